@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "helper_look.h"
+#include "sock.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -102,7 +103,10 @@ look_at_sending(int fd, struct helper_facts *f)
 	f->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
 	v = v4 ? helper_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
 		 helper_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
-	f->df = v == IP_PMTUDISC_DO || v == IP_PMTUDISC_PROBE; /* IPv6 has the same values */
+	/* IPv6 has the same values */
+	f->df = v == IP_PMTUDISC_DO    ? SAN_SOCK_DF :
+		v == IP_PMTUDISC_PROBE ? SAN_SOCK_DF_PROBE :
+					 SAN_SOCK_DF_NONE;
 	v = v4 ? helper_int(fd, IPPROTO_IP, IP_TOS) : helper_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
 	f->tos = v > 0 ? (uint8_t)v : 0;
 }

@@ -47,7 +47,7 @@ struct helper_facts {
 	uint8_t has_filter;
 	uint8_t listens, is_closed; /**< TCP: it listens; neither listens nor connects */
 	uint8_t reuseport, v6only, nonblock;
-	uint8_t hops, df, tos; /**< of what it sends; hops = 0: the system's */
+	uint8_t hops, tos, df; /**< of what it sends; hops 0: the system's; enum san_sock_df */
 	/** Family 0: it has no such name. */
 	struct sockaddr_storage local, peer;
 };

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/if_packet.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -16,6 +17,7 @@
 
 #define LOOPBACK    1 /* index of the kernel's device, in each namespace */
 #define LOAD_DEVICE BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX))
+#define LOAD_TYPE   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE))
 #define TAKE        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)
 #define DROP        BPF_STMT(BPF_RET | BPF_K, 0)
 
@@ -26,7 +28,10 @@ sock_filter_port(int fd, const struct helper_filter *what)
 	bool local_only = what->local_only != 0;
 	struct sock_filter code[] = {
 		LOAD_DEVICE,
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_index, 0, 5),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_index, 0, 7),
+		/* what this host sends to a group, and is for readers here, too */
+		LOAD_TYPE,
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_LOOPBACK, 6, 0),
 		/* the version of IP, and the length of IPv4 */
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, (uint32_t)SKF_NET_OFF),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),

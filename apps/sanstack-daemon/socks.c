@@ -33,6 +33,7 @@
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
 #define POLL_MAX    64                  /* pairs that are looked at at once */
 #define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
+#define TAG_HELD    ((uintptr_t)2)
 #define TAG_TOKEN   ((uintptr_t)3)
 #define TAGS        ((uintptr_t)3)
 
@@ -177,6 +178,26 @@ socks_watch_token(const struct sock_entry *s)
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
 }
 
+int
+socks_watch_relay(const struct sock_entry *s)
+{
+	struct epoll_event token = {
+		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
+	};
+	struct epoll_event held = {
+		.events = EPOLLIN | EPOLLET,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_HELD)},
+	};
+
+	/* an event may have taken the token out */
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
+	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 &&
+			epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->held, &held) == 0 ?
+		0 :
+		-errno;
+}
+
 uint32_t
 socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes)
 {
@@ -298,6 +319,7 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 	shm->tx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 	shm->type = type;
 	shm->if_index = san_engine_if_index(s->port->ctx->port);
+	shm->mtu = san_engine_mtu(s->port->ctx->port);
 	return 0;
 }
 
@@ -337,7 +359,11 @@ socks_event(const struct epoll_event *ev)
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
 	s->has_sent = true;
-	if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
+	if (s->is_relayed && (what & TAGS) != TAG_PAIR)
+		return true; /* the next look moves what there is */
+	if ((what & TAGS) == TAG_TOKEN && socks_token_is_spoken(s)) {
+		socks_token_unclaimed(s);
+	} else if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* who was to accept it will not */
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&

@@ -143,6 +143,12 @@ do_ring(struct san_engine *e, void *arg)
 	return 0;
 }
 
+void
+socks_ring(struct sock_entry *s)
+{
+	san_engine_call(socks_engine(s->port), do_ring, s);
+}
+
 bool
 socks_pair_read(struct sock_entry *s)
 {
@@ -154,7 +160,7 @@ socks_pair_read(struct sock_entry *s)
 		if (!peek(s, &next))
 			return false;
 		if (next.is_full && s->kind != SOCKS_LISTENER)
-			san_engine_call(socks_engine(s->port), do_ring, s);
+			socks_ring(s);
 		if (!may_read(s, next.is_full) ||
 		    (next.has_fds && (h = helper_of(s->owner, false)) == NULL))
 			return true;

@@ -15,6 +15,8 @@
 int socks_pair_make(int *ours, int *theirs);
 /** The inode of an end that socks_pair_make() made, and its cookie. */
 uint64_t socks_pair_ids(int end, uint64_t *cookie);
+/** The lcore is to look at the rings of *s*. */
+void socks_ring(struct sock_entry *s);
 /**
  * Read what the program's end was sent, if there is room in the ring: datagrams go by the kernel's
  * socket, which has the same name; bytes of streams behind what is in the ring.

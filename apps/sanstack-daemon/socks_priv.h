@@ -48,6 +48,8 @@ int socks_pair(struct sock_entry *s, int *shadow);
 /** It is over when nobody has the other end of its pair any more, or of its token. */
 int socks_watch_pair(const struct sock_entry *s);
 int socks_watch_token(const struct sock_entry *s);
+/** Its token, and what stands for it, have something, or room, that they had not before. */
+int socks_watch_relay(const struct sock_entry *s);
 
 /* ---- socks_udp.c ---- */
 

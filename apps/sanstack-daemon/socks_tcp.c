@@ -380,7 +380,7 @@ has_place(const struct app_port *port, const struct sock_entry *listener)
 	for (i = 0; i < port->max_socks; i++) {
 		s = &port->socks[i];
 		nb += s->port != NULL && s->kind == SOCKS_STREAM && s->held >= 0 &&
-			s->owner == listener->owner;
+			!s->is_relayed && s->owner == listener->owner;
 	}
 	/* where there may be one program, it is the one that listens */
 	has = port->conf->apps_per_uid == 1 || apps_have_place(port, listener->owner, nb);
@@ -483,6 +483,24 @@ ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
 	return socks_ask(s, &m, a);
 }
 
+/* Does another stream connect the same two addresses and ports? */
+static bool
+is_twice(const struct sock_entry *s)
+{
+	const struct sock_entry *o;
+	uint32_t i;
+
+	for (i = 0; i < s->port->max_socks; i++) {
+		o = &s->port->socks[i];
+		if (o != s && o->port != NULL && o->kind == SOCKS_STREAM && !o->is_over &&
+		    o->own_port == s->own_port && o->tcp_port == s->tcp_port &&
+		    memcmp(o->own_ip, s->own_ip, sizeof(s->own_ip)) == 0 &&
+		    memcmp(o->ip, s->ip, sizeof(s->ip)) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* It has its name. */
 static int
 begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
@@ -505,6 +523,10 @@ begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shm
 	if (rc != 0 || port == 0 || !socks_is_ours(s->port, &ip))
 		return socks_refuse(rep, -EADDRNOTAVAIL,
 				    "bound to an address that is not the port's");
+	memcpy(s->own_ip, ip.b, sizeof(s->own_ip));
+	s->own_port = port;
+	if (is_twice(s))
+		return socks_refuse(rep, -EALREADY, "another one connects these two addresses");
 	socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
 	socks_fill_addr(&shm->peer, &dst, s->tcp_port, facts->local.ss_family, 0);
 	rep->sock.id = s->id;

@@ -17,12 +17,15 @@
 
 #include "san_time.h"
 #include "socks_priv.h"
+#include "socks_relay.h"
+#include "socks_tell.h"
 #include "socks_token.h"
 
 #define STATE_LISTEN 10 /* in /proc/net/tcp */
 #define OFFER_NS     (10 * SAN_NS_PER_MS)
-#define WAIT_NS      (60 * SAN_NS_PER_S) /* for a place in the queue */
-#define CLAIM_NS     (5 * SAN_NS_PER_S)  /* for a program to accept, before others are sent to it */
+#define WAIT_NS      (60 * SAN_NS_PER_S)   /* for a place in the queue */
+#define LOOK_NS      (100 * SAN_NS_PER_MS) /* a claim comes by then; it is looked for twice */
+#define CLAIM_NS     (5 * SAN_NS_PER_S)    /* for a program to accept, before others are sent to it */
 
 /* One that has its name and nothing else. 0 or -errno. */
 static int
@@ -152,6 +155,7 @@ socks_token_offer(struct sock_entry *s, uint64_t now_ns)
 	s->wants_token = rc == -EAGAIN && now_ns - s->began_ns < WAIT_NS;
 	if (rc == 0) {
 		s->began_ns = now_ns;
+		s->look_ns = now_ns + LOOK_NS;
 		return;
 	}
 	if (s->token >= 0)
@@ -161,23 +165,81 @@ socks_token_offer(struct sock_entry *s, uint64_t now_ns)
 	s->is_over = !s->wants_token;
 }
 
+/* ---- nobody claims it ---- */
+
+/* Has a program accepted it? What is in a listener's queue has no inode yet. */
+static bool
+is_accepted(const char *table, const struct sock_entry *s)
+{
+	unsigned int port, peer_port;
+	char line[256], peer[33], token[9];
+	FILE *f = fopen(table, "re");
+	uint64_t inode;
+	bool is = false;
+
+	if (f == NULL)
+		return false;
+	snprintf(token, sizeof(token), "%08X", htonl(SHMQ_TOKEN_IP));
+	while (!is && fgets(line, sizeof(line), f) != NULL)
+		is = sscanf(line,
+			    " %*u: %*32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*s %*s %*s %*s %*s %" SCNu64,
+			    &port, peer, &peer_port, &inode) == 4 &&
+			port == s->tcp_port && peer_port == s->token_port && inode != 0 &&
+			strcmp(peer + strlen(peer) - strlen(token), token) == 0;
+	fclose(f);
+	return is;
+}
+
+void
+socks_token_unclaimed(struct sock_entry *s)
+{
+	socks_tell_refused(s->listener_inode,
+			   "its program accepts without the library, or by io_uring");
+	set_asleep(s->port, s->tcp_port, true);
+	socks_relay_begin(s);
+}
+
+bool
+socks_token_is_spoken(const struct sock_entry *s)
+{
+	char byte;
+
+	return s->held >= 0 && recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Nobody has claimed it yet: the program may be about to, or can't. */
+static void
+look_for_claim(struct sock_entry *s, uint64_t now_ns)
+{
+	bool is = is_accepted("/proc/net/tcp", s) || is_accepted("/proc/net/tcp6", s);
+
+	s->look_ns = now_ns + LOOK_NS;
+	if (is && s->was_accepted)
+		socks_token_unclaimed(s);
+	s->was_accepted = is;
+	if (s->was_missed || now_ns - s->began_ns < CLAIM_NS)
+		return;
+	/* who accepts there is busy: nobody else is sent to him */
+	set_asleep(s->port, s->tcp_port, true);
+	s->was_missed = true;
+}
+
 uint64_t
 socks_token_look(struct sock_entry *s, uint64_t now_ns)
 {
 	if (s->kind != SOCKS_STREAM || s->held < 0)
 		return SAN_TIME_NEVER;
+	if (s->is_relayed)
+		return socks_relay_step(s, now_ns);
 	if (s->wants_token) {
 		socks_token_offer(s, now_ns);
 		return now_ns + OFFER_NS;
 	}
-	if (s->token_port == 0 || s->was_missed)
+	if (s->token_port == 0)
 		return SAN_TIME_NEVER;
-	if (now_ns - s->began_ns < CLAIM_NS)
-		return s->began_ns + CLAIM_NS;
-	/* who accepts there may not have the library: nobody else is sent to him */
-	set_asleep(s->port, s->tcp_port, true);
-	s->was_missed = true;
-	return SAN_TIME_NEVER;
+	if (now_ns >= s->look_ns)
+		look_for_claim(s, now_ns);
+	return s->is_relayed ? now_ns : s->look_ns;
 }
 
 /* ---- it was accepted ---- */
@@ -230,7 +292,7 @@ socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep,
 	for (i = 0; i < port->max_socks && s == NULL; i++) {
 		one = &port->socks[i];
 		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
-		    !one->is_over && is_other_end(p->facts, one->token))
+		    !one->is_over && !one->is_relayed && is_other_end(p->facts, one->token))
 			s = one;
 	}
 	if (s == NULL)

@@ -40,6 +40,7 @@ take_names(const struct helper_facts *facts, uid_t uid, struct san_sock_names *n
 	};
 	socks_from_sockaddr(&facts->local, &n->local, &n->port, &scope);
 	socks_fill_addr(&shm->local, &n->local, n->port, n->family, scope);
+	atomic_store(&shm->df, facts->df);
 	shm->peer.family = 0;
 	if (facts->peer.ss_family == 0)
 		return;

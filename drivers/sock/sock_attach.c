@@ -345,21 +345,40 @@ is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 	return true;
 }
 
-bool
-sock_is_reached(const uint8_t ip[16])
+/* What is shared with the daemon, or NULL. */
+static const struct shmq_ctl *
+shared(void)
 {
-	const struct shmq_ctl *ctl;
 	const struct view *v;
-	uint32_t i;
 
-	/* a child that has inherited the socket is not attached yet, and may not find a place */
+	/* a child that has inherited a socket is not attached yet, and may not find a place */
 	sock_attach();
 	v = view();
 	if (v == NULL)
 		v = us.before;
-	if (v == NULL)
+	return v != NULL ? v->ctl : NULL;
+}
+
+bool
+sock_is_ports(const uint8_t ip[16])
+{
+	const struct shmq_ctl *ctl = shared();
+	uint32_t i;
+
+	for (i = 0; ctl != NULL && i < ctl->nb_addrs; i++)
+		if (memcmp(ctl->nets[i].ip, ip, 16) == 0)
+			return true;
+	return false;
+}
+
+bool
+sock_is_reached(const uint8_t ip[16])
+{
+	const struct shmq_ctl *ctl = shared();
+	uint32_t i;
+
+	if (ctl == NULL)
 		return false;
-	ctl = v->ctl;
 	for (i = 0; i < ctl->nb_addrs; i++)
 		if (memcmp(ctl->nets[i].ip, ip, 16) == 0 || is_broadcast(&ctl->nets[i], ip))
 			return false;

@@ -28,6 +28,8 @@ int sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep 
 void sock_bell(const struct sock_file *f);
 /** Does it work on our CPUs, so that who waits lets it? */
 bool sock_yields(void);
+/** Is *ip* an address of the port's? */
+bool sock_is_ports(const uint8_t ip[16]);
 /** Does the port lead to *ip*, which is not our own, and does the kernel leave it to the port? */
 bool sock_is_reached(const uint8_t ip[16]);
 

@@ -31,7 +31,10 @@
 #include "sock_owner.h"
 #include "sock_real.h"
 #include "sock_ring.h"
+#include "sock_uring.h"
 
+#define STAYS          "a socket stays with the kernel"
+#define BY_URING       "its program uses io_uring"
 #define SETTLE_STEP_NS 2000000 /* until the daemon is asked again */
 
 /* ---- epoll sets ---- */
@@ -134,6 +137,21 @@ sock_carry_map(struct sock_file *f, int shadow)
 
 /* ---- the change ---- */
 
+/* SIGIO goes to whom the kernel's socket would send it, with each burst. */
+static void
+signal_as(struct sock_file *f, int shadow)
+{
+	int fd = sock_next_fd(f, 0);
+	struct f_owner_ex owner;
+
+	if (REAL(fcntl)(fd, F_GETOWN_EX, &owner) == 0)
+		REAL(fcntl)
+	(shadow, F_SETOWN_EX, &owner);
+	REAL(fcntl)
+	(shadow, F_SETSIG, REAL(fcntl)(fd, F_GETSIG));
+	sock_arm(f, EPOLLET, true);
+}
+
 void
 sock_carry_replace(struct sock_file *f, int shadow)
 {
@@ -141,8 +159,10 @@ sock_carry_replace(struct sock_file *f, int shadow)
 
 	flags = REAL(fcntl)(sock_next_fd(f, 0), F_GETFL);
 	REAL(fcntl)
-	(shadow, F_SETFL, flags & O_NONBLOCK);
+	(shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
 	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
+	if ((flags & O_ASYNC) != 0)
+		signal_as(f, shadow);
 	leave_sets(f);
 	for (fd = sock_next_fd(f, 0); fd >= 0; fd = sock_next_fd(f, fd + 1)) {
 		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
@@ -195,7 +215,7 @@ sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 }
 
 static bool
-is_wanted(int fd, const struct sock_file *f, const struct sockaddr *to, enum sock_action *action)
+is_wanted(int fd, struct sock_file *f, const struct sockaddr *to, enum sock_action *action)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t len = sizeof(local);
@@ -211,7 +231,11 @@ is_wanted(int fd, const struct sock_file *f, const struct sockaddr *to, enum soc
 		to = NULL; /* the kernel will say so */
 	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
 				   to, true);
-	return *action == SOCK_CARRY || *action == SOCK_BOTH;
+	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
+		return false;
+	if (sock_uses_uring())
+		sock_stay(f, BY_URING);
+	return !atomic_load(&f->stays);
 }
 
 /* What has to be asked about it is asked now, and not when the first datagram is sent. */
@@ -253,7 +277,6 @@ carry(int fd, struct sock_file *f, enum sock_action action)
 void
 sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 {
-	static const char what[] = "a socket stays with the kernel";
 	struct sock_change change;
 	enum sock_action action;
 	int rc = 0, was = errno;
@@ -266,11 +289,11 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 				rc = carry(fd, f, action);
 			sock_change_end(&change);
 		} else {
-			sock_conf_tell(what, "another thread waits for it");
+			sock_conf_tell(STAYS, "another thread waits for it");
 		}
 	}
 	if (rc != 0)
-		sock_conf_say(what, rc);
+		sock_conf_say(STAYS, rc);
 	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !sock_conf_may_drop());
 	sock_owner_chosen(f);
 	errno = was;
@@ -378,6 +401,77 @@ sock_return(int fd, struct sock_file *f)
 	}
 	errno = was;
 	return is_successor(fd, f);
+}
+
+void
+sock_stay(struct sock_file *f, const char *why)
+{
+	sock_conf_tell(STAYS, why);
+	atomic_store(&f->stays, true);
+	/* of a listener the daemon hears that nobody listens there any more */
+	sock_own_close(atomic_exchange(&f->lease, -1));
+}
+
+/* Of what the daemon does with the kernel's socket nothing may come later. */
+static void
+wait_for_end(void)
+{
+	int i;
+
+	for (i = 0; i < SOCK_SETTLE_STEPS && sock_is_ending(SHMQ_SOCK_SETTLE); i++)
+		;
+}
+
+/* What is at *fd* now, which the kernel serves, to be given back; NULL: nothing has changed. */
+static struct sock_file *
+take_back(int fd, struct sock_file *f)
+{
+	struct sock_file *now = NULL;
+	struct sock_change change;
+
+	if (sock_kernel(fd, f) < 0 || !sock_is_us() || !sock_change_begin(&change, f))
+		return NULL;
+	if (sock_number(fd, f) == fd && atomic_exchange(&f->shm->is_returned, 1) == 0) {
+		/* as if the daemon had gone: calls that wait begin anew, with the kernel's */
+		atomic_store(&f->shm->gone, 1);
+		REAL(shutdown)
+		(fd, SHUT_RDWR);
+		wait_for_end();
+		now = replace_back(f);
+	}
+	sock_change_end(&change);
+	return now;
+}
+
+bool
+sock_give_back(int fd, struct sock_file *f, const char *why)
+{
+	struct sock_file *now = NULL;
+	int was = errno;
+
+	if (f->is_udp && f->shm->if_index != 0)
+		now = take_back(fd, f);
+	if (now != NULL) {
+		sock_stay(now, why);
+		sock_owner_chosen(now);
+		sock_put(now);
+	}
+	errno = was;
+	return now != NULL || is_successor(fd, f);
+}
+
+int
+sock_disconnect(int fd, struct sock_file *f)
+{
+	const struct sockaddr none = {.sa_family = AF_UNSPEC};
+	struct sock_file *now;
+
+	atomic_store(&f->shm->linger, 1); /* the peer gets a reset */
+	now = take_back(fd, f);
+	if (now == NULL)
+		return -1;
+	sock_put(now);
+	return REAL(connect)(fd, &none, sizeof(none));
 }
 
 void

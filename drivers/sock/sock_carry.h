@@ -59,6 +59,19 @@ bool sock_is_v6only(int fd, const struct sock_file *f);
  *   False: nothing has changed. True: what is at *fd* now serves the call; *f* does not any more.
  */
 bool sock_return(int fd, struct sock_file *f);
+/**
+ * The kernel serves *f*, which is carried, from now on, because its program wants *why*. Datagrams
+ * that it has not read are lost.
+ *
+ * @return
+ *   False: it can't be, and nothing has changed: it is a stream, or the kernel does not have the
+ *   port's device. True: what is at *fd* now is the kernel's for good; *f* is not used any more.
+ */
+bool sock_give_back(int fd, struct sock_file *f, const char *why);
+/** connect() to no address: the stream is reset, and *fd* is a new TCP socket. 0 or -1. */
+int sock_disconnect(int fd, struct sock_file *f);
+/** *f*, which is the kernel's, stays so, because its program wants *why*. */
+void sock_stay(struct sock_file *f, const char *why);
 /** Would it, now? */
 bool sock_may_return(const struct sock_file *f);
 /** One that was returned, and is used: a new daemon may take it. Tries once in a second at most. */

@@ -263,8 +263,12 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 	};
 	int n, err;
 
-	if (w.set == NULL || max <= 0 || sock_is_bad(ev, sizeof(*ev)))
+	if (w.set == NULL || max <= 0)
 		return -2;
+	if (sock_is_bad_out(ev, sizeof(*ev))) {
+		errno = EFAULT;
+		return -1;
+	}
 	if (!is_ours(&w)) {
 		/* nor may what we have told it come to the program */
 		errno = EINTR;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "sock_shm.h"
+#include "sock_touch.h"
 
 #define SOCK_FDS   65536 /**< descriptors from there on are the kernel's alone */
 #define SOCK_FILES 16384
@@ -46,6 +47,7 @@ struct sock_file {
 	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
 	uint32_t line;                   /**< it has a successor's, too: sock_return() */
 	_Atomic int64_t retry_s;         /**< a new daemon is asked from then on; 0: not */
+	uint64_t last_ns;                /**< when the last datagram came, by the lcore's clock */
 	uint32_t nb_empty;               /**< reads that found nothing, roughly */
 	uint32_t nb_refused;             /**< writes that found no room */
 	uint32_t nb_errors;              /**< errors that were taken */
@@ -101,12 +103,5 @@ void sock_forget_range(unsigned int first, unsigned int last);
 int sock_number(int fd, const struct sock_file *f);
 /** The next descriptor of *f* from *fd* on, or -1. */
 int sock_next_fd(const struct sock_file *f, int fd);
-
-/** What no pointer of a program's points to: the kernel would say EFAULT. */
-static inline bool
-sock_is_bad(const void *p, size_t len)
-{
-	return len != 0 && ((uintptr_t)p < 65536 || (uintptr_t)p >= 1ull << 47);
-}
 
 #endif /* SOCK_FD_H */

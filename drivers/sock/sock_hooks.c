@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <netinet/udp.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -26,35 +25,8 @@
 
 #define ASKED_BITS 10
 
-/* Of the kernel's headers: the C library's have not all of them. */
-#define TCP_AO_ADD_KEY 38
+/* Of the kernel's headers. */
 #define MSG_PROBE_ONLY 0x10 /* MSG_PROBE */
-
-static const struct {
-	int level, name;
-} kernels[] = {
-	{IPPROTO_TCP, TCP_ULP}, /* kTLS */
-	{IPPROTO_TCP, TCP_MD5SIG},
-	{IPPROTO_TCP, TCP_MD5SIG_EXT},
-	{IPPROTO_TCP, TCP_AO_ADD_KEY},
-	{IPPROTO_TCP, TCP_REPAIR},
-	{IPPROTO_UDP, UDP_ENCAP},
-	{IPPROTO_IP, IP_IPSEC_POLICY},
-	{IPPROTO_IP, IP_XFRM_POLICY},
-	{IPPROTO_IPV6, IPV6_IPSEC_POLICY},
-	{IPPROTO_IPV6, IPV6_XFRM_POLICY},
-};
-
-bool
-sock_hooks_is_kernels(int level, int name)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
-		if (kernels[i].level == level && kernels[i].name == name)
-			return true;
-	return false;
-}
 
 static int
 own_socket(const struct sock_file *f, int type)

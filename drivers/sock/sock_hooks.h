@@ -23,10 +23,4 @@ bool sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, so
 /** May it send to *to*, the address in *rec*? Asked once for each, roughly. 0 or errno. */
 int sock_hooks_send(const struct sock_file *f, const struct san_sock_rec *rec,
 		    const struct sockaddr *to, socklen_t len);
-/**
- * Is it an option by which the kernel does something to what is sent that we do not: encryption,
- * signatures, policies? A socket that has it is the kernel's; one that is carried can't have it.
- */
-bool sock_hooks_is_kernels(int level, int name);
-
 #endif /* SOCK_HOOKS_H */

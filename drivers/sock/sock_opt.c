@@ -6,15 +6,19 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <linux/sockios.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_hooks.h"
 #include "sock_opt.h"
+#include "sock_opt_kind.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
 #include "sock_udp.h"
+
+#define HEADS_V4 52 /* bytes of the headers of IP and TCP, with time stamps */
+#define HEADS_V6 72
 
 static int
 fail(int err)
@@ -43,11 +47,11 @@ static const struct {
 };
 
 static uint32_t
-our_bit(int level, int name)
+our_bit(const struct sock_file *f, int level, int name)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+	for (i = 0; f->is_udp && i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (ours[i].level == level && ours[i].name == name)
 			return ours[i].bit;
 	return 0;
@@ -62,30 +66,63 @@ give_int(int v, void *value, socklen_t *len)
 	return 0;
 }
 
+/* What TCP would send in a segment by the port, with time stamps. */
+static uint32_t
+segment(const struct sock_file *f)
+{
+	return f->shm->mtu - (f->shm->local.family == AF_INET ? HEADS_V4 : HEADS_V6);
+}
+
+/* The kernel has no connection: what it says of one is replaced by what there is. */
+static void
+fill_info(const struct sock_file *f, void *value, socklen_t len)
+{
+	struct tcp_info info = {
+		.tcpi_state = (uint8_t)sock_tcp_state(f),
+		.tcpi_snd_mss = segment(f),
+		.tcpi_rcv_mss = segment(f),
+		.tcpi_advmss = segment(f),
+		.tcpi_pmtu = f->shm->mtu,
+	};
+
+	memset(value, 0, len);
+	memcpy(value, &info, len < sizeof(info) ? len : sizeof(info));
+}
+
 int
 sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, socklen_t *len)
 {
-	uint32_t bit = our_bit(level, name);
-	int kernel, err;
+	uint32_t bit = our_bit(f, level, name);
+	int kernel, rc;
 
-	if ((bit != 0 || (level == SOL_SOCKET && name == SO_ERROR)) &&
-	    (value == NULL || len == NULL))
+	if (sock_is_bad_out(len, sizeof(*len)) || sock_is_bad_out(value, *len))
 		return fail(EFAULT);
 	if (bit != 0)
 		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
-	if (level == SOL_SOCKET && name == SO_ERROR) {
-		err = sock_take_error(f);
-		if (err != 0)
-			return give_int(err, value, len);
+	/* the helper passes on what the kernel's socket has: it may have told both of one error */
+	if (level == SOL_SOCKET && name == SO_ERROR)
+		return give_int(sock_take_error(f), value, len);
+	if (f->is_udp && level == SOL_SOCKET && name == SO_GET_FILTER) {
+		*len = 0; /* there is the daemon's, and none of the program's */
+		return 0;
 	}
+	if (!f->is_udp && level == SOL_SOCKET && name == SO_PEERNAME)
+		return sock_tcp_name(f, true, value, len);
+	if (!f->is_udp && level == IPPROTO_TCP && name == TCP_MAXSEG)
+		return give_int((int)segment(f), value, len);
 	kernel = sock_kernel(fd, f);
-	return kernel < 0 ? fail(ENETDOWN) : REAL(getsockopt)(kernel, level, name, value, len);
+	rc = kernel < 0 ? fail(ENETDOWN) : REAL(getsockopt)(kernel, level, name, value, len);
+	if (rc == 0 && !f->is_udp && level == IPPROTO_TCP && name == TCP_INFO)
+		fill_info(f, value, *len);
+	return rc;
 }
 
 static bool
 is_time(int level, int name)
 {
-	return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO);
+	return level == SOL_SOCKET &&
+		(name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVTIMEO_NEW ||
+		 name == SO_SNDTIMEO_NEW);
 }
 
 /* The group that *value* names, and whether it is left; false: it is about no group. */
@@ -139,19 +176,28 @@ follow(int fd, const uint8_t group[16], bool leaves)
 	return sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
 }
 
+/* The kernel's socket is not connected, and would take it. */
+static bool
+is_before_connect(int name)
+{
+	return name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
+		name == TCP_FASTOPEN_NO_COOKIE;
+}
+
 int
 sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value, socklen_t len)
 {
-	uint32_t bit = our_bit(level, name);
+	uint32_t bit = our_bit(f, level, name);
 	int v = 0, rc, kernel;
 	uint8_t group[16];
+	const char *text;
 	bool leaves;
 
 	if (bit != 0) {
-		if (value == NULL)
-			return fail(EFAULT);
 		if (len < sizeof(v))
 			return fail(EINVAL);
+		if (sock_is_bad(value, sizeof(v)))
+			return fail(EFAULT);
 		memcpy(&v, value, sizeof(v));
 		if (v != 0)
 			atomic_fetch_or(&f->shm->options, bit);
@@ -159,12 +205,19 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 			atomic_fetch_and(&f->shm->options, ~bit);
 		return 0;
 	}
-	/* as from a kernel without it: programs go on without, and know that they do */
-	if (sock_hooks_is_kernels(level, name))
-		return fail(ENOPROTOOPT);
+	if (len != 0 && sock_is_bad(value, len))
+		return fail(EFAULT);
 	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);
+	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
+		return fail(len < sizeof(v) ? EINVAL : ENOENT); /* what there is is the daemon's */
+	if (!f->is_udp && level == IPPROTO_TCP && is_before_connect(name))
+		return fail(EINVAL);
+	/* or as from a kernel without it: programs go on without, and know that they do */
+	if (sock_opt_is_kernels(kernel, f, level, name, value, len, &text))
+		return sock_give_back(fd, f, text) ? setsockopt(fd, level, name, value, len) :
+						     fail(ENOPROTOOPT);
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
 		if (follow(fd, group, leaves) == 0 || leaves) {
@@ -177,8 +230,7 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 		return fail(ENOBUFS);
 	}
 	if (rc == 0 && is_time(level, name)) /* by which a call waits */
-		REAL(setsockopt)
-	(fd, level, name, value, len);
+		sock_opt_times(kernel, fd);
 	else if (rc == 0 && f->is_udp)
 		sock_sync(fd, f);
 	else if (rc == 0 && (level == SOL_SOCKET || level == IPPROTO_TCP))
@@ -313,8 +365,13 @@ sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 {
 	int kernel, rc;
 
+	if (len < sizeof(sa->sa_family))
+		return fail(EINVAL);
+	if (sock_is_bad(sa, len))
+		return fail(EFAULT);
 	if (!f->is_udp)
-		return fail(EISCONN);
+		return sa->sa_family == AF_UNSPEC && sock_disconnect(fd, f) == 0 ? 0 :
+										   fail(EISCONN);
 	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);
@@ -367,13 +424,13 @@ sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
 	int kernel, rc;
 
 	if (request == FIONREAD) {
-		if (arg == NULL)
+		if (sock_is_bad_out(arg, sizeof(int)))
 			return fail(EFAULT);
 		*(int *)arg = f->is_udp ? sock_udp_next(f) : sock_tcp_unread(f);
 		return 0;
 	}
 	if (request == TIOCOUTQ && !f->is_udp) {
-		if (arg == NULL)
+		if (sock_is_bad_out(arg, sizeof(int)))
 			return fail(EFAULT);
 		*(int *)arg = sock_tcp_unsent(f);
 		return 0;
@@ -384,7 +441,16 @@ sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
 			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
 		return rc;
 	}
-	if (request == FIOCLEX || request == FIONCLEX)
+	if (f->is_udp && (request == SIOCGSTAMP || request == SIOCGSTAMPNS))
+		return sock_udp_stamp(f, request == SIOCGSTAMPNS, arg);
+	if (request == FIOASYNC) {
+		rc = REAL(ioctl)(fd, request, arg);
+		if (rc == 0 && *(const int *)arg != 0)
+			sock_arm(f, EPOLLET, true); /* each burst is a signal */
+		return rc;
+	}
+	if (request == FIOCLEX || request == FIONCLEX || request == FIOSETOWN ||
+	    request == FIOGETOWN || request == SIOCSPGRP || request == SIOCGPGRP)
 		return REAL(ioctl)(fd, request, arg);
 	kernel = sock_kernel(fd, f);
 	return kernel < 0 ? fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
@@ -395,7 +461,10 @@ sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
 {
 	int rc = REAL(fcntl)(fd, cmd, arg);
 
-	if (cmd == F_SETFL && rc == 0)
-		atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
+	if (cmd != F_SETFL || rc != 0)
+		return rc;
+	atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
+	if (((intptr_t)arg & O_ASYNC) != 0)
+		sock_arm(f, EPOLLET, true); /* each burst is a signal */
 	return rc;
 }

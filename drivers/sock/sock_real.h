@@ -74,6 +74,12 @@
 	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *))             \
 	X(epoll_pwait2, int,                                                                     \
 	  (int, struct epoll_event *, int, const struct timespec *, const sigset_t *))           \
+	X(munmap, int, (void *, size_t))                                                         \
+	X(mprotect, int, (void *, size_t, int))                                                  \
+	X(mremap, void *, (void *, size_t, size_t, int, ...))                                    \
+	X(preadv2, ssize_t, (int, const struct iovec *, int, off_t, int))                        \
+	X(pwritev2, ssize_t, (int, const struct iovec *, int, off_t, int))                       \
+	X(sockatmark, int, (int))                                                                \
 	X(syscall, long, (long, ...))
 
 struct sock_real {

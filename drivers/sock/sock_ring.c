@@ -297,6 +297,41 @@ untell(int fd, struct sock_file *f)
 		closed(fd, shm);
 }
 
+/*
+ * The kernel is told of the bytes that are there: that is taken back first, and of each burst that
+ * comes then it is told anew.
+ */
+int
+sock_wait_more(int fd, struct sock_file *f, uint32_t seen)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t key;
+	ssize_t n = 1;
+	char byte;
+	int err;
+
+	atomic_store(&shm->edges, 1);
+	atomic_fetch_add(&shm->armed, 1);
+	if (sock_lock_rx(f, &key)) {
+		untell(fd, f);
+		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+		sock_unlock_rx(f, key);
+	}
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	fd = sock_number(fd, f);
+	pthread_cleanup_push(leave_asleep, f);
+	if (atomic_load(&shm->rx_tail) - atomic_load(&shm->rx_head) <= seen &&
+	    atomic_load(&shm->error) == 0 && atomic_load(&shm->fin) == 0)
+		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+	pthread_cleanup_pop(0);
+	err = errno;
+	atomic_fetch_sub(&shm->armed, 1);
+	if (n == 0)
+		closed(fd, shm);
+	return n < 0 ? err : 0;
+}
+
 void
 sock_unmirror(int fd, struct sock_file *f)
 {
@@ -339,13 +374,11 @@ sock_length(const struct msghdr *msg)
 {
 	size_t i, sum = 0;
 
-	if (msg->msg_iovlen > 1024)
+	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
-	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen))
+	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen * sizeof(*msg->msg_iov)))
 		return -EFAULT;
 	for (i = 0; i < msg->msg_iovlen; i++) {
-		if (sock_is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
-			return -EFAULT;
 		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
 			return -EINVAL;
 		sum += msg->msg_iov[i].iov_len;
@@ -353,12 +386,15 @@ sock_length(const struct msghdr *msg)
 	return (ssize_t)sum;
 }
 
-/* The next *len* bytes of *msg* behind *skip*: *fn* for each part. */
-static void
-each_part(const struct msghdr *msg, size_t skip, size_t len,
-	  void (*fn)(void *part, size_t at, size_t n, void *arg), void *arg)
+/*
+ * The next *len* bytes of *msg* behind *skip*, to *to* or from *from*. How many there were before
+ * a part that is no memory.
+ */
+static size_t
+copy(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to, const uint8_t *from)
 {
 	size_t i, n, at = 0;
+	uint8_t *part;
 
 	for (i = 0; i < msg->msg_iovlen && at < len; i++) {
 		const struct iovec *v = &msg->msg_iov[i];
@@ -367,35 +403,30 @@ each_part(const struct msghdr *msg, size_t skip, size_t len,
 			skip -= v->iov_len;
 			continue;
 		}
+		part = (uint8_t *)v->iov_base + skip;
 		n = v->iov_len - skip < len - at ? v->iov_len - skip : len - at;
-		fn((uint8_t *)v->iov_base + skip, at, n, arg);
+		if (to != NULL ? sock_is_bad(part, n) : sock_is_bad_out(part, n))
+			break;
+		if (to != NULL)
+			memcpy(to + at, part, n);
+		else
+			memcpy(part, from + at, n);
 		at += n;
 		skip = 0;
 	}
+	return at;
 }
 
-static void
-copy_from(void *part, size_t at, size_t n, void *to)
-{
-	memcpy((uint8_t *)to + at, part, n);
-}
-
-static void
-copy_to(void *part, size_t at, size_t n, void *from)
-{
-	memcpy(part, (const uint8_t *)from + at, n);
-}
-
-void
+size_t
 sock_gather(void *to, const struct msghdr *msg, size_t skip, size_t len)
 {
-	each_part(msg, skip, len, copy_from, to);
+	return copy(msg, skip, len, to, NULL);
 }
 
-void
+size_t
 sock_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
 {
-	each_part(msg, skip, len, copy_to, (void *)(uintptr_t)from);
+	return copy(msg, skip, len, NULL, from);
 }
 
 /* ---- addresses ---- */

@@ -27,6 +27,11 @@ bool sock_has_something(const struct san_sock_shm *shm);
 bool sock_is_deserted(int fd, struct sock_file *f);
 /** Until it would, as a read of *fd* that blocks. 0 or errno. */
 int sock_wait_something(int fd, struct sock_file *f);
+/**
+ * Of a stream: until there are more than *seen* bytes, or an end. Likewise. The kernel may not say
+ * readable then, until sock_bell().
+ */
+int sock_wait_more(int fd, struct sock_file *f, uint32_t seen);
 /** Until there is room to send, as a write that blocks. 0 or errno: EAGAIN if it does not block. */
 int sock_wait_room(int fd, struct sock_file *f, int flags);
 /** What was sent took all room that there was: the kernel, if somebody asks it, does not say so. */
@@ -43,9 +48,14 @@ void sock_wait_aside(int fd, const struct sock_file *f);
 
 /** Bytes of all buffers, or -errno. */
 ssize_t sock_length(const struct msghdr *msg);
-/** Copy *len* bytes from, or to, the buffers behind their first *skip* bytes. */
-void sock_gather(void *to, const struct msghdr *msg, size_t skip, size_t len);
-void sock_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len);
+/**
+ * Copy *len* bytes from, or to, the buffers behind their first *skip* bytes.
+ *
+ * @return
+ *   How many: less if a buffer is no memory, which the kernel calls EFAULT.
+ */
+size_t sock_gather(void *to, const struct msghdr *msg, size_t skip, size_t len);
+size_t sock_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len);
 
 /** *ip* as a socket of *domain* knows it. */
 socklen_t sock_write_name(int domain, const uint8_t ip[16], uint16_t port,

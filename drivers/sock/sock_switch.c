@@ -14,7 +14,8 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <bsd/sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,12 +28,14 @@
 #include "sock_hooks.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
+#include "sock_opt_kind.h"
 #include "sock_own.h"
 #include "sock_real.h"
 #include "sock_room.h"
 #include "sock_stdio.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
+#include "sock_touch.h"
 #include "sock_udp.h"
 
 /* ---- come, are named, and go ---- */
@@ -80,11 +83,27 @@ room_of(const struct sockaddr *sa, const socklen_t *len)
 	return sa == NULL || sock_is_bad(len, sizeof(*len)) ? 0 : *len;
 }
 
+/* Of datagrams: what stands for it would say something else. */
+static bool
+is_no_listener(int fd)
+{
+	struct sock_file *f = carried_now(fd);
+	bool is = f != NULL && f->is_udp;
+
+	if (f != NULL)
+		sock_put(f);
+	if (is)
+		errno = EOPNOTSUPP;
+	return is;
+}
+
 EXPORT int
 accept(int fd, struct sockaddr *sa, socklen_t *len)
 {
 	socklen_t room = room_of(sa, len);
 
+	if (is_no_listener(fd))
+		return -1;
 	return accepted(REAL(accept)(fd, sa, len), sa, len, room);
 }
 
@@ -93,6 +112,8 @@ accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	socklen_t room = room_of(sa, len);
 
+	if (is_no_listener(fd))
+		return -1;
 	return accepted(REAL(accept4)(fd, sa, len, flags), sa, len, room);
 }
 
@@ -136,7 +157,7 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 	if (f == NULL)
 		return REAL(bind)(fd, sa, len);
 	if (atomic_load(&f->carried)) {
-		errno = EINVAL; /* it has a name */
+		errno = sock_is_bad(sa, len) ? EFAULT : EINVAL; /* it has a name */
 		rc = -1;
 	} else if (sock_is_refused(fd, f, sa, NULL)) {
 		errno = EPERM;
@@ -164,8 +185,9 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = -1;
 	} else if (atomic_load(&f->carried)) {
 		rc = sock_opt_connect(fd, f, sa, len);
-	} else if (!f->is_udp && sock_tcp_connect(fd, f, sa, len)) {
-		rc = 0;
+	} else if (!f->is_udp && (rc = sock_tcp_connect(fd, f, sa, len)) != -EINPROGRESS) {
+		errno = rc != 0 ? -rc : errno;
+		rc = rc != 0 ? -1 : 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
 		/* one that fails may leave a name, too */
@@ -222,6 +244,8 @@ EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	struct sock_file *pinned, *f = carried(fd, &pinned);
+	const char *text;
+	bool is_kernels;
 	int rc;
 
 	if (f != NULL) {
@@ -229,13 +253,24 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 		sock_put(f);
 		return rc;
 	}
+	is_kernels = pinned != NULL &&
+		sock_opt_is_kernels(fd, pinned, level, name, value, len, &text);
 	rc = REAL(setsockopt)(fd, level, name, value, len);
-	if (rc == 0 && pinned != NULL && sock_hooks_is_kernels(level, name))
-		atomic_store(&pinned->stays, true);
+	if (rc == 0 && is_kernels)
+		sock_stay(pinned, text);
 	else if (rc == 0 && pinned != NULL)
 		sock_opt_early(pinned, level, name, value, len);
 	sock_unpin(pinned);
 	return rc;
+}
+
+EXPORT int
+sockatmark(int fd)
+{
+	int is = 0;
+
+	/* out-of-band bytes are not carried: see MSG_OOB */
+	return ioctl(fd, SIOCATMARK, &is) == 0 ? is : -1;
 }
 
 EXPORT int
@@ -427,60 +462,33 @@ ioctl(int fd, unsigned long request, ...)
 	return rc;
 }
 
-/* ---- calls by number: libuv makes some so ---- */
+/* ---- memory ---- */
 
-EXPORT long
-syscall(long number, ...)
+EXPORT int
+munmap(void *p, size_t len)
 {
-	long a[6];
-	va_list ap;
-	int i;
+	sock_touch_forget();
+	return REAL(munmap)(p, len);
+}
 
-	va_start(ap, number);
-	for (i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
+EXPORT int
+mprotect(void *p, size_t len, int prot)
+{
+	sock_touch_forget();
+	return REAL(mprotect)(p, len, prot);
+}
+
+EXPORT void *
+mremap(void *p, size_t len, size_t new, int flags, ...)
+{
+	va_list ap;
+	void *to;
+
+	va_start(ap, flags);
+	to = va_arg(ap, void *);
 	va_end(ap);
-	switch (number) {
-	case SYS_read:
-		return read((int)a[0], (void *)a[1], (size_t)a[2]);
-	case SYS_write:
-		return write((int)a[0], (const void *)a[1], (size_t)a[2]);
-	case SYS_close:
-		return close((int)a[0]);
-	case SYS_epoll_ctl:
-		return epoll_ctl((int)a[0], (int)a[1], (int)a[2], (struct epoll_event *)a[3]);
-	case SYS_epoll_pwait:
-		return epoll_pwait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3],
-				   (const sigset_t *)a[4]);
-	case SYS_close_range:
-		return close_range((unsigned int)a[0], (unsigned int)a[1], (int)a[2]);
-	case SYS_dup3:
-		return dup3((int)a[0], (int)a[1], (int)a[2]);
-	case SYS_sendto:
-		return sendto((int)a[0], (const void *)a[1], (size_t)a[2], (int)a[3],
-			      (const struct sockaddr *)a[4], (socklen_t)a[5]);
-	case SYS_recvfrom:
-		return recvfrom((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3],
-				(struct sockaddr *)a[4], (socklen_t *)a[5]);
-	case SYS_sendmsg:
-		return sendmsg((int)a[0], (const struct msghdr *)a[1], (int)a[2]);
-	case SYS_recvmsg:
-		return recvmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]);
-	case SYS_sendmmsg:
-		return sendmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3]);
-	case SYS_recvmmsg:
-		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3],
-				(struct timespec *)a[4]);
-	case SYS_io_uring_setup:
-		/* what is asked for there we do not hear: libuv then asks here */
-		if (!sock_conf_is_idle()) {
-			errno = ENOSYS;
-			return -1;
-		}
-		/* fall through */
-	default:
-		return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-	}
+	sock_touch_forget();
+	return REAL(mremap)(p, len, new, flags, to);
 }
 
 /* ---- the process ---- */

@@ -82,6 +82,15 @@ adopt(struct msghdr *msg)
 	}
 }
 
+static ssize_t
+take_message(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	if (!sock_is_bad_out(msg, sizeof(*msg)))
+		return take(fd, f, msg, flags);
+	errno = EFAULT;
+	return -1;
+}
+
 EXPORT ssize_t
 recvmsg(int fd, struct msghdr *msg, int flags)
 {
@@ -97,12 +106,7 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 			adopt(msg);
 		return n;
 	}
-	if (msg == NULL) {
-		errno = EFAULT;
-		n = -1;
-	} else {
-		n = take(fd, f, msg, flags);
-	}
+	n = take_message(fd, f, msg, flags);
 	sock_put(f);
 	return n;
 }
@@ -113,13 +117,18 @@ receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int
 {
 	struct msghdr msg = {
 		.msg_name = sa,
-		.msg_namelen = sa != NULL && len != NULL ? *len : 0,
 		.msg_iov = (struct iovec *)iov,
 		.msg_iovlen = nb_iov,
 	};
-	ssize_t n = take(fd, f, &msg, flags);
+	ssize_t n = -1;
 
-	if (n >= 0 && sa != NULL && len != NULL)
+	if (sa != NULL && sock_is_bad_out(len, sizeof(*len))) {
+		errno = EFAULT;
+	} else {
+		msg.msg_namelen = sa != NULL ? *len : 0;
+		n = take(fd, f, &msg, flags);
+	}
+	if (n >= 0 && sa != NULL)
 		*len = msg.msg_namelen;
 	sock_put(f);
 	return n;
@@ -176,6 +185,28 @@ readv(int fd, const struct iovec *iov, int nb_iov)
 			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
 }
 
+/* Of a socket: the bytes that are next. Anything else the kernel refuses. */
+EXPORT ssize_t
+preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
+{
+	struct sock_file *f, *pinned;
+
+	if (receiver(fd, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
+		return -1;
+	if (f != NULL && at == -1 && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
+		return receive(fd, f, iov, (size_t)nb_iov,
+			       (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, NULL, NULL);
+	if (f != NULL)
+		sock_put(f);
+	return BY_KERNEL(pinned, REAL(preadv2)(fd, iov, nb_iov, at, flags));
+}
+
+EXPORT ssize_t
+preadv64v2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
+{
+	return preadv2(fd, iov, nb_iov, at, flags);
+}
+
 /* Their checks for buffers that are too small are the compiler's, with what it knows of them. */
 EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
 EXPORT ssize_t
@@ -206,6 +237,28 @@ __read_chk(int fd, void *buf, size_t size, size_t room)
 	return read(fd, buf, size);
 }
 
+/* 0 or errno, as the kernel has it. */
+static int
+check_time(const struct timespec *ts)
+{
+	if (sock_is_bad_out(ts, sizeof(*ts)))
+		return EFAULT;
+	return ts->tv_sec < 0 || ts->tv_nsec < 0 || ts->tv_nsec >= 1000000000 ? EINVAL : 0;
+}
+
+/* Of the time until then. */
+static void
+keep_left(struct timespec *left, const struct timespec *until)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (timespeccmp(&now, until, >=))
+		timespecclear(left);
+	else
+		timespecsub(until, &now, left);
+}
+
 EXPORT int
 recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
 {
@@ -213,21 +266,29 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	struct sock_file *f, *pinned;
 	unsigned int i;
 	ssize_t n = 0;
+	int err;
 
 	if (receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
+	err = timeout == NULL ? 0 : check_time(timeout);
+	if (err != 0) {
+		sock_put(f);
+		errno = err;
+		return -1;
+	}
 	if (timeout != NULL) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		timespecadd(&until, timeout, &until);
 	}
+	nb = nb < IOV_MAX ? nb : IOV_MAX;
 	for (i = 0; i < nb; i++) {
 		/* the time is looked at between datagrams, as in the kernel */
 		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
 		    timespeccmp(&now, &until, >=))
 			break;
-		n = take(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		n = take_message(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (n < 0)
 			break;
 		msgs[i].msg_len = (unsigned int)n;
@@ -235,6 +296,8 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 			flags |= MSG_DONTWAIT;
 	}
 	sock_put(f);
+	if (timeout != NULL && i != 0)
+		keep_left(timeout, &until);
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 
@@ -357,13 +420,41 @@ writev(int fd, const struct iovec *iov, int nb_iov)
 			   give(fd, f, &msg, 0);
 }
 
+EXPORT ssize_t
+pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
+{
+	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
+	struct sock_file *f, *pinned;
+
+	if (at == -1 && sender(fd, NULL, &f, &pinned) != 0)
+		return -1;
+	if (at != -1)
+		return REAL(pwritev2)(fd, iov, nb_iov, at, flags);
+	if (f != NULL && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
+		return give(fd, f, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
+	if (f != NULL)
+		sock_put(f);
+	return BY_KERNEL(pinned, REAL(pwritev2)(fd, iov, nb_iov, at, flags));
+}
+
+EXPORT ssize_t
+pwritev64v2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
+{
+	return pwritev2(fd, iov, nb_iov, at, flags);
+}
+
 static int
 send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
 	unsigned int i;
 	ssize_t n;
 
+	nb = nb < IOV_MAX ? nb : IOV_MAX;
 	for (i = 0; i < nb; i++) {
+		if (sock_is_bad_out(&msgs[i], sizeof(msgs[i]))) {
+			errno = EFAULT;
+			break;
+		}
 		n = sendmsg(fd, &msgs[i].msg_hdr, flags);
 		if (n < 0)
 			break;
@@ -375,7 +466,7 @@ send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 EXPORT int
 sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
-	bool is_bad = nb == 0 || sock_is_bad(msgs, nb);
+	bool is_bad = nb == 0 || sock_is_bad(msgs, sizeof(*msgs));
 	struct sock_file *f, *pinned;
 
 	if (sender(fd, is_bad ? NULL : sock_goes_to(&msgs[0].msg_hdr), &f, &pinned) != 0)

@@ -24,6 +24,22 @@ from_ms(int ms, struct timespec *ts)
 	return ts;
 }
 
+/* What is no time the kernel will say. */
+static bool
+is_bad_time(const struct timespec *ts)
+{
+	return ts != NULL &&
+		(sock_is_bad(ts, sizeof(*ts)) || ts->tv_sec < 0 || ts->tv_nsec < 0 ||
+		 ts->tv_nsec >= 1000000000);
+}
+
+static bool
+is_bad_timeval(const struct timeval *tv)
+{
+	return tv != NULL &&
+		(sock_is_bad_out(tv, sizeof(*tv)) || tv->tv_sec < 0 || tv->tv_usec < 0);
+}
+
 EXPORT int
 poll(struct pollfd *fds, nfds_t n, int timeout)
 {
@@ -37,7 +53,7 @@ poll(struct pollfd *fds, nfds_t n, int timeout)
 EXPORT int
 ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	if (!sock_wait_concerns(fds, n))
+	if (is_bad_time(timeout) || !sock_wait_concerns(fds, n))
 		return REAL(ppoll)(fds, n, timeout, mask);
 	return sock_wait_poll(fds, n, timeout, mask);
 }
@@ -83,7 +99,7 @@ select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 	struct timespec ts, began;
 	int rc;
 
-	if (!sock_wait_concerns_sets(n, in, out, except))
+	if (is_bad_timeval(timeout) || !sock_wait_concerns_sets(n, in, out, except))
 		return REAL(select)(n, in, out, except, timeout);
 	if (timeout == NULL)
 		return sock_wait_select(n, in, out, except, NULL, NULL);
@@ -98,7 +114,7 @@ EXPORT int
 pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	const sigset_t *mask)
 {
-	if (!sock_wait_concerns_sets(n, in, out, except))
+	if (is_bad_time(timeout) || !sock_wait_concerns_sets(n, in, out, except))
 		return REAL(pselect)(n, in, out, except, timeout, mask);
 	return sock_wait_select(n, in, out, except, timeout, mask);
 }
@@ -171,9 +187,7 @@ epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *t
 	int64_t ns = -1;
 	int n;
 
-	/* what is no time the kernel will say */
-	if (timeout != NULL && !sock_is_bad(timeout, sizeof(*timeout)) && timeout->tv_sec >= 0 &&
-	    timeout->tv_sec < INT32_MAX && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000)
+	if (timeout != NULL && !is_bad_time(timeout) && timeout->tv_sec < INT32_MAX)
 		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
 	n = timeout != NULL && ns < 0 ? -2 : sock_epoll_wait(epfd, ev, max, ns, mask);
 	return n != -2 ? n : REAL(epoll_pwait2)(epfd, ev, max, timeout, mask);

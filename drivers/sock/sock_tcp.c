@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -34,19 +35,22 @@ broken_pipe(int flags)
 	return fail(EPIPE);
 }
 
-/* Of *msg*, from byte *skip* on, up to *len* bytes into the ring from position *at* on. */
-static void
+/* Of *msg*, from byte *skip* on, *len* bytes into the ring from position *at* on. 0 or -EFAULT. */
+static int
 fill(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
 {
 	uint8_t *ring = san_sock_tx_ring(f->shm, f->rx_bytes);
 	uint32_t off = at & (f->tx_bytes - 1), first = f->tx_bytes - off;
+	size_t done;
 
 	first = len < first ? len : first;
-	sock_gather(ring + off, msg, skip, first);
-	sock_gather(ring, msg, skip + first, len - first);
+	done = sock_gather(ring + off, msg, skip, first);
+	if (done == first)
+		done += sock_gather(ring, msg, skip + first, len - first);
+	return done == len ? 0 : -EFAULT;
 }
 
-/* What there is room for; 0: none; -EDEADLK: see sock_lock(). */
+/* What there is room for; 0: none; -EFAULT; -EDEADLK: see sock_lock(). */
 static ssize_t
 put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 {
@@ -60,7 +64,10 @@ put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 	used = tail - atomic_load_explicit(&shm->tx_head, memory_order_acquire);
 	if (used < f->tx_bytes) {
 		len = f->tx_bytes - used < left ? f->tx_bytes - used : (uint32_t)left;
-		fill(f, tail, msg, skip, len);
+		if (fill(f, tail, msg, skip, len) != 0) {
+			sock_unlock_tx(f, key);
+			return -EFAULT;
+		}
 		/* pairs with the acquire of the lcore: it is written; unless the lock was lost */
 		if (!atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail, tail + len,
 							     memory_order_release,
@@ -91,6 +98,29 @@ check_send(struct sock_file *f, ssize_t done)
 		0;
 }
 
+/* What is said besides the bytes: nothing of it is for a stream. 0 or errno. */
+static int
+check_message(const struct msghdr *msg, int flags)
+{
+	struct msghdr copy = *msg; /* these macros want one that may be written */
+	struct cmsghdr *c;
+
+	if ((flags & MSG_OOB) != 0)
+		return EOPNOTSUPP;
+	if ((flags & MSG_FASTOPEN) != 0)
+		return EISCONN;
+	if (msg->msg_controllen == 0)
+		return 0;
+	if (sock_is_bad(msg->msg_control, msg->msg_controllen))
+		return EFAULT;
+	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
+		if (c->cmsg_len < sizeof(*c) ||
+		    (c->cmsg_level == SOL_SOCKET && c->cmsg_type != SCM_RIGHTS &&
+		     c->cmsg_type != SCM_CREDENTIALS))
+			return EINVAL;
+	return 0;
+}
+
 ssize_t
 sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 {
@@ -99,6 +129,9 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 
 	if (len < 0)
 		return fail((int)-len);
+	err = check_message(msg, flags);
+	if (err != 0)
+		return fail(err);
 	if (f->is_stdio)
 		sock_wait_aside(fd, f);
 	while ((done < len || len == 0) && (err = check_send(f, done)) == 0 && len != 0) {
@@ -108,7 +141,8 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 			sock_bell(f);
 			continue;
 		}
-		err = n < 0 ? EAGAIN : sock_wait_room(fd, f, flags);
+		err = n == -EFAULT ? EFAULT : n < 0 ? EAGAIN :
+						      sock_wait_room(fd, f, flags);
 		if (err == ENETDOWN) /* a stream is reset by that */
 			err = check_send(f, done);
 		if (err != 0)
@@ -123,16 +157,19 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 
 /* ---- to receive ---- */
 
-/* Up to *len* bytes from position *at* on, behind the first *skip* of *msg*. */
-static void
+/* *len* bytes from position *at* on, behind the first *skip* of *msg*. 0 or -EFAULT. */
+static int
 empty(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
 {
 	const uint8_t *ring = san_sock_rx_ring(f->shm);
 	uint32_t off = at & (f->rx_bytes - 1), first = f->rx_bytes - off;
+	size_t done;
 
 	first = len < first ? len : first;
-	sock_scatter(msg, skip, ring + off, first);
-	sock_scatter(msg, skip + first, ring, len - first);
+	done = sock_scatter(msg, skip, ring + off, first);
+	if (done == first)
+		done += sock_scatter(msg, skip + first, ring, len - first);
+	return done == len ? 0 : -EFAULT;
 }
 
 /* Who waits for room has some: pairs with the fence of the lcore before it waits. */
@@ -144,8 +181,8 @@ tell_room(struct sock_file *f)
 		sock_bell(f);
 }
 
-/* What there is; 0: nothing. Under the lock. */
-static uint32_t
+/* What there is; 0: nothing; -EFAULT. Under the lock. */
+static ssize_t
 take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
@@ -155,8 +192,8 @@ take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t l
 
 	n = n < f->rx_bytes ? n : f->rx_bytes;
 	n = n < left ? n : (uint32_t)left;
-	if ((flags & MSG_TRUNC) == 0)
-		empty(f, head, msg, skip, n);
+	if ((flags & MSG_TRUNC) == 0 && empty(f, head, msg, skip, n) != 0)
+		return -EFAULT;
 	if (n == 0 || (flags & MSG_PEEK) != 0)
 		return n;
 	/* pairs with the acquire of the lcore: the place is free; unless the lock was lost */
@@ -167,14 +204,23 @@ take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t l
 	return n;
 }
 
+/* Does nothing come behind what there is? */
+static bool
+has_end(const struct san_sock_shm *shm)
+{
+	return atomic_load(&shm->fin) != 0 || atomic_load(&shm->error) != 0 ||
+		atomic_load(&shm->gone) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+}
+
 /* Bytes, 0 for their end, -EAGAIN, or -errno. */
 static ssize_t
 take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t key, n;
+	uint32_t key;
 	bool ended;
 	int err = 0;
+	ssize_t n;
 
 	if (!sock_has_something(shm) &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 &&
@@ -200,12 +246,24 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 	return ended || atomic_load(&shm->gone) != 0 ? 0 : -EAGAIN;
 }
 
+/* Until all of *len* bytes are there to be peeked at, or recv() would return with less. */
+static void
+wait_to_peek(int fd, struct sock_file *f, size_t len)
+{
+	uint32_t nb = (uint32_t)(len < f->rx_bytes ? len : f->rx_bytes), seen;
+
+	while ((seen = (uint32_t)sock_tcp_unread(f)) < nb && !has_end(f->shm) &&
+	       sock_wait_more(fd, f, seen) == 0)
+		;
+	sock_bell(f);
+}
+
 /* What there is, or all of it. */
 static ssize_t
 take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int flags, int *err)
 {
 	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
-	bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+	bool all = (flags & MSG_WAITALL) != 0, peeks = (flags & MSG_PEEK) != 0;
 	size_t done = 0;
 	ssize_t n;
 
@@ -214,8 +272,12 @@ take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int
 		if (n == 0)
 			break;
 		if (n > 0) {
-			done += (size_t)n;
-			if (!all || done == len)
+			if (all && peeks && waits && (size_t)n < len) {
+				wait_to_peek(fd, f, len);
+				n = take(fd, f, msg, 0, len, flags);
+			}
+			done += n > 0 ? (size_t)n : 0;
+			if (!all || peeks || done == len)
 				break;
 		} else if (n != -EAGAIN || !waits) {
 			/* what the call that was interrupted takes is not there for us */
@@ -309,17 +371,40 @@ sock_tcp_linger(struct sock_file *f)
 }
 
 int
+sock_tcp_state(const struct sock_file *f)
+{
+	const struct san_sock_shm *shm = f->shm;
+	uint32_t state = atomic_load(&shm->state);
+	bool ended = atomic_load(&shm->fin) != 0;
+	bool shut = (atomic_load(&shm->shut) & (SHUT_WR + 1)) != 0;
+
+	if (state == SAN_SOCK_CONNECTING)
+		return TCP_SYN_SENT;
+	if (state > SAN_SOCK_UP || atomic_load(&shm->gone) != 0)
+		return TCP_CLOSE;
+	if (ended && shut)
+		return sock_tcp_unsent(f) != 0 ? TCP_LAST_ACK : TCP_CLOSE;
+	if (ended)
+		return TCP_CLOSE_WAIT;
+	if (shut)
+		return sock_tcp_unsent(f) != 0 ? TCP_FIN_WAIT1 : TCP_FIN_WAIT2;
+	return TCP_ESTABLISHED;
+}
+
+int
 sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
 	const struct san_sock_addr *a = peer ? &f->shm->peer : &f->shm->local;
 	struct sockaddr_storage ss;
 	socklen_t bytes;
 
-	if (len == NULL || sock_is_bad(len, sizeof(*len)))
+	if (peer && sock_tcp_state(f) == TCP_CLOSE)
+		return fail(ENOTCONN);
+	if (sock_is_bad_out(len, sizeof(*len)))
 		return fail(EFAULT);
 	if ((int)*len < 0)
 		return fail(EINVAL);
-	if (sock_is_bad(sa, *len))
+	if (sock_is_bad_out(sa, *len))
 		return fail(EFAULT);
 	bytes = sock_write_name(f->domain, a->ip, a->port, &ss);
 	memcpy(sa, &ss, bytes < *len ? bytes : *len);

@@ -15,10 +15,13 @@
 #include "sock_fd.h"
 
 /**
- * Before the kernel connects *fd*: if a rule and the peer carry it, it is connected now. False: go
- * on with the kernel's connect().
+ * Before the kernel connects *fd*: if a rule and the peer carry it, it is connected now.
+ *
+ * @return
+ *   0: it is. -EINPROGRESS: go on with the kernel's connect(). -EADDRNOTAVAIL: another stream has
+ *   the same two addresses and ports.
  */
-bool sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len);
+int sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len);
 /** The kernel's *fd* listens: if a rule says so, its daemon is told. */
 void sock_tcp_listen(int fd, struct sock_file *f);
 /**
@@ -36,6 +39,8 @@ int sock_tcp_shutdown(int fd, struct sock_file *f, int how);
 void sock_tcp_linger(struct sock_file *f);
 /** Names that the kernel's socket does not have. */
 int sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
+/** As the kernel names it: TCP_ESTABLISHED and so on. */
+int sock_tcp_state(const struct sock_file *f);
 /** FIONREAD, and bytes that are not sent yet. */
 int sock_tcp_unread(const struct sock_file *f);
 int sock_tcp_unsent(const struct sock_file *f);

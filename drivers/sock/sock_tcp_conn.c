@@ -20,20 +20,24 @@
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
+#include "sock_uring.h"
 
 #define NS_PER_MS 1000000ll
 #define BY_KERNEL "a connection is the kernel's"
 
 static bool
-is_wanted(int fd, const struct sock_file *f, const struct sockaddr *local,
-	  const struct sockaddr *remote)
+is_wanted(int fd, struct sock_file *f, const struct sockaddr *local, const struct sockaddr *remote)
 {
 	enum sock_action action;
 
 	if (sock_conf_is_idle() || atomic_load(&f->stays))
 		return false;
 	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote, true);
-	return action == SOCK_CARRY || action == SOCK_BOTH;
+	if (action != SOCK_CARRY && action != SOCK_BOTH)
+		return false;
+	if (sock_uses_uring())
+		sock_stay(f, "its program uses io_uring");
+	return !atomic_load(&f->stays);
 }
 
 /* ---- who connects ---- */
@@ -93,7 +97,7 @@ comes_up(struct sock_file *f, int shadow)
 	return state == SAN_SOCK_UP;
 }
 
-bool
+int
 sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
 {
 	struct shmq_req req = {0};
@@ -107,12 +111,13 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) ||
 	    !sock_hooks_connect(f, sa, len)) {
 		errno = was;
-		return false;
+		return -EINPROGRESS;
 	}
-	if (sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow) != 0) {
+	rc = sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow);
+	if (rc != 0) {
 		sock_conf_tell(BY_KERNEL, rep.text);
 		errno = was;
-		return false;
+		return rc == -EALREADY ? -EADDRNOTAVAIL : -EINPROGRESS;
 	}
 	rc = sock_carry_map(f, shadow);
 	up = rc == 0 && comes_up(f, shadow) && sock_change_begin(&change, f);
@@ -129,7 +134,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	REAL(close)
 	(shadow);
 	errno = was;
-	return up;
+	return up ? 0 : -EINPROGRESS;
 }
 
 /* ---- who listens ---- */

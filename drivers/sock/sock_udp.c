@@ -17,7 +17,10 @@
 #include "sock_ring.h"
 #include "sock_udp.h"
 
-#define NS_PER_S 1000000000ull
+#define NS_PER_S      1000000000ull
+#define HEADS_V4      28 /* bytes of the headers of IP and UDP */
+#define HEADS_V6      48
+#define ERROR_CONTROL 512 /* bytes: of an error all that there may be */
 
 /* ---- addresses ---- */
 
@@ -36,6 +39,8 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 	const struct sockaddr_in *in = msg->msg_name;
 	const struct sockaddr_in6 *in6 = msg->msg_name;
 
+	if (msg->msg_namelen > sizeof(struct sockaddr_storage))
+		return EINVAL;
 	if (sock_is_bad(in, msg->msg_namelen))
 		return EFAULT;
 	if (f->domain == AF_INET ||
@@ -61,7 +66,7 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 
 /* ---- to send ---- */
 
-/* 0; -EAGAIN: no room; -EDEADLK: see sock_lock(). */
+/* 0; -EAGAIN: no room; -EFAULT; -EDEADLK: see sock_lock(). */
 static int
 put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *msg)
 {
@@ -80,7 +85,10 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 		struct san_sock_rec *rec = (void *)(ring + san_sock_off(f->tx_bytes, base, at));
 
 		*rec = *head;
-		sock_gather(rec + 1, msg, 0, head->bytes);
+		if (sock_gather(rec + 1, msg, 0, head->bytes) < head->bytes) {
+			sock_unlock_tx(f, key);
+			return -EFAULT;
+		}
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
 		/* pairs with the acquire of the lcore: it is written; or see take_locked() */
 		if (atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail,
@@ -109,6 +117,15 @@ is_elsewhere(const struct sock_file *f, uint32_t if_index)
 	return if_index != 0 && if_index != f->shm->if_index;
 }
 
+/* None, or one of the port's: of any other one the kernel knows whether it may be used. */
+static bool
+is_ports(const uint8_t source[16])
+{
+	static const uint8_t none[16];
+
+	return memcmp(source, none, sizeof(none)) == 0 || sock_is_ports(source);
+}
+
 static bool
 read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec *rec)
 {
@@ -122,12 +139,12 @@ read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec
 			memset(rec->src + 10, 0xff, 2);
 			memcpy(rec->src + 12, &info->ipi_spec_dst, 4);
 		}
-		return !is_elsewhere(f, (uint32_t)info->ipi_ifindex);
+		return !is_elsewhere(f, (uint32_t)info->ipi_ifindex) && is_ports(rec->src);
 	}
 	if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO &&
 	    c->cmsg_len >= CMSG_LEN(sizeof(*info6))) {
 		memcpy(rec->src, &info6->ipi6_addr, 16);
-		return !is_elsewhere(f, info6->ipi6_ifindex);
+		return !is_elsewhere(f, info6->ipi6_ifindex) && is_ports(rec->src);
 	}
 	if (c->cmsg_len < CMSG_LEN(sizeof(v)))
 		return false;
@@ -162,6 +179,17 @@ read_control(const struct sock_file *f, const struct msghdr *msg, struct san_soc
 	return true;
 }
 
+/* For the port, in one packet, if the program will not have it in fragments? */
+static bool
+is_too_long(const struct sock_file *f, const struct san_sock_rec *rec, ssize_t len)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	size_t heads = memcmp(rec->dst, mapped, sizeof(mapped)) == 0 ? HEADS_V4 : HEADS_V6;
+
+	return atomic_load_explicit(&f->shm->df, memory_order_relaxed) != 0 &&
+		(size_t)len + heads > f->shm->mtu;
+}
+
 ssize_t
 sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 {
@@ -183,7 +211,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		if (rc != 0)
 			return fail(rc);
 	} else if (shm->peer.family == 0) {
-		return fail(EDESTADDRREQ);
+		return send_kernel(fd, f, msg, flags); /* which may be connected to port 0 */
 	} else {
 		memcpy(head.dst, shm->peer.ip, sizeof(head.dst));
 		head.dport = shm->peer.port;
@@ -193,9 +221,14 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		return fail(err);
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
 		return fail(ENETDOWN);
-	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
-	    !sock_is_reached(head.dst))
+	/* the kernel holds it back for what follows */
+	if ((flags & MSG_MORE) != 0 && sock_give_back(fd, f, "MSG_MORE"))
+		return sendmsg(fd, msg, flags);
+	if (!read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
+	    head.dport == 0 || !sock_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
+	if (is_too_long(f, &head, len))
+		return fail(EMSGSIZE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0 &&
 	    (rc = sock_hooks_send(f, &head, msg->msg_name, msg->msg_namelen)) != 0)
 		return fail(rc);
@@ -203,6 +236,8 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	while ((rc = put(f, &head, msg)) != 0) {
 		if (atomic_load(&shm->gone) != 0)
 			return fail(ENETDOWN);
+		if (rc == -EFAULT)
+			return fail(EFAULT);
 		if (rc == -EDEADLK) /* the kernel's socket has the same name */
 			return send_kernel(fd, f, msg, flags);
 		rc = sock_wait_room(fd, f, flags);
@@ -239,17 +274,17 @@ static void
 add_control(struct msghdr *msg, size_t *used, int level, int type, const void *data, size_t len)
 {
 	struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)msg->msg_control + *used);
+	size_t room = msg->msg_controllen - *used;
 
-	if (msg->msg_controllen - *used < CMSG_LEN(len)) {
+	if (room < CMSG_LEN(len))
 		msg->msg_flags |= MSG_CTRUNC;
+	if (room < sizeof(*c))
 		return;
-	}
 	c->cmsg_level = level;
 	c->cmsg_type = type;
-	c->cmsg_len = CMSG_LEN(len);
-	memcpy(CMSG_DATA(c), data, len);
-	*used += CMSG_SPACE(len) < msg->msg_controllen - *used ? CMSG_SPACE(len) :
-								 msg->msg_controllen - *used;
+	c->cmsg_len = CMSG_LEN(len) < room ? CMSG_LEN(len) : room;
+	memcpy(CMSG_DATA(c), data, c->cmsg_len - sizeof(*c));
+	*used += CMSG_SPACE(len) < room ? CMSG_SPACE(len) : room;
 }
 
 static void
@@ -266,6 +301,25 @@ real_time(uint64_t ns, struct timespec *out)
 	out->tv_nsec = (long)(at % NS_PER_S);
 }
 
+int
+sock_udp_stamp(const struct sock_file *f, bool in_ns, void *arg)
+{
+	struct timespec ts;
+	struct timeval tv;
+
+	if (f->last_ns == 0)
+		return fail(ENOENT);
+	real_time(f->last_ns, &ts);
+	TIMESPEC_TO_TIMEVAL(&tv, &ts);
+	if (sock_is_bad_out(arg, sizeof(ts)))
+		return fail(EFAULT);
+	if (in_ns)
+		memcpy(arg, &ts, sizeof(ts));
+	else
+		memcpy(arg, &tv, sizeof(tv));
+	return 0;
+}
+
 static void
 fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec)
 {
@@ -277,7 +331,7 @@ fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_soc
 	size_t used = 0;
 	int v;
 
-	if (want == 0 || msg->msg_controllen == 0) {
+	if (want == 0) {
 		msg->msg_controllen = 0;
 		return;
 	}
@@ -289,6 +343,9 @@ fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_soc
 	} else if ((want & SAN_SOCK_TIMESTAMPNS) != 0) {
 		add_control(msg, &used, SOL_SOCKET, SCM_TIMESTAMPNS, &ts, sizeof(ts));
 	}
+	if ((want & SAN_SOCK_RXQ_OVFL) != 0 && rec->nb_drops != 0)
+		add_control(msg, &used, SOL_SOCKET, SO_RXQ_OVFL, &rec->nb_drops,
+			    sizeof(rec->nb_drops));
 	if ((want & SAN_SOCK_PKTINFO) != 0) {
 		memcpy(&info.ipi_addr, rec->dst + 12, 4);
 		info.ipi_spec_dst = info.ipi_addr;
@@ -320,7 +377,9 @@ deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec,
 	socklen_t len;
 	size_t room = (size_t)sock_length(msg), done = room < bytes ? room : bytes;
 
-	sock_scatter(msg, 0, rec + 1, done);
+	if (sock_scatter(msg, 0, rec + 1, done) < done)
+		return -EFAULT; /* and it is lost, as with the kernel */
+	f->last_ns = rec->ns;
 	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
 	if (msg->msg_name != NULL) {
 		len = sock_write_name(f->domain, rec->src, rec->sport, &from);
@@ -380,6 +439,57 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	return rc;
 }
 
+/* Did the program ask for it? Of the kernel's socket the daemon wants more than that. */
+static bool
+is_wanted(const struct sock_file *f, const struct cmsghdr *c)
+{
+	static const struct {
+		int level, type;
+		uint32_t bit;
+	} daemons[] = {
+		{IPPROTO_IP, IP_PKTINFO, SAN_SOCK_PKTINFO},
+		{IPPROTO_IP, IP_TTL, SAN_SOCK_RECVTTL},
+		{IPPROTO_IP, IP_TOS, SAN_SOCK_RECVTOS},
+		{IPPROTO_IPV6, IPV6_PKTINFO, SAN_SOCK_PKTINFO6},
+		{IPPROTO_IPV6, IPV6_HOPLIMIT, SAN_SOCK_RECVHOPS6},
+		{IPPROTO_IPV6, IPV6_TCLASS, SAN_SOCK_RECVTCLASS6},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(daemons) / sizeof(daemons[0]); i++)
+		if (c->cmsg_level == daemons[i].level && c->cmsg_type == daemons[i].type)
+			return (atomic_load(&f->shm->options) & daemons[i].bit) != 0;
+	return true;
+}
+
+/* From the kernel's queue of errors. */
+static ssize_t
+recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	uint8_t control[ERROR_CONTROL];
+	struct msghdr got = *msg;
+	struct cmsghdr *c;
+	size_t used = 0;
+	ssize_t n;
+	int kernel = sock_kernel(fd, f);
+
+	if (kernel < 0)
+		return fail(EAGAIN);
+	got.msg_control = control;
+	got.msg_controllen = sizeof(control);
+	n = REAL(recvmsg)(kernel, &got, flags);
+	if (n < 0)
+		return n;
+	msg->msg_namelen = got.msg_namelen;
+	msg->msg_flags = got.msg_flags;
+	for (c = CMSG_FIRSTHDR(&got); c != NULL; c = CMSG_NXTHDR(&got, c))
+		if (is_wanted(f, c))
+			add_control(msg, &used, c->cmsg_level, c->cmsg_type, CMSG_DATA(c),
+				    c->cmsg_len - CMSG_LEN(0));
+	msg->msg_controllen = used;
+	return n;
+}
+
 ssize_t
 sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
@@ -389,24 +499,22 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 
 	if (rc < 0)
 		return fail((int)-rc);
-	if (sock_is_bad(msg->msg_name, msg->msg_namelen) ||
-	    sock_is_bad(msg->msg_control, msg->msg_controllen))
+	if ((msg->msg_name != NULL && sock_is_bad_out(msg->msg_name, msg->msg_namelen)) ||
+	    (msg->msg_control != NULL && sock_is_bad_out(msg->msg_control, msg->msg_controllen)))
 		return fail(EFAULT);
 	if ((flags & MSG_ERRQUEUE) != 0)
-		return sock_kernel(fd, f) < 0 ? fail(EAGAIN) :
-						REAL(recvmsg)(sock_kernel(fd, f), msg, flags);
-	if ((flags & MSG_OOB) != 0)
-		return fail(EOPNOTSUPP);
+		return recv_error(fd, f, msg, flags);
 	while ((rc = take(fd, f, msg, flags)) == -EAGAIN) {
 		if (atomic_load(&shm->gone) != 0)
 			return fail(ENETDOWN);
+		/* the kernel says so of a socket that is shut down, too */
+		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
+			return fail(EAGAIN);
 		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
 			msg->msg_flags = 0;
 			msg->msg_namelen = 0;
 			return 0;
 		}
-		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
-			return fail(EAGAIN);
 		err = sock_wait_something(fd, f);
 		if (err != 0)
 			return fail(err);

@@ -24,4 +24,7 @@ short sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told);
 /** Bytes of the next datagram: FIONREAD. */
 int sock_udp_next(struct sock_file *f);
 
+/** SIOCGSTAMP: when the last datagram came that was received. 0 or -1 and errno. */
+int sock_udp_stamp(const struct sock_file *f, bool in_ns, void *arg);
+
 #endif /* SOCK_UDP_H */

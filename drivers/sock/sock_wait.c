@@ -84,7 +84,7 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 	nfds_t i;
 
 	/* what is no array, or too long for one, the kernel will say */
-	if (sock_conf_is_idle() || n > SOCK_FDS || sock_is_bad(fds, n))
+	if (sock_conf_is_idle() || n > SOCK_FDS || sock_is_bad_out(fds, n * sizeof(*fds)))
 		return 0;
 	for (i = 0; i < n; i++)
 		if (fds[i].fd >= 0)
@@ -185,6 +185,19 @@ tells_end(const struct sock_file *f)
 		(atomic_load(&f->shm->shut) & (SHUT_RD + 1)) == 0;
 }
 
+/*
+ * An error is always reported, and the kernel is told of it as of what can be read. Where there is
+ * something that nobody reads, the error is looked for.
+ */
+static void
+hear_errors(struct held *h, struct pollfd *p, const struct sock_file *f)
+{
+	if (atomic_load(&f->shm->rx_tail) == atomic_load(&f->shm->rx_head))
+		p->events |= POLLIN;
+	else
+		h->is_short = true;
+}
+
 /* Where a wait for it is counted, which it is now; NULL: nowhere. */
 static _Atomic uint32_t *
 count(struct sock_file *f)
@@ -231,6 +244,8 @@ hold(struct held *h, struct pollfd *fds, nfds_t n)
 		h->all[h->nb++] = (struct one){f, count(f), &fds[i], fds[i].events};
 		if (tells_end(f))
 			fds[i].events |= POLLRDHUP;
+		if (f->is_udp && atomic_load(&f->carried) && (fds[i].events & POLLIN) == 0)
+			hear_errors(h, &fds[i], f);
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -304,7 +319,16 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 static bool
 is_in(int fd, const fd_set *set)
 {
-	return set != NULL && !sock_is_bad(set, sizeof(*set)) && FD_ISSET(fd, set);
+	return set != NULL && FD_ISSET(fd, set);
+}
+
+/* As much of it as the kernel would read and write. */
+static bool
+is_bad_set(int n, const fd_set *set)
+{
+	size_t words = ((size_t)n + NFDBITS - 1) / NFDBITS;
+
+	return set != NULL && sock_is_bad_out(set, words * sizeof(fd_mask));
 }
 
 int
@@ -312,7 +336,9 @@ sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set
 {
 	int fd, found = 0;
 
-	if (sock_conf_is_idle())
+	/* what are no sets the kernel will say */
+	if (sock_conf_is_idle() || n <= 0 || is_bad_set(n, in) || is_bad_set(n, out) ||
+	    is_bad_set(n, except))
 		return 0;
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
 		if (is_in(fd, in) || is_in(fd, out) || is_in(fd, except))

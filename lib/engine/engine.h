@@ -214,6 +214,8 @@ uint32_t san_engine_max_socks(const struct san_engine_port *p);
 int san_engine_groups(struct san_engine_port *p);
 /** The kernel's device behind the port, or 0. */
 uint32_t san_engine_if_index(const struct san_engine_port *p);
+/** Bytes of the longest IP packet that the port sends. */
+uint16_t san_engine_mtu(const struct san_engine_port *p);
 /** Bytes of the longest IPv4 packet in fragments that comes by the port. */
 uint32_t san_engine_whole_v4(const struct san_engine_port *p);
 

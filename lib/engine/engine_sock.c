@@ -15,6 +15,12 @@ san_engine_max_socks(const struct san_engine_port *p)
 	return p->conf.core.max_socks;
 }
 
+uint16_t
+san_engine_mtu(const struct san_engine_port *p)
+{
+	return p->mtu;
+}
+
 uint32_t
 san_engine_if_index(const struct san_engine_port *p)
 {

@@ -65,6 +65,7 @@ struct san_inet_dgram {
 	uint8_t hops;           /**< TTL or hop limit; to send, 0: the default */
 	uint8_t tos;            /**< or traffic class, with its ECN bits */
 	bool df;                /**< to send: not in fragments */
+	bool probe;             /**< to send: as if the path took what the link takes */
 	bool group;             /**< received: *dst* is a group or a broadcast address */
 };
 

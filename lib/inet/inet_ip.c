@@ -143,6 +143,16 @@ check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
 }
 
+/**
+ * A copy of what this host's kernel sends to a group by the device that is both's: readers here get
+ * it from the kernel, if the sender wants that (IP_MULTICAST_LOOP).
+ */
+static bool
+is_echo(const struct san_inet *in, const struct inet_rx *rx)
+{
+	return rx->group && rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac);
+}
+
 static enum san_drop
 rx_v4(struct san_inet *in, struct inet_rx *rx)
 {
@@ -180,7 +190,7 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 			return drop;
 	}
 	if (rx->proto == INET_PROTO_UDP)
-		return san_inet_udp_rx(rx);
+		return is_echo(in, rx) ? SAN_DROP_NOT_FOR_US : san_inet_udp_rx(rx);
 	if (rx->proto == INET_PROTO_IGMP)
 		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_igmp_rx(in, rx);
 	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
@@ -274,7 +284,7 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 		return san_inet_icmp6_rx(in, rx);
 	if (rx->proto != INET_PROTO_UDP)
 		return SAN_DROP_INET_UNWANTED;
-	if (rx->group && !san_inet_is_member(in, &rx->dst))
+	if ((rx->group && !san_inet_is_member(in, &rx->dst)) || is_echo(in, rx))
 		return SAN_DROP_NOT_FOR_US;
 	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;

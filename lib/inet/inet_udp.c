@@ -213,7 +213,7 @@ san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct 
 		rc = check_len(&x, iov, nb_iov);
 	if (rc != 0)
 		return rc;
-	mtu = san_inet_path_mtu(in, &d->dst, now_ns);
+	mtu = d->probe ? in->conf.mtu : san_inet_path_mtu(in, &d->dst, now_ns);
 	if (d->df && x.ip_len + x.len > mtu)
 		return -EMSGSIZE;
 	if (san_inet_out_room(in) < san_inet_nb_frags(san_ip_is_v4(&d->dst), x.ip_len + x.len, mtu))

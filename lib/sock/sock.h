@@ -22,6 +22,13 @@
 
 #define SAN_SOCK_GROUPS 20 /**< of a socket: as many as the kernel allows */
 
+/** May what it sends go in fragments? */
+enum san_sock_df {
+	SAN_SOCK_DF_NONE = 0,
+	SAN_SOCK_DF,       /**< no */
+	SAN_SOCK_DF_PROBE, /**< nor if the path is known to take less */
+};
+
 /** What the kernel says of a socket. */
 struct san_sock_names {
 	struct san_ip local, peer; /**< all zero: any */
@@ -31,7 +38,7 @@ struct san_sock_names {
 	bool reuseport; /**< shares what comes with others that are named alike */
 	uint32_t user;  /**< ... and are of the same user */
 	uint8_t hops, tos;
-	bool df; /**< not in fragments */
+	uint8_t df; /**< enum san_sock_df */
 };
 
 struct san_sock_stats {

@@ -37,11 +37,11 @@ place(struct sock *s, uint32_t len, uint32_t *end)
 }
 
 static void
-fill(struct san_sock_rec *rec, const struct san_inet_dgram *d, uint32_t if_index, uint32_t len,
-     uint64_t now_ns)
+fill(const struct sock *s, struct san_sock_rec *rec, const struct san_inet_dgram *d,
+     uint32_t if_index, uint32_t len, uint64_t now_ns)
 {
 	rec->bytes = len;
-	rec->flags = 0;
+	rec->nb_drops = (uint32_t)s->stats.nb_rx_full;
 	memcpy(rec->src, d->src.b, sizeof(rec->src));
 	memcpy(rec->dst, d->dst.b, sizeof(rec->dst));
 	rec->sport = d->sport;
@@ -74,7 +74,7 @@ san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d
 	rec = place(s, len, &end);
 	if (rec == NULL)
 		return;
-	fill(rec, d, if_index, len, now_ns);
+	fill(s, rec, d, if_index, len, now_ns);
 	memcpy(rec + 1, data, len);
 	put(all, s, len, end);
 }
@@ -90,7 +90,7 @@ take(struct san_socks *all, struct sock *s, const struct san_inet_result *r, uin
 	rec = place(s, r->len, &end);
 	if (rec == NULL)
 		return;
-	fill(rec, &r->d, all->if_index, r->len, now_ns);
+	fill(s, rec, &r->d, all->if_index, r->len, now_ns);
 	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
 	if (data != rec + 1 && data != NULL)
 		memcpy(rec + 1, data, r->len);
@@ -165,11 +165,15 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 		.dport = rec->dport,
 		.hops = rec->hops != 0 ? rec->hops : n->hops,
 		.tos = rec->tos != 0 ? rec->tos : n->tos,
-		.df = n->df,
+		.df = n->df != SAN_SOCK_DF_NONE,
+		.probe = n->df == SAN_SOCK_DF_PROBE,
 	};
 	static const uint8_t zero[sizeof(rec->src)];
 	int rc;
 
+	/* the kernel does not hold its name any more: nobody may send by it */
+	if (n->port == 0)
+		return -EADDRNOTAVAIL;
 	/* not the peer that it has by now: the program may have connected anew since */
 	if (rec->dport == 0)
 		return -EDESTADDRREQ;

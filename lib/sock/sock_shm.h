@@ -45,7 +45,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define SAN_SOCK_ABI      5
+#define SAN_SOCK_ABI      6
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
@@ -74,10 +74,10 @@ struct san_sock_addr {
 /** The head of a datagram. */
 struct san_sock_rec {
 	_Alignas(64) uint32_t bytes; /**< of the datagram, behind this; or SAN_SOCK_PAD */
-	uint32_t flags;
-	uint8_t src[16], dst[16]; /**< to send: *src* is all zero if not given */
-	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; not 0 */
-	uint8_t hops, tos;        /**< to send: 0: the socket's */
+	uint32_t nb_drops;           /**< received: datagrams that had found no room before it */
+	uint8_t src[16], dst[16];    /**< to send: *src* is all zero if not given */
+	uint16_t sport, dport;       /**< to send: the socket's own, whatever is here; not 0 */
+	uint8_t hops, tos;           /**< to send: 0: the socket's */
 	uint8_t pad[2];
 	uint32_t if_index; /**< received: of the kernel's device that it came by; 0: none */
 	uint64_t ns;       /**< received: when, by the lcore's clock */
@@ -97,8 +97,10 @@ struct san_sock_shm {
 	uint32_t rx_bytes, tx_bytes; /**< powers of two */
 	uint32_t if_index;           /**< of the kernel's device behind the port; 0: none */
 	uint32_t type;               /**< SOCK_DGRAM, SOCK_STREAM */
+	uint32_t mtu;                /**< of IP, of the port */
 	/* ... and when its program has named it */
 	struct san_sock_addr local, peer; /**< family 0: none */
+	_Atomic uint32_t df;              /**< what is longer than *mtu* is not sent */
 	_Atomic uint32_t closing;         /**< nobody has it any more */
 	/* the lcore's */
 	_Alignas(64) _Atomic uint32_t rx_tail;
@@ -157,8 +159,7 @@ enum san_sock_option {
 	SAN_SOCK_PKTINFO6 = 1 << 5,
 	SAN_SOCK_RECVHOPS6 = 1 << 6,
 	SAN_SOCK_RECVTCLASS6 = 1 << 7,
-	SAN_SOCK_BROADCAST = 1 << 8,
-	SAN_SOCK_RXQ_OVFL = 1 << 9,
+	SAN_SOCK_RXQ_OVFL = 1 << 8,
 };
 
 /** The rings lie behind, from a page on. */

@@ -496,6 +496,12 @@ path__bounds_what_is_sent(void **state)
 	assert_true(inet_host_tx(&h, &out));
 	iov.iov_len++;
 	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), -EMSGSIZE);
+	/* who probes sends what the link takes, in one packet */
+	d.probe = true;
+	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_true(inet_host_tx(&h, &out));
+	assert_int_equal(out.len, 14 + 28 + 973);
+	d.probe = false;
 	h.now_ns += 600 * SAN_NS_PER_S;
 	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
 }

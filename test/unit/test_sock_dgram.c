@@ -139,6 +139,8 @@ rx__low_rate_uses_few_lines(void **state)
 static void
 rx__no_room_is_counted(void **state)
 {
+	struct san_sock_rec rec;
+	uint64_t nb_rx;
 	uint32_t i;
 
 	(void)state;
@@ -146,10 +148,20 @@ rx__no_room_is_counted(void **state)
 		give(64);
 	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
 	assert_int_equal(atomic_load(&p.shm->nb_drops), 3000 - SAN_SOCK_RX_BYTES / 128);
+	/* the next one that comes says how many were lost before it */
+	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), 64);
+	assert_int_equal(rec.nb_drops, 0);
+	give(64);
+	while (sock_read(&p, &rec, back, sizeof(back)) >= 0)
+		;
+	assert_int_equal(rec.nb_drops, 3000 - SAN_SOCK_RX_BYTES / 128);
+	for (i = 0; i < SAN_SOCK_RX_BYTES / 128; i++)
+		give(64);
 	/* who lies about what he has read gets nothing */
+	nb_rx = san_sock_stats(all, p.id)->nb_rx;
 	atomic_store(&p.shm->rx_head, 12345678);
 	give(64);
-	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
+	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, nb_rx);
 }
 
 /* ---- to send ---- */
@@ -213,6 +225,20 @@ tx__own_port_whatever_it_writes(void **state)
 	rec = sock_room(&p, 1, &end);
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	memcpy(rec->src, inet_ip("10.0.0.77").b, 16);
+	pump();
+	assert_false(inet_host_tx(&h, &f));
+	assert_int_equal(atomic_load(&p.shm->error), EADDRNOTAVAIL);
+}
+
+/* The kernel holds its name no longer: another device's, or a port that was given back. */
+static void
+tx__nothing_without_a_name(void **state)
+{
+	const struct san_sock_names none = {.family = AF_INET};
+
+	(void)state;
+	san_sock_name(all, p.id, &none);
+	assert_true(sock_write(&p, PEER, 7, data, 1));
 	pump();
 	assert_false(inet_host_tx(&h, &f));
 	assert_int_equal(atomic_load(&p.shm->error), EADDRNOTAVAIL);
@@ -379,6 +405,7 @@ UNIT_TEST(test_sock_dgram)
 		TEST(tx__frame_is_right),
 		TEST(tx__not_to_the_peer_of_later),
 		TEST(tx__own_port_whatever_it_writes),
+		TEST(tx__nothing_without_a_name),
 		TEST(tx__many_wait_for_room),
 		TEST(tx__room_is_told_once),
 		TEST(tx__length_beyond_what_there_is),

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The stream's rings are used as a program would: the daemon holds what stands for the stream, is
+ * woken by it, and rings for the lcore. Bytes go between the rings and the token without a copy of
+ * ours. The program's peer is the token's address, and it takes two system calls of the daemon's
+ * for each burst, so this is for the first connection alone: the listener's next ones are the
+ * kernel's.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "san_time.h"
+#include "socks_pair.h"
+#include "socks_priv.h"
+#include "socks_relay.h"
+
+#define ROOM_NS (1 * SAN_NS_PER_MS) /* until room in the ring is looked for again */
+
+enum moved {
+	MOVED_ALL,  /* an event tells of more */
+	MOVED_FULL, /* there is no room in the ring */
+	MOVED_END,  /* nothing comes any more */
+	MOVED_RESET,
+};
+
+void
+socks_relay_begin(struct sock_entry *s)
+{
+	struct san_sock_shm *shm = s->mem.mem;
+
+	if (socks_watch_relay(s) != 0) {
+		s->is_over = true;
+		return;
+	}
+	s->is_relayed = true;
+	atomic_store(&shm->edges, 1);
+	atomic_fetch_add(&shm->armed, 1);
+}
+
+/* What the program wrote. */
+static enum moved
+to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
+{
+	uint8_t *ring = san_sock_tx_ring(shm, SAN_SOCK_STREAM_RX_BYTES);
+	uint32_t tail = atomic_load(&shm->tx_tail), room, off;
+	ssize_t n;
+
+	for (;;) {
+		/* pairs with the release of the lcore: the place is free */
+		room = SAN_SOCK_STREAM_TX_BYTES - (tail - atomic_load(&shm->tx_head));
+		if (room == 0 || room > SAN_SOCK_STREAM_TX_BYTES)
+			return MOVED_FULL;
+		off = tail & (SAN_SOCK_STREAM_TX_BYTES - 1);
+		room = RTE_MIN(room, SAN_SOCK_STREAM_TX_BYTES - off);
+		n = recv(s->token, ring + off, room, MSG_DONTWAIT);
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? MOVED_ALL : MOVED_RESET;
+		*is_rung = true;
+		if (n == 0)
+			return MOVED_END;
+		tail += (uint32_t)n;
+		atomic_store(&shm->tx_tail, tail);
+	}
+}
+
+/* What its peer sent. */
+static enum moved
+to_program(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
+{
+	const uint8_t *ring = san_sock_rx_ring(shm);
+	uint32_t head = atomic_load(&shm->rx_head), len, off;
+	bool ended = atomic_load(&shm->fin) != 0;
+	ssize_t n;
+
+	for (;;) {
+		len = atomic_load(&shm->rx_tail) - head;
+		if (len > SAN_SOCK_STREAM_RX_BYTES)
+			return MOVED_RESET;
+		if (len == 0)
+			break;
+		off = head & (SAN_SOCK_STREAM_RX_BYTES - 1);
+		len = RTE_MIN(len, SAN_SOCK_STREAM_RX_BYTES - off);
+		n = send(s->token, ring + off, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? MOVED_ALL : MOVED_RESET;
+		head += (uint32_t)n;
+		atomic_store(&shm->rx_head, head);
+		*is_rung |= atomic_load(&shm->rx_waits) != 0;
+	}
+	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
+		return MOVED_RESET;
+	return ended ? MOVED_END : MOVED_ALL;
+}
+
+/* The bytes by which we were woken; those that come from here on are of what comes from here on. */
+static void
+hear(const struct sock_entry *s, struct san_sock_shm *shm)
+{
+	uint8_t byte;
+
+	while (recv(s->held, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
+		;
+	atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Both ends go; with *is_reset* each hears of a reset. */
+static void
+finish(struct sock_entry *s, struct san_sock_shm *shm, bool is_reset)
+{
+	const struct linger now = {.l_onoff = 1};
+
+	if (is_reset) {
+		atomic_store(&shm->linger, 1);
+		setsockopt(s->token, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	}
+	close(s->token);
+	close(s->held); /* the pair hangs up, as when a program closes */
+	s->token = s->held = -1;
+	s->token_port = 0;
+	s->is_relayed = false;
+}
+
+uint64_t
+socks_relay_step(struct sock_entry *s, uint64_t now_ns)
+{
+	enum moved in = MOVED_END, out = MOVED_END;
+	struct san_sock_shm *shm = s->mem.mem;
+	bool is_rung = false;
+
+	hear(s, shm);
+	if (!s->relay_in_over)
+		in = to_stream(s, shm, &is_rung);
+	if (!s->relay_out_over)
+		out = to_program(s, shm, &is_rung);
+	if (in == MOVED_END && !s->relay_in_over) {
+		s->relay_in_over = true;
+		atomic_fetch_or(&shm->shut, SHUT_WR + 1);
+	}
+	if (out == MOVED_END && !s->relay_out_over) {
+		s->relay_out_over = true;
+		shutdown(s->token, SHUT_WR);
+	}
+	if (is_rung)
+		socks_ring(s);
+	if (in == MOVED_RESET || out == MOVED_RESET)
+		finish(s, shm, true);
+	else if (in == MOVED_END && out == MOVED_END)
+		finish(s, shm, false);
+	return in == MOVED_FULL ? now_ns + ROOM_NS : SAN_TIME_NEVER;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <net/if.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "sock_opt_list.h"
+#include "sock_opt_kind.h"
+#include "sock_real.h"
+
+#define VALUE_MAX 128 /* bytes of a longer value are not compared */
+
+static const struct {
+	int level, name;
+	enum sock_opt_kind udp, tcp;
+	const char *text;
+} known[] = {
+#define SOCK_OPT_ROW(level, name, udp, tcp) \
+	{level, name, SOCK_OPT_##udp, SOCK_OPT_##tcp, #name},
+	SOCK_OPT_LIST(SOCK_OPT_ROW)
+#undef SOCK_OPT_ROW
+};
+
+/* What a kernel knows that is newer than the list may change how packets are sent. */
+static enum sock_opt_kind
+kind_of(const struct sock_file *f, int level, int name, const char **text)
+{
+	size_t i;
+
+	*text = "an option that is not known";
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (known[i].level != level || known[i].name != name)
+			continue;
+		*text = known[i].text;
+		return f->is_udp ? known[i].udp : known[i].tcp;
+	}
+	return level == SOL_SOCKET || level == IPPROTO_IP || level == IPPROTO_IPV6 ||
+			level == (f->is_udp ? IPPROTO_UDP : IPPROTO_TCP) ?
+		SOCK_OPT_KERNELS :
+		SOCK_OPT_CARRIED;
+}
+
+static bool
+is_zero(const uint8_t *p, size_t from, size_t to)
+{
+	while (from < to && p[from] == 0)
+		from++;
+	return from >= to;
+}
+
+/* Has the kernel's socket that value already? */
+static bool
+has_it(int kernel, int level, int name, const void *value, socklen_t len)
+{
+	uint8_t now[VALUE_MAX];
+	socklen_t got = sizeof(now);
+	size_t both;
+
+	if (len == 0 || len > sizeof(now) ||
+	    REAL(getsockopt)(kernel, level, name, now, &got) != 0 || got == 0)
+		return false;
+	both = got < len ? got : len;
+	return memcmp(now, value, both) == 0 && is_zero(now, both, got) &&
+		is_zero(value, both, len);
+}
+
+/* Is it about another device than the port's? */
+static bool
+is_other_device(const struct sock_file *f, int name, const void *value, socklen_t len)
+{
+	char device[IF_NAMESIZE] = "";
+	uint32_t index;
+
+	if (!atomic_load(&f->carried))
+		return false; /* the daemon looks at the name that it has then */
+	if (name == SO_BINDTOIFINDEX) {
+		if (len < sizeof(index))
+			return false;
+		memcpy(&index, value, sizeof(index));
+		return index != 0 && index != f->shm->if_index;
+	}
+	memcpy(device, value, len < sizeof(device) ? len : sizeof(device) - 1);
+	return device[0] != '\0' && if_nametoindex(device) != f->shm->if_index;
+}
+
+bool
+sock_opt_is_kernels(int kernel, const struct sock_file *f, int level, int name, const void *value,
+		    socklen_t len, const char **text)
+{
+	enum sock_opt_kind kind = kind_of(f, level, name, text);
+	int v = 0;
+
+	if (len != 0 && sock_is_bad(value, len))
+		return false; /* the kernel will say so */
+	if (level == SOL_SOCKET && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
+		return is_other_device(f, name, value, len);
+	if (len >= sizeof(v))
+		memcpy(&v, value, sizeof(v));
+	if (level == SOL_SOCKET && name == SO_RCVLOWAT && v <= 1)
+		return false;
+	/* the first takes the device's MTU for the path's, the second sends in fragments then */
+	if (f->is_udp && level == IPPROTO_IP && name == IP_MTU_DISCOVER)
+		return v == IP_PMTUDISC_INTERFACE || v == IP_PMTUDISC_OMIT;
+	if (f->is_udp && level == IPPROTO_IPV6 && name == IPV6_MTU_DISCOVER)
+		return v == IPV6_PMTUDISC_INTERFACE || v == IPV6_PMTUDISC_OMIT;
+	/* by which nothing leaves this host; a record says by 0 that the socket's is meant */
+	if (level == IPPROTO_IPV6 && name == IPV6_UNICAST_HOPS && v == 0)
+		return true;
+	return kind == SOCK_OPT_KERNELS && !has_it(kernel, level, name, value, len);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_OPT_KIND_H
+#define SOCK_OPT_KIND_H
+
+/**
+ * @file
+ * Which options are the kernel's alone. A socket that gets one before it is carried stays with the
+ * kernel. A UDP socket that is carried goes back to the kernel, if that has the port's device; a
+ * stream, or a socket of a port without such a device, refuses it (ENOPROTOOPT). (UDP-9)
+ */
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "sock_fd.h"
+
+/**
+ * Does this value make *f* the kernel's? Not if its kernel's socket, *kernel*, has it already.
+ *
+ * @param[out] text
+ *   The option's name.
+ */
+bool sock_opt_is_kernels(int kernel, const struct sock_file *f, int level, int name,
+			 const void *value, socklen_t len, const char **text);
+
+#endif /* SOCK_OPT_KIND_H */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The kernel is asked by calls that read or write a word of the program's and have no effect:
+ * rt_sigprocmask() reads its set before it refuses a way that is none, and the futex operation
+ * adds 0. Both are allowed wherever programs run with a filter of system calls, and need neither a
+ * descriptor nor a signal handler, which would be the program's.
+ */
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sock_real.h"
+#include "sock_touch.h"
+
+#define PAGE_BITS  12 /* of the smallest page */
+#define SET_BITS   10
+#define WAYS       2 /* two pages that are used in turn may fall into one set */
+#define READ_OK    1u
+#define WRITE_OK   2u
+#define TURN_BITS  26
+#define USER_BEGIN 65536 /* vm.mmap_min_addr; and where NULL is, which means something else */
+#define USER_END   (1ull << 47)
+
+/* Of a page: its number, the turn in which it was good, and for what. */
+static _Atomic uint64_t good[1 << SET_BITS][WAYS];
+static _Atomic uint64_t turn;
+
+void
+sock_touch_forget(void)
+{
+	atomic_fetch_add(&turn, 1);
+}
+
+/* False: it is no memory, or may not be used so. What can't be asked is taken to be good. */
+static bool
+ask(uintptr_t at, uint64_t how)
+{
+	const int no_way = -1, add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, -1);
+	static uint32_t nobody; /* waits here */
+	int was = errno;
+	long rc;
+
+	if (how == READ_OK)
+		rc = REAL(syscall)(SYS_rt_sigprocmask, no_way, at & ~(uintptr_t)7, NULL, 8);
+	else
+		rc = REAL(syscall)(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+				   at & ~(uintptr_t)3, add_nothing);
+	if (rc < 0 && errno == EFAULT) {
+		errno = was;
+		return false;
+	}
+	errno = was;
+	return true;
+}
+
+static bool
+is_known(_Atomic uint64_t *set, uint64_t page, uint64_t how)
+{
+	uint64_t is;
+	int i;
+
+	for (i = 0; i < WAYS; i++) {
+		is = atomic_load_explicit(&set[i], memory_order_relaxed);
+		if ((is & ~(uint64_t)3) == page && (is & how) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* What has been there for longest goes. What can be written can be read. */
+static void
+remember(_Atomic uint64_t *set, uint64_t page, uint64_t how)
+{
+	uint64_t was = atomic_load_explicit(&set[0], memory_order_relaxed);
+
+	if ((was & ~(uint64_t)3) != page)
+		atomic_store_explicit(&set[1], was, memory_order_relaxed);
+	atomic_store_explicit(&set[0], page | READ_OK | how, memory_order_relaxed);
+}
+
+static bool
+is_bad(const void *p, size_t len, uint64_t how)
+{
+	uintptr_t from = (uintptr_t)p, last = from + len - 1, page, at;
+	uint64_t now = atomic_load_explicit(&turn, memory_order_acquire) & ((1u << TURN_BITS) - 1);
+	_Atomic uint64_t *set;
+	uint64_t mine;
+
+	if (len == 0)
+		return false;
+	if (from < USER_BEGIN || last < from || last >= USER_END)
+		return true;
+	for (page = from >> PAGE_BITS; page <= last >> PAGE_BITS; page++) {
+		mine = (uint64_t)page << (TURN_BITS + 2) | now << 2;
+		set = good[page % (1 << SET_BITS)];
+		if (is_known(set, mine, how))
+			continue;
+		at = page << PAGE_BITS;
+		if (!ask(at > from ? at : from, how))
+			return true;
+		remember(set, mine, how);
+	}
+	return false;
+}
+
+bool
+sock_is_bad(const void *p, size_t len)
+{
+	return is_bad(p, len, READ_OK);
+}
+
+bool
+sock_is_bad_out(const void *p, size_t len)
+{
+	return is_bad(p, len, WRITE_OK);
+}

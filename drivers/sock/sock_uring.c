@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A ring that is made by syscall(3) is refused (sock_switch.c): the program asks as ever then. One
+ * that is made by an instruction of the program's own is seen here, if it is there by the time that
+ * a socket gets its name.
+ */
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sock_real.h"
+#include "sock_uring.h"
+
+#define HOLDS_NS 100000000 /* an answer, for programs that connect often */
+#define FDS_MAX  256       /* descriptors that are looked at, the lowest first */
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+static bool
+is_ring(int dir, int fd)
+{
+	static const char ring[] = "anon_inode:[io_uring]";
+	char name[12], link[sizeof(ring)];
+	char *p = name + sizeof(name);
+
+	*--p = '\0';
+	do
+		*--p = (char)('0' + fd % 10);
+	while ((fd /= 10) != 0);
+	return REAL(syscall)(SYS_readlinkat, dir, p, link, sizeof(link)) == sizeof(ring) - 1 &&
+		memcmp(link, ring, sizeof(ring) - 1) == 0;
+}
+
+static bool
+has_ring(void)
+{
+	int dir, fd;
+
+	dir = (int)REAL(syscall)(SYS_openat, AT_FDCWD, "/proc/self/fd",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return false;
+	for (fd = 0; fd < FDS_MAX && !is_ring(dir, fd); fd++)
+		;
+	REAL(syscall)
+	(SYS_close, dir);
+	return fd < FDS_MAX;
+}
+
+bool
+sock_uses_uring(void)
+{
+	static _Atomic int64_t until_ns;
+	static _Atomic bool has;
+
+	if (atomic_load(&has)) /* what it has asked for there may be about sockets to come */
+		return true;
+	if (now_ns() < atomic_load(&until_ns))
+		return false;
+	atomic_store(&has, dlsym(RTLD_DEFAULT, "io_uring_queue_init") != NULL || has_ring());
+	atomic_store(&until_ns, now_ns() + HOLDS_NS);
+	return atomic_load(&has);
+}

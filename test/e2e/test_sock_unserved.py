@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that the library can't serve is served by the kernel, from the first connection or
+datagram on, and the reason is shown: no library, no right to the daemon, io_uring, system calls
+by instructions of its own. (UDP-11)
+"""
+
+import os
+import sys
+
+import sock
+from e2e import BUILD, Skipped, Tests, check, need_namespaces
+from sock import PYTHON
+from sock_talk import HEAD, PORT, carried_pair
+
+UNHEARD = os.path.join(BUILD, 'test/e2e/unheard')
+NO_RING = 77
+
+CLIENT = f'''{HEAD}
+import random
+data = random.Random(1).randbytes(3_000_000)
+def echoed(s, what):
+    t = threading.Thread(target=lambda: (s.sendall(what), s.shutdown(socket.SHUT_WR))); t.start()
+    got = all_of(s); t.join(); return got == what
+for i in range(int(sys.argv[4])):
+    s = dial(); s.sendall(b"first"); say(s.recv(9) == b"first", echoed(s, data)); s.close()
+'''
+
+
+def accepts(command, pair, connections=1):
+    """Clients of *command*, a server at our end, have what they sent; streams that were carried."""
+    p = pair.server(*command, text='ready')
+    try:
+        out = pair.client(PYTHON, '-c', CLIENT, pair.server_ip, PORT, pair.folder, connections)
+    finally:
+        if not p.is_alive() and p.popen.wait() == NO_RING:
+            raise Skipped(p.tail())
+    check(out == 'True True\n' * connections, f'{out}; the server: {p.tail()}')
+    return pair.grown()['streams_connected'] + pair.grown()['streams_accepted']
+
+
+@sock.may_fail
+def calls_of_its_own():
+    """It accepts, reads and writes by instructions: its first connection is relayed."""
+    pair = carried_pair()
+    carried = accepts([UNHEARD, 'calls', pair.server_ip, PORT], pair)
+    check(carried > 0, 'it was the kernel\'s, or the library heard it')
+    reasons = ' '.join(map(str, pair.daemons['us'].ask('sock_reasons').values()))
+    check('without the library' in reasons, reasons)
+
+
+@sock.may_fail
+def by_a_ring():
+    """Its sockets stay with the kernel."""
+    pair = carried_pair()
+    carried = accepts([UNHEARD, 'ring', pair.server_ip, PORT], pair)
+    check(carried == 0, carried)
+
+
+@sock.may_fail
+def datagram_by_a_ring():
+    pair = sock.shared(sock.SERVER)
+    p = pair.server(UNHEARD, 'udp', pair.server_ip, PORT, text='ready')
+    if not p.is_alive() and p.popen.wait() == NO_RING:
+        raise Skipped(p.tail())
+    pair.client(PYTHON, '-c', f'''{HEAD}
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b"datagram", (ip, port))''',
+                pair.server_ip, PORT, pair.folder)
+    p.wait_text('datagram')
+
+
+# Its parent has the library and the listener; it accepts without.
+WITHOUT = f'''{HEAD}
+l = listen(); os.set_inheritable(l.fileno(), True)
+env = {{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}}
+code = """
+import socket, sys
+l = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    s, _ = l.accept()
+    while d := s.recv(65536): s.sendall(d)
+    s.close()
+"""
+subprocess.run([sys.executable, "-c", code, str(l.fileno())], env=env, close_fds=False)
+'''
+# It has the library, and no right to the daemon any more.
+NO_RIGHT = f'''{HEAD}
+l = listen()
+if os.fork() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+    while True:
+        s, _ = l.accept()
+        while d := s.recv(65536): s.sendall(d)
+        s.close()
+os.wait()
+'''
+
+
+def accepts_unserved(program):
+    """The first connection is relayed, or the kernel's; all later ones are the kernel's."""
+    pair = carried_pair()
+    carried = accepts([PYTHON, '-c', program, pair.server_ip, PORT, pair.folder], pair, 5)
+    check(carried <= 2, f'{carried} of 10 ends')
+
+
+@sock.may_fail
+def without_the_library():
+    accepts_unserved(WITHOUT)
+
+
+@sock.may_fail
+def without_a_right():
+    accepts_unserved(NO_RIGHT)
+
+
+@sock.may_fail
+def peer_resets():
+    """What is relayed hears of the end of its peer as of any connection's."""
+    pair = carried_pair()
+    p = pair.server(PYTHON, '-c', f'''{HEAD}
+l = listen(); os.set_inheritable(l.fileno(), True)
+env = {{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}}
+code = """
+import socket, sys
+l = socket.socket(fileno=int(sys.argv[1])); s, _ = l.accept(); s.sendall(b"x")
+try:
+    while s.recv(9): pass
+    print("end", flush=True)
+except ConnectionResetError: print("reset", flush=True)
+"""
+subprocess.run([sys.executable, "-c", code, str(l.fileno())], env=env, close_fds=False)
+''', pair.server_ip, PORT, pair.folder, text='ready')
+    pair.client(PYTHON, '-c', f'''{HEAD}
+s = dial(); s.recv(1); s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+s.send(b"y"); s.close()''', pair.server_ip, PORT, pair.folder)
+    p.wait_text('reset')
+
+
+# By number, what libc's functions of the same names do.
+NUMBERS = f'''{HEAD}
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *args):
+    n = libc.syscall(number, *[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
+    return n if n >= 0 else errno.errorcode[ctypes.get_errno()]
+class Iov(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+buf = ctypes.create_string_buffer(b"hello", 100); iov = Iov(ctypes.addressof(buf), 5); v = ctypes.byref(iov)
+a = struct.pack("<H", 2) + struct.pack(">H", port) + socket.inet_aton(ip) + bytes(8)
+t = (ctypes.c_long * 2)(20, 0); n = ctypes.c_uint(16); name_of = ctypes.create_string_buffer(16)
+s = call(41, 2, 1, 0); say(call(42, s, ctypes.create_string_buffer(a, 16), 16))
+p = ctypes.create_string_buffer(struct.pack("ihh", s, 1, 0)); sets = ctypes.create_string_buffer(128); sets[s // 8] = 1 << s % 8
+say(call(20, s, v, 1), call(7, p, 1, 20000), call(271, p, 1, t, None), call(23, s + 1, sets, None, None, t), call(270, s + 1, sets, None, None, t, None))
+say(call(19, s, v, 1)); say(call(328, s, v, 1, -1, 0, 0), call(7, p, 1, 20000), call(327, s, v, 1, -1, 0, 0))
+say(call(52, s, name_of, ctypes.byref(n)), name_of.raw[:8] == a[:8], call(55, s, 1, 3, name_of, ctypes.byref(n)), name_of.raw[0], call(54, s, 6, 1, ctypes.create_string_buffer(struct.pack("i", 1)), 4))
+e = call(291, 0); ev = ctypes.create_string_buffer(struct.pack("<IQ", 1, 7), 12); say(call(233, e, 1, s, ev)); d = call(32, s); say(call(1, d, buf, 5), call(441, e, ev, 1, t, None, 8), ev.raw[4])
+say(call(45, s, buf, 100, 0, None, None), call(48, s, 1), call(7, p, 1, 20000), call(0, s, buf, 9), call(3, s), call(3, d))
+'''
+
+
+@sock.may_fail
+def by_number():
+    """What syscall(3) is asked for is heard."""
+    if os.uname().machine != 'x86_64':
+        raise Skipped('numbers of x86-64')
+    server = f'{HEAD}\nl = listen(); s, _ = l.accept()\nwhile d := s.recv(99): s.sendall(d)\n'
+    got = []
+    for pair in (sock.shared(sock.KERNEL, 'tcp'), carried_pair()):
+        args = pair.server_ip, PORT, pair.folder
+        pair.server(PYTHON, '-c', server, *args, text='ready')
+        got.append(pair.client(PYTHON, '-c', NUMBERS, *args))
+    check(got[0] == got[1], f'{got[1]}\non the kernel\n{got[0]}')
+    check(pair.grown()['streams_accepted'] == 1, 'not carried')
+
+
+def main():
+    need_namespaces('ethtool', 'sysctl')
+    tests = Tests()
+    if not sock.has_library():
+        print('1..0 # SKIP no library')
+        return 0
+    for test in (calls_of_its_own, by_a_ring, datagram_by_a_ring, without_the_library,
+                 without_a_right, peer_resets, by_number):
+        tests.add(test.__name__.replace('_', ' '), test)
+    tests.add('daemons end', sock.stop_shared)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

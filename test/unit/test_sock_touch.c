@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Memory is looked at as the kernel would, and left as it is. (UDP-9) */
+
+#include "unit.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sock_touch.h"
+
+#define PAGE 4096
+
+static uint8_t *
+pages(int prot, size_t nb)
+{
+	uint8_t *p = mmap(NULL, nb * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	return p;
+}
+
+static void
+touch__none_and_far(void **state)
+{
+	(void)state;
+	assert_true(sock_is_bad(NULL, 1));
+	assert_true(sock_is_bad_out(NULL, 1));
+	assert_false(sock_is_bad(NULL, 0));
+	assert_false(sock_is_bad_out((void *)1, 0));
+	assert_true(sock_is_bad((void *)(uintptr_t)-1, 1));
+	assert_true(sock_is_bad((void *)(uintptr_t)-4, 8)); /* around the end */
+	assert_true(sock_is_bad_out((void *)0xdead0000, 10));
+	assert_true(sock_is_bad((void *)(1ull << 47), 1));
+	assert_false(sock_is_bad("text", 5));
+}
+
+static void
+touch__as_it_is_protected(void **state)
+{
+	static const struct {
+		int prot;
+		bool read, write;
+	} cases[] = {
+		{PROT_NONE, false, false},
+		{PROT_READ, true, false},
+		{PROT_READ | PROT_WRITE, true, true},
+	};
+	uint8_t *p;
+	size_t i, at;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		p = pages(cases[i].prot, 1);
+		for (at = 0; at < PAGE; at += PAGE - 1) {
+			assert_int_equal(!sock_is_bad(p + at, 1), cases[i].read);
+			assert_int_equal(!sock_is_bad_out(p + at, 1), cases[i].write);
+			assert_int_equal(!sock_is_bad(p + at, 1), cases[i].read); /* once more */
+		}
+		sock_touch_forget();
+		munmap(p, PAGE);
+		assert_true(sock_is_bad(p, 1));
+	}
+}
+
+/* Each page counts, and of the last one no byte behind. */
+static void
+touch__across_pages(void **state)
+{
+	uint8_t *p = pages(PROT_READ | PROT_WRITE, 3);
+
+	(void)state;
+	assert_int_equal(mprotect(p + 2 * PAGE, PAGE, PROT_NONE), 0);
+	sock_touch_forget();
+	assert_false(sock_is_bad(p, 2 * PAGE));
+	assert_false(sock_is_bad_out(p + PAGE + 1, PAGE - 1));
+	assert_true(sock_is_bad(p, 2 * PAGE + 1));
+	assert_true(sock_is_bad_out(p + 2 * PAGE - 1, 2));
+	munmap(p, 3 * PAGE);
+}
+
+static void
+touch__bytes_stay(void **state)
+{
+	uint8_t *p = pages(PROT_READ | PROT_WRITE, 2), was[2 * PAGE];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(was); i++)
+		was[i] = p[i] = (uint8_t)(i * 7 + 1);
+	for (i = 0; i < 9; i++) {
+		sock_touch_forget();
+		assert_false(sock_is_bad_out(p + i, PAGE));
+		assert_false(sock_is_bad(p + i, PAGE));
+	}
+	assert_memory_equal(p, was, sizeof(was));
+	munmap(p, sizeof(was));
+}
+
+/* What was good is not asked again, until the program has changed its memory. */
+static void
+touch__forgotten(void **state)
+{
+	uint8_t *p = pages(PROT_READ, 1);
+
+	(void)state;
+	assert_false(sock_is_bad(p, 1));
+	assert_int_equal(mprotect(p, PAGE, PROT_NONE), 0);
+	assert_false(sock_is_bad(p, 1));
+	sock_touch_forget();
+	assert_true(sock_is_bad(p, 1));
+	munmap(p, PAGE);
+}
+
+UNIT_TEST(test_sock_touch)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(touch__none_and_far),
+		cmocka_unit_test(touch__as_it_is_protected),
+		cmocka_unit_test(touch__across_pages),
+		cmocka_unit_test(touch__bytes_stay),
+		cmocka_unit_test(touch__forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
