@@ -25,7 +25,7 @@
 #define OFFER_NS     (10 * SAN_NS_PER_MS)
 #define WAIT_NS      (60 * SAN_NS_PER_S)   /* for a place in the queue */
 #define LOOK_NS      (100 * SAN_NS_PER_MS) /* a claim comes by then; it is looked for twice */
-#define CLAIM_NS     (5 * SAN_NS_PER_S)    /* for a program to accept, before others are sent to it */
+#define CLAIM_NS     (5 * SAN_NS_PER_S)    /* for a program to accept, before others come */
 
 /* One that has its name and nothing else. 0 or -errno. */
 static int
