@@ -6,9 +6,9 @@ cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C.UTF-8
 
 sources=$(find lib drivers apps examples test -name '*.[ch]' | sort)
-texts=$(find lib drivers apps examples test devtools usertools doc Makefile meson* .ci README.md \
+texts=$(find lib drivers apps config examples test devtools usertools doc Makefile meson* .ci README.md \
 	-type f \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.lua' -o -name '*.md' \
-	-o -name 'meson*' -o -name Makefile -o -name '*.list' -o -name '*.map' \) | sort)
+	-o -name 'meson*' -o -name Makefile -o -name '*.list' -o -name '*.map' -o -name '*.conf' \) | sort)
 failed=0
 
 report() { # $1: what is wrong with each file named on standard input

@@ -3,6 +3,7 @@
 /*
  * Sections and keys are one table; those of ports are the port arguments of rtsan-dpdk(7),
  * which its provider checks, one by one, so that a wrong one is told with its line.
+ * config/ has files that run as they stand. (SYS-11)
  */
 
 #include <assert.h>

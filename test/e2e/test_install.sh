@@ -49,8 +49,11 @@ sansock=$(find "$dir/root" -path '*bin/sansock')
 for page in man1/sansock.1 man5/sansock.conf.5; do
 	[ -n "$(find "$dir/root" -path "*$page")" ] || fail "$page is not installed"
 done
-"$sansock" check "$(find "$dir/root" -name sansock.conf.example)" ||
+"$sansock" check "$(find "$dir/root" -path '*/examples/config/sansock.conf')" ||
 	fail "sansock is not installed, or its example is wrong"
+for conf in config/*.conf; do
+	[ -n "$(find "$dir/root" -path "*/doc/sanstack/examples/$conf")" ] || fail "$conf is not installed"
+done
 
 # ---- a program built from what is installed, shared and static ----
 pc=$(dirname "$(find "$dir/root" -name librtsan.pc)")

@@ -12,7 +12,7 @@ import sys
 from e2e import BUILD, PATIENCE, SANITIZE, SOURCE, Tests, Work, check
 
 SANSOCK = os.path.join(BUILD, 'apps/sansock/sansock')
-EXAMPLE = os.path.join(SOURCE, 'apps/sansock/sansock.conf.example')
+EXAMPLE = os.path.join(SOURCE, 'config/sansock.conf')
 PRINT = ['sh', '-c', 'echo $LD_PRELOAD']
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 
 from daemon import DAEMON, IP, Daemon, alone, embedded
-from e2e import (BUILD, PATIENCE, SANITIZE, SLOW, SOURCE, Process, Tests, Work, check,
+from e2e import (BUILD, PATIENCE, SANITIZE, SLOW, Process, Tests, Work, check,
                  need_namespaces, until_true)
 from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, ask, ask_id, dial,
                          exchange, memfd, mr_body, request, stream_body)
@@ -547,11 +547,7 @@ def left_memory(work):
 # ---- what is installed ----
 
 def installed(work):
-    """The unit and the example are right."""
-    example = os.path.join(SOURCE, 'apps/sanstack-daemon/sanstack.conf.example')
-    done = subprocess.run([DAEMON, '--check-config', '-c', example], capture_output=True,
-                          text=True, timeout=PATIENCE, check=False)
-    check(done.returncode == 0, done.stderr)
+    """The unit is right."""
     if shutil.which('systemd-analyze') is None:
         print('# no systemd-analyze: the unit is not verified')
         return
