@@ -6,7 +6,7 @@ BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
 .PHONY: all build tests with-tests with-prefix demo check check-all bench experiments soak \
-	endurance check-verbs check-mutants install uninstall deps clean help
+	endurance check-verbs check-mutants install uninstall deb deps clean help
 .NOTPARALLEL:
 
 all: build
@@ -101,6 +101,10 @@ install: with-prefix build
 uninstall:
 	@ninja -C $(BUILD) uninstall
 	@$(LDCONFIG)
+
+# Debian packages of this tree, in $(BUILD)/deb.
+deb: deps-deb
+	@sh devtools/build-deb.sh $(BUILD)/deb
 
 LDCONFIG = test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || PATH="$$PATH:/sbin:/usr/sbin" ldconfig
 

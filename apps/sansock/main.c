@@ -92,7 +92,7 @@ find_program(const char *name, char *path, size_t len)
 
 /* ---- run ---- */
 
-/* Beside this program, in a build folder, or where it is installed. */
+/* Beside this program, in a build folder, or where it is installed. (SYS-10) */
 static bool
 find_library(char *path, size_t len)
 {

@@ -56,7 +56,7 @@ load_from(const char *dirs, const char *file, char *err, size_t err_len)
 	return NULL;
 }
 
-/* Default path first; an environment variable is for what is not installed there. */
+/* Default path first; an environment variable is for what is not installed there. (SYS-10) */
 static void *
 load(const char *name)
 {
