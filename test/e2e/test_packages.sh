@@ -117,8 +117,8 @@ flags=$(pkg-config --cflags --libs librtsan)
 
 # ---- the service ----
 if command -v systemd-analyze >/dev/null; then
-	systemd-analyze verify --man=no sanstack-daemon.service 2>log || fail "the unit: $(cat log)"
-	! grep sanstack log || fail "the unit: $(cat log)"
+	quietly systemd-analyze verify --man=no sanstack-daemon.service sanstack-daemon@new.service
+	! grep sanstack log || fail "the units: $(cat log)"
 fi
 sanstack-daemon --check-config
 mkdir /run/sanstack
@@ -151,7 +151,7 @@ names='sanstack sanstack-doc librtsan-dev libsansock librtsan0'
 # shellcheck disable=SC2086
 {
 	quietly dpkg --remove $names
-	grep -q '^deb-systemd-invoke stop sanstack-daemon.service$' asked ||
+	grep -q '^deb-systemd-invoke stop sanstack-daemon.service sanstack-daemon@' asked ||
 		fail "when it is removed: $(cat asked)"
 	[ -e /etc/sanstack/sanstack.conf ] || fail "removal takes the configuration away"
 	quietly dpkg --purge $names
