@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,9 @@
 
 #define PATIENCE_MS 30000 /* without any event or completion */
 #define PATIENCE_NS (PATIENCE_MS * 1000000ULL)
+#define SLICE_MS    1000 /* asleep at most, and then it says what it waits for */
+
+static volatile sig_atomic_t told_to_end; /* the signal */
 
 void
 ex_die(const struct ex *ex, const char *fmt, ...)
@@ -21,7 +25,36 @@ ex_die(const struct ex *ex, const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "\n");
+	if (ex->ctx != NULL)
+		rtsan_close(ex->ctx); /* a peer sees it at once, and no socket stays */
 	exit(1);
+}
+
+/* What must not be done here, whoever waits does. A second signal ends the program as it is. */
+static void
+on_signal(int signum)
+{
+	told_to_end = signum;
+}
+
+static void
+watch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+/* In order: memif's socket goes with the context. Then the signal does what it does by itself. */
+static void
+end_if_told(const struct ex *ex)
+{
+	if (told_to_end == 0)
+		return;
+	rtsan_close(ex->ctx);
+	signal(told_to_end, SIG_DFL);
+	raise(told_to_end);
 }
 
 uint64_t
@@ -50,6 +83,7 @@ ex_open(struct ex *ex, const char *name, const char *spec)
 	struct rtsan_qp_attr attr = {.sq_depth = EX_DEPTH, .rq_depth = EX_DEPTH};
 
 	ex->name = name;
+	watch_signals();
 	if (rtsan_open(spec, &ex->ctx) != 0 ||
 	    rtsan_cq_create(ex->ctx, 4 * EX_DEPTH, &ex->cq) != 0)
 		ex_die(ex, "%s", rtsan_error());
@@ -69,17 +103,29 @@ ex_close(struct ex *ex)
 
 /* ---- connections ---- */
 
+/* Once, if it takes longer than somebody who looks on takes for granted. */
+static void
+say_waiting(struct ex *ex, uint64_t since)
+{
+	if (ex->waits_for == NULL || ex_now_ns() - since < SLICE_MS * 1000000ULL)
+		return;
+	fprintf(stderr, "%s: waiting for %s%s\n", ex->name, ex->waits_for,
+		ex->peer != NULL ? ex->peer : "");
+	ex->waits_for = NULL;
+}
+
 static void
 next_event(struct ex *ex)
 {
-	uint64_t until = ex_now_ns() + PATIENCE_NS;
+	uint64_t since = ex_now_ns();
 	int rc;
 
 	while ((rc = rtsan_event_poll(ex->ctx, &ex->ev)) == 0) {
-		if (ex->sleeps && (rc = rtsan_event_wait(ex->ctx, PATIENCE_MS)) < 0 &&
-		    rc != -EINTR)
+		if (ex->sleeps && (rc = rtsan_event_wait(ex->ctx, SLICE_MS)) < 0 && rc != -EINTR)
 			break;
-		if (ex_now_ns() > until)
+		end_if_told(ex);
+		say_waiting(ex, since);
+		if (ex_now_ns() - since > PATIENCE_NS)
 			ex_die(ex, "nothing happens");
 	}
 	if (rc < 0)
@@ -115,7 +161,9 @@ ex_listen(struct ex *ex)
 
 	if (rtsan_listen(ex->ctx, EX_SERVICE, 0, 1, &listener) != 0)
 		ex_die(ex, "%s", rtsan_error());
+	ex->waits_for = "a peer";
 	wait_event(ex, RTSAN_EV_CONNECT_REQUEST);
+	ex->waits_for = NULL;
 }
 
 void
@@ -128,22 +176,34 @@ ex_accept(struct ex *ex, const void *data, uint16_t len)
 	wait_event(ex, RTSAN_EV_ESTABLISHED);
 }
 
+static bool
+may_be_late(const struct rtsan_event *ev)
+{
+	return ev->type == RTSAN_EV_UNREACHABLE ||
+		(ev->type == RTSAN_EV_REJECTED && ev->reason == RTSAN_R_NO_LISTENER);
+}
+
 void
 ex_connect(struct ex *ex, const char *peer, const void *data, uint16_t len)
 {
 	struct rtsan_conn_param param = {.private_data = data, .private_len = len};
 	const struct timespec pause = {.tv_nsec = 100000000};
-	uint64_t until = ex_now_ns() + PATIENCE_NS;
+	uint64_t since = ex_now_ns();
 
-	/* the server may have been started a moment ago */
-	do {
-		if (ex->ev.type == RTSAN_EV_REJECTED)
-			nanosleep(&pause, NULL);
+	ex->waits_for = "the peer at ";
+	ex->peer = peer;
+	/* the server may have been started a moment ago, or is just being started */
+	for (;;) {
 		if (rtsan_connect(ex->qp, peer, EX_SERVICE, &param) != 0)
 			ex_die(ex, "%s", rtsan_error());
 		next_event(ex);
-	} while (ex->ev.type == RTSAN_EV_REJECTED && ex->ev.reason == RTSAN_R_NO_LISTENER &&
-		 ex_now_ns() < until);
+		if (!may_be_late(&ex->ev) || ex_now_ns() - since > PATIENCE_NS)
+			break;
+		say_waiting(ex, since);
+		nanosleep(&pause, NULL);
+		end_if_told(ex);
+	}
+	ex->waits_for = NULL;
 	expect(ex, RTSAN_EV_ESTABLISHED);
 }
 
@@ -206,8 +266,9 @@ ex_wait(struct ex *ex, struct rtsan_wc *wc)
 	int rc;
 
 	while (rtsan_cq_poll(ex->cq, wc, 1) == 0) {
-		if (ex->sleeps && (rc = rtsan_cq_wait(ex->cq, PATIENCE_MS)) < 0 && rc != -EINTR)
+		if (ex->sleeps && (rc = rtsan_cq_wait(ex->cq, SLICE_MS)) < 0 && rc != -EINTR)
 			ex_die(ex, "%s", rtsan_error());
+		end_if_told(ex);
 		if (until == 0)
 			until = ex_now_ns() + PATIENCE_NS;
 		else if (ex_now_ns() > until)

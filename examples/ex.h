@@ -9,6 +9,7 @@
  * fails there is nothing to rescue, so it says so and exits.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "rtsan.h"
@@ -23,12 +24,14 @@ struct ex {
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp;
 	struct rtsan_event ev; /* the last one: private data of the peer */
+	const char *waits_for; /* to be said if it takes long; NULL: nothing, or it is said */
+	const char *peer;      /* whom, for that */
 };
 
-/** Print "name: text" and exit with 1. */
+/** Close, print "name: text" and exit with 1. */
 void ex_die(const struct ex *ex, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
-/** Open the provider, make the queues. */
+/** Open the provider, make the queues. From then on SIGINT and SIGTERM close it at the end. */
 void ex_open(struct ex *ex, const char *name, const char *spec);
 void ex_close(struct ex *ex);
 

@@ -9,21 +9,108 @@
  */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <rtsan_stream.h>
 
 #define SERVICE     0x6563686f /* "echo" */
-#define PATIENCE_MS 30000
+#define PATIENCE_S  30
+#define PATIENCE_MS (PATIENCE_S * 1000)
+#define SLICE_MS    1000        /* of waiting: then it looks whether it is to end */
 #define CHUNK       (64 * 1024) /* what the server takes at a time, too */
+
+static struct rtsan_ctx *ctx;
+static volatile sig_atomic_t told_to_end; /* the signal */
 
 static void
 die(const char *what)
 {
 	fprintf(stderr, "stream: %s: %s\n", what, rtsan_error());
+	if (ctx != NULL)
+		rtsan_close(ctx);
 	exit(1);
+}
+
+/* A second signal ends the program as it is. */
+static void
+on_signal(int signum)
+{
+	told_to_end = signum;
+}
+
+static void
+watch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+/* In order: memif's socket goes with the context. Then the signal does what it does by itself. */
+static void
+end_if_told(void)
+{
+	if (told_to_end == 0)
+		return;
+	rtsan_close(ctx);
+	signal(told_to_end, SIG_DFL);
+	raise(told_to_end);
+}
+
+/* ---- calls in slices ---- */
+
+/* Nobody has asked, or who has asked is gone again. */
+static struct rtsan_stream *
+accept_next(struct rtsan_listener *listener)
+{
+	struct rtsan_stream *s = NULL;
+	int rc, slices = 0;
+
+	/* accepting in slices could give up in the middle of one; waiting for a request can't */
+	while ((rc = rtsan_event_wait(ctx, SLICE_MS / 10)) == 0 || rc == -EINTR ||
+	       (rc = rtsan_stream_accept(listener, NULL, PATIENCE_MS, &s)) == -ECONNABORTED ||
+	       rc == -EHOSTUNREACH) {
+		end_if_told();
+		if (slices++ == 10)
+			fprintf(stderr, "stream: waiting for a peer\n");
+		if (slices > PATIENCE_S * 10) {
+			fprintf(stderr, "stream: nobody comes\n");
+			rtsan_close(ctx);
+			exit(1);
+		}
+	}
+	if (rc != 0)
+		die("accept");
+	return s;
+}
+
+/* The server may have been started a moment ago, or is just being started. */
+static struct rtsan_stream *
+connect_to(const char *peer)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	time_t since = time(NULL);
+	struct rtsan_stream *s;
+	bool is_said = false;
+	int rc;
+
+	while ((rc = rtsan_stream_connect(ctx, peer, SERVICE, NULL, SLICE_MS, &s)) != 0) {
+		end_if_told();
+		if ((rc != -EAGAIN && rc != -ECONNREFUSED && rc != -EHOSTUNREACH) ||
+		    time(NULL) - since > PATIENCE_S)
+			die("connect");
+		if (!is_said && (rc == -EAGAIN || time(NULL) - since > 1)) {
+			fprintf(stderr, "stream: waiting for the peer at %s\n", peer);
+			is_said = true;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return s;
 }
 
 /* The byte at *at* of what the client writes. */
@@ -34,7 +121,7 @@ pattern(size_t at)
 }
 
 static void
-serve(struct rtsan_ctx *ctx)
+serve(void)
 {
 	static uint8_t buf[CHUNK];
 	struct rtsan_listener *listener;
@@ -42,11 +129,12 @@ serve(struct rtsan_ctx *ctx)
 	size_t sum = 0;
 	ssize_t n;
 
-	if (rtsan_listen(ctx, SERVICE, 0, 1, &listener) != 0 ||
-	    rtsan_stream_accept(listener, NULL, PATIENCE_MS, &s) != 0)
-		die("accept");
+	if (rtsan_listen(ctx, SERVICE, 0, 1, &listener) != 0)
+		die("listen");
+	s = accept_next(listener);
 	rtsan_stream_set_timeout(s, PATIENCE_MS);
 	while ((n = rtsan_stream_read(s, buf, sizeof(buf), 0)) > 0) {
+		end_if_told();
 		if (rtsan_stream_write(s, buf, (size_t)n) != n)
 			die("write");
 		sum += (size_t)n;
@@ -73,16 +161,15 @@ check(const uint8_t *buf, size_t len, size_t at)
 }
 
 static void
-ask(struct rtsan_ctx *ctx, const char *peer, size_t bytes)
+ask(const char *peer, size_t bytes)
 {
 	static uint8_t buf[CHUNK];
-	struct rtsan_stream *s;
+	struct rtsan_stream *s = connect_to(peer);
 	size_t done = 0, len, i;
 
-	if (rtsan_stream_connect(ctx, peer, SERVICE, NULL, PATIENCE_MS, &s) != 0)
-		die("connect");
 	rtsan_stream_set_timeout(s, PATIENCE_MS);
 	for (; done < bytes; done += len) {
+		end_if_told();
 		/* who writes more than both sides store, and does not read, waits for ever */
 		len = bytes - done < CHUNK ? bytes - done : CHUNK;
 		for (i = 0; i < len; i++)
@@ -108,18 +195,18 @@ main(int argc, char **argv)
 {
 	bool is_server = argc == 3 && strcmp(argv[1], "server") == 0;
 	bool is_client = argc >= 4 && argc <= 5 && strcmp(argv[1], "client") == 0;
-	struct rtsan_ctx *ctx;
 
 	if (!is_server && !is_client) {
 		fprintf(stderr, "usage: stream server SPEC | client SPEC PEER [MBYTES]\n");
 		return 2;
 	}
+	watch_signals();
 	if (rtsan_open(argv[2], &ctx) != 0)
 		die("open");
 	if (is_server)
-		serve(ctx);
+		serve();
 	else
-		ask(ctx, argv[3], (argc == 5 ? strtoul(argv[4], NULL, 0) : 1) << 20);
+		ask(argv[3], (argc == 5 ? strtoul(argv[4], NULL, 0) : 1) << 20);
 	rtsan_close(ctx);
 	return 0;
 }

@@ -131,6 +131,47 @@ cleanup(void)
 	dpdk_ctx_halt();
 }
 
+/* X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: it is something else. */
+static char *
+device_of(char *word, char *next, bool *took_next)
+{
+	static const char *const options[] = {"--vdev", "--allow", "-a"};
+	unsigned int i;
+	size_t len;
+
+	*took_next = false;
+	for (i = 0; i < RTE_DIM(options); i++) {
+		len = strlen(options[i]);
+		if (strncmp(word, options[i], len) != 0)
+			continue;
+		if (word[len] == '\0') {
+			*took_next = true;
+			return next;
+		}
+		if (word[len] == '=')
+			return &word[len + 1];
+		if (options[i][1] != '-')
+			return &word[len];
+	}
+	return NULL;
+}
+
+/* No device has been made yet. */
+static int
+clear_sockets(int argc, char *const *argv, const struct rtsan_host *host)
+{
+	const char *device;
+	bool took_next;
+	int i, rc = 0;
+
+	for (i = 1; i < argc && rc == 0; i++) {
+		device = device_of(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took_next);
+		if (device != NULL)
+			rc = dpdk_memif_clear(device, true, host);
+	}
+	return rc;
+}
+
 int
 dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 {
@@ -144,6 +185,11 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	}
 	if (started) {
 		rc = start_again(args, host);
+		free(args);
+		return rc;
+	}
+	rc = clear_sockets(argc, argv, host);
+	if (rc != 0) {
 		free(args);
 		return rc;
 	}
@@ -177,31 +223,6 @@ dpdk_eal_device(uint16_t port_id)
 	return (struct rte_device *)(uintptr_t)info.device;
 }
 
-/* X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: it is something else. */
-static char *
-device_of(char *word, char *next, bool *took_next)
-{
-	static const char *const options[] = {"--vdev", "--allow", "-a"};
-	unsigned int i;
-	size_t len;
-
-	*took_next = false;
-	for (i = 0; i < RTE_DIM(options); i++) {
-		len = strlen(options[i]);
-		if (strncmp(word, options[i], len) != 0)
-			continue;
-		if (word[len] == '\0') {
-			*took_next = true;
-			return next;
-		}
-		if (word[len] == '=')
-			return &word[len + 1];
-		if (options[i][1] != '-')
-			return &word[len];
-	}
-	return NULL;
-}
-
 int
 dpdk_eal_take_devices(char **words, int *nb, char **devices)
 {
@@ -224,8 +245,11 @@ dpdk_eal_take_devices(char **words, int *nb, char **devices)
 int
 dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 {
-	int rc = rte_dev_probe(device);
+	int rc = dpdk_memif_clear(device, false, host);
 
+	if (rc != 0)
+		return rc;
+	rc = rte_dev_probe(device);
 	if (rc == 0 || rc == -EEXIST)
 		return 0;
 	return host->fail(-ENODEV, "device %s: %s", device, rte_strerror(-rc));

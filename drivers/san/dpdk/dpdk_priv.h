@@ -103,6 +103,22 @@ int dpdk_eal_take_devices(char **words, int *nb, char **devices);
 /** Have it now, or have it already. -ENODEV with a text by *host*. */
 int dpdk_eal_probe(const char *device, const struct rtsan_host *host);
 
+/* ---- dpdk_memif.c ---- */
+
+/**
+ * Before the driver makes *device* ("net_memif0,role=server,..."): a socket file of a process that
+ * has ended goes. Other devices pass.
+ *
+ * @param is_first
+ *   No device of this process has been made yet, so none can have the socket.
+ * @return
+ *   0, or with a text by *host*
+ *   - -EADDRINUSE: another process has it.
+ *   - -ENOTSOCK: the file is no socket, and stays.
+ *   - what unlink() says.
+ */
+int dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host);
+
 /* ---- dpdk_ctx.c: one thread ---- */
 
 /** For who opens one context on one EAL: -EBUSY, or 0 and it is claimed. */
