@@ -11,6 +11,7 @@
 set -u
 shopt -s nullglob
 export LC_ALL=C
+PATH=$PATH:/sbin:/usr/sbin # of a user, too: ldconfig, ip
 
 build=$(cd "${1:-build}" 2>/dev/null && pwd) || {
 	echo "demo: no build in ${1:-build}; make builds it" >&2
@@ -37,7 +38,9 @@ cleanup() {
 	done
 	# DPDK's own run-time folders, of these two processes only.
 	for base in /var/run/dpdk "${XDG_RUNTIME_DIR:-/nonexistent}/dpdk" /tmp/dpdk; do
-		rm -rf "$base/${prefix}s" "$base/${prefix}c"
+		for dir in "$base/${prefix}s" "$base/${prefix}c"; do
+			[ ! -d "$dir" ] || rm -rf "$dir" # others' folders are closed to a user
+		done
 	done
 	rm -rf "$work"
 }

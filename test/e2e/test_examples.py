@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs at the first try: an example says what it waits for and leaves no socket behind when it
-is told to end; a memif socket that a killed process left behind is in nobody's way. (SYS-2)
+is told to end; a memif socket that a killed process left behind is in nobody's way; what goes well is
+no news. (SYS-2)
 """
 
 import os
@@ -9,8 +10,8 @@ import socket
 import sys
 
 from daemon import Daemon
-from e2e import (BUILD, CLIENT_IP, SERVER_IP, Memif, Null, Tests, Work, check, cpus,
-                 until_true)
+from e2e import (BUILD, CLIENT_IP, SERVER_IP, Memif, Null, SOURCE, Tests, Work, check, cpus,
+                 need_namespaces, until_true)
 
 NAMES = ('pingpong', 'stream', 'kvget')
 
@@ -99,6 +100,54 @@ def not_ours(work):
         check(f.read() == 'precious', 'the file was written to')
 
 
+def quiet(work):
+    """What goes well is no news, but for who asks; test_providers has the same of what does not."""
+    link = Memif(work)
+    server = start(work, link, 'pingpong', 'server')
+    says(server, 'waiting for a peer')
+    client = start(work, link, 'pingpong', 'client', SERVER_IP, '100')
+    check(client.wait() == 0 and server.wait() == 0, f'{client.tail()} {server.tail()}')
+    for name, process in (('server', server), ('client', client)):
+        lines = [line for line in process.err().splitlines() if not line.startswith('pingpong: waiting')]
+        check(not lines, f'the {name} says {lines}')
+
+    eal = ' '.join(a for a in work.eal(cpus()[0], Null(work).vdev('client')) if 'log-level' not in a)
+    for more, is_told in (('', False), ('--log-level=lib.*:info', True)):
+        asked = work.start('asked', [os.path.join(BUILD, 'examples/pingpong'), 'client',
+                                     f'dpdk:{eal} {more} -- ip={CLIENT_IP}/24 idle=sleep', SERVER_IP])
+        says(asked, 'waiting for the peer')
+        asked.signal('INT')
+        asked.wait()
+        is_heard = 'EAL: ' in asked.err() and 'TELEMETRY: ' in asked.err()
+        check(is_heard if is_told else 'EAL' not in asked.err() and 'TELE' not in asked.err(),
+              f'{more}: {asked.err()}')
+
+
+# A user who has no right to what root's programs have left, and no /sbin in his PATH.
+AS_USER = """
+set -eu
+mount -t tmpfs -o mode=1777 tmp /tmp; mount -t tmpfs -o mode=755 run /run
+mkdir -m 700 /run/dpdk
+mkdir -p /tmp/build/apps/sanbench
+printf '#!/bin/sh\\necho no bench; exit 1\\n' >/tmp/build/apps/sanbench/sanbench
+chmod +x /tmp/build/apps/sanbench/sanbench
+cat usertools/demo.sh >/tmp/demo.sh
+cd /tmp
+PATH=/usr/local/bin:/usr/bin:/bin exec setpriv --reuid=65534 --regid=65534 --clear-groups bash /tmp/demo.sh /tmp/build
+"""
+
+
+def demo_of_a_user(work):
+    """The demo of an ordinary user finds what it copies, and tidies up without a complaint."""
+    need_namespaces('setpriv')
+    demo = work.start('demo', ['unshare', '--mount', 'bash', '-c', AS_USER.replace(
+        'usertools', os.path.join(SOURCE, 'usertools'))])
+    check(demo.wait() == 1, demo.tail())
+    check('the server did not start' in demo.err() and 'no bench' in demo.err(), demo.tail())
+    for what in ('rm:', 'not found', 'denied'):
+        check(what not in demo.err(), demo.tail())
+
+
 def main():
     tests = Tests()
     with Work() as work:
@@ -106,6 +155,8 @@ def main():
         tests.add('a client that waits', client_waits, work)
         tests.add('a socket left behind', stale_socket, work)
         tests.add("what is another's stays", not_ours, work)
+        tests.add('quiet', quiet, work)
+        tests.add('demo of a user', demo_of_a_user, work)
         return tests.run()
 
 

@@ -176,7 +176,9 @@ int
 dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 {
 	char *args = join(argc, argv);
-	char *copy[DPDK_ARGS_MAX + 1] = {NULL};
+	/* of what is registered only when EAL starts: "No legacy callbacks" is no news either */
+	static char telemetry_level[] = "--log-level=lib.telemetry:error";
+	char *copy[DPDK_ARGS_MAX + 2] = {NULL};
 	int rc, i;
 
 	if (args == NULL || argc > DPDK_ARGS_MAX) {
@@ -194,10 +196,11 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 		return rc;
 	}
 	for (i = 0; i < argc; i++)
-		copy[i] = argv[i]; /* EAL changes their order */
+		copy[i] = argv[i];    /* EAL changes their order */
+	copy[argc] = telemetry_level; /* the first that names a type wins: the caller's, if any */
 	/* what goes well is no news; --log-level=lib.*:info among the arguments shows it */
 	rte_log_set_level_pattern("lib.*", RTE_LOG_WARNING);
-	if (rte_eal_init(argc, copy) < 0) {
+	if (rte_eal_init(argc + 1, copy) < 0) {
 		free(args);
 		return host->fail(rte_errno == ENOMEM ? -ENOMEM : -EINVAL,
 				  "EAL does not start%s%s; its own message says more%s",
