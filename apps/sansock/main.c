@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <pwd.h>
@@ -15,7 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rules.h"
@@ -289,6 +293,61 @@ print_way(const struct sock_query *q, const struct sock_verdict *v)
 	printf("  no rule%s: the kernel's\n", v->is_part ? " for the rest" : " matches");
 }
 
+/* An errno; EPROTOTYPE: somebody has a socket of another type there, and does not notice us. */
+static int
+dial(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	return connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
+}
+
+static int
+become(uid_t uid)
+{
+	const struct passwd *pw = getpwuid(uid);
+	int rc = pw != NULL ? initgroups(pw->pw_name, pw->pw_gid) : setgroups(0, NULL);
+
+	if (rc == 0)
+		rc = setgid(pw != NULL ? pw->pw_gid : (gid_t)uid);
+	return rc == 0 ? setuid(uid) : rc;
+}
+
+/* As *uid*, in a child that becomes it; 0: that is not for us to see. */
+static int
+dial_as(uid_t uid, const char *path)
+{
+	int status = 0;
+	pid_t pid;
+
+	if (uid == getuid())
+		return dial(path);
+	pid = fork();
+	if (pid == 0)
+		_exit(become(uid) == 0 ? dial(path) : 0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 0;
+	return WEXITSTATUS(status);
+}
+
+/* What is in the way of one that the rules would have carried, in the words of the library. */
+static void
+print_obstacle(const struct sock_query *q, const struct sock_verdict *v)
+{
+	const char *path = rules.settings.daemon;
+	int err;
+
+	if (v->action != SOCK_CARRY && v->action != SOCK_BOTH)
+		return;
+	err = dial_as(q->uid, path);
+	if (err == EACCES || err == EPERM)
+		printf("  but no right to the daemon at %s\n", path);
+	else if (err == ENOENT || err == ECONNREFUSED || err == ENOTDIR)
+		printf("  but no daemon at %s\n", path);
+}
+
 static int
 explain(struct sock_query *q, const char *name)
 {
@@ -306,6 +365,7 @@ explain(struct sock_query *q, const char *name)
 	if (strcmp(q->program, q->called) != 0)
 		printf("  %s is %s\n", q->called, q->program);
 	print_way(q, &v);
+	print_obstacle(q, &v);
 	return STATUS_OK;
 }
 

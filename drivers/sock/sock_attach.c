@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -41,6 +42,8 @@ static struct {
 	pthread_mutex_t lock;
 	_Atomic int sock; /* -1: not attached */
 	time_t failed;
+	int rc; /* why, and in words */
+	char why[SHMQ_TEXT];
 	struct view *_Atomic view; /* NULL: not attached */
 	const struct view *before; /* our parent's, before fork(); or NULL */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
@@ -92,7 +95,23 @@ exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
 	int rc = talk(req, fd, rep, got);
 
+	if (rc == 0 && rep->rc != 0)
+		snprintf(us.why, sizeof(us.why), "%s", rep->text);
 	return rc == 0 ? rep->rc : rc;
+}
+
+/* What did not go, unless the daemon has said it. The path comes last: it may be too long. */
+static void
+find_words(int rc)
+{
+	const char *what = rc == -EACCES || rc == -EPERM ? "no right to the daemon" :
+		rc == -ENOENT || rc == -ECONNREFUSED     ? "no daemon" :
+		rc == -EAGAIN                            ? "no answer of the daemon" :
+		rc == -EOPNOTSUPP                        ? "no sockets= at the daemon" :
+							   strerror(-rc);
+
+	if (us.why[0] == '\0')
+		snprintf(us.why, sizeof(us.why), "%s at %s", what, sock_conf_daemon());
 }
 
 static int
@@ -183,13 +202,17 @@ attach_locked(void)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
-		return -ECONNREFUSED;
+		return us.rc;
+	us.why[0] = '\0';
 	rc = dial();
 	if (rc == 0)
 		rc = introduce();
 	us.failed = rc == 0 ? 0 : now.tv_sec;
-	if (rc != 0)
+	us.rc = rc;
+	if (rc != 0) {
+		find_words(rc);
 		hang_up();
+	}
 	return rc;
 }
 
@@ -248,6 +271,7 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	struct held old;
 
 	req->type = type;
+	rep->text[0] = '\0';
 	lock(&old);
 	rc = attach_locked();
 	if (rc == 0) {
@@ -268,6 +292,9 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 			REAL(close)
 		(came);
 	}
+	if (rc != 0 && rep->text[0] == '\0')
+		snprintf(rep->text, sizeof(rep->text), "%s",
+			 us.rc != 0 ? us.why : strerror(-rc));
 	unlock(&old);
 	errno = was;
 	return rc;
@@ -371,19 +398,29 @@ sock_is_ports(const uint8_t ip[16])
 	return false;
 }
 
-bool
-sock_is_reached(const uint8_t ip[16])
+const char *
+sock_why_not_reached(const uint8_t ip[16])
 {
 	const struct shmq_ctl *ctl = shared();
 	uint32_t i;
 
 	if (ctl == NULL)
-		return false;
+		return us.why;
 	for (i = 0; i < ctl->nb_addrs; i++)
-		if (memcmp(ctl->nets[i].ip, ip, 16) == 0 || is_broadcast(&ctl->nets[i], ip))
-			return false;
+		if (memcmp(ctl->nets[i].ip, ip, 16) == 0)
+			return "is this host's own address";
+		else if (is_broadcast(&ctl->nets[i], ip))
+			return "is a broadcast address";
 	for (i = 0; i < ctl->nb_nets; i++)
 		if (is_in(&ctl->nets[i], ip))
-			return sock_route_is_ports(ctl, ip, i < ctl->nb_addrs);
-	return false;
+			return sock_route_is_ports(ctl, ip, i < ctl->nb_addrs) ?
+				NULL :
+				"is not reached by the port, the kernel's routes say";
+	return "is in no prefix of the port";
+}
+
+bool
+sock_is_reached(const uint8_t ip[16])
+{
+	return sock_why_not_reached(ip) == NULL;
 }

@@ -16,13 +16,17 @@
 
 struct sock_file;
 
-/** 0; -ECONNREFUSED and the like: there is no daemon, which is not asked again for a while. */
+/**
+ * 0; -ECONNREFUSED, -EACCES and the like: there is no daemon for us, which is not asked again for a
+ * while.
+ */
 int sock_attach(void);
 /** In the child, after fork(): what the parent had is its own. */
 void sock_detach(void);
 /** Is *fd* our connection to the daemon? */
 bool sock_is_daemons(int fd);
-/** A request about socket *fd*, see enum shmq_type; *got*: the descriptor that came, if any may. */
+/** A request about socket *fd*, see enum shmq_type; *got*: the descriptor that came, if any may.
+ * In *rep* of a request that fails there is always a text: why. */
 int sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got);
 /** The daemon has something to look at in the rings of *f*. */
 void sock_bell(const struct sock_file *f);
@@ -32,5 +36,7 @@ bool sock_yields(void);
 bool sock_is_ports(const uint8_t ip[16]);
 /** Does the port lead to *ip*, which is not our own, and does the kernel leave it to the port? */
 bool sock_is_reached(const uint8_t ip[16]);
+/** NULL: it does; or why not, behind the address. */
+const char *sock_why_not_reached(const uint8_t ip[16]);
 
 #endif /* SOCK_ATTACH_H */

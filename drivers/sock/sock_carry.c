@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -248,19 +249,19 @@ look_up_peer(const struct sock_file *f)
 
 /* While nobody has it pinned. 0 or -errno. */
 static int
-carry(int fd, struct sock_file *f, enum sock_action action)
+carry(int fd, struct sock_file *f, enum sock_action action, struct shmq_rep *rep)
 {
 	struct shmq_req req = {0};
-	struct shmq_rep rep;
-	int shadow, rc = sock_attach();
 	uint32_t bits = sock_opt_bits(fd); /* the daemon turns on more */
+	int shadow, rc;
 
 	req.sock.local_only = action == SOCK_CARRY;
-	if (rc == 0)
-		rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow);
+	rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, rep, &shadow);
 	if (rc == 0) {
 		rc = sock_carry_map(f, shadow);
-		if (rc == 0) {
+		if (rc != 0) {
+			snprintf(rep->text, sizeof(rep->text), "its memory: %s", strerror(-rc));
+		} else {
 			atomic_store(&f->shm->options, bits);
 			atomic_store(&f->kernel, sock_own_dup(fd, &f->kernel));
 			sock_opt_times(fd, shadow);
@@ -279,6 +280,7 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 {
 	struct sock_change change;
 	enum sock_action action;
+	struct shmq_rep rep;
 	int rc = 0, was = errno;
 
 	if (atomic_load(&f->carried))
@@ -286,14 +288,14 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 	if (!atomic_load(&f->stays) && is_wanted(fd, f, to, &action)) {
 		if (sock_change_begin(&change, f)) {
 			if (!atomic_load(&f->carried)) /* by another thread meanwhile */
-				rc = carry(fd, f, action);
+				rc = carry(fd, f, action, &rep);
 			sock_change_end(&change);
 		} else {
 			sock_conf_tell(STAYS, "another thread waits for it");
 		}
 	}
 	if (rc != 0)
-		sock_conf_say(STAYS, rc);
+		sock_conf_say(STAYS, rep.text);
 	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !sock_conf_may_drop());
 	sock_owner_chosen(f);
 	errno = was;
@@ -573,7 +575,7 @@ sock_adopt(int fd)
 			sock_set_carried(f);
 		} else {
 			sock_forget(fd);
-			sock_conf_say("a socket that was inherited can't be used", rc);
+			sock_conf_say("a socket that was inherited can't be used", strerror(-rc));
 		}
 		sock_put(f);
 	}

@@ -173,12 +173,12 @@ sock_conf_tell(const char *what, const char *why)
 }
 
 void
-sock_conf_say(const char *what, int rc)
+sock_conf_say(const char *what, const char *why)
 {
-	char text[160];
+	char text[SOCK_ERR_MAX];
 
 	if (loaded()->settings.log == SOCK_LOG_OFF)
 		return;
-	snprintf(text, sizeof(text), "%s: %s", what, strerror(-rc));
+	snprintf(text, sizeof(text), "%s: %s", what, why);
 	say(text);
 }

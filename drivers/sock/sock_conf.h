@@ -32,6 +32,6 @@ enum sock_action sock_conf_action(int proto, bool is_v6only, const struct sockad
 /** What became of one otherwise, if he does. */
 void sock_conf_tell(const char *what, const char *why);
 /** Tell the user what went wrong, if he wants to know. */
-void sock_conf_say(const char *what, int rc);
+void sock_conf_say(const char *what, const char *why);
 
 #endif /* SOCK_CONF_H */

@@ -2,10 +2,12 @@
 
 /* TCP sockets of the kernel become streams: who connects, listens and accepts. (UDP-1, UDP-2) */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -97,6 +99,25 @@ comes_up(struct sock_file *f, int shadow)
 	return state == SAN_SOCK_UP;
 }
 
+/* Where there is no daemon for us, that is why. */
+static bool
+may_reach(const struct sockaddr *sa, const uint8_t ip[16])
+{
+	const void *at = &((const struct sockaddr_in *)(const void *)sa)->sin_addr;
+	const char *why = sock_why_not_reached(ip);
+	char text[SHMQ_TEXT + INET6_ADDRSTRLEN], name[INET6_ADDRSTRLEN] = "";
+
+	if (why == NULL)
+		return true;
+	if (sa->sa_family == AF_INET6)
+		at = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
+	inet_ntop(sa->sa_family, at, name, sizeof(name));
+	snprintf(text, sizeof(text), "%s%s%s", sock_attach() == 0 ? name : "",
+		 sock_attach() == 0 ? " " : "", why);
+	sock_conf_tell(BY_KERNEL, text);
+	return false;
+}
+
 int
 sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
 {
@@ -108,8 +129,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	bool up;
 
 	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, sock_bound_to(fd, &local), sa) ||
-	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) ||
-	    !sock_hooks_connect(f, sa, len)) {
+	    !may_reach(sa, req.sock.peer) || !sock_hooks_connect(f, sa, len)) {
 		errno = was;
 		return -EINPROGRESS;
 	}
@@ -154,13 +174,11 @@ sock_tcp_listen(int fd, struct sock_file *f)
 		errno = was;
 		return;
 	}
-	rc = sock_attach();
-	if (rc == 0)
-		rc = sock_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
+	rc = sock_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
 	if (rc == 0)
 		atomic_store(&f->lease, sock_own(lease, &f->lease));
 	else
-		sock_conf_say("a listener stays with the kernel alone", rc);
+		sock_conf_say("a listener stays with the kernel alone", rep.text);
 	/* with the daemon's copy open, our close() would not end the kernel's listener */
 	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && sock_is_ending(SHMQ_SOCK_CLOSED); i++)
 		;
