@@ -16,7 +16,17 @@ struct arg {
 	bool is_setting;
 	/* NULL, or what was expected. */
 	const char *(*set)(struct bench_conf *c, const char *v);
+	const char *const *words; /* NULL: anything; or the values that it takes, and NULL */
 };
+
+static const char *const on_off[] = {"on", "off", NULL};
+static const char *const ways[] = {"one", "both", "send-recv", "recv-send", NULL};
+static const char *const manners[] = {"direct", "wait", "small", "mixed", NULL};
+static const char *const stream_modes[] = {"adaptive", "small", "large", "small-large", NULL};
+static const char *const stream_reads[] = {"auto", "never", "always", NULL};
+static const char *const solicits[] = {"auto", "always", "never", NULL};
+static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending", NULL};
+static const char *const pollers[] = {"caller", "lcore", NULL};
 
 /* ---- values ---- */
 
@@ -148,8 +158,7 @@ set_mode(struct bench_conf *c, const char *v)
 static const char *
 set_solicit(struct bench_conf *c, const char *v)
 {
-	static const char *const names[] = {"auto", "always", "never", NULL};
-	int i = choice(v, names);
+	int i = choice(v, solicits);
 
 	if (i < 0)
 		return "auto, always or never";
@@ -159,23 +168,21 @@ set_solicit(struct bench_conf *c, const char *v)
 }
 
 /* A word of *names*, by its place. */
-#define SET_WORD(fn, field, expected, ...)                              \
-	static const char *fn(struct bench_conf *c, const char *v)      \
-	{                                                               \
-		static const char *const names[] = {__VA_ARGS__, NULL}; \
-		int i = choice(v, names);                               \
-                                                                        \
-		if (i < 0)                                              \
-			return expected;                                \
-		c->field = (uint8_t)i;                                  \
-		return NULL;                                            \
+#define SET_WORD(fn, field, names, expected)                       \
+	static const char *fn(struct bench_conf *c, const char *v) \
+	{                                                          \
+		int i = choice(v, names);                          \
+                                                                   \
+		if (i < 0)                                         \
+			return expected;                           \
+		c->field = (uint8_t)i;                             \
+		return NULL;                                       \
 	}
 
-SET_WORD(set_way, way, "one, both, send-recv or recv-send", "one", "both", "send-recv", "recv-send")
-SET_WORD(set_manner, manner, "direct, wait, small or mixed", "direct", "wait", "small", "mixed")
-SET_WORD(set_stream_mode, stream.mode, "adaptive, small, large or small-large", "adaptive", "small",
-	 "large", "small-large")
-SET_WORD(set_stream_read, stream.read, "auto, never or always", "auto", "never", "always")
+SET_WORD(set_way, way, ways, "one, both, send-recv or recv-send")
+SET_WORD(set_manner, manner, manners, "direct, wait, small or mixed")
+SET_WORD(set_stream_mode, stream.mode, stream_modes, "adaptive, small, large or small-large")
+SET_WORD(set_stream_read, stream.read, stream_reads, "auto, never or always")
 SET_NUMBER(set_stream_threshold, stream.threshold, 256, 65536, "bytes, 256 to 65536")
 SET_NUMBER(set_stream_msg, stream.msg_size, 512, 65536, "bytes, 512 to 65536")
 SET_NUMBER(set_stream_bufs, stream.nb_recv, 4, 1024, "4 to 1024 messages")
@@ -183,8 +190,7 @@ SET_NUMBER(set_stream_bufs, stream.nb_recv, 4, 1024, "4 to 1024 messages")
 static const char *
 set_order(struct bench_conf *c, const char *v)
 {
-	static const char *const names[] = {"ordered", "unordered", "relaxed", "ending", NULL};
-	int i = choice(v, names);
+	int i = choice(v, orders);
 
 	if (i < 0)
 		return "ordered, unordered, relaxed or ending";
@@ -292,7 +298,7 @@ set_set(struct bench_conf *c, const char *v)
 static const char *
 set_poll(struct bench_conf *c, const char *v)
 {
-	if (strcmp(v, "caller") != 0 && strcmp(v, "lcore") != 0)
+	if (choice(v, pollers) < 0)
 		return "caller or lcore";
 	return text(c->poll, sizeof(c->poll), v) ? NULL : "caller or lcore";
 }
@@ -344,20 +350,27 @@ static const struct arg args[] = {
 	{"conns", "N", "connections", true, set_conns},
 	{"batch", "N", "messages that are posted together", true, set_batch},
 	{"turns", "N", "connections take turns, N messages each", true, set_turns},
-	{"both", NULL, "mode rpc: the server asks, too", true, set_both},
-	{"way", "WAY", "streams: one, both, send-recv or recv-send", true, set_way},
-	{"receive", "MANNER", "streams: direct, wait, small or mixed", true, set_manner},
-	{"stream-mode", "MODE", "adaptive, small, large or small-large", true, set_stream_mode},
-	{"stream-read", "WHEN", "remote reads: auto, never or always", true, set_stream_read},
+	{"both", NULL, "mode rpc: the server asks, too", true, set_both, .words = on_off},
+	{"way", "WAY", "streams: one, both, send-recv or recv-send", true, set_way, .words = ways},
+	{"receive", "MANNER", "streams: direct, wait, small or mixed", true,
+	 set_manner, .words = manners},
+	{"stream-mode", "MODE", "adaptive, small, large or small-large", true,
+	 set_stream_mode, .words = stream_modes},
+	{"stream-read", "WHEN", "remote reads: auto, never or always", true,
+	 set_stream_read, .words = stream_reads},
 	{"threshold", "N", "streams: bytes that are large (4096)", true, set_stream_threshold},
 	{"message", "N", "streams: bytes of a message (1536)", true, set_stream_msg},
 	{"buffers", "N", "streams: messages that may come at once (32)", true, set_stream_bufs},
 	{"duration", "S", "seconds of traffic (5)", true, set_duration},
 	{"count", "N", "end after N messages instead", true, set_count},
-	{"verify", NULL, "fill by position, check every byte at the other end", true, set_verify},
-	{"order", "ORDER", "ordered, unordered, relaxed or ending connections", true, set_order},
-	{"solicit", "WHEN", "ask for grants: auto, always, never", true, set_solicit},
-	{"imm", NULL, "pushes carry an immediate and consume a receive", true, set_imm},
+	{"verify", NULL, "fill by position, check every byte at the other end", true,
+	 set_verify, .words = on_off},
+	{"order", "ORDER", "ordered, unordered, relaxed or ending connections", true,
+	 set_order, .words = orders},
+	{"solicit", "WHEN", "ask for grants: auto, always, never", true,
+	 set_solicit, .words = solicits},
+	{"imm", NULL, "pushes carry an immediate and consume a receive", true,
+	 set_imm, .words = on_off},
 	{"seed", "N", "of contents and sizes (1)", true, set_seed},
 	{"rq", "N", "server: receives per connection (twice the client's depth)", true, set_rq},
 	{"window", "N", "packets that may arrive at once", true, set_window},
@@ -377,10 +390,11 @@ static const struct arg args[] = {
 	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, set_ip},
 	{"impair", "SPEC", "faults on the port, see below", true, set_impair},
 	{"capture", "FILE", "write every packet to a pcapng file", false, set_capture},
-	{"poll", "WHO", "engine polled by the caller or its own lcore", false, set_poll},
+	{"poll", "WHO", "engine polled by the caller or its own lcore", false,
+	 set_poll, .words = pollers},
 	{"set", "KEY=VALUE", "for the provider, see rtsan-dpdk(7); repeatable", false, set_set},
-	{"wait", NULL, "sleep when there is nothing to do", true, set_wait},
-	{"live", NULL, "rates each second", true, set_live},
+	{"wait", NULL, "sleep when there is nothing to do", true, set_wait, .words = on_off},
+	{"live", NULL, "rates each second", true, set_live, .words = on_off},
 	{"json", "FILE", "write results as JSON; - is standard output", true, set_json},
 	{"interactive", NULL, "prompt", false, set_interactive},
 	{"cmdline-file", "FILE", "run the commands in FILE first", false, set_cmdline_file},
@@ -484,16 +498,35 @@ args_set(struct bench_conf *conf, const char *name, const char *value, char *err
 }
 
 const char *
-args_prompt_names(void)
+args_names(bool only_settings)
 {
-	static char names[512];
+	static char all[1024], settings[1024];
+	char *names = only_settings ? settings : all;
 	size_t i, n = 0;
 
 	for (i = 0; i < NB_ARGS; i++)
-		if (args[i].is_setting)
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
+		if (args[i].is_setting || !only_settings)
+			n += (size_t)snprintf(names + n, sizeof(all) - n, "%s%s",
 					      n > 0 ? "#" : "", args[i].name);
 	return names;
+}
+
+const char *
+args_word(const char *name, int i)
+{
+	const struct arg *a = arg_by_name(name, strlen(name));
+	int n = 0;
+
+	if (a == NULL)
+		return NULL;
+	if (a->set == set_mode) {
+		while (mode_all[n] != NULL)
+			n++;
+		return i < n ? mode_all[i]->name : NULL;
+	}
+	while (a->words != NULL && a->words[n] != NULL)
+		n++;
+	return i < n ? a->words[i] : NULL;
 }
 
 /* What was not given follows from the mode. */
@@ -582,10 +615,40 @@ args_finish(struct bench_conf *conf, char *error, size_t size)
 
 /* ---- for people ---- */
 
+static void
+explain_modes(FILE *f)
+{
+	int i;
+
+	for (i = 0; mode_all[i] != NULL; i++)
+		fprintf(f, "  %-22s %s\n", mode_all[i]->name, mode_all[i]->help);
+}
+
+static void
+explain(const struct arg *a, FILE *f)
+{
+	char head[48];
+
+	snprintf(head, sizeof(head), "--%s %s", a->name, a->value != NULL ? a->value : "");
+	fprintf(f, "  %-22s %s\n", head, a->help);
+}
+
+bool
+args_explain(const char *name, FILE *f)
+{
+	const struct arg *a = arg_by_name(name, strlen(name));
+
+	if (a == NULL)
+		return false;
+	explain(a, f);
+	if (a->set == set_mode)
+		explain_modes(f);
+	return true;
+}
+
 void
 args_usage(FILE *f)
 {
-	char head[48];
 	size_t i;
 
 	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n"
@@ -593,14 +656,10 @@ args_usage(FILE *f)
 	      "       sanbench --attach verbs:DEVICE[,...] ARGUMENTS\n\n"
 	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
 	      f);
-	for (i = 0; i < NB_ARGS; i++) {
-		snprintf(head, sizeof(head), "--%s %s", args[i].name,
-			 args[i].value != NULL ? args[i].value : "");
-		fprintf(f, "  %-22s %s\n", head, args[i].help);
-	}
+	for (i = 0; i < NB_ARGS; i++)
+		explain(&args[i], f);
 	fputs("\nmodes:\n", f);
-	for (i = 0; mode_all[i] != NULL; i++)
-		fprintf(f, "  %-22s %s\n", mode_all[i]->name, mode_all[i]->help);
+	explain_modes(f);
 	fputs("\nfaults: [rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N or off;\n"
 	      "without rx: or tx: in both directions. P is 0 to 1. May be repeated.\n",
 	      f);
@@ -609,9 +668,6 @@ args_usage(FILE *f)
 void
 args_show(struct bench_conf *conf, FILE *f)
 {
-	static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
-	static const char *const solicits[] = {"auto", "always", "never"};
-
 	from_mode(conf);
 	fprintf(f, "connect %s service %" PRIu64 "\n", conf->peer[0] != '\0' ? conf->peer : "-",
 		conf->service);

@@ -155,8 +155,12 @@ int args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size
 /** One setting by its name without dashes; for the prompt. Returns as args_parse(). */
 int args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
 	     size_t size);
-/** The settings that the prompt may change, "a#b#c". */
-const char *args_prompt_names(void);
+/** Names of all, or of those that args_set() takes, as rte_cmdline wants them: with # between. */
+const char *args_names(bool only_settings);
+/** Of a setting that takes one of some words the *i*-th; NULL: there are no more. */
+const char *args_word(const char *name, int i);
+/** The line of args_usage() for this one. False: there is none. */
+bool args_explain(const char *name, FILE *f);
 /** Mode defaults, and what contradicts itself. Returns as args_parse(). */
 int args_finish(struct bench_conf *conf, char *error, size_t size);
 void args_usage(FILE *f);

@@ -16,6 +16,7 @@ struct bench *cmd_bench;
 
 static cmdline_parse_ctx_t commands[] = {
 	&cmd_help,
+	&cmd_help_option,
 	&cmd_show,
 	&cmd_set,
 	&cmd_connect,

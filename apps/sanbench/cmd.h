@@ -21,7 +21,8 @@ extern cmdline_parse_inst_t cmd_listen, cmd_unlisten, cmd_connect;
 extern cmdline_parse_inst_t cmd_set, cmd_start, cmd_stop, cmd_wait, cmd_sleep;
 void cmd_traffic_init(void);
 /* cmd_show.c */
-extern cmdline_parse_inst_t cmd_show, cmd_help, cmd_quit;
+extern cmdline_parse_inst_t cmd_show, cmd_help, cmd_help_option, cmd_quit;
+void cmd_show_init(void);
 
 /** Print an error at the prompt and remember it for the exit code. */
 void cmd_error(struct cmdline *cl, const char *text);

@@ -48,6 +48,7 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 {
 	static cmdline_parse_inst_t *const all[] = {
 		&cmd_help,
+		&cmd_help_option,
 		&cmd_show,
 		&cmd_set,
 		&cmd_connect,
@@ -70,6 +71,20 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
+do_help_option(void *parsed, struct cmdline *cl, void *data)
+{
+	struct show_result *r = parsed;
+	char text[BENCH_TEXT];
+
+	(void)data;
+	if (!args_explain(r->what, stdout)) {
+		snprintf(text, sizeof(text), "%.100s: no such option", r->what);
+		cmd_error(cl, text);
+	}
+	fflush(stdout);
+}
+
+static void
 do_quit(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
@@ -78,12 +93,30 @@ do_quit(void *parsed, struct cmdline *cl, void *data)
 	cmdline_quit(cl);
 }
 
+static int
+parse_option(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigned int size)
+{
+	cmdline_parse_token_string_t any = {.hdr = *tk};
+
+	return cmdline_parse_string(&any.hdr, text, res, size);
+}
+
 static cmdline_parse_token_string_t token_show =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "show");
 static cmdline_parse_token_string_t token_what = TOKEN_STRING_INITIALIZER(
 	struct show_result, what, "port#conn#stream#stats#cam#drops#histogram#config");
 static cmdline_parse_token_string_t token_help =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "help");
+/* Completed by names, but any is taken: one that is unknown has an answer of its own. */
+static struct cmdline_token_ops option_ops = {
+	.parse = parse_option,
+	.complete_get_nb = cmdline_complete_get_nb_string,
+	.complete_get_elt = cmdline_complete_get_elt_string,
+	.get_help = cmdline_get_help_string,
+};
+static cmdline_parse_token_string_t token_option = {
+	.hdr = {.ops = &option_ops, .offset = offsetof(struct show_result, what)},
+};
 static cmdline_parse_token_string_t token_quit =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "quit");
 
@@ -99,8 +132,20 @@ cmdline_parse_inst_t cmd_help = {
 	.tokens = {(void *)&token_help, NULL},
 };
 
+cmdline_parse_inst_t cmd_help_option = {
+	.f = do_help_option,
+	.help_str = "help OPTION: what --help has of it",
+	.tokens = {(void *)&token_help, (void *)&token_option, NULL},
+};
+
 cmdline_parse_inst_t cmd_quit = {
 	.f = do_quit,
 	.help_str = "quit: end what runs, and the program",
 	.tokens = {(void *)&token_quit, NULL},
 };
+
+void
+cmd_show_init(void)
+{
+	token_option.string_data.str = args_names(false);
+}

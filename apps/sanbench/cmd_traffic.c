@@ -3,6 +3,7 @@
 /* Commands on traffic: settings, start, stop, wait. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_cycles.h>
 
@@ -83,11 +84,63 @@ do_sleep(void *parsed, struct cmdline *cl, void *data)
 		bench_step(cmd_bench);
 }
 
+/*
+ * The name decides which values there are. rte_cmdline asks a token for its values without saying
+ * what came before it on the line, but has parsed that just then: the token of the name remembers.
+ */
+static char name_before[sizeof(cmdline_fixed_string_t)];
+
+static int
+parse_name(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigned int size)
+{
+	size_t n = strcspn(text, " \t\r\n#");
+
+	snprintf(name_before, sizeof(name_before), "%.*s", (int)n, text);
+	return cmdline_parse_string(tk, text, res, size);
+}
+
+static int
+count_values(cmdline_parse_token_hdr_t *tk)
+{
+	int n = 0;
+
+	(void)tk;
+	while (args_word(name_before, n) != NULL)
+		n++;
+	return n;
+}
+
+static int
+get_value(cmdline_parse_token_hdr_t *tk, int i, char *to, unsigned int size)
+{
+	const char *word = args_word(name_before, i);
+
+	(void)tk;
+	return word != NULL && (unsigned int)snprintf(to, size, "%s", word) < size ? 0 : -1;
+}
+
+static struct cmdline_token_ops name_ops = {
+	.parse = parse_name,
+	.complete_get_nb = cmdline_complete_get_nb_string,
+	.complete_get_elt = cmdline_complete_get_elt_string,
+	.get_help = cmdline_get_help_string,
+};
+static struct cmdline_token_ops value_ops = {
+	.parse = cmdline_parse_string,
+	.complete_get_nb = count_values,
+	.complete_get_elt = get_value,
+	.get_help = cmdline_get_help_string,
+};
+
 static cmdline_parse_token_string_t token_set =
 	TOKEN_STRING_INITIALIZER(struct set_result, command, "set");
-static cmdline_parse_token_string_t token_name =
-	TOKEN_STRING_INITIALIZER(struct set_result, name, NULL);
-static cmdline_parse_token_string_t token_value =
+static cmdline_parse_token_string_t token_name = {
+	.hdr = {.ops = &name_ops, .offset = offsetof(struct set_result, name)},
+};
+static cmdline_parse_token_string_t token_value = {
+	.hdr = {.ops = &value_ops, .offset = offsetof(struct set_result, value)},
+};
+static cmdline_parse_token_string_t token_seconds =
 	TOKEN_STRING_INITIALIZER(struct set_result, value, NULL);
 static cmdline_parse_token_string_t token_start =
 	TOKEN_STRING_INITIALIZER(struct set_result, command, "start");
@@ -101,7 +154,8 @@ static cmdline_parse_token_string_t token_sleep =
 void
 cmd_traffic_init(void)
 {
-	token_name.string_data.str = args_prompt_names();
+	token_name.string_data.str = args_names(true);
+	cmd_show_init();
 }
 
 cmdline_parse_inst_t cmd_set = {
@@ -131,5 +185,5 @@ cmdline_parse_inst_t cmd_wait = {
 cmdline_parse_inst_t cmd_sleep = {
 	.f = do_sleep,
 	.help_str = "sleep SECONDS: go on with what runs in the background",
-	.tokens = {(void *)&token_sleep, (void *)&token_value, NULL},
+	.tokens = {(void *)&token_sleep, (void *)&token_seconds, NULL},
 };

@@ -113,13 +113,45 @@ def no_port(work):
     check('port' in done.stderr.splitlines()[-1], done.stderr)
 
 
-def usage():
-    done = run([BENCH, '--help'])
-    check(done.returncode == 0 and 'usage: sanbench' in done.stdout, done.stdout)
+def options():
+    """Of the code: what each option of its table looks like, and the words that it takes."""
+    with open(os.path.join(SOURCE, 'apps/sanbench/args.c'), encoding='utf-8') as f:
+        code = f.read()
+    words = {name: set(re.findall('"([a-z-]+)"', text)) for name, text in re.findall(
+        r'^static const char \*const (\w+)\[\] = \{(.*?)NULL\};', code, re.DOTALL | re.MULTILINE)}
+    table = code[code.index('static const struct arg args[]'):]
+    return {name: words.get(at, set()) for name, at in re.findall(
+        r'^\t\{"([a-z-]+)",[^}]*?(?:\.words = (\w+))?\},$', table, re.MULTILINE)}
+
+
+def manual():
+    """Of the manual page: by option, its paragraph; of options that share one, both."""
     with open(os.path.join(SOURCE, 'doc/man/sanbench.1'), encoding='utf-8') as f:
         page = f.read().replace('\\-', '-')
-    for name in re.findall(r'^  --([a-z-]+)', done.stdout, re.MULTILINE):
-        check(f'--{name}' in page, f'--{name} is not in the manual page')
+    found = {}
+    for part in page[page.index('.SH ARGUMENTS'):page.index('.SH PROMPT')].split('.TP\n')[1:]:
+        for name in re.findall('--([a-z-]+)', part.splitlines()[0]):
+            found[name] = found.get(name, '') + part
+    return found
+
+
+def usage():
+    """The options of the code, of --help and of the manual page are the same, and so are the words
+    that they take."""
+    done = run([BENCH, '--help'])
+    check(done.returncode == 0 and 'usage: sanbench' in done.stdout, done.stdout)
+    told = dict(re.findall(r'^  --([a-z-]+)(.*\S)$', done.stdout, re.MULTILINE))
+    code, page = options(), manual()
+    check(len(code) > 40 and sum(map(bool, code.values())) > 10, code)
+    check(set(told) == set(code), f'--help and the code: {set(told) ^ set(code)}')
+    check(set(page) - {'help', 'version'} == set(code),
+          f'the manual page and the code: {set(page) ^ set(code)}')
+    for name, words in code.items():
+        check(re.search(r'  .*\w', told[name]), f'--{name}: no help: {told[name]}')
+        if words != {'on', 'off'}:
+            for text, where in ((told[name], '--help'), (page[name], 'the manual page')):
+                check(words <= set(re.findall('[a-z]+(?:-[a-z]+)*', text)),
+                      f'--{name}: {words} are not all in {where}: {text}')
 
 
 def prompt_file(work):
@@ -201,6 +233,22 @@ def prompt_input(work):
     check('set NAME VALUE' in done.stdout, done.stdout)
     typed = re.sub(r'\x1b\[[0-9]*[A-Z]', '', done.stdout)
     check('show stats' in typed, f'no completion: {typed}')
+    for keys, line in (('set mo\tpul\t', 'set mode pull'), ('set ord\ten\t', 'set order ending'),
+                       ('set verify on', 'set verify on'), ('set way send\t', 'set way send-recv'),
+                       ('set stream-mode small-\t', 'set stream-mode small-large'),
+                       ('help thresh\t', 'help threshold'), ('help captu\t', 'help capture')):
+        done = run(command, stdin=f'{keys}\nquit\n')
+        typed = re.sub(r'\x1b\[[0-9]*[A-Z]', '', done.stdout)
+        check(done.returncode == 0 and line in typed, f'{keys!r}: no {line}: {typed} {done.stderr}')
+    # of each option what --help has, at the prompt
+    usage = re.findall(r'^  (--([a-z-]+).*\S)$', run([BENCH, '--help']).stdout, re.MULTILINE)
+    done = run(command, stdin=''.join(f'help {name}\n' for _, name in usage) + 'quit\n')
+    for text, name in usage:
+        check(text in done.stdout, f'help {name}: {done.stdout}')
+    done = run(command, stdin='help nonsense\nquit\n')
+    check(done.returncode == 1 and 'nonsense: no such option' in done.stdout, done.stdout)
+    done = run(command, stdin='set mode nonsense\nquit\n')
+    check(done.returncode == 1 and 'mode nonsense: expected send' in done.stdout, done.stdout)
     done = run(link.program('client', []), stdin='')
     check(done.returncode == 0, 'the end of input is no error')
 
