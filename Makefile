@@ -4,6 +4,8 @@
 BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
+# In front of what is silent for long; its log comes first.
+HEARTBEAT_SH = sh $(CURDIR)/devtools/heartbeat.sh
 
 .PHONY: all build tests with-tests with-prefix demo check check-all bench experiments soak \
 	endurance check-verbs check-mutants install uninstall deb deps clean help
@@ -77,10 +79,10 @@ SEED ?= $(shell date +%Y%m%d)000000
 soak: tests
 	@mkdir -p $(BUILD)/soak
 	@echo "seeds from $(SEED) on, $(SECONDS_) s, log in $(BUILD)/soak/$(SEED).log"
-	@cd $(BUILD)/soak && $(abspath $(BUILD))/apps/sansim/sansim --swarm 0 --seed $(SEED) \
-		--seconds $(SECONDS_) --shrink >$(SEED).log 2>&1; \
-		status=$$?; tail -n 20 $(SEED).log; exit $$status
-	@$(BUILD)/test/property/prop_stream --runs 3000
+	@cd $(BUILD)/soak && $(HEARTBEAT_SH) $(SEED).log $(abspath $(BUILD))/apps/sansim/sansim \
+		--swarm 0 --seed $(SEED) --seconds $(SECONDS_) --shrink && tail -n 20 $(SEED).log
+	@$(HEARTBEAT_SH) $(BUILD)/soak/stream.log $(BUILD)/test/property/prop_stream --runs 3000 && \
+		tail -n 5 $(BUILD)/soak/stream.log
 
 # kill -9 of programs and of daemons, ROUNDS times each, and crowds of them; ten minutes.
 ROUNDS ?= 100

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs the packages that deps.list has for some purposes, all of them without one:
 #   install-deps.sh [PURPOSE]...
-# Silent and without need of root or network when none is missing.
+# Silent and without need of root or network when none is missing; else a line every ten seconds.
 set -eu
 
 list=$(dirname "$0")/deps.list
@@ -41,11 +41,17 @@ echo "Installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
 # Tests start servers themselves: installed, none may begin to serve this machine.
 policy=/usr/sbin/policy-rc.d
+made=
+log=$(mktemp)
+trap 'rm -f "$log"; [ -z "$made" ] || rm -f "$policy"' EXIT
 if [ ! -e "$policy" ]; then
-	trap 'rm -f "$policy"' EXIT
+	made=yes
 	printf '#!/bin/sh\nexit 101\n' >"$policy"
 	chmod +x "$policy"
 fi
-apt-get -q -o DPkg::Lock::Timeout=300 update >/dev/null
+apt() {
+	sh "$(dirname "$0")/heartbeat.sh" "$log" apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+}
+apt update
 # shellcheck disable=SC2086
-apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends $missing >/dev/null
+apt -y install --no-install-recommends $missing

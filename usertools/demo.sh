@@ -97,9 +97,10 @@ fingerprint() {
 
 # The end of a process, within $2 seconds; its exit status.
 wait_for() {
-	local pid=$1 left=$(($2 * 20))
+	local pid=$1 all=$(($2 * 20)) left=$(($2 * 20))
 	while kill -0 "$pid" 2>/dev/null; do
 		[ $((left--)) -gt 0 ] || return 124
+		[ $(((all - left) % 200)) != 0 ] || echo "... $(((all - left) / 20)) s, $phase" >&2
 		sleep 0.05
 	done
 	wait "$pid"

@@ -148,6 +148,42 @@ def demo_of_a_user(work):
         check(what not in demo.err(), demo.tail())
 
 
+# Tools that install-deps.sh calls: nothing is installed, we are root, apt takes its time.
+DEPS = """
+set -eu
+mount -t tmpfs tmp /usr/sbin
+mkdir {dir}/bin
+cd {dir}/bin
+printf '#!/bin/sh\\nexit 1\\n' >dpkg-query
+printf '#!/bin/sh\\necho 0\\n' >id
+printf '#!/bin/sh\\necho "$0 says: Unpacking"; until test -e {dir}/go; do sleep 0.1; done\\n' >apt-get
+chmod +x *
+HEARTBEAT=1 PATH={dir}/bin:$PATH exec sh {source}/devtools/install-deps.sh build
+"""
+
+
+def progress(work):
+    """Work that is silent for long says that it goes on, and what it does."""
+    need_namespaces()
+    deps = work.start('deps', ['unshare', '--mount', 'sh', '-c',
+                               DEPS.format(dir=work.dir, source=SOURCE)])
+    deps.wait_text(' s: ')
+    check('Unpacking' in deps.out(), deps.tail())
+    with open(work.path('go'), 'w', encoding='utf-8'):
+        pass
+    check(deps.wait() == 0, deps.tail())
+
+    failing = work.start('failing', ['sh', os.path.join(SOURCE, 'devtools/heartbeat.sh'),
+                                     work.path('log'), 'sh', '-c', 'echo because; exit 3'])
+    check(failing.wait() == 3 and 'because' in failing.out(), failing.tail())
+
+    plan = work.start('plan', ['make', '-n', '-C', SOURCE, 'soak', f'BUILD={work.dir}'])
+    check(plan.wait() == 0, plan.tail())
+    for what in ('--swarm', 'prop_stream'):
+        check(any('heartbeat.sh' in step and what in step
+                  for step in plan.out().replace('\\\n', '').splitlines()), f'{what}: {plan.out()}')
+
+
 def main():
     tests = Tests()
     with Work() as work:
@@ -157,6 +193,7 @@ def main():
         tests.add("what is another's stays", not_ours, work)
         tests.add('quiet', quiet, work)
         tests.add('demo of a user', demo_of_a_user, work)
+        tests.add('progress', progress, work)
         return tests.run()
 
 
