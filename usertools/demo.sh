@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Two sanbench processes on a memif link copy a real file tree with every kind of
-# transaction, on a clean link and on a bad one; each copy is compared by SHA-256.
+# transaction, on a clean link and on a bad one; each copy is compared by SHA-256. Then TCP of the
+# kernel does the same over a veth pair, on the same two CPUs.
 #
 # usage: demo.sh [BUILD-FOLDER]
 #
@@ -24,6 +25,7 @@ bench=$build/apps/sanbench/sanbench
 }
 export LD_LIBRARY_PATH=$build/drivers/san/dpdk:$build/lib/rtsan${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
+kernel_tcp=$build/apps/kerneltcp/kerneltcp
 phase_seconds=60 # no phase may take longer
 bad_link='drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=7'
 work=$(mktemp -d /tmp/sanstack-demo.XXXXXX) || exit 1
@@ -112,7 +114,7 @@ start_server() {
 	"$bench" --lcores="0@$cpu_server" --no-pci --file-prefix="${prefix}s" "${memory[@]}" \
 		--log-level=error \
 		--vdev="net_memif0,role=server,id=0,socket=$work/memif,socket-abstract=no,bsize=2048,rsize=10,mac=02:00:00:00:77:01" \
-		-- --server --ip 10.77.0.1/24 --out "$work/out" --sessions 1 "$@" \
+		-- --server --ip 10.77.0.1/24 --sessions 1 "$@" \
 		>"$work/server.log" 2>&1 &
 	server=$!
 	until grep -q 'listening' "$work/server.log"; do
@@ -126,7 +128,7 @@ run_client() {
 	"$bench" --lcores="0@$cpu_client" --no-pci --file-prefix="${prefix}c" "${memory[@]}" \
 		--log-level=error \
 		--vdev="net_memif0,role=client,id=0,socket=$work/memif,socket-abstract=no,bsize=2048,rsize=10,mac=02:00:00:00:77:02" \
-		-- --connect 10.77.0.1 --ip 10.77.0.2/24 --tree "$work/tree" --json "$work/result.json" "$@" \
+		-- --connect 10.77.0.1 --ip 10.77.0.2/24 --json "$work/result.json" "$@" \
 		>"$work/client.log" 2>&1 &
 	client=$!
 	wait_for "$client" "$phase_seconds" || die "$phase: the client failed"
@@ -157,14 +159,76 @@ run_phase() {
 	local faults=()
 	[ "$link" = clean ] || faults=(--impair "$bad_link")
 	rm -rf "$work/out" "$work/memif" "$work/result.json"
-	start_server "${faults[@]}"
-	run_client "${faults[@]}" "$@"
+	start_server --out "$work/out" "${faults[@]}"
+	run_client --tree "$work/tree" "${faults[@]}" "$@"
 	fingerprint "$work/out" >"$work/out.sum"
 	cmp -s "$work/tree.sum" "$work/out.sum" || {
 		diff "$work/tree.sum" "$work/out.sum" | head -n 10 >&2
 		die "$phase: the copy differs"
 	}
 	print_result "$kind" "$link" || die "$phase: no good result"
+	cp "$work/result.json" "$work/$link$((nb++ % 4)).json"
+}
+
+# One question at a time, so that nothing but the way there and back counts.
+ask_phase() {
+	phase='64 B asked'
+	rm -f "$work/memif" "$work/result.json"
+	start_server
+	run_client --mode rpc --size 64 --depth 1 --duration 1
+	cp "$work/result.json" "$work/ask.json"
+	print_result "$phase" clean || die "$phase: no good result"
+}
+
+# What a program has today: as many bytes in the same pieces, and the same questions.
+kernel_phase() {
+	phase="$1"
+	local status row=$1 name=$2
+	shift 2
+	"$kernel_tcp" "$cpu_server" "$cpu_client" "$work/result.json" "$@" >"$work/kernel.log" 2>&1 &
+	client=$!
+	wait_for "$client" "$phase_seconds"
+	status=$?
+	client=
+	[ $status != 77 ] || return 77
+	[ $status = 0 ] || die "$phase: status $status"
+	cp "$work/result.json" "$work/$name.json"
+	print_result "$row" veth || die "$phase: no good result"
+}
+
+kernel_phases() {
+	local files
+	mapfile -d '' files < <(find "$work/tree" -type f -print0 | sort -z)
+	kernel_phase 'kernel TCP, tree' kernel_tree "$work/tcp" "${files[@]}" || {
+		echo "kernel TCP left out: $(tail -n 1 "$work/kernel.log")"
+		return
+	}
+	[ "$(sha256sum <"$work/tcp")" = "$(cat "${files[@]}" | sha256sum)" ] ||
+		die 'kernel TCP: the copy differs'
+	rm -f "$work/tcp"
+	kernel_phase 'kernel TCP, 64 B' kernel_ask
+	/usr/bin/python3 - "$work" <<'PYTHON'
+import json
+import sys
+
+
+def of(name):
+    with open(f'{sys.argv[1]}/{name}.json', encoding='utf-8') as f:
+        return json.load(f)
+
+
+def say(what, ours, kernels):
+    much = ours / kernels
+    print(f'{what}: {much:.1f} times as fast as kernel TCP' if much >= 1 else
+          f'{what}: slower than kernel TCP, {1 / much:.1f} times')
+
+
+print()
+say('64 B asked, half of them answered within p50', of('kernel_ask')['latency_ns']['p50'],
+    of('ask')['latency_ns']['p50'])
+say('the tree, by the fastest kind on the clean link', max(of(f'clean{i}')['gbps'] for i in range(4)),
+    of('kernel_tree')['gbps'])
+PYTHON
 }
 
 make_tree
@@ -175,12 +239,15 @@ echo "$(find "$work/tree" -type f | wc -l) files," \
 echo "bad link, both ways: 1 % drop, 1 % duplication, 5 % reordering, 0.1 % corruption"
 echo
 printf '%-18s %-6s %8s %12s %10s %10s %9s\n' kind link Gb/s 'M trans/s' 'p50 us' 'p99 us' resent
+nb=0
 for link in clean bad; do
 	run_phase 'send' $link --mode tree-send
 	run_phase 'solicited push' $link --mode tree-push --solicit always
 	run_phase 'unsolicited push' $link --mode tree-push --solicit never
 	run_phase 'pull' $link --mode tree-pull
 done
+ask_phase
+kernel_phases
 echo
 echo 'every copy compared by SHA-256'
 echo 'demo: OK'

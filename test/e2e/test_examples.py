@@ -6,11 +6,12 @@ no news. (SYS-2)
 """
 
 import os
+import re
 import socket
 import sys
 
 from daemon import Daemon
-from e2e import (BUILD, CLIENT_IP, SERVER_IP, Memif, Null, SOURCE, Tests, Work, check, cpus,
+from e2e import (BUILD, CLIENT_IP, PATIENCE, SERVER_IP, Memif, Null, SOURCE, Tests, Work, check, cpus, load,
                  need_namespaces, until_true)
 
 NAMES = ('pingpong', 'stream', 'kvget')
@@ -184,6 +185,48 @@ def progress(work):
                   for step in plan.out().replace('\\\n', '').splitlines()), f'{what}: {plan.out()}')
 
 
+def kernel_tcp(work):
+    """What the demo compares itself with: counts right, copies right, and says if it may not."""
+    tool = os.path.join(BUILD, 'apps/kerneltcp/kerneltcp')
+    cpu = str(min(os.sched_getaffinity(0)))
+    need_namespaces('setpriv')
+    denied = work.start('denied', ['setpriv', '--bounding-set=-sys_admin', '--inh-caps=-sys_admin',
+                                   tool, cpu, cpu, work.path('none.json')])
+    check(denied.wait() == 77 and "network namespace can't be made" in denied.err(), denied.tail())
+    files = []
+    for i, size in enumerate((0, 1, 65536, 65537, 3000001)):
+        files.append(work.path(f'source {i}'))
+        with open(files[-1], 'wb') as f:
+            f.write(os.urandom(size))
+    copied = work.start('copy', [tool, cpu, cpu, work.path('copy.json'), work.path('copy'), *files])
+    check(copied.wait() == 0, copied.tail())
+    with open(work.path('copy'), 'rb') as f:
+        copy = f.read()
+    for name in files:
+        with open(name, 'rb') as f:
+            data = f.read()
+        check(copy[:len(data)] == data, f'{name} differs')
+        copy = copy[len(data):]
+    check(not copy, 'there is more than was sent')
+    asked = work.start('asked', [tool, cpu, cpu, work.path('ask.json')])
+    check(asked.wait() == 0, asked.tail())
+    for name in ('copy', 'ask'):
+        result = load(work.path(f'{name}.json'), copied)
+        check(result['ok'] and result['gbps'] > 0 and result['mps'] > 0, result)
+        check(0 < result['latency_ns']['p50'] <= result['latency_ns']['p99'], result)
+
+
+def demo(work):
+    """All of it, as make demo runs it: what a newcomer sees first."""
+    shown = work.start('demo', ['bash', os.path.join(SOURCE, 'usertools/demo.sh'), BUILD])
+    status = shown.popen.wait(5 * PATIENCE)     # eight phases of a minute at most
+    check(status == 0 and 'demo: OK' in shown.out(), shown.tail())
+    for row in ('send +clean', 'pull +bad', '64 B asked +clean', 'kernel TCP, tree +veth',
+                'kernel TCP, 64 B +veth'):
+        check(re.search(f'^{row} +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+$', shown.out(), re.MULTILINE),
+              f'{row}: {shown.out()}')
+
+
 def main():
     tests = Tests()
     with Work() as work:
@@ -194,6 +237,8 @@ def main():
         tests.add('quiet', quiet, work)
         tests.add('demo of a user', demo_of_a_user, work)
         tests.add('progress', progress, work)
+        tests.add('kernel TCP', kernel_tcp, work)
+        tests.add_long('demo', demo, work)
         return tests.run()
 
 
