@@ -72,6 +72,7 @@ look(void *arg)
 			san_engine_mac_set(p, &mac);
 		}
 	}
+	san_engine_dev_look(p, p->mac_fd);
 	rte_eal_alarm_set(LOOK_US, look, p);
 }
 

@@ -52,6 +52,15 @@ struct san_engine_image {
 	struct san_tl_lend lend;
 };
 
+/** What the kernel says of the device behind a port. */
+enum san_engine_dev {
+	SAN_ENGINE_DEV_NONE = 0, /**< there is none, or it was not looked at yet */
+	SAN_ENGINE_DEV_UP,
+	SAN_ENGINE_DEV_DOWN,
+	SAN_ENGINE_DEV_GONE, /**< one of the same name is another */
+	SAN_ENGINE_DEV_STATES,
+};
+
 /** The device as the engines need it, and what all of them share. */
 struct san_engine_port {
 	uint16_t id;
@@ -63,6 +72,11 @@ struct san_engine_port {
 	const char *driver;
 	_Atomic uint64_t mac; /**< as it is now, in its first six bytes; see san_engine_mac() */
 	int mac_fd;           /**< to ask the kernel for it; -1: it does not change */
+	struct {
+		_Atomic uint32_t state; /**< enum san_engine_dev */
+		uint32_t mtu;           /**< as seen last; 0: not yet */
+		char name[16];          /**< likewise */
+	} dev;
 	/* what it can do, as probed: used where present, never required */
 	uint64_t rx_offloads, tx_offloads; /**< in use */
 	uint64_t rx_capa, tx_capa;         /**< offered */
@@ -247,6 +261,13 @@ bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 void san_engine_sock_rang(struct san_engine *e, uint32_t id);
 /** Wake who waits in the kernel for sockets that have become readable. */
 void san_engine_sock_wake(struct san_engine *e);
+
+/* ---- engine_dev.c ---- */
+
+/** Has its device changed? Then that is told. *fd*: any socket. */
+void san_engine_dev_look(struct san_engine_port *p, int fd);
+/** "up", "down", "deleted", or "none". */
+const char *san_engine_dev_state(const struct san_engine_port *p);
 
 /* ---- engine_mac.c ---- */
 

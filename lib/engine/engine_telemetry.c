@@ -209,6 +209,8 @@ tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	rte_tel_data_add_dict_string(d, "name", p->name);
 	rte_tel_data_add_dict_string(d, "driver", p->driver);
 	rte_tel_data_add_dict_string(d, "mac", mac);
+	rte_tel_data_add_dict_string(d, "link", san_engine_dev_state(p));
+	rte_tel_data_add_dict_string(d, "interface", p->dev.name);
 	rte_tel_data_add_dict_u64(d, "mtu", p->mtu);
 	rte_tel_data_add_dict_u64(d, "lcores", p->nb_engines);
 	rte_tel_data_add_dict_u64(d, "queues", p->nb_queues);

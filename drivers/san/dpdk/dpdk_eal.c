@@ -10,6 +10,7 @@
  */
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,9 +157,22 @@ device_of(char *word, char *next, bool *took_next)
 	return NULL;
 }
 
-/* No device has been made yet. */
+/* Of drivers on a device of the kernel's; they only say that an ioctl failed. */
 static int
-clear_sockets(int argc, char *const *argv, const struct rtsan_host *host)
+find_interface(const char *device, const struct rtsan_host *host)
+{
+	char name[64];
+
+	if (strncmp(device, "net_af_", strlen("net_af_")) != 0 ||
+	    !dpdk_device_value(device, "iface", name, sizeof(name)) || if_nametoindex(name) != 0)
+		return 0;
+	return host->fail(-ENODEV, "interface %s of %.*s does not exist; see ip link", name,
+			  (int)strcspn(device, ","), device);
+}
+
+/* What a device needs of this machine. No device of ours has been made yet. */
+static int
+prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 {
 	const char *device;
 	bool took_next;
@@ -168,6 +182,8 @@ clear_sockets(int argc, char *const *argv, const struct rtsan_host *host)
 		device = device_of(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took_next);
 		if (device != NULL)
 			rc = dpdk_memif_clear(device, true, host);
+		if (device != NULL && rc == 0)
+			rc = find_interface(device, host);
 	}
 	return rc;
 }
@@ -190,7 +206,7 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 		free(args);
 		return rc;
 	}
-	rc = clear_sockets(argc, argv, host);
+	rc = prepare_devices(argc, argv, host);
 	if (rc != 0) {
 		free(args);
 		return rc;
@@ -250,6 +266,8 @@ dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 {
 	int rc = dpdk_memif_clear(device, false, host);
 
+	if (rc == 0)
+		rc = find_interface(device, host);
 	if (rc != 0)
 		return rc;
 	rc = rte_dev_probe(device);

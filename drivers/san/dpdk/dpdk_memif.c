@@ -22,9 +22,8 @@
 #include "dpdk_priv.h"
 #include "san_log.h"
 
-/* The value of *key* in "name,key=value,...", into *to*; false: it is not there or does not fit. */
-static bool
-value_of(const char *device, const char *key, char *to, size_t size)
+bool
+dpdk_device_value(const char *device, const char *key, char *to, size_t size)
 {
 	size_t len = strlen(key), n;
 	const char *at = device;
@@ -51,10 +50,11 @@ has_file(const char *device, struct sockaddr_un *addr)
 	char word[16];
 
 	return strncmp(device, "net_memif", strlen("net_memif")) == 0 &&
-		value_of(device, "role", word, sizeof(word)) && strcmp(word, "server") == 0 &&
-		value_of(device, "socket-abstract", word, sizeof(word)) &&
+		dpdk_device_value(device, "role", word, sizeof(word)) &&
+		strcmp(word, "server") == 0 &&
+		dpdk_device_value(device, "socket-abstract", word, sizeof(word)) &&
 		strcmp(word, "no") == 0 &&
-		value_of(device, "socket", addr->sun_path, sizeof(addr->sun_path));
+		dpdk_device_value(device, "socket", addr->sun_path, sizeof(addr->sun_path));
 }
 
 /* 0: some process has a socket there; or a negative errno of connect(). */

@@ -105,6 +105,9 @@ int dpdk_eal_probe(const char *device, const struct rtsan_host *host);
 
 /* ---- dpdk_memif.c ---- */
 
+/** The value of *key* in "name,key=value,..."; false: it is not there or does not fit. */
+bool dpdk_device_value(const char *device, const char *key, char *to, size_t size);
+
 /**
  * Before the driver makes *device* ("net_memif0,role=server,..."): a socket file of a process that
  * has ended goes. Other devices pass.
