@@ -287,7 +287,7 @@ apps_step(struct apps *all, uint64_t now_ns)
 
 	LIST_FOREACH(a, &all->list, link)
 		due_ns = san_time_min(due_ns, look_at(all, a, now_ns));
-	return app_mem_step() ? now_ns : due_ns;
+	return due_ns;
 }
 
 void

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "app_mem.h"
 #include "app_telemetry.h"
 #include "drain.h"
 #include "engine_clock.h"
@@ -205,6 +206,9 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
 	due_ns = san_time_min(due_ns, apps_step(&s->all, now_ns));
 	bury(s);
+	/* of those that were just buried, too */
+	if (app_mem_step())
+		due_ns = now_ns;
 	due_ns = san_time_min(due_ns, helpers_step(now_ns));
 	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
 		s->nb_told = s->all.nb_attached;

@@ -129,11 +129,13 @@ do_shut(struct san_engine *e, void *arg)
 }
 
 static int
-do_is_over(struct san_engine *e, void *arg)
+do_is_dead(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
+	struct san_core *core = san_engine_core(e);
 
-	return is_drained(san_engine_core(e), c->s);
+	return san_sock_is_over(san_core_socks(core), c->s->id) ||
+		san_core_stream(core, c->s->qpn) == NULL;
 }
 
 static int
@@ -274,7 +276,8 @@ socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 			not_there(s);
 		return true;
 	}
-	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !call(s, do_is_over, 0))
+	/* what was written to the pair goes behind what is in the ring, when that has gone */
+	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !call(s, do_is_dead, 0))
 		return false;
 	/* one that was accepted may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sanstack-daemon for the tests, what it holds, and links whose ends are one each."""
 
+import contextlib
 import copy
 import glob
 import json
@@ -33,6 +34,12 @@ def write_conf(work, name, text):
     with open(path, 'w', encoding='utf-8') as f:
         f.write(text)
     return path
+
+
+def children(pid):
+    with contextlib.suppress(OSError), open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
+        return f.read().split()
+    return []
 
 
 class Daemon:
@@ -94,7 +101,9 @@ socket = {self.path}
         pid = self.process.pid
         with open(f'/proc/{pid}/maps', encoding='utf-8') as f:
             ours = sum('memfd:' in line for line in f)
-        return len(os.listdir(f'/proc/{pid}/fd')), ours
+        # A user's helper lives as long as its programs, and has two of the daemon's descriptors.
+        helpers = sum(len(children(forker)) for forker in children(pid))
+        return len(os.listdir(f'/proc/{pid}/fd')) - 2 * helpers, ours
 
     def settle(self, want):
         until_true(lambda: f'held {self.held_now()}, not {want}', lambda: self.held_now() == want)
