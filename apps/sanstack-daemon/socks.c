@@ -359,8 +359,10 @@ socks_event(const struct epoll_event *ev)
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
 	s->has_sent = true;
-	if (s->is_relayed && (what & TAGS) != TAG_PAIR)
-		return true; /* the next look moves what there is */
+	if (s->is_relayed && (what & TAGS) != TAG_PAIR) {
+		s->is_relay_due = true; /* the next look moves what there is */
+		return true;
+	}
 	if ((what & TAGS) == TAG_TOKEN && socks_token_is_spoken(s)) {
 		socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {

@@ -69,18 +69,19 @@ struct sock_entry {
 	uint8_t ip[16];      /**< a listener's; of who connects: the peer's; accepted: ours */
 	uint32_t nb_groups;  /**< that a datagram socket is in, and which */
 	uint8_t groups[SAN_SOCK_GROUPS][16];
-	bool to_any;             /**< accepted: by a listener of all addresses */
-	uint64_t listener_inode; /**< which is this one */
-	bool is_asleep;          /**< a listener whose program accepts nothing, or has no library */
-	uint8_t own_ip[16];      /**< of who connects: from where */
-	uint16_t own_port;       /**< likewise; 0: it does not */
-	bool connects;           /**< and has no answer yet */
-	bool wants_token;        /**< the listener's queue is full */
-	bool was_missed;         /**< nobody has accepted it for long */
-	bool was_accepted;       /**< but not claimed: when it was looked at last */
-	uint64_t look_ns;        /**< when it is looked at again */
-	bool is_relayed;         /**< see socks_relay.h; and which direction has ended */
+	bool to_any;              /**< accepted: by a listener of all addresses */
+	uint64_t listener_inode;  /**< which is this one */
+	uint64_t asleep_until_ns; /**< of a listener whose program accepts nothing, or unheard */
+	uint8_t own_ip[16];       /**< of who connects: from where */
+	uint16_t own_port;        /**< likewise; 0: it does not */
+	bool connects;            /**< and has no answer yet */
+	bool wants_token;         /**< the listener's queue is full */
+	bool was_missed;          /**< nobody has accepted it for long */
+	bool was_accepted;        /**< but not claimed: when it was looked at last */
+	uint64_t look_ns;         /**< when it is looked at again */
+	bool is_relayed;          /**< see socks_relay.h; and which direction has ended */
 	bool relay_in_over, relay_out_over;
+	bool is_relay_due; /**< an event came */
 	uint64_t began_ns; /**< since when */
 	int token;         /**< our end of the kernel's connection to the listener, or -1 */
 	int held;          /**< what will stand for it, until a program accepts it; or -1 */

@@ -21,10 +21,12 @@
 #include "socks_priv.h"
 #include "socks_relay.h"
 
-#define ROOM_NS (1 * SAN_NS_PER_MS) /* until room in the ring is looked for again */
+#define STEP_BYTES (256u << 10)
+#define ROOM_NS    (1 * SAN_NS_PER_MS) /* until room in the ring is looked for again */
 
 enum moved {
 	MOVED_ALL,  /* an event tells of more */
+	MOVED_SOME, /* there is more; others have their turn */
 	MOVED_FULL, /* there is no room in the ring */
 	MOVED_END,  /* nothing comes any more */
 	MOVED_RESET,
@@ -39,7 +41,7 @@ socks_relay_begin(struct sock_entry *s)
 		s->is_over = true;
 		return;
 	}
-	s->is_relayed = true;
+	s->is_relayed = s->is_relay_due = true;
 	atomic_store(&shm->edges, 1);
 	atomic_fetch_add(&shm->armed, 1);
 }
@@ -49,10 +51,12 @@ static enum moved
 to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 {
 	uint8_t *ring = san_sock_tx_ring(shm, SAN_SOCK_STREAM_RX_BYTES);
-	uint32_t tail = atomic_load(&shm->tx_tail), room, off;
+	uint32_t tail = atomic_load(&shm->tx_tail), first = tail, room, off;
 	ssize_t n;
 
-	for (;;) {
+	if (atomic_load(&shm->state) > SAN_SOCK_UP)
+		return MOVED_RESET;
+	while (tail - first < STEP_BYTES) {
 		/* pairs with the release of the lcore: the place is free */
 		room = SAN_SOCK_STREAM_TX_BYTES - (tail - atomic_load(&shm->tx_head));
 		if (room == 0 || room > SAN_SOCK_STREAM_TX_BYTES)
@@ -68,6 +72,17 @@ to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 		tail += (uint32_t)n;
 		atomic_store(&shm->tx_tail, tail);
 	}
+	return MOVED_SOME;
+}
+
+/* Behind the program's end nothing comes but a reset. */
+static enum moved
+look_for_reset(const struct sock_entry *s)
+{
+	uint8_t byte;
+	ssize_t n = recv(s->token, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+
+	return n < 0 && errno != EAGAIN && errno != EINTR ? MOVED_RESET : MOVED_END;
 }
 
 /* What its peer sent. */
@@ -75,11 +90,13 @@ static enum moved
 to_program(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 {
 	const uint8_t *ring = san_sock_rx_ring(shm);
-	uint32_t head = atomic_load(&shm->rx_head), len, off;
+	uint32_t head = atomic_load(&shm->rx_head), first = head, len, off;
 	bool ended = atomic_load(&shm->fin) != 0;
 	ssize_t n;
 
 	for (;;) {
+		if (head - first >= STEP_BYTES)
+			return MOVED_SOME;
 		len = atomic_load(&shm->rx_tail) - head;
 		if (len > SAN_SOCK_STREAM_RX_BYTES)
 			return MOVED_RESET;
@@ -132,13 +149,15 @@ finish(struct sock_entry *s, struct san_sock_shm *shm, bool is_reset)
 uint64_t
 socks_relay_step(struct sock_entry *s, uint64_t now_ns)
 {
-	enum moved in = MOVED_END, out = MOVED_END;
+	enum moved in, out = MOVED_END;
 	struct san_sock_shm *shm = s->mem.mem;
 	bool is_rung = false;
 
+	if (!s->is_relay_due && now_ns < s->look_ns)
+		return s->look_ns;
+	s->is_relay_due = false;
 	hear(s, shm);
-	if (!s->relay_in_over)
-		in = to_stream(s, shm, &is_rung);
+	in = s->relay_in_over ? look_for_reset(s) : to_stream(s, shm, &is_rung);
 	if (!s->relay_out_over)
 		out = to_program(s, shm, &is_rung);
 	if (in == MOVED_END && !s->relay_in_over) {
@@ -155,5 +174,8 @@ socks_relay_step(struct sock_entry *s, uint64_t now_ns)
 		finish(s, shm, true);
 	else if (in == MOVED_END && out == MOVED_END)
 		finish(s, shm, false);
-	return in == MOVED_FULL ? now_ns + ROOM_NS : SAN_TIME_NEVER;
+	s->look_ns = in == MOVED_SOME || out == MOVED_SOME ? now_ns :
+		in == MOVED_FULL                           ? now_ns + ROOM_NS :
+							     SAN_TIME_NEVER;
+	return s->look_ns;
 }

@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -352,14 +353,15 @@ serve_listen(struct app_port *port, const struct app *a, const struct helper_fac
 static const struct sock_entry *
 find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_ip *dst)
 {
+	uint64_t now_ns = san_engine_clock_monotonic();
 	const struct sock_entry *s;
 	struct san_ip ip;
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks; i++) {
 		s = &port->socks[i];
-		if (s->port == NULL || s->kind != SOCKS_LISTENER || s->is_over || s->is_asleep ||
-		    s->tcp_port != tcp_port)
+		if (s->port == NULL || s->kind != SOCKS_LISTENER || s->is_over ||
+		    s->asleep_until_ns > now_ns || s->tcp_port != tcp_port)
 			continue;
 		memcpy(ip.b, s->ip, sizeof(ip.b));
 		if (socks_is_any(&ip) || san_ip_eq(&ip, dst))
@@ -486,6 +488,17 @@ ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
 	return socks_ask(s, &m, a);
 }
 
+/* Has it ended, or has its program closed it, of which nobody has heard yet? */
+static bool
+is_ending(const struct sock_entry *s)
+{
+	const struct san_sock_shm *shm = s->mem.mem;
+	struct pollfd p = {.fd = s->pair};
+
+	return atomic_load(&shm->state) > SAN_SOCK_UP ||
+		(poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0);
+}
+
 /* Does another stream connect the same two addresses and ports? */
 static bool
 is_twice(const struct sock_entry *s)
@@ -498,7 +511,7 @@ is_twice(const struct sock_entry *s)
 		if (o != s && o->port != NULL && o->kind == SOCKS_STREAM && !o->is_over &&
 		    o->own_port == s->own_port && o->tcp_port == s->tcp_port &&
 		    memcmp(o->own_ip, s->own_ip, sizeof(s->own_ip)) == 0 &&
-		    memcmp(o->ip, s->ip, sizeof(s->ip)) == 0)
+		    memcmp(o->ip, s->ip, sizeof(s->ip)) == 0 && !is_ending(o))
 			return true;
 	}
 	return false;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine_clock.h"
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_relay.h"
@@ -24,8 +25,11 @@
 #define STATE_LISTEN 10 /* in /proc/net/tcp */
 #define OFFER_NS     (10 * SAN_NS_PER_MS)
 #define WAIT_NS      (60 * SAN_NS_PER_S)   /* for a place in the queue */
-#define LOOK_NS      (100 * SAN_NS_PER_MS) /* a claim comes by then; it is looked for twice */
-#define CLAIM_NS     (5 * SAN_NS_PER_S)    /* for a program to accept, before others come */
+#define LOOK_NS      (500 * SAN_NS_PER_MS) /* a claim comes by then; it is looked for twice */
+#define LOOK_MAX_NS  (8 * SAN_NS_PER_S)    /* of one that is not accepted, looks become rare */
+#define SCAN_NS      (20 * SAN_NS_PER_MS)  /* between two looks, of whatever token */
+#define ASLEEP_NS    (60 * SAN_NS_PER_S)
+#define CLAIM_NS     (5 * SAN_NS_PER_S) /* for a program to accept, before others come */
 
 /* One that has its name and nothing else. 0 or -errno. */
 static int
@@ -67,7 +71,8 @@ set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 	for (i = 0; i < port->max_socks; i++) {
 		s = &port->socks[i];
 		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->tcp_port == tcp_port)
-			s->is_asleep = is_asleep;
+			s->asleep_until_ns =
+				is_asleep ? san_engine_clock_monotonic() + ASLEEP_NS : 0;
 	}
 }
 
@@ -211,9 +216,17 @@ socks_token_is_spoken(const struct sock_entry *s)
 static void
 look_for_claim(struct sock_entry *s, uint64_t now_ns)
 {
-	bool is = is_accepted("/proc/net/tcp", s) || is_accepted("/proc/net/tcp6", s);
+	static uint64_t scan_ns; /* tables may be long, and tokens many */
+	bool is;
 
-	s->look_ns = now_ns + LOOK_NS;
+	if (now_ns < scan_ns) {
+		s->look_ns = scan_ns;
+		return;
+	}
+	scan_ns = now_ns + SCAN_NS;
+	is = is_accepted("/proc/net/tcp", s) || is_accepted("/proc/net/tcp6", s);
+	s->look_ns = now_ns +
+		(is ? LOOK_NS : RTE_MIN(RTE_MAX(now_ns - s->began_ns, LOOK_NS), LOOK_MAX_NS));
 	if (is && s->was_accepted)
 		socks_token_unclaimed(s);
 	s->was_accepted = is;

@@ -320,14 +320,15 @@ enter_sets(struct sock_file *f)
 
 /* At all numbers of *f* stands the kernel's socket again: as a new file, which nobody else has. */
 static struct sock_file *
-replace_back(struct sock_file *f)
+replace_back(struct sock_file *f, bool is_first)
 {
 	int fd, first = -1, kernel = atomic_load(&f->kernel);
 	struct sock_set sets[SOCK_SETS];
 	struct sock_file *now;
 	bool cloexec;
 
-	sock_opt_restore(kernel, f);
+	if (is_first)
+		sock_opt_restore(kernel, f);
 	leave_sets(f);
 	memcpy(sets, f->sets, sizeof(sets));
 	while ((fd = sock_next_fd(f, 0)) >= 0) {
@@ -380,23 +381,32 @@ sock_may_return(const struct sock_file *f)
 	 * one goes on with what all of them have.
 	 */
 	return f->is_udp && atomic_load(&f->shm->gone) != 0 && atomic_load(&f->kernel) >= 0 &&
-		f->shm->if_index != 0 && atomic_load(&f->shm->is_returned) == 0 && sock_is_us();
+		f->shm->if_index != 0 &&
+		atomic_load(&f->shm->is_returned) != SAN_SOCK_RETURNED && sock_is_us();
 }
 
 bool
 sock_return(int fd, struct sock_file *f)
 {
+	uint32_t was_returned = 0;
 	struct sock_file *now = NULL;
 	struct sock_change change;
 	int was = errno;
 
 	if (sock_may_return(f) && sock_number(fd, f) == fd && sock_change_begin(&change, f)) {
-		if (sock_number(fd, f) == fd && atomic_exchange(&f->shm->is_returned, 1) == 0)
-			now = replace_back(f);
+		if (sock_number(fd, f) == fd &&
+		    (atomic_compare_exchange_strong(&f->shm->is_returned, &was_returned,
+						    SAN_SOCK_RETURNED) ||
+		     was_returned == SAN_SOCK_GIVEN_BACK))
+			now = replace_back(f, was_returned == 0);
 		sock_change_end(&change);
 	}
 	sock_change_wait(f); /* another thread may be about it */
-	if (now != NULL) {
+	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
+		sock_stay(now, "another process has given it back");
+		sock_owner_chosen(now);
+		sock_put(now);
+	} else if (now != NULL) {
 		atomic_store(&now->retry_s, now_s() + 1);
 		sock_carry(sock_next_fd(now, 0), now, NULL); /* there may be a new daemon */
 		sock_put(now);
@@ -433,13 +443,14 @@ take_back(int fd, struct sock_file *f)
 
 	if (sock_kernel(fd, f) < 0 || !sock_is_us() || !sock_change_begin(&change, f))
 		return NULL;
-	if (sock_number(fd, f) == fd && atomic_exchange(&f->shm->is_returned, 1) == 0) {
+	if (sock_number(fd, f) == fd &&
+	    atomic_exchange(&f->shm->is_returned, SAN_SOCK_GIVEN_BACK) == 0) {
 		/* as if the daemon had gone: calls that wait begin anew, with the kernel's */
 		atomic_store(&f->shm->gone, 1);
 		REAL(shutdown)
 		(fd, SHUT_RDWR);
 		wait_for_end();
-		now = replace_back(f);
+		now = replace_back(f, true);
 	}
 	sock_change_end(&change);
 	return now;
@@ -451,7 +462,7 @@ sock_give_back(int fd, struct sock_file *f, const char *why)
 	struct sock_file *now = NULL;
 	int was = errno;
 
-	if (f->is_udp && f->shm->if_index != 0)
+	if (sock_can_give_back(f))
 		now = take_back(fd, f);
 	if (now != NULL) {
 		sock_stay(now, why);
@@ -466,12 +477,13 @@ int
 sock_disconnect(int fd, struct sock_file *f)
 {
 	const struct sockaddr none = {.sa_family = AF_UNSPEC};
-	struct sock_file *now;
+	uint32_t linger = atomic_exchange(&f->shm->linger, 1); /* the peer gets a reset */
+	struct sock_file *now = take_back(fd, f);
 
-	atomic_store(&f->shm->linger, 1); /* the peer gets a reset */
-	now = take_back(fd, f);
-	if (now == NULL)
+	if (now == NULL) {
+		atomic_store(&f->shm->linger, linger);
 		return -1;
+	}
 	sock_put(now);
 	return REAL(connect)(fd, &none, sizeof(none));
 }

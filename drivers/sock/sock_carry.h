@@ -68,6 +68,11 @@ bool sock_return(int fd, struct sock_file *f);
  *   port's device. True: what is at *fd* now is the kernel's for good; *f* is not used any more.
  */
 bool sock_give_back(int fd, struct sock_file *f, const char *why);
+static inline bool
+sock_can_give_back(const struct sock_file *f)
+{
+	return f->is_udp && f->shm->if_index != 0;
+}
 /** connect() to no address: the stream is reset, and *fd* is a new TCP socket. 0 or -1. */
 int sock_disconnect(int fd, struct sock_file *f);
 /** *f*, which is the kernel's, stays so, because its program wants *why*. */

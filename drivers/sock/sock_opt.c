@@ -62,6 +62,8 @@ give_int(int v, void *value, socklen_t *len)
 {
 	if (*len > sizeof(v))
 		*len = sizeof(v);
+	if (sock_is_bad_out(value, *len))
+		return fail(EFAULT);
 	memcpy(value, &v, *len);
 	return 0;
 }
@@ -95,8 +97,10 @@ sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, sock
 	uint32_t bit = our_bit(f, level, name);
 	int kernel, rc;
 
-	if (sock_is_bad_out(len, sizeof(*len)) || sock_is_bad_out(value, *len))
+	if (sock_is_bad_out(len, sizeof(*len)))
 		return fail(EFAULT);
+	if ((int)*len < 0)
+		return fail(EINVAL);
 	if (bit != 0)
 		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
 	/* the helper passes on what the kernel's socket has: it may have told both of one error */
@@ -176,12 +180,35 @@ follow(int fd, const uint8_t group[16], bool leaves)
 	return sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
 }
 
+static bool
+is_filter(int level, int name)
+{
+	return level == SOL_SOCKET &&
+		(name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF || name == SO_LOCK_FILTER);
+}
+
 /* The kernel's socket is not connected, and would take it. */
 static bool
 is_before_connect(int name)
 {
 	return name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
 		name == TCP_FASTOPEN_NO_COOKIE;
+}
+
+/* As the kernel reads it: IPv4's options may be of one byte, or of none. 0 or errno. */
+static int
+read_flag(int level, const void *value, socklen_t len, int *v)
+{
+	if (len < sizeof(*v) && level != IPPROTO_IP)
+		return EINVAL;
+	if (sock_is_bad(value, len < sizeof(*v) ? len : sizeof(*v)))
+		return EFAULT;
+	*v = 0;
+	if (len >= sizeof(*v))
+		memcpy(v, value, sizeof(*v));
+	else if (len != 0)
+		*v = *(const uint8_t *)value;
+	return 0;
 }
 
 int
@@ -194,11 +221,9 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	bool leaves;
 
 	if (bit != 0) {
-		if (len < sizeof(v))
-			return fail(EINVAL);
-		if (sock_is_bad(value, sizeof(v)))
-			return fail(EFAULT);
-		memcpy(&v, value, sizeof(v));
+		rc = read_flag(level, value, len, &v);
+		if (rc != 0)
+			return fail(rc);
 		if (v != 0)
 			atomic_fetch_or(&f->shm->options, bit);
 		else
@@ -215,9 +240,16 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (!f->is_udp && level == IPPROTO_TCP && is_before_connect(name))
 		return fail(EINVAL);
 	/* or as from a kernel without it: programs go on without, and know that they do */
-	if (sock_opt_is_kernels(kernel, f, level, name, value, len, &text))
+	if (sock_opt_is_kernels(kernel, f, level, name, value, len, &text)) {
+		if (!sock_can_give_back(f))
+			return fail(ENOPROTOOPT);
+		/* what the kernel refuses changes nothing; a filter would replace the daemon's */
+		if (!is_filter(level, name) &&
+		    REAL(setsockopt)(kernel, level, name, value, len) != 0)
+			return -1;
 		return sock_give_back(fd, f, text) ? setsockopt(fd, level, name, value, len) :
 						     fail(ENOPROTOOPT);
+	}
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
 		if (follow(fd, group, leaves) == 0 || leaves) {

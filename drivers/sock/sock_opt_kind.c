@@ -56,7 +56,8 @@ has_it(int kernel, int level, int name, const void *value, socklen_t len)
 	socklen_t got = sizeof(now);
 	size_t both;
 
-	if (len == 0 || len > sizeof(now) ||
+	/* of a filter the length would be one of instructions */
+	if (len == 0 || len > sizeof(now) || (level == SOL_SOCKET && name == SO_GET_FILTER) ||
 	    REAL(getsockopt)(kernel, level, name, now, &got) != 0 || got == 0)
 		return false;
 	both = got < len ? got : len;
@@ -104,7 +105,7 @@ sock_opt_is_kernels(int kernel, const struct sock_file *f, int level, int name, 
 	if (f->is_udp && level == IPPROTO_IPV6 && name == IPV6_MTU_DISCOVER)
 		return v == IPV6_PMTUDISC_INTERFACE || v == IPV6_PMTUDISC_OMIT;
 	/* by which nothing leaves this host; a record says by 0 that the socket's is meant */
-	if (level == IPPROTO_IPV6 && name == IPV6_UNICAST_HOPS && v == 0)
+	if (level == IPPROTO_IPV6 && name == IPV6_UNICAST_HOPS && len >= sizeof(v) && v == 0)
 		return true;
 	return kind == SOCK_OPT_KERNELS && !has_it(kernel, level, name, value, len);
 }

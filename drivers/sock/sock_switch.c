@@ -467,15 +467,19 @@ ioctl(int fd, unsigned long request, ...)
 EXPORT int
 munmap(void *p, size_t len)
 {
+	int rc = REAL(munmap)(p, len);
+
 	sock_touch_forget();
-	return REAL(munmap)(p, len);
+	return rc;
 }
 
 EXPORT int
 mprotect(void *p, size_t len, int prot)
 {
+	int rc = REAL(mprotect)(p, len, prot);
+
 	sock_touch_forget();
-	return REAL(mprotect)(p, len, prot);
+	return rc;
 }
 
 EXPORT void *
@@ -487,8 +491,9 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 	va_start(ap, flags);
 	to = va_arg(ap, void *);
 	va_end(ap);
+	to = REAL(mremap)(p, len, new, flags, to);
 	sock_touch_forget();
-	return REAL(mremap)(p, len, new, flags, to);
+	return to;
 }
 
 /* ---- the process ---- */
@@ -515,6 +520,11 @@ begin_child(void)
 static __attribute__((constructor)) void
 begin(void)
 {
+	/* allocators call these with their locks held: the loader's is taken before that */
+	(void)REAL(munmap);
+	(void)REAL(mprotect);
+	(void)REAL(mremap);
+	(void)REAL(syscall);
 	sock_fd_begin();
 	pthread_atfork(begin_fork, sock_change_release, begin_child);
 	if (sock_conf_is_idle())

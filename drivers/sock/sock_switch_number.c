@@ -97,6 +97,8 @@ descriptors(long number, const long a[6])
 		return ioctl(INT(0), (unsigned long)a[1], PTR(2));
 	case SYS_munmap:
 		return munmap(PTR(0), SIZE(1));
+	case SYS_mremap:
+		return (long)mremap(PTR(0), SIZE(1), SIZE(2), INT(3), PTR(4));
 	case SYS_mprotect:
 		return mprotect(PTR(0), SIZE(1), INT(2));
 	default:

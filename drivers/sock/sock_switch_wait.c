@@ -37,7 +37,7 @@ static bool
 is_bad_timeval(const struct timeval *tv)
 {
 	return tv != NULL &&
-		(sock_is_bad_out(tv, sizeof(*tv)) || tv->tv_sec < 0 || tv->tv_usec < 0);
+		(sock_is_bad(tv, sizeof(*tv)) || tv->tv_sec < 0 || tv->tv_usec < 0);
 }
 
 EXPORT int
@@ -106,7 +106,8 @@ select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 	TIMEVAL_TO_TIMESPEC(timeout, &ts);
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	rc = sock_wait_select(n, in, out, except, &ts, NULL);
-	keep_left(&ts, &began, timeout);
+	if (!sock_is_bad_out(timeout, sizeof(*timeout)))
+		keep_left(&ts, &began, timeout);
 	return rc;
 }
 

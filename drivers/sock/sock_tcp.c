@@ -250,7 +250,9 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 static void
 wait_to_peek(int fd, struct sock_file *f, size_t len)
 {
-	uint32_t nb = (uint32_t)(len < f->rx_bytes ? len : f->rx_bytes), seen;
+	/* for the last quarter the lcore waits until somebody reads */
+	uint32_t most = f->rx_bytes - f->rx_bytes / 4, seen;
+	uint32_t nb = len < most ? (uint32_t)len : most;
 
 	while ((seen = (uint32_t)sock_tcp_unread(f)) < nb && !has_end(f->shm) &&
 	       sock_wait_more(fd, f, seen) == 0)
@@ -394,19 +396,25 @@ sock_tcp_state(const struct sock_file *f)
 int
 sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
+	if (peer && sock_tcp_state(f) == TCP_CLOSE)
+		return fail(ENOTCONN);
+	return sock_tcp_name_of(f, peer, sa, len);
+}
+
+int
+sock_tcp_name_of(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+{
 	const struct san_sock_addr *a = peer ? &f->shm->peer : &f->shm->local;
 	struct sockaddr_storage ss;
 	socklen_t bytes;
 
-	if (peer && sock_tcp_state(f) == TCP_CLOSE)
-		return fail(ENOTCONN);
 	if (sock_is_bad_out(len, sizeof(*len)))
 		return fail(EFAULT);
 	if ((int)*len < 0)
 		return fail(EINVAL);
-	if (sock_is_bad_out(sa, *len))
-		return fail(EFAULT);
 	bytes = sock_write_name(f->domain, a->ip, a->port, &ss);
+	if (sock_is_bad_out(sa, bytes < *len ? bytes : *len))
+		return fail(EFAULT);
 	memcpy(sa, &ss, bytes < *len ? bytes : *len);
 	*len = bytes;
 	return 0;

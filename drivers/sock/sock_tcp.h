@@ -39,6 +39,8 @@ int sock_tcp_shutdown(int fd, struct sock_file *f, int how);
 void sock_tcp_linger(struct sock_file *f);
 /** Names that the kernel's socket does not have. */
 int sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
+/** ... also of one that is not connected any more. */
+int sock_tcp_name_of(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
 /** As the kernel names it: TCP_ESTABLISHED and so on. */
 int sock_tcp_state(const struct sock_file *f);
 /** FIONREAD, and bytes that are not sent yet. */

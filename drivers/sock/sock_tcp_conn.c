@@ -243,7 +243,7 @@ sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = sock_get(fd)) != NULL) {
 		*len = room;
-		sock_tcp_name(f, true, sa, len);
+		sock_tcp_name_of(f, true, sa, len);
 		sock_put(f);
 	}
 	errno = was;

@@ -274,7 +274,7 @@ static void
 add_control(struct msghdr *msg, size_t *used, int level, int type, const void *data, size_t len)
 {
 	struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)msg->msg_control + *used);
-	size_t room = msg->msg_controllen - *used;
+	size_t room = msg->msg_control != NULL ? msg->msg_controllen - *used : 0;
 
 	if (room < CMSG_LEN(len))
 		msg->msg_flags |= MSG_CTRUNC;
@@ -490,6 +490,16 @@ recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	return n;
 }
 
+/* What is written of a name at most. */
+static size_t
+name_room(const struct sock_file *f, const struct msghdr *msg)
+{
+	size_t name = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
+					     sizeof(struct sockaddr_in6);
+
+	return msg->msg_namelen < name ? msg->msg_namelen : name;
+}
+
 ssize_t
 sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
@@ -499,7 +509,9 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 
 	if (rc < 0)
 		return fail((int)-rc);
-	if ((msg->msg_name != NULL && sock_is_bad_out(msg->msg_name, msg->msg_namelen)) ||
+	if (msg->msg_name != NULL && (int)msg->msg_namelen < 0)
+		return fail(EINVAL);
+	if ((msg->msg_name != NULL && sock_is_bad_out(msg->msg_name, name_room(f, msg))) ||
 	    (msg->msg_control != NULL && sock_is_bad_out(msg->msg_control, msg->msg_controllen)))
 		return fail(EFAULT);
 	if ((flags & MSG_ERRQUEUE) != 0)

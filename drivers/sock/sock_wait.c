@@ -326,7 +326,8 @@ is_in(int fd, const fd_set *set)
 static bool
 is_bad_set(int n, const fd_set *set)
 {
-	size_t words = ((size_t)n + NFDBITS - 1) / NFDBITS;
+	size_t bits = n < FD_SETSIZE ? (size_t)n : FD_SETSIZE;
+	size_t words = (bits + NFDBITS - 1) / NFDBITS;
 
 	return set != NULL && sock_is_bad_out(set, words * sizeof(fd_mask));
 }

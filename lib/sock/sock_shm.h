@@ -128,7 +128,7 @@ struct san_sock_shm {
 	_Atomic uint32_t options;     /**< enum san_sock_option */
 	_Atomic uint32_t shut;        /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
 	_Atomic uint32_t linger;      /**< SO_LINGER of a stream: seconds + 1; or 0 */
-	_Atomic uint32_t is_returned; /**< to the kernel, by one of those who have it */
+	_Atomic uint32_t is_returned; /**< enum san_sock_returned */
 	/* of a stream: how long a silence it bears; see struct san_sock_patience */
 	_Atomic uint32_t nb_patience;             /**< how often what follows was written */
 	_Atomic uint32_t timeout_ms;              /**< TCP_USER_TIMEOUT; 0: SAN_SOCK_TIMEOUT_MS */
@@ -139,6 +139,12 @@ enum san_sock_mirrored {
 	SAN_SOCK_UNTOLD = 0,
 	SAN_SOCK_TO_TELL, /**< there will be a byte, unless this is cleared before */
 	SAN_SOCK_TOLD,    /**< there is one, or will be at once */
+};
+
+/** Does the kernel serve it again? */
+enum san_sock_returned {
+	SAN_SOCK_RETURNED = 1, /**< the daemon has gone: to one of the processes that have it */
+	SAN_SOCK_GIVEN_BACK,   /**< a program wanted it: to all of them */
 };
 
 /** Where a stream is in its life. */

@@ -5,7 +5,8 @@
  * test_sock_options.py. (UDP-9)
  *
  *   sock_options list                    LEVEL OPTION UDP TCP, a line each
- *   sock_options udp|tcp IP PORT DEVICE  before|after OPTION ERRNO carried|kernel
+ *   sock_options udp|tcp IP PORT DEVICE FIRST LAST
+ *                                        before|after OPTION ERRNO carried|kernel
  *
  * TCP sockets connect to there, UDP sockets are bound to any address.
  */
@@ -185,7 +186,7 @@ main(int argc, char **argv)
 
 	for (i = 0; argc == 2 && i < nb; i++)
 		printf("%s %s %s %s\n", list[i].levels, list[i].text, list[i].udp, list[i].tcp);
-	if (argc != 5)
+	if (argc != 7)
 		return argc != 2;
 	is_udp = strcmp(argv[1], "udp") == 0;
 	to.sin_port = htons((uint16_t)atoi(argv[3]));
@@ -197,7 +198,7 @@ main(int argc, char **argv)
 	group.gr_interface = index_of;
 	((struct sockaddr_in *)&group.gr_group)->sin_family = AF_INET;
 	inet_pton(AF_INET, "239.1.2.4", &((struct sockaddr_in *)&group.gr_group)->sin_addr);
-	for (i = 0; i < nb; i++) {
+	for (i = (size_t)atoi(argv[5]); i < nb && i < (size_t)atoi(argv[6]); i++) {
 		try(i, true);
 		try(i, false);
 	}

@@ -9,7 +9,8 @@
  *
  * The question is a connect() of another type of socket than memif's. The kernel answers
  * EPROTOTYPE if any process has a memif socket there, even before it listens, and ECONNREFUSED if
- * none has; so the server that runs there does not notice that it was asked.
+ * none has; so the server that runs there does not notice that it was asked. Two servers that start
+ * on one path at the same moment may both find a stale file: the first one is not reached then.
  */
 
 #include <errno.h>
@@ -61,7 +62,7 @@ has_file(const char *device, struct sockaddr_un *addr)
 static int
 ask(const struct sockaddr_un *addr)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int rc;
 
 	if (fd < 0)
