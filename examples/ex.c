@@ -30,7 +30,7 @@ ex_die(const struct ex *ex, const char *fmt, ...)
 	exit(1);
 }
 
-/* What must not be done here, whoever waits does. A second signal ends the program as it is. */
+/* The loops that wait end the program in order. A second signal ends it at once. */
 static void
 on_signal(int signum)
 {

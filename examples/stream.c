@@ -35,7 +35,7 @@ die(const char *what)
 	exit(1);
 }
 
-/* A second signal ends the program as it is. */
+/* A second signal ends the program at once. */
 static void
 on_signal(int signum)
 {
@@ -64,7 +64,7 @@ end_if_told(void)
 
 /* ---- calls in slices ---- */
 
-/* Nobody has asked, or who has asked is gone again. */
+/* Wait for a peer. One that connects and ends before it is accepted does not count. */
 static struct rtsan_stream *
 accept_next(struct rtsan_listener *listener)
 {

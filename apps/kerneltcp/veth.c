@@ -122,7 +122,7 @@ raise_device(const char *name, uint32_t ip)
 	return rc;
 }
 
-/* Who is not root may be that in a user namespace, where the kernel allows that. */
+/* A user namespace gives an ordinary user the right to make a network namespace. */
 static int
 leave_network(void)
 {

@@ -206,7 +206,7 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
 	due_ns = san_time_min(due_ns, apps_step(&s->all, now_ns));
 	bury(s);
-	/* of those that were just buried, too */
+	/* This also frees memory of the applications that bury() has just removed. */
 	if (app_mem_step())
 		due_ns = now_ns;
 	due_ns = san_time_min(due_ns, helpers_step(now_ns));

@@ -25,8 +25,10 @@ int sock_attach(void);
 void sock_detach(void);
 /** Is *fd* our connection to the daemon? */
 bool sock_is_daemons(int fd);
-/** A request about socket *fd*, see enum shmq_type; *got*: the descriptor that came, if any may.
- * In *rep* of a request that fails there is always a text: why. */
+/**
+ * A request about socket *fd*, see enum shmq_type; *got*: the descriptor that came, if any may. If
+ * it fails, the text of *rep* says why.
+ */
 int sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got);
 /** The daemon has something to look at in the rings of *f*. */
 void sock_bell(const struct sock_file *f);

@@ -35,7 +35,6 @@
 #include "sock_uring.h"
 
 #define STAYS          "a socket stays with the kernel"
-#define BY_URING       "its program uses io_uring"
 #define SETTLE_STEP_NS 2000000 /* until the daemon is asked again */
 
 /* ---- epoll sets ---- */
@@ -234,9 +233,10 @@ is_wanted(int fd, struct sock_file *f, const struct sockaddr *to, enum sock_acti
 				   to, true);
 	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
 		return false;
-	if (sock_uses_uring())
-		sock_stay(f, BY_URING);
-	return !atomic_load(&f->stays);
+	if (!sock_uses_uring())
+		return true;
+	sock_stay(f, SOCK_BY_URING);
+	return false;
 }
 
 /* What has to be asked about it is asked now, and not when the first datagram is sent. */

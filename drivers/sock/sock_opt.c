@@ -10,6 +10,7 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
+#include "sock_conf.h"
 #include "sock_opt.h"
 #include "sock_opt_kind.h"
 #include "sock_real.h"
@@ -241,8 +242,10 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 		return fail(EINVAL);
 	/* or as from a kernel without it: programs go on without, and know that they do */
 	if (sock_opt_is_kernels(kernel, f, level, name, value, len, &text)) {
-		if (!sock_can_give_back(f))
+		if (!sock_can_give_back(f)) {
+			sock_conf_tell("an option of a carried socket is refused", text);
 			return fail(ENOPROTOOPT);
+		}
 		/* what the kernel refuses changes nothing; a filter would replace the daemon's */
 		if (!is_filter(level, name) &&
 		    REAL(setsockopt)(kernel, level, name, value, len) != 0)

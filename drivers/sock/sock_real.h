@@ -79,7 +79,6 @@
 	X(mremap, void *, (void *, size_t, size_t, int, ...))                                    \
 	X(preadv2, ssize_t, (int, const struct iovec *, int, off_t, int))                        \
 	X(pwritev2, ssize_t, (int, const struct iovec *, int, off_t, int))                       \
-	X(sockatmark, int, (int))                                                                \
 	X(syscall, long, (long, ...))
 
 struct sock_real {

@@ -37,9 +37,10 @@ is_wanted(int fd, struct sock_file *f, const struct sockaddr *local, const struc
 	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote, true);
 	if (action != SOCK_CARRY && action != SOCK_BOTH)
 		return false;
-	if (sock_uses_uring())
-		sock_stay(f, "its program uses io_uring");
-	return !atomic_load(&f->stays);
+	if (!sock_uses_uring())
+		return true;
+	sock_stay(f, SOCK_BY_URING);
+	return false;
 }
 
 /* ---- who connects ---- */

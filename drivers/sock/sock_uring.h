@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#define SOCK_BY_URING "its program uses io_uring"
+
 /** Has the process a ring, or the library that makes them? */
 bool sock_uses_uring(void);
 
