@@ -303,8 +303,8 @@ def no_place_for_control():
 @case
 def set_at_the_end_of_memory():
     p = libc.mmap(None, 8192, 3, 0x22, -1, 0); call("mprotect", ctypes.c_void_p(p + 4096), 4096, 0); s = new(); f = s.fileno()
-    ctypes.memset(p + 4096 - 128 + f // 8, 1 << f % 8, 1); s.sendto(b"x", (ip, port)); wait(s)
-    return call("select", 1 << 20, ctypes.c_void_p(p + 4096 - 128), None, None, None), s.recv(9)
+    ctypes.memset(p + 4096 - 128 + f // 8, 1 << f % 8, 1); s.sendto(b"x", (ip, port)); t = (ctypes.c_long * 2)(20, 0)
+    return call("select", 1 << 20, ctypes.c_void_p(p + 4096 - 128), None, None, t), s.recv(9)
 @case
 def changed_while_a_child_has_it():
     s = new(); echoed(s); r, w = os.pipe(); a, b = os.pipe(); pid = os.fork()
