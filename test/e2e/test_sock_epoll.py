@@ -7,7 +7,7 @@
 import sys
 
 import sock
-from e2e import Tests, check, need_namespaces, until_true
+from e2e import check, until_true
 from sock import PYTHON
 from sock_talk import HEAD, PORT, both, same
 
@@ -442,11 +442,7 @@ for ep, s in ((ours, a), (its, b)):
 
 
 def main():
-    need_namespaces('ethtool', 'sysctl')
-    tests = Tests()
-    if not sock.has_library():
-        print('1..0 # SKIP no library')
-        return 0
+    tests = sock.begin()
     for case, programs in CASES.items():
         (tests.add if case in QUICK else tests.add_long)(case, same, programs)
     tests.add('daemons end', sock.stop_shared)

@@ -10,7 +10,7 @@ import re
 import subprocess
 
 import sock
-from e2e import BUILD, SOURCE, Tests, check, need_namespaces, until_true
+from e2e import BUILD, SOURCE, check, until_true
 from sock import PYTHON
 from sock_talk import HEAD, PORT, carried_pair
 
@@ -486,11 +486,7 @@ def calls_of_tcp():
 
 
 def main():
-    need_namespaces('ethtool', 'sysctl')
-    tests = Tests()
-    if not sock.has_library():
-        print('1..0 # SKIP no library')
-        return 0
+    tests = sock.begin()
     tests.add('documented', documented)
     for test in (each_option_of_udp, each_option_of_tcp, calls_of_udp, calls_of_tcp):
         tests.add(test.__name__.replace('_', ' '), test)

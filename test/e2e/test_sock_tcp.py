@@ -13,7 +13,7 @@ import time
 
 import asleep
 import sock
-from e2e import BUILD, SOURCE, Tests, check, need_namespaces, until_true
+from e2e import BUILD, SOURCE, check, until_true
 from sock import PEER, PYTHON
 from sock_talk import HEAD, PORT, both, same, talk
 from test_descriptors import keep_closing
@@ -589,11 +589,7 @@ def ask():
 
 
 def main():
-    need_namespaces('ethtool', 'sysctl')
-    tests = Tests()
-    if not sock.has_library():
-        print('1..0 # SKIP no library')
-        return 0
+    tests = sock.begin()
     for case, programs in CASES.items():
         (tests.add if case in QUICK else tests.add_long)(case, same, programs)
     for test in (killed, dead_before_its_bell, closed_on_a_bad_link, listens_late, without_library,

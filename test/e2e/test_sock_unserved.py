@@ -9,7 +9,7 @@ import os
 import sys
 
 import sock
-from e2e import BUILD, Skipped, Tests, check, need_namespaces
+from e2e import BUILD, Skipped, check
 from sock import PYTHON
 from sock_talk import HEAD, PORT, carried_pair
 
@@ -173,11 +173,7 @@ def by_number():
 
 
 def main():
-    need_namespaces('ethtool', 'sysctl')
-    tests = Tests()
-    if not sock.has_library():
-        print('1..0 # SKIP no library')
-        return 0
+    tests = sock.begin()
     for test in (calls_of_its_own, by_a_ring, datagram_by_a_ring, without_the_library,
                  without_a_right, peer_resets, by_number):
         tests.add(test.__name__.replace('_', ' '), test)
