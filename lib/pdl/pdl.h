@@ -57,6 +57,7 @@ struct san_pdl_conf {
 	uint16_t pmtu_after;   /**< full packets until a longer one is tried; 0: never (RT-31) */
 	uint32_t link_mbps;    /**< of our port; 0 = unknown: packets take no time */
 	uint64_t ack_delay_ns; /**< coalescing time */
+	uint64_t ack_hold_ns;  /**< an ACK waits so long for a packet to carry it, on any path */
 	uint64_t rto_init_ns;
 	uint64_t rto_min_ns;
 	uint64_t rto_max_ns;
@@ -129,10 +130,11 @@ struct san_pdl_ackst {
 	uint8_t nb_doubts:6; /**< packets of ours that must follow soon until an ACK is held */
 	bool asked:1;        /**< a packet asked for an ACK, and none of ours went since */
 	bool held:1;         /**< on the list of ACKs that wait for such a packet */
-	bool now;            /**< an ACK is due in this loop */
-	bool must;           /**< and no reverse packet may stand for it: duplicate, hole ... */
-	bool listed;         /**< linked into the list of owed ACKs */
-	bool echo_valid;     /**< something was received */
+	bool now:1;          /**< an ACK is due in this loop */
+	bool must:1;         /**< and no reverse packet may stand for it: duplicate, hole ... */
+	bool listed:1;       /**< linked into the list of owed ACKs */
+	bool echo_valid:1;   /**< something was received */
+	uint8_t nb_stood:4;  /**< packets that stood for an ACK since the last dedicated one */
 	uint32_t serial;     /**< of the last dedicated ACK sent */
 	uint32_t echo_tx;    /**< newest packet's tx_time */
 	uint32_t echo_rx;

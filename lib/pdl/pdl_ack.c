@@ -7,11 +7,11 @@
  * every ack_every packets) or when the coalescing timer expires. A connection
  * that owes an ACK is on a list once, so at most one goes per burst. A reverse
  * packet of the same loop stands for an ACK when the two bases say everything
- * and a dedicated ACK went within the last round trip; then the entry on the
- * list stays, owing nothing, and is skipped.
+ * and a dedicated ACK went within the last round trip, or fewer than eight others did so
+ * since. Then the entry on the list stays, owing nothing, and is skipped.
  *
  * A request and its answer are two packets: where packets that ask for an ACK were followed by
- * one of ours within a third of a round trip, or a microsecond, several times, the ACK is held for
+ * one of ours within a third of a round trip, or ack_hold_ns, several times, the ACK is held for
  * the next such packet, no longer than that. If none comes in time, it takes many more until one
  * is held again: two ends that both wait for an ACK must not hold each other's.
  *
@@ -25,8 +25,8 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
-#define DOUBTS          32            /* after one that was held in vain */
-#define ANSWER_MIN_NS   SAN_NS_PER_US /* so long it may wait on any path */
+#define DOUBTS          32 /* after one that was held in vain */
+#define STAND_INS       8  /* packets in a row that stand for an ACK, at any rate */
 
 /* ---- owing ---- */
 
@@ -68,11 +68,11 @@ san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 	san_pdl_ack_list(pdl, c);
 }
 
-/* A packet of ours that goes within this carries the ACK: a third of a round trip. */
+/* A packet of ours that goes within this carries the ACK. */
 static uint32_t
 answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
-	return (uint32_t)RTE_MIN(RTE_MAX(c->rtt.srtt_ns / 3, ANSWER_MIN_NS),
+	return (uint32_t)RTE_MIN(RTE_MAX(c->rtt.srtt_ns / 3, pdl->conf.ack_hold_ns),
 				 pdl->conf.ack_delay_ns);
 }
 
@@ -196,7 +196,10 @@ settle(struct san_pdl *pdl, struct san_pdl_conn *c)
 	a->deadline_ns = SAN_TIME_NEVER;
 }
 
-/* Do the two bases say everything, and the last dedicated ACK's echo is not old (RT-25)? */
+/*
+ * Do the two bases say everything, and the last dedicated ACK's echo is not old (RT-25)? Where a
+ * round trip has one packet, each would need an ACK of its own: there every eighth echo will do.
+ */
 static bool
 may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -206,7 +209,8 @@ may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t 
 	if (a->must || a->oow != 0 || san_pdl_rxw_has_gap(&c->rx[SAN_WIN_REQ]) ||
 	    san_pdl_rxw_has_gap(&c->rx[SAN_WIN_DATA]))
 		return false;
-	return c->rtt.srtt_ns != 0 && now_ns < a->last_ns + apart_ns;
+	return c->rtt.srtt_ns != 0 &&
+		(now_ns < a->last_ns + apart_ns || a->nb_stood < STAND_INS);
 }
 
 void
@@ -216,6 +220,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 		return;
 	if (may_stand_for(pdl, c, now_ns)) {
 		settle(pdl, c);
+		c->ack.nb_stood += c->ack.nb_stood < STAND_INS;
 		pdl->stats.nb_acks_piggy++;
 	} else if (c->ack.held) {
 		san_pdl_ack_owe(pdl, c, false); /* it waits for nothing any more */
@@ -301,6 +306,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	fill_bitmaps(c, ack);
 	a->oow = 0;
 	a->probe_len = 0;
+	a->nb_stood = 0;
 	a->last_ns = now_ns;
 	settle(pdl, c);
 	pdl->stats.nb_ack_tx++;

@@ -104,12 +104,44 @@ san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
 			forget_acked();
 		}
-		pair_pass(&pair, 9 * SAN_NS_PER_US);
+		pair_pass(&pair, 4 * SAN_NS_PER_US);
 	}
 	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
 	/* the round trip shrinks with what is measured here, so more is right too */
 	assert_true(nb >= 500 / 60);
 	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
+}
+
+/* One packet in a round trip, and its answer: seven in eight answers stand for an ACK. */
+static void
+san_pdl_ack_piggyback__every_eighth_of_a_conversation(void **state)
+{
+	struct pair_pkt back;
+	uint64_t nb;
+	int i;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	nb = pair.pdl[1]->stats.nb_ack_tx;
+	for (i = 0; i < 90; i++) {
+		pair_pass(&pair, 60 * SAN_NS_PER_US);
+		k = data();
+		k.p.ackreq = true;
+		arrive(&k, SAN_RX_ACKED);
+		assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
+		pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+		forget_acked();
+		while (pair_owed(&pair, 0, &ack)) {
+			pair_recv(&pair, 1, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+		while (pair_owed(&pair, 1, &ack)) {
+			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+	}
+	assert_int_equal(pair.pdl[1]->stats.nb_ack_tx - nb, 10);
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 80);
 }
 
 static void
@@ -255,6 +287,7 @@ UNIT_TEST(test_pdl_piggy)
 		T(san_pdl_ack_piggyback__not_of_the_buffers),
 		T(san_pdl_ack_piggyback__not_with_a_gap),
 		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
+		T(san_pdl_ack_piggyback__every_eighth_of_a_conversation),
 		T(san_pdl_ack_piggyback__never_for_a_duplicate),
 		T(san_pdl_ack_asked__waits_for_answer),
 		T(san_pdl_ack_asked__not_for_long),

@@ -28,6 +28,7 @@
 #define PKEY_DEFAULT    0xffff
 #define IMPAIR_SEED     1
 #define SLEEP_BUSY_US   50u /* of an engine that has something under way */
+#define SLEEP_ACK_US    100
 #define CONF(f)         offsetof(struct dpdk_conf, f), sizeof(((struct dpdk_conf *)0)->f)
 #define CORE(f)         CONF(engine.core.f)
 #define US              SAN_NS_PER_US
@@ -420,12 +421,14 @@ is_given(const char *key, char *const *words, int nb_words)
 /*
  * An engine that sleeps is late by its sleep, at either end, and that is no
  * congestion: the target allows for it, as long as sleeps are while something is under way, and
- * the window is never paced below a packet, which would turn each sleep into hundreds.
+ * the window is never paced below a packet, which would turn each sleep into hundreds. What answers
+ * a packet comes after a thread has been woken, too, so an ACK waits longer for it.
  */
 static void
 derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
 {
-	struct san_pdl_cc_conf *cc = &conf->engine.core.pdl.cc_conf;
+	struct san_pdl_conf *pdl = &conf->engine.core.pdl;
+	struct san_pdl_cc_conf *cc = &pdl->cc_conf;
 
 	if (conf->engine.idle != SAN_IDLE_SLEEP && conf->engine.idle != SAN_IDLE_INTERRUPT)
 		return;
@@ -433,6 +436,9 @@ derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
 		cc->target_ns += 4 * RTE_MIN(conf->engine.sleep_max_us, SLEEP_BUSY_US) * US;
 	if (!is_given("cwnd_min", words, nb_words))
 		cc->window_min = SAN_CC_ONE;
+	if (!is_given("ack_delay_us", words, nb_words))
+		pdl->ack_delay_ns = SLEEP_ACK_US * US;
+	pdl->ack_hold_ns = pdl->ack_delay_ns;
 }
 
 static int
