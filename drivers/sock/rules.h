@@ -70,7 +70,7 @@ struct sock_rule {
 struct sock_settings {
 	char daemon[SOCK_PATH_MAX]; /**< its UNIX socket */
 	char port[SOCK_NAME_MAX];   /**< "": its first one */
-	uint32_t spin_us;           /**< polled before a blocking call sleeps */
+	uint32_t spin_us;           /**< polled before a blocking call sleeps, at most */
 	uint32_t probe_ms;          /**< waited for a daemon of the peer */
 	uint32_t answer_s;          /**< waited for an answer of our daemon */
 	enum sock_log log;

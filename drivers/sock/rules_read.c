@@ -500,7 +500,7 @@ sock_rules_init(struct sock_rules *rules)
 {
 	memset(rules, 0, sizeof(*rules));
 	strcpy(rules->settings.daemon, "/run/sanstack/sanstack.sock");
-	rules->settings.spin_us = 20;
+	rules->settings.spin_us = 100;
 	rules->settings.probe_ms = 20;
 	rules->settings.answer_s = 3;
 	rules->settings.log = SOCK_LOG_ERROR;

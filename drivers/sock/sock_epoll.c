@@ -170,11 +170,11 @@ look_at_all(const struct wait *w)
 	return n;
 }
 
-/* For a while. The lcore may need this CPU to bring us something. */
+/* For as long as the last waits suggest. The lcore may need this CPU to bring us something. */
 static int
-spin(struct wait *w)
+spin(struct wait *w, int64_t began_ns)
 {
-	int64_t until_ns = now_ns() + sock_conf_spin_us() * 1000ll;
+	int64_t until_ns = began_ns + san_spin_ns(&w->set->spin);
 	int n;
 
 	do {
@@ -221,11 +221,16 @@ static int
 wait_alone(struct wait *w)
 {
 	int n = look_at_all(w);
+	int64_t began_ns;
 
 	while (n == 0 && !is_over(w) && !w->is_given) {
-		n = w->set->nb != 0 ? spin(w) : 0;
+		began_ns = now_ns();
+		n = w->set->nb != 0 ? spin(w, began_ns) : 0;
 		if (n == 0 && !w->is_given)
 			n = sleep_in_kernel(w);
+		if (!w->is_given)
+			san_spin_learn(&w->set->spin, (uint64_t)(now_ns() - began_ns),
+				       sock_conf_spin_us() * 1000);
 	}
 	return n;
 }

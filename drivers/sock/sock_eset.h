@@ -32,6 +32,7 @@ struct sock_eset {
 	struct san_sock_lock lock;
 	int epfd;
 	uint32_t nb;
+	struct san_spin spin;
 	uint16_t first;           /**< of its items: the next one to be looked at */
 	uint16_t late;            /**< calls since the kernel was asked, whatever there is */
 	uint32_t thread;          /**< who waits in it; 0: nobody yet */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "san_spin.h"
 #include "sock_shm.h"
 #include "sock_touch.h"
 
@@ -48,11 +49,12 @@ struct sock_file {
 	uint32_t line;                   /**< it has a successor's, too: sock_return() */
 	_Atomic int64_t retry_s;         /**< a new daemon is asked from then on; 0: not */
 	uint64_t last_ns;                /**< when the last datagram came, by the lcore's clock */
-	uint32_t nb_empty;               /**< reads that found nothing, roughly */
-	uint32_t nb_refused;             /**< writes that found no room */
-	uint32_t nb_errors;              /**< errors that were taken */
-	_Atomic uint32_t pins;           /**< calls that the kernel serves: sock_owner.c */
-	_Atomic int gate[2];             /**< likewise; or -1 */
+	struct san_spin rx_spin, tx_spin;
+	uint32_t nb_empty;     /**< reads that found nothing, roughly */
+	uint32_t nb_refused;   /**< writes that found no room */
+	uint32_t nb_errors;    /**< errors that were taken */
+	_Atomic uint32_t pins; /**< calls that the kernel serves: sock_owner.c */
+	_Atomic int gate[2];   /**< likewise; or -1 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];

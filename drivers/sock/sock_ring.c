@@ -121,23 +121,32 @@ sock_is_deserted(int fd, struct sock_file *f)
 	return n == 0;
 }
 
-/* Look for a while whether there is something, or room. */
-static bool
-spin(const struct sock_file *f, bool to_send)
+static uint64_t
+now_ns(void)
 {
-	uint64_t until_ns;
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
-		sock_conf_spin_us() * 1000ull;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* A wait that began at *began_ns* has ended. */
+static void
+learn(struct san_spin *s, uint64_t began_ns)
+{
+	san_spin_learn(s, now_ns() - began_ns, sock_conf_spin_us() * 1000);
+}
+
+/* Look whether there is something, or room, for as long as *s* says. */
+static bool
+spin(const struct sock_file *f, const struct san_spin *s, bool to_send, uint64_t began_ns)
+{
 	do {
 		if (to_send ? san_sock_has_room(f->shm, f->tx_bytes) : sock_has_something(f->shm))
 			return true;
 		if (sock_yields())
 			sched_yield();
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
+	} while (now_ns() < began_ns + san_spin_ns(s));
 	return false;
 }
 
@@ -163,12 +172,15 @@ int
 sock_wait_something(int fd, struct sock_file *f)
 {
 	struct san_sock_shm *shm = f->shm;
+	uint64_t began_ns = now_ns();
 	ssize_t n = 1;
 	char byte;
 	int err;
 
-	if (spin(f, false))
+	if (spin(f, &f->rx_spin, false, began_ns)) {
+		learn(&f->rx_spin, began_ns);
 		return 0;
+	}
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -179,6 +191,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	pthread_cleanup_pop(0);
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
+	learn(&f->rx_spin, began_ns);
 	if (n == 0)
 		closed(fd, shm);
 	else if (n > 0 && !sock_has_something(shm))
@@ -225,16 +238,21 @@ int
 sock_wait_room(int fd, struct sock_file *f, int flags)
 {
 	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
+	uint64_t began_ns = waits ? now_ns() : 0;
 	int err;
 
-	if (waits && spin(f, true))
+	if (waits && spin(f, &f->tx_spin, true, began_ns)) {
+		learn(&f->tx_spin, began_ns);
 		return 0;
+	}
 	f->nb_refused++;
 	err = fill(fd, f);
 	if (err != 0 || !waits)
 		return err != 0 ? err : EAGAIN;
 	/* we sleep here: so SO_SNDTIMEO, signals and cancellation are the kernel's */
-	return send_mark(fd, f, SAN_SOCK_NUDGE, 0);
+	err = send_mark(fd, f, SAN_SOCK_NUDGE, 0);
+	learn(&f->tx_spin, began_ns);
+	return err;
 }
 
 void

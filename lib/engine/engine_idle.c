@@ -18,10 +18,12 @@
 
 #include "engine_priv.h"
 
-#define EMPTY_ROUNDS     64 /* before giving way: a reply over a fast link comes sooner */
-#define SLEEP_MIN_NS     (20 * SAN_NS_PER_US)
-#define INTERRUPT_MAX_NS (100 * SAN_NS_PER_MS) /* a port that goes, or its link, is noticed */
-#define WAKERS           8
+#define EMPTY_ROUNDS       64 /* before giving way: a reply over a fast link comes sooner */
+#define EMPTY_ROUNDS_SLEEP 2  /* where lcores sleep, programs and other lcores need this CPU */
+#define SLEEP_MIN_NS       (20 * SAN_NS_PER_US)
+#define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* a port that goes, or its link, is noticed */
+#define SPIN_MAX_NS        (100 * SAN_NS_PER_US)
+#define WAKERS             8
 
 static const char *const names[] = {
 	[SAN_IDLE_AUTO] = "auto",
@@ -79,6 +81,18 @@ san_engine_idle_del(const struct san_engine *e, int fd)
 	epoll_ctl(e->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
+static bool
+add_driver_fds(const struct san_engine *e)
+{
+	const struct san_engine_port *p = e->port;
+	uint32_t i, nb_added = 0;
+
+	/* with several queues, a packet of another lcore's wakes us for nothing */
+	for (i = 0; i < p->nb_driver_fds; i++)
+		nb_added += san_engine_idle_add(e, p->driver_fds[i]) == 0;
+	return nb_added != 0;
+}
+
 /* The port's interrupt wakes, too. Some need no enabling: their packets come by a descriptor. */
 static int
 add_interrupt(const struct san_engine *e)
@@ -108,10 +122,15 @@ san_engine_idle_init(struct san_engine *e, const char **why)
 	if (e->epoll < 0 || e->wake_fd < 0)
 		return -errno;
 	rc = san_engine_idle_add(e, e->wake_fd);
-	if (rc != 0 || e->port->idle != SAN_IDLE_INTERRUPT || !e->has_queue)
+	if (rc != 0 || !e->has_queue)
 		return rc;
+	e->hears = add_driver_fds(e);
+	if (e->hears || e->port->idle != SAN_IDLE_INTERRUPT)
+		return 0;
 	*why = "idle=interrupt: the port has no receive interrupts; idle=sleep needs none";
-	return add_interrupt(e);
+	rc = add_interrupt(e);
+	e->hears = rc == 0;
+	return rc;
 }
 
 void
@@ -164,16 +183,16 @@ rise(struct san_engine *e)
 }
 
 /*
- * Work of programs and other lcores wakes us; without interrupts packets do not. So how long
- * is by how long there was nothing: who is talked to soon answers soon, and who is not
- * costs nothing.
+ * The work of programs and of other lcores ends a sleep. Packets end it only where the port reports
+ * them. Elsewhere the sleep is a quarter of the time for which nothing happened: a conversation
+ * goes on soon, and silence costs nothing.
  */
 static uint64_t
 sleep_max_ns(const struct san_engine *e)
 {
 	uint64_t ns = (e->now_ns - e->idle_ns) / 4;
 
-	if (e->port->idle == SAN_IDLE_INTERRUPT)
+	if (e->hears)
 		return INTERRUPT_MAX_NS;
 	ns = RTE_MAX(ns, (uint64_t)SLEEP_MIN_NS);
 	return RTE_MIN(ns, e->port->conf.sleep_max_us * SAN_NS_PER_US);
@@ -213,10 +232,23 @@ let_run(struct san_engine *e)
 	e->nb_wcs_told = nb_wcs;
 }
 
+/*
+ * Nothing reports when there is room again for what waits; and what comes soon is awaited, while
+ * programs on this CPU run.
+ */
+static bool
+must_stay_awake(const struct san_engine *e)
+{
+	return e->nb_again != 0 || e->nb_backlog != 0 ||
+		e->now_ns - e->idle_ns < san_spin_ns(&e->spin);
+}
+
 void
 san_engine_idle_after(struct san_engine *e, uint32_t work)
 {
 	if (work != 0) {
+		if (e->idle_loops != 0 && e->port->sleeps)
+			san_spin_learn(&e->spin, e->now_ns - e->idle_ns, SPIN_MAX_NS);
 		e->idle_loops = 0;
 		if (e->port->idle == SAN_IDLE_YIELD && e->launched)
 			let_run(e);
@@ -227,14 +259,14 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 	e->stats.nb_idle_loops++;
 	if (e->port->idle == SAN_IDLE_PAUSE)
 		rte_pause();
-	if (e->idle_loops < EMPTY_ROUNDS) {
+	if (e->idle_loops < (e->port->sleeps ? EMPTY_ROUNDS_SLEEP : EMPTY_ROUNDS)) {
 		if (e->idle_loops++ == 0)
 			e->idle_ns = e->now_ns;
 		return;
 	}
-	if (e->port->idle == SAN_IDLE_YIELD)
+	if (e->port->idle == SAN_IDLE_YIELD || (e->port->sleeps && must_stay_awake(e)))
 		sched_yield();
-	else if (!e->port->sleeps || e->nb_again != 0 || e->nb_backlog != 0)
+	else if (!e->port->sleeps)
 		return;
 	else if (!e->dozes)
 		doze(e);

@@ -375,6 +375,8 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	if (rc == 0)
 		read_steering(p, info.hash_key_size);
 	if (rc == 0)
+		san_engine_driver_fd_find(p);
+	if (rc == 0)
 		san_engine_gate_init(&p->gate, is_memif(p));
 	if (rc == 0)
 		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name, p->driver,

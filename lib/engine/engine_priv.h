@@ -13,6 +13,7 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include "san_spin.h"
 #include "engine.h"
 #include "engine_busy.h"
 #include "engine_clock.h"
@@ -87,10 +88,12 @@ struct san_engine_port {
 	bool started;
 	_Atomic bool shut;
 	_Atomic bool gone;
-	bool launched;     /**< the engines run on lcores of their own */
-	uint8_t idle;      /**< enum san_engine_idle_policy, not AUTO */
-	bool sleeps;       /**< by it: lcores are woken */
-	uint32_t if_index; /**< of the kernel's device behind it; 0: there is none */
+	bool launched;          /**< the engines run on lcores of their own */
+	uint8_t idle;           /**< enum san_engine_idle_policy, not AUTO */
+	bool sleeps;            /**< by it: lcores are woken */
+	uint32_t if_index;      /**< of the kernel's device behind it; 0: there is none */
+	uint32_t nb_driver_fds; /**< see san_engine_driver_fd_find() */
+	int driver_fds[SAN_ENGINE_LCORES];
 	uint32_t whole_v4; /**< see struct san_engine_mtu */
 	bool is_shared;    /**< the kernel has our address there: it answers for us */
 	bool is_guarded;   /**< see san_engine_kernel_guard() */
@@ -187,6 +190,8 @@ struct san_engine {
 	uint32_t again_head, nb_again;
 	uint32_t idle_loops;  /**< in a row */
 	bool dozes;           /**< says in all bells that it sleeps */
+	bool hears;           /**< a packet ends its sleep */
+	struct san_spin spin; /**< before it sleeps */
 	uint64_t idle_ns;     /**< since when there is nothing to do */
 	uint64_t nb_wcs_told; /**< completions for which programs were let run */
 	int epoll;            /**< what ends a sleep; -1: never sleeps */
@@ -324,6 +329,11 @@ uint16_t san_engine_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint1
 
 uint16_t san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
 uint16_t san_engine_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+
+/* ---- engine_driver_fd.c ---- */
+
+/** Find the descriptors by which the kernel hands packets to the driver of *p*. */
+void san_engine_driver_fd_find(struct san_engine_port *p);
 
 /* ---- engine_idle.c ---- */
 

@@ -65,6 +65,19 @@ def ping(peer, size, seq):
     return False
 
 
+def prompt(peer):
+    """Echoes with a pause before each: is the usual one answered long before a sleep would end?"""
+    took = []
+    for seq in range(20):
+        time.sleep(0.03)
+        start = time.monotonic()
+        if not ping(peer, 56, seq):
+            return False
+        took.append(time.monotonic() - start)
+    print(f'an echo takes {sorted(took)[10] * 1e6:.0f} us', flush=True)
+    return sorted(took)[10] < 0.02
+
+
 def refused(peer, port, size=10):
     """Does the kernel's socket learn that nobody listens there?"""
     s = socket.socket(family(peer), socket.SOCK_DGRAM)
@@ -136,6 +149,8 @@ def inside(what, peer, *args):
             good = ping(peer, int(size), seq)
             print(f'{size} bytes: {"answered" if good else "not answered"}', flush=True)
             fine = fine and good
+    elif what == 'prompt':
+        fine = prompt(peer)
     elif what == 'refused':
         fine = refused(peer, int(args[0]), int(args[1]))
     elif what == 'garbage':
@@ -208,6 +223,28 @@ def echo(work, v6):
     server.stop_ok()
 
 
+def nb_sleeps(pid):
+    """How often a thread of the process has given up its CPU by itself."""
+    total = 0
+    for tid in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{tid}/status', encoding='utf-8') as f:
+            total += next(int(line.split()[1]) for line in f if line.startswith('voluntary'))
+    return total
+
+
+def asleep(work):
+    """An lcore that sleeps until the kernel has a packet: it does not look meanwhile, each 2 ms as
+    over other ports, and is there at once. (AFC-19)"""
+    link = Kernel(work, False)
+    server = Server(link)
+    link.do('prompt')
+    start, before = time.monotonic(), nb_sleeps(server.process.pid)
+    until_true('it sleeps', lambda: nb_sleeps(server.process.pid) > before + 40)
+    rate = (nb_sleeps(server.process.pid) - before) / (time.monotonic() - start)
+    check(rate < 150, f'it wakes {rate:.0f} times a second without a packet')
+    server.stop_ok()
+
+
 def tap(work, v6):
     """The same without anybody between who might touch fragments; and datagrams in them."""
     link = Tap(work, v6)
@@ -261,6 +298,8 @@ def main():
             version = 'IPv6' if v6 else 'IPv4'
             tests.add(f'echo, {version}', echo, work, v6)
             tests.add(f'echo by TAP, {version}', tap, work, v6)
+            if not v6:
+                tests.add('an lcore that sleeps', asleep, work)
             tests.add(f'nobody there, {version}', nobody, work, v6)
             tests.add(f'neighbours, {version}', neighbours, work, v6)
             tests.add(f'broken packets, {version}', broken, work, v6)

@@ -171,7 +171,7 @@ add_text__settings(void **state)
 	sock_rules_init(&rules);
 	assert_string_equal(rules.settings.daemon, "/run/sanstack/sanstack.sock");
 	assert_string_equal(rules.settings.port, "");
-	assert_int_equal(rules.settings.spin_us, 20);
+	assert_int_equal(rules.settings.spin_us, 100);
 	assert_int_equal(rules.settings.probe_ms, 20);
 	assert_int_equal(rules.settings.answer_s, 3);
 	assert_int_equal(rules.settings.log, SOCK_LOG_ERROR);
