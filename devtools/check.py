@@ -46,10 +46,11 @@ SUITES = {
 
 # make check: name, seconds on two quiet CPUs, suites, builds
 PHASES = (
-    ('style, unit, property, fuzz', 60, ('style', 'unit', 'property', 'fuzz'), (PLAIN, ASAN)),
+    ('unit, property, fuzz', 60, ('unit', 'property', 'fuzz'), (PLAIN, ASAN)),
     ('models', 30, ('model',), (PLAIN,)),
     ('simulation', 150, ('sim',), (PLAIN, ASAN)),
-    ('end to end, plain', 200, ('e2e',), (PLAIN,)),
+    # many end-to-end tests wait, and leave the CPUs to the checks of the style
+    ('style; end to end, plain', 200, ('style', 'e2e'), (PLAIN,)),
     ('end to end, asan', 200, ('e2e',), (ASAN,)),
 )
 BUILD_BUDGET = 240

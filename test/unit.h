@@ -19,7 +19,7 @@
 
 /** Of many cases every so many are run, with the sanitizers and in make check: all in check-all. */
 #ifdef __SANITIZE_ADDRESS__
-#define UNIT_EVERY 5
+#define UNIT_EVERY (unit_is_check() ? 10 : 5)
 #else
 #define UNIT_EVERY (unit_is_check() ? 5 : 1)
 #endif

@@ -528,8 +528,8 @@ def main():
     tests = Tests()
     with tempfile.TemporaryDirectory(prefix='sansim.') as folder:
         tests.add('hashes of all scenarios', hashes)
-        tests.add('twice the same', same_again, folder)
-        tests.add('a swarm and its runs alone', swarm_and_alone)
+        tests.add_long('twice the same', same_again, folder)
+        tests.add_long('a swarm and its runs alone', swarm_and_alone)
         tests.add('written and read', written_and_read, folder)
         tests.add('files add up', files_add_up, folder)
         tests.add('JSON', json_keys, folder)
@@ -538,7 +538,7 @@ def main():
             print('# tshark is not installed: traces are not read')
         elif not SANITIZE:      # it is tshark that works
             tests.add('trace over IPv4', trace_is_read, folder, [])
-            tests.add('trace over IPv6', trace_is_read, folder, ['host.ipv6=yes'])
+            tests.add_long('trace over IPv6', trace_is_read, folder, ['host.ipv6=yes'])
             tests.add('trace of a place', trace_of_a_place, folder)
         tests.add('wrong options', wrong_options)
         tests.add('wrong files', wrong_files, folder)
@@ -548,7 +548,7 @@ def main():
         tests.add('a swarm fails', swarm_fails)
         tests.add('a swarm cannot write', swarm_cannot_write, folder)
         tests.add('a swarm cannot start', swarm_cannot_start)
-        tests.add('a swarm ends in time', swarm_ends_in_time)
+        tests.add_long('a swarm ends in time', swarm_ends_in_time)
         tests.add('manual page: options', manual_lists_options)
         tests.add('manual page: keys', manual_lists_keys)
         tests.add('manual page: faults, checkers, columns', manual_lists_the_rest, folder)
