@@ -8,7 +8,7 @@ quantity of one variant by that of another. The variants of a group alternate.
 import dataclasses
 import statistics
 
-from sockets import by_kernel, memcached, over, redis, start_up
+from sockets import LINKS, by_kernel, memcached, over, redis, start_up
 
 MIB = 1 << 20
 BUFFERS = 8             # of 1 MiB, under way and reused
@@ -172,14 +172,19 @@ PROGRAMS = {
 }
 
 
+SLEEPING = 'veth as in README'
+
+
 def program(name, title, unit, key, lower=False):
     """Carried against the kernel: where the link is not one of the kernel's, and where it is."""
     group, target = f'sock-{name.lower().replace(" ", "-")}', '<= 1' if lower else '>= 1'
-    return [Figure(f'{group}-{link}'.replace('-', '_'), group, f'{title}, over {link}', unit,
-                   f'{name}, {link}', f'{name}, kernel', key, 'peer',
-                   target if link == 'memif' else '', lower=lower,
+    return [Figure(f'{group}-{link}'.lower().replace('-', '_').replace(' ', '_'), group,
+                   f'{title}, over {link}', unit, f'{name}, {link}',
+                   # a veth without offloads is what a wire is, as far as segments go
+                   'kernel TCP, no offloads' if (name, link) == ('TCP bulk', SLEEPING) else
+                   f'{name}, kernel', key, 'peer', '' if link == 'veth' else target, lower=lower,
                    quick=link == 'memif' and name in ('UDP echo', 'TCP echo'))
-            for link in ('memif', 'veth')]
+            for link in LINKS]
 
 
 VARIANTS = {
@@ -280,7 +285,7 @@ VARIANTS = {
     'rpc, not packed': rpc(False, '--batch', TOGETHER),
     # sockets of programs
     **{f'{name}, {link}': over(link, run) for name, run in PROGRAMS.items()
-       for link in ('memif', 'veth')},
+       for link in LINKS},
     **{f'{name}, kernel': by_kernel(run) for name, run in PROGRAMS.items()},
     'start': start_up,
     'allowed start': constant(added_ms=5),

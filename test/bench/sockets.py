@@ -21,7 +21,10 @@ FEW = 500               # packets that the kernel may send while programs send t
 PORTS = {'redis': 6379, 'memcached': 11211}
 CLIENTS = 16
 STARTS = 60             # of a program, with and without the library in turn
-PORT = ['conns = 256', 'sockets = 128', 'idle = yield']
+PORT = ['conns = 256', 'sockets = 128']
+# where sockets are carried: the driver's argument (None: memif), and what lcores do when idle
+VETH = '--vdev=net_af_packet0,iface=veth0'
+LINKS = {'memif': (None, 'yield'), 'veth': (VETH, 'yield'), 'veth as in README': (VETH, 'sleep')}
 
 
 def sent_by_kernel():
@@ -39,14 +42,14 @@ def preload(runner, role, rules):
 
 @contextlib.contextmanager
 def carried(runner, link):
-    """Daemons on *link*: "memif", or "veth", which is a kernel's device."""
-    started = []
+    """Daemons on *link*, of LINKS."""
+    started, (vdev, idle) = [], LINKS[link]
     (runner.tmp / 'memif.sock').unlink(missing_ok=True)
     runner.set_kernel(1500, False, False)   # a veth must show frames as they are on a wire
     try:
         for role, ip in (('server', KERNEL_IP), ('client', CLIENT_IP)):
-            vdev = '--vdev=net_af_packet0,iface=veth0' if link == 'veth' else None
-            started.append(runner.daemon(1500, *PORT, vdev=vdev, role=role, ip=ip))
+            started.append(runner.daemon(1500, *PORT, f'idle = {idle}', vdev=vdev, role=role,
+                                         ip=ip))
             runner.library[role] = preload(runner, role, 'carry')
         before = sent_by_kernel()
         yield
