@@ -14,6 +14,7 @@ end; the last line is "N passed, N failed"; exit status 1 if anything failed.
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -30,7 +31,7 @@ MARKS = ('<!-- check-all -->\n', '<!-- end of check-all -->\n')     # in REPORT
 NB_SLOWEST = 10
 PATIENCE = 5        # times the timeout that a test asks for: a watchdog, never a verdict
 CPUS = len(os.sched_getaffinity(0))
-SLEEPERS = 3        # end-to-end tests per CPU: they sleep
+SLEEPERS = 4        # end-to-end tests per CPU: they sleep
 
 PLAIN, ASAN = 'plain', 'asan'
 # What the sanitizers say needs lines; full debug information takes a fifth of the compiling.
@@ -49,9 +50,8 @@ PHASES = (
     ('unit, property, fuzz', 60, ('unit', 'property', 'fuzz'), (PLAIN, ASAN)),
     ('models', 30, ('model',), (PLAIN,)),
     ('simulation', 150, ('sim',), (PLAIN, ASAN)),
-    # many end-to-end tests wait, and leave the CPUs to the checks of the style
-    ('style; end to end, plain', 200, ('style', 'e2e'), (PLAIN,)),
-    ('end to end, asan', 200, ('e2e',), (ASAN,)),
+    # many end-to-end tests wait, and leave the CPUs to those of the other build and of the style
+    ('style, end to end', 400, ('style', 'e2e'), (PLAIN, ASAN)),
 )
 BUILD_BUDGET = 240
 
@@ -177,15 +177,16 @@ class Build:
         return [os.path.relpath(file, self.folder) for target in self.introspect('--targets')
                 if target['id'] in wanted for file in target['filename']]
 
-    def run(self, suites, is_all, report):
-        """Run tests of these suites; their Count."""
-        names = sorted({test['name'] for test in self.tests(suites, is_all)})
+    def run(self, suites, is_all, report, is_alone=None, jobs=CPUS):
+        """Run tests of these suites, *jobs* at a time; their Count. *is_alone*: only those that
+        run beside others (False), or do not (True)."""
+        names = sorted({test['name'] for test in self.tests(suites, is_all)
+                        if is_alone in (None, not test['is_parallel'])})
         if not names:
             return Count()
         log = self.path('meson-logs/check.json')
         if os.path.exists(log):
             os.unlink(log)
-        jobs = CPUS * (SLEEPERS if 'e2e' in suites else 1)
         options = ['--no-rebuild', '--print-errorlogs', '--logbase', 'check',
                    '--num-processes', str(jobs), '--timeout-multiplier', str(PATIENCE)]
         for suite in suites:
@@ -219,8 +220,19 @@ def compare_hashes(paths, report):
     return Count(1, 0, 0)
 
 
+def run_sleepers(builds, suites, is_all, report):
+    """Tests that sleep, in all *builds* side by side; then those that must run alone. Their Count."""
+    todo = [(build, [s for s in suites if build.name in SUITES[s]]) for build in builds]
+    jobs = CPUS * SLEEPERS // len(builds)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        counts = list(pool.map(lambda job: job[0].run(job[1], is_all, report, False, jobs), todo))
+    return add(counts + [build.run(mine, is_all, report, True) for build, mine in todo])
+
+
 def run_suites(builds, suites, names, is_all, report):
     """Run these suites in the builds of these names; their Count."""
+    if 'e2e' in suites:
+        return run_sleepers([builds[name] for name in names], suites, is_all, report)
     for build in builds.values() if 'sim' in suites else ():
         if os.path.exists(build.path(HASHES)):      # of another run
             os.unlink(build.path(HASHES))
