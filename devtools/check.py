@@ -184,10 +184,11 @@ class Build:
                         if is_alone in (None, not test['is_parallel'])})
         if not names:
             return Count()
-        log = self.path('meson-logs/check.json')
+        base = 'check-alone' if is_alone else 'check'
+        log = self.path(f'meson-logs/{base}.json')
         if os.path.exists(log):
             os.unlink(log)
-        options = ['--no-rebuild', '--print-errorlogs', '--logbase', 'check',
+        options = ['--no-rebuild', '--print-errorlogs', '--logbase', base,
                    '--num-processes', str(jobs), '--timeout-multiplier', str(PATIENCE)]
         for suite in suites:
             options += ['--suite', suite]

@@ -99,6 +99,7 @@ struct wait {
 	const sigset_t *mask;
 	uint32_t key;  /**< of the set's lock, which the call has while it looks */
 	bool is_given; /**< the set is ours no longer, and the lock not had */
+	bool is_found; /**< something of ours ended the wait, which a longer look would have seen */
 };
 
 static int64_t
@@ -177,6 +178,8 @@ spin(struct wait *w, int64_t began_ns)
 	int64_t until_ns = began_ns + san_spin_ns(&w->set->spin);
 	int n;
 
+	if (until_ns > w->until_ns)
+		until_ns = w->until_ns;
 	do {
 		if (sock_yields()) {
 			unlock(w);
@@ -185,6 +188,7 @@ spin(struct wait *w, int64_t began_ns)
 		}
 		n = w->is_given ? 0 : scan(w->set, w->ev, w->max);
 	} while (n == 0 && !w->is_given && now_ns() < until_ns);
+	w->is_found = n != 0;
 	return n;
 }
 
@@ -193,12 +197,13 @@ static int
 sleep_in_kernel(struct wait *w)
 {
 	struct sock_eset *s = w->set;
-	int n, others, err;
+	int n, ours, others, err;
 
 	sock_eset_tell_kernel(s);
 	sock_eset_arm(s, true);
 	n = scan(s, w->ev, w->max);
 	if (n != 0) {
+		w->is_found = true;
 		sock_eset_arm(s, false);
 		return n;
 	}
@@ -210,7 +215,9 @@ sleep_in_kernel(struct wait *w)
 	if (!w->is_given) { /* else ours come again */
 		sock_eset_arm(s, false);
 		s->late = 0;
-		others += scan(s, w->ev + others, w->max - others);
+		ours = scan(s, w->ev + others, w->max - others);
+		w->is_found = ours != 0;
+		others += ours;
 	}
 	errno = err;
 	return others != 0 ? others : n < 0 ? n :
@@ -229,7 +236,8 @@ wait_alone(struct wait *w)
 		if (n == 0 && !w->is_given)
 			n = sleep_in_kernel(w);
 		if (!w->is_given)
-			san_spin_learn(&w->set->spin, (uint64_t)(now_ns() - began_ns),
+			san_spin_learn(&w->set->spin,
+				       w->is_found ? (uint64_t)(now_ns() - began_ns) : UINT64_MAX,
 				       sock_conf_spin_us() * 1000);
 	}
 	return n;

@@ -130,11 +130,11 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* A wait that began at *began_ns* has ended. */
+/* A wait that began at *began_ns* has ended; or a timeout or a signal has ended it. */
 static void
-learn(struct san_spin *s, uint64_t began_ns)
+learn(struct san_spin *s, uint64_t began_ns, bool is_over)
 {
-	san_spin_learn(s, now_ns() - began_ns, sock_conf_spin_us() * 1000);
+	san_spin_learn(s, is_over ? now_ns() - began_ns : UINT64_MAX, sock_conf_spin_us() * 1000);
 }
 
 /* Look whether there is something, or room, for as long as *s* says. */
@@ -178,7 +178,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	int err;
 
 	if (spin(f, &f->rx_spin, false, began_ns)) {
-		learn(&f->rx_spin, began_ns);
+		learn(&f->rx_spin, began_ns, true);
 		return 0;
 	}
 	atomic_fetch_add(&shm->armed, 1);
@@ -191,7 +191,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	pthread_cleanup_pop(0);
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
-	learn(&f->rx_spin, began_ns);
+	learn(&f->rx_spin, began_ns, n >= 0);
 	if (n == 0)
 		closed(fd, shm);
 	else if (n > 0 && !sock_has_something(shm))
@@ -242,7 +242,7 @@ sock_wait_room(int fd, struct sock_file *f, int flags)
 	int err;
 
 	if (waits && spin(f, &f->tx_spin, true, began_ns)) {
-		learn(&f->tx_spin, began_ns);
+		learn(&f->tx_spin, began_ns, true);
 		return 0;
 	}
 	f->nb_refused++;
@@ -251,7 +251,7 @@ sock_wait_room(int fd, struct sock_file *f, int flags)
 		return err != 0 ? err : EAGAIN;
 	/* we sleep here: so SO_SNDTIMEO, signals and cancellation are the kernel's */
 	err = send_mark(fd, f, SAN_SOCK_NUDGE, 0);
-	learn(&f->tx_spin, began_ns);
+	learn(&f->tx_spin, began_ns, err == 0);
 	return err;
 }
 

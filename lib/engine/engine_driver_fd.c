@@ -2,67 +2,84 @@
 
 /*
  * The sockets of the drivers af_packet and af_xdp. The drivers have no receive interrupts and do
- * not name their descriptors, but the kernel reports a packet on them. They are found by the
- * device that they are bound to.
+ * not name their descriptors, but the kernel reports a packet on them.
  */
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/if_xdp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "engine_priv.h"
+#include "san_log.h"
 
-/*
- * More than any ring of af_packet holds. The driver counts a packet as sent once it is in the ring.
- * With the usual 208 KiB the kernel leaves packets there until the driver sends again.
- */
-#define SEND_BUFFER (64 << 20)
+#define SEND_BUFFER (64 << 20) /* more than the driver's rings, unless its arguments make them huge */
 
-static sa_family_t
-family_of(int fd, uint32_t if_index)
+static bool
+is_bound_to(int fd, uint32_t if_index)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_ll packet;
-		struct sockaddr_xdp xdp;
-	} name;
+	struct sockaddr_ll name;
 	socklen_t len = sizeof(name);
 
-	if (getsockname(fd, &name.any, &len) != 0)
-		return AF_UNSPEC;
-	if (name.any.sa_family == AF_PACKET && (uint32_t)name.packet.sll_ifindex == if_index)
-		return AF_PACKET;
-	if (name.any.sa_family == AF_XDP && name.xdp.sxdp_ifindex == if_index)
-		return AF_XDP;
-	return AF_UNSPEC;
+	return getsockname(fd, (struct sockaddr *)&name, &len) == 0 &&
+		name.sll_family == AF_PACKET && name.sll_protocol == htons(ETH_P_ALL) &&
+		(uint32_t)name.sll_ifindex == if_index;
+}
+
+/* The kernel does not tell which device it is of: a packet of another port ends the sleep, too. */
+static bool
+is_xdp(int fd)
+{
+	socklen_t len = sizeof(int);
+	int domain = AF_UNSPEC;
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
+}
+
+/*
+ * af_packet counts a packet as sent once it is in the ring. What does not fit into the socket's
+ * buffer, usually 208 KiB, the kernel leaves there until the driver sends again.
+ */
+static void
+raise_send_buffer(const struct san_engine_port *p, int fd)
+{
+	const int bytes = SEND_BUFFER;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) == 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: a larger send buffer takes CAP_NET_ADMIN", p->id,
+		p->driver);
 }
 
 void
 san_engine_driver_fd_find(struct san_engine_port *p)
 {
-	const int send_buffer = SEND_BUFFER;
+	bool is_packet = strcmp(p->driver, "net_af_packet") == 0;
 	const struct dirent *entry;
-	DIR *dir = NULL;
-	sa_family_t family;
+	DIR *dir;
 	int fd;
 
 	p->nb_driver_fds = 0;
-	if (p->if_index != 0)
-		dir = opendir("/proc/self/fd");
-	if (dir == NULL)
+	if (!is_packet && strcmp(p->driver, "net_af_xdp") != 0)
 		return;
+	dir = opendir("/proc/self/fd");
+	if (dir == NULL) {
+		SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: without /proc no packet ends a sleep",
+			p->id, p->driver);
+		return;
+	}
 	while ((entry = readdir(dir)) != NULL && p->nb_driver_fds < RTE_DIM(p->driver_fds)) {
 		if (entry->d_name[0] == '.')
 			continue;
 		fd = atoi(entry->d_name);
-		family = family_of(fd, p->if_index);
-		if (family == AF_UNSPEC)
+		if (is_packet ? !is_bound_to(fd, p->if_index) : !is_xdp(fd))
 			continue;
-		if (family == AF_PACKET)
-			setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &send_buffer,
-				   sizeof(send_buffer));
+		if (is_packet)
+			raise_send_buffer(p, fd);
 		p->driver_fds[p->nb_driver_fds++] = fd;
 	}
 	closedir(dir);

@@ -22,6 +22,7 @@
 #define EMPTY_ROUNDS_SLEEP 2  /* where lcores sleep, programs and other lcores need this CPU */
 #define SLEEP_MIN_NS       (20 * SAN_NS_PER_US)
 #define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* a port that goes, or its link, is noticed */
+#define HEARS_MAX_NS       (20 * SAN_NS_PER_MS)  /* so is what reports nothing */
 #define SPIN_MAX_NS        (100 * SAN_NS_PER_US)
 #define WAKERS             8
 
@@ -192,8 +193,11 @@ sleep_max_ns(const struct san_engine *e)
 {
 	uint64_t ns = (e->now_ns - e->idle_ns) / 4;
 
-	if (e->hears)
+	if (e->port->idle == SAN_IDLE_INTERRUPT)
 		return INTERRUPT_MAX_NS;
+	/* other lcores may want budget back, and a thread of the program has other ports to look at */
+	if (e->hears && e->is_alone && e->launched)
+		return HEARS_MAX_NS;
 	ns = RTE_MAX(ns, (uint64_t)SLEEP_MIN_NS);
 	return RTE_MIN(ns, e->port->conf.sleep_max_us * SAN_NS_PER_US);
 }
@@ -215,6 +219,8 @@ sleep_until_due(struct san_engine *e)
 	san_engine_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	/* who it was does not matter: the next round looks everywhere */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
+	if (e->hears) /* a packet would have ended the sleep: none has waited for us */
+		e->rx_ns = san_engine_clock_now(&e->clock);
 	e->stats.nb_sleeps++;
 }
 

@@ -255,7 +255,7 @@ static uint16_t
 rx_port(struct san_engine *e)
 {
 	struct rte_mbuf *in[ENGINE_BURST];
-	uint16_t n = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst);
+	uint16_t n = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst), nb_in = n;
 
 	/* nothing came; what a bad link delays may be due all the same */
 	if (n == 0 && likely(!san_engine_impair_is_on(&e->impair_rx)))
@@ -268,7 +268,7 @@ rx_port(struct san_engine *e)
 	if (unlikely(e->port->conf.vlan != 0))
 		n = san_engine_vlan_rx(e, in, n);
 	take_in(e, in, n);
-	return n;
+	return nb_in; /* more may be there, of other VLANs, too */
 }
 
 static uint16_t

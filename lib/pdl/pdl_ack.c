@@ -7,8 +7,8 @@
  * every ack_every packets) or when the coalescing timer expires. A connection
  * that owes an ACK is on a list once, so at most one goes per burst. A reverse
  * packet of the same loop stands for an ACK when the two bases say everything
- * and a dedicated ACK went within the last round trip, or fewer than eight others did so
- * since. Then the entry on the list stays, owing nothing, and is skipped.
+ * and a dedicated ACK went within the last round trip, or fewer than ack_stand_ins packets
+ * have stood for one since. Then the entry on the list stays, owing nothing, and is skipped.
  *
  * A request and its answer are two packets: where packets that ask for an ACK were followed by
  * one of ours within a third of a round trip, or ack_hold_ns, several times, the ACK is held for
@@ -25,8 +25,8 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
-#define DOUBTS          32 /* after one that was held in vain */
-#define STAND_INS       8  /* packets in a row that stand for an ACK, at any rate */
+#define DOUBTS          32                   /* after one that was held in vain */
+#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a sample with a longer wait tells nothing of the path */
 
 /* ---- owing ---- */
 
@@ -63,6 +63,8 @@ san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 {
+	if (must && c->ack.held) /* a copy, for example: the peer does not wait for so long */
+		c->ack.nb_doubts = DOUBTS;
 	c->ack.now = true;
 	c->ack.must |= must;
 	san_pdl_ack_list(pdl, c);
@@ -198,7 +200,7 @@ settle(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 /*
  * Do the two bases say everything, and the last dedicated ACK's echo is not old (RT-25)? Where a
- * round trip has one packet, each would need an ACK of its own: there every eighth echo will do.
+ * round trip has one packet it always is: there some packets in a row may stand for an ACK.
  */
 static bool
 may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
@@ -210,7 +212,8 @@ may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t 
 	    san_pdl_rxw_has_gap(&c->rx[SAN_WIN_DATA]))
 		return false;
 	return c->rtt.srtt_ns != 0 &&
-		(now_ns < a->last_ns + apart_ns || a->nb_stood < STAND_INS);
+		(now_ns < a->last_ns + apart_ns ||
+		 (a->nb_stood < pdl->conf.ack_stand_ins && pdl->rx_level == 0));
 }
 
 void
@@ -220,7 +223,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 		return;
 	if (may_stand_for(pdl, c, now_ns)) {
 		settle(pdl, c);
-		c->ack.nb_stood += c->ack.nb_stood < STAND_INS;
+		c->ack.nb_stood += c->ack.nb_stood < pdl->conf.ack_stand_ins;
 		pdl->stats.nb_acks_piggy++;
 	} else if (c->ack.held) {
 		san_pdl_ack_owe(pdl, c, false); /* it waits for nothing any more */
@@ -476,7 +479,7 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 	   const struct san_wire_ack *ack, struct san_pdl_cc_sample *s)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
-	uint64_t rtt_ns, prompt_ns = 2 * conf->ack_delay_ns;
+	uint64_t rtt_ns, prompt_ns = RTE_MIN(2 * conf->ack_delay_ns, PROMPT_MAX_NS);
 
 	if (!san_pdl_rtt_echo(conf, c, tx_time, ack, s->now_ns, &rtt_ns, &s->delay_ns))
 		return;

@@ -112,15 +112,16 @@ san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
 }
 
-/* One packet in a round trip, and its answer: seven in eight answers stand for an ACK. */
+/* One packet in a round trip, and its answer: as many answers as allowed stand for an ACK. */
 static void
-san_pdl_ack_piggyback__every_eighth_of_a_conversation(void **state)
+san_pdl_ack_piggyback__answers_of_a_conversation(void **state)
 {
 	struct pair_pkt back;
 	uint64_t nb;
 	int i;
 
 	(void)state;
+	pair.pdl[1]->conf.ack_stand_ins = 8;
 	give_rtt(50 * SAN_NS_PER_US);
 	nb = pair.pdl[1]->stats.nb_ack_tx;
 	for (i = 0; i < 90; i++) {
@@ -267,6 +268,18 @@ san_pdl_ack_asked__in_vain_by_timer(void **state)
 	}
 }
 
+/* A copy comes while the ACK is held: its sender does not wait, so no more are held. */
+static void
+san_pdl_ack_asked__copy_meanwhile(void **state)
+{
+	(void)state;
+	answer_often();
+	assert_false(ask());
+	arrive(&k, SAN_RX_ACKED);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ask());
+}
+
 /* A CNP that is due takes its place in the list, and does not make the ACK late. */
 static void
 san_pdl_ack_asked__beside_a_cnp(void **state)
@@ -287,13 +300,14 @@ UNIT_TEST(test_pdl_piggy)
 		T(san_pdl_ack_piggyback__not_of_the_buffers),
 		T(san_pdl_ack_piggyback__not_with_a_gap),
 		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
-		T(san_pdl_ack_piggyback__every_eighth_of_a_conversation),
+		T(san_pdl_ack_piggyback__answers_of_a_conversation),
 		T(san_pdl_ack_piggyback__never_for_a_duplicate),
 		T(san_pdl_ack_asked__waits_for_answer),
 		T(san_pdl_ack_asked__not_for_long),
 		T(san_pdl_ack_asked__late_answer),
 		T(san_pdl_ack_asked__small_window),
 		T(san_pdl_ack_asked__in_vain_by_timer),
+		T(san_pdl_ack_asked__copy_meanwhile),
 		T(san_pdl_ack_asked__beside_a_cnp),
 	};
 

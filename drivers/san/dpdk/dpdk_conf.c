@@ -27,8 +27,9 @@
 #define KEEPALIVE_MS    1000
 #define PKEY_DEFAULT    0xffff
 #define IMPAIR_SEED     1
-#define SLEEP_BUSY_US   50u /* of an engine that has something under way */
-#define SLEEP_ACK_US    100
+#define SLEEP_BUSY_US   50u  /* of an engine that has something under way */
+#define SLEEP_ACK_US    100u /* a program that has to be woken answers within */
+#define SLEEP_STAND_INS 8    /* answers that carry ACKs between two dedicated ones */
 #define CONF(f)         offsetof(struct dpdk_conf, f), sizeof(((struct dpdk_conf *)0)->f)
 #define CORE(f)         CONF(engine.core.f)
 #define US              SAN_NS_PER_US
@@ -421,8 +422,8 @@ is_given(const char *key, char *const *words, int nb_words)
 /*
  * An engine that sleeps is late by its sleep, at either end, and that is no
  * congestion: the target allows for it, as long as sleeps are while something is under way, and
- * the window is never paced below a packet, which would turn each sleep into hundreds. What answers
- * a packet comes after a thread has been woken, too, so an ACK waits longer for it.
+ * the window is never paced below a packet, which would turn each sleep into hundreds. A program
+ * answers after it has been woken, so an ACK waits longer for its answer, and probes for that ACK.
  */
 static void
 derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
@@ -438,7 +439,10 @@ derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
 		cc->window_min = SAN_CC_ONE;
 	if (!is_given("ack_delay_us", words, nb_words))
 		pdl->ack_delay_ns = SLEEP_ACK_US * US;
-	pdl->ack_hold_ns = pdl->ack_delay_ns;
+	pdl->ack_hold_ns = RTE_MIN(pdl->ack_delay_ns, SLEEP_ACK_US * US);
+	pdl->ack_stand_ins = SLEEP_STAND_INS;
+	if (!is_given("tlp_us", words, nb_words))
+		pdl->tlp_min_ns += pdl->ack_hold_ns;
 }
 
 static int
