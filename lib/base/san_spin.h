@@ -3,7 +3,7 @@
 /**
  * @file
  * How long to look for something before sleeping. Sleeping and waking cost some ten microseconds
- * and two changes of the running thread, so a wait that ends soon should not sleep, and one that
+ * and two context switches, so a wait that ends soon should not sleep, and one that
  * lasts should not spin. The last waits say which one the next will be.
  */
 

@@ -16,7 +16,7 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
-#define SEND_BUFFER (64 << 20) /* more than the driver's rings, unless its arguments make them huge */
+#define SEND_BUFFER (64 << 20) /* more than the driver's rings, as it makes them by default */
 
 static bool
 is_bound_to(int fd, uint32_t if_index)
@@ -51,8 +51,8 @@ raise_send_buffer(const struct san_engine_port *p, int fd)
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) == 0)
 		return;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: a larger send buffer takes CAP_NET_ADMIN", p->id,
-		p->driver);
+	SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: a larger send buffer takes CAP_NET_ADMIN",
+		p->id, p->driver);
 }
 
 void

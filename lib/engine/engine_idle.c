@@ -18,8 +18,8 @@
 
 #include "engine_priv.h"
 
-#define EMPTY_ROUNDS       64 /* before giving way: a reply over a fast link comes sooner */
-#define EMPTY_ROUNDS_SLEEP 2  /* where lcores sleep, programs and other lcores need this CPU */
+#define EMPTY_ROUNDS       64 /* before giving way: a fast link answers sooner */
+#define EMPTY_ROUNDS_SLEEP 2  /* the same where lcores sleep: programs wait for this CPU */
 #define SLEEP_MIN_NS       (20 * SAN_NS_PER_US)
 #define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* a port that goes, or its link, is noticed */
 #define HEARS_MAX_NS       (20 * SAN_NS_PER_MS)  /* so is what reports nothing */
@@ -195,7 +195,7 @@ sleep_max_ns(const struct san_engine *e)
 
 	if (e->port->idle == SAN_IDLE_INTERRUPT)
 		return INTERRUPT_MAX_NS;
-	/* other lcores may want budget back, and a thread of the program has other ports to look at */
+	/* other lcores may want budget back, and the caller may have other ports */
 	if (e->hears && e->is_alone && e->launched)
 		return HEARS_MAX_NS;
 	ns = RTE_MAX(ns, (uint64_t)SLEEP_MIN_NS);

@@ -51,7 +51,7 @@ struct san_pdl_conf {
 	uint8_t ooo_distance;  /**< a hole is resent when a PSN this far beyond it arrived */
 	uint8_t ackreq_window; /**< AckReq on every packet up to this window */
 	uint16_t ack_every;    /**< packets: ACK at once after this many */
-	uint8_t ack_stand_ins; /**< packets in a row that may stand for an ACK at any rate, below 16 */
+	uint8_t ack_stand_ins; /**< packets in a row that may stand for an ACK, below 16 */
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
 	uint16_t nb_owners;    /**< that share the sending evenly, at most SAN_PDL_OWNERS_MAX */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */

@@ -26,7 +26,7 @@
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
 #define DOUBTS          32                   /* after one that was held in vain */
-#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a sample with a longer wait tells nothing of the path */
+#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait hides the path */
 
 /* ---- owing ---- */
 
