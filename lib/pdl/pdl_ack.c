@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ACKs both ways (RT-4 .. RT-6, RT-8, RT-25, RT-33; design, rules 1, 2, 11).
+ * ACKs in both directions (RT-4 .. RT-6, RT-8, RT-25, RT-33; design, rules 1, 2, 11).
  *
- * Out: a received packet is reported at once (AckReq, duplicate, hole, overrun,
- * every ack_every packets) or when the coalescing timer expires. A connection
- * that owes an ACK is on a list once, so at most one goes per burst. A reverse
- * packet of the same loop stands for an ACK when the two bases say everything
- * and a dedicated ACK went within the last round trip, or fewer than ack_stand_ins packets
- * have stood for one since. Then the entry on the list stays, owing nothing, and is skipped.
+ * Sending: a received packet is reported at once (AckReq, duplicate, gap, overrun, every ack_every
+ * packets) or when the coalescing timer expires. A connection that owes an ACK is on a list once,
+ * so at most one ACK is sent per burst. A reverse packet in the same loop replaces an ACK if the
+ * two bases are the whole report and a dedicated ACK was sent within the last round trip, or fewer
+ * than ack_stand_ins packets have replaced one since. The connection then stays on the list, owes
+ * nothing, and is skipped.
  *
- * A request and its answer are two packets: where packets that ask for an ACK were followed by
- * one of ours within a third of a round trip, or ack_hold_ns, several times, the ACK is held for
- * the next such packet, no longer than that. If none comes in time, it takes many more until one
- * is held again: two ends that both wait for an ACK must not hold each other's.
+ * A request and its answer are two packets. If a packet of ours several times followed a packet
+ * that asked for an ACK within a third of a round trip, or ack_hold_ns, then the ACK is held for
+ * the next such packet, but no longer than that. If none comes in time, many timely answers are
+ * needed before an ACK is held again: two ends that both wait for an ACK must not hold each
+ * other's.
  *
- * In: each window's fields are judged alone. Bases and acknowledged bits are
- * final and ORed, however late they come; received bits are a hint that only
- * the newest serial number replaces.
+ * Receiving: the fields of each window are judged alone. Bases and acknowledged bits are final and
+ * ORed, however late they come. Received bits are a hint that only an ACK with a newer serial
+ * number replaces.
  */
 
 #include <string.h>
@@ -25,12 +26,12 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
-#define DOUBTS          32                   /* after one that was held in vain */
-#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait hides the path */
+#define DOUBTS          32                   /* nb_doubts after an ACK was held in vain */
+#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait hides the delay of the path */
 
 /* ---- owing ---- */
 
-/* True: it was held. */
+/* Take the connection off the held list; returns true if it was on it. */
 static bool
 unhold(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
@@ -70,7 +71,7 @@ san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 	san_pdl_ack_list(pdl, c);
 }
 
-/* A packet of ours that goes within this carries the ACK. */
+/* A packet of ours sent within this time carries the ACK: a third of a round trip, or more. */
 static uint32_t
 answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
@@ -109,7 +110,7 @@ san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t n
 		a->nb_doubts--;
 }
 
-/* Since the first packet that is not reported. */
+/* Counted from the first unreported packet. */
 static uint64_t
 held_until_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
@@ -129,7 +130,9 @@ san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
 {
 	struct san_pdl_conn *c;
 
-	/* one that may wait less waits for those before it: up to the ACK delay */
+	/*
+	 * The list is not sorted: a shorter hold may wait for those before it, up to the ACK delay.
+	 */
 	while ((c = TAILQ_FIRST(&pdl->held_acks)) != NULL && now_ns >= held_until_ns(pdl, c)) {
 		unhold(pdl, c);
 		c->ack.nb_doubts = DOUBTS;
@@ -176,13 +179,13 @@ void
 san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		 uint32_t nb_unreported, uint64_t now_ns)
 {
-	/* Newest by its sending; what was overtaken on the way tells of the past. */
+	/* The newest packet is the one sent last: a reordered one tells of the past. */
 	if (c->ack.echo_valid && nb_unreported > 0 &&
 	    san_seq_lt(p->tx_time, c->ack.echo_tx))
 		return;
 	c->ack.echo_valid = true;
 	c->ack.echo_tx = p->tx_time;
-	/* The earliest that it can have come: what it waited for us is no delay of the network. */
+	/* The earliest possible arrival: time spent waiting for us is no delay of the network. */
 	c->ack.echo_rx = (uint32_t)(now_ns - pdl->rx_gap_ns);
 }
 
@@ -199,8 +202,8 @@ settle(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 /*
- * Do the two bases say everything, and the last dedicated ACK's echo is not old (RT-25)? Where a
- * round trip has one packet it always is: there some packets in a row may stand for an ACK.
+ * True if the two bases are the whole report and the last dedicated ACK is recent (RT-25). If a
+ * round trip has one packet, none is recent: then some packets in a row may replace an ACK.
  */
 static bool
 may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
@@ -226,7 +229,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 		c->ack.nb_stood += c->ack.nb_stood < pdl->conf.ack_stand_ins;
 		pdl->stats.nb_acks_piggy++;
 	} else if (c->ack.held) {
-		san_pdl_ack_owe(pdl, c, false); /* it waits for nothing any more */
+		san_pdl_ack_owe(pdl, c, false); /* there is no reason to hold it any longer */
 	}
 }
 
@@ -282,8 +285,9 @@ fill_bitmaps(const struct san_pdl_conn *c, struct san_wire_ack *ack)
 }
 
 /*
- * The reorder buffer as this peer fills it, 0 .. 1000: those that leave room must not be slowed
- * down for those that don't (RT-35). It is full at the share where the peer's packets are refused.
+ * The fill level of the reorder buffer for this peer, 0 .. 1000: peers that leave room must not be
+ * slowed down because others do not (RT-35). It is full at the share at which the peer's packets
+ * are refused.
  */
 static uint16_t
 level_for(const struct san_pdl *pdl, const struct san_pdl_conn *c)
@@ -355,7 +359,7 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 
 /* ---- applying (RT-6) ---- */
 
-/* What one window of an ACK changes. */
+/* Report of an ACK for one window, and what it changed. */
 struct report {
 	uint32_t ebsn;
 	const uint64_t *acked; /* bit i: ebsn + i */
@@ -364,7 +368,7 @@ struct report {
 	uint32_t nb_new;     /* out: packets newly received or acknowledged */
 	uint32_t nb_retired; /* out */
 	uint64_t now_ns;
-	bool revoked; /* out: a hint was taken back */
+	bool revoked; /* out: a hint was revoked */
 };
 
 static void
@@ -378,7 +382,7 @@ retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t p
 	san_pdl_rtx_retire(pdl, c, win, psn, bits, r->now_ns);
 }
 
-/* Hints of 64 PSNs from *psn* on become *word*; bits outside *mask* mean nothing. */
+/* Set the hints of the 64 PSNs from *psn* on to *word*; bits outside *mask* mean nothing. */
 static void
 apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 	    uint64_t word, uint64_t mask, struct report *r)
@@ -426,7 +430,7 @@ apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 	}
 }
 
-/* False: eBSN beyond NSN, nothing changed. */
+/* Returns false if eBSN is beyond NSN; nothing changed then. */
 static bool
 apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
 {
@@ -435,7 +439,7 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 	uint32_t psn;
 
 	if (san_seq_lt(r->ebsn, w->base))
-		return true; /* older than ours: ignored */
+		return true; /* older than our base */
 	if (r->ebsn - w->base > w->next - w->base)
 		return false;
 	if (w->base == w->next)
@@ -452,7 +456,10 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 	return true;
 }
 
-/* The part of a dedicated ACK that is not about windows; true: the newest so far. */
+/*
+ * Apply the fields of a dedicated ACK that do not belong to a window; true: it is the newest so
+ * far.
+ */
 static bool
 apply_newest(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_ack *ack,
 	     struct san_pdl_cc_sample *s)
@@ -485,8 +492,8 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 		return;
 	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
 	/*
-	 * What the ACK waited for us is part of the round trip, but no delay of the network.
-	 * Where either side was held up, what is left of the sample may be far too little.
+	 * Time that the ACK waited for us is part of the round trip, but no delay of the network.
+	 * If either side was held up, the rest of the sample may be far too small for the base.
 	 */
 	if (rtt_ns < s->delay_ns + prompt_ns && pdl->rx_gap_ns <= prompt_ns)
 		san_pdl_rtt_base(&c->rtt, s->delay_ns);
@@ -501,7 +508,7 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	struct san_pdl_cc *cc = &c->cc;
 	uint32_t cuts = cc->nb_cuts;
 
-	/* Before the first round trip is known: long enough to cut once only. */
+	/* Before the first sample: a time long enough for one cut only. */
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
 	s->rx_level = c->peer_level;
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
@@ -573,7 +580,7 @@ void
 san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		  const struct san_wire_ack *ack, uint64_t now_ns)
 {
-	/* Most packets of a one-way stream have nothing to tell. */
+	/* Most packets of a one-way stream report nothing new. */
 	if (ack != NULL || p->req_ebsn != c->tx[SAN_WIN_REQ].base ||
 	    p->data_ebsn != c->tx[SAN_WIN_DATA].base)
 		apply(pdl, c, p, ack, now_ns);

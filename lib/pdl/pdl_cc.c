@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the algorithms have in common, and their list (design, rule 12). */
+/* Common part and list of the congestion control algorithms (design, rule 12). */
 
 #include <string.h>
 
@@ -8,8 +8,8 @@
 
 #include "pdl_cc.h"
 
-#define HOST_FULL 750 /* per mille of the receiver's buffers: cut */
-#define HOST_LOW  500 /* grow again */
+#define HOST_FULL 750 /* per mille of the receiver's buffers: cut from here on */
+#define HOST_LOW  500 /* grow up to here */
 
 const struct san_pdl_cc_ops *
 san_pdl_cc_find(const char *name)
@@ -58,7 +58,10 @@ san_pdl_cc_host(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		if (cc->host_cut_ns != 0 && s->now_ns < cc->host_cut_ns + s->rtt_ns)
 			return;
 		cc->host_cut_ns = RTE_MAX(s->now_ns, 1u);
-		/* From where it bites, not from far above; one packet keeps the level coming. */
+		/*
+		 * Cut from a value that limits, not from one far above. One packet keeps reports
+		 * coming.
+		 */
 		w = RTE_MIN(w, in_use);
 		cc->host_window = RTE_MAX(w / 2, SAN_CC_ONE);
 	} else if (s->rx_level <= HOST_LOW && w < conf->window_max) {

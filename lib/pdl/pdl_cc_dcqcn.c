@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Window from ECN: marks reported in ACKs, and CNPs. Alpha estimates how much of
- * the time the path is marked; a marked round trip cuts by alpha / 2, quiet ones
- * lead back half-way to the window before the cut, then add to it, then add
- * faster. Delay is ignored: for switches that mark reliably.
+ * Window from ECN: CE marks reported in ACKs, and CNPs. Alpha estimates the share of round trips
+ * that are marked. A marked round trip cuts the window by alpha / 2. Round trips without a mark
+ * first close half the distance to the window before the cut, then increase that goal, then
+ * increase it faster. Delay is ignored: the algorithm is for switches that mark reliably.
  *
- * A CNP is early word of a mark that an ACK will report. It has no tag, so it cuts once, and
- * again only after an ACK, which has one, reported a mark: who forges CNPs gains one cut.
+ * A CNP announces a mark that an ACK will report later. It is unauthenticated, so it cuts once, and
+ * again only after an ACK has reported a mark: forged CNPs cause one cut.
  */
 
 #include <stddef.h>
@@ -19,11 +19,11 @@
 #define ALPHA     priv[0] /* Q16 */
 #define GOAL      priv[1] /* window before the last cut, Q16 packets */
 #define ROUND_END priv[2]
-#define QUIET     priv[3] /* round trips since the last cut */
+#define QUIET     priv[3] /* unmarked round trips since the last cut */
 #define ON_CREDIT priv[4] /* a CNP cut, and no ACK has reported a mark since */
 
-#define G_SHIFT    4 /* alpha's gain: 1/16 */
-#define RECOVER    5 /* quiet round trips that only lead back */
+#define G_SHIFT    4 /* gain of alpha: 1/16 */
+#define RECOVER    5 /* unmarked round trips that only recover */
 #define HYPER      10
 #define HYPER_PKTS 5
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A window that does not move: for measurements, and for fabrics without congestion. */
+/* A constant window: for measurements, and for fabrics without congestion. */
 
 #include <stddef.h>
 

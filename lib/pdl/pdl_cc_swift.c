@@ -3,29 +3,26 @@
 /*
  * DESIGN NOTES: delay-based window (the default)
  *
- * Below the target delay the window grows by one packet per round trip; above,
- * it shrinks in proportion to the excess, at most to half, at most once per
- * round trip. Below one packet it is paced (pdl_sched.c). Until something first
- * hints at a limit it doubles per round trip: on a long path one packet at a time
- * would take seconds.
+ * Below the target delay the window grows by one packet per round trip. Above it, the window
+ * shrinks in proportion to the excess, at most to half, at most once per round trip. A window below
+ * one packet is paced (pdl_sched.c). Until the first sign of a limit the window doubles per round
+ * trip: on a long path, growth by one packet would take seconds.
  *
- * Delay is filtered first: per round trip the smallest sample, and of the last
- * three round trips the smallest of those. A virtual machine that stalls makes
- * one round trip's packets late, however many they are; congestion makes several
- * round trips late in all their samples (design, rule 12).
+ * Delay is filtered: the smallest sample of each round trip, and of the last three round trips the
+ * smallest of those. A virtual machine that stalls delays all packets of one round trip, however
+ * many they are. Congestion delays all samples of several round trips (design, rule 12).
  *
- * Delay far beyond what any switch can queue comes from a host that does not
- * get to run for longer than that, every time: two programs polling on one
- * CPU. Then the window goes no lower than where it started; losses still take it
- * lower, timeouts to one packet.
+ * A delay far longer than any switch can queue comes from a host that does not run for that long,
+ * each time: for example two programs polling on one CPU. Then delay does not cut the window below
+ * its initial value. Losses still cut it further, and timeouts down to one packet.
  *
- * Loss without delay is a bad link, a policer, or a switch with hardly any
- * buffer. A bad link gets no better by sending less, so a share of losses that
- * such links have is let pass; above it the window shrinks a little per round trip.
+ * Loss without delay comes from a bad link, a policer, or a switch with very small buffers. Sending
+ * less does not improve a bad link, so a share of losses typical of such links is ignored. Above
+ * this share the window shrinks a little per round trip.
  *
- * The target has a part for many flows on one link: it grows as the window
- * shrinks, so that flows with unequal windows meet. base / 2 / sqrt(window),
- * the root taken as a power of two.
+ * The target has a part for many flows on one link: it grows as the window shrinks, so that flows
+ * with unequal windows converge. This part is base / 2 / sqrt(window), with the root rounded to a
+ * power of two.
  */
 
 #include <stddef.h>
@@ -34,19 +31,19 @@
 
 #include "pdl_cc.h"
 
-#define ROUND_END priv[0] /* when this round trip's minimum is complete */
+#define ROUND_END priv[0] /* end of this round trip, when MIN_NOW is complete */
 #define MIN_NOW   priv[1] /* smallest delay of this round trip, 0 = none */
-#define MIN_1     priv[2] /* of the last one */
-#define MIN_2     priv[3] /* of the one before */
-#define LOSS      priv[4] /* share of packets lost lately, Q16 */
-#define LIMITED   priv[5] /* not 0: something hinted at a limit */
+#define MIN_1     priv[2] /* smallest delay of the last round trip */
+#define MIN_2     priv[3] /* smallest delay of the round trip before */
+#define LOSS      priv[4] /* share of packets lost recently, Q16 */
+#define LIMITED   priv[5] /* not 0: there was a sign of a limit */
 
 #define BETA       52429u           /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF  32768u           /* 0.5: the deepest cut */
-#define KEEP_LOSS  57344u           /* 7/8: much loss, but no delay */
-#define LOSS_SHIFT 8                /* the share is over about so many packets, as power of 2 */
-#define LOSS_NOISE (65536u / 10)    /* up to here it is a bad link, not congestion */
-#define FLOOR_LOSS (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
+#define KEEP_LOSS  57344u           /* 7/8: much loss without delay */
+#define LOSS_SHIFT 8                /* log2 of the packets that the share averages over */
+#define LOSS_NOISE (65536u / 10)    /* share up to which loss means a bad link, not congestion */
+#define FLOOR_LOSS (4 * SAN_CC_ONE) /* below, the next loss would need a timeout */
 #define LEVEL_MAX  (SAN_CC_LEVELS - 1)
 
 static void
@@ -59,7 +56,7 @@ swift_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 	};
 }
 
-/* Smallest non-zero of the two; 0 if both are. */
+/* The smaller of two delays, where 0 means none. */
 static uint64_t
 min_known(uint64_t a, uint64_t b)
 {
@@ -68,7 +65,7 @@ min_known(uint64_t a, uint64_t b)
 	return RTE_MIN(a, b);
 }
 
-/* Filtered delay; 0 until three round trips have samples: nothing is cut before. */
+/* Filtered delay; 0 until three round trips have samples: no cut before. */
 static uint64_t
 filtered(const struct san_pdl_cc *cc)
 {
@@ -95,7 +92,7 @@ loss_add(struct san_pdl_cc *cc, const struct san_pdl_cc_sample *s)
 {
 	uint64_t n = s->nb_acked + s->nb_lost;
 
-	if (n >= 1u << LOSS_SHIFT) /* rare: one report of everything */
+	if (n >= 1u << LOSS_SHIFT) /* rare: one ACK reports very many packets */
 		cc->LOSS = ((uint64_t)s->nb_lost << 16) / n;
 	else
 		cc->LOSS += (((uint64_t)s->nb_lost << 16) >> LOSS_SHIFT) -
@@ -113,7 +110,7 @@ target_of(const struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 	return conf->target_ns + extra;
 }
 
-/* A quarter of the way to what the delay says; gone when the delay is. */
+/* Move the level a quarter of the way to what the delay suggests. */
 static void
 set_level(struct san_pdl_cc *cc, uint64_t delay, uint64_t target)
 {
@@ -159,7 +156,10 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	loss_add(cc, s);
 	if (s->delay_ns != 0)
 		filter_add(cc, s);
-	/* a round trip late in all its samples: some are, by the bursts of a window that doubles */
+	/*
+	 * A whole round trip of late samples is a sign: some late samples are caused by the bursts
+	 * of a doubling window.
+	 */
 	cc->LIMITED |= cc->MIN_1 > target || s->nb_lost != 0 || s->nb_ce != 0 ||
 		cc->host_window < cc->window;
 	delay = filtered(cc);
@@ -167,13 +167,14 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		set_level(cc, delay, target);
 	if (s->nb_ce != 0 && delay <= target) {
 		/*
-		 * The switch knows of a queue before the round trips show it. Below one packet
-		 * per round trip a mark is luck: no cut, or flows starve, but no growth either.
+		 * A mark shows a queue before the round trips do. Below one packet per round trip a
+		 * mark is a matter of chance: a cut would starve flows, so the window only stops
+		 * growing.
 		 */
 		if (cc->window >= SAN_CC_ONE && san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns))
 			san_pdl_cc_cut(cc, conf, KEEP_LOSS, 0, s->now_ns);
 	} else if (delay <= target) {
-		/* What was not used can't be shown to be right. */
+		/* A window that is not used cannot be shown to be right. */
 		if (s->limited)
 			grow(cc, conf, s->nb_acked);
 	} else if (s->delay_ns != 0 && san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns)) {
@@ -200,8 +201,8 @@ static void
 swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t now_ns)
 {
 	/*
-	 * Timeouts are further apart than round trips: each may cut. Not below one
-	 * packet: a flow that had nothing else under way would be paced to a stop.
+	 * Timeouts are further apart than round trips, so each may cut. The cut stops at one
+	 * packet: a flow with nothing else in flight would be paced to a stop.
 	 */
 	san_pdl_cc_cut(cc, conf, KEEP_HALF, SAN_CC_ONE, now_ns);
 	cc->level = RTE_MAX(cc->level, (uint32_t)LEVEL_MAX / 2);

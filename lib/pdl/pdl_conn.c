@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections of an lcore: memory, CIDs, tags, the one wheel timer, and the
- * check of everything (RT-1, RT-24).
+ * Connections of an lcore: memory, CIDs, tags, the wheel timer of each, and the invariant checks
+ * (RT-1, RT-24).
  *
- * A CID is lcore, reuse counter, slot. Slots are taken longest freed first, each time under the
- * next value of its counter, so that a packet of an earlier incarnation that is still under way
- * names a CID that is not in use. When the counter has wrapped, the tag alone tells incarnations
- * apart: it is compared before a packet changes anything. So no value has to rest, and a
- * connection is refused only if all of *max_conns* are in use.
+ * A CID consists of lcore, reuse counter and slot. The slot free for the longest time is taken
+ * first, and its counter is incremented each time. A packet of an earlier incarnation that is still
+ * in the network therefore names a CID that is not in use. After the counter has wrapped, only the
+ * tag tells incarnations apart: it is compared before a packet changes anything. So no CID needs a
+ * rest period, and a connection is refused only if all of *max_conns* are in use.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "pdl_priv.h"
 
 #define LCORES_MAX (1u << (SAN_WIRE_CID_BITS - SAN_CID_LCORE_SHIFT))
-#define CID_MIN    2 /* 0 is nobody, 1 is SAN_WIRE_CID_CM */
+#define CID_MIN    2 /* 0 means none, 1 is SAN_WIRE_CID_CM */
 
 static_assert(SAN_WIRE_CID_CM < CID_MIN, "no connection has the well-known CID");
 
@@ -29,7 +29,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.max_conns = 1024,
 		.max_wide = 1024,
 		.budget_pkts = 65536,
-		/* With the timeouts below some 6 s: a host that is not scheduled is not dead. */
+		/* With the timeouts below about 6 s: a host that is not scheduled is not dead. */
 		.max_retries = 20,
 		.ooo_distance = 3,
 		.ackreq_window = 2,
@@ -40,7 +40,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.pmtu_after = 64,
 		.ack_delay_ns = 8 * SAN_NS_PER_US,
 		.ack_hold_ns = 1 * SAN_NS_PER_US,
-		/* A machine that stalls for milliseconds must not look like loss. */
+		/* A machine that stalls for milliseconds must not cause timeouts. */
 		.rto_init_ns = 4 * SAN_NS_PER_MS,
 		.rto_min_ns = 1 * SAN_NS_PER_MS,
 		.rto_max_ns = 500 * SAN_NS_PER_MS,
@@ -99,7 +99,7 @@ fill_pools(struct san_pdl *pdl)
 {
 	uint32_t i, n = pdl->conf.max_wide;
 
-	/* The first is taken first, and so on: fewer pages are ever touched. */
+	/* Blocks are taken in order of their addresses, so that fewer pages are touched. */
 	for (i = 0; i < n; i++)
 		pdl->free_wide[i] = &pdl->wide[n - 1 - i];
 	pdl->nb_free_wide = n;
@@ -201,7 +201,7 @@ san_pdl_set_mac(struct san_pdl *pdl, const struct rte_ether_addr *old,
 			continue;
 		c->path.src_mac = *mac;
 		if (rte_is_same_ether_addr(&c->path.dst_mac, old))
-			c->path.dst_mac = *mac; /* our own port */
+			c->path.dst_mac = *mac; /* a connection to our own port */
 	}
 }
 
@@ -338,7 +338,7 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	c->nb_ports = (uint8_t)RTE_MIN(peer->nb_ports, SAN_WIRE_CM_PORTS);
 	memcpy(c->ports, peer->ports, c->nb_ports * sizeof(c->ports[0]));
 	if (c->nb_ports != 0) {
-		c->port_idx = (uint8_t)(c->slot % c->nb_ports); /* not all on one path */
+		c->port_idx = (uint8_t)(c->slot % c->nb_ports); /* spread over the paths */
 		c->path.src_port = c->ports[c->port_idx];
 	}
 	c->last_rx_ns = now_ns;
@@ -354,7 +354,7 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 	c->state = SAN_CONN_CLOSING;
 	san_odd_put(&c->odd, SAN_ODD_STATE, true);
 	san_pdl_pmtu_stop(c, SAN_TIME_NEVER);
-	/* it sends nothing any more: what it waits for is for those who do */
+	/* It sends no more: free what it waits for, for other connections. */
 	san_pdl_pcb_withdraw(pdl, c);
 }
 
@@ -397,7 +397,7 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint16_t slot = c->slot;
 
 	SAN_VERIFY(c->state != SAN_CONN_FREE);
-	c->state = SAN_CONN_FREE; /* from here on nothing lists it again */
+	c->state = SAN_CONN_FREE; /* keeps the functions below from putting it on a list again */
 	san_wheel_cancel(&pdl->wheel, &c->timer);
 	san_pdl_sched_remove(pdl, c);
 	san_pdl_ack_unlist(pdl, c);
@@ -427,7 +427,7 @@ san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot)
 	pdl->nb_kept--;
 }
 
-/* When it is time to do something about what the peer has not answered. */
+/* Earliest deadline that concerns what the peer has not answered. */
 static uint64_t
 answer_deadline_ns(const struct san_pdl_conn *c)
 {
@@ -450,14 +450,17 @@ san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->pace_wait)
 		t = san_time_min(t, c->pace_ns);
 	t = san_time_min(t, RTE_MAX(answer_deadline_ns(c), pdl->grace_ns));
-	/* One that fires for nothing costs less than to move it with every ACK. */
+	/* A needless expiry costs less than moving the timer with every ACK. */
 	if (t != SAN_TIME_NEVER && c->state != SAN_CONN_FREE)
 		san_pdl_arm_for(pdl, c, t);
 }
 
 /* ---- check ---- */
 
-/* In flight; and whatever is neither acknowledged nor lost has a scan ahead of it. */
+/*
+ * Returns the packets in flight; verifies that each PSN neither acknowledged nor lost has a scan
+ * ahead.
+ */
 static uint32_t
 check_outstanding(const struct san_pdl_conn *c, enum san_win win)
 {
@@ -491,7 +494,9 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 			san_pdl_rxw_check(&c->rx[win]);
 	}
 	SAN_VERIFY(flight == c->pcb.inflight);
-	/* PCB-2 counts those that have unreceived packets; those that wait have queued ones. */
+	/*
+	 * PCB-2 counts connections with unreceived packets; waiting connections have queued ones.
+	 */
 	SAN_VERIFY(c->active || (flight == 0 && !c->in_wait));
 	SAN_VERIFY(!c->in_wait || c->txb != NULL);
 	SAN_VERIFY(!c->token || !c->in_wait);
@@ -500,7 +505,7 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(c->pmtu.size == 0 || c->pmtu.size > c->mtu);
 	SAN_VERIFY(c->mtu == c->mtu_max || c->mtu_watch <= c->mtu);
 	SAN_VERIFY(c->pmtu.size != 0 || !c->pmtu_due);
-	/* Every deadline is covered: the timer is armed no later, but for a grace. */
+	/* The timer is armed no later than any deadline, except during a grace. */
 	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||
 		   (san_timer_is_armed(&c->timer) &&
 		    c->timer.deadline_ns <= RTE_MAX(c->rtx_deadline_ns, pdl->grace_ns)));
@@ -591,7 +596,7 @@ san_pdl_check(const struct san_pdl *pdl)
 	SAN_VERIFY(wide + pdl->nb_free_wide == pdl->conf.max_wide);
 	SAN_VERIFY(words + pdl->nb_free_rxwords == SAN_WIN_MAX * pdl->conf.max_wide);
 	SAN_VERIFY(inflight == pdl->inflight);
-	/* PCB-4: never above the host's budget. */
+	/* PCB-4: at most the host's budget */
 	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);
 	SAN_VERIFY(TAILQ_EMPTY(&pdl->wait) || inflight + tokens == pdl->conf.budget_pkts);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What san_pdl_tx_room() would find, in the same order, told in a word. It must take no
- * block, no token and no place in a line, so it can't ask that function itself.
+ * Tells why san_pdl_tx_room() would return no room, with the same checks in the same order. It must
+ * not take a block, a token or a place in the wait list, so it cannot call that function.
  */
 
 #include "pdl_priv.h"

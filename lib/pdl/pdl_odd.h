@@ -4,8 +4,9 @@
 
 /**
  * @file
- * Why packets of a connection must take the general path (lib/express). A bit is set as long as
- * its reason holds; each layer sets and clears its own, and its san_*_check() verifies them.
+ * Reasons why packets of a connection must take the general path (lib/express). A bit is set as
+ * long as its reason holds. Each layer sets and clears its own bits, and its san_*_check() verifies
+ * them.
  */
 
 #include <stdbool.h>
@@ -13,11 +14,11 @@
 
 enum san_odd {
 	SAN_ODD_STATE = 0x01,  /**< pdl_conn.c: not open */
-	SAN_ODD_SILENT = 0x02, /**< pdl_rtx.c: nothing was heard since something timed out */
-	SAN_ODD_BASE = 0x04,   /**< tl_record.c: the base has a record, something of it came */
-	SAN_ODD_AHEAD = 0x08,  /**< tl_record.c: records of later RSNs are in the CAM */
-	SAN_ODD_HEAD = 0x10,   /**< tl_record.c: the base is a request that found no record */
-	SAN_ODD_RNR = 0x20,    /**< tl_nack.c: the base was refused, and not taken since */
+	SAN_ODD_SILENT = 0x02, /**< pdl_rtx.c: a timeout, and nothing heard since */
+	SAN_ODD_BASE = 0x04,   /**< tl_record.c: the base RSN has a record, part of it came */
+	SAN_ODD_AHEAD = 0x08,  /**< tl_record.c: the CAM has records of later RSNs */
+	SAN_ODD_HEAD = 0x10,   /**< tl_record.c: the base is a request without a record */
+	SAN_ODD_RNR = 0x20,    /**< tl_nack.c: the base was refused and not accepted since */
 	SAN_ODD_FAILED = 0x40, /**< tl_target.c: nothing is executed any more (RT-40) */
 };
 

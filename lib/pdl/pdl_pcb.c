@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * DESIGN NOTES: how much may be in flight (PCB-1, PCB-2, PCB-4; design, rule 7)
+ * DESIGN NOTES: limits on packets in flight (PCB-1, PCB-2, PCB-4; design, rule 7)
  *
- * Virtual windows share the host's budget among the active connections. With
- * more of them than budget each still has a window of one, so the budget itself
- * decides, first come first served: who finds none waits in a list. When budget
- * frees, the longest waiting gets a *token*: one packet reserved for it until
- * its next visit. While anybody waits, nobody without a token takes any. So no
- * waiter is overtaken, and each holds the token for one visit only: what it
- * sent leaves the sum when received, acknowledged or timed out, and then the
- * next one's token is free. That is rotation without a timer.
+ * Virtual windows share the host's budget among the active connections. If there are more of them
+ * than budget, each still has a window of one packet, and the budget itself decides in order of
+ * arrival: a connection that finds no budget waits in a list. When budget is freed, the longest
+ * waiting connection gets a *token*: one packet reserved for it until its next visit. While a
+ * connection waits, none without a token takes budget, so no waiting connection is overtaken. Each
+ * holds its token for one visit only. The packet that it sends leaves the sum when it is received,
+ * acknowledged or timed out, and this frees the next token. The rotation needs no timer.
  *
- * A txblock is the memory of what is outstanding. Every connection has a narrow one of
- * its own, because none may wait for another's: what a connection has outstanding may
- * wait for what that other one sends. It is for a window of one request and two packets
- * of data, with which all of doc/deadlock.md holds. For more there is a pool; who finds
- * it empty goes on with its own, and tries again with its next visit.
+ * A txblock holds the state of outstanding packets. Every connection has a narrow one of its own,
+ * because none may wait for the memory of another: its outstanding packets may wait for what that
+ * connection sends. The narrow block has room for one request and two data packets, with which all
+ * of doc/deadlock.md holds. A pool has blocks for more. A connection that finds the pool empty uses
+ * its narrow block and tries again at its next visit.
  */
 
 #include "pdl_priv.h"
@@ -31,7 +30,7 @@ set_active(struct san_pdl *pdl, struct san_pdl_conn *c, bool active)
 	c->active = active;
 	pdl->nb_active += active ? 1 : -1;
 	n = RTE_MAX(pdl->nb_active, 1u);
-	/* as long as no window could be larger, there is nothing to divide */
+	/* Windows are not divided while all can have the largest size. */
 	if (n * SAN_WIN_DATA_MAX <= pdl->conf.budget_pkts)
 		pdl->share = SAN_WIN_DATA_MAX;
 	else
@@ -52,7 +51,7 @@ san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 
 	if (unlikely(c->crowded))
 		return 1;
-	/* Below one packet the pace decides, not the window. */
+	/* Below one packet pacing limits, not the window. */
 	return RTE_MIN(san_pdl_pcb_vwin(pdl, c), RTE_MAX(cwnd, 1u));
 }
 
@@ -102,7 +101,9 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t taken = pdl->inflight + pdl->nb_tokens;
 
 	SAN_ASSERT(taken <= pdl->conf.budget_pkts);
-	/* While anybody waits, all of it is in flight or a token: nobody is overtaken. */
+	/*
+	 * While a connection waits, all budget is in flight or a token: no connection is overtaken.
+	 */
 	SAN_ASSERT(TAILQ_EMPTY(&pdl->wait) || taken == pdl->conf.budget_pkts);
 	if (taken - c->token == pdl->conf.budget_pkts) {
 		wait_for(pdl, c);
@@ -193,7 +194,7 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 		return;
 	}
 	b = pdl->free_wide[--pdl->nb_free_wide];
-	if (b->b.e[0] == NULL) /* its first time: only now it becomes memory */
+	if (b->b.e[0] == NULL) /* first use: its pages are touched only now */
 		san_pdl_wide_init(b);
 	if (c->txb != NULL)
 		san_pdl_wide_take(b, &c->narrow, c->tx);

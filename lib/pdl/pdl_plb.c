@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A bad path is left for the next of the peer's source ports, so that switches
- * hash the connection elsewhere (RT-28; design, rules 12, 13). Three signs:
+ * A connection leaves a bad path: it changes to the next of the peer's source ports, so that
+ * switches hash it elsewhere (RT-28; design, rules 12, 13). Three signs of a bad path:
  *
- * Congestion that stays. A round trip is bad if it brought samples and no good
- * one; several in a row change the path. Each change doubles how many it takes
- * for the next, and good round trips bring that down again: where all paths are
- * full, moving about makes it worse for everybody.
+ * Lasting congestion. A round trip is bad if it brought samples and no good one. Several bad ones
+ * in a row change the path. Each change doubles the number needed for the next, and good round
+ * trips reduce it again: if all paths are full, changing them makes it worse for all flows.
  *
- * A timeout, and no ACK for as long: after several probes of the tail nothing came
- * back at all.
+ * A timeout, and no ACK for an RTO: nothing came back although the tail was probed several times.
  *
- * Copies and nothing new, twice: the peer does not hear our ACKs. It may be our
- * path that is broken, and the sender of ACKs has no timeouts to tell.
+ * Two duplicates, each after an ACK of ours, and nothing new: the peer does not receive our ACKs.
+ * Our path may be broken, and a sender of ACKs has no timeouts to detect it.
  */
 
 #include "pdl_priv.h"
@@ -72,7 +70,7 @@ san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns
 void
 san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	/* copies that came before we could answer the first say nothing */
+	/* Duplicates that arrived before our answer to the first one mean nothing. */
 	if (pdl->conf.plb_bad_rtts == 0 || c->copy_serial == c->ack.serial)
 		return;
 	c->copy_serial = c->ack.serial;

@@ -1,47 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Path MTU (RT-31, RT-37). The handshake tells what both ends take. What lies between
- * them may take less, and drops the rest without a word.
+ * Path MTU (RT-31, RT-37). The handshake tells what both ends accept. The path between them may
+ * carry less, and drops longer packets silently.
  *
- * Up. A connection begins with what any Ethernet takes, and a number of full packets starts a
- * search: a PROBE as long as the largest packet is to be, which nobody granted and which carries
- * nothing, so not before it is worth it: a thousand hosts that push 64 KiB each to one
- * would send it 4 MB of PROBEs. Only an answer to this very PROBE counts,
- * so the peer's next ACK says how long the one was that came. From then on new
- * packets are longer.
+ * Raising. A connection starts with what any Ethernet carries. After a number of full packets a
+ * search starts: a PROBE as long as the largest packet would be. A PROBE needs no grant and carries
+ * no data, so it is not sent sooner: if a thousand hosts push 64 KiB each to one host, 4 MB of
+ * PROBEs would reach it. Only an answer to this very PROBE counts, so the peer's next ACK states
+ * the length that arrived. From then on new packets are longer.
  *
- * With each try goes a PROBE that carries nothing. If that is answered and the long
- * one is not, the length is to blame, else the network or the peer: a peer that
- * stalls must not cost the connection its large packets. So much for lengths; one
- * that failed is not tried again before RAISE_NS, when the path may be another.
+ * Each try also sends a PROBE without payload. If that one is answered and the long one is not, the
+ * length is the reason, otherwise the network or the peer: a peer that stalls must not cost the
+ * connection its large packets. A failed length is not tried again before RAISE_NS, when the path
+ * may have changed.
  *
- * Down. A path may take less than it did, or less than any Ethernet from the first packet on. A
- * packet that is lost LOSSES times, while the peer was heard each time, is too long; the first
- * loss is enough before any long packet has come. It does not count if a long packet has come
- * that went later, or if the peer is full. From then on packets have the length that every path
- * takes, and the search begins anew.
+ * Lowering. A path may carry less than before, or less than any Ethernet from the start. A packet
+ * that is lost LOSSES times, while the peer was heard each time, is too long. Before any long
+ * packet has arrived, the first loss is enough. The loss does not count if a long packet sent later
+ * has arrived, or if the peer is full. Then packets get the length that every path carries, and the
+ * search starts again.
  *
- * What is outstanding and too long goes in pieces (pdl_tx.c), under the PSN that it has: only the
- * receiver knows whether that PSN came (design, rule 1), and it counts the packet once, when all
- * of its pieces are there (tl_piece.c).
+ * An outstanding packet that is too long is sent in pieces (pdl_tx.c) under its PSN, because only
+ * the receiver knows whether that PSN arrived (design, rule 1). The receiver counts the packet
+ * once, when all pieces are there (tl_piece.c).
  *
- * Connections that fill few packets never ask. ICMP is not listened to: it can
- * be forged, and says nothing that three lost packets do not say within milliseconds.
+ * Connections that fill few packets never search. ICMP is ignored: it can be forged, and three lost
+ * packets give the same information within milliseconds.
  *
  * Timer: pmtu.at_ns, while pmtu.size is tried.
  */
 
 #include "pdl_priv.h"
 
-#define MISSES_MAX 3                    /* of one length, with the short PROBE answered */
-#define TRIES_MAX  8                    /* of one length, whatever comes of them */
-#define LOSSES     3                    /* of one packet: a busy link rarely drops it so often */
+#define MISSES_MAX 3                    /* per length, with the short PROBE answered */
+#define TRIES_MAX  8                    /* per length, with any result */
+#define LOSSES     3                    /* of one packet: a busy link rarely drops it that often */
 #define LEVEL_HALF 500                  /* of peer_level */
 #define RAISE_NS   (600 * SAN_NS_PER_S) /* as in RFC 8899 */
-#define BEGIN      1500                 /* IP bytes: of any Ethernet */
+#define BEGIN      1500                 /* IP bytes: carried by any Ethernet */
 
-/* IP bytes: what is worth a try below what both ends take. Common tunnels leave more than 1400. */
+/* IP bytes: sizes to try below what both ends accept. Common tunnels leave more than 1400. */
 static const uint16_t steps[] = {4096, BEGIN, 1400};
 
 static uint16_t
@@ -50,7 +49,7 @@ payload_of(const struct san_pdl_conn *c, uint16_t ip_bytes)
 	return san_wire_payload_max(ip_bytes, !san_ip_is_v4(&c->path.dst));
 }
 
-/* What every path takes. */
+/* Payload bytes that every path carries. */
 static inline uint16_t
 sure(const struct san_pdl_conn *c)
 {
@@ -68,7 +67,7 @@ set_mtu(struct san_pdl_conn *c, uint16_t mtu)
 		c->mtu_watch = sure(c) + 1;
 }
 
-/* The frame is as long as the longest with that payload, whose header is longer. */
+/* The frame is as long as that of the longest packet with c->pmtu.size of payload. */
 uint16_t
 san_pdl_pmtu_probe_len(const struct san_pdl_conn *c)
 {
@@ -78,7 +77,7 @@ san_pdl_pmtu_probe_len(const struct san_pdl_conn *c)
 		san_wire_hdr_len(SAN_OP_PROBE, v6);
 }
 
-/* The next shorter length that is more than what the connection has; 0: none. */
+/* The next shorter length above the current MTU; 0: none. */
 static uint16_t
 shorter(const struct san_pdl_conn *c, uint16_t size)
 {
@@ -101,7 +100,7 @@ send_try(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	m->at_ns = now_ns + san_pdl_rtt_timeout(pdl, c, m->nb_tries);
 	m->nb_tries++;
 	c->pmtu_due = true;
-	san_pdl_probe_now(pdl, c); /* goes behind the long one */
+	san_pdl_probe_now(pdl, c); /* sent after the long one */
 	san_pdl_arm_for(pdl, c, m->at_ns);
 }
 
@@ -156,7 +155,7 @@ san_pdl_pmtu_on_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t len, 
 void
 san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len, uint64_t now_ns)
 {
-	/* one of before, or one of a length that is no longer tried */
+	/* the answer to an older PROBE, or to a length no longer tried */
 	if (c->pmtu.size == 0 || len < san_pdl_pmtu_probe_len(c))
 		return;
 	c->pmtu.proven = true;
@@ -174,12 +173,12 @@ san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 
 	if (m->size == 0 || now_ns < m->at_ns)
 		return;
-	/* the short one has gone, and something was heard since */
+	/* The short PROBE was sent, and an ACK came since. */
 	m->nb_misses += c->nb_probes == 0 && !c->probe_due;
 	if (m->nb_misses < MISSES_MAX) {
 		if (m->nb_tries < TRIES_MAX)
 			send_try(pdl, c, now_ns);
-		else /* nothing learned: ask again after as many packets */
+		else /* no result: search again after as many packets */
 			san_pdl_pmtu_stop(c, 0);
 		return;
 	}
@@ -198,13 +197,13 @@ san_pdl_pmtu_on_acked(const struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t i;
 
 	for (i = 0; i < pdl->nb_acked; i++)
-		if (pdl->acked[i].len > sure(c)) /* and whole: nothing was cut before */
+		if (pdl->acked[i].len > sure(c)) /* and whole: none was sent in pieces before */
 			c->pmtu.proven = true;
 	c->pmtu.watch = !c->pmtu.proven;
 	set_mtu(c, c->mtu);
 }
 
-/* Did an ACK come since *e* went last? */
+/* True if an ACK came since *e* was last sent. */
 static bool
 is_heard(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
 {
@@ -213,7 +212,7 @@ is_heard(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t n
 	return c->last_ack_ns > sent_ns;
 }
 
-/* Has the peer got it, placed or held? */
+/* True if the peer has received *psn*. */
 static bool
 has_come(const struct san_pdl_conn *c, uint32_t psn)
 {
@@ -221,7 +220,7 @@ has_come(const struct san_pdl_conn *c, uint32_t psn)
 		san_bitmap_test(&c->txb->rcvd[SAN_WIN_DATA], psn);
 }
 
-/* Did a long packet come that went after *e*? Then *e* is not lost for its length. */
+/* True if a long packet sent after *e* has arrived: then the length of *e* is not the reason. */
 static bool
 passed_by_long(const struct san_pdl_conn *c, const struct san_pdl_entry *e)
 {
@@ -239,7 +238,7 @@ passed_by_long(const struct san_pdl_conn *c, const struct san_pdl_entry *e)
 	return false;
 }
 
-/* What is outstanding and too long goes again: it is lost, but for what had come before. */
+/* Mark outstanding packets that are too long as lost, except those that have arrived. */
 static void
 lose_long(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
@@ -262,22 +261,22 @@ void
 san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 		     uint64_t now_ns)
 {
-	/* a hole may be resent several times while what proves the path is in a queue */
+	/* A packet may be resent several times while an ACK of a long one is queued. */
 	uint32_t n = e->retries + ((e->state & SAN_ENT_EARLY) != 0);
 	bool cut = e->len > c->mtu;
 
 	if (likely(e->len <= sure(c)))
 		return;
-	/* a peer that is full drops packets of any length */
+	/* A full peer drops packets of any length. */
 	if (c->peer_level >= LEVEL_HALF)
 		return;
 	if (cut || n < (c->pmtu.proven ? LOSSES : 1) || !is_heard(c, e, now_ns)) {
-		/* silence says nothing about lengths, unless a short one breaks it */
+		/* Silence does not concern lengths, unless a short packet is answered. */
 		if (e->retries != 0 || (!cut && !c->pmtu.proven))
 			san_pdl_probe_now(pdl, c);
 		return;
 	}
-	/* last, because it looks at the whole window */
+	/* checked last, because it scans the whole window */
 	if (passed_by_long(c, e)) {
 		c->pmtu.proven = true;
 		set_mtu(c, c->mtu);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of lib/pdl share and nobody else sees.
+ * Definitions shared by the files of lib/pdl only.
  */
 
 #include "pdl.h"
@@ -13,7 +13,7 @@
 
 /* ---- small helpers ---- */
 
-/** Arm the connection's timer if *when_ns* is earlier than what it is armed for. */
+/** Arm the connection's timer unless it is armed for *when_ns* or earlier. */
 static inline void
 san_pdl_arm_for(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t when_ns)
 {
@@ -21,14 +21,14 @@ san_pdl_arm_for(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t when_ns)
 		san_wheel_arm(&pdl->wheel, &c->timer, when_ns);
 }
 
-/** Entry time units, rounded up: never early. */
+/** Convert to the time units of entries, rounded up so that nothing is due too soon. */
 static inline uint32_t
 san_pdl_tick(uint64_t ns)
 {
 	return (uint32_t)((ns + (1u << SAN_PDL_TICK_SHIFT) - 1) >> SAN_PDL_TICK_SHIFT);
 }
 
-/** The time that *due* means, within 36 minutes of *now_ns*. */
+/** Convert *due* back to time; it must be within 36 minutes of *now_ns*. */
 static inline uint64_t
 san_pdl_tick_ns(uint32_t due, uint64_t now_ns)
 {
@@ -59,7 +59,7 @@ san_pdl_has_outstanding(const struct san_pdl_conn *c)
 		0;
 }
 
-/** Is what it has outstanding in a block of the pool? */
+/** True if a block of the pool holds its outstanding packets. */
 static inline bool
 san_pdl_is_wide(const struct san_pdl_conn *c)
 {
@@ -72,7 +72,7 @@ san_pdl_wide_of(const struct san_pdl_conn *c)
 	return container_of(c->txb, struct san_pdl_wide, b);
 }
 
-/** Does it owe anything that san_pdl_ack_fill() writes? */
+/** True if it owes a packet that san_pdl_ack_fill() writes. */
 static inline bool
 san_pdl_ack_owes(const struct san_pdl_conn *c)
 {
@@ -81,95 +81,100 @@ san_pdl_ack_owes(const struct san_pdl_conn *c)
 
 /* ---- pdl_conn.c ---- */
 
-/** *words* are no window's any more. */
+/** Return *words*, which no window uses any more, to the pool. */
 void san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words);
 
 /* ---- pdl_ack.c ---- */
 
-/** Owes nothing any more: it goes. */
+/** Take the connection off the ACK lists before it is deleted. */
 void san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** Owe an ACK; *must*: a reverse packet can't stand for it. */
+/** Owe an ACK; *must*: a reverse packet cannot replace it. */
 void san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must);
-/** A packet asked for an ACK: now, or soon, if a packet of ours is likely to carry it (RT-8). */
+/**
+ * A packet asked for an ACK: owe it now, or hold it if a packet of ours will likely carry it
+ * (RT-8).
+ */
 void san_pdl_ack_asked(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** A packet of ours goes: does it follow one that asked for an ACK? */
+/** A packet of ours is sent: learn whether it soon follows a packet that asked for an ACK. */
 void san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** *n* packets took their place in a window, or moved on in it: coalesce (RT-8). */
+/** *n* packets were received or acknowledged in a window: coalesce their ACK (RT-8). */
 void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
 			  uint64_t now_ns);
-/** A reverse packet carries the bases: cancel what it makes needless. */
+/** A reverse packet carries the bases: cancel an owed ACK that it makes needless. */
 void san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** Remember the packet, behind *nb_unreported* others, for the echo of the next ACK (RT-25). */
+/** Remember the packet for the echo of the next ACK (RT-25). *nb_unreported* packets precede it. */
 void san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c,
 		      const struct san_wire_pkt *p, uint32_t nb_unreported, uint64_t now_ns);
 /** The coalescing timer may have expired. */
 void san_pdl_ack_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** ACK fields of a received packet (RT-6); *ack* NULL: only the piggybacked ones. */
+/** Apply the ACK fields of a received packet (RT-6); *ack* NULL: only the piggybacked ones. */
 void san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		       const struct san_wire_ack *ack, uint64_t now_ns);
-/** A CNP is owed for a CE-marked packet, at most one per 50 us. */
+/** Owe a CNP for a CE-marked packet, at most one per 50 us. */
 void san_pdl_ack_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** Put it on the list of those that owe an ACK, PROBE or CNP. */
+/** Put the connection on the list of those that owe an ACK, PROBE or CNP. */
 void san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /* ---- pdl_rtx.c ---- */
 
-/** An outstanding packet is gone from the network: it leaves PCB-2's sum. */
+/** An outstanding packet has left the network: take it out of the in-flight sum of PCB-2. */
 void san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			  uint32_t psn);
-/** It must go again. */
+/** Mark a PSN lost: it must be resent. */
 void san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn);
-/** It need not go again after all. */
+/** Undo san_pdl_rtx_lose(): the PSN need not be resent. */
 void san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn);
-/** PSNs from *psn* on whose *bits* are set are acknowledged, finally; into pdl->acked (RT-20). */
+/**
+ * Acknowledge, finally, the PSNs from *psn* on whose *bits* are set; appends them to pdl->acked
+ * (RT-20).
+ */
 void san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 			uint64_t bits, uint64_t now_ns);
-/** Reported received by the newest ACK: true if that is news. */
+/** The newest ACK reports *psn* received; returns true if that is new. */
 bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t now_ns);
-/** No longer reported received: goes again (design, rule 2). */
+/** The newest ACK no longer reports *psn* received: it is resent (design, rule 2). */
 void san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			uint32_t psn);
-/** Find holes old enough to resend, in both windows; returns how many (RT-22). */
+/** Find missing packets old enough to resend, in both windows; returns how many (RT-22). */
 uint32_t san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid,
 			   uint64_t now_ns);
-/** An ACK brought news: tail-loss probe and backoff start anew. */
+/** An ACK brought news: restart tail-loss probe and backoff. */
 void san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** The peer was heard, for the first time since something timed out: new timeouts, new packets. */
+/** The first packet of the peer since a timeout in silence: restart timeouts, allow new packets. */
 void san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** Entry *e* goes now, for the first time or again: its timers start. */
+/** Entry *e* is sent now, for the first time or again: start its timers. */
 void san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		      uint64_t now_ns);
-/** Likewise *n* of the data window, from *psn* on, for the first time. */
+/** Likewise for *n* packets of the data window from *psn* on, sent for the first time. */
 void san_pdl_rtx_sent_first(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint16_t n,
 			    uint64_t now_ns);
 
 /* ---- pdl_rtt.c ---- */
 
 void san_pdl_rtt_init(struct san_pdl_rtt *r, const struct san_pdl_conf *conf);
-/** One round trip; *level* is the congestion level, which raises the RTO (RT-9). */
+/** Add a round-trip sample; *level* is the congestion level, which raises the RTO (RT-9). */
 void san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint64_t rtt_ns,
 			uint32_t level);
-/** How long a packet that timed out *retries* times may take now, jitter included (RT-7). */
+/** Timeout of a packet that timed out *retries* times, jitter included (RT-7). */
 uint64_t san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, uint8_t retries);
-/** Time within which a packet is answered, if it and the answer arrive. */
+/** Time within which the answer to a packet arrives, unless one of them is lost. */
 uint64_t san_pdl_rtt_answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
-/** Age from which a hole counts as lost. */
+/** Age at which a missing packet counts as lost. */
 uint64_t san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
-/** Silence after which the tail is probed. */
+/** Silence after which a tail-loss probe is sent. */
 uint64_t san_pdl_rtt_tail_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
-/** A packet took *delay_ns*, and nothing was guessed in that: the path takes no more. */
+/** A packet took *delay_ns*, measured without guesses: the path without a queue takes no more. */
 void san_pdl_rtt_base(struct san_pdl_rtt *r, uint64_t delay_ns);
 /**
- * A fabric delay as congestion control is to see it: without what a packet takes on
- * slow links, and, on a path that alone is about as long as the target, without what
- * the path takes.
+ * The part of a fabric delay that congestion control uses. Transmission time on slow links is
+ * subtracted, and on a path whose delay alone is near the target also the delay of the path.
  */
 uint64_t san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_conn *c,
 			   uint64_t delay_ns, uint64_t now_ns);
 /**
- * Round trip and fabric delay from the echo of an ACK (RT-25). False: no new
- * sample in it.
+ * Compute round trip and fabric delay from the echo of an ACK (RT-25). False: the ACK has no new
+ * sample.
  */
 bool san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint32_t tx_time,
 		      const struct san_wire_ack *ack, uint64_t now_ns, uint64_t *rtt_ns,
@@ -177,68 +182,70 @@ bool san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, u
 
 /* ---- pdl_plb.c ---- */
 
-/** *delay_ns* 0: the ACK had no sample, only CE marks. */
+/** Add a sample of the path; *delay_ns* 0: the ACK had only CE marks. */
 void san_pdl_plb_sample(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t delay_ns,
 			bool ce_marked, uint64_t now_ns);
-/** A packet timed out: nothing comes back on this path. */
+/** A packet timed out: the path may not return anything. */
 void san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** A packet came that had come before; what is new sets c->nb_copies to 0. */
+/** A duplicate came. A new packet sets c->nb_copies to 0. */
 void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /* ---- pdl_pmtu.c ---- */
 
-/** IP bytes that a path must take (RT-31); no path of IPv6 takes less than 1280. */
+/** IP bytes that every path must carry (RT-31); an IPv6 path carries at least 1280. */
 #define SAN_MTU_SURE 1280
 
-/** Open: *mtu* payload bytes is what both ends take. */
+/** The connection opens: both ends accept packets of *mtu* payload bytes. */
 void san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mtu);
-/** Payload of the long PROBE. */
+/** Payload bytes of the long PROBE. */
 uint16_t san_pdl_pmtu_probe_len(const struct san_pdl_conn *c);
-/** A packet of *len* bytes went, at least c->mtu_watch: search for more, if it is time to. */
+/** A packet of *len* bytes, at least c->mtu_watch, was sent: start a search if one is due. */
 void san_pdl_pmtu_on_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t len,
 			  uint64_t now_ns);
-/** c->pmtu.watch is set, and pdl->acked may hold a long packet. */
+/** Check pdl->acked for a long packet. Called while c->pmtu.watch is set. */
 void san_pdl_pmtu_on_acked(const struct san_pdl *pdl, struct san_pdl_conn *c);
-/** An ACK says that a PROBE of *len* bytes came. */
+/** An ACK reports that a PROBE of *len* bytes arrived. */
 void san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,
 			 uint64_t now_ns);
 void san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** End of the search, if there is one; the next one not before *again_ns*. */
+/** End the search, if there is one; the next one starts not before *again_ns*. */
 void san_pdl_pmtu_stop(struct san_pdl_conn *c, uint64_t again_ns);
-/** *e* is lost: if that may be for its length, find out, and use shorter packets if it is. */
+/** *e* is lost: find out whether its length is the reason, and if so use shorter packets. */
 void san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c,
 			  const struct san_pdl_entry *e, uint64_t now_ns);
-/** Retries are exhausted: long, and the peer was heard since it went last? */
+/**
+ * Retries of *e* are exhausted: true if it is long and the peer was heard since it was last sent.
+ */
 bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
 			      uint64_t now_ns);
 
 /* ---- pdl_pcb.c ---- */
 
-/** Packets of host budget it may take now; 0 queues it (PCB-4). */
+/** Packets of host budget that the connection may take now; if 0, it is queued (PCB-4). */
 uint32_t san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t n);
-/** A visit is over: give back what it did not use, decide whether it is active. */
+/** A visit is over: return unused budget and decide whether the connection is active. */
 void san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
-/** Hand freed budget to those that wait for it, longest first. */
+/** Give freed budget to the connections that wait for it, longest first. */
 void san_pdl_pcb_wake(struct san_pdl *pdl);
-/** Everything of the connection returns: it is being deleted. */
-/** It won't send any more: give up what it waits for. */
+/** The connection sends no more: give up the budget it waits for. */
 void san_pdl_pcb_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** Return all budget of the connection: it is being deleted. */
 void san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** A txblock for the connection, if it has none. */
+/** Give the connection a wide txblock, or its narrow one if the pool is empty. */
 void san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** Return its txblock when nothing is outstanding. */
+/** Return its txblock if nothing is outstanding. */
 void san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /* ---- pdl_sched.c ---- */
 
-/** Pacing: may a counted packet go? If not, the timer is armed. */
+/** Pacing: true if a counted packet may be sent; if not, the timer is armed. */
 bool san_pdl_sched_paced(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** *n* counted packets go, with *bytes* of payload: when may the next? */
+/** *n* counted packets with *bytes* of payload are sent: compute when the next one may follow. */
 void san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
 			uint64_t now_ns);
-/** It has nothing to send any more, ever. */
+/** Take the connection off the ready list. */
 void san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 #endif /* PDL_PRIV_H */

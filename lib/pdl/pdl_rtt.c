@@ -3,42 +3,42 @@
 /*
  * Round-trip time, timeouts, backoff (RT-7, RT-9, RT-25).
  *
- * An ACK echoes t1 (when our newest packet was sent, our clock) and t2 (when it
- * arrived, the peer's clock), and carries t3 (when it was sent itself). With t4
- * = now: fabric delay = (t4 - t1) - (t3 - t2). The round trip that timeouts
- * build on is that plus the ACK delay, but no more of it than coalescing
+ * An ACK echoes t1 (when our newest packet was sent, our clock) and t2 (when it arrived, the peer's
+ * clock), and carries t3 (when the ACK was sent). With t4 = now, the fabric delay is (t4 - t1) -
+ * (t3 - t2). The round trip used for timeouts adds the ACK delay, but no more of it than coalescing
  * explains: an ACK that waited for a slow ULP says nothing about the network.
  *
- * A target delay is for fabrics, where the path itself takes little of it. On a
- * longer path every sample would be above it, and the window end at its minimum.
- * So what the path takes without a queue does not count. The handshake measured it,
- * and any packet that was quicker. Nothing later may raise it: flows that join a
- * standing queue would take that for the path, and build the next one on top. But
- * a path that became longer brings the window to its minimum and leaves it there;
- * after a second of that, what it takes then is the path.
+ * A target delay assumes a fabric whose path delay is small. On a longer path every sample would
+ * exceed it, and the window would fall to its minimum. So the delay of the path without a queue is
+ * subtracted. The handshake measures it, and a faster packet lowers it. No later sample raises it:
+ * flows that join a standing queue would count the queue as path and build another one on top. A
+ * path that became longer, however, brings the window to its minimum and keeps it there. After a
+ * second at the minimum, the smallest delay of that second becomes the delay of the path.
  *
- * A packet also takes time to be sent, at each hop again. On a fast link that is
- * nothing; on a slow one it is no queue either.
+ * A packet also takes time to be transmitted at each hop. This time is no queue either; it matters
+ * only on a slow link.
  */
 
 #include "pdl_priv.h"
 
-#define SRTT_SHIFT    3                         /* new sample counts 1/8 */
+#define SRTT_SHIFT    3                         /* weight of a new sample: 1/8 */
 #define VAR_SHIFT     2                         /* and 1/4 in the variation */
-#define HOPS          4                         /* each sends a packet anew */
+#define HOPS          4                         /* each transmits the whole packet again */
 #define OVERHEAD      256                       /* bytes: headers, and the ACK on its way back */
-#define NEAR(target)  ((target) - (target) / 5) /* what the path may take of it, and a queue not */
+#define NEAR(target)  ((target) - (target) / 5) /* share of the target that the path may take */
 #define REST_NS       SAN_NS_PER_S
-#define HANDSHAKE_MAX 10 /* first timeouts */
-#define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows fall out of step */
+#define HANDSHAKE_MAX 10 /* limit, in initial timeouts */
+#define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronize */
 
 static void
 set_rto(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint32_t level)
 {
-	/* a steady long path has no variation: whatever else takes time comes on top of it */
+	/* A steady long path has no variation, so the minimum RTO is added to the round trip. */
 	uint64_t rto = r->srtt_ns + RTE_MAX(conf->rto_min_ns, 4 * r->var_ns);
 
-	/* Up to twice as long at full congestion: the floor alone would hide it (RT-9). */
+	/*
+	 * Up to twice as long at full congestion: the minimum alone would hide congestion (RT-9).
+	 */
 	rto += rto * level / SAN_CC_LEVELS;
 	r->rto_ns = RTE_MIN(rto, conf->rto_max_ns);
 }
@@ -91,7 +91,7 @@ san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
 	uint64_t answer_ns = san_pdl_rtt_answer_ns(pdl, c);
 
-	/* without the ACK's delay, for holes are reported at once: unless that proved too soon */
+	/* Gaps are reported at once, so the ACK delay is left out, unless that proved too short. */
 	if (c->rtt.nb_overtaken != 0 || c->rtt.srtt_ns == 0)
 		return answer_ns;
 	return RTE_MIN(c->rtt.srtt_ns + 2 * c->rtt.var_ns, answer_ns);
@@ -111,11 +111,11 @@ san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint32
 	uint32_t total = (uint32_t)now_ns - ack->echo_tx; /* t4 - t1 */
 	uint32_t hold = tx_time - ack->echo_rx;           /* t3 - t2 */
 
-	/* Each packet counts once: one late packet echoed twice is not a run. */
+	/* Each packet counts once: one late packet echoed twice is not several in a row. */
 	if (ack->echo_tx == c->last_echo)
 		return false;
 	c->last_echo = ack->echo_tx;
-	/* Older than 2 s or from the future: the clocks say nothing. */
+	/* Older than 2 s or from the future: the clocks are useless. */
 	if (total > INT32_MAX || hold > INT32_MAX)
 		return false;
 	*delay_ns = hold < total ? total - hold : 1;
@@ -142,7 +142,7 @@ void
 san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns)
 {
 	san_pdl_rtt_base(&c->rtt, rtt_ns);
-	/* so long is no path: the other side did not get to run */
+	/* A longer time is not the path: the other side did not run. */
 	if (rtt_ns <= HANDSHAKE_MAX * pdl->conf.rto_init_ns)
 		san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0);
 }
@@ -156,7 +156,10 @@ beyond_path(const struct san_pdl_conf *conf, const struct san_pdl_conn *c, uint6
 	return delay_ns > path ? delay_ns - path : 1;
 }
 
-/* The window gets no smaller, and delays stay: is that the path now? *seen_ns*: weighed. */
+/*
+ * The window is at its minimum or the delay beyond the path is that of a stall: if this lasts, the
+ * path has become longer. *seen_ns* is the delay beyond the path.
+ */
 static void
 watch_rest(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns,
 	   uint64_t seen_ns, uint64_t now_ns)

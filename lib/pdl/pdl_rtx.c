@@ -3,32 +3,32 @@
 /*
  * Retransmission engine (RT-7, RT-17, RT-20, RT-22; design, rules 2, 10, 16).
  *
- * Every outstanding PSN is in one of these states, held by four bits in the
- * txblock: in flight (sent, nothing heard), reported received (a hint), lost
- * (must go again), acknowledged (final, until the base passes). Grants and
- * RESYNC are never in flight: they count nowhere.
+ * Every outstanding PSN is in one of these states, held by four bits in the txblock: in flight
+ * (sent, nothing heard), reported received (a hint), lost (must be resent), acknowledged (final,
+ * until the base passes). Grants and RESYNC are never in flight: no limit counts them.
  *
  * Timers of a connection, all on its one wheel timer:
- *   hole_deadline_ns  a hole gets old enough to be resent
+ *   hole_deadline_ns  a missing packet becomes old enough to be resent
  *   tlp_deadline_ns   silence: probe the tail, a few times until an ACK brings news
  *   rtx_deadline_ns   no later than the earliest entry's due: scan for timeouts
  * A scan looks at every outstanding entry, but runs only when one is due.
  *
- * Two silences are no losses. Ours: an lcore that did not run finds the answers in its receive
- * queue, so its timers wait for a grace (san_pdl_rx_gap()). The peer's: as long as nothing is
- * heard, for an RTO and more, the lowest missing packets of each window go again with each
- * timeout, and they alone count retries. All others stay as they are. The first packet heard
- * restarts their timers, and the ACKs that follow report what is missing. So a silence costs a few
- * packets for each timeout, not a window, and a peer that is gone is given up just as early.
+ * Two kinds of silence are no loss. The first is ours: an lcore that did not run finds the answers
+ * in its receive queue, so its timers wait for a grace (san_pdl_rx_gap()). The second is the
+ * peer's: while nothing is heard for an RTO and more, each timeout resends only the lowest missing
+ * packets of each window, and only these count retries. All other packets keep their state. The
+ * first packet heard restarts their timers, and the ACKs that follow report what is missing. So a
+ * silence costs a few packets per timeout, not a window, and a dead peer is still given up at the
+ * same time.
  */
 
 #include "pdl_priv.h"
 
 #define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence */
-#define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
-/* After one that was only overtaken, so many holes wait longer and prove lost. */
+#define EARLY_MAX 3 /* fast retransmits of a PSN between two timeouts */
+/* After a reordered packet was taken for lost, this many losses must prove real. */
 #define OVERTAKEN 32
-/* Packets of a window that go again with a timeout in silence: one burst would lose a few. */
+/* Packets of a window that a timeout in silence resends: one loss burst would drop a few. */
 #define QUIET_MAX 16
 
 /* ---- states of an entry ---- */
@@ -69,8 +69,9 @@ san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 }
 
 /*
- * *e*, a hole that went again or is about to, has arrived. If sooner than the second packet can
- * have, the first one was only overtaken: so are others then, and holes wait longer.
+ * *e*, which was resent or is about to be, has arrived. If it came sooner than the copy could
+ * arrive, the first packet was only reordered. Others probably are too, so missing packets wait
+ * longer.
  */
 static void
 learn_overtaken(struct san_pdl_conn *c, const struct san_pdl_entry *e, enum san_win win,
@@ -121,7 +122,7 @@ first_due_ns(struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
 	return pdl->visit.due_ns;
 }
 
-/* Before that no scan for timeouts is needed. */
+/* No scan for timeouts is needed before *due_ns*. */
 static inline void
 scan_at(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t due_ns)
 {
@@ -129,7 +130,7 @@ scan_at(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t due_ns)
 	san_pdl_arm_for(pdl, c, due_ns);
 }
 
-/* Due after its timeout from now on. */
+/* Start the timeout of *e* now. */
 static void
 start_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
@@ -147,14 +148,14 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 
 	/*
-	 * A RESYNC that did not go yet: what was received is the data that it
-	 * replaces, in an ACK from before the target dropped it.
+	 * If a RESYNC was not sent yet, the ACK reports the data that it replaces, and the ACK was
+	 * sent before the target dropped this data.
 	 */
 	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
 		return false;
 	if ((e->state & SAN_ENT_EARLY) != 0)
 		learn_overtaken(c, e, win, psn, now_ns);
-	/* While lost it may have become overdue, and no scan watches those. */
+	/* A lost entry may be overdue, because no scan watches it. */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		start_timeout(pdl, c, e, now_ns);
 	san_pdl_rtx_unflight(pdl, c, win, psn);
@@ -171,7 +172,10 @@ san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 	san_pdl_rtx_lose(pdl, c, win, psn);
 }
 
-/* Age from which *e* counts as lost: what was lost again may have met the same burst of losses. */
+/*
+ * Age at which *e* counts as lost. A packet lost again may have met the same burst of losses, so
+ * the age grows.
+ */
 static uint64_t
 old_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pdl_entry *e)
 {
@@ -180,7 +184,7 @@ old_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san
 	return n == 0 ? san_pdl_rtt_hole_ns(pdl, c) : san_pdl_rtt_answer_ns(pdl, c) << (n - 1);
 }
 
-/* Silence for a while from now on: the tail is probed. */
+/* Probe the tail after a time of silence from now on. */
 static void
 watch_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -195,11 +199,11 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		 uint64_t now_ns)
 {
 	e->sent_ts = (uint32_t)now_ns;
-	/* A tail-loss probe does not put the timeout off (RT-7: the sum of the timeouts). */
+	/* A tail-loss probe does not postpone the timeout (RT-7: the sum of the timeouts). */
 	if ((e->state & SAN_ENT_TAIL) == 0 || san_seq_le(e->due, san_pdl_tick(now_ns)))
 		start_timeout(pdl, c, e, now_ns);
 	e->state = (uint8_t)((e->state & ~(SAN_ENT_TAIL | SAN_ENT_SILENT)) | SAN_ENT_SENT);
-	if ((e->state & SAN_ENT_EARLY) != 0) { /* a hole that may still be one in an RTT */
+	if ((e->state & SAN_ENT_EARLY) != 0) { /* it may still be missing after an RTT */
 		uint64_t again_ns = now_ns + old_ns(pdl, c, e);
 
 		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
@@ -233,7 +237,7 @@ void
 san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	c->rtt.backoff = 0;
-	pdl->visit.conn = NULL; /* a timeout that is shorter now */
+	pdl->visit.conn = NULL; /* the cached timeout is too long now */
 	c->probe_exp = 0;
 	c->nb_tails = 0;
 	c->tlp_deadline_ns = SAN_TIME_NEVER;
@@ -241,12 +245,14 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 		watch_tail(pdl, c, now_ns);
 }
 
-/* ---- holes (design, rule 10) ---- */
+/*
+ * ---- fast retransmit (design, rule 10) ----
+ */
 
 static void
 lose_early(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
-	e->state++; /* SAN_ENT_EARLY: the low bits */
+	e->state++; /* SAN_ENT_EARLY is a counter in the low bits */
 	c->nb_early++;
 	pdl->stats.nb_early++;
 	san_pdl_rtx_lose(pdl, c, e->win, e->psn);
@@ -259,7 +265,7 @@ may_go_early(const struct san_pdl_entry *e)
 	return (e->state & SAN_ENT_EARLY) < EARLY_MAX && (e->state & SAN_ENT_DEFER) == 0;
 }
 
-/* PSNs below *end* are holes: a PSN far enough beyond them was received. */
+/* PSNs below *end* are missing: a PSN far enough above them was received. */
 static uint32_t
 holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t end,
 	     uint64_t now_ns)
@@ -286,10 +292,10 @@ holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint
 }
 
 /*
- * From *psn* on nothing was received far enough beyond, but the packet that the
- * newest ACK echoes was sent long after them and arrived: after a tail-loss
- * probe this finds the whole tail at once, which the distance alone can't. Ends
- * at the first that is young enough, because later PSNs rarely are older.
+ * Nothing far enough above *psn* was received, but the packet that the newest ACK echoes arrived
+ * and was sent long after these. After a tail-loss probe this finds the whole tail at once, which
+ * the distance alone cannot. The scan ends at the first packet young enough, because later PSNs are
+ * rarely older.
  */
 static uint32_t
 holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
@@ -322,7 +328,10 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 	c->hole_deadline_ns = SAN_TIME_NEVER;
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
-		/* high - 1 was received; if it is the last one, none is further beyond a hole */
+		/*
+		 * high - 1 was received. If it is the last PSN, no later one can reach the
+		 * distance.
+		 */
 		uint32_t end = w->high - (w->high == w->next ? 1 : pdl->conf.ooo_distance);
 
 		if (san_seq_lt(w->base, end))
@@ -355,7 +364,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 		if (psn == w->next || (e->state & SAN_ENT_DEFER) != 0)
 			continue;
-		/* The timeout comes before an answer could. */
+		/* The timeout comes before an answer can. */
 		if (san_pdl_tick_ns(e->due, now_ns) < now_ns + c->rtt.srtt_ns)
 			continue;
 		e->state |= SAN_ENT_TAIL;
@@ -374,8 +383,8 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 struct scan {
 	uint64_t now_ns;
-	uint64_t next_ns;  /* earliest due of what stays */
-	uint64_t heard_ns; /* sent so long ago, it could have been answered by then */
+	uint64_t next_ns;  /* earliest due of the remaining entries */
+	uint64_t heard_ns; /* packets at least this old could be answered by the last one heard */
 	bool timed_out;
 	bool lost;
 };
@@ -388,8 +397,8 @@ set_due(struct san_pdl_entry *e, uint64_t due_ns, struct scan *s)
 }
 
 /*
- * The peer, which has no memory for what is so far ahead, said so since it went: it must
- * wait, as others do that are refused for resources.
+ * True if since *e* was sent the peer reported that it has no memory for a PSN so far ahead. Then
+ * *e* must wait, as others do that are refused for lack of resources.
  */
 static bool
 is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
@@ -398,20 +407,23 @@ is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t
 		san_pdl_tick(now_ns) - c->oow_tick <= san_pdl_tick((uint32_t)now_ns - e->sent_ts);
 }
 
-/* Does a carried socket bear its peer's silence on? It counts from the first retry. (UDP-12) */
+/*
+ * True if a carried socket still tolerates the silence of its peer, counted from the first retry.
+ * (UDP-12)
+ */
 static bool
 is_patient(struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS);
 	uint32_t heard_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
 
-	/* one that is not between the two is an older silence's */
+	/* A time outside the two belongs to an older silence. */
 	if (c->stalled_ms - heard_ms - 1 >= now_ms - heard_ms)
 		c->stalled_ms = now_ms;
 	return now_ms - c->stalled_ms < c->patience * SAN_PDL_PATIENCE_MS;
 }
 
-/* One more retry; false when they are exhausted. */
+/* Count a retry; false if retries are exhausted. */
 static bool
 retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
@@ -429,9 +441,9 @@ retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint
 }
 
 /*
- * Reported received and no progress since: ask again rather than resend. Only
- * silence costs a retry (design, rule 2): nothing heard for an RTO although a
- * PROBE is out. The interval doubles, because a ULP may take its time.
+ * Reported received, but no progress since: ask by PROBE instead of resending. Only silence counts
+ * a retry (design, rule 2): no ACK for an RTO although a PROBE is unanswered. The interval doubles,
+ * because a ULP may take its time.
  */
 static void
 expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
@@ -451,20 +463,20 @@ expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e
 	set_due(e, s->now_ns + wait_ns, s);
 }
 
-/* Was nothing heard since an answer to *e* could have come? */
+/* True if nothing was heard since an answer to *e* could have arrived. */
 static bool
 is_silent(const struct san_pdl_entry *e, const struct scan *s)
 {
 	return (uint32_t)s->now_ns - e->sent_ts < s->heard_ns;
 }
 
-/* Its silence is the peer's: out of PCB-2's sum it is, but not lost. */
+/* The peer is silent: *e* leaves the sum of PCB-2 but is not lost. */
 static void
 expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
 {
 	san_pdl_rtx_unflight(pdl, c, e->win, e->psn);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_EARLY) | SAN_ENT_SILENT);
-	/* its clock has 32 bits: after a while it went a while ago */
+	/* sent_ts has 32 bits: limit the age to keep it from wrapping. */
 	if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
 		e->sent_ts = (uint32_t)(s->now_ns - SAN_NS_PER_S);
 	set_due(e, s->now_ns + san_pdl_rtt_timeout(pdl, c, e->retries), s);
@@ -515,7 +527,7 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 		if (san_seq_gt(e->due, now))
 			s->next_ns = san_time_min(s->next_ns, san_pdl_tick_ns(e->due, s->now_ns));
 		else if (san_bitmap_test(&c->txb->lost[win], psn))
-			; /* overdue and waiting to go: its timer starts then */
+			; /* overdue, waiting to be resent: its timer starts then */
 		else
 			expire(pdl, c, e, nb_missing < QUIET_MAX, s);
 		nb_missing += missing;
@@ -537,14 +549,14 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		scan_window(pdl, c, win, &s);
 	c->rtx_deadline_ns = s.next_ns;
 	if (s.timed_out) {
-		/* The packets of one window time out one by one: that is one cut. */
+		/* The packets of one window time out one by one: they cause one cut. */
 		if (cc->last_cut_ns == 0 || now_ns >= cc->last_cut_ns + c->rtt.rto_ns) {
 			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
 			pdl->stats.nb_cc_cuts++;
 		}
 		san_pdl_plb_timeout(pdl, c, now_ns);
 	}
-	/* what was lost before may go, too: less is in flight */
+	/* Packets lost before may be sent now too: less is in flight. */
 	if (s.lost || san_pdl_has_lost(c))
 		san_pdl_kick(pdl, c);
 }
@@ -556,7 +568,7 @@ san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 	san_odd_put(&c->odd, SAN_ODD_SILENT, false);
 	c->rtt.backoff = 0;
-	pdl->visit.conn = NULL; /* a timeout that is shorter now */
+	pdl->visit.conn = NULL; /* the cached timeout is too long now */
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		for (psn = c->tx[win].base; psn != c->tx[win].next; psn++) {
 			struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
@@ -578,7 +590,10 @@ san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
 	uint64_t end_ns = now_ns + pdl->conf.rto_min_ns;
 
 	pdl->rx_gap_ns = gap_ns;
-	/* none follows another before timers fired: one that is always late resends, too */
+	/*
+	 * A grace follows another only after timers fired: an lcore that is always late must resend
+	 * too.
+	 */
 	if (unlikely(gap_ns >= pdl->conf.rto_min_ns / 2) && pdl->grace_ns == 0)
 		pdl->grace_ns = RTE_ALIGN_CEIL(end_ns, 1u << SAN_WHEEL_SHIFT); /* as timers fire */
 }
@@ -600,7 +615,7 @@ san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (now_ns >= c->hole_deadline_ns) {
 		uint32_t n = san_pdl_rtx_holes(pdl, c, false, now_ns);
 
-		c->nb_timer_lost += n; /* congestion control hears of them with the next ACK */
+		c->nb_timer_lost += n; /* congestion control gets them with the next ACK */
 		if (n != 0)
 			san_pdl_kick(pdl, c);
 	}
@@ -612,12 +627,14 @@ san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	san_pdl_pcb_wake(pdl);
 }
 
-/* ---- what the transaction sublayer asks for ---- */
+/*
+ * ---- requests of the transaction sublayer ----
+ */
 
 static void
 turn_into_resync(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint8_t code)
 {
-	/* Out of every count while it still is what it was. */
+	/* Leave every count while the entry still has its old kind. */
 	san_pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, e->psn);
 	san_pdl_rtx_find(c, SAN_WIN_DATA, e->psn);
 	san_bitmap_clear(&c->txb->rcvd[SAN_WIN_DATA], e->psn);
@@ -670,7 +687,7 @@ san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	san_pdl_rtx_find(c, win, psn);
 	san_bitmap_clear(&c->txb->rcvd[win], psn);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_DEFER | SAN_ENT_REFUSED);
-	e->retries = 0; /* the peer lives, and knows of it */
+	e->retries = 0; /* the peer is alive and knows of the packet */
 	e->due = san_pdl_tick(now_ns + delay_ns);
 	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, now_ns + delay_ns);
 	san_pdl_arm_for(pdl, c, c->rtx_deadline_ns);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One received packet: checks that change nothing, ACK fields, place in the
- * window (rx_check); what the transaction sublayer decided (rx_commit, and
- * later rx_ack or rx_revoke). (RT-5, RT-18, RT-21, RT-24, RT-29, RT-33)
+ * Processing of one received packet: checks that change nothing, ACK fields and place in the window
+ * (rx_check); the verdict of the transaction sublayer (rx_commit, later rx_ack or rx_revoke).
+ * (RT-5, RT-18, RT-21, RT-24, RT-29, RT-33)
  */
 
 #include "pdl_priv.h"
@@ -37,13 +37,13 @@ san_pdl_win_of(uint8_t op, uint8_t flags)
 								     SAN_WIN_MAX;
 }
 
-/* Does the packet belong to the connection? Changes nothing, in any case (RT-21). */
+/* Check that the packet belongs to the connection. Changes nothing in any case (RT-21). */
 static enum san_drop
 belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 {
 	if (!san_ip_eq(&p->src, &c->path.dst))
 		return SAN_DROP_PEER;
-	if (p->tag != c->tag && p->op != SAN_OP_CNP) /* which is only a BTH: no tag */
+	if (p->tag != c->tag && p->op != SAN_OP_CNP) /* a CNP is only a BTH, without a tag */
 		return SAN_DROP_TAG;
 	if (p->pkey != c->pkey)
 		return SAN_DROP_PKEY;
@@ -55,7 +55,7 @@ belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 	return SAN_DROP_STATE;
 }
 
-/* There are no words left. A peer that sends and never fills its hole does not keep them. */
+/* No words are left. End connections that hold words although their base does not move. */
 static void
 end_stale(struct san_pdl *pdl, uint64_t now_ns)
 {
@@ -70,7 +70,7 @@ end_stale(struct san_pdl *pdl, uint64_t now_ns)
 	}
 }
 
-/* Packets came so far beyond the base that the bits of its own do not reach. */
+/* A packet came that the narrow bitmaps do not reach: make them wide. */
 static bool
 widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
 {
@@ -89,7 +89,7 @@ widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64
 	return true;
 }
 
-/* The base caught up. */
+/* Return the words if the window is empty. */
 static void
 narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
 {
@@ -99,7 +99,7 @@ narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
 		san_pdl_rxwords_return(pdl, words);
 }
 
-/* RT-5: where its PSN stands. */
+/* RT-5: classify the PSN. */
 static enum san_drop
 place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p, enum san_win win,
       uint64_t now_ns)
@@ -114,7 +114,7 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 
 	if (unlikely(pos == SAN_POS_NEW && !san_pdl_rxw_reaches(&c->rx[win], p->psn) &&
 		     !widen(pdl, c, &c->rx[win], now_ns)))
-		pos = SAN_POS_BEYOND; /* for as long as others need the memory */
+		pos = SAN_POS_BEYOND; /* while other windows use all the memory */
 
 	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
 	if (p->ce) {
@@ -136,8 +136,8 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 }
 
 /*
- * Anybody who knows the partition can forge a CNP: only an algorithm that wants it hears of
- * it, and only while something is in flight that can have been marked (RT-21).
+ * Any host that knows the partition can forge a CNP. So a CNP reaches only an algorithm that uses
+ * CNPs, and only while a packet is in flight that may have been marked (RT-21).
  */
 static void
 on_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
@@ -207,7 +207,10 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 		return;
 	w = &c->rx[win];
 	in_order = p->psn == w->high;
-	/* what tl settled before this one may have emptied the window, which gave back its words */
+	/*
+	 * Acknowledgments by tl before this packet may have emptied the window, which then gave up
+	 * its words.
+	 */
 	if (unlikely(verdict != SAN_RX_REFUSED && !san_pdl_rxw_reaches(w, p->psn) &&
 		     !widen(pdl, c, w, now_ns)))
 		verdict = SAN_RX_REFUSED;
@@ -217,7 +220,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 		else
 			san_pdl_rxw_receive(w, p->psn);
 		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
-		/* It makes a hole or fills one: the sender wants to know. */
+		/* It opens or fills a gap: report that at once. */
 		if (!in_order)
 			san_pdl_ack_owe(pdl, c, true);
 	}
@@ -234,7 +237,7 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 	if (san_seq_lt(psn, w->base) || san_bitmap_test(&w->acked, psn))
 		return;
 	san_pdl_rxw_ack(w, psn);
-	/* Nothing more is held: whoever waits for this one need not wait for the timer. */
+	/* Nothing more is held: a peer that waits for this packet need not wait for the timer. */
 	if (!san_pdl_rxw_has_gap(w))
 		san_pdl_ack_owe(pdl, c, false);
 	else
@@ -242,7 +245,9 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 	narrow(pdl, w);
 }
 
-/* ---- express: the next PSN, and nothing is held ---- */
+/*
+ * ---- express: the next PSN, and nothing is held ----
+ */
 
 bool
 san_pdl_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p)

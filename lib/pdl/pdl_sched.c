@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who sends next: owners take turns (deficit round robin, by bytes), so that one with a thousand
- * connections gets no more than one with a single one; within an owner a FIFO of connections
- * that may have something to send, each visited for at most a quantum. O(1) per visit with any
- * number of connections (design, rule 9). Which kind of packet goes is the transaction
- * sublayer's choice, within the room that pdl_tx.c reports.
+ * Send scheduler. Owners take turns (deficit round robin, by bytes), so that an owner with a
+ * thousand connections gets no more than one with a single connection. Each owner has a FIFO of
+ * connections that may have something to send; a visit lasts at most a quantum. A visit is O(1) for
+ * any number of connections (design, rule 9). The transaction sublayer chooses the kind of packet,
+ * within the room that pdl_tx.c reports.
  *
- * A congestion window below one packet becomes a pace: one packet per
- * round trip / window, held by the connection's timer (RT-9; design, rule 12). It is
- * at least one every PACE_MAX_NS: on a long path a window far below one would stop it
- * for seconds, and so few packets load no link.
+ * A congestion window below one packet becomes a pace: one packet per round trip / window, timed by
+ * the connection's timer (RT-9; design, rule 12). The pace is at least one packet per PACE_MAX_NS:
+ * on a long path a much smaller window would stop the connection for seconds, and so few packets
+ * load no link.
  */
 
 #include "pdl_priv.h"
 
-#define TURN_BYTES   32768 /* about a burst */
+#define TURN_BYTES   32768 /* about one burst */
 #define PACE_MAX_NS  (100 * SAN_NS_PER_MS)
-#define HEADER_BYTES 100 /* so that small packets cost what they do on the link */
+#define HEADER_BYTES 100 /* so that small packets cost as much as on the link */
 
 void
 san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
@@ -27,7 +27,7 @@ san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->in_ready || c->state != SAN_CONN_OPEN || c->failed)
 		return;
 	c->in_ready = true;
-	/* whose turn goes on has not left: its only connection was just visited */
+	/* The turn of an owner continues if its only connection was just visited. */
 	if (TAILQ_EMPTY(&o->ready) && pdl->visited == o && o->credit > 0)
 		TAILQ_INSERT_HEAD(&pdl->turns, o, link);
 	else if (TAILQ_EMPTY(&o->ready))
@@ -58,8 +58,8 @@ san_pdl_has_work(const struct san_pdl *pdl)
 }
 
 /*
- * Whose turn it is. A turn begins with TURN_BYTES more and ends when they are used up; who has
- * sent more than that, because a visit is not cut short, pays with its next turns.
+ * The owner whose turn it is. A turn adds TURN_BYTES to the credit and ends when the credit is used
+ * up. A visit is not cut short, so an owner may overdraw its credit; its next turns pay for that.
  */
 static struct san_pdl_owner *
 next_owner(struct san_pdl *pdl)
@@ -105,7 +105,7 @@ void
 san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 {
 	san_pdl_pcb_end(pdl, c, more);
-	/* what left its turn to new packets has the next one */
+	/* A resend that left its turn to new packets comes next. */
 	if (more || c->turn_left)
 		san_pdl_kick(pdl, c);
 	c->turn_left = false;

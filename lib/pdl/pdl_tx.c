@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a connection may send: again first, then new. First and repeated sending
- * are alike: both yield an entry that the transaction sublayer builds a packet
- * from (design, rule 16).
+ * What a connection may send: resends first, then new packets. Both work alike: each yields an
+ * entry from which the transaction sublayer builds a packet (design, rule 16).
  */
 
 #include "pdl_priv.h"
 
-/* Packets that may enter the network now; 0: something will bring it back. */
+/* Packets that may enter the network now. If 0, an event makes the connection ready later. */
 static uint32_t
 credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -16,13 +15,13 @@ credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 	if (c->pcb.inflight >= limit || !san_pdl_sched_paced(pdl, c, now_ns))
 		return 0;
-	/* Below one packet each has its own turn. */
+	/* Below one packet each packet is paced. */
 	if (san_pdl_cc_window(&c->cc) < SAN_CC_ONE)
 		limit = c->pcb.inflight + 1;
 	return RTE_MIN(limit - c->pcb.inflight, san_pdl_pcb_budget(pdl, c));
 }
 
-/* What the peer takes, as far as we have memory to remember it. */
+/* Packets that fit in the peer's window and in our memory. */
 static uint16_t
 room_of(const struct san_pdl_conn *c, enum san_win win)
 {
@@ -41,7 +40,7 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	san_pdl_pcb_take_block(pdl, c);
 	room->nb_req = room_of(c, SAN_WIN_REQ);
 	room->nb_data = room_of(c, SAN_WIN_DATA);
-	/* into silence goes what timed out, and nothing new: what is heard first goes on with it */
+	/* During a silence only resends are sent. The next packet heard allows new ones. */
 	if (room->nb_req + room->nb_data != 0 && !(c->odd & SAN_ODD_SILENT))
 		room->nb_credit = (uint16_t)RTE_MIN(credit(pdl, c, now_ns), UINT16_MAX);
 }
@@ -114,9 +113,9 @@ san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, ui
 }
 
 /*
- * May the counted entry *e* go again? One packet of a connection always may, as
- * far as the windows go, or a cut window would wait for ACKs that nothing brings.
- * A timeout has waited long enough: it is not paced (RT-7).
+ * True if the counted entry *e* may be resent. One packet of a connection always may, as far as the
+ * windows allow, or a window that was cut would wait for ACKs that never come. A packet that timed
+ * out is not paced: it has waited long enough (RT-7).
  */
 static bool
 may_go_again(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
@@ -129,7 +128,7 @@ may_go_again(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_e
 	return san_pdl_pcb_budget(pdl, c) != 0;
 }
 
-/* Lowest lost PSN of a window that may go; *blocked*: counted packets may not. */
+/* Lowest lost PSN of a window that may be sent; *blocked*: counted packets may not. */
 static struct san_pdl_entry *
 lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool *blocked,
 	    uint64_t now_ns)
@@ -158,10 +157,10 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
 }
 
 /*
- * Which of the two windows goes first? On an ordered connection the lower RSN
- * (RT-20, RT-26). Otherwise, and with pull data, which answers the other side's
- * RSNs, they take turns: a request that the peer has no record for must not
- * starve what frees records.
+ * Choose between the two windows. On an ordered connection the lower RSN is first (RT-20, RT-26).
+ * On other connections the windows take turns, and so they do for pull data, which carries RSNs of
+ * the other side: a request for which the peer has no record must not starve packets that free
+ * records.
  */
 static struct san_pdl_entry *
 choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *data)
@@ -177,8 +176,8 @@ choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *
 }
 
 /*
- * Likewise what is new: with room for one packet only, requests that the peer
- * refuses again and again leave every other turn to it.
+ * True if the resend *e* leaves its turn to new packets. With room for one packet only, requests
+ * that the peer refuses again and again leave every other turn to them.
  */
 static bool
 leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
@@ -191,7 +190,10 @@ leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_ent
 	return c->new_turn;
 }
 
-/* The next piece of *e*, which is longer than the path takes (RT-37). True: its last one. */
+/*
+ * Choose the next piece of *e*, which is longer than the path MTU (RT-37). True: it is the last
+ * one.
+ */
 static bool
 next_piece(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
 {
@@ -224,7 +226,7 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (unlikely(e->len > c->mtu) && !next_piece(pdl, c, e))
 		return e;
 	san_pdl_rtx_find(c, e->win, e->psn);
-	if (e->state & SAN_ENT_SENT) { /* a withdrawn PSN goes as RESYNC for the first time */
+	if (e->state & SAN_ENT_SENT) { /* a withdrawn PSN is sent as RESYNC for the first time */
 		c->nb_rtx++;
 		pdl->stats.nb_rtx++;
 	}
@@ -235,9 +237,8 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 /*
- * AckReq on every packet while few are under way, on a fraction of them
- * otherwise, on what was resent, and on the one that fills the window: nothing
- * follows it (design, rule 11).
+ * Set AckReq on every packet while few are in flight, otherwise on a fraction of them, on resent
+ * packets, and on the one that fills the window, because none follows it (design, rule 11).
  */
 static inline bool
 wants_ack(const struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t limit)
@@ -270,7 +271,7 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 		san_pdl_ack_piggyback(pdl, c, now_ns);
 	}
 	c->nb_tx_pkts++;
-	/* behind one that is not counted, the connection's share may still become smaller */
+	/* after an uncounted packet the connection's share may still shrink */
 	return san_pdl_is_counted(p->op) ? limit : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Windows only: where a PSN stands and how the base slides. What that means for
- * limits and timers is in pdl_rtx.c and pdl_pcb.c.
+ * Windows only: the position of a PSN and the sliding of the base. pdl_rtx.c and pdl_pcb.c apply
+ * this to timers and limits.
  */
 
 #include "pdl_priv.h"
@@ -114,7 +114,7 @@ san_pdl_rxw_check(const struct san_pdl_rxw *w)
 	SAN_VERIFY(w->size >= SAN_WIN_MIN && w->size <= SAN_BITMAP_BITS);
 	SAN_VERIFY(used <= w->size && used <= san_bitmap_bits(&w->rcvd));
 	SAN_VERIFY(san_bitmap_is_wide(&w->rcvd) == san_bitmap_is_wide(&w->acked));
-	/* The base rests on a PSN that is not acknowledged; the highest bit is high - 1. */
+	/* The base is a PSN that is not acknowledged; the highest bit set is high - 1. */
 	SAN_VERIFY(!san_bitmap_test(&w->acked, w->base));
 	SAN_VERIFY(w->high == w->base || san_bitmap_test(&w->rcvd, w->high - 1));
 	for (i = 0; i < used; i++)

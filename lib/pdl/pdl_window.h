@@ -4,11 +4,11 @@
 
 /**
  * @file
- * PSN sliding windows: one receive and one transmit window for requests, one
- * of each for data (RT-2 .. RT-6, RT-18; design, rules 1, 2, 16).
+ * PSN sliding windows: in each direction one window for requests and one for data (RT-2 .. RT-6,
+ * RT-18; design, rules 1, 2, 16).
  *
- * The base is the lowest PSN not acknowledged. "Received" is a hint that holds
- * back retransmission and can be revoked; "acknowledged" is final.
+ * The base is the lowest PSN not acknowledged. "Received" is a hint: it holds retransmission back
+ * and can be revoked. "Acknowledged" is final.
  */
 
 #include <assert.h>
@@ -25,21 +25,21 @@ enum san_win {
 	SAN_WIN_MAX = 2
 };
 
-#define SAN_WIN_REQ_MAX  256 /**< packets; the ACK carries as many bits */
+#define SAN_WIN_REQ_MAX  256 /**< packets; an ACK carries this many bits */
 #define SAN_WIN_DATA_MAX SAN_BITMAP_BITS
 #define SAN_WIN_MIN      2
 
-/** Where a PSN stands in a receive window (RT-5). */
+/** Position of a PSN in a receive window (RT-5). */
 enum san_pdl_pos {
 	SAN_POS_NEW,
 	SAN_POS_OLD,       /**< below the base */
-	SAN_POS_DUPLICATE, /**< bit already set */
+	SAN_POS_DUPLICATE, /**< its bit is set already */
 	SAN_POS_BEYOND,
 };
 
 /**
- * Its bits are narrow rings as long as nothing beyond SAN_BITMAP_NARROW came; both
- * are wide, or none.
+ * A receive window. Its bitmaps are narrow until a PSN beyond SAN_BITMAP_NARROW comes. Both are
+ * wide or neither is.
  */
 struct san_pdl_rxw {
 	uint32_t base; /**< eBSN: lowest PSN not acknowledged */
@@ -49,10 +49,10 @@ struct san_pdl_rxw {
 	struct san_bitmap acked; /**< acknowledged, above the base */
 };
 
-/** Words that make both its rings wide. */
+/** Memory that makes both bitmaps of a window wide. */
 struct san_pdl_rxwords {
 	struct san_holder holder;
-	struct san_pdl_conn *conn; /**< whose they are */
+	struct san_pdl_conn *conn; /**< connection that uses them */
 	const struct san_pdl_rxw *window;
 	uint64_t rcvd[SAN_BITMAP_WORDS];
 	uint64_t acked[SAN_BITMAP_WORDS];
@@ -62,37 +62,39 @@ void san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size);
 enum san_pdl_pos san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn);
 /** NEW → received. */
 void san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn);
-/** Received (or NEW) → acknowledged; slides the base over leading acknowledged bits. */
+/** Received or NEW → acknowledged; slides the base over leading acknowledged bits. */
 void san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn);
-/** NEW → acknowledged. In order, as nearly all are, no bit is touched. */
+/** NEW → acknowledged. A PSN in order, as nearly all are, touches no bit. */
 void san_pdl_rxw_take(struct san_pdl_rxw *w, uint32_t psn);
-/** Received, not acknowledged → NEW again: what was held was dropped (RT-33). */
+/** Received, not acknowledged → NEW: the packet held was dropped (RT-33). */
 void san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn);
-/** True if anything above the base is received, that is: there is a hole or a held packet. */
+/** True if anything above the base is received: there is a gap or a held packet. */
 static inline bool
 san_pdl_rxw_has_gap(const struct san_pdl_rxw *w)
 {
 	return w->high != w->base;
 }
-/** Has it a bit for *psn*, which is inside the window? */
+/** True if the bitmaps have a bit for *psn*, which is inside the window. */
 static inline bool
 san_pdl_rxw_reaches(const struct san_pdl_rxw *w, uint32_t psn)
 {
 	return psn - w->base < san_bitmap_bits(&w->rcvd);
 }
-/** *words* are zeros. */
+/** Make the bitmaps wide. *words* are zeros. */
 void san_pdl_rxw_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words);
-/** Back to narrow rings, whatever was set. Returns the words, as they are. */
+/** Make the bitmaps narrow, whatever is set. Returns the words as they are. */
 struct san_pdl_rxwords *san_pdl_rxw_close(struct san_pdl_rxw *w);
-/** If it is wide without need: the words, which are zeros again; else NULL. */
+/**
+ * If the bitmaps are wide without need: make them narrow and return the words, which are zeros
+ * again; else NULL.
+ */
 struct san_pdl_rxwords *san_pdl_rxw_narrow(struct san_pdl_rxw *w);
 void san_pdl_rxw_check(const struct san_pdl_rxw *w);
 
 /**
- * What is under an outstanding PSN: enough for whoever sent it to build it
- * again, so that no mbuf is kept (design, rule 16). The transaction sublayer
- * fills the first part and gets it back verbatim when the PSN must be built
- * again and when it is acknowledged.
+ * Describes the packet under an outstanding PSN, so that it can be built again and no mbuf is kept
+ * (design, rule 16). The transaction sublayer fills the first part. It gets this part back
+ * unchanged when the packet must be resent and when it is acknowledged.
  */
 struct san_pdl_entry {
 	uint32_t rsn;
@@ -102,46 +104,46 @@ struct san_pdl_entry {
 	uint8_t op;     /**< enum san_wire_op */
 	uint8_t flags;  /**< enum san_wire_flag */
 	uint8_t status; /**< grant status, RESYNC code */
-	/* packet delivery's own */
+	/* private to packet delivery */
 	uint8_t retries; /**< timeouts of this PSN (RT-7) */
 	uint8_t win;     /**< enum san_win */
 	uint8_t state;   /**< enum san_pdl_entry_state */
 	uint32_t psn;
-	uint32_t sent_ts; /**< last transmission, low 32 bits of ns: what an ACK echoes */
-	uint32_t due;     /**< its timeout, units of 2^SAN_PDL_TICK_SHIFT ns, mod 2^32 */
+	uint32_t sent_ts; /**< last transmission, low 32 bits of ns: an ACK echoes it */
+	uint32_t due;     /**< its timeout, in units of 2^SAN_PDL_TICK_SHIFT ns, mod 2^32 */
 };
 static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
 
 #define SAN_PDL_TICK_SHIFT 10
 
 enum san_pdl_entry_state {
-	SAN_ENT_EARLY = 0x03,   /**< early resends since the last timeout */
-	SAN_ENT_PROBED = 0x04,  /**< reported received, asked for again by PROBE (design, rule 2) */
-	SAN_ENT_DEFER = 0x08,   /**< refused for resources: goes again when due */
-	SAN_ENT_TAIL = 0x10,    /**< lost bit is from the tail-loss probe: due stays */
-	SAN_ENT_SENT = 0x20,    /**< went at least once in its present form */
-	SAN_ENT_REFUSED = 0x40, /**< was deferred before: leaves turns to what is new */
-	SAN_ENT_SILENT = 0x80,  /**< timed out in silence: due when the peer was heard again */
+	SAN_ENT_EARLY = 0x03,   /**< mask: number of fast retransmits since the last timeout */
+	SAN_ENT_PROBED = 0x04,  /**< reported received, and a PROBE asked for it (design, rule 2) */
+	SAN_ENT_DEFER = 0x08,   /**< refused for lack of resources: resent when due */
+	SAN_ENT_TAIL = 0x10,    /**< marked lost by the tail-loss probe: *due* stays */
+	SAN_ENT_SENT = 0x20,    /**< sent at least once in its present form */
+	SAN_ENT_REFUSED = 0x40, /**< was deferred before: leaves turns to new packets */
+	SAN_ENT_SILENT = 0x80,  /**< timed out in silence: the timer restarts when it ends */
 };
 
-/** Memory of the two transmit windows while anything is outstanding. */
+/** State of the two transmit windows while anything is outstanding. */
 struct san_pdl_txblock {
 	struct san_bitmap acked[SAN_WIN_MAX];
-	struct san_bitmap rcvd[SAN_WIN_MAX];   /**< hint of the newest ACK */
-	struct san_bitmap lost[SAN_WIN_MAX];   /**< must go (again): hole, timeout, RESYNC */
-	struct san_bitmap flight[SAN_WIN_MAX]; /**< counts in PCB-2's in-flight sum */
-	struct san_pdl_entry *e[SAN_WIN_MAX];  /**< rings by PSN */
-	uint32_t mask[SAN_WIN_MAX];            /**< their sizes - 1 */
+	struct san_bitmap rcvd[SAN_WIN_MAX];   /**< reported received by the newest ACK */
+	struct san_bitmap lost[SAN_WIN_MAX];   /**< must be sent again: loss, timeout, RESYNC */
+	struct san_bitmap flight[SAN_WIN_MAX]; /**< counted in the in-flight sum of PCB-2 */
+	struct san_pdl_entry *e[SAN_WIN_MAX];  /**< rings, indexed by PSN */
+	uint32_t mask[SAN_WIN_MAX];            /**< sizes of the rings - 1 */
 };
 
-/** The one of a connection's own: with the smallest windows that all rules hold for. */
+/** Block embedded in each connection: the smallest windows with which all rules hold. */
 struct san_pdl_narrow {
 	struct san_pdl_txblock b;
 	struct san_pdl_entry req[1];
 	struct san_pdl_entry data[2];
 };
 
-/** The one from the pool: for any window. */
+/** Block of the pool: for any window. */
 struct san_pdl_wide {
 	struct san_pdl_txblock b;
 	uint64_t words[4 * SAN_WIN_MAX][SAN_BITMAP_WORDS];
@@ -153,7 +155,7 @@ struct san_pdl_txw {
 	uint32_t base;         /**< lowest PSN not acknowledged */
 	uint32_t next;         /**< NSN */
 	uint32_t high;         /**< one past the highest PSN reported received, at least base */
-	uint32_t size;         /**< the peer's receive window */
+	uint32_t size;         /**< size of the peer's receive window */
 	uint32_t nb_lost;      /**< bits set in lost */
 	uint32_t nb_lost_free; /**< of those, grants and RESYNC: they need no credit */
 };
@@ -178,7 +180,7 @@ san_pdl_txw_entry(struct san_pdl_txblock *b, enum san_win win, uint32_t psn)
 	return &b->e[win][psn & b->mask[win]];
 }
 
-/** How many more *b* has memory for. */
+/** How many more packets *b* has memory for. */
 static inline uint32_t
 san_pdl_txw_memory(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
 {
@@ -186,16 +188,18 @@ san_pdl_txw_memory(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
 }
 
 void san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size);
-/** An empty block, of memory that need not be zeros. */
+/** Initialize an empty block. The memory need not be zeros. */
 struct san_pdl_txblock *san_pdl_narrow_init(struct san_pdl_narrow *n);
-/** Likewise; returned when nothing is outstanding it is as it was, whatever it was used for. */
+/** Likewise. A block that is returned with nothing outstanding needs no new initialization. */
 void san_pdl_wide_init(struct san_pdl_wide *b);
-/** What is outstanding in *from* is in *to* from now on. */
+/** Move the outstanding packets of *from* to *to*. */
 void san_pdl_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
 		       const struct san_pdl_txw w[SAN_WIN_MAX]);
-/** Slide the base over every leading acknowledged bit; clears what falls out. */
+/** Slide the base over all leading acknowledged bits and clear the bits that it passes. */
 void san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win);
-/** Lowest PSN that is neither reported nor lost, from *psn* on; w->next if none. */
+/**
+ * Lowest PSN from *psn* on that is not acknowledged, reported received or lost; w->next if none.
+ */
 uint32_t san_pdl_txw_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
 				enum san_win win, uint32_t psn);
 void san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
