@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The whole of the sublayer: memory, opening and closing of connections, and
- * who gets a packet that came, a packet to send, or the time.
+ * Memory of the sublayer, opening and closing of connections, and dispatch of received packets, of
+ * packets to send, and of timers.
  *
- * Timers of a connection, all on tl_deadline_ns of its pdl connection: the delay
- * of an RNR; a solicited send that waits for a receive; a pull that the ULP was
- * not ready for; packets that are held for too long; while somebody waits for
- * budget, the lapse of an unused grant.
+ * Timers of a connection, all on tl_deadline_ns of its pdl connection: the delay of an RNR; a
+ * solicited send that waits for a receive; a pull that the ULP was not ready for; packets held for
+ * too long; the expiry of an unused grant, while a connection waits for budget.
  */
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 
 #include "tl_priv.h"
 
-#define CLAIMS 3 /* for each connection: see tl_record.c */
+#define CLAIMS 3 /* per connection: see tl_record.c */
 
 /* ---- construction ---- */
 
@@ -30,8 +29,8 @@ san_tl_conf_default(struct san_tl_conf *conf)
 		.max_refused = 4096,
 		.max_txns = 16384,
 		.max_rxns = 16384,
-		.budget_bytes = 512u << 10, /* below what a port of a common switch can queue */
-		.path_bytes = 1u << 30,     /* one host: half of it, 100 Gb/s for 40 ms */
+		.budget_bytes = 512u << 10, /* less than a port of a common switch can queue */
+		.path_bytes = 1u << 30,     /* half of it for one host: 100 Gb/s for 40 ms */
 		.lapsed_bytes = 1u << 20,
 		.grant_bytes = 64u << 10,
 		.solicit_len = 8u << 10,
@@ -118,12 +117,12 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	tl->conf.max_wide = RTE_MIN(conf->max_wide, conf->max_conns);
 	tl->conf.max_unordered = RTE_MIN(conf->max_unordered, conf->max_conns);
 	tl->conf.max_refused = RTE_MIN(conf->max_refused, conf->max_conns);
-	/* the claims must be good, however few records were asked for */
+	/* The claims need this many, however few records were configured. */
 	tl->conf.max_txns = conf->max_txns + tl->conf.max_wide;
 	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS * tl->conf.max_wide);
 	if (conf->lend != NULL) {
 		tl->conf.budget_bytes = conf->lend->total_bytes;
-		/* what a host may have does not multiply with the lcores */
+		/* The limit for a host is for all lcores together. */
 		tl->conf.lapsed_bytes = (uint32_t)((uint64_t)conf->lapsed_bytes *
 						   conf->lend->share_bytes /
 						   conf->lend->total_bytes);
@@ -195,7 +194,7 @@ san_tl_conn_prepare(struct san_tl *tl, uint16_t slot, bool ordered)
 		tc->memo = tl->free_memos[--tl->nb_free_memos];
 }
 
-/* What it remembered, whatever that is. */
+/* Release what the connection remembers of finished RSNs. */
 static void
 forget(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -272,7 +271,7 @@ san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now
 	forget(tl, tc);
 	tc->open = false;
 	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
-	/* what it had is for others now */
+	/* what it held is available to others now */
 	san_tl_wake(tl);
 	san_tl_admit_run(tl, now_ns);
 }
@@ -333,7 +332,7 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	}
 	switch (san_pkt(m)->w.op) {
 	case SAN_OP_PUSH_PACKED:
-		if (unlikely(!tc->peer.pack)) /* nobody agreed to that (RT-34) */
+		if (unlikely(!tc->peer.pack)) /* not negotiated (RT-34) */
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_OPCODE, now_ns);
 		/* fallthrough */
 	case SAN_OP_PUSH_UNSLCTD_DATA:
@@ -381,7 +380,7 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 
 	if (!tc->open)
 		return false;
-	/* these need window room only (design, rule 7) */
+	/* These need only window room (design, rule 7). */
 	if (room->nb_data != 0 &&
 	    (san_tl_next_abort(tl, tc, e) || san_tl_next_grant(tl, tc, e, now_ns))) {
 		room->nb_data--;
@@ -416,7 +415,7 @@ san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_e
 	p->flags = e->flags;
 	p->rsn = e->rsn;
 	p->round = 0;
-	if (unlikely(!tc->open)) { /* it is being released: what was under the PSN is gone */
+	if (unlikely(!tc->open)) { /* being released: the content of the PSN is freed */
 		san_tl_fill_empty(e, p);
 		return;
 	}
@@ -462,7 +461,7 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	san_tl_retry_pulls(tl, tc, now_ns);
 	if (tc->want & SAN_WANT_BUDGET)
 		san_tl_deadline_lapse(tl, tc, now_ns);
-	/* lapsed grants make room for those that wait: in the tick that follows */
+	/* Expired grants make room for waiting connections in the tick that follows. */
 }
 
 void
@@ -557,7 +556,7 @@ san_tl_check(const struct san_tl *tl)
 	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held + SAN_TL_PIECES_MAX);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);
-	/* RT-26: heads of line find their records */
+	/* RT-26: heads of line find their records. */
 	SAN_VERIFY(nb_heads[0] == tl->nb_heads[0] && nb_heads[1] == tl->nb_heads[1]);
 	SAN_VERIFY(nb_pullers == tl->nb_pullers && tl->nb_free_rxns >= san_tl_nb_claims(tl));
 	SAN_VERIFY(nb_admit == tl->nb_admit);

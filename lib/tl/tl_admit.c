@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Incast (RT-13; design, rule 6): how much may be on its way to this lcore.
+ * Incast (RT-13; design, rule 6): limits how much may be on its way to this lcore.
  *
  *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
- *                with several lcores that changes as it is lent (tl_lend.c)
- *   path_used    likewise, but what long paths hold by themselves (tl_path.c)
- *   pulled_used  of it, what is pulled: at most three quarters
- *   slow_used    of it, what was granted to slow hosts (below): one grant at a time
- *   lapsed_used  granted or pulled, but unused for 4 RTT, in which nothing else
- *                arrived that may be before it
+ *                with several lcores budget_bytes changes as it is lent (tl_lend.c)
+ *   path_used    likewise, but on long paths, outside the budget (tl_path.c)
+ *   pulled_used  part of budget_used that is pulled: at most three quarters
+ *   slow_used    granted to slow hosts (below): one grant at a time
+ *   lapsed_used  granted or pulled, but expired: unused for 4 RTT in which nothing arrived
+ *                that may precede it
  *
- * What was placed ahead of its turn, or is held, still counts: RNR for a lower RSN
- * drops it, and then it comes again without being asked for (design, rule 4).
+ * Data placed ahead of its turn, or held, still counts: RNR for a lower RSN drops it, and then it
+ * comes again without being requested (design, rule 4).
  *
- * Pulls leave a quarter to grants, because a pull may wait at its target for a push
- * before it, that for a grant there, and so, if budgets were full of pulls, for
- * pulls there that wait for grants here. What is granted comes without any further
- * grant (RT-16), so grants always come back, but for those behind a send without a
- * receive. With none outstanding one always goes, however small the room is; so
- * every head of line is granted within a bounded time.
+ * Pulls leave a quarter of the budget to grants. A pull may wait at its target for a push before
+ * it, which waits for a grant there. If budgets were full of pulls, that grant would wait for pulls
+ * there, which wait for grants here. Granted data comes without any further grant (RT-16), so
+ * granted budget always returns, except behind a send without a receive. With no grant outstanding
+ * one is always given, however small the room is. So every head of line is granted within a bounded
+ * time.
  *
- * A grant stays valid when it lapses: its bytes only leave the account. A connection
- * with some of those gets no more until it has used them, and pulls a piece at a time
- * while it has lapsed pulls. So what silent peers may bring when they return is one
- * grant for each connection.
+ * A grant stays valid when it expires: its bytes only leave the account. A connection with expired
+ * grants gets no more until it has used them, and while it has expired pulls it pulls a piece at a
+ * time. So silent peers that return bring at most one grant for each connection.
  *
- * Hosts take turns, then the connections of each (RT-35): a thousand connections of one
- * host are no thousand shares. A host with more than lapsed_bytes of lapsed grants is
- * slow: slow hosts share one grant at a time among them, and nobody else waits for them.
- * Were they granted nothing, a silent connection would stop the others of its host.
+ * Hosts take turns, then the connections of each (RT-35): a host with a thousand connections has
+ * one share. A host with more than lapsed_bytes of expired grants is slow: slow hosts share one
+ * grant at a time among them, and other hosts do not wait for them. They are granted that much
+ * because otherwise one silent connection would stop the others of its host.
  *
- * Choice is between connections (round-robin or shortest remaining first), never
- * within one: there the order of the SSNs decides (RT-16).
+ * The policy (round-robin or shortest remaining first) chooses between connections, never within
+ * one: there SSN order decides (RT-16).
  */
 
 #include "tl_priv.h"
@@ -40,14 +39,14 @@
 #define LAPSE_RTTS      4
 #define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
 #define LAPSE_MAX_NS    (100 * SAN_NS_PER_MS)
-#define QUEUE_LAPSES    64          /* in a queue at most: 512 KiB at 1 Gb/s are 42 times 100 us */
-#define GRANT_MIN_BYTES (32u << 10) /* at a time, unless less is asked for: each is a packet */
-#define SRPT_LOOK       64          /* connections compared: no more with thousands of them */
+#define QUEUE_LAPSES    64          /* longest time in a queue; 512 KiB at 1 Gb/s: 42 x 100 us */
+#define GRANT_MIN_BYTES (32u << 10) /* least grant, unless less is requested: each is a packet */
+#define SRPT_LOOK       64          /* connections compared: bounded, even with thousands of them */
 #define MISSES_MAX      8           /* at most four can hold a quarter of the budget each */
 
 /* ---- accounts ---- */
 
-/* Is anything granted that is neither placed nor lapsed? */
+/* True if something is granted that is neither placed nor expired. */
 static bool
 any_granted(const struct san_tl *tl)
 {
@@ -60,21 +59,20 @@ room_in(uint32_t bytes, uint32_t used)
 	return bytes > used ? bytes - used : 0;
 }
 
-/* While other lcores are short nothing is added above the limit, but for one step. */
+/* While other lcores are short of budget, nothing is added above the limit, except for one step. */
 static uint32_t
 budget_room(const struct san_tl *tl)
 {
 	return room_in(any_granted(tl) ? tl->limit_bytes : tl->budget_bytes, tl->budget_used);
 }
 
-/* Bytes that may be granted to *tc*: of the budget, and of its path. */
+/* Bytes that may be granted to *tc*, from the budget and from its path. */
 static uint32_t
 grant_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	return budget_room(tl) + san_tl_path_left(tl, &tc->host->paths[true]);
 }
 
-/* Of a budget, what may be pulled. */
 uint32_t
 san_tl_pull_part(uint32_t budget_bytes)
 {
@@ -179,7 +177,7 @@ uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 		unlist(tl, ch);
 }
 
-/* Keep its place in the line: that of slow hosts, the other one, or none. */
+/* Keep the host on the right list: that of slow hosts, the other one, or none. */
 static void
 host_list(struct san_tl *tl, struct san_tl_host *h)
 {
@@ -214,7 +212,7 @@ add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 void
 san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 {
-	/* what was granted first arrives first, and lapsed first */
+	/* Bytes granted first arrive first and expire first. */
 	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
 
 	if (lapsed != 0)
@@ -228,7 +226,9 @@ san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
 	san_tl_charge_done(tl, ch, ch->lapsed + ch->charged);
 }
 
-/* ---- lapsing ---- */
+/*
+ * ---- expiry ----
+ */
 
 static uint64_t
 lapse_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
@@ -255,9 +255,10 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 }
 
 /*
- * What was granted before comes before, through a queue that one round trip of an idle network says
- * nothing of: while that arrives, it is no sign that the initiator does not send. A peer that sends
- * its grant byte by byte does not keep those of others for ever.
+ * Earlier grants arrive earlier, through a queue that the round trip of an idle network does not
+ * include. While they arrive, the silence of this one does not mean that the initiator does not
+ * send. The last condition bounds that: a peer that sends its grant byte by byte does not keep the
+ * grants of others from expiring.
  */
 static bool
 is_queued(const struct san_tl *tl, const struct san_tl_charge *ch, uint64_t now_ns)
@@ -275,7 +276,7 @@ lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 
 	while ((ch = TAILQ_FIRST(&tl->charges[granted])) != NULL &&
 	       now_ns >= ch->queued_ns + lapse_ns(tl, ch)) {
-		if (ch->since_ns != ch->queued_ns) { /* it was used meanwhile */
+		if (ch->since_ns != ch->queued_ns) { /* used meanwhile */
 			list_tail(tl, ch);
 			continue;
 		}
@@ -297,7 +298,9 @@ san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
 	lapse_longest(tl, true, now_ns);
 }
 
-/* ---- whom to grant ---- */
+/*
+ * ---- choice of the next grant ----
+ */
 
 static void
 admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
@@ -318,7 +321,7 @@ admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 bool
 san_tl_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	/* what were granted behind an RNR would wait there, out of use */
+	/* A grant to a connection in RNR would stay unused. */
 	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->lapsed == 0 &&
 		!san_tl_is_odd(tl, tc, SAN_ODD_RNR);
 }
@@ -337,7 +340,7 @@ remaining(const struct san_tl_conn *tc)
 	return r->length - r->granted;
 }
 
-/* Of a line of hosts the connection whose turn it is; NULL: nobody waits. */
+/* The connection that has its turn in a list of hosts; NULL: none waits. */
 static struct san_tl_conn *
 pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 {
@@ -348,7 +351,7 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 	if (h == NULL)
 		return NULL;
 	best = TAILQ_FIRST(&h->admit);
-	/* the shortest could not be granted: it must not hide the others */
+	/* The shortest could not be granted: it must not block the others. */
 	if (tl->conf.policy == SAN_GRANT_RR || missed)
 		return best;
 	for (; h != NULL; h = TAILQ_NEXT(h, link)) {
@@ -373,7 +376,7 @@ pick(struct san_tl *tl, bool missed)
 	return tc != NULL ? tc : pick_of(tl, &tl->admit[0], missed);
 }
 
-/* The next host's turn. */
+/* Move the host to the end of its list. */
 static void
 host_pass(struct san_tl *tl, struct san_tl_host *h)
 {
@@ -383,7 +386,7 @@ host_pass(struct san_tl *tl, struct san_tl_host *h)
 	TAILQ_INSERT_TAIL(&tl->admit[h->slow], h, link);
 }
 
-/* Anybody that waits, for its timer. */
+/* Any connection that waits; its timer is used. */
 static struct san_tl_conn *
 first_waiting(const struct san_tl *tl)
 {
@@ -400,7 +403,7 @@ mtu_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 	return RTE_MAX(tl->pdl->conns[tc->slot].mtu_max, 1);
 }
 
-/* One grant is at most so long; less than a packet could not be used. */
+/* Longest grant: at least a packet, because less could not be used. */
 static uint32_t
 step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -408,9 +411,9 @@ step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 /*
- * Less room is not worth a grant yet: budget comes back a packet at a time, and were it handed out
- * like that, there would be as many grants as packets of data. A piece leaves another one, or
- * nothing: of crumbs the budget would hold hundreds, and their headers and probes as much again.
+ * Least room that is worth a grant. Budget returns a packet at a time; if it were granted at once,
+ * there would be as many grants as data packets. The rest after a grant is another such piece or
+ * nothing: the budget would hold hundreds of small rests, with as many bytes of headers and probes.
  */
 static uint32_t
 least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -423,8 +426,8 @@ least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 /*
- * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait.
- * Whole packets, unless it is the end of the transaction.
+ * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait. Whole packets,
+ * unless they end the transaction.
  */
 static uint32_t
 step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -456,19 +459,19 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		tc = pick(tl, misses != 0);
 		if (tc == NULL)
 			break;
-		/* another one may have room of its own only where any path has */
+		/* Another connection has room outside the budget only if some path has. */
 		if (tl->path_room == 0 && any_granted(tl) && budget_room(tl) < least_room(tl, tc))
 			break;
 		step = step_of(tl, tc);
-		/* to the end of the list, whatever comes of it: round-robin */
+		/* to the end of the list in any case: round-robin */
 		admit_list(tl, tc, false);
 		granted = step != 0 && san_tl_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_update(tl, tc);
 		host_pass(tl, tc->host);
-		/* one that waits for a receive now has left the list, and hides nobody */
+		/* A connection that now waits for a receive has left the list and blocks none. */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}
-	/* whoever waits is woken when an unused grant lapses, if nothing else comes before */
+	/* Waiting connections are woken when an unused grant expires, if not sooner. */
 	tc = first_waiting(tl);
 	if (tc != NULL)
 		san_tl_deadline_lapse(tl, tc, now_ns);

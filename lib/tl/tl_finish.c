@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The end of what the initiator began: ACKs of its packets, and the report of a transaction when
- * nothing of it is outstanding any more (RT-14, RT-20, RT-32, PCB-3, PCB-5).
+ * Completion at the initiator: ACKs of its packets, and the report of a transaction when nothing of
+ * it is outstanding (RT-14, RT-20, RT-32, PCB-3, PCB-5).
  *
- * On an ordered connection what is finished ahead of the base RSN is kept in the CAM until its
- * turn to be reported.
+ * On an ordered connection, transactions finished ahead of the base RSN are kept in the CAM until
+ * their turn to be reported.
  */
 
 #include "tl_priv.h"
 
-#define RUN_MAX SAN_WIRE_PACK_MAX /* pushes that are reported together */
+#define RUN_MAX SAN_WIRE_PACK_MAX /* most pushes reported together */
 
-/* ---- what comes back ---- */
+/*
+ * ---- message acknowledgments ----
+ */
 
 static void
 msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)
@@ -23,7 +25,7 @@ msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)
 	tc->nb_msgs--;
 }
 
-/* Ordered pushes are acknowledged as messages by the cumulative RSN (PCB-5). */
+/* Pushes of ordered connections are acknowledged as messages by the cumulative RSN (PCB-5). */
 static void
 on_cmpl_in(struct san_tl *tl, struct san_pdl_conn *c)
 {
@@ -55,7 +57,7 @@ report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	san_tl_txns_free(tl, tc, &t, 1);
 }
 
-/* The finished transaction of the base RSN, if it is. */
+/* Take the transaction of the base RSN, if it is finished; else NULL. */
 static struct san_tl_txn *
 take_done(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -83,7 +85,7 @@ report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 				t) == 0)
 			tc->nb_cam_cmpl++;
 		else
-			tc->nb_cmpl_lost++; /* it can't be refused: look into its record */
+			tc->nb_cmpl_lost++; /* cannot be refused: found by its record */
 		return;
 	}
 	do {
@@ -95,7 +97,7 @@ report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	} while (t != NULL);
 }
 
-/* *n* were reported: ordered, they were the lowest ones. */
+/* Move the base past *n* reported transactions, which are the lowest ones if ordered. */
 static inline void
 pass_base(struct san_tl_conn *tc, uint32_t n)
 {
@@ -107,7 +109,7 @@ pass_base(struct san_tl_conn *tc, uint32_t n)
 		tc->rsn_base++;
 }
 
-/* It is done, and nothing of it is needed any more: report it now, or when its turn comes. */
+/* The transaction is done and unused: report it now, or when its turn comes. */
 static inline void
 report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
@@ -147,7 +149,7 @@ san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 	if (t->nb_unacked != 0)
 		return;
 	if (t->state == SAN_TXN_ABORTING) {
-		/* an aborted one whose request goes unanswered must be able to send that again */
+		/* An aborted transaction whose request is unanswered must be able to resend it. */
 		if (t->aborted && (!t->abort_acked || (t->req_sent && !t->req_acked)))
 			return;
 		san_tl_txn_finish(tl, tc, t, t->last_acked ? SAN_ST_OK : t->status);
@@ -165,7 +167,10 @@ is_whole_push(const struct san_pdl_entry *e)
 		(e->op == SAN_OP_PUSH_UNSLCTD_DATA && (e->flags & SAN_F_LAST) != 0);
 }
 
-/* Do the pushes of *e* end with it, as most do: in their turn, and nothing else is out? */
+/*
+ * True if *e* ends its pushes in the common way: they have their turn, and nothing else of them is
+ * outstanding.
+ */
 static inline bool
 is_plain_end(const struct san_tl_conn *tc, const struct san_pdl_entry *e, struct san_tl_txn **done,
 	     uint32_t nb_done)
@@ -186,8 +191,8 @@ is_plain_end(const struct san_tl_conn *tc, const struct san_pdl_entry *e, struct
 }
 
 /*
- * Most packets that are acknowledged: pushes that are over with them. Those of a run are reported
- * together. Returned: how many of *e*; the next one goes the general way.
+ * Fast path for most acknowledged packets: pushes that end with them. Pushes in a row are reported
+ * together. Returns how many of *e* were processed; the next one takes the general path.
  */
 static uint32_t
 retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n)
@@ -195,7 +200,7 @@ retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 	struct san_tl_txn *done[RUN_MAX];
 	uint32_t i, k = 0;
 
-	/* nobody waits for what they give back, and none behind them has ended */
+	/* No connection may wait for what they release, and none behind them may be finished. */
 	if (tc->want != 0 || san_tl_has_waiting(tl) || tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0)
 		return 0;
 	for (i = 0; i < n && is_whole_push(&e[i]) && k + e[i].aux < RUN_MAX; i++) {
@@ -211,7 +216,7 @@ retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 	return i;
 }
 
-/* Likewise one packet, whatever it was. */
+/* Process one acknowledged push packet of any kind. */
 static void
 on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
 {
@@ -226,7 +231,7 @@ on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 		if (e->op == SAN_OP_RESYNC) {
 			t->abort_acked |= e->status == SAN_RESYNC_ABORT;
 		} else {
-			san_tl_rnr_over(tl, t); /* it was ready */
+			san_tl_rnr_over(tl, t); /* the target is ready */
 			t->last_acked |= last;
 		}
 		san_tl_txn_settle(tl, tc, t);
@@ -244,7 +249,7 @@ on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl
 	san_tl_txn_settle(tl, tc, t);
 }
 
-/* A peer that refused packets has a place for one, or gets nearer to having one (RT-35). */
+/* A peer that refused packets has resources for one, or is nearer to that (RT-35). */
 static void
 deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 		  uint32_t n, uint64_t now_ns)
@@ -254,7 +259,7 @@ deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pd
 
 	for (i = 0; i < n; i++) {
 		taken |= san_tl_is_push_data(e[i].op) || e[i].win == SAN_WIN_REQ;
-		pulled |= e[i].op == SAN_OP_PULL_DATA; /* that frees a record of the peer's */
+		pulled |= e[i].op == SAN_OP_PULL_DATA; /* frees a record of the peer */
 	}
 	if (taken)
 		tc->nb_deferred = 0;
@@ -294,7 +299,7 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 		case SAN_OP_PULL_DATA:
 			san_tl_pull_acked(tl, tc, &e[i], now_ns);
 			break;
-		default: /* a grant: it is in the initiator's record now */
+		default: /* a grant: the initiator has recorded it */
 			break;
 		}
 	}
@@ -309,7 +314,7 @@ san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 		on_acked(tl, &tl->conns[c->slot], pdl->acked, pdl->nb_acked, now_ns);
 		pdl->nb_acked = 0;
 	}
-	/* of what is over by now it has nothing to do */
+	/* Last, because it need not process transactions that are finished by now. */
 	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
 		on_cmpl_in(tl, c);
 }

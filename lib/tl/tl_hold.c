@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What san_tl_tx_next() would find, told in a word, for operators. It walks at most the
- * transactions that are not sent yet, and moves none of the pointers that walk them.
+ * Tells operators why san_tl_tx_next() would find nothing. It walks at most the transactions that
+ * are not sent yet, and moves none of the pointers that walk them.
  */
 
 #include "tl_priv.h"
 
-/* Is there a request that only waits for packet delivery? */
+/* True if a request waits only for packet delivery. */
 static bool
 has_request(const struct san_tl_conn *tc)
 {
@@ -29,7 +29,7 @@ is_unsent_push(const struct san_tl_txn *t)
 		t->state != SAN_TXN_DONE;
 }
 
-/* Of push data that was not sent, the first one's; ANSWER: there is none. */
+/* Hold reason of the first push data that is not sent; ANSWER: there is none. */
 static enum san_hold
 push_hold(const struct san_tl_conn *tc)
 {
@@ -51,7 +51,7 @@ push_hold(const struct san_tl_conn *tc)
 	return SAN_HOLD_ANSWER;
 }
 
-/* Ordered: the peer refused what all else waits for. It is asked again, from time to time. */
+/* Ordered: the peer refused the RSN that all others wait for. It is retried from time to time. */
 static bool
 is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -60,7 +60,7 @@ is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
 	return tc->peer.ordered && oldest != NULL && san_tl_rnr_since_ns(tl, oldest) != 0;
 }
 
-/* All that tl took is sent. Is there more, that it did not take? */
+/* Everything that tl accepted is sent: tell why it does not accept more. */
 static enum san_hold
 submit_hold(const struct san_tl_conn *tc)
 {

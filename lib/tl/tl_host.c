@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peer hosts. What a peer that is silent holds is bounded for each host in each
- * partition, not for each connection: a thousand connections are no thousand shares
- * (RT-35). A host has a record while it has an open connection, so there is always
- * a free one.
+ * Peer hosts. The resources that a silent peer holds are limited for each host in each partition,
+ * not for each connection: a host with a thousand connections has one share (RT-35). A host has a
+ * record while it has an open connection, so a free record always exists.
  */
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 int
 san_tl_hosts_init(struct san_tl *tl)
 {
-	struct san_prng prng = tl->pdl->prng; /* a copy: what the original draws does not change */
+	struct san_prng prng = tl->pdl->prng; /* a copy: the original's sequence does not change */
 	uint32_t i, n = rte_align32pow2(tl->conf.max_conns);
 
 	tl->hosts = san_mem_calloc(tl->conf.mem, tl->conf.max_conns, sizeof(*tl->hosts));
@@ -27,7 +26,7 @@ san_tl_hosts_init(struct san_tl *tl)
 		return -ENOMEM;
 	tl->pdl->nb_held = tl->host_held;
 	tl->bucket_mask = n - 1;
-	/* nobody outside can choose addresses that fall into one bucket */
+	/* so that peers cannot choose addresses that fall into one bucket */
 	tl->hash_seed = (uint32_t)san_prng_u64(&prng);
 	for (i = tl->conf.max_conns; i != 0; i--)
 		SLIST_INSERT_HEAD(&tl->free_hosts, &tl->hosts[i - 1], bucket_link);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The initiator: from pushReq and pullReq to packets (RT-10 .. RT-12, RT-16, RT-17, RT-20,
- * RT-32, PCB-3; design, rules 3 and 6). What ends it, up to pushCmpl, is in tl_finish.c.
+ * The initiator: from pushReq and pullReq to packets (RT-10 .. RT-12, RT-16, RT-17, RT-20, RT-32,
+ * PCB-3; design, rules 3 and 6). Completion, up to pushCmpl, is in tl_finish.c.
  *
- * A request gets its record, RSN and SSN before anything of it is sent. Four
- * pointers walk the RSNs, each no further than rsn_next:
+ * A request gets its record, RSN and SSN before any of it is sent. Four pointers walk the RSNs,
+ * each no further than rsn_next:
  *
  *   rsn_base  oldest unfinished; no RSN from rsn_base + N on is used
- *   adm_rsn   everything below is in the count of PCB-3, or was. Strictly in RSN
- *             order: a later message must not take the place of an earlier one
- *             that it will have to wait for
+ *   adm_rsn   all RSNs below are or were counted for PCB-3. Strictly in RSN order: a
+ *             later message must not take the place of an earlier one that it waits for
  *   req_rsn   requests below have PSNs
  *   data_rsn  (ordered) push data below has PSNs, and requests below too
  */
@@ -25,7 +24,7 @@ static bool
 is_solicited(const struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_req *req)
 {
 	if (req->type != SAN_TL_PUSH || req->length == 0)
-		return false; /* nothing there that could be granted */
+		return false; /* nothing to grant */
 	if (req->solicit != SAN_SOLICIT_AUTO)
 		return req->solicit == SAN_SOLICIT_ALWAYS;
 	return req->length >= tl->conf.solicit_len ||
@@ -48,7 +47,7 @@ admit(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	san_tl_txn_ready(tl, tc, t);
 }
 
-/* One that was just posted: if it may go, nobody has to look for it again. */
+/* Admit a request just posted: if it may be sent, no later scan is needed. */
 static void
 admit_new(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
 {
@@ -69,7 +68,7 @@ san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c)
 
 	while (tc->adm_rsn != tc->rsn_next && tc->nb_msgs < limit) {
 		t = san_tl_txn_at(tc, tc->adm_rsn++);
-		/* given up before anything was sent: RESYNC is no message */
+		/* Given up before anything was sent: RESYNC is no message. */
 		if (t == NULL || t->state == SAN_TXN_DONE ||
 		    (t->state == SAN_TXN_ABORTING && !t->solicited))
 			continue;
@@ -104,16 +103,18 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		tl->stats.nb_push_unslctd++;
 	}
 	admit_new(tl, tc, t, msg_limit(c));
-	/* it may have been the first in line, or not have needed its promise: the next */
+	/* It may have been first in line, or not have needed its reserved record: wake the next. */
 	if (san_tl_has_waiting(tl))
 		san_tl_wake(tl);
 	san_pdl_kick(tl->pdl, c);
 	return 0;
 }
 
-/* ---- pushes that have nothing to wait for ---- */
+/*
+ * ---- pushes that need not wait ----
+ */
 
-/* Records for one that waits for none, and room for them in its ring. */
+/* Records available without waiting, for which its ring has room. */
 static inline uint32_t
 records_for(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -162,9 +163,11 @@ san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
 	san_pdl_kick(tl->pdl, &tl->pdl->conns[slot]);
 }
 
-/* ---- what goes next ---- */
+/*
+ * ---- choice of the next packet ----
+ */
 
-/* The lowest one whose request must go; NULL: none. */
+/* The lowest transaction whose request must be sent; NULL: none. */
 static inline struct san_tl_txn *
 next_to_request(struct san_tl_conn *tc)
 {
@@ -212,14 +215,14 @@ ordered_push(struct san_tl_conn *tc)
 {
 	struct san_tl_txn *t;
 
-	if (tc->rnr_until_ns != 0) /* its timer ends it, and decides whether to go on */
+	if (tc->rnr_until_ns != 0) /* its timer ends the wait, and decides whether to go on */
 		return NULL;
 	for (; tc->data_rsn != tc->adm_rsn; tc->data_rsn++) {
 		t = san_tl_txn_at(tc, tc->data_rsn);
 		if (t == NULL)
 			continue;
 		if (san_tl_owes_request(t) || t->list == SAN_TXN_LIST_ABORT)
-			return NULL; /* every lower request, and the end of lower data, go first */
+			return NULL; /* lower requests, and the end of lower data, are sent first */
 		if (t->req.type != SAN_TL_PUSH || t->last_sent || t->state == SAN_TXN_ABORTING ||
 		    t->state == SAN_TXN_DONE)
 			continue;
@@ -240,7 +243,7 @@ next_push(struct san_tl *tl, struct san_tl_conn *tc)
 	return tc->peer.ordered ? ordered_push(tc) : san_tl_txn_first(tl, &tc->ready);
 }
 
-/* The next packet of *t*, which can send, gets a PSN: *e*. */
+/* Assign the next packet of *t*, which can send, to *e*. */
 static inline void
 advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint16_t mtu,
 	struct san_pdl_entry *e)
@@ -280,7 +283,9 @@ san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
 	return true;
 }
 
-/* ---- express: pushes, each packet of one that shares it with none ---- */
+/*
+ * ---- express: push packets that are not shared ----
+ */
 
 bool
 san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
@@ -295,7 +300,7 @@ san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
 	return next_to_request(tc) == NULL && next_push(tl, tc) != NULL;
 }
 
-/* Behind those that went: no request is owed, and no refusal is waited for. */
+/* The push after those sent. No request is owed, and no refusal is pending. */
 static inline struct san_tl_txn *
 behind(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -323,14 +328,14 @@ san_tl_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_
 
 	advance(tl, tc, t, c->mtu, e);
 	tl->stats.nb_express_tx++;
-	tc->turn = true; /* pull data, if there is any then */
+	tc->turn = true; /* pull data is next, if there is any */
 }
 
 /* ---- building packets, for the first time or again ---- */
 
 /*
- * Of a transaction that is over only the ACK can be missing (its request did
- * arrive, or it would not be over), and anything under the PSN will bring that.
+ * The transaction is finished, so its request has arrived and only the ACK can be missing. Any
+ * packet under the PSN brings that.
  */
 void
 san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p)
@@ -401,7 +406,7 @@ san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 {
 	const struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
 
-	/* its record stays until all its data is acknowledged or withdrawn */
+	/* The record stays until all data is acknowledged or withdrawn. */
 	SAN_VERIFY(t != NULL);
 	push_fill(tl, c, t, e, m, p);
 }
@@ -417,7 +422,7 @@ san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struc
 
 /* ---- pull data ---- */
 
-/* Like that of a push, the last packet of a pull is placed last (RT-39). */
+/* As for a push, the last packet of a pull is placed last (RT-39). */
 static bool
 is_early_last(const struct san_tl_conn *tc, const struct san_tl_txn *t,
 	      const struct san_wire_pkt *p, uint32_t length)
@@ -460,7 +465,7 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 		san_tl_txn_finish(tl, tc, t, status);
 }
 
-/* The rest is placed, and its last packet is here: that too. */
+/* The rest is placed and the last packet is held: place it too. */
 static void
 place_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, uint32_t length,
 	   uint64_t now_ns)
@@ -539,7 +544,7 @@ san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(nb_msgs <= RTE_MAX(tl->pdl->conns[tc->slot].pcb.msg_limit, 1u));
 	SAN_VERIFY(nb_done == (uint32_t)tc->nb_cam_cmpl + tc->nb_cmpl_lost);
 	SAN_VERIFY(nb_cam_grant == tc->nb_cam_grant);
-	/* the oldest unfinished one is live, not waiting for its turn */
+	/* The oldest unfinished transaction does not wait for its turn. */
 	t = san_tl_txn_at(tc, tc->rsn_base);
 	SAN_VERIFY(tc->rsn_base == tc->rsn_next || (t != NULL && t->state != SAN_TXN_DONE));
 }

@@ -6,28 +6,28 @@
  *   free_bytes + sum of budget_bytes of the lcores = total_bytes
  *   budget_used <= budget_bytes >= least_bytes, on each lcore
  *
- * So what is granted or pulled on all lcores together never exceeds the total, and
- * each lcore has at any time what tl_admit.c needs: with nothing granted, room for one
- * step more, because pulls leave a quarter of *its* budget (san_tl_lend_tick() never
- * takes that away). So each lcore can always grant one head-of-line transaction.
+ * So the bytes granted or pulled on all lcores together never exceed the total, and each lcore
+ * always has what tl_admit.c needs: with nothing granted, room for one more step, because pulls
+ * leave a quarter of *its* budget, which san_tl_lend_tick() never takes away. So each lcore can
+ * always grant one head-of-line transaction.
  *
- * Who waits takes what is free, unit by unit, and says that it waits. Then the others
- * give back what they don't use: an idle one all but the least; and if one waits with
- * less than an even share, a busy one what is above its own, as its grants are used or
- * lapse, and what is given back is left to the first. While nobody waits nobody writes
- * to the shared words: an idle lcore keeps what it has.
+ * An lcore that waits takes free budget, unit by unit, and makes a claim. Then the others return
+ * what they do not use. An idle lcore returns all but the least. If the waiting lcore has less than
+ * an even share, a busy one returns what exceeds its own share, as its grants are used or expire,
+ * and leaves the returned budget to the first. While no lcore waits, none writes to the shared
+ * words: an idle lcore keeps what it has.
  */
 
 #include "tl_priv.h"
 
 #define CLAIM_WAITS 1u
 #define CLAIM_SHORT (1u << 16 | CLAIM_WAITS)
-#define CALM_ROUNDS 64 /* until a claim is taken back: grants come and go by the round */
+#define CALM_ROUNDS 64 /* rounds until a claim is withdrawn: grants come and go every round */
 
 void
 san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores)
 {
-	l->total_bytes = RTE_MAX(total_bytes, nb_lcores); /* nobody is without */
+	l->total_bytes = RTE_MAX(total_bytes, nb_lcores); /* each lcore has some */
 	l->share_bytes = l->total_bytes / nb_lcores;
 	l->least_bytes = RTE_MAX(l->share_bytes / 4, 1u);
 	l->unit_bytes = RTE_MAX(l->total_bytes / 16, 1u);
@@ -35,7 +35,7 @@ san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores
 	atomic_init(&l->claims, 0);
 }
 
-/* At most *bytes* of what is free. */
+/* Take at most *bytes* of the free budget. */
 static uint32_t
 take(struct san_tl_lend *l, uint32_t bytes)
 {
@@ -67,7 +67,7 @@ san_tl_lend_join(struct san_tl *tl)
 	tl->calm = CALM_ROUNDS;
 	if (l == NULL)
 		return;
-	/* others can't have more than a share before they have run */
+	/* Other lcores cannot have more than a share before they have run. */
 	tl->budget_bytes = tl->limit_bytes = tl->share_bytes = take(l, l->share_bytes);
 	SAN_VERIFY(tl->budget_bytes == l->share_bytes);
 }
@@ -82,7 +82,7 @@ san_tl_lend_leave(struct san_tl *tl)
 	tl->budget_bytes = 0;
 }
 
-/* What must stay: what is used, with a quarter on top of what is pulled. */
+/* Budget that must stay: what is used, with a quarter left besides what is pulled. */
 static uint32_t
 in_use(const struct san_tl *tl)
 {
@@ -126,7 +126,7 @@ san_tl_lend_tick(struct san_tl *tl, bool waits)
 		tl->budget_bytes = keep;
 		tl->stats.nb_lent++;
 	}
-	/* or what comes free here between two rounds would be used here again */
+	/* Otherwise budget returned here between two rounds would be used here again. */
 	tl->limit_bytes = others < CLAIM_SHORT ? tl->budget_bytes :
 						 RTE_MIN(tl->budget_bytes, tl->share_bytes);
 }

@@ -1,42 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Refusals and how a hole in the PSN space is filled (RT-23, RT-27, RT-33;
- * design, rules 4 and 5). NACKs are unreliable: the next copy of the refused
- * packet brings another one.
+ * Refusals, and how gaps in the PSN space are filled (RT-23, RT-27, RT-33; design, rules 4 and 5).
+ * NACKs are unreliable: the next copy of the refused packet causes another one.
  *
- * RNR. The target drops what it has of RSN r (ordered: and above) and counts a
- * round; whatever was sent in an older round is refused with the same NACK. The
- * initiator turns the PSNs into RESYNC, waits, and sends the data again under new
- * PSNs, echoing the round. On an ordered connection the round is the connection's;
- * on an unordered one each RSN counts its own, because nothing else is refused.
+ * RNR. The target drops what it has of RSN r (ordered: and above) and starts a new round. It
+ * refuses packets sent in an older round with the same NACK. The initiator turns their PSNs into
+ * RESYNC, waits, and sends the data again under new PSNs, echoing the round. On an ordered
+ * connection the round belongs to the connection. On an unordered one each RSN has its own, because
+ * no other RSN is refused.
  *
- * No record (unordered; ordered: for the base): refused in the same way with
- * SAN_ST_RESOURCE. To resend under the same PSN could fill the window with packets
- * that wait for records, whose transactions wait for the window (RT-26). On an
- * ordered connection only those ahead of the base do so; there the initiator tells
- * the two apart by the round, which is new.
+ * No record (unordered; ordered: for the base): refused in the same way with SAN_ST_RESOURCE.
+ * Resending under the same PSN could fill the window with packets that wait for records, whose
+ * transactions wait for the window (RT-26). On an ordered connection only packets ahead of the base
+ * are resent under the same PSN; there the initiator recognizes a refusal of the base by its new
+ * round.
  *
- * A request or an abort that finds no record waits and goes again under its PSN,
- * on every connection: what holds records needs no place in the request window to
- * finish, and an abort is alone. The answer shows that the peer lives, so it costs
- * no retry.
+ * A request or an abort that finds no record is resent under its PSN, on every connection:
+ * transactions that hold records need no place in the request window to finish, and a connection
+ * sends one abort at a time. The answer shows that the peer is alive, so it counts no retry.
  *
- * Complete-in-error. The target is done with the RSN at once and remembers its
- * status while the initiator can still ask; every packet of it is answered with
- * that status. The initiator turns the PSNs into RESYNC.
+ * Complete-in-error. The target is done with the RSN at once. It remembers the status while the
+ * initiator can still ask, and answers every packet of the RSN with it. The initiator turns the
+ * PSNs into RESYNC.
  *
- * Abort. RESYNC(abort) finishes the RSN at the target, even if nothing else of it
- * ever arrived. The request of a solicited push goes all the same, or the target
- * would miss its SSN for ever. A push is given up only before its LAST has a PSN:
- * what is on its way stays what it is (the target may hold it, and a RESYNC under
- * the same PSN would be a duplicate), and an acknowledged LAST keeps its meaning.
+ * Abort. RESYNC(abort) finishes the RSN at the target, even if nothing else of it ever arrived. The
+ * request of a solicited push is sent nevertheless, or the target would miss its SSN forever. A
+ * push is given up only before its LAST has a PSN: packets that are sent stay as they are (the
+ * target may hold them, and a RESYNC under the same PSN would be a duplicate), and an acknowledged
+ * LAST keeps its meaning.
  *
- * On an ordered connection RESYNC(abort) has its place among the data as LAST
- * would (design, rule 3), and waits until the RSN is the oldest unfinished one:
- * then the target can always take it. Ahead of its base it would need a record
- * there, and PSNs that wait for records fill the window that lower RSNs need
- * (RT-26).
+ * On an ordered connection RESYNC(abort) has the place of LAST among the data (design, rule 3), and
+ * waits until the RSN is the oldest unfinished one: then the target can always accept it. Ahead of
+ * the base it would need a record, and PSNs that wait for records fill the window that lower RSNs
+ * need (RT-26).
  */
 
 #include "san_rate.h"
@@ -44,13 +41,13 @@
 
 #define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
 #define DEFER_MAX_NS          (100 * SAN_NS_PER_MS)
-#define DEFER_STEP            16 /* packets refused in a row: the delay once more */
-#define DEFER_RTTS            4  /* none taken for so many round trips: a smaller window */
-#define REQUEST_DELAYS        8  /* times the delay of data: there may be many */
+#define DEFER_STEP            16 /* consecutive refusals that lengthen the delay by one step */
+#define DEFER_RTTS            4  /* none accepted for this many round trips: reduce the window */
+#define REQUEST_DELAYS        8  /* in delays for data: there may be many requests */
 
 /* ---- NACKs out ---- */
 
-/* What one host has refused at once leaves room for the NACKs of others. (RT-36) */
+/* Limit for one host at a time, so that there is room for NACKs to others. (RT-36) */
 #define HOST_BURST (SAN_TL_NACKS / 2)
 
 static void
@@ -87,7 +84,7 @@ san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint3
 	nack_add(tl, tc, SAN_F_WIN_DATA, psn, rsn, code, wait ? tl->conf.rnr_delay_us : 0);
 }
 
-/* RNR; *unpack*: of a packed packet, whose messages need not wait to go alone. */
+/* RNR; *unpack*: for a packed packet, whose messages are resent alone without delay. */
 static void
 nack_rnr(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn, bool unpack)
 {
@@ -138,8 +135,8 @@ san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 }
 
 /*
- * Unordered: the next round of *rsn*. Odd rounds are for lack of a record, even
- * ones RNR, so that a repeated NACK says the same as the first.
+ * Unordered: start the next round of *rsn*. Odd rounds are for lack of a record, even ones for RNR,
+ * so that a repeated NACK has the same code as the first.
  */
 static void
 next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
@@ -188,7 +185,7 @@ san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *
 	san_tl_rxn_free(tl, tc, r);
 }
 
-/* Ordered: a new round, from *rsn* on. */
+/* Ordered: start a new round, from *rsn* on. */
 static void
 refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code, bool unpack,
 	      uint64_t now_ns)
@@ -265,10 +262,10 @@ san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32
 /* ---- target: completed in error ---- */
 
 /*
- * Remembered until the initiator can't ask any more: while RSN r is unfinished
- * there, it uses none from r + N on, so r + N takes over the place of r. Not in
- * the CAM: what is refused is the head of the line, and that must never wait for
- * a place that those behind it hold (design, rule 8).
+ * A status is remembered until the initiator cannot ask any more. While RSN r is unfinished there,
+ * it uses no RSN from r + N on, so r + N takes over the slot of r. The statuses are not in the CAM:
+ * a refused RSN is the head of line, which must never wait for space that RSNs behind it hold
+ * (design, rule 8).
  */
 static bool
 refused_take(struct san_tl *tl, struct san_tl_conn *tc)
@@ -276,7 +273,10 @@ refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 
 	if (tl->nb_free_refused == 0) {
-		/* copies of that push would count as one that went well: better no connection */
+		/*
+		 * Copies of that push would be taken for a finished one: end the connection
+		 * instead.
+		 */
 		san_pdl_conn_fail(tl->pdl, c);
 		return false;
 	}
@@ -339,7 +339,7 @@ abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 	san_tl_rxn_free(tl, tc, r);
 }
 
-/* False: no record to remember it by. */
+/* False: there is no record to remember the abort. */
 static bool
 abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_ns)
 {
@@ -386,7 +386,6 @@ san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, 
 
 /* ---- initiator: NACKs in ---- */
 
-/* All of it goes again, from the first byte. */
 void
 san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
@@ -406,8 +405,8 @@ san_tl_is_live_push(const struct san_tl_txn *t)
 }
 
 /*
- * From *rsn* on, whatever became of the transaction itself: it may be given up or
- * even gone, and those above are refused all the same.
+ * Ordered: wait from *rsn* on, whatever the state of its transaction. The transaction may be given
+ * up or even freed, but those above it are refused nevertheless.
  */
 static void
 wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t round,
@@ -423,7 +422,10 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 		t = san_tl_txn_at(tc, i);
 		if (!san_tl_is_live_push(t))
 			continue;
-		/* ahead of its turn it may have been refused for good: only alone it hears of it */
+		/*
+		 * One may have been refused for good ahead of its turn; only alone it gets that
+		 * answer.
+		 */
 		t->alone |= tc->peer.relaxed;
 		san_tl_push_rewind(tl, tc, t);
 	}
@@ -440,7 +442,7 @@ rnr_limit_ns(const struct san_tl_conn *tc, uint64_t since_ns)
 	return since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
 }
 
-/* It was not ready for *t* for as long as the two agreed on. */
+/* True if the target was not ready for *t* for as long as both sides agreed. */
 static bool
 is_rnr_over(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_txn *t,
 	    uint64_t now_ns)
@@ -463,7 +465,7 @@ resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
-/* Its delay is over. */
+/* The delay of *t* is over. */
 static void
 resume_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint64_t now_ns)
 {
@@ -483,7 +485,7 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 	if (san_tl_is_live_push(t))
 		san_tl_push_rewind(tl, tc, t);
 	if (!san_tl_is_live_push(t))
-		return; /* given up: its place in the window was all that it needed */
+		return; /* given up: it needed only its place in the window */
 	if (until_ns <= now_ns) {
 		resume_unordered(tl, tc, t, now_ns);
 		return;
@@ -495,11 +497,11 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 }
 
 /*
- * No record, or no place. The more packets were refused since any was taken, the longer what is
- * refused waits. If none was taken for some round trips, the window shrinks as well (RT-35): a
- * window of such packets, sent again and again, fills the link of a target whose resources others
- * hold. While some are taken it does not shrink: their data is what frees the resources. *n*:
- * packets.
+ * The target had no record or no space. The more packets were refused since one was accepted, the
+ * longer the delay. If none was accepted for some round trips, the window is reduced as well
+ * (RT-35): resending a whole window again and again fills the link of a target whose resources are
+ * held by others. While some are accepted the window stays, because their data frees the resources.
+ * *n* counts packets.
  */
 static uint64_t
 refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
@@ -519,7 +521,7 @@ refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wir
 	return delay_ns;
 }
 
-/* RNR, or no record: withdraw, wait, send again. *t* may be NULL on ordered ones only. */
+/* RNR, or no record: withdraw, wait, send again. *t* may be NULL on ordered connections only. */
 static enum san_drop
 on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	   const struct san_wire_pkt *p, uint64_t now_ns)
@@ -533,7 +535,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		return SAN_DROP_NACK_STALE;
 	tl->stats.nb_rnr_rx += p->status == SAN_ST_RNR;
 	tl->stats.nb_unpack_rx += unpack;
-	/* which of them was not ready, if any, is seen when they come alone */
+	/* If one of several was not ready, that shows when each is sent alone. */
 	if (p->status == SAN_ST_RNR && !unpack && san_tl_is_live_push(t)) {
 		x = san_tl_extra_use(tl, t);
 		if (x->rnr_since_ns == 0)
@@ -541,7 +543,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, x->rnr_since_ns));
 	} else {
 		if (p->status == SAN_ST_RESOURCE && t != NULL)
-			san_tl_rnr_over(tl, t); /* no lack of receives */
+			san_tl_rnr_over(tl, t); /* the receives are not the problem */
 		until_ns = now_ns + refused_delay_ns(tl, tc, p, DEFER_STEP, now_ns);
 	}
 	if (t != NULL)
@@ -559,7 +561,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 static void
 on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
 {
-	/* the target is done with it: an abort that did not go need not go */
+	/* The target is done with the RSN: an abort that was not sent is not needed. */
 	if (t->list == SAN_TXN_LIST_ABORT)
 		t->aborted = false;
 	t->status = status;
@@ -569,14 +571,14 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 	san_tl_txn_settle(tl, tc, t);
 }
 
-/* No record, or no place: the same packet again, later. */
+/* No record or no space: resend the same packet later. */
 static enum san_drop
 defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
       const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
 		return SAN_DROP_NACK_STALE;
-	/* of the data window only pushes and aborts want a record: this is stale */
+	/* In the data window only pushes and aborts need a record: other NACKs are stale. */
 	if (e->win == SAN_WIN_DATA && !san_tl_is_push_data(e->op) &&
 	    !(e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_ABORT))
 		return SAN_DROP_NACK_STALE;
@@ -594,15 +596,16 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	bool is_new = (int8_t)(p->round - c->rnr_round_out) > 0;
 	const struct san_pdl_entry *e;
 
-	/* design, rule 17: it must be about something that really is on the way */
+	/* design, rule 17: the NACK must refer to an outstanding PSN. */
 	if (!san_pdl_tx_is_outstanding(c, win, p->nack_psn))
 		return SAN_DROP_NACK_STALE;
 	e = san_pdl_txw_entry(c->txb, win, p->nack_psn);
 	if (!san_tl_is_push_data(e->op))
 		return defer(tl, c, e, p, now_ns);
 	/*
-	 * The RNR of an ordered connection names the first RSN, the PSN may be of a later one;
-	 * and so if its base found no record. What is deferred was sent in the newest round.
+	 * The RNR of an ordered connection names the first RSN; the PSN may belong to a later one.
+	 * The same holds if its base found no record. A packet to be deferred was sent in the
+	 * newest round.
 	 */
 	if (tc->peer.ordered &&
 	    (p->status == SAN_ST_RNR || (p->status == SAN_ST_RESOURCE && is_new)))
@@ -615,7 +618,7 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 		return tc->peer.ordered ? defer(tl, c, e, p, now_ns) :
 					  on_not_now(tl, tc, t, p, now_ns);
 	}
-	if (e->op == SAN_OP_PUSH_PACKED) /* its messages are refused one by one, when alone */
+	if (e->op == SAN_OP_PUSH_PACKED) /* its messages are refused one by one, when sent alone */
 		return SAN_DROP_NACK_STALE;
 	on_refused(tl, tc, t, p->status);
 	return SAN_DROP_NONE;
@@ -675,7 +678,7 @@ san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t
 	if (t->has_extra)
 		san_tl_charge_release(tl, &san_tl_extra(tl, t)->charge);
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
-	/* the request goes first, for its SSN */
+	/* The request is sent first, for its SSN. */
 	if (!t->solicited || t->req_sent)
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_ABORT);
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
@@ -706,7 +709,7 @@ san_tl_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entr
 {
 	struct san_tl_txn *t = san_tl_txn_first(tl, &tc->aborts);
 
-	/* ordered: when it is the oldest, or the target would need a record to accept it */
+	/* Ordered: wait until it is the oldest, or the target would need a record for it. */
 	if (t != NULL && tc->peer.ordered)
 		t = san_tl_txn_at(tc, tc->rsn_base);
 	if (t == NULL || t->list != SAN_TXN_LIST_ABORT)

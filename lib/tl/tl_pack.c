@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Packed packets: several small pushes and sends in one (RT-34).
+ * Packed packets: several small pushes and sends in one packet (RT-34).
  *
- * Initiator. When a push that goes whole is next, those behind it share its packet:
- * consecutive RSNs, each whole, unsolicited, in the count of PCB-3, and nothing of
- * it sent. All of them could go now, one packet each, so none overtakes anything
- * (design, rule 3) and nothing waits for company. The entry of the PSN names the
- * first RSN and how many there are; the packet is built from the records again
- * whenever it must go.
+ * Initiator. When a push that fits in one packet is next, the pushes behind it share its packet.
+ * They have consecutive RSNs, each is whole, unsolicited and counted for PCB-3, and nothing of it
+ * was sent. Each could be sent now in a packet of its own, so none overtakes another (design, rule
+ * 3) and none waits for others. The entry of the PSN stores the first RSN and the number; the
+ * packet is built from the records each time it is sent.
  *
- * Target. Taken or refused whole. First the ULP is asked for each message; if one
- * can't be taken, what the others got goes back, and the packet is refused by
- * RNR(first RSN, delay 0, unpack). That withdraws it, as any RNR does, and its
- * messages go alone, for good: a message that is wrong, or finds no receive, then has
- * its own answer, and the others theirs. So a refusal costs a round trip, and no
- * message can be refused as part of a packet twice.
+ * Target. The packet is accepted or refused as a whole. First the ULP is asked for each message. If
+ * it refuses one, what the others took is returned, and the packet is refused by RNR(first RSN,
+ * delay 0, unpack). As any RNR, this withdraws the packet, and its messages are sent alone from
+ * then on. A message that is wrong, or finds no receive, then gets its own answer, and so do the
+ * others. So a refusal costs a round trip, and no message is refused twice as part of a packet.
  *
- * Rounds make sure of exactly once. Before RNR of the first RSN the packet is the only
- * form in which its messages travel; after it, they travel alone. So a copy of the
- * packet that comes later is of an old round, or its first RSN is finished: it is
- * enough to look at that one. Ahead of its turn on an ordered connection the packet
- * is held whole, in a record of its first RSN; on a relaxed one, too.
+ * Rounds ensure exactly-once. Before the RNR of the first RSN the messages are sent only in this
+ * packet; after it, only alone. A copy of the packet that arrives later is of an old round, or its
+ * first RSN is finished: checking this RSN is enough. Ahead of its turn on an ordered connection,
+ * relaxed or not, the packet is held whole in a record of its first RSN.
  */
 
 #include "tl_priv.h"
@@ -35,7 +32,7 @@ may_share(const struct san_tl_txn *t)
 		!t->alone;
 }
 
-/* The messages of *e* go now. */
+/* Mark the messages of *e* as sent. */
 static void
 take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
 {
@@ -104,7 +101,7 @@ san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 	p->length = e->aux + 1;
 	for (i = 0; i <= e->aux; i++) {
 		t = san_tl_txn_at(tc, e->rsn + i);
-		/* its record stays until the packet is acknowledged or withdrawn */
+		/* The record stays until the packet is acknowledged or withdrawn. */
 		SAN_VERIFY(t != NULL);
 		msg.kind = t->req.kind;
 		msg.length = (uint16_t)t->req.length;
@@ -140,7 +137,7 @@ san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 
 /* ---- target ---- */
 
-/* The scratch record becomes that of message *i*, which has *rsn*. */
+/* Fill the scratch record with message *i*, which has *rsn*. */
 static inline void
 load(struct san_tl *tl, uint32_t i, uint32_t rsn)
 {
@@ -157,7 +154,7 @@ load(struct san_tl *tl, uint32_t i, uint32_t rsn)
 	r->ulp_gen = part->ulp_gen;
 }
 
-/* pushReq of every message; false: not of all, and so of none. */
+/* pushReq for every message; false: one was refused, and all are undone. */
 static bool
 begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
@@ -173,14 +170,14 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 	}
 	if (i == p->length)
 		return true;
-	while (i-- > 0) { /* the last one first: receives return to where they were */
+	while (i-- > 0) { /* in reverse order, so that receives return to their places */
 		load(tl, i, p->rsn + i);
 		san_tl_ulp_push_abort(tl->conf.ulp, &tl->scratch);
 	}
 	return false;
 }
 
-/* Data in its place, ULP-ACK: begin_all() said that both will be. */
+/* Place all data and ask for the ULP-ACKs. begin_all() made sure that none is refused. */
 static void
 complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	     const struct san_wire_pkt *p)
@@ -203,8 +200,8 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 }
 
 /*
- * Is each of its RSNs but the first, which was looked at, new? From an initiator that
- * uses each once it is: nothing of them comes before the packet is refused.
+ * True if each of its RSNs after the first, which was checked, is new. An initiator that uses each
+ * RSN once ensures that: nothing of them comes before the packet is refused.
  */
 static bool
 is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
@@ -220,7 +217,7 @@ is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
 	return true;
 }
 
-/* In its turn. NONE: all of it is done. */
+/* Execute the packet in its turn. NONE: all of it is done. */
 static enum san_drop
 execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 {
@@ -235,7 +232,7 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 	r->begun = false;
 	r->reserved = false;
 	r->packed = true;
-	/* after an error each comes again alone, and is refused alone */
+	/* After an error each message must come again alone, and is refused alone. */
 	if (!san_tl_is_odd(tl, tc, SAN_ODD_FAILED) && begin_all(tl, m, p)) {
 		complete_all(tl, tc, m, p);
 	} else {
@@ -245,7 +242,7 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 	return drop;
 }
 
-/* After execute(): tell of a refusal. */
+/* After execute(): send the RNR of a refusal. */
 static void
 conclude(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, enum san_drop drop,
 	 uint64_t now_ns)

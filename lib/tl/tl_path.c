@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Long paths (RT-41). The incast budget is what a switch port can queue. It would also bound the
- * rate of a path whose round trip takes longer than the budget takes to send: 512 KiB for each
- * millisecond are 4 Gb/s. But bytes that are on a long cable are in no queue, so they need not be
- * in the budget.
+ * Long paths (RT-41). The incast budget is the amount that a switch port can queue. It would also
+ * limit the rate of a path whose round trip is longer than the time to send the budget: 512 KiB per
+ * millisecond are 4 Gb/s. But bytes on a long cable are in no queue, so they need not be counted in
+ * the budget.
  *
  *   product   the highest recent rate of a path, times its round trip without a queue
- *   headroom  what is added to that, so that the rate can grow
- *   room      product and headroom, less the path's part of the budget, which is in proportion
- *             to its rate: so much is charged to the path, and not to the budget
+ *   headroom  added to the product, so that the rate can grow
+ *   room      product and headroom, less the path's part of the budget, proportional to its
+ *             rate: this many bytes are charged to the path, not to the budget
  *
- * A path whose product fits into the budget has no room, so no more is queued on short paths. No
- * host can use the room of another.
+ * A path whose product fits into the budget has no room, so short paths queue no more than before.
+ * No host can use the room of another.
  *
  * The headroom is half the product while the rate grows: a path is full after 16 round trips. Then
- * it is a quarter of the product, at most half the budget, because it may all be in a queue.
+ * it is a quarter of the product, at most half the budget, because all of it may be in a queue.
  *
  * A peer that feigns a long round trip gets more room, in proportion to what it sends; it could
- * send that without a grant as well. All rooms together hold at most path_bytes, and one host gets
- * no more than is left.
+ * send that without a grant as well. All rooms together are at most path_bytes, and one host gets
+ * at most what is left.
  *
  * Pulls from a host have a room of their own.
  */
@@ -27,8 +27,8 @@
 #include "tl_priv.h"
 
 #define RATE_SHIFT     20                           /* rates are in bytes per 2^20 ns */
-#define GREW(new, old) ((new) > (old) + (old) / 16) /* more than a round trip may by chance */
-#define RATE_NS        20000                        /* a rate is of that long at least */
+#define GREW(new, old) ((new) > (old) + (old) / 16) /* grew by more than chance in a round trip */
+#define RATE_NS        20000                        /* shortest time for which a rate is measured */
 
 uint32_t
 san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p)
@@ -38,7 +38,10 @@ san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p)
 	return most > p->charged ? most - p->charged : 0;
 }
 
-/* *p* has changed: what it had in the budget *before*, and what it has now. */
+/*
+ * *p* has changed: update path_used. *before* is what it had in the budget. Returns the change in
+ * the budget.
+ */
 static int64_t
 move(struct san_tl *tl, const struct san_tl_path *p, int64_t added, uint32_t before)
 {
@@ -65,7 +68,7 @@ san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes
 	p->charged = (uint32_t)(p->charged + bytes);
 	if (likely(p->room == 0))
 		return bytes;
-	/* room that is too much leaves with what comes back, so the budget is never exceeded */
+	/* Excess room shrinks by the bytes that return, so the budget is never exceeded. */
 	if (bytes < 0 && p->room > p->want)
 		set_room(tl, p, p->room - (uint32_t)RTE_MIN(-bytes, (int64_t)p->room - p->want));
 	return move(tl, p, bytes, before);
@@ -77,7 +80,7 @@ headroom(const struct san_tl *tl, uint64_t product, bool grew)
 	return grew ? product / 2 : RTE_MIN(product / 4, (uint64_t)tl->budget_bytes / 2);
 }
 
-/* Of the budget, what can be used: connections have no more than a quarter where others wait. */
+/* Usable budget: connections get at most a quarter each while others wait. */
 static uint64_t
 usable(const struct san_tl *tl, bool granted)
 {
@@ -88,7 +91,7 @@ usable(const struct san_tl *tl, bool granted)
 		(uint64_t)tl->budget_bytes / 4 * tl->nb_admit;
 }
 
-/* Bytes per 2^20 ns: this sample, or a better one of late. */
+/* Bytes per 2^20 ns: this sample, or a better recent one. */
 static uint32_t
 best(uint32_t rate, uint64_t bytes, uint64_t ns)
 {
@@ -97,7 +100,7 @@ best(uint32_t rate, uint64_t bytes, uint64_t ns)
 	return (uint32_t)RTE_MIN(RTE_MAX(sample, rate - rate / 8), (uint64_t)UINT32_MAX);
 }
 
-/* A rate was measured: bytes that should be on the path, beyond the budget. */
+/* A rate was measured: bytes that should be on the path outside the budget. */
 static uint32_t
 wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t now_ns)
 {
@@ -106,7 +109,7 @@ wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t now_ns)
 
 	p->rate = best(old, p->arrived, ns);
 	tl->rate = RTE_MAX(best(tl->rate, tl->use - p->since_use, ns), p->rate);
-	/* a round trip that only the set-up has measured may have been one of a crowd */
+	/* A round trip measured only during setup may include the queue of many setups. */
 	if (old == 0 || p->rate == 0)
 		return 0;
 	bytes = (p->rate * p->rtt_ns) >> RATE_SHIFT;
@@ -139,7 +142,7 @@ san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t byte
 	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.base_ns;
 
 	p->arrived += bytes;
-	/* a connection that has measured a queue only does not make the path longer */
+	/* Shortest, because a connection that only measured a queue does not lengthen the path. */
 	if (rtt_ns != 0)
 		p->rtt_ns = p->rtt_ns != 0 ? RTE_MIN(p->rtt_ns, rtt_ns) : rtt_ns;
 	if (likely(now_ns < p->since_ns + RTE_MAX(p->rtt_ns, RATE_NS)) || p->rtt_ns == 0 ||

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Packets that come in pieces, because the path has become too narrow for them (RT-37).
+ * Packets that arrive in pieces, because the path no longer carries their length (RT-37).
  *
- * All pieces of a packet have its PSN and its headers. They are kept until the payload is
- * complete, and then the packet is taken as if it had come whole. A piece alone changes nothing:
- * the PSN stays open, nothing is placed and nothing is counted, so a packet that came whole, or
- * in pieces, or both, is executed once as any other (design, rule 1).
+ * All pieces of a packet have its PSN and headers. They are kept until the payload is complete;
+ * then the packet is processed as if it had arrived whole. A single piece changes nothing: the PSN
+ * stays open, and nothing is placed or counted. So a packet that arrives whole, in pieces, or both,
+ * is executed once as any other (design, rule 1).
  *
- * Pieces count as held packets of the peer host (RT-35). What can't be kept is dropped without a
- * word: the packet goes again. A connection keeps a few only, and those of the lowest PSNs, so
- * that its window moves.
+ * Pieces count as held packets of the peer host (RT-35). A piece that cannot be kept is dropped
+ * silently: the packet is resent. A connection keeps only a few, those of the lowest PSNs, so that
+ * its window moves.
  *
- * If no more may be held, no packet would ever be whole again. So one connection at a time, the
- * *joiner*, may keep the pieces of its lowest PSN beyond the limit: until they are whole, or
- * another connection needs the place after JOIN_NS. That is one packet for each lcore.
+ * If no more packets may be held, no packet in pieces could ever be completed. So one connection at
+ * a time, the *joiner*, may keep the pieces of its lowest PSN beyond the limit: until they are
+ * complete, or another connection needs the place after JOIN_NS. That is one packet for each lcore.
  */
 
 #include "tl_priv.h"
 #include "wire_pack.h"
 
-#define JOIN_NS (10 * SAN_NS_PER_MS) /* more than a round trip and a timeout */
+#define JOIN_NS (10 * SAN_NS_PER_MS) /* longer than a round trip and a timeout */
 
 static inline struct san_wire_pkt *
 pkt(struct rte_mbuf *m)
@@ -28,7 +28,7 @@ pkt(struct rte_mbuf *m)
 	return &san_pkt(m)->w;
 }
 
-/* Take the piece at *at* out of the list. */
+/* Unlink the piece at *at*. */
 static struct rte_mbuf *
 piece_unlink(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at)
 {
@@ -46,7 +46,7 @@ piece_drop(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at, enum
 	san_death_add(tl->death, piece_unlink(tl, tc, at));
 }
 
-/* Its packet came otherwise meanwhile, or there is nothing under its PSN any more. */
+/* Its PSN is received or outside the window. */
 static bool
 is_over(const struct san_pdl_conn *c, struct rte_mbuf *m)
 {
@@ -69,7 +69,7 @@ san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san
 		tl->joiner = NULL;
 }
 
-/* May one more piece be held? */
+/* True if one more piece may be held. */
 static bool
 may_hold(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns)
 {
@@ -88,7 +88,7 @@ may_hold(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_n
 	return true;
 }
 
-/* Do both belong to one packet, and have no byte in common? */
+/* True if both belong to one packet and do not overlap. */
 static bool
 fits(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
 {
@@ -105,8 +105,8 @@ is_behind(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
 }
 
 /*
- * Room for *m* among those that are kept: what does not fit to it goes, and so does what is
- * furthest ahead if there are too many. Returns the link where it belongs; NULL: it is not kept.
+ * Make room for *m* among the pieces kept: drops pieces that do not match it and, if there are too
+ * many, the last one. Returns the link where *m* belongs; NULL: *m* is not kept.
  */
 static struct rte_mbuf **
 make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_t now_ns,
@@ -123,7 +123,7 @@ make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_
 			*drop = SAN_DROP_DUPLICATE;
 			return NULL;
 		}
-		if (q->psn == p->psn && !fits(q, p)) { /* it was cut in another way */
+		if (q->psn == p->psn && !fits(q, p)) { /* cut in another way */
 			piece_drop(tl, tc, at, SAN_DROP_HELD);
 			continue;
 		}
@@ -136,13 +136,13 @@ make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_
 	*drop = SAN_DROP_RED;
 	if (n < SAN_TL_PIECES_MAX)
 		return may_hold(tl, tc, p->psn, now_ns) ? place : NULL;
-	if (place == at) /* it is the furthest itself */
+	if (place == at) /* *m* itself would be last */
 		return NULL;
 	piece_drop(tl, tc, last, SAN_DROP_HELD);
 	return place;
 }
 
-/* The first piece of the PSN, if all of them are there. */
+/* The first piece of the PSN, if all pieces are there; else NULL. */
 static struct rte_mbuf **
 complete(struct san_tl_conn *tc, uint32_t psn)
 {
@@ -157,7 +157,7 @@ complete(struct san_tl_conn *tc, uint32_t psn)
 	return end == pkt(*first)->whole_len ? first : NULL;
 }
 
-/* Without what is behind its data. */
+/* Trim the mbuf to the end of its payload. */
 static struct rte_mbuf *
 data_end(struct rte_mbuf *m)
 {
@@ -165,7 +165,9 @@ data_end(struct rte_mbuf *m)
 	return m;
 }
 
-/* One packet of those from *first* on; *newest*: the headers of the one that came last. */
+/*
+ * Join the pieces from *first* on into one packet; *newest*: headers of the piece that came last.
+ */
 static struct rte_mbuf *
 join(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **first,
      const struct san_wire_pkt *newest)

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of lib/tl share and nobody else sees.
+ * Definitions shared by the files of lib/tl only.
  */
 
 #include "san_assert.h"
@@ -21,7 +21,7 @@ san_tl_pdl_conn(struct san_tl *tl, const struct san_tl_conn *tc)
 	return &tl->pdl->conns[tc->slot];
 }
 
-/** Is it odd for this reason? See pdl_odd.h. */
+/** True if the connection is odd for this reason. See pdl_odd.h. */
 static inline bool
 san_tl_is_odd(const struct san_tl *tl, const struct san_tl_conn *tc, enum san_odd why)
 {
@@ -43,7 +43,10 @@ san_tl_txn_at(const struct san_tl_conn *tc, uint32_t rsn)
 	return t != NULL && t->rsn == rsn ? t : NULL;
 }
 
-/** Has it a request that must (still) go? That of a solicited push goes even if it was given up. */
+/**
+ * True if its request is still to be sent. The request of a solicited push is sent even if the push
+ * was given up.
+ */
 static inline bool
 san_tl_owes_request(const struct san_tl_txn *t)
 {
@@ -52,7 +55,7 @@ san_tl_owes_request(const struct san_tl_txn *t)
 	return t->solicited || t->state == SAN_TXN_POSTED;
 }
 
-/** Was *rsn* ever used by us? (RT-32) */
+/** True if we ever used *rsn* (RT-32). */
 static inline bool
 san_tl_was_issued(const struct san_tl_conn *tc, uint32_t rsn)
 {
@@ -91,7 +94,7 @@ san_tl_data_len(const struct san_wire_pkt *p)
 	return p->payload_len - (uint32_t)san_tl_imm_len(p->flags);
 }
 
-/** Its turn on this connection: nothing has to wait for anything below it. */
+/** True if *rsn* has its turn: it need not wait for any RSN below. */
 static inline bool
 san_tl_in_turn(const struct san_tl_conn *tc, uint32_t rsn)
 {
@@ -100,23 +103,23 @@ san_tl_in_turn(const struct san_tl_conn *tc, uint32_t rsn)
 
 /* ---- tl.c ---- */
 
-/** Tell pdl, dispose of *m*, hand the reason through. */
+/** Report the verdict to pdl, dispose of *m*, and return *drop*. */
 enum san_drop san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			    enum san_verdict verdict, enum san_drop drop, uint64_t now_ns);
-/** The connection's timer must fire no later than *at_ns*. */
+/** Make the connection's timer fire no later than *at_ns*. */
 void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
 
 /* ---- tl_host.c ---- */
 
-/** -ENOMEM. */
+/** 0 or -ENOMEM. */
 int san_tl_hosts_init(struct san_tl *tl);
 void san_tl_hosts_fini(struct san_tl *tl);
-/** Its peer host, in its partition: from its opening to its end. */
+/** Join the record of its peer host in its partition when it opens, and leave it at the end. */
 void san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_hosts_check(const struct san_tl *tl);
 
-/** Packets held of the host of *tc*. */
+/** Number of packets held for the host of *tc*. */
 static inline uint32_t *
 san_tl_host_held(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -131,33 +134,39 @@ san_tl_path_of(const struct san_tl *tl, uint16_t slot, bool granted)
 	return &tl->conns[slot].host->paths[granted];
 }
 
-/** Bytes of it that are in the budget. */
+/** Bytes of the path that are counted in the budget. */
 static inline uint32_t
 san_tl_path_over(const struct san_tl_path *p)
 {
 	return p->charged > p->room ? p->charged - p->room : 0;
 }
 
-/** Bytes that may be charged to it, beyond the budget. */
+/** Bytes that may be charged to the path outside the budget. */
 uint32_t san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p);
-/** *bytes* are charged to the path of *ch*, or come back; returned: of those, the budget's. */
+/**
+ * Charge *bytes* to the path of *ch*, or return them if negative. Returns the part that concerns
+ * the budget.
+ */
 int64_t san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes);
 /** *bytes* of *ch* arrived. */
 void san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t bytes,
 		     uint64_t now_ns);
-/** Its host has no connection any more. */
+/** The last connection of its host is closed. */
 void san_tl_path_end(struct san_tl *tl, struct san_tl_path *p);
 
 /* ---- tl_lend.c ---- */
 
-/** Take the first budget: all of it, or a share. */
+/** Take the initial budget: all of it, or a share. */
 void san_tl_lend_join(struct san_tl *tl);
-/** Nothing of it is used any more. */
+/** Return the budget; none of it is in use. */
 void san_tl_lend_leave(struct san_tl *tl);
-/** Of several lcores, once a round: borrow if somebody *waits* here, give back what others need. */
+/**
+ * Once per tick, with several lcores: borrow if a connection here *waits*, and return what others
+ * need.
+ */
 void san_tl_lend_tick(struct san_tl *tl, bool waits);
 
-/** Connections with nothing outstanding for each of which a free record is set aside. */
+/** Idle connections for which a free record is reserved each. */
 static inline uint32_t
 san_tl_nb_idle(const struct san_tl *tl)
 {
@@ -166,28 +175,28 @@ san_tl_nb_idle(const struct san_tl *tl)
 
 /* ---- tl_want.c ---- */
 
-/** Records that no connection has set aside. */
+/** Free records that are not reserved. */
 static inline uint32_t
 san_tl_nb_common(const struct san_tl *tl)
 {
 	return tl->nb_free_txns - san_tl_nb_idle(tl) - tl->nb_promised;
 }
 
-/** Is there a record for one with nothing outstanding? */
+/** True if a record is available for a connection with nothing outstanding. */
 static inline bool
 san_tl_has_first(const struct san_tl *tl)
 {
 	return tl->nb_busy < tl->conf.max_wide || san_tl_nb_common(tl) != 0;
 }
 
-/** Is there a ring, so that one can have more than one transaction? */
+/** True if the connection has or can get a ring for more than one transaction. */
 static inline bool
 san_tl_has_ring(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	return tc->txn_mask != 0 || tl->nb_free_rings != 0;
 }
 
-/** A push that has nothing to wait for, on a connection that waits for nothing: most are. */
+/** True for a push that need not wait, on a connection that does not wait: the common case. */
 static inline bool
 san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
 		     const struct san_tl_req *req)
@@ -198,19 +207,19 @@ san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
 				    san_tl_nb_common(tl) != 0 && san_tl_has_ring(tl, tc));
 }
 
-/** Does anybody wait for what others may give back? */
+/** True if a connection waits for resources that others may release. */
 static inline bool
 san_tl_has_waiting(const struct san_tl *tl)
 {
 	return tl->nb_waiting != 0;
 }
 
-/** Must *req* wait? Then the connection is told by san_tl_ulp_room() when to try again. */
+/** True if *req* must wait. Then san_tl_ulp_room() tells when to try again. */
 bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 		 uint64_t now_ns);
-/** One of its transactions finished. */
+/** One of the connection's transactions finished. */
 void san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
-/** Records or budget came back. */
+/** Records or budget were released. */
 void san_tl_wake_waiting(struct san_tl *tl);
 static inline void
 san_tl_wake(struct san_tl *tl)
@@ -233,21 +242,21 @@ san_tl_extra_txn(const struct san_tl *tl, const struct san_tl_extra *x)
 	return &tl->txns[x - tl->extras];
 }
 
-/** The first of a list of its connection, or NULL. */
+/** First transaction of a list of its connection, or NULL. */
 static inline struct san_tl_txn *
 san_tl_txn_first(const struct san_tl *tl, const struct san_tl_extras *list)
 {
 	return TAILQ_EMPTY(list) ? NULL : san_tl_extra_txn(tl, TAILQ_FIRST(list));
 }
 
-/** Since when the target is not ready for it; 0: it is, as far as is known. */
+/** Since when the target is not ready for it; 0: it is ready, as far as known. */
 static inline uint64_t
 san_tl_rnr_since_ns(const struct san_tl *tl, const struct san_tl_txn *t)
 {
 	return t->has_extra ? san_tl_extra(tl, t)->rnr_since_ns : 0;
 }
 
-/** It was ready. */
+/** The target is ready. */
 static inline void
 san_tl_rnr_over(const struct san_tl *tl, const struct san_tl_txn *t)
 {
@@ -262,26 +271,31 @@ san_tl_pull_last(const struct san_tl *tl, const struct san_tl_txn *t)
 	return t->has_extra ? san_tl_extra(tl, t)->last : NULL;
 }
 
-/** Valid from now on. */
+/** Make the extra fields valid. */
 struct san_tl_extra *san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t);
-/** A record with the next RSN; there is one, and room for it: see tl_want.c. */
+/**
+ * Allocate a record with the next RSN. The caller made sure that there is one, and room for it: see
+ * tl_want.c.
+ */
 struct san_tl_txn *san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc,
 				  const struct san_tl_req *req);
-/** They are reported, and on no list: their records are free, and they are no messages any more. */
+/**
+ * Free the records of *n* reported transactions, which are on no list. They leave the PCB-3 count.
+ */
 void san_tl_txns_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
 		      uint32_t n);
 void san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		     enum san_txn_list list);
 /** Unordered: list it as ready if it has data to send. */
 void san_tl_txn_ready(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
-/** Has it push data that may be sent now, as far as grants go? */
+/** True if it has push data to send that is granted. */
 bool san_tl_txn_can_send(const struct san_tl_txn *t);
-/** Can it have more than one transaction? Takes a ring for them, if need be. */
+/** Take a ring for more than one transaction, if needed. False: none is free. */
 bool san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
 
 /* ---- tl_initiator.c ---- */
 
-/** What goes next, and gets a PSN: *e*. The transaction is advanced by it. */
+/** Choose the next packet to get a PSN: fills *e* and advances the transaction. */
 bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
 			 struct san_pdl_entry *e);
 bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
@@ -289,19 +303,22 @@ void san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
 			 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
 void san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
-/** A packet that only fills the PSN of *e*. */
+/** Build a packet that only fills the PSN of *e*. */
 void san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p);
-/** Transactions enter the count of PCB-3 while there is room. */
+/** Count transactions for PCB-3 while there is room. */
 void san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c);
 enum san_drop san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				  uint64_t now_ns);
 
 /* ---- tl_finish.c ---- */
 
-/** Finished with *status*: reported now, or when its turn comes. *t* may be gone afterwards. */
+/**
+ * Finish *t* with *status*: it is reported now, or when its turn comes. *t* may be freed by this
+ * call.
+ */
 void san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		       uint8_t status);
-/** Finish it if nothing of it is outstanding any more. */
+/** Finish *t* if nothing of it is outstanding. */
 void san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** Complete everything with *status*. */
 void san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status);
@@ -313,40 +330,40 @@ enum san_drop san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct r
 			     uint64_t now_ns);
 enum san_drop san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				uint64_t now_ns);
-/** Finished, as far as order goes: below the base, or (unordered) marked. */
+/** True if *rsn* is finished for the order: below the base, or (unordered) marked. */
 bool san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
 /** Record of an unfinished RSN, or NULL. */
 struct san_tl_rxn *san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
-/** RSN is finished with *code*: move the base, or mark it. Its record is gone already. */
+/** *rsn* is finished with *code*: move the base, or mark it. Its record is already freed. */
 void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
-/** Likewise *n* of them, from *rsn* on, that nothing is known of, with OK. */
+/** Likewise for *n* RSNs from *rsn* on that have no record, with OK. */
 void san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n);
-/** The base has a new record, or its record a new state: do what can be done in order. */
+/** The base has a new record, or its record a new state: process what is in order. */
 void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** Bases that wait because too many pulls are on their way, again. */
+/** Retry bases that wait because too many pulls are in progress. */
 void san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns);
 void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
-/** Once *status* is an error of a connection that ends with it, nothing is executed (RT-40). */
+/** If *status* is an error and the connection ends with errors, execute nothing more (RT-40). */
 void san_tl_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status);
-/** A request that finds no place to be remembered: it comes again. */
+/** Refuse a request for which no record is free: the peer resends it. */
 enum san_drop san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				     enum san_drop drop, uint64_t now_ns);
 
 /* ---- tl_pull.c ---- */
 
-/** Must pushes that come now be refused, because the base is a pull that waits? */
+/** True if pushes must be refused now because the base is a pull that waits. */
 bool san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
-/** A pull or atomic is due: true if it was executed, so that the base may move. */
+/** Execute a pull or atomic in its turn: true if executed, so that the base may move. */
 bool san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		    uint64_t now_ns);
 enum san_drop san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			     uint64_t now_ns);
-/** Pulls and atomics that wait for the ULP, again. */
+/** Retry pulls and atomics that wait for the ULP. */
 void san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
 		      struct san_wire_pkt *p);
-/** The initiator gave up a pull that was executed: send no more of it. */
+/** The initiator gave up an executed pull: send no more of its data. */
 void san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
 void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 		       uint64_t now_ns);
@@ -354,95 +371,101 @@ void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct s
 void san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc);
 
-/** A packet that found no record, or no place to be held: it comes again. */
+/** Refuse a packet for lack of a record or of space to hold it: the peer resends it. */
 enum san_drop san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				enum san_drop drop, uint64_t now_ns);
 
 /* ---- tl_pack.c ---- */
 
-/** Might *t*, which is next, share a packet with those behind it? */
+/** True if *t*, which is next, might share a packet with the pushes after it. */
 bool san_tl_may_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu);
-/** May it? Then *e* is that packet. */
+/** Pack *t* with pushes after it into *e*; false: nothing was packed. */
 bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t,
 		 uint16_t mtu, struct san_pdl_entry *e);
 void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
 /**
- * *t* was refused: from now on it goes alone, and so does what it shared a packet
- * with. On an unordered connection those, withdrawn with it, go at once.
+ * *t* was refused: from now on it is sent alone, and so are the messages it shared a packet with.
+ * On an unordered connection those, which were withdrawn with it, are sent at once.
  */
 void san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
-/** A packed packet, of the right round, whose first RSN is new. */
+/** Process a packed packet of the right round whose first RSN is new. */
 enum san_drop san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			       uint64_t now_ns);
-/** The base has reached the packed packet that *r* holds; true if it was taken. */
+/** The base has reached the packed packet that *r* holds; true if it was accepted. */
 bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			uint64_t now_ns);
 
 /* ---- tl_piece.c ---- */
 
-#define SAN_TL_PIECES_MAX 32 /**< of a connection: a few of the longest packets */
+#define SAN_TL_PIECES_MAX 32 /**< per connection: a few of the longest packets */
 
-/** A piece of a packet came: the packet, if that is whole now; NULL: *drop* says what of it. */
+/**
+ * A piece of a packet arrived. Returns the packet if it is complete now; NULL: *drop* tells the
+ * result.
+ */
 struct rte_mbuf *san_tl_rx_piece(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				 uint64_t now_ns, enum san_drop *drop);
-/** Give up the pieces that nobody waits for any more, or *all*. Counts *reason*. */
+/** Drop the pieces that are no longer needed, or *all*. Counts *reason*. */
 void san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason);
-/** How many are kept; checks them. */
+/** Number of pieces held; verifies them. */
 uint32_t san_tl_nb_pieces(const struct san_tl_conn *tc);
 
 /* ---- tl_record.c ---- */
 
 /**
- * A zeroed record of RSN *rsn*: as c->cur when it is the base, else in the CAM.
- * NULL: none free, or the CAM is full (design, rule 8).
+ * Allocate a zeroed record of *rsn*: tc->cur if it is the base, else in the CAM. NULL: none is
+ * free, or the CAM is full (design, rule 8).
  */
 struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
 				  bool solicited);
-/** Free records that are claimed: see tl_record.c. */
+/** Free records that are reserved by claims: see tl_record.c. */
 uint32_t san_tl_nb_claims(const struct san_tl *tl);
-/** No longer the record of its RSN: neither cur nor in the CAM. */
+/** Detach the record from its RSN: neither cur nor in the CAM. */
 void san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-/** Back to the pool, off every list; nothing may be held. */
+/** Return the record to the pool, off every list; it must hold nothing. */
 void san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-/** The push will not be finished: the ULP has back what push_req() took for it. */
+/** The push will not be finished: return to the ULP what push_req() took for it. */
 void san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-/** The receive that was set aside for it, if any, is free for others. */
+/** Release the receive that was reserved for it, if any. */
 void san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 void san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-/** It is in the CAM, under SAN_CAM_REQUEST, or is not any more. */
+/** Note that it entered or left the CAM (SAN_CAM_REQUEST). */
 void san_tl_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in_cam);
-/** May the base's record stay in use after the base has passed it? */
+/** True if the base's record may stay in use after the base has passed it. */
 bool san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change);
 void san_tl_rxn_queue(struct san_tl_conn *tc, struct san_tl_rxn *r, enum san_rxn_queue queue);
 void san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in);
-/** Red zone: only the head of the line is admitted (design, rule 8). */
+/** Red zone: true if only the head of line is admitted (design, rule 8). */
 bool san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		      struct rte_mbuf *m, uint64_t now_ns);
-/** Something of the base came, and it is not over. */
+/** A part of the base arrived, and the base is not finished. */
 void san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** A head found no record: of those that have some, end who made no progress for long (RT-35). */
+/**
+ * A head of line found no record: end connections that hold one and made no progress for long
+ * (RT-35).
+ */
 void san_tl_end_stale(struct san_tl *tl, uint64_t now_ns);
-/** The base may have stood still for too long (RT-35). */
+/** Act if the base has not moved for too long (RT-35). */
 void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** Give up all that is held of the connection: it comes again. */
+/** Drop everything held for the connection: the peer resends it. */
 void san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
 			  uint64_t now_ns);
-/** One packet more, or less, is held. */
+/** Count one held packet more, or less. */
 void san_tl_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 void san_tl_held_leave(struct san_tl *tl, struct san_tl_conn *tc);
-/** The last packet of a pull of ours, until the rest is placed. */
+/** Hold the last packet of a pull of ours until the rest is placed. */
 void san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 			   struct rte_mbuf *m, uint64_t now_ns);
 struct rte_mbuf *san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc,
 				       struct san_tl_txn *t);
-/** It comes again; NULL and without one: nothing happens. */
+/** Drop that packet, so that the peer resends it. Does nothing if *t* is NULL or has none. */
 void san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 			   enum san_drop reason);
 struct rte_mbuf *san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-/** Give up what is held: *ack* its PSNs, or revoke them. Counts *reason*. */
+/** Drop what is held: *ack* its PSNs, or revoke them. Counts *reason*. */
 void san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
 		      enum san_drop reason, uint64_t now_ns);
 
@@ -450,51 +473,51 @@ void san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_r
 
 enum san_drop san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			      uint64_t now_ns);
-/** The transaction of *t* ended: its SSN holds up no other. */
+/** The transaction of *t* ended: its SSN no longer blocks others. */
 void san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
-/** May SSN *ssn* come now? */
+/** True if SSN *ssn* may come now. */
 bool san_tl_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn);
-/** Request with *ssn* arrived; NULL: its transaction is over already. False: CAM full. */
+/** A request with *ssn* arrived; *r* NULL: its transaction is finished. False: the CAM is full. */
 bool san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct san_tl_rxn *r);
-/** It is over before its turn among the SSNs. */
+/** The transaction ended before the turn of its SSN. */
 void san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
 bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns);
-/** Nothing was granted and nothing will be: a grant with *status* says so (design, rule 5). */
+/** Nothing was or will be granted: send a grant with *status* (design, rule 5). */
 void san_tl_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			 uint8_t status);
-/** A receive was posted or came back: who waits for one is looked at again. */
+/** A receive was posted or returned: a grant that waits for one is reconsidered. */
 void san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
-/** The wait for a receive may have lasted too long. */
+/** Act if the wait for a receive has lasted too long. */
 void san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
 		       uint64_t now_ns);
 
 /* ---- tl_admit.c ---- */
 
-/** Of a budget, what may be pulled. */
+/** Part of a budget that may be used by pulls. */
 uint32_t san_tl_pull_part(uint32_t budget_bytes);
-/** Bytes that may be pulled, at most; and now, over *tc*. */
+/** Bytes that may be pulled: at most; and now, over *tc*. */
 uint32_t san_tl_pull_most(const struct san_tl *tl);
 uint32_t san_tl_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc);
-/** Somebody could be granted, or pull, more with more of it. */
+/** True if a connection could be granted, or pull, more with more budget. */
 bool san_tl_waits_for_budget(const struct san_tl *tl);
 void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);
-/** *bytes* of it arrived, in their turn or not: neither it lapses nor what follows it. */
+/** *bytes* of the charge arrived, in turn or not: it and later ones do not expire now. */
 void san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
 		       uint64_t now_ns);
-/** *bytes* of it are placed in their turn: they will not come again. */
+/** *bytes* of the charge are placed in turn: they will not come again. */
 void san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
 void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
-/** What was unused for 4 RTT leaves the budget (design, rule 6). */
+/** Remove charges unused for 4 RTT from the budget (design, rule 6). */
 void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
-/** The connection waits for budget: wake it when an unused grant lapses. */
+/** The connection waits for budget: wake it when an unused grant expires. */
 void san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** Has it something to grant, and nothing of its own that forbids it? */
+/** True if the connection has something to grant and no reason of its own not to. */
 bool san_tl_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc);
-/** Something changed that decides that: the connection enters or leaves the line for grants. */
+/** That may have changed: the connection joins or leaves the grant list. */
 void san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc);
-/** Grant while the budget lasts. */
+/** Grant while budget lasts. */
 void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
 
 /* ---- tl_nack.c ---- */
@@ -502,54 +525,57 @@ void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
 /** Refuse a packet of the data window. */
 void san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
 		 uint8_t code);
-/** Refuse a request for lack of a place to remember it. */
+/** Refuse a request for lack of a record. */
 void san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn,
 			 uint32_t rsn);
 enum san_drop san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			     uint64_t now_ns);
 enum san_drop san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			       uint64_t now_ns);
-/** Was it sent before the initiator knew of our last RNR? (design, rule 4) */
+/** True if it was sent before the initiator knew of our last RNR (design, rule 4). */
 bool san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
-/** For such a packet, which is refused, the NACK again. */
+/** Refuse such a packet with the same NACK again. */
 void san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc,
 			const struct san_wire_pkt *p);
 /** RNR for the RSN of *r*: drop what is held and placed of it (ordered: and above). */
 void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 		uint64_t now_ns);
-/** No record for *rsn*, or no place to hold the packet *psn* of it. */
+/** Refuse packet *psn* of *rsn* for lack of a record or of space to hold it. */
 void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
 		      uint64_t now_ns);
 /**
- * Ordered: the base waits for a record. The pushes behind it, and itself if it is one,
- * are withdrawn, or their PSNs would fill the window; *psn* is of one of them.
+ * Ordered: the base waits for a record. The pushes behind it, and the base itself if it is a push,
+ * are withdrawn, because their PSNs would fill the window; *psn* is of one of them.
  */
 void san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns);
 /**
- * The record of the base, an unsolicited push, is for others: all of it comes again. The peer
- * gets the NACK when it sends.
+ * Release the record of the base, an unsolicited push, for other connections. The peer gets the
+ * NACK when it sends, and resends all of the push.
  */
 void san_tl_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** What came of the push is dropped for *reason*: all of it comes again. *r* may be gone then. */
+/**
+ * Drop what arrived of the push for *reason*: the peer resends all of it. *r* may be freed by this
+ * call.
+ */
 void san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		       enum san_drop reason, uint64_t now_ns);
-/** A finished RSN was completed in error with *code*, or not at all in error (OK). */
+/** Remember the status of a finished RSN: the error *code*, or OK. */
 void san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
-/** They are all OK: their memory goes back. */
+/** All statuses are OK: return their memory. */
 void san_tl_refused_return(struct san_tl *tl, struct san_tl_conn *tc);
-/** Status of a finished RSN: OK, or the error that its packets are answered with. */
+/** Status of a finished RSN: OK, or the error with which its packets are refused. */
 uint8_t san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
-/** A push that is neither given up nor over. */
+/** True for a push that is neither given up nor finished. */
 bool san_tl_is_live_push(const struct san_tl_txn *t);
-/** All of the push goes again, from the first byte; or it is given up, if nobody wants it. */
+/** Send the push again from the first byte; or give it up, if it is unwanted. */
 void san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** Give *t* up with *status*. */
 void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		      uint8_t status);
 bool san_tl_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
-/** The delay of an RNR may be over. */
+/** Act if the delay of an RNR is over. */
 void san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** When it will be; NEVER: none. */
+/** When it is over; NEVER: there is none. */
 uint64_t san_tl_rnr_due_ns(const struct san_tl_conn *tc);
 
 #endif /* TL_PRIV_H */

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Pulls and atomics of the peer (RT-11, RT-30; design, rule 14): executed in their turn, then
- * they owe data. The bytes are read as each packet is built, also when it goes again; a record
- * is free when all of its data is acknowledged.
+ * Pulls and atomics of the peer (RT-11, RT-30; design, rule 14). They are executed in their turn;
+ * then data is owed. The bytes are read each time a packet is built, also when it is resent. A
+ * record is free when all of its data is acknowledged.
  */
 
 #include "tl_priv.h"
 
-/* ---- executed in their turn ---- */
+/*
+ * ---- execution in turn ----
+ */
 
 /*
- * A pull at the base that is not executed waits for a record, be it for its request or
- * for its data, and so for pull data of ours to be acknowledged. Pushes behind it, held or
- * refused under their PSNs, would fill the peer's data window, which its own pull data to
- * us needs: with both sides so, nothing would move. So they are refused as by RNR, which
- * empties the window.
+ * A pull at the base that is not executed waits for a record, for its request or for its data, and
+ * thus until pull data of ours is acknowledged. Pushes behind it, held or refused under their PSNs,
+ * would fill the peer's data window, which its own pull data to us needs. If both sides did so,
+ * nothing would move. So these pushes are refused as by RNR, which empties the window.
  */
 bool
 san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -25,10 +26,10 @@ san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 	if (r == NULL || !tc->peer.ordered)
 		return san_tl_is_odd(tl, tc, SAN_ODD_HEAD);
 	return (r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
-		r->queue != SAN_RXN_QUEUE_RETRY; /* that one has its time from the initiator */
+		r->queue != SAN_RXN_QUEUE_RETRY; /* that one waits for the ULP, with a time limit */
 }
 
-/* The base has just come to wait so: what is held behind it goes back, too. */
+/* The base has just started to wait like that: what is held behind it is withdrawn, too. */
 static void
 clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
@@ -48,7 +49,7 @@ san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 {
 	uint8_t status;
 
-	/* else it waits for another pull, and behind those that wait: see tl_record.c */
+	/* It waits for another pull, and after those that wait already: see tl_record.c. */
 	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_can_pull(tl, tc))) {
 		san_tl_pull_wait(tl, tc, true);
 		if (tc->peer.ordered)
@@ -63,7 +64,7 @@ san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 		status = san_tl_ulp_pull_req(tl->conf.ulp, r);
 	else
 		status = san_tl_ulp_atomic(tl->conf.ulp, r);
-	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5) */
+	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5). */
 	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
 		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
@@ -133,7 +134,7 @@ san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r = NULL;
 
-	/* one that acknowledges nothing must not use up everybody's records */
+	/* A peer that acknowledges nothing must not use up the records of others. */
 	if (tc->nb_rxns < 2 * tc->peer.n_rx)
 		r = san_tl_rxn_new(tl, tc, p->rsn, false);
 	if (r == NULL) {
@@ -150,7 +151,9 @@ san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
-/* ---- their data goes out ---- */
+/*
+ * ---- sending pull data ----
+ */
 
 bool
 san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
@@ -219,7 +222,7 @@ san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pd
 
 	SAN_ASSERT(r->state == SAN_RXN_PULLING && r->rsn == e->rsn && r->nb_unacked > 0);
 	r->nb_unacked--;
-	(void)now_ns; /* a pull at the base that waits for this one has its turn in the next tick */
+	(void)now_ns; /* a pull at the base that waits for this one is retried in the next tick */
 	pull_settle(tl, tc, r);
 }
 
@@ -235,7 +238,7 @@ san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait)
 		TAILQ_REMOVE(&tl->pull_wait, tc, pull_link);
 }
 
-/* May anybody's pull be executed? */
+/* True if a pull of any connection may be executed. */
 static bool
 has_room(const struct san_tl *tl)
 {
@@ -251,17 +254,17 @@ san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
 
 	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
 		return;
-	/* with the line empty the one that is called need not stand in it again */
+	/* With the list empty, the connection being called is not queued behind the others. */
 	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
 	for (tc = TAILQ_FIRST(&line); tc != NULL && has_room(tl); tc = next) {
 		next = TAILQ_NEXT(tc, pull_link);
-		/* who waits for its own pulls holds up nobody else */
+		/* A connection that waits for its own pulls does not block others. */
 		if (!san_tl_can_pull(tl, tc))
 			continue;
 		TAILQ_REMOVE(&line, tc, pull_link);
 		tc->in_pull_wait = false;
 		san_tl_run_base(tl, tc, now_ns);
-		/* with more to do it is behind all others, and in nobody's way now */
+		/* If it must wait again, it is queued behind all others. */
 		TAILQ_CONCAT(&again, &tl->pull_wait, pull_link);
 	}
 	TAILQ_CONCAT(&tl->pull_wait, &line, pull_link);

@@ -3,37 +3,35 @@
 /*
  * The target's records and the packets held in them (RT-19, RT-26; design, rule 8).
  *
- * A connection, open or not (it may open when everything is in use), has a claim on
- * a record for its head of line, the base RSN, and on one for a pull or atomic that
- * the base has passed and whose data is on the way. So the base always moves: a push
- * at the base has its record, and a pull either finds one or waits for another pull,
- * whose data needs nothing that is scarce. What is free beyond the claims serves
- * whatever comes out of order.
+ * A connection, open or not (it may open when everything is in use), has a claim, that is, a
+ * reserved record, for its head of line, the base RSN, and another for a pull or atomic below the
+ * base whose data is being sent. So the base always moves: a push at the base has its record, and a
+ * pull either finds one or waits for another pull, whose data needs no scarce resource. Free
+ * records beyond the claims serve RSNs out of order.
  *
- * With more than max_wide connections the claims are good for as many of each kind at
- * the same time. A head that finds none is refused and goes again until others are
- * done. That they will be is why solicited heads have claims apart: those wait for
- * budget, and so perhaps for data behind other heads. The other heads wait for
- * nothing but their own packets, and pulls passed for nothing but ACKs. (doc/deadlock.md)
+ * With more than max_wide connections there are claims for max_wide of each kind at a time. A head
+ * of line that finds none is refused and resent until others finish. They do finish, because
+ * solicited heads have separate claims: those wait for budget, and so perhaps for data behind other
+ * heads. The other heads wait only for their own packets, and executed pulls only for ACKs.
+ * (doc/deadlock.md)
  *
- * Hosts share both (RT-35): one takes more only while it has less than an eighth of what is
- * left. A silent host keeps its part while it lives, and so the next one finds an eighth less
- * than it did, but of 1,024 something after fifty such. A host that is alone may have all that
- * is spare.
+ * Hosts share both (RT-35): a host gets one more only while it has less than an eighth of what is
+ * left. A silent host keeps its part, so each further one gets an eighth less; of 1,024 something
+ * is left after fifty such hosts. A host that is alone may use all spare records.
  *
- * Nothing is held for long either: if nothing of the base comes for HELD_NS, what waits for it
- * is dropped, and goes again when the peer finds that it is not reported any more. If heads of
- * others found no record meanwhile, the base itself gives up its record, if it is an unsolicited
- * push: its peer is refused as if there had been none, and sends all of it again. Any other
- * record stays for SAN_HOLD_MAX_NS without progress; then, if heads of others find none, its
- * connection ends (san_holders.h).
+ * Nothing is held for long either. If no part of the base arrives for HELD_NS, what waits for it is
+ * dropped; the peer resends it when it is no longer reported. If heads of other connections found
+ * no record meanwhile, the base itself gives up its record if it is an unsolicited push: the peer
+ * is refused as if there had been no record, and resends all of it. Any other record stays for
+ * SAN_HOLD_MAX_NS without progress; then, if heads of others find none, its connection ends
+ * (san_holders.h).
  */
 
 #include "tl_priv.h"
 
-#define LEAST   2                     /* claims of a host: one may be slow, and the others go on */
-#define SHARES  8                     /* of what is left */
-#define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost again and again comes within */
+#define LEAST   2                     /* claims of a host: one may be slow while the others go on */
+#define SHARES  8                     /* divisor of what is left */
+#define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost repeatedly arrives within this time */
 
 /* ---- claims ---- */
 
@@ -51,7 +49,7 @@ san_tl_nb_claims(const struct san_tl *tl)
 	return left(max, tl->nb_heads[0]) + left(max, tl->nb_heads[1]) + left(max, tl->nb_pullers);
 }
 
-/* Is there a record without a claim, that is not for other hosts? */
+/* True if a record is free that is neither claimed nor left for other hosts. */
 static bool
 may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 {
@@ -60,7 +58,7 @@ may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
 }
 
-/* Of the claims of a kind some are *used*, by this host *own*: is there one for it? */
+/* Of the claims of a kind *used* are taken, *own* by this host: true if it may take one. */
 static bool
 has_claim(const struct san_tl *tl, uint32_t used, uint32_t own)
 {
@@ -193,7 +191,9 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	tl->free_rxns[tl->nb_free_rxns++] = r;
 }
 
-/* ---- what the ULP gave to it ---- */
+/*
+ * ---- resources from the ULP ----
+ */
 
 void
 san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
@@ -201,7 +201,7 @@ san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	if (r->begun)
 		san_tl_ulp_push_abort(tl->conf.ulp, r);
 	r->begun = false;
-	/* even if it did not begin: push_req() gave back what was set aside */
+	/* Even if it did not begin: push_req() released the reserved receive. */
 	san_tl_grant_wake(tl, tc);
 }
 
@@ -263,12 +263,12 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 bool
 san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	/* a host may have as many as are left (RT-35), so half of them if it is the only one */
+	/* A host may have as many as are left (RT-35), so half of them if it is alone. */
 	return *san_tl_host_held(tl, tc) + tl->nb_held >= tl->conf.max_held ||
 		tc->nb_held >= tl->conf.max_held_conn;
 }
 
-/* *nb* packets more, or less, are held. */
+/* Count *nb* held packets more, or less. */
 static void
 count_held(struct san_tl *tl, struct san_tl_conn *tc, int nb)
 {
@@ -277,7 +277,7 @@ count_held(struct san_tl *tl, struct san_tl_conn *tc, int nb)
 	*san_tl_host_held(tl, tc) += (uint32_t)nb;
 }
 
-/* How far the base is: another value if any of it came. */
+/* Position of the base: changes whenever a part of it arrives. */
 static uint32_t
 base_at(const struct san_tl_conn *tc)
 {
@@ -293,7 +293,7 @@ held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	san_tl_deadline(tl, tc, tc->held_ns);
 }
 
-/* Has the base a record that it can do without? */
+/* True if the base has a record that it may give up. */
 static bool
 can_give_up(const struct san_tl_conn *tc)
 {
@@ -303,7 +303,7 @@ can_give_up(const struct san_tl_conn *tc)
 		(r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE);
 }
 
-/* Does the base wait for something here, and not for its peer? */
+/* True if the base waits for something here, not for its peer. */
 static bool
 base_waits_for_us(const struct san_tl_conn *tc)
 {
@@ -315,8 +315,8 @@ base_waits_for_us(const struct san_tl_conn *tc)
 }
 
 /*
- * What changes while the peer does its part: a pull that the base has passed ends when its data is
- * acknowledged, any other record when the base gets to it and is finished.
+ * A value that changes while the peer does its part. An executed pull ends when its data is
+ * acknowledged, any other record when the base reaches it and finishes.
  */
 static uint32_t
 progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
@@ -426,7 +426,7 @@ san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	}
 }
 
-/* Of the base the rest is placed and acknowledged: that stays. */
+/* The rest of the base is placed and acknowledged: that stays. */
 static void
 base_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 	       enum san_drop reason, uint64_t now_ns)
@@ -489,7 +489,9 @@ san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 	san_death_add(tl->death, m);
 }
 
-/* ---- the end, and check ---- */
+/*
+ * ---- close and check ----
+ */
 
 void
 san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
@@ -507,7 +509,7 @@ san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 	}
-	/* SSNs whose transactions were over before their turn */
+	/* SSNs whose transactions finished before their turn */
 	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
 		tc->nb_solicit -=
 			san_cam_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
@@ -538,17 +540,17 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 	SAN_VERIFY(r->state != SAN_RXN_FREE && r->slot == tc->slot);
 	SAN_VERIFY(r->received <= r->arrived && r->arrived <= r->length);
 	SAN_VERIFY(r->granted <= r->length && (!r->solicited || r->arrived <= r->granted));
-	/* RT-13: all that was granted and is not placed in its turn is counted */
+	/* RT-13: all that is granted and not placed in its turn is counted. */
 	SAN_VERIFY(r->charge.charged + r->charge.lapsed == due_of(tc, r));
 	if (r->state == SAN_RXN_PULLING) {
 		SAN_VERIFY(!r->in_cam && tc->cur != r);
 		SAN_VERIFY(r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL);
 		return;
 	}
-	/* whatever is not over is found by its RSN */
+	/* Anything unfinished is found by its RSN. */
 	SAN_VERIFY(ahead ? r->in_cam : tc->cur == r);
 	SAN_VERIFY(!ahead || r->rsn - tc->rx_base < tc->peer.n_rx);
-	/* of the base only LAST waits, and nothing at all on an unordered connection */
+	/* Only LAST of the base is held, and nothing on an unordered connection. */
 	SAN_VERIFY(r->held_head == NULL || tc->peer.ordered);
 	SAN_VERIFY(r->held_head == NULL || ahead || is_last_alone(r));
 	SAN_VERIFY(r->held_head == NULL || tl->nb_held != 0);

@@ -8,7 +8,7 @@
 #include "san_assert.h"
 #include "tl_reorder.h"
 
-/** 16 bytes, for which rte_hash has a comparison of its own; no hidden padding. */
+/** 16 bytes, for which rte_hash has a special comparison; no hidden padding. */
 struct cam_key {
 	uint32_t engine;
 	uint32_t cid;
@@ -32,7 +32,7 @@ san_cam_table_create(const char *name, uint32_t entries, int socket_id)
 		.hash_func = rte_hash_crc,
 		.hash_func_init_val = 0,
 		.socket_id = socket_id,
-		/* else two full buckets reject while the table is half empty */
+		/* Otherwise two full buckets reject keys while the table is half empty. */
 		.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE,
 	};
 
@@ -117,7 +117,7 @@ san_cam_park(struct san_cam *cam, struct san_mem *mem)
 	cam->parked = san_mem_calloc(mem, cam->nb_used + 1, sizeof(*cam->parked));
 	SAN_VERIFY(cam->parked != NULL);
 	while (rte_hash_iterate(cam->hash, &key, &value, &at) >= 0) {
-		/* tests have one table for several engines */
+		/* Tests share one table between several engines. */
 		if (((const struct cam_key *)key)->engine != cam->engine)
 			continue;
 		SAN_VERIFY(n < cam->nb_used);

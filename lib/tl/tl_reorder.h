@@ -4,14 +4,12 @@
 
 /**
  * @file
- * The reorder engine's memory: one rte_hash per lcore as content-addressable
- * memory (CAM) for what is out of order, keyed by connection, kind and
- * sequence number (RT-19; design, rule 15).
+ * Memory of the reorder engine: one rte_hash per lcore as content-addressable memory (CAM) for
+ * everything out of order, keyed by connection, kind and sequence number (RT-19; design, rule 15).
  *
- * What comes in order never gets here: callers compare with their base first.
- * When they advance the base they take the next number out of the CAM until
- * it misses. The table is made by the owner (a process can't hold one per
- * simulated engine), so the engine id is part of the key.
+ * Anything in order never gets here: callers compare with their base first. When they advance the
+ * base they take the next number out of the CAM until it misses. The owner creates the table, and
+ * several simulated engines of a process share one, so the engine id is part of the key.
  */
 
 #include <stdint.h>
@@ -37,23 +35,23 @@ struct san_cam {
 	uint64_t nb_inserts;
 	uint64_t nb_lookups;
 	uint64_t nb_hits;
-	uint64_t nb_rejects;          /**< no space: a red-zone rejection, not an error */
-	struct san_cam_entry *parked; /**< *nb_used* of them, while no process has a table */
+	uint64_t nb_rejects;          /**< CAM full: a red-zone rejection, not an error */
+	struct san_cam_entry *parked; /**< *nb_used* entries, while no process has a table */
 };
 
-/** The table for *entries*; names must be unique in the process. NULL: see rte_errno. */
+/** Create the table for *entries*; *name* must be unique in the process. NULL: see rte_errno. */
 struct rte_hash *san_cam_table_create(const char *name, uint32_t entries, int socket_id);
 void san_cam_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine);
 /** 0, -EEXIST, or -ENOSPC (counted). */
 int san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq,
 		void *value);
-/** Value, left in place; NULL: miss. */
+/** Look up a value and leave it in place; NULL: miss. */
 void *san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
-/** Value, taken out; NULL: miss. */
+/** Take a value out; NULL: miss. */
 void *san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
-/** Everything is in *mem* from now on. The table is the owner's to free. */
+/** Move all entries to *mem*. The owner frees the table. */
 void san_cam_park(struct san_cam *cam, struct san_mem *mem);
-/** And back, into *table*. -ENOSPC; then it is still parked. */
+/** Move them back into *table*. -ENOSPC: they are still parked. */
 int san_cam_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table);
 
 #endif /* TL_REORDER_H */

@@ -3,21 +3,20 @@
 /*
  * Solicited pushes: SSN order on both sides (RT-10, RT-16, RT-19; figures 8B, 11).
  *
- * Target, ordered: a request joins the grant queue when its SSN is next; one that
- * comes early waits in the CAM. Unordered: it joins as it comes. The head of the
- * queue is granted step by step; rx_ssn moves when it is granted fully.
+ * Target, ordered: a request joins the grant queue when its SSN is next; one ahead of that waits in
+ * the CAM. Unordered: it joins on arrival. The head of the queue is granted step by step; rx_ssn
+ * moves when it is fully granted.
  *
- * Initiator: a grant names RSN and SSN, and its cumulative offset is kept in the
- * transaction, the maximum wins. That data goes in RSN order is the scheduler's
- * doing (san_tl_next_push()); the base SSN, and the CAM for grants ahead of it,
- * keep the account of what is granted in order.
+ * Initiator: a grant names RSN and SSN. Its cumulative offset is stored in the transaction; the
+ * maximum counts. san_tl_next_push() sends the data in RSN order. The base SSN, and the CAM for
+ * grants ahead of it, only record what is granted in order.
  */
 
 #include "tl_priv.h"
 
 /* ---- initiator ---- */
 
-/* The live transaction with SSN *ssn*; NULL: it has ended. */
+/* The unfinished transaction with SSN *ssn*; NULL: it has ended. */
 static struct san_tl_txn *
 find_ssn(const struct san_tl_conn *tc, uint32_t ssn)
 {
@@ -32,7 +31,7 @@ find_ssn(const struct san_tl_conn *tc, uint32_t ssn)
 	return NULL;
 }
 
-/* Is the base SSN, which just came to be it, granted to the end or over? */
+/* True if the base SSN, which has just moved, is fully granted or finished. */
 static bool
 is_granted(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -48,7 +47,7 @@ is_granted(struct san_tl *tl, struct san_tl_conn *tc)
 	}
 	if (tc->nb_ssn_lost == 0)
 		return false;
-	/* some number is not in the CAM that would be: look among the transactions */
+	/* Some SSN is missing in the CAM: search the transactions. */
 	t = find_ssn(tc, tc->ssn_base);
 	if (t != NULL && !t->ssn_lost)
 		return false;
@@ -84,9 +83,8 @@ san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 }
 
 /*
- * A grant is never refused: its PSN would wait in the target's data window, and
- * the pull data that the base waits for behind it (RT-26). So without space in
- * the CAM it is kept in the transaction alone.
+ * A grant is never refused: its PSN would wait in the target's data window, and behind it the pull
+ * data that the base waits for (RT-26). So if the CAM is full, it is kept in the transaction only.
  */
 static void
 take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t offset)
@@ -124,7 +122,10 @@ san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 	if (p->offset > t->req.length)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	if (p->status != SAN_ST_OK) {
-		/* reliable, so this is the end; nothing was granted before (design, rule 5) */
+		/*
+		 * Grants are reliable, so this is final; nothing was granted before (design, rule
+		 * 5).
+		 */
 		t->status = p->status;
 		t->state = SAN_TXN_ABORTING;
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
@@ -144,7 +145,7 @@ san_tl_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn)
 {
 	int32_t ahead = san_seq_diff(ssn, tc->ssn_queued);
 
-	/* each SSN comes once; no more of them than RSNs can be under way */
+	/* Each SSN comes once; there are no more of them than RSNs in use. */
 	return !tc->peer.ordered || (ahead >= 0 && ahead < tc->peer.n_rx);
 }
 
@@ -155,7 +156,7 @@ join_queue(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	san_tl_admit_update(tl, tc);
 }
 
-/* Lowest SSN not fully granted: the head of the queue, or the next to join it. */
+/* Lowest SSN not fully granted: the head of the queue, or the next SSN to join it. */
 static void
 update_rx_ssn(struct san_tl_conn *tc)
 {
@@ -164,7 +165,7 @@ update_rx_ssn(struct san_tl_conn *tc)
 	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
 }
 
-/* An SSN without a transaction any more: a value that is no record. */
+/* Marks an SSN whose transaction has ended: a value that is no record. */
 static void *
 no_record(struct san_tl *tl)
 {
@@ -213,7 +214,7 @@ san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	int rc;
 
 	if (r->in_cam_ssn) {
-		/* its number is still counted when its turn comes; its place is free again */
+		/* The SSN is still counted in its turn. The entry just freed has room for it. */
 		san_cam_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
 		rc = san_cam_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
 		SAN_VERIFY(rc == 0);
@@ -229,7 +230,7 @@ san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 
 /* ---- target: grants ---- */
 
-/* A receive is set aside before the grant (design, rule 4). */
+/* A receive is reserved before the grant (design, rule 4). */
 static bool
 has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
@@ -288,7 +289,9 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 	uint64_t until_ns;
 
-	/* not grant_wait: woken, it may wait for other things now, and its time still runs */
+	/*
+	 * Not grant_wait: after a wake-up it may wait for other things, while its time still runs.
+	 */
 	if (r == NULL || r->since_ns == 0 || r->granted != 0)
 		return;
 	until_ns = r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS;
@@ -296,7 +299,7 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		san_tl_deadline(tl, tc, until_ns);
 		return;
 	}
-	/* a receive may be there that it had no time to take: then it has waited for the budget */
+	/* If a receive is available that it did not take yet, it waited for the budget. */
 	if (!tc->grant_wait)
 		r->reserved = san_tl_ulp_reserve(tl->conf.ulp, tc->slot);
 	if (r->reserved)
@@ -305,7 +308,7 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		san_tl_grant_refuse(tl, tc, r, SAN_ST_RNR);
 }
 
-/* The answer to a refused request is on the way: it may be finished in its turn. */
+/* The answer to a refused request is sent: it may be finished in its turn. */
 static void
 refusal_sent(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {

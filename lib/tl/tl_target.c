@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The target: what the peer asked for, exactly once and in its order (RT-10,
- * RT-11, RT-14, RT-15, RT-18, RT-19, RT-30, RT-32; design, rules 1, 3, 14, 15).
+ * The target: executes the requests of the peer, exactly once and in its order (RT-10, RT-11,
+ * RT-14, RT-15, RT-18, RT-19, RT-30, RT-32; design, rules 1, 3, 14, 15).
  *
- * A packet of the base RSN (unordered: of any unfinished RSN) is done at once. On
- * an ordered connection one of a later RSN is held in that RSN's record, which
- * lies in the CAM; when the base gets there the record is taken out, what it
- * holds is done in the order of arrival, and so on until a look-up misses. A
- * push that is the base and comes in one packet needs no record of the pool and
- * no look-up.
+ * A packet of the base RSN (unordered: of any unfinished RSN) is processed at once. On an ordered
+ * connection a packet of a later RSN is held in the record of that RSN, which is in the CAM. When
+ * the base gets there, the record is taken out and its packets are processed in order of arrival;
+ * this repeats until a look-up misses. A push that is the base and comes in one packet needs
+ * neither a record of the pool nor a look-up.
  *
- * Push data is acknowledged when it is placed; LAST when all of it is placed and
- * the ULP has acknowledged. A pull or atomic is finished for the order when it
- * was executed; its record lives on until its data is acknowledged (tl_pull.c).
+ * Push data is acknowledged when it is placed, LAST when all data is placed and the ULP has
+ * acknowledged. A pull or atomic is finished for the order when it was executed; its record stays
+ * until its data is acknowledged (tl_pull.c).
  */
 
 #include "tl_priv.h"
 
-/** What became of one packet of push data. */
+/** Result of one packet of push data. */
 enum put {
 	PUT_PLACED = 0, /**< placed; more is to come */
 	PUT_WAIT,       /**< LAST is placed and waits for its turn or for the rest */
-	PUT_FINISHED,   /**< that was all, and the ULP acknowledged */
+	PUT_FINISHED,   /**< all is placed, and the ULP acknowledged */
 	PUT_RNR,        /**< not now: neither this packet nor the rest */
 	PUT_ERROR,      /**< completed in error */
-	PUT_HOLD,       /**< ahead of its turn: try again when the base gets there */
+	PUT_HOLD,       /**< ahead of its turn: retry when the base gets there */
 };
 
 /* ---- order ---- */
@@ -54,7 +53,7 @@ san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 	return san_cam_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
 }
 
-/* What was refused was taken, or is over: there may be grants again. */
+/* The refused RSN was accepted, or is finished: grants are possible again. */
 static void
 rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -62,7 +61,7 @@ rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
 	san_tl_admit_update(tl, tc);
 }
 
-/* The base is finished: the next RSN's turn. */
+/* The base is finished: move to the next RSN. */
 static void
 base_next(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -78,7 +77,7 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 	if (r != NULL) {
 		san_tl_set_ahead(tl, tc, r, false);
 		san_tl_set_cur(tl, tc, r);
-		/* relaxed: what was placed ahead of its turn */
+		/* Relaxed: these bytes were placed ahead of their turn. */
 		if (tc->peer.ordered && r->solicited)
 			san_tl_charge_done(tl, &r->charge, r->received);
 	}
@@ -117,7 +116,7 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 void
 san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
 {
-	/* nothing is known of those before the last, so the base passes them at once */
+	/* Those before the last have no record, so the base passes them at once. */
 	if (likely(tc->peer.ordered && tc->nb_refused == 0)) {
 		tc->rx_base += n - 1;
 		tl->stats.nb_served += n - 1;
@@ -130,7 +129,10 @@ san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint
 
 /* ---- one packet of push data ---- */
 
-/* RNR and RESOURCE mean "not now" on the wire, and the ULP that returns them here means never. */
+/*
+ * RNR and RESOURCE mean "not now" on the wire; a ULP that returns one of them here means a final
+ * refusal.
+ */
 static uint8_t
 final_status(uint8_t code)
 {
@@ -171,7 +173,7 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 	return PUT_PLACED;
 }
 
-/* Everything is placed and it is its turn: ask for the ULP-ACK. */
+/* Everything is placed in its turn: ask for the ULP-ACK. */
 static enum put
 complete(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
@@ -227,7 +229,9 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 	return p->flags & SAN_F_LAST ? PUT_WAIT : PUT_PLACED;
 }
 
-/* ---- and what follows from it ---- */
+/*
+ * ---- applying the result ----
+ */
 
 static void
 finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
@@ -243,8 +247,8 @@ finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 }
 
 /*
- * What is left of a refused push. Nothing of it stays reported as received: the
- * initiator's RESYNC must get through to these PSNs.
+ * Release what is left of a refused push. None of it stays reported as received: the initiator's
+ * RESYNC must get through to these PSNs.
  */
 static void
 drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
@@ -264,7 +268,7 @@ drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 		finish_push(tl, tc, r);
 }
 
-/* Verdict on the packet's PSN: now, or (it was held) later. */
+/* Report the verdict on the packet's PSN: at once, or later if it was held. */
 static void
 answer(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_verdict verdict,
        bool fresh, uint64_t now_ns)
@@ -330,7 +334,7 @@ set_push(struct san_tl_rxn *r, const struct san_wire_pkt *p)
 	r->addr = p->addr;
 }
 
-/* A push that comes in one packet and in its turn: nothing of it has to be remembered. */
+/* A push that comes in one packet and in its turn needs no record: use the scratch record. */
 static struct san_tl_rxn *
 use_scratch(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
@@ -350,7 +354,7 @@ use_scratch(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wi
 	return r;
 }
 
-/* The packet says the same as those before it, and nothing that was not granted or came already. */
+/* True if the packet agrees with those before it, and its data is granted and new. */
 static bool
 matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 {
@@ -363,7 +367,7 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 		return false;
 	if ((p->flags & SAN_F_LAST) && (r->seen_last || p->offset + len != r->length))
 		return false;
-	if (r->solicited) /* each byte once: more would give back more than was charged */
+	if (r->solicited) /* each byte once: more would return more than was charged */
 		return p->offset + len <= r->granted && len <= r->granted - r->arrived;
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
 }
@@ -388,7 +392,7 @@ san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
-/* Of a finished transaction: taken and discarded, unless it was completed in error (RT-32). */
+/* Packet of a finished transaction: discarded, unless it was completed in error (RT-32). */
 static enum san_drop
 push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -404,7 +408,7 @@ push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
 }
 
-/* A record for the packet; NULL: *drop* says why not. */
+/* Get a record for the packet; NULL: *drop* tells why not. */
 static struct san_tl_rxn *
 record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
 	   enum san_drop *drop)
@@ -414,7 +418,7 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 	struct san_tl_rxn *r;
 
 	*drop = SAN_DROP_RANGE;
-	/* never granted; or LAST, and yet more behind it */
+	/* Data that was never granted, or LAST that does not end the push. */
 	if (p->op == SAN_OP_PUSH_SLCTD_DATA ||
 	    ((p->flags & SAN_F_LAST) && p->offset + len != p->length))
 		return NULL;
@@ -431,14 +435,14 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 }
 
 /*
- * On an ordered connection the last packet of a push is placed last: a program that polls the
- * last byte finds all before it (RT-39). Relaxed placement is without that.
+ * On an ordered connection the last packet of a push is placed last: an application that polls the
+ * last byte finds all bytes before it (RT-39). Relaxed placement does not guarantee that.
  */
 static inline bool
 is_early_last(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
 	      const struct san_wire_pkt *p)
 {
-	/* what is before it ends where it begins */
+	/* The data before it ends where it begins. */
 	return (p->flags & SAN_F_LAST) != 0 && r->received != p->offset && tc->peer.ordered &&
 		!tc->peer.relaxed;
 }
@@ -456,7 +460,7 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	    (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
 	if (out == PUT_HOLD && san_tl_is_red(tl, tc))
-		/* an early last one only comes again: the rest may be placed */
+		/* A held-back LAST is only resent: the rest may be placed. */
 		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
 				 san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	arrive(tl, r, p, now_ns);
@@ -514,7 +518,9 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 	return drop;
 }
 
-/* ---- express: it is over within its packet, and it is its turn ---- */
+/*
+ * ---- express: pushes of one packet, in their turn ----
+ */
 
 uint16_t
 san_tl_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n)
@@ -546,7 +552,10 @@ san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_
 
 /* ---- the base moves ---- */
 
-/* What the base's push holds, in the order of arrival but LAST; true if it is finished. */
+/*
+ * Process what the push at the base holds, in order of arrival, LAST at the end. True if it is
+ * finished.
+ */
 static bool
 replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
@@ -559,7 +568,7 @@ replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t
 	while (tc->cur == r && (m = r->held_head) != NULL) {
 		is_early = is_early_last(tc, r, &san_pkt(m)->w);
 		if (is_early && m == r->held_tail)
-			break; /* the rest is still to come */
+			break; /* the rest is still missing */
 		san_tl_held_pop(tl, tc, r);
 		if (is_early) {
 			san_tl_held_push(tl, tc, r, m, now_ns);
@@ -570,7 +579,7 @@ replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t
 	}
 	if (tc->cur != r || !r->has_last || r->received != r->length)
 		return tc->rx_base != base;
-	/* relaxed: all of it was placed ahead of its turn */
+	/* Relaxed: all of it was placed ahead of its turn. */
 	out = complete(tl, tc, r);
 	if (out == PUT_FINISHED) {
 		san_pdl_rx_ack(tl->pdl, c, r->last_psn, now_ns);
@@ -591,7 +600,7 @@ san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		switch (r->state) {
 		case SAN_RXN_REFUSED:
 		case SAN_RXN_ABORTED:
-			/* a refusing grant goes first: the record is all that knows of it */
+			/* A grant that refuses it is sent first: only the record knows of it. */
 			moved = !r->in_out;
 			if (moved)
 				finish_push(tl, tc, r);
@@ -622,7 +631,7 @@ san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbu
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
-/* Of a transaction that is over: taken, but its SSN must be counted. */
+/* Request of a finished transaction: accepted, but its SSN must be counted. */
 static enum san_drop
 request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -640,8 +649,9 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 }
 
 /*
- * Grant what there is budget for. What would be refused with its first packet is refused before
- * the first grant, or the initiator would send a grant's worth of data for nothing (RT-27).
+ * Grant what the budget allows. A push that its first packet would cause to be refused is refused
+ * before the first grant: otherwise the initiator would send a grant's worth of data in vain
+ * (RT-27).
  */
 static void
 first_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
@@ -668,7 +678,7 @@ rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64
 
 	if (!san_tl_ssn_valid(tc, p->ssn))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
-	/* there would be nothing to grant; no initiator asks for that */
+	/* There is nothing to grant; no initiator requests that. */
 	if (p->length == 0)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, true);
@@ -699,7 +709,7 @@ san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	r = san_tl_rxn_find(tl, tc, p->rsn);
 	if (r != NULL && r->state == SAN_RXN_ABORTED)
 		return request_over(tl, c, m, now_ns);
-	if (r != NULL) /* an RSN is asked for once */
+	if (r != NULL) /* an RSN is requested once */
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (p->op == SAN_OP_PUSH_SLCTD_REQ)
 		return rx_solicit(tl, c, m, now_ns);

@@ -3,8 +3,8 @@
 /*
  * The initiator's records: pool, ring by RSN, and the lists of a connection.
  *
- * An ordinary push needs one cache line of its record. The rest, struct san_tl_extra, is beside
- * it in an array of its own and becomes valid when it is needed: nothing can fail then.
+ * An ordinary push needs only the cache line of its record. The rest, struct san_tl_extra, is in an
+ * array of its own and becomes valid when needed, so this cannot fail.
  */
 
 #include "tl_priv.h"
@@ -133,7 +133,7 @@ san_tl_txn_can_send(const struct san_tl_txn *t)
 void
 san_tl_txn_ready(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
-	/* counted once it was admitted; a grant proves that it was */
+	/* Ready once it is counted for PCB-3; a grant proves that it was. */
 	if (!tc->peer.ordered && t->list == SAN_TXN_LIST_NONE &&
 	    san_seq_lt(t->rsn, tc->adm_rsn) && san_tl_txn_can_send(t))
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_READY);

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a submit may have to wait for, and whose turn it is when that comes back
- * (RT-13, RT-26; design, rule 6).
+ * What a submit may have to wait for, and which connection is next when it is released (RT-13,
+ * RT-26; design, rule 6).
  *
- *   own     one of the connection's own transactions must finish: it has N of
- *           them, or its pulls take so long that they lapsed
- *   record  of the initiator, and room for it in a ring. A connection with nothing
- *           outstanding has room, and a record: for max_wide of them at once one is
- *           set aside, so that those with many can't keep them from going on. Others
- *           wait in a line of their own
+ *   own     one of the connection's own transactions must finish: it has N of them, or
+ *           its pulls have expired
+ *   record  a record of the initiator, and room for it in a ring. A connection with
+ *           nothing outstanding has room. For max_wide of them at once a record is
+ *           reserved, so that connections with many records cannot block them. Others
+ *           wait in a list of their own
  *   budget  for one more pull; a connection always has its first one
  *
- * Records and budget go to who waited longest. A record that comes free is
- * promised, or whoever gave it back would take it again. A connection with nothing
- * outstanding that was promised one counts as if it had something outstanding. Of
- * those that wait for budget only the first may try, and when its pull fits. Always
- * the record first: who waits for budget has it, or two could take from each other in
- * turn for ever.
- * No connection is on both lists, and none that waits for something of its own is
- * on either: it would keep others from what they could use.
+ * Records and budget go to the connection that waits longest. A released record is promised to it,
+ * because otherwise the releasing connection would take it again. A connection with nothing
+ * outstanding and a promised record counts as if it had something outstanding. Of those that wait
+ * for budget only the first may try, when its pull fits. The record always comes first: a
+ * connection that waits for budget has its record, or two could take from each other in turn
+ * forever. No connection is on both lists, and none that waits for something of its own is on
+ * either: it would keep others from what they could use.
  */
 
 #include "tl_priv.h"
 
-#define PATH_LOOK 8 /* connections in line that are looked at: no more with thousands of them */
+#define PATH_LOOK 8 /* connections in the list that are checked: bounded, even with thousands */
 
 /* What *req* has to wait for, enum san_tl_want; 0: nothing. */
 static uint8_t
@@ -44,7 +43,7 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 		return 0;
 	if (tc->lapsed_pulled != 0 || req->length > san_tl_pull_most(tl))
 		return SAN_WANT_OWN;
-	/* what its path holds nobody else waits for (RT-41) */
+	/* No other connection waits for room of its path (RT-41). */
 	if (req->length <= san_tl_path_left(tl, &tc->host->paths[false]))
 		return 0;
 	if ((first != NULL && first != tc) || req->length > san_tl_pull_room(tl, tc))
@@ -52,7 +51,7 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 	return 0;
 }
 
-/* The line of those that wait for *why*; NULL: there is none. */
+/* The list of those that wait for *why*; NULL: there is none. */
 static struct san_tl_conns *
 line_of(struct san_tl *tl, uint8_t why)
 {
@@ -63,7 +62,7 @@ line_of(struct san_tl *tl, uint8_t why)
 	return why & SAN_WANT_BUDGET ? &tl->want_budget : NULL;
 }
 
-/* Of what it waits for and what is promised, only *keep* is left. */
+/* Leave lists and give up promises, except for *keep*. */
 static void
 leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 {
@@ -117,10 +116,10 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 	tc->want |= why;
 	if (why == SAN_WANT_BUDGET) {
 		promise(tl, tc);
-		/* it comes back by arrivals, which wake; or by lapsing, which needs a timer */
+		/* Budget returns by arrivals, which wake; or by expiry, which needs a timer. */
 		san_tl_deadline_lapse(tl, tc, now_ns);
 	}
-	/* what it leaves to others */
+	/* for what it left to others */
 	if (why != 0 && had != tc->want)
 		san_tl_wake(tl);
 	return why != 0;
@@ -143,7 +142,7 @@ san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 	call(tl, tc);
 }
 
-/* Before those that have something outstanding: they go on anyway. */
+/* Before those with something outstanding, which go on anyway. */
 static void
 wake_first(struct san_tl *tl)
 {
@@ -156,7 +155,7 @@ wake_first(struct san_tl *tl)
 	}
 }
 
-/* Of those that are first in line for the budget, those whose paths have room without it. */
+/* Call those near the front of the budget list whose path has room outside the budget. */
 static void
 wake_paths(struct san_tl *tl)
 {
@@ -180,7 +179,7 @@ san_tl_wake_waiting(struct san_tl *tl)
 		leave(tl, tc, 0);
 		tc->want = SAN_WANT_OWN;
 	}
-	/* it keeps its place, or others would be before it */
+	/* The connection keeps its place, or others would overtake it. */
 	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl, tc))
 		call(tl, tc);
 	if (unlikely(tl->path_room != 0))
