@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Connection management of one lcore: REQ / COOKIE / REQ / REP / RTU, REJ,
- * DREQ / DREP, RESET, keep-alive (RT-1, RT-23, RT-24, RT-29; design, rule 17).
+ * Connection management of one lcore: REQ / COOKIE / REQ / REP / RTU, REJ, DREQ / DREP, RESET,
+ * keep-alive (RT-1, RT-23, RT-24, RT-29; design, rule 17).
  *
- * A peer that has not returned a cookie costs no memory, and gets no reply
- * longer than its request. Like everything below the engine it reads no clock
- * and sends nothing: messages to send are popped, events are popped.
+ * A peer that has not returned a cookie costs no memory, and gets no reply longer than its request.
+ * Like every layer below the engine, cm reads no clock and sends nothing: the caller pops messages
+ * to send, and events.
  */
 
 #include <stdbool.h>
@@ -24,13 +24,13 @@
 
 enum san_cm_state {
 	SAN_CM_IDLE = 0,
-	SAN_CM_RESOLVING,       /**< connecting: waits for the neighbour's MAC address */
+	SAN_CM_RESOLVING,       /**< connecting: waits for the neighbor's MAC address */
 	SAN_CM_REQ_SENT,        /**< connecting: REQ without cookie sent */
 	SAN_CM_REQ_COOKIE_SENT, /**< connecting: REQ with cookie sent */
-	SAN_CM_WAIT_ACCEPT,     /**< accepting: the ULP has the request */
+	SAN_CM_WAIT_ACCEPT,     /**< accepting: the request is with the ULP */
 	SAN_CM_REP_SENT,        /**< accepting: waits for RTU or the first packet */
 	SAN_CM_ESTABLISHED,
-	SAN_CM_DRAINING,  /**< disconnect asked for; waits until nothing is outstanding */
+	SAN_CM_DRAINING,  /**< disconnect requested; waits until nothing is outstanding */
 	SAN_CM_DREQ_SENT, /**< waits for DREP */
 	SAN_CM_TIMEWAIT,  /**< answers repeated DREQs for a while */
 	SAN_CM_STATE_MAX
@@ -38,103 +38,112 @@ enum san_cm_state {
 
 enum san_cm_event_type {
 	SAN_CM_EV_CONNECT_REQUEST = 1, /**< accept or reject it */
-	SAN_CM_EV_ESTABLISHED,         /**< both sides */
-	SAN_CM_EV_REJECTED,            /**< connecting side; reason; slot is gone */
-	SAN_CM_EV_UNREACHABLE,         /**< connecting side: nobody answered; slot is gone */
-	SAN_CM_EV_DISCONNECTED,        /**< by the peer, by RESET, keep-alive or retries; reason */
-	SAN_CM_EV_CLOSED,              /**< our own disconnect has finished */
+	SAN_CM_EV_ESTABLISHED,         /**< on both sides */
+	SAN_CM_EV_REJECTED,            /**< connecting side; reason; the slot is freed */
+	SAN_CM_EV_UNREACHABLE,         /**< connecting side: no answer; the slot is freed */
+	SAN_CM_EV_DISCONNECTED,        /**< by the peer, RESET, keep-alive or retries; reason */
+	SAN_CM_EV_CLOSED,              /**< our own disconnect is complete */
 };
 
 struct san_cm_event {
 	uint8_t type;   /**< enum san_cm_event_type */
 	uint8_t reason; /**< enum san_wire_cm_reason */
 	uint16_t slot;
-	uint32_t listener; /**< CONNECT_REQUEST: listener's cookie */
-	uint64_t cookie;   /**< the connection's cookie: as given to connect or accept */
+	uint32_t listener; /**< CONNECT_REQUEST: cookie of the listener */
+	uint64_t cookie;   /**< cookie of the connection, as given to connect or accept */
 	struct san_ip peer;
-	bool stream; /**< CONNECT_REQUEST: it is for a stream */
+	bool stream; /**< CONNECT_REQUEST: for a stream */
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
 
-/** What one side offers; both offers together make the connection. */
+/** Offer of one side; both offers together determine the connection. */
 struct san_cm_param {
 	bool ordered, relaxed; /**< the connecting side decides */
-	bool ends;             /**< likewise: ordered, and it ends on error (RT-40) */
-	bool stream;           /**< it carries a stream's session: of both sides, or of none */
+	bool ends;             /**< likewise: ordered, and ends on an error (RT-40) */
+	bool stream;           /**< carries the session of a stream: on both sides or on neither */
 	uint16_t pkey;
-	uint16_t mtu;               /**< payload bytes per packet: minimum of both */
+	uint16_t mtu;               /**< payload bytes per packet: the minimum of both counts */
 	uint16_t req_win, data_win; /**< our receive windows, packets, powers of two */
 	uint16_t first_win;         /**< >= 2 (design, rule 7) */
-	uint16_t max_txn;           /**< N: minimum of both */
+	uint16_t max_txn;           /**< N: the minimum of both counts */
 	uint16_t msg_limit;         /**< PCB-3, local */
 	uint16_t rnr_ms;
-	uint16_t keepalive_ms; /**< silence after which a PROBE goes; 0 = never */
+	uint16_t keepalive_ms; /**< silence before a PROBE is sent; 0 = never */
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
 
-/** How the silence of an open connection is noticed. */
+/** How the silence of a peer on an open connection is detected. */
 struct san_cm_keepalive {
-	uint32_t idle_ms;  /**< of silence until the first PROBE; 0: never */
-	uint32_t every_ms; /**< between two of them */
-	uint8_t probes;    /**< unanswered ones until the peer counts as gone; 0: never */
-	bool is_lazy;      /**< not while a packet is unacknowledged, which has timeouts */
+	uint32_t idle_ms;  /**< silence before the first PROBE; 0: never */
+	uint32_t every_ms; /**< between two PROBEs */
+	uint8_t probes;    /**< unanswered PROBEs until the peer counts as dead; 0: never */
+	bool is_lazy;      /**< no PROBE while packets are unacknowledged: they have timeouts */
 };
 
 struct san_cm_conf {
 	uint32_t max_conns;
 	uint16_t max_listeners;
 	uint8_t max_retries;      /**< of one CM message */
-	uint8_t keepalive_probes; /**< san_cm_keepalive.probes, until it is set */
-	uint64_t retry_ns;        /**< doubled with every retry, up to SAN_CM_RETRY_MAX_NS */
-	uint64_t cookie_slot_ns;  /**< a cookie is good for this and the next slot */
-	uint64_t drain_ns;        /**< a disconnect waits so long without progress */
+	uint8_t keepalive_probes; /**< initial san_cm_keepalive.probes */
+	uint64_t retry_ns;        /**< doubles with every retry, up to SAN_CM_RETRY_MAX_NS */
+	uint64_t cookie_slot_ns;  /**< a cookie is valid in this slot and the next */
+	uint64_t drain_ns;        /**< longest time that a disconnect waits without progress */
 	uint64_t timewait_ns;
 	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET): see inet_rate.h */
-	uint32_t features;    /**< enum san_wire_cm_feature: what we can and want; no STREAM */
+	uint32_t features;    /**< enum san_wire_cm_feature: supported and wanted; no STREAM */
 	uint8_t secret[SAN_CM_SECRET];
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
 	uint16_t nb_ports;
-	const struct san_cm_steer *steer; /**< else ports by this, for *queue*; NULL: any will do */
+	const struct san_cm_steer *steer; /**< first choice: ports by this, for *queue*; or NULL */
 	uint16_t queue;
 	struct san_wire_path path; /**< template: our MAC, dst_port, dscp */
-	struct san_mem *mem;       /**< for all of its state; NULL: the heap */
+	struct san_mem *mem;       /**< holds all state of the layer; NULL: the heap */
 };
 
-/** Parameters agreed on, valid from ESTABLISHED (for tl and pdl). */
+/** Negotiated parameters, valid from ESTABLISHED (for tl and pdl). */
 struct san_cm_agreed {
 	struct san_pdl_peer pdl;
 	uint16_t rx_req_win, rx_data_win;
 	uint32_t first_rsn_tx, first_rsn_rx;
 	uint16_t n_tx, n_rx;
 	uint16_t rnr_tx_ms, rnr_rx_ms;
-	uint32_t features; /**< enum san_wire_cm_feature: of both */
+	uint32_t features; /**< enum san_wire_cm_feature: of both sides */
 };
 
 struct san_cm_conn; /* cm_priv.h */
 struct san_cm;      /* cm_priv.h */
 
-/** The caller sets secret, max_conns, path and ports. */
+/** Set defaults. The caller sets secret, max_conns, path and ports. */
 void san_cm_conf_default(struct san_cm_conf *conf);
-/** -EINVAL: a value out of range, max_conns not pdl's, or no secret set; -ENOMEM. */
+/**
+ * -EINVAL: a value is out of range, max_conns differs from that of pdl, or no secret is set;
+ * -ENOMEM.
+ */
 int san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm **out);
 void san_cm_destroy(struct san_cm *cm);
-/** It lay parked in conf->mem: steering and our own address are those of *conf* from now on. */
+/**
+ * Resume the state that lay parked in conf->mem: steering and our MAC address are those of *conf*.
+ */
 void san_cm_resume(struct san_cm *cm, const struct san_cm_conf *conf);
 
-/** The port's MAC address from now on. */
+/** Set the MAC address of the port. */
 void san_cm_set_mac(struct san_cm *cm, const struct rte_ether_addr *mac);
 
-/** On any of our addresses. *backlog*: requests waiting for accept. -EADDRINUSE, -ENOSPC. */
+/**
+ * Listen on all of our addresses. *backlog*: requests that may wait for accept. -EADDRINUSE,
+ * -ENOSPC.
+ */
 int san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 		  uint32_t cookie);
-/** Every partition of it; who waits for accept is rejected. */
+/** Stop listening. Requests that wait for accept are rejected. */
 void san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey);
 
 /**
- * Start connecting. Takes a slot; the outcome is an event.
- * -ENOSPC: no slot; -EINVAL: parameter out of range (see doc/api).
+ * Start connecting. Takes a slot; an event reports the outcome. -ENOSPC: no slot is free; -EINVAL:
+ * a parameter or an address is out of range, or a stream on a connection that is not strictly
+ * ordered.
  */
 int san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
 		   uint64_t service, const struct san_cm_param *param, uint64_t cookie,
@@ -143,9 +152,9 @@ int san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct s
  * Answer a CONNECT_REQUEST.
  *
  * @return
- *   0, or -ENOENT: it is gone. Else it is still there: -EINVAL: parameter out of range, or a
- *   stream on a connection that is not strictly ordered; -EPROTOTYPE: one of the two is for a
- *   stream, and the other is not.
+ *   0, or -ENOENT: the request no longer exists. After any other error it still does: -EINVAL: a
+ *   parameter is out of range; -EPROTOTYPE: one of the two sides is for a stream, and the other is
+ *   not.
  */
 int san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
 		  uint64_t cookie, uint64_t now_ns);
@@ -153,9 +162,9 @@ int san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *
 		  uint16_t private_len, uint64_t now_ns);
 
 /**
- * A request on its way to the cm of another lcore, whose queue pair is to have it. It
- * is taken out, moved in there with the acceptor's parameters, and the first cm is
- * told whether it was. Until then it can be neither accepted nor rejected.
+ * A request that moves to the cm of another lcore, to which the chosen queue pair belongs. It is
+ * moved out here and moved in there with the parameters of the acceptor; then the first cm gets the
+ * result. Meanwhile it can be neither accepted nor rejected.
  */
 struct san_cm_moved {
 	struct san_wire_path path;
@@ -163,94 +172,105 @@ struct san_cm_moved {
 	uint8_t flags; /**< enum san_wire_cm_flag */
 	uint32_t xid;
 	uint32_t peer_cid, peer_tag;
-	struct san_cm_agreed offer; /**< the peer's */
+	struct san_cm_agreed offer; /**< offer of the peer */
 };
-/** -ENOENT: it is gone, or taken. */
+/**
+ * -ENOENT: the request no longer exists, or is moving already.
+ */
 int san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns);
-/** As san_cm_accept(); -ENOSPC: no slot. */
+/** As san_cm_accept(); -ENOSPC: no slot is free. */
 int san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in,
 		   const struct san_cm_param *param, uint64_t cookie, uint64_t now_ns,
 		   uint16_t *slot);
-/** It moved: a ghost stays, for its REQ again; or, not *adopted*, it did not. */
+/**
+ * Conclude a move. If *adopted*, a ghost stays, for copies of the REQ; otherwise the request stays
+ * here.
+ */
 void san_cm_moved(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns);
 
-/** Orderly end: drain, DREQ, DREP; then EV_CLOSED. -ENOTCONN. *hard*: without draining. */
+/**
+ * Orderly close: drain, DREQ, DREP; then EV_CLOSED. *hard*: do not drain. -ENOTCONN: not connected.
+ */
 int san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns);
 
-/** The core tells whether an ESTABLISHED connection in DRAINING has drained. */
+/** The core reports that a DRAINING connection has drained. */
 void san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /**
- * The core tells that the connection failed (RT-7): from REP_SENT to DREQ_SENT it ends
- * at once, with DISCONNECTED(reason), and the peer is told.
+ * The core reports that the connection failed (RT-7). From REP_SENT to DREQ_SENT it ends at once
+ * with DISCONNECTED(reason), and a DREQ is sent to the peer.
  */
 void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
-/** What the connecting side asked for; in WAIT_ACCEPT. */
+/** Order requested by the connecting side; in WAIT_ACCEPT only. */
 bool san_cm_is_ordered(const struct san_cm *cm, uint16_t slot);
 enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
 const char *san_cm_state_name(enum san_cm_state s);
 
 /**
- * One CM packet that san_wire_parse() accepted. Never keeps *m*. The caller
- * counts the result.
+ * Process one CM packet that san_wire_parse() accepted. Never keeps *m*. The caller counts the
+ * result.
  */
 enum san_drop san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt *p,
 			uint64_t now_ns);
 /**
- * A packet reached a connection in SETUP (pdl said SAN_DROP_STATE, so address, tag
- * and P_Key are right; a CNP has no tag and does not count): if it came from the
- * peer of REP_SENT it stands for a lost RTU. True: now open, check again.
+ * A packet arrived for a connection in SETUP. pdl returned SAN_DROP_STATE, so address, tag and
+ * P_Key are right; a CNP has no tag and does not count. In REP_SENT the packet replaces a lost RTU.
+ * True: the connection is open now, check the packet again.
  */
 bool san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
-/** A packet for an unknown CID or wrong tag: answer with a rate-limited RESET. */
+/** Answer a packet for an unknown CID or with a wrong tag by a rate-limited RESET. */
 void san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns);
 
-/** Valid while ESTABLISHED is taken by the other layers. NULL: not open. */
+/** Negotiated parameters. Valid while the other layers process ESTABLISHED. NULL: not open. */
 const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot);
 
-/** Is there a message for san_cm_tx_next()? */
+/** True if san_cm_tx_next() has a message. */
 bool san_cm_has_tx(const struct san_cm *cm);
 /**
- * Next message to send. Its path has the peer's IP, and its MAC if already known, else
- * zero: then resolve, tell san_cm_resolved(), and take the next; this one comes again.
+ * Take the next message to send. Its path has the peer's IP address, and its MAC address if known,
+ * else zero. In that case the caller resolves it, calls san_cm_resolved(), and goes on with the
+ * next message; this one comes again.
  */
 bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pkt *p,
 		    struct san_wire_cm *msg, uint64_t now_ns);
-/** The neighbour answered: fill MACs of connections to *ip* that lack one, send what waits. */
+/**
+ * The neighbor answered: set the MAC address in connections to *ip* that lack one, send what waits
+ * for it.
+ */
 void san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
 		     uint64_t now_ns);
-/** What the other layers must hear of at once. */
+/** A change that the other layers must process at once. */
 struct san_cm_change {
 	uint8_t type;   /**< enum san_cm_event_type; CONNECT_REQUEST is none */
 	uint8_t reason; /**< enum san_wire_cm_reason */
 	uint16_t slot;
 	uint64_t cookie; /**< as given to connect or accept */
 };
-/** Is there a change? */
+/** True if there is a change. */
 bool san_cm_has_change(const struct san_cm *cm);
-/** Next change; false: none. To be taken before anything else is sent. */
+/** Take the next change; false: none. Call it before anything else is sent. */
 bool san_cm_change_next(struct san_cm *cm, struct san_cm_change *change);
 /**
- * Next event for the owner; false: none. Events wait in their connection's record, so
- * there is always room; nobody else gets the slot until the last of them was taken.
+ * Take the next event for the owner; false: none. Events are stored in the connection's record, so
+ * there is always room. The slot is not reused before its last event was taken.
  */
 bool san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev);
 /**
- * From now on the silence of connection *slot* is noticed so; before, as san_cm_param and conf say.
- * No effect on one that is not open.
+ * Set how the silence of the peer on connection *slot* is detected; initially san_cm_param and conf
+ * decide. No effect if the connection is not open.
  */
 void san_cm_set_keepalive(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
 			  uint64_t now_ns);
 /** The connection's timer fired: retries, keep-alive, time-wait, drain limit. */
 void san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /**
- * The core has released the connection in every other layer: cm frees it and the CID.
- * To be called after the changes, or events, DISCONNECTED and CLOSED, and only then.
+ * The core has released the connection in every other layer: free it and its CID. Called after the
+ * changes, or events, DISCONNECTED and CLOSED, and only then.
  */
 void san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 uint64_t san_cm_nb_half_open(const struct san_cm *cm);
 void san_cm_check(const struct san_cm *cm);
 
-/** Drops that no call returned, by enum san_drop: answers over the rate limit. */
+/** Drops that no call returned, by enum san_drop: answers above the rate limit. */
 const uint64_t *san_cm_drops(const struct san_cm *cm);
 
 #endif /* CM_H */

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connection records: create and destroy, slots, the hash from the peer's CID
- * to ours, events. (RT-1, RT-24)
+ * Connection records: creation and destruction, slots, the hash from the peer's name to ours,
+ * events. (RT-1, RT-24)
  *
- * A slot is one index for all layers, given out by packet delivery. A record
- * that accepted lives on for a while as a ghost after its release: it holds no
- * slot, CID or timer, only knows a REQ that the network delivers late, so that
- * this does not become a second connection. Whoever gets the slot next
- * overwrites it, after all slots that were freed before. A REQ that comes later
- * still is one more request; the REP for it finds nobody and is rejected.
+ * A slot is one index for all layers, allocated by packet delivery. The record of an accepting side
+ * stays for a while as a ghost after its release. A ghost holds no slot, CID or timer. It only
+ * recognizes a REQ that the network delivers late, so that this does not create a second
+ * connection. It is overwritten when its slot is taken again, after all slots freed before. A REQ
+ * that arrives even later is a new request; the REP for it finds no connection and is rejected.
  *
- * The hash is needed where the peer's message can't name our CID: a repeated
- * REQ, and RESET, which echoes what our packet carried. Its key is all that names a
- * connection at the peer: address, CID and tag. A peer that uses one name twice is
- * refused, so no chain grows by what a peer sends (RT-36).
+ * The hash is needed where a message of the peer cannot name our CID: a repeated REQ, and RESET,
+ * which echoes our packet. Its key is the full name of a connection at the peer: address, CID and
+ * tag. A peer that uses one name twice is refused, so a peer cannot lengthen chains by what it
+ * sends (RT-36).
  */
 
 #include <assert.h>
@@ -29,7 +28,7 @@
 #include "inet_hash.h"
 #include "san_assert.h"
 
-/* Cookies that come back are at most those given out; each may come again. */
+/* At most the cookies handed out return; each may be repeated. */
 #define CHECKS_PER_COOKIE 4
 
 static_assert(CM_HASH_KEY == crypto_shorthash_KEYBYTES, "key of the hash");
@@ -46,7 +45,7 @@ san_cm_conf_default(struct san_cm_conf *conf)
 	conf->retry_ns = 20 * SAN_NS_PER_MS;
 	conf->cookie_slot_ns = 4 * SAN_NS_PER_S;
 	conf->drain_ns = 5 * SAN_NS_PER_S;
-	conf->timewait_ns = 8 * SAN_NS_PER_S; /* two cookie slots: so old a REQ can be */
+	conf->timewait_ns = 8 * SAN_NS_PER_S; /* two cookie slots: the greatest age of a REQ */
 	conf->rate_per_ms = 100;
 	conf->features = SAN_CM_FEAT_PACK;
 	conf->path.dst_port = SAN_WIRE_PORT;
@@ -63,7 +62,7 @@ is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 {
 	static const uint8_t no_secret[SAN_CM_SECRET];
 
-	/* a cookie under a key that everybody knows protects nothing */
+	/* A cookie under a publicly known key protects nothing. */
 	if (memcmp(conf->secret, no_secret, sizeof(no_secret)) == 0)
 		return false;
 	return conf->max_conns != 0 && conf->max_conns == pdl->conf.max_conns &&
@@ -132,7 +131,7 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 		san_cm_destroy(cm);
 		return rc;
 	}
-	/* peers choose the CIDs: without a key they could choose one bucket */
+	/* Peers choose the CIDs: without a key they could fill one bucket. */
 	crypto_generichash(cm->hash_key, sizeof(cm->hash_key), purpose, sizeof(purpose),
 			   conf->secret, sizeof(conf->secret));
 	memcpy(seed, cm->hash_key, sizeof(seed));
@@ -222,7 +221,7 @@ san_cm_hash_free(struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid
 		return true;
 	if (!c->is_ghost)
 		return false;
-	/* a peer that takes new names keeps its ghosts; this one pays for itself */
+	/* A peer that takes new names keeps its ghosts; this one loses its own. */
 	san_cm_hash_del(cm, c);
 	c->is_ghost = false;
 	c->state = SAN_CM_IDLE;
@@ -256,7 +255,7 @@ san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
 
 /* ---- slots ---- */
 
-/** The path until the peer has told its ports: any of the entropy range. (rule 13) */
+/** Initial path, until the peer has sent its ports: any of the entropy range. (rule 13) */
 static void
 set_path(struct san_cm *cm, struct san_wire_path *path, const struct san_ip *local,
 	 const struct san_ip *peer)
@@ -336,7 +335,7 @@ events_take(struct san_cm *cm, struct san_cm_conn *c, unsigned int events)
 void
 san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, uint64_t now_ns)
 {
-	/* the state machine let go of it, so no counter speaks of it any more */
+	/* The state machine is done with it, so no counter includes it. */
 	SAN_ASSERT(c->state == SAN_CM_IDLE || c->state == SAN_CM_TIMEWAIT);
 	san_cm_tx_del(cm, c);
 	if (c->in_change)
@@ -352,7 +351,7 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 		san_cm_hash_del(cm, c);
 		c->state = SAN_CM_IDLE;
 	}
-	/* a request that is gone is no request; what else the owner has not heard it will */
+	/* A request that no longer exists is not reported; all other events are. */
 	events_take(cm, c, 1u << SAN_CM_EV_CONNECT_REQUEST);
 	san_pdl_conn_del(cm->pdl, cm_pdl_conn(cm, c));
 	if (!c->in_ev)
@@ -368,7 +367,7 @@ san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	if (slot >= cm->conf.max_conns)
 		return;
 	c = &cm->conns[slot];
-	/* before TIMEWAIT somebody still counts on it: end it first */
+	/* Before TIMEWAIT the connection is still counted: it must be ended first. */
 	if (c->state != SAN_CM_TIMEWAIT || c->is_ghost)
 		return;
 	san_cm_conn_free(cm, c, cm->conf.timewait_ns, now_ns);
@@ -409,10 +408,10 @@ san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns)
 /* ---- events ---- */
 
 /*
- * Of each type a connection has at most one, and they come in the order of
- * their numbers: request, established, one final event. So bits and one list
- * hold them all, whatever a peer does. They are there twice: for the other layers,
- * which follow at once, and for the owner, who may look when it likes.
+ * A connection has at most one event of each type, in the order of their numbers: request,
+ * established, one final event. So bits and one list store them all, whatever a peer does. There
+ * are two copies: one for the other layers, which follow at once, and one for the owner, which may
+ * read it at any time.
  */
 void
 san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type)
@@ -423,7 +422,7 @@ san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_typ
 		TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
 	c->in_ev = true;
 	if (type == SAN_CM_EV_CONNECT_REQUEST)
-		return; /* nobody but the owner has to do with it */
+		return; /* concerns the owner only */
 	SAN_ASSERT(!c->in_resolving);
 	c->changes |= (uint8_t)(1u << type);
 	if (!c->in_change)
@@ -507,7 +506,7 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	if (ev->type == SAN_CM_EV_ESTABLISHED)
 		private_drop(cm, c);
 	events_take(cm, c, 1u << ev->type);
-	/* these never were open: no other layer has anything to release */
+	/* These never were open: no other layer has anything to release. */
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
 		san_cm_conn_free(cm, c, 0, cm->now_ns);
 	else if (!c->in_ev && cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
@@ -515,7 +514,9 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	return true;
 }
 
-/* ---- for others to look at ---- */
+/*
+ * ---- queries and check ----
+ */
 
 enum san_cm_state
 san_cm_state(const struct san_cm *cm, uint16_t slot)

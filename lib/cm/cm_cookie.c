@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The cookie that a half-open peer must return before it costs any memory: a
- * keyed BLAKE2b over everything that both REQs must have in common, and the
- * number of a time slot in clear. (RT-24; design, rule 17)
+ * The cookie that a peer must return before it costs any memory: a keyed BLAKE2b over everything
+ * that both REQs must have in common, and the number of a time slot in clear. (RT-24; design, rule
+ * 17)
  *
- * The fields are written out one by one: the bytes of a struct would bring its
- * padding into the MAC.
+ * The fields are written one by one: the bytes of a struct would include its padding in the MAC.
  */
 
 #include <assert.h>
@@ -114,7 +113,7 @@ san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
 	uint32_t time_slot;
 
 	time_slot = (uint32_t)t[0] << 24 | (uint32_t)t[1] << 16 | (uint32_t)t[2] << 8 | t[3];
-	/* the age first: a flood of old cookies costs no MAC */
+	/* The age is checked first: a flood of old cookies costs no MAC. */
 	if (slot_of(cm, now_ns) - time_slot > 1)
 		return false;
 	make(cm, p, msg, time_slot, want);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The life of a connection: one table [state][input] = {next, action}, one
- * setter. (RT-1, RT-23, RT-24; design, rule 17)
+ * The states of a connection: one table [state][input] = {next, action}, and one setter. (RT-1,
+ * RT-23, RT-24; design, rule 17)
  *
  *   connecting   RESOLVING -> REQ_SENT -> REQ_COOKIE_SENT -> ESTABLISHED
  *   accepting    WAIT_ACCEPT -> REP_SENT -> ESTABLISHED
  *   ending       ESTABLISHED -> DRAINING -> DREQ_SENT -> TIMEWAIT
  *
- * Timers, all of them in cm_deadline_ns of the connection, one at a time:
+ * Timers, one at a time, all in cm_deadline_ns of the connection:
  *   RESOLVING, REQ_SENT, REQ_COOKIE_SENT, REP_SENT, DREQ_SENT
  *                 retry of c->msg: retry_wait_ns(), max_retries times
- *   WAIT_ACCEPT   longer than the connecting side goes on repeating its REQ
+ *   WAIT_ACCEPT   longer than the connecting side repeats its REQ
  *   ESTABLISHED   keep-alive (cm_keepalive.c)
  *   DRAINING      drain_ns without progress
  *   TIMEWAIT      none: it ends when the core releases the slot
  *
- * An action runs after the new state is set. None frees the record except
- * those of a request that our ULP did not accept, which nobody else holds.
+ * An action runs after the new state is set. Only the actions for a request that our ULP did not
+ * accept free the record, because no other layer refers to it.
  */
 
 #include <assert.h>
@@ -57,7 +57,7 @@ is_half_open(uint8_t state)
 	return state == SAN_CM_WAIT_ACCEPT || state == SAN_CM_REP_SENT;
 }
 
-/** The one place where the state changes: counts, traces, leaves the lists of the old one. */
+/** The only place where the state changes: counts, traces, leaves the lists of the old state. */
 static void
 set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 {
@@ -81,7 +81,7 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	c->retries = 0;
 }
 
-/* Doubled each time, but not for ever: many tries get through a bad link, few do not. */
+/* The wait doubles up to a limit: many tries get through a bad link, few do not. */
 static uint64_t
 retry_wait_ns(const struct san_cm *cm, uint32_t retries)
 {
@@ -90,7 +90,7 @@ retry_wait_ns(const struct san_cm *cm, uint32_t retries)
 	return RTE_MIN(cm->conf.retry_ns << retries, most_ns);
 }
 
-/** Send *msg* and repeat it until something else happens. */
+/** Send *msg* and repeat it until the state changes. */
 static void
 send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 {
@@ -101,7 +101,7 @@ send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
 }
 
-/** An answer to the peer that must go whatever becomes of the record. */
+/** Send an answer to the peer even if the record is freed. */
 static void
 farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t reason)
 {
@@ -112,7 +112,7 @@ farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t re
 	san_cm_tx_farewell(cm, c, &out);
 }
 
-/** Nothing more to send or to wait for, but for the core. */
+/** Stop sending and waiting; only the core has to follow. */
 static void
 finish(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type ev, uint8_t reason)
 {
@@ -140,8 +140,8 @@ keep_cookie(const struct san_cm *cm, const struct san_cm_conn *c, const struct c
 }
 
 /*
- * The answer to what was sent once: so long is the path. Only of what the other side answers
- * by itself: a REP waited for its ULP, and so did a request that stands for an RTU.
+ * The answer to a message that was sent once gives the round trip of the path. Only an automatic
+ * answer counts: a REP waited for its ULP, and so did a request that replaces an RTU.
  */
 static void
 measure_path(const struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
@@ -157,7 +157,7 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
 
-	/* the answer was quicker than whoever resolves addresses */
+	/* The answer came before the address was resolved. */
 	if (rte_is_zero_ether_addr(&pc->path.dst_mac))
 		pc->path.dst_mac = s->pkt->src_mac;
 	measure_path(cm, c, s);
@@ -167,9 +167,9 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 /*
- * Our cookie has grown old. Once per retry the new one goes at once, else it might be
- * old again when its turn comes; not more often, or a peer that likes none of our
- * cookies could play ping-pong with us.
+ * Our cookie has expired. Once per retry the new one is sent at once; otherwise it might have
+ * expired when its turn comes. It is not sent more often: a peer that refuses all our cookies could
+ * cause an endless exchange.
  */
 static void
 act_fresh_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
@@ -191,7 +191,7 @@ act_rejected(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	finish(cm, c, SAN_CM_EV_REJECTED, s->reason);
 }
 
-/* Accepted, but taken back before we heard of it. */
+/* The peer accepted, but disconnected before the REP reached us. */
 static void
 act_withdrawn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -211,7 +211,7 @@ act_unreachable(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 
 /* ---- accepting ---- */
 
-/** Wait longer for our ULP than the peer goes on asking. */
+/** Wait longer for our ULP than the peer repeats its REQ. */
 static void
 act_keep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -220,7 +220,7 @@ act_keep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_timer(cm, c, s->now_ns + n * retry_wait_ns(cm, n));
 }
 
-/* The slot is free at once; a ghost knows the REQ that comes again. */
+/* The slot is free at once; a ghost recognizes copies of the REQ. */
 static void
 act_moved(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -240,7 +240,7 @@ act_accept(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	send(cm, c, SAN_CM_REP, s->now_ns);
 }
 
-/* The first message again; its retries go on as they were. */
+/* Send the first message again; its retries are not changed. */
 static void
 act_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -248,7 +248,7 @@ act_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_tx_add(cm, c);
 }
 
-/* The slot is free at once; a ghost repeats the REJ as long as the REQ is repeated. */
+/* The slot is free at once; a ghost repeats the REJ while the REQ is repeated. */
 static void
 act_reject(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -294,7 +294,7 @@ open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_event_add(cm, c, SAN_CM_EV_ESTABLISHED);
 }
 
-/** Both offers make the agreement, which holds the peer's so far. */
+/** Complete the agreement, which holds the peer's offer so far, with ours. */
 static void
 agree(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 {
@@ -308,7 +308,7 @@ agree(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 	a->n_tx = RTE_MIN(a->n_tx, own->max_txn);
 	a->n_rx = a->n_tx;
 	a->rnr_tx_ms = own->rnr_ms;
-	a->features &= cm->conf.features | SAN_CM_FEAT_STREAM; /* which both have or none has */
+	a->features &= cm->conf.features | SAN_CM_FEAT_STREAM; /* set on both sides or on neither */
 }
 
 static void
@@ -325,9 +325,9 @@ act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 /*
- * It still asks, so what stood for its RTU was no such thing, or this is an old
- * copy, which does no harm: it gets an RTU for our REP. If we have nothing to say it
- * with any more, that one finds nobody, and keep-alive finds that out.
+ * The peer still repeats its REQ. Either the packet that replaced its RTU was something else, or
+ * this is an old copy, which does no harm: the REP is answered by an RTU. If the REP can no longer
+ * be built, the peer has no connection, and keep-alive detects that.
  */
 static void
 act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
@@ -356,7 +356,7 @@ act_open(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /* ---- ending ---- */
 
-/* Changes with every PSN that is finished in either direction. */
+/* A value that changes with every PSN finished in either direction. */
 static uint32_t
 progress_of(const struct san_pdl_conn *pc)
 {
@@ -386,7 +386,7 @@ act_none(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	(void)s;
 }
 
-/* We wanted it: DREP, RESET in place of it, or nobody there to answer. */
+/* We closed: DREP, RESET instead of it, or no answer. */
 static void
 act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -394,7 +394,7 @@ act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	       s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : SAN_CM_R_NONE);
 }
 
-/* Both wanted it. */
+/* Both sides closed. */
 static void
 act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -406,7 +406,7 @@ act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 static void
 act_drep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	/* the slot is still ours only until the core has released it */
+	/* The slot is ours only until the core has released it. */
 	(void)s;
 	farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
 }
@@ -424,7 +424,7 @@ act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	finish(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
-/* Perhaps only one direction is dead: a peer that hears this needs not find out itself. */
+/* Perhaps only one direction fails: a peer that receives this need not detect it itself. */
 static void
 act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -438,7 +438,7 @@ act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 struct cm_rule {
 	enum san_cm_state next;
-	cm_action action; /**< NULL: this input means nothing here */
+	cm_action action; /**< NULL: this input has no meaning here */
 };
 
 static const struct cm_rule rules[][CM_IN_MAX] = {
@@ -538,7 +538,9 @@ san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 	return true;
 }
 
-/* ---- what our ULP and the core do ---- */
+/*
+ * ---- calls of our ULP and the core ----
+ */
 
 static uint32_t
 first_rsn(const struct san_pdl *pdl)
@@ -547,7 +549,7 @@ first_rsn(const struct san_pdl *pdl)
 				     pdl->conf.secret32(pdl->conf.secret_arg);
 }
 
-/** Our offer, for the messages that carry it. */
+/** Store our offer, for the messages that carry it. */
 static void
 fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
 {
@@ -566,7 +568,7 @@ fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *
 	c->keepalive_ms = param->keepalive_ms;
 }
 
-/** Somebody can be there: same family, and no address that stands for nobody or many. */
+/** True if a peer may have this address: same family, not unspecified, not multicast. */
 static bool
 is_peer_valid(const struct san_ip *local, const struct san_ip *peer)
 {
@@ -620,7 +622,7 @@ san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	return &cm->conns[slot];
 }
 
-/* Not before its event was taken: the ULP can't mean this one. */
+/* Only after its event was taken: before, the ULP cannot mean this request. */
 static bool
 is_answerable(const struct san_cm_conn *c)
 {
@@ -647,7 +649,7 @@ san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param
 
 	if (!is_answerable(c))
 		return -ENOENT;
-	/* the order is the connecting side's */
+	/* the connecting side decides the order */
 	if (!san_cm_param_valid(param))
 		return -EINVAL;
 	if (cm_has_stream(cm_setup(cm, c)->agreed.features) != param->stream)
@@ -722,7 +724,7 @@ san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_eth
 	}
 }
 
-/** Does the state repeat its message? */
+/** True if the state repeats its message. */
 static bool
 is_repeating(uint8_t state)
 {
@@ -738,7 +740,7 @@ san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 	const struct san_pdl_conn *pc;
 
-	/* one timer for all layers: perhaps another one's time has come */
+	/* All layers share one timer: it may have fired for another one. */
 	if (c == NULL || c->state == SAN_CM_IDLE)
 		return;
 	pc = cm_pdl_conn(cm, c);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Keep-alive (RT-24, UDP-12): decides that a PROBE is due; packet delivery sends it and the peer's
- * answer shows in last_rx_ns. A peer that leaves as many of them unanswered as it may is gone.
+ * Keep-alive (RT-24, UDP-12): decides when a PROBE is due. Packet delivery sends it, and the peer's
+ * answer shows in last_rx_ns. A peer that leaves the configured number of PROBEs unanswered is
+ * dead.
  *
- * Timer: cm_deadline_ns of an ESTABLISHED connection. It is not moved with every packet received,
- * which would cost the hot path a cache line: it fires once per interval and looks how long the
- * silence really was.
+ * Timer: cm_deadline_ns of an ESTABLISHED connection. It does not move with every received packet,
+ * which would cost the hot path a cache line. It fires once per interval and then checks how long
+ * the silence is.
  */
 
 #include "cm_priv.h"

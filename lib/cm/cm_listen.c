@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Listeners: (service, P_Key) → backlog and the ULP's cookie. Found by a hash of the service,
- * because anybody can send requests to connect (RT-36). (RT-29)
+ * Listeners: (service, P_Key) → backlog and the ULP's cookie. They are found by a hash of the
+ * service, because requests to connect are unauthenticated (RT-36). (RT-29)
  *
- * The last quarter of a backlog is for hosts that have less of it than is left (RT-35): a program
- * that is slow to answer can still be asked by others than the one that asks most. What a host has
- * is counted by a keyed hash of its address, for all listeners, so that no host needs a record.
+ * The last quarter of a backlog is for hosts that have less of it than is left (RT-35): if an
+ * application accepts slowly, other hosts than the busiest one can still connect. The requests of a
+ * host are counted by a keyed hash of its address, for all listeners together, so that no host
+ * needs a record.
  */
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 static uint16_t *
 list_of(struct san_cm *cm, uint64_t service)
 {
-	/* Fibonacci hashing: services are often numbered in a row */
+	/* Fibonacci hashing: services often have consecutive numbers. */
 	return &cm->services[service * 0x9e3779b97f4a7c15ULL >> (64 - CM_SERVICES_BITS)];
 }
 
@@ -90,7 +91,7 @@ san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backl
 	return -ENOSPC;
 }
 
-/** Requests that nobody will answer any more are refused. */
+/** Reject requests that no listener will answer any more. */
 static void
 refuse_waiting(struct san_cm *cm, uint16_t listener)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A request to connect comes to some lcore, and is accepted with a queue pair of
- * another: it moves there. What stays is a ghost, as after any end, so that a REQ that
- * the peer or the network repeats makes no second connection; it answers nothing,
- * because the REP comes, and comes again, from where the request is now. (SYS-1)
+ * A request to connect arrives on any lcore and may be accepted with a queue pair of another: then
+ * it moves there. A ghost stays, as after any end, so that a REQ repeated by the peer or the
+ * network creates no second connection. It answers nothing, because the lcore that has the request
+ * sends and repeats the REP. (SYS-1)
  *
- * The rejected alternative is to forward the messages of an attempt for as long as it
- * lasts: state and work on two lcores for what one of them can do alone.
+ * The rejected alternative forwards the messages of an attempt for its whole duration: state and
+ * work on two lcores for what one of them can do alone.
  */
 
 #include <errno.h>

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Received messages: to whom they belong, whether they count, and the answers
- * that need no connection. What they do to a connection is cm_fsm.c. (RT-24,
- * RT-29; design, rule 17)
+ * Received messages: the connection that they belong to, their validity, and answers that need no
+ * connection. cm_fsm.c has their effects on a connection. (RT-24, RT-29; design, rule 17)
  *
- * A message that names our CID must bring our tag, come from our peer's address,
- * in our partition, and (where it has them) with the peer's CID, tag and the xid of
- * the attempt. RESET can't name our CID: it echoes what our packet carried.
+ * A message that names our CID must carry our tag, come from our peer's address and in our
+ * partition, and (where it has them) carry the peer's CID and tag and the xid of the attempt. RESET
+ * cannot name our CID: it echoes our packet.
  */
 
 #include <string.h>
 
 #include "cm_priv.h"
 
-/** An answer that needs no state, and is paid: what the sender must recognise, turned around. */
+/**
+ * Send a stateless answer whose rate was already counted. The sender's fields are turned around.
+ */
 static enum san_drop
 answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	    struct san_wire_cm *reply)
@@ -53,7 +54,7 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 {
 	struct san_wire_cm reply = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
 
-	/* before the MAC, which costs more than anything else here (RT-36) */
+	/* Checked before the MAC, which costs more than anything else here (RT-36). */
 	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
 	    !san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
@@ -69,14 +70,14 @@ is_window(uint16_t win, uint32_t max)
 	return win >= SAN_WIN_MIN && win <= max && (win & (win - 1)) == 0;
 }
 
-/** Sessions of streams count on every send coming after the pushes before it. (AFC-25) */
+/** A stream's session relies on a send arriving after the pushes before it. (AFC-25) */
 static bool
 is_strict(uint8_t flags)
 {
 	return (flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED;
 }
 
-/** The parameters of a REQ or REP are such as a peer can have. (rule 7: first window >= 2) */
+/** True if the parameters of a REQ or REP are valid. (rule 7: first window >= 2) */
 static bool
 is_offer_valid(const struct san_wire_cm *msg)
 {
@@ -102,7 +103,7 @@ san_cm_param_valid(const struct san_cm_param *param)
 		!(param->relaxed && param->ends);
 }
 
-/** What the peer offers, kept until both offers make the agreement. */
+/** Store the peer's offer until both offers are known. */
 static void
 keep_offer(const struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg)
 {
@@ -126,7 +127,7 @@ keep_offer(const struct san_cm *cm, struct san_cm_conn *c, const struct san_wire
 	a->features = msg->features;
 }
 
-/** A new connection from a REQ whose sender is where it says it is. */
+/** Create a connection from a REQ whose source address the cookie has verified. */
 static enum san_drop
 add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 {
@@ -157,7 +158,7 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	return SAN_DROP_NONE;
 }
 
-/** The connection that an earlier copy of this REQ made. */
+/** The connection that an earlier copy of this REQ created. */
 static struct san_cm_conn *
 find_attempt(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	     uint64_t now_ns)
@@ -183,7 +184,10 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 		if (!san_inet_rate_take(&cm->checks, &p->src, s->now_ns))
 			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
-			/* perhaps only grown old in a long wait for accept: a fresh one helps */
+			/*
+			 * Perhaps the cookie expired during a long wait for accept: a new one
+			 * helps.
+			 */
 			answer_cookie(cm, p, msg, s->now_ns);
 			return SAN_DROP_CM_COOKIE;
 		}
@@ -211,7 +215,7 @@ is_from_peer(const struct san_pdl_conn *pc, const struct san_wire_pkt *p)
 	return san_ip_eq(&p->src, &pc->path.dst) && san_ip_eq(&p->dst, &pc->path.src);
 }
 
-/** Find the connection that *msg* names, check that it may. */
+/** Find the connection that *msg* names, and check the sender. */
 static enum san_drop
 find_conn(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	  struct san_cm_conn **out)
@@ -231,7 +235,7 @@ find_conn(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire
 	c = &cm->conns[pc->slot];
 	if (c->xid != msg->xid)
 		return SAN_DROP_CM_STALE;
-	/* what the peer told us of itself it must tell again */
+	/* Once known, the peer's CID and tag must not change. */
 	if (c->peer_tag != 0 && msg->src_tag != 0 &&
 	    (c->peer_tag != msg->src_tag || c->peer_cid != msg->src_cid))
 		return SAN_DROP_CM_STALE;
@@ -246,7 +250,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	struct cm_step end = *s;
 
 	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
-		/* an acceptor that knows no streams leaves the bit out; its name is its own */
+		/* An acceptor without streams omits the bit; its name must be unique. */
 		if (!is_offer_valid(s->msg) ||
 		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
 		    cm_has_stream(s->msg->features) != cm_setup(cm, c)->is_stream) {
@@ -255,7 +259,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);
 			return san_cm_fsm_step(cm, c, &end);
 		}
-		/* as if lost: it comes again, when the owner has taken some events */
+		/* As if lost: it is repeated, when the owner has taken some events. */
 		if (!san_cm_private_keep(cm, c, s->msg))
 			return false;
 		keep_offer(cm, c, s->msg);
@@ -273,7 +277,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 	bool taken;
 
 	drop = find_conn(cm, s->pkt, msg, &c);
-	/* the other side must not wait for what we no longer know */
+	/* The peer must not wait for a connection that no longer exists here. */
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
 		answer_rej(cm, s->pkt, msg, SAN_CM_R_STALE, s->now_ns);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
@@ -286,7 +290,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 
 /* ---- RESET ---- */
 
-/** Did we send what this RESET complains about? */
+/** True if we sent the packet that this RESET answers. */
 static bool
 is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -318,7 +322,7 @@ static bool
 is_multicast(const struct san_ip *ip)
 {
 	if (san_ip_is_v4(ip))
-		return ip->b[12] >= 224; /* and reserved, and broadcast */
+		return ip->b[12] >= 224; /* also reserved and broadcast addresses */
 	return ip->b[0] == 0xff;
 }
 
@@ -328,7 +332,7 @@ san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t no
 	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = SAN_CM_R_STALE};
 
 	cm->now_ns = now_ns;
-	/* neither is ever answered, so no two sides can answer each other for ever */
+	/* These are never answered, so two sides cannot answer each other forever. */
 	if (p->op == SAN_OP_CM || p->op == SAN_OP_NACK || p->op == SAN_OP_CNP ||
 	    is_multicast(&p->src))
 		return;

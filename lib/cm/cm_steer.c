@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The hash is linear: that of the whole is that of the addresses and the destination
- * port, which are given, and that of the source port, exclusive-or. So the long part
- * is computed once, and a port is tried with 16 bits. (design, rule 13)
+ * The hash is linear: it is the exclusive or of the hash of the given part (addresses and
+ * destination port) and the hash of the source port. So the long part is computed once, and each
+ * port is tried with 16 bits. (design, rule 13)
  */
 
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "cm_priv.h"
 #include "cm_steer.h"
 
-#define PORT_FIRST 49152 /* dynamic ports */
+#define PORT_FIRST 49152 /* first dynamic port */
 #define NB_PORTS   16384
-#define V4_OFF     12 /* of an IPv4 address in struct san_ip */
+#define V4_OFF     12 /* offset of an IPv4 address in struct san_ip */
 #define PORT_BITS  16
 
 /* 32 bits of the key, from bit *bit* on. */
@@ -27,7 +27,7 @@ window(const uint8_t *key, uint32_t bit)
 	return (uint32_t)(w >> (8 - bit % 8));
 }
 
-/* Of *len* bytes that stand at bit *at* of what is hashed. */
+/* Hash of *len* bytes that start at bit *at* of the input. */
 static uint32_t
 hash(const uint8_t *key, uint32_t at, const uint8_t *data, uint32_t len)
 {
@@ -47,7 +47,7 @@ hash_port(const uint8_t *key, uint32_t at, uint16_t port)
 	return hash(key, at, b, sizeof(b));
 }
 
-/* Of all but the source port; *at*: where that stands. */
+/* Hash of all but the source port; *at*: bit offset of that port. */
 static uint32_t
 hash_rest(const struct san_cm_steer *s, const struct san_ip *src, const struct san_ip *dst,
 	  uint16_t dst_port, uint32_t *at)

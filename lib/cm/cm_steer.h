@@ -4,10 +4,10 @@
 
 /**
  * @file
- * Source ports by which a peer's packets reach the queue of one lcore: only the
- * receiver knows how its port spreads them, so it chooses and the peer uses what it is
- * told (design, rule 13; SYS-1). The port's hash is Toeplitz' over addresses and ports,
- * the last bits of it an index into its table of queues.
+ * Source ports with which a peer's packets reach the queue of one lcore. Only the receiver knows
+ * how its port spreads packets, so it chooses the ports and the peer uses them (design, rule 13;
+ * SYS-1). The port computes the Toeplitz hash of addresses and ports; the low bits index its table
+ * of queues.
  */
 
 #include <stdbool.h>
@@ -16,23 +16,23 @@
 #include "wire.h"
 
 #define SAN_STEER_KEY_MAX   64 /**< bytes */
-#define SAN_STEER_KEY_MIN   40 /**< for IPv6; the last 28 are not needed for IPv4 */
+#define SAN_STEER_KEY_MIN   40 /**< for IPv6; IPv4 needs 28 fewer */
 #define SAN_STEER_TABLE_MAX 1024
 
-/** How a port spreads what it receives. */
+/** How a port spreads received packets. */
 struct san_cm_steer {
-	bool v4, v6; /**< it looks at the ports of UDP over these */
+	bool v4, v6; /**< the hash includes UDP ports over IPv4, IPv6 */
 	uint8_t key[SAN_STEER_KEY_MAX];
 	uint16_t table_size; /**< power of two */
 	uint16_t table[SAN_STEER_TABLE_MAX];
 };
 
-/** What the port makes of a packet from *src* to *dst*: its queue. */
+/** Queue to which the port steers a packet from *src* to *dst*. */
 uint16_t san_cm_steer_queue(const struct san_cm_steer *s, const struct san_ip *src,
 			    const struct san_ip *dst, uint16_t src_port, uint16_t dst_port);
 /**
- * Different source ports that bring packets from *src* to *queue*; the search begins
- * with the *first*th of the dynamic ports. Their number: 0 if no port does, or any may.
+ * Find source ports that bring packets from *src* to *queue*, starting at the *first*th dynamic
+ * port. Returns their number: 0 if no port does, or if the hash ignores ports.
  */
 uint8_t san_cm_steer_ports(const struct san_cm_steer *s, uint16_t queue, const struct san_ip *src,
 			   const struct san_ip *dst, uint16_t dst_port, uint32_t first,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Outgoing messages. A connection has at most one to send, built from its record
- * when it is taken; answers that belong to no connection wait in a small ring.
- * Stateless answers are rate-limited, by host: cookies, rejections, RESET. (rule 17, RT-36)
+ * Outgoing messages. A connection has at most one to send, which is built from its record when it
+ * is taken. Answers that belong to no connection wait in a small ring. Stateless answers are
+ * rate-limited by host: cookies, rejections, RESET. (rule 17, RT-36)
  */
 
 #include <string.h>
@@ -20,7 +20,7 @@ fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
 	memcpy(msg->private_data, setup->private_data, setup->private_len);
 }
 
-/** The source ports that bring the peer's packets here: each time the same ones. (rule 13) */
+/** Source ports that bring the peer's packets here: always the same ones. (rule 13) */
 static void
 fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *msg)
 {
@@ -41,7 +41,7 @@ fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire
 	const struct cm_setup *setup = cm_setup(cm, c);
 
 	msg->flags = setup->flags;
-	/* the first: nobody who still needs them acknowledged any */
+	/* The first PSNs: none is acknowledged while the peer still needs the offer. */
 	msg->req_psn = pc->tx[SAN_WIN_REQ].base;
 	msg->data_psn = pc->tx[SAN_WIN_DATA].base;
 	msg->first_rsn = setup->first_rsn;
@@ -71,7 +71,7 @@ san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t ty
 		.dst_cid = c->peer_cid,
 		.dst_tag = c->peer_tag,
 	};
-	if (type == SAN_CM_REJ) { /* there is no connection that it could name */
+	if (type == SAN_CM_REJ) { /* it has no connection to name */
 		msg->reason = c->reason;
 		fill_private(msg, cm_setup(cm, c));
 		return;
@@ -182,7 +182,7 @@ san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pk
 	fill_pkt(p, pc->pkey, msg, now_ns);
 	if (cm_is_setup(cm, c)) {
 		setup = cm_setup(cm, c);
-		/* a message sent twice has an answer that may be to either */
+		/* The answer to a message sent twice may be to either copy. */
 		setup->asked_ns = setup->asked_ns == 0 ? now_ns : SAN_TIME_NEVER;
 	}
 	return true;
