@@ -4,10 +4,10 @@
 
 /**
  * @file
- * The only door to packet bytes: parse and build of RT packets in host order.
+ * Parse and build RT packets in host order. No other module touches packet bytes.
  *
- * The byte layouts are in wire_bth.h, wire_rt.h, wire_cm.h; doc/wire.md is the
- * authority. No state, no policy. (RT-3, RT-29, RT-31, SYS-1)
+ * The byte layouts are in wire_bth.h, wire_rt.h, wire_cm.h; doc/wire.md is the authority. No state,
+ * no policy. (RT-3, RT-29, RT-31, SYS-1)
  */
 
 #include <stdbool.h>
@@ -24,19 +24,19 @@
 #define SAN_WIRE_CID_CM      1 /**< well-known destination of CM packets */
 #define SAN_WIRE_CID_BITS    24
 #define SAN_WIRE_LENGTH_MAX  (1u << 30)                  /**< bytes of one transaction */
-#define SAN_WIRE_REQ_WORDS   4                           /**< of 64 bits: request bitmap, at most */
-#define SAN_WIRE_DATA_WORDS  16                          /**< each data bitmap, at most */
+#define SAN_WIRE_REQ_WORDS   4                           /**< of the request bitmap, at most */
+#define SAN_WIRE_DATA_WORDS  16                          /**< of each data bitmap, at most */
 #define SAN_WIRE_CM_PRIVATE  64                          /**< bytes in a CM message */
 #define SAN_WIRE_CM_PORTS    8                           /**< steering (design, rule 13) */
 #define SAN_WIRE_COOKIE      20                          /**< 16 bytes of MAC, 4 of time slot */
 #define SAN_WIRE_ATOMIC_LEN  16                          /**< operand, swap value */
-#define SAN_WIRE_IMM_LEN     4                           /**< in front of the data of LAST */
+#define SAN_WIRE_IMM_LEN     4                           /**< before the data of LAST */
 #define SAN_WIRE_OVERHEAD_V4 (20 + 8 + 12 + 28 + 20 + 4) /**< IP to ICRC, the longest header */
 #define SAN_WIRE_OVERHEAD_V6 (40 + 8 + 12 + 28 + 20 + 4)
-#define SAN_WIRE_TAIL_MAX    (3 + 4) /**< behind the payload: padding to 4 bytes, ICRC */
+#define SAN_WIRE_TAIL_MAX    (3 + 4) /**< after the payload: padding to 4 bytes, ICRC */
 #define SAN_WIRE_PACK_MIN    2       /**< messages of a packed packet (RT-34) */
 #define SAN_WIRE_PACK_MAX    64
-#define SAN_WIRE_PIECE_LEN   4 /**< in front of the data of a piece (RT-37) */
+#define SAN_WIRE_PIECE_LEN   4 /**< before the data of a piece (RT-37) */
 
 /** BTH opcodes: the manufacturer range, and CNP. */
 enum san_wire_op {
@@ -48,7 +48,7 @@ enum san_wire_op {
 	SAN_OP_PUSH_UNSLCTD_DATA = 0xC5, /**< data window */
 	SAN_OP_PULL_DATA = 0xC6,         /**< data window; atomic results too */
 	SAN_OP_ACK = 0xC7,               /**< no window */
-	SAN_OP_NACK = 0xC8,              /**< no window; refuses a packet of the window it names */
+	SAN_OP_NACK = 0xC8,              /**< no window; refuses a packet of the window named */
 	SAN_OP_RESYNC = 0xC9,            /**< in the window whose PSN it fills */
 	SAN_OP_CM = 0xCA,                /**< to SAN_WIRE_CID_CM */
 	SAN_OP_PROBE = 0xCB,             /**< no window; always answered by an ACK */
@@ -58,20 +58,23 @@ enum san_wire_op {
 
 enum san_wire_flag {
 	SAN_F_LAST = 0x01,     /**< last packet of its push or pull piece */
-	SAN_F_WIN_DATA = 0x02, /**< RESYNC, NACK: about the data window */
+	SAN_F_WIN_DATA = 0x02, /**< RESYNC, NACK: concerns the data window */
 	SAN_F_KIND = 0x0c,     /**< enum san_wire_kind << 2; pushes only */
-	SAN_F_UNPACK = 0x10,   /**< NACK RNR: the messages of a packed packet, each alone */
-	SAN_F_PIECE = 0x20,    /**< push and pull data: a part of the payload of its PSN (RT-37) */
+	SAN_F_UNPACK = 0x10,   /**< NACK RNR: send the messages of a packed packet alone */
+	SAN_F_PIECE = 0x20,    /**< push and pull data: part of the payload of the PSN (RT-37) */
 	SAN_F_ALL = 0x3f,
 };
 #define SAN_F_KIND_SHIFT 2
 
-/** What a push is to its target. */
+/** How the target executes a push. */
 enum san_wire_kind {
-	SAN_KIND_PUSH = 0,     /**< to address and key */
-	SAN_KIND_SEND = 1,     /**< into the next posted receive */
-	SAN_KIND_PUSH_IMM = 2, /**< to address and key, and consumes a receive; the
-				*   immediate is the first 4 payload bytes of LAST */
+	SAN_KIND_PUSH = 0, /**< to an address and key */
+	SAN_KIND_SEND = 1, /**< into the next posted receive */
+	/**
+	 * To an address and key; consumes a receive. The immediate is the first 4 payload bytes of
+	 * LAST.
+	 */
+	SAN_KIND_PUSH_IMM = 2,
 };
 
 enum san_wire_atomic {
@@ -82,25 +85,25 @@ enum san_wire_atomic {
 /** Status in PUSH_GRNT and PULL_DATA, and code of a NACK. */
 enum san_wire_status {
 	SAN_ST_OK = 0,
-	SAN_ST_RNR = 1,      /**< NACK: withdraw, wait, resend; grant: gave up waiting */
-	SAN_ST_ACCESS = 2,   /**< no region has this key, reaches so far and allows it */
+	SAN_ST_RNR = 1,      /**< NACK: withdraw, wait, resend; grant: waited too long */
+	SAN_ST_ACCESS = 2,   /**< no region has this key and allows this access */
 	SAN_ST_LENGTH = 5,   /**< longer than the posted receive; 3 and 4 are not used */
 	SAN_ST_REVOKED = 6,  /**< the region was revoked in flight */
 	SAN_ST_ALIGN = 7,    /**< atomic on an address that is no multiple of 8 */
-	SAN_ST_RESOURCE = 8, /**< no resources for it; retry may help */
+	SAN_ST_RESOURCE = 8, /**< no resources; a retry may help */
 	SAN_ST_REFUSED = 9,  /**< the target's ULP refused this transaction (RT-27) */
 	SAN_ST_ABORTED = 10, /**< given up by the initiator */
 	SAN_ST_MAX
 };
 
 enum san_wire_resync {
-	SAN_RESYNC_FILL = 0,  /**< nothing is under this PSN any more */
-	SAN_RESYNC_ABORT = 1, /**< and the initiator gives the RSN up */
+	SAN_RESYNC_FILL = 0,  /**< the PSN no longer carries anything */
+	SAN_RESYNC_ABORT = 1, /**< ... and the initiator gives up the RSN */
 };
 
 enum san_wire_oow {
-	SAN_OOW_REQ = 0x1,  /**< a request packet came beyond the window */
-	SAN_OOW_DATA = 0x2, /**< a data packet came beyond the window */
+	SAN_OOW_REQ = 0x1,  /**< a request packet arrived beyond the window */
+	SAN_OOW_DATA = 0x2, /**< a data packet arrived beyond the window */
 };
 
 /** An IP address of either family; IPv4 as ::ffff:a.b.c.d. Network byte order. */
@@ -134,10 +137,10 @@ struct san_wire_ack {
 	uint8_t nb_data;                          /**< words in data_acked[] and data_rcvd[] */
 	uint64_t req[SAN_WIRE_REQ_WORDS];         /**< bit i = PSN req_ebsn + i acknowledged */
 	uint64_t data_acked[SAN_WIRE_DATA_WORDS]; /**< bit i = PSN data_ebsn + i acknowledged */
-	uint64_t data_rcvd[SAN_WIRE_DATA_WORDS];  /**< ... received (includes acknowledged) */
+	uint64_t data_rcvd[SAN_WIRE_DATA_WORDS];  /**< ... received (including acknowledged) */
 };
 
-/** Everything of a packet but its payload, in host order. */
+/** All of a packet but its payload, in host order. */
 struct san_wire_pkt {
 	uint8_t op;    /**< enum san_wire_op */
 	uint8_t flags; /**< enum san_wire_flag */
@@ -146,9 +149,9 @@ struct san_wire_pkt {
 	bool ce;       /**< parse only: arrived CE-marked */
 	bool v6;       /**< parse only */
 	uint16_t pkey;
-	uint16_t src_port;    /**< parse only (build: the path's): UDP source port, path entropy */
-	uint16_t payload_off; /**< parse only: from the start of the mbuf's data */
-	uint16_t payload_len; /**< parse only (build: the mbuf's); without the padding */
+	uint16_t src_port;    /**< parse only (build: from the path): UDP source port */
+	uint16_t payload_off; /**< parse only: offset from the start of the mbuf's data */
+	uint16_t payload_len; /**< parse only (build: from the mbuf); without padding */
 	uint32_t dcid;
 	uint32_t tag;
 	uint32_t psn;
@@ -157,21 +160,21 @@ struct san_wire_pkt {
 	uint32_t data_ebsn; /**< piggybacked ACK, exclusive */
 	uint32_t cmpl_rsn;  /**< message ACK: every RSN below is complete (PCB-5) */
 	uint32_t tx_time;   /**< low 32 bits of the sender's clock, ns */
-	/* extended header: which of these are meaningful depends on op */
+	/* extended header: the opcode decides which fields are valid */
 	uint64_t addr;   /**< pushes, pulls, atomics: remote address */
 	uint32_t key;    /**< pushes, pulls, atomics */
 	uint32_t length; /**< requests, unsolicited data: of the transaction;
 					*   packed: number of messages */
-	uint32_t offset; /**< data: of the payload; grant: granted up to here */
+	uint32_t offset; /**< data: of the payload; grant: end of the granted bytes */
 	union {
 		uint32_t ssn; /**< PUSH_SLCTD_REQ, PUSH_GRNT */
 		struct {
 			uint16_t whole_len; /**< SAN_F_PIECE: payload bytes of the whole packet */
-			uint16_t piece_off; /**< ... and where in it this payload is */
+			uint16_t piece_off; /**< ... and the offset of this payload in it */
 		};
 	};
 	uint32_t nack_psn;             /**< NACK: the PSN refused */
-	uint32_t delay_us;             /**< NACK RNR: try again after */
+	uint32_t delay_us;             /**< NACK RNR: retry after */
 	uint8_t status;                /**< enum san_wire_status: grant, pull data, NACK;
 			   *   enum san_wire_resync: RESYNC; enum san_wire_atomic: ATOMIC_REQ */
 	struct san_ip src;             /**< parse only */
@@ -180,9 +183,9 @@ struct san_wire_pkt {
 };
 
 /**
- * What travels with a received mbuf in its private area: parsed once, read by
- * every layer, kept while the packet is held by the reorder engine. Every mbuf
- * pool that feeds a core has SAN_PKT_PRIV_SIZE bytes of private data.
+ * Stored in the private area of a received mbuf: parsed once, read by every layer, and kept while
+ * the reorder engine holds the packet. Every mbuf pool that feeds a core has SAN_PKT_PRIV_SIZE
+ * bytes of private data.
  */
 struct san_pkt {
 	struct san_wire_pkt w;
@@ -196,7 +199,7 @@ san_pkt(struct rte_mbuf *m)
 	return rte_mbuf_to_priv(m);
 }
 
-/** Addresses of a flow: filled once per connection, copied into every packet. */
+/** Addresses of a flow: filled in once per connection, copied into every packet. */
 struct san_wire_path {
 	struct rte_ether_addr src_mac;
 	struct rte_ether_addr dst_mac;
@@ -208,14 +211,14 @@ struct san_wire_path {
 };
 
 enum san_wire_cm_msg {
-	SAN_CM_REQ = 1,    /**< without cookie: asks for one; with: asks for a connection */
-	SAN_CM_COOKIE = 2, /**< stateless answer to the first */
+	SAN_CM_REQ = 1,    /**< without cookie: requests one; with: requests a connection */
+	SAN_CM_COOKIE = 2, /**< stateless answer to a REQ without cookie */
 	SAN_CM_REP = 3,    /**< accepted; carries the acceptor's parameters */
 	SAN_CM_RTU = 4,    /**< ready to use */
 	SAN_CM_REJ = 5,    /**< refused, with a reason */
 	SAN_CM_DREQ = 6,   /**< disconnect, after draining */
 	SAN_CM_DREP = 7,   /**< disconnected */
-	SAN_CM_RESET = 8,  /**< the CID of your packet is not (any more) what you think */
+	SAN_CM_RESET = 8,  /**< the CID of your packet is not, or no longer, valid here */
 	SAN_CM_MSG_MAX
 };
 
@@ -231,20 +234,22 @@ enum san_wire_cm_reason {
 	SAN_CM_R_BACKLOG = 7,
 	SAN_CM_R_TIMEOUT = 8,
 	SAN_CM_R_STALE = 9,     /**< RESET: unknown CID or tag */
-	SAN_CM_R_PATH_MTU = 10, /**< the path takes packets as long as agreed no more (RT-31) */
+	SAN_CM_R_PATH_MTU = 10, /**< the path no longer carries packets that long (RT-31) */
 	SAN_CM_R_MAX
 };
 
 enum san_wire_cm_flag {
 	SAN_CM_F_ORDERED = 0x01,
-	SAN_CM_F_RELAXED = 0x02, /**< ordered, but places on arrival */
+	SAN_CM_F_RELAXED = 0x02, /**< ordered, but data is placed on arrival */
 	SAN_CM_F_COOKIE = 0x04,  /**< the cookie field is meaningful */
 	SAN_CM_F_ENDS = 0x08,    /**< ordered, but nothing is executed after an error (RT-40) */
 	SAN_CM_F_ALL = 0x0f,
 	SAN_CM_F_ORDER = SAN_CM_F_ORDERED | SAN_CM_F_RELAXED | SAN_CM_F_ENDS,
 };
 
-/** What a side can do; a connection has what both of its sides have. STREAM must be of both. */
+/**
+ * Features of a side; a connection has those of both sides. STREAM must be set by both or neither.
+ */
 enum san_wire_cm_feature {
 	SAN_CM_FEAT_PACK = 0x1,   /**< PUSH_PACKED (RT-34) */
 	SAN_CM_FEAT_STREAM = 0x2, /**< its sends carry a stream's session (AFC-2; wire_stream.h) */
@@ -256,89 +261,90 @@ struct san_wire_cm {
 	uint8_t flags;  /**< enum san_wire_cm_flag */
 	uint8_t reason; /**< enum san_wire_cm_reason */
 	uint8_t nb_ports;
-	uint32_t xid;     /**< chosen by the connecting side, names the attempt */
+	uint32_t xid;     /**< chosen by the connecting side; identifies the attempt */
 	uint32_t src_cid; /**< the CID on which the sender of this message receives */
 	uint32_t src_tag;
-	uint32_t dst_cid; /**< what the sender knows of the other side; 0 = nothing */
+	uint32_t dst_cid; /**< CID of the receiver, if known; 0 = unknown */
 	uint32_t dst_tag;
 	uint32_t req_psn;   /**< first PSNs that the sender will use */
 	uint32_t data_psn;  /**< RESET: echo of the offending packet's PSN */
 	uint32_t first_rsn; /**< first RSN and SSN that the sender will use */
 	uint32_t features;  /**< enum san_wire_cm_feature; unknown bits are ignored */
-	uint16_t mtu;       /**< largest payload of a packet that the sender takes */
+	uint16_t mtu;       /**< largest payload of a packet that the sender accepts */
 	uint16_t req_win;   /**< receive windows of the sender, packets */
 	uint16_t data_win;
 	uint16_t first_win; /**< first window, PCB-1 */
 	uint16_t max_txn;   /**< N of design rule 6 */
-	uint16_t rnr_ms;    /**< how long the sender is ready to wait for receivers */
+	uint16_t rnr_ms;    /**< how long the sender retries while the receiver is not ready */
 	uint16_t keepalive_ms;
 	uint16_t private_len;
-	uint64_t service;                /**< what the connecting side asks for */
+	uint64_t service;                /**< service that the connecting side requests */
 	uint8_t cookie[SAN_WIRE_COOKIE]; /**< sent only with SAN_CM_F_COOKIE */
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
 
 /**
- * Parse and verify one packet, ICRC included. Reads only inside the mbuf, for
- * any bytes; headers split over segments are pulled up when there is room.
+ * Parse and verify one packet, including its ICRC. Reads only inside the mbuf, whatever the bytes
+ * are. Headers split over segments are pulled up if there is room.
  *
  * @param m
  *   Whole Ethernet frame. Trailing Ethernet padding is trimmed on success.
  * @param udp_port
  *   UDP destination port of the transport, host order.
  * @param p
- *   Result; for SAN_OP_ACK the fixed part only, see *ack*.
+ *   Result; for SAN_OP_ACK only the fixed part, see *ack*.
  * @param ack
  *   Filled for SAN_OP_ACK only.
  * @return
- *   SAN_DROP_NONE, SAN_DROP_NOT_OURS (hand it to inet) or what is wrong.
+ *   SAN_DROP_NONE, SAN_DROP_NOT_OURS (pass it to inet) or the reason to drop it.
  */
 enum san_drop san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 			     struct san_wire_ack *ack);
 
 /**
- * Express: is it an unsolicited push that is whole in its packet, well-formed, in one segment, from
- * the peer of *path*? Then *p* has what such a packet carries, and no more; its ICRC is still to be
- * checked. Else nothing is said about it: san_wire_parse() does. *m* is not changed.
+ * Express: true if *m* is a whole, well-formed unsolicited push in one segment, from the peer of
+ * *path*. Then *p* has the fields of such a packet, and no others; its ICRC is not checked yet. If
+ * false, san_wire_parse() decides. *m* is not changed.
  */
 bool san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path,
 		      uint16_t udp_port, struct san_wire_pkt *p);
 /**
- * Is *m* like *last*, which express has taken, and of which *p* speaks, but for its number, place
- * and length? Then *p* is what *m* carries. False: nothing is said about it, and *p* is undefined.
+ * True if *m* differs from *last*, which express accepted and *p* describes, only in its numbers,
+ * address and length. Then *p* describes *m*. If false, *p* is undefined, and nothing is known of
+ * *m*.
  */
 bool san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 			   struct san_wire_pkt *p);
-/** ... and are its padding and ICRC right? */
+/** ... and true if its padding and ICRC are right. */
 bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
 /**
- * The CID that a frame is for, if it is one of ours: it is not looked at any closer.
- * SAN_WIRE_CID_CM: too short for one.
+ * The CID that a frame of ours is for; the frame is not checked. SAN_WIRE_CID_CM: the frame is too
+ * short.
  */
 uint32_t san_wire_cid_at(const struct rte_mbuf *m);
 
-/** What tells the lcore of a packet. */
+/** Fields that determine the lcore of a packet. */
 struct san_wire_peek {
 	uint32_t cid;        /**< destination */
-	uint8_t cm_msg;      /**< enum san_wire_cm_msg; 0: no CM message */
-	uint32_t cm_cid;     /**< the CID that it names; 0: none */
-	uint32_t cm_attempt; /**< the same for all messages of one peer, CID and xid */
+	uint8_t cm_msg;      /**< enum san_wire_cm_msg; 0: not a CM message */
+	uint32_t cm_cid;     /**< CID that the message names; 0: none */
+	uint32_t cm_attempt; /**< equal in all messages with one peer, CID and xid */
 };
-/** Cut the end off: *len* bytes, at most what there are, stay. */
+/** Trim the frame to *len* bytes; it has at least that many. */
 void san_wire_trim(struct rte_mbuf *m, uint32_t len);
 
 /**
- * Look at a packet without judging anything else, to find the lcore that owns it.
- * False: not a datagram to *udp_port*, or its headers are not contiguous.
+ * Read the fields that determine the lcore of a packet, without any other check. False: not a
+ * datagram to *udp_port*, or its headers are not contiguous.
  */
 bool san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek *out);
 /**
- * Take the tag off a priority-tagged frame, of VLAN 0: it is an untagged one (RT-38). False: it
- * is none, and unchanged.
+ * Remove the tag of a priority-tagged frame (VLAN 0), which makes it untagged (RT-38). False: it is
+ * not priority-tagged, and unchanged.
  */
 bool san_wire_untag(struct rte_mbuf *m);
-/** Is it ARP, or a neighbour solicitation or advertisement? */
+/** True for ARP, neighbor solicitation and neighbor advertisement. */
 bool san_wire_is_neigh(const struct rte_mbuf *m);
 
 /** Parse the payload of a SAN_OP_CM packet that san_wire_parse() accepted. */
@@ -349,8 +355,8 @@ enum san_drop san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_
 uint16_t san_wire_hdr_len(uint8_t op, bool v6);
 
 /**
- * Largest payload of a packet over a link of *mtu*: padding goes up to a multiple
- * of 4, so that only a multiple of 4 fits for certain. (RT-31)
+ * Largest payload of a packet over a link of *mtu*. Padding fills up to a multiple of 4, so only a
+ * multiple of 4 always fits. (RT-31)
  */
 static inline uint16_t
 san_wire_payload_max(uint16_t mtu, bool v6)
@@ -361,17 +367,16 @@ san_wire_payload_max(uint16_t mtu, bool v6)
 }
 
 /**
- * Write all headers in front of the payload that *m* already holds, set
- * lengths, IP checksum, UDP checksum 0 (both families, as RoCEv2 allows: the
- * ICRC covers more), pad the payload to a multiple of 4 bytes, and append 4
- * bytes for the ICRC that san_wire_seal() fills.
+ * Write all headers before the payload that *m* already holds, set lengths, IP checksum and UDP
+ * checksum 0 (for both families, as RoCEv2 allows: the ICRC covers more), pad the payload to a
+ * multiple of 4 bytes, and append 4 bytes for the ICRC that san_wire_seal() fills.
  *
  * *m* is one segment with san_wire_hdr_len() bytes of headroom and SAN_WIRE_TAIL_MAX of tailroom.
  */
 void san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		    const struct san_wire_pkt *p);
 
-/** Bytes of a packet's payload that fit into a piece of at most *mtu* payload bytes. (RT-37) */
+/** Most payload bytes of a packet that fit in a piece of *mtu* payload bytes. (RT-37) */
 static inline uint16_t
 san_wire_piece_max(uint16_t mtu)
 {
@@ -379,27 +384,27 @@ san_wire_piece_max(uint16_t mtu)
 }
 
 /**
- * The payload in *m*, of a packet that is to be built from *p*, becomes a piece of itself: *len*
- * bytes from *from* on. It is in one segment. (RT-37)
+ * Turn the payload in *m*, of a packet to be built from *p*, into a piece: *len* bytes from *from*
+ * on. It is in one segment. (RT-37)
  */
 void san_wire_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len);
 
-/** Headers that packets of a path have in common: written once, copied for each. */
+/** Headers common to the packets of a path: written once, copied for each packet. */
 struct san_wire_tmpl {
-	uint8_t front[74]; /**< up to the BTH, as long as over IPv6 */
-	uint8_t rt[28];    /**< the header behind it */
+	uint8_t front[74]; /**< up to and including the BTH; sized for IPv6 */
+	uint8_t rt[28];    /**< the common RT header */
 	bool v6;
-	uint32_t ipv4_sum; /**< of the IPv4 header without its length */
+	uint32_t ipv4_sum; /**< checksum of the IPv4 header without its length */
 };
 
-/** From *p* what a connection's packets of one visit share: CID, tag, pkey, eBSNs, times. */
+/** Take from *p* what a connection's packets of one visit share: CID, tag, P_Key, eBSNs, times. */
 void san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
 			const struct san_wire_pkt *p);
-/** san_wire_build() with a template of the same path and visit; neither ACK nor CNP. */
+/** Like san_wire_build(), with a template of the same path and visit; not for ACK and CNP. */
 void san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
 			 const struct san_wire_pkt *p);
 
-/** *m* is empty: room for its payload, or NULL. */
+/** Reserve *len* bytes of payload in the empty *m*; NULL: no room. */
 static inline void *
 san_wire_payload(struct rte_mbuf *m, uint16_t len)
 {
@@ -410,7 +415,7 @@ san_wire_payload(struct rte_mbuf *m, uint16_t len)
 	return rte_pktmbuf_mtod(m, void *);
 }
 
-/** The packet, built and not yet sealed, asks for an ACK. */
+/** Set AckReq in a packet that is built and not sealed yet. */
 void san_wire_ask_ack(struct rte_mbuf *m);
 
 /** Empty mbuf → complete ACK packet (bitmaps are its payload), not yet sealed. */

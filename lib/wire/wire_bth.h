@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Bytes up to and including the BTH: Ethernet, IP, UDP, and the InfiniBand base
- * transport header, as RoCEv2 lays them out. (doc/wire.md, RT-31)
+ * Bytes up to and including the BTH: Ethernet, IP, UDP, and the InfiniBand base transport header,
+ * as in RoCEv2. (doc/wire.md, RT-31)
  *
- * Every structure is packed: after 14 bytes of Ethernet nothing is aligned in
- * memory. Fields are naturally aligned counted from the BTH.
+ * Every structure is packed: after 14 bytes of Ethernet nothing is aligned in memory. Relative to
+ * the BTH, fields are naturally aligned.
  */
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 #include <rte_udp.h>
 
 #define WIRE_BTH_TVER      0x0f /**< transport version, in byte 1 */
-#define WIRE_BTH_PAD       0x30 /**< bytes of zero between payload and ICRC */
+#define WIRE_BTH_PAD       0x30 /**< number of zero bytes between payload and ICRC */
 #define WIRE_BTH_PAD_SHIFT 4
 #define WIRE_BTH_MIGREQ    0x40
 #define WIRE_BTH_SE        0x80
@@ -42,7 +42,7 @@ struct wire_bth {
 	uint8_t opcode;
 	uint8_t bits; /**< SE, M, pad count, TVer */
 	rte_be16_t pkey;
-	uint8_t resv8a; /**< FECN, BECN, reserved; ones in the ICRC */
+	uint8_t resv8a; /**< FECN, BECN, reserved; counted as ones in the ICRC */
 	uint8_t dqp[3]; /**< destination CID */
 	uint8_t ackreq;
 	uint8_t psn[3]; /**< low 24 bits */
@@ -51,7 +51,7 @@ static_assert(sizeof(struct wire_bth) == 12, "BTH");
 static_assert(offsetof(struct wire_bth, resv8a) == 4, "BTH resv8a");
 static_assert(offsetof(struct wire_bth, ackreq) == 8, "BTH AckReq");
 
-/** What stands in front of the BTH, over IPv4. */
+/** Headers up to the BTH over IPv4. */
 struct wire_front_v4 {
 	struct wire_eth eth;
 	struct rte_ipv4_hdr ip;
@@ -60,7 +60,7 @@ struct wire_front_v4 {
 } __rte_packed;
 static_assert(sizeof(struct wire_front_v4) == 54, "headers over IPv4");
 
-/** What stands in front of the BTH, over IPv6. */
+/** Headers up to the BTH over IPv6. */
 struct wire_front_v6 {
 	struct wire_eth eth;
 	struct rte_ipv6_hdr ip;
@@ -69,13 +69,13 @@ struct wire_front_v6 {
 } __rte_packed;
 static_assert(sizeof(struct wire_front_v6) == 74, "headers over IPv6");
 
-/** A CNP has nothing behind the BTH but reserved bytes. */
+/** In a CNP only reserved bytes follow the BTH. */
 struct wire_cnp {
 	uint8_t rsvd[16];
 } __rte_packed;
 static_assert(sizeof(struct wire_cnp) == 16, "CNP");
 
-/** The CID that it is for: it fills a word with the byte before it, and so does the PSN. */
+/** Destination CID. It is read as a word with the byte before it, and so is the PSN. */
 static inline uint32_t
 wire_bth_cid(const struct wire_bth *bth)
 {

@@ -9,7 +9,7 @@
 static_assert(sizeof(struct wire_front_v6) == sizeof(((struct san_wire_tmpl *)0)->front), "front");
 static_assert(sizeof(struct wire_rt) == sizeof(((struct san_wire_tmpl *)0)->rt), "rt");
 
-/* Of an IPv4 header without its length, from the path: faster than reading back stores. */
+/* Sum of an IPv4 header without its length, from the path: faster than reading back the stores. */
 static inline uint32_t
 ipv4_sum(const struct san_wire_path *path, uint32_t src, uint32_t dst)
 {
@@ -46,7 +46,9 @@ put_udp(struct rte_udp_hdr *udp, const struct san_wire_path *path)
 	udp->dgram_cksum = 0;
 }
 
-/** @return the BTH, still to be written. */
+/**
+ * @return the BTH, which is not written yet.
+ */
 static inline struct wire_bth *
 put_front_v4(struct san_wire_tmpl *t, const struct san_wire_path *path)
 {
@@ -58,7 +60,7 @@ put_front_v4(struct san_wire_tmpl *t, const struct san_wire_path *path)
 	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV4);
 	f->ip.version_ihl = RTE_IPV4_VHL_DEF;
 	f->ip.type_of_service = (uint8_t)(path->dscp << 2 | IP_ECT0);
-	f->ip.packet_id = 0; /* never fragmented, so it means nothing (RFC 6864) */
+	f->ip.packet_id = 0; /* never fragmented, so it has no meaning (RFC 6864) */
 	f->ip.fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
 	f->ip.time_to_live = HOP_LIMIT;
 	f->ip.next_proto_id = IPPROTO_UDP;
@@ -76,7 +78,7 @@ put_front_v6(struct san_wire_tmpl *t, const struct san_wire_path *path)
 	uint32_t tc = (uint32_t)(path->dscp << 2 | IP_ECT0);
 
 	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV6);
-	/* the flow label names the path too, for switches that do not read ports */
+	/* The flow label identifies the path too, for switches that do not read ports. */
 	f->ip.vtc_flow = rte_cpu_to_be_32(6u << 28 | tc << 20 | path->src_port);
 	f->ip.proto = IPPROTO_UDP;
 	f->ip.hop_limits = HOP_LIMIT;
@@ -86,7 +88,7 @@ put_front_v6(struct san_wire_tmpl *t, const struct san_wire_path *path)
 	return &f->bth;
 }
 
-/* What the packets of a template have in common of the BTH and the header behind it. */
+/* Fields of the BTH and the RT header that all packets of a template share. */
 static inline void
 put_common(struct wire_bth *bth, struct wire_rt *rt, const struct san_wire_pkt *p)
 {
@@ -148,7 +150,7 @@ put_nack(struct wire_nack *x, const struct san_wire_pkt *p)
 	};
 }
 
-/** The extended header, except that of an ACK, which is not in *p*. */
+/** Write the extended header, except that of an ACK, which is not in *p*. */
 static inline void
 put_ext(void *ext, const struct san_wire_pkt *p)
 {
@@ -191,8 +193,8 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 }
 
 /**
- * Around the payload: padding, room for the ICRC, and for *hdr_len* bytes of headers.
- * @return where those begin.
+ * Add padding and space for the ICRC after the payload, and *hdr_len* bytes for headers before it.
+ * @return the start of the headers.
  */
 static inline char *
 put_around(struct rte_mbuf *m, uint16_t hdr_len, uint32_t pad)
@@ -203,7 +205,7 @@ put_around(struct rte_mbuf *m, uint16_t hdr_len, uint32_t pad)
 	SAN_ASSERT(m->nb_segs == 1 && hdr_len != 0 && rte_pktmbuf_headroom(m) >= hdr_len &&
 		   rte_pktmbuf_tailroom(m) >= pad + WIRE_ICRC_LEN);
 	SAN_ASSERT(m->data_len + hdr_len + pad + WIRE_ICRC_LEN <= UINT16_MAX);
-	/* the last bytes are the ICRC's; writing them too makes it one store of fixed size */
+	/* These four bytes include the ICRC, so that the store has a fixed size. */
 	memcpy(tail, zero, WIRE_ICRC_LEN);
 	memcpy(tail + pad, zero, WIRE_ICRC_LEN);
 	m->data_off -= hdr_len;
@@ -221,7 +223,9 @@ san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
 		   (struct wire_rt *)t->rt, p);
 }
 
-/** @return where the BTH is. */
+/**
+ * @return the BTH.
+ */
 static inline char *
 copy_front_v4(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
 {
@@ -247,7 +251,7 @@ copy_front_v6(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
 	return data + offsetof(struct wire_front_v6, bth);
 }
 
-/** Padding, and all headers up to the BTH. */
+/** Write padding and all headers up to the BTH. */
 static inline struct wire_bth *
 put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
 {
@@ -265,7 +269,7 @@ put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wi
 	return bth;
 }
 
-/** All headers but the extended one. @return where that goes. */
+/** Write all headers but the extended one. @return its place. */
 static inline void *
 put_headers(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
 {
@@ -318,7 +322,7 @@ san_wire_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t
 	p->flags |= SAN_F_PIECE;
 }
 
-/** As RoCEv2 has it: what follows the BTH is reserved. */
+/** As in RoCEv2: the bytes after the BTH are reserved. */
 static void
 put_cnp(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
 {

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * What the parser and express (wire_express.c) ask of a packet alike, each rule once. Nothing is
- * read before the caller has seen that it is there.
+ * Checks shared by the parser and express (wire_express.c). They read nothing before the caller has
+ * made sure that it is there.
  */
 
 #include <string.h>
@@ -37,7 +37,7 @@ udp_len_valid(const struct rte_udp_hdr *udp, uint32_t len)
 		len >= sizeof(*udp) + sizeof(struct wire_bth) + WIRE_ICRC_LEN;
 }
 
-/** IPv4 and UDP header of a datagram to our port. *len*: end of it in the frame. */
+/** Check IPv4 and UDP header of a datagram to our port. *len*: its end in the frame. */
 static inline enum san_drop
 check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
 {
@@ -57,7 +57,7 @@ check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
 	return SAN_DROP_NONE;
 }
 
-/** IPv6 and UDP header of a datagram to our port. *len*: end of it in the frame. */
+/** Check IPv6 and UDP header of a datagram to our port. *len*: its end in the frame. */
 static inline enum san_drop
 check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
 {
@@ -70,8 +70,8 @@ check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
 }
 
 /**
- * BTH against its type. Another implementation sends a CNP: what InfiniBand
- * leaves to it (SE, M, F, B, PSN) is not looked at there.
+ * Check the BTH against its packet type. A CNP comes from another implementation: fields that
+ * InfiniBand leaves open (SE, M, F, B, PSN) are not checked there.
  */
 static inline enum san_drop
 check_bth(const struct wire_bth *bth)
@@ -105,7 +105,7 @@ get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
 	p->psn = wire_bth_psn(bth);
 }
 
-/** ICRC, and the padding in front of it. */
+/** Check the ICRC and the padding before it. */
 static inline enum san_drop
 check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
 {
@@ -142,7 +142,7 @@ parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
 	return SAN_DROP_NONE;
 }
 
-/** Bytes of the payload that belong to the transaction: all but the immediate. */
+/** Payload bytes of the transaction: all but the immediate. */
 static inline uint32_t
 data_len(const struct san_wire_pkt *p)
 {
@@ -152,7 +152,7 @@ data_len(const struct san_wire_pkt *p)
 	return imm ? p->payload_len - (uint32_t)SAN_WIRE_IMM_LEN : p->payload_len;
 }
 
-/** Flags, payload and CID against the type. */
+/** Check flags, payload length and CID against the packet type. */
 static inline enum san_drop
 check_type(const struct san_wire_pkt *p)
 {
@@ -166,7 +166,7 @@ check_type(const struct san_wire_pkt *p)
 	if (kind == SAN_KIND_PUSH_IMM && (p->flags & SAN_F_LAST) &&
 	    p->payload_len < SAN_WIRE_IMM_LEN)
 		return SAN_DROP_FIELD;
-	/* nothing else goes to that CID: it would be answered as if it were */
+	/* Only CM packets go to that CID: another one would be answered like a CM packet. */
 	if ((p->op == SAN_OP_CM) != (p->dcid == SAN_WIRE_CID_CM))
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
@@ -181,7 +181,7 @@ parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
 	return p->length <= SAN_WIRE_LENGTH_MAX ? SAN_DROP_NONE : SAN_DROP_FIELD;
 }
 
-/** The data lie within *length*; no sum here can wrap. */
+/** The data is within *length*; no sum here can wrap. */
 static inline enum san_drop
 parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
 {

@@ -4,7 +4,7 @@
 #include "wire_cm.h"
 #include "wire_priv.h"
 
-/** What is not meaningful is sent as zero, so that no byte of our memory leaks. */
+/** Unused fields are sent as zero, so that none of our memory leaks. */
 static void
 put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
 {
@@ -21,8 +21,8 @@ put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
 }
 
 /**
- * A RESET is a common header alone: no longer than the shortest packet that it answers, so that
- * nobody makes us send more to a forged address than it sends to us. (RT-36)
+ * A RESET is only a common header, no longer than the shortest packet that it answers. So no sender
+ * can make us send more to a forged address than it sends to us. (RT-36)
  */
 static void
 build_reset(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p,
@@ -86,7 +86,7 @@ is_zero(const uint8_t *b, size_t len)
 	return any == 0;
 }
 
-/** Ports named are real, the others zero. */
+/** True if the counted ports are not zero, and the others are. */
 static bool
 ports_valid(const struct san_wire_cm *cm)
 {
@@ -99,7 +99,7 @@ ports_valid(const struct san_wire_cm *cm)
 	return true;
 }
 
-/* Relaxed placement and the end on error are varieties of ordered, and not both. */
+/* Relaxed placement and the end on error are variants of ordered, and exclude each other. */
 static bool
 is_order(uint8_t flags)
 {

@@ -4,9 +4,8 @@
 
 /**
  * @file
- * Bytes of a connection management message. One structure for all of them,
- * always sent whole, so that no answer is longer than its question (design,
- * rule 17). (doc/wire.md)
+ * Bytes of a connection management message. All messages have the same structure and are always
+ * sent whole, so that no answer is longer than its request (design, rule 17). (doc/wire.md)
  */
 
 #include <assert.h>

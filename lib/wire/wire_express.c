@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The ordinary packet: an unsolicited push that is whole, from a peer that is known. It is asked
- * what the parser asks (wire_check.h), in one go; and one that is like the packet before it only
- * in what those may differ.
+ * Fast parser for the ordinary packet: a whole unsolicited push from a known peer. It makes the
+ * checks of the parser (wire_check.h) in one pass. A packet similar to the one before it is checked
+ * only where they may differ.
  */
 
 #include "wire_check.h"
@@ -35,7 +35,7 @@ is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 		check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
 }
 
-/** What most others differ in, and costs least: asked first. */
+/** Most other packets differ here, and the check is the cheapest: it comes first. */
 static inline bool
 is_whole_push(const struct wire_bth *bth)
 {
@@ -44,7 +44,9 @@ is_whole_push(const struct wire_bth *bth)
 	return bth->opcode == SAN_OP_PUSH_UNSLCTD_DATA && (rt->flags & SAN_F_LAST) != 0;
 }
 
-/** @return the BTH; NULL: not of *path*, not a whole push, or not in one segment that it fills. */
+/**
+ * @return the BTH; NULL: not of *path*, not a whole push, or not exactly one segment.
+ */
 static inline const struct wire_bth *
 express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
 	      struct san_wire_pkt *p)
@@ -106,8 +108,9 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 }
 
 /*
- * In what packets of a visit are alike: ones, from the Ethernet type on. Not in lengths and the sum
- * of the IPv4 header, padding, AckReq, PSN, RSN; nor, of a push, in length and address in memory.
+ * Mask of the bits in which packets of a visit are equal, from the Ethernet type on. They differ in
+ * lengths, IPv4 header checksum, padding, AckReq, PSN and RSN, and pushes in length and memory
+ * address.
  */
 #define ALIKE_FROM   offsetof(struct wire_eth, type)
 #define SAME_2       0xff, 0xff
@@ -127,7 +130,7 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 
 typedef uint64_t words __attribute__((vector_size(16)));
 
-/* whole *words*: the shortest packet has as many bytes, with its ICRC */
+/* Whole *words*: the shortest packet has as many bytes, including its ICRC. */
 static const uint8_t alike_v4[80] = {ALIKE_TYPE, ALIKE_IPV4, ALIKE_BEHIND};
 static const uint8_t alike_v6[112] = {ALIKE_TYPE, ALIKE_IPV6, ALIKE_BEHIND};
 
@@ -146,7 +149,10 @@ is_alike(const uint8_t *a, const uint8_t *b, const uint8_t *mask, uint32_t len)
 	return (differ[0] | differ[1]) == 0;
 }
 
-/** Do lengths fit *len*? The sum of *last* is right, so that of *f* is if it adds up alike. */
+/**
+ * True if the lengths match *len*. The checksum of *last* is right, so that of *f* is if length
+ * plus checksum are equal.
+ */
 static inline bool
 is_next_v4(const struct wire_front_v4 *f, const struct wire_front_v4 *last, uint32_t len)
 {
@@ -168,7 +174,7 @@ is_next_v6(const struct wire_front_v6 *f, uint32_t len)
 	return f->ip.payload_len == behind && f->udp.dgram_len == behind;
 }
 
-/** What is not alike: lengths that fit, and what else the packet says. */
+/** Parse the fields that differ; false if lengths do not match. */
 static inline bool
 parse_next(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
 {

@@ -9,17 +9,17 @@
 #include "wire_priv.h"
 
 /*
- * The ICRC begins with eight bytes of ones in place of the InfiniBand LRH; then
- * what a router may change counts as ones. Below, the bits to set, from eight bytes
- * before the IP header to the BTH: the Ethernet header's end becomes the LRH, and
- * over IPv4 it makes a whole number of vector registers.
+ * The ICRC starts with eight bytes of ones in place of the InfiniBand LRH. Fields that a router may
+ * change count as ones. The tables below have the bits to set, from eight bytes before the IP
+ * header to the BTH: the end of the Ethernet header serves as LRH. Over IPv4 this is a whole number
+ * of vector registers.
  */
 #define LRH_LEN 8
 
 #define V4_LEN (LRH_LEN + sizeof(struct wire_front_v4) - sizeof(struct wire_eth))
 #define V6_LEN (LRH_LEN + sizeof(struct wire_front_v6) - sizeof(struct wire_eth))
 
-/* Zeros around them: what registers of BLOCK bytes take in front and behind. */
+/* Zeros before and after: registers of BLOCK bytes overlap both ends. */
 #define BLOCK 16
 static const uint8_t around_v4[BLOCK + RTE_ALIGN_CEIL(V4_LEN, BLOCK) + BLOCK] = {
 	[BLOCK + 0 ... BLOCK + LRH_LEN - 1] = 0xff,
@@ -47,14 +47,16 @@ static const uint8_t around_v6[BLOCK + RTE_ALIGN_CEIL(V6_LEN, BLOCK) + BLOCK] = 
 static const uint8_t *const mask_v4 = around_v4 + BLOCK;
 static const uint8_t *const mask_v6 = around_v6 + BLOCK;
 
-/* ---- short frames: in registers, which nothing is put back from ---- */
+/*
+ * ---- short frames: in registers, without writing to the frame ----
+ */
 
 #ifdef RTE_ARCH_X86
-#define FRONT_MAX (BLOCK - 4) /* bytes that the first block lacks, at most */
-#define CLMUL_MIN 68          /* five blocks, as many as have masks over IPv6 */
-#define CLMUL_MAX 512         /* bytes; ISA-L has wider registers for more */
+#define FRONT_MAX (BLOCK - 4) /* most bytes that the first block lacks */
+#define CLMUL_MIN 68          /* five blocks: as many as have masks over IPv6 */
+#define CLMUL_MAX 512         /* bytes; above, ISA-L uses wider registers */
 
-/* x^n modulo the polynomial, as reflected operands: what moves a remainder on by some bits. */
+/* x^n modulo the polynomial, as reflected operands: shifts a remainder by some bits. */
 #define K_512_32 0x154442bd4 /* x^(512 + 32) */
 #define K_512    0x1c6e41596 /* x^(512 - 32) */
 #define K_128_32 0x1751997d0 /* x^(128 + 32) */
@@ -71,7 +73,7 @@ load(const uint8_t *at)
 	return _mm_loadu_si128((const __m128i *)at);
 }
 
-/* *x* moved on by as many bits as *k* is for, and *next* behind it. */
+/* Shift *x* by the bits of *k* and add *next*. */
 CLMUL __m128i
 fold(__m128i x, __m128i k, __m128i next)
 {
@@ -97,8 +99,8 @@ reduce(__m128i x)
 }
 
 /*
- * The frame is taken as whole blocks: what is missing of the first is zeros, which a CRC does not
- * see. They are read, and so must be there, but not looked at.
+ * The frame is read in whole blocks. Bytes missing in the first block count as zeros, which do not
+ * affect a CRC. They must be readable, but their values are masked out.
  */
 static __attribute__((target("avx,pclmul"))) uint32_t
 icrc_short(const uint8_t *lrh, uint32_t len, bool v6)
@@ -132,7 +134,7 @@ icrc_short(const uint8_t *lrh, uint32_t len, bool v6)
 	return reduce(x[3]);
 }
 
-/** In one segment, of a length that icrc_short() is for, with memory in front of it. */
+/** True for one segment of a length that icrc_short() handles, with memory before it. */
 static inline bool
 is_short(const struct rte_mbuf *m, uint32_t len, uint32_t off)
 {
@@ -167,9 +169,9 @@ clear_upper(void)
 #endif
 
 /*
- * ISA-L leaves the upper halves of the vector registers in use, and then the first SSE
- * instruction that follows, a memcpy() say, is slow: sealing 1408 bytes takes 230 ns,
- * with this right behind each call 60.
+ * ISA-L leaves the upper halves of the vector registers in use. The first SSE instruction that
+ * follows, for example in memcpy(), is slow then: sealing 1408 bytes takes 230 ns without this call
+ * after each CRC, and 60 ns with it.
  */
 static inline void
 leave_vector_code(void)
@@ -188,7 +190,7 @@ crc32(uint32_t crc, const uint8_t *data, uint32_t len)
 	return crc;
 }
 
-/** Set the masked bits of *len* bytes, of which *saved* keeps what they were. */
+/** Set the masked bits of *len* bytes; *saved* keeps the original bytes. */
 static inline void
 mask_front(uint8_t *lrh, const uint8_t *mask, uint8_t *saved, uint32_t len)
 {
@@ -200,8 +202,8 @@ mask_front(uint8_t *lrh, const uint8_t *mask, uint8_t *saved, uint32_t len)
 }
 
 /*
- * The frame itself becomes the pseudo packet and is put back: so a short one needs one
- * call, and calls are what a short CRC costs.
+ * The frame itself becomes the pseudo packet and is restored. So a short frame needs one call, and
+ * calls dominate the cost of a short CRC.
  */
 static inline uint32_t
 crc_first_seg(uint8_t *lrh, uint32_t len, const uint8_t *mask, uint32_t mask_len)

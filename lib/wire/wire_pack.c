@@ -3,7 +3,7 @@
 #include "wire_pack.h"
 #include "wire_priv.h"
 
-/* One message within the *left* bytes at *off*. *len*: how many it takes. */
+/* Check one message within the *left* bytes at *off*. *len*: its length. */
 static enum san_drop
 check_msg(const struct rte_mbuf *m, uint32_t off, uint32_t left, uint32_t *len)
 {

@@ -4,10 +4,10 @@
 
 /**
  * @file
- * The messages in a PUSH_PACKED packet: its payload is one after the other, each
- * with a header of its own and padded to four bytes. (RT-34; doc/wire.md)
+ * The messages in a PUSH_PACKED packet. Its payload is a sequence of messages, each with a header
+ * of its own and padded to four bytes. (RT-34; doc/wire.md)
  *
- * Inline, because it is done per message on both sides.
+ * Inline, because it runs for each message on both sides.
  */
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 
 #include "wire.h"
 
-/** In front of each message's data; how much of it depends on the kind. */
+/** Header before the data of each message; its length depends on the kind. */
 struct wire_msg {
 	uint8_t kind; /**< enum san_wire_kind */
 	uint8_t rsvd;
@@ -35,23 +35,23 @@ static_assert(sizeof(struct wire_msg) == 20, "message of PUSH_PACKED");
 static_assert(offsetof(struct wire_msg, key) == 4, "a send ends here");
 static_assert(offsetof(struct wire_msg, imm) == 16, "a push ends here");
 
-/** A message in host order; which of its fields mean something depends on *kind*. */
+/** A message in host order; *kind* decides which fields are valid. */
 struct san_wire_msg {
 	uint64_t addr;
 	uint32_t key;
 	uint32_t imm;
 	uint16_t length; /**< bytes of data */
-	uint16_t off;    /**< get only: of the data, from the start of the mbuf's data */
+	uint16_t off;    /**< get only: offset of the data from the start of the mbuf's data */
 	uint8_t kind;    /**< enum san_wire_kind */
 };
 
 /**
- * The payload of a PUSH_PACKED is exactly the p->length messages that it should be. The parser
- * asks, but not for a piece of one.
+ * Check that the payload of a PUSH_PACKED consists of exactly p->length valid messages. The parser
+ * calls it, except for a piece.
  */
 enum san_drop san_wire_pack_check(const struct rte_mbuf *m, const struct san_wire_pkt *p);
 
-/** Bytes in front of the data. */
+/** Bytes before the data. */
 static inline uint32_t
 san_wire_msg_hdr_len(uint8_t kind)
 {
@@ -61,10 +61,10 @@ san_wire_msg_hdr_len(uint8_t kind)
 		[SAN_KIND_PUSH_IMM] = sizeof(struct wire_msg),
 	};
 
-	return len[kind & 3]; /* checked by san_wire_pack_check(); never beyond the table */
+	return len[kind & 3]; /* *kind* is checked before; the mask keeps it inside the table */
 }
 
-/** All bytes of a message with *length* bytes of data. */
+/** Length of a message with *length* bytes of data. */
 static inline uint32_t
 san_wire_msg_len(uint8_t kind, uint32_t length)
 {
@@ -72,8 +72,8 @@ san_wire_msg_len(uint8_t kind, uint32_t length)
 }
 
 /**
- * Write header and padding of a message to *dst*, where san_wire_msg_len() bytes
- * are free. @return where its data goes; to be written afterwards.
+ * Write header and padding of a message to *dst*, where san_wire_msg_len() bytes are free. @return
+ * where the caller then writes the data.
  */
 static inline void *
 san_wire_msg_put(void *dst, const struct san_wire_msg *msg)
@@ -97,8 +97,9 @@ san_wire_msg_put(void *dst, const struct san_wire_msg *msg)
 }
 
 /**
- * The message at *off*, counted from the start of the data of *m*, a packet that
- * san_wire_parse() took. @return where the next one is.
+ * Read the message at *off*, counted from the start of the data of *m*, a packet that
+ * san_wire_parse() accepted.
+ * @return the offset of the next one.
  */
 static inline uint32_t
 san_wire_msg_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *msg)

@@ -4,11 +4,11 @@
 #include "wire_pack.h"
 
 /*
- * Order of the checks: what is needed to find the ICRC, the ICRC, then the RT
- * headers. So a packet that the wire damaged counts as SAN_DROP_ICRC, and
- * SAN_DROP_VERSION, _RESERVED and _FIELD tell of a peer that really sent it.
+ * Order of the checks: first those needed to find the ICRC, then the ICRC, then the RT headers. So
+ * a packet damaged on the wire counts as SAN_DROP_ICRC, and SAN_DROP_VERSION, _RESERVED and _FIELD
+ * mean that a peer really sent it.
  *
- * Nothing is read before headers_at() has said that it is there.
+ * Nothing is read before headers_at() has made sure that it is there.
  */
 
 #define FRAG_OFFSET RTE_IPV4_HDR_OFFSET_MASK
@@ -20,11 +20,11 @@ pull_up(struct rte_mbuf *m, uint16_t n)
 	struct rte_mbuf *seg;
 	uint16_t part;
 
-	/* to write behind the data of an mbuf needs that nobody else sees them */
+	/* Writing after the data of an mbuf requires that it is not shared. */
 	if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)
 		return false;
 	if (m->data_off + n > m->buf_len) {
-		/* no room behind: move what there is to the front */
+		/* No room after the data: move the data to the start. */
 		if (n > m->buf_len)
 			return false;
 		memmove(m->buf_addr, rte_pktmbuf_mtod(m, void *), m->data_len);
@@ -49,7 +49,7 @@ pull_up(struct rte_mbuf *m, uint16_t n)
 	return true;
 }
 
-/** The first *n* bytes of the frame are there and contiguous. */
+/** Make sure that the first *n* bytes of the frame are there and contiguous. */
 static inline enum san_drop
 headers_at(struct rte_mbuf *m, uint16_t n)
 {
@@ -68,7 +68,7 @@ ip_from_v4(struct san_ip *ip, rte_be32_t addr)
 	memcpy(ip->b + WIRE_V4_OFFSET, &addr, sizeof(addr));
 }
 
-/** Ours as far as can be known: a later fragment has no port, inet judges it. */
+/** NONE if the packet may be ours. A later fragment has no port: it is left to inet. */
 static inline enum san_drop
 claim_v4(struct rte_mbuf *m, uint16_t udp_port)
 {
@@ -131,7 +131,7 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
 	if (rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 != 6)
 		return SAN_DROP_IP_HEADER;
-	/* extension headers too: MLD has one, and ours never do */
+	/* Also extension headers: MLD has one, our packets never do. */
 	if (f->ip.proto != IPPROTO_UDP)
 		return SAN_DROP_NOT_OURS;
 	drop = headers_at(m, offsetof(struct wire_front_v6, bth));
@@ -142,7 +142,7 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 		return SAN_DROP_NOT_OURS;
 	memcpy(p->src.b, f->ip.src_addr, sizeof(p->src.b));
 	memcpy(p->dst.b, f->ip.dst_addr, sizeof(p->dst.b));
-	/* else such a packet could pass for one of an IPv4 peer */
+	/* Otherwise the packet could be taken for one of an IPv4 peer. */
 	if (san_ip_is_v4(&p->src) || san_ip_is_v4(&p->dst))
 		return SAN_DROP_IP_HEADER;
 	drop = check_v6(m, f, len);
@@ -154,7 +154,7 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	return headers_at(m, sizeof(*f));
 }
 
-/** Lengths: header, payload, padding, ICRC fill *len* exactly, in words of four bytes. */
+/** Check lengths: header, payload, padding and ICRC fill *len* exactly, in words of four bytes. */
 static inline enum san_drop
 parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pad)
 {
@@ -237,7 +237,7 @@ parse_packed(const struct rte_mbuf *m, const struct wire_packed *x, struct san_w
 	p->length = x->count;
 	if (x->count < SAN_WIRE_PACK_MIN || x->count > SAN_WIRE_PACK_MAX)
 		return SAN_DROP_FIELD;
-	/* one that came in pieces is checked when it is whole */
+	/* A packet in pieces is checked when it is complete. */
 	return p->flags & SAN_F_PIECE ? SAN_DROP_NONE : san_wire_pack_check(m, p);
 }
 
@@ -279,7 +279,7 @@ get_words(const uint8_t *from, uint64_t *words, unsigned int n)
 	return from + n * sizeof(word);
 }
 
-/** The bitmaps: as many words as were sent. */
+/** Read the bitmaps: as many words as were sent. */
 static inline void
 parse_bitmaps(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
@@ -349,8 +349,8 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 }
 
 /**
- * A piece of a longer payload. What follows is checked as if all of that were there, but for the
- * messages of a packed one. Returned in *len*: bytes of the piece. (RT-37)
+ * Parse a piece of a longer payload. The further checks apply to the whole payload, except for the
+ * messages of a packed packet. *len* returns the bytes of the piece. (RT-37)
  */
 static __rte_noinline enum san_drop
 parse_piece(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t *len)
@@ -373,7 +373,7 @@ parse_piece(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t *len)
 									    SAN_DROP_FIELD;
 }
 
-/** Behind the BTH. */
+/** Parse what follows the BTH. */
 static inline enum san_drop
 parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
@@ -432,7 +432,7 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 	uint32_t len, pad;
 	enum san_drop drop;
 
-	/* in two parts, each short enough to become a few vector stores, not a loop */
+	/* In two parts, each short enough to become a few vector stores instead of a loop. */
 	memset(p, 0, offsetof(struct san_wire_pkt, addr));
 	memset(&p->addr, 0, sizeof(*p) - offsetof(struct san_wire_pkt, addr));
 	drop = headers_at(m, sizeof(*eth));
@@ -456,6 +456,6 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 		return drop;
 	drop = parse_body(m, p, ack);
 	if (drop == SAN_DROP_NONE && unlikely(rte_pktmbuf_pkt_len(m) != len))
-		san_wire_trim(m, len); /* what follows is Ethernet's padding */
+		san_wire_trim(m, len); /* the rest is Ethernet padding */
 	return drop;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What can be said of a packet before it is parsed: whose it may be. Everything
- * here may be wrong or forged; whoever gets the packet checks it. (SYS-1)
+ * Which lcore a packet may belong to, before it is parsed. Everything read here may be wrong or
+ * forged; the lcore that gets the packet checks it. (SYS-1)
  */
 
 #include <netinet/in.h>
@@ -20,7 +20,7 @@
 #define ND_SOLICIT 135
 #define ND_ADVERT  136
 
-#define VID_MASK 0xfff /* of a tag, beside priority and drop eligibility */
+#define VID_MASK 0xfff /* of a tag, besides priority and drop eligibility */
 
 static uint32_t
 mix(uint32_t h, uint32_t word)
@@ -48,7 +48,7 @@ peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t who,
 	const struct wire_cm *cm = (const void *)((const struct wire_rt *)(bth + 1) + 1);
 	const uint8_t *end = rte_pktmbuf_mtod_offset(m, const uint8_t *, rte_pktmbuf_data_len(m));
 
-	if ((const uint8_t *)cm + sizeof(rte_le32_t) == end) /* the ICRC: no payload */
+	if ((const uint8_t *)cm + sizeof(rte_le32_t) == end) /* only the ICRC follows: no payload */
 		out->cm_msg = SAN_CM_RESET;
 	if ((const uint8_t *)(cm + 1) > end)
 		return;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of this folder share: the table of packet types, the ICRC.
+ * Definitions shared by the files of this folder: the table of packet types, the ICRC.
  */
 
 #include <stdbool.h>
@@ -18,10 +18,10 @@
 
 #define WIRE_OP_FIRST  SAN_OP_PUSH_SLCTD_REQ
 #define WIRE_NB_OPS    13
-#define WIRE_V4_OFFSET 12   /**< of an IPv4 address in struct san_ip */
-#define WIRE_ANY_LEN   0xff /**< payload length is free, or judged by the type's own parser */
+#define WIRE_V4_OFFSET 12   /**< offset of an IPv4 address in struct san_ip */
+#define WIRE_ANY_LEN   0xff /**< any length, or checked by the parser of the type */
 
-/** What there is to know of a packet type. */
+/** Properties of a packet type. */
 struct wire_op {
 	const char *name;
 	uint8_t ext_len; /**< bytes of the extended header */
@@ -29,7 +29,7 @@ struct wire_op {
 	uint8_t payload; /**< exact payload length, or WIRE_ANY_LEN */
 };
 
-/** Packet types by opcode - WIRE_OP_FIRST; CNP has none. */
+/** Packet types, indexed by opcode - WIRE_OP_FIRST; CNP is not included. */
 extern const struct wire_op san_wire_ops[WIRE_NB_OPS];
 
 static inline const struct wire_op *
@@ -41,12 +41,12 @@ wire_op_get(uint8_t op)
 }
 
 /**
- * ICRC of a frame whose headers up to the BTH are contiguous, in memory that is ours to
- * write to; when it returns the frame is as it was.
+ * ICRC of a frame whose headers up to the BTH are contiguous, in memory that we may write to. The
+ * frame is unchanged on return.
  *
  * @param len
- *   Bytes from the start of the Ethernet header that it covers, i.e. without
- *   the ICRC itself; not more than the packet has.
+ *   Bytes covered, from the start of the Ethernet header to the ICRC, which is not included;
+ *   at most the length of the packet.
  */
 uint32_t san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len);
 

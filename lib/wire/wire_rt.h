@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Bytes behind the BTH: the common RT header and the extended header of each
- * packet type. (doc/wire.md, RT-3, RT-24, PCB-5)
+ * Bytes after the BTH: the common RT header and the extended header of each packet type.
+ * (doc/wire.md, RT-3, RT-24, PCB-5)
  */
 
 #include <assert.h>
@@ -24,7 +24,7 @@ struct wire_rt {
 	uint8_t flags;
 	uint8_t psn_hi; /**< bits 31..24; the BTH has the rest (RT-3) */
 	uint8_t round;
-	rte_be32_t tag; /**< the receiver's (RT-24) */
+	rte_be32_t tag; /**< tag of the receiver (RT-24) */
 	rte_be32_t rsn;
 	rte_be32_t req_ebsn;
 	rte_be32_t data_ebsn;
@@ -35,7 +35,7 @@ static_assert(sizeof(struct wire_rt) == 28, "common RT header");
 static_assert(offsetof(struct wire_rt, tag) == 4, "tag");
 static_assert(offsetof(struct wire_rt, tx_time) == 24, "tx_time");
 
-/** PULL_REQ, and the beginning of both pushes below. */
+/** PULL_REQ, and the start of the two pushes below. */
 struct wire_remote {
 	rte_be32_t length;
 	rte_be32_t key;
@@ -56,10 +56,10 @@ struct wire_unslctd_data {
 } __rte_packed;
 static_assert(sizeof(struct wire_unslctd_data) == 20, "PUSH_UNSLCTD_DATA");
 
-/** In front of the payload of a piece, which is a part of a longer one. (RT-37) */
+/** Before the payload of a piece, which is part of a longer payload. (RT-37) */
 struct wire_piece {
 	rte_be16_t offset;
-	rte_be16_t length; /**< of the whole */
+	rte_be16_t length; /**< of the whole payload */
 } __rte_packed;
 static_assert(sizeof(struct wire_piece) == 4, "piece");
 
@@ -117,7 +117,7 @@ static_assert(sizeof(struct wire_nack) == 12, "NACK");
 #define WIRE_ACK_BITS_RESERVED 0xe0
 #define WIRE_ACK_LEVEL_MAX     1000
 
-/** Followed, as payload, by nb_req words, nb_data words acknowledged, nb_data received. */
+/** The payload follows: nb_req words, then nb_data words acknowledged, then nb_data received. */
 struct wire_ack {
 	rte_be32_t serial;
 	rte_be32_t echo_tx;
@@ -131,6 +131,6 @@ struct wire_ack {
 static_assert(sizeof(struct wire_ack) == 20, "ACK");
 static_assert(offsetof(struct wire_ack, bits) == 18, "ACK bits");
 
-#define WIRE_EXT_MAX 20 /**< the longest extended header */
+#define WIRE_EXT_MAX 20 /**< longest extended header */
 
 #endif /* WIRE_RT_H */

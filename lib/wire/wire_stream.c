@@ -9,10 +9,10 @@
 #include "san_assert.h"
 #include "wire_stream.h"
 
-/* doc/wire.md has the figures. Every part is a multiple of 4 bytes. */
+/* doc/wire.md has the figures. The length of every part is a multiple of 4 bytes. */
 #define SEG_BYTES   16
 #define WDONE_BYTES 8
-#define ADV_BYTES   8 /* and its pieces */
+#define ADV_BYTES   8 /* plus its pieces */
 #define NB_PARTS    12
 
 static_assert(SAN_SM_PARTS == (1u << NB_PARTS) - 1, "a row in the table for each");
@@ -48,7 +48,7 @@ put64(uint8_t *p, uint64_t v)
 	return p + sizeof(v);
 }
 
-/** Reserved bytes are sent as zero, and what is not zero is refused. */
+/** Reserved bytes are sent as zero; other values are refused. */
 static uint8_t *
 put_zero(uint8_t *p, uint32_t n)
 {
@@ -56,7 +56,7 @@ put_zero(uint8_t *p, uint32_t n)
 	return p + n;
 }
 
-/** A message that is read; what is not there reads as zero, and is remembered. */
+/** A message being read. Reading past its end returns zero and sets *bad*. */
 struct in {
 	const uint8_t *p;
 	uint32_t left;
@@ -133,7 +133,7 @@ get_bool(struct in *in)
 	return v != 0;
 }
 
-/** 1 to *max*; 0 if it is neither, so that nothing is read by it. */
+/** Read a count of 1 to *max*; 0 if it is invalid, so that no list is read. */
 static uint8_t
 get_count(struct in *in, uint8_t max)
 {
@@ -344,9 +344,9 @@ get_resized(struct in *in, struct san_sm *m)
 	m->resized.after = get32(in);
 }
 
-/** A row per part, in the order of their flags. */
+/** One row per part, in the order of the flags. */
 struct part {
-	uint8_t bytes; /* 0: ask *len* */
+	uint8_t bytes; /* 0: *len* computes it */
 	uint32_t (*len)(const struct san_sm *m);
 	uint8_t *(*put)(const struct san_sm *m, uint8_t *p); /* NULL: one number, at *number* */
 	void (*get)(struct in *in, struct san_sm *m);
@@ -412,7 +412,7 @@ put_hdr(const struct san_sm *m, uint8_t *p)
 	return put32(p, m->nb_freed);
 }
 
-/** One number as a part of its own. */
+/** Write one number that is a part of its own. */
 static uint8_t *
 put_number(const struct san_sm *m, size_t at, uint8_t *p)
 {
@@ -460,7 +460,7 @@ get_hdr(struct in *in, struct san_sm *m)
 	refuse_unless(in, m->mode < SAN_SM_MODES);
 }
 
-/** Flags that are known, and not without those that they speak of. */
+/** True if all flags are known and do not contradict each other. */
 static bool
 flags_valid(const struct san_sm *m)
 {
