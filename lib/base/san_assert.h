@@ -4,11 +4,10 @@
 
 /**
  * @file
- * Two assertions for our own mistakes, never for input from the wire, an
- * application or an operator.
+ * Two assertions for our own errors, never for input from the wire, an application or an operator.
  *
- * SAN_VERIFY is always on (control path, once a burst); SAN_ASSERT costs
- * nothing unless SAN_DEBUG is defined (debug, simulation, sanitizer builds).
+ * SAN_VERIFY is always on (control path, once per burst). SAN_ASSERT costs nothing unless SAN_DEBUG
+ * is defined (debug, simulation and sanitizer builds).
  */
 
 #include <stdio.h>

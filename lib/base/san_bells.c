@@ -9,7 +9,7 @@ san_bells_take(struct san_bells *b, uint32_t max_qps, uint32_t *cursor, uint32_t
 	uint32_t top = *cursor / 64, word, i, n = 0;
 	uint64_t bits, rang, from = ~0ull << *cursor % 64;
 
-	/* the part of the summary before the cursor is the last to be looked at */
+	/* The part of the first summary word before the cursor is scanned last. */
 	for (i = 0; i <= nb_top; i++, top = top + 1 < nb_top ? top + 1 : 0, from = ~0ull) {
 		bits = atomic_load_explicit(&b->summary[top], memory_order_relaxed) & from;
 		for (; bits != 0; bits &= bits - 1) {

@@ -4,13 +4,13 @@
 
 /**
  * @file
- * Which queue pairs have new entries: a bit for each, set by any thread of the
- * application, taken by the lcore; above them a bit for each word of 64, so that the
- * lcore sees with one look that nobody rang. (SYS-2)
+ * Doorbells: one bit per queue pair with new entries, set by any thread of the application and
+ * taken by the lcore. A summary has one bit per word of 64, so that the lcore sees in one look that
+ * no doorbell was rung. (SYS-2)
  *
- * Bits, and not a ring of numbers, because many threads ring: a ring's producer that
- * stands still between taking its place and filling it holds up all others, and one
- * in another process could do so for ever (SYS-5).
+ * Bits are used instead of a ring of numbers because many threads ring doorbells. A producer of a
+ * ring that stops between reserving an entry and filling it blocks all others, and one in another
+ * process could do so forever (SYS-5).
  */
 
 #include <stdatomic.h>
@@ -22,13 +22,13 @@
 #define SAN_BELLS_WORDS (SAN_BELLS_MAX / 64)
 
 struct san_bells {
-	_Alignas(64) _Atomic uint32_t asleep;                        /**< 1: who rings wakes it */
-	_Alignas(64) _Atomic uint64_t summary[SAN_BELLS_WORDS / 64]; /**< of *words* */
-	/** san_bells_bytes() says how many. */
+	_Alignas(64) _Atomic uint32_t asleep;                        /**< the lcore sleeps */
+	_Alignas(64) _Atomic uint64_t summary[SAN_BELLS_WORDS / 64]; /**< summary of *words* */
+	/** One bit per queue pair; san_bells_bytes() gives the size. */
 	_Atomic uint64_t words[];
 };
 
-/** Memory for *max_qps*, whole cache lines; zeros are a valid start. */
+/** Bytes for *max_qps* queue pairs, whole cache lines; zeros are a valid start. */
 static inline size_t
 san_bells_bytes(uint32_t max_qps)
 {
@@ -36,18 +36,21 @@ san_bells_bytes(uint32_t max_qps)
 		~(size_t)63;
 }
 
-/** Queue pair *index* has new entries, which are pushed. True: the lcore sleeps, wake it. */
+/**
+ * Ring the doorbell of queue pair *index*, whose new entries are pushed. True: the lcore sleeps and
+ * the caller must wake it.
+ */
 static inline bool
 san_bells_ring(struct san_bells *b, uint32_t index)
 {
-	/* pairs with the exchange in san_bells_take(): whoever takes the bit sees the entries */
+	/* Pairs with the exchange in san_bells_take(): the reader of the bit sees the entries. */
 	if (atomic_fetch_or(&b->words[index / 64], 1ull << index % 64) == 0)
 		atomic_fetch_or(&b->summary[index / 4096], 1ull << index / 64 % 64);
-	/* pairs with san_bells_doze(): it sees our bit, or we see that it sleeps */
+	/* Pairs with san_bells_doze(): the lcore sees our bit, or we see that it sleeps. */
 	return atomic_load(&b->asleep) != 0;
 }
 
-/** The lcore: is about to sleep. It looks once more before it does, behind a full fence. */
+/** Called by the lcore before it sleeps. After a full fence it looks at the doorbells once more. */
 static inline void
 san_bells_doze(struct san_bells *b)
 {
@@ -60,7 +63,7 @@ san_bells_awake(struct san_bells *b)
 	atomic_store_explicit(&b->asleep, 0, memory_order_relaxed);
 }
 
-/** The lcore: did anybody ring? *max_qps* as in san_bells_take(). */
+/** Called by the lcore: true if a doorbell was rung. *max_qps* as in san_bells_take(). */
 static inline bool
 san_bells_rang(const struct san_bells *b, uint32_t max_qps)
 {
@@ -73,8 +76,8 @@ san_bells_rang(const struct san_bells *b, uint32_t max_qps)
 }
 
 /**
- * The lcore: who rang. At least one word's worth of them if anybody did, and no more than
- * fit; each in its turn.
+ * Called by the lcore: take the queue pairs whose doorbells were rung, in turn. At least one word's
+ * worth, if any was rung, and no more than fit.
  *
  * @param cursor
  *   Where to begin; kept from call to call.

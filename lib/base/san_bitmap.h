@@ -4,14 +4,13 @@
 
 /**
  * @file
- * The SNB of RT-4: a ring of bits addressed by sequence number. Bit of PSN p
- * lies at p mod the size of the ring, so that sliding the base never moves a bit;
- * whoever slides clears what falls out. The size is a power of two, so the
- * address stays right when PSNs wrap at 2^32.
+ * The SNB of RT-4: a ring of bits addressed by sequence number. The bit of PSN p is at p mod the
+ * size of the ring, so sliding the base never moves a bit. The code that slides the base clears the
+ * bits that it passes. The size is a power of two, so addresses stay right when PSNs wrap at 2^32.
  *
- * A narrow ring has 32 bits and is the eight bytes of the struct: enough for a
- * window in which little is open, as most are at any time. A wide one has 1,024 in
- * words that its owner lent. Zeroed memory is a narrow ring without a bit.
+ * A narrow ring has 32 bits in the eight bytes of the struct: enough for a window with little
+ * outstanding, as most are at any time. A wide ring has 1,024 bits in words that its owner lends.
+ * Zeroed memory is an empty narrow ring.
  */
 
 #include <stdbool.h>
@@ -19,7 +18,7 @@
 
 #define SAN_BITMAP_BITS   1024 /**< of a wide ring */
 #define SAN_BITMAP_WORDS  (SAN_BITMAP_BITS / 64)
-#define SAN_BITMAP_NARROW 32 /**< bits of a narrow one */
+#define SAN_BITMAP_NARROW 32 /**< bits of a narrow ring */
 
 struct san_bitmap {
 	uint64_t v; /**< wide: address of the words + 1; narrow: the bits, in the upper half */
@@ -50,7 +49,7 @@ san_bitmap_words(const struct san_bitmap *b)
 	return (uint64_t *)(uintptr_t)(b->v - 1);
 }
 
-/** The bit of a narrow ring. */
+/** Mask of the bit in a narrow ring. */
 static inline uint64_t
 san_bitmap_narrow_bit(uint32_t seq)
 {
@@ -90,8 +89,8 @@ san_bitmap_clear(struct san_bitmap *b, uint32_t seq)
 }
 
 /**
- * 64 bits from *seq* on, lowest bit first: how a bitmap travels in an ACK. Of a
- * narrow ring 32, and none above them.
+ * 64 bits from *seq* on, lowest bit first, as an ACK carries them. A narrow ring returns 32 bits,
+ * and zeros above.
  */
 static inline uint64_t
 san_bitmap_get64(const struct san_bitmap *b, uint32_t seq)
@@ -112,7 +111,7 @@ san_bitmap_get64(const struct san_bitmap *b, uint32_t seq)
 	return low | w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] << (64 - shift);
 }
 
-/** A ring of *words*, SAN_BITMAP_WORDS zeros, from now on; its window begins at *base*. */
+/** Make the ring wide, with *words*, SAN_BITMAP_WORDS zeros. Its window begins at *base*. */
 static inline void
 san_bitmap_widen(struct san_bitmap *b, uint64_t *words, uint32_t base)
 {
@@ -123,7 +122,7 @@ san_bitmap_widen(struct san_bitmap *b, uint64_t *words, uint32_t base)
 		san_bitmap_set(b, base + (uint32_t)__builtin_ctzll(bits));
 }
 
-/** A narrow ring again: there was no bit in it. Returns the words, which are zeros. */
+/** Make the empty ring narrow. Returns the words, which are zeros. */
 static inline uint64_t *
 san_bitmap_narrow(struct san_bitmap *b)
 {
@@ -133,7 +132,7 @@ san_bitmap_narrow(struct san_bitmap *b)
 	return words;
 }
 
-/** The bits of a narrow ring that *bits*, from *seq* on, are. */
+/** Bits of a narrow ring that correspond to *bits* from *seq* on. */
 static inline uint64_t
 san_bitmap_narrow_bits(uint32_t seq, uint64_t bits)
 {
@@ -143,7 +142,7 @@ san_bitmap_narrow_bits(uint32_t seq, uint64_t bits)
 		<< SAN_BITMAP_NARROW;
 }
 
-/** Set those of the 64 bits from *seq* on that are set in *bits*; narrow: of the 32. */
+/** Set the bits from *seq* on that are set in *bits*; a narrow ring uses 32 of them. */
 static inline void
 san_bitmap_or64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
 {
@@ -160,7 +159,7 @@ san_bitmap_or64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
 		w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] |= bits >> (64 - shift);
 }
 
-/** Clear them. */
+/** Clear the bits from *seq* on that are set in *bits*. */
 static inline void
 san_bitmap_andnot64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
 {
@@ -177,7 +176,7 @@ san_bitmap_andnot64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
 		w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] &= ~(bits >> (64 - shift));
 }
 
-/** The lowest *n* bits of a word, all if there are fewer. */
+/** Mask of the lowest *n* bits of a word; all bits if *n* is larger. */
 static inline uint64_t
 san_bitmap_mask64(uint32_t n)
 {
@@ -194,7 +193,7 @@ san_bitmap_clear_range(struct san_bitmap *b, uint32_t seq, uint32_t n)
 		san_bitmap_andnot64(b, seq + i, san_bitmap_mask64(n - i));
 }
 
-/** Number of set bits without a gap from *seq* on, at most *max*. */
+/** Number of consecutive set bits from *seq* on, at most *max*. */
 static inline uint32_t
 san_bitmap_leading_ones(const struct san_bitmap *b, uint32_t seq, uint32_t max)
 {

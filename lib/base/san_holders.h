@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Parts of a pool that are in use, in a line: the one looked at longest ago is first (RT-35). When
- * the pool is used up, the first few are looked at. One without progress for SAN_HOLD_MAX_NS is
- * stale: its connection ends, and what that held is for others. A look takes O(1), however many are
- * in use. A peer that is silent for a minute keeps what it has.
+ * Parts of a pool in use, in a list with the one checked longest ago first (RT-35). When the pool
+ * is exhausted, the first few are checked. A holder without progress for SAN_HOLD_MAX_NS is stale:
+ * its connection ends, and its part is released. A check is O(1), however many are in use. A peer
+ * that is silent for a minute keeps what it holds.
  *
- * Thread rule: a line belongs to one lcore.
+ * Thread rule: a list belongs to one lcore.
  */
 
 #include <stdbool.h>
@@ -20,17 +20,17 @@
 #include "san_time.h"
 
 #define SAN_HOLD_MAX_NS   (120 * SAN_NS_PER_S)
-#define SAN_HOLDERS_LOOKS 8 /**< when the pool is found used up */
+#define SAN_HOLDERS_LOOKS 8 /**< checks each time the pool is exhausted */
 
 struct san_holder {
 	TAILQ_ENTRY(san_holder)
 	link;
-	uint64_t since_ns; /**< when its mark was first seen to be what it is; 0: never seen */
+	uint64_t since_ns; /**< when *mark* was first seen unchanged; 0: not seen */
 	uint32_t mark;     /**< any number that changes with progress */
 };
 TAILQ_HEAD(san_holders, san_holder);
 
-/** It is in use now. TAILQ_REMOVE() takes it out. */
+/** Add a part that is now in use. TAILQ_REMOVE() takes it out. */
 static inline void
 san_holder_enter(struct san_holders *line, struct san_holder *h)
 {
@@ -38,7 +38,7 @@ san_holder_enter(struct san_holders *line, struct san_holder *h)
 	TAILQ_INSERT_TAIL(line, h, link);
 }
 
-/** Look at one in the line, which goes to its end: has *mark* been the same for too long? */
+/** Check one holder and move it to the end: true if *mark* has not changed for too long. */
 static inline bool
 san_holder_is_stale(struct san_holders *line, struct san_holder *h, uint32_t mark, uint64_t now_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An arena grows at its end. What is given back is a hole; holes are listed by address and grow
- * together, so memory of queue pairs of one size serves those of another. All of the arena's own
- * state is in the arena.
+ * An arena grows at its end. Freed memory becomes a hole. Holes are listed by address and merge
+ * with their neighbors, so memory freed by queue pairs of one size serves those of another. All
+ * state of the arena is in the arena.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct hole {
 struct san_mem {
 	atomic_flag busy;
 	size_t max;
-	size_t used; /* from the start on: all beyond are zeros */
+	size_t used; /* from the start; all bytes beyond are zeros */
 	void *root;
 	struct hole *holes;
 };
@@ -102,9 +102,11 @@ san_mem_set_root(struct san_mem *mem, void *root)
 	mem->root = root;
 }
 
-/* ---- memory in them ---- */
+/*
+ * ---- allocation ----
+ */
 
-/* The first hole that is large enough; the rest of it stays one. */
+/* Take the first hole that is large enough; the rest of it stays a hole. */
 static void *
 take_hole(struct san_mem *mem, size_t bytes)
 {
@@ -124,7 +126,7 @@ take_hole(struct san_mem *mem, size_t bytes)
 	return NULL;
 }
 
-/* At the end, of zeros. */
+/* Take zeroed memory at the end. */
 static void *
 grow(struct san_mem *mem, size_t bytes)
 {
@@ -163,7 +165,7 @@ take(struct san_mem *mem, size_t bytes)
 	return p;
 }
 
-/* Grows by the hole behind it, if there is one. */
+/* Merge *h* with the next hole if they touch. */
 static void
 merge(struct hole *h)
 {

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Where the protocol state of a port lies. Usually that is the heap of the process. If the state
- * is to outlive the process it is an arena: a file in memory, at an address where the next
- * process maps it too, so that all pointers within it stay good.
+ * Memory for the protocol state of a port. Usually it is the heap of the process. If the state must
+ * outlive the process, it is an arena: a file in memory, mapped by the next process at the same
+ * address, so that all pointers in it stay valid.
  *
- * Thread rule: any thread. Nothing here is for the packet path.
+ * Thread rule: any thread. Not for the packet path.
  */
 
 #include <stddef.h>
@@ -18,21 +18,21 @@
 struct san_mem;
 
 /**
- * A new arena.
+ * Create an arena.
  *
  * @param at
- *   Where it is to be: a page, which the next process must find free, too.
+ *   Its address: page-aligned, and free in the next process, too.
  * @param max
- *   Bytes that it may hold at most; only what is used takes memory.
+ *   Most bytes that it may hold; only used bytes take memory.
  * @param fd
- *   Its descriptor, the caller's: each process has a number of its own for it.
+ *   Returns its descriptor, which the caller owns.
  * @return
- *   0, -EEXIST (something is there), or what the kernel says.
+ *   0, -EEXIST (the address is in use), or the error of the kernel.
  */
 int san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out);
-/** The arena that another process made, by its descriptor. */
+/** Map the arena that another process created, by its descriptor. */
 int san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out);
-/** No longer in this process; where it is in another one it stays. */
+/** Unmap the arena from this process; other processes keep it. */
 void san_mem_close(struct san_mem *mem);
 size_t san_mem_max(const struct san_mem *mem);
 
@@ -40,13 +40,13 @@ size_t san_mem_max(const struct san_mem *mem);
 void *san_mem_root(const struct san_mem *mem);
 void san_mem_set_root(struct san_mem *mem, void *root);
 
-/** Zeros, on a cache line. NULL: no memory. */
+/** Zeroed memory, aligned to a cache line. NULL: none left. */
 void *san_mem_aligned(struct san_mem *mem, size_t bytes);
-/** Zeros; of the heap, pages that are never used stay untouched. NULL: no memory. */
+/** Zeroed memory; from the heap, unused pages stay untouched. NULL: none left. */
 void *san_mem_calloc(struct san_mem *mem, size_t nb, size_t bytes);
-/** Of either, with the size it was asked for. */
+/** Free memory of either function; *bytes* is the size that was requested. */
 void san_mem_free(struct san_mem *mem, void *p, size_t bytes);
-/** Likewise of what is there as long as its arena: ends with that, or now if there is none. */
+/** Free memory that lives as long as its arena: at once on the heap, otherwise with the arena. */
 void san_mem_end(struct san_mem *mem, void *p);
 
 #endif /* SAN_MEM_H */

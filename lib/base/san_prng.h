@@ -4,9 +4,8 @@
 
 /**
  * @file
- * Seedable generator (SplitMix64) for jitter, sampling, impairment and tests.
- * Never for keys, tags, cookies or initial PSNs: those come from the secret
- * generator that the owner of a core passes in.
+ * Seedable generator (SplitMix64) for jitter, sampling, impairment and tests. Never for keys, tags,
+ * cookies or initial PSNs: those use the secret generator that the owner of a core passes in.
  */
 
 #include <stdint.h>

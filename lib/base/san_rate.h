@@ -4,14 +4,14 @@
 
 /**
  * @file
- * A rate limit in one word: a clock that each taking advances. It may not pass now, and is not
- * behind by more than a burst.
+ * A rate limit in one word: a clock that each token advances. It may not pass the present, and is
+ * at most a burst behind it.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Take one? Not more than one in *each_ns*, after silence *burst* at once. */
+/** Take a token: at most one per *each_ns*, and up to *burst* at once after silence. */
 static inline bool
 san_rate_take(uint64_t *taken_ns, uint64_t each_ns, uint32_t burst, uint64_t now_ns)
 {

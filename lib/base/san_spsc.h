@@ -4,15 +4,14 @@
 
 /**
  * @file
- * Indices of a single-producer single-consumer ring; the entries are an array
- * of the owner's, a power of two long.
+ * Indices of a single-producer single-consumer ring; the owner has the array of entries, whose
+ * length is a power of two.
  *
- * What both sides see is two words, each written by one of them. Everything else
- * is private to a side, its own index included: so neither believes of itself what
- * the other could have written, and the rings of two processes work as those of
- * two threads (SYS-5). Each side also keeps a copy of the other's index and looks at
- * the shared word only when that copy says full or empty, so the cache line moves
- * between cores once a burst.
+ * Both sides share two words, each written by one of them. Everything else is private to a side,
+ * including its own index: no side trusts what the other could have written, so the rings of two
+ * processes work as those of two threads (SYS-5). Each side also keeps a copy of the other's index.
+ * It reads the shared word only when the copy says full or empty, so the cache line moves between
+ * cores once per burst.
  */
 
 #include <stdatomic.h>
@@ -41,7 +40,7 @@ struct san_spsc {
 	struct san_spsc_cons cons;
 };
 
-/** Entries of a ring for *n* at least: a power of two. */
+/** Size of a ring for at least *n* entries: a power of two. */
 static inline uint32_t
 san_spsc_size(uint32_t n)
 {
@@ -75,7 +74,10 @@ san_spsc_init(struct san_spsc *q, uint32_t size)
 
 /* ---- the producer ---- */
 
-/** Entries that may be written, by the copy of the consumer's word. Whoever lies there has none. */
+/**
+ * Entries that may be written, by the copy of the consumer's word. An impossible value of the word
+ * counts as full.
+ */
 static inline uint32_t
 san_spsc_room_seen(const struct san_spsc_prod *p)
 {
@@ -84,11 +86,11 @@ san_spsc_room_seen(const struct san_spsc_prod *p)
 	return used > p->mask ? 0 : p->mask + 1 - used;
 }
 
-/** Likewise by the word itself. */
+/** Likewise, after reading the word itself. */
 static inline uint32_t
 san_spsc_room_now(struct san_spsc_prod *p, const _Atomic uint32_t *head)
 {
-	/* pairs with the release in san_spsc_pop(): the consumer is done reading */
+	/* Pairs with the release in san_spsc_pop(): the consumer has finished reading. */
 	p->head_seen = atomic_load_explicit(head, memory_order_acquire);
 	return san_spsc_room_seen(p);
 }
@@ -102,7 +104,7 @@ san_spsc_room(struct san_spsc_prod *p, const _Atomic uint32_t *head)
 	return room != 0 ? room : san_spsc_room_now(p, head);
 }
 
-/** *n* entries are written. */
+/** Publish *n* entries. */
 static inline void
 san_spsc_push(struct san_spsc_prod *p, _Atomic uint32_t *tail, uint32_t n)
 {
@@ -112,16 +114,19 @@ san_spsc_push(struct san_spsc_prod *p, _Atomic uint32_t *tail, uint32_t n)
 
 /* ---- the consumer ---- */
 
-/** Likewise by the word itself. */
+/** Entries that may be read, after reading the producer's word. */
 static inline uint32_t
 san_spsc_count_now(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
 {
-	/* pairs with the release in san_spsc_push(): the entries are written */
+	/* Pairs with the release in san_spsc_push(): the entries are written. */
 	c->tail_seen = atomic_load_explicit(tail, memory_order_acquire);
 	return c->tail_seen - c->head;
 }
 
-/** Entries that may be read, from c->head on. More than there are: the producer lies. */
+/**
+ * Entries that may be read, from c->head on. More than the ring's size: the producer wrote an
+ * invalid index.
+ */
 static inline uint32_t
 san_spsc_count(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
 {
@@ -130,7 +135,7 @@ san_spsc_count(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
 	return c->tail_seen - c->head;
 }
 
-/** *n* entries were read. */
+/** Release *n* entries that were read. */
 static inline void
 san_spsc_pop(struct san_spsc_cons *c, _Atomic uint32_t *head, uint32_t n)
 {
@@ -141,12 +146,14 @@ san_spsc_pop(struct san_spsc_cons *c, _Atomic uint32_t *head, uint32_t n)
 /* ---- a consumer that sleeps ---- */
 
 /*
- * Each side writes its word and then, behind a full fence, reads the other's: so one of
- * them sees the other, and no wake-up is lost. With nobody waiting the producer reads a
- * word and makes no system call (AFC-19).
+ * Each side writes its word and then, after a full fence, reads the other's. So at least one of
+ * them sees the other, and no wake-up is lost. If the consumer does not wait, the producer reads
+ * one word and makes no system call (AFC-19).
  */
 
-/** The consumer is about to sleep. True: it may, and will be woken; false: there are entries. */
+/**
+ * The consumer is about to sleep. True: it may sleep and will be woken; false: there are entries.
+ */
 static inline bool
 san_spsc_arm(struct san_spsc_cons *c, const _Atomic uint32_t *tail, _Atomic uint32_t *armed)
 {
@@ -158,7 +165,7 @@ san_spsc_arm(struct san_spsc_cons *c, const _Atomic uint32_t *tail, _Atomic uint
 	return false;
 }
 
-/** The producer has pushed: must it wake the consumer? It is told so once. */
+/** The producer has pushed: true if it must wake the consumer. Returned once per sleep. */
 static inline bool
 san_spsc_must_wake(_Atomic uint32_t *armed)
 {

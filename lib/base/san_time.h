@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Time in the protocol: nanoseconds in a uint64_t from any fixed origin,
- * always handed in by the caller. Nothing in or below the core reads a clock.
+ * Time in the protocol: nanoseconds in a uint64_t from any fixed origin, always passed in by the
+ * caller. Neither the core nor any layer below it reads a clock.
  */
 
 #include <stdint.h>

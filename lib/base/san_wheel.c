@@ -3,21 +3,19 @@
 /*
  * DESIGN NOTES
  *
- * A timer lies on the lowest level on which its tick and the current tick share
- * all higher digits (a digit is 8 bits): level 0 holds the rest of the current
- * block of 256 ticks, level 1 the later blocks of the current 65536, and so on.
- * So lower levels are always earlier than higher ones, no slot is shared by two
- * turns of the wheel, and where a timer lies follows from its deadline and the
- * current tick alone: nothing of it is stored.
+ * A timer is on the lowest level on which its tick and the current tick share all higher digits (a
+ * digit is 8 bits). Level 0 has the rest of the current block of 256 ticks, level 1 the later
+ * blocks of the current 65536, and so on. So lower levels are always earlier than higher ones, and
+ * a slot is never shared by two turns of the wheel. The place of a timer follows from its deadline
+ * and the current tick alone, so it is not stored.
  *
- * When the tick enters a slot of a higher level, that slot is dealt out to the
- * levels below in list order, before anything can be armed there directly. That
- * keeps arming order within a slot. Choosing the level by distance instead, as
- * most wheels do, would let a late arming overtake an early one.
+ * When the tick enters a slot of a higher level, the timers of this slot are distributed to the
+ * levels below in list order, before any can be armed there directly. That keeps the arming order
+ * within a slot. Choosing the level by distance, as most wheels do, would let a timer that was
+ * armed later overtake an earlier one.
  *
- * What even level 3 can't reach (the next 2^32 ticks, 73 minutes, and beyond)
- * waits in its slot 0: the only slot that no tick of the current turn can
- * need, because the current digit's slot is always empty.
+ * Timers beyond level 3 (the next 2^32 ticks, 73 minutes, and beyond) wait in its slot 0. No tick
+ * of the current turn needs this slot, because the slot of the current digit is always empty.
  */
 
 #include "san_assert.h"
@@ -34,7 +32,7 @@ struct place {
 	uint32_t slot;
 };
 
-/** First tick that begins at or after *deadline_ns*: rounded up, so never early. */
+/** First tick that starts at or after *deadline_ns*: rounded up, so never early. */
 static uint64_t
 tick_of(uint64_t deadline_ns)
 {
@@ -56,7 +54,7 @@ place_of(const struct san_wheel *w, const struct san_timer *t)
 	uint64_t differ;
 	uint32_t level = 0;
 
-	/* What is overdue lies in the current slot, which is not left before it is empty. */
+	/* An overdue timer is in the current slot, which is not left before it is empty. */
 	if (tick < w->tick)
 		tick = w->tick;
 	differ = tick ^ w->tick;
@@ -99,7 +97,7 @@ unlink_timer(struct san_wheel *w, struct san_timer *t)
 	w->nb_armed--;
 }
 
-/** Tick at which its slot is due or to be dealt out. */
+/** Tick at which the timer's slot is due or must be distributed. */
 static uint64_t
 event_of(const struct san_wheel *w, const struct san_timer *t)
 {
@@ -130,7 +128,7 @@ first_occupied(const uint64_t *occupied, uint32_t from)
 	return i * 64 + (uint32_t)__builtin_ctzll(v);
 }
 
-/** Next tick, the current one included, at which a slot is due or to be dealt out. */
+/** Next tick, the current one included, at which a slot is due or must be distributed. */
 static uint64_t
 next_event(const struct san_wheel *w)
 {
@@ -168,7 +166,7 @@ deal_out(struct san_wheel *w, uint32_t level, uint32_t slot)
 	}
 }
 
-/** Step to *tick*, before which nothing is due or to be dealt out. */
+/** Step to *tick*, before which no slot is due or must be distributed. */
 static void
 step_to(struct san_wheel *w, uint64_t tick)
 {
@@ -241,7 +239,7 @@ san_wheel_deadline_ns(const struct san_wheel *w)
 {
 	uint64_t next = next_event(w);
 
-	/* The last turn ends where the nanoseconds do. */
+	/* The last turn ends where the nanoseconds wrap. */
 	if (next > SAN_TIME_NEVER >> SAN_WHEEL_SHIFT)
 		return SAN_TIME_NEVER;
 	return next << SAN_WHEEL_SHIFT;

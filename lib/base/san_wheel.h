@@ -4,11 +4,10 @@
 
 /**
  * @file
- * Timing wheel: O(1) arm and cancel for one timer per connection, with any
- * number of connections. Hierarchical: four levels of 256 slots; level 0 slots
- * are 1.024 us wide (2^10 ns), each higher level 256 times wider. A timer
- * never fires early; it fires at most one level-0 slot late when the wheel is
- * advanced continuously. Order within one slot is arming order (deterministic).
+ * Timing wheel: O(1) arm and cancel for one timer per connection, with any number of connections.
+ * Hierarchical: four levels of 256 slots; level 0 slots are 1.024 us wide (2^10 ns), each higher
+ * level is 256 times wider. A timer never fires early; it fires at most one level-0 slot late if
+ * the wheel is advanced continuously. Timers of a slot fire in the order of arming (deterministic).
  *
  * Thread rule: belongs to one lcore.
  */
@@ -21,7 +20,7 @@
 #define SAN_WHEEL_SLOTS  256
 #define SAN_WHEEL_SHIFT  10
 
-/** Embedded in whatever is timed; all zero means not armed. */
+/** Embedded in the object that is timed; all zero means not armed. */
 struct san_timer {
 	struct san_timer *next;
 	struct san_timer **pprev; /**< NULL: not armed */
@@ -51,12 +50,12 @@ void san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_n
 /** Cancel; harmless when not armed. */
 void san_wheel_cancel(struct san_wheel *w, struct san_timer *t);
 
-/** The rest of san_wheel_poll(). */
+/** Slow part of san_wheel_poll(). */
 struct san_timer *san_wheel_take(struct san_wheel *w, uint64_t now_ns);
 
 /**
- * Advance to *now_ns* and take out one timer that is due. Call until NULL.
- * The timer is disarmed when returned, so it can be armed again at once.
+ * Advance to *now_ns* and take out one timer that is due. Call until NULL. The returned timer is
+ * disarmed and may be armed again at once.
  */
 static inline struct san_timer *
 san_wheel_poll(struct san_wheel *w, uint64_t now_ns)
@@ -71,13 +70,13 @@ san_wheel_poll(struct san_wheel *w, uint64_t now_ns)
 }
 
 /**
- * When to poll next: never later than the earliest deadline (rounded up to its
- * slot), SAN_TIME_NEVER with nothing armed. May be earlier than the earliest
- * deadline, never in an endless loop: it is always later than the last poll.
+ * When to poll next: never later than the earliest deadline (rounded up to its slot);
+ * SAN_TIME_NEVER if nothing is armed. It may be earlier than the earliest deadline, but is always
+ * later than the last poll.
  */
 uint64_t san_wheel_deadline_ns(const struct san_wheel *w);
 
-/** Every invariant; aborts when one is broken. For tests. */
+/** Verify every invariant; aborts if one is violated. For tests. */
 void san_wheel_check(const struct san_wheel *w);
 
 #endif /* SAN_WHEEL_H */

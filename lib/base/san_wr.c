@@ -12,7 +12,7 @@ san_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, ui
 
 	if (count == 0)
 		return 0;
-	if (count < n) /* who asks for all gets all */
+	if (count < n) /* a caller that asks for all gets all */
 		count = san_spsc_count_now(c, &q->tail);
 	n = n < count ? n : count;
 	head = c->head & c->mask;

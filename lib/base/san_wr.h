@@ -4,10 +4,9 @@
 
 /**
  * @file
- * Work requests and completions as they cross between an application's thread
- * and an lcore: lib/rtsan writes the ones and reads the others, lib/ulp the
- * other way round. They are here because librtsan sees no layer above base.
- * (SYS-2)
+ * Work requests and completions as they pass between an application's thread and an lcore:
+ * lib/rtsan writes requests and reads completions, lib/ulp the reverse. They are here because
+ * librtsan uses no layer above base. (SYS-2)
  */
 
 #include <stdatomic.h>
@@ -22,8 +21,8 @@
 #define SAN_ULP_ATOMIC_LEN 8
 
 /**
- * A queue pair's number: its place in tables, and above it how often the place
- * was used before. So a number names one queue pair, not its successors.
+ * Number of a queue pair: its index in tables, and above it how often the index was used before. So
+ * a number identifies one queue pair and never a later one.
  */
 #define SAN_QPN_INDEX_BITS 16
 #define SAN_QPN_INDEX(qpn) ((qpn) & ((1u << SAN_QPN_INDEX_BITS) - 1))
@@ -36,49 +35,53 @@ enum san_ulp_op {
 	SAN_WR_PULL = 4,
 	SAN_WR_FETCH_ADD = 5,
 	SAN_WR_CMP_SWAP = 6,
-	/* of streams, beside SEND; they are not ordered with it */
-	SAN_WR_WAIT = 16,     /**< until one of the events *imm* is so: enum san_stream_event */
-	SAN_WR_CANCEL = 17,   /**< what *imm* names: enum san_stream_cancel */
-	SAN_WR_SHUTDOWN = 18, /**< behind the sends before it: nothing more is sent */
-	SAN_WR_URGENT = 19,   /**< take the urgent byte: in *imm* of the completion */
+	/* of streams, besides SEND; not ordered with SENDs */
+	SAN_WR_WAIT = 16,     /**< until an event in *imm* holds: enum san_stream_event */
+	SAN_WR_CANCEL = 17,   /**< cancel what *imm* names: enum san_stream_cancel */
+	SAN_WR_SHUTDOWN = 18, /**< after the sends before it nothing more is sent */
+	SAN_WR_URGENT = 19,   /**< take the urgent byte: the completion has it in *imm* */
 	SAN_WR_OPTION = 20,   /**< *imm*: enum san_stream_option; value in remote_addr */
-	/** The lent message buffer *imm* comes back; of programs in the lcore's process only. */
+	/** Return the lent message buffer *imm*; only for applications in the lcore's process. */
 	SAN_WR_GIVE_BACK = 21,
 };
 
-/** What a stream's WAIT waits for, and its completion's *imm* says. (AFC-1, AFC-19) */
+/**
+ * Events that a stream's WAIT waits for, and that its completion reports in *imm*. (AFC-1, AFC-19)
+ */
 enum san_stream_event {
-	SAN_STREAM_READABLE = 0x1, /**< bytes, or their end */
-	SAN_STREAM_WRITABLE = 0x2, /**< a send would begin at once */
+	SAN_STREAM_READABLE = 0x1, /**< data, or its end */
+	SAN_STREAM_WRITABLE = 0x2, /**< a send would start at once */
 	SAN_STREAM_URGENT = 0x4,   /**< an urgent byte was announced */
-	SAN_STREAM_ENDED = 0x8,    /**< the connection is over; always waited for */
+	SAN_STREAM_ENDED = 0x8,    /**< the connection has ended; always waited for */
 };
 
 enum san_stream_cancel {
-	SAN_STREAM_RECVS = 0x1, /**< posted receives; those under way complete with what came */
-	SAN_STREAM_SENDS = 0x2, /**< sends: those under way complete with what went */
+	SAN_STREAM_RECVS = 0x1, /**< posted receives; active ones complete with what arrived */
+	SAN_STREAM_SENDS = 0x2, /**< sends; active ones complete with what was sent */
 	SAN_STREAM_WAITS = 0x4,
 };
 
-/** What OPTION changes, from the next transfer on. */
+/** What OPTION sets, from the next transfer on. */
 enum san_stream_option {
-	SAN_STREAM_OPT_MODE = 1, /**< a mode for good, or 0xff: adaptive (AFC-6) */
+	SAN_STREAM_OPT_MODE = 1, /**< a fixed mode, or 0xff: adaptive (AFC-6) */
 	SAN_STREAM_OPT_READ = 2, /**< enum san_stream_read */
 	SAN_STREAM_OPT_HOLD_NS = 3,
 	SAN_STREAM_OPT_GATHER_NS = 4,
 };
 
-/** Flags of a stream's receive. */
+/** Flags of a receive on a stream. */
 enum san_recv_flag {
-	SAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
+	SAN_RECV_PEEK = 0x1,     /**< copy available data without consuming it */
 	SAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
-	SAN_RECV_DONTWAIT = 0x4, /**< complete now, with what is there */
-	/** No buffer: the next message buffer is lent; to programs in the lcore's process only. */
+	SAN_RECV_DONTWAIT = 0x4, /**< complete at once, with the data available */
+	/**
+	 * No buffer: the next message buffer is lent. Only for applications in the lcore's process.
+	 */
 	SAN_RECV_LOAN = 0x8,
 };
 
 enum san_ulp_wr_flag {
-	SAN_WR_SIGNALED = 0x1,    /**< completes with an entry; errors always do */
+	SAN_WR_SIGNALED = 0x1,    /**< a completion entry is written; for errors always */
 	SAN_WR_INLINE = 0x2,      /**< payload is in the request itself */
 	SAN_WR_SOLICITED = 0x4,   /**< force solicited (RT-12) */
 	SAN_WR_UNSOLICITED = 0x8, /**< force unsolicited */
@@ -88,12 +91,12 @@ enum san_ulp_wr_flag {
 struct san_ulp_sge {
 	void *addr;
 	uint32_t len;
-	uint32_t key; /**< of the region that it lies in; 0: memory that is not registered */
+	uint32_t key; /**< of the region that contains it; 0: unregistered memory */
 };
 
 /**
- * A work request as it crosses from the application to the lcore: two cache lines, of
- * which most need the first only.
+ * A work request on its way from the application to the lcore: two cache lines, of which most need
+ * only the first.
  */
 struct san_ulp_wr {
 	uint64_t wr_id;
@@ -109,7 +112,7 @@ struct san_ulp_wr {
 		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
 		uint8_t data[SAN_ULP_INLINE_MAX];
 	};
-	/* atomics only: others leave them as they are */
+	/* atomics only: unchanged by others */
 	uint64_t operand;
 	uint64_t swap;
 	uint8_t pad[16];
@@ -142,17 +145,17 @@ enum san_ulp_wc_op {
 	SAN_WC_GIVE_BACK = 12,
 };
 
-/** Beyond enum san_wire_status, from 64 on: local outcomes of a work request. */
+/** Local results of a work request, from 64 on, beyond enum san_wire_status. */
 enum san_ulp_status {
 	SAN_WC_ST_RETRY_EXC = 64,    /**< the peer does not answer (RT-7) */
 	SAN_WC_ST_FLUSHED = 65,      /**< the queue pair was disconnected first */
-	SAN_WC_ST_LOCAL_LENGTH = 66, /**< receive: the send was longer; nothing lost but this */
+	SAN_WC_ST_LOCAL_LENGTH = 66, /**< receive: the send was longer; only this receive fails */
 	/* of streams */
-	SAN_WC_ST_NO_BUFFERS = 67, /**< no memory, or none could be registered: nothing was sent */
-	SAN_WC_ST_CANCELLED = 68,  /**< by SAN_WR_CANCEL; byte_len: what was moved before */
-	SAN_WC_ST_AGAIN = 69,      /**< DONTWAIT: nothing is there */
-	SAN_WC_ST_SHUTDOWN = 70,   /**< a send behind SAN_WR_SHUTDOWN */
-	SAN_WC_ST_PROTOCOL = 71,   /**< the peer broke the session protocol */
+	SAN_WC_ST_NO_BUFFERS = 67, /**< no registered memory was available: nothing was sent */
+	SAN_WC_ST_CANCELLED = 68,  /**< by SAN_WR_CANCEL; byte_len: moved before */
+	SAN_WC_ST_AGAIN = 69,      /**< DONTWAIT: no data is available */
+	SAN_WC_ST_SHUTDOWN = 70,   /**< a send after SAN_WR_SHUTDOWN */
+	SAN_WC_ST_PROTOCOL = 71,   /**< the peer violated the session protocol */
 	SAN_WC_ST_INVALID = 72,    /**< a value out of range */
 };
 
@@ -165,23 +168,22 @@ struct san_ulp_wc {
 	uint8_t status; /**< enum san_wire_status or enum san_ulp_status */
 	bool has_imm;
 	uint8_t pad;
-	const void *loan; /**< LOAN: the first byte, *imm* is its name; else NULL */
+	const void *loan; /**< LOAN: the first byte, *imm* names the buffer; else NULL */
 };
 _Static_assert(sizeof(struct san_ulp_wc) == 32, "half a cache line");
 
 /**
- * The two work queues of a queue pair: what the application's thread, which produces,
- * and the lcore, which consumes, both see. Behind it the entries of the send queue, then
- * those of the receive queue.
+ * The two work queues of a queue pair, shared by the application's thread, which produces, and the
+ * lcore, which consumes. The entries of the send queue follow, then those of the receive queue.
  */
 struct san_wq {
-	_Alignas(64) _Atomic uint32_t sq_tail; /**< the application's */
+	_Alignas(64) _Atomic uint32_t sq_tail; /**< written by the application */
 	_Atomic uint32_t rq_tail;
-	_Alignas(64) _Atomic uint32_t sq_head; /**< the lcore's */
+	_Alignas(64) _Atomic uint32_t sq_head; /**< written by the lcore */
 	_Atomic uint32_t rq_head;
 };
 
-/** What the application keeps of them. */
+/** Private state of the application. */
 struct san_wq_prod {
 	struct san_wq *wq;
 	struct san_ulp_wr *sqe;
@@ -189,15 +191,17 @@ struct san_wq_prod {
 	struct san_spsc_prod sq, rq;
 };
 
-/** What the lcore keeps of them. */
+/** Private state of the lcore. */
 struct san_wq_cons {
-	struct san_wq *wq; /**< NULL: there are none */
+	struct san_wq *wq; /**< NULL: there are no queues */
 	struct san_ulp_wr *sqe;
 	struct san_ulp_recv *rqe;
 	struct san_spsc_cons sq, rq;
 };
 
-/** Bytes of two queues of that depth, powers of two; whole cache lines. Zeros are a valid start. */
+/**
+ * Bytes of two queues of these depths, powers of two; whole cache lines. Zeros are a valid start.
+ */
 static inline size_t
 san_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
 {
@@ -227,13 +231,13 @@ san_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth, ui
 }
 
 /**
- * A completion queue: what the lcore, which produces, and the application's thread, which
- * consumes, both see. Entries are a power of two, at least two.
+ * A completion queue, shared by the lcore, which produces, and the application's thread, which
+ * consumes. The number of entries is a power of two, at least two.
  */
 struct san_cq {
-	_Alignas(64) _Atomic uint32_t tail;  /**< the lcore's */
-	_Alignas(64) _Atomic uint32_t head;  /**< the application's */
-	_Alignas(64) _Atomic uint32_t armed; /**< the application's: see san_spsc_arm() */
+	_Alignas(64) _Atomic uint32_t tail;  /**< written by the lcore */
+	_Alignas(64) _Atomic uint32_t head;  /**< written by the application */
+	_Alignas(64) _Atomic uint32_t armed; /**< by the application: see san_spsc_arm() */
 	_Alignas(64) struct san_ulp_wc wc[];
 };
 
@@ -244,7 +248,7 @@ san_cq_bytes(uint32_t depth)
 	return sizeof(struct san_cq) + depth * sizeof(struct san_ulp_wc);
 }
 
-/** The consumer takes at most *n* completions, oldest first; how many. */
+/** Called by the consumer: take at most *n* completions, oldest first. Returns their number. */
 uint32_t san_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, uint32_t n);
 
 #endif /* SAN_WR_H */
