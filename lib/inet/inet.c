@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The instance: what is configured, made and freed, and the frames that wait to be sent.
- * (RT-31, UDP-3)
+ * The instance: configuration, creation, destruction, and the queue of frames to send. (RT-31,
+ * UDP-3)
  *
  * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_whole.c), of reports
  * (inet_group.c), of announcements (inet_own.c).
@@ -41,14 +41,14 @@ san_inet_conf_default(struct san_inet_conf *conf)
 static bool
 are_sizes_valid(const struct san_inet_conf *conf)
 {
-	/* a datagram's fragments must have room, or it could never be sent */
+	/* All fragments of a datagram must fit, or it could never be sent. */
 	return conf->max_neighbours != 0 && conf->max_neighbours <= 1u << 20 &&
 		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
 		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
 		conf->max_groups != 0 && conf->max_paths != 0 &&
 		conf->answers_per_s != 0 && conf->answers_burst != 0 &&
 		conf->mtu >= INET_MTU_MIN &&
-		/* and one that comes, in its sender's half */
+		/* likewise a received one, in its sender's half */
 		(conf->max_partial == 0 || conf->max_frags >= 2 * INET_NB_FRAGS);
 }
 
@@ -151,7 +151,7 @@ san_inet_out_alloc(struct san_inet *in)
 {
 	struct rte_mbuf *m;
 
-	/* what could not be sent anyway needs no mbuf */
+	/* A frame that cannot be queued needs no mbuf. */
 	if (san_inet_out_room(in) == 0)
 		return NULL;
 	m = rte_pktmbuf_alloc(in->conf.pool);
@@ -172,7 +172,7 @@ san_inet_out_copy(const struct san_inet *in, const struct rte_mbuf *from, uint32
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
-	/* what the port said of what was received is not true of it */
+	/* Offload flags of the received packet do not apply to the copy. */
 	m->ol_flags = 0;
 	m->tx_offload = 0;
 	return m;

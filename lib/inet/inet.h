@@ -4,10 +4,9 @@
 
 /**
  * @file
- * What a host on an IP link must do besides the transport: answer and ask ARP
- * and ND, answer echo requests (RT-31, SYS-1); and what UDP sockets need of it: datagrams
- * in and out, in fragments where they are long, errors about them, groups (UDP-3, UDP-5).
- * One instance per lcore; sans-I/O.
+ * Functions of a host on an IP link besides the transport: ARP, ND and echo replies (RT-31, SYS-1).
+ * For UDP sockets: sending and receiving datagrams, in fragments if they are long, errors about
+ * them, and groups (UDP-3, UDP-5). One instance per lcore; no I/O of its own.
  */
 
 #include <stdbool.h>
@@ -22,12 +21,12 @@
 
 struct san_inet_addr {
 	struct san_ip ip;
-	uint8_t prefix_len; /**< of 128; IPv4: 96 + its prefix length */
+	uint8_t prefix_len; /**< in 128 bits; IPv4: 96 + its prefix length */
 };
 
-/** What lies behind a router on the link; of several that hold an address the longest prefix. */
+/** A network behind a router on the link; the longest matching prefix counts. */
 struct san_inet_route {
-	struct san_inet_addr to; /**< prefix length 0 (IPv6) or 96 (IPv4): everything else */
+	struct san_inet_addr to; /**< prefix length 0 (IPv6) or 96 (IPv4): default route */
 	struct san_ip gateway;   /**< of the same family */
 };
 
@@ -38,148 +37,151 @@ struct san_inet_conf {
 	uint16_t nb_routes;
 	struct san_inet_route routes[16];
 	uint32_t max_neighbours;
-	uint64_t reachable_ns; /**< an entry in use is asked for again after this */
+	uint64_t reachable_ns; /**< an entry in use is verified again after this time */
 	uint64_t retry_ns;
 	uint8_t max_retries;
-	uint16_t mtu;         /**< bytes of IP that the link takes */
-	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
-	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
+	uint16_t mtu;         /**< IP bytes that the link carries */
+	uint32_t max_out;     /**< frames waiting to be sent, power of two */
+	uint32_t max_waiting; /**< frames waiting for the MAC address of their neighbour */
 	uint16_t max_groups;
-	uint16_t max_partial;   /**< packets that wait for fragments; 0: none */
-	uint16_t max_frags;     /**< mbufs that they hold at most, all together */
-	uint16_t max_paths;     /**< whose MTU routers told us */
-	uint64_t path_ns;       /**< how long that is believed */
-	uint32_t answers_per_s; /**< of each kind, to all hosts, at most; see inet_rate.h */
+	uint16_t max_partial;   /**< packets waiting for fragments; 0: none */
+	uint16_t max_frags;     /**< mbufs that they hold together, at most */
+	uint16_t max_paths;     /**< paths whose MTU is remembered */
+	uint64_t path_ns;       /**< how long that MTU is used */
+	uint32_t answers_per_s; /**< limit per kind, for all hosts together; see inet_rate.h */
 	uint32_t answers_burst; /**< ... at once */
-	uint64_t prng_seed;     /**< of identifications, delays, hashes; unknown to peers */
-	/** Somebody else answers for us: another instance, the kernel. */
+	uint64_t prng_seed;     /**< for identifications, delays, hashes; unknown to peers */
+	/** Another instance or the kernel answers for us. */
 	bool quiet;
-	bool announce;            /**< tell the link of our addresses at start; not if *quiet* */
+	bool announce;            /**< announce our addresses at start, unless *quiet* */
 	struct rte_mempool *pool; /**< for requests and answers */
 };
 
 /** A UDP datagram. */
 struct san_inet_dgram {
-	struct san_ip src, dst; /**< of one family; to send, *src* all zero or 0.0.0.0: choose */
+	struct san_ip src, dst; /**< one family; to send, *src* of zeros or 0.0.0.0: choose one */
 	uint16_t sport, dport;  /**< host byte order */
 	uint8_t hops;           /**< TTL or hop limit; to send, 0: the default */
-	uint8_t tos;            /**< or traffic class, with its ECN bits */
-	bool df;                /**< to send: not in fragments */
-	bool probe;             /**< to send: as if the path took what the link takes */
+	uint8_t tos;            /**< TOS or traffic class, including the ECN bits */
+	bool df;                /**< to send: do not fragment */
+	bool probe;             /**< to send: assume the MTU of the link */
 	bool group;             /**< received: *dst* is a group or a broadcast address */
 };
 
-/** What a frame brought, for who is above. */
+/** Content of a frame, for the layer above. */
 enum san_inet_what {
 	SAN_INET_NOTHING = 0,
-	SAN_INET_LEARNED, /**< a neighbour's address: *ip*, *mac* */
-	SAN_INET_UDP,     /**< a datagram for one of our addresses or groups, its checksum right */
-	SAN_INET_ERROR,   /**< somebody, *ip*, could not deliver datagram *d*, which was ours */
+	SAN_INET_LEARNED, /**< the address of a neighbour: *ip*, *mac* */
+	SAN_INET_UDP,     /**< a datagram to us or one of our groups, with a valid checksum */
+	SAN_INET_ERROR,   /**< host *ip* could not deliver our datagram *d* */
 };
 
 struct san_inet_result {
 	uint8_t what; /**< enum san_inet_what */
 	struct san_ip ip;
 	struct rte_ether_addr mac;
-	bool awaited; /**< LEARNED: it was not known, and was asked for */
+	bool awaited; /**< LEARNED: it was unknown and had been requested */
 	struct san_inet_dgram d;
-	struct rte_mbuf *m; /**< UDP: the whole datagram, the caller's to free */
-	uint32_t off, len;  /**< ... its payload, in bytes from the start of the frame */
-	int err;            /**< ERROR: what the kernel says of it: ECONNREFUSED, EMSGSIZE, ... */
-	bool hard;          /**< ... a connected socket is told of it without asking (IP_RECVERR) */
-	uint8_t type, code; /**< ... of ICMP or ICMPv6 */
-	uint16_t mtu;       /**< ... EMSGSIZE: of the path, as it says */
+	struct rte_mbuf *m; /**< UDP: the whole datagram; the caller frees it */
+	uint32_t off, len;  /**< ... its payload: offset in the frame, bytes */
+	int err;            /**< ERROR: errno as the kernel reports it: ECONNREFUSED ... */
+	bool hard;          /**< ... report it to a connected socket even without IP_RECVERR */
+	uint8_t type, code; /**< ... ICMP or ICMPv6 type and code */
+	uint16_t mtu;       /**< ... EMSGSIZE: path MTU that it reports */
 };
 
 struct san_inet; /* inet.c */
 
-/** Is *ip* in a prefix of one of the addresses of *conf*? A router must be. */
+/** True if *ip* is in a prefix of one of the addresses of *conf*, as a router must be. */
 bool san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
 
 void san_inet_conf_default(struct san_inet_conf *conf);
 int san_inet_create(const struct san_inet_conf *conf, struct san_inet **out);
 void san_inet_destroy(struct san_inet *in);
 
-/** Is *ip* one of ours? */
+/** True if *ip* is one of our addresses. */
 bool san_inet_is_local(const struct san_inet *in, const struct san_ip *ip);
 /**
- * Our address for talking to *peer*: same family, and the prefix of it or of its router if
- * there is one. -EADDRNOTAVAIL; -ENETUNREACH: in no prefix of ours, and no route leads to it.
+ * Our source address for *peer*: of its family, with the prefix of *peer* or of its router if there
+ * is one. -EADDRNOTAVAIL: no address of that family; -ENETUNREACH: in no prefix of ours, and no
+ * route leads there.
  */
 int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src);
 /**
- * MAC address of the next hop to *ip*. 0; -EAGAIN: asked, try again later;
- * -EHOSTUNREACH: nobody answered for some time, or no route.
+ * MAC address of the next hop to *ip*. 0; -EAGAIN: it was requested, try again later;
+ * -EHOSTUNREACH: no answer for some time, or no route.
  */
 int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 		     struct rte_ether_addr *mac);
 /**
- * As san_inet_resolve(), of a host that does not answer: its next hop is asked for its MAC
- * again, which it may have changed, unless it has just confirmed it.
+ * As san_inet_resolve(), for a host that does not answer. The MAC address of its next hop is
+ * requested again, because it may have changed, unless it was just confirmed.
  */
 int san_inet_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 			   struct rte_ether_addr *mac);
 /**
- * One frame that is not the transport's; *m* is ours from here on. NONE: it was consumed, or
- * *r* says what there is in it. Of fragments the last to come brings the datagram.
+ * Process one frame that is not the transport's. Takes over *m*. NONE: it was consumed, or *r*
+ * describes its content. The last fragment to arrive completes the datagram.
  */
 enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
 			  struct san_inet_result *r);
-/** A datagram that nobody takes: tell its sender, not too often. *r* and its mbuf stay. */
+/**
+ * Report to the sender, rate-limited, that no socket receives the datagram. *r* and its mbuf stay
+ * valid.
+ */
 void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
 /**
- * Send a datagram of the bytes in *iov*, which are copied; also to groups and to everybody. While
- * its neighbour is asked for it waits, with others.
+ * Send a datagram of the bytes in *iov*, which are copied; groups and broadcast are allowed. It
+ * waits, among others, while the MAC address of its neighbour is requested.
  *
  * @return
- *   0; or -ENETUNREACH: no route; -EHOSTUNREACH: nobody answers there; -EMSGSIZE: longer than any
- *   datagram, or with *df* than the path takes; -EADDRNOTAVAIL: the source is not ours;
+ *   0; -ENETUNREACH: no route; -EHOSTUNREACH: no answer from there; -EMSGSIZE: longer than any
+ *   datagram, or with *df* longer than the path MTU; -EADDRNOTAVAIL: the source is not ours;
  *   -EAGAIN: no room, try again after san_inet_tx_burst(); -ENOMEM: no mbuf.
  */
 int san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
 		  uint32_t nb_iov, uint64_t now_ns);
 /**
- * A socket can have sent the datagram that *r*, an ERROR, is about: if it was too long, the path
- * is as narrow as *r* says, for some time. Others' errors must not come here: anybody can send
- * them.
+ * Lower the path MTU as *r*, an ERROR, says, for some time, if the datagram was too long. Only call
+ * it if a socket of ours can have sent the datagram: errors are unauthenticated.
  */
 void san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
-/** Bytes of IP that the path to *ip* takes in one packet, as far as known. */
+/** Path MTU to *ip* in IP bytes, as far as known. */
 uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
 
 /**
- * We are a member of *group*, once more; who leaves as often is none. The link is told, unless
- * *quiet* is set. 0; -EINVAL: no group; -ENOSPC.
+ * Join *group*, counted: it needs as many leaves. Reported to the link unless *quiet* is set. 0;
+ * -EINVAL: not a group; -ENOSPC: the table is full.
  */
 int san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
-/** -ENOENT: is no member. */
+/** Leave *group*. -ENOENT: not a member. */
 int san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
 /**
- * MAC addresses of the groups we are in, each once: how many, of which *n* are written. Every
- * host is in some, those of all systems, all nodes and neighbour discovery.
+ * MAC addresses of our groups, each once. Returns their number; at most *n* are written. Every host
+ * is a member of some groups: all systems, all nodes, solicited nodes.
  */
 uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
-/** How often another host said that *ip*, one of our addresses, is its own. */
+/** How often another host claimed *ip*, one of our addresses. */
 uint64_t san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip);
-/** Are there frames for san_inet_tx_burst()? */
+/** True if san_inet_tx_burst() has frames. */
 bool san_inet_has_tx(const struct san_inet *in);
-/** Frames to send, at most *n*; the caller's from then on. */
+/** Take at most *n* frames to send; the caller owns them. */
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
 /**
- * Retries, ageing, reports; returns the next time it wants to be called, which may be sooner after
- * any call that is told the time.
+ * Retries, ageing, reports. Returns the time of the next call; any call with a time argument may
+ * make it earlier.
  */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
-/** Our MAC address from now on; *announce*: the link is told of it, even if *quiet*. */
+/** Set our MAC address; *announce*: announce it to the link, even if *quiet*. */
 void san_inet_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce);
-/** What was lost but with san_inet_rx(), which tells: SAN_DROP_MAX counters. */
+/** SAN_DROP_MAX counters of drops that san_inet_rx() does not return. */
 const uint64_t *san_inet_drops(const struct san_inet *in);
-/** "10.0.0.1", "10.0.0.1/24", "fd00::1/64". -EINVAL. */
+/** Parse "10.0.0.1", "10.0.0.1/24", "fd00::1/64". 0 or -EINVAL. */
 int san_inet_parse(const char *text, struct san_inet_addr *out);
-/** "10.1.0.0/16,10.0.0.254", or a router's address alone: everything else. -EINVAL. */
+/** Parse "10.1.0.0/16,10.0.0.254", or only a router: the default route. 0 or -EINVAL. */
 int san_inet_parse_route(const char *text, struct san_inet_route *out);
 #define SAN_INET_TEXT 64
-/** Text of an address into *buf*, returned. */
+/** Write the text of an address to *buf*, and return it. */
 const char *san_inet_text(const struct san_ip *ip, char buf[SAN_INET_TEXT]);
 
 #endif /* INET_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Addresses from and to text. (RT-31) */
+/* Conversion of addresses from and to text. (RT-31) */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "inet_priv.h"
 
-/** Digits only, at most *max*. */
+/** Parse digits only; the value is at most *max*. */
 static int
 parse_prefix(const char *text, unsigned int max, unsigned int *out)
 {
@@ -45,7 +45,7 @@ san_inet_parse(const char *text, struct san_inet_addr *out)
 		inet_from_v4(&ip, &v4);
 		bits = 32;
 	} else if (inet_pton(AF_INET6, host, ip.b) == 1 && !san_ip_is_v4(&ip)) {
-		/* an IPv4 address in IPv6 clothes would not say what its prefix counts */
+		/* A v4-mapped address is refused: its prefix length would be ambiguous. */
 		bits = 128;
 	} else {
 		return -EINVAL;

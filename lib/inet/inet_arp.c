@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* ARP over Ethernet for IPv4: ask, answer, listen (RFC 826). (RT-31) */
+/* ARP over Ethernet for IPv4: requests, replies, learning (RFC 826). (RT-31) */
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ put_arp(struct san_inet *in, const struct rte_ether_addr *to, uint16_t op,
 	struct rte_arp_hdr *arp;
 
 	if (m == NULL)
-		return; /* they ask again, and so do we */
+		return; /* both sides repeat their requests */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*arp));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);
@@ -70,7 +70,7 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	data = rte_pktmbuf_read(rx->m, INET_ETH_LEN, sizeof(arp), &arp);
 	if (data == NULL)
 		return SAN_DROP_INET_MALFORMED;
-	/* copied in any case: nothing says that it lies aligned in the frame */
+	/* Copied in any case: it may be unaligned in the frame. */
 	if (data != &arp)
 		memcpy(&arp, data, sizeof(arp));
 	if (arp.arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
@@ -85,7 +85,7 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	claim.mac = arp.arp_data.arp_sha;
 	if (san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 		return SAN_DROP_NONE;
-	/* who asks for us will be talked to: remember it, as the RFC says */
+	/* A host that requests our address will be talked to: store it, as the RFC says. */
 	claim.create = arp.arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) &&
 		san_inet_is_local(in, &target);
 	san_inet_neigh_learn(in, rx, &claim);

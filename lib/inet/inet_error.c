@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ICMP and ICMPv6 errors: what others say of datagrams of ours, and what we say of theirs that
- * nobody takes (RFC 792, RFC 1122 3.2.2, RFC 4443). (UDP-3, RT-31)
+ * ICMP and ICMPv6 errors: received ones about our datagrams, and sent ones for datagrams that no
+ * socket receives (RFC 792, RFC 1122 3.2.2, RFC 4443). (UDP-3, RT-31)
  *
- * Anybody can send an error. It is believed as far as what it quotes can be ours: from our
- * address, UDP, the first fragment if it is one. Whether there is a socket with these ports is
- * for the layer above to find out: until it calls san_inet_narrow() no path becomes narrower.
+ * Errors are unauthenticated. One is accepted if the packet that it quotes can be ours: from our
+ * address, UDP, and the first fragment if it is one. The layer above checks that a socket has these
+ * ports: no path MTU is lowered until it calls san_inet_narrow().
  */
 
 #include <errno.h>
@@ -33,10 +33,10 @@
 #define V4_LEN         ((uint32_t)sizeof(struct rte_ipv4_hdr))
 #define V6_LEN         ((uint32_t)sizeof(struct rte_ipv6_hdr))
 
-/** What the kernel's sockets tell of an error. */
+/** How the kernel's sockets report an error. */
 struct meaning {
 	int err;
-	bool hard; /* it will not go away */
+	bool hard; /* permanent */
 };
 
 static const struct meaning unreachable_v4[] = {
@@ -68,17 +68,19 @@ static const struct meaning unreachable_v6[] = {
 	{EACCES, true},
 };
 
-/* ---- in ---- */
+/*
+ * ---- receiving ----
+ */
 
 /** The packet that an error quotes. */
 struct quote {
 	struct san_ip src, dst;
 	struct rte_udp_hdr udp;
-	uint32_t len; /* of the IP packet, as sent */
+	uint32_t len; /* of the IP packet as sent */
 	bool df;
 };
 
-/** The beginning of a packet of *len* bytes at *off*. False: not a datagram. */
+/** Read the start of a packet of *len* bytes at *off*. False: not a datagram. */
 static bool
 read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 {
@@ -99,7 +101,7 @@ read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	return san_inet_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
-/** Of extension headers we send but one. */
+/** Likewise; we send only one kind of extension header. */
 static bool
 read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 {
@@ -127,7 +129,7 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 		san_inet_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
-/** The next plateau, of a router that does not say (RFC 1191, 7.1). */
+/** The next plateau, if a router does not tell the MTU (RFC 1191, 7.1). */
 static uint16_t
 plateau(uint32_t len)
 {
@@ -140,13 +142,13 @@ plateau(uint32_t len)
 	return INET_PATH_MIN_V4;
 }
 
-/** The path is too narrow. False: what it takes is more than what it did not take. */
+/** Set the reported path MTU. False: it contradicts the packet that was too long. */
 static bool
 too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 {
 	if (mtu == 0 && san_ip_is_v4(&q->dst))
 		mtu = plateau(q->len);
-	/* every IPv6 link takes 1280 bytes: who says less lies (RFC 8201, 4) */
+	/* Every IPv6 link carries 1280 bytes: a lower value is invalid (RFC 8201, 4). */
 	if (mtu >= q->len || !q->df || (!san_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
 		return false;
 	r->mtu = (uint16_t)RTE_MIN(mtu, (uint32_t)UINT16_MAX);
@@ -192,7 +194,7 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 		return SAN_DROP_INET_UNWANTED;
 	if (!(v4 ? read_v4(rx->m, off, len, &q) : read_v6(rx->m, off, len, &q)))
 		return SAN_DROP_INET_UNWANTED;
-	/* nobody may answer what was sent to many */
+	/* There must be no error about a packet to several hosts. */
 	if (!san_inet_is_local(in, &q.src) || !inet_is_unicast(&q.dst) ||
 	    san_inet_is_broadcast(in, &q.dst) || rte_be_to_cpu_16(q.udp.dgram_len) < sizeof(q.udp))
 		return SAN_DROP_INET_UNWANTED;
@@ -213,7 +215,9 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 	return SAN_DROP_NONE;
 }
 
-/* ---- out ---- */
+/*
+ * ---- sending ----
+ */
 
 static void
 put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
@@ -250,10 +254,10 @@ put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
 }
 
 /**
- * How much is quoted of a datagram, *whole* bytes of IP with *hdr* bytes of headers: so much that
- * every host takes the error (RFC 1812 4.3.2.3, RFC 4443 2.4), and that it is no longer than the
- * datagram, whose source may be forged (RT-36). But its headers always, or nobody could tell whose
- * it was (RFC 1122 3.2.2).
+ * Number of bytes to quote of a datagram with *whole* bytes of IP and *hdr* bytes of headers. The
+ * error must be short enough for every host (RFC 1812 4.3.2.3, RFC 4443 2.4), and not longer than
+ * the datagram, whose source may be forged (RT-36). The headers are always quoted, so that the
+ * sender can find its socket (RFC 1122 3.2.2).
  */
 static uint32_t
 quote_len(bool v4, uint32_t whole, uint32_t hdr)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Packets that are longer than their path takes go in fragments (RFC 791, RFC 8200 4.5). Each of
- * them is one mbuf: not every port knows chains. (UDP-3)
+ * Packets longer than their path MTU are sent in fragments (RFC 791, RFC 8200 4.5). Each fragment
+ * is one mbuf, because not every port supports chains. (UDP-3)
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define V6_LEN   ((uint32_t)sizeof(struct rte_ipv6_hdr))
 #define FRAG_LEN ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
 
-/** Bytes of a fragment that is not the last. */
+/** Payload bytes of a fragment that is not the last. */
 static uint32_t
 step_of(bool v4, uint16_t mtu)
 {
@@ -53,7 +53,9 @@ put_v6(struct rte_ipv6_hdr *ip, uint32_t at, uint32_t n, bool more, uint32_t id)
 	ip->payload_len = rte_cpu_to_be_16((uint16_t)(FRAG_LEN + n));
 }
 
-/** *m*, for *mtu* too long, in pieces; 0: no mbuf. It stays. */
+/**
+ * Split *m*, which is longer than *mtu*, and keep it; returns the number of fragments, 0: no mbuf.
+ */
 static uint32_t
 split(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu, struct rte_mbuf **out)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Groups that somebody here is a member of, and when the link is told: with the first who joins,
- * with the last who leaves, both twice because reports get lost, and when a router asks, after
- * a random delay (RFC 3376, RFC 3810). IGMP and MLD have the same rules; the bytes are in
- * inet_igmp.c and inet_mld.c. (UDP-5)
+ * Groups with members here, and their reports to the link: at the first join and the last leave,
+ * both twice because reports get lost, and after a random delay when a router queries (RFC 3376,
+ * RFC 3810). IGMP and MLD have the same rules; the bytes are in inet_igmp.c and inet_mld.c. (UDP-5)
  *
- * Timers: of each group its next report, the earliest in in->group_ns; the table is scanned
- * only when that has come.
+ * Timers: the next report of each group, the earliest of them in in->group_ns. The table is scanned
+ * only at that time.
  */
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 
 #define ROBUSTNESS     2
 #define OWN_MAX        (2 + RTE_DIM(((struct san_inet_conf *)0)->addrs))
-#define UNSOLICITED_MS 1000 /* the second report, at most after the first */
+#define UNSOLICITED_MS 1000 /* latest time of the second report after the first */
 
 void
 san_inet_group_destroy(struct san_inet *in)
@@ -37,14 +36,14 @@ is_free(const struct inet_group *g)
 	return g->nb_members == 0 && g->nb_reports == 0 && !g->own;
 }
 
-/** Are its packets to come to us? */
+/** True if packets of the group are to be received. */
 static bool
 is_in(const struct inet_group *g)
 {
 	return g->nb_members != 0 || g->own;
 }
 
-/** Also one that was left a moment ago. */
+/** Also finds a group that was left recently. */
 static struct inet_group *
 find(const struct san_inet *in, const struct san_ip *group)
 {
@@ -59,7 +58,7 @@ find(const struct san_inet *in, const struct san_ip *group)
 	return NULL;
 }
 
-/** Routers need not know of the last leave twice: such entries go first when all are taken. */
+/** The second leave report is not essential: such entries are reused when all are taken. */
 static struct inet_group *
 find_free(const struct san_inet *in)
 {
@@ -87,7 +86,7 @@ san_inet_is_member(const struct san_inet *in, const struct san_ip *group)
 
 /* ---- reports ---- */
 
-/** Of groups that everybody is in, and of what stays in the host, nobody wants to know. */
+/** False for groups that every host is in, and for groups local to the host. */
 static bool
 is_reported(const struct san_inet *in, const struct inet_group *g)
 {
@@ -98,7 +97,7 @@ is_reported(const struct san_inet *in, const struct inet_group *g)
 	return (g->ip.b[1] & 0x0f) >= 2 && !san_ip_eq(&g->ip, &all_nodes);
 }
 
-/** Between now and *max_ms* from now. */
+/** At a random time up to *max_ms* from now. */
 static void
 set_timer(struct san_inet *in, struct inet_group *g, uint32_t max_ms, uint64_t now_ns)
 {
@@ -141,7 +140,7 @@ san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, 
 		if (!is_in(g) || san_ip_is_v4(&g->ip) != san_ip_is_v4(group) ||
 		    (!all && !san_ip_eq(&g->ip, group)) || !is_reported(in, g))
 			continue;
-		/* what is about to be told is an answer, too */
+		/* A report that is already due sooner is an answer, too. */
 		if (g->nb_reports != 0 && g->report_ns <= now_ns + max_ms * SAN_NS_PER_MS)
 			continue;
 		if (g->nb_reports == 0) {
@@ -184,7 +183,7 @@ san_inet_group_tick(struct san_inet *in, uint64_t now_ns)
 
 /* ---- members ---- */
 
-/** A group that every host is in. */
+/** Add a group that every host is in. */
 static void
 add_own(struct san_inet *in, const struct san_ip *group)
 {
@@ -198,7 +197,7 @@ add_own(struct san_inet *in, const struct san_ip *group)
 	in->nb_groups++;
 	if (!is_reported(in, &in->groups[i]))
 		return;
-	/* with the first tick, which knows what time it is */
+	/* sent with the first tick, which knows the time */
 	in->groups[i].report = INET_REPORT_JOIN;
 	in->groups[i].nb_reports = ROBUSTNESS;
 	in->group_ns = 0;
@@ -263,7 +262,7 @@ san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
 
 /* ---- MAC addresses ---- */
 
-/** Has an entry before *g* the same MAC address? 32 IPv4 groups have one. */
+/** True if an entry before *g* has the same MAC address, as 32 IPv4 groups do. */
 static bool
 is_repeated(const struct san_inet *in, const struct inet_group *g,
 	    const struct rte_ether_addr *mac)

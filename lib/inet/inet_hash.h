@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Hash of an address, for tables that peers fill: with a seed that they do not know they can't
- * put many addresses into one place. (RT-36)
+ * Hash of an address, for tables that peers fill. The seed is unknown to peers, so they cannot put
+ * many addresses into one bucket. (RT-36)
  */
 
 #include <stdint.h>
@@ -19,7 +19,7 @@
 static inline uint32_t
 san_inet_hash(const struct san_ip *ip, uint32_t seed)
 {
-	uint32_t words[sizeof(ip->b) / sizeof(uint32_t)]; /* an address need not lie aligned */
+	uint32_t words[sizeof(ip->b) / sizeof(uint32_t)]; /* the address may be unaligned */
 
 	memcpy(words, ip->b, sizeof(words));
 	return rte_jhash_32b(words, RTE_DIM(words), seed);

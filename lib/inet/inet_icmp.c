@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ICMP of both families: echo replies; errors are inet_error.c's, neighbours inet_nd.c's.
+ * ICMP of both families: echo replies here, errors in inet_error.c, neighbours in inet_nd.c.
  * (RT-31, SYS-1)
  *
- * What is answered is a copy, headers rewritten, all of them in the copy's first segment.
+ * A reply is a copy of the request with rewritten headers, all of them in the first segment of the
+ * copy.
  */
 
 #include <errno.h>
@@ -13,14 +14,14 @@
 
 #include "inet_priv.h"
 
-#define ICMP6_INFORMS      128 /* below are errors */
+#define ICMP6_INFORMS      128 /* lower types are errors */
 #define MLD_FIRST          130
 #define MLD_LAST           132
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_REPLY   129
 #define ECN_BITS           0x03
 
-/** It goes where the request came from, in fragments if it is long. */
+/** Send to the source of the request, in fragments if it is long. */
 static enum san_drop
 reply(struct san_inet *in, const struct inet_rx *rx, struct rte_mbuf *m)
 {
@@ -37,7 +38,7 @@ reply(struct san_inet *in, const struct inet_rx *rx, struct rte_mbuf *m)
 	}
 }
 
-/** A copy of the first *len* bytes with *hdr_len* of them contiguous, for its sender. */
+/** Copy the first *len* bytes, *hdr_len* of them contiguous, and address the copy to the sender. */
 static struct rte_mbuf *
 copy_frame(struct san_inet *in, const struct inet_rx *rx, uint32_t hdr_len, uint32_t len)
 {
@@ -56,7 +57,7 @@ copy_frame(struct san_inet *in, const struct inet_rx *rx, uint32_t hdr_len, uint
 	return m;
 }
 
-/** Has the packet neither options nor extension headers? An echo with them is nobody's. */
+/** True without options and extension headers; an echo request with them is not answered. */
 static bool
 is_plain(const struct inet_rx *rx, uint32_t ip_len)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * IGMPv3 for hosts (RFC 3376), and IGMPv2 (RFC 2236) while a router on the link speaks nothing
- * newer. We take every source of a group, so that a record is a group's address and no more.
- * (UDP-5)
+ * IGMPv3 for hosts (RFC 3376), and IGMPv2 (RFC 2236) while a router on the link uses it. We accept
+ * every source of a group, so a record is only the address of the group. (UDP-5)
  */
 
 #include <rte_common.h>
@@ -15,10 +14,10 @@
 #define REPORT_V2   0x16
 #define LEAVE_V2    0x17
 #define REPORT_V3   0x22
-#define QUERY_V3    12                   /* bytes of a query, at least */
+#define QUERY_V3    12                   /* least bytes of a query */
 #define TENTH_MS    100                  /* unit of response times */
-#define V1_MS       10000                /* of a query that does not tell */
-#define OLDER_NS    (260 * SAN_NS_PER_S) /* an older router is forgotten after this */
+#define V1_MS       10000                /* for a query without a response time */
+#define OLDER_NS    (260 * SAN_NS_PER_S) /* as long an older router is remembered */
 #define TOS_CONTROL 0xc0
 #define OPT_LEN     4u
 #define V4_LEN      ((uint32_t)sizeof(struct rte_ipv4_hdr))
@@ -28,7 +27,7 @@ struct igmp_msg {
 	uint8_t code; /* query: response time */
 	rte_be16_t cksum;
 	uint8_t group[4]; /* v3 report: 2 bytes reserved, number of records */
-	/* v3 report: its record */
+	/* v3 report: its only record */
 	uint8_t record;
 	uint8_t rest[3];
 	uint8_t record_group[4];
@@ -50,7 +49,7 @@ put(struct san_inet *in, const struct igmp_msg *msg, uint32_t len, const struct 
 	bool on_link;
 
 	if (m == NULL)
-		return; /* it is told again, or asked for */
+		return; /* reports are repeated, or queried */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
 		m, (uint16_t)(INET_ETH_LEN + V4_LEN + OPT_LEN + len));
 	src = san_inet_best_source(in, dst, &on_link);
@@ -102,7 +101,7 @@ san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_
 
 /* ---- in ---- */
 
-/** Long times are mantissa and exponent. */
+/** Long times are coded as mantissa and exponent. */
 static uint32_t
 response_ms(uint8_t code)
 {
@@ -144,7 +143,7 @@ san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx)
 		return rx_query(in, rx, msg);
 	if (msg[0] != REPORT_V2)
 		return SAN_DROP_INET_UNWANTED;
-	/* one member's answer is enough */
+	/* The answer of one member is enough. */
 	inet_from_v4(&group, msg + 4);
 	if (rx->now_ns < in->igmp_older_ns)
 		san_inet_group_heard(in, &group);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Every frame that is not the transport's: whom it is for, and what IP carries in it.
- * (RT-31, SYS-1, UDP-3)
+ * Every frame that is not the transport's: its destination, and the payload of IP. (RT-31, SYS-1,
+ * UDP-3)
  *
- * Nothing is believed of a frame but what was read inside it. Options and extension headers
- * are skipped, as far as what is behind them is of use here.
+ * Every field is read only inside the frame. Options and extension headers are skipped if a
+ * supported protocol may follow.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #define EXT_HOP    0 /* IPv6 extension headers (RFC 8200) */
 #define EXT_DST    60
 #define EXT_MAX    4   /* one more than may follow each other */
-#define EXT_LEN    256 /* bytes of one */
+#define EXT_LEN    256 /* most bytes of one */
 #define TLV_PAD1   0
 #define TLV_ACT    0xc0 /* a host that does not know the option drops the packet */
 
@@ -33,7 +33,7 @@ san_inet_id(struct san_inet *in, const struct san_ip *dst)
 	return in->ids[san_inet_hash(dst, in->hash_seed) % INET_IDS]++;
 }
 
-/* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong when a segment begins with an odd byte) */
+/* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong if a segment starts at an odd offset) */
 uint16_t
 san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
@@ -81,7 +81,7 @@ san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
 	return true;
 }
 
-/** Somebody sends in our name: answers would go to him, or round and round. */
+/** True if another host sends with our address: answers would go to that host, or loop. */
 static bool
 is_forged(const struct san_inet *in, const struct inet_rx *rx)
 {
@@ -91,7 +91,7 @@ is_forged(const struct san_inet *in, const struct inet_rx *rx)
 
 /* ---- IPv4 ---- */
 
-/** Only what would send it elsewhere matters to a host. */
+/** Only options that forward the packet elsewhere matter to a host. */
 static enum san_drop
 check_options(const uint8_t *opt, uint32_t len)
 {
@@ -120,12 +120,12 @@ is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 		return san_inet_is_local(in, &rx->dst);
 	if (rx->proto == INET_PROTO_IGMP && memcmp(inet_raw(&rx->dst), all_systems, 4) == 0)
 		return true;
-	/* who answers everybody's questions helps those who flood */
+	/* Answering every broadcast or multicast would amplify floods. */
 	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
 		(!inet_is_group(&rx->dst) || san_inet_is_member(in, &rx->dst));
 }
 
-/** What is wrong with the header in *hdr*, of *len* bytes. */
+/** Verify the header in *hdr*, of *len* bytes. */
 static enum san_drop
 check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr, uint32_t len)
 {
@@ -136,7 +136,7 @@ check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr
 	if (rte_raw_cksum(hdr, len) != 0xffff || is_forged(in, rx) ||
 	    san_inet_is_broadcast(in, &rx->src))
 		return SAN_DROP_INET_MALFORMED;
-	/* a switch that asks for groups may have no address (RFC 4541) */
+	/* A switch that queries groups may have no address (RFC 4541). */
 	if (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src)))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
@@ -144,8 +144,8 @@ check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr
 }
 
 /**
- * A copy of what this host's kernel sends to a group by the device that is both's: readers here get
- * it from the kernel, if the sender wants that (IP_MULTICAST_LOOP).
+ * True for a copy of a packet that this host's kernel sent to a group through the shared device.
+ * Readers here get it from the kernel, if the sender wants that (IP_MULTICAST_LOOP).
  */
 static bool
 is_echo(const struct san_inet *in, const struct inet_rx *rx)
@@ -198,7 +198,7 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 
 /* ---- IPv6 ---- */
 
-/** Is *ip* the solicited-node group of one of our addresses, or that of all nodes? */
+/** True for the solicited-node group of one of our addresses, and for all nodes. */
 static bool
 is_our_group(const struct san_inet *in, const struct san_ip *ip)
 {
@@ -216,7 +216,7 @@ is_our_group(const struct san_inet *in, const struct san_ip *ip)
 	return false;
 }
 
-/** Over the header of options at rx->off. */
+/** Skip the header of options at rx->off. */
 static enum san_drop
 skip_options(struct inet_rx *rx)
 {
@@ -250,7 +250,7 @@ skip_options(struct inet_rx *rx)
 	return SAN_DROP_NONE;
 }
 
-/** Over all extension headers; of a fragment, of what it makes whole: rx->m NULL if nothing. */
+/** Skip all extension headers. A fragment may complete a packet: rx->m is NULL if it does not. */
 static enum san_drop
 skip_headers(struct san_inet *in, struct inet_rx *rx)
 {
@@ -260,7 +260,7 @@ skip_headers(struct san_inet *in, struct inet_rx *rx)
 	for (i = 0; i < EXT_MAX; i++) {
 		if (rx->proto != EXT_HOP && rx->proto != EXT_DST && rx->proto != INET_PROTO_FRAG)
 			return SAN_DROP_NONE;
-		/* what each router is to look at comes first */
+		/* The header for every router must be first. */
 		if (rx->proto == EXT_HOP && i != 0)
 			return SAN_DROP_INET_MALFORMED;
 		if (rx->proto == INET_PROTO_FRAG)
@@ -308,7 +308,7 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 		return SAN_DROP_INET_MALFORMED;
 	memcpy(rx->src.b, ip.src_addr, sizeof(rx->src.b));
 	memcpy(rx->dst.b, ip.dst_addr, sizeof(rx->dst.b));
-	/* an IPv4 address in IPv6 clothes would pass for an IPv4 neighbour */
+	/* A v4-mapped address could be taken for an IPv4 neighbour. */
 	if (rx->src.b[0] == 0xff || san_ip_is_v4(&rx->src) || san_ip_is_v4(&rx->dst))
 		return SAN_DROP_INET_MALFORMED;
 	rx->group = inet_is_group(&rx->dst);
@@ -322,7 +322,9 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 	return take_v6(in, rx);
 }
 
-/* ---- any ---- */
+/*
+ * ---- any frame ----
+ */
 
 static enum san_drop
 rx_frame(struct san_inet *in, struct inet_rx *rx)

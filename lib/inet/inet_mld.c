@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * MLDv2 for hosts (RFC 3810), and MLDv1 (RFC 2710) while a router on the link speaks nothing
- * newer. Reports come from a link-local address; without one, from none (RFC 3590). (UDP-5)
+ * MLDv2 for hosts (RFC 3810), and MLDv1 (RFC 2710) while a router on the link uses it. Reports come
+ * from a link-local address; without one, from the unspecified address (RFC 3590). (UDP-5)
  */
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #define REPORT_V2 143
 #define QUERY_V1  24u /* bytes */
 #define QUERY_V2  28u
-#define OLDER_NS  (260 * SAN_NS_PER_S) /* an older router is forgotten after this */
+#define OLDER_NS  (260 * SAN_NS_PER_S) /* as long an older router is remembered */
 #define EXT_LEN   8u
 #define V6_LEN    ((uint32_t)sizeof(struct rte_ipv6_hdr))
 
@@ -31,7 +31,7 @@ struct mld_v1 {
 } __rte_packed;
 static_assert(sizeof(struct mld_v1) == QUERY_V1, "MLDv1 message");
 
-/** With one record. */
+/** A report with one record. */
 struct mld_v2 {
 	uint8_t type;
 	uint8_t code;
@@ -44,7 +44,9 @@ struct mld_v2 {
 } __rte_packed;
 static_assert(sizeof(struct mld_v2) == 28, "MLDv2 report");
 
-/* ---- out ---- */
+/*
+ * ---- sending ----
+ */
 
 static struct san_ip
 link_local(const struct san_inet *in)
@@ -73,7 +75,7 @@ put(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst
 	uint16_t sum;
 
 	if (m == NULL)
-		return; /* it is told again, or asked for */
+		return; /* reports are repeated, or queried */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(off + len));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);
@@ -114,9 +116,11 @@ san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_r
 	put(in, &v2, sizeof(v2), &routers_v2);
 }
 
-/* ---- in ---- */
+/*
+ * ---- receiving ----
+ */
 
-/** Long times are mantissa and exponent. */
+/** Long times are coded as mantissa and exponent. */
 static uint32_t
 response_ms(uint32_t code)
 {
@@ -140,7 +144,7 @@ san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (!all && !inet_is_group(&group))
 		return SAN_DROP_INET_MALFORMED;
 	if (msg.type == REPORT_V1) {
-		/* one member's answer is enough */
+		/* The answer of one member is enough. */
 		if (rx->now_ns < in->mld_older_ns)
 			san_inet_group_heard(in, &group);
 		return SAN_DROP_NONE;

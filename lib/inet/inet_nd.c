@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Neighbour discovery for IPv6: solicitation and advertisement (RFC 4861, 7.1 and
- * 7.2). No router discovery, no redirects: the gateway is configured, and whoever
- * sends us elsewhere is not believed. (RT-31)
+ * Neighbour discovery for IPv6: solicitation and advertisement (RFC 4861, 7.1 and 7.2). No router
+ * discovery and no redirects: the gateway is configured, and redirects are ignored. (RT-31)
  */
 
 #include <assert.h>
@@ -11,7 +10,7 @@
 
 #include "inet_priv.h"
 
-#define ND_MAX       256 /* bytes of a message that we read: two options are usual, 8 bytes each */
+#define ND_MAX       256 /* most bytes of a message: two options are usual, 8 bytes each */
 #define ND_SOLICIT   135
 #define ND_ADVERT    136
 #define ND_OPT_SLLA  1 /* source link-layer address */
@@ -31,12 +30,12 @@ static_assert(sizeof(struct nd_msg) == 24, "neighbour message");
 
 struct nd_opt {
 	uint8_t type;
-	uint8_t len; /* in units of 8 bytes, this header included */
+	uint8_t len; /* in units of 8 bytes, including this header */
 	uint8_t mac[RTE_ETHER_ADDR_LEN];
 } __rte_packed;
 static_assert(sizeof(struct nd_opt) == 8, "link-layer address option");
 
-/** A message of ours, behind the Ethernet header. */
+/** A message of ours after the Ethernet header. */
 struct nd_packet {
 	struct rte_ipv6_hdr ip;
 	struct nd_msg msg;
@@ -82,7 +81,7 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	struct nd_packet *x;
 
 	if (m == NULL)
-		return; /* they ask again, and so do we */
+		return; /* both sides repeat their requests */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
 		m, (uint16_t)(sizeof(*eth) + sizeof(x->ip) + len));
 	if (eth == NULL) {
@@ -144,7 +143,7 @@ san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip)
 	put_nd(in, &o);
 }
 
-/** The link-layer address option *type*. False: the options are malformed. */
+/** Find the link-layer address option *type*. False: the options are malformed. */
 static bool
 parse_options(const uint8_t *opt, uint32_t len, uint8_t type, const uint8_t **mac)
 {
@@ -161,8 +160,9 @@ parse_options(const uint8_t *opt, uint32_t len, uint8_t type, const uint8_t **ma
 }
 
 /**
- * Somebody asks for one of our addresses. The answer is no longer than the question (RT-36): it has
- * the link-layer address if that had one, which who checks the address, or us, does not need.
+ * A host solicits one of our addresses. The answer is no longer than the request (RT-36): it has
+ * the link-layer address only if the request had one. A host that only checks reachability or its
+ * address does not need it.
  */
 static enum san_drop
 rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
@@ -183,7 +183,7 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 	san_inet_solicited_node(target, &group);
 	claim.ip = rx->src;
 	if (inet_is_zero(&claim.ip)) {
-		/* somebody wants our address for itself: everybody shall know that it is taken */
+		/* A host wants to use our address: all nodes must learn that it is taken. */
 		if (slla != NULL || !san_ip_eq(&rx->dst, &group))
 			return SAN_DROP_INET_MALFORMED;
 		o.dst = all_nodes;
@@ -220,7 +220,7 @@ rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *ms
 		if (!san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 			san_inet_neigh_learn(in, rx, &claim);
 	} else if (msg->flags & ND_SOLICITED) {
-		/* asked alone, it need not tell what we know */
+		/* After a unicast solicitation the address may be left out. */
 		san_inet_neigh_confirm(in, &claim.ip, rx->now_ns);
 	}
 	return SAN_DROP_NONE;
@@ -250,7 +250,7 @@ san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 	    !parse_options(data + sizeof(*msg), len - (uint32_t)sizeof(*msg), opt_type, &mac))
 		return SAN_DROP_INET_MALFORMED;
 	memcpy(target.b, msg->target, sizeof(target.b));
-	/* an IPv4 neighbour is ARP's */
+	/* ARP handles IPv4 neighbours. */
 	if (!inet_is_unicast(&target) || san_ip_is_v4(&target))
 		return SAN_DROP_INET_MALFORMED;
 	if (type == ND_SOLICIT)

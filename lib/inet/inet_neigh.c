@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The neighbour table. Asking and answering is ARP (inet_arp.c) or ND (inet_nd.c).
- * (RT-31, SYS-1, UDP-3)
+ * The neighbour table. Requests and answers are ARP (inet_arp.c) or ND (inet_nd.c). (RT-31, SYS-1,
+ * UDP-3)
  *
  *   FREE -> PENDING -> REACHABLE -> REFRESH -> REACHABLE ...       STALE -> REACHABLE, if used
- *   PENDING -> FAILED -> FREE       REFRESH -> FREE, if nobody answers
+ *   PENDING -> FAILED -> FREE       REFRESH -> FREE, without answer
  *   FREE -> STALE -> FREE           REACHABLE -> STALE, if not used
  *
  * REACHABLE -> REFRESH also as soon as a connection finds that its peer is silent. (RT-38)
  *
- * A host that asks for us is STALE: it is known, and nobody here talks to it. An entry in use is
- * asked for again every few seconds, because nothing else tells of datagrams whether they arrive:
- * a neighbour with a new MAC address is followed sooner than by the kernel, which waits longer.
+ * A host that requests our address becomes STALE: it is known but not in use. An entry in use is
+ * verified every few seconds, because nothing else tells whether datagrams arrive. So a new MAC
+ * address of a neighbour is noticed sooner than by the kernel, which waits longer.
  *
- * The table is of fixed size: a new entry replaces the one that has been STALE longest; if there is
- * none, of those in other states.
+ * The table has a fixed size. A new entry replaces the one that has been STALE longest, or, without
+ * a STALE one, one in another state.
  *
- * Datagrams wait for a PENDING neighbour, few of each: a new one drives out the oldest.
- * With FAILED they are dropped, and who sends next is told.
+ * A few datagrams wait for a PENDING neighbour; a new one replaces the oldest. When it becomes
+ * FAILED they are dropped, and the next send reports the error.
  *
- * Timer: next_ns of each entry. The time in a state is the same for all, so those in a state are
- * listed in the order of their next_ns, and nothing here looks at more than the heads of lists,
- * whoever fills the table (RT-36).
+ * Timer: next_ns of each entry. All entries stay equally long in a state, so each state's list is
+ * in the order of next_ns. Only the heads of lists are looked at, whatever fills the table (RT-36).
  */
 
 #include <errno.h>
@@ -36,7 +35,7 @@
 #include "san_assert.h"
 #include "san_time.h"
 
-#define STALE_NS (60 * SAN_NS_PER_S) /* as the kernel's */
+#define STALE_NS (60 * SAN_NS_PER_S) /* as in the kernel */
 
 int
 san_inet_neigh_create(struct san_inet *in)
@@ -76,9 +75,11 @@ san_inet_neigh_destroy(struct san_inet *in)
 	free(in->neigh);
 }
 
-/* ---- datagrams that wait ---- */
+/*
+ * ---- waiting datagrams ----
+ */
 
-/** The next frame that waits for *e*, which must have one. */
+/** Take the next frame that waits for *e*; there is one. */
 static struct rte_mbuf *
 take_waiting(struct san_inet *in, struct inet_neigh *e)
 {
@@ -110,7 +111,7 @@ drop_waiting(struct san_inet *in, struct inet_neigh *e)
 		drop_oldest(in, e);
 }
 
-/** Its MAC is known now. */
+/** Send what waited: the MAC address is known now. */
 static void
 send_waiting(struct san_inet *in, struct inet_neigh *e)
 {
@@ -140,7 +141,7 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 {
 	uint32_t i, k;
 
-	/* one that does not answer leaves others room */
+	/* A neighbour that does not answer leaves room to others. */
 	if (e->nb_waiting >= in->conf.max_waiting / 2)
 		drop_oldest(in, e);
 	if (!has_room(in, n))
@@ -193,7 +194,7 @@ del(struct san_inet *in, struct inet_neigh *e)
 	in->free_head = idx;
 }
 
-/** The one that will be missed least. */
+/** The entry that is needed least. */
 static struct inet_neigh *
 victim(const struct san_inet *in)
 {
@@ -229,7 +230,7 @@ add(struct san_inet *in, const struct san_ip *ip)
 	return e;
 }
 
-/** From now on, for *ns*: the same for all in that state. */
+/** Enter *state* for *ns*, which is the same for all entries in that state. */
 static void
 enter(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t ns,
       uint64_t now_ns)
@@ -244,7 +245,7 @@ enter(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, ui
 static void
 ask(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t now_ns)
 {
-	/* a neighbour that we know is asked alone first; perhaps it has a new MAC by now */
+	/* A known neighbour is first asked by unicast; then it may have a new MAC address. */
 	bool alone = state == INET_NEIGH_REFRESH && e->retries == 0;
 
 	if (san_ip_is_v4(&e->ip))
@@ -301,7 +302,7 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 {
 	struct inet_neigh *e;
 
-	/* only what can be a neighbour: else anybody could fill the table with anything */
+	/* Only possible neighbours, so that not every forged packet fills the table. */
 	if (!is_neighbour(in, &claim->ip) || !rte_is_valid_assigned_ether_addr(&claim->mac))
 		return;
 	e = find(in, &claim->ip);
@@ -337,7 +338,7 @@ san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now
 {
 	struct inet_neigh *e = find(in, hop);
 
-	/* many connections may doubt one neighbour: what it just confirmed holds for all */
+	/* Many connections may doubt one neighbour: a recent confirmation is valid for all. */
 	if (e == NULL || !is_known(e) || e->state == INET_NEIGH_REFRESH ||
 	    (e->state == INET_NEIGH_REACHABLE &&
 	     now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns))
@@ -345,7 +346,7 @@ san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now
 	ask(in, e, INET_NEIGH_REFRESH, now_ns);
 }
 
-/** The entry's time has come. */
+/** The time of the entry in its state is over. */
 static void
 expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 {

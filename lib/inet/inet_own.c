@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Our addresses: everybody on the link is told of them at start, and when the MAC address of the
- * port changes, so that nobody keeps the one that they had before, and hosts that claim them, too,
- * are counted (RFC 5227 2.4, RFC 4861 7.2.6). An IPv4 address is defended, but not so often that
- * two hosts who both think that it is theirs do nothing else. (RT-31, UDP-3)
+ * Our addresses. They are announced on the link at start and when the MAC address of the port
+ * changes, so that no host keeps the old one. Hosts that claim one of them are counted (RFC 5227
+ * 2.4, RFC 4861 7.2.6). An IPv4 address is defended, with a limit, so that two hosts that both
+ * claim it do not flood the link. (RT-31, UDP-3)
  *
  * Timer: the next announcement.
  */
@@ -54,7 +54,7 @@ san_inet_own_tick(struct san_inet *in, uint64_t now_ns)
 	return in->announce_ns;
 }
 
-/** Which of our addresses it is; nb_addrs: none. */
+/** Index of our address; nb_addrs: not ours. */
 static uint16_t
 find(const struct san_inet *in, const struct san_ip *ip)
 {
@@ -73,11 +73,11 @@ san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
 	uint16_t i = find(in, ip);
 	struct inet_own *own = &in->own[i];
 
-	/* a link may bring back what we said ourselves */
+	/* A link may return our own packets. */
 	if (i == in->conf.nb_addrs || rte_is_same_ether_addr(mac, &in->conf.mac))
 		return false;
 	own->nb_conflicts++;
-	/* no rule says what to do of IPv6 when the address is in use */
+	/* For IPv6 there is no rule for an address in use. */
 	if (san_ip_is_v4(ip) && !in->conf.quiet && now_ns >= own->defend_ns) {
 		announce(in, ip);
 		own->defend_ns = now_ns + DEFEND_NS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How long packets may be on the way to a host, as routers tell (RFC 1191, RFC 8201). What
- * nobody told is as wide as the link; what was told is forgotten after a while, because paths
- * become wide again. (UDP-3)
+ * Path MTUs to hosts, as routers report them (RFC 1191, RFC 8201). The default is the MTU of the
+ * link. A reported value expires after a while, because the path may carry longer packets again.
+ * (UDP-3)
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "inet_hash.h"
 #include "inet_priv.h"
 
-#define WAYS 8 /* entries that may have a host's: no more are looked at (RT-36) */
+#define WAYS 8 /* entries of a set, the only ones searched for a host (RT-36) */
 
 int
 san_inet_path_create(struct san_inet *in)
@@ -31,7 +31,7 @@ san_inet_path_destroy(struct san_inet *in)
 	free(in->paths);
 }
 
-/** The first of those that may have the path to *ip*. */
+/** First entry of the set for *ip*. */
 static struct inet_path *
 set_of(const struct san_inet *in, const struct san_ip *ip)
 {
@@ -52,7 +52,7 @@ find(const struct san_inet *in, const struct san_ip *ip)
 	return NULL;
 }
 
-/** The one that would be forgotten first, if it is not yet. */
+/** The entry that expires first. */
 static struct inet_path *
 take(struct san_inet *in, const struct san_ip *ip)
 {
@@ -83,7 +83,7 @@ san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 
 	if (r->what != SAN_INET_ERROR || r->err != EMSGSIZE)
 		return;
-	/* nobody can make it wider, and what is repeated does not last longer */
+	/* A report never raises the value, and a repeated one does not extend its time. */
 	if (mtu >= san_inet_path_mtu(in, ip, now_ns))
 		return;
 	p = find(in, ip);

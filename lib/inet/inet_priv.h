@@ -4,8 +4,8 @@
 
 /**
  * @file
- * What the files of this folder share: the instance, the neighbour table, and
- * the frame that is being looked at. (RT-31)
+ * Definitions shared by the files of this folder: the instance, the neighbour table, and the frame
+ * being processed. (RT-31)
  */
 
 #include <stdbool.h>
@@ -23,14 +23,14 @@
 #include "san_prng.h"
 
 #define INET_NONE        UINT32_MAX
-#define INET_V4_OFF      12 /**< of an IPv4 address in struct san_ip */
+#define INET_V4_OFF      12 /**< offset of an IPv4 address in struct san_ip */
 #define INET_ETH_LEN     ((uint32_t)sizeof(struct rte_ether_hdr))
-#define INET_HOPS_ND     255 /**< ND from beyond a router is forged */
+#define INET_HOPS_ND     255 /**< required: a lower value means that a router forwarded it */
 #define INET_HOPS_OUT    64
-#define INET_MTU_MIN     576 /**< what every host takes (RFC 791) */
-#define INET_PATH_MIN_V4 552 /**< no path is taken to be narrower, whatever is said of it */
+#define INET_MTU_MIN     576 /**< every host accepts this length (RFC 791) */
+#define INET_PATH_MIN_V4 552 /**< a path MTU is never lowered further, whatever is reported */
 #define INET_PATH_MIN_V6 1280
-#define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
+#define INET_NB_FRAGS    128 /**< the longest datagram over the narrowest path */
 #define INET_IDS         256
 #define INET_PROTO_V6    58 /**< ICMPv6 */
 #define INET_PROTO_IGMP  2
@@ -39,11 +39,11 @@
 
 enum inet_neigh_state {
 	INET_NEIGH_FREE = 0,
-	INET_NEIGH_PENDING,   /**< asked for, MAC unknown */
-	INET_NEIGH_REACHABLE, /**< MAC confirmed, or put to use, not long ago */
-	INET_NEIGH_STALE,     /**< MAC known, not in use */
-	INET_NEIGH_REFRESH,   /**< MAC known and in use, but old: asked for again */
-	INET_NEIGH_FAILED,    /**< nobody answered; not asked for a while */
+	INET_NEIGH_PENDING,   /**< MAC address requested, unknown */
+	INET_NEIGH_REACHABLE, /**< MAC address recently confirmed, or taken into use */
+	INET_NEIGH_STALE,     /**< MAC address known, not in use */
+	INET_NEIGH_REFRESH,   /**< MAC address in use, but old: requested again */
+	INET_NEIGH_FAILED,    /**< no answer; no new request for a while */
 	INET_NEIGH_MAX
 };
 
@@ -52,55 +52,57 @@ struct inet_neigh {
 	struct rte_ether_addr mac;
 	uint8_t state; /**< enum inet_neigh_state */
 	uint8_t retries;
-	bool used;           /**< looked up since it was confirmed */
-	uint16_t nb_waiting; /**< datagrams */
-	uint32_t wait_head;  /**< their frames; INET_NONE: none */
-	uint32_t wait_tail;  /**< of the last one */
-	uint32_t next;       /**< in its bucket, or of the free list */
-	uint64_t next_ns;    /**< its time in its state ends */
+	bool used;           /**< looked up since the last confirmation */
+	uint16_t nb_waiting; /**< datagrams waiting for it */
+	uint32_t wait_head;  /**< first of their frames; INET_NONE: none */
+	uint32_t wait_tail;  /**< last of their frames */
+	uint32_t next;       /**< in its bucket or in the free list */
+	uint64_t next_ns;    /**< end of its time in this state */
 	TAILQ_ENTRY(inet_neigh)
-	link; /**< of those in its state */
+	link; /**< in the list of its state */
 };
 TAILQ_HEAD(inet_neigh_list, inet_neigh);
 
-/** A frame that waits for its neighbour's MAC. */
+/** A frame that waits for the MAC address of its neighbour. */
 struct inet_wait {
 	struct rte_mbuf *m;
 	uint32_t next;
-	bool is_first; /**< of its datagram */
+	bool is_first; /**< first frame of its datagram */
 };
 
-/** What a report says of a group: types of records in IGMPv3 and MLDv2. */
+/** Content of a group report: record types of IGMPv3 and MLDv2. */
 enum inet_report {
-	INET_REPORT_IS = 2,    /**< as before, because a router asks */
-	INET_REPORT_LEAVE = 3, /**< from now on no source */
+	INET_REPORT_IS = 2,    /**< unchanged; answer to a router's query */
+	INET_REPORT_LEAVE = 3, /**< no source from now on */
 	INET_REPORT_JOIN = 4,  /**< ... every source */
 };
 
-/** A group that somebody here is a member of, or was a moment ago. */
+/** A group with members here, now or recently. */
 struct inet_group {
 	struct san_ip ip;
 	uint32_t nb_members;
-	bool own;           /**< each host is in it, without members */
+	bool own;           /**< every host is in it, without members */
 	uint8_t report;     /**< enum inet_report */
-	uint8_t nb_reports; /**< still to be sent; with no members neither: the entry is free */
-	uint64_t report_ns; /**< the next of them */
+	uint8_t nb_reports; /**< reports to be sent; free if there are no members either */
+	uint64_t report_ns; /**< time of the next report */
 };
 
-/** What a router said of the way to a host. */
+/** Path MTU that a router reported. */
 struct inet_path {
 	struct san_ip ip;
 	uint16_t mtu;
 	uint64_t until_ns;
 };
 
-/** Of one of our addresses. */
+/** State of one of our addresses. */
 struct inet_own {
 	uint64_t nb_conflicts;
-	uint64_t defend_ns; /**< not again before */
+	uint64_t defend_ns; /**< next defence not before */
 };
 
-/** What anybody may ask us for, each with rates of its own: a flood of one stops no other. */
+/**
+ * Kinds of unauthenticated requests, each rate-limited on its own: a flood of one stops no other.
+ */
 enum inet_answer {
 	INET_ANSWER_NEIGH, /**< ARP, neighbour discovery */
 	INET_ANSWER_ECHO,
@@ -111,13 +113,13 @@ enum inet_answer {
 struct san_inet {
 	struct san_inet_conf conf;
 	struct san_prng prng;
-	uint32_t hash_seed;           /**< of tables that peers fill */
-	uint64_t drops[SAN_DROP_MAX]; /**< of what san_inet_rx() does not tell */
+	uint32_t hash_seed;           /**< for tables that peers fill */
+	uint64_t drops[SAN_DROP_MAX]; /**< drops that san_inet_rx() does not return */
 	/* inet.c */
 	struct rte_mbuf **out;
 	uint32_t out_head, out_tail;
 	/* inet_own.c */
-	struct inet_own own[8]; /**< as conf.addrs */
+	struct inet_own own[8]; /**< same index as conf.addrs */
 	uint64_t announce_ns;
 	uint8_t nb_announced;
 	/* inet_neigh.c */
@@ -125,7 +127,7 @@ struct san_inet {
 	uint32_t *buckets;
 	uint32_t bucket_mask;
 	uint32_t free_head;
-	struct inet_neigh_list states[INET_NEIGH_MAX]; /**< longest in it first */
+	struct inet_neigh_list states[INET_NEIGH_MAX]; /**< per state, longest in it first */
 	struct inet_wait *waits;
 	uint32_t wait_free;
 	/* inet_ip.c */
@@ -135,23 +137,23 @@ struct san_inet {
 	struct inet_piece *pieces;
 	uint32_t nb_partials;
 	uint32_t nb_pieces;
-	uint32_t piece_free; /* a list; INET_NONE: none */
-	uint64_t nb_begun;   /**< packets, ever */
-	uint64_t whole_ns;   /**< nothing waits too long before */
+	uint32_t piece_free; /* free list; INET_NONE: empty */
+	uint64_t nb_begun;   /**< packets begun so far */
+	uint64_t whole_ns;   /**< next time that a packet has waited too long */
 	/* inet_path.c */
 	struct inet_path *paths;
 	uint32_t nb_path_sets;
 	/* inet_group.c */
-	struct inet_group *groups; /**< own ones first */
+	struct inet_group *groups; /**< own groups first */
 	uint32_t nb_groups;
 	uint64_t group_ns; /**< earliest of all report_ns */
-	/* inet_igmp.c, inet_mld.c: until then there is a router that speaks nothing newer */
+	/* inet_igmp.c, inet_mld.c: until then an older router is assumed */
 	uint64_t igmp_older_ns;
 	uint64_t mld_older_ns;
 	struct san_inet_rate answers[INET_ANSWER_MAX];
 };
 
-/** A received frame, and what it teaches. */
+/** A received frame, and its content. */
 struct inet_rx {
 	struct rte_mbuf *m;
 	uint64_t now_ns;
@@ -159,128 +161,128 @@ struct inet_rx {
 	struct san_inet_result *r;
 	/* of an IP packet: */
 	struct san_ip src, dst;
-	uint32_t off, len; /**< what IP carries, in bytes from the start of the frame */
-	uint8_t proto;     /**< ... and what that is */
-	uint32_t proto_at; /**< IPv6: ... which is said there */
+	uint32_t off, len; /**< IP payload: offset in the frame, bytes */
+	uint8_t proto;     /**< ... its protocol */
+	uint32_t proto_at; /**< IPv6: ... offset of the field that names it */
 	uint8_t hops;
 	uint8_t tos;
 	bool group; /**< *dst* is a group or a broadcast address */
-	bool whole; /**< it was in fragments */
+	bool whole; /**< it came in fragments */
 };
 
-/** Where a packet goes next. */
+/** Next hop of a packet. */
 struct inet_hop {
 	struct rte_ether_addr mac;
-	struct inet_neigh *neigh; /**< whose MAC is not known yet; NULL: it is */
+	struct inet_neigh *neigh; /**< neighbour whose MAC address is missing; NULL: none */
 };
 
-/** What a neighbour says of itself. */
+/** Address that a neighbour claims. */
 struct inet_claim {
 	struct san_ip ip;
 	struct rte_ether_addr mac;
-	bool create;   /**< it talks to us: worth an entry; else only an existing one changes */
-	bool override; /**< a MAC that differs replaces the one known */
+	bool create;   /**< it talks to us: create an entry; else only update one */
+	bool override; /**< a different MAC address replaces the known one */
 };
 
 /* ---- inet.c ---- */
 
-/** An empty mbuf, or NULL: none is left, or what would be sent in it had no room. */
+/** An empty mbuf; NULL: none is left, or the send queue is full. */
 struct rte_mbuf *san_inet_out_alloc(struct san_inet *in);
 /**
- * A copy of *len* bytes at *off* of *m*, to be sent, behind *hdr* bytes of headers to be written.
- * NULL: no mbuf, or what would be sent had no room.
+ * Copy *len* bytes at *off* of *m* into a frame to send, with *hdr* bytes of space for headers
+ * before them. NULL: no mbuf, or the send queue is full.
  */
 struct rte_mbuf *san_inet_out_copy(const struct san_inet *in, const struct rte_mbuf *m,
 				   uint32_t off, uint32_t len, uint32_t hdr);
-/** Send *m*; freed if too many wait. */
+/** Queue *m* for sending; freed if the queue is full. */
 enum san_drop san_inet_out_add(struct san_inet *in, struct rte_mbuf *m);
-/** That many frames more may be sent. */
+/** Frames that fit in the send queue. */
 uint32_t san_inet_out_room(const struct san_inet *in);
-/** Answer *host*? Not more often than it may have, and not if another instance answers for us. */
+/** True if *host* may get an answer: within its rate, and no other instance answers for us. */
 bool san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struct san_ip *host,
 			 uint64_t now_ns);
 
 /* ---- inet_route.c ---- */
 
-/** Of the same family, our address with the longest prefix that holds *peer*; else any. */
+/** Our address with the longest prefix that contains *peer*; else any of its family. */
 const struct san_inet_addr *san_inet_best_source(const struct san_inet *in,
 						 const struct san_ip *peer, bool *on_link);
-/** Who on the link takes packets for *ip*, which is one host's. NULL: nobody. */
+/** Next hop on the link to *ip*, which is unicast. NULL: none. */
 const struct san_ip *san_inet_next_hop(const struct san_inet *in, const struct san_ip *ip);
-/** Everybody on the link, or on one of our IPv4 networks? */
+/** True for the broadcast addresses of the link and of our IPv4 networks. */
 bool san_inet_is_broadcast(const struct san_inet *in, const struct san_ip *ip);
 /** 0; -EAGAIN: wait for hop->neigh; -ENETUNREACH, -EHOSTUNREACH: see san_inet_send(). */
 int san_inet_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns,
 		 struct inet_hop *hop);
-/** MAC address that the members of *group* listen to. */
+/** MAC address to which packets for *group* are sent. */
 void san_inet_group_mac(const struct san_ip *group, struct rte_ether_addr *mac);
 
 /* ---- inet_neigh.c ---- */
 
 int san_inet_neigh_create(struct san_inet *in);
 void san_inet_neigh_destroy(struct san_inet *in);
-/** 0; -EAGAIN: asked; -EHOSTUNREACH: nobody answers. *e* in any case but the last. */
+/** 0; -EAGAIN: requested; -EHOSTUNREACH: no answer. *e* is set in all cases but the last. */
 int san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns,
 			struct inet_neigh **e);
-/** The *n* frames of a datagram wait until *e* answers. False: no room; they stay the caller's. */
+/** Queue the *n* frames of a datagram until *e* answers. False: no room; the caller keeps them. */
 bool san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m,
 			 uint32_t n);
-/** Note what a neighbour said; report it to the caller of san_inet_rx(). */
+/** Store a neighbour's claim and report it to the caller of san_inet_rx(). */
 void san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx,
 			  const struct inet_claim *claim);
-/** It is there, its MAC unchanged (a neighbour advertisement without address). */
+/** The neighbour is there, with its MAC address unchanged (advertisement without address). */
 void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
-/** Packets to it are not answered: ask it again, if it is not asked already. */
+/** Packets to it get no answer: request its MAC address again, unless that is under way. */
 void san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns);
-/** Retries and ageing; the next time for it. */
+/** Retries and ageing; returns the next time for a call. */
 uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_own.c ---- */
 
 void san_inet_own_init(struct san_inet *in);
-/** *mac* says that it has *ip*. True: that is ours, and it is not. */
+/** *mac* claims *ip*. True: this is our address, and not our MAC address. */
 bool san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
 			  const struct rte_ether_addr *mac, uint64_t now_ns);
-/** Announcements; the next time for it. */
+/** Announcements; returns the next time for a call. */
 uint64_t san_inet_own_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_arp.c ---- */
 
-/** Tell everybody that *ip* is ours. */
+/** Announce on the link that *ip* is ours. */
 void san_inet_arp_announce(struct san_inet *in, const struct san_ip *ip);
 
-/** Ask for *target*; *mac*: ask only there, NULL: ask everybody. */
+/** Request the MAC address of *target*, from *mac* only or (NULL) by broadcast. */
 void san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
 		      const struct rte_ether_addr *mac);
 enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_nd.c ---- */
 
-/** Tell everybody that *ip* is ours. */
+/** Announce on the link that *ip* is ours. */
 void san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip);
-/** The group on which the owner of *ip* listens for solicitations. */
+/** Solicited-node group of *ip*. */
 void san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group);
 
 void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
 		     const struct rte_ether_addr *mac);
-/** A checked ICMPv6 message: neighbour solicitation or advertisement. */
+/** Process a verified ICMPv6 message: neighbour solicitation or advertisement. */
 enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type);
 
 /* ---- inet_ip.c ---- */
 
 /**
- * The identification of the next packet to *dst*. Addresses share sequences by a secret hash, so a
- * receiver does not learn how many packets other hosts get.
+ * Identification for the next packet to *dst*. Addresses share sequences by a secret hash, so a
+ * receiver cannot infer how many packets other hosts get.
  */
 uint32_t san_inet_id(struct san_inet *in, const struct san_ip *dst);
 
-/** Internet checksum, not inverted, of *len* bytes at *off*; 0: they are not all there. */
+/** Internet checksum, not inverted, of *len* bytes at *off*; 0: not all of them exist. */
 uint16_t san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);
-/** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff in total when right. */
+/** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff if correct. */
 uint16_t san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
 			const struct san_ip *src, const struct san_ip *dst, uint8_t proto);
 
-/** Copy *len* bytes at *off*: nothing says that they lie aligned, or in one piece. */
+/** Copy *len* bytes at *off*, which may be unaligned and in several segments. */
 bool san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to);
 
 /* ---- inet_icmp.c ---- */
@@ -290,11 +292,11 @@ enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_frag.c ---- */
 
-/** Of a packet with *len* bytes of IP and no options. */
+/** Fragments of a packet with *len* bytes of IP and no options. */
 uint32_t san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu);
 /**
- * Send the IP packet in *m*, its Ethernet header but for the destination written, in fragments
- * if it is longer than *mtu*. 0; -EAGAIN: no room; -ENOMEM. *m* is gone in any case.
+ * Send the IP packet in *m*, in fragments if it is longer than *mtu*. Its Ethernet header is
+ * written except for the destination. 0; -EAGAIN: no room; -ENOMEM. Takes over *m* in any case.
  */
 int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
 			uint16_t mtu);
@@ -302,19 +304,19 @@ int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct in
 
 int san_inet_whole_create(struct san_inet *in);
 void san_inet_whole_destroy(struct san_inet *in);
-/** A fragment, with the header *ip*. NONE: rx->m is the whole packet now, or NULL. */
+/** Process a fragment with the header *ip*. NONE: rx->m is the whole packet now, or NULL. */
 enum san_drop san_inet_whole_rx_v4(struct san_inet *in, struct inet_rx *rx,
 				   const struct rte_ipv4_hdr *ip);
-/** ... or one with a fragment header at rx->off. */
+/** ... or a fragment with the fragment header at rx->off. */
 enum san_drop san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx);
-/** Gives up what waited too long; the next time for it. */
+/** Drop packets that waited too long; returns the next time for a call. */
 uint64_t san_inet_whole_tick(struct san_inet *in, uint64_t now_ns);
-/** All that holds of the tables, for tests. */
+/** Verify all invariants of the tables, for tests. */
 void san_inet_whole_check(const struct san_inet *in);
 
 /* ---- inet_error.c ---- */
 
-/** A checked ICMP message, or ICMPv6, that may be an error; *icmp*: its header. */
+/** Process a verified ICMP or ICMPv6 message that may be an error; *icmp*: its header. */
 enum san_drop san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx,
 				const uint8_t icmp[8]);
 
@@ -325,38 +327,40 @@ void san_inet_path_destroy(struct san_inet *in);
 
 /* ---- inet_udp.c ---- */
 
-/** NONE: the result has the datagram; its mbuf is to stay. */
+/** NONE: the result has the datagram, and its mbuf stays. */
 enum san_drop san_inet_udp_rx(const struct inet_rx *rx);
 
 /* ---- inet_group.c ---- */
 
 int san_inet_group_create(struct san_inet *in);
 void san_inet_group_destroy(struct san_inet *in);
-/** Did somebody here join it? */
+/** True if a socket here joined *group*. */
 bool san_inet_is_member(const struct san_inet *in, const struct san_ip *group);
-/** A router asks for *group*, or for *all* groups of its family; answer in *max_ms*. */
+/** A router queries *group*, or *all* groups of its family; answer within *max_ms*. */
 void san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all,
 			  uint32_t max_ms, uint64_t now_ns);
 /** Another member answered for *group*. */
 void san_inet_group_heard(struct san_inet *in, const struct san_ip *group);
-/** Reports that are due; the next time for it. */
+/** Send reports that are due; returns the next time for a call. */
 uint64_t san_inet_group_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_igmp.c ---- */
 
 void san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
 			  uint64_t now_ns);
-/** To one of our groups, or to all systems. */
+/** Process a packet to one of our groups, or to all systems. */
 enum san_drop san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_mld.c ---- */
 
 void san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
 			 uint64_t now_ns);
-/** A checked ICMPv6 message. */
+/** Process a verified ICMPv6 message. */
 enum san_drop san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx);
 
-/* ---- small ones ---- */
+/*
+ * ---- small helpers ----
+ */
 
 static inline void
 inet_from_v4(struct san_ip *ip, const void *addr)
@@ -366,7 +370,7 @@ inet_from_v4(struct san_ip *ip, const void *addr)
 	memcpy(ip->b + INET_V4_OFF, addr, 4);
 }
 
-/** To the wire: IPv4 4 bytes, IPv6 16. */
+/** The bytes of an address on the wire: 4 for IPv4, 16 for IPv6. */
 static inline const void *
 inet_raw(const struct san_ip *ip)
 {
@@ -389,7 +393,7 @@ inet_is_zero(const struct san_ip *ip)
 	return san_ip_eq(ip, &zero);
 }
 
-/** IPv4's unspecified address. */
+/** True for the unspecified IPv4 address. */
 static inline bool
 inet_is_any_v4(const struct san_ip *ip)
 {
@@ -398,7 +402,7 @@ inet_is_any_v4(const struct san_ip *ip)
 	return san_ip_is_v4(ip) && memcmp(ip->b + INET_V4_OFF, any, sizeof(any)) == 0;
 }
 
-/** An address that one host has: not unspecified, multicast, broadcast or loopback. */
+/** True for the address of one host: not unspecified, multicast, broadcast or loopback. */
 static inline bool
 inet_is_unicast(const struct san_ip *ip)
 {

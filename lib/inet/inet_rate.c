@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Rates of answers, by host. (RT-36) */
+/* Rate limits for answers, by host. (RT-36) */
 
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "inet_rate.h"
 #include "san_rate.h"
 
-#define HOST_SHARE   4  /* one part in so many is each host's */
-#define REHASH_SHIFT 30 /* ns, about a second: then hosts have other budgets */
+#define HOST_SHARE   4  /* one part in this many is guaranteed to each host */
+#define REHASH_SHIFT 30 /* ns, about a second: then hosts get other budgets */
 
 void
 san_inet_rate_init(struct san_inet_rate *r, uint64_t each_ns, uint32_t burst, uint32_t seed)
@@ -32,7 +32,7 @@ san_inet_rate_take(struct san_inet_rate *r, const struct san_ip *host, uint64_t 
 
 	if (san_rate_take(&r->host_taken_ns[i], HOST_SHARE * r->each_ns, burst, now_ns))
 		kept_ns = 0;
-	/* half a burst is kept for hosts within their shares */
+	/* Half a burst is kept for hosts within their share. */
 	return r->taken_ns + kept_ns + r->each_ns <= now_ns &&
 		san_rate_take(&r->taken_ns, r->each_ns, r->burst, now_ns);
 }

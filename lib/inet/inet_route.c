@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Our addresses, and the way to others: which source, which router, which MAC address.
- * (RT-31, SYS-2, UDP-3)
+ * Our addresses, and the route to others: source address, router, MAC address. (RT-31, SYS-2,
+ * UDP-3)
  */
 
 #include <errno.h>
@@ -131,7 +131,7 @@ san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 	struct inet_neigh *e;
 	int rc;
 
-	/* ourselves: the link may be a loop */
+	/* to ourselves: the link may be a loopback */
 	if (san_inet_is_local(in, ip)) {
 		*mac = in->conf.mac;
 		return 0;
@@ -158,7 +158,7 @@ san_inet_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t no
 
 /* ---- datagrams ---- */
 
-/** The last of its network's addresses; /31 and /32 have none (RFC 3021). */
+/** True for the last address of the network; /31 and /32 have none (RFC 3021). */
 static bool
 is_directed(const struct san_inet_addr *a, const struct san_ip *ip)
 {

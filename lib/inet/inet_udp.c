@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * UDP datagrams in and out (RFC 768, RFC 8200 8.1). Checksums are made and checked here, by
- * software: whatever the port can do, they are right. (UDP-3)
+ * UDP datagrams, received and sent (RFC 768, RFC 8200 8.1). Checksums are computed and checked in
+ * software, so they are right with any port. (UDP-3)
  */
 
 #include <errno.h>
@@ -13,7 +13,9 @@
 
 #define UDP_LEN ((uint32_t)sizeof(struct rte_udp_hdr))
 
-/* ---- in ---- */
+/*
+ * ---- receiving ----
+ */
 
 enum san_drop
 san_inet_udp_rx(const struct inet_rx *rx)
@@ -28,7 +30,7 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	len = rte_be_to_cpu_16(udp.dgram_len);
 	if (len < UDP_LEN || len > rx->len)
 		return SAN_DROP_INET_MALFORMED;
-	/* IPv4: 0 is none. IPv6 has no checksum of its own: there must be one */
+	/* 0 means no checksum in IPv4. IPv6 has no header checksum, so UDP must have one. */
 	if (udp.dgram_cksum == 0 && !san_ip_is_v4(&rx->dst))
 		return SAN_DROP_INET_MALFORMED;
 	sum = san_inet_cksum(rx->m, rx->off, len, &rx->src, &rx->dst, INET_PROTO_UDP);
@@ -47,7 +49,9 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	return SAN_DROP_NONE;
 }
 
-/* ---- out ---- */
+/*
+ * ---- sending ----
+ */
 
 /** A datagram to be sent. */
 struct udp_out {
@@ -58,7 +62,7 @@ struct udp_out {
 	uint8_t hops;
 };
 
-/** Whom it is from, if its sender does not say. */
+/** Choose the source address if the caller did not. */
 static int
 choose_source(const struct san_inet *in, const struct san_ip *dst, struct san_ip *src)
 {
@@ -99,14 +103,14 @@ check_len(struct udp_out *x, const struct iovec *iov, uint32_t nb_iov)
 		if (iov[i].iov_len > UINT16_MAX)
 			return -EMSGSIZE;
 		x->len += (uint32_t)iov[i].iov_len;
-		/* IPv4 counts its header, IPv6 does not */
+		/* the limit includes the IPv4 header, but not the IPv6 header */
 		if (x->len + (v4 ? x->ip_len : 0) > UINT16_MAX)
 			return -EMSGSIZE;
 	}
 	return 0;
 }
 
-/** Append a copy of *n* bytes, in more mbufs if they must be. */
+/** Append a copy of *n* bytes, in further mbufs if needed. */
 static bool
 append(struct san_inet *in, struct rte_mbuf *m, struct rte_mbuf **last, const uint8_t *data,
        size_t n)
@@ -191,7 +195,7 @@ build(struct san_inet *in, const struct udp_out *x, const struct iovec *iov, uin
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)x->len);
 	udp->dgram_cksum = 0;
 	sum = (uint16_t)~san_inet_cksum(m, off, x->len, &x->src, &x->d->dst, INET_PROTO_UDP);
-	/* 0 would say that there is none */
+	/* 0 would mean that there is no checksum. */
 	udp->dgram_cksum = sum != 0 ? sum : 0xffff;
 	return m;
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Fragments become whole packets again (RFC 791, RFC 8200 4.5). (UDP-3)
+ * Reassembly of fragments (RFC 791, RFC 8200 4.5). (UDP-3)
  *
  * DESIGN NOTES
  *
- * A packet whose fragments contradict each other is dropped as a whole, and so is what still comes
- * of it: they overlap (RFC 5722; IPv4 has no such rule, but nobody who is honest sends that), they
- * do not agree on where it ends, or there is more behind its end. The same fragment once more is
- * none of that, a network may do it. What is kept of such a packet is its name, until its time is
- * up.
+ * A packet whose fragments contradict each other is dropped as a whole, together with further
+ * fragments of it. Fragments contradict if they overlap (RFC 5722; IPv4 has no such rule, but no
+ * honest host sends that), if they disagree on the end of the packet, or if there is data after its
+ * end. A duplicate does not contradict, because a network may duplicate. Of a dropped packet the
+ * name is kept until its time is up.
  *
- * Fragments hold mbufs that the port needs. So there are at most conf.max_frags of them, and of one
- * source at most half, likewise of conf.max_partial packets. Who wants more gives up his oldest: he
- * has gone on since, so some of it was lost. Those who invent sources are held by that as little as
- * by any other rule; when they have filled all there is, what is older than CROWDED_NS makes room.
+ * Fragments hold mbufs that the port needs. So there are at most conf.max_frags of them, at most
+ * half of them from one source, and likewise for conf.max_partial packets. A source that needs more
+ * loses its oldest packet: it has sent others since, so a fragment of that one was lost. Forged
+ * sources are not limited by that. When they have filled the tables, packets older than CROWDED_NS
+ * make room.
  *
- * To look a packet up is to look at all: they are few, and side by side. Its fragments are a list,
- * walked if they come in disorder; so there are no more of them than the longest datagram has
- * over the narrowest path (RT-36).
+ * A look-up scans all packets: they are few, and adjacent in memory. The fragments of a packet are
+ * a list, which is walked if they arrive out of order. So their number is limited to that of the
+ * longest datagram over the narrowest path (RT-36).
  *
  * Timer: when the oldest packet has waited too long.
  */
@@ -34,38 +35,38 @@
 
 #define WAIT_V4_NS (30 * SAN_NS_PER_S)
 #define WAIT_V6_NS (60 * SAN_NS_PER_S)
-#define CROWDED_NS (100 * SAN_NS_PER_MS) /* fragments are together in moments, if at all */
+#define CROWDED_NS (100 * SAN_NS_PER_MS) /* fragments arrive within moments, if at all */
 #define V4_LEN     ((uint32_t)sizeof(struct rte_ipv4_hdr))
 #define V6_LEN     ((uint32_t)sizeof(struct rte_ipv6_hdr))
 #define FRAG_LEN   ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
 #define EXT_DST    60
-#define UPPER_LEN  8u /* of UDP's header and ICMP's */
+#define UPPER_LEN  8u /* of a UDP or ICMP header */
 
 /** A packet that waits for fragments. */
 struct inet_partial {
-	uint64_t nr; /* the older the less; many are of one moment */
+	uint64_t nr; /* order of arrival: several may have one time */
 	uint64_t since_ns;
 	struct san_ip src, dst;
-	uint32_t id;       /* IPv4: with the protocol, which is a part of the name there */
-	uint32_t len;      /* of what IP carries; 0: the last one has not come */
-	uint32_t nb_bytes; /* that have come */
+	uint32_t id;       /* IPv4: includes the protocol, which is part of the name */
+	uint32_t len;      /* of the IP payload; 0: the last fragment is missing */
+	uint32_t nb_bytes; /* that have arrived */
 	uint32_t nb_pieces;
-	uint32_t first, last; /* pieces by where they belong; INET_NONE: none */
+	uint32_t first, last; /* pieces in the order of their offsets; INET_NONE: none */
 	bool is_used;
-	bool is_broken; /* what comes of it is dropped */
-	/* of the first fragment: */
+	bool is_broken; /* further fragments are dropped */
+	/* from the first fragment: */
 	uint8_t proto, hops, tos;
-	uint16_t off; /* of what IP carries in it */
+	uint16_t off; /* offset of the IP payload in it */
 };
 
-/** A fragment that waits; those not used are a list. */
+/** A fragment that is held; unused ones form a list. */
 struct inet_piece {
 	struct rte_mbuf *m;
 	uint32_t next;
 	uint16_t at, len;
 };
 
-/** A fragment that has come. */
+/** A fragment just received. */
 struct frag {
 	uint32_t id;
 	uint32_t at, end;
@@ -119,7 +120,7 @@ take_piece(struct san_inet *in, struct inet_partial *p)
 	return m;
 }
 
-/** A piece behind *prev*, which may be none. */
+/** Insert a piece after *prev*, which may be none. */
 static void
 put_piece(struct san_inet *in, struct inet_partial *p, uint32_t prev, struct rte_mbuf *m,
 	  const struct frag *f)
@@ -139,7 +140,7 @@ put_piece(struct san_inet *in, struct inet_partial *p, uint32_t prev, struct rte
 
 /* ---- packets ---- */
 
-/** None of it will be whole. What still comes of it is dropped, too. */
+/** Drop the packet: it cannot be completed. Further fragments are dropped, too. */
 static void
 give_up(struct san_inet *in, struct inet_partial *p)
 {
@@ -181,7 +182,10 @@ older(struct inet_partial *a, struct inet_partial *b)
 	return a == NULL || b->nr < a->nr ? b : a;
 }
 
-/** Who has to go that another fragment of *src* has room; NULL: nobody. False: it has none. */
+/**
+ * Find the packet to drop so that a fragment of *src* has room; NULL: none needed. False: there is
+ * no room.
+ */
 static bool
 find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, uint64_t now_ns,
 	    struct inet_partial **victim)
@@ -209,7 +213,7 @@ find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, ui
 	return *victim == own || (*victim)->since_ns + CROWDED_NS < now_ns;
 }
 
-/** For another fragment of *mine*, or of a packet that is new. */
+/** Make room for a fragment of *mine*, or of a new packet. */
 static bool
 make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_partial *mine)
 {
@@ -251,14 +255,14 @@ begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 
 /* ---- a fragment ---- */
 
-/** Where a piece ends, which may be none. */
+/** End of a piece; 0 if there is none. */
 static uint32_t
 end_of(const struct san_inet *in, uint32_t i)
 {
 	return i == INET_NONE ? 0 : (uint32_t)in->pieces[i].at + in->pieces[i].len;
 }
 
-/** Does it say of the packet's end what others say? */
+/** True if the fragment agrees with the others on the end of the packet. */
 static bool
 is_end_right(const struct san_inet *in, const struct inet_partial *p, const struct frag *f)
 {
@@ -267,7 +271,7 @@ is_end_right(const struct san_inet *in, const struct inet_partial *p, const stru
 	return f->more || f->end > end_of(in, p->last);
 }
 
-/** Behind which piece it belongs. 0; -EEXIST: it is there; -EINVAL: it overlaps. */
+/** Find the piece before it. 0; -EEXIST: a duplicate; -EINVAL: it overlaps. */
 static int
 find_place(const struct san_inet *in, const struct inet_partial *p, const struct frag *f,
 	   uint32_t *prev)
@@ -276,7 +280,7 @@ find_place(const struct san_inet *in, const struct inet_partial *p, const struct
 	uint32_t i = p->first;
 
 	*prev = INET_NONE;
-	/* most come in order */
+	/* Most fragments arrive in order. */
 	if (p->last != INET_NONE && f->at > x[p->last].at) {
 		*prev = p->last;
 		i = INET_NONE;
@@ -289,8 +293,8 @@ find_place(const struct san_inet *in, const struct inet_partial *p, const struct
 }
 
 /**
- * In one mbuf, without what is behind the packet, and if it is not the first one without headers.
- * False: no mbuf.
+ * Move the fragment into one mbuf, without the bytes after the packet, and without headers unless
+ * it is the first. False: no mbuf.
  */
 static bool
 tidy(const struct san_inet *in, struct inet_rx *rx, const struct frag *f)
@@ -310,14 +314,14 @@ tidy(const struct san_inet *in, struct inet_rx *rx, const struct frag *f)
 	return f->at == 0 || rte_pktmbuf_adj(m, (uint16_t)rx->off) != NULL;
 }
 
-/** Headers are the first one's. */
+/** The headers are those of the first fragment. */
 static void
 note_first(struct inet_partial *p, struct inet_rx *rx)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(rx->m, uint8_t *);
 
 	if (!san_ip_is_v4(&rx->src)) {
-		/* as if it never had been in fragments */
+		/* Remove the fragment header. */
 		frame[rx->proto_at] = rx->proto;
 		rx->off -= FRAG_LEN;
 		memmove(frame + FRAG_LEN, frame, rx->off);
@@ -329,14 +333,14 @@ note_first(struct inet_partial *p, struct inet_rx *rx)
 	p->tos = rx->tos;
 }
 
-/** Bytes behind Ethernet's header, of *p* when it is whole. */
+/** Bytes of the complete *p* after the Ethernet header. */
 static uint32_t
 ip_bytes(const struct inet_partial *p)
 {
 	return p->off - INET_ETH_LEN + p->len;
 }
 
-/** All of *p* is there: into rx->m. */
+/** All of *p* is there: join it into rx->m. */
 static void
 finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 {
@@ -372,7 +376,7 @@ finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 	rx->whole = true;
 }
 
-/** One that belongs to *p*. */
+/** Add a fragment to *p*. */
 static enum san_drop
 add(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p, const struct frag *f)
 {
@@ -398,7 +402,7 @@ add(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p, const struc
 		p->len = f->end;
 	if (p->nb_bytes != p->len)
 		return SAN_DROP_NONE;
-	/* the first one's headers may be longer than others are */
+	/* The headers of the first fragment may be longer than those of the others. */
 	if (ip_bytes(p) > UINT16_MAX + (san_ip_is_v4(&p->src) ? 0 : V6_LEN)) {
 		give_up(in, p);
 		return SAN_DROP_NONE;
@@ -438,7 +442,7 @@ san_inet_whole_rx_v4(struct san_inet *in, struct inet_rx *rx, const struct rte_i
 	return rx_any(in, rx, &f);
 }
 
-/** All headers of a packet are in its first fragment (RFC 7112). */
+/** True if all headers of the packet are in its first fragment (RFC 7112). */
 static bool
 has_headers(const struct inet_rx *rx)
 {
@@ -473,7 +477,7 @@ san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx)
 	rx->len -= FRAG_LEN;
 	rx->proto = frag.next_header;
 	if (f.at == 0 && !f.more) {
-		/* one that is alone needs no others (RFC 6946) */
+		/* An atomic fragment needs no others (RFC 6946). */
 		rx->whole = true;
 		return SAN_DROP_NONE;
 	}
@@ -499,7 +503,7 @@ san_inet_whole_tick(struct san_inet *in, uint64_t now_ns)
 	return in->whole_ns;
 }
 
-/** Sorted, apart from each other, and what its counters say. */
+/** Verify that pieces are sorted, do not overlap, and match the counters. */
 static void
 check_partial(const struct san_inet *in, const struct inet_partial *p)
 {
@@ -517,7 +521,7 @@ check_partial(const struct san_inet *in, const struct inet_partial *p)
 	SAN_VERIFY(in->whole_ns <= until_ns(p));
 }
 
-/** Nobody has more than half. */
+/** Verify that no source has more than half. */
 static void
 check_share(const struct san_inet *in, const struct san_ip *src)
 {
