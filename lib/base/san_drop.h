@@ -30,7 +30,7 @@ enum san_drop {
 	SAN_DROP_INET_MALFORMED,
 	SAN_DROP_INET_UNWANTED, /**< well formed, but there is no listener */
 	SAN_DROP_INET_FRAG,     /**< a fragment of an incomplete packet, or a duplicate */
-	SAN_DROP_INET_NEIGH,    /**< our datagram; the neighbor did not answer */
+	SAN_DROP_INET_NEIGH,    /**< our datagram; the neighbour did not answer */
 	SAN_DROP_INET_RATE,     /**< answers to its sender are rate-limited (RT-36) */
 	/* pdl: no connection matches, or its state does not allow it */
 	SAN_DROP_CID,         /**< no such connection */

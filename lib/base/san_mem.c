@@ -2,7 +2,7 @@
 
 /*
  * An arena grows at its end. Freed memory becomes a hole. Holes are listed by address and merge
- * with their neighbors, so memory freed by queue pairs of one size serves those of another. All
+ * with their neighbours, so memory freed by queue pairs of one size serves those of another. All
  * state of the arena is in the arena.
  */
 

@@ -24,7 +24,7 @@
 
 enum san_cm_state {
 	SAN_CM_IDLE = 0,
-	SAN_CM_RESOLVING,       /**< connecting: waits for the neighbor's MAC address */
+	SAN_CM_RESOLVING,       /**< connecting: waits for the neighbour's MAC address */
 	SAN_CM_REQ_SENT,        /**< connecting: REQ without cookie sent */
 	SAN_CM_REQ_COOKIE_SENT, /**< connecting: REQ with cookie sent */
 	SAN_CM_WAIT_ACCEPT,     /**< accepting: the request is with the ULP */
@@ -233,7 +233,7 @@ bool san_cm_has_tx(const struct san_cm *cm);
 bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pkt *p,
 		    struct san_wire_cm *msg, uint64_t now_ns);
 /**
- * The neighbor answered: set the MAC address in connections to *ip* that lack one, send what waits
+ * The neighbour answered: set the MAC address in connections to *ip* that lack one, send what waits
  * for it.
  */
 void san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,

@@ -6,7 +6,7 @@
  *
  * A slot is one index for all layers, allocated by packet delivery. The record of an accepting side
  * stays for a while as a ghost after its release. A ghost holds no slot, CID or timer. It only
- * recognizes a REQ that the network delivers late, so that this does not create a second
+ * recognises a REQ that the network delivers late, so that this does not create a second
  * connection. It is overwritten when its slot is taken again, after all slots freed before. A REQ
  * that arrives even later is a new request; the REP for it finds no connection and is rejected.
  *

@@ -220,7 +220,7 @@ act_keep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_timer(cm, c, s->now_ns + n * retry_wait_ns(cm, n));
 }
 
-/* The slot is free at once; a ghost recognizes copies of the REQ. */
+/* The slot is free at once; a ghost recognises copies of the REQ. */
 static void
 act_moved(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {

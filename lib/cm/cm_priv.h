@@ -97,7 +97,7 @@ struct san_cm_conn {
 	uint8_t reason;         /**< of the final event, and of the REJ for a repeated REQ */
 	bool passive:1;         /**< accepting side */
 	bool is_agreed:1;       /**< both offers are known */
-	bool is_ghost:1;        /**< released; recognizes late REQs until the slot is reused */
+	bool is_ghost:1;        /**< released; recognises late REQs until the slot is reused */
 	bool is_refused:1;      /**< by our ULP: a repeated REQ gets the REJ again */
 	bool is_taken:1;        /**< moving to another lcore (cm_move.c) */
 	bool in_tx:1, in_ev:1, in_change:1, in_resolving:1, in_hash:1;
@@ -234,7 +234,7 @@ struct san_cm_conn *san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now
 /** Take a slot and set up both records; -ENOSPC. */
 int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
 		    uint16_t pkey, struct san_cm_conn **out);
-/** Return slot and CID. *ghost_ns*: how long to recognize copies of the peer's REQ. */
+/** Return slot and CID. *ghost_ns*: how long to recognise copies of the peer's REQ. */
 void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns,
 		      uint64_t now_ns);
 /** Look up by the peer's address, CID and tag, which are unique. */

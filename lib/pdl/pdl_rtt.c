@@ -28,7 +28,7 @@
 #define NEAR(target)  ((target) - (target) / 5) /* share of the target that the path may take */
 #define REST_NS       SAN_NS_PER_S
 #define HANDSHAKE_MAX 10 /* limit, in initial timeouts */
-#define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronize */
+#define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronise */
 
 static void
 set_rto(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint32_t level)

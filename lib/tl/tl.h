@@ -82,7 +82,7 @@ enum san_txn_state {
 	SAN_TXN_POSTED,   /**< has RSN (and SSN), nothing sent */
 	SAN_TXN_SENDING,  /**< part of it has PSNs */
 	SAN_TXN_SENT,     /**< all of it has PSNs; waits for ACKs or pull data */
-	SAN_TXN_ABORTING, /**< refused or given up; waits until its PSNs are resynchronized */
+	SAN_TXN_ABORTING, /**< refused or given up; waits until its PSNs are resynchronised */
 	SAN_TXN_DONE,     /**< finished; waits for its turn to be reported */
 };
 

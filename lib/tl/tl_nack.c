@@ -13,7 +13,7 @@
  * No record (unordered; ordered: for the base): refused in the same way with SAN_ST_RESOURCE.
  * Resending under the same PSN could fill the window with packets that wait for records, whose
  * transactions wait for the window (RT-26). On an ordered connection only packets ahead of the base
- * are resent under the same PSN; there the initiator recognizes a refusal of the base by its new
+ * are resent under the same PSN; there the initiator recognises a refusal of the base by its new
  * round.
  *
  * A request or an abort that finds no record is resent under its PSN, on every connection:

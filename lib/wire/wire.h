@@ -344,7 +344,7 @@ bool san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_
  * not priority-tagged, and unchanged.
  */
 bool san_wire_untag(struct rte_mbuf *m);
-/** True for ARP, neighbor solicitation and neighbor advertisement. */
+/** True for ARP, neighbour solicitation and neighbour advertisement. */
 bool san_wire_is_neigh(const struct rte_mbuf *m);
 
 /** Parse the payload of a SAN_OP_CM packet that san_wire_parse() accepted. */
