@@ -8,7 +8,7 @@
 #include "san_assert.h"
 #include "ulp_priv.h"
 
-#define LOCAL_INDEX(status) ((status)-SAN_WC_ST_RETRY_EXC) /**< local outcomes, from 0 */
+#define LOCAL_INDEX(status) ((status)-SAN_WC_ST_RETRY_EXC) /**< local statuses, from 0 */
 
 void
 san_ulp_conf_default(struct san_ulp_conf *conf)
@@ -81,7 +81,7 @@ san_ulp_destroy(struct san_ulp *ulp)
 	if (ulp == NULL)
 		return;
 	mem = ulp->conf.mem;
-	/* bound or not: there is no connection left to speak of */
+	/* Unbind all: there is no connection any more. */
 	for (i = 0; ulp->qp_of_slot != NULL && ulp->qps != NULL && i < ulp->conf.max_qps; i++) {
 		if (ulp->qps[i] == NULL)
 			continue;
@@ -119,7 +119,7 @@ san_ulp_resume(struct san_ulp *ulp, const struct san_ulp_conf *conf)
 void
 san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl)
 {
-	/* everything goes through tl, which kicks the connections itself */
+	/* Everything goes through tl, which kicks the connections. */
 	(void)pdl;
 	ulp->tl = tl;
 }

@@ -3,14 +3,14 @@
 /*
  * DESIGN NOTES
  *
- * Whoever may have something to report reserves its entry before it starts
- * (RT-23: a receive without one is receiver-not-ready), so putting never
- * fails and a completion is never lost. The alternative, a queue that overruns
- * and fails as InfiniBand's does, makes the program count for itself.
+ * Work reserves its completion entry before it starts (RT-23: a receive without one is
+ * receiver-not-ready). So writing an entry never fails, and no completion is lost. The alternative
+ * is a queue that overruns and fails, as in InfiniBand; then the application must count entries
+ * itself.
  *
- * Requests reserve when they are posted, receives when a message arrives. Where
- * both share a queue, requests leave it one entry: two programs that post requests
- * without end would refuse each other's messages, and no request would complete.
+ * Requests reserve when they are posted, receives when a message arrives. If both share a queue,
+ * requests leave one entry free. Otherwise two applications that keep posting requests would refuse
+ * each other's messages, and no request would complete.
  */
 
 #include <errno.h>
@@ -100,7 +100,9 @@ san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **o
 	return 0;
 }
 
-/* ---- who waits ---- */
+/*
+ * ---- notification ----
+ */
 
 static struct san_ulp_cq **
 rung_list(struct san_ulp_cq *cq)
@@ -194,7 +196,7 @@ san_ulp_cq_has_own(const struct san_ulp *ulp)
 
 /* ---- tables ---- */
 
-/* Its place in the table; max_cqs: it is not there. */
+/* Index in the table; max_cqs: not found. */
 static uint32_t
 place_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
@@ -221,7 +223,7 @@ san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq)
 	ulp->cqs[i] = cq;
 	ulp->nb_cqs++;
 	cq->ulp = ulp;
-	if (cq->waiter >= 0) /* what came last on the other lcore may not have been told */
+	if (cq->waiter >= 0) /* the last entries from the other lcore may not be notified yet */
 		san_ulp_cq_notify(cq);
 	return 0;
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A peer can't find out keys of regions by trying them (SYS-5): a key has 31 random bits. What a
- * peer may not touch, for whatever reason, is refused in one way. The 64th refusal ends a
- * connection. All connections of a host to one application have a budget of refusals; when it is
- * spent, a connection that has never named a region rightly is refused without a look at the
- * regions, and one that has ends with its next refusal.
+ * A peer cannot find keys of regions by trying (SYS-5): a key has 31 random bits. Every forbidden
+ * access is refused in the same way. The 64th refusal ends a connection. All connections of a host
+ * to one application share a budget of refusals. When it is spent, a connection that never named a
+ * region correctly is refused without looking at the regions, and one that did ends with its next
+ * refusal.
  *
  * DESIGN NOTES
  *
- * Connections that have named a region go on, so that one program of a host can't lock out all
- * others there by guessing.
+ * Connections that have named a region go on, so that one program of a host that guesses cannot
+ * lock out all others on that host.
  *
- * The table is a cache of sets. A new host replaces the one that has spent the least of its budget.
- * An attacker cannot choose a set, because the hash has a secret seed. An entry outlives its
- * connections.
+ * The table is a set-associative cache. A new host replaces the one that has spent the least of its
+ * budget. An attacker cannot choose a set, because the hash has a secret seed. An entry outlives
+ * its connections.
  */
 
 #include <errno.h>
@@ -28,12 +28,12 @@
 
 #define SETS    128
 #define WAYS    8
-#define NET_LEN 8 /* bytes of an IPv6 address that name the network */
+#define NET_LEN 8 /* bytes of an IPv6 address that identify the network */
 #define HOUR_NS (3600 * SAN_NS_PER_S)
 
 struct san_ulp_guesser {
 	struct san_ip ip;
-	uint64_t spent_ns; /**< see san_rate_take(); an hour is added to all times */
+	uint64_t spent_ns; /**< see san_rate_take(); all times have an hour added */
 	uint16_t owner;
 	bool used;
 };
@@ -52,7 +52,7 @@ san_ulp_guess_fini(struct san_ulp *ulp)
 	san_mem_end(ulp->conf.mem, ulp->guessers);
 }
 
-/* A host may have all addresses of its network in IPv6. */
+/* In IPv6 a host may use all addresses of its network. */
 static struct san_ip
 host_of(const struct san_ulp_qp *qp)
 {
@@ -71,7 +71,7 @@ is_of(const struct san_ulp_guesser *g, const struct san_ulp_qp *qp)
 	return g->used && g->owner == qp->owner && san_ip_eq(&g->ip, &ip);
 }
 
-/* That of the peer's host and our application, or the one that gives way to it. */
+/* Entry of the peer's host and our application, or the one to replace. */
 static struct san_ulp_guesser *
 find(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
@@ -89,7 +89,7 @@ find(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 	return least;
 }
 
-/* A refusal each so often; half of an hour's at once. */
+/* Time between refusals; half an hour's budget may be spent at once. */
 static uint64_t
 each_ns(const struct san_ulp *ulp)
 {

@@ -3,16 +3,15 @@
 /*
  * DESIGN NOTES
  *
- * A key is random bits, of which the lowest name the slot in the table: no
- * search on access, and nothing to learn from one key about another. The highest tells
- * regions of streams: programs' keys are copied to all lcores, where places must be free. A slot in
- * use means drawing again, rather than taking the next free one, which would
- * make keys neighbours; only a table that is almost full does that, so that the
- * number of draws stays bounded.
+ * A key is random. Its lowest bits are the slot in the table, so an access needs no search, and one
+ * key tells nothing about another. The highest bit marks regions of streams; keys of applications
+ * are copied to all lcores, where their slots must be free. If the slot is in use, a new key is
+ * drawn. Taking the next free slot would make keys adjacent; only an almost full table does that,
+ * so that the number of draws is bounded.
  *
- * Who was allowed in remembers slot and generation; each use compares the
- * generation, so a region can go at any moment (SAN_ST_REVOKED) and nothing
- * needs to know who is under way.
+ * A transaction that was admitted stores slot and generation, and each use compares the generation.
+ * So a region can be removed at any time (SAN_ST_REVOKED) without knowing which transactions use
+ * it.
  */
 
 #include <errno.h>
@@ -23,7 +22,7 @@
 #define DRAWS_MAX  64
 #define RIGHTS_ALL (SAN_RIGHT_PUSH | SAN_RIGHT_PULL | SAN_RIGHT_ATOMIC)
 
-/** May be given out: 0 means "no key", and the key that just died here must stay dead. */
+/** True if *key* may be used: 0 means "no key", and the last key of a slot must stay invalid. */
 static bool
 is_fresh(const struct san_ulp *ulp, uint32_t key)
 {
@@ -32,7 +31,7 @@ is_fresh(const struct san_ulp *ulp, uint32_t key)
 	return key != 0 && !mr->used && mr->key != key;
 }
 
-/** The kind's part of the table is known not to be full. */
+/** The table has a free slot for this kind. */
 static uint32_t
 draw_key(const struct san_ulp *ulp, uint32_t kind)
 {
@@ -62,7 +61,7 @@ check_region(const void *addr, uint64_t len, uint64_t base, uint8_t rights)
 	return 0;
 }
 
-/* In its place, which is free. */
+/* Fill the slot of *key*, which is free. */
 static struct san_ulp_mr *
 fill(const struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
      uint32_t key)
@@ -133,7 +132,7 @@ san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t le
 	mr = fill(ulp, addr, len, 0, rights, *key);
 	mr->pkey = qp->pkey;
 	mr->qpn = qpn;
-	mr->closing = true; /* no work of programs names it */
+	mr->closing = true; /* no work of applications can name it */
 	ulp->nb_stream_mrs++;
 	return 0;
 }
@@ -199,14 +198,14 @@ san_ulp_nb_mrs(const struct san_ulp *ulp)
 	return ulp->nb_mrs + ulp->nb_stream_mrs;
 }
 
-/* Of a stream: its peer is told the key, and it is no use to anybody else. */
+/* Key of a stream: it was given to the peer, and is useless to others. */
 static inline bool
 is_stream(uint32_t key)
 {
 	return unlikely((key & SAN_ULP_KEY_STREAM) != 0);
 }
 
-/* A program's region is for all peers of its queue pairs, a stream's for one. */
+/* An application's region is for all peers of its queue pairs, a stream's for one. */
 static inline bool
 is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
 {
@@ -260,5 +259,5 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 	ulp->stats.nb_bounds_errors += found == ACCESS_BOUNDS;
 	ulp->stats.nb_rights_errors += found == ACCESS_RIGHTS;
 	san_ulp_guess(ulp, qp);
-	return SAN_ST_ACCESS; /* it does not tell the peer how near it was */
+	return SAN_ST_ACCESS; /* the peer must not learn what was wrong */
 }

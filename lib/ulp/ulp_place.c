@@ -3,14 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * The target's side of the transactions. pushReq answers what can be answered
- * without the data: key, partition, bounds, rights, a receive and its CQ entry.
- * What it found is remembered in the transaction's record as indices with
- * generations (ulp_ref, ulp_gen), never as pointers, so a region or queue that
- * went away meanwhile is noticed and not used.
+ * The target's side of the transactions. pushReq checks what can be checked without the data: key,
+ * partition, bounds, rights, a receive and its CQ entry. The results are stored in the
+ * transaction's record as indices with generations (ulp_ref, ulp_gen), never as pointers. So a
+ * region or queue that was removed meanwhile is detected and not used.
  *
- * Refusals that will not pass come before "not ready": a wrong key must not
- * wait for a receive.
+ * Permanent refusals are checked before "not ready": a wrong key must not wait for a receive.
  */
 
 #include <string.h>
@@ -41,7 +39,7 @@ ref_recv(struct san_tl_rxn *r, const struct san_ulp_qp *qp, const struct san_ulp
 	r->ulp_gen |= e->gen;
 }
 
-/** Region that the transaction was let into; NULL: revoked since (counted). */
+/** Region that the transaction was admitted to; NULL: revoked since (counted). */
 static const struct san_ulp_mr *
 mr_of(struct san_ulp *ulp, const struct san_tl_rxn *r)
 {
@@ -66,7 +64,7 @@ recv_of(const struct san_ulp_qp *qp, const struct san_tl_rxn *r)
 	return &qp->rqes[at];
 }
 
-/** Checked access to a region; nothing at all, with key 0, needs no region. */
+/** Check access to a region; a transfer of no bytes with key 0 needs none. */
 static uint8_t
 open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
 	    enum san_ulp_right right)
@@ -82,7 +80,9 @@ open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
 	return status;
 }
 
-/* ---- receives set aside for solicited sends (design, rule 4) ---- */
+/*
+ * ---- receives reserved for solicited sends (design, rule 4) ----
+ */
 
 bool
 san_tl_ulp_reserve(void *arg, uint16_t slot)
@@ -110,9 +110,8 @@ san_tl_ulp_unreserve(void *arg, uint16_t slot)
 /* ---- pushes ---- */
 
 /**
- * Take the next receive. What was set aside only keeps further solicited sends
- * from being granted: the head of the line takes any receive, or an ordered
- * connection could wait for itself (RT-26).
+ * Take the next receive. Reserved receives only limit the grants to further solicited sends. The
+ * head of line takes any receive; otherwise an ordered connection could wait for itself (RT-26).
  */
 static uint8_t
 take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
@@ -124,7 +123,7 @@ take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
 		return SAN_ST_RNR;
 	}
 	if (r->kind == SAN_KIND_SEND && r->length > e->room && r->packed) {
-		/* this receive ends in error when the send comes alone (RT-34) */
+		/* This receive fails when the send comes alone (RT-34). */
 		san_ulp_qp_return_recv(qp, e);
 		return SAN_ST_LENGTH;
 	}
@@ -168,7 +167,7 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 	r->ulp_gen = 0;
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	/* it is at the head of the line now and needs no promise any more, whatever comes */
+	/* It is the head of line now and does not need the reserved receive, whatever happens. */
 	if (r->reserved) {
 		san_tl_ulp_unreserve(ulp, r->slot);
 		r->reserved = false;
@@ -183,7 +182,7 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-/** Straight to its final place: the one copy on receive. */
+/** Copy directly to the destination: the only copy on receive. */
 static uint8_t
 copy_in(const struct san_ulp_mr *mr, uint64_t addr, const struct rte_mbuf *m, uint16_t off,
 	uint16_t len)
@@ -207,7 +206,7 @@ san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct r
 
 	if (len == 0)
 		return SAN_ST_OK;
-	/* push_req let *length* bytes in, whatever this packet says */
+	/* push_req checked *length* bytes; the packet may claim more. */
 	if (unlikely(offset > r->length || len > r->length - offset))
 		return SAN_ST_LENGTH;
 	if (r->kind == SAN_KIND_SEND) {
@@ -268,9 +267,11 @@ san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
 		san_ulp_qp_return_recv(qp, e);
 }
 
-/* ---- express: a push that is whole in its packet ---- */
+/*
+ * ---- express: pushes of one packet ----
+ */
 
-/* What the next receive has room for; NULL: there is none, or none to report it in. */
+/* The next receive; NULL: there is none, or no entry to complete it. */
 static const struct san_ulp_rqe *
 next_recv(const struct san_ulp_qp *qp)
 {
@@ -287,7 +288,7 @@ san_ulp_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_e
 	x->dst = NULL;
 }
 
-/* That of the packet before, most often: of that only the bounds are still to be checked. */
+/* Check access. It is usually the region of the packet before: then only the bounds are checked. */
 static inline bool
 may_push(const struct san_ulp *ulp, const struct san_wire_pkt *p, struct san_ulp_express *x)
 {
@@ -323,7 +324,7 @@ san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 	return x->kind == SAN_KIND_SEND ? p->length <= e->room : may_push(ulp, p, x);
 }
 
-/* A push of nothing needs no region, and then *dst* is nowhere. */
+/* A push of no bytes needs no region; *dst* is invalid then. */
 static inline void
 copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 {
@@ -409,7 +410,7 @@ san_tl_ulp_atomic(void *arg, struct san_tl_rxn *r)
 	if (status != SAN_ST_OK)
 		return status;
 	at = (uint64_t *)san_ulp_mr_at(mr, r->addr);
-	/* the program may use it too, so it must be one access for the processor as well */
+	/* The application may access it too, so it must be atomic for the processor as well. */
 	if (r->addr % SAN_ULP_ATOMIC_LEN != 0 || (uintptr_t)at % SAN_ULP_ATOMIC_LEN != 0)
 		return SAN_ST_ALIGN;
 	if (r->op == SAN_ATOMIC_FETCH_ADD) {

@@ -4,9 +4,8 @@
 
 /**
  * @file
- * What the files of this folder share: the objects behind ulp.h. One lcore
- * touches them; only the consumer's half of a completion queue is another
- * thread's. (SYS-2)
+ * Definitions shared by the files of this folder: the objects behind ulp.h. They belong to one
+ * lcore; only the consumer's half of a completion queue belongs to another thread. (SYS-2)
  */
 
 #include <limits.h>
@@ -19,70 +18,70 @@
 #include "ulp.h"
 #include "ulp_sgl.h"
 
-#define SAN_ULP_MRS_MAX (1u << 20) /**< of both kinds: region and receive fit into ulp_ref */
+#define SAN_ULP_MRS_MAX (1u << 20) /**< both kinds: region and receive fit into ulp_ref */
 #define SAN_ULP_QPS_MAX (1u << SAN_QPN_INDEX_BITS)
 #define SAN_ULP_CQ_MAX  (1u << 24)
 #define SAN_ULP_CQ_OWN  INT_MAX /**< waiter of an own queue: it is listed for the lcore */
 
-#define SAN_ULP_KEY_STREAM (1u << 31) /**< in keys of streams' regions, and in no other */
+#define SAN_ULP_KEY_STREAM (1u << 31) /**< set in keys of streams' regions only */
 
 /** A region. Its slot in the table is part of its key. */
 struct san_ulp_mr {
 	uint8_t *addr;
-	uint64_t base; /**< what the remote side calls the first byte */
+	uint64_t base; /**< remote address of the first byte */
 	uint64_t len;
-	uint32_t key; /**< of the last region here: never given out twice in a row */
-	uint32_t gen; /**< counts the regions that were here; never 0 for a live one */
-	uint32_t qpn; /**< a stream's: whose peer reaches it, and nobody else */
+	uint32_t key; /**< of the last region in this slot: never used twice in a row */
+	uint32_t gen; /**< counts the regions of this slot; not 0 while in use */
+	uint32_t qpn; /**< a stream's: only the peer of this queue pair may access it */
 	uint16_t pkey;
-	uint16_t owner; /**< whose work may name it */
+	uint16_t owner; /**< application whose work may name it */
 	uint8_t rights;
 	bool used;
-	bool closing; /**< new work of its owner can't name it any more */
+	bool closing; /**< new work of its owner cannot name it any more */
 };
 
 TAILQ_HEAD(san_ulp_qps, san_ulp_qp);
 
 /**
- * A completion queue, the lcore's side of it. nb_reserved counts entries promised to work
- * under way, so the ring can't overrun: reserved + not yet polled ≤ depth.
+ * Lcore's side of a completion queue. nb_reserved counts entries reserved for work in progress, so
+ * the ring cannot overrun: reserved + not yet polled ≤ depth.
  */
 struct san_ulp_cq {
 	struct san_cq *mem;
 	struct san_spsc_prod q;
 	uint32_t nb_reserved;
-	uint32_t nb_qps;      /**< users; a queue pair with one queue for both counts twice */
-	uint32_t nb_holds;    /**< those of them that are none: see san_ulp_cq_hold() */
-	uint32_t nb_recv_qps; /**< those of them whose receives complete here */
-	bool is_ours;         /**< *mem* is */
-	/* who sleeps until there is something */
-	bool is_rung; /**< listed in ulp->rung, or ulp->own_rung */
+	uint32_t nb_qps;      /**< uses; a queue pair using it for both counts twice */
+	uint32_t nb_holds;    /**< those that are not queue pairs: see san_ulp_cq_hold() */
+	uint32_t nb_recv_qps; /**< those whose receives complete here */
+	bool is_ours;         /**< *mem* belongs to us */
+	/* notification of a sleeping consumer */
+	bool is_rung; /**< on the list ulp->rung or ulp->own_rung */
 	int waiter;   /**< see san_ulp_cq_watch(), or SAN_ULP_CQ_OWN */
 	struct san_ulp *ulp;
 	struct san_ulp_cq *rung_next;
 	LIST_ENTRY(san_ulp_cq)
-	own_link;                /**< of own queues */
-	struct san_ulp_qps full; /**< ended, with receives that wait for room here */
+	own_link;                /**< on the list of own queues */
+	struct san_ulp_qps full; /**< ended queue pairs whose receives wait for room here */
 	TAILQ_ENTRY(san_ulp_cq)
-	full_link; /**< if *full* is not empty */
+	full_link; /**< on a list while *full* is not empty */
 	/* for san_ulp_cq_poll(), if the consumer is in this process */
 	_Alignas(64) struct san_spsc_cons consumer;
 };
 
 /**
- * A work request in the lcore's hands, by value (design, rule 14). Most touch two cache
- * lines of it, whichever entry it is: with many connections each is new to the cache.
+ * A work request held by the lcore, by value (design, rule 14). Most requests touch two cache lines
+ * of it. With many connections each entry is new to the cache.
  */
 struct san_ulp_wqe {
-	struct san_tl_req req; /**< all of it, as tl is asked */
+	struct san_tl_req req; /**< the complete request to tl */
 	uint64_t wr_id;
-	struct san_ulp_sgl sgl; /**< over *sge*, or over *inl* */
-	uint32_t submitted;     /**< bytes handed to tl: pulls go piece by piece */
+	struct san_ulp_sgl sgl; /**< list over *sge* or over *inl* */
+	uint32_t submitted;     /**< bytes submitted to tl: pulls are submitted by pieces */
 	uint16_t nb_out;        /**< pieces that tl has not completed */
 	uint8_t status;         /**< first error */
 	uint8_t wc_op:5;        /**< enum san_ulp_wc_op */
 	bool is_signaled:1;
-	bool whole:1; /**< nothing left to submit: it is off the queue */
+	bool whole:1; /**< submitted completely: off the queue */
 	bool used:1;
 	union {
 		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
@@ -92,7 +91,7 @@ struct san_ulp_wqe {
 		struct {
 			uint64_t operand, swap; /**< of an atomic */
 		};
-		struct san_ulp_sge inl; /**< *data* as a list of one */
+		struct san_ulp_sge inl; /**< *data* as a list of one element */
 	};
 };
 static_assert(sizeof(struct san_ulp_wqe) == 144, "doc/architecture.md: what a connection costs");
@@ -100,7 +99,7 @@ static_assert(sizeof(struct san_ulp_wqe) == 144, "doc/architecture.md: what a co
 enum san_ulp_rqe_state {
 	SAN_RQE_FREE = 0,
 	SAN_RQE_POSTED, /**< on the receive queue */
-	SAN_RQE_TAKEN,  /**< a push is filling it; its CQ entry is reserved */
+	SAN_RQE_TAKEN,  /**< in use by a push; its CQ entry is reserved */
 };
 
 struct san_ulp_rqe {
@@ -109,20 +108,20 @@ struct san_ulp_rqe {
 	struct san_ulp_sgl sgl;
 	uint64_t room; /**< bytes */
 	uint32_t seq;  /**< order of posting */
-	uint32_t gen;  /**< counts its takings; never 0 while taken */
+	uint32_t gen;  /**< counts uses; not 0 while taken */
 	uint8_t state; /**< enum san_ulp_rqe_state */
 };
 
 enum san_ulp_qp_state {
-	SAN_ULP_QP_IDLE = 0, /**< not bound: what is posted waits */
+	SAN_ULP_QP_IDLE = 0, /**< not bound: posted work waits */
 	SAN_ULP_QP_BOUND,    /**< carried by a connection */
-	SAN_ULP_QP_ENDED,    /**< its connection is gone: everything is flushed */
+	SAN_ULP_QP_ENDED,    /**< its connection has ended: everything is flushed */
 };
 
-/** Where san_ulp_pump() finds it. */
+/** List of san_ulp_pump() that has the queue pair. */
 enum san_ulp_qp_list {
 	SAN_ULP_UNLISTED = 0,
-	SAN_ULP_IN_PUMP,   /**< ulp->pump: has something to hand over */
+	SAN_ULP_IN_PUMP,   /**< ulp->pump: has work to submit */
 	SAN_ULP_IN_FULL,   /**< recv_cq->full */
 	SAN_ULP_IN_FAILED, /**< ulp->failed: its connection must end */
 };
@@ -133,29 +132,29 @@ struct san_ulp_qp {
 	uint16_t pkey;
 	uint16_t owner;
 	uint8_t state;  /**< enum san_ulp_qp_state */
-	bool blocked;   /**< tl had no room for the first of *sq*; it will call room() */
+	bool blocked;   /**< tl had no room for the head of *sq*; it will call room() */
 	bool ends;      /**< its connection ends with the first error (RT-40) */
-	bool failed;    /**< that has happened: what completes from now on is flushed */
-	bool is_known;  /**< its peer has named a region rightly */
+	bool failed;    /**< that happened: further completions are flushed */
+	bool is_known;  /**< its peer has named a region correctly */
 	uint8_t listed; /**< enum san_ulp_qp_list */
 	TAILQ_ENTRY(san_ulp_qp)
-	link; /**< of that list */
+	link; /**< on that list */
 	struct san_ulp_cq *send_cq, *recv_cq;
-	/* send queue: what tl has not (wholly) taken, in order */
+	/* send queue: requests that tl has not accepted completely, in order */
 	struct san_ulp_wqe *wqes;
 	uint16_t *sq;
 	uint16_t *sq_free;
 	uint32_t sq_head, sq_tail, sq_depth;
 	uint32_t nb_sq_free;
-	uint64_t nb_tx, tx_bytes; /**< struct san_ulp_traffic: beside what is touched anyway */
-	/* receive queue: posted and not taken, in order of posting */
+	uint64_t nb_tx, tx_bytes; /**< struct san_ulp_traffic, next to fields used with it */
+	/* receive queue: posted and unused receives, in order of posting */
 	struct san_ulp_rqe *rqes;
 	uint16_t *rq;
 	uint16_t *rq_free;
 	uint32_t rq_head, rq_tail, rq_depth;
 	uint32_t nb_rq_free;
 	uint32_t rq_seq;
-	uint32_t nb_set_aside; /**< receives promised to solicited sends (design, rule 4) */
+	uint32_t nb_set_aside; /**< receives reserved for solicited sends (design, rule 4) */
 	uint64_t nb_rx, rx_bytes;
 	uint64_t cookie;
 	/* see ulp_guess.c */
@@ -180,21 +179,21 @@ san_ulp_count_rx(struct san_ulp_qp *qp, uint64_t bytes)
 struct san_ulp {
 	struct san_ulp_conf conf;
 	struct san_tl *tl;
-	struct san_ulp_mr *mrs; /**< of programs, behind them of streams */
+	struct san_ulp_mr *mrs; /**< of applications, then of streams */
 	uint32_t nb_mrs, nb_stream_mrs;
 	struct san_ulp_cq **cqs;
 	uint32_t nb_cqs;
 	struct san_ulp_qp **qps; /**< by san_ulp_qp_index() */
-	uint16_t *qp_gens;       /**< how often each place was used before */
-	uint32_t next_qp;        /**< where the search for a free index begins */
+	uint16_t *qp_gens;       /**< how often each index was used before */
+	uint32_t next_qp;        /**< where the search for a free index starts */
 	uint32_t nb_qps;
 	struct san_ulp_qp **qp_of_slot; /**< NULL: none is bound */
-	struct san_ulp_qps pump;        /**< have something to hand over */
+	struct san_ulp_qps pump;        /**< have work to submit */
 	struct san_ulp_qps failed;
 	TAILQ_HEAD(, san_ulp_cq)
-	fulls;                       /**< for whose room ended queue pairs wait */
+	fulls;                       /**< CQs for whose room ended queue pairs wait */
 	struct san_ulp_cq *rung;     /**< watched queues with new entries */
-	struct san_ulp_cq *own_rung; /**< likewise the lcore's own */
+	struct san_ulp_cq *own_rung; /**< own queues with new entries */
 	LIST_HEAD(, san_ulp_cq)
 	owns;
 	struct san_ulp_guesser *guessers;
@@ -204,7 +203,7 @@ struct san_ulp {
 
 /* ---- ulp_mr.c ---- */
 
-/** The only place where the region of *key* may be. */
+/** The only slot where the region of *key* can be. */
 static inline uint32_t
 san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
 {
@@ -214,18 +213,18 @@ san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
 }
 
 /**
- * May the peer of *qp*, if it is known, do this to these bytes? Then *out* is their region. Counts
- * nothing: if it is false, san_ulp_mr_access() decides.
+ * True if the peer of *qp* is known and may access these bytes; *out* is their region. Counts
+ * nothing: if false, san_ulp_mr_access() decides.
  */
 bool san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
 		    uint64_t addr, uint64_t len, enum san_ulp_right right,
 		    struct san_ulp_mr **out);
-/** The region that *r* names by key, address and length, for *right*. SAN_ST_OK, SAN_ST_ACCESS. */
+/** Region named by *r* with key, address and length, for *right*. SAN_ST_OK, SAN_ST_ACCESS. */
 uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 			  struct san_ulp_qp *qp, enum san_ulp_right right,
 			  struct san_ulp_mr **out);
 
-/** Are these bytes inside? addr + len may wrap: differences are compared only. */
+/** True if the bytes are inside. addr + len may wrap, so only differences are compared. */
 static inline bool
 san_ulp_mr_has(const struct san_ulp_mr *mr, uint64_t addr, uint64_t len)
 {
@@ -233,7 +232,7 @@ san_ulp_mr_has(const struct san_ulp_mr *mr, uint64_t addr, uint64_t len)
 		len <= mr->len - (addr - mr->base);
 }
 
-/** Where byte *addr*, as the remote side calls it, lies. */
+/** Local address of remote address *addr*. */
 static inline uint8_t *
 san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
 {
@@ -244,14 +243,14 @@ san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
 
 int san_ulp_guess_init(struct san_ulp *ulp);
 void san_ulp_guess_fini(struct san_ulp *ulp);
-/** Has the host of its peer spent what it may, for this application? */
+/** True if the peer's host has spent its budget of refusals for this application. */
 bool san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
-/** Its peer was refused; one time too often, and its connection ends. */
+/** The peer was refused: one refusal too many ends its connection. */
 void san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp);
 
 /* ---- ulp_cq.c ---- */
 
-/** Is there one more entry, so that *left* stay free? */
+/** True if there is an entry besides *left* more that stay free. */
 static inline bool
 san_ulp_cq_has(struct san_ulp_cq *cq, uint32_t left)
 {
@@ -261,7 +260,7 @@ san_ulp_cq_has(struct san_ulp_cq *cq, uint32_t left)
 		san_spsc_room_now(&cq->q, &cq->mem->head) > taken;
 }
 
-/** Promise an entry to a request; false: full, or the last one and for receives. */
+/** Reserve an entry for a request; false: full, or only the entry kept for receives is left. */
 static inline bool
 san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
 {
@@ -271,20 +270,20 @@ san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
 	return true;
 }
 
-/** Promise an entry to a receive; false: full. */
+/** Reserve an entry for a receive; false: full. */
 bool san_ulp_cq_reserve_recv(struct san_ulp_cq *cq);
-/** Somebody watches it, and there is a new entry. */
+/** The queue is watched and has a new entry. */
 void san_ulp_cq_notify(struct san_ulp_cq *cq);
-/** Would san_ulp_cq_reserve_recv() find room? */
+/** True if san_ulp_cq_reserve_recv() would find room. */
 bool san_ulp_cq_has_room(struct san_ulp_cq *cq);
-/** Where the entry goes that is *i* behind the next one. */
+/** The entry *i* after the next one. */
 static inline struct san_ulp_wc *
 san_ulp_cq_at(struct san_ulp_cq *cq, uint32_t i)
 {
 	return &cq->mem->wc[(cq->q.tail + i) & cq->q.mask];
 }
 
-/** Of *nb_promised* entries that were promised *nb_used* are written, and the others not needed. */
+/** Of *nb_promised* reserved entries *nb_used* are written; the others are released. */
 static inline void
 san_ulp_cq_settle(struct san_ulp_cq *cq, uint32_t nb_promised, uint32_t nb_used)
 {
@@ -297,14 +296,14 @@ san_ulp_cq_settle(struct san_ulp_cq *cq, uint32_t nb_promised, uint32_t nb_used)
 		san_ulp_cq_notify(cq);
 }
 
-/** Take a promise back: what it was for completed silently. */
+/** Release a reserved entry: the work completed silently. */
 static inline void
 san_ulp_cq_unreserve(struct san_ulp_cq *cq)
 {
 	san_ulp_cq_settle(cq, 1, 0);
 }
 
-/** Use a promised entry. */
+/** Write a reserved entry. */
 static inline void
 san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 {
@@ -312,7 +311,7 @@ san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 	san_ulp_cq_settle(cq, 1, 1);
 }
 
-/** Invariants of one queue. */
+/** Verify the invariants of one queue. */
 void san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq);
 void san_ulp_cq_free(struct san_ulp *ulp, struct san_ulp_cq *cq);
 
@@ -339,15 +338,15 @@ san_ulp_qp_nb_posted(const struct san_ulp_qp *qp)
 	return qp->rq_tail - qp->rq_head;
 }
 
-/** It has failed: the owner of its connection finds it by san_ulp_next_failed(). */
+/** The queue pair has failed: san_ulp_next_failed() returns it to the owner of its connection. */
 void san_ulp_qp_fail(struct san_ulp *ulp, struct san_ulp_qp *qp);
-/** Let san_ulp_pump() visit it. */
+/** List the queue pair for san_ulp_pump(). */
 void san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp);
-/** First posted receive, with an entry of its CQ reserved; NULL: none, or CQ full. */
+/** Take the first posted receive and reserve a CQ entry; NULL: none, or the CQ is full. */
 struct san_ulp_rqe *san_ulp_qp_take_recv(struct san_ulp_qp *qp);
-/** Undo it: the receive goes back to its place at the head of the queue. */
+/** Undo that: the receive returns to its place at the head of the queue. */
 void san_ulp_qp_return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e);
-/** A taken receive completes: *wc* needs op, status, byte_len, imm. */
+/** Complete a taken receive: *wc* needs op, status, byte_len, imm. */
 void san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e,
 			      struct san_ulp_wc *wc);
 void san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
@@ -356,7 +355,7 @@ void san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
 
 /** Submit from the head of the send queue until it is empty or tl has no room. */
 void san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns);
-/** Complete what tl was not given, in order. */
+/** Complete the requests that tl was not given, in order. */
 void san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp);
 
 #endif /* ULP_PRIV_H */

@@ -3,18 +3,16 @@
 /*
  * DESIGN NOTES
  *
- * A receive keeps its place in the order of posting until it completes: taken
- * by a push that is then aborted or refused for now (design, rules 4 and 5), it
- * returns before all that were posted later, whichever was taken first. On an
- * ordered connection that is the head of the queue. Queue and free list hold
- * indices of entries, so an entry stays where it is and packets find it without
- * a search.
+ * A receive keeps its place in the order of posting until it completes. If a push that took it is
+ * aborted or refused for now (design, rules 4 and 5), it returns before all receives posted later,
+ * in whatever order they were taken. On an ordered connection that is the head of the queue. Queue
+ * and free list hold indices of entries, so an entry stays in place and packets find it without a
+ * search.
  *
- * After the end of its connection a queue pair flushes what is there and what
- * is still posted, so that every work request completes whatever the program
- * and its peer did at the same time. Receives have no entry of the CQ until
- * then; those that find it full are flushed by san_ulp_pump() as it is polled.
- * They are listed with that CQ, so a full one costs one look, however many wait.
+ * When its connection has ended, a queue pair flushes everything posted before and after, so that
+ * every work request completes, whatever application and peer did at the same time. Receives have
+ * no reserved CQ entry; those that find the CQ full are flushed by san_ulp_pump() as it is polled.
+ * They are listed with that CQ, so a full one costs one check, however many wait.
  */
 
 #include <errno.h>
@@ -28,8 +26,8 @@
 #include "san_seq.h"
 #include "ulp_priv.h"
 
-#define QP_GENS     UINT16_MAX /* so that no number is SAN_QPN_NONE */
-#define FULL_VISITS 32         /* full completion queues a round: a fraction of a microsecond */
+#define QP_GENS     UINT16_MAX /* keeps numbers different from SAN_QPN_NONE */
+#define FULL_VISITS 32         /* full completion queues per round: a fraction of a microsecond */
 
 static bool
 is_depth(uint32_t depth)
@@ -37,7 +35,7 @@ is_depth(uint32_t depth)
 	return depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* Of one with its queues behind it. */
+/* Bytes of a queue pair and its queues. */
 size_t
 san_ulp_qp_bytes(uint32_t nb_sq, uint32_t nb_rq)
 {
@@ -92,7 +90,7 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 	qp = qp_alloc(ulp->conf.mem, conf);
 	if (qp == NULL)
 		return -ENOMEM;
-	/* go round, so that an index rests before it names another queue pair */
+	/* Round-robin, so that an index rests before it is used again. */
 	while (ulp->qps[ulp->next_qp] != NULL)
 		ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
 	index = ulp->next_qp;
@@ -135,7 +133,7 @@ san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	TAILQ_INSERT_TAIL(&ulp->pump, qp, link);
 }
 
-/* It has ended, and there is no room for its receives. */
+/* The queue pair has ended and its receives find no room. */
 static void
 wait_for_room(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
@@ -213,7 +211,7 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey,
 		return -EINVAL;
 	if (qp->state == SAN_ULP_QP_BOUND || ulp->qp_of_slot[slot] != NULL)
 		return -EBUSY;
-	/* of its last connection, something still waits for room in a CQ */
+	/* Completions of its last connection still wait for room in a CQ. */
 	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, qpn))
 		return -EBUSY;
 	qp->state = SAN_ULP_QP_BOUND;
@@ -269,7 +267,7 @@ san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qpn)
 		return -EINVAL;
 	if (qp->state == SAN_ULP_QP_BOUND)
 		return -EISCONN;
-	/* of its last connection, something still waits for room in a CQ */
+	/* Completions of its last connection still wait for room in a CQ. */
 	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, qpn))
 		return -EBUSY;
 	qp->state = SAN_ULP_QP_IDLE;
@@ -306,7 +304,7 @@ return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
 	uint32_t mask = qp->rq_depth - 1;
 	uint32_t at = --qp->rq_head;
 
-	/* unordered: some may have returned before that were posted earlier */
+	/* Unordered: receives posted earlier may have returned after later ones. */
 	for (; at + 1 != qp->rq_tail; at++) {
 		uint16_t next = qp->rq[(at + 1) & mask];
 
@@ -338,7 +336,7 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 	recv_release(qp, e);
 }
 
-/** Complete posted receives as flushed; what finds the CQ full waits for room in it. */
+/** Complete posted receives as flushed; if the CQ is full, the rest waits for room. */
 static void
 flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
@@ -352,7 +350,7 @@ flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 		wait_for_room(ulp, qp);
 }
 
-/** Everything that is queued, in order: requests, then receives. */
+/** Flush everything queued, in order: requests, then receives. */
 static void
 flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
@@ -368,13 +366,13 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 
 	if (qp == NULL || qp->state == SAN_ULP_QP_ENDED)
 		return;
-	/* a connection may end before it carried anything: what waited for it completes, too */
+	/* A connection may end before it was bound: the work that waited for it completes, too. */
 	if (qp->state == SAN_ULP_QP_BOUND)
 		ulp->qp_of_slot[qp->slot] = NULL;
 	qp->state = SAN_ULP_QP_ENDED;
 	qp->blocked = false;
 	qp->nb_set_aside = 0;
-	/* receives that a push was filling take part, in their place */
+	/* Receives in use by a push are included, in their order. */
 	for (i = 0; i < qp->rq_depth; i++)
 		if (qp->rqes[i].state == SAN_RQE_TAKEN)
 			san_ulp_qp_return_recv(qp, &qp->rqes[i]);
@@ -392,7 +390,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	if (qp->state == SAN_ULP_QP_BOUND)
 		return -EBUSY;
 	flush(ulp, qp);
-	/* what finds the CQ full goes with the queue pair */
+	/* Work that finds the CQ full is dropped with the queue pair. */
 	for (i = qp->nb_sq_free; i < qp->sq_depth; i++)
 		san_ulp_cq_unreserve(qp->send_cq);
 	unlist(ulp, qp);
@@ -405,7 +403,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	return 0;
 }
 
-/** Through the list in use: the parts of an inline request are its data. */
+/** Looks at the list in use: an inline request has its data in place of the elements. */
 static bool
 sgl_names_key(const struct san_ulp_sgl *l, uint32_t key)
 {
@@ -473,8 +471,8 @@ san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *
 }
 
 /*
- * Ended queue pairs, as many as found no room in a CQ: each is visited when there is room. Of
- * queues that are full one look each, of a few in a round, in turns (RT-36).
+ * Flush ended queue pairs that wait for room in a CQ, when there is room. Each full queue is
+ * checked once, a few per round, in turn (RT-36).
  */
 static void
 flush_waiting(struct san_ulp *ulp)
@@ -498,7 +496,7 @@ san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
 
 	if (unlikely(!TAILQ_EMPTY(&ulp->fulls)))
 		flush_waiting(ulp);
-	/* those marked meanwhile are for the next loop, or this one might never end */
+	/* Queue pairs marked meanwhile are left to the next loop, or this one might never end. */
 	do {
 		qp = TAILQ_FIRST(&ulp->pump);
 		if (qp == NULL)
@@ -512,7 +510,7 @@ san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
 bool
 san_ulp_has_work(const struct san_ulp *ulp)
 {
-	/* those that wait for room wait for a program to poll */
+	/* Those that wait for room wait until an application polls. */
 	return !TAILQ_EMPTY(&ulp->pump) || !TAILQ_EMPTY(&ulp->failed);
 }
 
@@ -533,7 +531,7 @@ san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 							       (qp->sq_depth - 1)]];
 
 		SAN_VERIFY(e->used && !e->whole);
-		/* only the first may have been handed over in part */
+		/* Only the first may be submitted in part. */
 		SAN_VERIFY(i == 0 || (e->submitted == 0 && e->nb_out == 0));
 	}
 	for (i = 0; i < qp->sq_depth; i++)

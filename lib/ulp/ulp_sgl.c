@@ -8,7 +8,7 @@
 
 #include "ulp_sgl.h"
 
-/** Move to the part that holds *offset*; false: the list ends before it. */
+/** Move to the element that holds *offset*; false: the list ends before it. */
 static bool
 seek(struct san_ulp_sgl *l, uint64_t offset)
 {
@@ -23,7 +23,7 @@ seek(struct san_ulp_sgl *l, uint64_t offset)
 	return l->idx < l->nb_sge;
 }
 
-/** The contiguous bytes at *offset*, after seek(): where, and how many up to *want*. */
+/** The contiguous bytes at *offset*, after seek(): address, and length up to *want*. */
 static uint8_t *
 piece(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len)
 {
@@ -34,7 +34,7 @@ piece(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len
 	return (uint8_t *)s->addr + skip;
 }
 
-/** Where these bytes are, if the list has one part and that has them, as most often; or NULL. */
+/** Address of the bytes if the list has one element that contains them, as usual; or NULL. */
 static inline uint8_t *
 only_part(const struct san_ulp_sgl *l, uint32_t offset, uint32_t len)
 {

@@ -4,10 +4,9 @@
 
 /**
  * @file
- * Scatter-gather lists: bytes of a transaction by their offset. A list
- * remembers the part that it touched last, so that offsets in ascending order
- * cost O(1) each; any other order is right too, as resends want it.
- * (RT-10, RT-11)
+ * Scatter-gather lists: access to the bytes of a transaction by offset. A list remembers the
+ * element used last, so ascending offsets cost O(1) each. Any other order is allowed too, for
+ * resends. (RT-10, RT-11)
  */
 
 #include <stdint.h>
@@ -20,19 +19,19 @@ struct rte_mbuf;
 
 struct san_ulp_sgl {
 	const struct san_ulp_sge *sge;
-	uint32_t start; /**< offset at which part *idx* begins */
-	uint16_t idx;   /**< part touched last */
+	uint32_t start; /**< offset at which element *idx* starts */
+	uint16_t idx;   /**< element used last */
 	uint16_t nb_sge;
 };
 
-/** *sge* must stay where it is while the list is used. */
+/** *sge* must stay valid while the list is used. */
 static inline void
 san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge)
 {
 	*l = (struct san_ulp_sgl){.sge = sge, .nb_sge = (uint16_t)nb_sge};
 }
 
-/** Likewise over *mine*, which becomes a copy of the first SAN_ULP_SGE_MAX of *sge*. */
+/** Likewise over *mine*, which gets a copy of the first SAN_ULP_SGE_MAX elements of *sge*. */
 static inline void
 san_ulp_sgl_copy(struct san_ulp_sgl *l, struct san_ulp_sge mine[SAN_ULP_SGE_MAX],
 		 const struct san_ulp_sge *sge, uint32_t nb_sge)
@@ -45,7 +44,7 @@ san_ulp_sgl_copy(struct san_ulp_sgl *l, struct san_ulp_sge mine[SAN_ULP_SGE_MAX]
 	san_ulp_sgl_init(l, mine, n);
 }
 
-/** Sum of the parts. */
+/** Total length. */
 static inline uint64_t
 san_ulp_sgl_len(const struct san_ulp_sgl *l)
 {
@@ -59,7 +58,7 @@ san_ulp_sgl_len(const struct san_ulp_sgl *l)
 
 /** Copy out of the list; returns the bytes copied, fewer than *len* at its end. */
 uint32_t san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len);
-/** Copy into the list; likewise. */
+/** Copy into the list; returns the same. */
 uint32_t san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src,
 			     uint32_t len);
 /** Copy *len* bytes from *off* of a packet of any number of segments into the list; likewise. */

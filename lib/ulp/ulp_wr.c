@@ -3,15 +3,14 @@
 /*
  * DESIGN NOTES
  *
- * A work request stays in its entry from post to completion; nothing of its
- * payload is copied but inline data, so a resend reads it where it is (design,
- * rule 16). The send queue holds what tl has not taken: it is submitted strictly
- * from the head, so an ordered queue pair keeps its order (RT-14) and a long pull,
- * handed over piece by piece (design, rule 6), holds back what was posted after it
+ * A work request stays in its entry from post to completion. Only inline data is copied, so a
+ * resend reads the payload in place (design, rule 16). The send queue holds requests that tl has
+ * not accepted. It is submitted strictly from the head, so an ordered queue pair keeps its order
+ * (RT-14). A long pull, submitted piece by piece (design, rule 6), holds back the requests after it
  * until its last piece has its RSN.
  *
- * The cookie that tl hands back names queue pair, entry and the piece's offset,
- * so no callback searches.
+ * The cookie that tl returns contains queue pair, entry and offset of the piece, so no callback
+ * searches.
  */
 
 #include <string.h>
@@ -32,7 +31,7 @@
 _Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (COOKIE_QP_SHIFT - COOKIE_WQE_SHIFT), "cookie");
 _Static_assert(SAN_ULP_QPS_MAX <= 1u << (64 - COOKIE_QP_SHIFT), "cookie");
 
-/** By the two flags that force it; of both the first counts. */
+/** Indexed by the two flags that force it; if both are set, the first counts. */
 #define FORCED(flags) ((flags) / SAN_WR_SOLICITED & 3)
 static const uint8_t solicit_of[] = {
 	[FORCED(SAN_WR_SOLICITED)] = SAN_SOLICIT_ALWAYS,
@@ -40,7 +39,7 @@ static const uint8_t solicit_of[] = {
 	[FORCED(SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)] = SAN_SOLICIT_ALWAYS,
 };
 
-/** What each operation is to tl and to the completion queue. */
+/** Operations in terms of tl and the completion queue. */
 static const struct wr_op {
 	uint8_t type;   /**< enum san_tl_type */
 	uint8_t kind;   /**< enum san_wire_kind */
@@ -96,7 +95,7 @@ static inline void
 wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 {
 	const struct wr_op *op = &ops[wr->op];
-	/* a send names no memory of the peer: what stands in those fields must not travel */
+	/* A send names no memory of the peer: other contents of these fields must not be sent. */
 	bool names = wr->op != SAN_WR_SEND;
 	uint32_t n;
 
@@ -124,7 +123,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 		e->operand = wr->operand;
 		e->swap = wr->swap;
 	} else if ((wr->flags & SAN_WR_INLINE) != 0) {
-		/* a list of one over our own copy, so that filling knows no difference */
+		/* A list of one element over our own copy, so that filling makes no difference. */
 		n = RTE_MIN(wr->inline_len, (uint8_t)SAN_ULP_INLINE_MAX);
 		memcpy(e->data, wr->data, n);
 		e->inl = (struct san_ulp_sge){.addr = e->data, .len = n};
@@ -135,7 +134,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 	san_ulp_sgl_copy(&e->sgl, e->sge, wr->sge, wr->nb_sge);
 }
 
-/* The entry that is taken PREFETCH_AHEAD after the next one. */
+/* Prefetch the entry taken PREFETCH_AHEAD after the next one. */
 static inline void
 prefetch_wqe(const struct san_ulp_qp *qp)
 {
@@ -149,7 +148,7 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 	rte_prefetch0(e->sge);
 }
 
-/* How many of *n* that are posted now need not wait in the queue: nothing is before them. */
+/* How many of *n* requests posted now need not wait in the queue: none is before them. */
 static inline uint32_t
 room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
 {
@@ -201,7 +200,7 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 	return i;
 }
 
-/* What is to be asked for next: all of it, or a pull's next piece, which is put into *piece*. */
+/* Next request to tl: all of it, or the next piece of a pull, which is stored in *piece*. */
 static inline const struct san_tl_req *
 next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_req *piece)
 {
@@ -224,7 +223,7 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]];
 
 		req = next_req(ulp, e, &piece);
-		/* first, so that a room() from inside is not lost */
+		/* Set before the call, so that a room() from inside is not lost. */
 		qp->blocked = true;
 		if (san_tl_submit(ulp->tl, qp->slot, req, now_ns) != 0)
 			return;
@@ -250,7 +249,9 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	}
 }
 
-/* ---- what tl calls ---- */
+/*
+ * ---- callbacks of tl ----
+ */
 
 void
 san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst,
@@ -261,7 +262,10 @@ san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, voi
 	uint32_t n;
 
 	n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
-	/* the list is the program's: shorter than it said, it must not send our memory */
+	/*
+	 * The application owns the list: if it is shorter than declared, none of our memory may be
+	 * sent.
+	 */
 	if (unlikely(n < len))
 		memset((uint8_t *)dst + n, 0, len - n);
 }
@@ -276,7 +280,7 @@ san_tl_ulp_atomic_fill(void *arg, const struct san_tl_txn *t, rte_be64_t args[2]
 	args[1] = rte_cpu_to_be_64(e->swap);
 }
 
-/** An atomic's old value: 8 bytes, big-endian on the wire, ours in memory. (RT-30) */
+/** Old value of an atomic: 8 bytes, big-endian on the wire, host order in memory. (RT-30) */
 static uint32_t
 place_result(struct san_ulp_wqe *e, struct rte_mbuf *m, uint16_t off, uint16_t len)
 {
@@ -306,10 +310,10 @@ san_tl_ulp_pull_place(void *arg, const struct san_tl_txn *t, uint32_t offset, st
 	if (t->req.type == SAN_TL_ATOMIC) {
 		n = place_result(e, m, off, len);
 	} else {
-		/* never into the next piece, whatever the peer says */
+		/* Stay inside the piece, whatever the peer claims. */
 		if (offset > t->req.length || len > t->req.length - offset)
 			return SAN_ST_LENGTH;
-		offset += (uint32_t)t->req.cookie; /* where the piece begins */
+		offset += (uint32_t)t->req.cookie; /* start of the piece */
 		n = san_ulp_sgl_scatter_mbuf(&e->sgl, offset, m, off, len);
 	}
 	ulp->stats.nb_placed_bytes += n;
@@ -327,24 +331,26 @@ complete(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t status)
 		status = SAN_WC_ST_FLUSHED;
 	if (status != SAN_ST_OK && e->status == SAN_ST_OK)
 		e->status = status;
-	/* after an error no further piece is asked for; only the head can be in pieces */
+	/* After an error no further piece is requested; only the head can be in pieces. */
 	if (e->status != SAN_ST_OK && !e->whole) {
 		SAN_ASSERT(&qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]] == e);
 		e->whole = true;
 		qp->sq_head++;
-		/* what it waited for was this one's, and may be set aside by now */
+		/*
+		 * The queue waited for this request's resources: release what tl reserved for it.
+		 */
 		qp->blocked = false;
 		san_tl_unwant(ulp->tl, t->slot);
 		if (qp->sq_head != qp->sq_tail)
 			san_ulp_qp_mark(ulp, qp);
 	}
 	if (e->whole && e->nb_out == 0)
-		fail(ulp, qp, e); /* what ended well is complete_run()'s */
+		fail(ulp, qp, e); /* complete_run() handles successful ones */
 }
 
 /*
- * Requests that are over and ended well: their entries become visible to the consumer together.
- * Returned: how many of *t*; the next one is completed by itself.
+ * Complete requests that succeeded: their entries become visible to the consumer together. Returns
+ * how many of *t*; the next one is completed separately.
  */
 static uint32_t
 complete_run(struct san_ulp *ulp, struct san_tl_txn *const t[], uint32_t n)
