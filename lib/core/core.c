@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The whole protocol of one lcore. This file only moves things between the
- * layers: what a packet means is in pdl (PSNs), tl (transactions), ulp (bytes)
- * and cm (connections); none of them calls another upwards except tl its ULP.
+ * The complete protocol of one lcore. This file only moves data between the layers. pdl processes
+ * PSNs, tl transactions, ulp bytes and cm connections; no layer calls one above, except that tl
+ * calls its ULP.
  */
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "core_priv.h"
 #include "san_assert.h"
 
-#define PREFETCH_AHEAD 4   /* packets: about one header's memory latency of parsing */
-#define CONN_HOT       768 /* bytes of struct san_pdl_conn: windows, timers, not counters */
+#define PREFETCH_AHEAD 4   /* packets: parsing them takes about the memory latency of a header */
+#define CONN_HOT       768 /* used bytes of struct san_pdl_conn: windows, timers, not counters */
 
 /* ---- construction ---- */
 
@@ -86,7 +86,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	conf->inet.pool = conf->pool;
 	conf->inet.mtu = conf->mtu;
 	if (conf->max_socks == 0)
-		conf->inet.max_partial = 0; /* the transport needs none */
+		conf->inet.max_partial = 0; /* the transport does not use fragments */
 	conf->inet.prng_seed = ~conf->pdl.prng_seed;
 	rc = san_inet_create(&conf->inet, &core->inet);
 	if (rc != 0 || conf->max_socks == 0)
@@ -94,7 +94,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	return san_socks_create(conf->mem, conf->max_socks, &core->socks);
 }
 
-/* What streams of sockets post. */
+/* Posts of socket streams. */
 static uint32_t
 sock_post(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
 {
@@ -226,7 +226,7 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 
 	drop = san_inet_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
-	/* not of what anybody may say of itself: connections wait for answers only (RT-36) */
+	/* Only requested addresses: other claims are unauthenticated (RT-36). */
 	if (r.what == SAN_INET_LEARNED && r.awaited)
 		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
 	if (r.what == SAN_INET_ERROR && core->socks != NULL && san_sock_error(core->socks, &r))
@@ -267,8 +267,8 @@ rx_packet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 }
 
 /*
- * What the two sublayers keep of a connection, which with many is new to the cache. While
- * one connection's packets are handled the next one's records come.
+ * Prefetch the records of a connection in both sublayers; with many connections they are not in the
+ * cache. They arrive while the packets of another connection are processed.
  */
 static inline void
 prefetch_conn(const struct san_core *core, uint32_t slot)
@@ -324,7 +324,7 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
-	/* a slow receiver's reorder buffer fills: peers slow down by it (rule 12) */
+	/* The reorder buffer of a slow receiver fills; its level slows peers down (rule 12). */
 	core->pdl->rx_level = 0;
 	if (unlikely(core->tl->nb_held != 0)) {
 		core->pdl->rx_level = (uint16_t)RTE_MAX(
@@ -352,7 +352,7 @@ has_mbuf(struct san_core *core)
 	return false;
 }
 
-/* What goes under the PSN of *e*. */
+/* Send the packet of *e*. */
 static void
 send_entry(struct san_core *core, struct san_visit *v, const struct san_pdl_entry *e,
 	   uint64_t now_ns)
@@ -363,13 +363,13 @@ send_entry(struct san_core *core, struct san_visit *v, const struct san_pdl_entr
 
 	p->psn = e->psn;
 	san_tl_tx_fill(core->tl, c, e, m, p);
-	/* a pull whose region was revoked has become short */
+	/* A pull whose region was revoked has no payload any more. */
 	if (unlikely(e->len > c->mtu) && rte_pktmbuf_data_len(m) > c->mtu)
 		san_wire_cut(m, p, c->piece.from, c->piece.len);
 	san_visit_add(v, core->pdl, m, now_ns);
 }
 
-/* What must go again. False: not all of it went. */
+/* Send resends. False: some are left. */
 static bool
 tx_again(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 {
@@ -384,7 +384,7 @@ tx_again(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 	return false;
 }
 
-/* What is new, the ordinary by express. False: not all of it went. */
+/* Send new packets, ordinary ones by express. False: some are left. */
 static bool
 tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 {
@@ -411,7 +411,7 @@ tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 	return false;
 }
 
-/* One connection's visit: the number of packets, or -ENOBUFS if there was no mbuf for the first. */
+/* Visit a connection. Returns the number of packets; -ENOBUFS: no mbuf for the first one. */
 static int
 tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
 	uint64_t now_ns)
@@ -423,7 +423,7 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	};
 	bool done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 
-	/* nothing follows the last one that would bring an ACK of it (design, rule 11) */
+	/* No later packet would bring an ACK of the last one (design, rule 11). */
 	if (done && v.nb != 0)
 		san_wire_ask_ack(pkts[v.nb - 1]);
 	san_pdl_tx_end(core->pdl, c, !done);
@@ -444,7 +444,7 @@ tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			prefetch_conn(core, next->slot);
 		sent = tx_conn(core, c, &pkts[k], n - k, now_ns);
 		if (sent < 0)
-			break; /* every other connection would find none either */
+			break; /* no other connection would find an mbuf */
 		k += (uint16_t)sent;
 	}
 	return k;
@@ -473,7 +473,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			break;
 		pkts[k] = san_spare_take(&core->spare);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
-		if (p.payload_len != 0) /* a PROBE of the path MTU */
+		if (p.payload_len != 0) /* a PROBE for the path MTU */
 			pad(pkts[k], p.payload_len);
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
@@ -494,7 +494,7 @@ tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now
 		struct san_pdl_conn *c = &core->pdl->conns[slot];
 
 		if (!has_mbuf(core))
-			break; /* a NACK may be lost: the next refused packet brings another */
+			break; /* a NACK may be lost: the next refused packet causes another */
 		pkts[k] = san_spare_take(&core->spare);
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		san_wire_build(pkts[k], &c->path, &p);
@@ -512,11 +512,11 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 
 	while (k < n && san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns)) {
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
-			core->inet_deadline_ns = 0; /* a request has a timer of its own */
+			core->inet_deadline_ns = 0; /* a request starts a timer */
 			if (san_inet_resolve(core->inet, &path.dst, now_ns, &path.dst_mac) != 0)
-				continue; /* its answer, or the next retry, brings it back */
+				continue; /* the answer or the next retry brings it back */
 			san_cm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
-			continue; /* cm queued it again, with the address */
+			continue; /* cm has queued it again, with the address */
 		}
 		if (!has_mbuf(core))
 			break;
@@ -545,20 +545,20 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 		san_core_streams_run(core, now_ns);
 	if (unlikely(core->socks != NULL) && san_socks_has_work(core->socks)) {
 		san_socks_pump(core->socks, core->inet, now_ns);
-		core->inet_deadline_ns = 0; /* it may have asked for a neighbour */
+		core->inet_deadline_ns = 0; /* an address may have been requested */
 	}
 	san_ulp_pump(core->ulp, now_ns);
 	while (unlikely((qp = san_ulp_next_failed(core->ulp)) != SAN_QPN_NONE))
 		san_core_abort(core, qp, now_ns);
 	if (!has_packets(core, now_ns)) /* most rounds */
 		return 0;
-	/* datagrams and connections have a half each, if both have something */
+	/* If both are waiting, datagrams and connections get one half each. */
 	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;
 	k += tx_cm(core, &pkts[k], n - k, now_ns);
-	/* one peer's refusals leave room for everybody's data */
+	/* Refusals by one peer must leave room for data of all. */
 	k += tx_nacks(core, &pkts[k], (n - k) / 4, now_ns);
-	/* data first, because it carries ACKs; a quarter stays for those that it can't carry */
+	/* Data first, because it carries ACKs; a quarter is left for other ACKs. */
 	k += tx_data(core, &pkts[k], (n - k) - (n - k) / 4, now_ns);
 	k += tx_acks(core, &pkts[k], n - k, now_ns);
 	for (i = nb_inet; i < k; i++)
@@ -693,7 +693,7 @@ san_core_cm(struct san_core *core)
 struct san_inet *
 san_core_inet(struct san_core *core)
 {
-	core->inet_deadline_ns = 0; /* it may get something to do */
+	core->inet_deadline_ns = 0; /* the caller may give it work */
 	return core->inet;
 }
 

@@ -4,15 +4,13 @@
 
 /**
  * @file
- * One lcore's whole protocol instance, sans-I/O: packets and time go in,
- * packets and events come out (SYS-1, SYS-2). It reads no clock, makes no
- * system call and calls no application; two runs with the same inputs are
- * identical bit by bit.
+ * The complete protocol instance of one lcore, without I/O: packets and time go in, packets and
+ * events come out (SYS-1, SYS-2). It reads no clock, makes no system call and calls no application.
+ * Two runs with the same inputs are identical bit by bit.
  *
- * The five calls for packets and time: san_core_rx_burst(), _tx_burst(),
- * _tick(), _deadline_ns(), _poll_event(). Work enters by san_core_post() and
- * san_core_post_recv(), everything else by the calls below them. It is one
- * object of one thread.
+ * There are five calls for packets and time: san_core_rx_burst(), _tx_burst(), _tick(),
+ * _deadline_ns(), _poll_event(). Work enters by san_core_post() and san_core_post_recv(),
+ * everything else by the calls below them. The object belongs to one thread.
  */
 
 #include <stdbool.h>
@@ -31,36 +29,36 @@
 
 struct san_core_conf {
 	struct san_pdl_conf pdl;
-	struct san_tl_conf tl; /**< ops and ulp are set by the core */
-	struct san_cm_conf cm; /**< path and ports are the owner's; max_conns follows pdl */
+	struct san_tl_conf tl; /**< the core sets ops and ulp */
+	struct san_cm_conf cm; /**< the owner sets path and ports; max_conns follows pdl */
 	struct san_ulp_conf ulp;
 	struct san_inet_conf inet;
 	uint16_t udp_port;
-	uint16_t mtu;             /**< of IP on the link: bounds the payload (RT-31) */
+	uint16_t mtu;             /**< IP MTU of the link: limits the payload (RT-31) */
 	struct rte_mempool *pool; /**< for packets built here; see SAN_PKT_PRIV_SIZE */
-	struct san_mem *mem;      /**< for all state of the protocol; NULL: the heap */
-	uint64_t stream_mem;      /**< bytes that all streams may have */
-	uint64_t stream_mem_user; /**< ... and those of one user; see san_core_stream_conf */
-	uint64_t linger_ns;       /**< how long a stream sends what its program left behind */
+	struct san_mem *mem;      /**< holds all protocol state; NULL: the heap */
+	uint64_t stream_mem;      /**< bytes for all streams together */
+	uint64_t stream_mem_user; /**< ... for the streams of one user; see san_core_stream_conf */
+	uint64_t linger_ns;       /**< how long an orphaned stream goes on sending */
 	uint32_t max_socks;       /**< carried sockets; 0: none, and no memory for them */
-	bool express;             /**< ordinary packets go straight (express.h); the default */
+	bool express;             /**< ordinary packets use the express path (express.h); default */
 };
 
 enum san_core_event_type {
-	SAN_EV_CONNECT_REQUEST = 1, /**< answer with accept or reject */
+	SAN_EV_CONNECT_REQUEST = 1, /**< answer by accept or reject */
 	SAN_EV_ESTABLISHED,
 	SAN_EV_REJECTED,
 	SAN_EV_UNREACHABLE,
-	SAN_EV_DISCONNECTED, /**< the queue pair's work is completed; it may be destroyed */
+	SAN_EV_DISCONNECTED, /**< the queue pair's work is complete; it may be destroyed */
 };
 
 struct san_core_event {
 	uint8_t type;     /**< enum san_core_event_type */
 	uint8_t reason;   /**< enum san_wire_cm_reason */
-	uint32_t qp;      /**< its number; SAN_QPN_NONE for a CONNECT_REQUEST */
+	uint32_t qp;      /**< number of the queue pair; SAN_QPN_NONE for a CONNECT_REQUEST */
 	uint64_t request; /**< CONNECT_REQUEST: for accept or reject */
 	uint32_t listener;
-	bool stream; /**< CONNECT_REQUEST: to be accepted with a stream */
+	bool stream; /**< CONNECT_REQUEST: must be accepted with a stream */
 	struct san_ip peer;
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
@@ -68,48 +66,51 @@ struct san_core_event {
 
 struct san_core;
 
-/** Every default for *max_conns* connections over a link with *mtu* (IP bytes). */
+/** Set all defaults for *max_conns* connections over a link with *mtu* (IP bytes). */
 void san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t mtu);
-/** -EINVAL: a value out of range; -ENOMEM. */
+/**
+ * -EINVAL: a value is out of range; -ENOMEM.
+ */
 int san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out);
 void san_core_destroy(struct san_core *core);
 
 /**
- * Give up all that belongs to this process; what is left lies in conf->mem. Packets that were
- * held are dropped, their peers send them again.
+ * Release everything that belongs to this process; the rest stays in conf->mem. Held packets are
+ * dropped; peers resend them.
  */
 void san_core_park(struct san_core *core, uint64_t now_ns);
 /**
- * Go on, be it in another process. Of *conf* only what belongs to the process counts: pool,
- * tables, functions, the port's own address. 0, -EINVAL, -ENOMEM; then it is still parked.
+ * Resume a parked core, also in another process. Of *conf* only what belongs to the process is
+ * used: pool, tables, functions, the port's own address. 0, -EINVAL, -ENOMEM; on an error it is
+ * still parked.
  */
 int san_core_resume(struct san_core *core, const struct san_core_conf *conf);
 
 /**
- * The port has another MAC address; connections go on with it. *announce*: the link is told, or
- * neighbours would keep the old one.
+ * The MAC address of the port has changed; connections continue with it. *announce*: announce it to
+ * the link, because neighbours would keep the old one.
  */
 void san_core_set_mac(struct san_core *core, const struct rte_ether_addr *mac, bool announce);
 
-/** mbufs are the core's from here on. */
+/** Process received packets. Takes over the mbufs. */
 void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);
 /**
- * The port was last looked at *gap_ns* before the next san_core_rx_burst(): its
- * packets may have waited for us so long. An owner that stalls, or has other work
- * to do between two rounds, is then not taken for congestion (design, rule 12), nor for loss.
+ * The port was last polled *gap_ns* before the next san_core_rx_burst(), so its packets may have
+ * waited that long. A stall of the owner, or its other work, is then not taken for congestion
+ * (design, rule 12) or loss.
  */
 void san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns);
-/** At most *n* packets to send, the caller's from here on. 0: nothing to send now. */
+/** Returns at most *n* packets to send, which the caller owns. 0: nothing to send now. */
 uint16_t san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n,
 			   uint64_t now_ns);
 /** Run timers that are due. */
 void san_core_tick(struct san_core *core, uint64_t now_ns);
-/** When tick must be called next; SAN_TIME_NEVER: when something else happens. */
+/** When tick must be called next; SAN_TIME_NEVER: only after another call. */
 uint64_t san_core_deadline_ns(const struct san_core *core);
 bool san_core_poll_event(struct san_core *core, struct san_core_event *ev);
 
 /* ---- work: see ulp.h ---- */
-/** Work of *qp*, which exists, is the next: with many connections its records are far. */
+/** Prefetch the records of *qp*, which exists and has work next. */
 void san_core_prefetch_qp(const struct san_core *core, uint32_t qp);
 uint32_t san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
 		       uint64_t now_ns);
@@ -121,45 +122,46 @@ int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint
 		    uint32_t cookie);
 void san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
 /**
- * Connect *qp*. The outcome is an event. -EADDRNOTAVAIL, -ENETUNREACH: see inet.h;
- * -ENOSPC: no connection left, or no unordered one; see cm. -EINVAL: a stream that is not to be
- * strictly ordered.
+ * Connect *qp*. An event reports the outcome. -EADDRNOTAVAIL, -ENETUNREACH: see inet.h; -ENOSPC: no
+ * connection is left, or no unordered one; see cm. -EINVAL: a stream that is not strictly ordered.
  */
 int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
 		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
 /**
- * -ENOENT: the request is gone; -ENOSPC: no unordered connection left; -EISCONN, -EBUSY: see
- * san_ulp_qp_renew(); -EPROTOTYPE: one of request and *qp* is for a stream, the other is not.
+ * -ENOENT: the request no longer exists; -ENOSPC: no unordered connection is left; -EISCONN,
+ * -EBUSY: see san_ulp_qp_renew(); -EPROTOTYPE: one of request and *qp* is for a stream, and the
+ * other is not.
  */
 int san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 		    const struct san_cm_param *param, uint64_t now_ns);
 int san_core_reject(struct san_core *core, uint64_t request, const void *private_data,
 		    uint16_t private_len, uint64_t now_ns);
 /**
- * Drain, then end; *hard*: end now. Completes with SAN_EV_DISCONNECTED. -ENOTCONN. A stream is
- * shut first, and drained when the peer has all of it.
+ * Drain and disconnect; *hard*: disconnect at once. SAN_EV_DISCONNECTED reports the end. -ENOTCONN.
+ * A stream is shut down first; it is drained when the peer has received everything.
  */
 int san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 /**
- * End now, for a queue pair that goes: on return nothing of its work is left, and
- * its memory is not touched any more. The peer is told once. Harmless without a
- * connection.
+ * Disconnect at once, before the queue pair is destroyed: on return none of its work is left, and
+ * its memory is no longer accessed. The peer gets one DREQ. Harmless without a connection.
  */
 void san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns);
 /**
- * How long a silence of its peer an open connection bears, in place of what san_cm_param and conf
- * say. A peer that has restarted is noticed all the same. Harmless without a connection. (UDP-12)
+ * Set how long an open connection tolerates the silence of its peer, instead of san_cm_param and
+ * conf. A restarted peer is detected nevertheless. Harmless without a connection. (UDP-12)
  */
 void san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
 			   uint64_t now_ns);
 
-/* ---- layers, for owners that configure and show ---- */
+/*
+ * ---- layers, for owners that configure and show ----
+ */
 struct san_ulp *san_core_ulp(struct san_core *core);
 struct san_pdl *san_core_pdl(struct san_core *core);
 struct san_tl *san_core_tl(struct san_core *core);
 struct san_cm *san_core_cm(struct san_core *core);
 struct san_inet *san_core_inet(struct san_core *core);
-/** NULL: there are to be none. */
+/** NULL: there are no carried sockets. */
 struct san_socks *san_core_socks(struct san_core *core);
 
 /** Drops by reason, summed over the layers. */
@@ -167,18 +169,18 @@ void san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX]);
 
 /* ---- several lcores on one port ---- */
 
-#define SAN_OWNER_ALL UINT32_MAX /**< each lcore is to have a copy */
+#define SAN_OWNER_ALL UINT32_MAX /**< each lcore gets a copy */
 
 /**
- * The lcore, of *nb_lcores*, that a received packet is for, by its CID; nobody's is
- * for lcore 0. Reads only the mbuf; a priority tag is taken off. (SYS-1, RT-38)
+ * The lcore, of *nb_lcores*, that a received packet is for, by its CID; 0 if there is none. Reads
+ * only the mbuf, and removes a priority tag. (SYS-1, RT-38)
  */
 uint32_t san_core_owner(struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores);
 /**
- * A connection request moves to the lcore of the queue pair that is to have it. From
- * its own core it is taken, for a moment; the other core adopts it as san_core_accept()
- * would, with the same errors; then the first is told whether it did. Taken and not
- * adopted, the request is as it was. -ENOENT: it is gone, or taken already.
+ * Move a connection request to the lcore of the queue pair that accepts it. It is taken from its
+ * own core; the other core adopts it as san_core_accept() would, with the same errors; then the
+ * first core gets the result. If it was taken and not adopted, the request is unchanged. -ENOENT:
+ * it no longer exists, or is taken already.
  */
 int san_core_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
 			  uint64_t now_ns);
@@ -187,14 +189,14 @@ int san_core_request_adopt(struct san_core *core, const struct san_cm_moved *mov
 void san_core_request_settle(struct san_core *core, uint64_t request, bool adopted,
 			     uint64_t now_ns);
 
-/** Every invariant of every layer. For tests. */
+/** Verify every invariant of every layer. For tests. */
 void san_core_check(const struct san_core *core);
 /**
- * What teardown must leave behind: nothing. 0, or the number of connections,
- * records, regions, streams, CAM entries and held mbufs still in use.
+ * What teardown must not leave behind. 0, or the number of connections, records, regions, streams,
+ * CAM entries and held mbufs still in use.
  */
 uint64_t san_core_leaks(const struct san_core *core);
-/** Empty mbufs that it has taken from its pool for the next packets. */
+/** Number of empty mbufs that it holds for the next packets. */
 uint32_t san_core_nb_spare(const struct san_core *core);
 
 #endif /* CORE_H */

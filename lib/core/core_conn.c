@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections: what cm decides reaches the other layers here, and what the owner
- * asks for reaches cm. An established connection is open in pdl (by cm), tl and
- * ulp; one that is over is closed in the opposite order, so that every request
- * completes before the owner hears of it.
+ * Connections: passes decisions of cm to the other layers, and requests of the owner to cm. An
+ * established connection is opened in pdl (by cm), tl and ulp. One that ends is closed in reverse
+ * order, so that every request completes before the owner gets the event.
  */
 
 #include <errno.h>
@@ -19,7 +18,7 @@ place_of(const struct san_core *core, uint32_t qp)
 
 /* ---- connection events: from cm to the other layers, then to the owner ---- */
 
-/* CID and tag: names this request and no later one, whatever becomes of its slot. */
+/* CID and tag identify this request and no later one, even if its slot is reused. */
 static uint64_t
 request_of(const struct san_pdl_conn *c)
 {
@@ -85,7 +84,7 @@ draining_remove(struct san_core *core, uint16_t slot)
 	}
 }
 
-/* The connection is over: every request completes before the owner hears of it. */
+/* The connection has ended: every request completes before the owner gets the event. */
 static void
 conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_ns)
 {
@@ -103,7 +102,7 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 	san_cm_release(core->cm, cev->slot, now_ns);
 }
 
-/* It was asked for and did not come to be. */
+/* A connection attempt failed. */
 static void
 conn_never(struct san_core *core, const struct san_cm_change *cev)
 {
@@ -179,7 +178,7 @@ san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
 	san_cm_unlisten(core->cm, service, pkey);
 }
 
-/* *qp* is about to be carried by *slot*; *accepted*: the peer asked for it. */
+/* *slot* will carry *qp*; *accepted*: the peer requested it. */
 static void
 take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered, bool accepted)
 {
@@ -232,7 +231,7 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	return 0;
 }
 
-/* May *qp* have a connection, and which offer does it make to a peer at *peer*? */
+/* Check that *qp* may get a connection, and compute its offer to *peer*. */
 static int
 ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer, bool ordered,
 	 const struct san_cm_param *param, struct san_cm_param *own, uint64_t now_ns)
@@ -256,7 +255,7 @@ san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
-	/* once it was accepted, what the peer asked for is gone */
+	/* After it was accepted, the request no longer exists. */
 	if (c == NULL || san_cm_state(core->cm, c->slot) != SAN_CM_WAIT_ACCEPT)
 		return -ENOENT;
 	ordered = san_cm_is_ordered(core->cm, c->slot);
@@ -300,7 +299,7 @@ san_core_request_settle(struct san_core *core, uint64_t request, bool adopted, u
 {
 	const struct san_pdl_conn *c = find_request(core, request);
 
-	/* it may have ended meanwhile: the peer has heard of that, and ends what was adopted */
+	/* If it has ended meanwhile, the peer knows that and ends the adopted connection. */
 	if (c != NULL)
 		san_cm_moved(core->cm, c->slot, adopted, now_ns);
 }
@@ -350,7 +349,7 @@ san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 
 	if (slot == NO_SLOT)
 		return;
-	/* one of the two ends it at once: what never was open, or what was */
+	/* One of the two calls ends it at once: a connection attempt, or an open connection. */
 	san_cm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
 	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
 		san_cm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
@@ -377,8 +376,8 @@ san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_
 }
 
 /*
- * Drained: no work of ours, and none of the peer's; or only the peer's for as long
- * as a drain may go without progress. It may go on asking for ever.
+ * Drained: neither we nor the peer have work, or only the peer for as long as a drain may go
+ * without progress. A peer may go on requesting forever.
  */
 static bool
 is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * MAC addresses that change under open connections: a peer's, and our own. (RT-38)
- */
+/* MAC addresses that change during open connections: a peer's, and our own. (RT-38) */
 
 #include "core_priv.h"
 
-/* Congestion and lost packets make a peer silent for less: its neighbour entry is not doubted. */
+/* Shorter silences are caused by congestion and loss: the neighbour entry stays valid. */
 #define SILENT_NS (100 * SAN_NS_PER_MS)
 
 static void
@@ -14,7 +12,7 @@ ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	struct rte_ether_addr mac;
 
-	if (rte_is_zero_ether_addr(&c->path.dst_mac)) /* cm is asking */
+	if (rte_is_zero_ether_addr(&c->path.dst_mac)) /* cm is requesting it */
 		return;
 	core->inet_deadline_ns = 0;
 	if (san_inet_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
@@ -22,8 +20,8 @@ ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 /*
- * A silent peer, or the gateway to it, may have another MAC address by now: an address moved to
- * another machine. The neighbour table is asked only then, so packets pay nothing.
+ * A silent peer, or the gateway to it, may have another MAC address: its IP address may have moved
+ * to another machine. The neighbour table is asked only then, so packets cost nothing more.
  */
 void
 san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
@@ -33,9 +31,9 @@ san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now
 }
 
 /*
- * A peer whose address changed while only it sends hears none of our ACKs, and is not silent. It
- * sends PROBEs and what had come before, from another address than the one that we send to. A
- * router may do that, too, so this is a reason to ask and no answer.
+ * A peer may not be silent although its MAC address changed: if only the peer sends, it receives
+ * none of our ACKs. Then it sends PROBEs and duplicates from a MAC address other than the one we
+ * send to. A router may do that, too, so the address is verified and not just taken over.
  */
 void
 san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Several lcores on one port: whose a received packet is (SYS-1).
+ * Several lcores on one port: the lcore of a received packet (SYS-1).
  *
- * A CID names its lcore. A request to connect names none: every copy of it must come
- * to the same lcore, which one does not matter. RESET names the CID of who sent it, so
- * only the one whose peer that is can tell: all look. So do all with what neighbours
- * say of themselves, because each lcore has its own table; one alone answers.
+ * A CID names its lcore. A request to connect names none: all its copies must come to the same
+ * lcore, whichever it is. RESET names the CID of its sender, so only the lcore with that peer can
+ * check it: all get a copy. All also get neighbour messages, because each lcore has its own table;
+ * only one answers.
  */
 
 #include "core.h"

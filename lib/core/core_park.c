@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A core that is left by one process and taken up by another (live restart). Its state is in
- * memory that both map at the same address, so nothing is copied or translated: the first gives
- * up what the second could not use, which are mbufs and what DPDK made, and the second puts its own
- * there. No packet is kept anywhere but in the reorder engine, and what is dropped there comes
- * again (design, rule 2).
+ * Handing over a core from one process to another (live restart). Its state is in memory that both
+ * map at the same address, so nothing is copied or translated. The first process releases what the
+ * second cannot use, mbufs and DPDK objects, and the second provides its own. Only the reorder
+ * engine holds packets; they are dropped, and peers resend them (design, rule 2).
  */
 
 #include "core_priv.h"

@@ -4,7 +4,8 @@
 
 /**
  * @file
- * What core.c (packets, time), core_conn.c (connections) and core_stream.c (streams) share.
+ * Definitions shared by core.c (packets, time), core_conn.c (connections) and core_stream.c
+ * (streams).
  */
 
 #include <sys/queue.h>
@@ -13,42 +14,42 @@
 
 #define NO_SLOT UINT32_MAX
 
-/** Who has streams. */
+/** A user with streams. */
 struct core_user {
 	LIST_ENTRY(core_user)
 	link;
 	uint32_t id;
-	uint32_t nb_streams, nb_orphans; /**< of his, and of these without a program */
+	uint32_t nb_streams, nb_orphans; /**< its streams; those of them that are orphaned */
 	uint64_t bytes;
 };
 
-/** What a stream has. */
+/** Resources that a stream holds. */
 struct core_share {
 	struct core_user *user;
 	uint64_t bytes;
 	bool is_orphan;
 };
 
-/** A stream: its session, and the queue pair beneath. */
+/** A stream: its session, and the queue pair below it. */
 struct core_stream {
 	struct san_timer timer;
 	struct san_core *core;
 	struct san_stream *session;
-	struct san_ulp_cq *own;               /* of what the session posts */
-	struct san_ulp_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone, or has none */
-	struct core_stream *next;             /* of those that are listed */
-	uint64_t armed_ns;                    /* the timer's; SAN_TIME_NEVER: it is not */
-	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
-	uint64_t retry_ns;                    /* until a queue that was full is looked at again */
+	struct san_ulp_cq *own;               /* completions of the session's requests */
+	struct san_ulp_cq *send_cq, *recv_cq; /* the application's; NULL: ended, or none */
+	struct core_stream *next;             /* next listed stream */
+	uint64_t armed_ns;                    /* deadline of *timer*; SAN_TIME_NEVER: not armed */
+	uint64_t linger_ns;                   /* when an orphan is ended; NEVER_ORPHANED */
+	uint64_t retry_ns;                    /* delay before a full queue is tried again */
 	uint32_t qpn;
-	uint32_t sock; /* that takes what completes, if it *is_sock* */
+	uint32_t sock; /* socket that gets the completions, if *is_sock* */
 	bool is_sock;
 	bool is_listed;
 	bool is_open;     /* the session has a connection */
-	bool is_over;     /* it had one */
-	bool accepted;    /* the peer asked for the connection */
-	bool closing;     /* it goes as soon as all is sent */
-	bool disconnects; /* cm knows */
+	bool is_over;     /* the connection has ended */
+	bool accepted;    /* the peer requested the connection */
+	bool closing;     /* disconnect as soon as all is sent */
+	bool disconnects; /* cm is disconnecting */
 	struct core_share share;
 	struct san_stream_conf conf;
 };
@@ -66,7 +67,7 @@ struct san_core {
 	struct san_cm *cm;
 	struct san_ulp *ulp;
 	struct san_inet *inet;
-	struct san_socks *socks; /* NULL: there are to be none */
+	struct san_socks *socks; /* NULL: there are none */
 	struct san_death_row death;
 	struct san_spare spare;
 	struct san_express express;
@@ -81,43 +82,48 @@ struct san_core {
 	/* core_stream.c */
 	struct core_stream **streams; /* by san_ulp_qp_index() */
 	uint32_t nb_streams;
-	struct core_stream *stream_head, *stream_tail; /* that something has happened to */
-	uint64_t stream_now_ns;                        /* for what sessions post */
+	struct core_stream *stream_head, *stream_tail; /* list of streams to be processed */
+	uint64_t stream_now_ns;                        /* time for requests of sessions */
 	struct san_wheel stream_wheel;
 	/* core_share.c */
 	LIST_HEAD(, core_user)
 	users;
-	uint64_t stream_bytes; /* of conf.stream_mem */
-	uint64_t orphan_bytes; /* of these */
-	uint32_t nb_orphans;   /* whose programs have gone */
+	uint64_t stream_bytes; /* used bytes of conf.stream_mem */
+	uint64_t orphan_bytes; /* those of orphaned streams */
+	uint32_t nb_orphans;   /* orphaned streams */
 };
 
-/** Take cm's events: open and close the other layers, tell the owner. */
+/** Process events of cm: open and close the other layers, report to the owner. */
 void san_core_cm_events(struct san_core *core, uint64_t now_ns);
-/** Disconnects that waited for outstanding work go on when it is done. */
+/** Continue disconnects whose outstanding work is done. */
 void san_core_check_draining(struct san_core *core, uint64_t now_ns);
 
-/** If the peer of *c* is silent: find out whether it has another MAC address. (core_mac.c) */
+/** If the peer of *c* is silent, find out whether its MAC address has changed. (core_mac.c) */
 void san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns);
-/** The peer of *c* sent *m*, which it would not have sent if it had heard us: likewise. */
+/** The peer of *c* sent *m*, which shows that it does not receive our packets: likewise. */
 void san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
 			  uint64_t now_ns);
 
-/** san_core_disconnect() for what ulp carries: a stream's end is with the peer. */
+/** Like san_core_disconnect(), on the level of ulp: without the end of a stream. */
 int san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 
-/** Streams of sockets post to *core*, in this process. */
+/** Direct the posts of socket streams to *core*, in this process. */
 void san_core_set_sock_work(struct san_core *core);
 
-/* ---- core_stream.c; to be called if there are streams ---- */
+/*
+ * ---- core_stream.c; called only if there are streams ----
+ */
 
-/** NULL: *qp* is none. */
+/** The stream of *qp*; NULL: it is not a stream. */
 struct core_stream *san_core_stream_at(const struct san_core *core, uint32_t qp);
 uint32_t san_core_stream_post(struct san_core *core, struct core_stream *s,
 			      const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns);
 uint32_t san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
 				   const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns);
-/** Hand over what ulp completed, pump, complete for programs; before packets are built. */
+/**
+ * Process completions of ulp, pump the sessions, complete for applications. Called before packets
+ * are built.
+ */
 void san_core_streams_run(struct san_core *core, uint64_t now_ns);
 void san_core_streams_tick(struct san_core *core, uint64_t now_ns);
 uint64_t san_core_streams_deadline_ns(const struct san_core *core);
@@ -125,35 +131,35 @@ void san_core_streams_resume(struct san_core *core);
 void san_core_streams_fini(struct san_core *core);
 void san_core_streams_check(const struct san_core *core);
 
-/** It is about to be connected, perhaps again. -EBUSY: see san_ulp_qp_renew(); -ENOMEM. */
+/** The stream is to be connected, perhaps again. -EBUSY: see san_ulp_qp_renew(); -ENOMEM. */
 int san_core_stream_renew(struct core_stream *s, uint64_t now_ns);
-/** By us, or *accepted*: by the peer. */
+/** A connection was requested by us, or (*accepted*) by the peer. */
 void san_core_stream_asked(struct core_stream *s, bool accepted);
 void san_core_stream_opened(struct core_stream *s, uint64_t now_ns);
-/** Nothing of it is left in ulp; what is posted completes with *status*. */
+/** ulp holds nothing more of the stream; posted work completes with *status*. */
 void san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns);
-/** Its connection ends when all is sent. False: there is nothing to wait for. */
+/** Disconnect when all is sent. False: there is nothing to wait for. */
 bool san_core_stream_close(struct core_stream *s);
 
 /* ---- core_stream_ops.c ---- */
 
-/** Of each session, with its stream as *arg*. */
+/** Operations of each session; *arg* is its stream. */
 extern const struct san_stream_ops san_core_stream_ops;
 
 /* ---- core_share.c ---- */
 
-/** Of a new stream of *user*'s; it has nothing yet. -ENOMEM. */
+/** Open an account for a new stream of *user*, without resources. -ENOMEM. */
 int san_core_share_init(struct san_core *core, struct core_share *share, uint32_t user);
-/** It has nothing any more. */
+/** Close the account; the stream holds nothing. */
 void san_core_share_fini(struct san_core *core, struct core_share *share);
-/** False: that would be more than all streams, its user's or orphans may have. */
+/** False: the limit for all streams, for the user or for orphans would be exceeded. */
 bool san_core_share_take(struct san_core *core, struct core_share *share, uint64_t bytes);
 void san_core_share_give(struct san_core *core, struct core_share *share, uint64_t bytes);
-/** Is there room for one more orphan, with what it has? */
+/** True if the stream may be orphaned with the resources it holds. */
 bool san_core_share_may_linger(const struct san_core *core, const struct core_share *share);
-/** Its program has gone. */
+/** The stream is orphaned. */
 void san_core_share_orphan(struct san_core *core, struct core_share *share);
-/** Depths of the queue pair beneath a stream; returns that of its completion queue. */
+/** Depths of the queue pair below a stream; returns that of its completion queue. */
 uint32_t san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner);
 /** Bytes of both. */
 uint64_t san_core_inner_bytes(const struct san_stream_conf *conf);

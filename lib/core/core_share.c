@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What streams have of an lcore's memory and queue pairs, and for whom (SYS-5).
+ * Accounts of the memory and queue pairs of an lcore that streams use (SYS-5).
  *
  * DESIGN NOTES
  *
- * A stream counts for its user from its first byte to its last, whether or not its program is
- * still there. Numbers of applications would not do: each that attaches gets another one, so who
- * attaches, leaves streams behind and goes, again and again, would have everything in the end.
+ * A stream counts for its user as long as it exists, even if its application has ended. Counting by
+ * application would not work: each gets another number when it attaches, so a program that
+ * attaches, leaves streams behind and ends, again and again, would finally own everything.
  *
- * Those that programs have left behind have a bound of their own beside that: half of the memory
- * and of the queue pairs. What is beyond does not linger, and its peer sees a reset; to end an
- * older one in its place would let whoever comes last cut short what others were promised.
+ * Orphaned streams have an additional limit: half of the memory and of the queue pairs. A stream
+ * beyond it is not orphaned, and its peer sees a reset. Ending an older orphan instead would let
+ * the latest application break what others were promised.
  *
- * An account is there as long as its user has streams, in conf.mem as they are. Users are few, and
- * are looked for only when a stream is made.
+ * An account exists while its user has streams, in conf.mem like them. Users are few, and are
+ * searched only when a stream is created.
  */
 
 #include <errno.h>
@@ -75,7 +75,9 @@ san_core_share_fini(struct san_core *core, struct core_share *share)
 	san_mem_free(core->conf.mem, u, sizeof(*u));
 }
 
-/* ---- limits: a program alone with its core has none but stream_mem ---- */
+/*
+ * ---- limits: an application that owns its core has only stream_mem ----
+ */
 
 static uint64_t
 orphan_bytes_left(const struct san_core *core)
@@ -142,7 +144,7 @@ uint32_t
 san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
 {
 	san_stream_depths(conf, &inner->sq_depth, &inner->rq_depth);
-	/* one more, because where both share a queue requests leave one for receives */
+	/* One more, because requests leave one entry to receives if both share a queue. */
 	return rte_align32pow2(inner->sq_depth + inner->rq_depth + 1);
 }
 
@@ -155,7 +157,9 @@ san_core_inner_bytes(const struct san_stream_conf *conf)
 	return san_ulp_qp_bytes(inner.sq_depth, inner.rq_depth) + san_ulp_cq_own_bytes(cq_depth);
 }
 
-/* ---- to be seen ---- */
+/*
+ * ---- for show ----
+ */
 
 uint64_t
 san_core_stream_bytes(const struct san_core *core)

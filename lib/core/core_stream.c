@@ -3,26 +3,25 @@
 /*
  * DESIGN NOTES
  *
- * A stream is an ulp queue pair whose number the program knows and whose work it does not: that
- * is its session's. What the program posts goes to the session; what the session posts completes
- * in a queue of the lcore's own, and is handed back to it; what the session completes goes to the
- * program's queues. So a program sees one queue pair like any other, and layers below see no
- * streams at all.
+ * A stream is an ulp queue pair whose number the application knows, while its work is done by a
+ * session. The application's posts go to the session. The session's requests complete in a queue of
+ * the lcore's own, and are returned to it. Completions of the session go to the application's
+ * queues. So the application sees an ordinary queue pair, and the layers below see no streams.
  *
- * Whatever touches a session lists it, and all of them are pumped once per burst, before packets
- * are built: small sends that come together travel together, and a header that is due anyway
+ * Any call that touches a session lists it. Listed sessions are pumped once per burst, before
+ * packets are built: small sends posted together are sent together, and a header that is due anyway
  * carries the credit of all that arrived. Only the end of a connection does not wait: the owner
- * hears of it when every request has completed.
+ * gets the event when every request has completed.
  *
- * Completions that find the program's queue full wait in the session, in order, receives apart
- * from the rest. Nothing tells us that the program has polled, so that is looked at again after a
- * moment, and a longer one each time.
+ * Completions that find the application's queue full wait in the session, in order, receives
+ * separate from the rest. There is no notification of a poll, so the queue is tried again after a
+ * moment, and after a longer one each time.
  *
  * An inner queue pair is as deep as the session can fill it, so ulp never refuses for lack of
- * entries, and its own completion queue never fills.
+ * entries, and its own completion queue never becomes full.
  *
- * Timers: one per stream, for the session's deadline, the retry of a full queue, and the end
- * of an orphan's patience.
+ * Timers: one per stream, for the session's deadline, the retry of a full queue, and the end of an
+ * orphan.
  */
 
 #include <errno.h>
@@ -31,9 +30,9 @@
 #include "core_priv.h"
 #include "san_assert.h"
 
-#define CQ_RETRY_NS    (20 * SAN_NS_PER_US) /* at first; then twice as long each time */
+#define CQ_RETRY_NS    (20 * SAN_NS_PER_US) /* at first; doubles each time */
 #define CQ_RETRY_MAX   SAN_NS_PER_MS
-#define ROUND_BYTES    (256u << 10) /* that all sessions copy, before packets have their turn */
+#define ROUND_BYTES    (256u << 10) /* that all sessions may copy before packets have their turn */
 #define HAND_OVER      32           /* completions at a time */
 #define NEVER_ORPHANED SAN_TIME_NEVER
 
@@ -74,7 +73,7 @@ unlist_one(struct core_stream *s)
 
 	if (!s->is_listed)
 		return;
-	/* round once: the others keep their order */
+	/* One turn through the list: the others keep their order. */
 	do {
 		at = unlist(s->core);
 		if (at != s)
@@ -119,7 +118,7 @@ san_core_nb_streams(const struct san_core *core)
 
 /* ---- construction ---- */
 
-/* All that it has beside its session. */
+/* Bytes besides those of the session. */
 static uint64_t
 own_bytes(const struct san_stream_conf *conf)
 {
@@ -238,7 +237,7 @@ no_share:
 	return rc;
 }
 
-/* Its connection, if it had one, is over. */
+/* The connection, if there was one, has ended. */
 static void
 stream_free(struct core_stream *s)
 {
@@ -252,7 +251,7 @@ stream_free(struct core_stream *s)
 	}
 	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = NULL;
 	core->nb_streams--;
-	/* first what the session posted is forgotten, then its memory goes */
+	/* The session's requests must be dropped before its memory is freed. */
 	inner_destroy(s);
 	san_stream_destroy(s->session);
 	san_core_share_give(core, &s->share, own_bytes(&s->conf));
@@ -282,7 +281,7 @@ san_core_streams_fini(struct san_core *core)
 	for (i = 0; core->streams != NULL && i < core->conf.ulp.max_qps; i++) {
 		if (core->streams[i] == NULL)
 			continue;
-		/* bound or not: there is no connection left to speak of */
+		/* Unbind all: there is no connection any more. */
 		san_ulp_qp_unbind(core->ulp, core->streams[i]->qpn);
 		stream_free(core->streams[i]);
 	}
@@ -303,7 +302,7 @@ san_core_streams_resume(struct san_core *core)
 
 /* ---- rounds ---- */
 
-/* What ulp has completed is the session's. */
+/* Return completions of ulp to the session. */
 static void
 hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t now_ns)
 {
@@ -319,7 +318,7 @@ hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t now_ns)
 	}
 }
 
-/* Ours, not the program's: it did not ask for the end, or not so. */
+/* True for our own SHUTDOWN, which the application did not post. */
 static bool
 is_own_end(const struct core_stream *s, const struct san_ulp_wc *wc)
 {
@@ -343,8 +342,8 @@ give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 }
 
 /*
- * What the session has completed is the program's. False: a queue of it is full. The other one is
- * served all the same, since the program may wait for that before it polls this one.
+ * Pass completions of the session to the application. False: one of its queues is full. The other
+ * is served nevertheless, because the application may wait for that one before it polls this one.
  */
 static bool
 give(struct core_stream *s)
@@ -354,7 +353,7 @@ give(struct core_stream *s)
 	return give_kind(s, false, s->send_cq) && recvs;
 }
 
-/* The end of what is sent, if the program has not posted it. */
+/* Shut down sending, unless the application has done so. */
 static void
 post_end(struct core_stream *s, uint64_t now_ns)
 {
@@ -368,7 +367,7 @@ post_end(struct core_stream *s, uint64_t now_ns)
 	san_stream_post_send(s->session, &wr, 1, now_ns);
 }
 
-/* In order, once nothing is left to send and either side wants no more. */
+/* Disconnect orderly, when nothing is left to send and either side has finished. */
 static void
 end_in_order(struct core_stream *s, uint64_t now_ns)
 {
@@ -379,7 +378,7 @@ end_in_order(struct core_stream *s, uint64_t now_ns)
 	san_core_disconnect_qp(s->core, s->qpn, false, now_ns);
 }
 
-/* The earliest of what it waits for. */
+/* Arm the timer for the earliest deadline. */
 static void
 arm(struct core_stream *s, bool is_full, uint64_t now_ns)
 {
@@ -399,8 +398,8 @@ arm(struct core_stream *s, bool is_full, uint64_t now_ns)
 }
 
 /*
- * Everything that may have become possible, within *budget* bytes. On return it may be gone.
- * What is left of *budget*.
+ * Do all work that may have become possible, within *budget* bytes. Returns the rest of the budget.
+ * *s* may be freed by this call.
  */
 static uint32_t
 work(struct core_stream *s, uint32_t budget, uint64_t now_ns)
@@ -410,7 +409,7 @@ work(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 
 	if (s->is_open && s->closing)
 		post_end(s, now_ns);
-	/* also of one that is over: what it has received can still be read */
+	/* Also after the end of the connection: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
 		list(s);
@@ -439,7 +438,7 @@ san_core_streams_run(struct san_core *core, uint64_t now_ns)
 	core->stream_now_ns = now_ns;
 	while ((own = san_ulp_cq_next_own(core->ulp)) != NULL)
 		hand_over(core, own, now_ns);
-	/* what is listed meanwhile is for the next round, or this one might never end */
+	/* Streams listed meanwhile are left to the next round, or this one might never end. */
 	last = core->stream_tail;
 	while (last != NULL && core->stream_head != NULL && budget > 0) {
 		s = unlist(core);
@@ -473,12 +472,14 @@ san_core_streams_deadline_ns(const struct san_core *core)
 	return san_wheel_deadline_ns(&core->stream_wheel);
 }
 
-/* ---- work of programs ---- */
+/*
+ * ---- work of applications ----
+ */
 
 /*
- * What is posted to a stream that is over completes at once, as with a queue pair that has ended:
- * the program may not have read that event yet. A socket is notified in the round that follows:
- * it is in the middle of posting.
+ * Work posted to a stream that has ended completes at once, as with an ended queue pair: the
+ * application may not have read that event yet. A socket is notified in the next round, because it
+ * is just posting.
  */
 static uint32_t
 posted(struct core_stream *s, uint32_t taken, uint64_t now_ns)
@@ -518,11 +519,13 @@ san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
 	if (!s->is_over)
 		return 0;
 	s->core->stream_now_ns = now_ns;
-	/* what was posted since its last connection ended completes, too (RT-43), or is still to
-	 * be copied, or waits for room in a queue of the program's */
+	/*
+	 * Work posted since the last connection ended must complete, too (RT-43). It may still have
+	 * to be copied, or wait for room in a queue of the application.
+	 */
 	if (san_stream_pump(s->session, ROUND_BYTES, now_ns) == 0 || !give(s))
 		return -EBUSY;
-	/* or the program still reads its message buffers, which go with the session */
+	/* The application may still read its message buffers, which are freed with the session. */
 	if (san_stream_has_lent(s->session))
 		return -EBUSY;
 	rc = san_stream_create(&s->conf, &san_core_stream_ops, s, &session);

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Streams of one core: queue pairs whose work is a session's (lib/stream), not the program's.
- * Work for them, connections and time come by the calls of core.h; here are those that only
- * streams have. (AFC-1 ... AFC-28)
+ * Streams of one core: queue pairs whose work is done by a session (lib/stream) for the
+ * application. Work, connections and time use the calls of core.h; the calls here are for streams
+ * only. (AFC-1 ... AFC-28)
  */
 
 #include <stdbool.h>
@@ -17,51 +17,51 @@
 
 struct san_core;
 
-#define SAN_CORE_ALONE UINT32_MAX /**< user: the core is its program's own, which has no limit */
+#define SAN_CORE_ALONE UINT32_MAX /**< user: the application owns the core; no limits apply */
 
 struct san_core_stream_conf {
-	struct san_ulp_qp_conf qp;     /**< queues and depths as the program sees them */
-	struct san_stream_conf stream; /**< depths are those of *qp*, whatever stands here */
-	bool is_sock;                  /**< carried socket *sock* has its completions, no queues */
+	struct san_ulp_qp_conf qp;     /**< queues and depths for the application */
+	struct san_stream_conf stream; /**< the depths are ignored; those of *qp* count */
+	bool is_sock;                  /**< completions go to carried socket *sock* instead */
 	uint32_t sock;
-	uint32_t user; /**< for whom it counts, to its end; or SAN_CORE_ALONE */
+	uint32_t user; /**< user that the stream counts for; or SAN_CORE_ALONE */
 };
 
 /**
- * A queue pair that is a stream. It is connected, posted to and disconnected as others are; its
- * connection must be ordered, and not relaxed.
+ * Create a queue pair that is a stream. It is connected, posted to and disconnected as others are;
+ * its connection must be ordered and not relaxed.
  *
  * @return
- *   0; -EINVAL: see san_stream_conf_check(); -ENOSPC; -ENOMEM: also if
- *   conf.stream_mem, or its user's part of it, is used up.
+ *   0; -EINVAL: see san_stream_conf_check(); -ENOSPC; -ENOMEM: also if conf.stream_mem or the
+ *   user's part of it is used up.
  */
 int san_core_stream_create(struct san_core *core, const struct san_core_stream_conf *conf,
 			   uint64_t now_ns, uint32_t *qp);
-/** It has no connection (see san_core_abort()). What is posted is flushed. -EBUSY, -EINVAL. */
+/** It must have no connection (see san_core_abort()). Posted work is flushed. -EBUSY, -EINVAL. */
 int san_core_stream_destroy(struct san_core *core, uint32_t qp);
 /**
- * The program has gone: memory and queues of its are not touched any more. What it has sent goes
- * on to the peer, at most conf.linger_ns, then the queue pair is destroyed.
+ * The application has ended: its memory and queues are no longer accessed. The stream goes on
+ * sending for at most conf.linger_ns; then the queue pair is destroyed.
  *
  * @return
- *   False: there is nothing to go on with, or it needs memory of the program's, or half of the
- *   queue pairs or of conf.stream_mem are such streams' already. Nothing changed.
+ *   False: nothing is left to send, or it needs memory of the application, or orphaned streams
+ *   already have half of the queue pairs or of conf.stream_mem. Nothing changed.
  */
 bool san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns);
-/** All whose programs have gone end now, whatever they still have to send. */
+/** End all orphaned streams now, whatever they still have to send. */
 void san_core_streams_cut(struct san_core *core, uint64_t now_ns);
-/** The session of *qp*; NULL: it is no stream. */
+/** The session of *qp*; NULL: it is not a stream. */
 const struct san_stream *san_core_stream(const struct san_core *core, uint32_t qp);
-/** Does a work request or receive of a stream name *key*? Looks at all of them. */
+/** True if a work request or receive of a stream names *key*. Scans all of them. */
 bool san_core_streams_name_key(const struct san_core *core, uint32_t key);
-/** Streams, and bytes of conf.stream_mem; and of these those whose programs have gone. */
+/** Number of streams, and used bytes of conf.stream_mem; then those of orphaned streams. */
 uint32_t san_core_nb_streams(const struct san_core *core);
 uint64_t san_core_stream_bytes(const struct san_core *core);
 uint32_t san_core_nb_orphans(const struct san_core *core);
 uint64_t san_core_orphan_bytes(const struct san_core *core);
-/** Streams that programs of *user* have left behind. */
+/** Orphaned streams of *user*. */
 uint32_t san_core_user_orphans(const struct san_core *core, uint32_t user);
-/** Bytes that a stream may have at any time in its life, in all. (SYS-5) */
+/** Most bytes that a stream holds at any time. (SYS-5) */
 uint64_t san_core_stream_bytes_max(const struct san_stream_conf *conf);
 
 #endif /* CORE_STREAM_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a session has of its core: requests of the queue pair beneath, keys for the program's
- * memory, memory of its own.
+ * Operations of a core for its sessions: requests of the queue pair below, keys for the
+ * application's memory, memory of their own.
  */
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "core_priv.h"
 #include "san_assert.h"
 
-#define THRESHOLD 4096 /* from that on, telling where memory is is cheaper */
-#define SOLICIT_X 4    /* writes are asked for from so much longer on */
+#define THRESHOLD 4096 /* from this length on it is cheaper to send a location than bytes */
+#define SOLICIT_X 4    /* writes from this many times longer on are solicited */
 
 static void
 op_query(void *arg, struct san_stream_caps *caps)
@@ -40,7 +40,7 @@ op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	return san_ulp_post_recv(core->ulp, s->qpn, &r, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
 }
 
-/* All of a session's requests complete with an entry. */
+/* All requests of a session complete with an entry. */
 static int
 post(const struct core_stream *s, struct san_ulp_wr *wr)
 {
@@ -86,7 +86,7 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
 }
 
 /*
- * A write goes where the peer has said that its program waits for it. So one that is not very long
+ * A write goes to a buffer that the peer's application waits for. So a write of moderate length
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
@@ -122,7 +122,7 @@ op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sg
 	return post_remote(arg, SAN_WR_PULL, 0, cookie, sge, nb_sge, addr, key);
 }
 
-/* AFC-24: for the one right that it is told for, and for no other connection's peer. */
+/* AFC-24: only with the right requested, and only for the peer of this connection. */
 static int
 op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
        uint32_t *key)
@@ -135,7 +135,7 @@ op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, u
 
 	*addr = 0;
 	*key = 0;
-	if (right == SAN_STREAM_LOCAL) /* ulp reads and writes memory of the program where it is */
+	if (right == SAN_STREAM_LOCAL) /* ulp accesses the application's memory directly */
 		return 0;
 	return san_ulp_mr_add_stream(s->core->ulp, s->qpn, part->addr, part->len, rights[right],
 				     key);
