@@ -4,13 +4,13 @@
 
 /**
  * @file
- * Stream sessions: a TCP byte stream over a provider of messages and remote memory access,
- * which moves data the best way for how the application behaves (AFC-1 ... AFC-28; doc/stream.md).
- * Sans-I/O: requests, completions and time go in; requests for the provider and completions for
- * the application come out. It knows no packets, no threads and no DPDK.
+ * Stream sessions: a TCP byte stream over a provider of messages and remote memory access. The
+ * session moves data in the way that fits the behaviour of the application best (AFC-1 ... AFC-28;
+ * doc/stream.md). No I/O: requests, completions and time go in; requests for the provider and
+ * completions for the application come out. The session knows no packets, no threads and no DPDK.
  *
- * Whoever owns a session calls san_stream_pump() after he has told it things, once per burst;
- * before that nothing is sent. (So small sends that come together travel together.)
+ * The owner of a session calls san_stream_pump() once per burst, after the other calls; nothing is
+ * sent before. So small sends posted together are sent together.
  *
  * Thread rule: one thread at a time per session; sessions share nothing.
  */
@@ -22,11 +22,11 @@
 #include "wire_stream.h"
 
 #define SAN_STREAM_WAIT_MAX 16    /**< waits of one stream at a time */
-#define SAN_STREAM_EVENTS   16    /**< changes of mode that are kept for operators */
-#define SAN_STREAM_MSG_MIN  512   /**< bytes of a message buffer */
-#define SAN_STREAM_MSG_MAX  65536 /**< likewise */
+#define SAN_STREAM_EVENTS   16    /**< mode changes recorded for operators */
+#define SAN_STREAM_MSG_MIN  512   /**< smallest message buffer, bytes */
+#define SAN_STREAM_MSG_MAX  65536 /**< largest message buffer, bytes */
 
-/** Cookies of the session's own requests have this bit; the rest is its own. */
+/** Set in cookies of the session's own requests; it defines the other bits. */
 #define SAN_STREAM_COOKIE (1ull << 63)
 
 enum san_stream_right {
@@ -35,19 +35,19 @@ enum san_stream_right {
 	SAN_STREAM_PULL = 2,  /**< the peer reads from it */
 };
 
-/** What a provider can do (AFC-4). */
+/** Properties of a provider (AFC-4). */
 struct san_stream_caps {
-	uint32_t threshold; /**< bytes from which direct transfer pays */
+	uint32_t threshold; /**< bytes from which direct transfer is cheaper */
 	bool can_read;      /**< has remote read */
 	bool ordered;       /**< a send is delivered after the writes posted before it are placed */
 	uint16_t max_sge;
 };
 
 /**
- * What carries a session. The core binds it to ulp, the verbs provider to a NIC. *arg* is the
- * session's own. Requests return 0, or -EAGAIN: no room until another one has completed; each
- * completes once, by san_stream_on_done() with its cookie, in the order of posting for receives
- * and for the rest. Memory stays the session's and does not change before that.
+ * Provider of a session. The core binds it to ulp, the verbs provider to a NIC. *arg* belongs to
+ * the session. Requests return 0, or -EAGAIN: no room until another one completes. Each completes
+ * once, by san_stream_on_done() with its cookie, in the order of posting, for receives and for the
+ * other requests separately. Until then the memory belongs to the session and does not change.
  */
 struct san_stream_ops {
 	void (*query)(void *arg, struct san_stream_caps *caps);
@@ -58,153 +58,171 @@ struct san_stream_ops {
 	int (*read)(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
 		    uint64_t addr, uint32_t key);
 	/**
-	 * Memory of the application's, for one right only (AFC-24).
+	 * Register memory of the application for one right only (AFC-24).
 	 *
 	 * @param addr
-	 *   What the peer calls the first byte.
+	 *   Returns the remote address of the first byte.
 	 * @return
 	 *   0, -ENOSPC, -ENOMEM.
 	 */
 	int (*reg)(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
 		   uint64_t *addr, uint32_t *key);
-	/** On return the peer reaches it no more. Not for SAN_STREAM_LOCAL. */
+	/** On return the peer can no longer access the memory. Not for SAN_STREAM_LOCAL. */
 	void (*dereg)(void *arg, uint32_t key);
-	/** Zeros, for message buffers and data on their way; NULL: no memory, or over the cap. */
+	/**
+	 * Zeroed memory for message buffers and data in transit; NULL: none, or above the limit.
+	 */
 	void *(*alloc)(void *arg, size_t bytes);
 	void (*free)(void *arg, void *mem, size_t bytes);
 };
 
-/** enum san_sm_mode, or: learn it. */
+/** enum san_sm_mode, or: learn the mode. */
 #define SAN_STREAM_ADAPTIVE 0xff
 
-/** When remote read is used, if both sides have it. */
+/** When remote read is used, if both sides support it. */
 enum san_stream_read {
 	SAN_STREAM_READ_AUTO = 0, /**< in small-then-large mode (AFC-8) */
-	SAN_STREAM_READ_NEVER,    /**< as if the provider had none */
-	SAN_STREAM_READ_ALWAYS,   /**< in large receive mode, too (AFC-10) */
+	SAN_STREAM_READ_NEVER,    /**< as if the provider did not support it */
+	SAN_STREAM_READ_ALWAYS,   /**< also in large receive mode (AFC-10) */
 };
 
-/** Times in nanoseconds, sizes in bytes. san_stream_conf_default() has what each is usually. */
+/** Times in nanoseconds, sizes in bytes. san_stream_conf_default() sets usual values. */
 struct san_stream_conf {
 	uint32_t sq_depth, rq_depth; /**< of the application's queues; powers of two */
-	uint32_t threshold;          /**< 0: the provider's (AFC-4) */
-	uint32_t msg_size;           /**< of message buffers at first, headers included (AFC-18) */
-	uint32_t msg_max;            /**< what they may grow to; msg_size: they do not */
-	uint16_t nb_recv;            /**< messages posted: the credit of the peer (AFC-14) */
+	uint32_t threshold;          /**< 0: the provider's threshold (AFC-4) */
+	uint32_t msg_size;           /**< initial size of message buffers with headers (AFC-18) */
+	uint32_t msg_max;            /**< they may grow to this size; msg_size: they do not */
+	uint16_t nb_recv;            /**< posted message buffers: the credit of the peer (AFC-14) */
 	uint16_t nb_store;           /**< messages that may be unread (AFC-27) */
-	uint16_t nb_send;            /**< messages under way, at most */
-	uint16_t t1, t2;             /**< AFC-15; 0: by nb_recv */
-	uint8_t mode;                /**< SAN_STREAM_ADAPTIVE, or an enum san_sm_mode for good */
+	uint16_t nb_send;            /**< messages in flight, at most */
+	uint16_t t1, t2;             /**< see AFC-15; 0: derived from nb_recv */
+	uint8_t mode;                /**< SAN_STREAM_ADAPTIVE, or a fixed enum san_sm_mode */
 	uint8_t read;                /**< enum san_stream_read */
-	uint8_t learn;               /**< transfers of a class that fix a mode (AFC-6) */
-	uint8_t scans;               /**< in vain, before the rest goes in messages (AFC-13) */
-	uint16_t frags;              /**< fragmented sends before a resize is asked for (AFC-18) */
-	uint32_t send_buffer;        /**< bytes that are copied, and complete at once (AFC-26) */
-	uint64_t scan_ns;            /**< AFC-13 */
+	uint8_t learn;               /**< transfers of one class that select a mode (AFC-6) */
+	uint8_t scans;               /**< vain scans until the rest is sent in messages (AFC-13) */
+	uint16_t frags;              /**< fragmented sends before a resize is requested (AFC-18) */
+	uint32_t send_buffer;        /**< bytes of sends copied and completed at once (AFC-26) */
+	uint64_t scan_ns;            /**< interval of scans (AFC-13) */
 	uint64_t hold_ns;            /**< an advertisement waits for a send (AFC-11); 0: not */
 	uint64_t gather_ns;          /**< a small send waits for one (AFC-11); 0: not */
-	uint32_t first_seq;          /**< number of the first message, both sides' */
+	uint32_t first_seq;          /**< number of the first message on both sides */
 };
 
 struct san_stream;
 
 void san_stream_conf_default(struct san_stream_conf *conf);
-/** NULL, or what is wrong with it. */
+/** NULL if valid, else what is wrong. */
 const char *san_stream_conf_check(const struct san_stream_conf *conf);
-/** Requests, powers of two, that a session has under way at most: with such queues none is full. */
+/**
+ * Most requests that a session has in progress, powers of two: queues of that depth never fill up.
+ */
 void san_stream_depths(const struct san_stream_conf *conf, uint32_t *sq, uint32_t *rq);
 /**
- * Bytes that whoever has such a stream may allocate for it at any time: with message buffers as
- * large as they become, twice while they are exchanged, and beside it the next session, of
- * the next connection, if that is made before this one is destroyed.
+ * Most bytes that the owner of such a stream may have to allocate for it: message buffers of the
+ * largest size, twice during an exchange, and the next session, for the next connection, if it is
+ * created before this one is destroyed.
  */
 uint64_t san_stream_bytes_max(const struct san_stream_conf *conf);
 /**
- * A session that is not connected. Its message buffers are posted by the first
- * san_stream_pump(), so that they are there before the connection is. (AFC-2)
+ * Create a session without a connection. The first san_stream_pump() posts its message buffers, so
+ * that they are there before the connection. (AFC-2)
  *
  * @return
  *   0, -EINVAL (see san_stream_conf_check()), -ENOMEM.
  */
 int san_stream_create(const struct san_stream_conf *conf, const struct san_stream_ops *ops,
 		      void *arg, struct san_stream **out);
-/** The provider has completed, or forgotten, all its requests. */
+/** Call it when the provider has completed, or dropped, all requests of the session. */
 void san_stream_destroy(struct san_stream *s);
-/** Live restart: functions and *arg* are these now. */
+/** Live restart: set functions and *arg*. */
 void san_stream_resume(struct san_stream *s, const struct san_stream_ops *ops, void *arg);
 
-/* ---- what happens ---- */
+/*
+ * ---- events ----
+ */
 
-/** The connection is there. *accepted*: the peer asked for it (AFC-18). */
+/** The connection is established. *accepted*: the peer requested it (AFC-18). */
 void san_stream_on_open(struct san_stream *s, bool accepted, uint64_t now_ns);
-/** One of its requests is over: cookie in wr_id, *status*, *byte_len* of receives. */
+/** A request has completed: cookie in wr_id, *status*, *byte_len* for receives. */
 void san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t now_ns);
-/** The connection is over, after all of its requests: *status* is for what is still posted. */
+/** The connection has ended, and all requests have completed: *status* is for posted work. */
 void san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns);
-/** Timers that are due; see san_stream_deadline_ns(). */
+/** Process timers that are due; see san_stream_deadline_ns(). */
 void san_stream_tick(struct san_stream *s, uint64_t now_ns);
 
-/* ---- what the application wants: how many were taken; the rest later ---- */
+/*
+ * ---- posts of the application: return how many were accepted; the caller posts the rest later
+ * ----
+ */
 
 uint32_t san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n,
 			      uint64_t now_ns);
 uint32_t san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
 			      uint64_t now_ns);
 /**
- * A message buffer that was lent (SAN_RECV_LOAN) comes back; until then, or san_stream_destroy(),
- * it is where and what it was, whatever becomes of the connection. False: it was not lent.
+ * Return a message buffer that was lent (SAN_RECV_LOAN). Until then, or san_stream_destroy(), it
+ * stays unchanged, even if the connection ends. False: it was not lent.
  */
 bool san_stream_give_back(struct san_stream *s, uint32_t loan);
-/** Where a lent message buffer's bytes begin; NULL: it is not lent. */
+/** First byte of a lent message buffer; NULL: it is not lent. */
 const void *san_stream_loan(const struct san_stream *s, uint32_t loan);
-/** Is one lent? */
+/** True if a buffer is lent. */
 bool san_stream_has_lent(const struct san_stream *s);
 
-/* ---- what comes of it ---- */
+/*
+ * ---- results ----
+ */
 
 /**
- * Post to the provider whatever can be, and copy what can be, as far as *budget* bytes go: so one
- * session does not keep others waiting while it copies.
+ * Post to the provider whatever is possible, and copy data within *budget* bytes, so that one
+ * session does not keep others waiting.
  *
  * @return
- *   What is left of *budget*; 0: there may be more to do now.
+ *   The rest of *budget*; 0: there may be more to do now.
  */
 uint32_t san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns);
-/** When to pump it, with san_stream_tick() before; UINT64_MAX: not before something happens. */
+/**
+ * When to call san_stream_tick() and san_stream_pump() next; UINT64_MAX: not before another event.
+ */
 uint64_t san_stream_deadline_ns(const struct san_stream *s);
 /**
  * The next completion for the application, without taking it: of a receive, or of all other work.
- * Neither kind waits for the other, because a queue that is full must not hold back what goes to
- * another one. Its qp is not set. False: none.
+ * Neither kind waits for the other, because a full queue must not hold back completions for
+ * another. The field qp is not set. False: none.
  */
 bool san_stream_peek(struct san_stream *s, bool recv, struct san_ulp_wc *wc);
-/** Take it: its work request's memory is the application's again. */
+/** Take that completion: the memory of its work request belongs to the application again. */
 void san_stream_take(struct san_stream *s, bool recv);
-/** Broken by the peer, in which way; NULL: it is not. Then the owner ends the connection. */
+/** How the peer violated the protocol; NULL: it did not. The owner then ends the connection. */
 const char *san_stream_fault(const struct san_stream *s);
 /**
- * All that was to be sent is with the peer, its end included (half-close): the connection may go.
- * What is buffered goes on by itself, whether or not the application is still there.
+ * True if the peer has all data sent, including the end (half-close): the connection may end.
+ * Buffered data is sent without the application.
  */
 bool san_stream_is_drained(const struct san_stream *s);
-/** The application, or its owner, has posted the end of what is sent. */
+/** True if the end of sending was posted, by the application or the owner. */
 bool san_stream_is_shut(const struct san_stream *s);
-/** The peer has sent its end, and all before it has come. */
+/** True if the peer's end has arrived, with all data before it. */
 bool san_stream_has_fin(const struct san_stream *s);
-/** The application is gone: its memory must not be touched any more; false: it was needed. */
+/**
+ * The application has ended, and its memory must no longer be accessed. False: its memory was still
+ * needed.
+ */
 bool san_stream_orphan(struct san_stream *s);
-/** Does posted work name memory of that key? (Work of the application's, by san_ulp_sge.) */
+/** True if posted work of the application names *key* (in san_ulp_sge). */
 bool san_stream_names_key(const struct san_stream *s, uint32_t key);
 
-/* ---- to be seen ---- */
+/*
+ * ---- for show ----
+ */
 
-/** Why a mode began. */
+/** Why the mode changed. */
 enum san_stream_why {
 	SAN_STREAM_WHY_START = 0,
 	SAN_STREAM_WHY_LEARNT, /**< enough transfers of a class in a row */
 	SAN_STREAM_WHY_CLASS,  /**< a transfer of another class */
-	SAN_STREAM_WHY_SMALL,  /**< a small buffer was posted, or the program waits for data */
-	SAN_STREAM_WHY_SCAN,   /**< nothing was posted for so many scans */
+	SAN_STREAM_WHY_SMALL,  /**< a small buffer was posted, or the application waits for data */
+	SAN_STREAM_WHY_SCAN,   /**< no buffer was posted for the configured number of scans */
 	SAN_STREAM_WHY_LARGE,  /**< a large buffer was posted */
 	SAN_STREAM_WHYS
 };
@@ -216,7 +234,7 @@ struct san_stream_change {
 	uint8_t from, to, why;
 };
 
-/** One direction's bytes by path, as they were used. */
+/** Bytes of one direction, by the way they were transferred. */
 struct san_stream_bytes {
 	uint64_t message, write, read;
 };
@@ -226,33 +244,33 @@ struct san_stream_stats {
 	uint64_t nb_tx_msgs, nb_rx_msgs;
 	uint64_t nb_tx_data, nb_rx_data;    /**< messages with payload */
 	uint64_t nb_updates;                /**< credit updates sent */
-	uint64_t nb_advs, nb_adv_rides;     /**< advertisements sent, and those on data messages */
-	uint64_t nb_stale;                  /**< advertisements received and discarded */
-	uint64_t nb_offers, nb_offers_void; /**< sent; crossed with an advertisement */
-	uint64_t nb_fallbacks;              /**< rests that went in messages after scans */
+	uint64_t nb_advs, nb_adv_rides;     /**< sent; those in a data message */
+	uint64_t nb_stale;                  /**< advertisements received but used up already */
+	uint64_t nb_offers, nb_offers_void; /**< sent; void: crossed an advertisement */
+	uint64_t nb_fallbacks;              /**< rests sent in messages after scans */
 	uint64_t nb_resizes, nb_resizes_refused;
-	uint64_t nb_no_buffers; /**< sends that failed so */
-	uint64_t nb_held;       /**< messages that overtook others */
-	/* why data did not go, counted once each time that begins */
+	uint64_t nb_no_buffers; /**< sends that failed for lack of memory */
+	uint64_t nb_held;       /**< messages held because they arrived out of order */
+	/* reasons why data was not sent, counted each time one begins */
 	uint64_t nb_stall_credit, nb_stall_store, nb_stall_buffers, nb_stall_set;
 };
 
 struct san_stream_view {
-	uint8_t mode, peer_mode; /**< enum san_sm_mode: of what we send, and receive */
+	uint8_t mode, peer_mode; /**< enum san_sm_mode of what we send, of what we receive */
 	bool is_open, fin_sent, fin_rcvd;
 	uint32_t threshold;
 	uint32_t msg_size, peer_msg_size;
 	uint32_t credit, peer_credit;
 	uint32_t nb_unread_bytes;
 	uint32_t nb_sends, nb_recvs; /**< posted by the application, not completed */
-	uint32_t nb_advs;            /**< of the peer's, that can be used */
+	uint32_t nb_advs;            /**< usable advertisements of the peer */
 	struct san_stream_stats stats;
-	struct san_stream_change change[SAN_STREAM_EVENTS]; /**< the last ones, oldest first */
+	struct san_stream_change change[SAN_STREAM_EVENTS]; /**< latest ones, oldest first */
 	uint32_t nb_change;
 };
 void san_stream_view(const struct san_stream *s, struct san_stream_view *out);
 
-/** Every invariant. For tests. */
+/** Verify every invariant. For tests. */
 void san_stream_check(const struct san_stream *s);
 
 #endif /* STREAM_H */

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Advertisements: the receiver tells where its program's buffers are, and the sender writes into
- * them (AFC-5, AFC-7). Sets are advertised in the order in which they will be filled, beginning
- * with the first that is not complete, and only while nothing is unread, so the next byte of the
+ * Advertisements: the receiver tells where the buffers of its application are, and the sender
+ * writes into them (AFC-5, AFC-7). Sets are advertised in the order in which they will be filled,
+ * starting with the first incomplete one, and only while nothing is unread. So the next byte of the
  * stream belongs into the first of them.
  *
- * Messages under way may fill a set before the sender hears of it (AFC-12). Each data message fills
- * one set, whatever room is left in it, so both sides can count: the advertisement says R, how many
- * data messages had come. Of the S that were sent, those above R use up the oldest sets that no
- * earlier message has used up; *matched* is the last message that did. A data message sent later
- * uses up the oldest set that is known. What is used up is dropped here unread.
+ * Messages in flight may fill a set before the sender receives its advertisement (AFC-12). Each
+ * data message fills one set, whatever room is left in it, so both sides can count. The
+ * advertisement contains R, the number of data messages received. Of the S messages sent, those
+ * above R use up the oldest sets that no earlier message has used up; *matched* is the last message
+ * that did. A data message sent later uses up the oldest known set. Sets that are used up are
+ * dropped here.
  *
- * An initial portion is not counted: it goes to the front of the first set, which stays open, and
- * what is written goes behind it. If the set was advertised before the portion came, the sender
- * begins to write that far into it (AFC-23).
+ * An initial portion is not counted. It is placed at the start of the first set, which stays open,
+ * and the written data follows. If the set was advertised before the portion arrived, the sender
+ * starts writing after it (AFC-23).
  */
 
 #include "stream_priv.h"
 
-#define ADV_BYTES 80 /* of one in a message, at most */
+#define ADV_BYTES 80 /* most bytes of one in a message */
 
-/* ---- ours ---- */
+/*
+ * ---- our sets ----
+ */
 
 static uint32_t
 room_left(const struct stream_rqe *q)
@@ -35,8 +38,8 @@ may_advertise(const struct san_stream *s)
 	uint16_t max = s->peer_advs < STREAM_ADVS ? s->peer_advs : STREAM_ADVS;
 
 	return s->hello_rcvd && !s->rx.fin && s->rx.nb_unread == 0 && s->rx.nb_advs < max &&
-		s->rx.way != STREAM_RX_OFFER && /* the sender has offered: we read (AFC-10) */
-		!s->rx.withdrawing;             /* the old ones come back first */
+		s->rx.way != STREAM_RX_OFFER && /* after an offer we read (AFC-10) */
+		!s->rx.withdrawing;             /* the old ones are returned first */
 }
 
 /* The next set to advertise, or NULL. */
@@ -62,8 +65,9 @@ next_set(struct san_stream *s)
 		return NULL;
 	}
 	/*
-	 * A set that may be left open is the last one: where the next byte goes is not known. And
-	 * one in which a message may not fit: it would go on in the next one (AFC-12).
+	 * No set follows one that may be left open, because the place of the next byte is unknown.
+	 * The same holds for a set in which a message may not fit: the message would continue in
+	 * the next set (AFC-12).
 	 */
 	if (rx->adv_next != rx->cur) {
 		prev = stream_rqe(s, rx->adv_next - 1);
@@ -83,7 +87,7 @@ stream_adv_ready(struct san_stream *s)
 	return next_set(s) != NULL;
 }
 
-/* False: its memory can't be registered. */
+/* False: its memory cannot be registered. */
 static bool
 advertise(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 {
@@ -124,7 +128,7 @@ stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
 			m->nb_adv++;
 			continue;
 		}
-		q->unreachable = true; /* (AFC-20): messages find it */
+		q->unreachable = true; /* (AFC-20): messages fill it */
 		if (s->rx.nb_advs == 0)
 			stream_answer_small(s);
 	}
@@ -173,7 +177,7 @@ stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 	struct stream_rqe *q = stream_recv_first(s);
 
 	if (s->orphan)
-		return; /* it wrote before it was gone, and nobody looks any more */
+		return; /* written before it ended; the data is not needed */
 	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > room_left(q)) {
 		stream_break(s, "wrote into a buffer that was not advertised");
 		return;
@@ -182,14 +186,16 @@ stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 	s->stats.rx.write += bytes;
 	stream_adv_end(s, q);
 	stream_rest_came(s, bytes);
-	/* a set larger than what is left completes short (AFC-21) */
+	/* A set larger than the rest completes short (AFC-21). */
 	if (q->filled == q->room || (q->flags & SAN_RECV_WAITALL) == 0)
 		stream_recv_complete(s, q, 0);
 }
 
-/* ---- the peer's ---- */
+/*
+ * ---- the peer's sets ----
+ */
 
-/* The first *bytes* of *a* hold an initial portion already. */
+/* An initial portion occupies the first *bytes* of *a*. */
 static void
 skip(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
 {
@@ -212,7 +218,7 @@ skip(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
 	a->where.nb_seg = nb;
 }
 
-/* It was on its way when our notice or offer went. */
+/* The advertisement crossed our notice or offer. */
 static void
 crossed(struct san_stream *s, struct stream_adv *a)
 {
@@ -222,7 +228,7 @@ crossed(struct san_stream *s, struct stream_adv *a)
 	s->tx.nb_initial = 0;
 	if (e->way != STREAM_WAY_OFFERED)
 		return;
-	/* what is advertised is written, our own offer is void (AFC-10) */
+	/* We write into the advertised set; our own offer is void (AFC-10). */
 	stream_dereg(s, e->keys, &e->nb_keys);
 	e->way = STREAM_WAY_NOTICED;
 	s->stats.nb_offers_void++;
@@ -241,7 +247,7 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 	if (used != tx->nb_data) {
 		tx->matched = used + 1;
 		s->stats.nb_stale++;
-		/* a message behind the initial portion: that was in the same set */
+		/* A message after the initial portion: the portion was in the same set. */
 		if (has_initial && san_seq_gt(tx->matched, tx->notice_data))
 			tx->nb_initial = 0;
 		return;
@@ -295,7 +301,7 @@ stream_adv_forget(struct san_stream *s, uint32_t id)
 {
 	struct stream_tx *tx = &s->tx;
 
-	if (tx->adv_off > 0) /* what was written counts */
+	if (tx->adv_off > 0) /* the bytes written so far count */
 		stream_send_end_write(s);
 	while (stream_adv_any(s) && san_seq_le(tx->adv[tx->adv_head % STREAM_ADVS].id, id))
 		tx->adv_head++;

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who may send how many messages. Two bounds, which each header tells anew, never by how much
- * they changed, so that a message that is late or lost in thought changes nothing:
+ * Limits on the number of messages. Each header states the two limits as absolute numbers, never as
+ * changes, so a late header does no harm.
  *
- * Credit (AFC-14): credit = PR - (LSSQ - LRSQ): the receives that were posted, less the messages
- * that had not arrived when they were counted. The last one is for an update (AFC-16): with one
- * left on both sides each can still tell the other that it may go on.
+ * Credit (AFC-14): credit = PR - (LSSQ - LRSQ), the posted receives less the messages that had not
+ * arrived when they were counted. The last one is for an update (AFC-16): with one left on both
+ * sides, each can still tell the other to go on.
  *
- * Room (AFC-27): messages with payload that the peer's program has not read are fewer than what the
- * peer has set aside for them. Without this bound unread data would use up the receives, and
- * with them the credit for advertisements, answers and the data of the other direction.
+ * Room (AFC-27): the messages with payload that the peer's application has not read are fewer than
+ * the buffers that the peer has reserved for them. Without this limit unread data would use up the
+ * receives, and with them the credit for advertisements, answers and the data of the other
+ * direction.
  *
  * DESIGN NOTES
  *
- * An update goes only if it is worth T2 messages at least (AFC-15), or as much room. Both counts
- * begin again with each message sent, so between two updates T2 messages have come. Only for credit
- * may it take the last one: then the other side, if it was out of credit, too, has more than T2
- * again and can answer. An update for room's sake that took it could leave both without.
+ * An update is sent only if it is worth at least T2 messages (AFC-15), or as much room. Both counts
+ * start again with each message sent, so T2 messages have arrived between two updates. Only an
+ * update of credit may use the last credit: then the other side, if it was out of credit too, has
+ * more than T2 again and can answer. If an update of room used it, both sides could be left
+ * without.
  */
 
 #include "stream_priv.h"
 
 /*
- * Room whose return is worth a message of its own; but no more than there is beside what is lent
- * or looked at: who waits for more before he takes it would wait for ever.
+ * Room whose return is worth a message of its own. It is at most what is left besides lent and
+ * peeked buffers: an application that waits for more before it reads would wait forever.
  */
 static uint32_t
 room_step(const struct san_stream *s)
@@ -39,8 +41,8 @@ room_step(const struct san_stream *s)
 }
 
 /*
- * What the peer makes of a header that goes now, if nothing is under way. Messages that wait for
- * earlier ones are not in LRSQ: the peer counts them as under way, too.
+ * Credit of the peer after a header sent now, if nothing is in flight. Messages that wait for
+ * earlier ones are not in LRSQ: the peer counts them as in flight, too.
  */
 static int32_t
 credit_of_peer(const struct san_stream *s)
@@ -75,7 +77,7 @@ stream_credit_hear(struct san_stream *s, const struct san_sm *m)
 	struct stream_credit *cr = &s->cr;
 
 	if (cr->any && san_seq_lt(m->seq, cr->peer_seq))
-		return; /* an older header, overtaken */
+		return; /* an older header that was reordered */
 	if (san_seq_gt(m->lrsq, cr->lssq) || san_seq_gt(m->nb_freed, cr->nb_payload) ||
 	    san_seq_lt(m->lrsq, cr->peer_lrsq) || san_seq_lt(m->nb_freed, cr->peer_freed)) {
 		stream_break(s, "counts messages that were not sent");

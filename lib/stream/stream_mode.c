@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The mode in which a program's data goes: discovery, and the three that it leads to. The sender
- * decides, from the buffers that the peer's program posts for the rest of large sends (AFC-22); the
- * receiver hears the mode in every header. Sends below the threshold go in messages in each
- * mode and never count (AFC-6).
+ * The mode in which the data of an application is sent: discovery, and the three modes that it
+ * leads to. The sender decides, by the buffers that the peer's application posts for the rest of
+ * large sends (AFC-22). The receiver learns the mode from every header. Sends below the threshold
+ * are messages in each mode and never count (AFC-6).
  *
  * mode           a large send without a known buffer    left by
  * discovery      initial portion + notice, then waits   `learn` transfers of one class
  * small receive  all of it in messages (AFC-9)          a large buffer (REDISCOVER)
- * large receive  waits to be told of a buffer           another class, a small buffer, a program
- *                (READ_ALWAYS: offers)                  that waits, nothing posted for `scans`
+ * large receive  waits for an advertisement             another class, a small buffer, a waiting
+ *                (READ_ALWAYS: offers)                  application, nothing posted for `scans`
  * small-then-    initial portion + offer                another class, nothing posted for `scans`
  *   large        (without remote read: + notice)
  */
 
 #include "stream_priv.h"
 
-/* How a large send begins, by mode. */
+/* How a large send starts, by mode. */
 static const uint8_t ways[SAN_SM_MODES] = {
 	[SAN_SM_DISCOVERY] = STREAM_WAY_NOTICED,
 	[SAN_SM_SMALL_RECV] = STREAM_WAY_MESSAGES,
@@ -80,12 +80,12 @@ stream_mode_way(struct san_stream *s, uint64_t now_ns)
 {
 	uint8_t way;
 
-	/* waiting for a buffer that the program is known not to post would be in vain (AFC-22) */
+	/* The application is known not to post a buffer: do not wait for one (AFC-22). */
 	if (s->tx.mode == SAN_SM_LARGE_RECV && s->tx.posture == STREAM_POSTURE_SMALL)
 		stream_mode_leave(s, SAN_STREAM_WHY_SMALL, now_ns);
 	way = ways[s->tx.mode];
 	if (way == STREAM_WAY_NEW && s->tx.posture == STREAM_POSTURE_SMALL)
-		way = STREAM_WAY_NOTICED; /* forced into large receive mode */
+		way = STREAM_WAY_NOTICED; /* large receive mode was set by option */
 	if (way == STREAM_WAY_NEW && s->conf.read == SAN_STREAM_READ_ALWAYS)
 		way = STREAM_WAY_OFFERED;
 	if (way == STREAM_WAY_OFFERED && !stream_can_offer(s))
@@ -93,7 +93,9 @@ stream_mode_way(struct san_stream *s, uint64_t now_ns)
 	return way;
 }
 
-/* ---- in which order the program receives and sends (AFC-11) ---- */
+/*
+ * ---- order in which the application receives and sends (AFC-11) ----
+ */
 
 enum {
 	SEEN_NOTHING = 0,

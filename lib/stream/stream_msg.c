@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages, out and in. Whatever a session has to say waits in flags until the next message goes,
- * and all of it rides there together, with data if there is some: so there are few messages of
- * their own (AFC-11, AFC-15), and the order of what a message says is that of process(): first what
- * has arrived by other ways, then its own payload.
+ * Sending and receiving messages. Everything that a session has to report is kept in flags until
+ * the next message, which carries all of it, with data if there is some. So few messages are sent
+ * only for reports (AFC-11, AFC-15). The parts of a message are processed in the order of
+ * process(): first what arrived in other ways, then its own payload.
  */
 
 #include "stream_priv.h"
 
-#define PARTS_ROOM 160 /* bytes that advertisements leave for an offer and some payload */
+#define PARTS_ROOM 160 /* bytes left by advertisements for an offer and some payload */
 
 void
 stream_stall(struct san_stream *s, enum stream_stall why)
@@ -25,19 +25,24 @@ stream_stall(struct san_stream *s, enum stream_stall why)
 	s->stats.nb_stall_set += why == STREAM_STALL_SET;
 }
 
-/* ---- out ---- */
+/*
+ * ---- sending ----
+ */
 
 static bool
 wdone_ready(const struct san_stream *s)
 {
 	const struct stream_tx *tx = &s->tx;
 
-	/* ordered: placed before this message comes; else their results must be in (AFC-25) */
+	/*
+	 * Ordered: placed before this message arrives; otherwise the results must be known
+	 * (AFC-25).
+	 */
 	return tx->wdone_head != tx->wdone_tail &&
 		(s->caps.ordered || tx->wdone[tx->wdone_head % STREAM_WDONES].nb_io == 0);
 }
 
-/* Advertisements wait for a data message if the program is about to send one (AFC-11). */
+/* Advertisements wait for a data message if the application is about to send one (AFC-11). */
 static bool
 adv_due(struct san_stream *s, uint64_t now_ns)
 {
@@ -77,7 +82,7 @@ put_wdones(struct san_stream *s, struct san_sm *m)
 	}
 }
 
-/* True, once, if it was due: then *flag* goes into the message. */
+/* True if it was due; clears it and puts *flag* into the message. */
 static bool
 take(bool *due, struct san_sm *m, uint32_t flag)
 {
@@ -111,7 +116,7 @@ put_parts(struct san_stream *s, struct san_sm *m)
 		m->urgent = s->urg.tx_mark;
 	if (take(&s->cancel_due, m, SAN_SM_CANCEL))
 		m->cancel = s->cancel;
-	/* behind what was written before */
+	/* after the data written before */
 	if (s->tx.wdone_head == s->tx.wdone_tail && take(&s->cancelled_due, m, SAN_SM_CANCELLED))
 		m->cancelled = s->tx.cancelled;
 }
@@ -160,7 +165,7 @@ count(struct san_stream *s, const struct san_sm *m)
 		stream_adv_spend(s);
 }
 
-/* False: the provider has no room; it goes first when there is. */
+/* False: the provider has no room; the message is sent first when there is. */
 static bool
 post(struct san_stream *s)
 {
@@ -173,7 +178,7 @@ post(struct san_stream *s)
 	return true;
 }
 
-/* May *want* go, as far as the peer is concerned? And may anything, with one credit left? */
+/* Check that the peer's limits allow *want*, or (with one credit left) any message. */
 static bool
 may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now_ns)
 {
@@ -193,7 +198,7 @@ may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now
 	return credit > 1 ? update : credit == 1 && stream_credit_must_update(s);
 }
 
-/* Make it, in that buffer, and post it. */
+/* Build the message in that buffer, and post it. */
 static bool
 send_one(struct san_stream *s, uint16_t at, enum stream_want want, bool update)
 {
@@ -228,7 +233,7 @@ stream_msg_send(struct san_stream *s, uint64_t now_ns)
 	if (!s->open || s->over || s->fault != NULL || (s->stuck != STREAM_NONE && !post(s)))
 		return false;
 	want = stream_send_want(s, now_ns);
-	/* payload comes behind what was written before it, and that is not over */
+	/* Payload is sent after the data written before it, whose write is in progress. */
 	if (s->tx.wdone_head != s->tx.wdone_tail && !wdone_ready(s))
 		want = STREAM_WANT_NOTHING;
 	if (s->hello_sent && (!s->hello_rcvd || !may_send(s, &want, update, now_ns)))
@@ -241,7 +246,9 @@ stream_msg_send(struct san_stream *s, uint64_t now_ns)
 	return send_one(s, at, want, update);
 }
 
-/* ---- in ---- */
+/*
+ * ---- receiving ----
+ */
 
 static bool
 hello(struct san_stream *s, const struct san_sm *m)
@@ -266,7 +273,7 @@ hello(struct san_stream *s, const struct san_sm *m)
 	return true;
 }
 
-/* What is about our own sending, and about buffers. */
+/* Process the parts that concern our sending and buffers. */
 static void
 process_parts(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
 {
@@ -325,7 +332,7 @@ process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	return false;
 }
 
-/* A message in its turn. */
+/* Process a message in its turn. */
 static void
 process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payload,
 	uint64_t now_ns)
@@ -354,11 +361,11 @@ process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payl
 		rx->fin = true;
 		stream_rest_void(s);
 	}
-	/* before the next one: a message fills one advertised set, not two (AFC-12) */
+	/* Before the next message: each one fills one advertised set, not two (AFC-12). */
 	stream_recv_run(s, now_ns);
 }
 
-/* It overtook others (AFC-17). */
+/* Hold a message that arrived before others (AFC-17). */
 static void
 hold(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
 {
@@ -376,7 +383,7 @@ hold(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
 	s->stats.nb_held++;
 }
 
-/* One that came before its turn, if it is that one's turn now. */
+/* Take the held message that is next, if there is one. */
 static uint16_t
 unhold(struct san_stream *s)
 {

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Large sends that begin with an initial portion: in a message goes what fits, with how much more
- * there is (a notice, AFC-5) and, in an offer, where it may be read (AFC-8). At most one is
- * undecided per direction, and nothing follows it until it is: so what comes next always belongs
- * behind it.
+ * Large sends that start with an initial portion. A message carries what fits, the number of
+ * further bytes (a notice, AFC-5) and, in an offer, where they can be read (AFC-8). At most one is
+ * undecided per direction, and nothing follows it until it is decided: so the next data always
+ * belongs after it.
  *
  * The receiver answers
- * - a notice by advertising buffers, and an offer by reading into them, as the program posts them;
- * - either by "send the rest in messages", if the program posts a small buffer for it, or waits to
- *   hear of more data; an offer it gives back with that, and says how far it has read.
- * An offer is the receiver's until it has given it back (AFC-28), so only the receiver finds that
- * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find. A sender
- * whose program gives up asks for either, and nothing follows before the answer, as always.
+ * - a notice by advertising buffers, and an offer by reading into them, as the application posts
+ *   them;
+ * - either one by "send the rest in messages", if the application posts a small buffer for it, or
+ *   waits for more data; it returns an offer with that, and tells how far it has read.
+ *
+ * An offer belongs to the receiver until it is returned (AFC-28), so only the receiver detects that
+ * no buffer is posted for it (AFC-13); after a notice the sender detects that. A sender whose
+ * application gives up asks for the return of either, and nothing follows before the answer, as
+ * always.
  */
 
 #include "stream_priv.h"
@@ -49,7 +52,7 @@ stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 	rx->scans = 0;
 	rx->withdrawn = false;
 	rx->way = STREAM_RX_NOTICE;
-	/* what is advertised will be written into (AFC-10) */
+	/* Advertised buffers will be written (AFC-10). */
 	if ((m->flags & SAN_SM_OFFER) == 0 || rx->nb_advs > 0)
 		return;
 	rx->way = STREAM_RX_OFFER;
@@ -105,7 +108,7 @@ stream_answer_small(struct san_stream *s)
 	stream_rest_void(s);
 }
 
-/* One request: what of *q* and of the offered piece fits together. */
+/* One request: the part where *q* and the offered piece overlap. */
 static int
 read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 {
@@ -191,7 +194,7 @@ stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t
 		 (e->way == STREAM_WAY_NOTICED && e->cancelled));
 
 	if (!waits && bytes == 0)
-		return; /* late: the answer crossed our asking for it */
+		return; /* late: the answer crossed our request */
 	if (!waits || bytes > e->len - e->oob - e->off) {
 		stream_break(s, "gives back an offer that it does not have");
 		return;
@@ -203,7 +206,7 @@ stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t
 	e->way = STREAM_WAY_MESSAGES;
 	if (cls != SAN_SM_DISCOVERY) {
 		stream_mode_learn(s, cls, now_ns);
-	} else if (!e->cancelled) { /* nobody posted anything (AFC-13) */
+	} else if (!e->cancelled) { /* no buffer was posted (AFC-13) */
 		s->stats.nb_fallbacks++;
 		stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
 	}

@@ -3,11 +3,11 @@
 /*
  * Message buffers: one pool to receive and one to send, both allocated with the session (AFC-27).
  *
- * Of the receive buffers nb_recv are posted, always: a message that came is consumed at once and
- * another buffer is posted for it. What the program has not read yet stays in its buffer, which is
- * handed on instead of copied; there are nb_store beyond those that are posted, and the peer
- * never has more than that unread (stream_credit_has_room()). So a program that does not
- * read holds up its own stream of bytes, but never a control message.
+ * nb_recv receive buffers are always posted: a received message is processed at once, and another
+ * buffer is posted in its place. Data that the application has not read stays in its buffer, which
+ * is passed on instead of copied. There are nb_store buffers beyond the posted ones, and the peer
+ * never has more messages unread (stream_credit_has_room()). So an application that does not read
+ * stops its own stream, but never a control message.
  */
 
 #include <errno.h>
@@ -51,7 +51,7 @@ stream_pool_fini(struct san_stream *s, struct stream_pool *p)
 	p->mem = p->old_mem = NULL;
 }
 
-/* A buffer that is nobody's takes its place in the new memory. */
+/* Move a free buffer to its place in the new memory. */
 static void
 move(struct san_stream *s, struct stream_pool *p, uint16_t at)
 {

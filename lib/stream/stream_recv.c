@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The receiver: a list of what is unread, each piece in its message buffer, and a queue of what the
- * program has posted. Whatever comes in a message goes to the end of the list; then the list is
- * matched with the queue, at once while the peer knows of a buffer, else as far as may be copied
- * now. (AFC-1, AFC-21, AFC-27)
+ * The receiver: a list of unread data, each piece in its message buffer, and a queue of receives
+ * that the application posted. Payload of a message is appended to the list. Then the list is
+ * matched with the queue: completely while the peer knows of a buffer, otherwise as far as the
+ * budget for copying goes. (AFC-1, AFC-21, AFC-27)
  */
 
 #include "stream_priv.h"
 
-#define RECV_MAX (1u << 30) /* bytes that one receive takes at most */
+#define RECV_MAX (1u << 30) /* most bytes of one receive */
 
 static uint32_t
 room_left(const struct stream_rqe *q)
@@ -17,7 +17,9 @@ room_left(const struct stream_rqe *q)
 	return q->room - q->filled;
 }
 
-/* ---- what is unread ---- */
+/*
+ * ---- unread data ----
+ */
 
 static struct stream_buf *
 first_piece(struct san_stream *s)
@@ -44,7 +46,7 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	struct stream_rx *rx = &s->rx;
 	struct stream_buf *b = &s->rpool.bufs[at];
 
-	if (s->orphan) { /* nobody will read it */
+	if (s->orphan) { /* no application will read it */
 		stream_pool_put(s, &s->rpool, at);
 		s->cr.nb_freed++;
 		return;
@@ -57,7 +59,7 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 		rx->nb_rcvd++;
 	if ((m->flags & SAN_SM_LARGE) != 0) {
 		b->piece |= STREAM_PIECE_LARGE;
-		/* the sender did not wait any longer (AFC-13) */
+		/* The sender did not wait any longer (AFC-13). */
 		if (rx->way == STREAM_RX_NOTICE)
 			stream_rest_void(s);
 	}
@@ -74,7 +76,9 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	s->stats.rx.message += b->len;
 }
 
-/* ---- completing ---- */
+/*
+ * ---- completion ----
+ */
 
 void
 stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
@@ -113,7 +117,7 @@ copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *from, uint32
 	q->filled += bytes;
 }
 
-/* A large send's data in a large buffer: messages are not the best way (AFC-22). */
+/* Data of a large send in a large buffer: messages are not the best way (AFC-22). */
 static void
 note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream_buf *b)
 {
@@ -127,9 +131,9 @@ note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream
 }
 
 /*
- * The next piece is copied when others have had their turn. Not while the sender knows of a buffer:
- * what comes next may be about that one, so all before it must be in its place. Then nothing is
- * unread but what has just come.
+ * True if the next piece must wait for the next turn. Not while the sender knows of a buffer: the
+ * next message may concern that buffer, so all data before it must be in place. Then nothing is
+ * unread but the last message.
  */
 static bool
 is_spent(const struct san_stream *s)
@@ -137,7 +141,9 @@ is_spent(const struct san_stream *s)
 	return s->budget == 0 && s->rx.nb_advs == 0;
 }
 
-/* The first unread piece, or what fits of it. True: *q* stays open for the rest of its send. */
+/*
+ * Copy the first unread piece, or as much as fits. True: *q* stays open for the rest of its send.
+ */
 static bool
 take_piece(struct san_stream *s, struct stream_rqe *q)
 {
@@ -157,12 +163,12 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 		q->adv_bytes -= bytes;
 		rx->adv_room -= bytes;
 	} else if (q->adv == STREAM_ADV_SENT) {
-		stream_adv_end(s, q); /* this message has used it up (AFC-12) */
+		stream_adv_end(s, q); /* this message used it up (AFC-12) */
 	}
 	if (b->len > 0)
 		return false;
 	stream_recv_drop(s);
-	/* of an earlier send, whose rest went in messages after all: what follows is here */
+	/* Part of an earlier send whose rest came in messages: the next data is here. */
 	if (!initial || rx->nb_unread > 0)
 		return false;
 	return q->adv == STREAM_ADV_SENT ||
@@ -177,8 +183,8 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 
 	while (room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
 		/*
-		 * Not past the urgent byte in one receive (AFC-1); but the sender counts on it that
-		 * a message fills the set it was told of.
+		 * A receive ends before the urgent byte (AFC-1), except if the sender counts on a
+		 * message filling the set that was advertised.
 		 */
 		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 &&
 			q->adv == STREAM_ADV_NONE;
@@ -192,7 +198,7 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 		stream_recv_complete(s, q, 0);
 }
 
-/* May more come before anything is taken? Then who waits with a large send is told to go on. */
+/* True if more may arrive before any is read. Then a waiting large send is told to go on. */
 static bool
 more_may_come(struct san_stream *s)
 {
@@ -203,7 +209,9 @@ more_may_come(struct san_stream *s)
 	return true;
 }
 
-/* PEEK: a copy of what is there. It goes on where it was left, because nobody takes meanwhile. */
+/*
+ * PEEK: copy unread data. It continues where it stopped, because no receive takes data meanwhile.
+ */
 static void
 peek(struct san_stream *s, struct stream_rqe *q)
 {
@@ -235,7 +243,7 @@ peek(struct san_stream *s, struct stream_rqe *q)
 	stream_recv_complete(s, q, 0);
 }
 
-/* LOAN: the buffer itself. Its room stays taken until it comes back. */
+/* LOAN: lend the buffer itself. It counts as unread until it is returned. */
 static void
 lend(struct san_stream *s, struct stream_rqe *q)
 {
@@ -254,7 +262,7 @@ lend(struct san_stream *s, struct stream_rqe *q)
 	stream_recv_complete(s, q, 0);
 }
 
-/* Nothing is unread: how does the rest of a large send get into *q*, or why not? */
+/* Nothing is unread: decide how the rest of a large send gets into *q*, or why it does not. */
 static bool
 take_rest(struct san_stream *s, struct stream_rqe *q)
 {
@@ -263,7 +271,7 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 	if (stream_recv_fits(s, q)) {
 		if (rx->way == STREAM_RX_OFFER)
 			stream_offer_read(s, q);
-		return false; /* a notice is answered by the next message */
+		return false; /* the next message answers a notice */
 	}
 	if (q->filled > 0 && (q->flags & SAN_RECV_WAITALL) == 0) {
 		stream_recv_complete(s, q, 0);
@@ -273,14 +281,14 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 	return true;
 }
 
-/* True: something has changed, look again. */
+/* True: something has changed, match again. */
 static bool
 match(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 	bool ended = rx->fin || s->over;
 
-	if (q->nb_io > 0) { /* what could not be asked for may be now */
+	if (q->nb_io > 0) { /* the read of the rest may be possible now */
 		if (!rx->withdrawn && !s->over)
 			stream_offer_read(s, q);
 		return false;
@@ -294,7 +302,7 @@ match(struct san_stream *s, struct stream_rqe *q)
 			lend(s, q);
 		else
 			take_unread(s, q);
-		/* it was left open: the rest of an offer is to be read now, not at the next scan */
+		/* It was left open: read the rest of an offer now, not at the next scan. */
 		return q != stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
 		stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
@@ -302,7 +310,7 @@ match(struct san_stream *s, struct stream_rqe *q)
 		return true;
 	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
 		   (q->flags & SAN_RECV_WAITALL) == 0) {
-		stream_recv_complete(s, q, 0); /* it was left open for what does not come */
+		stream_recv_complete(s, q, 0); /* left open for data that does not come */
 	} else if ((q->flags & SAN_RECV_DONTWAIT) != 0) {
 		stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_AGAIN);
 	} else {
@@ -311,7 +319,7 @@ match(struct san_stream *s, struct stream_rqe *q)
 	return true;
 }
 
-/* In large receive mode the sender waits for buffers: it must know if none will come (AFC-22). */
+/* In large receive mode the sender waits for buffers: report if none will come (AFC-22). */
 static void
 tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
 {
@@ -344,13 +352,15 @@ stream_recv_run(struct san_stream *s, uint64_t now_ns)
 		;
 	q = stream_recv_first(s);
 	rx->peeks = q != NULL && (q->flags & SAN_RECV_PEEK) != 0;
-	/* who waits to hear of data has no buffer for the rest */
+	/* An application that waits for data has no buffer for the rest. */
 	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 && stream_wait_for_data(s))
 		stream_answer_small(s);
 	tell_posture(s, q, now_ns);
 }
 
-/* ---- the program ---- */
+/*
+ * ---- calls of the application ----
+ */
 
 uint32_t
 san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
@@ -427,11 +437,14 @@ stream_recv_withdrawn(struct san_stream *s)
 	if (rx->way == STREAM_RX_NONE)
 		return; /* answered already */
 	if (q != NULL && q->nb_io > 0) {
-		rx->withdrawn = true; /* when what is being read is here */
+		rx->withdrawn = true; /* when the active reads are complete */
 		return;
 	}
 	stream_offer_give_back(s, SAN_SM_MODES);
-	/* what is in front of an advertised set is the program's as soon as the set is ours */
+	/*
+	 * Bytes before an advertised set are passed to the application as soon as the set is
+	 * returned.
+	 */
 	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
 		q->cancelled |= (q->flags & SAN_RECV_WAITALL) == 0;
 		stream_adv_withdraw(s);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The size of message buffers follows the sends that go in messages and are too long for one, up
- * to the threshold (AFC-18). The sender asks, for the largest it has seen; the receiver's new
- * buffers take the place of the old ones as those come back, and it says behind which message that
- * is so. Then the sender's follow in the same way.
+ * The size of message buffers follows the sends that are sent in messages and are too long for one,
+ * up to the threshold (AFC-18). The sender asks for the largest size it has seen. The receiver
+ * replaces its buffers as they are returned, and tells after which message that is complete. Then
+ * the sender replaces its own in the same way.
  *
- * Nothing waits for anything here, so requests that cross could not lock each other; the accepting
- * side still leaves the other's unanswered while its own is open, because two sizes would be
- * changed twice for one reason. The connecting side may ask again.
+ * Nothing waits here, so requests that cross cannot deadlock. The accepting side still does not
+ * answer the other's request while its own is open, because both sizes would change twice for one
+ * reason. The connecting side may ask again.
  */
 
 #include <errno.h>
@@ -37,7 +37,7 @@ stream_resize_hear(struct san_stream *s, uint32_t size)
 {
 	if (s->accepted && s->tx.asked != 0)
 		return;
-	s->tx.asked = 0; /* crossed: nobody answers ours */
+	s->tx.asked = 0; /* crossed: ours is not answered */
 	if (size > s->conf.msg_max)
 		size = s->conf.msg_max;
 	if (size > s->rpool.size && stream_pool_resize(s, &s->rpool, size) == 0)
@@ -64,7 +64,7 @@ stream_resized_hear(struct san_stream *s, uint32_t size, uint32_t after)
 	tx->nb_frags = 0;
 	tx->largest = 0;
 	if (size <= s->peer_msg)
-		return; /* no memory there: the old size stays */
+		return; /* the peer has no memory: the old size stays */
 	tx->new_size = size;
 	tx->new_after = after;
 }
@@ -81,7 +81,7 @@ stream_resize_run(struct san_stream *s)
 
 		if (rc == -EBUSY)
 			return;
-		/* without memory of our own we go on with what there is */
+		/* Without memory of our own the old size stays. */
 		if (rc == 0)
 			s->peer_msg = tx->new_size;
 	} else {

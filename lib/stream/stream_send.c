@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender: a queue of what the program wants to send, of which one entry, *cur*, is being
- * handed over. Before it are those that are handed over and not yet done; so writes of several
- * sends may be under way at once, and they complete in order. Small sends are copied into messages
- * and are done at once; those that come together travel together. (AFC-3, AFC-21, AFC-22, AFC-25,
- * AFC-26)
+ * The sender: a queue of sends that the application posted. One entry, *cur*, is being handed over.
+ * The entries before it are handed over and not complete, so the writes of several sends may be in
+ * progress at once; they complete in order. Small sends are copied into messages and complete at
+ * once; those posted together are sent together. (AFC-3, AFC-21, AFC-22, AFC-25, AFC-26)
  */
 
 #include "stream_priv.h"
 
-#define COPY_STEP 65536 /* bytes at a time */
+#define COPY_STEP 65536 /* bytes copied at a time */
 
 /* ---- memory of an entry ---- */
 
@@ -21,7 +20,7 @@ pieces(const struct stream_sqe *e, uint8_t *nb)
 	return e->inlined ? &e->inl : e->sge;
 }
 
-/* Bytes but for the urgent one. */
+/* Bytes without the urgent one. */
 static uint32_t
 length(const struct stream_sqe *e)
 {
@@ -50,7 +49,9 @@ copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t 
 	}
 }
 
-/* ---- the end of an entry ---- */
+/*
+ * ---- completion of an entry ----
+ */
 
 static void
 finish(struct san_stream *s, struct stream_sqe *e, uint8_t status)
@@ -61,7 +62,7 @@ finish(struct san_stream *s, struct stream_sqe *e, uint8_t status)
 	e->done = true;
 }
 
-/* All of *cur* has been handed over, or it is given up. */
+/* *cur* has been handed over completely, or is given up. */
 static void
 next(struct san_stream *s)
 {
@@ -78,7 +79,7 @@ handed_over(struct san_stream *s, struct stream_sqe *e)
 	next(s);
 }
 
-/* What is over, and told, leaves the queue. */
+/* Remove entries that are complete and reported from the queue. */
 static void
 retire(struct san_stream *s)
 {
@@ -95,7 +96,9 @@ retire(struct san_stream *s)
 	}
 }
 
-/* ---- the program ---- */
+/*
+ * ---- calls of the application ----
+ */
 
 bool
 stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
@@ -136,7 +139,10 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	return true;
 }
 
-/* Room for a copy. False: none; or no memory for copies at all, and it has failed (AFC-20). */
+/*
+ * Reserve room for a copy. False: none; or there is no memory for copies, and it has failed
+ * (AFC-20).
+ */
 static bool
 copy_begin(struct san_stream *s, struct stream_sqe *e)
 {
@@ -159,8 +165,8 @@ copy_begin(struct san_stream *s, struct stream_sqe *e)
 }
 
 /*
- * Take a copy, so that it completes now (AFC-26). False: it stays where it is, or not all of it is
- * copied yet.
+ * Copy the send, so that it completes now (AFC-26). False: it stays where it is, or not all of it
+ * is copied yet.
  */
 static bool
 copy_aside(struct san_stream *s, struct stream_sqe *e)
@@ -190,7 +196,7 @@ copy_aside(struct san_stream *s, struct stream_sqe *e)
 	return true;
 }
 
-/* What can't go now waits in the send buffer, if the program has chosen so (AFC-14). */
+/* Copy sends that must wait into the send buffer, if there is one (AFC-14). */
 static void
 copy_waiting(struct san_stream *s)
 {
@@ -213,9 +219,9 @@ copy_waiting(struct san_stream *s)
 static void
 cancel_one(struct san_stream *s, struct stream_sqe *e)
 {
-	if (e->done || e->copied || e->copying || e->fin) /* an end is none: the peer must hear */
+	if (e->done || e->copied || e->copying || e->fin) /* an end is not cancelled */
 		return;
-	/* an urgent byte was announced, so it follows; but nobody has to wait for it */
+	/* An announced urgent byte must be sent, but the application need not wait for it. */
 	if (e->oob && e->status == 0) {
 		e->let_go = e->inlined;
 		return;
@@ -243,7 +249,7 @@ stream_send_over(struct san_stream *s)
 	for (at = tx->head; at != tx->tail; at++) {
 		struct stream_sqe *e = stream_sqe(s, at);
 
-		e->nb_io = 0; /* the provider has completed them all */
+		e->nb_io = 0; /* the provider has completed all */
 		if (!e->done)
 			finish(s, e, e->status != 0 ? e->status : s->over_status);
 	}
@@ -271,7 +277,7 @@ stream_send_end_write(struct san_stream *s)
 	tx->adv_head++;
 }
 
-/* One request: what of *e* and of the advertised piece fits together. */
+/* One request: the part where *e* and the advertised piece overlap. */
 static int
 write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
 {
@@ -296,14 +302,14 @@ write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv 
 		return rc;
 	e->off += bytes;
 	e->nb_io++;
-	/* ordered: the peer may be told, and the place used again, before the write completes */
+	/* Ordered: the peer may get the report, and the slot may be reused, before completion. */
 	tx->wdone[done].nb_io += !s->caps.ordered;
 	tx->adv_off += bytes;
 	s->stats.tx.write += bytes;
 	return 0;
 }
 
-/* Into the oldest set that is known. False: not all of it now. */
+/* Write into the oldest known set. False: not all of it now. */
 static bool
 write_set(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
@@ -339,8 +345,8 @@ stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_
 }
 
 /*
- * What is left of it may be written from, or read by the peer: one right at a time (AFC-24). False:
- * it can't be.
+ * Prepare the rest of the send as a source of writes, or for reads by the peer: one right at a time
+ * (AFC-24). False: not possible.
  */
 static bool
 prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
@@ -366,7 +372,9 @@ prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 	return e->registered;
 }
 
-/* Its memory can't be registered: the program hears of it, if it was not told better. (AFC-20) */
+/*
+ * Its memory cannot be registered: the send fails, unless it was reported as successful. (AFC-20)
+ */
 static void
 fail(struct san_stream *s, struct stream_sqe *e)
 {
@@ -378,7 +386,7 @@ fail(struct san_stream *s, struct stream_sqe *e)
 	finish(s, e, SAN_WC_ST_NO_BUFFERS);
 }
 
-/* A large send for which no buffer is known. */
+/* Decide how to send a large send for which no buffer is known. */
 static void
 decide(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
@@ -391,14 +399,14 @@ decide(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 		fail(s, e);
 }
 
-/* False: go on with *cur*, more may be possible. */
+/* False: continue with *cur*, more may be possible. */
 static bool
 go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
 	if (e->way == STREAM_WAY_OFFERED || left(e) == 0)
 		return true;
 	if (e->way != STREAM_WAY_NOTICED && left(e) < s->threshold && s->tx.adv_off == 0)
-		return true; /* a message does */
+		return true; /* a message is enough */
 	if (s->conf.send_buffer > 0 && e->way == STREAM_WAY_NEW && e->nb_keys == 0 &&
 	    !e->registered)
 		copy_aside(s, e);
@@ -415,7 +423,7 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 	return true;
 }
 
-/* Given up by the program: done with what has gone. True: it is. */
+/* If the application cancelled it, complete it with what was sent. True: it is complete. */
 static bool
 give_up(struct san_stream *s, struct stream_sqe *e)
 {
@@ -423,7 +431,7 @@ give_up(struct san_stream *s, struct stream_sqe *e)
 	    e->nb_io > 0)
 		return false;
 	if (left(e) == 0 && !e->oob)
-		return false; /* all of it has gone meanwhile */
+		return false; /* everything was sent meanwhile */
 	if (s->tx.adv_off > 0)
 		stream_send_end_write(s);
 	finish(s, e, SAN_WC_ST_CANCELLED);
@@ -495,14 +503,14 @@ stream_send_want(struct san_stream *s, uint64_t now_ns)
 		return STREAM_WANT_NOTHING;
 	if (left(e) < s->threshold)
 		return gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
-	/* a buffer that is known is written into: as soon as the provider has room, if not yet */
+	/* A known buffer is written into, as soon as the provider has room. */
 	return e->plan != STREAM_WAY_NEW && !stream_adv_any(s) ? STREAM_WANT_INITIAL :
 								 STREAM_WANT_NOTHING;
 }
 
 /*
- * Payload of one message: never as much as is large, so that it fits into any set, with an initial
- * portion that may be in front of it there (AFC-12, AFC-23).
+ * Most payload bytes of one message: less than a large send, so that it fits into any set, after an
+ * initial portion that may be there (AFC-12, AFC-23).
  */
 static uint32_t
 payload_room(const struct san_stream *s, const struct san_sm *m, uint32_t size)
@@ -547,7 +555,7 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 	tx->gather_until = 0;
 }
 
-/* Where the rest may be read: what was registered, without the *bytes* in front. */
+/* Where the rest can be read: what was registered, without the first *bytes*. */
 static void
 locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
 {
@@ -635,7 +643,7 @@ stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 		tx->posture = STREAM_POSTURE_SMALL;
 		return;
 	}
-	/* an answer to one that has gone in messages meanwhile is late */
+	/* Late answer to a send that has switched to messages meanwhile. */
 	if (tx->cur == tx->tail || e->way != STREAM_WAY_NOTICED || id != tx->send_id)
 		return;
 	e->way = STREAM_WAY_MESSAGES;
@@ -643,9 +651,11 @@ stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 	stream_mode_learn(s, SAN_SM_SMALL_RECV, now_ns);
 }
 
-/* ---- nobody posts a buffer (AFC-13) ---- */
+/*
+ * ---- no buffer is posted (AFC-13) ----
+ */
 
-/* Does *cur* wait to hear of a buffer? */
+/* True if *cur* waits for an advertisement. */
 bool
 stream_send_waits(struct san_stream *s)
 {

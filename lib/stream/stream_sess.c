@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A session's life: made, connected, over. It lies in one piece of memory, tables behind it.
+ * Creation, connection and end of a session. It is one block of memory that includes its tables.
  *
- * Timers, all by san_stream_deadline_ns(): the scan (AFC-13), while something waits for the other
- * side's program; advertisements and postures that are held for a data message, and a small send
- * that is held for an advertisement (AFC-11).
+ * Timers, all by san_stream_deadline_ns(): the scan (AFC-13), while the session waits for the
+ * peer's application; advertisements and postures held for a data message, and a small send held
+ * for an advertisement (AFC-11).
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define NEVER UINT64_MAX
 #define MS    1000000ull
 
-#define SENDS_BESIDE 32 /* writes and reads, beside messages */
+#define SENDS_BESIDE 32 /* writes and reads, besides messages */
 
 void
 san_stream_conf_default(struct san_stream_conf *conf)
@@ -83,7 +83,7 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 	return NULL;
 }
 
-/* Of one with its tables behind it; *at*: where each begins. */
+/* Size of a session with its tables; *at*: offset of each table. */
 static size_t
 layout(const struct san_stream_conf *conf, size_t at[5])
 {
@@ -129,7 +129,10 @@ set_conf(struct san_stream *s, const struct san_stream_conf *conf)
 	s->conf = *conf;
 	s->ops->query(s->arg, &s->caps);
 	s->threshold = conf->threshold != 0 ? conf->threshold : s->caps.threshold;
-	/* with 12 buffers 4 and 6: half of them are worth an update, a third is time to send it */
+	/*
+	 * 12 buffers give t1 = 4 and t2 = 6: half of them are worth an update, at a third it is
+	 * sent.
+	 */
 	if (conf->t2 == 0)
 		s->conf.t2 = conf->nb_recv / 2;
 	if (s->conf.t2 > conf->nb_recv - 2)
@@ -177,7 +180,7 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 	return 0;
 }
 
-/* The peer reaches none of the program's memory any more. */
+/* Revoke the peer's access to all memory of the application. */
 static void
 unregister(struct san_stream *s)
 {
@@ -261,7 +264,9 @@ stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb)
 		s->ops->dereg(s->arg, keys[--*nb]);
 }
 
-/* ---- what happens ---- */
+/*
+ * ---- events ----
+ */
 
 void
 san_stream_on_open(struct san_stream *s, bool accepted, uint64_t now_ns)
@@ -339,7 +344,7 @@ sooner(uint64_t a, uint64_t b)
 	return b != 0 && b < a ? b : a;
 }
 
-/* What was due at the last pump and is not done waits for something else, credit for example. */
+/* A timer due at the last pump waits for something else now, for example credit. */
 static uint64_t
 ahead(const struct san_stream *s, uint64_t at)
 {
@@ -369,7 +374,9 @@ san_stream_tick(struct san_stream *s, uint64_t now_ns)
 	stream_recv_scan(s);
 }
 
-/* ---- what comes of it ---- */
+/*
+ * ---- results ----
+ */
 
 uint32_t
 san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns)
@@ -411,7 +418,9 @@ san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t
 	return i;
 }
 
-/* The oldest send that has not completed for the program, if it has now; silent ones are passed. */
+/*
+ * The oldest send not yet completed to the application, if it can be now; silent ones are skipped.
+ */
 static bool
 peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 {

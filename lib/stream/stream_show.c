@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A session as operators see it, and what must always be so. */
+/* Views of a session for operators, and its invariants. */
 
 #include "stream_priv.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a program asks for beside data: to be told when something is so, to have work back, to end
- * its direction, the urgent byte. Waits are counted by being listed: an event that nobody waits
- * for completes nothing, so nobody is woken and there is no system call (AFC-19). Submitting looks
- * at what is so behind listing the wait, in the same thread as the events, so none is lost.
+ * Requests of an application besides data: to wait for an event, to cancel work, to end its
+ * direction, the urgent byte. An event completes only listed waits, so without a wait no thread is
+ * woken and no system call is made (AFC-19). A submitted wait is listed before the events are
+ * checked, in the same thread, so none is missed.
  */
 
 #include "stream_priv.h"
@@ -68,7 +68,7 @@ stream_wait_run(struct san_stream *s)
 		}
 		stream_ctl_done(s, w->wr_id, SAN_WC_WAIT, 0, hit, s->rx.unread_bytes);
 		s->rx.told |= (hit & SAN_STREAM_READABLE) != 0;
-		/* in the order in which they were asked for */
+		/* in the order of posting */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
 	}
 }
@@ -123,7 +123,7 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 	case SAN_STREAM_OPT_MODE:
 		if (value != SAN_STREAM_ADAPTIVE && value >= SAN_SM_MODES)
 			return SAN_WC_ST_INVALID;
-		/* what the peer said about a mode that was chosen is lost: learn from the start */
+		/* What the peer reported about a fixed mode is lost: learn from the start. */
 		if (value != SAN_STREAM_ADAPTIVE)
 			s->tx.mode = (uint8_t)value;
 		else if (s->conf.mode != SAN_STREAM_ADAPTIVE)
@@ -150,7 +150,7 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 bool
 stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 {
-	/* each of them completes once, a cancel also all waits */
+	/* Each one completes once; a cancel also completes all waits. */
 	if (s->done_tail - s->done_head + s->nb_waits + 2 > STREAM_DONES)
 		return false;
 	switch (wr->op) {
