@@ -5,24 +5,22 @@
 /**
  * @file
  * librtsan: RDMA semantics over any DPDK port, or a real RDMA device. (rtsan_stream.h is a layer on
- * it, for streams.)
+ * top of it, for streams.)
  *
- * Whoever knows libibverbs and librdmacm finds the same things under shorter
- * names: contexts, memory regions, queue pairs, completion queues, work
- * requests, connection events. What differs:
- * - Connection set-up is part of the library; there is no separate rdma_cm.
- * - A request that the target refuses completes in error and the connection
- *   lives on (RT-27); only a vanished peer ends it. (But see caps.ends_on_error.)
- * - A queue pair may be unordered: nothing waits for anything else (RT-15).
+ * The concepts are those of libibverbs and librdmacm under shorter names: contexts, memory regions,
+ * queue pairs, completion queues, work requests, connection events. What differs:
+ * - Connection setup is part of the library; there is no separate rdma_cm.
+ * - A request that the target refuses completes in error and the connection continues (RT-27); only
+ *   an unreachable peer ends it. (But see caps.ends_on_error.)
+ * - A queue pair may be unordered: no request waits for another (RT-15).
  * rtsan_query() tells what a provider lacks; doc/providers.md compares them.
  *
- * Numbers are in host byte order, sizes in bytes, unless said otherwise.
- * Functions return 0 or a negative errno; posting and polling return counts.
+ * Numbers are in host byte order, sizes in bytes, unless noted otherwise. Functions return 0 or a
+ * negative errno; posting and polling return counts.
  *
- * Thread rule: a context whose engine the caller polls (the default) belongs
- * to one thread. With an engine on its own lcore, each queue pair and each
- * completion queue belongs to one thread at a time, and all other calls may be
- * made from any thread. (SYS-2)
+ * Thread rule: a context whose engine the caller polls (the default) belongs to one thread. With an
+ * engine on its own lcore, each queue pair and each completion queue belongs to one thread at a
+ * time, and all other calls may be made from any thread. (SYS-2)
  */
 
 #include <stdbool.h>
@@ -35,7 +33,7 @@ extern "C" {
 
 #define RTSAN_SGE_MAX     4          /**< scatter-gather elements of a work request */
 #define RTSAN_INLINE_MAX  64         /**< bytes that RTSAN_WR_INLINE copies */
-#define RTSAN_PRIVATE_MAX 64         /**< private data of connection set-up */
+#define RTSAN_PRIVATE_MAX 64         /**< private data of connection setup */
 #define RTSAN_LENGTH_MAX  (1u << 30) /**< bytes of one work request */
 
 struct rtsan_ctx;
@@ -59,7 +57,7 @@ struct rtsan_listener;
  * @param ctx
  *   Result; close it with rtsan_close().
  * @return
- *   0 or a negative errno; rtsan_error() says what and where.
+ *   0 or a negative errno; rtsan_error() tells what is wrong and where.
  *   - -EINVAL: malformed spec, unknown argument or bad value.
  *   - -ENOENT: the provider's library is not installed.
  *   - -ENODEV: no port or device, or none with this name.
@@ -70,8 +68,8 @@ struct rtsan_listener;
 int rtsan_open(const char *spec, struct rtsan_ctx **ctx);
 
 /**
- * Close: ends every connection without draining, releases everything that was
- * made from the context. Queue pairs, regions and events are invalid after it.
+ * Close a context: ends every connection without draining, and releases everything that was created
+ * from the context. Queue pairs, regions and events are invalid afterwards.
  */
 void rtsan_close(struct rtsan_ctx *ctx);
 
@@ -79,34 +77,33 @@ void rtsan_close(struct rtsan_ctx *ctx);
 const char *rtsan_error(void);
 
 /**
- * Let the engine work: one round of receive, timers, transmit. Does nothing
- * when the engine has its own lcore. rtsan_cq_poll() and rtsan_event_poll()
- * do it by themselves when they would return nothing.
+ * Let the engine work: one round of receive, timers, transmit. Does nothing if the engine has its
+ * own lcore. rtsan_cq_poll() and rtsan_event_poll() do it themselves before they return nothing.
  *
  * @return
- *   Packets handled, 0 when idle, or -EIO when the port is gone.
+ *   Packets handled, 0 when idle, or -EIO if the port has failed.
  */
 int rtsan_progress(struct rtsan_ctx *ctx);
 
-/** What the provider can do and how large things may be. */
+/** Features and limits of a provider. */
 struct rtsan_caps {
 	uint32_t max_qps, max_cqs, max_mrs;
-	uint32_t max_wr; /**< depth of a send or receive queue, at most */
+	uint32_t max_wr; /**< maximum depth of a send or receive queue */
 	uint32_t max_sge;
 	uint32_t max_inline;
-	/** Lcores that share the work. A completion queue's queue pairs all live on one of them. */
+	/** Lcores that share the work. All queue pairs of a completion queue are on one of them. */
 	uint32_t nb_lcores;
 	uint64_t max_msg; /**< bytes of one work request */
 	bool has_mr_reg;  /**< rtsan_mr_reg() works */
 	bool has_unordered;
 	bool has_loan;   /**< RTSAN_RECV_LOAN works */
 	bool has_atomic; /**< RTSAN_WR_FETCH_ADD and RTSAN_WR_CMP_SWAP work (RT-30) */
-	/** A request that the target refuses ends its connection, as RDMA devices do. */
+	/** A request that the target refuses ends its connection, as on RDMA devices. */
 	bool ends_on_error;
 	char provider[32];
 };
 /**
- * What this context can do.
+ * Query the features and limits of a context.
  *
  * @param caps
  *   Result.
@@ -117,7 +114,7 @@ int rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps);
 
 /* ------------------------------------------------------ memory regions -- */
 
-/** What a remote side may do with a region. Local use needs no right. */
+/** Rights of remote sides in a region. Local use needs no right. */
 enum rtsan_access {
 	RTSAN_REMOTE_PUSH = 0x1,
 	RTSAN_REMOTE_PULL = 0x2,
@@ -147,8 +144,8 @@ int rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t lengt
 		    struct rtsan_mr **mr);
 
 /**
- * Register memory of the caller's. It stays the caller's and must stay mapped
- * until rtsan_mr_dereg() has returned.
+ * Register memory of the caller. It remains the caller's and must stay mapped until
+ * rtsan_mr_dereg() has returned.
  *
  * @return
  *   0, -EINVAL, -ENOSPC; -ENOTSUP with a provider in another process: use
@@ -158,20 +155,20 @@ int rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t acce
 		 struct rtsan_mr **mr);
 
 /**
- * Revoke and release. The key dies before this returns: accesses under way
- * complete in error at the peer, nothing is placed or read afterwards.
- * Memory of rtsan_mr_alloc() and rtsan_mr_import() is unmapped.
- * -EBUSY: posted work of this process still names the region.
+ * Revoke and release a region. The key is invalid before this returns: accesses in progress
+ * complete in error at the peer, and nothing is placed or read afterwards. Memory of
+ * rtsan_mr_alloc() and rtsan_mr_import() is unmapped. -EBUSY: posted work of this process still
+ * names the region.
  */
 int rtsan_mr_dereg(struct rtsan_mr *mr);
 
-/** Its first byte, in this process. */
+/** Address of the first byte of a region in this process. */
 void *rtsan_mr_addr(const struct rtsan_mr *mr);
-/** Its bytes, as asked for. */
+/** Length of a region, as requested. */
 size_t rtsan_mr_length(const struct rtsan_mr *mr);
 /** Key for scatter-gather elements of this process. */
 uint32_t rtsan_mr_lkey(const struct rtsan_mr *mr);
-/** Key for the peer, which names a byte by this process's address of it and this key. */
+/** Key for the peer. The peer addresses a byte by its address in this process and this key. */
 uint32_t rtsan_mr_rkey(const struct rtsan_mr *mr);
 
 /* --------------------------------------------------- completion queues -- */
@@ -192,26 +189,26 @@ enum rtsan_wc_opcode {
 	RTSAN_WC_STREAM_GIVE_BACK = 12,
 };
 
-/** How a work request ended. Each is one cause; rtsan_status_text() explains. */
+/** Result of a work request. Each value has one cause; rtsan_status_text() explains it. */
 enum rtsan_wc_status {
 	RTSAN_WC_SUCCESS = 0,
 	RTSAN_WC_RNR_RETRY_EXC = 1, /**< the peer posted no receive in time */
-	RTSAN_WC_REM_ACCESS = 2,    /**< no such region, or it is shorter, or forbids it */
+	RTSAN_WC_REM_ACCESS = 2,    /**< no such region, it is too short, or access is denied */
 	RTSAN_WC_REM_LENGTH = 5,    /**< longer than the peer's posted receive */
 	RTSAN_WC_REM_REVOKED = 6,   /**< the peer revoked the region meanwhile */
-	RTSAN_WC_REM_ALIGN = 7,     /**< atomic on an address that is no multiple of 8 */
+	RTSAN_WC_REM_ALIGN = 7,     /**< atomic on an address that is not a multiple of 8 */
 	RTSAN_WC_REM_RESOURCE = 8,
 	RTSAN_WC_REM_REFUSED = 9, /**< the peer's upper layer, or its device, refused it */
 	RTSAN_WC_ABORTED = 10,
 	RTSAN_WC_RETRY_EXC = 64,  /**< the peer does not answer; the connection has ended */
 	RTSAN_WC_FLUSHED = 65,    /**< the connection ended first */
-	RTSAN_WC_LOC_LENGTH = 66, /**< receive: a longer message came and was refused */
+	RTSAN_WC_LOC_LENGTH = 66, /**< receive: a longer message arrived and was refused */
 	/* of streams */
-	RTSAN_WC_NO_BUFFERS = 67, /**< no memory, or no region left: nothing went (AFC-20) */
-	RTSAN_WC_CANCELLED = 68,  /**< by rtsan_stream_cancel(); byte_len: what moved before */
-	RTSAN_WC_AGAIN = 69,      /**< RTSAN_RECV_DONTWAIT: nothing is there */
-	RTSAN_WC_SHUTDOWN = 70,   /**< posted behind rtsan_stream_shutdown() */
-	RTSAN_WC_PROTOCOL = 71,   /**< the peer broke the rules; the connection has ended */
+	RTSAN_WC_NO_BUFFERS = 67, /**< no memory or no region left: nothing was sent (AFC-20) */
+	RTSAN_WC_CANCELLED = 68,  /**< by rtsan_stream_cancel(); byte_len: bytes moved before */
+	RTSAN_WC_AGAIN = 69,      /**< RTSAN_RECV_DONTWAIT: no data is available */
+	RTSAN_WC_SHUTDOWN = 70,   /**< posted after rtsan_stream_shutdown() */
+	RTSAN_WC_PROTOCOL = 71,   /**< the peer violated the protocol; the connection has ended */
 	RTSAN_WC_INVALID = 72,    /**< a value out of range */
 };
 
@@ -219,21 +216,21 @@ struct rtsan_wc {
 	uint64_t wr_id;
 	struct rtsan_qp *qp;
 	/**
-	 * Bytes moved; of a receive with LOC_LENGTH those that came and were refused (verbs: 0, the
-	 * device does not say); of a stream's wait those that are unread. Of other failures 0, but
-	 * for sends of a stream.
+	 * Bytes moved. For a receive with LOC_LENGTH: bytes that arrived and were refused (verbs:
+	 * 0, the device does not tell). For a stream's wait: bytes unread. For other failures 0,
+	 * except for sends of a stream.
 	 */
 	uint32_t byte_len;
 	uint32_t imm;   /**< with has_imm */
 	uint8_t opcode; /**< enum rtsan_wc_opcode */
 	uint8_t status; /**< enum rtsan_wc_status */
 	bool has_imm;
-	/** RTSAN_RECV_LOAN: the bytes, to be read only; *imm* is their name. Else NULL. */
+	/** RTSAN_RECV_LOAN: the bytes, read-only; *imm* names the buffer. Else NULL. */
 	const void *loan;
 };
 
 /**
- * Make a completion queue.
+ * Create a completion queue.
  *
  * @param depth
  *   Completions it holds, 1 to max_wr * 2. Work that finds it full waits.
@@ -242,7 +239,7 @@ struct rtsan_wc {
  */
 int rtsan_cq_create(struct rtsan_ctx *ctx, uint32_t depth, struct rtsan_cq **cq);
 /**
- * Destroy a completion queue, with what was not polled.
+ * Destroy a completion queue, including completions that were not polled.
  *
  * @return
  *   0, or -EBUSY: a queue pair uses it; nothing has changed.
@@ -257,63 +254,64 @@ int rtsan_cq_destroy(struct rtsan_cq *cq);
  */
 int rtsan_cq_poll(struct rtsan_cq *cq, struct rtsan_wc *wc, int n);
 /**
- * A descriptor for poll(2), epoll(7) or select(2), to sleep until there are completions: it
- * becomes readable when some come after rtsan_cq_arm(). The library's: not to be read, written
- * or closed. Before a sleep: arm; if that says 0, sleep until it is readable; then poll the
- * queue until it is empty. Who does not wait costs nobody a system call. (AFC-19)
+ * Get a descriptor for poll(2), epoll(7) or select(2), to sleep until there are completions. It
+ * becomes readable when completions arrive after rtsan_cq_arm(). It belongs to the library and must
+ * not be read, written or closed. Before a sleep: arm; if that returns 0, sleep until it is
+ * readable; then poll the queue until it is empty. No system call is made unless a thread is
+ * waiting. (AFC-19)
  *
  * @return
- *   A descriptor that lives as long as the queue, or
- *   - -ENOTSUP: this program's own polling drives the port (poll=caller), so nothing comes
- *     while it sleeps.
- *   - -EMFILE, -ENFILE, -ENOMEM; -EIO: the daemon is gone.
+ *   A descriptor that is valid as long as the queue, or
+ *   - -ENOTSUP: this application drives the port by its own polling (poll=caller), so nothing
+ *     arrives while it sleeps.
+ *   - -EMFILE, -ENFILE, -ENOMEM; -EIO: the daemon has ended.
  */
 int rtsan_cq_fd(struct rtsan_cq *cq);
 /**
- * Ask for one wake-up. The thread that polls the queue.
+ * Request one wake-up. Called by the thread that polls the queue.
  *
  * @return
- *   0: asked for, sleep on rtsan_cq_fd(); 1: there are completions, poll them; -EIO: the daemon is
- *   gone; or what rtsan_cq_fd() says.
+ *   0: requested, sleep on rtsan_cq_fd(); 1: there are completions, poll them; -EIO: the daemon has
+ *   ended; or an error of rtsan_cq_fd().
  */
 int rtsan_cq_arm(struct rtsan_cq *cq);
 /**
- * Sleep until there are completions; where the program itself drives the port, poll it so long.
- * The thread that polls the queue.
+ * Sleep until there are completions. If the application itself drives the port, the port is polled
+ * meanwhile. Called by the thread that polls the queue.
  *
  * @param timeout_ms
- *   -1: for ever.
+ *   -1: no limit.
  * @return
- *   1: poll the queue (what is there may be of queue pairs destroyed meanwhile); 0: time is
- *   over; -EINTR: a signal came; -EIO: the daemon is gone; or what rtsan_cq_fd() says.
+ *   1: poll the queue (its entries may belong to queue pairs destroyed meanwhile); 0: time is
+ *   over; -EINTR: a signal arrived; -EIO: the daemon has ended; or an error of rtsan_cq_fd().
  */
 int rtsan_cq_wait(struct rtsan_cq *cq, int timeout_ms);
 /** Short name of a completion's status, for programs and logs. Never NULL. */
 const char *rtsan_status_name(uint8_t status);
-/** What a completion's status means, for people. Never NULL. */
+/** Explanation of a completion's status. Never NULL. */
 const char *rtsan_status_text(uint8_t status);
 
 /* --------------------------------------------------------- queue pairs -- */
 
-/** How a stream moves what is large; it learns that by itself unless it is forced to. (AFC-6) */
+/** How a stream moves large transfers; it learns that unless it is set. (AFC-6) */
 enum rtsan_stream_mode {
 	RTSAN_STREAM_ADAPTIVE = 0,
 	RTSAN_STREAM_SMALL_RECV = 1,  /**< everything in messages */
-	RTSAN_STREAM_LARGE_RECV = 2,  /**< the receiver tells of its buffers, the sender pushes */
-	RTSAN_STREAM_SMALL_LARGE = 3, /**< a message first, then its rest, as the receiver asks */
+	RTSAN_STREAM_LARGE_RECV = 2,  /**< the receiver advertises its buffers, the sender pushes */
+	RTSAN_STREAM_SMALL_LARGE = 3, /**< a message first, then as the receiver chooses */
 };
 
-/** Whether a receiver pulls what is large, if both sides can. (AFC-8, AFC-10) */
+/** Whether a receiver pulls large transfers, if both sides support it. (AFC-8, AFC-10) */
 enum rtsan_stream_read {
-	RTSAN_STREAM_READ_AUTO = 0,   /**< where a message has come first */
-	RTSAN_STREAM_READ_NEVER = 1,  /**< senders push */
-	RTSAN_STREAM_READ_ALWAYS = 2, /**< also into buffers that wait */
+	RTSAN_STREAM_READ_AUTO = 0,   /**< if a message came first */
+	RTSAN_STREAM_READ_NEVER = 1,  /**< senders always push */
+	RTSAN_STREAM_READ_ALWAYS = 2, /**< also into buffers that are posted already */
 };
 
-#define RTSAN_STREAM_OFF UINT32_MAX /**< of hold_us and gather_us */
+#define RTSAN_STREAM_OFF UINT32_MAX /**< value of hold_us and gather_us */
 
 /**
- * What makes a queue pair a stream. Zero means the default. (AFC-1 ... AFC-28)
+ * Attributes of a queue pair that is a stream. Zero means the default. (AFC-1 ... AFC-28)
  *
  * Limits: depths up to 4,096; threshold 256 to 65,536; msg_size 512 to msg_max, that up to 65,536;
  * nb_recv 4 to 1,024, nb_store and nb_send 2 to 1,024; t2 2 to nb_recv - 2 and up to nb_store, t1 2
@@ -323,24 +321,24 @@ struct rtsan_stream_attr {
 	uint8_t mode;         /**< enum rtsan_stream_mode */
 	uint8_t read;         /**< enum rtsan_stream_read */
 	uint8_t learn;        /**< transfers of a kind until it is learnt; default 3 (AFC-6) */
-	uint8_t scans;        /**< without progress until the rest goes in messages; 2 (AFC-13) */
-	bool linger;          /**< what was sent still goes when the queue pair is destroyed, or
-				   its program has gone: for linger_ms, and while the port has
-				   room for such streams; see rtsan-dpdk(7) */
-	uint16_t nb_recv;     /**< messages that we are ready to receive; default 32 (AFC-14) */
+	uint8_t scans;        /**< scans in vain until the rest goes in messages; 2 (AFC-13) */
+	bool linger;          /**< posted sends are still delivered after the queue pair is
+				   destroyed or its process has ended: for linger_ms, and while
+				   the port has room for such streams; see rtsan-dpdk(7) */
+	uint16_t nb_recv;     /**< receives posted for messages; default 32 (AFC-14) */
 	uint16_t nb_store;    /**< messages that may be unread; default 32 (AFC-27) */
-	uint16_t nb_send;     /**< messages under way; default 32 */
-	uint16_t t1, t2;      /**< when credit is told (AFC-15); default: by nb_recv */
-	uint16_t frags;       /**< sends in pieces before messages grow; default 8 (AFC-18) */
+	uint16_t nb_send;     /**< messages in flight; default 32 */
+	uint16_t t1, t2;      /**< credit thresholds (AFC-15); default: by nb_recv */
+	uint16_t frags;       /**< fragmented sends before messages grow; default 8 (AFC-18) */
 	uint32_t threshold;   /**< bytes from which a transfer is large; default: the provider's,
 				   4096, verbs 16384 (AFC-4) */
-	uint32_t msg_size;    /**< bytes of a message at first; default 1536 */
-	uint32_t msg_max;     /**< and to what it may grow; default 8192 */
+	uint32_t msg_size;    /**< initial size of a message; default 1536 */
+	uint32_t msg_max;     /**< size up to which it may grow; default 8192 */
 	uint32_t send_buffer; /**< bytes that may be copied, so that sends complete at once; a
 				   power of two, at most 1 GiB; 0: none (AFC-26) */
-	uint32_t scan_us;     /**< time of a scan; default 10000 (AFC-13) */
-	uint32_t hold_us;     /**< how long a buffer is told of with a small send; 20 (AFC-11) */
-	uint32_t gather_us;   /**< how long a small send waits for that; 20 (AFC-11) */
+	uint32_t scan_us;     /**< interval of scans; default 10000 (AFC-13) */
+	uint32_t hold_us;     /**< an advertisement waits for a small send; default 20 (AFC-11) */
+	uint32_t gather_us;   /**< a small send waits for an advertisement; 20 (AFC-11) */
 };
 
 struct rtsan_qp_attr {
@@ -348,43 +346,41 @@ struct rtsan_qp_attr {
 	struct rtsan_cq *recv_cq;
 	uint32_t sq_depth; /**< 0: 128 */
 	uint32_t rq_depth; /**< 0: 128 */
-	void *context;     /**< handed back by rtsan_qp_context() */
-	/** Not NULL: a stream, whose sends are bytes and not messages. Copied. */
+	void *context;     /**< returned by rtsan_qp_context() */
+	/** Not NULL: a stream, which sends bytes instead of messages. Copied. */
 	const struct rtsan_stream_attr *stream;
 };
 /**
- * Make a queue pair. Its queues are *sq_depth* and *rq_depth* deep, rounded up to
- * powers of two.
+ * Create a queue pair. Its queues are *sq_depth* and *rq_depth* deep, rounded up to powers of two.
  *
  * @return
  *   0, -EINVAL, -ENOMEM, -ENOSPC (no more of them).
  */
 int rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **qp);
 /**
- * Destroy a queue pair. Ends its connection at once if there is one; completions
- * not polled are lost. Memory of its work requests is free on return. Another
- * thread that posts to it must have stopped, and one that polls its completion
- * queues may still hold completions that name it.
+ * Destroy a queue pair. Ends its connection at once if there is one; completions not polled are
+ * lost. Memory of its work requests may be reused on return. Another thread that posts to it must
+ * have stopped. A thread that polls its completion queues may still hold completions that name it.
  */
 void rtsan_qp_destroy(struct rtsan_qp *qp);
-/** *context* of the queue pair's attributes. */
+/** Get *context* of the queue pair's attributes. */
 void *rtsan_qp_context(const struct rtsan_qp *qp);
 
 /* --------------------------------------------------------- connections -- */
 
 /**
- * In which order the target does what was posted. A pull is executed in its turn,
- * but its bytes are read as they are sent: a later push of the same connection may
- * already be among them. Who needs the old bytes waits for the pull's completion
- * before posting that push (as with an RDMA read).
+ * Order in which the target executes posted requests. A pull is executed in its turn, but its bytes
+ * are read as they are sent: they may already include a later push of the same connection. An
+ * application that needs the old bytes must wait for the completion of the pull before it posts
+ * that push (as with an RDMA read).
  *
- * If it is ordered, the last packet of a push, and of what a pull brings, is placed last:
- * a program that polls the last byte finds all the others (RT-39). Relaxed, it may not.
+ * On an ordered connection the last packet of a push, and of a pull, is placed last: an application
+ * that polls the last byte finds all others before it (RT-39). A relaxed connection does not
+ * guarantee that.
  *
- * After a request in error an ordered connection goes on with the next one, unless it is
- * RTSAN_ENDING: then the target executes no later one, all that complete after it are flushed,
- * and the connection ends. That is so for both directions. A stream is RTSAN_ORDERED; it ends
- * on errors by itself.
+ * After a failed request an ordered connection goes on with the next one. If it is RTSAN_ENDING,
+ * the target executes no later request, all requests that complete later are flushed, and the
+ * connection ends, in both directions. A stream is RTSAN_ORDERED; it ends on errors by itself.
  */
 enum rtsan_order {
 	RTSAN_ORDERED = 0,   /**< executed and completed in posting order (RT-14) */
@@ -395,13 +391,13 @@ enum rtsan_order {
 
 /** Zero means the default. */
 struct rtsan_conn_param {
-	uint8_t order;         /**< enum rtsan_order; the connecting side's counts */
+	uint8_t order;         /**< enum rtsan_order; the connecting side decides */
 	uint16_t pkey;         /**< partition; default 0xffff (RT-29) */
-	uint16_t window;       /**< packets that we are ready to receive; default 512 */
+	uint16_t window;       /**< packets we can receive at a time; default 512 */
 	uint16_t first_window; /**< packets that the peer may have in flight; default: window */
-	uint16_t max_txn;      /**< transactions under way; default 256 */
+	uint16_t max_txn;      /**< transactions in progress; default 256 */
 	uint16_t msg_limit;    /**< unacknowledged messages (PCB-3); default: max_txn */
-	uint16_t rnr_ms;       /**< patience with a receiver that is not ready; default 10000 */
+	uint16_t rnr_ms;       /**< retry time while the receiver is not ready; default 10000 */
 	uint16_t keepalive_ms; /**< default 1000 */
 	const void *private_data;
 	uint16_t private_len; /**< at most RTSAN_PRIVATE_MAX */
@@ -411,8 +407,8 @@ enum rtsan_event_type {
 	RTSAN_EV_CONNECT_REQUEST = 1, /**< accept or reject it */
 	RTSAN_EV_ESTABLISHED = 2,
 	RTSAN_EV_REJECTED = 3,     /**< by the peer; *reason* */
-	RTSAN_EV_UNREACHABLE = 4,  /**< nobody answered */
-	RTSAN_EV_DISCONNECTED = 5, /**< the connection is over and all its work completed */
+	RTSAN_EV_UNREACHABLE = 4,  /**< no answer */
+	RTSAN_EV_DISCONNECTED = 5, /**< the connection has ended and all its work is completed */
 };
 
 enum rtsan_reason {
@@ -424,10 +420,10 @@ enum rtsan_reason {
 	RTSAN_R_PARAMETER = 5,
 	RTSAN_R_VERSION = 6,
 	RTSAN_R_BACKLOG = 7,
-	RTSAN_R_TIMEOUT = 8,    /**< it vanished */
+	RTSAN_R_TIMEOUT = 8,    /**< it no longer answers */
 	RTSAN_R_STALE = 9,      /**< it restarted */
-	RTSAN_R_PATH_MTU = 10,  /**< the network no longer carries packets of the length in use */
-	RTSAN_R_MALFORMED = 11, /**< the queue pair held what no library writes: a stray pointer? */
+	RTSAN_R_PATH_MTU = 10,  /**< the network no longer carries packets of this length */
+	RTSAN_R_MALFORMED = 11, /**< the queue pair held invalid entries: a stray pointer? */
 };
 
 struct rtsan_event {
@@ -436,21 +432,24 @@ struct rtsan_event {
 	uint16_t private_len;
 	uint64_t request;                /**< CONNECT_REQUEST: for accept or reject */
 	bool stream;                     /**< CONNECT_REQUEST: accept it with a stream */
-	struct rtsan_qp *qp;             /**< others */
+	struct rtsan_qp *qp;             /**< other events */
 	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
 	char peer[48];                   /**< the peer's address, text */
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 
-/** Next connection event, if any: 1, 0 (none), or -EIO. Never blocks. */
+/** Get the next connection event. 1, 0 (none), or -EIO. Never blocks. */
 int rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev);
-/** Readable when events come after rtsan_event_arm(): see rtsan_cq_fd(). Or -errno. */
+/**
+ * Get a descriptor that becomes readable when events arrive after rtsan_event_arm(): see
+ * rtsan_cq_fd(). Or -errno.
+ */
 int rtsan_event_fd(struct rtsan_ctx *ctx);
-/** Ask for one wake-up by events: see rtsan_cq_arm(). 0, 1: there are events, or -errno. */
+/** Request one wake-up by events: see rtsan_cq_arm(). 0, 1: there are events, or -errno. */
 int rtsan_event_arm(struct rtsan_ctx *ctx);
 /** Sleep until there are events: see rtsan_cq_wait(). 1, 0: time is over, or -errno. */
 int rtsan_event_wait(struct rtsan_ctx *ctx, int timeout_ms);
-/** What an event's reason means, for people. Never NULL. */
+/** Explanation of an event's reason. Never NULL. */
 const char *rtsan_reason_text(uint8_t reason);
 
 /**
@@ -459,64 +458,65 @@ const char *rtsan_reason_text(uint8_t reason);
  * @param service
  *   Any number; the connecting side names it.
  * @param pkey
- *   Partition; 0: the context's.
+ *   Partition; 0: that of the context.
  * @param backlog
- *   Requests that may wait for rtsan_accept(), at least 1. The last quarter of them is for hosts
- *   that have less than is left: one host alone gets three quarters.
+ *   Requests that may wait for rtsan_accept(), at least 1. The last quarter is reserved for hosts
+ *   with fewer waiting requests than are left: one host alone gets three quarters.
  * @return
- *   0, -EADDRINUSE, -EINVAL, -ENOSPC, -EACCES (the daemon keeps the partition for others),
- *   -EOPNOTSUPP (a partition, where the provider has none).
+ *   0, -EADDRINUSE, -EINVAL, -ENOSPC, -EACCES (the daemon does not allow this partition),
+ *   -EOPNOTSUPP (a partition, but the provider has none).
  */
 int rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t backlog,
 		 struct rtsan_listener **listener);
-/** Stop listening; requests that wait are forgotten, connections stay. */
+/** Stop listening. Waiting requests are dropped; connections stay. */
 void rtsan_listener_destroy(struct rtsan_listener *listener);
 /**
- * Connect; the outcome is an event: ESTABLISHED, REJECTED or UNREACHABLE.
- * Receives may be posted before, and should be.
+ * Connect a queue pair. An event reports the outcome: ESTABLISHED, REJECTED or UNREACHABLE.
+ * Receives should be posted before.
  *
  * @param peer
  *   IPv4 or IPv6 address, text.
  * @return
  *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENETUNREACH (in no prefix of an
  *   address of ours, and no gateway), -ENOSPC,
- *   -EACCES (the daemon keeps the partition for others),
- *   -EOPNOTSUPP (unordered, or a partition, where the provider has none),
+ *   -EACCES (the daemon does not allow this partition),
+ *   -EOPNOTSUPP (unordered, or a partition, and the provider does not support it),
  *   -EISCONN (it has a connection, or the event that ended it was not polled),
- *   -EBUSY (of its last connection, completions find no room, or a loan has not come back).
+ *   -EBUSY (completions of its last connection find no room, or a loan is not returned).
  */
 int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 		  const struct rtsan_conn_param *param);
 /**
- * Accept a request; the outcome is an event: ESTABLISHED or DISCONNECTED.
- * Receives should be posted before.
+ * Accept a request. An event reports the outcome: ESTABLISHED or DISCONNECTED. Receives should be
+ * posted before.
  *
  * @param request
- *   Of the event CONNECT_REQUEST.
+ *   From the event CONNECT_REQUEST.
  * @param param
  *   May be NULL: all defaults.
  * @return
  *   0, -EINVAL, or
- *   - -ENOENT: the request is gone: its peer gave up. Where that is not known yet the accepted
- *     connection ends: RTSAN_EV_DISCONNECTED.
+ *   - -ENOENT: the request no longer exists, because its peer gave up. If that is not known yet,
+ *     the accepted connection ends: RTSAN_EV_DISCONNECTED.
  *   - -EISCONN: the queue pair has a connection, or the event that ended it was not polled.
- *   - -EBUSY: of its last connection, completions find no room, or a loan has not come back.
- *   - -EPROTOTYPE: one of request and queue pair is for a stream, the other is not.
+ *   - -EBUSY: completions of its last connection find no room, or a loan is not returned.
+ *   - -EPROTOTYPE: one of request and queue pair is for a stream, and the other is not.
  *   - -EOPNOTSUPP: see rtsan_connect().
  */
 int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		 const struct rtsan_conn_param *param);
 /**
- * Refuse a request; the peer gets REJECTED with RTSAN_R_REFUSED and the private data.
+ * Refuse a request. The peer gets REJECTED with RTSAN_R_REFUSED and the private data.
  *
  * @return
- *   0, -EINVAL, -ENOENT (the request is gone).
+ *   0, -EINVAL, -ENOENT (the request no longer exists).
  */
 int rtsan_reject(struct rtsan_ctx *ctx, uint64_t request, const void *private_data,
 		 uint16_t private_len);
 /**
- * Orderly end: what is posted finishes first; the outcome is RTSAN_EV_DISCONNECTED. A stream is
- * shut (see rtsan_stream_shutdown()) and ends when the peer has all of it. -ENOTCONN.
+ * Disconnect orderly: posted work finishes first; RTSAN_EV_DISCONNECTED reports the end. A stream
+ * is shut down (see rtsan_stream_shutdown()) and ends when the peer has received everything.
+ * -ENOTCONN.
  */
 int rtsan_disconnect(struct rtsan_qp *qp);
 
@@ -525,24 +525,24 @@ int rtsan_disconnect(struct rtsan_qp *qp);
 struct rtsan_sge {
 	void *addr;
 	uint32_t length;
-	uint32_t lkey; /**< of the region it lies in; 0: not registered (where has_mr_reg) */
+	uint32_t lkey; /**< of the region that contains it; 0: unregistered (has_mr_reg) */
 };
 
 enum rtsan_wr_opcode {
 	RTSAN_WR_SEND = 1,      /**< into the peer's next posted receive */
 	RTSAN_WR_PUSH = 2,      /**< into the peer's memory (RDMA write) */
-	RTSAN_WR_PUSH_IMM = 3,  /**< and consume a receive with 32 bits */
+	RTSAN_WR_PUSH_IMM = 3,  /**< likewise, and consume a receive with 32 bits */
 	RTSAN_WR_PULL = 4,      /**< from the peer's memory (RDMA read) */
-	RTSAN_WR_FETCH_ADD = 5, /**< on 8 bytes; the old value lands in sge[0] (RT-30) */
+	RTSAN_WR_FETCH_ADD = 5, /**< on 8 bytes; the old value is placed in sge[0] (RT-30) */
 	RTSAN_WR_CMP_SWAP = 6,
 };
 
 enum rtsan_wr_flags {
-	RTSAN_WR_SIGNALED = 0x1,    /**< wants a completion; errors always complete */
+	RTSAN_WR_SIGNALED = 0x1,    /**< request a completion; errors always complete */
 	RTSAN_WR_INLINE = 0x2,      /**< payload is copied now, at most RTSAN_INLINE_MAX */
-	RTSAN_WR_SOLICITED = 0x4,   /**< ask for a grant first, whatever the size (RT-12) */
-	RTSAN_WR_UNSOLICITED = 0x8, /**< never ask */
-	RTSAN_WR_OOB = 0x10,        /**< of streams: the last byte is urgent (AFC-1) */
+	RTSAN_WR_SOLICITED = 0x4,   /**< request a grant first, whatever the size (RT-12) */
+	RTSAN_WR_UNSOLICITED = 0x8, /**< never request one */
+	RTSAN_WR_OOB = 0x10,        /**< streams: the last byte is urgent (AFC-1) */
 };
 
 struct rtsan_send_wr {
@@ -559,14 +559,17 @@ struct rtsan_send_wr {
 };
 
 /**
- * Receives of streams: without any, complete with what comes first, 1 byte or more. A peek takes
- * nothing, so it cannot wait for more than message buffers hold; then it completes with that.
+ * Flags of receives on streams. Without any, a receive completes with the first data, 1 byte or
+ * more. A peek consumes nothing, so it cannot wait for more than message buffers hold; it completes
+ * with what they hold.
  */
 enum rtsan_recv_flags {
-	RTSAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
+	RTSAN_RECV_PEEK = 0x1,     /**< copy available data without consuming it */
 	RTSAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
-	RTSAN_RECV_DONTWAIT = 0x4, /**< complete now, with what is there, or RTSAN_WC_AGAIN */
-	/** A loan, no buffer: see rtsan_stream_give_back(). Of the others DONTWAIT goes with it. */
+	RTSAN_RECV_DONTWAIT = 0x4, /**< complete at once, with available data, or RTSAN_WC_AGAIN */
+	/**
+	 * A loan instead of a buffer: see rtsan_stream_give_back(). May be combined with DONTWAIT.
+	 */
 	RTSAN_RECV_LOAN = 0x8,
 };
 
@@ -588,85 +591,85 @@ struct rtsan_recv_wr {
  * @param nb_wr
  *   Entries in *wr*.
  * @return
- *   Number posted, from wr[0] on; fewer than *nb_wr*: queue full, poll the CQ,
- *   or wr[n] is malformed (post it alone to learn why).
+ *   Number posted, from wr[0] on; fewer than *nb_wr*: the queue is full, poll the CQ, or
+ *   wr[n] is malformed (post it alone to learn why).
  *   - -EINVAL: wr[0] is malformed or outside its region; nothing posted.
- *   - -EOPNOTSUPP: an atomic, where the provider has none.
- *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect. (Not of a stream: there
- *     receives take what is left, then complete with 0 bytes behind the peer's end, else with
- *     why there is none, as sends do.)
+ *   - -EOPNOTSUPP: an atomic, and the provider does not support it.
+ *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect. (Not for a stream: its
+ *     receives take the remaining data, then complete with 0 bytes after the peer's end,
+ *     otherwise with the reason why there is no end, as sends do.)
  */
 int rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr);
 
 /**
- * Post receives; like rtsan_post_send(). They are consumed in order.
- * -EOPNOTSUPP: RTSAN_RECV_LOAN, where the provider has no loans (see has_loan).
+ * Post receives, like rtsan_post_send(). They are consumed in order. -EOPNOTSUPP: RTSAN_RECV_LOAN,
+ * and the provider has no loans (see has_loan).
  */
 int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr);
 
 /* -------------------------------------------------------------- streams -- */
 
 /*
- * A queue pair with attr.stream: its sends are bytes of a stream, which receives of any size take
- * (AFC-1). Memory of a send or receive is the queue pair's until its completion. What follows
- * posts requests beside sends and receives; each completes in the send queue's completion
- * queue with its wr_id, an opcode of its own and, of option values out of range,
- * RTSAN_WC_INVALID. One thread at a time per queue pair, as for rtsan_post_send(). All return
+ * A queue pair with attr.stream sends bytes of a stream, which receives of any size take (AFC-1).
+ * Memory of a send or receive belongs to the queue pair until its completion. The calls below post
+ * requests besides sends and receives. Each completes in the completion queue of the send queue
+ * with its wr_id, an opcode of its own and, for option values out of range, RTSAN_WC_INVALID. One
+ * thread at a time per queue pair, as for rtsan_post_send(). All return
  *   0, or
  *   - -EINVAL: the queue pair is no stream.
  *   - -EAGAIN: the send queue is full: poll the completion queue.
- * Whoever wants read(2) and write(2) uses rtsan_stream.h.
+ * rtsan_stream.h has calls like read(2) and write(2).
  */
 
-/** What rtsan_stream_wait() waits for, and its completion's *imm* says. */
+/** Events that rtsan_stream_wait() waits for, and that *imm* of its completion reports. */
 enum rtsan_stream_event {
-	RTSAN_STREAM_READABLE = 0x1, /**< bytes, or their end */
+	RTSAN_STREAM_READABLE = 0x1, /**< data, or its end */
 	RTSAN_STREAM_WRITABLE = 0x2, /**< nothing waits to be sent, and the peer has room */
 	RTSAN_STREAM_URGENT = 0x4,   /**< an urgent byte was announced */
-	RTSAN_STREAM_ENDED = 0x8,    /**< the connection is over; always waited for */
+	RTSAN_STREAM_ENDED = 0x8,    /**< the connection has ended; always waited for */
 };
 /**
- * Complete when one of *events*, enum rtsan_stream_event, is so: no receive need be posted until
- * then. At most 16 at a time: one more completes with RTSAN_WC_NO_BUFFERS. (AFC-1, AFC-19)
- * 0, -EINVAL, -EAGAIN.
+ * Wait for one of *events*, enum rtsan_stream_event, without a posted receive: completes when one
+ * holds. At most 16 at a time: one more completes with RTSAN_WC_NO_BUFFERS. (AFC-1, AFC-19) 0,
+ * -EINVAL, -EAGAIN.
  */
 int rtsan_stream_wait(struct rtsan_qp *qp, uint32_t events, uint64_t wr_id);
 
 enum rtsan_stream_work {
-	RTSAN_STREAM_RECVS = 0x1, /**< those under way complete with what came */
-	RTSAN_STREAM_SENDS = 0x2, /**< those under way complete with what went */
+	RTSAN_STREAM_RECVS = 0x1, /**< those in progress complete with what arrived */
+	RTSAN_STREAM_SENDS = 0x2, /**< those in progress complete with what was sent */
 	RTSAN_STREAM_WAITS = 0x4,
 };
 /**
- * Have work back: *work*, enum rtsan_stream_work, posted before completes as soon as the peer can
- * touch it no more: receives with what has come, or RTSAN_WC_CANCELLED if that is nothing; sends
- * with RTSAN_WC_CANCELLED and the bytes that went; not an urgent send, which was announced. This
- * completes when that was asked for, before what waits for the peer's answer. (AFC-28)
- * 0, -EINVAL, -EAGAIN.
+ * Cancel posted work: *work*, enum rtsan_stream_work. It completes as soon as the peer can no
+ * longer access its memory: receives with the bytes that arrived, or RTSAN_WC_CANCELLED if there
+ * are none; sends with RTSAN_WC_CANCELLED and the bytes sent. An urgent send is not cancelled,
+ * because it was announced. This request completes when the cancellation was requested, before work
+ * that waits for the peer's answer. (AFC-28) 0, -EINVAL, -EAGAIN.
  */
 int rtsan_stream_cancel(struct rtsan_qp *qp, uint32_t work, uint64_t wr_id);
 /**
- * Half-close: nothing is sent behind what was posted before, and the peer's receives get to the
- * end. The other direction goes on; when both are shut, the connection ends. (AFC-1)
- * 0, -EINVAL, -EAGAIN.
+ * Half-close: nothing is sent after the work posted before, and the peer's receives reach the end.
+ * The other direction continues; when both are shut down, the connection ends. (AFC-1) 0, -EINVAL,
+ * -EAGAIN.
  */
 int rtsan_stream_shutdown(struct rtsan_qp *qp, uint64_t wr_id);
 /**
- * Take the urgent byte that a send with RTSAN_WR_OOB announced, out of order: in the completion's
- * *imm*. RTSAN_WC_AGAIN: announced and not here yet; RTSAN_WC_INVALID: there is none. (AFC-1)
+ * Take the urgent byte that a send with RTSAN_WR_OOB announced, out of order: *imm* of the
+ * completion. RTSAN_WC_AGAIN: announced and not arrived; RTSAN_WC_INVALID: there is none. (AFC-1)
  * 0, -EINVAL, -EAGAIN.
  */
 int rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id);
 
 /**
- * Give back what a receive with RTSAN_RECV_LOAN lent: *loan* is *imm* of its completion. Such a
- * receive has no parts. It completes with the next bytes where they are, in the queue pair's own
- * memory: *loan* and byte_len of the completion; without a loan (no has_imm), it is one of the end,
- * or has failed. One that is lent keeps its place and bytes until it is given back or the queue
- * pair is destroyed, whatever becomes of the connection; it counts as unread (nb_store), so when
- * all are lent nothing more comes. Loans are for small transfers: large ones are
- * faster into buffers, since all that is lent comes in messages. Only where the program has
- * the engine in it (has_loan). RTSAN_WC_INVALID: none of that name is lent. (AFC-1, AFC-27)
+ * Return a buffer that a receive with RTSAN_RECV_LOAN lent: *loan* is *imm* of its completion. Such
+ * a receive has no SGEs. It completes with the next bytes in place, in the queue pair's own memory:
+ * *loan* and byte_len of the completion. A completion without a loan (no has_imm) reports the end
+ * or a failure. A lent buffer keeps its place and bytes until it is returned or the queue pair is
+ * destroyed, even if the connection ends. It counts as unread (nb_store), so when all are lent no
+ * more data arrives. Loans are for small transfers: large ones are faster into buffers, because
+ * lent data always comes in messages. Only if the application contains the engine (has_loan).
+ * RTSAN_WC_INVALID: no such buffer is lent. (AFC-1, AFC-27)
  *
  * @return
  *   0, or
@@ -676,7 +679,7 @@ int rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id);
  */
 int rtsan_stream_give_back(struct rtsan_qp *qp, uint32_t loan, uint64_t wr_id);
 
-/** What can be changed while it works, from the next transfer on. */
+/** Options that may be changed during operation, from the next transfer on. */
 enum rtsan_stream_option {
 	RTSAN_STREAM_OPT_MODE = 1,      /**< enum rtsan_stream_mode */
 	RTSAN_STREAM_OPT_READ = 2,      /**< enum rtsan_stream_read */

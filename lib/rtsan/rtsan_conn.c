@@ -70,8 +70,8 @@ rtsan_listener_destroy(struct rtsan_listener *listener)
 }
 
 /*
- * A queue pair gets its next connection only when the end of the last one has
- * been told: that event does not say which connection it means.
+ * A queue pair gets its next connection only after the end of the last one was reported, because
+ * that event does not tell which connection it means.
  */
 static int
 begin(struct rtsan_qp *qp, bool *was_ended)
@@ -80,7 +80,7 @@ begin(struct rtsan_qp *qp, bool *was_ended)
 	if (atomic_exchange(&qp->busy, true))
 		return rtsan_fail(-EISCONN, "the queue pair has a connection, or the event that "
 					    "ended it was not polled");
-	/* now: an event may say that it is over before the provider returns */
+	/* Cleared now: an event may report the end before the provider returns. */
 	*was_ended = atomic_exchange(&qp->ended, false);
 	return 0;
 }
@@ -152,7 +152,7 @@ rtsan_disconnect(struct rtsan_qp *qp)
 
 /* ---- events ---- */
 
-/* Puts the objects in. False: they are gone, and with them the reason to tell. */
+/* Add the objects. False: they no longer exist, so there is nothing to report. */
 static bool
 resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rtsan_event *ev)
 {
@@ -180,7 +180,7 @@ resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rts
 	return true;
 }
 
-/* Of a queue pair, or at a listener, that a program sees as a stream only. With both locks. */
+/* True for a queue pair or listener that the application uses as a stream only. With both locks. */
 static bool
 is_for_stream(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
 {
@@ -219,7 +219,7 @@ rtsan_event_share(struct rtsan_ctx *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == -ENOMEM)
 		return rtsan_fail(rc, "events: no memory");
-	return rc < 0 ? rtsan_fail(rc, "the port is gone") : 0;
+	return rc < 0 ? rtsan_fail(rc, "the port has failed") : 0;
 }
 
 void
@@ -240,7 +240,7 @@ rtsan_event_recall(struct rtsan_ctx *ctx)
 	pthread_mutex_unlock(&ctx->events.lock);
 }
 
-/* One that was kept, or a new one: 1, 0 or -EIO. */
+/* Take a kept event, or a new one: 1, 0 or -EIO. */
 static int
 next_event(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)
 {
@@ -276,5 +276,5 @@ rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_mutex_unlock(&ctx->events.lock);
-	return rc < 0 ? rtsan_fail(rc, "the port is gone") : rc;
+	return rc < 0 ? rtsan_fail(rc, "the port has failed") : rc;
 }

@@ -73,8 +73,8 @@ rtsan_cq_destroy(struct rtsan_cq *cq)
 }
 
 /*
- * One batch. Completions of queue pairs that were destroyed meanwhile are lost, as
- * promised; their numbers are nobody else's. The table is read without a lock.
+ * Take one batch. Completions of queue pairs that were destroyed meanwhile are lost, as documented;
+ * their numbers are not reused. The table is read without a lock.
  */
 static int
 take(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)

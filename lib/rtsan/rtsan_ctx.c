@@ -35,7 +35,10 @@ rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *pr
 	return ctx->provider == provider ? ctx->priv : NULL;
 }
 
-/* Of *file* in one of *dirs*, between colons. *err*: of the last one that has such a file. */
+/*
+ * Load *file* from one of *dirs*, separated by colons. *err*: error for the last one that has the
+ * file.
+ */
 static void *
 load_from(const char *dirs, const char *file, char *err, size_t err_len)
 {
@@ -56,7 +59,10 @@ load_from(const char *dirs, const char *file, char *err, size_t err_len)
 	return NULL;
 }
 
-/* Default path first; an environment variable is for what is not installed there. (SYS-10) */
+/*
+ * The default path comes first; the environment variable is for providers not installed there.
+ * (SYS-10)
+ */
 static void *
 load(const char *name)
 {
@@ -76,8 +82,8 @@ load(const char *name)
 }
 
 /*
- * The object stays loaded for the life of the process: DPDK has threads and
- * exit handlers of its own, which outlive a context.
+ * The object stays loaded until the process ends: DPDK has threads and exit handlers of its own,
+ * which outlive a context.
  */
 static int
 find_provider(const char *name, const struct rtsan_provider **out)
@@ -229,7 +235,7 @@ rtsan_close(struct rtsan_ctx *ctx)
 	while ((cq = LIST_FIRST(&ctx->cqs)) != NULL)
 		if (rtsan_cq_destroy(cq) != 0)
 			break;
-	/* from here on nothing arrives: the provider's close ends every access to memory */
+	/* Nothing arrives from here on: the provider's close ends every access to memory. */
 	ctx->ops->close(ctx->priv);
 	while ((cq = LIST_FIRST(&ctx->cqs)) != NULL) {
 		LIST_REMOVE(cq, link);

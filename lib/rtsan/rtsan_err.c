@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Why something failed, for people: one text per thread, kept until the next
- * failure, because an errno names the kind of mistake but not the argument.
+ * Texts that explain failures: one text per thread, kept until the next failure, because an errno
+ * names the kind of error but not the argument.
  */
 
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static const char *const status_texts[] = {
 	[RTSAN_WC_LOC_LENGTH] = "a message longer than this receive came and was refused",
 	[RTSAN_WC_NO_BUFFERS] = "no memory, or no region left, for this transfer: nothing was sent",
 	[RTSAN_WC_CANCELLED] = "cancelled, with what was moved before",
-	[RTSAN_WC_AGAIN] = "nothing is there at this moment",
+	[RTSAN_WC_AGAIN] = "nothing is available now",
 	[RTSAN_WC_SHUTDOWN] = "the stream was shut before",
 	[RTSAN_WC_PROTOCOL] = "the peer broke the protocol of streams; the connection has ended",
 	[RTSAN_WC_INVALID] = "a value is out of range, or the device refused it",
@@ -98,7 +98,7 @@ static const char *const status_texts[] = {
 
 static const char *const reason_texts[] = {
 	[RTSAN_R_NONE] = "ended by one of its two ends",
-	[RTSAN_R_NO_LISTENER] = "nobody listens for that service",
+	[RTSAN_R_NO_LISTENER] = "the peer has no listener for that service",
 	[RTSAN_R_REFUSED] = "refused by the peer's application",
 	[RTSAN_R_RESOURCES] = "one of the two ends has no resources for another connection",
 	[RTSAN_R_PKEY] = "the listener is in another partition",
@@ -106,8 +106,8 @@ static const char *const reason_texts[] = {
 	[RTSAN_R_VERSION] = "the peer speaks another version of the protocol",
 	[RTSAN_R_BACKLOG] = "too many requests wait at the peer's listener",
 	[RTSAN_R_TIMEOUT] = "the peer does not answer any more",
-	[RTSAN_R_STALE] = "the peer restarted and knows nothing of the connection",
-	[RTSAN_R_MALFORMED] = "a work queue held what no library writes",
+	[RTSAN_R_STALE] = "the peer has restarted and does not know the connection",
+	[RTSAN_R_MALFORMED] = "a work queue held an invalid entry",
 	[RTSAN_R_PATH_MTU] = "the network no longer carries packets of the length in use",
 };
 

@@ -3,13 +3,13 @@
 /*
  * DESIGN NOTES
  *
- * A region of ours is always a memfd, so that a provider in another process can
- * be given it; memory that the application brings works only in one process.
+ * A region that we allocate is always a memfd, so that it can be passed to a provider in another
+ * process. Memory of the application works only in one process.
  *
- * An lkey is place and generation: posting finds the range without a search,
- * and a key from before a deregistration does not fit any more. No counter is
- * kept per region while work is under way: whether posted work still names one
- * is asked once, when it is deregistered, of who has that work.
+ * An lkey consists of index and generation: posting finds the range without a search, and a key
+ * from before a deregistration no longer matches. No counter per region is kept while work is in
+ * progress. Whether posted work names a region is checked once, at deregistration, by the provider,
+ * which has that work.
  */
 
 #include <errno.h>
@@ -31,7 +31,7 @@ page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Whole pages, or 0 if there are no so many bytes. */
+/* Whole pages, or 0 if the length is too large. */
 static size_t
 whole_pages(size_t length)
 {
@@ -52,7 +52,7 @@ check_args(size_t length, uint32_t access, struct rtsan_mr **mr)
 	return 0;
 }
 
-/* A free place, locked out for others by the context's lock. */
+/* Find a free entry; the context's lock is held. */
 static struct rtsan_mr *
 find_place(struct rtsan_ctx *ctx)
 {
@@ -69,7 +69,7 @@ find_place(struct rtsan_ctx *ctx)
 	return NULL;
 }
 
-/* *map_size*: what we have mapped of it, and unmap one day. */
+/* *map_size*: bytes that we mapped and must unmap. */
 static int
 mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, struct rtsan_mr **out)
 {
@@ -96,7 +96,7 @@ mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, str
 		mr->gen = (mr->gen + 1) & gen_mask;
 		if (mr->gen == 0)
 			mr->gen = 1;
-		/* pairs with the acquire in rtsan_mr_check(): the range is written */
+		/* Pairs with the acquire in rtsan_mr_check(): the range is written. */
 		atomic_store_explicit(&mr->lkey,
 				      mr->gen << ctx->lkey_bits | (uint32_t)(mr - ctx->mrs),
 				      memory_order_release);
@@ -141,7 +141,9 @@ rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct rts
 	fd = memfd_create("rtsan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return rtsan_fail(-ENOMEM, "region: memfd: %s", strerror(errno));
-	/* what a provider in another process maps we pay for, and it must not go away under it */
+	/*
+	 * A provider in another process maps it, so we allocate its pages, and it must not shrink.
+	 */
 	if (ftruncate(fd, (off_t)whole_pages(length)) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
 	    (!ctx->caps.has_mr_reg && fallocate(fd, 0, 0, (off_t)whole_pages(length)) != 0))
@@ -166,7 +168,7 @@ rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, u
 				  (unsigned long long)offset);
 	if (fstat(fd, &st) != 0)
 		return rtsan_fail(-EBADF, "region: descriptor %d: %s", fd, strerror(errno));
-	/* a page beyond the end of the file would be SIGBUS, at a time of the peer's choice */
+	/* A page beyond the end of the file would cause SIGBUS when the peer accesses it. */
 	if (offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
 		return rtsan_fail(-EINVAL, "region: descriptor %d has %lld bytes, not %llu + %zu",
 				  fd, (long long)st.st_size, (unsigned long long)offset, length);
@@ -242,7 +244,7 @@ rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint
 	if (place >= ctx->caps.max_mrs)
 		return -EINVAL;
 	mr = &ctx->mrs[place];
-	/* pairs with the release in mr_add() */
+	/* Pairs with the release in mr_add(). */
 	if (atomic_load_explicit(&mr->lkey, memory_order_acquire) != lkey)
 		return -EINVAL;
 	*why = "outside its region";

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * The objects behind rtsan.h. Control calls lock the context; posting and
- * polling take no lock, because what they look up has a fixed place: the lkey
- * table and the table of queue pairs never move while the context lives. (SYS-2)
+ * The objects behind rtsan.h. Control calls lock the context. Posting and polling take no lock,
+ * because the objects that they look up have a fixed place: the lkey table and the table of queue
+ * pairs never move while the context exists. (SYS-2)
  */
 
 #include <pthread.h>
@@ -18,26 +18,26 @@
 #include "rtsan_provider.h"
 #include "rtsan_turn.h"
 
-#define RTSAN_POLL_MAX 64  /* completions that are taken at once */
-#define RTSAN_REQUESTS 256 /* for streams, of one listener, that nobody has accepted yet */
+#define RTSAN_POLL_MAX 64  /* most completions taken at once */
+#define RTSAN_REQUESTS 256 /* requests for streams of a listener that wait for accept */
 
 struct rtsan_stream;
 
-/** A place in the lkey table. */
+/** An entry of the lkey table. */
 struct rtsan_mr {
 	struct rtsan_ctx *ctx;
-	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is right */
-	uint32_t gen;          /**< counts the regions that were here; upper part of the lkey */
-	uint32_t key, rkey;    /**< the provider's names for it */
-	bool mapped;           /**< by us: unmap it */
+	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is valid */
+	uint32_t gen;          /**< counts the regions of this entry; upper part of the lkey */
+	uint32_t key, rkey;    /**< names that the provider uses */
+	bool mapped;           /**< we mapped it and must unmap it */
 	uintptr_t addr;
-	size_t length;   /**< as asked for */
+	size_t length;   /**< as requested */
 	size_t map_size; /**< whole pages */
 };
 
 struct rtsan_cq {
 	struct rtsan_ctx *ctx;
-	void *priv; /**< the provider's */
+	void *priv; /**< of the provider */
 	LIST_ENTRY(rtsan_cq)
 	link;
 };
@@ -45,10 +45,10 @@ struct rtsan_cq {
 struct rtsan_listener {
 	struct rtsan_ctx *ctx;
 	uint64_t service;
-	uint16_t pkey; /**< as asked for */
+	uint16_t pkey; /**< as requested */
 	uint32_t cookie;
-	_Atomic bool is_sync;              /**< requests for streams are rtsan_stream_accept()'s */
-	uint64_t requests[RTSAN_REQUESTS]; /**< these; by the lock of the context's *events* */
+	_Atomic bool is_sync;              /**< rtsan_stream_accept() takes the requests */
+	uint64_t requests[RTSAN_REQUESTS]; /**< those requests; protected by the lock of *events* */
 	uint32_t first_request, nb_requests;
 	LIST_ENTRY(rtsan_listener)
 	link;
@@ -61,19 +61,19 @@ struct rtsan_qp {
 	void *context;
 	uint32_t qpn;
 	bool is_stream;
-	struct rtsan_stream *sync; /**< whose it is, or NULL */
-	_Atomic bool busy;         /**< connecting or connected, as far as the program was told */
-	_Atomic bool ended;        /**< the connection is over, as the application has been told */
+	struct rtsan_stream *sync; /**< stream that owns it, or NULL */
+	_Atomic bool busy;         /**< connecting or connected, until the end was reported */
+	_Atomic bool ended;        /**< the connection has ended, and that was reported */
 };
 
-/** An event that rtsan_event_poll() gets later. */
+/** An event that is kept for rtsan_event_poll(). */
 struct rtsan_kept {
 	struct rtsan_provider_event ev;
 	STAILQ_ENTRY(rtsan_kept)
 	link;
 };
 
-/** A place in the table of queue pairs, read without the lock: see rtsan_qp_find(). */
+/** An entry of the table of queue pairs, read without the lock: see rtsan_qp_find(). */
 struct rtsan_qp_place {
 	_Atomic uint32_t qpn; /**< SAN_QPN_NONE: free */
 	_Atomic(struct rtsan_qp *) qp;
@@ -84,56 +84,56 @@ struct rtsan_ctx {
 	const struct rtsan_provider_ops *ops;
 	void *priv;
 	struct rtsan_caps caps;
-	pthread_mutex_t lock;       /**< the tables and lists below, except look-ups */
+	pthread_mutex_t lock;       /**< protects the tables and lists below, except look-ups */
 	struct rtsan_mr *mrs;       /**< caps.max_mrs */
-	uint32_t lkey_bits;         /**< lower part of an lkey: place in *mrs* */
-	uint32_t mr_next;           /**< where the search for a free place begins */
+	uint32_t lkey_bits;         /**< bits of an lkey that are the index in *mrs* */
+	uint32_t mr_next;           /**< where the search for a free entry starts */
 	struct rtsan_qp_place *qps; /**< caps.max_qps, by SAN_QPN_INDEX() */
 	LIST_HEAD(, rtsan_cq)
 	cqs;
 	LIST_HEAD(, rtsan_listener)
 	listeners;
 	uint32_t listener_cookie;
-	struct rtsan_turn events; /**< who takes them; its lock before *lock* */
+	struct rtsan_turn events; /**< thread that takes events; its lock comes before *lock* */
 	STAILQ_HEAD(, rtsan_kept)
 	kept;
-	struct rtsan_kept *spare; /**< for the next one, so that none is lost */
+	struct rtsan_kept *spare; /**< allocated in advance, so that no event is lost */
 };
 
-/** Keep a text for rtsan_error(), return *rc*. */
+/** Store a text for rtsan_error(), return *rc*. */
 int rtsan_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** If *rc* is an error whose text nobody has set since rtsan_error_clear(), set this one. */
+/** If *rc* is an error without a text since rtsan_error_clear(), set this one. */
 int rtsan_fail_else(int rc, const char *what);
 void rtsan_error_clear(void);
 bool rtsan_error_is_set(void);
 
-/** Take all events: those of streams where they belong, others are kept. 0, -EIO, -ENOMEM. */
+/** Take all events: pass those of streams to them, keep the others. 0, -EIO, -ENOMEM. */
 int rtsan_event_share(struct rtsan_ctx *ctx);
-/** Streams are accepted now, or again: requests for them that were kept go where they belong. */
+/** Streams are accepted from now on: pass kept requests for them to their listener. */
 void rtsan_event_recall(struct rtsan_ctx *ctx);
-/** As rtsan_event_wait(), whatever is kept. */
+/** As rtsan_event_wait(), regardless of kept events. */
 int rtsan_event_sleep(struct rtsan_ctx *ctx, int timeout_ms);
-/** Is it for a stream of rtsan_stream.h, or its listener? Then it is there now. */
+/** True if the event belonged to a stream of rtsan_stream.h, or its listener, which got it. */
 bool rtsan_stream_on_event(const struct rtsan_event *ev);
 
-/** The queue pair with that number, or NULL. Takes no lock and looks into no queue pair. */
+/** Queue pair with that number, or NULL. Takes no lock and does not access the queue pair. */
 struct rtsan_qp *rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn);
 
-/** The provider's key for an lkey that rtsan_mr_check() found good. */
+/** The provider's key for an lkey that rtsan_mr_check() accepted. */
 static inline uint32_t
 rtsan_mr_key(const struct rtsan_ctx *ctx, uint32_t lkey)
 {
 	return lkey != 0 ? ctx->mrs[lkey & ((1u << ctx->lkey_bits) - 1)].key : 0;
 }
 
-/** Post what has no parts. -EAGAIN: the send queue is full. */
+/** Post a request without SGEs. -EAGAIN: the send queue is full. */
 int rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value,
 			  uint64_t wr_id);
 
-/** May *len* bytes from *addr* be used under *lkey*? 0 or -EINVAL, with the reason in *why*. */
+/** Check that *lkey* allows *len* bytes from *addr*. 0 or -EINVAL, with the reason in *why*. */
 int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,
 		   const char **why);
-/** Release a region without asking the provider: the context is going. */
+/** Release a region without the provider: the context is being closed. */
 void rtsan_mr_release(struct rtsan_mr *mr);
 
 #endif /* RTSAN_PRIV_H */

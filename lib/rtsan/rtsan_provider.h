@@ -4,16 +4,16 @@
 
 /**
  * @file
- * What stands behind rtsan.h. A provider is a shared object "librtsan-<name>.so"
- * that exports one symbol, `const struct rtsan_provider rtsan_provider_<name>`;
- * librtsan loads it by the name in front of the colon of rtsan_open()'s spec.
+ * Interface of providers. A provider is a shared object "librtsan-<name>.so" that exports one
+ * symbol, `const struct rtsan_provider rtsan_provider_<name>`. librtsan loads it by the name before
+ * the colon in the spec of rtsan_open().
  *
- * The data path crosses here in two places only: struct san_wq (work requests,
- * checked by librtsan) with one doorbell per posting call, and cq_poll. (SYS-2, RT-10)
+ * The data path crosses this interface in two places only: struct san_wq (work requests, checked by
+ * librtsan) with one doorbell per posting call, and cq_poll. (SYS-2, RT-10)
  *
- * Provider functions return 0 or -errno. Where a person can do something about a
- * failure they say what by host->fail(). librtsan serialises nothing: a provider
- * keeps the thread rule of rtsan.h itself.
+ * Provider functions return 0 or -errno. If a person can do something about a failure, they explain
+ * it by host->fail(). librtsan serialises nothing: a provider follows the thread rule of rtsan.h
+ * itself.
  */
 
 #include <stdarg.h>
@@ -28,62 +28,62 @@
 #define RTSAN_PROVIDER_ABI 6
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
-/** What librtsan lends to a provider. */
+/** Functions of librtsan for providers. */
 struct rtsan_host {
-	/** Keep a text for rtsan_error(), return *rc*. */
+	/** Store a text for rtsan_error(), return *rc*. */
 	int (*fail)(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 };
 
-/** An event as the provider knows it: librtsan puts the objects in. */
+/** An event of a provider: librtsan adds the objects. */
 struct rtsan_provider_event {
-	struct rtsan_event ev; /**< qp and listener not set */
-	uint32_t qp;           /**< its number, or SAN_QPN_NONE */
-	uint32_t listener;     /**< cookie of listen */
+	struct rtsan_event ev; /**< qp and listener are not set */
+	uint32_t qp;           /**< number of the queue pair, or SAN_QPN_NONE */
+	uint32_t listener;     /**< cookie passed to listen */
 };
 
 struct rtsan_provider_mr {
-	void *addr; /**< in this process; it stays mapped until mr_del has returned */
+	void *addr; /**< in this process; stays mapped until mr_del has returned */
 	size_t length;
 	uint32_t access;
-	int fd;          /**< a memfd with this memory; -1: nobody else can have it */
-	uint64_t offset; /**< there */
+	int fd;          /**< a memfd with this memory; -1: it cannot be shared */
+	uint64_t offset; /**< offset in the memfd */
 	/* result */
-	uint32_t key;  /**< its name in entries of work queues, and of mr_del */
-	uint32_t rkey; /**< and for the peer */
+	uint32_t key;  /**< key in entries of work queues, and for mr_del */
+	uint32_t rkey; /**< key for the peer */
 };
 
 struct rtsan_provider_qp {
 	void *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth;            /**< powers of two */
-	const struct rtsan_stream_attr *stream; /**< NULL: it is none */
+	const struct rtsan_stream_attr *stream; /**< NULL: not a stream */
 	/* result */
 	uint32_t qp;
-	struct san_wq *wq; /**< the provider's, valid until qp_destroy is called */
+	struct san_wq *wq; /**< of the provider, valid until qp_destroy is called */
 };
 
 struct rtsan_provider_ops {
-	/** *args*: the spec behind the colon. */
+	/** *args*: the spec after the colon. */
 	int (*open)(const char *args, const struct rtsan_host *host, void **priv);
 	void (*close)(void *priv);
 	int (*progress)(void *priv);
 	void (*query)(void *priv, struct rtsan_caps *caps);
 
 	int (*mr_add)(void *priv, struct rtsan_provider_mr *mr);
-	/** The key dies. -EBUSY: posted work names it; nothing has changed. */
+	/** Revoke the key. -EBUSY: posted work names it; nothing has changed. */
 	int (*mr_del)(void *priv, uint32_t key);
 
 	int (*cq_create)(void *priv, uint32_t depth, void **cq);
 	int (*cq_destroy)(void *priv, void *cq);
 	int (*cq_poll)(void *cq, struct san_ulp_wc *wc, int n);
-	/** See rtsan_cq_fd(); stays the provider's, one for the life of *cq*. */
+	/** See rtsan_cq_fd(); belongs to the provider, one for the life of *cq*. */
 	int (*cq_fd)(void *priv, void *cq);
-	/** After cq_fd, or without: see rtsan_cq_arm(). */
+	/** With or without a cq_fd: see rtsan_cq_arm(). */
 	int (*cq_arm)(void *priv, void *cq);
 
 	int (*qp_create)(void *priv, struct rtsan_provider_qp *conf);
-	/** Ends the connection; memory of posted work is not touched any more on return. */
+	/** Ends the connection; memory of posted work is not accessed after return. */
 	void (*qp_destroy)(void *priv, uint32_t qp);
-	/** New entries are in the work queues of *qp*. */
+	/** The work queues of *qp* have new entries. */
 	void (*doorbell)(void *priv, uint32_t qp);
 
 	int (*listen)(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
@@ -97,23 +97,25 @@ struct rtsan_provider_ops {
 	int (*disconnect)(void *priv, uint32_t qp);
 	/** 1, 0 or -EIO. */
 	int (*event_poll)(void *priv, struct rtsan_provider_event *ev);
-	/** Likewise for events. */
+	/** Like cq_fd and cq_arm, for events. */
 	int (*event_fd)(void *priv);
 	int (*event_arm)(void *priv);
 };
 
 struct rtsan_provider {
-	uint32_t abi; /**< RTSAN_PROVIDER_ABI; first, so that it can be checked whatever follows */
+	uint32_t abi; /**< RTSAN_PROVIDER_ABI; the first field, so that it can always be checked */
 	const char *name;
 	const struct rtsan_provider_ops *ops;
 };
 
-/* ---- exported by librtsan for what providers offer beyond rtsan.h ---- */
+/*
+ * ---- exported by librtsan for calls of providers beyond rtsan.h ----
+ */
 
-/** Make a context around an instance that the provider opened itself. -ENOMEM: not closed. */
+/** Create a context for an instance that the provider opened itself. -ENOMEM: not closed. */
 int rtsan_provider_attach(const struct rtsan_provider *provider, void *priv,
 			  struct rtsan_ctx **ctx);
-/** The instance behind *ctx*, if it is *provider*'s, else NULL. */
+/** The instance of *ctx* if it belongs to *provider*, else NULL. */
 void *rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *provider);
 /** The host functions of this librtsan. */
 const struct rtsan_host *rtsan_provider_host(void);

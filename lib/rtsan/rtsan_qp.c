@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Posting: a work request is checked here, once, and written straight into its
- * entry of the ring that the lcore reads; then the bell rings once per call.
- * Nothing behind the ring checks an application's pointers again. (SYS-2, RT-10)
+ * Posting: a work request is checked here, once, and written directly into its entry of the ring
+ * that the lcore reads. Then the doorbell is rung once per call. No code after the ring checks
+ * pointers of an application again. (SYS-2, RT-10)
  */
 
 #include <assert.h>
@@ -54,8 +54,8 @@ check_attr(const struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr)
 }
 
 /*
- * The pointer is read first and written first: whoever reads the pointer of a
- * successor can't read the number of its predecessor any more.
+ * The pointer is read first and written first. So a reader that gets the pointer of a new queue
+ * pair cannot get the number of the old one.
  */
 struct rtsan_qp *
 rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn)
@@ -166,7 +166,7 @@ check_sges(const struct rtsan_qp *qp, const struct rtsan_sge *sge, uint8_t nb_sg
 	return 0;
 }
 
-/* Inline data is copied now: it needs no region, only an address. */
+/* Inline data is copied now: it needs an address, but no region. */
 static int
 check_inline(const struct rtsan_send_wr *wr, uint64_t *length)
 {
@@ -259,13 +259,13 @@ fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rtsan_
 	}
 	e->inline_len = (uint8_t)length;
 	for (i = 0; i < wr->nb_sge; i++) {
-		if (wr->sge[i].length != 0) /* an empty part may have no address */
+		if (wr->sge[i].length != 0) /* an empty element may have no address */
 			memcpy(&e->data[at], wr->sge[i].addr, wr->sge[i].length);
 		at = (uint8_t)(at + wr->sge[i].length);
 	}
 }
 
-/* What a stream has received can still be read. */
+/* A stream that has ended can still be read. */
 static bool
 has_ended(const struct rtsan_qp *qp)
 {

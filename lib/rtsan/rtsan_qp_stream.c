@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What streams have beside sends and receives: requests of their queue without parts. (AFC-1) */
+/* Requests of streams besides sends and receives: they have no SGEs. (AFC-1) */
 
 #include <assert.h>
 #include <errno.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams of rtsan_stream.h: how they begin and end. Events are the context's: whichever thread
- * waits for one takes them all, keeps those of streams where they belong, and the rest for
- * rtsan_event_poll().
+ * Streams of rtsan_stream.h: connections. Events belong to the context: a thread that waits for one
+ * takes them all, passes those of streams to them, and keeps the others for rtsan_event_poll().
  */
 
 #include <errno.h>
@@ -12,9 +11,9 @@
 
 #include "rtsan_stream_priv.h"
 
-#define DEPTH    32 /* of its queues: a call has one request under way */
+#define DEPTH    32 /* of its queues: a call has one request in progress */
 #define SLICE_MS 100
-#define BOUNCE   (512 * 1024) /* bytes of the region that a stream copies through, both ways */
+#define BOUNCE   (512 * 1024) /* bytes of the region for copies, both directions */
 
 /* ---- create, destroy ---- */
 
@@ -69,7 +68,7 @@ rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
 void
 rtsan_stream_destroy(struct rtsan_stream *s)
 {
-	/* in this order: nothing names what goes */
+	/* In this order no object refers to a freed one. */
 	rtsan_qp_destroy(s->qp);
 	if (s->cq != NULL)
 		rtsan_cq_destroy(s->cq);
@@ -94,7 +93,7 @@ rtsan_stream_set_timeout(struct rtsan_stream *s, int timeout_ms)
 static int
 sleep_for_events(void *of, int timeout_ms)
 {
-	/* a program that waits for events itself may take the wake-up that was for us */
+	/* Another thread of the application that waits for events may consume our wake-up. */
 	if (timeout_ms < 0 || timeout_ms > SLICE_MS)
 		timeout_ms = SLICE_MS;
 	return rtsan_event_sleep(of, timeout_ms);
@@ -179,7 +178,7 @@ begun(struct rtsan_stream *s, int64_t end_ms, struct rtsan_stream **out)
 		rtsan_fail(rc, "stream: no connection in time");
 	else if (rc != 0 && rc != -EIO)
 		rtsan_fail(rc, "stream: no connection: %s",
-			   s->event == RTSAN_EV_UNREACHABLE ? "nobody answers" :
+			   s->event == RTSAN_EV_UNREACHABLE ? "no answer" :
 							      rtsan_reason_text(s->reason));
 	if (rc != 0)
 		rtsan_stream_destroy(s);
@@ -208,7 +207,7 @@ rtsan_stream_connect(struct rtsan_ctx *ctx, const char *peer, uint64_t service,
 	return begun(s, end_ms, out);
 }
 
-/* The oldest; there is one. */
+/* Take the oldest request; there is one. */
 static uint64_t
 next_request(struct rtsan_listener *l)
 {
@@ -230,12 +229,12 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 	struct rtsan_stream *s;
 	int rc;
 
-	/* from now on requests for streams are for these calls, and those that were kept before */
+	/* From now on requests for streams belong to these calls, also those kept before. */
 	atomic_store(&l->is_sync, true);
 	rtsan_event_recall(l->ctx);
 	rc = wait_event(l->ctx, has_request, l, end_ms);
 	if (rc == -EAGAIN)
-		return rtsan_fail(rc, "stream: nobody has asked for one in time");
+		return rtsan_fail(rc, "stream: no request came in time");
 	if (rc != 0)
 		return rc;
 	rc = rtsan_stream_create(l->ctx, attr, &s);
@@ -244,7 +243,7 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 	rc = rtsan_accept(l->ctx, next_request(l), s->qp, NULL);
 	if (rc != 0) {
 		rtsan_stream_destroy(s);
-		return rc == -ENOENT ? rtsan_fail(-ECONNABORTED, "stream: who asked has gone") : rc;
+		return rc == -ENOENT ? rtsan_fail(-ECONNABORTED, "stream: the peer gave up") : rc;
 	}
 	return begun(s, end_ms, out);
 }
@@ -255,11 +254,11 @@ rtsan_stream_close(struct rtsan_stream *s, int timeout_ms)
 	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
 	int rc;
 
-	/* it may be over already: then its event is here, or comes without this */
+	/* It may have ended already: then its event is here, or will arrive without this. */
 	rtsan_disconnect(s->qp);
 	rc = wait_event(s->ctx, has_ended, s, end_ms);
 	if (rc == -EAGAIN)
-		rtsan_fail(rc, "stream: the peer has not taken all of it in time");
+		rtsan_fail(rc, "stream: the peer has not received everything in time");
 	if (rc == 0 && s->reason != RTSAN_R_NONE)
 		rc = rtsan_fail(s->reason == RTSAN_R_TIMEOUT ? -ETIMEDOUT : -ECONNRESET,
 				"stream: %s", rtsan_reason_text(s->reason));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams of rtsan_stream.h: bytes. A call posts one request and waits for its completion; what
- * time is over for is cancelled, and the call returns when the memory is the caller's again. All
- * of a stream's completions come into one queue: whoever waits looks for all (rtsan_turn.h).
+ * Streams of rtsan_stream.h: bytes. A call posts one request and waits for its completion. On a
+ * timeout the request is cancelled, and the call returns when the memory belongs to the caller
+ * again. All completions of a stream are in one queue: a waiting thread takes them for all
+ * (rtsan_turn.h).
  */
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 #include "rtsan_stream_priv.h"
 
-#define AT_ONCE_MS 1 /* a write that must not wait has so long to begin */
+#define AT_ONCE_MS 1 /* time for a write that must not wait to start */
 #define ALL_EVENTS (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
 
 /* ---- completions ---- */
@@ -44,7 +45,7 @@ take(void *of)
 			op->posted = false;
 		}
 	}
-	/* a poll may wait for what is here now, or for somebody to look in our place */
+	/* A poll may wait for what was taken, or for another thread to check in our place. */
 	if (s->is_polled)
 		eventfd_write(s->bell, 1);
 	s->is_polled = false;
@@ -73,7 +74,7 @@ begin_op(struct rtsan_stream_op *op)
 	op->done = false;
 }
 
-/* What a status is to who knows sockets. */
+/* The error of a status in terms of sockets. */
 static int
 rc_of(uint8_t status)
 {
@@ -100,17 +101,17 @@ rc_of(uint8_t status)
 
 typedef int (*post_fn)(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id);
 
-/* One request beside the data at a time; then it is to be posted, as *ctl*. */
+/* Reserve *ctl*, the only request besides the data at a time; the caller posts it next. */
 static void
 begin_ctl(struct rtsan_stream *s)
 {
-	while (s->ctl_used) /* who has it waits for it, and looks */
+	while (s->ctl_used) /* the thread that uses it also takes completions */
 		pthread_cond_wait(&s->turn.seen, &s->turn.lock);
 	s->ctl_used = true;
 	begin_op(&s->ctl);
 }
 
-/* It takes the lcore's time only, so it is waited for whatever the caller's patience. */
+/* It takes only time of the lcore, so the wait ignores the caller's timeout. */
 static int
 finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 {
@@ -129,7 +130,7 @@ control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
 	return finish_ctl(s, post(s->qp, arg, (uintptr_t)&s->ctl), wc);
 }
 
-/* Time is over for *op*: have its memory back. With the lock; on return it is done. */
+/* Timeout of *op*: revoke its memory. With the lock; on return it is done. */
 static int
 take_back(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work)
 {
@@ -139,7 +140,7 @@ take_back(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work)
 	return rc != 0 ? rc : wait_op(s, op, -1);
 }
 
-/* Of what was just posted. Bytes, or -errno. */
+/* Wait for the request just posted. Returns bytes, or -errno. */
 static ssize_t
 finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int timeout_ms)
 {
@@ -156,7 +157,7 @@ finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int
 
 /* ---- reading ---- */
 
-/* Where the provider can use it; what is copied afterwards is in the region. */
+/* Fill the elements with memory that the provider can use; with a region, data is copied later. */
 static uint8_t
 read_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov,
 	   struct rtsan_sge sge[RTSAN_SGE_MAX])
@@ -207,7 +208,7 @@ read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
 	if (timeout_ms == 0)
 		wr->flags |= RTSAN_RECV_DONTWAIT;
 	if ((wr->flags & RTSAN_RECV_DONTWAIT) != 0)
-		timeout_ms = -1; /* that is over at once */
+		timeout_ms = -1; /* completes at once */
 	pthread_mutex_lock(&s->turn.lock);
 	begin_op(&s->read);
 	rc = rtsan_post_recv(s->qp, wr, 1);
@@ -261,7 +262,7 @@ rtsan_stream_borrow(struct rtsan_stream *s, const void **data, uint32_t *loan, u
 
 /* ---- writing ---- */
 
-/* The next of *iov* behind the first *skip* bytes; how many. */
+/* Fill the elements with *iov* after the first *skip* bytes; returns their number. */
 static uint8_t
 write_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov, size_t skip,
 	    struct rtsan_sge sge[RTSAN_SGE_MAX])
@@ -305,7 +306,7 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 
 	pthread_mutex_lock(&s->turn.lock);
 	begin_op(&s->write);
-	/* it would wait behind the end, which may wait for the peer */
+	/* It would wait behind the end, which may wait for the peer. */
 	rc = s->is_shut ? rc_of(RTSAN_WC_SHUTDOWN) : rtsan_post_send(s->qp, wr, 1);
 	n = rc == 1 ? finish_op(s, &s->write, RTSAN_STREAM_SENDS,
 				timeout_ms == 0 ? AT_ONCE_MS : timeout_ms) :
@@ -333,7 +334,7 @@ write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 			return done != 0 ? (ssize_t)done : n;
 		done += (size_t)n;
 		if (s->write.wc.status != RTSAN_WC_SUCCESS)
-			break; /* what went before it was cancelled */
+			break; /* cancelled after some bytes were sent */
 	}
 	return (ssize_t)done;
 }
@@ -378,7 +379,9 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 	return n < 0 ? (int)n : 0;
 }
 
-/* ---- beside the data ---- */
+/*
+ * ---- requests besides the data ----
+ */
 
 static int
 post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
@@ -387,7 +390,7 @@ post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
 	return rtsan_stream_urgent(qp, wr_id);
 }
 
-/* And what its completion says, in *imm* if that is not NULL. */
+/* Post a control request and wait; returns *imm* of its completion if that is not NULL. */
 static int
 ask(struct rtsan_stream *s, post_fn post, uint32_t arg, uint32_t *imm)
 {
@@ -409,7 +412,7 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 {
 	int rc = 0;
 
-	/* its completion may take as long as the peer likes */
+	/* No wait: the peer decides how long its completion takes. */
 	pthread_mutex_lock(&s->turn.lock);
 	if (!s->is_shut) {
 		begin_op(&s->end);
@@ -417,9 +420,9 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 		s->is_shut = rc == 0;
 	}
 	pthread_mutex_unlock(&s->turn.lock);
-	/* who drives the port has no other reason to do it now */
+	/* An application that drives the port may not do so for some time. */
 	if (rc == 0 && rtsan_progress(s->ctx) < 0)
-		return rtsan_fail(-EIO, "stream: the port is gone");
+		return rtsan_fail(-EIO, "stream: the port has failed");
 	return rc;
 }
 
@@ -455,14 +458,14 @@ rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option,
 
 /* ---- poll ---- */
 
-/* One wait per stream, for what is wanted now. With the lock. */
+/* Post one wait per stream, for the requested events. With the lock. */
 static int
 begin_wait(struct rtsan_stream *s, uint32_t events)
 {
 	struct rtsan_wc wc;
 	int rc = 0;
 
-	/* one of an earlier call may still be there: as good, or taken back */
+	/* A wait of an earlier call may still be posted: use it, or cancel it. */
 	if (s->wait.posted && s->wait_events == events)
 		return 0;
 	if (s->wait.posted)
@@ -479,14 +482,14 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 	return rc;
 }
 
-/* What it was waited for and is so; 0: nothing yet. With the lock. */
+/* Events that hold and were waited for; 0: none yet. With the lock. */
 static uint32_t
 happened(const struct rtsan_stream *s)
 {
 	return s->wait.done ? s->wait.wc.imm : 0;
 }
 
-/* Streams that are as wanted. Of those where another thread looks, what that has seen. */
+/* Check the streams. Where another thread takes completions, use what it has taken. */
 static int
 look(struct rtsan_stream_poll *p, uint32_t nb)
 {
@@ -509,8 +512,8 @@ look(struct rtsan_stream_poll *p, uint32_t nb)
 }
 
 /*
- * What wakes us when there may be something: its queue, unless another thread looks there, and
- * who looks, now or from a moment later. 0; 1: there is something; -errno. With the lock.
+ * Prepare the wake-up: by the queue, unless another thread waits there, and by a thread that takes
+ * completions, now or a moment later. 0; 1: an event holds; -errno. With the lock.
  */
 static int
 begin_sleep(struct rtsan_stream *s, struct pollfd fds[2])
@@ -532,7 +535,7 @@ begin_sleep(struct rtsan_stream *s, struct pollfd fds[2])
 	return 0;
 }
 
-/* Until one of them may have something; *fds*: two each. 0; 1: one has; -errno. */
+/* Sleep until one of them may have an event; *fds*: two each. 0; 1: one has; -errno. */
 static int
 sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int timeout_ms)
 {
@@ -544,7 +547,7 @@ sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, in
 		pthread_mutex_lock(&p[i].stream->turn.lock);
 		rc = begin_sleep(p[i].stream, &fds[2 * i]);
 		pthread_mutex_unlock(&p[i].stream->turn.lock);
-		if (rc == -ENOTSUP) { /* we are who drives the port */
+		if (rc == -ENOTSUP) { /* this thread drives the port */
 			sched_yield();
 			return rtsan_progress(p[i].stream->ctx) < 0 ? -EIO : 0;
 		}

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What rtsan_stream.c (connections) and rtsan_stream_io.c (bytes) share.
+ * Definitions shared by rtsan_stream.c (connections) and rtsan_stream_io.c (bytes).
  */
 
 #include <pthread.h>
@@ -16,9 +16,9 @@
 #include "rtsan_stream.h"
 #include "rtsan_turn.h"
 
-/** One posted request; its address is its wr_id. */
+/** A posted request; its address is its wr_id. */
 struct rtsan_stream_op {
-	bool posted; /**< until its completion was seen */
+	bool posted; /**< until its completion was polled */
 	bool done;
 	struct rtsan_wc wc;
 };
@@ -27,27 +27,27 @@ struct rtsan_stream {
 	struct rtsan_ctx *ctx;
 	struct rtsan_qp *qp;
 	struct rtsan_cq *cq;
-	struct rtsan_turn turn; /**< of *cq*; its lock is also for posting */
-	pthread_mutex_t rd, wr; /**< a call of each direction at a time */
+	struct rtsan_turn turn; /**< for *cq*; its lock also protects posting */
+	pthread_mutex_t rd, wr; /**< one call of each direction at a time */
 	_Atomic int timeout_ms;
 	struct rtsan_stream_op read, write, ctl, wait;
-	struct rtsan_stream_op end; /**< nobody waits for it */
-	bool ctl_used;              /**< somebody waits for *ctl* */
-	bool is_shut;               /**< *end* is posted: nothing is written behind it */
-	bool is_polled;             /**< a poll sleeps: whoever looks meanwhile rings *bell* */
-	int bell;                   /**< an eventfd, from the first poll that sleeps on; -1 */
-	uint32_t wait_events;       /**< of *wait*, while it is posted */
-	/* with a provider in another process */
-	struct rtsan_mr *mr; /**< half to read, half to write; NULL: memory is used as it is */
-	/* by the lock of the context's *events* */
-	uint8_t event;  /**< last one of the connection, enum rtsan_event_type; 0: none yet */
-	uint8_t reason; /**< of it */
+	struct rtsan_stream_op end; /**< SHUTDOWN; no thread waits for it */
+	bool ctl_used;              /**< a thread uses *ctl* */
+	bool is_shut;               /**< *end* is posted: nothing is written after it */
+	bool is_polled;             /**< a poll sleeps: write to *bell* after taking completions */
+	int bell;                   /**< an eventfd, created by the first poll that sleeps; -1 */
+	uint32_t wait_events;       /**< events of *wait*, while it is posted */
+	/* with a provider in another process: */
+	struct rtsan_mr *mr; /**< half to read, half to write; NULL: memory is used in place */
+	/* protected by the lock of the context's *events*: */
+	uint8_t event;  /**< last event of the connection, enum rtsan_event_type; 0: none */
+	uint8_t reason; /**< reason of that event */
 };
 
-/** See rtsan_stream_connect(). Not connected yet. */
+/** Create a stream without a connection; see rtsan_stream_connect(). */
 int rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
 			struct rtsan_stream **out);
-/** Whatever its connection does. */
+/** Destroy a stream in any state of its connection. */
 void rtsan_stream_destroy(struct rtsan_stream *s);
 
 #endif /* RTSAN_STREAM_PRIV_H */

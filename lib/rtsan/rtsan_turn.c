@@ -64,7 +64,7 @@ rtsan_turn_fini(struct rtsan_turn *t)
 	pthread_cond_destroy(&t->seen);
 }
 
-/* Somebody else looks. */
+/* Wait while another thread checks. */
 static void
 follow(struct rtsan_turn *t, int64_t end_ms)
 {
@@ -90,7 +90,7 @@ look(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of, int64_t e
 	pthread_mutex_lock(&t->lock);
 	t->busy = false;
 	taken = ops->take(of);
-	/* one of them looks from now on, if we do not */
+	/* Another waiting thread must check from now on, if we stop. */
 	pthread_cond_broadcast(&t->seen);
 	if (taken < 0)
 		return taken;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping until there is something: completions, or events. Both are one pattern: arm, look,
- * sleep on a descriptor, look again (AFC-19).
+ * Sleeping until there are completions or events. Both follow one pattern: arm, check, sleep on a
+ * descriptor, check again (AFC-19).
  */
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "rtsan_priv.h"
 
-/* *fd* is -ENOTSUP where nothing comes unless we drive the port. */
+/* *fd* is -ENOTSUP if nothing arrives unless this thread drives the port. */
 static int
 wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int timeout_ms)
 {
@@ -35,7 +35,7 @@ wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int ti
 static int
 told(int rc)
 {
-	return rc == -EIO ? rtsan_fail(rc, "the port is gone") : rtsan_fail_else(rc, "wait");
+	return rc == -EIO ? rtsan_fail(rc, "the port has failed") : rtsan_fail_else(rc, "wait");
 }
 
 /* ---- completions ---- */
@@ -48,7 +48,7 @@ rtsan_cq_fd(struct rtsan_cq *cq)
 			       "descriptor of a completion queue");
 }
 
-/* Without a descriptor it says no more than whether there is something. */
+/* Without a descriptor it only tells whether there are completions. */
 static int
 arm_cq(void *of)
 {
@@ -101,7 +101,7 @@ arm_event(void *of)
 	return rc;
 }
 
-/* Those that were kept for the program are there, too. */
+/* Events kept for the application count, too. */
 static int
 arm_all(void *of)
 {
