@@ -4,16 +4,16 @@
 
 /**
  * @file
- * What the daemon and an application that links librtsan share: the messages of their
- * UNIX socket, and the layout of what lies in memory that both map. No DPDK. (SYS-2, SYS-5)
+ * Interface between the daemon and an application that links librtsan: the messages of their UNIX
+ * socket, and the layout of the memory that both map. It does not depend on DPDK. (SYS-2, SYS-5)
  *
- * The socket is SOCK_SEQPACKET: a request is one message and gets one answer, before the
- * next is sent. Descriptors go with the message that they belong to, one at most. Both
- * structs have one size for all types, so a message of another size is none.
+ * The socket is a SOCK_SEQPACKET socket. A request is one message and gets one answer; the next
+ * request is sent after that. A message carries at most one descriptor. Requests have one size for
+ * all types, and answers too; a message of another size is invalid.
  *
- * Work does not cross here: work requests, completions, bells and events lie in memory that
- * the daemon makes and seals, in the layouts of san_wr.h and san_bells.h and below. The
- * daemon believes nothing that it reads there; the application may believe the daemon.
+ * The data path does not use the socket. Work requests, completions, doorbells and events lie in
+ * memory that the daemon creates and seals, in the layouts of san_wr.h, of san_bells.h and of this
+ * file. The daemon trusts nothing that it reads there; the application may trust the daemon.
  */
 
 #include <stdbool.h>
@@ -28,17 +28,17 @@
 struct ucred;
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     7           /**< changes with any layout of this file or what it includes */
-#define SHMQ_TEXT    192         /* bytes of a reason, with its end */
+#define SHMQ_ABI     7           /**< changes with any layout here or in included files */
+#define SHMQ_TEXT    192         /* bytes of an error text, with the final NUL */
 #define SHMQ_PEER    48
-#define SHMQ_PORT    32 /* bytes of a port's name, with its end */
+#define SHMQ_PORT    32 /* bytes of a port's name, with the final NUL */
 #define SHMQ_PRIVATE 64
-#define SHMQ_LAYOUT  40  /* bytes of what two daemons must have in common */
+#define SHMQ_LAYOUT  40  /* bytes of the layout text that SHMQ_TAKEOVER compares */
 #define SHMQ_EVENTS  256 /* entries of the event ring */
-#define SHMQ_FDS     253 /* descriptors of a message, as many as the kernel lets anybody send */
+#define SHMQ_FDS     253 /* most descriptors of a message: the kernel's limit */
 
 enum shmq_type {
-	SHMQ_HELLO = 1, /**< the first; the answer brings struct shmq_ctl */
+	SHMQ_HELLO = 1, /**< the first request; the answer brings struct shmq_ctl */
 	SHMQ_MR_ADD = 2,
 	SHMQ_MR_DEL = 3,
 	SHMQ_CQ_CREATE = 4, /**< the answer brings struct san_cq */
@@ -51,33 +51,32 @@ enum shmq_type {
 	SHMQ_ACCEPT = 11,
 	SHMQ_REJECT = 12,
 	SHMQ_DISCONNECT = 13,
-	SHMQ_CQ_FD = 14,    /**< the answer brings our end of a pair: see shmq_pair() */
-	SHMQ_EVENT_FD = 15, /**< likewise, for events */
+	SHMQ_CQ_FD = 14,    /**< the answer brings the waiter's end of a pair: see shmq_pair() */
+	SHMQ_EVENT_FD = 15, /**< the same for events */
 	SHMQ_WAKE_FD = 16,  /**< of an lcore: the answer brings an eventfd that wakes it */
 	/*
-	 * A socket that is carried (sock_shm.h). The kernel's own comes with the first, and is the
-	 * daemon's from then on; what stands for it instead comes with the answer, and then with
-	 * all others.
+	 * A carried socket (sock_shm.h). The first request brings the kernel's socket, which the
+	 * daemon keeps. The answer brings its stand-in, which all later requests bring.
 	 */
-	SHMQ_SOCK_CARRY = 17,  /**< the answer brings what stands for it from now on */
+	SHMQ_SOCK_CARRY = 17,  /**< the answer brings the stand-in */
 	SHMQ_SOCK_FIND = 18,   /**< the answer brings its memory */
-	SHMQ_SOCK_SYNC = 19,   /**< the kernel's was named anew, or has other options */
-	SHMQ_SOCK_KERNEL = 20, /**< the answer brings the kernel's */
-	SHMQ_SOCK_GROUP = 21,  /**< the kernel's has joined or left a group */
-	/* TCP: the kernel's comes with each */
-	SHMQ_SOCK_LISTEN = 22,  /**< the answer brings what is open as long as somebody listens */
-	SHMQ_SOCK_CONNECT = 23, /**< the answer brings what is to stand for it, if it comes up */
-	SHMQ_SOCK_ACCEPT = 24,  /**< the answer brings what stands for it from now on */
-	SHMQ_SOCK_SETTLE = 25,  /**< sockets that have ended go now; -EBUSY: ask again */
-	SHMQ_SOCK_CLOSED = 26,  /**< -EBUSY: what its user passed is not closed yet; ask again */
+	SHMQ_SOCK_SYNC = 19,   /**< the kernel's socket has a new name or other options */
+	SHMQ_SOCK_KERNEL = 20, /**< the answer brings the kernel's socket */
+	SHMQ_SOCK_GROUP = 21,  /**< the kernel's socket has joined or left a group */
+	/* TCP: each of LISTEN, CONNECT and ACCEPT brings the kernel's socket */
+	SHMQ_SOCK_LISTEN = 22,  /**< the answer brings a descriptor: held while listening */
+	SHMQ_SOCK_CONNECT = 23, /**< the answer brings the stand-in, used once it is up */
+	SHMQ_SOCK_ACCEPT = 24,  /**< the answer brings the stand-in */
+	SHMQ_SOCK_SETTLE = 25,  /**< release the sockets that have ended; -EBUSY: ask again */
+	SHMQ_SOCK_CLOSED = 26,  /**< -EBUSY: its user's descriptors are not closed yet; ask again */
 	SHMQ_TYPES,
-	SHMQ_TAKEOVER = 256 /**< from another daemon, to that: nothing for applications */
+	SHMQ_TAKEOVER = 256 /**< from one daemon to the next; not for applications */
 };
 
 /** struct rtsan_conn_param, with its private data. */
 struct shmq_param {
 	uint8_t order;
-	uint8_t given; /**< else all of it is the default */
+	uint8_t given; /**< otherwise everything has its default */
 	uint16_t pkey;
 	uint16_t window, first_window;
 	uint16_t max_txn, msg_limit;
@@ -87,7 +86,7 @@ struct shmq_param {
 	uint8_t private_data[SHMQ_PRIVATE];
 };
 
-/** struct rtsan_stream_attr, if *given*; else the queue pair is no stream. */
+/** struct rtsan_stream_attr, if *given*; otherwise the queue pair is not a stream. */
 struct shmq_stream {
 	uint8_t given;
 	uint8_t mode, read, linger;
@@ -103,7 +102,7 @@ struct shmq_stream {
 };
 
 struct shmq_req {
-	uint32_t magic; /**< these two stay where they are in every version */
+	uint32_t magic; /**< magic and abi have the same place in every version */
 	uint32_t abi;
 	uint32_t type; /**< enum shmq_type */
 	uint32_t pad;
@@ -112,9 +111,9 @@ struct shmq_req {
 			char port[SHMQ_PORT]; /**< its name; empty: the daemon's first one */
 		} hello;
 		struct {
-			uint64_t addr; /**< what the application calls its first byte */
+			uint64_t addr; /**< address of the first byte in the application */
 			uint64_t length;
-			uint64_t offset; /**< in the memfd that comes with it */
+			uint64_t offset; /**< in the memfd that comes with the request */
 			uint32_t access;
 		} mr;
 		struct {
@@ -134,13 +133,13 @@ struct shmq_req {
 			struct shmq_param param;
 		} conn;
 		struct {
-			uint8_t local_only; /**< carried, and of the kernel's what is local */
-			uint8_t leaves;     /**< the group; else it joins */
+			uint8_t local_only; /**< the kernel's socket receives local packets only */
+			uint8_t leaves;     /**< it leaves the group; otherwise it joins */
 			uint8_t group[16];
 			uint8_t peer[16]; /**< to connect to */
 			uint16_t peer_port;
 		} sock;
-		uint32_t id; /**< key, completion queue, queue pair or lcore that it is about */
+		uint32_t id; /**< region, completion queue, queue pair or lcore of the request */
 		char layout[SHMQ_LAYOUT];
 	};
 };
@@ -152,20 +151,20 @@ struct shmq_rep {
 	uint32_t pad;
 	union {
 		struct {
-			uint64_t ctl_bytes; /**< of the memfd that comes with it */
+			uint64_t ctl_bytes; /**< bytes of the memfd that comes with the answer */
 			uint64_t max_msg;
 			uint32_t max_qps, max_cqs, max_mrs, max_wr;
 			uint32_t nb_lcores;
-			uint32_t lcore_qps; /**< queue pairs of an lcore, at most */
-			uint32_t qp_shift;  /**< of a queue pair's index: its lcore */
-			uint8_t yields;     /**< the daemon works on our CPUs: who waits lets it */
-			uint8_t sleeps;     /**< its lcores may sleep: who rings wakes them */
-			uint16_t max_socks; /**< of the first lcore; their bells lie behind */
+			uint32_t lcore_qps; /**< most queue pairs of an lcore */
+			uint32_t qp_shift;  /**< qp index >> qp_shift: its lcore */
+			uint8_t yields;     /**< it shares our CPUs: waiting threads yield */
+			uint8_t sleeps;     /**< its lcores may sleep: a doorbell must wake them */
+			uint16_t max_socks; /**< of the first lcore; their doorbells come last */
 		} hello;
-		uint32_t id; /**< key, completion queue or queue pair that came */
+		uint32_t id; /**< of the region, completion queue or queue pair created */
 		struct {
 			uint32_t id;
-			uint32_t depth; /**< entries: more than asked for */
+			uint32_t depth; /**< entries: the requested depth or more */
 		} cq;
 		struct {
 			uint32_t id;
@@ -176,13 +175,13 @@ struct shmq_rep {
 	char text[SHMQ_TEXT];
 };
 
-/** struct rtsan_event, and whom it is for. */
+/** struct rtsan_event, with its queue pair or listener. */
 struct shmq_event {
 	uint8_t type, reason;
 	uint16_t private_len;
 	uint32_t qp;
 	uint32_t listener; /**< cookie */
-	uint8_t stream;    /**< CONNECT_REQUEST: it is for one */
+	uint8_t stream;    /**< CONNECT_REQUEST: it is for a stream */
 	uint8_t pad[3];
 	uint64_t request;
 	char peer[SHMQ_PEER];
@@ -196,20 +195,20 @@ struct shmq_net {
 	uint8_t pad[7];
 };
 
-/** Of whom a listener's program accepts what is a stream in truth: SHMQ_SOCK_ACCEPT. */
+/** Source address of a connection that stands for a stream at accept(): SHMQ_SOCK_ACCEPT. */
 #define SHMQ_TOKEN_IP 0x7f53414eu /* 127.83.65.78 */
 
 #define SHMQ_NETS 24
 
-/** The first page of what an application and the daemon share; bells of each lcore behind it. */
+/** First page of the shared memory; the doorbells of each lcore follow. */
 struct shmq_ctl {
-	_Alignas(64) _Atomic uint32_t ev_tail; /**< the daemon's */
-	_Atomic uint32_t gone;                 /**< the port is */
-	_Alignas(64) _Atomic uint32_t ev_head; /**< the application's */
+	_Alignas(64) _Atomic uint32_t ev_tail; /**< written by the daemon */
+	_Atomic uint32_t gone;                 /**< set when the port has failed */
+	_Alignas(64) _Atomic uint32_t ev_head; /**< written by the application */
 	_Atomic uint32_t ev_armed;             /**< see san_spsc_arm() */
 	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
-	/* the port's: its addresses, with what is on its link; and what is behind routers there */
-	uint32_t nb_addrs, nb_nets; /**< the first are its addresses */
+	/* addresses of the port with the networks on its link, then the networks behind routers */
+	uint32_t nb_addrs, nb_nets; /**< of *nets*, the first nb_addrs are addresses of the port */
 	struct shmq_net nets[SHMQ_NETS];
 };
 
@@ -217,14 +216,14 @@ _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
 
-/** With *nb_bells* of each lcore: lcore_qps and max_socks. */
+/** Bytes of struct shmq_ctl and the doorbells; *nb_bells* of an lcore: lcore_qps + max_socks. */
 static inline size_t
 shmq_ctl_bytes(uint32_t nb_lcores, uint32_t nb_bells)
 {
 	return sizeof(struct shmq_ctl) + nb_lcores * san_bells_bytes(nb_bells);
 }
 
-/** The bells that lcore number *lcore* hears. */
+/** The doorbells of lcore number *lcore*. */
 static inline struct san_bells *
 shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_bells)
 {
@@ -235,98 +234,104 @@ shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_bells)
 
 /* ---- shmq_sock.c ---- */
 
-/** A message with *nb* descriptors, SHMQ_FDS at most. Like shmq_send(). */
+/** Send a message with *nb* descriptors, at most SHMQ_FDS. Otherwise like shmq_send(). */
 int shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait);
-/** A message, with *fd* or without (-1). 0; -EAGAIN: no room, without waiting; or -errno. */
+/**
+ * Send a message with descriptor *fd*, or without one (-1). Returns 0, -EAGAIN (no room, and *wait*
+ * is false) or -errno.
+ */
 int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
 /**
- * A message that says it is from process *pid*: the kernel lets nobody do that for another process
- * without CAP_SYS_ADMIN in the PID namespace. 0, -EPERM or -errno.
+ * Send a message in the name of process *pid*. For another process than the own, the kernel demands
+ * CAP_SYS_ADMIN in the PID namespace. Returns 0, -EPERM or -errno.
  */
 int shmq_send_as(int sock, const void *msg, size_t size, pid_t pid);
 /**
- * A message of exactly *size* bytes, and the descriptor that came with it or -1.
+ * Receive a message of exactly *size* bytes, and the descriptor that came with it or -1.
  *
  * @return
- *   0; -EAGAIN: there is none, without waiting; -ENOTCONN: the other end is gone; -EPROTO:
- *   something else came, with more descriptors than one, cut off, or of another size, and is
- *   gone: the socket is of no use any more; or -errno.
+ *   0; -EAGAIN: there is none, and *wait* is false; -ENOTCONN: the other end is closed; -EPROTO:
+ *   the message had more than one descriptor, was cut off or had another size; it is consumed, and
+ *   the socket must not be used any more; or -errno.
  */
 int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
 /**
- * Likewise, without waiting: all descriptors that came are in *fds*, and the caller's, whatever is
- * returned. On 0 there is one at most.
+ * The same, without waiting, and with all descriptors that came in *fds*. The caller owns them,
+ * whatever is returned. On 0 there is at most one.
  */
 int shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
-/** Before shmq_peek(): each message of *sock* says who sent it from now on. 0 or -errno. */
+/** Before shmq_peek(): let each message of *sock* carry its sender's credentials. 0 or -errno. */
 int shmq_peek_init(int sock);
 /**
- * Look at the next message and leave it where it is, without waiting: so its descriptors do not
- * become ours. After shmq_peek_init() only.
+ * Look at the next message and leave it in the socket, without waiting. Its descriptors are not
+ * received. Only after shmq_peek_init().
  *
  * @param has_fds
- *   Descriptors come with it; also set if -EPROTO is returned.
+ *   Descriptors come with the message; also set if -EPROTO is returned.
  * @param from
- *   Who sent it, as the kernel has checked it; or NULL.
+ *   Credentials of the sender, checked by the kernel; or NULL.
  * @return
  *   Like shmq_recv().
  */
 int shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from);
-/** Take the message that shmq_peek() has seen to come without descriptors. */
+/** Consume a message that shmq_peek() has shown to have no descriptors. */
 void shmq_skip(int sock);
-/** Likewise from who is trusted: waits, and there may be as many as a message has. */
+/**
+ * Like shmq_recv_fds(), from a trusted sender: it waits, and accepts as many descriptors as a
+ * message may have.
+ */
 int shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
 /**
- * Nothing more comes or goes. What came before is left for shmq_recv_fds(): of this socket it
- * takes a message of no bytes for what it is, -EPROTO, and says -ENOTCONN at the end only.
+ * Shut the socket down in both directions. Messages that came before stay for shmq_recv_fds(),
+ * which from now on returns -EPROTO for an empty message and -ENOTCONN only at the end.
  */
 void shmq_hang_up(int sock);
 
 /**
- * How the daemon wakes who waits: a pair of sockets. A byte makes the waiter's end readable, and
- * the daemon's end makes it so when it closes. Not an eventfd, because both ends of that one can
- * change whether a write to it blocks.
+ * Create the pair of sockets by which the daemon wakes a waiting application. A byte, or the end of
+ * the daemon, makes the waiter's end readable. An eventfd would not do: either process could change
+ * whether the daemon's write blocks.
  */
 int shmq_pair(int *ours, int *theirs);
-/** Wake who holds the other end. Does not block; no news if it is gone. */
+/** Wake the holder of the other end. Does not block; no error if that end is closed. */
 void shmq_pair_wake(int ours);
-/** The waiter: forget wake-ups. -EIO: the daemon's end is closed. */
+/** For the waiter: consume the wake-ups. -EIO: the daemon's end is closed. */
 int shmq_pair_drain(int theirs);
 
 /* ---- shmq_memfd.c ---- */
 
 /**
- * Memory for another process to map: zeros, all there, and of this size for ever.
+ * Create memory for another process to map: zeroed, fully allocated, of a fixed size.
  *
  * @param fd
- *   To pass on and close.
+ *   A descriptor to pass on; the caller closes it.
  * @return
- *   0, -ENOMEM or what memfd_create() says.
+ *   0, -ENOMEM or an error of memfd_create().
  */
 int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
 /**
- * Can *bytes* from *offset* on of another process's descriptor be mapped: is it a memfd that does
- * not become shorter, with all of it there? May block, if it is none.
+ * Check that *bytes* at *offset* of another process's descriptor can be mapped safely: that it is a
+ * memfd that cannot shrink and has all its pages. May block, if it is not a memfd.
  *
  * @param why
- *   What is wrong with it, on error.
+ *   On error: what is wrong with it.
  * @return
- *   0; -EINVAL: no memfd, not sealed, too short, with holes, on huge pages, or an offset that is
- *   no multiple of a page.
+ *   0; -EINVAL: it is not a memfd, not sealed, read-only, too short, has holes or is on huge pages,
+ *   or the offset is not a multiple of a page.
  */
 int shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why);
-/** Map what shmq_mem_check() has found right; then call shmq_mem_populate(). 0 or -errno. */
+/** Map what shmq_mem_check() has accepted; then call shmq_mem_populate(). 0 or -errno. */
 int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out);
-/** Fill in the page tables of a part of a mapping: 4 GiB take a second. 0 or -errno. */
+/** Fill in the page tables of a part of a mapping; 4 GiB take a second. 0 or -errno. */
 int shmq_mem_populate(void *mem, size_t bytes);
 void shmq_mem_unmap(void *mem, size_t bytes);
 
 /**
- * Live restart: from now on what the two above map lies in *bytes* from *from* on, so that the
- * process that takes it over has these places free. One thread.
+ * For a live restart: shmq_mem_create() and shmq_mem_map() use addresses in [from, from + bytes)
+ * from now on, so that they are free in the process that takes over. For one thread.
  */
 void shmq_mem_place(uintptr_t from, size_t bytes);
-/** Map what another process had at *at*, where nothing may be yet. 0, -EEXIST, ... */
+/** Map at *at* what another process had mapped there. 0, -EEXIST (*at* is in use) or -errno. */
 int shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at);
 
 #endif /* SHMQ_H */

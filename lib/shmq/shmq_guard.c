@@ -3,14 +3,13 @@
 /*
  * DESIGN NOTES
  *
- * The handler runs in whatever thread touched the page, in the middle of anything, so it takes
- * no lock and looks only at words. That a range can't go while it is looked for is because
- * somebody touches it right now; another one may come or go meanwhile, which is why its first
- * word is written last and read twice.
+ * The handler runs in the thread that touched the page, at any point, so it takes no lock and reads
+ * only atomic words. The range that it looks for cannot be removed meanwhile, because it is in use.
+ * Other ranges may be added or removed meanwhile; therefore the first word of a range is written
+ * last and read twice.
  *
- * The table is searched from one end to the other. A search tree would have to be
- * changed under a handler's eyes, for something that happens once in the life of an
- * application.
+ * The table is searched linearly. A search tree would have to change while a handler may read it,
+ * for an event that happens at most once in the life of an application.
  */
 
 #include <errno.h>
@@ -34,7 +33,7 @@ struct range {
 static struct {
 	struct range *ranges;
 	uint32_t max;
-	uint32_t free; /**< the first of those that are, or SHMQ_GUARD_NONE */
+	uint32_t free; /**< index of the first free one, or SHMQ_GUARD_NONE */
 	int event_fd;
 	uintptr_t page;
 } guard = {.free = SHMQ_GUARD_NONE, .event_fd = -1};
@@ -69,20 +68,22 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	int before = errno;
 
 	(void)context;
-	/* Two threads may be here for one page: what the first has put there the second replaces,
-	 * zeros by zeros, and what lies in it was nobody's anyway. */
+	/*
+	 * Two threads may be here for the same page. The second replaces the first one's page:
+	 * zeros by zeros, and what was written to it meanwhile has no owner.
+	 */
 	if (r == NULL ||
 	    mmap((void *)page, guard.page, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
-		/* not ours: on return it happens again, and ends us as if we were not here */
+		/* not a guarded range: the fault repeats on return, and then ends the process */
 		signal(sig, SIG_DFL);
-		if (info->si_code <= 0) /* somebody sent it: it does not happen by itself */
+		if (info->si_code <= 0) /* a sent signal does not repeat by itself */
 			raise(sig);
 		return;
 	}
 	atomic_store(&r->failed, true);
 	if (write(guard.event_fd, &one, sizeof(one)) < 0) {
-		/* it is readable already */
+		/* the counter is at its limit: readable already */
 	}
 	errno = before;
 }
@@ -157,7 +158,7 @@ shmq_guard_failed(uint16_t *owner)
 	uint64_t n;
 	uint32_t i;
 
-	/* what fails after this makes it readable again */
+	/* a failure after this read makes it readable again */
 	if (read(guard.event_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return false;
 	for (i = 0; i < guard.max; i++) {

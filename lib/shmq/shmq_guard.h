@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Memory that we share with another process may fail under us: the kernel has no page for it,
- * the page is broken, or its file became shorter in spite of its seals. We would die of SIGBUS,
- * and all applications with us. So each range that is shared is guarded: a page of it that
- * fails is replaced by one of zeros that is nobody's, whoever touched it goes on, and whose
- * range it was is told. (SYS-5)
+ * Memory that is shared with another process may fail: the kernel has no page for it, the page is
+ * broken, or the file shrank in spite of its seals. SIGBUS would then end the daemon, and the
+ * service of all applications with it. Therefore each shared range is guarded. A page that fails is
+ * replaced by a private page of zeros, the thread that touched it continues, and the owner of the
+ * range is reported. (SYS-5)
  *
  * One thread adds and removes ranges; any thread may touch them.
  */
@@ -18,31 +18,32 @@
 #include <stddef.h>
 
 #define SHMQ_GUARD_NONE   UINT32_MAX
-#define SHMQ_GUARD_NOBODY 0 /**< owner of what its owner has left behind */
+#define SHMQ_GUARD_NOBODY 0 /**< owner of a range whose owner has ended */
 
 /**
- * Once in a process; takes SIGBUS, which elsewhere than in a range ends us as ever.
+ * Install the handler for SIGBUS, once in a process. Outside the guarded ranges, SIGBUS ends the
+ * process as before.
  *
  * @param max
- *   Ranges at the same time.
+ *   Most ranges at the same time.
  * @param event_fd
- *   Readable when a page has failed, until shmq_guard_failed() has told all of them.
+ *   Readable when a page has failed, until shmq_guard_failed() has reported all of them.
  * @return
  *   0 or -errno.
  */
 int shmq_guard_init(uint32_t max, int *event_fd);
 /**
- * From now on [mem, mem + bytes), whole pages, is *owner*'s.
+ * Guard [mem, mem + bytes), whole pages, for *owner*.
  *
  * @return
- *   Its number. SHMQ_GUARD_NONE: there are as many as there may be, or no shmq_guard_init().
+ *   Its number. SHMQ_GUARD_NONE: the table is full, or shmq_guard_init() was not called.
  */
 uint32_t shmq_guard_add(void *mem, size_t bytes, uint16_t owner);
-/** Before it is unmapped, and when nobody touches it any more. */
+/** Remove a range, before it is unmapped and when no thread touches it any more. */
 void shmq_guard_del(uint32_t range);
-/** What *owner* has left behind is nobody's: another one will have its number. */
+/** Detach the ranges of *owner*, before its number is reused. */
 void shmq_guard_disown(uint16_t owner);
-/** True: memory of *owner* has failed; each range is told of once. */
+/** True: memory of *owner* has failed. Each range is reported once. */
 bool shmq_guard_failed(uint16_t *owner);
 
 #endif /* SHMQ_GUARD_H */

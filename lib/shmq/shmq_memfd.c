@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Memory that two processes map. A mapping is populated at once: the lcore that works on it
- * takes no page faults. What the other process may not be able to do to it is said by seals,
- * which only grow.
+ * Memory that two processes map. A mapping is populated at once, so that the lcore that works on it
+ * takes no page faults. Seals, which cannot be removed, restrict what the other process may do to
+ * it.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define SEALS_OURS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define PLACE_STEP  ((size_t)1 << 16)
-#define PLACE_TRIES 100 /* that are taken */
+#define PLACE_TRIES 100 /* attempts at places that are in use */
 
 static struct {
 	uintptr_t from, next;
@@ -32,7 +32,7 @@ shmq_mem_place(uintptr_t from, size_t bytes)
 	places.bytes = bytes;
 }
 
-/* The next place that is large enough, whether something is there or not; 0: there is none. */
+/* The next place that is large enough, in use or not; 0: there is none. */
 static uintptr_t
 next_place(size_t bytes)
 {
@@ -67,7 +67,7 @@ map(int fd, uint64_t offset, size_t bytes, int flags, void **out)
 
 	for (i = 0; i < PLACE_TRIES && rc == -EEXIST; i++) {
 		rc = map_at(fd, offset, bytes, next_place(bytes), flags, out);
-		/* further and further: what is there may be large */
+		/* in growing steps: what is mapped there may be large */
 		if (rc == -EEXIST && places.bytes >> i > PLACE_STEP)
 			places.next += PLACE_STEP << i;
 		if (places.next - places.from > places.bytes)
@@ -79,7 +79,7 @@ map(int fd, uint64_t offset, size_t bytes, int flags, void **out)
 int
 shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at)
 {
-	/* all of it is in memory already; page tables of much of it would take their time now */
+	/* no MAP_POPULATE: the pages exist, and filling in page tables would take too long here */
 	return map_at(fd, offset, bytes, (uintptr_t)at, 0, &at);
 }
 

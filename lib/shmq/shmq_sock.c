@@ -66,7 +66,7 @@ shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
 	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -errno;
 }
 
-/* All descriptors of a message; their number. */
+/* Store all descriptors of a message; returns their number. */
 static uint32_t
 take_fds(struct msghdr *m, int fds[SHMQ_FDS])
 {
@@ -83,7 +83,7 @@ take_fds(struct msghdr *m, int fds[SHMQ_FDS])
 	return n;
 }
 
-/* A message has it, the end has not, where shmq_peek_init() asks for it. */
+/* After shmq_peek_init() a message carries credentials; the end of the connection does not. */
 static bool
 has_ucred(struct msghdr *m)
 {
@@ -96,7 +96,7 @@ static int
 receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
 	int flags)
 {
-	/* all that can come: the kernel closes the others here, however long that takes */
+	/* room for all descriptors: the kernel would close the others here, which may take long */
 	union {
 		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
@@ -137,7 +137,7 @@ shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb
 int
 shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 {
-	/* filled by what shmq_peek_init() asks for: no descriptor finds room */
+	/* the credentials of shmq_peek_init() fill it, so that no descriptor fits */
 	union {
 		char buf[CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
@@ -153,7 +153,7 @@ shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 	ssize_t n;
 
 	*has_fds = false;
-	/* a peer that has left with answers unread makes an error, once, before its messages */
+	/* a peer that closed with unread answers causes one error ahead of its messages */
 	do {
 		n = recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		is_reset = n < 0 && errno == ECONNRESET && !is_reset;
@@ -204,7 +204,7 @@ shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 
 /* ---- wake-ups ---- */
 
-#define PAIR_BYTES 4096 /* more are not needed: one that is there is enough */
+#define PAIR_BYTES 4096 /* one byte is enough to wake */
 
 int
 shmq_pair(int *ours, int *theirs)
@@ -214,7 +214,10 @@ shmq_pair(int *ours, int *theirs)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
 		return -errno;
-	/* else what somebody put in there, a socket that lingers, would go when ours is closed */
+	/*
+	 * Otherwise the application could put a lingering socket in there, and closing our end
+	 * would close it.
+	 */
 	shutdown(fds[0], SHUT_RD);
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*ours = fds[0];
