@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Making and ending one lcore's engine, and what it does for its queue pairs. Secrets come
- * from arc4random: keys, tags, sequence numbers, the key of the cookie (design,
- * rule 17); a seed in their place is for tests that must repeat.
+ * Create and end the engine of one lcore, and manage its queue pairs. Keys, tags, sequence numbers
+ * and the key of the cookie are secrets from arc4random (design, rule 17). A seed replaces it in
+ * tests that must repeat.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "san_assert.h"
 
 #define IMPAIR_HELD 4096
-#define PORT_FIRST  49152 /* dynamic ports: our source ports (design, rule 13) */
+#define PORT_FIRST  49152 /* dynamic ports, used as source ports (design, rule 13) */
 
 /* ---- secrets ---- */
 
@@ -43,7 +43,10 @@ draw_secrets(struct san_engine *e)
 		word = secret32(e);
 		memcpy(&core->cm.secret[i], &word, sizeof(word));
 	}
-	/* used where one queue takes every packet, or nobody knows which: then any will do */
+	/*
+	 * used where one queue receives all packets, or the hash of the port is unknown: any ports
+	 * will do
+	 */
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		core->cm.ports[i] = (uint16_t)(PORT_FIRST + secret32(e) % (65536 - PORT_FIRST));
 	core->cm.nb_ports = SAN_WIRE_CM_PORTS;
@@ -94,7 +97,7 @@ make_queues(struct san_engine *e)
 	return e->bells != NULL && e->calls != NULL ? 0 : -ENOMEM;
 }
 
-/* Lcore *id* of *nb*: what tells it from the others, and its part of what is the host's. */
+/* Set what is specific to lcore *id* of *nb*, and give it its share of the limits of the host. */
 static void
 share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 {
@@ -107,7 +110,7 @@ share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
 	core->ulp.guesses_per_hour = RTE_MAX(core->ulp.guesses_per_hour / nb, 2u);
 	core->tl.nacks_per_ms = RTE_MAX(core->tl.nacks_per_ms / nb, 1u);
-	/* a piece that is more than may be pulled waits until nothing else is */
+	/* a pull that exceeds the share waits until no other pull is in progress */
 	core->ulp.pull_piece = RTE_MIN(core->ulp.pull_piece,
 				       RTE_MAX(core->tl.budget_bytes / nb / 4 * 3, 1u));
 }
@@ -186,7 +189,7 @@ build(struct san_engine *e, const char **why)
 	return rc;
 }
 
-/* What is there as long as the port is, parked or not. */
+/* Allocate what exists as long as the port, parked or not. */
 static struct san_engine *
 make_state(struct san_engine_port *p)
 {
@@ -205,7 +208,7 @@ make_state(struct san_engine_port *p)
 	return e;
 }
 
-/* What points into the process that parked it. */
+/* Clear the pointers into the process that parked it. */
 static void
 forget_process(struct san_engine *e)
 {
@@ -272,7 +275,7 @@ san_engine_end(struct san_engine *e)
 			san_engine_qp_del(e, e->qps[i].qpn);
 }
 
-/* What the process has of its own. */
+/* Free what belongs to this process alone. */
 static void
 leave_process(struct san_engine *e)
 {
@@ -362,7 +365,7 @@ san_engine_qp_fault(const struct san_engine *e, uint32_t qp)
 	return e->qps[san_ulp_qp_index(&e->conf.ulp, qp)].fault;
 }
 
-/* What it transferred stays its application's. */
+/* The traffic of a deleted queue pair still counts for its application. */
 static void
 keep_traffic(struct san_engine *e, const struct san_engine_qp *q)
 {
@@ -379,7 +382,10 @@ san_engine_qp_del(struct san_engine *e, uint32_t qp)
 	struct san_wq *wq = q->wq.wq;
 	int rc;
 
-	/* a bell that it rang finds nothing, or its successor, which is looked at in vain */
+	/*
+	 * a pending doorbell finds no queue pair, or the next one in this place, whose visit does
+	 * no harm
+	 */
 	q->wq.wq = NULL;
 	if (q->lingers && q->fault == NULL && san_core_stream_orphan(e->core, qp, e->now_ns)) {
 		keep_traffic(e, q);
@@ -404,7 +410,7 @@ sge_names(const struct san_ulp_sge *sge, uint8_t nb_sge, uint32_t key)
 	return false;
 }
 
-/* What still lies in the rings has not reached ulp. Nobody has checked it yet. */
+/* Entries that are still in the rings have not reached the ULP and are not checked yet. */
 static bool
 wq_names(const struct san_wq_cons *q, uint32_t key)
 {
@@ -426,7 +432,9 @@ wq_names(const struct san_wq_cons *q, uint32_t key)
 	return false;
 }
 
-/* Rings of others are not asked: what stands there is nobody's word but theirs. */
+/*
+ * Only the rings of *app* are searched: another application could write any key into its own rings.
+ */
 bool
 san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
 {

@@ -4,17 +4,16 @@
 
 /**
  * @file
- * A port, and for each of its lcores an engine: a core and the loop between it and
- * the port (SYS-1).
+ * A port, and for each of its lcores an engine: a core and the loop between it and the port
+ * (SYS-1).
  *
- * An engine is the owner of a core: it reads the clock, polls and feeds the port,
- * takes work out of the rings of applications' threads, and runs what must
- * happen on the lcore's side on their behalf. It knows no protocol rules. What the
- * engines of a port share is the device and its buffers; nothing else.
+ * An engine owns a core. It reads the clock, receives and sends packets, takes work from the rings
+ * of the applications' threads, and runs calls of other threads on its lcore. It knows no protocol
+ * rules. The engines of a port share only the device and its buffers.
  *
- * Thread rule: san_engine_progress() and the lcore's loop are the same thing in
- * two hands, never at once. san_engine_call() may be used by any thread when
- * the engine has its lcore, else by the one that calls san_engine_progress().
+ * Thread rule: the engine runs either in the loop of an lcore or in san_engine_progress(), never in
+ * both. If it has an lcore, any thread may use san_engine_call(); otherwise only the thread that
+ * calls san_engine_progress().
  */
 
 #include <stdbool.h>
@@ -26,117 +25,127 @@
 #include "san_bells.h"
 #include "san_wr.h"
 
-#define SAN_ENGINE_LCORES 16  /**< of a port, at most: a CID has 4 bits for them */
-#define SAN_ENGINE_APPS   256 /**< applications of a port, at most */
-#define SAN_ENGINE_NAME   32  /**< bytes of a port's name, with its end */
-#define SAN_ENGINE_GUARDS 16  /**< UDP ports of a process, at most */
+#define SAN_ENGINE_LCORES 16  /**< most lcores of a port: a CID has 4 bits for them */
+#define SAN_ENGINE_APPS   256 /**< most applications of a port */
+#define SAN_ENGINE_NAME   32  /**< bytes of a port's name, with the final NUL */
+#define SAN_ENGINE_GUARDS 16  /**< most UDP ports of a process */
 
 enum san_engine_idle_policy {
-	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
+	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, otherwise poll */
 	SAN_IDLE_POLL,
 	SAN_IDLE_PAUSE,     /**< poll with the processor's pause instruction */
 	SAN_IDLE_YIELD,     /**< sched_yield() when idle */
-	SAN_IDLE_SLEEP,     /**< sleeps when idle: until work, the next deadline, or sleep_max_us */
-	SAN_IDLE_INTERRUPT, /**< likewise, or until a packet comes, where the port can tell */
+	SAN_IDLE_SLEEP,     /**< sleep when idle: until work, the next deadline or sleep_max_us */
+	SAN_IDLE_INTERRUPT, /**< the same, and a packet ends the sleep; needs receive interrupts */
 	SAN_IDLE_MAX
 };
 
 struct san_engine_conf {
 	/**
-	 * Protocol values. Of pool, mac, path, ports, secrets, cam the engine takes care; an
-	 * MTU of 0 is the port's.
+	 * Protocol values. The engine sets pool, mac, path, ports, secrets and cam. An MTU of 0
+	 * means that of the port.
 	 */
 	struct san_core_conf core;
-	char name[SAN_ENGINE_NAME]; /**< what operators call the port */
+	char name[SAN_ENGINE_NAME]; /**< the name that operators use */
 	uint16_t port_id;
-	uint16_t mtu_min;                   /**< that the addresses allow: less is refused */
-	uint16_t vlan;                      /**< that the port is in; 0: none */
-	uint16_t nb_rxd, nb_txd;            /**< as near as the port can */
-	uint16_t nb_queues;                 /**< receive and transmit; 0: as the port allows */
+	uint16_t mtu_min;                   /**< least MTU that the addresses allow */
+	uint16_t vlan;                      /**< VLAN of the port; 0: none */
+	uint16_t nb_rxd, nb_txd;            /**< adjusted to what the port supports */
+	uint16_t nb_queues;                 /**< queues of each kind; 0: as the port allows */
 	uint32_t pool_size;                 /**< mbufs; see san_engine_pool_min() */
-	bool own_lcore;                     /**< runs on *lcores*, else the caller polls */
-	bool waits;                         /**< ... but not before san_engine_start() */
-	bool resumes;                       /**< the device only, for san_engine_resume() */
-	struct rte_ether_addr mac;          /**< that peers know the port by; zeros: none yet */
+	bool own_lcore;                     /**< run on *lcores*; otherwise the caller polls */
+	bool waits;                         /**< the lcores start only with san_engine_start() */
+	bool resumes;                       /**< open the device only, for san_engine_resume() */
+	struct rte_ether_addr mac;          /**< that peers know; zeros: none yet */
 	uint32_t nb_lcores;                 /**< 1 if the caller polls */
-	uint32_t lcores[SAN_ENGINE_LCORES]; /**< of EAL */
+	uint32_t lcores[SAN_ENGINE_LCORES]; /**< EAL lcores */
 	uint8_t idle;                       /**< enum san_engine_idle_policy */
 	uint32_t sleep_max_us;
 	struct san_engine_impair_conf impair_tx, impair_rx;
-	uint64_t secret_seed; /**< tests only: keys and tags from a seed; 0 = arc4random */
+	uint64_t secret_seed; /**< for tests: seed for keys and tags; 0: arc4random */
 };
 
-struct san_engine_port; /* a port and all engines on it */
+struct san_engine_port; /* a port with all its engines */
 struct san_engine;      /* one of them */
 
-/** Every default for *max_conns* connections; the MTU is the port's. */
+/** Set the defaults for *max_conns* connections; the MTU is the port's. */
 void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
 /** Mbufs that *conf* needs at least, so that no layer can starve another (RT-26). */
 uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 
 /**
- * Open the port, make the cores, start the lcores. With conf->resumes only the port is opened:
- * this may need rights that the rest does not.
+ * Open the port, create the cores, start the lcores. With conf->resumes only the port is opened;
+ * this may need privileges that the other steps do not need.
  *
  * @param why
- *   What is wrong, on error.
+ *   On error: what is wrong.
  * @return
- *   0, -EINVAL, -ENODEV, -ENOMEM or what the port said.
+ *   0, -EINVAL, -ENODEV, -ENOMEM or the error of the port.
  */
 int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
 		    const char **why);
 /**
- * Go on with what was parked in *mem*, on a port without cores: opened with conf->resumes, or
- * parked by this process. Of its configuration only what belongs to the process and to the device
- * counts. After an error the port is as before.
+ * Continue what was parked in *mem*, on a port without cores: one opened with conf->resumes, or
+ * parked by this process. Of the port's configuration only the part for the process and the device
+ * is used. After an error the port is as before.
  *
  * @return
- *   0, -EINVAL, -ENOMEM; -EBUSY: another process goes on with it; -EOWNERDEAD: it died at that.
+ *   0, -EINVAL, -ENOMEM; -EBUSY: another process has claimed it; -EOWNERDEAD: the process that
+ *   claimed it died while it changed the state.
  */
 int san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char **why);
 /**
- * The memory that san_engine_open() with *conf* will take is touched, which without hugepages takes
- * some 50 ms: for who has little time then.
+ * Touch the memory that san_engine_open() with *conf* will allocate, which takes some 50 ms without
+ * hugepages, so that the later open is quick.
  */
 void san_engine_warm(const struct san_engine_conf *conf);
-/** Lcores that were told to wait begin. 0, -EINVAL, -EBUSY; then close or park it. */
+/**
+ * Start the lcores of a port with conf.waits. 0, -EINVAL, -EBUSY; after an error close or park it.
+ */
 int san_engine_start(struct san_engine_port *p, const char **why);
 /**
- * Tell peers of connections still open, stop, release everything; the port is closed. One that is
- * parked goes without a word.
+ * Abort the open connections and notify the peers, stop, release everything, close the port. A
+ * parked port is closed without a packet.
  */
 void san_engine_close(struct san_engine_port *p);
 
 /**
- * The sockets that keep the transport's UDP ports in the kernel, also while a port is parked: for
- * the process that goes on with it, so that no other one gets a UDP port in between. They stay
- * the engine's.
+ * Get the sockets that hold the transport's UDP ports in the kernel, also while a port is parked.
+ * The process that resumes the port adopts them, so that no other process can bind a UDP port in
+ * between. The engine keeps them.
  *
  * @return
  *   Their number.
  */
 uint32_t san_engine_guards(int fds[SAN_ENGINE_GUARDS]);
-/** Have *fd*, from another process's san_engine_guards(). 0: the engine's now; -EINVAL, -ENOSPC. */
+/**
+ * Adopt *fd*, which another process got from san_engine_guards(). 0: the engine owns it now;
+ * -EINVAL, -ENOSPC.
+ */
 int san_engine_guard_adopt(int fd);
 /**
- * Live restart: stop, and say nothing to anybody. Connections, queue pairs and regions lie in
- * conf.core.mem; the port stays open, without cores. san_engine_resume() with the same memory, here
- * or in another process, goes on with them, when all that applications share is mapped where it
- * was. Who attached is there, but is not looked at before san_engine_app_add(); and nobody is woken
- * before he is watched for.
+ * For a live restart: stop without a packet. Connections, queue pairs and regions stay in
+ * conf.core.mem; the port stays open, without cores. After san_engine_resume() with the same
+ * memory, in this or another process, they continue. All memory that is shared with applications
+ * must be mapped at the same addresses before that. Applications stay attached, but their doorbells
+ * are polled only after san_engine_app_add(), and waiters are woken only after they are watched
+ * again.
  */
 void san_engine_park(struct san_engine_port *p);
-/** Can another process have the port's device while this one has it? */
+/** Whether another process can open the port's device while this one has it open. */
 bool san_engine_is_shareable(const struct san_engine_port *p);
 /** The port's MAC address. Any thread. */
 struct rte_ether_addr san_engine_mac(const struct san_engine_port *p);
-/** Who wanted to go on with what is parked in *mem* is dead: another one may. */
+/** The process that claimed what is parked in *mem* is dead: let another one claim it. */
 void san_engine_reclaim(struct san_mem *mem);
 
-/** The process ends without closing: leave the port to EAL's own cleaning up, memory as it is. */
+/**
+ * The process ends without san_engine_close(): leave the port to EAL's cleanup, and memory as it
+ * is.
+ */
 void san_engine_halt(struct san_engine_port *p);
 
-/** One round if the caller polls: packets handled, 0, -EIO (the port is gone). */
+/** One round, if the caller polls. Returns packets handled, or -EIO if the port has failed. */
 int san_engine_progress(struct san_engine_port *p);
 
 uint32_t san_engine_count(const struct san_engine_port *p);
@@ -145,105 +154,112 @@ struct san_engine *san_engine_at(const struct san_engine_port *p, uint32_t id);
 const struct san_engine_conf *san_engine_conf_of(const struct san_engine_port *p);
 
 typedef int (*san_engine_fn)(struct san_engine *e, void *arg);
-/** Run *fn* where the core lives, wait, return what it returns. */
+/** Run *fn* on the engine's lcore, wait for it and return its result. */
 int san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg);
-/** Likewise from any thread, for *fn* that only reads, word by word. */
+/** The same from any thread, for a *fn* that only reads single words. */
 int san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg);
-/** For *fn*. */
+/** For use in *fn*. */
 struct san_core *san_engine_core(struct san_engine *e);
 uint64_t san_engine_now_ns(struct san_engine *e);
 
-/* ---- applications and queue pairs: call these by san_engine_call() ---- */
+/* ---- applications and queue pairs: call these through san_engine_call() ---- */
 
 /**
- * An application in another process, which rings *bells*, zeroed (but after san_engine_park()),
- * for its queue pairs' places (san_ulp_qp_index()). Application 0 is the program that the engine
- * is part of.
+ * Add an application of another process. It rings *bells* at the places of its queue pairs
+ * (san_ulp_qp_index()); they are zeroed, except after san_engine_park(). Application 0 is the
+ * program that contains the engine.
  *
  * @param user
- *   For whom its streams count; see struct san_core_stream_conf.
+ *   Owner of its streams; see struct san_core_stream_conf.
  * @param wake_fd
- *   An eventfd that it writes when it rings a lcore that sleeps; stays the caller's. -1: none.
+ *   An eventfd that the application writes to after a doorbell for a sleeping lcore; the caller
+ *   keeps it. -1: none.
  * @return
- *   0, -EINVAL, -EEXIST, or what epoll says.
+ *   0, -EINVAL, -EEXIST or an error of epoll.
  */
 int san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san_bells *bells,
 		       int wake_fd);
-/** It has no queue pairs any more; its bells are not looked at again. */
+/** Remove an application without queue pairs; its doorbells are not polled any more. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 
-/** Queue pairs of all applications. */
+/** Number of queue pairs of all applications. */
 uint32_t san_engine_nb_qps(const struct san_engine *e);
-/** Slots of connections that *app*, not 0, keeps others from taking. */
+/** Connection slots of *app*, which is not 0, that others cannot take. */
 uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
 
-/** *wq*, zeroed, stays the caller's, and *app*'s; san_ulp_qp_create() says what can fail. */
+/**
+ * Add a queue pair of *app*. *wq* is zeroed and stays the caller's. Errors are those of
+ * san_ulp_qp_create().
+ */
 int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 		      const struct san_ulp_qp_conf *conf, uint32_t *qp);
 /**
- * Likewise one that is a stream; san_core_stream_create() says what can fail.
+ * The same for a stream. Errors are those of san_core_stream_create().
  *
  * @param lingers
- *   What was sent still goes to the peer when its program deletes it, or has gone.
+ *   Posted sends are still delivered after the application deletes the queue pair or ends.
  */
 int san_engine_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 			  const struct san_core_stream_conf *conf, bool lingers, uint32_t *qp);
-/** What its application wrote into its rings that ended it, or NULL. */
+/** Why a queue pair was ended for an invalid entry in its rings, as text, or NULL. */
 const char *san_engine_qp_fault(const struct san_engine *e, uint32_t qp);
-/** Its connection ends; its *wq*, returned, and the memory of its work are not touched any more. */
+/**
+ * Delete a queue pair and end its connection. The engine does not touch its *wq*, which is
+ * returned, or the memory of its work any more.
+ */
 struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
 /**
- * The port is about to close, for queue pairs of other processes: what is posted by the first
- * call is done, then their connections end in order; what is posted later is flushed. To be
- * called again until it returns 0.
+ * Before the port closes, for queue pairs of other processes. Work posted before the first call is
+ * done, then the connections end in order; work posted later is flushed. Call it again until it
+ * returns 0.
  *
  * @return
- *   Queue pairs that still have work, or a connection; and streams that programs left behind.
+ *   Number of queue pairs that still have work or a connection, and of orphaned streams.
  */
 uint32_t san_engine_drain(struct san_engine *e);
-/** Likewise, but at once: work under way is flushed, and peers are told once. */
+/** The same at once: work in progress is flushed, and each peer gets one message. */
 void san_engine_cut(struct san_engine *e);
-/** Does posted work of *app*, whose region it is, name *key*? */
+/** Whether posted work of *app*, the owner of the region, refers to *key*. */
 bool san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
 
-/* ---- sockets: of lcore 0, by san_engine_call() ---- */
+/* ---- sockets: on lcore 0, through san_engine_call() ---- */
 
-/** Of a port, at most; 0: it carries none. Their bells lie behind those of queue pairs. */
+/** Most sockets of a port; 0: it carries none. Their doorbells follow those of queue pairs. */
 uint32_t san_engine_max_socks(const struct san_engine_port *p);
-/** The device is to receive what is sent to groups that the first lcore is in: 0, or -errno. */
+/** Make the device receive packets to the groups that the sockets have joined. 0 or -errno. */
 int san_engine_groups(struct san_engine_port *p);
-/** The kernel's device behind the port, or 0. */
+/** Index of the kernel's device behind the port, or 0. */
 uint32_t san_engine_if_index(const struct san_engine_port *p);
-/** Bytes of the longest IP packet that the port sends. */
+/** Largest IP packet that the port sends, in bytes. */
 uint16_t san_engine_mtu(const struct san_engine_port *p);
-/** Bytes of the longest IPv4 packet in fragments that comes by the port. */
+/** Largest IPv4 packet, reassembled from fragments, that the port receives, in bytes. */
 uint32_t san_engine_whole_v4(const struct san_engine_port *p);
 
 /* ---- any thread ---- */
 
-/** Rounds of its loop until now: a watchdog sees whether it hangs, without asking it. */
+/** Rounds of its loop so far: a watchdog reads it to see whether the lcore hangs. */
 uint64_t san_engine_loops(const struct san_engine *e);
 /** There are new entries in the work queues of *qp*. */
 void san_engine_doorbell(struct san_engine *e, uint32_t qp);
-/** Next connection event of any engine; one thread at a time. */
+/** Get the next connection event of any engine. One thread at a time. */
 bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
 /**
- * For who sleeps until there are events: a descriptor, the port's own, that becomes readable
- * once after each san_engine_event_arm() when there is one. Arm it, then look, then sleep.
+ * A descriptor, owned by the port, for a thread that waits for events. It becomes readable once
+ * after each san_engine_event_arm(), when there is an event. Arm it, check for events, then sleep.
  */
 int san_engine_event_fd(const struct san_engine_port *p);
 void san_engine_event_arm(struct san_engine_port *p);
-/** Is there a connection event? For who has armed and is about to sleep. */
+/** Whether there is a connection event: to be checked between arming and sleeping. */
 bool san_engine_has_event(struct san_engine_port *p);
-/** Do lcores sleep, so that who rings may have to wake them? */
+/** Whether lcores sleep, so that a doorbell may have to wake one. */
 bool san_engine_sleeps(const struct san_engine_port *p);
-/** Do the lcores share their CPUs, by the policy? Then who polls for them lets them work. */
+/** Whether lcores share their CPUs, by the policy. A thread that polls for them must yield then. */
 bool san_engine_yields(const struct san_engine_port *p);
 bool san_engine_is_gone(const struct san_engine_port *p);
-/** *tx*: before transmission, else after reception. NULL: off. */
+/** Set the faults before transmission (*tx*) or after reception. NULL: off. */
 int san_engine_impair(struct san_engine_port *p, bool tx,
 		      const struct san_engine_impair_conf *conf);
-/** Write every packet of the port to *file* (pcapng) until NULL is given. 0 or -errno. */
+/** Write every packet of the port to *file* (pcapng), until NULL is given. 0 or -errno. */
 int san_engine_capture(struct san_engine_port *p, const char *file);
 
 /* ---- engine_show.c ---- */
@@ -263,9 +279,9 @@ struct san_engine_counter {
 };
 
 void san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f);
-/** All counters, of all engines; returns how many there are, fills at most *max*. */
+/** Get the counters, summed over all engines. Returns their number, fills at most *max*. */
 int san_engine_counters(struct san_engine_port *p, struct san_engine_counter *c, int max);
-/** Likewise of one engine. */
+/** The same for one engine. */
 int san_engine_counters_of(struct san_engine *e, struct san_engine_counter *c, int max);
 uint64_t san_engine_leaks(struct san_engine_port *p);
 

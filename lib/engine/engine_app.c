@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Applications in other processes, which share their queues with us and can write
- * anything there at any moment (SYS-5). So an entry is copied, then checked, and only
- * the copy is used; an address in it is a name for a byte of one of the application's
- * own regions and is replaced by where we have that byte; and of an index only what
- * lies in the ring is believed. What is wrong ends that queue pair and nothing else.
+ * Applications in other processes. They share their queues with the daemon and can write anything
+ * there at any time (SYS-5). Therefore an entry is copied first, then checked, and only the copy is
+ * used. An address in it is looked up in the application's own regions and replaced by the daemon's
+ * address of that byte. An index is accepted only if it lies in the ring. An invalid entry ends its
+ * queue pair and nothing else.
  */
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "engine_priv.h"
 
 #define APP_BURST 32  /* entries that are copied at once */
-#define APP_VISIT 128 /* and in one visit: more may come as fast as they are taken */
-#define APP_ROUND 256 /* and of one application in a round of the lcore: others wait for its end */
+#define APP_VISIT 128 /* most entries of a visit: the application may post on meanwhile */
+#define APP_ROUND 256 /* most entries of one application in a round of the lcore */
 #define FLAGS_ALL \
 	(SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
 #define FORCED       (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
@@ -39,7 +39,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san
 		rc = san_engine_idle_add(e, wake_fd);
 	if (rc != 0)
 		return rc;
-	/* what it has counted is from before a restart */
+	/* the counters are kept: they are from before a restart */
 	e->apps[app].user = user;
 	e->apps[app].bells = bells;
 	e->apps[app].wake_fd = wake_fd;
@@ -51,7 +51,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san
 void
 san_engine_app_del(struct san_engine *e, uint16_t app)
 {
-	/* closing it would not do: the application has it, too */
+	/* closing the descriptor would not remove it from epoll: the application has it open */
 	if (e->apps[app].bells != NULL && e->apps[app].wake_fd >= 0)
 		san_engine_idle_del(e, e->apps[app].wake_fd);
 	san_engine_trace_detach(e->id, app);
@@ -66,7 +66,7 @@ san_engine_app_slots(struct san_engine *e, uint16_t app)
 	return san_pdl_owner_slots(san_core_pdl(e->core), (uint8_t)app);
 }
 
-/* ---- entries: NULL, or what is wrong ---- */
+/* ---- entries: these return NULL, or what is wrong ---- */
 
 static const char *
 take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uint8_t nb_sge,
@@ -93,8 +93,9 @@ take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uin
 }
 
 /*
- * What no payload belongs to; values out of range are the session's to refuse. There are no loans,
- * neither here nor among RECV_FLAGS: a message buffer is memory of ours, whose address is nobody's.
+ * Operations without payload. The session checks their values. Loans are not offered to other
+ * processes, neither here nor in RECV_FLAGS: message buffers lie in memory of the daemon, for which
+ * an application has no address.
  */
 static const char *
 take_control(const struct san_ulp_wr *wr)
@@ -175,7 +176,7 @@ end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
 	san_core_abort(e->core, q->qpn, e->now_ns);
 }
 
-/* Entries that may be copied from *at* on; 0 and a fault: there can't be so many. */
+/* Number of entries to copy in one piece from *head*; 0 and a fault if *count* is impossible. */
 static uint32_t
 entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
 {
@@ -188,7 +189,7 @@ entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
 	return RTE_MIN(RTE_MIN(count, to_end), (uint32_t)APP_BURST);
 }
 
-/* Of the send queue; while the port is drained no more than were there when that began. */
+/* Entries in the send queue; during a drain, only those that were there when it began. */
 static uint32_t
 count_sends(struct san_engine_qp *q)
 {
@@ -203,7 +204,7 @@ visit_max(const struct san_engine *e, const struct san_engine_qp *q)
 	return RTE_MIN(e->apps[q->app].left, (uint32_t)APP_VISIT);
 }
 
-/* False: some were not taken. */
+/* Returns false if entries are left. */
 static bool
 drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
@@ -261,7 +262,7 @@ san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q)
 	bool all;
 
 	if (q->fault != NULL)
-		return true; /* nothing is taken from it any more */
+		return true; /* nothing is taken from its rings any more */
 	all = drain_recvs(e, q, &why);
 	if (why == NULL)
 		all = drain_sends(e, q, &why) && all;

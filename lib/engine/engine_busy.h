@@ -4,21 +4,21 @@
 
 /**
  * @file
- * How long an lcore works, and how long its rounds take: from the clock that each round
- * reads anyway. What a round took is known when the next one begins; only rounds that
- * found work count, so sleeping and empty polling do not. (SYS-1)
+ * How long an lcore works and how long its rounds take, from the clock that each round reads
+ * anyway. The duration of a round is known when the next one begins. Only rounds that found work
+ * count; sleep and empty polling do not. (SYS-1)
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ENGINE_HIST 32 /**< bucket i: 2^i to 2^(i+1) ns, the last one all that is longer */
+#define ENGINE_HIST 32 /**< bucket i: 2^i to 2^(i+1) ns; the last one: all longer rounds */
 
 struct san_engine_busy {
 	uint64_t since_ns; /**< when counting began */
-	uint64_t round_ns; /**< when this round did */
+	uint64_t round_ns; /**< when this round began */
 	uint64_t busy_ns;
-	bool worked; /**< this round, or the last one */
+	bool worked; /**< this round, or the last one, found work */
 	uint64_t rounds[ENGINE_HIST];
 };
 
@@ -36,7 +36,7 @@ san_engine_busy_init(struct san_engine_busy *b, uint64_t now_ns)
 	*b = (struct san_engine_busy){.since_ns = now_ns, .round_ns = now_ns};
 }
 
-/** A round begins. */
+/** Call at the beginning of a round. */
 static inline void
 san_engine_busy_begin(struct san_engine_busy *b, uint64_t now_ns)
 {
@@ -49,7 +49,7 @@ san_engine_busy_begin(struct san_engine_busy *b, uint64_t now_ns)
 	b->rounds[san_engine_hist_bucket(took_ns)]++;
 }
 
-/** Was there any *work* in it? */
+/** Call at the end of a round with the amount of *work* it found. */
 static inline void
 san_engine_busy_end(struct san_engine_busy *b, uint32_t work)
 {

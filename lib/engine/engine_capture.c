@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Packets of the port, all or one connection's, into a pcapng file, as the port sees
- * them: received ones before impairment, sent ones behind it. For looking at a problem:
- * it copies and writes on the lcore, one lcore at a time. What is not wanted is told
- * from its headers and is not copied, so one connection's capture costs the others a look.
- * Copies come from a pool of their own, so that capturing can't starve what it looks at;
- * those that find it empty are counted.
+ * Write packets of the port, all or those of one connection, to a pcapng file as they are on the
+ * wire: received packets before impairment, sent ones after it. This is for debugging: packets are
+ * copied and written on the lcore, by one lcore at a time. Other connections' packets are skipped
+ * by their headers, without a copy. Copies have a pool of their own, so that a capture cannot
+ * starve the transport; packets that find the pool empty are counted.
  */
 
 #define ALLOW_EXPERIMENTAL_API /* rte_pcapng is still marked so in DPDK 22.11 */
@@ -36,7 +35,7 @@ struct san_engine_capture {
 	_Atomic uint64_t nb_pkts, nb_missed;
 };
 
-/* Programs and telemetry start and stop it, each in a thread of its own. */
+/* Serialises start and stop, which applications and telemetry call from different threads. */
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 
 static bool
@@ -51,7 +50,10 @@ goes_to(const struct rte_mbuf *m, const struct san_ip *peer)
 	return memcmp(v6->dst_addr, peer->b, sizeof(v6->dst_addr)) == 0;
 }
 
-/* A CID is its receiver's: that of a sent packet means something only with the peer's address. */
+/*
+ * A CID is chosen by its receiver, so the one in a sent packet is unique only with the peer's
+ * address.
+ */
 static bool
 is_wanted(const struct san_engine_capture *cap, const struct rte_mbuf *m, bool tx)
 {
@@ -90,7 +92,7 @@ san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, b
 	rte_pcapng_write_packets(cap->file, copies, k);
 	rte_spinlock_unlock(&cap->lock);
 	atomic_fetch_add(&cap->nb_pkts, k);
-	/* whatever its comment says: DPDK 22.11 leaves them to the caller */
+	/* the documentation differs, but DPDK 22.11 leaves the copies to the caller */
 	rte_pktmbuf_free_bulk(copies, k);
 }
 
@@ -101,7 +103,7 @@ do_capturing(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* On return no engine uses another capture than *cap*; NULL: none. */
+/* On return no engine uses a capture other than *cap*; NULL: none. */
 static void
 tell_engines(struct san_engine_port *p, struct san_engine_capture *cap)
 {
@@ -125,7 +127,7 @@ stop(struct san_engine_port *p)
 	free(cap);
 }
 
-/* False: there is none. */
+/* Returns false if there is no capture. */
 static bool
 look(const struct san_engine_port *p, struct san_engine_capture_view *out)
 {
@@ -213,7 +215,7 @@ san_engine_capture_start(struct san_engine_port *p, const struct san_engine_capt
 {
 	int rc = -EBUSY;
 
-	/* the thread that polls would have to be asked, and may not poll for hours */
+	/* an engine that the application polls cannot be called from here */
 	if (!p->launched)
 		return -ENOTSUP;
 	pthread_mutex_lock(&control);
@@ -231,7 +233,7 @@ san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_vie
 	if (!p->launched)
 		return false;
 	pthread_mutex_lock(&control);
-	tell_engines(p, NULL); /* what they are writing now is counted */
+	tell_engines(p, NULL); /* afterwards the counters are final */
 	was_on = look(p, out);
 	stop(p);
 	pthread_mutex_unlock(&control);

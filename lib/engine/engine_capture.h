@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Capturing that an operator switches on and off while programs run. Programs
- * themselves have san_engine_capture().
+ * Captures that an operator starts and stops while applications run. Applications use
+ * san_engine_capture().
  */
 
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 
 struct san_engine_capture_conf {
 	const char *file;
-	bool overwrite; /**< else it must not exist */
-	uint32_t snap;  /**< bytes of a packet that are kept; 0: all */
-	/* one connection, which both ends call differently; cid 0: the whole port */
+	bool overwrite; /**< otherwise the file must not exist */
+	uint32_t snap;  /**< bytes kept of each packet; 0: all */
+	/* both CIDs of one connection; cid 0: the whole port */
 	uint32_t cid, dcid;
 	struct san_ip peer;
 };
@@ -31,14 +31,14 @@ struct san_engine_capture_view {
 };
 
 /**
- * Any thread. -EBUSY: there is one; -EEXIST and what else open() says; -ENOTSUP: the port
- * is polled by its program, which can capture itself; -ENAMETOOLONG, -ENOMEM.
+ * Start a capture. Any thread. -EBUSY: one is active; -EEXIST or another error of open(); -ENOTSUP:
+ * the application polls the port, and must capture itself; -ENAMETOOLONG, -ENOMEM.
  */
 int san_engine_capture_start(struct san_engine_port *p,
 			     const struct san_engine_capture_conf *conf);
-/** Any thread; *out*: how it ended. False: there was none, or it is the program's own. */
+/** Stop it. Any thread. *out*: its final state. False: there is none, or the application's own. */
 bool san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_view *out);
-/** False: there is none. */
+/** Get its state. False: there is none. */
 bool san_engine_capture_show(struct san_engine_port *p, struct san_engine_capture_view *out);
 
 #endif /* ENGINE_CAPTURE_H */

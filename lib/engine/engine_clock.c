@@ -7,7 +7,7 @@
 #define CALIBRATE_NS (10 * SAN_NS_PER_MS)
 #define TRIES        8
 
-/* Both clocks at one moment: the try with the least time between the two readings. */
+/* Read both clocks at the same moment: the attempt with the shortest time in between is used. */
 static void
 read_both(uint64_t *tsc, uint64_t *ns)
 {
@@ -44,7 +44,7 @@ san_engine_clock_init(struct san_engine_clock *c)
 	read_both(&tsc1, &ns1);
 	ticks = tsc1 - c->tsc0;
 	ns = ns1 - c->ns0;
-	if (ticks <= ns || ns >> 32 != 0) { /* below 1 GHz, or stopped for seconds: not worth it */
+	if (ticks <= ns || ns >> 32 != 0) { /* below 1 GHz, or interrupted for seconds */
 		c->is_tsc = false;
 		return;
 	}

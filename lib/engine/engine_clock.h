@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Nanoseconds from the time stamp counter, calibrated against CLOCK_MONOTONIC
- * when it starts; CLOCK_MONOTONIC itself where the counter stops or changes its
- * rate. Never runs backwards, whatever the counter does on another CPU.
+ * Nanoseconds from the time stamp counter, calibrated against CLOCK_MONOTONIC at the start. Where
+ * the counter stops or changes its rate, CLOCK_MONOTONIC itself. Never runs backwards, even if the
+ * counters of CPUs differ.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 struct san_engine_clock {
 	bool is_tsc;
-	uint32_t mult; /**< ns per tick, 0.32 fixed point: counters below 1 GHz are not used */
+	uint32_t mult; /**< ns per tick, 0.32 fixed point, so counters below 1 GHz are not usable */
 	uint64_t tsc0;
 	uint64_t ns0;
 	uint64_t last_ns;
@@ -36,10 +36,10 @@ san_engine_clock_monotonic(void)
 	return (uint64_t)ts.tv_sec * SAN_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/** Takes some milliseconds. */
+/** Calibrate; takes some milliseconds. */
 void san_engine_clock_init(struct san_engine_clock *c);
 
-/** Now; once per loop. */
+/** The current time; called once per round. */
 static inline uint64_t
 san_engine_clock_now(struct san_engine_clock *c)
 {
@@ -47,9 +47,9 @@ san_engine_clock_now(struct san_engine_clock *c)
 
 	if (likely(c->is_tsc)) {
 		d = rte_rdtsc() - c->tsc0;
-		if (unlikely((int64_t)d < 0)) /* another CPU's counter, a little behind */
+		if (unlikely((int64_t)d < 0)) /* the counter of another CPU is a little behind */
 			return c->last_ns;
-		/* in two halves: the product of all of it would not fit */
+		/* in two halves, because the full product would overflow */
 		ns = c->ns0 + (d >> 32) * c->mult + ((d & UINT32_MAX) * c->mult >> 32);
 	} else {
 		ns = san_engine_clock_monotonic();

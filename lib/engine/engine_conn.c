@@ -6,7 +6,7 @@
 #include "engine_conn.h"
 #include "engine_priv.h"
 
-#define SLICE 256 /* places that are looked at in one call */
+#define SLICE 256 /* places visited in one call */
 
 static uint16_t
 app_of(const struct san_engine *e, uint32_t qpn)
@@ -41,9 +41,8 @@ view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san
 }
 
 /*
- * With an engine that the application polls this is another thread, which may read words
- * and must follow no pointer that the engine may free: queue pair and reason are not
- * known then.
+ * If the application polls the engine, this runs in another thread. It may read single words then,
+ * but must not follow pointers that the engine may free: queue pair and reason are unknown.
  */
 static void
 view(struct san_engine *e, uint32_t slot, struct san_engine_conn *out)
@@ -83,7 +82,7 @@ view(struct san_engine *e, uint32_t slot, struct san_engine_conn *out)
 /* ---- pages ---- */
 
 struct page {
-	uint32_t slot, end; /**< to be looked at: from, and up to */
+	uint32_t slot, end; /**< slots to visit: from, and up to */
 	uint16_t app;
 	struct san_engine_conn *out;
 	uint32_t nb, max;
@@ -161,7 +160,7 @@ struct count {
 	};
 };
 
-/* *fn* over *nb* places of each engine. */
+/* Call *fn* for *nb* places of each engine. */
 static void
 in_slices(struct san_engine_port *p, uint32_t nb, san_engine_fn fn, struct count *count)
 {
@@ -220,7 +219,7 @@ do_apps(struct san_engine *e, void *arg)
 		if (e->qps[i].wq.wq == NULL)
 			continue;
 		app->nb_qps++;
-		/* as above: the queue pair itself is read on its lcore only */
+		/* as in view(): the queue pair itself is read only on its lcore */
 		if (!e->launched || !san_ulp_qp_view(ulp, e->qps[i].qpn, &qp))
 			continue;
 		app->nb_conns += qp.is_bound;

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Connections as operators see them: copies, made on the lcore's side. A port may have
- * tens of thousands, so they are visited in slices, a call for each: no lcore is kept
- * from its packets for longer than a slice takes. (SYS-1)
+ * Connections as operators see them: copies, made on the lcore. A port may have tens of thousands,
+ * so they are visited in slices, one call for each, to keep no lcore from its packets for long.
+ * (SYS-1)
  */
 
 #include <stdbool.h>
@@ -20,10 +20,10 @@
 
 struct san_engine_conn {
 	uint32_t cid, dcid;
-	uint32_t qpn; /**< SAN_QPN_NONE: none, or not known */
+	uint32_t qpn; /**< SAN_QPN_NONE: none, or unknown */
 	uint16_t lcore, app;
 	uint8_t state; /**< enum san_conn_state */
-	uint8_t hold;  /**< enum san_hold; SAN_HOLD_MAX: not known */
+	uint8_t hold;  /**< enum san_hold; SAN_HOLD_MAX: unknown */
 	bool ordered, relaxed;
 	struct san_ip peer;
 	uint16_t port, mtu, pkey;
@@ -31,41 +31,41 @@ struct san_engine_conn {
 	uint32_t first_win, virtual_win, req_win, data_win, limit, in_flight;
 	uint32_t nb_messages, max_messages;
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
-	uint64_t rtt_base_ns; /**< without a queue, as far as known; 0: it is not */
+	uint64_t rtt_base_ns; /**< RTT without queueing, as far as measured; 0: unknown */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
 	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup, nb_cuts;
-	struct san_ulp_qp_view qp; /**< zeros without *qpn* */
+	struct san_ulp_qp_view qp; /**< zeros without a queue pair */
 };
 
-/** All connections of a port, counted at this moment. */
+/** Sums over all connections of a port at this moment. */
 struct san_engine_census {
 	uint32_t holds[SAN_HOLD_MAX + 1];
 	uint64_t rtt[ENGINE_HIST];
 	uint64_t rtt_sum_ns;
 };
 
-/** Of an application, all lcores together. */
+/** Sums of an application over all lcores. */
 struct san_engine_app_view {
 	uint32_t nb_conns, nb_qps, nb_faults;
 	struct san_ulp_traffic traffic;
 };
 
 /**
- * The next connections, of *app* only if it is not ENGINE_APP_ANY.
+ * Get the next connections; only those of *app* unless it is ENGINE_APP_ANY.
  *
  * @param from
- *   0, or what *next* was.
+ *   0, or the last *next*.
  * @param next
- *   Where to go on; 0: these were the last.
+ *   Where to continue; 0: there are no more.
  * @return
  *   Number in *out*, at most *max*.
  */
 uint32_t san_engine_conns(struct san_engine_port *p, uint32_t from, uint16_t app,
 			  struct san_engine_conn *out, uint32_t max, uint32_t *next);
-/** One by its CID. -ENOENT. */
+/** Get one connection by its CID. -ENOENT. */
 int san_engine_conn(struct san_engine_port *p, uint32_t cid, struct san_engine_conn *out);
 void san_engine_count_conns(struct san_engine_port *p, struct san_engine_census *out);
-/** *out*: SAN_ENGINE_APPS of them, by number. */
+/** Fill SAN_ENGINE_APPS entries of *out*, indexed by application. */
 void san_engine_count_apps(struct san_engine_port *p, struct san_engine_app_view *out);
 
 #endif /* ENGINE_CONN_H */

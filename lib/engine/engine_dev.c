@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The kernel's device behind a port: an operator takes it down, renames it, changes its MTU or
- * deletes it while the port goes on, and the drivers tell nothing of that. Who wonders why nothing
- * comes must find it in the log and in telemetry. Looked at with the MAC address (engine_mac.c), in
- * the interrupt thread. (RT-38)
+ * The kernel's device behind a port. An operator may take it down, rename it, change its MTU or
+ * delete it while the port is in use, and the drivers do not report that. So it is checked together
+ * with the MAC address (engine_mac.c), in the interrupt thread, and changes appear in the log and
+ * in telemetry. (RT-38)
  */
 
 #include <assert.h>
@@ -42,12 +42,12 @@ change(struct san_engine_port *p, enum san_engine_dev state)
 		SAN_LOG(ENGINE, NOTICE, "port=%u device=%s is up again", p->id, p->dev.name);
 	else if (state == SAN_ENGINE_DEV_DOWN)
 		SAN_LOG(ENGINE, WARNING,
-			"port=%u device=%s is down, nothing comes or goes: ip link set %s up",
+			"port=%u device=%s is down, no packets pass: ip link set %s up",
 			p->id, p->dev.name, p->dev.name);
 	else
 		SAN_LOG(ENGINE, ERR,
-			"port=%u device=%s was deleted, nothing comes or goes: one made anew is "
-			"another; start again when it is there",
+			"port=%u device=%s was deleted, no packets pass: a new device needs a "
+			"new start of the port",
 			p->id, p->dev.name);
 }
 
@@ -82,7 +82,7 @@ san_engine_dev_look(struct san_engine_port *p, int fd)
 {
 	struct ifreq req = {.ifr_ifindex = (int)p->if_index};
 
-	/* by its number: its name may change */
+	/* by its index: the name may have changed */
 	if (ioctl(fd, SIOCGIFNAME, &req) != 0) {
 		if (errno == ENODEV || errno == ENXIO)
 			change(p, SAN_ENGINE_DEV_GONE);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The end of a port that other processes work with. What they posted before is done, and the
- * peers are told in order. An application that goes on posting must not put off the end for
- * ever, so what counts is where its send queue ended at the first call. (SYS-2)
+ * Closing a port that other processes use. Work posted before is done, then the connections end in
+ * order. An application that keeps posting must not delay the end, so only the entries that were in
+ * its send queue at the first call count. (SYS-2)
  */
 
 #include <errno.h>
@@ -18,10 +18,10 @@ is_over(struct san_engine *e, struct san_engine_qp *q)
 		q->end = SAN_QP_ENDING;
 	}
 	if (q->end == SAN_QP_ENDING) {
-		/* its bell has rung, or will: the loop takes what is left */
+		/* its doorbell has been rung, or will be: the loop takes the rest */
 		if (q->fault == NULL && q->wq.sq.head != q->sq_last)
 			return false;
-		/* once more does no harm, and says when it has ended */
+		/* repeating it is harmless, and the result says when the connection has ended */
 		if (san_core_disconnect(e->core, q->qpn, false, e->now_ns) != -ENOTCONN)
 			return false;
 		q->end = SAN_QP_ENDED;

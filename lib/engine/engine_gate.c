@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * There is one interrupt thread and there may be several ports, so they hold it together: who
- * finds it held comes in, and when one wants it let go all leave. If each held it for itself,
- * one port's packets would wait for another one's silence.
+ * There is one interrupt thread, but there may be several ports. So their gates hold it together: a
+ * gate that finds it held joins, and when one wants it released all leave. If each port held it
+ * alone, the packets of one port would wait until another one is idle.
  */
 
 #include "engine_gate.h"
@@ -16,29 +16,29 @@
 
 #include "san_time.h"
 
-#define IDLE_NS   (10 * SAN_NS_PER_MS) /* silence after which the thread is let go */
-#define SHARED_NS (20 * SAN_NS_PER_MS) /* likewise, where others have to leave for it */
-#define DOWN_NS   (2 * SAN_NS_PER_MS)  /* without a link: a peer that comes asks several times */
-#define HELD_NS   (1 * SAN_NS_PER_S)   /* and even without: other things wait for it, too */
-/* For so long: an alarm that is due at once would be run before what else waits. */
+#define IDLE_NS   (10 * SAN_NS_PER_MS) /* idle time after which the thread is released */
+#define SHARED_NS (20 * SAN_NS_PER_MS) /* the same, if other gates have to leave for it */
+#define DOWN_NS   (2 * SAN_NS_PER_MS)  /* without a link: a new peer needs several turns */
+#define HELD_NS   (1 * SAN_NS_PER_S)   /* longest time: other work needs the thread, too */
+/* Length of a turn: an alarm that is due at once would run before the other work of the thread. */
 #define FREE_US 100
 
 enum gate_turn {
-	GATE_FREE = 0, /* the thread does what it likes */
-	GATE_ASKED,    /* and will be held soon */
+	GATE_FREE = 0, /* the thread runs freely */
+	GATE_ASKED,    /* an alarm is set, and will hold it */
 	GATE_HELD,
-	GATE_LEAVING, /* held for those that are still in; nobody comes in */
+	GATE_LEAVING, /* held until the gates that are in have left; no gate may join */
 };
 
-/* The turn, and how many gates are in. */
+/* The state: the turn, and the number of gates that are in. */
 #define TURN_MASK 3u
 #define ONE_IN    4u
 
 static _Atomic uint32_t state;
 static sem_t go;
-static uint32_t nb_users; /* of whoever opens and closes ports: one at a time */
+static uint32_t nb_users; /* changed by the one thread that opens or closes ports */
 
-/* In the interrupt thread. */
+/* Runs in the interrupt thread. */
 static void
 hold(void *arg)
 {
@@ -46,7 +46,7 @@ hold(void *arg)
 
 	(void)arg;
 	if (!atomic_compare_exchange_strong(&state, &asked, GATE_HELD))
-		return; /* nobody wants it any more */
+		return; /* no gate wants it any more */
 	while (sem_wait(&go) != 0 && errno == EINTR)
 		;
 }
@@ -57,30 +57,30 @@ ask(void)
 	uint32_t is_free = GATE_FREE;
 
 	if (!atomic_compare_exchange_strong(&state, &is_free, GATE_ASKED))
-		return; /* another one has */
+		return; /* another gate has asked */
 	if (rte_eal_alarm_set(FREE_US, hold, NULL) != 0)
 		atomic_store(&state, GATE_FREE);
 }
 
-/* *now* was the state a moment ago. */
+/* *now* is the state that the caller has seen. */
 static bool
 come_in(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 {
 	if (!atomic_compare_exchange_strong(&state, &now, now + ONE_IN))
-		return false; /* others came or left: next round */
+		return false; /* the state has changed: try again in the next round */
 	g->held = true;
 	g->traffic_ns = g->since_ns = now_ns;
 	return true;
 }
 
-/* All have to leave, *nb* of those that are in have; the last one lets the thread go. */
+/* Make all gates leave. *nb* of those that are in leave now; the last one releases the thread. */
 static void
 let_go(uint32_t nb)
 {
 	uint32_t now = atomic_load(&state), in, next;
 
 	do {
-		/* without *nb* somebody else may have been faster */
+		/* with *nb* 0, another gate may have released it already */
 		if ((now & TURN_MASK) != GATE_HELD && (now & TURN_MASK) != GATE_LEAVING)
 			return;
 		in = (now & ~TURN_MASK) - nb;
@@ -118,12 +118,12 @@ san_engine_gate_fini(struct san_engine_gate *g)
 		return;
 	if (atomic_exchange(&state, GATE_FREE) == GATE_HELD)
 		sem_post(&go);
-	/* waits for one that runs: it finds that nobody wants it */
+	/* waits for a running one, which finds that no gate wants the thread */
 	rte_eal_alarm_cancel(hold, NULL);
 	sem_destroy(&go);
 }
 
-/* May it stay in? */
+/* Whether the gate may stay in. */
 static bool
 may_stay(const struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 {
@@ -134,7 +134,7 @@ may_stay(const struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 		now_ns - g->since_ns < HELD_NS;
 }
 
-/* The thread is held for other ports, and this one has no link. */
+/* This port has no link, and the thread is held for other ports. */
 static void
 make_way(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 {
@@ -158,7 +158,10 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 		leave(g);
 		return false;
 	}
-	/* without a link there is nothing to send to, and a peer may come */
+	/*
+	 * without a link there is nothing to send, and the thread must be free for a peer to
+	 * connect
+	 */
 	if (is_up && (now & TURN_MASK) == GATE_HELD)
 		return come_in(g, now, now_ns);
 	if (is_up && now == GATE_FREE)

@@ -4,16 +4,15 @@
 
 /**
  * @file
- * Bursts and EAL's interrupt thread take turns, for drivers whose control channel
- * takes rings away under the feet of a burst: memif (DPDK 22.11) unmaps them in
- * that thread as soon as the peer's process is gone.
+ * Bursts and EAL's interrupt thread take turns. Some drivers need it, because their control channel
+ * removes rings during a burst: memif (DPDK 22.11) unmaps them in that thread as soon as the peer's
+ * process has ended.
  *
- * The thread is held in an alarm of ours while bursts run. When nothing has come
- * for a while the peer may be gone, or want to talk: the thread is let go for a
- * moment, in which no burst runs, of no port that has a gate: there is one such thread. Nobody
- * ever waits on the lcore's side.
+ * An alarm of the gate holds the thread while bursts run. After an idle time, in which the peer may
+ * have ended or want to connect, the thread is released for a moment. No port with a gate runs a
+ * burst in that moment, because there is one such thread for all. The lcore never waits.
  *
- * Thread rule: each is its port's lcore's; init and fini by one thread at a time.
+ * Thread rule: a gate belongs to the lcore of its port; init and fini run in one thread at a time.
  */
 
 #include <stdatomic.h>
@@ -21,24 +20,24 @@
 #include <stdint.h>
 
 struct san_engine_gate {
-	bool used;           /**< else bursts may always run */
-	_Atomic bool held;   /**< the lcore knows that the thread is held, and counts on it */
-	uint64_t since_ns;   /**< since when; without a link: that others hold it */
-	uint64_t traffic_ns; /**< when something came last; at least since_ns */
+	bool used;           /**< otherwise bursts may always run */
+	_Atomic bool held;   /**< the lcore relies on the thread being held */
+	uint64_t since_ns;   /**< since when; without a link: since when other gates hold it */
+	uint64_t traffic_ns; /**< when packets arrived last; at least since_ns */
 };
 
-/** *used*: the driver needs it. */
+/** Set up; *used*: the driver needs it. */
 void san_engine_gate_init(struct san_engine_gate *g, bool used);
-/** The thread is free; and stays so, if this was the last one of a port. */
+/** Release the thread; for good, if this was the last gate. */
 void san_engine_gate_fini(struct san_engine_gate *g);
-/** May bursts run in this round? Once per round; *is_up*: the port's link. */
+/** Whether bursts may run in this round. Once per round; *is_up*: the port has a link. */
 bool san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns);
 
-/** Something came: the peer lives. */
+/** Packets have arrived, so the peer is alive. */
 static inline void
 san_engine_gate_traffic(struct san_engine_gate *g, uint64_t now_ns)
 {
-	if (g->used) /* else it would be a word that every lcore writes */
+	if (g->used) /* otherwise every lcore would write this word */
 		g->traffic_ns = now_ns;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Lcores that share a port hand over what is another's (SYS-1; design, rule 13):
- * received packets, where the port has fewer queues than lcores or spreads packets as
- * it likes; and packets to send, of lcores that have no queue.
+ * Lcores that share a port hand packets over to each other (SYS-1; design, rule 13): received
+ * packets, where the port has fewer queues than lcores or cannot be steered, and packets to send,
+ * from lcores without a queue.
  *
  * DESIGN NOTES
  *
- * A lane is a ring from one lcore to one other. One ring per destination would do with
- * fewer, but with several producers: where lcores share a CPU, one that is interrupted
- * between taking its place and filling it stops all others.
+ * A lane is a ring from one lcore to one other. One ring per destination would need fewer rings,
+ * but each would have several producers. Where lcores share a CPU, a producer that is preempted
+ * between reserving its place and filling it stalls all others.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "engine_priv.h"
 
-#define PREFETCH_AHEAD 4   /* as the core: about one header's memory latency */
+#define PREFETCH_AHEAD 4   /* as in the core: about one memory access ahead */
 #define COPY_MAX       384 /* bytes: ARP, neighbour discovery with options, RESET over IPv6 */
 
 static struct rte_ring *
@@ -33,8 +33,8 @@ make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to
 }
 
 /*
- * ENGINE_LANES for each lcore but one, in lanes of received packets from as many as have a
- * queue; that one's are for all lanes of packets to send (san_engine_pool_min()).
+ * All lanes together hold ENGINE_LANES packets for each lcore (san_engine_pool_min()): the lanes of
+ * received packets those of all lcores but one, the lanes of packets to send those of that one.
  */
 int
 san_engine_lanes_create(struct san_engine_port *p)
@@ -47,7 +47,7 @@ san_engine_lanes_create(struct san_engine_port *p)
 				make_lane(p, 't', from, from % p->nb_queues, p->nb_engines);
 			if (p->tx_lanes[from] == NULL)
 				return -ENOMEM;
-			continue; /* it receives nothing */
+			continue; /* it receives no packets */
 		}
 		for (to = 0; to < p->nb_engines; to++) {
 			if (to == from)
@@ -93,7 +93,7 @@ give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
 	struct san_engine_lane *lane = &e->port->rx_lanes[e->id][to];
 	uint16_t k;
 
-	/* read after the ring, whose own order makes it visible */
+	/* the receiver reads it after the dequeue, which makes it visible */
 	atomic_store_explicit(&lane->gap_ns, e->now_ns - e->rx_ns, memory_order_relaxed);
 	k = (uint16_t)rte_ring_sp_enqueue_burst(lane->ring, (void **)pkts, n, NULL);
 	e->stats.nb_handed += k;
@@ -105,15 +105,16 @@ give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
 	}
 }
 
-/* What goes to each of the others, in the order in which it came. */
+/* Packets for each other lcore, in order of arrival. */
 struct handed {
 	struct rte_mbuf *pkts[SAN_ENGINE_LCORES][ENGINE_OUT_MAX];
 	uint16_t nb[SAN_ENGINE_LCORES];
 };
 
 /*
- * Each core writes beside the packet what it finds in it: so each has one of its own. What
- * is for all is short; a longer one only says so, and copying it would be its sender's gain.
+ * Give each other lcore a copy of its own, because a core writes what it parses next to the packet.
+ * Packets for all lcores are short. Longer ones only claim to be for all, and are not copied, so
+ * that a sender cannot amplify its load.
  */
 static void
 add_copies(struct san_engine *e, const struct rte_mbuf *m, struct handed *h)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which process has a UDP port in the kernel? The kernel says of a socket its inode, and of a
- * process's descriptors which inodes they are; of others' only to root.
+ * Find the process that has a UDP port in the kernel. The kernel reports the inode of a socket, and
+ * the inodes of a process's descriptors; for processes of other users only to root.
  */
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 #define TEXT 160
 #define NAME 32
 
-/* 0: nobody has. */
+/* Returns the inode of the port's socket, or 0. */
 static uint64_t
 inode_of(const char *table, uint16_t udp_port)
 {
@@ -38,7 +38,7 @@ inode_of(const char *table, uint16_t udp_port)
 	return inode;
 }
 
-/* Has this process a descriptor of it? */
+/* Whether the process has a descriptor of the socket. */
 static bool
 has_socket(const char *pid, uint64_t inode)
 {

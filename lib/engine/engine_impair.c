@@ -3,12 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * Every packet draws the same number of random values, whatever becomes of it,
- * so that one fault's rate does not shift the others' sequence.
+ * Every packet draws the same number of random values, whatever happens to it, so that the rate of
+ * one fault does not change the sequence of another.
  *
- * Corruption leaves the Ethernet header alone, and frames that are not IP: what
- * a link breaks there its frame check sequence finds before a port hands it up.
- * IP and above is what the ICRC must find (RT-3).
+ * Corruption skips the Ethernet header and frames that are not IP: on a real link the frame check
+ * sequence detects those errors before the port delivers the frame. Errors in IP and above must be
+ * found by the ICRC (RT-3).
  */
 
 #include <errno.h>
@@ -133,7 +133,10 @@ is_ip(const struct rte_mbuf *m)
 		type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
 }
 
-/* A copy that nobody else can see; *m* stays if there is no mbuf for one. */
+/*
+ * Returns a copy of *m* that shares no memory with another packet, and frees *m*. NULL, and *m*
+ * stays, if there is no mbuf.
+ */
 static struct rte_mbuf *
 private_copy(struct rte_mbuf *m)
 {
@@ -164,7 +167,7 @@ corrupt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t where)
 	return copy;
 }
 
-/* Congestion experienced, where the sender said that it understands. */
+/* Set Congestion Experienced, if the sender has declared ECN support. */
 static void
 mark(struct san_engine_impair *im, struct rte_mbuf *m)
 {

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Faults that a link may have, added on purpose: a stage before TX and one
- * after RX. The same seed and the same packets give the same faults.
+ * Artificial link faults: a stage before transmission and one after reception. The same seed and
+ * the same packets give the same faults.
  *
- * A stage of its own and not an ethdev callback: a TX callback that drops
- * packets makes the caller free them a second time.
+ * It is not an ethdev callback, because when a TX callback drops packets the caller frees them a
+ * second time.
  */
 
 #include <stdbool.h>
@@ -33,13 +33,13 @@ struct san_engine_impair_stats {
 	uint64_t nb_reordered;
 	uint64_t nb_corrupted;
 	uint64_t nb_marked;
-	uint64_t nb_overflow; /**< dropped because too many were being delayed */
+	uint64_t nb_overflow; /**< dropped because too many packets were delayed */
 };
 
-/** A packet on its way. */
+/** A delayed packet. */
 struct san_engine_impair_held {
 	uint64_t release_ns;
-	uint64_t seq; /**< order of arrival, among equals */
+	uint64_t seq; /**< order of arrival, for equal times */
 	struct rte_mbuf *m;
 };
 
@@ -48,19 +48,19 @@ struct san_engine_impair {
 	struct san_prng prng;
 	bool on;
 	uint32_t nb_held, max_held;
-	struct san_engine_impair_held *held; /**< heap: soonest first */
+	struct san_engine_impair_held *held; /**< heap: earliest first */
 	uint64_t seq;
 	struct san_engine_impair_stats stats;
 };
 
-/** Off, with room for *max_held* packets that are delayed. -ENOMEM. */
+/** Initialise, switched off, with room for *max_held* delayed packets. -ENOMEM. */
 int san_engine_impair_init(struct san_engine_impair *im, uint32_t max_held);
-/** Frees what is held. */
+/** Free the delayed packets and all memory. */
 void san_engine_impair_fini(struct san_engine_impair *im);
-/** NULL: off; what is held still comes out in its time. -EINVAL. */
+/** Set the faults. NULL: off; delayed packets still come out in time. -EINVAL. */
 int san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_impair_conf *conf);
 
-/** Must san_engine_impair_run() be called? */
+/** Whether san_engine_impair_run() must be called. */
 static inline bool
 san_engine_impair_is_on(const struct san_engine_impair *im)
 {
@@ -68,12 +68,12 @@ san_engine_impair_is_on(const struct san_engine_impair *im)
 }
 
 /**
- * Take *n* packets in, give back those whose time has come, at most *max*. What
- * goes in is the stage's, what comes out the caller's.
+ * Take *n* packets in, and return those that are due, at most *max*. The stage owns packets that go
+ * in, the caller those that come out.
  */
 uint16_t san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16_t n,
 			       struct rte_mbuf **out, uint16_t max, uint64_t now_ns);
-/** When the next packet comes out; SAN_TIME_NEVER: none is held. */
+/** When the next packet is due; SAN_TIME_NEVER: none is delayed. */
 uint64_t san_engine_impair_deadline_ns(const struct san_engine_impair *im);
 
 #endif /* ENGINE_IMPAIR_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A port whose device stays the kernel's, too (af_packet, a bifurcated driver), and may have the
- * same address there: then what the kernel answers, which is ARP, ND, echo and that a port is
- * closed, is not answered twice; and our own packets, of which it gets copies, are not answered
- * at all. (UDP-2, UDP-4)
+ * Ports whose device the kernel uses too (af_packet, a bifurcated driver), perhaps with the same
+ * address. Then ARP, ND, echo requests and packets to closed ports, which the kernel answers, must
+ * not be answered twice; and the kernel, which gets copies of the transport's packets, must not
+ * answer those. (UDP-2, UDP-4)
  */
 
 #include <errno.h>
@@ -52,10 +52,13 @@ san_engine_kernel_shares(const struct san_engine_port *p)
 
 /* ---- guards ---- */
 
-/** The transport's UDP port in the kernel, for all ports of the process that have that number. */
+/**
+ * A socket that holds the transport's UDP port in the kernel, for all ports of the process with
+ * this number.
+ */
 struct guard {
 	uint16_t udp_port; /**< 0: free */
-	uint32_t nb;       /**< ports that use it; 0: parked */
+	uint32_t nb;       /**< ports that use it; 0: kept for a parked port */
 	int fd;
 };
 
@@ -72,7 +75,7 @@ find_guard(uint16_t udp_port)
 	return NULL;
 }
 
-/* Of IPv4, too; or of that alone where the kernel has no IPv6. */
+/* Create a socket for IPv6 and IPv4, or for IPv4 alone where the kernel has no IPv6. */
 static int
 guard_socket(uint16_t udp_port)
 {
@@ -156,7 +159,9 @@ san_engine_guard_adopt(int fd)
 	struct guard *g = find_guard(0);
 	int type = 0;
 
-	/* of both families the port is at the same place; and it is as guard_socket() makes it */
+	/*
+	 * sin6_port is at the place of sin_port; the rest checks that guard_socket() has created it
+	 */
 	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0 || name.sin6_port == 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) != 0 || type != SOCK_DGRAM ||
 	    getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter_len) != 0 || filter_len != 1)

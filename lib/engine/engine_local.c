@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two programs on one port: what the port sends to its own address goes round here and not
- * through the device, which would drop it (SYS-2). It is received when the lcore whose it is
- * receives next, like anything else: so nothing about a local connection is special.
+ * Two applications on one port: packets that the port sends to its own address are looped back
+ * here, because the device would drop them (SYS-2). The lcore that owns them receives them like any
+ * others, so a local connection needs no special handling.
  */
 
 #include <string.h>
@@ -18,7 +18,7 @@ is_local(const struct san_engine *e, const struct rte_mbuf *m)
 	return rte_is_same_ether_addr(&eth->dst_addr, &e->conf.inet.mac);
 }
 
-/* What does not fit is lost, as by any network; it is sent again. */
+/* A packet that does not fit is dropped, as in any network, and will be retransmitted. */
 static void
 put(struct san_engine *e, struct rte_mbuf *m)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The lcore's loop, run to completion (SYS-1): requests of applications, packets
- * in, timers, packets out. One clock read per round.
+ * The lcore's loop, run to completion (SYS-1): requests of applications, received packets, timers,
+ * packets to send. One clock read per round.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define BELL_BURST       128
 #define AGAIN_BURST      64
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
-#define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* asking may be a system call */
+#define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* a query of the link may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
 
 /* ---- requests ---- */
@@ -69,11 +69,11 @@ san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg)
 int
 san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg)
 {
-	/* the time, too, belongs to the thread that polls */
+	/* now_ns, too, belongs to the thread that polls */
 	return e->launched ? san_engine_call(e, fn, arg) : fn(e, arg);
 }
 
-/* Hand over what is in the rings of one queue pair. False: some of it was not taken. */
+/* Take the entries in the rings of one queue pair. Returns false if entries are left. */
 static bool
 drain_qp(struct san_engine *e, uint32_t qp, struct san_wq_cons *q)
 {
@@ -98,7 +98,7 @@ drain_qp(struct san_engine *e, uint32_t qp, struct san_wq_cons *q)
 	return san_spsc_count(&q->rq, &q->wq->rq_tail) == 0;
 }
 
-/* Place number *i* of those that are to be visited again. */
+/* Index of entry *i* in the ring of queue pairs to visit again. */
 static inline uint32_t
 again_at(const struct san_engine *e, uint32_t i)
 {
@@ -120,7 +120,7 @@ visit(struct san_engine *e, uint32_t index)
 	e->again[again_at(e, e->nb_again++)] = index;
 }
 
-/* Queue pair *q* is the next one that is looked at: with many its rings are far. */
+/* Queue pair *q* is visited next; with many queue pairs its rings are not in the cache. */
 static inline void
 prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 {
@@ -131,7 +131,7 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 	san_core_prefetch_qp(e->core, q->qpn);
 }
 
-/* Behind the bells of queue pairs are those of sockets. */
+/* The doorbells of sockets follow those of queue pairs. */
 static void
 answer(struct san_engine *e, uint16_t app, uint32_t index)
 {
@@ -139,18 +139,18 @@ answer(struct san_engine *e, uint16_t app, uint32_t index)
 
 	if (unlikely(index >= max_qps))
 		san_engine_sock_rang(e, index - max_qps);
-	/* one that rings for a queue pair that was its own, or never was, has no answer */
+	/* ignore a doorbell for a queue pair that the application does not own */
 	else if (likely(e->qps[index].app == app))
 		visit(e, index);
 }
 
-/* Returns how many rang. */
+/* Returns the number of doorbells handled. */
 static uint32_t
 answer_bells(struct san_engine *e, uint16_t app)
 {
 	uint32_t rang[BELL_BURST], i, n, nb_bells = san_engine_nb_bells(e);
 
-	/* what it rang for keeps until the next round, which comes at once */
+	/* its doorbells stay for the next round, which follows at once */
 	if (unlikely(app != 0 && e->apps[app].left == 0))
 		return 1;
 	if (likely(!san_bells_rang(e->apps[app].bells, nb_bells)))
@@ -170,7 +170,7 @@ do_bells(struct san_engine *e)
 	uint32_t i, index, n = 0, before = RTE_MIN(e->nb_again, (uint32_t)AGAIN_BURST);
 
 	san_engine_app_refill(e);
-	/* those whose queues were full: each in its turn, and a few in a round */
+	/* queue pairs whose rings were not emptied: in order, and a few in a round */
 	for (i = 0; i < before; i++) {
 		index = e->again[e->again_head];
 		e->again_head = again_at(e, 1);
@@ -201,7 +201,7 @@ may_burst(struct san_engine *e)
 
 	if (!e->has_queue)
 		return true;
-	/* the link is asked for only where it decides */
+	/* the link is queried only where it matters */
 	return san_engine_gate_pass(gate,
 				    !gate->used || gate->held || san_engine_port_is_up(e->port),
 				    e->now_ns);
@@ -218,9 +218,9 @@ port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 }
 
 /*
- * A burst of long frames is short: it takes some ten microseconds, and one end works on one
- * while the other does on the next, with no window longer than for short frames. What came
- * or went last says what frames there are.
+ * Bursts of long frames are short. A burst takes some ten microseconds, so that one end works on
+ * one while the other works on the next, with a window no longer than for short frames. The length
+ * of the last frames received or sent is used.
  */
 static uint16_t
 burst_after(struct rte_mbuf *const *pkts, uint16_t n)
@@ -230,7 +230,7 @@ burst_after(struct rte_mbuf *const *pkts, uint16_t n)
 	return len <= ENGINE_SHORT ? ENGINE_BURST : ENGINE_BURST_LONG;
 }
 
-/* What came from the port, or from ourselves. */
+/* Handle packets that come from the port or were looped back. */
 static void
 take_in(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
 {
@@ -257,7 +257,7 @@ rx_port(struct san_engine *e)
 	struct rte_mbuf *in[ENGINE_BURST];
 	uint16_t n = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst), nb_in = n;
 
-	/* nothing came; what a bad link delays may be due all the same */
+	/* no packet came, but packets that the impairment stage delays may be due */
 	if (n == 0 && likely(!san_engine_impair_is_on(&e->impair_rx)))
 		return 0;
 	if (n != 0) {
@@ -282,7 +282,7 @@ rx_local(struct san_engine *e)
 	return sum;
 }
 
-/* What other lcores received for this one. */
+/* Receive what other lcores received for this one. */
 static uint16_t
 rx_lanes(struct san_engine *e)
 {
@@ -323,15 +323,15 @@ static bool
 is_link_dead(struct san_engine *e)
 {
 	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
-		return false; /* noticed soon enough */
+		return false; /* checked often enough */
 	e->link_ns = e->now_ns;
 	return !san_engine_port_is_up(e->port);
 }
 
 /*
- * What the port did not take is the engine's until it does, or until waiting is
- * pointless: a dead link must look like loss, or timers that count losses would
- * wait for the port for ever (RT-7).
+ * Packets that the port did not take stay with the engine until it does, or until waiting is
+ * pointless. A dead link must look like loss; otherwise timers that count losses would wait for the
+ * port forever (RT-7).
  */
 static void
 send_backlog(struct san_engine *e)
@@ -350,7 +350,10 @@ send_backlog(struct san_engine *e)
 	}
 }
 
-/* To the port, or to who has a queue; what it does not take is the backlog. */
+/*
+ * Send to the port, or to the lcore with the queue. What the port does not take becomes the
+ * backlog.
+ */
 static void
 transmit(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -393,7 +396,7 @@ tx_core(struct san_engine *e)
 	return n;
 }
 
-/* Packets of lcore *from*, if it has no queue and this one sends for it. */
+/* Send packets of lcore *from*, if it has no queue and this one sends for it. */
 static uint16_t
 tx_lane(struct san_engine *e, uint32_t from)
 {
@@ -419,8 +422,8 @@ tx(struct san_engine *e)
 	if (likely(e->is_alone))
 		return tx_core(e);
 	if (e->nb_backlog != 0)
-		return 0; /* nobody's turn passes unused */
-	/* each is first in its turn: on a port that is always full the others send nothing */
+		return 0; /* the turn stays with its lcore */
+	/* the first one changes: on a port that is always full, only the first one can send */
 	e->turn = e->turn + 1 < nb ? e->turn + 1 : 0;
 	for (i = 0; i < nb; i++) {
 		who = e->turn + i < nb ? e->turn + i : e->turn + i - nb;
@@ -448,7 +451,7 @@ give_events(struct san_engine *e)
 
 /* ---- the loop ---- */
 
-/* A port that still negotiates with its switch when the engine starts has no speed yet. */
+/* The speed is unknown while the port still negotiates it. */
 static void
 ask_speed(struct san_engine *e)
 {
@@ -460,7 +463,7 @@ ask_speed(struct san_engine *e)
 	pdl->link_mbps = san_engine_port_mbps(e->port);
 }
 
-/* One writer: neither a lock nor a race with who watches. */
+/* There is one writer, so neither a lock nor an atomic addition is needed. */
 static inline void
 count_loop(struct san_engine *e)
 {
@@ -486,7 +489,7 @@ trace_timeouts(struct san_engine *e)
 	e->traced_rto = nb;
 }
 
-/* Is the CPU somebody else's after this round, perhaps for long? */
+/* Whether the CPU may be taken away after this round, perhaps for long. */
 static inline bool
 gives_way(const struct san_engine *e)
 {
@@ -514,16 +517,16 @@ san_engine_loop_once(struct san_engine *e)
 	if (unlikely(e->mac != atomic_load_explicit(&e->port->mac, memory_order_relaxed)))
 		san_engine_mac_follow(e);
 	e->may_burst = may_burst(e);
-	/* what was just posted does not wait until what came is looked at */
+	/* send what was just posted before received packets are processed */
 	if (posted != 0) {
 		work += tx(e);
-		/* or an ACK could come at the time at which its packet went */
+		/* otherwise an ACK could arrive at the very time at which its packet was sent */
 		e->now_ns = san_engine_clock_now(&e->clock);
 	}
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
-	/* with the next round, if that follows at once */
+	/* otherwise the next round, which follows at once, sends */
 	if (posted == 0 || gives_way(e))
 		work += tx(e);
 	give_events(e);
@@ -538,12 +541,12 @@ san_engine_loop_main(void *arg)
 {
 	struct san_engine *e = arg;
 
-	/* sleeps are some ten microseconds, which the kernel would make fifty longer */
+	/* sleeps last some ten microseconds; the default slack would add fifty */
 	if (e->port->sleeps)
 		prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
 		san_engine_idle_after(e, san_engine_loop_once(e));
-	/* nobody waits for an answer for ever */
+	/* complete the calls that are still queued: their callers wait */
 	do_calls(e);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The port's MAC address, which may change while it runs where its device is the kernel's, too
- * (ip link set address). The drivers read it once; so the kernel is asked, in the interrupt
- * thread, and each lcore finds the new one in the next round. What we ask and announce with an
- * old one would turn the neighbours of the kernel's own traffic away from it. (RT-38)
+ * The port's MAC address. Where the device is the kernel's too, it may change at runtime (ip link
+ * set address). The drivers read it only once, so the kernel is asked periodically in the interrupt
+ * thread, and each lcore uses the new address from its next round on. Requests and announcements
+ * with an old address would divert the neighbours' traffic from the kernel. (RT-38)
  */
 
 #include <net/if.h>
@@ -17,7 +17,7 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
-/* Between two looks: so long a wrong address may be told, to those that are asked meanwhile. */
+/* Interval of the checks. For so long, neighbours that ask may get an outdated address. */
 #define LOOK_US (100 * 1000)
 
 static uint64_t
@@ -47,7 +47,7 @@ san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac)
 
 /* ---- control path ---- */
 
-/* By its number: its name may change, too. False: it has none, or is gone. */
+/* Ask by index, because the name may change too. False: it has no address, or is deleted. */
 static bool
 ask_kernel(const struct san_engine_port *p, struct ifreq *req)
 {
@@ -76,7 +76,7 @@ look(void *arg)
 	rte_eal_alarm_set(LOOK_US, look, p);
 }
 
-/* Its device is the other end of a link, with a MAC address of its own. */
+/* For net_tap, the device is the other end of a link, with a MAC address of its own. */
 static bool
 is_tap(const struct san_engine_port *p)
 {
@@ -96,9 +96,9 @@ san_engine_mac_watch(struct san_engine_port *p)
 
 	if (san_engine_mac_is_own(p))
 		return;
-	/* of a family that the daemon may have, and still asks about devices */
+	/* a family that the daemon's sandbox allows, and that supports these ioctls */
 	p->mac_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	/* a port that has another one than its device is none that follows it */
+	/* if the port has another address than its device, it does not follow the device */
 	if (p->mac_fd >= 0 && ask_kernel(p, &req) && word_of(req.ifr_hwaddr.sa_data) == p->mac)
 		rte_eal_alarm_set(LOOK_US, look, p);
 }
@@ -108,7 +108,7 @@ san_engine_mac_unwatch(struct san_engine_port *p)
 {
 	if (p->mac_fd < 0)
 		return;
-	rte_eal_alarm_cancel(look, p); /* waits for one that runs */
+	rte_eal_alarm_cancel(look, p); /* waits for a running one */
 	close(p->mac_fd);
 	p->mac_fd = -1;
 }
@@ -122,6 +122,6 @@ san_engine_mac_follow(struct san_engine *e)
 
 	e->mac = word_of(&mac);
 	e->conf.inet.mac = e->conf.cm.path.src_mac = mac;
-	/* one of them is enough; where the kernel answers for us, too, it does not announce it */
+	/* one lcore announces it, also where the kernel answers: the kernel does not announce */
 	san_core_set_mac(e->core, &mac, e->id == 0);
 }

@@ -18,9 +18,9 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
-#define LOOK_UP_US  (100 * 1000)  /* between two looks at a link that is up */
-#define LOOK_MIN_US 1000          /* else, at first */
-#define LOOK_MAX_US (1000 * 1000) /* and at last */
+#define LOOK_UP_US  (100 * 1000)  /* interval of checks while the link is up */
+#define LOOK_MIN_US 1000          /* first interval without a link */
+#define LOOK_MAX_US (1000 * 1000) /* longest interval without a link */
 
 bool
 san_engine_memif_is_client(const struct rte_eth_dev_info *info)
@@ -31,7 +31,7 @@ san_engine_memif_is_client(const struct rte_eth_dev_info *info)
 		(args == NULL || args->args == NULL || strstr(args->args, "role=server") == NULL);
 }
 
-/* The inode of a socket that is connected to a named one; 0: *fd* is not one. */
+/* The inode of *fd* if it is a socket connected to a named UNIX socket, otherwise 0. */
 static uint64_t
 socket_to_server(int fd)
 {
@@ -45,9 +45,10 @@ socket_to_server(int fd)
 }
 
 /*
- * The driver does not tell the descriptor of its request: it is the lowest that was free, unless
- * another thread was faster. Then nobody knows whether the server has accepted, and it has time.
- * (If that is closed already, the server has refused.)
+ * Start the port, which makes the driver connect to the server. The driver does not expose the
+ * descriptor of its request. It is the lowest free one, unless another thread opens a descriptor at
+ * the same moment; then it is unknown whether the server has accepted, and the next check waits for
+ * long. (If the descriptor is closed already, the server has refused.)
  */
 static int
 ask(struct san_engine_memif *m)
@@ -81,7 +82,7 @@ report(struct san_engine_memif *m, bool is_lost)
 	m->is_lost = is_lost;
 }
 
-/* In the interrupt thread. */
+/* Runs in the interrupt thread. */
 static void
 look(void *arg)
 {
@@ -127,6 +128,6 @@ void
 san_engine_memif_stop(struct san_engine_memif *m)
 {
 	if (m->asks)
-		rte_eal_alarm_cancel(look, m); /* waits for one that runs */
+		rte_eal_alarm_cancel(look, m); /* waits for a running one */
 	m->asks = false;
 }

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two drivers say 1518 whatever they carry, and drop, or worse, what does not fit their
- * buffers:
+ * Two drivers report 1518 whatever their buffers hold, and drop or damage longer frames:
  *
- * memif spreads a frame over buffers of the ring, and what follows it in those arrives
- * broken (DPDK 22.11 leaves the mark "goes on in the next" in the descriptors). The
- * size of the buffers is the argument bsize= of the client's side, so it must be the
- * same on both.
+ * memif spreads a frame over several buffers of the ring, and the frames behind it arrive broken
+ * (DPDK 22.11 leaves the "continued in the next" flag in the descriptors). The buffer size is the
+ * argument bsize= of the client, so it must be the same on both sides.
  *
- * af_packet drops what is longer than its frames, argument framesz=, less what the
- * kernel keeps in front of the data.
+ * af_packet drops frames longer than its argument framesz=, less the space that the kernel uses in
+ * front of the data.
  *
- * Behind af_packet, af_xdp and tap, and beside NICs that the kernel keeps, is a device of
- * the kernel with an MTU of its own.
+ * Behind af_packet, af_xdp and tap, and beside NICs that the kernel keeps, there is a device of the
+ * kernel with an MTU of its own.
  */
 
 #include <errno.h>

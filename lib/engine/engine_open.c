@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * A port with the engines of all its lcores: made, started and ended together.
- */
+/* A port with the engines of all its lcores: create, start and end them together. */
 
 #include <errno.h>
 #include <sched.h>
@@ -16,9 +14,9 @@
 
 #include "engine_priv.h"
 
-#define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers go out */
+#define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers are sent */
 #define FAREWELL_NS    (20 * SAN_NS_PER_MS)
-#define FAREWELL_US    1000 /* in which the port sends what it took; a stopped one drops it */
+#define FAREWELL_US    1000 /* time to send what is queued: a stop drops it */
 #define DESC_DEFAULT   1024
 #define POOL_DEFAULT   16384
 #define SLEEP_MAX_US   2000
@@ -54,7 +52,7 @@ make_engines(struct san_engine_port *p, const char **why)
 	return san_engine_lanes_create(p);
 }
 
-/* Before anything is taken up that could not be put back. */
+/* To be checked before any step that cannot be undone. */
 static bool
 has_lcores(const struct san_engine_conf *conf)
 {
@@ -89,7 +87,7 @@ san_engine_start(struct san_engine_port *p, const char **why)
 	return 0;
 }
 
-/* Tables are of the size that they were made with. */
+/* The tables of a parked engine cannot be resized. */
 static bool
 has_room_of(const struct san_engine *e, const struct san_core_conf *core)
 {
@@ -101,7 +99,7 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core)
 		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs;
 }
 
-/* Of a parked port: by one process, once. */
+/* Claim a parked port. One process succeeds, once. */
 static int
 claim(struct san_engine_image *image, const char **why)
 {
@@ -110,7 +108,7 @@ claim(struct san_engine_image *image, const char **why)
 	if (atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_CLAIMED))
 		return 0;
 	*why = was == SAN_IMAGE_CLAIMED ? "another process goes on with it" :
-					  "somebody has died while he took it over";
+					  "the process that took it over has died";
 	return was == SAN_IMAGE_CLAIMED ? -EBUSY : -EOWNERDEAD;
 }
 
@@ -123,7 +121,7 @@ san_engine_reclaim(struct san_mem *mem)
 	atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_PARKED);
 }
 
-/* Of a port that was never open. */
+/* Create the image of a new port. */
 static int
 make_image(struct san_engine_port *p, const char **why)
 {
@@ -141,7 +139,7 @@ make_image(struct san_engine_port *p, const char **why)
 	return 0;
 }
 
-/* That of a port that was parked. */
+/* Find the image of a parked port. */
 static int
 find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 {
@@ -175,7 +173,7 @@ open_device(struct san_engine_port *p, const char **why)
 	return p->event_fd >= 0 ? san_engine_port_open(p, why) : -errno;
 }
 
-/* The image is there. */
+/* Start the engines; the image exists. */
 static int
 begin(struct san_engine_port *p, const char **why)
 {
@@ -261,10 +259,10 @@ stop_lcores(struct san_engine_port *p)
 			rte_eal_wait_lcore(p->conf.lcores[i]);
 		p->engines[i]->launched = false;
 	}
-	/* p->launched stays: no other thread's poll may come to run an engine now */
+	/* p->launched stays set: a poll of another thread must not run an engine now */
 }
 
-/* A round of each; true: one in which the port could be touched. The first has a queue. */
+/* Run one round of each engine. True: the port could be used in it. Engine 0 has a queue. */
 static bool
 round_of_all(struct san_engine_port *p)
 {
@@ -275,7 +273,7 @@ round_of_all(struct san_engine_port *p)
 	return p->nb_engines != 0 && p->engines[0]->may_burst;
 }
 
-/* A few more rounds, so that what must still be said to peers is said. */
+/* Run more rounds to send the last messages to peers. */
 static void
 say_farewell(struct san_engine_port *p)
 {
@@ -284,7 +282,7 @@ say_farewell(struct san_engine_port *p)
 
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_end(p->engines[i]);
-	/* rounds in which the port may not be touched don't count (engine_gate.h) */
+	/* rounds in which bursts are not allowed do not count (engine_gate.h) */
 	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_monotonic() < until_ns &&
 	     !san_engine_is_gone(p);) {
 		if (round_of_all(p))
@@ -327,7 +325,7 @@ san_engine_close(struct san_engine_port *p)
 	san_engine_port_close(p);
 	if (p->event_fd >= 0)
 		close(p->event_fd);
-	/* what goes on with it elsewhere needs its guard */
+	/* a process that resumes the port needs the guard */
 	san_engine_kernel_unguard(p, p->resumes);
 	free(p);
 }
@@ -385,7 +383,7 @@ san_engine_progress(struct san_engine_port *p)
 	if (san_engine_is_gone(p))
 		return -EIO;
 	if (p->launched) {
-		/* whoever waits here on the lcore's CPU keeps it from what is waited for */
+		/* a thread that waits here uses the lcore's CPU, and must let it run */
 		if (san_engine_yields(p))
 			sched_yield();
 		return 0;
@@ -406,7 +404,7 @@ san_engine_event_arm(struct san_engine_port *p)
 {
 	eventfd_t n;
 
-	eventfd_read(p->event_fd, &n); /* it does not block */
+	eventfd_read(p->event_fd, &n); /* does not block */
 	atomic_store(&p->event_armed, true);
 }
 
@@ -445,7 +443,7 @@ san_engine_event(struct san_engine_port *p, struct san_core_event *ev)
 {
 	uint32_t i;
 
-	/* the one asked first changes, or one with many would keep those of others waiting */
+	/* another engine is first each time, so that a busy one does not delay the others */
 	for (i = 0; i < p->nb_engines; i++) {
 		if (++p->next_event >= p->nb_engines)
 			p->next_event = 0;
@@ -487,7 +485,7 @@ san_engine_impair(struct san_engine_port *p, bool tx, const struct san_engine_im
 	int rc = 0;
 	uint32_t i;
 
-	/* a value that one refuses all refuse */
+	/* all engines refuse the same values */
 	for (i = 0; i < p->nb_engines && rc == 0; i++)
 		rc = san_engine_call(p->engines[i], do_impair, &call);
 	return rc;

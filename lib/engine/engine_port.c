@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A port as the engines need it: a receive and a transmit queue for each, where it has
- * so many and spreads what it receives over them, else one; frames of the MTU in one
- * mbuf. What else a port can do is probed and used, but nothing is required that memif
- * or af_packet lack (SYS-1).
+ * A port as the engines need it: a receive and a transmit queue for each engine, if the port has so
+ * many and spreads received packets over them, otherwise one; and each frame in one mbuf. Other
+ * features of a port are used where present, but no feature is required that memif or af_packet
+ * lack (SYS-1).
  */
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 #define ROOM_MIN     2048 /* several drivers refuse less */
 #define CACHE_MAX    256
 #define VLAN_ROOM    8
-#define LINK_MS      5000 /* for a memif client's link; beyond, the port is used without */
-#define LINK_MS_TAKE 1000 /* in a takeover for its server, then for the link: 4 s are for all */
+#define LINK_MS      5000 /* longest wait for a memif client's link */
+#define LINK_MS_TAKE 1000 /* in a takeover, for server and link each: it has 4 s */
 
-/* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
+/* Buffer size for the largest frame in one mbuf: memif breaks chains (DPDK 22.11). */
 static uint16_t
 data_room(uint16_t mtu)
 {
@@ -41,16 +41,15 @@ uint32_t
 san_engine_pool_min(const struct san_engine_conf *conf)
 {
 	/*
-	 * Of each lcore: held twice, so that what the reorder engine holds can't be all there
-	 * is; both rings full; and what is in hand: a burst each way, the backlog, the death
-	 * row, the core's spare ones. What others received for it, or it gave to others to
-	 * send, waits in lanes.
+	 * For each lcore: twice max_held, so that the reorder engine cannot hold all mbufs; both
+	 * rings full; and the packets in processing: a burst each way, the backlog, the death row
+	 * and the spare mbufs of the core. Packets handed over between lcores are in lanes.
 	 */
 	uint32_t each = 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd +
 		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_SPARE;
 	uint32_t socks = 0;
 
-	/* of datagrams: their fragments, and what waits to be sent or for a neighbour */
+	/* for datagrams: fragments, and packets that wait to be sent or for a neighbour */
 	if (conf->core.max_socks != 0)
 		socks = conf->core.inet.max_frags + conf->core.inet.max_out +
 			conf->core.inet.max_waiting;
@@ -93,14 +92,14 @@ probe(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 	p->tx_capa = info->tx_offload_capa;
 	p->reta_size = info->reta_size;
 	p->rss_capa = info->flow_type_rss_offloads;
-	/* one pool, never shared: a driver may free in bulk without looking */
+	/* one pool and no shared mbufs, so a driver may free in bulk without checks */
 	p->tx_offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	p->rx_offloads = info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 }
 
 /*
- * Largest MTU that the port lets itself be told. memif's is 1500, but it carries
- * larger frames where both sides have buffers for them.
+ * Largest MTU that can be set on the port. For memif it is 1500, but memif carries larger frames if
+ * both sides have buffers for them.
  */
 static uint16_t
 declarable_mtu(const struct rte_eth_dev_info *info, uint16_t mtu)
@@ -146,20 +145,23 @@ on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 	return 0;
 }
 
-/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
+/*
+ * For memif, EAL's interrupt thread handles the control channel, without regard to bursts on
+ * lcores.
+ */
 static bool
 is_memif(const struct san_engine_port *p)
 {
 	return strcmp(p->driver, "net_memif") == 0;
 }
 
-/* What makes a port spread packets of connections by their source ports (rule 13). */
+/* Hash types by which a port spreads the packets of connections by source port (rule 13). */
 #define RSS_PORTS (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 
 /*
- * A queue for each lcore if the port can be told to spread packets, or the operator says
- * that it does; else one. memif has as many as its peer agrees to, and does not tell: it
- * would send what goes to any other into the first one's ring (DPDK 22.11).
+ * One queue for each lcore if the port can spread packets, or the operator says that it does;
+ * otherwise one. memif has as many as its peer agrees to, without reporting it, and would send
+ * packets of any other queue into the ring of the first one (DPDK 22.11).
  */
 static int
 choose_queues(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
@@ -227,7 +229,7 @@ configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const 
 
 #define GROUPS_MAX (SAN_STEER_TABLE_MAX / RTE_ETH_RETA_GROUP_SIZE)
 
-/* Evenly over the queues, if the port lets itself be told; what it has then is read back. */
+/* Spread evenly over the queues, if the port allows it, and read the resulting table back. */
 static int
 read_table(struct san_engine_port *p)
 {
@@ -251,11 +253,14 @@ read_table(struct san_engine_port *p)
 	return 0;
 }
 
-/* Key and table of the port's hash. Without them packets are handed over, which is slower. */
+/*
+ * Read the key and the table of the port's hash. Without them packets are handed over, which is
+ * slower.
+ */
 static void
 read_steering(struct san_engine_port *p, uint8_t key_size)
 {
-	/* a port that does not tell the size has the usual one */
+	/* a port that does not report the size has the usual one */
 	uint8_t len = key_size != 0 ? key_size : SAN_STEER_KEY_MIN;
 	struct rte_eth_rss_conf rss = {.rss_key = p->steer.key, .rss_key_len = len};
 	int rc;
@@ -276,7 +281,7 @@ read_steering(struct san_engine_port *p, uint8_t key_size)
 	SAN_LOG(ENGINE, INFO, "port=%u queues=%u steered=%u", p->id, p->nb_queues, p->is_steered);
 }
 
-/* The kernel's device behind the port, if there is one, must take as much. */
+/* The MTU of the kernel's device behind the port, if any, must not be smaller. */
 static int
 raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **why)
 {
@@ -296,7 +301,7 @@ has_link_within(const struct san_engine_port *p, uint32_t ms)
 	return san_engine_port_is_up(p);
 }
 
-/* A server is not ready, either, that has not noticed that the process before us has left. */
+/* The server may not yet have noticed that the previous process has ended, so wait for it. */
 static int
 start_device(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
@@ -321,13 +326,13 @@ start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char
 		return rc;
 	p->started = true;
 	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
-	/* neighbour discovery is multicast; a driver without the switch receives it anyway */
+	/* neighbour discovery is multicast; a driver without this switch receives it anyway */
 	rte_eth_allmulticast_enable(p->id);
 	*why = "the port has no MAC address";
 	rc = rte_eth_macaddr_get(p->id, &mac);
 	if (rc != 0)
 		return rc;
-	/* the device may have drawn a new one; that of a device of the kernel's stays what it is */
+	/* the device may have a new random address; the address of a kernel's device is kept */
 	if (!rte_is_zero_ether_addr(&p->conf.mac) && !rte_is_same_ether_addr(&mac, &p->conf.mac) &&
 	    san_engine_mac_is_own(p) &&
 	    rte_eth_dev_default_mac_addr_set(p->id, &p->conf.mac) == 0)
@@ -407,9 +412,9 @@ shut_there(void *arg)
 }
 
 /*
- * memif's control channel is handled by EAL's interrupt thread. A peer that goes at
- * the same moment as we do makes both release it (DPDK 22.11); from that thread
- * itself there is no same moment.
+ * EAL's interrupt thread handles memif's control channel. If the peer disconnects while another
+ * thread closes the port, both release the channel (DPDK 22.11), so the port is closed in that
+ * thread.
  */
 void
 san_engine_port_shut(struct san_engine_port *p)
@@ -430,7 +435,7 @@ void
 san_engine_port_close(struct san_engine_port *p)
 {
 	san_engine_port_shut(p);
-	/* only now: the port's rings held some of its buffers */
+	/* not earlier: the port's rings held some of its buffers */
 	rte_mempool_free(p->pool);
 	p->pool = NULL;
 }
@@ -452,6 +457,6 @@ san_engine_port_is_up(const struct san_engine_port *p)
 	struct rte_eth_link link = {0};
 
 	if (rte_eth_link_get_nowait(p->id, &link) != 0)
-		return true; /* this port does not tell */
+		return true; /* the port does not report it */
 	return link.link_status == RTE_ETH_LINK_UP;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What operators see: tables for people, counters by name for programs. Every
- * number is read on the lcore's side, so that one answer is of one moment, for one
- * lcore; of several the sum is told.
+ * What operators see: tables to read, and counters by name for programs. Each number is read on the
+ * lcore, so that the numbers of one lcore are from the same moment. For several lcores the sum is
+ * given.
  */
 
 #include <inttypes.h>
@@ -183,7 +183,7 @@ counter_name(int i)
 	return i < nb_gauges ? gauges[i] : drop_names[i - nb_gauges + 1];
 }
 
-/* Of several high-water marks the sum was never reached: the highest is told. */
+/* The sum of high-water marks was never reached, so the highest is given. */
 static bool
 is_mark(const char *name)
 {
@@ -192,7 +192,7 @@ is_mark(const char *name)
 	return end != NULL && strcmp(end, "_high") == 0;
 }
 
-/* Values of one engine, on top of those in *arg*. */
+/* Combine the values of one engine into those in *arg*. */
 static int
 do_values(struct san_engine *e, void *arg)
 {
@@ -292,7 +292,7 @@ san_engine_leaks(struct san_engine_port *p)
 	return leaks;
 }
 
-/* ---- tables for people ---- */
+/* ---- tables to read ---- */
 
 static const struct offload {
 	uint64_t rx, tx;
@@ -464,7 +464,7 @@ do_show(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* Printing may block: into memory on the lcore's side, to *f* on the caller's. */
+/* Printing may block: the lcore prints into memory, the caller to *f*. */
 static void
 show_each(struct san_engine_port *p, void (*show)(struct san_engine *e, FILE *f), FILE *f)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A table for people: streams, how they move bytes, and why so. (AFC-6, AFC-14) */
+/* A table to read: streams, how they move bytes, and why. (AFC-6, AFC-14) */
 
 #include <inttypes.h>
 

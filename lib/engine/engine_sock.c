@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Carried sockets and the lcore's loop: who rang, and who is to be woken. (UDP-6, UDP-8) */
+/* Carried sockets and the lcore's loop: doorbells, and waiters to wake. (UDP-6, UDP-8) */
 
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "engine_priv.h"
 
-#define ENGINE_GROUPS 128 /* addresses that devices are told */
+#define ENGINE_GROUPS 128 /* most group addresses set on a device */
 
 uint32_t
 san_engine_max_socks(const struct san_engine_port *p)
@@ -52,7 +52,7 @@ san_engine_sock_wake(struct san_engine *e)
 
 	if (likely(all == NULL))
 		return;
-	/* full, it is readable; closed, nobody waits there */
+	/* if the pair is full it is readable; if it is closed, no thread waits there */
 	while ((fd = san_sock_rung(all, &ends)) >= 0)
 		e->stats.nb_wakes += (ends ? shutdown(fd, SHUT_WR) == 0 :
 					     send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0);
@@ -74,7 +74,7 @@ do_groups(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* By its list of addresses; a device that has none, or too short a one, takes all. */
+/* Set the device's list of addresses. If it has none, or a short one, it receives all multicast. */
 int
 san_engine_groups(struct san_engine_port *p)
 {
@@ -86,6 +86,6 @@ san_engine_groups(struct san_engine_port *p)
 		rc = rte_eth_dev_set_mc_addr_list(p->id, c.macs, c.nb);
 	if (rc != 0)
 		rc = rte_eth_allmulticast_enable(p->id);
-	/* one whose kernel's device is in the group, too, needs neither */
+	/* a port whose kernel device joins the group as well needs neither */
 	return rc == -ENOTSUP && p->if_index != 0 ? 0 : rc;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * rte_telemetry commands, so that dpdk-telemetry.py sees everything that "show"
- * does. Telemetry has a thread of its own: an engine with an lcore is asked by a
- * call; with one that the application polls, the thread only reads counters, each
- * a word, while the lock keeps the engine from going away.
+ * rte_telemetry commands, so that dpdk-telemetry.py shows everything that "show" does. Telemetry
+ * has a thread of its own. An engine on an lcore is asked by a call. Of an engine that the
+ * application polls the thread reads only counters, one word each, while the lock keeps the engine
+ * from being destroyed.
  */
 
 #include <errno.h>
@@ -18,16 +18,16 @@
 #include "engine_telemetry.h"
 
 #define COUNTERS_MAX  256
-#define BUSY_LEAST_NS (100 * SAN_NS_PER_MS) /* a share of less time says nothing */
+#define BUSY_LEAST_NS (100 * SAN_NS_PER_MS) /* a percentage of a shorter time means nothing */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The last reading of an lcore, so that the next one can tell what happened since. */
+/* The last reading of an lcore: the next one reports the change since then. */
 struct last {
 	uint64_t time_ns, busy_ns, percent;
 };
 
-/* The first is that of questions that name none. */
+/* The first one is used for requests that name no port. */
 static struct place {
 	struct san_engine_port *port;
 	struct last last[SAN_ENGINE_LCORES];
@@ -76,7 +76,7 @@ tel_cam(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	return with_prefix(p, d, "cam_", true);
 }
 
-/* All counters of one engine; without a number, which lcores there are. */
+/* Show the counters of one engine; without a number, list the lcores. */
 static int
 tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
@@ -102,7 +102,7 @@ tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	return 0;
 }
 
-/* What a reading of *e* finds: the share of time since the one before, if that is not just now. */
+/* Percentage of time busy since the last reading, which is repeated if it is very recent. */
 static uint64_t
 busy_percent(struct last *l, uint64_t time_ns, uint64_t busy_ns)
 {
@@ -283,7 +283,7 @@ san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME])
 	return true;
 }
 
-/* The one that *params* begin with, cut off; NULL: there is none. */
+/* Find the port that *params* begin with, and cut it off. NULL: there is none. */
 static struct san_engine_port *
 find_port(const char **params)
 {
@@ -351,7 +351,7 @@ san_engine_telemetry_del(struct san_engine_port *p)
 	for (i = 0; i < nb_places; i++) {
 		if (places[i].port != p)
 			continue;
-		/* the others keep their order */
+		/* keep the order of the others */
 		memmove(&places[i], &places[i + 1], (--nb_places - i) * sizeof(places[0]));
 		break;
 	}

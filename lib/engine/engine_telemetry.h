@@ -4,23 +4,26 @@
 
 /**
  * @file
- * Commands that engine_telemetry.c knows and engine_telemetry_conn.c answers, under the
- * lock that keeps the port. An answer has at most RTE_TEL_MAX_DICT_ENTRIES entries and 16 KiB;
- * DPDK cuts off silently what is more, so what can be long comes in pages. What is wrong
- * with a request is told in words, under "error".
+ * Commands that engine_telemetry.c registers and engine_telemetry_conn.c answers, under the lock
+ * that protects the port. An answer has at most RTE_TEL_MAX_DICT_ENTRIES entries and 16 KiB. DPDK
+ * silently cuts off the rest, so long answers come in pages. An invalid request is answered with a
+ * text under "error".
  */
 
 #include <rte_telemetry.h>
 
 #include "engine.h"
 
-/** An answer that says what is wrong. */
+/** Answer with an error text. */
 int san_engine_tel_error(struct rte_tel_data *d, const char *text);
-/** The number at *text*, up to a comma or the end, and what follows; NULL: it is none. */
+/**
+ * Parse the number at *text*, up to a comma or the end. Returns what follows it, or NULL if it is
+ * not a number.
+ */
 const char *san_engine_tel_number(const char *text, uint32_t max, uint32_t *out);
 /**
  * Cut "port=NAME" and its comma off the front of *params*; *name* is empty if they begin with
- * something else. False: it is no name.
+ * something else. False: the name is invalid.
  */
 bool san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME]);
 

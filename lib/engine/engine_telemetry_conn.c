@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Telemetry commands about connections and captures: pages, numbers, words. */
+/* Telemetry commands for connections and captures. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -261,7 +261,7 @@ show_capture(struct san_engine_port *p, struct rte_tel_data *d)
 	return add_capture(d, is_on, &v);
 }
 
-/* FILE, CID, SNAP. NULL, or what is wrong. */
+/* Parse FILE, CID, SNAP. Returns NULL, or what is wrong. */
 static const char *
 parse_capture(struct san_engine_port *p, char *params, struct san_engine_capture_conf *conf)
 {
@@ -280,7 +280,7 @@ parse_capture(struct san_engine_port *p, char *params, struct san_engine_capture
 		return "capture: parameters are FILE, CID, SNAP";
 	if (params[0] != '/')
 		return "capture: the file's path must be absolute";
-	if (strlen(params) >= RTE_TEL_MAX_STRING_LEN) /* it could not be shown */
+	if (strlen(params) >= RTE_TEL_MAX_STRING_LEN) /* longer than telemetry can show */
 		return "capture: the file's path is too long";
 	if (conf->cid == 0)
 		return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A telemetry command about one stream: how it moves bytes, and why. (AFC-6, AFC-14) */
+/* A telemetry command for one stream: how it moves bytes, and why. (AFC-6, AFC-14) */
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct one {
 	struct san_stream_view view;
 };
 
-/* A session may be freed by its lcore at any moment: only that one looks into it. */
+/* Only on its lcore, which may free the session at any time. */
 static int
 do_stream(struct san_engine *e, void *arg)
 {
@@ -58,7 +58,7 @@ add_bytes(struct rte_tel_data *d, const struct san_stream_stats *st)
 	rte_tel_data_add_dict_u64(d, "stalls_set", st->nb_stall_set);
 }
 
-/* "1234567890: discovery > large (learnt)", oldest first. */
+/* Texts like "1234567890: discovery > large (learnt)", oldest first. */
 static int
 add_changes(struct rte_tel_data *d, const struct san_stream_view *v)
 {

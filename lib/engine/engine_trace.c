@@ -10,7 +10,7 @@
 void
 san_engine_trace_conn(uint16_t lcore, const struct san_core_event *ev)
 {
-	/* a request is named by tag and CID */
+	/* a connection request is identified by tag and CID */
 	san_trace_conn(lcore, ev->type, ev->reason, ev->qp, (uint32_t)ev->request);
 }
 

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * The fields of each trace point, in the form that rte_trace wants: included by
- * engine_trace.c, where they record, and by engine_trace_register.c, where they are made known.
+ * The fields of each trace point, in the form that rte_trace needs. Included by engine_trace.c,
+ * where they record, and by engine_trace_register.c, where they are registered.
  */
 
 #ifndef ALLOW_EXPERIMENTAL_API

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Makes the trace points known to rte_trace. In a file of its own: behind
- * rte_trace_point_register.h a trace point is not one that records, but one that describes its
- * fields, at start, in a text that grows with every call.
+ * Registers the trace points. It is a file of its own because after rte_trace_point_register.h a
+ * trace point does not record: at start it describes its fields, and each call would append to that
+ * text.
  */
 
 #define ALLOW_EXPERIMENTAL_API /* rte_trace is still marked so in DPDK 22.11 */

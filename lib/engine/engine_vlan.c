@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A port in a VLAN: the tag is put in front of what leaves and taken off what comes, by software,
- * which every driver can, and the layers above know nothing of it. What belongs to another
- * VLAN, or to none, is not for us.
+ * A port in a VLAN. The tag is inserted into sent packets and removed from received ones in
+ * software, which works with every driver, and the layers above do not see it. Packets of another
+ * VLAN, or without a tag, are dropped.
  */
 
 #include "engine_priv.h"
@@ -30,7 +30,7 @@ san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 static bool
 is_ours(const struct san_engine *e, struct rte_mbuf *m)
 {
-	/* some ports take it off themselves */
+	/* some ports remove it themselves */
 	if ((m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 && rte_vlan_strip(m) != 0)
 		return false;
 	return (m->vlan_tci & VID_MASK) == e->port->conf.vlan;
