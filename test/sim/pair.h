@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Two hosts, one connection, a buffer on each side that the other may reach:
- * where most tests of the protocol begin.
+ * Two hosts, one connection, and on each side a buffer that the other side may access. Most tests
+ * of the protocol begin with it.
  */
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@
 struct pair {
 	struct world *w;
 	uint32_t qa, qb;
-	uint8_t *a, *b; /* len bytes each, both registered for everything */
+	uint8_t *a, *b; /* len bytes each, both registered with all rights */
 	uint64_t len;
 	uint32_t ka, kb;
 };
@@ -54,7 +54,7 @@ pair_open(struct pair *p, const struct world_conf *conf, bool ordered, uint64_t 
 	pair_open_param(p, conf, &param, &param, len);
 }
 
-/** Orderly end; world_destroy() asserts that nothing is left anywhere. */
+/** Orderly end; world_destroy() asserts that nothing is leaked. */
 static inline void
 pair_close(struct pair *p)
 {

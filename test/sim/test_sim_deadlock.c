@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RT-26: no deadlock with any amount of buffers above the minimum, whatever
- * is lost. The arguments are in doc/deadlock.md; here is what tries them.
+ * RT-26: no deadlock with any amount of buffers above the minimum, whatever is lost. The proof is
+ * in doc/deadlock.md; these tests try to break it.
  */
 
 #include "pair.h"
@@ -10,7 +10,7 @@
 
 #define CHUNK 20000 /* bytes per operation: solicited by default, several packets */
 
-/* Both sides post a mix of everything at once; everything must complete, in order. */
+/* Both sides post a random mix of operations at once; everything completes, in order if ordered. */
 static void
 mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
 {
@@ -125,8 +125,8 @@ tune_one_record(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /*
- * A pull in pieces fails while its next piece waits for the only record: nothing is left
- * that would take it, so it is for the other connection, not for nobody.
+ * A pull in pieces fails while its next piece waits for the only record. It does not need the
+ * record any more, so the other connection must get it.
  */
 static void
 sim_deadlock__record_for_a_piece_that_is_off(void **state)
@@ -153,7 +153,7 @@ sim_deadlock__record_for_a_piece_that_is_off(void **state)
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_true(world_wait(p.w, p.qa, false, &wc, 0));
 	assert_int_not_equal(wc.status, SAN_ST_OK);
-	/* and it may have it again when it has something to do */
+	/* and it can get the record again when it has work */
 	pair_post(&p, true, SAN_WR_PUSH, 0, 10, 3, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	world_disconnect(p.w, qa, qb);
@@ -165,12 +165,12 @@ tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
 {
 	(void)node;
 	(void)arg;
-	conf->tl.max_rxns = 1; /* raised to what the connections claim */
+	conf->tl.max_rxns = 1; /* raised to the number of records that the connections claim */
 }
 
 /*
- * RT-26: both sides' pulls wait for records, that is for pull data to be
- * acknowledged; pushes behind them must not fill the window that it needs.
+ * RT-26: the pulls of both sides wait for records, that is until pull data is acknowledged. Pushes
+ * behind them must not fill the window that the pull data needs.
  */
 static void
 sim_deadlock__pushes_behind_pulls_both_ways(void **state)
@@ -224,7 +224,7 @@ drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 		p.op != SAN_OP_PULL_DATA;
 }
 
-/* RT-26: a connection that opens while others use all that they may has its records. */
+/* RT-26: a connection that opens while others use all shared records gets its own. */
 static void
 sim_deadlock__opens_when_records_are_scarce(void **state)
 {
@@ -260,7 +260,7 @@ sim_deadlock__opens_when_records_are_scarce(void **state)
 	pair_close(&p);
 }
 
-/* RT-23, rule 4: a send waits for a receive that comes only after the other direction is done. */
+/* RT-23, rule 4: a send waits for a receive that is posted after the other direction is done. */
 static void
 sim_deadlock__no_receive_until_own_push_done(void **state)
 {
@@ -313,7 +313,7 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 	(void)from;
 	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op != d->op)
 		return 1;
-	/* an ACK is identified by what it says, others by their number */
+	/* an ACK is identified by its contents, other packets by their number */
 	id = p.op == SAN_OP_ACK     ? p.data_ebsn * 31 + p.req_ebsn :
 		p.op == SAN_OP_NACK ? p.nack_psn * 31 + p.round :
 				      p.psn;
@@ -325,7 +325,7 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 	return 0;
 }
 
-/* RT-20: each packet of a kind lost once, always; still exactly once and no hang. */
+/* RT-20: each packet of one kind is lost once; still everything happens exactly once. */
 static void
 lost_once(uint8_t op, bool ordered)
 {
@@ -340,7 +340,7 @@ lost_once(uint8_t op, bool ordered)
 	pair_open(&p, &conf, ordered, 3 * CHUNK);
 	p.w->filter = drop_first_of_kind;
 	p.w->filter_arg = d;
-	/* sends that meet no receive at first, for the NACKs */
+	/* sends that find no receive at first, to cause NACKs */
 	for (k = 0; k < 5; k++)
 		pair_post(&p, true, SAN_WR_SEND, 0, 3000, k, SAN_WR_UNSOLICITED);
 	world_run_for(p.w, 3 * SAN_NS_PER_MS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes wrong gets its documented status, in bounded virtual time, and the rest goes on. */
+/* Errors get their documented status in bounded virtual time, and other work is not affected. */
 
 #include <rte_arp.h>
 
@@ -27,7 +27,7 @@ post_raw(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr, uint3
 	world_post(p->w, p->qa, &wr);
 }
 
-/* The refused one completes with *status*; its neighbours succeed, in order (RT-27). */
+/* The refused request completes with *status*; its neighbours succeed, in order (RT-27). */
 static void
 refused_between_good_ones(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr,
 			  uint32_t key, uint8_t flags, uint8_t status)
@@ -111,7 +111,7 @@ sim_error__send_longer_than_receive(void **state)
 	pair_close(&p);
 }
 
-/* RT-23: no receive for longer than the initiator waits. */
+/* RT-23: there is no receive for longer than the initiator waits. */
 static void
 sim_error__rnr_exceeded(void **state)
 {
@@ -134,7 +134,7 @@ sim_error__rnr_exceeded(void **state)
 		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_RNR);
 		assert_in_range(p.w->now_ns - start, 50 * SAN_NS_PER_MS, 80 * SAN_NS_PER_MS);
-		/* the connection lives, and the next one finds its receive */
+		/* the connection continues, and the next send finds its receive */
 		world_post_recv(p.w, p.qb, p.b, 5000, 1);
 		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
@@ -142,7 +142,7 @@ sim_error__rnr_exceeded(void **state)
 	}
 }
 
-/* A full completion queue is a receiver that is not ready; emptied, everything goes on. */
+/* A full completion queue makes the receiver not ready; after a poll everything continues. */
 static void
 sim_error__rnr_recovers(void **state)
 {
@@ -190,9 +190,9 @@ sim_error__region_revoked_in_flight(void **state)
 		big = malloc(1 << 20);
 		key = world_mr(p.w, 1, big, 1 << 20, PAIR_ALL);
 		post_raw(&p, ops[i], 1 << 20, (uint64_t)(uintptr_t)big, key, 0);
-		world_run_for(p.w, SAN_NS_PER_MS); /* of about 9 */
+		world_run_for(p.w, SAN_NS_PER_MS); /* of about 9 ms */
 		world_mr_del(p.w, 1, key);
-		free(big); /* a sanitizer would see any later access */
+		free(big); /* a sanitizer would detect a later access */
 		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_ACCESS);
 		pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 2, 0);
@@ -201,7 +201,7 @@ sim_error__region_revoked_in_flight(void **state)
 	}
 }
 
-/* RT-7: the peer is gone; everything completes within the sum of the timeouts + 10 %. */
+/* RT-7: the peer dies; everything completes within the sum of the timeouts + 10 %. */
 static void
 sim_error__peer_vanishes(void **state)
 {
@@ -218,7 +218,7 @@ sim_error__peer_vanishes(void **state)
 	world_param_default(&param);
 	param.keepalive_ms = 0;
 	pair_open_param(&p, &conf, &param, &param, LEN);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* an RTT sample */
+	pair_post(&p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	pdl = san_core_pdl(p.w->node[0].core);
 	world_node_kill(p.w, 1);
@@ -229,7 +229,7 @@ sim_error__peer_vanishes(void **state)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_WC_ST_RETRY_EXC);
 		assert_int_equal(wc.wr_id, i);
 	}
-	/* the longest that all timeouts may take: initial value, doubled up to the maximum */
+	/* upper bound of all timeouts: the initial value, doubled up to the maximum */
 	for (sum = 0, rto = pdl->conf.rto_init_ns * 4, i = 0; i <= pdl->conf.max_retries; i++) {
 		sum += rto;
 		rto = rto * 2 < pdl->conf.rto_max_ns ? rto * 2 : pdl->conf.rto_max_ns;
@@ -241,7 +241,7 @@ sim_error__peer_vanishes(void **state)
 	pair_close(&p);
 }
 
-/* RT-24: silence alone is noticed, too. */
+/* RT-24: a dead peer is detected without data in flight, too. */
 static void
 sim_error__keepalive_notices(void **state)
 {
@@ -255,14 +255,14 @@ sim_error__keepalive_notices(void **state)
 	param.keepalive_ms = 100;
 	pair_open_param(&p, &conf, &param, &param, LEN);
 	world_run_for(p.w, 5 * SAN_NS_PER_S);
-	assert_false(p.w->qp[p.qa].disconnected); /* answered PROBEs keep it */
+	assert_false(p.w->qp[p.qa].disconnected); /* PROBEs are answered */
 	world_node_kill(p.w, 1);
 	world_run_for(p.w, 5 * SAN_NS_PER_S);
 	assert_true(p.w->qp[p.qa].disconnected);
 	pair_close(&p);
 }
 
-/* RT-24: a restarted peer answers with RESET; the old incarnation ends, a new one works. */
+/* RT-24: a restarted peer answers with RESET; the old connection ends, and a new one works. */
 static void
 sim_error__peer_restarts(void **state)
 {
@@ -328,7 +328,7 @@ sim_error__nobody_there(void **state)
 	world_destroy(w);
 }
 
-/* RT-29: another partition's request is refused, another partition's packet is counted. */
+/* RT-29: a request of another partition is refused, a packet of another partition is counted. */
 static void
 sim_error__partition(void **state)
 {
@@ -353,7 +353,7 @@ sim_error__partition(void **state)
 	world_destroy(w);
 }
 
-/* RT-21, RT-24: packets of a live connection with one field forged change only a counter. */
+/* RT-21, RT-24: packets of a live connection with one forged field change only a counter. */
 struct forge {
 	enum san_drop want;
 	bool done;
@@ -445,7 +445,7 @@ sim_error__forged_packets(void **state)
 	}
 }
 
-/* Disconnect drains: what was posted before completes first, on both sides (rule 17). */
+/* Disconnect drains: work posted before completes first, on both sides (rule 17). */
 static void
 sim_error__disconnect_drains(void **state)
 {
@@ -477,7 +477,7 @@ tune_drain(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->cm.drain_ns = DRAIN;
 }
 
-/* The records that the first node has for the work of its peer. */
+/* Records that node 0 uses for the work of its peer. */
 static uint32_t
 nb_of_peer(struct pair *p)
 {
@@ -487,8 +487,8 @@ nb_of_peer(struct pair *p)
 }
 
 /*
- * Rule 17: a peer that always has a pull outstanding, and gets on with it, keeps nobody
- * for ever. Own work is waited for, and from its end on the limit counts.
+ * Rule 17: a peer that always has a pull outstanding, and makes progress, cannot delay the end
+ * forever. The drain waits for its own work, and the limit counts from the end of that.
  */
 static void
 sim_error__drain_ends_while_the_peer_asks_on(void **state)
@@ -504,8 +504,8 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 	conf.link.mbps = 1000;
 	conf.tune = tune_drain;
 	pair_open(&p, &conf, true, LEN);
-	p.w->check = false;      /* it polls as it drains: too many steps */
-	for (k = 0; k < 60; k++) /* that takes longer than the limit */
+	p.w->check = false;      /* the test polls during the drain, so there are too many steps */
+	for (k = 0; k < 60; k++) /* takes longer than the limit */
 		pair_post(&p, true, SAN_WR_PUSH, 0, 50000, k, 0);
 	for (k = 0; k < 8; k++)
 		pair_post(&p, false, SAN_WR_PULL, 0, 50000, k, 0);
@@ -517,7 +517,7 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 	start = p.w->now_ns;
 	for (k = 0; !p.w->qp[p.qa].disconnected;) {
 		assert_true(p.w->now_ns < start + 10 * DRAIN);
-		/* it never goes idle: else the drain would end by that */
+		/* the peer is never idle; otherwise the drain would end by that */
 		assert_true(p.w->qp[p.qb].disconnected || nb_of_peer(&p) != 0 ||
 			    pair_conn(&p, true) == NULL);
 		world_step(p.w);
@@ -541,7 +541,7 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 	pair_close(&p);
 }
 
-/* A queue pair serves again after its connection has ended: what is posted early waits. */
+/* A queue pair can be used again after its connection has ended; work posted early waits. */
 static void
 sim_error__queue_pair_used_again(void **state)
 {
@@ -558,14 +558,14 @@ sim_error__queue_pair_used_again(void **state)
 	p.w->qp[p.qa].established = false;
 	p.w->qp[p.qa].disconnected = false;
 	connect_to(p.w, p.qa, &ip, &param);
-	p.qb = p.w->nb_qps; /* that the other side makes */
+	p.qb = p.w->nb_qps; /* the one that the other side creates */
 	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 5, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(wc.wr_id, 5);
 	pair_close(&p);
 }
 
-/* A connection that ends before it opened completes what waited for it. */
+/* If a connection ends before it is open, its waiting work completes. */
 static void
 sim_error__ended_before_it_opened(void **state)
 {
@@ -598,16 +598,16 @@ sim_error__ended_before_it_opened(void **state)
 	world_destroy(w);
 }
 
-/* ---- a neighbour that moves ---- */
+/* ---- a neighbour with a new MAC address ---- */
 
-#define MAC_MOVED 7 /* last byte but one of the new address; the last names the node */
+#define MAC_MOVED 7 /* last byte but one of the new address; the last one is the node's number */
 #define MAC_BYTE  4
 
 struct moved {
-	uint32_t nb_asked; /* ARP of others */
+	uint32_t nb_asked; /* ARP requests of other nodes */
 };
 
-/* Node 1 has a new MAC address: frames to the old one are lost, ARP tells the new one. */
+/* Node 1 has a new MAC address: frames to the old one are lost, ARP returns the new one. */
 static int
 move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
@@ -628,7 +628,7 @@ move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 		eth->dst_addr.addr_bytes[MAC_BYTE] == MAC_MOVED;
 }
 
-/* A peer with a new MAC address is found again; one that answers is not asked about. (RT-38) */
+/* A peer with a new MAC address is found again; one that answers is not asked for. (RT-38) */
 static void
 sim_error__neighbour_moves(void **state)
 {
@@ -658,7 +658,7 @@ sim_error__neighbour_moves(void **state)
 	pair_close(&p);
 }
 
-/* One that moved since it was asked for is found during connection set-up, too. (RT-38) */
+/* A peer whose MAC address has changed is found during connection setup, too. (RT-38) */
 static void
 sim_error__connect_to_who_moved(void **state)
 {
@@ -685,11 +685,11 @@ sim_error__connect_to_who_moved(void **state)
 }
 
 struct own_mac {
-	uint32_t nb_old;       /* frames of node 0 with the old address anywhere */
-	uint32_t nb_announced; /* ARP of node 0 about itself */
+	uint32_t nb_old;       /* frames of node 0 that contain the old address */
+	uint32_t nb_announced; /* ARP announcements of node 0 */
 };
 
-/* The device of node 0 has the new address: it gets nothing that is sent to the old one. */
+/* The device of node 0 has the new address, so frames to the old one are lost. */
 static int
 only_new_mac(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
@@ -708,7 +708,7 @@ only_new_mac(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 	return 1;
 }
 
-/* Our own MAC address changes: the link is told, and connections go on, both ways. (RT-38) */
+/* Node 0 announces its new MAC address, and connections continue both ways. (RT-38) */
 static void
 sim_error__own_mac_changes(void **state)
 {
@@ -733,7 +733,7 @@ sim_error__own_mac_changes(void **state)
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
-	/* and new ones come about */
+	/* new connections can be opened */
 	world_param_default(&param);
 	world_connect(p.w, 1, 0, &param, &param, &qa, &qb);
 	world_disconnect(p.w, qa, qb);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Express is the general path made short: with it and without, every host sends the same packets
- * at the same time. Scenarios in which most packets are ordinary, one for each thing that goes
- * wrong with some of them, and seeds of the swarm.
+ * Express is a short cut of the general path: with and without it, every host sends the same
+ * packets at the same times. The scenarios have mostly ordinary packets, with one fault each, and
+ * there are seeds of the swarm.
  */
 
 #include "unit.h"
@@ -16,7 +16,7 @@
 #define SEEDS      60
 
 struct outcome {
-	uint64_t hash, nb_rx, nb_tx; /* packets that went by express */
+	uint64_t hash, nb_rx, nb_tx; /* packets that took express */
 };
 
 static struct outcome
@@ -71,7 +71,7 @@ static const char *const small[] = {
 	NULL,
 };
 
-/* What goes wrong with some of the packets, besides. */
+/* Faults of some of the packets, added to *small*. */
 static const char *const faults[][3] = {
 	{"load.depth=16"},
 	{"fault.f.kind=loss", "fault.f.rate=3 %"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs rely on that poll memory, or expect verbs' errors: the last packet of a push
+ * Guarantees for programs that poll memory or expect the errors of verbs: the last packet of a push
  * or pull is placed last (RT-39), and nothing is executed after an error (RT-40).
  */
 
@@ -9,7 +9,7 @@
 
 #define LEN 4000 /* three packets */
 
-/* Loses packets of one kind until told otherwise. */
+/* Loses packets of one kind while *hold* is set. */
 struct lose {
 	uint8_t op;
 	uint32_t from;
@@ -40,7 +40,7 @@ struct row {
 	enum san_ulp_op op;
 	uint8_t flags;
 	uint8_t wire_op;
-	bool from_b; /* who sends the data */
+	bool from_b; /* B sends the data */
 };
 
 static const struct row rows[] = {
@@ -51,7 +51,7 @@ static const struct row rows[] = {
 	{"pull", SAN_WR_PULL, 0, SAN_OP_PULL_DATA, true},
 };
 
-/* Is the last byte there, a while after the first packet was? */
+/* Whether the last byte is placed while packet *lost* is missing. */
 static bool
 shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost)
 {
@@ -79,7 +79,7 @@ shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost
 	assert_true(l.nb != 0);
 	shows = to[LEN - 1] == 0x55;
 	assert_int_equal(to[lost], 0);
-	/* the rest does not come for long: it is not held for ever (RT-35) */
+	/* the missing packet stays away for long: the last one is not held forever (RT-35) */
 	world_run_for(p.w, SAN_NS_PER_S);
 	tl = san_core_tl(p.w->node[row->from_b ? 0 : 1].core);
 	assert_true(shows || tl->drops[SAN_DROP_HELD] != 0);
@@ -103,13 +103,13 @@ sim_flag__last_byte_last(void **state)
 		print_message("%s\n", rows[i].name);
 		assert_false(shows_last_byte(&rows[i], true, false, 0));
 		assert_false(shows_last_byte(&rows[i], true, false, 1408));
-		/* who does not want that has it at once */
+		/* without this guarantee it is placed at once */
 		assert_true(shows_last_byte(&rows[i], true, true, 0));
 		assert_true(shows_last_byte(&rows[i], false, false, 0));
 	}
 }
 
-/* The connection ends while a last packet is held: it is released. */
+/* The connection ends while a last packet is held: the packet is freed. */
 static void
 sim_flag__end_in_between(void **state)
 {
@@ -141,7 +141,7 @@ sim_flag__end_in_between(void **state)
 
 /* ---- end on error ---- */
 
-#define NB  40 /* requests, of which number BAD has a wrong key */
+#define NB  40 /* requests; number BAD has a wrong key */
 #define BAD 5
 
 static void
@@ -154,7 +154,7 @@ post_one(struct pair *p, uint32_t i, enum san_ulp_op op, uint8_t flags)
 	world_post(p->w, p->qa, &wr);
 }
 
-/* *refused*, *later*: the kinds of the request with the wrong key, and of all behind it. */
+/* *refused* is the kind of the request with the wrong key, *later* of all requests behind it. */
 static void
 ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, bool ends)
 {
@@ -189,7 +189,7 @@ ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, boo
 	if (ends) {
 		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)
 			world_step(p.w);
-		/* what is posted now is flushed, too */
+		/* work posted now is flushed, too */
 		post_one(&p, 0, SAN_WR_PUSH, 0);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_WC_ST_FLUSHED);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Every type of packet with every wrong field, with a CE mark and without, against a connection
- * with something in flight: only a counter changes. (RT-21, RT-24, RT-29)
+ * Packets of every type with every wrong field, with a CE mark and without, sent to a connection
+ * with packets in flight: only a counter changes. (RT-21, RT-24, RT-29)
  */
 
 #include "pair.h"
@@ -26,12 +26,12 @@ enum wrong {
 	W_TAG,
 	W_ICRC,
 	W_CUT, /* the last byte is missing */
-	W_PSN, /* beyond the window; in a RESET not in flight */
-	W_XID, /* of messages */
+	W_PSN, /* beyond the window; in a RESET: not in flight */
+	W_XID, /* for messages */
 	W_MAX
 };
 
-/* Express would take it (express.h). */
+/* A packet that express would take (express.h). */
 static const struct wire_sample ordinary = {
 	"ordinary_push",
 	SAN_OP_PUSH_UNSLCTD_DATA,
@@ -40,7 +40,7 @@ static const struct wire_sample ordinary = {
 	.length = 64,
 };
 
-/* The drops of all but messages; NONE: it depends on the type; MAX: there is no such field. */
+/* Expected drops, except for messages. NONE: depends on the type; MAX: no such field. */
 static const enum san_drop drop_of[W_MAX] = {
 	[W_PKEY] = SAN_DROP_PKEY,
 	[W_PEER] = SAN_DROP_PEER,
@@ -65,7 +65,7 @@ static const enum san_drop drop_of_msg[W_MAX] = {
 	[W_XID] = SAN_DROP_CM_STALE,
 };
 
-/** All that the victim knows of the connection, and of all of them. */
+/** State of the victim for the connection, and for all connections. */
 struct snapshot {
 	struct san_pdl pdl;
 	struct san_tl tl;
@@ -95,7 +95,7 @@ take_snapshot(struct snapshot *s)
 	memcpy(s->bytes, p.b, sizeof(s->bytes));
 }
 
-/* ---- what is forged ---- */
+/* ---- forging ---- */
 
 static struct san_wire_path
 path_of(enum wrong w)
@@ -116,7 +116,7 @@ path_of(enum wrong w)
 	return path;
 }
 
-/** A packet that the peer could send now, but for *w*. */
+/** A packet that the peer could send now, except for the wrong field *w*. */
 static struct san_wire_pkt
 pkt_of(const struct wire_sample *s, enum wrong w)
 {
@@ -133,13 +133,13 @@ pkt_of(const struct wire_sample *s, enum wrong w)
 	pkt.psn = win != SAN_WIN_MAX ? c->rx[win].base : 0;
 	pkt.rsn = victim->tl->conns[slot].rx_base;
 	pkt.req_ebsn = c->tx[SAN_WIN_REQ].next;
-	pkt.data_ebsn = c->tx[SAN_WIN_DATA].next; /* all that is in flight */
+	pkt.data_ebsn = c->tx[SAN_WIN_DATA].next; /* acknowledges all that is in flight */
 	pkt.nack_psn = c->tx[SAN_WIN_DATA].base;
 	if (s == &ordinary) {
 		pkt.key = p.kb;
 		pkt.addr = (uintptr_t)p.b;
 	}
-	if (w == W_PSN) { /* it has the tag: what it acknowledges would count */
+	if (w == W_PSN) { /* its tag is valid, so its acknowledgements would count */
 		pkt.psn += 5000;
 		pkt.req_ebsn = c->tx[SAN_WIN_REQ].base;
 		pkt.data_ebsn = c->tx[SAN_WIN_DATA].base;
@@ -215,13 +215,13 @@ static enum san_drop
 expected(const struct wire_sample *s, enum wrong w)
 {
 	if (s->op == SAN_OP_CNP && w == W_TAG)
-		return SAN_DROP_MAX; /* it has none */
+		return SAN_DROP_MAX; /* it has no tag */
 	if (w == W_PSN && s->op != SAN_OP_CM &&
 	    san_pdl_win_of(s->op, s->flags) == SAN_WIN_MAX)
 		return SAN_DROP_MAX;
 	if (s->op != SAN_OP_CM)
 		return drop_of[w];
-	/* the first message is about no connection: see test_cm_rx */
+	/* a REQ belongs to no connection: see test_cm_rx */
 	if (s->cm_msg == SAN_CM_REQ)
 		return SAN_DROP_MAX;
 	if (s->cm_msg == SAN_CM_RESET && w == W_XID)
@@ -232,7 +232,7 @@ expected(const struct wire_sample *s, enum wrong w)
 	return drop_of_msg[w];
 }
 
-/* A packet with the tag is the peer's: that it was heard counts, and it is owed an ACK. */
+/* With a valid tag it comes from the peer: it counts as heard and gets an ACK, nothing else. */
 static bool
 is_unchanged(enum wrong w)
 {
@@ -292,7 +292,7 @@ sim_forged__every_type_every_field(void **state)
 	victim = p.w->node[1].core;
 	for (slot = 0; victim->pdl->conns[slot].state != SAN_CONN_OPEN; slot++)
 		;
-	/* data of the victim is in flight: acknowledgements, marks and RESETs could be about it */
+	/* the victim has data in flight: acknowledgements, marks and RESETs could refer to it */
 	p.w->filter = drop_all;
 	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 1, SAN_WR_UNSOLICITED);
 	world_run_for(p.w, 10 * SAN_NS_PER_US);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Silent and lying peers: what they hold is bounded, expires, and is not what others need. */
+/* Silent and lying peers: what they hold is limited, expires, and leaves enough for other peers. */
 
 #include "pair.h"
 #include "unit.h"
@@ -35,9 +35,9 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 }
 
 /*
- * A peer that tries keys: each is refused in the same way, be it wrong or too long or without a
- * right, and with the 64th its connection ends. Who connects anew does not get further than its
- * host's budget. (SYS-5)
+ * A peer that guesses keys. Each attempt is refused in the same way, whether the key is wrong, the
+ * range too long or a right missing, and the 64th ends the connection. New connections do not help,
+ * because the budget counts for the host. (SYS-5)
  */
 static void
 sim_hostile__keys_are_not_guessed(void **state)
@@ -74,17 +74,17 @@ sim_hostile__keys_are_not_guessed(void **state)
 		before = refused;
 		world_connect(p.w, 0, 1, &param, &param, &p.qa, &p.qb);
 	}
-	/* half of an hour's looks come at once, and half of those with the key itself */
+	/* half of an hour's budget is there at once; half of the attempts have the key */
 	assert_in_range(refused, 1000 / 2 / 2 - 2, 1000 / 2 / 2 + 2);
 	pair_close(&p);
 }
 
-/* ---- many that ask for grants and send nothing ---- */
+/* ---- many connections that request grants and send nothing ---- */
 
 #define HOSTS  10
-#define SILENT (HOSTS + 1) /* node 0 is their target, node 1 is honest, then they */
+#define SILENT (HOSTS + 1) /* node 0 is the target, node 1 is honest, then the silent ones */
 
-static bool is_silent; /* they send requests and first packets, and that is all */
+static bool is_silent; /* they send only requests and first packets */
 
 static int
 drop_all_but_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
@@ -107,18 +107,18 @@ tune_hosts(struct san_core_conf *conf, uint32_t node, void *arg)
 {
 	const uint32_t *per_host = arg;
 
-	conf->pdl.max_retries = 255; /* theirs: they are alive */
+	conf->pdl.max_retries = 255; /* of the silent nodes, which stay alive */
 	if (node != 0)
 		conf->pdl.max_conns = conf->cm.max_conns = conf->tl.max_conns = *per_host + 1;
 	conf->ulp.max_cqs = 2 * conf->pdl.max_conns + 2;
-	/* so few that not even the claims are one for each of them */
+	/* too few to give each connection a claim of its own */
 	conf->tl.max_wide = 256;
 	conf->tl.max_rxns = 1; /* no more than what is claimed */
 }
 
 /*
- * RT-35: ten hosts with *per_host* silent connections each, then pushes of an eleventh. After
- * *silent_ns* they return, and nothing was lost for good.
+ * RT-35: ten hosts with *per_host* silent connections each, then pushes of another host. After
+ * *silent_ns* they continue, and nothing was lost for good.
  */
 static void
 silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
@@ -189,7 +189,7 @@ sim_hostile__silent_connections_stop_nobody(void **state)
 	silent_crowd(200 / UNIT_EVERY, 256 << 10, 0);
 }
 
-/* RT-35, and the figure of it. */
+/* RT-35, with the number of connections it names. */
 static void
 sim_hostile__ten_thousand_silent_connections(void **state)
 {
@@ -197,7 +197,7 @@ sim_hostile__ten_thousand_silent_connections(void **state)
 	silent_crowd(1000 / UNIT_EVERY, 64 << 10, 0);
 }
 
-/* What expires is what others need, not the transaction. */
+/* What expires is what other peers need, not the transaction itself. */
 static void
 sim_hostile__back_after_a_minute(void **state)
 {
@@ -205,7 +205,7 @@ sim_hostile__back_after_a_minute(void **state)
 	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
 }
 
-/* ---- heads that begin and do not go on ---- */
+/* ---- pushes that begin and do not continue ---- */
 
 #define MANY_HOSTS 12
 #define HEAD_LEN   16384
@@ -217,11 +217,11 @@ tune_heads(struct san_core_conf *conf, uint32_t node, void *arg)
 	(void)arg;
 	conf->pdl.max_retries = 255;
 	conf->tl.solicit_len = UINT32_MAX;
-	conf->tl.max_wide = 8; /* no host has a share of that */
+	conf->tl.max_wide = 8; /* no host gets a share of that */
 	conf->tl.max_rxns = 1;
 }
 
-/* Each of *n* queue pairs pushes HEAD_LEN bytes, with *flags*. */
+/* Each of *n* queue pairs pushes HEAD_LEN bytes with *flags*. */
 static void
 push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_t raddr,
 	   uint32_t key, uint32_t flags)
@@ -235,7 +235,7 @@ push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_
 	}
 }
 
-/* *to_their_end*: nothing less frees their records. */
+/* *to_their_end*: only the end of the connections frees their records. */
 static void
 silent_heads(bool ordered, uint32_t flags, uint64_t patience_ns, bool to_their_end)
 {
@@ -291,7 +291,7 @@ silent_heads(bool ordered, uint32_t flags, uint64_t patience_ns, bool to_their_e
 	free(dst);
 }
 
-/* RT-35: pushes of many hosts that begin and do not go on give up their records. */
+/* RT-35: pushes of many hosts that begin and do not continue lose their records. */
 static void
 sim_hostile__heads_that_do_not_go_on(void **state)
 {
@@ -300,7 +300,7 @@ sim_hostile__heads_that_do_not_go_on(void **state)
 	silent_heads(false, SAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
 }
 
-/* RT-35: peers that ask for grants, answer, and send nothing: their connections end at last. */
+/* RT-35: connections of peers that request grants, answer and send no data are ended. */
 static void
 sim_hostile__granted_heads_that_do_not_go_on(void **state)
 {
@@ -340,7 +340,7 @@ tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.max_rxns = 1; /* no more than what is claimed */
 }
 
-/* RT-30, RT-35: answers that one host never acknowledges are not all of the records. */
+/* RT-30, RT-35: answers that one host never acknowledges do not occupy all records. */
 static void
 sim_hostile__answers_never_acknowledged(void **state)
 {
@@ -398,7 +398,7 @@ sim_hostile__answers_never_acknowledged(void **state)
 	free(dst);
 }
 
-/* ---- packets that wait for a base that does not come ---- */
+/* ---- packets that wait for a missing base ---- */
 
 #define QUIET    5
 #define HELD_LEN 2800
@@ -406,12 +406,12 @@ sim_hostile__answers_never_acknowledged(void **state)
 
 struct base_filter {
 	bool on;
-	bool mute; /* nothing comes at all */
+	bool mute; /* no packet arrives at all */
 	bool seen[QUIET + 2];
 	uint32_t dcid[QUIET + 2], rsn[QUIET + 2];
 };
 
-/* Of each connection of node 2, the first push never arrives. */
+/* The first push of each connection of node 2 never arrives. */
 static int
 drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
@@ -468,14 +468,14 @@ tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
 	if (node != 2)
 		return;
 	conf->pdl.max_retries = 255;
-	conf->cm.features = 0; /* no packing: each push is a packet */
+	conf->cm.features = 0; /* no packing, so each push is a packet */
 	conf->pdl.cc = &san_pdl_cc_fixed;
 	conf->pdl.cc_conf.window_init = 1024 * SAN_CC_ONE;
 }
 
 /*
- * RT-35: what one host has held is at most half, slows down no other host, and is given up
- * when its bases do not come. Then, with bases, all of it completes.
+ * RT-35: packets held for one host are at most half of all, do not slow down another host, and are
+ * dropped when the base does not arrive. When the bases arrive, everything completes.
  */
 static void
 sim_hostile__held_for_bases_that_do_not_come(void **state)

@@ -27,7 +27,7 @@ tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.lapsed_bytes = 128 * 1024;
 }
 
-/* RT-13: many to one through a small switch queue; bounded at every step, all are served. */
+/* RT-13: many to one through a small switch queue; bounded at every step, and all are served. */
 static void
 sim_limits__incast(void **state)
 {
@@ -82,9 +82,9 @@ sim_limits__incast(void **state)
 			}
 		}
 	}
-	assert_true(worst > 64 * 1024); /* the budget is used, too */
+	assert_true(worst > 64 * 1024); /* the budget is really used */
 	assert_true(tl->stats.nb_grants_deferred > 0);
-	/* and it is handed out in pieces that are worth a packet, not as it comes back */
+	/* and granted in pieces worth a packet, not as small as they are returned */
 	assert_in_range(tl->stats.nb_grants, SENDERS, SENDERS * (len / (16 * 1024)));
 	assert_int_equal(w->node[0].nb_lost, 0); /* admission kept the queue from overflowing */
 	for (i = 0; i < SENDERS; i++)
@@ -109,7 +109,7 @@ tune_shared(struct san_core_conf *conf, uint32_t node, void *arg)
 		conf->tl.lend = &shared;
 }
 
-/* Many to one host of two lcores, first to one of them, then to the other as well. */
+/* Many to one host with two lcores: first to one of them, then also to the other. */
 struct lcores_run {
 	struct world *w;
 	uint32_t qa[SENDERS];
@@ -140,7 +140,7 @@ lcores_step(struct lcores_run *r)
 	}
 }
 
-/* RT-13: with several lcores the budget is one, lent to who needs it; both are served. */
+/* RT-13: several lcores share one budget and lend it to each other; both are served. */
 static void
 sim_limits__incast_on_two_lcores(void **state)
 {
@@ -179,7 +179,7 @@ sim_limits__incast_on_two_lcores(void **state)
 				 SAN_WR_SOLICITED);
 			world_post(r.w, r.qa[i % SENDERS], &wr);
 		}
-		/* alone it has what the other leaves */
+		/* the only active lcore has what the other one does not reserve */
 		for (i = 0; i < 3000 && k == 0; i++)
 			lcores_step(&r);
 		if (k == 0)
@@ -189,7 +189,7 @@ sim_limits__incast_on_two_lcores(void **state)
 	while (r.done[0] + r.done[1] < SENDERS * rounds) {
 		assert_true(r.w->now_ns < end);
 		lcores_step(&r);
-		/* who came later is not kept waiting until the first is done */
+		/* the later lcore does not wait until the first one is done */
 		if (r.done[0] == SENDERS / LCORES * rounds)
 			assert_true(r.done[1] > 0);
 	}
@@ -209,7 +209,7 @@ sim_limits__incast_on_two_lcores(void **state)
 	free(dst);
 }
 
-/* PCB-2, PCB-3, PCB-5: never more in flight than allowed, nor messages than the limit. */
+/* PCB-2, PCB-3, PCB-5: never more packets or messages in flight than the limits. */
 static void
 sim_limits__virtual_window_and_message_limit(void **state)
 {
@@ -226,7 +226,7 @@ sim_limits__virtual_window_and_message_limit(void **state)
 	world_param_default(&pa);
 	world_param_default(&pb);
 	pa.msg_limit = 5;
-	pb.first_win = 11; /* virtual window: 10 */
+	pb.first_win = 11; /* gives a virtual window of 10 */
 	pair_open_param(&p, &conf, &pa, &pb, 65536);
 	for (i = 0; i < 100; i++)
 		pair_post(&p, true, i % 3 ? SAN_WR_PUSH : SAN_WR_PULL, 0, 5000, i, 0);
@@ -251,7 +251,7 @@ sim_limits__virtual_window_and_message_limit(void **state)
 	pair_close(&p);
 }
 
-/* RT-9: delay halves the window and raises the RTO; relief restores both. */
+/* RT-9: delay halves the window and raises the RTO; without it both recover. */
 static void
 sim_limits__congestion_and_relief(void **state)
 {
@@ -300,7 +300,7 @@ sim_limits__congestion_and_relief(void **state)
 #define NB_WARM     20
 #define NB_MEASURED 400
 
-/* Payload bits per microsecond, once it runs; so much at once that no hole keeps it waiting. */
+/* Payload bits per microsecond in steady state; so much is posted that no loss stalls it. */
 static uint64_t
 goodput_mbps(struct pair *p)
 {
@@ -338,7 +338,7 @@ open_link(struct pair *p, struct world_conf *conf, uint32_t mbps, uint64_t delay
 	p->w->check = false;
 }
 
-/* RT-9: a round trip of 16 target delays is a path and no congestion, nor is a slow link. */
+/* RT-9: a round trip of 16 target delays is not congestion on a long path, nor on a slow link. */
 static void
 sim_limits__long_path(void **state)
 {
@@ -351,7 +351,7 @@ sim_limits__long_path(void **state)
 	pair_close(&p);
 }
 
-/* RT-9: a path that becomes that long ends the window, but not for ever. */
+/* RT-9: a path that becomes that long reduces the window, but not forever. */
 static void
 sim_limits__path_becomes_long(void **state)
 {
@@ -367,7 +367,7 @@ sim_limits__path_becomes_long(void **state)
 	pair_close(&p);
 }
 
-/* RT-22: losses without delay cost little more than what was lost. */
+/* RT-22: losses without delay cost little more than the lost packets. */
 static void
 sim_limits__random_loss(void **state)
 {
@@ -429,7 +429,7 @@ sim_limits__path_change(void **state)
 	pair_close(&p);
 }
 
-/* RT-22: loss is made good before the timeout: holes by the bitmap, tails by the probe. */
+/* RT-22: losses are repaired before the timeout: by the bitmap, at the tail by the probe. */
 static int
 drop_sometimes(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
@@ -469,7 +469,7 @@ sim_limits__timeout_is_the_last_resort(void **state)
 	pair_close(&p);
 }
 
-/* Where nothing is lost or late nothing is sent twice, whatever is under way. */
+/* Without losses and delays nothing is sent twice, whatever is in flight. */
 static void
 sim_limits__clean_link(void **state)
 {
@@ -497,14 +497,14 @@ sim_limits__clean_link(void **state)
 }
 
 /*
- * RT-7, RT-22: an lcore that does not get the CPU loses nothing. It resends nothing itself, and its
- * peer a few packets for each timeout; the connection goes on.
+ * RT-7, RT-22: while an lcore does not get the CPU, nothing is lost. It resends nothing, and its
+ * peer only a few packets for each timeout; the connection continues.
  */
 static void
 sim_limits__silence_is_no_loss(void **state)
 {
 	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
-	/* timeouts of 1 ms and more, which double: so many until it is over */
+	/* timeouts begin at 1 ms or more and double, which gives their number */
 	static const struct {
 		uint64_t ns;
 		uint32_t nb_rto;
@@ -519,7 +519,7 @@ sim_limits__silence_is_no_loss(void **state)
 	for (k = 0; k < RTE_DIM(pauses); k++) {
 		world_conf_default(&conf);
 		conf.link.mbps = 10000;
-		conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is under way */
+		conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is in flight */
 		pair_open(&p, &conf, true, 1 << 20);
 		for (i = 0; i < 100; i++)
 			pair_post(&p, i % 4 < 2, ops[i % 2], 0, 100000, i, 0);
@@ -538,7 +538,7 @@ sim_limits__silence_is_no_loss(void **state)
 	}
 }
 
-/* Who sleeps until the deadline must not sleep over requests that may go now. */
+/* An application that sleeps until the deadline must not miss requests that may be sent now. */
 static void
 sim_limits__woken_requests_are_work(void **state)
 {
@@ -569,8 +569,8 @@ sim_limits__woken_requests_are_work(void **state)
 #define LIVES 250
 
 /*
- * RT-1, RT-24: set up and ended, over and over, at both ends far more often in a second than there
- * are connections: none is refused.
+ * RT-1, RT-24: connections are opened and closed repeatedly, by both ends, far more often in a
+ * second than there are slots; none is refused.
  */
 static void
 sim_limits__connections_without_end(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Paths that take less than both ends (RT-31, RT-37): nothing waits for the search, what
- * gets through is used, and a path that becomes narrower or wider ends nothing. Every byte is
- * placed once, however its packet came.
+ * Paths whose MTU is smaller than that of both ends (RT-31, RT-37). Nothing waits for the search,
+ * the largest working size is used, and a path that becomes narrower or wider ends no connection.
+ * Every byte is placed once, in whatever packets it came.
  */
 
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #define BOTH_V6 (9000 - SAN_WIRE_OVERHEAD_V6)
 #define MTU_MID 4200
 
-/* Hosts of *mtu*, a path of *path_mtu* between them, 100 Gb/s. */
+/* Hosts with MTU *mtu* and a path with *path_mtu* between them, 100 Gb/s. */
 static void
 open_path(struct pair *p, uint16_t mtu, uint16_t path_mtu, bool ipv6)
 {
@@ -40,7 +40,7 @@ pdl_of(const struct pair *p, uint32_t node)
 	return san_core_pdl(p->w->node[node].core);
 }
 
-/* How long a push or pull takes until its bytes are there. */
+/* Time until a push or pull has placed its bytes. */
 static uint64_t
 move(struct pair *p, enum san_ulp_op op, uint32_t len)
 {
@@ -56,7 +56,7 @@ move(struct pair *p, enum san_ulp_op op, uint32_t len)
 	return p->w->now_ns - start;
 }
 
-/* Bytes move at once and as fast as between hosts that know: the search costs them nothing. */
+/* Data flows at once, and as fast as between hosts that know the MTU: the search costs no time. */
 static void
 sim_mtu__narrow_path(void **state)
 {
@@ -86,7 +86,7 @@ sim_mtu__narrow_path(void **state)
 	}
 }
 
-/* A clean path: long packets within a few round trips of the full ones that start the search. */
+/* A wide path: long packets are used a few round trips after the full ones start the search. */
 static void
 sim_mtu__wide_path(void **state)
 {
@@ -101,7 +101,7 @@ sim_mtu__wide_path(void **state)
 
 		open_path(&p, 9000, 9000, v6);
 		rtt_ns = move(&p, SAN_WR_PUSH, 64);
-		assert_true(pair_conn(&p, true)->mtu < both); /* nobody asked yet */
+		assert_true(pair_conn(&p, true)->mtu < both); /* not probed yet */
 		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
 		world_run_for(p.w, 20 * rtt_ns);
 		assert_int_equal(pair_conn(&p, true)->mtu, both);
@@ -110,7 +110,7 @@ sim_mtu__wide_path(void **state)
 		move(&p, SAN_WR_PUSH, LEN);
 		assert_in_range(pair_conn(&p, true)->nb_tx_pkts - nb_pkts, LEN / both,
 				LEN / both + 40);
-		/* the other direction asks for itself */
+		/* the other direction probes for itself */
 		assert_true(pair_conn(&p, false)->mtu < both);
 		move(&p, SAN_WR_PULL, LEN);
 		assert_int_equal(pair_conn(&p, false)->mtu, both);
@@ -133,7 +133,7 @@ sim_mtu__between(void **state)
 	pair_close(&p);
 }
 
-/* A tunnel's few bytes less than the ends have: the longest packets of all must fit, too. */
+/* A path a few bytes narrower than the ends, as a tunnel is: the longest packets must fit, too. */
 static void
 sim_mtu__a_little_narrow(void **state)
 {
@@ -153,7 +153,7 @@ sim_mtu__a_little_narrow(void **state)
 	}
 }
 
-/* PROBEs get lost like anything else: that is no verdict on their length. */
+/* Lost PROBEs alone are no proof that the length is too large. */
 static void
 sim_mtu__wide_and_bad(void **state)
 {
@@ -206,7 +206,7 @@ set_path(struct pair *p, uint16_t mtu)
 	p->w->node[1].link.mtu = mtu;
 }
 
-/* Less than any Ethernet, from the first packet on: bytes move, in either direction. */
+/* Narrower than any Ethernet from the first packet on: data flows in both directions. */
 static void
 sim_mtu__narrow_from_the_start(void **state)
 {
@@ -227,7 +227,7 @@ sim_mtu__narrow_from_the_start(void **state)
 
 #define NB_WORK 10
 
-/* Work of *len* bytes each; the path becomes narrow in the midst of it, and wide again. */
+/* Work of *len* bytes each; meanwhile the path becomes narrow, and then wide again. */
 static void
 work_while_narrow(struct pair *p, enum san_ulp_op op, uint32_t len, uint16_t wide, bool early)
 {
@@ -252,7 +252,7 @@ work_while_narrow(struct pair *p, enum san_ulp_op op, uint32_t len, uint16_t wid
 	assert_false(p->w->qp[p->qa].disconnected);
 }
 
-/* RT-37: not noticed but for the time that it takes to find out. */
+/* RT-37: it costs only the time of the detection. */
 static void
 sim_mtu__path_becomes_narrow(void **state)
 {
@@ -284,7 +284,7 @@ sim_mtu__path_becomes_narrow(void **state)
 	}
 }
 
-/* Small sends that share packets: each is received once, in its order. */
+/* Small sends in packed packets: each is received once, in order. */
 static void
 sim_mtu__narrow_and_packed(void **state)
 {
@@ -310,7 +310,7 @@ sim_mtu__narrow_and_packed(void **state)
 	pair_close(&p);
 }
 
-/* Pieces get lost, doubled and overtaken like anything else. */
+/* Pieces are lost, duplicated and reordered like other packets. */
 static void
 sim_mtu__narrow_and_bad(void **state)
 {
@@ -336,7 +336,7 @@ sim_mtu__narrow_and_bad(void **state)
 	}
 }
 
-/* Less than what every path must take: the end comes with the reason. */
+/* Narrower than every path must be: the connection ends with the reason. */
 static void
 sim_mtu__too_narrow(void **state)
 {
@@ -359,7 +359,7 @@ sim_mtu__too_narrow(void **state)
 	}
 }
 
-/* Short messages never notice. */
+/* Short messages are not affected. */
 static void
 sim_mtu__narrow_and_short(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Order where promised, independence where not, exactly once under any faults
- * (RT-14, RT-15); numbers that wrap (RT-3).
+ * Order where it is guaranteed, independence where it is not, and exactly once under any faults
+ * (RT-14, RT-15); wrap-around of numbers (RT-3).
  */
 
 #include "pair.h"
@@ -18,7 +18,7 @@ tune_wrap(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->pdl.first_psn = 0xffffff00u + node;
 }
 
-/* Sends carry their number; each must arrive once, with its bytes, in order if ordered. */
+/* Each send has its own bytes, and must arrive once, and in order if ordered. */
 static void
 numbered_sends(const struct world_conf *conf, bool ordered)
 {
@@ -56,7 +56,7 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 			uint8_t *buf = p.b + wc.wr_id * LEN;
 
 			assert_int_equal(wc.byte_len, LEN);
-			/* which send is it? its bytes tell */
+			/* its bytes say which send it is */
 			i = ordered ? nb_rcvd : 0;
 			for (; i < NB && !world_pattern_ok(buf, LEN, i * 1000); i++)
 				assert_false(ordered);
@@ -69,7 +69,7 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 						nb_rcvd + 199);
 		}
 	}
-	/* nothing comes twice */
+	/* nothing arrives twice */
 	world_run_for(p.w, SAN_NS_PER_S);
 	assert_int_equal(san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, &wc, 1), 0);
 	if (conf->link.drop_ppm != 0)
@@ -110,7 +110,7 @@ sim_order__numbers_wrap(void **state)
 	numbered_sends(&conf, true);
 }
 
-/* Drops every packet of one RSN until told otherwise. */
+/* Drops every packet of one RSN while *hold* is set. */
 struct hold_rsn {
 	uint32_t rsn;
 	bool armed, hold;
@@ -135,7 +135,7 @@ hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 	return p.rsn == h->rsn ? 0 : 1;
 }
 
-/* RT-15: one transaction's packets are lost; no other is delayed by it. */
+/* RT-15: the packets of one transaction are lost; no other one is delayed. */
 static void
 sim_order__unordered_waits_for_nothing(void **state)
 {
@@ -158,7 +158,7 @@ sim_order__unordered_waits_for_nothing(void **state)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_int_not_equal(wc.wr_id, 0);
 	}
-	/* well below any timeout: some round trips */
+	/* well below any timeout: a few round trips */
 	assert_true(p.w->now_ns - start < 200 * SAN_NS_PER_US);
 	h.hold = false;
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
@@ -166,7 +166,7 @@ sim_order__unordered_waits_for_nothing(void **state)
 	pair_close(&p);
 }
 
-/* RT-14: the same on an ordered connection: nothing overtakes. */
+/* RT-14: on an ordered connection nothing overtakes. */
 static void
 sim_order__ordered_waits(void **state)
 {
@@ -185,7 +185,7 @@ sim_order__ordered_waits(void **state)
 	for (i = 0; i < 20; i++)
 		pair_post(&p, true, SAN_WR_PUSH, i * 1000, 1000, i, 0);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	assert_int_equal(p.b[1000], 0); /* not placed either: no relaxed placement here */
+	assert_int_equal(p.b[1000], 0); /* not placed either: placement is not relaxed here */
 	h.hold = false;
 	for (i = 0; i < 20; i++) {
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
@@ -194,7 +194,7 @@ sim_order__ordered_waits(void **state)
 	pair_close(&p);
 }
 
-/* Design, rule 3: relaxed placement places on arrival, completes in order. */
+/* Design, rule 3: relaxed placement places on arrival, and completes in order. */
 static void
 sim_order__relaxed_places_early(void **state)
 {

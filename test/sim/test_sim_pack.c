@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small requests posted together share packets, and nothing else is different (RT-34). */
+/* Small requests posted together share packets, and behave the same otherwise (RT-34). */
 
 #include "pair.h"
 #include "unit.h"
@@ -8,7 +8,7 @@
 #define BATCH 16
 #define LEN   65536
 
-/* What node 0 sent. */
+/* Packets sent by node 0. */
 struct seen {
 	uint32_t nb_packed, nb_alone, nb_unpack;
 };
@@ -31,7 +31,7 @@ look(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	return 1;
 }
 
-/* *n* requests at once: sends and pushes with and without immediate in turn, of SIZE bytes. */
+/* Post *n* requests of SIZE bytes at once: sends, pushes and pushes with immediate in turn. */
 static void
 post_batch(struct pair *p, uint32_t first, uint32_t n, uint32_t bad)
 {
@@ -51,7 +51,7 @@ post_batch(struct pair *p, uint32_t first, uint32_t n, uint32_t bad)
 			 n);
 }
 
-/* Receives of sends and of pushes with immediate; each in its own place. */
+/* Receives for sends and pushes with immediate, each with its own place. */
 static void
 post_recvs(struct pair *p, uint32_t first, uint32_t n)
 {
@@ -109,7 +109,7 @@ sim_pack__sixteen_in_one(void **state)
 		collect(&p, 0, BATCH);
 		assert_int_equal(s.nb_packed, 1);
 		assert_int_equal(s.nb_alone, 0);
-		post_batch(&p, BATCH, 1, UINT32_MAX); /* nothing waits for company */
+		post_batch(&p, BATCH, 1, UINT32_MAX); /* one request does not wait */
 		collect(&p, BATCH, 1);
 		assert_int_equal(s.nb_packed, 1);
 		assert_int_equal(s.nb_alone, 1);
@@ -117,7 +117,7 @@ sim_pack__sixteen_in_one(void **state)
 	}
 }
 
-/* Lost, repeated, overtaken, damaged: exactly once and in order all the same. */
+/* With loss, duplicates, reordering and corruption: exactly once and in order. */
 static void
 sim_pack__bad_link(void **state)
 {
@@ -147,7 +147,7 @@ tune_features(struct san_core_conf *conf, uint32_t node, void *arg)
 		conf->cm.features = 0;
 }
 
-/* Either side can keep it off. */
+/* Either side can disable it. */
 static void
 sim_pack__one_side_does_not(void **state)
 {
@@ -183,7 +183,7 @@ sim_pack__missing_receive(void **state)
 	open_seen(&p, &conf, true, &s);
 	post_recvs(&p, 0, 9);
 	post_batch(&p, 0, BATCH, UINT32_MAX);
-	collect(&p, 0, 9); /* as far as receives go */
+	collect(&p, 0, 9); /* as far as there are receives */
 	assert_int_equal(s.nb_unpack, 1);
 	post_recvs(&p, 9, BATCH - 9);
 	collect(&p, 9, BATCH - 9);
@@ -191,7 +191,7 @@ sim_pack__missing_receive(void **state)
 	pair_close(&p);
 }
 
-/* The completion queue is full: its program has to look. */
+/* The completion queue is full until the application polls it. */
 static void
 sim_pack__full_cq(void **state)
 {
@@ -210,14 +210,14 @@ sim_pack__full_cq(void **state)
 		world_run_for(p.w, SAN_NS_PER_MS);
 	}
 	post_recvs(&p, 18, 12);
-	post_batch(&p, 18, 12, UINT32_MAX); /* 4 find room in the queue */
+	post_batch(&p, 18, 12, UINT32_MAX); /* 4 of them have room in the queue */
 	world_run_for(p.w, SAN_NS_PER_MS);
 	assert_int_equal(s.nb_unpack, 1);
 	collect(&p, 0, 30);
 	pair_close(&p);
 }
 
-/* RT-27: a wrong key in the middle; a send that is too long for its receive. */
+/* RT-27: a wrong key in the middle; a send that is longer than its receive. */
 static void
 sim_pack__one_is_wrong(void **state)
 {
@@ -242,7 +242,7 @@ sim_pack__one_is_wrong(void **state)
 	for (i = 0; i < 9; i++)
 		if (i % 3 != 1)
 			assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
-	/* the third receive, of a send, is too short: that one ends in error, and no other */
+	/* the third receive, for a send, is too short: only that send fails */
 	for (i = 9; i < 18; i++)
 		if (i % 3 != 1)
 			world_post_recv(p.w, p.qb, p.b + i * SIZE, i == 12 ? SIZE - 1 : SIZE, i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connections of carried sockets bear a silence as TCP does. (UDP-12) */
+/* Connections of carried sockets survive a silence as TCP does. (UDP-12) */
 
 #include "unit.h"
 
@@ -49,7 +49,7 @@ open_pair(struct pair *p, const struct san_sock_patience *patience)
 	is_cut = false;
 	p->w->filter = cut;
 	set(p, patience);
-	pair_post(p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* an RTT sample */
+	pair_post(p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
 }
 
@@ -59,7 +59,7 @@ is_up(const struct pair *p)
 	return !p->w->qp[p->qa].disconnected && !p->w->qp[p->qb].disconnected;
 }
 
-/* Both ways, with data under way: it goes on when the link does, at once. */
+/* With data in flight in both directions: it continues as soon as the link is back. */
 static void
 sim_patience__link_down(void **state)
 {
@@ -80,12 +80,12 @@ sim_patience__link_down(void **state)
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 	assert_true(world_pattern_ok(p.b, LEN / 2, 1));
-	/* once more by each end: the longest timeout and its jitter, twice */
+	/* one more timeout of each end: the longest one with its jitter, twice */
 	assert_in_range(p.w->now_ns - back_ns, 0, 2 * SEC);
 	pair_close(&p);
 }
 
-/* Without data: for ever, both ends; and the silence before there was data does not count. */
+/* Without data, both ends wait forever; and silence before there was data does not count. */
 static void
 sim_patience__idle(void **state)
 {
@@ -105,7 +105,7 @@ sim_patience__idle(void **state)
 	pair_close(&p);
 }
 
-/* A silence of weeks ago is no part of this one: the clock's low bits come again. */
+/* A silence of weeks ago is not part of this one, although the clock's low bits repeat. */
 static void
 sim_patience__old_silence(void **state)
 {
@@ -131,7 +131,7 @@ sim_patience__old_silence(void **state)
 	}
 }
 
-/* Probes that nothing answers end nothing, and one that is answered tells of a restart. */
+/* Unanswered probes do not end a connection; an answered one reports a restart. */
 static void
 sim_patience__rare_probes(void **state)
 {
@@ -155,7 +155,7 @@ sim_patience__rare_probes(void **state)
 	pair_close(&p);
 }
 
-/* TCP_USER_TIMEOUT, a long one and one that is shorter than the transport's own retries. */
+/* TCP_USER_TIMEOUT: a long one, and one that is shorter than the transport's own retries. */
 static void
 sim_patience__ends(void **state)
 {
@@ -177,14 +177,14 @@ sim_patience__ends(void **state)
 		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
 		assert_in_range(p.w->now_ns - at_ns, seconds[i] * SEC, seconds[i] * SEC + SEC);
 		is_cut = false;
-		/* the other end, which has nothing under way, hears of it when it sends */
+		/* the other end, without data in flight, detects the end when it sends */
 		pair_post(&p, false, SAN_WR_PUSH, 0, 100, 2, 0);
 		assert_int_not_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 		pair_close(&p);
 	}
 }
 
-/* SO_KEEPALIVE: after *idle_ms*, and *probes* of them without an answer. */
+/* SO_KEEPALIVE: ends after *idle_ms* and *probes* unanswered probes. */
 static void
 sim_patience__keepalive(void **state)
 {
@@ -195,18 +195,18 @@ sim_patience__keepalive(void **state)
 	(void)state;
 	open_pair(&p, &keeps);
 	world_run_for(p.w, 100 * SEC);
-	assert_true(is_up(&p)); /* answered ones */
+	assert_true(is_up(&p)); /* probes are answered */
 	is_cut = true;
-	world_run_for(p.w, 14 * SEC); /* three times 5 s at least */
+	world_run_for(p.w, 14 * SEC); /* at least three times 5 s */
 	assert_true(is_up(&p));
-	world_run_for(p.w, 22 * SEC); /* and 20 s before at most */
+	world_run_for(p.w, 22 * SEC); /* and at most 20 s before that */
 	assert_true(p.w->qp[p.qa].disconnected && p.w->qp[p.qb].disconnected);
 	is_cut = false;
 	world_run_for(p.w, 2 * SEC);
 	pair_close(&p);
 }
 
-/* While data is under way it is not asked: TCP does not, either. */
+/* No keepalive probes while data is in flight, as in TCP. */
 static void
 sim_patience__keepalive_waits_for_data(void **state)
 {
@@ -228,7 +228,7 @@ sim_patience__keepalive_waits_for_data(void **state)
 	pair_close(&p);
 }
 
-/* Patience is for a peer that may come back: one that has restarted says that it does not. */
+/* Patience is for a peer that may return: a restarted one says that it does not. */
 static void
 sim_patience__peer_restarts(void **state)
 {

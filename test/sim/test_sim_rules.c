@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules that show in what goes over the wire and when: in which order numbers are
- * given out (RT-16, RT-17, RT-26), when a push is solicited (RT-12), who gets the
- * incast budget of those that are silent or gone (RT-13), what counts as complete
- * (PCB-5), what limits cost (PCB-4).
+ * Rules that are visible on the wire: the order in which numbers are assigned (RT-16, RT-17,
+ * RT-26), when a push is solicited (RT-12), which initiators get the incast budget of silent or
+ * dead ones (RT-13), what counts as complete (PCB-5), and what limits cost (PCB-4).
  */
 
 #include "pair.h"
@@ -11,7 +10,7 @@
 #include "unit.h"
 
 #define LEN    (1 << 16)
-#define BUDGET (16 * 1024) /* incast, so small that a push is granted in steps */
+#define BUDGET (16 * 1024) /* incast budget, so small that a push is granted in steps */
 
 static void
 tune_budget(struct san_core_conf *conf, uint32_t node, void *arg)
@@ -40,7 +39,7 @@ struct order {
 static void
 check_request(struct order *o, const struct san_wire_pkt *p, bool first)
 {
-	/* RT-17: ascending PSNs in RSN order */
+	/* RT-17: PSNs ascend in RSN order */
 	assert_true(first || san_seq_gt(p->rsn, o->req_rsn));
 	/* RT-26; design, rule 3: before any data of this or a higher RSN */
 	assert_true(!o->any_data || san_seq_gt(p->rsn, o->data_rsn));
@@ -72,7 +71,7 @@ check_again(struct order *o, enum san_win win, const struct san_wire_pkt *p)
 {
 	const struct san_wire_pkt *e = &o->sent[win][p->psn - o->first[win]];
 
-	/* RT-17: the same again; a finished one's PSN may be filled */
+	/* RT-17: the same packet again; the PSN of a finished one may be filled */
 	if (p->op != SAN_OP_RESYNC)
 		assert_true(p->op == e->op && p->ssn == e->ssn && p->offset == e->offset &&
 			    p->length == e->length);
@@ -80,7 +79,7 @@ check_again(struct order *o, enum san_win win, const struct san_wire_pkt *p)
 	o->nb_again++;
 }
 
-/* Grants of host 1 in SSN order, each further than the last (RT-16). */
+/* Grants of host 1 come in SSN order, each beyond the last one (RT-16). */
 static void
 check_grant(struct order *o, const struct san_wire_pkt *p)
 {
@@ -145,7 +144,7 @@ ordered_mix(uint64_t seed)
 	conf.tune = tune_budget;
 	conf.link.reorder_ppm = 300000;
 	world_param_default(&param);
-	param.req_win = seed & 1 ? 2 : 64; /* few: requests wait while data could go */
+	param.req_win = seed & 1 ? 2 : 64; /* few, so that requests wait while data could be sent */
 	pair_open_param(&p, &conf, &param, &param, LEN);
 	p.w->filter = watch_order;
 	p.w->filter_arg = o;
@@ -212,10 +211,10 @@ sim_rules__solicited_from_l_and_c_on(void **state)
 	assert_false(goes_solicited(&p, 100, 0, c - 1));
 	assert_true(goes_solicited(&p, 100, 0, c));
 	assert_true(goes_solicited(&p, 100, 0, c + 1));
-	/* the caller can force either */
+	/* the caller can force both ways */
 	assert_true(goes_solicited(&p, 1, SAN_WR_SOLICITED, 0));
 	assert_false(goes_solicited(&p, l + 1, SAN_WR_UNSOLICITED, c + 1));
-	/* there is nothing to grant */
+	/* without payload there is nothing to grant */
 	assert_false(goes_solicited(&p, 0, SAN_WR_SOLICITED, 255));
 	pair_close(&p);
 }
@@ -290,12 +289,12 @@ sim_rules__unused_grants_lapse(void **state)
 	assert_true(world_run_until(c.w, budget_is_full, NULL, PAIR_LIMIT));
 	c.w->node[1].paused_until_ns = c.w->now_ns + 20 * SAN_NS_PER_MS;
 	crowd_push(&c, 1);
-	/* long before the first wakes up */
+	/* long before the first one continues */
 	assert_true(world_wait(c.w, c.q[1], false, &wc, 10 * SAN_NS_PER_MS));
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_true(tl->stats.nb_grants_lapsed > 0);
 	assert_true(tl->lapsed_used > 0);
-	/* what lapsed stays valid */
+	/* expired grants stay valid */
 	assert_true(world_wait(c.w, c.q[0], false, &wc, PAIR_LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_true(world_pattern_ok(c.dst, LEN, 6) && world_pattern_ok(c.dst + LEN, LEN, 6));
@@ -380,7 +379,7 @@ sim_rules__received_messages_still_count(void **state)
 		pair_post(&p, true, SAN_WR_PUSH, 0, 1000, i, 0);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 	c = pair_conn(&p, true);
-	/* all but one are received, none is complete: no other may go */
+	/* all but one are received, none is complete: no further one may be sent */
 	assert_true(c->pcb.inflight <= 1);
 	assert_int_equal(san_core_tl(p.w->node[0].core)->conns[c->slot].nb_msgs, NB_MSGS);
 	assert_int_equal(h.top_rsn - h.first_rsn, NB_MSGS - 1);
@@ -390,7 +389,7 @@ sim_rules__received_messages_still_count(void **state)
 	pair_close(&p);
 }
 
-/* ---- PCB-4: one active connection pays nothing for the limits ---- */
+/* ---- PCB-4: the limits do not slow down a single active connection ---- */
 
 #define BIG (16u << 20)
 
@@ -436,7 +435,7 @@ sim_rules__limits_cost_one_connection_nothing(void **state)
 
 	(void)state;
 	assert_true(without_ns * 100 >= with_ns * 99);
-	/* 10 Gb/s, so it is no slowness on both sides that is compared */
+	/* at 10 Gb/s, so that the comparison is not between two slow runs */
 	assert_true(with_ns < (uint64_t)BIG * 8 / 8);
 }
 

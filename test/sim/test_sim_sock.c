@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The stream of a carried socket in a core: its program reads after the end. (UDP-7) */
+/* The stream of a carried socket in a core: the application reads after the end. (UDP-7) */
 
 #include "core_priv.h"
 #include "pair.h"
@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #define RING  (64u << 10)
-#define LEN   (70u << 10) /* more than the reader's ring takes */
+#define LEN   (70u << 10) /* more than fits into the reader's ring */
 #define PIECE 1000u
 
 static void
@@ -19,7 +19,7 @@ tune(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->max_socks = 4;
 }
 
-/* A socket of node 1, whose rings are *shm*, and the stream that carries it. */
+/* Add a socket of node 1 with the rings *shm*, and its stream. */
 static uint32_t
 add_sock(struct world *w, struct san_sock_shm *shm, const struct san_stream_conf *stream,
 	 uint32_t *id)
@@ -83,7 +83,7 @@ write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 	assert_true(w->qp[q].disconnected);
 }
 
-/* All of it arrives, and the end; a program that writes once more makes one send of it. */
+/* All data arrives, then the end. What the application writes after it is sent at most once. */
 static void
 sim_sock__read_after_the_end(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams between two cores: what the core makes of sessions. How a session moves bytes is
- * tested where sessions are. (AFC-1, AFC-2, AFC-24)
+ * Streams between two cores: what the core does with sessions. The tests of sessions check how they
+ * move bytes. (AFC-1, AFC-2, AFC-24)
  */
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "unit.h"
 
 #define LEN   100000
-#define PIECE 3000 /* of a write; no multiple of anything */
+#define PIECE 3000 /* of a write; not a divisor of anything */
 #define LIMIT (20 * SAN_NS_PER_S)
 
 struct streams {
@@ -78,7 +78,7 @@ write_all(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len)
 	}
 }
 
-/* What one receive brought; 0: the end. */
+/* Bytes of one receive; 0: the end. */
 static uint32_t
 read_some(struct streams *t, uint32_t q, uint8_t *buf, uint32_t len)
 {
@@ -153,7 +153,7 @@ sim_stream__bad_link(void **state)
 	both_ways(&bad.link);
 }
 
-/* A stream and a queue pair beside it know nothing of each other. */
+/* A stream and a queue pair on the same hosts do not affect each other. */
 static void
 sim_stream__beside_others(void **state)
 {
@@ -183,7 +183,7 @@ sim_stream__beside_others(void **state)
 	close_streams(&t);
 }
 
-/* AFC-2: neither side becomes half a stream. */
+/* AFC-2: a stream does not connect to a plain queue pair. */
 static void
 sim_stream__other_kind(void **state)
 {
@@ -224,7 +224,7 @@ sim_stream__other_kind(void **state)
 	close_streams(&t);
 }
 
-/* AFC-25: sends must not overtake what was written before them. */
+/* AFC-25: a stream needs an ordered connection. */
 static void
 sim_stream__must_be_ordered(void **state)
 {
@@ -251,7 +251,7 @@ sim_stream__must_be_ordered(void **state)
 	close_streams(&t);
 }
 
-/* All that was posted before a disconnect comes, then the end, whatever the link does. */
+/* All data posted before a disconnect arrives, then the end, on a bad link, too. */
 static void
 sim_stream__disconnect_after_all(void **state)
 {
@@ -276,7 +276,7 @@ sim_stream__disconnect_after_all(void **state)
 	close_streams(&t);
 }
 
-/* What came before the connection ended is read after it, and then its end. */
+/* Data received before the connection ended is read after it, then the end. */
 static void
 sim_stream__read_after_the_end(void **state)
 {
@@ -303,7 +303,7 @@ shut(struct streams *t, uint32_t q)
 	world_post(t->w, q, &wr);
 }
 
-/* AFC-1: one direction may go on when the other is shut; with both the connection goes. */
+/* AFC-1: one direction may continue when the other one is shut; after both the connection ends. */
 static void
 sim_stream__half_close(void **state)
 {
@@ -327,7 +327,7 @@ sim_stream__half_close(void **state)
 	close_streams(&t);
 }
 
-/* No entry is left. */
+/* Fill the queue completely. */
 static void
 fill_queue(struct streams *t, struct san_ulp_cq *cq)
 {
@@ -339,7 +339,7 @@ fill_queue(struct streams *t, struct san_ulp_cq *cq)
 	assert_false(san_ulp_cq_give(cq, &other));
 }
 
-/* A send into a receive that was posted before, congested so; how many grants it asked for. */
+/* Send into a posted receive, at congestion level *level*; returns the solicited pushes. */
 static uint64_t
 written(struct streams *t, uint32_t len, uint32_t level)
 {
@@ -360,8 +360,8 @@ written(struct streams *t, uint32_t len, uint32_t level)
 }
 
 /*
- * A write asks for a grant from four times the usual length on, because its buffer was advertised;
- * from the usual one, if the path is congested. (RT-12)
+ * A write requests a grant from four times the usual length on, because its buffer was advertised;
+ * from the usual length on if the path is congested. (RT-12)
  */
 static void
 sim_stream__asks_for_grants(void **state)
@@ -378,7 +378,7 @@ sim_stream__asks_for_grants(void **state)
 	assert_int_equal(written(&t, 4 * tl->solicit_len - 1, 0), 0);
 	assert_int_equal(written(&t, 4 * tl->solicit_len, 0), 1);
 	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level - 1), 0);
-	/* and so does the message that says that it is done */
+	/* the message that reports its end is solicited, too */
 	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level), 2);
 	san_stream_view(san_core_stream(core_of(&t, t.qa), t.w->qp[t.qa].qp), &v);
 	assert_int_equal(v.stats.tx.message, 0);
@@ -386,7 +386,7 @@ sim_stream__asks_for_grants(void **state)
 	close_streams(&t);
 }
 
-/* How often the core of *q* wants to be woken, in 10 ms. */
+/* How often the core of *q* asks to be called, in 10 ms. */
 static uint32_t
 wakes_of(const struct streams *t, uint32_t q)
 {
@@ -400,8 +400,8 @@ wakes_of(const struct streams *t, uint32_t q)
 }
 
 /*
- * Completions that find the queue full wait until it is polled: none is lost. Whoever does not poll
- * for long is looked at ever more seldom, so he does not cost the lcore much.
+ * Completions that find the queue full wait until it is polled; none is lost. A queue that is not
+ * polled for long is checked less and less often, so that it costs the lcore little.
  */
 static void
 sim_stream__full_queue(void **state)
@@ -434,8 +434,8 @@ sim_stream__full_queue(void **state)
 }
 
 /*
- * A full queue holds back nothing of the other one: a program that polls that until it has what
- * it waits for gets it.
+ * A full queue does not block the other one: an application that polls only that one gets its
+ * completions.
  */
 static void
 sim_stream__full_queue_beside(void **state)
@@ -468,7 +468,7 @@ sim_stream__full_queue_beside(void **state)
 	close_streams(&t);
 }
 
-/* *q*, which had a connection, with a new stream of *node*. */
+/* Connect *q*, which had a connection, to a new stream of *node*. */
 static int
 connect_again(struct streams *t, uint32_t q, uint32_t node)
 {
@@ -481,7 +481,7 @@ connect_again(struct streams *t, uint32_t q, uint32_t node)
 	return san_core_connect(core_of(t, q), t->w->qp[q].qp, &ip, 7, &param, t->w->now_ns);
 }
 
-/* Everything posted completes when the peer is gone, and its queue pair may connect again. */
+/* After the death of the peer all posted work completes, and the queue pair can connect again. */
 static void
 sim_stream__peer_gone(void **state)
 {
@@ -516,7 +516,7 @@ sim_stream__peer_gone(void **state)
 	close_streams(&t);
 }
 
-/* RT-43: what is posted between two connections completes, and is not of the next one. */
+/* RT-43: work posted between two connections completes, and does not belong to the next one. */
 static void
 sim_stream__posted_between(void **state)
 {
@@ -527,7 +527,7 @@ sim_stream__posted_between(void **state)
 	prepare(&t);
 	open_streams(&t);
 	world_disconnect(t.w, t.qa, t.qb);
-	post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED); /* before the program knows of the end */
+	post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED); /* before it has seen the end */
 	assert_true(san_ulp_cq_poll(t.w->qp[t.qa].send_cq, &wc, 1) == 1);
 	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
 	world_post_recv(t.w, t.qa, t.a, 100, 5);
@@ -553,7 +553,7 @@ give_back(struct streams *t, uint32_t q, uint32_t loan)
 	assert_int_equal(wc.status, SAN_ST_OK);
 }
 
-/* AFC-1: what is lent outlives its connection, and the queue pair has no other one before. */
+/* AFC-1: a loan outlives its connection; until it is given back there is no next connection. */
 static void
 sim_stream__lent_after_the_end(void **state)
 {
@@ -581,7 +581,7 @@ sim_stream__lent_after_the_end(void **state)
 	close_streams(&t);
 }
 
-/* What is no session's message ends the connection, and the programs learn why. */
+/* An invalid message of the session ends the connection, and the applications get the reason. */
 static void
 sim_stream__broken_peer(void **state)
 {
@@ -607,7 +607,7 @@ sim_stream__broken_peer(void **state)
 	close_streams(&t);
 }
 
-/* The program goes, what it has sent comes, and then nothing is left of it. */
+/* The application ends, its data is still delivered, and then nothing is left. */
 static void
 sim_stream__orphan(void **state)
 {
@@ -627,7 +627,7 @@ sim_stream__orphan(void **state)
 	memset(t.a, 0, 500);
 	assert_false(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
 	assert_int_equal(san_core_nb_orphans(core), 1);
-	/* its queues are the program's again */
+	/* the application may use its queues again */
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].send_cq), 0);
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].recv_cq), 0);
 	t.w->qp[t.qa].send_cq = NULL;
@@ -648,7 +648,7 @@ tune_linger(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->linger_ns = SAN_NS_PER_S;
 }
 
-/* It does not wait for ever for a peer that takes nothing. */
+/* An orphan does not wait forever for a peer that does not read. */
 static void
 sim_stream__orphan_ends(void **state)
 {
@@ -683,7 +683,7 @@ tune_small(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->stream_mem = 256 << 10;
 }
 
-/* Memory of sessions has an end, and a stream that finds none leaves nothing behind. */
+/* The memory of sessions is limited, and a stream that gets none leaks nothing. */
 static void
 sim_stream__no_memory(void **state)
 {
@@ -718,7 +718,7 @@ sim_stream__no_memory(void **state)
 	close_streams(&t);
 }
 
-/* What a stream takes is what is told of it before: its session, and the queue pair beneath. */
+/* A stream uses the memory that was predicted: for its session and its queue pair. */
 static void
 sim_stream__bytes(void **state)
 {
@@ -739,7 +739,7 @@ sim_stream__bytes(void **state)
 	conf.stream.sq_depth = conf.stream.rq_depth = 16;
 	conf.stream.msg_max = conf.stream.msg_size;
 	assert_int_equal(san_core_stream_create(core, &conf, t.w->now_ns, &qp), 0);
-	session = san_stream_bytes_max(&conf.stream) / 2; /* there may be the next one, too */
+	session = san_stream_bytes_max(&conf.stream) / 2; /* it includes the next one */
 	own = san_core_stream_bytes(core) - session;
 	assert_true(own > san_ulp_qp_bytes(64, 32) + san_ulp_cq_own_bytes(128));
 	assert_int_equal(own + 2 * session, san_core_stream_bytes_max(&conf.stream));
@@ -749,7 +749,7 @@ sim_stream__bytes(void **state)
 	close_streams(&t);
 }
 
-/* A core that another process goes on with: nothing of its streams is lost. */
+/* Another process continues with a parked core: the streams lose nothing. */
 static void
 sim_stream__park(void **state)
 {

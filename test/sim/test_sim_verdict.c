@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What refused, received, acknowledged and finished mean to the packets that follow:
- * a refused one leaves no trace (RT-32, RT-33), what is held or waits for the ULP may
- * still be refused (RT-18), and nothing happens twice (RT-30).
+ * What refused, received, acknowledged and finished mean for later packets: a refused packet leaves
+ * no trace (RT-32, RT-33), a held packet or one that waits for the ULP may still be refused
+ * (RT-18), and nothing happens twice (RT-30).
  */
 
 #include "pair.h"
@@ -10,13 +10,13 @@
 
 #define LEN (1 << 16)
 
-/* ---- RT-32: never issued, or over ---- */
+/* ---- RT-32: never issued, or finished ---- */
 
 struct forge {
 	uint32_t from;
 	uint8_t op;
-	uint32_t rsn_off, ssn_off; /* what is added */
-	bool hold;                 /* keep it instead of delivering it first */
+	uint32_t rsn_off, ssn_off; /* added to the genuine values */
+	bool hold;                 /* keep the copy instead of delivering it first */
 	struct rte_mbuf *copy;     /* payload */
 	struct san_wire_pkt p;
 	struct rte_ether_addr mac;
@@ -38,7 +38,7 @@ deliver_forged(struct world *w, struct forge *f)
 	san_core_rx_burst(w->node[1 - f->from].core, &f->copy, 1, w->now_ns);
 }
 
-/* A forged copy of the first packet of its kind arrives before the packet. */
+/* Deliver a forged copy of the first packet of its kind before the packet itself. */
 static int
 forge_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
@@ -61,7 +61,7 @@ forge_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 	return 1;
 }
 
-/* Its bit stays clear: the genuine packet of that PSN is no duplicate, and nothing is resent. */
+/* The bit stays clear: the genuine packet of this PSN is no duplicate, and nothing is resent. */
 static void
 refused_leaves_bit_clear(struct forge f, enum san_drop want)
 {
@@ -103,7 +103,7 @@ sim_verdict__never_issued_leaves_the_bit_clear(void **state)
 				 SAN_DROP_RSN);
 	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .ssn_off = far},
 				 SAN_DROP_SSN);
-	/* RT-21: grants and pull data for what was never asked */
+	/* RT-21: grants and pull data that were never requested */
 	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PUSH_GRNT, .ssn_off = 1},
 				 SAN_DROP_SSN);
 	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PUSH_GRNT, .rsn_off = far},
@@ -133,7 +133,7 @@ sim_verdict__finished_is_acknowledged_and_discarded(void **state)
 	world_run_for(p.w, SAN_NS_PER_MS);
 	memset(p.b, 0, LEN);
 	base = pair_conn(&p, false)->rx[SAN_WIN_DATA].base;
-	f.p.psn = base; /* a PSN that may come */
+	f.p.psn = base; /* a PSN inside the window */
 	deliver_forged(p.w, &f);
 	san_core_drops(p.w->node[1].core, drops);
 	assert_int_equal(drops[SAN_DROP_FINISHED], 1);
@@ -143,12 +143,12 @@ sim_verdict__finished_is_acknowledged_and_discarded(void **state)
 	pair_close(&p);
 }
 
-/* ---- RT-18: what is acknowledged stays what it was ---- */
+/* ---- RT-18: an acknowledged packet stays acknowledged ---- */
 
-/* Loses what matches until told otherwise. */
+/* Loses matching packets until *stop* is set. */
 struct lose {
 	bool stop;
-	bool by_offset; /* the packet at offset 0, or every packet of the first RSN */
+	bool by_offset; /* true: the packet at offset 0; false: every packet of the first RSN */
 	bool armed;
 	uint32_t rsn;
 	uint32_t nb;
@@ -175,7 +175,7 @@ lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	return 0;
 }
 
-/* LAST arrived and waits; then the rest is refused: the refusal is what counts. */
+/* LAST has arrived and waits; then the rest is refused, and the refusal is the result. */
 static void
 sim_verdict__last_waits_for_the_ulp_ack(void **state)
 {
@@ -204,7 +204,7 @@ sim_verdict__last_waits_for_the_ulp_ack(void **state)
 	}
 }
 
-/* What is held behind a lower RSN is not decided yet, and may still be refused. */
+/* A packet held behind a lower RSN is not decided yet, and may still be refused. */
 static void
 sim_verdict__held_is_not_acknowledged(void **state)
 {

@@ -18,7 +18,7 @@
 #include "world.h"
 
 #define MAC_LAST    5
-#define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the cable, beside the MTU */
+#define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the wire, besides the MTU */
 #define PORT_HELD   1                                   /* of an arrival: it waits in a queue */
 #define RX_BURST    32
 #define ROUND_NS    SAN_NS_PER_US
@@ -87,7 +87,7 @@ world_create(const struct world_conf *conf)
 	SAN_VERIFY(w != NULL && conf->nb_nodes <= WORLD_NODES);
 	test_eal_init();
 	w->conf = *conf;
-	w->now_ns = SAN_NS_PER_S; /* not zero: zero often means "never" by accident */
+	w->now_ns = SAN_NS_PER_S; /* not zero, because a zero often means "never" by accident */
 	w->check = true;
 	sim_net_init(&w->net, conf->seed);
 	snprintf(name, sizeof(name), "world%u", nb_worlds);
@@ -107,7 +107,7 @@ world_create(const struct world_conf *conf)
 
 /* ---- the network ---- */
 
-/* What the test says of the path to a node, in the simulator's terms. */
+/* Set the path to a node from the test's settings. */
 static void
 set_link(struct world *w, struct world_node *n)
 {
@@ -172,7 +172,7 @@ find_qp(struct world *w, uint32_t node, uint32_t qp)
 {
 	uint32_t i;
 
-	/* the newest: a restarted node uses the same numbers again */
+	/* the newest one, because a restarted node reuses the numbers */
 	for (i = w->nb_qps; i-- > 0;)
 		if (w->qp[i].node == node && w->qp[i].qp == qp)
 			return &w->qp[i];
@@ -241,11 +241,14 @@ node_deadline(const struct world *w, const struct world_node *n)
 	at = san_core_deadline_ns(n->core);
 	if (at < n->paused_until_ns)
 		at = n->paused_until_ns;
-	/* a node that could not send although it wants to is asked again a little later */
+	/* a node that cannot send although it wants to is called again a little later */
 	return at > w->now_ns ? at : w->now_ns + 1000;
 }
 
-/* Did it come during a pause, or behind what did? As a port's queue it is taken by bursts. */
+/*
+ * Whether the packet came during a pause, or behind such packets. Like a port's queue, they are
+ * taken in bursts.
+ */
 static bool
 is_held(struct world *w, struct world_node *n, struct sim_event *ev)
 {
@@ -445,7 +448,7 @@ world_qp_destroy(struct world *w, uint32_t q)
 	if (w->node[p->node].core == NULL || p->send_cq == NULL)
 		return;
 	ulp = san_core_ulp(w->node[p->node].core);
-	/* an orphan goes by itself */
+	/* an orphan ends by itself */
 	if (san_core_stream(w->node[p->node].core, p->qp) != NULL)
 		SAN_VERIFY(san_core_stream_destroy(w->node[p->node].core, p->qp) == 0);
 	else
@@ -460,7 +463,7 @@ world_destroy(struct world *w)
 {
 	uint32_t i;
 
-	/* time-wait ends; packets under way arrive */
+	/* time-wait ends, and packets in flight arrive */
 	world_run_for(w, 10 * SAN_NS_PER_S);
 	for (i = 0; i < w->nb_qps; i++)
 		world_qp_destroy(w, i);

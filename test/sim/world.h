@@ -4,10 +4,9 @@
 
 /**
  * @file
- * Several protocol cores in one process and in virtual time, joined by a
- * switch with one link of the simulator (sim_link.h) per host. The shipped
- * code runs unchanged; only packets and time are ours, so every run repeats
- * from its seed and every time limit can be asserted exactly.
+ * Several protocol cores in one process and in virtual time, connected by a switch with one link of
+ * the simulator (sim_link.h) per host. The production code runs unchanged; only packets and time
+ * are simulated. So every run repeats from its seed, and every time limit can be asserted exactly.
  */
 
 #include <stdbool.h>
@@ -23,19 +22,16 @@
 struct world_link {
 	uint32_t drop_ppm, dup_ppm, reorder_ppm, corrupt_ppm;
 	uint64_t delay_ns;   /**< propagation */
-	uint64_t reorder_ns; /**< a reordered packet comes later by up to this */
+	uint64_t reorder_ns; /**< most extra delay of a reordered packet */
 	uint32_t mbps;       /**< 0: no serialisation */
-	uint32_t queue_pkts; /**< of the largest; 0: endless */
-	uint16_t mtu;        /**< longer packets are dropped without a word; 0: none */
+	uint32_t queue_pkts; /**< queue length in packets of the MTU; 0: unlimited */
+	uint16_t mtu;        /**< longer packets are dropped silently; 0: none are */
 	bool down;
 };
 
 struct world;
 
-/**
- * Looks at every packet on its way; returns how many copies arrive (0 drops,
- * 1 is normal). May be NULL.
- */
+/** Sees every packet sent; returns how many copies arrive (0 drops, 1 is normal). May be NULL. */
 typedef int (*world_filter)(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m,
 			    void *arg);
 
@@ -45,21 +41,21 @@ struct world_qp {
 	struct san_ulp_cq *send_cq, *recv_cq;
 	bool established, disconnected, rejected, unreachable;
 	uint8_t reason;
-	uint64_t nb_done; /**< completions seen by world_poll() */
+	uint64_t nb_done; /**< completions returned by world_wait() */
 };
 
 struct world_node {
-	struct san_core *core;  /**< NULL: dead */
-	struct world_link link; /**< towards this node; may change at any time */
+	struct san_core *core;  /**< NULL: killed */
+	struct world_link link; /**< to this node; may change at any time */
 	struct sim_link_conf in_conf;
-	struct sim_link in; /**< the same for the simulator */
+	struct sim_link in; /**< *link* in the simulator */
 	uint64_t paused_until_ns;
-	uint64_t gap_ns;     /**< what waits when it runs again has waited so long, at most */
-	uint64_t rx_next_ns; /**< by then it will have taken what waits, burst by burst */
+	uint64_t gap_ns;     /**< longest time that a packet waited during the pause */
+	uint64_t rx_next_ns; /**< when the waiting packets will have been taken, in bursts */
 	uint32_t nb_held;
 	uint64_t nb_rx;
-	uint64_t nb_lost; /**< on the link, before it arrived */
-	bool accept;      /**< take every connect request with qp_conf and param */
+	uint64_t nb_lost; /**< lost on the link to it */
+	bool accept;      /**< accept every connection request, with *param* */
 	bool has_request;
 	struct san_core_event request;
 	struct san_cm_param param;
@@ -77,7 +73,7 @@ struct world_conf {
 	/** Change a node's configuration before it is created; may be NULL. */
 	void (*tune)(struct san_core_conf *conf, uint32_t node, void *arg);
 	void *tune_arg;
-	const struct san_stream_conf *stream; /**< queue pairs are streams; NULL: they are not */
+	const struct san_stream_conf *stream; /**< queue pairs are streams; NULL: they are plain */
 };
 
 struct world {
@@ -93,49 +89,49 @@ struct world {
 	uint64_t hash; /**< of every packet's destination, time and bytes */
 	world_filter filter;
 	void *filter_arg;
-	bool check; /**< every invariant after every step */
+	bool check; /**< check every invariant after every step */
 };
 
 void world_conf_default(struct world_conf *conf);
 struct world *world_create(const struct world_conf *conf);
-/** Asserts that nothing has leaked: records, CAM entries, mbufs. */
+/** Asserts that no record, CAM entry or mbuf has leaked. */
 void world_destroy(struct world *w);
-/** As it would be created. */
+/** Get the configuration with which the node would be created. */
 void world_node_conf(struct world *w, uint32_t node, struct san_core_conf *conf);
 void world_node_start(struct world *w, uint32_t node);
-/** The process is gone, without a word. */
+/** Destroy the core without a packet, as if the process died. */
 void world_node_kill(struct world *w, uint32_t node);
 void world_ip(const struct world *w, uint32_t node, struct san_ip *ip);
 
 void world_param_default(struct san_cm_param *p);
-/** A queue pair with its own CQs; index into w->qp. */
+/** Create a queue pair with its own CQs. Returns its index in w->qp. */
 uint32_t world_qp_create(struct world *w, uint32_t node);
-/** Connect a new queue pair of *a* to one that *b* makes; runs until established. */
+/** Connect a new queue pair of *a* to one that *b* creates; runs until it is established. */
 void world_connect(struct world *w, uint32_t a, uint32_t b, const struct san_cm_param *pa,
 		   const struct san_cm_param *pb, uint32_t *qa, uint32_t *qb);
-/** Orderly end from *qa*, until both sides are disconnected. */
+/** Disconnect *qa* in an orderly way; runs until both sides are disconnected. */
 void world_disconnect(struct world *w, uint32_t qa, uint32_t qb);
 void world_qp_destroy(struct world *w, uint32_t q);
 
-/** One event: the next packet or timer, then everything that follows at that time. */
+/** Handle the next packet or timer, and everything that follows at that time. */
 void world_step(struct world *w);
 void world_run_for(struct world *w, uint64_t ns);
-/** Until *done* or the limit; returns whether done. */
+/** Run until *done* or the limit. Returns whether *done* was true. */
 bool world_run_until(struct world *w, bool (*done)(struct world *w, void *arg), void *arg,
 		     uint64_t limit_ns);
 
-/** Post one request; retries while the queue is full, in virtual time. */
+/** Post one request; runs the world while the queue is full. */
 void world_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr);
 bool world_try_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr);
 void world_post_recv(struct world *w, uint32_t q, void *buf, uint32_t len, uint64_t wr_id);
-/** Next completion of either queue; runs the world until there is one or the limit passes. */
+/** Get the next completion of a queue; runs the world until there is one, or to the limit. */
 bool world_wait(struct world *w, uint32_t q, bool recv, struct san_ulp_wc *wc, uint64_t limit_ns);
 void world_wr(struct san_ulp_wr *wr, enum san_ulp_op op, void *buf, uint32_t len, uint64_t raddr,
 	      uint32_t rkey, uint64_t wr_id, uint8_t flags);
 uint32_t world_mr(struct world *w, uint32_t node, void *addr, uint64_t len, uint8_t rights);
 void world_mr_del(struct world *w, uint32_t node, uint32_t key);
 
-/** Bytes that depend on seed and position only. */
+/** Bytes that depend only on seed and position. */
 void world_pattern(uint8_t *buf, uint64_t len, uint64_t seed);
 bool world_pattern_ok(const uint8_t *buf, uint64_t len, uint64_t seed);
 
