@@ -4,8 +4,8 @@
 
 /**
  * @file
- * A provider without packets, for tests of librtsan: it remembers what it was
- * asked, answers as the test tells it, and hands out what the test puts in.
+ * A provider without packets, for tests of librtsan. It records its calls, returns the results that
+ * the test sets, and delivers the completions and events that the test adds.
  */
 
 #include "rtsan_provider.h"
@@ -13,15 +13,15 @@
 #define FAKE_MAX 16
 
 struct fake_state {
-	/* told by the test */
+	/* set by the test */
 	int open_rc, mr_add_rc, mr_del_rc, cq_rc, cq_destroy_rc, qp_rc, conn_rc, progress_rc;
 	bool no_mr_reg;
-	struct san_ulp_wc wc[FAKE_MAX]; /**< nb_wc of them wait to be polled */
+	struct san_ulp_wc wc[FAKE_MAX]; /**< nb_wc of them are ready to be polled */
 	int nb_wc;
-	int wc_at_progress; /**< so many appear with the next progress */
+	int wc_at_progress; /**< number that becomes ready with the next progress */
 	struct rtsan_provider_event ev[FAKE_MAX];
 	int nb_ev;
-	/* told to the test */
+	/* recorded for the test */
 	char args[128];
 	struct rtsan_provider_qp qp[FAKE_MAX];
 	bool qp_used[FAKE_MAX];

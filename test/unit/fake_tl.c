@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The transaction sublayer below unit tests of ulp. */
+/* A fake transaction sublayer for unit tests of the ULP. */
 
 #include "test_ulp.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The upper layer above unit tests of tl: it does as told and remembers what it was asked. */
+/* A fake ULP for unit tests of tl: it returns what the test sets, and records its calls. */
 
 #include "tl_pair.h"
 
@@ -58,7 +58,7 @@ san_tl_ulp_push_req(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-/* A send that shared a packet has no address: where it would go, if cookies count from 0. */
+/* A send in a packed packet has no address: its place if cookies count from 0. */
 static uint64_t
 pair_send_addr(const struct san_tl_rxn *r)
 {

@@ -64,7 +64,7 @@ app_hist_add__below_64_exact(void **state)
 	assert_true(app_hist_percentile(&hist, 0) == 1);
 }
 
-/* Every power of two and its neighbours, alone below the largest value. */
+/* Every power of two and its neighbours, below one largest value. */
 static void
 app_hist_add__right_within_a_64th(void **state)
 {
@@ -118,7 +118,7 @@ app_hist_merge__as_if_added(void **state)
 	}
 	app_hist_merge(&hist, &other);
 	assert_memory_equal(&hist, &all, sizeof(all));
-	/* Nothing changes nothing. */
+	/* Adding an empty one changes nothing. */
 	app_hist_reset(&other);
 	app_hist_merge(&hist, &other);
 	assert_memory_equal(&hist, &all, sizeof(all));
@@ -140,7 +140,7 @@ app_hist_percentile__like_a_sorted_list(void **state)
 	(void)state;
 	san_prng_seed(&g, 2);
 	for (i = 0; i < NB; i++) {
-		/* From nanoseconds to seconds, each order of magnitude as often. */
+		/* From nanoseconds to seconds, each order of magnitude equally often. */
 		ns[i] = san_prng_u64(&g) >> (34 + san_prng_below(&g, 30));
 		app_hist_add(&hist, ns[i]);
 	}
@@ -169,7 +169,7 @@ app_hist_summarize__every_figure(void **state)
 	assert_true(s.count == 1000);
 	assert_true(s.mean_ns == 500); /* 500.5 */
 	assert_true(s.min_ns == 1 && s.max_ns == 1000);
-	/* Tops of steps of 4 and of 8. */
+	/* Upper ends of steps of 4 and of 8. */
 	assert_true(s.p50_ns == 503 && s.p90_ns == 903 && s.p99_ns == 991 && s.p999_ns == 999);
 }
 

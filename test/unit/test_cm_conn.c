@@ -53,7 +53,7 @@ create__configuration(void **state)
 	BAD(conf.rate_per_ms = 0);
 	BAD(conf.nb_ports = SAN_WIRE_CM_PORTS + 1);
 	BAD(conf.path.dst_port = 0);
-	/* a secret that everybody knows */
+	/* a secret that is publicly known */
 	BAD(memset(conf.secret, 0, sizeof(conf.secret)));
 #undef BAD
 	assert_int_equal(san_cm_create(&good, net.h[0].pdl, &cm), 0);
@@ -61,7 +61,7 @@ create__configuration(void **state)
 	san_cm_destroy(NULL);
 }
 
-/* Idle connections are to cost little: design, section 9 says 2 KiB with all layers. */
+/* Idle connections are cheap: 2 KiB with all layers, by design, section 9. */
 static void
 conn__is_small(void **state)
 {
@@ -101,13 +101,13 @@ hash__finds_each(void **state)
 	assert_true(san_cm_hash_free(cm, &b, 0, 2));
 	for (i = 0; i < 60; i += 2)
 		san_cm_hash_del(cm, c[i]);
-	san_cm_hash_del(cm, c[0]); /* harmless */
+	san_cm_hash_del(cm, c[0]); /* has no effect */
 	for (i = 0; i < 60; i++)
 		assert_int_equal(san_cm_hash_find(cm, i & 2 ? &a : &b, i / 4, i & 1) != NULL,
 				 i & 1);
 }
 
-/* RT-36: whatever names one peer takes, a look-up costs a few steps. */
+/* RT-36: whatever names a peer chooses, a look-up takes a few steps. */
 static void
 hash__chains_are_short(void **state)
 {
@@ -126,7 +126,7 @@ hash__chains_are_short(void **state)
 	}
 }
 
-/* What waits for a host's MAC address is found without a look at what waits for others. (RT-36) */
+/* Connections that wait for a host are found without a search among others. (RT-36) */
 static void
 resolving__lists_are_short(void **state)
 {
@@ -156,7 +156,7 @@ resolving__lists_are_short(void **state)
 	san_cm_check(cm);
 }
 
-/* The final event comes once, and is the last. */
+/* There is one final event, and no event after it. */
 static void
 event__final(void **state)
 {
@@ -175,7 +175,7 @@ event__final(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
-/* Established and ended before anybody looked: both are told, in this order. */
+/* Established and ended before the events are polled: both are reported, in this order. */
 static void
 event__two_at_once(void **state)
 {
@@ -211,7 +211,7 @@ event__two_at_once(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
-/* Released before its owner looked: nobody else has the slot until the event is taken. */
+/* If it is released before its event is polled, the slot is not reused until then. */
 static void
 event__keeps_its_slot(void **state)
 {
@@ -234,7 +234,7 @@ event__keeps_its_slot(void **state)
 	cm_net_check(&net);
 }
 
-/* No room for what a REP brings: it is as good as lost, and comes again. */
+/* No room for the private data of a REP: it is dropped, and will be repeated. */
 static void
 private__no_room(void **state)
 {
@@ -254,10 +254,10 @@ private__no_room(void **state)
 	assert_int_equal(san_cm_state(cm, slot), SAN_CM_ESTABLISHED);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_len, 3);
 	assert_memory_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_data, "xyz", 3);
-	assert_int_equal(cm->free_private, first); /* taken, and given back */
+	assert_int_equal(cm->free_private, first); /* taken and returned */
 }
 
-/* Only what has ended can be released. */
+/* Only ended connections can be released. */
 static void
 release__only_after_the_end(void **state)
 {
@@ -293,7 +293,7 @@ state__of_no_slot(void **state)
 	san_cm_failed(net.h[0].cm, 0, SAN_CM_R_TIMEOUT, net.now_ns);
 }
 
-/* Slots come back after their rest, thousands of times. */
+/* Slots are reused after their rest, thousands of times. */
 static void
 conn__churn(void **state) /* RT-24: both sides release everything */
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The cookie covers every bit that both REQs share, and ages. (RT-24; design, rule 17) */
+/* The cookie covers every field that both REQs share, and expires. (RT-24; design, rule 17) */
 
 #include "unit.h"
 #include "cm_net.h"
@@ -36,7 +36,7 @@ setup(void **state)
 	return 0;
 }
 
-/** As the connecting side does it. */
+/** Get a cookie as the connecting side does. */
 static void
 take_cookie(uint64_t now_ns)
 {
@@ -78,7 +78,7 @@ static const struct field covered[] = {
 };
 /* clang-format on */
 
-/* Each bit of each field, changed, makes it worthless. */
+/* Changing any bit of any field invalidates the cookie. */
 static void
 valid__covers_every_bit(void **state)
 {
@@ -138,7 +138,7 @@ valid__ages(void **state)
 	}
 }
 
-/* A younger slot number on an old cookie: the MAC covers it. */
+/* A later slot number in an old cookie is invalid: the MAC covers it. */
 static void
 valid__slot_is_not_free(void **state)
 {
@@ -163,7 +163,7 @@ valid__secret_matters(void **state)
 	assert_true(is_valid(5 * SLOT_NS));
 }
 
-/* What is not covered: where the message goes to is in the packet, the rest is not sent. */
+/* The MAC address is not covered, because it is not part of the message. */
 static void
 valid__not_the_mac_address(void **state)
 {
@@ -173,7 +173,7 @@ valid__not_the_mac_address(void **state)
 	assert_true(is_valid(5 * SLOT_NS));
 }
 
-/* The same input, the same cookie: a run can be repeated. */
+/* The same input gives the same cookie, so that a run can be repeated. */
 static void
 make__deterministic(void **state)
 {

@@ -51,7 +51,7 @@ state_of(int i)
 	return san_cm_state(net.h[i].cm, slot[i]);
 }
 
-/** Each side got one final event, of this type and reason, and holds nothing. */
+/** Each side got one final event with this type and reason, and holds nothing. */
 static void
 assert_ended(int i, uint8_t type, uint8_t reason)
 {
@@ -111,7 +111,7 @@ disconnect__waits_until_drained(void **state)
 	assert_orderly();
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], 1);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_DREP], 1);
-	/* nothing more goes */
+	/* nothing is sent any more */
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
 	assert_int_equal(cm_net_nb_sent(&net), 7);
 }
@@ -127,7 +127,7 @@ disconnect__drain_has_a_limit(void **state)
 	assert_orderly();
 }
 
-/* As long as packets are finished, work goes on. */
+/* The drain continues as long as packets are acknowledged. */
 static void
 disconnect__drain_goes_on_with_progress(void **state)
 {
@@ -199,7 +199,7 @@ disconnect__dreq_or_drep_lost(void **state)
 	}
 }
 
-/* The slot is held back by the core: TIMEWAIT itself answers. */
+/* The core keeps the slot, so TIMEWAIT answers. */
 static void
 timewait__answers_repeated_dreq(void **state)
 {
@@ -239,7 +239,7 @@ disconnect__everything_twice(void **state)
 	assert_orderly();
 }
 
-/* Both at once, drained or not, with and without loss: one event each. */
+/* Both at the same time, with drain or without, with loss or without: one event each. */
 static void
 disconnect__simultaneous(void **state)
 {
@@ -261,7 +261,7 @@ disconnect__simultaneous(void **state)
 	}
 }
 
-/* The other side asks while we still drain: it is over for both. */
+/* The other side disconnects during the drain: the connection ends for both. */
 static void
 disconnect__by_both_one_drains(void **state)
 {
@@ -289,7 +289,7 @@ open_without_rtu(void **state)
 	assert_int_equal(state_of(1), SAN_CM_REP_SENT);
 }
 
-/* The RTU is lost and we drain already: it is repeated nevertheless. */
+/* The RTU is lost and the drain has begun: the RTU is still repeated. */
 static void
 disconnect__drains_without_rtu(void **state)
 {
@@ -303,7 +303,7 @@ disconnect__drains_without_rtu(void **state)
 	assert_orderly();
 }
 
-/* The RTU is lost and DREQ comes in its place: one event, at once. */
+/* The RTU is lost and a DREQ arrives instead: one event, at once. */
 static void
 disconnect__dreq_without_rtu(void **state)
 {
@@ -340,7 +340,7 @@ disconnect__while_connecting(void **state)
 		assert_int_equal(net.h[0].nb[SAN_CM_EV_CLOSED], 1);
 		assert_int_equal(net.h[0].pdl->nb_conns, 0);
 	}
-	/* the other accepts what was withdrawn, and hears so at once */
+	/* the other side accepts a withdrawn request, and learns it at once */
 	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
 				       net.now_ns),
 			 0);
@@ -350,7 +350,7 @@ disconnect__while_connecting(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
-/* Accepted and at once ended again, the REP lost: for the other side it was refused. */
+/* Accepted and disconnected at once, and the REP is lost: the other side sees a refusal. */
 static void
 disconnect__before_the_rep_arrives(void **state)
 {
@@ -376,7 +376,7 @@ disconnect__before_the_rep_arrives(void **state)
 	assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
 }
 
-/* Packet delivery gave up: one event here, and the peer is told. (RT-7) */
+/* Packet delivery has failed: one event here, and the peer is notified. (RT-7) */
 static void
 failed__tells_both(void **state)
 {
@@ -388,7 +388,7 @@ failed__tells_both(void **state)
 	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
 }
 
-/* We ended it, and now have no more patience for DREP. */
+/* Disconnected, and the retries of the DREQ are exhausted. */
 static void
 failed__while_waiting_for_drep(void **state)
 {
@@ -429,7 +429,7 @@ reset_for(uint32_t psn)
 	};
 }
 
-/* A peer that restarted knows nothing: our next packet ends the connection. */
+/* A restarted peer does not know the connection: our next packet ends it. */
 static void
 reset__after_restart_of_the_peer(void **state) /* RT-24 */
 {
@@ -446,7 +446,7 @@ reset__after_restart_of_the_peer(void **state) /* RT-24 */
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
 }
 
-/* The same with a new connection under the old CID: only the tag tells. */
+/* The same with a new connection under the old CID: only the tag differs. */
 static void
 reset__new_connection_same_cid(void **state) /* RT-24 */
 {
@@ -469,7 +469,7 @@ reset__new_connection_same_cid(void **state) /* RT-24 */
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].slot, slot[0]);
 	assert_int_equal(san_cm_state(net.h[0].cm, other), SAN_CM_ESTABLISHED);
-	/* and the new one works */
+	/* the new connection works */
 	cm_net_tx_data(&net, 0, other);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].drops[SAN_DROP_TAG], 1);
@@ -499,14 +499,14 @@ restart__connects_anew(void **state) /* RT-24 */
 
 struct reset_row {
 	const char *what;
-	int32_t psn; /* from the one outstanding */
+	int32_t psn; /* distance from the outstanding PSN */
 	uint32_t tag_xor;
 	uint32_t cid_xor;
-	uint8_t src_xor; /* of the address */
+	uint8_t src_xor; /* changes the source address */
 	uint16_t pkey_xor;
 };
 
-/* What is wrong with it: it must change nothing but a counter. */
+/* Invalid RESETs, which change nothing but a counter. */
 static const struct reset_row stale_resets[] = {
 	{"below", -1, 0, 0, 0, 0},
 	{"never sent", 1, 0, 0, 0, 0},
@@ -531,7 +531,7 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 	(void)state;
 	net.h[1].dead = true;
 	psn = cm_net_tx_data(&net, 0, slot[0]);
-	/* else those numbers might be outstanding in the other window */
+	/* otherwise these numbers might be outstanding in the other window */
 	assert_false(san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, psn));
 	for (i = 0; i < RTE_DIM(stale_resets); i++) {
 		const struct reset_row *r = &stale_resets[i];
@@ -554,7 +554,7 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 	cm_net_settle(&net);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_RESET], 0);
-	/* and the right one does */
+	/* the valid one ends it */
 	msg = reset_for(psn);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
 	cm_net_settle(&net);
@@ -572,7 +572,7 @@ reset__nothing_outstanding(void **state)
 	assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
 }
 
-/* Our packet was in the data window. */
+/* The packet that it answers was in the data window. */
 static void
 reset__data_window(void **state)
 {
@@ -591,7 +591,7 @@ reset__data_window(void **state)
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
 }
 
-/* We wanted to end anyway: that the peer knows nothing of it is as good as DREP. */
+/* After our DREQ, the RESET of a peer that does not know the connection replaces the DREP. */
 static void
 reset__stands_for_drep(void **state)
 {
@@ -640,7 +640,7 @@ static const struct forged_row forged_rows[] = {
 	{SAN_CM_DREQ, 0, 0, 0, 1, 0, SAN_DROP_PKEY},
 	{SAN_CM_DREQ, 0, 0, 0, 0, 1, SAN_DROP_PEER},
 	{SAN_CM_DREP, 1, 0, 0, 0, 0, SAN_DROP_TAG},
-	{SAN_CM_DREP, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE}, /* nobody asked */
+	{SAN_CM_DREP, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE}, /* without a DREQ */
 	{SAN_CM_REJ, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE},  /* too late */
 	{SAN_CM_COOKIE, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE},
 	{SAN_CM_REP, 1, 0, 0, 0, 0, SAN_DROP_TAG},
@@ -706,7 +706,7 @@ setup_with_xid(void **state)
 	return 0;
 }
 
-/* A DREQ for what is long gone is answered, so that the other side need not wait. */
+/* A DREQ for a connection that ended long ago is answered, so that the other side can finish. */
 static void
 dreq__for_nothing(void **state)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Floods of strangers: no memory, and no more answers than the limit. (RT-24; cm_rx.c, cm_tx.c) */
+/* Floods of unauthenticated packets: bounded memory and answers. (RT-24; cm_rx.c, cm_tx.c) */
 
 #include "unit.h"
 #include "cm_net.h"
 
 #define MS      SAN_NS_PER_MS
 #define MILLION 1000000u
-#define XID_OFF 4 /* in the message's bytes */
+#define XID_OFF 4 /* offset in the message */
 
 static const struct san_wire_pkt cm_pkt = {
 	.op = SAN_OP_CM,
@@ -52,8 +52,8 @@ put_be32(uint8_t *at, uint32_t v)
 }
 
 /*
- * A million REQs without cookie, each from another address: no connection, no
- * half-open one, no slot, no more answers than the limit. (RT-24)
+ * A million REQs without a cookie, each from another address: no connection, no half-open one, no
+ * slot is used, and no more answers are sent than the limit. (RT-24)
  */
 static void
 flood__million_requests(void **state)
@@ -84,17 +84,17 @@ flood__million_requests(void **state)
 	}
 	rte_pktmbuf_free(m);
 	assert_int_equal(nb_answers + nb_limited, MILLION);
-	/* 100 per ms, and what the bucket held at first */
+	/* 100 per ms, and the initial burst */
 	assert_in_range(nb_answers, 99000, 100 * ((net.now_ns - begin_ns) / MS) + 100);
 	assert_nothing_kept();
 	assert_int_equal(rte_mempool_in_use_count(pool), in_use - 1);
-	/* and who comes in earnest gets in */
+	/* an honest peer can connect */
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 100 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-/* A flood of made-up cookies is cut off before their MACs are computed. (RT-36) */
+/* A flood of invalid cookies is limited before their MACs are computed. (RT-36) */
 static void
 flood__wrong_cookies(void **state)
 {
@@ -113,7 +113,7 @@ flood__wrong_cookies(void **state)
 		assert_true(drop == SAN_DROP_CM_COOKIE || drop == SAN_DROP_CM_RATE);
 		nb_checked += drop == SAN_DROP_CM_COOKIE;
 	}
-	/* RT-36: each check costs a MAC; there is one instant, and one host: half a burst */
+	/* RT-36: each check costs a MAC; at one instant one host gets half a burst */
 	assert_int_equal(nb_checked, 200);
 	assert_nothing_kept();
 }
@@ -137,7 +137,7 @@ flood__resets_are_limited(void **state)
 	assert_int_equal(san_cm_drops(net.h[1].cm)[SAN_DROP_CM_RATE], 100000 - n);
 }
 
-/* One host's flood of requests and strays is not felt by another, which connects. (RT-36) */
+/* A flood of one host does not keep another one from connecting. (RT-36) */
 static void
 flood__of_one_host(void **state)
 {

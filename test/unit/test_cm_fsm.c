@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The life of a connection between two hosts, message by message. (RT-1, RT-23, RT-24) */
+/* The states of a connection between two hosts, message by message. (RT-1, RT-23, RT-24) */
 
 #include "unit.h"
 
@@ -55,7 +55,7 @@ assert_clean(void)
 	}
 }
 
-/** Both ended once, and orderly. */
+/** Both sides have ended once, in an orderly way. */
 static void
 assert_ended(uint8_t type0, uint8_t type1)
 {
@@ -75,7 +75,7 @@ assert_ended(uint8_t type0, uint8_t type1)
 
 /* ---- what the link does ---- */
 
-/** arg[0]: message type; arg[1]: which of them (1 = first), 0 = all. */
+/** arg[0]: message type; arg[1]: which of them is lost (1 = the first), 0 = all. */
 static void
 lose(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
      struct cm_fate *fate)
@@ -143,12 +143,12 @@ connect__establishes_both(void **state) /* RT-1 */
 	assert_int_equal(net.h[1].last[SAN_CM_EV_ESTABLISHED].cookie, 1000 + slot[1]);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_len, 64);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_data[63], 'x');
-	/* REQ, COOKIE, REQ, REP, RTU, and nothing twice */
+	/* REQ, COOKIE, REQ, REP, RTU, each once */
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_COOKIE], 1);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_RTU], 1);
-	/* nothing is repeated once both are open */
+	/* nothing is repeated when both are open */
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
 	assert_int_equal(cm_net_nb_sent(&net), 5);
 }
@@ -193,7 +193,7 @@ connect__agrees_on_parameters(void **state)
 		assert_int_equal(c[i]->pkey, CM_NET_PKEY);
 	}
 	for (i = 0; i < 2; i++) {
-		/* RT-1: what the other side allocated */
+		/* RT-1: the CID that the other side allocated */
 		assert_int_equal(g[i]->pdl.dcid, c[1 - i]->cid);
 		assert_int_equal(g[i]->pdl.dtag, c[1 - i]->tag);
 		assert_int_equal(g[i]->pdl.req_psn, c[1 - i]->tx[SAN_WIN_REQ].next);
@@ -204,7 +204,7 @@ connect__agrees_on_parameters(void **state)
 		assert_int_equal(g[i]->rnr_rx_ms, g[1 - i]->rnr_tx_ms);
 		assert_int_equal(g[i]->pdl.nb_ports, 2);
 		assert_int_equal(g[i]->pdl.ports[1], 51000 + 2 - i);
-		/* design, rule 13: only ports that the peer told */
+		/* design, rule 13: only ports that the peer has named */
 		assert_int_equal(c[i]->path.src_port, 50000 + 2 - i);
 		assert_int_equal(c[i]->path.dscp, 26);
 		assert_true(rte_is_same_ether_addr(&c[i]->path.dst_mac, &net.h[1 - i].mac));
@@ -214,7 +214,7 @@ connect__agrees_on_parameters(void **state)
 	assert_int_equal(g[0]->rnr_tx_ms, 11);
 	assert_int_equal(g[0]->pdl.msg_limit, 5);
 	assert_int_equal(g[1]->pdl.msg_limit, 6);
-	/* PCB-1: what the peer's receiver allows, and what our ACKs go on allowing */
+	/* PCB-1: what the peer's receiver allows, at first and in ACKs */
 	assert_int_equal(g[0]->pdl.first_win, 300);
 	assert_int_equal(g[1]->pdl.first_win, 2);
 	assert_int_equal(c[0]->rx_first_win, 2);
@@ -285,7 +285,7 @@ connect__many_at_once(void **state) /* RT-1: CIDs are unique */
 	}
 }
 
-/* Each side connects to the other, under the same numbers: two connections. (RT-1) */
+/* Each side connects to the other with the same numbers: two connections. (RT-1) */
 static void
 connect__crosswise(void **state)
 {
@@ -407,7 +407,7 @@ resolved__sends_what_waits(void **state)
 	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
 }
 
-/* Somebody else resolved it and sent our REQ: the answer says where the peer is. */
+/* A proxy resolved the address and sent the REQ: the answer shows where the peer is. */
 static void
 resolved__by_the_cookie(void **state)
 {
@@ -438,7 +438,7 @@ connect__mac_never_known(void **state)
 	assert_clean();
 }
 
-/* Each message of the handshake lost once: recovered, and established exactly once. */
+/* Each message of the handshake is lost once: it recovers, and is established exactly once. */
 static void
 connect__each_message_lost_once(void **state)
 {
@@ -460,7 +460,7 @@ connect__each_message_lost_once(void **state)
 		lose_some(lost[i][0], lost[i][1]);
 		slot[0] = cm_net_connect(&net, 0, 42);
 		cm_net_run(&net, 15 * MS);
-		/* the first retry comes after 20 ms */
+		/* the first retry is sent after 20 ms */
 		assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED] +
 					 net.h[1].nb[SAN_CM_EV_ESTABLISHED],
 				 lost[i][0] == SAN_CM_RTU ? 1 : 0);
@@ -491,7 +491,7 @@ connect__each_message_twice(void **state)
 	assert_ended(SAN_CM_EV_CLOSED, SAN_CM_EV_DISCONNECTED);
 }
 
-/* Data that came before the RTU stands for it. */
+/* Data before the RTU replaces it. */
 static void
 implicit_rtu__opens(void **state)
 {
@@ -507,7 +507,7 @@ implicit_rtu__opens(void **state)
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
 	assert_int_equal(net.h[1].drops[SAN_DROP_STATE], 0);
-	/* and no REP is repeated */
+	/* no REP is repeated */
 	cm_net_run(&net, 10 * SAN_NS_PER_S);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
@@ -530,7 +530,7 @@ implicit_rtu__only_in_rep_sent(void **state)
 	assert_int_equal(state_of(1, slot), SAN_CM_WAIT_ACCEPT);
 }
 
-/* What stood for the RTU was none, and the REP was lost: the peer still asks, and is answered. */
+/* Data replaced the RTU by mistake, and the REP was lost: the repeated REQ is answered. */
 static void
 implicit_rtu__by_mistake(void **state)
 {
@@ -546,7 +546,7 @@ implicit_rtu__by_mistake(void **state)
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
 }
 
-/* Nobody answers: retries with doubling, then one event, and nothing is left. (RT-24) */
+/* No answer: retries with doubled intervals, then one event, and nothing is left. (RT-24) */
 static void
 connect__unreachable(void **state)
 {
@@ -562,7 +562,7 @@ connect__unreachable(void **state)
 	assert_clean();
 }
 
-/** arg[0]: so many REQs are lost, then every REQ with a cookie. */
+/** arg[0]: number of REQs that are lost; then every REQ with a cookie is lost. */
 static void
 lose_reqs(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	  struct cm_fate *fate)
@@ -573,7 +573,7 @@ lose_reqs(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct
 		fate->copies = 0;
 }
 
-/* Each message has retries of its own: progress starts the count anew. */
+/* Each message has its own retries: progress restarts the count. */
 static void
 connect__retries_start_anew(void **state)
 {
@@ -589,7 +589,7 @@ connect__retries_start_anew(void **state)
 
 /* ---- accepting ---- */
 
-/* The peer vanished after its request was accepted: one event, all released. (RT-24) */
+/* The peer dies after its request was accepted: one event, all is released. (RT-24) */
 static void
 accept__peer_gone(void **state)
 {
@@ -610,7 +610,7 @@ accept__peer_gone(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
-/* Nobody accepts: the connecting side hears that nobody answered, the other forgets it. */
+/* The request is not accepted: the connecting side gets a timeout, the other side drops it. */
 static void
 accept__never(void **state)
 {
@@ -629,7 +629,7 @@ accept__never(void **state)
 			 -ENOENT);
 }
 
-/* Late, but while the peer still asks: repeated REQs are one request. */
+/* Accepted late, while the peer still repeats: repeated REQs are one request. */
 static void
 accept__late(void **state)
 {
@@ -663,7 +663,7 @@ accept__what_is_no_request(void **state)
 	assert_int_equal(san_cm_accept(h->cm, 16, &h->param, 0, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_reject(h->cm, slot[1], 2, NULL, 0, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_disconnect(h->cm, 15, false, net.now_ns), -ENOTCONN);
-	/* a request that can't be accepted so can be accepted otherwise */
+	/* after an accept that failed the request can still be accepted */
 	h->no_accept = true;
 	cm_net_connect(&net, 0, 2);
 	cm_net_run(&net, 1 * MS);
@@ -700,7 +700,7 @@ reject__with_private_data(void **state)
 	assert_clean();
 }
 
-/* The REJ is lost: the repeated REQ gets it again, without asking the ULP again. */
+/* The REJ is lost: the repeated REQ gets it again, and the ULP is not asked again. */
 static void
 reject__lost(void **state)
 {
@@ -720,7 +720,7 @@ reject__lost(void **state)
 	assert_clean();
 }
 
-/* A REP that nobody can agree to ends the attempt on both sides. */
+/* A REP with invalid parameters ends the attempt on both sides. */
 static void
 rep__out_of_range(void **state)
 {

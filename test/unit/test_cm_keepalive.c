@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Silence, PROBEs, and peers that are gone. (RT-24) */
+/* Silence, PROBEs, and dead peers. (RT-24) */
 
 #include "unit.h"
 #include "cm_net.h"
@@ -20,14 +20,14 @@ count_probes(struct cm_net *n, int from, const struct san_wire_pkt *p,
 {
 	(void)msg;
 	nb_probes[from] += p->op == SAN_OP_PROBE;
-	/* arg[0]: so many PROBEs are lost */
+	/* arg[0]: number of PROBEs that are lost */
 	if (p->op == SAN_OP_PROBE && n->arg[0] != 0) {
 		n->arg[0]--;
 		fate->copies = 0;
 	}
 }
 
-/** Host 0 keeps watch, host 1 does not. */
+/** Host 0 sends PROBEs, host 1 does not. */
 static int
 setup(void **state)
 {
@@ -54,7 +54,7 @@ probe__answered_for_ever(void **state)
 {
 	(void)state;
 	cm_net_run(&net, 100 * INTERVAL);
-	/* one per interval of silence: the answer ends the silence */
+	/* one per silent interval: the answer ends the silence */
 	assert_in_range(nb_probes[0], 90, 101);
 	assert_int_equal(nb_probes[1], 0);
 	assert_int_equal(san_cm_state(net.h[0].cm, slot[0]), SAN_CM_ESTABLISHED);
@@ -74,7 +74,7 @@ probe__not_while_packets_arrive(void **state)
 	assert_int_equal(nb_probes[0], 0);
 }
 
-/* Five of them unanswered: gone, in bounded time; one event, all released. */
+/* Five unanswered PROBEs: the peer is dead, in bounded time; one event, all is released. */
 static void
 probe__peer_is_gone(void **state)
 {
@@ -92,7 +92,7 @@ probe__peer_is_gone(void **state)
 	assert_int_equal(nb_probes[0], 5);
 }
 
-/* Four lost in a row are not the end, and an answer starts the count anew. */
+/* Four lost in a row do not end the connection, and an answer restarts the count. */
 static void
 probe__some_lost(void **state)
 {
@@ -110,7 +110,7 @@ probe__some_lost(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
 }
 
-/* The peer restarted: it does not know our first PROBE, and says so. */
+/* The restarted peer does not know the first PROBE, and answers so. */
 static void
 probe__peer_restarted(void **state)
 {
@@ -138,7 +138,7 @@ probe__not_when_switched_off(void **state)
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_ESTABLISHED);
 }
 
-/* A disconnect has timers of its own. */
+/* A disconnect has its own timers. */
 static void
 probe__not_while_draining(void **state)
 {
@@ -150,7 +150,7 @@ probe__not_while_draining(void **state)
 	assert_int_equal(san_cm_state(net.h[0].cm, slot[0]), SAN_CM_DRAINING);
 }
 
-/* RT-34: a connection can what both of its sides can; bits that nobody knows go nowhere. */
+/* RT-34: a connection has the features of both sides; unknown bits are ignored. */
 static void
 connect__agrees_on_features(void **state)
 {

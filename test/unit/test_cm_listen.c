@@ -63,14 +63,14 @@ listen__twice_and_too_many(void **state)
 		assert_int_equal(san_cm_listen(cm, i, 1, 8, 0), 0);
 	assert_int_equal(san_cm_listen(cm, 2, 1, 8, 0), -EADDRINUSE);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
-	san_cm_unlisten(cm, 2, 7); /* not that partition's */
+	san_cm_unlisten(cm, 2, 7); /* of another partition */
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
 	san_cm_unlisten(cm, 2, 1);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), 0);
 	san_cm_unlisten(cm, 99, 1);
 }
 
-/* Services in a row, or alike in their low bits: a request looks at few listeners. (RT-36) */
+/* Consecutive services, or with equal low bits: a request checks few listeners. (RT-36) */
 static void
 find__short_lists(void **state)
 {
@@ -101,7 +101,7 @@ find__short_lists(void **state)
 	}
 }
 
-/* Two listeners of one service: each request goes to that of its partition. */
+/* Two listeners of one service: each request goes to the one of its partition. */
 static void
 listen__per_partition(void **state)
 {
@@ -116,7 +116,7 @@ listen__per_partition(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-/* Who waits for accept is refused; who is open stays. */
+/* Requests that wait for accept are refused; open connections stay. */
 static void
 unlisten__refuses_who_waits(void **state)
 {
@@ -139,7 +139,7 @@ unlisten__refuses_who_waits(void **state)
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_ESTABLISHED);
 }
 
-/* A request that the ULP has not even heard of yet. */
+/* A request that is not yet reported to the ULP. */
 static void
 unlisten__before_the_event(void **state)
 {

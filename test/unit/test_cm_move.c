@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A request that another lcore's queue pair accepts. (SYS-1, RT-24) */
+/* A request that is accepted on a queue pair of another lcore. (SYS-1, RT-24) */
 
 #include "unit.h"
 
@@ -18,7 +18,7 @@ static struct rte_mempool *pool;
 static struct cm_net net;
 static struct cm_host there; /* the other lcore of host 1 */
 
-/* What host 0 says to a CID of the other lcore goes there. */
+/* Packets of host 0 to a CID of the other lcore are delivered there. */
 static void
 steer(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
       struct cm_fate *fate)
@@ -37,7 +37,7 @@ steer(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san
 	rte_pktmbuf_free(m);
 }
 
-/* What the other lcore has to say. */
+/* Send the packets of the other lcore. */
 static void
 send_from_there(void)
 {
@@ -87,7 +87,7 @@ teardown(void **state)
 	return (int)rte_mempool_in_use_count(pool);
 }
 
-/* Host 0 asks; the slot of its request. */
+/* Host 0 sends a request; returns the slot of it. */
 static uint16_t
 request(void)
 {
@@ -134,7 +134,7 @@ move__establishes_there(void **state)
 	assert_int_equal(ev.type, SAN_CM_EV_ESTABLISHED);
 	assert_int_equal(ev.cookie, COOKIE);
 	assert_memory_equal(&ev.peer, &net.h[0].ip, sizeof(ev.peer));
-	/* both have agreed on the same, as if the request had come here */
+	/* both sides have agreed on the same, as without the move */
 	a = san_cm_agreed(net.h[0].cm, net.h[0].last[SAN_CM_EV_ESTABLISHED].slot);
 	b = san_cm_agreed(there.cm, to);
 	assert_int_equal(b->pdl.mtu, 1000);
@@ -143,11 +143,11 @@ move__establishes_there(void **state)
 	assert_int_equal(b->first_rsn_tx, a->first_rsn_rx);
 	assert_int_equal(a->pdl.dcid, there.pdl->conns[to].cid);
 	assert_int_equal(san_pdl_cid_lcore(a->pdl.dcid), TO_HERE);
-	assert_int_equal(there.pdl->conns[to].path.src_port, 50001); /* what host 0 told */
+	assert_int_equal(there.pdl->conns[to].path.src_port, 50001); /* named by host 0 */
 	assert_int_equal(there.pdl->conns[to].pkey, CM_NET_PKEY);
 }
 
-/* The peer asks again until it hears the REP: that makes no second connection. */
+/* Until the peer gets the REP it repeats its REQ: that creates no second connection. */
 static void
 move__repeated_requests_are_known(void **state)
 {
@@ -162,7 +162,7 @@ move__repeated_requests_are_known(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-/* Whoever takes it has it alone; given back, it is as it was. */
+/* A moved request exists once; moved back, it is unchanged. */
 static void
 move_out__once(void **state)
 {
@@ -177,7 +177,7 @@ move_out__once(void **state)
 	assert_int_equal(san_cm_reject(cm, slot, SAN_CM_R_REFUSED, NULL, 0, net.now_ns), -ENOENT);
 	san_cm_moved(cm, slot, false, net.now_ns);
 	assert_int_equal(san_cm_accept(cm, slot, &net.h[1].param, 1, net.now_ns), 0);
-	/* and no more: it is accepted */
+	/* not any more: it is accepted */
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
 	san_cm_moved(cm, slot, true, net.now_ns);
 	cm_net_run(&net, MS);
@@ -207,7 +207,7 @@ move_in__says_no(void **state)
 			 -ENOSPC);
 }
 
-/* The listener goes while the request is on its way: the peer has its answer. */
+/* The listener is removed while the request is moved: the peer gets an answer. */
 static void
 move__ended_meanwhile(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Strangers: requests without and with cookies, refusals, RESET for unknown
+ * Unauthenticated packets: requests without and with cookies, refusals, RESET for unknown
  * connections. None of them costs memory. (RT-24, RT-29; design, rule 17)
  */
 
@@ -37,7 +37,7 @@ teardown(void **state)
 	return (int)rte_mempool_in_use_count(pool);
 }
 
-/** The only message that host 1 has to send. */
+/** Returns the only message that host 1 has to send. */
 static struct san_wire_cm
 only_answer(struct san_wire_pkt *p, struct san_wire_path *path)
 {
@@ -91,7 +91,7 @@ req__gets_a_cookie(void **state)
 	assert_int_equal(p.tag, 0xdeadbeef);
 	assert_int_equal(p.dcid, SAN_WIRE_CID_CM);
 	assert_int_equal(p.pkey, CM_NET_PKEY);
-	/* back where it came from, steered to the sender's lcore (rule 13) */
+	/* to its source, steered to the sender's lcore (rule 13) */
 	assert_true(san_ip_eq(&path.dst, &net.h[0].ip));
 	assert_true(san_ip_eq(&path.src, &net.h[1].ip));
 	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
@@ -101,7 +101,7 @@ req__gets_a_cookie(void **state)
 	assert_nothing_kept();
 }
 
-/** REQ, COOKIE: put into *msg* for the second REQ. */
+/** Exchange REQ and COOKIE, and put the cookie into *msg* for the second REQ. */
 static void
 ask_cookie(struct san_wire_cm *msg)
 {
@@ -116,7 +116,7 @@ ask_cookie(struct san_wire_cm *msg)
 	memcpy(msg->cookie, ans.cookie, sizeof(msg->cookie));
 }
 
-/* No answer to a stranger is longer than its question. */
+/* No answer to an unauthenticated packet is longer than the packet. */
 static void
 req__answer_is_no_longer(void **state)
 {
@@ -137,7 +137,7 @@ req__answer_is_no_longer(void **state)
 	rte_pktmbuf_free(a);
 }
 
-/** REQ, COOKIE, REQ: what host 1 says to the second. */
+/** Exchange REQ, COOKIE, REQ; returns the answer of host 1 to the second REQ. */
 static enum san_drop
 with_cookie(struct san_wire_cm *msg)
 {
@@ -165,7 +165,7 @@ req__with_cookie_is_a_request(void **state)
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_CONNECT_REQUEST);
 	assert_false(san_cm_event_next(net.h[1].cm, &ev));
-	/* accepted, copies get the REP again */
+	/* after the accept, copies get the REP again */
 	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
 	rep = only_answer(&p, &path);
 	assert_int_equal(rep.msg, SAN_CM_REP);
@@ -176,8 +176,8 @@ req__with_cookie_is_a_request(void **state)
 }
 
 /*
- * With what it sends the connection writes over its offer: there is no REP any more
- * for a copy of the REQ, and nothing of it may be written there.
+ * The connection's send buffer overwrites its offer. After that there is no REP for a copy of the
+ * REQ, and a copy must not write there.
  */
 static void
 req__again_when_data_went(void **state)
@@ -192,7 +192,7 @@ req__again_when_data_went(void **state)
 	(void)state;
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	pdl_conf.max_wide = 0; /* there is no other memory for it */
+	pdl_conf.max_wide = 0; /* there is no other memory for the offer */
 	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
 	cm_net_listen(&net, 1);
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
@@ -210,7 +210,7 @@ req__again_when_data_went(void **state)
 	cm_net_check(&net);
 }
 
-/* One bit of the second REQ differs from the first: its cookie is worth nothing. */
+/* One bit of the second REQ differs from the first one: the cookie is invalid. */
 static void
 req__cookie_for_another_request(void **state) /* RT-24 */
 {
@@ -223,7 +223,7 @@ req__cookie_for_another_request(void **state) /* RT-24 */
 	msg.first_win ^= 1;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
 	assert_nothing_kept();
-	/* it may try with the right one */
+	/* it can try again with the right one */
 	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_COOKIE);
 	msg.first_win ^= 1;
 	msg.cookie[3] ^= 0x10;
@@ -248,7 +248,7 @@ req__cookie_from_another_address(void **state)
 	assert_nothing_kept();
 }
 
-/* An old cookie: refused, and replaced, so that a patient peer gets through. */
+/* An expired cookie is refused and replaced, so that a slow peer succeeds. */
 static void
 req__old_cookie(void **state)
 {
@@ -279,7 +279,7 @@ restart_with_slot(uint64_t cookie_slot_ns)
 	cm_net_listen(&net, 1);
 }
 
-/* It grows old in a long wait for accept: the connecting side takes the fresh one. */
+/* The cookie expires during a long wait for accept: the connecting side takes the new one. */
 static void
 cookie__refreshed_while_waiting(void **state)
 {
@@ -298,7 +298,7 @@ cookie__refreshed_while_waiting(void **state)
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-/** Every REQ with a cookie is lost until arg[0]. */
+/** Loses every REQ with a cookie until arg[0]. */
 static void
 lose_cookies(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	     const struct san_wire_cm *msg, struct cm_fate *fate)
@@ -310,7 +310,7 @@ lose_cookies(struct cm_net *n, int from, const struct san_wire_pkt *p,
 		fate->copies = 0;
 }
 
-/* It grows old before it ever arrives. */
+/* The cookie expires before it arrives. */
 static void
 cookie__refreshed_on_arrival(void **state)
 {
@@ -325,7 +325,7 @@ cookie__refreshed_on_arrival(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-/* A peer whose cookies are never good can't make us send at its pace. */
+/* A peer whose cookies are always invalid cannot control the rate of our REQs. */
 static void
 cookie__no_ping_pong(void **state)
 {
@@ -400,7 +400,7 @@ rej__other_partition(void **state) /* RT-29 */
 	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 0x9999, 8, 1), 0);
 	expect_rej(&msg, SAN_DROP_PKEY, SAN_CM_R_PKEY);
-	/* and the same with both parts of the handshake between real hosts */
+	/* the same with both parts of the handshake between real hosts */
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
@@ -436,7 +436,7 @@ rej__backlog(void **state)
 	struct san_wire_cm msg, ans;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
-	static const uint8_t want[] = {6, 7, 8}; /* with each host, one alone gets three quarters */
+	static const uint8_t want[] = {6, 7, 8}; /* one host alone gets three quarters */
 	uint32_t host, xid = 0;
 
 	(void)state;
@@ -458,14 +458,14 @@ rej__backlog(void **state)
 		net.h[0].ip.b[15]++;
 	}
 	net.h[0].ip.b[15] -= RTE_DIM(want);
-	/* an old one, repeated, is still the old one */
+	/* an old copy is still recognised as old */
 	msg = cm_net_req(3);
 	msg.src_tag += 3;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_no_answer();
 }
 
-/* RT-36: a name in use names no second connection, or look-ups would walk over them all. */
+/* RT-36: a name in use is no second connection; otherwise look-ups would become long */
 static void
 req__same_name_twice(void **state)
 {
@@ -499,7 +499,7 @@ rej__resources(void **state)
 	assert_int_equal(msg.reason, SAN_CM_R_RESOURCES);
 }
 
-/* Every reason reaches the connecting side, also those that only another implementation gives. */
+/* Every reason is reported, also those that only other implementations use. */
 static void
 rej__every_reason_is_reported(void **state)
 {
@@ -539,7 +539,7 @@ rej__every_reason_is_reported(void **state)
 
 /* ---- old copies ---- */
 
-/* The network delivers a REQ after everything is over: no second connection from it. */
+/* A REQ arrives after the connection has ended: it creates no second connection. */
 static void
 ghost__late_req(void **state)
 {
@@ -556,7 +556,7 @@ ghost__late_req(void **state)
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
 	assert_nothing_kept();
 	assert_int_equal(san_cm_state(net.h[1].cm, ev.slot), SAN_CM_IDLE);
-	/* another attempt under the same CID is another connection */
+	/* another attempt with the same CID is another connection */
 	msg.xid++;
 	msg.flags &= (uint8_t)~SAN_CM_F_COOKIE;
 	memset(msg.cookie, 0, sizeof(msg.cookie));
@@ -564,7 +564,7 @@ ghost__late_req(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
 
-/* Slots that ghosts remember are as free as others. */
+/* Slots that are remembered for late REQs can be reused. */
 static void
 ghost__slots_are_reused(void **state)
 {
@@ -586,7 +586,7 @@ ghost__slots_are_reused(void **state)
 	}
 }
 
-/* A REP for an attempt that was given up: the other side need not wait for its timeout. */
+/* A REP for a cancelled attempt is answered, so that the other side need not wait. */
 static void
 rep__for_nothing(void **state)
 {
@@ -655,7 +655,7 @@ answer_reset__never_to_these(void **state)
 	assert_no_answer();
 }
 
-/* Neither RESET nor what answers nothing is answered: no two hosts talk for ever. */
+/* Neither RESETs nor unexpected answers are answered: no two hosts exchange packets forever. */
 static void
 answers__are_not_answered(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Source ports that reach an lcore's queue, as the port's own hash sees them. (SYS-1) */
+/* Source ports that reach the queue of an lcore, computed like the port's hash. (SYS-1) */
 
 #include "unit.h"
 
@@ -13,7 +13,7 @@
 #include "cm_priv.h"
 #include "inet.h"
 
-/* The key that the inventors publish, with what it makes of some packets. */
+/* The key and the hash values that the inventors publish. */
 /* clang-format off */
 static const uint8_t known_key[40] = {
 	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
@@ -60,12 +60,12 @@ setup(void **state)
 	return 0;
 }
 
-/* Another's software Toeplitz. */
+/* Another implementation of Toeplitz in software. */
 static uint32_t
 softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, uint16_t dst_port)
 {
 	uint32_t off = san_ip_is_v4(src) ? 12 : 0, len = 16 - off, i, words[9];
-	_Alignas(uint32_t) uint8_t key[sizeof(steer.key)]; /* it is read by words */
+	_Alignas(uint32_t) uint8_t key[sizeof(steer.key)]; /* it is read in words */
 	uint8_t b[36];
 
 	memcpy(key, steer.key, sizeof(key));
@@ -99,7 +99,7 @@ queue__known_hashes(void **state)
 	}
 }
 
-/* Eight different ones, each of which the port's hash brings to the queue. */
+/* Eight different ports, each of which the port's hash maps to the queue. */
 static void
 ports__bring_to_the_queue(void **state)
 {
@@ -146,7 +146,7 @@ ports__none(void **state)
 	assert_int_equal(san_cm_steer_ports(&steer, 3, &src, &dst, 4791, 0, ports), 0);
 }
 
-/* What goes to the peer, and what it then uses. */
+/* The ports that are offered to the peer, and those that it uses. */
 static void
 offer__carries_them(void **state)
 {
@@ -173,7 +173,7 @@ offer__carries_them(void **state)
 		assert_int_equal(san_cm_steer_queue(&steer, &net.h[0].ip, &net.h[1].ip,
 						    c->ports[i], SAN_WIRE_PORT),
 				 77);
-	/* host 0 takes any */
+	/* host 0 uses any port */
 	assert_int_equal(net.h[1].pdl->conns[slot[1]].nb_ports, 2);
 	steer.table_size = 100;
 	assert_int_equal(san_cm_create(&cm_conf, net.h[1].pdl, &(struct san_cm *){NULL}), -EINVAL);

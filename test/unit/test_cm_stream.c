@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A connection is for a stream on both of its sides, or on none. (AFC-2) */
+/* A connection is for a stream on both sides, or on neither. (AFC-2) */
 
 #include "unit.h"
 
@@ -32,7 +32,7 @@ teardown(void **state)
 	return (int)rte_mempool_in_use_count(pool);
 }
 
-/* Host 0 asks; the slot of its request. */
+/* Host 0 sends a request; returns its slot. */
 static uint16_t
 request(bool stream)
 {
@@ -74,7 +74,7 @@ connect__stream_to_stream(void **state)
 	assert_int_equal(agreed(1), want);
 }
 
-/* What does not fit can still be answered with what does. */
+/* After a failed accept with the wrong kind, the right kind can still accept. */
 static void
 connect__other_kind(void **state)
 {
@@ -103,7 +103,7 @@ connect__plain_to_stream(void **state)
 	assert_int_equal(agreed(1), SAN_CM_FEAT_PACK);
 }
 
-/* A request that moves to another lcore is no other request. */
+/* The kind is kept when a request moves to another lcore. */
 static void
 move__other_kind(void **state)
 {
@@ -119,7 +119,7 @@ move__other_kind(void **state)
 	assert_int_equal(answer(slot, true), 0);
 }
 
-/* An acceptor that knows no streams ignores the bit: that must not become a connection. */
+/* An acceptor without streams ignores the bit: there must be no connection. */
 static void
 connect__acceptor_without(void **state)
 {
@@ -134,7 +134,7 @@ connect__acceptor_without(void **state)
 	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
 }
 
-/* AFC-25: what is not strictly in order carries no session, whoever asks for it. */
+/* AFC-25: without strict order there is no session, whichever side requests it. */
 static void
 connect__not_in_order(void **state)
 {
@@ -152,7 +152,7 @@ connect__not_in_order(void **state)
 	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
 					42, net.now_ns, &slot),
 			 -EINVAL);
-	/* a peer that asks all the same */
+	/* a peer that requests it nevertheless */
 	h->param.stream = false;
 	slot = cm_net_connect(&net, 0, 42);
 	c = &h->cm->conns[slot];
@@ -162,7 +162,7 @@ connect__not_in_order(void **state)
 	assert_int_equal(h->last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
 }
 
-/* It is no ability: nobody has it without a stream. */
+/* The bit is not a feature: it is never set without a stream. */
 static void
 create__not_a_feature_of_all(void **state)
 {

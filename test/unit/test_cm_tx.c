@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is sent, how often, how much at most, and how long its answer took. (design, rule 17) */
+/* What is sent, how often, the limits, and the RTT of answers. (design, rule 17) */
 
 #include "unit.h"
 #include "cm_net.h"
@@ -54,7 +54,7 @@ tx_next__fills_all(void **state)
 	assert_int_equal(pkt.tx_time, (uint32_t)net.now_ns);
 	assert_true(rte_is_zero_ether_addr(&path.dst_mac));
 	assert_true(rte_is_same_ether_addr(&path.src_mac, &net.h[0].mac));
-	/* ports are not known yet: any of the entropy range */
+	/* ports are unknown yet: any of the entropy range */
 	assert_in_range(path.src_port, 49152, 65535);
 	assert_int_equal(msg.msg, SAN_CM_REQ);
 	assert_int_equal(msg.flags, SAN_CM_F_ORDERED);
@@ -66,7 +66,7 @@ tx_next__fills_all(void **state)
 	assert_false(next());
 }
 
-/* Retries: 20 ms, doubled each time up to 500; one message waits at most. */
+/* Retries: after 20 ms, doubled each time up to 500; at most one message waits. */
 static void
 tx_next__retries_double(void **state)
 {
@@ -91,7 +91,7 @@ tx_next__retries_double(void **state)
 	}
 }
 
-/* The ring of answers is finite, and takes no more than it holds. */
+/* The ring of answers is bounded, and drops what does not fit. */
 static void
 reply__ring_is_full(void **state)
 {
@@ -114,7 +114,7 @@ reply__ring_is_full(void **state)
 	assert_true(san_cm_tx_reply(net.h[0].cm, &p, 1, &m));
 }
 
-/* A last word that finds no room is counted; the other side's retries make up for it. */
+/* A last message that does not fit is counted; the other side's retries replace it. */
 static void
 farewell__ring_is_full(void **state)
 {
@@ -138,7 +138,7 @@ farewell__ring_is_full(void **state)
 #define US     SAN_NS_PER_US
 #define RTT_NS (2 * CM_NET_LATENCY_NS)
 
-/* What packet delivery of host *i* was told of its only connection's path, 0: nothing. */
+/* RTT that packet delivery of host *i* was given for its only connection; 0: none. */
 static uint64_t
 path_ns(int i)
 {
@@ -152,7 +152,7 @@ path_ns(int i)
 	return pdl->conns[slot].rtt.base_ns;
 }
 
-/** arg[0]: message type, the first of which gets copies arg[1], delays arg[2] and arg[3]. */
+/** arg[0]: message type; the first one gets arg[1] copies, delayed by arg[2] and arg[3]. */
 static void
 treat_first(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	    const struct san_wire_cm *m, struct cm_fate *fate)
@@ -180,7 +180,7 @@ open_treating(uint8_t type, uint8_t copies, uint64_t delay0_ns, uint64_t delay1_
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-/* The connecting side by its REQ and the COOKIE, the other by its REP and the RTU. */
+/* The connecting side measures by REQ and COOKIE, the other side by REP and RTU. */
 static void
 measure_path__by_cookie_and_rtu(void **state)
 {
@@ -199,7 +199,7 @@ measure_path__by_a_late_rtu(void **state)
 	assert_int_equal(path_ns(1), 6 * CM_NET_LATENCY_NS);
 }
 
-/* A REP is late because its ULP is. */
+/* A REP may be late because of the ULP, so it is not used. */
 static void
 measure_path__not_by_rep(void **state)
 {
@@ -214,12 +214,12 @@ measure_path__not_by_rep(void **state)
 	assert_int_equal(san_cm_accept(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
-	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2); /* without and with the cookie */
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2); /* without and with a cookie */
 	assert_int_equal(path_ns(0), RTT_NS);
 	assert_int_equal(path_ns(1), RTT_NS);
 }
 
-/* Karn: what was sent again has an answer that may be to either. */
+/* Karn: the answer to a repeated message may be to either copy. */
 static void
 measure_path__not_of_what_was_lost(void **state)
 {
@@ -243,7 +243,7 @@ measure_path__not_of_what_was_lost(void **state)
 	}
 }
 
-/* The first REQ was only late: 25 ms, of which a measurement from the second would be 5. */
+/* The first REQ was only late: 25 ms; a measurement from the second one would give 5. */
 static void
 measure_path__not_of_a_retry(void **state)
 {
@@ -254,7 +254,7 @@ measure_path__not_of_a_retry(void **state)
 	assert_int_equal(path_ns(1), RTT_NS);
 }
 
-/** The REQ that brings the cookie arrives twice, and so the REP goes twice. */
+/** Duplicate the REQ with the cookie, so that the REP is sent twice. */
 static void
 request_twice(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	      const struct san_wire_cm *m, struct cm_fate *fate)
@@ -268,7 +268,7 @@ request_twice(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	fate->delay_ns[1] = fate->delay_ns[0] + 15 * US;
 }
 
-/* The RTU answers the first of two REPs, 5 us after the second. */
+/* The RTU answers the first of two REPs, 5 us after the second one. */
 static void
 measure_path__not_of_a_repeated_answer(void **state)
 {
@@ -283,7 +283,7 @@ measure_path__not_of_a_repeated_answer(void **state)
 	assert_int_equal(path_ns(1), 0);
 }
 
-/* A request that stands for the RTU came when there was something to ask for. */
+/* A request that replaces the RTU was sent when the application had work. */
 static void
 measure_path__not_by_implicit_rtu(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Several lcores on one port: each packet has one owner, or is for all to see. (SYS-1) */
+/* Several lcores on one port: each packet has one owner, or is for all. (SYS-1) */
 
 #include "unit.h"
 #include "core.h"
@@ -54,12 +54,12 @@ owner__by_cid(void **state)
 	for (lcore = 0; lcore < 16; lcore++) {
 		assert_int_equal(owner_of(probe_to(CID(lcore), false), 16), lcore);
 		assert_int_equal(owner_of(probe_to(CID(lcore), true), 16), lcore);
-		/* nobody's is for the first */
+		/* without an owner it is for the first lcore */
 		assert_int_equal(owner_of(probe_to(CID(lcore), false), 5), lcore < 5 ? lcore : 0);
 	}
 }
 
-/* A priority tag, of VLAN 0, does not count; any other does. (RT-38) */
+/* A priority tag (VLAN 0) is ignored, another tag is not. (RT-38) */
 static void
 owner__behind_a_tag(void **state)
 {
@@ -80,7 +80,7 @@ owner__behind_a_tag(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* All messages but a request name a CID of ours. */
+/* All messages except REQs contain a CID of the receiver. */
 static void
 owner__by_the_cid_in_a_message(void **state)
 {
@@ -101,7 +101,7 @@ owner__by_the_cid_in_a_message(void **state)
 	assert_int_equal(owner_of(message(&cm), 6), SAN_OWNER_ALL);
 }
 
-/* Every copy of a request comes to the same lcore, and requests to all of them. */
+/* Every copy of a REQ is for the same lcore, and REQs spread over all of them. */
 static void
 owner__of_requests(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What streams may have of a core: all of them, those of one user, and those left behind. */
+/* Limits for streams of a core: all of them, those of one user, and orphaned ones. */
 
 #include "unit.h"
 #include "core_priv.h"
@@ -24,7 +24,7 @@ setup(void **state)
 	return 0;
 }
 
-/* core_stream.c counts its streams itself. */
+/* In the core, core_stream.c counts the streams. */
 static void
 add(struct core_share *share, uint32_t user)
 {
@@ -75,7 +75,7 @@ take__of_one_user(void **state)
 	assert_false(take(&b, 2));
 	assert_true(take(&b, 1));
 	assert_false(take(&a, 1));
-	/* Bob has what is left of all */
+	/* Bob can have what is left of the total */
 	assert_false(take(&c, MEM - USER + 1));
 	assert_true(take(&c, MEM - USER));
 	assert_int_equal(san_core_stream_bytes(&core), MEM);
@@ -88,7 +88,7 @@ take__of_one_user(void **state)
 	assert_true(LIST_EMPTY(&core.users));
 }
 
-/* Whose core it is may have all of it, and leave as much behind. */
+/* The owner of the core may use all of it, and orphan as much. */
 static void
 take__alone(void **state)
 {
@@ -106,7 +106,7 @@ take__alone(void **state)
 		del(&s[i]);
 }
 
-/* Who goes and comes again finds what he left behind in his account. */
+/* A user that ends and returns still pays for its orphans. */
 static void
 orphan__counts_for_its_user(void **state)
 {
@@ -144,7 +144,7 @@ orphan__half_of_the_memory(void **state)
 	san_core_share_give(&core, &b, 1);
 	assert_true(orphan(&b));
 	assert_int_equal(san_core_orphan_bytes(&core), MEM / 2);
-	/* nor do they grow beyond it */
+	/* nor may they grow beyond it */
 	assert_false(take(&b, 1));
 	del(&a);
 	assert_true(take(&b, 1));

@@ -36,7 +36,7 @@ read_conf(const char *words)
 	return dpdk_conf_read(&conf, split, n, &host);
 }
 
-/* SYS-3: each wrong argument is refused with its key, its value and what would be right. */
+/* SYS-3: each wrong argument is refused with its key, its value and what is allowed. */
 static void
 dpdk_conf_read__says_what_is_wrong(void **state)
 {
@@ -143,7 +143,7 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(core->cm.features, 0);
 }
 
-/* SYS-5: three quarters are one user's at most, unless it is said. */
+/* SYS-5: one user gets at most three quarters, unless configured otherwise. */
 static void
 dpdk_conf_read__streams(void **state)
 {
@@ -163,7 +163,7 @@ dpdk_conf_read__streams(void **state)
 	assert_int_equal(core->stream_mem_user, 8 << 20);
 }
 
-/* RT-9: a peer that sleeps is no congestion. */
+/* RT-9: a sleeping peer is not congestion. */
 static void
 dpdk_conf_read__sleep_is_no_congestion(void **state)
 {
@@ -175,14 +175,14 @@ dpdk_conf_read__sleep_is_no_congestion(void **state)
 	assert_true(cc->window_min < SAN_CC_ONE);
 	target_ns = cc->target_ns;
 	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep sleep_us=100"), 0);
-	assert_int_equal(cc->target_ns, target_ns + 200000); /* 50 us each, as long as it talks */
+	assert_int_equal(cc->target_ns, target_ns + 200000); /* 50 us each while it is active */
 	assert_int_equal(cc->window_min, SAN_CC_ONE);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep target_us=30 cwnd_min=50"), 0);
 	assert_int_equal(cc->target_ns, 30000);
 	assert_int_equal(cc->window_min, SAN_CC_ONE / 100 * 50);
 }
 
-/* SYS-1: each lcore has its part of the numbers of queue pairs, and buffers of its own. */
+/* SYS-1: each lcore gets its part of the queue pairs, and its own buffers. */
 static void
 dpdk_conf_read__lcores(void **state)
 {
@@ -207,7 +207,7 @@ dpdk_conf_read__lcores(void **state)
 	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=1,2,3,4 conns=16384"), 0);
 }
 
-/* RT-26: the pool follows what may be held, unless it is given. */
+/* RT-26: the pool size follows the limits of held packets, unless it is given. */
 static void
 dpdk_conf_read__pool_covers_held(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider with two lcores on a port that is a loop: what it sends it receives. So both
- * ends of every connection are here, on the same lcore or not. (SYS-1, SYS-2)
+ * The provider with two lcores on a loopback port, so that both ends of every connection are here,
+ * on the same lcore or not. (SYS-1, SYS-2)
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static struct rtsan_caps caps;
 static struct rtsan_cq *cq[3];
 static char eal[10][32];
 
-/* Once: the device does not come back whole after it was removed (DPDK 22.11). */
+/* Once, because the device cannot be recreated after it was removed (DPDK 22.11). */
 static int
 group_setup(void **state)
 {
@@ -42,7 +42,7 @@ group_setup(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(eal); i++)
 		argv[i] = eal[i];
-	/* it has no address; the first that is added becomes its own */
+	/* it has no address; the first one that is added becomes its own */
 	if (dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()) != 0 ||
 	    rte_eth_dev_get_port_by_name("net_ring0", &port) != 0 ||
 	    rte_eth_dev_mac_addr_add(port, &mac, 0) != 0)
@@ -106,7 +106,7 @@ lcore_of(const struct rtsan_qp *qp)
 	return SAN_QPN_INDEX(qp->qpn) >> c->qp_shift;
 }
 
-/* A queue has no lcore until it has a queue pair; then that of its first one. */
+/* A queue gets the lcore of its first queue pair. */
 static void
 qp_create__where_its_queues_are(void **state)
 {
@@ -126,7 +126,7 @@ qp_create__where_its_queues_are(void **state)
 	assert_null(make(cq[0], cq[1]));
 	assert_non_null(strstr(rtsan_error(), "different lcores"));
 	rtsan_qp_destroy(b);
-	/* free again: it goes to the other */
+	/* free again: it can move to the other lcore */
 	c = make(cq[0], cq[2]);
 	assert_int_equal(lcore_of(c), lcore_of(a));
 	assert_int_equal(rtsan_cq_destroy(cq[2]), -EBUSY);
@@ -179,7 +179,7 @@ next_wc(struct rtsan_cq *from)
 	return wc;
 }
 
-/* A push from *a*, the memory being the other end's; all of it arrives. */
+/* Push from *a* to the memory of the other end; all of it arrives. */
 static void
 push(struct rtsan_qp *a, struct rtsan_cq *done, struct rtsan_mr *from, struct rtsan_mr *to,
      int byte)
@@ -201,8 +201,8 @@ push(struct rtsan_qp *a, struct rtsan_cq *done, struct rtsan_mr *from, struct rt
 }
 
 /*
- * From either lcore to either, whichever the request came to: the region has one key on
- * all, and what is deregistered is gone on all.
+ * From either lcore to either, wherever the request arrived: a region has one key on all lcores,
+ * and deregistration removes it on all.
  */
 static void
 connect__any_lcore_to_any(void **state)
@@ -215,7 +215,7 @@ connect__any_lcore_to_any(void **state)
 
 	(void)state;
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
-	/* these keep the queues where they are */
+	/* these keep the queues on their lcores */
 	held[0] = make(cq[0], cq[0]);
 	held[1] = make(cq[1], cq[1]);
 	for (i = 0; i < 12; i++) {
@@ -227,7 +227,7 @@ connect__any_lcore_to_any(void **state)
 		ev = next_event(RTSAN_EV_CONNECT_REQUEST);
 		assert_ptr_equal(ev.listener, listener);
 		assert_int_equal(rtsan_accept(ctx, ev.request, qp[1], NULL), 0);
-		/* once, wherever it went */
+		/* only once, wherever it was accepted */
 		assert_int_equal(rtsan_accept(ctx, ev.request, held[0], NULL), -ENOENT);
 		assert_int_equal(rtsan_accept(ctx, ev.request, held[1], NULL), -ENOENT);
 		assert_int_equal(rtsan_reject(ctx, ev.request, NULL, 0), -ENOENT);
@@ -248,7 +248,7 @@ connect__any_lcore_to_any(void **state)
 	rtsan_listener_destroy(listener);
 }
 
-/* Not accepted for lack of something at the acceptor: the request waits for a better one. */
+/* A failed accept keeps the request for a better one. */
 static void
 accept__again_after_an_error(void **state)
 {

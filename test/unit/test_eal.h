@@ -4,8 +4,8 @@
 
 /**
  * @file
- * EAL and mbufs for tests that need them: no hugepages, no devices, nothing
- * shared with other processes, so that tests run side by side.
+ * EAL and mbufs for tests that need them: no hugepages, no devices, nothing shared with other
+ * processes, so that tests can run in parallel.
  */
 
 #include <sched.h>
@@ -19,12 +19,12 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-/** Memory of EAL, megabytes; a test that needs more defines it before. */
+/** EAL memory in megabytes; a test that needs more defines it before. */
 #ifndef TEST_EAL_MB
 #define TEST_EAL_MB "64"
 #endif
 
-/** Start EAL once; the affinity that it sets is undone, tests share the CPUs. */
+/** Start EAL once. The CPU affinity that it sets is undone, because tests share the CPUs. */
 static inline void
 test_eal_init(void)
 {
@@ -80,8 +80,8 @@ test_eal_ext_free(void *addr, void *opaque)
 }
 
 /**
- * An mbuf over a buffer of exactly *len* bytes and not one more, so that a
- * sanitizer sees every access beyond it. Freed with the mbuf.
+ * Make an mbuf over a buffer of exactly *len* bytes, so that a sanitizer detects every access
+ * beyond it. The buffer is freed with the mbuf.
  */
 static inline struct rte_mbuf *
 test_eal_exact(struct rte_mempool *pool, const void *data, uint16_t len)
@@ -93,7 +93,7 @@ test_eal_exact(struct rte_mempool *pool, const void *data, uint16_t len)
 	if (m == NULL || buf == NULL)
 		abort();
 	memcpy(buf, data, len);
-	/* its room in the mbuf's own buffer outlives the attachment */
+	/* the space in the mbuf's own buffer outlives the attachment */
 	info = m->buf_addr;
 	info->free_cb = test_eal_ext_free;
 	info->fcb_opaque = NULL;

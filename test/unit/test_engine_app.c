@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Applications that share their queues with the engine: what they may write is done, as if
- * the queues were in one process; what they may not ends their queue pair and nothing else.
- * The port is a loop: what it sends it receives. (SYS-5)
+ * Applications that share their queues with the engine. Valid entries are executed as if the queues
+ * were in one process; an invalid entry ends its queue pair and nothing else. The port is a
+ * loopback. (SYS-5)
  */
 
 #include "test_engine_loop.h"
@@ -11,8 +11,8 @@
 #include "core_priv.h"
 #include "unit.h"
 
-#define VISIT 128 /* entries that are taken in one go, at most */
-#define ROUND 256 /* and of one application in a round */
+#define VISIT 128 /* most entries that are taken in one visit */
+#define ROUND 256 /* most entries of one application in a round */
 
 /* ---- tests ---- */
 
@@ -44,7 +44,7 @@ san_engine_app_drain__by_its_own_names(void **state)
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
-/* The queue pair of application 1 ends, with the reason; the other end is told. */
+/* The queue pair of application 1 has ended with the reason, and the other end is notified. */
 static void
 assert_fault(const char *text)
 {
@@ -59,7 +59,7 @@ assert_fault(const char *text)
 	assert_string_equal(san_engine_qp_fault(e, apps[0].qp), text);
 	assert_null(san_engine_qp_fault(e, apps[1].qp));
 	assert_int_equal(e->stats.nb_app_faults, 1);
-	/* from now on nothing is taken from it */
+	/* nothing is taken from it any more */
 	ring(&apps[0]);
 	san_engine_progress(port);
 	assert_int_equal(e->stats.nb_app_faults, 1);
@@ -124,9 +124,9 @@ san_engine_app_drain__memory_of_others(void **state)
 		assert_fault("memory outside its regions"); \
 		fresh_pair();                               \
 	} while (0)
-	/* its neighbour's region, by its right key and name */
+	/* the other application's region, by its real key and address */
 	OUTSIDE(wr.sge[0] = part(&apps[1], 0, 1000));
-	/* where we have it */
+	/* its address in the engine */
 	OUTSIDE(wr.sge[0].addr = apps[0].mem);
 	OUTSIDE(wr.sge[0].key = 0);
 	OUTSIDE(wr.sge[0].key ^= 0x10000);
@@ -150,25 +150,25 @@ san_engine_app_drain__index_beyond(void **state)
 	atomic_store(&apps[0].wq->rq_tail, UINT32_MAX);
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
-	/* regions can be asked for all the same */
+	/* regions can still be queried */
 	assert_false(san_engine_names_key(e, 2, apps[1].key));
 }
 
-/* Nobody keeps a region of another one alive by naming it. */
+/* An application cannot keep a region of another one alive by naming it. */
 static void
 san_engine_names_key__by_others(void **state)
 {
 	struct san_ulp_wr wr = good_push();
 
 	(void)state;
-	/* of no bytes, and so not looked up */
+	/* of zero length, so not looked up */
 	wr.sge[1] = (struct san_ulp_sge){.key = apps[1].key};
 	wr.length = 1000;
 	post(&apps[0], &wr);
 	san_engine_progress(port);
 	assert_false(san_engine_names_key(e, 2, apps[1].key));
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	/* in the ring, and nobody has rung */
+	/* in the ring, but without a doorbell */
 	wr.sge[1] = part(&apps[1], 0, 100);
 	apps[0].q.sqe[1] = wr;
 	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
@@ -176,7 +176,7 @@ san_engine_names_key__by_others(void **state)
 	assert_true(san_engine_names_key(e, 1, apps[0].key));
 }
 
-/* A region that is about to go is found by no new work; remote sides still reach it. */
+/* New work cannot use a region that is being removed; remote sides still can. */
 static void
 san_ulp_mr_close__no_new_work(void **state)
 {
@@ -191,7 +191,7 @@ san_ulp_mr_close__no_new_work(void **state)
 	assert_fault("memory outside its regions");
 }
 
-/* The peer of one application reaches no region of another one, whatever it knows of it. */
+/* The peer of one application cannot access a region of another one, whatever it knows. */
 static void
 san_ulp_mr_access__of_others(void **state)
 {
@@ -216,8 +216,8 @@ san_ulp_mr_access__of_others(void **state)
 }
 
 /*
- * After its connection everything completes at once, and there is room again for more: a
- * visit comes to an end even so, and the rest has its turn in the next rounds.
+ * After the connection has ended everything completes at once, and there is always room again.
+ * Still a visit ends, and the rest is taken in the next rounds.
  */
 static void
 san_engine_app_drain__in_turn(void **state)
@@ -257,7 +257,7 @@ test_stream_send(void)
 	};
 }
 
-/* From here on queue pairs are streams. */
+/* The following tests use streams. */
 static int
 streams_setup(void **state)
 {
@@ -274,7 +274,7 @@ streams_teardown(void **state)
 	return rc;
 }
 
-/* Both sides name memory by their own addresses, as in messages. (AFC-1) */
+/* Both sides use their own addresses, as with messages. (AFC-1) */
 static void
 san_engine_app_drain__stream(void **state)
 {
@@ -303,7 +303,7 @@ san_engine_app_drain__stream(void **state)
 	assert_int_equal(wc.wr_id, 9);
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_int_equal(wc.imm, 'm');
-	/* a value out of range is no fault */
+	/* a value out of range is not a fault */
 	wr.op = SAN_WR_OPTION;
 	wr.imm = 77;
 	post(&apps[1], &wr);
@@ -328,7 +328,7 @@ san_engine_app_drain__stream_malformed(void **state)
 	} while (0)
 	BAD(wr.op = SAN_WR_PUSH, "no operation of streams");
 	BAD(wr.op = SAN_WR_GIVE_BACK + 1, "no operation of streams");
-	/* nor are there loans: what would be told is an address of ours */
+	/* loans are not allowed: their address would be one in the engine */
 	wr = (struct san_ulp_wr){.op = SAN_WR_GIVE_BACK, .flags = SAN_WR_SIGNALED, .imm = 1};
 	post(&apps[0], &wr);
 	assert_fault("no operation of streams");
@@ -361,7 +361,7 @@ qp_again(struct app *a)
 	assert_int_equal(app_qp_add(a, &qp), 0);
 }
 
-/* What was sent comes, although the program that sent it is gone. */
+/* Data that was sent arrives although its application has ended. */
 static void
 san_engine_qp_del__lingers(void **state)
 {
@@ -389,7 +389,7 @@ san_engine_qp_del__lingers(void **state)
 	qp_again(&apps[0]);
 }
 
-/* The port closes: they have as long as others to come to their end, and then they are ended. */
+/* When the port closes, orphaned streams have as much time as others; then they are ended. */
 static void
 san_engine_cut__left_behind(void **state)
 {
@@ -409,7 +409,7 @@ san_engine_cut__left_behind(void **state)
 	qp_again(&apps[0]);
 }
 
-/* Where those that were left behind have their half of the memory, the next one just ends. */
+/* If orphaned streams use their half of the memory, the next one ends at once. */
 static void
 san_engine_qp_del__no_room_to_linger(void **state)
 {
@@ -417,7 +417,7 @@ san_engine_qp_del__no_room_to_linger(void **state)
 	uint32_t i;
 
 	(void)state;
-	for (i = 0; i < 100; i++) /* both have heard of each other */
+	for (i = 0; i < 100; i++) /* both sides know of the connection */
 		san_engine_progress(port);
 	*mem = san_core_stream_bytes(e->core);
 	assert_non_null(san_engine_qp_del(e, apps[0].qp));
@@ -425,7 +425,7 @@ san_engine_qp_del__no_room_to_linger(void **state)
 	assert_non_null(san_engine_qp_del(e, apps[1].qp));
 	assert_int_equal(san_core_nb_orphans(e->core), 1);
 	assert_int_equal(san_core_nb_streams(e->core), 1);
-	while (san_core_nb_streams(e->core) != 0) /* its peer has had a reset */
+	while (san_core_nb_streams(e->core) != 0) /* its peer gets a reset */
 		san_engine_progress(port);
 	*mem = all;
 	qp_again(&apps[0]);
@@ -434,7 +434,7 @@ san_engine_qp_del__no_room_to_linger(void **state)
 
 #define STREAMS(f) cmocka_unit_test_setup_teardown(f, streams_setup, streams_teardown)
 
-/* With many queue pairs it gets no more in a round than with a few. */
+/* With many queue pairs an application gets no more per round than with a few. */
 static void
 san_engine_app_refill__many(void **state)
 {
@@ -466,7 +466,7 @@ san_engine_app_refill__many(void **state)
 		free(san_engine_qp_del(e, qps[i]));
 }
 
-/* Whoever says that it took completions which never were gets none, and stops nobody. */
+/* If an application claims to have taken completions that never existed, only it gets none. */
 static void
 san_ulp_cq__head_beyond(void **state)
 {
@@ -480,14 +480,14 @@ san_ulp_cq__head_beyond(void **state)
 		post(&apps[0], &wr);
 	for (i = 0; i < 1000; i++)
 		san_engine_progress(port);
-	/* and when the truth is there again, they come */
+	/* with a correct index they are delivered again */
 	atomic_store(&apps[0].cq_mem->head, 0);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	assert_int_equal(san_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
 }
 
-/* One application rings for the queue pair of another, whose entries are half written. */
+/* An application rings the doorbell of another one's queue pair, whose entries are half written. */
 static void
 san_engine_app__bell_of_another(void **state)
 {
@@ -501,7 +501,7 @@ san_engine_app__bell_of_another(void **state)
 	assert_int_equal(apps[0].wq->sq_head, 0);
 	ring(&apps[0]);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	/* all bells at once, of queue pairs that never were: nothing happens */
+	/* all doorbells at once, of queue pairs that do not exist, have no effect */
 	memset((void *)apps[1].bells, 0xff, san_bells_bytes(e->conf.ulp.max_qps));
 	for (uint32_t i = 0; i < 100; i++)
 		san_engine_progress(port);
@@ -519,7 +519,7 @@ assert_disconnected(void)
 		assert_int_equal(next_event(SAN_EV_DISCONNECTED).reason, SAN_CM_R_NONE);
 }
 
-/* What was posted before is done, what came later flushed, and then both ends are told. */
+/* Work posted before is done, later work is flushed, and then both ends are notified. */
 static void
 san_engine_drain__what_was_posted(void **state)
 {
@@ -544,7 +544,7 @@ san_engine_drain__what_was_posted(void **state)
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
-/* One that says it posted what can't be is a fault as ever; without a bell it is not asked. */
+/* An impossible index is a fault during a drain, too; without a doorbell it is not read. */
 static void
 san_engine_drain__index_beyond(void **state)
 {
@@ -581,7 +581,7 @@ san_engine_loops__grow(void **state)
 	assert_int_equal(san_engine_loops(e), before + 2);
 }
 
-/* Two programs of one port talk without the device, which may have no link. (SYS-2) */
+/* Two applications of one port communicate without the device, which may have no link. (SYS-2) */
 static void
 san_engine_local_tx__not_by_the_device(void **state)
 {
@@ -592,7 +592,7 @@ san_engine_local_tx__not_by_the_device(void **state)
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	assert_int_equal(e->stats.nb_tx, nb_tx);
-	assert_true(e->stats.nb_local >= nb_local + 3); /* two of data, an ACK */
+	assert_true(e->stats.nb_local >= nb_local + 3); /* two data packets, an ACK */
 }
 
 UNIT_TEST(test_engine_app)

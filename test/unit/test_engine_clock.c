@@ -5,7 +5,7 @@
 #include "unit.h"
 #include "engine_clock.h"
 
-/* SYS-1: one reading per loop; it must agree with the system's clock and never go back. */
+/* SYS-1: one reading per loop; it agrees with the system's clock and never runs backwards. */
 static void
 san_engine_clock_now__agrees_with_monotonic(void **state)
 {
@@ -20,7 +20,7 @@ san_engine_clock_now__agrees_with_monotonic(void **state)
 		t = san_engine_clock_now(&c);
 		after = san_engine_clock_monotonic();
 		assert_true(t >= last);
-		/* a tenth of a percent of what has passed, and a reading's own duration */
+		/* 0.1 % of the elapsed time, and the duration of a reading */
 		assert_true(t + (after - start) / 1000 + 20000 >= before);
 		assert_true(t <= after + (after - start) / 1000 + 20000);
 		last = t;
@@ -44,7 +44,7 @@ san_engine_clock_now__never_back(void **state)
 	assert_true(san_engine_clock_now(&c) == first);
 }
 
-/* The product of a long idle time does not fit into 64 bits at once. */
+/* After a long idle time the product exceeds 64 bits. */
 static void
 san_engine_clock_now__long_idle(void **state)
 {

@@ -19,7 +19,7 @@ static struct san_engine_gate gate, other;
 static uint64_t now;
 static _Atomic int nb_ran;
 
-/* Stands for the driver's own work in the interrupt thread. */
+/* Represents the driver's own work in the interrupt thread. */
 static void
 probe(void *arg)
 {
@@ -39,7 +39,7 @@ pass(bool is_up)
 	return san_engine_gate_pass(&gate, is_up, now);
 }
 
-/* Rounds of the lcore until bursts may run. */
+/* Run rounds of the lcore until bursts may run. */
 static void
 wait_held(void)
 {
@@ -96,7 +96,7 @@ gate_pass__always_if_not_used(void **state)
 	san_engine_gate_fini(&g);
 }
 
-/* SYS-1: while bursts may run, nothing else happens in the interrupt thread. */
+/* SYS-1: while bursts may run, nothing else runs in the interrupt thread. */
 static void
 gate_pass__one_or_the_other(void **state)
 {
@@ -112,7 +112,7 @@ gate_pass__one_or_the_other(void **state)
 		usleep(20000);
 		assert_true(pass(true));
 		assert_int_equal(atomic_load(&nb_ran), round - 1);
-		now += 1 * MS; /* silence: let go, and no burst before it is held again */
+		now += 1 * MS; /* idle: it is released, and no burst runs before it is held again */
 		assert_false(pass(true));
 		wait_ran(round);
 	}
@@ -142,7 +142,7 @@ gate_pass__free_without_a_link(void **state)
 	assert_false(pass(false));
 	probe_later();
 	wait_ran(1);
-	/* the link goes while bursts run: no more of them after the silence */
+	/* the link is lost while bursts run: after the idle time there are none */
 	wait_held();
 	now += 10 * MS;
 	assert_false(pass(false));
@@ -173,7 +173,7 @@ gate_fini__frees_the_thread(void **state)
 	}
 }
 
-/* Rounds of both lcores until bursts may run on both ports. */
+/* Run rounds of both lcores until bursts may run on both ports. */
 static void
 wait_both(void)
 {
@@ -183,7 +183,7 @@ wait_both(void)
 	alarm(0);
 }
 
-/* SYS-1: two ports burst at the same time, and both stop before the thread goes on. */
+/* SYS-1: two ports run bursts at the same time, and both stop before the thread continues. */
 static void
 gate_pass__together(void **state)
 {
@@ -194,7 +194,7 @@ gate_pass__together(void **state)
 	for (round = 1; round <= 3; round++) {
 		wait_both();
 		probe_later();
-		/* the silent one has it let go, the busy one leaves as well */
+		/* the idle gate wants it released, and the busy one leaves, too */
 		now += 19 * MS;
 		assert_true(pass(true));
 		san_engine_gate_traffic(&other, now);
@@ -207,7 +207,7 @@ gate_pass__together(void **state)
 		assert_false(san_engine_gate_pass(&other, true, now));
 		wait_ran(round);
 	}
-	/* one that ends, in or out, takes nothing from the other one, nor leaves the thread held */
+	/* a gate that ends, in or out, does not disturb the other one or leave the thread held */
 	wait_both();
 	san_engine_gate_fini(&other);
 	assert_false(pass(true));
@@ -220,7 +220,7 @@ gate_pass__together(void **state)
 	wait_ran(round);
 }
 
-/* A port without a link takes the thread from a busy one, soon: a peer of it may be there. */
+/* A port without a link soon takes the thread from a busy one, because its peer may connect. */
 static void
 gate_pass__way_for_a_peer(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What lcores of one port hand to each other: all of it, in order, or counted. (SYS-1) */
+/* Packets that lcores of one port hand over: all of them, in order, or counted. (SYS-1) */
 
 #include "unit.h"
 #include "engine_priv.h"
@@ -9,8 +9,8 @@
 
 #define NB     3
 #define QUEUES 2
-#define LANE   512 /* of ENGINE_LANES: what an lcore gets, from each of two with a queue */
-#define LENT   256 /* what each of three may give to send */
+#define LANE   512 /* of ENGINE_LANES: share of an lcore, from each of two with a queue */
+#define LENT   256 /* share of each of three to send */
 
 static struct rte_mempool *pool;
 static struct san_engine_port port;
@@ -44,7 +44,7 @@ teardown(void **state)
 	return (int)rte_mempool_in_use_count(pool);
 }
 
-/* For lcore *lcore*; the PSN tells it from others. */
+/* A packet for lcore *lcore*; the PSN identifies it. */
 static struct rte_mbuf *
 packet(uint32_t lcore, uint32_t psn)
 {
@@ -94,13 +94,13 @@ handover__each_to_its_owner_in_order(void **state)
 		for (i = 0; i < n; i++, next[lcore] += NB)
 			assert_int_equal(psn_of(out[i]), next[lcore]);
 		assert_int_equal(engines[lcore].stats.nb_taken, 10);
-		/* from nobody else */
+		/* from no other lcore */
 		assert_int_equal(san_engine_take_rx(&engines[lcore], 0, out, 1, &gap_ns), 0);
 	}
 	assert_int_equal(engines[1].stats.nb_handed, 20);
 }
 
-/* Who does not look is not waited for; the loss has its reason. */
+/* An lcore that does not receive is not waited for; the loss is counted with its reason. */
 static void
 handover__full_lane(void **state)
 {
@@ -120,7 +120,7 @@ handover__full_lane(void **state)
 	assert_int_equal(psn_of(out[0]), 0);
 }
 
-/* A neighbour's word, and RESET: each core has a packet of its own, to write beside. */
+/* Neighbour packets and RESETs: each core gets its own copy, because it writes into the mbuf. */
 static void
 handover__copies_for_all(void **state)
 {
@@ -148,7 +148,7 @@ handover__copies_for_all(void **state)
 	}
 }
 
-/* A RESET that passed the DREQ before it would say that the peer had restarted. */
+/* A RESET that overtook the DREQ before it would look like a restart of the peer. */
 static void
 handover__copies_in_their_turn(void **state)
 {
@@ -172,7 +172,7 @@ handover__copies_in_their_turn(void **state)
 	rte_pktmbuf_free_bulk(&out[1], 2);
 }
 
-/* An lcore without a queue sends through one that has; what finds no room stays its own. */
+/* An lcore without a queue sends through one that has one; what does not fit stays with it. */
 static void
 lend_tx__to_one_with_a_queue(void **state)
 {

@@ -41,7 +41,7 @@ setup(void **state)
 	return san_engine_impair_init(&im, HELD);
 }
 
-/* Nothing may be left: every packet came out once, or was freed once. */
+/* Nothing is left: every packet was returned once, or freed once. */
 static int
 teardown(void **state)
 {
@@ -87,7 +87,7 @@ set(const struct san_engine_impair_conf *conf)
 	assert_int_equal(san_engine_impair_set(&im, conf), 0);
 }
 
-/* One packet in; frees what comes out, returns how many; *hash* over order and bytes. */
+/* Put one packet in; free those that come out; returns their number and a hash of them. */
 static uint32_t
 run(struct rte_mbuf *m, uint64_t *hash)
 {
@@ -247,7 +247,7 @@ san_engine_impair_run__duplicate_is_deep(void **state)
 	rte_pktmbuf_free_bulk(out, 2);
 }
 
-/* RT-3: exactly one bit, behind the Ethernet header, everywhere sooner or later. */
+/* RT-3: exactly one bit behind the Ethernet header, in the long run everywhere. */
 static void
 san_engine_impair_run__corrupts_one_bit(void **state)
 {
@@ -277,7 +277,7 @@ san_engine_impair_run__corrupts_one_bit(void **state)
 	assert_int_equal(hit[13], 0);
 }
 
-/* ARP has no checksum of its own: a link's frame check would have found it. */
+/* ARP has no checksum: a link's frame check would have detected the error. */
 static void
 san_engine_impair_run__leaves_arp_whole(void **state)
 {
@@ -296,7 +296,7 @@ san_engine_impair_run__leaves_arp_whole(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* RT-9: marked as a router would: only ECT, and the checksum is right again. */
+/* RT-9: marked as a router would do: only ECT packets, with a correct checksum. */
 static void
 san_engine_impair_run__marks(void **state)
 {
@@ -359,7 +359,7 @@ san_engine_impair_run__delays_in_order(void **state)
 		}
 		now_ns += STEP_NS;
 	}
-	/* off: what is held still comes, in its time */
+	/* off: delayed packets still come out in time */
 	set(NULL);
 	assert_true(san_engine_impair_is_on(&im));
 	assert_true(san_engine_impair_deadline_ns(&im) == SAN_NS_PER_S + next * STEP_NS + 50000);
@@ -404,7 +404,7 @@ san_engine_impair_run__no_more_than_it_may_hold(void **state)
 	for (i = 0; i < HELD + 10; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
 	assert_int_equal(im.stats.nb_overflow, 10);
-	/* the teardown counts: fini frees what is held */
+	/* the teardown counts: fini frees the delayed packets */
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

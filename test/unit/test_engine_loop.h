@@ -4,8 +4,8 @@
 
 /**
  * @file
- * An engine on a port that is a loop, what it sends it receives, and two applications that
- * share their queues with it and are connected to each other.
+ * An engine on a loopback port, and two applications that share their queues with it and are
+ * connected to each other.
  */
 
 #include <setjmp.h>
@@ -31,7 +31,7 @@
 #define USER       1000
 #define WATCHDOG_S 60 /* real time, generous */
 
-/* What one application holds, and where it believes its memory to be. */
+/* Resources of one application, and the address at which it maps its memory. */
 struct app {
 	uint16_t id;
 	struct san_bells *bells;
@@ -165,7 +165,7 @@ setup(void **state)
 	return 0;
 }
 
-/* Both go, and what is still told about their connection with them. */
+/* End both applications, and discard the events of their connection. */
 static inline void
 end_apps(void)
 {
@@ -224,7 +224,7 @@ next_wc(struct app *a)
 	return wc;
 }
 
-/* *len* bytes of *a*'s from *at* on, as it calls them. */
+/* *len* bytes at *at* of *a*, with the address that the application uses. */
 static inline struct san_ulp_sge
 part(const struct app *a, uint32_t at, uint32_t len)
 {
@@ -245,7 +245,7 @@ good_push(void)
 	};
 }
 
-/* Its device is new each time. */
+/* Each time with a new device. */
 static inline int
 open_port(void)
 {

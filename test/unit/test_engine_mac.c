@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A port whose MAC address changes under it. (RT-38) */
+/* A port whose MAC address changes at runtime. (RT-38) */
 
 #include "test_engine_loop.h"
 #include "unit.h"
@@ -19,7 +19,7 @@ has(const struct rte_ether_addr *mac)
 	return rte_is_same_ether_addr(mac, &moved);
 }
 
-/* The lcore takes it in its next round: for its core, and for what goes to ourselves. */
+/* The lcore uses the new address from its next round on: in its core, and for loopback. */
 static void
 san_engine_mac_follow__in_the_next_round(void **state)
 {
@@ -61,7 +61,7 @@ set_mac(const char *name, const struct rte_ether_addr *mac)
 	return rc == 0;
 }
 
-/* The kernel's device gets another one: seen within a moment, and no more when it is unwatched. */
+/* The kernel's device gets a new address: it is seen soon, and not after unwatching. */
 static void
 san_engine_mac_watch__of_the_kernel(void **state)
 {

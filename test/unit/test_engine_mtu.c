@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a port takes, by its buffers and by the kernel's device behind it. (RT-31) */
+/* The MTU of a port, by its buffers and by the kernel's device behind it. (RT-31) */
 
 #include <errno.h>
 #include <string.h>
@@ -34,19 +34,19 @@ san_engine_mtu_choose__what_the_port_takes(void **state)
 	static const struct {
 		struct san_engine_mtu m;
 		uint16_t wanted, least, mtu;
-		const char *why; /* NULL: it is taken */
+		const char *why; /* NULL: it is accepted */
 	} cases[] = {
-		/* a NIC: as it is set, and what the operator says */
+		/* a NIC: its MTU, or the operator's choice */
 		{{ANY, 1500, 0, false}, 0, 1024, 1500, NULL},
 		{{9600, 9600, 0, false}, 0, 1024, 9000, NULL},
 		{{ANY, 1500, 0, false}, 9000, 1024, 9000, NULL},
 		{{1982, 1500, 0, false}, 1983, 1024, 0, BUFFERS},
 		{{1982, 1500, 0, false}, 1982, 1024, 1982, NULL},
-		/* a kernel's device, and a driver that takes less */
+		/* a kernel's device, and a driver with a smaller limit */
 		{{ANY, 9000, 3, false}, 0, 1024, 9000, NULL},
 		{{1968, 9000, 3, false}, 0, 1024, 1968, NULL},
 		{{ANY, 65535, 1, false}, 0, 1024, 9000, NULL},
-		/* memif: its buffers alone */
+		/* memif: only its buffers */
 		{{2034, 1500, 0, true}, 0, 1024, 2034, NULL},
 		{{9202, 1500, 0, true}, 0, 1024, 9000, NULL},
 		{{9202, 1500, 0, true}, 1500, 1024, 1500, NULL},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A port with engines on several lcores; the device spreads by RSS, but has no link. (SYS-1) */
+/* A port with engines on several lcores; the device has RSS, but no link. (SYS-1) */
 
 #include <sched.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ open__an_engine_on_each_lcore(void **state)
 	assert_int_equal(san_engine_leaks(port), 0);
 }
 
-/* Key and table are read back, and each engine tells peers ports of its own queue. */
+/* Key and table are read back, and each engine gives peers source ports of its own queue. */
 static void
 open__steered_by_rss(void **state)
 {
@@ -137,7 +137,7 @@ open__steered_by_rss(void **state)
 	}
 }
 
-/* With fewer queues, who has none receives and sends through one that has. */
+/* With fewer queues, an lcore without one receives and sends through one with a queue. */
 static void
 open__fewer_queues(void **state)
 {
@@ -175,7 +175,7 @@ open__says_what_is_wrong(void **state)
 	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
 }
 
-/* The second lcore is not there: the first one does not run either. */
+/* The second lcore does not exist: the first one does not run either. */
 static void
 open__undoes_what_it_did(void **state)
 {
@@ -186,7 +186,7 @@ open__undoes_what_it_did(void **state)
 	port = NULL;
 }
 
-/* Of several engines the sum is told, of high-water marks the highest. */
+/* Of several engines the sum is reported, of high-water marks the highest. */
 static void
 counters__of_all(void **state)
 {
@@ -214,7 +214,7 @@ counters__of_all(void **state)
 	assert_true(n > 60 && n < 256);
 }
 
-/* A device that always has as many frames as it is asked for. */
+/* A device that always has as many frames as requested. */
 static void
 flood(const char *size, uint32_t want)
 {
@@ -234,7 +234,7 @@ flood(const char *size, uint32_t want)
 	port = NULL;
 }
 
-/* Both ends work at the same time, however long the frames: a burst of them is short. */
+/* Both ends work in parallel, however long the frames are: a burst of long ones is short. */
 static void
 burst__of_long_frames(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A port is parked and goes on, again and again, while two applications work over a link that
- * loses and reorders: nothing is lost, doubled or out of order, and nobody is disconnected. (SYS-2)
+ * A port is parked and resumed repeatedly, while two applications work over a link that loses and
+ * reorders packets: nothing is lost, duplicated or out of order, and no connection ends. (SYS-2)
  */
 
 #include "test_engine_loop.h"
@@ -60,7 +60,7 @@ attach(void)
 		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].bells, -1), 0);
 }
 
-/* The port as another process finds it: its device is new. */
+/* The port as another process finds it: with a new device. */
 static void
 open_device(void)
 {
@@ -82,8 +82,8 @@ resume(void)
 }
 
 /*
- * The engine is left and taken up, there or elsewhere; applications attach again, all else is as it
- * was.
+ * The engine is parked and resumed, here or in another process. Applications attach again; the rest
+ * is unchanged.
  */
 static void
 park(void)
@@ -155,7 +155,7 @@ san_engine_park__in_the_middle(void **state)
 		check_recvs(&next_recv);
 	}
 	assert_true(next_recv >= MSGS);
-	/* it was worth it: packets were held, and transactions ahead of their turn */
+	/* the test was effective: packets were held, and transactions were ahead of their turn */
 	tl = san_core_tl(e->core);
 	assert_true(tl->drops[SAN_DROP_HANDOVER] != 0);
 	assert_true(tl->cam.nb_inserts != 0);
@@ -163,7 +163,7 @@ san_engine_park__in_the_middle(void **state)
 	assert_memory_equal(apps[1].mem, apps[0].mem, MSG_LEN);
 }
 
-/* What was under way when the port was parked, and is new to it when it goes on. */
+/* Work that was posted while the port was parked is found after the resume. */
 static void
 san_engine_park__posted_meanwhile(void **state)
 {
@@ -180,7 +180,7 @@ san_engine_park__posted_meanwhile(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 2);
 }
 
-/* It can't go on with fewer lcores or with nothing: it stays parked, and can later. */
+/* It cannot be resumed with fewer lcores or without memory: it stays parked, and can be later. */
 static void
 san_engine_resume__what_fails(void **state)
 {
@@ -202,7 +202,7 @@ san_engine_resume__what_fails(void **state)
 	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 	assert_string_equal(why, "nothing is parked there");
 	san_mem_set_root(state_mem, image);
-	/* a value that the engine refuses, when half of it is there */
+	/* a value that the engine refuses when it is half created */
 	port->conf.impair_tx.drop = 2 * SAN_IMPAIR_ALWAYS;
 	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 	port->conf.impair_tx.drop = conf.impair_tx.drop;
@@ -211,7 +211,7 @@ san_engine_resume__what_fails(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
-/* A device that can't be opened leaves what is parked as it is. */
+/* A device that cannot be opened leaves the parked state as it is. */
 static void
 san_engine_open__parked(void **state)
 {
@@ -233,7 +233,7 @@ san_engine_open__parked(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
-/* One may go on; who died at that leaves it to another one, if he had not begun. */
+/* One process may resume; if it dies before it has begun, another one may. */
 static void
 san_engine_reclaim__one_at_a_time(void **state)
 {

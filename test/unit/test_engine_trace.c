@@ -7,7 +7,7 @@
 
 #define TIMES 2000
 
-/* Nobody traces: nothing may come of it, however often an lcore sleeps. */
+/* Without tracing there is no cost, however often an lcore sleeps. */
 static void
 san_engine_trace_sleep__costs_no_memory(void **state)
 {

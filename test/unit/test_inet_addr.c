@@ -85,7 +85,7 @@ text__canonical(void **state)
 		assert_ptr_equal(san_inet_text(&ip, buf), buf);
 		assert_string_equal(buf, good[i].canonical);
 	}
-	/* the longest there is */
+	/* the longest one */
 	memset(ip.b, 0x11, 16);
 	assert_string_equal(san_inet_text(&ip, buf), "1111:1111:1111:1111:1111:1111:1111:1111");
 }

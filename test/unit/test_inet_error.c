@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Errors about datagrams of ours, and ours about others'; path MTU. (UDP-3, RT-31) */
+/* ICMP errors for datagrams that we sent or refuse; path MTU. (UDP-3, RT-31) */
 
 #include "unit.h"
 
@@ -37,7 +37,7 @@ teardown(void **state)
 
 /* ---- ours ---- */
 
-/** The datagram in *f* arrives, nobody takes it. */
+/** The datagram in *f* arrives and is not accepted. */
 static void
 refuse(void)
 {
@@ -46,7 +46,7 @@ refuse(void)
 	assert_int_equal(san_inet_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
 	assert_int_equal(r.what, SAN_INET_UDP);
 	san_inet_refuse(h.in, &r, h.now_ns);
-	/* what is refused stays the caller's */
+	/* a refused packet stays the caller's */
 	rte_pktmbuf_free(r.m);
 }
 
@@ -102,7 +102,7 @@ refuse__v6(void **state)
 	}
 }
 
-/* What many got is not refused by each of them. */
+/* A datagram to a group is not refused by each receiver. */
 static void
 refuse__never_to_many(void **state)
 {
@@ -152,7 +152,7 @@ refuse__rate(void **state)
 	assert_int_equal(count_refused(10), 1);
 	h.now_ns += 250 * SAN_NS_PER_MS;
 	assert_int_equal(count_refused(10), 2);
-	/* what was saved is bounded */
+	/* the saved budget is bounded */
 	h.now_ns += 3600 * SAN_NS_PER_S;
 	assert_int_equal(count_refused(10), 3);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_RATE], 7 + 10 + 9 + 8 + 7);
@@ -182,7 +182,10 @@ refuse__no_mbuf(void **state)
 
 /* ---- others' ---- */
 
-/** Router *from* says *type*, *code*, *info* of the packet of ours in *q*, of which it has *n*. */
+/**
+ * Make an error of router *from* with *type*, *code*, *info*, which quotes *n* bytes of the packet
+ * of ours in *q*.
+ */
 static void
 make_error(const char *from, uint8_t type, uint8_t code, uint32_t info,
 	   const struct inet_frame *q, uint16_t n)
@@ -219,7 +222,7 @@ make_ours(bool v6)
 struct error_row {
 	bool v6;
 	uint8_t type, code;
-	int err; /* 0: nothing that we would believe */
+	int err; /* 0: nothing that is believed */
 	bool hard;
 };
 
@@ -241,8 +244,8 @@ static const struct error_row error_rows[] = {
 	{false, 3, 16, EHOSTUNREACH, false},
 	{false, 11, 0, EHOSTUNREACH, false},
 	{false, 12, 0, EPROTO, true},
-	{false, 4, 0, 0, false}, /* source quench: nobody listens to it any more */
-	{false, 5, 0, 0, false}, /* redirect: whoever sends us elsewhere is not believed */
+	{false, 4, 0, 0, false}, /* source quench: obsolete */
+	{false, 5, 0, 0, false}, /* redirect: not believed */
 	{true, 1, 0, ENETUNREACH, false},
 	{true, 1, 1, EACCES, true},
 	{true, 1, 3, EHOSTUNREACH, false},
@@ -285,12 +288,12 @@ error__what_it_means(void **state)
 struct quote_row {
 	const char *what;
 	bool v6;
-	int at; /* in the packet that is quoted; -1: nothing */
+	int at; /* offset in the quoted packet; -1: no change */
 	uint8_t value;
-	uint16_t len; /* quoted */
+	uint16_t len; /* bytes quoted */
 };
 
-/* Nothing that we sent. */
+/* Quotes of packets that we did not send. */
 static const struct quote_row quote_rows[] = {
 	{"version", false, 0, 0x65, 28},
 	{"header length", false, 0, 0x44, 28},
@@ -329,7 +332,7 @@ error__not_believed(void **state)
 		if (inet_host_rx(&h, &f) != SAN_DROP_INET_UNWANTED)
 			fail_msg("%s, IPv%d", r->what, r->v6 ? 6 : 4);
 	}
-	/* a checksum that is wrong */
+	/* a wrong checksum */
 	make_error("10.0.0.254", 3, 3, 0, make_ours(false), 28);
 	f.b[36] ^= 1;
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
@@ -338,7 +341,7 @@ error__not_believed(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
 }
 
-/* Our own first fragment, of IPv6 with a header for it. */
+/* A quote of the first fragment, of IPv6 with a fragment header. */
 static void
 error__of_a_fragment(void **state)
 {
@@ -352,7 +355,7 @@ error__of_a_fragment(void **state)
 	make_error("fd00::fe", 1, 4, 0, &q, 56);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_int_equal(h.r.d.sport, 1000);
-	q.b[57] = 8; /* a later one */
+	q.b[57] = 8; /* a later fragment */
 	make_error("fd00::fe", 1, 4, 0, &q, 56);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
 }
@@ -375,11 +378,11 @@ struct mtu_row {
 
 static const struct mtu_row mtu_rows[] = {
 	{false, 1027, 1027},
-	{false, 1028, 0}, /* as long as what did not pass */
+	{false, 1028, 0}, /* as long as the packet that did not pass */
 	{false, 9000, 0},
 	{false, 552, 552},
 	{false, 300, 552},
-	{false, 0, 1006}, /* an old router does not say */
+	{false, 0, 1006}, /* an old router does not report the MTU */
 	{true, 1047, 0},
 	{true, 1279, 0},
 	{true, 70000, 0},
@@ -401,21 +404,21 @@ path__as_routers_say(void **state)
 			   make_ours(r->v6), r->v6 ? 48 : 28);
 		if (inet_host_rx(&h, &f) != (r->want ? SAN_DROP_NONE : SAN_DROP_INET_UNWANTED) ||
 		    path_mtu(peer) != 1500)
-			fail_msg("%u", r->said); /* before a socket says that it sent it */
+			fail_msg("%u", r->said); /* before a socket has sent it */
 		san_inet_narrow(h.in, &h.r, h.now_ns);
 		if (path_mtu(peer) != (r->want ? r->want : 1500))
 			fail_msg("%u", r->said);
 		if (r->want)
 			assert_int_equal(h.r.err, EMSGSIZE);
 	}
-	/* of a short packet not less than every path takes */
+	/* for a short packet not less than the minimum of every path */
 	h.now_ns += 600 * SAN_NS_PER_S;
 	inet_make_udp(&q, "10.0.0.1", "192.168.9.9", 800);
 	make_error("10.0.0.254", 3, 4, 0, &q, 28);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	san_inet_narrow(h.in, &h.r, h.now_ns);
 	assert_int_equal(path_mtu("192.168.9.9"), 552);
-	/* what was not to be in fragments, only */
+	/* only for packets that must not be fragmented */
 	make_error("10.0.0.254", 3, 4, 600, make_ours(false), 28);
 	f.b[42 + 6] = 0;
 	inet_seal_v4(&f);
@@ -443,14 +446,14 @@ path__is_forgotten(void **state)
 	h.now_ns += 599 * SAN_NS_PER_S;
 	assert_int_equal(path_mtu("192.168.9.9"), 1000);
 	assert_int_equal(path_mtu("fd01::9"), 1300);
-	/* nobody makes it wider, nor last longer by saying the same */
+	/* a report cannot raise it, and repeating it does not extend it */
 	say("192.168.9.9", 1000);
 	say("192.168.9.9", 1200);
 	assert_int_equal(path_mtu("192.168.9.9"), 1000);
 	h.now_ns += SAN_NS_PER_S;
 	assert_int_equal(path_mtu("192.168.9.9"), 1500);
 	assert_int_equal(path_mtu("fd01::9"), 1500);
-	/* what is narrower lasts anew */
+	/* a smaller value is kept for the full time again */
 	say("192.168.9.9", 1000);
 	h.now_ns += 300 * SAN_NS_PER_S;
 	say("192.168.9.9", 900);
@@ -458,7 +461,7 @@ path__is_forgotten(void **state)
 	assert_int_equal(path_mtu("192.168.9.9"), 900);
 }
 
-/* Of more paths than there is room for, the last ones. */
+/* With more paths than entries the most recent ones are kept. */
 static void
 path__bounded(void **state)
 {
@@ -496,7 +499,7 @@ path__bounds_what_is_sent(void **state)
 	assert_true(inet_host_tx(&h, &out));
 	iov.iov_len++;
 	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), -EMSGSIZE);
-	/* who probes sends what the link takes, in one packet */
+	/* a probe is sent in one packet as long as the link's MTU */
 	d.probe = true;
 	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));

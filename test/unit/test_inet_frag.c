@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Into fragments. (UDP-3) */
+/* Fragmentation of sent datagrams. (UDP-3) */
 
 #include "unit.h"
 
@@ -120,7 +120,7 @@ split__both_families(void **state)
 		assert_int_equal(take_sent(), (sizes[i] + 8 + 1447) / 1448);
 		check_v6(sizes[i]);
 	}
-	/* each datagram has an identification of its own */
+	/* each datagram has its own identification */
 	send_to("10.0.0.1", 2000, false);
 	send_to("10.0.0.1", 2000, false);
 	assert_int_equal(take_sent(), 4);
@@ -146,7 +146,7 @@ split__not_if_it_fits(void **state)
 	assert_int_equal(take_sent(), 0);
 }
 
-/* The longest datagram over the narrowest path is as many fragments as there may be. */
+/* The longest datagram over the narrowest path has the maximum number of fragments. */
 static void
 split__the_most(void **state)
 {
@@ -164,7 +164,7 @@ split__the_most(void **state)
 	check_v4(65507);
 }
 
-/* All of a datagram or nothing. */
+/* All fragments of a datagram, or none. */
 static void
 split__no_room(void **state)
 {
@@ -187,7 +187,7 @@ split__no_mbuf(void **state)
 	(void)state;
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
-	/* two for the whole, three for its fragments: not for all of them */
+	/* two mbufs for the whole, three for its fragments: not enough for all */
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(send_to("10.0.0.1", 4000, false), -ENOMEM);
 		rte_pktmbuf_free(all[--n]);
@@ -198,7 +198,7 @@ split__no_mbuf(void **state)
 	assert_int_equal(send_to("10.0.0.1", 4000, false), 0);
 }
 
-/* Fragments wait together and leave together. */
+/* Fragments wait together, and are sent together. */
 static void
 split__waits(void **state)
 {
@@ -214,7 +214,7 @@ split__waits(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_int_equal(take_sent(), 3 + 45);
 	assert_memory_equal(frags[47].b, inet_peer_mac, 6);
-	/* the oldest goes as a whole */
+	/* the oldest datagram is dropped as a whole */
 	assert_int_equal(send_to("10.0.0.3", 4000, false), 0);
 	for (i = 0; i < nb; i++)
 		assert_int_equal(send_to("10.0.0.3", i, false), 0);
@@ -227,7 +227,7 @@ split__waits(void **state)
 
 /* ---- echo ---- */
 
-/** Seal the IP header of *x*, which is at *at* and *more* follow. */
+/** Make *x* the fragment at *at* and seal its IP header; *more* fragments follow. */
 static void
 move(struct inet_frame *x, uint32_t at, bool more)
 {
@@ -237,7 +237,7 @@ move(struct inet_frame *x, uint32_t at, bool more)
 	inet_set16(x->b + 24, inet_sum(x->b + 14, 20, 0));
 }
 
-/** What the kernel's ping -s 4000 sends. */
+/** Packets of the kernel's ping -s 4000. */
 static void
 make_long_echo(struct inet_frame parts[3])
 {
@@ -253,7 +253,7 @@ make_long_echo(struct inet_frame parts[3])
 		memcpy(h.payload + at, parts[i].b + 34, n);
 		move(&parts[i], at, i < 2);
 	}
-	/* its sum, over all of them */
+	/* checksum over all of them */
 	inet_set16(parts[0].b + 36, inet_sum(h.payload, 4008, 0));
 }
 
@@ -276,7 +276,7 @@ echo__long(void **state)
 	assert_memory_equal(h.payload + 8, data + 8, 4000);
 }
 
-/* All of the answer or nothing. */
+/* All of the answer, or nothing. */
 static void
 echo__long_no_room(void **state)
 {
@@ -293,7 +293,7 @@ echo__long_no_room(void **state)
 	inet_host_rx(&h, &parts[1]);
 	assert_int_equal(inet_host_rx(&h, &parts[2]), SAN_DROP_TX_FULL);
 	assert_int_equal(take_sent(), 126);
-	/* enough for a copy of the request, which is two, but not for its fragments */
+	/* enough mbufs for a copy of the request, which takes two, but not for its fragments */
 	inet_host_rx(&h, &parts[0]);
 	inet_host_rx(&h, &parts[1]);
 	m = test_eal_exact(pool, parts[2].b, parts[2].len);
@@ -307,7 +307,7 @@ echo__long_no_room(void **state)
 	assert_int_equal(take_sent(), 0);
 }
 
-/* A receiver learns nothing about packets to other hosts from the identifications it sees. */
+/* The identifications that a receiver sees tell it nothing about packets to other hosts. */
 static void
 san_inet_id__of_each(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A neighbour table that others have filled. (RT-36; inet_neigh.c) */
+/* A neighbour table that other hosts have filled. (RT-36; inet_neigh.c) */
 
 #include "unit.h"
 
@@ -19,7 +19,7 @@ drop_sent(void)
 		;
 }
 
-/* Cycles of a request from a host that is not known, with *max* that are, the table being full. */
+/* Cycles of a request from an unknown host, while the table is full with *max* hosts. */
 static uint64_t
 cost_of_new(uint32_t max)
 {
@@ -50,7 +50,7 @@ cost_of_new(uint32_t max)
 	return least / 16;
 }
 
-/* A table that others have filled costs what an empty one does: nothing is searched. (RT-36) */
+/* A full table costs as much as an empty one: nothing is searched. (RT-36) */
 static void
 table__costs_the_same_when_full(void **state)
 {
@@ -59,15 +59,15 @@ table__costs_the_same_when_full(void **state)
 	(void)state;
 	small = cost_of_new(16);
 	large = cost_of_new(1u << 16);
-	/* what is not in the cache any more is dearer, but a search would be a thousand times */
+	/* cache misses make it slower, but a search would be a thousand times slower */
 	if (large > 20 * small)
 		fail_msg("of 16: %u cycles; of 65,536: %u", (unsigned int)small,
 			 (unsigned int)large);
 }
 
 /*
- * Who fills the table can't put many hosts on one chain: that is a matter of a number that it does
- * not know. (RT-36)
+ * A host that fills the table cannot put many hosts on one chain, because it does not know the
+ * secret of the hash. (RT-36)
  */
 static void
 table__chains_are_short(void **state)

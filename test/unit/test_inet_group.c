@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the link is told of groups: IGMP and MLD, of both versions. (UDP-5) */
+/* What the link learns about groups: IGMP and MLD, both versions. (UDP-5) */
 
 #include "unit.h"
 
@@ -62,7 +62,7 @@ leave(const char *text)
 	return san_inet_leave(h.in, &ip, h.now_ns);
 }
 
-/** Time passes; the number of frames that were sent, the last in *out*. */
+/** Let time pass. Returns the number of frames sent, the last one in *out*. */
 static uint32_t
 pass(uint64_t ns)
 {
@@ -88,7 +88,7 @@ settle(void)
 	pass(20 * SAN_NS_PER_S);
 }
 
-/** *out* is an IGMPv3 report, or of version 2 if *record* is 0x16 or 0x17. */
+/** *out* is an IGMPv3 report, or one of version 2 if *record* is 0x16 or 0x17. */
 static void
 check_igmp(const char *group, uint8_t record)
 {
@@ -125,7 +125,7 @@ check_igmp(const char *group, uint8_t record)
 	assert_memory_equal(igmp + 12, g.b + 12, 4);
 }
 
-/** *out* is an MLDv2 report, or of version 1 if *record* is 131 or 132. */
+/** *out* is an MLDv2 report, or one of version 1 if *record* is 131 or 132. */
 static void
 check_mld(const char *src, const char *group, uint8_t record)
 {
@@ -160,7 +160,7 @@ check_mld(const char *src, const char *group, uint8_t record)
 
 /* ---- queries and reports of others ---- */
 
-/** *type* 0x11 or 0x16; of *n* bytes. */
+/** *type* 0x11 or 0x16, with *n* bytes. */
 static void
 make_igmp(uint8_t type, const char *dst, const char *group, uint8_t code, uint16_t n)
 {
@@ -223,7 +223,7 @@ query(bool v6, const char *group, uint16_t code, uint16_t n)
 
 /* ---- tests ---- */
 
-/* At once, and once more within a second; the same when the last one leaves. */
+/* At once, and again within a second; the same after the last one leaves. */
 static void
 join__is_told(void **state)
 {
@@ -233,7 +233,7 @@ join__is_told(void **state)
 	check_igmp("239.129.2.3", JOIN);
 	assert_int_equal(join("239.129.2.3"), 0);
 	assert_false(inet_host_tx(&h, &out));
-	/* who asks meanwhile is answered by the second */
+	/* a query meanwhile is answered by the second report */
 	query(false, "0.0.0.0", 100, 12);
 	assert_int_equal(pass(SAN_NS_PER_S), 1);
 	check_igmp("239.129.2.3", JOIN);
@@ -271,7 +271,7 @@ with_link_local(struct san_inet_conf *conf)
 	assert_int_equal(san_inet_parse("fe80::1/64", &conf->addrs[conf->nb_addrs++]), 0);
 }
 
-/* Routers believe what comes from a link-local address. */
+/* Routers accept only reports from a link-local address. */
 static void
 join__from_link_local(void **state)
 {
@@ -307,7 +307,7 @@ join__not_told(void **state)
 		assert_int_equal(leave(silent[i]), 0);
 		assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
 	}
-	/* by another instance, or the kernel */
+	/* another instance or the kernel reports */
 	san_inet_destroy(h.in);
 	start(be_quiet);
 	assert_int_equal(join("239.1.2.3"), 0);
@@ -315,7 +315,7 @@ join__not_told(void **state)
 	assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
 }
 
-/* One who comes back, or goes again, while the last was not yet told twice. */
+/* Joined or left again before the previous change was reported twice. */
 static void
 join__again_at_once(void **state)
 {
@@ -332,7 +332,7 @@ join__again_at_once(void **state)
 	check_igmp("239.1.2.3", JOIN);
 }
 
-/* A group that was left a moment ago gives way to one that is joined. */
+/* A group that was just left makes room for one that is joined. */
 static void
 join__bounded(void **state)
 {
@@ -388,7 +388,7 @@ query__is_answered(void **state)
 	check_igmp("239.1.2.4", IS);
 }
 
-/* Times beyond 12.7 s are mantissa and exponent: 0x8f is (16 + 15) << 3 tenths. */
+/* Times above 12.7 s have mantissa and exponent: 0x8f is (16 + 15) << 3 tenths. */
 static void
 query__long_times(void **state)
 {
@@ -407,7 +407,7 @@ query__long_times(void **state)
 	assert_true(late > 10 && late < 36);
 }
 
-/* While there is an older router, as it understands; then as before. */
+/* While there is an older router, its version is used; then the newest again. */
 static void
 query__of_an_older_router(void **state)
 {
@@ -439,7 +439,7 @@ query__of_an_older_router(void **state)
 	check_mld("::", "ff05::33", JOIN);
 }
 
-/* To an older router one member's answer is enough; a newer one wants to know all. */
+/* An older router needs one member's answer; a newer one wants all. */
 static void
 report__of_another_member(void **state)
 {
@@ -516,7 +516,7 @@ query__malformed(void **state)
 	}
 	make_igmp(0x13, "224.0.0.1", "0.0.0.0", 1, 12); /* DVMRP */
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
-	/* a switch without an address may ask */
+	/* a switch without an address may query */
 	make_igmp(0x11, "224.0.0.1", "0.0.0.0", 1, 12);
 	memset(f.b + 26, 0, 4);
 	inet_set16(f.b + 24, 0);
@@ -525,7 +525,7 @@ query__malformed(void **state)
 	assert_int_equal(pass(SAN_NS_PER_S), 1);
 }
 
-/* Groups share MAC addresses: each is told once. */
+/* Groups may share a MAC address: it is listed once. */
 static void
 groups__each_mac_once(void **state)
 {

@@ -99,7 +99,7 @@ echo_v4__is_answered(void **state)
 	}
 }
 
-/* What an Ethernet pads is not part of the answer. */
+/* Ethernet padding is not part of the answer. */
 static void
 echo_v4__padding(void **state)
 {
@@ -136,7 +136,7 @@ echo_v4__many_segments(void **state)
 	assert_true(inet_is_sum_right_v6(&out));
 }
 
-/* The kernel answers, or another instance. */
+/* The kernel or another instance answers. */
 static void
 echo__quiet(void **state)
 {
@@ -153,7 +153,7 @@ struct v4_row {
 	const char *src, *dst;
 	int at; /* -1: nothing is changed */
 	uint8_t value;
-	bool seal; /* put the checksums right again */
+	bool seal; /* restore the checksums */
 	enum san_drop drop;
 };
 
@@ -214,7 +214,7 @@ rx_v4__cut_off(void **state)
 		f.len = len;
 		assert_silent(SAN_DROP_INET_MALFORMED);
 	}
-	/* and the same with a length that says so */
+	/* the same with a length field that matches */
 	for (len = 34; len < 42; len++) {
 		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
 		f.len = len;
@@ -323,7 +323,7 @@ rx_v6__not_answered(void **state)
 	}
 }
 
-/* An IPv4 address in IPv6 clothes would pass for that IPv4 host. */
+/* An IPv4-mapped IPv6 address would be taken for that IPv4 host. */
 static void
 rx_v6__mapped_address(void **state)
 {
@@ -428,7 +428,7 @@ nd__solicit_is_answered(void **state)
 		assert_memory_equal(out.b + sizeof(want) + 2, tail, sizeof(tail));
 		assert_true(inet_is_sum_right_v6(&out));
 	}
-	/* who asked is known from now on */
+	/* the sender of the request is known from now on */
 	assert_memory_equal(h.learned.b, inet_ip("fd00::2").b, 16);
 	assert_true(knows("fd00::2"));
 }
@@ -448,7 +448,7 @@ nd__quiet_learns_only(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-/* Somebody wants our address for itself: everybody hears that it is taken. */
+/* A host checks our address for duplicates: all hosts are told that it is in use. */
 static void
 nd__duplicate_address_detection(void **state)
 {
@@ -462,17 +462,17 @@ nd__duplicate_address_detection(void **state)
 	assert_memory_equal(out.b, all_mac, 6);
 	assert_memory_equal(out.b + 38, inet_ip("ff02::1").b, 16);
 	assert_int_equal(out.b[58], 0x20); /* override, not solicited */
-	assert_int_equal(out.len, f.len);  /* not longer than what anybody can send (RT-36) */
+	assert_int_equal(out.len, f.len);  /* not longer than an unauthenticated request (RT-36) */
 	assert_true(inet_is_sum_right_v6(&out));
 	assert_memory_equal(h.learned.b, none.b, 16);
-	/* with an address it can't be honest */
+	/* with an address it is invalid */
 	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, SLLA, inet_peer_mac);
 	assert_silent(SAN_DROP_INET_MALFORMED);
 	inet_make_nd(&f, SOLICIT, "::", "fd00::1", "fd00::1", 0, 0, NULL);
 	assert_silent(SAN_DROP_INET_MALFORMED);
 }
 
-/* A neighbour's MAC changes only when it says so (RFC 4861, 7.2.5). */
+/* A neighbour's MAC address changes only with the override flag (RFC 4861, 7.2.5). */
 static void
 nd__override(void **state)
 {
@@ -494,7 +494,7 @@ nd__override(void **state)
 	assert_memory_equal(&mac, mac2, 6);
 }
 
-/* Asked alone, a neighbour need not tell its MAC again. */
+/* The answer to a unicast request may omit the MAC address. */
 static void
 nd__refresh_without_option(void **state)
 {
@@ -512,13 +512,13 @@ nd__refresh_without_option(void **state)
 	inet_make_nd(&f, ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, 0, NULL);
 	assert_silent(SAN_DROP_NONE);
 	assert_int_equal(resolve("fd00::2", &mac), 0);
-	/* confirmed: nothing is asked again for a while */
+	/* confirmed: no new request for a while */
 	h.now_ns += 4 * SAN_NS_PER_S;
 	san_inet_tick(h.in, h.now_ns);
 	assert_false(inet_host_tx(&h, &out));
 }
 
-/* Options of a router: its MAC address, an MTU, a prefix; of a redirect, the better hop's MAC. */
+/* Options of a router: its MAC address, an MTU, a prefix; of a redirect, the better MAC. */
 static const uint8_t router_opts[] = {
 	1,
 	1,
@@ -571,7 +571,7 @@ static const uint8_t router_opts[] = {
 };
 static const uint8_t redirect_opts[] = {2, 1, 2, 0, 0, 0, 6, 6};
 
-/** A message of ND as a router on the link sends it, all of it right. */
+/** A valid ND message of a router on the link. */
 static void
 make_router_msg(uint8_t type, const char *dst)
 {
@@ -597,8 +597,8 @@ make_router_msg(uint8_t type, const char *dst)
 }
 
 /*
- * The gateway is configured: routers' advertisements and solicitations, and redirects, also such
- * as come from the gateway itself, change nothing. (RT-21, RT-31)
+ * The gateway is configured: advertisements and solicitations of routers, and redirects, even of
+ * the gateway itself, change nothing. (RT-21, RT-31)
  */
 static void
 nd__routers_change_nothing(void **state)
@@ -614,7 +614,7 @@ nd__routers_change_nothing(void **state)
 	(void)state;
 	assert_non_null(before);
 	assert_true(size <= sizeof(neigh));
-	/* the router is a neighbour, and one that it redirects to */
+	/* the router is a neighbour, and a host to which it redirects */
 	inet_make_nd(&f, SOLICIT, "fd00::fe", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
 	inet_host_rx(&h, &f);
 	inet_make_nd(&f, SOLICIT, "fd00::66", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
@@ -697,7 +697,7 @@ nd__not_believed(void **state)
 	}
 }
 
-/* Not on our link, so no neighbour of ours: answered, as asked, but not remembered. */
+/* A host outside our prefixes is not a neighbour: it is answered, but not remembered. */
 static void
 nd__from_another_prefix(void **state)
 {
@@ -714,7 +714,7 @@ nd__long_options(void **state)
 	unsigned int i;
 
 	(void)state;
-	/* unknown ones are skipped */
+	/* unknown options are skipped */
 	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, 14, inet_peer_mac);
 	for (i = 0; i < 2; i++) {
 		inet_put8(&f, i == 0 ? 99 : SLLA);
@@ -725,7 +725,7 @@ nd__long_options(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
 	assert_true(knows("fd00::2"));
-	/* but not without end */
+	/* but only a limited number */
 	for (i = 0; i < 40; i++)
 		inet_put(&f, "\x63\x01\0\0\0\0\0", 8);
 	inet_seal_v6(&f);

@@ -59,7 +59,7 @@ resolves(const char *text)
 	return resolve(text, &mac);
 }
 
-/** Time passes; what is due is done. */
+/** Let time pass and handle what is due. */
 static void
 pass(uint64_t ns)
 {
@@ -148,9 +148,9 @@ struct source_row {
 static const struct source_row sources[] = {
 	{"10.0.0.9", "10.0.0.1"},
 	{"10.0.1.200", "10.0.1.1"},
-	{"10.0.1.131", "10.0.1.130"}, /* two prefixes hold it: the longer */
+	{"10.0.1.131", "10.0.1.130"}, /* two prefixes contain it: the longer one */
 	{"10.9.9.9", "10.9.0.1"},
-	{"8.8.8.8", "10.0.0.1"}, /* none: the first of its family */
+	{"8.8.8.8", "10.0.0.1"}, /* none: the first address of its family */
 	{"fd00::77", "fd00::1"},
 	{"fd01::1", "fd00::1"},
 };
@@ -196,7 +196,7 @@ source__other_family(void **state)
 	assert_int_equal(resolves("fd00::2"), -EHOSTUNREACH);
 }
 
-/* Said at once, not after a minute without an answer. */
+/* Reported at once, not after a minute without an answer. */
 static void
 source__no_route(void **state)
 {
@@ -208,7 +208,7 @@ source__no_route(void **state)
 	inet_host_conf(pool, &conf);
 	inet_host_init(&h, pool, &conf);
 	assert_int_equal(san_inet_source(h.in, &far, &src), -ENETUNREACH);
-	/* an address without a prefix holds itself only */
+	/* an address without a prefix contains only itself */
 	own = conf.addrs[0].ip;
 	assert_int_equal(san_inet_source(h.in, &own, &src), 0);
 }
@@ -227,12 +227,12 @@ static const struct {
 	const char *peer, *hop, *src;
 } routed[] = {
 	{"10.0.0.7", "10.0.0.7", "10.0.0.1"},     /* on the link */
-	{"10.9.8.7", "10.0.1.254", "10.0.1.1"},   /* the longer prefix, and its link's address */
-	{"10.9.1.1", "10.0.0.253", "10.0.0.1"},   /* the shorter */
+	{"10.9.8.7", "10.0.1.254", "10.0.1.1"},   /* the longer prefix, its link's address */
+	{"10.9.1.1", "10.0.0.253", "10.0.0.1"},   /* the shorter one */
 	{"192.168.1.1", "10.0.0.254", "10.0.0.1"} /* everything else */
 };
 
-/* A router is on a link of ours; of several routes the longest prefix is taken. */
+/* A router is on one of our links; of several routes the one with the longest prefix is used. */
 static void
 source__by_routes(void **state)
 {
@@ -357,7 +357,7 @@ resolve__through_the_gateway(void **state)
 	assert_int_equal(resolve("192.168.5.5", &mac), 0);
 	assert_memory_equal(&mac, inet_peer_mac, 6);
 	assert_int_equal(resolve("8.8.8.8", &mac), 0);
-	/* there is none for IPv6 */
+	/* there is no default route for IPv6 */
 	assert_int_equal(resolve("fd01::1", &mac), -EHOSTUNREACH);
 	assert_int_equal(count_sent(), 0);
 }
@@ -375,7 +375,7 @@ resolve__no_such_host(void **state)
 	assert_int_equal(count_sent(), 0);
 }
 
-/* Five retries, then unreachable for a while, then asked anew. */
+/* Five retries, then unreachable for a while, then new requests. */
 static void
 resolve__nobody_answers(void **state)
 {
@@ -388,7 +388,7 @@ resolve__nobody_answers(void **state)
 	pass(1);
 	assert_int_equal(resolves("10.0.0.2"), -EHOSTUNREACH);
 	assert_int_equal(count_sent(), 0);
-	/* found after all */
+	/* an answer at last */
 	answer("10.0.0.2", inet_peer_mac);
 	assert_int_equal(resolves("10.0.0.2"), 0);
 	assert_int_equal(resolves("10.0.0.3"), -EAGAIN);
@@ -415,17 +415,17 @@ age__used_is_refreshed(void **state)
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		pass(5 * SAN_NS_PER_S);
 		assert_true(inet_host_tx(&h, &out));
-		/* asked alone: nobody else is disturbed */
+		/* unicast: no other host is disturbed */
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_int_equal(count_sent(), 0);
-		/* good meanwhile */
+		/* valid meanwhile */
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		answer("10.0.0.2", inet_peer_mac);
 	}
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 }
 
-/* Who is silent is asked again at once, but once however many doubt it. (RT-38) */
+/* If a neighbour is doubted, it is asked at once, but only once, however often. (RT-38) */
 static void
 doubt__asks_again(void **state)
 {
@@ -467,7 +467,7 @@ age__unused_is_forgotten(void **state)
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 }
 
-/* It is gone: after the first question alone, everybody is asked, then it is forgotten. */
+/* It does not answer: after a unicast request a broadcast, then it is removed. */
 static void
 age__gone(void **state)
 {
@@ -487,7 +487,7 @@ age__gone(void **state)
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 }
 
-/* It has a new MAC: the answer to what everybody was asked, or its own announcement. */
+/* It has a new MAC address: learnt from the answer to the broadcast, or from its announcement. */
 static void
 learn__new_mac(void **state)
 {
@@ -524,14 +524,14 @@ table__replaces_the_oldest(void **state)
 		h.now_ns += 1000;
 		assert_int_equal(resolves(text), 0);
 	}
-	/* full: .2 was confirmed longest ago */
+	/* full: .2 has the oldest confirmation */
 	assert_int_equal(resolves("10.0.0.20"), -EAGAIN);
 	for (i = 3; i < 10; i++) {
 		snprintf(text, sizeof(text), "10.0.0.%u", i);
 		assert_int_equal(resolves(text), 0);
 	}
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
-	/* one that nobody looks up any more is replaced first */
+	/* an entry that is not looked up any more is replaced first */
 	pass(5 * SAN_NS_PER_S);
 	answer("10.0.0.9", inet_peer_mac);
 	for (i = 5; i < 9; i++) {
@@ -552,8 +552,8 @@ table__replaces_the_oldest(void **state)
 }
 
 /*
- * A neighbour that moves is found again while datagrams go to it, in less than the 7.1 s that the
- * kernel takes. (RT-38)
+ * A neighbour with a new MAC address is found while datagrams are sent to it, in less than the 7.1
+ * s that the kernel takes. (RT-38)
  */
 static void
 age__moved(void **state)
@@ -569,7 +569,7 @@ age__moved(void **state)
 	do {
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		pass(10 * MS);
-		/* nobody has the old address: what is asked there alone is lost */
+		/* unicast requests to the old MAC address are lost */
 		while (inet_host_tx(&h, &out))
 			if (memcmp(out.b, inet_all_mac, 6) == 0)
 				answer("10.0.0.2", moved);
@@ -578,7 +578,7 @@ age__moved(void **state)
 	assert_in_range(h.now_ns - start_ns, 5000 * MS, 5500 * MS);
 }
 
-/* Neighbours that only talk to us push out each other, not those that we talk to. */
+/* Neighbours that only send to us replace each other, but not those that we send to. */
 static void
 table__strangers_do_not_evict(void **state)
 {
@@ -621,14 +621,14 @@ arp__request_is_answered(void **state)
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(out.len, sizeof(want));
 	assert_memory_equal(out.b, want, sizeof(want));
-	/* and who asked is known from now on; nobody waited for it */
+	/* the sender of the request is known from now on; no packet waited for it */
 	assert_false(h.r.awaited);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 	assert_int_equal(count_sent(), 0);
 }
 
-/* Padded to 60 bytes, as it comes from a real wire. */
+/* Padded to 60 bytes, as on a real wire. */
 static void
 arp__padding(void **state)
 {
@@ -641,7 +641,7 @@ arp__padding(void **state)
 	assert_int_equal(out.len, 42);
 }
 
-/* Somebody checks whether our address is free: it is not, and the asker has none yet. */
+/* A host probes whether our address is free: it is answered, but has no address yet. */
 static void
 arp__probe(void **state)
 {
@@ -665,7 +665,7 @@ struct arp_row {
 	uint32_t nb_sent;
 };
 
-/* Nothing of it is learnt. */
+/* Nothing is learnt from these. */
 static const struct arp_row arp_rows[] = {
 	{"not for us", 1, "10.0.0.2", "10.0.0.9", 2, -1, 0, SAN_DROP_NONE, 0},
 	{"not asked for", 2, "10.0.0.2", "10.0.0.1", 2, -1, 0, SAN_DROP_NONE, 0},
@@ -718,7 +718,7 @@ arp__cut_off(void **state)
 	}
 }
 
-/* What can't be sent is not kept for ever. */
+/* Requests that cannot be sent are bounded. */
 static void
 out__is_bounded(void **state)
 {
@@ -729,12 +729,12 @@ out__is_bounded(void **state)
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_int_equal(count_sent(), h.in->conf.max_out);
-	/* some left behind: the next test finds none of them in the pool */
+	/* some stay: the next test must find none of them in the pool */
 	for (i = 0; i < 10; i++)
 		inet_host_rx(&h, &f);
 }
 
-/* No mbuf to ask with: the retry asks. */
+/* No mbuf for the request: the retry sends it. */
 static void
 out__no_mbuf(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Our addresses: announced, and defended against who claims them. (RT-31, UDP-3) */
+/* Our addresses: announced, and defended when another host claims them. (RT-31, UDP-3) */
 
 #include "unit.h"
 #include "inet_host.h"
@@ -48,7 +48,7 @@ conflicts(const char *text)
 	return san_inet_conflicts(h.in, &ip);
 }
 
-/** *out* tells everybody that *ip* is ours. */
+/** *out* announces *ip* as ours. */
 static void
 check_arp(const char *text)
 {
@@ -101,7 +101,7 @@ announce__at_start(void **state)
 		check_nd();
 		assert_true(inet_host_tx(&h, &out));
 		check_arp("10.1.0.1");
-		/* the group in which others ask for our address (RFC 3810) */
+		/* the group to which others send requests for our address (RFC 3810) */
 		told = inet_host_tx(&h, &out);
 		assert_int_equal(told, i == 0);
 		if (told)
@@ -130,7 +130,7 @@ announce__not_told_to(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-/* Once in ten seconds; counted each time. */
+/* Defended once in ten seconds; counted each time. */
 static void
 conflict__is_defended(void **state)
 {
@@ -147,7 +147,7 @@ conflict__is_defended(void **state)
 	check_arp("10.1.0.1");
 	assert_int_equal(conflicts("10.0.0.1"), 0);
 	assert_int_equal(conflicts("10.0.0.7"), 0);
-	/* each address by itself */
+	/* for each address separately */
 	inet_make_arp(&f, 1, mac2, "10.0.0.1", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
@@ -163,7 +163,7 @@ conflict__is_defended(void **state)
 	assert_int_equal(conflicts("10.1.0.1"), 5);
 }
 
-/* What comes back from the link is ours; who asks whether it is free does not claim it. */
+/* Our own packets that come back are no conflict, and neither is a probe. */
 static void
 conflict__is_none(void **state)
 {

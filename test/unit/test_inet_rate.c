@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How often hosts are answered that proved nothing: in sum, and each. (RT-36) */
+/* Rates of answers to unauthenticated hosts: for all together and for each. (RT-36) */
 
 #include "unit.h"
 
@@ -42,7 +42,7 @@ setup(void **state)
 	return 0;
 }
 
-/* One host's flood gets what others leave; they get what they got without it. */
+/* A flood of one host gets the rest; the other hosts get as much as without it. */
 static void
 rate_take__one_flood(void **state)
 {
@@ -56,14 +56,14 @@ rate_take__one_flood(void **state)
 	}
 	assert_int_equal(others, 5000);
 	assert_in_range(flood, 5000, 5000 + BURST);
-	/* alone, it has all */
+	/* alone, it gets everything */
 	now_ns += SAN_NS_PER_S;
 	for (i = flood = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS)
 		flood += take(1, 1000, now_ns);
 	assert_in_range(flood, 9900, 10000 + BURST);
 }
 
-/* All together get no more than the sum, as forged addresses do. */
+/* Many floods, as with forged addresses, get no more than the total rate. */
 static void
 rate_take__many_floods(void **state)
 {
@@ -76,7 +76,7 @@ rate_take__many_floods(void **state)
 	assert_in_range(n, 10000, 10000 + BURST);
 }
 
-/* Who has the same budget as a flood has another one a second later. (2^30 ns) */
+/* A host that shares a budget with a flood gets another one a second later. (2^30 ns) */
 static void
 rate_take__same_budget(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* UDP in and out: whose, checked, to whom, what waits for its neighbour. (UDP-3, UDP-5) */
+/* UDP: receivers, checks, destinations, and packets that wait for a neighbour. (UDP-3, UDP-5) */
 
 #include "unit.h"
 
@@ -63,7 +63,7 @@ skip_sent(void)
 		;
 }
 
-/** *who* is a neighbour with the peer's MAC. */
+/** Make *who* a neighbour with the peer's MAC address. */
 static void
 know(const char *who)
 {
@@ -117,7 +117,7 @@ rx__both_families(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-/* What an Ethernet pads is no data. */
+/* Ethernet padding is not data. */
 static void
 rx__padding(void **state)
 {
@@ -129,7 +129,7 @@ rx__padding(void **state)
 	assert_int_equal(h.r.len, 3);
 }
 
-/* However it is cut, also between the bytes of a word that is summed. */
+/* However it is segmented, even between the bytes of a summed word. */
 static void
 rx__in_pieces(void **state)
 {
@@ -150,7 +150,7 @@ rx__in_pieces(void **state)
 struct who_row {
 	const char *src, *dst;
 	enum san_drop drop;
-	bool group, is_echo; /* of what this host's kernel sends to a group */
+	bool group, is_echo; /* a copy of what this host's kernel sends to a group */
 };
 
 static const struct who_row who_rows[] = {
@@ -199,7 +199,7 @@ rx__for_whom(void **state)
 		assert_int_equal(h.r.what, r->drop == 0 ? SAN_INET_UDP : SAN_INET_NOTHING);
 		assert_int_equal(h.r.d.group, r->group);
 	}
-	/* a host's address in a frame for everybody is nobody's (RFC 1122, 3.3.6) */
+	/* a unicast address in a broadcast frame is for no host (RFC 1122, 3.3.6) */
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
 	memset(f.b, 0xff, 6);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
@@ -208,7 +208,7 @@ rx__for_whom(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
 }
 
-/* As often as it was joined. */
+/* It must be left as often as it was joined. */
 static void
 join__counts(void **state)
 {
@@ -263,13 +263,13 @@ rx__malformed(void **state)
 		if (inet_host_rx(&h, &f) != r->drop)
 			fail_msg("%s, IPv%d", r->what, r->v6 ? 6 : 4);
 	}
-	/* the address is summed, too */
+	/* the address is part of the sum, too */
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	f.b[14 + 20] = 5;
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
 }
 
-/* IP may carry more than UDP says. */
+/* IP may carry more than the UDP length. */
 static void
 rx__shorter_than_ip(void **state)
 {
@@ -298,7 +298,7 @@ rx__cut_off(void **state)
 			assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
 		}
 	}
-	/* and with a length that says so */
+	/* and with a length field that matches */
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 20);
 	for (len = 20; len < 28; len++) {
 		inet_set16(f.b + 16, len);
@@ -313,7 +313,7 @@ rx__cut_off(void **state)
 	}
 }
 
-/** Put *n* bytes behind the IP header; *next*: what an extension header is. */
+/** Insert *n* bytes behind the IP header; *next*: type of an extension header. */
 static void
 insert(const char *bytes, uint16_t n, uint8_t next)
 {
@@ -387,7 +387,7 @@ rx__options(void **state)
 	}
 }
 
-/* Of any number of headers only few are looked at. */
+/* Only a limited number of extension headers is parsed. */
 static void
 rx__many_headers(void **state)
 {
@@ -402,7 +402,7 @@ rx__many_headers(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
-	/* nor at a very long one */
+	/* and only a limited length */
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	insert(long_one, sizeof(long_one), 60);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
@@ -436,7 +436,7 @@ send__v4(void **state)
 	assert_memory_equal(out.b + 34, ports, sizeof(ports));
 	assert_int_equal(inet_sum_udp(out.b + 14, out.b + 34, 13), 0);
 	assert_memory_equal(out.b + 42, data, 5);
-	/* the next has another identification */
+	/* the next one has another identification */
 	id = inet_get16(out.b + 18);
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
 	assert_true(inet_host_tx(&h, &out));
@@ -464,7 +464,7 @@ send__v6(void **state)
 	assert_memory_equal(out.b + 62, data, 5);
 }
 
-/* What is sent is what is received. */
+/* A sent packet is valid when it is received. */
 static void
 send__to_ourselves(void **state)
 {
@@ -536,7 +536,7 @@ send__as_told(void **state)
 	assert_int_equal(out.len, 42);
 }
 
-/* A sum of 0 would say that there is none. */
+/* A sum of 0 would mean that there is none. */
 static void
 send__sum_of_zero(void **state)
 {
@@ -631,7 +631,7 @@ send__many_segments(void **state)
 	assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NONE);
 	assert_int_equal(h.r.len, 1471);
 	assert_memory_equal(h.payload, data, 1471);
-	/* and in the end not enough of them */
+	/* at last there are not enough of them */
 	for (i = 0; i < 5; i++)
 		assert_int_equal(send_to("10.0.0.1", 1471), 0);
 	assert_int_equal(send_to("10.0.0.1", 1471), -ENOMEM);
@@ -673,7 +673,7 @@ wait__sent_with_the_answer(void **state)
 	assert_memory_equal(out.b + 30, inet_ip("192.168.1.1").b + 12, 4);
 }
 
-/* For one neighbour half of what there is room for waits: the oldest goes. */
+/* Half of the places are for one neighbour: the oldest packet is dropped. */
 static void
 wait__the_oldest_goes(void **state)
 {
@@ -692,7 +692,7 @@ wait__the_oldest_goes(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-/* Of all neighbours not more than there is room for. */
+/* For all neighbours together the number of places is the limit. */
 static void
 wait__bounded(void **state)
 {
@@ -703,13 +703,13 @@ wait__bounded(void **state)
 	for (i = 0; i < 7; i++)
 		assert_int_equal(send_to(who[i / 3], 5), 0);
 	assert_int_equal(send_to("10.0.0.4", 5), -EAGAIN);
-	/* one that has some still gets its newest in */
+	/* a neighbour that has waiting packets can still add its newest one */
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
 	skip_sent();
 	answer("10.0.0.3");
 	skip_sent();
 	assert_int_equal(send_to("10.0.0.4", 5), 0);
-	/* the rest stays: freed with the instance */
+	/* the rest is freed with the instance */
 }
 
 static void
@@ -727,7 +727,7 @@ wait__nobody_answers(void **state)
 	}
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 2);
 	assert_int_equal(send_to("10.0.0.2", 5), -EHOSTUNREACH);
-	/* asked anew after a while */
+	/* new requests after a while */
 	h.now_ns += 2 * SAN_NS_PER_S;
 	san_inet_tick(h.in, h.now_ns);
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
@@ -736,7 +736,7 @@ wait__nobody_answers(void **state)
 	assert_true(inet_host_tx(&h, &out));
 }
 
-/* An entry that must go for another one takes with it what waited. */
+/* When an entry is replaced, its waiting packets are dropped. */
 static void
 wait__evicted(void **state)
 {

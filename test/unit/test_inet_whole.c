@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Fragments become whole: which, which not, and how many may wait. (UDP-3) */
+/* Reassembly of fragments: which packets, which not, and how many may wait. (UDP-3) */
 
 #include "unit.h"
 
@@ -10,7 +10,7 @@
 #include "san_prng.h"
 
 #define NB_PARTIALS 8
-#define NB_FRAGS    256 /* the fewest that may be configured */
+#define NB_FRAGS    256 /* the least number that can be configured */
 #define NB_MBUFS    1023
 #define PIECE       1480u
 #define MOMENT_NS   (100 * SAN_NS_PER_MS)
@@ -19,7 +19,7 @@ static struct rte_mempool *pool;
 static struct inet_host h;
 static struct inet_frame f;
 
-/* The datagram that is cut: who sends it, its name, and what IP carries. */
+/* The datagram that is fragmented: its source, its identification, and the protocol. */
 static const char *src;
 static uint32_t id;
 static uint8_t ip_proto;
@@ -56,7 +56,7 @@ our_address(void)
 	return strchr(src, ':') != NULL ? "fd00::1" : "10.0.0.1";
 }
 
-/** A datagram with *n* bytes, from *from* to us. */
+/** Make a datagram with *n* bytes from *from* to us. */
 static void
 make(const char *from, uint32_t n)
 {
@@ -78,7 +78,7 @@ make(const char *from, uint32_t n)
 	inet_set16(bytes + 6, inet_sum(bytes, nb_bytes, sum));
 }
 
-/** The fragment with *n* bytes at *at*, into *f*. */
+/** Make *f* the fragment with *n* bytes at *at*. */
 static void
 cut(uint32_t at, uint32_t n, bool more)
 {
@@ -121,7 +121,7 @@ rx(uint32_t at, uint32_t n, bool more)
 	return drop;
 }
 
-/** Nothing more than that it is taken. */
+/** The fragment is accepted, and nothing else happens. */
 static void
 rx_waits(uint32_t at, uint32_t n, bool more)
 {
@@ -145,7 +145,7 @@ assert_whole(void)
 	assert_memory_equal(h.payload, bytes + 8, h.r.len);
 }
 
-/** All of the datagram in pieces of *step* bytes, in order. */
+/** Receive all of the datagram in fragments of *step* bytes, in order. */
 static void
 rx_all(uint32_t step)
 {
@@ -200,7 +200,7 @@ whole__in_any_order(void **state)
 	assert_int_equal(san_inet_tick(h.in, h.now_ns + SAN_NS_PER_S * 100), SAN_TIME_NEVER);
 }
 
-/* The longest there are, over an ordinary link. */
+/* The longest datagrams, over an ordinary link. */
 static void
 whole__longest(void **state)
 {
@@ -211,7 +211,7 @@ whole__longest(void **state)
 	rx_all(1448);
 }
 
-/* One mbuf for each, behind headers as of a packet that never was in fragments. */
+/* One mbuf for each fragment; the headers are those of an unfragmented packet. */
 static void
 whole__as_if_never_cut(void **state)
 {
@@ -243,7 +243,7 @@ whole__as_if_never_cut(void **state)
 	}
 }
 
-/* In several mbufs, cut anywhere, and with what Ethernet pads. */
+/* Fragments in several mbufs, segmented anywhere, and with Ethernet padding. */
 static void
 whole__in_pieces(void **state)
 {
@@ -271,7 +271,7 @@ whole__in_pieces(void **state)
 	}
 }
 
-/* Source, destination and identification are a packet's name; for IPv4 the protocol, too. */
+/* Source, destination and identification identify a packet; for IPv4 also the protocol. */
 static void
 whole__names(void **state)
 {
@@ -289,7 +289,7 @@ whole__names(void **state)
 	make("10.0.0.2", 2000);
 	assert_int_equal(rx(PIECE, nb_bytes - PIECE, false), SAN_DROP_NONE);
 	assert_whole();
-	/* what follows is said by the first one alone (RFC 8200 4.5) */
+	/* only the first fragment names the next header (RFC 8200 4.5) */
 	make("fd00::2", 2000);
 	rx_waits(0, PIECE, true);
 	ip_proto = 59;
@@ -297,7 +297,7 @@ whole__names(void **state)
 	assert_whole();
 }
 
-/* What comes twice is not needed, and harms nobody. */
+/* A duplicate is ignored, and does no harm. */
 static void
 whole__twice(void **state)
 {
@@ -324,7 +324,7 @@ struct piece {
 
 struct liar_row {
 	const char *what;
-	struct piece p[3]; /* the last is the one too many */
+	struct piece p[3]; /* the last one is the offending fragment */
 };
 
 static const struct liar_row liar_rows[] = {
@@ -345,7 +345,7 @@ static const struct liar_row liar_rows[] = {
 	{"ends in what came", {{2400, 800, true}, {0, 800, true}, {1600, 1000, false}}},
 };
 
-/* They take the whole packet with them, also what comes later, as long as that may come. */
+/* They invalidate the whole packet, and later fragments of it while those may arrive. */
 static void
 whole__contradicted(void **state)
 {
@@ -377,9 +377,9 @@ whole__contradicted(void **state)
 }
 
 static const struct piece bad_rows[] = {
-	{8, 0, true},        /* nothing in it */
-	{8, 0, false},       /* nothing in the last */
-	{0, 1479, true},     /* no multiple of 8 */
+	{8, 0, true},        /* empty */
+	{8, 0, false},       /* empty last fragment */
+	{0, 1479, true},     /* not a multiple of 8 */
 	{65528, 8, false},   /* too long */
 	{65528, 1400, true}, /* far too long */
 };
@@ -409,7 +409,7 @@ whole__malformed(void **state)
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 }
 
-/* With the options of the first one it would be longer than any packet. */
+/* With the options of the first fragment it would exceed the longest packet. */
 static void
 whole__too_long_with_options(void **state)
 {
@@ -436,7 +436,7 @@ whole__too_long_with_options(void **state)
 
 /* ---- IPv6's headers ---- */
 
-/** Put 8 bytes of destination options at *at* of *f*, as *kind* says; *next*: what follows. */
+/** Put 8 bytes of destination options of kind *kind* at *at* of *f*; *next*: the next header. */
 static void
 put_options(uint32_t at, uint32_t kind, uint8_t next)
 {
@@ -453,7 +453,7 @@ static void
 whole__v6_alone(void **state)
 {
 	(void)state;
-	/* it needs no others, and minds none of its name (RFC 6946) */
+	/* an atomic fragment is independent of others with its identification (RFC 6946) */
 	make("fd00::2", 100);
 	rx_waits(0, 80, true);
 	assert_int_equal(rx(0, nb_bytes, false), SAN_DROP_NONE);
@@ -468,7 +468,7 @@ whole__v6_alone(void **state)
 	f.len += 8;
 	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-	/* also if it comes out of others */
+	/* even if it is the result of a reassembly */
 	ip_proto = 44;
 	rx_waits(0, 80, true);
 	assert_int_equal(rx(80, nb_bytes - 80, false), SAN_DROP_INET_MALFORMED);
@@ -480,7 +480,7 @@ whole__v6_short(void **state)
 	(void)state;
 	make("fd00::2", 2000);
 	cut(0, 0, true);
-	inet_set16(f.b + 18, 7); /* not all of the header */
+	inet_set16(f.b + 18, 7); /* only a part of the header */
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
 }
 
@@ -497,7 +497,7 @@ whole__v6_headers(void **state)
 	assert_int_equal(h.r.what, SAN_INET_UDP);
 	assert_int_equal(h.r.off, 70);
 	assert_memory_equal(h.payload, bytes + 8, 2000);
-	/* behind: 8 bytes of options, then the datagram, 8 bytes further */
+	/* behind it: 8 bytes of options, then the datagram, 8 bytes later */
 	cut(0, PIECE, true);
 	put_options(62, 54, 17);
 	inet_set16(f.b + 56, 1);
@@ -546,7 +546,10 @@ whole__given_up(void **state)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-/* Who loses many gives up his oldest: his next ones become whole, and so do others'. */
+/*
+ * A source that loses many fragments loses its oldest packets: its later ones, and those of other
+ * sources, are reassembled.
+ */
 static void
 whole__share_of_packets(void **state)
 {
@@ -571,7 +574,7 @@ whole__share_of_packets(void **state)
 	assert_whole();
 }
 
-/* Likewise of fragments. */
+/* The same for fragments. */
 static void
 whole__share_of_fragments(void **state)
 {
@@ -587,13 +590,13 @@ whole__share_of_fragments(void **state)
 	assert_int_equal(nb_lost(), 0);
 	rx_waits(8 + i * 8, 8, true);
 	assert_int_equal(nb_lost(), 100);
-	/* in so many pieces it can't be whole */
+	/* with so many fragments it cannot be reassembled */
 	for (i++; i < NB_FRAGS / 2; i++)
 		rx_waits(8 + i * 8, 8, true);
 	assert_int_equal(rx(8 + i * 8, 8, true), SAN_DROP_INET_FRAG);
 	assert_int_equal(nb_lost(), 100 + NB_FRAGS / 2);
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-	/* in as many as that it can */
+	/* with this number it can */
 	id = 3;
 	nb_bytes = NB_FRAGS / 2 * 8;
 	for (i = 0; i < NB_FRAGS / 2; i++)
@@ -602,7 +605,7 @@ whole__share_of_fragments(void **state)
 	assert_int_equal(nb_lost(), 100 + NB_FRAGS / 2);
 }
 
-/* However many fragments a source may have: a packet of so many is none of a path. (RT-36) */
+/* Whatever the share of a source: no path makes so many fragments of a packet. (RT-36) */
 static void
 whole__too_many_pieces(void **state)
 {
@@ -634,7 +637,7 @@ static const char *const many[] = {
 	"fd00::23",
 };
 
-/* Many who lose: all there is may be taken, but not for long. */
+/* Many lossy sources may use all packets, but not for long. */
 static void
 whole__crowded(void **state)
 {
@@ -653,13 +656,13 @@ whole__crowded(void **state)
 	h.now_ns++;
 	rx_all(PIECE);
 	assert_int_equal(nb_lost(), 1);
-	/* who was there goes on */
+	/* a source with a packet in progress continues */
 	make(many[7], 2000);
 	assert_int_equal(rx(PIECE, nb_bytes - PIECE, false), SAN_DROP_NONE);
 	assert_whole();
 }
 
-/* Of mbufs, too; a fragment that has no room takes those of its packet along. */
+/* The same for mbufs; a fragment without room removes its packet. */
 static void
 whole__crowded_by_mbufs(void **state)
 {
@@ -677,7 +680,7 @@ whole__crowded_by_mbufs(void **state)
 	assert_int_equal(rx(i * 8, 8, true), SAN_DROP_INET_FRAG);
 	assert_int_equal(rte_mempool_in_use_count(pool), NB_FRAGS - 1);
 	assert_int_equal(nb_lost(), 1);
-	/* the oldest of all is that of 10.0.0.2 */
+	/* the oldest of all is from 10.0.0.2 */
 	make(many[3], 2000);
 	rx_waits(0, 8, true);
 	h.now_ns += MOMENT_NS + 1;
@@ -689,7 +692,7 @@ whole__crowded_by_mbufs(void **state)
 	assert_int_equal(nb_lost(), 2 + NB_FRAGS / 2 - 1);
 }
 
-/* A fragment in pieces needs an mbuf of its own; the packet goes on without it. */
+/* A segmented fragment needs an mbuf; without one it is dropped, and the packet stays. */
 static void
 whole__no_mbuf(void **state)
 {
@@ -711,7 +714,7 @@ whole__no_mbuf(void **state)
 	rx_all(PIECE);
 }
 
-/* Without room for it nothing is put together. */
+/* Without room for it there is no reassembly. */
 static void
 whole__not_wanted(void **state)
 {

@@ -19,13 +19,13 @@ san_pdl_ack_coalesce__within_its_time(void **state)
 	pair_pass(&pair, delay / 2);
 	k = data();
 	arrive(&k, SAN_RX_ACKED);
-	assert_false(pair_owed(&pair, 1, &ack)); /* the second does not put it off */
+	assert_false(pair_owed(&pair, 1, &ack)); /* the second packet does not delay it */
 	pair_pass(&pair, delay / 2 + (1 << SAN_WHEEL_SHIFT));
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_int_equal(ack.p.op, SAN_OP_ACK);
 	assert_true(ack.p.data_ebsn == k.p.psn + 1);
 	pair_pass(&pair, 10 * delay);
-	assert_false(pair_owed(&pair, 1, &ack)); /* and once is enough */
+	assert_false(pair_owed(&pair, 1, &ack)); /* once is enough */
 }
 
 static void
@@ -43,7 +43,7 @@ san_pdl_ack_coalesce__every_so_many(void **state)
 	assert_false(pair_owed(&pair, 1, &ack));
 }
 
-/* Design, rule 11: at once when asked, but one per burst however many ask. */
+/* Design, rule 11: at once on request, but one per burst, however many packets request it. */
 static void
 san_pdl_ack_next__one_per_burst(void **state)
 {
@@ -60,7 +60,7 @@ san_pdl_ack_next__one_per_burst(void **state)
 	assert_int_equal(pair.pdl[1]->stats.nb_ack_tx, 1);
 }
 
-/* RT-5: below the base → an ACK of the current base, at once; RT-8: so a lost ACK heals. */
+/* RT-5: below the base → an ACK of the current base, at once; RT-8: so a lost ACK is repaired. */
 static void
 san_pdl_ack_next__duplicate_and_old_at_once(void **state)
 {
@@ -91,18 +91,18 @@ san_pdl_ack_next__hole_at_once(void **state)
 	late = data();
 	k = data();
 	next = data();
-	arrive(&k, SAN_RX_ACKED); /* makes the hole */
+	arrive(&k, SAN_RX_ACKED); /* leaves a gap */
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_true(ack.ack.data_acked[0] == 2 && ack.ack.data_rcvd[0] == 2);
-	arrive(&next, SAN_RX_ACKED); /* changes nothing about it */
+	arrive(&next, SAN_RX_ACKED); /* does not change the gap */
 	assert_false(pair_owed(&pair, 1, &ack));
-	arrive(&late, SAN_RX_ACKED); /* fills it */
+	arrive(&late, SAN_RX_ACKED); /* fills the gap */
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_true(ack.p.data_ebsn == next.p.psn + 1);
 	assert_int_equal(ack.ack.nb_data, 0);
 }
 
-/* RT-5: beyond the window → said in the next ACK, once. */
+/* RT-5: beyond the window → reported in the next ACK, once. */
 static void
 san_pdl_ack_next__overrun_is_flagged(void **state)
 {
@@ -118,7 +118,7 @@ san_pdl_ack_next__overrun_is_flagged(void **state)
 	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
 }
 
-/* RT-33: a refused packet is not mentioned; AckReq is answered all the same. */
+/* RT-33: a refused packet is not reported, but AckReq is answered. */
 static void
 san_pdl_ack_next__refused_is_not_mentioned(void **state)
 {
@@ -136,7 +136,7 @@ san_pdl_ack_next__refused_is_not_mentioned(void **state)
 
 /* ---- filling ---- */
 
-/* RT-1: the ACK carries the CID of the side it goes to; RT-25: echo of the newest packet. */
+/* RT-1: the ACK carries the CID of its receiver; RT-25: echo of the newest packet. */
 static void
 san_pdl_ack_fill__fields(void **state)
 {
@@ -153,7 +153,7 @@ san_pdl_ack_fill__fields(void **state)
 	arrive(&k, SAN_RX_ACKED);
 	t2 = (uint32_t)pair.now;
 	pair.now += 100;
-	arrive(&old, SAN_RX_RECEIVED); /* overtaken: the newer one stays the echo */
+	arrive(&old, SAN_RX_RECEIVED); /* overtaken: the echo is of the newer one */
 	pair_hold(&pair, 1, 333);
 	pair.c[1]->rx_first_win = 77;
 	assert_true(pair_owed(&pair, 1, &ack)); /* CE: a CNP first */
@@ -217,7 +217,7 @@ san_pdl_ack_fill__probe_then_ack(void **state)
 
 /* ---- applying (RT-4, RT-6) ---- */
 
-/* An ACK of side 1 that says nothing new; the test fills in what it needs. */
+/* An ACK of side 1 without news; the test sets what it needs. */
 static struct pair_pkt
 blank_ack(uint32_t serial)
 {
@@ -248,7 +248,7 @@ hear(const struct pair_pkt *a)
 	return n;
 }
 
-/* The source's example: eBSN 3,203 covers request PSNs <= 2 and data PSNs <= 202. */
+/* The example of the source: eBSN 3,203 covers request PSNs <= 2 and data PSNs <= 202. */
 static void
 san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
 {
@@ -272,7 +272,7 @@ san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
 	assert_int_equal(pair.c[0]->pcb.inflight, 3);
 }
 
-/* All before it goes, in however many words, and nothing behind it. */
+/* Everything below it is acknowledged, in however many words, and nothing above it. */
 static void
 san_pdl_ack_apply__base_within_a_word(void **state)
 {
@@ -318,9 +318,9 @@ san_pdl_ack_apply__holes_are_released_at_once(void **state)
 	assert_int_equal(hear(&a), 3);
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == base);
 	assert_int_equal(pair.c[0]->pcb.inflight, 5);
-	assert_int_equal(hear(&a), 0); /* once each */
+	assert_int_equal(hear(&a), 0); /* each is reported once */
 	a.ack.serial = 2;
-	a.ack.data_acked[0] = 1; /* 0: the base moves over 1, whose bit is not repeated */
+	a.ack.data_acked[0] = 1; /* 0: the base moves over 1, which is not reported again */
 	a.ack.data_rcvd[0] = 1;
 	assert_int_equal(hear(&a), 1);
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == base + 2);
@@ -341,7 +341,7 @@ san_pdl_ack_apply__older_base_is_ignored(void **state)
 	a = blank_ack(4);
 	a.p.data_ebsn += 2;
 	assert_int_equal(hear(&a), 2);
-	assert_int_equal(hear(&old), 0); /* though its serial is newer */
+	assert_int_equal(hear(&old), 0); /* although its serial is newer */
 	assert_int_equal(pair.pdl[0]->drops[SAN_DROP_ACK_BEYOND], 0);
 	assert_int_equal(pair.c[0]->pcb.inflight, 4);
 }
@@ -360,14 +360,14 @@ san_pdl_ack_apply__beyond_nsn_changes_nothing(void **state)
 	before = pair.c[0]->tx[SAN_WIN_DATA];
 	a = blank_ack(1);
 	a.p.data_ebsn += 3;
-	a.p.req_ebsn += 1; /* the other window is judged alone */
+	a.p.req_ebsn += 1; /* the other window is checked separately */
 	a.ack.nb_data = 1;
 	a.ack.data_acked[0] = 1;
 	assert_int_equal(hear(&a), 1);
 	assert_memory_equal(&before, &pair.c[0]->tx[SAN_WIN_DATA], sizeof(before));
 	assert_int_equal(pair.pdl[0]->drops[SAN_DROP_ACK_BEYOND], 1);
 	assert_int_equal(pair.c[0]->pcb.inflight, 2);
-	/* bits beyond NSN mean nothing either */
+	/* bits beyond NSN are ignored, too */
 	a = blank_ack(2);
 	a.ack.nb_data = 1;
 	a.ack.data_acked[0] = 0xfc;
@@ -375,7 +375,7 @@ san_pdl_ack_apply__beyond_nsn_changes_nothing(void **state)
 	assert_int_equal(hear(&a), 0);
 }
 
-/* RT-33: a stale ACK part never makes the packet that carries it be ignored. */
+/* RT-33: an invalid ACK part does not affect the packet that carries it. */
 static void
 san_pdl_ack_apply__packet_with_bad_ack_is_taken(void **state)
 {
@@ -390,7 +390,7 @@ san_pdl_ack_apply__packet_with_bad_ack_is_taken(void **state)
 	assert_true(pair.c[0]->rx[SAN_WIN_DATA].base == back.p.psn + 1);
 }
 
-/* RT-33: and the ACK of a duplicate counts. */
+/* RT-33: the ACK part of a duplicate counts. */
 static void
 san_pdl_ack_apply__from_a_duplicate(void **state)
 {
@@ -426,13 +426,13 @@ san_pdl_ack_apply__hint_of_the_newest_only(void **state)
 	assert_int_equal(hear(&a), 0); /* nothing is released */
 	assert_int_equal(pair.c[0]->pcb.inflight, 2);
 	assert_true(san_bitmap_test(rcvd, base + 1) && san_bitmap_test(rcvd, base + 2));
-	/* an older ACK that overtook nothing: its acknowledged bit counts, its hints do not */
+	/* of an older ACK that was overtaken, acknowledged bits count, hints do not */
 	a.ack.serial = 9;
 	a.ack.data_acked[0] = 8;
 	a.ack.data_rcvd[0] = 8;
 	assert_int_equal(hear(&a), 1);
 	assert_true(san_bitmap_test(rcvd, base + 1));
-	/* the newest takes one back: it goes again */
+	/* the newest ACK withdraws a hint: the packet is resent */
 	a.ack.serial = 11;
 	a.ack.data_acked[0] = 8;
 	a.ack.data_rcvd[0] = 8 | 4;
@@ -461,7 +461,7 @@ san_pdl_ack_apply__serial_wraps(void **state)
 	assert_int_equal(pair.c[0]->pcb.inflight, 1);
 }
 
-/* PCB-1: the peer's receiver says how much it allows; never less than 2. */
+/* PCB-1: the peer's receiver sets the limit; it is never less than 2. */
 static void
 san_pdl_ack_apply__first_window(void **state)
 {
@@ -475,13 +475,13 @@ san_pdl_ack_apply__first_window(void **state)
 	a.ack.first_win = 0;
 	hear(&a);
 	assert_int_equal(pair.c[0]->pcb.first_win, 2);
-	a.ack.serial = 1; /* older: does not count */
+	a.ack.serial = 1; /* older: ignored */
 	a.ack.first_win = 50;
 	hear(&a);
 	assert_int_equal(pair.c[0]->pcb.first_win, 2);
 }
 
-/* An ACK whose echo says: so long on the way, and so long with the peer before that. */
+/* An ACK whose echo has this delay on the path and this hold time at the peer. */
 static void
 echo(uint32_t serial, uint64_t delay_ns, uint64_t hold_ns)
 {
@@ -494,7 +494,7 @@ echo(uint32_t serial, uint64_t delay_ns, uint64_t hold_ns)
 	hear(&a);
 }
 
-/* What the path takes is known from samples in which nobody was held up (RT-25). */
+/* The delay of the path is taken from samples without long holds (RT-25). */
 static void
 san_pdl_ack_apply__base_by_prompt_samples(void **state)
 {
@@ -505,11 +505,11 @@ san_pdl_ack_apply__base_by_prompt_samples(void **state)
 	san_pdl_conn_path(pair.pdl[0], pair.c[0], 600 * SAN_NS_PER_US);
 	echo(1, 590000, most - 1);
 	assert_true(r->base_ns == 590000);
-	/* the peer took its time: what is left may be anything */
+	/* the peer held it long: the rest is not reliable */
 	echo(2, 1000, most);
 	echo(3, 1000, 2 * SAN_NS_PER_MS);
 	assert_true(r->base_ns == 590000);
-	/* we did: taking the gap away leaves anything, too */
+	/* we did: with our gap subtracted the rest is not reliable either */
 	pair.pdl[0]->rx_gap_ns = most + 1;
 	echo(4, 100000, 0);
 	pair.pdl[0]->rx_gap_ns = 2 * SAN_NS_PER_MS;
@@ -520,7 +520,7 @@ san_pdl_ack_apply__base_by_prompt_samples(void **state)
 	assert_true(r->base_ns == 580000);
 }
 
-/* RT-35: what finds no place again and again is sent a packet at a time, and never stopped. */
+/* RT-35: packets that repeatedly find no room are sent one at a time, but never stopped. */
 static void
 san_pdl_tx_crowded__one_packet_at_a_time(void **state)
 {

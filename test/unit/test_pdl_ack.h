@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Of the tests of ACKs: a pair of which side 0 sends data that asks for no ACK, and side 1 answers.
+ * For the tests of ACKs: a pair in which side 0 sends data without requesting ACKs, and side 1
+ * answers.
  */
 
 #include "unit.h"
@@ -19,7 +20,7 @@ setup(void **state)
 	struct san_pdl_conf conf = pair_conf();
 
 	(void)state;
-	conf.ackreq_window = 0; /* a test asks for ACKs itself */
+	conf.ackreq_window = 0; /* a test requests ACKs itself */
 	pair_open(&pair, &conf, 16, 64);
 	return 0;
 }
@@ -32,7 +33,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Data from side 0 that asks for nothing. */
+/* Data from side 0 that requests no ACK. */
 static inline struct pair_pkt
 data(void)
 {

@@ -19,7 +19,7 @@ static const struct san_pdl_cc_conf conf = {
 static struct san_pdl_cc cc;
 static struct san_pdl_cc_sample s;
 
-/* One round trip with *n* ACKs, all of them *delay_ns* late. */
+/* One round trip with *n* ACKs, each with *delay_ns*. */
 static void
 round_trip(uint64_t delay_ns, uint32_t n)
 {
@@ -57,7 +57,7 @@ san_pdl_cc_find__all(void **state)
 
 /* ---- swift ---- */
 
-/* Nothing hints at a limit: twice as much per round trip, as long as it is used. */
+/* Without any sign of a limit: the window doubles each round trip while it is used. */
 static void
 swift__doubles_at_first(void **state)
 {
@@ -72,7 +72,7 @@ swift__doubles_at_first(void **state)
 	}
 	round_trip(TARGET / 2, 1);
 	assert_int_equal(cc.window, conf.window_max);
-	/* some late samples are its own bursts */
+	/* a few late samples are due to its own bursts */
 	start(&san_pdl_cc_swift);
 	s.rtt_ns = RTT;
 	s.limited = true;
@@ -86,10 +86,7 @@ swift__doubles_at_first(void **state)
 	}
 }
 
-/*
- * A late round trip, a loss, a mark, a timeout, a receiver that is full: whatever it
- * was, no more of that.
- */
+/* A late round trip, a loss, a mark, a timeout, a full receiver: each of them ends the doubling. */
 static void
 swift__doubles_until_first_hint(void **state)
 {
@@ -117,7 +114,7 @@ swift__doubles_until_first_hint(void **state)
 	}
 }
 
-/* A mark that an ACK reports, under its tag, is believed before delay shows; a CNP is not. */
+/* A mark reported by an ACK, which has a tag, counts before delay is visible; a CNP does not. */
 static void
 swift__mark_cuts_once_per_rtt(void **state)
 {
@@ -135,7 +132,7 @@ swift__mark_cuts_once_per_rtt(void **state)
 	assert_in_range(cc.window, before / 2, before - 1);
 }
 
-/* RT-9: with less than a packet per round trip a mark is luck: the window stays as it is. */
+/* RT-9: with less than a packet per round trip a mark is random: the window stays. */
 static void
 swift__mark_below_a_packet_is_no_cut(void **state)
 {
@@ -152,7 +149,7 @@ swift__mark_below_a_packet_is_no_cut(void **state)
 	s.nb_ce = 0;
 }
 
-/* Additive increase: about one packet per round trip, and only when it is used. */
+/* Additive increase: about one packet per round trip, and only when the window is used. */
 static void
 swift__grows_below_target(void **state)
 {
@@ -160,7 +157,7 @@ swift__grows_below_target(void **state)
 
 	(void)state;
 	start(&san_pdl_cc_swift);
-	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* no more doubling */
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
 	for (i = 0; i < 20; i++)
 		round_trip(TARGET / 2, 8);
 	assert_in_range(cc.window, PKT(32 + 17), PKT(32 + 21));
@@ -177,8 +174,8 @@ swift__grows_below_target(void **state)
 }
 
 /*
- * RT-9: four times the target delay for ten round trips at least halves the
- * window; the level says so; both recover.
+ * RT-9: four times the target delay for ten round trips at least halves the window; the level
+ * reports it; both recover.
  */
 static void
 swift__rt9(void **state)
@@ -213,11 +210,11 @@ swift__late_sample_or_stall_does_not_cut(void **state)
 	assert_int_equal(cc.nb_cuts, 0);
 	for (i = 0; i < 5; i++)
 		round_trip(TARGET / 2, 4);
-	round_trip(3 * SAN_NS_PER_MS, 30); /* a stall makes everything under way late */
+	round_trip(3 * SAN_NS_PER_MS, 30); /* a stall delays everything in flight */
 	assert_int_equal(cc.nb_cuts, 0);
 	assert_int_equal(cc.level, 0);
 	for (i = 0; i < 5; i++)
-		round_trip(5 * TARGET, 4); /* a run */
+		round_trip(5 * TARGET, 4); /* several in a row */
 	assert_true(cc.nb_cuts > 0);
 }
 
@@ -261,7 +258,7 @@ swift__below_one_packet(void **state)
 	assert_true(cc.window >= PKT(2));
 }
 
-/* Delay that no fabric makes: not below where the window began; timeouts: one packet. */
+/* Delay beyond that of any fabric: not below the initial window; timeouts: one packet. */
 static void
 swift__host_that_does_not_run(void **state)
 {
@@ -279,7 +276,7 @@ swift__host_that_does_not_run(void **state)
 	assert_int_equal(cc.window, PKT(1));
 }
 
-/* What one report tells: so many arrived, so many are taken for lost. */
+/* One report: this many packets arrived, this many are taken for lost. */
 static void
 told(uint32_t nb_acked, uint32_t nb_lost)
 {
@@ -291,7 +288,7 @@ told(uint32_t nb_acked, uint32_t nb_lost)
 		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
 }
 
-/* *n* packets, a microsecond apart, each *period*th of them lost; no delay to speak of. */
+/* *n* packets, a microsecond apart, each *period*th of them lost; with negligible delay. */
 static void
 lose_each(uint32_t period, uint32_t n)
 {
@@ -305,7 +302,7 @@ lose_each(uint32_t period, uint32_t n)
 	}
 }
 
-/* A bad link gets no better by sending less: up to 1 of 10, over about 256 packets. */
+/* A bad link does not improve with a lower rate: up to 1 of 10, over about 256 packets. */
 static void
 swift__loss_up_to_a_share_is_noise(void **state)
 {
@@ -330,7 +327,7 @@ swift__loss_up_to_a_share_is_noise(void **state)
 		s.now_ns += SAN_NS_PER_US;
 		told(!lost, lost);
 	}
-	/* 26 of 256 happens to a 5 % link, too, but hardly ever */
+	/* 26 of 256 happens on a 5 % link, too, but rarely */
 	assert_true(cc.nb_cuts < 20);
 }
 
@@ -343,7 +340,7 @@ swift__loss_above_the_share(void **state)
 	start(&san_pdl_cc_swift);
 	told(0, 26); /* of 256 */
 	for (i = 0; i < 5; i++)
-		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* one round trip, one cut */
+		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* one cut per round trip */
 	assert_int_equal(cc.nb_cuts, 1);
 	assert_int_equal(cc.window, PKT(28)); /* 7/8 */
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT - 1);
@@ -355,7 +352,7 @@ swift__loss_above_the_share(void **state)
 	assert_true(cc.nb_cuts > 0);
 }
 
-/* 20 %: once per round trip, down to where the next loss is still seen early; later forgotten. */
+/* 20 %: one cut per round trip, down to where fast retransmit still works; forgotten later. */
 static void
 swift__much_loss_cuts_once_per_rtt(void **state)
 {
@@ -375,7 +372,7 @@ swift__much_loss_cuts_once_per_rtt(void **state)
 		assert_true(cut_ns == 0 || s.now_ns == cut_ns + RTT);
 		cut_ns = s.now_ns;
 	}
-	assert_in_range(cc.nb_cuts, 90, 95); /* the first when the share is known */
+	assert_in_range(cc.nb_cuts, 90, 95); /* the first one when the share is known */
 	assert_int_equal(cc.window, PKT(4));
 	cuts = cc.nb_cuts;
 	told(1000, 0);
@@ -383,7 +380,7 @@ swift__much_loss_cuts_once_per_rtt(void **state)
 	assert_int_equal(cc.nb_cuts, cuts);
 }
 
-/* With delay it is congestion, be it one packet of many. */
+/* With delay it is congestion, even if one packet of many is lost. */
 static void
 swift__loss_with_delay_halves(void **state)
 {
@@ -457,10 +454,7 @@ dcqcn__marks_cut_quiet_recovers(void **state)
 	assert_true(cc.window < (uint32_t)i && cc.window > (uint32_t)i * 9 / 10);
 }
 
-/*
- * RT-21: a CNP is first word of a mark that an ACK will report; without that report there
- * is no second one.
- */
+/* RT-21: a CNP announces a mark that an ACK will report; otherwise there is no second cut. */
 static void
 dcqcn__cnp_until_an_ack_confirms(void **state)
 {
@@ -503,7 +497,7 @@ fixed__does_not_move(void **state)
 static struct pair pair;
 static struct pair_pkt k, ack;
 
-/* One packet there and its ACK back, each way half of *rtt_ns*. */
+/* One packet and its ACK, each way half of *rtt_ns*. */
 static void
 exchange(uint64_t rtt_ns)
 {
@@ -517,7 +511,7 @@ exchange(uint64_t rtt_ns)
 	pair.pdl[0]->nb_acked = 0;
 }
 
-/* RT-9 whole: window and RTO of a connection, through the ACKs' timestamps. */
+/* All of RT-9: window and RTO of a connection, through the ACKs' timestamps. */
 static void
 connection__rt9(void **state)
 {
@@ -544,7 +538,7 @@ connection__rt9(void **state)
 	for (i = 0; i < 40; i++)
 		exchange(TARGET / 2);
 	assert_in_range(c->rtt.rto_ns, rto, rto + TARGET / 10);
-	/* one packet in flight does not show that more would do: fill the window to grow it */
+	/* one packet in flight is no sign that more is possible: fill the window to grow it */
 	for (i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
 		c->cc.ops->on_ack(&c->cc, &pc.cc_conf,
 				  &(struct san_pdl_cc_sample){.now_ns = pair.now += TARGET,
@@ -557,7 +551,7 @@ connection__rt9(void **state)
 	pair_close(&pair);
 }
 
-/* The handshake took as long: what the path takes cuts nothing, a queue on top of it does. */
+/* The handshake took as long: the delay of the path does not cut, a queue on top of it does. */
 static void
 connection__long_path_is_no_queue(void **state)
 {
@@ -581,7 +575,7 @@ connection__long_path_is_no_queue(void **state)
 	pair_close(&pair);
 }
 
-/* A short handshake, and then a queue that others built: it is not the path. */
+/* A short handshake, then a queue of other flows: that is not the path. */
 static void
 connection__joins_a_standing_queue(void **state)
 {
@@ -621,13 +615,13 @@ connection__paced_below_one_packet(void **state)
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	sent_ns = pair.now;
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	/* its ACK is back, nothing is in flight, and still the next has to wait */
+	/* its ACK has arrived, nothing is in flight, and still the next packet waits */
 	assert_true(pair_report(&pair, 1));
 	pair.pdl[0]->nb_acked = 0;
 	c->cc.window = SAN_CC_ONE / 4;
 	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
 	assert_int_equal(room.nb_credit, 0);
-	assert_true(room.nb_data > 0); /* grants may go */
+	assert_true(room.nb_data > 0); /* grants may be sent */
 	san_pdl_tx_end(pair.pdl[0], c, false);
 	while (san_pdl_sched_next(pair.pdl[0]) != NULL)
 		continue;

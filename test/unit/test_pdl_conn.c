@@ -77,7 +77,7 @@ san_pdl_create__refuses_nonsense(void **state)
 	san_pdl_destroy(NULL);
 }
 
-/* Slots are counted for whom they were given to, from then until they are given back. */
+/* Slots count for their owner until they are released. */
 static void
 san_pdl_owner_slots__until_given_back(void **state)
 {
@@ -98,7 +98,7 @@ san_pdl_owner_slots__until_given_back(void **state)
 	assert_int_equal(san_pdl_owner_slots(pdl, 1), 3);
 	assert_int_equal(san_pdl_owner_slots(pdl, 2), 1);
 	slot = c[1]->slot;
-	san_pdl_conn_del(pdl, c[1]); /* an event of it still waits for its owner */
+	san_pdl_conn_del(pdl, c[1]); /* its final event is not taken yet */
 	assert_int_equal(san_pdl_owner_slots(pdl, 1), 3);
 	san_pdl_slot_give(pdl, slot);
 	pair_del(pdl, c[5]);
@@ -108,7 +108,7 @@ san_pdl_owner_slots__until_given_back(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* RT-1: our CIDs are unique, name their lcore, and are never 0 or the well-known one. */
+/* RT-1: our CIDs are unique, contain the lcore, and are never 0 or the well-known one. */
 static void
 san_pdl_conn_add__cids(void **state)
 {
@@ -138,7 +138,7 @@ san_pdl_conn_add__cids(void **state)
 	}
 }
 
-/* The low slots of lcore 0 would make CIDs 0 and 1: through all reuses they do not. */
+/* The low slots of lcore 0 would give CIDs 0 and 1: no reuse produces them. */
 static void
 san_pdl_conn_add__never_0_or_1(void **state)
 {
@@ -155,7 +155,7 @@ san_pdl_conn_add__never_0_or_1(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* Only if all slots are in use is there none; the longest freed is taken first. */
+/* There is a slot unless all are in use; the one released longest ago is used first. */
 static void
 san_pdl_conn_add__longest_freed_first(void **state)
 {
@@ -183,7 +183,7 @@ san_pdl_conn_add__longest_freed_first(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* A slot has each of its numbers once before one comes again, with another tag then (RT-24). */
+/* A slot uses each of its numbers once before one repeats, with another tag (RT-24). */
 static void
 san_pdl_conn_add__all_numbers_of_a_slot(void **state)
 {
@@ -288,7 +288,7 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 	assert_int_equal(c->dcid, 77);
 	assert_int_equal(c->dtag, 88);
 	assert_int_equal(c->mtu_max, 4000);
-	assert_int_equal(c->tx[SAN_WIN_REQ].size, SAN_WIN_REQ_MAX); /* what our memory holds */
+	assert_int_equal(c->tx[SAN_WIN_REQ].size, SAN_WIN_REQ_MAX); /* our memory's limit */
 	assert_int_equal(c->tx[SAN_WIN_DATA].size, SAN_WIN_DATA_MAX);
 	assert_int_equal(c->rx[SAN_WIN_REQ].size, 32);
 	assert_true(c->rx[SAN_WIN_DATA].base == 0xffffffff);
@@ -300,7 +300,7 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* RT-28: connections of two hosts begin spread over the ports, not all on one path. */
+/* RT-28: the connections of two hosts start on different ports, not all on one path. */
 static void
 san_pdl_conn_open__begins_on_different_ports(void **state)
 {
@@ -316,7 +316,7 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 		assert_in_range(c->path.src_port, 600, 603);
-		assert_true(c->ports[c->port_idx] == c->path.src_port); /* the next is another */
+		assert_true(c->ports[c->port_idx] == c->path.src_port); /* the next one differs */
 		nb[c->path.src_port - 600]++;
 	}
 	for (i = 0; i < 4; i++)
@@ -325,7 +325,7 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 	assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 	assert_int_equal(c->path.src_port, 600);
-	peer.nb_ports = 0; /* it names none: the port that the handshake used stays */
+	peer.nb_ports = 0; /* without ports of the peer the port of the handshake stays */
 	assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 	c->path.src_port = 777;
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
@@ -334,7 +334,7 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* RT-24: whatever it had goes back, in whatever state it is. */
+/* RT-24: everything is released, in whatever state it is. */
 static void
 san_pdl_conn_del__releases_everything(void **state)
 {
@@ -349,7 +349,7 @@ san_pdl_conn_del__releases_everything(void **state)
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 1, &k));
-	pair_pass(&pair, 2 * conf.rto_init_ns); /* some lost by now */
+	pair_pass(&pair, 2 * conf.rto_init_ns); /* some are lost by now */
 	assert_true(san_pdl_has_lost(pair.c[0]));
 	san_pdl_probe_now(pair.pdl[0], pair.c[0]);
 	san_pdl_kick(pair.pdl[0], pair.c[0]);
@@ -360,7 +360,7 @@ san_pdl_conn_del__releases_everything(void **state)
 	assert_int_equal(pair.pdl[0]->inflight, 0);
 	assert_false(san_pdl_has_work(pair.pdl[0]));
 	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);
-	/* its txblock is clean for the next one */
+	/* its txblock is clean for the next connection */
 	pair_del(pair.pdl[1], pair.c[1]);
 	pair.now += SAN_NS_PER_S;
 	pair_connect(&pair, 16, 64);
@@ -379,7 +379,7 @@ san_pdl_conn_find__only_this_incarnation(void **state)
 	san_pdl_conn_add(pdl, &c);
 	cid = c->cid;
 	assert_ptr_equal(san_pdl_conn_find(pdl, cid), c);
-	assert_null(san_pdl_conn_find(pdl, cid + 4));         /* another reuse */
+	assert_null(san_pdl_conn_find(pdl, cid + 4));         /* another incarnation */
 	assert_null(san_pdl_conn_find(pdl, cid + (1 << 20))); /* another lcore */
 	assert_null(san_pdl_conn_find(pdl, cid + 1));         /* free slot */
 	assert_null(san_pdl_conn_find(pdl, cid + 3));         /* no such slot */
@@ -409,7 +409,7 @@ san_pdl_conn_arm__earliest(void **state)
 	assert_true(c->timer.deadline_ns == 3000000);
 	c->tl_deadline_ns = 9000000;
 	san_pdl_conn_arm(pdl, c);
-	assert_true(c->timer.deadline_ns == 3000000); /* fires for nothing, once */
+	assert_true(c->timer.deadline_ns == 3000000); /* fires once without need */
 	assert_ptr_equal(san_wheel_poll(&pdl->wheel, 3100000), &c->timer);
 	san_pdl_on_timer(pdl, c, 3100000);
 	san_pdl_conn_arm(pdl, c);

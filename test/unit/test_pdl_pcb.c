@@ -6,7 +6,7 @@
 #include "pdl_pair.h"
 
 #define NB_CONNS 10000
-#define PER_CONN 5 /* packets that each wants to send */
+#define PER_CONN 5 /* packets that each connection sends */
 
 /* ---- many senders without a peer: ACKs are made by the test ---- */
 
@@ -44,7 +44,7 @@ open_many(uint32_t nb, uint32_t budget)
 	}
 }
 
-/* Acknowledge everything that *c* has out. */
+/* Acknowledge all packets in flight of *c*. */
 static void
 ack_all(struct san_pdl_conn *c)
 {
@@ -149,7 +149,7 @@ san_pdl_pcb_enter__shares_among_the_active(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* PCB-2: both windows count together, and nothing new goes after the window was cut. */
+/* PCB-2: both windows count together, and after a cut nothing new is sent until there is room. */
 static void
 san_pdl_tx_room__never_above_the_virtual_window(void **state)
 {
@@ -201,9 +201,8 @@ san_pdl_tx_room__one_active(void **state)
 }
 
 /*
- * PCB-4: 10,000 active connections, a budget of 100 packets: the sum stays
- * below it at every step, all get to send, and nobody starts a second turn
- * before everybody had the first.
+ * PCB-4: 10,000 active connections, a budget of 100 packets: the sum stays below it at every step,
+ * all get to send, and none has a second turn before all had the first.
  */
 static void
 san_pdl_pcb_wake__ten_thousand_active(void **state)
@@ -222,7 +221,7 @@ san_pdl_pcb_wake__ten_thousand_active(void **state)
 
 		c = san_pdl_sched_next(pdl);
 		if (c == NULL) {
-			/* only ACKs bring anything now: oldest first */
+			/* from here on only ACKs make progress: oldest first */
 			assert_true(nb_out > 0);
 			c = out[0];
 			memmove(out, out + 1, --nb_out * sizeof(struct san_pdl_conn *));
@@ -239,7 +238,7 @@ san_pdl_pcb_wake__ten_thousand_active(void **state)
 			visit_of_first[c->slot] = visits;
 			first_turns++;
 		} else {
-			/* a second turn only after every first: the queue is fair */
+			/* a second turn only after all first ones: the queue is fair */
 			assert_int_equal(first_turns, NB_CONNS);
 		}
 		assert_true(nb_out < RTE_DIM(out));
@@ -262,7 +261,7 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 
 	(void)state;
 	open_many(3, 1);
-	left[1] = 0; /* asks for a turn, and has nothing when it comes */
+	left[1] = 0; /* requests a turn, and has nothing to send when it comes */
 	assert_int_equal(visit(&pdl->conns[0]), 1);
 	assert_int_equal(visit(&pdl->conns[1]), 0);
 	assert_int_equal(visit(&pdl->conns[2]), 0);
@@ -270,7 +269,7 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 	assert_true(pdl->conns[2].in_wait);
 	assert_null(san_pdl_sched_next(pdl));
 	fire(now + 2 * pdl->conf.rto_init_ns);
-	/* 0 timed out and wants to resend, but 1 and 2 waited longer */
+	/* 0 timed out and wants to resend, but 1 and 2 have waited longer */
 	while ((c = san_pdl_sched_next(pdl)) != NULL && c != &pdl->conns[2])
 		assert_int_equal(visit(c), 0);
 	assert_ptr_equal(c, &pdl->conns[2]);
@@ -286,7 +285,7 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* A connection that dies returns its budget, its token and its place (RT-24). */
+/* A connection that fails returns its budget, its token and its place (RT-24). */
 static void
 san_pdl_pcb_fini__returns_everything(void **state)
 {
@@ -309,7 +308,7 @@ san_pdl_pcb_fini__returns_everything(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/* What is outstanding moves to a block of the pool when there is one again. */
+/* Outstanding packets move to a block of the pool when one is free again. */
 static void
 san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
 {

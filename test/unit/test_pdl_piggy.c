@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* ACKs that packets of ours carry, and those that wait for one (RT-8, RT-25; design, rule 11). */
+/* ACKs in our packets, and ACKs that wait for such a packet (RT-8, RT-25; design, rule 11). */
 
 #include "test_pdl_ack.h"
 
 /* ---- piggyback ---- */
 
-/* Side 1 knows a round trip and has just sent a dedicated ACK. */
+/* Side 1 knows the round trip and has just sent a dedicated ACK. */
 static void
 give_rtt(uint64_t rtt_ns)
 {
@@ -32,13 +32,13 @@ san_pdl_ack_piggyback__cancels(void **state)
 	pair_pass(&pair, 20 * SAN_NS_PER_US);
 	assert_false(pair_owed(&pair, 1, &ack));
 	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 1);
-	/* and the other side takes it from the data packet alone */
+	/* the other side takes it from the data packet alone */
 	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
 	forget_acked();
 }
 
-/* It says nothing of the receiver's buffers: what the last ACK said is still true. */
+/* It does not change the receiver's buffers: the last ACK is still valid for them. */
 static void
 san_pdl_ack_piggyback__not_of_the_buffers(void **state)
 {
@@ -72,7 +72,7 @@ san_pdl_ack_piggyback__not_with_a_gap(void **state)
 	(void)state;
 	give_rtt(50 * SAN_NS_PER_US);
 	k = data();
-	arrive(&k, SAN_RX_RECEIVED); /* held: only a bitmap can tell */
+	arrive(&k, SAN_RX_RECEIVED); /* held: only a bitmap can report it */
 	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
 	pair_pass(&pair, 10 * SAN_NS_PER_US);
 	assert_true(pair_owed(&pair, 1, &ack));
@@ -107,7 +107,7 @@ san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 		pair_pass(&pair, 4 * SAN_NS_PER_US);
 	}
 	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
-	/* the round trip shrinks with what is measured here, so more is right too */
+	/* the measured round trip shrinks here, so more are right, too */
 	assert_true(nb >= 500 / 60);
 	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
 }
@@ -161,7 +161,7 @@ san_pdl_ack_piggyback__never_for_a_duplicate(void **state)
 
 /* ---- an answer carries the ACK (RT-8) ---- */
 
-/* A packet that asks for an ACK comes; true: one is owed at once. */
+/* A packet arrives that requests an ACK; true: one is owed at once. */
 static bool
 ask(void)
 {
@@ -171,7 +171,7 @@ ask(void)
 	return pair.c[1]->ack.listed;
 }
 
-/* Side 1 sends something *ns* later. */
+/* Side 1 sends a packet *ns* later. */
 static void
 answer(uint64_t ns)
 {
@@ -183,7 +183,7 @@ answer(uint64_t ns)
 	forget_acked();
 }
 
-/* Side 1 answers soon, as often as it must to be believed. */
+/* Side 1 answers soon, often enough that its ACKs begin to wait. */
 static void
 answer_often(void)
 {
@@ -210,7 +210,7 @@ san_pdl_ack_asked__waits_for_answer(void **state)
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
 }
 
-/* A third of a round trip, and then it goes; the next one does not wait again. */
+/* It waits a third of a round trip, then it is sent; the next one does not wait again. */
 static void
 san_pdl_ack_asked__not_for_long(void **state)
 {
@@ -224,7 +224,7 @@ san_pdl_ack_asked__not_for_long(void **state)
 	assert_true(ask());
 }
 
-/* One that comes late shows nothing, and ends what was learnt. */
+/* A late answer proves nothing, and resets what was learnt. */
 static void
 san_pdl_ack_asked__late_answer(void **state)
 {
@@ -239,7 +239,7 @@ san_pdl_ack_asked__late_answer(void **state)
 	}
 }
 
-/* A window of a few packets may be full: its sender waits for the ACK. */
+/* With a window of a few packets the sender may wait for the ACK. */
 static void
 san_pdl_ack_asked__small_window(void **state)
 {
@@ -249,7 +249,10 @@ san_pdl_ack_asked__small_window(void **state)
 	assert_true(ask());
 }
 
-/* The coalescing timer may end it first: that is in vain, too, and much is needed to hold again. */
+/*
+ * The coalescing timer may expire first: the wait was in vain, too, and many answers are needed
+ * before an ACK waits again.
+ */
 static void
 san_pdl_ack_asked__in_vain_by_timer(void **state)
 {
@@ -280,7 +283,7 @@ san_pdl_ack_asked__copy_meanwhile(void **state)
 	assert_true(ask());
 }
 
-/* A CNP that is due takes its place in the list, and does not make the ACK late. */
+/* A CNP that is due uses the entry in the list, and does not delay the ACK. */
 static void
 san_pdl_ack_asked__beside_a_cnp(void **state)
 {

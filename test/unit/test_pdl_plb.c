@@ -43,7 +43,7 @@ samples(int rounds, uint64_t delay_ns, bool ce)
 	}
 }
 
-/* RT-28: the next of the peer's ports, after the configured number of bad round trips. */
+/* RT-28: use the next port of the peer after the configured number of bad round trips. */
 static void
 san_pdl_plb_sample__moves_on(void **state)
 {
@@ -58,10 +58,10 @@ san_pdl_plb_sample__moves_on(void **state)
 			samples(1, BAD, false);
 		assert_int_equal(c->path.src_port, 50001 + i % 4);
 	}
-	assert_int_equal(c->path.dst_port, 0); /* nothing else of the path */
+	assert_int_equal(c->path.dst_port, 0); /* the rest of the path stays */
 }
 
-/* Where all paths are full, each move takes longer than the last; good times make up for it. */
+/* If all paths are full, each change takes longer than the last one; good times reset that. */
 static void
 san_pdl_plb_sample__moves_ever_less(void **state)
 {
@@ -91,7 +91,7 @@ copy_after_answer(const struct pair_pkt *k)
 	pair_recv(&pair, 0, k, SAN_RX_RECEIVED);
 }
 
-/* The peer repeats itself although we answered: it does not hear us. Something new says it does. */
+/* The peer repeats packets: our ACKs are lost. A new packet proves that they arrive. */
 static void
 san_pdl_plb_copy__moves_the_path_of_acks(void **state)
 {
@@ -102,7 +102,7 @@ san_pdl_plb_copy__moves_the_path_of_acks(void **state)
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 2, &next));
 	pair_recv(&pair, 0, &k, SAN_RX_RECEIVED);
-	for (i = 0; i < 5; i++) /* held up somewhere, and then all at once */
+	for (i = 0; i < 5; i++) /* delayed, and then all at once */
 		pair_recv(&pair, 0, &k, SAN_RX_RECEIVED);
 	copy_after_answer(&k);
 	pair_recv(&pair, 0, &next, SAN_RX_RECEIVED);
@@ -124,7 +124,7 @@ san_pdl_plb_sample__one_good_resets(void **state)
 		samples(1, GOOD, false);
 	}
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
-	for (i = 0; i < 20; i++) { /* one late sample per round trip is no bad round trip */
+	for (i = 0; i < 20; i++) { /* one late sample per round trip does not make it a bad one */
 		samples(1, i % 2 != 0 ? BAD : GOOD, false);
 	}
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
@@ -152,7 +152,7 @@ san_pdl_plb_sample__off_or_nowhere_to_go(void **state)
 	assert_int_equal(c->path.src_port, 50001);
 }
 
-/* A path on which everything is lost brings no samples: timeouts count. */
+/* A path on which everything is lost gives no samples: timeouts count. */
 static void
 san_pdl_plb_timeout__black_hole(void **state)
 {
@@ -167,10 +167,10 @@ san_pdl_plb_timeout__black_hole(void **state)
 		assert_false(c->failed);
 	}
 	assert_int_equal(c->nb_rto, 1);
-	assert_in_range(sent, 2, 6); /* tail-loss probes come before */
+	assert_in_range(sent, 2, 6); /* tail-loss probes are sent before */
 }
 
-/* A packet is lost again and again, but ACKs come: the path is not dead. Then they do not. */
+/* A packet is lost repeatedly, but ACKs arrive: the path is not dead. Then they do not. */
 static void
 san_pdl_plb_timeout__not_while_heard(void **state)
 {

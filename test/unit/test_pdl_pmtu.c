@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the path takes: asked after so many full packets, one length after the other. (RT-31) */
+/* The MTU of the path: probed after some full packets, one length after the other. (RT-31) */
 
 #include "unit.h"
 #include "pdl_pair.h"
@@ -12,9 +12,9 @@
 #define LONG  20   /* bytes of a PROBE's payload beyond that: its header is shorter */
 
 static struct pair pair;
-static uint16_t limit;   /* payload bytes that the path from 0 to 1 takes */
-static uint16_t probed;  /* the longest PROBE that went */
-static uint32_t nb_long; /* PROBEs with a payload that went */
+static uint16_t limit;   /* longest payload that passes from 0 to 1 */
+static uint16_t probed;  /* the longest PROBE sent */
+static uint32_t nb_long; /* PROBEs sent with a payload */
 
 static void
 open_pair(uint16_t mtu)
@@ -31,7 +31,7 @@ open_pair(uint16_t mtu)
 	nb_long = 0;
 }
 
-/* Everything that is owed. */
+/* Deliver everything that is owed. */
 static void
 carry(void)
 {
@@ -60,7 +60,7 @@ assign(uint16_t len, struct san_pdl_entry *e)
 	san_pdl_conn_arm(pair.pdl[0], pair.c[0]);
 }
 
-/* It arrives and is acknowledged, and what is owed goes both ways. */
+/* It arrives and is acknowledged, and everything owed is sent both ways. */
 static void
 send_data(uint16_t len)
 {
@@ -73,7 +73,7 @@ send_data(uint16_t len)
 	carry();
 }
 
-/* Let the search go on for *ns*, with an open ear on both sides. */
+/* Continue the search for *ns*, with all PROBEs answered. */
 static void
 go_on(uint64_t ns)
 {
@@ -95,7 +95,7 @@ san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
 	open_pair(BOTH);
 	assert_int_equal(pair.c[0]->mtu, BEGIN);
 	assert_int_equal(pair.c[0]->mtu_max, BOTH);
-	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 932); /* both take less than that */
+	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 932); /* both accept less than that */
 	assert_int_equal(pair.c[0]->mtu, 932);
 	pair.c[0]->path.dst = (struct san_ip){{0xfd, [15] = 1}};
 	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 8888);
@@ -110,7 +110,7 @@ san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
 	pair_close(&pair);
 }
 
-/* Who sends few full packets, as in an incast, sends no long PROBE. */
+/* A sender of few full packets, as in an incast, sends no long PROBE. */
 static void
 san_pdl_pmtu_on_sent__when_it_is_worth_it(void **state)
 {
@@ -146,7 +146,7 @@ san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
 	go_on(SAN_NS_PER_S);
 	assert_int_equal(nb_long, 0);
 	assign(BEGIN, &e);
-	/* the long one, the short one behind it; one ACK says that both came */
+	/* the long one, and the short one behind it; one ACK reports both */
 	assert_true(pair_owed(&pair, 0, &k));
 	assert_int_equal(k.p.op, SAN_OP_PROBE);
 	assert_int_equal(k.p.payload_len, BOTH + LONG);
@@ -162,8 +162,8 @@ san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
 	pair_recv(&pair, 0, &k, SAN_RX_ACKED);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
 	assert_int_equal(pair.pdl[0]->stats.nb_mtu_raised, 1);
-	assert_int_equal(pair.c[1]->mtu, BEGIN); /* each direction for itself */
-	/* what was answered once is not said again */
+	assert_int_equal(pair.c[1]->mtu, BEGIN); /* each direction separately */
+	/* an answered PROBE is not reported again */
 	send_data(BOTH);
 	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
 	assert_true(pair_owed(&pair, 1, &k));
@@ -173,7 +173,7 @@ san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
 	pair_close(&pair);
 }
 
-/* An answer to a shorter one, or to none that is out, proves nothing. */
+/* An answer to a shorter PROBE, or to none that is outstanding, proves nothing. */
 static void
 san_pdl_pmtu_answer__only_to_this_probe(void **state)
 {
@@ -206,7 +206,7 @@ san_pdl_pmtu_on_timer__the_next_shorter(void **state)
 	assert_int_equal(nb_long, 4); /* three that are too long, one that is not */
 	assert_int_equal(pair.c[0]->mtu, MID);
 	assert_int_equal(pair.c[0]->pmtu.size, 0);
-	/* the path may become another: after ten minutes, and only for who fills packets */
+	/* the path may change: probed after ten minutes, and only if packets are full */
 	limit = UINT16_MAX;
 	send_data(MID);
 	go_on(500 * SAN_NS_PER_S);
@@ -237,7 +237,7 @@ san_pdl_pmtu_on_timer__nothing_longer(void **state)
 	pair_close(&pair);
 }
 
-/* Nothing at all comes back: that says nothing about lengths. */
+/* Without any answer there is no result for the length. */
 static void
 san_pdl_pmtu_on_timer__silence_is_no_verdict(void **state)
 {
@@ -254,13 +254,13 @@ san_pdl_pmtu_on_timer__silence_is_no_verdict(void **state)
 		pair_pass(&pair, SAN_NS_PER_MS);
 	}
 	assert_int_equal(nb_long, 8);
-	/* the peer is back */
+	/* the peer answers again */
 	send_data(BEGIN);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
 	pair_close(&pair);
 }
 
-/* One that is lost for another reason is sent again. */
+/* A PROBE that is lost for another reason is sent again. */
 static void
 san_pdl_pmtu_on_timer__again(void **state)
 {
@@ -294,16 +294,16 @@ san_pdl_pmtu_stop__with_the_connection(void **state)
 	pair_close(&pair);
 }
 
-/* RT-37: which loss of a long packet means that the path has become too narrow for it. */
+/* RT-37: which losses of a long packet prove that the path is too narrow for it. */
 static void
 san_pdl_pmtu_on_loss__what_it_means(void **state)
 {
 	static const struct {
 		uint8_t retries, early;
-		bool proven; /* a long packet has come before */
-		bool heard;  /* the peer, since it went */
-		bool passed; /* a long packet that went later has come */
-		bool full;   /* the peer */
+		bool proven; /* a long packet has arrived before */
+		bool heard;  /* the peer was heard since it was sent */
+		bool passed; /* a long packet sent later has arrived */
+		bool full;   /* the peer is full */
 		bool falls;
 	} rows[] = {
 		{.retries = 1, .heard = true, .falls = true},
@@ -350,7 +350,7 @@ san_pdl_pmtu_on_loss__what_it_means(void **state)
 	}
 }
 
-/* A packet of *len* bytes never arrives; with *short_ones*, others do. True: for its length. */
+/* A packet of *len* bytes never arrives, *short_ones* do; true: it fails by its length. */
 static bool
 dies_of_length(uint16_t len, bool short_ones)
 {

@@ -43,14 +43,14 @@ san_pdl_rtt_sample__smooths(void **state)
 	for (i = 0; i < 100; i++)
 		san_pdl_rtt_sample(&r, conf, 3 * SAN_NS_PER_MS, 0);
 	assert_in_range(r.srtt_ns, 29 * SAN_NS_PER_MS / 10, 3 * SAN_NS_PER_MS);
-	/* a round trip that never varies leaves room for what else takes time */
+	/* a constant round trip leaves room for other delays */
 	assert_in_range(r.rto_ns, r.srtt_ns + conf->rto_min_ns, 5 * SAN_NS_PER_MS);
 	for (i = 0; i < 10; i++)
 		san_pdl_rtt_sample(&r, conf, SAN_NS_PER_S, 0);
 	assert_true(r.rto_ns == conf->rto_max_ns);
 }
 
-/* RT-7: the least timeout, or what varies if that is more, comes on top of the round trip. */
+/* RT-7: the minimum timeout, or the variation if larger, is added to the round trip. */
 static void
 san_pdl_rtt_sample__rto_is_on_top(void **state)
 {
@@ -90,7 +90,7 @@ exchange(uint64_t rtt_ns)
 	pair.pdl[0]->nb_acked = 0;
 }
 
-/* RT-7: 4 ms for ever, and now and then half a millisecond more: that is no loss. */
+/* RT-7: always 4 ms, and sometimes half a millisecond more: that is no loss. */
 static void
 san_pdl_rtt_sample__steady_long_path(void **state)
 {
@@ -106,7 +106,7 @@ san_pdl_rtt_sample__steady_long_path(void **state)
 	assert_int_equal(c->nb_rtx, 0);
 }
 
-/* RT-9: congestion raises the RTO, at its floor too; relief lowers it again. */
+/* RT-9: congestion raises the RTO, even its minimum; without it the RTO falls again. */
 static void
 san_pdl_rtt_sample__level_raises_rto(void **state)
 {
@@ -144,11 +144,11 @@ san_pdl_rtt_timeout__backoff_and_jitter(void **state)
 		assert_true(least >= base && most < base + base / 16);
 		assert_true(most - least > base / 32); /* there is jitter */
 	}
-	c->rtt.backoff = 3; /* the connection's backoff counts for new packets too */
+	c->rtt.backoff = 3; /* the connection's backoff also counts for new packets */
 	assert_true(san_pdl_rtt_timeout(pdl, c, 0) >= 8 * c->rtt.rto_ns);
 }
 
-/* All three alike: a fixed timeout, whatever is measured and however often it expired. */
+/* All three parameters equal: a fixed timeout, whatever is measured, however often it fires. */
 static void
 san_pdl_rtt_timeout__fixed(void **state)
 {
@@ -186,12 +186,12 @@ san_pdl_rtt_echo__fabric_delay(void **state)
 	(void)state;
 	assert_true(echo(1000, 900000, 903000, 31000, &rtt, &delay));
 	assert_true(delay == 27000 && rtt == 30000);
-	/* our clock and theirs wrap in between */
+	/* both clocks wrap in between */
 	assert_true(echo(0xfffffff0, 0xffffff00, 0x700, 0x100001000, &rtt, &delay));
 	assert_true(delay == 0x1010 - 0x800 && rtt == 0x1010);
 }
 
-/* A ULP that took its time is no round trip. */
+/* The time that the ULP held a packet is no round trip. */
 static void
 san_pdl_rtt_echo__long_hold_is_left_out(void **state)
 {
@@ -213,7 +213,7 @@ san_pdl_rtt_echo__each_packet_once(void **state)
 	assert_false(echo(1000, 0, 0, 9500, &rtt, &delay));
 	assert_true(echo(1001, 0, 0, 9500, &rtt, &delay));
 	assert_false(echo(100000, 0, 0, 9500, &rtt, &delay));       /* from the future */
-	assert_false(echo(90, 0, 0x90000000, 95000, &rtt, &delay)); /* hold is nonsense */
+	assert_false(echo(90, 0, 0x90000000, 95000, &rtt, &delay)); /* invalid hold time */
 }
 
 /* ---- what congestion control gets to see ---- */
@@ -227,7 +227,7 @@ weigh(uint64_t delay_ns)
 	return san_pdl_rtt_weigh(&pair.pdl[0]->conf, pair.c[0], delay_ns, pair.now);
 }
 
-/* The handshake took so long; whatever was known before is forgotten. */
+/* Set the round trip of the handshake; earlier results are forgotten. */
 static void
 path(uint64_t rtt_ns)
 {
@@ -247,7 +247,7 @@ san_pdl_conn_path__first_sample(void **state)
 	assert_true(r->base_ns == 1 && r->srtt_ns == 1);
 }
 
-/* A path up to 4/5 of the target (25 us) is what the target is made for. */
+/* For a path of up to 4/5 of the target (25 us) the target is used as it is. */
 static void
 san_pdl_rtt_weigh__short_path(void **state)
 {
@@ -259,7 +259,7 @@ san_pdl_rtt_weigh__short_path(void **state)
 		assert_true(weigh(ns) == ns);
 	for (ns = 20 * US; ns > 0; ns -= 500)
 		assert_true(weigh(ns) == ns);
-	/* no handshake was measured: the first sample stands for it */
+	/* without a measured handshake the first sample replaces it */
 	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
 	assert_true(weigh(7 * US) == 7 * US);
 	assert_true(weigh(90 * US) == 90 * US);
@@ -279,7 +279,7 @@ san_pdl_rtt_weigh__long_path(void **state)
 	assert_true(weigh(9 * SAN_NS_PER_MS) == 9 * SAN_NS_PER_MS - 380 * US);
 }
 
-/* The least that was seen is the path. No later sample raises it, however many there are. */
+/* The least delay is the path. No number of later samples raises it. */
 static void
 san_pdl_rtt_weigh__samples_only_lower_the_base(void **state)
 {
@@ -335,8 +335,8 @@ san_pdl_rtt_weigh__never_0(void **state)
 }
 
 /*
- * The path became longer: the window goes to its minimum, and after 1 s there the
- * least delay of that second is the path.
+ * The path became longer: the window falls to its minimum, and after 1 s there the least delay of
+ * that second is the new path.
  */
 static void
 san_pdl_rtt_weigh__learned_anew(void **state)
@@ -356,7 +356,7 @@ san_pdl_rtt_weigh__learned_anew(void **state)
 	pair.now++;
 	assert_true(weigh(500 * US) == 40 * US);
 	assert_true(c->rtt.base_ns == 480 * US);
-	/* still at its minimum: the next second tells about the next change */
+	/* still at its minimum: the next second detects the next change */
 	pair.now += SAN_NS_PER_US;
 	assert_true(weigh(900 * US) == 440 * US);
 	pair.now += SAN_NS_PER_S - 1;
@@ -365,7 +365,7 @@ san_pdl_rtt_weigh__learned_anew(void **state)
 	assert_true(weigh(900 * US) == 20 * US);
 }
 
-/* Any growth in between: it is a queue that comes and goes. */
+/* If the window grows in between, it is a queue that varies. */
 static void
 san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
 {

@@ -51,7 +51,7 @@ send_op(uint8_t op, uint32_t rsn)
 	return d;
 }
 
-/* Everything that side 1 owes reaches side 0. */
+/* Deliver everything that side 1 owes to side 0. */
 static void
 report(void)
 {
@@ -63,8 +63,8 @@ report(void)
 /* ---- timeouts ---- */
 
 /*
- * RT-7, RT-17: the same PSN each time, in-flight sum follows, the connection
- * fails after the configured retries and within the sum of the timeouts + 10 %.
+ * RT-7, RT-17: the same PSN each time, the in-flight sum is correct, the connection fails after the
+ * configured retries and within the sum of the timeouts + 10 %.
  */
 static void
 san_pdl_on_timer__retries_exhausted(void **state)
@@ -91,7 +91,7 @@ san_pdl_on_timer__retries_exhausted(void **state)
 		assert_true(pair.now - start < 2 * sum);
 	}
 	assert_int_equal(c->nb_rto, 5);
-	assert_int_equal(sent, 5 + 4); /* retries, and all the tail-loss probes that there are */
+	assert_int_equal(sent, 5 + 4); /* retries, and all tail-loss probes */
 	assert_int_equal(c->nb_tlp, 4);
 	assert_true(pair.now - start >= sum);
 	assert_true(pair.now - start <= sum + sum / 10);
@@ -99,7 +99,7 @@ san_pdl_on_timer__retries_exhausted(void **state)
 	assert_null(san_pdl_tx_again(pair.pdl[0], c, pair.now));
 }
 
-/* RT-7: a peer that has no memory for what is far ahead lives, however long that takes. */
+/* RT-7: a peer without memory for packets far ahead is alive, however long that takes. */
 static void
 san_pdl_on_timer__no_memory_is_no_silence(void **state)
 {
@@ -108,7 +108,7 @@ san_pdl_on_timer__no_memory_is_no_silence(void **state)
 	uint32_t i;
 
 	(void)state;
-	pair.pdl[1]->nb_free_rxwords = 0; /* others have it all */
+	pair.pdl[1]->nb_free_rxwords = 0; /* other connections use it all */
 	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
 		far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
 		assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_RECEIVED), SAN_DROP_NONE);
@@ -126,7 +126,7 @@ san_pdl_on_timer__no_memory_is_no_silence(void **state)
 		if (pair_again(&pair, 0, &far))
 			assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	}
-	for (i = 0; i < 20000 && !c->failed; i++) { /* and now it is silent */
+	for (i = 0; i < 20000 && !c->failed; i++) { /* now it is silent */
 		pair_pass(&pair, SAN_NS_PER_MS);
 		pair_again(&pair, 0, &far);
 	}
@@ -134,7 +134,7 @@ san_pdl_on_timer__no_memory_is_no_silence(void **state)
 	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
 }
 
-/* Many packets out: the first to exhaust its retries decides, not their number. */
+/* With many packets outstanding, the first one to exhaust its retries decides. */
 static void
 san_pdl_on_timer__many_outstanding_fail_as_fast(void **state)
 {
@@ -181,7 +181,7 @@ san_pdl_on_timer__progress_resets_backoff(void **state)
 	assert_int_equal(c->nb_rto, 2);
 }
 
-/* Between the windows the lower RSN goes again first, in each the lowest PSN (RT-20, RT-26). */
+/* The lower RSN of both windows is resent first, in each the lowest PSN (RT-20, RT-26). */
 static void
 san_pdl_on_timer__lowest_first(void **state)
 {
@@ -192,7 +192,7 @@ san_pdl_on_timer__lowest_first(void **state)
 	req = send_op(SAN_OP_PULL_REQ, 0).p.psn;
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
 	pair_lose(&pair);
-	assert_int_equal(pair.pdl[0]->inflight, 0); /* timed out: out of PCB-2's sum */
+	assert_int_equal(pair.pdl[0]->inflight, 0); /* timed out: not in PCB-2's sum */
 	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data);
 	assert_true(pair_again(&pair, 0, &k));
 	assert_true(k.p.op == SAN_OP_PULL_REQ && k.p.psn == req);
@@ -200,10 +200,7 @@ san_pdl_on_timer__lowest_first(void **state)
 	assert_false(pair_again(&pair, 0, &k));
 }
 
-/*
- * Pull data answers the other side's RSNs: it takes turns with requests, so that
- * neither starves the other.
- */
+/* Pull data and requests are resent in turn, so that neither starves the other. */
 static void
 san_pdl_on_timer__pull_data_takes_turns(void **state)
 {
@@ -226,7 +223,7 @@ san_pdl_on_timer__pull_data_takes_turns(void **state)
 	assert_false(pair_again(&pair, 0, &k));
 }
 
-/* One packet of room, and requests that the peer refuses: every other turn is for new ones. */
+/* Room for one packet, and refused requests: every other turn is for new ones. */
 static void
 san_pdl_on_timer__refused_request_leaves_turns(void **state)
 {
@@ -244,7 +241,7 @@ san_pdl_on_timer__refused_request_leaves_turns(void **state)
 			again++;
 		} else {
 			left++;
-			assert_true(pair.c[0]->in_ready); /* it comes back by itself */
+			assert_true(pair.c[0]->in_ready); /* it is scheduled again by itself */
 		}
 	}
 	assert_int_equal(again, 4);
@@ -271,7 +268,7 @@ san_pdl_rtx_holes__distance_and_rtt(void **state)
 	assert_int_equal(pair.c[0]->nb_early, 0); /* too near: may be reordering */
 	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
 	report();
-	assert_int_equal(pair.c[0]->nb_early, 0); /* far enough, not an RTT old */
+	assert_int_equal(pair.c[0]->nb_early, 0); /* far enough, but less than an RTT old */
 	pair_pass(&pair, 200 * SAN_NS_PER_US);
 	assert_int_equal(pair.c[0]->nb_rto, 0);
 	assert_int_equal(pair.c[0]->nb_early, 1);
@@ -283,7 +280,7 @@ san_pdl_rtx_holes__distance_and_rtt(void **state)
 	assert_int_equal(pair.c[0]->nb_rto, 0);
 }
 
-/* However old, a hole that few PSNs passed is left to the timeout: reordering looks like that. */
+/* However old, a loss that few PSNs passed waits for the timeout: it may be reordering. */
 static void
 san_pdl_rtx_holes__too_near(void **state)
 {
@@ -305,7 +302,7 @@ san_pdl_rtx_holes__too_near(void **state)
 	assert_int_equal(pair.c[0]->nb_early, 1);
 }
 
-/* Two packets, the first of which goes again as a hole: nothing can pass it further than by one. */
+/* Two packets; the first one is fast-retransmitted: nothing passes it by more than one. */
 static void
 lose_first(struct pair_pkt d[2])
 {
@@ -319,7 +316,7 @@ lose_first(struct pair_pkt d[2])
 	assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[0].p.psn);
 }
 
-/* What was only overtaken shows that packets overtake each other here: holes wait longer then. */
+/* An overtaken packet proves that the path reorders: fast retransmit waits longer from then on. */
 static void
 san_pdl_rtx_holes__overtaken(void **state)
 {
@@ -342,7 +339,7 @@ san_pdl_rtx_holes__overtaken(void **state)
 	assert_int_equal(c->rtt.nb_overtaken, 0);
 }
 
-/* A resent hole waits itself, each longer than the last; after a few only the timeout resends. */
+/* Each fast retransmit of a packet waits longer; after a few, only the timeout resends it. */
 static void
 san_pdl_rtx_holes__not_for_ever(void **state)
 {
@@ -370,7 +367,7 @@ san_pdl_rtx_holes__not_for_ever(void **state)
 	assert_true(at[2] - at[1] > at[1] - at[0]);
 }
 
-/* What congestion control hears. */
+/* What congestion control is told. */
 static uint32_t nb_told, nb_losses;
 
 static void
@@ -395,7 +392,7 @@ spy_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t 
 
 static const struct san_pdl_cc_ops spy = {.on_ack = spy_on_ack, .on_loss = spy_on_loss};
 
-/* No ACK says so when a hole got old enough: the next one tells of the loss, once (RT-9). */
+/* No ACK arrives when a loss is old enough: the next one reports the loss, once (RT-9). */
 static void
 san_pdl_on_timer__holes_are_losses(void **state)
 {
@@ -417,7 +414,7 @@ san_pdl_on_timer__holes_are_losses(void **state)
 	pair_pass(&pair, 180 * SAN_NS_PER_US);
 	assert_int_equal(pair.c[0]->nb_early, 2);
 	assert_int_equal(nb_told + nb_losses, 0);
-	pair_recv(&pair, 0, &old, SAN_RX_ACKED); /* overtaken, it has no news: nobody is told */
+	pair_recv(&pair, 0, &old, SAN_RX_ACKED); /* overtaken, no news: no report */
 	assert_int_equal(nb_told + nb_losses, 0);
 	report();
 	assert_int_equal(nb_told, 2);
@@ -464,7 +461,7 @@ san_pdl_on_timer__tail_loss_probe(void **state)
 	assert_false(san_pdl_has_outstanding(pair.c[0]));
 }
 
-/* Until another tail-loss probe: how long that took. The probe is *k*, and does not arrive. */
+/* Time until the next tail-loss probe. The probe is *k*, and does not arrive. */
 static uint64_t
 until_probe(void)
 {
@@ -482,7 +479,7 @@ until_probe(void)
 	return pair.now - start;
 }
 
-/* Timeouts far away, a round trip of 100 us. */
+/* Timeouts are far away, the round trip is 100 us. */
 static void
 begin_tails(void)
 {
@@ -492,7 +489,7 @@ begin_tails(void)
 	assert_true(san_pdl_rtt_tail_ns(pair.pdl[0], pair.c[0]) == 200 * SAN_NS_PER_US);
 }
 
-/* A probe that is lost is not the end: four in a row, each after twice the silence. */
+/* A lost probe is repeated: four in a row, each after twice the silence. */
 static void
 san_pdl_on_timer__tail_probes_get_lost(void **state)
 {
@@ -509,7 +506,7 @@ san_pdl_on_timer__tail_probes_get_lost(void **state)
 		assert_in_range(wait_ns, 200 * SAN_NS_PER_US << i, 202 * SAN_NS_PER_US << i);
 		assert_int_equal(c->nb_rto, 0);
 	}
-	/* then it is the timeout's, and that begins no new row */
+	/* then the timeout follows, and starts no new series */
 	while (c->nb_rto < 2) {
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 		pair_again(&pair, 0, &k);
@@ -517,7 +514,7 @@ san_pdl_on_timer__tail_probes_get_lost(void **state)
 	assert_int_equal(c->nb_tlp, 4);
 }
 
-/* News of any packet: the row begins anew, for what is left and for what is sent then. */
+/* An ACK of any packet starts a new series, for the packets that are left and those sent then. */
 static void
 san_pdl_rtx_progress__resets_tail_probes(void **state)
 {
@@ -552,7 +549,7 @@ san_pdl_rtx_progress__resets_tail_probes(void **state)
 
 /* ---- received, not acknowledged (RT-18; design, rule 2) ---- */
 
-/* Held for longer than all timeouts together: probed for, never resent, no retry counted. */
+/* Held for longer than all timeouts together: probed, never resent, no retry counted. */
 static void
 san_pdl_on_timer__held_and_answered(void **state)
 {
@@ -565,7 +562,7 @@ san_pdl_on_timer__held_and_answered(void **state)
 	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	report();
-	assert_int_equal(c->pcb.inflight, 0); /* leaves PCB-2's count */
+	assert_int_equal(c->pcb.inflight, 0); /* not in PCB-2's count */
 	end = pair.now + 10 * SAN_NS_PER_S;
 	while (pair.now < end) {
 		pair_pass(&pair, 20000);
@@ -611,7 +608,7 @@ san_pdl_on_timer__held_and_silent(void **state)
 	assert_true(c->nb_probes >= 5);
 }
 
-/* Dropped after all, and the answer to the PROBE says so: then it is resent. */
+/* Dropped after it was held, as the answer to the PROBE reports: then it is resent. */
 static void
 san_pdl_on_timer__held_then_dropped(void **state)
 {
@@ -658,7 +655,7 @@ san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)
 	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
 	assert_int_equal(pair.c[0]->pcb.inflight, 3);
 	san_pdl_check(pair.pdl[0]);
-	/* onward: 9 as well, 7 not; grants and pull data are the other direction's */
+	/* onward: 9 too, 7 not; grants and pull data belong to the other direction */
 	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, true, SAN_RESYNC_FILL), 1);
 	for (i = 4; i < 6; i++) {
 		assert_true(pair_again(&pair, 0, &k));
@@ -690,7 +687,7 @@ san_pdl_tx_withdraw__onward_wraps(void **state)
 			 3);
 }
 
-/* A hint from before the target dropped it must not swallow the RESYNC. */
+/* A hint from before the target dropped it must not suppress the RESYNC. */
 static void
 san_pdl_tx_withdraw__late_hint(void **state)
 {

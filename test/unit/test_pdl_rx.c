@@ -86,7 +86,7 @@ san_pdl_win_of__every_op(void **state)
 	}
 }
 
-/* What is wrong in row *i*: CID, lcore, peer (and all that follows), tag, partition. */
+/* Make row *i* wrong: CID, lcore, peer (and all that follows), tag, partition. */
 static void
 spoil(struct san_wire_pkt *p, size_t i)
 {
@@ -98,8 +98,8 @@ spoil(struct san_wire_pkt *p, size_t i)
 }
 
 /*
- * RT-21, RT-24, RT-29: what does not belong here is named, in this order, and
- * changes nothing: neither in the connection nor in the instance. A CNP has no tag.
+ * RT-21, RT-24, RT-29: wrong packets get the right drop reason, in this order, and change nothing,
+ * neither in the connection nor in the instance. A CNP has no tag.
  */
 static void
 san_pdl_rx_check__drops_leave_state_untouched(void **state)
@@ -133,7 +133,7 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 	size_t i, o;
 
 	(void)state;
-	/* something is in flight, so that a CNP and an ACK would mean something */
+	/* something is in flight, so that a CNP and an ACK would have an effect */
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
 	for (i = 0; i < RTE_DIM(want); i++) {
 		for (o = 0; o < RTE_DIM(ops); o++) {
@@ -160,7 +160,7 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 	}
 }
 
-/* SETUP: only after everything else matched, so that cm can take it as RTU and ask again. */
+/* SETUP: only after everything else matched, so that cm can use it as an RTU and check again. */
 static void
 san_pdl_rx_check__state_comes_last(void **state)
 {
@@ -201,9 +201,9 @@ san_pdl_rx_check__closing_lets_acks_flow(void **state)
 }
 
 /*
- * RT-21: a CNP has only a BTH, so anybody who knows address, CID and partition can forge it.
- * It counts if the algorithm wants it, while something is in flight, once for each mark that
- * an ACK, which has a tag, reports.
+ * RT-21: a CNP has only a BTH, so it can be forged with address, CID and partition. It counts if
+ * the algorithm uses it, while packets are in flight, and once for each mark that an ACK, which has
+ * a tag, reports.
  */
 static void
 san_pdl_rx_check__cnp(void **state)
@@ -238,7 +238,7 @@ san_pdl_rx_check__cnp(void **state)
 	assert_int_equal(pair.pdl[1]->drops[SAN_DROP_ACK_BEYOND], 0);
 }
 
-/* An algorithm that goes by delay has no use for a packet that anybody can forge. */
+/* An algorithm based on delay does not use packets that can be forged. */
 static void
 san_pdl_rx_check__cnp_unwanted(void **state)
 {
@@ -259,7 +259,7 @@ san_pdl_rx_check__cnp_unwanted(void **state)
 	assert_int_equal(pair.pdl[1]->stats.nb_cnp_rx, 1);
 }
 
-/* RT-5 through both steps, and what is refused can come again (RT-33). */
+/* RT-5 through both steps, and a refused packet can be resent (RT-33). */
 static void
 san_pdl_rx_commit__verdicts(void **state)
 {
@@ -281,7 +281,7 @@ san_pdl_rx_commit__verdicts(void **state)
 	assert_true(w->base == psn + 1 && w->high == psn + 1);
 }
 
-/* RT-18: LAST waits for the ULP; when it comes, and nothing else is held, the ACK goes at once. */
+/* RT-18: LAST waits for the ULP; then, if nothing else is held, the ACK is sent at once. */
 static void
 san_pdl_rx_ack__late(void **state)
 {
@@ -295,7 +295,7 @@ san_pdl_rx_ack__late(void **state)
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_true(ack.ack.data_rcvd[0] == 3 && ack.ack.data_acked[0] == 0);
 	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now);
-	/* the first is still held: coalesced */
+	/* the first one is still held: coalesced */
 	assert_false(pair_owed(&pair, 1, &ack));
 	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now); /* again: harmless */
 	san_pdl_rx_ack(pair.pdl[1], pair.c[1], k.p.psn, pair.now);
