@@ -297,7 +297,7 @@ san_pdl_rx_ack__late(void **state)
 	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now);
 	/* the first one is still held: coalesced */
 	assert_false(pair_owed(&pair, 1, &ack));
-	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now); /* again: harmless */
+	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now); /* repeated: no effect */
 	san_pdl_rx_ack(pair.pdl[1], pair.c[1], k.p.psn, pair.now);
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_true(ack.p.data_ebsn == second.p.psn + 1);
@@ -320,7 +320,7 @@ san_pdl_rx_check__message_ack(void **state)
 	}
 }
 
-/* Marked packets are counted for the sender, and answered by a CNP, not by many. */
+/* Marked packets are counted for the sender, and answered by a CNP, but not each of them. */
 static void
 san_pdl_rx_check__ce(void **state)
 {
@@ -346,7 +346,7 @@ san_pdl_rx_check__ce(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* RT-5: beyond the bits of its own a connection needs memory, and gives it back. */
+/* RT-5: for bits beyond its own a connection takes memory, and returns it. */
 static void
 san_pdl_rx_check__wide_while_needed(void **state)
 {
@@ -356,7 +356,7 @@ san_pdl_rx_check__wide_while_needed(void **state)
 
 	(void)state;
 	far.p.psn += SAN_BITMAP_NARROW;
-	pair.pdl[1]->nb_free_rxwords = 0; /* others have it all */
+	pair.pdl[1]->nb_free_rxwords = 0; /* other connections use it all */
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_int_equal(pair.c[1]->ack.oow, SAN_OOW_DATA);
 	assert_int_equal(pair.pdl[1]->stats.nb_narrow, 1);
@@ -373,7 +373,7 @@ san_pdl_rx_check__wide_while_needed(void **state)
 	assert_false(san_bitmap_is_wide(&w->rcvd));
 }
 
-/* RT-35: one that never fills its hole loses that memory, with its connection, to those who ask. */
+/* RT-35: a connection that never fills its gap loses that memory, and ends, if others need it. */
 static void
 san_pdl_rx_check__words_of_a_liar(void **state)
 {
@@ -385,7 +385,7 @@ san_pdl_rx_check__words_of_a_liar(void **state)
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 2, &req));
 	req.p.psn += SAN_BITMAP_NARROW;
-	pair.pdl[1]->nb_free_rxwords = 0; /* others have it all */
+	pair.pdl[1]->nb_free_rxwords = 0; /* other connections use it all */
 	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	pair.now += SAN_HOLD_MAX_NS;
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE); /* progress */
@@ -401,7 +401,7 @@ san_pdl_rx_check__words_of_a_liar(void **state)
 	san_pdl_check(pair.pdl[1]);
 }
 
-/* ... and once more, if what was settled before it was taken emptied the window. */
+/* ... and again, if packets settled before that emptied the window. */
 static void
 san_pdl_rx_commit__wide_again(void **state)
 {
@@ -421,7 +421,7 @@ san_pdl_rx_commit__wide_again(void **state)
 	assert_true(san_bitmap_test(&w->acked, far.psn));
 }
 
-/* RT-26: without any pool a window of one request and two packets of data goes on. */
+/* RT-26: without any pool a window of one request and two data packets makes progress. */
 static void
 san_pdl_tx_room__without_a_pool(void **state)
 {

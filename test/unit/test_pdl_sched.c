@@ -45,7 +45,7 @@ san_pdl_kick__once_in_order(void **state)
 	assert_false(san_pdl_has_work(pdl));
 	for (i = 0; i < 3; i++) {
 		san_pdl_kick(pdl, c[2 - i]);
-		san_pdl_kick(pdl, c[2]); /* harmless if there */
+		san_pdl_kick(pdl, c[2]); /* no effect if it is in the list */
 	}
 	assert_true(san_pdl_has_work(pdl));
 	san_pdl_check(pdl);
@@ -65,7 +65,7 @@ san_pdl_kick__only_what_can_send(void **state)
 	assert_null(san_pdl_sched_next(pdl));
 }
 
-/* Design, rule 9: a visit that stopped for its quantum goes to the end of the queue. */
+/* Design, rule 9: a visit that ends because of its quantum moves to the end of the queue. */
 static void
 san_pdl_tx_end__round_robin(void **state)
 {
@@ -85,7 +85,7 @@ san_pdl_tx_end__round_robin(void **state)
 	assert_null(san_pdl_sched_next(pdl));
 }
 
-/* Visits as long as they are wanted: what each owner has sent. */
+/* Visit as long as there is work; returns what each owner has sent. */
 static void
 send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 {
@@ -103,7 +103,7 @@ send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 	san_pdl_check(pdl);
 }
 
-/* Packets of express cost, and are watched, as others are. */
+/* Packets of express are accounted and timed like others. */
 static void
 san_pdl_express_sent__as_others(void **state)
 {
@@ -161,7 +161,7 @@ san_pdl_sched_next__owners_take_turns(void **state)
 	assert_true(is_even(sent));
 	send_all(sent, small, 1000); /* several visits a turn, of one connection or of three */
 	assert_true(is_even(sent));
-	/* nobody saves up: who comes back has a turn, not all those that it did not take */
+	/* turns are not saved up: an owner that returns has one turn */
 	while (san_pdl_sched_next(pdl) != NULL)
 		;
 	san_pdl_kick(pdl, c[0]);
@@ -169,19 +169,19 @@ san_pdl_sched_next__owners_take_turns(void **state)
 	san_pdl_kick(pdl, c[3]);
 	send_all(sent, same, 1000);
 	assert_true(is_even(sent));
-	/* and within an owner connections do */
+	/* and connections take turns within an owner */
 	for (i = 0; i < 3; i++) {
 		san_pdl_kick(pdl, c[i]);
 		assert_true(c[i]->in_ready);
 	}
-	/* one that goes takes its owner along */
+	/* a connection that ends removes its owner from the queue */
 	san_pdl_conn_del(pdl, c[3]);
 	san_pdl_check(pdl);
 	assert_non_null(san_pdl_sched_next(pdl));
 	c[3] = NULL;
 }
 
-/* Above one packet nothing is paced; below, rtt / window apart. */
+/* Above one packet nothing is paced; below, packets are rtt / window apart. */
 static void
 san_pdl_sched_paced__below_one_packet(void **state)
 {
@@ -202,7 +202,7 @@ san_pdl_sched_paced__below_one_packet(void **state)
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now));
 }
 
-/* On a long path a tiny window is no silence. */
+/* On a long path a tiny window must not look like silence. */
 static void
 san_pdl_sched_paced__long_path(void **state)
 {

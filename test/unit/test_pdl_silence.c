@@ -51,7 +51,7 @@ send_op(uint8_t op, uint32_t rsn)
 	return d;
 }
 
-/* Everything that side 1 owes reaches side 0. */
+/* Deliver everything that side 1 owes to side 0. */
 static void
 report(void)
 {
@@ -61,9 +61,9 @@ report(void)
 }
 
 #define SILENT 24
-#define LOW    16 /* of them go again */
+#define LOW    16 /* packets that are resent */
 
-/* Nothing is heard any more: until *nb_rto* timeouts; packets that go into that. */
+/* Silence until *nb_rto* timeouts; returns the number of packets sent. */
 static uint32_t
 be_silent(uint32_t nb_rto, uint32_t lowest)
 {
@@ -78,13 +78,13 @@ be_silent(uint32_t nb_rto, uint32_t lowest)
 	}
 	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
 	assert_int_equal(room.nb_credit, 0);
-	assert_int_equal(c->pcb.inflight, LOW); /* the others are out of PCB-2's sum */
+	assert_int_equal(c->pcb.inflight, LOW); /* the others are not in PCB-2's sum */
 	return sent;
 }
 
 /*
- * RT-7, RT-22: a peer that does not run costs a few packets for each timeout, not the window; what
- * its ACKs do not report then goes again without waiting for a timeout, and nothing else.
+ * RT-7, RT-22: while a peer does not run, each timeout resends a few packets, not the window.
+ * Packets that its ACKs then do not report are resent without waiting for a timeout, and no others.
  */
 static void
 san_pdl_on_timer__silent_peer(void **state)
@@ -98,7 +98,7 @@ san_pdl_on_timer__silent_peer(void **state)
 	for (i = 0; i < SILENT; i++)
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	assert_int_equal(be_silent(4, d[0].p.psn), 4 * LOW + 4); /* and the tail-loss probes */
-	/* it has them all, and works them off in two bursts; of the second two are lost */
+	/* it has all of them, and reads them in two bursts; of the second one two are lost */
 	for (i = 0; i < SILENT / 2; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	report();
@@ -123,8 +123,8 @@ san_pdl_on_timer__silent_peer(void **state)
 }
 
 /*
- * RT-7: more is lost than a window that was cut lets go. The packets in flight above them time out
- * in silence, which makes room: the lost ones go.
+ * RT-7: more packets are lost than the reduced window allows. Packets in flight above them time out
+ * in the silence, which makes room, so that the lost ones are sent.
  */
 static void
 san_pdl_on_timer__lost_go_in_silence(void **state)
@@ -156,7 +156,7 @@ san_pdl_on_timer__lost_go_in_silence(void **state)
 	assert_false(pair_again(&pair, 0, &k));
 }
 
-/* It is heard, and nothing more comes: all that timed out has a whole timeout again, then goes. */
+/* The peer is heard, but sends no news: what timed out gets a full timeout, then is resent. */
 static void
 san_pdl_rtx_heard__timeouts_anew(void **state)
 {
@@ -173,16 +173,16 @@ san_pdl_rtx_heard__timeouts_anew(void **state)
 	san_pdl_probe_now(pair.pdl[1], pair.c[1]);
 	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_PROBE);
 	pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
-	assert_true(c->in_ready); /* something new may go */
+	assert_true(c->in_ready); /* a new packet may be sent */
 	end = pair.now + c->rtt.rto_ns;
 	pair_pass(&pair, c->rtt.rto_ns - SAN_NS_PER_US);
 	assert_false(san_pdl_has_lost(c));
-	c->last_rx_ns = pair.now; /* it is there */
+	c->last_rx_ns = pair.now; /* the peer is heard */
 	pair_pass(&pair, end + end / 10 - pair.now);
-	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, SILENT - LOW); /* these have their own */
+	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, SILENT - LOW); /* with own timeouts */
 }
 
-/* We did not run: first what has come meanwhile, then timers; but not for ever. */
+/* After a time without the CPU, received packets come first, then timers; but not forever. */
 static void
 san_pdl_rx_gap__timers_wait(void **state)
 {

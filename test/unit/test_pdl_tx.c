@@ -44,7 +44,7 @@ san_pdl_tx_room__per_window(void **state)
 	assert_int_equal(room.nb_data, 32);
 	assert_int_equal(room.nb_credit, 32); /* congestion window */
 	san_pdl_tx_end(pdl, c, false);
-	assert_null(c->txb); /* nothing was sent: it went back */
+	assert_null(c->txb); /* nothing was sent, so it was returned */
 	for (i = 0; i < 8; i++)
 		assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
 	assert_false(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
@@ -72,7 +72,7 @@ san_pdl_tx_room__none_unless_open(void **state)
 	assert_null(c->txb);
 }
 
-/* RT-3, RT-17: ascending PSNs per window, across 2^32; the entry is kept as given. */
+/* RT-3, RT-17: ascending PSNs per window, across 2^32; the entry is stored as given. */
 static void
 san_pdl_tx_assign__ascending(void **state)
 {
@@ -103,7 +103,7 @@ san_pdl_tx_assign__ascending(void **state)
 	assert_int_equal(kept->op, SAN_OP_PUSH_SLCTD_DATA);
 }
 
-/* Design, rule 7: grants and RESYNC go whatever the credit; counted ones wait, one may always. */
+/* Design, rule 7: grants and RESYNC need no credit; other packets wait, one is always allowed. */
 static void
 san_pdl_tx_again__grants_pass_the_blocked(void **state)
 {
@@ -127,7 +127,7 @@ san_pdl_tx_again__grants_pass_the_blocked(void **state)
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, 1);
 }
 
-/* Too many lost and a window that was cut meanwhile: one at a time, all the same. */
+/* Many losses and a reduced window: still one packet at a time is sent. */
 static void
 san_pdl_tx_again__progress_under_a_tiny_window(void **state)
 {
@@ -167,13 +167,13 @@ san_pdl_tx_header__fields(void **state)
 	assert_true(p.req_ebsn == c->rx[SAN_WIN_REQ].base);
 	assert_true(p.data_ebsn == c->rx[SAN_WIN_DATA].base);
 	assert_int_equal(p.cmpl_rsn, 99);
-	assert_int_equal(p.round, 3); /* tl's, like the rest */
+	assert_int_equal(p.round, 3); /* set by tl, like the rest */
 	assert_true(p.tx_time == 0x34567890);
-	assert_false(p.ackreq); /* no window: nothing to acknowledge */
+	assert_false(p.ackreq); /* no window, so nothing to acknowledge */
 	assert_int_equal(p.psn, 4711);
 }
 
-/* Design, rule 11: every packet while few are out, a fraction of many, the last of a window. */
+/* Design, rule 11: every packet while few are in flight, else a fraction, the last always. */
 static void
 san_pdl_tx_header__ackreq(void **state)
 {
@@ -193,7 +193,7 @@ san_pdl_tx_header__ackreq(void **state)
 	assert_false(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 }
 
-/* A grant is not counted: what may be under way is looked at again behind it. */
+/* A grant does not count: the packets in flight behind it are checked again. */
 static void
 san_pdl_tx_header__behind_a_grant(void **state)
 {

@@ -9,9 +9,9 @@
 
 struct row {
 	uint32_t psn;
-	enum san_pdl_pos pos; /* where it stands */
-	bool ack;             /* if new: acknowledged at once, else only received */
-	uint32_t base;        /* afterwards */
+	enum san_pdl_pos pos; /* position */
+	bool ack;             /* if new: acknowledge it at once, otherwise only received */
+	uint32_t base;        /* base afterwards */
 };
 
 static void
@@ -47,14 +47,14 @@ san_pdl_rxw_classify__rt5(void **state)
 		/*  3 */ {107, SAN_POS_DUPLICATE, false, 100},
 		/*  4 */ {100, SAN_POS_NEW, true, 101},
 		/*  5 */ {100, SAN_POS_OLD, false, 101},
-		/*  6 */ {108, SAN_POS_NEW, false, 101}, /* the base moved: now inside */
+		/*  6 */ {108, SAN_POS_NEW, false, 101}, /* the base has moved: inside now */
 		/*  7 */ {109, SAN_POS_BEYOND, false, 101},
 		/*  8 */ {101, SAN_POS_NEW, false, 101}, /* received is not acknowledged */
 		/*  9 */ {101, SAN_POS_DUPLICATE, false, 101},
 		/* 10 */ {102, SAN_POS_NEW, true, 101},
 		/* 11 */ {103, SAN_POS_NEW, true, 101},
 		/* 12 */ {0x80000000, SAN_POS_BEYOND, false, 101},
-		/* 13 */ {0x90000000, SAN_POS_OLD, false, 101}, /* more than 2^31 ahead is behind */
+		/* 13 */ {0x90000000, SAN_POS_OLD, false, 101}, /* over 2^31 ahead: behind */
 	};
 
 	(void)state;
@@ -82,7 +82,7 @@ san_pdl_rxw_classify__wraps(void **state)
 	play(0xfffffffe, 4, rows, RTE_DIM(rows));
 }
 
-/* The largest window: bits are reused turn after turn, none is left behind. */
+/* The largest window: bits are reused turn after turn, and none is left set. */
 static void
 san_pdl_rxw_ack__many_turns(void **state)
 {
@@ -93,7 +93,7 @@ san_pdl_rxw_ack__many_turns(void **state)
 	(void)state;
 	san_pdl_rxw_init(&w, psn, SAN_WIN_DATA_MAX);
 	for (i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
-		/* pairwise swapped */
+		/* swapped in pairs */
 		assert_int_equal(san_pdl_rxw_classify(&w, psn + 1), SAN_POS_NEW);
 		san_pdl_rxw_ack(&w, psn + 1);
 		assert_true(san_pdl_rxw_has_gap(&w));
@@ -121,7 +121,7 @@ san_pdl_rxw_ack__again_or_old_is_harmless(void **state)
 	san_pdl_rxw_check(&w);
 }
 
-/* RT-33: what was received and dropped again is new once more; acknowledged is final. */
+/* RT-33: a received packet that was dropped is new again; acknowledged is final. */
 static void
 san_pdl_rxw_revoke__received_only(void **state)
 {
@@ -139,7 +139,7 @@ san_pdl_rxw_revoke__received_only(void **state)
 	assert_int_equal(san_pdl_rxw_classify(&w, 3), SAN_POS_DUPLICATE);
 	san_pdl_rxw_revoke(&w, 1);
 	assert_int_equal(san_pdl_rxw_classify(&w, 1), SAN_POS_NEW);
-	san_pdl_rxw_revoke(&w, 0xfffffffe); /* long gone */
+	san_pdl_rxw_revoke(&w, 0xfffffffe); /* far behind */
 	assert_int_equal(san_pdl_rxw_classify(&w, 0xfffffffe), SAN_POS_OLD);
 	san_pdl_rxw_check(&w);
 }
@@ -160,11 +160,11 @@ san_pdl_txw_room__up_to_the_peers_window(void **state)
 	w.next += 3;
 	assert_int_equal(san_pdl_txw_outstanding(&w), 3);
 	assert_int_equal(san_pdl_txw_room(&w), 1);
-	w.size = 2; /* shrunk below what is out: nothing is retracted */
+	w.size = 2; /* smaller than what is in flight: nothing is withdrawn */
 	assert_int_equal(san_pdl_txw_room(&w), 0);
 }
 
-/* RT-6: slides over leading acknowledged bits only, and clears them. */
+/* RT-6: slides only over leading acknowledged bits, and clears them. */
 static void
 san_pdl_txw_slide__leading_acknowledged(void **state)
 {
@@ -175,7 +175,7 @@ san_pdl_txw_slide__leading_acknowledged(void **state)
 	san_pdl_txw_init(&w, 0xfffffffe, 8);
 	w.next += 6;
 	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xffffffff);
-	san_bitmap_set(&block.rcvd[SAN_WIN_REQ], 0xfffffffe); /* received does not release */
+	san_bitmap_set(&block.rcvd[SAN_WIN_REQ], 0xfffffffe); /* received is not released */
 	san_pdl_txw_slide(&w, &block, SAN_WIN_REQ);
 	assert_true(w.base == 0xfffffffe);
 	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xfffffffe);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * A context on the fake provider, which lies beside the test program.
+ * A context on the fake provider, which is in the directory of the test program.
  */
 
 #include <setjmp.h>
@@ -28,7 +28,7 @@
 static struct rtsan_ctx *ctx;
 static struct fake_state *fake;
 
-/** Where librtsan looks after the default path. */
+/** Let librtsan search there after its default path. */
 static inline void
 test_rtsan_set_path(void)
 {
@@ -63,7 +63,7 @@ test_rtsan_setup(void **state)
 	return 0;
 }
 
-/* Whatever a test left, closing releases it all. */
+/* Closing releases whatever a test left. */
 static inline int
 test_rtsan_teardown(void **state)
 {

@@ -91,7 +91,7 @@ rtsan_event_poll__puts_objects_in(void **state)
 	assert_ptr_equal(ev.qp, qp);
 }
 
-/* What concerns an object that is gone is not told. */
+/* Events of objects that were destroyed are not reported. */
 static void
 rtsan_event_poll__objects_gone(void **state)
 {
@@ -116,7 +116,7 @@ rtsan_event_poll__objects_gone(void **state)
 	assert_error(rtsan_event_poll(ctx, &ev), -EIO, "port");
 }
 
-/* One connection at a time, and the end of each is told before the next begins. */
+/* One connection at a time; the end of each is reported before the next one begins. */
 static void
 rtsan_connect__after_the_end_was_told(void **state)
 {
@@ -136,7 +136,7 @@ rtsan_connect__after_the_end_was_told(void **state)
 	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_true(atomic_load(&qp->ended));
-	/* one that does not begin leaves it free */
+	/* a failed call leaves it free */
 	fake->conn_rc = -EADDRNOTAVAIL;
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EADDRNOTAVAIL);
 	assert_true(atomic_load(&qp->ended));

@@ -29,7 +29,7 @@ rtsan_cq_destroy__busy(void **state)
 	assert_int_equal(rtsan_cq_destroy(cq), 0);
 }
 
-/* SYS-2: nothing is lost or invented between the lcore's entry and the program's. */
+/* SYS-2: nothing is lost or added between the lcore's entry and the application's. */
 static void
 rtsan_cq_poll__every_field(void **state)
 {

@@ -3,7 +3,7 @@
 #include "test_rtsan.h"
 #include "unit.h"
 
-/* SYS-2: every mistake in a spec is named. */
+/* SYS-2: every error in a spec is reported. */
 static void
 rtsan_open__malformed_spec(void **state)
 {
@@ -57,7 +57,7 @@ rtsan_open__provider_says_why(void **state)
 	(void)state;
 	fake->open_rc = -EINVAL;
 	assert_error(rtsan_open("fake:ip=300", &c), -EINVAL, "fake: ip=300 is wrong");
-	/* and where it says nothing, the errno is told */
+	/* without a text of the provider, the errno is reported */
 	fake->open_rc = -ENODEV;
 	assert_error(rtsan_open("fake:x", &c), -ENODEV, "No such device");
 }
@@ -82,10 +82,10 @@ rtsan_close__releases_everything(void **state)
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_mr_alloc(ctx, 10, 0, &mr), 0);
 	rtsan_close(NULL);
-	/* the rest is the teardown, with a sanitizer's help */
+	/* the teardown does the rest, with a sanitizer */
 }
 
-/* A queue that can't be destroyed in order goes with its context. */
+/* A queue that cannot be destroyed is released with its context. */
 static void
 rtsan_close__busy_queue(void **state)
 {

@@ -8,7 +8,7 @@
 static void *
 other_thread(void *arg)
 {
-	/* nothing has failed in this thread */
+	/* no error in this thread */
 	snprintf(arg, 64, "%s", rtsan_error());
 	rtsan_fail(-EINVAL, "the other thread's");
 	return NULL;
@@ -40,7 +40,7 @@ rtsan_fail_else__keeps_the_better_text(void **state)
 	assert_int_equal(rtsan_fail_else(0, "nothing"), 0);
 }
 
-/* RT-27: each status has a name of its own and a text. */
+/* RT-27: each status has its own name and a text. */
 static void
 rtsan_status__all_named(void **state)
 {

@@ -24,7 +24,7 @@ rtsan_mr_alloc__usable(void **state)
 	assert_int_equal(rtsan_mr_alloc(ctx, 5000, RTSAN_REMOTE_PUSH, &mr), 0);
 	p = rtsan_mr_addr(mr);
 	assert_ptr_equal(p, fake->mr_addr);
-	/* a provider in another process may rely on it */
+	/* a provider in another process relies on it */
 	assert_int_equal(fake->mr_seals, F_SEAL_SHRINK);
 	assert_int_equal(rtsan_mr_length(mr), 5000);
 	assert_int_equal(rtsan_mr_rkey(mr), 0x2000 + RTSAN_REMOTE_PUSH);
@@ -85,7 +85,7 @@ rtsan_mr_import__shares(void **state)
 	assert_int_equal(pread(fd, &byte, 1, 4096 + 7), 1);
 	assert_int_equal(byte, 42);
 	assert_error(rtsan_mr_import(ctx, fd, 100, 1, 0, &mr), -EINVAL, "multiple of a page");
-	/* a page that is not there would be SIGBUS later */
+	/* a missing page would cause SIGBUS later */
 	assert_error(rtsan_mr_import(ctx, fd, 4096, 4097, 0, &mr), -EINVAL, "has 8192 bytes");
 	assert_error(rtsan_mr_import(ctx, fd, 1 << 20, 1, 0, &mr), -EINVAL, "has 8192 bytes");
 	close(fd);
@@ -103,7 +103,7 @@ rtsan_mr_reg__callers_memory(void **state)
 	assert_ptr_equal(rtsan_mr_addr(mr), memory);
 	assert_int_equal(fake->mr_seals, -1);
 	assert_int_equal(rtsan_mr_dereg(mr), 0);
-	memory[0] = 1; /* still there */
+	memory[0] = 1; /* still mapped */
 	assert_error(rtsan_mr_reg(ctx, NULL, 1, 0, &mr), -EINVAL, "address");
 	assert_error(rtsan_mr_reg(ctx, (void *)(UINTPTR_MAX - 4), 100, 0, &mr), -EINVAL, "address");
 }
@@ -119,7 +119,7 @@ rtsan_mr_reg__other_process(void **state)
 	assert_error(rtsan_mr_reg(ctx, memory, 100, 0, &mr), -ENOTSUP, "rtsan_mr_alloc()");
 }
 
-/* While posted work names it, it stays as it is. */
+/* While posted work refers to it, it stays. */
 static void
 rtsan_mr_dereg__busy(void **state)
 {

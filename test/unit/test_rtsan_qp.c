@@ -170,7 +170,7 @@ rtsan_post_send__full_and_wrapping(void **state)
 			assert_true(qp->wq.sqe[(round * 8 + (uint32_t)i) & 7].wr_id == expect++);
 		qp->wq.wq->sq_head += 8;
 	}
-	/* those before a malformed one are posted */
+	/* the requests before a malformed one are posted */
 	wr[2].opcode = 99;
 	assert_int_equal(rtsan_post_send(qp, wr, 5), 2);
 	assert_int_equal(rtsan_post_send(qp, &wr[2], 1), -EINVAL);
@@ -189,7 +189,7 @@ rtsan_post__ended(void **state)
 	fake->ev[0].ev.type = RTSAN_EV_DISCONNECTED;
 	fake->ev[0].qp = qp->qpn;
 	fake->nb_ev = 1;
-	/* until the program has been told, it may post, and gets completions for it */
+	/* until the end is reported it may post, and gets completions */
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_error(rtsan_post_send(qp, &wr, 1), -ENOTCONN, "ended");

@@ -29,7 +29,7 @@ rtsan_qp_create__stream(void **state)
 	assert_null(fake->qp[test_rtsan_qp(&cq, 8)->qpn].stream);
 }
 
-/* Each is one entry of the send queue, as the lcore takes it, and one bell. (AFC-1, AFC-28) */
+/* Each call is one entry of the send queue, and one doorbell. (AFC-1, AFC-28) */
 static void
 rtsan_stream__what_is_posted(void **state)
 {
@@ -99,7 +99,7 @@ rtsan_stream__refused(void **state)
 	assert_int_equal(fake->nb_bells, 0);
 }
 
-/* What only streams understand no other queue pair is given, and the other way round. */
+/* Operations of streams are refused for other queue pairs, and the reverse. */
 static void
 rtsan_post__by_kind(void **state)
 {
@@ -130,14 +130,14 @@ rtsan_post__by_kind(void **state)
 	assert_error(rtsan_post_recv(plain, &recv, 1), -EINVAL, "for streams");
 	recv.flags = 0x10;
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "unknown bits");
-	/* nothing that stood in the entry before goes to the lcore */
+	/* the lcore sees nothing of the previous entry */
 	recv.flags = 0;
 	memset(plain->wq.rqe, 0xff, sizeof(plain->wq.rqe[0]));
 	assert_int_equal(rtsan_post_recv(plain, &recv, 1), 1);
 	assert_int_equal(plain->wq.rqe[0].flags, 0);
 }
 
-/* Only where the provider has them; without parts, and with no flag that is about a buffer. */
+/* Loans: only if the provider has them, without parts, without flags for a buffer. */
 static void
 rtsan_post_recv__loan(void **state)
 {
@@ -167,7 +167,7 @@ rtsan_post_recv__loan(void **state)
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "no parts");
 }
 
-/* Where it lies is told, and only of a loan. */
+/* The address is reported, and only for a loan. */
 static void
 rtsan_cq_poll__loan(void **state)
 {
@@ -186,7 +186,7 @@ rtsan_cq_poll__loan(void **state)
 	assert_null(wc[1].loan);
 }
 
-/* What came before the end can still be read. */
+/* Data received before the end can still be read. */
 static void
 rtsan_post_recv__after_the_end(void **state)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of rtsan_stream.h that must not wait, over a provider that completes nothing by itself.
- * What they do with an engine is e2e/streams.c's. (AFC-1)
+ * Calls of rtsan_stream.h that must not wait, over a provider that completes nothing by itself. The
+ * rest, with an engine, is tested in e2e/streams.c. (AFC-1)
  */
 
 #include "rtsan_stream_priv.h"
 #include "test_rtsan.h"
 #include "unit.h"
 
-/* The peer takes nothing: the end waits for it, and nobody else. */
+/* The peer does not read: the end waits for it, and no call does. */
 static void
 rtsan_stream_shutdown_write__does_not_wait(void **state)
 {
@@ -31,7 +31,7 @@ rtsan_stream_shutdown_write__does_not_wait(void **state)
 	assert_error(rtsan_stream_write(s, "x", 1), -EPIPE, "shut");
 	assert_error(rtsan_stream_send_urgent(s, 'x'), -EPIPE, "shut");
 	assert_int_equal(wq->sq_tail, 1);
-	/* that it is over at last is no news for who asks for something else */
+	/* its late completion does not matter to other calls */
 	fake->wc[0] = (struct san_ulp_wc){
 		.wr_id = s->qp->wq.sqe[0].wr_id,
 		.qp = s->qp->qpn,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Who rang is told once, to whoever looks; nobody's ringing is lost. (SYS-2) */
+/* Each doorbell is reported once, whichever lcore reads it, and none is lost. (SYS-2) */
 
 #include "unit.h"
 
@@ -50,7 +50,7 @@ san_bells_take__each_once(void **state)
 	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 0);
 }
 
-/* With all of them ringing all the time and little room, each is told in its turn. */
+/* With all doorbells rung all the time and little room, each is reported in turn. */
 static void
 san_bells_take__in_turn(void **state)
 {
@@ -71,7 +71,7 @@ san_bells_take__in_turn(void **state)
 		assert_in_range(told[i], 2, 4);
 }
 
-/* A liar's bits beyond its queue pairs reach no table (SYS-5). */
+/* Bits of an application beyond its queue pairs index no table (SYS-5). */
 static void
 san_bells_take__beyond(void **state)
 {
@@ -107,7 +107,7 @@ ring(void *arg)
 	return NULL;
 }
 
-/* What was posted before the bell is seen by whoever takes it: at the end, all of it. */
+/* Entries posted before the doorbell are seen after it: at the end, all of them. */
 static void
 san_bells_ring__from_threads(void **state)
 {
@@ -130,7 +130,7 @@ san_bells_ring__from_threads(void **state)
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
-	/* one that was posted to while it was looked at rings again, for nothing */
+	/* an entry posted during a visit rings again without need */
 	while (san_bells_take(bells, MAX, &cursor, rang, 64) != 0)
 		;
 }

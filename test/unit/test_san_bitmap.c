@@ -5,7 +5,7 @@
 #include "unit.h"
 #include "san_bitmap.h"
 
-/* RT-3, RT-4: places where a word, the ring, or the number itself turns over. */
+/* RT-3, RT-4: positions where a word, the ring or the number itself wraps. */
 static const uint32_t bases[] = {
 	0,
 	1,
@@ -25,7 +25,7 @@ static const uint32_t bases[] = {
 
 static uint64_t words[SAN_BITMAP_WORDS];
 
-/* A wide ring, all of it 0 or 1. */
+/* A wide ring, all bits 0 or 1. */
 static struct san_bitmap
 wide(bool ones)
 {
@@ -146,7 +146,7 @@ san_bitmap_first_one__finds_and_stops_at_max(void **state)
 	}
 }
 
-/* Eight bytes, zeros at first, are a ring of 32. */
+/* Eight bytes, all zero at first, are a ring of 32. */
 static void
 san_bitmap_set__narrow(void **state)
 {
@@ -198,7 +198,7 @@ san_bitmap_widen__keeps_the_bits(void **state)
 	}
 }
 
-/* A word of a narrow ring has 32 bits, and turns with it. */
+/* A word of a narrow ring has 32 bits, and wraps with the ring. */
 static void
 san_bitmap_or64__narrow(void **state)
 {
@@ -214,7 +214,7 @@ san_bitmap_or64__narrow(void **state)
 		for (i = 0; i < SAN_BITMAP_NARROW; i++)
 			assert_int_equal(san_bitmap_test(&b, bases[k] + i),
 					 i == 0 || i == 5 || i == 31);
-		san_bitmap_or64(&b, bases[k] + 5, 3); /* of those that are set, none goes */
+		san_bitmap_or64(&b, bases[k] + 5, 3); /* set bits stay set */
 		assert_true(san_bitmap_get64(&b, bases[k]) == 0x80000061);
 		san_bitmap_andnot64(&b, bases[k], 0x80000001);
 		assert_true(san_bitmap_get64(&b, bases[k]) == 0x60);

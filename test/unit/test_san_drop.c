@@ -5,7 +5,7 @@
 #include "unit.h"
 #include "san_drop.h"
 
-/* RT-21: every refusal has a name of its own, fit for show, telemetry and JSON keys. */
+/* RT-21: every drop reason has its own name, usable in show, telemetry and as a JSON key. */
 static void
 san_drop_name__all_different(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory that another process can map where it was. */
+/* Memory that another process can map at the same address. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ is_zero(const uint8_t *p, size_t n)
 	return n == 0;
 }
 
-/* Random taking and giving: zeros, apart from each other, on cache lines; all comes back. */
+/* Random allocations: zeroed, disjoint, on cache lines; everything is returned. */
 static void
 san_mem_aligned__against_a_model(void **state)
 {
@@ -62,7 +62,7 @@ san_mem_aligned__against_a_model(void **state)
 	}
 	for (i = 0; i < BLOCKS; i++)
 		san_mem_free(mem, b[i].p, b[i].n);
-	/* one hole, as large as all of it was */
+	/* one free block, as large as all of it was */
 	assert_non_null(san_mem_aligned(mem, MAX / 2));
 	assert_null(san_mem_aligned(mem, MAX));
 	assert_null(san_mem_calloc(mem, SIZE_MAX / 2, 4));
@@ -70,7 +70,7 @@ san_mem_aligned__against_a_model(void **state)
 	close(fd);
 }
 
-/* Pointers stay good, and what is done there is seen here. */
+/* Pointers stay valid, and changes made there are visible here. */
 static void
 san_mem_open__in_another_process(void **state)
 {
@@ -107,7 +107,7 @@ san_mem_open__in_another_process(void **state)
 	close(fd);
 }
 
-/* Without an arena it is the heap. */
+/* Without an arena it uses the heap. */
 static void
 san_mem__heap(void **state)
 {

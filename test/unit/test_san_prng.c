@@ -60,7 +60,7 @@ san_prng_below__in_bounds_and_even(void **state)
 		assert_true(v < 10);
 		count[v]++;
 	}
-	/* 10000 expected each; the seed is fixed, so this can't fail by chance. */
+	/* 10000 expected each; the seed is fixed, so this cannot fail at random */
 	for (i = 0; i < 10; i++)
 		assert_in_range(count[i], 9500, 10500);
 }

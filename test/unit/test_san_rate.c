@@ -32,7 +32,7 @@ san_rate_take__burst(void **state)
 	assert_false(take(now_ns + 9999));
 	assert_true(take(now_ns + 10000));
 	assert_false(take(now_ns + 10000));
-	/* time that goes back gives nothing */
+	/* time that runs backwards adds nothing */
 	assert_false(take(now_ns));
 	assert_false(take(now_ns + 19999));
 	assert_true(take(now_ns + 20000));
@@ -41,14 +41,14 @@ san_rate_take__burst(void **state)
 	for (i = 0; i < BURST; i++)
 		assert_true(take(now_ns));
 	assert_false(take(now_ns));
-	/* however long: nothing overflows */
+	/* nothing overflows */
 	now_ns += 1ULL << 62;
 	for (i = 0; i < BURST; i++)
 		assert_true(take(now_ns));
 	assert_false(take(now_ns));
 }
 
-/* Asked for in the smallest steps, nothing is rounded away. */
+/* With the smallest steps nothing is lost by rounding. */
 static void
 san_rate_take__small_steps(void **state)
 {

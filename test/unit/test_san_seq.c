@@ -3,7 +3,7 @@
 #include "unit.h"
 #include "san_seq.h"
 
-/* RT-3: later or earlier is judged mod 2^32. */
+/* RT-3: later or earlier is decided mod 2^32. */
 static const struct {
 	uint32_t a, b;
 	int32_t diff;

@@ -95,7 +95,7 @@ san_wheel_arm__again_moves_it(void **state)
 	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
 }
 
-/* It need not wait until those that were armed before it are due. */
+/* A new timer may be due before those that were armed before it. */
 static void
 san_wheel_arm__earlier_than_all_others(void **state)
 {
@@ -174,7 +174,7 @@ san_wheel_poll__arming_order_within_a_slot(void **state)
 	uint64_t at = 600 * SLOT_NS;
 
 	(void)state;
-	/* Armed from afar, from nearer, and from the same block: three levels of nearness. */
+	/* Armed from far away, from nearer, and from the same block: three levels. */
 	san_wheel_arm(&wheel, &a, at);
 	assert_null(san_wheel_poll(&wheel, 400 * SLOT_NS));
 	san_wheel_arm(&wheel, &b, at);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the daemon can do behind its filter, and what it can't. Each in a process of its own,
- * with a thread that was there before: the filter is for that one, too. (SYS-5)
+ * What the daemon can do behind its filter, and what it cannot. Each case runs in its own process,
+ * with a thread that existed before: the filter applies to it, too. (SYS-5)
  */
 
 #include "unit.h"
@@ -48,7 +48,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* Behind the filter, by the thread that set it or by one that was there before. */
+/* Behind the filter, in the thread that set it or in one that existed before. */
 static void
 child(void)
 {
@@ -56,7 +56,7 @@ child(void)
 	char err[256];
 	int rc = 0;
 
-	/* a helper has no other thread: one that begins behind its filter ends the process */
+	/* a helper has no other thread: creating one behind its filter ends the process */
 	if (who == SANDBOX_DAEMON && pthread_create(&thread, NULL, thread_main, &rc) != 0)
 		_exit(200);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -231,7 +231,7 @@ sandbox_enter__refused(void **state)
 		if (run(calls[i], true) != -EPERM)
 			fail_msg("call %zu is not refused to a thread that was there", i);
 	}
-	/* as on a kernel that does not have it: the C library goes on without */
+	/* as on a kernel without it: the C library continues without it */
 	assert_int_equal(run(do_clone3, false), -ENOSYS);
 }
 
@@ -298,7 +298,7 @@ sandbox_enter__allowed(void **state)
 
 /* ---- a helper ---- */
 
-/* What it does all day. */
+/* Its usual work. */
 static int
 do_look(void)
 {

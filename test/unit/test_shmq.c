@@ -67,7 +67,7 @@ shmq_recv__with_and_without_descriptor(void **state)
 	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, true), -ENOTCONN);
 }
 
-/* *n* descriptors and *size* bytes, as nobody of ours would send them. */
+/* *n* descriptors and *size* bytes, as our code never sends them. */
 static void
 send_raw(size_t size, int n)
 {
@@ -88,7 +88,7 @@ send_raw(size_t size, int n)
 	assert_int_equal(sendmsg(ends[0], &m, 0), size);
 }
 
-/* Whatever came with it is closed. */
+/* Descriptors that came with it are closed. */
 static void
 shmq_recv__something_else(void **state)
 {
@@ -109,7 +109,7 @@ shmq_recv__something_else(void **state)
 	}
 }
 
-/* All that came are the caller's, also with a message that is none. */
+/* The caller owns all descriptors, also those of an invalid message. */
 static void
 shmq_recv_fds__all_of_them(void **state)
 {
@@ -132,7 +132,7 @@ shmq_recv_fds__all_of_them(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
-/* Descriptors of a message that is looked at stay in it. */
+/* Descriptors of a peeked message stay in it. */
 static void
 shmq_peek__leaves_descriptors(void **state)
 {
@@ -165,7 +165,7 @@ shmq_peek__leaves_descriptors(void **state)
 	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	while (nb > 0)
 		close(fds[--nb]);
-	/* no bytes are not the end */
+	/* an empty message is not the end */
 	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_false(has_fds);
 	shmq_skip(ends[1]);
@@ -177,7 +177,7 @@ shmq_peek__leaves_descriptors(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
-/* One that leaves an answer unread makes an error: its messages are there all the same. */
+/* A peer that closes with an unread answer causes an error: its messages are still there. */
 static void
 shmq_peek__peer_left(void **state)
 {
@@ -194,7 +194,7 @@ shmq_peek__peer_left(void **state)
 	assert_true(has_fds);
 }
 
-/* Messages of no bytes are not the end; nothing comes after it. */
+/* Empty messages are not the end; after it nothing is received. */
 static void
 shmq_hang_up__all_that_came(void **state)
 {
@@ -280,7 +280,7 @@ shmq_mem_check__of_others(void **state)
 	assert_refused(good, 4096, SIZE_MAX, "fewer bytes");
 	assert_refused(good, 100, 100, "multiple of a page");
 	assert_refused(holes, 0, 4096, "has holes");
-	/* nobody may write to it */
+	/* it becomes read-only */
 	assert_int_equal(fcntl(good, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	assert_refused(good, 0, 4096, "can't be written to");
 	close(bare);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory that fails while it is touched, in any thread; and what is not guarded. (SYS-5) */
+/* Memory that fails while it is used, in any thread; and memory without a guard. (SYS-5) */
 
 #include "unit.h"
 
@@ -20,9 +20,9 @@
 #define RANGES 3
 
 static int event_fd;
-static struct sigaction guards; /* cmocka takes the signal for itself before each test */
+static struct sigaction guards; /* cmocka replaces the signal handler before each test */
 
-/* Memory that fails from page *good* on: nobody has sealed its file. */
+/* Memory that fails from page *good* on: its file is not sealed. */
 static uint8_t *
 failing(uint32_t good)
 {
@@ -60,7 +60,7 @@ shmq_guard__page_fails(void **state)
 	assert_int_equal(mem[PAGE + 5], 0);
 	mem[BYTES - 1] = 9;
 	assert_int_equal(mem[BYTES - 1], 9);
-	/* what has not failed is as it was, and still the other's */
+	/* pages that have not failed are unchanged and still shared */
 	assert_int_equal(mem[0], 0x5a);
 	assert_true(is_told());
 	assert_true(shmq_guard_failed(&owner));
@@ -82,7 +82,7 @@ touch(void *arg)
 	return NULL;
 }
 
-/* Several threads in one range, and another range that has nothing to do with it. */
+/* Several threads in one range, and a range that is not affected. */
 static void
 shmq_guard__any_thread(void **state)
 {
@@ -155,7 +155,7 @@ is_sent(volatile uint8_t *mem)
 	pause();
 }
 
-/* Another one that has its number by then is not told of what it left behind. */
+/* The next owner with the same number gets no report about it. */
 static void
 shmq_guard_disown__left_behind(void **state)
 {

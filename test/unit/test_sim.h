@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Simulated networks for tests: scenarios from words, a network without
- * programs, frames to send through it.
+ * Simulated networks for tests: scenarios from words, a network without programs, and frames to
+ * send through it.
  */
 
 #include <setjmp.h>
@@ -47,12 +47,12 @@ test_sim_conf(struct sim_conf *conf, const char *const *words)
 		fail_msg("%s", err);
 }
 
-/** Links and switches of a scenario; what reaches a host is freed there. */
+/** Links and switches of a scenario; frames that reach a host are freed there. */
 static inline struct sim_world *
 test_sim_network(const char *const *words)
 {
 	struct sim_world *w = calloc(1, sizeof(*w));
-	static unsigned int nb_pools; /* one that a failed test left is in nobody's way */
+	static unsigned int nb_pools; /* a pool left by a failed test does not collide */
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	assert_non_null(w);
@@ -66,7 +66,7 @@ test_sim_network(const char *const *words)
 	return w;
 }
 
-/** Every mbuf must have come back. */
+/** Asserts that every mbuf was returned. */
 static inline void
 test_sim_network_free(struct sim_world *w)
 {
@@ -78,7 +78,7 @@ test_sim_network_free(struct sim_world *w)
 	free(w);
 }
 
-/** A UDP datagram between hosts, *len* bytes with all headers, which are right. */
+/** A valid UDP datagram between hosts, of *len* bytes with all headers. */
 static inline struct rte_mbuf *
 test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, uint16_t len)
 {
@@ -129,7 +129,7 @@ test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, u
 	return m;
 }
 
-/** The next packet at the end of a link, and when; NULL: there is none. The caller's. */
+/** The next packet at the end of a link, and when; NULL: none. The caller frees it. */
 static inline struct rte_mbuf *
 test_sim_arrival(struct sim_world *w, struct sim_link **l)
 {
@@ -146,7 +146,7 @@ test_sim_arrival(struct sim_world *w, struct sim_link **l)
 
 /* ---- whole worlds ---- */
 
-/** A world with its programs, every invariant looked at after every round; EAL is there. */
+/** A world with its programs; every invariant is checked after every round. Starts EAL. */
 static inline void
 test_sim_world(struct sim_world **w, const char *const *words)
 {
@@ -165,7 +165,7 @@ test_sim_assert_fine(const struct sim_world *w)
 		fail_msg("%s", w->why);
 }
 
-/** The checker of this name failed, and said this. */
+/** Asserts that the checker of this name has failed with this text. */
 static inline void
 test_sim_assert_fails(const struct sim_world *w, const char *check, const char *text)
 {

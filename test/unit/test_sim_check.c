@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Checkers that are told what programs see, or look at their memory: each
- * notices what a correct transport never does. The others are in
- * test_sim_check_run.c.
+ * Checkers that see what programs see, or compare their memory: each detects something that a
+ * correct transport never does. The others are in test_sim_check_run.c.
  */
 
 #include "test_sim_one.h"
@@ -48,7 +47,7 @@ post(uint8_t kind)
 	return post_from(0, kind, kind >= SAN_WR_FETCH_ADD ? sizeof(uint64_t) : LEN);
 }
 
-/* What a correct target does with a push, a correct initiator with a pull. */
+/* What a correct target does with a push, and a correct initiator with a pull. */
 static uint8_t *
 place(const struct sim_op *op)
 {
@@ -81,7 +80,7 @@ complete_atomic(struct sim_op *op, uint64_t old)
 	complete(op, SAN_ST_OK);
 }
 
-/* A send as its target sees it: sequence number, slice and length, content. */
+/* A send at its target: sequence number, slice and length, content. */
 static uint8_t *
 arrived(const struct sim_op *op)
 {
@@ -134,7 +133,7 @@ talkers_unordered(void)
 	world(WORDS(ALL_KINDS, "load.unordered=1"));
 }
 
-/* Told of what is right, nobody complains: the rest of the tests differ in one thing each. */
+/* Without an error no checker fails: the other tests change one thing each. */
 static void
 sim_check_note__what_is_right(void **state)
 {
@@ -279,7 +278,7 @@ sim_check_order__succeeded_and_not_received(void **state)
 	assert_fails("order", "succeeded and was not received");
 }
 
-/* What failed may have been received or not; what a process took with it, too. */
+/* A failed operation may have been received or not, and so may one whose process died. */
 static void
 sim_check_order__excuses(void **state)
 {
@@ -397,7 +396,7 @@ sim_check_bytes__pull(void **state)
 	assert_fails("bytes", "pull of 1000 bytes: byte 500");
 }
 
-/* It is looked at when the target is told, before the initiator knows. */
+/* It is checked at the target's completion, before the initiator's. */
 static void
 sim_check_bytes__push_imm(void **state)
 {
@@ -445,7 +444,7 @@ sim_check_bytes__send_without_header(void **state)
 	assert_fails("bytes", "a send of 15 bytes");
 }
 
-/* What did not succeed, or went to a target that is gone, has no bytes to compare. */
+/* Operations that failed, or whose target died, have no bytes to compare. */
 static void
 sim_check_bytes__not_of_what_failed(void **state)
 {
@@ -572,7 +571,7 @@ static void
 sim_check_place__before_and_behind(void **state)
 {
 	static const struct {
-		int at; /* from the first byte of the slot on */
+		int at; /* from the first byte of the slot */
 		const char *text;
 	} cases[] = {
 		{-1, "bytes around slot"},
@@ -599,7 +598,7 @@ sim_check_place__before_and_behind(void **state)
 	}
 }
 
-/* A push whose key is not good places nothing, whatever it is told. */
+/* A push with an invalid key places nothing, whatever is reported. */
 static void
 sim_check_place__without_a_right_to(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Checkers that look at engines, and at a run as a whole: a load runs, and then
- * a record is tampered with, something is kept, or time is short.
+ * Checkers of engines and of whole runs: a load runs, then a record is changed, a resource is
+ * leaked, or time is too short.
  */
 
 #include "test_sim_one.h"
@@ -74,7 +74,7 @@ cut_all(void)
 	}
 }
 
-/* Everything is lost and no fault says so: as if the protocol had forgotten to send. */
+/* Everything is lost without a fault: as if the protocol did not send. */
 static void
 sim_check_complete__broken_without_cause(void **state)
 {
@@ -86,7 +86,7 @@ sim_check_complete__broken_without_cause(void **state)
 	assert_fails("complete", "its connection broke without cause");
 }
 
-/* Likewise when the load is over and requests are still to complete. */
+/* The same when the load is over and requests are still incomplete. */
 static void
 sim_check_complete__broken_while_settling(void **state)
 {
@@ -99,7 +99,7 @@ sim_check_complete__broken_while_settling(void **state)
 	assert_fails("complete", "its connection broke without cause");
 }
 
-/* What excuses a broken connection, and for how long it must last. */
+/* What may break a connection, and how long it must last. */
 static void
 sim_fault_may_break__causes(void **state)
 {
@@ -138,7 +138,7 @@ sim_fault_may_break__causes(void **state)
 		sim_fault_event(w, 0, true);
 		w->now_ns += cases[i].ns;
 		sim_fault_event(w, 0, false);
-		w->now_ns += 60 * SAN_NS_PER_S; /* over, and not forgotten; nor does it go on */
+		w->now_ns += 60 * SAN_NS_PER_S; /* over, but remembered */
 		if (sim_fault_may_break(w, side(0)) != cases[i].may)
 			fail_msg("case %u: %s", i, kind);
 		sim_world_destroy(w);
@@ -291,7 +291,7 @@ sim_check_grant__lapsed_records_above_their_bound(void **state)
 	assert_fails("grant", "lapsed");
 }
 
-/* As it was when 1,024 senders of 64 KiB overran a switch that had room for twice the budget. */
+/* As when 1,024 senders of 64 KiB overran a switch with room for twice the budget. */
 static void
 sim_check_grant__crumbs(void **state)
 {
@@ -313,7 +313,7 @@ sim_check_grant__crumbs(void **state)
 	assert_fails("grant", "all but 1472 bytes");
 }
 
-/* RT-41: where the budget is enough for the path there is nothing beyond it. */
+/* RT-41: if the budget is enough for the path, nothing is granted beyond it. */
 static void
 sim_check_grant__room_on_a_short_path(void **state)
 {
@@ -402,7 +402,7 @@ sim_check_pcb__virtual_window(void **state)
 	assert_fails("pcb", "10 packets in flight, virtual window 9");
 }
 
-/* What goes again needs no room. */
+/* Retransmissions need no room. */
 static void
 sim_check_pcb__retransmissions_may(void **state)
 {
@@ -418,7 +418,7 @@ sim_check_pcb__retransmissions_may(void **state)
 	c->nb_rtx++;
 	sim_check_pcb.round(w, own, &w->hosts[0]);
 	assert_fine();
-	/* shrinking takes nothing back either: it must not grow */
+	/* shrinking withdraws nothing: it must not grow */
 	sim_check_pcb.round(w, own, &w->hosts[0]);
 	assert_fine();
 	c->pcb.inflight = 11;
@@ -429,7 +429,7 @@ sim_check_pcb__retransmissions_may(void **state)
 
 /* ---- core ---- */
 
-/* It aborts, as the shipped assertions do. */
+/* It aborts, as the assertions of the code do. */
 static void
 sim_check_core__aborts(void **state)
 {
@@ -449,7 +449,7 @@ sim_check_core__aborts(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	sim_check_round(w, &w->hosts[0]); /* here it is as it was */
+	sim_check_round(w, &w->hosts[0]); /* unchanged here */
 	assert_fine();
 }
 
@@ -473,7 +473,7 @@ sim_check_round__as_often_as_asked_for(void **state)
 
 /* ---- progress ---- */
 
-/* Everything is lost and no fault says so: as if the protocol had stopped. */
+/* Everything is lost without a fault: as if the protocol had stopped. */
 static void
 sim_check_progress__stops(void **state)
 {
@@ -486,7 +486,7 @@ sim_check_progress__stops(void **state)
 	assert_true(w->now_ns < w->load_ns + 20 * MS);
 }
 
-/* The same as a fault, and longer than what is asked for without one. */
+/* The same with a fault, for longer than is allowed without one. */
 static void
 sim_check_progress__faults_excuse(void **state)
 {
@@ -500,7 +500,7 @@ sim_check_progress__faults_excuse(void **state)
 	"run.duration=20 ms", "fault.f.kind=down", "fault.f.for=5 ms", "fault.f.at=1 ms", \
 		"load.reconnect=yes"
 
-/* Less than a stall can be too much: what a scenario asks for. */
+/* Less than a stall can be too much, if the scenario says so. */
 static void
 sim_check_progress__silence(void **state)
 {
@@ -568,7 +568,7 @@ sim_check_fair__enough(void **state)
 
 /* ---- the simulator's own ---- */
 
-/* As many packets under way as the windows allow: the pool follows the scenario. */
+/* As many packets in flight as the windows allow: the pool follows the scenario. */
 static void
 sim_world_run__long_fat_network(void **state)
 {
@@ -578,7 +578,7 @@ sim_world_run__long_fat_network(void **state)
 	assert_true(w->hosts[0].inflight_high > 8192);
 }
 
-/* Without mbufs of its own a network says so, whatever else went wrong for lack of them. */
+/* A network without mbufs reports that, whatever else failed for lack of them. */
 static void
 sim_world_run__pool_is_empty(void **state)
 {
@@ -596,7 +596,7 @@ sim_world_run__pool_is_empty(void **state)
 
 /* ---- all of them ---- */
 
-/* The first violation is the one that is told, and a run ends with it. */
+/* The first violation is reported, and ends the run. */
 static void
 sim_world_fail__first_one_wins(void **state)
 {

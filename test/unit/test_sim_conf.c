@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Scenarios: every key of the program's own list is set, written and read back;
- * what is wrong is refused with its place and with what would be right.
+ * Scenarios: every key that the program lists is set, written and read back; an error is refused
+ * with its place and with what is allowed.
  */
 
 #include "unit.h"
@@ -106,7 +106,7 @@ list_keys(struct listed *out, size_t room)
 			assert_true(n < room);
 			sscanf(line, "%63s", out[n].key);
 		} else if (line[0] == '\t' && range != NULL && out[n].key[0] != 'f') {
-			/* that of a fault would make one */
+			/* that of a fault would create one */
 			snprintf(out[n++].range, sizeof(out[0].range), "%.*s",
 				 (int)strcspn(range + 1, ")"), range + 1);
 		}
@@ -115,7 +115,7 @@ list_keys(struct listed *out, size_t room)
 	return n;
 }
 
-/* What is written is what is read. */
+/* What is written is read back unchanged. */
 static void
 assert_round_trip(void)
 {
@@ -197,7 +197,7 @@ sim_conf_set__every_key_both_ends_of_its_range(void **state)
 			sizeof(((struct sim_conf *)0)->field), (uint64_t)(value), #field \
 	}
 
-/* Written independently of the program's table: where each value goes, and how much it is. */
+/* Written independently of the program's table: the place and the unit of each value. */
 static const struct {
 	const char *word;
 	size_t offset, size;
@@ -315,7 +315,7 @@ sim_conf_set__value_goes_where_it_belongs(void **state)
 		if (got != fields[i].value)
 			fail_msg("%s: %s is %lu", fields[i].word, fields[i].field,
 				 (unsigned long)got);
-		/* and nowhere else */
+		/* and nothing else changes */
 		memcpy((char *)&conf + fields[i].offset, (char *)&before + fields[i].offset,
 		       fields[i].size);
 		assert_memory_equal(&conf, &before, sizeof(conf));
@@ -417,7 +417,7 @@ sim_conf_set__what_is_wrong(void **state)
 		{"host.cc=reno", "host.cc: \"reno\" is not swift, dcqcn, fixed"},
 		{"host.cc=Swift", "swift, dcqcn, fixed"},
 		{"topology.type=ring", "pair, star, dumbbell, leaf-spine"},
-		/* a little is not nothing: zero has a meaning of its own */
+		/* a tiny value must not become zero, which has a meaning of its own */
 		{"core.rate=0.4 Mb/s", "core.rate"},
 		{"host.rto=0.4 ns", "host.rto"},
 		{"load.bad-key=0.0000001", "load.bad-key"},
@@ -519,7 +519,7 @@ sim_conf_set__wrong_faults(void **state)
 		{"fault.a.where=host:1x", "where"},
 		{"fault.a.where=spine:-1", "where"},
 		{"fault.a.where=all:up", "where"},
-		/* names that a file could not hold */
+		/* names that a file cannot contain */
 		{"fault..kind=loss", "name"},
 		{"fault.a]b.kind=loss", "name"},
 		{"fault.a#b.kind=loss", "name"},
@@ -552,7 +552,7 @@ sim_conf_set__thirty_third_fault(void **state)
 	assert_int_equal(set("fault.f32.kind=loss"), -EINVAL);
 	assert_says("32 faults");
 	assert_int_equal(conf.nb_faults, SIM_FAULTS_MAX);
-	/* those that are there can still be changed */
+	/* existing ones can still be changed */
 	assert_int_equal(set("fault.f31.kind=down"), 0);
 	assert_round_trip();
 }
@@ -577,7 +577,7 @@ sim_conf_load__as_written_by_people(void **state)
 	assert_int_equal(conf.edge.rate_mbps, 100000);
 }
 
-/* Several files add up. */
+/* Several files are combined. */
 static void
 sim_conf_load__over_what_is_there(void **state)
 {
@@ -585,7 +585,7 @@ sim_conf_load__over_what_is_there(void **state)
 	assert_int_equal(load("[host]\nmtu = 1500\n[fault.a]\nkind = loss\n"), 0);
 	assert_int_equal(load("[host]\nmtu = 9000\n[fault.a]\nrate = 1 %\n[fault.b]\n"), 0);
 	assert_int_equal(conf.host.mtu, 9000);
-	assert_int_equal(conf.nb_faults, 2); /* b is to say more in another */
+	assert_int_equal(conf.nb_faults, 2); /* b continues in another file */
 	assert_int_equal(conf.faults[0].kind, SIM_FAULT_LOSS);
 	assert_int_equal(conf.faults[0].rate_ppm, 10000);
 	assert_int_equal(load(""), 0);
@@ -699,7 +699,7 @@ sim_conf_check__defaults(void **state)
 	assert_round_trip();
 }
 
-/* Between switches it is as at the edge, unless said otherwise. */
+/* Between switches as at the edge, unless configured otherwise. */
 static void
 sim_conf_check__core_as_edge(void **state)
 {
@@ -711,20 +711,20 @@ sim_conf_check__core_as_edge(void **state)
 	fresh(NULL);
 	assert_int_equal(set("core.rate=1 Gb/s"), 0);
 	assert_int_equal(set("link.mark=9 KiB"), 0);
-	/* what is not set is not written */
+	/* defaults are not written */
 	assert_round_trip();
 	assert_int_equal(check(), 0);
 	assert_int_equal(conf.core.rate_mbps, 1000);
 	assert_int_equal(conf.core.buffer_bytes, conf.edge.buffer_bytes);
 	assert_int_equal(conf.core.delay_ns, US);
 	assert_int_equal(conf.core.mark_bytes, 9 << 10);
-	/* a checked scenario is what it was, checked or read again */
+	/* checking or reading again does not change a checked scenario */
 	assert_round_trip();
 	assert_int_equal(check(), 0);
 	assert_int_equal(conf.core.rate_mbps, 1000);
 }
 
-/* Each for itself, and 0 is a value. */
+/* Each value separately, and 0 is a value. */
 static void
 sim_conf_check__core_without_rate(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Keys that do not fit together are refused, and the words say which and what they are. */
+/* Keys that contradict each other are refused, with their names and values. */
 
 #include "unit.h"
 
@@ -15,7 +15,7 @@ static struct sim_conf conf;
 
 struct rule {
 	const char *words[4];
-	const char *text; /* NULL: fine */
+	const char *text; /* NULL: accepted */
 };
 
 static void
@@ -127,7 +127,7 @@ sim_conf_check__cam(void **state)
 	ASSERT_RULES(rules);
 }
 
-/* A rate of 0 is one that somebody wrote: as when it is swept. */
+/* A rate of 0 is allowed if it was written, for sweeps. */
 static void
 sim_conf_check__faults_that_do_nothing(void **state)
 {

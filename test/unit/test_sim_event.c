@@ -87,7 +87,7 @@ sim_events_fini__with_events_in_it(void **state)
 	uint32_t i;
 
 	(void)state;
-	/* What is left here, the sanitizer must not find. */
+	/* The sanitizer must find no leak of these. */
 	for (i = 0; i < 1000; i++) {
 		push(i, i);
 		push(0, i);
@@ -100,7 +100,7 @@ sim_events_push__carries_every_field(void **state)
 {
 	const struct sim_event in = {
 		.at_ns = 0x0102030405060708,
-		.order = 99, /* not the caller's to say */
+		.order = 99, /* not set by the caller */
 		.arg = &q,
 		.obj = 0xa1a2a3a4,
 		.kind = 0xb1b2,
@@ -147,7 +147,7 @@ sim_events_pop__same_time_first_in_first_out(void **state)
 		push(i % 2 == 0 ? 7 : 8, i);
 	for (i = 0; i < 100; i += 2)
 		assert_pop(7, i);
-	/* What comes while that time is under way goes behind what waits. */
+	/* An event for the current time is queued behind those that wait. */
 	push(8, 100);
 	for (i = 1; i < 100; i += 2)
 		assert_pop(8, i);
@@ -168,7 +168,7 @@ sim_events_pop__push_into_the_vacant_root(void **state)
 	assert_pop(0, 0);
 	assert_int_equal(sim_events_nb(&q), 9);
 	assert_true(sim_events_next_ns(&q) == 10);
-	/* Sooner than all, in the middle, later than all. */
+	/* Before all, in the middle, after all. */
 	push(3, 100);
 	assert_int_equal(sim_events_nb(&q), 10);
 	assert_pop(3, 100);
@@ -187,7 +187,7 @@ sim_events_pop__push_into_the_vacant_root(void **state)
 	assert_empty();
 }
 
-/* Of the same time, first in first out, whichever way they came. */
+/* Equal times are first in, first out, whichever way they were added. */
 static void
 sim_events_push_lane__same_time(void **state)
 {
@@ -288,11 +288,11 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 
 	san_prng_seed(&g, seed);
 	for (i = 0; i < nb_steps; i++) {
-		/* Grows and shrinks by turns. */
+		/* Grows and shrinks in turn. */
 		bool is_push = san_prng_below(&g, 100) < (i / 700 % 2 == 0 ? 65 : 35);
 
 		if (is_push && nb_model < MODEL_MAX) {
-			/* The past is no rule of the queue: its owner's. */
+			/* The queue itself allows times in the past. */
 			uint64_t at_ns = now_ns / 2 + san_prng_below(&g, range_ns);
 
 			uint32_t way = san_prng_below(&g, 2 + LANES);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* One direction of a cable: time, queue, marks, and what faults do to packets. */
+/* One direction of a cable: time, queue, marks, and the effect of faults. */
 
 #include "test_sim.h"
 #include "unit.h"
 
-#define EXTRA   24 /* bytes of time on the cable beside the frame */
+#define EXTRA   24 /* bytes of time on the cable besides the frame */
 #define LEN     1476
 #define ON_WIRE (LEN + EXTRA)
 #define MANY    20000
@@ -13,7 +13,7 @@
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define PAIR(...)  test_sim_network(WORDS("link.rate=100 Gb/s", "link.delay=1 us", ##__VA_ARGS__))
-/* A switch's port, which has a buffer: link 1 is the one to host 0. */
+/* A switch's port, which has a buffer: link 1 leads to host 0. */
 #define STAR(...) PAIR("topology.type=star", ##__VA_ARGS__)
 #define PORT      1
 
@@ -30,7 +30,7 @@ send_n(struct sim_world *w, struct sim_link *l, uint32_t n)
 		sim_world_send(w, l, frame(w));
 }
 
-/* When the next one arrives; SAN_TIME_NEVER: none. It is freed. */
+/* When the next packet arrives; SAN_TIME_NEVER: none. It is freed. */
 static uint64_t
 arrival_ns(struct sim_world *w)
 {
@@ -58,7 +58,7 @@ sim_link_send__serialisation(void **state)
 	w->now_ns = 5000;
 	send_n(w, l, 2);
 	w->now_ns = 5100;
-	send_n(w, l, 1); /* behind the two */
+	send_n(w, l, 1); /* behind the first two */
 	w->now_ns = 90000;
 	send_n(w, l, 1); /* an idle cable */
 	w->now_ns = 0;
@@ -75,7 +75,7 @@ sim_link_send__serialisation(void **state)
 	test_sim_network_free(w);
 }
 
-/* Whatever the rate, a thousand packets take as long as their bits: within a nanosecond. */
+/* At any rate a thousand packets take as long as their bits, within a nanosecond. */
 static void
 sim_link_send__rates(void **state)
 {
@@ -124,7 +124,7 @@ sim_link_send__drops_beyond_the_buffer(void **state)
 	assert_int_equal(l->nb_full, 1);
 	assert_int_equal(l->nb_pkts, 5);
 	assert_int_equal(l->high_bytes, 5 * ON_WIRE);
-	/* the next has room when one is gone, and not a moment before */
+	/* the next one has room when one was sent, and not before */
 	w->now_ns = 119;
 	send_n(w, l, 1);
 	assert_int_equal(l->nb_full, 2);
@@ -137,13 +137,13 @@ sim_link_send__drops_beyond_the_buffer(void **state)
 	w = STAR("link.buffer=7475");
 	send_n(w, &w->links[PORT], 6);
 	assert_int_equal(w->links[PORT].nb_full, 2);
-	/* a small one goes where a large one does not */
+	/* a small packet fits where a large one does not */
 	sim_world_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
 	assert_int_equal(w->links[PORT].nb_full, 2);
 	test_sim_network_free(w);
 }
 
-/* RT-31: longer packets are lost, and use no time on the cable. */
+/* RT-31: longer packets are lost, and take no time on the cable. */
 static void
 sim_link_send__loses_what_is_too_long(void **state)
 {
@@ -202,7 +202,7 @@ ecn_of(const struct rte_mbuf *m)
 	const struct rte_ipv6_hdr *v6 = (const void *)(eth + 1);
 
 	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
-		/* the sum over a header with a right checksum is all ones */
+		/* the sum over a header with a valid checksum is all ones */
 		assert_int_equal(rte_raw_cksum(v4, sizeof(*v4)), 0xffff);
 		return v4->type_of_service & 3;
 	}
@@ -268,7 +268,7 @@ sim_link_send__marks_nothing_else(void **state)
 	test_sim_network_free(w);
 }
 
-/* Not-ECT stays, CE is no news, and what is corrupted stays as wrong as it was. */
+/* Not-ECT stays, CE stays, and a wrong checksum stays wrong by the same amount. */
 static void
 sim_link_send__marks_only_ect(void **state)
 {
@@ -285,7 +285,7 @@ sim_link_send__marks_only_ect(void **state)
 		uint16_t sum;
 
 		ip->type_of_service = 0xb8 | ecn;
-		ip->packet_id = 0x1234; /* which the checksum does not cover */
+		ip->packet_id = 0x1234; /* not covered by the checksum */
 		sum = rte_raw_cksum(ip, sizeof(*ip));
 		assert_int_not_equal(sum, 0xffff);
 		send_n(w, l, 1);
@@ -313,7 +313,7 @@ sim_link_send__no_threshold_no_marks(void **state)
 
 /* ---- faults ---- */
 
-/* Send one after the other has arrived; which were lost, as a string of digits. */
+/* Send each one after the previous one arrived; returns which were lost, as digits. */
 static uint32_t
 lose(struct sim_world *w, uint32_t n, char *which)
 {
@@ -388,7 +388,7 @@ sim_link_send__loss_of_all_and_none(void **state)
 	test_sim_network_free(w);
 }
 
-/* The same seed loses the same packets, another one others. */
+/* Equal seeds lose the same packets, other seeds others. */
 static void
 sim_link_send__loss_follows_from_the_seed(void **state)
 {
@@ -442,7 +442,7 @@ sim_link_send__burst_of_all(void **state)
 	test_sim_network_free(w);
 }
 
-/* A flow is lost whole, or not at all. */
+/* A flow is lost as a whole, or not at all. */
 static void
 sim_link_send__flows(void **state)
 {
@@ -542,7 +542,7 @@ sim_link_send__reorder(void **state)
 	test_sim_network_free(w);
 }
 
-/* By nothing: no fault happened. */
+/* Without delay: no fault happened. */
 static void
 sim_link_send__reorder_counts_what_is_late(void **state)
 {
@@ -596,7 +596,7 @@ sim_link_send__corruption_of_one_bit(void **state)
 
 /* ---- sim_fault.c on links ---- */
 
-/* Faults add up; each takes back what it added, in whatever order they end. */
+/* Faults add up; each removes what it added, in whatever order they end. */
 static void
 sim_fault_event__add_up(void **state)
 {
@@ -608,7 +608,7 @@ sim_fault_event__add_up(void **state)
 	(void)state;
 	sim_fault_event(w, 0, true);
 	sim_fault_event(w, 1, true);
-	sim_fault_event(w, 1, true); /* is there already */
+	sim_fault_event(w, 1, true); /* has begun already */
 	assert_int_equal(f->loss_ppm, 300000);
 	assert_int_equal(w->links[1].fault.loss_ppm, 100000);
 	sim_fault_event(w, 2, true);
@@ -628,7 +628,7 @@ sim_fault_event__add_up(void **state)
 	test_sim_network_free(w);
 }
 
-/* What two of them delay is not what the one that ended last said. */
+/* The delays of two faults do not depend on which one ended last. */
 static void
 sim_fault_event__delays_of_several(void **state)
 {
@@ -655,7 +655,7 @@ sim_fault_event__delays_of_several(void **state)
 	test_sim_network_free(w);
 }
 
-/* Under which of them connections may stand still. */
+/* During which of them connections may stall. */
 static void
 sim_fault_event__blocking(void **state)
 {
@@ -687,7 +687,7 @@ sim_fault_event__blocking(void **state)
 	}
 }
 
-/* Packets may have waited as long as a host did not run, whichever pause held it. */
+/* Packets may wait as long as a host does not run, for any overlapping pauses. */
 static void
 sim_fault_event__pauses_overlap(void **state)
 {
@@ -708,7 +708,7 @@ sim_fault_event__pauses_overlap(void **state)
 	sim_fault_event(w, 1, false);
 	assert_int_equal(h->nb_paused, 0);
 	assert_int_equal(h->held_ns, 13 * US);
-	/* once more, before it has looked */
+	/* again, before it has run */
 	w->now_ns = 24 * US;
 	sim_fault_event(w, 0, true);
 	w->now_ns = 30 * US;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * One world per test, and what its checkers said.
+ * One world per test, and what its checkers report.
  */
 
 #include "test_sim.h"
@@ -34,7 +34,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Two hosts, one connection; sides 0 and 1. Nothing has been said yet. */
+/* Two hosts, one connection; sides 0 and 1. No checker has failed. */
 static inline void
 world(const char *const *words)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Figures: what they count, and of whom. */
+/* Reported numbers: what they count, and for which part. */
 
 #include "test_sim_one.h"
 
@@ -35,7 +35,7 @@ figure(const char *key)
 	return value;
 }
 
-/* A process that died takes nothing with it. */
+/* The counters of a process that died are kept. */
 static void
 sim_report_engine__of_the_dead(void **state)
 {
@@ -53,7 +53,7 @@ sim_report_engine__of_the_dead(void **state)
 	assert_true(figure("grant_high_bytes") > 0);
 }
 
-/* Not what connecting and disconnecting sends. */
+/* Without the packets of connecting and disconnecting. */
 static void
 sim_report_links__of_the_load(void **state)
 {
@@ -68,7 +68,7 @@ sim_report_links__of_the_load(void **state)
 	assert_true(sent >= figure("packets") + 50);
 }
 
-/* What a slow link carries is more than nothing. */
+/* The load of a slow link is more than zero. */
 static void
 sim_report_json__slow_link(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Scenarios from seeds, runs in processes of their own, and shrinking. EAL is
- * started in those processes only, but for the last test.
+ * Scenarios from seeds, runs in separate processes, and shrinking. EAL is started only in those
+ * processes, except for the last test.
  */
 
 #include "test_sim.h"
@@ -40,7 +40,7 @@ scenario(const char *const *words)
 	test_sim_conf(&conf, words);
 }
 
-/* What is said of runs that are meant to fail is of no interest. */
+/* The output of runs that must fail is discarded. */
 static int
 try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
 {
@@ -83,7 +83,7 @@ sim_swarm_draw__seed_decides(void **state)
 	assert_int_equal(same, 0);
 }
 
-/* As far as it can be seen before it is run. */
+/* As far as can be checked before it runs. */
 static void
 assert_is_scenario(uint64_t seed)
 {
@@ -134,7 +134,7 @@ sim_swarm_draw__scenarios_are_right(void **state)
 		assert_true(kind[i] > SEEDS / 4);
 }
 
-/* None takes more than a second or two of CPU: what is refused, and written, over and over. */
+/* None takes more than a second or two of CPU: what is refused, and written, repeatedly. */
 static void
 sim_swarm_draw__scenarios_are_short(void **state)
 {
@@ -157,7 +157,7 @@ sim_swarm_draw__scenarios_are_short(void **state)
 	}
 }
 
-/* What a swarm prints of a run repeats it: written and read, a scenario is the same. */
+/* The printed scenario repeats the run: written and read, it is unchanged. */
 static void
 sim_swarm_draw__scenarios_can_be_written(void **state)
 {
@@ -202,7 +202,7 @@ sim_swarm_try__passes(void **state)
 	assert_int_equal(sum.nb_failed, 0);
 	assert_int_equal(sum.nb_broken, 0);
 	assert_true(sum.nb_events > 100 && sum.nb_ops > 10 && sum.nb_faults > 1);
-	/* each in a process of its own, and all the same */
+	/* each in its own process, and all equal */
 	assert_int_equal(sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
 	assert_memory_equal(&again, &sum, sizeof(sum));
 	assert_int_equal(sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
@@ -236,7 +236,7 @@ sim_swarm_try__fails(void **state)
 	assert_int_equal(sum.nb_failed, 1);
 }
 
-/* It is not the transport's fault. */
+/* An invalid scenario is not a failure of the transport. */
 static void
 sim_swarm_try__no_scenario(void **state)
 {
@@ -249,7 +249,7 @@ sim_swarm_try__no_scenario(void **state)
 	assert_non_null(strstr(err, "could not be built"));
 }
 
-/* Ones that need more memory than what a swarm draws: buffers, and who remembers them. */
+/* Scenarios with more memory than the swarm draws: for buffers and for records of them. */
 static void
 sim_swarm_try__large(void **state)
 {
@@ -270,7 +270,7 @@ sim_swarm_try__large(void **state)
 
 /* ---- shrinking ---- */
 
-/* Several things to take away; what is short is the time to settle, which stays. */
+/* Several things can be removed; the time to settle is too short, and stays. */
 #define FAILING                                                                            \
 	"link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms", "topology.type=star", \
 		"topology.hosts=6", "load.pattern=random", "load.connections=8",           \
@@ -301,17 +301,17 @@ sim_swarm_shrink__smaller_and_still_failing(void **state)
 	for (i = 0; i < SIM_KINDS; i++)
 		kinds += conf.load.weights[i] != 0;
 	assert_int_equal(kinds, 1);
-	/* what makes it fail is still there */
+	/* the cause of the failure is still there */
 	assert_int_equal(conf.run.settle_ns, SAN_NS_PER_MS);
 	assert_int_equal(conf.edge.rate_mbps, 10);
 }
 
-/* A fault that is needed stays, and so do the hosts that it names. */
+/* A fault that is needed stays, and the hosts that it names. */
 static void
 sim_swarm_shrink__keeps_what_it_needs(void **state)
 {
 	(void)state;
-	/* who talks to host 5 hears nothing, and gives up later than this run waits */
+	/* a peer of host 5 gets no answer, and gives up later than this run waits */
 	scenario(WORDS("topology.type=star", "topology.hosts=8", "load.connections=8",
 		       "load.pattern=permutation", "load.ops=2", "run.settle=1 s",
 		       "run.duration=5 ms", "fault.a.kind=loss", "fault.a.rate=1 %",
@@ -326,7 +326,7 @@ sim_swarm_shrink__keeps_what_it_needs(void **state)
 	assert_int_equal(conf.load.ops, 1);
 }
 
-/* What fails for an unfair share must keep two that share. */
+/* A failure for an unfair share needs two that share. */
 static void
 sim_swarm_shrink__unfair(void **state)
 {
@@ -342,7 +342,7 @@ sim_swarm_shrink__unfair(void **state)
 	assert_int_equal(conf.load.connections, 2);
 }
 
-/* With both of two posting at once it would fail, too, but for time: that is another failure. */
+/* If only one of two posted, it would fail for time: that is another failure. */
 static void
 sim_swarm_shrink__the_same_failure(void **state)
 {
@@ -363,7 +363,7 @@ sim_swarm_shrink__the_same_failure(void **state)
 
 /* ---- determinism ---- */
 
-/* A process of its own, or one that ran others before: the same packets at the same times. */
+/* In a new process, or in one that ran others before: the same packets at the same times. */
 static void
 sim_swarm_try__same_as_alone(void **state)
 {
@@ -380,7 +380,7 @@ sim_swarm_try__same_as_alone(void **state)
 		if (sim_swarm_try(&confs[i], &sum[i], err, sizeof(err)) != 0)
 			fail_msg("seed %u: %s", 1000 + i, err);
 	}
-	test_eal_init(); /* no process of its own from here on */
+	test_eal_init(); /* no separate process from here on */
 	for (again = 0; again < 2; again++) {
 		for (i = 0; i < 6; i++) {
 			assert_int_equal(sim_world_create(&confs[i], &no_watch, &w), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Topologies: everybody reaches everybody, by the ways that there are. */
+/* Topologies: all hosts reach each other, over the existing paths. */
 
 #include "test_sim.h"
 #include "unit.h"
@@ -75,7 +75,7 @@ sim_topo_create__links_both_ways(void **state)
 
 /* ---- forwarding ---- */
 
-/* Send from a host; where it comes out, over how many links; the spine, if it saw one. */
+/* Send from a host; where it arrives, over how many links; the spine, if there is one. */
 static uint32_t
 walk(struct sim_world *w, uint32_t from, struct rte_mbuf *m, uint32_t *hops, uint32_t *spine)
 {
@@ -149,7 +149,7 @@ sim_topo_arrive__everybody_reaches_everybody(void **state)
 	}
 }
 
-/* A question for a neighbour goes to the one that is asked for, and to nobody else. */
+/* A neighbour request reaches only the host that is asked for. */
 static void
 sim_topo_arrive__arp(void **state)
 {
@@ -194,7 +194,7 @@ sim_topo_arrive__neighbour_solicitation(void **state)
 	test_sim_network_free(w);
 }
 
-/* What a flipped bit may make of an address: for nobody, and so nobody's. */
+/* A corrupted address belongs to no host, and the packet is dropped. */
 static void
 sim_topo_arrive__nobodys_packets(void **state)
 {
@@ -206,7 +206,7 @@ sim_topo_arrive__nobodys_packets(void **state)
 	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, 7, 1, LEN), &hops, &spine), UINT32_MAX);
 	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, UINT32_MAX, 1, LEN), &hops, &spine),
 			 UINT32_MAX);
-	/* whichever bit it is, it comes out somewhere or nowhere, and is given back */
+	/* whichever bit it is, it arrives somewhere or nowhere, and is freed */
 	for (bit = 0; bit < 60 * 8; bit++) {
 		m = test_sim_frame(w, 0, 6, 1, 60);
 		rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << bit % 8);

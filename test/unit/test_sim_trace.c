@@ -61,7 +61,7 @@ sim_trace_open__no_such_folder(void **state)
 	assert_null(t);
 }
 
-/* One interface, one packet each way; every byte as the pcapng draft has it. */
+/* One interface, one packet each way; every byte as in the pcapng draft. */
 static const uint8_t every_byte[] = {
 	/* section header block */
 	0x0a, 0x0d, 0x0d, 0x0a, 44, 0, 0, 0,
@@ -105,7 +105,7 @@ sim_trace_packet__every_byte(void **state)
 	int round;
 
 	(void)state;
-	/* The same calls, the same bytes; the second time over the first file. */
+	/* Equal calls give equal bytes; the second time over the first file. */
 	for (round = 0; round < 2; round++) {
 		assert_int_equal(sim_trace_open(path, &t), 0);
 		assert_int_equal(sim_trace_interface(t, "h0", 0x1122), 0);
@@ -136,7 +136,7 @@ sim_trace_interface__numbers(void **state)
 	assert_int_equal(sim_trace_close(t), 0);
 	len = read_back();
 	for (at = 0; at < len; at += le32_at(at + 4)) {
-		/* Both lengths of a block are the same. */
+		/* Both lengths of a block are equal. */
 		assert_int_equal(le32_at(at + le32_at(at + 4) - 4), le32_at(at + 4));
 		if (le32_at(at) == 6)
 			assert_int_equal(le32_at(at + 8), nb++);
@@ -145,7 +145,7 @@ sim_trace_interface__numbers(void **state)
 	assert_int_equal(nb, 1000);
 }
 
-/* The last block of the file, an enhanced packet block of a frame of *len* bytes. */
+/* The last block of the file: an enhanced packet block of a frame of *len* bytes. */
 static size_t
 one_packet(uint32_t snaplen, uint32_t len, const char *comment)
 {
@@ -205,13 +205,13 @@ sim_trace_packet__comment_cut(void **state)
 	assert_int_equal(le32_at(at), 6);
 	assert_int_equal(le32_at(at + 4), 44 + 4 + 65536);
 	assert_int_equal(le32_at(at + 36), 0xffff0001);
-	/* An empty one is one. */
+	/* An empty comment is a comment. */
 	at = one_packet(0, 0, "");
 	assert_int_equal(le32_at(at + 4), 44 + 4);
 	free(comment);
 }
 
-/* A full disk shows at a write long before the end, or not until the buffer is emptied. */
+/* A full disk is detected at an early write, or only when the buffer is flushed. */
 static void
 sim_trace_close__disk_full(void **state)
 {
@@ -245,7 +245,7 @@ write_packets(struct sim_trace *t, uint32_t first, uint32_t n)
 	}
 }
 
-/* Room that comes back does not help: a file with a gap would be worse than a short one. */
+/* Later free space does not help: a file with a gap would be worse than a short one. */
 static void
 sim_trace_close__disk_full_for_a_while(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What one daemon tells the next: all that was put is got, over a socket as well, and who is told
- * less than he asks for hears so. (SYS-2)
+ * State handed from one daemon to the next: everything that is put is got, over a socket, too, and
+ * reading more than was put is an error. (SYS-2)
  */
 
 #include "unit.h"
@@ -20,8 +20,8 @@
 #include "shmq.h"
 #include "state.h"
 
-#define MANY (3 * SHMQ_FDS + 1) /* descriptors: more than two messages have */
-#define LONG 100000             /* bytes: more than a socket's buffer of the daemon */
+#define MANY (3 * SHMQ_FDS + 1) /* descriptors: more than two messages carry */
+#define LONG 100000             /* bytes: more than the socket buffer of the daemon */
 
 static int
 count_fds(void)
@@ -74,7 +74,7 @@ state_get__too_much(void **unused)
 	state_get(&st, got, sizeof(got));
 	assert_true(st.failed);
 	assert_memory_equal(got, zeros, sizeof(zeros));
-	/* nor is a part of it there afterwards */
+	/* and no part of it is stored */
 	memset(got, 0xff, sizeof(got));
 	state_get(&st, got, 1);
 	assert_int_equal(got[0], 0);
@@ -98,7 +98,7 @@ state_get_fd__each_once(void **unused)
 	assert_int_equal(state_get_fd(&st, 1), -1);
 	assert_int_equal(state_get_fd(&st, 2), -1);
 	assert_true(st.failed);
-	/* as if it had come: the one that nobody got goes */
+	/* as if received: the descriptor that was not taken is closed */
 	state_free(&st, true);
 	assert_int_equal(close(fds[0]), -1);
 	assert_int_equal(close(fds[1]), 0);
@@ -120,7 +120,7 @@ send_main(void *arg)
 	return NULL;
 }
 
-/* Bytes that say where they are, and descriptors that say which they are. */
+/* Bytes that contain their position, and descriptors that identify themselves. */
 static void
 fill(struct state *st, uint32_t len, int nb_fds)
 {
@@ -215,13 +215,13 @@ state_send__failed(void **unused)
 	close(socks[0]);
 }
 
-/* As state.c has it. */
+/* As in state.c. */
 struct first {
 	uint64_t len;
 	uint32_t nb_fds, pad;
 };
 
-/* What *m* says, with a file of *bytes* and *nb_fds* descriptors, is no state. */
+/* Message *m*, with a file of *bytes* and *nb_fds* descriptors, is refused. */
 static void
 refuse(struct first m, size_t bytes, uint32_t nb_fds, int want)
 {
@@ -256,7 +256,7 @@ state_recv__cut_short(void **unused)
 	refuse((struct first){.len = 8}, 7, 0, -EPROTO); /* a short one */
 	refuse((struct first){.len = 7, .nb_fds = 1}, 7, 0, -ENOTCONN);
 	refuse((struct first){.len = 7, .nb_fds = 3}, 7, 2, -ENOTCONN);
-	/* the other one ends before the first word, or says something else */
+	/* the other side closes before the first word, or sends another one */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
 	assert_int_equal(shmq_send(socks[0], "1234", 4, -1, true), 0);
 	assert_int_equal(state_recv(&got, socks[1]), -EPROTO);
@@ -267,7 +267,7 @@ state_recv__cut_short(void **unused)
 	close(socks[1]);
 }
 
-/* A message that should have brought some. */
+/* A message without the descriptors it announces. */
 static void
 state_recv__no_descriptor(void **unused)
 {

@@ -4,10 +4,9 @@
 
 /**
  * @file
- * Two programs over two sessions (stream_pair.h): what they send is a pattern that tells each
- * byte's place, so that whatever is received is checked for being what comes next; and a list of
- * the messages that went. Or one session whose peer is written by the test (raw_*), for what no
- * session would say.
+ * Two applications over two sessions (stream_pair.h). They send a pattern that identifies each
+ * byte's place, so that all received bytes are checked; the sent messages are listed. Or one
+ * session whose peer is written by the test (raw_*), for messages that no session sends.
  */
 
 #include <setjmp.h>
@@ -30,13 +29,13 @@
 static struct st_side {
 	uint8_t src[ST_BYTES], dst[ST_BYTES];
 	uint32_t src_used, dst_used;
-	uint32_t at; /* what the program has read of its peer's stream */
+	uint32_t at; /* bytes that the application has read of its peer's stream */
 	struct {
 		uint8_t *buf;
 		uint8_t flags;
 	} recv[ST_RECVS];
 	uint32_t recv_head, recv_tail;
-	struct san_ulp_wc wc[ST_RECVS]; /* that no test has asked for */
+	struct san_ulp_wc wc[ST_RECVS]; /* not yet checked by a test */
 	uint32_t nb_wc;
 	struct san_sm msg[ST_MSGS];
 	uint32_t nb_msgs;
@@ -46,12 +45,12 @@ static struct stream_pair pair;
 static struct san_stream_conf conf[2]; /* changed by tests before st_start() */
 static struct pair_end *const from = &pair.end[0], *const to = &pair.end[1];
 
-/* The peer of *to*, as the test writes it. */
+/* The peer of *to*, written by the test. */
 static struct {
 	uint32_t seq, lrsq, nb_rcvd, nb_freed;
 	uint32_t nb_access; /* writes and reads of the session */
-	uint8_t status;     /* theirs */
-	bool accepts;       /* the peer does, so the session connects */
+	uint8_t status;     /* result of them */
+	bool accepts;       /* the peer accepts, so the session is the connecting side */
 } raw;
 
 static inline struct st_side *
@@ -125,7 +124,7 @@ st_forget_msgs(void)
 	st_side[0].nb_msgs = st_side[1].nb_msgs = 0;
 }
 
-/* Connected, with the hellos out of the way. */
+/* Connect, and exchange the hellos. */
 static inline void
 st_start(void)
 {
@@ -195,7 +194,7 @@ st_take(struct pair_end *e, uint8_t op, struct san_ulp_wc *wc)
 	return true;
 }
 
-/* The next receive has completed so: its bytes are what comes next in the stream; how many. */
+/* The next receive has completed with *status* and the next bytes of the stream; their number. */
 static inline uint32_t
 st_received_as(struct pair_end *e, uint8_t status)
 {
@@ -221,7 +220,7 @@ st_received(struct pair_end *e)
 	return st_received_as(e, 0);
 }
 
-/* The next send has completed so; with how many bytes. */
+/* The next send has completed with *status*; its number of bytes. */
 static inline uint32_t
 st_sent_as(struct pair_end *e, uint8_t status)
 {
@@ -281,7 +280,7 @@ st_stats(const struct pair_end *e)
 	return st_view(e).stats;
 }
 
-/* How many messages of *e* had all of these flags. */
+/* Number of messages of *e* with all of these flags. */
 static inline uint32_t
 st_said(const struct pair_end *e, uint32_t flags)
 {
@@ -320,7 +319,7 @@ st_msg(const struct pair_end *e, uint32_t flags)
 
 /* ---- what programs do with a large send ---- */
 
-/* What is posted gets it, and if that was not all, another one. */
+/* A posted receive gets the data; if it is not all, another one does. */
 static inline void
 st_finish(uint32_t len)
 {
@@ -343,14 +342,14 @@ st_large(uint32_t len)
 	st_finish(len);
 }
 
-/* The program waits to hear of data. */
+/* The application waits for data. */
 static inline void
 st_listen(void)
 {
 	assert_int_equal(pair_ctl(to, 0, SAN_WR_WAIT, SAN_STREAM_READABLE, 0), 1);
 }
 
-/* ... and it has. */
+/* ... and there is some. */
 static inline void
 st_heard(void)
 {
@@ -360,7 +359,7 @@ st_heard(void)
 	assert_int_equal(wc.status, 0);
 }
 
-/* A buffer is posted when the program has heard of data: class small-then-large. */
+/* A buffer is posted after the wait for data: class small-then-large. */
 static inline void
 st_after(uint32_t len)
 {
@@ -372,7 +371,7 @@ st_after(uint32_t len)
 	st_finish(len);
 }
 
-/* Only small ones are posted. */
+/* Only small buffers are posted. */
 static inline void
 st_small(uint32_t len)
 {
@@ -395,7 +394,7 @@ st_learn(void (*transfer)(uint32_t len), uint8_t mode)
 
 /* ---- a peer that the test writes ---- */
 
-/* Carry out what *to* posts; its messages are noted. */
+/* Execute what *to* posts, and list its messages. */
 static inline void
 raw_run(void)
 {
@@ -423,7 +422,7 @@ raw_run(void)
 	san_stream_check(to->s);
 }
 
-/* The next message, which has taken all that came. */
+/* The next message, acknowledging all that was received. */
 static inline struct san_sm
 raw_msg(uint32_t flags)
 {
@@ -490,7 +489,7 @@ raw_hello(void)
 	return m;
 }
 
-/* *to* is alone, and has said hello; nobody has answered. */
+/* *to* is alone, and has sent its hello; there is no answer. */
 static inline void
 raw_open(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Advertised receives: which are made known and when, which are stale, what crosses them, and how
- * they come back. (AFC-7, AFC-10, AFC-12, AFC-13, AFC-20, AFC-21, AFC-23, AFC-24, AFC-28)
+ * Advertised receives: which are advertised and when, which advertisements are stale, what crosses
+ * them, and how they are withdrawn. (AFC-7, AFC-10, AFC-12, AFC-13, AFC-20, AFC-21, AFC-23, AFC-24,
+ * AFC-28)
  */
 
 #include "test_stream.h"
@@ -46,8 +47,9 @@ build__each_posted_set(void **state)
 }
 
 /*
- * One that is just enough for the rest of a send is the last one: were the rest to come in messages
- * after all, one of them could go on in the next set, and the sender counts one for each (AFC-12).
+ * A set that just fits the rest of a send is the last one. If the rest came in messages after all,
+ * one of them could continue in the next set, but the sender counts one set for each message
+ * (AFC-12).
  */
 static void
 build__none_behind_a_small_one(void **state)
@@ -86,7 +88,7 @@ build__none_behind_a_small_one(void **state)
 	assert_int_equal(st_received(to), 1200);
 }
 
-/* Withdrawn by the sender it is the program's again, but not before it is full if so asked. */
+/* Withdrawn by the sender it belongs to the application; with WAITALL not before it is full. */
 static void
 withdrawn__waits_for_all(void **state)
 {
@@ -111,7 +113,7 @@ withdrawn__waits_for_all(void **state)
 	m.mode = SAN_SM_LARGE_RECV;
 	m.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel;
 	raw_put(&m);
-	assert_int_equal(to->nb_regs, 1); /* advertised again, behind what is there */
+	assert_int_equal(to->nb_regs, 1); /* advertised again, behind the data in it */
 	assert_false(st_has(to, SAN_WC_RECV));
 	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
 	raw_run();
@@ -122,7 +124,7 @@ withdrawn__waits_for_all(void **state)
 	assert_int_equal(st_received(to), 1000);
 }
 
-/* Behind one that waits to be full nothing is: where the next begins is not known. */
+/* Nothing is advertised behind a WAITALL receive: where the next set begins is unknown. */
 static void
 build__waitall_is_the_last(void **state)
 {
@@ -140,7 +142,7 @@ build__waitall_is_the_last(void **state)
 	assert_int_equal(st_received(to), LARGE / 2);
 }
 
-/* Advertised is what a large send can fill: no small one, no peek, no loan (AFC-22). */
+/* Only what a large send can fill is advertised: no small one, no peek, no loan (AFC-22). */
 static void
 build__only_what_is_large(void **state)
 {
@@ -169,7 +171,7 @@ build__only_what_is_large(void **state)
 	}
 }
 
-/* A set of several pieces is written in all of them (AFC-21). */
+/* All pieces of a set are written (AFC-21). */
 static void
 build__pieces(void **state)
 {
@@ -191,7 +193,7 @@ build__pieces(void **state)
 	assert_true(st_stats(from).tx.write > 30000);
 }
 
-/* No more than the peer can keep (AFC-7). */
+/* No more than the peer can store (AFC-7). */
 static void
 build__no_more_than_agreed(void **state)
 {
@@ -211,7 +213,7 @@ build__no_more_than_agreed(void **state)
 	assert_int_equal(st_said_data(from), 0);
 }
 
-/* A set whose memory can't be registered: the data comes in messages (AFC-20). */
+/* A set whose memory cannot be registered: the data comes in messages (AFC-20). */
 static void
 build__no_memory(void **state)
 {
@@ -229,15 +231,15 @@ build__no_memory(void **state)
 /* ---- stale ones (AFC-12) ---- */
 
 /*
- * *to* has sent S data messages when advertisements come that each say R. Those that a message
- * under way fills are discarded, and each message fills one (AFC-12).
+ * *to* has sent S data messages when advertisements with count R arrive. Those that a message in
+ * flight fills are discarded, and each message fills one (AFC-12).
  */
 static void
 hear__stale(void **state)
 {
 	static const struct {
 		uint32_t sent, rcvd;
-		uint32_t matched; /* messages that earlier advertisements were discarded for */
+		uint32_t matched; /* messages for which earlier advertisements were discarded */
 		bool kept;
 	} rows[] = {
 		{0, 0, 0, true},
@@ -276,7 +278,7 @@ hear__stale(void **state)
 	}
 }
 
-/* A data message that goes later uses up the oldest of those that are known (AFC-12). */
+/* A later data message uses up the oldest known advertisement (AFC-12). */
 static void
 spend__oldest(void **state)
 {
@@ -312,12 +314,12 @@ spend__one_message_each(void **state)
 	assert_int_equal(st_received(to), 100);
 	assert_false(st_has(to, SAN_WC_RECV));
 	assert_int_equal(st_view(to).nb_unread_bytes, 100);
-	/* and its advertisement is of no use any more */
+	/* and its advertisement is used up */
 	assert_int_equal(st_view(from).nb_advs, 0);
 	assert_int_equal(to->nb_regs, 0);
 }
 
-/* Two programs at full speed: what is under way fills sets that are being told of (AFC-12). */
+/* Both applications at full speed: messages in flight fill sets being advertised (AFC-12). */
 static void
 spend__under_way(void **state)
 {
@@ -326,7 +328,7 @@ spend__under_way(void **state)
 	(void)state;
 	start_large();
 	for (i = 0; i < 20; i++) {
-		/* neither has heard of the other */
+		/* neither has received a message of the other */
 		st_send(from, 100);
 		st_send(from, LARGE);
 		st_recv(to, LARGE);
@@ -345,8 +347,8 @@ spend__under_way(void **state)
 /* ---- crossing (AFC-10, AFC-23) ---- */
 
 /*
- * An offer and an advertisement cross: it is written, the offer is void; its initial portion is in
- * front of the set, counted neither in S nor in R, and the write begins behind it.
+ * An offer and an advertisement cross: the data is written, and the offer is void. Its initial
+ * portion lies in front of the set, counted neither in S nor in R, and the write begins behind it.
  */
 static void
 crossed__offer_is_void(void **state)
@@ -359,7 +361,7 @@ crossed__offer_is_void(void **state)
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
 	st_send(from, LARGE);
-	pair_pump(&pair); /* both are under way */
+	pair_pump(&pair); /* both are in flight */
 	assert_int_equal(from->nb_regs, 1);
 	st_settle();
 	offer = st_msg(from, SAN_SM_OFFER);
@@ -376,7 +378,7 @@ crossed__offer_is_void(void **state)
 	assert_int_equal(st_view(from).nb_advs, 1);
 }
 
-/* Likewise with a notice, whose peer had advertised for the transfer before (AFC-23). */
+/* The same with a notice, whose peer had advertised for the transfer before (AFC-23). */
 static void
 crossed__notice(void **state)
 {
@@ -397,7 +399,7 @@ crossed__notice(void **state)
 			 LARGE - st_msg(from, SAN_SM_NOTICE)->len);
 }
 
-/* What was offered can't be registered to be written from: in messages then (AFC-20, AFC-23). */
+/* Offered memory cannot be registered for writing: messages are used then (AFC-20, AFC-23). */
 static void
 crossed__no_memory_to_write_from(void **state)
 {
@@ -415,7 +417,7 @@ crossed__no_memory_to_write_from(void **state)
 	assert_int_equal(from->nb_regs + to->nb_regs, 0);
 }
 
-/* A notice that crossed is given up: neither side has less than the other says (AFC-28). */
+/* A notice that crossed is cancelled: both sides agree on the number of bytes (AFC-28). */
 static void
 crossed__given_up(void **state)
 {
@@ -431,7 +433,7 @@ crossed__given_up(void **state)
 	pair_pump(&pair);
 	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
-	assert_int_equal(from->nb_req, 2); /* both are under way before it hears of the set */
+	assert_int_equal(from->nb_req, 2); /* both are in flight before it knows of the set */
 	pair_step(from);
 	pair_step(from);
 	st_settle();
@@ -441,7 +443,7 @@ crossed__given_up(void **state)
 	assert_int_equal(to->nb_regs, 0);
 }
 
-/* Data-available came before an advertisement went: none goes, the receiver reads (AFC-10). */
+/* Data-available arrived before an advertisement: none is sent, the receiver reads (AFC-10). */
 static void
 may_advertise__not_behind_an_offer(void **state)
 {
@@ -484,7 +486,7 @@ may_advertise__not_before_the_read(void **state)
 
 /* ---- filling (AFC-21, AFC-24, AFC-25) ---- */
 
-/* Each set exactly, with as many writes as it has sets; the last is short (AFC-21). */
+/* Each set exactly, with one write per set; the last one is short (AFC-21). */
 static void
 wrote__exact_fill_and_short_last(void **state)
 {
@@ -503,7 +505,7 @@ wrote__exact_fill_and_short_last(void **state)
 	assert_int_equal(st_said_data(from), 0);
 }
 
-/* It goes on as further sets are posted, and the sender completes with the last (AFC-21). */
+/* It continues as further sets are posted, and the sender completes with the last (AFC-21). */
 static void
 wrote__goes_on_as_sets_are_posted(void **state)
 {
@@ -522,7 +524,7 @@ wrote__goes_on_as_sets_are_posted(void **state)
 	assert_int_equal(st_said_data(from), 0);
 }
 
-/* Registered before it is told of, dead behind the done message (AFC-24). */
+/* Registered before it is advertised, and deregistered after the done message (AFC-24). */
 static void
 end__keys_are_dead(void **state)
 {
@@ -545,7 +547,7 @@ end__keys_are_dead(void **state)
 
 /* ---- withdrawn (AFC-28) ---- */
 
-/* A cancelled receive with an advertisement out completes when the peer has answered. */
+/* A cancelled receive that is advertised completes when the peer has answered. */
 static void
 withdraw__waits_for_the_answer(void **state)
 {
@@ -567,7 +569,7 @@ withdraw__waits_for_the_answer(void **state)
 	st_large(LARGE);
 }
 
-/* The write was on its way: the bytes are there, and the receive completes with them (AFC-28). */
+/* The write was in flight: the bytes are there, and the receive completes with them (AFC-28). */
 static void
 withdraw__crosses_a_write(void **state)
 {
@@ -584,7 +586,7 @@ withdraw__crosses_a_write(void **state)
 	assert_int_equal(to->nb_regs, 0);
 }
 
-/* While they are being withdrawn no others go: the old ones come back first (AFC-28). */
+/* During a withdrawal no others are sent: the old ones return first (AFC-28). */
 static void
 withdraw__others_wait(void **state)
 {
@@ -663,7 +665,7 @@ hear__more_than_agreed(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* A set that crosses a notice takes an initial portion at least. */
+/* A set that crosses a notice is filled at least by an initial portion. */
 static void
 hear__smaller_than_a_message(void **state)
 {
@@ -679,7 +681,7 @@ hear__smaller_than_a_message(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* Written is only what was advertised, in its order, and not more. */
+/* Only what was advertised may be written, in order, and not more. */
 static void
 wrote__not_advertised(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The send buffer: what a program has sent, copied, so that it completes at once and moves from
- * there (AFC-14, AFC-26).
+ * The send buffer: sends are copied, so that they complete at once, and are sent from there
+ * (AFC-14, AFC-26).
  */
 
 #include "test_stream.h"
@@ -10,7 +10,7 @@
 
 #define LARGE (64 * KB)
 
-/* No memory for the copy: all or nothing, and it is said (AFC-20). */
+/* No memory for the copy: all or nothing, and it is reported (AFC-20). */
 static void
 copy_aside__no_memory(void **state)
 {
@@ -24,7 +24,7 @@ copy_aside__no_memory(void **state)
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 }
 
-/* A copy completes at once, and the next may be posted while it moves; within the bound. */
+/* A copy completes at once, and the next one may be posted while it is sent; bounded. */
 static void
 copy_aside__within_its_bound(void **state)
 {
@@ -49,12 +49,12 @@ copy_aside__within_its_bound(void **state)
 		assert_int_equal(st_received(to), 60 * KB);
 	}
 	assert_int_equal(st_sent(from), 60 * KB);
-	/* around the end of the buffer, again and again */
+	/* around the end of the buffer, repeatedly */
 	for (i = 0; i < 20; i++)
 		st_large(50001);
 }
 
-/* The program's memory is its own again: what it does to it is not sent. */
+/* The application owns its memory again: changes to it are not sent. */
 static void
 copy_aside__memory_is_free(void **state)
 {
@@ -73,7 +73,7 @@ copy_aside__memory_is_free(void **state)
 	assert_int_equal(st_received(to), sizeof(mine));
 }
 
-/* A long one is copied while others have their turns; it completes when all of it is. */
+/* A long send is copied in steps, so that others get turns; it completes when all is copied. */
 static void
 copy_aside__bit_by_bit(void **state)
 {
@@ -87,7 +87,7 @@ copy_aside__bit_by_bit(void **state)
 	assert_true(pair_pump_one(from));
 	for (i = 1; i < 5; i++) {
 		assert_false(st_has(from, SAN_WC_SEND));
-		/* meanwhile it can't be given up, and it is not what a scan waits for */
+		/* meanwhile it cannot be cancelled, and a scan does not wait for it */
 		pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
 		pair.now_ns += 2 * conf[0].scan_ns;
 		san_stream_tick(from->s, pair.now_ns);
@@ -102,7 +102,7 @@ copy_aside__bit_by_bit(void **state)
 		st_large(300 * KB + 1);
 }
 
-/* And so are many short ones, and the messages that they make. */
+/* The same for many short ones, and for their messages. */
 static void
 copy_waiting__bit_by_bit(void **state)
 {
@@ -120,7 +120,7 @@ copy_waiting__bit_by_bit(void **state)
 	st_read(to, 16000, 16000);
 }
 
-/* Without a send buffer it blocks: it completes when it has gone (AFC-14). */
+/* Without a send buffer a send completes when it is sent (AFC-14). */
 static void
 copy_aside__off(void **state)
 {
@@ -131,7 +131,7 @@ copy_aside__off(void **state)
 	assert_false(st_has(from, SAN_WC_SEND));
 }
 
-/* What has no credit waits in the send buffer, if there is one (AFC-14). */
+/* Without credit, data waits in the send buffer, if there is one (AFC-14). */
 static void
 copy_waiting__without_credit(void **state)
 {
@@ -153,7 +153,7 @@ copy_waiting__without_credit(void **state)
 	assert_false(st_has(to, SAN_WC_SEND)); /* no room for the ninth */
 }
 
-/* What is behind the end is never sent: a copy of it would say that it was. */
+/* Data behind the end is never sent, so it is not copied: a completion would say it was. */
 static void
 copy_waiting__not_behind_the_end(void **state)
 {
@@ -177,7 +177,7 @@ copy_waiting__not_behind_the_end(void **state)
 	assert_int_equal(st_said_data(to), 0);
 }
 
-/* What was copied is not the program's any more: it goes. */
+/* Copied data belongs to the session, and is sent. */
 static void
 cancel__not_what_was_copied(void **state)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How many messages may go, and what returns the right to send them. (AFC-14 ... AFC-16, AFC-27) */
+/* How many messages may be sent, and what returns credit. (AFC-14 ... AFC-16, AFC-27) */
 
 #include "test_stream.h"
 #include "unit.h"
 
-/* A header of the peer's that tells of *pr* receives, all but *lost* messages of ours taken. */
+/* A header of the peer with *pr* receives, acknowledging all but *lost* messages of ours. */
 static void
 raw_credit(uint16_t pr, uint32_t lost)
 {
@@ -46,7 +46,7 @@ hear__recomputed(void **state)
 	}
 }
 
-/* More under way than receives are posted: 0, not 4 billion (AFC-14). */
+/* More in flight than receives are posted: 0, not 4 billion (AFC-14). */
 static void
 hear__negative_is_none(void **state)
 {
@@ -66,7 +66,7 @@ hear__negative_is_none(void **state)
 	assert_int_equal(st_said_data(to), 1);
 }
 
-/* A header that was overtaken says what was so before (AFC-14, AFC-17). */
+/* An overtaken header has old values (AFC-14, AFC-17). */
 static void
 hear__late_header(void **state)
 {
@@ -85,7 +85,7 @@ hear__late_header(void **state)
 	assert_null(san_stream_fault(to->s));
 }
 
-/* Numbers of messages begin again at 0 (AFC-14). */
+/* Message numbers wrap to 0 (AFC-14). */
 static void
 hear__wrap(void **state)
 {
@@ -108,7 +108,7 @@ hear__wrap(void **state)
 	assert_true(st_stats(from).nb_tx_msgs > 100);
 }
 
-/* Without credit nothing goes, and what waits is counted as such (AFC-14, AFC-16). */
+/* Without credit nothing is sent, and the waits are counted (AFC-14, AFC-16). */
 static void
 left__never_without(void **state)
 {
@@ -127,7 +127,7 @@ left__never_without(void **state)
 	}
 	assert_int_equal(st_view(to).credit, 1);
 	assert_int_equal(st_said_data(to), st_of(to)->nb_msgs);
-	assert_int_equal(st_said_data(to), 3); /* the last one is for an update */
+	assert_int_equal(st_said_data(to), 3); /* the last one is reserved for an update */
 	assert_int_equal(st_stats(to).nb_stall_credit, 1);
 	raw_credit(4, 0);
 	assert_int_equal(st_said_data(to), 6);
@@ -135,7 +135,7 @@ left__never_without(void **state)
 	assert_int_equal(st_stats(to).nb_stall_credit, 2);
 }
 
-/* At credit 1 all but an update waits: the end, modes, larger buffers (AFC-16). */
+/* At credit 1 everything but an update waits: the end, modes, larger buffers (AFC-16). */
 static void
 left__last_one_is_reserved(void **state)
 {
@@ -157,7 +157,7 @@ left__last_one_is_reserved(void **state)
 	assert_int_equal(st_said(to, SAN_SM_FIN | SAN_SM_RESIZED | SAN_SM_CANCELLED), 1);
 }
 
-/* The last one goes for an update as soon as the peer is about to run out (AFC-15, AFC-16). */
+/* The last credit is used for an update when the peer is about to run out (AFC-15, AFC-16). */
 static void
 left__update_takes_the_last(void **state)
 {
@@ -169,13 +169,13 @@ left__update_takes_the_last(void **state)
 	for (i = 0; i < 7; i++)
 		raw_credit(1, 0);
 	assert_int_equal(st_of(to)->nb_msgs, 0);
-	raw_credit(1, 0); /* 3 left, and 12 when told */
+	raw_credit(1, 0); /* 3 left, and 12 after the update */
 	assert_int_equal(st_of(to)->nb_msgs, 1);
 	assert_int_equal(st_said(to, SAN_SM_UPDATE), 1);
 	assert_int_equal(st_of(to)->msg[0].pr, 12);
 }
 
-/* For room's sake alone an update may not take it: both could be left without (AFC-16). */
+/* An update only for room may not use it: both sides could be left without (AFC-16). */
 static void
 left__not_for_room(void **state)
 {
@@ -220,7 +220,7 @@ must_update__defaults(void **state)
 	pair_create(&pair, &conf[0], &conf[1]);
 }
 
-/* One way, small messages: at most one update for T2 of them, read at once or not (AFC-15). */
+/* One way, small messages: at most one update per T2 of them, read at once or not (AFC-15). */
 static void
 one_way(uint32_t behind)
 {
@@ -246,7 +246,7 @@ one_way(uint32_t behind)
 	assert_true(s.nb_rx_data >= 1000 - 12);
 	assert_true(s.nb_updates > 0);
 	assert_true(s.nb_updates <= s.nb_rx_data / 6);
-	assert_int_equal(st_stats(from).nb_updates, 0); /* nor is an update answered by one */
+	assert_int_equal(st_stats(from).nb_updates, 0); /* and an update is not answered by one */
 }
 
 static void
@@ -263,7 +263,7 @@ may_update__slow_reader(void **state)
 	one_way(4);
 }
 
-/* Data both ways carries all there is to say: no message of its own (AFC-15). */
+/* Data in both directions carries all updates: no messages for them (AFC-15). */
 static void
 may_update__both_ways(void **state)
 {
@@ -283,7 +283,7 @@ may_update__both_ways(void **state)
 	assert_int_equal(st_stats(from).nb_updates + st_stats(to).nb_updates, 0);
 }
 
-/* What cannot be delivered yet does not count as arrived: the peer counts it so, too (AFC-15). */
+/* A message that cannot be delivered yet has not arrived, for the peer, too (AFC-15). */
 static void
 must_update__held_messages(void **state)
 {
@@ -296,14 +296,14 @@ must_update__held_messages(void **state)
 	first = raw_msg(0);
 	for (i = 0; i < 9; i++)
 		raw_credit(32, 0);
-	/* 12 posted, 9 ahead of the gap: to say so would be worth nothing */
+	/* 12 posted, 9 ahead of the gap: an update would be worthless */
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_put(&first);
 	assert_int_equal(st_said(to, SAN_SM_UPDATE), 1);
 	assert_int_equal(st_view(to).peer_credit, 12);
 }
 
-/* Both at one credit, both with data: they go on (AFC-16). */
+/* Both sides have one credit and data: they make progress (AFC-16). */
 static void
 both_sides__at_one(void **state)
 {
@@ -320,7 +320,7 @@ both_sides__at_one(void **state)
 		st_send(from, 1400);
 		st_send(to, 1400);
 	}
-	/* each spends what it has before it hears anything */
+	/* each spends its credit before it receives anything */
 	pair_pump(&pair);
 	assert_int_equal(st_view(from).credit, 1);
 	assert_int_equal(st_view(to).credit, 1);
@@ -329,7 +329,7 @@ both_sides__at_one(void **state)
 	st_read(from, 20 * 1400, 1400);
 }
 
-/* Unread messages are bounded by what the peer has set aside, and control goes on (AFC-27). */
+/* Unread messages are bounded by the peer's store, and control messages continue (AFC-27). */
 static void
 has_room__bound(void **state)
 {

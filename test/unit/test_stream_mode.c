@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Modes: learnt, kept and left; the path that data takes in each; and the order in which the
- * program receives and sends. (AFC-6 ... AFC-9, AFC-11, AFC-22)
+ * Modes: learnt, kept and left; the path of data in each mode; and the order in which the
+ * application receives and sends. (AFC-6 ... AFC-9, AFC-11, AFC-22)
  */
 
 #include "test_stream.h"
@@ -10,7 +10,7 @@
 
 #define LARGE (64 * KB)
 
-/* Bytes that went by each path since the last call. */
+/* Bytes sent by each path since the last call. */
 static struct san_stream_bytes
 moved(void)
 {
@@ -46,7 +46,7 @@ three_reach(void (*transfer)(uint32_t len), uint8_t mode)
 	st_forget_msgs();
 }
 
-/* The sender writes, and says a mode message on entering (AFC-7, AFC-22). */
+/* The sender writes, and sends a mode message when it enters the mode (AFC-7, AFC-22). */
 static void
 learn__large(void **state)
 {
@@ -88,7 +88,7 @@ learn__small_large_by_read(void **state)
 	assert_int_equal(d.write, 0);
 }
 
-/* Without remote read, or if it is not wanted: advertisements and writes (AFC-8). */
+/* Without remote read, or if it is disabled: advertisements and writes (AFC-8). */
 static void
 small_large_by_write(bool can_read, uint8_t read)
 {
@@ -108,7 +108,7 @@ small_large_by_write(bool can_read, uint8_t read)
 	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_LARGE);
 }
 
-/* Who is late and has heard of nothing posts directly: no program that waits (AFC-5, AFC-22). */
+/* A late receiver without a notice posts directly: it does not wait for data (AFC-5, AFC-22). */
 static void
 learn__late_is_direct(void **state)
 {
@@ -125,7 +125,7 @@ learn__late_is_direct(void **state)
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
 }
 
-/* What is received of the initial portion tells, too (AFC-22). */
+/* The receives of the initial portion count, too (AFC-22). */
 static void
 learn__told_by_the_beginning(void **state)
 {
@@ -177,7 +177,7 @@ learn__small(void **state)
 	assert_int_equal(st_said(from, SAN_SM_LARGE), st_said_data(from));
 }
 
-/* One of another class begins the count again (AFC-6). */
+/* Another class restarts the count (AFC-6). */
 static void
 learn__another_resets(void **state)
 {
@@ -193,7 +193,7 @@ learn__another_resets(void **state)
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
 }
 
-/* Small sends go in messages, count for nothing and change no mode (AFC-6, AFC-7, AFC-8). */
+/* Small sends use messages, do not count and change no mode (AFC-6, AFC-7, AFC-8). */
 static void
 small_sends_between(void (*transfer)(uint32_t len), uint8_t mode)
 {
@@ -271,7 +271,7 @@ leave__at_the_first_other(void **state)
 		st_start();
 		st_learn(rows[i].learn, rows[i].mode);
 		if (rows[i].why == SAN_STREAM_WHY_SMALL) {
-			/* a small one is posted before: the sender must not wait for another */
+			/* a small one is posted before, so the sender need not wait for one */
 			st_recv(to, 1000);
 			st_wait(MS);
 			st_send(from, LARGE);
@@ -289,7 +289,7 @@ leave__at_the_first_other(void **state)
 	}
 }
 
-/* From large: a program that waits to hear of data has no buffer posted (AFC-22). */
+/* From large: an application that waits for data has no buffer posted (AFC-22). */
 static void
 leave__large_by_waiting(void **state)
 {
@@ -308,7 +308,7 @@ leave__large_by_waiting(void **state)
 	st_read(to, LARGE, LARGE);
 }
 
-/* A mode that was chosen for good stays, whatever the class (AFC-6). */
+/* A configured mode stays, whatever the class (AFC-6). */
 static void
 leave__not_what_was_chosen(void **state)
 {
@@ -331,7 +331,7 @@ leave__not_what_was_chosen(void **state)
 	}
 }
 
-/* Read in large receive mode, if always wanted (AFC-10). */
+/* Reads in large receive mode, if always enabled (AFC-10). */
 static void
 way__read_always(void **state)
 {
@@ -352,7 +352,7 @@ way__read_always(void **state)
 	assert_int_equal(d.write, 0);
 }
 
-/* Chosen for good, and the program waits to hear of data: the sender asks instead (AFC-22). */
+/* Configured large, and the application waits for data: the sender sends a notice (AFC-22). */
 static void
 way__large_by_choice_and_waiting(void **state)
 {
@@ -370,7 +370,7 @@ way__large_by_choice_and_waiting(void **state)
 	st_finish(LARGE);
 }
 
-/* Large receive mode is told of at once: the sender may have nothing else to say (AFC-22). */
+/* Large receive mode is reported at once: the sender may have nothing else to send (AFC-22). */
 static void
 way__mode_message(void **state)
 {
@@ -384,7 +384,7 @@ way__mode_message(void **state)
 	st_recv(to, LARGE);
 	st_settle();
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
-	/* others go with the next header */
+	/* other modes are sent with the next header */
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
 	st_settle();
 	assert_int_equal(st_of(from)->nb_msgs, 1);
@@ -392,7 +392,7 @@ way__mode_message(void **state)
 
 /* ---- advertisements that ride on data messages (AFC-11) ---- */
 
-/* One round of a program that posts, asks and gets; settled, at one time. */
+/* One round of an application that posts, asks and gets; settled, at one time. */
 static void
 ask(void)
 {
@@ -405,7 +405,7 @@ ask(void)
 	st_finish(LARGE);
 }
 
-/* Receive-send: the advertisement waits for the small send and rides on it (AFC-11). */
+/* Receive-send: the advertisement waits for the small send and shares its message (AFC-11). */
 static void
 ride__receive_send(void **state)
 {
@@ -422,7 +422,7 @@ ride__receive_send(void **state)
 	assert_true(st_stats(to).nb_adv_rides > 0);
 }
 
-/* Held in vain: it goes by itself after the time for that (AFC-11). */
+/* Held in vain: after the time limit it is sent by itself (AFC-11). */
 static void
 ride__hold_ends(void **state)
 {
@@ -458,7 +458,7 @@ ride__hold_off(void **state)
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 }
 
-/* One round of a program that gets, answers and then posts the next; its answer has left. */
+/* One round of an application that gets, answers and then posts; its answer is sent. */
 static void
 answer(void)
 {
@@ -473,7 +473,7 @@ answer(void)
 	st_read(from, 100, 100);
 }
 
-/* Send-receive: the small send waits for the receive and takes its advertisement (AFC-11). */
+/* Send-receive: the small send waits for the receive and carries its advertisement (AFC-11). */
 static void
 ride__send_receive(void **state)
 {

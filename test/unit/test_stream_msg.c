@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Messages, out and in: the first one, order, what rides together, what no session says. */
+/* Messages, sent and received: the first one, order, combined messages, invalid messages. */
 
 #include "test_stream.h"
 #include "unit.h"
@@ -9,7 +9,7 @@
 
 /* ---- the first one (AFC-2) ---- */
 
-/* Both say how many messages they can take, and nothing goes before the peer's count is known. */
+/* Both announce how many messages they can receive; before that nothing is sent. */
 static void
 hello__nothing_before_it(void **state)
 {
@@ -32,14 +32,14 @@ hello__nothing_before_it(void **state)
 	assert_false(st_has(to, SAN_WC_SEND));
 	hello = raw_hello();
 	raw_put(&hello);
-	/* what the program asked for before completes, in order */
+	/* earlier work of the application completes, in order */
 	assert_int_equal(st_said_data(to), 3);
 	assert_int_equal(st_sent(to), 100);
 	assert_int_equal(st_sent(to), 3000);
 	assert_true(st_has(to, SAN_WC_SHUTDOWN));
 }
 
-/* Receives are posted before the connection is there. */
+/* Receives are posted before the connection is up. */
 static void
 hello__buffers_before_it(void **state)
 {
@@ -51,7 +51,7 @@ hello__buffers_before_it(void **state)
 	assert_int_equal(to->nb_req, 0);
 }
 
-/* Sent by both at once. */
+/* Sent by both at the same time. */
 static void
 hello__early_data_of_both(void **state)
 {
@@ -91,7 +91,7 @@ no_hello(struct san_sm *m)
 static void
 of_no_receives(struct san_sm *m)
 {
-	m->pr = 1; /* the initial credit is 2 at least (AFC-14) */
+	m->pr = 1; /* the initial credit is at least 2 (AFC-14) */
 }
 
 static void
@@ -166,7 +166,7 @@ receive__overtaken(void **state)
 		m[i] = raw_msg(0);
 		m[i].len = 100;
 	}
-	/* delivered as 3, 1, 2, 0: the bytes as they are in the stream */
+	/* delivered as 3, 1, 2, 0: the bytes are in stream order */
 	for (i = 0; i < 4; i++) {
 		static const uint32_t order[] = {3, 1, 2, 0};
 
@@ -181,7 +181,7 @@ receive__overtaken(void **state)
 	assert_int_equal(st_received(to), 400);
 }
 
-/* Under any order of arrival the stream is the same. */
+/* In any order of arrival the stream is the same. */
 static void
 receive__any_order(void **state)
 {
@@ -207,7 +207,7 @@ receive__any_order(void **state)
 static void
 receive__number_out_of_bounds(void **state)
 {
-	/* beyond what was received, and beyond what could be under way */
+	/* beyond what was received, and beyond what could be in flight */
 	static const int32_t offs[] = {-1, -1000, 32 + 32, INT32_MIN};
 	struct san_sm m;
 	uint32_t i;
@@ -252,7 +252,7 @@ receive__no_message(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* The provider says how long it is: that is not believed, either. */
+/* The length that the provider reports is checked, too. */
 static void
 receive__longer_than_its_buffer(void **state)
 {
@@ -263,7 +263,7 @@ receive__longer_than_its_buffer(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* Counts in a header go up, and no further than what was sent (AFC-14, AFC-27). */
+/* Counts in a header only grow, and not beyond what was sent (AFC-14, AFC-27). */
 static void
 receive__counts(void **state)
 {
@@ -283,7 +283,7 @@ receive__counts(void **state)
 		st_send(to, 100);
 		raw_run();
 		m = raw_msg(0);
-		raw_put(&m); /* all is taken */
+		raw_put(&m); /* everything is acknowledged */
 		assert_null(san_stream_fault(to->s));
 		m = raw_msg(0);
 		m.lrsq += (uint32_t)rows[i].lrsq;
@@ -293,7 +293,7 @@ receive__counts(void **state)
 	}
 }
 
-/* More unread messages than were set aside for them (AFC-27). */
+/* More unread messages than there is room for (AFC-27). */
 static void
 receive__more_than_there_is_room_for(void **state)
 {
@@ -330,7 +330,7 @@ receive__behind_the_end(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* Behind a fault nothing is heard and nothing is said: the owner ends the connection. */
+/* After a fault nothing is received or sent: the owner ends the connection. */
 static void
 fault__is_the_end(void **state)
 {
@@ -357,7 +357,7 @@ fault__is_the_end(void **state)
 
 /* ---- what rides together ---- */
 
-/* All that is to be said goes in one message, with the data. */
+/* All parts are combined into one message, with the data. */
 static void
 build__all_in_one(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Large sends that begin with an initial portion: both answers, reads, and how an offer comes back.
- * (AFC-3, AFC-5, AFC-8, AFC-13, AFC-21, AFC-24, AFC-28)
+ * Large sends that begin with an initial portion: both answers, reads, and how an offer is
+ * withdrawn. (AFC-3, AFC-5, AFC-8, AFC-13, AFC-21, AFC-24, AFC-28)
  */
 
 #include "test_stream.h"
@@ -17,7 +17,7 @@ start_pull(void)
 	st_learn(st_after, SAN_SM_SMALL_LARGE);
 }
 
-/* The beginning of a large send of *len* bytes; *offer*: its rest may be read. */
+/* The beginning of a large send of *len* bytes; *offer*: the rest may be read. */
 static struct san_sm
 raw_begin(bool offer, uint32_t len)
 {
@@ -34,7 +34,7 @@ raw_begin(bool offer, uint32_t len)
 
 /* ---- notices (AFC-5) ---- */
 
-/* The first message has the initial portion and how much more there is (AFC-3, AFC-5). */
+/* The first message has the initial portion and the size of the rest (AFC-3, AFC-5). */
 static void
 notice__says_how_much(void **state)
 {
@@ -55,7 +55,7 @@ notice__says_how_much(void **state)
 	st_read(to, LARGE + 100, LARGE);
 }
 
-/* Answer: where the buffer is, posted directly, or only after the notice (AFC-5, AFC-22). */
+/* Answer: the place of the buffer, posted before or after the notice (AFC-5, AFC-22). */
 static void
 notice__buffer_posted_before(void **state)
 {
@@ -87,7 +87,7 @@ notice__initial_portion_was_consumed(void **state)
 	st_send(from, LARGE);
 	st_settle();
 	initial = st_view(to).nb_unread_bytes;
-	/* in small pieces, but none of them for the rest */
+	/* small ones, but none for the rest */
 	st_recv(to, 100);
 	st_settle();
 	assert_int_equal(st_received(to), 100);
@@ -115,7 +115,7 @@ notice__buffer_too_small(void **state)
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
 }
 
-/* A program that waits to hear of more has no buffer for it. */
+/* An application that waits for more data has no buffer for it. */
 static void
 notice__program_waits(void **state)
 {
@@ -132,7 +132,7 @@ notice__program_waits(void **state)
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
 }
 
-/* Two scans without a buffer: the rest goes in messages, as far as there is room (AFC-13). */
+/* Two scans without a buffer: the rest is sent in messages, as far as there is room (AFC-13). */
 static void
 notice__nobody_posts(void **state)
 {
@@ -148,7 +148,7 @@ notice__nobody_posts(void **state)
 	assert_int_equal(st_sent(from), LARGE);
 }
 
-/* The answer was on its way when the sender's patience ended: it is late, and changes nothing. */
+/* The answer was in flight when the sender stopped waiting: it is late, and has no effect. */
 static void
 notice__answered_too_late(void **state)
 {
@@ -188,7 +188,7 @@ notice__as_many_scans_as_asked_for(void **state)
 	assert_int_equal(st_stats(from).nb_fallbacks, 1);
 }
 
-/* A buffer begins the count again (AFC-13). */
+/* A buffer restarts the count (AFC-13). */
 static void
 notice__scans_in_a_row(void **state)
 {
@@ -206,7 +206,7 @@ notice__scans_in_a_row(void **state)
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
 }
 
-/* Large receive mode, and nobody posts or waits: discovery, the rest in messages (AFC-13). */
+/* Large receive mode without a buffer or a wait: discovery, the rest in messages (AFC-13). */
 static void
 large_mode__nobody_posts(void **state)
 {
@@ -226,7 +226,7 @@ large_mode__nobody_posts(void **state)
 
 /* ---- offers (AFC-8) ---- */
 
-/* Registered for reading before it is told of, for that only, and dead behind RDONE (AFC-24). */
+/* Registered before it is offered, only for reading, and deregistered after RDONE (AFC-24). */
 static void
 offer__keys_are_dead(void **state)
 {
@@ -246,7 +246,7 @@ offer__keys_are_dead(void **state)
 	assert_int_equal(from->nb_regs + to->nb_regs, 0);
 }
 
-/* Reads fill each set exactly and go on as sets are posted; the last is short (AFC-21). */
+/* Reads fill each set exactly and continue as sets are posted; the last is short (AFC-21). */
 static void
 offer__several_sets(void **state)
 {
@@ -297,7 +297,7 @@ offer__pieces(void **state)
 	assert_memory_equal(b->dst + 10750, a->src + 100000, 20000);
 }
 
-/* Too small a buffer: it is given back, the rest comes in messages (AFC-5). */
+/* Too small a buffer: the offer is returned, the rest comes in messages (AFC-5). */
 static void
 offer__buffer_too_small(void **state)
 {
@@ -312,7 +312,7 @@ offer__buffer_too_small(void **state)
 	assert_int_equal(st_sent(from), LARGE);
 }
 
-/* Half of it read, then a small buffer: what was read is not sent again. */
+/* Half of it is read, then a small buffer: the part that was read is not sent again. */
 static void
 offer__part_was_read(void **state)
 {
@@ -329,7 +329,7 @@ offer__part_was_read(void **state)
 	assert_int_equal(st_sent(from), LARGE);
 }
 
-/* Nobody posts: the receiver gives it back after its scans, not the sender (AFC-13, AFC-28). */
+/* No buffer: the receiver returns it after its scans; the sender does not (AFC-13, AFC-28). */
 static void
 offer__nobody_posts(void **state)
 {
@@ -348,7 +348,7 @@ offer__nobody_posts(void **state)
 	assert_int_equal(st_sent(from), LARGE);
 }
 
-/* The program gives up a send that is offered: it stays the peer's until that has answered. */
+/* The application cancels an offered send: it stays offered until the peer has answered. */
 static void
 withdraw__offered(void **state)
 {
@@ -372,7 +372,7 @@ withdraw__offered(void **state)
 	assert_int_equal(st_received(to), st_msg(from, SAN_SM_OFFER)->len);
 }
 
-/* Likewise one that was noticed. */
+/* The same after a notice. */
 static void
 withdraw__noticed(void **state)
 {
@@ -389,7 +389,7 @@ withdraw__noticed(void **state)
 	assert_false(st_has(from, SAN_WC_SEND));
 	st_settle();
 	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), initial);
-	/* and the stream goes on behind it */
+	/* and the stream continues behind it */
 	st_of(from)->src_used = initial;
 	st_send(from, 100);
 	st_settle();
@@ -397,7 +397,7 @@ withdraw__noticed(void **state)
 	st_read(to, 100, 100);
 }
 
-/* It was being read: the receiver has those bytes, and both say so (AFC-28). */
+/* It was being read: the receiver has those bytes, and both sides report that (AFC-28). */
 static void
 withdraw__while_it_is_read(void **state)
 {
@@ -423,7 +423,7 @@ withdraw__while_it_is_read(void **state)
 	assert_int_equal(from->nb_regs, 0);
 }
 
-/* Only a part of it was: the rest is given up. */
+/* Only a part of it was read: the rest is cancelled. */
 static void
 withdraw__while_a_part_is_read(void **state)
 {
@@ -443,7 +443,7 @@ withdraw__while_a_part_is_read(void **state)
 	assert_int_equal(from->nb_regs, 0);
 }
 
-/* The answer crosses the question: it is not asked for twice. */
+/* The answer crosses the withdrawal: it is not withdrawn twice. */
 static void
 withdraw__answered_already(void **state)
 {
@@ -455,7 +455,7 @@ withdraw__answered_already(void **state)
 	pair_pump(&pair);
 	pair_step(to);
 	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
-	pair_pump(&pair); /* RDONE and WITHDRAW are under way */
+	pair_pump(&pair); /* RDONE and WITHDRAW are in flight */
 	st_settle();
 	assert_int_equal(st_received(to), LARGE);
 	assert_int_equal(st_sent(from), LARGE);
@@ -516,7 +516,7 @@ hear__other_than_what_is_left(void **state)
 	}
 }
 
-/* Given back is what was offered, and no more of it than there is. */
+/* Only what was offered can be returned, and not more than that. */
 static void
 returned__not_offered(void **state)
 {
@@ -527,7 +527,7 @@ returned__not_offered(void **state)
 		{0, true, false, false},
 		{0, true, true, true},
 		{1, true, false, true},
-		{1, false, false, false}, /* late: it crossed our asking for it */
+		{1, false, false, false}, /* late: it crossed our withdrawal */
 	};
 	const struct san_sm *offer;
 	struct san_sm m;
@@ -551,7 +551,7 @@ returned__not_offered(void **state)
 	}
 }
 
-/* A read that fails is the peer's fault: it offered what can't be read. */
+/* A failed read is the peer's fault: it offered unreadable memory. */
 static void
 on_read__fails(void **state)
 {
@@ -568,7 +568,7 @@ on_read__fails(void **state)
 	assert_non_null(san_stream_fault(to->s));
 	assert_false(st_has(to, SAN_WC_RECV));
 	pair_end_now(to, SAN_WC_ST_FLUSHED);
-	/* what came before is the program's */
+	/* data received before is delivered */
 	assert_int_equal(st_received_as(to, 0), 1000);
 }
 
@@ -600,7 +600,7 @@ on_read__first_piece_fails(void **state)
 
 /*
  * A message behind an initial portion may meet the same set: together they fit into the smallest
- * that there is (AFC-12, AFC-23).
+ * possible one (AFC-12, AFC-23).
  */
 static void
 notice__message_behind_it(void **state)

@@ -5,7 +5,7 @@
 #include "test_stream.h"
 #include "unit.h"
 
-/* All memory for messages is there from the beginning (AFC-27). */
+/* All memory for messages is allocated at the start (AFC-27). */
 static void
 init__with_the_session(void **state)
 {
@@ -23,7 +23,7 @@ init__with_the_session(void **state)
 	assert_int_equal(to->mem, mem);
 }
 
-/* As many receives as the peer has credit for, always: a message is replaced at once (AFC-27). */
+/* Always as many receives as the peer has credit for: a message is replaced at once (AFC-27). */
 static void
 post__always_as_many(void **state)
 {
@@ -52,7 +52,7 @@ refuse(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	return -EAGAIN;
 }
 
-/* The provider takes no more receives: credit shrinks, nothing else. */
+/* The provider accepts no more receives: only the credit shrinks. */
 static void
 post__provider_is_full(void **state)
 {
@@ -82,7 +82,7 @@ raw_resize(uint32_t bytes)
 	return m;
 }
 
-/* The old memory goes with the last buffer in it, be it lent or unread (AFC-18). */
+/* The old memory is freed with its last buffer, lent or unread (AFC-18). */
 static void
 resize__old_memory_goes_with_its_last(void **state)
 {
@@ -112,7 +112,7 @@ resize__old_memory_goes_with_its_last(void **state)
 	assert_int_equal(to->mem, both - (4 + conf[1].nb_store) * (size_t)conf[1].msg_size);
 }
 
-/* Not a third size before the first is gone: the answer is what there is. */
+/* No third size before the first one is freed: the answer is the current size. */
 static void
 resize__one_at_a_time(void **state)
 {
@@ -129,7 +129,7 @@ resize__one_at_a_time(void **state)
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 }
 
-/* In the middle of it the session may end: st_teardown() finds what is left. */
+/* The session may end during a resize: st_teardown() finds leaks. */
 static void
 resize__ends_in_the_middle(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the program receives: any size of buffer, peeks, loans, all or nothing; what is unread while
- * it does not; and receives that are given up. (AFC-1, AFC-9, AFC-21, AFC-27, AFC-28)
+ * Receives: any size of buffer, peeks, loans, WAITALL; unread data; cancelled receives. (AFC-1,
+ * AFC-9, AFC-21, AFC-27, AFC-28)
  */
 
 #include "test_stream.h"
@@ -29,7 +29,7 @@ take__any_size(void **state)
 	}
 }
 
-/* A receive completes with what is there, be it of several sends. */
+/* A receive completes with the data that is there, even of several sends. */
 static void
 take__what_is_there(void **state)
 {
@@ -44,7 +44,7 @@ take__what_is_there(void **state)
 	assert_int_equal(st_received(to), 300);
 }
 
-/* A peek leaves it there, and shows no more than its size (AFC-1). */
+/* A peek leaves the data, and copies no more than its size (AFC-1). */
 static void
 peek__leaves_it(void **state)
 {
@@ -65,7 +65,7 @@ peek__leaves_it(void **state)
 	st_read(to, 300, 1000);
 }
 
-/* It waits if there is nothing. */
+/* It waits if there is no data. */
 static void
 peek__waits(void **state)
 {
@@ -80,7 +80,7 @@ peek__waits(void **state)
 	st_read(to, 10, 10);
 }
 
-/* A list of more bytes than a receive takes is cut, not added up to few. */
+/* A list with more bytes than a receive can take is cut; the sum does not overflow. */
 static void
 take__more_than_there_is(void **state)
 {
@@ -99,7 +99,7 @@ take__more_than_there_is(void **state)
 	assert_int_equal(st_received(to), 100);
 }
 
-/* All or the end. */
+/* All bytes, or the end. */
 static void
 waitall__until_it_is_full(void **state)
 {
@@ -120,7 +120,7 @@ waitall__until_it_is_full(void **state)
 	assert_int_equal(st_received(to), 500);
 }
 
-/* A peek too: for what comes later, for the end, and for a large send that nobody had room for. */
+/* A peek, too: for later data, for the end, and for a large send without a buffer. */
 static void
 waitall__peek(void **state)
 {
@@ -149,7 +149,7 @@ waitall__peek(void **state)
 	assert_int_equal(st_received(to), 10);
 }
 
-/* But not for what has no room before something is taken. */
+/* But not for data that has no room before some is read. */
 static void
 waitall__peek_of_too_much(void **state)
 {
@@ -166,7 +166,7 @@ waitall__peek_of_too_much(void **state)
 	assert_int_equal(st_received(to), nb * 10);
 }
 
-/* Likewise over large sends, in each mode. */
+/* The same over large sends, in each mode. */
 static void
 waitall__of_several_large(void **state)
 {
@@ -206,7 +206,7 @@ dontwait__there_or_not(void **state)
 	assert_int_equal(st_received(to), 60);
 }
 
-/* The message buffer itself; its room stays taken until it comes back (AFC-27). */
+/* The message buffer itself; its room stays in use until it is given back (AFC-27). */
 static void
 lend__until_it_comes_back(void **state)
 {
@@ -246,7 +246,7 @@ lend__until_it_comes_back(void **state)
 
 /* ---- a program that does not read (AFC-27) ---- */
 
-/* Its peer's data stops; messages without data, and the other direction, go on. */
+/* The peer's data stops; messages without data, and the other direction, continue. */
 static void
 unread__holds_up_nothing_else(void **state)
 {
@@ -261,7 +261,7 @@ unread__holds_up_nothing_else(void **state)
 		st_settle();
 	}
 	assert_int_equal(st_view(to).nb_unread_bytes, 8 * 1400);
-	/* small and large, with advertisements, done messages and all */
+	/* small and large, with advertisements and done messages */
 	for (i = 0; i < 20; i++) {
 		st_recv(from, LARGE);
 		st_settle();
@@ -279,7 +279,7 @@ unread__holds_up_nothing_else(void **state)
 	st_read(to, 100 * 1400, 5000);
 }
 
-/* What was unread is copied while others have their turns, into one receive or many. */
+/* Unread data is copied in steps, so that others get turns, into one receive or many. */
 static void
 take__bit_by_bit(void **state)
 {
@@ -310,7 +310,7 @@ take__bit_by_bit(void **state)
 		assert_int_equal(st_received(to), ST_INNER);
 }
 
-/* But what comes for a buffer that the sender knows of is in it before the next message. */
+/* But data for an advertised buffer is in it before the next message. */
 static void
 take__at_once_if_advertised(void **state)
 {
@@ -336,7 +336,7 @@ take__at_once_if_advertised(void **state)
 
 /* ---- ends ---- */
 
-/* One direction ends, the other does not (AFC-1). */
+/* One direction ends, the other one does not (AFC-1). */
 static void
 fin__one_direction(void **state)
 {
@@ -387,7 +387,7 @@ cancel__waiting(void **state)
 	st_read(to, 50, 50);
 }
 
-/* What came before is not lost: it completes with that. */
+/* Data received before is not lost: the receive completes with it. */
 static void
 cancel__with_what_came(void **state)
 {
@@ -401,7 +401,7 @@ cancel__with_what_came(void **state)
 	assert_int_equal(st_received(to), 1000);
 }
 
-/* While the session reads into it, the memory is not the program's. */
+/* While the session reads into it, the memory stays with the session. */
 static void
 cancel__while_it_is_read_into(void **state)
 {

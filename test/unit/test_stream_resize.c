@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Larger message buffers, asked for and given or not. (AFC-18) */
+/* Larger message buffers, requested and granted or not. (AFC-18) */
 
 #include "test_stream.h"
 #include "unit.h"
@@ -20,7 +20,7 @@ fragmented(uint32_t n)
 	}
 }
 
-/* Beyond so many fragmentations, for the largest size sent; then none is cut (AFC-18). */
+/* After so many fragmentations, for the largest size sent; then none is fragmented (AFC-18). */
 static void
 count__asks(void **state)
 {
@@ -34,7 +34,7 @@ count__asks(void **state)
 	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->resize, WANT);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, WANT);
 	assert_int_equal(st_stats(to).nb_resizes, 1);
-	/* the buffers that were posted are used first */
+	/* the posted buffers are used first */
 	fragmented(32);
 	assert_int_equal(st_view(from).peer_msg_size, WANT);
 	assert_int_equal(st_view(to).msg_size, WANT);
@@ -44,7 +44,7 @@ count__asks(void **state)
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 }
 
-/* Large sends count when they travel in messages, which then grow as far as is not large. */
+/* Large sends count if they are sent in messages, which then grow up to the large size. */
 static void
 count__large_in_messages(void **state)
 {
@@ -60,7 +60,7 @@ count__large_in_messages(void **state)
 			 st_view(from).threshold - 1 + SAN_SM_HDR);
 }
 
-/* They do not when they are written or read. */
+/* They do not count when they are written or read. */
 static void
 count__not_for_direct(void **state)
 {
@@ -74,7 +74,7 @@ count__not_for_direct(void **state)
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 }
 
-/* The size may be fixed, at either side (AFC-18). */
+/* The size may be fixed, on either side (AFC-18). */
 static void
 count__fixed_size_here(void **state)
 {
@@ -98,7 +98,7 @@ hear__fixed_size_there(void **state)
 	assert_int_equal(st_view(from).peer_msg_size, 1536);
 }
 
-/* Memory is short: the answer is the old size, and all goes on as before (AFC-18). */
+/* Without memory the answer is the old size, and everything continues as before (AFC-18). */
 static void
 hear__no_memory(void **state)
 {
@@ -109,13 +109,13 @@ hear__no_memory(void **state)
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 1536);
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 	fragmented(40);
-	/* it may be asked again, and there is some now */
+	/* it may be requested again, and there is memory now */
 	to->max_mem = SIZE_MAX;
 	fragmented(60);
 	assert_int_equal(st_view(from).peer_msg_size, WANT);
 }
 
-/* The sender has none for its own: it goes on with what there is. */
+/* The sender has no memory itself: it continues with its own size. */
 static void
 run__no_memory_here(void **state)
 {
@@ -127,7 +127,7 @@ run__no_memory_here(void **state)
 	assert_true(st_stats(to).nb_resizes >= 1);
 }
 
-/* As old buffers complete, new ones are posted; messages change with the first new one (AFC-18). */
+/* Old buffers are replaced as they complete; messages grow with the first new one (AFC-18). */
 static void
 hear__as_they_complete(void **state)
 {
@@ -141,7 +141,7 @@ hear__as_they_complete(void **state)
 	m.resize = 4000;
 	raw_put(&m);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 4000);
-	/* posted when it was asked: those before it, and three more */
+	/* posted at the time of the request: those before it, and three more */
 	after = st_msg(to, SAN_SM_RESIZED)->resized.after;
 	assert_int_equal(after, raw.seq - 1 + 3);
 	for (i = 0; i < 3; i++) {
@@ -184,7 +184,7 @@ run__behind_the_old_ones(void **state)
 	assert_int_equal(st_said_data(to), 1);
 }
 
-/* No more than was allowed for. */
+/* No more than the limit. */
 static void
 hear__more_than_the_limit(void **state)
 {
@@ -215,7 +215,7 @@ resized__more_than_asked_for(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* Nobody asked: the size stays. */
+/* Without a request the size stays. */
 static void
 resized__unasked(void **state)
 {
@@ -230,7 +230,7 @@ resized__unasked(void **state)
 	assert_null(san_stream_fault(to->s));
 }
 
-/* The sender's own are as long already. */
+/* The sender's own buffers are long enough. */
 static void
 run__own_are_long_enough(void **state)
 {
@@ -247,7 +247,7 @@ run__own_are_long_enough(void **state)
 
 /* ---- crossing requests (AFC-18) ---- */
 
-/* The session asks, and before the answer its peer asks, too. */
+/* The session requests, and before the answer its peer requests, too. */
 static void
 cross(bool accepts)
 {
@@ -265,7 +265,7 @@ cross(bool accepts)
 	raw_put(&m);
 }
 
-/* The accepting side disregards it: its own is answered. */
+/* The accepting side ignores it: its own request is answered. */
 static void
 cross__accepting_side(void **state)
 {
@@ -280,14 +280,14 @@ cross__accepting_side(void **state)
 	m.resized.after = raw.lrsq;
 	raw_put(&m);
 	assert_int_equal(st_view(to).peer_msg_size, WANT);
-	/* now the other one's turn has come */
+	/* now it is the other one's turn */
 	m = raw_msg(SAN_SM_RESIZE);
 	m.resize = 2000;
 	raw_put(&m);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
 }
 
-/* The connecting side answers, and may ask again. */
+/* The connecting side answers, and may request again. */
 static void
 cross__connecting_side(void **state)
 {
@@ -300,7 +300,7 @@ cross__connecting_side(void **state)
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
 }
 
-/* Two sessions, both ways at once: both sizes come about. */
+/* Two sessions, in both directions at once: both sizes are granted. */
 static void
 cross__both_get_theirs(void **state)
 {

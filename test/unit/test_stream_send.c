@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the program sends: in messages or directly, together or one by one, aside or in place, given
- * up, ended. (AFC-3, AFC-4, AFC-14, AFC-20, AFC-21, AFC-25, AFC-26, AFC-28)
+ * Sends: in messages or directly, combined or one by one, copied or in place, cancelled, ended.
+ * (AFC-3, AFC-4, AFC-14, AFC-20, AFC-21, AFC-25, AFC-26, AFC-28)
  */
 
 #include "test_stream.h"
@@ -12,7 +12,7 @@
 
 /* ---- small ones ---- */
 
-/* A header and the payload, and it is done (AFC-3). */
+/* A header and the payload in one message (AFC-3). */
 static void
 small__in_one_message(void **state)
 {
@@ -31,7 +31,7 @@ small__in_one_message(void **state)
 	st_read(to, 300, 300);
 }
 
-/* Those that come together travel together. */
+/* Sends posted together share a message. */
 static void
 small__together(void **state)
 {
@@ -47,7 +47,7 @@ small__together(void **state)
 	st_read(to, 1500, 1500);
 }
 
-/* The payload may be in the request itself. */
+/* The payload may be inline in the request. */
 static void
 small__inlined(void **state)
 {
@@ -67,7 +67,7 @@ small__inlined(void **state)
 	st_read(to, 40, 40);
 }
 
-/* A send of nothing completes, and sends nothing. */
+/* An empty send completes, and sends nothing. */
 static void
 small__empty(void **state)
 {
@@ -79,7 +79,7 @@ small__empty(void **state)
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 }
 
-/* Who does not want to hear of a send does not, unless it has failed. */
+/* An unsignaled send completes only if it has failed. */
 static void
 small__unsignaled(void **state)
 {
@@ -100,7 +100,7 @@ small__unsignaled(void **state)
 	assert_int_equal(st_sent_as(from, SAN_WC_ST_FLUSHED), 0);
 }
 
-/* What is large is asked of the provider, or told; of two the larger one counts (AFC-4). */
+/* The threshold is the provider's or configured; of both sides the larger one counts (AFC-4). */
 static void
 threshold__from_where(void **state)
 {
@@ -136,7 +136,7 @@ threshold__from_where(void **state)
 	}
 }
 
-/* No message carries as much as is large, so it fits into any advertised set (AFC-12). */
+/* No message is as long as a large send, so it fits into any advertised set (AFC-12). */
 static void
 message__never_large(void **state)
 {
@@ -155,7 +155,7 @@ message__never_large(void **state)
 
 /* ---- the provider ---- */
 
-/* It has room for one request at a time: nothing is lost, and the order stays. */
+/* The provider has room for one request at a time: nothing is lost, and the order stays. */
 static void
 post__provider_is_full(void **state)
 {
@@ -175,7 +175,7 @@ post__provider_is_full(void **state)
 	assert_true(st_stats(from).tx.write > 0);
 }
 
-/* All messages are under way: counted, and it goes on when one is back. */
+/* All messages are in flight: counted, and it continues when one completes. */
 static void
 post__no_message_is_left(void **state)
 {
@@ -193,7 +193,7 @@ post__no_message_is_left(void **state)
 	st_read(to, 6 * 1400, 1400);
 }
 
-/* The queue is as long as was asked for. */
+/* The queue is as long as requested. */
 static void
 post__queue_is_full(void **state)
 {
@@ -212,7 +212,7 @@ post__queue_is_full(void **state)
 
 /* ---- memory (AFC-20) ---- */
 
-/* To be written from, or to be read: no registration, nothing sent, and the sender hears of it. */
+/* Memory to write from, or to read: not registered, nothing sent, and the send fails. */
 static void
 no_buffers(uint8_t mode)
 {
@@ -227,7 +227,7 @@ no_buffers(uint8_t mode)
 	assert_int_equal(st_sent(from), 100);
 	assert_int_equal(st_stats(from).nb_no_buffers, 1);
 	assert_int_equal(st_said_data(from), 1); /* nothing is half sent */
-	/* it was no end: with memory the next one goes */
+	/* the stream continues: with memory the next one is sent */
 	from->no_local = false;
 	from->max_regs = PAIR_REGS;
 	st_of(to)->at = LARGE;
@@ -253,7 +253,7 @@ prepare__no_memory_to_offer(void **state)
 	no_buffers(SAN_SM_SMALL_LARGE);
 }
 
-/* Of several pieces one can't be registered: none stays so (AFC-20). */
+/* If one of several pieces cannot be registered, none is (AFC-20). */
 static void
 prepare__one_piece_of_three(void **state)
 {
@@ -274,7 +274,7 @@ prepare__one_piece_of_three(void **state)
 
 /* ---- order (AFC-25) ---- */
 
-/* Where sends may overtake writes, the done message waits for their results (AFC-25). */
+/* If sends may overtake writes, the done message waits for their results (AFC-25). */
 static void
 write__done_behind_the_result(void **state)
 {
@@ -285,7 +285,7 @@ write__done_behind_the_result(void **state)
 	st_recv(to, LARGE);
 	st_settle();
 	st_send(from, LARGE);
-	st_send(from, 100); /* what follows in a message is behind it, too */
+	st_send(from, 100); /* later message data is behind it, too */
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 1);
 	assert_int_equal(from->req[0].kind, PAIR_WRITE);
@@ -297,7 +297,7 @@ write__done_behind_the_result(void **state)
 	st_read(to, 100, 100);
 }
 
-/* Where they may not, it is posted right behind them. */
+/* If they may not, it is posted right behind them. */
 static void
 write__done_in_order(void **state)
 {
@@ -310,12 +310,12 @@ write__done_in_order(void **state)
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2);
 	assert_int_equal(from->req[1].kind, PAIR_SEND);
-	assert_false(st_has(from, SAN_WC_SEND)); /* its memory is still needed */
+	assert_false(st_has(from, SAN_WC_SEND)); /* its memory is still in use */
 	st_settle();
 	assert_int_equal(st_sent(from), LARGE);
 }
 
-/* Direct and message data, mixed, with messages that overtake others: the order is the stream's. */
+/* Direct and message data, mixed, with messages that overtake: the stream stays in order. */
 static void
 write__mixed_unordered(void **state)
 {
@@ -335,7 +335,7 @@ write__mixed_unordered(void **state)
 	assert_true(st_stats(from).tx.write + st_stats(from).tx.read > 0);
 }
 
-/* A write that fails is the peer's fault: it advertised what can't be written. */
+/* A failed write is the peer's fault: it advertised memory that cannot be written. */
 static void
 written__fails(void **state)
 {
@@ -355,8 +355,8 @@ written__fails(void **state)
 }
 
 /*
- * A send that was about to begin without a buffer, and a buffer becomes known when the provider has
- * no room for the write: the buffer counts, whatever was planned before (AFC-10).
+ * A send that was about to begin without a buffer gets one when the provider has no room for the
+ * write: the buffer is used, whatever was planned before (AFC-10).
  */
 static void
 write__not_what_was_planned(void **state)
@@ -383,7 +383,7 @@ write__not_what_was_planned(void **state)
 	assert_int_equal(st_sent(to), LARGE);
 }
 
-/* The peer is told in order, and has new buffers before the results of our writes are in. */
+/* The peer is notified in order, and posts new buffers before the results of the writes. */
 static void
 written__long_after_it_was_told(void **state)
 {
@@ -397,7 +397,7 @@ written__long_after_it_was_told(void **state)
 	while (nb < 3 * STREAM_WDONES) {
 		st_of(to)->src_used = 0;
 		st_send(to, LARGE);
-		to->max_req = 0; /* nothing is carried out but below */
+		to->max_req = 0; /* requests wait until they are executed below */
 		m = raw_adv(++id, LARGE);
 		raw_put(&m);
 		to->max_req = PAIR_REQS;
@@ -453,7 +453,7 @@ write__provider_is_full(void **state)
 	assert_int_equal(st_said(from, SAN_SM_WDONE), 1);
 }
 
-/* Given up in the middle of a set: both say how far it went (AFC-28). */
+/* Cancelled in the middle of a set: both sides agree how far it was written (AFC-28). */
 static void
 cancel__in_the_middle_of_a_set(void **state)
 {
@@ -465,7 +465,7 @@ cancel__in_the_middle_of_a_set(void **state)
 	assert_int_equal(st_received(to), 10000);
 }
 
-/* The set is withdrawn in the middle: what was written counts (AFC-28). */
+/* The set is withdrawn in the middle: the written bytes count (AFC-28). */
 static void
 cancel__of_the_set_in_the_middle(void **state)
 {
@@ -485,7 +485,7 @@ cancel__of_the_set_in_the_middle(void **state)
 
 /* ---- given up, ended ---- */
 
-/* One that has not begun is cancelled at once; what was sent before is sent. */
+/* A send that has not begun is cancelled at once; earlier ones are sent. */
 static void
 cancel__not_begun(void **state)
 {
@@ -502,7 +502,7 @@ cancel__not_begun(void **state)
 	st_large(LARGE);
 }
 
-/* Nor has the connection: its memory comes back all the same (AFC-2). */
+/* The same without a connection: its memory is returned, too (AFC-2). */
 static void
 cancel__before_the_hello(void **state)
 {
@@ -522,7 +522,7 @@ cancel__before_the_hello(void **state)
 	assert_int_equal(st_sent(to), 200);
 }
 
-/* An urgent byte is announced, so it follows; but nobody has to wait for it. */
+/* An announced urgent byte cannot be cancelled; but no call has to wait for it. */
 static void
 cancel__not_the_urgent_byte(void **state)
 {
@@ -552,7 +552,7 @@ cancel__not_the_urgent_byte(void **state)
 	assert_int_equal(st_said(to, SAN_SM_URGENT_BYTE), 1);
 	assert_int_equal(st_sent_as(to, SAN_WC_ST_CANCELLED), 0);
 	assert_false(st_has(to, SAN_WC_SEND));
-	/* behind the end it was never announced, and is no success */
+	/* behind the end it was never announced, and fails */
 	pair_ctl(to, 2, SAN_WR_SHUTDOWN, 0, 0);
 	m = raw_msg(0);
 	m.pr = 1;
@@ -565,7 +565,7 @@ cancel__not_the_urgent_byte(void **state)
 	assert_int_equal(st_sent_as(to, SAN_WC_ST_SHUTDOWN), 0);
 }
 
-/* Half of it has been written: it says so, and the stream goes on behind that (AFC-28). */
+/* Half of it is written: that is reported, and the stream continues behind it (AFC-28). */
 static void
 cancel__partly_written(void **state)
 {
@@ -586,7 +586,7 @@ cancel__partly_written(void **state)
 	st_read(to, 100, 100);
 }
 
-/* Nor is the end of the stream: the peer waits for it. */
+/* The end of the stream cannot be cancelled either: the peer waits for it. */
 static void
 cancel__not_the_end(void **state)
 {
@@ -623,7 +623,7 @@ end__nothing_behind_it(void **state)
 	assert_true(st_take(from, SAN_WC_SHUTDOWN, &wc));
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(st_sent_as(from, SAN_WC_ST_SHUTDOWN), 0);
-	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it rides */
+	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it shares the message */
 	st_recv(to, 100);
 	st_recv(to, 100);
 	st_settle();

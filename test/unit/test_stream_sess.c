@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A session's life: made, connected, over, handed on, left behind. (AFC-1, AFC-4, AFC-15) */
+/* States of a session: created, connected, over, parked, orphaned. (AFC-1, AFC-4, AFC-15) */
 
 #include <errno.h>
 
@@ -101,7 +101,7 @@ conf_check__table(void **state)
 	}
 }
 
-/* T2 may not be more than what may be unread: its room would never be told of. */
+/* T2 may not exceed the messages that may be unread: otherwise no update would be due. */
 static void
 conf_check__store_of_t2(void **state)
 {
@@ -116,7 +116,7 @@ conf_check__store_of_t2(void **state)
 	assert_null(san_stream_conf_check(&c));
 }
 
-/* Memory may fail at each step; nothing is left then. */
+/* Allocation may fail at each step; nothing is leaked. */
 static void
 create__no_memory(void **state)
 {
@@ -137,7 +137,7 @@ create__no_memory(void **state)
 	san_stream_destroy(NULL);
 }
 
-/* This session and the next one, tables and all (SYS-5). */
+/* This session and the next one, with all tables (SYS-5). */
 static void
 bytes_max__fixed_size(void **state)
 {
@@ -147,7 +147,7 @@ bytes_max__fixed_size(void **state)
 	assert_true(san_stream_bytes_max(&conf[1]) == 2 * to->mem);
 }
 
-/* ... with old buffers, larger ones and copies; nothing that it allocates is more. */
+/* ... with old buffers, larger ones and copies; it never allocates more. */
 static void
 bytes_max__grown(void **state)
 {
@@ -173,7 +173,7 @@ bytes_max__grown(void **state)
 
 /* ---- requests that fail ---- */
 
-/* A connection that ends is no fault of the peer's session; all else is. */
+/* The end of a connection is not a fault of the peer's session; everything else is. */
 static void
 on_done__failed(void **state)
 {
@@ -209,7 +209,7 @@ on_done__failed(void **state)
 
 /* ---- over ---- */
 
-/* Whatever is posted completes, with why; what came stays readable. */
+/* All posted work completes, with the reason; received data stays readable. */
 static void
 on_over__all_completes(void **state)
 {
@@ -238,7 +238,7 @@ on_over__all_completes(void **state)
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
 }
 
-/* The peer reaches nothing any more: what was advertised and offered is the program's. */
+/* The peer has no access any more: advertised and offered memory is the application's. */
 static void
 on_over__nothing_is_reachable(void **state)
 {
@@ -256,7 +256,7 @@ on_over__nothing_is_reachable(void **state)
 	st_sent_as(to, SAN_WC_ST_FLUSHED);
 }
 
-/* An end in order: who reads on finds the end, not an error. */
+/* After an orderly end a receive returns the end, not an error. */
 static void
 on_over__behind_the_end(void **state)
 {
@@ -273,7 +273,7 @@ on_over__behind_the_end(void **state)
 	assert_int_equal(st_received(to), 0);
 }
 
-/* A message that the provider had no room for is forgotten with the rest. */
+/* A message for which the provider had no room is dropped with the rest. */
 static void
 on_over__provider_was_full(void **state)
 {
@@ -288,7 +288,7 @@ on_over__provider_was_full(void **state)
 	assert_true(san_stream_is_drained(to->s));
 }
 
-/* It was never there. */
+/* The connection never opened. */
 static void
 on_over__before_it_opened(void **state)
 {
@@ -304,7 +304,7 @@ on_over__before_it_opened(void **state)
 
 /* ---- told ---- */
 
-/* Receives and all else are told apart: a queue that nobody empties holds back its own (AFC-1). */
+/* Receives are separate from the rest: a queue that is not polled blocks only its own (AFC-1). */
 static void
 peek__each_kind_by_itself(void **state)
 {
@@ -329,7 +329,7 @@ peek__each_kind_by_itself(void **state)
 
 /* ---- time ---- */
 
-/* Nobody waits: no timer. A timer is due when it was said to be (AFC-13). */
+/* Without waiters there is no timer. A timer is due at the time it was announced for (AFC-13). */
 static void
 deadline__only_what_waits(void **state)
 {
@@ -359,7 +359,7 @@ counted_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 	return pair_send(arg, cookie, buf, len);
 }
 
-/* Live restart: from then on the new functions are called. */
+/* Live restart: afterwards the new functions are called. */
 static void
 resume__new_functions(void **state)
 {
@@ -375,7 +375,7 @@ resume__new_functions(void **state)
 	san_stream_resume(from->s, &pair_ops, from);
 }
 
-/* What is due and can't go waits for what it needs, not for a time that is over. */
+/* Work that is due but blocked waits for what it needs, not for a time in the past. */
 static void
 deadline__not_what_is_blocked(void **state)
 {
@@ -397,7 +397,7 @@ deadline__not_what_is_blocked(void **state)
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 }
 
-/* What is posted to a connection that never got so far completes, too. */
+/* Work posted to a connection that never got a hello completes, too. */
 static void
 on_over__before_the_hello(void **state)
 {
@@ -414,7 +414,7 @@ on_over__before_the_hello(void **state)
 
 /* ---- left behind ---- */
 
-/* What is buffered goes on without the program, and its end; what comes is dropped. */
+/* Buffered data and the end are sent without the application; received data is dropped. */
 static void
 orphan__goes_on(void **state)
 {
@@ -445,7 +445,7 @@ orphan__goes_on(void **state)
 	assert_false(st_has(to, SAN_WC_SHUTDOWN) || st_has(to, SAN_WC_WAIT));
 }
 
-/* The peer may have written before it heard: that is no fault of its, and nobody's data. */
+/* The peer may have written before it was notified: that is not a fault, and is dropped. */
 static void
 orphan__was_written_to(void **state)
 {
@@ -469,7 +469,7 @@ orphan__was_written_to(void **state)
 	assert_null(san_stream_fault(to->s));
 }
 
-/* Advertised memory comes back first: the peer may not reach what is no longer there. */
+/* Advertised memory is withdrawn first: the peer must not access memory that is released. */
 static void
 orphan__memory_was_advertised(void **state)
 {
@@ -483,7 +483,7 @@ orphan__memory_was_advertised(void **state)
 	assert_int_equal(to->nb_regs, 0);
 }
 
-/* Its memory is needed: it can't be done without the program, and the owner ends it. */
+/* Its memory is needed: it cannot end without the application, so the owner ends it. */
 static void
 orphan__memory_is_needed(void **state)
 {

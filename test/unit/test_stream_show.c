@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What operators see of a session. */
+/* The view of a session for operators. */
 
 #include "test_stream.h"
 #include "unit.h"
@@ -59,7 +59,7 @@ view__of_each_side(void **state)
 	assert_int_equal(st_view(from).credit, 0);
 }
 
-/* The last changes of mode, oldest first, with when and why. */
+/* The last changes of mode, oldest first, with time and reason. */
 static void
 view__changes(void **state)
 {
@@ -83,7 +83,7 @@ view__changes(void **state)
 	}
 }
 
-/* A region can't be taken away while posted work lies in it. */
+/* A region cannot be removed while posted work uses it. */
 static void
 names_key__of_posted_work(void **state)
 {
@@ -113,7 +113,7 @@ names_key__of_posted_work(void **state)
 	assert_false(san_stream_names_key(to->s, 8));
 }
 
-/* A copy is the session's: its region may go. */
+/* A copy belongs to the session: its region may be removed. */
 static void
 names_key__copied(void **state)
 {

@@ -7,7 +7,7 @@
 
 #define LARGE (64 * KB)
 
-/* What the wait was completed with; 0: it was not. */
+/* The events with which the wait completed; 0: it did not. */
 static uint32_t
 waited(struct pair_end *e, uint64_t id)
 {
@@ -27,7 +27,7 @@ wait_for(struct pair_end *e, uint64_t id, uint32_t events)
 	assert_int_equal(pair_ctl(e, id, SAN_WR_WAIT, events, 0), 1);
 }
 
-/* Nobody waits: events complete nothing, so nobody is woken (AFC-19). */
+/* Without a wait, events complete nothing, so no thread is woken (AFC-19). */
 static void
 wait__nobody(void **state)
 {
@@ -43,7 +43,7 @@ wait__nobody(void **state)
 	assert_false(pair_poll(to, &wc));
 }
 
-/* Each kind, when it comes to be so, and not before (AFC-19). */
+/* Each event, when it happens, and not before (AFC-19). */
 static void
 wait__each_kind(void **state)
 {
@@ -66,7 +66,7 @@ wait__each_kind(void **state)
 	assert_int_equal(waited(to, 3), SAN_STREAM_ENDED);
 }
 
-/* It is so already: the wait completes at once (AFC-19). */
+/* If the condition holds already, the wait completes at once (AFC-19). */
 static void
 wait__at_once(void **state)
 {
@@ -81,11 +81,11 @@ wait__at_once(void **state)
 	st_settle();
 	assert_true(st_take(to, SAN_WC_WAIT, &wc));
 	assert_int_equal(wc.imm, SAN_STREAM_READABLE);
-	assert_int_equal(wc.byte_len, 70); /* how much */
+	assert_int_equal(wc.byte_len, 70); /* number of bytes */
 	assert_int_equal(waited(to, 2), SAN_STREAM_WRITABLE);
 }
 
-/* An event satisfies all that wait for it, in their order, and none twice (AFC-19). */
+/* An event completes all waits for it, in order, and none twice (AFC-19). */
 static void
 wait__all_in_order(void **state)
 {
@@ -106,7 +106,7 @@ wait__all_in_order(void **state)
 	assert_int_equal(to->s->nb_waits, 1);
 }
 
-/* Writable: was blocked by flow control, and now is not (AFC-19). */
+/* Writable: was blocked by flow control, and is not any more (AFC-19). */
 static void
 wait__writable(void **state)
 {
@@ -125,7 +125,7 @@ wait__writable(void **state)
 	assert_int_equal(waited(to, 1), SAN_STREAM_WRITABLE);
 }
 
-/* Nor while the peer has no room for what is not read: the next send would have to wait. */
+/* Not while the peer has no room for unread data: the next send would have to wait. */
 static void
 wait__writable_with_room(void **state)
 {
@@ -178,7 +178,7 @@ wait__readable_at_the_end(void **state)
 	assert_int_equal(waited(to, 1), SAN_STREAM_READABLE);
 }
 
-/* A stream has so many waits; one more is refused, not lost. */
+/* The number of waits of a stream is limited; a further one is refused, not lost. */
 static void
 wait__too_many(void **state)
 {
@@ -195,7 +195,7 @@ wait__too_many(void **state)
 	assert_false(st_has(to, SAN_WC_WAIT));
 }
 
-/* Cancelled: each completes so, and an event later finds nobody (AFC-19). */
+/* Cancelled waits complete as such, and a later event completes none (AFC-19). */
 static void
 cancel__waits(void **state)
 {
@@ -217,7 +217,7 @@ cancel__waits(void **state)
 	assert_false(st_has(to, SAN_WC_WAIT));
 }
 
-/* Completions that nobody takes: no more is taken, and nothing is overwritten. */
+/* If completions are not polled, no more work is taken, and nothing is overwritten. */
 static void
 post__nobody_takes(void **state)
 {
@@ -256,7 +256,7 @@ urgent(struct pair_end *e, uint8_t status)
 	return (uint8_t)wc.imm;
 }
 
-/* It is no part of the stream, it is taken once, and no receive goes past where it was. */
+/* It is not part of the stream, it is taken once, and no receive passes its place. */
 static void
 urgent__beside_the_stream(void **state)
 {
@@ -285,7 +285,7 @@ urgent__beside_the_stream(void **state)
 	assert_memory_equal(got, ((uint8_t[]){1, 2, 4, 5, 6}), 5);
 }
 
-/* A peek does not go past it, either. */
+/* A peek does not pass it either. */
 static void
 urgent__peek(void **state)
 {
@@ -304,7 +304,7 @@ urgent__peek(void **state)
 	assert_int_equal(wc.byte_len, 2);
 }
 
-/* It is announced before the data in front of it has gone. */
+/* It is announced before the data in front of it is sent. */
 static void
 urgent__announced_first(void **state)
 {
@@ -317,14 +317,14 @@ urgent__announced_first(void **state)
 	wait_for(to, 1, SAN_STREAM_URGENT);
 	st_settle();
 	assert_int_equal(waited(to, 1), SAN_STREAM_URGENT);
-	urgent(to, SAN_WC_ST_AGAIN); /* it is coming */
+	urgent(to, SAN_WC_ST_AGAIN); /* it is announced */
 	st_read(to, LARGE, LARGE);
 	assert_int_equal(urgent(to, 0), 77);
 }
 
 /* ---- loans ---- */
 
-/* The next bytes, lent: their name, and how many. */
+/* Lend the next bytes; returns the number of the loan, and the length. */
 static uint32_t
 borrow_some(uint32_t at, uint32_t *len)
 {
@@ -390,7 +390,7 @@ give_back__by_request(void **state)
 	give_back(borrow(4000, 1000), 0);
 }
 
-/* However many are lent, the sender hears of the room beside them. (AFC-27) */
+/* However many are lent, the sender is notified of the other room. (AFC-27) */
 static void
 give_back__room_beside(void **state)
 {
@@ -417,7 +417,7 @@ give_back__room_beside(void **state)
 	}
 }
 
-/* The end of the connection takes nothing from who still reads. */
+/* After the end of the connection, data can still be read. */
 static void
 give_back__after_the_end(void **state)
 {
@@ -433,7 +433,7 @@ give_back__after_the_end(void **state)
 	st_settle();
 	pair_end_now(to, SAN_WC_ST_FLUSHED);
 	assert_memory_equal(san_stream_loan(to->s, first), st_of(from)->src, 1000);
-	/* nor what has come and was not lent before */
+	/* nor data that was received and not yet lent */
 	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
 	pair_pump_one(to);
 	assert_true(st_take(to, SAN_WC_RECV, &wc));
@@ -451,7 +451,7 @@ give_back__after_the_end(void **state)
 	san_stream_check(to->s);
 }
 
-/* Who has gone reads no more. */
+/* An orphan reads no more. */
 static void
 give_back__by_an_orphan(void **state)
 {
@@ -503,7 +503,7 @@ option__values(void **state)
 	}
 }
 
-/* From the next transfer on, and learning goes on from there. */
+/* From the next transfer on; learning continues from that mode. */
 static void
 option__mode(void **state)
 {
@@ -515,7 +515,7 @@ option__mode(void **state)
 	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_RECV);
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE);
 	st_learn(st_large, SAN_SM_LARGE_RECV);
-	/* said again, it changes nothing */
+	/* setting it again changes nothing */
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE);
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
 }

@@ -61,7 +61,7 @@ setup_tiny_grants(void **state)
 	return 0;
 }
 
-/* Nothing lapses: whatever moves must move by itself. A quarter is less than a packet. */
+/* No grant expires: everything must move by itself. A quarter is less than a packet. */
 static int
 setup_no_lapse(void **state)
 {
@@ -134,12 +134,12 @@ san_tl_admit_run__a_quarter_each(void **state)
 	(void)state;
 	push_on(0, 0, 100000);
 	pair_xfer(0);
-	assert_int_equal(target(0)->charged, 8000); /* nobody else waits */
+	assert_int_equal(target(0)->charged, 8000); /* no other connection waits */
 	pair_xfer(1);
 	for (i = 1; i < CONNS; i++)
 		push_on(i, i, 100000);
 	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++) /* all that was granted, and the other requests */
+	for (i = 0; i < pair.nb_out; i++) /* all granted data, and the other requests */
 		pair_rx(1, i);
 	for (i = 0; i < 200; i++) {
 		pair_xfer(0);
@@ -151,8 +151,8 @@ san_tl_admit_run__a_quarter_each(void **state)
 }
 
 /*
- * RT-13: what is left of a push is worth a grant of its own. Of crumbs the budget holds so many
- * that their headers, and what their senders repeat, fill a switch that has room for twice as much.
+ * RT-13: the rest of a push must be worth a grant. The budget could hold so many tiny grants that
+ * their headers and retransmissions fill a switch with room for twice the budget.
  */
 static void
 san_tl_admit_run__leaves_no_crumbs(void **state)
@@ -176,7 +176,7 @@ san_tl_admit_run__leaves_no_crumbs(void **state)
 	assert_int_equal(tl->stats.nb_grants, 2 * CONNS);
 }
 
-/* Shortest remaining first, over connections. */
+/* Shortest remaining first, over all connections. */
 static void
 san_tl_admit_run__shortest_first(void **state)
 {
@@ -207,7 +207,7 @@ san_tl_admit_run__shortest_first(void **state)
 	assert_int_equal(target(1)->charged, 0);
 }
 
-/* Design, rule 6: unused for 4 RTT it leaves the budget, and stays valid. */
+/* Design, rule 6: unused for 4 RTT a grant leaves the budget, and stays valid. */
 static void
 san_tl_lapse__stays_valid(void **state)
 {
@@ -229,8 +229,8 @@ san_tl_lapse__stays_valid(void **state)
 }
 
 /*
- * RT-13, RT-35: whatever is not used leaves the budget. A host with too much of that is granted
- * slowly, but is: its connections are not stopped by each other.
+ * RT-13, RT-35: unused grants leave the budget. A host with too many of them is granted slowly, but
+ * its connections do not stop each other.
  */
 static void
 san_tl_lapse__slow_host(void **state)
@@ -264,7 +264,7 @@ san_tl_lapse__slow_host(void **state)
 	assert_false(target(0)->host->slow);
 }
 
-/* RT-13: who does not use what was granted gets no more, so that there is something for others. */
+/* RT-13: a connection that does not use its grants gets no more, to leave some for others. */
 static void
 san_tl_lapse__no_more_until_used(void **state)
 {
@@ -284,7 +284,7 @@ san_tl_lapse__no_more_until_used(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* Design, rule 6: a grant that is being used does not lapse. */
+/* Design, rule 6: a grant that is being used does not expire. */
 static void
 san_tl_lapse__used_meanwhile(void **state)
 {
@@ -303,7 +303,7 @@ san_tl_lapse__used_meanwhile(void **state)
 	assert_int_equal(tl->budget_used, 0);
 }
 
-/* All that *side* sends, but for connection 0, which stands still; 50 us from data to data. */
+/* Deliver all packets of *side* except those of connection 0; 50 us from data to data. */
 static void
 xfer_others(int side)
 {
@@ -323,8 +323,8 @@ xfer_others(int side)
 }
 
 /*
- * Design, rule 6: it may be behind what was granted before it, in a queue that takes longer than
- * 4 RTT. When all of that has arrived, it is not.
+ * Design, rule 6: data may wait behind earlier grants, in a queue longer than 4 RTT. When all of
+ * those have arrived, it does not wait any more.
  */
 static void
 san_tl_lapse__not_behind_others(void **state)
@@ -344,7 +344,7 @@ san_tl_lapse__not_behind_others(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/* Likewise when no more of it comes. */
+/* The same when no more of those arrive. */
 static void
 san_tl_lapse__not_for_ever_behind_others(void **state)
 {
@@ -364,7 +364,7 @@ san_tl_lapse__not_for_ever_behind_others(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/* Nor when it comes byte by byte. */
+/* The same when they arrive byte by byte. */
 static void
 san_tl_lapse__not_behind_a_trickle(void **state)
 {
@@ -381,7 +381,7 @@ san_tl_lapse__not_behind_a_trickle(void **state)
 	}
 }
 
-/* RT-13: a dead connection's share returns, and is granted to those that wait. */
+/* RT-13: the share of a failed connection returns, and is granted to those that wait. */
 static void
 san_tl_conn_close__share_returns(void **state)
 {
@@ -398,7 +398,7 @@ san_tl_conn_close__share_returns(void **state)
 	assert_int_equal(tl->budget_used, 5000);
 }
 
-/* Design, rule 6: pulled bytes are charged at home; one piece of a connection always goes. */
+/* Design, rule 6: pulled bytes are charged here; one piece per connection is always allowed. */
 static void
 san_tl_charge__pulls(void **state)
 {
@@ -417,7 +417,7 @@ san_tl_charge__pulls(void **state)
 		/* another connection has none outstanding */
 		assert_int_equal(san_tl_submit(tl, slots[1][0], &req, pair.now), 0);
 	}
-	assert_int_equal(tl->budget_used, 6000); /* and yet never above */
+	assert_int_equal(tl->budget_used, 6000); /* still never above it */
 	pair_settle();
 	assert_true(pair.f[0].nb_room > 0);
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
@@ -426,8 +426,8 @@ san_tl_charge__pulls(void **state)
 }
 
 /*
- * RT-26: on both sides a pull behind a push that wants a grant. The pulls hold what they
- * may of both budgets, and wait for the pushes, so these must be granted all the same.
+ * RT-26: on both sides a pull behind a push that needs a grant. The pulls hold their part of both
+ * budgets and wait for the pushes, so these must be granted nevertheless.
  */
 static void
 san_tl_pull_room__grants_have_a_quarter(void **state)
@@ -445,7 +445,7 @@ san_tl_pull_room__grants_have_a_quarter(void **state)
 		assert_int_equal(pair_submit(side, &pull), 0);
 		assert_int_equal(pair.h[side].tl->pulled_used, 1500);
 	}
-	/* at once: what was pulled has not expired */
+	/* at once: the pulls have not expired */
 	for (side = 0; side < 6; side++)
 		pair_xfer(side % 2);
 	for (side = 0; side < 2; side++)
@@ -458,7 +458,7 @@ san_tl_pull_room__grants_have_a_quarter(void **state)
 	}
 }
 
-/* What is pulled over a connection takes nothing from what may be granted to it. */
+/* Pulls over a connection do not reduce what may be granted to it. */
 static void
 san_tl_charge__pulls_are_not_its_share(void **state)
 {
@@ -469,7 +469,7 @@ san_tl_charge__pulls_are_not_its_share(void **state)
 	assert_int_equal(pair_submit(1, &pull), 0);
 	push_on(1, 1, 10000);
 	pair_xfer(0);
-	assert_int_equal(target(1)->charged, 4000); /* all that is left */
+	assert_int_equal(target(1)->charged, 4000); /* the rest of the budget */
 	push_on(0, 0, 10000);
 	pair_xfer(0);
 	pair_xfer(1);
@@ -484,7 +484,7 @@ san_tl_charge__pulls_are_not_its_share(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/* Pulls that take long leave the budget, too. Their connection pulls one piece at a time then. */
+/* Slow pulls leave the budget, too. Then their connection pulls one piece at a time. */
 static void
 san_tl_lapse__pulls(void **state)
 {
@@ -513,7 +513,7 @@ san_tl_lapse__pulls(void **state)
 	pair_wait(SAN_NS_PER_MS);
 	assert_int_equal(tl->lapsed_used, 6000);
 	assert_int_equal(tl->budget_used, 0);
-	/* what is pulled is asked for by our side: no host is slow for that */
+	/* our side requests the pulls: they do not make a host slow */
 	assert_int_equal(tl->conns[slots[2][0]].host->lapsed, 3000);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
@@ -522,7 +522,7 @@ san_tl_lapse__pulls(void **state)
 	assert_int_equal(pair_pull(1, 100), 0);
 }
 
-/* Its receive was posted in time: what it waits for since is the budget, and that is no RNR. */
+/* Its receive was posted in time; since then it waits for the budget, which is no RNR. */
 static void
 san_tl_grant_timer__waits_for_budget(void **state)
 {
@@ -540,7 +540,7 @@ san_tl_grant_timer__waits_for_budget(void **state)
 	assert_true(target(0)->grant_wait);
 	push_on(1, 1, 10000);
 	pair_xfer(0);
-	assert_int_equal(target(1)->charged, 2000); /* all there is */
+	assert_int_equal(target(1)->charged, 2000); /* the whole budget */
 	pair.f[1].nb_recvs = 1;
 	san_tl_on_recv_posted(tl, slots[0][1], pair.now);
 	pair_wait(1100 * SAN_NS_PER_MS);
@@ -551,7 +551,7 @@ san_tl_grant_timer__waits_for_budget(void **state)
 	assert_int_equal(pair.f[0].status[0] | pair.f[0].status[1], SAN_ST_OK);
 }
 
-/* Those that wait for a receive leave the list, and so hide nobody who can be granted. */
+/* Connections that wait for a receive leave the list, so they do not block others. */
 static void
 san_tl_admit_run__past_those_without_receive(void **state)
 {
@@ -566,7 +566,7 @@ san_tl_admit_run__past_those_without_receive(void **state)
 
 	(void)state;
 	push_on(0, 0, 10000);
-	pair_xfer(0); /* takes all */
+	pair_xfer(0); /* takes all of it */
 	for (i = 1; i < CONNS - 1; i++)
 		assert_int_equal(san_tl_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
 	push_on(CONNS - 1, 1, 500);
@@ -576,7 +576,7 @@ san_tl_admit_run__past_those_without_receive(void **state)
 	assert_int_equal(target(CONNS - 1)->charged, 500);
 }
 
-/* A grant of less than a packet could not be used: nothing would come but last packets. */
+/* A grant of less than a packet would be useless: only last packets could be sent. */
 static void
 san_tl_admit_run__at_least_a_packet(void **state)
 {
@@ -613,7 +613,7 @@ static const struct san_tl_req unsolicited_send = {
 	.length = 100,
 };
 
-/* All that side 0 sends arrives, but for the data of the send. */
+/* Deliver everything that side 0 sends, except the data of the send. */
 static void
 all_but_the_send(void)
 {
@@ -625,7 +625,7 @@ all_but_the_send(void)
 			pair_rx(1, i);
 }
 
-/* Side 1 has no receive for a send; behind it 2000 bytes are granted, and there. */
+/* Side 1 has no receive for a send; behind it 2000 bytes are granted and delivered. */
 static void
 begin_behind_a_send(void)
 {
@@ -661,7 +661,7 @@ post_receive(void)
 	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->lapsed_used, 0);
 }
 
-/* RT-13: RNR drops what is held, and it comes again without being asked for: so it counts. */
+/* RT-13: RNR drops held packets, and they are resent without a new grant, so they count. */
 static void
 san_tl_charge_done__not_while_held(void **state)
 {
@@ -678,7 +678,7 @@ san_tl_charge_done__not_while_held(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/* Likewise of what was placed ahead of its turn (RT-33). */
+/* The same for data placed ahead of its turn (RT-33). */
 static void
 san_tl_charge_done__not_ahead_of_its_turn(void **state)
 {
@@ -694,7 +694,7 @@ san_tl_charge_done__not_ahead_of_its_turn(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/* What were granted behind a send without a receive would be out of use: others have it. */
+/* Grants behind a send without a receive would be unused: others get them. */
 static void
 san_tl_may_grant__not_behind_rnr(void **state)
 {
@@ -713,7 +713,7 @@ san_tl_may_grant__not_behind_rnr(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* A peer that sends the same bytes twice gets nothing for them. */
+/* A peer that sends the same bytes twice gains nothing. */
 static void
 san_tl_charge_done__no_more_than_granted(void **state)
 {
@@ -725,7 +725,7 @@ san_tl_charge_done__no_more_than_granted(void **state)
 	pair_xfer(0);
 	pair_xfer(1);
 	for (i = 1; i < CONNS; i++)
-		push_on(i, i, 20000); /* they get what it gives back */
+		push_on(i, i, 20000); /* they get what it returns */
 	pair_tx(0);
 	for (i = 0; i < pair.nb_out; i++)
 		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_REQ)
@@ -744,7 +744,7 @@ san_tl_charge_done__no_more_than_granted(void **state)
 	assert_true(r->arrived <= r->granted);
 }
 
-/* One whose first data was refused is granted on when they were taken at last. */
+/* A connection whose first data was refused gets grants again when the data is accepted. */
 static void
 san_tl_may_grant__its_own_rnr(void **state)
 {

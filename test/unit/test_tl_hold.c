@@ -34,7 +34,7 @@ hold(void)
 {
 	enum san_hold h = san_tl_hold(pair.h[0].tl, pair.c[0], pair.now);
 
-	/* asking changes nothing */
+	/* the query changes nothing */
 	san_tl_check(pair.h[0].tl);
 	san_pdl_check(pair.h[0].pdl);
 	assert_int_equal(san_tl_hold(pair.h[0].tl, pair.c[0], pair.now), h);
@@ -50,7 +50,7 @@ push(uint32_t nb, uint8_t solicit, uint32_t length)
 		assert_int_equal(pair_push(cookie++ % 16, SAN_KIND_PUSH, solicit, length), 0);
 }
 
-/* From nothing to do, by a packet that may go and one that is not answered, to nothing. */
+/* From nothing to do, through packets to send and to be acknowledged, to nothing. */
 static void
 san_tl_hold__one_push(void **state)
 {
@@ -70,7 +70,7 @@ san_tl_hold__one_push(void **state)
 	assert_int_equal(hold(), SAN_HOLD_SETUP);
 }
 
-/* The peer has no receive: so it is until there is one, also while it is asked again. */
+/* The peer has no receive: that stays the reason while the request is repeated. */
 static void
 san_tl_hold__receiver(void **state)
 {
@@ -84,7 +84,7 @@ san_tl_hold__receiver(void **state)
 	pair_xfer(1);
 	pair_wait(101 * SAN_NS_PER_US);
 	assert_int_equal(hold(), SAN_HOLD_RECEIVER);
-	pair_tx(0); /* asked again, not answered */
+	pair_tx(0); /* repeated, not answered */
 	assert_int_equal(hold(), SAN_HOLD_RECEIVER);
 	pair.f[1].nb_recvs = 1;
 	pair_settle();
@@ -126,7 +126,7 @@ san_tl_hold__limits_of_transactions(void **state)
 	pair_settle();
 }
 
-/* What packet delivery says of a connection with something to send. */
+/* The reasons of packet delivery for a connection with work. */
 static void
 san_pdl_hold__each(void **state)
 {
@@ -152,7 +152,7 @@ san_pdl_hold__each(void **state)
 	san_pdl_kick(pair.h[0].pdl, c);
 	assert_int_equal(hold(), SAN_HOLD_NONE);
 	pair_tx(0);
-	/* requests have room still, but there are none: data waits for its own window */
+	/* the request window has room, but there are no requests: data waits for its own window */
 	assert_int_equal(san_pdl_txw_room(&c->tx[SAN_WIN_DATA]), 0);
 	assert_int_equal(hold(), SAN_HOLD_WINDOW);
 	pair_settle();

@@ -51,7 +51,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* RT-32: it has its RSN and SSN, and is found by it, before anything is sent. */
+/* RT-32: it has its RSN and SSN, and can be found by them, before anything is sent. */
 static void
 san_tl_submit__registered_first(void **state)
 {
@@ -68,7 +68,7 @@ san_tl_submit__registered_first(void **state)
 	assert_int_equal(pair.c[0]->tx[SAN_WIN_REQ].next, pair.c[0]->tx[SAN_WIN_REQ].base);
 }
 
-/* RT-12: L - 1, L; C - 1, C; and the caller's word. */
+/* RT-12: L - 1, L; C - 1, C; and the caller's choice. */
 static void
 san_tl_submit__solicited_or_not(void **state)
 {
@@ -102,7 +102,7 @@ san_tl_submit__solicited_or_not(void **state)
 	assert_int_equal(tl->stats.nb_push_unslctd, RTE_DIM(table) - nb);
 }
 
-/* Design, rule 6: no RSN N beyond the oldest unfinished; told when there is room. */
+/* Design, rule 6: no RSN N beyond the oldest unfinished one; notified when there is room. */
 static void
 san_tl_submit__n(void **state)
 {
@@ -120,7 +120,7 @@ san_tl_submit__n(void **state)
 	assert_int_equal(PUSH(5), -ENOTCONN);
 }
 
-/* Express: a push that is next, and nothing that goes before it. */
+/* Express: only a push that is next, with nothing to be sent before it. */
 static void
 san_tl_express_tx__only_pushes(void **state)
 {
@@ -142,7 +142,7 @@ san_tl_express_tx__only_pushes(void **state)
 	assert_true(san_tl_express_tx(tl, pair.c[0]));
 	assert_int_equal(san_tl_express_next(tl, pair.c[0])->req.cookie, 2);
 	assert_int_equal(pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 10), 0);
-	assert_false(san_tl_express_tx(tl, pair.c[0])); /* its request goes first */
+	assert_false(san_tl_express_tx(tl, pair.c[0])); /* its request is sent first */
 	assert_int_equal(pair_tx(0), 3);
 	assert_null(san_tl_express_next(tl, pair.c[0])); /* nothing of it is granted */
 	assert_int_equal(PUSH(4), 0);
@@ -190,14 +190,14 @@ san_tl_on_ack__frees_the_count(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(pair_tx(0), 2);
-	pair_rx(1, 1); /* received and held: the first is missing */
+	pair_rx(1, 1); /* received and held: the first one is missing */
 	pair_xfer(1);
 	assert_int_equal(tc->nb_msgs, 2);
 	pair.c[0]->cmpl_in = pair_rsn(1);
 	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
 	assert_int_equal(tc->nb_msgs, 1);
-	assert_int_equal(pair.f[0].nb_cmpl, 0); /* the packet's ACK is another matter */
-	pair.c[0]->cmpl_in = pair_rsn(50);      /* never issued: nobody believes it */
+	assert_int_equal(pair.f[0].nb_cmpl, 0); /* the packet's ACK is separate */
+	pair.c[0]->cmpl_in = pair_rsn(50);      /* never issued: ignored */
 	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
 	assert_int_equal(tc->nb_msgs, 1);
 }
@@ -218,7 +218,7 @@ san_tl_tx_next__rsn_order(void **state)
 	assert_int_equal(e.op, SAN_OP_PUSH_UNSLCTD_DATA);
 	assert_int_equal(e.rsn, pair_rsn(0));
 	assert_false(san_tl_tx_next(pair.h[0].tl, pair.c[0], &room, &e, pair.now));
-	/* as if it had not gone */
+	/* as if it were not sent */
 	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->last_sent = false;
 	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->state = SAN_TXN_POSTED;
 	pair_tc(0)->data_rsn = pair_rsn(0);
@@ -229,7 +229,7 @@ san_tl_tx_next__rsn_order(void **state)
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 1))->rsn, pair_rsn(2));
 }
 
-/* RT-17: again is the same packet: PSN, RSN, offset, bytes. */
+/* RT-17: a resent packet is the same: PSN, RSN, offset, bytes. */
 static void
 san_tl_tx_fill__again_the_same(void **state)
 {
@@ -307,7 +307,7 @@ san_tl_txn_finish__in_order(void **state)
 		assert_int_equal(pair.f[0].cookie[i], i);
 }
 
-/* RT-14: a push that is acknowledged before the pull in front of it is over waits for that. */
+/* RT-14: a push that is acknowledged before the pull in front of it ends waits for that. */
 static void
 san_tl_txn_finish__behind_a_pull(void **state)
 {
@@ -346,7 +346,7 @@ san_tl_txn_finish__unordered(void **state)
 	assert_int_equal(pair.h[0].tl->cam.nb_used, 0);
 }
 
-/* RT-11, RT-21, RT-32: pull data: what was never asked for, too much, too late. */
+/* RT-11, RT-21, RT-32: pull data that was never requested, too long, too late. */
 static void
 san_tl_rx_pull_data__refused(void **state)
 {
@@ -371,14 +371,14 @@ san_tl_rx_pull_data__refused(void **state)
 	assert_int_equal(pair_rx(0, i), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PULL_DATA, 1)), SAN_DROP_NONE);
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
-	p->psn += 2; /* under a PSN of its own, but of a finished pull */
+	p->psn += 2; /* with a new PSN, but of a finished pull */
 	assert_int_equal(pair_rx(0, i), SAN_DROP_FINISHED);
 	assert_int_equal(pair.c[0]->rx[SAN_WIN_DATA].base, p->psn + 1);
 }
 
 /* ---- pushes that have nothing to wait for ---- */
 
-/* The short way leaves what san_tl_submit() does; what it may not take it leaves alone. */
+/* The short path leaves the state of san_tl_submit(), and refuses what it may not take. */
 static void
 san_tl_plain_submit__like_submit(void **state)
 {
@@ -418,7 +418,7 @@ san_tl_plain_submit__like_submit(void **state)
 	san_tl_conn_close(tl, b->slot, SAN_ST_ABORTED, pair.now);
 }
 
-/* No more than N and the count of PCB-3 allow, and nothing before what waits for that. */
+/* Not more than N and the limit of PCB-3 allow, and nothing before work that waits. */
 static void
 san_tl_plain_room__bounds(void **state)
 {
@@ -439,7 +439,7 @@ san_tl_plain_room__bounds(void **state)
 	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 0); /* push 1 waits for admission */
 }
 
-/* The end of the connection completes everything, in order, with what became of it. */
+/* The end of the connection completes everything, in order, each with its result. */
 static void
 san_tl_conn_close__completes(void **state)
 {
@@ -461,7 +461,7 @@ san_tl_conn_close__completes(void **state)
 	}
 	assert_true(san_tl_is_drained(pair.h[0].tl, pair.slot[0]));
 	assert_int_equal(PUSH(9), -ENOTCONN);
-	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now); /* harmless */
+	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now); /* no effect */
 }
 
 UNIT_TEST(test_tl_initiator)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* One incast budget of several lcores: never more in use than there is, and nobody without. */
+/* One incast budget of several lcores: never exceeded, and each gets a share. */
 
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #define TOTAL 16000
 #define SHARE (TOTAL / NB)
 #define LEAST (SHARE / 4)
-#define MANY  200 /* rounds: more than any of this takes */
+#define MANY  200 /* rounds: more than any of the tests takes */
 
 static struct san_tl_lend lend;
 static struct san_tl *tl[NB];
@@ -98,7 +98,7 @@ init__everybody_has_a_share(void **state)
 	assert_int_equal(atomic_load(&l.free_bytes), 5000);
 }
 
-/* Without anybody who waits nothing moves. */
+/* Without a waiting lcore nothing moves. */
 static void
 tick__nobody_waits(void **state)
 {
@@ -119,7 +119,7 @@ tick__the_idle_lend(void **state)
 	assert_int_equal(tl[0]->budget_bytes, TOTAL - (NB - 1) * LEAST);
 	assert_int_equal(tl[0]->limit_bytes, tl[0]->budget_bytes);
 	assert_true(tl[1]->stats.nb_lent > 0);
-	/* it keeps that, until somebody else needs some: even when it waits no more */
+	/* it keeps that until another lcore needs some, even when it does not wait any more */
 	rounds(MANY, 0);
 	assert_int_equal(tl[0]->budget_bytes, TOTAL - (NB - 1) * LEAST);
 	assert_int_equal(atomic_load(&lend.claims), 0);
@@ -128,7 +128,7 @@ tick__the_idle_lend(void **state)
 	assert_int_equal(tl[2]->budget_bytes, TOTAL - (NB - 1) * LEAST);
 }
 
-/* Who is short gets a share as it comes free, though the other would use it again. */
+/* An lcore that waits gets a share as it is returned, though the other one would use it. */
 static void
 tick__a_share_comes_back(void **state)
 {
@@ -152,7 +152,7 @@ tick__a_share_comes_back(void **state)
 	tl[0]->budget_used = 0;
 }
 
-/* What is pulled keeps a quarter beside it for grants, or they would wait for pulls. */
+/* Beside pulls a quarter is kept for grants, which would otherwise wait for pulls. */
 static void
 tick__keeps_a_quarter_beside_pulls(void **state)
 {
@@ -176,7 +176,7 @@ tick__keeps_a_quarter_beside_pulls(void **state)
 
 #define THREAD_ROUNDS 100000
 
-static _Atomic uint32_t in_use; /* by all, counted apart */
+static _Atomic uint32_t in_use; /* in use by all, counted separately */
 static _Atomic uint32_t worst;
 static _Atomic int nb_left;
 
@@ -219,12 +219,12 @@ lcore(void *arg)
 	}
 	use(t, -(int64_t)t->budget_used);
 	atomic_fetch_sub(&nb_left, 1);
-	while (atomic_load(&nb_left) != 0) /* an lcore that is there runs */
+	while (atomic_load(&nb_left) != 0) /* an lcore keeps running */
 		san_tl_lend_tick(t, false);
 	return NULL;
 }
 
-/* RT-13: whatever the lcores do at the same time, together they use no more than there is. */
+/* RT-13: whatever the lcores do in parallel, together they never exceed the budget. */
 static void
 tick__from_several_threads(void **state)
 {

@@ -66,7 +66,7 @@ nack_of(int side)
 	return pair_pkt(i);
 }
 
-/* One host's refused packets leave room for NACKs of others, and have a rate. (RT-36) */
+/* Refused packets of one host leave room for NACKs to others, and are limited. (RT-36) */
 static void
 san_tl_nack__budget_of_a_host(void **state)
 {
@@ -98,7 +98,7 @@ san_tl_nack__budget_of_a_host(void **state)
 	assert_in_range(n, 4999, 5000);
 }
 
-/* RT-23, RT-33; design, rule 4: withdrawn, then again under new PSNs, with the round. */
+/* RT-23, RT-33; design, rule 4: withdrawn, then resent with new PSNs and the round. */
 static void
 san_tl_rnr__withdraw_and_resend(void **state)
 {
@@ -113,7 +113,7 @@ san_tl_rnr__withdraw_and_resend(void **state)
 	assert_int_equal(pair_pkt(0)->round, 0);
 	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE); /* held */
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
-	/* what was held above it is dropped, and no longer reported */
+	/* held packets above it are dropped, and not reported any more */
 	assert_int_equal(pair.h[1].tl->nb_held, 0);
 	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].high, psn);
 	p = nack_of(1);
@@ -147,7 +147,7 @@ san_tl_rnr__withdraw_and_resend(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* Design, rule 4: what was sent before the RNR is refused after it, with the NACK again. */
+/* Design, rule 4: packets sent before the RNR are refused after it, with a repeated NACK. */
 static void
 san_tl_is_old_round__refused_again(void **state)
 {
@@ -166,14 +166,14 @@ san_tl_is_old_round__refused_again(void **state)
 	p = pair_pkt(pair_find(SAN_OP_NACK, 2));
 	assert_int_equal(p->round, 1);
 	assert_int_equal(p->rsn, pair_rsn(0)); /* the first of those refused */
-	/* the last one alone gets through */
+	/* only the last one arrives */
 	assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 2)), SAN_DROP_NONE);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
 }
 
-/* RT-20; design, rules 4 and 17: an old NACK, or one about nothing outstanding, is nothing. */
+/* RT-20; design, rules 4 and 17: an old NACK, or one for nothing outstanding, is ignored. */
 static void
 san_tl_rx_nack__stale(void **state)
 {
@@ -199,11 +199,11 @@ san_tl_rx_nack__stale(void **state)
 	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE); /* a duplicate */
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
 	assert_int_equal(pair.h[0].pdl->stats.nb_withdrawn, 1);
-	p->status = SAN_ST_ACCESS; /* of a PSN that is RESYNC by now */
+	p->status = SAN_ST_ACCESS; /* for a PSN that was replaced by RESYNC */
 	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE);
 }
 
-/* RT-23: RNR has a time of its own; then only this one fails, and the rest goes on. */
+/* RT-23: RNR has its own time limit; then only this one fails, and the rest continues. */
 static void
 san_tl_rnr_timer__gives_up(void **state)
 {
@@ -225,7 +225,7 @@ san_tl_rnr_timer__gives_up(void **state)
 	assert_int_equal(pair.f[1].nb_done, 1);
 }
 
-/* Design, rule 4: unordered, RNR concerns its own RSN only. */
+/* Design, rule 4: unordered, RNR affects only its own RSN. */
 static void
 san_tl_rnr__unordered_only_itself(void **state)
 {
@@ -252,7 +252,7 @@ san_tl_rnr__unordered_only_itself(void **state)
 	assert_int_equal(pair.f[1].nb_done, 3);
 }
 
-/* RT-26: unordered without a record: PSNs are withdrawn, or the window would be full of them. */
+/* RT-26: unordered without a record: PSNs are withdrawn, or they would fill the window. */
 static void
 san_tl_no_record__withdraws(void **state)
 {
@@ -263,7 +263,7 @@ san_tl_no_record__withdraws(void **state)
 	for (i = 0; i < 16; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_tx(0), 32);
-	/* the second half of each: 14 records beyond the two that are claimed */
+	/* the second half of each: 14 records beyond the two claims */
 	for (i = 1; i < 15; i++)
 		assert_int_equal(pair_rx(1, 2 * i + 1), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 31), SAN_DROP_NO_TXN);
@@ -274,7 +274,7 @@ san_tl_no_record__withdraws(void **state)
 	assert_int_equal(p->rsn, pair_rsn(15));
 	assert_int_equal(p->round, 1);
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
-	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE); /* says the same */
+	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE); /* the same content */
 	assert_int_equal(pair.h[0].pdl->stats.nb_withdrawn, 2);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 16);
@@ -282,7 +282,7 @@ san_tl_no_record__withdraws(void **state)
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 0); /* that is not RNR */
 }
 
-/* A pull of RSN number 15 is on its way to a target that has no record for it. */
+/* A pull with RSN number 15 is sent to a target without a record for it. */
 static void
 fill_records(void)
 {
@@ -292,14 +292,14 @@ fill_records(void)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_pull(15, 100), 0);
 	assert_int_equal(pair_tx(0), 31);
-	for (i = 0; i < 31; i++) /* second halves: all records but the two that are claimed */
+	for (i = 0; i < 31; i++) /* second halves: all records but the two claims */
 		if (pair_pkt(i)->op != SAN_OP_PULL_REQ && pair_pkt(i)->offset != 0 &&
 		    pair_pkt(i)->rsn != pair_rsn(0))
 			assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
-	pair.c[0]->rtt.srtt_ns = SAN_NS_PER_S; /* so nothing has been refused for long */
+	pair.c[0]->rtt.srtt_ns = SAN_NS_PER_S; /* so that no refusal counts as old */
 }
 
-/* It is refused, and comes again. */
+/* It is refused, and resent. */
 static void
 refuse_once(uint32_t psn)
 {
@@ -318,7 +318,7 @@ refuse_once(uint32_t psn)
 	} while (pair_find(SAN_OP_PULL_REQ, 0) == UINT32_MAX);
 }
 
-/* RT-23: a request without a record waits under its PSN as long as it takes: that is no retry. */
+/* RT-23: a request without a record waits under its PSN as long as needed: no retry counts. */
 static void
 san_tl_nack_request__costs_no_retry(void **state)
 {
@@ -336,7 +336,10 @@ san_tl_nack_request__costs_no_retry(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 16);
 }
 
-/* RT-35: who finds no place for some round trips asks with one packet at a time, until it does. */
+/*
+ * RT-35: a connection refused for some round trips sends one packet at a time, until one is
+ * accepted.
+ */
 static void
 san_tl_nack_request__one_at_a_time(void **state)
 {
@@ -351,13 +354,13 @@ san_tl_nack_request__one_at_a_time(void **state)
 	pair.c[0]->rtt.srtt_ns = SAN_NS_PER_US;
 	refuse_once(psn);
 	assert_true(pair.c[0]->crowded);
-	pair_wait(SAN_NS_PER_S); /* what was lost times out */
+	pair_wait(SAN_NS_PER_S); /* lost packets time out */
 	pair_settle();
 	assert_false(pair.c[0]->crowded);
 	assert_int_equal(pair.f[0].nb_cmpl, 16);
 }
 
-/* RT-27: completed in error: that one fails with its status, the others do not. */
+/* RT-27: completed in error: one fails with its status, the others do not. */
 static void
 complete_in_error__the_connection_lives(void **state)
 {
@@ -371,7 +374,7 @@ complete_in_error__the_connection_lives(void **state)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_ABORTED);
 	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(1));
 	pair.f[1].push_req = SAN_ST_OK;
-	assert_int_equal(pair_rx(1, 1), SAN_DROP_ABORTED); /* each packet of it */
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_ABORTED); /* each of its packets */
 	assert_int_equal(pair_rx(1, 3), SAN_DROP_NONE);
 	pair_tx(1);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_NACK, 1))->status, SAN_ST_ACCESS);
@@ -380,7 +383,7 @@ complete_in_error__the_connection_lives(void **state)
 	assert_int_equal(pair.f[0].status[0], SAN_ST_ACCESS);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
 	assert_true(pair.h[0].pdl->stats.nb_resync_tx >= 3);
-	for (i = 0; i < 64; i++) { /* N later nobody can ask for it any more */
+	for (i = 0; i < 64; i++) { /* N later it cannot be repeated any more */
 		assert_int_equal(PUSH(2 + i), 0);
 		if (i % 16 == 0)
 			pair_settle();
@@ -389,7 +392,7 @@ complete_in_error__the_connection_lives(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 66);
 }
 
-/* RT-27: likewise when a region goes away half way, or the ULP-ACK is a refusal. */
+/* RT-27: the same when a region is removed half way, or the ULP-ACK is a refusal. */
 static void
 complete_in_error__late(void **state)
 {
@@ -435,10 +438,10 @@ san_tl_refused_get__table(void **state)
 	}
 	assert_int_equal(pair_tc(1)->nb_refused, 1);
 	pair_rx(1, 0);
-	assert_int_equal(pair_tc(1)->nb_refused, 0); /* RSN 256 took its place */
+	assert_int_equal(pair_tc(1)->nb_refused, 0); /* RSN 256 has replaced it */
 }
 
-/* RT-27; design, rule 5: RESYNC(abort) of what the target never heard of. */
+/* RT-27; design, rule 5: RESYNC(abort) of an RSN that the target does not know. */
 static void
 san_tl_rx_resync__request_never_arrived(void **state)
 {
@@ -460,7 +463,7 @@ san_tl_rx_resync__request_never_arrived(void **state)
 	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].base, p->psn + 2);
 }
 
-/* Ahead of the base it is remembered until its turn; its request is taken when it comes. */
+/* Ahead of the base it is kept until its turn; its request is accepted when it arrives. */
 static void
 san_tl_rx_resync__ahead(void **state)
 {
@@ -482,7 +485,7 @@ san_tl_rx_resync__ahead(void **state)
 	assert_int_equal(pair_tc(1)->nb_ahead, 1);
 	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PUSH_SLCTD_REQ, 0)), SAN_DROP_FINISHED);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 0);
-	assert_int_equal(pair_tc(1)->rx_ssn, pair_rsn(1)); /* its SSN is not missed */
+	assert_int_equal(pair_tc(1)->rx_ssn, pair_rsn(1)); /* its SSN is skipped */
 	p->rsn = pair_rsn(0);
 	p->psn++;
 	assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
@@ -490,7 +493,7 @@ san_tl_rx_resync__ahead(void **state)
 	assert_int_equal(pair_tc(1)->nb_rxns, 0);
 }
 
-/* Design, rule 5: the initiator gives one up; those around it do not notice. */
+/* Design, rule 5: the initiator aborts one; its neighbours are not affected. */
 static void
 san_tl_abort__one_of_three(void **state)
 {
@@ -499,7 +502,7 @@ san_tl_abort__one_of_three(void **state)
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 5000), 0);
 	assert_int_equal(PUSH(2), 0);
-	pair_tx(0); /* the first goes, and the request of the second */
+	pair_tx(0); /* sends the first, and the request of the second */
 	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
@@ -508,14 +511,14 @@ san_tl_abort__one_of_three(void **state)
 	assert_int_equal(pair.f[0].status[2], SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_done, 2);
 	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->lapsed_used, 0);
-	/* the grants after it are in order: its SSN is not missed on either side */
+	/* later grants are in order: its SSN is skipped on both sides */
 	assert_int_equal(pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].status[3], SAN_ST_OK);
 	assert_int_equal(pair_tc(0)->ssn_base, pair_tc(0)->ssn_next);
 }
 
-/* Sent to its end it is too late, and LAST keeps its meaning. */
+/* Sent completely it is too late, and LAST keeps its meaning. */
 static void
 san_tl_abort__too_late(void **state)
 {
@@ -536,7 +539,7 @@ san_tl_abort__too_late(void **state)
 	assert_int_equal(pair.h[1].tl->stats.nb_rnr_tx, 1);
 }
 
-/* NACKs of a connection that is gone go to nobody. */
+/* NACKs of a connection that has ended are not sent. */
 static void
 san_tl_nack_next__gone(void **state)
 {

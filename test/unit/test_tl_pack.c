@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Packed packets (RT-34): what shares one, and what becomes of it. */
+/* Packed packets (RT-34): what shares one, and how it ends. */
 
 #include "unit.h"
 #include "tl_pack.h"
@@ -67,13 +67,13 @@ san_tl_pack__one_goes_as_it_did(void **state)
 	PUSH(0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_UNSLCTD_DATA);
-	PUSH(1); /* what is on its way gets no company */
+	PUSH(1); /* nothing is added to a packet in flight */
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_UNSLCTD_DATA);
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 0);
 }
 
-/* Consecutive RSNs only, whole and unsolicited ones only. */
+/* Only consecutive RSNs, complete and unsolicited ones. */
 static void
 san_tl_pack__what_ends_a_run(void **state)
 {
@@ -91,7 +91,7 @@ san_tl_pack__what_ends_a_run(void **state)
 	PUSH(10);
 	assert_int_equal(pair_add(11, 1), 0);
 	PUSH(12);
-	/* requests first; then what no grant holds up (rule 3) */
+	/* requests first; then what needs no grant (rule 3) */
 	assert_int_equal(pair_tx(0), 5);
 	assert_int_equal(pair_pkt(pair_find(PACKED, 0))->rsn, pair_rsn(0));
 	assert_int_equal(pair_pkt(pair_find(PACKED, 0))->length, 2);
@@ -108,7 +108,7 @@ san_tl_pack__what_ends_a_run(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 13);
 }
 
-/* Not even one that has to ask and did not get to it: the window of requests is full. */
+/* Nor one that must request a grant and has not, because the request window is full. */
 static void
 san_tl_pack__not_solicited(void **state)
 {
@@ -134,14 +134,14 @@ san_tl_pack__fills_the_packet(void **state)
 	/* 16 + 472 and 16 + 496 are 1000 */
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 469), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 496), 0);
-	/* one byte more is four */
+	/* with one more byte there are four */
 	assert_int_equal(pair_push(2, SAN_KIND_PUSH, NEVER, 472), 0);
 	assert_int_equal(pair_push(3, SAN_KIND_PUSH, NEVER, 497), 0);
 	assert_int_equal(pair_tx(0), 3);
 	assert_int_equal(pair_pkt(0)->payload_len, 1000);
 	assert_int_equal(pair_pkt(1)->op, SAN_OP_PUSH_UNSLCTD_DATA);
 	assert_int_equal(pair_pkt(2)->op, SAN_OP_PUSH_UNSLCTD_DATA);
-	/* a header of its own may be what is too much */
+	/* its own header may exceed the limit */
 	assert_int_equal(pair_push(4, SAN_KIND_PUSH, NEVER, 1000), 0);
 	assert_int_equal(pair_push(5, SAN_KIND_PUSH, NEVER, 0), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -162,7 +162,7 @@ san_tl_pack__so_many_at_most(void **state)
 	assert_int_equal(pair_pkt(1)->rsn, pair_rsn(SAN_WIRE_PACK_MAX));
 }
 
-/* PCB-3: what is not in the count does not go, in company neither. */
+/* PCB-3: a message beyond the limit is not sent, packed neither. */
 static void
 san_tl_pack__message_limit(void **state)
 {
@@ -193,7 +193,7 @@ san_tl_pack__not_negotiated(void **state)
 		assert_int_equal(pair_pkt(i)->op, SAN_OP_PUSH_UNSLCTD_DATA);
 }
 
-/* A peer that packs all the same is not served. */
+/* A peer that packs without agreement is refused. */
 static void
 san_tl_rx__packed_but_not_negotiated(void **state)
 {
@@ -209,7 +209,7 @@ san_tl_rx__packed_but_not_negotiated(void **state)
 	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 0);
 }
 
-/* RT-17: again it is the same packet, whatever was posted meanwhile. */
+/* RT-17: a resent packet is the same, whatever was posted meanwhile. */
 static void
 san_tl_pack_fill__again_the_same(void **state)
 {
@@ -250,7 +250,7 @@ held_until_its_turn(void)
 	psn = pair_pkt(0)->psn;
 	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
-	assert_int_equal(pair.h[1].tl->nb_held, 2); /* one mbuf each, whole */
+	assert_int_equal(pair.h[1].tl->nb_held, 2); /* one mbuf each, complete */
 	assert_int_equal(pair.f[1].nb_done, 0);
 	assert_true(san_bitmap_test(&w->rcvd, psn + 1));
 	assert_false(san_bitmap_test(&w->acked, psn + 1));
@@ -275,7 +275,7 @@ san_tl_rx_packed__held_if_relaxed_too(void **state)
 	held_until_its_turn();
 }
 
-/* Design, rule 8: no place to hold it; under its PSN it comes again. */
+/* Design, rule 8: no place to hold it; it is resent under its PSN. */
 static void
 san_tl_rx_packed__red(void **state)
 {
@@ -299,7 +299,7 @@ san_tl_rx_packed__red(void **state)
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 2);
 }
 
-/* A pull at the base that has to wait: it is the pull's RNR, and they stay together. */
+/* A pull at the base has to wait: it is the pull's RNR, and the packet stays packed. */
 static void
 san_tl_rx_packed__behind_a_pull(void **state)
 {
@@ -327,7 +327,7 @@ san_tl_rx_packed__behind_a_pull(void **state)
 
 /* ---- it changes nothing else ---- */
 
-/* What the target saw and what the initiator was told. */
+/* What the target received and what the initiator was told. */
 struct outcome {
 	uint32_t nb_done, nb_cmpl, nb_pkts;
 	uint32_t done[PAIR_LOG];
@@ -358,7 +358,7 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 		if (san_prng_below(&g, 8) == 0)
 			pair_xfer(0);
 	}
-	for (i = 0; i < 100; i++) { /* as far as the receives reach */
+	for (i = 0; i < 100; i++) { /* as far as there are receives */
 		pair_xfer(0);
 		pair_xfer(1);
 		pair_wait(10 * SAN_NS_PER_US);
@@ -377,7 +377,7 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 	pair_close();
 }
 
-/* RT-14: neither the order nor any completion. */
+/* RT-14: neither the order nor a completion changes. */
 static void
 packing__changes_no_outcome(void **state)
 {

@@ -70,7 +70,10 @@ path(int side, bool granted)
 	return &pair_tc(side)->host->paths[granted];
 }
 
-/* Round trips until side 0 has *nb* completions; the most that *side* had beyond the budget. */
+/*
+ * Round trips until side 0 has *nb* completions; *beyond*: the most that *side* used above the
+ * budget.
+ */
 static uint32_t
 rounds_until(uint32_t nb, int side, uint64_t rtt_ns, uint32_t *beyond)
 {
@@ -93,7 +96,7 @@ rounds_until(uint32_t nb, int side, uint64_t rtt_ns, uint32_t *beyond)
 	return i;
 }
 
-/* RT-41: what is granted follows the product of rate and delay. */
+/* RT-41: grants follow the product of rate and delay. */
 static void
 san_tl_path_use__grows_with_the_product(void **state)
 {
@@ -106,7 +109,7 @@ san_tl_path_use__grows_with_the_product(void **state)
 	assert_int_equal(pair.h[1].tl->path_used, 0);
 }
 
-/* RT-13, RT-41: nothing is granted beyond the budget where that is enough for the path. */
+/* RT-13, RT-41: nothing is granted beyond the budget if that is enough for the path. */
 static void
 san_tl_path_use__not_on_a_short_path(void **state)
 {
@@ -119,7 +122,7 @@ san_tl_path_use__not_on_a_short_path(void **state)
 	assert_int_equal(path(1, true)->room, 0);
 }
 
-/* One connection that does not use its grants leaves the others of its host what the budget has. */
+/* A connection that does not use its grants leaves the budget to the others of its host. */
 static void
 san_tl_path_use__two_connections(void **state)
 {
@@ -132,7 +135,7 @@ san_tl_path_use__two_connections(void **state)
 	assert_true(beyond > BUDGET);
 }
 
-/* Room that is too much goes as charges come back: the budget is not exceeded by it. */
+/* Excess room is removed as charges return: it does not exceed the budget. */
 static void
 san_tl_path_add__shrinks(void **state)
 {
@@ -152,7 +155,7 @@ san_tl_path_add__shrinks(void **state)
 	assert_true(p->rate < room);
 }
 
-/* All hosts together have no more than path_bytes, and one no more than are left. */
+/* All hosts together have at most path_bytes, and one at most what is left. */
 static void
 san_tl_path_left__bound(void **state)
 {
@@ -166,12 +169,12 @@ san_tl_path_left__bound(void **state)
 	assert_in_range(beyond, 2000, 4000);
 	assert_int_equal(tl->path_used, 0);
 	assert_int_equal(san_tl_path_left(tl, &wide), 4000);
-	tl->path_used = tl->conf.path_bytes - 1500; /* of other hosts, all but the 1,000 */
+	tl->path_used = tl->conf.path_bytes - 1500; /* of other hosts, all but 1,000 */
 	assert_int_equal(san_tl_path_left(tl, &wide), 500);
 	tl->path_used = 0;
 }
 
-/* RT-41: pulls likewise, from a room of their own. */
+/* RT-41: pulls have their own room. */
 static void
 san_tl_path_use__pulls(void **state)
 {

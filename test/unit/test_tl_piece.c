@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Packets that come in pieces: taken once, when they are whole, and bounded until then. (RT-37) */
+/* Packets that arrive in pieces: taken once, when complete, and bounded before. (RT-37) */
 
 #include "unit.h"
 #include "tl_pair.h"
@@ -41,7 +41,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* *len* bytes from *from* on of packet *i* of pair.out arrive at *side*. */
+/* *len* bytes at *from* of packet *i* of pair.out arrive at *side*. */
 static enum san_drop
 rx_piece(int side, uint32_t i, uint16_t from, uint16_t len)
 {
@@ -69,7 +69,7 @@ rx_third(uint32_t i, uint32_t third)
 	return rx_piece(1, i, (uint16_t)(third * THIRD), THIRD);
 }
 
-/* In any order and doubled: nothing of it is done before all of it is there, and then once. */
+/* In any order and duplicated: nothing is done before all is there, and then once. */
 static void
 piece__any_order_once(void **state)
 {
@@ -97,7 +97,7 @@ piece__any_order_once(void **state)
 	}
 }
 
-/* The path has changed once more: what was cut in another way is of no use. */
+/* The path has changed again: pieces of another size are useless. */
 static void
 piece__cut_elsewhere(void **state)
 {
@@ -117,7 +117,7 @@ piece__cut_elsewhere(void **state)
 	pair_settle();
 }
 
-/* The packet came whole after all: its pieces go with the next ones, or in time. */
+/* The whole packet arrives: its pieces are dropped by later ones, or after a time. */
 static void
 piece__whole_after_all(void **state)
 {
@@ -138,7 +138,7 @@ piece__whole_after_all(void **state)
 	pair_settle();
 }
 
-/* RT-35: a few of a connection, those of the lowest PSNs, and not for long. */
+/* RT-35: a few for each connection, those of the lowest PSNs, and for a limited time. */
 static void
 piece__bounded(void **state)
 {
@@ -167,7 +167,7 @@ piece__bounded(void **state)
 	assert_int_equal(pair.f[1].nb_done, 40);
 }
 
-/* As many as may be held; but one connection at a time completes the packet at its base. */
+/* As many as may be held; one connection at a time completes the packet at its base. */
 static void
 piece__red(void **state)
 {
@@ -197,7 +197,7 @@ piece__red(void **state)
 	assert_int_equal(pair.f[1].nb_done, 2);
 }
 
-/* The connection that may hold more gives that back with its place. */
+/* The connection that may hold more loses that with its place. */
 static void
 piece__joiner_too_slow(void **state)
 {
@@ -230,7 +230,7 @@ piece__of_a_packed_packet(void **state)
 	assert_int_equal(pair.f[1].nb_push_req, 0);
 	assert_int_equal(rx_piece(1, 0, 0, 100), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 3);
-	/* one that is wrong inside is refused, and was never asked for */
+	/* one with invalid contents is refused, and was never requested */
 	pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
 	pair_push(4, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
 	assert_int_equal(pair_tx(0), 1);
@@ -261,7 +261,7 @@ piece__of_pull_data(void **state)
 	pair_settle();
 }
 
-/* RT-23: the PSN was withdrawn meanwhile; what was kept of it is never completed. */
+/* RT-23: the PSN was withdrawn meanwhile; its pieces are never completed. */
 static void
 piece__withdrawn(void **state)
 {

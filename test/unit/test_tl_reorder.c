@@ -35,7 +35,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* RT-19: what was put in under a number comes out under it, once. */
+/* RT-19: an entry is found under its number, and taken once. */
 static void
 san_cam_take__once(void **state)
 {
@@ -61,7 +61,7 @@ san_cam_add__exists(void **state)
 	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_GRANT, 1), &values[0]);
 }
 
-/* Design, rule 15: engine, CID, kind and number all are the key; every bit of them. */
+/* Design, rule 15: engine, CID, kind and number are the key, with every bit. */
 static void
 san_cam_find__each_part_of_the_key(void **state)
 {
@@ -77,7 +77,7 @@ san_cam_find__each_part_of_the_key(void **state)
 	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
 }
 
-/* Design, rule 8: a full table rejects, which is counted, and works on. */
+/* Design, rule 8: a full table rejects, which is counted, and stays usable. */
 static void
 san_cam_add__full(void **state)
 {

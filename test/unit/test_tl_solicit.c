@@ -63,7 +63,7 @@ solicited_push__figure_5(void **state)
 	assert_int_equal(pair_pkt(0)->ssn, pair_rsn(0));
 	assert_int_equal(pair_pkt(0)->length, 1500);
 	pair_rx(1, 0);
-	assert_int_equal(pair.f[1].nb_push_req, 0); /* the ULP hears of it with its data */
+	assert_int_equal(pair.f[1].nb_push_req, 0); /* the ULP is told with its data */
 	pair_tx(1);
 	assert_int_equal(pair_find(SAN_OP_PUSH_GRNT, 0), 0);
 	assert_int_equal(pair_pkt(0)->rsn, pair_rsn(0));
@@ -82,7 +82,7 @@ solicited_push__figure_5(void **state)
 	assert_int_equal(pair.h[1].tl->budget_used, 0);
 }
 
-/* RT-27, RT-35: what can't be taken is granted nothing, and those behind it go on. */
+/* RT-27, RT-35: a request that cannot be accepted is granted nothing; those behind it continue. */
 static void
 refused_before_the_first_grant(void)
 {
@@ -122,7 +122,7 @@ san_tl_grant_refuse__unordered(void **state)
 	refused_before_the_first_grant();
 }
 
-/* Ahead of its turn among the SSNs, too. */
+/* The same ahead of its turn among the SSNs. */
 static void
 san_tl_grant_refuse__ahead_of_its_turn(void **state)
 {
@@ -168,7 +168,7 @@ san_tl_ssn_join__grants_in_ssn_order(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 4);
 }
 
-/* Unordered: granted as they come. */
+/* Unordered: granted in order of arrival. */
 static void
 san_tl_ssn_join__unordered(void **state)
 {
@@ -217,7 +217,7 @@ san_tl_rx_grant__data_in_rsn_order(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* Design, rule 6: the offset is cumulative, the maximum wins; the base SSN moves with the last. */
+/* Design, rule 6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
 static void
 san_tl_rx_grant__maximum_wins(void **state)
 {
@@ -243,7 +243,7 @@ san_tl_rx_grant__maximum_wins(void **state)
 	assert_int_equal(tc->ssn_base, pair_rsn(1));
 }
 
-/* RT-21, RT-32: a grant that matches nothing changes nothing; one too late is taken. */
+/* RT-21, RT-32: a grant that matches nothing changes nothing; a late one is accepted. */
 static void
 san_tl_rx_grant__refused(void **state)
 {
@@ -279,7 +279,7 @@ san_tl_rx_grant__refused(void **state)
 	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PUSH_GRNT, 0)), SAN_DROP_FINISHED);
 }
 
-/* RT-20: each grant lost once: it comes again, and everything completes. */
+/* RT-20: each grant is lost once: it is resent, and everything completes. */
 static void
 san_tl_next_grant__lost_once(void **state)
 {
@@ -289,7 +289,7 @@ san_tl_next_grant__lost_once(void **state)
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
 	for (i = 0; i < 3; i++) {
 		pair_xfer(0);
-		do { /* until the grant is under way; it does not arrive */
+		do { /* until the grant is sent; it does not arrive */
 			pair_wait(10 * SAN_NS_PER_US);
 			pair_tx(1);
 		} while (pair_find(SAN_OP_PUSH_GRNT, 0) == UINT32_MAX);
@@ -304,7 +304,7 @@ san_tl_next_grant__lost_once(void **state)
 	assert_true(pair.h[1].pdl->stats.nb_rtx >= 3);
 }
 
-/* RT-32: data beyond what was granted is not taken. */
+/* RT-32: data beyond the grant is refused. */
 static void
 solicited_data__not_granted(void **state)
 {
@@ -326,7 +326,7 @@ solicited_data__not_granted(void **state)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 }
 
-/* Design, rule 4: a receive is set aside before the grant of a send. */
+/* Design, rule 4: a receive is reserved before a send is granted. */
 static void
 san_tl_grant_one__reserves_first(void **state)
 {
@@ -337,7 +337,7 @@ san_tl_grant_one__reserves_first(void **state)
 	pair_xfer(0);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
 	assert_int_equal(pair.f[1].nb_set_aside, 1);
-	pair_xfer(1); /* the first is used */
+	pair_xfer(1); /* the first one is used */
 	pair_xfer(0);
 	pair_wait(3 * SAN_NS_PER_MS);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
@@ -350,7 +350,7 @@ san_tl_grant_one__reserves_first(void **state)
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 
-/* One receive and two sends: the second waits, and may have it when the first is over. */
+/* One receive and two sends: the second waits, and may use it when the first has failed. */
 static void
 one_waits(void)
 {
@@ -402,7 +402,7 @@ san_tl_push_undo__refused(void **state)
 	(void)state;
 	one_waits();
 	pair_xfer(1);
-	pair.f[1].push_req = SAN_ST_ACCESS; /* and what was set aside is given back */
+	pair.f[1].push_req = SAN_ST_ACCESS; /* and the reservation is returned */
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_ABORTED);
 	pair.f[1].push_req = SAN_ST_OK;
@@ -427,13 +427,13 @@ san_tl_grant_timer__refused_in_the_end(void **state)
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_RNR);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_OK); /* the connection lives */
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK); /* the connection continues */
 	assert_int_equal(pair.f[1].nb_push_req, 1);
 }
 
 /*
- * Woken, the head may wait for something else, here for what the connection has not used;
- * it is refused in its time all the same.
+ * After a wake-up the head may wait for something else, here for unused grants of its connection;
+ * it is still refused in time.
  */
 static void
 san_tl_grant_timer__also_when_woken(void **state)
@@ -449,7 +449,7 @@ san_tl_grant_timer__also_when_woken(void **state)
 	assert_true(pair_tc(1)->grant_wait);
 	pair_wait(3 * SAN_NS_PER_MS);
 	pair_xfer(1);
-	pair_xfer(0); /* the first's data: RNR, and it stays granted */
+	pair_xfer(0); /* data of the first: RNR, and it stays granted */
 	pair_tick(1);
 	assert_false(pair_tc(1)->grant_wait);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
@@ -461,7 +461,7 @@ san_tl_grant_timer__also_when_woken(void **state)
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 
-/* A request for an SSN that came before, or far beyond; and one for nothing. */
+/* A request for an SSN that was used, or far beyond; and an empty one. */
 static void
 san_tl_ssn_valid__each_once(void **state)
 {

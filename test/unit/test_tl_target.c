@@ -40,7 +40,7 @@ setup_relaxed(void **state)
 	return 0;
 }
 
-/* Two records per connection and no more, four held packets. */
+/* Only two records per connection, four held packets. */
 static int
 setup_small(void **state)
 {
@@ -65,7 +65,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* RT-19; design, rule 15: in order nothing gets into the CAM, nor into a record. */
+/* RT-19; design, rule 15: packets in order need neither the CAM nor a record. */
 static void
 san_tl_rx_push__in_order_no_cam(void **state)
 {
@@ -115,7 +115,7 @@ san_tl_rx_push__held_until_its_turn(void **state)
 	assert_int_equal(pair.h[1].tl->nb_held, 0);
 }
 
-/* RT-18; design, rule 1: packet by packet as placed, LAST with the ULP-ACK. */
+/* RT-18; design, rule 1: each packet as it is placed, LAST with the ULP-ACK. */
 static void
 san_tl_rx_push__last_waits_for_the_rest(void **state)
 {
@@ -137,7 +137,7 @@ san_tl_rx_push__last_waits_for_the_rest(void **state)
 	assert_true(pair_has_bytes(1, 2500));
 }
 
-/* RT-32: of a finished transaction: acknowledged, discarded, counted. */
+/* RT-32: for a finished transaction: acknowledged, discarded, counted. */
 static void
 san_tl_rx_push__finished(void **state)
 {
@@ -175,7 +175,7 @@ san_tl_rx_push__beyond_n(void **state)
 	pair.now += 1000;
 }
 
-/* RT-21, RT-32: what was not asked for, not granted, or contradicts what came before. */
+/* RT-21, RT-32: not requested, not granted, or contradicting earlier packets. */
 static void
 san_tl_rx_push__out_of_range(void **state)
 {
@@ -222,12 +222,12 @@ san_tl_rx_push__red_admits_the_head(void **state)
 	assert_int_equal(pair.h[1].tl->stats.nb_red, 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 5);
-	pair_settle(); /* what was refused comes again */
+	pair_settle(); /* refused packets are resent */
 	assert_int_equal(pair.f[0].nb_cmpl, 8);
 	assert_int_equal(pair.f[1].nb_done, 8);
 }
 
-/* And one of several packets, which needs a record, is admitted, too. */
+/* A packet of a longer push, which needs a record, is admitted, too. */
 static void
 san_tl_rx_push__red_admits_a_long_head(void **state)
 {
@@ -248,7 +248,7 @@ san_tl_rx_push__red_admits_a_long_head(void **state)
 	assert_int_equal(pair.f[1].nb_done, 8);
 }
 
-/* RT-26: with every free record promised to heads of line, these still have theirs. */
+/* RT-26: when every free record is reserved for heads of line, these still get theirs. */
 static void
 san_tl_rx_push__no_record_but_for_the_head(void **state)
 {
@@ -256,7 +256,7 @@ san_tl_rx_push__no_record_but_for_the_head(void **state)
 	uint32_t i, nb_ok = 0;
 
 	(void)state;
-	/* three for each connection that there may be, open or not, and some */
+	/* three for each possible connection, open or not, and some more */
 	assert_int_equal(tl->nb_free_rxns, 3 * TL_HOST_CONNS + 14);
 	tl->conf.max_held = tl->conf.max_held_conn = 100;
 	for (i = 0; i < 16; i++)
@@ -277,7 +277,7 @@ san_tl_rx_push__no_record_but_for_the_head(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 16);
 }
 
-/* RT-15: on an unordered connection each is done as it comes. */
+/* RT-15: on an unordered connection each is done on arrival. */
 static void
 san_tl_rx_push__unordered(void **state)
 {
@@ -368,7 +368,7 @@ san_tl_rx_request__atomic_once(void **state)
 	assert_true(san_tl_is_drained(pair.h[1].tl, pair.slot[1]));
 }
 
-/* RT-14: a pull waits for the pushes below it, and holds up none above it. */
+/* RT-14: a pull waits for the pushes below it, and delays none above it. */
 static void
 san_tl_rx_request__pull_in_order(void **state)
 {
@@ -390,14 +390,14 @@ san_tl_rx_request__pull_in_order(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* RT-26: as long as the base is a request without a record, nothing waits behind it. */
+/* RT-26: while the base is a request without a record, nothing waits behind it. */
 static void
 san_tl_rx_request__pull_without_a_record(void **state)
 {
 	uint64_t i;
 
 	(void)state;
-	pair_tc(1)->peer.n_rx = 2; /* so four records are all that it may have */
+	pair_tc(1)->peer.n_rx = 2; /* so four records are its limit */
 	for (i = 0; i < 5; i++)
 		assert_int_equal(pair_pull(i, 100), 0);
 	assert_int_equal(PUSH(5), 0);
@@ -454,7 +454,7 @@ san_tl_rx_request__pull_not_ready(void **state)
 	assert_int_equal(pair.f[0].status[2], SAN_ST_RNR);
 }
 
-/* Design, rule 14: bytes are read at each sending; a region revoked meanwhile is a status. */
+/* Design, rule 14: bytes are read at each transmission; a region revoked meanwhile is a status. */
 static void
 san_tl_pull_fill__revoked(void **state)
 {
@@ -470,7 +470,7 @@ san_tl_pull_fill__revoked(void **state)
 	assert_int_equal(pair.f[0].status[0], SAN_ST_REVOKED);
 }
 
-/* RT-26: more pulls than records: the base waits for one of its own pulls, never for ever. */
+/* RT-26: more pulls than records: the base waits for one of its own pulls, never forever. */
 static void
 san_tl_run_base__pull_waits_for_a_pull(void **state)
 {
@@ -485,7 +485,7 @@ san_tl_run_base__pull_waits_for_a_pull(void **state)
 		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);
 }
 
-/* As many heads of each kind as have claims, and no more while nothing is spare. */
+/* As many heads of each kind as there are claims, and no more while there is no spare record. */
 static void
 san_tl_rxn_new__claims_of_each_kind(void **state)
 {
@@ -499,7 +499,7 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	(void)state;
 	san_tl_conf_default(&conf);
 	conf.max_wide = 1;
-	conf.max_rxns = 1; /* raised to what is claimed */
+	conf.max_rxns = 1; /* raised to the number of claims */
 	pair_open(&l, &conf);
 	pair_connect(&l, slot);
 	tl = pair.h[1].tl;
@@ -512,10 +512,10 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	s = san_tl_rxn_new(tl, tc[1], tc[1]->rx_base, true);
 	assert_non_null(s);
 	assert_int_equal(tl->nb_free_rxns, 1);
-	assert_true(san_tl_can_pull(tl, tc[0])); /* what is left is for that */
+	assert_true(san_tl_can_pull(tl, tc[0])); /* the rest is for that */
 	san_tl_rxn_detach(tl, tc[0], r);
 	san_tl_set_pulling(tl, tc[0], 1);
-	assert_false(san_tl_can_pull(tl, tc[0])); /* but the head's again */
+	assert_false(san_tl_can_pull(tl, tc[0])); /* but reserved for the head again */
 	assert_false(san_tl_can_pull(tl, tc[1]));
 	san_tl_set_pulling(tl, tc[0], -1);
 	san_tl_rxn_free(tl, tc[0], r);
@@ -542,10 +542,10 @@ static const struct holding {
 	{SAN_TL_PUSH, SAN_RXN_AHEAD, .ahead = true, .solicited = true, .ends = true},
 	{SAN_TL_PUSH, SAN_RXN_ACTIVE, .solicited = true, .granted = 8, .arrived = 4, .ends = true},
 	{SAN_TL_PULL, SAN_RXN_PULLING, .pulling = true, .ends = true},
-	{SAN_TL_PUSH, SAN_RXN_AHEAD, .solicited = true}, /* for a grant */
+	{SAN_TL_PUSH, SAN_RXN_AHEAD, .solicited = true}, /* waits for a grant */
 	{SAN_TL_PUSH, SAN_RXN_ACTIVE, .solicited = true, .granted = 8, .arrived = 8},
-	{SAN_TL_PUSH, SAN_RXN_REFUSED}, /* for its answer to go */
-	{SAN_TL_PULL, SAN_RXN_AHEAD},   /* for a record, or for the ULP */
+	{SAN_TL_PUSH, SAN_RXN_REFUSED}, /* waits until its answer is sent */
+	{SAN_TL_PULL, SAN_RXN_AHEAD},   /* waits for a record, or for the ULP */
 	{SAN_TL_ATOMIC, SAN_RXN_AHEAD},
 };
 
@@ -575,7 +575,7 @@ hold_and_look(const struct holding *h)
 	}
 	tl->nb_scarce++;
 	san_tl_tick(tl, now);
-	tc->nb_waits += !h->pulling; /* it was refused, and asked again */
+	tc->nb_waits += !h->pulling; /* it was refused, and requested again */
 	san_tl_pdl_conn(tl, tc)->tx[SAN_WIN_DATA].base += h->pulling;
 	now += SAN_HOLD_MAX_NS;
 	tl->nb_scarce++;
@@ -584,7 +584,7 @@ hold_and_look(const struct holding *h)
 	tl->nb_scarce++;
 	san_tl_tick(tl, now);
 	assert_false(san_tl_pdl_conn(tl, tc)->failed);
-	san_tl_tick(tl, ++now); /* nobody has asked since */
+	san_tl_tick(tl, ++now); /* there was no request since */
 	assert_false(san_tl_pdl_conn(tl, tc)->failed);
 	tl->nb_scarce++;
 	san_tl_tick(tl, now);
@@ -598,7 +598,7 @@ hold_and_look(const struct holding *h)
 	pair_close();
 }
 
-/* RT-35: whose peer does nothing for its record loses it to others, with the connection. */
+/* RT-35: if its peer does nothing for a record, others get it, and the connection ends. */
 static void
 san_tl_end_stale__each_kind(void **state)
 {
@@ -618,7 +618,7 @@ pull_on(uint16_t slot)
 	assert_true(pair_xfer(0) != 0);
 }
 
-/* RT-26: when two may be on their way, pulls of three connections go in their turn. */
+/* RT-26: if two may be in flight, the pulls of three connections alternate. */
 static void
 san_tl_wake_pulls__in_turn(void **state)
 {
@@ -631,7 +631,7 @@ san_tl_wake_pulls__in_turn(void **state)
 	(void)state;
 	san_tl_conf_default(&conf);
 	conf.max_wide = 2;
-	conf.max_rxns = 1; /* raised to what is claimed */
+	conf.max_rxns = 1; /* raised to the number of claims */
 	pair_open(&l, &conf);
 	pair_connect(&l, second);
 	pair_connect(&l, third);
@@ -643,7 +643,7 @@ san_tl_wake_pulls__in_turn(void **state)
 	pull_on(pair.slot[0]);
 	assert_int_equal(pair.f[1].nb_pull_req, 2); /* both wait at their base */
 	pair_tx(1);
-	for (i = 0; i < pair.nb_out; i++) /* what the first one gets, it acknowledges */
+	for (i = 0; i < pair.nb_out; i++) /* the first one acknowledges what it receives */
 		if (pair_pkt(i)->dcid == pair.c[0]->cid)
 			pair_rx(0, i);
 	pair_xfer(0);
@@ -679,7 +679,7 @@ san_tl_may_prepare__unordered_only(void **state)
 	pair_close();
 }
 
-/* RT-27: a status that can't be remembered would become a success: the connection ends. */
+/* RT-27: without memory for a status it would become a success, so the connection is ended. */
 static void
 san_tl_refused_set__no_memory_ends_it(void **state)
 {
@@ -707,7 +707,7 @@ express(uint32_t rsn, uint8_t round, uint16_t nb_taken)
 	return san_tl_express(pair.h[1].tl, pair.slot[1], &p, nb_taken);
 }
 
-/* In its turn, which is behind those that were taken with it, and of the current round. */
+/* In its turn, behind packets received with it, and in the current round. */
 static void
 san_tl_express__in_order(void **state)
 {
@@ -726,7 +726,7 @@ san_tl_express__in_order(void **state)
 	tc->rnr_valid = false;
 }
 
-/* Any that is not finished, one at a time: what the next one meets is another state. */
+/* Any unfinished one, one at a time: each changes the state for the next one. */
 static void
 san_tl_express__unordered(void **state)
 {

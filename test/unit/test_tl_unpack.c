@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Packed packets (RT-34): refused whole, and everything in them exactly once. */
+/* Packed packets (RT-34): refused as a whole, and each message exactly once. */
 
 #include "unit.h"
 #include "tl_pack.h"
 
 /* ---- target: refused whole ---- */
 
-/* A receive is missing: RNR(first, no delay, unpack), and nothing of it stays. */
+/* A receive is missing: RNR(first, no delay, unpack), and no effect remains. */
 static void
 unpack_by_missing_receive(void)
 {
@@ -31,7 +31,7 @@ unpack_by_missing_receive(void)
 	assert_int_equal(p->rsn, pair_rsn(0));
 	assert_int_equal(p->nack_psn, psn);
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
-	/* at once: RESYNC under the old PSN, each message under one of its own */
+	/* at once: RESYNC under the old PSN, each message under its own */
 	assert_int_equal(pair_tx(0), 6);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
 	assert_int_equal(pair_pkt(0)->psn, psn);
@@ -40,7 +40,7 @@ unpack_by_missing_receive(void)
 	for (i = 0; i < 6; i++)
 		pair_rx(1, i);
 	assert_int_equal(pair.f[1].nb_done, 3);
-	/* alone, what finds no receive waits as ever */
+	/* unpacked, a message without a receive waits as usual */
 	pair_tx(1);
 	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
 	assert_int_equal(p->delay_us, 100);
@@ -53,7 +53,7 @@ unpack_by_missing_receive(void)
 	assert_int_equal(pair.f[0].nb_cmpl, 5);
 	assert_int_equal(pair.f[1].nb_done, 5);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
-	/* they never shared a packet again */
+	/* they are not packed again */
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 1);
 	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
 	assert_int_equal(pair.h[0].tl->stats.nb_unpack_rx, 1);
@@ -74,7 +74,7 @@ san_tl_unpack__missing_receive_unordered(void **state)
 	unpack_by_missing_receive();
 }
 
-/* RT-27: one is wrong: it has its error, and the others succeed. */
+/* RT-27: one is invalid: it fails, and the others succeed. */
 static void
 unpack_by_bad_key(void)
 {
@@ -144,7 +144,7 @@ san_tl_pack_replay__refused(void **state)
 	assert_all_done(7, 100);
 }
 
-/* Behind an RNR that is not theirs they are withdrawn, and share a packet again. */
+/* After another message's RNR they are withdrawn, and packed again. */
 static void
 san_tl_unpack__not_by_another(void **state)
 {
@@ -168,7 +168,7 @@ san_tl_unpack__not_by_another(void **state)
 	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 1);
 }
 
-/* Given up after it was refused: it alone. */
+/* Cancelled after the refusal: only that message. */
 static void
 san_tl_unpack__given_up(void **state)
 {
@@ -190,7 +190,7 @@ san_tl_unpack__given_up(void **state)
 
 /* ---- exactly once ---- */
 
-/* The packet comes late, after its RNR, its messages alone, or all. */
+/* The packet arrives late, after its RNR, or after its messages. */
 static void
 stale_copy(bool ordered)
 {
@@ -201,11 +201,11 @@ stale_copy(bool ordered)
 		SEND(i);
 	assert_int_equal(pair_tx(0), 1);
 	late = keep(0);
-	san_pkt(late.m)->w.psn += 100; /* else the window would know it */
+	san_pkt(late.m)->w.psn += 100; /* otherwise the window would recognise it */
 	pair.c[1]->rx[SAN_WIN_DATA].size = 512;
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 10;
-	/* it could be taken now, but the initiator may know of the RNR */
+	/* it could be accepted now, but the initiator may know of the RNR */
 	assert_int_equal(arrive_copy(&late), SAN_DROP_ROUND);
 	pair_tx(1);
 	assert_int_equal(pair_pkt(1)->flags, SAN_F_WIN_DATA | SAN_F_UNPACK);
@@ -214,10 +214,10 @@ stale_copy(bool ordered)
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE);
 	assert_int_equal(pair_tx(0), 5);
-	/* unordered: the first one had a delay, if of nothing */
+	/* unordered: the first one had a delay of zero */
 	assert_int_equal(pair_pkt(1)->rsn, pair_rsn(ordered ? 0 : 1));
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
-	if (!ordered) { /* as long as the first is not over, its round tells */
+	if (!ordered) { /* until the first one ends, its round shows it */
 		assert_int_equal(arrive_copy(&late), SAN_DROP_ROUND);
 		assert_int_equal(pair_rx(1, 4), SAN_DROP_NONE);
 	}
@@ -247,7 +247,7 @@ san_tl_rx_packed__stale_unordered(void **state)
 	stale_copy(false);
 }
 
-/* The RNR is lost, then the RESYNC: both come again. */
+/* The RNR is lost, then the RESYNC: both are resent. */
 static void
 unpack_with_losses(void)
 {
@@ -290,7 +290,7 @@ san_tl_unpack__losses_unordered(void **state)
 	unpack_with_losses();
 }
 
-/* What was sent behind it is refused in its round, with the NACK that unpacks it. */
+/* Later packets are refused for their round, with the NACK that unpacks it. */
 static void
 san_tl_unpack__told_by_another(void **state)
 {
@@ -329,10 +329,10 @@ rsns_that_are_not_new(bool ordered)
 	assert_int_equal(pair_tx(0), 1);
 	k = keep(0);
 	p = &san_pkt(k.m)->w;
-	p->rsn = pair_rsn(0) + 61; /* 64 RSNs at once: the last would be one too many */
+	p->rsn = pair_rsn(0) + 61; /* 64 RSNs at once: the last one would exceed the range */
 	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
 	p->rsn = pair_rsn(0);
-	/* the third is over already */
+	/* the third has ended already */
 	abort = keep(0);
 	san_pkt(abort.m)->w.op = SAN_OP_RESYNC;
 	san_pkt(abort.m)->w.flags = SAN_F_WIN_DATA;
@@ -343,13 +343,13 @@ rsns_that_are_not_new(bool ordered)
 	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
 	assert_int_equal(pair.f[1].nb_push_req, 0);
 	assert_int_equal(pair.f[1].nb_done, 0);
-	if (ordered) { /* held, it is looked at when its turn comes */
+	if (ordered) { /* held, it is checked when its turn comes */
 		p->rsn = pair_rsn(1);
 		p->psn += 2;
 		assert_int_equal(arrive_copy(&k), SAN_DROP_NONE);
 		assert_int_equal(arrive_copy(&k), SAN_DROP_DUPLICATE);
 		p->psn += 1;
-		assert_int_equal(arrive_copy(&k), SAN_DROP_RSN); /* and holds its place */
+		assert_int_equal(arrive_copy(&k), SAN_DROP_RSN); /* and keeps its place */
 		p->op = SAN_OP_PUSH_UNSLCTD_DATA;
 		p->flags = SAN_F_LAST;
 		p->length = p->payload_len;
@@ -377,7 +377,7 @@ san_tl_rx_packed__rsns_not_new_unordered(void **state)
 	rsns_that_are_not_new(false);
 }
 
-/* A peer that refuses a message of it by name says nothing that can be. */
+/* A NACK that names a message inside it is invalid. */
 static void
 san_tl_rx_nack__of_a_packed_packet(void **state)
 {
@@ -393,7 +393,7 @@ san_tl_rx_nack__of_a_packed_packet(void **state)
 	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
 	p->data_ebsn = pair.c[0]->tx[SAN_WIN_DATA].base; /* before the ACK */
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NACK_STALE);
-	p->rsn = pair_rsn(1); /* RNR from the middle on: no target of ours says that */
+	p->rsn = pair_rsn(1); /* RNR from the middle on: no target sends that */
 	p->status = SAN_ST_RNR;
 	p->round = 1;
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NACK_STALE);

@@ -6,7 +6,7 @@
 #include "tl_pair.h"
 #include "tl_priv.h"
 
-#define COMMON 2 /* records that no connection has set aside; in tests of the budget: */
+#define COMMON 2 /* records that no connection has reserved; in tests of the budget: */
 #define MANY   16
 #define BUDGET 8000 /* three quarters of it for pulls */
 #define CONNS  4
@@ -89,7 +89,7 @@ submit(int i, uint8_t type, uint32_t length)
 	return rc;
 }
 
-/* The oldest request of the connection is over: acknowledged, as it would be by a packet. */
+/* The oldest request of the connection completes, as if a packet had acknowledged it. */
 static void
 finish_one(int i)
 {
@@ -99,7 +99,7 @@ finish_one(int i)
 	san_tl_check(pair.h[0].tl);
 }
 
-/* room() was called since the last look: so often, the last time for connection *i*. */
+/* room() was called this often since the last check, the last time for connection *i*. */
 static void
 assert_called(uint32_t n, int i)
 {
@@ -119,7 +119,7 @@ is_promised(int i)
 	return (pair.h[0].tl->conns[conn[i]].want & SAN_WANT_PROMISED) != 0;
 }
 
-/* All common records are connection 0's; the others have one each, and wait, in their order. */
+/* Connection 0 has all common records; the others have one each, and wait in order. */
 static void
 begin_waiting(void)
 {
@@ -135,7 +135,9 @@ begin_waiting(void)
 	assert_called(0, 0);
 }
 
-/* RT-26: whoever has nothing outstanding finds a record, although others took all they could. */
+/*
+ * RT-26: a connection with nothing outstanding finds a record, although others took all they could.
+ */
 static void
 san_tl_submit__one_record_each(void **state)
 {
@@ -154,7 +156,7 @@ san_tl_submit__one_record_each(void **state)
 	assert_int_equal(ASK(1), 0);
 }
 
-/* Who waits for a record of others goes on when its own requests are done, whatever they do. */
+/* A connection that waits for records continues when its own requests complete. */
 static void
 san_tl_wake_own__its_last_record(void **state)
 {
@@ -169,7 +171,7 @@ san_tl_wake_own__its_last_record(void **state)
 	assert_called(1, 1);
 }
 
-/* Who gave it back, and who comes only now, find nothing: it is for who waited longest. */
+/* The one that returned it, and a new one, get none: it is for the one that waited longest. */
 static void
 san_tl_wake__longest_waiting_first(void **state)
 {
@@ -187,7 +189,7 @@ san_tl_wake__longest_waiting_first(void **state)
 		assert_int_equal(tl->nb_promised, 0);
 		assert_int_equal(ASK(i), -EAGAIN);
 	}
-	/* the one that did not get any yet, then who gave back first */
+	/* the one that had none yet, then the one that returned one first */
 	finish_one(1);
 	assert_called(1, 3);
 	assert_int_equal(ASK(3), 0);
@@ -196,7 +198,7 @@ san_tl_wake__longest_waiting_first(void **state)
 	assert_int_equal(ASK(0), 0);
 }
 
-/* Each free record is for one: two come free, two are woken, and nobody else gets any. */
+/* Each free record is for one: two are returned, two are woken, and no other gets one. */
 static void
 san_tl_wake__as_many_as_records(void **state)
 {
@@ -215,11 +217,11 @@ san_tl_wake__as_many_as_records(void **state)
 	assert_int_equal(ASK(3), -EAGAIN);
 	assert_int_equal(ASK(0), -EAGAIN);
 	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(2), -EAGAIN); /* one was promised, not two */
+	assert_int_equal(ASK(2), -EAGAIN); /* one was reserved, not two */
 	assert_int_equal(ASK(1), 0);
 }
 
-/* Whoever ends waits no more: what was set aside for it is the next one's. */
+/* A connection that ends does not wait any more: its reservation is the next one's. */
 static void
 san_tl_wake__promise_of_one_that_ends(void **state)
 {
@@ -229,7 +231,7 @@ san_tl_wake__promise_of_one_that_ends(void **state)
 	begin_waiting();
 	finish_one(0);
 	assert_called(1, 1);
-	san_tl_conn_close(tl, conn[2], 66, pair.now); /* it waits, and was promised nothing yet */
+	san_tl_conn_close(tl, conn[2], 66, pair.now); /* it waits without a reservation */
 	san_tl_check(tl);
 	assert_called(0, 0);
 	san_tl_conn_close(tl, conn[1], 66, pair.now);
@@ -241,7 +243,7 @@ san_tl_wake__promise_of_one_that_ends(void **state)
 	assert_int_equal(ASK(0), -EAGAIN);
 }
 
-/* Nor does whoever has nothing left to submit, be it promised already or still waiting. */
+/* The same for one with nothing left to submit, with a reservation or without. */
 static void
 san_tl_unwant__the_next_ones_turn(void **state)
 {
@@ -265,7 +267,7 @@ san_tl_unwant__the_next_ones_turn(void **state)
 	assert_int_equal(ASK(1), 0);
 }
 
-/* A promise that turns out not to be needed is the next one's. */
+/* A reservation that is not needed is the next one's. */
 static void
 san_tl_submit__promise_not_needed(void **state)
 {
@@ -273,7 +275,7 @@ san_tl_submit__promise_not_needed(void **state)
 	begin_waiting();
 	finish_one(0);
 	assert_called(1, 1);
-	finish_one(1); /* its last one: what it was promised is its own now */
+	finish_one(1); /* its last one: the reserved record becomes its own */
 	assert_called(1, 2);
 	assert_true(is_promised(2) && is_promised(1));
 	assert_int_equal(ASK(1), 0);
@@ -285,7 +287,7 @@ san_tl_submit__promise_not_needed(void **state)
 
 #define PULL(i, n) submit(i, SAN_TL_PULL, n)
 
-/* In turn, whatever the length: a short pull does not go before a long one for ever. */
+/* In turn, whatever the length: a short pull does not always precede a long one. */
 static void
 san_tl_wake__budget_in_turn(void **state)
 {
@@ -299,7 +301,7 @@ san_tl_wake__budget_in_turn(void **state)
 	finish_one(0);
 	assert_called(0, 0);
 	assert_int_equal(PULL(2, 100), -EAGAIN);
-	assert_int_equal(PULL(0, 100), -EAGAIN); /* who gave it back */
+	assert_int_equal(PULL(0, 100), -EAGAIN); /* the one that returned it */
 	finish_one(2);                           /* it has none now, and need not wait */
 	assert_called(1, 2);
 	assert_int_equal(PULL(2, 100), 0);
@@ -314,7 +316,7 @@ san_tl_wake__budget_in_turn(void **state)
 	assert_int_equal(pair.h[0].tl->pulled_used, 6000);
 }
 
-/* What is not pulled is in nobody's way, nor held up by those that pull. */
+/* Pushes and atomics neither block pulls nor wait for them. */
 static void
 san_tl_submit__pushes_pass(void **state)
 {
@@ -322,12 +324,12 @@ san_tl_submit__pushes_pass(void **state)
 	assert_int_equal(PULL(0, 6000), 0);
 	assert_int_equal(PULL(0, 100), -EAGAIN);
 	assert_int_equal(ASK(1), 0);
-	assert_int_equal(submit(0, SAN_TL_ATOMIC, 8), 0); /* instead: it waits no more */
+	assert_int_equal(submit(0, SAN_TL_ATOMIC, 8), 0); /* instead: it does not wait any more */
 	assert_int_equal(PULL(1, 100), 0);
 	assert_int_equal(pair.h[0].tl->conns[conn[0]].want, 0);
 }
 
-/* More than there ever is: when its own are done, and meanwhile the others may. */
+/* Longer than the budget: when its own ones are done; meanwhile others may pull. */
 static void
 san_tl_submit__longer_than_the_budget(void **state)
 {
@@ -342,7 +344,7 @@ san_tl_submit__longer_than_the_budget(void **state)
 	assert_int_equal(pair.h[0].tl->pulled_used, 6000);
 }
 
-/* Silent targets hold up nobody else: who waits for them leaves the line. */
+/* Silent targets do not delay others: connections that wait for them leave the line. */
 static void
 san_tl_wake__lapsed_leave_the_line(void **state)
 {
@@ -355,7 +357,7 @@ san_tl_wake__lapsed_leave_the_line(void **state)
 	assert_int_equal(PULL(2, 2000), 0);
 	assert_int_equal(PULL(0, 1000), -EAGAIN);
 	assert_int_equal(PULL(1, 3000), -EAGAIN);
-	pair_wait(45 * SAN_NS_PER_US); /* the first one's lapse, and the tick sees it */
+	pair_wait(45 * SAN_NS_PER_US); /* the first one's pulls expire, and the tick detects it */
 	assert_int_equal(tl->conns[conn[0]].lapsed_pulled, 3000);
 	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_OWN);
 	assert_true(pair.f[0].nb_room > 0);
@@ -366,7 +368,7 @@ san_tl_wake__lapsed_leave_the_line(void **state)
 	assert_called(1, 0);
 }
 
-/* Who waits for budget has its record, so that what comes back lets everybody go on. */
+/* A connection that waits for budget has its record, so that returned budget is usable. */
 static void
 san_tl_want__the_record_first(void **state)
 {
@@ -388,7 +390,7 @@ san_tl_want__the_record_first(void **state)
 	assert_called(2, 2);
 	assert_int_equal(PULL(3, 1000), -EAGAIN);
 	assert_int_equal(PULL(2, 1000), -EAGAIN); /* behind the first one */
-	assert_called(1, 1);                      /* once more */
+	assert_called(1, 1);                      /* again */
 	assert_int_equal(PULL(1, 1000), 0);
 	assert_called(1, 2);
 	assert_int_equal(PULL(2, 1000), 0);
@@ -396,7 +398,7 @@ san_tl_want__the_record_first(void **state)
 
 /* ---- more connections than have something set aside ---- */
 
-/* RT-26: with no ring left a connection goes on with one transaction at a time. */
+/* RT-26: without a free ring a connection runs one transaction at a time. */
 static void
 san_tl_submit__one_at_a_time_without_a_ring(void **state)
 {
@@ -418,7 +420,7 @@ san_tl_submit__one_at_a_time_without_a_ring(void **state)
 	finish_one(0);
 	finish_one(0);
 	assert_called(0, 0);
-	finish_one(0); /* its last: now the ring is free */
+	finish_one(0); /* its last one: now the ring is free */
 	assert_called(1, 1);
 	assert_int_equal(ASK(1), 0);
 	assert_int_equal(ASK(1), 0);
@@ -426,7 +428,7 @@ san_tl_submit__one_at_a_time_without_a_ring(void **state)
 	assert_int_equal(tl->nb_free_rings, 0);
 }
 
-/* Without a record of its own, and none free: in the order in which they came. */
+/* Without a record of its own, and none free: in order of arrival. */
 static void
 san_tl_wake__first_in_turn(void **state)
 {
@@ -447,7 +449,7 @@ san_tl_wake__first_in_turn(void **state)
 	assert_called(1, 0);
 }
 
-/* ... and before those that have something outstanding, which would take each that comes free. */
+/* ... and before those with work outstanding, which would take each free one. */
 static void
 san_tl_wake__first_before_more(void **state)
 {
@@ -476,7 +478,7 @@ san_tl_wake__first_before_more(void **state)
 	}
 }
 
-/* What is set aside for one with nothing outstanding is for who waited, not for who asks next. */
+/* A record reserved for one with nothing outstanding is for the waiting one, not a new one. */
 static void
 san_tl_wake__first_before_new(void **state)
 {
@@ -490,7 +492,7 @@ san_tl_wake__first_before_new(void **state)
 	assert_int_equal(ASK(2), 0);
 	finish_one(1);
 	assert_called(1, 0);
-	san_tl_unwant(pair.h[0].tl, conn[0]); /* it has nothing to ask for after all */
+	san_tl_unwant(pair.h[0].tl, conn[0]); /* it has no work after all */
 	san_tl_check(pair.h[0].tl);
 	assert_int_equal(ASK(1), 0);
 }

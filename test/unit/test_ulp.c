@@ -53,7 +53,7 @@ san_ulp_conf_default__is_valid(void **state)
 	san_ulp_destroy(NULL);
 }
 
-/* Bound, with work everywhere: nothing is left (checked by the sanitizer). */
+/* Bound, with work in every queue: nothing is leaked (checked by the sanitizer). */
 static void
 san_ulp_destroy__whatever_is_under_way(void **state)
 {

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * An upper layer over a transaction sublayer that only takes notes: what was
- * submitted, and how much it still takes. fake_tl.c defines the functions of tl
- * that ulp calls, which keeps the real ones out of the program.
+ * A ULP over a fake transaction sublayer, which records what was submitted and limits how much it
+ * accepts. fake_tl.c defines the functions of tl that the ULP calls, which keeps the real ones out
+ * of the program.
  */
 
 #include <errno.h>
@@ -27,11 +27,11 @@
 #define PKEY      0x8001
 
 struct fake_tl {
-	struct san_tl tl;                  /**< of which only the time is looked at */
+	struct san_tl tl;                  /**< only its time is used */
 	struct san_tl_txn txns[FAKE_TXNS]; /**< as submitted */
 	uint32_t nb_txns;
 	uint32_t room;       /**< submits that still succeed */
-	uint32_t nb_refused; /**< those that did not */
+	uint32_t nb_refused; /**< refused submits */
 	uint32_t nb_recv_posted;
 	uint32_t nb_unwanted;
 	bool room_inside; /**< call room() from within the submit that refuses */
@@ -79,7 +79,7 @@ test_ulp_conf(struct test_ulp *t, struct san_ulp_conf *conf)
 	conf->secret_arg = &t->prng;
 }
 
-/** One queue pair, depths as given, not bound. */
+/** One queue pair with these depths, not bound. */
 static inline void
 test_ulp_open(struct test_ulp *t, uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
 {
@@ -143,7 +143,7 @@ test_post_recv(struct test_ulp *t, uint64_t wr_id, void *addr, uint32_t len)
 	return san_ulp_post_recv(t->ulp, t->qp, &r, 1, 0);
 }
 
-/** Exactly one completion waits: take it. */
+/** Take the only completion. */
 static inline struct san_ulp_wc
 test_poll_one(struct san_ulp_cq *cq)
 {
@@ -161,7 +161,7 @@ test_poll_none(struct san_ulp_cq *cq)
 	assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 0);
 }
 
-/** What the target's side of tl knows of a push. */
+/** A push as the target's side of tl sees it. */
 static inline struct san_tl_rxn
 test_push(uint8_t kind, uint32_t length, uint32_t key, uint64_t addr)
 {

@@ -48,7 +48,7 @@ san_ulp_cq_destroy__busy_while_used(void **state)
 	assert_int_equal(san_ulp_cq_destroy(t->ulp, t->recv_cq), 0);
 }
 
-/* A promise counts like an entry: it can't overrun (RT-23). */
+/* A reservation counts like an entry: the queue cannot overrun (RT-23). */
 static void
 san_ulp_cq_reserve__never_beyond_depth(void **state)
 {
@@ -74,7 +74,7 @@ san_ulp_cq_reserve__never_beyond_depth(void **state)
 		san_ulp_cq_unreserve(cq);
 }
 
-/* Where both share a queue, requests can't take the entry that a receive needs (RT-26). */
+/* If both share a queue, requests cannot take the entry that a receive needs (RT-26). */
 static void
 san_ulp_cq_reserve_send__leaves_one_for_receives(void **state)
 {
@@ -91,7 +91,7 @@ san_ulp_cq_reserve_send__leaves_one_for_receives(void **state)
 	assert_false(san_ulp_cq_reserve_recv(cq));
 	san_ulp_cq_unreserve(cq);
 	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp), 0);
-	/* nobody receives here any more */
+	/* it has no receives any more */
 	assert_true(san_ulp_cq_reserve_send(cq));
 	for (i = 0; i < DEPTH; i++)
 		san_ulp_cq_unreserve(cq);
@@ -120,14 +120,14 @@ san_ulp_cq_poll__oldest_first_over_wrap(void **state)
 		for (i = 0; i < n; i++)
 			assert_int_equal(wc[i].wr_id, next_out++);
 	}
-	/* asked for more than there is: all of it */
+	/* more are requested than there are: all of them */
 	n = (uint32_t)(next_in - next_out);
 	assert_int_equal(san_ulp_cq_poll(cq, wc, DEPTH + 1), n);
 	assert_int_equal(wc[n - 1].wr_id, next_in - 1);
 	assert_int_equal(san_ulp_cq_poll(cq, wc, DEPTH + 1), 0);
 }
 
-/* A queue without queue pairs goes to another lcore, with what is in it. (SYS-1) */
+/* A queue without queue pairs moves to another lcore, with its entries. (SYS-1) */
 static void
 san_ulp_cq_join__moves(void **state)
 {
@@ -154,7 +154,7 @@ san_ulp_cq_join__moves(void **state)
 	san_ulp_check(t->ulp);
 	san_ulp_check(other);
 	assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 1);
-	/* one in use stays, and a table takes no more than it has places for */
+	/* a queue in use stays, and a table takes only as many as it has places */
 	assert_int_equal(san_ulp_cq_nb_qps(t->send_cq), 1);
 	assert_int_equal(san_ulp_cq_leave(t->ulp, t->send_cq), -EBUSY);
 	for (i = 1; i < conf.max_cqs; i++)
@@ -186,7 +186,7 @@ consumer(void *arg)
 	return NULL;
 }
 
-/* The application polls on a thread of its own (SYS-2). */
+/* The application polls in its own thread (SYS-2). */
 static void
 san_ulp_cq_poll__from_another_thread(void **state)
 {
@@ -225,7 +225,7 @@ poll_all(struct san_ulp_cq *cq)
 		;
 }
 
-/* Who has not asked is not woken, and who has is once (AFC-19). */
+/* Only an armed queue is reported, and once (AFC-19). */
 static void
 san_ulp_cq_rung__who_asked_once(void **state)
 {
@@ -237,25 +237,25 @@ san_ulp_cq_rung__who_asked_once(void **state)
 	san_ulp_cq_watch(b, 8);
 	put_one(a);
 	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* a polls */
-	assert_false(san_ulp_cq_arm(a));               /* and has something to poll */
+	assert_false(san_ulp_cq_arm(a));               /* and there is something to poll */
 	poll_all(a);
 	assert_true(san_ulp_cq_arm(a));
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* nothing has come */
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* there is nothing new */
 	put_one(b);
 	put_one(a);
 	put_one(a);
 	assert_int_equal(san_ulp_cq_rung(t->ulp), 7);
 	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
 	put_one(a);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* it was told */
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* it was reported */
 	poll_all(b);
 	assert_true(san_ulp_cq_arm(b));
 	put_one(b);
-	san_ulp_cq_watch(b, -1); /* it goes */
+	san_ulp_cq_watch(b, -1); /* it ends */
 	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
 }
 
-/* What was put on one lcore just before the queue went to another is told there. */
+/* A completion just before the queue moves is reported on the new lcore. */
 static void
 san_ulp_cq_rung__after_a_move(void **state)
 {
@@ -293,7 +293,7 @@ sleeper(void *arg)
 	while (got < NB_NAPS) {
 		if (san_ulp_cq_arm(cq)) {
 			if (poll(&p, 1, WATCHDOG_MS) != 1)
-				return (void *)1; /* nobody woke it */
+				return (void *)1; /* it was not woken */
 			eventfd_read(p.fd, &n);
 		}
 		got += san_ulp_cq_poll(cq, wc, 5);
@@ -301,7 +301,7 @@ sleeper(void *arg)
 	return NULL;
 }
 
-/* However the two meet, no wake-up is lost. */
+/* For any interleaving of the two, no wake-up is lost. */
 static void
 san_ulp_cq_rung__no_lost_wakeup(void **state)
 {
@@ -327,7 +327,7 @@ san_ulp_cq_rung__no_lost_wakeup(void **state)
 	close(fd);
 }
 
-/* What comes into an own queue is listed once, until it is taken. */
+/* An own queue with new entries is listed once, until it is taken. */
 static void
 san_ulp_cq_next_own__each_once(void **state)
 {
@@ -356,7 +356,7 @@ san_ulp_cq_next_own__each_once(void **state)
 	put_one(a);
 	assert_ptr_equal(san_ulp_cq_next_own(t->ulp), a);
 	put_one(b);
-	/* it goes with what is in it, but not while it is used */
+	/* it moves with its entries, but not while it is in use */
 	conf.send_cq = conf.recv_cq = b;
 	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp), 0);
 	san_ulp_check(t->ulp);
@@ -366,7 +366,7 @@ san_ulp_cq_next_own__each_once(void **state)
 	assert_null(san_ulp_cq_next_own(t->ulp));
 }
 
-/* Who waits is another matter: a restart forgets that, and nobody is woken for an own queue. */
+/* Waiters are separate: a restart removes them, and an own queue wakes none. */
 static void
 san_ulp_cq_next_own__nobody_watches(void **state)
 {
@@ -382,7 +382,7 @@ san_ulp_cq_next_own__nobody_watches(void **state)
 	assert_ptr_equal(san_ulp_cq_next_own(t->ulp), own);
 }
 
-/* Whoever completes here from outside uses it, and finds it full when others have promises. */
+/* A completion from outside uses an entry, and fails if the rest is reserved. */
 static void
 san_ulp_cq_give__holds_and_fills(void **state)
 {

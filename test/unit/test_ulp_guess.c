@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Peers that try keys. (SYS-5) */
+/* Peers that guess keys. (SYS-5) */
 
 #include "test_ulp.h"
 #include "unit.h"
@@ -39,7 +39,7 @@ pull(struct test_ulp *t, uint32_t key)
 	return pull_at(t, key, BASE);
 }
 
-/* The queue pair has a new connection, to *host*. */
+/* The queue pair gets a new connection, to *host*. */
 static void
 reconnect(struct test_ulp *t)
 {
@@ -50,7 +50,7 @@ reconnect(struct test_ulp *t)
 	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &host), 0);
 }
 
-/* Refusals until the connection ends. */
+/* Refusals until the connection is ended. */
 static uint32_t
 guess_until_end(struct test_ulp *t, uint32_t key)
 {
@@ -71,7 +71,7 @@ guess__ends_the_connection(void **state)
 
 	assert_int_equal(guess_until_end(t, key), CONN_MAX);
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_guessers, 1);
-	/* that it knows a key does not give it more */
+	/* a valid key does not give it more */
 	reconnect(t);
 	assert_int_equal(pull(t, key), SAN_ST_OK);
 	assert_int_equal(guess_until_end(t, key), CONN_MAX);
@@ -79,7 +79,7 @@ guess__ends_the_connection(void **state)
 	assert_int_equal(san_ulp_next_failed(t->ulp), SAN_QPN_NONE); /* once */
 }
 
-/* How many refusals *host* gets, each on a new connection, until even the key is refused. */
+/* Refusals that *host* gets, each on a new connection, until even a valid key is refused. */
 static uint32_t
 spend(struct test_ulp *t, uint32_t key)
 {
@@ -103,9 +103,9 @@ guess__budget_of_a_host(void **state)
 
 	n = spend(t, key);
 	assert_in_range(n, PER_HOUR / 4, PER_HOUR);
-	/* without a look at the key, whatever it is */
+	/* the key is not checked at all */
 	assert_int_equal(pull(t, key), SAN_ST_ACCESS);
-	/* in no hour more than that */
+	/* no more than that per hour */
 	for (i = 0; i < 60; i++) {
 		fake.tl.now_ns += HOUR_NS / 60;
 		n += spend(t, key);
@@ -127,14 +127,14 @@ guess__others_go_on(void **state)
 	host.b[0]++;
 	reconnect(t);
 	assert_int_equal(pull(t, key), SAN_ST_OK);
-	/* of this one, who is known */
+	/* of this one, which is known */
 	fake.tl.now_ns += HOUR_NS;
 	host.b[0]--;
 	reconnect(t);
 	assert_int_equal(pull(t, key), SAN_ST_OK);
 }
 
-/* It names regions rightly, and so has the last word of its host's budget: with that it ends. */
+/* A connection with valid keys that spends the last of its host's budget ends with that. */
 static void
 guess__known_ends_when_it_is_spent(void **state)
 {
@@ -147,11 +147,11 @@ guess__known_ends_when_it_is_spent(void **state)
 		n = guess_until_end(t, key);
 	} while (n == CONN_MAX);
 	assert_true(n < CONN_MAX);
-	/* what it still has under way is not looked at */
+	/* its work in flight is not checked */
 	assert_int_equal(pull(t, key), SAN_ST_ACCESS);
 }
 
-/* Its peer was told the key of a stream's region: that proves nothing, and is never refused. */
+/* Its peer was given the key of a stream's region: that proves nothing, and is never refused. */
 static void
 guess__stream(void **state)
 {
@@ -167,7 +167,7 @@ guess__stream(void **state)
 	assert_int_equal(san_ulp_mr_del(t->ulp, own), 0);
 }
 
-/* All addresses of a network in IPv6 are one host's. */
+/* All addresses of an IPv6 network count as one host. */
 static void
 guess__network(void **state)
 {
@@ -183,7 +183,7 @@ guess__network(void **state)
 	assert_int_equal(pull(t, key), SAN_ST_OK);
 }
 
-/* Its owner is part of it: what one application refused does not count for another one. */
+/* The owner is part of it: refusals of one application do not count for another one. */
 static void
 guess__of_an_application(void **state)
 {
@@ -197,7 +197,7 @@ guess__of_an_application(void **state)
 	assert_int_equal(pull(t, key), SAN_ST_OK);
 }
 
-/* A host that has spent its budget is remembered, however many hosts spend a part of theirs. */
+/* A host without budget is remembered, however many hosts use a part of theirs. */
 static void
 guess__remembered(void **state)
 {
@@ -216,7 +216,7 @@ guess__remembered(void **state)
 	assert_int_equal(pull(t, key), SAN_ST_ACCESS);
 }
 
-/* Express takes what a connection pushes once it is known. */
+/* Express accepts the pushes of a known connection. */
 static void
 guess__express(void **state)
 {

@@ -8,7 +8,7 @@
 
 static uint8_t mem[LEN];
 
-/* Keys in the order in which a test wants them; the last repeats. */
+/* Keys in the order that a test needs; the last one repeats. */
 static const uint32_t *script;
 static uint32_t script_left;
 
@@ -64,7 +64,7 @@ san_ulp_mr_add__refuses_bad_arguments(void **state)
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN + 1, 0, PKEY, &key),
 			 -EINVAL);
 	assert_int_equal(san_ulp_nb_mrs(t->ulp), 0);
-	/* right up to the end is possible */
+	/* up to the very end is allowed */
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN, 0, PKEY, &key), 0);
 }
 
@@ -111,7 +111,7 @@ san_ulp_mr_add__never_zero(void **state)
 	follow(t, keys, 3);
 	assert_int_equal(add(t, 0, PKEY), 0x12340000);
 	assert_int_equal(san_ulp_mr_del(t->ulp, 0x12340000), 0);
-	/* a generator that is stuck ends the search too */
+	/* a generator that repeats itself ends the search, too */
 	follow(t, zeros, 1);
 	for (i = 0; i < 16; i++)
 		assert_int_not_equal(add(t, 0, PKEY), 0);
@@ -150,7 +150,7 @@ san_ulp_mr_del__unknown_key(void **state)
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), -ENOENT);
 }
 
-/* RT-27: a refusal names what was wrong. */
+/* RT-27: a refusal has the right status. */
 static void
 san_ulp_mr_access__key_and_partition(void **state)
 {
@@ -161,7 +161,7 @@ san_ulp_mr_access__key_and_partition(void **state)
 	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_OK);
 	assert_int_equal(try_pull(t, mine ^ 0x80000000, BASE, LEN), SAN_ST_ACCESS);
 	assert_int_equal(try_pull(t, 0, BASE, LEN), SAN_ST_ACCESS);
-	/* RT-29: another partition's region is no region at all */
+	/* RT-29: a region of another partition does not exist */
 	assert_int_equal(try_pull(t, other, BASE, LEN), SAN_ST_ACCESS);
 	assert_int_equal(san_ulp_mr_del(t->ulp, mine), 0);
 	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_ACCESS);
@@ -188,7 +188,7 @@ san_ulp_mr_access__bounds(void **state)
 		{BASE - 1, 0, SAN_ST_ACCESS},
 		{0, 1, SAN_ST_ACCESS},
 		{UINT64_MAX, 1, SAN_ST_ACCESS},
-		{UINT64_MAX - 10, UINT32_MAX, SAN_ST_ACCESS}, /* end wraps */
+		{UINT64_MAX - 10, UINT32_MAX, SAN_ST_ACCESS}, /* the end wraps */
 		{BASE + 1, UINT32_MAX, SAN_ST_ACCESS},
 	};
 	struct test_ulp *t = *state;
@@ -230,7 +230,7 @@ san_ulp_mr_access__each_right_alone(void **state)
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_rights_errors, 12);
 }
 
-/* One region on several lcores has one key. (SYS-1) */
+/* A region on several lcores has one key. (SYS-1) */
 static void
 san_ulp_mr_copy__same_key(void **state)
 {
@@ -255,7 +255,7 @@ san_ulp_mr_copy__same_key(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
-/* Keys of streams' regions are none that a program's region on another lcore may have. */
+/* Keys of streams' regions cannot be keys of applications' regions on another lcore. */
 static void
 san_ulp_mr_copy__not_a_streams_key(void **state)
 {
@@ -298,7 +298,7 @@ san_ulp_mr_add_stream__beside_programs(void **state)
 	san_ulp_check(t->ulp);
 }
 
-/* Its peer names bytes by their offset; work of the program can't name it at all. */
+/* The peer addresses bytes by their offset; work of the application cannot use it at all. */
 static void
 san_ulp_mr_add_stream__peer_only(void **state)
 {
@@ -312,13 +312,13 @@ san_ulp_mr_add_stream__peer_only(void **state)
 	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
 	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_ACCESS);
 	assert_null(san_ulp_mr_find(t->ulp, key, 0, 0, 1));
-	/* of the program's, its peer reaches nothing any more when the program has gone */
+	/* regions of an application are not accessible after it has ended */
 	program = add(t, SAN_RIGHT_PULL, PKEY);
 	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_OK);
 	san_ulp_qp_disown(t->ulp, t->qp);
 	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_ACCESS);
 	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
-	/* another queue pair with the same peer is another one */
+	/* another queue pair with the same peer is not the same */
 	san_ulp_qp_unbind(t->ulp, t->qp);
 	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &other), 0);
 	assert_int_equal(san_ulp_qp_bind(t->ulp, other, SLOT, PKEY, &peer), 0);

@@ -73,12 +73,12 @@ reserve__taken_with_its_push(void **state)
 	r.reserved = true;
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_false(r.reserved);
-	/* one posted is left, and nothing is promised */
+	/* one is left, and none is reserved */
 	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
 	assert_false(san_tl_ulp_reserve(t->ulp, SLOT));
 }
 
-/* RT-26: the head of the line takes even a promised one. */
+/* RT-26: the head of the line may take even a reserved one. */
 static void
 reserve__head_of_line_goes_first(void **state)
 {
@@ -109,7 +109,7 @@ push__lands_in_its_region(void **state)
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 300, key, BASE + 100);
 
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
-	/* packets of one transaction are placed as they come */
+	/* packets of one transaction are placed on arrival */
 	assert_int_equal(place(t, &r, 200, 200, 100), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 200), SAN_ST_OK);
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
@@ -139,7 +139,7 @@ push_place__packet_in_segments(void **state)
 	assert_int_equal(san_tl_ulp_push_place(t->ulp, &s, 0, m, 10, 90), SAN_ST_OK);
 	assert_memory_equal(mem, data + 10, 90);
 	assert_memory_equal(buf, data + 10, 90);
-	/* shorter than it says */
+	/* shorter than it claims */
 	assert_int_equal(san_tl_ulp_push_place(t->ulp, &r, 0, m, 11, 90), SAN_ST_LENGTH);
 	assert_int_equal(san_tl_ulp_push_place(t->ulp, &s, 0, m, 11, 90), SAN_ST_LENGTH);
 	rte_pktmbuf_free(m);
@@ -188,7 +188,7 @@ push_req__zero_length(void **state)
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 0, 0, 0);
 	struct san_tl_rxn wrong = test_push(SAN_KIND_PUSH, 0, 12345, 0);
 
-	/* nothing, nowhere: a signal needs no region */
+	/* an empty push as a signal needs no region */
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 0), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 1), SAN_ST_LENGTH);
@@ -241,7 +241,7 @@ send__fills_the_posted_receive(void **state)
 	assert_false(wc.has_imm);
 }
 
-/* RT-23: no receive posted is "not ready", not an error. */
+/* RT-23: without a receive it is "not ready", not an error. */
 static void
 send__without_receive(void **state)
 {
@@ -255,7 +255,7 @@ send__without_receive(void **state)
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 }
 
-/* RT-23: so is a full completion queue; the receive stays posted. */
+/* RT-23: the same with a full completion queue; the receive stays posted. */
 static void
 send__without_cq_entry(void **state)
 {
@@ -282,7 +282,7 @@ send__without_cq_entry(void **state)
 	test_ulp_close(&t);
 }
 
-/* RT-27: refused alone; the receive tells its program why. */
+/* RT-27: only it is refused; the receive reports why. */
 static void
 send__longer_than_the_receive(void **state)
 {
@@ -298,14 +298,14 @@ send__longer_than_the_receive(void **state)
 	assert_int_equal(wc.op, SAN_WC_RECV);
 	assert_int_equal(wc.status, SAN_WC_ST_LOCAL_LENGTH);
 	assert_int_equal(wc.byte_len, 9);
-	/* nothing to give back */
+	/* nothing to return */
 	san_tl_ulp_push_abort(t->ulp, &r);
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 2);
 }
 
-/* RT-34: in a packed packet the refusal leaves no trace: the send comes again alone. */
+/* RT-34: in a packed packet the refusal has no effect: the send is resent alone. */
 static void
 send__longer_than_the_receive_packed(void **state)
 {
@@ -339,7 +339,7 @@ push_abort__gives_receive_and_cq_entry_back(void **state)
 	san_tl_ulp_push_abort(t->ulp, &r);
 	san_ulp_check(t->ulp);
 	assert_int_equal(t->recv_cq->nb_reserved, 0);
-	/* twice does nothing, even when the receive is another push's by now */
+	/* the second call has no effect, even if the receive is another push's by now */
 	assert_int_equal(push_req(t, &other), SAN_ST_OK);
 	san_tl_ulp_push_abort(t->ulp, &r);
 	san_ulp_check(t->ulp);
@@ -383,7 +383,7 @@ push_imm__key_before_receive(void **state)
 	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH_IMM, 40, key ^ 0x100, BASE);
 
-	/* what will never do does not wait for a receive, nor take one */
+	/* an invalid one does not wait for a receive, and takes none */
 	assert_int_equal(push_req(t, &r), SAN_ST_ACCESS);
 	test_post_recv(t, 3, mem, 8);
 	assert_int_equal(push_req(t, &r), SAN_ST_ACCESS);
@@ -466,7 +466,7 @@ atomic__compare_and_swap(void **state)
 	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(r.result, 10);
 	assert_int_equal(words[0], 20);
-	/* no match: the old value comes back, nothing changes */
+	/* no match: the old value is returned, nothing changes */
 	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(r.result, 20);
 	assert_int_equal(words[0], 20);
@@ -498,7 +498,7 @@ atomic__refusals(void **state)
 		r = atomic_on(cases[i].key, cases[i].addr, SAN_ATOMIC_FETCH_ADD, 1);
 		assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), cases[i].status);
 	}
-	/* aligned by its name, but not in our memory */
+	/* the address in the region is aligned, but our memory is not */
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, SAN_RIGHT_ATOMIC, PKEY, &skewed),
 			 0);
 	r = atomic_on(skewed, 8, SAN_ATOMIC_FETCH_ADD, 1);
@@ -524,7 +524,7 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
-/* For operators: what completed without an error, each way, one-sided operations too. */
+/* For operators: successful operations in each direction, one-sided ones, too. */
 static void
 san_ulp_qp_view__traffic(void **state)
 {
@@ -583,7 +583,7 @@ express(struct test_ulp *t, enum san_wire_kind kind, uint32_t key, uint64_t addr
 	return san_ulp_express(t->ulp, &p, &x);
 }
 
-/* What would be refused, or has to wait, goes the general path, which says so. */
+/* What would be refused, or has to wait, takes the general path, which reports it. */
 static void
 express__only_what_can_be_taken(void **state)
 {
@@ -605,7 +605,7 @@ express__only_what_can_be_taken(void **state)
 	assert_false(express(t, SAN_KIND_PUSH_IMM, no_right, BASE, 8));
 }
 
-/* It needs no region, and so there is no place to copy nothing to. */
+/* It needs no region, so there is nowhere to copy nothing to. */
 static void
 express_take__nothing(void **state)
 {
@@ -622,7 +622,7 @@ express_take__nothing(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* Of the region that the last one went to only the bounds are looked at, but they are. */
+/* For the region of the last push only the bounds are checked, but they are. */
 static void
 express__same_region_again(void **state)
 {

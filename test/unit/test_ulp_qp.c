@@ -29,7 +29,7 @@ take(struct test_ulp *t, struct san_tl_rxn *r)
 	return san_tl_ulp_push_req(t->ulp, r);
 }
 
-/** wr_id of the receive that the next send gets, all of it arrived. */
+/** wr_id of the receive that the next send uses; all of it arrives. */
 static uint64_t
 receive_one(struct test_ulp *t)
 {
@@ -97,17 +97,17 @@ san_ulp_qp_create__up_to_max_and_rests(void **state)
 	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), 0);
 	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), -EINVAL);
 	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), 0);
-	/* the same place, another number: the old one names nothing any more */
+	/* the same place, another number: the old number is invalid */
 	assert_int_equal(SAN_QPN_INDEX(again), SAN_QPN_INDEX(qp[2]));
 	assert_int_not_equal(again, qp[2]);
 	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), -EINVAL);
 	assert_int_equal(san_ulp_qp_destroy(t->ulp, again), 0);
-	/* not the one just freed: its place rests */
+	/* not the one just released: its place rests */
 	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), 0);
 	assert_int_equal(SAN_QPN_INDEX(again), SAN_QPN_INDEX(qp[5]));
 }
 
-/* Lcores give out different numbers, and each knows only its own. (SYS-1) */
+/* Lcores assign different numbers, and each knows only its own. (SYS-1) */
 static void
 san_ulp_qp_create__numbers_of_its_lcore(void **state)
 {
@@ -207,7 +207,7 @@ san_ulp_qp_is_idle__counts_requests(void **state)
 	assert_true(san_ulp_qp_is_idle(t->ulp, 99));
 }
 
-/* RT-7: whatever was posted completes. */
+/* RT-7: all posted work completes. */
 static void
 san_ulp_qp_unbind__flushes_in_order(void **state)
 {
@@ -219,12 +219,12 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 
 	fake.room = 2;
 	for (i = 0; i < 6; i++) {
-		/* unsignaled: errors complete all the same */
+		/* unsignaled: errors complete nevertheless */
 		wr = test_wr(SAN_WR_SEND, 100 + i, 0);
 		assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	}
 	post_recvs(t, 1, 6);
-	/* three under way, one of them gave its receive back */
+	/* three in progress, one of them has returned its receive */
 	assert_int_equal(take(t, &a), SAN_ST_OK);
 	assert_int_equal(take(t, &b), SAN_ST_OK);
 	assert_int_equal(take(t, &c), SAN_ST_OK);
@@ -240,7 +240,7 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	expect_flushed(t->send_cq, SAN_WC_SEND, 102, 4);
 	expect_flushed(t->recv_cq, SAN_WC_RECV, 1, 6);
 	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
-	/* what tl still says about them changes nothing */
+	/* later calls of tl for them have no effect */
 	san_tl_ulp_push_abort(t->ulp, &a);
 	assert_int_not_equal(san_tl_ulp_push_done(t->ulp, &c), SAN_ST_OK);
 	san_ulp_check(t->ulp);
@@ -258,7 +258,7 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	san_ulp_check(t.ulp);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
-	assert_false(san_ulp_has_work(t.ulp)); /* until the program polls */
+	assert_false(san_ulp_has_work(t.ulp)); /* until the application polls */
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), -EBUSY);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
 	san_ulp_pump(t.ulp, 0);
@@ -271,7 +271,7 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	test_ulp_close(&t);
 }
 
-/* RT-36: many that wait for the same full queue are not looked at until it has room. */
+/* RT-36: many that wait for the same full queue are not checked until it has room. */
 static void
 san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
 {
@@ -298,7 +298,7 @@ san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
 	assert_true(TAILQ_EMPTY(&t.ulp->pump));
 	assert_int_equal(TAILQ_FIRST(&t.ulp->fulls)->full.tqh_first->qpn, qp[2]);
 	san_ulp_check(t.ulp);
-	/* in turns, one for each entry polled; one that is destroyed leaves the list */
+	/* in turn, one for each entry polled; one that is destroyed leaves the list */
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[3]), 0);
 	for (i = 0; i < MANY - 1; i++) {
 		assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 1);
@@ -362,7 +362,7 @@ san_ulp_qp_destroy__flushes_what_fits(void **state)
 	test_ulp_close(&t);
 }
 
-/** Waiting for the pump when it is destroyed: first, middle or last of the list. */
+/** Destroyed while it waits for the pump: first, in the middle or last of the list. */
 static void
 san_ulp_qp_destroy__leaves_the_pump(void **state)
 {
@@ -383,7 +383,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 							 &peer),
 					 0);
 		}
-		/* unbind leaves the mark, destroy must not */
+		/* unbind keeps the mark, destroy must not */
 		san_ulp_qp_unbind(t->ulp, qp[gone]);
 		assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[gone]), 0);
 		san_ulp_check(t->ulp);
@@ -399,7 +399,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 	}
 }
 
-/** Memory may go only when nothing under way names it. */
+/** Memory may be released only when no work in progress refers to it. */
 static void
 san_ulp_names_key__until_completed(void **state)
 {
@@ -423,7 +423,7 @@ san_ulp_names_key__until_completed(void **state)
 	assert_true(san_ulp_names_key(t->ulp, 60));
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_false(san_ulp_names_key(t->ulp, 60));
-	/* inline data that looks like a list names nothing */
+	/* inline data that looks like a list refers to nothing */
 	wr.flags = SAN_WR_INLINE;
 	wr.inline_len = SAN_ULP_INLINE_MAX;
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
@@ -446,7 +446,7 @@ san_ulp_post_recv__takes_what_fits(void **state)
 	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
 	assert_int_equal(san_ulp_post_recv(t->ulp, 99, r, 1, 0), 0);
 	assert_int_equal(fake.nb_recv_posted, 1);
-	/* one that is being filled keeps its room until it completes */
+	/* a receive in use keeps its room until it completes */
 	taken = send_of(0);
 	assert_int_equal(san_tl_ulp_push_req(t->ulp, &taken), SAN_ST_OK);
 	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
@@ -469,7 +469,7 @@ san_ulp_qp_take_recv__in_posting_order(void **state)
 	}
 }
 
-/* RT-23: a receive given back is the next to be taken (design, rules 4 and 5). */
+/* RT-23: a returned receive is the next one to be used (design, rules 4 and 5). */
 static void
 san_ulp_qp_return_recv__keeps_posting_order(void **state)
 {
@@ -506,10 +506,10 @@ san_ulp_pump__visits_each_once(void **state)
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
 
-	san_ulp_pump(t->ulp, 0); /* it was marked as it was bound */
+	san_ulp_pump(t->ulp, 0); /* it was marked when it was bound */
 	fake.room = 0;
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	/* a tl that calls room() from inside the refusal must not spin the pump */
+	/* a tl that calls room() from within the refusal must not loop the pump */
 	fake.room_inside = true;
 	fake.nb_refused = 0;
 	assert_false(san_ulp_has_work(t->ulp));

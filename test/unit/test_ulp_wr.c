@@ -15,7 +15,7 @@ post(struct test_ulp *t, const struct san_ulp_wr *wr)
 	san_ulp_check(t->ulp);
 }
 
-/** A request over *len* bytes of *buf*, in as many parts as *parts* says, equally long. */
+/** A request over *len* bytes of *buf*, in *parts* equal parts. */
 static struct san_ulp_wr
 wr_over(uint8_t op, uint64_t wr_id, uint8_t *buf, uint32_t len, uint8_t parts)
 {
@@ -50,7 +50,7 @@ count_up(uint8_t *p, uint32_t len)
 		p[i] = (uint8_t)(i * 7 + (i >> 8));
 }
 
-/* RT-10, RT-11, RT-30: what each operation becomes. */
+/* RT-10, RT-11, RT-30: the transaction of each operation. */
 static void
 san_ulp_post__maps_each_operation(void **state)
 {
@@ -87,7 +87,7 @@ san_ulp_post__maps_each_operation(void **state)
 		assert_int_equal(req->op, cases[i].atomic);
 		assert_int_equal(req->solicit, SAN_SOLICIT_AUTO);
 		assert_int_equal(req->length, cases[i].length);
-		/* a send names no memory of the peer */
+		/* a send has no address at the peer */
 		assert_int_equal(req->addr, cases[i].op == SAN_WR_SEND ? 0 : 0x1122334455667788);
 		assert_int_equal(req->key, cases[i].op == SAN_WR_SEND ? 0 : 0xfeed);
 		assert_int_equal(req->imm, 0xcafe);
@@ -108,7 +108,7 @@ san_ulp_post__maps_each_operation(void **state)
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_wcs, 6);
 }
 
-/* RT-12: the caller can force either. */
+/* RT-12: the caller can force both ways. */
 static void
 san_ulp_post__solicited_by_flag(void **state)
 {
@@ -132,7 +132,7 @@ san_ulp_post__unsignaled_success_is_silent(void **state)
 	struct san_ulp_wc wc;
 	uint32_t i;
 
-	/* far more than the queues hold: each gives its entry back */
+	/* far more than the queues hold: each returns its entry */
 	for (i = 0; i < 100; i++) {
 		post(t, &wr);
 		fake_cmpl(i, SAN_ST_OK);
@@ -230,13 +230,13 @@ san_ulp_wr_submit__waits_in_order(void **state)
 		post(t, &wr);
 	}
 	assert_int_equal(fake.nb_txns, 2);
-	/* tl was asked once; from then on it is up to room() */
+	/* tl was called once; from then on it calls room() */
 	assert_int_equal(fake.nb_refused, 1);
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	fake.room = 1;
 	san_tl_ulp_room(t->ulp, SLOT);
-	assert_int_equal(fake.nb_txns, 2); /* not from inside the callback */
+	assert_int_equal(fake.nb_txns, 2); /* not from within the callback */
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	fake.room = 5;
@@ -250,10 +250,10 @@ san_ulp_wr_submit__waits_in_order(void **state)
 		assert_int_equal(fake.txns[i].req.addr, i);
 		fake_cmpl(i, SAN_ST_OK);
 	}
-	san_tl_ulp_room(t->ulp, SLOT + 1); /* nobody there: harmless */
+	san_tl_ulp_room(t->ulp, SLOT + 1); /* without a queue pair: no effect */
 }
 
-/* Design, rule 6: a long pull goes piece by piece and completes with the last. */
+/* Design, rule 6: a long pull is submitted piece by piece and completes with the last one. */
 static void
 san_ulp_wr_submit__splits_long_pulls(void **state)
 {
@@ -330,7 +330,7 @@ san_ulp_wr_cmpl__first_error_of_the_pieces(void **state)
 	assert_int_equal(wc.byte_len, 0);
 }
 
-/* After an error nothing more is asked for, and what was behind it goes on. */
+/* After an error no more pieces are submitted, and the work behind it continues. */
 static void
 san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 {
@@ -342,11 +342,11 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	fake.room = 2;
 	post(t, &wr);
 	post(t, &next);
-	san_ulp_pump(t->ulp, 0); /* it was marked as it was bound */
+	san_ulp_pump(t->ulp, 0); /* it was marked when it was bound */
 	fake_cmpl(0, SAN_ST_ACCESS);
 	san_ulp_check(t->ulp);
 	test_poll_none(t->send_cq);
-	assert_int_equal(fake.nb_unwanted, 1); /* what it waited for it need not */
+	assert_int_equal(fake.nb_unwanted, 1); /* its place among the waiting ones is released */
 	fake.room = 10;
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
@@ -358,7 +358,7 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	assert_int_equal(fake.nb_unwanted, 1);
 }
 
-/* Nothing is behind it: tl hears that the piece which waits is off. What comes later goes. */
+/* With nothing behind it, tl learns that the waiting piece is not needed; later work continues. */
 static void
 san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
 {
@@ -375,14 +375,14 @@ san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
 	assert_int_equal(fake.nb_unwanted, 1);
 	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
 	fake.room = 1;
-	post(t, &next); /* nobody calls room() for that */
+	post(t, &next); /* room() is not called for that */
 	assert_int_equal(fake.nb_txns, 3);
-	fake_cmpl(2, SAN_ST_ACCESS); /* whole, and nothing waits */
+	fake_cmpl(2, SAN_ST_ACCESS); /* complete, and nothing waits */
 	assert_int_equal(fake.nb_unwanted, 1);
 	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
 }
 
-/* Somebody set a record aside for that piece just before: it is for others again. */
+/* A record was reserved for that piece just before: it is free for others again. */
 static void
 san_ulp_wr_cmpl__error_after_room(void **state)
 {
@@ -429,7 +429,7 @@ san_ulp_wr_fill__gathers_any_offset(void **state)
 	count_up(buf, sizeof(buf));
 	wr = wr_over(SAN_WR_PUSH, 1, buf, sizeof(buf), 4);
 	post(t, &wr);
-	/* first time in order, then a resend of the middle, then all at once */
+	/* first in order, then a resend of the middle, then all at once */
 	for (offset = 0; offset < 1001; offset += 77) {
 		uint16_t len = (uint16_t)RTE_MIN(77u, 1001 - offset);
 
@@ -443,7 +443,7 @@ san_ulp_wr_fill__gathers_any_offset(void **state)
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-/* Design, rule 14: inline data is kept by value. */
+/* Design, rule 14: inline data is copied. */
 static void
 san_ulp_wr_fill__inline_by_value(void **state)
 {
@@ -465,7 +465,7 @@ san_ulp_wr_fill__inline_by_value(void **state)
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-/* An atomic has no data of its own: said to be inline, it sends none of our memory. */
+/* An atomic has no payload: marked as inline, it sends none of our memory. */
 static void
 san_ulp_wr__inline_atomic(void **state)
 {
@@ -483,7 +483,7 @@ san_ulp_wr__inline_atomic(void **state)
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-/* A list shorter than its request sends zeros, not what lies behind it. */
+/* A list shorter than its request sends zeros, not the memory behind it. */
 static void
 san_ulp_wr_fill__short_list(void **state)
 {
@@ -529,7 +529,7 @@ san_ulp_wr_place__stays_inside(void **state)
 
 	memset(data, 0xaa, sizeof(data));
 	post(t, &wr);
-	/* piece 0 may not touch piece 1's bytes */
+	/* piece 0 must not touch piece 1's bytes */
 	assert_int_equal(place(t, 0, 950, data, 51), SAN_ST_LENGTH);
 	assert_int_equal(place(t, 0, 1001, data, 1), SAN_ST_LENGTH);
 	assert_int_equal(place(t, 0, UINT32_MAX, data, 2), SAN_ST_LENGTH);
@@ -554,7 +554,7 @@ san_ulp_wr_place__list_too_short(void **state)
 	fake_cmpl(0, SAN_ST_LENGTH);
 }
 
-/* RT-30: big-endian on the wire, the host's order in memory. */
+/* RT-30: big-endian on the wire, host order in memory. */
 static void
 san_ulp_wr_place__atomic_result(void **state)
 {
@@ -570,7 +570,7 @@ san_ulp_wr_place__atomic_result(void **state)
 	assert_int_equal(result, 0);
 	assert_int_equal(san_tl_ulp_pull_place(t->ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
 	assert_int_equal(result, 0x0102030405060708);
-	/* a packet that is shorter than it says */
+	/* a packet shorter than it claims */
 	assert_int_equal(san_tl_ulp_pull_place(t->ulp, &fake.txns[0], 0, m, 2, 8),
 			 SAN_ST_LENGTH);
 	rte_pktmbuf_free(m);
@@ -587,7 +587,7 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
-/* A run of completions: some silent, one that failed before, and the end with the first error. */
+/* A run of completions: some silent, one failed before, ended by the first error. */
 static void
 san_ulp_wr_cmpl__run(void **state)
 {
@@ -611,7 +611,7 @@ san_ulp_wr_cmpl__run(void **state)
 	san_ulp_qp_end_on_error(x->ulp, x->qp);
 	post(x, &wr);
 	fake_cmpl(3, SAN_ST_ACCESS);
-	fake_cmpl(4, SAN_ST_OK); /* it was done before the peer refused the other */
+	fake_cmpl(4, SAN_ST_OK); /* it was done before the peer refused the other one */
 	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
 	assert_int_equal(wc[0].status, SAN_ST_ACCESS);
 	assert_int_equal(wc[1].status, SAN_WC_ST_FLUSHED);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every packet type built, read back byte by byte or parsed again. (RT-3, RT-29, RT-31, PCB-5) */
+/*
+ * Every packet type is built, and compared byte by byte or parsed again. (RT-3, RT-29, RT-31,
+ * PCB-5)
+ */
 
 #include "unit.h"
 #include "san_prng.h"
@@ -10,7 +13,7 @@
 
 static struct rte_mempool *pool;
 
-/** *p* as the parser must give it back for a packet on the sample path. */
+/** *p* as the parser must return it for a packet on the sample path. */
 static void
 expect(struct san_wire_pkt *p, bool v6, uint16_t payload_len)
 {
@@ -97,7 +100,7 @@ round_trip(const struct wire_sample *s, bool v6)
 		len = (uint16_t)((s->nb_req + 2 * s->nb_data) * 8);
 	if (s->op == SAN_OP_CM)
 		len = s->cm_msg == SAN_CM_RESET ? 0 : 164; /* RT-36 */
-	/* what a garbage result leaves behind shows */
+	/* stale bytes of the result are detected */
 	memset(&got, 0xa5, sizeof(got));
 	memset(&ack, 0xa5, sizeof(ack));
 	memset(&cm, 0xa5, sizeof(cm));
@@ -140,7 +143,7 @@ build__round_trip_v6(void **state) /* RT-31 */
 		round_trip(&wire_samples[i], true);
 }
 
-/* RT-37: pieces of a payload that together are as long as it, each within what it may have. */
+/* RT-37: pieces of a payload add up to it, and each is within its limits. */
 static void
 cut__round_trip(void **state)
 {
@@ -181,7 +184,7 @@ cut__round_trip(void **state)
 	}
 }
 
-/* The layout of doc/wire.md, spelled out: IPv4, BTH, common header, PUSH_UNSLCTD_DATA. */
+/* The layout of doc/wire.md, byte by byte: IPv4, BTH, common header, PUSH_UNSLCTD_DATA. */
 static void
 build__bytes_of_unslctd_data(void **state) /* RT-3, RT-24, RT-29, PCB-5 */
 {
@@ -301,7 +304,7 @@ build__bytes_of_v6(void **state) /* RT-31 */
 	rte_pktmbuf_free(m);
 }
 
-/* RT-36: what answers an unauthenticated packet is no longer than the shortest one. */
+/* RT-36: an answer to an unauthenticated packet is no longer than the shortest packet. */
 static void
 build__reset_is_short(void **state)
 {
@@ -346,7 +349,7 @@ hdr_len__size_budget(void **state)
 	assert_int_equal(most_v6 - 14 + 4, 112);
 	assert_int_equal(SAN_WIRE_OVERHEAD_V4, 92);
 	assert_int_equal(SAN_WIRE_OVERHEAD_V6, 112);
-	/* an mbuf's usual headroom takes any of them */
+	/* the usual headroom of an mbuf is enough for each of them */
 	assert_true(most_v6 <= RTE_PKTMBUF_HEADROOM);
 	assert_int_equal(san_wire_hdr_len(0x04, false), 0);
 	assert_int_equal(san_wire_hdr_len(0xcd, true), 0);
@@ -371,7 +374,7 @@ payload_max__fits_mtu(void **state) /* RT-31: 1,024 to 9,000 */
 	assert_int_equal(san_wire_payload_max(20, true), 0);
 }
 
-/* What a CM message does not mean is not sent: nothing of our memory leaks. */
+/* Unused fields of a CM message are zero: no bytes of our memory leak. */
 static void
 build_cm__unused_is_zero(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connection management messages: what is refused. (RT-24) */
+/* Connection management messages that are refused. (RT-24) */
 
 #include "unit.h"
 #include "test_eal.h"

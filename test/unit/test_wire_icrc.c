@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ICRC against packets that another implementation made, and against a bitwise model. */
+/* The ICRC of packets of another implementation, and compared with a bitwise model. */
 
 #include "unit.h"
 #include "san_prng.h"
@@ -10,9 +10,9 @@
 static struct rte_mempool *pool;
 
 /*
- * Sent by the Soft-RoCE driver of Linux 6.1 and captured on the wire: a SEND of
- * 15 bytes, one with immediate, 17 bytes and three of padding, and an
- * acknowledgement over IPv6. The last four bytes are the ICRC.
+ * Sent by the Soft-RoCE driver of Linux 6.1 and captured on the wire: a SEND of 15 bytes, one with
+ * immediate, 17 bytes and three of padding, and an acknowledgement over IPv6. The last four bytes
+ * are the ICRC.
  */
 static const uint8_t rxe_v4[] = {
 	0x52, 0x54, 0x00, 0x77, 0x00, 0x02, 0x52, 0x54, 0x00, 0x77, 0x00, 0x01,
@@ -62,7 +62,7 @@ icrc_of(const struct witness *w)
 	return rte_le_to_cpu_32(icrc);
 }
 
-/** Bit *bit* of byte *at* may change on the way, so the ICRC must not see it. */
+/** Whether bit *bit* of byte *at* may change in the network, so that the ICRC must ignore it. */
 static bool
 is_variant(bool v6, uint32_t at, uint32_t bit)
 {
@@ -206,7 +206,7 @@ seal__known_answers(void **state)
 	}
 }
 
-/* Another implementation's packet is found intact, and not ours by its opcode only. */
+/* A packet of another implementation is intact, and not ours only by its opcode. */
 static void
 parse__rxe_is_well_formed(void **state)
 {

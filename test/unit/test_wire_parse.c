@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every reason for which the parser refuses, and what it must take. (RT-3, RT-21, RT-31) */
+/* Every drop reason of the parser, and what it must accept. (RT-3, RT-21, RT-31) */
 
 #include "unit.h"
 #include "san_prng.h"
@@ -82,7 +82,7 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-	/* for inet */
+	/* handled by inet */
 	{"probe", BOTH, ETH, 13, 0, 0x06, SAN_DROP_NOT_OURS}, /* ARP, and 0x8606 */
 	{"probe", BOTH, ETH, 12, 0, 0x81, SAN_DROP_NOT_OURS}, /* VLAN */
 	{"probe", V4 | CKSUM, IP, 9, 0, 6, SAN_DROP_NOT_OURS},
@@ -100,10 +100,10 @@ static const struct refusal refusals[] = {
 	{"probe", V4, IP, 10, 0xfe, 0x01, SAN_DROP_IP_CHECKSUM},
 	{"probe", V4, IP, 11, 0, 0, SAN_DROP_IP_CHECKSUM},
 	{"probe", V4, IP, 8, 0, 63, SAN_DROP_IP_CHECKSUM},
-	{"probe", V4 | CKSUM, IP, 3, 0, 73, SAN_DROP_SHORT}, /* one byte more than there is */
+	{"probe", V4 | CKSUM, IP, 3, 0, 73, SAN_DROP_SHORT}, /* one byte more than the packet has */
 	{"probe", V4 | CKSUM, IP, 2, 0, 0xff, SAN_DROP_SHORT},
 	{"probe", V4 | CKSUM, IP, 3, 0, 19, SAN_DROP_SHORT},
-	{"probe", V4 | CKSUM, IP, 3, 0, 71, SAN_DROP_UDP_LENGTH}, /* UDP beyond IP */
+	{"probe", V4 | CKSUM, IP, 3, 0, 71, SAN_DROP_UDP_LENGTH}, /* the UDP length exceeds IP */
 	/* IPv6 header */
 	{"probe", V6, IP, 0, 0x0f, 0x40, SAN_DROP_IP_HEADER},
 	{"probe", V6, IP, 5, 0, 53, SAN_DROP_SHORT},
@@ -115,13 +115,13 @@ static const struct refusal refusals[] = {
 	{"probe", BOTH, UDP, 5, 0, 53, SAN_DROP_UDP_LENGTH},
 	{"probe", BOTH, UDP, 5, 0, 0, SAN_DROP_UDP_LENGTH},
 	{"probe", BOTH, UDP, 4, 0, 0xff, SAN_DROP_UDP_LENGTH},
-	/* BTH: seen before the ICRC, which would not be found with them */
+	/* BTH: checked before the ICRC, which would be at another place */
 	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x01, SAN_DROP_BTH},
 	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x08, SAN_DROP_BTH},
 	{"cnp", BOTH | SEAL, BTH, 1, 0xff, 0x01, SAN_DROP_BTH},
 	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x80, SAN_DROP_BTH}, /* SE */
 	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x40, SAN_DROP_BTH}, /* MigReq */
-	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x10, SAN_DROP_BTH}, /* padding of nothing */
+	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x10, SAN_DROP_BTH}, /* padding without payload */
 	{"push_unslctd_data_empty", BOTH | SEAL, BTH, 1, 0xff, 0x30, SAN_DROP_BTH},
 	{"probe", BOTH, BTH, 4, 0, 0x80, SAN_DROP_BTH}, /* FECN */
 	{"probe", BOTH, BTH, 4, 0, 0x40, SAN_DROP_BTH}, /* BECN */
@@ -214,7 +214,7 @@ static const struct refusal refusals[] = {
 	{"ack_full", BOTH | SEAL, EXT, 19, 0, 255, SAN_DROP_FIELD},
 	{"ack_bare", BOTH | SEAL, EXT, 14, 0, 0x03, SAN_DROP_FIELD}, /* level 1006 */
 	{"cm_req", BOTH | SEAL, BTH, 7, 0, 2, SAN_DROP_FIELD},       /* not the CM's CID */
-	/* taken: what others may change on the way, or leave open in a CNP */
+	/* accepted: bits that may change in the network, or are undefined in a CNP */
 	{"probe", V4 | CKSUM, IP, 8, 0, 1, SAN_DROP_NONE},
 	{"probe", V4 | CKSUM, IP, 1, 0, 0xff, SAN_DROP_NONE},
 	{"probe", V4 | CKSUM | SEAL, IP, 6, 0, 0, SAN_DROP_NONE}, /* no DF */
@@ -251,7 +251,7 @@ try_refusal(const struct refusal *r, bool v6)
 			 san_drop_name(got), san_drop_name(r->want));
 }
 
-/* RT-37: a piece has some of the payload, not all, none or more. Every way to split it is taken. */
+/* RT-37: a piece has a part of the payload, not all, none or more. Every split is accepted. */
 static void
 parse__pieces(void **state)
 {
@@ -312,7 +312,7 @@ parse__refusals(void **state) /* RT-21 */
 	}
 }
 
-/* Cut off anywhere, a packet is short, and nothing behind its end is read. */
+/* Cut at any length, a packet is short, and nothing behind its end is read. */
 static void
 parse__every_length_is_short(void **state)
 {
@@ -337,7 +337,7 @@ parse__every_length_is_short(void **state)
 	}
 }
 
-/* Opcode and headers of another type, length and ICRC consistent: never more than there is. */
+/* Opcode and headers of another type, with valid length and ICRC: reads stay in bounds. */
 static void
 parse__every_opcode_on_every_length(void **state)
 {
@@ -365,7 +365,7 @@ parse__every_opcode_on_every_length(void **state)
 	}
 }
 
-/* A length that is no multiple of four cannot be ours, whatever the pad count says. */
+/* A length that is not a multiple of four is not ours, whatever the pad count is. */
 static void
 parse__unpadded(void **state)
 {
@@ -389,7 +389,7 @@ parse__unpadded(void **state)
 	}
 }
 
-/* Flags valid for each type, by hand. */
+/* Valid flags of each type, written by hand. */
 static const uint8_t flags_of[] = {
 	[SAN_OP_PUSH_SLCTD_REQ - 0xc0] = 0x0c,
 	[SAN_OP_PULL_REQ - 0xc0] = 0,
@@ -405,7 +405,7 @@ static const uint8_t flags_of[] = {
 	[SAN_OP_PROBE - 0xc0] = 0,
 	[SAN_OP_PUSH_PACKED - 0xc0] = 0x20};
 
-/* Begins the payload of the sample like that of a piece? */
+/* Whether the payload of the sample begins like that of a piece. */
 static bool
 is_like_a_piece(const struct wire_sample *s)
 {
@@ -427,7 +427,7 @@ parse__every_flag_of_every_type(void **state)
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		const struct wire_sample *s = &wire_samples[i];
 
-		/* a payload that fits all kinds, so that only the flags decide */
+		/* a payload that is valid for all kinds, so that only the flags decide */
 		if (s->op == SAN_OP_CNP || (s->flags & SAN_F_KIND) || s->payload == 0)
 			continue;
 		allowed = flags_of[s->op - 0xc0];
@@ -467,7 +467,7 @@ parse__flags_of_types_without_payload(void **state)
 			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
 				SAN_DROP_FIELD :
 				SAN_DROP_NONE;
-			/* no packed packet is a request */
+			/* a packed packet cannot be a request */
 			if (s->op == SAN_OP_NACK && flags == 0x10)
 				want = SAN_DROP_FIELD;
 			assert_int_equal(parse_drop(m), want);
@@ -575,7 +575,7 @@ parse__mapped_address_over_v6(void **state)
 	}
 }
 
-/* Options move the UDP header: refused on our port, inet's on any other. */
+/* IP options move the UDP header: refused on our port, handled by inet on any other. */
 static void
 parse__ipv4_options(void **state)
 {
@@ -620,7 +620,7 @@ parse__ce_mark(void **state)
 				data[15] = (uint8_t)((data[15] & 0xfc) | ecn);
 				fix_cksum(m);
 			}
-			/* a mark on the way leaves the ICRC right */
+			/* a mark set in the network keeps the ICRC valid */
 			assert_int_equal(parse_exact(m, &p, &ack), SAN_DROP_NONE);
 			assert_int_equal(p.ce, ecn == 3);
 		}
@@ -642,7 +642,7 @@ parse__checksum_offload(void **state)
 	assert_int_equal(parse_drop(m), SAN_DROP_IP_CHECKSUM);
 }
 
-/* Our own sum of the header against DPDK's, for any addresses. */
+/* Our own sum of the header compared with DPDK's, for any addresses. */
 static void
 parse__ipv4_checksum(void **state)
 {
@@ -662,7 +662,7 @@ parse__ipv4_checksum(void **state)
 		fix_cksum(m);
 		if (i & 1)
 			ip[10 + (i >> 1 & 1)] ^= (uint8_t)(1u << san_prng_below(&g, 8));
-		/* the addresses are not those that the ICRC was made for */
+		/* the ICRC was made for other addresses */
 		assert_int_equal(parse_drop(m), i & 1 ? SAN_DROP_IP_CHECKSUM : SAN_DROP_ICRC);
 	}
 }

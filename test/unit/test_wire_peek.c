@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What tells whose a packet is, read from it before anything is checked. (SYS-1) */
+/* The fields that identify a packet's owner, read before any check. (SYS-1) */
 
 #include "unit.h"
 #include "test_eal.h"
@@ -8,7 +8,7 @@
 
 static struct rte_mempool *pool;
 
-/* A packet of *s* with another destination CID; sealed or not does not matter here. */
+/* A packet of *s* with another destination CID; the ICRC does not matter here. */
 static struct rte_mbuf *
 build(const struct wire_sample *s, bool v6)
 {
@@ -44,7 +44,7 @@ peek__cid_of_every_type(void **state)
 	}
 }
 
-/* REQ without and with cookie are one attempt; another xid, CID or peer is another. */
+/* REQ without and with cookie are one attempt; another xid, CID or peer is another one. */
 static void
 peek__attempt(void **state)
 {
@@ -71,7 +71,7 @@ peek__attempt(void **state)
 	rte_pktmbuf_free(again);
 }
 
-/* Nothing is read that is not there; a message cut off names no CID. */
+/* Nothing beyond the packet is read; a truncated message has no CID. */
 static void
 peek__any_length(void **state)
 {

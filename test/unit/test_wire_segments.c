@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Packets spread over segments, and longer than IP says: wire_parse.c once more. */
+/* Packets in several segments, and longer than IP says: wire_parse.c again. */
 
 #include "unit.h"
 #include "test_eal.h"
@@ -9,7 +9,7 @@
 static struct rte_mempool *pool;
 static struct rte_mempool *tiny; /* mbufs too small for our headers */
 
-/** Segments of *step* bytes each, of mbufs that are ours. */
+/** Segments of *step* bytes each, in our own mbufs. */
 static struct rte_mbuf *
 in_pieces(const struct rte_mbuf *m, uint16_t first, uint16_t step)
 {
@@ -55,7 +55,7 @@ same_result(struct rte_mbuf *whole, struct rte_mbuf *parts)
 			    rte_pktmbuf_mtod(whole, char *), len);
 }
 
-/* The headers are pulled up, wherever the segments end. */
+/* The headers are made contiguous, wherever the segments end. */
 static void
 parse__split_headers(void **state)
 {
@@ -80,7 +80,7 @@ parse__split_headers(void **state)
 	}
 }
 
-/* No room behind the first piece: what is there moves to the front of the mbuf. */
+/* No room behind the first segment: its data moves to the front of the mbuf. */
 static void
 parse__split_headers_without_tailroom(void **state)
 {
@@ -106,13 +106,13 @@ parse__split_header_refused(void **state)
 	struct rte_mbuf *parts;
 
 	(void)state;
-	/* an external buffer is not ours to write to, even with room behind the data */
+	/* an external buffer must not be written to, even with room behind the data */
 	parts = test_eal_exact(pool, data, len);
 	rte_pktmbuf_trim(parts, (uint16_t)(len - 60));
 	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + 60, (uint16_t)(len - 60)));
 	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
 	rte_pktmbuf_free(parts);
-	/* somebody else holds the first segment, then the second */
+	/* the first segment is shared, then the second */
 	parts = in_pieces(m, 60, 4000);
 	rte_mbuf_refcnt_update(parts, 1);
 	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
@@ -132,7 +132,7 @@ parse__split_header_refused(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* A shared header is no obstacle where nothing has to move. */
+/* A shared header is accepted if nothing has to move. */
 static void
 parse__shared_but_contiguous(void **state)
 {
@@ -150,7 +150,7 @@ parse__shared_but_contiguous(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* Ethernet pads short frames: of the mbuf remains what IP says. */
+/* Ethernet pads short frames: the mbuf is trimmed to the IP length. */
 static void
 parse__trims_ethernet_padding(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Session messages: bytes of every part, and what is refused. (AFC-3) */
+/* Session messages: the bytes of every part, and what is refused. (AFC-3) */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ sample(const char *name)
 	return NULL;
 }
 
-/** From memory of exactly that size, so that a sanitizer sees every access beyond. */
+/** From memory of exactly that size, so that a sanitizer detects every access beyond it. */
 static int
 get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload)
 {
@@ -41,7 +41,7 @@ get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload)
 static void
 put__bytes(void **state)
 {
-	/* by hand, so that both directions cannot be wrong alike */
+	/* by hand, so that both directions cannot have the same error */
 	static const uint8_t want[] = {
 		1, 3, 0, 7, 0x00, 0x01, 0x00, 0x10,             /* version, mode, length, flags */
 		0xa1, 0xa2, 0, 0, 0xff, 0xff, 0xff, 0xfe,       /* PR, seq */
@@ -97,7 +97,7 @@ get__every_part(void **state)
 	}
 }
 
-/** A part's bytes missing, and payload that is shorter or longer than it says. */
+/** Bytes of a part are missing, or the payload is shorter or longer than its length. */
 static void
 get__every_length(void **state)
 {
@@ -122,7 +122,7 @@ struct row {
 	uint8_t value;
 };
 
-/* Of header and parts, at which byte which value is wrong. */
+/* Invalid values, with their place in the header and the parts. */
 static const struct row rows[] = {
 	{"data", 0, 0}, /* version */
 	{"data", 0, 2},
@@ -182,7 +182,7 @@ get__values(void **state)
 	}
 }
 
-/** Counts over the limit are no index, even if the bytes for so many are there. */
+/** Counts beyond the limit are no index, even if there are bytes for so many. */
 static void
 get__counts_with_bytes(void **state)
 {
@@ -232,7 +232,7 @@ get__counts_with_bytes_adv(void **state)
 	}
 }
 
-/** What no put() would make: *m* as it is, or with a change. */
+/** Messages that no put() makes: *m* as it is, or with a change. */
 static int
 refused(struct san_sm *m)
 {
@@ -268,7 +268,7 @@ get__combinations(void **state)
 	assert_int_equal(refused(&m), -EBADMSG);
 }
 
-/** A piece of no bytes, wherever it is. */
+/** A piece without bytes, at any place. */
 static void
 get__empty_pieces(void **state)
 {
