@@ -7,8 +7,8 @@
 #define PREFETCH_AHEAD 4 /* packets */
 
 /*
- * Are the headers of *m* ordinary? Packets of one visit are alike: then what the last one said of
- * the connection, and of our packets, is said again.
+ * Whether the headers of *m* are ordinary. Packets of one visit are mostly alike: then the fields
+ * of the connection and the acknowledgements are those of the last packet, which were checked.
  */
 static inline bool
 read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct rte_mbuf *m,
@@ -60,7 +60,7 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 	return k;
 }
 
-/* How many packets may go together. */
+/* Most packets that may be sent together. */
 static inline uint32_t
 room_for(const struct san_visit *v, const struct san_spare *spare, const struct san_pdl_room *room)
 {

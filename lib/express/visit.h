@@ -4,8 +4,7 @@
 
 /**
  * @file
- * What a connection sends when it is its turn: packets that go together, and the mbufs that they
- * are built in.
+ * What a connection sends in its turn: the packets of one visit, and the mbufs for them.
  */
 
 #include <stdbool.h>
@@ -16,14 +15,14 @@
 #include "pdl.h"
 #include "wire.h"
 
-/** Empty mbufs, taken from the pool several at a time. What was not needed stays for the next. */
+/** Empty mbufs, taken from the pool several at a time. Unused ones stay for the next visit. */
 #define SAN_SPARE 8
 struct san_spare {
 	uint32_t n;
 	struct rte_mbuf *m[SAN_SPARE];
 };
 
-/** False: there is none, and the pool has none either. */
+/** Returns false if there is none, here and in the pool. */
 static inline bool
 san_spare_fill(struct san_spare *s, struct rte_mempool *pool)
 {
@@ -49,17 +48,17 @@ san_spare_empty(struct san_spare *s)
 	s->n = 0;
 }
 
-/** Of its packets, *tmpl* is what the headers have in common, *p* what the last one says. */
+/** One visit: *tmpl* has the common part of the headers, *p* the fields of the last packet. */
 struct san_visit {
 	struct san_pdl_conn *c;
 	struct rte_mbuf **pkts;
 	uint16_t nb, max;
-	uint32_t limit;        /**< what san_pdl_tx_header() said */
-	struct san_wire_pkt p; /**< a field that a type of packet has no use for is not written */
+	uint32_t limit;        /**< result of san_pdl_tx_header() */
+	struct san_wire_pkt p; /**< fields that the type of packet does not use are not written */
 	struct san_wire_tmpl tmpl;
 };
 
-/** *m* has its payload, and v->p what tl says of it: write its headers. */
+/** Write the headers of *m*, which has its payload; tl has set the fields in v->p. */
 static inline void
 san_visit_add(struct san_visit *v, struct san_pdl *pdl, struct rte_mbuf *m, uint64_t now_ns)
 {

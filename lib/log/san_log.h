@@ -4,9 +4,9 @@
 
 /**
  * @file
- * One rte_log type per layer, named "san.<layer>", so that an operator sets
- * each level alone (--log-level=san.pdl:debug). Control path only: what
- * happens to packets is counted, not logged. Write key=value pairs:
+ * One rte_log type per layer, named "san.<layer>", so that an operator can set each level
+ * separately (--log-level=san.pdl:debug). Only for the control path: events of packets are counted,
+ * not logged. Write key=value pairs:
  *
  *   SAN_LOG(PDL, WARNING, "cid=%u state=%s", cid, name);
  */
