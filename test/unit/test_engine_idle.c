@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When an lcore sleeps, and what wakes it: whoever has work for it, if it sleeps, and nobody
- * else. (AFC-19; design, section 6)
+ * When an lcore sleeps, and what wakes it: any thread with work for it, if it sleeps. (AFC-19;
+ * design, section 6)
  */
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ setup(void **state)
 	alarm(WATCHDOG_S);
 	if (open_with(SAN_IDLE_SLEEP) != 0)
 		return -1;
-	/* what is said at the start has been said */
+	/* announcements at the start have been sent */
 	while (e->idle_loops == 0)
 		san_engine_progress(port);
 	return 0;
@@ -119,7 +119,7 @@ del_app(struct san_engine_app *app)
 	free(app->bells);
 }
 
-/* It says that it sleeps before it does, looks once more, and says when it is up. */
+/* It marks its doorbells as sleeping first, checks once more, and clears the mark afterwards. */
 static void
 san_engine_idle_after__dozes_first(void **state)
 {
@@ -128,11 +128,11 @@ san_engine_idle_after__dozes_first(void **state)
 
 	(void)state;
 	assert_false(san_bells_ring(app.bells, 1));
-	san_engine_progress(port); /* takes the bell: work */
+	san_engine_progress(port); /* handles the doorbell: work */
 	assert_int_equal(e->idle_loops, 0);
 	nb_sleeps = e->stats.nb_sleeps;
 	until_it_dozes();
-	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* a look is between */
+	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* a check comes first */
 	assert_true(san_bells_ring(app.bells, 1));
 	san_engine_progress(port);
 	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* and has found it */
@@ -140,7 +140,7 @@ san_engine_idle_after__dozes_first(void **state)
 	assert_false(san_bells_ring(app.bells, 1));
 	san_engine_progress(port);
 	until_it_dozes();
-	e->idle_ns = 0; /* for long */
+	e->idle_ns = 0; /* idle for long */
 	san_engine_progress(port);
 	assert_int_equal(e->stats.nb_sleeps, nb_sleeps + 1);
 	del_app(&app);
@@ -164,7 +164,7 @@ naps_ns(int fd)
 	return san_engine_clock_now(&e->clock) - start_ns;
 }
 
-/* A wake-up ends the sleep, its own or an application's, which nobody ever reads. */
+/* A wake-up, its own or an application's, ends the sleep; it is never read. */
 static void
 san_engine_wake__ends_the_sleep(void **state)
 {
@@ -176,7 +176,7 @@ san_engine_wake__ends_the_sleep(void **state)
 	assert_int_equal(san_engine_app_add(e, 1, 0, bells, fd), 0);
 	assert_true(naps_ns(-1) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
 	assert_true(naps_ns(fd) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
-	/* gone, it wakes nobody, though its other end is still open somewhere */
+	/* removed, it wakes no lcore, although its other end may still be open */
 	san_engine_app_del(e, 1);
 	e->idle_ns = 0;
 	eventfd_write(fd, 1);
@@ -186,7 +186,7 @@ san_engine_wake__ends_the_sleep(void **state)
 	free(bells);
 }
 
-/* Long silence, long sleep; and a fresh one is short. */
+/* Long idle time, long sleep; and the first sleep is short. */
 static void
 san_engine_idle_after__sleeps_by_silence(void **state)
 {
@@ -198,13 +198,13 @@ san_engine_idle_after__sleeps_by_silence(void **state)
 	before_ns = e->idle_ns;
 	san_engine_progress(port);
 	san_engine_progress(port);
-	/* two of a quarter of the time since, or of the least */
+	/* two of a quarter of the idle time, or of the minimum */
 	assert_true(san_engine_clock_now(&e->clock) - before_ns < SLEEP_US * SAN_NS_PER_US);
 }
 
 /* ---- what a round does in which order ---- */
 
-/* One round, in which a program has posted. */
+/* One round, in which an application has posted work. */
 static void
 posted_round(void)
 {
@@ -215,7 +215,7 @@ posted_round(void)
 	del_app(&app);
 }
 
-/* Somebody asks for our MAC address. */
+/* A host asks for our MAC address. */
 static void
 arp_request(void)
 {
@@ -241,7 +241,7 @@ arp_request(void)
 	assert_int_equal(rte_eth_tx_burst(conf.port_id, 0, &m, 1), 1);
 }
 
-/* What waits to be sent goes before the round receives, so that net_ring brings it in the same. */
+/* Posted work is sent before the round receives, so that net_ring delivers it in the same round. */
 static void
 san_engine_loop_once__posted_goes_first(void **state)
 {
@@ -254,10 +254,10 @@ san_engine_loop_once__posted_goes_first(void **state)
 	san_inet_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
 	posted_round();
 	assert_int_equal(e->stats.nb_rx, nb_rx + 1);
-	assert_true(e->rx_ns > e->busy.round_ns); /* no answer comes when the question goes */
+	assert_true(e->rx_ns > e->busy.round_ns); /* no answer in the same round */
 }
 
-/* Who polls may not come back soon: what was received is answered in the same round. */
+/* A polling thread may not return soon: received packets are answered in the same round. */
 static void
 san_engine_loop_once__answers_before_it_returns(void **state)
 {

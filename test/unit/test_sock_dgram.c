@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Datagrams between rings and the link: bytes, order, what finds no room, and what a program may
- * not write. (UDP-3, UDP-8, SYS-5)
+ * Datagrams between rings and the link: bytes, order, full rings, and what an application must not
+ * write. (UDP-3, UDP-8, SYS-5)
  */
 
 #include "unit.h"
@@ -114,7 +114,7 @@ rx__all_lengths_and_wraps(void **state)
 		}
 		for (k = 0; k < 3; k++) {
 			if (atomic_load(&p.shm->rx_head) == atomic_load(&p.shm->rx_tail))
-				break; /* one found no room: the last */
+				break; /* one found no room: the last one */
 			assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), len[k]);
 			assert_memory_equal(back, data, len[k]);
 		}
@@ -148,7 +148,7 @@ rx__no_room_is_counted(void **state)
 		give(64);
 	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
 	assert_int_equal(atomic_load(&p.shm->nb_drops), 3000 - SAN_SOCK_RX_BYTES / 128);
-	/* the next one that comes says how many were lost before it */
+	/* the next datagram reports how many were lost before it */
 	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), 64);
 	assert_int_equal(rec.nb_drops, 0);
 	give(64);
@@ -157,7 +157,7 @@ rx__no_room_is_counted(void **state)
 	assert_int_equal(rec.nb_drops, 3000 - SAN_SOCK_RX_BYTES / 128);
 	for (i = 0; i < SAN_SOCK_RX_BYTES / 128; i++)
 		give(64);
-	/* who lies about what he has read gets nothing */
+	/* an application with an invalid read index gets nothing */
 	nb_rx = san_sock_stats(all, p.id)->nb_rx;
 	atomic_store(&p.shm->rx_head, 12345678);
 	give(64);
@@ -203,7 +203,7 @@ tx__not_to_the_peer_of_later(void **state)
 	pump();
 	assert_true(inet_host_tx(&h, &f));
 	assert_int_equal(inet_get16(f.b + 36), 7);
-	/* who names nobody has made a mistake */
+	/* a datagram without a destination is an error */
 	assert_false(inet_host_tx(&h, &f));
 	assert_int_equal(atomic_load(&p.shm->error), EDESTADDRREQ);
 }
@@ -221,7 +221,7 @@ tx__own_port_whatever_it_writes(void **state)
 	pump();
 	assert_true(inet_host_tx(&h, &f));
 	assert_int_equal(inet_get16(f.b + 34), 5000);
-	/* nor an address that is not ours */
+	/* so is a source address that is not ours */
 	rec = sock_room(&p, 1, &end);
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	memcpy(rec->src, inet_ip("10.0.0.77").b, 16);
@@ -230,7 +230,7 @@ tx__own_port_whatever_it_writes(void **state)
 	assert_int_equal(atomic_load(&p.shm->error), EADDRNOTAVAIL);
 }
 
-/* The kernel holds its name no longer: another device's, or a port that was given back. */
+/* The kernel's socket is not bound any more: to another device, or its port was given back. */
 static void
 tx__nothing_without_a_name(void **state)
 {
@@ -273,7 +273,7 @@ tx__room_is_told_once(void **state)
 	pump();
 	while (inet_host_tx(&h, &f))
 		;
-	/* nobody waits; then somebody does, and there is less than room for any */
+	/* no application waits; then one does, until there is room for the longest datagram */
 	assert_false(san_socks_has_room(all));
 	atomic_store(&p.shm->full, 1);
 	while (!san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES)) {
@@ -285,7 +285,7 @@ tx__room_is_told_once(void **state)
 	assert_true(san_socks_has_room(all));
 	assert_false(san_socks_has_room(all));
 	assert_int_equal(atomic_load(&p.shm->full), 0);
-	/* and that is enough, wherever in the ring it is */
+	/* that is enough, at any place in the ring */
 	assert_true(sock_write(&p, PEER, 7, data, SAN_SOCK_DGRAM));
 }
 
@@ -361,21 +361,21 @@ error__of_who_is_connected(void **state)
 
 	(void)state;
 	other.d.sport = 5001;
-	assert_false(san_sock_error(all, &other)); /* nobody has the port: forged */
+	assert_false(san_sock_error(all, &other)); /* no socket has the port: forged */
 	assert_true(san_sock_error(all, &r));      /* not connected: it may have sent it */
 	other = r;
 	other.d.dport = 8;
 	assert_int_equal(atomic_load(&p.shm->error), 0);
 	san_sock_name(all, p.id, &n);
 	atomic_store(&p.shm->armed, 1);
-	assert_false(san_sock_error(all, &other)); /* connected to another */
+	assert_false(san_sock_error(all, &other)); /* connected to another address */
 	assert_int_equal(atomic_load(&p.shm->error), 0);
 	assert_true(san_sock_error(all, &r));
 	assert_int_equal(atomic_load(&p.shm->error), ECONNREFUSED);
 	assert_int_equal(san_sock_rung(all, &ends), 9);
 }
 
-/* One that has sent by the link since it was connected hears of errors from there. */
+/* A socket that has sent over the link since it was connected gets errors from there. */
 static void
 error__which_way(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which descriptors are ours, while other threads look at them. (UDP-1) */
+/* Which descriptors are carried, while other threads use them. (UDP-1) */
 
 #include "unit.h"
 
@@ -13,7 +13,7 @@
 
 static _Atomic bool is_over;
 
-/* Calls with the descriptor, in which the socket comes to be carried. */
+/* Calls with the descriptor, while the socket is turned into a carried one. */
 static void *
 carry(void *arg)
 {
@@ -66,7 +66,7 @@ put__what_changed_at_the_last_moment(void **state)
 	assert_true(may_track());
 }
 
-/* In a child nobody gives back what other threads of its parent have. */
+/* A child does not release what other threads of its parent hold. */
 static void
 recount__of_other_threads(void **state)
 {

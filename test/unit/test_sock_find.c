@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which socket gets a datagram, and that a program is woken exactly if it waits. (UDP-6, AFC-19) */
+/* Which socket gets a datagram; and an application is woken exactly if it waits. (UDP-6, AFC-19) */
 
 #include "unit.h"
 
@@ -55,7 +55,7 @@ dgram(const char *src, uint16_t sport, const char *dst, uint16_t dport)
 	};
 }
 
-/* Of a datagram without an mbuf: it has no bytes. */
+/* For a datagram without an mbuf, thus without bytes. */
 static uint32_t
 arrives(const struct san_inet_dgram *d)
 {
@@ -224,7 +224,7 @@ wake__only_who_waits(void **state)
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
 }
 
-/* Who has taken all that there was before that takes the news back, too. */
+/* If everything is read before the wake-up, it is withdrawn. */
 static void
 wake__taken_back(void **state)
 {
@@ -271,7 +271,7 @@ wake__rung_while_there_is_something(void **state)
 
 	(void)state;
 	arrives(&d);
-	/* it arms, finds something and rings */
+	/* it arms, finds something and rings its doorbell */
 	atomic_store(&p[i].shm->armed, 1);
 	san_sock_ring(all, p[i].id);
 	san_socks_pump(all, NULL, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Locks among programs: none waits for ever, whatever becomes of the others. (UDP-7, SYS-5) */
+/* Locks between processes: none waits forever, whatever happens to the others. (UDP-7, SYS-5) */
 
 #include "unit.h"
 
@@ -54,7 +54,7 @@ wait_step(uint32_t step)
 		usleep(1000);
 }
 
-/* A program that has the lock, lives until step 2, gives it back and says step 3. */
+/* A process that holds the lock until step 2, releases it and sets step 3. */
 static pid_t
 holder(void)
 {
@@ -146,7 +146,7 @@ lock__owner_does_not_go_on(void **state)
 	(void)state;
 	assert_int_equal(sock_lock(&shm->lock, false, &key), -EDEADLK);
 	assert_int_equal(sock_lock(&shm->lock, true, &key), SOCK_LOCK_TAKEN);
-	/* he gives back what is ours by now */
+	/* it releases the lock that we hold by now */
 	atomic_store(&shm->step, 2);
 	wait_step(3);
 	assert_int_equal(sock_lock(&shm->lock, true, &key), -EDEADLK);
@@ -159,7 +159,7 @@ lock__owner_whom_we_do_not_know(void **state)
 	uint32_t key;
 
 	(void)state;
-	/* of another namespace: the number is that of one who lives here */
+	/* from another namespace: its number is that of a process that lives here */
 	atomic_store(&shm->lock.word, (uint32_t)getppid());
 	atomic_store(&shm->lock.space, 7);
 	assert_int_equal(sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);

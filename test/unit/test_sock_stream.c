@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Bytes of streams between programs' rings and a queue pair, which the test is. (AFC-1, AFC-19) */
+/* Streams between applications' rings and a queue pair, played by the test. (AFC-1, AFC-19) */
 
 #include "unit.h"
 
@@ -20,7 +20,7 @@ static bool ends;
 static struct san_sock_shm *shm;
 static uint32_t id;
 
-/* What was posted and is not completed. */
+/* Posted work that is not completed. */
 static struct {
 	struct san_ulp_wr wr[MAX];
 	struct san_ulp_recv recv[MAX];
@@ -109,7 +109,7 @@ ring(void)
 	san_socks_pump(all, NULL, 0);
 }
 
-/* Writes *n* bytes, which there must be room for, and rings. */
+/* Write *n* bytes, for which there must be room, and ring the doorbell. */
 static void
 program_writes(uint32_t n)
 {
@@ -151,7 +151,7 @@ done(uint8_t op, uint8_t status, uint32_t bytes)
 	san_sock_done(all, id, &wc, 0);
 }
 
-/* The oldest of what was posted, which must be right from position *at* on; its length. */
+/* Check the oldest posted send, whose bytes begin at *at*; returns its length. */
 static uint32_t
 sends(uint32_t at)
 {
@@ -197,7 +197,7 @@ room_posted(void)
 
 /* ---- tests ---- */
 
-/* Nothing goes before it is up; what was written before goes then. */
+/* Nothing is sent before the connection is up; earlier data is sent then. */
 static void
 up__then_it_goes(void **state)
 {
@@ -211,7 +211,7 @@ up__then_it_goes(void **state)
 	assert_int_equal(room_posted(), RING);
 }
 
-/* All bytes in order, whatever each send and receive brings, several times round. */
+/* All bytes in order, whatever the sizes of sends and receives, several times round. */
 static void
 bytes__in_order(void **state)
 {
@@ -236,7 +236,7 @@ bytes__in_order(void **state)
 	assert_true(sent > 20 * RING);
 }
 
-/* What is written while others are under way goes together. */
+/* Data written while sends are in flight is combined. */
 static void
 send__few_at_a_time(void **state)
 {
@@ -252,7 +252,7 @@ send__few_at_a_time(void **state)
 	assert_int_equal(sends(40), 960);
 }
 
-/* A receive is not posted for too little; a reader that makes room rings, and only then. */
+/* No receive is posted for little room; a reader that makes room rings, and only then. */
 static void
 recv__waits_for_room(void **state)
 {
@@ -268,7 +268,7 @@ recv__waits_for_room(void **state)
 	assert_int_equal(atomic_load(&shm->rx_waits), 0);
 }
 
-/* Who waits in the kernel is told of bytes, of their end, and of room. */
+/* A waiter in the kernel is notified of data, of the end, and of room. */
 static void
 mirror__what_there_is(void **state)
 {
@@ -289,7 +289,7 @@ mirror__what_there_is(void **state)
 	assert_int_equal(atomic_load(&shm->full), 0);
 }
 
-/* Behind shutdown() there is nothing to wait for, room or not. (UDP-10) */
+/* After shutdown() there is nothing to wait for, with room or without. (UDP-10) */
 static void
 room__not_behind_an_end(void **state)
 {
@@ -311,7 +311,7 @@ room__not_behind_an_end(void **state)
 	assert_int_equal(atomic_load(&shm->full), 0);
 }
 
-/* TCP's, until its program says otherwise; what makes no sense is brought into bounds. (UDP-12) */
+/* As in TCP, unless the application sets it; invalid values are limited. (UDP-12) */
 static void
 patience__as_it_is_asked_for(void **state)
 {
@@ -328,7 +328,7 @@ patience__as_it_is_asked_for(void **state)
 	atomic_store(&shm->every_s, 0);
 	atomic_store(&shm->probes, 1000);
 	program_writes(1);
-	assert_int_equal(qp.nb_patience, 1); /* it has not said that they are written */
+	assert_int_equal(qp.nb_patience, 1); /* the application has not marked them as written */
 	atomic_store(&shm->nb_patience, 1);
 	program_writes(1);
 	program_writes(1);
@@ -354,7 +354,7 @@ patience__as_it_is_asked_for(void **state)
 	assert_int_equal(qp.patience.probes, 127);
 }
 
-/* Who has written, rung and gone takes his bells with him. */
+/* Data of an application that has ended is sent, although its doorbells are removed. */
 static void
 bytes__without_a_bell(void **state)
 {
@@ -370,7 +370,7 @@ bytes__without_a_bell(void **state)
 
 /* ---- ends ---- */
 
-/* Ours goes behind what was written before, and theirs is told behind what came before. */
+/* Our end follows the data written before, and the peer's end is reported after its data. */
 static void
 end__orderly(void **state)
 {
@@ -402,7 +402,7 @@ end__orderly(void **state)
 	assert_false(san_sock_is_reset(all, id));
 }
 
-/* Once nobody has it any more that is its end, too. */
+/* When no process has it any more, it ends. */
 static void
 end__abandoned(void **state)
 {
@@ -411,7 +411,7 @@ end__abandoned(void **state)
 	san_sock_shut(all, id);
 	san_socks_pump(all, NULL, 0);
 	assert_int_equal(qp.nb_wr, 0);
-	/* one that was accepted may come up somewhat later */
+	/* one that was accepted may come up a little later */
 	assert_false(san_sock_is_drained(all, id));
 	qp.room = 0;
 	san_sock_up(all, id, 0);
@@ -423,7 +423,7 @@ end__abandoned(void **state)
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
 }
 
-/* The kernel is told of an end by an end, once: also of one that finds what came before unread. */
+/* The kernel gets one end, once: even for a socket with unread data. */
 static void
 end__is_told_as_one(void **state)
 {
@@ -441,7 +441,7 @@ end__is_told_as_one(void **state)
 	assert_int_equal(san_sock_rung(all, &ends), -1);
 }
 
-/* Who begins to wait behind the end is told, too. */
+/* A waiter that comes after the end is notified, too. */
 static void
 end__told_later(void **state)
 {
@@ -456,7 +456,7 @@ end__told_later(void **state)
 	assert_true(ends);
 }
 
-/* A peer that is gone: reads find what came before, then the error; nobody waits for room. */
+/* The peer failed: reads return the earlier data, then the error; no call waits for room. */
 static void
 end__reset(void **state)
 {
@@ -478,7 +478,7 @@ end__reset(void **state)
 	assert_true(san_sock_is_drained(all, id));
 }
 
-/* What was sent before a reset may be told after it: there is room all the same. */
+/* Sends before a reset may be reported after it: there is room nevertheless. */
 static void
 end__reset_before_sent(void **state)
 {
@@ -491,7 +491,7 @@ end__reset_before_sent(void **state)
 	assert_int_equal(atomic_load(&shm->tx_head), atomic_load(&shm->tx_tail));
 }
 
-/* Behind an orderly end it is no error that there is no connection any more. */
+/* After an orderly end a lost connection is no error. */
 static void
 end__reset_behind_the_end(void **state)
 {
@@ -528,7 +528,7 @@ never_up(void **state)
 	assert_true(san_sock_is_drained(all, id));
 }
 
-/* What was written without a ring goes behind what is there, one at a time. */
+/* Data written without a ring follows the data in it, one write at a time. */
 static void
 aside__behind_the_ring(void **state)
 {
@@ -551,7 +551,7 @@ aside__behind_the_ring(void **state)
 	assert_int_equal(sends(10), 10);
 }
 
-/* Positions that can't be end the stream, and nothing beyond the ring is touched (SYS-5). */
+/* Impossible indices end the stream, and nothing beyond the ring is accessed (SYS-5). */
 static void
 hostile__positions(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory is looked at as the kernel would, and left as it is. (UDP-9) */
+/* Memory is checked as the kernel would, and not changed. (UDP-9) */
 
 #include "unit.h"
 
@@ -64,7 +64,7 @@ touch__as_it_is_protected(void **state)
 	}
 }
 
-/* Each page counts, and of the last one no byte behind. */
+/* Each page is checked, and no byte behind the last one. */
 static void
 touch__across_pages(void **state)
 {
@@ -98,7 +98,7 @@ touch__bytes_stay(void **state)
 	munmap(p, sizeof(was));
 }
 
-/* What was good is not asked again, until the program has changed its memory. */
+/* Valid memory is not checked again, until the application changes its mappings. */
 static void
 touch__forgotten(void **state)
 {
