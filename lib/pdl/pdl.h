@@ -462,7 +462,7 @@ void san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const stru
 void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken,
 			  bool ackreq, uint64_t now_ns);
 
-/* ---- pdl_tx.c, pdl_sched.c: what goes next ---- */
+/* ---- pdl_tx.c, pdl_sched.c: what is sent next ---- */
 
 /**
  * Express: assign the next PSN of the data window and return its entry. The caller writes the

@@ -29,7 +29,7 @@
 #define DOUBTS          32                   /* nb_doubts after an ACK was held in vain */
 #define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait hides the delay of the path */
 
-/* ---- owing ---- */
+/* ---- owed ACKs ---- */
 
 /* Take the connection off the held list; returns true if it was on it. */
 static bool

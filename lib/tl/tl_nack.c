@@ -660,7 +660,7 @@ san_tl_rnr_due_ns(const struct san_tl_conn *tc)
 				       tc->wait_due_ns;
 }
 
-/* ---- initiator: giving up ---- */
+/* ---- initiator: abort ---- */
 
 void
 san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)

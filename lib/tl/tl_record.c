@@ -112,7 +112,7 @@ san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 		may_take_spare(tl, tc->host);
 }
 
-/* ---- life of a record ---- */
+/* ---- states of a record ---- */
 
 static struct san_tl_rxn *
 rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited)

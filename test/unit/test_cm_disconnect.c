@@ -621,7 +621,7 @@ reset__while_draining(void **state)
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
 }
 
-/* ---- those that are not from our peer ---- */
+/* ---- packets of other senders ---- */
 
 struct forged_row {
 	uint8_t msg;

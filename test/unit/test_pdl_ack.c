@@ -4,7 +4,7 @@
 
 #include "test_pdl_ack.h"
 
-/* ---- owing ---- */
+/* ---- owed ACKs ---- */
 
 /* RT-8: without reverse traffic a packet is reported within the coalescing time. */
 static void

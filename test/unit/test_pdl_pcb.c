@@ -8,7 +8,7 @@
 #define NB_CONNS 10000
 #define PER_CONN 5 /* packets that each connection sends */
 
-/* ---- many senders without a peer: ACKs are made by the test ---- */
+/* ---- many senders without peers: the test makes the ACKs ---- */
 
 static struct san_pdl *pdl;
 static uint64_t now;

@@ -216,7 +216,7 @@ san_pdl_rtt_echo__each_packet_once(void **state)
 	assert_false(echo(90, 0, 0x90000000, 95000, &rtt, &delay)); /* invalid hold time */
 }
 
-/* ---- what congestion control gets to see ---- */
+/* ---- what congestion control is given ---- */
 
 #define US SAN_NS_PER_US
 

@@ -248,7 +248,7 @@ san_pdl_on_timer__refused_request_leaves_turns(void **state)
 	assert_in_range(left, 3, 5);
 }
 
-/* ---- early: holes and tail (RT-22; design, rule 10) ---- */
+/* ---- fast retransmit and tail-loss probes (RT-22; design, rule 10) ---- */
 
 static void
 san_pdl_rtx_holes__distance_and_rtt(void **state)
@@ -367,7 +367,7 @@ san_pdl_rtx_holes__not_for_ever(void **state)
 	assert_true(at[2] - at[1] > at[1] - at[0]);
 }
 
-/* What congestion control is told. */
+/* What congestion control is given. */
 static uint32_t nb_told, nb_losses;
 
 static void

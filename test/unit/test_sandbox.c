@@ -86,7 +86,7 @@ run(int (*fn)(void), bool by_other)
 	return -WEXITSTATUS(status);
 }
 
-/* ---- what it can't ---- */
+/* ---- what is refused ---- */
 
 static int
 do_exec(void)
@@ -235,7 +235,7 @@ sandbox_enter__refused(void **state)
 	assert_int_equal(run(do_clone3, false), -ENOSYS);
 }
 
-/* ---- what it can ---- */
+/* ---- what is allowed ---- */
 
 static void *
 nothing(void *arg)

@@ -10,7 +10,7 @@
 
 #define LEN 1000
 
-/* ---- what checkers are told ---- */
+/* ---- reports to checkers ---- */
 
 static void
 note(enum sim_note_type type, uint32_t id)

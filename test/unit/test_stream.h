@@ -263,7 +263,7 @@ st_read(struct pair_end *e, uint32_t len, uint32_t step)
 	}
 }
 
-/* ---- what is to be seen ---- */
+/* ---- views ---- */
 
 static inline struct san_stream_view
 st_view(const struct pair_end *e)
@@ -317,7 +317,7 @@ st_msg(const struct pair_end *e, uint32_t flags)
 	return NULL;
 }
 
-/* ---- what programs do with a large send ---- */
+/* ---- applications and large sends ---- */
 
 /* A posted receive gets the data; if it is not all, another one does. */
 static inline void
@@ -392,7 +392,7 @@ st_learn(void (*transfer)(uint32_t len), uint8_t mode)
 	st_forget_msgs();
 }
 
-/* ---- a peer that the test writes ---- */
+/* ---- a peer played by the test ---- */
 
 /* Execute what *to* posts, and list its messages. */
 static inline void

@@ -18,7 +18,7 @@ start_large(void)
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 }
 
-/* ---- which are told of ---- */
+/* ---- which sets are advertised ---- */
 
 /* Each posted set, with its place and size, before anything is sent (AFC-7). */
 static void
@@ -605,7 +605,7 @@ withdraw__others_wait(void **state)
 	st_finish(LARGE);
 }
 
-/* ---- what a peer may not say ---- */
+/* ---- invalid messages of a peer ---- */
 
 static void
 break_hear(void (*change)(struct san_sm *m))

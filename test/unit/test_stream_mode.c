@@ -390,7 +390,7 @@ way__mode_message(void **state)
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 }
 
-/* ---- advertisements that ride on data messages (AFC-11) ---- */
+/* ---- advertisements in data messages (AFC-11) ---- */
 
 /* One round of an application that posts, asks and gets; settled, at one time. */
 static void

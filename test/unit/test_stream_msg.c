@@ -239,7 +239,7 @@ receive__number_twice(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-/* ---- what is no message, or says what can't be ---- */
+/* ---- invalid messages ---- */
 
 static void
 receive__no_message(void **state)
@@ -355,7 +355,7 @@ fault__is_the_end(void **state)
 	assert_int_equal(st_received_as(to, SAN_WC_ST_PROTOCOL), 0);
 }
 
-/* ---- what rides together ---- */
+/* ---- combined messages ---- */
 
 /* All parts are combined into one message, with the data. */
 static void

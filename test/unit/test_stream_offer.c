@@ -462,7 +462,7 @@ withdraw__answered_already(void **state)
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
 }
 
-/* ---- what a peer may not say ---- */
+/* ---- invalid messages of a peer ---- */
 
 static void
 hear__behind_an_offer(void **state)

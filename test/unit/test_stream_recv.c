@@ -369,7 +369,7 @@ fin__one_direction(void **state)
 	assert_true(san_stream_is_drained(from->s) && san_stream_is_drained(to->s));
 }
 
-/* ---- given up (AFC-28) ---- */
+/* ---- cancelled (AFC-28) ---- */
 
 static void
 cancel__waiting(void **state)

@@ -483,7 +483,7 @@ cancel__of_the_set_in_the_middle(void **state)
 	assert_int_equal(st_sent(from), 30000);
 }
 
-/* ---- given up, ended ---- */
+/* ---- cancelled, ended ---- */
 
 /* A send that has not begun is cancelled at once; earlier ones are sent. */
 static void

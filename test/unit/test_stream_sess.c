@@ -9,7 +9,7 @@
 
 #define LARGE (64 * KB)
 
-/* ---- made ---- */
+/* ---- created ---- */
 
 #define ROW(field, value, good)                            \
 	{                                                  \
@@ -302,7 +302,7 @@ on_over__before_it_opened(void **state)
 	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
 }
 
-/* ---- told ---- */
+/* ---- reported ---- */
 
 /* Receives are separate from the rest: a queue that is not polled blocks only its own (AFC-1). */
 static void
@@ -348,7 +348,7 @@ deadline__only_what_waits(void **state)
 	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
 }
 
-/* ---- handed on ---- */
+/* ---- parked ---- */
 
 static uint32_t nb_sends;
 
@@ -412,7 +412,7 @@ on_over__before_the_hello(void **state)
 	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
 }
 
-/* ---- left behind ---- */
+/* ---- orphaned ---- */
 
 /* Buffered data and the end are sent without the application; received data is dropped. */
 static void

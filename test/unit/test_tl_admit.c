@@ -591,7 +591,7 @@ san_tl_admit_run__at_least_a_packet(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/* ---- what is there, and yet not in its turn ---- */
+/* ---- received ahead of its turn ---- */
 
 static int
 setup_relaxed(void **state)

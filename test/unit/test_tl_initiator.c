@@ -376,7 +376,7 @@ san_tl_rx_pull_data__refused(void **state)
 	assert_int_equal(pair.c[0]->rx[SAN_WIN_DATA].base, p->psn + 1);
 }
 
-/* ---- pushes that have nothing to wait for ---- */
+/* ---- pushes that need not wait ---- */
 
 /* The short path leaves the state of san_tl_submit(), and refuses what it may not take. */
 static void

@@ -172,7 +172,7 @@ tick__keeps_a_quarter_beside_pulls(void **state)
 	}
 }
 
-/* ---- lcores in earnest ---- */
+/* ---- lcores in threads ---- */
 
 #define THREAD_ROUNDS 100000
 

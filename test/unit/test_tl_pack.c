@@ -325,7 +325,7 @@ san_tl_rx_packed__behind_a_pull(void **state)
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 2); /* withdrawn, and packed again */
 }
 
-/* ---- it changes nothing else ---- */
+/* ---- no other change ---- */
 
 /* What the target received and what the initiator was told. */
 struct outcome {

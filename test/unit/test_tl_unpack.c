@@ -5,7 +5,7 @@
 #include "unit.h"
 #include "tl_pack.h"
 
-/* ---- target: refused whole ---- */
+/* ---- target: refused as a whole ---- */
 
 /* A receive is missing: RNR(first, no delay, unpack), and no effect remains. */
 static void

@@ -396,7 +396,7 @@ san_tl_want__the_record_first(void **state)
 	assert_int_equal(PULL(2, 1000), 0);
 }
 
-/* ---- more connections than have something set aside ---- */
+/* ---- more connections than reservations ---- */
 
 /* RT-26: without a free ring a connection runs one transaction at a time. */
 static void

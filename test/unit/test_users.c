@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Who counts as one, and what share of a limit each may have. (SYS-9) */
+/* Users, and the share of a limit that each may use. (SYS-9) */
 
 #include "unit.h"
 
@@ -37,7 +37,7 @@ users_owner__of_ranges(void **state)
 	assert_int_equal(users_owner(165535), 1000);
 	assert_int_equal(users_owner(165536), 165536);
 	assert_int_equal(users_owner(200000), 200000);
-	/* nobody becomes root by that */
+	/* this makes no user root */
 	assert_int_equal(users_owner(300000), 300000);
 	assert_int_equal(users_owner(400000), 400000);
 	assert_int_equal(users_owner(500000), 1001);
@@ -45,7 +45,7 @@ users_owner__of_ranges(void **state)
 	assert_int_equal(users_owner(100000), 100000);
 }
 
-/* Each takes all that it may, one after the other: there is something for many, and for root. */
+/* If each uses all that it may, one after the other, many users get a share, and root, too. */
 static void
 users_may__diminishing(void **state)
 {
@@ -64,7 +64,7 @@ users_may__diminishing(void **state)
 	assert_int_equal(all, 64);
 }
 
-/* One that has nothing gets one of few. */
+/* A user without any gets one, even if few are left. */
 static void
 users_may__of_few(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What goes along with a connection of an RDMA device: its bytes, and what is refused. (SYS-4) */
+/* The private data of a connection on an RDMA device: its bytes, and what is refused. (SYS-4) */
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ setup(void **state)
 	return 0;
 }
 
-/** From memory of exactly that size, so that a sanitizer sees every access beyond. */
+/** From memory of exactly that size, so that a sanitizer detects every access beyond it. */
 static enum rtsan_reason
 decode(const uint8_t *p, size_t len, struct verbs_hello *h)
 {
@@ -58,7 +58,7 @@ verbs_hello__bytes(void **state)
 	assert_memory_equal(got.data, words, 3);
 }
 
-/* Any length, and the zeros that the connection manager adds. */
+/* Any length, with the zeros that the connection manager appends. */
 static void
 verbs_hello__all_lengths(void **state)
 {
@@ -81,7 +81,7 @@ verbs_hello__all_lengths(void **state)
 	}
 }
 
-/* What is too long for a request goes in two, each of which fits. */
+/* A hello that is too long for a request is sent in two halves that fit. */
 static void
 verbs_hello__halves(void **state)
 {
@@ -103,7 +103,7 @@ verbs_hello__halves(void **state)
 	assert_memory_equal(b.data + VERBS_HELLO_HALF, words + VERBS_HELLO_HALF, VERBS_HELLO_HALF);
 }
 
-/* A hello of *len* bytes of private data, cut to *size*, byte *at* changed to *value*. */
+/* A hello of *len* bytes of private data, cut to *size*, with byte *at* set to *value*. */
 static enum rtsan_reason
 spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
 {
@@ -117,7 +117,7 @@ spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
 	verbs_hello_encode(&h, buf);
 	buf[at] = value;
 	reason = decode(buf, size, &h);
-	/* who does not look at the reason finds nothing that is out of range */
+	/* without the reason, no field is out of range */
 	if (reason != RTSAN_R_NONE)
 		assert_memory_equal(&h, &nothing, sizeof(h));
 	return reason;
@@ -133,12 +133,12 @@ verbs_hello__refused(void **state)
 	assert_int_equal(spoilt(0, 8, 24, 8, 1), RTSAN_R_NONE);
 	assert_int_equal(spoilt(0, 8, 24, 0, 'X'), RTSAN_R_PARAMETER); /* another protocol */
 	assert_int_equal(spoilt(0, 8, 24, 4, 2), RTSAN_R_VERSION);
-	assert_int_equal(spoilt(0, 8, 24, 7, 9), RTSAN_R_PARAMETER); /* says more than there is */
+	assert_int_equal(spoilt(0, 8, 24, 7, 9), RTSAN_R_PARAMETER); /* longer than its data */
 	assert_int_equal(spoilt(0, 64, 80, 7, 65), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(0, 64, 79, 8, 1), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(0, 0, 15, 8, 1), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 55, 8, 1), RTSAN_R_PARAMETER);
-	/* both halves at once; a half of what needs none */
+	/* both halves at once; one half of a hello that needs none */
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 5, 6), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 40), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 41), RTSAN_R_NONE);
