@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The protocol libraries do no I/O, read no clock, start no thread, draw no
-# randomness of their own and use no floating point (design of the core).
+# randomness of their own and use no floating point. (ARCH-1, RULE-18)
 #
 # usage: check-core.sh ARCHIVE...     the static libraries of wire up to core
 set -u

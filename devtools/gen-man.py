@@ -16,6 +16,8 @@ SEE_ALSO = {'rtsan.h': ['rtsan(7)'], 'rtsan_dpdk.h': ['rtsan(7)', 'rtsan-dpdk(7)
             'rtsan_stream.h': ['rtsan(7)']}
 LIBRARY = {'rtsan.h': 'librtsan', 'rtsan_dpdk.h': 'librtsan-dpdk',
            'rtsan_stream.h': 'librtsan'}
+ID = r'(?:RT|PCB|AFC|UDP|SYS|OFI|RULE|ARCH)-\d+'
+REFERENCES = rf'\s*(?:\n[ \t]*\*[ \t]*)?\({ID}(?:(?:[,;]| \.\.\.)\s+{ID})*\)'
 
 
 def functions(path):
@@ -40,10 +42,10 @@ def functions(path):
 
 
 def lines_of(comment):
-    """Text of a comment, without its marks."""
+    """Text of a comment, without its marks and its references to doc/spec.md."""
     if comment is None:
         return []
-    body = comment[3:-2].strip('\n')
+    body = re.sub(REFERENCES, '', comment[3:-2]).strip('\n')
     return [re.sub(r'^[ \t]*\*? ?', '', line).rstrip() for line in body.split('\n')]
 
 

@@ -20,7 +20,7 @@ local SM_VERSION, SM_HDR_LEN = 1, 28
 
 san.prefs.port = Pref.uint("UDP port", 4791, "UDP destination port of the transport")
 san.prefs.streams = Pref.bool("All sends are session messages", false,
-	"Also those of connections whose beginning is not in the capture (AFC-3)")
+	"Also those of connections whose beginning is not in the capture")
 
 local op_names = {
 	[0xC0] = "PUSH_SLCTD_REQ", [0xC1] = "PULL_REQ", [0xC2] = "ATOMIC_REQ", [0xC3] = "PUSH_GRNT",

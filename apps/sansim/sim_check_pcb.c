@@ -74,7 +74,7 @@ check_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_c
 	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
 		sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u", h->id,
 			       c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
-	/* what goes again needs no room, and shrinking takes nothing back (design, rule 7) */
+	/* what goes again needs no room, and shrinking takes nothing back (RULE-7) */
 	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
 	    c->pcb.inflight > vwin)
 		sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "

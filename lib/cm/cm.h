@@ -5,7 +5,7 @@
 /**
  * @file
  * Connection management of one lcore: REQ / COOKIE / REQ / REP / RTU, REJ, DREQ / DREP, RESET,
- * keep-alive (RT-1, RT-23, RT-24, RT-29; design, rule 17).
+ * keep-alive (RT-1, RT-23, RT-24, RT-29; RULE-17).
  *
  * A peer that has not returned a cookie costs no memory, and gets no reply longer than its request.
  * Like every layer below the engine, cm reads no clock and sends nothing: the caller pops messages
@@ -65,7 +65,7 @@ struct san_cm_param {
 	uint16_t pkey;
 	uint16_t mtu;               /**< payload bytes per packet: the minimum of both counts */
 	uint16_t req_win, data_win; /**< our receive windows, packets, powers of two */
-	uint16_t first_win;         /**< >= 2 (design, rule 7) */
+	uint16_t first_win;         /**< >= 2 (RULE-7) */
 	uint16_t max_txn;           /**< N: the minimum of both counts */
 	uint16_t msg_limit;         /**< PCB-3, local */
 	uint16_t rnr_ms;
@@ -94,7 +94,7 @@ struct san_cm_conf {
 	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET): see inet_rate.h */
 	uint32_t features;    /**< enum san_wire_cm_feature: supported and wanted; no STREAM */
 	uint8_t secret[SAN_CM_SECRET];
-	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
+	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (RULE-13) */
 	uint16_t nb_ports;
 	const struct san_cm_steer *steer; /**< first choice: ports by this, for *queue*; or NULL */
 	uint16_t queue;

@@ -255,7 +255,7 @@ san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
 
 /* ---- slots ---- */
 
-/** Initial path, until the peer has sent its ports: any of the entropy range. (rule 13) */
+/** Initial path, until the peer has sent its ports: any of the entropy range. (RULE-13) */
 static void
 set_path(struct san_cm *cm, struct san_wire_path *path, const struct san_ip *local,
 	 const struct san_ip *peer)

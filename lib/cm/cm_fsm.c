@@ -2,7 +2,7 @@
 
 /*
  * The states of a connection: one table [state][input] = {next, action}, and one setter. (RT-1,
- * RT-23, RT-24; design, rule 17)
+ * RT-23, RT-24; RULE-17)
  *
  *   connecting   RESOLVING -> REQ_SENT -> REQ_COOKIE_SENT -> ESTABLISHED
  *   accepting    WAIT_ACCEPT -> REP_SENT -> ESTABLISHED

@@ -5,7 +5,7 @@
 /**
  * @file
  * Definitions shared by the files of this folder: connection record, inputs of the state machine,
- * lists, ring of stateless answers. (design, rule 17)
+ * lists, ring of stateless answers. (RULE-17)
  */
 
 #include <assert.h>
@@ -212,7 +212,7 @@ cm_is_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 	return cm_pdl_conn(cm, c)->is_lent;
 }
 
-/** Source port that steers to the sender's lcore, if the message names one. (rule 13) */
+/** Source port that steers to the sender's lcore, if the message names one. (RULE-13) */
 static inline uint16_t
 cm_reply_port(const struct san_wire_pkt *p, const struct san_wire_cm *msg)
 {

@@ -2,7 +2,7 @@
 
 /*
  * Received messages: the connection that they belong to, their validity, and answers that need no
- * connection. cm_fsm.c has their effects on a connection. (RT-24, RT-29; design, rule 17)
+ * connection. cm_fsm.c has their effects on a connection. (RT-24, RT-29; RULE-17)
  *
  * A message that names our CID must carry our tag, come from our peer's address and in our
  * partition, and (where it has them) carry the peer's CID and tag and the xid of the attempt. RESET
@@ -77,7 +77,7 @@ is_strict(uint8_t flags)
 	return (flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED;
 }
 
-/** True if the parameters of a REQ or REP are valid. (rule 7: first window >= 2) */
+/** True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) */
 static bool
 is_offer_valid(const struct san_wire_cm *msg)
 {

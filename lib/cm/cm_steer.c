@@ -3,7 +3,7 @@
 /*
  * The hash is linear: it is the exclusive or of the hash of the given part (addresses and
  * destination port) and the hash of the source port. So the long part is computed once, and each
- * port is tried with 16 bits. (design, rule 13)
+ * port is tried with 16 bits. (RULE-13)
  */
 
 #include <string.h>

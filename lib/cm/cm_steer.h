@@ -5,7 +5,7 @@
 /**
  * @file
  * Source ports with which a peer's packets reach the queue of one lcore. Only the receiver knows
- * how its port spreads packets, so it chooses the ports and the peer uses them (design, rule 13;
+ * how its port spreads packets, so it chooses the ports and the peer uses them (RULE-13;
  * SYS-1). The port computes the Toeplitz hash of addresses and ports; the low bits index its table
  * of queues.
  */

@@ -3,7 +3,7 @@
 /*
  * Outgoing messages. A connection has at most one to send, which is built from its record when it
  * is taken. Answers that belong to no connection wait in a small ring. Stateless answers are
- * rate-limited by host: cookies, rejections, RESET. (rule 17, RT-36)
+ * rate-limited by host: cookies, rejections, RESET. (RULE-17, RT-36)
  */
 
 #include <string.h>
@@ -20,7 +20,7 @@ fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
 	memcpy(msg->private_data, setup->private_data, setup->private_len);
 }
 
-/** Source ports that bring the peer's packets here: always the same ones. (rule 13) */
+/** Source ports that bring the peer's packets here: always the same ones. (RULE-13) */
 static void
 fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *msg)
 {

@@ -324,7 +324,7 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
-	/* The reorder buffer of a slow receiver fills; its level slows peers down (rule 12). */
+	/* The reorder buffer of a slow receiver fills; its level slows peers down (RULE-12). */
 	core->pdl->rx_level = 0;
 	if (unlikely(core->tl->nb_held != 0)) {
 		core->pdl->rx_level = (uint16_t)RTE_MAX(
@@ -423,7 +423,7 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	};
 	bool done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 
-	/* No later packet would bring an ACK of the last one (design, rule 11). */
+	/* No later packet would bring an ACK of the last one (RULE-11). */
 	if (done && v.nb != 0)
 		san_wire_ask_ack(pkts[v.nb - 1]);
 	san_pdl_tx_end(core->pdl, c, !done);

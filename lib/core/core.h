@@ -97,7 +97,7 @@ void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n
 /**
  * The port was last polled *gap_ns* before the next san_core_rx_burst(), so its packets may have
  * waited that long. A stall of the owner, or its other work, is then not taken for congestion
- * (design, rule 12) or loss.
+ * (RULE-12) or loss.
  */
 void san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns);
 /** Returns at most *n* packets to send, which the caller owns. 0: nothing to send now. */

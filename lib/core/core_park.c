@@ -4,7 +4,7 @@
  * Handing over a core from one process to another (live restart). Its state is in memory that both
  * map at the same address, so nothing is copied or translated. The first process releases what the
  * second cannot use, mbufs and DPDK objects, and the second provides its own. Only the reorder
- * engine holds packets; they are dropped, and peers resend them (design, rule 2).
+ * engine holds packets; they are dropped, and peers resend them (RULE-2).
  */
 
 #include "core_priv.h"

@@ -2,7 +2,7 @@
 
 /*
  * Create and end the engine of one lcore, and manage its queue pairs. Keys, tags, sequence numbers
- * and the key of the cookie are secrets from arc4random (design, rule 17). A seed replaces it in
+ * and the key of the cookie are secrets from arc4random (RULE-17). A seed replaces it in
  * tests that must repeat.
  */
 
@@ -18,7 +18,7 @@
 #include "san_assert.h"
 
 #define IMPAIR_HELD 4096
-#define PORT_FIRST  49152 /* dynamic ports, used as source ports (design, rule 13) */
+#define PORT_FIRST  49152 /* dynamic ports, used as source ports (RULE-13) */
 
 /* ---- secrets ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Lcores that share a port hand packets over to each other (SYS-1; design, rule 13): received
+ * Lcores that share a port hand packets over to each other (SYS-1; RULE-13): received
  * packets, where the port has fewer queues than lcores or cannot be steered, and packets to send,
  * from lcores without a queue.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What an lcore does when it finds nothing to do (design, section 6). Polling
+ * What an lcore does when it finds nothing to do (ARCH-6). Polling
  * alone is right for a CPU of its own; where lcores share one, a loop that never
  * gives way holds up the very peer it waits for.
  */

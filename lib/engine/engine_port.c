@@ -155,7 +155,7 @@ is_memif(const struct san_engine_port *p)
 	return strcmp(p->driver, "net_memif") == 0;
 }
 
-/* Hash types by which a port spreads the packets of connections by source port (rule 13). */
+/* Hash types by which a port spreads the packets of connections by source port (RULE-13). */
 #define RSS_PORTS (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 
 /*
@@ -225,7 +225,7 @@ configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const 
 	return make_queues(p, info);
 }
 
-/* ---- steering (design, rule 13) ---- */
+/* ---- steering (RULE-13) ---- */
 
 #define GROUPS_MAX (SAN_STEER_TABLE_MAX / RTE_ETH_RETA_GROUP_SIZE)
 

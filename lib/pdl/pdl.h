@@ -121,7 +121,7 @@ struct san_pdl_rtt {
 	uint64_t rest_min_ns; /**< smallest delay since then */
 };
 
-/** ACK policy state (RT-8, design rule 11). */
+/** ACK policy state (RT-8, RULE-11). */
 #define SAN_PDL_DOUBTS 4 /**< initial nb_doubts */
 struct san_pdl_ackst {
 	uint16_t nb_unreported; /**< packets received since the last ACK */
@@ -180,7 +180,7 @@ struct san_pdl_conn {
 	bool peer_serial_valid;
 	bool is_lent;                /**< the union still holds *setup*, not *narrow* */
 	uint8_t odd;                 /**< enum san_odd; 0: packets may take the express path */
-	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
+	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (RULE-4) */
 	uint32_t cmpl_out;           /**< tl: cumulative completed RSN of our target side (PCB-5) */
 	uint32_t cmpl_in;            /**< newest value of the peer */
 	struct san_pdl_txblock *txb; /**< *narrow*, or of the pool; NULL: nothing outstanding */
@@ -518,7 +518,7 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
 /**
  * Fill the common header of any packet of the connection: CID, tag, P_Key, eBSNs, message ACK,
  * time, AckReq. Reads p->op and leaves the rest of *p* alone. An owed ACK that the packet carries
- * is cancelled. The last packet of a visit always asks for an ACK (design, rule 11): only the
+ * is cancelled. The last packet of a visit always asks for an ACK (RULE-11): only the
  * caller knows which one is last, and calls san_wire_ask_ack() for it. Returns how many packets may
  * be in flight for the rest of the visit; 0: not known yet.
  */
@@ -576,7 +576,7 @@ void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowde
 
 /**
  * Turn the unacknowledged PSNs of push data of RSN *rsn* (and, with *onward*, of every later RSN)
- * into RESYNC(code), to be sent at once (design, rules 4, 5). Returns how many.
+ * into RESYNC(code), to be sent at once (RULE-4, RULE-5). Returns how many.
  */
 uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
 			     uint8_t code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ACKs in both directions (RT-4 .. RT-6, RT-8, RT-25, RT-33; design, rules 1, 2, 11).
+ * ACKs in both directions (RT-4 .. RT-6, RT-8, RT-25, RT-33; RULE-1, RULE-2, RULE-11).
  *
  * Sending: a received packet is reported at once (AckReq, duplicate, gap, overrun, every ack_every
  * packets) or when the coalescing timer expires. A connection that owes an ACK is on a list once,

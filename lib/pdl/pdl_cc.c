@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Common part and list of the congestion control algorithms (design, rule 12). */
+/* Common part and list of the congestion control algorithms (RULE-12). */
 
 #include <string.h>
 

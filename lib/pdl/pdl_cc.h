@@ -5,7 +5,7 @@
 /**
  * @file
  * Congestion control: each algorithm is a const table of functions in fixed point, fed with
- * filtered samples (RT-9, RT-25; design, rule 12). One late sample never cuts a window, several in
+ * filtered samples (RT-9, RT-25; RULE-12). One late sample never cuts a window, several in
  * a row do.
  */
 

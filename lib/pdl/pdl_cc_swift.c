@@ -10,7 +10,7 @@
  *
  * Delay is filtered: the smallest sample of each round trip, and of the last three round trips the
  * smallest of those. A virtual machine that stalls delays all packets of one round trip, however
- * many they are. Congestion delays all samples of several round trips (design, rule 12).
+ * many they are. Congestion delays all samples of several round trips (RULE-12).
  *
  * A delay far longer than any switch can queue comes from a host that does not run for that long,
  * each time: for example two programs polling on one CPU. Then delay does not cut the window below

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * DESIGN NOTES: limits on packets in flight (PCB-1, PCB-2, PCB-4; design, rule 7)
+ * DESIGN NOTES: limits on packets in flight (PCB-1, PCB-2, PCB-4; RULE-7)
  *
  * Virtual windows share the host's budget among the active connections. If there are more of them
  * than budget, each still has a window of one packet, and the budget itself decides in order of

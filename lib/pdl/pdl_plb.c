@@ -2,7 +2,7 @@
 
 /*
  * A connection leaves a bad path: it changes to the next of the peer's source ports, so that
- * switches hash it elsewhere (RT-28; design, rules 12, 13). Three signs of a bad path:
+ * switches hash it elsewhere (RT-28; RULE-12, RULE-13). Three signs of a bad path:
  *
  * Lasting congestion. A round trip is bad if it brought samples and no good one. Several bad ones
  * in a row change the path. Each change doubles the number needed for the next, and good round

@@ -22,7 +22,7 @@
  * search starts again.
  *
  * An outstanding packet that is too long is sent in pieces (pdl_tx.c) under its PSN, because only
- * the receiver knows whether that PSN arrived (design, rule 1). The receiver counts the packet
+ * the receiver knows whether that PSN arrived (RULE-1). The receiver counts the packet
  * once, when all pieces are there (tl_piece.c).
  *
  * Connections that fill few packets never search. ICMP is ignored: it can be forged, and three lost

@@ -38,7 +38,7 @@ san_pdl_tick_ns(uint32_t due, uint64_t now_ns)
 	return (uint64_t)((int64_t)now + diff) << SAN_PDL_TICK_SHIFT;
 }
 
-/** Grants and RESYNC need window room only (design, rule 7). */
+/** Grants and RESYNC need window room only (RULE-7). */
 static inline bool
 san_pdl_is_counted(uint8_t op)
 {
@@ -133,7 +133,7 @@ void san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_wi
 /** The newest ACK reports *psn* received; returns true if that is new. */
 bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t now_ns);
-/** The newest ACK no longer reports *psn* received: it is resent (design, rule 2). */
+/** The newest ACK no longer reports *psn* received: it is resent (RULE-2). */
 void san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			uint32_t psn);
 /** Find missing packets old enough to resend, in both windows; returns how many (RT-22). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Retransmission engine (RT-7, RT-17, RT-20, RT-22; design, rules 2, 10, 16).
+ * Retransmission engine (RT-7, RT-17, RT-20, RT-22; RULE-2, RULE-10, RULE-16).
  *
  * Every outstanding PSN is in one of these states, held by four bits in the txblock: in flight
  * (sent, nothing heard), reported received (a hint), lost (must be resent), acknowledged (final,
@@ -246,7 +246,7 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 }
 
 /*
- * ---- fast retransmit (design, rule 10) ----
+ * ---- fast retransmit (RULE-10) ----
  */
 
 static void
@@ -442,7 +442,7 @@ retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint
 
 /*
  * Reported received, but no progress since: ask by PROBE instead of resending. Only silence counts
- * a retry (design, rule 2): no ACK for an RTO although a PROBE is unanswered. The interval doubles,
+ * a retry (RULE-2): no ACK for an RTO although a PROBE is unanswered. The interval doubles,
  * because a ULP may take its time.
  */
 static void

@@ -4,11 +4,11 @@
  * Send scheduler. Owners take turns (deficit round robin, by bytes), so that an owner with a
  * thousand connections gets no more than one with a single connection. Each owner has a FIFO of
  * connections that may have something to send; a visit lasts at most a quantum. A visit is O(1) for
- * any number of connections (design, rule 9). The transaction sublayer chooses the kind of packet,
+ * any number of connections (RULE-9). The transaction sublayer chooses the kind of packet,
  * within the room that pdl_tx.c reports.
  *
  * A congestion window below one packet becomes a pace: one packet per round trip / window, timed by
- * the connection's timer (RT-9; design, rule 12). The pace is at least one packet per PACE_MAX_NS:
+ * the connection's timer (RT-9; RULE-12). The pace is at least one packet per PACE_MAX_NS:
  * on a long path a much smaller window would stop the connection for seconds, and so few packets
  * load no link.
  */

@@ -2,7 +2,7 @@
 
 /*
  * What a connection may send: resends first, then new packets. Both work alike: each yields an
- * entry from which the transaction sublayer builds a packet (design, rule 16).
+ * entry from which the transaction sublayer builds a packet (RULE-16).
  */
 
 #include "pdl_priv.h"
@@ -238,7 +238,7 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 /*
  * Set AckReq on every packet while few are in flight, otherwise on a fraction of them, on resent
- * packets, and on the one that fills the window, because none follows it (design, rule 11).
+ * packets, and on the one that fills the window, because none follows it (RULE-11).
  */
 static inline bool
 wants_ack(const struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t limit)

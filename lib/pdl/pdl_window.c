@@ -91,7 +91,7 @@ san_pdl_rxw_take(struct san_pdl_rxw *w, uint32_t psn)
 void
 san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn)
 {
-	/* Acknowledged is final (design, rule 2). */
+	/* Acknowledged is final (RULE-2). */
 	if (!san_pdl_rxw_reaches(w, psn) || san_bitmap_test(&w->acked, psn))
 		return;
 	san_bitmap_clear(&w->rcvd, psn);

@@ -5,7 +5,7 @@
 /**
  * @file
  * PSN sliding windows: in each direction one window for requests and one for data (RT-2 .. RT-6,
- * RT-18; design, rules 1, 2, 16).
+ * RT-18; RULE-1, RULE-2, RULE-16).
  *
  * The base is the lowest PSN not acknowledged. "Received" is a hint: it holds retransmission back
  * and can be revoked. "Acknowledged" is final.
@@ -93,7 +93,7 @@ void san_pdl_rxw_check(const struct san_pdl_rxw *w);
 
 /**
  * Describes the packet under an outstanding PSN, so that it can be built again and no mbuf is kept
- * (design, rule 16). The transaction sublayer fills the first part. It gets this part back
+ * (RULE-16). The transaction sublayer fills the first part. It gets this part back
  * unchanged when the packet must be resent and when it is acknowledged.
  */
 struct san_pdl_entry {
@@ -118,7 +118,7 @@ static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
 
 enum san_pdl_entry_state {
 	SAN_ENT_EARLY = 0x03,   /**< mask: number of fast retransmits since the last timeout */
-	SAN_ENT_PROBED = 0x04,  /**< reported received, and a PROBE asked for it (design, rule 2) */
+	SAN_ENT_PROBED = 0x04,  /**< reported received, and a PROBE asked for it (RULE-2) */
 	SAN_ENT_DEFER = 0x08,   /**< refused for lack of resources: resent when due */
 	SAN_ENT_TAIL = 0x10,    /**< marked lost by the tail-loss probe: *due* stays */
 	SAN_ENT_SENT = 0x20,    /**< sent at least once in its present form */

@@ -380,7 +380,7 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 
 	if (!tc->open)
 		return false;
-	/* These need only window room (design, rule 7). */
+	/* These need only window room (RULE-7). */
 	if (room->nb_data != 0 &&
 	    (san_tl_next_abort(tl, tc, e) || san_tl_next_grant(tl, tc, e, now_ns))) {
 		room->nb_data--;

@@ -26,7 +26,7 @@
 #include "wire.h"
 #include "wire_pack.h"
 
-#define SAN_TL_N_MAX 256 /**< N of design rule 6: most transactions of a connection at a time */
+#define SAN_TL_N_MAX 256 /**< N of RULE-6: most transactions of a connection at a time */
 
 /** mbufs that the core frees in bulk at the end of a burst. When full, they are freed at once. */
 #define SAN_DEATH_ROW 512
@@ -87,8 +87,8 @@ enum san_txn_state {
 };
 
 /**
- * Bytes that a transaction may still bring in, and the budget that counts them (RT-13; design, rule
- * 6). charged + lapsed is what was granted and not yet placed in its turn; for pulls, at most what
+ * Bytes that a transaction may still bring in, and the budget that counts them (RT-13;
+ * RULE-6). charged + lapsed is what was granted and not yet placed in its turn; for pulls, at most what
  * was requested and has not arrived.
  */
 struct san_tl_charge {

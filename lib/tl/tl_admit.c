@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Incast (RT-13; design, rule 6): limits how much may be on its way to this lcore.
+ * Incast (RT-13; RULE-6): limits how much may be on its way to this lcore.
  *
  *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
  *                with several lcores budget_bytes changes as it is lent (tl_lend.c)
@@ -12,7 +12,7 @@
  *                that may precede it
  *
  * Data placed ahead of its turn, or held, still counts: RNR for a lower RSN drops it, and then it
- * comes again without being requested (design, rule 4).
+ * comes again without being requested (RULE-4).
  *
  * Pulls leave a quarter of the budget to grants. A pull may wait at its target for a push before
  * it, which waits for a grant there. If budgets were full of pulls, that grant would wait for pulls

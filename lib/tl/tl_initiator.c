@@ -2,7 +2,7 @@
 
 /*
  * The initiator: from pushReq and pullReq to packets (RT-10 .. RT-12, RT-16, RT-17, RT-20, RT-32,
- * PCB-3; design, rules 3 and 6). Completion, up to pushCmpl, is in tl_finish.c.
+ * PCB-3; RULE-3, RULE-6). Completion, up to pushCmpl, is in tl_finish.c.
  *
  * A request gets its record, RSN and SSN before any of it is sent. Four pointers walk the RSNs,
  * each no further than rsn_next:
@@ -209,7 +209,7 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_ro
 	return true;
 }
 
-/* Next push with data to send on an ordered connection (design, rule 3). */
+/* Next push with data to send on an ordered connection (RULE-3). */
 static struct san_tl_txn *
 ordered_push(struct san_tl_conn *tc)
 {

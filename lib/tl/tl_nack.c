@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Refusals, and how gaps in the PSN space are filled (RT-23, RT-27, RT-33; design, rules 4 and 5).
+ * Refusals, and how gaps in the PSN space are filled (RT-23, RT-27, RT-33; RULE-4, RULE-5).
  * NACKs are unreliable: the next copy of the refused packet causes another one.
  *
  * RNR. The target drops what it has of RSN r (ordered: and above) and starts a new round. It
@@ -30,7 +30,7 @@
  * target may hold them, and a RESYNC under the same PSN would be a duplicate), and an acknowledged
  * LAST keeps its meaning.
  *
- * On an ordered connection RESYNC(abort) has the place of LAST among the data (design, rule 3), and
+ * On an ordered connection RESYNC(abort) has the place of LAST among the data (RULE-3), and
  * waits until the RSN is the oldest unfinished one: then the target can always accept it. Ahead of
  * the base it would need a record, and PSNs that wait for records fill the window that lower RSNs
  * need (RT-26).
@@ -265,7 +265,7 @@ san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32
  * A status is remembered until the initiator cannot ask any more. While RSN r is unfinished there,
  * it uses no RSN from r + N on, so r + N takes over the slot of r. The statuses are not in the CAM:
  * a refused RSN is the head of line, which must never wait for space that RSNs behind it hold
- * (design, rule 8).
+ * (RULE-8).
  */
 static bool
 refused_take(struct san_tl *tl, struct san_tl_conn *tc)
@@ -596,7 +596,7 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	bool is_new = (int8_t)(p->round - c->rnr_round_out) > 0;
 	const struct san_pdl_entry *e;
 
-	/* design, rule 17: the NACK must refer to an outstanding PSN. */
+	/* RULE-17: the NACK must refer to an outstanding PSN. */
 	if (!san_pdl_tx_is_outstanding(c, win, p->nack_psn))
 		return SAN_DROP_NACK_STALE;
 	e = san_pdl_txw_entry(c->txb, win, p->nack_psn);

@@ -5,8 +5,8 @@
  *
  * Initiator. When a push that fits in one packet is next, the pushes behind it share its packet.
  * They have consecutive RSNs, each is whole, unsolicited and counted for PCB-3, and nothing of it
- * was sent. Each could be sent now in a packet of its own, so none overtakes another (design, rule
- * 3) and none waits for others. The entry of the PSN stores the first RSN and the number; the
+ * was sent. Each could be sent now in a packet of its own, so none overtakes another
+ * (RULE-3) and none waits for others. The entry of the PSN stores the first RSN and the number; the
  * packet is built from the records each time it is sent.
  *
  * Target. The packet is accepted or refused as a whole. First the ULP is asked for each message. If

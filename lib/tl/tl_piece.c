@@ -6,7 +6,7 @@
  * All pieces of a packet have its PSN and headers. They are kept until the payload is complete;
  * then the packet is processed as if it had arrived whole. A single piece changes nothing: the PSN
  * stays open, and nothing is placed or counted. So a packet that arrives whole, in pieces, or both,
- * is executed once as any other (design, rule 1).
+ * is executed once as any other (RULE-1).
  *
  * Pieces count as held packets of the peer host (RT-35). A piece that cannot be kept is dropped
  * silently: the packet is resent. A connection keeps only a few, those of the lowest PSNs, so that

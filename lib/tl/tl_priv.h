@@ -415,7 +415,7 @@ uint32_t san_tl_nb_pieces(const struct san_tl_conn *tc);
 
 /**
  * Allocate a zeroed record of *rsn*: tc->cur if it is the base, else in the CAM. NULL: none is
- * free, or the CAM is full (design, rule 8).
+ * free, or the CAM is full (RULE-8).
  */
 struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
 				  bool solicited);
@@ -437,7 +437,7 @@ bool san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change);
 void san_tl_rxn_queue(struct san_tl_conn *tc, struct san_tl_rxn *r, enum san_rxn_queue queue);
 void san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in);
-/** Red zone: true if only the head of line is admitted (design, rule 8). */
+/** Red zone: true if only the head of line is admitted (RULE-8). */
 bool san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		      struct rte_mbuf *m, uint64_t now_ns);
@@ -483,7 +483,7 @@ bool san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, st
 void san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
 bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns);
-/** Nothing was or will be granted: send a grant with *status* (design, rule 5). */
+/** Nothing was or will be granted: send a grant with *status* (RULE-5). */
 void san_tl_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			 uint8_t status);
 /** A receive was posted or returned: a grant that waits for one is reconsidered. */
@@ -509,7 +509,7 @@ void san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t byt
 /** *bytes* of the charge are placed in turn: they will not come again. */
 void san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
 void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
-/** Remove charges unused for 4 RTT from the budget (design, rule 6). */
+/** Remove charges unused for 4 RTT from the budget (RULE-6). */
 void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
 /** The connection waits for budget: wake it when an unused grant expires. */
 void san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
@@ -532,7 +532,7 @@ enum san_drop san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct r
 			     uint64_t now_ns);
 enum san_drop san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			       uint64_t now_ns);
-/** True if it was sent before the initiator knew of our last RNR (design, rule 4). */
+/** True if it was sent before the initiator knew of our last RNR (RULE-4). */
 bool san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
 /** Refuse such a packet with the same NACK again. */
 void san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc,

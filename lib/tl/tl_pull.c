@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Pulls and atomics of the peer (RT-11, RT-30; design, rule 14). They are executed in their turn;
+ * Pulls and atomics of the peer (RT-11, RT-30; RULE-14). They are executed in their turn;
  * then data is owed. The bytes are read each time a packet is built, also when it is resent. A
  * record is free when all of its data is acknowledged.
  */
@@ -64,7 +64,7 @@ san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 		status = san_tl_ulp_pull_req(tl->conf.ulp, r);
 	else
 		status = san_tl_ulp_atomic(tl->conf.ulp, r);
-	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5). */
+	/* RNR of a pull is retried here, for as long as the initiator would (RULE-5). */
 	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
 		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
@@ -201,7 +201,7 @@ san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mb
 		return;
 	}
 	p->status = san_tl_ulp_pull_read(tl->conf.ulp, r, e->offset, dst, e->len);
-	if (unlikely(p->status != SAN_ST_OK)) /* revoked meanwhile (design, rule 14) */
+	if (unlikely(p->status != SAN_ST_OK)) /* revoked meanwhile (RULE-14) */
 		rte_pktmbuf_trim(m, e->len);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The target's records and the packets held in them (RT-19, RT-26; design, rule 8).
+ * The target's records and the packets held in them (RT-19, RT-26; RULE-8).
  *
  * A connection, open or not (it may open when everything is in use), has a claim, that is, a
  * reserved record, for its head of line, the base RSN, and another for a pull or atomic below the

@@ -5,7 +5,7 @@
 /**
  * @file
  * Memory of the reorder engine: one rte_hash per lcore as content-addressable memory (CAM) for
- * everything out of order, keyed by connection, kind and sequence number (RT-19; design, rule 15).
+ * everything out of order, keyed by connection, kind and sequence number (RT-19; RULE-15).
  *
  * Anything in order never gets here: callers compare with their base first. When they advance the
  * base they take the next number out of the CAM until it misses. The owner creates the table, and

@@ -123,8 +123,8 @@ san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	if (p->status != SAN_ST_OK) {
 		/*
-		 * Grants are reliable, so this is final; nothing was granted before (design, rule
-		 * 5).
+		 * Grants are reliable, so this is final; nothing was granted before
+		 * (RULE-5).
 		 */
 		t->status = p->status;
 		t->state = SAN_TXN_ABORTING;
@@ -230,7 +230,7 @@ san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 
 /* ---- target: grants ---- */
 
-/* A receive is reserved before the grant (design, rule 4). */
+/* A receive is reserved before the grant (RULE-4). */
 static bool
 has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {

@@ -2,7 +2,7 @@
 
 /*
  * The target: executes the requests of the peer, exactly once and in its order (RT-10, RT-11,
- * RT-14, RT-15, RT-18, RT-19, RT-30, RT-32; design, rules 1, 3, 14, 15).
+ * RT-14, RT-15, RT-18, RT-19, RT-30, RT-32; RULE-1, RULE-3, RULE-14, RULE-15).
  *
  * A packet of the base RSN (unordered: of any unfinished RSN) is processed at once. On an ordered
  * connection a packet of a later RSN is held in the record of that RSN, which is in the CAM. When

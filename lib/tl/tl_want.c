@@ -2,7 +2,7 @@
 
 /*
  * What a submit may have to wait for, and which connection is next when it is released (RT-13,
- * RT-26; design, rule 6).
+ * RT-26; RULE-6).
  *
  *   own     one of the connection's own transactions must finish: it has N of them, or
  *           its pulls have expired

@@ -37,7 +37,7 @@ struct san_ulp_conf {
 	uint32_t max_cqs;
 	uint32_t max_mrs;                /**< power of two */
 	uint32_t max_stream_mrs;         /**< regions of streams, in addition; power of two */
-	uint32_t pull_piece;             /**< bytes: longer pulls are split (design, rule 6) */
+	uint32_t pull_piece;             /**< bytes: longer pulls are split (RULE-6) */
 	uint32_t guesses_per_conn;       /**< see ulp_guess.c */
 	uint32_t guesses_per_hour;       /**< for one peer host and one application */
 	uint32_t (*secret32)(void *arg); /**< generator for keys */

@@ -81,7 +81,7 @@ open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
 }
 
 /*
- * ---- receives reserved for solicited sends (design, rule 4) ----
+ * ---- receives reserved for solicited sends (RULE-4) ----
  */
 
 bool

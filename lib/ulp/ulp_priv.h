@@ -69,7 +69,7 @@ struct san_ulp_cq {
 };
 
 /**
- * A work request held by the lcore, by value (design, rule 14). Most requests touch two cache lines
+ * A work request held by the lcore, by value (RULE-14). Most requests touch two cache lines
  * of it. With many connections each entry is new to the cache.
  */
 struct san_ulp_wqe {
@@ -154,7 +154,7 @@ struct san_ulp_qp {
 	uint32_t rq_head, rq_tail, rq_depth;
 	uint32_t nb_rq_free;
 	uint32_t rq_seq;
-	uint32_t nb_set_aside; /**< receives reserved for solicited sends (design, rule 4) */
+	uint32_t nb_set_aside; /**< receives reserved for solicited sends (RULE-4) */
 	uint64_t nb_rx, rx_bytes;
 	uint64_t cookie;
 	/* see ulp_guess.c */

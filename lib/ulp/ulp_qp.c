@@ -4,7 +4,7 @@
  * DESIGN NOTES
  *
  * A receive keeps its place in the order of posting until it completes. If a push that took it is
- * aborted or refused for now (design, rules 4 and 5), it returns before all receives posted later,
+ * aborted or refused for now (RULE-4, RULE-5), it returns before all receives posted later,
  * in whatever order they were taken. On an ordered connection that is the head of the queue. Queue
  * and free list hold indices of entries, so an entry stays in place and packets find it without a
  * search.

@@ -4,9 +4,9 @@
  * DESIGN NOTES
  *
  * A work request stays in its entry from post to completion. Only inline data is copied, so a
- * resend reads the payload in place (design, rule 16). The send queue holds requests that tl has
+ * resend reads the payload in place (RULE-16). The send queue holds requests that tl has
  * not accepted. It is submitted strictly from the head, so an ordered queue pair keeps its order
- * (RT-14). A long pull, submitted piece by piece (design, rule 6), holds back the requests after it
+ * (RT-14). A long pull, submitted piece by piece (RULE-6), holds back the requests after it
  * until its last piece has its RSN.
  *
  * The cookie that tl returns contains queue pair, entry and offset of the piece, so no callback

@@ -27,7 +27,7 @@
 #define SAN_WIRE_REQ_WORDS   4                           /**< of the request bitmap, at most */
 #define SAN_WIRE_DATA_WORDS  16                          /**< of each data bitmap, at most */
 #define SAN_WIRE_CM_PRIVATE  64                          /**< bytes in a CM message */
-#define SAN_WIRE_CM_PORTS    8                           /**< steering (design, rule 13) */
+#define SAN_WIRE_CM_PORTS    8                           /**< steering (RULE-13) */
 #define SAN_WIRE_COOKIE      20                          /**< 16 bytes of MAC, 4 of time slot */
 #define SAN_WIRE_ATOMIC_LEN  16                          /**< operand, swap value */
 #define SAN_WIRE_IMM_LEN     4                           /**< before the data of LAST */
@@ -126,7 +126,7 @@ san_ip_eq(const struct san_ip *a, const struct san_ip *b)
 }
 
 struct san_wire_ack {
-	uint32_t serial;                          /**< newer ACK = higher serial (design, rule 2) */
+	uint32_t serial;                          /**< newer ACK = higher serial (RULE-2) */
 	uint32_t echo_tx;                         /**< t1: tx_time of the newest packet received */
 	uint32_t echo_rx;                         /**< t2: when it arrived; t3 is tx_time */
 	uint16_t ecn_count;                       /**< CE-marked packets received, mod 2^16 */
@@ -144,7 +144,7 @@ struct san_wire_ack {
 struct san_wire_pkt {
 	uint8_t op;    /**< enum san_wire_op */
 	uint8_t flags; /**< enum san_wire_flag */
-	uint8_t round; /**< RNR round (design, rule 4) */
+	uint8_t round; /**< RNR round (RULE-4) */
 	bool ackreq;   /**< BTH AckReq */
 	bool ce;       /**< parse only: arrived CE-marked */
 	bool v6;       /**< parse only */
@@ -274,7 +274,7 @@ struct san_wire_cm {
 	uint16_t req_win;   /**< receive windows of the sender, packets */
 	uint16_t data_win;
 	uint16_t first_win; /**< first window, PCB-1 */
-	uint16_t max_txn;   /**< N of design rule 6 */
+	uint16_t max_txn;   /**< N of RULE-6 */
 	uint16_t rnr_ms;    /**< how long the sender retries while the receiver is not ready */
 	uint16_t keepalive_ms;
 	uint16_t private_len;

@@ -5,7 +5,7 @@
 /**
  * @file
  * Bytes of a connection management message. All messages have the same structure and are always
- * sent whole, so that no answer is longer than its request (design, rule 17). (doc/wire.md)
+ * sent whole, so that no answer is longer than its request (RULE-17). (doc/wire.md)
  */
 
 #include <assert.h>

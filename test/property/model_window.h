@@ -5,8 +5,8 @@
 /**
  * @file
  * Both ends of one PSN window as plain arrays over all PSNs ever used, indexed
- * from the first: no ring, no wrap, no bitmap. Rules as in design, section 4,
- * rules 1 and 2, one loop each.
+ * from the first: no ring, no wrap, no bitmap. Follows
+ * RULE-1 and RULE-2, one loop each.
  */
 
 #include <stdbool.h>

@@ -192,7 +192,7 @@ sim_basic__same_seed_same_run(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 2; i++) { /* design, rule 18 */
+	for (i = 0; i < 2; i++) { /* RULE-18 */
 		world_conf_bad_link(&conf, 99);
 		pair_open(&p, &conf, true, LEN);
 		/* addresses differ between runs: only kinds that carry none */

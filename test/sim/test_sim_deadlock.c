@@ -260,7 +260,7 @@ sim_deadlock__opens_when_records_are_scarce(void **state)
 	pair_close(&p);
 }
 
-/* RT-23, rule 4: a send waits for a receive that is posted after the other direction is done. */
+/* RT-23, RULE-4: a send waits for a receive that is posted after the other direction is done. */
 static void
 sim_deadlock__no_receive_until_own_push_done(void **state)
 {

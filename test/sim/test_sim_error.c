@@ -445,7 +445,7 @@ sim_error__forged_packets(void **state)
 	}
 }
 
-/* Disconnect drains: work posted before completes first, on both sides (rule 17). */
+/* Disconnect drains: work posted before completes first, on both sides (RULE-17). */
 static void
 sim_error__disconnect_drains(void **state)
 {

@@ -194,7 +194,7 @@ sim_order__ordered_waits(void **state)
 	pair_close(&p);
 }
 
-/* Design, rule 3: relaxed placement places on arrival, and completes in order. */
+/* RULE-3: relaxed placement places on arrival, and completes in order. */
 static void
 sim_order__relaxed_places_early(void **state)
 {

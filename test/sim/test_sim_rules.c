@@ -41,7 +41,7 @@ check_request(struct order *o, const struct san_wire_pkt *p, bool first)
 {
 	/* RT-17: PSNs ascend in RSN order */
 	assert_true(first || san_seq_gt(p->rsn, o->req_rsn));
-	/* RT-26; design, rule 3: before any data of this or a higher RSN */
+	/* RT-26; RULE-3: before any data of this or a higher RSN */
 	assert_true(!o->any_data || san_seq_gt(p->rsn, o->data_rsn));
 	o->req_rsn = p->rsn;
 	if (p->op != SAN_OP_PUSH_SLCTD_REQ)

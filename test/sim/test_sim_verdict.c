@@ -236,7 +236,7 @@ sim_verdict__held_is_not_acknowledged(void **state)
 	pair_close(&p);
 }
 
-/* ---- RT-26; design, rule 8: a full reorder buffer takes the head of the line ---- */
+/* ---- RT-26; RULE-8: a full reorder buffer takes the head of the line ---- */
 
 static void
 tune_held(struct san_core_conf *conf, uint32_t node, void *arg)

@@ -61,7 +61,7 @@ create__configuration(void **state)
 	san_cm_destroy(NULL);
 }
 
-/* Idle connections are cheap: 2 KiB with all layers, by design, section 9. */
+/* Idle connections are cheap: 2 KiB with all layers, by ARCH-9. */
 static void
 conn__is_small(void **state)
 {

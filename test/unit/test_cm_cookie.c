@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The cookie covers every field that both REQs share, and expires. (RT-24; design, rule 17) */
+/* The cookie covers every field that both REQs share, and expires. (RT-24; RULE-17) */
 
 #include "unit.h"
 #include "cm_net.h"

@@ -412,7 +412,7 @@ failed__while_draining(void **state)
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
 }
 
-/* ---- RESET (design, rule 17) ---- */
+/* ---- RESET (RULE-17) ---- */
 
 /** A RESET as host 1 would send it for our packet *psn*. */
 static struct san_wire_cm

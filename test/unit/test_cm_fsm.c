@@ -204,7 +204,7 @@ connect__agrees_on_parameters(void **state)
 		assert_int_equal(g[i]->rnr_rx_ms, g[1 - i]->rnr_tx_ms);
 		assert_int_equal(g[i]->pdl.nb_ports, 2);
 		assert_int_equal(g[i]->pdl.ports[1], 51000 + 2 - i);
-		/* design, rule 13: only ports that the peer has named */
+		/* RULE-13: only ports that the peer has named */
 		assert_int_equal(c[i]->path.src_port, 50000 + 2 - i);
 		assert_int_equal(c[i]->path.dscp, 26);
 		assert_true(rte_is_same_ether_addr(&c[i]->path.dst_mac, &net.h[1 - i].mac));
@@ -326,7 +326,7 @@ static const struct param_row param_rows[] = {
 };
 
 static void
-connect__parameters(void **state) /* design, rule 7 */
+connect__parameters(void **state) /* RULE-7 */
 {
 	struct cm_host *h = &net.h[0];
 	uint16_t slot;

@@ -2,7 +2,7 @@
 
 /*
  * Unauthenticated packets: requests without and with cookies, refusals, RESET for unknown
- * connections. None of them costs memory. (RT-24, RT-29; design, rule 17)
+ * connections. None of them costs memory. (RT-24, RT-29; RULE-17)
  */
 
 #include "unit.h"
@@ -91,7 +91,7 @@ req__gets_a_cookie(void **state)
 	assert_int_equal(p.tag, 0xdeadbeef);
 	assert_int_equal(p.dcid, SAN_WIRE_CID_CM);
 	assert_int_equal(p.pkey, CM_NET_PKEY);
-	/* to its source, steered to the sender's lcore (rule 13) */
+	/* to its source, steered to the sender's lcore (RULE-13) */
 	assert_true(san_ip_eq(&path.dst, &net.h[0].ip));
 	assert_true(san_ip_eq(&path.src, &net.h[1].ip));
 	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
@@ -409,7 +409,7 @@ rej__other_partition(void **state) /* RT-29 */
 }
 
 static void
-rej__parameter(void **state) /* design, rule 7 */
+rej__parameter(void **state) /* RULE-7 */
 {
 	struct san_wire_cm bad[9];
 	unsigned int i;

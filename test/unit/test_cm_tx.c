@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is sent, how often, the limits, and the RTT of answers. (design, rule 17) */
+/* What is sent, how often, the limits, and the RTT of answers. (RULE-17) */
 
 #include "unit.h"
 #include "cm_net.h"

@@ -2,7 +2,7 @@
 
 /*
  * When an lcore sleeps, and what wakes it: any thread with work for it, if it sleeps. (AFC-19;
- * design, section 6)
+ * ARCH-6)
  */
 
 #include <stdlib.h>

@@ -43,7 +43,7 @@ san_pdl_ack_coalesce__every_so_many(void **state)
 	assert_false(pair_owed(&pair, 1, &ack));
 }
 
-/* Design, rule 11: at once on request, but one per burst, however many packets request it. */
+/* RULE-11: at once on request, but one per burst, however many packets request it. */
 static void
 san_pdl_ack_next__one_per_burst(void **state)
 {
@@ -406,7 +406,7 @@ san_pdl_ack_apply__from_a_duplicate(void **state)
 	forget_acked();
 }
 
-/* RT-18; design, rule 2: received is a hint of the newest ACK, acknowledged is final. */
+/* RT-18; RULE-2: received is a hint of the newest ACK, acknowledged is final. */
 static void
 san_pdl_ack_apply__hint_of_the_newest_only(void **state)
 {

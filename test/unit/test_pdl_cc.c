@@ -196,7 +196,7 @@ swift__rt9(void **state)
 	assert_int_equal(cc.level, 0);
 }
 
-/* Design, rule 12: one late sample, or one round trip of them, does not cut. */
+/* RULE-12: one late sample, or one round trip of them, does not cut. */
 static void
 swift__late_sample_or_stall_does_not_cut(void **state)
 {

@@ -169,7 +169,7 @@ san_pdl_tx_room__never_above_the_virtual_window(void **state)
 	san_pdl_tx_room(pdl, c, now, &room);
 	assert_int_equal(room.nb_credit, 0);
 	assert_true(room.nb_req > 0 && room.nb_data > 0);
-	/* a grant does not count, and needs no credit (design, rule 7) */
+	/* a grant does not count, and needs no credit (RULE-7) */
 	san_pdl_tx_assign(pdl, c, &grant, now);
 	assert_int_equal(c->pcb.inflight, 3);
 	c->pcb.first_win = 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* ACKs in our packets, and ACKs that wait for such a packet (RT-8, RT-25; design, rule 11). */
+/* ACKs in our packets, and ACKs that wait for such a packet (RT-8, RT-25; RULE-11). */
 
 #include "test_pdl_ack.h"
 

@@ -248,7 +248,7 @@ san_pdl_on_timer__refused_request_leaves_turns(void **state)
 	assert_in_range(left, 3, 5);
 }
 
-/* ---- fast retransmit and tail-loss probes (RT-22; design, rule 10) ---- */
+/* ---- fast retransmit and tail-loss probes (RT-22; RULE-10) ---- */
 
 static void
 san_pdl_rtx_holes__distance_and_rtt(void **state)
@@ -547,7 +547,7 @@ san_pdl_rtx_progress__resets_tail_probes(void **state)
 	assert_int_equal(c->nb_rto, 0);
 }
 
-/* ---- received, not acknowledged (RT-18; design, rule 2) ---- */
+/* ---- received, not acknowledged (RT-18; RULE-2) ---- */
 
 /* Held for longer than all timeouts together: probed, never resent, no retry counted. */
 static void
@@ -635,7 +635,7 @@ san_pdl_on_timer__held_then_dropped(void **state)
 	assert_int_equal(pair.c[0]->nb_rto, 0);
 }
 
-/* ---- withdraw (RT-23, RT-27; design, rules 4, 5) ---- */
+/* ---- withdraw (RT-23, RT-27; RULE-4, RULE-5) ---- */
 
 static void
 san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)

@@ -65,7 +65,7 @@ san_pdl_kick__only_what_can_send(void **state)
 	assert_null(san_pdl_sched_next(pdl));
 }
 
-/* Design, rule 9: a visit that ends because of its quantum moves to the end of the queue. */
+/* RULE-9: a visit that ends because of its quantum moves to the end of the queue. */
 static void
 san_pdl_tx_end__round_robin(void **state)
 {

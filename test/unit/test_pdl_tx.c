@@ -103,7 +103,7 @@ san_pdl_tx_assign__ascending(void **state)
 	assert_int_equal(kept->op, SAN_OP_PUSH_SLCTD_DATA);
 }
 
-/* Design, rule 7: grants and RESYNC need no credit; other packets wait, one is always allowed. */
+/* RULE-7: grants and RESYNC need no credit; other packets wait, one is always allowed. */
 static void
 san_pdl_tx_again__grants_pass_the_blocked(void **state)
 {
@@ -173,7 +173,7 @@ san_pdl_tx_header__fields(void **state)
 	assert_int_equal(p.psn, 4711);
 }
 
-/* Design, rule 11: every packet while few are in flight, else a fraction, the last always. */
+/* RULE-11: every packet while few are in flight, else a fraction, the last always. */
 static void
 san_pdl_tx_header__ackreq(void **state)
 {

@@ -125,7 +125,7 @@ san_tl_admit_run__never_above_the_budget(void **state)
 	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
 }
 
-/* Design, rule 6: no connection holds more than a quarter while others wait. */
+/* RULE-6: no connection holds more than a quarter while others wait. */
 static void
 san_tl_admit_run__a_quarter_each(void **state)
 {
@@ -207,7 +207,7 @@ san_tl_admit_run__shortest_first(void **state)
 	assert_int_equal(target(1)->charged, 0);
 }
 
-/* Design, rule 6: unused for 4 RTT a grant leaves the budget, and stays valid. */
+/* RULE-6: unused for 4 RTT a grant leaves the budget, and stays valid. */
 static void
 san_tl_lapse__stays_valid(void **state)
 {
@@ -284,7 +284,7 @@ san_tl_lapse__no_more_until_used(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* Design, rule 6: a grant that is being used does not expire. */
+/* RULE-6: a grant that is being used does not expire. */
 static void
 san_tl_lapse__used_meanwhile(void **state)
 {
@@ -323,7 +323,7 @@ xfer_others(int side)
 }
 
 /*
- * Design, rule 6: data may wait behind earlier grants, in a queue longer than 4 RTT. When all of
+ * RULE-6: data may wait behind earlier grants, in a queue longer than 4 RTT. When all of
  * those have arrived, it does not wait any more.
  */
 static void
@@ -398,7 +398,7 @@ san_tl_conn_close__share_returns(void **state)
 	assert_int_equal(tl->budget_used, 5000);
 }
 
-/* Design, rule 6: pulled bytes are charged here; one piece per connection is always allowed. */
+/* RULE-6: pulled bytes are charged here; one piece per connection is always allowed. */
 static void
 san_tl_charge__pulls(void **state)
 {

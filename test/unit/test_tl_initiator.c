@@ -102,7 +102,7 @@ san_tl_submit__solicited_or_not(void **state)
 	assert_int_equal(tl->stats.nb_push_unslctd, RTE_DIM(table) - nb);
 }
 
-/* Design, rule 6: no RSN N beyond the oldest unfinished one; notified when there is room. */
+/* RULE-6: no RSN N beyond the oldest unfinished one; notified when there is room. */
 static void
 san_tl_submit__n(void **state)
 {
@@ -202,7 +202,7 @@ san_tl_on_ack__frees_the_count(void **state)
 	assert_int_equal(tc->nb_msgs, 1);
 }
 
-/* Design, rule 3; RT-17: no push data before the requests below it, and all in RSN order. */
+/* RULE-3; RT-17: no push data before the requests below it, and all in RSN order. */
 static void
 san_tl_tx_next__rsn_order(void **state)
 {

@@ -98,7 +98,7 @@ san_tl_nack__budget_of_a_host(void **state)
 	assert_in_range(n, 4999, 5000);
 }
 
-/* RT-23, RT-33; design, rule 4: withdrawn, then resent with new PSNs and the round. */
+/* RT-23, RT-33; RULE-4: withdrawn, then resent with new PSNs and the round. */
 static void
 san_tl_rnr__withdraw_and_resend(void **state)
 {
@@ -147,7 +147,7 @@ san_tl_rnr__withdraw_and_resend(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* Design, rule 4: packets sent before the RNR are refused after it, with a repeated NACK. */
+/* RULE-4: packets sent before the RNR are refused after it, with a repeated NACK. */
 static void
 san_tl_is_old_round__refused_again(void **state)
 {
@@ -173,7 +173,7 @@ san_tl_is_old_round__refused_again(void **state)
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
 }
 
-/* RT-20; design, rules 4 and 17: an old NACK, or one for nothing outstanding, is ignored. */
+/* RT-20; RULE-4, RULE-17: an old NACK, or one for nothing outstanding, is ignored. */
 static void
 san_tl_rx_nack__stale(void **state)
 {
@@ -225,7 +225,7 @@ san_tl_rnr_timer__gives_up(void **state)
 	assert_int_equal(pair.f[1].nb_done, 1);
 }
 
-/* Design, rule 4: unordered, RNR affects only its own RSN. */
+/* RULE-4: unordered, RNR affects only its own RSN. */
 static void
 san_tl_rnr__unordered_only_itself(void **state)
 {
@@ -441,7 +441,7 @@ san_tl_refused_get__table(void **state)
 	assert_int_equal(pair_tc(1)->nb_refused, 0); /* RSN 256 has replaced it */
 }
 
-/* RT-27; design, rule 5: RESYNC(abort) of an RSN that the target does not know. */
+/* RT-27; RULE-5: RESYNC(abort) of an RSN that the target does not know. */
 static void
 san_tl_rx_resync__request_never_arrived(void **state)
 {
@@ -493,7 +493,7 @@ san_tl_rx_resync__ahead(void **state)
 	assert_int_equal(pair_tc(1)->nb_rxns, 0);
 }
 
-/* Design, rule 5: the initiator aborts one; its neighbours are not affected. */
+/* RULE-5: the initiator aborts one; its neighbours are not affected. */
 static void
 san_tl_abort__one_of_three(void **state)
 {

@@ -91,7 +91,7 @@ san_tl_pack__what_ends_a_run(void **state)
 	PUSH(10);
 	assert_int_equal(pair_add(11, 1), 0);
 	PUSH(12);
-	/* requests first; then what needs no grant (rule 3) */
+	/* requests first; then what needs no grant (RULE-3) */
 	assert_int_equal(pair_tx(0), 5);
 	assert_int_equal(pair_pkt(pair_find(PACKED, 0))->rsn, pair_rsn(0));
 	assert_int_equal(pair_pkt(pair_find(PACKED, 0))->length, 2);
@@ -275,7 +275,7 @@ san_tl_rx_packed__held_if_relaxed_too(void **state)
 	held_until_its_turn();
 }
 
-/* Design, rule 8: no place to hold it; it is resent under its PSN. */
+/* RULE-8: no place to hold it; it is resent under its PSN. */
 static void
 san_tl_rx_packed__red(void **state)
 {

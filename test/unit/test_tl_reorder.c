@@ -61,7 +61,7 @@ san_cam_add__exists(void **state)
 	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_GRANT, 1), &values[0]);
 }
 
-/* Design, rule 15: engine, CID, kind and number are the key, with every bit. */
+/* RULE-15: engine, CID, kind and number are the key, with every bit. */
 static void
 san_cam_find__each_part_of_the_key(void **state)
 {
@@ -77,7 +77,7 @@ san_cam_find__each_part_of_the_key(void **state)
 	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
 }
 
-/* Design, rule 8: a full table rejects, which is counted, and stays usable. */
+/* RULE-8: a full table rejects, which is counted, and stays usable. */
 static void
 san_cam_add__full(void **state)
 {

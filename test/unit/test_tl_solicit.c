@@ -217,7 +217,7 @@ san_tl_rx_grant__data_in_rsn_order(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
-/* Design, rule 6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
+/* RULE-6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
 static void
 san_tl_rx_grant__maximum_wins(void **state)
 {
@@ -326,7 +326,7 @@ solicited_data__not_granted(void **state)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 }
 
-/* Design, rule 4: a receive is reserved before a send is granted. */
+/* RULE-4: a receive is reserved before a send is granted. */
 static void
 san_tl_grant_one__reserves_first(void **state)
 {
@@ -409,7 +409,7 @@ san_tl_push_undo__refused(void **state)
 	second_is_sent(SAN_ST_ACCESS);
 }
 
-/* Design, rules 4 and 5: after the initiator's RNR time a grant with a status, reliably. */
+/* RULE-4, RULE-5: after the initiator's RNR time a grant with a status, reliably. */
 static void
 san_tl_grant_timer__refused_in_the_end(void **state)
 {

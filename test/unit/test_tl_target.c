@@ -65,7 +65,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* RT-19; design, rule 15: packets in order need neither the CAM nor a record. */
+/* RT-19; RULE-15: packets in order need neither the CAM nor a record. */
 static void
 san_tl_rx_push__in_order_no_cam(void **state)
 {
@@ -115,7 +115,7 @@ san_tl_rx_push__held_until_its_turn(void **state)
 	assert_int_equal(pair.h[1].tl->nb_held, 0);
 }
 
-/* RT-18; design, rule 1: each packet as it is placed, LAST with the ULP-ACK. */
+/* RT-18; RULE-1: each packet as it is placed, LAST with the ULP-ACK. */
 static void
 san_tl_rx_push__last_waits_for_the_rest(void **state)
 {
@@ -156,7 +156,7 @@ san_tl_rx_push__finished(void **state)
 	assert_int_equal(pair.f[1].nb_done, 1);
 }
 
-/* RT-32; design, rule 6: never issued, or beyond N: its bit stays clear. */
+/* RT-32; RULE-6: never issued, or beyond N: its bit stays clear. */
 static void
 san_tl_rx_push__beyond_n(void **state)
 {
@@ -207,7 +207,7 @@ san_tl_rx_push__out_of_range(void **state)
 	assert_int_equal(pair.f[1].nb_done, 1);
 }
 
-/* RT-23, RT-26, RT-33; design, rule 8: red refuses all but the head of the line. */
+/* RT-23, RT-26, RT-33; RULE-8: red refuses all but the head of the line. */
 static void
 san_tl_rx_push__red_admits_the_head(void **state)
 {
@@ -300,7 +300,7 @@ san_tl_rx_push__unordered(void **state)
 	assert_int_equal(pair_tc(0)->rsn_base, pair_rsn(4));
 }
 
-/* Design, rule 3: relaxed places on arrival, and still acknowledges in order. */
+/* RULE-3: relaxed places on arrival, and still acknowledges in order. */
 static void
 san_tl_rx_push__relaxed(void **state)
 {
@@ -349,7 +349,7 @@ san_tl_rx_push__immediate(void **state)
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 
-/* RT-30; design, rule 14: once, however often the request and the answer are lost. */
+/* RT-30; RULE-14: once, however often the request and the answer are lost. */
 static void
 san_tl_rx_request__atomic_once(void **state)
 {
@@ -412,7 +412,7 @@ san_tl_rx_request__pull_without_a_record(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 6);
 }
 
-/* Design, rule 5: refused by pull data with a status, reliably. */
+/* RULE-5: refused by pull data with a status, reliably. */
 static void
 san_tl_rx_request__pull_refused(void **state)
 {
@@ -431,7 +431,7 @@ san_tl_rx_request__pull_refused(void **state)
 	assert_int_equal(pair.f[1].nb_pull_req, 1);
 }
 
-/* Design, rule 5: RNR of a pull is retried at the target, for the initiator's RNR time. */
+/* RULE-5: RNR of a pull is retried at the target, for the initiator's RNR time. */
 static void
 san_tl_rx_request__pull_not_ready(void **state)
 {
@@ -454,7 +454,7 @@ san_tl_rx_request__pull_not_ready(void **state)
 	assert_int_equal(pair.f[0].status[2], SAN_ST_RNR);
 }
 
-/* Design, rule 14: bytes are read at each transmission; a region revoked meanwhile is a status. */
+/* RULE-14: bytes are read at each transmission; a region revoked meanwhile is a status. */
 static void
 san_tl_pull_fill__revoked(void **state)
 {

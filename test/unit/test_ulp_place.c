@@ -43,7 +43,7 @@ push_req(struct test_ulp *t, struct san_tl_rxn *r)
 
 /* ---- reserve ---- */
 
-/* Design, rule 4: a solicited send reserves its receive before its grant. */
+/* RULE-4: a solicited send reserves its receive before its grant. */
 static void
 reserve__only_what_is_posted(void **state)
 {
@@ -413,11 +413,11 @@ pull__reads_the_region_each_time(void **state)
 	assert_int_equal(san_tl_ulp_pull_req(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
 	assert_memory_equal(out, data + 110, 40);
-	/* bytes are read at each (re)transmission (design, rule 3) */
+	/* bytes are read at each (re)transmission (RULE-3) */
 	mem[110] ^= 0xff;
 	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
 	assert_int_equal(out[0], data[110] ^ 0xff);
-	/* design, rule 14: only while the region is valid */
+	/* RULE-14: only while the region is valid */
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 60, out, 40), SAN_ST_REVOKED);
 	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 100, out, 0), SAN_ST_OK);

@@ -469,7 +469,7 @@ san_ulp_qp_take_recv__in_posting_order(void **state)
 	}
 }
 
-/* RT-23: a returned receive is the next one to be used (design, rules 4 and 5). */
+/* RT-23: a returned receive is the next one to be used (RULE-4, RULE-5). */
 static void
 san_ulp_qp_return_recv__keeps_posting_order(void **state)
 {

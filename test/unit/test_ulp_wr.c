@@ -253,7 +253,7 @@ san_ulp_wr_submit__waits_in_order(void **state)
 	san_tl_ulp_room(t->ulp, SLOT + 1); /* without a queue pair: no effect */
 }
 
-/* Design, rule 6: a long pull is submitted piece by piece and completes with the last one. */
+/* RULE-6: a long pull is submitted piece by piece and completes with the last one. */
 static void
 san_ulp_wr_submit__splits_long_pulls(void **state)
 {
@@ -443,7 +443,7 @@ san_ulp_wr_fill__gathers_any_offset(void **state)
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-/* Design, rule 14: inline data is copied. */
+/* RULE-14: inline data is copied. */
 static void
 san_ulp_wr_fill__inline_by_value(void **state)
 {

@@ -13,7 +13,7 @@
 
 #include "dpdk_priv.h"
 
-#define FIRST_WINDOW_MIN 2 /* design, rule 7 */
+#define FIRST_WINDOW_MIN 2 /* RULE-7 */
 
 static_assert((int)RTSAN_EV_CONNECT_REQUEST == (int)SAN_EV_CONNECT_REQUEST, "passed through");
 static_assert((int)RTSAN_EV_ESTABLISHED == (int)SAN_EV_ESTABLISHED, "passed through");
