@@ -3,7 +3,7 @@
 /*
  * A scenario from a seed. Most of what is drawn is ordinary, so that the load
  * gets somewhere; each run is made nasty in a few ways of its own, because a run
- * that is nasty in all ways shows only the nastiest.
+ * that is nasty in all ways shows only the nastiest. (ARCH-8)
  */
 
 #include <inttypes.h>

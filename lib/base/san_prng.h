@@ -6,6 +6,7 @@
  * @file
  * Seedable generator (SplitMix64) for jitter, sampling, impairment and tests. Never for keys, tags,
  * cookies or initial PSNs: those use the secret generator that the owner of a core passes in.
+ * (RULE-18)
  */
 
 #include <stdint.h>

@@ -5,7 +5,7 @@
 /**
  * @file
  * The complete protocol instance of one lcore, without I/O: packets and time go in, packets and
- * events come out (SYS-1, SYS-2). It reads no clock, makes no system call and calls no application.
+ * events come out (SYS-1, SYS-2, ARCH-1). It reads no clock, makes no system call and calls no application.
  * Two runs with the same inputs are identical bit by bit.
  *
  * There are five calls for packets and time: san_core_rx_burst(), _tx_burst(), _tick(),

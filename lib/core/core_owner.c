@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Several lcores on one port: the lcore of a received packet (SYS-1).
+ * Several lcores on one port: the lcore of a received packet (SYS-1, ARCH-4).
  *
  * A CID names its lcore. A request to connect names none: all its copies must come to the same
  * lcore, whichever it is. RESET names the CID of its sender, so only the lcore with that peer can

@@ -4,7 +4,7 @@
  * rte_telemetry commands, so that dpdk-telemetry.py shows everything that "show" does. Telemetry
  * has a thread of its own. An engine on an lcore is asked by a call. Of an engine that the
  * application polls the thread reads only counters, one word each, while the lock keeps the engine
- * from being destroyed.
+ * from being destroyed. (ARCH-7)
  */
 
 #include <errno.h>

@@ -255,6 +255,7 @@ struct san_pdl_conn {
 		_Alignas(8) uint8_t setup[SAN_PDL_SETUP];
 	};
 } __rte_cache_aligned;
+/* ARCH-9 */
 static_assert(sizeof(struct san_pdl_conn) <= 896, "doc/architecture.md: what a connection costs");
 static_assert(offsetof(struct san_pdl_conn, tx) == 64, "cache line 0: every packet");
 

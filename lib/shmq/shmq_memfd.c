@@ -3,7 +3,7 @@
 /*
  * Memory that two processes map. A mapping is populated at once, so that the lcore that works on it
  * takes no page faults. Seals, which cannot be removed, restrict what the other process may do to
- * it.
+ * it. (ARCH-5)
  */
 
 #include <errno.h>

@@ -12,7 +12,7 @@
  * functions san_tl_ulp_*(), which the ULP defines.
  *
  * Thread rule: everything here belongs to one lcore. (RT-10 .. RT-20, RT-23, RT-26, RT-27, RT-30,
- * RT-32, RT-33, PCB-3, PCB-5)
+ * RT-32, RT-33, PCB-3, PCB-5, ARCH-2)
  */
 
 #include <assert.h>

@@ -7,7 +7,7 @@
  * Parse and build RT packets in host order. No other module touches packet bytes.
  *
  * The byte layouts are in wire_bth.h, wire_rt.h, wire_cm.h; doc/wire.md is the authority. No state,
- * no policy. (RT-3, RT-29, RT-31, SYS-1)
+ * no policy. (RT-3, RT-29, RT-31, SYS-1, ARCH-3)
  */
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 wire_pcap writes the packets of test/wire_sample.h, and sends with the messages of
 test/stream_sample.h; what is expected here is written down independently of it, by hand, per
-type. (RT-3, RT-24, RT-29, RT-31, PCB-5; AFC-3)
+type. (RT-3, RT-24, RT-29, RT-31, PCB-5; AFC-3; ARCH-3)
 """
 
 import json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that attack the daemon that serves them, each in its own way, while two others work
 on it: those are not disturbed, what they transfer is right, and afterwards everything is free.
-(SYS-5)"""
+(SYS-5, ARCH-5)"""
 
 import os
 import socket

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operator sees of two daemons and the programs attached to them: telemetry, sanctl,
-metrics, captures of one connection, traces. (SYS-1, SYS-2)"""
+metrics, captures of one connection, traces. (SYS-1, SYS-2, ARCH-7)"""
 
 import contextlib
 import json

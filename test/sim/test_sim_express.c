@@ -3,7 +3,7 @@
 /*
  * Express is a short cut of the general path: with and without it, every host sends the same
  * packets at the same times. The scenarios have mostly ordinary packets, with one fault each, and
- * there are seeds of the swarm.
+ * there are seeds of the swarm. (RT-42)
  */
 
 #include "unit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Several lcores on one port: each packet has one owner, or is for all. (SYS-1) */
+/* Several lcores on one port: each packet has one owner, or is for all. (SYS-1, ARCH-4) */
 
 #include "unit.h"
 #include "core.h"

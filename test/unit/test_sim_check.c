@@ -2,7 +2,7 @@
 
 /*
  * Checkers that see what programs see, or compare their memory: each detects something that a
- * correct transport never does. The others are in test_sim_check_run.c.
+ * correct transport never does. The others are in test_sim_check_run.c. (ARCH-8)
  */
 
 #include "test_sim_one.h"

@@ -229,7 +229,7 @@ san_tl_tx_next__rsn_order(void **state)
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 1))->rsn, pair_rsn(2));
 }
 
-/* RT-17: a resent packet is the same: PSN, RSN, offset, bytes. */
+/* RT-17, RULE-16: a resent packet is the same: PSN, RSN, offset, bytes. */
 static void
 san_tl_tx_fill__again_the_same(void **state)
 {

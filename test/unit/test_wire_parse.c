@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every drop reason of the parser, and what it must accept. (RT-3, RT-21, RT-31) */
+/* Every drop reason of the parser, and what it must accept. (RT-3, RT-21, RT-31, ARCH-3) */
 
 #include "unit.h"
 #include "san_prng.h"

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""IDs of doc/spec.md: each has one section, code and a test name it in a comment, and no
+other ID is named anywhere. The files and functions that a section names exist. Manual pages
+and what a program prints name no IDs.
+
+usage: check_ids.py [--map]     --map prints, for each ID, the files that name it
+"""
+
+import collections
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDERS = ['apps', 'config', 'debian', 'devtools', 'doc', 'drivers', 'examples', 'lib', 'test',
+           'usertools', 'Makefile', 'README.md', 'meson.build', 'meson_options.txt']
+CODE = 'lib/', 'apps/', 'drivers/'
+TESTS = 'test/', 'devtools/check'
+SPEC = 'doc/spec.md'
+ID = re.compile(r'\b(?:RT|PCB|AFC|UDP|SYS|OFI|RULE|ARCH)\\?-\d+\b')
+SECTION = re.compile(rf'^### ({ID.pattern}) ', re.M)
+COMMENT = re.compile(r'/\*.*?\*/', re.S)
+PLACE = re.compile(r'`([\w./-]+\.\w+|debian/rules)(?::(\w+))?`')
+BY_NUMBER = re.compile(r'\bdesign,?[\s*#]+(?:rule|section)s?\s+\d', re.I)
+
+
+def read_tree():
+    """Text of each file, by its path from the root."""
+    texts = {}
+    for folder in FOLDERS:
+        top = os.path.join(ROOT, folder)
+        walk = os.walk(top) if os.path.isdir(top) else [(ROOT, [], [folder])]
+        for path, _, names in walk:
+            for name in names:
+                if not name.endswith(('.pyc', '.svg')):
+                    file = os.path.join(path, name)
+                    with open(file, encoding='utf-8', errors='replace') as f:
+                        texts[os.path.relpath(file, ROOT)] = f.read()
+    return texts
+
+
+def check_files(texts, known):
+    """What is wrong with each file by itself."""
+    for path, text in texts.items():
+        for found in sorted(set(ID.findall(text)) - known):
+            yield f'{path}: {found} is not in {SPEC}'
+        for found in BY_NUMBER.findall(text):
+            yield f'{path}: "{found}" is no ID'
+        if path.startswith('doc/man/') and ID.search(text):
+            yield f'{path}: a manual page names {ID.search(text)[0]}'
+        if path.startswith(CODE) and path.endswith(('.c', '.h')):
+            for found in ID.findall(COMMENT.sub('', text)):
+                yield f'{path}: {found} stands outside of a comment'
+
+
+def check_places(texts, name, section):
+    """What is wrong with the places that the section of an ID names."""
+    for key in ('Code: ', 'Test: '):
+        if f'\n{key}`' not in section and '\nNot built yet.' not in section:
+            yield f'{SPEC}: {name} has no line "{key}"'
+    _, _, places = section.partition('\nCode: ')
+    for path, function in PLACE.findall(places):
+        if path not in texts:
+            yield f'{SPEC}: {name}: there is no {path}'
+        elif function and not re.search(rf'\b{function}\(', texts[path]):
+            yield f'{SPEC}: {name}: there is no {function}() in {path}'
+
+
+def check(texts, sections, names):
+    for name, section in sections:
+        yield from check_places(texts, name, section)
+        if '\nNot built yet.' not in section:
+            for folders in (CODE, TESTS):
+                if not any(path.startswith(folders) for path in names[name]):
+                    yield f'{name}: not named in {" ".join(folders)}'
+    count = collections.Counter(name for name, _ in sections)
+    for name in (name for name, n in count.items() if n > 1):
+        yield f'{SPEC}: {name} has {count[name]} sections'
+    yield from check_files(texts, set(count))
+
+
+def main():
+    texts = read_tree()
+    parts = SECTION.split(texts[SPEC])
+    sections = list(zip(parts[1::2], parts[2::2]))
+    names = collections.defaultdict(list)
+    for path, text in sorted(texts.items()):
+        for name in set(ID.findall(text)):
+            names[name].append(path)
+    if sys.argv[1:] == ['--map']:
+        for name, section in sections:
+            print(f'{name} {section.splitlines()[0]}')
+            print(*(f'    {path}' for path in names[name] if path != SPEC), sep='\n')
+        return 0
+    wrong = list(check(texts, sections, names))
+    print(*wrong, sep='\n', end='\n' if wrong else '')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
