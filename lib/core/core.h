@@ -5,8 +5,8 @@
 /**
  * @file
  * The complete protocol instance of one lcore, without I/O: packets and time go in, packets and
- * events come out (SYS-1, SYS-2, ARCH-1). It reads no clock, makes no system call and calls no application.
- * Two runs with the same inputs are identical bit by bit.
+ * events come out (SYS-1, SYS-2, ARCH-1). It reads no clock, makes no system call and calls no
+ * application. Two runs with the same inputs are identical bit by bit.
  *
  * There are five calls for packets and time: san_core_rx_burst(), _tx_burst(), _tick(),
  * _deadline_ns(), _poll_event(). Work enters by san_core_post() and san_core_post_recv(),

@@ -87,9 +87,9 @@ enum san_txn_state {
 };
 
 /**
- * Bytes that a transaction may still bring in, and the budget that counts them (RT-13;
- * RULE-6). charged + lapsed is what was granted and not yet placed in its turn; for pulls, at most what
- * was requested and has not arrived.
+ * Bytes that a transaction may still bring in, and the budget that counts them (RT-13; RULE-6).
+ * charged + lapsed is what was granted and not yet placed in its turn; for pulls, at most what was
+ * requested and has not arrived.
  */
 struct san_tl_charge {
 	uint32_t charged;   /**< bytes in budget_used or path_used */

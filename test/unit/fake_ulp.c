@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A fake ULP for unit tests of tl: it returns what the test sets, and records its calls. (ARCH-2) */
+/* A fake ULP for tests of tl: it returns what the test sets, and records its calls. (ARCH-2) */
 
 #include "tl_pair.h"
 
