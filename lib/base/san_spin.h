@@ -5,6 +5,7 @@
  * How long to look for something before sleeping. Sleeping and waking cost some ten microseconds
  * and two context switches, so a wait that ends soon should not sleep, and one that
  * lasts should not spin. The last waits say which one the next will be.
+ * (UDP-13)
  */
 
 #ifndef SAN_SPIN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How long a wait spins, by what the last ones were like. */
+/* How long a wait spins, by what the last ones were like. (UDP-13) */
 
 #include "unit.h"
 
