@@ -48,21 +48,6 @@ app_hist_add(struct app_hist *h, uint64_t ns)
 	h->bucket[bucket_of(ns)]++;
 }
 
-void
-app_hist_merge(struct app_hist *h, const struct app_hist *other)
-{
-	uint32_t i;
-
-	h->count += other->count;
-	h->sum_ns += other->sum_ns;
-	if (other->min_ns < h->min_ns)
-		h->min_ns = other->min_ns;
-	if (other->max_ns > h->max_ns)
-		h->max_ns = other->max_ns;
-	for (i = 0; i < APP_HIST_BUCKETS; i++)
-		h->bucket[i] += other->bucket[i];
-}
-
 uint64_t
 app_hist_percentile(const struct app_hist *h, uint32_t per_10000)
 {

@@ -33,8 +33,6 @@ struct app_hist_summary {
 /** Make it empty; before anything else. */
 void app_hist_reset(struct app_hist *h);
 void app_hist_add(struct app_hist *h, uint64_t ns);
-/** Add all samples of *other*. */
-void app_hist_merge(struct app_hist *h, const struct app_hist *other);
 /** Smallest value that *per_10000* ten-thousandths of all samples don't exceed; 0: no sample. */
 uint64_t app_hist_percentile(const struct app_hist *h, uint32_t per_10000);
 void app_hist_summarize(const struct app_hist *h, struct app_hist_summary *out);

@@ -121,9 +121,3 @@ ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 	return ret == 1 ? 0 : ret < 0 ? ret :
 					-EAGAIN;
 }
-
-bool
-ctl_is_idle(const struct ctl *c)
-{
-	return c->nb_free_tx == CTL_TX;
-}

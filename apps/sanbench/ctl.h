@@ -67,7 +67,5 @@ int ctl_open(struct bench *b, struct ctl *c);
 void ctl_close(struct ctl *c);
 /** -EAGAIN: no room now, try again in a later step; -ENOTCONN. */
 int ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
-/** Nothing that was sent is on its way any more. */
-bool ctl_is_idle(const struct ctl *c);
 
 #endif /* CTL_H */

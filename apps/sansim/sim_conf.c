@@ -242,12 +242,6 @@ static const struct key fault_keys[] = {
 };
 
 const char *
-sim_topo_name(uint8_t type)
-{
-	return topo_words[type];
-}
-
-const char *
 sim_fault_name(uint8_t kind)
 {
 	return fault_words[kind];

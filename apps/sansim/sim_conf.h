@@ -187,7 +187,6 @@ void sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size
 /** Every key with unit, range, default and meaning. */
 void sim_conf_help(FILE *out);
 /** Names of values, as in the file. */
-const char *sim_topo_name(uint8_t type);
 const char *sim_fault_name(uint8_t kind);
 const char *sim_kind_name(uint32_t kind);
 

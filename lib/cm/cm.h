@@ -203,7 +203,6 @@ void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t no
 /** Order requested by the connecting side; in WAIT_ACCEPT only. */
 bool san_cm_is_ordered(const struct san_cm *cm, uint16_t slot);
 enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
-const char *san_cm_state_name(enum san_cm_state s);
 
 /**
  * Process one CM packet that san_wire_parse() accepted. Never keeps *m*. The caller counts the

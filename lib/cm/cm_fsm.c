@@ -45,12 +45,6 @@ static const char *const state_names[] = {
 };
 static_assert(RTE_DIM(state_names) == SAN_CM_STATE_MAX, "a state has no name");
 
-const char *
-san_cm_state_name(enum san_cm_state s)
-{
-	return (unsigned int)s < SAN_CM_STATE_MAX ? state_names[s] : "unknown";
-}
-
 static bool
 is_half_open(uint8_t state)
 {

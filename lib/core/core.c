@@ -684,12 +684,6 @@ san_core_tl(struct san_core *core)
 	return core->tl;
 }
 
-struct san_cm *
-san_core_cm(struct san_core *core)
-{
-	return core->cm;
-}
-
 struct san_inet *
 san_core_inet(struct san_core *core)
 {

@@ -159,7 +159,6 @@ void san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_
 struct san_ulp *san_core_ulp(struct san_core *core);
 struct san_pdl *san_core_pdl(struct san_core *core);
 struct san_tl *san_core_tl(struct san_core *core);
-struct san_cm *san_core_cm(struct san_core *core);
 struct san_inet *san_core_inet(struct san_core *core);
 /** NULL: there are no carried sockets. */
 struct san_socks *san_core_socks(struct san_core *core);

@@ -8,14 +8,13 @@
 #include "app_hist.h"
 #include "san_prng.h"
 
-static struct app_hist hist, other;
+static struct app_hist hist;
 
 static int
 setup(void **state)
 {
 	(void)state;
 	app_hist_reset(&hist);
-	app_hist_reset(&other);
 	return 0;
 }
 
@@ -101,32 +100,6 @@ app_hist_add__largest_value(void **state)
 }
 
 static void
-app_hist_merge__as_if_added(void **state)
-{
-	static struct app_hist all;
-	struct san_prng g;
-	uint32_t i;
-
-	(void)state;
-	san_prng_seed(&g, 1);
-	app_hist_reset(&all);
-	for (i = 0; i < 1000; i++) {
-		uint64_t ns = san_prng_below(&g, 1000000);
-
-		app_hist_add(&all, ns);
-		app_hist_add(i % 3 == 0 ? &hist : &other, ns);
-	}
-	app_hist_merge(&hist, &other);
-	assert_memory_equal(&hist, &all, sizeof(all));
-	/* Adding an empty one changes nothing. */
-	app_hist_reset(&other);
-	app_hist_merge(&hist, &other);
-	assert_memory_equal(&hist, &all, sizeof(all));
-	app_hist_merge(&other, &hist);
-	assert_memory_equal(&other, &all, sizeof(all));
-}
-
-static void
 app_hist_percentile__like_a_sorted_list(void **state)
 {
 	enum {
@@ -205,7 +178,6 @@ UNIT_TEST(test_app_hist)
 		cmocka_unit_test_setup(app_hist_add__below_64_exact, setup),
 		cmocka_unit_test_setup(app_hist_add__right_within_a_64th, setup),
 		cmocka_unit_test_setup(app_hist_add__largest_value, setup),
-		cmocka_unit_test_setup(app_hist_merge__as_if_added, setup),
 		cmocka_unit_test_setup(app_hist_percentile__like_a_sorted_list, setup),
 		cmocka_unit_test_setup(app_hist_summarize__every_figure, setup),
 		cmocka_unit_test_setup(app_hist_print__a_line_per_power, setup),

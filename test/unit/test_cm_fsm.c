@@ -110,18 +110,6 @@ twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san
 /* ---- connecting ---- */
 
 static void
-state_name__every_state(void **state)
-{
-	int i;
-
-	(void)state;
-	for (i = 0; i < SAN_CM_STATE_MAX; i++)
-		assert_string_not_equal(san_cm_state_name((enum san_cm_state)i), "unknown");
-	assert_string_equal(san_cm_state_name(SAN_CM_STATE_MAX), "unknown");
-	assert_string_equal(san_cm_state_name(SAN_CM_DREQ_SENT), "dreq_sent");
-}
-
-static void
 connect__establishes_both(void **state) /* RT-1 */
 {
 	uint16_t slot[2];
@@ -750,7 +738,6 @@ UNIT_TEST(test_cm_fsm)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(state_name__every_state),
 		TEST(connect__establishes_both),
 		TEST(connect__agrees_on_parameters),
 		TEST(connect__unordered),

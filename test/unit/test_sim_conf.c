@@ -750,7 +750,6 @@ static void
 sim_conf_names__as_in_files(void **state)
 {
 	(void)state;
-	assert_string_equal(sim_topo_name(SIM_TOPO_LEAF_SPINE), "leaf-spine");
 	assert_string_equal(sim_fault_name(SIM_FAULT_DUPLICATE), "duplicate");
 	assert_string_equal(sim_kind_name(SAN_WR_CMP_SWAP - SAN_WR_SEND), "cmp-swap");
 }
