@@ -5,6 +5,7 @@ there are no devices but a veth pair for each that the file names. (SYS-11)
 """
 
 import glob
+import json
 import os
 import re
 import subprocess
@@ -21,15 +22,23 @@ PINGPONG = """
 pingpong -w server unix:/run/sanstack/{server}.sock >/run/pingpong.log 2>&1 &
 pingpong -w client unix:/run/sanstack/{client}.sock 10.0.0.1 100
 """
+# Each name that the dashboard asks for is among the daemon's numbers.
+NUMBERS = """
+sanctl -c config/local.conf metrics >/run/metrics
+for name in $(grep -oE 'sanstack_[a-z_]+' config/grafana.json | sort -u); do
+    family=${{name%_total}}
+    grep -q "^# TYPE ${{family%_bucket}} " /run/metrics || {{ echo "no $name"; exit 1; }}
+done
+"""
 # Files that are started together, and what is done then.
 RUN = {
     ('af-packet.conf',): '',
     ('af-xdp.conf',): '',
-    ('local.conf',): PINGPONG.format(server='sanstack', client='sanstack'),
+    ('local.conf',): (PINGPONG + NUMBERS).format(server='sanstack', client='sanstack'),
     ('memif-server.conf', 'memif-client.conf'): PINGPONG.format(server='server', client='client'),
     ('two-ports.conf',): '',
 }
-ONLY_CHECKED = {'pci.conf', 'sansock.conf'}     # a NIC that DPDK takes; rules
+ONLY_CHECKED = {'ena.conf', 'mlx5.conf', 'pci.conf', 'sansock.conf'}   # NICs, and rules
 MACHINE = """
 . usertools/env.sh
 set -eu
@@ -93,6 +102,13 @@ def every_file():
     check(hidden['af-packet.conf'] > 5 and hidden['sansock.conf'] > 5, f'{hidden}')
 
 
+def monitoring():
+    """The dashboard is JSON with a query in each panel; the scrape file names the port of sanctl(1)."""
+    panels = json.loads(read('grafana.json'))['panels']
+    check(panels and all(target['expr'] for panel in panels for target in panel['targets']), panels)
+    check('- 127.0.0.1:9464' in read('prometheus.yml'), read('prometheus.yml'))
+
+
 def runs(names, then):
     cpus = set(re.findall(r'@(\d+)', ''.join(map(read, names))))
     if not cpus <= set(map(str, os.sched_getaffinity(0))):
@@ -114,6 +130,7 @@ def main():
     need_namespaces()
     tests = Tests()
     tests.add('every file is right', every_file)
+    tests.add('monitoring', monitoring)
     for names, then in RUN.items():
         tests.add(f'as it stands: {", ".join(names)}', runs, names, then)
     return tests.run()
