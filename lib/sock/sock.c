@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sockets come, are named and go; and who waits for them in the kernel. (UDP-6, UDP-7) */
+/* Adds, names and deletes sockets, and wakes threads that wait in the kernel. (UDP-6, UDP-7) */
 
 #include <errno.h>
 #include <string.h>
@@ -160,7 +160,7 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 	return &all->socks[id].stats;
 }
 
-/* A stream of which nothing more is read: it stays readable, and the kernel has to say so. */
+/* Whether nothing more is read from the stream: it stays readable, and the kernel must say so. */
 static bool
 has_end(const struct sock *s)
 {
@@ -174,7 +174,7 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 {
 	uint32_t untold = SAN_SOCK_UNTOLD;
 
-	/* pairs with the fence of who has armed: it sees what there is, or we see it (AFC-19) */
+	/* pairs with the fence of an arming program: it sees the record, or we *armed* (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
 		return;
@@ -201,12 +201,12 @@ san_sock_rung(struct san_socks *all, bool *ends)
 		s->is_woken = false;
 		state = SAN_SOCK_TO_TELL;
 		*ends = has_end(s);
-		if (*ends) { /* which stays */
+		if (*ends) { /* the end of a stream stays */
 			s->stream.fin_told = true;
 			atomic_store(&s->shm->mirrored, SAN_SOCK_TOLD);
 			return s->wake_fd;
 		}
-		/* what there was may have been taken meanwhile */
+		/* a program may have read everything meanwhile */
 		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_TOLD) ||
 		    state == SAN_SOCK_TOLD)
 			return s->wake_fd;
@@ -242,7 +242,7 @@ san_socks_ring(struct san_socks *all)
 void
 san_sock_room(struct san_socks *all, struct sock *s)
 {
-	/* without a fence: who waits and was not seen looks himself, somewhat later */
+	/* no fence: a waiting thread that this misses checks again by itself, somewhat later */
 	if (likely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) == 0) ||
 	    !san_sock_need_not_wait(s->shm, s->tx_mask + 1))
 		return;

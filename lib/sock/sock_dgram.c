@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Datagrams between the link and programs' rings. What is in a ring to send may change while we
- * look at it: a head is copied, then checked, and only the copy is used. (UDP-3, UDP-8, SYS-5)
+ * Datagrams between the link and programs' rings. A program may change its send ring at any time: a
+ * head is copied first, then checked, and only the copy is used. (UDP-3, UDP-8, SYS-5)
  */
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 
 #include "sock_priv.h"
 
-#define VISIT 32 /* datagrams of one socket before the next one's turn */
+#define VISIT 32 /* datagrams of one socket before the next socket's turn */
 
 /* ---- received ---- */
 
-/** Room for *len* bytes and their head, or NULL; *end*: the tail when they are there. */
+/** Room for *len* bytes and their head, or NULL. *end* becomes the tail that publishes them. */
 static struct san_sock_rec *
 place(struct sock *s, uint32_t len, uint32_t *end)
 {
-	/* pairs with the release of who has read: the place is free */
+	/* pairs with the release of the reader: the place is free */
 	uint32_t head = atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	uint32_t at;
 
@@ -79,7 +79,7 @@ san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d
 	put(all, s, len, end);
 }
 
-/* One copy, from the packet to where programs read it. */
+/* Copies once, from the packet to where programs read it. */
 static void
 take(struct san_socks *all, struct sock *s, const struct san_inet_result *r, uint64_t now_ns)
 {
@@ -118,7 +118,7 @@ san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now
 bool
 san_sock_error(struct san_socks *all, const struct san_inet_result *r)
 {
-	/* as its answer would have come */
+	/* its answer would have these addresses */
 	const struct san_inet_dgram back = {
 		.src = r->d.dst,
 		.dst = r->d.src,
@@ -129,7 +129,7 @@ san_sock_error(struct san_socks *all, const struct san_inet_result *r)
 
 	if (s == NULL)
 		return false;
-	/* one that is not connected sends to many: it could not tell whom it is about */
+	/* an unconnected socket sends to many peers: its error could not name the peer */
 	if (s->names.peer_port != 0 && r->hard)
 		san_sock_fail(all, (uint32_t)(s - all->socks), r->err);
 	return true;
@@ -171,10 +171,10 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 	static const uint8_t zero[sizeof(rec->src)];
 	int rc;
 
-	/* the kernel does not hold its name any more: nobody may send by it */
+	/* the kernel does not hold the name any more, so it must not be a source */
 	if (n->port == 0)
 		return -EADDRNOTAVAIL;
-	/* not the peer that it has by now: the program may have connected anew since */
+	/* the socket's own peer is not used instead: it may have changed since the program wrote */
 	if (rec->dport == 0)
 		return -EDESTADDRREQ;
 	memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
@@ -185,7 +185,7 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 	return san_inet_send(in, &d, &iov, 1, now_ns);
 }
 
-/** 0, or -EAGAIN: it is still there. */
+/** 0, or -EAGAIN: the datagram is still in the ring. */
 static int
 send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t tail,
 	  uint64_t now_ns)
@@ -226,11 +226,11 @@ send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t t
 	return 0;
 }
 
-/* What there is in the ring, up to a burst. -EAGAIN: nothing more can be sent now. */
+/* Send what is in the ring, at most VISIT datagrams. -EAGAIN: nothing more can be sent now. */
 static int
 visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_ns)
 {
-	/* pairs with the release of who has written */
+	/* pairs with the release of the writer */
 	uint32_t tail = atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
 	uint32_t i;
 	int rc = 0;
@@ -239,7 +239,7 @@ visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_n
 		rc = send_next(all, s, in, tail, now_ns);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
 	san_sock_room(all, s);
-	/* who rang may have found something when it armed, or took the last before it */
+	/* the program may have armed while records were there, or have taken the last one before */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
@@ -255,7 +255,7 @@ san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 	uint32_t last = all->work_tail, id;
 	struct sock *s;
 
-	/* each once: those that have more are behind the last by then */
+	/* each once: a socket that has more is appended behind *last* */
 	do {
 		id = all->work_head;
 		if (id == SOCK_NONE)

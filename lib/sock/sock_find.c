@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which socket a datagram is for (UDP-3, UDP-6): of those with its port, the one that says most
- * about it. One that is connected hears its peer alone and goes before one that is bound to an
- * address, which goes before one that is bound to any. Of equals, those that share the port take
- * turns by sender, and else the one that was named last has it, as in the kernel.
+ * Find the socket of a datagram (UDP-3, UDP-6): of those with its port, the one with the most
+ * specific name. A connected socket receives from its peer only and goes before one that is bound
+ * to an address, which goes before one that is bound to any. Sockets that share the port
+ * (reuseport) are chosen by a hash of the sender. Of other equals, the one that was named last is
+ * chosen, as in the kernel.
  */
 
 #include <errno.h>
@@ -46,7 +47,7 @@ san_sock_is_any(const struct san_ip *ip)
 	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
 }
 
-/** How much of *d* the name of *s* says; -1: it is not for it. */
+/** How specific the name of *s* is for *d*; -1: *d* is not for *s*. */
 static int
 score(const struct sock *s, const struct san_inet_dgram *d)
 {
@@ -77,11 +78,11 @@ shares(const struct sock *a, const struct sock *b)
 		b->names.peer_port == 0 && san_ip_eq(&a->names.local, &b->names.local);
 }
 
-/** One of those that share with *best*, the same for each sender. */
+/** One of the sockets that share with *best*, always the same for one sender. */
 static struct sock *
 spread(struct san_socks *all, const struct san_inet_dgram *d, struct sock *best)
 {
-	uint64_t src[2]; /* rte_hash_crc() reads words */
+	uint64_t src[2]; /* aligned: rte_hash_crc() reads words */
 	uint32_t i, nb = 0, hash, turn;
 	struct sock *s;
 
@@ -162,7 +163,7 @@ san_sock_group(const struct san_socks *all, uint32_t id, uint32_t i)
 	return i < s->nb_groups ? &s->groups[i] : NULL;
 }
 
-/* A broadcast is for all that could have it, what is sent to a group for its members. */
+/* A broadcast is for every matching socket; a datagram to a group is for its members. */
 static bool
 is_member(const struct sock *s, const struct san_ip *dst)
 {

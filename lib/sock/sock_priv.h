@@ -2,29 +2,29 @@
 #ifndef SOCK_PRIV_H
 #define SOCK_PRIV_H
 
-/** @file What the files of this folder share. (UDP-6) */
+/** @file Shared by the files of this folder. (UDP-6) */
 
 #include "sock.h"
 
 #define SOCK_NONE UINT32_MAX
 
-#define SOCK_SENDS 4 /* of a stream, under way */
+#define SOCK_SENDS 4 /* sends of a stream in flight at most */
 
-/** Of one that is a stream. */
+/** State of a socket that is a stream. */
 struct sock_stream {
-	uint32_t qp;        /**< SAN_QPN_NONE: it is none */
-	uint32_t tx_posted; /**< between tx_head and the ring's tail */
+	uint32_t qp;        /**< SAN_QPN_NONE: the socket is not a stream */
+	uint32_t tx_posted; /**< position up to which sends are posted */
 	uint32_t first, nb_sends;
-	uint32_t len[SOCK_SENDS]; /**< of what is under way; 0: it is not from the ring */
-	uint32_t nb_patience;     /**< of the shared memory, when it was last looked at */
-	bool has_aside;           /**< is under way */
+	uint32_t len[SOCK_SENDS]; /**< ring bytes of each send in flight; 0: san_sock_aside() */
+	uint32_t nb_patience;     /**< nb_patience of the shared memory, as last seen */
+	bool has_aside;           /**< a send of san_sock_aside() is in flight */
 	bool is_up;
 	bool is_over;      /**< nothing is sent any more */
-	bool has_recv;     /**< is posted */
-	bool has_fin;      /**< nothing comes any more */
-	bool fin_told;     /**< the kernel knows, of that or of shutdown() */
-	bool shut_posted;  /**< our end is */
-	bool shut_done;    /**< the peer has it */
+	bool has_recv;     /**< a receive is posted */
+	bool has_fin;      /**< nothing is received any more */
+	bool fin_told;     /**< the kernel knows of the end, or of shutdown() */
+	bool shut_posted;  /**< our end of the stream is posted */
+	bool shut_done;    /**< ... and the peer has it */
 	bool is_abandoned; /**< see san_sock_shut() */
 };
 
@@ -33,18 +33,18 @@ struct sock {
 	uint8_t *rx, *tx;         /**< rings */
 	uint32_t rx_mask, tx_mask;
 	uint32_t rx_base;
-	uint32_t rx_tail, tx_head; /**< ours: what is in *shm* is a copy for the others */
-	uint32_t next;             /**< of its port's, or of the free ones */
-	uint32_t wake_next;        /**< of those to be woken */
-	uint32_t work_next;        /**< of those that rang */
+	uint32_t rx_tail, tx_head; /**< authoritative; those in *shm* are copies for programs */
+	uint32_t next;             /**< of the sockets of its port, or of the free ones */
+	uint32_t wake_next;        /**< of the sockets to wake */
+	uint32_t work_next;        /**< of the sockets that notified */
 	int wake_fd;
-	bool is_woken, is_work; /**< is one of them */
+	bool is_woken, is_work; /**< is in that list */
 	bool is_named;
-	bool is_broken; /**< wrote what nobody may: its sending is over */
+	bool is_broken; /**< its program wrote something invalid: nothing is sent any more */
 	uint32_t nb_groups;
 	struct san_ip groups[SAN_SOCK_GROUPS];
 	struct san_sock_names names;
-	uint64_t nb_tx_named; /**< of what was sent: before it had these */
+	uint64_t nb_tx_named; /**< nb_tx when it got these names */
 	struct san_sock_stats stats;
 	struct sock_stream stream;
 };
@@ -57,8 +57,8 @@ struct san_socks {
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;
 	struct san_sock_work work;
-	bool has_room;   /**< one that was full has, and nobody has been told */
-	uint32_t *ports; /**< of each local port: the socket that was named last */
+	bool has_room;   /**< one that was full has room: not reported yet */
+	uint32_t *ports; /**< for each local port, the socket that was named last */
 	struct sock *socks;
 };
 
@@ -66,12 +66,12 @@ struct san_socks {
 
 void san_sock_link(struct san_socks *all, struct sock *s);
 void san_sock_unlink(struct san_socks *all, struct sock *s);
-/** Whose a datagram to one address is; NULL: nobody's. */
+/** The socket of a datagram to one address; NULL: none. */
 struct sock *san_sock_find(struct san_socks *all, const struct san_inet_dgram *d);
-/** Of those that get one to a group, that behind *s*, or the first behind NULL. */
+/** Of the sockets that receive *d*, sent to a group, the one behind *s*; the first if NULL. */
 struct sock *san_sock_next(struct san_socks *all, const struct san_inet_dgram *d, struct sock *s);
 
-/** No address in particular. */
+/** Whether it is the unspecified address. */
 bool san_sock_is_any(const struct san_ip *ip);
 
 static inline bool
@@ -82,17 +82,17 @@ san_sock_is_stream(const struct sock *s)
 
 /* ---- sock_stream.c ---- */
 
-/** Its program rang. */
+/** Serve a stream whose program has notified. */
 void san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns);
 
 /* ---- sock.c ---- */
 
 /**
- * It is readable, or has an error: somebody may wait in the kernel. *is_new*: by what has just
- * come, of which the kernel would tell also those that have not read what came before.
+ * The socket is readable or has an error: notify a thread that waits in the kernel. *is_new*:
+ * because of new data, which the kernel reports with EPOLLET even if older data is unread.
  */
 void san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new);
-/** What it sends has gone: if somebody waits for room and there is enough, he is told. */
+/** Data was sent: if a thread waits for room and there is enough, report it. */
 void san_sock_room(struct san_socks *all, struct sock *s);
 
 #endif /* SOCK_PRIV_H */

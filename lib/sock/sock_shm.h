@@ -4,38 +4,39 @@
 
 /**
  * @file
- * A carried socket, as the lcore and the programs that have a descriptor of it share it: two
- * rings of datagrams, and what lets either side sleep. No DPDK. (UDP-6, UDP-8, AFC-19)
+ * Memory of a carried socket, which its lcore shares with the programs that have a descriptor of
+ * it: two rings, and the state that lets either side sleep. No DPDK. (UDP-6, UDP-8, AFC-19)
  *
- * The memory is a socket's, not a process's: whoever inherits or is sent the descriptor maps it,
- * too, so fork(), exec() and SCM_RIGHTS mean one reader more. Programs agree among themselves by
- * the locks at its end, which the lcore neither takes nor believes.
+ * The memory belongs to a socket, not to a process. A process that inherits or receives the
+ * descriptor maps it, too: fork(), exec() and SCM_RIGHTS add one more user. Programs serialize
+ * themselves by the locks at its end, which the lcore neither takes nor trusts.
  *
- * Positions are bytes since the beginning, modulo 2^32; each is written by one side. A record is
- * a head of one cache line and its bytes; the next one begins at the next line. One that does
- * not fit before the ring's end is preceded by one of SAN_SOCK_PAD bytes there and begins at the
- * ring's start. So does one that comes to a ring which is empty, because then the producer moves
- * the start's position, the *base*: of a socket that is read in time the same few lines are used
- * again and again.
+ * Positions are bytes since the beginning, modulo 2^32; each is written by one side. A record is a
+ * head of one cache line and its bytes; the next record begins at the next line. A record that does
+ * not fit before the ring's end begins at the ring's start; one of SAN_SOCK_PAD bytes fills the
+ * space before it. A record that is put into an empty ring begins at the start, too: the producer
+ * moves the position of the start, the *base*. So a socket that is read in time uses the same few
+ * lines again and again.
  *
- * A stream's rings have no records: a position is one of a byte, and *base* is 0.
+ * A stream's rings have no records: positions count its bytes, and *base* is 0.
  *
- * **The mirror.** Programs may wait in the kernel, for a descriptor that is one end of a pair of
- * sockets. Whoever will, or may without asking us, counts itself in *armed*. The lcore, when it
- * has put a record and then, behind a fence, finds *armed*, says in *mirrored* that it is about to
- * write a byte to its end of the pair, and at the end of its round that it does, unless somebody
- * has taken that back. Who takes the last record does so; or if the byte is written, reads it. Then
- * he clears *mirrored*, and if then, behind a fence, there are records again, rings. So the
- * kernel says readable while there is something to read, and not afterwards, and with nobody
- * waiting no system call is made on either side. With *edges*, for EPOLLET, there is a byte for
- * each burst that comes, also while there is something: each is an edge. A stream's end the kernel
- * is told by an end of the pair, behind which it stays readable.
+ * **The mirror.** Programs may wait in the kernel for a descriptor, which is one end of a pair of
+ * sockets. A program that does so, or that may without our library, increments *armed*. After the
+ * lcore has put a record, it reads *armed* behind a fence. If it is set, the lcore announces in
+ * *mirrored* a byte for its end of the pair, and writes it at the end of its round unless the
+ * announcement was withdrawn. A program that takes the last record withdraws it; if the byte was
+ * written already, it reads the byte. Then it clears *mirrored*, and notifies the lcore if, behind
+ * a fence, there are records again. So the kernel reports readable while there is something to
+ * read and not longer, and without a waiter neither side makes a system call. With *edges*, for
+ * EPOLLET, each burst that arrives brings a byte, also while records are unread: each byte is an
+ * edge. The end of a stream is a shutdown of the pair's other end: the descriptor stays readable.
  *
- * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
- * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel
- * does not say writable any more, and who sends one more, of SAN_SOCK_NUDGE bytes, sleeps. The
- * daemon reads them when half of the ring is free again. Each time it finds one it rings for
- * the sender, which may be a child for which the daemon had no place and which has no bell.
+ * **Room.** A program that finds no room sets *full* and sends a message of SAN_SOCK_FULL bytes,
+ * beginning with SAN_SOCK_MARK, from its end of the pair. The message fills the pair: the kernel
+ * does not report writable any more, and a thread that sends one more message, of SAN_SOCK_NUDGE
+ * bytes, sleeps. The daemon reads these messages when half of the ring is free again. For each it
+ * notifies the lcore on behalf of the sender, which may be a child process without a doorbell of
+ * its own because the daemon had no place for it.
  */
 
 #include <stdatomic.h>
@@ -50,20 +51,20 @@
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
-#define SAN_SOCK_FULL     65536u /**< more than a datagram can have */
+#define SAN_SOCK_FULL     65536u /**< longer than any datagram */
 #define SAN_SOCK_NUDGE    64u
 #define SAN_SOCK_MARK     "sansock: full, and waits"
 #define SAN_SOCK_ASIDE    69632u /**< bytes behind a stream's rings: see san_sock_aside() */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
 
-/* Of a stream: who writes has more to do with each byte than who only waits for it. */
+/* Of a stream. The send ring is larger: a writer spends more time per byte than a waiter. */
 #define SAN_SOCK_STREAM_RX_BYTES (256u << 10)
 #define SAN_SOCK_STREAM_TX_BYTES (512u << 10)
 
-#define SAN_SOCK_TIMEOUT_MS 924600u /**< Linux sends a segment so long (15 retries) */
+#define SAN_SOCK_TIMEOUT_MS 924600u /**< so long Linux resends a segment (15 retries) */
 
-/** An address as programs name it; IPv4 within IPv6. */
+/** An address of a program; IPv4 as an IPv4-mapped IPv6 address. */
 struct san_sock_addr {
 	uint8_t ip[16];
 	uint16_t port; /**< host byte order */
@@ -73,55 +74,55 @@ struct san_sock_addr {
 
 /** The head of a datagram. */
 struct san_sock_rec {
-	_Alignas(64) uint32_t bytes; /**< of the datagram, behind this; or SAN_SOCK_PAD */
-	uint32_t nb_drops;           /**< received: datagrams that had found no room before it */
+	_Alignas(64) uint32_t bytes; /**< of the datagram, behind the head; or SAN_SOCK_PAD */
+	uint32_t nb_drops;           /**< received: datagrams dropped before it for lack of room */
 	uint8_t src[16], dst[16];    /**< to send: *src* is all zero if not given */
-	uint16_t sport, dport;       /**< to send: the socket's own, whatever is here; not 0 */
+	uint16_t sport, dport;       /**< to send: *sport* is ignored, *dport* is not 0 */
 	uint8_t hops, tos;           /**< to send: 0: the socket's */
 	uint8_t pad[2];
-	uint32_t if_index; /**< received: of the kernel's device that it came by; 0: none */
-	uint64_t ns;       /**< received: when, by the lcore's clock */
+	uint32_t if_index; /**< received: the kernel's device that it came by; 0: none */
+	uint64_t ns;       /**< received: time by the lcore's clock */
 };
 
 _Static_assert(sizeof(struct san_sock_rec) == SAN_SOCK_LINE, "SAN_SOCK_ABI");
 
-/** A lock of programs: drivers/sock/sock_lock.c says how. Zeros: nobody has it. */
+/** A lock between programs, described in drivers/sock/sock_lock.c. All zero: free. */
 struct san_sock_lock {
 	_Atomic uint32_t word;
-	_Atomic uint32_t space; /**< in which its owner's number means something; 0: unknown */
+	_Atomic uint32_t space; /**< PID namespace of its owner's number; 0: unknown */
 };
 
 struct san_sock_shm {
-	/* the daemon's, before anybody sees it */
+	/* written by the daemon before a program maps it */
 	uint32_t abi, id;
 	uint32_t rx_bytes, tx_bytes; /**< powers of two */
 	uint32_t if_index;           /**< of the kernel's device behind the port; 0: none */
 	uint32_t type;               /**< SOCK_DGRAM, SOCK_STREAM */
 	uint32_t mtu;                /**< of IP, of the port */
-	/* ... and when its program has named it */
+	/* ... and after the program has named it */
 	struct san_sock_addr local, peer; /**< family 0: none */
-	_Atomic uint32_t df;              /**< what is longer than *mtu* is not sent */
-	_Atomic uint32_t closing;         /**< nobody has it any more */
-	/* the lcore's */
+	_Atomic uint32_t df;              /**< datagrams longer than *mtu* are refused */
+	_Atomic uint32_t closing;         /**< no program has it any more */
+	/* written by the lcore */
 	_Alignas(64) _Atomic uint32_t rx_tail;
 	_Atomic uint32_t rx_base;
 	_Atomic uint32_t tx_head;
-	_Atomic uint32_t error;    /**< errno that the next call returns; who takes it clears it */
-	_Atomic uint32_t gone;     /**< nothing comes or goes any more */
-	_Atomic uint64_t nb_drops; /**< datagrams that found no room */
+	_Atomic uint32_t error;    /**< errno that the next call returns and clears */
+	_Atomic uint32_t gone;     /**< nothing is received or sent any more */
+	_Atomic uint64_t nb_drops; /**< datagrams dropped for lack of room */
 	_Atomic uint32_t state;    /**< of a stream: enum san_sock_state */
 	_Atomic uint32_t fin;      /**< of a stream: nothing comes behind rx_tail */
-	_Atomic uint32_t rx_waits; /**< of a stream: who makes room rings */
-	/* the programs' */
+	_Atomic uint32_t rx_waits; /**< of a stream: a reader that makes room must notify */
+	/* written by programs */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
-	_Atomic uint32_t edges; /**< somebody is to be told of each burst */
+	_Atomic uint32_t edges; /**< a program wants a byte for each burst */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
-	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */
-	/* both sides' */
+	_Atomic uint32_t full; /**< a thread waits for room; cleared by the lcore when there is */
+	/* written by both sides */
 	_Alignas(64) _Atomic uint32_t mirrored; /**< enum san_sock_mirrored */
-	/* among programs */
+	/* used among programs */
 	_Alignas(64) struct san_sock_lock rx_lock;
 	_Alignas(64) struct san_sock_lock tx_lock;
 	_Alignas(64) _Atomic uint32_t nonblock;
@@ -129,33 +130,33 @@ struct san_sock_shm {
 	_Atomic uint32_t shut;        /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
 	_Atomic uint32_t linger;      /**< SO_LINGER of a stream: seconds + 1; or 0 */
 	_Atomic uint32_t is_returned; /**< enum san_sock_returned */
-	/* of a stream: how long a silence it bears; see struct san_sock_patience */
-	_Atomic uint32_t nb_patience;             /**< how often what follows was written */
+	/* of a stream: how long it bears silence; see struct san_sock_patience */
+	_Atomic uint32_t nb_patience;             /**< number of changes of the next fields */
 	_Atomic uint32_t timeout_ms;              /**< TCP_USER_TIMEOUT; 0: SAN_SOCK_TIMEOUT_MS */
 	_Atomic uint32_t idle_s, every_s, probes; /**< keep-alive; idle_s 0: none */
 };
 
 enum san_sock_mirrored {
 	SAN_SOCK_UNTOLD = 0,
-	SAN_SOCK_TO_TELL, /**< there will be a byte, unless this is cleared before */
-	SAN_SOCK_TOLD,    /**< there is one, or will be at once */
+	SAN_SOCK_TO_TELL, /**< a byte follows, unless this is cleared before */
+	SAN_SOCK_TOLD,    /**< the byte is in the pair, or will be at once */
 };
 
-/** Does the kernel serve it again? */
+/** Whether the kernel serves the socket again, and for which processes. */
 enum san_sock_returned {
-	SAN_SOCK_RETURNED = 1, /**< the daemon has gone: to one of the processes that have it */
-	SAN_SOCK_GIVEN_BACK,   /**< a program wanted it: to all of them */
+	SAN_SOCK_RETURNED = 1, /**< for one process: the daemon has ended */
+	SAN_SOCK_GIVEN_BACK,   /**< for all of them: a program asked for it */
 };
 
-/** Where a stream is in its life. */
+/** State of a stream. */
 enum san_sock_state {
 	SAN_SOCK_CONNECTING = 0,
 	SAN_SOCK_UP,
-	SAN_SOCK_REFUSED, /**< it was never up: the peer has nobody who carries it */
-	SAN_SOCK_OVER,    /**< nothing is sent any more; what has come can be read */
+	SAN_SOCK_REFUSED, /**< it was never up: the peer does not carry its socket */
+	SAN_SOCK_OVER,    /**< nothing is sent any more; received bytes can be read */
 };
 
-/** What a program asked for that its switch has to know with each datagram. */
+/** Options of a program that the library needs for each datagram. */
 enum san_sock_option {
 	SAN_SOCK_PKTINFO = 1 << 0,
 	SAN_SOCK_TIMESTAMP = 1 << 1,
@@ -168,7 +169,7 @@ enum san_sock_option {
 	SAN_SOCK_RXQ_OVFL = 1 << 8,
 };
 
-/** The rings lie behind, from a page on. */
+/** The rings begin here, at the second page. */
 #define SAN_SOCK_HEAD 4096u
 
 _Static_assert(sizeof(struct san_sock_shm) <= SAN_SOCK_HEAD, "SAN_SOCK_HEAD");
@@ -191,21 +192,21 @@ san_sock_rx_ring(struct san_sock_shm *shm)
 	return (uint8_t *)shm + SAN_SOCK_HEAD;
 }
 
-/** Not by the lcore, for which *rx_bytes* is no word of its own. */
+/** Not for the lcore, which must not use the *rx_bytes* that programs can write. */
 static inline uint8_t *
 san_sock_tx_ring(struct san_sock_shm *shm, uint32_t rx_bytes)
 {
 	return (uint8_t *)shm + SAN_SOCK_HEAD + rx_bytes;
 }
 
-/** Of a ring: what a record of *bytes* takes. */
+/** Bytes of a ring that a record of *bytes* occupies. */
 static inline uint32_t
 san_sock_rec_bytes(uint32_t bytes)
 {
 	return SAN_SOCK_LINE + ((bytes + SAN_SOCK_LINE - 1) & ~(SAN_SOCK_LINE - 1));
 }
 
-/** Where position *at* is in a ring of *size* bytes whose start is position *base*. */
+/** Offset of position *at* in a ring of *size* bytes whose start is position *base*. */
 static inline uint32_t
 san_sock_off(uint32_t size, uint32_t base, uint32_t at)
 {
@@ -213,12 +214,13 @@ san_sock_off(uint32_t size, uint32_t base, uint32_t at)
 }
 
 /**
- * Where a producer puts a record of *bytes*: its position, from which *tail* goes on to that plus
- * san_sock_rec_bytes(). Writes the padding that is before it.
+ * Find the place of a record of *bytes* and write the padding before it. The new tail is *at* plus
+ * san_sock_rec_bytes().
  *
  * @param ring
- *   Of *size* bytes, whose start is position *base*: of an empty one that is where the next
- *   record begins.
+ *   *size* bytes. Its start is position *base*, which is moved to *tail* if the ring is empty.
+ * @param at
+ *   Becomes the record's position.
  * @return
  *   0; -1: no room.
  */
@@ -241,11 +243,11 @@ san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint3
 	return 0;
 }
 
-/** What may be used of a ring of *size* bytes that has room for any datagram. */
+/** Bytes that may be used in a ring of *size* bytes that still has room for any datagram. */
 static inline uint32_t
 san_sock_roomy(uint32_t size)
 {
-	/* one may need as much once more, for the padding before it */
+	/* a datagram may need its size once more, for the padding before it */
 	return size / 2 - 4 * SAN_SOCK_LINE;
 }
 
@@ -253,7 +255,7 @@ _Static_assert(SAN_SOCK_TX_BYTES / 2 + 4 * SAN_SOCK_LINE >=
 		       2 * (SAN_SOCK_DGRAM + 2 * SAN_SOCK_LINE),
 	       "room for any datagram");
 
-/** Is there room, for any datagram or much of a stream, in a ring of *size* bytes to send? */
+/** Whether a send ring of *size* bytes has room for any datagram, or for much of a stream. */
 static inline bool
 san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
 {
@@ -263,7 +265,7 @@ san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
 		san_sock_roomy(size);
 }
 
-/** Need a writer not wait for room, or no longer? Behind shutdown() none comes. (UDP-10) */
+/** Whether a writer need not wait for room; after shutdown() it never needs to. (UDP-10) */
 static inline bool
 san_sock_need_not_wait(const struct san_sock_shm *shm, uint32_t size)
 {
@@ -271,7 +273,7 @@ san_sock_need_not_wait(const struct san_sock_shm *shm, uint32_t size)
 		(atomic_load_explicit(&shm->shut, memory_order_acquire) & (SHUT_WR + 1)) != 0;
 }
 
-/** Is a message of *len* bytes, that begins with *data*, what waits for room? */
+/** Whether a message of *len* bytes that begins with *data* says that its sender waits for room. */
 static inline bool
 san_sock_is_full(const uint8_t data[SAN_SOCK_NUDGE], size_t len)
 {
@@ -279,7 +281,7 @@ san_sock_is_full(const uint8_t data[SAN_SOCK_NUDGE], size_t len)
 		memcmp(data, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK)) == 0;
 }
 
-/** Of a consumer at *head*, behind padding that *bytes*, copied from there, says there is. */
+/** Position of a consumer at *head*, behind the padding that *bytes*, read there, may announce. */
 static inline uint32_t
 san_sock_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
 {

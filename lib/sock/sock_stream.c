@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Bytes of streams between programs' rings and their queue pairs: what is in the ring to send is
- * sent from there, and what comes is received into the other one, where programs read it.
- * (AFC-1, AFC-19, UDP-8)
+ * Bytes of streams between programs' rings and their queue pairs. Bytes are sent from the send ring
+ * in place, and received into the receive ring, where programs read them. (AFC-1, AFC-19, UDP-8)
  *
  * DESIGN NOTES
  *
- * There is one receive at a time, of all the room that there is, so bytes follow each other in the
- * ring however many each receive brings. It is not posted for less than a quarter of the ring:
- * meanwhile a reader that makes room rings.
+ * One receive is posted at a time, for all free room. So bytes follow each other in the ring,
+ * whatever number each receive brings. No receive is posted for less than a quarter of the ring;
+ * meanwhile a reader that makes room notifies the lcore.
  *
- * Sends are few, too: what programs write while those are under way goes together.
+ * Few sends are in flight. What a program writes meanwhile is sent together.
  *
- * Where programs say that they are is believed as far as the ring goes; who says more has ended
- * his stream.
+ * Positions that programs write are checked against the size of the ring. A wrong one ends the
+ * stream.
  */
 
 #include <errno.h>
@@ -33,7 +32,7 @@ id_of(const struct san_socks *all, const struct sock *s)
 	return (uint32_t)(s - all->socks);
 }
 
-/* Nothing goes any more. What has come is still received: the session may have more of it. */
+/* Nothing is sent any more. Received bytes are still taken: the session may have more of them. */
 static void
 tx_over(struct san_socks *all, struct sock *s, int err)
 {
@@ -42,10 +41,10 @@ tx_over(struct san_socks *all, struct sock *s, int err)
 	if (st->is_over)
 		return;
 	st->is_over = true;
-	/* who waits for room waits no more */
+	/* threads that wait for room stop waiting */
 	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	/* behind the peer's end a send fails because it is over, and who reads has his end */
+	/* after the peer's end a send fails by *state*, and a reader gets end of file */
 	if (!st->has_fin)
 		atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
@@ -54,7 +53,7 @@ tx_over(struct san_socks *all, struct sock *s, int err)
 	san_sock_room(all, s);
 }
 
-/* Nothing comes any more. */
+/* Nothing is received any more. */
 static void
 rx_over(struct san_socks *all, struct sock *s)
 {
@@ -71,7 +70,7 @@ broken(struct san_socks *all, struct sock *s)
 	rx_over(all, s);
 }
 
-/* *len* bytes of a ring from position *at* on: one part, or two. Their number. */
+/* Describe *len* ring bytes from position *at* on by one or two elements. Returns their number. */
 static uint8_t
 parts(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len, struct san_ulp_sge sge[2])
 {
@@ -91,7 +90,7 @@ post_recv(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
 	struct san_ulp_recv r = {.wr_id = id_of(all, s)};
-	/* pairs with the release of who has read: the place is free */
+	/* pairs with the release of the reader: the place is free */
 	uint32_t used = s->rx_tail - atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	uint32_t size = s->rx_mask + 1;
 
@@ -99,7 +98,7 @@ post_recv(struct san_socks *all, struct sock *s, uint64_t now_ns)
 		return;
 	if (size - used < size / 4) {
 		atomic_store_explicit(&s->shm->rx_waits, 1, memory_order_relaxed);
-		/* pairs with the fence of who reads: it sees that we wait, or we see the room */
+		/* pairs with the fence of the reader: it sees *rx_waits*, or we see the room */
 		atomic_thread_fence(memory_order_seq_cst);
 		used = s->rx_tail - atomic_load(&s->shm->rx_head);
 		if (size - used < size / 4)
@@ -151,7 +150,7 @@ post_end(struct san_socks *all, struct sock *s, uint64_t now_ns)
 			all->work.post(all->work.arg, s->stream.qp, &wr, 1, now_ns) == 1;
 }
 
-/* *len* bytes in parts, of which *from_ring* are the ring's. */
+/* Send *len* bytes, of which *from_ring* are in the ring. */
 static bool
 post_send(struct san_socks *all, struct sock *s, struct san_ulp_wr *wr, uint32_t len,
 	  uint32_t from_ring, uint64_t now_ns)
@@ -184,9 +183,9 @@ static void
 post_sends(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
-	/* read before the tail: what was written before the end goes before it */
+	/* read before the tail: bytes that were written before the end are sent before it */
 	bool ends = wants_end(s);
-	/* pairs with the release of who has written */
+	/* pairs with the release of the writer */
 	uint32_t tail = atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
 
 	if (!st->is_up || st->is_over || st->shut_posted)
@@ -202,7 +201,7 @@ post_sends(struct san_socks *all, struct sock *s, uint64_t now_ns)
 		post_end(all, s, now_ns);
 }
 
-/* The place of the oldest send is free. */
+/* The oldest send is complete: release its place. */
 static void
 sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
@@ -221,10 +220,10 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 /* ---- patience ---- */
 
 #define RARE_MS     30000u /* between probes that only ask whether the peer has restarted */
-#define PROBES_MAX  127u   /* and seconds, as Linux has them */
+#define PROBES_MAX  127u   /* and seconds below: Linux's limits */
 #define SECONDS_MAX 32767u
 
-/* SO_KEEPALIVE. With TCP_USER_TIMEOUT it is that, and not TCP_KEEPCNT, which ends it. */
+/* SO_KEEPALIVE. With TCP_USER_TIMEOUT, that time and not TCP_KEEPCNT ends the connection. */
 static void
 keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
 	   uint32_t probes)
@@ -241,7 +240,7 @@ keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, ui
 	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, PROBES_MAX), 1u);
 }
 
-/* As its program asked for it, or as TCP has it. (UDP-12) */
+/* Set the patience that the program asked for, or TCP's. (UDP-12) */
 static void
 set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
@@ -264,7 +263,7 @@ set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
 static void
 look_at_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
-	/* pairs with the release of who has written the rest */
+	/* pairs with the release of the program that wrote the fields */
 	uint32_t nb = atomic_load_explicit(&s->shm->nb_patience, memory_order_acquire);
 
 	if (likely(nb == s->stream.nb_patience) || !s->stream.is_up || s->stream.is_over)
@@ -304,7 +303,7 @@ san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc, u
 	else if (wc->op == SAN_WC_RECV)
 		rx_over(all, s);
 	else if (wc->status != 0 || s->stream.is_over)
-		return; /* nobody waits for places any more: all are free */
+		return; /* the whole ring is free already */
 	else if (wc->op == SAN_WC_SEND)
 		sent(all, s, now_ns);
 	else if (wc->op == SAN_WC_SHUTDOWN)
@@ -319,7 +318,7 @@ san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
 		san_sock_room(all, s);
-	/* who rang may have found something when it armed, or took the last before it */
+	/* the program may have armed while data was there, or have taken the last byte before */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    s->stream.has_fin || s->stream.is_over ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
@@ -378,7 +377,7 @@ san_sock_may_aside(const struct san_socks *all, uint32_t id)
 	const struct sock_stream *st = &s->stream;
 
 	if (st->is_over || st->shut_posted)
-		return true; /* it is lost, as what follows an end is */
+		return true; /* its bytes are lost, as bytes behind an end are */
 	return st->is_up && !st->has_aside && st->nb_sends < SOCK_SENDS &&
 		st->tx_posted == atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
 }
