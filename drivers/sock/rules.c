@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What rules mean: who matches, who is never reached, how one is written. rules_read.c reads
- * them. Nothing here calls what may allocate or what the library intercepts.
+ * Evaluates rules: which one matches a socket, which ones never can, and how one is written as
+ * text. rules_read.c parses them. No function here calls one that may allocate or that the library
+ * intercepts.
  */
 
 #include <arpa/inet.h>
@@ -13,12 +14,12 @@
 
 #include "rules.h"
 
-#define MAPPED_BYTES 12 /* of ::ffff:10.0.0.1 before the IPv4 address */
+#define MAPPED_BYTES 12 /* bytes of ::ffff:10.0.0.1 before the IPv4 address */
 
-/** How much of what a socket is reached by is in a rule. */
+/** How much of a socket's local address a rule covers. */
 enum fit {
 	FIT_NOT = 0,
-	FIT_PART, /* it is bound to a wildcard, the rule is about some addresses */
+	FIT_PART, /* the socket is bound to a wildcard, the rule covers some addresses */
 	FIT_ALL,
 };
 
@@ -38,9 +39,9 @@ sock_action_name(enum sock_action action)
 /* ---- programs ---- */
 
 /*
- * Is *text* what *glob* describes? fnmatch(3) may allocate. *text* may be a pattern itself: then
- * this is whether all that it describes is described by *glob*, for which a ? must not stand for
- * a *. No program is called so.
+ * Whether *glob* matches *text*. fnmatch(3) is not used because it may allocate. *text* may be a
+ * pattern itself: then the result is whether *glob* matches all that *text* matches. For that a ?
+ * must not match a *, which program names do not contain.
  */
 static bool
 is_glob_of(const char *glob, const char *text)
@@ -54,7 +55,7 @@ is_glob_of(const char *glob, const char *text)
 		} else if (*glob == *text || (*glob == '?' && *text != '*')) {
 			glob++;
 			text++;
-		} else if (star != NULL) { /* the last * takes one more */
+		} else if (star != NULL) { /* the last * takes one more character */
 			glob = star + 1;
 			text = ++again;
 		} else {
@@ -75,7 +76,7 @@ is_program(const struct sock_rule *rule, const struct sock_query *q)
 
 /* ---- addresses ---- */
 
-/* One end of a socket. IPv4 in IPv6 is IPv4. */
+/* One end of a socket. An IPv4-mapped IPv6 address is read as IPv4. */
 struct end {
 	uint16_t family, port;
 	bool is_wildcard;
@@ -94,7 +95,7 @@ read_end(const struct sockaddr *sa, struct end *end)
 	if (sa == NULL)
 		return false;
 	if (sa->sa_family == AF_INET) {
-		memcpy(&in, sa, sizeof(in)); /* a program's own need not be aligned */
+		memcpy(&in, sa, sizeof(in)); /* a program's address need not be aligned */
 		end->port = ntohs(in.sin_port);
 		memcpy(end->address, &in.sin_addr, sizeof(in.sin_addr));
 	} else if (sa->sa_family == AF_INET6) {
@@ -159,7 +160,7 @@ fit_local(const struct sock_range *range, const struct sock_query *q)
 	return range->bits == 0 && !stands_for_both ? FIT_ALL : FIT_PART;
 }
 
-/* Is all that is in *inner* in *range*? */
+/* Whether *range* contains all of *inner*. */
 static bool
 covers(const struct sock_range *range, const struct sock_range *inner)
 {
@@ -197,7 +198,7 @@ fit_rule(const struct sock_rule *rule, const struct sock_query *q)
 	return sock_rule_misses(rule, q) == NULL ? fit_local(&rule->local, q) : FIT_NOT;
 }
 
-/* Has one before it decided for all addresses that *rule* is about? */
+/* Whether earlier rules decide for all addresses that *rule* covers. */
 static bool
 is_decided(const struct sock_rules *rules, const struct sock_rule *rule,
 	   const struct sock_query *q)
@@ -210,14 +211,17 @@ is_decided(const struct sock_rules *rules, const struct sock_rule *rule,
 	return false;
 }
 
-/* One action for a wildcard, of whose addresses some have those of *parts*, all others *rest*. */
+/*
+ * The action for a socket bound to a wildcard. Some of its addresses have the actions in *parts*,
+ * all others have *rest*.
+ */
 static enum sock_action
 join(const bool *parts, enum sock_action rest)
 {
 	bool is_carried = parts[SOCK_CARRY] || rest == SOCK_CARRY;
 	bool is_kernels = parts[SOCK_KERNEL] || rest == SOCK_KERNEL;
 
-	if (rest == SOCK_DROP) /* who is carried only gets nothing by the others */
+	if (rest == SOCK_DROP) /* a socket that is only carried gets nothing by the others */
 		return parts[SOCK_CARRY] && !parts[SOCK_KERNEL] && !parts[SOCK_BOTH] ? SOCK_CARRY :
 										       SOCK_DROP;
 	if (parts[SOCK_BOTH] || rest == SOCK_BOTH || (is_carried && is_kernels))
@@ -273,7 +277,7 @@ sock_rules_shadow(const struct sock_rules *rules, const struct sock_rule *rule)
 	return NULL;
 }
 
-/* ---- in words ---- */
+/* ---- as text ---- */
 
 void
 sock_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,

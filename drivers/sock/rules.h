@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Which sockets are carried: the rules of sansock.conf(5) and of the environment. The first that
- * matches wins; what none matches stays with the kernel. (UDP-2)
+ * Which sockets are carried: the rules of sansock.conf(5) and of the environment. The first rule
+ * that matches decides. A socket that no rule matches stays with the kernel. (UDP-2)
  *
- * For a library that starts inside any program: nothing is allocated, there is no state but the
- * caller's, no DPDK, and files are read by syscall(2), because that library takes read() and
- * close() itself.
+ * The library that uses this starts inside any program. So nothing is allocated, all state is the
+ * caller's, and DPDK is not used. Files are read by syscall(2), because the library intercepts
+ * read() and close().
  */
 
 #include <stdbool.h>
@@ -19,48 +19,48 @@
 #include <sys/types.h>
 
 #define SOCK_RULES_MAX 128
-#define SOCK_GLOB_MAX  64  /**< bytes of a program's pattern, with its end */
-#define SOCK_LINE_MAX  256 /**< of a line */
-#define SOCK_FILE_MAX  256 /**< of the file's own name */
-#define SOCK_PATH_MAX  108 /**< of the daemon's socket: as in sockaddr_un */
-#define SOCK_NAME_MAX  32  /**< of the daemon's port */
-#define SOCK_ERR_MAX   640 /**< of what is wrong: a place and a line */
+#define SOCK_GLOB_MAX  64  /**< bytes of a program's pattern, with the final NUL */
+#define SOCK_LINE_MAX  256 /**< bytes of a line */
+#define SOCK_FILE_MAX  256 /**< bytes of the file's name */
+#define SOCK_PATH_MAX  108 /**< bytes of the path of the daemon's socket: as in sockaddr_un */
+#define SOCK_NAME_MAX  32  /**< bytes of the name of the daemon's port */
+#define SOCK_ERR_MAX   640 /**< bytes of an error text: a place and a line */
 
 #define SOCK_RULES_FILE "/etc/sanstack/sansock.conf"
 #define SOCK_ENV_FILE   "SANSOCK_CONF"  /**< instead of that file */
-#define SOCK_ENV_RULES  "SANSOCK_RULES" /**< before those of the file */
+#define SOCK_ENV_RULES  "SANSOCK_RULES" /**< before the rules of the file */
 
-/** What becomes of a socket. */
+/** What is done with a socket. */
 enum sock_action {
-	SOCK_KERNEL = 0, /**< as if the library were not there */
-	SOCK_CARRY,      /**< carried, and nothing comes from the kernel */
-	SOCK_BOTH,       /**< carried, and from the kernel's interfaces, too */
-	SOCK_DROP,       /**< refused with EPERM, as a firewall of this host does */
+	SOCK_KERNEL = 0, /**< left to the kernel, as without the library */
+	SOCK_CARRY,      /**< carried; nothing is received from the kernel */
+	SOCK_BOTH,       /**< carried, and received from the kernel's interfaces, too */
+	SOCK_DROP,       /**< refused with EPERM, as by a firewall of this host */
 	SOCK_ACTIONS,
 };
 
-/** What the library tells, on stderr. */
+/** What the library logs on stderr. */
 enum sock_log {
 	SOCK_LOG_OFF = 0,
 	SOCK_LOG_ERROR,
-	SOCK_LOG_INFO, /**< also what became of each socket, and by which rule */
+	SOCK_LOG_INFO, /**< also what was done with each socket, and by which rule */
 };
 
 /** Addresses and ports. */
 struct sock_range {
-	bool is_set;         /**< false: a rule does not ask for this end */
-	uint8_t bits;        /**< of the address that count */
+	bool is_set;         /**< false: the rule has no condition on this end */
+	uint8_t bits;        /**< length of the prefix */
 	uint16_t family;     /**< AF_INET, AF_INET6, or AF_UNSPEC: any address */
-	uint16_t port_min;   /**< 0 with a port_max of 65535: any, also one not chosen yet */
-	uint16_t port_max;   /**< the last one that is in it */
-	uint8_t address[16]; /**< in network order; zero beyond *bits* */
+	uint16_t port_min;   /**< 0 with port_max 65535: any port, also one not chosen yet */
+	uint16_t port_max;   /**< the last port of the range */
+	uint8_t address[16]; /**< network byte order; zero behind the prefix */
 };
 
 struct sock_rule {
 	enum sock_action action;
 	int proto; /**< IPPROTO_UDP, IPPROTO_TCP; 0: any */
 	bool has_user;
-	bool is_from_env; /**< *line* is the number of a rule there */
+	bool is_from_env; /**< *line* is the number of a rule in the environment */
 	uid_t user;
 	uint32_t line;               /**< from 1 */
 	char program[SOCK_GLOB_MAX]; /**< with * and ?; "": any */
@@ -68,83 +68,86 @@ struct sock_rule {
 };
 
 struct sock_settings {
-	char daemon[SOCK_PATH_MAX]; /**< its UNIX socket */
-	char port[SOCK_NAME_MAX];   /**< "": its first one */
-	uint32_t spin_us;           /**< polled before a blocking call sleeps, at most */
-	uint32_t probe_ms;          /**< waited for a daemon of the peer */
-	uint32_t answer_s;          /**< waited for an answer of our daemon */
+	char daemon[SOCK_PATH_MAX]; /**< path of its UNIX socket */
+	char port[SOCK_NAME_MAX];   /**< "": the daemon's first one */
+	uint32_t spin_us;           /**< longest poll before a blocking call sleeps */
+	uint32_t probe_ms;          /**< longest wait for a daemon of the peer */
+	uint32_t answer_s;          /**< longest wait for an answer of our daemon */
 	enum sock_log log;
 };
 
 struct sock_rules {
 	uint32_t nb_rules;
-	uint32_t set; /**< settings that a source before had: they win */
+	uint32_t set; /**< bits of settings that an earlier source had, which wins */
 	struct sock_settings settings;
 	char file[SOCK_FILE_MAX];
 	struct sock_rule rules[SOCK_RULES_MAX];
 };
 
-/** A socket, as far as it is known when it is asked for. */
+/** What is known of a socket when the rules are evaluated. */
 struct sock_query {
-	const char *program; /**< last part of what /proc/self/exe is */
-	const char *called;  /**< the same of argv[0], which a link may name; or NULL */
+	const char *program; /**< last part of the link /proc/self/exe */
+	const char *called;  /**< last part of argv[0], which may be a link's name; or NULL */
 	uid_t uid;
 	int proto;                     /**< IPPROTO_UDP or IPPROTO_TCP */
-	bool is_v6only;                /**< :: does not stand for IPv4 addresses */
+	bool is_v6only;                /**< :: does not include IPv4 addresses */
 	const struct sockaddr *local;  /**< NULL: not bound */
 	const struct sockaddr *remote; /**< NULL: not known */
 };
 
 struct sock_verdict {
 	enum sock_action action;
-	const struct sock_rule *rule; /**< who says so; NULL: nobody */
+	const struct sock_rule *rule; /**< the rule that decides; NULL: none */
 	/**
-	 * *rule* is about some of the addresses that a wildcard stands for.
-	 * Then *rest* is about all that are left; NULL: nobody is, and they are the kernel's.
+	 * *rule* covers only some of the addresses of a wildcard. Then *rest* covers all others;
+	 * NULL: no rule does, and they are the kernel's.
 	 */
 	bool is_part;
 	const struct sock_rule *rest;
 };
 
-/** No rules, and each setting its default. */
+/** No rules, and all settings have their defaults. */
 void sock_rules_init(struct sock_rules *rules);
 
 /**
- * Add what a text has, as SANSOCK_RULES: lines that end with ; or a new line.
+ * Add the rules and settings of a text, as in SANSOCK_RULES: lines end with ; or a newline.
  *
  * @return
- *   0; -EINVAL, with the place and what is wrong in *err* (SOCK_ERR_MAX is enough).
+ *   0; -EINVAL, with the place and the reason in *err* (SOCK_ERR_MAX bytes are enough).
  */
 int sock_rules_add_text(struct sock_rules *rules, const char *text, char *err, size_t err_len);
 
-/** Add what *path* has. @return as above, or -errno of reading it, told in *err*, too. */
+/**
+ * Add the rules and settings of the file *path*. @return as above, or -errno of reading it, with a
+ * text in *err*, too.
+ */
 int sock_rules_add_file(struct sock_rules *rules, const char *path, char *err, size_t err_len);
 
 /**
- * Begin anew with what this process is told: by its environment, unless it is set-uid, then by
- * the file. Without a file at its usual place there are no rules in it, which is no error.
+ * Initialize, then add the rules and settings of this process: of its environment, unless it is
+ * set-uid, then of the file. A missing file at the usual path is no error.
  *
  * @return
- *   as above. After an error the rules are not to be used: they are those before it.
+ *   as above. After an error *rules* must not be used: it has what was read before the error.
  */
 int sock_rules_load(struct sock_rules *rules, char *err, size_t err_len);
 
 /**
- * The first rule that matches. A condition on an address that is not known is not met.
+ * Find the first rule that matches. A condition on an address that is not known is not met.
  *
- * A socket that is bound to a wildcard (0.0.0.0, ::) is reached by every address of this host,
- * and a rule about some of them decides for these: "carry local 10.0.0.1:5000" carries what a
- * server on 0.0.0.0:5000 gets by 10.0.0.1, and leaves it the rest, so it is SOCK_BOTH. That
- * such a rule did not match would surprise whoever wrote it, because most servers bind so;
- * that it took the server away from all other addresses would be worse. What is refused in part
- * is refused: the kernel would let in by the wildcard what the rule forbids.
+ * Every address of this host reaches a socket that is bound to a wildcard (0.0.0.0, ::). A rule
+ * that covers some of them decides for these: "carry local 10.0.0.1:5000" carries what a server on
+ * 0.0.0.0:5000 receives by 10.0.0.1 and leaves it the rest, so the action is SOCK_BOTH. If such a
+ * rule did not match, its author would be surprised, because most servers bind so; if it took the
+ * server away from all other addresses, that would be worse. A socket is refused if a rule drops a
+ * part of it: otherwise the wildcard would receive what the rule forbids.
  */
 struct sock_verdict sock_rules_match(const struct sock_rules *rules, const struct sock_query *q);
 
-/** The first condition of a rule that a socket does not meet, as it is called; NULL: all are. */
+/** Name of the rule's first condition that the socket does not meet; NULL: all are met. */
 const char *sock_rule_misses(const struct sock_rule *rule, const struct sock_query *q);
 
-/** One before it that matches whatever *rule* would: it never does. NULL: there is none. */
+/** An earlier rule that matches all that *rule* does, which so has no effect; NULL: none. */
 const struct sock_rule *sock_rules_shadow(const struct sock_rules *rules,
 					  const struct sock_rule *rule);
 
@@ -152,10 +155,10 @@ const struct sock_rule *sock_rules_shadow(const struct sock_rules *rules,
 void sock_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
 		      size_t len);
 
-/** A rule as it could stand in a file; a user by number. SOCK_LINE_MAX is enough. */
+/** Text of a rule, as in a file; a user is a number. SOCK_LINE_MAX bytes are enough. */
 void sock_rule_text(const struct sock_rule *rule, char *text, size_t len);
 
-/** As rules call it. */
+/** The action's word in rules. */
 const char *sock_action_name(enum sock_action action);
 
 #endif /* SOCK_RULES_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Reads rules: a file, and texts of the environment. What is wrong is told with its place and
- * with what would be right. (UDP-2)
+ * Parses rules: a file, and texts of the environment. An error names the place, what is wrong, and
+ * what is valid. (UDP-2)
  */
 
 #include <arpa/inet.h>
@@ -29,24 +29,24 @@
 
 /* ---- lines ---- */
 
-/** Where bytes come from: a descriptor, or a text with ; for ends of lines. */
+/** Source of bytes: a descriptor, or a text in which ; ends a line. */
 struct source {
 	int fd; /* -1: a text */
 	const char *text;
 	size_t at, len;
-	int rc; /* -errno of reading */
+	int rc; /* -errno of the last read */
 	char buf[1024];
 };
 
-/** What next_line() found. */
+/** Result of next_line(). */
 enum line {
-	LINE_END = 0, /* there is none */
+	LINE_END = 0, /* no line is left */
 	LINE_GOOD,
 	LINE_LONG,
-	LINE_NO_TEXT, /* it has a zero */
+	LINE_NO_TEXT, /* it contains a NUL */
 };
 
-/* -1: there is no more. */
+/* -1: the end. */
 static int
 next_byte(struct source *s)
 {
@@ -86,7 +86,7 @@ next_line(struct source *s, char *line)
 	return found;
 }
 
-/* A FIFO in place of a file must not hold up a program's start. */
+/* O_NONBLOCK: a FIFO in place of a file must not block a program's start. */
 static int
 open_source(struct source *s, const char *path)
 {
@@ -102,7 +102,7 @@ close_source(struct source *s)
 		syscall(SYS_close, s->fd);
 }
 
-/* The next word of a line, which it ends; NULL: there is none. */
+/* The next word of a line, terminated in place; NULL: none. */
 static char *
 next_word(char **at)
 {
@@ -114,7 +114,7 @@ next_word(char **at)
 	return *word == '\0' ? NULL : word;
 }
 
-/* Digits: what is behind them; NULL: not a number of 0 to *max*. */
+/* Read a number of 0 to *max*. Returns what is behind it; NULL: there is no such number. */
 static const char *
 take_number(const char *text, uint32_t max, uint32_t *value)
 {
@@ -138,14 +138,14 @@ is_number(const char *text, uint32_t max, uint32_t *value)
 	return text != NULL && *text == '\0';
 }
 
-/* ---- what is being read ---- */
+/* ---- state of the parser ---- */
 
 struct reading {
 	struct sock_rules *rules;
 	const char *name; /* of the source */
 	bool is_env;
 	uint32_t line;
-	uint32_t set; /* settings that this source had */
+	uint32_t set; /* bits of the settings that this source has */
 	char *err;
 	size_t err_len;
 };
@@ -177,7 +177,7 @@ set_program(struct reading *rd, struct sock_rule *rule, const char *name, const 
 	return 0;
 }
 
-/* Its number in the password file: what else a host knows users by allocates. */
+/* Look the name up in the password file. Other sources of users need calls that allocate. */
 static bool
 find_user(const char *name, uint32_t *uid)
 {
@@ -226,7 +226,7 @@ set_proto(struct reading *rd, struct sock_rule *rule, const char *name, const ch
 	return 0;
 }
 
-/* ADDR; what is behind it in *rest*. */
+/* Read ADDR and set *rest* to what is behind it. */
 static bool
 take_address(const char *value, struct sock_range *range, const char **rest)
 {
@@ -247,7 +247,7 @@ take_address(const char *value, struct sock_range *range, const char **rest)
 	return inet_pton(range->family, address, range->address) == 1;
 }
 
-/* What is beyond the prefix counts for nothing. */
+/* Clear the bits behind the prefix. */
 static void
 mask(struct sock_range *range)
 {
@@ -426,7 +426,7 @@ static const struct setting {
 	{"log", set_log},
 };
 
-/* One that an earlier source has stays, but this one must be right, too. */
+/* A setting of an earlier source wins, but the later one must be valid, too. */
 static int
 read_setting(struct reading *rd, uint32_t i, char *at)
 {

@@ -3,9 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * One request at a time goes over the process's connection, under a lock. A signal handler that
- * interrupts the thread that holds it, and needs the daemon itself, must not wait for it: so
- * signals are held back meanwhile. No request is made to send or to receive.
+ * The process has one connection to the daemon. Requests go over it one at a time, under a lock. A
+ * signal handler must not wait for the lock that its own thread holds, so signals are blocked while
+ * it is held. Sending and receiving make no request.
  */
 
 #include <errno.h>
@@ -29,26 +29,26 @@
 #include "sock_route.h"
 #include "sock_shm.h"
 
-#define AGAIN_S 5 /* until a daemon that was not there is asked for again */
+#define AGAIN_S 5 /* before the next attempt to reach a daemon that was not there */
 
-/* What we know of a daemon; never freed, because another thread may be ringing. */
+/* State of the connection to one daemon. Never freed: another thread may be using its doorbells. */
 struct view {
 	struct shmq_ctl *ctl;
 	struct shmq_rep hello;
-	_Atomic int wake_fd; /* of the lcore, if it sleeps; else -1 */
+	_Atomic int wake_fd; /* eventfd of an lcore that sleeps; otherwise -1 */
 };
 
 static struct {
 	pthread_mutex_t lock;
 	_Atomic int sock; /* -1: not attached */
 	time_t failed;
-	int rc; /* why, and in words */
+	int rc; /* result of the last attempt, and its text */
 	char why[SHMQ_TEXT];
 	struct view *_Atomic view; /* NULL: not attached */
-	const struct view *before; /* our parent's, before fork(); or NULL */
+	const struct view *before; /* the parent's, from before fork(); or NULL */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
 
-/* Nor may it be cancelled there. */
+/* State to restore: signals are blocked and cancellation is disabled under the lock. */
 struct held {
 	sigset_t signals;
 	int cancel;
@@ -73,7 +73,7 @@ unlock(const struct held *h)
 	pthread_setcancelstate(h->cancel, NULL);
 }
 
-/* 0: *rep* is an answer. */
+/* 0: *rep* is an answer. Its *rc* may still be an error. */
 static int
 talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
@@ -100,7 +100,7 @@ exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 	return rc == 0 ? rep->rc : rc;
 }
 
-/* What did not go, unless the daemon has said it. The path comes last: it may be too long. */
+/* Describe the error, unless the daemon has sent a text. The path comes last: it may be cut off. */
 static void
 find_words(int rc)
 {
@@ -242,7 +242,7 @@ sock_detach(void)
 {
 	const struct view *v = view();
 
-	/* of the threads that the parent had only we are left, and nobody held the lock but us */
+	/* only this thread is left in the child, so no other one holds the lock */
 	pthread_mutex_init(&us.lock, NULL);
 	us.failed = 0;
 	if (v != NULL) {
@@ -276,12 +276,12 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	rc = attach_locked();
 	if (rc == 0) {
 		rc = talk(req, fd, rep, &came);
-		if (is_gone(rc)) { /* there may be the next one */
+		if (is_gone(rc)) { /* a new daemon may have started */
 			hang_up();
 			rc = attach_locked();
 			rc = rc == 0 ? talk(req, fd, rep, &came) : rc;
 		}
-		/* of one that answers too late the next answer would be the wrong one */
+		/* the answer may come too late, and would be taken for that of the next request */
 		if (is_gone(rc) || rc == -EAGAIN)
 			hang_up();
 		else if (rc == 0)
@@ -300,7 +300,10 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	return rc;
 }
 
-/* A child for which the daemon has no place: it rings for us when it reads this. */
+/*
+ * Notify by a message through the pair, which the daemon reads. A child needs this if the daemon
+ * has no place for it.
+ */
 static void
 ring_by_pair(const struct sock_file *f)
 {
@@ -327,7 +330,7 @@ sock_bell(const struct sock_file *f)
 	}
 	v = view();
 	if (v == NULL || f->id >= v->hello.hello.max_socks)
-		return; /* it was another daemon's */
+		return; /* it belongs to another daemon */
 	nb_qps = v->hello.hello.lcore_qps;
 	bells = shmq_bells(v->ctl, 0, nb_qps + v->hello.hello.max_socks);
 	if (san_bells_ring(bells, nb_qps + f->id) && (wake_fd = v->wake_fd) >= 0)
@@ -348,7 +351,7 @@ is_in(const struct shmq_net *net, const uint8_t ip[16])
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	uint8_t bits = net->prefix_len % 8, bytes = net->prefix_len / 8;
 
-	/* all of IPv6 is not IPv4, too */
+	/* a prefix shorter than 96 bits is of IPv6, and does not contain IPv4 addresses */
 	if (net->prefix_len < 96 && memcmp(ip, mapped, sizeof(mapped)) == 0)
 		return false;
 	if (memcmp(net->ip, ip, bytes) != 0)
@@ -356,7 +359,7 @@ is_in(const struct shmq_net *net, const uint8_t ip[16])
 	return bits == 0 || ((net->ip[bytes] ^ ip[bytes]) & (uint8_t)(0xff00 >> bits)) == 0;
 }
 
-/* To all on the link: who may send that the kernel knows. */
+/* Whether it is the link's broadcast address. The kernel knows which sockets may send to it. */
 static bool
 is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 {
@@ -372,13 +375,13 @@ is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 	return true;
 }
 
-/* What is shared with the daemon, or NULL. */
+/* The memory shared with the daemon, or NULL. */
 static const struct shmq_ctl *
 shared(void)
 {
 	const struct view *v;
 
-	/* a child that has inherited a socket is not attached yet, and may not find a place */
+	/* a child that inherited a socket is not attached yet, and the daemon may have no place */
 	sock_attach();
 	v = view();
 	if (v == NULL)

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * The process and the daemon: attached when the first socket is to be carried, and again after
- * fork(). (UDP-1)
+ * The connection of the process to the daemon. The process attaches when its first socket is to be
+ * carried, and again after fork(). (UDP-1)
  */
 
 #include <netinet/in.h>
@@ -17,28 +17,31 @@
 struct sock_file;
 
 /**
- * 0; -ECONNREFUSED, -EACCES and the like: there is no daemon for us, which is not asked again for a
- * while.
+ * Attach to the daemon.
+ *
+ * @return
+ *   0; -ECONNREFUSED, -EACCES and the like: no daemon serves this process. The next attempt is made
+ *   some seconds later.
  */
 int sock_attach(void);
-/** In the child, after fork(): what the parent had is its own. */
+/** In the child, after fork(): drop the parent's connection. */
 void sock_detach(void);
-/** Is *fd* our connection to the daemon? */
+/** Whether *fd* is the connection to the daemon. */
 bool sock_is_daemons(int fd);
 /**
- * A request about socket *fd*, see enum shmq_type; *got*: the descriptor that came, if any may. If
- * it fails, the text of *rep* says why.
+ * Make a request about socket *fd*, see enum shmq_type. *got*: the descriptor of the answer, if one
+ * may come. After an error the text of *rep* has the reason.
  */
 int sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got);
-/** The daemon has something to look at in the rings of *f*. */
+/** Notify the lcore: the rings of *f* have something for it. */
 void sock_bell(const struct sock_file *f);
-/** Does it work on our CPUs, so that who waits lets it? */
+/** Whether the lcore shares the CPUs of programs, so that a waiting thread should yield to it. */
 bool sock_yields(void);
-/** Is *ip* an address of the port's? */
+/** Whether *ip* is an address of the port. */
 bool sock_is_ports(const uint8_t ip[16]);
-/** Does the port lead to *ip*, which is not our own, and does the kernel leave it to the port? */
+/** Whether the port leads to *ip*, which is no own address, and the kernel's routes agree. */
 bool sock_is_reached(const uint8_t ip[16]);
-/** NULL: it does; or why not, behind the address. */
+/** NULL: it does; otherwise the reason, as the end of a sentence that begins with the address. */
 const char *sock_why_not_reached(const uint8_t ip[16]);
 
 #endif /* SOCK_ATTACH_H */

@@ -3,9 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * The kernel binds and connects first: it checks what there is to check and says what there is to
- * say. Then its socket goes to the daemon, and one end of a pair takes its place, at all of its
- * numbers, and in epoll sets that have it already.
+ * The kernel binds and connects first: it makes all checks and reports all errors. Then its socket
+ * goes to the daemon. The stand-in, one end of a pair of sockets, replaces it at all of its
+ * descriptors, and in epoll sets that have it already.
  */
 
 #include <errno.h>
@@ -35,7 +35,7 @@
 #include "sock_uring.h"
 
 #define STAYS          "a socket stays with the kernel"
-#define SETTLE_STEP_NS 2000000 /* until the daemon is asked again */
+#define SETTLE_STEP_NS 2000000 /* between two requests to the daemon */
 
 /* ---- epoll sets ---- */
 
@@ -69,7 +69,7 @@ leave_sets(struct sock_file *f)
 	for (i = 0; i < SOCK_SETS; i++)
 		if (f->sets[i].epfd >= 0 &&
 		    REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL) != 0)
-			f->sets[i].epfd = -1; /* that is another set now */
+			f->sets[i].epfd = -1; /* the number is of another epoll set now */
 }
 
 static void
@@ -102,7 +102,7 @@ sock_arm(struct sock_file *f, uint32_t events, bool is_new)
 		sock_bell(f);
 }
 
-/* ---- its memory ---- */
+/* ---- memory of a carried socket ---- */
 
 int
 sock_carry_map(struct sock_file *f, int shadow)
@@ -135,9 +135,9 @@ sock_carry_map(struct sock_file *f, int shadow)
 	return 0;
 }
 
-/* ---- the change ---- */
+/* ---- replace the kernel's socket ---- */
 
-/* SIGIO goes to whom the kernel's socket would send it, with each burst. */
+/* SIGIO has the receiver that it had for the kernel's socket, and is sent for each burst. */
 static void
 signal_as(struct sock_file *f, int shadow)
 {
@@ -191,7 +191,7 @@ sock_bound_to(int fd, struct sockaddr_storage *ss)
 	socklen_t len = sizeof(*ss);
 
 	if (REAL(getsockname)(fd, (struct sockaddr *)ss, &len) != 0 ||
-	    ((const struct sockaddr_in *)ss)->sin_port == 0) /* also IPv6's */
+	    ((const struct sockaddr_in *)ss)->sin_port == 0) /* the same place for IPv6 */
 		return NULL;
 	return (const struct sockaddr *)ss;
 }
@@ -203,7 +203,7 @@ sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 	struct sockaddr_storage bound;
 	enum sock_action action;
 
-	/* of an address that is none the kernel will say so */
+	/* an invalid address is left to the kernel, which returns the error */
 	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
 	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
 		return false;
@@ -228,7 +228,7 @@ is_wanted(int fd, struct sock_file *f, const struct sockaddr *to, enum sock_acti
 	if (REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0)
 		to = (struct sockaddr *)&remote;
 	else if (to != NULL && sock_is_bad(to, sizeof(*to)))
-		to = NULL; /* the kernel will say so */
+		to = NULL; /* the kernel returns the error */
 	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
 				   to, true);
 	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
@@ -239,7 +239,7 @@ is_wanted(int fd, struct sock_file *f, const struct sockaddr *to, enum sock_acti
 	return false;
 }
 
-/* What has to be asked about it is asked now, and not when the first datagram is sent. */
+/* Look the route up now, and not when the first datagram is sent. */
 static void
 look_up_peer(const struct sock_file *f)
 {
@@ -247,12 +247,12 @@ look_up_peer(const struct sock_file *f)
 		sock_is_reached(f->shm->peer.ip);
 }
 
-/* While nobody has it pinned. 0 or -errno. */
+/* Carry *f*, which no call has pinned. 0 or -errno. */
 static int
 carry(int fd, struct sock_file *f, enum sock_action action, struct shmq_rep *rep)
 {
 	struct shmq_req req = {0};
-	uint32_t bits = sock_opt_bits(fd); /* the daemon turns on more */
+	uint32_t bits = sock_opt_bits(fd); /* read first: the daemon turns on more */
 	int shadow, rc;
 
 	req.sock.local_only = action == SOCK_CARRY;
@@ -287,7 +287,7 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 		return;
 	if (!atomic_load(&f->stays) && is_wanted(fd, f, to, &action)) {
 		if (sock_change_begin(&change, f)) {
-			if (!atomic_load(&f->carried)) /* by another thread meanwhile */
+			if (!atomic_load(&f->carried)) /* another thread may have done it */
 				rc = carry(fd, f, action, &rep);
 			sock_change_end(&change);
 		} else {
@@ -301,7 +301,7 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 	errno = was;
 }
 
-/* ---- the daemon has gone ---- */
+/* ---- back to the kernel ---- */
 
 static void
 enter_sets(struct sock_file *f)
@@ -318,7 +318,7 @@ enter_sets(struct sock_file *f)
 	}
 }
 
-/* At all numbers of *f* stands the kernel's socket again: as a new file, which nobody else has. */
+/* Put the kernel's socket back at all descriptors of *f*, as a new file. It is not shared yet. */
 static struct sock_file *
 replace_back(struct sock_file *f, bool is_first)
 {
@@ -352,7 +352,7 @@ replace_back(struct sock_file *f, bool is_first)
 	return now;
 }
 
-/* Does what is at *fd* stand for *f* now? */
+/* Whether the file at *fd* is the successor of *f*. */
 static bool
 is_successor(int fd, const struct sock_file *f)
 {
@@ -377,8 +377,8 @@ bool
 sock_may_return(const struct sock_file *f)
 {
 	/*
-	 * Without a device of the kernel's nothing would come by it. Of a program and its children
-	 * one goes on with what all of them have.
+	 * Without a device of its own, the kernel would receive nothing of the port. If several
+	 * processes have the socket, only one of them continues with the kernel's.
 	 */
 	return f->is_udp && atomic_load(&f->shm->gone) != 0 && atomic_load(&f->kernel) >= 0 &&
 		f->shm->if_index != 0 &&
@@ -401,7 +401,7 @@ sock_return(int fd, struct sock_file *f)
 			now = replace_back(f, was_returned == 0);
 		sock_change_end(&change);
 	}
-	sock_change_wait(f); /* another thread may be about it */
+	sock_change_wait(f); /* another thread may be returning it */
 	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
 		sock_stay(now, "another process has given it back");
 		sock_owner_chosen(now);
@@ -420,11 +420,11 @@ sock_stay(struct sock_file *f, const char *why)
 {
 	sock_conf_tell(STAYS, why);
 	atomic_store(&f->stays, true);
-	/* of a listener the daemon hears that nobody listens there any more */
+	/* closing the lease ends the daemon's part of a listener */
 	sock_own_close(atomic_exchange(&f->lease, -1));
 }
 
-/* Of what the daemon does with the kernel's socket nothing may come later. */
+/* Wait until the daemon is done with the kernel's socket: nothing of it may take effect later. */
 static void
 wait_for_end(void)
 {
@@ -434,7 +434,7 @@ wait_for_end(void)
 		;
 }
 
-/* What is at *fd* now, which the kernel serves, to be given back; NULL: nothing has changed. */
+/* The file at *fd*, which the kernel serves now, with a reference; NULL: nothing has changed. */
 static struct sock_file *
 take_back(int fd, struct sock_file *f)
 {
@@ -445,7 +445,7 @@ take_back(int fd, struct sock_file *f)
 		return NULL;
 	if (sock_number(fd, f) == fd &&
 	    atomic_exchange(&f->shm->is_returned, SAN_SOCK_GIVEN_BACK) == 0) {
-		/* as if the daemon had gone: calls that wait begin anew, with the kernel's */
+		/* as after the daemon's end: waiting calls begin anew, with the kernel's socket */
 		atomic_store(&f->shm->gone, 1);
 		REAL(shutdown)
 		(fd, SHUT_RDWR);
@@ -509,15 +509,15 @@ sock_is_ending(enum shmq_type type)
 
 	if (sock_ask(type, -1, &req, &rep, NULL) != -EBUSY)
 		return false;
-	/* bind() and listen() are no points where a thread may be cancelled */
+	/* by syscall(): bind() and listen() are no cancellation points */
 	REAL(syscall)
 	(SYS_nanosleep, &step, NULL);
 	return true;
 }
 
 /*
- * The kernel's socket of one that was carried ends in the daemon, a moment after its program has
- * closed it: so a port that is in use may be free soon.
+ * The daemon closes the kernel's socket of a carried one a moment after its program has closed it:
+ * so a port in use may be free soon.
  */
 int
 sock_bind(int fd, const struct sockaddr *sa, socklen_t len)
@@ -539,10 +539,10 @@ sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to)
 	struct sockaddr_storage bound;
 	int was = errno;
 
-	/* each datagram of the kernel's comes here if a rule may refuse it */
+	/* called for each datagram of the kernel if a rule may refuse it */
 	if (atomic_load(&f->is_chosen))
 		return;
-	/* as the kernel names one that sends */
+	/* as the kernel binds a socket that sends */
 	if (sock_bound_to(fd, &bound) == NULL)
 		REAL(bind)
 	(fd, (const struct sockaddr *)&any,
@@ -551,7 +551,7 @@ sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to)
 	errno = was;
 }
 
-/* ---- inherited, or sent to us ---- */
+/* ---- inherited and received sockets ---- */
 
 static bool
 stands_for_one(int fd)
@@ -622,7 +622,7 @@ sock_adopt_all(void)
 	(dir);
 }
 
-/* ---- the kernel's own ---- */
+/* ---- the kernel's socket ---- */
 
 int
 sock_kernel(int fd, struct sock_file *f)

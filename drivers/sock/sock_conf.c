@@ -17,7 +17,7 @@ static struct sock_rules rules;
 static char program[SOCK_GLOB_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* By system calls: the functions are ours. */
+/* Writes by a system call: write() is intercepted. */
 static void
 say(const char *text)
 {
@@ -28,11 +28,11 @@ say(const char *text)
 		return;
 }
 
-/* Whatever is wrong with the rules, the program runs as if there were none. */
+/* If the rules are invalid, the program runs as without any. */
 static void
 load(void)
 {
-	static char path[4096]; /* once, and not on a small stack */
+	static char path[4096]; /* static: a stack may be small */
 	char err[SOCK_ERR_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	const char *name;
@@ -45,7 +45,7 @@ load(void)
 	rc = sock_rules_load(&rules, err, sizeof(err));
 	if (rc == 0)
 		return;
-	is_off = rules.settings.log == SOCK_LOG_OFF; /* as far as they could be read */
+	is_off = rules.settings.log == SOCK_LOG_OFF; /* as far as the settings could be read */
 	sock_rules_init(&rules);
 	if (!is_off)
 		say(err);
@@ -122,7 +122,7 @@ name(const struct sockaddr *sa, char *text, size_t len)
 		inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof(ip));
 	if (ip[0] == '*')
 		snprintf(text, len, "*");
-	else /* the port has its place in both */
+	else /* the port has the same place in both families */
 		snprintf(text, len, sa->sa_family == AF_INET ? "%s:%u" : "[%s]:%u", ip,
 			 ntohs(in->sin_port));
 	return text;

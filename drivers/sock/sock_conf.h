@@ -2,7 +2,7 @@
 #ifndef SOCK_CONF_H
 #define SOCK_CONF_H
 
-/** @file What sansock.conf(5) says to this process. (UDP-2) */
+/** @file Settings and rules of sansock.conf(5) for this process. (UDP-2) */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,26 +12,26 @@
 
 /** Path of the daemon's socket. */
 const char *sock_conf_daemon(void);
-/** Name of its port; empty: its first. */
+/** Name of the daemon's port; empty: its first one. */
 const char *sock_conf_port(void);
-/** How long a call that would sleep looks before it does. */
+/** Longest poll, in microseconds, of a call before it sleeps. */
 uint32_t sock_conf_spin_us(void);
-/** How long a daemon of a peer has to answer. */
+/** Longest wait, in milliseconds, for an answer of the peer's daemon. */
 uint32_t sock_conf_probe_ms(void);
 uint32_t sock_conf_answer_s(void);
-/** Are there no rules at all? */
+/** Whether there are no rules. */
 bool sock_conf_is_idle(void);
-/** Is there a rule by which something is refused? Then each datagram's address is looked at. */
+/** Whether a rule refuses something: then the address of each datagram is checked. */
 bool sock_conf_may_drop(void);
 /**
- * What is to become of a socket; either address may be NULL: not known yet. *is_told*: to the user,
- * if he wants to know of each.
+ * The action for a socket. Either address may be NULL: not known yet. *is_told*: log the decision
+ * if the setting says so.
  */
 enum sock_action sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 				  const struct sockaddr *remote, bool is_told);
-/** What became of one otherwise, if he does. */
+/** Log, at level info, what was done with a socket against its rule. */
 void sock_conf_tell(const char *what, const char *why);
-/** Tell the user what went wrong, if he wants to know. */
+/** Log an error, unless logging is off. */
 void sock_conf_say(const char *what, const char *why);
 
 #endif /* SOCK_CONF_H */

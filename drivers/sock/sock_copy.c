@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Of the functions that programs call, those that move bytes between descriptors within the
- * kernel: to or from a carried socket they go by way of a buffer. (UDP-1)
+ * Intercepted functions that move bytes between descriptors within the kernel. To or from a carried
+ * socket, the bytes go through a buffer. (UDP-1)
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ fail(int err)
 	return -1;
 }
 
-/* A file's bytes; it goes on by as many as were sent. */
+/* Send a file's bytes and advance its offset by the number of bytes sent. */
 static ssize_t
 copy_file(int fd, int from, off_t *offset, size_t size)
 {
@@ -83,7 +83,7 @@ blocks(int fd)
 	return (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) == 0;
 }
 
-/* Is it ready, or is there time until it is? 0 or -1. */
+/* Whether it is ready, or becomes so while the call may wait. 0 or -1. */
 static int
 wait_for(int fd, short events, bool may_wait)
 {
@@ -94,7 +94,7 @@ wait_for(int fd, short events, bool may_wait)
 						    0;
 }
 
-/* All of *n* bytes, which can't be put back. */
+/* Send all of *n* bytes: they cannot be put back. */
 static ssize_t
 send_all(int fd, const uint8_t *buf, ssize_t n)
 {
@@ -110,8 +110,8 @@ send_all(int fd, const uint8_t *buf, ssize_t n)
 }
 
 /*
- * A pipe is not read before there is room for what it has. If another thread was faster to fill
- * that, we wait for more.
+ * Reads the pipe only when the socket has room. If another thread fills that room meanwhile, the
+ * call waits for more.
  */
 static ssize_t
 from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wait)
@@ -133,7 +133,7 @@ from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wai
 	return n;
 }
 
-/* Bytes that go into *pipe*, which says that it has room. Its places are pages. */
+/* Bytes that surely fit into *pipe*, which is writable: one page if it is not empty. */
 static size_t
 room_in(int pipe)
 {
@@ -166,7 +166,7 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 	return n;
 }
 
-/* 0: as far as can be seen it can be done; or errno. */
+/* 0, or the errno of the errors that can be found before. */
 static int
 check_splice(const struct sock_file *in, const struct sock_file *out, int other, const loff_t *at,
 	     const loff_t *other_at)

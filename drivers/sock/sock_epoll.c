@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* epoll_wait(): sock_eset.c says how. */
+/* Implements epoll_wait(); sock_eset.c has the design. */
 
 #include <errno.h>
 #include <limits.h>
@@ -17,16 +17,19 @@
 #include "sock_udp.h"
 
 #define NS_PER_MS 1000000ll
-#define LATE      16 /* calls that find something of ours until the kernel is asked, too */
+#define LATE      16 /* calls that find carried sockets ready before the kernel is asked, too */
 
-/* ---- what there is ---- */
+/* ---- readiness ---- */
 
-/* What may be asked for; errors are told unasked. */
+/* Events that a program may ask for; POLLERR and POLLHUP are always reported. */
 #define ASKED ((uint32_t)EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLRDNORM | EPOLLWRNORM)
 
 #define ROOM ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
-/* Some of its readiness may be news to the kernel (*is_told*), but none to the program. */
+/*
+ * Returns the events of a socket. *is_told*: the kernel has reported it, perhaps without need; then
+ * what caused the report is taken back.
+ */
 static uint32_t
 look(const struct sock_eitem *it, bool is_told)
 {
@@ -37,18 +40,18 @@ look(const struct sock_eitem *it, bool is_told)
 				      sock_tcp_poll(it->fd, f, wanted, is_told));
 }
 
-/* What is to be told of it. */
+/* The events to report to the program. */
 static uint32_t
 is_ready(struct sock_eitem *it)
 {
-	/* before it is looked at: what comes meanwhile is one more */
+	/* checked before: data that comes in between counts as another edge */
 	bool tells = (it->events & EPOLLET) == 0 || sock_eset_has_edge(it);
 	uint32_t is = look(it, false);
 
 	return tells ? is : 0;
 }
 
-/* Sockets that are ready, up to *max*; the next ones come first the next time. */
+/* Find up to *max* ready sockets. The next call begins behind the last one found. */
 static int
 scan(struct sock_eset *s, struct epoll_event *ev, int max)
 {
@@ -68,7 +71,7 @@ scan(struct sock_eset *s, struct epoll_event *ev, int max)
 	return n;
 }
 
-/* Of *n* events of the kernel's, those that are not ours; of *s*, or NULL, ours are looked at. */
+/* Keep only events of other descriptors; settle the carried sockets of *s*, if not NULL. */
 static int
 sift(const struct sock_eset *s, struct epoll_event *ev, int n)
 {
@@ -89,17 +92,17 @@ sift(const struct sock_eset *s, struct epoll_event *ev, int n)
 
 /* ---- epoll_wait ---- */
 
-/** A call. */
+/** State of one call. */
 struct wait {
 	struct sock_eset *set;
 	int epfd;
 	struct epoll_event *ev;
 	int max;
-	int64_t until_ns; /**< INT64_MAX: for ever; 0: not at all */
+	int64_t until_ns; /**< INT64_MAX: no limit; 0: do not wait */
 	const sigset_t *mask;
-	uint32_t key;  /**< of the set's lock, which the call has while it looks */
-	bool is_given; /**< the set is ours no longer, and the lock not had */
-	bool is_found; /**< something of ours ended the wait, which a longer look would have seen */
+	uint32_t key;  /**< of the set's lock, which the call holds while it checks */
+	bool is_given; /**< the kernel has the set now, and the lock is not held */
+	bool is_found; /**< a carried socket ended the wait: a longer spin would have seen it */
 };
 
 static int64_t
@@ -145,7 +148,7 @@ lock(struct wait *w)
 	w->is_given = true;
 }
 
-/* Without waiting, in which a thread could be cancelled: it would not give the lock back. */
+/* By syscall(), without waiting: a thread that is cancelled here would keep the lock. */
 static int
 ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 {
@@ -157,7 +160,7 @@ ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 	return n > 0 ? sift(w->set, ev, n) : 0;
 }
 
-/* What is ready. The kernel comes first now and then, or else it might be kept waiting for ever. */
+/* Find what is ready. Every LATE calls the kernel goes first: its descriptors must not starve. */
 static int
 look_at_all(const struct wait *w)
 {
@@ -171,7 +174,7 @@ look_at_all(const struct wait *w)
 	return n;
 }
 
-/* For as long as the last waits suggest. The lcore may need this CPU to bring us something. */
+/* Poll for as long as earlier waits suggest. Yields if the lcore may need this CPU. */
 static int
 spin(struct wait *w, int64_t began_ns)
 {
@@ -192,7 +195,7 @@ spin(struct wait *w, int64_t began_ns)
 	return n;
 }
 
-/* Until something of ours or of the kernel's comes. */
+/* Sleep until a carried socket or another descriptor is ready. */
 static int
 sleep_in_kernel(struct wait *w)
 {
@@ -212,7 +215,7 @@ sleep_in_kernel(struct wait *w)
 	err = errno;
 	lock(w);
 	others = n > 0 ? sift(w->is_given ? NULL : s, w->ev, n) : 0;
-	if (!w->is_given) { /* else ours come again */
+	if (!w->is_given) { /* otherwise the kernel reports the sockets again */
 		sock_eset_arm(s, false);
 		s->late = 0;
 		ours = scan(s, w->ev + others, w->max - others);
@@ -243,7 +246,7 @@ wait_alone(struct wait *w)
 	return n;
 }
 
-/* Is it for us to wait? Only for one thread, always the same, and no child. */
+/* Whether this call may check the sockets: only one thread may, and not in a child. */
 static bool
 is_ours(struct wait *w)
 {
@@ -267,7 +270,7 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 		const sigset_t *mask)
 {
 	struct wait w = {
-		.set = sock_eset_make(epfd), /* another thread may put something there meanwhile */
+		.set = sock_eset_make(epfd), /* another thread may add a socket meanwhile */
 		.epfd = epfd,
 		.ev = ev,
 		.max = max,
@@ -283,7 +286,7 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 		return -1;
 	}
 	if (!is_ours(&w)) {
-		/* nor may what we have told it come to the program */
+		/* the kernel's events may have our cookies, which the program must not get */
 		errno = EINTR;
 		return sock_eset_of(epfd) == w.set ? -1 : -2;
 	}

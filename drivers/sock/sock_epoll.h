@@ -4,9 +4,9 @@
 
 /**
  * @file
- * epoll sets that have carried sockets. The kernel has them all, so sets can be inherited, nested
- * and shared as ever; but a thread that waits alone looks at the sockets itself before it asks the
- * kernel. (UDP-6, UDP-8, AFC-19)
+ * epoll sets with carried sockets. The kernel has all of these sets, so they can be inherited,
+ * nested and shared as usual. A thread that alone waits for a set checks its sockets before it asks
+ * the kernel. (UDP-6, UDP-8, AFC-19)
  */
 
 #include <poll.h>
@@ -17,30 +17,30 @@
 
 #include "sock_fd.h"
 
-/** epoll_ctl() of *f*, which is carried. */
+/** epoll_ctl() for the carried socket *f*. */
 int sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev);
 /**
  * epoll_wait().
  *
  * @param timeout_ns
- *   Below 0: for ever.
+ *   Below 0: no limit.
  * @return
- *   Its result; -2: there is nothing of ours in it, go on with the kernel's.
+ *   The result; -2: the set is the kernel's, call its function.
  */
 int sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 		    const sigset_t *mask);
-/** *epfd* was made here. */
+/** The process has created the set *epfd*. */
 void sock_epoll_made(int epfd);
-/** The kernel is to wait for *fd*, if that is a set: as for any other descriptor. */
+/** If *fd* is a set, give it to the kernel: the kernel will wait for it as for any descriptor. */
 void sock_epoll_expose(int fd);
-/** Likewise those among the descriptors that *msg* has. */
+/** Do so for the descriptors that *msg* sends. */
 void sock_epoll_sent(const struct msghdr *msg);
-/** *fd* is about to be something else: in a set of ours it is none any more. */
+/** *fd* is about to be replaced: remove it from its set. */
 void sock_epoll_leave(int fd);
-/** Before a fork(), and in the child after it. */
+/** Before fork(), and in the child after it. */
 void sock_epoll_share(void);
 void sock_epoll_begin_child(void);
-/** Hold each socket that is in a set of ours. */
+/** Take a reference to each socket in a set of this process. */
 void sock_epoll_hold(void);
 
 #endif /* SOCK_EPOLL_H */

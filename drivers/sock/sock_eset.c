@@ -3,25 +3,26 @@
 /*
  * DESIGN NOTES
  *
- * A set is *ours* if this process has made it and one thread of it waits there, by epoll_wait().
- * Then that thread looks at the carried sockets himself, in the memory that he shares with the
- * lcore, and asks the kernel for other descriptors only now and then and before he sleeps. When he
- * sleeps he does so in the kernel, which has the sockets, too, with a number of ours (a cookie) in
- * place of the program's data; and as in poll() each is *armed* meanwhile (sock_shm.h). What
- * epoll_ctl() changes the kernel hears only then: programs that ask for room as long as they have
- * something to send change it with each answer.
+ * A set is *ours* if this process has created it and one thread waits for it, by epoll_wait(). Then
+ * that thread checks the carried sockets itself, in the memory that it shares with the lcore. It
+ * asks the kernel for other descriptors only now and then, and before it sleeps. It sleeps in the
+ * kernel, which has the carried sockets in the set, too, with a number of ours (a cookie) in place
+ * of the program's data. Meanwhile each of them is *armed*, as in poll() (sock_shm.h). Changes by
+ * epoll_ctl() are passed to the kernel only then: programs that ask for room as long as they have
+ * something to send change the set with each answer.
  *
- * Whatever else may happen to a set gives it to the kernel for good: another thread waits there,
- * it gets a second descriptor, is put into another set, or asked for by poll() or select(), there
- * are more than NEAR sockets, or another process comes to have it. Then the kernel has the
- * program's own data, sockets stay armed, and here is nothing of it any more. So it is from the
- * beginning with sets that we have not seen made.
+ * Anything else gives the set to the kernel for good: another thread waits for it, it gets a second
+ * descriptor, is put into another set or passed to poll() or select(), has more than NEAR sockets,
+ * or another process gets it. Then the kernel has the program's own data, the sockets stay armed,
+ * and no state of the set is left here. Sets whose creation was not seen are the kernel's from the
+ * beginning.
  *
- * With EPOLLET a socket is told when it is not as it was when it was last looked at: more has come,
- * it has ended, or there is room and there was none, or somebody has been refused any meanwhile.
+ * With EPOLLET a socket is reported if it has changed since it was last checked: more data has
+ * come, it has ended, or it has room and had none, or a write was refused meanwhile.
  *
- * A child has its parent's sets, too, but few use them (who saves a database does not). One that
- * does gives it to the kernel, and tells its parent, in memory that both have, to do likewise.
+ * A child has its parent's sets, too, but few children use them (one that saves a database does
+ * not). A child that does gives the set to the kernel and, in memory that both share, asks its
+ * parent to do so, too.
  */
 
 #include <errno.h>
@@ -38,23 +39,23 @@
 #include "sock_switch.h"
 
 #define SETS  64
-#define FRESH 255 /* in set_at: made here, and has nothing of ours yet */
+#define FRESH 255 /* in set_at: created here, without carried sockets yet */
 #define ITEMS 4096
-#define NEAR  256 /* sockets that are looked at one by one */
+#define NEAR  256 /* sockets that are checked one by one */
 #define READ  ((uint32_t)EPOLLIN | EPOLLRDNORM)
 #define ROOM  ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
 static struct sock_eset sets[SETS];
 static struct sock_eitem items[ITEMS];
 static _Atomic uint8_t set_at[SOCK_FDS]; /* number of the set + 1; FRESH; 0: the kernel's */
-static _Atomic uint32_t nb_set_at;       /* numbers from there on are 0 */
+static _Atomic uint32_t nb_set_at;       /* numbers from this on are 0 */
 static _Atomic uint16_t hint;
-static struct san_sock_lock sets_lock; /* to find a free one */
-static _Atomic uint8_t *used;          /* of each set that we have made; children have new ones */
+static struct san_sock_lock sets_lock; /* held to find a free set */
+static _Atomic uint8_t *used;          /* one flag for each set; a child makes new ones */
 
 /* ---- cookies ---- */
 
-/* Like nothing that a program has: no pointer, no number; the same one in children. */
+/* A value that programs do not use: no pointer, no small number. Children use the same. */
 static uint64_t
 cookie(uint16_t number)
 {
@@ -102,7 +103,7 @@ sock_epoll_made(int epfd)
 	atomic_store(&set_at[epfd], FRESH);
 }
 
-/* Under its lock; not where a set of our parent's is, or was. */
+/* Under sets_lock. Does not return one that a set of the parent has or had. */
 static struct sock_eset *
 free_set(void)
 {
@@ -136,14 +137,14 @@ sock_eset_make(int epfd)
 		s->is_used = &used[s - sets];
 		atomic_store(s->is_used, 0);
 	}
-	/* another thread may have been faster; without a place it is the kernel's */
+	/* another thread may have been faster; without a free place the set is the kernel's */
 	atomic_compare_exchange_strong(&set_at[epfd], &fresh,
 				       s != NULL ? (uint8_t)(s - sets + 1) : 0);
 	sock_unlock(&sets_lock, key);
 	return sock_eset_of(epfd);
 }
 
-/* ---- items; under the lock of their set ---- */
+/* ---- items, under the lock of their set ---- */
 
 static uint16_t
 number_of(const struct sock_eitem *it)
@@ -184,7 +185,7 @@ sock_eset_item(const struct sock_eset *s, uint32_t number)
 	return it != NULL && atomic_load(&it->f) != NULL && &sets[it->set] == s ? it : NULL;
 }
 
-/* It is the last one to be looked at. */
+/* Append the item: it is checked last. */
 static void
 link_item(struct sock_eset *s, struct sock_eitem *it)
 {
@@ -249,7 +250,7 @@ sock_eset_arm(struct sock_eset *s, bool is_asleep)
 	s->is_asleep = is_asleep;
 	for (left = s->nb; left != 0; left--, it = &items[it->next - 1])
 		is_asleep ? arm_item(it) : disarm_item(it);
-	/* pairs with the fence of san_sock_mirror(): it sees that we sleep, or we what there is */
+	/* pairs with the fence of san_sock_mirror(): it sees *armed*, or we see the record */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -268,7 +269,7 @@ sock_eset_has_edge(struct sock_eitem *it)
 	struct sock_file *f = atomic_load(&it->f);
 	struct san_sock_shm *shm = f->shm;
 	bool room = (it->events & ROOM) != 0 && san_sock_has_room(shm, f->tx_bytes);
-	/* all of them are small */
+	/* each of them fits into its bits */
 	uint32_t ends = (atomic_load(&shm->fin) != 0) | (atomic_load(&shm->gone) != 0) << 1 |
 		(atomic_load(&shm->error) != 0) << 2 | atomic_load(&shm->shut) << 4 |
 		atomic_load(&shm->state) << 8;
@@ -283,7 +284,7 @@ sock_eset_has_edge(struct sock_eitem *it)
 	return has;
 }
 
-/* What the kernel is to tell us, who do the rest. */
+/* Events for which the kernel reports the socket to us. EPOLLONESHOT is done here. */
 static uint32_t
 to_tell(const struct sock_eitem *it)
 {
@@ -318,7 +319,7 @@ sock_eset_tell_kernel(struct sock_eset *s)
 	}
 }
 
-/* The kernel has *it* as the program wants it. */
+/* Give the item to the kernel, with the program's events and data. */
 static int
 hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
@@ -346,7 +347,7 @@ sock_eset_give(struct sock_eset *s)
 		if (it->is_out)
 			tell_kernel(s, it);
 		else if (hand_over(s, it, &ev) != 0)
-			drop(s, it); /* it has been closed there */
+			drop(s, it); /* the descriptor has been closed */
 	}
 }
 
@@ -362,7 +363,7 @@ by_kernel(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
 	return rc;
 }
 
-/* Somebody who sleeps hears of what there is. */
+/* If the waiting thread sleeps, have it woken for what is there already. */
 static void
 wake(const struct sock_eset *s, struct sock_eitem *it)
 {
@@ -374,7 +375,7 @@ wake(const struct sock_eset *s, struct sock_eitem *it)
 		sock_bell(it->f);
 }
 
-/* As the program wants it, from now on. */
+/* The program's events and data from now on. */
 static void
 set(struct sock_eitem *it, const struct epoll_event *ev)
 {
@@ -393,7 +394,7 @@ add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 	uint32_t none = 0;
 	struct sock_eitem *it;
 
-	/* one that is exclusive can't be changed; and of several sets one looks at a socket */
+	/* an exclusive one can't be changed later; and only one set may check a socket */
 	if ((ev->events & EPOLLEXCLUSIVE) != 0 || (it = take_item(f)) == NULL)
 		return by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	if (!atomic_compare_exchange_strong(&f->item, &none, number_of(it))) {
@@ -422,10 +423,10 @@ static int
 modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
 	if ((ev->events & EPOLLEXCLUSIVE) != 0)
-		return hand_over(s, it, ev); /* the kernel says what it thinks of that */
+		return hand_over(s, it, ev); /* the kernel returns its error */
 	set(it, ev);
 	if (s->is_asleep) {
-		it->known = ~ev->events; /* he hears of it, whether or not that is another word */
+		it->known = ~ev->events; /* wakes the thread, whether or not the events differ */
 		tell_kernel(s, it);
 	}
 	wake(s, it);
@@ -472,13 +473,13 @@ sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event
 	if (s == NULL || !is_known || (op != EPOLL_CTL_DEL && sock_is_bad(ev, sizeof(*ev))) ||
 	    !sock_lock_wait(&s->lock, &key))
 		return by_kernel(epfd, op, fd, f, ev);
-	/* it may have been given away meanwhile */
+	/* another thread may have given the set to the kernel meanwhile */
 	rc = sock_eset_of(epfd) == s ? change(s, op, fd, f, ev) : by_kernel(epfd, op, fd, f, ev);
 	sock_unlock(&s->lock, key);
 	return rc;
 }
 
-/* ---- what happens to descriptors and processes ---- */
+/* ---- descriptors and processes ---- */
 
 void
 sock_epoll_expose(int fd)
@@ -497,7 +498,7 @@ sock_epoll_expose(int fd)
 	sock_unlock(&s->lock, key);
 }
 
-/* A set was closed: it goes, as *fd* was its only descriptor. */
+/* The set's only descriptor *fd* is closed: the set ends. */
 static void
 leave_set(int fd)
 {
@@ -516,7 +517,7 @@ leave_set(int fd)
 	sock_unlock(&s->lock, key);
 }
 
-/* Others may have the socket: of the set it is none any more. */
+/* Remove the descriptor *fd* of *f* from its set. Other processes may keep the socket. */
 static void
 leave(int fd, struct sock_file *f)
 {
@@ -531,7 +532,10 @@ leave(int fd, struct sock_file *f)
 		REAL(epoll_ctl)
 	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
 	if (!sock_lock_wait(&s->lock, &key)) {
-		/* a handler of a signal, in who has the lock: it goes with the next look */
+		/*
+		 * this is a signal handler of the lock's owner: the next change to the kernel's set
+		 * drops the item
+		 */
 		it->fd = -1;
 		it->is_out = true;
 		return;
@@ -542,7 +546,7 @@ leave(int fd, struct sock_file *f)
 	sock_unlock(&s->lock, key);
 }
 
-/* *fd*, which is *f* or none of ours, is not that any more. */
+/* *fd*, of *f* or (NULL) of something else, is closed or replaced. */
 static void
 forgotten(int fd, struct sock_file *f)
 {
@@ -572,7 +576,7 @@ sock_epoll_hold(void)
 			sock_hold(it->f);
 }
 
-/* Those of which nobody knows yet whose they will be. */
+/* Give sets without carried sockets to the kernel: parent or child may use them. */
 void
 sock_epoll_share(void)
 {
@@ -588,7 +592,7 @@ sock_epoll_share(void)
 void
 sock_epoll_sent(const struct msghdr *msg)
 {
-	struct msghdr m = *msg; /* CMSG_NXTHDR() wants one that may be written */
+	struct msghdr m = *msg; /* CMSG_NXTHDR() takes a pointer to a mutable one */
 	struct cmsghdr *c;
 	size_t at;
 	int fd;
@@ -609,7 +613,7 @@ sock_epoll_begin_child(void)
 	struct sock_eitem *it;
 	struct sock_eset *s;
 
-	sock_epoll_share(); /* one that another thread made meanwhile */
+	sock_epoll_share(); /* another thread may have created one meanwhile */
 	memset(&sets_lock, 0, sizeof(sets_lock));
 	used = NULL;
 	for (s = sets; s < &sets[SETS]; s++) {

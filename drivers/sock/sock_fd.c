@@ -7,15 +7,15 @@
 #include "sock_fd.h"
 #include "sock_own.h"
 
-/* References of one whose last was given back, and of which nobody gets another. */
+/* Value of *refs* while the last reference is released: no new one may be taken. */
 #define GOING UINT32_MAX
 
-/* One more than the index in *files*; 0: none of ours. Pages that nobody uses are not there. */
+/* Index in *files* plus one; 0: not known. Unused pages take no memory. */
 static _Atomic uint32_t table[SOCK_FDS];
 static struct sock_file files[SOCK_FILES];
-static _Atomic uint32_t hint;    /* where a free one is looked for first */
-static _Atomic uint32_t nb_used; /* files from there on were never taken */
-static _Atomic int highest = -1; /* descriptor that is in the table */
+static _Atomic uint32_t hint;    /* where the search for a free one begins */
+static _Atomic uint32_t nb_used; /* files from this on were never used */
+static _Atomic int highest = -1; /* highest descriptor that was ever in the table */
 
 static _Atomic uint32_t lines;
 
@@ -52,7 +52,7 @@ sock_get(int fd)
 			return NULL;
 		f = &files[at - 1];
 		refs = atomic_load_explicit(&f->refs, memory_order_relaxed);
-		/* one that is about to go does not come back */
+		/* a file that is being released is not used again */
 		if (refs == 0 || refs == GOING ||
 		    !atomic_compare_exchange_weak(&f->refs, &refs, refs + 1))
 			continue;
@@ -84,7 +84,7 @@ sock_put(struct sock_file *f)
 	sock_own_close(f->kernel);
 	sock_own_close(f->lease);
 	close_gate(f);
-	/* only now somebody else may have it */
+	/* only now another thread may take it */
 	atomic_store(&f->refs, 0);
 }
 
@@ -107,7 +107,7 @@ take_free(void)
 	return NULL;
 }
 
-/* Sets forget a number that is closed. */
+/* Forget the epoll sets that have this descriptor. */
 static void
 leave_sets(struct sock_file *f, int fd)
 {
@@ -195,7 +195,7 @@ sock_dup(int from, int to)
 	else if (!sock_is_us())
 		sock_put(f);
 	else
-		put_at(to, (uint32_t)(f - files) + 1); /* the reference is the table's now */
+		put_at(to, (uint32_t)(f - files) + 1); /* the table keeps the reference */
 }
 
 void
@@ -219,8 +219,8 @@ sock_fd_recount(void (*hold)(void))
 
 	for (i = 0; i < nb; i++) {
 		if (atomic_load(&files[i].refs) != 0) {
-			atomic_store(&files[i].refs, 1); /* ours, for a moment */
-			close_gate(&files[i]);           /* nobody waits there */
+			atomic_store(&files[i].refs, 1); /* held by this function */
+			close_gate(&files[i]);           /* no thread of this process waits there */
 		}
 		atomic_store(&files[i].pins, 0);
 	}

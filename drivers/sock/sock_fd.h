@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Which of the process's descriptors are sockets that are carried, or may come to be. No lock and
- * no allocation: all of this may happen in a signal handler. What a child of vfork() does to its
- * descriptors, in our memory, is not done to ours. (UDP-1, UDP-7)
+ * Table of the process's descriptors that are, or may become, carried sockets. No locks and no
+ * allocations: all of it may run in a signal handler. A child of vfork() runs in our memory; what
+ * it does to its descriptors does not change the table. (UDP-1, UDP-7)
  */
 
 #include <stdatomic.h>
@@ -17,12 +17,12 @@
 #include "sock_shm.h"
 #include "sock_touch.h"
 
-#define SOCK_FDS   65536 /**< descriptors from there on are the kernel's alone */
+#define SOCK_FDS   65536 /**< higher descriptors are left to the kernel */
 #define SOCK_FILES 16384
-#define SOCK_SETS  4 /**< epoll sets that a socket may be in before it is carried */
+#define SOCK_SETS  4 /**< epoll sets of a socket before it is carried */
 #define SOCK_EARLY 4 /**< ... and groups */
 
-/** An epoll set that has it. */
+/** An epoll set that has the socket. */
 struct sock_set {
 	int epfd; /**< -1: none */
 	int fd;
@@ -32,78 +32,78 @@ struct sock_set {
 
 /** A socket, which may have several descriptors. */
 struct sock_file {
-	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
+	_Atomic uint32_t refs; /**< descriptors, and calls in progress; 0: free */
 	_Atomic bool carried;
-	_Atomic bool is_chosen;  /**< rules have been asked: to send does not ask them again */
-	_Atomic bool is_kernels; /**< by the name that it has: it is not looked at again */
-	_Atomic bool stays;      /**< by an option: see sock_hooks_is_kernels() */
+	_Atomic bool is_chosen;  /**< the rules were evaluated: sending does not do it again */
+	_Atomic bool is_kernels; /**< the kernel's, and no rule can refuse what it sends */
+	_Atomic bool stays;      /**< with the kernel for good: see sock_stay() */
 	int domain;
-	bool is_udp;              /**< or TCP */
-	bool is_stdio;            /**< inherited: who has not the library may write, too */
-	struct san_sock_shm *shm; /**< once it is carried */
+	bool is_udp;              /**< otherwise TCP */
+	bool is_stdio;            /**< inherited: programs without the library may write, too */
+	struct san_sock_shm *shm; /**< set when it is carried */
 	size_t bytes;
-	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */
-	_Atomic int kernel;              /**< the kernel's own; -1: not yet */
+	uint32_t id, rx_bytes, tx_bytes; /**< copies: other programs can write to *shm* */
+	_Atomic int kernel;              /**< the kernel's socket; -1: not known yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
-	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
-	uint32_t line;                   /**< it has a successor's, too: sock_return() */
-	_Atomic int64_t retry_s;         /**< a new daemon is asked from then on; 0: not */
-	uint64_t last_ns;                /**< when the last datagram came, by the lcore's clock */
+	_Atomic uint32_t item;           /**< number in an epoll set: sock_eset.c; 0: none */
+	uint32_t line;                   /**< the same for its successor: sock_return() */
+	_Atomic int64_t retry_s;         /**< offer it to a new daemon then; 0: do not */
+	uint64_t last_ns;                /**< arrival of the last datagram, by the lcore's clock */
 	struct san_spin rx_spin, tx_spin;
-	uint32_t nb_empty;     /**< reads that found nothing, roughly */
+	uint32_t nb_empty;     /**< reads that found nothing, approximately */
 	uint32_t nb_refused;   /**< writes that found no room */
-	uint32_t nb_errors;    /**< errors that were taken */
+	uint32_t nb_errors;    /**< errors that calls have returned */
 	_Atomic uint32_t pins; /**< calls that the kernel serves: sock_owner.c */
-	_Atomic int gate[2];   /**< likewise; or -1 */
+	_Atomic int gate[2];   /**< see sock_owner.h; or -1 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];
 };
 
 /**
- * Told of each descriptor, of *f* or (NULL) of something else, that is not that any more; the
- * reference is still there.
+ * Called for each descriptor, of *f* or (NULL) of something else, that is closed or replaced,
+ * before the reference is released.
  */
 extern void (*sock_fd_leaves)(int fd, struct sock_file *f);
 
-/** From now on *f* is one. */
+/** Mark *f* as carried: its memory may be used from now on. */
 static inline void
 sock_set_carried(struct sock_file *f)
 {
 	atomic_store_explicit(&f->carried, true, memory_order_release);
 }
 
-/** The process begins, or goes on as a child of what it was. */
+/** The process has started, or is a new child. */
 void sock_fd_begin(void);
-/** ... in which other threads' references are nobody's; *hold* takes those that are not ours. */
+/** ... in which other threads' references are void; *hold* takes those of other tables. */
 void sock_fd_recount(void (*hold)(void));
-/** Or a child of vfork(), or of a clone() that nobody told us of, in our memory. */
+/** False in a child of vfork(), or of an unseen clone() that shares our memory. */
 bool sock_is_us(void);
-/** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */
+/** The file at *fd*, with a reference that sock_put() releases; NULL: not known. */
 struct sock_file *sock_get(int fd);
 void sock_put(struct sock_file *f);
-/** One more reference to what one has. */
+/** Take another reference to a file that the caller has. */
 static inline void
 sock_hold(struct sock_file *f)
 {
 	atomic_fetch_add(&f->refs, 1);
 }
-/** A socket of the kernel's is at *fd*: it may come to be carried. */
+/** *fd* is a new socket of the kernel, which may come to be carried. */
 void sock_track(int fd, int domain, bool is_udp);
-/** ... which stands for *f* from now on. */
+/** ... and succeeds *f*. */
 void sock_succeed(int fd, const struct sock_file *f);
-/** *to*, which the kernel has just made or made anew, is what *from* is. */
+/** The kernel has made *to* a duplicate of *from*. */
 void sock_dup(int from, int to);
-/** The kernel gave *fd* to something else, or closed it. */
+/** *fd* was closed, or is something else now. */
 void sock_forget(int fd);
-/** All from *first* to *last*. */
+/** All descriptors from *first* to *last*. */
 void sock_forget_range(unsigned int first, unsigned int last);
 /**
- * A number of *f* for a call that began with *fd*, which another thread may have closed meanwhile,
- * or have made something else. -1: it has none any more.
+ * A descriptor of *f* for a call that began with *fd*, which another thread may have closed or
+ * replaced meanwhile. -1: none is left.
  */
 int sock_number(int fd, const struct sock_file *f);
-/** The next descriptor of *f* from *fd* on, or -1. */
+/** The next descriptor of *f* from *fd* on; -1: none. */
 int sock_next_fd(const struct sock_file *f, int fd);
 
 #endif /* SOCK_FD_H */

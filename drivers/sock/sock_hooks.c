@@ -3,11 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * A socket of our own asks, because asking changes it. TCP asks without sending by
- * TCP_FASTOPEN_CONNECT: connect() goes as far as the first SYN, which it leaves to the first
- * write(). UDP asks by an empty message that only confirms the neighbour (MSG_PROBE).
+ * A temporary socket asks the kernel, because the attempt changes the socket. For TCP,
+ * TCP_FASTOPEN_CONNECT asks without sending: connect() makes all checks, but leaves the first SYN
+ * to the first write(). For UDP, an empty message that only confirms the neighbour (MSG_PROBE) does
+ * it.
  *
- * Filters of packets (IPAddressDeny= of systemd) can only be asked with a packet, and are not.
+ * Packet filters (IPAddressDeny= of systemd) can only be asked by sending a packet, and are not.
  */
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 
 #define ASKED_BITS 10
 
-/* Of the kernel's headers. */
+/* from the kernel's headers */
 #define MSG_PROBE_ONLY 0x10 /* MSG_PROBE */
 
 static int
@@ -65,11 +66,11 @@ sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen
 
 /* ---- UDP ---- */
 
-/* Of an address and a socket; never 0. */
+/* Hash of an address and a socket; never 0. */
 static uint64_t
 hash(const struct sock_file *f, const uint8_t ip[16], uint16_t port)
 {
-	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all that are below */
+	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all lower ones */
 	uint64_t w[2];
 
 	memcpy(w, ip, sizeof(w));

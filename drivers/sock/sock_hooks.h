@@ -4,9 +4,9 @@
 
 /**
  * @file
- * What the kernel would have asked somebody else: a security module, Landlock, a control group's
- * hooks for connect() and sendto(). They are asked all the same, or the socket is the kernel's.
- * (UDP-9, SYS-7)
+ * Checks that the kernel would make by calling others: security modules, Landlock, hooks of control
+ * groups for connect() and sendto(). They are called for carried sockets, too; a connection for
+ * which that is impossible is left to the kernel. (UDP-9, SYS-7)
  */
 
 #include <stdbool.h>
@@ -16,11 +16,11 @@ struct san_sock_rec;
 struct sock_file;
 
 /**
- * May this program connect TCP socket *f* to *sa*? No packet goes. False: it may not, or nobody can
- * be asked: the kernel's connect() will say which.
+ * Whether the program may connect the TCP socket *f* to *sa*. No packet is sent. False: it may not,
+ * or the check is not possible; the kernel's connect() finds out.
  */
 bool sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen_t len);
-/** May it send to *to*, the address in *rec*? Asked once for each, roughly. 0 or errno. */
+/** Whether *f* may send to *to*, as in *rec*; asked about once per address. 0 or errno. */
 int sock_hooks_send(const struct sock_file *f, const struct san_sock_rec *rec,
 		    const struct sockaddr *to, socklen_t len);
 #endif /* SOCK_HOOKS_H */

@@ -3,14 +3,14 @@
 /*
  * DESIGN NOTES
  *
- * The C library's robust mutexes do this, too, but there are pointers in them, which it follows:
- * who passes a socket to a more privileged program could have it write anywhere. Here is a word:
- * which thread has the lock, and how often anybody had it (modulo 2^9), so that nobody gives back
- * what has been taken from him meanwhile.
+ * The C library's robust mutexes serve the same purpose, but they contain pointers that it follows:
+ * a program that passes a socket to a more privileged one could make that write anywhere. This lock
+ * is one word. It has the number of the owning thread, and how often the lock was taken (modulo
+ * 2^9). The count keeps a thread from releasing a lock that was taken from it.
  *
- * Who died is known of threads in our own namespace of process ids. Others, and those that keep
- * the lock, or of which somebody wrote so, are waited for as long as ROUNDS says. Rounds are
- * counted and not time: after a machine has stood still it has its turn before it is too late.
+ * The death of an owner can be detected if it is in our PID namespace. For other owners, and for
+ * those that keep the lock, ROUNDS limits the wait. It counts rounds and not time: after the
+ * machine has stood still, the owner still gets time to release the lock.
  */
 
 #include <errno.h>
@@ -25,23 +25,23 @@
 #include "sock_lock.h"
 #include "sock_real.h"
 
-#define OWNER    0x003fffffu /* thread; ids are below 2^22 */
+#define OWNER    0x003fffffu /* thread ID; they are below 2^22 */
 #define TURN     0x00400000u
 #define TURNS    0x7fc00000u
-#define WAITED   0x80000000u /* who gives it back wakes one */
+#define WAITED   0x80000000u /* a thread waits: to release the lock wakes one */
 #define ROUND_NS 20000000
 #define ROUNDS   50
-#define PATIENCE 60 /* times as much; at once over if it is we who have it */
+#define PATIENCE 60 /* times ROUNDS that sock_lock_wait() waits */
 
-#define NO_SPACE 1 /* nobody could tell us: no namespace's number is that low */
+#define NO_SPACE 1 /* the namespace is not known; real numbers are higher */
 
-/* Also in a signal handler: it is there without an allocation, as we are loaded at the start. */
+/* Usable in signal handlers: it needs no allocation, because the library is loaded at the start. */
 #define IN_PLACE __attribute__((tls_model("initial-exec")))
 
-/* Of the process, and of the thread, when they were first asked for. */
+/* Of the process and of the thread, found on first use. */
 static _Atomic uint32_t our_space;
 static IN_PLACE _Thread_local uint32_t our_thread;
-/* Calls of this thread that have a lock or are about to; more than one: by signal handlers. */
+/* Calls of this thread that hold or want a lock; above 1 only by signal handlers. */
 static IN_PLACE _Thread_local volatile uint32_t nb_calls;
 
 enum fate {
@@ -102,7 +102,7 @@ fate_of(const struct san_sock_lock *l, uint32_t word)
 		return UNKNOWN;
 	if (syscall(SYS_tkill, owner, 0) != 0 && errno == ESRCH)
 		return DEAD;
-	/* one that nobody has waited for yet */
+	/* it may be a zombie, which still has a number */
 	end.fd = (int)syscall(SYS_pidfd_open, owner, 0);
 	if (end.fd < 0)
 		return ALIVE;
@@ -112,7 +112,7 @@ fate_of(const struct san_sock_lock *l, uint32_t word)
 	return is_over ? DEAD : ALIVE;
 }
 
-/* Sleep for a round, unless it is given back. True: the round is over. */
+/* Sleep for a round, unless the lock is released. True: the round is over. */
 static bool
 wait_for(struct san_sock_lock *l, uint32_t word)
 {
@@ -124,12 +124,12 @@ wait_for(struct san_sock_lock *l, uint32_t word)
 		errno != EAGAIN && errno != EINTR;
 }
 
-/* From *word*, whoever has it by that. */
+/* Take the lock from state *word*, also from another owner. */
 static bool
 have(struct san_sock_lock *l, uint32_t word, bool waited, uint32_t *key)
 {
 	*key = ((word + TURN) & TURNS) | thread();
-	/* others may wait as we did */
+	/* other threads may wait, too */
 	if (!atomic_compare_exchange_strong(&l->word, &word,
 					    *key | (word & WAITED) | (waited ? WAITED : 0)))
 		return false;
@@ -184,7 +184,7 @@ sock_lock_wait(struct san_sock_lock *l, uint32_t *key)
 {
 	int i;
 
-	/* who has it may be kept from going on, on a busy machine */
+	/* the owner may not get a CPU, on a busy machine */
 	for (i = 0; i < PATIENCE; i++)
 		if (sock_lock(l, false, key) >= 0)
 			return true;
@@ -197,7 +197,7 @@ sock_unlock(struct san_sock_lock *l, uint32_t key)
 	uint32_t word = key;
 	int was = errno;
 
-	/* unless it was taken from us */
+	/* unless another thread has taken it */
 	while ((word & ~WAITED) == key &&
 	       !atomic_compare_exchange_weak(&l->word, &word, word & TURNS))
 		;

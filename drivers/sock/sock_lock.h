@@ -4,8 +4,8 @@
 
 /**
  * @file
- * A lock in memory that several programs have, of which none can rely on the others: who waits
- * does so for a bounded time, whatever is written there. (UDP-7, SYS-5)
+ * A lock in memory that several programs share, of which none can rely on the others. A wait is
+ * bounded, whatever is written there. (UDP-7, SYS-5)
  */
 
 #include <stdbool.h>
@@ -13,30 +13,33 @@
 
 #include "sock_shm.h"
 
-/** A result of sock_lock(): it was somebody's who has died with it, or has not given it back. */
+/** A result of sock_lock(): the last owner has died, or has not released the lock in time. */
 #define SOCK_LOCK_TAKEN 1
 
 /**
- * Have *l*.
+ * Take *l*.
  *
  * @param takes
- *   Also from one that is known to live, if he does not give it back for long: right where he
- *   finds out in time that it is not his any more.
+ *   Take it also from an owner that lives but does not release it in time. Only for uses in which
+ *   that owner notices, before it does harm, that it has lost the lock.
  * @param key
  *   For sock_unlock().
  * @return
- *   0; SOCK_LOCK_TAKEN; -EDEADLK: this thread has it, in the call that a signal handler
- *   interrupted, or somebody does who lives and keeps it.
+ *   0; SOCK_LOCK_TAKEN; -EDEADLK: this thread holds it, in the call that a signal handler
+ *   interrupted, or a thread that lives holds it for too long.
  */
 int sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key);
-/** Likewise, as long as who has it lives: false only in a signal handler that interrupted him. */
+/**
+ * Take *l*, and wait for a living owner up to a minute. False: it still holds the lock, or it is
+ * this thread, in the call that a signal handler interrupted.
+ */
 bool sock_lock_wait(struct san_sock_lock *l, uint32_t *key);
 void sock_unlock(struct san_sock_lock *l, uint32_t key);
-/** Ask the kernel now who we are, and not when the first lock is taken. */
+/** Look up this thread and process now, so that the first lock needs no system call. */
 void sock_lock_attach(void);
-/** Number of the thread that calls; not 0. */
+/** Number of the calling thread; not 0. */
 uint32_t sock_lock_thread(void);
-/** In the child, after fork(): it is somebody else. */
+/** In the child, after fork(): the numbers have changed. */
 void sock_lock_detach(void);
 
 #endif /* SOCK_LOCK_H */

@@ -18,7 +18,7 @@
 #include "sock_tcp.h"
 #include "sock_udp.h"
 
-#define HEADS_V4 52 /* bytes of the headers of IP and TCP, with time stamps */
+#define HEADS_V4 52 /* bytes of the headers of IP and TCP, with timestamps */
 #define HEADS_V6 72
 
 static int
@@ -29,8 +29,8 @@ fail(int err)
 }
 
 /*
- * Options by which a program asks for more with each datagram: the switch adds it. The kernel's
- * socket has most of them on, for the daemon.
+ * Options that add control messages to each datagram: the library adds them. The kernel's socket
+ * has most of them turned on for the daemon.
  */
 static const struct {
 	int level, name;
@@ -69,14 +69,14 @@ give_int(int v, void *value, socklen_t *len)
 	return 0;
 }
 
-/* What TCP would send in a segment by the port, with time stamps. */
+/* Segment size that TCP would use on the port, with timestamps. */
 static uint32_t
 segment(const struct sock_file *f)
 {
 	return f->shm->mtu - (f->shm->local.family == AF_INET ? HEADS_V4 : HEADS_V6);
 }
 
-/* The kernel has no connection: what it says of one is replaced by what there is. */
+/* The kernel's socket is not connected: replaces what it returns by the stream's state. */
 static void
 fill_info(const struct sock_file *f, void *value, socklen_t len)
 {
@@ -104,11 +104,11 @@ sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, sock
 		return fail(EINVAL);
 	if (bit != 0)
 		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
-	/* the helper passes on what the kernel's socket has: it may have told both of one error */
+	/* not the kernel's: the daemon passes its errors on, and one must not be returned twice */
 	if (level == SOL_SOCKET && name == SO_ERROR)
 		return give_int(sock_take_error(f), value, len);
 	if (f->is_udp && level == SOL_SOCKET && name == SO_GET_FILTER) {
-		*len = 0; /* there is the daemon's, and none of the program's */
+		*len = 0; /* the kernel's socket has the daemon's filter; the program has none */
 		return 0;
 	}
 	if (!f->is_udp && level == SOL_SOCKET && name == SO_PEERNAME)
@@ -130,7 +130,7 @@ is_time(int level, int name)
 		 name == SO_SNDTIMEO_NEW);
 }
 
-/* The group that *value* names, and whether it is left; false: it is about no group. */
+/* The group in *value*, and whether it is left. False: the option is not about a group. */
 static bool
 about_group(int level, int name, const void *value, socklen_t len, uint8_t group[16], bool *leaves)
 {
@@ -142,7 +142,7 @@ about_group(int level, int name, const void *value, socklen_t len, uint8_t group
 	memcpy(group, mapped, sizeof(mapped));
 	if (level == IPPROTO_IP && (name == IP_ADD_MEMBERSHIP || name == IP_DROP_MEMBERSHIP) &&
 	    len >= sizeof(struct ip_mreq)) {
-		memcpy(group + 12, value, 4); /* first in ip_mreq and in ip_mreqn */
+		memcpy(group + 12, value, 4); /* the first field of ip_mreq and of ip_mreqn */
 		return true;
 	}
 	if (level == IPPROTO_IPV6 && (name == IPV6_JOIN_GROUP || name == IPV6_LEAVE_GROUP) &&
@@ -160,7 +160,7 @@ about_group(int level, int name, const void *value, socklen_t len, uint8_t group
 	return true;
 }
 
-/* How a group is left that *name* has joined. */
+/* The option that leaves a group that *name* has joined. */
 static int
 leave_of(int name)
 {
@@ -169,7 +169,7 @@ leave_of(int name)
 					    IPV6_LEAVE_GROUP;
 }
 
-/* The kernel's socket is in it or out of it: so is what is carried. */
+/* Join or leave the group for the carried socket, as for the kernel's. */
 static int
 follow(int fd, const uint8_t group[16], bool leaves)
 {
@@ -188,7 +188,7 @@ is_filter(int level, int name)
 		(name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF || name == SO_LOCK_FILTER);
 }
 
-/* The kernel's socket is not connected, and would take it. */
+/* Only valid before connect(): the kernel's socket, not connected, would accept them. */
 static bool
 is_before_connect(int name)
 {
@@ -196,7 +196,7 @@ is_before_connect(int name)
 		name == TCP_FASTOPEN_NO_COOKIE;
 }
 
-/* As the kernel reads it: IPv4's options may be of one byte, or of none. 0 or errno. */
+/* Read as the kernel does: an IPv4 option may have one byte, or none. 0 or errno. */
 static int
 read_flag(int level, const void *value, socklen_t len, int *v)
 {
@@ -237,16 +237,16 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (kernel < 0)
 		return fail(ENETDOWN);
 	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
-		return fail(len < sizeof(v) ? EINVAL : ENOENT); /* what there is is the daemon's */
+		return fail(len < sizeof(v) ? EINVAL : ENOENT); /* the filter is the daemon's */
 	if (!f->is_udp && level == IPPROTO_TCP && is_before_connect(name))
 		return fail(EINVAL);
-	/* or as from a kernel without it: programs go on without, and know that they do */
+	/* or refuse it as a kernel without the option does: programs are prepared for that */
 	if (sock_opt_is_kernels(kernel, f, level, name, value, len, &text)) {
 		if (!sock_can_give_back(f)) {
 			sock_conf_tell("an option of a carried socket is refused", text);
 			return fail(ENOPROTOOPT);
 		}
-		/* what the kernel refuses changes nothing; a filter would replace the daemon's */
+		/* a refused option must change nothing; a filter would replace the daemon's */
 		if (!is_filter(level, name) &&
 		    REAL(setsockopt)(kernel, level, name, value, len) != 0)
 			return -1;
@@ -259,12 +259,12 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 			sock_opt_early(f, level, name, value, len); /* for sock_return() */
 			return 0;
 		}
-		/* nothing of it would come by the port: as the kernel says that it has no room */
+		/* the port would not receive the group: undo it, with errno for lack of room */
 		REAL(setsockopt)
 		(kernel, level, leave_of(name), value, len);
 		return fail(ENOBUFS);
 	}
-	if (rc == 0 && is_time(level, name)) /* by which a call waits */
+	if (rc == 0 && is_time(level, name)) /* calls wait by these */
 		sock_opt_times(kernel, fd);
 	else if (rc == 0 && f->is_udp)
 		sock_sync(fd, f);
@@ -290,7 +290,7 @@ tell_patience(int kernel, struct sock_file *f)
 	struct san_sock_shm *shm = f->shm;
 
 	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_patience) == 0)
-		return; /* as it is without */
+		return; /* TCP's defaults apply already */
 	atomic_store(&shm->timeout_ms, timeout_ms);
 	atomic_store(&shm->idle_s, probes ? number(kernel, IPPROTO_TCP, TCP_KEEPIDLE) : 0);
 	atomic_store(&shm->every_s, number(kernel, IPPROTO_TCP, TCP_KEEPINTVL));
@@ -356,7 +356,7 @@ sock_opt_restore(int kernel, const struct sock_file *f)
 
 	REAL(setsockopt)
 	(kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
-	/* one that is turned off may turn off another one: those that are on come last */
+	/* turning one off may turn off another, so those that are on come last */
 	for (v = 0; v < 2; v++)
 		for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 			if (((bits & ours[i].bit) != 0) == (v != 0))
@@ -439,16 +439,16 @@ sock_opt_shutdown(int fd, struct sock_file *f, int how)
 	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);
-	/* of the kernel's receiving side an end is none: it would be readable for ever */
+	/* not for SHUT_RD: the kernel's socket would be readable for ever */
 	rc = how == SHUT_RD ? 0 : REAL(shutdown)(kernel, SHUT_WR);
 	if (rc == 0 && f->shm->peer.family == 0)
-		rc = fail(ENOTCONN); /* which it says, and does it all the same */
+		rc = fail(ENOTCONN); /* as the kernel, which shuts it down all the same */
 	err = errno;
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD)
 		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
-	sock_bell(f); /* who waits to read is told that there is nothing more */
+	sock_bell(f); /* wakes threads that wait to read */
 	errno = err;
 	return rc;
 }
@@ -481,7 +481,7 @@ sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
 	if (request == FIOASYNC) {
 		rc = REAL(ioctl)(fd, request, arg);
 		if (rc == 0 && *(const int *)arg != 0)
-			sock_arm(f, EPOLLET, true); /* each burst is a signal */
+			sock_arm(f, EPOLLET, true); /* each burst brings a signal */
 		return rc;
 	}
 	if (request == FIOCLEX || request == FIONCLEX || request == FIOSETOWN ||
@@ -500,6 +500,6 @@ sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
 		return rc;
 	atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
 	if (((intptr_t)arg & O_ASYNC) != 0)
-		sock_arm(f, EPOLLET, true); /* each burst is a signal */
+		sock_arm(f, EPOLLET, true); /* each burst brings a signal */
 	return rc;
 }

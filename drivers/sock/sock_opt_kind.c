@@ -8,7 +8,7 @@
 #include "sock_opt_kind.h"
 #include "sock_real.h"
 
-#define VALUE_MAX 128 /* bytes of a longer value are not compared */
+#define VALUE_MAX 128 /* longer values are not compared */
 
 static const struct {
 	int level, name;
@@ -21,7 +21,7 @@ static const struct {
 #undef SOCK_OPT_ROW
 };
 
-/* What a kernel knows that is newer than the list may change how packets are sent. */
+/* Options of a newer kernel may change how packets are sent, so they are the kernel's. */
 static enum sock_opt_kind
 kind_of(const struct sock_file *f, int level, int name, const char **text)
 {
@@ -48,7 +48,7 @@ is_zero(const uint8_t *p, size_t from, size_t to)
 	return from >= to;
 }
 
-/* Has the kernel's socket that value already? */
+/* Whether the kernel's socket has that value already. */
 static bool
 has_it(int kernel, int level, int name, const void *value, socklen_t len)
 {
@@ -56,7 +56,7 @@ has_it(int kernel, int level, int name, const void *value, socklen_t len)
 	socklen_t got = sizeof(now);
 	size_t both;
 
-	/* of a filter the length would be one of instructions */
+	/* the length of a filter would be a number of instructions */
 	if (len == 0 || len > sizeof(now) || (level == SOL_SOCKET && name == SO_GET_FILTER) ||
 	    REAL(getsockopt)(kernel, level, name, now, &got) != 0 || got == 0)
 		return false;
@@ -65,7 +65,7 @@ has_it(int kernel, int level, int name, const void *value, socklen_t len)
 		is_zero(value, both, len);
 }
 
-/* Is it about another device than the port's? */
+/* Whether the option names a device other than the port's. */
 static bool
 is_other_device(const struct sock_file *f, int name, const void *value, socklen_t len)
 {
@@ -73,7 +73,7 @@ is_other_device(const struct sock_file *f, int name, const void *value, socklen_
 	uint32_t index;
 
 	if (!atomic_load(&f->carried))
-		return false; /* the daemon looks at the name that it has then */
+		return false; /* the daemon checks the device when the socket is carried */
 	if (name == SO_BINDTOIFINDEX) {
 		if (len < sizeof(index))
 			return false;
@@ -92,19 +92,19 @@ sock_opt_is_kernels(int kernel, const struct sock_file *f, int level, int name, 
 	int v = 0;
 
 	if (len != 0 && sock_is_bad(value, len))
-		return false; /* the kernel will say so */
+		return false; /* the kernel returns the error */
 	if (level == SOL_SOCKET && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
 		return is_other_device(f, name, value, len);
 	if (len >= sizeof(v))
 		memcpy(&v, value, sizeof(v));
 	if (level == SOL_SOCKET && name == SO_RCVLOWAT && v <= 1)
 		return false;
-	/* the first takes the device's MTU for the path's, the second sends in fragments then */
+	/* INTERFACE uses the device's MTU and not the path's; so does OMIT, which then fragments */
 	if (f->is_udp && level == IPPROTO_IP && name == IP_MTU_DISCOVER)
 		return v == IP_PMTUDISC_INTERFACE || v == IP_PMTUDISC_OMIT;
 	if (f->is_udp && level == IPPROTO_IPV6 && name == IPV6_MTU_DISCOVER)
 		return v == IPV6_PMTUDISC_INTERFACE || v == IPV6_PMTUDISC_OMIT;
-	/* by which nothing leaves this host; a record says by 0 that the socket's is meant */
+	/* with 0 no packet leaves this host; in a record 0 means the socket's value */
 	if (level == IPPROTO_IPV6 && name == IPV6_UNICAST_HOPS && len >= sizeof(v) && v == 0)
 		return true;
 	return kind == SOCK_OPT_KERNELS && !has_it(kernel, level, name, value, len);

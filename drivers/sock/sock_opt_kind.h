@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Which options are the kernel's alone. A socket that gets one before it is carried stays with the
- * kernel. A UDP socket that is carried goes back to the kernel, if that has the port's device; a
- * stream, or a socket of a port without such a device, refuses it (ENOPROTOOPT). (UDP-9)
+ * Which options only the kernel has. A socket that gets one before it is carried stays with the
+ * kernel. A carried UDP socket goes back to the kernel if that has the port's device. A stream, or
+ * a socket of a port without such a device, refuses the option (ENOPROTOOPT). (UDP-9)
  */
 
 #include <stdbool.h>
@@ -15,7 +15,8 @@
 #include "sock_fd.h"
 
 /**
- * Does this value make *f* the kernel's? Not if its kernel's socket, *kernel*, has it already.
+ * Whether this value makes *f* the kernel's. It does not if the kernel's socket, *kernel*, has it
+ * already.
  *
  * @param[out] text
  *   The option's name.

@@ -16,11 +16,11 @@
 
 enum sock_opt_kind {
 	SOCK_OPT_CARRIED, /**< it has its effect */
-	SOCK_OPT_NOTHING, /**< it is confirmed, and nothing that is carried depends on it */
-	SOCK_OPT_KERNELS, /**< the socket is the kernel's; or it is refused: sock_opt_kind.h */
+	SOCK_OPT_NOTHING, /**< it is accepted, without effect on a carried socket */
+	SOCK_OPT_KERNELS, /**< it makes the socket the kernel's, or is refused: sock_opt_kind.h */
 };
 
-/* Of the kernel's headers: the C library's have not all of them. */
+/* From the kernel's headers: some C libraries lack these. */
 #ifndef SO_RCVMARK
 #define SO_RCVMARK 75
 #endif
@@ -33,7 +33,7 @@ enum sock_opt_kind {
 #define TCP_AO_ADD_KEY     38
 
 /* clang-format off */
-/** level, option, of UDP, of TCP. What is not here is the kernel's. */
+/** Level, option, kind for UDP, kind for TCP. Options that are missing are the kernel's. */
 #define SOCK_OPT_LIST(X) \
 	X(SOL_SOCKET, SO_ACCEPTCONN, CARRIED, CARRIED)             \
 	X(SOL_SOCKET, SO_ATTACH_BPF, KERNELS, KERNELS)             \

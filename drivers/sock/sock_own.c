@@ -10,9 +10,9 @@
 #include "sock_own.h"
 #include "sock_real.h"
 
-#define HIGH_FD 700 /* the program counts on low numbers */
+#define HIGH_FD 700 /* programs expect low numbers */
 
-/* Of each that is ours: who has its number. Pages that nobody uses are not there. */
+/* For each descriptor of the library, where its number is kept. Unused pages take no memory. */
 static _Atomic(_Atomic int *) holders[SOCK_FDS];
 static _Atomic int highest = -1;
 
@@ -28,7 +28,7 @@ set(int fd, _Atomic int *holder)
 		;
 }
 
-/* No point where a thread is cancelled. */
+/* By syscall(): close() is a cancellation point. */
 static void
 hang_up(int fd)
 {
@@ -55,7 +55,7 @@ sock_own_dup(int fd, _Atomic int *holder)
 	int high = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	struct rlimit limit;
 
-	/* the program's own numbers must not get scarce by that */
+	/* keep an eighth of the numbers for the program */
 	if (high >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
 	    (rlim_t)high >= limit.rlim_cur - limit.rlim_cur / 8) {
 		hang_up(high);
@@ -99,13 +99,13 @@ sock_own_make_way(int fd)
 	_Atomic int *holder = sock_is_own(fd) ? atomic_load(&holders[fd]) : NULL;
 	int was = fd, to, err = errno;
 
-	/* what a child of vfork() does to its descriptors is not done to ours */
+	/* a child of vfork() has descriptors of its own, but our memory */
 	if (holder == NULL || !sock_is_us())
 		return;
 	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	set(fd, NULL);
 	set(to, holder);
-	/* without a free number it is lost; -1 says so */
+	/* without a free number the descriptor is lost, and the holder has -1 */
 	if (!atomic_compare_exchange_strong(holder, &was, to))
 		sock_own_close(to);
 	errno = err;
@@ -124,6 +124,6 @@ sock_own_close_others(unsigned int first, unsigned int last, int flags)
 			rc = REAL(close_range)(at, fd - 1, flags);
 		at = fd + 1;
 	}
-	/* also what makes no sense: the kernel will say so */
+	/* also an invalid range: the kernel returns the error */
 	return rc != 0 || (at > last && at != first) ? rc : REAL(close_range)(at, last, flags);
 }

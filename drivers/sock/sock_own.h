@@ -4,32 +4,32 @@
 
 /**
  * @file
- * Descriptors that the switch has for itself, of which the program knows nothing: they are out of
- * the way of its own ones, and it can neither close nor replace them. (UDP-1)
+ * Descriptors of the library itself, which the program does not know. They have high numbers, and
+ * the program can neither close nor replace them. (UDP-1)
  */
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 /**
- * *fd*, which may be -1, is ours from now on, with a high number.
+ * Make *fd*, which may be -1, a descriptor of the library, and move it to a high number.
  *
  * @param holder
- *   Where its number is kept, or will be; it is changed there if the program wants the number.
+ *   Where its number is kept, or will be. It is updated there if the program wants the number.
  * @return
- *   What it is called now.
+ *   The new number.
  */
 int sock_own(int fd, _Atomic int *holder);
-/** A second number of *fd*, which is ours; -1: there is none, or few are left for the program. */
+/** Duplicate *fd* for the library; -1: no number is free, or few are left for the program. */
 int sock_own_dup(int fd, _Atomic int *holder);
-/** Close one of ours; -1: nothing. */
+/** Close a descriptor of the library; -1: do nothing. */
 void sock_own_close(int fd);
 bool sock_is_own(int fd);
-/** The kernel has given *fd* to the program: ours was closed unheard. */
+/** The kernel has given *fd* to the program: an unseen call has closed the library's. */
 void sock_own_lost(int fd);
-/** The program wants *fd*: if it is ours, it moves. */
+/** The program wants the number *fd*: move the library's descriptor away. */
 void sock_own_make_way(int fd);
-/** close_range(2) of all but ours. */
+/** close_range(2) for all descriptors except the library's. */
 int sock_own_close_others(unsigned int first, unsigned int last, int flags);
 
 #endif /* SOCK_OWN_H */

@@ -13,12 +13,12 @@
 #include "sock_own.h"
 #include "sock_real.h"
 
-#define CHANGING  (1u << 31) /* of *pins*: the owner may change */
+#define CHANGING  (1u << 31) /* bit of *pins*: the owner may change */
 #define STEP_NS   100000
-#define PIN_STEPS 200   /* 20 ms: calls that do not wait have ended by then */
-#define ALL_STEPS 10000 /* a second */
+#define PIN_STEPS 200   /* 20 ms: calls that do not wait have ended then */
+#define ALL_STEPS 10000 /* 1 s */
 
-/* Changes that are under way; or CHANGING: none may begin but those of *forker*. */
+/* Number of changes in progress; or CHANGING: only *forker* may begin one. */
 static _Atomic uint32_t changes;
 static _Atomic uint32_t forker;
 
@@ -28,7 +28,7 @@ step(void)
 	static const struct timespec ts = {.tv_nsec = STEP_NS};
 
 	REAL(syscall)
-	(SYS_nanosleep, &ts, NULL); /* no point where a thread is cancelled */
+	(SYS_nanosleep, &ts, NULL); /* no cancellation point */
 }
 
 /* ---- pins ---- */
@@ -43,7 +43,7 @@ sock_pin(struct sock_file *f)
 			step();
 			pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
 		} else if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
-			/* it may have changed between the two looks */
+			/* it may have changed between the two checks */
 			if (!atomic_load(&f->carried))
 				return true;
 			atomic_fetch_sub(&f->pins, 1);
@@ -92,7 +92,7 @@ sock_pin_any(struct sock_file *f)
 
 /* ---- changes ---- */
 
-/* From 0 to *to*, in at most so many steps. */
+/* Set *word* from 0 to *to*, within so many steps. */
 static bool
 take(_Atomic uint32_t *word, uint32_t to, int steps)
 {
@@ -113,7 +113,7 @@ begin_one(void)
 	uint32_t nb = atomic_load(&changes);
 
 	do {
-		/* what others do before fork() is done after sock_change_hold() */
+		/* handlers of fork() that run after sock_change_hold() may change sockets, too */
 		while ((nb & CHANGING) != 0 && atomic_load(&forker) != sock_lock_thread()) {
 			step();
 			nb = atomic_load(&changes);
@@ -134,7 +134,7 @@ sock_change_begin(struct sock_change *change, struct sock_file *f)
 	sigset_t all;
 
 	change->f = f;
-	/* a signal handler that called us would wait for itself */
+	/* a signal handler that calls the library would wait for its own thread */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &change->cancel);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &change->signals);
@@ -168,7 +168,7 @@ sock_change_end(struct sock_change *change)
 	resume(change);
 }
 
-/* A thread that changes one for longer is waiting for a daemon that does not answer. */
+/* After a second it does not wait longer: then a change waits for a daemon that does not answer. */
 void
 sock_change_hold(void)
 {
@@ -213,7 +213,7 @@ make_gate(int fd, struct sock_file *f)
 		return 0;
 	}
 	atomic_store(&f->gate[1], ends[1]);
-	if (atomic_load(&f->is_chosen)) /* meanwhile, by who saw no gate */
+	if (atomic_load(&f->is_chosen)) /* meanwhile, by a thread that saw no gate */
 		open_gate(f);
 	return 0;
 }
@@ -224,7 +224,10 @@ put(void *f)
 	sock_put(f);
 }
 
-/* It has a name: another thread is about to choose; or another process has named it. */
+/*
+ * The socket has a name already. Either another thread is about to choose its owner, or another
+ * process has named it.
+ */
 static void
 choose(int fd, struct sock_file *f)
 {
@@ -255,7 +258,7 @@ sock_gate_wait(int fd, struct sock_file *f)
 	if (make_gate(fd, f) != 0)
 		return -1;
 	sock_count_down(&f->pins);
-	pthread_cleanup_push(put, f); /* SO_RCVTIMEO, signals, cancellation are the kernel's */
+	pthread_cleanup_push(put, f); /* the kernel handles SO_RCVTIMEO, signals and cancellation */
 	n = REAL(recv)(atomic_load(&f->gate[0]), &byte, 1, 0);
 	err = n < 0 ? errno : 0;
 	pthread_cleanup_pop(1);

@@ -33,6 +33,6 @@ sock_real_find(size_t offset)
 			abort();
 		abort();
 	}
-	/* several threads write the same */
+	/* other threads may store the same value */
 	__atomic_store_n((void **)((char *)&sock_real + offset), found, __ATOMIC_RELEASE);
 }

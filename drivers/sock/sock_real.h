@@ -4,8 +4,8 @@
 
 /**
  * @file
- * The C library's own functions, behind those of ours that have their names. Each is looked up
- * when it is first needed: other libraries' constructors call before ours runs. (UDP-1)
+ * The C library's functions that the library intercepts. Each is looked up on first use, because
+ * constructors of other libraries may call before ours has run. (UDP-1)
  */
 
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/** name, result, parameters. */
+/** name, result type, parameter types */
 #define SOCK_REALS(X)                                                                            \
 	X(socket, int, (int, int, int))                                                          \
 	X(bind, int, (int, const struct sockaddr *, socklen_t))                                  \
@@ -89,7 +89,7 @@ struct sock_real {
 
 extern struct sock_real sock_real;
 
-/** Look up the function that is so far into struct sock_real. Ends the process if there is none. */
+/** Look up the function at *offset* in struct sock_real. Aborts if the C library has none. */
 void sock_real_find(size_t offset);
 
 /** The C library's *name*. */

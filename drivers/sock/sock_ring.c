@@ -19,20 +19,20 @@
 #include "sock_ring.h"
 
 #define NS_PER_S      1000000000ull
-#define ASIDE_STEPS   10000 /* a second */
+#define ASIDE_STEPS   10000 /* 1 s */
 #define ASIDE_STEP_NS 100000
-#define TELL_TRIES    20 /* of some 100 ns: a byte that is being written */
+#define TELL_TRIES    20 /* times some 100 ns: a byte is being written */
 
-/* Reads that find nothing until the kernel is asked; and if it is told, and may have waked us. */
+/* Reads without data until the descriptor is checked: in general, and while waiters are armed. */
 #define EMPTY      65536
 #define EMPTY_TOLD 4
 
 /* ---- locks ---- */
 
 /*
- * One that died with it left the ring as it is between two steps, which is always right. It may
- * have taken the mirror's byte and not have said so: then it is mirrored once more. Who lives on
- * finds that its step is not the next one any more.
+ * An owner that died left the ring between two steps, which is a valid state. It may have read the
+ * mirror's byte without clearing *mirrored*: the lcore then mirrors once more. An owner that lives
+ * finds that its step does not apply any more.
  */
 bool
 sock_lock_rx(struct sock_file *f, uint32_t *key)
@@ -43,7 +43,7 @@ sock_lock_rx(struct sock_file *f, uint32_t *key)
 		atomic_store(&f->shm->mirrored, 0);
 		sock_bell(f);
 	}
-	return rc >= 0; /* else it is ours: a signal handler interrupted its own thread's call */
+	return rc >= 0; /* otherwise a signal handler interrupted this thread's call */
 }
 
 void
@@ -64,7 +64,7 @@ sock_unlock_tx(struct sock_file *f, uint32_t key)
 	sock_unlock(&f->shm->tx_lock, key);
 }
 
-/* ---- sleep ---- */
+/* ---- waiting ---- */
 
 int
 sock_take_error(struct sock_file *f)
@@ -81,7 +81,7 @@ sock_has_something(const struct san_sock_shm *shm)
 		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
-/* The daemon is gone. A stream that has no end is reset by that. */
+/* The daemon has ended. That resets a stream which has no end yet. */
 static void
 lost(struct san_sock_shm *shm)
 {
@@ -89,7 +89,7 @@ lost(struct san_sock_shm *shm)
 		atomic_store(&shm->error, ECONNRESET);
 }
 
-/* Nothing more comes to the descriptor: the stream has an end, or if not, the daemon is gone. */
+/* The pair's other end is closed: either the stream has ended, or the daemon has. */
 static void
 closed(int fd, struct san_sock_shm *shm)
 {
@@ -97,7 +97,7 @@ closed(int fd, struct san_sock_shm *shm)
 
 	if (atomic_load(&shm->fin) != 0)
 		return;
-	/* our own shutdown() is an end, too, behind which the daemon still takes what is sent */
+	/* after our shutdown() it has ended, too, but the daemon still takes what is sent */
 	if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0 ||
 	    (REAL(poll)(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0))
 		lost(shm);
@@ -116,7 +116,7 @@ sock_is_deserted(int fd, struct sock_file *f)
 	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
 	if (n == 0)
 		closed(fd, f->shm);
-	else if (n > 0) /* it came too late for who took what it told of */
+	else if (n > 0) /* the byte came after its data had been read */
 		sock_settle(fd, f, true);
 	return n == 0;
 }
@@ -130,14 +130,14 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* A wait that began at *began_ns* has ended; or a timeout or a signal has ended it. */
+/* Learn from a wait that began at *began_ns*; not *is_over*: a timeout or a signal ended it. */
 static void
 learn(struct san_spin *s, uint64_t began_ns, bool is_over)
 {
 	san_spin_learn(s, is_over ? now_ns() - began_ns : UINT64_MAX, sock_conf_spin_us() * 1000);
 }
 
-/* Look whether there is something, or room, for as long as *s* says. */
+/* Poll for data, or for room, for as long as *s* says. */
 static bool
 spin(const struct sock_file *f, const struct san_spin *s, bool to_send, uint64_t began_ns)
 {
@@ -150,7 +150,7 @@ spin(const struct sock_file *f, const struct san_spin *s, bool to_send, uint64_t
 	return false;
 }
 
-/* The thread is cancelled where it sleeps: who called us does not give *f* back. */
+/* The thread is cancelled while it sleeps: release the caller's reference. */
 static void
 leave_asleep(void *f)
 {
@@ -165,8 +165,8 @@ leave_full(void *f)
 }
 
 /*
- * As a read of the descriptor, by which the kernel wakes us, minds SO_RCVTIMEO, signals and their
- * SA_RESTART, and cancels us as it would in recv().
+ * Waits in a blocking read of the descriptor. So the kernel wakes the thread, applies SO_RCVTIMEO,
+ * signals and SA_RESTART, and cancels the thread as in recv().
  */
 int
 sock_wait_something(int fd, struct sock_file *f)
@@ -195,11 +195,11 @@ sock_wait_something(int fd, struct sock_file *f)
 	if (n == 0)
 		closed(fd, shm);
 	else if (n > 0 && !sock_has_something(shm))
-		sock_settle(fd, f, true); /* what was told has been taken, or came too late */
+		sock_settle(fd, f, true); /* the data was read, or the byte came too late */
 	return n < 0 ? err : 0;
 }
 
-/* A message that waits for room, of *len* bytes. 0 or errno. */
+/* Send the message of a waiter for room, with *len* bytes. 0 or errno. */
 static int
 send_mark(int fd, struct sock_file *f, size_t len, int flags)
 {
@@ -207,7 +207,7 @@ send_mark(int fd, struct sock_file *f, size_t len, int flags)
 	ssize_t n;
 
 	fd = sock_number(fd, f);
-	if ((flags & MSG_DONTWAIT) != 0) { /* under locks, maybe: nobody is cancelled here */
+	if ((flags & MSG_DONTWAIT) != 0) { /* locks may be held: no cancellation point */
 		n = REAL(syscall)(SYS_sendto, fd, full, len, flags | MSG_NOSIGNAL, NULL, 0);
 	} else {
 		pthread_cleanup_push(leave_full, f);
@@ -222,16 +222,16 @@ send_mark(int fd, struct sock_file *f, size_t len, int flags)
 	return ENETDOWN;
 }
 
-/* There is no room: the descriptor is full from now on, as sock_shm.h says. 0 or errno. */
+/* There is no room: fill the pair (see sock_shm.h). 0 or errno. */
 static int
 fill(int fd, struct sock_file *f)
 {
 	int err;
 
 	atomic_store(&f->shm->full, 1);
-	sock_bell(f); /* one that was killed may not have */
+	sock_bell(f); /* a program that was killed may not have notified */
 	err = send_mark(fd, f, SAN_SOCK_FULL, MSG_DONTWAIT);
-	return err == EAGAIN ? 0 : err; /* it is already */
+	return err == EAGAIN ? 0 : err; /* the pair is full already */
 }
 
 int
@@ -249,7 +249,7 @@ sock_wait_room(int fd, struct sock_file *f, int flags)
 	err = fill(fd, f);
 	if (err != 0 || !waits)
 		return err != 0 ? err : EAGAIN;
-	/* we sleep here: so SO_SNDTIMEO, signals and cancellation are the kernel's */
+	/* the kernel applies SO_SNDTIMEO, signals and cancellation to this sleep */
 	err = send_mark(fd, f, SAN_SOCK_NUDGE, 0);
 	learn(&f->tx_spin, began_ns, err == 0);
 	return err;
@@ -272,12 +272,12 @@ sock_is_writable(int fd, struct sock_file *f)
 
 	if (san_sock_has_room(f->shm, f->tx_bytes))
 		return true;
-	fill(fd, f); /* nor does the kernel say so */
+	fill(fd, f); /* then the kernel does not report it, either */
 	errno = was;
 	return false;
 }
 
-/* The daemon reads it when it goes. What waits for room may be there for long. */
+/* The daemon reads it when it moves the bytes to the ring. A waiter's mark may stay for longer. */
 void
 sock_wait_aside(int fd, const struct sock_file *f)
 {
@@ -292,8 +292,8 @@ sock_wait_aside(int fd, const struct sock_file *f)
 }
 
 /*
- * Read the bytes by which the kernel was told. Not by recv(), in which a thread may be cancelled:
- * it would not give the lock back. One that comes later still is read by sock_settle().
+ * Read the mirror's bytes. Not by recv(), which is a cancellation point: the thread holds a lock. A
+ * byte that comes later is read by sock_settle().
  */
 static void
 untell(int fd, struct sock_file *f)
@@ -304,20 +304,20 @@ untell(int fd, struct sock_file *f)
 	long n = -1;
 
 	fd = sock_number(fd, f);
-	/* the first may be on its way still */
+	/* the first byte may be on its way */
 	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
 		do {
 			n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL);
 			nb += n > 0;
-			/* there is but one, if nobody wants edges */
+			/* without edges there is only one */
 		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);
 	if (n == 0)
 		closed(fd, shm);
 }
 
 /*
- * The kernel is told of the bytes that are there: that is taken back first, and of each burst that
- * comes then it is told anew.
+ * The mirror has a byte for what is there already. It is withdrawn first; then each burst that
+ * comes brings another one.
  */
 int
 sock_wait_more(int fd, struct sock_file *f, uint32_t seen)
@@ -377,7 +377,7 @@ sock_settle(int fd, struct sock_file *f, bool is_told)
 		return;
 	if (!sock_lock_rx(f, &key))
 		return;
-	/* an edge that came too late */
+	/* the byte of an edge came too late */
 	if (is_told && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNTOLD &&
 	    !sock_has_something(f->shm))
 		untell(fd, f);
@@ -405,8 +405,8 @@ sock_length(const struct msghdr *msg)
 }
 
 /*
- * The next *len* bytes of *msg* behind *skip*, to *to* or from *from*. How many there were before
- * a part that is no memory.
+ * Copy the next *len* bytes of *msg* behind *skip*, to *to* or from *from*. Returns the number of
+ * bytes before the first part that is not accessible.
  */
 static size_t
 copy(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to, const uint8_t *from)

@@ -9,7 +9,7 @@
 
 #define NB 8
 
-/* Pages that nobody uses are not there. */
+/* Unused pages take no memory. */
 static _Alignas(64) uint8_t pool[NB][SOCK_ROOM_BYTES];
 static atomic_flag is_taken[NB];
 

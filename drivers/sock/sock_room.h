@@ -4,25 +4,25 @@
 
 /**
  * @file
- * Memory for one call. A thread of a program may have a stack of 16 KiB, and a signal handler may
- * not call malloc(): what is too large for the one is taken here. (UDP-1)
+ * Memory for one call. A thread may have a stack of 16 KiB, and a signal handler must not call
+ * malloc(): buffers that are too large for a stack come from here. (UDP-1)
  */
 
 #include <stddef.h>
 
-/** What fits into a place of the pool. */
+/** Largest size that the pool serves; larger ones are mapped. */
 #define SOCK_ROOM_BYTES 65536
 
 struct sock_room {
-	void *mem; /**< NULL: there was none */
+	void *mem; /**< NULL: out of memory */
 	size_t bytes;
 };
 
-/** Take *bytes*. Any thread, signal handlers too. */
+/** Take *bytes*. May be called by any thread, also in signal handlers. */
 void sock_room_take(struct sock_room *room, size_t bytes);
-/** Give back a struct sock_room; also for pthread_cleanup_push(). */
+/** Release a struct sock_room. Its type suits pthread_cleanup_push(). */
 void sock_room_give(void *room);
-/** In a child of fork(): the calls of the parent's other threads do not go on here. */
+/** In a child of fork(): release what other threads of the parent had taken. */
 void sock_room_begin_child(void);
 
 #endif /* SOCK_ROOM_H */

@@ -3,13 +3,13 @@
 /*
  * DESIGN NOTES
  *
- * A port with a default route leads everywhere, but this host's own addresses and what is behind
- * other devices is none of its business. The kernel knows, and is asked in the way that needs no
- * privilege and no netlink: which address of ours would it send from? If that is the port's, its
- * route is by the port's device. Where the kernel does not have the port's address, the device is
- * not its own, and what it would do without is no news: the port has all but what is local.
+ * A port with a default route leads everywhere, but it must not be used for this host's own
+ * addresses and for what is behind other devices. The kernel's routes decide. A query that needs
+ * neither a privilege nor netlink is: from which address would the kernel send? If that is the
+ * port's, the route is by the port's device. If the kernel does not have the port's address, it
+ * does not own the device, and its routes do not count: the port gets all that is not local.
  *
- * An answer holds for some seconds, so there is no system call in the steady state (UDP-8).
+ * An answer is valid for some seconds, so there is no system call in the steady state (UDP-8).
  */
 
 #include <errno.h>
@@ -23,13 +23,13 @@
 #include "sock_real.h"
 #include "sock_route.h"
 
-#define ANSWERS  4096 /* that are remembered, by address */
+#define ANSWERS  4096 /* entries of the cache, by address */
 #define HOLDS_S  10
-#define IS_PORTS 1u /* in *told*, below the second in which it ceases to hold */
+#define IS_PORTS 1u /* bit of *told*; the bits above are the second in which it expires */
 
 /*
- * Written by one at a time, when *turn* is odd; who reads looks whether it was the same before and
- * after. Zeros hold no longer.
+ * One thread at a time writes an entry, while *turn* is odd; a reader compares *turn* before and
+ * after. An entry of zeros has expired.
  */
 static struct {
 	_Atomic uint32_t turn, told;
@@ -64,8 +64,8 @@ to_sockaddr(const uint8_t ip[16], struct sockaddr_storage *out)
 }
 
 /*
- * The address from which the kernel would send to *ip*. 0; -EAGAIN: it can't be asked; or what it
- * says. By calls in which no thread is cancelled.
+ * Get the address from which the kernel would send to *ip*. 0; -EAGAIN: it can't be asked; or the
+ * kernel's error. Makes no call that is a cancellation point.
  */
 static int
 ask(const uint8_t ip[16], uint8_t source[16])
@@ -90,7 +90,7 @@ ask(const uint8_t ip[16], uint8_t source[16])
 	return rc;
 }
 
-/* Has the kernel an address of the port's, of the family of *ip*? */
+/* Whether the kernel has an address of the port, of the family of *ip*. */
 static bool
 kernel_shares(const struct shmq_ctl *ctl, const uint8_t ip[16])
 {
@@ -113,7 +113,7 @@ decide(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
 
 	if (rc == -EAGAIN || rc == -ENETUNREACH || rc == -EHOSTUNREACH)
 		return true;
-	/* it may not be sent there, or goes to all */
+	/* a prohibited route, a broadcast, or this host's own address */
 	if (rc != 0 || memcmp(source, ip, 16) == 0)
 		return false;
 	if (is_on_link)
@@ -124,7 +124,7 @@ decide(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
 	return !kernel_shares(ctl, ip);
 }
 
-/* This host's own, or many hosts', by what it is called. */
+/* Whether the address belongs, by its form, to this host or to a group. */
 static bool
 is_special(const uint8_t ip[16])
 {
@@ -140,7 +140,7 @@ remember(size_t at, const uint64_t ip[2], uint32_t told)
 {
 	uint32_t turn = atomic_load(&answers[at].turn) & ~1u;
 
-	/* of two at a time one does not */
+	/* if two threads write, one gives up */
 	if (!atomic_compare_exchange_strong(&answers[at].turn, &turn, turn + 1))
 		return;
 	atomic_store(&answers[at].ip[0], ip[0]);

@@ -3,14 +3,15 @@
 /*
  * DESIGN NOTES
  *
- * A stream of a socket is one of fopencookie(), whose functions are the switch's own. It has the
- * socket's number, so fileno() and freopen() know it, a buffer as large as a socket's, so the same
- * bytes go together, and the wide characters' half of a stream that the C library has made of a
- * descriptor: without it freopen() would crash. Who writes wide characters writes to the
- * descriptor itself (see sock_wait_aside()).
+ * A stream of a socket is made by fopencookie(), with functions of the library. It has the
+ * socket's number, for fileno() and freopen(), and a buffer of the size that a socket gets, so the
+ * same bytes are written together. It also has the wide-character part of a stream that the C
+ * library has made for a descriptor: without it freopen() would crash. Wide characters are written
+ * to the descriptor directly (see sock_wait_aside()).
  *
- * Standard streams are made when the process begins, and put in place by a store: dup2(), which
- * puts sockets there, may be called by a signal handler. Once there they stay, for any descriptor.
+ * Standard streams are made when the process starts, and put in place by a single store, because
+ * dup2(), which puts sockets there, may be called in a signal handler. They stay in place then, for
+ * any descriptor.
  */
 
 #include <errno.h>
@@ -29,12 +30,12 @@
 #include "sock_switch.h"
 #include "sock_tcp.h"
 
-#define BLOCK  4096 /* st_blksize of a socket, from which the C library has its buffer */
+#define BLOCK  4096 /* st_blksize of a socket: size of the C library's buffer */
 #define NB_STD 3
 
 struct stream {
 	int fd;     /* -1: closed */
-	FILE *real; /* whose half of wide characters it has; NULL: a standard stream's */
+	FILE *real; /* its wide-character part is used; NULL: a standard stream */
 	char buf[BLOCK];
 };
 
@@ -45,10 +46,10 @@ static struct {
 
 static FILE **const place[NB_STD] = {&stdin, &stdout, &stderr};
 
-/* The C library's, for what the compiler checks, and what it does not. */
+/* The C library's function that checks what the compiler cannot. */
 int __vfprintf_chk(FILE *file, int flag, const char *format, va_list ap);
 
-/* ---- what a stream is made of ---- */
+/* ---- functions of a stream ---- */
 
 static ssize_t
 read_some(void *cookie, char *data, size_t len)
@@ -56,7 +57,7 @@ read_some(void *cookie, char *data, size_t len)
 	return read(((struct stream *)cookie)->fd, data, len);
 }
 
-/* All of it, as the C library's own function; less: an error. */
+/* Write all of it, as the C library's function does; a smaller result is an error. */
 static ssize_t
 write_all(void *cookie, const char *data, size_t len)
 {
@@ -79,7 +80,7 @@ seek(void *cookie, off64_t *offset, int whence)
 	return -1;
 }
 
-/* Of *real* nothing is left but its memory: it neither has the descriptor nor closes it. */
+/* Release only the memory of *real*, and not its descriptor. */
 static void
 dispose(FILE *real)
 {
@@ -104,7 +105,7 @@ finish(void *cookie)
 	return fd < 0 ? 0 : close(fd);
 }
 
-/* *real*: one that the C library would have there; NULL: it is for bytes only. */
+/* *real*: a stream of the C library for the descriptor; NULL: the new one is for bytes only. */
 static FILE *
 make(struct stream *s, const char *mode, const FILE *real)
 {
@@ -140,7 +141,7 @@ sock_stdio_begin(void)
 	}
 }
 
-/* Has it what would be lost, or come too late, if it were another? */
+/* Whether it has data that a replacement would lose or delay. */
 static bool
 is_in_use(const FILE *file)
 {
@@ -169,7 +170,7 @@ sock_stdio_at(int fd)
 	*place[fd] = ours;
 }
 
-/* As the C library's own it stays where it is, for who uses it none the less. */
+/* The stream stays valid, as the C library's own, for callers that still use it. */
 static int
 close_standard(FILE *file, struct stream *s)
 {
@@ -185,7 +186,7 @@ close_standard(FILE *file, struct stream *s)
 
 /* ---- streams of descriptors ---- */
 
-/* It is the kernel's, and nothing will change that. */
+/* Whether the socket stays with the kernel for certain. */
 static bool
 stays(int fd, const struct sock_file *f)
 {
@@ -196,7 +197,7 @@ stays(int fd, const struct sock_file *f)
 		REAL(getpeername)(fd, (struct sockaddr *)&ss, &len) == 0;
 }
 
-/* In place of *real*, which the C library has made of *fd*. */
+/* Make a stream in place of *real*, which the C library has made for *fd*. */
 static FILE *
 replace(FILE *real, int fd, char mode)
 {
@@ -227,7 +228,7 @@ fdopen(int fd, const char *mode)
 
 	if (f == NULL)
 		return REAL(fdopen)(fd, mode);
-	/* it knows what may be wrong with *mode* */
+	/* the C library checks *mode* */
 	file = REAL(fdopen)(fd, mode);
 	if (file != NULL && !stays(fd, f)) {
 		errno = was;
@@ -246,7 +247,7 @@ fclose(FILE *file)
 	for (i = 0; i < NB_STD; i++)
 		if (file != NULL && file == standard[i].ours)
 			return close_standard(file, &standard[i].stream);
-	/* what it has goes to the socket, which nobody knows any more when it is closed */
+	/* flush first: after it is forgotten, writes would not reach the socket */
 	f = sock_get(fd);
 	if (f != NULL)
 		rc = fflush(file);
@@ -263,7 +264,7 @@ fclose(FILE *file)
 	return rc;
 }
 
-/* It opens and closes unheard, with the number that *file* had. */
+/* The C library opens and closes by calls that are not seen, with the number of *file*. */
 static void
 leave(FILE *file)
 {
@@ -290,9 +291,9 @@ freopen64(const char *path, const char *mode, FILE *file)
 	return REAL(freopen64)(path, mode, file);
 }
 
-/* ---- what writes to a descriptor ---- */
+/* ---- functions that write to a descriptor ---- */
 
-/* As the C library does it, by a stream that is no longer than this. */
+/* As in the C library, by a temporary stream. */
 static int
 print(int fd, int flag, const char *format, va_list ap)
 {
@@ -371,7 +372,7 @@ __dprintf_chk(int fd, int flag, const char *format, ...)
 	return n;
 }
 
-/* A stream that nobody has used yet must not become one of bytes: it goes by the descriptor. */
+/* A stream without orientation must not get one: then the text goes to the descriptor. */
 EXPORT void
 perror(const char *what)
 {

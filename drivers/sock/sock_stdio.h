@@ -4,13 +4,13 @@
 
 /**
  * @file
- * The C library's own streams, which read and write by calls of its own that nobody hears: of
- * carried sockets they do it by ours. (UDP-1)
+ * The C library's streams read and write by calls that cannot be intercepted. Streams of carried
+ * sockets use the library's functions instead. (UDP-1)
  */
 
-/** The process begins: what standard streams of carried sockets need is there from now on. */
+/** The process starts: prepare standard streams for carried sockets. */
 void sock_stdio_begin(void);
-/** *fd* is something else than it was: if it is a carried socket, so is its standard stream. */
+/** *fd* has changed: if it is a carried socket now, so is its standard stream. */
 void sock_stdio_at(int fd);
 
 #endif /* SOCK_STDIO_H */

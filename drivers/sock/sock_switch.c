@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The functions that programs call (UDP-1). Each asks whether its descriptor is one of ours: if
- * not, it is the C library's that answers, with what it got.
+ * Intercepted functions (UDP-1). Each checks whether its descriptor is a carried socket. If not, it
+ * calls the C library's function with the same arguments.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@
 #include "sock_touch.h"
 #include "sock_udp.h"
 
-/* ---- come, are named, and go ---- */
+/* ---- create, name, close ---- */
 
 EXPORT int
 socket(int domain, int type, int protocol)
@@ -61,8 +61,8 @@ socket(int domain, int type, int protocol)
 }
 
 /*
- * The number that it got may have been that of a socket that was closed unheard. And what came may
- * be a stream in truth.
+ * The new number may have been that of a socket whose close was not seen. The connection may be the
+ * token of a stream.
  */
 static int
 accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
@@ -76,14 +76,14 @@ accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
 	return new;
 }
 
-/* What there is room for, before it is overwritten. */
+/* Room for a name, read before it is overwritten. */
 static socklen_t
 room_of(const struct sockaddr *sa, const socklen_t *len)
 {
 	return sa == NULL || sock_is_bad(len, sizeof(*len)) ? 0 : *len;
 }
 
-/* Of datagrams: what stands for it would say something else. */
+/* Whether it is a carried UDP socket: for its stand-in the kernel's error would differ. */
 static bool
 is_no_listener(int fd)
 {
@@ -190,7 +190,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = rc != 0 ? -1 : 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
-		/* one that fails may leave a name, too */
+		/* a failed connect() may leave a local name, too */
 		if (f->is_udp && (rc == 0 || sock_bound_to(fd, &local) != NULL))
 			sock_carry(fd, f, NULL);
 		else if (rc == 0)
@@ -285,14 +285,14 @@ shutdown(int fd, int how)
 		return rc;
 	}
 	rc = REAL(shutdown)(fd, how);
-	/* the kernel says ENOTCONN, and does it */
+	/* the kernel returns ENOTCONN, and shuts it down */
 	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
 		sock_owner_chosen(pinned);
 	sock_unpin(pinned);
 	return rc;
 }
 
-/* What is at a number, which is about to change, keeps its owner until sock_unpin(); or NULL. */
+/* Pin the file at *fd*, whose descriptors are about to change, until sock_unpin(); or NULL. */
 static struct sock_file *
 pin_at(int fd)
 {
@@ -337,13 +337,13 @@ close_range(unsigned int first, unsigned int last, int flags)
 EXPORT void
 closefrom(int first)
 {
-	/* the C library's knows what to do on a kernel that has no ranges */
+	/* the C library's function also works on a kernel without close_range(2) */
 	if (close_range(first < 0 ? 0 : (unsigned int)first, UINT_MAX, 0) != 0)
 		REAL(closefrom)
 	(first);
 }
 
-/* The number *to* is what *from* is. */
+/* The kernel has made *to* a duplicate of *from*. */
 static void
 same(int from, int to)
 {
@@ -352,20 +352,20 @@ same(int from, int to)
 	sock_stdio_at(to);
 }
 
-/* *to* is about to be what *from* is, if that is anything. */
+/* *to* is about to become a duplicate of *from*, if that is open. */
 static void
 make_way(int from, int to)
 {
 	int was = errno;
 
 	sock_own_make_way(to);
-	/* once it is something else the kernel can't be told that it left its set */
+	/* afterwards the kernel could not remove it from its epoll set */
 	if (from != to && sock_is_us() && REAL(fcntl)(from, F_GETFD) >= 0)
 		sock_epoll_leave(to);
 	errno = was;
 }
 
-/* *rc*, of a call that has made *to* what *from* is, which both were pinned meanwhile. */
+/* Complete a call that made *to* a duplicate of *from*; both were pinned. */
 static int
 made_same(int from, int rc, struct sock_file *at_from, struct sock_file *at_to)
 {
@@ -520,7 +520,7 @@ begin_child(void)
 static __attribute__((constructor)) void
 begin(void)
 {
-	/* allocators call these with their locks held: the loader's is taken before that */
+	/* looked up now: allocators call these under their locks, before the loader's */
 	(void)REAL(munmap);
 	(void)REAL(mprotect);
 	(void)REAL(mremap);

@@ -2,15 +2,16 @@
 #ifndef SOCK_SWITCH_H
 #define SOCK_SWITCH_H
 
-/** @file What the functions that programs call have in common. (UDP-1) */
+/** @file Common to the files with intercepted functions. (UDP-1) */
 
 #include "sock_owner.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 /**
- * *f*, to which the caller has a reference, if the daemon serves it. NULL: the kernel does, and
- * *pinned* is *f*, unless it is the kernel's for good.
+ * Returns *f*, to which the caller has a reference, if the daemon serves it. NULL: the kernel does.
+ * Then *f* is pinned and *pinned* is *f*; or, if it is the kernel's for good, the reference is
+ * released and *pinned* is NULL.
  */
 static inline struct sock_file *
 pin(struct sock_file *f, struct sock_file **pinned)
@@ -28,8 +29,8 @@ pin(struct sock_file *f, struct sock_file **pinned)
 }
 
 /**
- * The carried socket at *fd*, to be given back. NULL: the kernel serves it, by BY_KERNEL(*pinned*),
- * which may be NULL, too.
+ * The carried socket at *fd*, with a reference. NULL: the kernel serves *fd*; call it by
+ * BY_KERNEL(*pinned*), which may be NULL, too.
  */
 static inline struct sock_file *
 carried(int fd, struct sock_file **pinned)
@@ -42,7 +43,7 @@ carried(int fd, struct sock_file **pinned)
 	return NULL;
 }
 
-/** The carried socket at *fd*, to be given back; or NULL, and it may come to be one meanwhile. */
+/** The carried socket at *fd*, with a reference. NULL: it is not carried, but may come to be. */
 static inline struct sock_file *
 carried_now(int fd)
 {
@@ -61,7 +62,10 @@ sock_unpin_at(struct sock_file **f)
 	sock_unpin(*f);
 }
 
-/** The result of *call*, by which the kernel serves what is *pinned*; also if it is cancelled. */
+/**
+ * Result of *call*, by which the kernel serves *pinned*. It is unpinned afterwards, also if the
+ * thread is cancelled.
+ */
 #define BY_KERNEL(pinned, call)                                                              \
 	({                                                                                   \
 		__attribute__((cleanup(sock_unpin_at))) struct sock_file *until_ = (pinned); \

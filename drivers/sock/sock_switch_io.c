@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Of the functions that programs call, those that receive and send. (UDP-1) */
+/* Intercepted functions that receive and send. (UDP-1) */
 
 #include <errno.h>
 #include <limits.h>
@@ -25,8 +25,9 @@
 /* ---- receive ---- */
 
 /*
- * The carried socket at *fd*, or NULL and what is pinned: see carried(). A call that would wait in
- * the kernel for a socket without a name waits here until the owner is chosen. 0, or -1 and errno.
+ * Find the carried socket at *fd*, or NULL and what is pinned: see carried(). A call that would
+ * wait in the kernel for a socket without a name waits here until the owner is chosen. 0, or -1 and
+ * errno.
  */
 static int
 receiver(int fd, int flags, struct sock_file **f, struct sock_file **pinned)
@@ -59,11 +60,11 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	ssize_t n = f->is_udp ? sock_udp_recv(fd, f, msg, flags) :
 				sock_tcp_recv(fd, f, msg, flags);
 
-	/* the call begins anew where it was served by a daemon that has gone */
+	/* if the daemon has ended, the call begins anew with the socket's next owner */
 	return n < 0 && errno == ENETDOWN && sock_return(fd, f) ? recvmsg(fd, msg, flags) : n;
 }
 
-/* Descriptors came: carried sockets may be among them. */
+/* Carried sockets may be among the received descriptors. */
 static void
 adopt(struct msghdr *msg)
 {
@@ -166,7 +167,7 @@ read(int fd, void *buf, size_t size)
 
 	if (receiver(fd, size == 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
 		return -1;
-	if (f == NULL || size == 0) { /* of nothing it takes nothing, unlike recv() */
+	if (f == NULL || size == 0) { /* read() of 0 bytes reads nothing, unlike recv() */
 		if (f != NULL)
 			sock_put(f);
 		return BY_KERNEL(pinned, REAL(read)(fd, buf, size));
@@ -185,7 +186,7 @@ readv(int fd, const struct iovec *iov, int nb_iov)
 			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
 }
 
-/* Of a socket: the bytes that are next. Anything else the kernel refuses. */
+/* At offset -1 it reads the next bytes of a socket. The kernel refuses other offsets. */
 EXPORT ssize_t
 preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 {
@@ -207,7 +208,7 @@ preadv64v2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 	return preadv2(fd, iov, nb_iov, at, flags);
 }
 
-/* Their checks for buffers that are too small are the compiler's, with what it knows of them. */
+/* Checks for buffers whose size the compiler knows. */
 EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
 EXPORT ssize_t
 __recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
@@ -237,7 +238,7 @@ __read_chk(int fd, void *buf, size_t size, size_t room)
 	return read(fd, buf, size);
 }
 
-/* 0 or errno, as the kernel has it. */
+/* 0 or errno, as in the kernel. */
 static int
 check_time(const struct timespec *ts)
 {
@@ -246,7 +247,7 @@ check_time(const struct timespec *ts)
 	return ts->tv_sec < 0 || ts->tv_nsec < 0 || ts->tv_nsec >= 1000000000 ? EINVAL : 0;
 }
 
-/* Of the time until then. */
+/* Set *left* to the time until *until*. */
 static void
 keep_left(struct timespec *left, const struct timespec *until)
 {
@@ -284,7 +285,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	}
 	nb = nb < IOV_MAX ? nb : IOV_MAX;
 	for (i = 0; i < nb; i++) {
-		/* the time is looked at between datagrams, as in the kernel */
+		/* the timeout is checked between datagrams, as in the kernel */
 		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
 		    timespeccmp(&now, &until, >=))
 			break;
@@ -304,8 +305,9 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 /* ---- send ---- */
 
 /*
- * The carried socket at *fd*, or NULL and what is pinned: see carried(). A socket that sends before
- * it has a name gets one, and may become carried by that. 0; or -1 and errno: a rule refuses *to*.
+ * Find the carried socket at *fd*, or NULL and what is pinned: see carried(). A socket that sends
+ * before it has a name gets one, and may become carried by that. 0; or -1 and errno: a rule refuses
+ * *to*.
  */
 static int
 sender(int fd, const struct sockaddr *to, struct sock_file **f, struct sock_file **pinned)
@@ -352,7 +354,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 		return -1;
 	if (f == NULL) {
 		n = BY_KERNEL(pinned, REAL(sendmsg)(fd, msg, flags));
-		/* what the kernel has taken can be read */
+		/* the kernel has read *msg*, so it is accessible */
 		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle())
 			sock_epoll_sent(msg);
 		return n;
@@ -471,7 +473,7 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 
 	if (sender(fd, is_bad ? NULL : sock_goes_to(&msgs[0].msg_hdr), &f, &pinned) != 0)
 		return -1;
-	/* by each of them a rule may refuse */
+	/* a rule may refuse each of them, so they are sent one by one */
 	if (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed))
 		if (f == NULL)
 			return BY_KERNEL(pinned, REAL(sendmmsg)(fd, msgs, nb, flags));

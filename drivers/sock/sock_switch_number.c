@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Of the functions that programs call, syscall(3): what it asks for by number is what the function
- * of that name does. (UDP-1, UDP-11)
- */
+/* syscall(3): a number does what the intercepted function of that name does. (UDP-1, UDP-11) */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,9 +25,9 @@
 #define PTR(i)  ((void *)a[i])
 #define SIZE(i) ((size_t)a[i])
 #define LEN(i)  ((socklen_t)a[i])
-#define OTHERS  (-2) /* it is another family's call */
+#define OTHERS  (-2) /* the number belongs to another group */
 
-/* The kernel's pselect6() takes a mask and its size behind one pointer. */
+/* The kernel's pselect6() takes a mask and its size by one pointer. */
 struct mask {
 	const sigset_t *set;
 	size_t bytes;
@@ -191,7 +188,7 @@ syscall(long number, ...)
 	for (i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	/* what is asked for there we do not hear: libuv then asks here */
+	/* requests by a ring would not be seen; libuv then falls back to ordinary calls */
 	if (number == SYS_io_uring_setup && !sock_conf_is_idle()) {
 		errno = ENOSYS;
 		return -1;

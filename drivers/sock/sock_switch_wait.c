@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Of the functions that programs call, those that wait. (UDP-1) */
+/* Intercepted functions that wait. (UDP-1) */
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -24,7 +24,7 @@ from_ms(int ms, struct timespec *ts)
 	return ts;
 }
 
-/* What is no time the kernel will say. */
+/* An invalid time is left to the kernel, which returns the error. */
 static bool
 is_bad_time(const struct timespec *ts)
 {
@@ -78,7 +78,7 @@ __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const 
 	return ppoll(fds, n, timeout, mask);
 }
 
-/* Of *ts*, which began then, as Linux does. */
+/* Reduce *ts* by the time since *began*, as Linux does. */
 static void
 keep_left(struct timespec *ts, const struct timespec *began, struct timeval *left)
 {

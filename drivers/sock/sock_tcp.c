@@ -13,9 +13,9 @@
 #include "sock_ring.h"
 #include "sock_tcp.h"
 
-#define LINGER_STEPS_S 1000 /* looks per second */
+#define LINGER_STEPS_S 1000 /* checks per second */
 #define LINGER_STEP_NS (1000000000 / LINGER_STEPS_S)
-#define LAST_STEPS     20 /* until the daemon has seen who was the last */
+#define LAST_STEPS     20 /* until the daemon has seen whether it was the last descriptor */
 
 static int
 fail(int err)
@@ -26,7 +26,7 @@ fail(int err)
 
 /* ---- to send ---- */
 
-/* Nobody reads what is sent there. */
+/* Nothing can be sent any more: SIGPIPE, unless *flags* prevent it. */
 static int
 broken_pipe(int flags)
 {
@@ -35,7 +35,7 @@ broken_pipe(int flags)
 	return fail(EPIPE);
 }
 
-/* Of *msg*, from byte *skip* on, *len* bytes into the ring from position *at* on. 0 or -EFAULT. */
+/* Copy *len* bytes of *msg*, from its byte *skip* on, to ring position *at*. 0 or -EFAULT. */
 static int
 fill(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
 {
@@ -50,7 +50,7 @@ fill(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, ui
 	return done == len ? 0 : -EFAULT;
 }
 
-/* What there is room for; 0: none; -EFAULT; -EDEADLK: see sock_lock(). */
+/* Copy as much as there is room for. 0: no room; -EFAULT; -EDEADLK: see sock_lock(). */
 static ssize_t
 put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 {
@@ -68,7 +68,7 @@ put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 			sock_unlock_tx(f, key);
 			return -EFAULT;
 		}
-		/* pairs with the acquire of the lcore: it is written; unless the lock was lost */
+		/* pairs with the acquire of the lcore; fails if another thread took the lock */
 		if (!atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail, tail + len,
 							     memory_order_release,
 							     memory_order_relaxed))
@@ -78,7 +78,7 @@ put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 	return len;
 }
 
-/* 0: go on; or errno, which is taken if nothing is *done* that is to be told instead. */
+/* 0: go on; or errno. The error stays if bytes are *done*, which the call returns instead. */
 static int
 check_send(struct sock_file *f, ssize_t done)
 {
@@ -90,7 +90,7 @@ check_send(struct sock_file *f, ssize_t done)
 		return err;
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
 		return EPIPE;
-	/* one that was accepted may come up somewhat later */
+	/* an accepted stream may be connected a little later */
 	return atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
 			(atomic_load_explicit(&shm->shut, memory_order_relaxed) & (SHUT_WR + 1)) !=
 				0 ?
@@ -98,11 +98,11 @@ check_send(struct sock_file *f, ssize_t done)
 		0;
 }
 
-/* What is said besides the bytes: nothing of it is for a stream. 0 or errno. */
+/* Check flags and control messages: a stream carries none of them. 0 or errno. */
 static int
 check_message(const struct msghdr *msg, int flags)
 {
-	struct msghdr copy = *msg; /* these macros want one that may be written */
+	struct msghdr copy = *msg; /* the macros take a pointer to a mutable one */
 	struct cmsghdr *c;
 
 	if ((flags & MSG_OOB) != 0)
@@ -143,7 +143,7 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		}
 		err = n == -EFAULT ? EFAULT : n < 0 ? EAGAIN :
 						      sock_wait_room(fd, f, flags);
-		if (err == ENETDOWN) /* a stream is reset by that */
+		if (err == ENETDOWN) /* the end of the daemon resets a stream */
 			err = check_send(f, done);
 		if (err != 0)
 			break;
@@ -157,7 +157,7 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 
 /* ---- to receive ---- */
 
-/* *len* bytes from position *at* on, behind the first *skip* of *msg*. 0 or -EFAULT. */
+/* Copy *len* bytes from ring position *at* to *msg*, behind its byte *skip*. 0 or -EFAULT. */
 static int
 empty(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
 {
@@ -172,7 +172,7 @@ empty(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, u
 	return done == len ? 0 : -EFAULT;
 }
 
-/* Who waits for room has some: pairs with the fence of the lcore before it waits. */
+/* Notify the lcore if it waits for room. Pairs with its fence before it waits. */
 static void
 tell_room(struct sock_file *f)
 {
@@ -181,7 +181,7 @@ tell_room(struct sock_file *f)
 		sock_bell(f);
 }
 
-/* What there is; 0: nothing; -EFAULT. Under the lock. */
+/* Take what is there, under the lock. 0: nothing; -EFAULT. */
 static ssize_t
 take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
 {
@@ -196,7 +196,7 @@ take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t l
 		return -EFAULT;
 	if (n == 0 || (flags & MSG_PEEK) != 0)
 		return n;
-	/* pairs with the acquire of the lcore: the place is free; unless the lock was lost */
+	/* pairs with the acquire of the lcore; fails if another thread took the lock */
 	if (!atomic_compare_exchange_strong_explicit(&shm->rx_head, &head, head + n,
 						     memory_order_release, memory_order_relaxed))
 		return 0;
@@ -204,7 +204,7 @@ take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t l
 	return n;
 }
 
-/* Does nothing come behind what there is? */
+/* Whether nothing comes behind the bytes that are there. */
 static bool
 has_end(const struct san_sock_shm *shm)
 {
@@ -212,7 +212,7 @@ has_end(const struct san_sock_shm *shm)
 		atomic_load(&shm->gone) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
-/* Bytes, 0 for their end, -EAGAIN, or -errno. */
+/* Returns bytes, 0 at the end, -EAGAIN, or -errno. */
 static ssize_t
 take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
 {
@@ -228,7 +228,7 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 		return -EAGAIN;
 	if (!sock_lock_rx(f, &key))
 		return -EDEADLK;
-	/* read before what there is: behind it nothing comes */
+	/* read before the tail: nothing comes behind it */
 	ended = atomic_load_explicit(&shm->fin, memory_order_acquire) != 0 ||
 		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 	n = take_locked(f, msg, skip, left, flags);
@@ -240,17 +240,17 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 		return n;
 	if (err != 0)
 		return -err;
-	/* an error comes with the next call if this one has bytes to tell */
+	/* if this call returns bytes, the next one returns the error */
 	if (skip != 0 && atomic_load(&shm->error) != 0)
 		return 0;
 	return ended || atomic_load(&shm->gone) != 0 ? 0 : -EAGAIN;
 }
 
-/* Until all of *len* bytes are there to be peeked at, or recv() would return with less. */
+/* Wait until *len* bytes can be peeked at, or recv() would return with less. */
 static void
 wait_to_peek(int fd, struct sock_file *f, size_t len)
 {
-	/* for the last quarter the lcore waits until somebody reads */
+	/* the lcore posts no receive for the last quarter until the program reads */
 	uint32_t most = f->rx_bytes - f->rx_bytes / 4, seen;
 	uint32_t nb = len < most ? (uint32_t)len : most;
 
@@ -260,7 +260,7 @@ wait_to_peek(int fd, struct sock_file *f, size_t len)
 	sock_bell(f);
 }
 
-/* What there is, or all of it. */
+/* Receive what is there, or (MSG_WAITALL) all of it. */
 static ssize_t
 take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int flags, int *err)
 {
@@ -282,7 +282,7 @@ take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int
 			if (!all || peeks || done == len)
 				break;
 		} else if (n != -EAGAIN || !waits) {
-			/* what the call that was interrupted takes is not there for us */
+			/* the interrupted call has the lock, and its bytes */
 			*err = n == -EDEADLK ? EAGAIN : (int)-n;
 		} else {
 			*err = sock_wait_something(fd, f);
@@ -310,7 +310,7 @@ sock_tcp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	return done > 0 || err == 0 ? done : fail(err);
 }
 
-/* ---- what may be done ---- */
+/* ---- state ---- */
 
 short
 sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
@@ -355,14 +355,14 @@ sock_tcp_shutdown(int fd, struct sock_file *f, int how)
 	return 0;
 }
 
-/* The daemon knows soon whether it was the last. */
+/* A daemon sets *closing* when the last descriptor is closed; it has LAST_STEPS for that. */
 void
 sock_tcp_linger(struct sock_file *f)
 {
 	uint64_t steps = atomic_load(&f->shm->linger), step;
 	const struct timespec ts = {.tv_nsec = LINGER_STEP_NS};
 
-	if (steps <= 1) /* 0: it has no SO_LINGER; 1: no time */
+	if (steps <= 1) /* 0: no SO_LINGER; 1: no time */
 		return;
 	steps = (steps - 1) * LINGER_STEPS_S;
 	for (step = 0; step < steps && sock_tcp_unsent(f) != 0 &&

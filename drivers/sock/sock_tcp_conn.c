@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* TCP sockets of the kernel become streams: who connects, listens and accepts. (UDP-1, UDP-2) */
+/* TCP sockets of the kernel become streams: by connect(), listen() and accept(). (UDP-1, UDP-2) */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,9 +43,9 @@ is_wanted(int fd, struct sock_file *f, const struct sockaddr *local, const struc
 	return false;
 }
 
-/* ---- who connects ---- */
+/* ---- connect ---- */
 
-/* False: it is no address that is carried. */
+/* False: not an address that can be carried. */
 static bool
 read_peer(const struct sock_file *f, const struct sockaddr *sa, socklen_t len,
 	  struct shmq_req *req)
@@ -79,7 +79,7 @@ now_ns(void)
 	return ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
 }
 
-/* Whether its peer's daemon has it. */
+/* Whether the peer's daemon accepts the stream within the probe time. */
 static bool
 comes_up(struct sock_file *f, int shadow)
 {
@@ -96,11 +96,11 @@ comes_up(struct sock_file *f, int shadow)
 		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);
-	sock_settle(shadow, f, false); /* that it came up nobody is to read */
+	sock_settle(shadow, f, false); /* the byte for being connected is not for the program */
 	return state == SAN_SOCK_UP;
 }
 
-/* Where there is no daemon for us, that is why. */
+/* False, with the reason logged, if the port does not lead there or no daemon serves us. */
 static bool
 may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 {
@@ -158,7 +158,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	return up ? 0 : -EINPROGRESS;
 }
 
-/* ---- who listens ---- */
+/* ---- listen ---- */
 
 void
 sock_tcp_listen(int fd, struct sock_file *f)
@@ -180,13 +180,13 @@ sock_tcp_listen(int fd, struct sock_file *f)
 		atomic_store(&f->lease, sock_own(lease, &f->lease));
 	else
 		sock_conf_say("a listener stays with the kernel alone", rep.text);
-	/* with the daemon's copy open, our close() would not end the kernel's listener */
+	/* while the daemon has its copy open, our close() would not end the kernel's listener */
 	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && sock_is_ending(SHMQ_SOCK_CLOSED); i++)
 		;
 	errno = was;
 }
 
-/* ---- who accepts ---- */
+/* ---- accept ---- */
 
 static bool
 is_token(const struct sockaddr_storage *ss)
@@ -239,7 +239,7 @@ sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
 	struct sock_file *f;
 	int was = errno;
 
-	/* by whatever way its listener came to us */
+	/* its listener may have been inherited or received */
 	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = sock_get(fd)) != NULL) {

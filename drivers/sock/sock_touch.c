@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * The kernel is asked by calls that read or write a word of the program's and have no effect:
- * rt_sigprocmask() reads its set before it refuses a way that is none, and the futex operation
- * adds 0. Both are allowed wherever programs run with a filter of system calls, and need neither a
- * descriptor nor a signal handler, which would be the program's.
+ * The kernel is asked by calls that read or write a word of the program without effect:
+ * rt_sigprocmask() reads its set before it refuses an invalid operation, and a futex operation adds
+ * 0. Filters of system calls usually allow both. They need neither a descriptor nor a signal
+ * handler, which would be the program's.
  */
 
 #include <errno.h>
@@ -21,14 +21,14 @@
 
 #define PAGE_BITS  12 /* of the smallest page */
 #define SET_BITS   10
-#define WAYS       2 /* two pages that are used in turn may fall into one set */
+#define WAYS       2 /* two pages that are used in turn may have the same set */
 #define READ_OK    1u
 #define WRITE_OK   2u
 #define TURN_BITS  26
-#define USER_BEGIN 65536 /* vm.mmap_min_addr; and where NULL is, which means something else */
+#define USER_BEGIN 65536 /* vm.mmap_min_addr; NULL is below and often valid */
 #define USER_END   (1ull << 47)
 
-/* Of a page: its number, the turn in which it was good, and for what. */
+/* For a page: its number, the value of *turn* when it was good, and READ_OK or WRITE_OK. */
 static _Atomic uint64_t good[1 << SET_BITS][WAYS];
 static _Atomic uint64_t turn;
 
@@ -38,12 +38,12 @@ sock_touch_forget(void)
 	atomic_fetch_add(&turn, 1);
 }
 
-/* False: it is no memory, or may not be used so. What can't be asked is taken to be good. */
+/* False: it is not accessible in this way. True also if the kernel can't be asked. */
 static bool
 ask(uintptr_t at, uint64_t how)
 {
 	const int no_way = -1, add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, -1);
-	static uint32_t nobody; /* waits here */
+	static uint32_t nobody; /* a futex without waiters */
 	int was = errno;
 	long rc;
 
@@ -74,7 +74,7 @@ is_known(_Atomic uint64_t *set, uint64_t page, uint64_t how)
 	return false;
 }
 
-/* What has been there for longest goes. What can be written can be read. */
+/* Replaces the entry that was added first. Writable memory is readable, too. */
 static void
 remember(_Atomic uint64_t *set, uint64_t page, uint64_t how)
 {

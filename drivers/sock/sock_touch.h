@@ -4,22 +4,22 @@
 
 /**
  * @file
- * Is what a program passes memory? The kernel says EFAULT if not, and so does a call on a carried
- * socket. (UDP-9)
+ * Checks whether pointers that a program passes are accessible. If not, a call on a carried socket
+ * returns EFAULT, as the kernel does. (UDP-9)
  *
  * A page that was found good is remembered, so no system call is made in the steady state (UDP-8).
  * Pages are forgotten when the program calls munmap(), mprotect() or mremap(). What the C library
- * unmaps itself, for free() or a thread's stack, is not noticed.
+ * itself unmaps, for free() or for a thread's stack, is not noticed.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Can these bytes not be read? Of none they can. */
+/** Whether some of these bytes can't be read. False if *len* is 0. */
 bool sock_is_bad(const void *p, size_t len);
-/** Can these bytes not be written? They keep what they have. */
+/** Whether some of these bytes can't be written. They keep their values. */
 bool sock_is_bad_out(const void *p, size_t len);
-/** Memory is about to be unmapped or protected, or has been. */
+/** Call it before or after memory is unmapped or protected. */
 void sock_touch_forget(void);
 
 #endif /* SOCK_TOUCH_H */

@@ -20,7 +20,7 @@
 #define NS_PER_S      1000000000ull
 #define HEADS_V4      28 /* bytes of the headers of IP and UDP */
 #define HEADS_V6      48
-#define ERROR_CONTROL 512 /* bytes: of an error all that there may be */
+#define ERROR_CONTROL 512 /* bytes: enough for all control messages of an error */
 
 /* ---- addresses ---- */
 
@@ -31,7 +31,7 @@ fail(int err)
 	return -1;
 }
 
-/* Where it is to go, from *name*. */
+/* Read the destination from the name in *msg*. 0 or errno. */
 static int
 read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
 {
@@ -90,7 +90,7 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 			return -EFAULT;
 		}
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
-		/* pairs with the acquire of the lcore: it is written; or see take_locked() */
+		/* pairs with the acquire of the lcore; fails if another thread took the lock */
 		if (atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail,
 							    at + san_sock_rec_bytes(head->bytes),
 							    memory_order_release,
@@ -101,7 +101,7 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 	return rc;
 }
 
-/* By the kernel: to ourselves, or by another device. */
+/* Send by the kernel's socket: to this host, or by another device. */
 static ssize_t
 send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 {
@@ -110,14 +110,14 @@ send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	return kernel < 0 ? fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
 }
 
-/* Of a device that is not the port's, or with an address that the kernel is to choose. */
+/* Whether it is a device other than the port's. */
 static bool
 is_elsewhere(const struct sock_file *f, uint32_t if_index)
 {
 	return if_index != 0 && if_index != f->shm->if_index;
 }
 
-/* None, or one of the port's: of any other one the kernel knows whether it may be used. */
+/* Whether it is unspecified or the port's. The kernel knows whether others may be used. */
 static bool
 is_ports(const uint8_t source[16])
 {
@@ -162,11 +162,11 @@ read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec
 	return true;
 }
 
-/* What a program says besides. False: that is for the kernel. */
+/* Read the control messages. False: the kernel must send the datagram. */
 static bool
 read_control(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
 {
-	struct msghdr copy = *msg; /* these macros want one that may be written */
+	struct msghdr copy = *msg; /* the macros take a pointer to a mutable one */
 	struct cmsghdr *c;
 
 	if (msg->msg_controllen == 0)
@@ -179,7 +179,7 @@ read_control(const struct sock_file *f, const struct msghdr *msg, struct san_soc
 	return true;
 }
 
-/* For the port, in one packet, if the program will not have it in fragments? */
+/* Whether it exceeds the port's MTU while the program forbids fragments. */
 static bool
 is_too_long(const struct sock_file *f, const struct san_sock_rec *rec, ssize_t len)
 {
@@ -211,7 +211,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		if (rc != 0)
 			return fail(rc);
 	} else if (shm->peer.family == 0) {
-		return send_kernel(fd, f, msg, flags); /* which may be connected to port 0 */
+		return send_kernel(fd, f, msg, flags); /* it may be connected to port 0 */
 	} else {
 		memcpy(head.dst, shm->peer.ip, sizeof(head.dst));
 		head.dport = shm->peer.port;
@@ -221,7 +221,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		return fail(err);
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
 		return fail(ENETDOWN);
-	/* the kernel holds it back for what follows */
+	/* the kernel keeps it until more is sent */
 	if ((flags & MSG_MORE) != 0 && sock_give_back(fd, f, "MSG_MORE"))
 		return sendmsg(fd, msg, flags);
 	if (!read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
@@ -250,7 +250,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 
 /* ---- received ---- */
 
-/* The next record, at *head*, behind padding that is at *from*; NULL: none. Under rx_lock. */
+/* The next record, at *head*, behind padding that may be at *from*; NULL: none. Under rx_lock. */
 static struct san_sock_rec *
 peek(struct sock_file *f, uint32_t *from, uint32_t *head)
 {
@@ -378,7 +378,7 @@ deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec,
 	size_t room = (size_t)sock_length(msg), done = room < bytes ? room : bytes;
 
 	if (sock_scatter(msg, 0, rec + 1, done) < done)
-		return -EFAULT; /* and it is lost, as with the kernel */
+		return -EFAULT; /* the datagram is lost, as in the kernel */
 	f->last_ns = rec->ns;
 	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
 	if (msg->msg_name != NULL) {
@@ -390,7 +390,7 @@ deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec,
 	return (ssize_t)((flags & MSG_TRUNC) != 0 ? bytes : done);
 }
 
-/* The next datagram, or -EAGAIN. Under rx_lock. */
+/* Take the next datagram, or -EAGAIN. Under rx_lock. */
 static ssize_t
 take_locked(struct sock_file *f, struct msghdr *msg, int flags)
 {
@@ -401,12 +401,12 @@ take_locked(struct sock_file *f, struct msghdr *msg, int flags)
 
 	if (rec == NULL)
 		return -EAGAIN;
-	/* others who have the socket may write there: its length is read once */
+	/* other programs may write to the ring: read the length once */
 	bytes = *(volatile const uint32_t *)&rec->bytes;
 	bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
 	rc = deliver(f, &got, rec, bytes, flags);
 	to = (flags & MSG_PEEK) != 0 ? from : to + san_sock_rec_bytes(bytes);
-	/* pairs with the acquire of the lcore: the place is free. Or the lock was taken from us */
+	/* pairs with the acquire of the lcore; fails if another thread took the lock */
 	if (!atomic_compare_exchange_strong_explicit(&f->shm->rx_head, &from, to,
 						     memory_order_release, memory_order_relaxed))
 		return -EAGAIN;
@@ -414,7 +414,7 @@ take_locked(struct sock_file *f, struct msghdr *msg, int flags)
 	return rc;
 }
 
-/* What there is, or -EAGAIN, or -errno. */
+/* Returns bytes, -EAGAIN, or -errno. */
 static ssize_t
 take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
@@ -439,7 +439,7 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	return rc;
 }
 
-/* Did the program ask for it? Of the kernel's socket the daemon wants more than that. */
+/* Whether the program asked for it. The daemon turns more options on. */
 static bool
 is_wanted(const struct sock_file *f, const struct cmsghdr *c)
 {
@@ -462,7 +462,7 @@ is_wanted(const struct sock_file *f, const struct cmsghdr *c)
 	return true;
 }
 
-/* From the kernel's queue of errors. */
+/* Receive from the error queue of the kernel's socket. */
 static ssize_t
 recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
@@ -490,7 +490,7 @@ recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	return n;
 }
 
-/* What is written of a name at most. */
+/* Most bytes that are written of a name. */
 static size_t
 name_room(const struct sock_file *f, const struct msghdr *msg)
 {
@@ -519,7 +519,7 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	while ((rc = take(fd, f, msg, flags)) == -EAGAIN) {
 		if (atomic_load(&shm->gone) != 0)
 			return fail(ENETDOWN);
-		/* the kernel says so of a socket that is shut down, too */
+		/* also of a socket that is shut down, as in the kernel */
 		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
 			return fail(EAGAIN);
 		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
@@ -532,18 +532,18 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 			return fail(err);
 	}
 	if (rc == -EDEADLK)
-		rc = -EAGAIN; /* what the call that was interrupted takes is not there for us */
+		rc = -EAGAIN; /* the interrupted call has the lock, and its datagram */
 	return rc < 0 ? fail((int)-rc) : rc;
 }
 
-/* ---- what may be done ---- */
+/* ---- state ---- */
 
 short
 sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
-	/* a read goes on with the kernel's socket, and nothing else would tell that it may */
+	/* a read would continue with the kernel's socket: then POLLIN alone is reported */
 	bool is_over = atomic_load(&shm->gone) != 0 &&
 		((events & (POLLIN | POLLRDNORM)) == 0 || !sock_may_return(f));
 	short is = 0;

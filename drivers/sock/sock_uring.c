@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A ring that is made by syscall(3) is refused (sock_switch.c): the program asks as ever then. One
- * that is made by an instruction of the program's own is seen here, if it is there by the time that
- * a socket gets its name.
+ * A ring that is created by syscall(3) is refused (sock_switch_number.c): then the program uses
+ * ordinary calls. A ring that is created by the program's own instruction is found here, if it
+ * exists when a socket gets its name.
  */
 
 #include <dlfcn.h>
@@ -18,8 +18,8 @@
 #include "sock_real.h"
 #include "sock_uring.h"
 
-#define HOLDS_NS 100000000 /* an answer, for programs that connect often */
-#define FDS_MAX  256       /* descriptors that are looked at, the lowest first */
+#define HOLDS_NS 100000000 /* validity of an answer, for programs that connect often */
+#define FDS_MAX  256       /* only the lowest descriptors are checked */
 
 static int64_t
 now_ns(void)
@@ -67,7 +67,7 @@ sock_uses_uring(void)
 	static _Atomic int64_t until_ns;
 	static _Atomic bool has;
 
-	if (atomic_load(&has)) /* what it has asked for there may be about sockets to come */
+	if (atomic_load(&has)) /* what it has asked for may concern later sockets */
 		return true;
 	if (now_ns() < atomic_load(&until_ns))
 		return false;

@@ -4,15 +4,15 @@
 
 /**
  * @file
- * What a program asks for by io_uring the library does not see: its sockets are the kernel's.
- * (UDP-11)
+ * The library does not see requests by io_uring, so sockets of a program that uses it are the
+ * kernel's. (UDP-11)
  */
 
 #include <stdbool.h>
 
 #define SOCK_BY_URING "its program uses io_uring"
 
-/** Has the process a ring, or the library that makes them? */
+/** Whether the process has a ring, or the library that creates rings. */
 bool sock_uses_uring(void);
 
 #endif /* SOCK_URING_H */

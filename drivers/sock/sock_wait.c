@@ -18,11 +18,11 @@
 
 #define NS_PER_S 1000000000ll
 #define SHORT_NS 20000000ll
-#define FEW      32 /* descriptors of a call that need no memory of their own */
+#define FEW      32 /* descriptors of a call that need no extra memory */
 
 /*
- * Is it carried, or may it come to be? Then who waits for it says so. A set of which the kernel
- * says whether it is readable must be one that the kernel is told of.
+ * Whether *fd* is carried or may come to be. A set of ours is given to the kernel, which must
+ * report when it is readable.
  */
 static bool
 concerns(int fd)
@@ -39,7 +39,7 @@ concerns(int fd)
 	return does;
 }
 
-/* ---- time that is left ---- */
+/* ---- time left ---- */
 
 static int64_t
 now_ns(void)
@@ -60,7 +60,7 @@ deadline(const struct timespec *timeout)
 	return now_ns() + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
 }
 
-/* NULL: for ever. */
+/* NULL: no limit. */
 static const struct timespec *
 left(int64_t until, struct timespec *ts)
 {
@@ -83,7 +83,7 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 	int found = 0;
 	nfds_t i;
 
-	/* what is no array, or too long for one, the kernel will say */
+	/* the kernel returns the error for an invalid array */
 	if (sock_conf_is_idle() || n > SOCK_FDS || sock_is_bad_out(fds, n * sizeof(*fds)))
 		return 0;
 	for (i = 0; i < n; i++)
@@ -99,24 +99,24 @@ look_one(int fd, struct sock_file *f, short events, bool is_told)
 			   sock_tcp_poll(fd, f, events, is_told);
 }
 
-/* The carried socket, to be given back; or NULL: the kernel knows about it. */
+/* The carried socket, with a reference; NULL: the kernel serves it. */
 static struct sock_file *
 served(struct pollfd *p)
 {
 	struct sock_file *f = p->fd >= 0 ? carried_now(p->fd) : NULL;
 
-	/* what has come is read first, if it is read */
+	/* received datagrams are read before the socket is returned */
 	if (f == NULL ||
 	    ((p->events & POLLIN) != 0 &&
 	     atomic_load(&f->shm->rx_tail) != atomic_load(&f->shm->rx_head)) ||
 	    !sock_return(p->fd, f))
 		return f;
 	sock_put(f);
-	p->revents = 0; /* that its daemon has gone is no event */
+	p->revents = 0; /* the end of the daemon is not an event */
 	return carried_now(p->fd);
 }
 
-/* What is ready of the carried ones; *nb_others*: descriptors that the kernel knows about. */
+/* Set the events of the carried ones. *nb_others*: descriptors that the kernel serves. */
 static int
 look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 {
@@ -142,9 +142,9 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 }
 
 /*
- * What a call waits for, whatever becomes of its numbers meanwhile, where it is counted, and what
- * the program asked for: the kernel is asked for a stream's end, too. A reset is told by that, and
- * of what is always reported, POLLHUP and POLLERR, the descriptor itself knows nothing.
+ * A file that a call waits for, where the wait is counted, and the events of the program. The
+ * kernel is also asked for POLLRDHUP of a stream, which a reset brings. It cannot report POLLERR
+ * and POLLHUP of the socket, because the stand-in does not have them.
  */
 struct one {
 	struct sock_file *f;
@@ -158,7 +158,7 @@ struct held {
 	struct one *all;
 	struct one few[FEW];
 	struct sock_room room;
-	bool is_short; /* one of them may come to be carried: it does not wait long */
+	bool is_short; /* one of them may come to be carried: do not wait for long */
 };
 
 static void
@@ -177,7 +177,7 @@ release(void *arg)
 		sock_room_give(&h->room);
 }
 
-/* A stream that has not ended yet: of one that has the kernel would say so for ever. */
+/* Whether it is a stream that has not ended. Otherwise POLLRDHUP would be reported each time. */
 static bool
 tells_end(const struct sock_file *f)
 {
@@ -186,8 +186,8 @@ tells_end(const struct sock_file *f)
 }
 
 /*
- * An error is always reported, and the kernel is told of it as of what can be read. Where there is
- * something that nobody reads, the error is looked for.
+ * An error must always be reported. The kernel reports it as it does data, by POLLIN. If there is
+ * unread data, which would be reported at once, the call looks for the error periodically instead.
  */
 static void
 hear_errors(struct held *h, struct pollfd *p, const struct sock_file *f)
@@ -198,7 +198,7 @@ hear_errors(struct held *h, struct pollfd *p, const struct sock_file *f)
 		h->is_short = true;
 }
 
-/* Where a wait for it is counted, which it is now; NULL: nowhere. */
+/* Count a wait for *f*. Returns where, or NULL if it needs no count. */
 static _Atomic uint32_t *
 count(struct sock_file *f)
 {
@@ -210,7 +210,7 @@ count(struct sock_file *f)
 	return &f->shm->armed;
 }
 
-/* Its owner is not chosen before it has a name. */
+/* Whether its owner is not chosen yet, because it has no name. */
 static bool
 is_undecided(const struct sock_file *f)
 {
@@ -252,7 +252,7 @@ hold(struct held *h, struct pollfd *fds, nfds_t n)
 	return 0;
 }
 
-/* Until when to wait before the next look. */
+/* Time of the next check. */
 static int64_t
 soon(const struct held *h, int64_t until)
 {
@@ -261,7 +261,7 @@ soon(const struct held *h, int64_t until)
 	return until < short_ns ? until : short_ns;
 }
 
-/* What the kernel says of the others, and we of ours. */
+/* Combine the kernel's events with those of carried sockets. */
 static int
 merge(struct pollfd *fds, nfds_t n)
 {
@@ -308,13 +308,13 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 		if (rc < 0)
 			return rc;
 		rc = merge(fds, n);
-		/* another thread may have taken what woke us */
+		/* another thread may have read what woke this one */
 		if (rc != 0 || now_ns() >= until)
 			return rc;
 	}
 }
 
-/* ---- select: the same, by way of poll ---- */
+/* ---- select, by poll ---- */
 
 static bool
 is_in(int fd, const fd_set *set)
@@ -322,7 +322,7 @@ is_in(int fd, const fd_set *set)
 	return set != NULL && FD_ISSET(fd, set);
 }
 
-/* As much of it as the kernel would read and write. */
+/* The part of it that the kernel would read and write. */
 static bool
 is_bad_set(int n, const fd_set *set)
 {
@@ -337,7 +337,7 @@ sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set
 {
 	int fd, found = 0;
 
-	/* what are no sets the kernel will say */
+	/* the kernel returns the error for invalid sets */
 	if (sock_conf_is_idle() || n <= 0 || is_bad_set(n, in) || is_bad_set(n, out) ||
 	    is_bad_set(n, except))
 		return 0;
@@ -374,7 +374,7 @@ mark(fd_set *set, int fd, bool is)
 	return 0;
 }
 
-/* What poll() says of *fds*, as select() says it. */
+/* Convert the events of poll() to the sets of select(). */
 static int
 mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *except)
 {
