@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests to the daemon, one at a time; who waits for an answer keeps the others waiting. */
+/* Requests to the daemon. One at a time: others wait until the answer has come. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ unix_call_is_alive(struct unix_ctx *ctx)
 	char byte;
 	ssize_t n;
 
-	/* whoever asks for something meanwhile will learn it */
+	/* a request is in progress, and its thread will notice */
 	if (pthread_mutex_trylock(&ctx->lock) != 0)
 		return true;
 	n = recv(ctx->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
@@ -149,7 +149,7 @@ keep(struct unix_ctx *ctx, const struct shmq_rep *rep)
 	};
 }
 
-/* What wakes each of the daemon's lcores. */
+/* Get the descriptors that wake the daemon's lcores. */
 static int
 take_wake_fds(struct unix_ctx *ctx)
 {

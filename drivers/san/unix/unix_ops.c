@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider whose engine is in another process, sanstack-daemon: each call of rtsan.h
- * that sets something up is a message to it; posting, polling and events use memory that both
+ * The provider whose engine runs in another process, sanstack-daemon. Each call of rtsan.h that
+ * sets something up is a request to the daemon. Posting, polling and events use memory that both
  * map, without a system call. What the daemon checks is not checked here. (SYS-2)
  */
 
@@ -18,7 +18,7 @@
 
 #include "unix_priv.h"
 
-#define ALIVE_EVERY 1024 /* empty looks for events, of which one asks for the daemon */
+#define ALIVE_EVERY 1024 /* polls without an event, between checks whether the daemon is alive */
 
 static_assert(SHMQ_PRIVATE == RTSAN_PRIVATE_MAX, "a message carries as many");
 static_assert(SHMQ_PEER == sizeof(((struct rtsan_event *)0)->peer), "copied");
@@ -54,7 +54,7 @@ op_close(void *priv)
 {
 	struct unix_ctx *ctx = priv;
 
-	/* the daemon releases what is still there */
+	/* the daemon releases what is left */
 	unix_call_close(ctx);
 	free(ctx->qps);
 	free(ctx);
@@ -89,7 +89,7 @@ call_id(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
 	return unix_call(ctx, &req, -1, &rep, NULL);
 }
 
-/* What the daemon has made for both. */
+/* Map memory that the daemon has made. */
 static void *
 map(struct unix_ctx *ctx, int fd, size_t bytes)
 {
@@ -188,7 +188,7 @@ op_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 
 /* ---- waiting ---- */
 
-/* The daemon's end is closed when the daemon is gone: that, too, wakes. */
+/* Empty the pair. When the daemon ends, its side is closed, which wakes waiters, too. */
 static int
 drain(struct unix_ctx *ctx, int fd)
 {
@@ -216,7 +216,7 @@ op_cq_arm(void *priv, void *arg)
 	int rc = drain(priv, cq->fd);
 
 	if (!san_spsc_arm(&cq->c, &cq->mem->tail, &cq->mem->armed))
-		return 1; /* what came before the daemon went is there */
+		return 1; /* completions from before the daemon's end can be polled */
 	return rc;
 }
 
