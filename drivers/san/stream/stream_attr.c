@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Streams: from the words of rtsan.h, where zero is the default, to those of a session.
- */
+/* Converts the attributes of a stream in rtsan.h, where 0 is the default, to those of a session. */
 
 #include <assert.h>
 #include <errno.h>
@@ -16,7 +14,7 @@ static_assert((int)RTSAN_STREAM_SMALL_LARGE == (int)SAN_SM_SMALL_LARGE, "passed 
 static_assert((int)RTSAN_STREAM_READ_AUTO == (int)SAN_STREAM_READ_AUTO, "passed through");
 static_assert((int)RTSAN_STREAM_READ_ALWAYS == (int)SAN_STREAM_READ_ALWAYS, "passed through");
 
-/* *value*, or what stands there if it is 0. */
+/* Set *field* to *value*, unless that is 0. */
 #define SET(field, value) ((field) = (value) != 0 ? (value) : (field))
 
 static void
@@ -42,7 +40,7 @@ stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *o
 	SET(out->scans, a->scans);
 	SET(out->threshold, a->threshold);
 	SET(out->msg_size, a->msg_size);
-	/* who asks for a size and no more does not ask for one that they can't grow to */
+	/* msg_size alone may exceed the default of msg_max: raise that, too */
 	out->msg_max = out->msg_size > out->msg_max ? out->msg_size : out->msg_max;
 	SET(out->msg_max, a->msg_max);
 	SET(out->nb_recv, a->nb_recv);

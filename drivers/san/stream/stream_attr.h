@@ -4,15 +4,15 @@
 
 /**
  * @file
- * What rtsan_stream_attr means for a session: of every provider that has sessions in it.
+ * Attributes of a stream for a session. Shared by all providers that run sessions.
  */
 
 #include "rtsan_provider.h"
 #include "stream.h"
 
-/** conf->stream, which is not NULL; not checked. */
+/** Convert conf->stream, which is not NULL, without checks. */
 void stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out);
-/** Of conf->stream, if there is one. -EINVAL with a text by *host*. */
+/** Convert and check conf->stream, if there is one. -EINVAL with a text by *host*. */
 int stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
 		     struct san_stream_conf *out);
 
