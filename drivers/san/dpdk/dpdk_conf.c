@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The port arguments: words "key=value", one table. A wrong one is refused with
- * its key, its value, and what would be right.
+ * Port arguments: words "key=value", read by tables. The error for an invalid one has its key, its
+ * value, and what is valid.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define CONNS_DEFAULT   1024
 #define MTU_MIN         1024 /* RT-31 */
-#define MTU_MIN_V6      1280 /* no link of IPv6 has less */
+#define MTU_MIN_V6      1280 /* smallest MTU of an IPv6 link */
 #define MTU_MAX         9000
 #define WINDOW_DEFAULT  512
 #define MAX_TXN_DEFAULT 256
@@ -27,15 +27,15 @@
 #define KEEPALIVE_MS    1000
 #define PKEY_DEFAULT    0xffff
 #define IMPAIR_SEED     1
-#define SLEEP_BUSY_US   50u  /* of an engine that has something under way */
-#define SLEEP_ACK_US    100u /* a program that has to be woken answers within */
-#define SLEEP_STAND_INS 8    /* answers that carry ACKs between two dedicated ones */
+#define SLEEP_BUSY_US   50u  /* longest sleep of an engine with work in progress */
+#define SLEEP_ACK_US    100u /* a program that must be woken answers within this time */
+#define SLEEP_STAND_INS 8    /* answers that carry an ACK between two dedicated ones */
 #define CONF(f)         offsetof(struct dpdk_conf, f), sizeof(((struct dpdk_conf *)0)->f)
 #define CORE(f)         CONF(engine.core.f)
 #define US              SAN_NS_PER_US
 #define MS              SAN_NS_PER_MS
 
-/** Numbers: a range, and what one unit of the argument is in the field. */
+/** Numbers: their range, and the size of one unit in the field. */
 static const struct number {
 	const char *key;
 	size_t offset, size;
@@ -116,7 +116,7 @@ static const struct number {
 
 /* ---- values ---- */
 
-/* 123, 0x7b, 64k, 1M, 1G. */
+/* Read 123, 0x7b, 64k, 1M, 1G. */
 bool
 dpdk_conf_number(const char *text, uint64_t *out)
 {
@@ -132,7 +132,7 @@ dpdk_conf_number(const char *text, uint64_t *out)
 	if (errno != 0)
 		return false;
 	if (*end != '\0') {
-		suffix = strchr(suffixes, *end & ~0x20); /* either case */
+		suffix = strchr(suffixes, *end & ~0x20); /* upper or lower case */
 		if (suffix == NULL || end[1] != '\0')
 			return false;
 		for (; suffix >= suffixes; suffix--) {
@@ -254,7 +254,7 @@ set_capture(struct dpdk_conf *conf, const char *key, const char *value,
 	return set_text(conf->capture, sizeof(conf->capture), key, value, host);
 }
 
-/* Index of *value* among *n* names, or -EINVAL with all of them in the text. */
+/* Returns the index of *value* among *n* names, or -EINVAL with a text that lists them. */
 static int
 choose(const char *key, const char *value, const char *const *names, int n,
        const struct rtsan_host *host)
@@ -281,7 +281,7 @@ set_poll(struct dpdk_conf *conf, const char *key, const char *value, const struc
 	return i < 0 ? i : 0;
 }
 
-/* "1,2": worker lcores of EAL, each with an engine. */
+/* "1,2": worker lcores of EAL, each of which runs an engine. */
 static int
 set_lcores(struct dpdk_conf *conf, const char *key, const char *value,
 	   const struct rtsan_host *host)
@@ -384,7 +384,7 @@ static const struct word {
 	{"capture", set_capture},
 };
 
-/* ---- the whole ---- */
+/* ---- all arguments ---- */
 
 int
 dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
@@ -420,10 +420,10 @@ is_given(const char *key, char *const *words, int nb_words)
 }
 
 /*
- * An engine that sleeps is late by its sleep, at either end, and that is no
- * congestion: the target allows for it, as long as sleeps are while something is under way, and
- * the window is never paced below a packet, which would turn each sleep into hundreds. A program
- * answers after it has been woken, so an ACK waits longer for its answer, and probes for that ACK.
+ * An engine that sleeps adds its sleep to the delay at either end, which is no congestion. So the
+ * delay target allows for sleeps of a busy engine. The window is never paced below a packet, which
+ * would turn each sleep into hundreds. An ACK waits longer for the answer of a program, which comes
+ * only after its thread has been woken, and a tail probe allows for that wait.
  */
 static void
 derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
@@ -469,7 +469,7 @@ has_v6(const struct san_inet_conf *conf)
 	return false;
 }
 
-/* Who runs the engines; each needs room in the numbers of queue pairs. */
+/* Which threads run the engines. Each engine needs its range of queue pair numbers. */
 static int
 derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
@@ -489,7 +489,7 @@ derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
 	return 0;
 }
 
-/* Memory of streams, and what of it one user may have. */
+/* Memory of streams, and the share of it that one user may have. */
 static int
 derive_streams(struct san_core_conf *core, char *const *words, int nb_words,
 	       const struct rtsan_host *host)
@@ -504,7 +504,7 @@ derive_streams(struct san_core_conf *core, char *const *words, int nb_words,
 	return 0;
 }
 
-/* What follows from other values unless it was given itself. */
+/* Derive values that were not given from others, and check them all. */
 static int
 derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rtsan_host *host)
 {
@@ -530,7 +530,7 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 		rc = derive_streams(core, words, nb_words, host);
 	if (rc != 0)
 		return rc;
-	/* connections claim three each, and some must be left for what comes out of order */
+	/* a connection reserves three; others must be left for packets that are out of order */
 	if (!is_given("rxns", words, nb_words))
 		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns,
 					    4 * RTE_MIN(core->pdl.max_wide, core->pdl.max_conns));
@@ -587,7 +587,7 @@ parse_probability(const char *text, double *out)
 	double v = strtod(text, &end);
 
 	*out = v;
-	return end != text && *end == '\0' && v >= 0 && v <= 1; /* NaN fails both */
+	return end != text && *end == '\0' && v >= 0 && v <= 1; /* false for NaN, too */
 }
 
 static int

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Connections: from the words of rtsan.h to those of the core, and back.
- */
+/* Connections: converts the parameters of rtsan.h to those of the core, and events back. */
 
 #include <assert.h>
 #include <errno.h>
@@ -58,7 +56,7 @@ do_unlisten(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* The first *n* engines. */
+/* Stop listening on the first *n* engines. */
 static void
 unlisten(const struct dpdk_ctx *ctx, struct conn_call *call, uint32_t n)
 {
@@ -81,7 +79,7 @@ dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint3
 	uint32_t i;
 	int rc = 0;
 
-	/* a request may come to any of them */
+	/* a request may come to any engine */
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_listen, &call);
 	if (rc != 0)
@@ -101,7 +99,7 @@ dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey)
 	unlisten(ctx, &call, ctx->nb_engines);
 }
 
-/* *param* (or NULL) over the context's defaults, in the core's words. */
+/* Convert *param* (or NULL), with the context's defaults, for the core. */
 static int
 fill_param(const struct dpdk_ctx *ctx, const struct rtsan_conn_param *param,
 	   struct san_cm_param *out)
@@ -186,7 +184,7 @@ do_accept(struct san_engine *e, void *arg)
 			       san_engine_now_ns(e));
 }
 
-/* A request is named by a CID, which names its lcore. */
+/* A request is named by a CID, which contains the number of its lcore. */
 static struct san_engine *
 engine_of_request(const struct dpdk_ctx *ctx, uint64_t request)
 {
@@ -223,7 +221,7 @@ do_settle(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* Its queue pair lives on another lcore than the one that it came to. */
+/* Accept on another lcore than the one that has the request: that of the queue pair. */
 static int
 move(struct san_engine *from, struct san_engine *to, struct conn_call *call)
 {

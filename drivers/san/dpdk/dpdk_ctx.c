@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contexts: a port with its engines, from port arguments. A program has one; the daemon has one
- * for each of its ports, all on one EAL.
+ * Contexts: a port with its engines, opened from port arguments. A program has one. The daemon has
+ * one for each of its ports, all with one EAL.
  */
 
 #include <errno.h>
@@ -88,7 +88,7 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 	int rc = san_engine_open(&conf->engine, &ctx->port, &why);
 
 	if (rc != 0) {
-		/* the engine closed the port; its device must be fresh for the next try */
+		/* the engine has closed the port; probe its device anew for the next try */
 		dpdk_eal_remove(dev);
 		return host->fail(rc, "port %s: %s (%s)", conf->port, why, strerror(-rc));
 	}
@@ -188,7 +188,7 @@ dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 	if (rc != 0)
 		return ctx->host->fail(rc, "%s (%s)", why, strerror(-rc));
 	count_qps(ctx);
-	/* to park it has ended the capture */
+	/* parking has ended the capture */
 	if (ctx->capture[0] != '\0' && !san_engine_capture_show(ctx->port, &view)) {
 		rc = san_engine_capture(ctx->port, ctx->capture);
 		if (rc != 0)

@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * EAL starts once in a process and, in practice, never again. So it stays when a
- * context is closed, and a later context may use it with the same arguments. The
- * port's device does go, and with it sockets and rings that a peer could see; it
- * is probed again when the next context opens.
+ * EAL can start once in a process and, in practice, not again. So it keeps running when a context
+ * is closed, and a later context may use it with the same arguments. The port's device is removed,
+ * and with it sockets and rings that a peer could see. It is probed again when the next context is
+ * opened.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static struct {
 	char bus[32];
 	char name[RTE_DEV_NAME_MAX_LEN];
 	char args[DEVICE_ARGS];
-} removed; /* name is empty: none */
+} removed; /* empty *name*: none */
 
 static bool
 is_blank(char c)
@@ -41,7 +41,7 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* One word from *text* into *to*; NULL: it does not end, or does not fit. */
+/* Copy one word of *text* to *to*. NULL: a quote is open, or there is no room. */
 static const char *
 take_word(const char *text, char **to, const char *end)
 {
@@ -88,7 +88,7 @@ dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max)
 	}
 }
 
-/* All arguments in one string, to compare with those that EAL started with. */
+/* Join the arguments to compare them with those that EAL started with. */
 static char *
 join(int argc, char *const *argv)
 {
@@ -122,9 +122,9 @@ start_again(const char *args, const struct rtsan_host *host)
 }
 
 /*
- * Not rte_eal_cleanup(): it unmaps memory that EAL's interrupt thread still looks
- * through, because memif leaves its listener among the sources (DPDK 22.11), and
- * the process dies of it as it ends. What it would release, the kernel does.
+ * Not rte_eal_cleanup(). It unmaps memory that EAL's interrupt thread still uses, because memif
+ * leaves its listener among the sources (DPDK 22.11), and the process crashes at its end. The
+ * kernel releases everything anyway.
  */
 static void
 cleanup(void)
@@ -132,7 +132,7 @@ cleanup(void)
 	dpdk_ctx_halt();
 }
 
-/* X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: it is something else. */
+/* Returns X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: another argument. */
 static char *
 device_of(char *word, char *next, bool *took_next)
 {
@@ -157,7 +157,7 @@ device_of(char *word, char *next, bool *took_next)
 	return NULL;
 }
 
-/* Of drivers on a device of the kernel's; they only say that an ioctl failed. */
+/* For drivers on an interface of the kernel: their own error only says that an ioctl failed. */
 static int
 find_interface(const char *device, const struct rtsan_host *host)
 {
@@ -170,7 +170,7 @@ find_interface(const char *device, const struct rtsan_host *host)
 			  (int)strcspn(device, ","), device);
 }
 
-/* What a device needs of this machine. No device of ours has been made yet. */
+/* Check what devices need of this host. None of them has been made yet. */
 static int
 prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 {
@@ -192,7 +192,9 @@ int
 dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 {
 	char *args = join(argc, argv);
-	/* of what is registered only when EAL starts: "No legacy callbacks" is no news either */
+	/*
+	 * EAL registers log types when it starts; this silences telemetry's "No legacy callbacks"
+	 */
 	static char telemetry_level[] = "--log-level=lib.telemetry:error";
 	char *copy[DPDK_ARGS_MAX + 2] = {NULL};
 	int rc, i;
@@ -212,9 +214,9 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 		return rc;
 	}
 	for (i = 0; i < argc; i++)
-		copy[i] = argv[i];    /* EAL changes their order */
-	copy[argc] = telemetry_level; /* the first that names a type wins: the caller's, if any */
-	/* what goes well is no news; --log-level=lib.*:info among the arguments shows it */
+		copy[i] = argv[i];    /* EAL reorders them */
+	copy[argc] = telemetry_level; /* the first level of a type wins: the caller's, if any */
+	/* only warnings; --log-level=lib.*:info among the arguments shows more */
 	rte_log_set_level_pattern("lib.*", RTE_LOG_WARNING);
 	if (rte_eal_init(argc + 1, copy) < 0) {
 		free(args);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The socket file of a memif server. One that ends in order removes it; one that was killed can't,
- * and the driver (DPDK 22.11) says no more than "Address already in use" to the next. So a file
- * where no process has a socket any more is removed here, before the driver looks: that hurts
- * nobody, and every program that opens a port comes along here. A socket that somebody has, and a
- * file that is none, stay.
+ * The socket file of a memif server. A server that is killed does not remove its file, and for the
+ * next one the driver (DPDK 22.11) only reports "Address already in use". So before the driver
+ * runs, a file without a socket of any process is removed here. A socket in use, and a file that is
+ * no socket, stay.
  *
- * The question is a connect() of another type of socket than memif's. The kernel answers
- * EPROTOTYPE if any process has a memif socket there, even before it listens, and ECONNREFUSED if
- * none has; so the server that runs there does not notice that it was asked. Two servers that start
- * on one path at the same moment may both find a stale file: the first one is not reached then.
+ * The check is a connect() with another type of socket than memif's. The kernel answers EPROTOTYPE
+ * if any process has a memif socket there, even before it listens, and ECONNREFUSED if none has. So
+ * a running server does not notice the check. Two servers that start on one path at the same moment
+ * may both find a stale file: then the first one cannot be reached.
  */
 
 #include <errno.h>
@@ -44,7 +43,7 @@ dpdk_device_value(const char *device, const char *key, char *to, size_t size)
 	return false;
 }
 
-/* Where the server of *device* has its file; false: it is no server, or has none. */
+/* Get the path of the socket file of *device*. False: it is not a server, or has no file. */
 static bool
 has_file(const char *device, struct sockaddr_un *addr)
 {
@@ -58,7 +57,7 @@ has_file(const char *device, struct sockaddr_un *addr)
 		dpdk_device_value(device, "socket", addr->sun_path, sizeof(addr->sun_path));
 }
 
-/* 0: some process has a socket there; or a negative errno of connect(). */
+/* 0: a process has a socket there; or a negative errno of connect(). */
 static int
 ask(const struct sockaddr_un *addr)
 {
@@ -90,7 +89,7 @@ dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *hos
 					       "or name another file",
 				  addr.sun_path);
 	if (rc != -ECONNREFUSED)
-		return 0; /* the driver says what is wrong */
+		return 0; /* the driver reports the error */
 	if (unlink(addr.sun_path) != 0)
 		return host->fail(-errno, "%s: the memif socket of a process that has ended; "
 					  "remove it",

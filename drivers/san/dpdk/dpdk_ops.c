@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider's functions: each is a call on the engine's side of the fence,
- * except the two of the data path, which go straight to rings (SYS-2).
+ * Operations of the provider. Each is a call on the engine's thread, except the two of the data
+ * path, which use the rings directly (SYS-2).
  */
 
 #include <assert.h>
@@ -251,7 +251,7 @@ do_mr_del(struct san_engine *e, void *arg)
 	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->key);
 }
 
-/* In one go: what is not named now is not named by new work either. */
+/* In one call: work that is posted later cannot name the region either. */
 static int
 do_mr_close(struct san_engine *e, void *arg)
 {
@@ -273,8 +273,8 @@ do_mr_reopen(struct san_engine *e, void *arg)
 }
 
 /*
- * The lcores' tables are alike: librtsan locks what changes them, and a key that is
- * free in the first is free in all.
+ * The lcores have equal tables: librtsan locks around changes, and a key that is free in the first
+ * table is free in all.
  */
 int
 dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr)
@@ -326,7 +326,7 @@ op_mr_del(void *priv, uint32_t key)
 
 struct cq_call {
 	uint32_t depth;
-	struct san_cq *mem; /**< NULL: ulp takes some */
+	struct san_cq *mem; /**< NULL: the ulp layer allocates it */
 	struct san_ulp_cq *cq;
 };
 
@@ -380,7 +380,7 @@ do_cq_join(struct san_engine *e, void *arg)
 	return san_ulp_cq_join(san_core_ulp(san_engine_core(e)), arg);
 }
 
-/* Number of the engine that has it. */
+/* Number of the engine that has *cq*. */
 static uint32_t
 cq_engine(const struct dpdk_ctx *ctx, void *cq)
 {
@@ -400,7 +400,7 @@ dpdk_cq_destroy(void *priv, void *cq)
 	return san_engine_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_destroy, cq);
 }
 
-/* To engine *to*, if it is not there: -EBUSY if it has queue pairs, -ENOSPC. */
+/* Move *cq* to engine *to*, if it is elsewhere. -EBUSY: it has queue pairs; -ENOSPC. */
 static int
 cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 {
@@ -413,7 +413,7 @@ cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 	if (rc != 0)
 		return rc;
 	rc = san_engine_call(san_engine_at(ctx->port, to), do_cq_join, cq);
-	if (rc != 0) /* it has just left its place */
+	if (rc != 0) /* the place that it has left is still free */
 		san_engine_call(san_engine_at(ctx->port, from), do_cq_join, cq);
 	return rc;
 }
@@ -443,7 +443,7 @@ dpdk_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
 	san_engine_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
 }
 
-/* While it sleeps nothing comes. */
+/* A program that polls the port itself cannot sleep: nothing would be received. */
 static int
 polls_itself(const struct dpdk_ctx *ctx)
 {
@@ -546,9 +546,9 @@ has_qps(const void *cq)
 }
 
 /*
- * The engine of a new queue pair: where its completion queues have others; where they
- * have none, that with the fewest queue pairs. A completion queue has one producer, so
- * all of its queue pairs live on one lcore, and it goes where its first one goes.
+ * Choose the engine of a new queue pair. A completion queue has one producer, so all of its queue
+ * pairs live on one lcore: that of its first one. Without such a queue pair, the engine with the
+ * fewest queue pairs is chosen.
  */
 static uint32_t
 choose_engine(struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf)

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of the embedded provider share.
+ * Shared by the files of the embedded provider.
  */
 
 #include <stdbool.h>
@@ -15,23 +15,23 @@
 #include "rtsan_dpdk.h"
 #include "rtsan_provider.h"
 
-#define DPDK_PORT_NAME "0" /* of a port that nobody named */
+#define DPDK_PORT_NAME "0" /* of a port without a name */
 #define DPDK_PATH_MAX  256
-#define DPDK_ARGS_MAX  128 /* words of a spec */
+#define DPDK_ARGS_MAX  128 /* words of a spec at most */
 #define DPDK_WORD_MAX  512
 
-/** The port arguments, as read. */
+/** Port arguments after parsing. */
 struct dpdk_conf {
 	struct san_engine_conf engine;
-	char port[64];                 /**< number or name */
-	char capture[DPDK_PATH_MAX];   /**< empty: none */
+	char port[64];                 /**< number or name of the DPDK port */
+	char capture[DPDK_PATH_MAX];   /**< file name; empty: none */
 	struct rtsan_conn_param param; /**< defaults of connections */
 	uint32_t poll;                 /**< enum dpdk_poll */
-	bool has_lcores;               /**< were named; else the first worker, if any */
+	bool has_lcores;               /**< lcores= is given; otherwise the first worker, if any */
 };
 
 enum dpdk_poll {
-	DPDK_POLL_DEFAULT = 0, /**< the caller, unless there are lcores */
+	DPDK_POLL_DEFAULT = 0, /**< the caller, unless lcores= is given */
 	DPDK_POLL_CALLER,
 	DPDK_POLL_LCORE,
 };
@@ -43,15 +43,15 @@ struct dpdk_ctx {
 	struct rtsan_conn_param param;
 	uint32_t max_qps, max_cqs, max_mrs;
 	uint32_t nb_engines;
-	uint32_t qp_shift;    /**< of the index in a queue pair's number: its engine */
-	uint32_t next_engine; /**< where the next queue pair goes, if nothing else decides */
+	uint32_t qp_shift;    /**< index of a queue pair >> qp_shift: its engine */
+	uint32_t next_engine; /**< for the next queue pair, if all are equal */
 	uint32_t nb_qps[SAN_ENGINE_LCORES];
-	char capture[DPDK_PATH_MAX]; /**< of the port arguments */
+	char capture[DPDK_PATH_MAX]; /**< capture= of the port arguments */
 	LIST_ENTRY(dpdk_ctx)
 	link;
 };
 
-/** The engine that has *qp*. */
+/** The engine of *qp*. */
 static inline struct san_engine *
 dpdk_engine_of(const struct dpdk_ctx *ctx, uint32_t qp)
 {
@@ -62,130 +62,132 @@ extern const struct rtsan_provider rtsan_provider_dpdk;
 
 /* ---- dpdk_conf.c ---- */
 
-/** 123, 0x7b, 64k, 1M, 1G. */
+/** Read 123, 0x7b, 64k, 1M, 1G. False: not such a number. */
 bool dpdk_conf_number(const char *text, uint64_t *out);
-/** One "key=value". -EINVAL with a text by *host*. */
+/** Read one "key=value". -EINVAL with a text by *host*. */
 int dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
 /** Read "key=value" words. -EINVAL with a text by *host*. */
 int dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		   const struct rtsan_host *host);
-/** "drop=0.01,dup=..." ; *why* is set on error. */
+/** Read "drop=0.01,dup=...". After an error *why* has the reason. */
 int dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why);
-/** As the engine wants it. -EINVAL: a probability is none. */
+/** Convert it for the engine. -EINVAL: a probability is out of range. */
 int dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
 			    struct san_engine_impair_conf *out);
 
 /* ---- dpdk_eal.c ---- */
 
 /**
- * Split *text* into words at blanks; '...' and "..." keep blanks together.
- * Words lie in *buf*. The number, or -EINVAL, -E2BIG.
+ * Split *text* at blanks into words; '...' and "..." keep blanks together. The words lie in *buf*.
+ * Returns their number, or -EINVAL, -E2BIG.
  */
 int dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max);
-/** Start EAL, or find it running with the same arguments. */
+/** Start EAL, or check that it runs with the same arguments. 0, or -errno with a text by *host*. */
 int dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
-/** The device behind a port: taken away by dpdk_eal_remove(), brought back by dpdk_eal_start(). */
+/** The device of a port. dpdk_eal_remove() removes it, and dpdk_eal_start() adds it again. */
 struct rte_device;
 struct rte_device *dpdk_eal_device(uint16_t port_id);
 void dpdk_eal_remove(struct rte_device *dev);
 /**
- * Devices among the words of EAL's arguments (--vdev, --allow): for who may not have them before
- * another process has given them up. *words* is without them afterwards.
+ * Take the devices (--vdev, --allow) out of EAL's arguments, for a process that may have them only
+ * after another process has released them.
  *
- * @param devices
- *   Room for as many as there are words; names and arguments lie in those.
+ * @param words
+ *   EAL's arguments; afterwards without the devices.
  * @param nb
- *   Words, and then those that are left.
+ *   Number of words; afterwards of those that are left.
+ * @param devices
+ *   Room for as many pointers as there are words; they point into the words.
  * @return
- *   How many devices there are.
+ *   Number of devices.
  */
 int dpdk_eal_take_devices(char **words, int *nb, char **devices);
-/** Have it now, or have it already. -ENODEV with a text by *host*. */
+/** Probe *device*, unless that was done. -ENODEV with a text by *host*. */
 int dpdk_eal_probe(const char *device, const struct rtsan_host *host);
 
 /* ---- dpdk_memif.c ---- */
 
-/** The value of *key* in "name,key=value,..."; false: it is not there or does not fit. */
+/** Copy the value of *key* in "name,key=value,..."; false: it is missing or does not fit. */
 bool dpdk_device_value(const char *device, const char *key, char *to, size_t size);
 
 /**
- * Before the driver makes *device* ("net_memif0,role=server,..."): a socket file of a process that
- * has ended goes. Other devices pass.
+ * Before the driver makes *device* ("net_memif0,role=server,..."): remove a socket file that a
+ * process has left. Does nothing for other devices.
  *
  * @param is_first
- *   No device of this process has been made yet, so none can have the socket.
+ *   This process has made no device yet, so it cannot have the socket itself.
  * @return
  *   0, or with a text by *host*
- *   - -EADDRINUSE: another process has it.
- *   - -ENOTSOCK: the file is no socket, and stays.
- *   - what unlink() says.
+ *   - -EADDRINUSE: another process has the socket.
+ *   - -ENOTSOCK: the file is not a socket, and stays.
+ *   - -errno of unlink().
  */
 int dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host);
 
-/* ---- dpdk_ctx.c: one thread ---- */
+/* ---- dpdk_ctx.c: for one thread ---- */
 
-/** For who opens one context on one EAL: -EBUSY, or 0 and it is claimed. */
+/** For a process with one context: 0, and it is claimed; -EBUSY: it was. */
 int dpdk_ctx_claim(const struct rtsan_host *host);
 void dpdk_ctx_unclaim(void);
 /**
- * Everything but EAL: engine and context from port arguments. *name* is what operators call the
- * port. With *mem* its state lies there (san_engine_park()), and its lcores begin with
- * dpdk_ctx_start(). -EBUSY: another context has its device.
+ * Open a port and its engines from port arguments; EAL runs already. *name* is the name for
+ * operators. With *mem* the port's state lies there (san_engine_park()), and dpdk_ctx_start()
+ * starts its lcores. -EBUSY: another context has its device.
  */
 int dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
 		  const struct rtsan_host *host, struct dpdk_ctx **out);
 /**
- * Likewise the device only, for a port that was parked; dpdk_ctx_resume() follows. *mac* is the one
- * that peers know it by.
+ * Open only the device, for a port that was parked; dpdk_ctx_resume() follows. *mac* is the address
+ * by which peers know it.
  */
 int dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
 			 const struct rte_ether_addr *mac, const struct rtsan_host *host,
 			 struct dpdk_ctx **out);
-/** What was parked in *mem* goes on, with dpdk_ctx_start(). 0, or see san_engine_resume(). */
+/** Resume what was parked in *mem*; dpdk_ctx_start() follows. 0, or see san_engine_resume(). */
 int dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
-/** Before another process has given up the device: see san_engine_warm(). */
+/** Before another process has released the device: see san_engine_warm(). */
 int dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host);
-/** Of one with *mem*: lcores begin. */
+/** Start the lcores of a context with *mem*. */
 int dpdk_ctx_start(struct dpdk_ctx *ctx);
 void dpdk_ctx_close(struct dpdk_ctx *ctx);
-/** Live restart: it lies in its *mem* now, for dpdk_ctx_resume(), here or in another process. */
+/** Live restart: park the state in its *mem*, for dpdk_ctx_resume() here or in another process. */
 void dpdk_ctx_park(struct dpdk_ctx *ctx);
-/** The process ends with contexts open. */
+/** The process ends with open contexts: stop their engines. */
 void dpdk_ctx_halt(void);
 
 /* ---- dpdk_ops.c ---- */
 
 /*
- * For applications in other processes, whose queues are in memory of the caller's: what the
- * provider's operations do for the program itself. One thread.
+ * For applications in other processes, whose queues lie in memory of the caller: what the
+ * operations of the provider do for the program itself. For one thread.
  */
 
-/** Of *user*. *bells*, *wake_fds*: one for each engine; see san_engine_app_add(). */
+/** Add an application of *user*. *bells*, *wake_fds*: one per engine; see san_engine_app_add(). */
 int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
 		 struct san_bells *const bells[], const int wake_fds[]);
-/** It has nothing any more. */
+/** Remove it, when it has nothing any more. */
 void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
-/** Connections that *app* has, with those whose numbers rest after it; of all engines. */
+/** Connections of *app* on all engines, with those whose numbers are not reusable yet. */
 uint32_t dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app);
-/** Queue pairs of streams that programs of *user* left behind and that linger; of all engines. */
+/** Orphaned queue pairs of streams of *user*, on all engines. */
 uint32_t dpdk_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
-/** *base*: what *app* and remote sides call the first byte. */
+/** *base*: address of the first byte for *app* and for peers. */
 int dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr);
-/** -EBUSY: its posted work names it. */
+/** -EBUSY: posted work names the region. */
 int dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key);
-/** In *mem*, zeroed, if not NULL: then *depth* is a power of two, at least 2. */
+/** Create it in *mem*, which is zeroed, if not NULL: then *depth* is a power of two, at least 2. */
 int dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
 int dpdk_cq_destroy(void *priv, void *cq);
-/** A write to *fd*, the caller's, wakes who waits for completions; -1: nobody any more. */
+/** Write to *fd*, the caller's, to wake a thread that waits for completions; -1: none waits. */
 void dpdk_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd);
-/** With conf->wq, zeroed. */
+/** Create it with conf->wq, which is zeroed. */
 int dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf);
-/** Its wq, not touched any more. */
+/** Destroy it. Returns its wq, which is not accessed any more. */
 struct san_wq *dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
-/** What its application wrote into its queues that ended it, or NULL. */
+/** What its application wrote into its queues that ended the queue pair; NULL: nothing. */
 const char *dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
 
-/** Memory that such a stream may take at any time, beside its program's; 0: it is none. */
+/** Memory that this stream may take at most, beside its program's; 0: not a stream. */
 uint64_t dpdk_stream_bytes(const struct rtsan_provider_qp *conf);
 
 /* ---- dpdk_conn.c ---- */

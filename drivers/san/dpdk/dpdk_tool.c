@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * rtsan_dpdk.h: what tools want beyond rtsan.h. Every function takes a context
- * and finds out whether it is this provider's.
- */
+/* Functions of rtsan_dpdk.h, for tools. Each checks that the context is this provider's. */
 
 #include <assert.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * What the embedded DPDK provider offers beyond rtsan.h: opening from argv,
- * impairment, counters. For tools like sanbench; link with librtsan-dpdk.
+ * What the embedded DPDK provider offers beyond rtsan.h: opening from argv, impairment, counters.
+ * For tools such as sanbench; link with librtsan-dpdk.
  */
 
 #include <stdbool.h>
@@ -30,13 +30,13 @@ extern "C" {
  */
 int rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx);
 
-/** Faults that the port adds to each direction: probabilities 0 to 1, from a seed. */
+/** Faults that the port adds in each direction: probabilities 0 to 1, from a seed. */
 struct rtsan_dpdk_impair {
-	double drop, duplicate, reorder, corrupt, ecn; /**< of packets */
+	double drop, duplicate, reorder, corrupt, ecn; /**< of each packet */
 	uint32_t delay_us;                             /**< added to every packet */
 	uint64_t seed;
 };
-/** Set impairment; *tx*: before transmission, else after reception. NULL: off. -EINVAL. */
+/** Set impairment; *tx*: before transmission, otherwise after reception. NULL: off. -EINVAL. */
 int rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair);
 /** "drop=0.01,dup=0.01,reorder=0.05,delay=100,corrupt=0.001,ecn=0.1,seed=7" → *out*. -EINVAL. */
 int rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out);
@@ -49,7 +49,7 @@ enum rtsan_dpdk_show {
 	RTSAN_SHOW_DROPS,
 	RTSAN_SHOW_STREAM,
 };
-/** Print for people. */
+/** Print to *f* for people. */
 void rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f);
 
 /** A counter by name ("rtx", "early", "tlp", "rto", "cam_inserts", "drop_icrc" ...). */
@@ -57,11 +57,11 @@ struct rtsan_dpdk_counter {
 	const char *name;
 	uint64_t value;
 };
-/** All counters; returns how many there are, fills at most *max*. */
+/** Get all counters. Returns their number and fills at most *max* of them. */
 int rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max);
-/** Things that teardown should have released and did not; 0 is right. */
+/** Number of objects that teardown should have released and did not; 0 is right. */
 uint64_t rtsan_dpdk_leaks(struct rtsan_ctx *ctx);
-/** Write every packet of the port to a pcapng file until NULL is given. 0 or -errno. */
+/** Write every packet of the port to a pcapng file; NULL ends that. 0 or -errno. */
 int rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file);
 
 #ifdef __cplusplus
