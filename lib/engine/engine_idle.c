@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What an lcore does when it finds nothing to do (ARCH-6). Polling
- * alone is right for a CPU of its own; where lcores share one, a loop that never
- * gives way holds up the very peer it waits for.
+ * What an lcore does when it finds no work (ARCH-6). Polling alone is right for a CPU of its own.
+ * Where lcores share a CPU, a loop that never yields holds up the peer that it waits for.
  */
 
 #include <errno.h>
@@ -18,11 +17,11 @@
 
 #include "engine_priv.h"
 
-#define EMPTY_ROUNDS       64 /* before giving way: a fast link answers sooner */
-#define EMPTY_ROUNDS_SLEEP 2  /* the same where lcores sleep: programs wait for this CPU */
+#define EMPTY_ROUNDS       64 /* before it yields: a reply over a fast link comes sooner */
+#define EMPTY_ROUNDS_SLEEP 2  /* the same if lcores sleep: programs wait for this CPU */
 #define SLEEP_MIN_NS       (20 * SAN_NS_PER_US)
-#define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* a port that goes, or its link, is noticed */
-#define HEARS_MAX_NS       (20 * SAN_NS_PER_MS)  /* so is what reports nothing */
+#define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* to notice a removed port or a link change */
+#define HEARS_MAX_NS       (20 * SAN_NS_PER_MS)  /* the same if packets wake it without interrupts */
 #define SPIN_MAX_NS        (100 * SAN_NS_PER_US)
 #define WAKERS             8
 
@@ -42,7 +41,7 @@ san_engine_idle_name(uint8_t policy)
 	return policy < SAN_IDLE_MAX ? names[policy] : "unknown";
 }
 
-/* Do our lcores share CPUs, or outnumber them? */
+/* Whether lcores share CPUs, or outnumber them. */
 static bool
 is_shared(void)
 {
@@ -66,7 +65,7 @@ san_engine_idle_choose(uint8_t policy)
 	return is_shared() ? SAN_IDLE_YIELD : SAN_IDLE_POLL;
 }
 
-/* ---- what ends a sleep ---- */
+/* ---- descriptors that end a sleep ---- */
 
 int
 san_engine_idle_add(const struct san_engine *e, int fd)
@@ -88,13 +87,13 @@ add_driver_fds(const struct san_engine *e)
 	const struct san_engine_port *p = e->port;
 	uint32_t i, nb_added = 0;
 
-	/* with several queues, a packet of another lcore's wakes us for nothing */
+	/* with several queues, a packet for another lcore wakes this one, too */
 	for (i = 0; i < p->nb_driver_fds; i++)
 		nb_added += san_engine_idle_add(e, p->driver_fds[i]) == 0;
 	return nb_added != 0;
 }
 
-/* The port's interrupt wakes, too. Some need no enabling: their packets come by a descriptor. */
+/* Add the port's interrupt. Some drivers need no enabling: their packets come by a descriptor. */
 static int
 add_interrupt(const struct san_engine *e)
 {
@@ -156,7 +155,10 @@ set_interrupt(const struct san_engine *e, bool on)
 		rte_eth_dev_rx_intr_disable(e->port_id, e->id);
 }
 
-/* From now on who has something for us wakes us. A round must follow before we sleep. */
+/*
+ * From now on applications and lcores with work for this one wake it. One more round must follow
+ * before it sleeps.
+ */
 static void
 doze(struct san_engine *e)
 {
@@ -184,9 +186,9 @@ rise(struct san_engine *e)
 }
 
 /*
- * The work of programs and of other lcores ends a sleep. Packets end it only where the port reports
- * them. Elsewhere the sleep is a quarter of the time for which nothing happened: a conversation
- * goes on soon, and silence costs nothing.
+ * Work of programs and of other lcores ends a sleep. Packets end it only where the port reports
+ * them. Elsewhere the sleep is a quarter of the time since the last work: so a dialogue is resumed
+ * soon, and an idle lcore needs little CPU time.
  */
 static uint64_t
 sleep_max_ns(const struct san_engine *e)
@@ -212,12 +214,12 @@ sleep_until_due(struct san_engine *e)
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_tx));
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_rx));
 	if (unlikely(san_engine_is_gone(e->port)))
-		due_ns = SAN_TIME_NEVER; /* nobody looks at what is due */
+		due_ns = SAN_TIME_NEVER; /* deadlines do not matter any more */
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
 	san_engine_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
-	/* who it was does not matter: the next round looks everywhere */
+	/* which one it was does not matter: the next round checks everything */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
 	if (e->hears) /* a packet would have ended the sleep: none has waited for us */
 		e->rx_ns = san_engine_clock_now(&e->clock);
@@ -225,8 +227,8 @@ sleep_until_due(struct san_engine *e)
 }
 
 /*
- * Where programs share our CPU, one that waits for what we have just completed runs now, not
- * when we have found for some rounds that there is nothing.
+ * If programs share this CPU, one that waits for a completion should run at once, and not after
+ * some rounds without work.
  */
 static void
 let_run(struct san_engine *e)
@@ -239,8 +241,8 @@ let_run(struct san_engine *e)
 }
 
 /*
- * Nothing reports when there is room again for what waits; and what comes soon is awaited, while
- * programs on this CPU run.
+ * An lcore stays awake while work waits for room, because room is not reported; and for as long as
+ * it expects work soon. Meanwhile it yields to programs on its CPU.
  */
 static bool
 must_stay_awake(const struct san_engine *e)
@@ -280,15 +282,15 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 		sleep_until_due(e);
 }
 
-/* ---- waking others ---- */
+/* ---- waking threads of programs ---- */
 
 void
 san_engine_wake_waiters(struct san_engine *e)
 {
-	const uint64_t one = 1; /* as an eventfd wants it */
+	const uint64_t one = 1; /* in the size that an eventfd takes */
 	int fd;
 
-	/* full, it is readable, which is all that was wanted; closed, nobody waits there */
+	/* a full descriptor is readable, as intended; a closed one has no waiter */
 	while ((fd = san_ulp_cq_rung(san_core_ulp(e->core))) >= 0)
 		e->stats.nb_wakes += write(fd, &one, sizeof(one)) > 0;
 }
