@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the connection manager says, in the thread. (SYS-4) */
+/* Events of the connection manager, in the provider's thread. (SYS-4) */
 
 #include <netinet/in.h>
 #include <string.h>
 
 #include "verbs_priv.h"
 
-#define ROUND         64 /* events, before others have their turn */
+#define ROUND         64 /* events before others have their turn */
 #define READS_ALL     255
-#define CONSUMER_SAYS 28 /* why a request was refused: its program said so */
+#define CONSUMER_SAYS 28 /* status of a rejection by the peer's program */
 #define NO_SERVICE    8
 #define STALE         10
-#define STALE_MAX     8  /* how often it is tried with another number */
-#define RNR_TIMER     12 /* 0.64 ms until a peer that had no receive here is to try again */
+#define STALE_MAX     8  /* most attempts with another number */
+#define RNR_TIMER     12 /* 0.64 ms before a peer without a receive here tries again */
 
-/* Of one event: acknowledged at once, since who destroys its id would wait for that. */
+/* Copy of an event. The event is acknowledged at once: rdma_destroy_id() would wait for that. */
 struct cm_event {
 	struct rdma_cm_event ev;
 	uint8_t data[256];
@@ -48,7 +48,10 @@ get_peer(struct rdma_cm_id *id, struct sockaddr_storage *to)
 		memcpy(to, sa, sizeof(struct sockaddr_in6));
 }
 
-/* The oldest makes room: who sends first halves only can keep others from coming in so. */
+/*
+ * Replaces the oldest one. A peer that sends only first halves can so keep others from connecting
+ * with long private data, but not with short.
+ */
 static void
 keep_half(struct verbs_ctx *ctx, const struct verbs_hello *h, struct rdma_cm_id *id)
 {
@@ -60,7 +63,7 @@ keep_half(struct verbs_ctx *ctx, const struct verbs_hello *h, struct rdma_cm_id 
 	memcpy(half->data, h->data, VERBS_HELLO_HALF);
 }
 
-/* False: there was none. */
+/* False: its first half is not there. */
 static bool
 add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
 {
@@ -81,7 +84,7 @@ add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
 	return false;
 }
 
-/* *h*: what it asks for. RTSAN_R_NONE, or why not; of a first half that is no reason. */
+/* Read the request into *h*. RTSAN_R_NONE, also for a first half; or why it is refused. */
 static enum rtsan_reason
 read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello *h)
 {
@@ -147,7 +150,7 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 	return RTSAN_R_NONE;
 }
 
-/* A first half has come: the peer is to send the other one. */
+/* Refuse a first half with the reason that makes the peer send the other one. */
 static void
 want_rest(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 {
@@ -183,8 +186,8 @@ on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 }
 
 /*
- * A listener goes with its device. Of the end of a request that no queue pair has taken the kernel
- * says nothing: accepting it fails.
+ * A listener ends with its device. If a request ends before a queue pair has accepted it, the
+ * kernel reports nothing: accepting it fails.
  */
 static void
 on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
@@ -204,11 +207,11 @@ on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 		verbs_thread_retire(ctx, gone, false);
 }
 
-/* ---- connections; under the lock of the queue pair ---- */
+/* ---- connections, under the lock of the queue pair ---- */
 
 /*
- * True: it asks again, for what was refused was a first half; or the peer believes that our number
- * is in use, since it has not heard of that one's end.
+ * Whether the connection is requested again: a first half was refused as expected; or the peer
+ * believes that our number is in use, because it has not noticed the end of the earlier connection.
  */
 static bool
 asks_again(struct verbs_qp *q, int status, uint8_t reason)
@@ -246,7 +249,7 @@ ask(struct verbs_qp *q)
 	q->state = VERBS_CONNECTING;
 	rc = verbs_qp_make(q);
 	if (q->half != VERBS_HELLO_FIRST)
-		verbs_qp_post(q); /* receives, before the peer can send */
+		verbs_qp_post(q); /* receives first: the peer may send as soon as it is connected */
 	if (rc != 0)
 		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_RESOURCES, NULL);
 	else if (rdma_connect(q->id, &conn) != 0)
@@ -258,7 +261,7 @@ on_route(struct verbs_qp *q)
 {
 	if (q->id->verbs == q->ctx->dev)
 		ask(q);
-	else /* the way there is by another device */
+	else /* the route uses another device */
 		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 }
 
@@ -281,7 +284,7 @@ on_rejected(struct verbs_qp *q, const struct cm_event *e)
 	}
 	if (asks_again(q, e->ev.status, reason))
 		return;
-	if (reason == RTSAN_R_NONE || reason > RTSAN_R_MALFORMED) /* what nobody says */
+	if (reason == RTSAN_R_NONE || reason > RTSAN_R_MALFORMED) /* not a reason of a peer */
 		reason = RTSAN_R_PARAMETER;
 	verbs_end_begin(q, RTSAN_EV_REJECTED, reason, &h);
 }
@@ -292,7 +295,7 @@ on_up(struct verbs_qp *q, const struct cm_event *e)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .min_rnr_timer = RNR_TIMER};
 	struct verbs_hello h;
 
-	/* the connection manager's is half a second; without this a late receive costs that */
+	/* the connection manager's timer is 0.5 s, which each late receive would cost */
 	ibv_modify_qp(q->id->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
 	q->state = VERBS_UP;
 	atomic_store(&q->was_up, true);
@@ -342,7 +345,7 @@ on_event(struct verbs_qp *q, const struct cm_event *e)
 	}
 }
 
-/* ---- all of them ---- */
+/* ---- all events ---- */
 
 static bool
 take(struct verbs_ctx *ctx, struct cm_event *e)
@@ -381,18 +384,18 @@ verbs_cm_run(struct verbs_ctx *ctx)
 	struct verbs_qp *q;
 	int i;
 
-	/* a flood of requests is not to keep others waiting */
+	/* a flood of requests must not keep others waiting */
 	for (i = 0; i < ROUND && take(ctx, &e); i++) {
 		if (e.ev.event == RDMA_CM_EVENT_ADDR_CHANGE ||
 		    e.ev.event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
-			continue; /* it goes on as it is, or is long over */
+			continue; /* the connection goes on, or ended long ago */
 		if (e.ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && e.ev.id->verbs == ctx->dev)
 			verbs_ctx_gone(ctx->dev);
 		if (e.ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			on_request(ctx, &e);
 			continue;
 		}
-		/* who accepts a request changes that under the lock */
+		/* a thread that accepts a request changes the context under the lock */
 		pthread_mutex_lock(&ctx->lock);
 		q = e.ev.id->context;
 		pthread_mutex_unlock(&ctx->lock);

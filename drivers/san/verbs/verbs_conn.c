@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections, as programs ask for them; what comes of it is told by events. They are the
- * connection manager's (rdma_cm). A service is any number; the manager's ports are few, so a port
- * is made of it, and the number itself goes along (verbs_hello.h). (SYS-4, SYS-2)
+ * Operations on connections; their results are reported by events. Connections are those of the
+ * connection manager (rdma_cm). A service is any number, but the manager has few ports. So the port
+ * is derived from the service, and the number itself is sent along (verbs_hello.h). (SYS-4, SYS-2)
  */
 
 #include <arpa/inet.h>
@@ -15,10 +15,10 @@
 
 #include "verbs_priv.h"
 
-#define CONNECT_MS   7000 /* until it is up, in all */
-#define ACK_TIMEOUT  16   /* 268 ms until what was not acknowledged is sent again (verbs_end.c) */
-#define RETRIES      6    /* Soft-RoCE takes 7 for: for ever */
-#define RNR_FOREVER  7    /* the device's patience: ours is in verbs_end.c */
+#define CONNECT_MS   7000 /* deadline to be connected */
+#define ACK_TIMEOUT  16   /* 268 ms before a resend (verbs_end.c) */
+#define RETRIES      6    /* 7 would mean no limit to Soft-RoCE */
+#define RNR_FOREVER  7    /* no limit at the device: verbs_end.c has one */
 #define READS_MAX    16
 #define FIRST_PORT   1024
 #define NB_PORTS     64000
@@ -125,9 +125,9 @@ verbs_conn_event_arm(void *priv)
 	return atomic_load(&ctx->is_gone) ? -EIO : 0;
 }
 
-/* ---- both sides; under the lock of the queue pair ---- */
+/* ---- both sides, under the lock of the queue pair ---- */
 
-/* May it have a connection? */
+/* Whether it may begin a connection. */
 static int
 begin(struct verbs_qp *q, const char *what, const struct rtsan_conn_param *param)
 {
@@ -181,7 +181,7 @@ verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_ou
 	p->rnr_retry_count = RNR_FOREVER;
 }
 
-/* ---- the side that asks ---- */
+/* ---- initiator ---- */
 
 int
 verbs_conn_resolve(struct verbs_qp *q)
@@ -207,7 +207,7 @@ verbs_conn_resolve(struct verbs_qp *q)
 static int
 check_private(const struct verbs_qp *q)
 {
-	/* a foreign program knows nothing of halves */
+	/* programs of other libraries do not know halves */
 	if (q->ctx->is_plain && q->private_len > VERBS_HELLO_ASK)
 		return q->ctx->host->fail(-EMSGSIZE, "connect: private data of %u bytes, not %d",
 					  q->private_len, VERBS_HELLO_ASK);
@@ -261,7 +261,7 @@ verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
 	return rc;
 }
 
-/* ---- the side that is asked ---- */
+/* ---- target ---- */
 
 static struct verbs_request *
 find_request(struct verbs_ctx *ctx, uint64_t request)
@@ -284,7 +284,7 @@ verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r)
 	return id;
 }
 
-/* From then on the id is *q*'s. */
+/* Afterwards the ID belongs to *q*. */
 static int
 take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 {
@@ -326,17 +326,17 @@ accept_request(struct verbs_qp *q, uint64_t request)
 	}
 	q->state = VERBS_CONNECTING;
 	rc = verbs_qp_make(q);
-	verbs_qp_post(q); /* receives, before the peer can send */
+	verbs_qp_post(q); /* receives first: the peer may send as soon as it is connected */
 	if (rc == 0 && rdma_accept(q->id, &conn) == 0)
 		return 0;
 	q->state = VERBS_IDLE;
-	if (rc != 0) { /* if the request is still there */
+	if (rc != 0) { /* if the request still exists */
 		verbs_hello_init(&h, 0, NULL, 0);
 		h.reason = RTSAN_R_RESOURCES;
 		rdma_reject(q->id, buf, q->ctx->is_plain ? 0 : verbs_hello_encode(&h, buf));
 	}
 	verbs_end_leave(q);
-	if (rc == 0 || rc == -EINVAL) /* the connection manager has heard so before us */
+	if (rc == 0 || rc == -EINVAL) /* the connection manager has noticed it first */
 		return q->ctx->host->fail(-ENOENT, "accept: the request is gone");
 	return q->ctx->host->fail(rc, "accept: %s: %s", q->ctx->device, strerror(-rc));
 }
@@ -451,7 +451,7 @@ verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
 	if (l == NULL)
 		return -ENOMEM;
 	*l = (struct verbs_listener){.service = service, .cookie = cookie, .backlog = backlog};
-	/* before its first request comes */
+	/* under the lock: its first request must find it */
 	pthread_mutex_lock(&ctx->lock);
 	rc = listen_at(ctx, l);
 	if (rc == 0)
@@ -465,7 +465,7 @@ verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
 	return rc;
 }
 
-/* What nobody has accepted is refused. */
+/* Refuse requests that were not accepted. */
 static void
 refuse_all(struct verbs_ctx *ctx, const struct verbs_listener *l)
 {

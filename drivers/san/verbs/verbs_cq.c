@@ -3,13 +3,13 @@
 /*
  * DESIGN NOTES
  *
- * A request's place in its queue is its name at the device: a completion says how far the device
- * is, and frees all places before it. Requests that want no completion ask for one now and then
- * for that reason (verbs_qp.c), which nobody else sees.
+ * The ID of a request at the device is its place in its queue. A completion so says how far the
+ * device has come, and releases all places before it. For that reason some unsignaled requests are
+ * signaled at the device (verbs_qp.c); their completions are not reported.
  *
- * The device's queue has room for all that its queue pairs can have under way, so it never
- * overruns. What was taken from there for another reason than a poll is kept here, and so is what
- * streams give.
+ * The device's queue has room for all requests that its queue pairs can have in flight, so it never
+ * overruns. Completions that were taken from the device for another reason than a poll are kept
+ * here, and so are completions of streams.
  */
 
 #include <arpa/inet.h>
@@ -23,12 +23,12 @@
 
 #include "verbs_priv.h"
 
-#define HARVEST 32                 /* completions that are taken at once */
-#define MARKS   (32 * VERBS_MARKS) /* that a queue has room for at first */
+#define HARVEST 32                 /* completions taken at once */
+#define MARKS   (32 * VERBS_MARKS) /* room for marks that a queue has from the beginning */
 
-/* ---- what a completion means: doc/providers.md has this as a table ---- */
+/* ---- meaning of a completion, as in the table of doc/providers.md ---- */
 
-/* A request that the peer's device can't do, as it says. */
+/* The peer's device has refused the request as invalid. */
 static uint8_t
 refused(uint8_t op)
 {
@@ -82,7 +82,7 @@ op_of(uint8_t op)
 	}
 }
 
-/* The connection ends by that: who polls does not do it, as it takes time. */
+/* The failure ends the connection. That takes time, so the thread does it and not the poll. */
 static void
 note_failure(struct verbs_qp *q, uint8_t status)
 {
@@ -93,7 +93,7 @@ note_failure(struct verbs_qp *q, uint8_t status)
 		verbs_thread_look(q);
 }
 
-/* Memory that was registered for one request. */
+/* Deregister memory of one request. */
 static void
 end_temps(struct verbs_qp *q, uint32_t slot)
 {
@@ -107,7 +107,7 @@ end_temps(struct verbs_qp *q, uint32_t slot)
 		}
 }
 
-/* Sends before place *to* are done. */
+/* Release the places of sends before place *to*. */
 static void
 free_sends(struct verbs_qp *q, uint32_t to)
 {
@@ -118,7 +118,7 @@ free_sends(struct verbs_qp *q, uint32_t to)
 	atomic_store_explicit(&q->wq->sq_head, to, memory_order_release);
 }
 
-/* False: nobody wants to hear of it. */
+/* False: no completion is wanted. */
 static bool
 sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
 {
@@ -160,7 +160,7 @@ received(struct verbs_qp *q, uint32_t at, uint8_t status, const struct ibv_wc *w
 	atomic_store_explicit(&q->wq->rq_head, at + 1, memory_order_release);
 }
 
-/* Of ours: it is the last one, or the connection has ended (see verbs_cq_settle()). */
+/* A mark is done: it is the last one, or the connection has ended (see verbs_cq_settle()). */
 static void
 marked(struct verbs_qp *q, uint8_t status)
 {
@@ -170,14 +170,14 @@ marked(struct verbs_qp *q, uint8_t status)
 	atomic_fetch_sub(&q->marks, 1);
 }
 
-/* The place that *place*, its lower bits, means. */
+/* The place whose lower bits are *place*. */
 static uint32_t
 place_of(uint32_t head, uint32_t place)
 {
 	return head + ((place - head) & VERBS_PLACE);
 }
 
-/* False: nobody is to hear of it, or it is of a connection that has gone. */
+/* False: the completion is not reported, or belongs to an earlier connection. */
 static bool
 translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc *to)
 {
@@ -187,7 +187,7 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 
 	if (VERBS_ID(q, 0, 0) != VERBS_ID_OF(wc->wr_id) || q->wq == NULL)
 		return false;
-	/* the connection never came up: what was posted stays for the next one */
+	/* the connection was never established: posted work stays for the next one */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR && !atomic_load(&q->was_up))
 		return false;
 	if (VERBS_ID_IS_RECV(wc->wr_id)) {
@@ -210,7 +210,7 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 	return sent(q, at, status, to);
 }
 
-/* ---- what is kept; under the lock ---- */
+/* ---- kept completions, under the lock ---- */
 
 static bool
 has_place(const struct verbs_cq *cq)
@@ -218,7 +218,7 @@ has_place(const struct verbs_cq *cq)
 	return cq->nb_kept < cq->depth;
 }
 
-/* The next one to write; *cq* counts it when it is. */
+/* The next entry to write; the caller increments nb_kept when it is valid. */
 static struct san_ulp_wc *
 place(struct verbs_cq *cq)
 {
@@ -241,7 +241,7 @@ harvest(struct verbs_cq *cq)
 	return false;
 }
 
-/* Whoever sleeps may poll. */
+/* Wake a thread that waits to poll. */
 static void
 tell(struct verbs_cq *cq)
 {
@@ -323,7 +323,7 @@ verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 
 /* ---- ends of connections ---- */
 
-/* Another queue pair may have the same two the other way round: so by address. */
+/* In order of address: another queue pair may have the same two the other way round. */
 static void
 lock_both(const struct verbs_qp *q)
 {
@@ -409,7 +409,7 @@ verbs_cq_flush(struct verbs_qp *q)
 	return all;
 }
 
-/* ---- come and go ---- */
+/* ---- create, destroy ---- */
 
 int
 verbs_cq_join(struct verbs_cq *cq, uint32_t n)
@@ -497,7 +497,7 @@ watch(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* Not every device can make it longer later: so there is room for marks of some queue pairs. */
+/* Not every device can resize a queue, so it has room for marks of some queue pairs. */
 static uint32_t
 with_marks(const struct verbs_ctx *ctx, uint32_t depth)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device, and what it can do. (SYS-4) */
+/* The device and its capabilities. (SYS-4) */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "verbs_priv.h"
 
-#define GIDS 256 /* of a port that are looked at */
+#define GIDS 256 /* entries of a port's table that are searched */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, verbs_ctx) all = LIST_HEAD_INITIALIZER(all);
@@ -35,7 +35,7 @@ read_word(struct verbs_ctx *ctx, const char *word, size_t len)
 	snprintf(ctx->ip, sizeof(ctx->ip), "%.*s", (int)len - 3, word + 3);
 	if (inet_pton(AF_INET, ctx->ip, buf) == 1)
 		return 0;
-	if (inet_pton(AF_INET6, ctx->ip, buf) == 1) { /* as the device's are written below */
+	if (inet_pton(AF_INET6, ctx->ip, buf) == 1) { /* normalized, as those of the device below */
 		inet_ntop(AF_INET6, buf, ctx->ip, sizeof(ctx->ip));
 		return 0;
 	}
@@ -62,7 +62,7 @@ read_spec(struct verbs_ctx *ctx, const char *args)
 
 /* ---- the device ---- */
 
-/* The connection manager's view of it: what is resolved is on that. */
+/* Uses the connection manager's handles, because what it resolves refers to them. */
 static int
 find_device(struct verbs_ctx *ctx)
 {
@@ -91,8 +91,9 @@ is_link_local(const struct in6_addr *a)
 }
 
 /*
- * RoCE has its addresses in the port's table: *ip* must be there; without one, the first of IPv4
- * is taken, else the first of IPv6 that is more than the link's. Of InfiniBand it must be given.
+ * A RoCE port has its addresses in its table, and *ip* must be there. Without *ip* the first IPv4
+ * address is taken, otherwise the first IPv6 address that is not link-local. On InfiniBand *ip*
+ * must be given.
  */
 static bool
 has_address(struct verbs_ctx *ctx, uint8_t port)
@@ -169,7 +170,7 @@ check_device(struct verbs_ctx *ctx)
 				       ctx->device);
 	ctx->max_sge = ctx->attr.max_sge < SAN_ULP_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
 							     SAN_ULP_SGE_MAX;
-	atomic_store(&ctx->max_inline, SAN_ULP_INLINE_MAX); /* less if verbs_qp_make() finds so */
+	atomic_store(&ctx->max_inline, SAN_ULP_INLINE_MAX); /* verbs_qp_make() may reduce it */
 	return find_port(ctx);
 }
 
@@ -305,7 +306,7 @@ op_close(void *priv)
 	release(ctx);
 }
 
-/* Contexts of one process on one device share what librdmacm has of it, and its events. */
+/* Contexts of one process on one device share librdmacm's handle of it, and its events. */
 void
 verbs_ctx_gone(const struct ibv_context *dev)
 {
@@ -348,7 +349,7 @@ verbs_ctx_has_cq(const struct ibv_cq *which)
 
 	pthread_mutex_lock(&all_lock);
 	LIST_FOREACH(ctx, &all, link) {
-		has |= which->channel == ctx->channel; /* a stream's */
+		has |= which->channel == ctx->channel; /* of a stream */
 		pthread_mutex_lock(&ctx->lock);
 		LIST_FOREACH(cq, &ctx->cqs, link)
 			has |= cq->cq == which;
@@ -374,7 +375,7 @@ least(int64_t a, uint32_t b)
 	return a < b ? (uint32_t)a : b;
 }
 
-/* Depths are powers of two. */
+/* The largest power of two that *n* allows. */
 static uint32_t
 depth_from(int64_t n)
 {
@@ -390,7 +391,7 @@ op_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct verbs_ctx *ctx = priv;
 	const struct ibv_device_attr *a = &ctx->attr;
-	/* a completion queue holds what two queues need */
+	/* a completion queue has room for both queues of a queue pair */
 	int64_t wr = a->max_qp_wr < a->max_cqe / 2 ? a->max_qp_wr : a->max_cqe / 2;
 
 	*caps = (struct rtsan_caps){

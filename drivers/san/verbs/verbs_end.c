@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How connections end, and what is looked after while they live.
+ * How connections end, and how their peers are watched.
  *
  * DESIGN NOTES
  *
- * A connection that ends gives back all that was posted before its program hears of it: the
- * device's queue pair is put into its error state, in which everything comes back from it, and
- * behind that a mark of ours. What it never had comes from the rings.
+ * A connection that ends gives back all posted work before its program gets the event. The device's
+ * queue pair is put into its error state, in which it flushes everything, and a mark behind that
+ * shows the end. Work that the device never had comes back from the rings.
  *
- * Silence. A device notices a peer that has gone only when it sends. So an idle connection sends
- * a mark now and then, which moves nothing: that is the keepalive. And a mark behind all that was
- * posted tells when that is done, for a connection that ends in order.
+ * Silence. A device notices the loss of its peer only when it sends. So an idle connection sends a
+ * mark now and then, an empty write: that is the keep-alive. A mark behind all posted work also
+ * shows when that is done, for a connection that ends in order.
  *
- * Patience with a peer that posts no receive. The device's is short or endless (RNR retries: 1 to
- * 6, or for ever), so it is for ever and time is ours: when nothing has completed for rnr_ms, a
- * mark neither, while something waits that needs a receive, that is the reason. What is long has
- * longer.
+ * A peer that posts no receive. The device's patience is short or endless (RNR retries: 1 to 6, or
+ * no limit). So the device has no limit, and the time is measured here: if no request and no mark
+ * completes for rnr_ms, while a request in flight needs a receive, the connection ends for that
+ * reason. Long requests have more time.
  *
- * A peer that does not answer at all the device gives up by itself, after two to eight seconds; who
- * has less patience with receives than that can't tell the one from the other. Sooner would be too
- * soon: a device counts from when it sent, and who sends to a busy peer from many queue pairs waits
- * for all of them. With a quarter of that time 2 MiB to a slow Soft-RoCE were sent again before
- * they were answered, which its kernel (6.1) takes for wrong requests.
+ * A peer that does not answer at all. The device gives up by itself, after two to eight seconds. If
+ * rnr_ms is shorter, both cases look the same. The device must not give up earlier: it counts from
+ * the time of sending, and one that sends to a busy peer from many queue pairs waits for all of
+ * them. With a quarter of that time, 2 MiB to a slow Soft-RoCE were sent again before they were
+ * acknowledged, and its kernel (6.1) took them for invalid requests.
  */
 
 #include <netdb.h>
@@ -30,13 +30,13 @@
 
 #include "verbs_priv.h"
 
-#define TICK_NS      (2 * SAN_NS_PER_MS) /* while something ends */
-#define DRAIN_MS     1000                /* until the device has given back all */
-#define LOOKS        4                   /* within rnr_ms */
+#define TICK_NS      (2 * SAN_NS_PER_MS) /* while a connection ends */
+#define DRAIN_MS     1000                /* for the device to give back everything */
+#define LOOKS        4                   /* checks within rnr_ms */
 #define SILENCE_MS   10000
-#define BYTES_PER_US 64 /* what a send has time for beside rnr_ms */
+#define BYTES_PER_US 64 /* speed from which a send gets time beside rnr_ms */
 
-/* ---- what the program hears ---- */
+/* ---- events for the program ---- */
 
 void
 verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id)
@@ -109,7 +109,7 @@ verbs_end_drain(struct verbs_qp *q)
 	verbs_thread_look(q);
 }
 
-/* It was never up: what was posted stays, for the next time. */
+/* It was never established: posted work stays for the next connection. */
 static bool
 was_never_up(const struct verbs_qp *q)
 {
@@ -121,7 +121,7 @@ verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const struct v
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	/* who accepts hears of nothing else; and for what was up there is work to come back */
+	/* an acceptor gets no other event; and after it was up, posted work must come back */
 	if (q->is_acceptor || atomic_load(&q->was_up))
 		type = RTSAN_EV_DISCONNECTED;
 	fill(q, &q->events[1], type, reason, h);
@@ -147,8 +147,8 @@ verbs_end_drop(struct verbs_qp *q)
 }
 
 /*
- * Has the device given back all that it had? Not as long as what it gives back finds no place: then
- * the program's poll is waited for, however long that takes.
+ * Whether the device has given back everything. It has not while completions find no room: then the
+ * deadline is extended, because the program has to poll, however late.
  */
 static bool
 is_drained(struct verbs_qp *q, uint64_t now_ns)
@@ -171,7 +171,7 @@ status_at_end(const struct verbs_qp *q)
 	return q->events[1].ev.ev.reason == RTSAN_R_TIMEOUT ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
 }
 
-/* All has come back: the program hears of it, and may connect again. */
+/* All work has come back: report the end. Then the program may connect again. */
 static void
 finish(struct verbs_qp *q)
 {
@@ -184,7 +184,7 @@ finish(struct verbs_qp *q)
 		verbs_qp_free(q);
 }
 
-/* True: not all of it has come back. */
+/* True: some work has not come back yet. */
 static bool
 bury(struct verbs_qp *q, uint64_t now_ns)
 {
@@ -208,7 +208,7 @@ bury(struct verbs_qp *q, uint64_t now_ns)
 	return false;
 }
 
-/* Nothing is sent any more. Whoever polls may not take what the device says of that: we do. */
+/* No new work is sent. The thread takes completions itself, because the program may not poll. */
 static void
 drain(struct verbs_qp *q)
 {
@@ -221,7 +221,7 @@ drain(struct verbs_qp *q)
 
 /* ---- silence ---- */
 
-/* Bytes of what is under way; *needs*: something of it, a receive of the peer's. */
+/* Bytes of the sends in flight. *needs*: one of them needs a receive of the peer. */
 static uint64_t
 under_way(const struct verbs_qp *q, bool *needs)
 {
@@ -245,7 +245,7 @@ give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t now_ns)
 	return now_ns + TICK_NS;
 }
 
-/* Has a send or a mark completed since this was asked last? */
+/* Whether a send or a mark has completed since the last call. */
 static bool
 has_sent(struct verbs_qp *q)
 {
@@ -267,7 +267,7 @@ has_received(struct verbs_qp *q)
 	return has;
 }
 
-/* When to look again. */
+/* Returns when to look again. */
 static uint64_t
 watch(struct verbs_qp *q, uint64_t now_ns)
 {
@@ -279,7 +279,7 @@ watch(struct verbs_qp *q, uint64_t now_ns)
 
 	if (has_received(q) || sent || q->moved_ns == 0)
 		q->moved_ns = now_ns;
-	/* from the first look on that finds something there */
+	/* from the first check that finds work in flight */
 	if (sent || !all_seen || !is_busy || q->out_ns == 0)
 		q->out_ns = is_busy ? now_ns : 0;
 	if (q->out_ns != 0 && needs && now_ns - q->out_ns >= rnr_ns + more_ns)
@@ -292,9 +292,9 @@ watch(struct verbs_qp *q, uint64_t now_ns)
 	return now_ns + san_time_min(idle_ns, rnr_ns / LOOKS);
 }
 
-/* ---- all of it ---- */
+/* ---- all states ---- */
 
-/* Something that was noticed elsewhere ends it. */
+/* End the connection for a failure that was noticed elsewhere. */
 static void
 fail(struct verbs_qp *q, uint8_t status)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The one place where bytes that a peer chose are read; all the rest is the device's. (SYS-4) */
+/* The only place that parses bytes chosen by a peer; all others are the device's. (SYS-4) */
 
 #include <assert.h>
 #include <endian.h>
@@ -18,7 +18,7 @@ struct head {
 	uint64_t service;
 };
 
-/* Behind it of FIRST and REST. */
+/* Follows the head of FIRST and REST. */
 struct half {
 	uint64_t token;
 	uint8_t data[VERBS_HELLO_HALF];
@@ -66,7 +66,7 @@ decode_half(const uint8_t *buf, size_t len, struct verbs_hello *h)
 {
 	struct half half;
 
-	/* one of the two, and not more of them than are needed */
+	/* exactly one of the two, and only if one request is too short */
 	if ((h->flags & VERBS_HELLO_FIRST) != 0 && (h->flags & VERBS_HELLO_REST) != 0)
 		return false;
 	if (len < sizeof(half) || h->len <= VERBS_HELLO_ONE)
@@ -105,7 +105,7 @@ decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 	return RTSAN_R_NONE;
 }
 
-/* Of what is refused nothing is left that somebody could take for good. */
+/* After an error *h* is all zeros, so that it cannot be used by mistake. */
 enum rtsan_reason
 verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Memory regions of programs. In work requests a region is called by its place in a table, and one
- * more; what the peer calls it is the device's business, and it may have no such name for a region
- * that the peer may not touch. (SYS-4)
+ * Memory regions of programs. Work requests name a region by its index in a table plus one. The key
+ * for peers is the device's, which may have none for a region without remote access. (SYS-4)
  */
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 
 #include "verbs_priv.h"
 
-#define PAUSES 20 /* of a millisecond */
+#define PAUSES 20 /* of 1 ms each */
 
 struct ibv_mr *
 verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
@@ -21,7 +20,7 @@ verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 		NULL;
 }
 
-/* Its name; 0: no place. */
+/* Returns the region's name; 0: the table is full. */
 static uint32_t
 place(struct verbs_ctx *ctx, struct ibv_mr *mr)
 {
@@ -77,11 +76,11 @@ verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key)
 /* By which posted work a region is named. */
 enum naming {
 	NAMED_NOT,
-	NAMED_SILENTLY, /* only by sends that nobody hears of when they are done */
+	NAMED_SILENTLY, /* only by unsignaled sends */
 	NAMED,
 };
 
-/* Under the lock. */
+/* Under the queue pair's lock. */
 static enum naming
 named_by(const struct verbs_qp *q, uint32_t key)
 {
@@ -108,8 +107,8 @@ named_by(const struct verbs_qp *q, uint32_t key)
 }
 
 /*
- * Likewise. Who wants no completion of a send may know from elsewhere that it is done, and we not
- * yet: a mark behind it tells, if the caller asks again.
+ * The program may know from elsewhere that an unsignaled send is done before the device has
+ * reported it. A mark behind that send reports it, when the caller asks again.
  */
 static enum naming
 look(struct verbs_qp *q, uint32_t key)

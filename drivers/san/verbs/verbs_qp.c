@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Queue pairs, and what is posted to them. librtsan, or a stream's session, has written it into a
- * ring of the queue pair's; from there it goes to the device at once if there is a connection,
- * else when there is one. A place is free when the device has done what was there. (SYS-4)
+ * Queue pairs and posting. librtsan, or a stream's session, writes requests into a ring of the
+ * queue pair. They are given to the device at once if there is a connection, otherwise when there
+ * is one. A place is free when the device has completed its request. (SYS-4)
  */
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 
 #include "verbs_priv.h"
 
-#define BURST 16 /* requests that go to the device together */
+#define BURST 16 /* requests that are given to the device together */
 
 struct verbs_qp *
 verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
@@ -23,9 +23,9 @@ verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
 	return SAN_QPN_INDEX(qpn) < VERBS_QPS && atomic_load(&q->qpn) == qpn ? q : NULL;
 }
 
-/* ---- come and go ---- */
+/* ---- create, destroy ---- */
 
-/* A free one, whose number is another one each time. */
+/* Find a free one. The search goes on behind the last one, so numbers are not reused at once. */
 static struct verbs_qp *
 take(struct verbs_ctx *ctx)
 {
@@ -50,7 +50,7 @@ verbs_qp_make_queues(struct verbs_qp *q)
 	if (wq == NULL)
 		return -ENOMEM;
 	memset(wq, 0, bytes);
-	/* what is inline lies there */
+	/* for inline data in the ring */
 	q->ring = ibv_reg_mr(q->ctx->pd, wq, bytes, 0);
 	if (q->ring == NULL) {
 		rc = -errno;
@@ -80,7 +80,7 @@ verbs_qp_end_queues(struct verbs_qp *q)
 	q->wq = NULL;
 }
 
-/* Under the lock. The queues are the program's, or those beneath its stream. */
+/* Under the lock. The rings are the program's, or those of its stream's session. */
 static int
 fill(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 {
@@ -106,7 +106,7 @@ fill(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 static int
 join(struct rtsan_provider_qp *conf)
 {
-	/* a stream's requests complete in a queue of their own */
+	/* a stream's requests complete in a queue of its own */
 	uint32_t ours = conf->stream == NULL ? VERBS_MARKS : 0;
 	int rc;
 
@@ -158,7 +158,7 @@ verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	if (rc == 0)
 		return 0;
 	leave(conf);
-	if (rc == -EINVAL) /* what is wrong with a stream has been said */
+	if (rc == -EINVAL) /* the text of a wrong stream attribute is set already */
 		return rc;
 	return ctx->host->fail(rc, "queue pair: %s: %s%s", ctx->device, strerror(-rc),
 			       rc == -ENOMEM ? " (see ulimit -l)" : "");
@@ -193,7 +193,7 @@ verbs_qp_free(struct verbs_qp *q)
 	forget_events(q);
 	verbs_cq_forget(q);
 	if (q->stream != NULL)
-		verbs_stream_destroy(q); /* and its queues' users */
+		verbs_stream_destroy(q); /* also leaves the program's completion queues */
 	else
 		leave(&conf);
 	verbs_qp_end_queues(q);
@@ -213,7 +213,7 @@ verbs_qp_destroy(void *priv, uint32_t qpn)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* ---- the device's ---- */
+/* ---- the device's queue pair ---- */
 
 static int
 try_make(struct verbs_qp *q)
@@ -236,8 +236,8 @@ try_make(struct verbs_qp *q)
 }
 
 /*
- * No device says how much it takes inline before one is made: so half is tried until one can be.
- * What is too long is taken from the ring instead.
+ * A device does not report its limit of inline data beforehand. So half as much is tried until it
+ * succeeds. Longer data is sent from the ring.
  */
 int
 verbs_qp_make(struct verbs_qp *q)
@@ -270,7 +270,7 @@ verbs_qp_unmake(struct verbs_qp *q)
 	rdma_destroy_qp(q->id);
 	pthread_mutex_unlock(&q->ctx->cm_lock);
 	verbs_cq_forget(q);
-	/* what some devices leave of it has no place of its own there */
+	/* some devices leave completions, which would occupy room there */
 	verbs_cq_harvest(q->send_cq);
 	verbs_cq_harvest(q->recv_cq);
 }
@@ -283,13 +283,13 @@ verbs_qp_is_empty(const struct verbs_qp *q)
 
 /* ---- posting ---- */
 
-/* Memory that is in no region is registered until the request is done. */
+/* Register memory that is in no region, until the request is done. */
 static struct ibv_mr *
 register_part(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, uint32_t temp)
 {
 	int access = is_target ? IBV_ACCESS_LOCAL_WRITE : 0;
 
-	if (q->temps[temp] != NULL) /* for a connection that did not come up */
+	if (q->temps[temp] != NULL) /* from a connection that was not established */
 		return q->temps[temp];
 	q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->len, access);
 	return q->temps[temp];
@@ -318,8 +318,8 @@ region_of(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, ui
 }
 
 /*
- * *slot*: of the request in both queues together. False: one part of it is in no region, and there
- * is no memory to make one.
+ * *slot*: of the request, counted over both queues. False: an element is in no region, and its
+ * memory could not be registered.
  */
 static bool
 fill_sges(struct verbs_qp *q, struct ibv_sge *to, const struct san_ulp_sge *from, uint32_t n,
@@ -377,7 +377,7 @@ fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32
 		.num_sge = e->nb_sge,
 	};
 	fill_op(w, e);
-	/* places must come back, also of those who want to hear nothing */
+	/* places must be released, also those of unsignaled requests */
 	if ((e->flags & SAN_WR_SIGNALED) != 0 || at % every == every - 1)
 		w->send_flags |= IBV_SEND_SIGNALED;
 	if ((e->flags & SAN_WR_INLINE) == 0)
@@ -393,7 +393,7 @@ fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32
 	return true;
 }
 
-/* It can't be posted: the connection ends. True: that is why, and nothing before. */
+/* A request can't be posted, which ends the connection. True: this is the first failure. */
 static bool
 fail(struct verbs_qp *q, uint8_t status)
 {
@@ -406,14 +406,14 @@ fail(struct verbs_qp *q, uint8_t status)
 	return true;
 }
 
-/* The first that the device never had hears why. */
+/* The first request that the device never had gets the status. */
 static void
 fail_send(struct verbs_qp *q, uint8_t status)
 {
 	const struct san_ulp_wr *e = &q->sqe[q->sq_posted & (q->sq_depth - 1)];
 
 	if (e->op >= SAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
-		status = RTSAN_WC_REM_ALIGN; /* some devices refuse it, others' peers do */
+		status = RTSAN_WC_REM_ALIGN; /* at other devices the peer refuses it */
 	if (fail(q, status))
 		q->blame_send = status;
 }
@@ -427,7 +427,7 @@ post_sends(struct verbs_qp *q)
 	uint32_t tail, n, i;
 
 	while (is_good && is_posted) {
-		/* pairs with the release of who posts: they are written */
+		/* pairs with the release of the thread that posts */
 		tail = atomic_load_explicit(&q->wq->sq_tail, memory_order_acquire);
 		if (tail == q->sq_posted)
 			return;
@@ -441,7 +441,7 @@ post_sends(struct verbs_qp *q)
 				w[i - 1].next = &w[i];
 		}
 		is_posted = i == 0 || ibv_post_send(q->id->qp, w, &bad) == 0;
-		/* some devices' libraries have taken all when they say that none went */
+		/* some devices' libraries take all and report an error without *bad* */
 		q->sq_posted += is_posted || bad == NULL ? i : (uint32_t)(bad - w);
 	}
 	fail_send(q, is_good ? RTSAN_WC_INVALID : RTSAN_WC_NO_BUFFERS);
@@ -491,12 +491,12 @@ verbs_qp_mark(struct verbs_qp *q)
 {
 	struct ibv_send_wr w = {
 		.wr_id = VERBS_ID(q, 0, VERBS_MARK),
-		.opcode = IBV_WR_RDMA_WRITE, /* of no bytes */
+		.opcode = IBV_WR_RDMA_WRITE, /* of 0 bytes */
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 	struct ibv_send_wr *bad;
 
-	/* of two, the second is the last word */
+	/* one at a time; a second one only while the connection ends */
 	if (atomic_load(&q->marks) == (q->state == VERBS_ENDING ? VERBS_MARKS : 1))
 		return false;
 	if (q->state != VERBS_ENDING)

@@ -3,18 +3,18 @@
 /*
  * DESIGN NOTES
  *
- * A stream is a queue pair whose work is its session's (lib/stream). What the program posts goes
- * to the session; what the session posts goes the way of all work requests, through rings of its
- * own to the device, and completes in a queue of its own, which wakes the provider's thread; what
- * the session completes goes to the program's queues. (lib/core does the same for packets.)
+ * A stream is a queue pair whose work is done by its session (lib/stream). Requests of the program
+ * go to the session. Requests of the session go to the device as all others do, through rings of
+ * its own, and complete in a queue of its own, which wakes the provider's thread. Completions of
+ * the session go to the program's queues. (lib/core does the same for packets.)
  *
- * Whoever has something for a session works on it at once, under the queue pair's lock: the thread
- * that posts, so that what it sends leaves with that call, and the provider's, so that nothing
- * depends on the program calling again. (AFC-1)
+ * Work is done at once, under the queue pair's lock: by the thread that posts, so that its data is
+ * sent within the call, and by the provider's thread, so that nothing depends on further calls of
+ * the program. (AFC-1)
  *
- * The session's memory is registered where it is made. The program's is used where it is: by its
- * region if it has one, else it is registered for that transfer. What the peer is told of is
- * registered for that one right, for as long as it may use it (AFC-24).
+ * The session's memory is registered when it is allocated. The program's memory is used in place:
+ * by its region if it has one, otherwise it is registered for the transfer. Memory that the peer
+ * may access is registered for that one access, and only as long as it is allowed (AFC-24).
  */
 
 #include <assert.h>
@@ -25,13 +25,13 @@
 #include "stream_attr.h"
 #include "verbs_priv.h"
 
-#define THRESHOLD 16384                   /* a registration costs a copy of so many bytes */
-#define ROUND     (256u << 10)            /* bytes that are copied before others have their turn */
-#define LINGER_NS (30000 * SAN_NS_PER_MS) /* for what a program that has gone left behind */
+#define THRESHOLD 16384                   /* bytes whose copy costs as much as a registration */
+#define ROUND     (256u << 10)            /* bytes copied before others have their turn */
+#define LINGER_NS (30000 * SAN_NS_PER_MS) /* time limit of an orphaned stream */
 #define HAND_OVER 32                      /* completions at a time */
-#define OWN_END   (~UINT64_C(0))          /* wr_id of the end that the program did not ask for */
+#define OWN_END   (~UINT64_C(0))          /* wr_id of an end that the program has not posted */
 
-/** Memory of the session's; or of the program's, that its peer may reach. */
+/** Memory of the session; or memory of the program that its peer may access. */
 struct chunk {
 	void *mem;
 	size_t bytes;
@@ -44,21 +44,21 @@ struct verbs_stream {
 	struct verbs_ctx *ctx;
 	struct san_stream *session;
 	struct san_stream_conf conf;
-	struct verbs_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
+	struct verbs_cq *send_cq, *recv_cq; /* the program's; NULL: orphaned */
 	struct verbs_cq *own;               /* of the session's requests */
-	struct san_wq_cons wq;              /* the program's */
+	struct san_wq_cons wq;              /* the program's queues */
 	struct chunk *chunks, *shared;
 	bool lingers;
-	bool is_armed; /* the device says when something has completed */
+	bool is_armed; /* the device reports the next completion */
 	bool is_open, is_over;
 	bool is_closing;
-	bool is_blocked; /* a queue of the program's is full */
+	bool is_blocked; /* a completion queue of the program is full */
 	uint64_t linger_ns;
 };
 
 static_assert(SAN_ULP_SGE_MAX == RTSAN_SGE_MAX, "passed through");
 
-/* ---- what a session has of its provider ---- */
+/* ---- operations for the session ---- */
 
 static void
 op_query(void *arg, struct san_stream_caps *caps)
@@ -90,7 +90,7 @@ op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	return 0;
 }
 
-/* All of a session's requests complete with an entry. */
+/* All requests of a session are signaled. */
 static int
 post(struct verbs_stream *s, uint8_t op, uint64_t cookie, const struct san_ulp_sge *sge,
      uint8_t nb_sge, uint64_t addr, uint32_t key)
@@ -180,7 +180,7 @@ op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, u
 
 	*key = 0;
 	*addr = (uintptr_t)part->addr;
-	if (right == SAN_STREAM_LOCAL) /* see verbs_qp.c: as other requests' */
+	if (right == SAN_STREAM_LOCAL) /* verbs_qp.c registers it, as for other requests */
 		return 0;
 	c = add(s, &s->shared, part->addr, part->len, access[right]);
 	if (c == NULL)
@@ -253,7 +253,7 @@ verbs_stream_find(const struct verbs_stream *s, const void *addr)
 	return NULL;
 }
 
-/* ---- come and go ---- */
+/* ---- create, destroy ---- */
 
 static void
 new_session(struct verbs_stream *s, struct san_stream *session)
@@ -271,7 +271,7 @@ make_wq(const struct rtsan_provider_qp *conf)
 	return wq != NULL ? memset(wq, 0, bytes) : NULL;
 }
 
-/* The queues of the queue pair are the session's. */
+/* Make the queue pair's rings those of the session. */
 static int
 make_inner(struct verbs_stream *s)
 {
@@ -339,7 +339,7 @@ leave_program(struct verbs_stream *s)
 	s->wq.wq = NULL;
 }
 
-/* The device's queue pair is no more: nothing touches the session's memory. */
+/* The device's queue pair is destroyed already, so nothing accesses the session's memory. */
 void
 verbs_stream_destroy(struct verbs_qp *q)
 {
@@ -361,7 +361,7 @@ verbs_stream_renew(struct verbs_qp *q)
 
 	if (!s->is_over)
 		return 0;
-	/* of its last connection something waits for room in a queue of the program's */
+	/* completions of the last connection may wait for room in the program's queues */
 	verbs_stream_work(q, verbs_now_ns());
 	if (s->is_blocked)
 		return -EBUSY;
@@ -375,7 +375,7 @@ verbs_stream_renew(struct verbs_qp *q)
 
 /* ---- work ---- */
 
-/* What the program has posted, as far as the session takes it. */
+/* Pass posted sends to the session, as far as it takes them. */
 static void
 take_sends(struct verbs_stream *s, uint64_t now_ns)
 {
@@ -410,14 +410,14 @@ take_recvs(struct verbs_stream *s, uint64_t now_ns)
 	}
 }
 
-/* What the device has done is the session's. */
+/* Pass completions of the device to the session. */
 static void
 hand_over(struct verbs_stream *s, uint64_t now_ns)
 {
 	struct san_ulp_wc wc[HAND_OVER];
 	int i, n;
 
-	/* a peer's first messages may come before we hear that the connection is up */
+	/* a peer's first messages may come before the event that it is connected */
 	if (s->q->state == VERBS_CONNECTING)
 		return;
 	while ((n = verbs_cq_poll(s->own, wc, HAND_OVER)) != 0)
@@ -441,8 +441,8 @@ give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
 }
 
 /*
- * What the session has completed is the program's. A queue that is full does not hold back what
- * is for the other one.
+ * Pass completions of the session to the program. If one queue is full, those for the other one are
+ * not held back.
  */
 static void
 give(struct verbs_stream *s)
@@ -452,7 +452,7 @@ give(struct verbs_stream *s)
 	s->is_blocked = !give_kind(s, false, s->send_cq) || !recvs;
 }
 
-/* The end of what is sent, if the program has not posted it. */
+/* Post the end of what is sent, unless the program has done so. */
 static void
 post_end(struct verbs_stream *s, uint64_t now_ns)
 {
@@ -462,7 +462,7 @@ post_end(struct verbs_stream *s, uint64_t now_ns)
 		san_stream_post_send(s->session, &wr, 1, now_ns);
 }
 
-/* It ends in order once nothing is left to send and either side wants no more. */
+/* End the connection in order once all is sent and one side has ended. */
 static void
 end_if(struct verbs_stream *s, uint64_t now_ns)
 {
@@ -475,7 +475,7 @@ end_if(struct verbs_stream *s, uint64_t now_ns)
 		verbs_end_drain(s->q);
 }
 
-/* The device says so when something completes: once, for what comes after it was asked. */
+/* Have the device report the next completion. Those that came before are taken now. */
 static void
 arm(struct verbs_stream *s, uint64_t now_ns)
 {
@@ -517,7 +517,7 @@ verbs_stream_rung(struct verbs_stream *s)
 	s->is_armed = false;
 }
 
-/* ---- its connection ---- */
+/* ---- the connection ---- */
 
 void
 verbs_stream_opened(struct verbs_qp *q)

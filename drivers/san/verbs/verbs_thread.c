@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider's thread: events of the connection manager, the device and streams, timers, and
- * what others leave to it. It alone destroys the connection manager's ids, since only it knows
- * that it does not hold an event of one. (SYS-4)
+ * The provider's thread: events of the connection manager, of the device and of streams, timers,
+ * and work that other threads leave to it. Only this thread destroys IDs of the connection manager,
+ * because it knows that it holds no event of one. (SYS-4)
  */
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 
 #include "verbs_priv.h"
 
-#define ROUND 256 /* streams that have something, before others have their turn */
+#define ROUND 256 /* streams before others have their turn */
 
-/* ---- what others ask for ---- */
+/* ---- requests of other threads ---- */
 
 void
 verbs_thread_kick(struct verbs_ctx *ctx)
@@ -47,7 +47,7 @@ verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait)
 	uint64_t nb;
 
 	if (r == NULL)
-		return; /* it stays until the process ends, and does nothing */
+		return; /* it stays allocated until the process ends, without effect */
 	r->id = id;
 	pthread_mutex_lock(&ctx->lock);
 	STAILQ_INSERT_TAIL(&ctx->retired, r, link);
@@ -100,7 +100,7 @@ look_at(struct verbs_qp *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* What is listed meanwhile is for the next round, or this one might never end. */
+/* Those that are listed meanwhile are for the next round; otherwise this one might never end. */
 static void
 look_at_listed(struct verbs_ctx *ctx)
 {
@@ -139,7 +139,7 @@ look_at_all(struct verbs_ctx *ctx)
 			look_at(&ctx->qps[i]);
 }
 
-/* Streams whose requests have completed. */
+/* Look at the streams whose requests have completed. */
 static void
 take_completions(struct verbs_ctx *ctx)
 {
@@ -159,7 +159,7 @@ take_completions(struct verbs_ctx *ctx)
 	}
 }
 
-/* ---- what the device says ---- */
+/* ---- events of the device ---- */
 
 static void
 on_device_event(const struct ibv_async_event *ev)
@@ -172,23 +172,23 @@ on_device_event(const struct ibv_async_event *ev)
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 		q = ev->element.qp->qp_context;
-		/* requests that failed for it, if any, say more */
+		/* failed requests, if any, have a more precise status */
 		if (verbs_ctx_has_qp(q) &&
 		    atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
 			verbs_thread_look(q);
 		break;
-	case IBV_EVENT_CQ_ERR: /* it has lost completions */
+	case IBV_EVENT_CQ_ERR: /* the queue has lost completions */
 		if (verbs_ctx_has_cq(ev->element.cq))
 			verbs_ctx_gone(ev->element.cq->context);
 		break;
-	default: /* a port that went may come back: who needs it finds nobody there meanwhile */
+	default: /* a port may come back; meanwhile connections fail by themselves */
 		break;
 	}
 }
 
 /*
- * The device's events are those of all in this process who have it by the connection manager: other
- * contexts of ours, and strangers, whose events are lost to them.
+ * Events of the device are shared by all users of it by the connection manager in this process:
+ * other contexts, and other libraries, which lose the events that are taken here.
  */
 static void
 take_device_events(struct verbs_ctx *ctx)
@@ -221,7 +221,7 @@ sleep_until(struct verbs_ctx *ctx, uint64_t until_ns)
 		.tv_nsec = (long)(ns % SAN_NS_PER_S),
 	};
 
-	if (atomic_load(&ctx->is_gone)) /* these are for ever readable then */
+	if (atomic_load(&ctx->is_gone)) /* the two would be readable all the time */
 		fds[2].fd = fds[3].fd = -1;
 	ppoll(fds, 4, until_ns == SAN_TIME_NEVER ? NULL : &ts, NULL);
 }
@@ -238,7 +238,7 @@ run(void *arg)
 	while (!atomic_load(&ctx->is_over)) {
 		sleep_until(ctx, san_wheel_deadline_ns(&ctx->wheel));
 		eventfd_read(ctx->kick_fd, &value);
-		/* what is asked for from now on is heard in the next round */
+		/* requests from now on are for the next round */
 		atomic_store(&ctx->is_kicked, false);
 		verbs_cm_run(ctx);
 		if (!was_gone) {
@@ -266,7 +266,7 @@ verbs_thread_start(struct verbs_ctx *ctx)
 	ctx->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ctx->kick_fd < 0)
 		return -errno;
-	/* signals are for the program's own threads */
+	/* signals are for the program's threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
 	rc = pthread_create(&ctx->thread, NULL, run, ctx);
