@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Rules for sockets: what is understood, what is refused and where, who matches. (UDP-2)
- */
+/* Rules for sockets: what is accepted, what is refused and where, which rule matches. (UDP-2) */
 
 #include "unit.h"
 
@@ -29,7 +27,7 @@ read_rules(const char *text)
 		fail_msg("%s", err);
 }
 
-/* A file with these bytes; its name. */
+/* Write a file with these bytes. Returns its name. */
 static const char *
 write_file(const void *text, size_t len)
 {
@@ -100,7 +98,7 @@ expect(const char *local, const char *remote, enum sock_action action, uint32_t 
 			 sock_action_name(action), line);
 }
 
-/* ---- what is understood ---- */
+/* ---- accepted ---- */
 
 static void
 add_text__says_again_what_it_means(void **state)
@@ -160,7 +158,7 @@ rule_text__longest(void **state)
 	read_rules(line);
 	sock_rule_text(&rules.rules[0], text, sizeof(text));
 	assert_string_equal(text, line);
-	sock_rule_text(&rules.rules[0], text, 8); /* cut off, with an end */
+	sock_rule_text(&rules.rules[0], text, 8); /* truncated, with a final NUL */
 	assert_string_equal(text, "kernel ");
 }
 
@@ -185,7 +183,7 @@ add_text__settings(void **state)
 	assert_int_equal(rules.settings.log, SOCK_LOG_INFO);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused ---- */
 
 static void
 add_text__refused(void **state)
@@ -266,7 +264,7 @@ add_text__at_its_limits(void **state)
 		assert_int_equal(sock_rules_add_text(&rules, "drop", err, sizeof(err)), 0);
 	assert_int_equal(sock_rules_add_text(&rules, "drop", err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, "at most 128 rules"));
-	/* as long as a line may be, and one more */
+	/* the longest possible line, and one byte more */
 	memset(text, ' ', sizeof(text));
 	memcpy(text, "log off", 7);
 	text[SOCK_LINE_MAX - 1] = '\0';
@@ -276,7 +274,7 @@ add_text__at_its_limits(void **state)
 	sock_rules_init(&rules);
 	assert_int_equal(sock_rules_add_text(&rules, text, err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, ":1: a line has at most 255"));
-	/* a pattern and a path, each one too long */
+	/* a pattern and a path that are too long */
 	memset(text, 'p', sizeof(text));
 	memcpy(text, "drop program ", 13);
 	text[13 + SOCK_GLOB_MAX] = '\0';
@@ -289,7 +287,7 @@ add_text__at_its_limits(void **state)
 	assert_int_equal(sock_rules_add_text(&rules, text, err, sizeof(err)), -EINVAL);
 	text[7 + SOCK_PATH_MAX - 1] = '\0';
 	read_rules(text);
-	/* what is wrong fits any buffer */
+	/* the error text fits a buffer of any size */
 	assert_int_equal(sock_rules_add_text(&rules, "carry x", text, 5), -EINVAL);
 	assert_string_equal(text, "SANS");
 }
@@ -309,11 +307,11 @@ add_file__place_of_an_error(void **state)
 	path = write_file(good, sizeof(good) - 1);
 	sock_rules_init(&rules);
 	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), 0);
-	assert_int_equal(rules.settings.spin_us, 5); /* a last line without an end */
+	assert_int_equal(rules.settings.spin_us, 5); /* a last line without a newline */
 	sock_rules_place(&rules, &rules.rules[0], err, sizeof(err));
 	snprintf(want, sizeof(want), "%s:3", path);
 	assert_string_equal(err, want);
-	assert_string_equal(rules.rules[0].program, "a;b"); /* ; ends rules of the environment */
+	assert_string_equal(rules.rules[0].program, "a;b"); /* in a file ; ends no rule */
 	unlink(path);
 
 	path = write_file(bad, sizeof(bad) - 1);
@@ -345,7 +343,7 @@ add_file__not_readable(void **state)
 	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), -ENAMETOOLONG);
 }
 
-/* More bytes than are read at once, and rules across that border. */
+/* A file longer than one read, with rules across the boundary. */
 static void
 add_file__long(void **state)
 {
@@ -384,19 +382,19 @@ load__environment_first(void **state)
 	sock_rules_place(&rules, &rules.rules[0], err, sizeof(err));
 	assert_string_equal(err, SOCK_ENV_RULES ":2");
 	expect(NULL, NULL, SOCK_KERNEL, 2);
-	/* what loses must be right, too */
+	/* a setting that loses must be valid, too */
 	setenv(SOCK_ENV_RULES, "spin 7", 1);
 	unlink(path);
 	path = write_file("spin x\n", 7);
 	setenv(SOCK_ENV_FILE, path, 1);
 	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), -EINVAL);
 	unlink(path);
-	/* a file that was asked for must be there */
+	/* a file that is named in the environment must exist */
 	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), -ENOENT);
 	setenv(SOCK_ENV_RULES, "nonsense", 1);
 	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), -EINVAL);
 	unsetenv(SOCK_ENV_RULES);
-	/* the usual one need not; and an empty name is none */
+	/* the usual file need not; an empty name means the usual one */
 	if (access(SOCK_RULES_FILE, F_OK) != 0) {
 		setenv(SOCK_ENV_FILE, "", 1);
 		assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), 0);
@@ -406,7 +404,7 @@ load__environment_first(void **state)
 	}
 }
 
-/* ---- who matches ---- */
+/* ---- matching ---- */
 
 static void
 match__first_of_all(void **state)
@@ -460,7 +458,7 @@ match__program(void **state)
 		if ((sock_rules_match(&rules, &q).action == SOCK_CARRY) != table[i].is_match)
 			fail_msg("%s and %s", table[i].glob, table[i].name);
 	}
-	/* by a link's name, too: redis-server is one */
+	/* also by the name of a link, such as redis-server */
 	read_rules("carry program redis-server");
 	q.program = "redis-check-rdb";
 	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_KERNEL);
@@ -514,10 +512,10 @@ match__addresses(void **state)
 		{"[fd00::]/15", "[fd02::1]:1", false},
 		{"[fd00::1]", "[fd00::1]:1", true},
 		{"[fd00::1]", "[fd00::2]:1", false},
-		/* IPv4 of a program that has IPv6 sockets only */
+		/* an IPv4 address of a program with IPv6 sockets */
 		{"10.0.0.0/8", "[::ffff:10.0.0.1]:1", true},
 		{"[::]/0", "[::ffff:10.0.0.1]:1", false},
-		/* an address that is not known */
+		/* an unknown address */
 		{"*", NULL, false},
 	};
 	char text[64];
@@ -549,7 +547,7 @@ match__other_families(void **state)
 	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_CARRY);
 }
 
-/* Bound to all addresses, with rules about some: see sock_rules_match(). */
+/* A socket bound to all addresses, with rules for some: see sock_rules_match(). */
 static void
 match__wildcard(void **state)
 {
@@ -569,7 +567,7 @@ match__wildcard(void **state)
 		{"carry", "0.0.0.0:5000", SOCK_CARRY, 1},
 		{"both local 10.0.0.1", "0.0.0.0:5000", SOCK_BOTH, 1},
 		{"kernel local 10.0.0.1", "0.0.0.0:5000", SOCK_KERNEL, 1},
-		/* an exception for some, a rule for all others */
+		/* an exception for some addresses, a rule for all others */
 		{"kernel local 127.0.0.0/8;carry", "0.0.0.0:1", SOCK_BOTH, 1},
 		{"carry local 10.0.0.1;carry", "0.0.0.0:1", SOCK_CARRY, 1},
 		{"carry local 10.0.0.1;drop", "0.0.0.0:1", SOCK_CARRY, 1},
@@ -578,13 +576,13 @@ match__wildcard(void **state)
 		{"carry local 10.0.0.1;kernel local 10.0.0.2;drop", "0.0.0.0:1", SOCK_DROP, 1},
 		{"carry local 10.0.0.1;both", "0.0.0.0:1", SOCK_BOTH, 1},
 		{"kernel local 10.0.0.1;kernel", "0.0.0.0:1", SOCK_KERNEL, 1},
-		/* what is refused in part is refused */
+		/* a socket is refused if a part of it is dropped */
 		{"carry local 10.0.0.1;drop local 10.0.0.2;carry", "0.0.0.0:1", SOCK_DROP, 2},
-		/* decided already */
+		/* an earlier rule has decided */
 		{"kernel local 10.0.0.0/8;carry local 10.0.0.1", "0.0.0.0:1", SOCK_KERNEL, 1},
 		{"kernel local 10.0.0.0/8;drop local 10.0.0.1", "0.0.0.0:1", SOCK_KERNEL, 1},
 		{"carry;drop local 10.0.0.1", "0.0.0.0:1", SOCK_CARRY, 1},
-		/* of somebody else */
+		/* for another user */
 		{"kernel user 1 local 10.0.0.0/8;carry local 10.0.0.1", "0.0.0.0:1", SOCK_BOTH, 2},
 	};
 	struct sock_verdict v;
@@ -595,7 +593,7 @@ match__wildcard(void **state)
 		read_rules(table[i].text);
 		expect(table[i].local, NULL, table[i].action, table[i].line);
 	}
-	/* a remote end has no wildcard */
+	/* a remote end is no wildcard */
 	read_rules("carry remote 10.0.0.1");
 	expect(NULL, "0.0.0.0:1", SOCK_KERNEL, 0);
 	read_rules("kernel local 127.0.0.0/8;carry");
@@ -701,7 +699,7 @@ shadow__table(void **state)
 
 	(void)state;
 	for (i = 0; i < DIM(table); i++) {
-		/* the one between is of another program */
+		/* the rule in between is for another program */
 		snprintf(text, sizeof(text), "%s;carry program other;%s", table[i].first,
 			 table[i].second);
 		read_rules(text);
