@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * conns.h with any provider, and what the provider can do. (SYS-2, SYS-4, RT-23, RT-26)
+ * Runs conns.h with any provider, and prints what the provider can do. (SYS-2, SYS-4, RT-23, RT-26)
  *
  *   comes_and_goes ROLE SPEC [PEER]
  *   comes_and_goes caps SPEC

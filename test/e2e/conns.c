@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * See conns.h. What is posted does not keep a queue pair from being destroyed, but a region from
- * being released. (SYS-2, SYS-4, RT-23, RT-26)
+ * See conns.h. Posted work does not prevent that a queue pair is destroyed, but that a region is
+ * deregistered. (SYS-2, SYS-4, RT-23, RT-26)
  */
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 
 #define REGION  100000
 #define ROUNDS  3
-#define PATIENT 120 /* seconds, a watchdog */
-#define UNDER   40  /* requests that are under way */
+#define PATIENT 120 /* seconds before a wait fails */
+#define UNDER   40  /* requests in flight */
 
 enum service {
-	ORDERLY = 1, /* ends in order */
+	ORDERLY = 1, /* its connections end in order */
 	STOP,
 	OTHER,
-	ANYHOW, /* may end before it is up */
+	ANYHOW, /* its connections may end before they are established */
 	NOBODY = 77,
 };
 
@@ -36,11 +36,11 @@ static struct rtsan_caps caps;
 static const char *peer;
 static const struct conns_extra *extra;
 
-/* The server's. */
+/* of the server */
 static struct rtsan_listener *orderly, *anyhow, *stop;
-static int nb_open; /* connections */
+static int nb_open; /* number of connections */
 
-/* The server's region, as the client is told. */
+/* The server's region, which the client gets as private data. */
 static struct place {
 	uint64_t addr;
 	uint64_t rkey;
@@ -170,7 +170,7 @@ serve_one(const struct rtsan_event *ev)
 		nb_open++;
 }
 
-/* Each was told so: by a disconnect, by the queue pair's end, by a close. */
+/* A connection ends by a disconnect, by a destroyed queue pair, or by a closed context. */
 static void
 take_end(const struct rtsan_event *ev)
 {
@@ -208,7 +208,7 @@ serve(const char *spec)
 	place.rkey = rtsan_mr_rkey(mr);
 	printf("listening\n");
 	fflush(stdout);
-	/* a request may overtake what ends the connection before it */
+	/* a request may overtake the end of the connection before it */
 	while (last == 0 || nb_open > 0) {
 		while (rtsan_cq_poll(cq, &wc, 1) == 1)
 			;
@@ -227,7 +227,7 @@ serve(const char *spec)
 	rtsan_close(ctx);
 }
 
-/* ---- a server that looks at nothing for a while ---- */
+/* ---- a server that reads no events for a while ---- */
 
 static volatile sig_atomic_t nb_told;
 
@@ -238,7 +238,7 @@ on_term(int signum)
 	nb_told++;
 }
 
-/* Who asked is gone: that is told now, or as the end of a connection. */
+/* The client has ended. The server gets that now, or as the end of a connection. */
 static void
 take_gone(const struct rtsan_event *ev)
 {
@@ -279,7 +279,7 @@ be_deaf(const char *spec)
 
 /* ---- client ---- */
 
-/* Of queue pairs that have gone nothing is left, and nothing names a region any more. */
+/* Destroyed queue pairs leave nothing, and no work names a region. */
 static void
 nothing_left(void)
 {
@@ -308,7 +308,7 @@ dial(void)
 	dial_service(ORDERLY);
 }
 
-/* What no posted work names any more can go. */
+/* A region can be deregistered when no posted work names it any more. */
 static void
 test_dereg(void)
 {
@@ -322,7 +322,7 @@ test_dereg(void)
 	CHECK(post(RTSAN_WR_SEND, 2, src, 8, 0) == 1);
 	wc = completion(__LINE__);
 	CHECK(wc.wr_id == 2 && wc.status == RTSAN_WC_SUCCESS);
-	if (!caps.ends_on_error) { /* a refusal, and the connection lives on */
+	if (!caps.ends_on_error) { /* a refusal, and the connection goes on */
 		CHECK(post(RTSAN_WR_PUSH, 3, src, 8, place.rkey ^ 0x10000) == 1);
 		wc = completion(__LINE__);
 		CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_REM_ACCESS);
@@ -331,8 +331,9 @@ test_dereg(void)
 }
 
 /*
- * Memory of posted work is free when rtsan_qp_destroy() returns, whatever is under way. However far
- * the pushes are, the send waits for a receive of the peer's, and receives for somebody to send.
+ * Memory of posted work may be freed when rtsan_qp_destroy() has returned, whatever is in flight.
+ * Whether or not the pushes are done, the send waits for a receive of the peer, and the receives
+ * wait for a send.
  */
 static void
 test_destroy_under_way(void)
@@ -355,13 +356,13 @@ test_destroy_under_way(void)
 	rtsan_qp_destroy(qp);
 	CHECK(rtsan_mr_dereg(src) == 0);
 	CHECK(rtsan_mr_dereg(dst) == 0);
-	/* nothing of the dead one is polled */
+	/* the destroyed queue pair has no completions */
 	for (i = 0; i < 100; i++)
 		CHECK(rtsan_cq_poll(cq, &wc, 1) == 0);
 	nothing_left();
 }
 
-/* What is posted finishes first; the receive that nobody used is flushed. */
+/* Posted requests are completed first; the unused receive is flushed. */
 static void
 test_orderly_end(void)
 {
@@ -385,7 +386,7 @@ test_orderly_end(void)
 	CHECK(rtsan_disconnect(qp) == -ENOTCONN);
 	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == -ENOTCONN);
 	nothing_left();
-	/* the same queue pair again */
+	/* connect the same queue pair again */
 	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
 	EVENT(RTSAN_EV_ESTABLISHED);
 	CHECK(post(RTSAN_WR_PUSH, 3, mr, 8, place.rkey) == 1);
@@ -396,7 +397,7 @@ test_orderly_end(void)
 	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
 }
 
-/* Whatever a connection is doing, its queue pair can go; what it posted goes along. */
+/* A queue pair can be destroyed in any state of its connection, with all it has posted. */
 static void
 test_destroy_while_connecting(void)
 {
@@ -415,7 +416,7 @@ test_destroy_while_connecting(void)
 		nanosleep(&pause, NULL);
 		rtsan_qp_destroy(qp);
 	}
-	/* nobody has that service: its answer may come when nobody waits for it */
+	/* no listener has that service; the rejection may come after the destroy */
 	qp = conns_make_qp();
 	CHECK(rtsan_connect(qp, peer, NOBODY, NULL) == 0);
 	rtsan_qp_destroy(qp);
@@ -423,7 +424,7 @@ test_destroy_while_connecting(void)
 		CHECK(ev.qp == NULL);
 }
 
-/* Who wants no connection before there is one gets back what it posted. */
+/* If a connection is given up before it is established, posted work is flushed. */
 static void
 test_given_up(void)
 {
@@ -451,7 +452,7 @@ test_given_up(void)
 	rtsan_qp_destroy(qp);
 }
 
-/* Requests that nobody waits for any more. */
+/* Requests whose queue pairs are destroyed soon. */
 static void
 leave(const char *spec)
 {
@@ -470,7 +471,7 @@ leave(const char *spec)
 	rtsan_close(ctx);
 }
 
-/* A queue pair that was refused is as good as new. */
+/* A queue pair that was rejected can be connected again. */
 static void
 test_refused(void)
 {
@@ -485,7 +486,7 @@ test_refused(void)
 	rtsan_qp_destroy(qp);
 }
 
-/* What is not the library's memory, and what this provider has no connections for. */
+/* Memory that the library has not allocated, and orders that this provider lacks. */
 static void
 test_lacks(void)
 {
@@ -519,7 +520,7 @@ test_lacks(void)
 		rtsan_qp_destroy(qp);
 		return;
 	}
-	/* in no region, then in one */
+	/* memory in no region, then in one */
 	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
 	sge.lkey = rtsan_mr_lkey(reg);
 	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
@@ -531,7 +532,7 @@ test_lacks(void)
 	rtsan_qp_destroy(qp);
 }
 
-/* A context is one of several, or is told to be the only one. */
+/* A process may have several contexts, or the second one is refused. */
 static void
 test_second(const char *spec)
 {
@@ -543,7 +544,7 @@ test_second(const char *spec)
 		rtsan_close(second);
 }
 
-/* It ends as soon as it has refused, and over memif what it sent last may end with it. */
+/* The server ends as soon as it has rejected; over memif its last packet may be lost by that. */
 static void
 stop_server(void)
 {
@@ -578,7 +579,7 @@ client(const char *spec)
 		test_lacks();
 		if (extra->round != NULL)
 			extra->round(ctx, spec);
-		/* closing takes everything along: a connection, its queues */
+		/* closing a context also ends a connection and its queues */
 		dial_service(extra->link_ends ? ANYHOW : ORDERLY);
 		post_recvs(5);
 		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
@@ -592,7 +593,7 @@ client(const char *spec)
 			extra->closed();
 	}
 	stop_server();
-	/* and it exits without closing */
+	/* the process exits without closing the context */
 }
 
 void

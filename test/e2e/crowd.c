@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Many applications at one daemon, for test_endurance.py: each is a process of its own. They
- * are pairs, one listens, the other connects and sends; what was sent comes back, and
- * every byte is checked at both ends. (SYS-2, SYS-5)
+ * Many applications of one daemon, for test_endurance.py; each is a process. They form pairs: one
+ * listens, the other connects and sends. Messages are sent back, and both ends check every byte.
+ * (SYS-2, SYS-5)
  *
  *   crowd SPEC PEER PAIRS CONNS ROUNDS BYTES
  *
- * PEER is the address under which those that listen are reached. Prints what the first and
- * the last client took for the same work, in milliseconds, from the moment when all are
- * connected.
+ * PEER is the address of the listening applications. Prints the times in milliseconds that the
+ * fastest and the slowest client needed for the same work, from when all were connected.
  */
 
 #include <signal.h>
@@ -27,20 +26,20 @@
 
 #include "rtsan.h"
 
-#define PAIRS_MAX  32 /* services that a daemon listens for, of all applications together, are 64 */
+#define PAIRS_MAX  32 /* a daemon has 64 services for all applications together */
 #define PATIENT_MS 120000
 #define RETRY_US   20000
-#define AT_ONCE    8 /* connections that an application is setting up */
+#define AT_ONCE    8 /* connections that an application sets up at a time */
 #define SLEEP_MS   50
 
-/* What the processes share. */
+/* Shared by the processes. */
 static struct shared {
 	_Atomic uint32_t nb_listening, nb_connected;
 	_Atomic bool has_failed;
 	_Atomic uint64_t took_ns[PAIRS_MAX];
 } * shared;
 
-/* One application's things; each process has its own after fork(). */
+/* State of one application. Each process has its own after fork(). */
 static struct rtsan_ctx *ctx;
 static struct rtsan_cq *cq;
 static struct rtsan_mr *mr;
@@ -75,7 +74,7 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* No two messages are the same: whose it is and which follows from every word. */
+/* All messages differ, and each word depends on the pair, the connection and the round. */
 static void
 fill(uint8_t *buf, uint32_t index, uint32_t round)
 {
@@ -107,7 +106,7 @@ post(struct conn *c, const void *what, bool is_recv)
 		die("post");
 }
 
-/* Memory of a connection: what it sends, and what it receives. */
+/* Open the context. Each connection has memory to send from and to receive into. */
 static void
 open_all(const char *spec)
 {
@@ -147,7 +146,7 @@ conn_of(const struct rtsan_qp *qp)
 	return rtsan_qp_context(qp);
 }
 
-/* Asleep until something has come, of connections in the same round. */
+/* Take completions, or sleep until there are some. */
 static int
 take(struct rtsan_wc *wc, int n)
 {
@@ -170,7 +169,7 @@ take(struct rtsan_wc *wc, int n)
 	return got;
 }
 
-/* Until all pairs have come as far. */
+/* Wait until all pairs have come to this point. */
 static void
 meet(const _Atomic uint32_t *nb_here)
 {
@@ -181,7 +180,7 @@ meet(const _Atomic uint32_t *nb_here)
 	}
 }
 
-/* ---- those that listen ---- */
+/* ---- servers ---- */
 
 static void
 accept_all(void)
@@ -234,7 +233,7 @@ serve(void)
 			left--;
 		}
 	}
-	/* the last answer is on its way until its client has disconnected */
+	/* the last answer may be in flight until its client has disconnected */
 	while (nb_over < nb_conns && rtsan_event_wait(ctx, PATIENT_MS) == 1)
 		while (rtsan_event_poll(ctx, &ev) == 1)
 			nb_over += ev.type == RTSAN_EV_DISCONNECTED;
@@ -242,7 +241,7 @@ serve(void)
 		die("only %u of %u are over", nb_over, nb_conns);
 }
 
-/* ---- those that connect ---- */
+/* ---- clients ---- */
 
 static void
 connect_one(struct conn *c)
@@ -315,7 +314,7 @@ ask_all(void)
 static int
 run(const char *spec, bool is_client)
 {
-	/* who ends the first process ends all */
+	/* the end of the first process ends all others */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	open_all(spec);
 	if (is_client)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Bad input from an application or its peer: each gets the status that rtsan.h
- * documents, in bounded time, and the process and mostly the connection live on.
+ * Invalid input from an application or its peer: each has the status that rtsan.h documents, within
+ * bounded time. The process goes on, and mostly the connection, too.
  * (RT-7, RT-23, RT-24, RT-27, RT-29)
  *
  * errors server SPEC
  * errors client SPEC PEER CASE...      prints "ok CASE" or "not ok CASE: why"
  *
- * The same with every provider. What differs is asked of rtsan_query(): where a refusal ends the
- * connection (caps.ends_on_error) it must do that, and the case goes on with another one.
+ * The same for all providers. Differences are taken from rtsan_query(): with caps.ends_on_error a
+ * refusal must end the connection, and the case goes on with another one.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #include "errors.h"
 
-#define LIMIT_MS 120000 /* for anything, a watchdog */
+#define LIMIT_MS 120000 /* limit of any wait */
 
 volatile sig_atomic_t errors_stop;
 
@@ -55,10 +55,10 @@ struct client {
 	struct rtsan_qp *qp;
 	struct rtsan_caps caps;
 	const char *peer;
-	uint8_t behaviour; /* that the connection was made with */
+	uint8_t behaviour; /* in the private data of the request */
 	int refused;       /* -errno of rtsan_connect() */
 	struct offer offer;
-	struct rtsan_event ev; /* last one */
+	struct rtsan_event ev; /* the last one */
 	char why[256];
 };
 
@@ -73,7 +73,7 @@ wrong(struct client *c, const char *format, ...)
 	return -1;
 }
 
-/* Next event within *ms*: its type, or 0. */
+/* Returns the type of the next event within *ms*, or 0. */
 static int
 next_event(struct client *c, uint64_t ms)
 {
@@ -85,7 +85,7 @@ next_event(struct client *c, uint64_t ms)
 	return 0;
 }
 
-/* Connect with *behaviour*: the type of the outcome. */
+/* Connect with *behaviour*. Returns the type of the event that follows. */
 static int
 connect_as(struct client *c, const char *peer, uint64_t service, uint16_t pkey, uint8_t behaviour)
 {
@@ -140,7 +140,7 @@ post(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_t 
 	return rtsan_post_send(c->qp, &wr, 1);
 }
 
-/* Status of the next completion within the limit, or -1. */
+/* Returns the status of the next completion within the limit, or -1. */
 static int
 next_status(struct client *c)
 {
@@ -153,7 +153,7 @@ next_status(struct client *c)
 	return -1;
 }
 
-/* One request must complete with *status*. */
+/* Post one request, which must complete with *status*. */
 static int
 expect(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_t rkey, int status)
 {
@@ -171,18 +171,18 @@ expect(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_
 	return 0;
 }
 
-/* Is that how this provider calls it? */
+/* Whether this provider reports *got* for *status*. */
 static bool
 is_called(const struct client *c, int got, int status)
 {
 	if (got == status || !c->caps.ends_on_error)
 		return got == status;
-	/* Soft-RoCE has one word for a message that is too long and a lack of anything */
+	/* Soft-RoCE has one status for a message that is too long and for lack of resources */
 	return (status == RTSAN_WC_REM_REVOKED && got == RTSAN_WC_REM_ACCESS) ||
 		(status == RTSAN_WC_REM_LENGTH && got == RTSAN_WC_REM_RESOURCE);
 }
 
-/* A request ended with *got*: right if it is *status*. There is a connection afterwards. (RT-27) */
+/* A request ended with *got*, which must mean *status*. Afterwards it is connected. (RT-27) */
 static int
 refused(struct client *c, int got, int status)
 {
@@ -211,7 +211,7 @@ expect_refused(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr,
 	return refused(c, next_status(c), status);
 }
 
-/* An atomic, where there are any. (RT-30) */
+/* The same for an atomic, if the provider has atomics. (RT-30) */
 static int
 expect_refused_atomic(struct client *c, uint8_t opcode, uint64_t addr, uint32_t rkey, int status)
 {
@@ -222,7 +222,7 @@ expect_refused_atomic(struct client *c, uint8_t opcode, uint64_t addr, uint32_t 
 		wrong(c, "an atomic was taken by who has none");
 }
 
-/* After an error the connection goes on, or there is another one. (RT-27) */
+/* After an error the connection works, or another one does. (RT-27) */
 static int
 lives_on(struct client *c)
 {
@@ -251,7 +251,7 @@ case_unreachable(struct client *c)
 	int net = (int)(strrchr(c->peer, '.') - c->peer), type;
 	char nobody[64];
 
-	/* a neighbour of the peer */
+	/* an unused address in the peer's network */
 	snprintf(nobody, sizeof(nobody), "%.*s.99", net, c->peer);
 	type = connect_as(c, nobody, SERVICE, 0, PLAIN);
 	return type == RTSAN_EV_UNREACHABLE ? 0 : wrong(c, "event %d", type);
@@ -284,7 +284,7 @@ case_partition(struct client *c)
 {
 	int type = connect_as(c, c->peer, SERVICE, 0x8123, PLAIN);
 
-	/* Nothing of another partition is answered, it is refused as such, or there are none. */
+	/* Requests of another partition are not answered, refused as such, or not supported. */
 	return c->refused == -EOPNOTSUPP || type == RTSAN_EV_UNREACHABLE ||
 			(type == RTSAN_EV_REJECTED && c->ev.reason == RTSAN_R_PKEY) ?
 		0 :
@@ -356,7 +356,7 @@ case_rights(struct client *c)
 	return disconnected(c);
 }
 
-/* What is under way before it is not to blame. */
+/* An earlier request in flight must not get the error. */
 static int
 align_behind_push(struct client *c)
 {
@@ -420,7 +420,7 @@ case_too_long(struct client *c)
 	return disconnected(c);
 }
 
-/* The server posts its receives now. */
+/* Have the server post its receives now. */
 static int
 make_ready(struct client *c)
 {
@@ -438,7 +438,7 @@ make_ready(struct client *c)
 	return *byte == 0 ? 0 : wrong(c, "no receives are posted");
 }
 
-/* No receive, patience for 300 ms. (RT-23) */
+/* The peer posts no receive; the sender waits for 300 ms. (RT-23) */
 static int
 case_not_ready(struct client *c)
 {
@@ -455,7 +455,7 @@ case_not_ready(struct client *c)
 		return wrong(c, "gave up too soon");
 	if (refused(c, got, RTSAN_WC_RNR_RETRY_EXC) < 0)
 		return -1;
-	/* What needs no receive goes on meanwhile; another send is refused alike. */
+	/* Requests without a receive go on meanwhile; another send is refused as well. */
 	if (expect(c, RTSAN_WR_PUSH, 5000, c->offer.addr[ALL], c->offer.rkey[ALL],
 		   RTSAN_WC_SUCCESS) < 0 ||
 	    expect_refused(c, RTSAN_WR_SEND, 200, 0, 0, RTSAN_WC_RNR_RETRY_EXC) < 0)
@@ -484,7 +484,7 @@ revoke_with(struct client *c, uint8_t opcode)
 	}
 	if (status < 0)
 		return wrong(c, "a request never completes");
-	c->behaviour = PLAIN; /* of another connection, should there be one */
+	c->behaviour = PLAIN; /* for a new connection, if one is made */
 	if (refused(c, status, status == RTSAN_WC_REM_ACCESS ? status : RTSAN_WC_REM_REVOKED) < 0)
 		return -1;
 	/* From now on the key is unknown. */
@@ -505,7 +505,7 @@ case_revoked_pull(struct client *c)
 	return revoke_with(c, RTSAN_WR_PULL);
 }
 
-/* What is wrong on our own side is told when it is posted. */
+/* Errors of our own side are returned by the call that posts. */
 static int
 case_local(struct client *c)
 {
@@ -539,7 +539,7 @@ case_local(struct client *c)
 	return rtsan_post_send(c->qp, &wr, 1) == -ENOTCONN ? 0 : wrong(c, "posted to the dead");
 }
 
-/* Transfers both ways until the connection ends: everything posted has completed then. */
+/* Transfers in both directions until the connection ends. Then everything posted has completed. */
 static int
 stream_to_end(struct client *c)
 {
@@ -579,7 +579,7 @@ stream_to_end(struct client *c)
 	return 0;
 }
 
-/* The script takes the peer's power, and nothing is under way. (RT-24) */
+/* The script stops the peer's host while nothing is in flight. (RT-24) */
 static int
 case_idle(struct client *c)
 {
@@ -595,7 +595,7 @@ case_idle(struct client *c)
 	return c->ev.reason == RTSAN_R_TIMEOUT ? 0 : wrong(c, "reason %u", c->ev.reason);
 }
 
-/* The script takes the device away, under load: all that was posted completes. */
+/* The script removes the device under load: all posted work completes. */
 static int
 case_removed(struct client *c)
 {
@@ -629,7 +629,7 @@ case_removed(struct client *c)
 	return 0;
 }
 
-/* The script kills the server, and nobody takes its place. (RT-24) */
+/* The script kills the server and does not restart it. (RT-24) */
 static int
 case_killed(struct client *c)
 {
@@ -640,7 +640,7 @@ case_killed(struct client *c)
 		return -1;
 	until = errors_now_ms() + LIMIT_MS;
 	type = connect_as(c, c->peer, SERVICE, 0, PLAIN);
-	/* a daemon outlives its programs, and says so; a device that is going refuses anyhow */
+	/* a daemon outlives its programs and rejects; a device that is removed may do so, too */
 	while (type == RTSAN_EV_REJECTED && c->ev.reason != RTSAN_R_NO_LISTENER &&
 	       errors_now_ms() < until) {
 		rtsan_qp_destroy(c->qp);
@@ -652,7 +652,7 @@ case_killed(struct client *c)
 		wrong(c, "event %d, reason %u", type, c->ev.reason);
 }
 
-/* The script kills the server and starts another. (RT-24) */
+/* The script kills the server and starts another one. (RT-24) */
 static int
 case_restarted(struct client *c)
 {

@@ -2,7 +2,7 @@
 #ifndef ERRORS_H
 #define ERRORS_H
 
-/** @file What the two sides of errors.c agree on. */
+/** @file Shared by both sides of errors.c. */
 
 #include <signal.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The side that does what the connection's private data, the number of a case, asks for. */
+/* The server, whose behaviour is requested by the private data of a connection. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -115,7 +115,7 @@ serve_act(struct server *srv)
 		}
 		*at = s->next;
 		rtsan_qp_destroy(s->qp);
-		/* nothing that was posted names it any more */
+		/* no posted work names it any more */
 		if (rtsan_mr_dereg(s->recv_mr) < 0)
 			errors_die("rtsan_mr_dereg of receives");
 		if (s->revoked != NULL)
@@ -183,10 +183,10 @@ errors_serve(const char *spec)
 	printf("listening\n");
 	fflush(stdout);
 	while (!errors_stop) {
-		nanosleep(&pause, NULL); /* others share the CPU */
+		nanosleep(&pause, NULL); /* other processes share the CPU */
 		take_receives(srv.cq);
 		while (rtsan_event_poll(srv.ctx, &ev) == 1) {
-			/* what came before an end is lost with the queue pair */
+			/* destroying the queue pair would lose its earlier completions */
 			take_receives(srv.cq);
 			serve_event(&srv, &ev);
 		}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Garbage, some ten thousand frames a second, from inside of the test's namespace:
+ * Invalid frames, some ten thousand per second, sent inside the test's network namespace:
  *
  * flood IFACE COUNT SEED
  *
- * Listens for packets of the transport that pass IFACE, and sends what is derived
- * from them: random bits flipped, cut off, repeated; and frames of random bytes,
- * with and without valid IP and UDP headers.
+ * Receives packets of the transport that pass IFACE, and sends frames derived from them: with
+ * random bits flipped, truncated, or repeated. It also sends frames of random bytes, with and
+ * without valid IP and UDP headers.
  */
 
 #include <arpa/inet.h>
@@ -53,7 +53,7 @@ randomize(uint8_t *p, uint32_t from, uint32_t to)
 		p[from] = (uint8_t)next();
 }
 
-/* Offset behind UDP, or 0 if the frame is not of the transport. */
+/* Offset behind the UDP header; 0: not a frame of the transport. */
 static uint32_t
 payload_at(const uint8_t *p, uint32_t len)
 {
@@ -66,7 +66,7 @@ payload_at(const uint8_t *p, uint32_t len)
 	return at != 0 && (p[at + 2] << 8 | p[at + 3]) == PORT ? at + 8 : 0;
 }
 
-/* Keep what passes as a model, oldest replaced. */
+/* Keep received packets as models; the oldest one is replaced. */
 static void
 listen_for_models(int fd)
 {
@@ -106,23 +106,23 @@ make(struct frame *f)
 
 	*f = *m;
 	switch (next() % 6) {
-	case 0: /* damaged anywhere behind Ethernet */
+	case 0: /* bits flipped behind Ethernet */
 		flip_bits(f->bytes, 14, f->len);
 		break;
-	case 1: /* damaged headers of the transport */
+	case 1: /* bits flipped in the transport's headers */
 		flip_bits(f->bytes, at, at + 40 < f->len ? at + 40u : f->len);
 		break;
-	case 2: /* cut off */
+	case 2: /* truncated */
 		f->len = (uint16_t)(14 + next() % (f->len - 14u));
 		break;
-	case 3: /* random behind UDP */
+	case 3: /* random bytes behind UDP */
 		randomize(f->bytes, at, f->len);
 		break;
-	case 4: /* random behind Ethernet */
+	case 4: /* random bytes behind Ethernet */
 		f->len = (uint16_t)(60 + next() % (FRAME_MAX - 60));
 		randomize(f->bytes, 14, f->len);
 		break;
-	case 5: /* a late copy, as it was */
+	case 5: /* a late copy, unchanged */
 		break;
 	}
 	return f->len;
@@ -168,7 +168,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	while (sent < count) {
-		/* A packet socket does not see what it sent itself. */
+		/* A packet socket does not receive what it has sent itself. */
 		listen_for_models(fd);
 		if (nb_models > 0)
 			sent += send_burst(fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Applications that attack their daemon, one way each, until SIGTERM. (SYS-5)
+ * Applications that attack their daemon, in one way each, until SIGTERM. (SYS-5)
  *
  *   hostile_client MODE SOCKET PEER
  *
- * Exits with 0 if what was tried has failed as it must, and the daemon has answered to the end.
+ * Exits with 0 if each attack has failed as it must, and the daemon has answered to the end.
  */
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 #define REGION   (1u << 18)
 #define DEPTH    16
 #define LEN      4096
-#define MARK     0x4b4145544c45414bull /* what must not be seen where it does not belong */
+#define MARK     0x4b4145544c45414bull /* must not be seen in memory of others */
 #define FLOOD    253
-#define UNREAD   32 /* answers that may be under way to one application */
+#define UNREAD   32 /* unread answers to one application */
 #define QPS_MANY 200
 #define LOOKS    20
 
@@ -117,7 +117,7 @@ fill(uint8_t *mem, size_t bytes, uint64_t word)
 		w[i] = word;
 }
 
-/* Half of the mark is enough, wherever it begins. */
+/* Half of the mark is enough to find it. */
 static void
 must_not_see(const void *mem, size_t bytes, const char *where)
 {
@@ -127,7 +127,7 @@ must_not_see(const void *mem, size_t bytes, const char *where)
 		raw_die("%s: memory of another application", where);
 }
 
-/* ---- flip: an entry changes while it is read ---- */
+/* ---- flip: an entry changes while the daemon reads it ---- */
 
 struct flipper {
 	struct san_ulp_wr *entry;
@@ -135,7 +135,7 @@ struct flipper {
 	_Atomic bool stop;
 };
 
-/* One field at a time, or it would hardly ever be half of each. */
+/* One field at a time, so that the daemon often reads a mixture. */
 static void *
 flip(void *arg)
 {
@@ -155,7 +155,7 @@ flip(void *arg)
 	return NULL;
 }
 
-/* Rings for an entry that another thread changes; how many pushes were done. */
+/* Post an entry that another thread changes. Returns the number of pushes that were done. */
 static uint32_t
 flip_until_ended(struct pair *p, const struct raw_app *other)
 {
@@ -210,7 +210,7 @@ mode_flip(void)
 	printf("%u pushes, %u connections ended\n", nb_done, nb_ended);
 }
 
-/* ---- foreign: regions that are not its own ---- */
+/* ---- foreign: regions of others ---- */
 
 static void
 must_be_malformed(struct pair *p, struct san_ulp_wr wr, const char *what)
@@ -225,7 +225,7 @@ must_be_malformed(struct pair *p, struct san_ulp_wr wr, const char *what)
 	pair_end(p);
 }
 
-/* Its peer refuses, and the connection goes on. */
+/* The peer refuses the request, and the connection goes on. */
 static void
 must_be_refused(struct pair *p, struct san_ulp_wr wr, const char *what)
 {
@@ -292,7 +292,7 @@ mode_foreign(void)
 	raw_detach(&other);
 }
 
-/* ---- holes: memory goes while it is worked on ---- */
+/* ---- holes: memory is removed while it is in use ---- */
 
 static _Atomic bool punch_stop;
 
@@ -310,7 +310,7 @@ punch(void *arg)
 
 		fallocate(p->a.region_fd, how, at, 4 * 4096);
 		fallocate(p->b.region_fd, how, at, 4096);
-		/* seldom: little is done without indices */
+		/* seldom, because without indices little is done */
 		if (i % 4096 == 0)
 			fallocate(p->qb.cq_fd, how, 0, 4096);
 		if (i % 16384 == 0)
@@ -337,7 +337,7 @@ mode_holes(void)
 			wr = push(&p.a, &p.b, REGION / 2);
 			wr.op = i % 2 == 0 ? SAN_WR_PUSH : SAN_WR_PULL;
 			raw_post(&p.qa, &wr);
-			/* its own indices go, too: then it has posted nonsense */
+			/* its indices may be removed, too: then its work requests are invalid */
 			if (!raw_wc(&p.qa, &wc))
 				break;
 			nb += wc.status == 0;
@@ -352,7 +352,7 @@ mode_holes(void)
 	printf("%u transfers\n", nb);
 }
 
-/* ---- floods: more descriptors, half messages, answers that nobody reads ---- */
+/* ---- floods: many descriptors, incomplete messages, unread answers ---- */
 
 static bool
 send_flood(int sock, int fd, uint32_t nb, size_t bytes)
@@ -376,7 +376,7 @@ send_flood(int sock, int fd, uint32_t nb, size_t bytes)
 	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
-/* Asks for a descriptor again and again, and never reads an answer. */
+/* Requests descriptors without reading an answer. */
 static void
 ask_unread(void)
 {
@@ -393,7 +393,7 @@ ask_unread(void)
 		;
 	if (i == 1000)
 		raw_die("1000 answers wait, and nobody has ended this");
-	/* the first error is that the other end is gone */
+	/* the first error says that the other end is closed */
 	for (i = 0, errors = 0; errors < 2; i++) {
 		errors += shmq_recv(a.sock, &rep, sizeof(rep), &fd, false) != 0;
 		if (fd >= 0)
@@ -410,7 +410,7 @@ mode_floods(void)
 	int memfd = raw_memfd(4096, F_SEAL_SHRINK), sock;
 	uint32_t i, nb = 0;
 
-	/* of others than memory a user may not have many waiting: see closer.h */
+	/* a user may have few other descriptors waiting: see closer.h */
 	while (!is_over) {
 		sock = raw_dial(path);
 		for (i = 0; i < 64; i++)
@@ -427,7 +427,7 @@ mode_floods(void)
 	printf("%u floods\n", nb);
 }
 
-/* ---- stages: gone at every step ---- */
+/* ---- stages: the application ends at each step ---- */
 
 enum stage {
 	STAGE_HELLO,
@@ -442,7 +442,7 @@ enum stage {
 	STAGE_MAX,
 };
 
-/* As far as *stage*. */
+/* Do all steps up to *stage*. */
 static void
 go_to(struct pair *p, enum stage stage)
 {
@@ -494,7 +494,7 @@ mode_stages(void)
 
 		memset(&p, 0, sizeof(p));
 		go_to(&p, stage);
-		/* which of them goes first matters */
+		/* the order in which they end matters */
 		if (i / STAGE_MAX % 2 == 0)
 			raw_detach(&p.a);
 		raw_detach(&p.b);
@@ -510,7 +510,7 @@ mode_stages(void)
 	printf("%u ends\n", i);
 }
 
-/* ---- armed: it always waits, and nobody reads what wakes it ---- */
+/* ---- armed: it always waits, and does not read the bytes that wake it ---- */
 
 static int
 ask_fd(const struct raw_app *a, enum shmq_type type, uint32_t id)
@@ -547,7 +547,7 @@ mode_armed(void)
 			eventfd_write(wake_fd, nb % 2 == 0 ? 1 : 0xfffffffe);
 		if (!raw_wc(&p.qa, &wc) || wc.status != 0)
 			raw_die("push");
-		/* for some time it is full, and then nobody is there */
+		/* at first the descriptor is full, later it is closed */
 		if (++nb == 20000)
 			close(cq_fd);
 	}
@@ -556,7 +556,7 @@ mode_armed(void)
 	printf("%u times\n", nb);
 }
 
-/* ---- churn: connections without end, to nobody: all that it may have, again and again ---- */
+/* ---- churn: as many connections as allowed, without a listener, again and again ---- */
 
 static void
 mode_churn(void)
@@ -583,7 +583,7 @@ mode_churn(void)
 	raw_detach(&a);
 }
 
-/* ---- bells: full rings of many queue pairs, all the time ---- */
+/* ---- bells: many queue pairs with full queues all the time ---- */
 
 static void
 mode_bells(void)
@@ -597,7 +597,7 @@ mode_bells(void)
 		;
 	if (n < 32)
 		raw_die("only %u queue pairs", n);
-	/* after its connection each flushes at once whatever is posted */
+	/* after its connection, each queue pair flushes what is posted */
 	for (i = 0; i + 1 < n; i += 2) {
 		raw_pair(&qps[i], &qps[i + 1], peer, SERVICE);
 		raw_ask_id(&a, SHMQ_DISCONNECT, qps[i].qp);
@@ -621,9 +621,9 @@ mode_bells(void)
 	printf("%u queue pairs\n", n);
 }
 
-/* ---- secret, looks: what one had, and the other must not see ---- */
+/* ---- secret, looks: data of one application that another must not see ---- */
 
-/* All that it has is full of the mark, and goes over the wire; then it is killed. */
+/* Fills all of its memory with the mark, and sends it; then it is killed. */
 static void
 mode_secret(void)
 {
@@ -665,7 +665,7 @@ look_at_qp(const struct raw_qp *q)
 	must_not_see(q->cq_mem, q->cq_bytes, "completion queue");
 }
 
-/* Every kind of request, for what it has not: answers hold nothing of before. */
+/* Requests of every type, with invalid IDs: answers must have no old data. */
 static void
 look_at_answers(const struct raw_app *a)
 {
@@ -705,7 +705,7 @@ mode_looks(void)
 		pair_connect(&p);
 		look_at_qp(&p.qa);
 		look_at_qp(&p.qb);
-		/* short messages, into much room: what is behind them stays as it was */
+		/* short messages into long buffers: the bytes behind them stay */
 		for (len = 1; len < 16; len++) {
 			r.sge[0] = part(&p.b, 0, LEN);
 			raw_post_recv(&p.qb, &r);
@@ -720,7 +720,7 @@ mode_looks(void)
 			if (!raw_wc(&p.qa, &wc) || wc.status != 0)
 				raw_die("pull of %u bytes", len);
 		}
-		/* one that fails: nothing of it arrives */
+		/* a pull that fails brings nothing */
 		wr = push(&p.a, &p.b, REGION);
 		wr.op = SAN_WR_PULL;
 		wr.remote_addr += 8;
@@ -738,7 +738,7 @@ mode_looks(void)
 	printf("%u looks\n", nb);
 }
 
-/* ---- sigbus: for a daemon that believes in seals which are not there ---- */
+/* ---- sigbus: for a daemon that assumes seals which do not exist ---- */
 
 static void
 mode_sigbus(void)
@@ -753,7 +753,7 @@ mode_sigbus(void)
 		raw_die("truncate");
 	wr = push(&p.a, &p.b, LEN);
 	raw_post(&p.qa, &wr);
-	/* who did it is ended, and only who did it */
+	/* only the application that did it is ended */
 	if (recv(p.a.sock, &byte, 1, 0) > 0)
 		raw_die("the daemon goes on with it");
 	raw_wait_event(&p.b, RAW_DISCONNECTED);

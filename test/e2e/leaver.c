@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A program that leaves streams behind which can't come to their end, because who accepted them
- * never reads. (SYS-5)
+ * A program that leaves streams which cannot finish, because their peer never reads. (SYS-5)
  *
- *   leaver server SPEC           accepts, until it is killed
- *   leaver client SPEC PEER NB   connects NB streams, writes, and goes without a word
+ *   leaver server SPEC           accepts until it is killed
+ *   leaver client SPEC PEER NB   connects NB streams, writes, and exits without closing them
  */
 
 #include <stdio.h>
@@ -18,7 +17,7 @@
 #define SERVICE    98
 #define PATIENT_MS 20000
 #define BUFFER     65536
-#define LENGTH     60000 /* fits into the buffer, and is more than a peer takes unread */
+#define LENGTH     60000 /* fits into the buffer, but the peer does not take all of it unread */
 #define BACKLOG    64
 
 #define CHECK(x)                                                                      \

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * conns.h over the engine in this process, which it looks into: what is left there, its faults,
- * its counters. (SYS-2, RT-23, RT-26)
+ * Runs conns.h with the engine in this process, and checks its objects, faults and counters.
+ * (SYS-2, RT-23, RT-26)
  *
  *   lifecycle ROLE SPEC [PEER]
  *
- * With the SPEC of a daemon the engine is not within reach: what is left is looked for in the
- * daemon, by test_daemon.py.
+ * With the SPEC of a daemon the engine is in the daemon, which test_daemon.py checks.
  */
 
 #include <errno.h>
@@ -64,7 +63,7 @@ impair_and_show(struct rtsan_ctx *ctx)
 	FILE *f = tmpfile();
 	int i;
 
-	/* what a peer is told of the end of a connection is told once: not into the void */
+	/* the end of a connection is sent once: let it be sent before packets are dropped */
 	for (i = 0; i < 100; i++)
 		rtsan_progress(ctx);
 	CHECK(rtsan_dpdk_impair_parse("drop=1", &impair) == 0);
@@ -83,7 +82,7 @@ impair_and_show(struct rtsan_ctx *ctx)
 	fclose(f);
 }
 
-/* One EAL in a process, and it stays as it is. */
+/* A process has one EAL and one context. */
 static void
 in_process(struct rtsan_ctx *ctx, const char *spec)
 {
@@ -93,7 +92,7 @@ in_process(struct rtsan_ctx *ctx, const char *spec)
 	impair_and_show(ctx);
 }
 
-/* A daemon takes this process any number of times. */
+/* A daemon accepts several contexts of a process. */
 static void
 in_daemon(struct rtsan_ctx *ctx, const char *spec)
 {
@@ -105,7 +104,7 @@ in_daemon(struct rtsan_ctx *ctx, const char *spec)
 	nobody_there();
 }
 
-/* So long that the next round of the engine leaves the port alone (engine_gate.h). */
+/* Pause until the engine's next round would skip the port (engine_gate.h). */
 static void
 be_silent(struct rtsan_ctx *ctx)
 {
@@ -115,7 +114,7 @@ be_silent(struct rtsan_ctx *ctx)
 	nanosleep(&ms20, NULL);
 }
 
-/* It was started with other arguments. */
+/* EAL was started with other arguments. */
 static void
 other_eal(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A stream that is received by loans alone, between queue pairs and then between streams of one
- * program to its own address. Where the engine is elsewhere each call says that there are none,
- * and does no harm. (AFC-1, AFC-27)
+ * A stream that is received by loans only: between queue pairs, then between streams, of one
+ * program to its own address. If the engine is in another process, each call returns that there are
+ * no loans, and has no effect. (AFC-1, AFC-27)
  *
  *   loans SPEC ADDRESS
  *
@@ -20,11 +20,11 @@
 #define SERVICE    98
 #define PATIENT_MS 20000
 #define MUCH       3000000u
-#define PIECE      7001 /* of a send; no multiple of anything */
-#define HELD       31   /* that are lent at a time; nb_store is 32 */
-#define LAST       100  /* bytes that nobody reads before the connection is over */
+#define PIECE      7001 /* bytes of a send; not a round number */
+#define HELD       31   /* loans held at a time; nb_store is 32 */
+#define LAST       100  /* bytes that are read after the end of the connection */
 
-/* What wr_ids say. */
+/* Values of wr_id. */
 enum work {
 	WORK_SEND = 1,
 	WORK_LOAN,
@@ -34,7 +34,7 @@ enum work {
 static struct rtsan_ctx *ctx;
 static struct rtsan_listener *listener;
 static struct rtsan_cq *cq[2];
-static struct rtsan_qp *qp[2]; /* who sends, who receives */
+static struct rtsan_qp *qp[2]; /* sender, receiver */
 static const char *address;
 static uint8_t sent[MUCH + LAST];
 
@@ -136,7 +136,7 @@ post_send(size_t at, size_t len)
 	CHECK(rtsan_post_send(qp[0], &wr, 1) == 1);
 }
 
-/* The next bytes; none at the end. */
+/* Borrow the next bytes; none at the end. */
 static struct rtsan_wc
 borrow(void)
 {
@@ -160,7 +160,7 @@ give_back(uint32_t loan, uint8_t status)
 	CHECK(wc.opcode == RTSAN_WC_STREAM_GIVE_BACK && wc.status == status);
 }
 
-/* As much is held as may be, and checked again before it goes back; each other one first. */
+/* Hold as many loans as allowed, check them again, and return first every other one. */
 static size_t
 receive(size_t at, size_t end)
 {
@@ -205,7 +205,7 @@ all_by_loans(void)
 	}
 }
 
-/* What is lent stays when the connection goes; only then it comes back. */
+/* A loan outlasts its connection; it is returned afterwards. */
 static void
 after_the_end(void)
 {
@@ -225,7 +225,7 @@ after_the_end(void)
 	give_back(last.imm, RTSAN_WC_SUCCESS);
 }
 
-/* The program is told, and the queue pair works as before. */
+/* Loans are refused, and the queue pair works as before. */
 static void
 refused(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Preloaded into a daemon: memory that nobody has sealed is said to be. So a test can let it
- * fail under the daemon, as memory does that breaks or that the kernel has run out of. (SYS-5)
+ * Preloaded into a daemon: reports memory as sealed that is not. So a test can let its memory fail
+ * under the daemon, as memory does that is defective or that the kernel lacks. (SYS-5)
  */
 
 #include <linux/fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Not <fcntl.h>: with large files it makes one name of the two. */
+/* not <fcntl.h>: with large files it declares both under one name */
 int fcntl(int fd, int cmd, ...);
 int fcntl64(int fd, int cmd, ...);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Programs that an operator looks at, for test_operator.py; both run until they are ended.
+ * Programs whose state an operator reads, for test_operator.py. Both run until they are ended.
  *
- *   operator server SPEC RECVS                      accept all, keep RECVS receives on each
- *   operator client SPEC PEER CONNS SENDS BYTES     keep SENDS sends under way on each
+ *   operator server SPEC RECVS                      accept all, keep RECVS receives posted on each
+ *   operator client SPEC PEER CONNS SENDS BYTES     keep SENDS sends in flight on each
  */
 
 #include <stdarg.h>
@@ -17,8 +17,8 @@
 
 #define SERVICE 9
 #define REGION  65536
-#define PATIENT 60000 /* ms against a receiver that is not ready */
-#define AT_ONCE 64    /* connections that are being set up */
+#define PATIENT 60000 /* ms to wait for a receiver that is not ready */
+#define AT_ONCE 64    /* connections that are set up at a time */
 
 static struct rtsan_ctx *ctx;
 static struct rtsan_cq *cq;
@@ -64,7 +64,7 @@ post(struct rtsan_qp *qp, int recv)
 		die("post");
 }
 
-/* What completes begins anew. */
+/* Post each completed request again. */
 static void
 work(int recv)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two applications and two partitions: the port's, in which their regions are, and another one.
- * Between those nothing goes, whoever knows the key. (RT-29, SYS-5)
+ * Two applications and two partitions: the port's, which has their regions, and another one. From
+ * one partition the other cannot be reached, even with the right key. (RT-29, SYS-5)
  *
  *   partition SOCKET PEER_SOCKET PEER OTHER
  *
@@ -20,9 +20,9 @@
 #define REGION   (1u << 16)
 #define DEPTH    16
 #define LEN      4096
-#define QUIET_US 200000 /* for what must not come */
+#define QUIET_US 200000 /* wait for events that must not come */
 
-/* As they are in rtsan.h. */
+/* as in rtsan.h */
 #define REASON_PKEY 4
 #define BAD_KEY     2
 
@@ -77,7 +77,7 @@ status_of(enum san_ulp_op op)
 	return wc.status;
 }
 
-/* The peer listens in one, and is asked for in the other. */
+/* The peer listens in one partition, and the request is for the other. */
 static void
 connect_across(uint16_t pkey_a, uint16_t pkey_b)
 {
@@ -97,7 +97,7 @@ connect_across(uint16_t pkey_a, uint16_t pkey_b)
 	end_qps();
 }
 
-/* A connection in the other partition: what is sent arrives, and regions are out of reach. */
+/* A connection in the other partition: sends arrive, and regions cannot be accessed. */
 static void
 reach_across(uint16_t other)
 {
@@ -127,7 +127,7 @@ reach_across(uint16_t other)
 	end_qps();
 }
 
-/* In the regions' own all of it works, so that it was not something else. */
+/* In the partition of the regions all operations work, so the refusals have the right cause. */
 static void
 reach(void)
 {

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * An application of the daemon without librtsan, so that it may do what no library does. Each
- * is one connection to the socket; a program may be several. What must not go wrong ends the
- * program.
+ * An application of the daemon without librtsan, which can do what no library does. Each has one
+ * connection to the daemon's socket; a program may have several. A failure of what must work ends
+ * the program.
  */
 
 #include <stdbool.h>
@@ -15,10 +15,10 @@
 #include "san_prng.h"
 #include "shmq.h"
 
-#define RAW_BASE      0x10000 /* what an application calls the first byte of its region */
+#define RAW_BASE      0x10000 /* address of the first byte of a region */
 #define RAW_MALFORMED 11      /* RTSAN_R_MALFORMED */
 
-/** As they are in struct shmq_event. */
+/** Types of struct shmq_event. */
 enum raw_event {
 	RAW_REQUEST = 1,
 	RAW_ESTABLISHED = 2,
@@ -51,43 +51,43 @@ struct raw_qp {
 
 void __attribute__((noreturn, format(printf, 1, 2))) raw_die(const char *fmt, ...);
 
-/** Connect to the socket, and say nothing. */
+/** Connect to the socket, without a request. */
 int raw_dial(const char *path);
-/** The answer; *got* is what came with it, or -1. Dies if there is none. */
+/** Make a request and wait for its answer. *got*: its descriptor, or -1. Dies without one. */
 int raw_ask(const struct raw_app *a, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got);
-/** Likewise, for what needs a number only. */
+/** Make a request that needs only a number. */
 int raw_ask_id(const struct raw_app *a, enum shmq_type type, uint32_t id);
 void *raw_map(int fd, size_t bytes);
 
-/** Connect, say hello, and map what comes. */
+/** Connect, say hello, and map the memory of the answer. */
 void raw_attach(struct raw_app *a, const char *path);
-/** A region of *bytes*, with all rights; for *seals* see raw_memfd(). */
+/** Add a region of *bytes* with all rights; for *seals* see raw_memfd(). */
 void raw_add_region(struct raw_app *a, size_t bytes, int seals);
-/** Without a word. */
+/** Close the connection without further requests. */
 void raw_detach(struct raw_app *a);
-/** A memfd of *bytes*. The daemon takes it with F_SEAL_SHRINK only. */
+/** Create a memfd of *bytes*. The daemon accepts it only with F_SEAL_SHRINK. */
 int raw_memfd(size_t bytes, int seals);
 
-/** 0, or what the daemon says. */
+/** 0, or the daemon's error. */
 int raw_make_qp(struct raw_app *a, struct raw_qp *q, uint32_t depth);
 void raw_end_qp(struct raw_qp *q);
-/** Forget it: its application is gone. */
+/** Release it here: its application has detached. */
 void raw_drop_qp(struct raw_qp *q);
 void raw_ring(const struct raw_qp *q);
-/** Into the next place of its send queue, which has one, and ring. */
+/** Write to the next place of the send queue, which must be free, and ring the doorbell. */
 void raw_post(struct raw_qp *q, const struct san_ulp_wr *wr);
 void raw_post_recv(struct raw_qp *q, const struct san_ulp_recv *r);
-/** Wait for a completion; false: its connection has ended, or nothing came for 10 seconds. */
+/** Wait for a completion. False: the connection has ended, or none came for 10 seconds. */
 bool raw_wc(struct raw_qp *q, struct san_ulp_wc *wc);
 
-/** Next event, if there is one. */
+/** Poll for the next event. */
 bool raw_event(struct raw_app *a, struct shmq_event *ev);
-/** Wait for it. */
+/** Wait for an event of that type. */
 struct shmq_event raw_wait_event(struct raw_app *a, enum raw_event type);
 int raw_listen(const struct raw_app *a, uint64_t service);
 int raw_connect(const struct raw_qp *q, const char *peer, uint64_t service);
 int raw_accept(const struct raw_qp *q, uint64_t request);
-/** *a* connects to *b*, which listens there only meanwhile. */
+/** Connect *a* to *b*, which listens only for that time. */
 void raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service);
 
 #endif /* RAW_APP_H */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An application that lies: it attaches to a daemon as librtsan does, connects, and then
- * writes whatever it likes to wherever it may write, while the daemon works on it. (SYS-5)
+ * An application that corrupts shared memory. It attaches to a daemon as librtsan does, connects,
+ * and then writes random data wherever it may write, while the daemon works on it. (SYS-5)
  *
  *   scribble server|client SOCKET PEER SEED
  *
- * Both roles do the same; the one connects to the other, so that there is always something
- * under way. It goes on until SIGTERM, for TURNS at least, and prints how many queue pairs were
- * ended for what it wrote. Exits with 0 if the daemon has answered to the end.
+ * Both roles do the same; the client connects to the server, so work is always in flight. It runs
+ * until SIGTERM, for at least TURNS, and prints how many queue pairs were ended because of invalid
+ * data. Exits with 0 if the daemon has answered to the end.
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 #define REGION    (1u << 18)
 #define SERVICE   77
 #define MALFORMED 11 /* RTSAN_R_MALFORMED */
-#define WORDS     64 /* that are written over at once, at most */
+#define WORDS     64 /* overwritten at once at most */
 #define TURNS     1000
 
 struct queue {
@@ -52,9 +52,9 @@ static int region_fd;
 static uint32_t key, peer_key;
 static uint32_t ev_head;
 static bool is_server;
-static uint32_t nb_ended; /* queue pairs, for what was written there */
+static uint32_t nb_ended; /* queue pairs that invalid data has ended */
 static const char *peer;
-static volatile sig_atomic_t is_told; /* to end */
+static volatile sig_atomic_t is_told; /* SIGTERM has come */
 
 static uint32_t
 below(uint32_t n)
@@ -69,7 +69,7 @@ die(const char *what)
 	exit(1);
 }
 
-/* The daemon may refuse, but it answers. */
+/* The daemon may refuse a request, but must answer. */
 static int
 ask(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
@@ -189,7 +189,7 @@ accept_one(const struct shmq_event *ev)
 	for (i = 0; i < QPS && queues[i].up; i++)
 		;
 	if (i == QPS)
-		i = below(QPS); /* one that is connected: to be refused */
+		i = below(QPS); /* one that is connected already: must be refused */
 	req.conn.id = queues[i].qp;
 	if (ask(&req, -1, &rep, &fd) == 0)
 		queues[i].up = true;
@@ -201,7 +201,7 @@ events(void)
 	struct queue *q;
 	uint32_t i, n;
 
-	/* a new connection that is refused at once is the next event */
+	/* a request that is refused at once causes the next event */
 	for (n = 0; n < QPS && ev_head != atomic_load(&ctl->ev_tail); n++) {
 		struct shmq_event ev = ctl->events[ev_head++ % SHMQ_EVENTS];
 
@@ -220,7 +220,7 @@ events(void)
 	}
 }
 
-/* Nearly right, so that it gets far. */
+/* Mostly valid, so that the daemon processes much of it. */
 static void
 post(struct queue *q)
 {
@@ -274,7 +274,7 @@ one(struct queue *q)
 		scribble_over(bells, san_bells_bytes(nb_bells));
 		break;
 	case 3:
-		/* a hole: what the daemon has mapped there is zeros again */
+		/* a hole: memory that the daemon maps becomes zero */
 		fallocate(below(2) ? region_fd : q->wq_fd,
 			  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, below(4) * 4096, 4096);
 		break;

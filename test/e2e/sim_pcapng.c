@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Writes a pcapng file of a simulation, for test_sim_pcapng.py: two interfaces, the
- * second with short packets; times, directions and comments that the test knows.
+ * Writes a pcapng file of a simulation, for test_sim_pcapng.py: two interfaces, the second of which
+ * truncates packets, and times, directions and comments that the test knows.
  *
  * usage: sim_pcapng FILE.pcapng
  */
@@ -27,7 +27,7 @@ static const struct {
 	{4294967295, 1514, NULL, 0, true},
 	{4294967296, 1514, "marked: 100 % of 32 KiB, \xc3\xa9t\xc3\xa9", 1, true},
 	{86400000000001, 9014, NULL, 0, false},
-	/* Time may go back. */
+	/* Time may go backwards. */
 	{1234567890123, 65535, NULL, 0, true},
 };
 

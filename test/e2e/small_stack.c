@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls on sockets, each by a thread whose stack is as small as one may be, for test_sock_calls.py:
- * they say the same whoever carries the sockets. (UDP-1)
+ * Calls on sockets, each in a thread with the smallest stack, for test_sock_calls.py. The output is
+ * the same whether or not the sockets are carried. (UDP-1)
  *
- *   small_stack IP PORT    over connections to there, whose peer sends and reads much
+ *   small_stack IP PORT    to a peer that sends and reads much
  */
 
 #include <arpa/inet.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Each option of the list, set on a socket before it has a name and on one that has it, for
+ * Sets each option of the list, on a socket before and after it has a name, for
  * test_sock_options.py. (UDP-9)
  *
  *   sock_options list                    LEVEL OPTION UDP TCP, a line each
  *   sock_options udp|tcp IP PORT DEVICE FIRST LAST
  *                                        before|after OPTION ERRNO carried|kernel
  *
- * TCP sockets connect to there, UDP sockets are bound to any address.
+ * TCP sockets connect to IP and PORT, UDP sockets are bound to any address.
  */
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static bool is_udp;
 static struct sockaddr_in to = {.sin_family = AF_INET};
 static const char *device;
 
-/* ---- what is set ---- */
+/* ---- values ---- */
 
 static struct sock_filter takes_all = BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
 static const struct sock_fprog filter = {.len = 1, .filter = &takes_all};
@@ -51,11 +51,11 @@ static struct ipv6_mreq mreq6 = {.ipv6mr_multiaddr.s6_addr = {0xff, 0x15, [15] =
 static struct group_req group;
 static uint32_t index_of, index_net;
 
-/* Of most options it is 1. */
+/* Values that are not 1. */
 static const struct sample {
 	int level, name;
 	int value;
-	const void *data; /* or this */
+	const void *data; /* instead of *value* */
 	size_t len;
 } samples[] = {
 	{SOL_SOCKET, SO_ATTACH_FILTER, 0, &filter, sizeof(filter)},
@@ -79,7 +79,7 @@ static const struct sample {
 	{IPPROTO_IP, IP_TOS, 8, NULL, 0},
 	{IPPROTO_IP, IP_UNICAST_IF, 0, &index_net, sizeof(index_net)},
 	{IPPROTO_IP, MCAST_JOIN_GROUP, 0, &group, sizeof(group)},
-	{IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0, NULL, 0}, /* it is on */
+	{IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0, NULL, 0}, /* its default is 1 */
 	{IPPROTO_IPV6, IPV6_JOIN_GROUP, 0, &mreq6, sizeof(mreq6)},
 	{IPPROTO_IPV6, IPV6_MTU, 1300, NULL, 0},
 	{IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, NULL, 0},
@@ -128,7 +128,7 @@ name_it(int fd, int domain)
 		bind(fd, (struct sockaddr *)&any, sizeof(any));
 	else if (is_udp)
 		bind(fd, (struct sockaddr *)&in6, sizeof(in6));
-	if (is_udp) /* by an option it may have no port yet, which is at the same place in both */
+	if (is_udp) /* an option may prevent a port, which has the same place in both families */
 		return getsockname(fd, (struct sockaddr *)&in6, &len) != 0 || in6.sin6_port == 0;
 	if (domain == AF_INET)
 		return connect(fd, (struct sockaddr *)&to, sizeof(to));
@@ -138,7 +138,7 @@ name_it(int fd, int domain)
 	return connect(fd, (struct sockaddr *)&in6, sizeof(in6));
 }
 
-/* One end of the daemon's pair of sockets stands for what is carried. */
+/* A carried socket is one end of a pair of UNIX sockets. */
 static bool
 is_carried(int fd)
 {

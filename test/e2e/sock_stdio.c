@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A program that talks over a socket by the C library's own streams, for test_sock_tcp.py: it says
- * the same whoever carries the socket. (UDP-1)
+ * A program that uses a socket by streams of the C library, for test_sock_tcp.py. The output is the
+ * same whether or not the socket is carried. (UDP-1)
  *
- *   sock_stdio NAME IP PORT   one of the stories below, over a connection to there
- *   sock_stdio inherited      its standard streams are the socket, as inetd has it
+ *   sock_stdio NAME IP PORT   one of the stories below, over a connection to IP and PORT
+ *   sock_stdio inherited      its standard streams are the socket, as under inetd
  */
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ dialled(void)
 	return fd;
 }
 
-/* What comes, up to its end. */
+/* Print what is received, up to the end. */
 static void
 tell(FILE *in)
 {
@@ -238,7 +238,7 @@ wide(void)
 	fclose(out);
 }
 
-/* Of a standard stream, too, as one that a program has at its start, and gets by dup2(). */
+/* For standard streams: that the program starts with, or gets by dup2(). */
 static void
 echo(void)
 {

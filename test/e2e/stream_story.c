@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Short stories of a stream, one for each mode and each way from one to another, as captures: two
- * cores in virtual time, so a story is told by the same packets every time. What the programs do
- * stands in the comment of the next packet. For devtools/stream_diagrams.py, which draws
+ * Short stories of a stream as captures: one for each mode, and for each change from one mode to
+ * another. Two cores run in virtual time, so a story always has the same packets. Actions of the
+ * programs are in the comment of the next packet. devtools/stream_diagrams.py draws the diagrams of
  * doc/stream.md from them. (AFC-5 ... AFC-13, AFC-18, AFC-23)
  *
  * usage: stream_story STORY FILE.pcapng
@@ -38,7 +38,7 @@ static struct {
 	char comment[256];
 } story;
 
-/* ---- telling ---- */
+/* ---- comments and actions ---- */
 
 static void
 say(const char *who, const char *what, uint32_t bytes)
@@ -119,7 +119,7 @@ direct(void)
 	settle();
 }
 
-/* As often as it takes to learn. */
+/* As many transfers as it takes to learn. */
 static void
 learn(void (*transfer)(void))
 {
@@ -259,7 +259,7 @@ tell_leave_small_large(void)
 	direct();
 }
 
-/* B asks, and A's answers are large: a buffer is told of together with the request. */
+/* B sends requests, and A's answers are large: the buffer is advertised with the request. */
 static void
 ask(void)
 {

@@ -5,7 +5,7 @@
  *
  *   streams SPEC ADDRESS
  *
- * The engine has an lcore of its own, or is the daemon's: several threads use one stream.
+ * The engine has an lcore of its own, or is the daemon's; several threads use one stream.
  */
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define PATIENT_MS 20000
 #define SHORT_MS   60
 #define MUCH       (4u << 20)
-#define CHUNK      50001  /* no multiple of anything */
-#define ONE        200000 /* one part of a write, and more than may be unread */
+#define CHUNK      50001  /* not a round number */
+#define ONE        200000 /* one part of a write, more than may be unread */
 #define ROUNDS     20
 
 static struct rtsan_ctx *ctx;
@@ -134,7 +134,7 @@ read_much(void *s)
 	return NULL;
 }
 
-/* Four threads on two streams: none waits for the other direction. */
+/* Four threads on two streams: no direction waits for the other one. */
 static void
 both_ways(void)
 {
@@ -148,7 +148,7 @@ both_ways(void)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* ---- time ---- */
+/* ---- timeouts ---- */
 
 static void
 read_in_time(void)
@@ -164,15 +164,15 @@ read_in_time(void)
 	from = now_ms();
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), 0) == -EAGAIN);
 	CHECK(now_ms() - from >= SHORT_MS);
-	/* it took nothing with it */
+	/* the expired read has consumed nothing */
 	CHECK(rtsan_stream_write(a, "abc", 3) == 3);
-	/* what came of a whole that is not there in time is read all the same */
+	/* an incomplete read with WAITALL returns what is there when it expires */
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), RTSAN_RECV_WAITALL) == 3);
 	CHECK(memcmp(buf, "abc", 3) == 0);
 	rtsan_stream_set_timeout(b, PATIENT_MS);
 }
 
-/* Who does not read stops who writes; what went before that is there, once. */
+/* A reader that does not read blocks the writer. What was written before arrives once. */
 static void
 write_in_time(void)
 {
@@ -198,7 +198,7 @@ write_in_time(void)
 	CHECK(rtsan_stream_read(b, buf, 1, RTSAN_RECV_DONTWAIT) == -EAGAIN);
 }
 
-/* ---- what else there is ---- */
+/* ---- other calls ---- */
 
 static void
 peek_and_parts(void)
@@ -253,7 +253,7 @@ poll_several(void)
 	CHECK(rtsan_stream_poll(p, 2, PATIENT_MS) == 1);
 	CHECK(p[0].revents == 0 && p[1].revents == RTSAN_STREAM_READABLE);
 	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 1);
-	/* read, it is so no more */
+	/* after the read it is not readable any more */
 	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
 	p[1].events = RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE;
 	CHECK(rtsan_stream_poll(p, 2, PATIENT_MS) == 1 && p[1].revents == RTSAN_STREAM_WRITABLE);
@@ -280,7 +280,7 @@ poll_urgent(void *s)
 	return NULL;
 }
 
-/* Whichever of two threads looks in a stream, it wakes the other one for what that waits for. */
+/* One of two threads drives the stream, and wakes the other one for its event. */
 static void
 poll_beside_a_reader(void)
 {
@@ -291,7 +291,7 @@ poll_beside_a_reader(void)
 	for (i = 0; i < ROUNDS; i++) {
 		CHECK(pthread_create(&reader, NULL, read_byte, b) == 0);
 		CHECK(pthread_create(&poller, NULL, poll_urgent, b) == 0);
-		usleep((useconds_t)i * 200); /* before they wait, and later */
+		usleep((useconds_t)i * 200); /* before and after they wait */
 		CHECK(rtsan_stream_send_urgent(a, '!') == 0);
 		CHECK(pthread_join(poller, NULL) == 0);
 		while ((rc = rtsan_stream_recv_urgent(b, &byte)) == -EAGAIN)
@@ -328,8 +328,8 @@ write_one(void *s)
 }
 
 /*
- * Neither for the peer, which does not read, nor for a write that waits for it. Meanwhile the
- * stream works as before, and then the end comes behind what was written.
+ * shutdown_write() waits neither for the peer, which does not read, nor for a blocked write.
+ * Meanwhile the stream works as before, and the end follows the written bytes.
  */
 static void
 shutdown_at_once(void)
@@ -343,7 +343,7 @@ shutdown_at_once(void)
 	make_pair(&c, &d);
 	CHECK(pthread_create(&thread, NULL, write_one, c) == 0);
 	p.stream = d;
-	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1); /* it has begun */
+	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1); /* the write has begun */
 	from = now_ms();
 	CHECK(rtsan_stream_shutdown_write(c) == 0);
 	CHECK(rtsan_stream_shutdown_write(c) == 0);
@@ -367,7 +367,7 @@ write_and_close(void *s)
 	return close_one(s);
 }
 
-/* All that was written before it is read after it. */
+/* All that was written before the close can be read after it. */
 static void
 close_after_write(void)
 {
@@ -404,7 +404,7 @@ connect_late(void *arg)
 	return NULL;
 }
 
-/* Who asks before anybody accepts is not forgotten, whatever call has seen that meanwhile. */
+/* A request that comes before the accept is kept, whichever call has read it meanwhile. */
 static void
 accept_late(void)
 {
@@ -421,7 +421,7 @@ accept_late(void)
 	rtsan_listener_destroy(l);
 }
 
-/* What may be changed while it works, and what may not. */
+/* Options that can be changed later, and those that cannot. */
 static void
 options(void)
 {
@@ -430,7 +430,7 @@ options(void)
 	CHECK(rtsan_stream_set_option(a, (enum rtsan_stream_option)99, 0) == -EINVAL);
 }
 
-/* What was written goes on without its stream, and nobody waits for it. */
+/* Written bytes are sent after the close, without a program that waits. */
 static void
 lingers(void)
 {

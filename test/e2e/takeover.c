@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What programs have set up with a daemon must be of use with the next one, for test_takeover.py.
+ * Whatever programs have set up at a daemon must work with the next one, for test_takeover.py.
  *
  *   takeover SERVER_SPEC CLIENT_SPEC PEER ROUNDS
  *
- * Two applications in one process. In each round they set things up and say "set up"; SIGUSR1
- * says that another daemon has taken over; then they use all of it and end most of it. The
- * listener and the completion queues are those of the first round.
+ * Two applications in one process. In each round they set everything up and print "set up". SIGUSR1
+ * means that another daemon has taken over; then they use everything and end most of it. The
+ * listener and the completion queues are kept in all rounds.
  */
 
 #include <pthread.h>
@@ -23,15 +23,15 @@
 #define SERVICE     11
 #define BYTES       4096
 #define PATIENCE_MS 20000
-#define ASLEEP_US   20000 /* until a thread that waits is asleep; if not, it sees no less */
+#define ASLEEP_US   20000 /* until a waiting thread sleeps; otherwise the test checks less */
 #define NB_PAIRS    4
 
-/* Pairs of queue pairs, by how far their connections have come before the restart. */
+/* Pairs of queue pairs, by the state of their connections before the restart. */
 enum pair {
-	IDLE,   /* connected, and nothing is under way but a receive that waits */
+	IDLE,   /* connected; only a posted receive is left */
 	TOLD,   /* the server has read the request and has not answered */
-	UNREAD, /* the request lies in the server's ring */
-	LATER,  /* asked for afterwards */
+	UNREAD, /* the request is in the server's event ring */
+	LATER,  /* connects afterwards */
 };
 
 struct side {
@@ -57,9 +57,9 @@ die(const char *fmt, ...)
 	exit(1);
 }
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
-/* Asleep, so that nobody may forget to wake us. */
+/* Sleep until an event comes: a missing wake-up is noticed. */
 static struct rtsan_event
 wait_event(const struct side *s, enum rtsan_event_type type)
 {
@@ -138,7 +138,7 @@ post_recv(enum pair p)
 		die("receive");
 }
 
-/* From or to the server's region, with the key that it has or had. */
+/* Access the server's region with its current or former key. */
 static uint8_t
 work(enum pair p, enum rtsan_wr_opcode op, uint64_t to, uint32_t key)
 {
@@ -230,7 +230,7 @@ wait_there(void *status)
 	return NULL;
 }
 
-/* One message, into a receive that is posted; a thread sleeps until it comes. */
+/* Send one message into a posted receive, for which a thread sleeps. */
 static void
 send_one(enum pair p)
 {
@@ -261,7 +261,7 @@ end_pair(enum pair p)
 	rtsan_qp_destroy(server.qps[p]);
 }
 
-/* The key of a region that is gone opens nothing. */
+/* The key of a deregistered region gives no access. */
 static void
 end_regions(void)
 {

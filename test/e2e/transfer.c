@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A long transfer, while the daemon of its sender is told to end: what was posted before is
- * done, what comes later is not, and everybody is told. (SYS-2)
+ * A long transfer, while the daemon of its sender is asked to end. Work that was posted before is
+ * completed, later work is not, and all programs are notified. (SYS-2)
  *
- *   transfer server SPEC         says how its connection has ended, and answers until SIGUSR1
+ *   transfer server SPEC         prints how its connection has ended, and answers until SIGUSR1
  *   transfer client SPEC PEER [PUSHES]
- *                                posts NB pushes or so many, and LATER more on SIGUSR1
+ *                                posts PUSHES or NB pushes, and LATER more on SIGUSR1
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "rtsan.h"
 
 #define SERVICE 9
-#define LENGTH  (32u << 20) /* of a push */
+#define LENGTH  (32u << 20) /* bytes of a push */
 #define NB      64
 #define LATER   8
 #define PATIENT 200 /* seconds */
@@ -103,7 +103,7 @@ server(const char *spec)
 	ev = event(RTSAN_EV_DISCONNECTED);
 	printf("ended: %s\n", ev.reason == RTSAN_R_NONE ? "told" : rtsan_reason_text(ev.reason));
 	fflush(stdout);
-	while (!more) { /* a link that is closed loses what it holds: our answer */
+	while (!more) { /* closing its link now would lose the answer in it */
 		patience(&until);
 		rtsan_progress(ctx);
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A server whose calls no library in front of the C library can see, for test_sock_unserved.py: it
- * echoes what one client sends, until its end. (UDP-11)
+ * A server whose calls cannot be intercepted, for test_sock_unserved.py. It echoes what one client
+ * sends, until the end. (UDP-11)
  *
- *   unheard calls IP PORT    it accepts, reads and writes by instructions of its own
+ *   unheard calls IP PORT    accepts, reads and writes by its own system call instructions
  *   unheard ring IP PORT     ... by io_uring
- *   unheard udp IP PORT      one datagram, by io_uring
+ *   unheard udp IP PORT      receives one datagram by io_uring
  *
- * It says "ready", then whom it serves. Status 77: there is no io_uring.
+ * Prints "ready" when it listens. Status 77: io_uring is not available.
  */
 
 #include <arpa/inet.h>
@@ -80,7 +80,7 @@ open_ring(void)
 			 MAP_SHARED, ring.fd, IORING_OFF_SQES);
 }
 
-/* The result of one operation. */
+/* Returns the result of one operation. */
 static long
 by_ring(uint8_t op, int fd, void *buf, uint32_t len)
 {

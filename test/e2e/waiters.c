@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One application that waits for very many completion queues at once. Whichever it has armed
- * is woken, once, when something comes, and none of the others. (AFC-19)
+ * One application that waits for very many completion queues. Armed queues are woken, once each,
+ * when a completion comes, and no others. (AFC-19)
  *
  *   waiters SOCKET PEER QUEUES ROUNDS
  */
@@ -19,7 +19,7 @@
 
 #define SERVICE    4713
 #define DEPTH      2
-#define WAKE_BYTES 8     /* of one wake-up, at most */
+#define WAKE_BYTES 8     /* of one wake-up at most */
 #define PATIENT_MS 10000 /* for the next wake-up */
 
 static struct raw_app app;
@@ -27,7 +27,7 @@ static struct raw_qp *qps;
 static struct pollfd *fds;
 static uint32_t nb_queues;
 
-/* Neighbours, each with a completion queue of its own, are connected. */
+/* Connect neighbours; each has a completion queue of its own. */
 static void
 make_queues(const char *peer)
 {
@@ -93,7 +93,7 @@ wait_armed(uint32_t round)
 	}
 }
 
-/* Each has what it was to get; then nothing wakes any more, and nothing woke who did not wait. */
+/* Each queue has its completion. No more wake-ups come, and unarmed queues had none. */
 static void
 take_all(uint32_t round)
 {

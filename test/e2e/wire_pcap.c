@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Writes one packet of every type and variety, over IPv4 and IPv6, as lib/wire
- * builds them: for tshark and scapy to judge, and as seeds for the fuzzer. And the
- * same for messages of stream sessions (AFC-3): on a connection, in every way that
- * a send travels.
+ * Writes one packet of each type and variant, over IPv4 and IPv6, as lib/wire builds them: for
+ * tshark and scapy to check, and as seeds for the fuzzer. Does the same for messages of stream
+ * sessions (AFC-3): on a connection, in every way in which a send is transmitted.
  *
  * usage: wire_pcap FILE.pcap            all packets; prints "frame name version" per packet
  *        wire_pcap --streams FILE.pcap  session messages
@@ -23,8 +22,8 @@
 #define PCAP_MAGIC    0xa1b2c3d4
 #define LINK_ETHERNET 1
 
-#define FEAT_STREAM 0x2 /* of a connection: its sends are session messages */
-#define LONG_BYTES  100 /* payload of a message that is sent in two packets */
+#define FEAT_STREAM 0x2 /* of a connection whose sends are session messages */
+#define LONG_BYTES  100 /* payload of a message that takes two packets */
 
 struct pcap_file {
 	uint32_t magic;
@@ -104,10 +103,10 @@ write_messages(const char *folder)
 	return rc;
 }
 
-/** The sender's connection to the one that accepts it; *back*: the other way. */
+/** Direction: from the initiator to the acceptor; or *back*. */
 struct way {
 	bool back;
-	bool stale; /* of another incarnation of it */
+	bool stale; /* of an earlier incarnation of the connection */
 };
 
 static int
@@ -131,7 +130,7 @@ write_data(struct rte_mempool *pool, FILE *pcap, const char *name, struct way wa
 	return rc;
 }
 
-/** Every sample, each a send in one packet. */
+/** Every sample, each as a send in one packet. */
 static int
 write_sends(struct rte_mempool *pool, FILE *pcap, struct way way)
 {
@@ -151,7 +150,7 @@ write_sends(struct rte_mempool *pool, FILE *pcap, struct way way)
 	return rc;
 }
 
-/** All parts and more payload: two packets, of a send that was granted. */
+/** All parts and a longer payload: two packets of a granted send. */
 static int
 write_long(struct rte_mempool *pool, FILE *pcap)
 {
@@ -171,7 +170,7 @@ write_long(struct rte_mempool *pool, FILE *pcap)
 	return write_data(pool, pcap, "long_last", (struct way){0}, p, data + half, len - half);
 }
 
-/** All samples but the long ones in one packet, and a push among them. */
+/** All samples except the long ones in one packet, with a push. */
 static int
 write_packed(struct rte_mempool *pool, FILE *pcap)
 {
