@@ -55,7 +55,7 @@ sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen
 		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &on, sizeof(on)) == 0;
 	if (!may)
 		sock_conf_tell("a connection is the kernel's",
-			       "nobody can be asked: net.ipv4.tcp_fastopen lacks 1");
+			       "it cannot be checked: net.ipv4.tcp_fastopen lacks 1");
 	else if (REAL(connect)(fd, sa, len) != 0)
 		may = !is_refused(errno);
 	REAL(close)

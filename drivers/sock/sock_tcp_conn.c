@@ -148,7 +148,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 		sock_carry_replace(f, shadow);
 		sock_change_end(&change);
 	} else if (rc == 0) {
-		sock_conf_tell(BY_KERNEL, "the peer's daemon has nobody there, or is none");
+		sock_conf_tell(BY_KERNEL, "no carried listener there, or no daemon at the peer");
 		munmap(f->shm, f->bytes);
 		f->shm = NULL;
 	}
