@@ -21,7 +21,7 @@
 #define EMPTY_ROUNDS_SLEEP 2  /* the same if lcores sleep: programs wait for this CPU */
 #define SLEEP_MIN_NS       (20 * SAN_NS_PER_US)
 #define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* to notice a removed port or a link change */
-#define HEARS_MAX_NS       (20 * SAN_NS_PER_MS)  /* the same if packets wake it without interrupts */
+#define HEARS_MAX_NS       (20 * SAN_NS_PER_MS)  /* the same if packets wake it */
 #define SPIN_MAX_NS        (100 * SAN_NS_PER_US)
 #define WAKERS             8
 
