@@ -21,7 +21,7 @@ date=$(git log -1 --format=%cD 2>/dev/null) || date=$(date -R -r meson.build)
 
 rm -rf "$out/sanstack" "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
 mkdir "$out/sanstack"
-cp -a LICENSE Makefile README.md apps config debian devtools doc drivers examples lib meson.build \
+cp -a CONTRIBUTING.md LICENSE Makefile README.md apps config debian devtools doc drivers examples lib meson.build \
 	meson_options.txt test usertools "$out/sanstack"
 cd "$out/sanstack"
 sed "s/@mail@/$mail/; s/@build-depends@/$depends/" debian/control.in >debian/control

@@ -14,7 +14,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ['apps', 'config', 'debian', 'devtools', 'doc', 'drivers', 'examples', 'lib', 'test',
-           'usertools', 'Makefile', 'README.md', 'meson.build', 'meson_options.txt']
+           'usertools', 'CONTRIBUTING.md', 'Makefile', 'README.md', 'meson.build', 'meson_options.txt']
 CODE = 'lib/', 'apps/', 'drivers/'
 TESTS = 'test/', 'devtools/check'
 SPEC = 'doc/spec.md'

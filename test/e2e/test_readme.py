@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What the documents have as commands (```sh) is run as it stands, file by file, each in one shell on
-a machine of its own: /tmp and /run are empty, no network but what the commands make. (SYS-2)
+a machine of its own: /tmp and /run are empty, no network but what the commands make. doc/use.md
+continues README.md, in the same shell. (SYS-2)
 """
 
 import os
@@ -10,6 +11,9 @@ import subprocess
 import sys
 
 from e2e import BUILD, PATIENCE, SOURCE, Skipped, Tests, check, need_namespaces
+
+# What is read behind a file.
+CONTINUED = {'README.md': ['doc/use.md']}
 
 # What it says if it went well.
 SAYS = {
@@ -24,8 +28,11 @@ set -euo pipefail
 
 
 def blocks(name):
-    with open(os.path.join(SOURCE, name), encoding='utf-8') as f:
-        return re.findall(r'^```sh\n(.*?)^```$', f.read(), re.DOTALL | re.MULTILINE)
+    found = []
+    for path in [name, *CONTINUED.get(name, [])]:
+        with open(os.path.join(SOURCE, path), encoding='utf-8') as f:
+            found += re.findall(r'^```sh\n(.*?)^```$', f.read(), re.DOTALL | re.MULTILINE)
+    return found
 
 
 def run(name):
