@@ -3,12 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * An application names what it holds by the engine's own numbers. They are looked up in
- * tables that say whose each is; what is not its own does not exist for it, so that it learns
- * nothing about others and needs no numbers of its own.
+ * An application names its objects by the engine's own numbers. Tables record the owner of each
+ * number. A number that belongs to another application is answered like one that does not exist, so
+ * an application learns nothing about others, and no translation of numbers is needed.
  *
- * Requests are served one after the other by one thread, each to its end: nothing waits for
- * an application, and an application that says nothing, or half of it, holds up nobody.
+ * One thread serves requests one after the other and completes each before the next. It never waits
+ * for an application, so one that stays silent or sends half a request delays no other.
  */
 
 #include <errno.h>
@@ -41,14 +41,14 @@ app_refuse(struct answer *ans, int rc, const char *fmt, ...)
 	return rc;
 }
 
-/* Of its memory, where numbers of all ports meet. */
+/* The application's number in the table of guarded memory, which all ports share. */
 static uint16_t
 guard_of(const struct app *a)
 {
 	return app_port_guard_id(a->port, a->id);
 }
 
-/* ---- what is whose: NULL, if it is not *a*'s ---- */
+/* ---- ownership: lookups return NULL for an object that *a* does not own ---- */
 
 struct app_qp *
 app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
@@ -72,14 +72,14 @@ mr_place(struct app_port *port, uint32_t key)
 	return &port->mrs[key & (port->caps.max_mrs - 1)];
 }
 
-/* ---- what each may have ---- */
+/* ---- limits of one application ---- */
 
-/* Memory for *what*, if its limit allows. */
+/* Check that the limit of *a* leaves *bytes* of memory for *what*. */
 static int
 check_bytes(const struct app_port *port, const struct app *a, const char *what, uint64_t bytes,
 	    struct answer *ans)
 {
-	/* it may have been made less than what this one has */
+	/* a reload may have set the limit below what the application already has */
 	uint64_t left = port->conf->app_bytes - RTE_MIN(port->conf->app_bytes, a->bytes);
 
 	if (bytes != 0 && bytes <= left)
@@ -88,7 +88,7 @@ check_bytes(const struct app_port *port, const struct app *a, const char *what, 
 			  (unsigned long long)bytes, (unsigned long long)left);
 }
 
-/* One more queue pair. What programs of its user left behind counts, until it has gone. */
+/* Check that *a* may have one more queue pair. Orphaned queue pairs of its user count as well. */
 static int
 check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 {
@@ -132,7 +132,7 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);
 }
 
-/* The one that is asked for. NULL: there is none, and *ans* says which there are. */
+/* The port that *req* names, or the first one. NULL: no such port, *ans* lists the ports. */
 static struct app_port *
 find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 {
@@ -140,7 +140,7 @@ find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 	size_t len = 0;
 	uint32_t i;
 
-	memcpy(name, req->hello.port, SHMQ_PORT); /* its end may be missing */
+	memcpy(name, req->hello.port, SHMQ_PORT); /* the terminating zero may be missing */
 	if (name[0] == '\0')
 		return &all->ports[0];
 	for (i = 0; i < all->nb_ports; i++) {
@@ -195,7 +195,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	}
 	rc = make_ctl(port, a, &ans->fd);
 	if (rc != 0) {
-		a->over = true; /* half of it is there */
+		a->over = true; /* it is partly attached */
 		return rc;
 	}
 	a->attached = true;
@@ -235,7 +235,7 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, s
 	return -EINPROGRESS;
 }
 
-/* Its memory is there. */
+/* All pages of the region are mapped: register it. */
 static int
 add_region(struct app *a, struct answer *ans)
 {
@@ -421,7 +421,7 @@ is_depth(uint32_t depth)
 	return depth != 0 && depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* In memory that both see; a stream's own counts, too. */
+/* The work queue lies in shared memory. A stream's buffers count against the limit, too. */
 static int
 make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, struct answer *ans)
 {
@@ -516,7 +516,7 @@ serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, str
 
 /* ---- requests ---- */
 
-/* All but the hello, which chooses the port. */
+/* All requests except the hello, which chooses the port. */
 static app_serve_fn *const serve[] = {
 	[SHMQ_MR_ADD] = serve_mr_add,
 	[SHMQ_MR_DEL] = serve_mr_del,
@@ -546,7 +546,7 @@ static app_serve_fn *const serve[] = {
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 
-/* What begins something that would not come to an end before we do. */
+/* Requests that begin something new. They are refused once the daemon drains. */
 static const bool is_begin[SHMQ_TYPES] = {
 	[SHMQ_HELLO] = true,
 	[SHMQ_QP_CREATE] = true,
@@ -592,7 +592,7 @@ app_answer(struct apps *all, struct app *a, int rc)
 	if (rc == -EINPROGRESS)
 		return;
 	if (rc != 0) {
-		/* one that failed after it had made its memory keeps none of it */
+		/* release the memory that a failed request has already created */
 		if (ans->fd >= 0)
 			close(ans->fd);
 		ans->fd = -1;

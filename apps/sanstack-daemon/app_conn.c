@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What applications ask about listeners and connections. */
+/* Requests about listeners and connections. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@ find_request(struct app_port *port, const struct app *a, uint64_t request)
 	return r->app == a && r->request == request ? r : NULL;
 }
 
-/* One more connection. */
+/* Check that *a* may have one more connection. */
 static int
 check_conns(struct app_port *port, const struct app *a, struct answer *ans)
 {
@@ -110,7 +110,7 @@ app_conn_unlisten(struct app_port *port, struct app *a, const struct shmq_req *r
 	return app_refuse(ans, -ENOENT, "unlisten: does not listen there");
 }
 
-/* As librtsan would have checked it. */
+/* Copy and check the parameters like librtsan does. */
 static int
 take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct answer *ans)
 {
@@ -135,7 +135,7 @@ take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct an
 	return 0;
 }
 
-/* The queue pair of a request about connections, if nothing is wrong with it. */
+/* Check the queue pair that a connection request names. */
 static int
 take_qp(struct app_port *port, struct app *a, uint32_t qpn, struct answer *ans)
 {

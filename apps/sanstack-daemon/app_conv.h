@@ -2,15 +2,15 @@
 #ifndef DAEMON_APP_CONV_H
 #define DAEMON_APP_CONV_H
 
-/** @file What crosses the daemon's socket, as both sides have it. (SYS-2) */
+/** @file Conversion between the daemon's structures and those that cross its socket. (SYS-2) */
 
 #include "app_port.h"
 #include "shmq.h"
 
-/** NULL: it is to be none. What is out of range is refused further down, with a text. */
+/** NULL: the queue pair is no stream. Values out of range are refused later, with a text. */
 const struct rtsan_stream_attr *app_conv_stream(const struct shmq_stream *from,
 						struct rtsan_stream_attr *to);
-/** Where packets go by the port, so that a program need not ask. */
+/** Publish the port's addresses and routes, so that a program need not ask for them. */
 void app_conv_nets(const struct app_port *port, struct shmq_ctl *ctl);
 
 #endif /* DAEMON_APP_CONV_H */

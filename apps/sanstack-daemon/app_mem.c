@@ -3,9 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * To map a region of 4 GiB takes a second, and to free it half of one, in which nobody else would
- * be served. So page tables come and go in steps of STEP bytes; and the last close(), which frees
- * the memory, is another process's (helpers_close()).
+ * Mapping a region of 4 GiB takes a second and unmapping it half a second. To serve other
+ * applications meanwhile, the daemon fills and releases page tables in steps of STEP bytes. The
+ * last close(), which frees the memory, happens in another process (helpers_close()).
  */
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define STEP ((size_t)8 << 20)
 
-/** Memory that goes in steps. */
+/** Memory that is unmapped in steps. */
 struct going {
 	struct app_mem m;
 	STAILQ_ENTRY(going)
@@ -32,7 +32,7 @@ struct going {
 
 static STAILQ_HEAD(, going) all_going = STAILQ_HEAD_INITIALIZER(all_going);
 
-/* Mapped; *m* keeps a descriptor of its own. */
+/* *m* is mapped: duplicate the descriptor and register the guard. */
 static int
 keep(struct app_mem *m, int fd, uint16_t owner)
 {
@@ -106,7 +106,7 @@ app_mem_end(struct app_mem *m)
 	if (g == NULL) {
 		end_now(m);
 	} else {
-		/* where there are no page tables there is nothing to do */
+		/* the rest has no page tables, so one call is fast enough */
 		shmq_mem_unmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);
 		m->bytes = m->populated;
 		g->m = *m;

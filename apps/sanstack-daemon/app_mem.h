@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Memory that the daemon shares with an application: mapped, guarded (shmq_guard.h), and with a
- * descriptor by which the daemon that takes over maps it, too. One thread.
+ * Memory that the daemon shares with an application. It is mapped and guarded (shmq_guard.h), and
+ * its descriptor lets a daemon that takes over map it as well. Thread rule: the main thread.
  */
 
 #include <stdbool.h>
@@ -16,39 +16,39 @@
 struct app_mem {
 	void *mem;
 	size_t bytes;
-	uint64_t offset;  /**< in the file behind *fd* */
-	size_t populated; /**< bytes that may be touched */
+	uint64_t offset;  /**< offset in the file of *fd* */
+	size_t populated; /**< bytes that have page tables and may be accessed */
 	int fd;
-	bool is_theirs; /**< the application made it: how large the file is we don't know */
+	bool is_theirs; /**< created by the application, so the size of the file is unknown */
 	uint32_t guard;
 };
 
 /**
- * New memory for *owner*, as shmq_guard_add() calls it.
+ * Create memory for *owner*, which is a number for shmq_guard_add().
  *
  * @param out_fd
- *   For the application: the caller's.
+ *   Descriptor to send to the application; the caller's.
  * @return
  *   0, -ENOMEM, -EMFILE, ...
  */
 int app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner, int *out_fd);
 /**
- * Memory of the application's own, which a helper has checked; *fd* stays the caller's. It may be
- * touched once app_mem_populate() has said so. 0 or -errno.
+ * Map memory of the application that a helper has checked; *fd* stays the caller's. It must not be
+ * accessed before app_mem_populate() has returned 0. 0 or -errno.
  */
 int app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner);
 /**
- * Fill in a part of its page tables, which takes a few ms.
+ * Fill a part of the page tables. A call takes a few ms.
  *
  * @return
- *   1: call again; 0: all is there; or -errno.
+ *   1: call again; 0: complete; or -errno.
  */
 int app_mem_populate(struct app_mem *m);
-/** What another process had: *m* is as it was there, but for the descriptor. */
+/** Map memory of the previous daemon at the same address. Only the descriptor in *m* is new. */
 int app_mem_take(struct app_mem *m, uint16_t owner);
-/** Nobody touches it any more. What the application made goes in steps, and is closed elsewhere. */
+/** Release memory that is no longer accessed; see app_mem_step() for the application's memory. */
 void app_mem_end(struct app_mem *m);
-/** A part of what goes in steps. True: call again. */
+/** Do one step of pending unmapping. True: call again. */
 bool app_mem_step(void);
 
 #endif /* DAEMON_APP_MEM_H */

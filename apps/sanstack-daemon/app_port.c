@@ -71,14 +71,14 @@ app_port_guard_id(const struct app_port *port, uint16_t id)
 	return (uint16_t)(port->index * SAN_ENGINE_APPS + id);
 }
 
-/* Requests are named by a CID: lcore and slot. No more connections than queue pairs. */
+/* *request* holds a CID: lcore and slot. Connections never outnumber queue pairs. */
 struct app_request *
 app_port_request(struct app_port *port, uint64_t request)
 {
 	uint32_t cid = (uint32_t)request, slot = cid & port->slot_mask;
 	uint32_t lcore = san_pdl_cid_lcore(cid);
 
-	/* one that was made up finds some other's place, and is not what stands there */
+	/* a forged number selects some entry, but does not equal the number stored there */
 	return &port->requests[(lcore * port->lcore_qps + slot) % port->caps.max_qps];
 }
 
@@ -89,7 +89,7 @@ app_port_ranges(const struct app_port *port)
 		SAN_ENGINE_APPS;
 }
 
-/* *limit*; 0: three quarters of *all*, so that nobody has everything without being told to. */
+/* *limit*, or by default (0) three quarters of *all*: one application can't exhaust the port. */
 static uint32_t
 share(uint32_t limit, uint32_t all)
 {

@@ -4,9 +4,8 @@
 
 /**
  * @file
- * A port of the daemon, and what its applications hold of it. Numbers are a port's: those of
- * applications, of queues and of regions; what one port gave away names nothing on another
- * one. (SYS-1, SYS-5)
+ * A port of the daemon, and what its applications hold of it. Numbers of applications, queues and
+ * regions belong to one port and mean nothing on another. (SYS-1, SYS-5)
  */
 
 #include <stdbool.h>
@@ -20,12 +19,12 @@
 struct app;
 struct apps;
 
-/* What applications hold, by number; app is NULL: free. */
+/* Objects of applications, indexed by number. app is NULL in a free entry. */
 struct app_qp {
 	struct app *app;
-	struct sock_entry *sock; /**< or a carried stream's */
+	struct sock_entry *sock; /**< the carried stream that owns it instead */
 	uint32_t qpn;
-	uint64_t stream_bytes; /**< what its session may take, beside *mem* */
+	uint64_t stream_bytes; /**< memory of its stream buffers, beside *mem* */
 	struct app_mem mem;    /**< struct san_wq */
 };
 
@@ -33,7 +32,7 @@ struct app_cq {
 	struct app *app;
 	void *cq;
 	struct app_mem mem; /**< struct san_cq */
-	int wake_sock;      /**< wakes who waits for completions; -1: nobody does */
+	int wake_sock;      /**< wakes a thread that waits for completions, or -1 */
 };
 
 struct app_mr {
@@ -44,15 +43,17 @@ struct app_mr {
 
 struct app_listener {
 	struct app *app;
-	uint32_t id;     /**< ours: what the engine calls it */
-	uint32_t cookie; /**< the application's */
+	uint32_t id;     /**< assigned by the engine */
+	uint32_t cookie; /**< chosen by the application */
 	uint64_t service;
 	uint16_t pkey;
 	LIST_ENTRY(app_listener)
 	link;
 };
 
-/** A connection request that an application was told of: nobody else may answer it. */
+/**
+ * A connection request that was reported to an application. Only this application may answer it.
+ */
 struct app_request {
 	uint64_t request;
 	struct app *app;
@@ -60,56 +61,56 @@ struct app_request {
 
 struct app_port {
 	const char *name;
-	const struct apps *all;    /**< that it is one of the ports of */
-	uint16_t index;            /**< among the daemon's */
-	struct dpdk_ctx *ctx;      /**< NULL: parked, and its device is not open */
-	struct rte_ether_addr mac; /**< while it is parked: that peers know it by */
-	struct san_mem *mem;       /**< where its state lies; NULL: nobody can take it over */
-	int mem_fd;                /**< of *mem*; or -1 */
+	const struct apps *all;    /**< the set that contains this port */
+	uint16_t index;            /**< index in that set */
+	struct dpdk_ctx *ctx;      /**< NULL: the port is parked and its device closed */
+	struct rte_ether_addr mac; /**< its MAC address while it is parked */
+	struct san_mem *mem;       /**< memory of its state; NULL: it can't be taken over */
+	int mem_fd;                /**< descriptor of *mem*, or -1 */
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
 	uint32_t max_socks;
-	uint32_t nb_bells;  /**< of an lcore: lcore_qps and max_socks */
-	uint32_t max_conns; /**< of all lcores */
+	uint32_t nb_bells;  /**< per lcore: lcore_qps + max_socks */
+	uint32_t max_conns; /**< of all lcores together */
 	uint32_t slot_mask; /**< san_pdl_slot_mask() */
 	bool yields, sleeps;
-	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
+	struct app_qp *qps; /**< indexed by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
-	struct app_mr *mrs; /**< by the lower bits of their keys, as the engine has them */
+	struct app_mr *mrs; /**< indexed by the lower bits of the key, like the engine's */
 	LIST_HEAD(, app_listener)
 	listeners;
 	uint32_t next_listener;
 	struct app_request *requests; /**< see app_port_request() */
-	struct sock_entry *socks;     /**< max_socks of them; see socks.h */
+	struct sock_entry *socks;     /**< array of max_socks; see socks.h */
 	uint32_t nb_socks;
-	uint32_t last_sock;        /**< number of the last one */
-	uint64_t nb_streams[2];    /**< that were connected; and accepted */
-	uint64_t nb_socks_refused; /**< for lack of room */
-	int epoll;                 /**< where their descriptors are watched */
+	uint32_t last_sock;        /**< number of the newest socket */
+	uint64_t nb_streams[2];    /**< connected, and accepted */
+	uint64_t nb_socks_refused; /**< because no entry was free */
+	int epoll;                 /**< watches the descriptors of sockets */
 	uint32_t nb_attached;
-	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
-	uint16_t last_id;           /**< that was given away: they take turns, with what rests */
+	bool used[SAN_ENGINE_APPS]; /**< numbers in use; 0 is the daemon's */
+	uint16_t last_id;           /**< newest number; numbers rotate, so that old ones rest */
 };
 
 /**
- * Its device is open. *port* is zeros, but for what says where its state lies; *name* and *conf*
- * stay the caller's. 0 or -ENOMEM with a text in rtsan_error().
+ * Initialize a port whose device is open. *port* is zero except for the place of its state; *name*
+ * and *conf* stay the caller's. 0, or -ENOMEM with a text in rtsan_error().
  */
 int app_port_init(struct app_port *port, const char *name, const struct conf *conf,
 		  struct dpdk_ctx *ctx);
-/** Without applications. */
+/** All applications are destroyed. */
 void app_port_fini(struct app_port *port);
 
-/** A number for one more application; 0: all are in use, by those that are about to go. */
+/** Reserve a number for a new application. 0: all are in use. */
 uint16_t app_port_take_id(struct app_port *port);
-/** What *id* is called where numbers of all ports meet: shmq_guard_add(). */
+/** The number of application *id* among those of all ports, for shmq_guard_add(). */
 uint16_t app_port_guard_id(const struct app_port *port, uint16_t id);
-/** The place of a connection request, whoever was told of the one that stands there. */
+/** The table entry for a connection request. The caller must check what the entry holds. */
 struct app_request *app_port_request(struct app_port *port, uint64_t request);
 /** How many ranges may have to be guarded; see shmq_guard_init(). */
 uint32_t app_port_ranges(const struct app_port *port);
-/** Queue pairs and connections that one application may have. */
+/** Limits of queue pairs and connections of one application. */
 uint32_t app_port_qps_each(const struct app_port *port);
 uint32_t app_port_conns_each(const struct app_port *port);
 

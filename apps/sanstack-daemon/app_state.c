@@ -3,12 +3,13 @@
 /*
  * DESIGN NOTES
  *
- * Records of fixed size, without pointers: places in memory are offsets from where such memory may
- * lie, descriptors are places among those that come with the state, an application is its port and
- * number. What the kernel says of an application, and what can be counted, is not in them.
+ * Records have a fixed size and no pointers. An address is saved as an offset from the start of its
+ * range, a descriptor as an index into those that are sent along, an application as its port and
+ * number. Credentials, which the kernel supplies, and totals, which can be counted, are not saved.
  *
- * Everything is checked as if a peer had sent it, with one exception: the memory of the engines,
- * which has pointers in it. Whoever could change that is the user that we are, with no more rights.
+ * The receiver checks everything as if a peer had sent it, except the memory of the engines, which
+ * contains pointers. Only a process of the daemon's own user could change that memory, and it has
+ * no fewer rights than the daemon.
  */
 
 #include <errno.h>
@@ -34,17 +35,17 @@ enum saved_kind {
 };
 
 struct saved_mem {
-	uint64_t at; /**< from PORTS_SHARE_FROM on */
+	uint64_t at; /**< offset from PORTS_SHARE_FROM */
 	uint64_t bytes, offset, populated;
 	int32_t fd;
 	uint32_t is_theirs;
 };
 
-/** Before each thing that an application holds. */
+/** Precedes each object that an application holds. */
 struct saved {
 	uint32_t kind; /**< enum saved_kind */
 	uint32_t index;
-	uint32_t app; /**< its number */
+	uint32_t app; /**< number of the application that owns it */
 	uint32_t pad;
 };
 
@@ -76,7 +77,7 @@ struct saved_request {
 };
 
 struct saved_port {
-	uint64_t at; /**< from PORTS_STATE_FROM on */
+	uint64_t at; /**< offset from PORTS_STATE_FROM */
 	uint64_t bytes;
 	int32_t fd;
 	uint32_t next_listener;
@@ -87,10 +88,10 @@ struct saved_app {
 	uint64_t hello_ns;
 	struct saved_mem ctl_mem;
 	uint32_t attached, id;
-	uint32_t ev_tail, ev_head; /**< san_spsc_prod */
+	uint32_t ev_tail, ev_head; /**< of san_spsc_prod */
 	int32_t sock, wake_sock;
 	int32_t wake_fds[SAN_ENGINE_LCORES];
-	uint32_t nb_late; /**< struct shmq_event that follow */
+	uint32_t nb_late; /**< number of struct shmq_event that follow */
 	uint32_t port;    /**< or NO_PORT */
 };
 
@@ -277,7 +278,7 @@ apps_save(const struct apps *all, struct state *st)
 
 /* ---- load ---- */
 
-/* Within *room* bytes, and of whole pages. */
+/* Check that the range lies within *room* bytes and starts on a page boundary. */
 static bool
 is_place(uint64_t at, uint64_t bytes, uint64_t room)
 {
@@ -285,7 +286,7 @@ is_place(uint64_t at, uint64_t bytes, uint64_t room)
 		at % (uint64_t)sysconf(_SC_PAGESIZE) == 0;
 }
 
-/* As long as it is used; a file of ours cannot become shorter. */
+/* Check the size of the file. The result stays valid, because shared files are sealed. */
 static bool
 has_bytes(int fd, uint64_t offset, uint64_t bytes)
 {
@@ -605,7 +606,7 @@ attach(const struct app *a)
 
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
-		/* who was told that its lcore sleeps is told again when it does */
+		/* the new lcores are awake; each sets the flag again when it sleeps */
 		san_bells_awake(bells[i]);
 	}
 	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);

@@ -4,25 +4,26 @@
 
 /**
  * @file
- * Live restart: applications and what they hold, from one daemon to the next. (SYS-2, SYS-8)
+ * Live restart: save applications and what they hold, and load them in the next daemon. (SYS-2,
+ * SYS-8)
  */
 
 #include "app.h"
 #include "state.h"
 
-/** Everything of *all*, whose ports are parked. */
+/** Save everything of *all*, whose ports are parked. */
 void apps_save(const struct apps *all, struct state *st);
-/** Its ports into *all*, which is empty, on their open devices. Like apps_load(), which follows. */
+/** Load the ports into *all*, which is empty; their devices are open. Returns like apps_load(). */
 int apps_load_ports(struct apps *all, struct state *st);
 /**
- * All the rest; what is shared with applications is mapped where it was, and guarded.
+ * Load the applications. Memory that is shared with them is mapped at its old address and guarded.
  *
  * @return
- *   0, -ENOMEM, -EEXIST (an address is taken), -EPROTO (see st->why). After an error *all* is good
- *   for nothing.
+ *   0, -ENOMEM, -EEXIST (an address is taken), -EPROTO (see st->why). After an error *all* must
+ *   not be used.
  */
 int apps_load(struct apps *all, struct state *st);
-/** Ports have been resumed: applications ring them, and are woken by them, again. 0 or -errno. */
+/** The ports are resumed: connect the applications' doorbells to them again. 0 or -errno. */
 int apps_attach(struct apps *all);
 
 #endif /* DAEMON_APP_STATE_H */

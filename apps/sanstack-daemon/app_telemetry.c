@@ -15,11 +15,11 @@
 #include "engine_telemetry.h"
 #include "socks_tell.h"
 
-#define PAGE    24    /* applications in an answer: some 500 bytes each, of 16 KiB */
-#define NUMBERS 65536 /* of sockets, more than there can be */
-#define WAIT_S  2     /* for a request that takes long: the operator hears so */
+#define PAGE    24    /* applications per answer: some 500 bytes each, of at most 16 KiB */
+#define NUMBERS 65536 /* upper bound of socket numbers */
+#define WAIT_S  2     /* limit for taking the lock; then the operator sees an error */
 
-/** A copy of what telemetry tells of an application. */
+/** A copy of what telemetry reports of an application. */
 struct row {
 	uint16_t id;
 	pid_t pid;
@@ -50,7 +50,7 @@ by_id(const void *a, const void *b)
 	return ((const struct row *)a)->id - ((const struct row *)b)->id;
 }
 
-/* Those that are attached to *port*, by number. */
+/* Copy the applications that are attached to *port*, sorted by number. */
 static uint32_t
 copy_apps(const struct app_port *port, struct row *rows)
 {
@@ -130,7 +130,7 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 	return rte_tel_data_add_dict_container(d, "limits", one, 0);
 }
 
-/* Those of *port* with number *from* and above. */
+/* Report the applications of *port* from number *from* on. */
 static int
 tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {

@@ -4,20 +4,20 @@
 
 /**
  * @file
- * The telemetry commands /sanstack/apps: who is attached, and what each has and did; and
- * /sanstack/sockets: those that are carried.
+ * The telemetry commands /sanstack/apps, with the attached applications and their usage, and
+ * /sanstack/sockets, with the carried sockets.
  *
- * Applications belong to the daemon's thread; telemetry has one of its own. The daemon's
- * holds a lock whenever it does not sleep, so that telemetry sees nothing half done.
+ * The main thread owns the applications, and telemetry runs in a thread of its own. The main thread
+ * holds a lock unless it sleeps, so telemetry sees only consistent tables.
  */
 
 #include "app.h"
 
-/** From now on there is something to tell. */
+/** Enable the commands. */
 void app_telemetry_start(struct apps *all);
-/** On return nobody looks any more. */
+/** Disable them. On return telemetry no longer accesses *all*. */
 void app_telemetry_stop(void);
-/** The daemon's thread has work; until leave() it alone touches the tables. */
+/** The main thread enters before it accesses the tables and leaves before it sleeps. */
 void app_telemetry_enter(void);
 void app_telemetry_leave(void);
 

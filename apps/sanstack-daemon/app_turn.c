@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What an application asks is read, fetched by a helper if descriptors come with it, and answered.
+ * The way of a request: read, fetched by a helper if it has descriptors, and answered.
  *
  * DESIGN NOTES
  *
- * Of one application one request is under way at a time. Meanwhile its next ones wait in the
- * kernel, and its socket is watched for its end alone. A request that a helper fetches is answered
- * at the latest HELPER_LATE_NS after the helper was asked; the next one is read when the helper has
- * done with it, or else the same message might be fetched twice.
+ * An application has one request in progress at a time. Further requests wait in the kernel, and
+ * its socket is watched only for a hang-up. A request that a helper fetches is answered within
+ * HELPER_LATE_NS. The next request is read only when the helper has finished, because the same
+ * message could be fetched twice otherwise.
  */
 
 #include <errno.h>
@@ -21,10 +21,10 @@
 #include "engine_clock.h"
 #include "san_time.h"
 
-#define SEND_NS  (10 * SAN_NS_PER_S)  /* for an answer that can't be sent */
-#define PAUSE_NS (10 * SAN_NS_PER_MS) /* until a request that could not be fetched is tried again */
+#define SEND_NS  (10 * SAN_NS_PER_S)  /* time limit for sending an answer */
+#define PAUSE_NS (10 * SAN_NS_PER_MS) /* delay before another try to fetch a request */
 
-/* Its end is always heard. */
+/* Pause or resume reading. A hang-up is reported in either state. */
 static void
 set_paused(const struct apps *all, struct app *a, bool is_paused)
 {
@@ -49,8 +49,8 @@ app_end_job(struct apps *all, struct app *a)
 }
 
 /*
- * Descriptors that are under way count for the daemon's user, in all of its programs. Too many of
- * them are not this one's fault.
+ * The kernel counts descriptors in flight of all processes of the daemon's user. Too many of them
+ * (ETOOMANYREFS) are not this application's fault, so the answer is sent again later.
  */
 void
 app_send(struct apps *all, struct app *a)
@@ -59,7 +59,7 @@ app_send(struct apps *all, struct app *a)
 	int rc = shmq_send(a->sock, &ans->rep, sizeof(ans->rep), ans->fd, false);
 
 	if (rc != -ETOOMANYREFS) {
-		a->over |= rc != 0; /* one that asks without reading the answers is of no use */
+		a->over |= rc != 0; /* the application does not read its answers */
 		app_end_job(all, a);
 		return;
 	}
@@ -95,7 +95,7 @@ app_next(struct apps *all, struct app *a, struct shmq_req *req)
 	if (a->job != 0 || a->is_unsent)
 		return -EBUSY;
 	rc = shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->said);
-	if (has_fds) /* the first word has none */
+	if (has_fds) /* a hello has no descriptors */
 		return a->attached && helpers_are_there() ? fetch(all, a) : -EPROTO;
 	if (rc != 0)
 		return rc;
@@ -116,7 +116,7 @@ find_job(const struct apps *all, uint64_t job)
 	return NULL;
 }
 
-/* *a* is NULL if nobody waits for it any more. */
+/* *a* is NULL if the application no longer waits. */
 static void
 fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_msg *m, int memory)
 {
@@ -141,7 +141,7 @@ fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_m
 	if (p.handle >= 0)
 		helper_close(h, p.handle);
 	if (memory >= 0 && is_kept)
-		close(memory); /* not the last one */
+		close(memory); /* not the last reference to the file */
 	else if (memory >= 0)
 		helpers_close(memory);
 }
@@ -158,7 +158,7 @@ apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int f
 	case HELPER_FETCH:
 		fetched(all, a, h, m, fd);
 		break;
-	case HELPER_GIVE: /* it has answered */
+	case HELPER_GIVE: /* the helper has sent the answer */
 		if (a == NULL)
 			break;
 		a->over |= m->rc != 0;
@@ -176,7 +176,7 @@ apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int f
 	}
 }
 
-/* The answer is the daemon's own, and an error; what the helper does is not over. */
+/* Send an error from the daemon itself; the helper is still busy with the request. */
 static void
 tell(struct app *a, int rc, const char *why)
 {
@@ -200,16 +200,16 @@ apps_helper_gone(struct apps *all, struct helper *h, bool has_begun)
 	LIST_FOREACH(a, &all->list, link) {
 		if (a->asked != h)
 			continue;
-		a->over |= has_begun; /* is its message still there? */
+		a->over |= has_begun; /* unknown whether its message was fetched */
 		app_end_job(all, a);
-		set_paused(all, a, true); /* it is not fetched again at once */
+		set_paused(all, a, true); /* delay the next try to fetch */
 		a->job_ns = san_engine_clock_monotonic();
 	}
 }
 
-/* ---- what takes its time ---- */
+/* ---- steps and timeouts ---- */
 
-/* When the user has had its last step. */
+/* When an application of the user was last served a step. */
 static uint64_t
 last_step(const struct apps *all, uid_t owner)
 {
@@ -222,7 +222,7 @@ last_step(const struct apps *all, uid_t owner)
 	return last;
 }
 
-/* Users take turns, and so do the applications of one. */
+/* Serve the users in turn, and the applications of each user in turn. */
 static bool
 is_before(const struct apps *all, const struct app *a, const struct app *b)
 {
@@ -231,7 +231,7 @@ is_before(const struct apps *all, const struct app *a, const struct app *b)
 	return of_a != of_b ? of_a < of_b : a->grown_at < b->grown_at;
 }
 
-/* A step of one region: when to call again. */
+/* Map one step of one region. Returns when to call again. */
 static uint64_t
 grow_one(struct apps *all, uint64_t now_ns)
 {
@@ -248,7 +248,7 @@ grow_one(struct apps *all, uint64_t now_ns)
 	return now_ns;
 }
 
-/* When to call again. */
+/* Check the timeouts of *a*. Returns when to call again. */
 static uint64_t
 look_at(struct apps *all, struct app *a, uint64_t now_ns)
 {
@@ -262,7 +262,7 @@ look_at(struct apps *all, struct app *a, uint64_t now_ns)
 		a->over = true;
 		return SAN_TIME_NEVER;
 	}
-	if (a->job == 0) { /* it could not be fetched */
+	if (a->job == 0) { /* no helper could fetch it */
 		if (now_ns - a->job_ns < PAUSE_NS)
 			return a->job_ns + PAUSE_NS;
 		set_paused(all, a, false);
@@ -273,7 +273,7 @@ look_at(struct apps *all, struct app *a, uint64_t now_ns)
 	if (now_ns - a->job_ns < HELPER_LATE_NS)
 		return a->job_ns + HELPER_LATE_NS;
 	if (a->is_answered)
-		a->over = true; /* two answers would be worse */
+		a->over = true; /* a second answer would confuse the application */
 	else
 		tell(a, -ETIMEDOUT, "a descriptor of this user's programs holds up the kernel");
 	return SAN_TIME_NEVER;
@@ -297,7 +297,7 @@ apps_hurry(struct apps *all)
 	struct app *a;
 
 	LIST_FOREACH(a, &all->list, link) {
-		/* its message may still be there, and would be answered again */
+		/* the message may still be in the socket and would be answered a second time */
 		a->over |= a->is_told;
 		if (a->growing.mem == NULL || now_ns - a->job_ns < HELPER_LATE_NS)
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Applications come and go; and events find the one that they are for. */
+/* Life of applications, and delivery of events to them. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "shmq_guard.h"
 #include "users.h"
 
-#define HELLO_NS  (5 * SAN_NS_PER_S) /* for the first word */
-#define LATE_EACH 4                  /* events of a queue pair that nobody has read */
+#define HELLO_NS  (5 * SAN_NS_PER_S) /* time limit for the hello */
+#define LATE_EACH 4                  /* unread events per queue pair */
 
 /* ---- all of them ---- */
 
@@ -52,11 +52,11 @@ apps_fini(struct apps *all)
 		app_port_fini(&all->ports[--all->nb_ports]);
 }
 
-/* ---- one ---- */
+/* ---- one application ---- */
 
 /*
- * What the program calls itself, for operators; nothing is decided by it. It is the
- * program's to choose, and nothing in it may be read as anything but a name.
+ * Read the name of the program, for operators only. The program chooses it freely, so characters
+ * that could be mistaken for anything but a name are replaced.
  */
 static void
 read_name(struct app *a)
@@ -182,7 +182,9 @@ reject(struct app_port *port, struct app_request *r)
 	r->app = NULL;
 }
 
-/* First what names other things: requests, listeners, queue pairs, then what they named. */
+/*
+ * Release first the objects that refer to others (requests, listeners, queue pairs), then the rest.
+ */
 static void
 release(struct app_port *port, struct app *a)
 {
@@ -271,7 +273,9 @@ put(struct app *a, const struct shmq_event *ev)
 	return true;
 }
 
-/* Behind those that wait, if any do; of those there are a few for each queue pair. */
+/*
+ * Queue an event. Events that wait for room in the ring keep their order; their number is limited.
+ */
 static void
 give(struct app *a, const struct shmq_event *ev)
 {
@@ -280,7 +284,7 @@ give(struct app *a, const struct shmq_event *ev)
 
 	if (STAILQ_EMPTY(&a->late) && put(a, ev))
 		return;
-	/* it would wait for ever for what it is not told */
+	/* it would wait forever for the lost event */
 	max = SHMQ_EVENTS + LATE_EACH * a->port->caps.max_qps;
 	late = a->nb_late < max ? malloc(sizeof(*late)) : NULL;
 	if (late == NULL) {
@@ -303,7 +307,7 @@ find_listener(const struct app_port *port, uint32_t id)
 	return NULL;
 }
 
-/* Whom is it for? NULL: nobody any more. */
+/* Find the application that an event is for. NULL: none. */
 static struct app *
 address(struct app_port *port, const struct rtsan_provider_event *from, struct shmq_event *ev)
 {
@@ -317,7 +321,10 @@ address(struct app_port *port, const struct rtsan_provider_event *from, struct s
 		if (l == NULL)
 			return NULL;
 		ev->listener = l->cookie;
-		/* who does not look is not asked any more: peers can make as many as they like */
+		/*
+		 * the application does not read its events, and peers can send any number of
+		 * requests
+		 */
 		if (l->app->nb_late >= SHMQ_EVENTS) {
 			dpdk_reject(port->ctx, from->ev.request, NULL, 0);
 			return NULL;
@@ -390,7 +397,7 @@ apps_gone(struct apps *all)
 		port_gone(all, &all->ports[i]);
 }
 
-/* True: some have no room. */
+/* True: some events wait for room in a ring. */
 static bool
 port_events(struct apps *all, struct app_port *port)
 {
@@ -418,7 +425,7 @@ port_events(struct apps *all, struct app_port *port)
 		late |= !STAILQ_EMPTY(&a->late);
 	}
 	if (rc < 0)
-		port_gone(all, port); /* nothing will happen there any more */
+		port_gone(all, port); /* no more events: the device has failed */
 	return late;
 }
 
@@ -438,7 +445,7 @@ apps_events(struct apps *all)
 	return late;
 }
 
-/* ---- the end, and what has none ---- */
+/* ---- failures and shutdown ---- */
 
 uint32_t
 apps_ranges(const struct apps *all)

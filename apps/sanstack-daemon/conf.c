@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sections and keys are one table; those of ports are the port arguments of rtsan-dpdk(7),
- * which its provider checks, one by one, so that a wrong one is told with its line.
- * config/ has files that run as they stand. (SYS-11)
+ * One table describes sections and keys. The keys of a port are port arguments of rtsan-dpdk(7).
+ * Its provider checks them one by one, so that an error names the line. config/ has complete
+ * examples. (SYS-11)
  */
 
 #include <assert.h>
@@ -47,18 +47,18 @@ static const char *const target_words[] = {
 };
 static const char *const switch_words[] = {"off", "on", NULL};
 
-/** When a change of a key counts. */
+/** When a changed key takes effect. */
 enum key_when {
 	KEY_START = 0, /**< at the next start */
 	KEY_LIVE,      /**< at once */
 };
 
-/** Keys that are not a port's. A text has neither range nor words. */
+/** All keys except those of ports. A text has neither a range nor words. */
 static const struct key {
 	const char *section, *name;
 	size_t offset, size;
 	uint64_t min, max;
-	const char *const *words; /**< of which it is one; the number is its place */
+	const char *const *words; /**< the allowed words; the value is the index of the word */
 	enum key_when when;
 } keys[] = {
 	{"eal", "args", TEXT(eal), 0, 0, NULL, KEY_START},
@@ -96,7 +96,7 @@ static const struct key {
 #define PORT_SECTION "port"
 #define NAME_CHARS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-/* What *section* calls its port; NULL: it is another kind of section. */
+/* The port name that *section* gives. NULL: it is not the section of a port. */
 static const char *
 port_name(const char *section)
 {
@@ -149,7 +149,7 @@ enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
 			 name, sizeof(port->name) - 1);
 		return -EINVAL;
 	}
-	if (find_port(conf, name) != NULL) { /* the other one has no name, and so this one */
+	if (find_port(conf, name) != NULL) { /* both are [port] sections without a name */
 		snprintf(why, why_len, "[port %s]: [port] is called so", name);
 		return -EINVAL;
 	}
@@ -185,7 +185,7 @@ one_of_both(const struct conf_port *a, const struct conf_port *b, char *text, si
 	return text;
 }
 
-/* Each port has a device and lcores of its own, and who has several says which. */
+/* Check that ports share no device and no lcore. Each of several ports must name its lcores. */
 static int
 leave_port(const struct conf *conf, char *why, size_t why_len)
 {
@@ -213,7 +213,7 @@ leave_port(const struct conf *conf, char *why, size_t why_len)
 	return 0;
 }
 
-/* What of *word* has to differ between ports. */
+/* Keep the values of *word* that must be unique among ports. */
 static void
 keep_own(struct conf_port *port, const struct dpdk_conf *read)
 {
@@ -228,7 +228,7 @@ keep_own(struct conf_port *port, const struct dpdk_conf *read)
 static int
 set_port(struct conf_port *port, const char *name, const char *value, char *why, size_t why_len)
 {
-	static struct dpdk_conf scratch; /* checks are one by one */
+	static struct dpdk_conf scratch; /* each argument is checked alone */
 	char word[CONF_WORD_MAX];
 	int rc;
 
@@ -318,7 +318,7 @@ set_number(struct conf *conf, const struct key *k, const char *value, char *why,
 	return 0;
 }
 
-/* Of EAL's arguments there may be many, and a line is short: each further one adds to them. */
+/* A repeated [eal] args key appends to the earlier ones, because a line has a limited length. */
 static int
 set_text(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
 {
@@ -330,7 +330,7 @@ set_text(struct conf *conf, const struct key *k, const char *value, char *why, s
 		return -EINVAL;
 	}
 	if (len == 0)
-		memset(text, 0, k->size); /* compared as a whole */
+		memset(text, 0, k->size); /* conf_apply() compares the whole field */
 	snprintf(text + len, k->size - len, "%s%s", len != 0 ? " " : "", value);
 	return 0;
 }
@@ -399,7 +399,7 @@ conf_free(struct conf *conf)
 	}
 }
 
-/* ---- again ---- */
+/* ---- reload ---- */
 
 static bool
 has_word(const struct conf_port *port, const char *word)
@@ -423,14 +423,14 @@ has_other(const struct conf_port *a, const struct conf_port *b, const char *key,
 	return false;
 }
 
-/* Number *i* of the arguments of both, one after the other. */
+/* Argument *i* of *port*, and behind those of *port* the ones of *next*. */
 static const char *
 word_of(const struct conf_port *port, const struct conf_port *next, int i)
 {
 	return i < port->nb_words ? port->words[i] : next->words[i - port->nb_words];
 }
 
-/* Has none before number *n* this key? */
+/* True if no argument before number *n* has this key. */
 static bool
 is_first(const struct conf_port *port, const struct conf_port *next, int n, const char *key,
 	 size_t len)
@@ -443,7 +443,7 @@ is_first(const struct conf_port *port, const struct conf_port *next, int n, cons
 	return true;
 }
 
-/* Each key once, of whose arguments one side has some that the other one lacks. */
+/* Report once each key whose arguments differ between the two. */
 static void
 report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
 {
@@ -465,7 +465,7 @@ report_port(const struct conf_port *port, const struct conf_port *next, conf_rep
 	}
 }
 
-/* One that the other file lacks has no keys there. */
+/* A port that is missing in one file is compared with an empty one. */
 static void
 report_ports(const struct conf *conf, const struct conf *next, conf_report report)
 {

@@ -10,7 +10,7 @@
 #include "san_log.h"
 
 #define POLL_NS  (5 * SAN_NS_PER_MS)
-#define LEAVE_NS (50 * SAN_NS_PER_MS) /* to hand out the last events, and for one more look */
+#define LEAVE_NS (50 * SAN_NS_PER_MS) /* for delivery of the last events to applications */
 
 static int
 do_drain(struct san_engine *e, void *arg)
@@ -27,7 +27,7 @@ do_cut(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* On each lcore of each port. */
+/* Call *fn* on each lcore of each port. */
 static void
 call_all(const struct server *s, san_engine_fn fn, void *arg)
 {
@@ -41,7 +41,7 @@ call_all(const struct server *s, san_engine_fn fn, void *arg)
 	}
 }
 
-/* What has not ended by now does: *left* of them. */
+/* Abort the *left* queue pairs that have not ended, and let applications read their events. */
 static void
 cut(struct server *s, uint32_t left, uint64_t now_ns)
 {
@@ -64,7 +64,10 @@ drain_signal(struct server *s)
 	s->phase = SERVER_DRAINING;
 	s->phase_ns = now_ns + s->conf.drain_ms * SAN_NS_PER_MS;
 	notify_stopping();
-	/* with those that nobody took; the file stays where it is closed, and would be heard */
+	/*
+	 * A helper closes the socket, with the connections in it. Remove it from epoll explicitly:
+	 * the file stays open until then and its events would still be delivered.
+	 */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
 	helpers_close(s->listener);
 	if (unlink(s->conf.socket) != 0)

@@ -4,15 +4,15 @@
 
 /**
  * @file
- * How the daemon ends: nothing new is begun, what is posted is done, peers and applications
- * are told. (SYS-2)
+ * Orderly shutdown: refuse new work, complete posted work, disconnect peers and inform
+ * applications. (SYS-2)
  */
 
 #include "server.h"
 
-/** Told to end. The second time: at once. */
+/** A signal asks the daemon to end. A second one skips the rest of the drain. */
 void drain_signal(struct server *s);
-/** Go on with it, if it has begun; when to call next. */
+/** Continue a drain, if one is in progress. Returns when to call again. */
 uint64_t drain_step(struct server *s, uint64_t now_ns);
 
 #endif /* DAEMON_DRAIN_H */

@@ -3,11 +3,11 @@
 /*
  * DESIGN NOTES
  *
- * EAL starts threads before we know of them, and capabilities are a thread's own. glibc changes
- * the user of all threads; for the rest there is libpsx, but that of Debian 12 knows only
- * threads made by objects linked with its wrapper of pthread_create(), so not those that
- * librte_eal.so makes: they would keep everything. So each thread gets a signal and does it
- * itself, and /proc, not the signal, says that it is done.
+ * Capabilities belong to a thread, and EAL has already started threads. glibc changes the user ID
+ * of all threads. libpsx would do the same for capabilities, but the libpsx of Debian 12 knows only
+ * threads of objects that are linked with its wrapper of pthread_create(). The threads of
+ * librte_eal.so are not among them and would keep their capabilities. So each thread gets a signal
+ * and drops its own, and /proc confirms the result.
  */
 
 #include <dirent.h>
@@ -28,9 +28,9 @@
 
 #include "harden.h"
 
-#define TRIES        20000 /* of TRY_NS: a busy machine may not run a thread for seconds */
+#define TRIES        20000 /* of TRY_NS: a thread may not run for seconds on a busy machine */
 #define TRY_NS       1000000
-#define CLEAN_PASSES 2 /* a thread that one which was not done yet made may be missed by one pass */
+#define CLEAN_PASSES 2 /* one pass may miss a thread that an unfinished thread creates */
 #define SIGNAL       (SIGRTMAX - 1)
 
 int
@@ -82,7 +82,7 @@ harden_can_remove(const char *path)
 
 /* ---- each thread ---- */
 
-/* Runs in each thread: system calls only. */
+/* Signal handler, runs in each thread. It may only make system calls. */
 static void
 drop_own(int sig)
 {
@@ -96,7 +96,7 @@ drop_own(int sig)
 	errno = before;
 }
 
-/* Does thread *tid* have nothing any more? One that ended meanwhile has not. */
+/* Check that thread *tid* has dropped all rights, or has ended. */
 static bool
 is_done(long tid)
 {
@@ -119,7 +119,7 @@ is_done(long tid)
 	return permitted == 0 && effective == 0 && no_new == 1 && uid == (int)getuid();
 }
 
-/* One pass: the number of threads that were not done, and have been told to. */
+/* One pass over all threads. Returns the number of threads that had to be signaled. */
 static int
 tell_threads(void)
 {
@@ -144,7 +144,7 @@ tell_threads(void)
 static int
 drop_all_threads(void)
 {
-	/* calls that a signal interrupts go on: EAL's threads do not expect it */
+	/* restart interrupted calls: EAL's threads do not expect EINTR */
 	struct sigaction act = {.sa_handler = drop_own, .sa_flags = SA_RESTART};
 	const struct timespec pause = {.tv_nsec = TRY_NS};
 	int i, nb, clean = 0;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Who we are, and what we may do, once everything that needs more is open. (SYS-5)
+ * Drop rights, once everything that needs them is open. (SYS-5)
  */
 
 #include <stdbool.h>
@@ -13,25 +13,25 @@
 
 #define HARDEN_GROUPS 64
 
-/** Who we become. */
+/** The user to switch to. */
 struct harden_user {
-	bool given; /**< else we stay who we are */
+	bool given; /**< false: keep the current user */
 	uid_t uid;
 	gid_t gid;
 	gid_t groups[HARDEN_GROUPS];
 	int nb_groups;
 };
 
-/** *name* may be empty. -EINVAL, -EPERM with what is wrong in *err*. */
+/** Look up *name*, which may be empty. 0; -EINVAL, -EPERM with a text in *err*. */
 int harden_find(struct harden_user *u, const char *name, char *err, size_t err_len);
-/** *path* is theirs, so that they can remove it. 0 or -errno. */
+/** Give *path* to the user, so that the daemon can remove it later. 0 or -errno. */
 int harden_give(const struct harden_user *u, const char *path);
 /**
- * All threads, those of EAL and those that come later: be that user, without capabilities and
- * ways to new ones. -errno with *err*: not all of it was done.
+ * Switch all threads, including EAL's and future ones, to the user. They lose all capabilities and
+ * can't gain new ones. -errno with a text in *err*: some threads may still have them.
  */
 int harden_drop(const struct harden_user *u, char *err, size_t err_len);
-/** Can we remove *path* when we end? */
+/** Check that the daemon can remove *path* when it ends. */
 bool harden_can_remove(const char *path);
 
 #endif /* DAEMON_HARDEN_H */

@@ -3,8 +3,8 @@
 /*
  * DESIGN NOTES
  *
- * A helper counts until its process has ended, also when it has nothing to do any more: its last
- * answer comes before it closes the descriptors of that message, and close() may block.
+ * A helper occupies its place until its process has ended. Its last answer does not suffice: it
+ * closes the descriptors of a message after the answer, and close() may block.
  */
 
 #include <errno.h>
@@ -25,11 +25,11 @@
 #include "san_time.h"
 
 #define EVENTS   16
-#define HEAR_MAX 32                   /* messages of one helper before the next one's turn */
-#define AGAIN_NS (10 * SAN_NS_PER_MS) /* until what could not be sent is sent again */
-#define TAG_DATA ((uintptr_t)1)       /* of an event: the data channel */
+#define HEAR_MAX 32                   /* messages of one helper per turn */
+#define AGAIN_NS (10 * SAN_NS_PER_MS) /* delay before a message is sent again */
+#define TAG_DATA ((uintptr_t)1)       /* tags an event of the data channel */
 
-/** A question for which the channel had no room; it has its own descriptor. */
+/** A question that waits for room in the channel, with a duplicate of its descriptor. */
 struct outgoing {
 	struct helper_msg m;
 	int fd;
@@ -40,14 +40,14 @@ struct outgoing {
 struct helper {
 	uid_t uid;
 	int control, data;
-	uint32_t nb_asked;   /**< and not answered */
-	uint32_t nb_closing; /**< of these: to close something */
-	uint32_t nb_handles; /**< that it has */
-	uint64_t since_ns;   /**< when the oldest question became the next one to be answered */
-	bool was_late;       /**< the log has it */
-	bool has_begun;      /**< its process runs: it may have fetched a message */
+	uint32_t nb_asked;   /**< questions without an answer */
+	uint32_t nb_closing; /**< those of them that close something */
+	uint32_t nb_handles; /**< handles that the helper holds */
+	uint64_t since_ns;   /**< when the helper could start on the oldest question */
+	bool was_late;       /**< the delay is in the log */
+	bool has_begun;      /**< the process runs, so it may have fetched messages */
 	bool is_unused;      /**< its user has no application */
-	bool is_ending;      /**< it has been told to end */
+	bool is_ending;      /**< it was asked to end */
 	bool is_gone;        /**< its process has ended */
 	STAILQ_HEAD(, outgoing)
 	outgoing;
@@ -55,7 +55,7 @@ struct helper {
 	link;
 };
 
-/** A descriptor that is to be closed elsewhere. */
+/** A descriptor that another process is to close. */
 struct unclosed {
 	int fd;
 	STAILQ_ENTRY(unclosed)
@@ -68,7 +68,7 @@ static struct {
 	const struct helper_ops *ops;
 	void *ctx;
 	uint32_t nb;
-	bool is_over; /* the process that forks them has ended */
+	bool is_over; /* the forking process has ended */
 	LIST_HEAD(, helper)
 	all;
 	STAILQ_HEAD(, unclosed)
@@ -109,7 +109,7 @@ helper_uid(const struct helper *h)
 	return h->uid;
 }
 
-/* ---- one comes and goes ---- */
+/* ---- start and end of a helper ---- */
 
 static struct helper *
 find(uid_t uid)
@@ -122,7 +122,7 @@ find(uid_t uid)
 	return NULL;
 }
 
-/* Have it end when it has done what it was asked; its end is heard. */
+/* Ask an unused helper to end. epoll reports its end. */
 static void
 end_unused(struct helper *h)
 {
@@ -151,7 +151,7 @@ watch(int op, int fd, uint32_t events, uintptr_t what)
 	return epoll_ctl(helpers.epoll, op, fd, &ev) == 0 ? 0 : -errno;
 }
 
-/* Its process has ended. */
+/* Free a helper whose process has ended. */
 static void
 discard(struct helper *h)
 {
@@ -160,7 +160,7 @@ discard(struct helper *h)
 	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL) {
 		STAILQ_REMOVE_HEAD(&h->outgoing, link);
 		if (o->fd >= 0)
-			helpers_close(o->fd); /* it may be the last of its file by now */
+			helpers_close(o->fd); /* it may be the last reference to its file by now */
 		free(o);
 	}
 	close(h->control);
@@ -196,7 +196,7 @@ start(uid_t uid)
 	return NULL;
 }
 
-/* They come again when they are asked again. */
+/* End helpers without work. The next question starts them again. */
 static void
 end_idle(void)
 {
@@ -258,7 +258,7 @@ helper_ask(struct helper *h, const struct helper_msg *m, int fd)
 					      -EAGAIN;
 
 	if (rc == -EAGAIN || (rc != 0 && fd < 0))
-		rc = put_off(h, m, fd); /* also of one that has ended: that is heard soon */
+		rc = put_off(h, m, fd); /* also if it has ended, which is reported soon */
 	if (rc != 0)
 		return rc;
 	if (h->nb_asked++ == 0)
@@ -276,7 +276,7 @@ send_outgoing(struct helper *h)
 	       shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
 		STAILQ_REMOVE_HEAD(&h->outgoing, link);
 		if (o->fd >= 0)
-			close(o->fd); /* its file is under way */
+			close(o->fd); /* the message holds a reference to the file */
 		free(o);
 	}
 }
@@ -302,7 +302,7 @@ helper_send(struct helper *h, const struct helper_dgram *d, const void *data, si
 
 /* ---- answers ---- */
 
-/* Has nobody asked? */
+/* True for messages that answer no question. */
 static bool
 is_unasked(uint32_t op)
 {
@@ -335,11 +335,14 @@ hear_control(struct helper *h)
 	struct helper_msg m;
 	int i, fd, rc = 0;
 
-	/* that of one which has ended is -ENOTCONN, before its last answers and after them */
+	/*
+	 * After a helper's end recv() reports the pending error (-ENOTCONN) once before the
+	 * remaining answers, so the first one is skipped.
+	 */
 	for (i = 0; i < HEAR_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
 		rc = shmq_recv(h->control, &m, sizeof(m), &fd, false);
 		if (rc == -EPROTO)
-			rc = 0; /* its descriptor is lost: we have no room for one more */
+			rc = 0; /* the descriptor was lost: the daemon's limit is reached */
 		if (rc == 0)
 			hear(h, &m, fd);
 	}
@@ -364,7 +367,9 @@ hear_data(const struct helper *h)
 	}
 }
 
-/* Events that name one may be under way before. */
+/*
+ * Free helpers that have ended. Called after all events of epoll_wait(), which may refer to them.
+ */
 static void
 reap(void)
 {
@@ -414,9 +419,9 @@ helpers_are_closing(uid_t uid)
 	return h != NULL && h->nb_closing != 0;
 }
 
-/* ---- what is to be closed ---- */
+/* ---- closing of descriptors ---- */
 
-/* True: closed; else descriptors lie in it. */
+/* Close *sock* if no descriptors lie in its queue. Returns true if closed. */
 static bool
 close_empty(int sock)
 {
@@ -439,7 +444,7 @@ helpers_close(int fd)
 	struct unclosed *u = malloc(sizeof(*u));
 
 	if (u == NULL)
-		return; /* it stays open: there is nothing better */
+		return; /* the descriptor leaks: there is no alternative */
 	u->fd = fd;
 	STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
 }
@@ -452,7 +457,7 @@ helpers_hang_up(int sock)
 		helpers_close(sock);
 }
 
-/* The next ones, as many as one process is forked for. False: there are none, or not now. */
+/* Have the next descriptors closed by one new process. False: none are left, or try later. */
 static bool
 close_some(void)
 {
@@ -469,7 +474,7 @@ close_some(void)
 	rc = helper_fork_close(helpers.forker, fds, nb);
 	if (rc != 0 && rc != -EAGAIN && nb > 1)
 		rc = helper_fork_close(helpers.forker, fds, nb = 1);
-	if (rc != 0 && rc != -EAGAIN) { /* it waits behind the others */
+	if (rc != 0 && rc != -EAGAIN) { /* retry it after the others */
 		u = STAILQ_FIRST(&helpers.unclosed);
 		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
 		STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
@@ -479,13 +484,13 @@ close_some(void)
 	for (i = 0; i < nb; i++) {
 		u = STAILQ_FIRST(&helpers.unclosed);
 		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
-		close(u->fd); /* its file is under way */
+		close(u->fd); /* the message holds a reference to the file */
 		free(u);
 	}
 	return true;
 }
 
-/* ---- time ---- */
+/* ---- timeouts ---- */
 
 static void
 log_late(struct helper *h, uint64_t now_ns)

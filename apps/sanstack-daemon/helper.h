@@ -4,13 +4,14 @@
 
 /**
  * @file
- * Helpers: processes that make the system calls on what programs pass. Such a call may block for
- * as long as a hostile program likes, and kill -9 does not end it; so the daemon itself makes none.
- * It never receives a descriptor of a program but memory that a helper has checked. It leaves a
- * message that carries descriptors in its socket, and a helper fetches it. Each user has one
- * helper, so a user that blocks it blocks requests of its own programs only. There are HELPERS_MAX
- * of them at most. A helper has no mapping or lock of the daemon's, and of its descriptors only the
- * two channels and the socket of a message that it fetches. Thread rule: the main thread. (SYS-6)
+ * Helpers: processes that make the system calls on descriptors that programs pass. Such a call may
+ * block for as long as a hostile program likes, and even SIGKILL does not end it. So the daemon
+ * makes no such call and receives no descriptor of a program, except memory that a helper has
+ * checked. It leaves a message with descriptors in its socket, and a helper fetches it. Each user
+ * has a helper of its own, so a user that blocks it delays only its own programs. There are at most
+ * HELPERS_MAX helpers. A helper shares no mapping and no lock with the daemon. Of the daemon's
+ * descriptors it has its two channels, and the socket of a message that it fetches. Thread rule:
+ * the main thread. (SYS-6)
  */
 
 #include <stdbool.h>
@@ -21,79 +22,79 @@
 #include "helper_msg.h"
 
 #define HELPERS_MAX    64
-#define HELPER_LATE_NS 2000000000u /**< without an answer for so long a helper is late */
+#define HELPER_LATE_NS 2000000000u /**< a helper that has not answered for so long is late */
 
 struct harden_user;
 struct helper;
 
-/** What the daemon does with what helpers say. */
+/** Callbacks of the daemon. */
 struct helper_ops {
-	/** An answer, or HELPER_CHANGED. *fd* came with it, or is -1; it is the callee's. */
+	/** An answer, or HELPER_CHANGED. The callee owns *fd*, which may be -1. */
 	void (*heard)(void *ctx, struct helper *h, const struct helper_msg *m, int fd);
-	/** A datagram of a carried socket. */
+	/** A datagram of a carried socket, or an error. */
 	void (*dgram)(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len);
 	/**
-	 * The process has ended, without being told to; *h* is invalid afterwards. *has_begun*: it
-	 * may have fetched messages; else it has not even begun.
+	 * The process has ended without having been asked to. *h* is invalid afterwards. If
+	 * *has_begun* is false it never ran and has fetched no message.
 	 */
 	void (*gone)(void *ctx, struct helper *h, bool has_begun);
 };
 
 /**
- * Fork the process that forks helpers. First of all: before threads, before anything is open that a
- * helper must not have, and before rights are dropped, which it does by itself.
+ * Fork the process that forks helpers. Call this first: before threads exist, before descriptors
+ * are open that helpers must not have, and before rights are dropped; the process drops its own.
  *
  * @return
  *   0 or -errno.
  */
 int helpers_fork(const struct harden_user *user, bool seccomp);
-/** A descriptor that is readable when helpers_serve() has something to do; or -errno. */
+/** A descriptor that is readable when helpers_serve() has work; or -errno. */
 int helpers_open(const struct helper_ops *ops, void *ctx);
-/** What helpers have said. */
+/** Process the messages of helpers. */
 void helpers_serve(void);
-/** What waits for its time; when to call again. */
+/** Send delayed messages and check for late helpers. Returns when to call again. */
 uint64_t helpers_step(uint64_t now_ns);
 
-/** How many there are. */
+/** Number of helpers. */
 uint32_t helpers_nb(void);
-/** False: somebody has killed the process that forks them, and there are none any more. */
+/** False: the forking process was killed, and no helper can be started any more. */
 bool helpers_are_there(void);
 uid_t helper_uid(const struct helper *h);
 /**
- * The user's; a new one, if it has none.
+ * Find the helper of *uid*, or start one.
  *
  * @param has_app
  *   The user has an application: the helper stays until helpers_leave().
  * @return
- *   NULL: not now, because too many users have one, the last one is about to end, or there is no
- *   memory; try again.
+ *   NULL: try again later. Too many users have a helper, the user's last one is ending, or there
+ *   is no memory.
  */
 struct helper *helper_of(uid_t uid, bool has_app);
 /**
- * Ask. The answer comes by helper_ops.
+ * Ask a question. The answer comes through helper_ops.
  *
  * @param fd
- *   Goes with the question, or -1; stays the caller's.
+ *   Descriptor to send with it, or -1; stays the caller's.
  * @return
- *   0; -ENOMEM, -EMFILE, -ETOOMANYREFS: it is not asked.
+ *   0; -ENOMEM, -EMFILE, -ETOOMANYREFS: it was not sent.
  */
 int helper_ask(struct helper *h, const struct helper_msg *m, int fd);
-/** Close a handle, which nothing else names any more. */
+/** Close a handle that nothing refers to any more. */
 void helper_close(struct helper *h, int32_t handle);
-/** A datagram goes out by a carried socket; it may be lost. */
+/** Send a datagram through a carried socket. It may be lost. */
 void helper_send(struct helper *h, const struct helper_dgram *d, const void *data, size_t len);
-/** It has not answered for HELPER_LATE_NS. */
+/** True if it has not answered for HELPER_LATE_NS. */
 bool helper_is_late(const struct helper *h, uint64_t now_ns);
 
-/** The user has no application any more: its helper ends when it has nothing to do. */
+/** The user has no application any more: end its helper once it is idle. */
 void helpers_leave(uid_t uid);
-/** Does the user's helper have something to close yet? */
+/** True if the user's helper still has something to close. */
 bool helpers_are_closing(uid_t uid);
-/** Have a descriptor of ours closed elsewhere, because close() may take long. */
+/** Have another process close a descriptor of the daemon, because close() may block. */
 void helpers_close(int fd);
 /**
- * Close a socket of ours; if descriptors lie in it unread, as helpers_close() does. After
- * shmq_peek_init() only.
+ * Close a socket of the daemon; through helpers_close() if unread descriptors lie in it. Needs
+ * shmq_peek_init().
  */
 void helpers_hang_up(int sock);
 

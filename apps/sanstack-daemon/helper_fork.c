@@ -17,17 +17,18 @@
 #include "sandbox.h"
 #include "shmq.h"
 
-/** With the helper's ends of its channels; or with what is to be closed. */
+/** Sent with the helper's ends of its channels, or with the descriptors to close. */
 struct request {
 	uid_t uid;
 	uint32_t closes;
 };
 
-/* ---- the process ---- */
+/* ---- the forking process ---- */
 
 /*
- * It has nothing of the daemon's, least of all a pipe that somebody reads to its end. It ends with
- * the daemon, and so do helpers with it. Signals to the whole group are the daemon's.
+ * Release everything inherited from the daemon. An inherited pipe would keep its reader from seeing
+ * the end. Signals are blocked, because those to the process group are meant for the daemon. The
+ * process and its helpers end with the daemon.
  */
 static void
 separate(int sock)
@@ -42,7 +43,7 @@ separate(int sock)
 	closefrom(STDERR_FILENO + 2);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for helpers */
+	signal(SIGCHLD, SIG_IGN); /* the kernel reaps helpers */
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -60,8 +61,8 @@ be_helper(uid_t uid, int control, int data, bool seccomp)
 }
 
 /*
- * The last close() of each is that of a child that ends. It waits until ours are over, when the
- * other end of the pipe is closed.
+ * The child's exit makes the last close() of each descriptor. The child waits on the pipe until the
+ * descriptors of this process are closed.
  */
 static void
 close_elsewhere(int sock, const int *fds, uint32_t nb)
@@ -71,7 +72,7 @@ close_elsewhere(int sock, const int *fds, uint32_t nb)
 	char byte;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
-		return; /* they stay open until we end ourselves */
+		return; /* they stay open until this process ends */
 	pid = fork();
 	if (pid == 0) {
 		close(sock);
@@ -136,7 +137,7 @@ helper_fork_init(const struct harden_user *user, bool seccomp)
 	return rc;
 }
 
-/* ---- the daemon ---- */
+/* ---- called by the daemon ---- */
 
 int
 helper_fork_close(int forker, const int *fds, uint32_t nb)

@@ -34,7 +34,10 @@ cookie_of(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
 }
 
-/* A kernel that can't say so might have the socket from where its name means nothing. */
+/*
+ * Check the network namespace: in another one the socket's address means something else. False if
+ * the kernel can't tell.
+ */
 static bool
 is_our_net(int fd)
 {
@@ -79,19 +82,19 @@ look_at_names(int fd, struct helper_facts *f)
 }
 
 /*
- * A socket that was connected and is not any more still tells the port that it had, which may be
- * another one's by now. One that has it can't be bound again.
+ * A socket that was connected still reports its old port, which another socket may own by now. Bind
+ * it again, to own the port. EINVAL: it owns the port already.
  */
 static void
 hold_port(int fd, struct helper_facts *f)
 {
-	/* of both families it is at the same place */
+	/* IPv4 and IPv6 have the port at the same offset */
 	if (((const struct sockaddr_in *)&f->local)->sin_port != 0 &&
 	    bind(fd, (const struct sockaddr *)&f->local, sizeof(f->local)) != 0 && errno != EINVAL)
 		f->local.ss_family = 0;
 }
 
-/* What it sends with. */
+/* The options that apply to sent packets. */
 static void
 look_at_sending(int fd, struct helper_facts *f)
 {
@@ -139,7 +142,7 @@ helper_look(int fd, struct helper_facts *f)
 	look_at_sending(fd, f);
 }
 
-/* ---- a name that stays ---- */
+/* ---- keeping the port ---- */
 
 static bool
 name_of(int fd, struct sockaddr_storage *ss)
@@ -149,7 +152,7 @@ name_of(int fd, struct sockaddr_storage *ss)
 	return getsockname(fd, (struct sockaddr *)ss, &len) == 0;
 }
 
-/* Of both families the port is at the same place. */
+/* IPv4 and IPv6 have the port at the same offset. */
 static in_port_t *
 port_of(struct sockaddr_storage *ss)
 {
@@ -168,7 +171,7 @@ helper_hold_name(int fd)
 	if (!name_of(fd, &before) || connect(fd, &none, sizeof(none)) != 0 ||
 	    !name_of(fd, &after))
 		return -errno;
-	/* the kernel has forgotten the device, too */
+	/* connect(AF_UNSPEC) has cleared the device, too */
 	if (device > 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, sizeof(device)) != 0)
 		return -errno;

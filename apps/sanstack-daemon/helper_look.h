@@ -2,17 +2,17 @@
 #ifndef DAEMON_HELPER_LOOK_H
 #define DAEMON_HELPER_LOOK_H
 
-/** @file What the kernel says of a descriptor that a program passed. In a helper only. (SYS-6) */
+/** @file Properties of a descriptor that a program passed. For helpers only. (SYS-6) */
 
 #include "helper_msg.h"
 
-/** Any descriptor: what it has not is 0, or -1. */
+/** Examine any descriptor. A property that it does not have is 0 or -1. */
 void helper_look(int fd, struct helper_facts *facts);
-/** An option of a socket; -1: it has none. */
+/** The value of a socket option; -1: there is none. */
 int helper_int(int fd, int level, int name);
 /**
- * Make a bound UDP socket keep its port whatever its program does but close it: one that the kernel
- * chose is given back by connect(AF_UNSPEC), one that bind() named is not. (SYS-7)
+ * Bind a UDP socket to its port explicitly. connect(AF_UNSPEC) releases a port that the kernel
+ * chose, but not one that bind() named, so only close() releases it afterwards. (SYS-7)
  *
  * @return
  *   0; -EADDRINUSE: another socket got the port meanwhile; or -errno.

@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * Any system call here may block for as long as a hostile program likes: its socket is locked while
- * the kernel reads from a file of its own FUSE mount, its descriptor takes long to close. Then this
- * process stands still, and only programs of the same user wait for it. Questions come before
- * datagrams, and an answer is sent before the descriptors of its message are closed.
+ * Any system call here may block for as long as a hostile program likes: the socket is locked while
+ * the kernel reads from a file of the program's own FUSE mount, or close() of its descriptor takes
+ * long. Then this process stalls, and only programs of the same user wait for it. Questions come
+ * before datagrams, and an answer is sent before the descriptors of its message are closed.
  */
 
 #include <errno.h>
@@ -27,20 +27,20 @@
 #include "sock_filter.h"
 
 #define EVENTS     32
-#define PUMP_MAX   32   /* datagrams of one socket before the next one's turn */
-#define VERIFY_MS  1000 /* between looks at the names of carried sockets */
-#define OPTIONS    3    /* of a carried socket that are turned on */
+#define PUMP_MAX   32   /* datagrams of one socket per turn */
+#define VERIFY_MS  1000 /* period of checking the addresses of carried sockets */
+#define OPTIONS    3    /* options of a carried socket that are turned on */
 #define SEND_TRIES 100
-#define SEND_MS    10  /* until an answer is sent again */
-#define BIND_TRIES 100 /* of a port that another socket gets first */
+#define SEND_MS    10  /* delay before an answer is sent again */
+#define BIND_TRIES 100 /* for a port that another socket gets first */
 
-/** A UDP socket that is carried. */
+/** A carried UDP socket. */
 struct carried {
 	int fd;
 	struct helper_sock sock;
 	int family;
-	int had[OPTIONS]; /**< its options before */
-	int device;       /**< that it is bound to */
+	int had[OPTIONS]; /**< the options' values before */
+	int device;       /**< the device that it is bound to */
 	struct sockaddr_storage local;
 	bool is_ready; /**< it may have datagrams */
 	LIST_ENTRY(carried)
@@ -49,14 +49,14 @@ struct carried {
 
 static struct {
 	int control, data, epoll;
-	bool is_full; /* the daemon has not read the datagrams that it has */
+	bool is_full; /* no room in the data channel: the daemon has not read it */
 	LIST_HEAD(, carried)
 	carried;
 } us;
 
-/* ---- the daemon's end ---- */
+/* ---- messages to the daemon ---- */
 
-/* Too many descriptors of the daemon's user may be under way: then the answer comes without. */
+/* If too many descriptors of the daemon's user are in flight the answer is sent without one. */
 static void
 answer(struct helper_msg *m, int fd)
 {
@@ -71,7 +71,7 @@ answer(struct helper_msg *m, int fd)
 		rc = shmq_send(us.control, m, sizeof(*m), -1, true);
 	}
 	if (rc != 0)
-		_exit(0); /* the daemon has gone */
+		_exit(0); /* the daemon has ended */
 }
 
 static void
@@ -83,7 +83,7 @@ close_all(const int *fds, uint32_t nb)
 
 /* ---- questions ---- */
 
-/* Memory goes to the daemon, if it is as it should be; then it can do the daemon no harm. */
+/* Pass memory to the daemon only if its seals keep the program from harming the daemon. */
 static int
 fetch_memory(struct helper_msg *m, int fd)
 {
@@ -129,13 +129,13 @@ serve_discard(struct helper_msg *m, int sock)
 	uint32_t nb;
 
 	shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
-	close_all(fds, nb); /* who waits for what it has closed waits for this answer */
+	close_all(fds, nb); /* the answer promises that the descriptors are closed */
 	answer(m, -1);
 }
 
 /* ---- carried sockets ---- */
 
-/* What has to be known of each datagram, by family. */
+/* Each datagram needs these values; by family. */
 static const struct {
 	int level, name;
 } options[2][OPTIONS] = {
@@ -168,7 +168,7 @@ turn_options_on(struct carried *c)
 	}
 }
 
-/* Edges only: a socket with an error that nobody takes, or with an end, stays readable. */
+/* Edge-triggered: a socket stays readable after its end, and while it has an unread error. */
 static int
 watch(int fd)
 {
@@ -177,7 +177,7 @@ watch(int fd)
 	return epoll_ctl(us.epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
-/* Others may have borrowed the socket, or its program keeps it: they have it as it was. */
+/* Restore the options: other processes may share the socket, or the program keeps it. */
 static void
 restore(int fd)
 {
@@ -187,7 +187,7 @@ restore(int fd)
 
 	if (c == NULL)
 		return;
-	/* a close() would not end its events */
+	/* close() does not remove it from epoll while others have the socket */
 	epoll_ctl(us.epoll, EPOLL_CTL_DEL, fd, NULL);
 	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
 	for (i = 0; i < OPTIONS; i++)
@@ -225,7 +225,9 @@ carry(struct helper_msg *m)
 	return rc;
 }
 
-/* The address of *m*, with a port that is free: what bind() names the program cannot give back. */
+/*
+ * Bind to the address of *m* and a free port. Naming the port keeps the program from releasing it.
+ */
 static int
 bind_once(const struct helper_msg *m)
 {
@@ -254,7 +256,7 @@ bind_to(struct helper_msg *m)
 	return rc;
 }
 
-/* The answer is a socket's, or, if it can't be passed, an error. */
+/* Pass a socket to the application, or an error if it can't be passed. */
 static int
 give(struct helper_msg *m, int sock)
 {
@@ -267,8 +269,8 @@ give(struct helper_msg *m, int sock)
 }
 
 /*
- * What a program wrote without the library; lost, as datagrams may be, if it does not go now.
- * False: there is none.
+ * Send one datagram that a program wrote without the library. It is lost if the kernel has no room.
+ * False: none is left.
  */
 static bool
 send_one(void)
@@ -313,7 +315,7 @@ serve(struct helper_msg *m, int sock)
 		m->rc = bind_to(m);
 		answer(m, -1);
 		break;
-	default: /* CLOSE: the answer says that it is done */
+	default: /* CLOSE: answer when it is done */
 		while (send_one())
 			;
 		restore(m->handle);
@@ -372,7 +374,7 @@ read_source(const struct sockaddr_storage *from, struct helper_dgram *d)
 	}
 }
 
-/* Is there room for one more? A datagram that is received and finds none would be lost. */
+/* Check for room in the data channel before receiving: a datagram without room would be lost. */
 static bool
 has_room(void)
 {
@@ -382,7 +384,7 @@ has_room(void)
 	return !us.is_full;
 }
 
-/* One datagram, or an error. False: there is none. */
+/* Forward one datagram or error. False: none is left. */
 static bool
 pump_one(const struct carried *c)
 {
@@ -420,7 +422,7 @@ pump_one(const struct carried *c)
 	return true;
 }
 
-/* A turn of each. True: there may be more. */
+/* One turn for each carried socket. True: there may be more. */
 static bool
 pump(void)
 {
@@ -436,9 +438,9 @@ pump(void)
 	return more && !us.is_full;
 }
 
-/* ---- names ---- */
+/* ---- changes of addresses ---- */
 
-/* The program still has the socket, and may change what the kernel calls it. */
+/* The program still has the socket and may change its address or device. */
 static void
 verify(void)
 {
@@ -478,7 +480,7 @@ serve_control(void)
 	while ((rc = shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
 		serve(&m, sock);
 	if (rc != -EAGAIN)
-		_exit(0); /* the daemon has gone, or wants no more */
+		_exit(0); /* the daemon has ended, or has asked the helper to end */
 }
 
 static void
@@ -498,7 +500,7 @@ on_event(const struct epoll_event *ev)
 	}
 }
 
-/* Room for datagrams is waited for only while there is none. */
+/* Watch for room only while there is none. */
 static void
 watch_data(bool for_room)
 {

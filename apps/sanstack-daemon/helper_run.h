@@ -4,12 +4,12 @@
 
 /**
  * @file
- * A helper's side: what its process does. It makes every system call on the descriptors that its
- * user's programs passed, and knows nothing of ports, applications or packets. (SYS-6)
+ * The process of a helper. It makes the system calls on the descriptors that its user's programs
+ * passed, and knows nothing of ports, applications or packets. (SYS-6)
  */
 
 /**
- * Serve until the daemon has gone. The process has no other descriptors and does nothing else.
+ * Serve until the daemon ends. The process has no other descriptors and no other task.
  *
  * @param control
  *   Questions and answers: helper_msg.h.

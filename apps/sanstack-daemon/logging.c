@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One stream for DPDK's messages and ours. EAL's own would write to standard error and to
- * syslog, so that a service's journal has everything twice and without its priority.
+ * One stream for the messages of DPDK and of the daemon. EAL's own stream would write to standard
+ * error and to syslog, so the journal of a service would have each message twice, without priority.
  */
 
 #include <errno.h>
@@ -27,16 +27,16 @@
 #include "logging.h"
 #include "san_time.h"
 
-#define LINE_BYTES ((size_t)3900) /* of a message: with its head no more than PIPE_BUF */
+#define LINE_BYTES ((size_t)3900) /* text of a message; with its prefix less than PIPE_BUF */
 #define LINE_ROOM  4096
 #define EACH_NS    (LOGGING_EACH * SAN_NS_PER_S)
 
-static _Atomic uint32_t target;  /* threads of EAL log, too */
-static bool to_journal;          /* standard error is */
+static _Atomic uint32_t target;  /* atomic: threads of EAL log, too */
+static bool to_journal;          /* standard error is the journal */
 static _Atomic uint32_t nb_lost; /* messages that could not be written */
-static int syslog_fd = -1;       /* messages come one at a time: the stream has a lock */
+static int syslog_fd = -1;       /* written under the stream's lock */
 
-/* It says by which device and inode it knows the stream that it gave us. */
+/* systemd publishes the device and inode of the stream that it has connected. */
 static bool
 is_journal(void)
 {
@@ -62,8 +62,8 @@ open_syslog(void)
 }
 
 /*
- * Is there room, without waiting? A pipe or a stream that has any has room for PIPE_BUF bytes,
- * which is more than a line; a file always has.
+ * Check that a write would not block. A pipe or stream that is ready has room for PIPE_BUF bytes,
+ * which is more than a message. A file is always ready.
  */
 static bool
 is_ready(int fd)
@@ -83,7 +83,7 @@ to_stderr(int level, const char *text, int len)
 	return write(STDERR_FILENO, text, (size_t)len) > 0;
 }
 
-/* syslog(3) would wait while its reader does not read. */
+/* syslog(3) would block while its reader does not read. */
 static bool
 to_syslog(int level, const char *text, int len)
 {
@@ -99,7 +99,7 @@ to_syslog(int level, const char *text, int len)
 	len = (int)strnlen(line, sizeof(line));
 	if (send(syslog_fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) == len)
 		return true;
-	if (errno == ECONNREFUSED || errno == ENOTCONN) { /* its reader is another one now */
+	if (errno == ECONNREFUSED || errno == ENOTCONN) { /* syslogd was restarted */
 		close(syslog_fd);
 		syslog_fd = -1;
 	}
@@ -116,7 +116,7 @@ put(int level, const char *text, int len)
 static ssize_t
 write_line(void *cookie, const char *text, size_t len)
 {
-	int level = rte_log_cur_msg_loglevel() - 1; /* syslog's begin with 0 */
+	int level = rte_log_cur_msg_loglevel() - 1; /* syslog's levels start at 0 */
 	uint32_t lost = nb_lost;
 	char note[64];
 	int n;
@@ -127,13 +127,13 @@ write_line(void *cookie, const char *text, size_t len)
 		nb_lost -= lost;
 	if ((lost != 0 && nb_lost >= lost) || !put(level, text, (int)RTE_MIN(len, LINE_BYTES)))
 		nb_lost++;
-	/* a stream in error would lose all that follow */
+	/* an error would disable the stream for all further messages */
 	return (ssize_t)len;
 }
 
-/* ---- each user's share ---- */
+/* ---- rate limit of each user ---- */
 
-/* Its own; or that of the user whose last message there is the oldest. */
+/* The entry of *uid*, or the one to replace: that of the user whose last message is the oldest. */
 static struct logging_share *
 share_of(struct logging_place *place, uid_t uid)
 {
@@ -156,7 +156,7 @@ logging_may(struct logging_place *place, uid_t uid)
 	struct logging_share *s = share_of(place, uid);
 
 	if (s->since_ns == 0 || s->uid != uid) {
-		/* many users together get what one gets */
+		/* users that replace each other share the rate of one */
 		more = s->since_ns == 0 ? LOGGING_BURST : (now_ns - s->since_ns) / EACH_NS;
 		*s = (struct logging_share){.uid = uid, .since_ns = now_ns};
 	} else {
@@ -192,7 +192,7 @@ logging_open(const struct conf *conf)
 void
 logging_apply(const struct conf *conf)
 {
-	static uint32_t at_start[SAN_LOG_MAX]; /* as --log-level= has them; 0: not asked yet */
+	static uint32_t at_start[SAN_LOG_MAX]; /* levels set by --log-level=; 0: not read yet */
 	uint32_t i;
 
 	target = conf->log_target;

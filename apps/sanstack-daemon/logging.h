@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Where messages go, and which. A message that can't be written at once is lost, and counted: the
- * thread that logs it never waits.
+ * Log target and levels. A message that can't be written at once is lost and counted, so a thread
+ * never blocks on its log messages.
  */
 
 #include <stdbool.h>
@@ -15,26 +15,26 @@
 #include "conf.h"
 #include "san_log.h"
 
-#define LOGGING_USERS 8  /**< that are told apart at one place in the code */
-#define LOGGING_BURST 10 /**< messages of one user there at once */
-#define LOGGING_EACH  1  /**< second between more of them */
+#define LOGGING_USERS 8  /**< users with a limit of their own, per place in the code */
+#define LOGGING_BURST 10 /**< messages of one user at once, per place */
+#define LOGGING_EACH  1  /**< seconds per further message */
 
-/** What a user may still log at one place in the code. */
+/** Rate limit of one user at one place in the code. */
 struct logging_share {
 	uid_t uid;
-	uint32_t nb;       /**< messages that it may log now */
-	uint32_t nb_lost;  /**< that it could not log since the last one */
-	uint64_t since_ns; /**< when *nb* became what it is */
+	uint32_t nb;       /**< messages allowed now */
+	uint32_t nb_lost;  /**< suppressed since the last message */
+	uint64_t since_ns; /**< when *nb* was last increased */
 };
 
 struct logging_place {
 	struct logging_share of[LOGGING_USERS];
 };
 
-/** May *uid* cause one more message there? It says how many it could not log before. */
+/** True if *uid* may cause one more message at *place*. Logs how many were suppressed before. */
 bool logging_may(struct logging_place *place, uid_t uid);
 
-/** A message that a program of *uid* causes; by the main thread only. (SYS-9) */
+/** A message that a program of *uid* causes. Thread rule: the main thread. (SYS-9) */
 #define LOG_OF(uid, level, ...)                                                             \
 	do {                                                                                \
 		static struct logging_place place_;                                         \
@@ -43,9 +43,9 @@ bool logging_may(struct logging_place *place, uid_t uid);
 			SAN_LOG(DRIVER, level, __VA_ARGS__);                                \
 	} while (0)
 
-/** Before EAL starts, whose messages go there, too. 0 or -ENOMEM. */
+/** Call before EAL starts, whose messages use the stream, too. 0 or -ENOMEM. */
 int logging_open(const struct conf *conf);
-/** Once EAL runs, and whenever *conf* has changed. */
+/** Set levels: after EAL has started, and when *conf* has changed. */
 void logging_apply(const struct conf *conf);
 
 #endif /* DAEMON_LOGGING_H */

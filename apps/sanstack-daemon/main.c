@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * sanstack-daemon: owns ports on lcores of their own and serves applications over a UNIX
- * socket. This file starts and ends it; server.c is what it does in between. (SYS-2)
+ * sanstack-daemon: owns ports on dedicated lcores and serves applications over a UNIX socket. This
+ * file starts and ends it; server.c is the main loop. (SYS-2)
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@
 #define PIDFILE_TRIES  200
 #define PIDFILE_TRY_US 10000
 
-static struct server *taking; /* what another daemon still has, and goes on with if we can't */
+static struct server *taking; /* set while another daemon waits and can still go on */
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *fmt, ...)
@@ -61,7 +61,7 @@ die(const char *fmt, ...)
 
 /* ---- set-up ---- */
 
-/* A socket that a daemon left behind which is gone is in nobody's use. */
+/* Check for a socket file that a daemon left behind. */
 static bool
 is_stale(const struct sockaddr_un *addr)
 {
@@ -120,14 +120,17 @@ open_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN); /* who is woken may be gone */
+	signal(SIGPIPE, SIG_IGN); /* the peer of a wake socket may have closed it */
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		die("signalfd: %s", strerror(errno));
 	return fd;
 }
 
-/* Programs that wait have one of ours each; helpers have the sockets that are carried. */
+/*
+ * The daemon has a descriptor for each program that waits, and a helper one for each carried
+ * socket.
+ */
 static void
 raise_descriptors(void)
 {
@@ -155,9 +158,9 @@ open_pidfile(const struct conf *conf)
 	return pidfile;
 }
 
-/* ---- less rights ---- */
+/* ---- dropping rights ---- */
 
-/* What we made as somebody who may more is still ours to remove. */
+/* Give files that were created with more rights to the user, so that the daemon can remove them. */
 static void
 give(const struct harden_user *u, const char *path)
 {
@@ -202,7 +205,7 @@ make_ports(struct server *s)
 		die("guard: %s", strerror(errno));
 }
 
-/* Until takeover_commit() they are another daemon's, which waits for us to fail. */
+/* The devices belong to the other daemon until takeover_commit(). It goes on if this one fails. */
 static void
 take_devices(struct server *s)
 {
@@ -214,7 +217,7 @@ take_devices(struct server *s)
 		die("%s", rtsan_error());
 }
 
-/* Without rights: what the other one gives us could be anything. */
+/* Rights are dropped before, because the state could contain anything. */
 static void
 take_state(struct server *s)
 {
@@ -229,7 +232,7 @@ take_state(struct server *s)
 			die("epoll: %s", strerror(errno));
 }
 
-/* The daemon that we took over from has it until it has ended. */
+/* The previous daemon holds the file until it has ended. */
 static void
 take_pidfile(struct server *s)
 {
@@ -244,7 +247,7 @@ take_pidfile(struct server *s)
 		SAN_LOG(DRIVER, WARNING, "%s: %s", path, strerror(errno));
 }
 
-/* From here on they are ours alone. */
+/* From here on this daemon alone owns the ports. */
 static void
 begin(struct server *s)
 {
@@ -262,7 +265,9 @@ begin(struct server *s)
 	take_pidfile(s);
 }
 
-/* What is opened from now on is no descriptor that somebody writes messages to. */
+/*
+ * Occupy descriptors 0 to 2, so that no file opened later receives text meant for stdout or stderr.
+ */
 static void
 open_stdio(void)
 {
@@ -290,7 +295,7 @@ start(struct server *s)
 		die("helpers: %s", strerror(errno));
 	if (logging_open(&s->conf) != 0)
 		die("no memory");
-	s->signals = open_signals(); /* before threads are, which inherit what is blocked */
+	s->signals = open_signals(); /* before threads start, which inherit the signal mask */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
 	apps_init(&s->all, &s->conf);
@@ -314,7 +319,7 @@ start(struct server *s)
 	notify_ready(&s->notify, &s->all);
 }
 
-/* The exit status. */
+/* Returns the exit status. */
 static int
 finish(struct server *s)
 {
@@ -323,7 +328,7 @@ finish(struct server *s)
 
 	app_telemetry_stop();
 	if (s->is_taken)
-		return s->is_lost; /* the process is all that is left of us */
+		return s->is_lost; /* there are no ports to close */
 	apps_gone(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
 		app_destroy(&s->all, a);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An lcore that hangs must let the watchdog bite. Its count of rounds is read, and no call
- * made to it, which would wait for it. A call that some application asked for does wait; then this
- * thread hangs too, says nothing more, and the watchdog bites all the same.
+ * The watchdog must detect an lcore that hangs. So this thread reads the lcore's loop counter and
+ * makes no call to it, which would wait. A call on behalf of an application does wait; then this
+ * thread hangs as well, and the watchdog fires all the same.
  */
 
 #include <inttypes.h>
@@ -81,7 +81,7 @@ notify_alive(void)
 	sd_notify(0, "WATCHDOG=1");
 }
 
-/* Each of its lcores, since the last time? */
+/* Check that each lcore of the port has completed a loop since the last call. */
 static bool
 is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)
 {

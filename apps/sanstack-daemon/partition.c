@@ -11,7 +11,7 @@
 #include "dpdk_priv.h"
 #include "partition.h"
 
-/* ---- the section ---- */
+/* ---- configuration ---- */
 
 static bool
 number(const char *text, uint32_t *out)
@@ -24,7 +24,7 @@ number(const char *text, uint32_t *out)
 	return true;
 }
 
-/* A name, or a number where there is no such name. */
+/* A name, or the number of a user without one. */
 static bool
 find_user(const char *name, uid_t *out)
 {
@@ -47,7 +47,7 @@ find_group(const char *name, gid_t *out)
 	return true;
 }
 
-/* One word of a value. NULL, or what is wrong. */
+/* Parse one word of a value. Returns NULL, or what is wrong. */
 static const char *
 add_who(struct partition *p, const char *word)
 {
@@ -102,7 +102,7 @@ partition_set(struct partitions *all, const char *name, const char *value, char 
 	return 0;
 }
 
-/* ---- rights ---- */
+/* ---- access ---- */
 
 void
 partition_user_of(int sock, struct partition_user *user)
@@ -113,7 +113,7 @@ partition_user_of(int sock, struct partition_user *user)
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
 	user->uid = cred.uid;
-	/* the groups that it had when it connected; its main one is not always among them */
+	/* the groups at connect(); the primary group is not always included */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, user->groups, &len) != 0)
 		len = 0;
 	user->nb_groups = (uint32_t)(len / sizeof(user->groups[0]));

@@ -13,33 +13,33 @@
 #include <sys/types.h>
 
 #define PARTITIONS_MAX   64
-#define PARTITION_WHO    16 /* users and groups of one */
-#define PARTITION_GROUPS 64 /* of a program: more are not looked at */
+#define PARTITION_WHO    16 /* users and groups of one partition */
+#define PARTITION_GROUPS 64 /* groups of one program; further ones are ignored */
 
 struct partition {
 	uint16_t pkey;
-	bool all; /**< everybody */
+	bool all; /**< any user */
 	uint8_t nb_users, nb_groups;
 	uid_t users[PARTITION_WHO];
 	gid_t groups[PARTITION_WHO];
 };
 
 struct partitions {
-	uint32_t nb; /**< 0: everybody may use every partition */
+	uint32_t nb; /**< 0: any user may use any partition */
 	struct partition p[PARTITIONS_MAX];
 };
 
-/** Who a program is, as the kernel says. */
+/** Credentials of a program, as the kernel reports them. */
 struct partition_user {
 	uid_t uid;
 	uint32_t nb_groups;
 	gid_t groups[PARTITION_GROUPS];
 };
 
-/** "0x8001 = user:alice group:hpc", or "all". -EINVAL with a text. */
+/** Parse "0x8001 = user:alice group:hpc", or "= all". -EINVAL with a text in *why*. */
 int partition_set(struct partitions *all, const char *name, const char *value, char *why,
 		  size_t why_len);
-/** Who is at the other end of *sock*. */
+/** The credentials of the program at the other end of *sock*. */
 void partition_user_of(int sock, struct partition_user *user);
 bool partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user);
 

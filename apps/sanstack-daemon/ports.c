@@ -13,10 +13,10 @@
 #include "san_log.h"
 #include "socks.h"
 
-#define STATE_EACH ((size_t)64 << 30) /* of PORTS_STATE_BYTES */
+#define STATE_EACH ((size_t)64 << 30) /* part of PORTS_STATE_BYTES for each port */
 #define STATE_NB   (PORTS_STATE_BYTES / STATE_EACH)
 
-/** What EAL is told, in words. */
+/** The arguments of EAL as a vector. */
 struct eal_args {
 	char buf[DPDK_WORD_MAX * 8];
 	char *words[DPDK_ARGS_MAX + 2];
@@ -59,17 +59,19 @@ ports_start_eal(const struct conf *conf, bool bare)
 		return rc;
 	if (bare) {
 		a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
-		/* files in the places that the other daemon has them would be its */
+		/* EAL's files would overwrite those of the other daemon */
 		if (!has_word(&a, in_memory) && !has_word(&a, no_files))
 			a.words[a.nb_words++] = has_word(&a, "--no-huge") ? no_files : in_memory;
-		/* what was not named is not ours either */
+		/* do not scan PCI: only the named devices are used */
 		if (!has_word(&a, no_pci) && a.nb_devices != 0)
 			a.words[a.nb_words++] = no_pci;
 	}
 	return dpdk_eal_start(a.nb_words, a.words, rtsan_provider_host());
 }
 
-/* Several processes may have it at the same time. To make it takes the kernel 100 ms. */
+/*
+ * Several processes may use such a device at the same time. The kernel takes 100 ms to set it up.
+ */
 static bool
 is_shared(const char *device)
 {
@@ -111,7 +113,7 @@ ports_warm(const struct conf *conf)
 	return rc;
 }
 
-/* NULL: it can't be, and the port can't be taken over. */
+/* NULL: no memory range is available, and the port can't be taken over. */
 static struct san_mem *
 new_state(int *fd)
 {
@@ -127,7 +129,7 @@ new_state(int *fd)
 	return mem;
 }
 
-/* Which port an error is about. */
+/* Add the name of the port to the error. */
 static int
 fail_of(const struct conf_port *conf, int rc)
 {

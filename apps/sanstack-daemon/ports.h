@@ -4,49 +4,49 @@
 
 /**
  * @file
- * EAL, and the ports of the daemon's configuration: opened, begun, parked, closed. Each has its
- * state in memory that another daemon could go on with. (SYS-1, SYS-2)
+ * EAL and the ports of the configuration: open, start, park, close. A port's state lies in memory
+ * with which another daemon can go on. (SYS-1, SYS-2)
  */
 
 #include "server.h"
 
 /*
- * Places in the address space that nobody else uses: programs, their libraries and heaps lie
- * above or below, EAL's memory below. The first are for the state of ports, each with room for
- * more than it can need; the others for what applications share with us.
+ * Address ranges that nothing else uses: programs, libraries and heaps lie above or below, EAL's
+ * memory below. The first range holds the state of the ports, with more room for each than it can
+ * need, the second one the memory shared with applications.
  */
 #define PORTS_STATE_FROM  0x200000000000
 #define PORTS_STATE_BYTES ((size_t)16 << 40)
 #define PORTS_SHARE_FROM  0x300000000000
 #define PORTS_SHARE_BYTES ((size_t)32 << 40)
 
-/** *bare*: without devices, which another daemon has. 0, or see rtsan_error(). */
+/** *bare*: without the devices, which another daemon has. 0, or see rtsan_error(). */
 int ports_start_eal(const struct conf *conf, bool bare);
 /**
- * All of ports_open() that can be done while another daemon still has the devices. 0, or see
+ * Do the part of ports_open() that is possible while another daemon has the devices. 0, or see
  * rtsan_error().
  */
 int ports_warm(const struct conf *conf);
-/** Devices that are not here yet. 0, or see rtsan_error(). */
+/** Probe the devices that EAL does not have yet. 0, or see rtsan_error(). */
 int ports_probe(const struct conf *conf);
-/** All of them, new; lcores wait. 0, or see rtsan_error(). */
+/** Open all ports with new state; the lcores wait. 0, or see rtsan_error(). */
 int ports_open(struct server *s);
-/** The devices of parked ports, as far as they are not open. 0, or see rtsan_error(). */
+/** Open the devices of parked ports that are closed. 0, or see rtsan_error(). */
 int ports_open_devices(struct server *s);
-/** What was parked goes on, on open devices; lcores wait. 0, or see rtsan_error(). */
+/** Resume parked ports on open devices; the lcores wait. 0, or see rtsan_error(). */
 int ports_resume(struct server *s);
-/** Their lcores begin. */
+/** Start the lcores of all ports. */
 int ports_begin(struct server *s);
 /**
- * Those that are open stop, and lie in their memory; devices that another process could not open
- * meanwhile are closed.
+ * Stop the open ports, with their state in memory. Close the devices that another process could not
+ * open meanwhile.
  */
 void ports_park(struct server *s);
-/** Who had begun to go on with them is dead. */
+/** The process that had started to resume the ports has died: take their memory back. */
 void ports_reclaim(struct server *s);
-/** True: all of them can be. */
+/** True if all ports can be parked. */
 bool ports_can_park(const struct server *s);
-/** Returns what was left in them. */
+/** Close all ports. Returns the number of leaked records. */
 uint64_t ports_close(struct server *s);
 
 #endif /* DAEMON_PORTS_H */

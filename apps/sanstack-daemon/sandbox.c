@@ -3,12 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * A call that is not in the table fails with EPERM and is named in the kernel's audit log. To
- * kill the process would take all applications' connections with it, for a call that a new
- * C library or driver makes and can do without. Calls that the C library tries before older
- * ones do not exist here (ENOSYS): it knows what to do then.
+ * A system call that is not in the table fails with EPERM and appears in the audit log. Killing the
+ * process instead would end all applications' connections, because of a call that a new C library
+ * or driver makes and can do without. A call that the C library tries before an older equivalent
+ * fails with ENOSYS, and the library falls back.
  *
- * Memory is never executable once the daemon serves: every library is loaded by then.
+ * Memory is never executable once the daemon serves: all libraries are loaded by then.
  */
 
 #include <errno.h>
@@ -29,9 +29,9 @@
 
 #define CALL(name) SCMP_SYS(name)
 
-/** Without condition. */
+/** Allowed with any arguments. */
 static const int allowed[] = {
-	/* lcores: yield, sleep, clocks that are no vDSO's */
+	/* lcores: yield, sleep, clocks without a vDSO */
 	CALL(clock_getres),
 	CALL(clock_gettime),
 	CALL(clock_nanosleep),
@@ -39,12 +39,12 @@ static const int allowed[] = {
 	CALL(nanosleep),
 	CALL(sched_yield),
 	CALL(time),
-	/* descriptors, and waiting for them; drivers' rings and doorbells */
+	/* descriptors, waiting; rings and doorbells of drivers */
 	CALL(close),
 	CALL(dup),
 	CALL(dup2),
 	CALL(dup3),
-	CALL(epoll_create), /* EAL's interrupt thread, whenever its sources change */
+	CALL(epoll_create), /* EAL's interrupt thread, when its sources change */
 	CALL(epoll_create1),
 	CALL(epoll_ctl),
 	CALL(epoll_pwait),
@@ -53,7 +53,7 @@ static const int allowed[] = {
 	CALL(eventfd2),
 	CALL(fcntl),
 	CALL(flock),
-	CALL(ioctl), /* link of tap and af_packet, interrupts of vfio */
+	CALL(ioctl), /* link state of tap and af_packet, interrupts of vfio */
 	CALL(pipe2),
 	CALL(poll),
 	CALL(ppoll),
@@ -68,7 +68,7 @@ static const int allowed[] = {
 	CALL(timerfd_settime),
 	CALL(write),
 	CALL(writev),
-	/* sockets of the families that socket() may have; see the table below */
+	/* sockets; the next table limits the families of socket() */
 	CALL(accept),
 	CALL(accept4),
 	CALL(bind),
@@ -85,11 +85,11 @@ static const int allowed[] = {
 	CALL(sendto),
 	CALL(setsockopt),
 	CALL(shutdown),
-	/* memory that is shared with applications, and malloc() */
+	/* memory shared with applications, and malloc() */
 	CALL(brk),
 	CALL(fallocate),
 	CALL(ftruncate),
-	CALL(get_mempolicy), /* EAL, when it takes more hugepages */
+	CALL(get_mempolicy), /* EAL, when it adds hugepages */
 	CALL(madvise),
 	CALL(mbind),
 	CALL(memfd_create),
@@ -99,7 +99,7 @@ static const int allowed[] = {
 	CALL(munlock),
 	CALL(munmap),
 	CALL(set_mempolicy),
-	/* files: configuration, captures, what is in /proc and /sys, our own sockets' ends */
+	/* files: configuration, captures, /proc and /sys, removal of socket files */
 	CALL(access),
 	CALL(faccessat),
 	CALL(fstat),
@@ -123,13 +123,13 @@ static const int allowed[] = {
 	CALL(umask),
 	CALL(unlink),
 	CALL(unlinkat),
-	/* threads: telemetry has one for each client */
+	/* threads: telemetry starts one for each client */
 	CALL(exit),
 	CALL(exit_group),
 	CALL(futex),
 	CALL(get_robust_list),
 	CALL(getcpu),
-	CALL(pidfd_open), /* is who takes over of our namespaces? */
+	CALL(pidfd_open), /* namespaces of a daemon that takes over */
 	CALL(membarrier),
 	CALL(restart_syscall),
 	CALL(rseq),
@@ -141,7 +141,7 @@ static const int allowed[] = {
 	CALL(set_robust_list),
 	CALL(set_tid_address),
 	CALL(sigaltstack),
-	/* who we are */
+	/* identity of the process */
 	CALL(getegid),
 	CALL(geteuid),
 	CALL(getgid),
@@ -156,29 +156,29 @@ static const int allowed[] = {
 	CALL(uname),
 };
 
-#define TYPE_MASK 0xfu /* of what socket() is told: without SOCK_NONBLOCK and SOCK_CLOEXEC */
+#define TYPE_MASK 0xfu /* type of socket(), without SOCK_NONBLOCK and SOCK_CLOEXEC */
 
-/** If one argument, of which only the bits of *mask* are looked at, is *value*. */
+/** Allowed if the bits of *mask* in one argument equal *value*. */
 static const struct sandbox_if {
 	int call;
 	unsigned int arg;
 	uint64_t mask, value;
 } allowed_if[] = {
-	{CALL(clone), 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM}, /* no processes */
+	{CALL(clone), 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM}, /* threads only */
 	{CALL(mmap), 2, PROT_EXEC, 0},
 	{CALL(mprotect), 2, PROT_EXEC, 0},
 	{CALL(prctl), 0, UINT32_MAX, PR_SET_NAME},
 	{CALL(prctl), 0, UINT32_MAX, PR_GET_NAME},
 	{CALL(prctl), 0, UINT32_MAX, PR_SET_VMA},
-	{CALL(prlimit64), 2, UINT64_MAX, 0}, /* ask only */
-	/* memif's, telemetry's, syslog's, the service manager's */
+	{CALL(prlimit64), 2, UINT64_MAX, 0}, /* query only */
+	/* memif, telemetry, syslog, the service manager */
 	{CALL(socket), 0, UINT32_MAX, AF_UNIX},
 	{CALL(socketpair), 0, UINT32_MAX, AF_UNIX},
 };
 
-/** The C library tries these first, and goes on without. */
+/** Tried first by the C library, which falls back. */
 static const int absent[] = {
-	CALL(clone3), /* its flags can't be looked at */
+	CALL(clone3), /* a filter can't read its flags */
 	CALL(close_range),
 	CALL(faccessat2),
 	CALL(futex_waitv),
@@ -186,8 +186,8 @@ static const int absent[] = {
 };
 
 /**
- * A helper's: what helper_run.c and helper_look.c call, and no more. The process that forks helpers
- * has these, too.
+ * The calls of helper_run.c and helper_look.c, and no others. The process that forks helpers has
+ * them, too.
  */
 static const int of_helpers[] = {
 	CALL(bind),
@@ -228,10 +228,10 @@ static const int of_helpers[] = {
 
 static const struct sandbox_if of_helpers_if[] = {
 	{CALL(mmap), 2, PROT_EXEC, 0},
-	{CALL(socket), 0, UINT32_MAX, AF_UNIX}, /* of which network namespace are we? */
+	{CALL(socket), 0, UINT32_MAX, AF_UNIX}, /* to query the own network namespace */
 };
 
-/** Of the process that forks them: no new namespaces. */
+/** For the process that forks helpers: no new namespaces. */
 #define CLONE_NEW                                                                     \
 	(CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | \
 	 CLONE_NEWUSER | CLONE_NEWUTS)
@@ -245,7 +245,7 @@ static const struct sandbox_if of_forker_if[] = {
 	{CALL(prctl), 0, UINT32_MAX, PR_SET_SECCOMP},
 };
 
-/** Beside these, of the process that forks them. */
+/** Further calls of the process that forks helpers. */
 static const int of_forker[] = {
 	CALL(gettid),
 	CALL(pipe2),
@@ -318,9 +318,9 @@ add_rules(scmp_filter_ctx ctx)
 		rc = allow_if(ctx, allowed_if, RTE_DIM(allowed_if));
 	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
-	if (rc == 0) /* tokens of carried TCP sockets */
+	if (rc == 0) /* for tokens of carried TCP sockets */
 		rc = allow_tcp(ctx, AF_INET);
-	if (rc == 0) /* a signal to ourselves only: abort() */
+	if (rc == 0) /* for abort(): signals to this process only */
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(tgkill), 1,
 				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 	return rc;
@@ -332,11 +332,11 @@ sandbox_enter(enum sandbox_of who, char *err, size_t err_len)
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx == NULL ? -ENOMEM : 0;
 
-	if (rc == 0) /* EAL's threads, too */
+	if (rc == 0) /* applies to EAL's threads, too */
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_LOG, 1);
-	if (rc == 0) /* a search, not a walk, for each call */
+	if (rc == 0) /* the kernel searches a binary tree instead of a list */
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (rc == 0)
 		rc = who == SANDBOX_DAEMON ? add_rules(ctx) : add_helper_rules(ctx, who);

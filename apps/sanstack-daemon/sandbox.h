@@ -4,19 +4,19 @@
 
 /**
  * @file
- * The system calls that the daemon can make once it serves, and its helpers. (SYS-5)
+ * The system calls that the daemon may make once it serves, and those of its helpers. (SYS-5)
  */
 
 #include <stddef.h>
 
-/** Which process it is that has no other calls. */
+/** The process whose calls are allowed. */
 enum sandbox_of {
 	SANDBOX_DAEMON,
-	SANDBOX_FORKER, /**< of helpers */
+	SANDBOX_FORKER, /**< forks the helpers */
 	SANDBOX_HELPER,
 };
 
-/** All threads, from now on and for ever. -errno with what is wrong in *err*. */
+/** Restrict all threads, permanently. -errno with a text in *err*. */
 int sandbox_enter(enum sandbox_of who, char *err, size_t err_len);
 
 #endif /* DAEMON_SANDBOX_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests, events and signals, as they come; the thread sleeps when there are none. */
+/* The main loop: requests, events and signals. The thread sleeps when there are none. */
 
 #include <errno.h>
 #include <poll.h>
@@ -21,11 +21,11 @@
 #include "server.h"
 #include "takeover.h"
 
-#define EVENTS     64                  /* that are taken at once */
-#define LATE_NS    (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
-#define SERVE_NS   (2 * SAN_NS_PER_MS) /* of one application, and of a batch */
-#define SERVE_MAX  16                  /* requests of one application before the next one's turn */
-#define SEND_BYTES 4096                /* of answers that nobody has read; a library has one */
+#define EVENTS     64                  /* events per epoll_wait() */
+#define LATE_NS    (1 * SAN_NS_PER_MS) /* delay before events without room are delivered again */
+#define SERVE_NS   (2 * SAN_NS_PER_MS) /* time per application, and per batch of events */
+#define SERVE_MAX  16                  /* requests of one application per turn */
+#define SEND_BYTES 4096                /* unread answers of an application; libraries have one */
 
 int
 server_watch(const struct server *s, int fd, void *what)
@@ -37,7 +37,10 @@ server_watch(const struct server *s, int fd, void *what)
 
 /* ---- applications ---- */
 
-/* Without a descriptor for who comes it would come again and again: one is kept for that. */
+/*
+ * The daemon has no free descriptor. Use the spare one to accept the connection and close it,
+ * because epoll would report it forever otherwise.
+ */
 static void
 refuse_one(struct server *s)
 {
@@ -65,8 +68,8 @@ take_app(struct server *s)
 		return;
 	}
 	/*
-	 * Descriptors that are under way count as ours, all together: who asks for many and reads
-	 * no answer would leave none for the others (ETOOMANYREFS).
+	 * The kernel limits the descriptors in flight of the whole daemon. An application that
+	 * reads no answers must not use them up (ETOOMANYREFS).
 	 */
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	a = app_create(&s->all, sock, san_engine_clock_monotonic());
@@ -76,7 +79,7 @@ take_app(struct server *s)
 		a->over = true;
 }
 
-/* What it asks may take long: then others have their turn. */
+/* Serve requests of *a* for a limited time, then others have their turn. */
 static void
 serve(struct server *s, struct app *a)
 {
@@ -84,11 +87,11 @@ serve(struct server *s, struct app *a)
 	struct shmq_req req;
 	int i, rc = 1;
 
-	if (a->is_paused) { /* of its socket only the end is heard */
+	if (a->is_paused) { /* only a hang-up is reported while it is paused */
 		a->over = true;
 		return;
 	}
-	if (a == s->taker) /* it waits for us: it has ended */
+	if (a == s->taker) /* it hung up while it waited for the takeover */
 		a->over = true;
 	for (i = 0; i < SERVE_MAX && rc == 1 && !a->over && s->taker == NULL; i++) {
 		rc = app_next(&s->all, a, &req);
@@ -114,7 +117,7 @@ bury(struct server *s)
 			continue;
 		if (s->taker == a)
 			s->taker = NULL;
-		/* from here on nothing that happens names it */
+		/* no further event refers to it */
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
 		app_destroy(&s->all, a);
 	}
@@ -194,7 +197,7 @@ server_open_helpers(struct server *s)
 
 /* ---- the loop ---- */
 
-/* What is due; until when we may sleep. */
+/* Do all work that is due. Returns when the next is due. */
 static uint64_t
 on_time(struct server *s)
 {
@@ -206,7 +209,7 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
 	due_ns = san_time_min(due_ns, apps_step(&s->all, now_ns));
 	bury(s);
-	/* This also frees memory of the applications that bury() has just removed. */
+	/* also frees memory of the applications that bury() has just removed */
 	if (app_mem_step())
 		due_ns = now_ns;
 	due_ns = san_time_min(due_ns, helpers_step(now_ns));
@@ -240,7 +243,7 @@ server_run(struct server *s)
 		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
 		app_telemetry_enter();
 		end_ns = san_engine_clock_monotonic() + SERVE_NS;
-		/* those that are left come again, and the watchdog is told in between */
+		/* epoll reports the skipped ones again; the watchdog is reset in between */
 		for (i = 0; i < n; i++) {
 			bool is_late = san_engine_clock_monotonic() > end_ns;
 
@@ -260,7 +263,7 @@ server_run(struct server *s)
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
-		/* what is under way is answered before */
+		/* requests in progress are answered first */
 		if (s->taker != NULL) {
 			apps_hurry(&s->all);
 			bury(s);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The daemon as a whole, and its one thread's loop. (SYS-2)
+ * The daemon as a whole, and the loop of its main thread. (SYS-2)
  */
 
 #include "app.h"
@@ -12,41 +12,41 @@
 
 enum server_phase {
 	SERVER_SERVING,
-	SERVER_DRAINING, /**< told to end: what is posted is done, then connections end */
-	SERVER_LEAVING,  /**< no connections any more: applications read their last events */
+	SERVER_DRAINING, /**< posted work completes, then connections end */
+	SERVER_LEAVING,  /**< connections have ended: applications read their last events */
 	SERVER_OVER,
 };
 
 struct pidfh;
 
 struct server {
-	struct apps all; /**< its place stands for events of the ports */
+	struct apps all; /**< its address tags events of the ports */
 	struct conf conf;
 	const char *conf_path;
 	struct notify notify;
 	struct pidfh *pidfile; /**< or NULL */
-	uid_t user;            /**< who we become, or are */
+	uid_t user;            /**< user to switch to, or the current one */
 	int epoll;
-	/* watched; the place of each says which it is */
+	/* watched by epoll; the address of each tags its events */
 	int listener, signals, guard, helpers;
-	int spare;         /**< a descriptor for when there are no others */
+	int spare;         /**< descriptor to free when no other is left */
 	bool takes_over;   /**< --takeover */
-	bool is_taken;     /**< at the end: by another daemon, nothing is ours */
-	bool is_lost;      /**< nor could it go on itself: nobody serves */
-	struct app *taker; /**< a daemon that asks for all that we have, or NULL */
-	int other;         /**< the daemon that we take over from; -1: none */
+	bool is_taken;     /**< another daemon has taken over: nothing is left to close */
+	bool is_lost;      /**< neither daemon could go on: nothing serves */
+	struct app *taker; /**< a daemon that asks to take over, or NULL */
+	int other;         /**< socket to the daemon that serves; -1: none */
 	pid_t other_pid;
-	uint64_t parked_ns; /**< since when its applications wait */
+	uint64_t parked_ns; /**< applications have been waiting since then */
 	enum server_phase phase;
-	uint64_t phase_ns; /**< DRAINING, LEAVING: when they are over */
-	uint32_t nb_told;  /**< applications that there were when the status was told */
+	uint64_t phase_ns; /**< end of DRAINING, LEAVING */
+	uint32_t nb_told;  /**< applications in the last reported status */
 };
 
-/** Watch *fd*; *what* comes with its events. 0 or -errno. */
+/** Watch *fd*; events carry *what*. 0 or -errno. */
 int server_watch(const struct server *s, int fd, void *what);
-/** Helpers can be had from now on; see helpers_fork(). 0 or -errno. */
+/** Enable helpers; see helpers_fork(). 0 or -errno. */
 int server_open_helpers(struct server *s);
-/** Until it is OVER. */
+/** Run until the phase is SERVER_OVER. */
 void server_run(struct server *s);
 
 #endif /* DAEMON_SERVER_H */

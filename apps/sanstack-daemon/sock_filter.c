@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Filters are the kernel's classic ones. A datagram looks to them as it does to its socket: put
- * together from its fragments, if it was in some. Where the port does the same there is nothing
- * more to say; but DPDK's af_packet gets the kernel's result and cuts off what its frames do not
- * hold. Such a long one is taken from the kernel, so it is there once.
+ * A classic BPF filter on the kernel's socket, which runs on reassembled datagrams. A port that
+ * reassembles by itself receives all datagrams. DPDK's af_packet receives those that the kernel has
+ * reassembled, and truncates datagrams longer than its frames. The filter lets these long ones
+ * pass, so that each datagram arrives once.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "sock_filter.h"
 
-#define LOOPBACK    1 /* index of the kernel's device, in each namespace */
+#define LOOPBACK    1 /* index of the kernel's loopback device in any namespace */
 #define LOAD_DEVICE BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX))
 #define LOAD_TYPE   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE))
 #define TAKE        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)
@@ -29,10 +29,10 @@ sock_filter_port(int fd, const struct helper_filter *what)
 	struct sock_filter code[] = {
 		LOAD_DEVICE,
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_index, 0, 7),
-		/* what this host sends to a group, and is for readers here, too */
+		/* copies of multicast that this host sends, for receivers on this host */
 		LOAD_TYPE,
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_LOOPBACK, 6, 0),
-		/* the version of IP, and the length of IPv4 */
+		/* IP version, and total length of IPv4 */
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, (uint32_t)SKF_NET_OFF),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, 4),

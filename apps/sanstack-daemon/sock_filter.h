@@ -4,15 +4,15 @@
 
 /**
  * @file
- * What the kernel's socket, in whose place a program has a carried one, may receive: what does not
- * come by the port, for otherwise it would be there twice (UDP-4).
+ * What the kernel's socket of a carried one may still receive: only what does not arrive at the
+ * port, because it would be received twice otherwise. (UDP-4)
  */
 
 #include "helper_msg.h"
 
 /**
- * Nothing that the port has as well; with *local_only* nothing of other devices than the loopback
- * device either. 0, or -errno.
+ * Drop what the port receives as well. With *local_only* drop also what arrives at any device other
+ * than loopback. 0 or -errno.
  */
 int sock_filter_port(int fd, const struct helper_filter *what);
 

@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * The kernel names, the daemon carries. What a program may call its socket, whether somebody has
- * that name, which port is free and which address a route chooses are questions for the kernel,
- * and only a socket that it has bound is carried: its name is read from it here, not believed of
- * the program. So nobody carries what he could not have bound.
+ * The kernel decides about addresses: which address a program may bind, whether it is in use, which
+ * port is free, which source address a route selects. Only a socket that the kernel has bound is
+ * carried, and its address is read from the kernel, not taken from the program. So a program can't
+ * carry a socket that it could not have bound.
  */
 
 #include <errno.h>
@@ -30,21 +30,21 @@
 #include "socks_token.h"
 #include "users.h"
 
-#define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
-#define POLL_MAX    64                  /* pairs that are looked at at once */
-#define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
+#define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next look */
+#define POLL_MAX    64                  /* pairs per poll() */
+#define TAG_PAIR    ((uintptr_t)1)      /* tags in the pointer of an event */
 #define TAG_HELD    ((uintptr_t)2)
 #define TAG_TOKEN   ((uintptr_t)3)
 #define TAGS        ((uintptr_t)3)
 
-/* All sockets are of the first. */
+/* All sockets belong to the first lcore. */
 struct san_engine *
 socks_engine(const struct app_port *port)
 {
 	return san_engine_at(port->ctx->port, 0);
 }
 
-/* ---- what the kernel says of a socket ---- */
+/* ---- properties from the kernel ---- */
 
 void
 socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
@@ -111,7 +111,7 @@ socks_check_kernel(const struct app_port *port, const struct helper_facts *facts
 				    "neither IPv4 nor IPv6, or of another protocol");
 	if (!facts->is_our_net)
 		return socks_refuse(rep, -EXDEV, "of another network namespace than the daemon's");
-	/* two of one name may be on two devices: only one of them would have a right to ours */
+	/* the kernel allows the same address on two devices, but the port belongs to one of them */
 	if (facts->device != 0 && facts->device != (int)san_engine_if_index(port->ctx->port))
 		return socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (facts->has_filter)
@@ -152,9 +152,9 @@ socks_keep(struct sock_entry *s, struct passed *p)
 	p->handle = -1;
 }
 
-/* ---- come ---- */
+/* ---- creation ---- */
 
-/* What is there may stay for a while; its end is always told. */
+/* Edge-triggered: a message may stay in the pair for a while. A hang-up is always reported. */
 int
 socks_watch_pair(const struct sock_entry *s)
 {
@@ -170,7 +170,7 @@ int
 socks_watch_token(const struct sock_entry *s)
 {
 	struct epoll_event token = {
-		/* who accepted it without the library may have written to it */
+		/* a program that accepted it without the library may have written */
 		.events = EPOLLIN | EPOLLRDHUP,
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
 	};
@@ -190,7 +190,7 @@ socks_watch_relay(const struct sock_entry *s)
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_HELD)},
 	};
 
-	/* an event may have taken the token out */
+	/* the token may still be watched */
 	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 &&
 			epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->held, &held) == 0 ?
@@ -215,7 +215,7 @@ socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes)
 	return nb;
 }
 
-/* Room for one of *owner* that takes *need* bytes. */
+/* Check the limits for a socket of *owner* that takes *need* bytes. */
 static int
 check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep)
 {
@@ -310,7 +310,7 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 			    type == SOCK_STREAM ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard,
 			    &mem_fd);
 	if (mem_fd >= 0)
-		close(mem_fd); /* it has one of its own */
+		close(mem_fd); /* *mem* has a duplicate */
 	if (rc != 0)
 		return rc;
 	shm = s->mem.mem;
@@ -323,13 +323,13 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 	return 0;
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
-/* Its program, or the last one that had it, has closed it. */
+/* The last program that had the socket has closed it. */
 static void
 hang_up(struct sock_entry *s)
 {
-	s->has_sent = true; /* it may have */
+	s->has_sent = true; /* the program may have written before */
 	s->is_over = true;
 	if (s->mem.mem != NULL)
 		atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
@@ -337,8 +337,8 @@ hang_up(struct sock_entry *s)
 }
 
 /*
- * An event may be of one that serve_settle() has released since, whose entry has another one by
- * now: what ends a socket is asked for again.
+ * An event may refer to a socket that serve_settle() has released since, and the entry to a new
+ * one. So an event that ends a socket is verified.
  */
 static bool
 is_so(int fd, short event)
@@ -357,16 +357,16 @@ socks_event(const struct epoll_event *ev)
 	if ((what & TAGS) == 0)
 		return false;
 	if (s->port == NULL)
-		return true; /* gone meanwhile */
+		return true; /* released meanwhile */
 	s->has_sent = true;
 	if (s->is_relayed && (what & TAGS) != TAG_PAIR) {
-		s->is_relay_due = true; /* the next look moves what there is */
+		s->is_relay_due = true; /* the next look moves the bytes */
 		return true;
 	}
 	if ((what & TAGS) == TAG_TOKEN && socks_token_is_spoken(s)) {
 		socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
-		s->is_over = s->held >= 0; /* who was to accept it will not */
+		s->is_over = s->held >= 0; /* the listener closed before accepting it */
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&
 		   is_so(s->pair, 0)) {
@@ -375,7 +375,7 @@ socks_event(const struct epoll_event *ev)
 	return true;
 }
 
-/* ---- go ---- */
+/* ---- release ---- */
 
 static void
 end(struct sock_entry *s)
@@ -387,7 +387,7 @@ end(struct sock_entry *s)
 	socks_release(s);
 }
 
-/* What was sent before it was closed still goes. */
+/* Data that was sent before close() is still delivered. */
 static bool
 may_end(struct sock_entry *s, uint64_t now_ns)
 {
@@ -397,7 +397,7 @@ may_end(struct sock_entry *s, uint64_t now_ns)
 					socks_tcp_may_end(s, now_ns);
 }
 
-/* When to look again. */
+/* Returns when to look again. */
 static uint64_t
 look_after(struct sock_entry *s, uint64_t now_ns)
 {
@@ -411,7 +411,7 @@ look_after(struct sock_entry *s, uint64_t now_ns)
 	return SAN_TIME_NEVER;
 }
 
-/* Those of which nobody has the other end, before their events come. */
+/* Find closed sockets now, before their events arrive. */
 static void
 hear_all(struct app_port *port)
 {
@@ -437,7 +437,7 @@ hear_all(struct app_port *port)
 
 /*
  * Release the sockets that have ended. True if one of *owner* still waits for the lcore to send its
- * last datagrams: its port will be free then.
+ * last datagrams, and so keeps its port.
  */
 static bool
 release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
@@ -457,14 +457,14 @@ release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
 }
 
 /*
- * A program that closed a socket, or waited for the end of another one, may bind its port at once.
- * So sockets that have ended go now, before their events are read. -EBUSY: one of its user's has
- * not gone yet; the program asks again.
+ * A program that closed a socket, or has seen another program end, may bind the port at once. So
+ * release closed sockets before their events arrive. -EBUSY: one of the user still has its port,
+ * the program asks again.
  */
 static int
 serve_settle(struct app_port *port, uid_t owner)
 {
-	/* one that still has to be closed may be all that keeps a socket from its end: so first */
+	/* checked first: a descriptor that a helper closes may be the last one of a socket */
 	bool is_soon = helpers_are_closing(owner);
 
 	hear_all(port);
@@ -488,7 +488,7 @@ socks_bury(struct apps *all, uint64_t now_ns)
 	return due_ns;
 }
 
-/* ---- what is asked of one ---- */
+/* ---- requests ---- */
 
 static int
 serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
@@ -502,7 +502,7 @@ serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
 	return *out_fd < 0 ? -errno : 0;
 }
 
-/* Its helper sends the answer. */
+/* The helper sends the answer. */
 static int
 serve_kernel(const struct sock_entry *s, struct app *a)
 {
@@ -522,11 +522,11 @@ serve_sync(const struct sock_entry *s, const struct app *a)
 {
 	struct helper_msg m = {.op = HELPER_LOOK};
 
-	/* what there is to know of a stream does not change */
+	/* the properties of a stream do not change */
 	return s->kind == SOCKS_DGRAM ? socks_ask(s, &m, a) : 0;
 }
 
-/* About one that is carried already. */
+/* Serve a request about a carried socket. */
 static int
 serve_carried(struct sock_entry *s, struct app *a, const struct shmq_req *req,
 	      struct shmq_rep *rep, int *out_fd)
@@ -567,14 +567,14 @@ serve(struct app_port *port, struct app *a, const struct shmq_req *req, struct p
 	return serve_carried(s, a, req, rep, out_fd);
 }
 
-/* Does it ask for one to be carried? */
+/* Requests to carry a socket. */
 static bool
 is_wish(uint32_t type)
 {
 	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
 }
 
-/* A wish that is not fulfilled: why not. */
+/* Record why a socket is not carried. */
 static int
 tell(int rc, uint64_t inode, struct shmq_rep *rep)
 {
@@ -596,9 +596,9 @@ socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
 	return is_wish(req->type) && p != NULL ? tell(rc, p->facts->inode, rep) : rc;
 }
 
-/* ---- what helpers say ---- */
+/* ---- answers of helpers ---- */
 
-/* NULL: it is not there any more. */
+/* NULL: the socket was released. */
 static struct sock_entry *
 named(const struct apps *all, const struct helper_sock *name)
 {
@@ -661,7 +661,10 @@ socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun)
 				s->kernel = -1;
 			if (!has_begun && s->owner == helper_uid(h))
 				s->is_discarding = false;
-			/* what it should have taken from the pair may have been passed on */
+			/*
+			 * the message may have been forwarded already, so the pair can't be read
+			 * further
+			 */
 			if (s->helper == h || (s->is_discarding && s->owner == helper_uid(h)))
 				end(s);
 		}

@@ -4,11 +4,10 @@
 
 /**
  * @file
- * Sockets of programs that are carried (UDP-1, UDP-7). The kernel's own socket is kept by a helper:
- * it has the name, so that nobody else can, receives what comes another way than by the port, and
- * has the options. In its place the program has one end of a pair of sockets: inherited, passed on,
- * closed or killed with its process, the kernel counts who has it, and when it was the last the
- * other end, which is ours, hangs up.
+ * Carried sockets of programs (UDP-1, UDP-7). A helper keeps the kernel's socket, which reserves
+ * the address, receives what does not arrive at the port, and has the options. The program has one
+ * end of a socket pair instead. The kernel counts the references to this end across fork(),
+ * passing, close() and exit. When the last is closed, the daemon's end hangs up.
  */
 
 #include <stdbool.h>
@@ -28,7 +27,10 @@ struct helper;
 struct passed;
 struct rtsan_provider_event;
 
-/** Behind it a TCP port: services by which daemons find each other's, and which nobody else has. */
+/**
+ * Service of a TCP port, which is added to it. Daemons use these services to connect carried
+ * streams; applications can't use them.
+ */
 #define SOCKS_SERVICE 0x53414e5443500000ull
 
 static inline bool
@@ -40,88 +42,91 @@ socks_is_service(uint64_t service)
 enum socks_kind {
 	SOCKS_DGRAM = 0,
 	SOCKS_STREAM,
-	SOCKS_LISTENER, /**< of the kernel's: what comes for it may be carried */
+	SOCKS_LISTENER, /**< a listening socket of the kernel; its connections may be carried */
 };
 
 struct sock_entry {
-	struct app_port *port; /**< NULL: free */
+	struct app_port *port; /**< NULL: free entry */
 	uint8_t kind;          /**< enum socks_kind */
 	uint32_t id;
 	uid_t uid;
-	uid_t owner; /**< whose share of limits it has; see users_owner() */
+	uid_t owner; /**< the user whose limits apply; see users_owner() */
 	uint16_t family;
-	uint32_t number;    /**< which one of its place: see struct helper_sock */
-	bool has_sent;      /**< its end of the pair has: something is there to be read */
-	bool is_discarding; /**< a helper takes the next message of the pair, for its descriptors */
-	bool is_over;       /**< nobody has it: it goes when all is sent */
+	uint32_t number;    /**< unique number of this use of the entry; see struct helper_sock */
+	bool has_sent;      /**< the pair may have something to read */
+	bool is_discarding; /**< a helper reads the next message of the pair, for its descriptors */
+	bool is_over;       /**< closed by all programs; released when all data is sent */
 	uint64_t over_ns;
-	struct helper *helper; /**< who has the kernel's socket */
-	int32_t kernel;        /**< its handle, or -1 */
+	struct helper *helper; /**< the helper that has the kernel's socket */
+	int32_t kernel;        /**< its handle there, or -1 */
 	uint64_t kernel_inode;
-	int pair;                /**< our end */
-	uint64_t cookie, shadow; /**< of the kernel's socket, and of what stands for it */
-	uint64_t inode;          /**< of what its programs have */
+	int pair;                /**< the daemon's end of the pair */
+	uint64_t cookie, shadow; /**< of the kernel's socket, and of the program's end */
+	uint64_t inode;          /**< of the program's end; a listener's: the kernel's socket */
 	struct app_mem mem;      /**< struct san_sock_shm */
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
-	uint16_t tcp_port;   /**< a listener's, also of what it accepted; else the peer's */
-	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
-	uint8_t ip[16];      /**< a listener's; of who connects: the peer's; accepted: ours */
-	uint32_t nb_groups;  /**< that a datagram socket is in, and which */
+	uint16_t tcp_port;   /**< listening or accepted: own port; connecting: the peer's */
+	uint16_t token_port; /**< own port of the token; 0: no token, or it was claimed */
+	uint8_t ip[16];      /**< listening or accepted: own address; connecting: the peer's */
+	uint32_t nb_groups;  /**< multicast groups of a datagram socket */
 	uint8_t groups[SAN_SOCK_GROUPS][16];
-	bool to_any;              /**< accepted: by a listener of all addresses */
-	uint64_t listener_inode;  /**< which is this one */
-	uint64_t asleep_until_ns; /**< of a listener whose program accepts nothing, or unheard */
-	uint8_t own_ip[16];       /**< of who connects: from where */
-	uint16_t own_port;        /**< likewise; 0: it does not */
-	bool connects;            /**< and has no answer yet */
+	bool to_any;              /**< accepted by a listener of all addresses */
+	uint64_t listener_inode;  /**< that listener */
+	uint64_t asleep_until_ns; /**< of a listener whose program does not accept */
+	uint8_t own_ip[16];       /**< connecting: own address */
+	uint16_t own_port;        /**< connecting: own port; else 0 */
+	bool connects;            /**< the peer has not answered yet */
 	bool wants_token;         /**< the listener's queue is full */
-	bool was_missed;          /**< nobody has accepted it for long */
-	bool was_accepted;        /**< but not claimed: when it was looked at last */
-	uint64_t look_ns;         /**< when it is looked at again */
-	bool is_relayed;          /**< see socks_relay.h; and which direction has ended */
+	bool was_missed;          /**< not accepted within CLAIM_NS */
+	bool was_accepted;        /**< accepted but not claimed, at the last look */
+	uint64_t look_ns;         /**< time of the next look */
+	bool is_relayed;          /**< see socks_relay.h; then the directions that have ended */
 	bool relay_in_over, relay_out_over;
-	bool is_relay_due; /**< an event came */
-	uint64_t began_ns; /**< since when */
-	int token;         /**< our end of the kernel's connection to the listener, or -1 */
-	int held;          /**< what will stand for it, until a program accepts it; or -1 */
+	bool is_relay_due; /**< an event arrived */
+	uint64_t began_ns; /**< begin of the current state */
+	int token;         /**< the daemon's end of the connection to the listener, or -1 */
+	int held;          /**< the program's end until a program claims it, or -1 */
 };
 
 /**
- * What an application asks for.
+ * Serve a request of an application.
  *
  * @param p
- *   The socket it is about, or NULL; its handle is -1 afterwards if it is kept.
+ *   The socket, or NULL. Its handle becomes -1 if it is kept.
  * @param out_fd
- *   What goes with the answer, the caller's; or -1.
+ *   Descriptor to send with the answer, the caller's; or -1.
  * @return
- *   0; -EINPROGRESS: a helper has to do something first, see socks_heard(); or -errno.
+ *   0; -EINPROGRESS: a helper has to answer first, see socks_heard(); or -errno.
  */
 int socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
 		struct passed *p, struct shmq_rep *rep, int *out_fd);
 /**
- * A helper's answer about a socket: to CARRY, BIND, LOOK, DISCARD; or CHANGED. As above.
+ * A helper has answered CARRY, BIND, LOOK or DISCARD, or reports CHANGED. Returns like
+ * socks_serve().
  *
  * @param is_wanted
- *   An application waits for it; else what is not carried yet is not carried any more.
+ *   An application waits for it. If not, a socket that is not carried yet is released.
  */
 int socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
 		bool is_wanted);
 /** The kernel's socket has received a datagram, or has an error. */
 void socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
-/** A helper has ended, and with it the kernel's sockets that it had: so do ours. See helper_ops. */
+/** A helper has ended, and its sockets with it: release them. See helper_ops. */
 void socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun);
-/** Is what came with event *ev* a socket's? Then the next socks_bury() looks after it. */
+/** True if event *ev* belongs to a socket. The next socks_bury() handles it. */
 bool socks_event(const struct epoll_event *ev);
-/** Is it about a carried stream? Then it is done. */
+/** Handle an event of a carried stream. False: it is another one's. */
 bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
-/** Sockets that nobody has, and have sent all: when to look again. */
+/**
+ * Serve all sockets, and release closed ones that have sent everything. Returns when to call again.
+ */
 uint64_t socks_bury(struct apps *all, uint64_t now_ns);
-/** Sockets of *owner*, or of all (NULL): how many, and *bytes* of memory that they take. */
+/** Number of sockets of *owner*, or of all (NULL); *bytes*: their memory. */
 uint32_t socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes);
-/** A program has gone: what it wrote and rang for at last goes, too. */
+/** An application has ended: send the data for which it could not ring the doorbell any more. */
 void socks_left(struct app_port *port);
-/** The port closes: all of its sockets go. */
+/** The port closes: release all sockets. */
 void socks_close(struct app_port *port);
 
 #endif /* DAEMON_SOCKS_H */

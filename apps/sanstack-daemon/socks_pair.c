@@ -14,9 +14,9 @@
 #include "socks_pair.h"
 #include "socks_priv.h"
 
-#define READ_MAX 32 /* messages of one before the next one's */
+#define READ_MAX 32 /* messages of one pair per turn */
 
-/* Our end has a name, by which a program knows what it inherited (an abstract one). */
+/* Give the daemon's end an abstract address, by which a program recognizes an inherited socket. */
 static int
 name_pair(int pair)
 {
@@ -24,7 +24,7 @@ name_pair(int pair)
 	uint64_t random[2];
 	int n;
 
-	arc4random_buf(random, sizeof(random)); /* that nobody can be first */
+	arc4random_buf(random, sizeof(random)); /* random, so that nothing else can bind it first */
 	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1,
 		     SAN_SOCK_PEER "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 	return bind(pair, (const struct sockaddr *)&addr,
@@ -36,7 +36,10 @@ name_pair(int pair)
 int
 socks_pair_make(int *ours, int *theirs)
 {
-	/* of bytes that wake one is enough, or for edges as many as the kernel has datagrams */
+	/*
+	 * Limits of unread messages. One wake byte suffices, except for edge-triggered polling,
+	 * which needs as many as the kernel would queue datagrams.
+	 */
 	const int wakes = 100000, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
 	int fds[2], rc;
 
@@ -69,14 +72,14 @@ socks_pair_ids(int end, uint64_t *cookie)
 	return st.st_ino;
 }
 
-/** What was written to the program's end of the pair, and is next. */
+/** The next message from the program's end of the pair. */
 struct next {
 	size_t len;
 	bool is_full; /**< it waits for room: see san_sock_is_full() */
 	bool has_fds;
 };
 
-/* Of what waits for room no more than its head is ever copied. False: there is nothing. */
+/* Examine the next message. Of one that waits for room only the head is copied. False: none. */
 static bool
 peek(const struct sock_entry *s, struct next *next)
 {
@@ -91,7 +94,7 @@ peek(const struct sock_entry *s, struct next *next)
 	return true;
 }
 
-/* Is there room for the next message? For one that waits for it: now, not a moment ago. */
+/* Check that there is room for the message. One that waits for room needs the current state. */
 static bool
 may_read(struct sock_entry *s, bool is_full)
 {
@@ -105,7 +108,7 @@ may_read(struct sock_entry *s, bool is_full)
 		san_sock_has_room(s->mem.mem, size);
 }
 
-/* What was written by who did not know for what it writes. It stays in the pair. */
+/* Forward data that was written without the library. It stays in the pair. */
 static void
 pass_on(struct sock_entry *s, const struct next *next)
 {
@@ -122,7 +125,7 @@ pass_on(struct sock_entry *s, const struct next *next)
 		helper_send(s->helper, &d, data, (size_t)n);
 }
 
-/* A helper takes what comes with descriptors, and closes them. False: it can't. */
+/* Remove the message. A helper does so if it has descriptors, and closes them. False: it can't. */
 static bool
 take(struct sock_entry *s, struct helper *h)
 {
@@ -164,10 +167,10 @@ socks_pair_read(struct sock_entry *s)
 		if (!may_read(s, next.is_full) ||
 		    (next.has_fds && (h = helper_of(s->owner, false)) == NULL))
 			return true;
-		/* its program sees it taken when it goes: what it writes then goes behind it */
+		/* removing it makes the pair writable, so forward it first to keep the order */
 		pass_on(s, &next);
 		if (!take(s, next.has_fds ? h : NULL)) {
-			s->is_over = true; /* else it would be read again */
+			s->is_over = true; /* the message would be forwarded again */
 			return false;
 		}
 	}

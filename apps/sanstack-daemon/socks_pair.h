@@ -4,25 +4,25 @@
 
 /**
  * @file
- * The pair of sockets whose other end stands in a program for a carried socket (UDP-7). It keeps
- * messages apart. Ours are bytes that wake who waits to read. A program's are what sock_shm.h
- * says of room; and what was written by who did not know yet, or never, for what it stands.
+ * The socket pair of a carried socket, whose other end the program has (UDP-7). It preserves
+ * message boundaries. The daemon sends bytes that wake readers. The program sends the messages of
+ * sock_shm.h that wait for room, and data that was written without the library.
  */
 
 #include "socks.h"
 
-/** 0 or -errno: then there is none. */
+/** 0 or -errno; nothing is left open on error. */
 int socks_pair_make(int *ours, int *theirs);
-/** The inode of an end that socks_pair_make() made, and its cookie. */
+/** The inode and the cookie of an end that socks_pair_make() made. */
 uint64_t socks_pair_ids(int end, uint64_t *cookie);
-/** The lcore is to look at the rings of *s*. */
+/** Notify the lcore of the rings of *s*. */
 void socks_ring(struct sock_entry *s);
 /**
- * Read what the program's end was sent, if there is room in the ring: datagrams go by the kernel's
- * socket, which has the same name; bytes of streams behind what is in the ring.
+ * Read the pair, as far as the ring has room. Datagrams are sent by the kernel's socket, which has
+ * the same address. Bytes of streams are appended to those in the ring.
  *
  * @return
- *   There is more, or may be, for which it is too early.
+ *   True: there may be more, try again later.
  */
 bool socks_pair_read(struct sock_entry *s);
 

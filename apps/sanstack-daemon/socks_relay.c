@@ -3,11 +3,11 @@
 /*
  * DESIGN NOTES
  *
- * The stream's rings are used as a program would: the daemon holds what stands for the stream, is
- * woken by it, and rings for the lcore. Bytes go between the rings and the token without a copy of
- * ours. The program's peer is the token's address, and it takes two system calls of the daemon's
- * for each burst, so this is for the first connection alone: the listener's next ones are the
- * kernel's.
+ * The daemon uses the rings of the stream like a program: it holds the program's end of the pair,
+ * is woken through it, and rings the doorbell of the lcore. Bytes move between the rings and the
+ * token without another copy. The program sees the token's address as its peer, and each burst
+ * takes the daemon two system calls. So only the first connection is relayed, and the next ones of
+ * the listener stay with the kernel.
  */
 
 #include <errno.h>
@@ -22,13 +22,13 @@
 #include "socks_relay.h"
 
 #define STEP_BYTES (256u << 10)
-#define ROOM_NS    (1 * SAN_NS_PER_MS) /* until room in the ring is looked for again */
+#define ROOM_NS    (1 * SAN_NS_PER_MS) /* delay before the ring is checked for room again */
 
 enum moved {
-	MOVED_ALL,  /* an event tells of more */
-	MOVED_SOME, /* there is more; others have their turn */
-	MOVED_FULL, /* there is no room in the ring */
-	MOVED_END,  /* nothing comes any more */
+	MOVED_ALL,  /* an event reports more */
+	MOVED_SOME, /* there is more, after other sockets had their turn */
+	MOVED_FULL, /* the ring has no room */
+	MOVED_END,  /* no more data will follow */
 	MOVED_RESET,
 };
 
@@ -46,7 +46,7 @@ socks_relay_begin(struct sock_entry *s)
 	atomic_fetch_add(&shm->armed, 1);
 }
 
-/* What the program wrote. */
+/* Move what the program wrote. */
 static enum moved
 to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 {
@@ -57,7 +57,7 @@ to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 	if (atomic_load(&shm->state) > SAN_SOCK_UP)
 		return MOVED_RESET;
 	while (tail - first < STEP_BYTES) {
-		/* pairs with the release of the lcore: the place is free */
+		/* pairs with the lcore's release: the place is free */
 		room = SAN_SOCK_STREAM_TX_BYTES - (tail - atomic_load(&shm->tx_head));
 		if (room == 0 || room > SAN_SOCK_STREAM_TX_BYTES)
 			return MOVED_FULL;
@@ -75,7 +75,7 @@ to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 	return MOVED_SOME;
 }
 
-/* Behind the program's end nothing comes but a reset. */
+/* After the program's end of data only a reset can follow. */
 static enum moved
 look_for_reset(const struct sock_entry *s)
 {
@@ -85,7 +85,7 @@ look_for_reset(const struct sock_entry *s)
 	return n < 0 && errno != EAGAIN && errno != EINTR ? MOVED_RESET : MOVED_END;
 }
 
-/* What its peer sent. */
+/* Move what the peer sent. */
 static enum moved
 to_program(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 {
@@ -116,7 +116,7 @@ to_program(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 	return ended ? MOVED_END : MOVED_ALL;
 }
 
-/* The bytes by which we were woken; those that come from here on are of what comes from here on. */
+/* Read the wake bytes first: those that arrive later announce later data. */
 static void
 hear(const struct sock_entry *s, struct san_sock_shm *shm)
 {
@@ -129,7 +129,7 @@ hear(const struct sock_entry *s, struct san_sock_shm *shm)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Both ends go; with *is_reset* each hears of a reset. */
+/* Close both ends, with a reset if *is_reset*. */
 static void
 finish(struct sock_entry *s, struct san_sock_shm *shm, bool is_reset)
 {

@@ -4,18 +4,18 @@
 
 /**
  * @file
- * A program may accept a token without the library, or by a call that the library does not see
- * (io_uring, a system call of its own). It has a connection of the kernel's then, to the daemon:
- * bytes pass between that and the stream. (UDP-11)
+ * A program may accept a token without the library, or with a call that the library does not see
+ * (io_uring, a direct system call). Then it has a connection of the kernel to the daemon, and the
+ * daemon moves bytes between that and the stream. (UDP-11)
  */
 
 #include <stdint.h>
 
 struct sock_entry;
 
-/** From now on; nobody can claim the token any more. */
+/** Start to relay. The token can't be claimed any more. */
 void socks_relay_begin(struct sock_entry *s);
-/** Move what there is. When to look again, if there is no event before. */
+/** Move pending bytes. Returns when to call again, unless an event comes before. */
 uint64_t socks_relay_step(struct sock_entry *s, uint64_t now_ns);
 
 #endif /* DAEMON_SOCKS_RELAY_H */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * TCP sockets of programs, carried as streams where both ends are. (UDP-1, AFC-1)
+ * TCP sockets of programs, carried as streams if both ends use the library. (UDP-1, AFC-1)
  *
  * DESIGN NOTES
  *
- * Who listens listens in the kernel, as ever, and we know of it: a service of the port's number is
- * listened to in its name. A program that connects asks us first. We ask the peer's daemon; if
- * nobody listens there whose daemon knows, or nobody answers, it goes on with the kernel's
- * connect(), and that peer sees what it always saw.
+ * A listener stays a socket of the kernel. The daemon registers a service for its port and listens
+ * to it. A program that connects asks its daemon first, which connects to that service at the
+ * peer's daemon. If the service does not exist there, or no daemon answers, the program continues
+ * with the kernel's connect(), and the peer sees an ordinary connection.
  *
- * What comes out of a program's accept() for each stream: socks_token.c.
+ * How a program accepts a stream: socks_token.c.
  */
 
 #include <arpa/inet.h>
@@ -28,16 +28,16 @@
 #include "socks_tell.h"
 #include "socks_token.h"
 
-#define COOKIE      0x80000000u /* of our listeners; below it is their port */
-#define BACKLOG     64          /* requests that wait for us: not for long */
+#define COOKIE      0x80000000u /* marks the daemon's listeners; the lower bits are their port */
+#define BACKLOG     64          /* connection requests; the daemon accepts them soon */
 #define SQ_DEPTH    16
 #define RQ_DEPTH    4
-#define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to take what was sent */
-#define PATIENCE_NS (5 * SAN_NS_PER_MS) /* shorter than that proves nothing */
-#define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* who did not answer is not asked again so long */
+#define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to receive what was sent */
+#define PATIENCE_NS (5 * SAN_NS_PER_MS) /* a shorter wait does not prove that no daemon answers */
+#define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* until a peer without an answer is asked again */
 #define UNKNOWN_MAX 64
 
-/* What a program that connects says of itself, beside its address. */
+/* What a connecting program's daemon sends, beside the peer's address. */
 struct hello {
 	uint8_t magic[4];
 	uint8_t dst[16];
@@ -103,7 +103,10 @@ do_refuse(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* The peer has all of it, and the end: what the stream has taken may still be lost on its way. */
+/*
+ * The peer has received everything including the end. Data that only the stream has accepted could
+ * still be lost.
+ */
 static bool
 is_drained(struct san_core *core, const struct sock_entry *s)
 {
@@ -115,7 +118,7 @@ is_drained(struct san_core *core, const struct sock_entry *s)
 	return san_sock_is_drained(all, s->id) && san_stream_is_drained(session);
 }
 
-/* True: it can go. If something is lost with it the peer must hear of that, as TCP's does. */
+/* True if it can be released. If data is lost by that, the peer sees a reset, as with TCP. */
 static int
 do_shut(struct san_engine *e, void *arg)
 {
@@ -177,11 +180,11 @@ call(struct sock_entry *s, san_engine_fn fn, int err)
 	return san_engine_call(socks_engine(s->port), fn, &c);
 }
 
-/* ---- who does not answer ---- */
+/* ---- peers that do not answer ---- */
 
 static struct {
 	struct san_ip ip;
-	uid_t uid; /* whoever says so, it is for himself */
+	uid_t uid; /* per user: a user's experience does not affect others */
 	uint64_t until_ns;
 } unknown[UNKNOWN_MAX];
 static uint32_t next_unknown;
@@ -198,7 +201,7 @@ is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
 	return false;
 }
 
-/* Nobody answered, in the time that its program had. */
+/* No answer arrived while the program waited: remember the peer. */
 static void
 not_there(const struct sock_entry *s)
 {
@@ -272,22 +275,22 @@ bool
 socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 {
 	if (s->connects) {
-		/* its program did not wait any longer; one that did not wait at all says nothing */
+		/* the program gave up; giving up at once proves nothing */
 		if (now_ns - s->began_ns >= PATIENCE_NS)
 			not_there(s);
 		return true;
 	}
-	/* what was written to the pair goes behind what is in the ring, when that has gone */
+	/* data written to the pair is appended once the ring is empty */
 	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !call(s, do_is_dead, 0))
 		return false;
-	/* one that was accepted may not be up yet */
+	/* an accepted stream may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
 		call(s, do_shut, 0) != 0;
 }
 
-/* ---- who listens ---- */
+/* ---- listeners ---- */
 
-/* Of those that the transport has, some are left for others, and for other users. */
+/* Limit the listeners of all users together, and of each user, to a part of the transport's. */
 static bool
 is_room_for_listener(const struct app_port *port, uid_t owner)
 {
@@ -334,13 +337,13 @@ serve_listen(struct app_port *port, const struct app *a, const struct helper_fac
 	s->kind = SOCKS_LISTENER;
 	memcpy(s->ip, ip.b, sizeof(s->ip));
 	rc = socks_pair(s, out_fd);
-	s->inode = facts->inode; /* the kernel's it stays */
+	s->inode = facts->inode; /* a listener stays a socket of the kernel */
 	if (rc == 0)
 		rc = socks_watch_pair(s);
 	if (rc == 0)
 		rc = dpdk_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG,
 				 COOKIE | tcp_port);
-	if (rc == 0 || rc == -EADDRINUSE) { /* by another one of that port: see find_listener() */
+	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener: see find_listener() */
 		s->tcp_port = tcp_port;
 		return 0;
 	}
@@ -371,9 +374,9 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
 }
 
 /*
- * Is there a place for the program that will accept one more stream? It may be one that is not
- * attached, as may be those that will accept what waits already. Without a place the peer goes on
- * with the kernel's connect().
+ * Check that the program that will accept the stream could attach. It may not have attached yet,
+ * and neither may those that will accept waiting streams. Otherwise the peer continues with the
+ * kernel's connect().
  */
 static bool
 has_place(const struct app_port *port, const struct sock_entry *listener)
@@ -387,7 +390,7 @@ has_place(const struct app_port *port, const struct sock_entry *listener)
 		nb += s->port != NULL && s->kind == SOCKS_STREAM && s->held >= 0 &&
 			!s->is_relayed && s->owner == listener->owner;
 	}
-	/* where there may be one program, it is the one that listens */
+	/* with one program per user, the one that listens is attached already */
 	has = port->conf->apps_per_uid == 1 || apps_have_place(port, listener->owner, nb);
 	if (!has) {
 		LOG_OF(listener->owner, WARNING,
@@ -398,7 +401,7 @@ has_place(const struct app_port *port, const struct sock_entry *listener)
 	return has;
 }
 
-/* ---- a peer connects ---- */
+/* ---- connections from peers ---- */
 
 static void
 name_peer(struct sock_entry *s, const struct rtsan_event *ev, const struct hello *h,
@@ -410,7 +413,7 @@ name_peer(struct sock_entry *s, const struct rtsan_event *ev, const struct hello
 
 	memcpy(ip.b, h->dst, sizeof(ip.b));
 	socks_fill_addr(&shm->local, &ip, tcp_port, san_ip_is_v4(&ip) ? AF_INET : AF_INET6, 0);
-	/* its address is that which the link says, whatever it calls itself */
+	/* its address comes from the link, not from the message */
 	if (san_inet_parse(ev->peer, &peer) == 0)
 		socks_fill_addr(&shm->peer, &peer.ip, ntohs(h->sport), shm->local.family, 0);
 }
@@ -454,12 +457,12 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 	return rc;
 }
 
-/* ---- a program connects ---- */
+/* ---- connections to peers ---- */
 
 static int
 do_source(struct san_engine *e, void *arg)
 {
-	struct san_ip *ip = arg; /* whom to; and then from where */
+	struct san_ip *ip = arg; /* in: destination; out: source */
 	struct san_ip src;
 	int rc = san_inet_source(san_core_inet(san_engine_core(e)), ip, &src);
 
@@ -467,7 +470,7 @@ do_source(struct san_engine *e, void *arg)
 	return rc;
 }
 
-/* The kernel gives it a port, with the address from which we reach its peer. */
+/* Have the kernel bind it to a port, at the source address of the route to the peer. */
 static int
 ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
 {
@@ -488,7 +491,7 @@ ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
 	return socks_ask(s, &m, a);
 }
 
-/* Has it ended, or has its program closed it, of which nobody has heard yet? */
+/* True if it has ended, or its program has closed it and the event is still pending. */
 static bool
 is_ending(const struct sock_entry *s)
 {
@@ -499,7 +502,7 @@ is_ending(const struct sock_entry *s)
 		(poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0);
 }
 
-/* Does another stream connect the same two addresses and ports? */
+/* True if another stream connects the same two addresses and ports. */
 static bool
 is_twice(const struct sock_entry *s)
 {
@@ -517,7 +520,7 @@ is_twice(const struct sock_entry *s)
 	return false;
 }
 
-/* It has its name. */
+/* The local address is known: connect. */
 static int
 begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
@@ -532,7 +535,7 @@ begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shm
 
 	memcpy(dst.b, s->ip, sizeof(dst.b));
 	socks_from_sockaddr(&facts->local, &ip, &port, &scope);
-	if (socks_is_any(&ip)) { /* its program chose the port alone */
+	if (socks_is_any(&ip)) { /* the program bound the port only */
 		ip = dst;
 		rc = san_engine_call(socks_engine(s->port), do_source, &ip);
 	}
@@ -589,7 +592,7 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 	memcpy(s->ip, dst.b, sizeof(s->ip));
 	socks_keep(s, p);
 	rc = stream_make(s, app_port_guard_id(port, a->id), out_fd);
-	if (rc == 0) /* the port is at the same place in IPv6's */
+	if (rc == 0) /* IPv6 has the port at the same offset */
 		rc = local->sin_port == 0 ? ask_name(s, a, p->facts->local.ss_family) :
 					    begin_connect(s, p->facts, rep);
 	if (rc != 0 && rc != -EINPROGRESS)
@@ -614,7 +617,7 @@ socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_re
 	return serve_connect(port, a, req, p, rep, out_fd);
 }
 
-/* ---- what the engine says ---- */
+/* ---- events of the engine ---- */
 
 bool
 socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)

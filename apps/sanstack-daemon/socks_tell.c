@@ -10,8 +10,8 @@
 #include "socks.h"
 #include "socks_tell.h"
 
-#define PAGE    40  /* sockets in an answer: some 300 bytes each, of 16 KiB */
-#define REASONS 128 /* likewise, of 100 */
+#define PAGE    40  /* sockets per answer: some 300 bytes each, of at most 16 KiB */
+#define REASONS 128 /* likewise, of 100 bytes */
 
 static struct {
 	uint64_t inode;
@@ -53,7 +53,7 @@ socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t fro
 	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);
 }
 
-/* ---- each ---- */
+/* ---- lists ---- */
 
 static void
 add_name(struct rte_tel_data *d, const char *key, const uint8_t ip[16], uint16_t port)
@@ -83,7 +83,7 @@ state_of(const struct sock_entry *s, const struct san_sock_shm *shm)
 	return names[RTE_MIN(state, RTE_DIM(names) - 1)];
 }
 
-/* Of rings, what its program says of them may be anything. */
+/* The state of the rings. The program's side of it is not trusted. */
 static void
 add_rings(struct rte_tel_data *d, const struct san_sock_shm *shm)
 {

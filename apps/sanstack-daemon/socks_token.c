@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A program accepts, waits and shares its listener as it likes, so what we carry must come out of
- * accept() of the kernel's listener: for each stream that is up we connect to that, from an address
- * of this host that nobody else has. This token takes its place in the listener's queue, has the
- * kernel choose among those that share the port, waits if the queue is full, and when a program
- * has accepted it, its library brings it here and gets the stream. (UDP-1)
+ * A program accepts, waits and shares its listener in many ways, so each stream must come out of
+ * accept() of the kernel's listener. For each stream that is up the daemon connects to the listener
+ * from an address of this host that nothing else uses. This connection, the token, occupies a place
+ * in the listener's queue, lets the kernel choose among listeners that share the port, and waits if
+ * the queue is full. When a program has accepted the token, the library presents it to the daemon
+ * and gets the stream. (UDP-1)
  */
 
 #include <errno.h>
@@ -25,13 +26,13 @@
 #define STATE_LISTEN 10 /* in /proc/net/tcp */
 #define OFFER_NS     (10 * SAN_NS_PER_MS)
 #define WAIT_NS      (60 * SAN_NS_PER_S)   /* for a place in the queue */
-#define LOOK_NS      (500 * SAN_NS_PER_MS) /* a claim comes by then; it is looked for twice */
-#define LOOK_MAX_NS  (8 * SAN_NS_PER_S)    /* of one that is not accepted, looks become rare */
-#define SCAN_NS      (20 * SAN_NS_PER_MS)  /* between two looks, of whatever token */
+#define LOOK_NS      (500 * SAN_NS_PER_MS) /* until an accepted token is claimed; checked twice */
+#define LOOK_MAX_NS  (8 * SAN_NS_PER_S)    /* maximum interval between checks of one token */
+#define SCAN_NS      (20 * SAN_NS_PER_MS)  /* minimum interval between checks, of all tokens */
 #define ASLEEP_NS    (60 * SAN_NS_PER_S)
-#define CLAIM_NS     (5 * SAN_NS_PER_S) /* for a program to accept, before others come */
+#define CLAIM_NS     (5 * SAN_NS_PER_S) /* to accept, before the listener gets no more streams */
 
-/* One that has its name and nothing else. 0 or -errno. */
+/* Create a socket that is bound to the token address. 0 or -errno. */
 static int
 token_socket(int *fd, uint16_t *port)
 {
@@ -49,7 +50,7 @@ token_socket(int *fd, uint16_t *port)
 	return 0;
 }
 
-/* Not where the loopback device is down. */
+/* False if the loopback device is down. */
 bool
 socks_token_can(void)
 {
@@ -61,7 +62,7 @@ socks_token_can(void)
 	return rc == 0;
 }
 
-/* Those of a port of which nobody takes what it is sent, until somebody does. */
+/* Listeners whose program accepts no streams get no more, until it claims one. */
 static void
 set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 {
@@ -76,7 +77,7 @@ set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 	}
 }
 
-/* Within the host it is there when this returns: 0; -EAGAIN: the queue is full; or -errno. */
+/* A connection within the host is complete on return: 0; -EAGAIN: the queue is full; or -errno. */
 static int
 connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 {
@@ -96,7 +97,7 @@ connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 	return err != 0 ? -err : -EAGAIN;
 }
 
-/* Does the kernel's listener of *inode* take connections to any address of *tcp_port*, now? */
+/* True if the kernel's listener of *inode* listens on *tcp_port* of all addresses now. */
 static bool
 is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
 {
@@ -118,8 +119,8 @@ is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
 }
 
 /*
- * Where the kernel does not have the address that the peer meant, the loopback address stands for
- * it; but not to a listener that would not have taken a connection to that address.
+ * If the kernel does not have the address that the peer used, connect to the loopback address
+ * instead, but only to a listener that accepts connections to any address.
  */
 static bool
 may_be_loopback(const struct sock_entry *s)
@@ -129,7 +130,7 @@ may_be_loopback(const struct sock_entry *s)
 		 is_listening("/proc/net/tcp6", s->listener_inode, s->tcp_port));
 }
 
-/* To the address that the peer meant, if the kernel has it, too. */
+/* Connect to the address that the peer used, if the kernel has it, too. */
 static int
 make_token(struct sock_entry *s)
 {
@@ -149,8 +150,8 @@ make_token(struct sock_entry *s)
 }
 
 /*
- * A stream is up, and is put into its listener's queue. While that is full it is tried again, as
- * TCP sends its SYN again.
+ * A stream is up: put its token into the listener's queue. While the queue is full, try again
+ * later, like TCP repeats its SYN.
  */
 void
 socks_token_offer(struct sock_entry *s, uint64_t now_ns)
@@ -170,9 +171,9 @@ socks_token_offer(struct sock_entry *s, uint64_t now_ns)
 	s->is_over = !s->wants_token;
 }
 
-/* ---- nobody claims it ---- */
+/* ---- unclaimed tokens ---- */
 
-/* Has a program accepted it? What is in a listener's queue has no inode yet. */
+/* True if a program has accepted it. A connection in the listener's queue has no inode yet. */
 static bool
 is_accepted(const char *table, const struct sock_entry *s)
 {
@@ -212,11 +213,11 @@ socks_token_is_spoken(const struct sock_entry *s)
 	return s->held >= 0 && recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Nobody has claimed it yet: the program may be about to, or can't. */
+/* Distinguish a program that is about to claim the token from one that never will. */
 static void
 look_for_claim(struct sock_entry *s, uint64_t now_ns)
 {
-	static uint64_t scan_ns; /* tables may be long, and tokens many */
+	static uint64_t scan_ns; /* the tables may be long, and tokens numerous */
 	bool is;
 
 	if (now_ns < scan_ns) {
@@ -232,7 +233,7 @@ look_for_claim(struct sock_entry *s, uint64_t now_ns)
 	s->was_accepted = is;
 	if (s->was_missed || now_ns - s->began_ns < CLAIM_NS)
 		return;
-	/* who accepts there is busy: nobody else is sent to him */
+	/* the program is busy: send no more streams to its listener */
 	set_asleep(s->port, s->tcp_port, true);
 	s->was_missed = true;
 }
@@ -255,7 +256,7 @@ socks_token_look(struct sock_entry *s, uint64_t now_ns)
 	return s->is_relayed ? now_ns : s->look_ns;
 }
 
-/* ---- it was accepted ---- */
+/* ---- accepted tokens ---- */
 
 static void
 name_of(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port)
@@ -276,7 +277,7 @@ is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 	return port[0] == port[1] && san_ip_eq(&ip[0], &ip[1]);
 }
 
-/* Is it the other end of the connection whose end is *token*? Both are of our namespace. */
+/* True if it is the other end of the token's connection. Both belong to this network namespace. */
 static bool
 is_other_end(const struct helper_facts *facts, int token)
 {
@@ -290,7 +291,7 @@ is_other_end(const struct helper_facts *facts, int token)
 		is_same(&facts->local, &peer) && is_same(&facts->peer, &own);
 }
 
-/* A program has accepted one of ours. */
+/* A program has accepted a socket: find its stream. */
 int
 socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd)
 {

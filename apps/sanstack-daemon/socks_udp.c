@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * UDP sockets: what the kernel calls them, and what comes to the kernel's another way than by the
- * port. (UDP-4)
+ * UDP sockets: their addresses, and what arrives at the kernel's socket instead of the port.
+ * (UDP-4)
  *
  * DESIGN NOTES
  *
- * Where the port's device is the kernel's, too, the kernel has a copy of each datagram for the
- * socket that it knows. A filter on that socket drops what came by this device (sock_filter.c). A
- * helper sets it, and passes on what passes it.
+ * If the kernel has the port's device as well, it receives a copy of each datagram for the socket.
+ * A filter on the kernel's socket drops what arrives by this device (sock_filter.c). A helper
+ * attaches the filter, and forwards the rest.
  */
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 #include "san_time.h"
 #include "socks_priv.h"
 
-#define LINGER_NS (1 * SAN_NS_PER_S) /* what was sent may still go */
+#define LINGER_NS (1 * SAN_NS_PER_S) /* for data that was sent before close() */
 
-/* ---- what the kernel says of one ---- */
+/* ---- properties from the kernel ---- */
 
-/* Into *names*, for the lcore, and into *shm*, for programs. */
+/* Fill *names* for the lcore, and *shm* for programs. */
 static void
 take_names(const struct helper_facts *facts, uid_t uid, struct san_sock_names *n,
 	   struct san_sock_shm *shm)
@@ -96,7 +96,7 @@ do_name(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* The link's and the socket's, or neither. */
+/* Join on the link and on the socket, or on neither. */
 static int
 do_join(struct san_engine *e, void *arg)
 {
@@ -155,7 +155,7 @@ do_fail(struct san_engine *e, void *arg)
 	struct san_socks *all = san_core_socks(san_engine_core(e));
 	const struct sock_call *c = arg;
 
-	/* the kernel sees what comes by its device, too: we have told that already, or will */
+	/* the kernel sees the errors of its device, too; the lcore reports those itself */
 	if (!san_sock_asks_link(all, c->s->id))
 		san_sock_fail(all, c->s->id, c->err);
 	return 0;
@@ -170,9 +170,9 @@ do_has_sent(struct san_engine *e, void *arg)
 	return san_sock_has_sent(san_core_socks(san_engine_core(e)), c->s->id);
 }
 
-/* ---- come ---- */
+/* ---- creation ---- */
 
-/* Its memory, its pair, and its place on the lcore. */
+/* Create its memory, its pair, and its entry on the lcore. */
 static int
 make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, struct shmq_rep *rep,
      int *shadow)
@@ -189,7 +189,7 @@ make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, str
 	s->family = names.family;
 	atomic_init(&shm->nonblock, facts->nonblock);
 	rc = check_names(s->port, &names, rep);
-	names.port = 0; /* it gets nothing before its name is held */
+	names.port = 0; /* nothing is received before a helper holds the port */
 	if (rc == 0)
 		rc = socks_pair(s, shadow);
 	if (rc == 0)
@@ -203,7 +203,7 @@ make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, str
 	return rc;
 }
 
-/* What the port receives the kernel's socket need not receive as well. */
+/* The kernel's socket need not receive what the port receives. */
 static int
 ask_carry(const struct sock_entry *s, const struct app *a, bool local_only)
 {
@@ -272,7 +272,7 @@ socks_udp_carried(struct sock_entry *s, const struct helper_msg *m, struct shmq_
 	return rc;
 }
 
-/* ---- what changes ---- */
+/* ---- changes ---- */
 
 int
 socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
@@ -282,7 +282,7 @@ socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct 
 	int rc;
 
 	take_names(facts, s->uid, &names, s->mem.mem);
-	/* what the kernel calls something else, or nothing, gets nothing by the port any more */
+	/* a socket whose address is not the port's any more receives nothing from the port */
 	rc = check_names(s->port, &names, rep);
 	if (rc == 0 && facts->device != 0 &&
 	    facts->device != (int)san_engine_if_index(s->port->ctx->port))
@@ -293,7 +293,7 @@ socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct 
 	return rc;
 }
 
-/* Its place among the groups of *s*; beyond the last one: it is not there. */
+/* Index among the groups of *s*, or nb_groups if it is not there. */
 static uint32_t
 place_of(const struct sock_entry *s, const uint8_t group[16])
 {
@@ -315,7 +315,10 @@ note_group(struct sock_entry *s, const uint8_t group[16], bool leaves)
 		memcpy(s->groups[s->nb_groups++], group, 16);
 }
 
-/* Groups of *s* that no socket of the same user before it is in, and that are not *group*. */
+/*
+ * Number of groups that *s* is in, but no earlier socket of the same user, and that are not
+ * *group*.
+ */
 static uint32_t
 count_new(const struct app_port *port, const struct sock_entry *s, const uint8_t group[16])
 {
@@ -333,7 +336,7 @@ count_new(const struct app_port *port, const struct sock_entry *s, const uint8_t
 	return nb;
 }
 
-/* Of the port's groups a user may be in a quarter, with as many sockets as it likes. */
+/* A user may be in a quarter of the port's groups, with any number of sockets. */
 static bool
 may_join(const struct app_port *port, uid_t owner, const uint8_t group[16])
 {
@@ -358,7 +361,7 @@ socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_re
 		return socks_refuse(rep, -ENOBUFS, "its user's are in all groups that they may be");
 	rc = san_engine_call(socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (!leaves && rc == -EADDRINUSE)
-		return 0; /* by another device of the kernel's */
+		return 0; /* joined on another device of the kernel */
 	if (rc == 0)
 		note_group(s, group.b, leaves);
 	if (rc == 0)
@@ -366,7 +369,7 @@ socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_re
 	return rc == 0 ? 0 : socks_refuse(rep, rc, "the port can't be in that group");
 }
 
-/* ---- what comes another way ---- */
+/* ---- data from the kernel ---- */
 
 void
 socks_udp_give(struct sock_entry *s, const struct helper_dgram *d, const void *data, uint32_t len)
@@ -392,7 +395,7 @@ socks_udp_give(struct sock_entry *s, const struct helper_dgram *d, const void *d
 	san_engine_call(socks_engine(s->port), d->err != 0 ? do_fail : do_give, &call);
 }
 
-/* ---- go ---- */
+/* ---- release ---- */
 
 bool
 socks_udp_may_end(struct sock_entry *s, uint64_t now_ns)

@@ -12,7 +12,7 @@
 #include "shmq.h"
 #include "state.h"
 
-/** The first message; the bytes lie in the memfd that comes with it, descriptors follow. */
+/** The first message, sent with a memfd of all bytes. Messages with the descriptors follow. */
 struct state_msg {
 	uint64_t len;
 	uint32_t nb_fds;
@@ -20,9 +20,9 @@ struct state_msg {
 };
 
 #define BYTES_MAX ((uint64_t)1 << 30)
-#define FDS_MAX   (1u << 20) /* the kernel lets no process have more, but if told so */
+#define FDS_MAX   (1u << 20) /* default of the kernel's limit per process (fs.nr_open) */
 
-/* ---- put ---- */
+/* ---- save ---- */
 
 static bool
 grow(void **mem, size_t *room, size_t need, size_t each)
@@ -70,7 +70,7 @@ state_put_fd(struct state *st, int fd)
 	return (int)st->nb_fds++;
 }
 
-/* ---- get ---- */
+/* ---- load ---- */
 
 void
 state_get(struct state *st, void *p, size_t len)
@@ -116,7 +116,7 @@ state_fail(struct state *st, const char *why)
 	return -EPROTO;
 }
 
-/* ---- over a socket ---- */
+/* ---- transfer ---- */
 
 /* A memfd with all bytes, or -errno. */
 static int
@@ -172,7 +172,7 @@ read_file(struct state *st, int fd)
 	return 0;
 }
 
-/* The next of them. */
+/* Receive the next descriptors. */
 static int
 recv_some(struct state *st, int sock)
 {

@@ -26,19 +26,19 @@
 #include "shmq_guard.h"
 #include "takeover.h"
 
-#define WAIT_S      4 /* for the other one, in each step: less than half of a usual watchdog */
-#define LEAVE_TRIES 5 /* of WAIT_S, until one that failed has left */
+#define WAIT_S      4 /* of the other daemon, per step; less than half a usual watchdog period */
+#define LEAVE_TRIES 5 /* of WAIT_S: for a daemon that failed to exit */
 #define FIRST_PID   1
 
 /**
- * What a new daemon needs to open the ports' devices. All the rest comes behind it, and is not
- * looked at before rights are dropped.
+ * What a new daemon needs to open the ports' devices. The rest follows, and is read only after
+ * rights are dropped.
  */
 struct given {
-	uint64_t parked_ns; /**< CLOCK_MONOTONIC: applications wait since then */
+	uint64_t parked_ns; /**< CLOCK_MONOTONIC; applications have been waiting since then */
 	int32_t pid;
-	int32_t listener; /**< place of the descriptor */
-	/** Likewise; nobody else can have their UDP ports in between. */
+	int32_t listener; /**< index of the descriptor */
+	/** Indices; they keep others from binding the ports' UDP ports meanwhile. */
 	int32_t guards[SAN_ENGINE_GUARDS];
 	struct rte_ether_addr macs[CONF_PORTS_MAX];
 };
@@ -55,7 +55,7 @@ hash(uint64_t h, const char *text)
 	return h;
 }
 
-/* What must be the same in both: structures, and the ports' sections. */
+/* What both daemons must have in common: structures, sections of ports, DPDK version. */
 static void
 describe(const struct conf *conf, char text[SHMQ_LAYOUT])
 {
@@ -81,7 +81,7 @@ request(const struct conf *conf)
 	return req;
 }
 
-/* No longer than that for the other one. */
+/* Limit the time to wait for the other daemon. */
 static void
 set_patience(int sock)
 {
@@ -92,9 +92,9 @@ set_patience(int sock)
 	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 }
 
-/* ---- the new one ---- */
+/* ---- new daemon ---- */
 
-/* -1: nobody serves. */
+/* -1: nothing serves the socket. */
 static int
 dial(const struct conf *conf)
 {
@@ -122,8 +122,9 @@ takeover_find(const struct conf *conf)
 }
 
 /*
- * Prove CAP_SYS_ADMIN in the PID namespace: the kernel lets nobody else speak for the first process
- * there. Without it, name ourselves: the kernel does not, before the other one has told it to.
+ * Prove CAP_SYS_ADMIN in the PID namespace: only a process that has it may send the credentials of
+ * process 1. Without it send the own ones explicitly, because the kernel adds none before the other
+ * daemon asks for them.
  */
 static int
 ask(int sock, const struct shmq_req *req)
@@ -143,7 +144,7 @@ ask(int sock, const struct shmq_req *req)
 					   rc != 0 ? strerror(-rc) : rep.text);
 }
 
-/* The next part of what the other one gives. */
+/* Receive and load the next part of the other daemon's state. */
 static int
 receive(struct server *s, int (*load)(struct server *s, struct state *st))
 {
@@ -194,7 +195,7 @@ load_apps(struct server *s, struct state *st)
 	return rc == 0 ? apps_load(&s->all, st) : rc;
 }
 
-/* Could somebody else have put a socket there? */
+/* Refuse if another user could have put a socket there. */
 static int
 check_folder(const struct server *s)
 {
@@ -212,7 +213,7 @@ check_folder(const struct server *s)
 					   folder);
 }
 
-/* It made its socket when it started, as root or as the user that we are. */
+/* SO_PEERCRED is that of the time of listen(): root or the daemon's own user. */
 static int
 check_other(int sock)
 {
@@ -235,7 +236,7 @@ takeover_receive(struct server *s)
 	if (rc != 0)
 		return rc;
 
-	/* not before now: who connects and says nothing is not kept for long */
+	/* connect late, because a connection without a request is closed soon */
 	s->other = dial(&s->conf);
 	if (s->other < 0)
 		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served is gone");
@@ -273,7 +274,7 @@ takeover_tell(const struct server *s)
 		(int)s->other_pid, s->all.nb_attached, (unsigned int)(ns / SAN_NS_PER_US));
 }
 
-/* ---- the old one ---- */
+/* ---- old daemon ---- */
 
 bool
 takeover_is_request(const struct shmq_req *req)
@@ -290,7 +291,9 @@ is_same_file(const char *a, const char *b)
 		st[0].st_ino == st[1].st_ino;
 }
 
-/* A number of a process may be another one's by now, but not while it is open. */
+/*
+ * A PID may be reused, but not while the process is alive: the pidfd proves at the end that it is.
+ */
 static bool
 is_of_our_namespaces(pid_t pid)
 {
@@ -305,15 +308,15 @@ is_of_our_namespaces(pid_t pid)
 		snprintf(ours, sizeof(ours), "/proc/self/ns/%s", kinds[i]);
 		is_same = is_same_file(theirs, ours);
 	}
-	is_same = is_same && poll(&p, 1, 0) == 0; /* it lives */
+	is_same = is_same && poll(&p, 1, 0) == 0; /* it is alive */
 	if (p.fd >= 0)
 		close(p.fd);
 	return is_same;
 }
 
 /*
- * A process that can speak for the first one of our PID namespace has CAP_SYS_ADMIN there: it is
- * root of this host, and not of a container. Any other one must be of our user and namespaces.
+ * A process that may send the credentials of process 1 has CAP_SYS_ADMIN in this PID namespace: it
+ * is root of this host, not of a container. Any other one must have the same user and namespaces.
  */
 static bool
 may_take(const struct app *a)
@@ -322,7 +325,7 @@ may_take(const struct app *a)
 		(a->uid == geteuid() && is_of_our_namespaces(a->said.pid));
 }
 
-/* NULL: nothing speaks against it. */
+/* The reason to refuse, or NULL. */
 static const char *
 objection(const struct server *s, const struct app *a, const struct shmq_req *req, int *rc)
 {
@@ -384,7 +387,7 @@ send_apps(const struct server *s, int sock)
 	return rc;
 }
 
-/* 0: the new one has all, and this one must not touch anything any more. */
+/* 0: the new daemon has everything, and this one must not access it any more. */
 static int
 hand_over(const struct server *s, int sock, uint64_t parked_ns)
 {
@@ -403,8 +406,8 @@ hand_over(const struct server *s, int sock, uint64_t parked_ns)
 }
 
 /*
- * It may be slow and not dead, and have our ports: it hears that it may not go on. That it has
- * closed says that it has parked them, or that it is no more.
+ * The new daemon may be slow, not dead, and have the ports. The shutdown tells it not to go on.
+ * When its end closes, it has parked the ports or has exited.
  */
 static int
 wait_for_end(int sock)
@@ -437,13 +440,13 @@ open_again(struct server *s)
 	return rc;
 }
 
-/* As if nothing had happened, but for the time that it took. */
+/* Continue to serve as before the takeover. */
 static int
 go_on(struct server *s, int sock)
 {
 	int rc = open_again(s);
 
-	if (rc != 0) { /* it may have come so far that it has a port, or a device */
+	if (rc != 0) { /* the new daemon may have opened a port or a device already */
 		ports_park(s);
 		rc = wait_for_end(sock);
 		if (rc == 0)
@@ -469,7 +472,7 @@ takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
 		s->taker = a;
 		return;
 	}
-	/* nobody is waited for who may not ask */
+	/* do not wait for a process that has no right to ask */
 	reply(a->sock, rc, why, false);
 	LOG_OF(a->owner, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
 	a->over = true;
@@ -483,7 +486,7 @@ takeover_give(struct server *s)
 	int rc;
 
 	s->taker = NULL;
-	a->over = true; /* it is no application, and ends with this */
+	a->over = true; /* it is no application, and ends here */
 	set_patience(a->sock);
 	if (reply(a->sock, 0, NULL, true) != 0)
 		return;

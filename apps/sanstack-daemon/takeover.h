@@ -6,42 +6,46 @@
  * @file
  * Live restart: a new daemon takes over from the one that serves the socket. (SYS-2, SYS-8)
  *
- * The new one starts EAL without its devices, connects and asks. The old one stops its lcores,
- * parks its ports, gives up devices that only one process can have, and sends what it has. The new
- * one opens the devices, drops its rights, reads what applications hold, lets the ports go on, and
- * says so; the old one says that it will not touch anything any more, and ends; lcores of the new
- * one begin. If the new one ends before it says so, the old one goes on as if nothing had happened.
- * Between the two there is no moment in which both work.
+ * The new daemon starts EAL without devices, connects and asks. The old one stops its lcores, parks
+ * its ports, closes devices that only one process can have, and sends its state. The new one opens
+ * the devices, drops its rights, loads the state of the applications, resumes the ports and asks to
+ * commit. The old one confirms and exits without another access. The lcores of the new one start.
+ * If the new daemon ends before the commit, the old one continues to serve. The two never work at
+ * the same time.
  */
 
 #include <stdbool.h>
 
 #include "server.h"
 
-/* ---- the new one: 0, or see rtsan_error() ---- */
+/* ---- new daemon: 0, or see rtsan_error() ---- */
 
-/** Does anybody serve conf->socket? */
+/** True if a daemon serves conf->socket. */
 bool takeover_find(const struct conf *conf);
 /**
- * Ask, and get what devices are opened with, and s->listener. From now on it waits for us.
+ * Ask, and receive s->listener and what opening the devices needs. From now on the old daemon
+ * waits.
  */
 int takeover_receive(struct server *s);
-/** All that it has comes here and is mapped: ports in s->all, parked, on open devices. */
+/** Load its state: the ports in s->all, which are parked on open devices, and the shared memory. */
 int takeover_load(struct server *s);
-/** The ports can go on. May they? If not they must be parked: it goes on. */
+/**
+ * Ask to commit, once the ports can start. On error they must be parked: the old daemon goes on.
+ */
 int takeover_commit(struct server *s);
-/** Of what was taken, in the log. */
+/** Log what was taken over. */
 void takeover_tell(const struct server *s);
 
-/* ---- the old one ---- */
+/* ---- old daemon ---- */
 
-/** Is *req* that of a new daemon? */
+/** True if *req* asks for a takeover. */
 bool takeover_is_request(const struct shmq_req *req);
-/** *a* asks: s->taker from now on, or refused. */
+/** *a* asks for a takeover: it becomes s->taker, or is refused. */
 void takeover_hear(struct server *s, struct app *a, const struct shmq_req *req);
 /**
- * To s->taker, nobody else being over. Returns when it has taken over, and then s->phase is
- * SERVER_OVER and s->is_taken true; or when it has not, and we serve, if not s->is_lost.
+ * Hand over to s->taker. All applications that are over are destroyed. Returns after the takeover,
+ * with s->phase SERVER_OVER and s->is_taken true, or after a failure. Then this daemon serves
+ * unless s->is_lost.
  */
 void takeover_give(struct server *s);
 

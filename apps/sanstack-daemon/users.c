@@ -9,10 +9,10 @@
 
 #include "users.h"
 
-#define RANGES 1024 /* that are looked at */
-#define SHARE  16   /* one of so many places is root's */
+#define RANGES 1024 /* further lines are ignored */
+#define SHARE  16   /* this fraction of the places is reserved for root */
 
-/** Subordinate user numbers of *owner*. */
+/** Subordinate user IDs of *owner*. */
 struct range {
 	uid_t owner, from;
 	uint32_t nb;
@@ -21,7 +21,7 @@ struct range {
 static struct range ranges[RANGES];
 static uint32_t nb_ranges;
 
-/* By its number or its name. */
+/* Look up a user by number or name. */
 static bool
 find_user(const char *name, uid_t *uid)
 {
@@ -50,7 +50,7 @@ users_read(const char *path)
 	nb_ranges = 0;
 	while (f != NULL && nb_ranges < RANGES && fgets(line, sizeof(line), f) != NULL) {
 		r = &ranges[nb_ranges];
-		/* what is root's own is not held back either */
+		/* subordinate IDs of root each count for themselves: root has no limit */
 		if (sscanf(line, "%63[^:]:%u:%u", name, &r->from, &r->nb) == 3 &&
 		    find_user(name, &r->owner) && r->owner != 0)
 			nb_ranges++;

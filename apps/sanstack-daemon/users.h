@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Which users count as one, and what share of a limit each may have. A user that has subordinate
- * user numbers (subuid(5)) could otherwise take 65,536 shares. (SYS-9)
+ * Which user IDs count as one user, and each user's share of a limit. Without this a user with
+ * subordinate user IDs (subuid(5)) could take 65,536 shares. (SYS-9)
  */
 
 #include <stdbool.h>
@@ -14,13 +14,14 @@
 
 #define SUBUID "/etc/subuid"
 
-/** Read the file of subordinate user numbers; without one each user counts for itself. */
+/** Read the subordinate user IDs; without a file each user ID counts for itself. */
 void users_read(const char *path);
-/** The user that *uid* is subordinate to, or itself. Says nothing about rights. */
+/** The user that *uid* is subordinate to, or *uid*. It implies no access rights. */
 uid_t users_owner(uid_t uid);
 /**
- * May a user that has *own* of *max* places, of which *all* are taken, have one more? It may have
- * three quarters of those that others leave, at least one; a sixteenth is left for root.
+ * Check that a user with *own* of *max* places, of which *all* are taken, may have one more. A user
+ * may take three quarters of what others leave, at least one place. A sixteenth is reserved for
+ * root.
  */
 bool users_may(uid_t owner, uint32_t own, uint32_t all, uint32_t max);
 
