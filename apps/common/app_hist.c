@@ -14,11 +14,14 @@ bucket_of(uint64_t ns)
 		return (uint32_t)ns;
 	power = 63 - (uint32_t)__builtin_clzll(ns) - APP_HIST_STEP_BITS;
 	step = (uint32_t)(ns >> power) - APP_HIST_STEPS;
-	/* Values below APP_HIST_STEPS fill power 0; each later power has as many buckets. */
+	/*
+	 * Values below APP_HIST_STEPS belong to power 0. Each further power has the same number of
+	 * buckets.
+	 */
 	return (power + 1) * APP_HIST_STEPS + step;
 }
 
-/* Largest value that lands in the bucket; in the very last one 2^64 wraps to what it should. */
+/* Largest value of a bucket. That of the last bucket wraps to UINT64_MAX, which is correct. */
 static uint64_t
 bucket_top(uint32_t bucket)
 {

@@ -13,7 +13,7 @@
 
 #define WHY_MAX 320
 
-/* A line without comment and white space. */
+/* A line without its comment and surrounding white space. */
 struct trimmed {
 	const char *text;
 	size_t len;
@@ -30,7 +30,7 @@ trim(const char *line)
 	return t;
 }
 
-/* NULL: nothing. */
+/* Check a line. NULL: no error. */
 static const char *
 what_is_wrong(const struct trimmed *t, bool *inside)
 {
@@ -89,7 +89,7 @@ check_file(const char *path, char *err, size_t err_len)
 
 	if (f != NULL)
 		rc = check_lines(f, path, err, err_len);
-	if (f == NULL || ferror(f)) { /* a directory can be opened, but not read */
+	if (f == NULL || ferror(f)) { /* fopen() of a directory succeeds, but reading fails */
 		rc = -errno;
 		snprintf(err, err_len, "%s: %s", path, strerror(errno));
 	}
@@ -163,7 +163,7 @@ load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *se
 	return rc;
 }
 
-/* The cfgfile library would give the first one's keys for each. */
+/* Refuse repeated sections: rte_cfgfile would return the keys of the first one for each. */
 static int
 check_twice(char *const *sections, int n, const char *path, char *err, size_t err_len)
 {
