@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the demo compares itself with: TCP of the kernel over a veth pair, between two processes on
- * the same two CPUs, as a program has it that knows nothing of this stack. (SYS-3)
+ * The baseline of the demo: TCP of the kernel over a veth pair, between two processes on the same
+ * two CPUs, as an ordinary program uses it. (SYS-3)
  *
- *   kerneltcp SERVER-CPU CLIENT-CPU JSON                 questions of 64 bytes, one at a time
- *   kerneltcp SERVER-CPU CLIENT-CPU JSON OUT FILE...     what is in the files, to OUT
+ *   kerneltcp SERVER-CPU CLIENT-CPU JSON                 requests of 64 bytes, one at a time
+ *   kerneltcp SERVER-CPU CLIENT-CPU JSON OUT FILE...     copies the files to OUT
  *
- * As sanbench's modes for trees: pieces of 64 KiB, 16 of them under way, each with an answer. The
- * JSON has those of sanbench's keys that the demo prints. 77: there is no right to make namespaces.
+ * Like sanbench's tree modes: pieces of 64 KiB, 16 in flight, each with an answer. The JSON has
+ * those keys of sanbench that the demo prints. Exit status 77: no right to create namespaces.
  */
 
 #include <arpa/inet.h>
@@ -38,12 +38,12 @@
 #define QUESTION   64
 #define ASK_NS     1000000000ull
 #define SKIPPED    77
-#define PATIENCE_S 50 /* and then all of it ends: nobody waits for who is gone */
+#define PATIENCE_S 50 /* limit for the whole run, also if the other process has ended */
 #define NS_PER_SEC 1000000000ull
 
-/* One direction has these in front of what it carries. */
+/* Precedes each piece of data, in either direction. */
 struct head {
-	uint64_t len; /* 0: the end */
+	uint64_t len; /* 0: end of data */
 };
 
 struct run {
@@ -89,7 +89,7 @@ pin(const char *cpu)
 		die(1, "CPU %s: %s", cpu, strerror(errno));
 }
 
-/* False: the other end has closed. */
+/* False: the peer has closed. */
 static bool
 read_all(int sock, void *to, size_t len)
 {
@@ -154,7 +154,7 @@ serve(int listener, int out)
 			die(1, "a piece is cut off");
 		if (out >= 0)
 			write_all(out, buf, head.len);
-		/* a question comes back whole, of a piece that it is here */
+		/* a request is echoed, a piece is acknowledged by its head */
 		write_all(sock, buf, out >= 0 ? sizeof(head) : head.len);
 	}
 	rtx = retransmitted(sock);

@@ -21,7 +21,7 @@
 #define CLIENT_DEV "tcp1"
 #define PREFIX     0xffffff00
 
-/* A request with attributes in attributes. */
+/* A netlink request with nested attributes. */
 struct request {
 	struct nlmsghdr head;
 	struct ifinfomsg info;
@@ -41,7 +41,7 @@ add(struct request *r, uint16_t type, const void *data, size_t len)
 	return a;
 }
 
-/* What was added since is in *a*. */
+/* Close attribute *a*: it contains everything added since. */
 static void
 end(struct request *r, struct rtattr *a)
 {
@@ -69,7 +69,7 @@ ask(struct request *r)
 	return rc;
 }
 
-/* The pair, its other end in the namespace of *child*. */
+/* Create the pair, with the other end in the namespace of *child*. */
 static int
 make_pair(pid_t child)
 {
@@ -122,7 +122,7 @@ raise_device(const char *name, uint32_t ip)
 	return rc;
 }
 
-/* A user namespace gives an ordinary user the right to make a network namespace. */
+/* Within a new user namespace an ordinary user may create a network namespace. */
 static int
 leave_network(void)
 {
@@ -131,7 +131,7 @@ leave_network(void)
 	return rc == 0 ? 0 : -errno;
 }
 
-/* The other end's turn: it says how it went. */
+/* Wait for the result of the other process. */
 static int
 hear(int sock)
 {
@@ -146,7 +146,7 @@ say(int sock, int rc)
 	return write(sock, &rc, sizeof(rc)) == sizeof(rc) ? rc : -EPIPE;
 }
 
-/* The child: a namespace, for the parent to put the device there. */
+/* In the child: create a namespace, into which the parent puts the device. */
 static int
 join(int sock)
 {
