@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * sansock: starts programs with the library in front of libc that carries their sockets, and
- * tells what the rules make of a socket. (UDP-1, UDP-2)
+ * sansock: starts programs with the preloaded library that carries their sockets, and explains what
+ * the rules decide about a socket. (UDP-1, UDP-2)
  */
 
 #include <arpa/inet.h>
@@ -26,12 +26,12 @@
 
 #define LIBRARY "libsansock.so"
 
-/* As sansock(1) has them. */
+/* See sansock(1). */
 enum status {
 	STATUS_OK = 0,
 	STATUS_FAILED = 1,
 	STATUS_USAGE = 2,
-	STATUS_NEVER = 3, /* a rule never matches */
+	STATUS_NEVER = 3, /* a rule can never match */
 	STATUS_NOT_EXECUTABLE = 126,
 	STATUS_NOT_FOUND = 127,
 };
@@ -76,7 +76,7 @@ last_part(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
-/* Where a shell would find it. */
+/* Search like a shell. */
 static bool
 find_program(const char *name, char *path, size_t len)
 {
@@ -96,7 +96,7 @@ find_program(const char *name, char *path, size_t len)
 
 /* ---- run ---- */
 
-/* Beside this program, in a build folder, or where it is installed. (SYS-10) */
+/* Search next to this program, in the build folder, and where it is installed. (SYS-10) */
 static bool
 find_library(char *path, size_t len)
 {
@@ -115,7 +115,7 @@ find_library(char *path, size_t len)
 	return access(path, R_OK) == 0;
 }
 
-/* In front of what is preloaded already; 0 or -errno. */
+/* Put the library in front of what is preloaded already. 0 or -errno. */
 static int
 preload(const char *path)
 {
@@ -126,7 +126,7 @@ preload(const char *path)
 	if (before == NULL || before[0] == '\0')
 		return setenv("LD_PRELOAD", path, 1) == 0 ? 0 : -errno;
 	if (strncmp(before, path, strlen(path)) == 0 && strchr(": ", before[strlen(path)]) != NULL)
-		return 0; /* one sansock runs another; strchr() finds the end, too */
+		return 0; /* by another sansock; strchr() also finds the end */
 	if (asprintf(&both, "%s:%s", path, before) < 0)
 		return -ENOMEM;
 	rc = setenv("LD_PRELOAD", both, 1) == 0 ? 0 : -errno;
@@ -144,7 +144,10 @@ cmd_run(int argc, char **argv)
 
 	if (i >= argc || (i == 1 && argv[i][0] == '-'))
 		return refuse_usage();
-	/* The library can only leave all to the kernel then: nobody would see it. */
+	/*
+	 * Check the rules here: with broken rules the library silently leaves all sockets to the
+	 * kernel.
+	 */
 	if (sock_rules_load(&rules, err, sizeof(err)) != 0)
 		return tell(STATUS_FAILED, "%s", err);
 	if (!find_library(library, sizeof(library)))
@@ -213,7 +216,7 @@ read_port(const char *text, uint16_t *port)
 	return *end == '\0' && n <= UINT16_MAX;
 }
 
-/* Of a program's view: [IPv6], with or without brackets, IPv4, or * for any. */
+/* As a program writes it: [IPv6] with or without brackets, IPv4, or * for any. */
 static bool
 read_address(const char *text, size_t len, uint16_t port, struct sockaddr_storage *to)
 {
@@ -265,7 +268,7 @@ read_user(const char *text, uid_t *uid)
 	return pw != NULL || (text[0] >= '0' && text[0] <= '9' && *end == '\0');
 }
 
-/* Each rule that was looked at, and why it is not the one. */
+/* Print each rule that was tried, and why it does not match. */
 static void
 print_way(const struct sock_query *q, const struct sock_verdict *v)
 {
@@ -293,7 +296,7 @@ print_way(const struct sock_query *q, const struct sock_verdict *v)
 	printf("  no rule%s: the kernel's\n", v->is_part ? " for the rest" : " matches");
 }
 
-/* An errno; EPROTOTYPE: somebody has a socket of another type there, and does not notice us. */
+/* Returns an errno. EPROTOTYPE: a socket of another type is there; its owner sees no connection. */
 static int
 dial(const char *path)
 {
@@ -315,7 +318,7 @@ become(uid_t uid)
 	return rc == 0 ? setuid(uid) : rc;
 }
 
-/* As *uid*, in a child that becomes it; 0: that is not for us to see. */
+/* dial() as *uid*, in a child; 0 if this user may not do that. */
 static int
 dial_as(uid_t uid, const char *path)
 {
@@ -332,7 +335,7 @@ dial_as(uid_t uid, const char *path)
 	return WEXITSTATUS(status);
 }
 
-/* What is in the way of one that the rules would have carried, in the words of the library. */
+/* Print what keeps the library from carrying the socket, in its own words. */
 static void
 print_obstacle(const struct sock_query *q, const struct sock_verdict *v)
 {
