@@ -9,11 +9,11 @@
 
 #include "ex.h"
 
-#define PATIENCE_MS 30000 /* without any event or completion */
+#define PATIENCE_MS 30000 /* limit without any event or completion */
 #define PATIENCE_NS (PATIENCE_MS * 1000000ULL)
-#define SLICE_MS    1000 /* asleep at most, and then it says what it waits for */
+#define SLICE_MS    1000 /* maximum sleep, after which it prints what it waits for */
 
-static volatile sig_atomic_t told_to_end; /* the signal */
+static volatile sig_atomic_t told_to_end; /* signal number */
 
 void
 ex_die(const struct ex *ex, const char *fmt, ...)
@@ -26,11 +26,11 @@ ex_die(const struct ex *ex, const char *fmt, ...)
 	va_end(ap);
 	fprintf(stderr, "\n");
 	if (ex->ctx != NULL)
-		rtsan_close(ex->ctx); /* a peer sees it at once, and no socket stays */
+		rtsan_close(ex->ctx); /* the peer sees the end at once, and no socket file stays */
 	exit(1);
 }
 
-/* The loops that wait end the program in order. A second signal ends it at once. */
+/* The waiting loops end the program in order. A second signal ends it at once. */
 static void
 on_signal(int signum)
 {
@@ -46,7 +46,7 @@ watch_signals(void)
 	sigaction(SIGTERM, &sa, NULL);
 }
 
-/* In order: memif's socket goes with the context. Then the signal does what it does by itself. */
+/* Closing the context removes memif's socket. Then the signal takes its default action. */
 static void
 end_if_told(const struct ex *ex)
 {
@@ -103,7 +103,7 @@ ex_close(struct ex *ex)
 
 /* ---- connections ---- */
 
-/* Once, if it takes longer than somebody who looks on takes for granted. */
+/* Print a message once if the wait takes long. */
 static void
 say_waiting(struct ex *ex, uint64_t since)
 {
@@ -192,7 +192,7 @@ ex_connect(struct ex *ex, const char *peer, const void *data, uint16_t len)
 
 	ex->waits_for = "the peer at ";
 	ex->peer = peer;
-	/* the server may have been started a moment ago, or is just being started */
+	/* the server may just be starting */
 	for (;;) {
 		if (rtsan_connect(ex->qp, peer, EX_SERVICE, &param) != 0)
 			ex_die(ex, "%s", rtsan_error());

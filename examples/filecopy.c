@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Copies a file to the other side, by pushes into its memory or by sends into its
- * receives, and compares checksums.
+ * Copies a file to the other side, by pushes into its memory or by sends into its receives, and
+ * compares checksums.
  *
- *   filecopy server SPEC FILE
- *   filecopy client SPEC PEER FILE push|send
+ *   filecopy server SPEC FILE filecopy client SPEC PEER FILE push|send
  */
 
 #include <fcntl.h>
@@ -18,14 +17,14 @@
 #include "ex.h"
 
 #define CHUNK (256 * 1024)
-#define LAST  UINT64_MAX /* id of the receive for the answer, or for the final message */
+#define LAST  UINT64_MAX /* wr_id of the receive for the answer, or for the final message */
 
-struct offer { /* client to server, with the request */
+struct offer { /* private data of the connection request, client to server */
 	uint64_t size;
 	uint64_t by_send;
 };
 
-struct place { /* server to client, with the answer */
+struct place { /* private data of the answer, server to client */
 	uint64_t addr;
 	uint64_t rkey;
 };
@@ -77,7 +76,7 @@ server(struct ex *ex, const char *file)
 	mr = ex_alloc(ex, offer.size != 0 ? offer.size : 1, RTSAN_REMOTE_PUSH);
 	place.addr = (uintptr_t)rtsan_mr_addr(mr);
 	place.rkey = rtsan_mr_rkey(mr);
-	/* receives are consumed in order, so each chunk has its own place */
+	/* receives are consumed in order, so each chunk has a fixed place */
 	n = offer.by_send != 0 ? nb_chunks(offer.size) : 0;
 	for (; next < n && next < EX_DEPTH - 1; next++)
 		ex_post_recv(ex, next, chunk(mr, offer.size, next));
@@ -93,7 +92,10 @@ server(struct ex *ex, const char *file)
 	}
 	write_all(ex, file, rtsan_mr_addr(mr), offer.size);
 	*sum = ex_checksum(rtsan_mr_addr(mr), offer.size);
-	/* the client ends the connection when it has it; we may not hear of it before that */
+	/*
+	 * the client disconnects when it has the answer, whose completion may come later or not at
+	 * all
+	 */
 	ex_post_send(ex, &wr);
 	ex_wait_disconnect(ex);
 	printf("filecopy: %s: %llu bytes\n", file, (unsigned long long)offer.size);
@@ -123,7 +125,7 @@ read_file(struct ex *ex, const char *file, uint64_t *size)
 	return mr;
 }
 
-/* At most half a queue under way; the last chunk, and every 16th, tell when they are done. */
+/* At most half of the queue is in flight. The last chunk and every 16th request a completion. */
 static void
 send_chunks(struct ex *ex, const struct rtsan_mr *mr, const struct offer *offer,
 	    const struct place *place)
@@ -169,7 +171,7 @@ client(struct ex *ex, const char *peer, const char *file, bool by_send)
 	send_chunks(ex, mr, &offer, &place);
 	end.remote_addr = place.addr;
 	end.rkey = (uint32_t)place.rkey;
-	ex_post_send(ex, &end); /* ordered: it is executed after everything before it */
+	ex_post_send(ex, &end); /* ordered: executed after everything before it */
 	ex_wait(ex, &wc);
 	if (wc.wr_id != LAST || *sum != ex_checksum(rtsan_mr_addr(mr), offer.size))
 		ex_die(ex, "%s: the copy differs", file);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A key-value store whose clients read it without its help: the server publishes
- * a hash table, a client pulls the bucket where a key should be and looks itself.
+ * A key-value store that clients read without the server's CPU: the server publishes a hash table,
+ * and a client pulls the bucket where a key should be.
  *
- *   kvget server SPEC
- *   kvget client SPEC PEER [KEYS]
+ *   kvget server SPEC kvget client SPEC PEER [KEYS]
  */
 
 #include <stdio.h>
@@ -17,14 +16,14 @@
 #define NB_KEYS    10000
 #define NB_BUCKETS 16384 /* power of two */
 
-/* A bucket: the checksum tells a whole one from one that is being written. */
+/* A bucket. The checksum detects one that is being written. */
 struct bucket {
 	uint64_t key; /* 0: empty */
 	uint8_t value[48];
 	uint64_t checksum;
 };
 
-/* Where the table is, as the client is told. */
+/* Location of the table, sent to the client. */
 struct table {
 	uint64_t addr;
 	uint32_t rkey;
@@ -37,7 +36,7 @@ hash(uint64_t key)
 	return ex_checksum(&key, sizeof(key)) & (NB_BUCKETS - 1);
 }
 
-/* What belongs to a key, so that the client can tell a right value from a wrong one. */
+/* The value of a key, so that the client can verify it. */
 static void
 value_of(uint64_t key, uint8_t value[48])
 {
@@ -76,7 +75,7 @@ server(struct ex *ex)
 	printf("kvget: served %d keys\n", NB_KEYS);
 }
 
-/* Pulls until it finds the key or an empty bucket; returns the number of pulls. */
+/* Pull buckets until one has the key or is empty. Returns the number of pulls. */
 static int
 get(struct ex *ex, struct rtsan_mr *mr, const struct table *table, uint64_t key,
     struct bucket **found)

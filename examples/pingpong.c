@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A number goes to the server and comes back, again and again.
+ * Sends a number to the server and back, repeatedly.
  *
- *   pingpong [-w] server SPEC
- *   pingpong [-w] client SPEC PEER [ROUNDS]
+ *   pingpong [-w] server SPEC pingpong [-w] client SPEC PEER [ROUNDS]
  *
- * With -w it sleeps until something comes, instead of polling.
+ * -w: sleep until something arrives, instead of polling.
  */
 
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include "ex.h"
 
 #define ROUNDS 10000
-#define TO     0 /* places in the region: the number to send, the one received */
+#define TO     0 /* offsets in the region: the number to send, the number received */
 #define FROM   8
 
 static void
@@ -25,7 +24,7 @@ send_number(struct ex *ex, struct rtsan_mr *mr)
 	struct rtsan_sge sge = ex_sge(mr, TO, sizeof(uint64_t));
 	struct rtsan_send_wr wr = {
 		.opcode = RTSAN_WR_SEND,
-		.flags = RTSAN_WR_INLINE, /* copied now, and no completion unless it fails */
+		.flags = RTSAN_WR_INLINE, /* copied now; no completion unless it fails */
 		.sge = &sge,
 		.nb_sge = 1,
 	};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An echo over streams: the server writes back whatever it reads, the client compares what
- * comes back with what it wrote. No region, no completion: read and write.
+ * An echo over streams: the server returns what it reads, and the client compares it with what it
+ * wrote. It needs neither regions nor completions, only read and write.
  *
- * stream server SPEC
- * stream client SPEC PEER [MBYTES]
+ * stream server SPEC stream client SPEC PEER [MBYTES]
  */
 
 #include <errno.h>
@@ -20,11 +19,11 @@
 #define SERVICE     0x6563686f /* "echo" */
 #define PATIENCE_S  30
 #define PATIENCE_MS (PATIENCE_S * 1000)
-#define SLICE_MS    1000        /* of waiting: then it looks whether it is to end */
-#define CHUNK       (64 * 1024) /* what the server takes at a time, too */
+#define SLICE_MS    1000        /* maximum wait before checking for a signal */
+#define CHUNK       (64 * 1024) /* also the server's read size */
 
 static struct rtsan_ctx *ctx;
-static volatile sig_atomic_t told_to_end; /* the signal */
+static volatile sig_atomic_t told_to_end; /* signal number */
 
 static void
 die(const char *what)
@@ -51,7 +50,7 @@ watch_signals(void)
 	sigaction(SIGTERM, &sa, NULL);
 }
 
-/* In order: memif's socket goes with the context. Then the signal does what it does by itself. */
+/* Closing the context removes memif's socket. Then the signal takes its default action. */
 static void
 end_if_told(void)
 {
@@ -62,16 +61,19 @@ end_if_told(void)
 	raise(told_to_end);
 }
 
-/* ---- calls in slices ---- */
+/* ---- waiting in slices ---- */
 
-/* Wait for a peer. One that connects and ends before it is accepted does not count. */
+/* Wait for a peer. A peer that disconnects before it is accepted is ignored. */
 static struct rtsan_stream *
 accept_next(struct rtsan_listener *listener)
 {
 	struct rtsan_stream *s = NULL;
 	int rc, slices = 0;
 
-	/* accepting in slices could give up in the middle of one; waiting for a request can't */
+	/*
+	 * wait in slices for a request only: rtsan_stream_accept() must not be interrupted in the
+	 * middle
+	 */
 	while ((rc = rtsan_event_wait(ctx, SLICE_MS / 10)) == 0 || rc == -EINTR ||
 	       (rc = rtsan_stream_accept(listener, NULL, PATIENCE_MS, &s)) == -ECONNABORTED ||
 	       rc == -EHOSTUNREACH) {
@@ -89,7 +91,7 @@ accept_next(struct rtsan_listener *listener)
 	return s;
 }
 
-/* The server may have been started a moment ago, or is just being started. */
+/* The server may just be starting. */
 static struct rtsan_stream *
 connect_to(const char *peer)
 {
@@ -113,7 +115,7 @@ connect_to(const char *peer)
 	return s;
 }
 
-/* The byte at *at* of what the client writes. */
+/* The byte at position *at* of the client's data. */
 static uint8_t
 pattern(size_t at)
 {
@@ -170,7 +172,10 @@ ask(const char *peer, size_t bytes)
 	rtsan_stream_set_timeout(s, PATIENCE_MS);
 	for (; done < bytes; done += len) {
 		end_if_told();
-		/* who writes more than both sides store, and does not read, waits for ever */
+		/*
+		 * Limit the unread data: if it exceeded the buffers of both sides, both would wait
+		 * forever.
+		 */
 		len = bytes - done < CHUNK ? bytes - done : CHUNK;
 		for (i = 0; i < len; i++)
 			buf[i] = pattern(done + i);
