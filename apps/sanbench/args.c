@@ -8,15 +8,15 @@
 
 #include "mode.h"
 
-/* One argument: name, what its value looks like, what it does, whether the prompt may set it. */
+/* One argument: name, form of its value, effect, and whether the prompt may set it. */
 struct arg {
 	const char *name;
 	const char *value; /* NULL: none */
 	const char *help;
 	bool is_setting;
-	/* NULL, or what was expected. */
+	/* Returns NULL, or what was expected. */
 	const char *(*set)(struct bench_conf *c, const char *v);
-	const char *const *words; /* NULL: anything; or the values that it takes, and NULL */
+	const char *const *words; /* the allowed values, with a NULL at the end; NULL: any value */
 };
 
 static const char *const on_off[] = {"on", "off", NULL};
@@ -30,7 +30,7 @@ static const char *const pollers[] = {"caller", "lcore", NULL};
 
 /* ---- values ---- */
 
-/* A number with K, M, G (of 1024). */
+/* A number with an optional K, M or G (powers of 1024). */
 static bool
 number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
 {
@@ -167,7 +167,7 @@ set_solicit(struct bench_conf *c, const char *v)
 	return NULL;
 }
 
-/* A word of *names*, by its place. */
+/* Set a field to the index of a word in *names*. */
 #define SET_WORD(fn, field, names, expected)                       \
 	static const char *fn(struct bench_conf *c, const char *v) \
 	{                                                          \
@@ -319,7 +319,10 @@ set_impair(struct bench_conf *c, const char *v)
 		return "[rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N, or off";
 	for (i = from; i <= to; i++) {
 		c->impair[i] = spec;
-		/* The two directions must not lose the same packets of a ping and its pong. */
+		/*
+		 * Different seeds: the two directions must not lose the same packets of a request
+		 * and its answer.
+		 */
 		c->impair[i].seed += (uint64_t)i;
 		c->has_impair[i] = strcmp(v, "off") != 0;
 	}
@@ -529,7 +532,7 @@ args_word(const char *name, int i)
 	return i < n ? a->words[i] : NULL;
 }
 
-/* What was not given follows from the mode. */
+/* Settings that were not given get the defaults of the mode. */
 static void
 from_mode(struct bench_conf *conf)
 {
@@ -561,7 +564,7 @@ batches_wrong(const struct bench_conf *conf)
 	return NULL;
 }
 
-/* What is asked of a port of DPDK, where there is none. */
+/* Settings that need a DPDK port are errors with an RDMA device. */
 static const char *
 device_wrong(const struct bench_conf *conf)
 {
@@ -613,7 +616,7 @@ args_finish(struct bench_conf *conf, char *error, size_t size)
 	return -1;
 }
 
-/* ---- for people ---- */
+/* ---- help texts ---- */
 
 static void
 explain_modes(FILE *f)

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * sanbench, the measuring and testing program (SYS-3): what its parts share.
+ * sanbench, the program for measurements and tests (SYS-3): what its parts share.
  *
- * One thread runs everything in steps that never block (but for --wait): bench_step() handles
- * events and completions, then gives the client and the server a turn. Batch
- * mode and the prompt call it in their loops.
+ * One thread does everything in steps that never block (except with --wait). bench_step() handles
+ * events and completions, then gives the client and the server a turn. Batch mode and the prompt
+ * call it in their loops.
  */
 
 #include <stdbool.h>
@@ -27,13 +27,13 @@
 #define BENCH_BATCH_MAX 256
 #define BENCH_IPS_MAX   8
 #define BENCH_SETS_MAX  64
-#define BENCH_TEXT      192 /**< an error in one line */
+#define BENCH_TEXT      192 /**< size of an error text */
 #define BENCH_PORT_CONF 2048
 #define BENCH_SERVICE   4791
 
 enum bench_exit {
 	BENCH_EXIT_OK = 0,
-	BENCH_EXIT_FAILED = 1, /**< connection, verification, leak */
+	BENCH_EXIT_FAILED = 1, /**< connection failed, wrong data, or leaks */
 	BENCH_EXIT_USAGE = 2,
 };
 
@@ -45,7 +45,7 @@ enum bench_solicit {
 
 struct bench_mode;
 
-/** Everything that an argument or the prompt's "set" can choose. */
+/** All values of the arguments and of the prompt's "set". */
 struct bench_conf {
 	/* what to do */
 	const struct bench_mode *mode;
@@ -58,21 +58,21 @@ struct bench_conf {
 	uint8_t solicit; /**< enum bench_solicit */
 	uint8_t order;   /**< enum rtsan_order */
 	bool verify, imm, live, both;
-	bool has_mode, has_size, has_depth, has_conns, has_solicit; /**< else a default */
+	bool has_mode, has_size, has_depth, has_conns, has_solicit; /**< else by mode */
 	uint32_t size_min, size_max;
 	uint32_t depth, conns, rq;
-	uint32_t batch;      /**< posted together; 0: whatever there is room for */
+	uint32_t batch;      /**< messages posted together; 0: as many as fit */
 	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
 	struct rtsan_stream_attr stream;
-	uint32_t turns;              /**< messages of a connection in its turn; 0: no turns */
-	uint64_t duration_ms, count; /**< 0: not bounded */
+	uint32_t turns;              /**< messages of a connection per turn; 0: no turns */
+	uint64_t duration_ms, count; /**< 0: unlimited */
 	uint64_t seed;
 	uint32_t timeout_ms;
 	/* connection parameters; 0: the stack's default */
 	uint16_t window, first_window, max_txn, msg_limit, pkey;
 	uint16_t rnr_ms, keepalive_ms;
 	/* server */
-	uint32_t sessions; /**< end after so many; 0: never */
+	uint32_t sessions; /**< exit after so many; 0: never */
 	uint32_t memory_mib;
 	char tree[256], out[256];
 	/* port */
@@ -85,13 +85,13 @@ struct bench_conf {
 	bool has_impair[2];
 	char capture[256];
 	char json[256];
-	char attach[256]; /**< spec of daemon or device; empty: an engine of our own */
-	bool wait;        /**< sleep when there is nothing to do */
+	char attach[256]; /**< daemon or device; empty: an engine in this process */
+	bool wait;        /**< sleep while idle */
 };
 
-/** What the server did so far. */
+/** Results of the server so far. */
 struct bench_served {
-	uint64_t sessions, failed; /**< that have ended */
+	uint64_t sessions, failed; /**< sessions that have ended */
 	uint64_t msgs, bytes;
 };
 
@@ -104,26 +104,26 @@ struct bench {
 	struct rtsan_ctx *ctx;
 	struct rtsan_caps caps;
 	struct bench_cq *cqs;  /**< list */
-	uint64_t hz;           /**< of the time stamp counter */
-	uint64_t ns_per_tick;  /**< times 2^32 */
-	uint64_t now;          /**< its value at the start of this step */
-	uint32_t event_wait;   /**< polls until events are looked for again */
-	struct client *client; /**< the run under way, or the last one */
+	uint64_t hz;           /**< frequency of the time stamp counter */
+	uint64_t ns_per_tick;  /**< multiplied by 2^32 */
+	uint64_t now;          /**< time stamp counter at the start of this step */
+	uint32_t event_wait;   /**< polls until the next poll for events */
+	struct client *client; /**< the current run, or the last one */
 	struct server *server;
 	struct bench_served served;
 	bool has_failed;     /**< makes the exit code 1 */
-	bool is_client_told; /**< the result of the run was told */
+	bool is_client_told; /**< the result of the run was reported */
 	bool is_quit;
 };
 
-/** How many times the operator asked to stop: 1 ends cleanly, 2 at once. */
+/** Number of stop requests of the operator: the first ends the run cleanly, the second at once. */
 extern volatile int bench_stop_asked;
 
-/** One round of everything, asleep for a moment with --wait. False: nothing happened. */
+/** One step of everything; may sleep for a moment with --wait. False: nothing happened. */
 bool bench_step(struct bench *b);
-/** Begin a run with the present settings. */
+/** Start a run with the current settings. */
 void bench_client_start(struct bench *b);
-/** "sanbench: ..." in one line to stderr; sets has_failed. */
+/** Print "sanbench: ..." to stderr and set has_failed. */
 void bench_fail(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline uint64_t
@@ -141,38 +141,38 @@ bench_ticks_of_ms(const struct bench *b, uint64_t ms)
 /* ---- args.c ---- */
 
 void args_defaults(struct bench_conf *conf);
-/** Does --attach name an RDMA device? */
+/** True if --attach names an RDMA device. */
 bool args_is_device(const struct bench_conf *conf);
-/** Is *word* an option of ours? (EAL would not know it.) */
+/** True if *word* is an option of sanbench, not of EAL. */
 bool args_is_ours(const char *word);
 /**
- * Parse own arguments (after "--").
+ * Parse the arguments behind "--".
  *
  * @return
- *   0, or -1 with *error* saying what is wrong in one line.
+ *   0, or -1 with a text in *error*.
  */
 int args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size);
-/** One setting by its name without dashes; for the prompt. Returns as args_parse(). */
+/** Set one value by its name without dashes, for the prompt. Returns like args_parse(). */
 int args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
 	     size_t size);
-/** Names of all, or of those that args_set() takes, as rte_cmdline wants them: with # between. */
+/** Names of all arguments, or of those that args_set() accepts, separated by # for rte_cmdline. */
 const char *args_names(bool only_settings);
-/** Of a setting that takes one of some words the *i*-th; NULL: there are no more. */
+/** The *i*-th allowed value of a setting, or NULL. */
 const char *args_word(const char *name, int i);
-/** The line of args_usage() for this one. False: there is none. */
+/** Print the line of args_usage() for one argument. False: there is none. */
 bool args_explain(const char *name, FILE *f);
-/** Mode defaults, and what contradicts itself. Returns as args_parse(). */
+/** Apply the defaults of the mode, and check for contradictions. Returns like args_parse(). */
 int args_finish(struct bench_conf *conf, char *error, size_t size);
 void args_usage(FILE *f);
 void args_show(struct bench_conf *conf, FILE *f);
-/** Port arguments of rtsan_dpdk_open(). Returns -1 when they don't fit. */
+/** Arguments for rtsan_dpdk_open(). -1: they don't fit. */
 int args_port_conf(const struct bench_conf *conf, char *out, size_t size);
 
 /* ---- cmd.c ---- */
 
-/** Run the commands of a file; false: it could not be read. */
+/** Run the commands of a file. False: it can't be read. */
 bool cmd_run_file(struct bench *b, const char *path);
-/** Prompt until quit, end of input or a signal. */
+/** Run the prompt until "quit", end of input or a signal. */
 void cmd_prompt(struct bench *b);
 
 #endif /* BENCH_H */

@@ -15,7 +15,7 @@
 
 #define RETRY_MS       100
 #define SECOND_MS      1000
-#define CONNECTING_MAX 256 /* connections that are being set up at once */
+#define CONNECTING_MAX 256 /* connections that are set up at a time */
 
 void
 client_enter(struct client *c, enum client_state state, uint64_t ms)
@@ -24,7 +24,7 @@ client_enter(struct client *c, enum client_state state, uint64_t ms)
 	c->deadline = rte_rdtsc() + bench_ticks_of_ms(c->b, ms);
 }
 
-/* Orderly end of every connection; on failure at once. */
+/* Disconnect all connections; after a failure abort them. */
 static void
 enter_close(struct client *c)
 {
@@ -70,7 +70,7 @@ event_text(const struct rtsan_event *ev)
 	}
 }
 
-/* A connection that was being set up was not, or one that was up has ended. */
+/* The set-up of a connection failed, or a connection ended. */
 static void
 on_lost(struct client *c, const struct rtsan_event *ev)
 {
@@ -83,7 +83,7 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 		c->retry_at = rte_rdtsc() + bench_ticks_of_ms(c->b, RETRY_MS);
 		return;
 	}
-	/* A server that says no says why. */
+	/* a server that rejects sends the reason */
 	if (ev->type == RTSAN_EV_REJECTED && ev->private_len > 0)
 		snprintf(why, sizeof(why), "%.*s", (int)ev->private_len,
 			 (const char *)ev->private_data);
@@ -146,8 +146,8 @@ client_conn_connect(struct client_conn *conn)
 }
 
 /*
- * Each message of a slot is as the last one, and what is posted together lies together. Many
- * connections in turn would fill the cache with work requests.
+ * True if all messages of a slot are equal, so that prepared work requests can be posted again.
+ * With turns the work requests of many connections would not fit into the cache.
  */
 static bool
 is_same(const struct client *c)
@@ -157,7 +157,7 @@ is_same(const struct client *c)
 		(c->conf.batch == 0 || c->hello.slots % c->conf.batch == 0);
 }
 
-/* Slots, and a queue pair for as many messages as they hold. */
+/* Create the slots, and a queue pair for as many messages. */
 static int
 conn_open_slots(struct client_conn *conn)
 {
@@ -178,7 +178,7 @@ conn_open_slots(struct client_conn *conn)
 		conn->index * net_slots_bytes(&c->hello, c->stride);
 	if (c->mode->init != NULL)
 		c->mode->init(conn);
-	/* taking turns, they share what may be under way */
+	/* with turns all connections share the limit of messages in flight */
 	if (c->conf.turns > 0)
 		return net_qp_open(c->b, &conn->q, depth, 1, conn->index == 0 ? c->conf.depth : 0);
 	return net_qp_open(c->b, &conn->q, depth, 1, depth + 1);
@@ -202,7 +202,7 @@ conn_open(struct client *c, uint16_t index)
 	return ret < 0 ? ret : client_conn_connect(conn);
 }
 
-/* One region for the slots of all connections. */
+/* Register one region for the slots of all connections. */
 static int
 open_slots(struct client *c)
 {
@@ -218,7 +218,7 @@ open_slots(struct client *c)
 	return ret;
 }
 
-/* The server knows us: set up the connections that carry the data, some at a time. */
+/* The control connection is up: set up data connections, some at a time. */
 static void
 connect_data(struct client *c)
 {
@@ -334,7 +334,7 @@ step_end(struct client *c)
 		enter_close(c);
 }
 
-/* ---- end ---- */
+/* ---- disconnect ---- */
 
 static void
 release(struct client *c)
@@ -360,7 +360,7 @@ release(struct client *c)
 	c->state = CLIENT_OVER;
 }
 
-/* Data connections first; the control connection tells the server that all is over. */
+/* Disconnect data connections first: the end of the control connection ends the session. */
 static void
 step_close(struct client *c)
 {
@@ -441,7 +441,7 @@ client_step(struct client *c)
 		has_worked = client_step_drain(c);
 		break;
 	case CLIENT_END:
-		/* the server may still ask */
+		/* mode rpc: the server may still send requests */
 		if (c->mode->step != NULL)
 			c->mode->step(c, false);
 		step_end(c);
@@ -494,10 +494,10 @@ make_hello(struct client *c)
 		h->flags |= HELLO_IMM;
 	if (conf->both)
 		h->flags |= HELLO_BOTH;
-	/* Taking turns, all of them together are as deep as one alone. */
+	/* with turns all connections together have the depth of one */
 	if (conf->turns > 0 && (uint64_t)conf->conns * conf->turns > conf->depth)
 		h->depth = (uint16_t)conf->turns;
-	/* Where slots come back from the server, twice the depth hides the way there and back. */
+	/* if the server returns slots, twice the depth hides its latency */
 	h->slots = (uint16_t)rte_align32pow2(client_has_credit(c) ? h->depth * 2u : h->depth);
 }
 

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The side that connects and asks: one run from connection to report.
+ * The client: one run, from the connection to the report.
  */
 
 #include "ctl.h"
@@ -15,56 +15,56 @@ struct flow;
 struct rpc;
 
 enum client_state {
-	CLIENT_CTL,      /**< control connection is being set up */
-	CLIENT_DATA,     /**< data connections are being set up */
-	CLIENT_MANIFEST, /**< trees: the server learns what there will be */
-	CLIENT_TRAFFIC,  /**< new messages are made */
-	CLIENT_DRAIN,    /**< what is under way completes */
-	CLIENT_END,      /**< both sides compare */
-	CLIENT_CLOSE,    /**< orderly disconnect */
-	CLIENT_OVER,     /**< everything is released; results can be read */
+	CLIENT_CTL,      /**< the control connection is set up */
+	CLIENT_DATA,     /**< the data connections are set up */
+	CLIENT_MANIFEST, /**< trees: the list of files is sent */
+	CLIENT_TRAFFIC,  /**< new messages are posted */
+	CLIENT_DRAIN,    /**< messages in flight complete */
+	CLIENT_END,      /**< the two sides compare */
+	CLIENT_CLOSE,    /**< connections disconnect */
+	CLIENT_OVER,     /**< everything is released, the results are valid */
 };
 
 struct client;
 
 struct client_conn {
-	struct bench_qp q; /**< first, so that a bench_qp is a client_conn */
+	struct bench_qp q; /**< must be first: a bench_qp is cast to client_conn */
 	struct client *client;
 	uint16_t index;
 	struct welcome peer;
 	struct rpc *rpc;           /**< mode rpc */
 	struct flow *flow;         /**< mode stream */
-	uint8_t *mem;              /**< a slot per message under way */
-	uint64_t *stamp;           /**< per slot: time of posting; 0: nothing is under way */
-	struct rtsan_send_wr *wrs; /**< per slot, where messages don't differ, or NULL */
-	struct rtsan_sge *sges;    /**< theirs */
-	uint64_t next;             /**< message to be made next */
-	uint64_t lowest;           /**< everything below has completed */
-	uint64_t credit;           /**< everything below was looked at by the server */
-	uint64_t told;             /**< last PLACED */
-	uint64_t limit;            /**< messages to make */
+	uint8_t *mem;              /**< one slot per message in flight */
+	uint64_t *stamp;           /**< per slot: time of posting; 0: free */
+	struct rtsan_send_wr *wrs; /**< prepared work requests per slot, or NULL */
+	struct rtsan_sge *sges;    /**< their elements */
+	uint64_t next;             /**< next message to post */
+	uint64_t lowest;           /**< all messages below have completed */
+	uint64_t credit;           /**< the server has checked all messages below */
+	uint64_t told;             /**< value of the last PLACED */
+	uint64_t limit;            /**< number of messages to post */
 	uint64_t msgs, bytes;
-	uint64_t value;  /**< atomics: what the counter will be */
-	uint64_t sum;    /**< atomics: of old values */
-	uint64_t served; /**< rpc: requests of the server */
-	uint64_t begin;  /**< connect: of setting it up, ticks */
+	uint64_t value;  /**< atomics: expected value of the counter */
+	uint64_t sum;    /**< atomics: sum of the old values */
+	uint64_t served; /**< rpc: requests of the server that were answered */
+	uint64_t begin;  /**< connect: start of the set-up, ticks */
 	bool is_end_told;
-	bool is_leaving; /**< connect: its end was asked for */
+	bool is_leaving; /**< connect: it is being disconnected */
 };
 
 struct client {
 	struct bench *b;
-	struct bench_conf conf; /**< as it was at the start */
+	struct bench_conf conf; /**< copy of the settings at the start */
 	const struct bench_mode *mode;
 	enum client_state state;
-	uint64_t deadline; /**< of the state, ticks */
-	uint64_t give_up;  /**< until when an unreachable server is tried again */
+	uint64_t deadline; /**< end of the state, ticks */
+	uint64_t give_up;  /**< time to give up on an unreachable server */
 	uint64_t retry_at;
 	struct hello hello;
 	struct ctl ctl;
 	struct client_conn *conns;
 	uint32_t nb_conns, nb_made, nb_up;
-	uint32_t turn; /**< whose it is */
+	uint32_t turn; /**< index of the connection whose turn it is */
 	uint32_t stride;
 	struct rtsan_mr *mr; /**< slots of all connections */
 	uint32_t lkey;
@@ -72,30 +72,30 @@ struct client {
 	size_t manifest_at;
 	bool is_manifest_told, is_end_told, is_stopped, is_bye_said;
 	bool is_failed, has_report;
-	bool has_placed;                      /**< the server looks at every slot */
+	bool has_placed;                      /**< the server checks every slot */
 	uint64_t shared;                      /**< atomics: additions to the shared word */
-	uint64_t begin, end;                  /**< of the traffic, ticks */
-	uint64_t msgs, bytes, rtx_begin, rtx; /**< or PORT_UNKNOWN */
-	uint64_t completed;                   /**< of msgs */
+	uint64_t begin, end;                  /**< of the traffic, in ticks */
+	uint64_t msgs, bytes, rtx_begin, rtx; /**< retransmissions, or PORT_UNKNOWN */
+	uint64_t completed;                   /**< completed messages */
 	uint64_t rounds;
 	struct memory memory_begin, memory_up; /**< before and with the connections */
-	struct app_hist lat, lat_second;       /**< all, and since the last live line */
+	struct app_hist lat, lat_second;       /**< of the run, and since the last live line */
 	uint64_t live_at, live_msgs, live_bytes, live_rtx;
 	struct ctl_report report;
 	char error[BENCH_TEXT];
 };
 
-/** Start a run with the present settings; it goes on in bench_step(). */
+/** Start a run with the current settings. bench_step() continues it. */
 struct client *client_start(struct bench *b);
-/** A turn. Returns false when there was nothing to do. */
+/** One turn. False: nothing to do. */
 bool client_step(struct client *c);
-/** Make no new messages; the run ends orderly. */
+/** Post no new messages, and end the run in order. */
 void client_stop(struct client *c);
-/** Release it; ends it at once if it still runs. */
+/** Release it; a run in progress is aborted. */
 void client_free(struct client *c);
 void client_fail(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Slot of a message. */
+/** The slot of message *i*. */
 static inline uint8_t *
 client_slot(const struct client_conn *c, uint64_t i)
 {
@@ -104,15 +104,15 @@ client_slot(const struct client_conn *c, uint64_t i)
 
 /* ---- report.c and json.c ---- */
 
-/** One line with the rates of the last second. */
+/** Print one line with the rates of the last second. */
 void report_live(struct client *c);
 void report_client(const struct client *c, FILE *f);
 double report_seconds(const struct client *c);
-/** Can results be written there? 0 or -errno. */
+/** Check that results can be written to *path*. 0 or -errno. */
 int json_try(const char *path);
 /** Write the results as JSON. 0 or -errno. */
 int json_write(const struct client *c, const char *path, uint64_t leaks);
-/** The same for what the server did. */
+/** Likewise for the server. */
 int json_write_server(struct bench *b, const char *path, uint64_t leaks);
 
 #endif /* CLIENT_H */

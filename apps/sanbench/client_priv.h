@@ -2,20 +2,20 @@
 #ifndef CLIENT_PRIV_H
 #define CLIENT_PRIV_H
 
-/** @file What client.c (a run from its start to its end) and client_traffic.c share. */
+/** @file Shared by client.c, which runs a client from start to end, and client_traffic.c. */
 
 #include "mode.h"
 
-/** Go on to a state, which may take *ms*. */
+/** Enter a state, with a time limit of *ms*. */
 void client_enter(struct client *c, enum client_state state, uint64_t ms);
-/** (Re)connect a data connection; as rtsan_connect(). */
+/** Connect a data connection, also again. Returns like rtsan_connect(). */
 int client_conn_connect(struct client_conn *conn);
 void client_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
-/** Slots come back from the server only when it has looked at them. */
+/** True if a slot is free only after the server has checked it. */
 bool client_has_credit(const struct client *c);
-/** Make messages, until none will be made any more. Returns false when nothing happened. */
+/** Post messages until all are posted. False: nothing happened. */
 bool client_step_traffic(struct client *c);
-/** Until all of them have completed. */
+/** Wait until all of them have completed. False: nothing happened. */
 bool client_step_drain(struct client *c);
 
 #endif /* CLIENT_PRIV_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Messages, from posting to completion, until time or count is over. */
+/* Messages from posting to completion, until the time or the count is reached. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 
 #include "client_priv.h"
 
-#define POST_BURST  32           /* messages posted at once, unless said otherwise */
-#define END_ROUNDS  16           /* steps between looks at the time and whether all are made */
-#define CLIENT_WORK (CTL_TX / 2) /* PLACED messages that may be under way at once */
+#define POST_BURST  32           /* default number of messages per call */
+#define END_ROUNDS  16           /* steps between checks of time and count */
+#define CLIENT_WORK (CTL_TX / 2) /* PLACED messages in flight */
 
 /* ---- completions ---- */
 
@@ -59,7 +59,7 @@ client_has_credit(const struct client *c)
 	return (c->mode->flags & MODE_TREE) != 0 || mode_has_placed(c->mode, c->hello.flags);
 }
 
-/* Messages that may be made now. */
+/* Messages that may be posted now. */
 static uint64_t
 room(const struct client_conn *conn)
 {
@@ -88,7 +88,7 @@ made(struct client_conn *conn, uint32_t len)
 	c->bytes += len;
 }
 
-/* Work requests that stay as they are: made once, and posted again and again. */
+/* Post prepared work requests; each is filled at its first use. */
 static uint32_t
 pump_same(struct client_conn *conn, uint64_t max)
 {
@@ -112,7 +112,7 @@ pump_same(struct client_conn *conn, uint64_t max)
 	return done > 0 ? (uint32_t)done : 0;
 }
 
-/* Make up to *max* messages by one call. Returns how many. */
+/* Post up to *max* messages with one call. Returns the number. */
 static uint32_t
 pump(struct client_conn *conn, uint64_t max)
 {
@@ -140,7 +140,7 @@ pump(struct client_conn *conn, uint64_t max)
 	return done > 0 ? (uint32_t)done : 0;
 }
 
-/* What may be posted now: as much as there is, or a whole batch. */
+/* Post what fits, or whole batches if a batch size is set. */
 static uint32_t
 pump_some(struct client_conn *conn)
 {
@@ -149,11 +149,11 @@ pump_some(struct client_conn *conn)
 	if (batch == 0)
 		return n > 0 ? pump(conn, n < POST_BURST ? n : POST_BURST) : 0;
 	if (batch > conn->limit - conn->next)
-		batch = conn->limit - conn->next; /* the last ones */
+		batch = conn->limit - conn->next; /* the last batch may be smaller */
 	return n >= batch && batch > 0 ? pump(conn, batch) : 0;
 }
 
-/* One connection after the other, as far as the depth of all of them reaches. */
+/* Give each connection a turn, as far as the common depth permits. */
 static bool
 pump_turns(struct client *c)
 {
@@ -164,27 +164,27 @@ pump_turns(struct client *c)
 		conn = &c->conns[c->turn];
 		n = room(conn);
 		if (n < c->conf.turns && n < conn->limit - conn->next)
-			break; /* its last turn is not over */
+			break; /* its previous turn is not complete */
 		n = n < c->conf.turns ? n : c->conf.turns;
 		if (n > 0 && pump(conn, n) != n)
 			break;
 		c->turn = c->turn + 1 < c->nb_conns ? c->turn + 1 : 0;
 		if (n == 0 && c->turn == 0)
-			break; /* all have made theirs */
+			break; /* all messages are posted */
 	}
 	return c->msgs != last;
 }
 
 /* ---- telling the server ---- */
 
-/* How many messages of the connection are in place, for the server to look at. */
+/* Number of messages of the connection that the server may check. */
 static uint64_t
 placed(const struct client_conn *conn)
 {
 	return (conn->client->mode->flags & MODE_SERVER_PULLS) != 0 ? conn->next : conn->lowest;
 }
 
-/* Tell the server, by and by, or at once when nothing else will happen. */
+/* Send PLACED for every quarter of the slots, or at once if the connection waits for slots. */
 static bool
 tell_placed(struct client_conn *conn)
 {
@@ -205,20 +205,20 @@ tell_placed(struct client_conn *conn)
 static bool
 is_time_over(const struct client *c)
 {
-	/* A count or a tree ends by itself. */
+	/* a count or a tree ends by itself */
 	if (c->conf.duration_ms == 0 || c->tree != NULL || c->conf.count != 0)
 		return false;
 	return rte_rdtsc() - c->begin >= bench_ticks_of_ms(c->b, c->conf.duration_ms);
 }
 
-/* Every message that there will be has been made. */
+/* True if all messages are posted. */
 static bool
 is_all_made(const struct client *c)
 {
 	uint32_t i;
 
 	if (c->tree == NULL && c->conf.count == 0)
-		return false; /* time decides */
+		return false; /* the duration decides */
 	for (i = 0; i < c->nb_conns; i++)
 		if (c->conns[i].next < c->conns[i].limit)
 			return false;

@@ -10,7 +10,7 @@
 #include "cmd.h"
 
 #define LINE_MAX_BYTES 512
-#define INPUT_MS       5 /* how often standard input is looked at while the engine runs */
+#define INPUT_MS       5 /* period of reading standard input while traffic runs */
 
 struct bench *cmd_bench;
 
@@ -52,7 +52,7 @@ parse_error(int status)
 	}
 }
 
-/* Line by line and not by cmdline_interact(), which would not tell what was wrong where. */
+/* Line by line, because cmdline_interact() does not report which line is wrong. */
 bool
 cmd_run_file(struct bench *b, const char *path)
 {
@@ -72,7 +72,7 @@ cmd_run_file(struct bench *b, const char *path)
 		if (line[strspn(line, " \t\r\n")] == '\0' || line[0] == '#')
 			continue;
 		line[strcspn(line, "\r\n")] = '\0';
-		/* The parser wants the end of line. */
+		/* the parser needs the end of the line */
 		strcat(line, "\n");
 		status = cmdline_parse(cl, line);
 		if (status < 0)
@@ -86,7 +86,7 @@ cmd_run_file(struct bench *b, const char *path)
 	return true;
 }
 
-/* Read what was typed. False: end of input, or quit. */
+/* Read the keyboard. False: end of input, or "quit". */
 static bool
 take_input(struct cmdline *cl)
 {
@@ -99,7 +99,7 @@ take_input(struct cmdline *cl)
 	n = read(STDIN_FILENO, buf, sizeof(buf));
 	if (n <= 0)
 		return false;
-	/* -1 after quit; other failures concern one line, which was told. */
+	/* -1 after "quit"; other errors concern one line and were reported */
 	cmdline_in(cl, buf, (int)n);
 	return !cmd_bench->is_quit;
 }

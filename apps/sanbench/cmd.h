@@ -2,7 +2,7 @@
 #ifndef CMD_H
 #define CMD_H
 
-/** @file The prompt: commands are grouped by file, cmd.c has the list of all. */
+/** @file Commands of the prompt, grouped by file. cmd.c lists them all. */
 
 #include <cmdline.h>
 #include <cmdline_parse.h>
@@ -10,7 +10,7 @@
 
 #include "mode.h"
 
-/** The program that commands act on: rte_cmdline has no place for it. */
+/** The program that commands act on: rte_cmdline passes no context. */
 extern struct bench *cmd_bench;
 
 /* cmd_port.c */
@@ -24,7 +24,7 @@ void cmd_traffic_init(void);
 extern cmdline_parse_inst_t cmd_show, cmd_help, cmd_help_option, cmd_quit;
 void cmd_show_init(void);
 
-/** Print an error at the prompt and remember it for the exit code. */
+/** Print an error, and record it for the exit code. */
 void cmd_error(struct cmdline *cl, const char *text);
 
 #endif /* CMD_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Commands on connections: whom to connect to, and listening. */
+/* Commands about connections: connect and listen. */
 
 #include "cmd.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Commands on the port: capture, impairment. */
+/* Commands about the port: capture and impairment. */
 
 #include <string.h>
 

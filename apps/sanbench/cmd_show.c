@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Commands that tell something, and quit. */
+/* Commands that show something, and quit. */
 
 #include <string.h>
 
@@ -107,7 +107,7 @@ static cmdline_parse_token_string_t token_what = TOKEN_STRING_INITIALIZER(
 	struct show_result, what, "port#conn#stream#stats#cam#drops#histogram#config");
 static cmdline_parse_token_string_t token_help =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "help");
-/* Completed by names, but any is taken: one that is unknown has an answer of its own. */
+/* Completes known names but accepts any, so that an unknown name gets a helpful error. */
 static struct cmdline_token_ops option_ops = {
 	.parse = parse_option,
 	.complete_get_nb = cmdline_complete_get_nb_string,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Commands on traffic: settings, start, stop, wait. */
+/* Commands about traffic: settings, start, stop, wait. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +85,8 @@ do_sleep(void *parsed, struct cmdline *cl, void *data)
 }
 
 /*
- * The name decides which values there are. rte_cmdline asks a token for its values without saying
- * what came before it on the line, but has parsed that just then: the token of the name remembers.
+ * The allowed values depend on the name. rte_cmdline asks a token for its values without the
+ * preceding token, but has just parsed that one. So the token of the name stores it.
  */
 static char name_before[sizeof(cmdline_fixed_string_t)];
 

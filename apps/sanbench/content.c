@@ -22,7 +22,7 @@ content_base(uint64_t seed, uint16_t conn, uint64_t msg)
 	return content_mix(content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
 }
 
-/* No multiplication depends on the word before, so that compilers make vectors of it. */
+/* The multiplications are independent of each other, so that compilers can vectorize them. */
 static inline uint64_t
 word_at(uint64_t base, uint64_t index)
 {
@@ -31,7 +31,7 @@ word_at(uint64_t base, uint64_t index)
 	return rte_cpu_to_le_64(x ^ (x >> 32));
 }
 
-/* Bytes up to the next word boundary of the stream; 0 when *off* is on one. */
+/* Bytes up to the next word boundary of the stream; 0 if *off* is aligned. */
 static inline size_t
 head_len(uint64_t off, size_t len)
 {

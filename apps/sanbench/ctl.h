@@ -4,17 +4,18 @@
 
 /**
  * @file
- * Control messages between the two ends of a run, over sends of a connection
- * of their own, which is always ordered.
+ * Control messages between the two ends of a run. They are sends on a connection of their own,
+ * which is always ordered.
  *
- *   client                           server
- *   MANIFEST ... MANIFEST_END  -->          (trees) what files there will be
- *                              <--  READY   (trees) they can be written
+ *   client                           server MANIFEST ... MANIFEST_END  -->          (trees) list
+ *   of files
+ *                              <--  READY   (trees) they can be
+ *                              written
  *   PLACED(conn, n)            -->          messages below n are in their slots
- *                              <--  DONE(conn, n)  they were looked at
- *   CONN_END(conn, ...)        -->          how much there was, per connection
- *   END                        -->
- *                              <--  REPORT  what the server saw
+ *                              <--  DONE(conn, n)  they were checked
+ *   CONN_END(conn, ...)        -->          totals of the connection END
+ *   -->
+ *                              <--  REPORT  what the server found
  */
 
 #include "net.h"
@@ -29,35 +30,35 @@ enum ctl_type {
 	CTL_READY = 3,
 	CTL_PLACED = 4,   /**< index, a: messages */
 	CTL_DONE = 5,     /**< index, a: messages */
-	CTL_CONN_END = 6, /**< index, a: messages, b: bytes, c: the mode's own check */
-	CTL_END = 7,      /**< a: the mode's own check over all connections */
+	CTL_CONN_END = 6, /**< index, a: messages, b: bytes, c: checksum of the mode */
+	CTL_END = 7,      /**< a: checksum of the mode over all connections */
 	CTL_REPORT = 8,   /**< struct ctl_report */
 };
 
 struct ctl_msg {
 	uint16_t type; /**< enum ctl_type */
 	uint16_t index;
-	uint32_t len; /**< of the payload behind it */
+	uint32_t len; /**< length of the payload that follows */
 	uint64_t a, b, c;
 };
 
-/** What the server found. */
+/** Result of the server. */
 struct ctl_report {
 	uint64_t errors; /**< wrong, missing or surplus messages */
 	uint64_t msgs, bytes;
-	uint64_t rtx;                /**< its own retransmissions, or PORT_UNKNOWN */
-	uint64_t calls, calls_ns;    /**< mode rpc: its own requests, and how long it asked */
-	struct app_hist_summary lat; /**< where the server asks (tree-pull, rpc) */
-	char text[BENCH_TEXT];       /**< first error */
+	uint64_t rtx;                /**< the server's retransmissions, or PORT_UNKNOWN */
+	uint64_t calls, calls_ns;    /**< mode rpc: its own requests, and their duration */
+	struct app_hist_summary lat; /**< of the server's requests (tree-pull, rpc) */
+	char text[BENCH_TEXT];       /**< text of the first error */
 };
 
 struct ctl {
-	struct bench_qp q; /**< first, so that a bench_qp is a ctl */
+	struct bench_qp q; /**< must be first: a bench_qp is cast to ctl */
 	struct rtsan_mr *mr;
 	uint8_t *rx, *tx;
 	uint32_t free_tx[CTL_TX];
 	uint32_t nb_free_tx;
-	uint8_t status; /**< first completion in error */
+	uint8_t status; /**< of the first completion with an error */
 	void *owner;
 	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
 	void (*on_event)(void *owner, const struct rtsan_event *ev);
@@ -65,7 +66,7 @@ struct ctl {
 
 int ctl_open(struct bench *b, struct ctl *c);
 void ctl_close(struct ctl *c);
-/** -EAGAIN: no room now, try again in a later step; -ENOTCONN. */
+/** 0; -EAGAIN: no room, try again in a later step; -ENOTCONN. */
 int ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
 
 #endif /* CTL_H */

@@ -9,14 +9,14 @@
 
 #include "flow.h"
 
-#define SMALL_BYTES 1024 /* of a small buffer, at most */
-#define SMALL_RECVS 32   /* of them posted */
-#define LARGE_BYTES 8192 /* of a large buffer, at least */
+#define SMALL_BYTES 1024 /* maximum size of a small buffer */
+#define SMALL_RECVS 32   /* number of small buffers posted */
+#define LARGE_BYTES 8192 /* minimum size of a large buffer */
 #define LARGE_RECVS 4
-#define HEAD_BYTES  64 /* what is read first by who waited for data */
-#define SAME_RECVS  64 /* receives in one manner, when manners change */
+#define HEAD_BYTES  64 /* first read after waiting for data */
+#define SAME_RECVS  64 /* FLOW_MIXED: receives until the next manner */
 
-/* wr_id: what it was, and which one. */
+/* wr_id: kind and index. */
 #define ID_SEND     (0ull << 32)
 #define ID_RECV     (1ull << 32)
 #define ID_WAIT     (2ull << 32)
@@ -29,12 +29,12 @@ struct flow {
 	struct flow_counts counts;
 	uint32_t size_min, size_max, depth;
 	uint64_t seed;
-	uint16_t index, mine, theirs; /* streams of bytes */
+	uint16_t index, mine, theirs; /* identify the streams of bytes */
 	uint8_t way, manner;
-	uint8_t now; /* of the manners that FLOW_MIXED goes through */
+	uint8_t now; /* the current manner of FLOW_MIXED */
 	bool verify, is_server;
-	bool shut, got_end; /* our end is posted; the peer's has come */
-	bool told_shut;     /* ... and completed */
+	bool shut, got_end; /* own end is posted; the peer's end has arrived */
+	bool told_shut;     /* own end has completed */
 	bool waiting, head_next;
 	uint32_t nb_same;
 	const char *error;
@@ -42,13 +42,13 @@ struct flow {
 	struct rtsan_mr *mr;
 	uint8_t *tx, *rx;
 	uint64_t *stamp;
-	uint64_t nb_sent; /* sends completed */
-	/* requests: what is to be received, or answered */
-	uint64_t want;    /* bytes of the answer, or request, under way that are missing */
+	uint64_t nb_sent; /* completed sends */
+	/* requests: data to receive, or to answer */
+	uint64_t want;    /* missing bytes of the current answer, or request */
 	uint64_t turn;    /* its number */
-	uint64_t answers; /* owed */
+	uint64_t answers; /* answers to send */
 	uint32_t nb_recvs;
-	uint64_t rx_free; /* a bit per receive buffer */
+	uint64_t rx_free; /* one bit per receive buffer */
 	uint32_t rx_bytes;
 };
 
@@ -70,7 +70,7 @@ size_of(const struct flow *f, uint64_t i)
 	return content_size(f->seed, f->index, i, f->size_min, f->size_max);
 }
 
-/* ---- making it ---- */
+/* ---- set-up ---- */
 
 static int
 alloc(struct flow *f)
@@ -233,7 +233,7 @@ receive(struct flow *f)
 {
 	if (f->got_end)
 		return false;
-	/* another manner begins when all buffers of the last one are back */
+	/* change the manner only when all buffers of the last one have returned */
 	if (f->manner == FLOW_MIXED && f->nb_same >= SAME_RECVS) {
 		if (f->nb_recvs > 0 || f->waiting)
 			return false;
@@ -248,7 +248,7 @@ receive(struct flow *f)
 	return post_recvs(f, false, is_rpc(f) ? 1 : LARGE_RECVS);
 }
 
-/* Bytes of a request or of its answer came. */
+/* Account for received bytes of a request or of an answer. */
 static void
 take_rpc(struct flow *f, uint32_t bytes)
 {
@@ -329,7 +329,7 @@ flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
 	}
 }
 
-/* One request at a time. */
+/* Send one request at a time. */
 static bool
 step_asking(struct flow *f, uint64_t max)
 {
@@ -341,7 +341,7 @@ step_asking(struct flow *f, uint64_t max)
 		worked = receive(f);
 	if (asks)
 		worked |= send_some(f, 1);
-	/* what is left of the answer; in the end, the end */
+	/* receive the rest of the answer, or finally the peer's end */
 	if (f->want > 0 || f->shut)
 		worked |= receive(f);
 	return worked;
@@ -379,7 +379,7 @@ flow_step(struct flow *f, uint64_t max)
 		worked = step_free(f, f->is_server && f->got_end ? 0 : max);
 	else
 		worked = f->is_server ? step_answering(f) : step_asking(f, f->shut ? 0 : max);
-	/* the server's end comes when the client's has */
+	/* the server ends its direction after the client */
 	if (!f->shut && (f->is_server ? f->got_end && f->answers == 0 : max == 0) &&
 	    (!is_rpc(f) || f->is_server || f->counts.done == f->counts.msgs))
 		f->shut = rtsan_stream_shutdown(f->q->qp, ID_SHUTDOWN) == 0;

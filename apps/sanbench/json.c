@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Results for programs. The keys are documented in doc/man/sanbench.1. */
+/* Results as JSON. doc/man/sanbench.1 describes the keys. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ put_number(FILE *f, const char *key, uint64_t value)
 	fprintf(f, "  \"%s\": %" PRIu64 ",\n", key, value);
 }
 
-/* What an engine elsewhere knows is null. */
+/* A counter that only another process knows is null. */
 static void
 put_counter(FILE *f, const char *key, uint64_t value)
 {
@@ -151,7 +151,7 @@ json_try(const char *path)
 	if (f == NULL)
 		return -errno;
 	fclose(f);
-	if (!is_there) /* results that are not there yet are no empty file */
+	if (!is_there) /* only a check: leave no empty file behind */
 		unlink(path);
 	return 0;
 }

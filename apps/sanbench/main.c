@@ -13,7 +13,7 @@
 #include "port.h"
 
 #define STOP_GRACE_MS 5000
-#define WAIT_MS       10 /* asleep at most: deadlines and the prompt are looked at in between */
+#define WAIT_MS       10 /* maximum sleep, because deadlines and the prompt are polled */
 
 volatile int bench_stop_asked;
 
@@ -53,7 +53,7 @@ json_told(struct bench *b, int ret)
 		bench_fail(b, "--json %s: %s", b->conf.json, strerror(-ret));
 }
 
-/* A run has just ended: tell about it. Leaks count only if nothing else is open. */
+/* A run has ended: report it. Leaks are counted only if nothing else is open. */
 static void
 client_ended(struct bench *b)
 {
@@ -62,7 +62,7 @@ client_ended(struct bench *b)
 	b->is_client_told = true;
 	if (b->server == NULL || port_is_attached(b))
 		leaks = port_check_leaks(b);
-	/* what is for programs stays alone on standard output */
+	/* only JSON goes to standard output */
 	report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
 	if (b->conf.json[0] != '\0')
 		json_told(b, json_write(b->client, b->conf.json, leaks));
@@ -136,7 +136,7 @@ run(struct bench *b)
 	}
 }
 
-/* End what runs, say what is left of it. */
+/* End the run, and report what it leaves behind. */
 static void
 finish(struct bench *b)
 {
@@ -150,7 +150,7 @@ finish(struct bench *b)
 	port_close(b);
 }
 
-/* Of an attached program nothing but --attach can come first, as it has no EAL arguments. */
+/* An attached program has no EAL arguments, so --attach comes first. */
 static bool
 is_attach(const char *word)
 {
@@ -158,8 +158,8 @@ is_attach(const char *word)
 }
 
 /*
- * Our own arguments are behind the "--" that ends those of EAL, or all if --attach
- * comes first. Where they begin, less one; -1: told what is wrong.
+ * Find the own arguments: they follow the "--" that ends those of EAL, or are all arguments if
+ * --attach comes first. Returns the index before the first one; -1: an error was printed.
  */
 static int
 split_args(int argc, char **argv)
@@ -210,7 +210,7 @@ main(int argc, char **argv)
 		return BENCH_EXIT_USAGE;
 	}
 	ret = b.conf.json[0] != '\0' ? json_try(b.conf.json) : 0;
-	if (ret < 0) { /* not after an hour's run */
+	if (ret < 0) { /* fail now, not after a long run */
 		fprintf(stderr, "sanbench: --json %s: %s\n", b.conf.json, strerror(-ret));
 		return BENCH_EXIT_USAGE;
 	}

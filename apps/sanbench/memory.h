@@ -2,7 +2,7 @@
 #ifndef MEMORY_H
 #define MEMORY_H
 
-/** @file How much memory this process has, by the kernel and by DPDK. */
+/** @file Memory use of this process, as the kernel and DPDK report it. */
 
 #include <stdint.h>
 
@@ -13,7 +13,7 @@ struct memory {
 	uint64_t heap_bytes;    /**< taken from DPDK's heaps */
 };
 
-/** What can't be read is 0. */
+/** Values that can't be read are 0. */
 void memory_read(struct memory *m);
 
 #endif /* MEMORY_H */

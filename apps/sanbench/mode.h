@@ -4,14 +4,14 @@
 
 /**
  * @file
- * A mode is a table entry: what the client asks for, and what the server
- * offers and checks. client.c and server.c do the rest for all of them.
+ * A mode is a table entry: what the client posts, and what the server provides and checks. client.c
+ * and server.c do the rest for all modes.
  */
 
 #include "client.h"
 #include "server.h"
 
-/** On the wire: in the hello. */
+/** Sent in the hello. */
 enum mode_id {
 	MODE_SEND = 1,
 	MODE_PUSH = 2,
@@ -29,11 +29,11 @@ enum mode_id {
 
 enum mode_flags {
 	MODE_RECVS = 0x1,        /**< the server posts receives for the messages */
-	MODE_SLOTS = 0x2,        /**< messages land in slots of the server's region */
-	MODE_TREE = 0x4,         /**< moves a file tree */
-	MODE_SERVER_PULLS = 0x8, /**< the client offers slots, the server is the one that asks */
-	MODE_SHARED = 0x10,      /**< the session has words that all connections share */
-	MODE_SAME = 0x20,        /**< unless flagged, messages of one size are all alike */
+	MODE_SLOTS = 0x2,        /**< messages go to slots in the server's region */
+	MODE_TREE = 0x4,         /**< transfers a file tree */
+	MODE_SERVER_PULLS = 0x8, /**< the client provides slots, the server pulls */
+	MODE_SHARED = 0x10,      /**< the session has words shared by all connections */
+	MODE_SAME = 0x20,        /**< without verification messages of one size are equal */
 };
 
 struct bench_mode {
@@ -41,49 +41,52 @@ struct bench_mode {
 	const char *help;
 	uint8_t id;     /**< enum mode_id */
 	uint8_t flags;  /**< enum mode_flags */
-	uint8_t rights; /**< enum rtsan_access, on the server's region; 0: it has none */
-	/* defaults where the caller chose nothing */
+	uint8_t rights; /**< enum rtsan_access of the server's region; 0: no region */
+	/* defaults */
 	uint32_t size, depth, conns;
-	uint8_t solicit; /**< enum bench_solicit, unless chosen */
+	uint8_t solicit; /**< enum bench_solicit */
 
-	/** What is wrong with the settings, or NULL. May be absent. */
+	/** Check the settings. NULL, or what is wrong. Optional. */
 	const char *(*check)(const struct bench_conf *conf);
 
-	/* Modes that move messages through slots have fill(); the others open() and step(). */
+	/* modes that use slots have fill(), the others open() and step() */
 
-	/** Queue pair of a connection. 0 or a negative errno. */
+	/** Create the queue pair of a connection. 0 or a negative errno. */
 	int (*open)(struct client_conn *c);
-	/** A turn; *is_active*: until the end of the traffic. False: nothing happened. */
+	/** One turn; *is_active*: traffic has not ended. False: nothing happened. */
 	bool (*step)(struct client *c, bool is_active);
-	/** True: this event of a connection was expected. May be absent. */
+	/** Handle an event. False: it is unexpected. Optional. */
 	bool (*on_event)(struct client_conn *c, const struct rtsan_event *ev);
-	/** Release what open() made. May be absent. */
+	/** Release what open() created. Optional. */
 	void (*close)(struct client_conn *c);
-	/** Content that stays for the whole run. May be absent. */
+	/** Create content that stays for the whole run. Optional. */
 	void (*init)(struct client_conn *c);
-	/** Make message *i*: its bytes and its work request. 0, or -1: client_fail() was called. */
+	/** Make message *i* and its work request. 0, or -1 after client_fail(). */
 	int (*fill)(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr,
 		    struct rtsan_sge *sge);
-	/** Message *i* completed well: NULL, or what is wrong with the result. May be absent. */
+	/**
+	 * Message *i* completed successfully. Returns NULL, or what is wrong with its result.
+	 * Optional.
+	 */
 	const char *(*complete)(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc);
 
-	/** Queue pair of the server's end, where the client's mode has open(). 0 or -1. */
+	/** Create the server's queue pair, if the mode has open(). 0 or -1. */
 	int (*peer_open)(struct peer *p);
-	/** A turn of it. False: nothing happened. May be absent. */
+	/** One turn of the server. False: nothing happened. Optional. */
 	bool (*peer_step)(struct peer *p);
-	/** True: this event was expected. May be absent. */
+	/** Handle an event. False: it is unexpected. Optional. */
 	bool (*peer_event)(struct peer *p, const struct rtsan_event *ev);
-	/** The client has ended; true: so has this end. May be absent. */
+	/** The client has ended. True if the server has, too. Optional. */
 	bool (*peer_is_over)(const struct peer *p);
-	/** Release what peer_open() made. May be absent. */
+	/** Release what peer_open() created. Optional. */
 	void (*peer_close)(struct peer *p);
-	/** Content of the region, before the connection is accepted. May be absent. */
+	/** Fill the region, before the connection is accepted. Optional. */
 	void (*serve)(struct peer *p);
-	/** A message came in by a receive; *buf* is its buffer. With MODE_RECVS or immediates. */
+	/** A receive has completed; *buf* is its buffer. With MODE_RECVS or immediates. */
 	void (*on_recv)(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf);
 	/** Message *i* is in its slot. With PLACED messages. */
 	void (*on_slot)(struct peer *p, uint64_t i, const uint8_t *slot);
-	/** The client says how much there was: compare. */
+	/** Compare with the totals of the client. */
 	void (*end)(struct peer *p);
 };
 
@@ -91,14 +94,14 @@ extern const struct bench_mode mode_send, mode_push, mode_pull, mode_atomic, mod
 extern const struct bench_mode mode_rpc, mode_connect, mode_idle, mode_stream;
 extern const struct bench_mode mode_tree_send, mode_tree_push, mode_tree_pull;
 
-/** NULL-terminated, in the order of help texts. */
+/** NULL-terminated, in the order of the help text. */
 extern const struct bench_mode *const mode_all[];
 const struct bench_mode *mode_by_name(const char *name);
 const struct bench_mode *mode_by_id(uint8_t id);
 
-/** Flags of a push or send as the settings want it. */
+/** Flags of a push or send according to the settings. */
 uint8_t mode_wr_flags(const struct bench_conf *conf);
-/** The server looks at every slot, and the client waits for that before it uses it again. */
+/** True if the server checks every slot before the client may reuse it. */
 static inline bool
 mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
 {
@@ -107,18 +110,18 @@ mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
 		 ((m->flags & MODE_TREE) != 0 || (hello_flags & HELLO_VERIFY) != 0));
 }
 
-/** Longest message as it travels: trees send a number in front of each piece. */
+/** Maximum length on the wire: pieces of trees start with a number. */
 static inline uint32_t
 mode_msg_max(const struct bench_mode *m, uint32_t size)
 {
 	return (m->flags & MODE_TREE) != 0 ? size + 8 : size;
 }
 
-/** Connection of mode connect that was used before: NULL, or why not. */
+/** Accept a connection of mode connect that was used before. NULL, or why not. */
 const char *mode_connect_again(struct peer *p, uint64_t request);
-/** What mode stream can be asked for. */
+/** Check the parameters of mode stream. */
 bool mode_stream_fits(const struct hello *h);
-/** Sizes that mode rpc takes. */
+/** Check the sizes of mode rpc. */
 bool mode_rpc_fits(const struct hello *h);
 
 /* ---- shared by modes that push ---- */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Atomics on 8-byte words of the server (RT-30): each connection has a word of
- * its own, and every fourth request goes to a word that all of them share.
- * On an ordered connection own words alternate between fetch-and-add and
- * compare-and-swap, and every old value is known in advance; on an unordered
- * one the sum of the old values shows that each addition happened once.
+ * Atomics on 8-byte words of the server (RT-30). Each connection has a word of its own, and every
+ * fourth request uses a word that all share. On an ordered connection requests to the own word
+ * alternate between fetch-and-add and compare-and-swap, and every old value is known in advance. On
+ * an unordered one the sum of the old values proves that each addition was executed once.
  */
 
 #include <inttypes.h>
@@ -21,7 +20,7 @@ is_shared(uint64_t i)
 	return i % SHARED_EVERY == SHARED_EVERY - 1;
 }
 
-/* How many of the requests below *i* went to the own word. */
+/* Number of requests below *i* that use the own word. */
 static uint64_t
 own_before(uint64_t i)
 {

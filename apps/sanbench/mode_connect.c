@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections that carry nothing. connect: each is set up, ended and set up again,
- * as fast as it goes; a message is one such life, its latency the setting up. idle:
- * they are set up once and wait, so that their memory can be measured.
+ * Connections without traffic. connect: each is set up, ended and set up again at full rate. A
+ * message is one such cycle, and its latency is the time of the set-up. idle: all are set up once
+ * and stay, so that their memory can be measured.
  */
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ connect_check(const struct bench_conf *conf)
 	return conf->count > 0 ? "--count: mode connect goes by time" : NULL;
 }
 
-/* A life counts from its beginning, so that the end of the traffic waits for all of them. */
+/* Count the cycle at its start, so that the end of the traffic waits for it. */
 static void
 begun(struct client_conn *conn)
 {
@@ -74,10 +74,10 @@ static bool
 leave(struct client_conn *conn)
 {
 	if (rtsan_disconnect(conn->q.qp) < 0)
-		return false; /* its event is on the way */
+		return false; /* the event is pending */
 	conn->is_leaving = true;
 	if (conn->msgs == 0)
-		begun(conn); /* the first one began before the traffic */
+		begun(conn); /* the first cycle began before the traffic */
 	return true;
 }
 
@@ -95,7 +95,7 @@ come_again(struct client_conn *conn)
 	return true;
 }
 
-/* End those that are up, set up those that have ended. */
+/* Disconnect connections that are up, and connect those that have ended. */
 static bool
 connect_step(struct client *c, bool is_active)
 {
@@ -136,7 +136,9 @@ connect_peer_event(struct peer *p, const struct rtsan_event *ev)
 
 	if (ev->type != RTSAN_EV_DISCONNECTED)
 		return ev->type == RTSAN_EV_ESTABLISHED;
-	/* ends are counted: of a client that leaves at once we may never hear that it was there */
+	/*
+	 * count disconnects: the event that it was up may never come if the client leaves at once
+	 */
 	p->msgs++;
 	p->request = 0;
 	if (request != 0)
@@ -151,12 +153,12 @@ mode_connect_again(struct peer *p, uint64_t request)
 	struct rtsan_conn_param param;
 
 	if (!p->q.is_over) {
-		p->request = request; /* the event that tells its end comes later */
+		p->request = request; /* the event of its end is still pending */
 		return NULL;
 	}
 	net_param(&p->session->b->conf, &param, &w, sizeof(w));
 	p->q.is_over = false;
-	/* a request that is gone was given up, and comes again */
+	/* an expired request fails, and the client repeats it */
 	rtsan_accept(p->session->b->ctx, request, p->q.qp, &param);
 	return NULL;
 }

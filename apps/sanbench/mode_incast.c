@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Incast: many connections push long messages to one server at once, all
- * solicited, so that its grants are what keeps them apart (RT-13).
+ * Incast: many connections push long solicited messages to one server at the same time, so that the
+ * server's grants control their rates (RT-13).
  */
 
 #include "mode.h"

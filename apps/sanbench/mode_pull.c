@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Pulls (remote reads) from anywhere in the server's region, which never changes. */
+/* Pulls (remote reads) from any place in the server's region, which never changes. */
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ region_bytes(const struct hello *h)
 	return net_slots_bytes(h, net_stride(h->size_max));
 }
 
-/* Where message *i* is read: at any byte, so that unaligned reads occur. */
+/* Offset of message *i*: any byte, so that reads are unaligned. */
 static uint64_t
 pull_offset(const struct client_conn *c, uint64_t i, uint32_t len)
 {
@@ -64,7 +64,7 @@ pull_serve(struct peer *p)
 	content_fill(content_base(p->hello.seed, p->index, 0), 0, p->mem, region_bytes(&p->hello));
 }
 
-/* The client has checked; the region must be as it was. */
+/* The client has checked the data. Check that the region is unchanged. */
 static void
 pull_end(struct peer *p)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Pushes (remote writes) into slots of the server's region. Verified, the
- * client tells how many are in place, and uses a slot again only when the
- * server has looked at it. With immediates each one consumes a receive, too.
+ * Pushes (remote writes) into slots of the server's region. With verification the client reports
+ * how many are complete, and reuses a slot only after the server has checked it. With immediates
+ * each push also consumes a receive.
  */
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ mode_push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 void
 mode_push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
 {
-	/* The number has 32 bits; messages under way are far fewer than that. */
+	/* the immediate has 32 bits of the number, more than messages in flight */
 	uint64_t i = p->seen->base + (uint32_t)(wc->imm - (uint32_t)p->seen->base);
 
 	(void)buf;

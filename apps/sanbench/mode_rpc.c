@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests that are answered, by both ends if the client wants it so (--both). */
+/* Requests and answers; with --both in both directions. */
 
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 #include "client_priv.h"
 #include "rpc.h"
 
-#define RPC_SIZE_MIN  8 /* the number of a message */
+#define RPC_SIZE_MIN  8 /* a message has at least its number */
 #define RPC_DEPTH_MAX 1024
 
 bool
@@ -112,7 +112,7 @@ peer_close_rpc(struct peer *p)
 	rpc_close(p->rpc);
 }
 
-/* The server asks from the first request that it gets, and as long as the client does. */
+/* The server sends requests after it has received the first one, until the client stops. */
 static bool
 peer_step_rpc(struct peer *p)
 {

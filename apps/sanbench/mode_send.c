@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sends into the server's receives. A message of 8 bytes or more begins with
- * its number, so that unordered connections can be checked too.
+ * Sends into the server's receives. A message of 8 bytes or more starts with its number, so that
+ * unordered connections can be checked as well.
  */
 
 #include <inttypes.h>

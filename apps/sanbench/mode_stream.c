@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams: bytes instead of messages. The server receives as it is told (--receive), so that every
- * mode of the adaptive protocol can be seen; either end may send, or one asks and the other
- * answers (--way). (AFC-1, AFC-11, SYS-3)
+ * Streams: bytes instead of messages. The server receives in the manner of --receive, so that each
+ * mode of the adaptive protocol occurs. Either end may send, or one requests and the other answers
+ * (--way). (AFC-1, AFC-11, SYS-3)
  */
 
 #include <inttypes.h>
@@ -51,7 +51,9 @@ conn_close_stream(struct client_conn *conn)
 	flow_close(conn->flow);
 }
 
-/* When both ends have sent all, the connection goes; of completions we may hear later. */
+/*
+ * The connection ends when both ends have sent everything. Completions may come after this event.
+ */
 static bool
 conn_on_event(struct client_conn *conn, const struct rtsan_event *ev)
 {
@@ -74,7 +76,7 @@ conn_step(struct client_conn *conn, bool is_active)
 	conn->next = conn->msgs = counts->msgs;
 	conn->bytes = counts->bytes;
 	conn->lowest = counts->done;
-	/* the last one is done when the server's end has come, too */
+	/* the last message is complete only with the server's end of data */
 	if (counts->done == counts->msgs && counts->msgs > 0 && !flow_is_over(conn->flow))
 		conn->lowest--;
 	return worked;

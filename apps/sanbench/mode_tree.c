@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A file tree from client to server, as sends, as pushes into slots of the
- * server, or pulled by the server from slots of the client. Message *i* is the
- * i-th piece of the stream of all files; see tree.h.
+ * Copies a file tree from the client to the server: as sends, as pushes into slots of the server,
+ * or pulled by the server from slots of the client. Message *i* is piece *i* of the stream of all
+ * files; see tree.h.
  */
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ piece_len(uint64_t total, uint64_t i, uint32_t size)
 	return left < size ? (uint32_t)left : size;
 }
 
-/* Read piece *i* to its slot, behind *skip* bytes; its length, or 0 on failure. */
+/* Read piece *i* into its slot after *skip* bytes. Returns its length, or 0 on failure. */
 static uint32_t
 tree_load(struct client_conn *c, uint64_t i, uint32_t skip)
 {
@@ -89,7 +89,7 @@ tree_fill_push(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 	return len > 0 ? 0 : -1;
 }
 
-/* Nothing to post: the server comes and takes it. */
+/* Nothing is posted: the server pulls the piece. */
 static int
 tree_fill_pull(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
 {

@@ -11,17 +11,17 @@
 #include "server.h"
 
 #define POLL_BURST   64
-#define WAIT_FDS_MAX 257 /* events, and completion queues of an application */
-#define EVENT_EVERY  64  /* polls; an event is rare, and looking for it takes a lock */
+#define WAIT_FDS_MAX 257 /* events, and the completion queues of one application */
+#define EVENT_EVERY  64  /* polls: events are rare, and polling for them takes a lock */
 
 struct bench_cq {
 	struct bench_cq *next;
 	struct rtsan_cq *cq;
-	uint32_t depth, used; /**< completions that its queue pairs can have at once */
+	uint32_t depth, used; /**< completions that its queue pairs may have together */
 	uint32_t nb_qps;
 };
 
-/* The one with the fewest queue pairs and room, if there is one for each lcore already. */
+/* Once there is one queue per lcore: the queue with room that has the fewest queue pairs. */
 static struct bench_cq *
 cq_find(const struct bench *b, uint32_t entries)
 {
@@ -65,7 +65,7 @@ cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
 
 	cq->used -= entries;
 	cq->nb_qps--;
-	if (cq->nb_qps > 0) /* some have no work of their own, and no entries */
+	if (cq->nb_qps > 0) /* queue pairs without own work use no entries */
 		return;
 	for (at = &b->cqs; *at != cq; at = &(*at)->next)
 		;
@@ -87,7 +87,7 @@ net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_
 	int ret;
 
 	q->b = b;
-	/* The stack may round depths up to powers of two: leave room for that. */
+	/* the stack may round depths up to powers of two */
 	q->cq_entries = 2 * under_way;
 	q->cq = cq_get(b, q->cq_entries);
 	if (q->cq == NULL)
@@ -165,7 +165,7 @@ net_poll(struct bench *b)
 	uint32_t nb = 0;
 	int n, i;
 
-	/* Completions first: what ended a connection is told by them more exactly. */
+	/* completions first: they name the reason for the end of a connection more precisely */
 	for (cq = b->cqs; cq != NULL; cq = cq->next) {
 		n = rtsan_cq_poll(cq->cq, wc, POLL_BURST);
 		if (n > 0)
@@ -186,8 +186,8 @@ net_wait(struct bench *b, int timeout_ms)
 	struct bench_cq *cq;
 	nfds_t nb = 1;
 
-	b->event_wait = 0; /* the next poll looks for events, too */
-	/* What can't be armed has something, or an error that the next poll tells. */
+	b->event_wait = 0; /* the next poll includes events */
+	/* if it can't be armed there is an event, or an error that the next poll reports */
 	if (rtsan_event_arm(b->ctx) != 0)
 		return;
 	fds[0] = (struct pollfd){.fd = rtsan_event_fd(b->ctx), .events = POLLIN};

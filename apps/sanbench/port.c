@@ -12,7 +12,7 @@
 #define COUNTERS_MAX 512
 #define LEAK_WAIT_MS 3000
 #define MEASURE_NS   50000000
-#define TRIES        100 /* to read both clocks without being interrupted in between */
+#define TRIES        100 /* tries to read both clocks without an interruption between them */
 
 bool
 port_is_attached(const struct bench *b)
@@ -30,7 +30,7 @@ port_attached(const struct bench *b)
 
 /* ---- opening ---- */
 
-/* Both clocks at the same time, as far as nobody comes in between. */
+/* Read both clocks at the same time, unless the thread is interrupted each time. */
 static uint64_t
 read_both(uint64_t *tsc)
 {
@@ -52,7 +52,7 @@ read_both(uint64_t *tsc)
 	return ns;
 }
 
-/* EAL would know it, but does not run here. */
+/* EAL, which knows the frequency, is not initialized here. */
 static uint64_t
 measure_hz(void)
 {
@@ -127,7 +127,7 @@ port_close(struct bench *b)
 	rtsan_close(b->ctx);
 }
 
-/* ---- what an engine of our own knows ---- */
+/* ---- only with an engine in this process ---- */
 
 int
 port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max)
@@ -155,7 +155,7 @@ port_counter_since(struct bench *b, const char *name, uint64_t begin)
 	return port_is_attached(b) ? PORT_UNKNOWN : port_counter(b, name) - begin;
 }
 
-/* Connections may have to answer their peers for a moment before everything is back. */
+/* Wait for a moment: connections that are ending may still hold records. */
 uint64_t
 port_check_leaks(struct bench *b)
 {

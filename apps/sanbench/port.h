@@ -4,45 +4,45 @@
 
 /**
  * @file
- * Where the context comes from: an engine in this process, on a DPDK port, or the
- * daemon or RDMA device that --attach names. Everything that only an engine of our own can answer
- * is here as well, so that the rest does not ask which of the two it is. (SYS-3)
+ * Source of the context: an engine in this process on a DPDK port, or the daemon or RDMA device
+ * that --attach names. All functions that need an engine in this process are here, so that callers
+ * need not distinguish the two. (SYS-3)
  */
 
 #include <stdio.h>
 
 #include "bench.h"
 
-/** Value of a counter that only an engine of our own has. */
+/** Value of a counter if the engine is in another process. */
 #define PORT_UNKNOWN UINT64_MAX
 
-/** What a command says that only an engine of our own could do. */
+/** Error text of a command that needs an engine in this process. */
 const char *port_attached(const struct bench *b);
 
 /**
- * Open the context as the settings say.
+ * Open the context according to the settings.
  *
  * @param argc, argv
- *   EAL arguments, argv[0] included; not used with --attach.
+ *   EAL arguments, including argv[0]; not used with --attach.
  * @return
- *   0, or -errno, which was told; -EINVAL: wrong arguments.
+ *   0, or -errno after printing an error; -EINVAL: wrong arguments.
  */
 int port_open(struct bench *b, int argc, char **argv);
 void port_close(struct bench *b);
 bool port_is_attached(const struct bench *b);
-/** All counters by name; returns how many there are, fills at most *max*; 0 when attached. */
+/** All counters with their names. Returns their number and fills at most *max*; 0 when attached. */
 int port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max);
-/** Value of a counter; 0 if there is none of that name. */
+/** Value of the counter *name*, or 0 if there is none. */
 uint64_t port_counter(struct bench *b, const char *name);
-/** How far it went since it was *begin*, or PORT_UNKNOWN. */
+/** Increase of the counter since it was *begin*, or PORT_UNKNOWN. */
 uint64_t port_counter_since(struct bench *b, const char *name, uint64_t begin);
-/** Tell about things that teardown left behind. How many; PORT_UNKNOWN when attached. */
+/** Report leaked records. Returns their number; PORT_UNKNOWN when attached. */
 uint64_t port_check_leaks(struct bench *b);
-/** Impairment as the settings say. */
+/** Apply the impairment settings. */
 void port_apply_impair(struct bench *b);
-/** Write every packet to a file until NULL is given. 0 or -errno with rtsan_error(). */
+/** Write all packets to a file; NULL stops that. 0, or -errno with rtsan_error(). */
 int port_capture(struct bench *b, const char *file);
-/** Print for people; -ENOTSUP when attached. */
+/** Print a report as text; -ENOTSUP when attached. */
 int port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f);
 
 #endif /* PORT_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What people read: rates each second, and the summary of a run. */
+/* Text output: rates each second, and the summary of a run. */
 
 #include <inttypes.h>
 
@@ -51,7 +51,7 @@ print_latency(const struct app_hist_summary *l, FILE *f)
 		(double)l->p999_ns / 1e3, (double)l->max_ns / 1e3, (double)l->mean_ns / 1e3);
 }
 
-/* An engine elsewhere keeps it to itself. */
+/* The counters of another process are unknown. */
 static void
 print_rtx(uint64_t rtx, const char *where, FILE *f)
 {

@@ -9,23 +9,23 @@
 #include "rpc.h"
 
 #define ANSWER    1ull       /* lowest bit of the first word; the number is above */
-#define SQ_FACTOR 4          /* requests, answers, and as many that are not acknowledged yet */
-#define ASKED     UINT64_MAX /* wr_id of what is not a receive */
+#define SQ_FACTOR 4          /* requests, answers, and as many that are not acknowledged */
+#define ASKED     UINT64_MAX /* wr_id of work requests that are no receives */
 
 struct rpc {
 	struct bench *b;
 	struct bench_qp *q;
 	struct rpc_counts counts;
 	uint32_t size, depth, batch, slots;
-	uint32_t nb_wrs, nb_recvs; /* waiting to be posted */
+	uint32_t nb_wrs, nb_recvs; /* to be posted */
 	bool verify;
 	uint64_t seed;
-	uint16_t index, mine, theirs; /* streams of bytes */
+	uint16_t index, mine, theirs; /* identify the streams of bytes */
 	const char *error;
 	struct app_hist *lat;
 	struct rtsan_mr *mr;
-	uint8_t *rx, *tx;         /* depth * 2 receives, *slots* requests */
-	uint64_t *stamp;          /* per slot; 0: free */
+	uint8_t *rx, *tx;         /* 2 * depth receives, and *slots* requests */
+	uint64_t *stamp;          /* per slot: time of posting; 0: free */
 	struct rtsan_sge *rx_sge; /* of each receive, and of its answer */
 	struct rtsan_sge *tx_sge;
 	struct rtsan_send_wr *wrs; /* answers, then requests */
@@ -38,7 +38,7 @@ stride(const struct rpc *r)
 	return net_stride(r->size);
 }
 
-/* ---- making it ---- */
+/* ---- set-up ---- */
 
 static int
 alloc(struct rpc *r)
@@ -82,7 +82,7 @@ want_recv(struct rpc *r, uint32_t i)
 		(struct rtsan_recv_wr){.wr_id = i, .sge = &r->rx_sge[i], .nb_sge = 1};
 }
 
-/* The answers first: they are copied out of the receives that are to be used again. */
+/* Post answers before receives: answers are copied inline from buffers that the receives reuse. */
 static int
 post(struct rpc *r)
 {
@@ -96,7 +96,7 @@ post(struct rpc *r)
 		memmove(r->wrs, r->wrs + n, r->nb_wrs * sizeof(*r->wrs));
 	}
 	if (r->nb_wrs > 0 || r->nb_recvs == 0)
-		return 0; /* a full queue: the rest goes later */
+		return 0; /* the queue is full: post the rest later */
 	n = rtsan_post_recv(r->q->qp, r->recvs, (int)r->nb_recvs);
 	if (n < 0)
 		return n;
@@ -161,7 +161,7 @@ base(const struct rpc *r, uint16_t whose, uint64_t i)
 	return content_base(r->seed + whose, r->index, i);
 }
 
-/* True: behind its first word the message is what it should be. */
+/* Check the content of a message after its first word. */
 static bool
 is_right(const struct rpc *r, uint16_t whose, uint64_t i, const uint8_t *buf)
 {
@@ -226,7 +226,7 @@ rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
 	want_recv(r, (uint32_t)wc->wr_id);
 }
 
-/* Requests for which there is room, in whole batches. */
+/* Make requests as far as there is room, in whole batches. */
 static uint32_t
 ask(struct rpc *r, uint64_t max)
 {
@@ -240,7 +240,7 @@ ask(struct rpc *r, uint64_t max)
 	for (i = 0; i < n; i++, r->counts.asked++) {
 		slot = (uint32_t)r->counts.asked & (r->slots - 1);
 		if (r->stamp[slot] != 0)
-			break; /* unordered: an old one is not answered yet */
+			break; /* unordered: an older request in the slot has no answer yet */
 		r->stamp[slot] = r->b->now;
 		buf = r->tx + (size_t)slot * stride(r);
 		word = r->counts.asked << 1;

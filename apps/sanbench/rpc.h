@@ -4,11 +4,11 @@
 
 /**
  * @file
- * One end of a connection that carries requests and answers, both as sends: each
- * request is answered by the same bytes, with a mark. Either end may ask.
+ * One end of a connection that carries requests and answers, both as sends. An answer is the
+ * request with a mark. Either end may send requests.
  *
- * Everything is sent inline and without a completion: the answer tells that the
- * request has arrived, and nobody asks more than there are receives for.
+ * All messages are inline and unsignaled: an answer proves that the request has arrived, and the
+ * number of open requests is limited to the peer's receives.
  */
 
 #include "net.h"
@@ -16,28 +16,30 @@
 struct rpc;
 
 /**
- * Make one end.
+ * Create one end.
  *
  * @param is_server
- *   Whose requests these are: the two ends send other bytes.
+ *   Selects the content of the requests: it differs between the two ends.
  * @param batch
- *   Requests that are posted together; 0: as many as may be under way.
+ *   Requests that are posted together; 0: as many as may be in flight.
  * @return
  *   0 or a negative errno.
  */
 int rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
 	     uint32_t batch, struct app_hist *lat, struct rpc **out);
-/** After its queue pair. */
+/** Call after the queue pair is closed. */
 void rpc_close(struct rpc *r);
 void rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc);
-/** Post answers and up to *max* new requests; how many of the latter, UINT32_MAX: it failed. */
+/**
+ * Post answers and up to *max* new requests. Returns the number of requests; UINT32_MAX: it failed.
+ */
 uint32_t rpc_step(struct rpc *r, uint64_t max);
-/** What went wrong, or NULL. */
+/** Text of the error, or NULL. */
 const char *rpc_error(const struct rpc *r);
 
 struct rpc_counts {
-	uint64_t asked;    /**< requests of ours */
-	uint64_t answered; /**< of those */
+	uint64_t asked;    /**< own requests */
+	uint64_t answered; /**< those of them that are answered */
 	uint64_t served;   /**< requests of the peer */
 };
 const struct rpc_counts *rpc_counts(const struct rpc *r);

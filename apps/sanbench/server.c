@@ -38,7 +38,7 @@ peer_error(struct peer *p, const char *format, ...)
 	session_error(p->session, "connection %u: %s", p->index, text);
 }
 
-/* ---- the client's control messages ---- */
+/* ---- control messages of the client ---- */
 
 static void
 on_manifest(struct session *s, const void *payload, uint32_t len)
@@ -194,7 +194,7 @@ peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		session_error(s, "a piece came before the manifest");
 	else
 		s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
-	if (!q->is_over) /* what was sent at once may come before we hear that it is up */
+	if (!q->is_over) /* data may arrive before the event that the connection is up */
 		peer_post_recv(p, wc->wr_id);
 }
 
@@ -210,7 +210,7 @@ peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 			      rtsan_reason_text(ev->reason));
 }
 
-/* Ask for pieces that the client has ready. */
+/* Pull pieces that are ready in the client's slots. */
 static bool
 pull_pieces(struct peer *p)
 {
@@ -249,7 +249,7 @@ pull_pieces(struct peer *p)
 	return has_worked;
 }
 
-/* Look at what is in place, and give the slots back. */
+/* Check the messages in place, and return their slots. */
 static bool
 peer_step(struct peer *p)
 {
@@ -266,7 +266,7 @@ peer_step(struct peer *p)
 		for (; p->looked < p->placed; p->looked++)
 			s->mode->on_slot(p, p->looked, peer_slot(p, p->looked));
 	}
-	/* By quarters of the slots, or when the client may be waiting for the last ones. */
+	/* for every quarter of the slots, or when the client may wait for the last ones */
 	msg.a = p->looked;
 	if (p->looked == p->told ||
 	    (p->looked - p->told < (p->hello.slots + 3u) / 4 && p->looked < p->placed))
@@ -279,7 +279,7 @@ peer_step(struct peer *p)
 
 /* ---- sessions ---- */
 
-/* Messages may still be on their way from another completion queue. */
+/* Messages may still be pending in another completion queue. */
 static bool
 is_all_here(const struct session *s)
 {
@@ -355,7 +355,7 @@ session_step(struct session *s)
 		compare(s);
 		s->is_compared = true;
 	}
-	/* Errors are told at once: going on would only bury the first one. */
+	/* report an error at once: later errors would only hide it */
 	if (s->is_compared || s->report.errors > 0)
 		report(s);
 	return has_worked;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A connection request becomes a session, or a data connection of one, or is refused. */
+/* A connection request starts a session, becomes a data connection of one, or is rejected. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 	return NULL;
 }
 
-/* Memory that an operator allows clients to make us allocate. */
+/* Check that *bytes* more are within the memory that clients may use (--memory). */
 static bool
 is_affordable(struct session *s, uint64_t bytes)
 {
@@ -77,14 +77,14 @@ is_affordable(struct session *s, uint64_t bytes)
 	return true;
 }
 
-/* One region for the slots of all connections. */
+/* Register one region for the slots of all connections. */
 static int
 open_slots(struct session *s)
 {
 	uint64_t bytes =
 		s->hello.nb_conns * net_slots_bytes(&s->hello, net_stride(s->hello.size_max));
 
-	if (s->mode->peer_open != NULL) /* receives, and requests of its own */
+	if (s->mode->peer_open != NULL) /* receives, and own requests */
 		return is_affordable(s, 3 * bytes) ? 0 : -1;
 	if (s->mode->rights == 0 && (s->mode->flags & MODE_SERVER_PULLS) == 0)
 		return 0;
@@ -168,7 +168,7 @@ accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello 
 	return NULL;
 }
 
-/* Receives: one per message that may be under way, and as many to cover our own delay. */
+/* Receives: one per message in flight, and as many again to cover the server's delay. */
 static int
 peer_open_recvs(struct peer *p, uint32_t rq)
 {
@@ -241,7 +241,7 @@ peer_open(struct session *s, struct peer *p, const struct hello *h)
 	return ret;
 }
 
-/* What sizes memory was looked at when the session began. */
+/* Parameters that determine memory were checked when the session began: they must be the same. */
 static bool
 is_alike(const struct hello *a, const struct hello *b)
 {

@@ -2,11 +2,11 @@
 #ifndef SERVER_PRIV_H
 #define SERVER_PRIV_H
 
-/** @file What server.c (sessions at work) and server_accept.c (making them) share. */
+/** @file Shared by server.c, which runs sessions, and server_accept.c, which creates them. */
 
 #include "server.h"
 
-#define SERVER_END_MS 5000 /**< how long messages may be missing after the client's end */
+#define SERVER_END_MS 5000 /**< time limit for missing messages after the client's end */
 
 struct server {
 	struct bench *b;
@@ -18,7 +18,7 @@ struct server {
 };
 
 void session_free(struct session *s);
-/** Give receive *i* of the data connection to the stack. */
+/** Post receive *i* of the data connection. */
 int peer_post_recv(struct peer *p, uint64_t i);
 void peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
 void peer_on_event(struct bench_qp *q, const struct rtsan_event *ev);

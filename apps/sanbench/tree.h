@@ -4,13 +4,12 @@
 
 /**
  * @file
- * A directory tree as a list of entries and one stream of bytes, the contents
- * of all its regular files one after the other: whatever carries the pieces of
- * the stream carries the tree. Directories, regular files, symbolic links,
- * permission bits. (SYS-3)
+ * A directory tree as a list of entries, and a stream of bytes with the contents of all regular
+ * files in order. Whatever carries the stream carries the tree. It has directories, regular files,
+ * symbolic links and permission bits. (SYS-3)
  *
- * What comes from the network is not trusted: a name that leaves the target
- * folder is refused, and no symbolic link is followed in it.
+ * Input from the network is not trusted: a name that leaves the target folder is refused, and no
+ * symbolic link is followed in it.
  */
 
 #include <stddef.h>
@@ -22,38 +21,41 @@
 struct tree;
 
 /**
- * List *path*, in a fixed order.
+ * List *path* in a fixed order.
  *
  * @return
- *   0, or a negative errno with *error* set; anything but directories, regular
- *   files and symbolic links in it is -ENOTSUP.
+ *   0, or a negative errno with a text in *error*. -ENOTSUP: it has entries other than
+ *   directories, regular files and symbolic links.
  */
 int tree_open(const char *path, struct tree **out, char *error, size_t size);
 void tree_close(struct tree *t);
 uint64_t tree_bytes(const struct tree *t);
 uint32_t tree_entries(const struct tree *t);
-/** Encode entries from *at* on; bytes written, 0 at the end. Moves *at*. */
+/** Encode entries from *at* on, and advance *at*. Returns the bytes written, 0 at the end. */
 size_t tree_manifest(const struct tree *t, size_t *at, void *buf, size_t size);
-/** Bytes *off* to *off* + *len* of the stream. -EIO: a file has become shorter. */
+/** Read *len* bytes of the stream from *off*. -EIO: a file has become shorter. */
 int tree_read(struct tree *t, uint64_t off, void *buf, size_t len);
 
 /* ---- writing: tree_write.c ---- */
 
 struct tree_out;
 
-/** *dir* is made if it is not there. 0 or a negative errno. */
+/** *dir* is created if missing. 0 or a negative errno. */
 int tree_out_open(const char *dir, struct tree_out **out);
-/** Releases; files written so far stay. */
+/** Release it; written files stay. */
 void tree_out_close(struct tree_out *o);
-/** Entries as tree_manifest() made them. 0, or -1 with *error* set. */
+/** Decode entries of tree_manifest(). 0, or -1 with a text in *error*. */
 int tree_out_manifest(struct tree_out *o, const void *buf, size_t len, char *error, size_t size);
-/** All entries are known: make folders and empty files. 0, or -1 with *error* set. */
+/** All entries are known: create folders and empty files. 0, or -1 with a text in *error*. */
 int tree_out_make(struct tree_out *o, char *error, size_t size);
 uint64_t tree_out_bytes(const struct tree_out *o);
 uint32_t tree_out_entries(const struct tree_out *o);
-/** 0 or a negative errno; -ERANGE: outside of the stream. */
+/** Write bytes of the stream. 0 or a negative errno; -ERANGE: outside of the stream. */
 int tree_out_write(struct tree_out *o, uint64_t off, const void *buf, size_t len);
-/** Everything is written: symbolic links and permissions. 0, or -1 with *error* set. */
+/**
+ * Everything is written: create symbolic links and set permissions. 0, or -1 with a text in
+ * *error*.
+ */
 int tree_out_finish(struct tree_out *o, char *error, size_t size);
 
 #endif /* TREE_H */

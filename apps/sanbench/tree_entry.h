@@ -2,7 +2,7 @@
 #ifndef TREE_ENTRY_H
 #define TREE_ENTRY_H
 
-/** @file What tree_list.c and tree_write.c share: entries, and their form in a manifest. */
+/** @file Shared by tree_list.c and tree_write.c: entries, and their encoding in a manifest. */
 
 #include <stdint.h>
 
@@ -15,13 +15,13 @@ enum tree_kind {
 struct tree_entry {
 	uint8_t kind; /**< enum tree_kind */
 	uint16_t mode;
-	uint64_t size;   /**< files: bytes */
-	uint64_t offset; /**< files: in the stream */
+	uint64_t size;   /**< of a file, in bytes */
+	uint64_t offset; /**< of a file, in the stream */
 	char *path;      /**< relative to the root */
-	char *target;    /**< links */
+	char *target;    /**< of a link */
 };
 
-/** In a manifest, followed by path and target without terminators. */
+/** In a manifest; path and target follow without terminators. */
 struct tree_record {
 	uint64_t size;
 	uint16_t kind, mode;
@@ -30,13 +30,13 @@ struct tree_record {
 
 _Static_assert(sizeof(struct tree_record) == 16, "no padding");
 
-/** First entry that may hold byte *off*: offsets of files ascend, others have none. */
+/** First entry that may contain byte *off*. Offsets of files ascend; other entries have none. */
 static inline uint32_t
 tree_find(const struct tree_entry *entries, uint32_t nb, uint64_t off)
 {
 	uint32_t low = 0, high = nb, mid, at;
 
-	/* Invariant: no file below low ends behind off; files from high on begin behind it. */
+	/* invariant: files below low end at or before off, files from high on begin after it */
 	while (low < high) {
 		mid = at = low + (high - low) / 2;
 		while (at < high && entries[at].kind != TREE_FILE)

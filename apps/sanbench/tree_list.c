@@ -17,8 +17,8 @@ struct tree {
 	struct tree_entry *entries;
 	uint32_t nb, max;
 	uint64_t bytes;
-	uint32_t open_entry; /**< whose file is open */
-	int fd;              /**< -1: none */
+	uint32_t open_entry; /**< entry of the open file */
+	int fd;              /**< -1: no open file */
 	char *error;
 	size_t error_size;
 };
@@ -46,7 +46,7 @@ entry_add(struct tree *t)
 	return &t->entries[t->nb++];
 }
 
-/* Path below the root, of *name* in folder *dir*. */
+/* The path of *name* in folder *dir*, relative to the root. */
 static char *
 join(const char *dir, const char *name)
 {
@@ -62,7 +62,7 @@ join(const char *dir, const char *name)
 	return path;
 }
 
-/* One file, link or folder; the folder's content comes later. */
+/* List one file, link or folder, without the folder's content. */
 static int
 list_one(struct tree *t, int dirfd, const char *dir, const char *name)
 {
@@ -103,7 +103,7 @@ list_one(struct tree *t, int dirfd, const char *dir, const char *name)
 	return 0;
 }
 
-/* Entries of one folder, sorted, so that the same tree is always sent alike. */
+/* List one folder, sorted, so that equal trees are sent equally. */
 static int
 list_folder(struct tree *t, const char *dir)
 {
@@ -142,7 +142,7 @@ tree_open(const char *path, struct tree **out, char *error, size_t size)
 	t->error_size = size;
 	t->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ret = t->root < 0 ? fail(t, path, errno) : list_folder(t, "");
-	/* Breadth first: what list_folder() adds is visited when its turn comes. */
+	/* breadth first: folders that list_folder() appends are visited later */
 	for (i = 0; i < t->nb && ret == 0; i++)
 		if (t->entries[i].kind == TREE_DIR)
 			ret = list_folder(t, t->entries[i].path);

@@ -63,7 +63,10 @@ tree_out_close(struct tree_out *o)
 	free(o);
 }
 
-/* Relative, and every component a plain name: nothing that leads out of the folder. */
+/*
+ * Check that the path is relative and each component is a plain name, so that it stays in the
+ * folder.
+ */
 static bool
 is_path_plain(const char *path)
 {
@@ -97,7 +100,9 @@ entry_wrong(const struct tree_out *o, const struct tree_entry *e)
 	return NULL;
 }
 
-/* Take one entry; a name with a NUL in it is cut there, and judged as it is then used. */
+/*
+ * Decode one entry. A name that contains a NUL is cut there, and checked in the form that is used.
+ */
 static const char *
 entry_take(struct tree_out *o, const struct tree_record *r, const char *text)
 {
@@ -158,8 +163,8 @@ tree_out_manifest(struct tree_out *o, const void *buf, size_t len, char *error, 
 }
 
 /*
- * Open the folder that *path* is in, component by component, so that no
- * symbolic link in between is followed; *name* is the last component.
+ * Open the folder of *path* component by component, so that no symbolic link is followed. *name*
+ * becomes the last component.
  */
 static int
 parent_open(const struct tree_out *o, const char *path, const char **name)
@@ -185,7 +190,7 @@ parent_open(const struct tree_out *o, const char *path, const char **name)
 	return fd;
 }
 
-/* A folder exists or is made; a file is made anew, never written through a link. */
+/* Create a folder unless it exists. Create a file anew, never through a link. */
 static int
 entry_make(struct tree_out *o, const struct tree_entry *e)
 {
@@ -299,7 +304,7 @@ entry_finish(struct tree_out *o, const struct tree_entry *e)
 		if (symlinkat(e->target, dir, name) < 0)
 			ret = -errno;
 	} else {
-		/* fchmodat() would follow a link that somebody put here meanwhile. */
+		/* fchmodat() would follow a link that was created meanwhile */
 		fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 || fchmod(fd, e->mode) < 0)
 			ret = -errno;
@@ -316,7 +321,7 @@ tree_out_finish(struct tree_out *o, char *error, size_t size)
 	uint32_t i;
 	int ret;
 
-	/* Backwards: a folder that becomes read-only has its content by then. */
+	/* backwards: the content of a folder that becomes read-only is complete by then */
 	for (i = o->nb; i-- > 0;) {
 		ret = entry_finish(o, &o->entries[i]);
 		if (ret < 0) {
