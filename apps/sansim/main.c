@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * sansim: the transport in virtual time over a simulated network. What it runs
- * is a scenario from a file, or many drawn from seeds; see sansim(1).
+ * sansim: the transport in virtual time over a simulated network. It runs a scenario from a file,
+ * or many that are drawn from seeds; see sansim(1).
  */
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static const char usage[] =
 	"                        output; of a swarm, to sansim-SEED.ini\n"
 	"  --help, --version\n";
 
-/* A file or a word over the scenario, in the order of the command line. */
+/* A file or a word that changes the scenario, in the order of the command line. */
 struct overlay {
 	int id; /* OPT_SCENARIO or OPT_SET */
 	const char *value;
@@ -189,7 +189,7 @@ take(struct args *a, int id, const char *name, const char *value)
 	}
 }
 
-/* What the defaults or a seed say, then files and words, whatever stood where. */
+/* Start from the defaults or a seed, then apply files and words, wherever the seed stands. */
 static void
 build_conf(struct args *a)
 {
@@ -231,7 +231,7 @@ check_swarm(struct args *a)
 	a->swarm.shrink = a->shrink;
 }
 
-/* What would be ignored. */
+/* Refuse options that would be ignored. */
 static void
 check_single(const struct args *a)
 {
@@ -315,7 +315,7 @@ shrink(struct args *a)
 	return 0;
 }
 
-/* The command line as a shell takes it. */
+/* Print the command line in a form that a shell accepts. */
 static void
 print_repeat(char *const *argv)
 {

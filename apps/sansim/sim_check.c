@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The list of checkers, and who is told what. */
+/* The list of checkers, and the distribution of notes to them. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ sim_check_round(struct sim_world *w, struct sim_host *h)
 
 	if (every == 0 || h->nb_rounds % every != 0)
 		return;
-	/* what failed is told, before the core's own check aborts over it */
+	/* checkers report the failure before the core's own check aborts */
 	for (i = 0; i < RTE_DIM(checkers) && !w->failed; i++)
 		if (checkers[i]->round != NULL)
 			checkers[i]->round(w, w->checks->state[i], h);

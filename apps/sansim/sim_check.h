@@ -4,9 +4,9 @@
 
 /**
  * @file
- * What must never happen, one file each. A checker is told what the programs
- * see (sim_check_note), looks at a host after its round, and judges the end of
- * the run. It reports with sim_world_fail(); it changes nothing.
+ * Invariants of a run, one file each. A checker gets notes of what the programs see
+ * (sim_check_note()), examines a host after its round, and judges the end of the run. It reports
+ * with sim_world_fail() and changes nothing.
  */
 
 #include "sim_load.h"
@@ -14,13 +14,13 @@
 
 enum sim_note_type {
 	SIM_NOTE_UP,        /**< a side's connection is established */
-	SIM_NOTE_BROKEN,    /**< it ended, and not because the programs wanted it; DOWN follows */
+	SIM_NOTE_BROKEN,    /**< it ended unexpectedly; DOWN follows */
 	SIM_NOTE_DOWN,      /**< it ended; every request has completed */
 	SIM_NOTE_POSTED,    /**< op */
 	SIM_NOTE_COMPLETED, /**< op, wc */
-	SIM_NOTE_RECEIVED,  /**< wc; data: what arrived */
-	SIM_NOTE_LOST,      /**< op: its process died with it */
-	SIM_NOTE_RESTARTED, /**< the side's process is a new one */
+	SIM_NOTE_RECEIVED,  /**< wc; data: what was received */
+	SIM_NOTE_LOST,      /**< op: its process died */
+	SIM_NOTE_RESTARTED, /**< the process of the side was replaced */
 };
 
 struct sim_note {
@@ -34,16 +34,16 @@ struct sim_note {
 /** Any function may be NULL. */
 struct sim_checker {
 	const char *name;
-	/** *state* is what the others get. -ENOMEM. */
+	/** *state* is passed to the other functions. 0 or -ENOMEM. */
 	int (*begin)(struct sim_world *w, void **state);
 	void (*note)(struct sim_world *w, void *state, const struct sim_note *n);
 	/** After each round of a host. */
 	void (*round)(struct sim_world *w, void *state, struct sim_host *h);
-	/** Every run.sample and after the load. */
+	/** Every run.sample, and after the load. */
 	void (*sample)(struct sim_world *w, void *state);
 	/** All requests have completed; connections are still open. */
 	void (*settled)(struct sim_world *w, void *state);
-	/** Connections are closed, queue pairs and regions given back. */
+	/** Connections are closed, queue pairs and regions released. */
 	void (*end)(struct sim_world *w, void *state);
 	void (*fini)(struct sim_world *w, void *state);
 };

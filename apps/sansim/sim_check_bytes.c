@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Payload: every byte of what succeeded, at the place that was named (RT-10, RT-11). */
+/* Payload: a successful request has placed every byte where it should be (RT-10, RT-11). */
 
 #include <inttypes.h>
 #include <string.h>
@@ -43,7 +43,7 @@ on_send(struct sim_world *w, const struct sim_note *n)
 		compare(w, n->side, "send", n->data + SIM_HEADER, slice, len - SIM_HEADER);
 }
 
-/* A push with immediate is placed before it is received; its initiator does not know yet. */
+/* A push with immediate is complete at the target before its initiator knows. */
 static void
 on_push_imm(struct sim_world *w, const struct sim_note *n)
 {

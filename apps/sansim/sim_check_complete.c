@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Every posted request completes once, with success or with an error that has
- * its reason (RT-7, RT-23, RT-27); the end of a connection has one, too. That
- * none completes twice is seen where completions are polled (sim_load_op.c).
+ * Every request completes once, with success or with a justified error (RT-7, RT-23, RT-27). The
+ * end of a connection must be justified, too. sim_load_op.c detects double completions when it
+ * polls.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "sim_check.h"
 
-/* By side: requests that completed because the connection ended. */
+/* Per side: requests that completed because the connection ended. */
 static int
 complete_begin(struct sim_world *w, void **state)
 {
@@ -43,7 +43,7 @@ has_reason(struct sim_world *w, const struct sim_note *n)
 		return w->conf.load.recv_delay_ns != 0;
 	case SAN_WC_ST_FLUSHED:
 	case SAN_WC_ST_RETRY_EXC:
-		return true; /* the end of the connection must follow, and have a cause */
+		return true; /* the connection must end, for a valid reason */
 	default:
 		return false;
 	}
@@ -75,7 +75,7 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 			sim_world_fail(w, "complete",
 				       "side %u: ended before %" PRIu64 " requests", n->side->id,
 				       n->side->nb_posted - n->side->nb_done);
-		/* what a stream's peer sent may still be read, with receives that are posted now */
+		/* receives posted now may still read what the peer of a stream sent */
 		if (n->side->nb_recvs != 0 && !n->side->stream)
 			sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
 				       n->side->id, n->side->nb_recvs);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The invariants of every layer's own check: windows, timers, CAM, queues. They abort. */
+/*
+ * The layers' own checks of their invariants: windows, timers, CAM, queues. They abort on failure.
+ */
 
 #include "sim_check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Jain's index over the connections' bytes in the measured time. */
+/* Jain's index over the connections' bytes during the measurement. */
 
 #include "sim_check.h"
 #include "sim_report.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * RT-13: what a target has granted and not placed in its turn stays within its budget, but for
- * what long paths hold; and no path has room for more than it can hold (RT-41).
- * RT-35: of what lapsed a host has no more than its bound, what it may have been granted before
- * it came there, and one grant for each connection. Counted from the records, not taken from
- * the counters that the protocol decides by.
+ * RT-13: bytes that a target has granted and not placed in order stay within its budget, except for
+ * what long paths hold. No path has room for more than it can hold (RT-41).
  *
- * Nor is a crumb left to grant: a budget of crumbs is on its way from so many connections that
- * their headers, and what they send twice, are as much again. Only pulls leave so little room.
+ * RT-35: expired bytes of a host stay within its bound, plus what it may have been granted before
+ * it reached the bound, plus one grant per connection. They are counted from the records, not taken
+ * from the protocol's counters.
+ *
+ * A grant leaves no remainder too small to be worth another grant, except with pulls or streams. If
+ * the budget consisted of such small grants, the headers and retransmissions of so many connections
+ * would double the load.
  */
 
 #include <inttypes.h>
@@ -18,15 +20,15 @@
 #include "sim_check.h"
 
 #define BURST_PKTS  8
-#define PIECE_BYTES (32u << 10) /* what is left is worth a grant from that on */
+#define PIECE_BYTES (32u << 10) /* a remainder of this size is worth a grant */
 
-/* What the connections of a peer host say. */
+/* Sums over the connections of one peer host. */
 struct seen {
 	uint64_t due;    /* bytes */
 	uint64_t rtt_ns; /* the longest */
 };
 
-/* Bytes that may still come, or come again: all but those that are placed in their turn. */
+/* Granted bytes that may still arrive, also again: all but those placed in order. */
 static uint32_t
 due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
@@ -37,7 +39,7 @@ due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 	return r->granted - (in_turn ? r->received : 0);
 }
 
-/* Bytes that a grant leaves, if it leaves any. */
+/* Smallest remainder that a grant may leave. */
 static uint32_t
 least_left(const struct sim_world *w, const struct san_tl *tl)
 {
@@ -52,23 +54,23 @@ static void
 check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_conn *tc)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants); /* the others wait for its end */
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants); /* the others are granted after it */
 
 	if (r != NULL && r->granted != 0 && r->length - r->granted < least_left(w, tl))
 		sim_world_fail(w, "grant", "host %u: all but %u bytes of %u granted", h->id,
 			       r->length - r->granted, r->length);
 }
 
-/* More than this cannot be on a path with this round trip but in a queue (RT-41). */
+/* The most that a path with this round-trip time can hold; the rest is in a queue (RT-41). */
 static uint64_t
 path_most(const struct sim_world *w, const struct san_tl *tl, uint64_t rtt_ns)
 {
 	uint64_t ns = rtt_ns + w->conf.host.poll_ns;
 
-	/* what comes at once when a fault is over may look like any rate */
+	/* packets that arrive together after a fault look like any rate */
 	if (w->conf.nb_faults != 0)
 		return tl->conf.path_bytes;
-	/* a packet more or less within a round trip is a part of it that counts on the shortest */
+	/* one packet more or less per round trip matters on the shortest paths */
 	return RTE_MIN(w->conf.edge.rate_mbps * ns / 8000 * 2 + BURST_PKTS * w->conf.host.mtu,
 		       tl->conf.path_bytes);
 }
@@ -87,7 +89,7 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 		sim_world_fail(w, "grant", "host %u: %u bytes lapsed of one peer; the bound is "
 					   "%" PRIu64,
 			       h->id, peer->lapsed, bound);
-	if (path <= tl->budget_bytes / 4 * 3) /* two that wait have no more than half of it */
+	if (path <= tl->budget_bytes / 4 * 3) /* two hosts that wait get at most half of it each */
 		path = 0;
 	if (peer->paths[true].room > path || peer->paths[false].room > path)
 		sim_world_fail(w, "grant", "host %u: a path has room for %u and %u bytes beyond "
@@ -95,7 +97,7 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 			       h->id, peer->paths[true].room, peer->paths[false].room, path);
 }
 
-/* What is to be seen of each peer host; returned: all bytes that lapsed. */
+/* Collect the sums for each peer host. Returns all expired bytes. */
 static uint64_t
 look(struct sim_world *w, const struct sim_host *h, struct seen *peers)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Teardown leaves nothing behind: no connection, record, CAM entry, region or mbuf. */
+/* Nothing is left after the end: no connection, record, CAM entry, region or mbuf. */
 
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 
 #include "sim_check.h"
 
-/* In use, but for the empty ones that cores keep for their next packets. */
+/* Count used mbufs, without the empty ones that cores keep for their next packets. */
 static void
 check_pool(struct sim_world *w, const char *whose, struct rte_mempool *pool)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Exactly once, and in order where that is promised (RT-14, RT-15, RT-30): what
- * a target receives, what an initiator is told, and what atomics did.
+ * Exactly once, and in order where the transport promises it (RT-14, RT-15, RT-30): what a target
+ * receives, what an initiator is notified of, and what atomics have changed.
  */
 
 #include <errno.h>
@@ -18,20 +18,20 @@ enum {
 	SEQ_RECEIVABLE = 0x1, /* a send or a push with immediate */
 	SEQ_RECEIVED = 0x2,
 	SEQ_OK = 0x4,
-	SEQ_OVER = 0x8, /* completed in error, or lost with its process */
+	SEQ_OVER = 0x8, /* completed with an error, or lost with its process */
 };
 
-/* Of the requests of one side. */
+/* State of the requests of one side. */
 struct order {
-	uint8_t *seqs; /* by sequence number */
+	uint8_t *seqs; /* indexed by sequence number */
 	uint64_t nb_seqs;
 	uint64_t nb_received; /* highest sequence number received + 1 */
 	uint64_t nb_done;     /* highest sequence number completed + 1 */
-	uint64_t excused;     /* below that the target's process died, and nobody saw */
-	/* fetch-add, of the target's process */
-	uint64_t adds_from;              /* sequence numbers from here on are of this process */
-	uint64_t adds_ok, adds_doubtful; /* done for certain, and perhaps */
-	uint64_t next_old;               /* ordered: least old value that may come */
+	uint64_t excused;     /* those below may be missing: their process died */
+	/* fetch-and-adds in the target's process */
+	uint64_t adds_from;              /* first sequence number of this process */
+	uint64_t adds_ok, adds_doubtful; /* certainly executed, and possibly */
+	uint64_t next_old;               /* ordered: minimum of the next old value */
 };
 
 static int
@@ -68,7 +68,7 @@ on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
 		o->nb_seqs = n;
 	}
 	o->seqs[op->seq] = op->op == SAN_WR_SEND || op->op == SAN_WR_PUSH_IMM ? SEQ_RECEIVABLE : 0;
-	o->adds_doubtful += op->op == SAN_WR_FETCH_ADD && !op->bad; /* a wrong key adds nothing */
+	o->adds_doubtful += op->op == SAN_WR_FETCH_ADD && !op->bad; /* not with a wrong key */
 }
 
 static void
@@ -78,7 +78,7 @@ on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
 	bool add = op->op == SAN_WR_FETCH_ADD;
 
 	if (op->seq < o->adds_from)
-		return; /* of a process that died after it had answered */
+		return; /* of a process that died after its answer */
 	if (s->ordered && op->result < o->next_old)
 		sim_world_fail(w, "order",
 			       "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64, s->id,
@@ -111,7 +111,7 @@ on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
 		on_old_value(w, o, s, n->op);
 }
 
-/* The initiator's sequence number of what was received. */
+/* The initiator's sequence number of a received message. */
 static uint64_t
 received_seq(const struct sim_note *n)
 {
@@ -143,7 +143,7 @@ on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
 	o->seqs[seq] |= SEQ_RECEIVED;
 }
 
-/* The target's process is new: its counter is zero, what it had received nobody knows. */
+/* The target has a new process: its counter is 0, and what the old one received is unknown. */
 static void
 on_restart(struct order *o, const struct sim_side *initiator)
 {
@@ -161,7 +161,7 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 	struct order *own = &all[n->side->id], *peer = &all[n->side->id ^ 1];
 
 	if (n->side->stream)
-		return; /* its bytes have an order, its sends are not seen: sim_load_stream.c */
+		return; /* bytes of a stream are checked in sim_load_stream.c */
 	switch (n->type) {
 	case SIM_NOTE_POSTED:
 		on_posted(w, own, n->op);

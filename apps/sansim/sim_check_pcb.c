@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * PCB-2, PCB-3, PCB-4: packets in flight within the first window, the share of
- * the host's budget, and that budget; messages within their limit. The share is
- * computed anew from who is active. It is looked at where every round is.
+ * PCB-2, PCB-3, PCB-4: packets in flight are within the first window, the connection's share of the
+ * host's budget, and that budget; messages are within their limit. The share is recomputed from the
+ * active connections, where every round is checked.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "sim_check.h"
 
-/* Of a connection, after the last round. */
+/* A connection after the previous round. */
 struct before {
 	uint64_t nb_rtx;
 	uint32_t cid;
@@ -23,7 +23,7 @@ struct before {
 
 struct pcb {
 	struct before **hosts;
-	struct san_core **cores; /* whose they are: a restart begins anew */
+	struct san_core **cores; /* to detect a restart */
 };
 
 static int
@@ -52,7 +52,7 @@ pcb_fini(struct sim_world *w, void *state)
 	free(p);
 }
 
-/* Connections that were active all the time: shares were no larger than theirs. */
+/* Number of connections that stayed active: shares were at most those among them. */
 static uint32_t
 nb_still_active(const struct san_pdl *pdl, const struct before *b)
 {
@@ -74,7 +74,7 @@ check_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_c
 	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
 		sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u", h->id,
 			       c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
-	/* what goes again needs no room, and shrinking takes nothing back (RULE-7) */
+	/* retransmissions need no room, and a smaller window takes nothing back (RULE-7) */
 	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
 	    c->pcb.inflight > vwin)
 		sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "

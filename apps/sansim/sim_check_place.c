@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Nothing is placed outside of what a request names, nor after its key was
- * revoked, its connection ended, or it completed. Every target's slot lies
- * between guards, and holds poison while no request is under way.
+ * Data is placed only where a request names it, and not after its key was revoked, its connection
+ * ended, or it completed. Each slot of a target lies between guards, and holds poison while no
+ * request uses it.
  */
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ place_note(struct sim_world *w, void *state, const struct sim_note *n)
 			       n->side->id, op->seq);
 	if (op->op != SAN_WR_PUSH && op->op != SAN_WR_PUSH_IMM)
 		return;
-	/* what broke off may have been placed in part, as long as the keys are good */
+	/* an aborted request may be placed in part while the keys are valid */
 	placed = op->life == peer->life && !op->bad;
 	check_slot(w, peer, op->slot, placed ? op->len : 0,
 		   placed ? "beyond the request" : "without a right to");

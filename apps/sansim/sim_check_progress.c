@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* RT-26: a connection with requests under way gets on, as long as its path works. */
+/* RT-26: a connection with open requests makes progress while its path works. */
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One table of keys is the reader, the writer, the range check and the manual.
- * To add a key: a field in sim_conf.h and a line here.
+ * One table of keys serves as reader, writer, range check and manual. A new key needs a field in
+ * sim_conf.h and a line here.
  */
 
 #include <ctype.h>
@@ -32,7 +32,7 @@ enum key_type {
 	KEY_TIME, /* ns, us, ms, s */
 	KEY_SIZE, /* B, KiB, MiB, GiB */
 	KEY_RATE, /* Mb/s, Gb/s; kept in Mb/s */
-	KEY_PART, /* 0.01 or 1 %; kept in millionths */
+	KEY_PART, /* 0.01 or 1 %; kept in parts per million */
 	KEY_BOOL,
 	KEY_WORD, /* one of a list */
 };
@@ -313,7 +313,7 @@ static const struct unit {
 	{KEY_NUMBER, "", 1},
 };
 
-/* "1.5 us": the digits behind the point count as far as the unit has them. */
+/* "1.5 us": digits after the point count as far as the unit is divisible. */
 static bool
 parse_quantity(const struct key *k, const char *text, uint64_t *out)
 {
@@ -333,7 +333,7 @@ parse_quantity(const struct key *k, const char *text, uint64_t *out)
 		end++;
 	is_zero = whole == 0 && part == 0;
 	if (is_zero && *end == '\0') {
-		*out = 0; /* of anything */
+		*out = 0; /* 0 of any unit */
 		return true;
 	}
 	for (i = 0; i < RTE_DIM(units); i++) {
@@ -343,7 +343,7 @@ parse_quantity(const struct key *k, const char *text, uint64_t *out)
 		if (whole > (UINT64_MAX - part) / units[i].factor)
 			return false;
 		*out = whole * units[i].factor + part;
-		/* a little is not nothing, which often means "default" */
+		/* a small value must not round to 0, which often means "default" */
 		return is_zero == (*out == 0);
 	}
 	return false;
@@ -376,14 +376,14 @@ parse_value(const struct key *k, const char *text, uint64_t *out)
 	return parse_quantity(k, text, out) && *out >= k->min && *out <= k->max;
 }
 
-/* What nobody gave is beyond the key's range: 0 may be a value. */
+/* A value out of the key's range marks a key that was not set, because 0 may be valid. */
 static bool
 is_set(const struct key *k, uint64_t v)
 {
 	return v <= k->max;
 }
 
-/* The largest unit that says it exactly. */
+/* Use the largest unit that is exact. */
 static void
 format_value(const struct key *k, uint64_t v, char *buf, size_t len)
 {
@@ -420,7 +420,7 @@ get_field(const void *base, const struct key *k)
 {
 	uint64_t v = 0;
 
-	memcpy(&v, (const char *)base + k->offset, k->size); /* little-endian, as DPDK's x86 */
+	memcpy(&v, (const char *)base + k->offset, k->size); /* little-endian, like DPDK's x86 */
 	return v;
 }
 
@@ -444,7 +444,7 @@ explain(const struct key *k, char *buf, size_t len)
 	}
 }
 
-/* What a value must look like, where its range does not say so. */
+/* The form of a value, for error messages. */
 static const char *const type_texts[] = {
 	[KEY_NUMBER] = "",
 	[KEY_TIME] = "a time with ns, us, ms or s, of ",
@@ -485,14 +485,14 @@ find_key(const struct key *table, size_t n, const char *section, const char *nam
 	return NULL;
 }
 
-/* What a section that says nothing has. */
+/* Defaults of a fault section. */
 static const struct sim_fault_conf no_fault = {
 	.kind = SIM_FAULT_MAX,
 	.where = "all",
 	.rate_ppm = UINT32_MAX,
 };
 
-/* What can be written into a file and read again. */
+/* True if the name can be written to a file and read again. */
 static bool
 is_name(const char *text)
 {
@@ -527,7 +527,7 @@ find_fault(struct sim_conf *conf, const char *name)
 	return f;
 }
 
-/* Whether there is such a host or spine is seen when the topology is built. */
+/* Check the form. The existence of the host or spine is checked with the topology. */
 static bool
 is_place(const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A scenario's INI file; what is wrong is told with file and line. */
+/* Reads the INI file of a scenario; errors name file and line. */
 
 #include "app_ini.h"
 #include "sim_conf.h"

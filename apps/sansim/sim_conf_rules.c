@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What keys say together: who inherits from whom, and what does not fit. */
+/* Rules for combinations of keys: inherited values and contradictions. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define KEY_MAX      96
 #define IPV6_MTU_MIN 1280
-#define CAM_MIN      8 /* of its hash table */
+#define CAM_MIN      8 /* minimum of its hash table */
 
 /* "load.size-min 1 MiB is more than load.size-max 64 KiB" */
 static int
@@ -38,7 +38,7 @@ sum_weights(const struct sim_load_conf *load)
 	return sum;
 }
 
-/* Each key by itself: a delay or a mark of 0 is a value. */
+/* Each key separately, because a delay or a mark of 0 is valid. */
 static void
 inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
 {
@@ -63,7 +63,7 @@ check_window(const char *name, uint32_t pkts, char *err, size_t err_len)
 	return -EINVAL;
 }
 
-/* What is not given has the stack's default here, too. */
+/* Unset values have the stack's default. */
 static int
 check_timeouts(const struct sim_conf *conf, char *err, size_t err_len)
 {
@@ -106,7 +106,7 @@ wants_rate(uint8_t kind)
 	return (kind >= SIM_FAULT_LOSS && kind <= SIM_FAULT_CORRUPT) || kind == SIM_FAULT_FORGE;
 }
 
-/* What would do nothing is refused, unless somebody wrote that. */
+/* Refuse a fault without effect, unless that was set explicitly. */
 static int
 check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 {
@@ -159,7 +159,7 @@ check_network(const struct sim_conf *conf, char *err, size_t err_len)
 	return 0;
 }
 
-/* A packet goes into each queue. */
+/* Each queue must have room for one packet. */
 static int
 check_mtu(const struct sim_conf *conf, char *err, size_t err_len)
 {

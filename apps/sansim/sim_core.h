@@ -4,8 +4,8 @@
 
 /**
  * @file
- * What makes a core a numbered host of a virtual network: addresses, ports and
- * secrets. Of the simulator, of test/sim, and of bench_core.
+ * Configures a core as a numbered host of a virtual network: addresses, ports and secrets. Used by
+ * the simulator, test/sim and bench_core.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,10 @@
 #include "san_prng.h"
 
 void sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
-/** Make *conf*, which has the defaults, that of host *id*; secrets come from *prng*, later too. */
+/**
+ * Turn the defaults in *conf* into the configuration of host *id*. *prng* supplies secrets, also
+ * later.
+ */
 void sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
 
 #endif /* SIM_CORE_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A scenario from a seed. Most of what is drawn is ordinary, so that the load
- * gets somewhere; each run is made nasty in a few ways of its own, because a run
- * that is nasty in all ways shows only the nastiest. (ARCH-8)
+ * Draws a scenario from a seed. Most values are ordinary, so that the load makes progress. Each run
+ * is difficult in only a few ways, because in a run that is difficult in all ways the worst one
+ * hides the others. (ARCH-8)
  */
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #define US SAN_NS_PER_US
 #define MS SAN_NS_PER_MS
 
-#define REFUSALS_MAX 65536 /* at 10 to 40 us each, a checker's look included */
+#define REFUSALS_MAX 65536 /* at 10 to 40 us each, including the checkers */
 #define LONG_RUN_NS  (4 * SAN_NS_PER_S)
 #define LINKS_MAX    4 /* between two hosts */
 
@@ -33,7 +33,7 @@ one_in(struct san_prng *g, uint32_t n)
 	return below(g, n) == 0;
 }
 
-/* From *lo* to *hi*, each power of two as often as the next. */
+/* A value between *lo* and *hi*, log-uniform. */
 static uint64_t
 spread(struct san_prng *g, uint64_t lo, uint64_t hi)
 {
@@ -107,7 +107,7 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 	h->pack = !one_in(g, 8);
 }
 
-/* One or two pools near their minimum. */
+/* Set one or two pools close to their minimum. */
 static void
 draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 {
@@ -154,8 +154,8 @@ draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 }
 
 /*
- * A run takes about as long as its bytes do, but for what targets with few
- * records refuse: each waiting request comes again until it is its turn.
+ * True if a run would take too long. It takes about the time of its bytes, plus that of refused
+ * requests: a target with few records refuses them until it has room.
  */
 static bool
 is_too_much(const struct sim_conf *c, uint64_t ops)
@@ -170,7 +170,7 @@ is_too_much(const struct sim_conf *c, uint64_t ops)
 	return c->host.max_rxns != 0 && ops * sides * waiting / c->host.max_rxns > REFUSALS_MAX;
 }
 
-/* A region that is revoked is written anew, in real time: 8 GB of them in a run. */
+/* Each revocation rewrites the region, which takes real time: allow 8 GB in a run. */
 static uint64_t
 revoke_least_ns(const struct sim_load_conf *l)
 {
@@ -194,7 +194,7 @@ draw_load(struct san_prng *g, struct sim_conf *c)
 	l->weights[below(g, SIM_KINDS)] += 5;
 	l->size_min = (uint32_t)spread(g, 1, 4096);
 	l->size_max = (uint32_t)spread(g, l->size_min, 256 << 10);
-	if (one_in(g, 3)) { /* so small that many share a packet */
+	if (one_in(g, 3)) { /* small enough that many share a packet */
 		l->size_min = 1 + below(g, 64);
 		l->size_max = (uint32_t)spread(g, l->size_min, 512);
 	}
@@ -244,7 +244,7 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 	f->arg_ns = spread(g, US, MS);
 }
 
-/* Last, so that a seed is still what it was before there were such paths, or streams. */
+/* Drawn last, so that seeds from before this feature and streams still give the same scenario. */
 static void
 draw_path_mtu(struct san_prng *g, struct sim_conf *c)
 {
@@ -262,8 +262,8 @@ draw_streams(struct san_prng *g, struct sim_conf *c)
 }
 
 /*
- * Paths of 1,280 bytes and more, from the beginning or for a while. They end nothing and stop
- * nothing, so they do not count as silence. (RT-37)
+ * Narrow paths, of 1,280 bytes or more, permanently or for a while. They end and stop nothing, so
+ * they do not count as silence. (RT-37)
  */
 static void
 draw_narrow(struct san_prng *g, struct sim_conf *c)
@@ -282,14 +282,14 @@ draw_narrow(struct san_prng *g, struct sim_conf *c)
 	}
 }
 
-/* How many round trips the load takes because windows and pools are small. */
+/* Number of round trips of the load, given small windows and pools. */
 static uint64_t
 round_trips(const struct sim_conf *c)
 {
 	const struct sim_host_conf *h = &c->host;
 	const struct sim_load_conf *l = &c->load;
 	uint64_t all = l->ops * l->connections * (l->both_ways ? 2 : 1);
-	uint64_t pkts = 1 + l->size_max / 2 / h->mtu; /* of one operation */
+	uint64_t pkts = 1 + l->size_max / 2 / h->mtu; /* per operation */
 	uint64_t n = l->ops * pkts / RTE_MIN(h->data_win, h->first_win - 1);
 
 	n += l->ops / RTE_MIN(RTE_MIN(h->max_txn, h->msg_limit), RTE_MIN(h->req_win, l->depth));
@@ -306,7 +306,7 @@ round_trips(const struct sim_conf *c)
 	return n;
 }
 
-/* A path of up to 20 ms, longer than any budget (RT-41), but no load that would take minutes. */
+/* A path of up to 20 ms, longer than any budget (RT-41), unless the load would take minutes. */
 static void
 draw_long(struct san_prng *g, struct sim_conf *c)
 {
@@ -316,7 +316,7 @@ draw_long(struct san_prng *g, struct sim_conf *c)
 		c->edge.delay_ns = c->core.delay_ns = RTE_MIN(spread(g, MS, 10 * MS), most_ns);
 }
 
-/* CNPs that nobody sent (RT-36), and hosts whose MAC address changes (RT-38). */
+/* Forged CNPs (RT-36), and hosts that change their MAC address (RT-38). */
 static void
 draw_foreign(struct san_prng *g, struct sim_conf *c)
 {
@@ -334,7 +334,7 @@ draw_foreign(struct san_prng *g, struct sim_conf *c)
 	f->rate_ppm = kind == SIM_FAULT_FORGE ? (uint32_t)spread(g, 1000, SIM_PPM) : 0;
 }
 
-/* A host that asks and answers, and does not go on with what it began. (RT-35) */
+/* A host that sends requests and answers, but does not continue its transfers. (RT-35) */
 static void
 draw_mute(struct san_prng *g, struct sim_conf *c)
 {
@@ -366,7 +366,7 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	if (one_in(&g, 2))
 		draw_tiny(&g, &conf->host);
 	draw_load(&g, conf);
-	/* looking at everything takes its time: at each round where there is little */
+	/* checks are slow: check each round only if there are few connections */
 	conf->run.check_every = conf->load.connections > 6 ? 8 : 1;
 	for (n = below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);

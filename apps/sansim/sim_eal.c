@@ -33,6 +33,6 @@ sim_eal_init(uint32_t mb)
 		fprintf(stderr, "sansim: DPDK's environment: %s\n", rte_strerror(rte_errno));
 		exit(1);
 	}
-	/* EAL binds us to one CPU; several simulations share the machine */
+	/* EAL binds the process to one CPU; several simulations share the machine */
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 }

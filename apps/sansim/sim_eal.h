@@ -4,15 +4,14 @@
 
 /**
  * @file
- * DPDK's environment for a simulation: memory only, no devices, no hugepages,
- * nothing shared with other processes.
+ * DPDK's environment for a simulation: memory only, no devices, no hugepages, nothing shared.
  */
 
 #include <stdint.h>
 
-#define SIM_EAL_SWARM_MB 768 /**< enough for what a swarm draws */
+#define SIM_EAL_SWARM_MB 768 /**< sufficient for any scenario of a swarm */
 
-/** Start EAL with *mb* megabytes; ends the process with a message if it can't. */
+/** Start EAL with *mb* megabytes. On failure print a message and exit. */
 void sim_eal_init(uint32_t mb);
 
 #endif /* SIM_EAL_H */

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A heap with four children per node: half the levels of two, and the four lie in
- * two neighbouring cache lines. Whatever sinks or rises moves as a hole, so that
- * each event on its way is written once.
+ * A heap with four children per node: it has half the levels of a binary one, and four children
+ * occupy two neighboring cache lines. Moving an event shifts a hole, so each event on its way is
+ * written once.
  *
- * What an event does is mostly to push another one, soon. So a pop leaves the root
- * vacant and the next push sinks from there, a few levels; only if another pop comes
- * first, the last event is taken to the root and sinks all the way.
+ * Handling an event mostly pushes another one for a time soon after. So a pop leaves the root
+ * vacant, and the next push sinks from there by a few levels. Only if another pop comes first, the
+ * last event moves to the root and sinks all the way.
  *
- * Slots: the root is 3, the children of s begin at 4(s - 2), the parent of s is
- * s / 4 + 2. Slots not in use hold the greatest key, so that a group always has
- * four children and the least of them is found without a branch.
+ * Slots: the root is 3, the children of s begin at 4(s - 2), the parent of s is s / 4 + 2. Unused
+ * slots hold the greatest key, so a group always has four children, and the least is found without
+ * a branch.
  *
- * Most events need no heap. What is pushed for the time that it is goes behind all
- * that is there for that time: it waits in a ring. What one cable carries arrives in
- * order: of each lane only the first event is in the heap, and with it the lane. Each
- * event keeps the order of its push, so that none of this is seen from outside.
+ * Most events need no heap. An event for the current time follows all others of that time, so it
+ * waits in a ring. Events of one cable are in order, so only the first one of each lane is in the
+ * heap, and stands for the lane. Each event keeps the order of its push, so the result is the same.
  *
- * Keys in an array of their own, or keys and indices in the heap and the rest elsewhere,
- * were tried: within a tenth of this up to 100,000 events, and more to keep in step.
+ * Two variants were tried: keys in an array of their own, or keys and indices in the heap and the
+ * rest elsewhere. Both were within 10 % of this up to 100,000 events, and more complex.
  */
 
 #include <stdlib.h>
@@ -36,13 +35,13 @@
 #define FIRST_CHILD(s) (CHILDREN * ((s)-2))
 #define PARENT(s)      ((s) / CHILDREN + 2)
 
-/* A mebibyte, more than the near caches are sure to hold: fetch grandchildren ahead. */
+/* 1 MiB, more than the near caches hold: prefetch grandchildren */
 #define PREFETCH_SLOTS 32768u
 
 static inline bool
 is_before(const struct sim_event *a, const struct sim_event *b)
 {
-	/* One comparison of 128 bits is two instructions and no branch. */
+	/* a comparison of 128 bits takes two instructions and no branch */
 	unsigned __int128 key_a = (unsigned __int128)a->at_ns << 64 | a->order;
 	unsigned __int128 key_b = (unsigned __int128)b->at_ns << 64 | b->order;
 
@@ -62,7 +61,7 @@ grow(struct sim_events *q, uint32_t nb_slots)
 	struct sim_event *slot;
 
 	SAN_VERIFY(has_room);
-	/* Not realloc, which forgets the alignment. */
+	/* realloc() would not keep the alignment */
 	slot = aligned_alloc(CACHE_LINE, nb_slots * sizeof(*slot));
 	has_memory = slot != NULL;
 	SAN_VERIFY(has_memory);
@@ -91,7 +90,7 @@ sim_events_fini(struct sim_events *q)
 
 /* ---- heap ---- */
 
-/* Least of a group of children; which one it is can't be guessed, so there is no branch. */
+/* Index of the least of four children. It is unpredictable, so there is no branch. */
 static inline uint32_t
 least_child(const struct sim_event *group)
 {
@@ -101,7 +100,7 @@ least_child(const struct sim_event *group)
 	return a + (b - a) * is_before(&group[b], &group[a]);
 }
 
-/* The sixteen among which the step after the next chooses. */
+/* Prefetch the sixteen candidates of the step after the next. */
 static inline void
 prefetch_grandchildren(const struct sim_events *q, uint32_t first)
 {
@@ -113,7 +112,7 @@ prefetch_grandchildren(const struct sim_events *q, uint32_t first)
 		__builtin_prefetch(&q->slot[from + i]);
 }
 
-/* Put an event into the root, which is vacant, or below. */
+/* Insert an event at the vacant root or below. */
 static inline void
 sink(struct sim_events *q, struct sim_event moving)
 {
@@ -132,7 +131,7 @@ sink(struct sim_events *q, struct sim_event moving)
 	q->is_root_vacant = false;
 }
 
-/* Put an event behind the last one, or above. */
+/* Insert an event at the end or above. */
 static inline void
 rise(struct sim_events *q, struct sim_event moving)
 {
@@ -148,7 +147,7 @@ rise(struct sim_events *q, struct sim_event moving)
 	q->slot[hole] = moving;
 }
 
-/* The root is vacant and nothing was pushed into it: the last event goes there. */
+/* The root is still vacant: move the last event there. */
 static inline void
 settle(struct sim_events *q)
 {
@@ -207,7 +206,7 @@ lane_append(struct sim_events_lane *lane, const struct sim_event *ev)
 	*lane_at(lane, lane->tail++) = *ev;
 }
 
-/* What stands in the heap for a lane that is not empty. */
+/* The heap's entry for a lane that is not empty. */
 static inline struct sim_event
 lane_entry(struct sim_events_lane *lane)
 {
@@ -251,7 +250,7 @@ sim_events_push_lane(struct sim_events *q, struct sim_events_lane *lane,
 	bool is_first = sim_events_lane_is_empty(lane);
 	struct sim_event own = *ev;
 
-	/* It overtakes what is in the lane: a fault did that. */
+	/* a fault makes it overtake the lane's last event */
 	if (!is_first && ev->at_ns < lane_at(lane, lane->tail - 1)->at_ns) {
 		sim_events_push(q, ev);
 		return;
@@ -284,7 +283,7 @@ take_root(struct sim_events *q, struct sim_event *out)
 		sink(q, lane_entry(lane));
 }
 
-/* Is the first that is due before all in the heap, of which the root may be vacant? */
+/* True if the first event of the ring precedes all in the heap, whose root may be vacant. */
 static inline bool
 is_due_first(struct sim_events *q)
 {
@@ -328,7 +327,7 @@ check_lane(const struct sim_events_lane *lane)
 		SAN_VERIFY(is_before(lane_at(lane, i - 1), lane_at(lane, i)));
 }
 
-/* Events behind a slot in use, itself included. */
+/* Number of events that slot *s* stands for. */
 static uint32_t
 check_slot(const struct sim_events *q, uint32_t s)
 {
@@ -339,7 +338,7 @@ check_slot(const struct sim_events *q, uint32_t s)
 	SAN_VERIFY(ev->order < q->order);
 	if (s == SIM_EVENTS_ROOT && q->is_root_vacant)
 		return 0;
-	/* A vacant root still shows what was popped, which was before all others. */
+	/* a vacant root still holds the popped event, which preceded all others */
 	if (s != SIM_EVENTS_ROOT)
 		SAN_VERIFY(is_before(&q->slot[PARENT(s)], ev));
 	if (ev->kind != SIM_EVENTS_LANE)

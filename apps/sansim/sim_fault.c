@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * What goes wrong, when and where. Faults of links add up; each takes back what
- * it added when it ends.
- */
+/* Faults: kind, time and place. Faults of a link add up, and each is subtracted when it ends. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +9,10 @@
 #include "sim_load.h"
 #include "sim_world.h"
 
-#define BLOCKING_PPM  (SIM_PPM / 5)   /* beyond that nobody asks for progress */
-#define SILENCING_PPM (SIM_PPM / 100) /* up to that no packet is lost again and again */
+#define BLOCKING_PPM  (SIM_PPM / 5)   /* above that no progress is required */
+#define SILENCING_PPM (SIM_PPM / 100) /* up to that no packet is lost repeatedly */
 
-/* May connections stand still while it lasts? */
+/* True if connections may stall during the fault. */
 static bool
 is_blocking(const struct sim_fault_conf *f)
 {
@@ -34,8 +31,8 @@ is_blocking(const struct sim_fault_conf *f)
 }
 
 /*
- * Can it swallow a packet, and each time that this is sent again? A burst can:
- * on an idle link nothing else ends it.
+ * True if it can drop a packet and all its retransmissions. A burst can: on an idle link nothing
+ * else ends it.
  */
 static bool
 is_silencing(const struct sim_fault_conf *f)
@@ -66,7 +63,7 @@ static struct sim_host *
 host_of(struct sim_world *w, const struct sim_fault_conf *f)
 {
 	unsigned int id;
-	char more; /* as a direction, which a host has not */
+	char more; /* detects a direction, which is not allowed for a host */
 
 	if (sscanf(f->where, "host:%u%c", &id, &more) != 1 || id >= w->nb_hosts)
 		return NULL;
@@ -121,7 +118,7 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		     lf->corrupt_ppm | lf->forge_ppm | lf->nb_down | lf->nb_mute) != 0;
 }
 
-/* Of each link the narrowest that holds. */
+/* Each link has the narrowest of its active limits. */
 static void
 narrow_links(struct sim_world *w)
 {
@@ -141,7 +138,7 @@ narrow_links(struct sim_world *w)
 	}
 }
 
-/* At its end, too: that is one more address. */
+/* The end of the fault changes the address once more. */
 static void
 move_host(struct sim_world *w, struct sim_host *h)
 {
@@ -186,7 +183,7 @@ count_silence(struct sim_world *w)
 	w->silence_at_ns = w->now_ns;
 }
 
-/* The shortest silence after which an end rightly gives its connection up (RT-7, RT-24). */
+/* The shortest silence after which an end may give up its connection (RT-7, RT-24). */
 static uint64_t
 patience_ns(struct sim_world *w, struct san_core *core)
 {
@@ -206,11 +203,10 @@ patience_ns(struct sim_world *w, struct san_core *core)
 }
 
 /*
- * The one rule: a connection breaks because a process of it died, or because
- * faults swallowed packets for as long as its ends are patient, or because the
- * scenario asks for little patience. Congestion, reordering, small pools, wrong
- * and revoked keys, receives that come late are no reason; nor is less loss
- * than can hit a packet each time.
+ * A connection may break only if one of its processes died, if faults dropped packets for as long
+ * as its ends tolerate, or if the scenario sets short limits. Congestion, reordering, small pools,
+ * wrong and revoked keys, and late receives are no reason, and neither is a loss too low to hit a
+ * packet repeatedly.
  */
 bool
 sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
@@ -232,7 +228,7 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 	uint32_t i = 0;
 
 	if (begins == w->fault_active[fault] || (begins && w->faults_over))
-		return; /* it has ended with all others */
+		return; /* it has ended together with all others */
 	w->fault_active[fault] = begins;
 	if (is_blocking(f)) {
 		w->nb_blocking += begins ? 1 : -1;

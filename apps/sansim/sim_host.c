@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A host: one engine on its own clock, behind a receive ring, with a loop that
- * takes a while for each round. What the engine hands out goes to the host's
- * port as long as that has little queued, as a driver does it.
+ * A host: one engine on its own clock, behind a receive ring. Each round of its loop takes a while.
+ * The engine's packets go to the host's port as long as that has little queued, like with a driver.
  */
 
 #include <errno.h>
@@ -21,7 +20,7 @@
 #include "sim_report.h"
 #include "sim_world.h"
 
-#define EPOCH_NS   SAN_NS_PER_S /* not zero: zero often means "never" by accident */
+#define EPOCH_NS   SAN_NS_PER_S /* not 0, because 0 often means "never" by accident */
 #define RETRY_NS   SAN_NS_PER_US
 #define DRAIN_NS   (20 * SAN_NS_PER_US)
 #define WRAP_AFTER 40 /* packets, and requests */
@@ -35,7 +34,7 @@ sim_host_clock(const struct sim_host *h, uint64_t now_ns)
 	return EPOCH_NS + now_ns + (uint64_t)drift;
 }
 
-/* When its clock will show *clock_ns*, or a little later. */
+/* The time at which its clock shows *clock_ns*, or slightly later. */
 static uint64_t
 when(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
 {
@@ -46,7 +45,7 @@ when(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
 	return now_ns + ahead + ahead / SIM_PPM * (uint64_t)labs(h->drift_ppm) + 2000;
 }
 
-/* ---- a process begins and ends ---- */
+/* ---- start and end of a process ---- */
 
 #define SET(field, value)                  \
 	do {                               \
@@ -116,7 +115,7 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	const struct sim_host_conf *hc = &w->conf.host;
 	uint32_t nb_conns = sim_load_conns_of(w, h->id);
 
-	/* beyond its own: a request that comes twice, one in time-wait */
+	/* beyond its own: a repeated request, and one in time-wait */
 	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
 	conf->tl.max_unordered = conf->pdl.max_conns;
 	conf->pool = h->pool;
@@ -130,7 +129,7 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	conf->ulp.max_cqs = 2;
 	conf->inet.max_neighbours = RTE_MAX(conf->inet.max_neighbours, 2 * nb_conns);
 	SET(conf->ulp.pull_piece, hc->pull_piece);
-	/* whoever asks for what is refused does so to see that all else goes on */
+	/* a refused request is intended here, so do not limit guesses */
 	conf->ulp.guesses_per_conn = conf->ulp.guesses_per_hour = UINT32_MAX;
 	conf->express = hc->express;
 	if (!hc->pack)
@@ -238,15 +237,15 @@ sim_host_destroy(struct sim_world *w, struct sim_host *h)
 /* ---- its loop ---- */
 
 /*
- * Packets come before a timer, again and again, and after each the timer is as it was:
- * the event of the first time is still on its way.
+ * Packets arrive repeatedly before a timer, and the timer is the same after each: its event is
+ * pending already.
  */
 static bool
 is_planned(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 {
 	uint64_t *planned_ns = &h->planned_ns[(at_ns >> SAN_WHEEL_SHIFT) % SIM_PLANS];
 
-	if (at_ns == w->now_ns) /* it was, maybe */
+	if (at_ns == w->now_ns) /* it may be the current event */
 		return false;
 	if (*planned_ns == at_ns)
 		return true;
@@ -273,7 +272,7 @@ sim_host_wake(struct sim_world *w, struct sim_host *h)
 		plan(w, h, RTE_MAX(round_ns, w->now_ns));
 }
 
-/* A driver fills its ring from its own pool; a common one needs no copy. */
+/* A driver fills its ring from its own pool. A common pool needs no copy. */
 static struct rte_mbuf *
 into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
@@ -288,7 +287,7 @@ into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	return copy;
 }
 
-/* As a port does that is not promiscuous. */
+/* Like a port that is not promiscuous. */
 static bool
 is_for(const struct sim_host *h, const struct rte_mbuf *m)
 {
@@ -327,7 +326,7 @@ receive(struct sim_host *h, uint64_t now_ns)
 	}
 }
 
-/* Packets may go to other hosts while their sender's pool must stay its own. */
+/* A packet may go to another host, but the sender's pool must not lose the mbuf. */
 static struct rte_mbuf *
 out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
@@ -341,7 +340,7 @@ out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	return copy;
 }
 
-/* True: it may have more, but its port has enough for now. */
+/* True: there may be more, but the port has enough for now. */
 static bool
 transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 {
@@ -375,10 +374,10 @@ plan_next(struct sim_world *w, struct sim_host *h, bool port_full, uint64_t cloc
 
 	if (at_ns == SAN_TIME_NEVER && !port_full)
 		return;
-	if (port_full) /* half of what is queued will be gone */
+	if (port_full) /* half of the queue will be sent by then */
 		at_ns = w->now_ns +
 			(uint64_t)w->conf.host.nic_bytes * 4000 / w->conf.edge.rate_mbps;
-	else if (at_ns <= clock_ns) /* it wants to and can't: a pool is empty; or it drains */
+	else if (at_ns <= clock_ns) /* it can't do its work: a pool is empty, or it drains */
 		at_ns = w->now_ns +
 			(san_pdl_has_work(san_core_pdl(h->core)) ? RETRY_NS : DRAIN_NS);
 	else

@@ -2,7 +2,7 @@
 
 #include "sim_jain.h"
 
-/* (sum x)^2 times a million, which takes 20 bits, must fit in 128. */
+/* (sum x)^2 times a million, which has 20 bits, must fit into 128 bits. */
 #define SUM_BITS 54u
 
 static uint32_t

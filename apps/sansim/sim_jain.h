@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Jain's fairness index of what several got of the same thing: (sum x)^2 over
- * n times the sum of x^2. All the same: 1; one has it all: 1/n.
+ * Jain's fairness index of shares of a resource: (sum x)^2 / (n * sum of x^2). Equal shares give 1;
+ * if one has everything the index is 1/n.
  */
 
 #include <stdint.h>
@@ -13,14 +13,13 @@
 #define SIM_JAIN_FAIR_PPM 1000000u
 
 /**
- * The index in integer arithmetic, so that it is the same on every machine.
+ * The index in integer arithmetic, so that it is equal on all machines.
  *
- * Exact while the largest value and n have 54 bits together (a thousand values
- * below 2^44); beyond, all values are scaled down to that.
+ * Exact while the largest value and n have 54 bits together (a thousand values below 2^44); beyond
+ * that all values are scaled down.
  *
  * @return
- *   Millionths, rounded down. 0: there is no value, or all are 0, which is
- *   nothing to call fair.
+ *   Millionths, rounded down. 0: there is no value, or all are 0.
  */
 uint32_t sim_jain_ppm(const uint64_t *x, uint32_t n);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One direction of a cable. The queue in front of it needs no list: it drains
- * at a constant rate, so what is queued follows from when the port will have
- * sent the last of it. A packet that a fault takes was sent all the same; it
- * used its time on the cable.
+ * One direction of a cable. The queue in front of it drains at a constant rate, so it needs no
+ * list: its length follows from the time at which the port has sent the last packet. A packet that
+ * a fault drops still takes its time on the cable.
  */
 
 #include <rte_ether.h>
@@ -13,9 +12,9 @@
 #include "sim_link.h"
 #include "sim_pkt.h"
 
-#define FRAME_EXTRA 24 /* preamble, frame check sequence, gap: bytes of time on the cable */
+#define FRAME_EXTRA 24 /* preamble, frame check sequence and gap, as bytes */
 #define PS_PER_NS   1000
-#define BURST       8 /* packets of a run, on average */
+#define BURST       8 /* mean length of a burst */
 
 void
 sim_net_init(struct sim_net *net, uint64_t seed)
@@ -69,7 +68,7 @@ sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 	return (l->busy_ps - now_ps) * l->conf->rate_mbps / (8 * (uint64_t)SIM_PPM);
 }
 
-/* Begins and ends so that the share of the rate is in bursts, up to BURST / (BURST + 1). */
+/* Start and end bursts so that they contain the share of packets, up to BURST / (BURST + 1). */
 static bool
 is_in_burst(struct sim_net *net, const struct sim_link_fault *f)
 {
@@ -109,7 +108,7 @@ trace(struct sim_net *net, const struct sim_link *l, const struct rte_mbuf *m, u
 				 rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
 }
 
-/* Its last bit arrives at *at_ns*, mostly behind those of all that were sent before. */
+/* Schedule the arrival of its last bit, mostly after all packets that were sent before. */
 static void
 deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
@@ -129,7 +128,7 @@ draw_delay(struct sim_net *net, uint64_t most_ns)
 	return san_prng_below(&net->prng, (uint32_t)RTE_MIN(most_ns, UINT32_MAX - 1ull) + 1);
 }
 
-/* On the cable, with what goes wrong there; *at_ns*: when its last bit arrives. */
+/* Carry a packet over the cable, with its faults. Its last bit arrives at *at_ns*. */
 static void
 carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The programs as a whole: who talks to whom, their memory, their beginning and
- * end. Connections are in sim_load_conn.c, requests in sim_load_op.c.
+ * The programs: which hosts communicate, their memory, start and end. See sim_load_conn.c for
+ * connections and sim_load_op.c for requests.
  */
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 
 #define LISTEN_SERVICE 1
 #define PKEY           0xffff
-#define BLOCK_EXTRA    65536 /* different slices of the longest request */
+#define BLOCK_EXTRA    65536 /* number of different slices of the longest request */
 
-/* ---- who talks to whom ---- */
+/* ---- pairs of hosts ---- */
 
 static void
 draw_pair(struct sim_world *w, uint32_t conn, uint32_t *from, uint32_t *to)
@@ -106,7 +106,7 @@ create_conn(struct sim_world *w, uint32_t conn)
 	return rc;
 }
 
-/* Each host's sides, in the order of their numbers. */
+/* Link the sides of each host, ordered by number. */
 static void
 link_hosts(struct sim_load *ld)
 {
@@ -219,7 +219,7 @@ sim_load_register(struct sim_world *w, struct sim_side *s)
 
 	if (s->region == NULL)
 		return;
-	/* without the outermost guards: those are nobody's */
+	/* the outermost guards are not part of the region */
 	rc = san_ulp_mr_add(ulp, s->region + SIM_GUARD, sim_region_bytes(w) - 2 * SIM_GUARD,
 			    base + SIM_GUARD, SAN_RIGHT_PUSH, PKEY, &s->rkey);
 	if (rc == 0)
@@ -405,7 +405,7 @@ sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
 	if (what == SIM_LOAD_REVOKE)
 		revoke(w, s);
 	if (s->qp == SAN_QPN_NONE)
-		return; /* its process is gone */
+		return; /* its process has died */
 	if (what == SIM_LOAD_CONNECT)
 		sim_load_connect(w, s);
 	else if (what == SIM_LOAD_POST)

@@ -4,22 +4,21 @@
 
 /**
  * @file
- * The programs: connections between hosts, the requests that they post, the
- * memory that these read and write.
+ * The programs: connections between hosts, their requests, and the memory that these access.
  *
- * Content is a slice of one block of random bytes that everybody knows; which
- * slice follows from the request. So content costs no memory, and bytes of
- * another request, or shifted by one, are seen.
+ * Content is a slice of one block of random bytes that all programs share; the request determines
+ * the slice. So content takes no memory, and data that is shifted or belongs to another request is
+ * detected.
  */
 
 #include "app_hist.h"
 #include "sim_world.h"
 
 #define SIM_SIDES       2
-#define SIM_GUARD       64   /**< bytes around every target that nobody may touch */
-#define SIM_GUARD_BYTE  0xa5 /**< what they hold */
-#define SIM_POISON_BYTE 0xee /**< what a target holds while no request is under way */
-#define SIM_HEADER      16   /**< bytes of a send before its slice */
+#define SIM_GUARD       64   /**< guard bytes around each target */
+#define SIM_GUARD_BYTE  0xa5 /**< content of guards */
+#define SIM_POISON_BYTE 0xee /**< content of a target without a request */
+#define SIM_HEADER      16   /**< bytes of a send that precede its slice */
 
 enum sim_op_state {
 	SIM_OP_FREE,
@@ -28,58 +27,58 @@ enum sim_op_state {
 
 /** A request, in a slot of its side. */
 struct sim_op {
-	uint64_t seq; /**< of its side, from 0 on */
+	uint64_t seq; /**< counted per side, from 0 */
 	uint64_t posted_ns;
 	uint64_t result;                 /**< atomics: old value */
 	uint64_t header[SIM_HEADER / 8]; /**< sends: sequence number; slice and length */
 	uint32_t slice;                  /**< offset in the block of content */
 	uint32_t len;
-	uint32_t life; /**< of the target when it was posted */
-	uint16_t slot; /**< its place in side->ops and in the target's region */
+	uint32_t life; /**< life of the target when it was posted */
+	uint16_t slot; /**< index in side->ops and in the target's region */
 	uint8_t op;    /**< enum san_ulp_op */
 	uint8_t state; /**< enum sim_op_state */
-	bool bad;      /**< posted with a wrong key: must be refused */
+	bool bad;      /**< with a wrong key: must be refused */
 };
 
-/** Life of a connection as the programs see it. */
+/** State of a connection as its programs see it. */
 enum sim_side_state {
-	SIM_SIDE_IDLE,    /**< no queue pair connected; the connecting side may try */
-	SIM_SIDE_CONNECT, /**< asked for */
+	SIM_SIDE_IDLE,    /**< not connected; the connecting side may try */
+	SIM_SIDE_CONNECT, /**< set-up requested */
 	SIM_SIDE_UP,
-	SIM_SIDE_END,  /**< orderly end asked for */
-	SIM_SIDE_OVER, /**< ended, for good */
+	SIM_SIDE_END,  /**< disconnect requested */
+	SIM_SIDE_OVER, /**< ended for good */
 };
 
 struct sim_side {
 	uint32_t id; /**< 2 * connection + (0: connects, 1: accepts) */
 	uint32_t host;
-	uint32_t qp;   /**< SAN_QPN_NONE: its host has none */
+	uint32_t qp;   /**< SAN_QPN_NONE: none */
 	uint8_t state; /**< enum sim_side_state */
 	bool ordered;
-	bool stream;           /**< its connection carries one */
-	struct sim_flow *flow; /**< then what it sends and how it receives */
+	bool stream;           /**< its connection is a stream */
+	struct sim_flow *flow; /**< state of a stream's data, or NULL */
 	bool initiates;
-	struct sim_side *next; /**< of the same host */
+	struct sim_side *next; /**< next side of the same host */
 	/* as initiator */
-	uint64_t start_ns, stop_ns; /**< posts in between */
+	uint64_t start_ns, stop_ns; /**< posts requests in between */
 	uint64_t nb_posted;         /**< next sequence number */
-	uint64_t nb_done;           /**< completed, in whatever way, or lost with the process */
+	uint64_t nb_done;           /**< completed in any way, or lost with the process */
 	uint64_t nb_failed;
-	uint64_t bytes_done, ops_done; /**< succeeded in the measured time */
-	uint64_t last_ns;              /**< last completion, or first post after idleness */
-	bool counted;                  /**< in load->nb_todo */
-	bool flushed;                  /**< its connection has ended: nothing more is posted */
+	uint64_t bytes_done, ops_done; /**< successful, during the measurement */
+	uint64_t last_ns;              /**< last completion, or first post after a pause */
+	bool counted;                  /**< counted in load->nb_todo */
+	bool flushed;                  /**< its connection has ended: post nothing more */
 	uint16_t nb_free;
-	uint16_t *free;     /**< slots */
+	uint16_t *free;     /**< free slots */
 	struct sim_op *ops; /**< load.depth */
-	uint8_t *own;       /**< where its pulls arrive: a slot for each request */
-	/* as target of the other side */
-	uint32_t life;     /**< changes with its process, connection and keys */
+	uint8_t *own;       /**< destination of pulls, one slot per request */
+	/* as target */
+	uint32_t life;     /**< changes with process, connection and keys */
 	uint8_t *region;   /**< guard, slot, guard, slot ... */
 	uint64_t *counter; /**< for atomics, a region of its own */
 	uint32_t rkey, rkey_atomic;
-	uint32_t nb_recvs;   /**< posted */
-	uint32_t recv_epoch; /**< changes when all of them are posted */
+	uint32_t nb_recvs;   /**< number posted */
+	uint32_t recv_epoch; /**< changes when all of them are posted again */
 	uint8_t *recv;       /**< load.depth receives */
 };
 
@@ -89,67 +88,67 @@ struct sim_load {
 	uint32_t slot_bytes; /**< largest request, rounded up */
 	uint8_t *block;      /**< content */
 	uint32_t block_bytes;
-	struct sim_side **of_host; /**< by host: its sides, linked */
-	uint32_t *rkey_block;      /**< by host: pulls */
+	struct sim_side **of_host; /**< by host: list of its sides */
+	uint32_t *rkey_block;      /**< by host: key for pulls */
 	struct san_prng prng;
-	uint32_t nb_up;      /**< sides that are connected */
-	uint32_t nb_over;    /**< sides that will not be again */
+	uint32_t nb_up;      /**< connected sides */
+	uint32_t nb_over;    /**< sides that will not connect again */
 	uint32_t nb_todo;    /**< sides that have not posted all of load.ops */
-	uint64_t nb_pending; /**< requests under way */
-	uint64_t nb_flow;    /**< sends of streams that the other side has not received */
+	uint64_t nb_pending; /**< open requests */
+	uint64_t nb_flow;    /**< sends of streams not yet received */
 	bool started;
-	bool ending;  /**< nothing new is posted or connected */
-	bool closing; /**< connections are ended: no end is a surprise */
+	bool ending;  /**< post and connect nothing new */
+	bool closing; /**< connections are ended deliberately */
 	uint64_t last_done_ns;
-	struct app_hist hist; /**< completion times in the measured time */
+	struct app_hist hist; /**< completion times during the measurement */
 };
 
-/** Before the hosts: who talks to whom. -ENOMEM. */
+/** Draw the pairs of hosts, before the hosts are created. 0 or -ENOMEM. */
 int sim_load_create(struct sim_world *w);
 void sim_load_destroy(struct sim_world *w);
 uint32_t sim_load_conns_of(const struct sim_world *w, uint32_t host);
-/** Entries that its completion queues need. */
+/** Entries that the host's completion queues need. */
 uint32_t sim_load_cqes_of(const struct sim_world *w, uint32_t host);
-/** A host has a new process: queue pairs, regions, listener. 0 or -errno. */
+/** A host has a new process: create queue pairs, regions and listener. 0 or -errno. */
 int sim_load_host_up(struct sim_world *w, struct sim_host *h);
-/** Its process is gone: what it had under way never completes. */
+/** Its process has died: open requests never complete. */
 void sim_load_host_down(struct sim_world *w, struct sim_host *h);
-/** A round of a host: events, completions, new requests. */
+/** One round of a host: events, completions, new requests. */
 void sim_load_round(struct sim_world *w, struct sim_host *h);
 /** SIM_EV_LOAD of a side; *what* is enum sim_load_what. */
 void sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg);
-/** Requests may be posted from now on: the connections' start times count. */
+/** Requests may be posted: the start times of connections count from now. */
 void sim_load_start(struct sim_world *w);
-/** Nothing new is posted or connected from now on. */
+/** Post and connect nothing new. */
 void sim_load_stop(struct sim_world *w);
-/** All requests of load.ops, if there is a number, are posted, and all have completed. */
+/** True if all of load.ops (unless 0) are posted, and all requests have completed. */
 bool sim_load_is_done(const struct sim_world *w);
 void sim_load_disconnect_all(struct sim_world *w);
-/** Queue pairs and regions are given back: what a program does before it ends. */
+/** Release queue pairs and regions, like a program before it ends. */
 void sim_load_release(struct sim_world *w);
 
 /* ---- sim_load_conn.c, sim_load_op.c: among themselves ---- */
 
 enum sim_load_what {
-	SIM_LOAD_CONNECT, /**< try (again) */
-	SIM_LOAD_POST,    /**< its time to start */
-	SIM_LOAD_RECV,    /**< arg: the receive to post again */
+	SIM_LOAD_CONNECT, /**< try to connect */
+	SIM_LOAD_POST,    /**< its start time */
+	SIM_LOAD_RECV,    /**< arg: the receive to post */
 	SIM_LOAD_REVOKE,
 };
 
 void sim_load_connect(struct sim_world *w, struct sim_side *s);
 void sim_load_events(struct sim_world *w, struct sim_host *h);
-/** Post as much as depth allows. */
+/** Post as much as the depth allows. */
 void sim_load_post(struct sim_world *w, struct sim_side *s);
 void sim_load_completions(struct sim_world *w, struct sim_host *h);
 void sim_load_post_recvs(struct sim_world *w, struct sim_side *s);
 void sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch);
-/** Keys of a side as target: a new life begins. */
+/** Register the keys of a target: a new life begins. */
 void sim_load_register(struct sim_world *w, struct sim_side *s);
 void sim_load_deregister(struct sim_world *w, struct sim_side *s);
-/** Whatever was placed is gone; nothing of before may be placed any more. */
+/** Placed data is discarded, and older requests must not place any more. */
 void sim_load_new_life(struct sim_world *w, struct sim_side *s);
-/** The side will not post any more. */
+/** The side posts nothing more. */
 void sim_load_todo_done(struct sim_world *w, struct sim_side *s);
 
 /* ---- sim_load_stream.c ---- */
@@ -158,11 +157,11 @@ int sim_flow_create(struct sim_world *w, struct sim_side *s);
 void sim_flow_destroy(struct sim_side *s);
 int sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
 		       const struct san_ulp_qp_conf *qp);
-/** It has posted a send. */
+/** A send was posted. */
 void sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len);
 void sim_flow_up(struct sim_world *w, struct sim_side *s);
 void sim_flow_down(struct sim_world *w, struct sim_side *s);
-/** Post what it receives with next, unless something is posted. */
+/** Post the next receive, unless one is posted. */
 void sim_flow_receive(struct sim_world *w, struct sim_side *s);
 void sim_flow_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc);
 void sim_flow_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc);
@@ -173,14 +172,14 @@ sim_peer(struct sim_world *w, const struct sim_side *s)
 	return &w->load->sides[s->id ^ 1];
 }
 
-/** Bytes of a target's slot. */
+/** A slot of the target's region. */
 static inline uint8_t *
 sim_slot(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
 {
 	return s->region + SIM_GUARD + (size_t)slot * (w->load->slot_bytes + SIM_GUARD);
 }
 
-/** Where the pull of a slot arrives; a guard follows what was asked for. */
+/** Destination of the pull of a slot; a guard follows the requested bytes. */
 static inline uint8_t *
 sim_own(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
 {
@@ -193,7 +192,7 @@ sim_region_bytes(const struct sim_world *w)
 	return SIM_GUARD + (size_t)w->conf.load.depth * (w->load->slot_bytes + SIM_GUARD);
 }
 
-/** What an initiator names as the address of a target's slot. */
+/** Remote address of a target's slot. */
 static inline uint64_t
 sim_remote(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
 {

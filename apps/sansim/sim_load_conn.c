@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Life of the programs' connections. The side that connects says in its private
- * data which connection it means; the side that accepts refuses while its own
- * end of an earlier one is still there, and is asked again a little later.
+ * Life of the programs' connections. The connecting side names the connection in its private data.
+ * The accepting side rejects while its end of an earlier connection still exists, and the
+ * connecting side tries again soon.
  */
 
 #include <errno.h>
@@ -128,7 +128,7 @@ on_up(struct sim_world *w, struct sim_side *s)
 	sim_load_post(w, s);
 }
 
-/* Not established, or not any more. */
+/* The connection was not set up, or has ended. */
 static void
 on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 {
@@ -136,7 +136,7 @@ on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 	bool broken = was_up && !wanted && !w->load->closing;
 	bool counted = s->state == SIM_SIDE_UP || wanted;
 
-	/* completions come before the event; none of them leads to a post */
+	/* completions precede the event; they cause no new posts */
 	s->state = SIM_SIDE_IDLE;
 	sim_load_completions(w, &w->hosts[s->host]);
 	if (s->stream)
@@ -179,7 +179,7 @@ sim_load_events(struct sim_world *w, struct sim_host *h)
 	}
 }
 
-/* The other end knows nothing of this connection: it will not end it. */
+/* True if the other end does not know this connection and so will not end it. */
 static bool
 is_alone(struct sim_world *w, const struct sim_side *s)
 {

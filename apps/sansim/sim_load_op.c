@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Requests: drawn, posted, completed; receives posted and filled.
- */
+/* Requests: drawing, posting and completion; receives: posting and filling. */
 
 #include <string.h>
 
@@ -33,7 +31,7 @@ draw_kind(struct sim_world *w)
 	return (uint8_t)(SAN_WR_SEND + i);
 }
 
-/* Log-uniform: every order of magnitude as often as the next. */
+/* Log-uniform: each order of magnitude is equally frequent. */
 static uint32_t
 draw_size(struct sim_world *w)
 {
@@ -79,7 +77,7 @@ draw_op(struct sim_world *w, struct sim_side *s)
 	return op;
 }
 
-/* It was drawn and could not be posted. */
+/* Undo an operation that was drawn but could not be posted. */
 static void
 undo_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 {
@@ -92,7 +90,7 @@ undo_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 
 /* ---- posting ---- */
 
-/* In one to three parts; where they meet is drawn. */
+/* Split the data into one to three elements at random places. */
 static void
 fill_parts(struct sim_world *w, struct san_ulp_wr *wr, uint8_t *at, uint32_t len)
 {
@@ -156,7 +154,7 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 	case SAN_WR_CMP_SWAP:
 		wr->remote_addr = (uint64_t)(peer->id + 1) << 36;
 		wr->rkey = peer->rkey_atomic;
-		wr->operand = op->op == SAN_WR_FETCH_ADD ? 1 : UINT64_MAX; /* never equal */
+		wr->operand = op->op == SAN_WR_FETCH_ADD ? 1 : UINT64_MAX; /* never matches */
 		wr->sge[wr->nb_sge++] =
 			(struct san_ulp_sge){.addr = &op->result, .len = sizeof(op->result)};
 		break;
@@ -203,7 +201,7 @@ sim_load_post(struct sim_world *w, struct sim_side *s)
 		}
 		if (!s->stream)
 			sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
-		/* what a stream has copied is complete for us, and still in its queue */
+		/* a stream still queues data after it was copied and completed */
 		undo_op(w, s, op);
 		sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
 		break;
@@ -227,7 +225,7 @@ sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint3
 	struct san_ulp_recv r = {.wr_id = slot};
 
 	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER)
-		return; /* it is posted with all others when there is a connection again */
+		return; /* all are posted again with the next connection */
 	if (s->stream) {
 		sim_flow_receive(w, s);
 		return;
@@ -248,7 +246,7 @@ sim_load_post_recvs(struct sim_world *w, struct sim_side *s)
 {
 	uint32_t i;
 
-	/* receives of an attempt that came to nothing are still posted, all or none */
+	/* after a failed attempt to connect either all receives are still posted or none */
 	if (s->region == NULL || s->nb_recvs != 0)
 		return;
 	s->recv_epoch++;
@@ -324,7 +322,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		s->ops_done++;
 		app_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
 	}
-	/* completions come before the event that says so; what is posted now is flushed at once */
+	/* completions precede the event of the end; what is posted now is flushed at once */
 	s->flushed |= wc->status >= SAN_WC_ST_RETRY_EXC;
 	if (wc->status != SAN_ST_OK) {
 		s->nb_failed++;
@@ -338,7 +336,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	s->last_ns = w->now_ns;
 	w->load->last_done_ns = w->now_ns;
 	w->load->nb_pending--;
-	/* the target's slot is for the next one */
+	/* prepare the target's slot for the next request */
 	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
 		memset(sim_slot(w, sim_peer(w, s), slot), SIM_POISON_BYTE, op->len);
 	op->state = SIM_OP_FREE;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Programs on streams (AFC-1). What a side sends is remembered until the other side has received
- * it, byte by byte in this order: so a byte that is lost, doubled or in a wrong place is seen at
- * once. How a side receives changes with time, so that sessions have something to learn: large
- * buffers posted before there is data; waiting for data, then a small and a large buffer; small
- * buffers.
+ * Programs on streams (AFC-1). Sent data is remembered until the other side has received it, and is
+ * compared byte by byte. So a lost, repeated or misplaced byte is detected at once. The manner of
+ * receiving changes, so that sessions have something to adapt to: large buffers posted before data
+ * arrives; waiting for data, then a small and a large buffer; small buffers.
  */
 
 #include <errno.h>
@@ -18,10 +17,10 @@
 #include "sim_check.h"
 #include "sim_load.h"
 
-#define SMALL_MAX 1000 /* bytes of a small buffer */
-#define HEAD      64   /* what who waited receives first */
+#define SMALL_MAX 1000 /* maximum size of a small buffer */
+#define HEAD      64   /* first receive after waiting */
 #define LARGE_MIN 4096
-#define SAME_MAX  40 /* receives of one manner in a row */
+#define SAME_MAX  40 /* receives until the manner changes */
 #define RECVS_MAX 2
 #define SLOT_BITS 16
 
@@ -37,14 +36,14 @@ struct piece {
 };
 
 struct sim_flow {
-	/* what we sent and the other side has not received */
+	/* sent data that the other side has not received */
 	struct piece *log;
 	uint32_t cap, head, nb;
-	uint32_t off; /* of the first one: received */
-	bool live;    /* it is counted in load->nb_flow */
-	/* how we receive */
+	uint32_t off; /* received bytes of the first piece */
+	bool live;    /* counted in load->nb_flow */
+	/* receiver */
 	uint8_t manner; /* enum manner */
-	uint32_t left;  /* receives until that changes */
+	uint32_t left;  /* receives until the next manner */
 	bool waiting, after_wait, ended;
 	uint32_t len[RECVS_MAX];
 	uint8_t *buf[RECVS_MAX];
@@ -83,7 +82,7 @@ sim_flow_destroy(struct sim_side *s)
 	free(s->flow);
 }
 
-/* Few buffers and hasty timers in some runs; the library's defaults in the others. */
+/* Few buffers and short timers in some runs, defaults in the others. */
 static void
 draw_conf(struct sim_world *w, struct san_stream_conf *c)
 {
@@ -116,7 +115,7 @@ sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
 	return san_core_stream_create(h->core, &conf, sim_host_clock(h, w->now_ns), &s->qp);
 }
 
-/* ---- what was sent ---- */
+/* ---- sent data ---- */
 
 void
 sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len)
@@ -147,7 +146,7 @@ sim_flow_up(struct sim_world *w, struct sim_side *s)
 	sim_flow_receive(w, s);
 }
 
-/* What is under way may still come, but need not. */
+/* Data in flight may still arrive, or not. */
 void
 sim_flow_down(struct sim_world *w, struct sim_side *s)
 {
@@ -156,9 +155,9 @@ sim_flow_down(struct sim_world *w, struct sim_side *s)
 	s->flow->live = false;
 }
 
-/* ---- what is received ---- */
+/* ---- received data ---- */
 
-/* Compare with what the other side sent next. */
+/* Compare with the next data that the other side sent. */
 static void
 take(struct sim_world *w, struct sim_side *s, const uint8_t *got, uint32_t len)
 {

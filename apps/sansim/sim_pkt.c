@@ -11,7 +11,7 @@
 #include "sim_pkt.h"
 #include "wire.h"
 
-#define HASHED_BYTES 96u /* of the headers */
+#define HASHED_BYTES 96u /* length of the headers */
 
 static uint64_t
 mix(uint64_t h, uint64_t v)
@@ -20,7 +20,7 @@ mix(uint64_t h, uint64_t v)
 	return h ^ (h >> 29);
 }
 
-/* ECT(0) or ECT(1), and not marked yet. */
+/* True for ECT(0) and ECT(1) without a CE mark. */
 static bool
 is_ect(uint8_t tos)
 {
@@ -41,7 +41,7 @@ sim_pkt_flow(const struct rte_mbuf *m)
 	uint64_t h = 0;
 	uint32_t word;
 
-	/* a corrupted frame may say that it is what it is too short for */
+	/* a corrupted frame may be too short for its type */
 	if (m->data_len < sizeof(*eth) + udp + sizeof(struct rte_udp_hdr))
 		return 0;
 	for (; addr < udp; addr += sizeof(word)) {
@@ -51,7 +51,7 @@ sim_pkt_flow(const struct rte_mbuf *m)
 	return mix(h, (uint64_t)ip[udp] << 8 | ip[udp + 1]);
 }
 
-/* Only what changes is put into the checksum: a wrong one stays as wrong (RFC 1624). */
+/* Update the checksum incrementally: a wrong one stays wrong (RFC 1624). */
 static void
 set_tos(struct rte_ipv4_hdr *ip, uint8_t tos)
 {

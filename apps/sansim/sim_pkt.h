@@ -4,8 +4,8 @@
 
 /**
  * @file
- * What a network sees of a packet, and does to it. Reads only inside the mbuf,
- * for any bytes: the packet may have been corrupted before.
+ * What a network reads and changes in a packet. Accesses stay inside the mbuf for any content,
+ * because packets may be corrupted.
  */
 
 #include <stdbool.h>
@@ -15,22 +15,25 @@
 
 #include "san_prng.h"
 
-/** What ECMP looks at, as a number: both addresses and the UDP source port. */
+/** Hash of the fields that ECMP uses: both addresses and the UDP source port. */
 uint64_t sim_pkt_flow(const struct rte_mbuf *m);
-/** CE in the IP header of a packet that is ECT, as a switch does it; whether it was. */
+/** Set CE in an ECT packet, like a switch. True if it was set. */
 bool sim_pkt_mark_ce(struct rte_mbuf *m);
-/** One bit, anywhere. */
+/** Invert one random bit. */
 void sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
 /**
- * A CNP for the receiver of *m* that seems to come from its sender, as somebody on the path could
- * forge it; NULL: *m* belongs to no connection, or *pool* is empty.
+ * A CNP to the receiver of *m* that seems to come from its sender, as an attacker on the path could
+ * forge it. NULL: *m* belongs to no connection, or *pool* is empty.
  */
 struct rte_mbuf *sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
-/** Is it data that something else began: a grant, a request, or the first packet of its push? */
+/**
+ * True for data that continues a transfer: it follows a grant, a request or the first packet of a
+ * push.
+ */
 bool sim_pkt_goes_on(struct rte_mbuf *m);
 /**
- * Fold an arrival into a trace's hash: when, where, and what. Of the content
- * that is the headers, and the end, where the ICRC is, which covers the rest.
+ * Add an arrival to a trace's hash: time, place and content. Of the content the headers and the end
+ * are hashed: the ICRC at the end covers the rest.
  */
 uint64_t sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m);
 

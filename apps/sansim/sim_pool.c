@@ -7,7 +7,7 @@
 #include "sim_pool.h"
 #include "wire.h"
 
-#define BEYOND_MTU 64 /* Ethernet's header, and more */
+#define BEYOND_MTU 64 /* for the Ethernet header */
 
 static void
 unmap(struct rte_mempool_memhdr *chunk, void *arg)
@@ -16,7 +16,7 @@ unmap(struct rte_mempool_memhdr *chunk, void *arg)
 	munmap(chunk->addr, chunk->len);
 }
 
-/* Huge pages on demand were tried: no faster, and to find them can take a second or two. */
+/* Transparent huge pages were tried: no faster, and finding them can take seconds. */
 static int
 populate(struct rte_mempool *mp)
 {

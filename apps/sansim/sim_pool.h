@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Packet buffers of a simulation, in memory of their own: DPDK's environment, without
- * hugepages, spreads them over pages and clears all of them when they are given back.
+ * Packet buffers of a simulation in memory of their own. DPDK's environment without hugepages would
+ * scatter them over pages, and clear all of them on release.
  */
 
 #include <stdint.h>
@@ -13,8 +13,8 @@
 #include <rte_mempool.h>
 
 /**
- * A pool of *nb_mbufs*, each for a packet of *mtu*, *cache* of them at hand. NULL: no
- * memory. rte_mempool_free() gives everything back.
+ * A pool of *nb_mbufs* for packets of *mtu* bytes, with a cache of *cache*. NULL: no memory. Free
+ * it with rte_mempool_free().
  */
 struct rte_mempool *sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache,
 				    uint16_t mtu);

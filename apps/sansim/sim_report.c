@@ -11,7 +11,7 @@
 
 #define SERIES_FLOWS 64
 
-/** A figure: its key, and how it is got. */
+/** A figure: its key and value. */
 struct figure {
 	const char *key;
 	uint64_t value;
@@ -95,7 +95,7 @@ sim_report_links(struct sim_world *w)
 	}
 }
 
-/* What programs and hosts saw. */
+/* Sums over programs and hosts. */
 struct sums {
 	struct sim_engine_sums engines;
 	uint64_t inflight_high;

@@ -4,22 +4,22 @@
 
 /**
  * @file
- * What a run showed: figures for people and for programs, time series.
+ * Results of a run: figures as text and JSON, time series.
  */
 
 #include "sim_world.h"
 
-/** Jain's index of the initiating sides' bytes in the measured time, millionths. */
+/** Jain's index of the initiators' bytes during the measurement, in millionths. */
 uint32_t sim_report_jain(const struct sim_world *w);
-/** One page of figures. */
+/** Print one page of figures. */
 void sim_report_text(const struct sim_world *w, FILE *out);
-/** All of them, as one JSON object; keys are in sansim(1). */
+/** Print all figures as one JSON object; sansim(1) describes the keys. */
 void sim_report_json(const struct sim_world *w, FILE *out);
-/** Add what an engine counted. */
+/** Add the counters of an engine. */
 void sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
-/** What links counted up to now is what is told. */
+/** Take the links' counters now, for the report. */
 void sim_report_links(struct sim_world *w);
-/** A line of the time series; the first one is the head. */
+/** Print a line of the time series; the header first. */
 void sim_report_series(struct sim_world *w);
 
 #endif /* SIM_REPORT_H */

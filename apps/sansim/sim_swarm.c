@@ -19,24 +19,24 @@
 #include "sim_world.h"
 
 #define WORKERS_MAX   16
-#define RUN_SECONDS   600 /* of real time: a run that takes longer does not end */
+#define RUN_SECONDS   600 /* real time; a longer run is considered hung */
 #define SHRINK_ROUNDS 4
-#define REASON_MAX    200 /* of a line of an INI file */
+#define REASON_MAX    200 /* line length of an INI file */
 
-/** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
+/** A worker's result of a run; shorter than PIPE_BUF, so that it is written at once. */
 struct verdict {
 	uint64_t index;
 	uint64_t nb_events, nb_faults, nb_ops, nb_broken, hash;
 	bool failed;
-	bool unbuilt; /* it did not even begin */
+	bool unbuilt; /* the run could not be built */
 	char why[256];
 };
 
 struct worker {
 	pid_t pid;
-	int fd;           /* verdicts */
-	uint64_t next;    /* its run now */
-	uint64_t since_s; /* when that began */
+	int fd;           /* pipe with verdicts */
+	uint64_t next;    /* index of its current run */
+	uint64_t since_s; /* start of that run */
 	bool open;
 };
 
@@ -80,7 +80,7 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	sim_world_destroy(w);
 }
 
-/* A child that tells its verdicts to the returned descriptor. */
+/* Fork a child that writes its verdicts to the returned descriptor. */
 static pid_t
 spawn(int *fd, uint32_t mb)
 {
@@ -104,7 +104,7 @@ spawn(int *fd, uint32_t mb)
 	return pid;
 }
 
-/* The run that is under way when the time is over is the last. */
+/* When the time is over, the runs in progress are the last. */
 static bool
 has_run(const struct campaign *c, uint64_t next)
 {
@@ -162,7 +162,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 
 	rc = sim_conf_check(&own, why, len);
 	if (rc != 0)
-		return 0; /* not a scenario: nothing fails */
+		return 0; /* not a scenario, so no failure */
 	pid = spawn(&fd, RTE_MAX(sim_world_mb(&own), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0) {
 		rc = -errno;
@@ -190,7 +190,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 
 /* ---- shrinking ---- */
 
-/* What failed, without when and how: the checker's name, or what became of the process. */
+/* Compare the names of checkers, or how the processes ended, without time and details. */
 static bool
 is_same_failure(const char *a, const char *b)
 {
@@ -230,7 +230,7 @@ drop_fault(struct sim_conf *c, uint32_t i, const char *why)
 	return true;
 }
 
-/* Each takes something away; false: there is nothing of it. */
+/* Each removes something. False: nothing to remove. */
 static bool
 less_ops(struct sim_conf *c)
 {
@@ -429,7 +429,7 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 	}
 }
 
-/* A worker is gone: because it had no more runs, or one of them failed for this reason. */
+/* A worker has ended: it had no more runs, or a run failed for the reason *why*. */
 static void
 on_gone(struct campaign *c, struct worker *wk, const char *why)
 {
@@ -493,7 +493,7 @@ wait_some(struct campaign *c)
 	for (i = 0; i < c->conf->nb_workers; i++) {
 		if (!c->workers[i].open)
 			continue;
-		/* asked again: shrinking another's failure may have taken minutes */
+		/* poll again: shrinking another failure may have taken minutes */
 		if (poll(&p[i], 1, 0) > 0)
 			take_verdict(c, &c->workers[i]);
 		else

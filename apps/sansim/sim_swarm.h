@@ -4,41 +4,40 @@
 
 /**
  * @file
- * Many short runs of scenarios drawn from seeds. Each worker process does run
- * after run; one that dies is a failed run, and is replaced. A failed run is
- * shrunk: made again with less, as long as the same checker still fails.
+ * Many short runs of scenarios drawn from seeds. Each worker process executes one run after the
+ * other. If it dies the run has failed, and the worker is replaced. A failed scenario is shrunk:
+ * repeated with less as long as the same checker fails.
  */
 
 #include "sim_conf.h"
 
 struct sim_swarm_conf {
-	uint64_t seed;    /**< of the first run; the next has the next */
+	uint64_t seed;    /**< of the first run; each next run increments it */
 	uint64_t nb_runs; /**< 0: until the time is over */
-	uint64_t seconds; /**< of real time; 0: until the runs are over */
+	uint64_t seconds; /**< real time; 0: until all runs are done */
 	uint32_t nb_workers;
 	bool shrink;
-	const char *program; /**< for the command line that repeats a run */
+	const char *program; /**< for the command line in reports */
 };
 
-/** What many runs amount to. */
+/** Sums over many runs. */
 struct sim_swarm_sum {
 	uint64_t nb_runs, nb_failed, nb_events, nb_faults, nb_ops, nb_broken;
-	uint64_t hash; /**< sum of the runs' trace hashes: in whatever order they ran */
+	uint64_t hash; /**< sum of the runs' trace hashes, independent of their order */
 };
 
-/** The scenario of a seed: always the same one. */
+/** Draw the scenario of a seed, always the same. */
 void sim_swarm_draw(uint64_t seed, struct sim_conf *conf);
 /**
- * One run in a process of its own. 0: passed, or not a scenario; -EIO: it failed;
- * -EINVAL: it could not be built, a place of a fault is none; another -errno: there
- * is no process for it. What is in *why*.
+ * Execute one run in a process of its own. 0: passed, or not a scenario; -EIO: failed; -EINVAL: a
+ * fault names a place that does not exist; another -errno: no process. *why* has the reason.
  */
 int sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len);
-/** Make a failing scenario smaller while it fails as it did first: *why*. */
+/** Reduce a failing scenario while it fails with the same reason *why*. */
 void sim_swarm_shrink(struct sim_conf *conf, const char *why);
-/** As INI, and in its first line, a comment, *why* it fails. */
+/** Print as INI, with *why* as a comment in the first line. */
 void sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out);
-/** The campaign; number of runs that failed, or of workers that could not begin. */
+/** Run the campaign. Returns the number of failed runs, or of workers that could not start. */
 uint64_t sim_swarm_run(const struct sim_swarm_conf *conf);
 
 #endif /* SIM_SWARM_H */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who is connected with whom. Links are numbered so that none has to be
- * searched: host h sends on 2h and receives on 2h + 1 (a pair shares one
- * cable); behind those come the cables between switches, each two links.
+ * Topology and forwarding. Links are numbered so that none has to be searched: host h sends on 2h
+ * and receives on 2h + 1 (a pair shares one cable). Those between switches follow, two per cable.
  */
 
 #include <ctype.h>
@@ -19,7 +18,7 @@
 #include "sim_pkt.h"
 #include "sim_world.h"
 
-#define ND_TARGET 8 /* of a neighbour solicitation: its target behind the ICMPv6 header */
+#define ND_TARGET 8 /* offset of the target in a neighbor solicitation, after the ICMPv6 header */
 
 /* ---- building ---- */
 
@@ -31,7 +30,7 @@ add_link(struct sim_world *w, const struct sim_link_conf *conf, uint32_t from, u
 	sim_link_init(l, w->nb_links++, conf);
 	l->from = from;
 	l->to = to;
-	/* a host's own queue is bounded by its loop (sim_host.c), not by drops */
+	/* a host's loop limits its queue (sim_host.c), without drops */
 	if (from < w->nb_hosts)
 		l->buffer_bytes = UINT32_MAX;
 }
@@ -51,7 +50,7 @@ hosts_per_edge(const struct sim_world *w)
 	return (w->nb_hosts + edges - 1) / edges;
 }
 
-/* The switch that a host hangs on, counted from 0. */
+/* Index of the switch to which a host is connected. */
 static uint32_t
 edge_of(const struct sim_world *w, uint32_t host)
 {
@@ -108,8 +107,8 @@ sim_topo_uplink(struct sim_world *w, uint32_t host)
 /* ---- forwarding ---- */
 
 /*
- * Whom a packet is for. A question for a neighbour goes to the one that is asked
- * for, as in fabrics that suppress floods: thousands of hosts need no copy.
+ * The host that a packet is for. A neighbor request goes only to the host that it names, like in
+ * fabrics that suppress floods, so thousands of hosts need no copies.
  */
 static uint32_t
 destination(const struct sim_world *w, const struct rte_mbuf *m)
@@ -132,7 +131,7 @@ destination(const struct sim_world *w, const struct rte_mbuf *m)
 	return rte_be_to_cpu_32(id) - 1;
 }
 
-/* Of the equal ways from *sw* to *host* the one of the packet's flow. */
+/* Choose one of the equal paths from *sw* to *host* by the packet's flow. */
 static struct sim_link *
 route(struct sim_world *w, uint32_t sw, uint32_t host, const struct rte_mbuf *m)
 {
@@ -144,7 +143,7 @@ route(struct sim_world *w, uint32_t sw, uint32_t host, const struct rte_mbuf *m)
 		return &w->links[2 * host + 1];
 	if (t->type == SIM_TOPO_DUMBBELL)
 		return &w->links[trunks + own];
-	if (own >= t->leaves) /* a spine: down to the host's leaf */
+	if (own >= t->leaves) /* a spine: forward to the host's leaf */
 		return &w->links[trunks + 2 * (want * t->spines + own - t->leaves) + 1];
 	return &w->links[trunks + 2 * (own * t->spines + sim_pkt_flow(m) % t->spines)];
 }
@@ -158,7 +157,7 @@ sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		sim_host_rx(w, &w->hosts[l->to], m);
 		return;
 	}
-	host = destination(w, m); /* of a corrupted packet that may be anybody */
+	host = destination(w, m); /* of a corrupted packet it may be any host */
 	if (host >= w->nb_hosts) {
 		rte_pktmbuf_free(m);
 		return;
@@ -170,11 +169,11 @@ sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 
 struct place {
 	uint32_t first, last; /* nodes */
-	bool from, to;        /* links from them, links to them */
-	bool trunk;           /* only between switches */
+	bool from, to;        /* outgoing links, incoming links */
+	bool trunk;           /* only links between switches */
 };
 
-/* "word:N" and nothing else, N below *end*. */
+/* Parse "word:N" with N below *end*, and nothing else. */
 static bool
 parse_number(const char *text, const char *word, uint32_t end, uint32_t *n)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * pcapng (draft-ietf-opsawg-pcapng): one section, an interface description block
- * per interface, an enhanced packet block per packet. Numbers are put byte by
- * byte, little-endian, and nothing of the machine goes in.
+ * pcapng (draft-ietf-opsawg-pcapng): one section, an interface description block per interface, an
+ * enhanced packet block per packet. Numbers are written byte by byte in little endian, and nothing
+ * depends on the machine.
  */
 
 #include <errno.h>
@@ -30,21 +30,21 @@ enum {
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4d
 #define LINK_ETHERNET    1
-#define TSRESOL_NS       9 /* time in units of 10^-9 s */
+#define TSRESOL_NS       9 /* unit of time: 10^-9 s */
 #define FLAGS_INBOUND    1
 #define FLAGS_OUTBOUND   2
 
-#define SECTION_BYTES   28 /* blocks without options, both lengths included */
+#define SECTION_BYTES   28 /* sizes of blocks without options, including both lengths */
 #define INTERFACE_BYTES 20
 #define PACKET_BYTES    32
-#define OPT_BYTES       4 /* code and length; all of OPT_END */
+#define OPT_BYTES       4 /* code and length; also the size of OPT_END */
 
 #define FILE_BUFFER (1u << 18)
 
 struct sim_trace {
 	FILE *file;
-	int error;         /* first one, negative; nothing is written after it */
-	uint32_t *snaplen; /* of each interface */
+	int error;         /* first error, negative; nothing is written after it */
+	uint32_t *snaplen; /* per interface */
 	uint32_t nb_ifaces, nb_room;
 	char buffer[FILE_BUFFER];
 };
@@ -117,7 +117,7 @@ put_option(struct sim_trace *t, uint32_t code, const void *value, uint32_t len)
 	put_pad(t, len);
 }
 
-/* The end of the options, and of the block. */
+/* End of the options and of the block. */
 static void
 put_end(struct sim_trace *t, uint32_t block_bytes)
 {
@@ -140,7 +140,7 @@ put_section(struct sim_trace *t)
 	at = le32(at, BYTE_ORDER_MAGIC);
 	at = le16(at, 1); /* version 1.0 */
 	at = le16(at, 0);
-	at = le32(at, UINT32_MAX); /* length of the section, 64 bits: not said */
+	at = le32(at, UINT32_MAX); /* length of the section, 64 bits: unspecified */
 	le32(at, UINT32_MAX);
 	put(t, head, sizeof(head));
 	put_option(t, OPT_SECTION_APPLICATION, name, name_len);
@@ -167,7 +167,7 @@ put_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 	put_end(t, all);
 }
 
-/* ---- interface of this file ---- */
+/* ---- public functions ---- */
 
 int
 sim_trace_open(const char *path, struct sim_trace **out)
@@ -183,7 +183,7 @@ sim_trace_open(const char *path, struct sim_trace **out)
 		free(t);
 		return error;
 	}
-	/* A run writes millions of small blocks. */
+	/* a run writes millions of small blocks */
 	setvbuf(t->file, t->buffer, _IOFBF, sizeof(t->buffer));
 	put_section(t);
 	*out = t;
@@ -248,7 +248,7 @@ sim_trace_close(struct sim_trace *t)
 	int error = t->error;
 
 	errno = 0;
-	/* What the buffer still holds is written here, and can fail like any other write. */
+	/* the rest of the buffer is written here, which can fail */
 	if (fclose(t->file) != 0 && error == 0)
 		error = errno != 0 ? -errno : -EIO;
 	free(t->snaplen);

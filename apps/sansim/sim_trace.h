@@ -4,23 +4,22 @@
 
 /**
  * @file
- * Packets of a simulation into a pcapng file, stamped with virtual time in
- * nanoseconds. The same calls give the same bytes, whatever the day and the
- * machine, so that two runs can be compared by their files.
+ * Writes packets of a simulation to a pcapng file, stamped with virtual time in nanoseconds. Equal
+ * calls give equal files on any machine and day, so runs can be compared by their files.
  *
- * Not rte_pcapng, which stamps with the time stamp counter and names the host.
+ * rte_pcapng is not used: it stamps with the time stamp counter and names the host.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Longest part of a packet that is written: what Wireshark takes. */
+/** Maximum length that is written of a packet: Wireshark's limit. */
 #define SIM_TRACE_SNAPLEN_MAX 262144u
 
 struct sim_trace;
 
 /**
- * Create the file, or empty it if it is there.
+ * Create or truncate the file.
  *
  * @return
  *   0, and the trace in *out*; or a negative errno of opening or allocating.
@@ -31,38 +30,37 @@ int sim_trace_open(const char *path, struct sim_trace **out);
  * Declare an Ethernet interface, at any time before its first packet.
  *
  * @param name
- *   What Wireshark shows; UTF-8, cut after 65535 bytes.
+ *   Displayed by Wireshark; UTF-8, truncated to 65535 bytes.
  * @param snaplen
- *   Bytes of each packet that are kept; 0: all, up to SIM_TRACE_SNAPLEN_MAX.
+ *   Bytes kept of each packet; 0: all, up to SIM_TRACE_SNAPLEN_MAX.
  * @return
- *   Its number, 0 for the first and one more for each; or -ENOMEM. What goes
- *   wrong with the file is reported by sim_trace_close().
+ *   Its number, counted from 0; or -ENOMEM. sim_trace_close() reports errors of the file.
  */
 int sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen);
 
 /**
- * Write one packet. Needs not be in the order of time.
+ * Write one packet. Packets need not be ordered by time.
  *
  * @param iface
  *   Number of its interface.
  * @param at_ns
  *   Virtual time.
  * @param outbound
- *   Sent by the interface; false: received.
+ *   True: sent by the interface; false: received.
  * @param bytes
- *   The whole frame, from the Ethernet header on, without FCS.
+ *   The whole frame, starting with the Ethernet header, without FCS.
  * @param comment
- *   UTF-8, cut after 65535 bytes; NULL: none.
+ *   UTF-8, truncated to 65535 bytes; NULL: none.
  */
 void sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
 		      const void *bytes, uint32_t len, const char *comment);
 
 /**
- * Finish the file and free the trace, in any case.
+ * Finish the file and free the trace in any case.
  *
  * @return
- *   0: every byte was written. Else the negative errno of the first write that
- *   failed, however long ago (-ENOSPC: disk full); the file breaks off there.
+ *   0: every byte was written. Else the negative errno of the first write that failed (-ENOSPC:
+ *   disk full), after which nothing was written.
  */
 int sim_trace_close(struct sim_trace *t);
 

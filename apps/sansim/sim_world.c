@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The loop, and the life of a run: build, connect, load, settle, disconnect,
- * look at what is left.
+ * The event loop, and the phases of a run: build, connect, load, settle, disconnect, check for
+ * leaks.
  */
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 #include "sim_world.h"
 
 #define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
-#define LOOK_NS          (100 * SAN_NS_PER_US) /* between looks whether a phase is over */
-#define QUIET_NS         (20 * SAN_NS_PER_S)   /* time-wait ends */
+#define LOOK_NS          (100 * SAN_NS_PER_US) /* interval of checks for the end of a phase */
+#define QUIET_NS         (20 * SAN_NS_PER_S)   /* until time-wait ends */
 #define MBUFS_MIN        4096
 #define MBUFS_MAX        262144
-#define PKT_MIN          80 /* bytes: of a request */
-#define COPIES           3  /* of a packet that is late, and what acknowledges it */
+#define PKT_MIN          80 /* minimum packet length of a request */
+#define COPIES           3  /* of a late packet, and of its acknowledgment */
 #define CAM_ENTRIES      65536
 #define MBUF_CACHE       256
 
@@ -127,8 +127,8 @@ all_over(const struct sim_world *w)
 }
 
 /*
- * Until *done* or the time; whether it is done. It looks at multiples of LOOK_NS, whatever
- * happens meanwhile: an event that only samples must not change when a phase is over.
+ * Run until *done* or the time is over; returns whether it is done. Checks at multiples of LOOK_NS
+ * only, because an event that only samples must not change the end of a phase.
  */
 static bool
 run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t end_ns)
@@ -153,7 +153,7 @@ never(const struct sim_world *w)
 	return false;
 }
 
-/* What connecting cost is not what is measured. */
+/* Exclude the connection set-up from the measurement. */
 static void
 clear_counters(struct sim_world *w)
 {
@@ -195,7 +195,7 @@ live(struct sim_world *w)
 	if (!run_until(w, sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
 		sim_world_fail(w, "progress", "%lu requests do not complete",
 			       (unsigned long)w->load->nb_pending);
-	sim_report_links(w); /* what ending them costs is not the load's */
+	sim_report_links(w); /* disconnecting is not part of the load */
 	sim_check_settled(w);
 	sim_load_disconnect_all(w);
 	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))
@@ -208,7 +208,7 @@ live(struct sim_world *w)
 	sim_check_end(w);
 }
 
-/* Of pools that a scenario makes small it is the transport's task to do with them. */
+/* With deliberately small pools empty ones are no error. */
 static uint64_t
 nb_no_mbuf(const struct sim_world *w)
 {
@@ -229,14 +229,14 @@ sim_world_run(struct sim_world *w)
 	n = nb_no_mbuf(w);
 	if (n == 0)
 		return;
-	w->failed = false; /* whatever else failed, it may be for this */
+	w->failed = false; /* this may be the cause of the other failure */
 	sim_world_fail(w, "sansim", "%u mbufs for all are too few: %lu times none was left",
 		       w->net.pool->size, (unsigned long)n);
 }
 
 /* ---- building ---- */
 
-/* Packets that a cable and the queue in front of it hold, if all are short. */
+/* Number of shortest packets that a cable and its queue hold. */
 static uint64_t
 link_pkts(const struct sim_world *w, const struct sim_link *l)
 {
@@ -245,7 +245,7 @@ link_pkts(const struct sim_world *w, const struct sim_link *l)
 	return (queue + l->conf->rate_mbps * l->conf->delay_ns / 8000) / PKT_MIN;
 }
 
-/* Rings, what is held for order, and what may be under way as far as links hold it. */
+/* Sum of rings, packets held for order, and packets in flight as far as links hold them. */
 static uint32_t
 nb_mbufs(const struct sim_world *w)
 {
@@ -269,7 +269,7 @@ sim_world_mb(const struct sim_conf *conf)
 	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
 	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
 
-	/* mbufs lie elsewhere (sim_pool.c), what says which ones are free does not */
+	/* mbufs lie elsewhere (sim_pool.c), but their free lists do not */
 	return (uint32_t)(128 + (MBUFS_MAX + own) * 16 / 1000000 + cam / 4096);
 }
 

@@ -4,21 +4,16 @@
 
 /**
  * @file
- * Hosts, switches and links in one process and in virtual time. The protocol
- * is the shipped one; what is simulated is what surrounds it: cables, queues,
- * clocks, programs that post work, and what goes wrong with all of these.
+ * Hosts, switches and links in one process and in virtual time. The protocol code is the product's;
+ * its environment is simulated: cables, queues, clocks, programs, and the faults of all of these.
  *
- *   sim_event.c   what happens next
- *   sim_pool.c    buffers of all packets
- *   sim_link.c    one direction of a cable, with the queue in front of it
- *   sim_topo.c    who is connected with whom; which way a switch sends a packet
- *   sim_host.c    an engine, its clock, its receive ring
- *   sim_load.c    the program on top: connections, requests, memory
- *   sim_fault.c   what goes wrong, when and where
- *   sim_check*.c  what must never happen
- *   sim_world.c   the loop, and the order in which a run is built and taken down
+ *   sim_event.c   queue of events sim_pool.c    buffers of all packets sim_link.c    one
+ *   direction of a cable, with the queue in front of it sim_topo.c    topology and forwarding
+ *   sim_host.c    an engine, its clock, its receive ring sim_load.c    the programs: connections,
+ *   requests, memory sim_fault.c   faults: kind, time and place sim_check*.c  invariants
+ *   sim_world.c   the event loop and the phases of a run
  *
- * One world at a time; nothing here is thread-safe.
+ * One world at a time; nothing is thread-safe.
  */
 
 #include <stdbool.h>
@@ -35,29 +30,29 @@ struct sim_checks;
 
 enum sim_event_kind {
 	SIM_EV_HOST = SIM_EV_ARRIVE + 1, /**< obj: host; its next round */
-	SIM_EV_FAULT,                    /**< obj: fault; port: 1 begins, 0 ends */
+	SIM_EV_FAULT,                    /**< obj: fault; port: 1 start, 0 end */
 	SIM_EV_LOAD,                     /**< obj: side of a connection; see sim_load.c */
 	SIM_EV_SAMPLE,
 };
 
-#define SIM_PLANS 64u /* of a host: timers look some 50 us ahead, by the microsecond */
+#define SIM_PLANS 64u /* per host: timers are up to 50 us ahead, at a granularity of 1 us */
 
 struct sim_host {
 	uint32_t id;
-	uint32_t nb_starts;    /**< 1: the first process */
-	struct san_core *core; /**< NULL: dead */
+	uint32_t nb_starts;    /**< 1: first process */
+	struct san_core *core; /**< NULL: no process */
 	struct rte_ether_addr mac;
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
-	uint32_t *side_of_qp;  /**< by SAN_QPN_INDEX */
-	uint32_t nb_paused;    /**< faults that hold it */
-	uint64_t paused_at_ns; /**< when the first of these began */
+	uint32_t *side_of_qp;  /**< indexed by SAN_QPN_INDEX */
+	uint32_t nb_paused;    /**< number of faults that pause it */
+	uint64_t paused_at_ns; /**< start of the first of these */
 	int64_t drift_ppm;
-	uint64_t run_at_ns;             /**< its next round; SAN_TIME_NEVER: none */
-	uint64_t planned_ns[SIM_PLANS]; /**< times for which an event is on its way */
+	uint64_t run_at_ns;             /**< its next round, or SAN_TIME_NEVER */
+	uint64_t planned_ns[SIM_PLANS]; /**< times with a pending event */
 	uint64_t last_run_ns;
-	uint64_t held_ns;     /**< pauses since its last round: packets may have waited so long */
-	struct rte_mbuf **rx; /**< ring of what arrived */
+	uint64_t held_ns;     /**< pauses since its last round: packets may have waited that long */
+	struct rte_mbuf **rx; /**< ring of received packets */
 	uint32_t rx_mask, rx_head, rx_tail;
 	uint64_t nb_rx_full;   /**< ring full */
 	uint64_t nb_rx_nombuf; /**< its pool was empty */
@@ -66,12 +61,12 @@ struct sim_host {
 };
 
 struct sim_stats {
-	uint64_t nb_events; /**< packets that arrived somewhere */
+	uint64_t nb_events; /**< arrivals of packets */
 	uint64_t nb_ops, nb_ops_failed;
-	uint64_t nb_conns, nb_broken; /**< connections made; ended by other than us */
+	uint64_t nb_conns, nb_broken; /**< connections set up, and unexpectedly ended */
 };
 
-/** What engines counted, summed up; of what has a highest, the highest. */
+/** Sums of the engines' counters; maximum values are maximized. */
 struct sim_engine_sums {
 	struct san_pdl_stats pdl;
 	struct san_tl_stats tl;
@@ -79,7 +74,7 @@ struct sim_engine_sums {
 	uint64_t cam_high, cam_inserts, cam_rejects;
 };
 
-/** What links counted from the load's start until it had settled. */
+/** Sums of the links' counters, from the start of the load until it settled. */
 struct sim_link_sums {
 	uint64_t pkts, bytes, full, lost, marked;
 	uint64_t queue_high; /**< of switches */
@@ -88,9 +83,9 @@ struct sim_link_sums {
 struct sim_world {
 	struct sim_conf conf;
 	uint64_t now_ns;
-	uint64_t load_ns;   /**< when the load started */
-	uint64_t hash;      /**< of every arrival: where, when, what */
-	struct sim_net net; /**< its faults: those of hosts, too */
+	uint64_t load_ns;   /**< start of the load */
+	uint64_t hash;      /**< over time, place and content of every arrival */
+	struct sim_net net; /**< its faults include those of hosts */
 	struct rte_hash *cam;
 	uint32_t nb_engines;
 	uint32_t nb_hosts, nb_switches, nb_links;
@@ -99,49 +94,49 @@ struct sim_world {
 	struct sim_load *load;
 	struct sim_checks *checks;
 	struct sim_stats stats;
-	struct sim_engine_sums dead_engines; /**< of processes that died */
+	struct sim_engine_sums dead_engines; /**< of processes that have ended */
 	struct sim_link_sums on_links;
-	uint64_t longest_silence_ns; /**< between completions of a side that had work */
-	uint32_t silent_side;        /**< whose that was */
+	uint64_t longest_silence_ns; /**< between completions of a side with open requests */
+	uint32_t silent_side;        /**< that side */
 	bool fault_active[SIM_FAULTS_MAX];
-	bool faults_over;      /**< none begins any more */
-	uint32_t nb_blocking;  /**< active faults under which no progress is asked for */
-	uint64_t unblocked_ns; /**< since when there is none */
-	uint32_t nb_silencing; /**< active faults that can swallow packet after packet */
-	uint64_t silence_ns;   /**< how long there were any, up to silence_at_ns */
+	bool faults_over;      /**< no further fault starts */
+	uint32_t nb_blocking;  /**< active faults that suspend the progress check */
+	uint64_t unblocked_ns; /**< since when there are none */
+	uint32_t nb_silencing; /**< active faults that can drop a packet repeatedly */
+	uint64_t silence_ns;   /**< total time with such faults, up to silence_at_ns */
 	uint64_t silence_at_ns;
 	FILE *series; /**< time series, CSV; NULL: none */
 	bool series_begun;
-	bool explained; /**< why it can't be built is on stderr */
+	bool explained; /**< the reason is on stderr already */
 	bool failed;
 	char why[512]; /**< the first violation */
 };
 
-/** What the command line adds to a scenario; it does not change the run. */
+/** Outputs that the command line requests; they do not change the run. */
 struct sim_watch {
-	const char *trace_path, *trace_where; /**< pcapng of these links */
+	const char *trace_path, *trace_where; /**< links to record as pcapng */
 	const char *series_path;
 };
 
 /* ---- sim_world.c ---- */
 
-/** 0, or -errno with a message on stderr: no memory, a file that can't be written. */
+/** 0, or -errno with a message on stderr: no memory, or a file can't be written. */
 int sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 		     struct sim_world **out);
-/** The whole life: connect, load, settle, disconnect, look for leaks. */
+/** All phases: connect, load, settle, disconnect, check for leaks. */
 void sim_world_run(struct sim_world *w);
 int sim_world_destroy(struct sim_world *w);
-/** Megabytes of DPDK's memory that a scenario needs. */
+/** Megabytes of DPDK memory that a scenario needs. */
 uint32_t sim_world_mb(const struct sim_conf *conf);
-/** An invariant is broken: the first one is kept and ends the run. */
+/** Report a violated invariant. The first one is kept and ends the run. */
 void sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
 		  uint16_t port, void *arg);
-/** One event; false: none before *end_ns*, which is then the time. */
+/** Process one event. False: none before *end_ns*, which is the time now. */
 bool sim_world_step(struct sim_world *w, uint64_t end_ns);
 
-/** Queue a packet; it is the link's from here on. */
+/** Queue a packet. The link owns it. */
 static inline void
 sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 {
@@ -151,29 +146,29 @@ sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 /* ---- sim_topo.c ---- */
 
 int sim_topo_create(struct sim_world *w);
-/** After the last event: links hold those of their packets. */
+/** Call after the last event: links own their packets. */
 void sim_topo_destroy(struct sim_world *w);
-/** A packet reached the end of a link. */
+/** A packet has arrived at the end of a link. */
 void sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
 struct sim_link *sim_topo_uplink(struct sim_world *w, uint32_t host);
-/** The next link of *where* (see struct sim_fault_conf) from *i* on; NULL: no more. */
+/** The next link that *where* (see struct sim_fault_conf) names, from *i* on; NULL: none. */
 struct sim_link *sim_topo_match(struct sim_world *w, const char *where, uint32_t *i);
-/** Is *where* a place of this topology? */
+/** True if *where* exists in this topology. */
 bool sim_topo_is_place(const struct sim_world *w, const char *where);
 
 /* ---- sim_host.c ---- */
 
 int sim_host_create(struct sim_world *w, uint32_t id);
 void sim_host_destroy(struct sim_world *w, struct sim_host *h);
-/** A process begins, or ends without a word. */
+/** Start a process, or end it abruptly. */
 int sim_host_start(struct sim_world *w, struct sim_host *h);
 void sim_host_kill(struct sim_world *w, struct sim_host *h);
-/** Times that its engine found the common pool empty. */
+/** Number of times its engine found the common pool empty. */
 uint64_t sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h);
 void sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m);
-/** One round of its loop, if it is due. */
+/** Execute one round of its loop if it is due. */
 void sim_host_round(struct sim_world *w, struct sim_host *h);
-/** Make it look at its work soon: something was posted, or a pause is over. */
+/** Make it check its work soon: something was posted, or a pause has ended. */
 void sim_host_wake(struct sim_world *w, struct sim_host *h);
 uint64_t sim_host_clock(const struct sim_host *h, uint64_t now_ns);
 
@@ -181,11 +176,11 @@ uint64_t sim_host_clock(const struct sim_host *h, uint64_t now_ns);
 
 int sim_fault_create(struct sim_world *w);
 void sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
-/** The load starts: the faults' times count from now. */
+/** The load starts: times of faults count from now. */
 void sim_fault_arm(struct sim_world *w);
-/** Every fault ends. */
+/** End all faults. */
 void sim_fault_end(struct sim_world *w);
-/** Has this side's connection, which broke just now, a reason to? */
+/** True if this side's connection, which has just broken, had a valid reason. */
 bool sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
 
 #endif /* SIM_WORLD_H */
