@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a program has done what it can do: its threads sleep, and nothing wakes them any more.
+"""Detects that a program has done all it can do: its threads sleep and nothing is pending for them.
 
-For tests and for the small programs that they run, in which "the other one waits by now" is an
-event as well. A thread that is ready to run counts as awake, however busy the machine is.
+Used by tests and by the small programs that they run, which need "the other one waits now" as an
+event. A thread that is ready to run counts as awake, however busy the machine is.
 """
 
 import os
@@ -12,7 +12,7 @@ LOOK_S = 0.01
 
 
 def look(pid, tid):
-    """{thread: (its state, how often it was switched)} of a process and its descendants."""
+    """{thread: (state, number of context switches)} of a process and its descendants."""
     seen = {}
     try:
         threads = [str(tid)] if tid else os.listdir(f'/proc/{pid}/task')
@@ -34,7 +34,7 @@ def look(pid, tid):
 
 
 def wait_asleep(pid='self', tid=None):
-    """Until all threads of a process and its descendants sleep; with *tid*, that one."""
+    """Wait until all threads of a process and its descendants sleep; with *tid*, only that one."""
     last = None
     while (now := look(pid, tid)) != last or any(state in 'RD' for state, *_ in now.values()):
         last = now
@@ -42,5 +42,5 @@ def wait_asleep(pid='self', tid=None):
 
 
 def wait_thread(thread):
-    """Until a thread of Python's in this process sleeps, or has ended."""
+    """Wait until a Python thread of this process sleeps or has ended."""
     wait_asleep(tid=thread.native_id)

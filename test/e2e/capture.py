@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tshark watching, and what its captures must show."""
+"""Captures with tshark, and checks of their content."""
 
 import contextlib
 import importlib.util
@@ -13,7 +13,7 @@ from e2e import SOURCE, Failed, check, skip, until_true
 
 LUA = os.path.join(SOURCE, 'usertools/sanstack.lua')
 CHECK_ICRC = os.path.join(SOURCE, 'usertools/check-icrc.py')
-# RoCEv2 has no UDP checksum, over IPv6 neither; tshark must be told that this is no error.
+# RoCEv2 has no UDP checksum, also over IPv6; tell tshark that this is no error.
 TSHARK = ['tshark', '-o', 'udp.ignore_ipv6_zero_checksum:TRUE', '-X', f'lua_script:{LUA}']
 
 PUSH_SLCTD_REQ, PULL_REQ, ATOMIC_REQ, PUSH_GRNT = 0xC0, 0xC1, 0xC2, 0xC3
@@ -23,7 +23,7 @@ ACK, NACK, RESYNC, CM, PROBE, PUSH_PACKED = 0xC7, 0xC8, 0xC9, 0xCA, 0xCB, 0xCC
 
 @contextlib.contextmanager
 def bare_tshark():
-    """A folder to work in, and tshark as it comes: nobody's configuration, no plugins."""
+    """Environment with an empty home: tshark runs without configuration and plugins."""
     if shutil.which('tshark') is None:
         skip('tshark is not installed')
     with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +31,7 @@ def bare_tshark():
         yield folder
 
 
-# A frame that is nobody's: when it is in the file, all that came before it is.
+# A frame of an unused type. When it is in the file, all earlier frames are.
 LAST = b'\x88\xb5the last one of this capture'
 SEND_LAST = f'''
 import socket, sys
@@ -42,14 +42,14 @@ s.send(bytes(12) + {LAST} + bytes(60))
 
 
 class Watch:
-    """tshark on an interface; use as a context."""
+    """tshark on an interface, as a context manager."""
 
     def __init__(self, work, ns, name, iface='pv0'):
         self.work, self.ns, self.iface = work, ns, iface
         self.path = work.path(f'{name}.pcapng')
 
     def __enter__(self):
-        # dumpcap, tshark's own capturing part: it says when it begins, and writes as it goes.
+        # dumpcap, the part of tshark that captures, reports its start and writes at once.
         dumpcap = shutil.which('dumpcap') or '/usr/bin/dumpcap'
         self.process = self.work.start('dumpcap', [
             *self.ns.exec(), dumpcap, '-q', '-i', self.iface, '-B', '64', '-s', '0',
@@ -70,7 +70,7 @@ class Watch:
 
 
 def fields(path, *names, display='san'):
-    """Rows of fields that tshark decodes."""
+    """Rows of the given fields, as tshark decodes them."""
     command = [*TSHARK, '-r', path, '-Y', display, '-T', 'fields']
     for name in names:
         command += ['-e', name]
@@ -81,11 +81,11 @@ def fields(path, *names, display='san'):
 
 
 def check_decodes(path):
-    """Every packet is known to the dissector and none is malformed; packets by opcode."""
+    """Check that all packets decode without errors. Returns their number by opcode."""
     rows = fields(path, 'san.bth.opcode')
     found = {}
     for (opcode,) in rows:
-        # Several transactions in one packet, or an answer in a frame of its own, repeat a field.
+        # A field repeats with several transactions in a packet, or an answer in a frame of its own.
         found[int(opcode.split(',')[0], 0)] = found.get(int(opcode.split(',')[0], 0), 0) + 1
     check(rows, 'tshark sees no packet of ours')
     all_udp = fields(path, 'frame.number', display='udp.dstport == 4791')
@@ -97,14 +97,14 @@ def check_decodes(path):
 
 
 def check_icrc(path, expected=True):
-    """Every ICRC is judged right by an independent program."""
+    """Check all ICRCs with an independent program."""
     done = subprocess.run([sys.executable, CHECK_ICRC, path], capture_output=True, text=True)
     check((done.returncode == 0) == expected, f'check-icrc: {done.stdout[-500:]}{done.stderr}')
     return done.stdout
 
 
 def icrc_tool():
-    """check-icrc.py as a module."""
+    """Import check-icrc.py as a module."""
     spec = importlib.util.spec_from_file_location('check_icrc', CHECK_ICRC)
     if spec is None:
         raise Failed('check-icrc.py is missing')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads what rte_trace writes: a folder with a description of all events in the language of
-the Common Trace Format 1.8, and a file of events for each thread. Only what DPDK makes of it."""
+"""Reader for traces of rte_trace: a folder with a description of all events in the language of the
+Common Trace Format 1.8, and a file of events per thread. Supports only what DPDK writes."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from e2e import check
 
 MAGIC = 0xc1fc1fc1
 FILE = struct.Struct('<I16sI32s')   # magic, UUID of the trace, CPU, name of the thread
-EVENT = struct.Struct('<6sH')       # time, number of its kind
+EVENT = struct.Struct('<6sH')       # time, event number
 ALIGN = 8
 CODES = {'uint8_t': 'B', 'uint16_t': 'H', 'uint32_t': 'I', 'uint64_t': 'Q', 'int8_t': 'b',
          'int16_t': 'h', 'int32_t': 'i', 'int64_t': 'q', 'size_t': 'Q', 'uintptr_t': 'Q',
@@ -21,7 +21,7 @@ FIELD = re.compile(r'(\w+) (\w+)(?:\[(\d+)\])?;')
 
 
 def layout(fields):
-    """Names of the fields, and the struct that they are, packed."""
+    """Names of the fields, and their packed struct."""
     names, code = [], '<'
     for kind, name, count in FIELD.findall(fields):
         names.append(name)
@@ -34,7 +34,7 @@ def value(raw):
 
 
 def read_file(data, uuid, kinds):
-    """(time, name, {field: value}) of each event of one thread."""
+    """(time, name, {field: value}) for each event of one thread."""
     magic, of, _, _ = FILE.unpack_from(data)
     check((magic, of.hex()) == (MAGIC, uuid), f'a file of another trace: {magic:x} {of.hex()}')
     at, events = FILE.size, []
@@ -50,7 +50,7 @@ def read_file(data, uuid, kinds):
 
 
 def read(folder):
-    """All kinds that there are, and all events in their order."""
+    """All kinds of events, and all events in order of time."""
     with open(os.path.join(folder, 'metadata'), encoding='utf-8') as f:
         text = f.read()
     uuid = re.search(r'uuid = "([^"]+)"', text)[1].replace('-', '')

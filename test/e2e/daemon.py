@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sanstack-daemon for the tests, what it holds, and links whose ends are one each."""
+"""A sanstack-daemon for the tests, its resources, and links with a daemon at each end."""
 
 import contextlib
 import copy
@@ -43,7 +43,7 @@ def children(pid):
 
 
 class Daemon:
-    """One, at one end of the memif link."""
+    """A daemon at one end of the memif link."""
 
     def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
                  env=None, vdev=None, lcores=1, ip=None):
@@ -55,7 +55,7 @@ class Daemon:
         if 'idle' not in port:
             port += '\nidle = sleep'   # daemons, programs and other tests share CPUs
         if SANITIZE:
-            # The sanitizers run helper processes, trace them, and map memory as they like.
+            # Sanitizers start processes, trace them, and map executable memory.
             daemon += '\nseccomp = off'
         self.spec = f'unix:{work.dir}/{role}.sock'
         self.path = f'{work.dir}/{role}.sock'
@@ -79,7 +79,7 @@ socket = {self.path}
         self.process.wait_text('ready')
 
     def again(self, *options):
-        """The next one in the same place, after this one's end or with *options*."""
+        """The next daemon in the same place, started after this one's end or with *options*."""
         new = copy.copy(self)
         args = [a for a in self.process.popen.args if a not in options]
         new.process = Process(self.work, self.process.name, [*args, *options])
@@ -87,8 +87,8 @@ socket = {self.path}
         return new
 
     def held(self):
-        """Descriptors and mappings: what a program that died must not leave. Who asks by telemetry
-        is a descriptor too, for a moment after its answer: what counts is what stays."""
+        """Number of descriptors and mappings, which a dead program must not leave behind. The
+        telemetry client also uses a descriptor for a moment, so wait for a stable number."""
         looks = []
 
         def stays():
@@ -101,7 +101,7 @@ socket = {self.path}
         pid = self.process.pid
         with open(f'/proc/{pid}/maps', encoding='utf-8') as f:
             ours = sum('memfd:' in line for line in f)
-        # A user's helper lives as long as its programs, and has two of the daemon's descriptors.
+        # A user's helper lives as long as its programs, and uses two descriptors of the daemon.
         helpers = sum(len(children(forker)) for forker in children(pid))
         return len(os.listdir(f'/proc/{pid}/fd')) - 2 * helpers, ours
 
@@ -109,13 +109,13 @@ socket = {self.path}
         until_true(lambda: f'held {self.held_now()}, not {want}', lambda: self.held_now() == want)
 
     def runtime_dir(self):
-        """Where DPDK has its files."""
+        """DPDK's folder for runtime files."""
         run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
         return f'{run}/dpdk/{self.prefix}'
 
     def telemetry(self):
-        """DPDK's socket: while one that ends has it, the next one has another; and one that was
-        killed leaves it."""
+        """Connect to DPDK's telemetry. If an ending daemon still has the path, or a killed one left
+        it, the next daemon uses another one."""
         paths = glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*')
         for path in sorted(paths, key=os.path.getmtime, reverse=True):
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -126,28 +126,28 @@ socket = {self.path}
         raise Failed(f'no telemetry in {paths}')
 
     def ask(self, question):
-        """An answer of DPDK's telemetry socket."""
+        """An answer of DPDK's telemetry."""
         with self.telemetry() as s:
             s.recv(1024)
             s.send(f'/sanstack/{question}'.encode())
             return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']
 
     def counters(self):
-        """All of the engine, as sanbench writes them when it is the engine's process."""
+        """All counters of the engine, in the form that sanbench prints for an engine of its own."""
         return {**self.ask('stats'), **self.ask('drops')}
 
     def engine_held(self):
-        """What connections have in the engine, by name."""
+        """Resources of connections in the engine, by name."""
         stats = self.ask('stats')
         return {name: stats[name] for name in ('conns', 'leaks', 'held', 'cam_used')}
 
     def settle_engine(self):
-        """Without applications the engine holds nothing."""
+        """Wait until the engine holds nothing. There must be no applications."""
         until_true(lambda: f'engine: {self.engine_held()}',
                    lambda: not any(self.engine_held().values()))
 
     def mbufs(self):
-        """Packet buffers in use."""
+        """Number of packet buffers in use."""
         port = self.ask('port')
         return port['buffers'] - port['buffers_free']
 
@@ -156,14 +156,14 @@ socket = {self.path}
             return next(int(line.split()[1]) for line in f if line.startswith('VmRSS'))
 
     def memory_kib(self):
-        """What is resident: its own, and that of memfds it shares with programs."""
+        """Resident memory: its own, and that of memfds shared with programs."""
         own = shared = 0
         is_shared = False
         with open(f'/proc/{self.process.pid}/smaps', encoding='utf-8') as f:
             for line in f:
                 words = line.split()
                 if '-' in words[0]:
-                    # DPDK has its own heap in one, too, and memif its rings.
+                    # DPDK's heap and memif's rings are memfds, too.
                     is_shared = ('memfd:' in line and 'nohuge' not in line and 'memif' not in line and
                                  'sanstack-state' not in line)
                 elif words[0] == 'Rss:' and is_shared:
@@ -177,7 +177,7 @@ socket = {self.path}
 
 
 def wait_listening(daemon, program):
-    """Until that process, attached to the daemon, listens."""
+    """Wait until that process, which is attached to the daemon, listens."""
     def listens():
         check(program.is_alive(), f'{program.name} has ended: {program.tail()}')
         rows = [row for row in daemon.ask('apps').values() if isinstance(row, dict)]
@@ -186,10 +186,10 @@ def wait_listening(daemon, program):
 
 
 class Attached(Link):
-    """A daemon at each end of a memif link; programs attach to them and sleep when idle."""
+    """A daemon at each end of a memif link. Programs attach to them, and sleep while idle."""
 
     server_ip, client_ip = IP['server'], IP['client']
-    no_leaks = None     # a program does not know
+    no_leaks = None     # a program does not know the daemon's leaks
 
     def __init__(self, work, conns=1024, limits='', **kwargs):
         super().__init__(work, **kwargs)
@@ -199,16 +199,17 @@ class Attached(Link):
             self.daemons[role] = Daemon(work, role, '\n'.join(port),
                                         f'conns = {conns}\n{limits}', **self.end(role))
 
-        # With the link up, for which memif has descriptors.
+        # Wait until the link is up: memif uses descriptors for it.
         for role, d in self.daemons.items():
             self.before[role], self.last[role] = d.held(), d.counters()
 
     def end(self, role):
-        """What a daemon is told of another link."""
+        """What the daemon is configured with on another kind of link."""
         return {}
 
     def faults(self):
-        """What sanbench makes of --impair: the two directions don't lose the same packets."""
+        """The faults of --impair, with different seeds so that the two directions lose different
+        packets."""
         if not self.impair:
             return []
         way, colon, spec = self.impair.rpartition(':')
@@ -220,13 +221,13 @@ class Attached(Link):
         return [BENCH, '--attach', self.daemons[role].spec, '--wait', *own]
 
     def counters(self, role, result):
-        """Since the last time; what the process itself says must be null."""
+        """Counters since the last call. The values in the process's own JSON must be null."""
         check(result['counters'] is None, 'counters of an engine elsewhere')
         last, self.last[role] = self.last[role], self.daemons[role].counters()
         return {name: value - last[name] for name, value in self.last[role].items()}
 
     def stop(self):
-        """End the daemons: nothing may be left in them."""
+        """End the daemons, and check that nothing is left in them."""
         for role, d in self.daemons.items():
             d.settle(self.before[role])
             d.settle_engine()
@@ -235,8 +236,8 @@ class Attached(Link):
 
 
 def connected(work, specs, options=('-w',), rounds='100000000', peer=IP['server'], wrap=()):
-    """Two programs that talk for so long, or until they are stopped. Who asks before the other
-    listens is refused, and asks again."""
+    """Start two programs that talk for *rounds*, or until they are stopped. A client that is
+    refused because the server does not listen yet asks again."""
     server = Process(work, 'server', [*wrap, PINGPONG, *options, 'server', specs[0]])
     client = None
 
@@ -254,6 +255,6 @@ def connected(work, specs, options=('-w',), rounds='100000000', peer=IP['server'
 
 
 def alone(test):
-    """With a folder and processes of its own."""
+    """Give a test a folder and processes of its own."""
     with Work() as work:
         test(work)

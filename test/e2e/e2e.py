@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the end-to-end tests share: processes, links, namespaces, results.
+"""Shared by the end-to-end tests: processes, links, namespaces, results.
 
-Everything that a test starts or makes has a name of its own and is gone at its
-end, whatever happened; only processes that were started here are ended, by pid.
+Everything that a test starts or creates has a unique name and is removed at the end in any case.
+Only processes that were started here are ended, by PID.
 """
 
 import json
@@ -20,9 +20,9 @@ SOURCE = os.environ.get('SAN_SOURCE_DIR', os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get('SAN_BUILD_DIR', os.path.join(SOURCE, 'build'))
 SANITIZE = os.environ.get('SAN_SANITIZE', '0') == '1'
 BENCH = os.path.join(BUILD, 'apps/sanbench/sanbench')
-SLOW = 4 if SANITIZE else 1     # how much longer things may take
-PATIENCE = 120 * SLOW   # seconds that anything is waited for: a watchdog, no verdict
-CASE = os.environ.get('SAN_CASE', '')   # only cases with this in their names
+SLOW = 4 if SANITIZE else 1     # factor for time limits
+PATIENCE = 120 * SLOW   # seconds for any wait: a watchdog, never a verdict
+CASE = os.environ.get('SAN_CASE', '')   # run only cases whose name contains this
 IS_CHECK = os.environ.get('SAN_TIER') == 'check'    # make check; else make check-all
 
 os.environ['LD_LIBRARY_PATH'] = ':'.join(
@@ -34,11 +34,11 @@ SERVER_IP6, CLIENT_IP6 = 'fd77::1', 'fd77::2'
 
 
 class Failed(Exception):
-    """A check of a test did not hold."""
+    """A check failed."""
 
 
 class Skipped(Exception):
-    """A case that can't be run here, and why."""
+    """A case can't run here; the reason."""
 
 
 def check(condition, text):
@@ -54,14 +54,14 @@ def skip(reason):
 
 
 def cpus():
-    """For EAL, the CPUs of each of two processes: any of ours, as other tests run beside."""
+    """CPUs for EAL of two processes: any allowed ones, because other tests run at the same time."""
     mine = ','.join(map(str, sorted(os.sched_getaffinity(0))))
     return f'({mine})', f'({mine})'
 
 
 def until_true(what, function):
-    """Until *function* returns something true; that. *what*, a text or a function, says what
-    did not come."""
+    """Wait until *function* returns something true, and return that. *what*, a text or a function,
+    describes what did not happen."""
     until = time.monotonic() + PATIENCE
     while not (value := function()):
         check(time.monotonic() < until, f'never: {what() if callable(what) else what}')
@@ -70,7 +70,7 @@ def until_true(what, function):
 
 
 class Process:
-    """A program in the background, its output in files."""
+    """A background process with its output in files."""
 
     def __init__(self, work, name, command, env=None):
         self.name = name
@@ -94,7 +94,7 @@ class Process:
         return self.popen.poll() is None
 
     def wait_text(self, text):
-        """Until *text* is in its output."""
+        """Wait until *text* is in its output."""
         def says():
             is_alive = self.is_alive()
             if text in self.out():
@@ -104,7 +104,7 @@ class Process:
         until_true(lambda: f'{self.name} does not say "{text}": {self.tail()}', says)
 
     def wait(self):
-        """Its exit status; fails if it does not end."""
+        """Wait for its end. Returns the exit status; fails on a timeout."""
         try:
             return self.popen.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -115,7 +115,7 @@ class Process:
         self.popen.send_signal(signal.Signals[f'SIG{name}'])
 
     def stop(self):
-        """End it orderly; its exit status."""
+        """Terminate it in order. Returns the exit status."""
         if self.is_alive():
             self.popen.send_signal(signal.SIGTERM)
         return self.wait()
@@ -126,13 +126,13 @@ class Process:
         self.popen.wait()
 
     def tail(self):
-        """The end of its output, and how it has ended, if it has."""
+        """The end of its output, and its exit status if it has ended."""
         text = (self.out()[-1500:] + self.err()[-1500:]).strip() or '(no output)'
         return text if self.is_alive() else f'{text} (ended with {self.popen.returncode})'
 
 
 class Work:
-    """A folder and the processes of one test; use as a context."""
+    """A folder and the processes of one test, as a context manager."""
 
     nb_works = 0
 
@@ -161,7 +161,7 @@ class Work:
         return os.path.join(self.dir, name)
 
     def prefix(self):
-        """A file prefix of DPDK that nobody else has."""
+        """A unique file prefix for DPDK."""
         self.nb_prefixes += 1
         return f'{self.tag}x{self.nb_prefixes - 1}'
 
@@ -175,26 +175,26 @@ class Work:
 
 
 class Link:
-    """How two sanbench processes reach each other. A subclass per kind."""
+    """A connection between two sanbench processes. Each kind has a subclass."""
 
     server_ip, client_ip = SERVER_IP, CLIENT_IP
     bits = 24
-    no_leaks = 0        # what a process says that has released everything
+    no_leaks = 0        # leaks reported by a process that has released everything
 
     def __init__(self, work, impair=None, sets=None):
-        """*impair*: faults of both ends; *sets*: of each role, keys of the provider."""
+        """*impair*: faults at both ends; *sets*: by role, keys of the provider."""
         self.work = work
         self.impair, self.sets = impair, sets or {}
 
     def wrap(self, role):
-        """Command in front of the program: a namespace, for instance."""
+        """Command in front of the program, for instance for a namespace."""
         return []
 
     def vdev(self, role):
         raise NotImplementedError
 
     def program(self, role, own, memory=512, lcores=None):
-        """Command line of sanbench as 'server' or 'client' with its own arguments."""
+        """sanbench's command line as 'server' or 'client' with the arguments *own*."""
         cpu = cpus()[role == 'client']
         ip = self.server_ip if role == 'server' else self.client_ip
         port = ['--ip', f'{ip}/{self.bits}', '--set', 'idle=sleep']
@@ -206,11 +206,11 @@ class Link:
                 '--', *port, *own]
 
     def counters(self, role, result):
-        """Those of the engine that served the process whose results these are."""
+        """Counters of the engine that served the process with these results."""
         return result['counters']
 
     def stop(self):
-        """End what the link itself is made of."""
+        """End the processes of the link itself."""
 
 
 class Memif(Link):
@@ -225,21 +225,22 @@ class Memif(Link):
                 f'bsize={self.bsize},rsize=10,mac=02:00:00:00:77:{mac}')
 
     def is_listening(self):
-        """Is the server's port there, so that a client's finds it? (flags __SO_ACCEPTCON)"""
+        """True if the server's port accepts connections of a client's port.
+        (flags __SO_ACCEPTCON)"""
         with open('/proc/net/unix', encoding='utf-8') as f:
             return any(line.split()[3] == '00010000' and line.endswith(f' {self.socket}\n')
                        for line in f)
 
 
 class Null(Link):
-    """A port that takes everything and gives nothing."""
+    """A port that drops all packets and receives none."""
 
     def vdev(self, role):
         return '--vdev=net_null0,no-rx=1'
 
 
 class Server:
-    """sanbench as a server on a link."""
+    """sanbench as the server of a link."""
 
     def __init__(self, link, own=(), **kwargs):
         self.link = link
@@ -249,14 +250,14 @@ class Server:
         self.process.wait_text('listening')
 
     def stop(self):
-        """End it; (exit status, its JSON)."""
+        """Stop it. Returns (exit status, JSON)."""
         status = self.process.stop()
         result = load(self.json_path, self.process)
         result['counters'] = self.link.counters('server', result)
         return status, result
 
     def stop_ok(self):
-        """End it; its JSON. Nothing may have been wrong or be left behind."""
+        """Stop it. Returns its JSON, after a check that there were no errors and no leaks."""
         status, result = self.stop()
         check(status == 0 and result['ok'], f'server ended with {status}: {self.process.tail()}')
         check(result['leaks'] == self.link.no_leaks, f'the server leaks {result["leaks"]}')
@@ -272,7 +273,7 @@ def load(path, process):
 
 
 class Run:
-    """sanbench as a client, to its end."""
+    """sanbench as a client, run to its end."""
 
     def __init__(self, link, own, peer=None, **kwargs):
         self.link = link
@@ -296,13 +297,13 @@ class Run:
 
 
 def counter(result, name):
-    """A counter of the provider; it must exist."""
+    """A counter of the provider, which must exist."""
     check(name in result['counters'], f'there is no counter {name}')
     return result['counters'][name]
 
 
 class Tests:
-    """Numbered results in TAP, so that one test that fails doesn't hide the others."""
+    """Numbered results in TAP, so that a failed test does not hide the others."""
 
     def __init__(self):
         self.cases = []
@@ -313,17 +314,17 @@ class Tests:
         raise TimeoutError(f'signal {signum}: the test takes too long')
 
     def add(self, name, function, *args):
-        """A case of both tiers."""
+        """Add a case for both tiers."""
         if CASE in name:
             self.cases.append((name, function, args))
 
     def add_long(self, name, function, *args):
-        """A case of make check-all only."""
+        """Add a case for make check-all only."""
         if not IS_CHECK:
             self.add(name, function, *args)
 
     def run(self):
-        """Run all; exit status."""
+        """Run all cases. Returns the exit status."""
         failed = 0 if self.cases else 1
         print(f'1..{len(self.cases)}', flush=True)
         for i, (name, function, args) in enumerate(self.cases, 1):
@@ -337,7 +338,7 @@ class Tests:
             except TimeoutError as e:
                 print(f'not ok {i} - {name}\n# {e}', flush=True)
                 return 1
-            except Exception as e:      # a test that breaks is a test that fails
+            except Exception as e:      # any exception fails the test
                 failed += 1
                 text = str(e) if isinstance(e, Failed) else traceback.format_exc()
                 print(f'not ok {i} - {name}')
@@ -350,7 +351,7 @@ class Tests:
 # ---- namespaces ----
 
 def need_namespaces(*tools):
-    """Skip unless network namespaces can be made and *tools* are here."""
+    """Skip unless network namespaces can be created and *tools* are installed."""
     for tool in ('ip', *tools):
         if shutil.which(tool) is None:
             skip(f'{tool} is not installed')
@@ -362,26 +363,26 @@ def need_namespaces(*tools):
 
 
 def sh(*command):
-    """Run a command that must work; its output."""
+    """Run a command, which must succeed. Returns its output."""
     done = subprocess.run(command, capture_output=True, text=True)
     check(done.returncode == 0, f'{" ".join(command)}: {done.stderr.strip()}')
     return done.stdout
 
 
 class Namespace:
-    """A network namespace without a name: it lives as long as a process in it.
+    """An unnamed network namespace, which exists as long as a process in it.
 
-    `ip netns` would mount things, which a chroot forbids and a killed test leaves.
+    `ip netns` would need mounts, which a chroot forbids and a killed test leaves behind.
     """
 
     def __init__(self, work):
-        # It ends with its standard input, so with this process, whatever ends that.
+        # It ends with its standard input, and so with this process in any case.
         self.holder = subprocess.Popen(['unshare', '--net', 'cat'], stdin=subprocess.PIPE,
                                        stdout=subprocess.DEVNULL)
         work.namespaces.append(self)
         self.pid = str(self.holder.pid)
         until_true('a namespace', lambda: self.link(self.pid) != self.link('self'))
-        # Router solicitations and the like would only be noise in the captures.
+        # Router solicitations and the like would clutter the captures.
         self.run('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=1',
                  'net.ipv6.conf.default.disable_ipv6=1')
         self.run('ip', 'link', 'set', 'lo', 'up')
@@ -402,7 +403,7 @@ class Namespace:
 
 
 class Veth(Link):
-    """A veth pair between two namespaces, a DPDK driver at each end."""
+    """A veth pair between two namespaces, with a DPDK driver at each end."""
 
     mtu = 1500
 
@@ -417,13 +418,13 @@ class Veth(Link):
                    client.pid)
         for ns in (server, client):
             ns.run('ip', 'link', 'set', 'pv0', 'mtu', str(self.mtu), 'up')
-            # The driver takes frames as they are: checksums must be in them.
+            # The driver takes frames as they are, so the kernel must fill in checksums.
             ns.run('ethtool', '-K', 'pv0', 'tx', 'off', 'gso', 'off', 'tso', 'off')
 
     def wrap(self, role):
         return self.ns[role].exec()
 
     def vdev(self, role):
-        # Without the bypass, what a port sends passes the taps of its namespace, too.
+        # Without the bypass the taps of the namespace also see sent packets.
         more = ',qdisc_bypass=0' if self.driver[role] == 'af_packet' else ''
         return f'--vdev=net_{self.driver[role]}0,iface=pv0{more}'

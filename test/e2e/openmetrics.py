@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenMetrics text, version 1.0, read strictly: whatever the format forbids is an error."""
+"""Strict parser for OpenMetrics text, version 1.0: any violation of the format is an error."""
 
 import re
 
@@ -27,7 +27,7 @@ class Family:
         self.name, self.kind, self.unit, self.help, self.samples = name, None, None, None, []
 
     def sample(self, line):
-        """A line of a sample of this family."""
+        """Parse a sample of this family."""
         match = NAME.match(line)
         check(match and match[0].startswith(self.name), f'not of {self.name}: {line}')
         suffix, rest, labels = match[0][len(self.name):], line[match.end():], {}
@@ -59,7 +59,7 @@ class Family:
             self.finish_histogram([s for s in self.samples if without_le(s) == names])
 
     def finish_histogram(self, samples):
-        """One of those that differ in other labels than that of their buckets."""
+        """Check one histogram: the samples whose labels other than the bucket's are equal."""
         buckets = [(float(s.labels['le']), s.value) for s in samples if s.suffix == '_bucket']
         check(buckets == sorted(buckets) and len(set(b for b, _ in buckets)) == len(buckets),
               f'{self.name}: order of buckets')
@@ -70,7 +70,7 @@ class Family:
 
 
 def parse(text):
-    """Families by name."""
+    """Parse a text. Returns the families by name."""
     families, current = {}, None
     check(text.endswith('\n# EOF\n') and text.count('# EOF') == 1, 'the end')
     for line in text.splitlines()[:-1]:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every provider must pass: the same programs with the same arguments, only specs and
-addresses differ. test_providers.py runs the list on this machine, test/verbs/test_verbs.py in
-guests with an RDMA device. (SYS-4)
+"""Cases for every provider: the same programs with the same arguments, on different specs and
+addresses. test_providers.py runs the list on this machine, test/verbs/test_verbs.py in guests with
+an RDMA device. (SYS-4)
 """
 
 import json
 
 from e2e import SANITIZE, check
 
-# name: where in the build
+# name: path in the build
 PROGRAMS = {
     **{name: f'examples/{name}' for name in ('pingpong', 'kvget', 'filecopy', 'stream')},
     **{name: f'test/e2e/{name}' for name in ('errors', 'streams', 'loans', 'comes_and_goes')},
@@ -20,38 +20,38 @@ FEW = 4 if SANITIZE else 1
 
 
 class Ends:
-    """Where the programs of a case run: two ends of one link, 'server' and 'client'."""
+    """The two ends of a link, 'server' and 'client', where the programs of a case run."""
 
     server_ip = None
-    lacks = ()      # 'unordered', 'loans'
+    lacks = ()      # unsupported features: 'unordered', 'loans'
     ends_on_error = False
-    slow = 1        # how much less to do
-    stay = ()       # processes that serve several cases
+    slow = 1        # factor by which to reduce the load
+    stay = ()       # processes shared by several cases
 
     def begin(self):
-        """A case begins: nothing of the one before is there."""
+        """Start a case without remains of the previous one."""
 
     def end(self):
-        """It has passed: nothing of it may be left."""
+        """End a case that has passed: nothing may be left."""
 
     def program(self, name):
-        """Where that program is."""
+        """Path of a program."""
         raise NotImplementedError
 
     def spec(self, role):
-        """What it opens."""
+        """The spec that a role opens."""
         raise NotImplementedError
 
     def own_spec(self):
-        """What a program opens that talks to itself; several threads use it."""
+        """The spec of a program that talks to itself, from several threads."""
         return self.spec('server')
 
     def start(self, role, name, command):
-        """A process there: what e2e.Process can do."""
+        """Start a process at an end. Returns an object like e2e.Process."""
         raise NotImplementedError
 
     def wait_listening(self, server):
-        """Until it does, if it does not say so."""
+        """Wait until the server listens, if it does not print that."""
         raise NotImplementedError
 
     def bench(self, role, own):
@@ -59,24 +59,24 @@ class Ends:
         return [self.program('sanbench'), '--attach', self.spec(role), *own]
 
     def path(self, role, name):
-        """A file of this case."""
+        """Path of a file of this case."""
         raise NotImplementedError
 
     def sh(self, role, command):
-        """Run it; what it prints."""
+        """Run a command. Returns its output."""
         raise NotImplementedError
 
     def held(self, role):
-        """What programs there have at the device, if that can be told."""
+        """Resources of programs at the device, if they can be queried."""
 
     def settle(self, role, want):
-        """Until that is what they have."""
+        """Wait until these resources are *want*."""
 
 
 # ---- examples ----
 
 def example(ends, name, client=(), server=(), flags=()):
-    """Both ends of it, to their ends; what the client said."""
+    """Run both ends of an example. Returns the client's output."""
     program = ends.program(name)
     one = ends.start('server', f'{name} server',
                      [program, *flags, 'server', ends.spec('server'), *server])
@@ -113,14 +113,14 @@ def filecopy(ends, how, nb_bytes):
 
 
 def streams(ends):
-    """Threads, time limits and the rest of streams, from a program to itself."""
+    """Threads, timeouts and other properties of streams, in a program that talks to itself."""
     program = ends.start('server', 'streams',
                          [ends.program('streams'), ends.own_spec(), ends.server_ip])
     check(program.wait() == 0, program.tail())
 
 
 def loans(ends):
-    """Streams that are received where their bytes lie; or each call says that it can't be."""
+    """Streams read in place by loans; or each call reports that this is not supported."""
     program = ends.start('server', 'loans',
                          [ends.program('loans'), ends.own_spec(), ends.server_ip])
     check(program.wait() == 0, program.tail())
@@ -140,7 +140,8 @@ def comes_and_goes(ends):
 
 
 def nobody_waits(ends):
-    """Requests whose peer has gone before the program looks at them: nothing of them stays."""
+    """Connection requests whose peer has ended before the program reads them leave
+    nothing behind."""
     program = ends.program('comes_and_goes')
     one = ends.start('server', 'comes_and_goes deaf', [program, 'deaf', ends.spec('server')])
     one.wait_text('listening')
@@ -155,7 +156,7 @@ def nobody_waits(ends):
 
 
 def caps(ends):
-    """What rtsan_query() says is what cases go by."""
+    """The limits of rtsan_query() match the abilities that cases rely on."""
     done = ends.start('server', 'caps', [ends.program('comes_and_goes'), 'caps',
                                          ends.spec('server')])
     check(done.wait() == 0, done.tail())
@@ -188,7 +189,7 @@ MODES = {
 
 
 class Bench:
-    """One server for all that clients want."""
+    """One server for all clients."""
 
     def __init__(self, ends):
         self.ends, self.server, self.client, self.nb = ends, None, None, 0
@@ -219,7 +220,7 @@ class Bench:
             check(result['messages'] == int(own[own.index('--count') + 1]), f'{result}')
 
     def tree(self, ends, way):
-        """A tree gets there as it is."""
+        """A copied tree is identical."""
         here, there = ends.path('client', f'tree-{way}'), ends.path('server', 'trees')
         ends.sh('client', f'mkdir -p {here}/a/b && cd {here} && head -c 300000 /dev/urandom >a/b/c '
                           '&& : >a/none && echo some >some && chmod 750 some && ln -s some link')
@@ -232,7 +233,7 @@ class Bench:
         check(trees[0] == trees[1], f'{trees[0]}\nis not\n{trees[1]}')
 
     def over(self, ends):
-        """The server found nothing wrong, and its results say so."""
+        """The server has found no errors, and its results agree."""
         check(self.server is not None, 'there is no server')
         check(self.server.stop() == 0, self.server.tail())
         ends.stay = []
@@ -262,9 +263,9 @@ class Errors:
         check(self.server.is_alive(), f'the server has died: {self.server.tail()}')
 
     def told(self, _):
-        """The receiving side of what is too long is told, and all is given back."""
+        """The receiver of a message that is too long gets an error, and everything is released."""
         check(self.server is not None, 'there is no server')
-        # a device's word for it is another one
+        # a device uses another error text
         words = ('receive local_length', 'receive invalid')
         check(any(w in self.server.out() for w in words), self.server.tail())
         check(self.server.stop() == 0, self.server.tail())
@@ -283,8 +284,8 @@ def add_examples(add):
 
 
 def add_all(tests, ends, run, add_bench=None):
-    """Add every case; *run* is called with its function and arguments. Those of sanbench are added
-    by *add_bench*, if it is another one."""
+    """Add all cases; *run* is called with the function and arguments of each. *add_bench* adds
+    those of sanbench, if given."""
     def add(name, function, *args):
         to = add_bench if add_bench and name.startswith('sanbench') else tests.add
         to(f'{ends.name}: {name}', run, function, *args)

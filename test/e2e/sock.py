@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unmodified programs over a link between two namespaces, with the library in front of those of
-one end, or of none.
+"""Unmodified programs over a link between two namespaces, with the library preloaded at one end or
+at none.
 
 Our end has an address in the kernel, and a sanstack-daemon with a port on the same device and
-the same address; the other end is the kernel's. A case is a function that starts a server and
-clients on a Pair and returns what they said, without what differs each time: it must be the same
-whoever carries it.
+address. The other end belongs to the kernel. A case is a function that starts a server and clients
+on a Pair and returns their output without varying parts. The output must not depend on whether the
+sockets are carried.
 """
 
 import atexit
@@ -29,14 +29,14 @@ OUR_IP6, PEER_IP6 = 'fd77::1', 'fd77::2'
 PYTHON = '/usr/bin/python3'
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEER = os.path.join(HERE, 'sock_peer.py')
-SERVERS = '/usr/sbin:/sbin'     # where Debian has them, which not every PATH names
-# Of what the kernel has without the library, one in so many may be left to it with it.
+SERVERS = '/usr/sbin:/sbin'     # Debian's folders that are not in every PATH
+# With the library the kernel may have this fraction of its packets without it.
 FEW = 10
-# The daemon connects to the kernel's listener for each stream: segments of that.
+# TCP segments of the token, the daemon's connection to the kernel's listener.
 TOKEN = 8
 COUNTED = {'udp': ('Udp.InDatagrams', 'Udp.OutDatagrams'), 'tcp': ('Tcp.InSegs', 'Tcp.OutSegs')}
 
-# Which end is ours, and whether its programs have the library.
+# The end that is ours, and whether its programs have the library.
 KERNEL, SERVER, CLIENT = 'kernel', 'server', 'client'
 
 
@@ -45,7 +45,7 @@ def has_library():
 
 
 def begin():
-    """What the cases of a file are added to. Without the library the file is skipped."""
+    """Start a file of cases. It is skipped without the library."""
     need_namespaces('ethtool', 'sysctl')
     if not has_library():
         print('1..0 # SKIP no library')
@@ -54,7 +54,7 @@ def begin():
 
 
 def need(*tools):
-    """Full paths; the case is skipped if one is missing."""
+    """Full paths of tools. The case is skipped if one is missing."""
     path = os.environ['PATH'] + ':' + SERVERS
     found = [shutil.which(tool, path=path) for tool in tools]
     missing = [tool for tool, at in zip(tools, found) if at is None]
@@ -73,7 +73,7 @@ def file_digest(path):
 
 
 def sample(path, size, seed=1):
-    """A file of *size* bytes, always the same ones; its digest."""
+    """Create a file of *size* bytes, always the same ones. Returns its digest."""
     data = bytearray()
     while len(data) < size:
         data += hashlib.sha256(f'{seed}.{len(data)}'.encode()).digest()
@@ -94,7 +94,7 @@ def snmp(ns):
 
 
 def rows(ns, proto):
-    """Of the kernel's sockets there, as lists of words: the second is the local address."""
+    """The kernel's sockets in a namespace as lists of words; the second is the local address."""
     for version in ('', '6'):
         with contextlib.suppress(FileNotFoundError):
             with open(f'/proc/{ns.pid}/net/{proto}{version}', encoding='ascii') as f:
@@ -102,35 +102,35 @@ def rows(ns, proto):
 
 
 def bound(ns, proto, port):
-    """Has the kernel a socket on *port* there? A TCP one must listen (0A)."""
+    """True if the kernel has a socket on *port*. A TCP socket must listen (0A)."""
     return any(int(r[1].split(':')[1], 16) == port and (proto == 'udp' or r[3] == '0A')
                for r in rows(ns, proto))
 
 
 def is_helper(pid):
-    """A daemon's process, which ends with it."""
+    """True for helpers of a daemon, which end with it."""
     with open(f'/proc/{pid}/comm', encoding='utf-8') as f:
         return f.read().startswith('san-helper')
 
 
 def processes(ns):
-    """All in a namespace but the one that holds it, and helpers of daemons."""
+    """All processes in a namespace except the one that keeps it, and helpers of daemons."""
     mine = Namespace.link(ns.pid)
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
             if pid != ns.pid and Namespace.link(pid) == mine and not is_helper(pid):
                 yield int(pid)
         except OSError:
-            pass        # it has gone
+            pass        # it has ended
 
 
 class Pair:
-    """Two namespaces and a case between them, or one after the other; use as a context.
+    """Two namespaces for one case, or several in sequence; as a context manager.
 
-    *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
-    server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *v6*: both
-    ends have an address of IPv6, too. *port*, *limits*: more lines of the daemons' sections;
-    *env*: more of the environment of programs that have the library.
+    *ours* is the program that runs at our end with the library: SERVER or CLIENT. With KERNEL the
+    server runs there, and no program has the library. *daemons*: also at the other end (mode
+    "both"). *v6*: both ends have an IPv6 address, too. *port*, *limits*: more lines for the
+    daemons' sections; *env*: more environment of programs with the library.
     """
 
     def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None, port='',
@@ -151,18 +151,18 @@ class Pair:
                                                    f'ip = {OUR_IP6}/64' if v6 else '')
             if daemons == 2:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
-        # on a busy machine daemons have the time that they need
+        # give daemons on a busy machine enough time
         patience = ';answer 60' + (';probe 10000' if daemons == 2 else '')
         self.carries_all = rules is None
         self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
-        self.own_names = self.names()   # of the daemons themselves
+        self.own_names = self.names()   # sockets of the daemons themselves
         self.next_case()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        """Servers end; of those that were killed, workers may be left."""
+        """Stop the servers; killed ones may have left workers."""
         for p in self.servers:
             if p.is_alive():
                 p.popen.send_signal(signal.SIGTERM)
@@ -177,18 +177,20 @@ class Pair:
                     os.kill(pid, signal.SIGKILL)
 
     def next_case(self):
-        """A folder of its own, and counters from here on; nothing of the one before is left."""
+        """Start a case with a folder of its own and new counters. Nothing of the previous one may
+        be left."""
         self.__exit__()
         self.wait_unused()
         self.nb_cases += 1
-        self.kernels = 0        # datagrams that the case leaves to our end's kernel
-        self.sent = None        # messages that our end has sent, if the case knows
+        self.kernels = 0        # datagrams that the case leaves to the kernel of our end
+        self.sent = None        # messages sent by our end, if the case counts them
         self.folder = self.work.path(f'{self.ours}{self.nb_cases}')
         os.makedirs(self.folder)
         self.before = self.counters()
 
     def wait_unused(self):
-        """Until no socket of a program that has ended is left: the daemons', and names of UDP."""
+        """Wait until the sockets of ended programs are released: those of daemons, and
+        UDP ports."""
         for d in self.daemons.values():
             until_true('sockets are gone', lambda: d.ask('sockets').get('sockets') == 0)
         until_true('names are free', lambda: self.names() <= self.own_names)
@@ -199,9 +201,9 @@ class Pair:
     def link_up(self):
         ours, peer = self.at_us, self.at_peer
         ours.run('ip', 'link', 'add', 'a0', 'type', 'veth', 'peer', 'name', 'b0', 'netns', peer.pid)
-        peer.run('sysctl', '-qw', 'net.ipv4.icmp_ratelimit=0')  # each case counts on its own
+        peer.run('sysctl', '-qw', 'net.ipv4.icmp_ratelimit=0')  # each case counts by itself
         for ns, name, ip in ((ours, 'a0', OUR_IP), (peer, 'b0', PEER_IP)):
-            # The driver takes frames as they are: checksums must be in them.
+            # The driver takes frames as they are, so the kernel must fill in checksums.
             ns.run('ethtool', '-K', name, 'tx', 'off', 'gso', 'off', 'tso', 'off')
             ns.run('ip', 'address', 'add', f'{ip}/24', 'dev', name)
             ns.run('ip', 'link', 'set', name, 'up')
@@ -221,7 +223,8 @@ class Pair:
     # ---- programs ----
 
     def command(self, role, *command, plain=False):
-        """A program at that end. If there is a daemon, it has the library, and nsenter has not."""
+        """Command of a program at an end. With a daemon the program has the library, but nsenter
+        has not."""
         end = 'us' if self.ns[role] is self.at_us else 'peer'
         if plain or end not in self.daemons:
             env = []
@@ -232,7 +235,7 @@ class Pair:
         return [*self.ns[role].exec(), *env, *map(str, command)]
 
     def server(self, *command, port=None, text=None, proto=None, **how):
-        """Start it, and wait until it has *port*, or has said *text*."""
+        """Start a server, and wait until it has *port* or has printed *text*."""
         p = Process(self.work, os.path.basename(command[0]),
                     self.command('server', *command, **how))
         self.servers.append(p)
@@ -245,7 +248,7 @@ class Pair:
         return p
 
     def wait_carried(self, p, port):
-        """The kernel knows a port before the daemon does: what comes meanwhile is the kernel's."""
+        """Wait until the port is carried: until then the kernel gets what arrives."""
         daemon = self.daemons.get('us' if self.ns['server'] is self.at_us else 'peer')
         until_true(lambda: f'{p.name} has port {port} carried: {p.tail()}',
                    lambda: not daemon or not p.is_alive() or any(
@@ -253,14 +256,15 @@ class Pair:
                        for one in daemon.ask('sock_list').values() if isinstance(one, dict)))
 
     def wait_port(self, p, proto, port):
-        """Of a carried socket, too: its name is the kernel's."""
+        """Wait for a port. The kernel also knows the name of a carried socket."""
         until_true(lambda: f'{p.name} opens port {port}: {p.tail()}',
                    lambda: bound(self.ns['server'], proto, port) or not p.is_alive())
         check(p.is_alive(), f'{p.name} has ended: {p.tail()}')
-        wait_asleep(p.pid)      # a port has its number before it is carried
+        wait_asleep(p.pid)      # a port has its number before the socket is carried
 
     def client(self, *command, stdin='', status=0, **how):
-        """Run it to its end; its output. *stdin*: a text, or bytes, and so is the output."""
+        """Run a client to its end. Returns its output. *stdin* and the output are texts, or both
+        bytes."""
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
         p = subprocess.Popen(self.command('client', *command, **how), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -275,13 +279,13 @@ class Pair:
         return out if isinstance(stdin, bytes) else out.decode(errors='replace')
 
     def background(self, name, *command):
-        """A client that runs meanwhile."""
+        """Start a client in the background."""
         p = Process(self.work, name, self.command('client', *command))
         self.servers.append(p)
         return p
 
     def on(self, role, *command):
-        """The output of a program without the library at that end."""
+        """The output of a program at that end without the library."""
         done = subprocess.run(self.command(role, *command, plain=True), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=PATIENCE, check=False, text=True)
         check(done.returncode == 0, f'{command[1]}: {done.stdout[-1500:]}')
@@ -295,32 +299,32 @@ class Pair:
             f.write(text)
         return self.path(name)
 
-    # ---- who carried it ----
+    # ---- kernel or daemon ----
 
     def counters(self):
-        """Of our end: those of the kernel, and of the daemon if there is one."""
+        """Counters of our end: the kernel's, and those of the daemon if there is one."""
         ours = self.daemons.get('us')
         return {**snmp(self.at_us),
                 **({**ours.counters(), **ours.ask('sockets')} if ours else {})}
 
     def grown(self):
-        """How much each counter has in this case."""
+        """Increase of each counter in this case."""
         return {name: n - self.before.get(name, 0) for name, n in self.counters().items()}
 
     def stop(self):
-        """Programs end, then daemons, as they should."""
+        """End programs, then daemons, and check that they end in order."""
         self.next_case()
         for d in self.daemons.values():
             d.stop()
 
 
-# ---- pairs that the cases of a file have in common ----
+# ---- pairs shared by the cases of a file ----
 
-SHARED = {}     # what made it: (what ends it, the pair)
+SHARED = {}     # parameters: (context to end it, the pair)
 
 
 def shared(*args, **how):
-    """A pair for a case: what was set up for another one that wants the same."""
+    """A pair for a case, shared with other cases that need the same."""
     key = repr((args, how))
     if key in SHARED:
         SHARED[key][1].next_case()
@@ -338,14 +342,14 @@ def forget_shared():
 
 
 def stop_shared():
-    """The last case of a file: daemons end in order, and leave nothing."""
+    """After the last case of a file: daemons end in order and leave nothing behind."""
     for _, pair in SHARED.values():
         pair.stop()
     forget_shared()
 
 
 def may_fail(test):
-    """A case on a pair that others use, too: if it fails, they have new ones."""
+    """Run a case on a shared pair. After a failure the others get a new pair."""
     @functools.wraps(test)
     def run(*args):
         try:
@@ -357,20 +361,20 @@ def may_fail(test):
 
 
 def carried(pair, kernel, grown):
-    """*grown* of our end when it has the library: the kernel has moved next to none of what it
-    moves without it (*kernel*, of the server's end), but what the case leaves to it; and the
-    daemon has sent. What the daemon receives says nothing: its device also shows what the kernel
-    of the same host sends."""
+    """*grown* of our end with the library: the kernel has moved almost nothing of what it moves
+    without the library (*kernel*, of the server's end), except for what the case leaves to it, and
+    the daemon has sent packets. The daemon's receive counter proves nothing, because its device
+    also shows what the kernel of the same host sends."""
     received, sent = (kernel[name] for name in COUNTED[pair.proto])
     most = max(received, sent) // FEW + pair.kernels + TOKEN * grown['streams_accepted']
     for name in COUNTED[pair.proto]:
         check(grown[name] <= most, f'the kernel has {name} {grown[name]}, at most {most}')
     wanted = sent if pair.ours == SERVER else received
-    if pair.sent is not None:       # how often it is done depends on who carries it
+    if pair.sent is not None:       # the number of repetitions depends on the transport
         wanted = pair.sent
     if pair.proto == 'tcp':
         check(grown['streams_accepted'] + grown['streams_connected'] > 0, 'no streams')
-    # a packet of ours may have what many segments have
+    # one of our packets may hold the data of many segments
     least = wanted // (20 if pair.proto == 'udp' else 100)
     check(wanted <= pair.kernels or grown['tx_pkts'] > least,
           f'the daemon has sent {grown["tx_pkts"]} packets of {wanted}')

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program without the library that asks the daemon of its host, by hand, for what is not its own.
+"""A program without the library that asks the daemon of its host directly for things of other
+users.
 
-sock_forger.py DAEMON. Somebody's listener must have a token that is not accepted yet.
+sock_forger.py DAEMON. A listener of another user must have a token that is not accepted yet.
 """
 
 import socket
@@ -13,7 +14,7 @@ from e2e import check
 from test_daemon import HELLO, LISTEN, REP, ask, request
 
 FIND, SOCK_LISTEN, CONNECT, ACCEPT = 18, 22, 23, 24
-TOKEN = '4E41537F'      # its address, as /proc/net/tcp has it
+TOKEN = '4E41537F'      # its address in the form of /proc/net/tcp
 SERVICE = 0x53414e5443500000
 
 
@@ -29,7 +30,7 @@ def token_port():
 
 
 def pair_on(port):
-    """Both ends of a connection to *port* of ours."""
+    """Both ends of a connection to *port* on the own host."""
     listener = socket.create_server(('127.0.0.1', port))
     client = socket.create_connection(('127.0.0.1', port))
     return client, listener.accept()[0]
@@ -41,23 +42,23 @@ def main():
     s.connect(sys.argv[1])
     check(ask(s, request(HELLO))[0] == 0, 'hello')
 
-    # whose peer has the number of somebody's token
+    # its peer has the port number of another user's token
     ends = pair_on(token_port())
     for end in ends:
         refused(s, ACCEPT, end.fileno(), 'nothing of ours')
 
-    # a connection is not one that is about to be made
+    # an established connection can't be carried as a new one
     refused(s, CONNECT, ends[0].fileno(), 'already',
             struct.pack('<BB16s16sH', 0, 0, b'', bytes(10) + b'\xff\xff\x0a\x4d\0\2', 80))
 
-    # what stands for a listener has no memory
+    # the program's end of a listener has no memory
     listener = socket.create_server(('0.0.0.0', 5999))
     socket.send_fds(s, [request(SOCK_LISTEN)], [listener.fileno()])
     data, lease, _, _ = socket.recv_fds(s, REP, 4)
     check(struct.unpack_from('<i', data, 8)[0] == 0 and len(lease) == 1, 'a lease')
     refused(s, FIND, lease[0], 'listener')
 
-    # services of TCP ports are for those who have the port
+    # services of TCP ports are reserved for the daemon
     refused(s, LISTEN, None, 'kept for', struct.pack('<IHHQ', 1, 0, 16, SERVICE + 22))
     print('refused')
     return 0

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs for test_sock_programs.py that are not in Debian: echo servers of Python's own kinds,
-and clients that print what they got.
+"""Programs for test_sock_programs.py that Debian does not have: echo servers that use Python's ways
+of waiting, and clients that print what they receive.
 
 usage: sock_peer.py KIND ARGUMENT...
 """
@@ -17,7 +17,7 @@ import struct
 import sys
 import threading
 
-SIZES = [0, 1, 2, 63, 64, 512, 1400, 1472]      # of datagrams: no fragments
+SIZES = [0, 1, 2, 63, 64, 512, 1400, 1472]      # of datagrams without fragments
 WAIT_S = 60
 
 
@@ -91,7 +91,7 @@ def echo_loop(s):
 
 
 def echo_processes(ip, port):
-    """Two of them with one socket."""
+    """Two processes with one socket."""
     with udp(ip, port) as s:
         workers = [multiprocessing.Process(target=echo_loop, args=(s,), daemon=True)
                    for _ in range(2)]
@@ -102,14 +102,14 @@ def echo_processes(ip, port):
             worker.join()
 
 
-# ---- echo servers of TCP: until the client's end, then theirs ----
+# ---- echo servers of TCP: they close after the client has closed ----
 
 def listener(ip, port):
     return socket.create_server((ip, int(port)), backlog=16)
 
 
 def serve_selectors(ip, port):
-    """One thread, which waits for room as it waits for bytes."""
+    """One thread that waits both for data and for room."""
     unsent, ended = {}, set()
     with listener(ip, port) as s, selectors.DefaultSelector() as selector:
         s.setblocking(False)
@@ -130,13 +130,14 @@ def serve_selectors(ip, port):
                 if events & selectors.EVENT_WRITE:
                     try:
                         unsent[c] = unsent[c][c.send(unsent[c]):]
-                    except BlockingIOError:     # doc/sockets.md: known
+                    except BlockingIOError:     # known, see doc/sockets.md
                         pass
                 watch(selector, c, unsent, ended)
 
 
 def watch(selector, c, unsent, ended):
-    """Bytes if nothing is unsent, else room; nothing more after all of it."""
+    """Watch for data if nothing is unsent, else for room; for nothing once all is sent and the end
+    came."""
     if c in selector.get_map():
         selector.unregister(c)
     if unsent[c]:
@@ -195,7 +196,8 @@ def accept_loop(s):
 
 
 def serve_processes(ip, port):
-    """Two, from before any connection, with one listener; each has one connection at a time."""
+    """Two processes forked before any connection, with one listener; one connection each at
+    a time."""
     with listener(ip, port) as s:
         workers = [multiprocessing.Process(target=accept_loop, args=(s,), daemon=True)
                    for _ in range(2)]
@@ -209,8 +211,8 @@ def serve_processes(ip, port):
 # ---- UDP clients ----
 
 def ask(ip, port, least='0'):
-    """Each datagram, of *least* bytes or more, comes back; how often one had to be sent again is
-    not told."""
+    """Each datagram, of *least* bytes or more, returns. The number of repetitions is
+    not printed."""
     got = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.connect((ip, int(port)))
@@ -222,7 +224,7 @@ def ask(ip, port, least='0'):
                 try:
                     s.send(data)
                     while (answer := s.recv(2000)) != data:
-                        pass    # to what was sent again, after all
+                        pass    # the late answer to a repeated datagram
                     got.append(answer)
                     break
                 except (TimeoutError, ConnectionRefusedError):
@@ -231,7 +233,7 @@ def ask(ip, port, least='0'):
 
 
 def memcached_udp(ip, port):
-    """Asks by UDP: a header of 8 bytes, then the text protocol; answers come in pieces."""
+    """Requests by UDP: a header of 8 bytes, then the text protocol. Answers have several parts."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(WAIT_S)
         s.connect((ip, int(port)))
@@ -287,8 +289,8 @@ def send_all(s, data):
 
 
 def talk(ip, port):
-    """Twice, two connections at the same time: small questions with their answers, in turns; then
-    more than there is room for, and its end, meanwhile what comes back, and that one's end."""
+    """Twice, with two connections at a time: first small requests and their answers in turn; then
+    more than the buffers hold, and the end, while reading what returns up to the other end."""
     for i in range(2):
         both = [socket.create_connection((ip, int(port)), WAIT_S) for _ in range(2)]
         files = [s.makefile('rb') for s in both]
@@ -313,7 +315,7 @@ def talk(ip, port):
 
 
 def memcached_tcp(ip, port):
-    """Two connections, commands in a row without waiting."""
+    """Two connections, several commands in a row without waiting."""
     for offset in (0, 1000):
         with socket.create_connection((ip, int(port)), WAIT_S) as s, s.makefile('rb') as f:
             s.sendall(b''.join(b'set k%d 0 0 5 noreply\r\nv%04d\r\n' % (i, i % 10000)
@@ -326,7 +328,7 @@ def memcached_tcp(ip, port):
 
 def web(url):
     """Many requests of one connection, then several connections at the same time."""
-    import http.client      # only here: it is slow to load
+    import http.client      # only here, because loading it is slow
     host, _, path = url.removeprefix('http://').partition('/')
     c = http.client.HTTPConnection(host, timeout=WAIT_S)
     for name in (path, 'nosuch', path):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two small programs of Python that talk to each other by TCP, and what they say.
+"""Two small Python programs that talk by TCP, and their output.
 
-A case is what the server does with its listener *l*, and what the client does; it must be the
-same on the kernel as when both are carried. Neither waits by the clock: asleep("server") is when
-the other one can do no more, and what one tells the other hears.
+A case is what the server does with its listener *l*, and what the client does. The output must be
+the same on the kernel and when both ends are carried. No program waits by the clock:
+asleep("server") returns when the other one can do no more, and messages between them are passed.
 """
 
 import functools
@@ -57,7 +57,7 @@ data = bytes(i * 7 + (i >> 8) & 255 for i in range(3_000_000))
 
 
 def talk(pair, case, plain=False):
-    """What both of them say, and last what the server says of its errors: those may differ."""
+    """The output of both, and separately the server's standard error, which may differ."""
     server, client = case
     args = (pair.server_ip, PORT, pair.folder)
     s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\n{server}', *args, text='ready',

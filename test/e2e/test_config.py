@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The configurations in config/ run as they stand, each on a machine of its own: /run is empty, and
-there are no devices but a veth pair for each that the file names. (SYS-11)
+"""The configurations in config/ run unchanged, each on a machine of its own: /run is empty, and the
+only devices are a veth pair for each interface that the file names. (SYS-11)
 """
 
 import glob
@@ -17,7 +17,7 @@ from test_veth import need_xdp
 
 CONFIG = os.path.join(SOURCE, 'config')
 SANSOCK = os.path.join(os.path.dirname(DAEMON), '../sansock/sansock')
-# A program that serves and one that asks it, at the daemons' sockets.
+# A program that serves and one that asks, at the daemons' sockets.
 PINGPONG = """
 pingpong -w server unix:/run/sanstack/{server}.sock >/run/pingpong.log 2>&1 &
 pingpong -w client unix:/run/sanstack/{client}.sock 10.0.0.1 100
@@ -30,7 +30,7 @@ for name in $(grep -oE 'sanstack_[a-z_]+' config/grafana.json | sort -u); do
     grep -q "^# TYPE ${{family%_bucket}} " /run/metrics || {{ echo "no $name"; exit 1; }}
 done
 """
-# Files that are started together, and what is done then.
+# Files that are started together, and the commands that follow.
 RUN = {
     ('af-packet.conf',): '',
     ('af-xdp.conf',): '',
@@ -38,7 +38,8 @@ RUN = {
     ('memif-server.conf', 'memif-client.conf'): PINGPONG.format(server='server', client='client'),
     ('two-ports.conf',): '',
 }
-ONLY_CHECKED = {'ena.conf', 'mlx5.conf', 'pci.conf', 'sansock.conf'}   # NICs, and rules
+# they need a NIC that DPDK supports, or contain rules
+ONLY_CHECKED = {'ena.conf', 'mlx5.conf', 'pci.conf', 'sansock.conf'}
 MACHINE = """
 . usertools/env.sh
 set -eu
@@ -80,7 +81,7 @@ def accepted(command, path):
 
 
 def right(work, name):
-    """The file is right, also with every line that is commented out."""
+    """The file is valid, also with all commented-out lines enabled."""
     command = [SANSOCK, 'check'] if name == 'sansock.conf' else [DAEMON, '--check-config', '-c']
     accepted(command, os.path.join(CONFIG, name))
     text, nb = re.subn(r'(?m)^# (?=(\w+ =|(daemon|port|spin|probe|answer|log|drop) \S+( |$)))', '',
@@ -93,7 +94,7 @@ def right(work, name):
 
 
 def every_file():
-    """... and there is none that nobody looks at."""
+    """Every file in config/ is tested."""
     names = {os.path.basename(path) for path in glob.glob(f'{CONFIG}/*.conf')}
     known = ONLY_CHECKED.union(*RUN)
     check(names == known, f'only in one of config/ and this test: {names ^ known}')

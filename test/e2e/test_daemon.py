@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""sanstack-daemon: programs that link librtsan and no DPDK, attached to it, against embedded
-ones and each other; programs that die or lie. (SYS-2, SYS-5)"""
+"""sanstack-daemon: attached programs that link librtsan without DPDK, against embedded ones and
+each other; programs that die or misbehave. (SYS-2, SYS-5)"""
 
 import os
 import random
@@ -24,7 +24,7 @@ HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10,
 
 
 def exchange(work, daemon):
-    """An application attached to the server's daemon works with one that has an engine."""
+    """An application of the server's daemon works with one that has an engine."""
     server = Process(work, 'server', [PINGPONG, '-w', 'server', daemon.spec])
     wait_listening(daemon, server)
     client = Process(work, 'client', [PINGPONG, '-w', 'client', embedded(work, 'client'),
@@ -53,7 +53,7 @@ def attached_client(work):
 
 
 def local(work):
-    """Two programs on one daemon, whose link has no other end: nothing of theirs needs it."""
+    """Two programs on one daemon without a peer on its link: their traffic does not need it."""
     for lcores in (1, 2):
         daemon = Daemon(work, 'server', lcores=lcores)
         for end in connected(work, [daemon.spec] * 2, rounds='2000'):
@@ -71,7 +71,7 @@ def local(work):
 
 
 def lifecycle(work, roles=('server',)):
-    """test_lifecycle, with daemons for *roles*: each is told of every end, and leaves nothing."""
+    """test_lifecycle, with daemons for *roles*: every end is reported, and nothing is left."""
     retry = 'cm_retry_ms = 50\ncm_retries = 6'
     daemons = {role: Daemon(work, role, f'conns = 256\n{retry}', limits='conns = 256')
                for role in roles}
@@ -95,13 +95,14 @@ def lifecycle_both(work):
 
 
 def killed(work):
-    """kill -9 of either end, again and again: the other end is told, nothing is left."""
+    """Either end is killed with SIGKILL repeatedly: the other end is notified, and nothing
+    is left."""
     daemons = Daemon(work, 'server'), Daemon(work, 'client')
     before = [d.held() for d in daemons]
     rng = random.Random(5)
     for _ in range(6 if SANITIZE or IS_CHECK else 20):
         server, client = connected(work, [d.spec for d in daemons])
-        time.sleep(rng.random() * 0.2)      # at any moment
+        time.sleep(rng.random() * 0.2)      # at a random moment
         check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
         first, second = (server, client) if rng.random() < 0.5 else (client, server)
         first.kill()
@@ -113,7 +114,7 @@ def killed(work):
 
 
 def daemon_dies(work):
-    """Who is attached hears of it, and attaches again to the next one."""
+    """Attached programs are notified of the daemon's death, and attach to the next one."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         daemon = Daemon(work, 'server')
         server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
@@ -123,7 +124,7 @@ def daemon_dies(work):
         daemon.process.wait()
 
 
-# ---- requests by hand ----
+# ---- hand-made requests ----
 
 def dial(daemon):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -137,7 +138,7 @@ def request(kind, body=b'', magic=MAGIC, abi=ABI):
 
 
 def ask_id(s, message):
-    """What an answer without a descriptor of ours names."""
+    """The ID in an answer that has no descriptor."""
     s.send(message)
     data, got, _, _ = socket.recv_fds(s, REP, 4)
     for fd in got:
@@ -169,7 +170,7 @@ def mr_body(length, offset=0, access=0, addr=0x10000):
 
 
 def refused(work):
-    """What a library of ours would not ask is refused in words."""
+    """Requests that librtsan would not send are refused with a text."""
     daemon = Daemon(work, 'server', limits='regions = 2\nbytes = 1M\nqps = 2\ncqs = 2')
     s = dial(daemon)
     check('no hello' in ask(s, request(CQ_CREATE))[1], 'before hello')
@@ -224,13 +225,14 @@ def refused(work):
 
 def stream_body(mode=0xff, read=0, learn=3, scans=2, recv=32, store=32, send=32, t1=0, t2=0,
                 threshold=0, size=1536, most=8192, buffer=0):
-    """A queue pair that is to be a stream, as struct shmq_stream says."""
+    """Body of a request for a stream's queue pair, as in struct shmq_stream."""
     return struct.pack('<IIII6B6H2x7I', 0, 0, 16, 16, 1, mode, read, 0, learn, scans, recv,
                        store, send, t1, t2, 0, threshold, size, most, buffer, 0, 0, 0)
 
 
 def streams_refused(work):
-    """Attributes that no stream can have: which one, in words, and nothing stays. (AFC-15)"""
+    """Invalid attributes of a stream: the text names the attribute, and nothing is
+    left. (AFC-15)"""
     daemon = Daemon(work, 'server')
     s = dial(daemon)
     check(ask(s, request(HELLO))[0] == 0, 'hello')
@@ -257,14 +259,14 @@ def streams_refused(work):
         rc, why = ask(s, request(QP_CREATE, body))
         check(rc < 0 and 'stream: ' in why and text in why, f'{text}: {rc} {why}')
     check(daemon.held() == before, f'{daemon.held()} {before}')
-    # who is told no may ask again
+    # a valid request succeeds after a refused one
     check(ask(s, request(QP_CREATE, stream_body()))[0] == 0, 'a good one')
     s.close()
     daemon.stop()
 
 
 def too_many(work):
-    """One more than may be attached hears so, and may come when another one has gone."""
+    """One application more than allowed is refused, and may attach when another one has left."""
     daemon = Daemon(work, 'server', limits='apps = 1')
     first = dial(daemon)
     check(ask(first, request(HELLO))[0] == 0, 'hello')
@@ -280,7 +282,7 @@ def too_many(work):
 
 
 def garbage(work):
-    """Anything at all on the socket; the daemon goes on, and has given back what it was sent."""
+    """Arbitrary data on the socket: the daemon goes on and releases what it was sent."""
     daemon = Daemon(work, 'server')
     before = daemon.held()
     rng = random.Random(7)
@@ -303,7 +305,7 @@ def garbage(work):
                     for fd in got:
                         os.close(fd)
         except (BrokenPipeError, ConnectionResetError):
-            pass                        # it was told to go
+            pass                        # the daemon has closed it
         s.close()
         check(daemon.process.is_alive(), f'round {i}: {daemon.process.tail()}')
     for fd in fds:
@@ -313,8 +315,9 @@ def garbage(work):
 
 
 def scribble(work):
-    """Programs that write over what they share, while others work: those others notice nothing."""
-    port = 'conns = 8192'       # a number rests for a second, and liars need many
+    """Programs overwrite the memory that they share with the daemon; other programs are not
+    affected."""
+    port = 'conns = 8192'       # numbers rest for a second, and these programs use many
     daemons = Daemon(work, 'server', port), Daemon(work, 'client', port)
     before = [d.held() for d in daemons]
     for seed in range(1 if SANITIZE or IS_CHECK else 3):
@@ -335,7 +338,7 @@ def scribble(work):
 
 
 def wrong_conf(work):
-    """A wrong line is told with its number, and nothing is started."""
+    """An invalid line is reported with its number, and the daemon does not start."""
     cases = [
         ('[port]\nip = 10.0.0.1/24\ncolour = blue\n', ':3: colour'),
         ('[port]\n\n# comment\nmtu = many\n', ':4: mtu=many'),
@@ -367,13 +370,13 @@ def wrong_conf(work):
 
 
 def one_at_a_time(work):
-    """A second daemon on the same socket is refused; one that was killed is replaced."""
+    """A second daemon on the same socket is refused; a killed one is replaced."""
     daemon = Daemon(work, 'server')
     second = subprocess.run([DAEMON, '-c', work.path('server.conf')], capture_output=True,
                             text=True, timeout=PATIENCE, check=False)
     check(second.returncode == 1 and 'another daemon' in second.stderr, second.stderr)
     daemon.process.kill()
-    os.unlink(f'{work.dir}/memif.sock')         # memif's own, which DPDK would stumble over
+    os.unlink(f'{work.dir}/memif.sock')         # memif's own socket, which DPDK would fail on
     Daemon(work, 'server').stop()
     check(not os.path.exists(daemon.path), 'the socket is left')
 

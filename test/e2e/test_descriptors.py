@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors that programs pass to the daemon, by every way there is and slow to close, and
-descriptors that it has no more of: others notice nothing, and none is left in it. (SYS-5)"""
+"""Descriptors that programs pass to the daemon, in every possible way and slow to close, and a
+daemon without free descriptors: others are not affected, and none is left in it. (SYS-5)"""
 
 import os
 import resource
@@ -19,13 +19,13 @@ from test_service import AsNobody
 
 CQ_FD, EVENT_FD = 14, 15
 FLOOD = 20
-FDS = 128           # that a daemon may have which is to run out of them
+FDS = 128           # limit of a daemon that is to exhaust its descriptors
 HELLO_FDS = 8       # more than a hello needs
-LINGER_S = 60       # until close() returns although the peer takes nothing
+LINGER_S = 60       # until close() returns although the peer reads nothing
 
 
 def lingering(seconds=LINGER_S):
-    """A TCP socket whose close() waits for a peer that does not read; and that peer."""
+    """A TCP socket whose close() waits for a peer that does not read, and that peer."""
     listener = socket.create_server(('127.0.0.1', 0))
     s = socket.create_connection(listener.getsockname())
     peer = listener.accept()[0]
@@ -46,7 +46,7 @@ def attach(daemon):
 
 
 def is_served(s):
-    """It has an answer at once, and for this one no descriptor is needed."""
+    """True if it is answered at once. The request needs no descriptor."""
     s.settimeout(PATIENCE)
     try:
         return 'backlog' in ask(s, request(LISTEN))[1]
@@ -59,7 +59,7 @@ def text_of(answer):
 
 
 def read_one(s):
-    """An answer; nothing: the daemon has closed it."""
+    """An answer; empty if the daemon has closed the socket."""
     try:
         return s.recv(4096)
     except ConnectionResetError:
@@ -69,31 +69,31 @@ def read_one(s):
 # ---- slow to close ----
 
 def pass_one(bad, fds):
-    """With a request, as it should be."""
+    """With a valid request."""
     socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
 
 
 def pass_many(bad, fds):
-    """The last of more than a message may have, which makes that socket useless."""
+    """As the last of more than a message may have, which makes the socket unusable."""
     with open('/dev/null', 'rb') as null:
         socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], [null.fileno()] * 200 + fds)
 
 
 def pass_unread(bad, fds):
-    """With messages that nobody reads any more, because the first one is none."""
+    """With messages that are never read, because the first one is invalid."""
     bad.send(b'none')
     for _ in range(20):
         socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
 
 
 def pass_empty(bad, fds):
-    """With messages of no bytes, which look like the end of all."""
+    """With empty messages, which look like the end of the connection."""
     for _ in range(20):
         socket.send_fds(bad, [b''], fds)
 
 
 def pass_last(bad, fds):
-    """Behind as many of those as a socket can hold."""
+    """After as many others as a socket can hold."""
     bad.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
     bad.setblocking(False)
     trial, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -114,7 +114,7 @@ def pass_last(bad, fds):
 
 
 def pass_back(pair, fds):
-    """To the daemon's end of what it wakes us by, which takes nothing."""
+    """To the daemon's end of a wake pair, which receives nothing."""
     try:
         socket.send_fds(pair, [b'x'], fds)
     except BrokenPipeError:
@@ -127,7 +127,7 @@ def control(bad):
 
 
 def wakes(kind):
-    """Our end of a pair, of a completion queue or of events."""
+    """The program's end of a wake pair, of a completion queue or of events."""
     def get(bad):
         check(ask(bad, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'queue')
         bad.send(request(kind))
@@ -138,16 +138,16 @@ def wakes(kind):
 
 
 def halt(process):
-    """Stopped when this returns."""
+    """Stop a process with SIGSTOP; it is stopped on return."""
     process.popen.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def keep_closing(daemon, seconds):
-    """For so long the daemon closes a descriptor of our user, and others wait behind it."""
+    """Keep the daemon closing a descriptor of our user for so long; others wait behind it."""
     bad = attach(daemon)
     slow, peer = lingering(seconds)
-    halt(daemon.process)    # else the last to close may be we
+    halt(daemon.process)    # else this process may make the last close
     pass_one(bad, [slow.fileno()])
     slow.close()
     daemon.process.popen.send_signal(signal.SIGCONT)
@@ -156,7 +156,8 @@ def keep_closing(daemon, seconds):
 
 
 def slow_close(work, ways):
-    """Descriptors whose close() takes very long: others notice nothing, and they go."""
+    """Descriptors whose close() takes very long: others are not affected, and they are closed
+    finally."""
     daemon = Daemon(work, 'server')
     good = attach(daemon)
     with open('/dev/null', 'rb') as null:
@@ -167,13 +168,13 @@ def slow_close(work, ways):
         bad = attach(daemon)
         way = get(bad)
         slow, peer = lingering()
-        halt(daemon.process)    # so that all of it is there
+        halt(daemon.process)    # so that all requests arrive together
         if how(way, [slow.fileno()]) is not False:
             slow.close()
         way.close()
         bad.close()
         daemon.process.popen.send_signal(signal.SIGCONT)
-        daemon.settle(before)       # what close() takes is the descriptor's no more
+        daemon.settle(before)       # /proc does not list one that is being closed
         check(is_served(good), f'{how.__name__}: held up')
         peer.close()
         slow.close()
@@ -182,8 +183,8 @@ def slow_close(work, ways):
 
 
 def flood(work):
-    """The requests of a program that passes such descriptors on and on wait until they are closed,
-    but for the one that is told so; another user is served meanwhile."""
+    """The requests of a program that passes such descriptors repeatedly wait until they are closed,
+    except for one that gets a timeout. Another user is served meanwhile."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server')
     os.chmod(daemon.path, 0o666)
@@ -192,7 +193,7 @@ def flood(work):
     check(ask(bad, request(HELLO))[0] == 0, 'hello')
     good = attach(daemon)
     pairs = [lingering() for _ in range(FLOOD)]
-    halt(daemon.process)    # else the last to close may be we
+    halt(daemon.process)    # else this process may make the last close
     for slow, _ in pairs:
         pass_one(bad, [slow.fileno()])
         slow.close()
@@ -204,7 +205,7 @@ def flood(work):
         check(is_served(good), 'another user')
     check(not select.select([bad], [], [], 0)[0], 'one more is answered')
     for i, (slow, peer) in enumerate(pairs, 1):
-        peer.close()        # what lingered is closed now, and the next request is fetched
+        peer.close()        # the lingering socket is closed now, and the next request is fetched
         slow.close()
         check(not 2 <= i < FLOOD or bad.recv(REP), 'it is not served any more')
     check(is_served(bad), 'it is not served any more')
@@ -213,7 +214,7 @@ def flood(work):
     daemon.stop()
 
 
-# ---- none left ----
+# ---- no descriptors left ----
 
 def knock(daemon):
     """One more application, or None."""
@@ -229,7 +230,7 @@ def knock(daemon):
 
 
 def busy(daemon, seconds=1):
-    """The share of a CPU that the thread takes which serves."""
+    """The CPU share of the serving thread."""
     def used():
         with open(f'/proc/{daemon.process.pid}/task/{daemon.process.pid}/stat',
                   encoding='utf-8') as f:
@@ -240,7 +241,8 @@ def busy(daemon, seconds=1):
 
 
 def is_refused(daemon, mute):
-    """Who finds no descriptor is hung up on while those that took the last ones are not yet."""
+    """A connection without a free descriptor is closed, while those that took the last
+    ones stay."""
     while mute:
         mute.pop().close()
     mute += [dial(daemon) for _ in range(HELLO_FDS)]
@@ -249,7 +251,8 @@ def is_refused(daemon, mute):
 
 
 def exhausted(work):
-    """Without descriptors nobody more is served, and everybody as before; then others are."""
+    """Without descriptors no new application is served and the others are unaffected; later new
+    ones are."""
     daemon = Daemon(work, 'server', wrap=['prlimit', f'--nofile=64:{FDS}', '--'],
                     limits='apps = 255')
     check(resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE) == (FDS, FDS), 'its limit')
@@ -261,7 +264,7 @@ def exhausted(work):
     while (s := knock(daemon)) is not None:
         apps.append(s)
         check(len(apps) < FDS, 'there is no end')
-    mute = []       # too few are left for a hello: these take them, and what is being closed yet
+    mute = []       # connections that leave too few descriptors for a hello
     until_true('a connection that is refused', lambda: is_refused(daemon, mute))
     check(not any(knock(daemon) for _ in range(50)), 'one more has come')
     check(busy(daemon) < 0.2, 'it asks again and again')

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's device behind a port is missing, taken down, renamed, deleted, made anew, or gets
-another MTU: the daemon says what has happened and what to do, and sanctl shows it. (RT-38, SYS-2)
+"""The kernel's device of a port is missing, taken down, renamed, deleted, created anew, or gets
+another MTU: the daemon reports what happened and what to do, and sanctl shows it. (RT-38, SYS-2)
 """
 
 import os
@@ -16,7 +16,7 @@ VDEV = '--vdev=net_af_packet0,iface=v0'
 
 
 class Ends:
-    """A veth pair between two namespaces, a daemon on v0 at each end."""
+    """A veth pair between two namespaces, with a daemon on v0 at each end."""
 
     def __init__(self, work):
         self.work, self.ns = work, (Namespace(work), Namespace(work))
@@ -42,7 +42,7 @@ class Ends:
             until_true(lambda text=text: f'"{text}": {self.log()}', lambda text=text: text in self.log())
 
     def shows(self, *words):
-        """sanctl's row of the port has them."""
+        """Check that sanctl's row of the port has these words."""
         daemon = self.daemons[0]
 
         def ports():
@@ -52,7 +52,7 @@ class Ends:
         until_true(lambda: f'{words}: {ports()}', lambda: all(f' {w} ' in ports() for w in words))
 
     def talk(self):
-        """Programs reach each other."""
+        """Check that programs reach each other."""
         server = self.work.start('server', [PINGPONG, '-w', 'server', self.daemons[0].spec])
         client = self.work.start('client', [PINGPONG, '-w', 'client', self.daemons[1].spec,
                                             '10.5.0.1', '100'])
@@ -60,7 +60,7 @@ class Ends:
 
 
 def missing(work):
-    """A start fails, and says which interface does not exist."""
+    """A start fails with the name of the missing interface."""
     ns = Namespace(work)
     args = eal(work, 'server', '0@0,1@0', VDEV)
     conf = write_conf(work, 'missing.conf', f'[eal]\nargs = {args}\n[port]\nip = 10.5.0.1/24\n'
@@ -72,7 +72,7 @@ def missing(work):
 
 
 def changes(work):
-    """What it says of each change, and what works meanwhile."""
+    """Each change is reported, and traffic works when it should."""
     ends = Ends(work)
     ends.talk()
     ends.shows('v0', 'up')
@@ -94,7 +94,7 @@ def changes(work):
     ends.says('device=w0 was deleted')
     ends.shows('w0', 'deleted')
     ends.link()
-    # one made anew is another, until the next start
+    # a new device of the same name is another one, until the next start
     ends.shows('w0', 'deleted')
     for daemon in ends.daemons:
         daemon.process.stop()

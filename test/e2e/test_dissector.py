@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every packet type, as lib/wire builds it, before tshark with our dissector and before scapy.
+"""Every packet type, as lib/wire builds it, decoded by tshark with our dissector and by scapy.
 
 wire_pcap writes the packets of test/wire_sample.h, and sends with the messages of
-test/stream_sample.h; what is expected here is written down independently of it, by hand, per
-type. (RT-3, RT-24, RT-29, RT-31, PCB-5; AFC-3; ARCH-3)
+test/stream_sample.h. The expected values below are written by hand for each type, independently of
+it. (RT-3, RT-24, RT-29, RT-31, PCB-5; AFC-3; ARCH-3)
 """
 
 import json
@@ -21,7 +21,7 @@ WIRE_PCAP = os.path.join(BUILD, "test/e2e/wire_pcap")
 PCAP_HEADER = 24
 RECORD_HEADER = 16
 
-# In every packet of ours.
+# In each of our packets.
 COMMON = {
     "san.bth.se": "0", "san.bth.migreq": "0", "san.bth.tver": "0", "san.bth.pkey": "0x8123",
     "san.bth.resv8a": "0x00", "san.bth.ackreq": "1", "san.bth.resv7": "0x00",
@@ -52,7 +52,7 @@ LAST, SEND, IMM = {"san.flags.last": "1"}, {"san.flags.kind": "1"}, {"san.flags.
 
 
 def payload(n, first=0):
-    """The payload that the samples carry, as tshark prints bytes."""
+    """The payload of the samples, in tshark's form of bytes."""
     return ":".join(f"{(i * 7 + 1) & 0xff:02x}" for i in range(first, n))
 
 
@@ -67,7 +67,7 @@ def size(length, payload_len, *dicts):
 
 
 def cm(msg, flags="0x00", reason="0"):
-    """A CM message; number of ports and private bytes follow from its number."""
+    """A CM message; ports and private bytes are derived from its number."""
     nb_ports, nb_private = msg % 9, msg * 8
     out = {"san.cm.msg": str(msg), "san.cm.flags": flags, "san.cm.reason": reason,
            "san.cm.nb_ports": str(nb_ports), "san.cm.private_len": str(nb_private),
@@ -150,11 +150,11 @@ EXPECTED = {
         "san.payload": [payload(5), payload(8), payload(2)], "san.pad": ["00:00:00", "00:00"]})),
     "push_packed_empty": ("0xcc", size(None, 256, {
         "san.pack.count": "64", "san.pack.kind": ["1"] * 64, "san.pack.length": ["0"] * 64})),
-    "cnp": None,  # Wireshark's own
+    "cnp": None,  # Wireshark's own dissector
 }
 
 
-# In every session message.
+# In each session message.
 SM = {"san.sm.version": "1", "san.sm.mode": "3", "san.sm.pr": str(0xa1a2),
       "san.sm.seq": "4294967294", "san.sm.lrsq": str(0xb1b2b3b4), "san.sm.rcvd": str(0xc1c2c3c4),
       "san.sm.freed": str(0xd1d2d3d4)}
@@ -165,7 +165,7 @@ SM_FLAGS = {
 
 
 def sm(flags, length, info, **fields):
-    """A session message: its flags, bytes of payload, end of the summary, and its parts."""
+    """A session message: flags, bytes of payload, end of the summary, and its parts."""
     out = {**SM, "san.sm.flags": f"0x{flags:08x}", "san.sm.len": str(length)}
     out.update({f"san.sm.flags.{name}": str(flags >> bit & 1) for bit, name in SM_FLAGS.items()})
     out.update({"san.sm." + key.replace("__", "."): value for key, value in fields.items()})
@@ -196,7 +196,7 @@ OTHERS = {"small": str(0x11121314), "resize": str(0x15161718), "resized__bytes":
 
 
 def everything(info, length, nb):
-    """All parts that go together, with lists of *nb*, or what their limits allow."""
+    """All parts that can be combined, with lists of *nb*, or as many as allowed."""
     nb_adv = min(nb, 4)
     return sm(0x00fb0ff7, length, info, **HELLO, **START, **RDONE, **OTHERS,
               **segs(nb_adv, *range(nb_adv), 4), wdone__id=numbers(0x21222300, nb),
@@ -257,7 +257,7 @@ def tshark(capture, *options):
     """One dictionary of fields per frame."""
     done = subprocess.run(
         ["tshark", "-X", f"lua_script:{LUA}", "-r", capture, "-T", "json",
-         # RoCEv2 sends none over IPv6 either
+         # RoCEv2 has none over IPv6 either
          "-o", "udp.ignore_ipv6_zero_checksum:TRUE", *options],
         capture_output=True, text=True, check=False)
     if done.returncode != 0 or "Lua" in done.stderr:
@@ -289,7 +289,7 @@ def check_all(capture, listing):
     seen = set()
     for (name, version), fields in zip(listing, frames):
         check_frame(name, version, fields)
-        # CNP apart, which this Wireshark does not know by name
+        # except for the CNP, which this Wireshark does not know by name
         bad = [k for k in fields if "expert" in k or "malformed" in k.lower()]
         if bad and EXPECTED[name] is not None:
             fail(f"{name} over IPv{version}: {bad}")
@@ -300,7 +300,7 @@ def check_all(capture, listing):
 
 
 def changed(capture, listing, path, changes):
-    """Copies of frames of *capture* with a byte changed in each, as a capture of their own."""
+    """Write a capture of copies of frames of *capture*, with one byte changed in each."""
     with open(capture, "rb") as f:
         data = f.read()
     frames, pos = {}, PCAP_HEADER
@@ -317,7 +317,7 @@ def changed(capture, listing, path, changes):
 
 
 def check_pointed_out(capture, listing, folder, experts, first, *options):
-    """Each change has the expert info that it must have; bytes count from *first*."""
+    """Each change has its expected expert info; offsets count from *first*."""
     path = os.path.join(folder, "changed.pcap")
     changed(capture, listing, path, [(name, 4, first + at, value) for name, at, value, _ in experts])
     for (name, at, value, expert), fields in zip(experts, tshark(path, *options), strict=True):
@@ -347,7 +347,7 @@ def check_message(where, name, fields, info):
 
 
 def check_long(first, last, info):
-    """A message in two packets: the parts are in the first."""
+    """A message in two packets: the parts are in the first one."""
     if first.get("san.sm.len") != ["100"] or first.get("san.sm.cancelled") != ["1701209960"]:
         fail(f"first packet of a long message: {first}")
     if len(first["san.payload"][0].split(":")) != 50 or not info[0].endswith("ACCEPTOR data=100"):
@@ -357,7 +357,7 @@ def check_long(first, last, info):
 
 
 def check_packed(fields, info):
-    """All the shorter ones share a packet with a push, whose bytes are left alone."""
+    """All shorter messages share a packet with a push, whose bytes are not changed."""
     names = [name for name in MESSAGES if name not in ("all", "longest")]
     want = [MESSAGES[name][1]["san.sm.flags"] for name in names]
     if fields["san.sm.flags"] != want or len(fields["san.payload"]) != 1 + 5:
@@ -367,7 +367,7 @@ def check_packed(fields, info):
 
 
 def check_streams(capture, listing):
-    """Which sends are session messages is known from the handshake, or told."""
+    """The dissector knows session messages from the handshake, or by a preference."""
     for options in ((), ("-o", "san.streams:TRUE")):
         frames, infos, setups, decoded = tshark(capture, *options), info_of(capture, *options), 0, 0
         for i, ((name, _), fields) in enumerate(zip(listing, frames)):
@@ -380,7 +380,7 @@ def check_streams(capture, listing):
             setups += name in ("cm_req", "cm_rep")
             stream = setups == 4 or (setups == 3 and back) or options != ()
             if fields.get("san.tag") == ["0x41424345"] and options == ():
-                stream = False    # the same CID, another connection
+                stream = False    # same CID, another connection
             if name in MESSAGES and stream:
                 check_message(where, name, fields, infos[i])
                 decoded += 1
@@ -391,7 +391,7 @@ def check_streams(capture, listing):
         passed(f"{decoded} session messages {' '.join(options)}")
 
 
-# Bytes of session messages that must not be as they are, over IPv4: the message begins at 102.
+# Invalid bytes of session messages, over IPv4: the message begins at 102.
 STREAM_EXPERTS = [
     ("data", 0, 2, "version"), ("data", 1, 4, "value"), ("data", 3, 6, "value"), ("data", 3, 8, "value"),
     ("data", 4, 0x80, "reserved"), ("data", 6, 0x10, "reserved"), ("data", 5, 0x01, "value"),
@@ -410,12 +410,12 @@ STREAM_EXPERTS = [
 
 
 def check_stream_experts(capture, listing, folder):
-    # the preference: this capture has no handshake
+    # set the preference: this capture has no handshake
     check_pointed_out(capture, listing, folder, STREAM_EXPERTS, 102, "-o", "san.streams:TRUE")
     passed(f"{len(STREAM_EXPERTS)} invalid session messages are pointed out")
 
 
-# Bytes that must not be as they are, over IPv4: BTH at 42, common header at 54, extended at 82.
+# Invalid bytes over IPv4: BTH at 42, common header at 54, extended header at 82.
 EXPERTS = [
     ("probe", 43, 0x01, "reserved"), ("probe", 43, 0x80, "reserved"), ("probe", 46, 0x40, "reserved"),
     ("probe", 50, 0x81, "reserved"), ("probe", 54, 0x20, "version"), ("probe", 54, 0x11, "reserved"),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is killed again and again must leave nothing in the daemon that lives on; crowds of
-applications and of connections. (SYS-2, SYS-5)
+"""Programs and daemons that are killed repeatedly leave nothing in the daemon that survives; large
+numbers of applications and connections. (SYS-2, SYS-5)
 
   test_endurance.py [ROUNDS]      how often each is killed (20); 100 by `make endurance`
 """
@@ -19,8 +19,8 @@ from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check, until
 
 CROWD = os.path.join(BUILD, 'test/bench/crowd')
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 20
-WARM_UP = max(10, ROUNDS // 4)  # rounds in which records are used for the first time: new memory
-GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact
+WARM_UP = max(10, ROUNDS // 4)  # rounds that use records, and so memory, for the first time
+GROWTH_KIB = 1024       # limit for a daemon over all rounds: libc's heap is not exact
 MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
          ['pull', '--size', '1-20000'], ['rpc'], ['incast', '--size', '1-50000', '--conns', '8'])
 WRONG = re.compile(r'message \d+: (?!.*(gone|ended|flushed|answer))|came twice|impossible|differs')
@@ -28,7 +28,7 @@ PATIENCE = ['--keepalive-ms', '200']
 
 
 class Survivor:
-    """What a daemon has before the first round, and that it is no more after the last."""
+    """Compares a daemon's resources before the first round and after the last."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -40,7 +40,7 @@ class Survivor:
         return sorted(os.listdir(self.daemon.runtime_dir()))
 
     def settle(self):
-        """As before a round."""
+        """Wait until its resources are those before the round."""
         self.daemon.settle(self.held)
         until_true(lambda: f'connections: {self.daemon.engine_held()}',
                    lambda: self.daemon.engine_held()['conns'] == self.conns)
@@ -51,7 +51,7 @@ class Survivor:
             self.rss = self.daemon.rss_kib()
 
     def over(self, what):
-        """After all rounds, with no program left."""
+        """Final check, after all programs have ended."""
         growth = self.daemon.rss_kib() - self.rss
         check(SANITIZE or growth <= GROWTH_KIB, f'the daemon has grown by {growth} KiB')
         self.daemon.settle_engine()
@@ -73,14 +73,15 @@ def no_wrong_data(*processes):
 
 
 def apps_killed(work):
-    """Either end of connections under load, while another pair goes on and loses nothing."""
+    """Either end of connections is killed under load, while another pair of programs
+    loses nothing."""
     link = Attached(work)
     bystander = Server(link, PATIENCE)
     other = Process(work, 'bystander', link.program('client', [
         '--connect', link.server_ip, '--verify', '--mode', 'push', '--size', '1-3000', '--depth',
         '4', '--duration', '3600', '--json', work.path('bystander.json')]))
     until_true(other.tail, lambda: link.daemons['server'].engine_held()['conns'] == 2)
-    for d in link.daemons.values():     # have slept: the descriptors for it come with that
+    for d in link.daemons.values():     # the first sleep creates descriptors
         until_true('it sleeps', lambda: d.ask('lcores')['0']['sleeps'] > 10)
     survivors = [Survivor(d) for d in link.daemons.values()]
     rng = random.Random(11)
@@ -88,7 +89,7 @@ def apps_killed(work):
         mode = MODES[i % len(MODES)]
         server = Server(link, ['--service', '7', *PATIENCE])
         client = start_client(link, i, [*mode, '--service', '7'])
-        time.sleep(rng.random() * 0.3 * SLOW)   # at any moment
+        time.sleep(rng.random() * 0.3 * SLOW)   # at a random moment
         check(client.is_alive() and server.process.is_alive(),
               f'{client.tail()} {server.process.tail()}')
         first, second = (client, server.process) if rng.random() < 0.5 else (server.process, client)
@@ -110,9 +111,10 @@ def apps_killed(work):
 
 
 def daemons_killed(work, mode):
-    """One of two daemons, with its programs; the other one and its program live on.
+    """One of two daemons is killed together with its programs; the other one and its program
+    survive.
 
-    The one that dies is memif's client: a server that was killed leaves its socket's file.
+    The killed one is memif's client, because a killed server leaves its socket's file.
     """
     link = Attached(work)
     server = Server(link, PATIENCE)
@@ -123,7 +125,7 @@ def daemons_killed(work, mode):
         want = int(mode[mode.index('--conns') + 1]) + 1
         until_true(lambda: f'{client.tail()} {server.process.tail()}',
                    lambda: survivor.daemon.engine_held()['conns'] == want)
-        time.sleep(rng.random() * 0.2 * SLOW)   # at any moment
+        time.sleep(rng.random() * 0.2 * SLOW)   # at a random moment
         dead = link.daemons['client']
         dead.process.kill()
         check(client.wait() == 1 and 'gone' in client.err(), client.tail())
@@ -143,7 +145,7 @@ def daemons_killed(work, mode):
 
 
 def crowd(work):
-    """Applications that all have the same to do at one daemon, each on many connections."""
+    """Many applications with the same task at one daemon, each with many connections."""
     pairs, conns, rounds = (8, 16, 4) if SANITIZE else (32, 64, 20)
     port = f'conns = {4 * pairs * conns}\ncm_retries = 20\nidle = sleep\nsleep_us = 100'
     daemon = Daemon(work, 'server', port, vdev='--vdev=net_null0,no-rx=1')
@@ -162,7 +164,7 @@ def crowd(work):
 
 
 def many_conns(work):
-    """Idle connections on one lcore of a daemon, and what one takes of its memory."""
+    """Idle connections on one lcore of a daemon, and the memory of each."""
     conns = 200 if SANITIZE else 10000
     link = Attached(work, conns=conns + 240, limits=f'qps = {conns + 10}\ncqs = 1024')
     server = Server(link)
@@ -174,7 +176,7 @@ def many_conns(work):
     until_true(lambda: f'{client.tail()} {server.process.tail()} {held[1]()}',
                lambda: all(h()['conns'] == conns + 1 for h in held))
     for role, d in link.daemons.items():
-        d.held()        # until it stays
+        d.held()        # wait until it is stable
         own, queues = (1024 * (now - then) / conns
                        for now, then in zip(d.memory_kib(), before[role]))
         print(f'# {conns} idle connections, daemon of the {role}: {own:.0f} bytes each, and '

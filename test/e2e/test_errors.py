@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Peers that die: the documented status, and the process lives on; the engine in
-the process, and in a daemon. Bad input is in provider_cases.py. (RT-7, RT-23, RT-24, RT-27, RT-29)
+"""Peers that die: programs get the documented status and continue; with the engine in the process,
+and in a daemon. provider_cases.py has invalid input. (RT-7, RT-23, RT-24, RT-27, RT-29)
 """
 
 import functools
@@ -16,7 +16,8 @@ PROGRAM = os.path.join(BUILD, 'test/e2e/errors')
 
 
 def spec(work, link, role, own=''):
-    """The provider's spec: a daemon's socket, or EAL arguments and the port's in one text."""
+    """The provider's spec: a daemon's socket, or the arguments of EAL and of the port in
+    one text."""
     if isinstance(link, Attached):
         return link.daemons[role].spec
     args = work.eal(cpus()[role == 'client'], link.vdev(role))
@@ -32,9 +33,9 @@ def start_server(work, link):
 
 
 def server_killed(again, work, kind=Memif):
-    """SIGKILL in the middle of a transfer: everything ends with a status.
+    """The server is killed in the middle of a transfer: everything completes with a status.
 
-    A memif server that was killed leaves its socket's file, so the next one is over veth.
+    A killed memif server leaves its socket's file, so the next one uses a veth.
     """
     link = kind(work) if kind is not Memif or not again else Veth(work, 'af_packet')
     server = start_server(work, link)
@@ -53,8 +54,8 @@ def server_killed(again, work, kind=Memif):
 
 
 def client_killed(work, kind=Memif):
-    """A server goes on, releases what the dead client held, and serves the next one. A daemon
-    reports that its program has ended; an engine in the process ends with it in silence."""
+    """The client is killed: the server releases its resources and serves the next one. A daemon
+    reports the end of its program; an engine in the process ends silently with it."""
     link = kind(work)
     server = Server(link, ['--keepalive-ms', '1000'] if kind is Memif else [])
     for n, mode in enumerate(('send', 'push', 'pull', 'incast'), 1):
@@ -73,7 +74,7 @@ def client_killed(work, kind=Memif):
 
 
 def restarted(work, kind=Memif):
-    """A peer that restarts under the same address is a new one. (RT-24)"""
+    """A peer that restarts with the same address is a new peer. (RT-24)"""
     link = kind(work)
     for _ in range(3):
         server = Server(link)

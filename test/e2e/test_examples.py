@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs at the first try: an example says what it waits for and leaves no socket behind when it
-is told to end; a memif socket that a killed process left behind is in nobody's way; what goes well is
-no news. (SYS-2)
+"""The first use of programs: an example prints what it waits for, and removes its socket when it is
+terminated; a memif socket that a killed process left does no harm; without errors nothing is
+logged. (SYS-2)
 """
 
 import os
@@ -32,7 +32,7 @@ def says(process, text):
 
 
 def ends_by_signal(work):
-    """It says what it waits for; told to end it takes the socket with it and dies of the signal."""
+    """An example prints what it waits for; a signal makes it remove its socket, and ends it."""
     for name in NAMES:
         for signal, number in (('TERM', 15), ('INT', 2)):
             link = Memif(work)
@@ -45,7 +45,7 @@ def ends_by_signal(work):
 
 
 def client_waits(work):
-    """A client says whom it waits for, and ends at once when it is told to."""
+    """A client prints which peer it waits for, and a signal ends it at once."""
     for name in NAMES:
         client = start(work, Null(work), name, 'client', SERVER_IP)
         says(client, f'{name}: waiting for the peer at {SERVER_IP}')
@@ -54,14 +54,14 @@ def client_waits(work):
 
 
 def leave_socket(path):
-    """As a process does that is killed."""
+    """Leave a socket file like a killed process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.bind(path)
         s.listen()
 
 
 def stale_socket(work):
-    """Nobody listens there any more: a server takes the place."""
+    """A server replaces a socket file on which nothing listens."""
     link = Memif(work)
     leave_socket(link.socket)
     server = start(work, link, 'pingpong', 'server')
@@ -82,7 +82,7 @@ def stale_socket(work):
 
 
 def not_ours(work):
-    """A socket in use stays, and so does what is no socket; both are told."""
+    """A socket in use and a file that is no socket stay; both are reported."""
     link = Memif(work)
     first = start(work, link, 'pingpong', 'server')
     says(first, 'waiting for a peer')
@@ -102,7 +102,7 @@ def not_ours(work):
 
 
 def quiet(work):
-    """What goes well is no news, but for who asks; test_providers has the same of what does not."""
+    """Without errors programs print nothing unless asked; test_providers checks the error case."""
     link = Memif(work)
     server = start(work, link, 'pingpong', 'server')
     says(server, 'waiting for a peer')
@@ -124,7 +124,7 @@ def quiet(work):
               f'{more}: {asked.err()}')
 
 
-# A user who has no right to what root's programs have left, and no /sbin in his PATH.
+# A user without access to files of root's programs, and without /sbin in PATH.
 AS_USER = """
 set -eu
 mount -t tmpfs -o mode=1777 tmp /tmp; mount -t tmpfs -o mode=755 run /run
@@ -139,7 +139,7 @@ PATH=/usr/local/bin:/usr/bin:/bin exec setpriv --reuid=65534 --regid=65534 --cle
 
 
 def demo_of_a_user(work):
-    """The demo of an ordinary user finds what it copies, and tidies up without a complaint."""
+    """As an ordinary user the demo finds the files to copy, and cleans up without an error."""
     need_namespaces('setpriv')
     demo = work.start('demo', ['unshare', '--mount', 'bash', '-c', AS_USER.replace(
         'usertools', os.path.join(SOURCE, 'usertools'))])
@@ -149,7 +149,7 @@ def demo_of_a_user(work):
         check(what not in demo.err(), demo.tail())
 
 
-# Tools that install-deps.sh calls: nothing is installed, we are root, apt takes its time.
+# Tools that install-deps.sh calls: nothing is installed, the user is root, apt is slow.
 DEPS = """
 set -eu
 mount -t tmpfs tmp /usr/sbin
@@ -164,7 +164,7 @@ HEARTBEAT=1 PATH={dir}/bin:$PATH exec sh {source}/devtools/install-deps.sh build
 
 
 def progress(work):
-    """Work that is silent for long says that it goes on, and what it does."""
+    """A command that runs long without output prints progress."""
     need_namespaces()
     deps = work.start('deps', ['unshare', '--mount', 'sh', '-c',
                                DEPS.format(dir=work.dir, source=SOURCE)])
@@ -186,7 +186,7 @@ def progress(work):
 
 
 def kernel_tcp(work):
-    """What the demo compares itself with: counts right, copies right, and says if it may not."""
+    """The baseline of the demo: correct counts, correct copies, and an error without rights."""
     tool = os.path.join(BUILD, 'apps/kerneltcp/kerneltcp')
     cpu = str(min(os.sched_getaffinity(0)))
     need_namespaces('setpriv')
@@ -217,9 +217,9 @@ def kernel_tcp(work):
 
 
 def demo(work):
-    """All of it, as make demo runs it: what a newcomer sees first."""
+    """The whole output of make demo, as a new user sees it."""
     shown = work.start('demo', ['bash', os.path.join(SOURCE, 'usertools/demo.sh'), BUILD])
-    status = shown.popen.wait(5 * PATIENCE)     # eight phases of a minute at most
+    status = shown.popen.wait(5 * PATIENCE)     # eight phases of at most a minute
     check(status == 0 and 'demo: OK' in shown.out(), shown.tail())
     for row in ('send +clean', 'pull +bad', '64 B asked +clean', 'kernel TCP, tree +veth',
                 'kernel TCP, 64 B +veth'):

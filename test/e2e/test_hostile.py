@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Somebody else on the wire: much garbage, and packets that are right
-but for one thing. Each is counted under its reason; transfers go on, verified, and nothing
-is left behind. (RT-21, RT-24, RT-29, SYS-1)
+"""A hostile host on the network: much garbage, and packets with one wrong field. Each packet is
+counted under its reason, transfers go on with correct data, and nothing is left behind. (RT-21,
+RT-24, RT-29, SYS-1)
 """
 
 import itertools
@@ -23,7 +23,7 @@ ETH = 14
 OPCODE, PKEY, DST_QP, VERSION, TAG = 0, 2, 5, 12, 16
 CM, RESET = 0xCA, 8
 
-# name of what is wrong in a frame: drop counter that must move
+# name of the wrong field: drop counter that must increase
 CHANGES = {
     'icrc': 'drop_icrc',
     'partition': 'drop_pkey',
@@ -33,12 +33,12 @@ CHANGES = {
     'version': 'drop_version',
     'opcode': 'drop_opcode',
 }
-EACH = 100          # frames with each of them
+EACH = 100          # frames of each kind
 GARBAGE = 50000     # broken packets to each end
 
 
 def change(tool, frame, name):
-    """A copy of a good frame that is wrong in one way, with an ICRC that is right."""
+    """A copy of a valid frame with one wrong field and a correct ICRC."""
     f = bytearray(frame)
     version = 4 if f[12:14] == b'\x08\x00' else 6
     udp = 20 if version == 4 else 40
@@ -68,7 +68,7 @@ def change(tool, frame, name):
 
 
 def inject():
-    """In the client's namespace: change what it sends, and send that, too."""
+    """Runs in the client's namespace: copy what it sends, change the copy, and send that."""
     tool = icrc_tool()
     random.seed(1)
     raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -76,7 +76,7 @@ def inject():
     names = [name for name in CHANGES for _ in range(EACH)]
     while names:
         frame, address = raw.recvfrom(2048)
-        # Only what our side sends, and never what we have sent ourselves.
+        # Only frames that this end sends, but not the changed copies.
         if address[2] != socket.PACKET_OUTGOING or len(frame) < 90:
             continue
         udp = ETH + (20 if frame[12:14] == b'\x08\x00' else 40)
@@ -87,7 +87,7 @@ def inject():
 
 
 def changed(work, v6):
-    """Frames that are right but for one thing, while a transfer runs."""
+    """Frames with one wrong field, during a transfer."""
     link = Veth(work, 'af_packet', v6=v6)
     server = Server(link)
     injector = work.start('inject', [*link.ns['client'].exec(), sys.executable,
@@ -104,7 +104,7 @@ def changed(work, v6):
 
 
 def garbage(work, v6):
-    """Tens of thousands of broken packets a second, at both ends."""
+    """Tens of thousands of broken packets per second at both ends."""
     link = Veth(work, 'af_packet', v6=v6)
     server = Server(link)
     floods = [work.start('flood', [*link.ns[role].exec(), FLOOD, 'pv0', str(GARBAGE), str(seed)])
@@ -115,7 +115,7 @@ def garbage(work, v6):
                    '--verify']).check_ok()
     for flood in floods:
         check(flood.wait() == 0, f'no flood: {flood.tail()}')
-    # Afterwards everything is as before.
+    # Afterwards everything works as before.
     Run(link, ['--mode', 'push', '--count', '500', '--verify']).check_ok()
     served = server.stop_ok()
     for name in ('drop_icrc', 'drop_short'):

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that attack the daemon that serves them, each in its own way, while two others work
-on it: those are not disturbed, what they transfer is right, and afterwards everything is free.
-(SYS-5, ARCH-5)"""
+"""Programs that attack their own daemon, each in its own way, while two others use it. These are
+not disturbed, their data is correct, and afterwards everything is released. (SYS-5, ARCH-5)"""
 
 import os
 import socket
@@ -18,7 +17,7 @@ HOSTILE = os.path.join(BUILD, 'test/e2e/hostile_client')
 PARTITION = os.path.join(BUILD, 'test/e2e/partition')
 NO_SEALS = os.path.join(BUILD, 'test/e2e/libno_seals.so')
 QP_DESTROY = 7
-COPIES = 4      # while it is attacked
+COPIES = 4      # files copied during an attack
 PORT = 'conns = 1024\nregions = 256\ncqs = 512'
 
 
@@ -27,7 +26,7 @@ def hostile(work, daemon, mode, peer=IP['server']):
 
 
 def works(work, daemon, how):
-    """A file goes from one program of the daemon to another, and is the same."""
+    """One program of the daemon copies a file to another, unchanged."""
     out = work.path('copy.out')
     server = Process(work, 'server', [FILECOPY, 'server', daemon.spec, out])
     wait_listening(daemon, server)
@@ -50,7 +49,7 @@ def attacked(work, mode, copies=COPIES, port=PORT, limits='', peer=IP['server'])
 
 
 def marked(work):
-    """What one application had is seen by no other one, and by nobody on the wire."""
+    """Neither other applications nor the network see data of an application that has ended."""
     capture = work.path('marked.pcapng')
     daemon = Daemon(work, 'server', PORT + f'\ncapture = {capture}')
     before = daemon.held()
@@ -68,14 +67,15 @@ def marked(work):
 
 
 def without_seals():
-    """Of a daemon whose memory may fail; the sanitizers want to be loaded first, and need not."""
+    """Environment of a daemon whose memory may fail; sanitizers require to be loaded first."""
     options = [o for o in [os.environ.get('ASAN_OPTIONS')] if o] + ['verify_asan_link_order=0']
     return {'LD_PRELOAD': NO_SEALS, 'ASAN_OPTIONS': ':'.join(options)}
 
 
 def sigbus(work):
-    """Memory fails under the daemon: who shared it ends, and everybody else goes on."""
-    # with sanitizers it is off anyway
+    """Memory that programs share with the daemon fails: these applications end, all others
+    go on."""
+    # sanitizers turn it off anyway
     for seccomp in ('',) if SANITIZE else ('seccomp = off', 'seccomp = on'):
         daemon = Daemon(work, 'server', PORT, daemon=seccomp, env=without_seals())
         before = daemon.held()
@@ -92,7 +92,7 @@ def sigbus(work):
 
 
 def partitions(work):
-    """Between applications of two partitions nothing goes, on one daemon and between two."""
+    """Applications of different partitions can't communicate, on one daemon or on two."""
     names = '[partitions]\n0xffff = all\n0x8001 = all'
     server = Daemon(work, 'server', PORT, limits=names)
     client = Daemon(work, 'client', PORT, limits=names)
@@ -107,7 +107,7 @@ def partitions(work):
 
 
 def counted(work):
-    """Memory of queues is within the limit of an application, and comes back."""
+    """Memory of queues counts against the limit of an application, and is released."""
     daemon = Daemon(work, 'server', PORT, 'bytes = 64K')
     s = test_daemon.dial(daemon)
     check(ask(s, request(HELLO))[0] == 0, 'hello')
@@ -129,12 +129,13 @@ def counted(work):
 
 
 def crowded_out(work):
-    """One that connects without end gets its share of connections, and others get theirs."""
+    """A program that connects without end gets its share of connections, and others get theirs."""
     attacked(work, 'churn', 10 * COPIES, 'conns = 256', 'conns = 64', IP['client'])
 
 
 def rings_all(work):
-    """Full rings of 200 queue pairs, rung all the time, keep nobody else from working."""
+    """Full rings of 200 queue pairs, with doorbells rung all the time, do not stall
+    other programs."""
     daemon = Daemon(work, 'server', PORT)
     attacker = hostile(work, daemon, 'bells')
     attacker.wait_text('ready')

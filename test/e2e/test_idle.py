@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lcores and programs that sleep: what wakes them, and what they cost meanwhile. (AFC-19)"""
+"""Sleeping lcores and programs: what wakes them, and the CPU time that they use. (AFC-19)"""
 
 import os
 import signal
@@ -11,16 +11,16 @@ from e2e import BUILD, SANITIZE, Failed, Process, Tests, check, cpus, until_true
 from daemon import IP, PINGPONG, Daemon, alone, connected, eal, embedded, wait_listening
 
 WAITERS = os.path.join(BUILD, 'test/e2e/waiters')
-SLEEP_NS = 2e6      # of a daemon that has slept for long
+SLEEP_NS = 2e6      # sleep of a daemon that has been idle for long
 
 
 def cpu_ns(pid):
-    """What all its threads have used: its CPU clock, as clock_getcpuclockid() has it."""
+    """CPU time of all its threads, from the clock of clock_getcpuclockid()."""
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def nb_runs(daemon):
-    """How often its lcore has run. Telemetry would cost more than what is measured."""
+    """How often its lcore has run. Asking telemetry would cost more than the measured effect."""
     folder = f'/proc/{daemon.process.pid}/task'
     for tid in os.listdir(folder):
         with open(f'{folder}/{tid}/comm', encoding='utf-8') as comm, \
@@ -37,11 +37,12 @@ def ping(server_spec, client_spec, work, options=('-w',)):
 
 
 def all_sleep(work):
-    """Both daemons and both programs; then programs that poll, for whom no system call is made."""
+    """Both daemons and both programs sleep; then programs poll, for which no system call
+    is made."""
     daemons = Daemon(work, 'server'), Daemon(work, 'client')
     ping(daemons[0].spec, daemons[1].spec, work)
     woken = [d.counters()['wakes'] for d in daemons]
-    # one that is not scheduled for a while finds the answer without sleeping
+    # a program that is not scheduled for a while finds the answer without sleeping
     check(min(woken) > 0, f'programs were woken {woken} times')
     ping(daemons[0].spec, daemons[1].spec, work, options=())
     check([d.counters()['wakes'] for d in daemons] == woken, 'who polls was woken')
@@ -50,8 +51,8 @@ def all_sleep(work):
 
 
 def lcores_sleep(work):
-    """Two lcores of one daemon, two programs that talk to each other: what one lcore has for
-    the other wakes it."""
+    """Two lcores of one daemon, and two programs that talk to each other: work handed over to a
+    sleeping lcore wakes it."""
     daemon = Daemon(work, 'server', lcores=2)
     for _ in range(2):
         ping(daemon.spec, daemon.spec, work)
@@ -59,7 +60,7 @@ def lcores_sleep(work):
 
 
 def daemon_polls(work):
-    """Programs sleep, daemons don't: the usual case on lcores of their own."""
+    """Programs sleep and daemons poll: the usual case on dedicated lcores."""
     port = 'conns = 64\nidle = yield'
     daemons = Daemon(work, 'server', port), Daemon(work, 'client', port)
     ping(daemons[0].spec, daemons[1].spec, work)
@@ -68,7 +69,8 @@ def daemon_polls(work):
 
 
 def embedded_waits(work):
-    """The same program embedded: with an lcore it sleeps, without it polls, and never hangs."""
+    """The same program embedded: with an lcore it sleeps, without one it polls, and it
+    never hangs."""
     ping(embedded(work, 'server'), embedded(work, 'client', 'idle=poll'), work)
     specs = [f'dpdk:{eal(work, role, "(0-1)@" + cpus()[0])} -- ip={IP[role]}/24 conns=16 '
              'poll=lcore idle=sleep' for role in ('server', 'client')]
@@ -76,7 +78,7 @@ def embedded_waits(work):
 
 
 def many_queues(work):
-    """One program that waits for 1,000 queues: all that it armed are woken, no other one is."""
+    """One program waits for 1,000 queues: all armed ones wake it, and no others."""
     daemon = Daemon(work, 'server', 'conns = 2048\ncqs = 1024', 'cqs = 1024')
     before = daemon.held()
     waiters = Process(work, 'waiters', [WAITERS, daemon.path, IP['server'], '1000', '20'])
@@ -86,13 +88,13 @@ def many_queues(work):
 
 
 def idle_cost(work):
-    """Nobody does anything: at each look the daemon uses less than the 60 us that are 3 % of the
-    2 ms for which it sleeps then; a program next to nothing."""
+    """Idle: each wakeup of the daemon takes less than 60 us, which is 3 % of the 2 ms that it
+    sleeps; a program uses almost nothing."""
     daemons = Daemon(work, 'server'), Daemon(work, 'client')
     server = Process(work, 'server', [PINGPONG, '-w', 'server', daemons[0].spec])
     wait_listening(daemons[0], server)
     pids, least_ns = (daemons[0].process.pid, server.pid), SLEEP_NS
-    for _ in range(5):      # the least of five: other work makes each look dearer
+    for _ in range(5):      # the minimum of five: other work makes each wakeup slower
         runs, used = nb_runs(daemons[0]), [cpu_ns(pid) for pid in pids]
         until_true('it looks', lambda: nb_runs(daemons[0]) > runs + 200)
         runs = nb_runs(daemons[0]) - runs
@@ -107,7 +109,8 @@ def idle_cost(work):
 
 
 def daemon_dies(work):
-    """Who sleeps hears that the daemon is gone, waiting for events or for completions."""
+    """A sleeping program is notified of the daemon's death, waiting for events or
+    for completions."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         daemons = Daemon(work, 'server'), Daemon(work, 'client')
         server, client = connected(work, [d.spec for d in daemons])
@@ -123,7 +126,7 @@ def daemon_dies(work):
 
 
 def interrupt_refused(work):
-    """A port without receive interrupts says so, and what to do instead."""
+    """A port without receive interrupts is refused with a text that names an alternative."""
     p = Process(work, 'server', [PINGPONG, 'server', embedded(work, 'server', 'idle=interrupt')])
     check(p.wait() == 1 and 'no receive interrupts; idle=sleep' in p.tail(), p.tail())
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A port of ours and the Linux kernel, on the two ends of a veth pair or of a TAP: what each
-makes of the other's ARP, ND, echoes, fragments and errors. (UDP-3, RT-31)
+"""A port of the stack and the Linux kernel at the two ends of a veth pair or of a TAP: how each
+handles the other's ARP, ND, echoes, fragments and errors. (UDP-3, RT-31)
 """
 
 import contextlib
@@ -19,11 +19,11 @@ from daemon import Daemon
 from test_veth import need_xdp
 
 TRANSPORT = 4791
-# Bytes of an echo: in one packet, just so, in two, in three, in as many as there can be.
+# Bytes of an echo: one packet, exactly one, two, three, and the maximum.
 SIZES = (0, 1, 56, 1400, 1472, 1473, 2000, 4000, 20000, 65507)
-# DPDK's af_packet has IPv4 fragments put together by the kernel, and the result cut off.
+# DPDK's af_packet gets reassembled IPv4 packets from the kernel, and truncates them.
 SHORT = SIZES[:6]
-# Fragments are put together for datagrams only: where there are to be sockets.
+# Fragments are reassembled for datagrams only, if the port has sockets.
 SOCKETS = {'server': ['sockets=16']}
 GARBAGE = 3000 if SANITIZE else 20000
 
@@ -43,7 +43,7 @@ def family(peer):
 
 
 def ping(peer, size, seq):
-    """An echo of *size* bytes and its answer, by a raw socket: the kernel makes the fragments."""
+    """An echo of *size* bytes through a raw socket: the kernel makes the fragments."""
     v6 = ':' in peer
     s = socket.socket(family(peer), socket.SOCK_RAW,
                       socket.IPPROTO_ICMPV6 if v6 else socket.IPPROTO_ICMP)
@@ -57,7 +57,7 @@ def ping(peer, size, seq):
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         s.sendto(body, (peer, 0))
-        with contextlib.suppress(TimeoutError):     # lone fragments may have its room yet
+        with contextlib.suppress(TimeoutError):     # buffers may be occupied
             while True:
                 got = s.recv(65536)
                 if not v6:
@@ -68,7 +68,7 @@ def ping(peer, size, seq):
 
 
 def prompt(peer):
-    """Echoes with a pause before each: is the usual one answered long before a sleep would end?"""
+    """Echoes with pauses in between: most are answered long before a sleep would end."""
     took = []
     for seq in range(20):
         time.sleep(0.03)
@@ -81,7 +81,7 @@ def prompt(peer):
 
 
 def refused(peer, port, size=10):
-    """Does the kernel's socket learn that nobody listens there?"""
+    """True if the kernel's socket gets an error because the port is closed."""
     s = socket.socket(family(peer), socket.SOCK_DGRAM)
     s.settimeout(PATIENCE)
     s.connect((peer, port))
@@ -94,7 +94,7 @@ def refused(peer, port, size=10):
 
 
 def garbage(peer, n):
-    """Packets that are right but for a few bytes, cut off, or in fragments of any kind."""
+    """Packets with a few wrong bytes, truncated ones, and arbitrary fragments."""
     import logging
     logging.getLogger('scapy').setLevel(logging.ERROR)
     from scapy.all import (ARP, ICMP, IP, UDP, Ether, ICMPv6DestUnreach, ICMPv6EchoRequest,
@@ -144,7 +144,7 @@ def garbage(peer, n):
 
 
 def inside(what, peer, *args):
-    """What the kernel's side does; the exit status says whether it was as it should be."""
+    """The part in the kernel's namespace; the exit status is the result."""
     fine = True
     if what == 'ping':
         for seq, size in enumerate(args):
@@ -160,10 +160,10 @@ def inside(what, peer, *args):
     return 0 if fine else 1
 
 
-# ---- outside ----
+# ---- outside of the namespace ----
 
 def configure(ns, device, address, v6):
-    """The kernel's end."""
+    """Set up the kernel's end."""
     if v6:
         ns.run('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=0',
                f'net.ipv6.conf.{device}.disable_ipv6=0')
@@ -171,7 +171,7 @@ def configure(ns, device, address, v6):
 
 
 def do(link, ns, what, *args):
-    """In the kernel's namespace, to its end."""
+    """Run a part in the kernel's namespace to its end."""
     process = link.work.start(what, [
         *ns.exec(), '/usr/bin/python3', os.path.join(HERE, 'test_inet_kernel.py'), '--inside',
         what, link.server_ip, *map(str, args)])
@@ -207,7 +207,7 @@ class Tap(Link):
         return '--vdev=net_tap0,iface=pv0,mac=02:00:00:00:78:01'
 
     def start(self):
-        """The device is there when our program is; it must have another MAC than our port."""
+        """The device exists once our program runs; its MAC address must differ from our port's."""
         server = Server(self)
         self.ns.run('ip', 'link', 'set', 'pv0', 'address', '02:00:00:00:79:01', 'up')
         configure(self.ns, 'pv0', f'{self.client_ip}/{self.bits}', self.v6)
@@ -218,7 +218,7 @@ class Tap(Link):
 
 
 def echo(work, v6):
-    """Echoes of any length; long ones are fragments in both directions."""
+    """Echoes of any length; long ones are fragmented in both directions."""
     link = Kernel(work, v6)
     server = Server(link)
     link.do('ping', *(SIZES if v6 else SHORT))
@@ -226,7 +226,7 @@ def echo(work, v6):
 
 
 def nb_sleeps(pid):
-    """How often a thread of the process has given up its CPU by itself."""
+    """How often a thread of the process has yielded its CPU voluntarily."""
     total = 0
     for tid in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{tid}/status', encoding='utf-8') as f:
@@ -235,8 +235,8 @@ def nb_sleeps(pid):
 
 
 def asleep(work, driver):
-    """An lcore that sleeps until the kernel has a packet: it does not look meanwhile, each 2 ms as
-    over other ports, and is there at once. (AFC-19)"""
+    """An lcore that sleeps until the kernel has a packet: it does not poll every 2 ms like with
+    other ports, and wakes at once. (AFC-19)"""
     link = Kernel(work, False, driver)
     daemon = Daemon(work, 'server', 'idle = sleep', vdev=link.vdev('server'),
                     wrap=link.wrap('server'), ip=link.server_ip)
@@ -249,7 +249,8 @@ def asleep(work, driver):
 
 
 def tap(work, v6):
-    """The same without anybody between who might touch fragments; and datagrams in them."""
+    """The same without a device in between that might change fragments; also datagrams in
+    fragments."""
     link = Tap(work, v6)
     server = link.start()
     link.do('ping', *SIZES)
@@ -258,7 +259,7 @@ def tap(work, v6):
 
 
 def nobody(work, v6):
-    """A port where nobody is: the kernel tells its program so."""
+    """A closed port: the kernel reports an error to its program."""
     link = Kernel(work, v6)
     server = Server(link)
     link.do('refused', 9, 10)
@@ -268,7 +269,7 @@ def nobody(work, v6):
 
 
 def neighbours(work, v6):
-    """The kernel knows our MAC because we told it, not only because it asked."""
+    """The kernel knows our MAC address from announcements, not only from its own requests."""
     link = Kernel(work, v6)
     ns = link.ns['client']
     stale = '02:00:00:00:00:99'
@@ -281,7 +282,7 @@ def neighbours(work, v6):
 
 
 def broken(work, v6):
-    """Malformed packets and lone fragments: afterwards everything is as before."""
+    """Malformed packets and single fragments: afterwards everything works as before."""
     link = Kernel(work, v6)
     server = Server(link)
     link.do('ping', 56)

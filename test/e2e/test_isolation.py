@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a hostile program of another user can't do to the daemon and to other programs: hold it up
-in the kernel, keep names that the kernel has given to others, fill its log. (SYS-6, SYS-7, SYS-9)"""
+"""A hostile program of another user can't block the daemon in the kernel, keep addresses that the
+kernel has given to others, or fill the daemon's log. (SYS-6, SYS-7, SYS-9)"""
 
 import contextlib
 import ctypes
@@ -30,14 +30,14 @@ CARRY, FIND, SYNC, KERNEL, SOCK_GROUP = 17, 18, 19, 20, 21
 SOCK_LISTEN, CONNECT, ACCEPT = 22, 23, 24
 LIBC = ctypes.CDLL(None, use_errno=True)
 USERFAULTFD, UFFD_API, UFFD_REGISTER, UFFD_ZERO = 323, 0xc018aa3f, 0xc020aa00, 0xc020aa04
-SIZE = 65536        # of memory that does not come
+SIZE = 65536        # of memory whose page fault is not served
 MSG_MORE = 0x8000
-RX_TAIL, RX_HEAD = 128, 192     # in struct san_sock_shm
+RX_TAIL, RX_HEAD = 128, 192     # offsets in struct san_sock_shm
 
 
 class Lock:
-    """A socket that the kernel keeps locked: send() reads from memory that does not come, until the
-    context ends. kill -9 does not end who waits for the lock."""
+    """A socket that the kernel keeps locked: send() reads from memory whose page fault is not
+    served until the context ends. SIGKILL does not end a process that waits for the lock."""
 
     def __init__(self, s, flags):
         self.s, self.flags = s, flags
@@ -52,7 +52,7 @@ class Lock:
         self.sends = threading.Thread(target=LIBC.send, args=(
             self.s.fileno(), ctypes.c_void_p(self.at), ctypes.c_size_t(1000), self.flags))
         self.sends.start()
-        # the fault is there: the lock is held
+        # the fault has arrived: the lock is held
         check(select.select([self.fault], [], [], PATIENCE)[0], 'send() does not read')
         return self
 
@@ -77,24 +77,24 @@ def attach(daemon):
 
 
 def pass_fd(s, kind, fd, body=sock_body()):
-    """A request with a descriptor; its answer is not read."""
+    """Send a request with a descriptor; its answer is not read."""
     socket.send_fds(s, [request(kind, body)], [fd])
 
 
 def answer(s):
-    """Its result, its text, and the descriptor that came with it."""
+    """The result, the text and the descriptor of an answer."""
     data, fds, _, _ = socket.recv_fds(s, REP, 1)
     return struct.unpack_from('<i', data, 8)[0], text_of(data), fds[0] if fds else -1
 
 
 def opened(daemon):
-    """For other users, too."""
+    """Open the daemon's socket to other users."""
     os.chmod(daemon.work.dir, 0o755)
     os.chmod(daemon.path, 0o666)
     return daemon
 
 
-# ---- held up in the kernel ----
+# ---- blocked in the kernel ----
 
 @contextlib.contextmanager
 def udp_pair():
@@ -112,8 +112,8 @@ def tcp_pair():
 
 
 def locked(work):
-    """Requests about a socket that is locked: others are served as if there were none, and who asked
-    is told in time, as often as it asks; then it is served as before."""
+    """Requests about a locked socket: other users are served normally. The program gets an error in
+    time for each request, and is served normally afterwards."""
     daemon = opened(Daemon(work, 'server', 'conns = 64\nsockets = 16'))
     good = attach(daemon)
     with AsNobody():
@@ -130,8 +130,9 @@ def locked(work):
 
 
 def is_held_up(daemon, good, bad, kind, pair, flags):
-    """False: the kernel gave the lock up, which it does if it may not wait for the memory again."""
-    with AsNobody():    # its threads change who they are together: not while one is blocked
+    """Returns false if the kernel released the lock, because it may not wait for the
+    memory again."""
+    with AsNobody():    # all threads change the user together, which fails while one is blocked
         other = dial(daemon)
     with pair() as s, other, Lock(s, flags):
         pass_fd(bad, kind, s.fileno())
@@ -139,7 +140,7 @@ def is_held_up(daemon, good, bad, kind, pair, flags):
             check(is_served(good), f'{kind}: another user')
         if 'holds up' not in answer(bad)[1]:
             return False
-        pass_fd(bad, kind, s.fileno())      # waits for the one before
+        pass_fd(bad, kind, s.fileno())      # waits for the previous request
         check(ask(other, request(HELLO))[0] == 0, f'{kind}: another program of the user')
         check(is_served(other), f'{kind}: without descriptors')
     check(answer(bad)[0] < 0, f'{kind}: once it is not locked any more')
@@ -147,8 +148,8 @@ def is_held_up(daemon, good, bad, kind, pair, flags):
 
 
 def outlived(work):
-    """A helper that is held up keeps neither its daemon alive nor another one from starting, and has
-    nothing of the daemon's."""
+    """A blocked helper does not keep its daemon alive or another one from starting, and has none of
+    the daemon's resources."""
     daemon = opened(Daemon(work, 'server', 'conns = 64\nsockets = 16'))
     with AsNobody():
         bad = attach(daemon)
@@ -162,7 +163,7 @@ def outlived(work):
         daemon.process.popen.send_signal(signal.SIGKILL)
         daemon.process.wait()
         check(state(helper) == 'D', 'it has ended')
-        os.unlink(work.path('memif.sock'))      # what DPDK leaves
+        os.unlink(work.path('memif.sock'))      # DPDK leaves it behind
         daemon = opened(daemon.again())
         good = attach(daemon)
         check(is_served(good), 'the next daemon')
@@ -177,7 +178,7 @@ def children(pid):
 
 
 def helpers(pid):
-    """Of a daemon: children of the process that forks them."""
+    """Helpers of a daemon: children of its process that forks them."""
     return [h for forker in children(pid) for h in children(forker)]
 
 
@@ -194,10 +195,10 @@ def holds(pid):
     return {os.readlink(f'{folder}/{fd}').partition(':')[0] for fd in os.listdir(folder)}
 
 
-# ---- large memory ----
+# ---- large regions ----
 
 def large(work):
-    """Regions that take long to map, and to free: others are served in between."""
+    """Regions that take long to map and to free: others are served meanwhile."""
     size, nb = 512 << 20, 3
     daemon = opened(Daemon(work, 'server', limits='bytes = 4G'))
     good = attach(daemon)
@@ -233,10 +234,10 @@ def maps_large(daemon):
         return 'memfd:hostile' in f.read()
 
 
-# ---- names ----
+# ---- addresses ----
 
 def carry(daemon, s):
-    """What stands for it."""
+    """The program's end of the pair."""
     bad = attach(daemon)
     pass_fd(bad, CARRY, s.fileno())
     rc, why, shadow = answer(bad)
@@ -249,14 +250,14 @@ def disconnect(s):
 
 
 def carried_port(daemon, port):
-    """Is it carried by that name?"""
+    """True if it is carried at this port."""
     return any(isinstance(one, dict) and one['local'].endswith(f':{port}')
                for one in daemon.ask('sock_list').values())
 
 
 @contextlib.contextmanager
 def inside(ns):
-    """Sockets that are made in it are of that namespace."""
+    """Sockets created in the context belong to that namespace."""
     with open('/proc/self/ns/net', 'rb') as ours, open(f'/proc/{ns.pid}/ns/net', 'rb') as theirs:
         check(LIBC.setns(theirs.fileno(), 0) == 0, 'setns')
         try:
@@ -296,8 +297,8 @@ def kept_name(pair):
 
 
 def stale_port(pair):
-    """A TCP socket tells the port that it had after it has given it back: it is not carried by a
-    name that is another one's by then."""
+    """A TCP socket still reports a port that it has released. It is not carried at a port that may
+    belong to another socket by then."""
     daemon = opened(pair.daemons['us'])
     with inside(pair.at_us):
         mine, other = socket.socket(), socket.socket()
@@ -324,8 +325,8 @@ def can_bind(s, name):
 
 
 def moved_name(pair):
-    """A socket that its program binds to another device has its name there only; by the port it
-    gets nothing any more."""
+    """A socket that its program binds to another device has its address only there, and receives
+    nothing from the port any more."""
     daemon = opened(pair.daemons['us'])
     with inside(pair.at_us):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -344,17 +345,17 @@ def moved_name(pair):
 
 
 def receives(peer, port, ring):
-    """Does the carried socket get one of ten datagrams that the port gets?"""
-    before = ring[RX_HEAD:RX_HEAD + 4] = ring[RX_TAIL:RX_TAIL + 4]      # it has read them
+    """True if the carried socket receives one of ten datagrams that arrive at the port."""
+    before = ring[RX_HEAD:RX_HEAD + 4] = ring[RX_TAIL:RX_TAIL + 4]      # mark them as read
     for _ in range(10):
         peer.sendto(b'x', (OUR_IP, port))
-    time.sleep(0.1)     # for what should not come
+    time.sleep(0.1)     # for datagrams that must not arrive
     return ring[RX_TAIL:RX_TAIL + 4] != before
 
 
 def stale_listener(pair):
-    """A listener that is closed, of which the daemon has not heard, brings nobody from the network to
-    a listener of the loopback device on that port."""
+    """A listener that has closed, before the daemon knows of it, does not lead peers to a listener
+    of the loopback device on the same port."""
     daemon = opened(pair.daemons['us'])
     for address, here in ((OUR_IP, True), ('0.0.0.0', True), ('0.0.0.0', False)):
         with inside(pair.at_us):
@@ -369,7 +370,7 @@ def stale_listener(pair):
         mine.close()
         until_true('it is closed', lambda: can_bind(other, ('127.0.0.1', port)))
         other.listen()
-        if not here:    # the kernel does not have the port's address
+        if not here:    # if the kernel does not have the port's address
             pair.at_us.run('ip', 'address', 'del', f'{OUR_IP}/24', 'dev', 'a0')
         out = pair.server(sock.PYTHON, '-c', f"""
 import socket
@@ -385,8 +386,8 @@ except OSError as e: print("over", e)
 
 
 def crowded_groups(pair):
-    """Sockets of one user are in a quarter of the groups that the port can be in; a program of that
-    user is told so, others join."""
+    """Sockets of one user can be in a quarter of the port's groups. A program of this user gets an
+    error beyond that, while others can join."""
     daemon = opened(pair.daemons['us'])
     program = f"""
 import socket
@@ -402,7 +403,7 @@ try:
             nb += 1
 except OSError as e: print(nb, e.errno)
 """
-    pair.kernels = 4    # datagrams that nobody receives
+    pair.kernels = 4    # datagrams without a receiver
     check(pair.client(sock.PYTHON, '-c', program) == '16 105\n', 'as many as it may, then ENOBUFS')
     socks = []
     for join in (16, 0):
@@ -421,7 +422,7 @@ except OSError as e: print(nb, e.errno)
         s.close()
 
 
-# ---- sockets that are flooded ----
+# ---- flooded sockets ----
 
 FLOODED = 60
 FLOOD = """
@@ -438,7 +439,7 @@ while True:
 
 
 def flooded_sockets(pair):
-    """A user has many sockets flooded by the kernel: others are served meanwhile."""
+    """The kernel floods many sockets of one user: others are served meanwhile."""
     daemon = opened(pair.daemons['us'])
     with AsNobody():
         bad = attach(daemon)
@@ -481,8 +482,8 @@ import time; time.sleep(1000)
 
 
 def wanted_port(pair):
-    """Another program wants it all the time. In a takeover it does not get it; and of a daemon that
-    finds it taken the message says who has it."""
+    """Another program tries to bind it all the time. It does not succeed during a takeover. A
+    daemon that finds it in use reports which process has it."""
     daemon = opened(pair.daemons['us'])
     grab = Process(pair.work, 'grab', [*pair.at_us.exec(), sock.PYTHON, '-c', GRAB])
     grab.wait_text('ready')
@@ -500,7 +501,7 @@ def wanted_port(pair):
     pair.daemons['us'] = daemon.again('--takeover')
 
 
-# ---- what the kernel would have asked ----
+# ---- checks that the kernel would make ----
 
 # In a control group of its own, whose hook for sendto() refuses.
 HOOK = """
@@ -533,7 +534,7 @@ try:
 except OSError as e: print(e.errno)
 """
 
-# With Landlock, which lets it connect to nothing.
+# With Landlock, which allows no connection.
 LANDLOCK = """
 import ctypes, socket, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -589,8 +590,8 @@ except TimeoutError: print('not without')
 
 
 def unsigned(pair):
-    """What asks for encryption or signatures of the kernel's TCP is refused once it is carried; a
-    socket that asked before is not carried."""
+    """Options for encryption or signatures of the kernel's TCP are refused on carried sockets; a
+    socket that has one is not carried."""
     port = 8083
     pair.server(sock.PYTHON, '-c', SERVER.format(port=port), text='ready', port=port)
     out = pair.client(sock.PYTHON, '-c', UNSIGNED.format(peer=PEER_IP, port=port))
@@ -620,7 +621,7 @@ mount --bind {subuid} /etc/subuid && exec "$@" """, 'sh']))
             check(ask(s, request(HELLO))[0] == 0, f'user {uid} is not served')
         os.seteuid(0)
     served = sum(is_open(s) for s in mute)
-    check(served == 23, f'{served} connections')    # three quarters of all but root's
+    check(served == 23, f'{served} connections')    # three quarters of the places without root's
     for s in mute:
         s.close()
     daemon.stop()
@@ -661,8 +662,8 @@ print(got)
 
 
 def more_children(kind, port):
-    """Children of a server share its socket, and the daemon has places for some of them: each
-    serves. What they accept beyond is the kernel's; that is said."""
+    """Children of a server share its socket, and the daemon has places for some of them: these
+    serve. Further connections stay with the kernel, and the reason is reported."""
     words = {'kind': kind, 'ip': PEER_IP, 'port': port, 'children': CHILDREN}
     pair = sock.shared(sock.CLIENT, proto='tcp' if kind == 'SOCK_STREAM' else 'udp', daemons=2,
                        limits=f'apps = {PLACES}')
@@ -683,10 +684,10 @@ def is_open(s):
     return not select.select([s], [], [], 0)[0]
 
 
-# ---- the log ----
+# ---- log ----
 
 def flooded(work):
-    """A user that connects and is refused without end fills no log; another user's messages come."""
+    """A user that is refused without end can't fill the log; messages about another user appear."""
     daemon = opened(Daemon(work, 'server', limits='strangers = 8'))
     with AsNobody():
         mute = [dial(daemon) for _ in range(8)]
@@ -700,7 +701,7 @@ def flooded(work):
     daemon.stop()
 
 
-# Its standard error is a pipe that is full, and that nobody reads.
+# Its standard error is a full pipe that is not read.
 UNREAD = """
 import os, sys
 r, w = os.pipe()
@@ -716,7 +717,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def unread_log(work):
-    """Nobody reads its messages: it goes on."""
+    """A daemon whose messages are not read goes on."""
     daemon = opened(Daemon(work, 'server', limits='strangers = 8',
                            wrap=[sock.PYTHON, '-c', UNREAD]))
     with AsNobody():

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two lcores on one port, at one end and at both: over memif, which has one queue, and over
-af_packet with two, between which the kernel spreads as it likes. What comes to the wrong lcore
-is handed over; connections live on both; every byte is verified. (SYS-1, SYS-2, RT-13, RT-23, RT-24,
+"""Two lcores on one port, at one end and at both: over memif with one queue, and over af_packet
+with two, among which the kernel distributes packets. Packets that arrive at the wrong lcore are
+handed over; connections exist on both; every byte is verified. (SYS-1, SYS-2, RT-13, RT-23, RT-24,
 RT-26)
 """
 
@@ -33,7 +33,7 @@ def own(nb, *more):
 
 
 def lcores(role, nb):
-    """EAL's: the caller, and *nb* that run the port."""
+    """EAL arguments: the caller's lcore, and *nb* for the port."""
     return f'(0-{nb})@{cpus()[role == "client"]}'
 
 
@@ -42,7 +42,7 @@ def start(link, nb, *more):
 
 
 def run_all(link, nb, more=(), runs=None):
-    """Every run with *nb* lcores, 0: the caller polls; counters of all, summed."""
+    """All runs with *nb* lcores; with 0 the caller polls. Returns the sums of all counters."""
     counts = {}
     for args in runs or RUNS:
         args = list(args)
@@ -57,10 +57,11 @@ def run_all(link, nb, more=(), runs=None):
 
 
 def check_spread(counts, nb_queues):
-    """Both lcores had work: some was handed over, and (with one queue) sent by the other.
+    """Check that both lcores had work: some packets were handed over, and (with one queue) the
+    other lcore has sent some.
 
-    What finds its lane full is not handed over, but counted as drop_handover: an lcore that the
-    machine does not schedule for a while is no fault.
+    A packet that finds its lane full is counted as drop_handover. That is no error, because the
+    machine may not schedule an lcore for a while.
     """
     check(counter({'counters': counts}, 'handed_over') > 500, 'nothing was handed over')
     check(counts['handed_over'] == counts['taken_over'],
@@ -87,7 +88,7 @@ class Fanout(Veth):
 
 
 def af_packet(work):
-    """A queue for each lcore; the kernel chooses by a hash of its own."""
+    """One queue for each lcore; the kernel selects by its own hash."""
     link = Fanout(work, 'af_packet')
     server = start(link, 2, '--set', 'queues=2')
     check_spread(run_all(link, 2, ['--set', 'queues=2']), 2)
@@ -95,7 +96,7 @@ def af_packet(work):
 
 
 def captured(work):
-    """One file from both lcores: it decodes, and has what both sent and received."""
+    """One capture of both lcores decodes, and has the packets that both sent and received."""
     link = Memif(work)
     path = work.path('both.pcapng')
     server = start(link, 2)
@@ -110,8 +111,8 @@ def captured(work):
 
 
 def comes_and_goes(work, nb):
-    """Contexts, queue pairs, connections: opened, closed, lost; *nb* lcores each, 0: the caller
-    polls."""
+    """Contexts, queue pairs and connections are opened, closed and lost; *nb* lcores each, with 0
+    the caller polls."""
     link = Memif(work)
     poll = {0: 'poll=caller', 1: 'poll=lcore'}.get(nb, 'lcores=1,2')
 

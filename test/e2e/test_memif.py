@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every mode of sanbench between two processes on memif, on clean and bad links; the engine in
-the process, and in a daemon to which it is attached.
+"""Every mode of sanbench between two processes on memif, on clean and impaired links, with the
+engine in the process, and in a daemon.
 
-Each run is verified byte for byte by both ends and must leave nothing behind;
-each bad link must have caused what it is for, or the run proves nothing.
-(RT-7, RT-10 to RT-16, RT-20, RT-22, RT-23, RT-30, RT-31, SYS-3)
+Both ends verify each run byte by byte, and it must leave nothing behind. Each impaired link must
+have caused its effect, or the run proves nothing. (RT-7, RT-10 to RT-16, RT-20, RT-22, RT-23,
+RT-30, RT-31, SYS-3)
 """
 
 import contextlib
@@ -20,9 +20,9 @@ import sys
 from daemon import Attached, alone
 from e2e import IS_CHECK, PATIENCE, SANITIZE, Memif, Run, Server, Tests, Work, check, counter, cpus
 
-FEW = 10 if SANITIZE else 2     # how many times fewer messages with sanitizers
+FEW = 10 if SANITIZE else 2     # factor of fewer messages with sanitizers
 
-# name: own arguments of the client, messages on a clean link
+# name: arguments of the client, messages on a clean link
 TRAFFIC = {
     'send': (['--mode', 'send', '--size', '8-20000'], 4000),
     'send-small': (['--mode', 'send', '--size', '8-64', '--depth', '128'], 40000),
@@ -43,8 +43,8 @@ TRAFFIC = {
 }
 ORDERS = ('ordered', 'unordered', 'relaxed')
 
-# name: impairment at both ends (drop20: a fifth of what each sends), how many times fewer
-# messages, counters that must not be zero
+# name: impairment at both ends (drop20: 20 % of what each sends), factor of fewer messages,
+# counters that must not be zero
 LINKS = {
     'clean': (None, 1, []),
     'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 2,
@@ -86,7 +86,7 @@ def run_one(link, name, order, few, counts):
 
 
 class LinkTests:
-    """One server for all the runs on one kind of link."""
+    """One server for all runs on one kind of link."""
 
     def __init__(self, work, kind, name):
         self.work, self.kind, self.name = work, kind, name
@@ -114,7 +114,7 @@ class LinkTests:
 
 
 def rnr(work, kind=Memif):
-    """RT-23: one receive for 32 sends under way: refused, withdrawn, sent again."""
+    """RT-23: one receive for 32 sends in flight: refused, withdrawn, sent again."""
     link = kind(work)
     server = Server(link, ['--rq', '1'])
     result = Run(link, ['--mode', 'send', '--size', '1-6000', '--count', str(400 // FEW),
@@ -128,7 +128,7 @@ def rnr(work, kind=Memif):
 
 
 def incast_deferred(work, kind=Memif):
-    """RT-13: more is asked for than may be granted at once."""
+    """RT-13: more is requested than may be granted at a time."""
     link = kind(work)
     server = Server(link)
     Run(link, ['--mode', 'incast', '--conns', '48', '--size', '1M', '--depth', '2', '--count',
@@ -140,7 +140,7 @@ def incast_deferred(work, kind=Memif):
 
 
 def packing(work, kind=Memif):
-    """RT-34: what is posted together shares packets, unless one of the two sides does not."""
+    """RT-34: messages posted together share packets, unless one of the two sides does not."""
     for sets in ({}, {'client': ['pack=0']}, {'server': ['pack=0']}):
         link = kind(work, sets=sets)
         server = Server(link)
@@ -162,15 +162,15 @@ def packing(work, kind=Memif):
 
 
 def duration_and_live(work, kind=Memif):
-    """Time bounds a run, and the rates of each second are told."""
+    """The duration limits a run, and rates are printed each second."""
     link = kind(work)
     server = Server(link)
     run = Run(link, ['--mode', 'push', '--duration', '2.5', '--live'])
     result = run.check_ok()
     check(result['seconds'] > 2.4, f'ran {result["seconds"]} s')
-    # two seconds have ended, however late that was seen, and the end has rates, too
+    # two seconds have ended, however late, and the end prints rates, too
     check(run.out.count('Gb/s  ') >= 2, f'no rates each second: {run.out}')
-    # that a clean link needs none: sim_limits__clean_link, in virtual time
+    # sim_limits__clean_link proves in virtual time that a clean link needs none
     want = counter(result, 'rtx') if kind is Memif else None
     check(result['rtx'] == want, f'rtx: {result["rtx"]}')
     server.stop_ok()
@@ -178,7 +178,7 @@ def duration_and_live(work, kind=Memif):
 
 
 def connect_again(work, kind=Memif):
-    """RT-24: connections set up and ended over and over, on a clean and on a bad link."""
+    """RT-24: connections are set up and ended repeatedly, on a clean and on an impaired link."""
     for spec in (None, 'drop=0.05,seed=5'):
         link = kind(work, impair=spec)
         server = Server(link)
@@ -191,7 +191,7 @@ def connect_again(work, kind=Memif):
 
 
 def idle(work, kind=Memif):
-    """Connections that carry nothing stay, and their memory is told."""
+    """Idle connections stay, and their memory is reported."""
     link = kind(work)
     server = Server(link)
     result = Run(link, ['--mode', 'idle', '--conns', '500', '--duration', '0.2']).check_ok()
@@ -217,7 +217,7 @@ def own_lcore(work, more):
 
 
 def late_server(work):
-    """A server whose socket is there before its port is started refuses; the client asks again."""
+    """A server whose socket exists before its port is started refuses; the client asks again."""
     link = Memif(work)
     early = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     early.bind(link.socket)
@@ -258,7 +258,7 @@ def make_tree(path):
 
 
 def listing(path):
-    """Everything below *path*: kind and permissions, target of links."""
+    """Everything below *path*: kind, permissions, targets of links."""
     found = {}
     for folder, dirs, files in os.walk(path):
         for name in dirs + files:
@@ -271,7 +271,7 @@ def listing(path):
 
 
 def copy_tree(link, source, out, own):
-    """A copy of the tree, the same to the last byte; the client's JSON."""
+    """Copy a tree, which must be identical. Returns the client's JSON."""
     server = Server(link, ['--out', out, '--sessions', '1'])
     result = Run(link, [*own, '--tree', source]).check_ok()
     check(server.process.wait() == 0, server.process.tail())
@@ -284,7 +284,7 @@ def copy_tree(link, source, out, own):
 
 
 def large_frames(work):
-    """RT-31: buffers of 9216 bytes make an MTU of 9000; the longest packets have it."""
+    """RT-31: buffers of 9216 bytes give an MTU of 9000, and the longest packets use it."""
     source = work.path('large-tree')
     make_tree(source)
     for mode in ('tree-send', 'tree-push'):
@@ -296,10 +296,10 @@ def large_frames(work):
 
 
 def small_buffers(work):
-    """RT-31: an MTU that the buffers of memif do not hold is refused, not tried."""
+    """RT-31: an MTU that exceeds memif's buffers is refused."""
     run = Run(Memif(work), ['--mode', 'push', '--set', 'mtu=9000'])
     check(run.status != 0 and 'bsize=' in run.err, f'{run.status}: {run.err}')
-    # Sides that differ agree on the lesser.
+    # Sides that differ use the lower value.
     link = Memif(work, 9216)
     server = Server(link)
     link.bsize = 2048
@@ -308,7 +308,7 @@ def small_buffers(work):
 
 
 def trees(work, kind=Memif):
-    """A file tree by each kind of transaction, on a clean and on a bad link."""
+    """A file tree by each kind of transaction, on a clean and on an impaired link."""
     source = work.path('tree')
     make_tree(source)
     for link_name in ('clean', 'mixed'):
@@ -322,7 +322,7 @@ def trees(work, kind=Memif):
 
 
 def attached_prompt(work):
-    """At the prompt of an attached process what only the engine knows is refused in words."""
+    """At the prompt of an attached process commands that need an engine are refused with a text."""
     link = Attached(work)
     server = Server(link)
     path = work.path('commands')
@@ -331,7 +331,7 @@ def attached_prompt(work):
                 'start\nwait\nshow histogram\nshow config\nshow port\nshow conn\nimpair drop=1\n'
                 'capture x\nquit\n')
     client = work.start('prompt', link.program('client', ['--cmdline-file', path]))
-    check(client.wait() == 1, client.tail())      # for what was refused
+    check(client.wait() == 1, client.tail())      # because of the refused commands
     check('content verified by both sides' in client.out(), client.tail())
     check(client.out().count("error: the port is the daemon's: see sanctl(1)") == 4, client.tail())
     check('retransmissions' not in client.out(), client.tail())
@@ -343,7 +343,7 @@ def add_link(add, on_link, orders, names):
     """Every kind of traffic on one link, *names*: those in the second and third order, too."""
     for name in TRAFFIC:
         for order in orders:
-            # Placement as it comes is about pushes that arrive out of order.
+            # Relaxed placement matters for pushes that arrive out of order.
             if order == 'relaxed' and (on_link.name != 'mixed' or name != 'push'):
                 continue
             if order == 'ordered' or name in names:
@@ -376,15 +376,15 @@ def add_embedded(tests, stack):
 
 
 def add_attached(tests, stack):
-    """What is not here: an lcore of its own (a daemon has no other engine), a server that is late,
-    large frames and small buffers (of the daemon's port, before any program comes). make check
-    has test_providers for it."""
+    """Not included: an lcore of its own (a daemon has no other engine), a late server, large frames
+    and small buffers (these concern the daemon's port, not programs). make check has test_providers
+    for it."""
     for name in ['attached, mixed'] if SANITIZE else ATTACHED_LINKS:
         add_link(tests.add_long, LinkTests(stack.enter_context(Work()), Attached, name),
                  ORDERS[:1] if SANITIZE else ORDERS[:2], ('send', 'push', 'pull'))
     tests.add_long('attached: prompt', alone, attached_prompt)
     if SANITIZE:
-        return          # of the provider's code the links have seen all
+        return          # the link runs cover the provider's code
     for name, test in [
             ('receiver not ready', rnr),
             ('incast defers grants', incast_deferred),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an operator sees of two daemons and the programs attached to them: telemetry, sanctl,
-metrics, captures of one connection, traces. (SYS-1, SYS-2, ARCH-7)"""
+"""What an operator sees of two daemons and their programs: telemetry, sanctl, metrics, captures of
+one connection, traces. (SYS-1, SYS-2, ARCH-7)"""
 
 import contextlib
 import json
@@ -29,13 +29,13 @@ ESTABLISHED = 2     # RTSAN_EV_ESTABLISHED
 
 
 class Engine(Daemon):
-    """An engine that sanctl may ask, too; of an embedded one only the prefix is known."""
+    """An engine that sanctl can query; of an embedded one only the prefix is known."""
 
     def __init__(self, prefix):
         self.prefix = prefix
 
     def sanctl(self, *args, status=0):
-        """Standard output; with another *status* what it says went wrong."""
+        """Standard output; with another *status* the error text."""
         done = subprocess.run([SANCTL, '--file-prefix', self.prefix, *map(str, args)],
                               capture_output=True, text=True, timeout=PATIENCE, check=False)
         check(done.returncode == status, f'sanctl {args}: {done.returncode} {done.stderr}')
@@ -49,14 +49,14 @@ class End(Engine):
     """A daemon at one end of a memif link."""
 
     def __init__(self, work, role, eal=''):
-        memif = eal_of(work, role, '0').split()[-1]     # its last word
+        memif = eal_of(work, role, '0').split()[-1]     # last argument
         Daemon.__init__(self, work, role, f'ip6 = {IP6[role]}/64\nconns = 2048',
                         f'qps = {MANY + 24}', vdev=f'{memif}\n{eal}')
 
 
 @contextlib.contextmanager
 def traffic(work, daemons, recvs=4, conns=1, sends=2, size=3000, peer=IP['server']):
-    """A server and a client that are connected; their processes."""
+    """Start a server and a client that are connected. Returns both processes."""
     server = Process(work, 'server', [OPERATOR, 'server', daemons[0].spec, str(recvs)])
     wait_listening(daemons[0], server)
     client = Process(work, 'client', [OPERATOR, 'client', daemons[1].spec, peer, str(conns),
@@ -72,10 +72,10 @@ def traffic(work, daemons, recvs=4, conns=1, sends=2, size=3000, peer=IP['server
                    lambda: not any(d.ask('conn_list').keys() - {'next'} for d in daemons))
 
 
-# ---- tests: all have the same two daemons ----
+# ---- tests, which share two daemons ----
 
 def numbers(work, daemons):
-    """Every command, with programs at work: fields make sense, and counts grow."""
+    """Every command with running programs: fields are plausible, and counters increase."""
     daemon = daemons[1]
     with traffic(work, daemons) as (_, client):
         first = daemon.ask('apps')
@@ -101,7 +101,7 @@ def numbers(work, daemons):
         check(at['busy_ns'] < then['busy_ns'] < then['time_ns'], f'{at} {then}')
         check(0 <= then['busy_percent'] <= 100 and then['conns'] == 1, f'{then}')
         until_true('bytes grow', lambda: daemon.ask('apps')[number]['tx_bytes'] > app['tx_bytes'])
-        # what was sent came: the receiver's own count is of the same bytes
+        # everything sent has arrived: the receiver counts the same bytes
         (other,) = daemons[0].ask('conn_list').keys() - {'next'}
         check(daemons[0].ask(f'conn,{other}')['rx_bytes'] >= after['tx_bytes'] - 2 * 3000, 'rx')
         check(after['peer_cid'] == other, f'{after["peer_cid"]} is not {other}')
@@ -113,7 +113,7 @@ def numbers(work, daemons):
 
 
 def reasons(work, daemons):
-    """Why a connection sends nothing: its program, or the peer's that posts no receive."""
+    """The reason why a connection sends nothing: its program, or the peer's missing receive."""
     with traffic(work, daemons, sends=0):
         (cid,) = daemons[1].ask('conn_list').keys() - {'next'}
         check(daemons[1].ask(f'conn,{cid}')['reason'] == 'application', 'idle')
@@ -136,7 +136,7 @@ def reasons(work, daemons):
 
 
 def tables(work, daemons):
-    """sanctl's own words: tables, rates, and what is wrong."""
+    """sanctl's own output: tables, rates, and problems."""
     daemon = daemons[1]
     with traffic(work, daemons, conns=2) as (_, client):
         check(f' {client.pid} ' in daemon.sanctl('apps'), daemon.sanctl('apps'))
@@ -179,7 +179,8 @@ def tables(work, daemons):
 
 
 def unnamed(work, daemons):
-    """Without a name sanctl finds the one that runs, or the usual one; else it asks which."""
+    """Without a name sanctl uses the only running daemon, or the default one; else it
+    asks which."""
     folder = work.path('run/dpdk')
     os.makedirs(folder)
 
@@ -196,7 +197,7 @@ def unnamed(work, daemons):
     ask(1, 'no daemon')
     os.makedirs(os.path.join(folder, 'rte'))
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
-        # of one that was killed
+        # of a killed one
         other.bind(os.path.join(folder, 'rte/dpdk_telemetry.v2'))
         ask(1, 'no daemon')
     add('left', daemons[0])
@@ -210,7 +211,7 @@ def unnamed(work, daemons):
 
 @contextlib.contextmanager
 def stream(work, daemons):
-    """sanbench moves bytes from the second daemon to the first one."""
+    """sanbench sends bytes from the second daemon to the first one."""
     server = Process(work, 'server', [BENCH, '--attach', daemons[0].spec, '--wait', '--server'])
     server.wait_text('listening')
     client = Process(work, 'client', [
@@ -225,7 +226,8 @@ def stream(work, daemons):
 
 
 def streams(work, daemons):
-    """How a stream moves bytes and why, at both ends; and connections that are none. (AFC-6)"""
+    """How a stream moves bytes and why, at both ends; and connections that are no
+    streams. (AFC-6)"""
     with stream(work, daemons):
         look_at_stream(daemons)
 
@@ -248,7 +250,7 @@ def look_at_stream(daemons):
         return (tx['tx_write_bytes'] > 10 ** 6 and tx['mode'] == rx['peer_mode'] == 'large' and
                 rx['rx_write_bytes'] > 10 * rx['rx_message_bytes'] > 0)
 
-    # a server that is slow for a moment leaves it
+    # a server that is slow for a moment leaves this mode
     until_true(lambda: f'direct: {tx} {rx}', is_direct)
     check(rx['mode'] == 'discovery' and rx['tx_write_bytes'] == 0, f'{rx}')
     check(tx['credit'] > 0 and tx['threshold'] == 4096 and rx['advertisements'] > 0, f'{tx} {rx}')
@@ -268,7 +270,7 @@ def look_at_stream(daemons):
 
 
 def metrics(work, daemons):
-    """OpenMetrics, read by the letter; then over HTTP."""
+    """OpenMetrics with a strict parser; then over HTTP."""
     daemon = daemons[1]
     with traffic(work, daemons) as (_, client):
         first = parse(daemon.sanctl('metrics'))['sanstack_app_tx_bytes'].samples[0].value
@@ -319,7 +321,7 @@ def packets(path):
 
 
 def captures(work, daemons):
-    """One connection of two, both ways, cut off; then all; and what is refused."""
+    """One of two connections, both directions, truncated; then all; and refused captures."""
     daemon = daemons[1]
     path = work.path('one.pcapng')
     with traffic(work, daemons, conns=2):
@@ -368,7 +370,7 @@ def captures(work, daemons):
 
 
 def pages(work, daemons):
-    """A thousand connections: complete, each once, in answers that are whole."""
+    """A thousand connections: complete, each once, in answers of limited size."""
     with traffic(work, daemons, conns=MANY, sends=0):
         for daemon in daemons:
             listed, at, nb_pages = {}, 0, 0
@@ -392,7 +394,7 @@ def pages(work, daemons):
 
 
 def applications(work, daemons):
-    """More than fit into an answer; and names that programs gave themselves."""
+    """More applications than an answer holds; and names that programs chose."""
     with open('/proc/self/comm', 'rb+', buffering=0) as comm:
         name = comm.read()
         comm.write(b'a"b\\c\xff\n')
@@ -409,7 +411,7 @@ def applications(work, daemons):
 
 
 def embedded():
-    """A program that polls its own engine: what another thread may tell, and no more."""
+    """A program that polls its own engine: another thread reports only what it may."""
     with Work() as work:
         daemon = End(work, 'server')
         server = Process(work, 'server', [PINGPONG, '-w', 'server', daemon.spec])
@@ -434,7 +436,7 @@ def embedded():
 
 
 def traces():
-    """--trace=sanstack.*: a directory in CTF, with the names and what happened."""
+    """--trace=sanstack.*: a CTF directory with the names and the events."""
     with Work() as work:
         folder = work.path('trace')
         os.mkdir(folder)

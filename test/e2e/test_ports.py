@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One daemon with two ports: an application is of one of them, and has nothing of the other one.
-Both have the same address, each on a link of its own, so what came by the wrong one would work as
-little as what did not come. (SYS-1, SYS-2, SYS-5)"""
+"""One daemon with two ports: an application belongs to one of them and has nothing on the other.
+Both ports have the same address, each on a link of its own, so traffic through the wrong port
+fails. (SYS-1, SYS-2, SYS-5)"""
 
 import json
 import os
@@ -29,7 +29,7 @@ PEER = IP['client']
 
 
 class Two(Daemon):
-    """Ports "0" and "east", each the server's end of a memif link, or what *vdevs* say."""
+    """Ports "0" and "east", each the server's end of a memif link, or given by *vdevs*."""
 
     def __init__(self, work, daemon='', log='', keys='', vdevs=None, ips=(IP['server'],) * 2,
                  wrap=(), env=None):
@@ -48,7 +48,7 @@ conns = 64
 idle = sleep
 {keys}
 """ for name, lcore, vdev, ip in zip(('', ' east'), (1, 2), vdevs, ips))
-        args = '\n'.join(f'args = {word}' for word in args)      # a line is short
+        args = '\n'.join(f'args = {word}' for word in args)      # a line has a limited length
         self.conf = write_conf(work, 'two.conf', f"""[eal]
 {args}
 {ports}[daemon]
@@ -66,7 +66,7 @@ seccomp = {'off' if SANITIZE else 'on'}
                 f'socket-abstract=no,mac=02:00:00:00:0{i}:0{1 if role == "server" else 2}')
 
     def at(self, i):
-        """What a program opens for port number *i*."""
+        """The spec of port number *i*."""
         return f'{self.spec},port={NAMES[i]}' if i else self.spec
 
     def far(self, i):
@@ -95,7 +95,7 @@ def talk(work, daemon, i, rounds='100000000'):
 # ---- tests ----
 
 def both_at_once(work):
-    """A program on each port, each with a peer on its own link: what comes is what was sent."""
+    """A program on each port, each with a peer on its own link: data arrives unchanged."""
     daemon = Two(work)
     servers = [Process(work, f'server{i}', [BENCH, '--attach', daemon.at(i), '--wait', '--server',
                                             '--sessions', '1']) for i in range(2)]
@@ -119,7 +119,7 @@ def both_at_once(work):
 
 
 def unknown(work):
-    """A port that is not there is told with those that are; so is a name without an end."""
+    """An unknown port is refused with a list of the ports; so is a name that is not terminated."""
     daemon = Two(work)
     for wrong in ('west', '0east', 'eas', 'EAST', 'x' * 31):
         client = Process(work, 'client', [PINGPONG, 'client', f'{daemon.spec},port={wrong}', PEER])
@@ -141,7 +141,7 @@ def unknown(work):
 
 
 def numbers(work):
-    """What one port gave away names nothing on the other one, where it may be given again."""
+    """Numbers of one port mean nothing on the other one, which may assign them again."""
     daemon = Two(work)
     apps = [dial(daemon) for _ in range(2)]
     for s, name in zip(apps, (b'', b'east')):
@@ -160,7 +160,7 @@ def numbers(work):
     for kind, body in cases:
         rc, why = ask(other, request(kind, body))
         check(rc < 0 and ('none with' in why or 'no such' in why), f'{kind}: {rc} {why}')
-    # the other port begins anew: the same numbers, and each is its own application's
+    # the other port starts its own numbers: the same ones, for its own applications
     check(ask_id(other, request(CQ_CREATE, struct.pack('<I', 16))) == (0, cq), 'first queue')
     check(ask(other, request(CQ_DESTROY, struct.pack('<I', cq)))[0] == 0, 'its own')
     for kind in (QP_DESTROY, CQ_DESTROY, MR_DEL):
@@ -173,7 +173,8 @@ def numbers(work):
 
 
 def shown(work):
-    """Telemetry and sanctl: rows of all ports, each with its port; the rest of the chosen one."""
+    """Telemetry and sanctl: rows of all ports with the port's name; other output of the chosen
+    port."""
     daemon = Two(work)
     pairs = [talk(work, daemon, i) for i in range(2)]
     check(daemon.ask('ports') == list(NAMES), f'{daemon.ask("ports")}')
@@ -202,7 +203,7 @@ def shown(work):
     for family in ('port', 'rx_pkts', 'drops', 'app_tx_bytes', 'conns_held', 'round_seconds'):
         got = {s.labels['port'] for s in seen['sanstack_' + family].samples}
         check(got == set(NAMES), f'{family}: {got}')
-    # a capture is of one port, and each may have one
+    # a capture belongs to one port, and each may have one
     files = [work.path(f'{name}.pcapng') for name in NAMES]
     for name, path in zip(NAMES, files):
         daemon.sanctl('--port', name, 'capture', 'start', path)
@@ -218,13 +219,14 @@ def shown(work):
 
 
 def killed(work):
-    """An application of one port dies: the other one's goes on, and all of its own is free."""
+    """An application of one port is killed: that of the other port goes on, and everything is
+    released."""
     daemon = Two(work)
     pair = talk(work, daemon, 0)
     before = None
     for _ in range(3):
         server, client = talk(work, daemon, 1)
-        before = before or daemon.held()        # while all are there, and both links
+        before = before or daemon.held()        # with all programs running and both links up
         daemon.settle(before)
         server.popen.send_signal(signal.SIGKILL)
         check(client.wait() == 1, client.tail())
@@ -242,14 +244,14 @@ def killed(work):
 
 
 def peer_dies(work):
-    """A peer of one port is gone, and with it that link: the other port's program does not wait."""
+    """The peer of one port ends, and the link with it: the other port's program does not wait."""
     daemon = Two(work)
     pairs = [talk(work, daemon, i) for i in range(2)]
     pairs[0][1].kill()
     check(pairs[0][0].wait() == 1, pairs[0][0].tail())
     sent = daemon.ask('port,port=east')['tx_pkts']
     until_true('it goes on', lambda: daemon.ask('port,port=east')['tx_pkts'] > sent + 100)
-    # and the link comes again while the other one is busy
+    # and the link comes up again while the other one is busy
     server, client = talk(work, daemon, 0, rounds='300')
     check(client.wait() == 0 and server.wait() == 0, client.tail() + server.tail())
     check(pairs[1][0].is_alive() and pairs[1][1].is_alive(), pairs[1][1].tail())
@@ -259,7 +261,7 @@ def peer_dies(work):
 
 
 def drained(work):
-    """What was posted on a port is done before the daemon ends, although others have nothing left."""
+    """Work posted on a port completes before the daemon ends, although the others are idle."""
     daemon = Two(work, daemon='drain = 300000', log='driver = notice')
     ends, pushes = [], (1, PUSHES)
     for i in range(2):
@@ -279,7 +281,8 @@ def drained(work):
 
 
 def memory_fails(work):
-    """Of an application of one port; that with the same number of the other port goes on."""
+    """Memory of an application of one port fails; that with the same number on the other port goes
+    on."""
     daemon = Two(work, env=without_seals())
     pair = connected(work, [daemon.at(1)] * 2)
     attacker = hostile(work, daemon, 'sigbus')
@@ -293,7 +296,7 @@ def memory_fails(work):
 
 
 def said_now(manager):
-    """What the daemon has told it by now and nobody has read."""
+    """Messages of the daemon that have arrived and are not read yet."""
     said = []
     try:
         while True:
@@ -303,7 +306,7 @@ def said_now(manager):
 
 
 def watched(work):
-    """The watchdog is told that we live only if the lcores of all ports do."""
+    """The daemon resets the watchdog only if the lcores of all ports are alive."""
     manager = Manager(work)
     daemon = Two(work, env={'NOTIFY_SOCKET': manager.path, 'WATCHDOG_USEC': '400000'})
     workers = sorted(tid for tid, t in threads(daemon).items() if 'worker' in t['Name'])
@@ -311,8 +314,8 @@ def watched(work):
     for tid, name in zip(workers, NAMES):
         until_true('that we live', lambda: any('WATCHDOG=1' in w for w in said_now(manager)))
         hold(tid)
-        text = f'port={name} lcore=0 hangs'     # each time that we would be told to live
-        nb = daemon.process.err().count(text)   # on a busy machine it seems so before
+        text = f'port={name} lcore=0 hangs'     # logged whenever a reset is due
+        nb = daemon.process.err().count(text)   # on a busy machine an lcore may seem to hang before
         until_true(text, lambda: daemon.process.err().count(text) >= nb + 2)
         said_now(manager)
         until_true(text, lambda: daemon.process.err().count(text) >= nb + 5)
@@ -323,7 +326,7 @@ def watched(work):
 
 
 def limits(work):
-    """Applications are counted for each port; those of a user, for the daemon."""
+    """Applications are counted per port; those of a user, per daemon."""
     daemon = Two(work, daemon='[limits]\napps = 1\napps_per_uid = 2\nstrangers = 8')
     apps = [dial(daemon) for _ in range(3)]
     check(ask(apps[0], request(HELLO))[0] == 0, 'hello')
@@ -342,7 +345,7 @@ def limits(work):
 
 
 def read_again(work):
-    """A port's keys need a restart, and are named with their port."""
+    """Keys of a port need a restart, and are reported with the port's name."""
     daemon = Two(work, log='driver = notice')
     with open(daemon.conf, encoding='utf-8') as f:
         text = f.read()
@@ -359,7 +362,7 @@ def read_again(work):
 
 
 def wrong_conf(work):
-    """What is wrong with sections of ports is told with file and line; or as they are opened."""
+    """Errors in sections of ports are reported with file and line, or when the ports are opened."""
     one = '[port]\nlcores = 1\n'
     cases = [
         ('[port a b]\n', ':1: [port a b]: a name is 1 to 31'),
@@ -405,8 +408,7 @@ def wrong_conf(work):
 
 
 def over_the_wire(work):
-    """Two programs on two ports of one daemon: what they say goes out by one port and comes in by
-    the other one."""
+    """Two programs on two ports of one daemon: data leaves by one port and arrives at the other."""
     if os.geteuid() != 0 or shutil.which('ip') is None:
         print('# not run: a cable between the ports needs root and ip')
         return

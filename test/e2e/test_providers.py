@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every provider must pass, on this machine: the engine in the process over memif, and in a
-daemon at each end. test/verbs/test_verbs.py runs the same in guests. The examples over IPv6, polled
-by an lcore, and on a bad link, too. (SYS-2, SYS-4, RT-10, RT-11, AFC-1)
+"""The cases for every provider on this machine: the engine in the process over memif, and in a
+daemon at each end. test/verbs/test_verbs.py runs the same in guests. The examples also run over
+IPv6, polled by an lcore, and on an impaired link. (SYS-2, SYS-4, RT-10, RT-11, AFC-1)
 """
 
 import os
@@ -58,7 +58,7 @@ class Embedded(Here):
         self.port, self.server_ip, self.client_port = port, server_ip, client_port
 
     def begin(self):
-        """A link of its own, as memif can't be used again, but for who stays."""
+        """A new link, because memif's can't be used again, except by processes that stay."""
         if not any(p.is_alive() for p in self.stay):
             self.link = Memif(self.work)
 
@@ -76,7 +76,8 @@ class Embedded(Here):
         return self.open('server', '--vdev=net_null0,no-rx=1', f'poll=lcore {self.port}')
 
     def wait_listening(self, server):
-        """It has made the socket that the client needs; requests are repeated until it listens."""
+        """The server has created the socket that the client needs; requests repeat until it
+        listens."""
         until_true(lambda: f'a link: {server.tail()}', self.link.is_listening)
 
 
@@ -107,7 +108,7 @@ class Daemons(Here):
 
 
 def wrong_use(work):
-    """Of an example: one line and 2; a wrong argument: one line and 1."""
+    """Wrong usage of an example: one line and status 2; a wrong argument: one line and 1."""
     eal = ' '.join(work.eal(cpus()[0], '--no-telemetry'))
     for program, args, status, says in [
             *((name, (), 2, 'usage') for name in ('pingpong', 'kvget', 'filecopy', 'stream')),
@@ -124,11 +125,11 @@ BAD = 'drop=0.02,dup=0.02,reorder=0.05,corrupt=0.005'
 
 
 def add_variants(tests, work, other):
-    """The examples with ports that are set up otherwise."""
+    """The examples with ports of another configuration."""
     for name, ends in [
             ('dpdk, lcore, IPv6', Embedded(work, 'poll=lcore', SERVER_IP6)),
             ('dpdk, polling', Embedded(work, 'idle=poll')),
-            # a server that has ended can't say so again
+            # a server that has ended can't repeat its answer
             ('dpdk, bad link', Embedded(work, 'mtu=1280', client_port=f' impair_tx={BAD}')),
             ('unix, bad link, IPv6', Daemons(other, [f'impair_tx = {BAD}'], SERVER_IP6))]:
         provider_cases.add_examples(
@@ -140,7 +141,7 @@ def add_variants(tests, work, other):
 def main():
     tests = Tests()
     with Work() as work, Work() as other:
-        # in make check test_memif is what shows it; memory of strangers is in daemons
+        # test_memif covers it in make check; memory of other users is in daemons
         if not (IS_CHECK and SANITIZE):
             ends = Embedded(work)
             provider_cases.add_all(tests, ends, ends.run, tests.add_long)

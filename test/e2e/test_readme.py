@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documents have as commands (```sh) is run as it stands, file by file, each in one shell on
-a machine of its own: /tmp and /run are empty, no network but what the commands make. doc/use.md
+"""The commands (```sh) in the documents are run unchanged, each file in one shell on a machine of
+its own: /tmp and /run are empty, and the only network is what the commands create. doc/use.md
 continues README.md, in the same shell. (SYS-2)
 """
 
@@ -15,7 +15,7 @@ from e2e import BUILD, PATIENCE, SOURCE, Skipped, Tests, check, need_namespaces
 # What is read behind a file.
 CONTINUED = {'README.md': ['doc/use.md']}
 
-# What it says if it went well.
+# Output of a successful run.
 SAYS = {
     'README.md': ['10000 round trips.*10000 round trips', 'ready.*ready', r'"?ok"?|Gb/s', '200 runs'],
     'doc/sockets.md': ['hello', r'tcp .* yes'],

@@ -40,7 +40,7 @@ WRONG = [
     ['--attach', '/no/prefix'],
     ['--attach', 'dpdk:'],
     ['--attach', 'verbs:'],
-    ['--attach', 'unix:/x'],    # and EAL arguments
+    ['--attach', 'unix:/x'],    # with EAL arguments
     ['--connect', '10.0.0.1', '--mode', 'tree-push'],
     ['--connect', '10.0.0.1', '--mode', 'atomic', '--size', '16'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '7'],
@@ -66,7 +66,7 @@ def run(command, stdin=''):
 
 
 def wrong_arguments():
-    """One clear line on standard error that names the argument, exit 2, nothing else."""
+    """One line on standard error that names the argument, exit status 2, nothing else."""
     for own in WRONG:
         done = run([BENCH, '--no-pci', '--', *own])
         lines = done.stderr.splitlines()
@@ -78,7 +78,7 @@ def wrong_arguments():
 
 
 def wrong_attached():
-    """What is the daemon's or the device's is refused, and who attaches to nobody hears so."""
+    """Settings of the daemon or the device are refused, and attaching to nothing is reported."""
     for own in (['--ip', '10.0.0.1/24'], ['--set', 'mtu=1500'], ['--poll', 'lcore'],
                 ['--impair', 'drop=0.1'], ['--capture', '/tmp/x']):
         for spec, manual in (('unix:/nobody', 'sanstack.conf(5)'), ('verbs:x', 'rtsan-verbs(7)')):
@@ -91,14 +91,14 @@ def wrong_attached():
 
 
 def wait_refused(work):
-    """Who polls the port itself can't sleep."""
+    """A program that polls the port itself can't sleep."""
     done = run(Null(work).program('client', ['--connect', '10.0.0.1', '--wait']))
     check(done.returncode == 2 and '--wait: needs --attach' in done.stderr,
           f'exit {done.returncode}: {done.stderr}')
 
 
 def wrong_port_arguments(work):
-    """What only the provider knows is refused alike."""
+    """Settings that only the provider checks are refused in the same form."""
     for own in (['--set', 'colour=blue'], ['--set', 'mtu=many'], ['--set', 'cc=none']):
         done = run(Null(work).program('client', own))
         check(done.returncode == 2, f'{own}: exit {done.returncode}: {done.stderr}')
@@ -106,7 +106,7 @@ def wrong_port_arguments(work):
 
 
 def no_port(work):
-    """Without a port there is nothing to do."""
+    """Without a port there is an error."""
     command = [BENCH, *work.eal(0, '--no-telemetry'), '--', '--ip', '10.0.0.1/24', '--server']
     done = run(command)
     check(done.returncode in (1, 2), f'exit {done.returncode}')
@@ -114,7 +114,7 @@ def no_port(work):
 
 
 def options():
-    """Of the code: what each option of its table looks like, and the words that it takes."""
+    """From the code: the form of each option of the table, and its allowed words."""
     with open(os.path.join(SOURCE, 'apps/sanbench/args.c'), encoding='utf-8') as f:
         code = f.read()
     words = {name: set(re.findall('"([a-z-]+)"', text)) for name, text in re.findall(
@@ -125,7 +125,7 @@ def options():
 
 
 def manual():
-    """Of the manual page: by option, its paragraph; of options that share one, both."""
+    """From the manual page: the paragraph of each option; options may share one."""
     with open(os.path.join(SOURCE, 'doc/man/sanbench.1'), encoding='utf-8') as f:
         page = f.read().replace('\\-', '-')
     found = {}
@@ -136,8 +136,7 @@ def manual():
 
 
 def usage():
-    """The options of the code, of --help and of the manual page are the same, and so are the words
-    that they take."""
+    """The options and their words are equal in the code, --help and the manual page."""
     done = run([BENCH, '--help'])
     check(done.returncode == 0 and 'usage: sanbench' in done.stdout, done.stdout)
     told = dict(re.findall(r'^  --([a-z-]+)(.*\S)$', done.stdout, re.MULTILINE))
@@ -181,7 +180,7 @@ def prompt_file(work):
 
 
 def prompt_stream(work):
-    """show stream: the mode that was learnt and why, and the path that bytes took. (AFC-6)"""
+    """show stream: the mode that was learned and why, and the path of the bytes. (AFC-6)"""
     link = Memif(work)
     server = Server(link)
     path = work.path('commands')
@@ -208,7 +207,7 @@ def prompt_stream(work):
 
 
 def prompt_errors(work):
-    """What is wrong at the prompt is told, and counts in the exit code."""
+    """Errors at the prompt are reported and set the exit code."""
     path = work.path('wrong')
     for text, expected in (('set depth 0', 'error: depth 0: expected'),
                            ('start', 'error: where to?'),
@@ -225,7 +224,7 @@ def prompt_errors(work):
 
 
 def prompt_input(work):
-    """A prompt on standard input; tab completes."""
+    """A prompt on standard input, with completion by tab."""
     link = Null(work)
     command = link.program('client', [])
     done = run(command, stdin='help\nsho\tstat\t\nquit\n')
@@ -240,7 +239,7 @@ def prompt_input(work):
         done = run(command, stdin=f'{keys}\nquit\n')
         typed = re.sub(r'\x1b\[[0-9]*[A-Z]', '', done.stdout)
         check(done.returncode == 0 and line in typed, f'{keys!r}: no {line}: {typed} {done.stderr}')
-    # of each option what --help has, at the prompt
+    # compare each option's text in --help with that of the prompt
     usage = re.findall(r'^  (--([a-z-]+).*\S)$', run([BENCH, '--help']).stdout, re.MULTILINE)
     done = run(command, stdin=''.join(f'help {name}\n' for _, name in usage) + 'quit\n')
     for text, name in usage:
@@ -296,7 +295,7 @@ def json_keys(work):
 
 
 def interrupted(work):
-    """SIGINT ends both sides orderly, with a result and without leaks."""
+    """SIGINT ends both sides in order, with a result and without leaks."""
     link = Memif(work)
     server = Server(link)
     path = work.path('interrupted.json')
@@ -312,7 +311,7 @@ def interrupted(work):
 
 
 def unreachable(work):
-    """Nobody there: one clear line, exit 1."""
+    """Unreachable server: one line, exit status 1."""
     link = Null(work)
     done = run(link.program('client', ['--connect', link.server_ip, '--mode', 'push',
                                        '--timeout', '1500']))
@@ -322,7 +321,7 @@ def unreachable(work):
 
 
 def refusals(work):
-    """The server says no, and why."""
+    """The server rejects, with a reason."""
     link = Memif(work)
     server = Server(link, ['--memory', '1'])
     source = work.path('empty')

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command sansock: which rule a socket falls under, files that are wrong, and programs with
-the library in front of them. (UDP-1, UDP-2)
+"""The command sansock: the rule for a socket, invalid rule files, and programs with the preloaded
+library. (UDP-1, UDP-2)
 """
 
 import os
@@ -29,7 +29,7 @@ def same(got, want):
 
 
 def usage(_):
-    """What is wrong on the command line, and what asks for help."""
+    """Wrong usage of the command line, and requests for help."""
     for args in ([], ['nosuch'], ['run'], ['run', '--'], ['run', '-x', 'true'], ['explain'],
                  ['explain', 'x'], ['explain', 'x', 'udp', '10.0.0.1'], ['check', 'a', 'b'],
                  ['check', '--x'], ['explain', 'x', 'udp', '--nosuch'],
@@ -46,7 +46,7 @@ def usage(_):
 
 
 def check_file(work):
-    """A file that is right, one that is wrong, one with a rule that is never reached."""
+    """A valid file, an invalid one, and one with a rule that is never reached."""
     same(run('check', EXAMPLE)[0], 0)
     path = work.path('sansock.conf')
     for text, status, says in (
@@ -59,7 +59,7 @@ def check_file(work):
             f.write(text)
         got = run('check', path)
         same((got[0], got[1] + got[2]), (status, says))
-    # as a program would be told: a rule of the environment comes first
+    # like for a program: rules of the environment come first
     with open(path, 'w', encoding='utf-8') as f:
         f.write('carry proto tcp\n')
     got = run('check', SANSOCK_CONF=path, SANSOCK_RULES='drop;')
@@ -70,11 +70,11 @@ def check_file(work):
 
 
 def explain(_):
-    """Action and rule of a socket, and why not the ones before."""
+    """Action and rule for a socket, and why earlier rules do not match."""
     def asked(rules, *args):
         status, out, err = run('explain', *args, SANSOCK_RULES=rules)
         check(status == 0, f'{args}: {status} {err}')
-        # that no daemon is here is another matter: test_sock_reasons
+        # test_sock_reasons covers a missing daemon
         return re.sub('  but .*\n$', '', out)
 
     r = 'SANSOCK_RULES'
@@ -112,7 +112,7 @@ def explain(_):
 
 
 def explain_link(work):
-    """A program that is called by a link is known by both names."""
+    """A program called through a link is known by both names."""
     os.symlink('/bin/sh', work.path('alias'))
     real = os.path.basename(os.path.realpath('/bin/sh'))
     for name in ('alias', real):
@@ -135,7 +135,8 @@ def with_library(work):
 
 
 def run_program(work):
-    """A program has the library first; its exit status, and that of what can't be run."""
+    """A program has the library first in its list; exit status of the program, and of one that
+    can't run."""
     program, library = with_library(work)
     same(run('run', *PRINT, program=program), (0, library + '\n', ''))
     same(run('run', '--', *PRINT, program=program), (0, library + '\n', ''))
@@ -145,7 +146,7 @@ def run_program(work):
     status, out, err = run('run', *PRINT, program=program, SANSOCK_RULES='carry program')
     same((status, out), (1, ''))
     check('SANSOCK_RULES:1: program: there is nothing behind it' in err, err)
-    if SANITIZE:        # its library must be the first
+    if SANITIZE:        # the sanitizer's library must be the first
         return
     other = shutil.copy(library, work.path('other.so'))
     same(run('run', *PRINT, program=program, LD_PRELOAD=other)[1], f'{library}:{other}\n')
@@ -155,7 +156,7 @@ def run_program(work):
 
 
 def run_without(work):
-    """The library is not there, or can't be named."""
+    """The library is missing, or has an invalid path."""
     program, library = with_library(work)
     folder = work.path('a b')
     shutil.move(os.path.dirname(program), folder)
@@ -163,12 +164,12 @@ def run_without(work):
     check(status == 1 and 'no path with a colon or space' in err, f'{status} {err}')
     os.unlink(os.path.join(folder, os.path.basename(library)))
     status, _, err = run('run', 'true', program=os.path.join(folder, 'sansock'))
-    # unless one is installed
+    # unless it is installed
     check(status == 0 or 'libsansock.so: No such file' in err, f'{status} {err}')
 
 
 def set_uid(work):
-    """It heeds no rules of who runs it, and is told that the library does not reach it."""
+    """A set-uid program ignores the user's rules; sansock warns that the library is not loaded."""
     if os.getuid() != 0 or SANITIZE or os.statvfs(work.dir).f_flag & os.ST_NOSUID:
         print('# set-uid: needs root, a file system that knows it, and no sanitizer')
         return

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""sanstack-daemon as a service: what it tells a service manager, what rights it keeps, how it
-reads its file again, and how it ends. (SYS-2, SYS-5)"""
+"""sanstack-daemon as a service: messages to the service manager, dropped rights, reload of the
+file, shutdown. (SYS-2, SYS-5)"""
 
 import ctypes
 import errno
@@ -34,7 +34,7 @@ def wait_log(daemon, text, count=1):
 # ---- the service manager ----
 
 class Manager:
-    """The socket that sd_notify() writes to."""
+    """The socket to which sd_notify() writes."""
 
     def __init__(self, work):
         self.path = work.path('notify')
@@ -43,7 +43,7 @@ class Manager:
         self.said = []
 
     def listen(self, seconds=0):
-        """What has come, and comes in that time."""
+        """Messages that have arrived, or arrive in that time."""
         until, got = time.monotonic() + seconds, []
         while True:
             self.sock.settimeout(max(until - time.monotonic(), 0))
@@ -53,7 +53,7 @@ class Manager:
                 return got
 
     def wait(self, *words):
-        """Until all have come that begin so; what has come since the last time."""
+        """Wait for messages with each of these prefixes. Returns those since the last call."""
         said = []
 
         def has_all():
@@ -64,7 +64,7 @@ class Manager:
 
 
 def wait_title(daemon, nb):
-    """Until the process's title says how many applications there are."""
+    """Wait until the process title has the number of applications."""
     want = f'sanstack-daemon: serving {nb} applications on {daemon.path}'
 
     def title():
@@ -74,7 +74,7 @@ def wait_title(daemon, nb):
 
 
 def told(work):
-    """READY, STATUS, RELOADING and STOPPING, each when it is true; and the process's title."""
+    """READY, STATUS, RELOADING and STOPPING, each at the right time; and the process title."""
     manager = Manager(work)
     daemon = Daemon(work, 'server', env={'NOTIFY_SOCKET': manager.path})
     manager.wait('READY=1', f'STATUS=serving 0 applications on {daemon.path}')
@@ -115,7 +115,7 @@ def threads(daemon):
 
 
 def watchdog(work):
-    """It is told that we live at half of its time, but not while an lcore hangs."""
+    """The watchdog is reset every half of its period, but not while an lcore hangs."""
     manager = Manager(work)
     daemon = Daemon(work, 'server', env={'NOTIFY_SOCKET': manager.path, 'WATCHDOG_USEC': '400000'})
     for _ in range(5):
@@ -125,7 +125,7 @@ def watchdog(work):
     hold(lcore[0])
     wait_log(daemon, 'lcore=0 hangs', daemon.process.err().count('lcore=0 hangs') + 1)
     manager.listen()
-    said = manager.listen(0.8)      # four beats would be
+    said = manager.listen(0.8)      # time for four resets
     let_go(lcore[0])
     check('WATCHDOG=1' not in said, f'told that an lcore that hangs lives: {said}')
     manager.wait('WATCHDOG=1')
@@ -133,7 +133,7 @@ def watchdog(work):
 
 
 def pidfile(work):
-    """A second daemon is told who runs; the file goes with the first."""
+    """A second daemon prints the PID of the first, whose end removes the file."""
     path = work.path('pid')
     daemon = Daemon(work, 'server', daemon=f'pidfile = {path}')
     with open(path, encoding='utf-8') as f:
@@ -146,7 +146,7 @@ def pidfile(work):
     check(not os.path.exists(path), 'the pidfile is left')
 
 
-# ---- rights ----
+# ---- dropped rights ----
 
 def check_threads(daemon, uid, seccomp):
     seen = threads(daemon)
@@ -162,7 +162,7 @@ def check_threads(daemon, uid, seccomp):
 
 
 def telemetry(daemon, uid_folder):
-    """A client of DPDK's telemetry, for which it makes a thread."""
+    """A client of DPDK's telemetry, which starts a thread for it."""
     with open(daemon.conf, encoding='utf-8') as f:
         prefix = re.search(r'--file-prefix=(\S+)', f.read())[1]
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -182,7 +182,8 @@ def all_threads(daemon, uid, seccomp='2', folder='/var/run'):
 
 
 def other_user(work):
-    """user =: every thread is, without any rights; it serves, and removes what it made."""
+    """user =: every thread has that user and no other rights; the daemon serves, and removes its
+    files."""
     os.chmod(work.dir, 0o777)
     daemon = Daemon(work, 'server', daemon=f'user = nobody\npidfile = {work.dir}/pid')
     all_threads(daemon, NOBODY)
@@ -194,7 +195,7 @@ def other_user(work):
 
 
 def root_without_rights(work):
-    """Without user = it stays root, by name."""
+    """Without user = it stays root, but without capabilities."""
     daemon = Daemon(work, 'server')
     all_threads(daemon, 0)
     exchange(work, daemon)
@@ -202,7 +203,7 @@ def root_without_rights(work):
 
 
 def captured(work):
-    """What the lcores write to a file, they still can."""
+    """Lcores can still write captures to files."""
     path = work.path('port.pcapng')
     daemon = Daemon(work, 'server', port=f'conns = 64\ncapture = {path}')
     exchange(work, daemon)
@@ -211,14 +212,14 @@ def captured(work):
 
 
 def no_filter(work):
-    """seccomp = off leaves that away, and nothing else."""
+    """seccomp = off omits the filter, and nothing else."""
     daemon = Daemon(work, 'server', daemon='' if SANITIZE else 'seccomp = off')
     all_threads(daemon, 0, '0')
     daemon.stop()
 
 
 def can_not_remove(work):
-    """A folder of somebody else: that is said, first and last, and the next one starts."""
+    """A folder of another user: the daemon warns at start and end, and the next one starts."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', daemon='user = nobody')
     check(f'{daemon.path} will stay' in daemon.process.err(), daemon.process.err())
@@ -231,12 +232,12 @@ def can_not_remove(work):
 
 
 def unprivileged(work):
-    """Started by somebody without rights, on memif, without hugepages."""
+    """Started by a user without rights, on memif, without hugepages."""
     os.chmod(work.dir, 0o777)
     run = work.path('run')
     os.mkdir(run)
     os.chown(run, NOBODY, NOBODY)
-    program = shutil.copy(DAEMON, work.path('daemon'))  # ours may be where nobody else may look
+    program = shutil.copy(DAEMON, work.path('daemon'))  # our folder may be closed to other users
     wrap = ['setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups', '--',
             'sh', '-c', f'shift; exec {program} "$@"', 'sh']
     daemon = Daemon(work, 'server', wrap=wrap, env={'XDG_RUNTIME_DIR': run})
@@ -248,7 +249,8 @@ def unprivileged(work):
 
 
 def other_drivers(work):
-    """Started with exactly what a driver needs: it serves without, and ends in order."""
+    """Started with exactly the rights that a driver needs: it serves without them, and ends in
+    order."""
     need_namespaces()
     os.chmod(work.dir, 0o777)
     program = shutil.copy(DAEMON, work.path('daemon'))
@@ -274,7 +276,7 @@ def other_drivers(work):
         daemon.stop()
 
 
-# ---- the file, read again ----
+# ---- reload ----
 
 def rewrite(daemon, old, new):
     with open(daemon.conf, encoding='utf-8') as f:
@@ -286,7 +288,7 @@ def rewrite(daemon, old, new):
 
 
 def read_again(work):
-    """What can change does; what can't is named; what is wrong changes nothing."""
+    """Valid changes take effect or are reported; an invalid file changes nothing."""
     daemon = Daemon(work, 'server', limits='regions = 2\ncqs = 3\n', log='driver = notice')
     s = dial(daemon)
     check(ask(s, request(HELLO))[0] == 0, 'hello')
@@ -297,11 +299,11 @@ def read_again(work):
     rewrite(daemon, 'regions = 2', 'regions = 3')
     wait_log(daemon, 'is read again')
     check(ask(s, request(MR_ADD, mr_body(4096)), [fd])[0] == 0, 'the new limit')
-    # below what is held: new ones only
+    # below the current use: affects only new ones
     rewrite(daemon, 'regions = 3', 'regions = 1\nbytes = 4096')
     wait_log(daemon, 'is read again', 2)
     check('has 3, its limit' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'one more')
-    # wrong: as it was
+    # invalid: no change
     rewrite(daemon, 'regions = 1', 'regions = many')
     wait_log(daemon, ': regions = many: must be a number')
     check(f'{daemon.conf}:' in daemon.process.err(), daemon.process.err())
@@ -316,7 +318,7 @@ def read_again(work):
     check('daemon.socket' not in daemon.process.err(), daemon.process.err())
     rewrite(daemon, 'socket = ', 'socket = /x')
     wait_log(daemon, 'daemon.socket changed: needs a restart')
-    # levels of messages
+    # log levels
     check('attached' not in daemon.process.err(), daemon.process.err())
     rewrite(daemon, 'driver = notice', 'driver = info')
     wait_log(daemon, 'is read again', 6)
@@ -330,7 +332,7 @@ def read_again(work):
 
 
 def journal(work):
-    """Standard error of the journal gets priorities; syslog gets what it should."""
+    """Messages to the journal have priorities; syslog gets messages in its format."""
     out = work.path('daemon-server.0.err')
     with open(out, 'wb') as f:
         st = os.fstat(f.fileno())
@@ -354,7 +356,7 @@ def journal(work):
     daemon.stop()
 
 
-# ---- the end ----
+# ---- shutdown ----
 
 def start_transfer(work, drain, env=None):
     server = Process(work, 'server', [TRANSFER, 'server', embedded(work, 'server')])
@@ -366,7 +368,7 @@ def start_transfer(work, drain, env=None):
 
 
 def check_told(server, client):
-    """Both ends: by an event, and the application at last by -EIO."""
+    """Both ends are notified: by an event, and the application finally by -EIO."""
     check(client.wait() == 0, client.tail())
     check('ended: 0' in client.out() and 'then Input/output error' in client.out(), client.tail())
     server.signal('USR1')
@@ -374,7 +376,7 @@ def check_told(server, client):
 
 
 def drained(work):
-    """What was posted before is done, what came later is flushed, and nobody is left in doubt."""
+    """Work posted before completes, later work is flushed, and every program is notified."""
     server, daemon, client = start_transfer(work, 300000)
     other = dial(daemon)
     check(ask(other, request(HELLO))[0] == 0, 'hello')
@@ -391,11 +393,11 @@ def drained(work):
 
 
 def cut_off(work):
-    """Time is over: the same, with what is left flushed."""
+    """The time is over: likewise, and the rest is flushed."""
     for drain, signals in ((1, 1), (3600000, 2)):
         with Work() as own:
             server, daemon, client = start_transfer(own, drain)
-            for _ in range(signals):    # two that are not read yet are one
+            for _ in range(signals):    # two pending signals count as one
                 daemon.process.signal('TERM')
                 wait_log(daemon, ': ends, in ')
             check(daemon.process.wait() == 0, daemon.process.tail())
@@ -404,10 +406,10 @@ def cut_off(work):
             check(not os.path.exists(daemon.path), 'the socket is left')
 
 
-# ---- others ----
+# ---- other users ----
 
 class AsNobody:
-    """What is done in it is done by another user."""
+    """A context in which the process has another user."""
 
     def __enter__(self):
         os.seteuid(NOBODY)
@@ -421,7 +423,7 @@ def listen(s, service, pkey):
 
 
 def partitions(work):
-    """A partition is for those that the file names: users, groups, or all."""
+    """A partition is limited to the users and groups that the file names, or open to all."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', daemon='group = nogroup', limits=f'[partitions]\n'
                     f'0xffff = all\n0x8001 = user:nobody, user:1\n0x8002 = group:{os.getgid()}')
@@ -455,7 +457,7 @@ def partitions(work):
 
 
 def strangers(work):
-    """Who connects and says nothing is ended, and there are not many of them."""
+    """Connections without a hello are closed after a time, and their number is limited."""
     daemon = Daemon(work, 'server', limits='strangers = 3')
     good = dial(daemon)
     check(ask(good, request(HELLO))[0] == 0, 'hello')
@@ -477,7 +479,7 @@ def strangers(work):
 
 
 def of_one_user(work):
-    """apps_per_uid: one user's applications leave room for another's."""
+    """apps_per_uid: the applications of one user leave room for another's."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', limits='apps = 8\napps_per_uid = 2')
     os.chmod(daemon.path, 0o666)
@@ -494,17 +496,17 @@ def of_one_user(work):
     daemon.stop()
 
 
-# ---- what programs leave behind ----
+# ---- orphaned streams ----
 
 def leave(work, daemon, nb):
-    """Streams that never end, of a program that has gone; why it had no more, or ''."""
+    """Leave streams behind that never end; returns why no more were possible, or ''."""
     client = Process(work, 'leaver', [LEAVER, 'client', daemon.spec, IP['client'], str(nb)])
     return '' if client.wait() == 0 else client.out()
 
 
 def left_behind(work, port, limits, why):
-    """One user's programs leave streams and go, again and again: they count for him until they
-    end, and another user has room. (SYS-5)"""
+    """One user's programs leave orphaned streams repeatedly. These count against the user until
+    they end, and another user has room. (SYS-5)"""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', f'conns = 64\n{port}\nlinger_ms = {20000 * SLOW}', limits)
     os.chmod(daemon.path, 0o666)
@@ -535,19 +537,19 @@ def left_behind(work, port, limits, why):
 
 
 def left_queue_pairs(work):
-    """... as queue pairs."""
+    """Limited by queue pairs."""
     left_behind(work, '', 'qps = 20', "of its user's linger, its limit")
 
 
 def left_memory(work):
-    """... and with their memory."""
+    """Limited by memory."""
     left_behind(work, 'stream_mem = 4M', '', 'what its user may have of stream_mem')
 
 
-# ---- what is installed ----
+# ---- installed files ----
 
 def installed(work):
-    """The unit is right."""
+    """The systemd unit is valid."""
     if shutil.which('systemd-analyze') is None:
         print('# no systemd-analyze: the unit is not verified')
         return

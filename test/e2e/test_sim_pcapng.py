@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A pcapng file of the simulator before tshark and scapy.
+"""A pcapng file of the simulator, read by tshark and scapy.
 
-sim_pcapng writes it; what its packets are is written down here once more.
+sim_pcapng writes it; its expected packets are written down here independently.
 """
 
 import logging
@@ -58,7 +58,7 @@ def check_fields(path):
 
 
 def check_bytes(path):
-    # It takes a comment without a newline for an error and says so.
+    # It warns about a comment without a newline.
     logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
     packets = [data for data, _ in RawPcapNgReader(path)]
     for number, (data, expected) in enumerate(zip(packets, EXPECTED, strict=True), 1):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each call of a program on a TCP socket has the outcome that it has on the kernel, while another
-thread changes the socket under it, and on a small stack. (UDP-10, UDP-1)
+"""Each call of a program on a TCP socket has the same outcome as on the kernel, while another
+thread changes the socket during the call, and on a small stack. (UDP-10, UDP-1)
 """
 
 import json
@@ -13,14 +13,14 @@ from e2e import BUILD, IS_CHECK, Work, check, until_true
 from sock import PEER, PEER_IP, PYTHON
 from sock_talk import HEAD, PORT, carried_pair
 
-ROUNDS = 10     # of each call while a socket changes its owner
+ROUNDS = 10     # of each call, while a socket changes between kernel and daemon
 SMALL_STACK = os.path.join(BUILD, 'test/e2e/small_stack')
-# It accepts everything and reads nothing.
+# It accepts all connections and reads nothing.
 SERVER = f'''{HEAD}
 l, kept = listen(), []
 while True: kept.append(l.accept())
 '''
-# A wait is what a thread does with a socket, which may be full; a change is what another does.
+# One thread waits on a socket, which may be full; another thread changes the socket.
 CLIENT = f'''{HEAD}
 import json
 kept, pids = [], []
@@ -123,7 +123,7 @@ for _ in range(2): serve(l.accept()[0])
 
 
 def outcomes(pair, wants):
-    """Of each wait and change: what came of it."""
+    """The outcome of each wait and change."""
     pair.server(PYTHON, '-c', SERVER, pair.server_ip, PORT, pair.folder, text='ready')
     pair.write('wants', json.dumps(wants))
     out = pair.client(PYTHON, '-c', CLIENT, pair.server_ip, PORT, pair.folder,
@@ -141,7 +141,7 @@ def changed_under_a_waiter():
     check(not wrong, '\n'.join(wrong))
 
 
-# A thread waits, or calls again and again, while another one gives the socket its first name.
+# A thread waits or calls repeatedly, while another one first binds the socket.
 NAMED = f'''{HEAD}
 import json
 to, rounds = (ip, port), int(sys.argv[4])
@@ -215,8 +215,8 @@ for what, call in calls.items():
 
 @sock.may_fail
 def named_under_a_call():
-    """A datagram that comes once a socket has a name is not lost to who waited before, and no call
-    beside is served by the wrong one."""
+    """A datagram that arrives once a socket is bound is received by a thread that waited before,
+    and calls at the same time use the right socket."""
     def said(pair):
         pair.server(PYTHON, PEER, 'echo_selectors', pair.server_ip, PORT, port=PORT)
         return pair.client(PYTHON, '-c', NAMED, pair.server_ip, PORT, pair.folder, ROUNDS,
@@ -231,7 +231,8 @@ def named_under_a_call():
 
 @sock.may_fail
 def named_by_its_peer():
-    """Bound, it is the kernel's; connected, a rule wants it: not while a thread waits there."""
+    """A bound socket is the kernel's. After connect() a rule would carry it, but not while a thread
+    waits."""
     pair = sock.shared(sock.CLIENT, 'udp', rules=f'carry remote {PEER_IP}')
     pair.server(PYTHON, PEER, 'echo_selectors', pair.server_ip, PORT, text='ready')
     out = pair.client(PYTHON, '-c', f'''{HEAD}
@@ -254,7 +255,7 @@ say(*[named(wait) for wait in (lambda s: s.recv(9), polled, late)])
     check(grown['Udp.OutDatagrams'] == 2 and grown['tx_pkts'] > 0, f'not one of three: {grown}')
 
 
-# A thread for each manner of waiting, each with a socket of its own, answers.
+# A thread for each way of waiting, each with its own socket, answers.
 ANSWERS = f'''{HEAD}
 def polled(s):
     p = select.poll(); p.register(s, select.POLLIN)
@@ -283,7 +284,8 @@ for i in range(4):
 
 
 def daemon_crashes():
-    """UDP sockets go on with the kernel's when their daemon has gone, and new ones with the next."""
+    """UDP sockets continue with the kernel when their daemon has died, and new ones with the next
+    daemon."""
     with Work() as work, sock.Pair(work, sock.SERVER, 'udp') as pair:
         def all_answer():
             out = pair.client(PYTHON, '-c', ASKS, pair.server_ip, PORT, pair.folder)
@@ -297,13 +299,13 @@ def daemon_crashes():
         pair.daemons['us'] = daemon = daemon.again()
         pair.server(PYTHON, PEER, 'echo_selectors', pair.server_ip, PORT + 9, port=PORT + 9)
         check(daemon.ask('sockets')['sockets'] >= 1, daemon.ask('sockets'))
-        # each asks again when it answers, now and then
+        # each socket asks again from time to time when it answers
         until_true('they are carried again',
                    lambda: all_answer() or daemon.ask('sockets')['sockets'] == 5)
 
 
 def daemon_crashes_under_a_stream():
-    """It is reset, which no end of a stream looks like; the listener goes on with the kernel's."""
+    """The stream is reset, which differs from its end; the listener continues with the kernel."""
     with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
         s = pair.server(PYTHON, '-c', HEAD + '''
 def attempt(call, *args):

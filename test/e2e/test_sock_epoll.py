@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""epoll sets with sockets that are carried say the same as on the kernel, whoever looks at them.
+"""epoll sets with carried sockets report the same as on the kernel, for any process that waits.
 (UDP-6, UDP-8, AFC-19)
 """
 
@@ -11,7 +11,7 @@ from e2e import check, until_true
 from sock import PYTHON
 from sock_talk import HEAD, PORT, both, same
 
-# What two programs say, by name: see sock_talk.py.
+# The output of two programs, by name: see sock_talk.py.
 CASES = {
     'epoll': ('''
 s, _ = l.accept()
@@ -411,7 +411,7 @@ say(digest(all_of(s, len(data)))); t.join()
 '''),
 }
 
-# A mechanism each: kinds of events, other descriptors, threads, children, sets that move, room.
+# One case per mechanism: kinds of events, other descriptors, threads, children, passed sets, room.
 QUICK = ['epoll', 'ends in epoll', 'many in a set', 'a set with others', 'a set of two threads',
          'a thread that waits first', 'numbers that are used again', 'two children', 'changes',
          'a busy set with a pipe', 'time and signals', 'a set within a set', 'a set that is sent',
@@ -420,7 +420,7 @@ QUICK = ['epoll', 'ends in epoll', 'many in a set', 'a set with others', 'a set 
 
 @both
 def daemon_gone(pair, ours, _peer):
-    """Who waits for a socket hears that its daemon has gone, whoever waits for it."""
+    """Any program that waits for a socket is notified when its daemon dies."""
     script = f'''{HEAD}
 l = listen(); a, _ = l.accept(); b, _ = l.accept(); ours, its = select.epoll(), select.epoll()
 ours.register(a, select.EPOLLIN); its.register(b, select.EPOLLIN); select.select([its], [], [], 0)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options, flags, errno and arguments on carried sockets are the kernel's: each option has its
-effect, or the socket is the kernel's, or it is refused; what is no memory is EFAULT. (UDP-9)
+"""Options, flags, errno and arguments of carried sockets are like the kernel's: each option takes
+effect, or the socket stays with the kernel, or the option is refused; invalid memory gives EFAULT.
+(UDP-9)
 """
 
 import json
@@ -16,15 +17,15 @@ from sock_talk import HEAD, PORT, carried_pair
 
 OPTIONS = os.path.join(BUILD, 'test/e2e/sock_options')
 ENOPROTOOPT = 92
-AT_ONCE = 30        # options, of two sockets each
+AT_ONCE = 30        # options tested together, with two sockets each
 WORDS = {'effect': 'CARRIED', 'no matter': 'NOTHING', "kernel's": 'KERNELS'}
 LEVELS = {'socket(7)': 'SOL_SOCKET', 'ip(7)': 'IPPROTO_IP', 'ipv6(7)': 'IPPROTO_IPV6',
           'tcp(7)': 'IPPROTO_TCP', 'udp(7)': 'IPPROTO_UDP'}
 
-# What would replace the daemon's filter is set when the socket is the kernel's, and not before.
+# Options that would replace the daemon's filter: set on the kernel's socket only.
 FILTERS = 'SO_ATTACH_FILTER', 'SO_ATTACH_BPF', 'SO_LOCK_FILTER'
 
-# It reads until the end of each connection, and keeps it until then.
+# It reads each connection to its end, and keeps it until then.
 READER = f'''{HEAD}
 def serve(s):
     try: all_of(s)
@@ -37,7 +38,7 @@ while True: threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).s
 # ---- each option ----
 
 def the_list():
-    """{(level, option): (kind for UDP, kind for TCP)} as the library has it."""
+    """{(level, option): (kind for UDP, kind for TCP)} of the library."""
     out = subprocess.run([OPTIONS, 'list'], capture_output=True, text=True, check=True).stdout
     return {tuple(line.split()[:2]): tuple(line.split()[2:]) for line in out.splitlines()}
 
@@ -61,13 +62,13 @@ def documented():
 
 
 def outcomes(text):
-    """{(when, option): (errno, who has it)}"""
+    """{(when, option): (errno, kernel or daemon)}"""
     return {tuple(line.split()[:2]): (int(line.split()[2]), line.split()[3])
             for line in text.splitlines()}
 
 
 def wrong(kind, is_udp, when, option, kernel, got):
-    """What is wrong with what came of an option of a kind, or None."""
+    """What is wrong with the outcome of an option of this kind, or None."""
     if kernel[0] != 0 and kind == 'KERNELS' and is_udp and when == 'after' and option not in FILTERS:
         return None if got == (kernel[0], 'carried') else 'not as it was'
     if kernel[0] != 0 and kind == 'KERNELS':
@@ -94,7 +95,7 @@ def each_option(proto):
         some = (OPTIONS, proto, *args, first, first + AT_ONCE)
         kernel.update(outcomes(pair.client(*some, plain=True)))
         got.update(outcomes(pair.client(*some)))
-        for d in pair.daemons.values():     # streams that were closed have gone
+        for d in pair.daemons.values():     # until closed streams are released
             until_true('sockets are gone', lambda d=d: d.ask('sockets')['sockets'] < AT_ONCE)
     bad = []
     for (_, option), kinds in the_list().items():
@@ -119,7 +120,7 @@ def each_option_of_tcp():
 
 # ---- calls ----
 
-# A case is a function; what it returns, or the error it raises, is what it says.
+# A case is a function; its output is its return value or the exception.
 CASES = r'''
 import array, ctypes, json
 libc = ctypes.CDLL(None, use_errno=True)
@@ -426,7 +427,7 @@ def deferred():
 run()
 '''
 
-# What a carried stream says instead of what the kernel does: it refuses.
+# Carried streams that refuse what the kernel supports.
 REFUSED = {'out of band': 'ENOTSUP', 'low mark later': ['ENOPROTOOPT', None]}
 
 TCP_SERVER = f'''{HEAD}
@@ -454,7 +455,7 @@ def said(pair, cases, server):
     out = pair.client(PYTHON, '-c', HEAD + cases, *args, pair.client_ip,
                       os.environ.get('SAN_ONLY', ''))
     check(p.is_alive(), p.tail())
-    # names of the two ends are another way round without the library
+    # without the library the addresses of the two ends are exchanged
     return {name: json.dumps(what).replace(pair.client_ip, 'client').replace(pair.server_ip, 'server')
             for name, what in map(json.loads, out.splitlines())}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that know nothing of this stack give the same results when their sockets are carried
-at one end as when the kernel carries them at both. (UDP-1, UDP-2, UDP-3, UDP-5)
+"""Unmodified programs give the same results when their sockets are carried at one end as when the
+kernel carries them at both. (UDP-1, UDP-2, UDP-3, UDP-5)
 
-Each case runs on the kernel, and if the library is built, with the library under the server and
+Each case runs on the kernel and, if the library is built, with the library under the server and
 under the client. See sock.py.
 """
 
@@ -20,7 +20,7 @@ from sock import PEER, PYTHON, file_digest, need, sample
 
 
 def line_with(text, pattern):
-    """The part of it that *pattern* finds, which must be there."""
+    """The part that matches *pattern*, which must exist."""
     found = re.search(pattern, text)
     check(found, f'no "{pattern}" in: {text[-1500:]}')
     return found[0]
@@ -36,7 +36,7 @@ def sockperf(pair):
 
 
 def round_trips(pair, out):
-    """What sockperf says of them, without how many there were."""
+    """The output of sockperf without the number of messages."""
     line_with(out, r'RoundTrip|Latency')
     pair.sent = int(line_with(out, r'SentMessages=\d+').partition('=')[2])
     check(pair.sent > 20, f'{pair.sent} round trips')
@@ -51,7 +51,7 @@ def iperf_udp(pair):
                                  1000, '--json'))
     total = out['end']['sum']
     check(total['packets'] > 500, f'{total["packets"]} packets')
-    # some are lost where the receiver does not get the CPU, carried or not
+    # some are lost if the receiver does not get the CPU, carried or not
     return {'most arrive': total['lost_percent'] < 50}
 
 
@@ -75,7 +75,7 @@ def socat_udp(pair):
 
 
 def dnsmasq(pair):
-    """Bound to a wildcard, it answers by IP_PKTINFO."""
+    """Bound to a wildcard address, it answers through IP_PKTINFO."""
     program, dig, dnsperf = need('dnsmasq', 'dig', 'dnsperf')
     text = ','.join(['word' * 20] * 6)
     pair.server(program, '--no-daemon', '--no-resolv', '--no-hosts', '--port=5353', '--user=root',
@@ -122,7 +122,7 @@ def echo_wildcard(pair):
 
 
 def echo_asyncio(pair):
-    return python_udp(pair, 'asyncio', least=1)     # it sends nothing if there is nothing
+    return python_udp(pair, 'asyncio', least=1)     # an empty datagram is never sent
 
 
 def echo_socketserver(pair):
@@ -134,14 +134,14 @@ def echo_processes(pair):
 
 
 def multicast(pair):
-    """Two readers of a group, and one that has not the library: each gets all, once."""
+    """Two readers of a group and one without the library: each receives all datagrams once."""
     group = ['239.1.2.3', 5007]
     readers = [pair.server(PYTHON, PEER, 'mcast_read', *group, pair.server_ip, 100, text='ready',
                            plain=plain) for plain in (False, False, True)]
     pair.client(PYTHON, PEER, 'mcast_send', *group, pair.client_ip, 100)
     for reader in readers:
         reader.wait()
-    # a reader is the kernel's; and what is sent to a group it sends
+    # one reader is the kernel's, and the kernel sends what is sent to a group
     pair.kernels = 300 if pair.ours == sock.CLIENT else 100
     return [reader.out() for reader in readers]
 
@@ -157,8 +157,8 @@ def sockperf_tcp(pair):
 
 
 def netcat_tcp(pair):
-    """All of an answer and its end, and only then a question and its end: who asks goes on when
-    one half of its connection is closed, and both go when the other is."""
+    """Receive a whole answer and its end, and only then send a question and its end: a client
+    continues when one direction is closed, and both sides end when the other is closed, too."""
     program, = need('nc.openbsd')
     want = [sample(pair.path(name), 1_000_000, name) for name in ('answer', 'question')]
     here = f'cd {pair.folder}; '
@@ -211,7 +211,7 @@ def redis(pair):
     out = [line_with(pair.client(*ask, '--pipe', stdin=sets), r'errors: \d+, replies: \d+')]
     out += [pair.client(*ask, 'DBSIZE'), pair.client(*ask, 'GET', 'key4999')]
     out.append(pair.client(*ask, stdin='MULTI\nINCR n\nINCR n\nEXEC\nnonsense\n', status=None))
-    # a child has the sockets, too, and goes
+    # a child inherits the sockets and exits
     before = pair.client(*ask, 'LASTSAVE')
     until_true('a second of its own', lambda: pair.client(*ask, 'TIME').split()[0] > before)
     out.append(pair.client(*ask, 'BGSAVE'))
@@ -233,7 +233,7 @@ http {{
 
 
 def nginx(pair):
-    """Keep-alive, sendfile, two workers, and new ones in place of them while requests come."""
+    """Keep-alive, sendfile, two workers, and new workers in their place while requests arrive."""
     program, curl, wrk = need('nginx', 'curl', 'wrk')
     want = sample(pair.path('big'), 1_000_000)
     sample(pair.path('small'), 500)
@@ -277,10 +277,10 @@ def openssl(pair):
     key = pair.path('key.pem')
     pair.client(program, 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256',
                 '-nodes', '-subj', '/CN=test', '-days', 2, '-keyout', key, '-out', key, plain=True)
-    # its files are those of the folder where it runs
+    # it serves files of its working directory
     pair.server('/usr/bin/env', '-C', pair.folder, program, 's_server', '-accept',
                 f'{pair.server_ip}:4433', '-key', key, '-cert', key, '-WWW', port=4433)
-    # it makes no difference between the server's end and that of the answer
+    # it does not distinguish the end of the server from that of the answer
     out = pair.client(program, 's_client', '-connect', f'{pair.server_ip}:4433', '-quiet',
                       stdin=b'GET /file HTTP/1.0\r\n\r\n', status=None)
     body = out.partition(b'\r\n\r\n')[2]
@@ -314,9 +314,9 @@ def tree_digest(top):
 
 
 def iperf_tcp(pair):
-    """Once all is written iperf3 ends, and does not read what still lies in buffers. So it is much
-    more than they hold, the kernel's are kept small, and the rest must have come. Of two
-    directions, the one that has all ends the other."""
+    """iperf3 exits once all is written, without reading what the buffers still hold. So the test
+    sends much more than they hold, limits the kernel's buffers, and requires the rest. With two
+    directions the first one to finish ends the other."""
     program, = need('iperf3')
     size, held = 8 << 20, 1 << 20
     for ns in (pair.at_us, pair.at_peer):
@@ -355,7 +355,7 @@ def http_server(pair):
     return pair.client(PYTHON, PEER, 'web', f'http://{pair.server_ip}:8000/file')
 
 
-# Those of make check: one of each kind that costs little.
+# For make check: a cheap one of each kind.
 QUICK = [socat_udp, dnsmasq, echo_processes, multicast, socat_tcp, serve_asyncio]
 UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
@@ -364,15 +364,15 @@ TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_s
 
 
 def run(case, proto, *how):
-    """One run: its ends, what the programs said, and how counters of our end have grown."""
+    """One run: its ends, the output of the programs, and the increase of our end's counters."""
     pair = sock.shared(how[0], proto, *how[1:])
     return pair, case(pair), pair.grown()
 
 
 @sock.may_fail
 def all_runs(case, proto):
-    """UDP is carried at either end, whoever is at the other one. TCP is where both ends can, and
-    elsewhere the kernel's, as if the library were not there."""
+    """UDP is carried at either end with any peer. TCP is carried if both ends can; otherwise the
+    kernel carries it as if the library were absent."""
     _, want, by_kernel = run(case, proto, sock.KERNEL)
     if not sock.has_library():
         return

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""CPython's own tests of sockets have the same results, one by one, with the library in front of
-libc as without it: whether it leaves all to the kernel, or carries what it can. (UDP-1, UDP-2)
+"""CPython's own socket tests have the same results with and without the preloaded library, one by
+one: both if it leaves all sockets to the kernel, and if it carries what it can. (UDP-1, UDP-2)
 """
 
 import collections
@@ -16,18 +16,18 @@ from sock import PYTHON
 
 MODULES = ['test_socket', 'test_socketserver', 'test_selectors', 'test_asyncio']
 SUITE = '/usr/lib/python3.11/test'      # Debian: libpython3.11-testsuite
-SILENCE_S = 30                          # that one test may take
-HANGING = 5                             # tests of a module, then the rest would hang, too
+SILENCE_S = 30                          # limit for one test
+HANGING = 5                             # hanging tests of a module, after which the rest is skipped
 
-# What may differ when a module's sockets are carried, and why: {'Class.test': 'reason'}.
+# Allowed differences of modules whose sockets are carried: {'Class.test': 'reason'}.
 ALLOWED = {}
-# Classes that are left out: what they talk to is not of this host.
+# Excluded classes: they communicate with other hosts.
 LEFT_OUT = ['ThreadedVSOCKSocketStreamTest']
-# These come out one way or the other from run to run without the library, too.
+# Tests with varying results even without the library.
 UNSTABLE = {}
 
-# Runs a module's tests and writes "result name" lines. Not `python -m test -v`: what tests print
-# themselves stands between its results. Named hosts and big files are for others to test.
+# Runs a module's tests and prints "result name" lines. `python -m test -v` is not used, because the
+# tests' own output appears among its results. Tests with host names and big files are excluded.
 RUNNER = '''
 import signal, sys, unittest
 from test import support
@@ -82,7 +82,7 @@ with open(path, "w") as out:
 
 
 def results(pair, module, host=''):
-    """{name: result} of a module's tests; of one with parts that fail, that. And what they say."""
+    """{name: result} of a module's tests, separately for subtests that fail; and the output."""
     path = pair.write('results', '')
     p = pair.server('/usr/bin/env', '-C', pair.folder, PYTHON, '-c', RUNNER, module, path, host,
                     *LEFT_OUT)
@@ -100,7 +100,7 @@ def results(pair, module, host=''):
 
 
 def watch(p, path):
-    """Until it ends. A test that hangs is told so, and fails."""
+    """Wait for the end. A hanging test is interrupted and fails."""
     nb_hanging, size, since = 0, 0, time.monotonic()
     while p.is_alive():
         time.sleep(0.05)
@@ -118,7 +118,7 @@ def report(module, got):
 
 
 def compare(want, got, out):
-    """Every test that has another result, unless it is in the tables."""
+    """Tests whose results differ, except those in the tables."""
     differ = [f'{name}: {got.get(name, "missing")}, not {want.get(name, "there")}'
               for name in sorted(want.keys() | got.keys())
               if want.get(name) != got.get(name) and name not in UNSTABLE]
@@ -128,7 +128,7 @@ def compare(want, got, out):
 
 def module_results(module, ours, rules=None, host=''):
     with Work() as work, sock.Pair(work, ours, rules=rules) as pair:
-        # tests skip what a host has not
+        # tests skip what the host does not have
         pair.at_us.run('sysctl', '-qw', 'net.ipv6.conf.lo.disable_ipv6=0')
         return results(pair, module, host)
 
@@ -143,7 +143,7 @@ def same_results(module):
         check(not broken, f'fail without the library: {" ".join(broken)}')
         return
     compare(want, *module_results(module, sock.SERVER, 'kernel'))
-    # And carried: the tests' own address is ours then.
+    # Carried as well: then the tests' own address is ours.
     want, _ = module_results(module, sock.KERNEL, host=sock.OUR_IP)
     compare(want, *module_results(module, sock.SERVER, f'carry local {sock.OUR_IP};'
                                   f'carry remote {sock.OUR_IP}', sock.OUR_IP))

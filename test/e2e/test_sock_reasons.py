@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A socket that rules would carry and that is the kernel's none the less: the library at "log info",
-`sansock explain` and `sanctl sockets` say why, and not which rule is the nearest. (UDP-2)
+"""A socket that rules would carry but that stays with the kernel: the library at "log info",
+`sansock explain` and `sanctl sockets` report the actual reason, not the closest rule. (UDP-2)
 """
 
 import os
@@ -14,7 +14,7 @@ from sock import OUR_IP, PYTHON, SERVER, Pair, has_library
 
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
 SANSOCK = os.path.join(BUILD, 'apps/sansock/sansock')
-OTHER_IP = '192.0.2.1'      # also our end's, but not the port's
+OTHER_IP = '192.0.2.1'      # also an address of our end, but not of the port
 PORT = 7300
 NOBODY = 65534
 
@@ -42,7 +42,7 @@ l.listen()
 ready()
 """
 
-# name: (program, address, user, rules before, what the library says, row of sanctl, what that says)
+# name: (program, address, user, rules before, message of the library, row of sanctl, its text)
 CASES = {
     'no right, udp': (UDP, OUR_IP, NOBODY, '', r'no right to the daemon at \S+/server.sock',
                       'udp', r'no right to the daemon at \S+/server.sock'),
@@ -73,7 +73,7 @@ def reason(pair, name):
         command = pair.command('server', *become, PYTHON, '-c', code.format(ip=ip, port=PORT))
     finally:
         pair.rules = before
-    if 'daemon' in rules:       # instead of ours
+    if 'daemon' in rules:       # in place of the usual one
         command = [w.replace(f'daemon {pair.daemons["us"].path};', '') for w in command]
     p = pair.work.start('program', command)
     pair.servers.append(p)
@@ -90,7 +90,7 @@ def reason(pair, name):
 
 
 def explain(pair):
-    """What is in the way now, by user."""
+    """The reason now, by user."""
     path = pair.daemons['us'].path
     env = dict(os.environ, SANSOCK_CONF='/dev/null', SANSOCK_RULES=f'daemon {path};carry proto udp')
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""TCP sockets that are carried as streams: each pair of programs says the same as on the kernel,
-both ways of ending, waiting and sharing included; and what is not carried goes on with the
-kernel. (UDP-1, UDP-2, UDP-7, AFC-1)
+"""TCP sockets carried as streams: each pair of programs has the same output as on the kernel,
+including half-closed connections, waiting and sharing; other sockets stay with the kernel. (UDP-1,
+UDP-2, UDP-7, AFC-1)
 """
 
 import json
@@ -19,7 +19,7 @@ from sock_talk import HEAD, PORT, both, same, talk
 from test_descriptors import keep_closing
 
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
-# What two programs say, by name: what the server does with its listener *l*, what the client does.
+# Two programs by name: what the server does with its listener *l*, and what the client does.
 CASES = {
     'names': ('''
 s, a = l.accept()
@@ -333,7 +333,7 @@ hear("both"); port += 1
 who = set(all_of(dial()) for _ in range(40))
 say(len(who)); tell("served")
 '''),
-    # not the port of *shared port*: what rests of its connections had no SO_REUSEADDR
+    # not the port of *shared port*: its old connections were without SO_REUSEADDR
     'listens again': ('''
 def again():
     t = socket.socket(); t.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -364,7 +364,7 @@ say(errno.errorcode[t.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)])
 '''),
 }
 
-# A mechanism each: names, ends, room, resets, the C library, descriptors of others, sharing.
+# One case per mechanism: names, ends, room, resets, the C library, passed descriptors, sharing.
 QUICK = ['names', 'half closed', 'waiting bytes', 'without blocking', 'lingering',
          'reset behind bytes', 'written by the C library', 'streams of two directions',
          'a stream and a full peer',
@@ -374,7 +374,7 @@ QUICK = ['names', 'half closed', 'waiting bytes', 'without blocking', 'lingering
 
 @both
 def killed(pair, ours, _):
-    """Programs that are killed leave nothing, and the other end hears of it."""
+    """Killed programs leave nothing behind, and the other end is notified."""
     for i in range(10):
         s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ns, _ = l.accept()\n'
                         's.sendall(data)\nsay(s.recv(9))', pair.server_ip, PORT + i,
@@ -396,8 +396,8 @@ def killed(pair, ours, _):
 
 
 def closed_on_a_bad_link():
-    """What was written and closed at once arrives, and the end behind it, although packets of it
-    are lost: the daemon keeps the stream until the peer has acknowledged all of it."""
+    """Data written right before close() arrives with the end although packets are lost: the daemon
+    keeps the stream until the peer has acknowledged everything."""
     pair = sock.shared(sock.SERVER, 'tcp', 2, port='impair_rx = drop=0.25,seed=11')
     s = pair.server(PYTHON, '-c', f'''{HEAD}
 l = listen()
@@ -413,7 +413,7 @@ for _ in range(60): s = dial(); say(all_of(s) == data[:3000]); s.close()
 
 @both
 def dead_before_its_bell(pair, *_):
-    """What a program had written when it died, before it could ring, is sent, although another
+    """Data that a program wrote, but died before it rang the doorbell, is sent, although another
     program still has the socket."""
     s = pair.server(PYTHON, '-c', HEAD + '''
 import ctypes
@@ -437,7 +437,7 @@ s = dial(); say(s.recv(1)); tell("one"); say(s.recv(1)); s.send(b"both")
 
 @both
 def listens_late(pair, ours, _):
-    """close() ends a listener although its user's descriptors are slow to close."""
+    """close() ends a listener although descriptors of its user are slow to close."""
     kept = keep_closing(ours, 1)
     s = pair.server(PYTHON, '-c', HEAD + '''
 l = listen(); l.close()
@@ -450,8 +450,8 @@ with open("/proc/self/net/tcp") as f: say(any(":%04X 00000000:0000 0A" % port in
 
 @both
 def without_library(pair, ours, _):
-    """A listener that has not the library is connected to by the kernel, also where one was that
-    had it."""
+    """The kernel connects to a listener without the library, also where one with the library was
+    before."""
     want = [None, None]
     for i, plain in enumerate((False, True, False)):
         before = ours.ask('sockets')['streams_accepted']
@@ -464,7 +464,7 @@ def without_library(pair, ours, _):
 
 @both
 def forged(pair, ours, _):
-    """Nobody gets what is not his by asking the daemon himself."""
+    """A program can't get another user's sockets by asking the daemon directly."""
     s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\nhear("forged")\ns, _ = l.accept()\n'
                     's.send(b"mine")', pair.server_ip, PORT, pair.folder, text='ready')
     client = pair.background('client', PYTHON, '-c', f'{HEAD}\ns = dial(); say(all_of(s))',
@@ -480,7 +480,7 @@ def forged(pair, ours, _):
 
 @both
 def shown(pair, ours, peer):
-    """sanctl says of each socket whether it is carried, and why."""
+    """sanctl reports for each socket whether it is carried, and the reason."""
     script = f"""{HEAD}
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind((ip, port))
 l = listen(); s, _ = l.accept(); s.recv(9)
@@ -514,8 +514,8 @@ l = listen(); s, _ = l.accept(); s.recv(9)
 
 @both
 def slow_to_accept(pair, _ours, _peer):
-    """A listener that takes nothing gets no more streams until it does; nothing is lost. What it
-    does not take in 5 s (CLAIM_NS of the daemon) it will not soon."""
+    """A listener that does not accept gets no more streams until it does; nothing is lost. After 5
+    s (CLAIM_NS of the daemon) it is considered busy."""
     s = pair.server(PYTHON, '-c', f'''{HEAD}
 l = listen(); hear("both")
 for i in range(3): s, _ = l.accept(); s.send(b"%d" % i); say(i)
@@ -540,7 +540,7 @@ for i in range(3): s, _ = l.accept(); s.send(b"%d" % i); say(i)
 
 @sock.may_fail
 def rules_of_the_own_address():
-    """A rule about what a socket is bound to holds for one that connects from there."""
+    """A rule about the own address also applies to a socket that connects from it."""
     rules = 'kernel local *:7000-7010;kernel remote 127.0.0.0/8;carry proto tcp'
     pair = sock.shared(sock.SERVER, 'tcp', 2, rules=rules)
     for port, wanted in ((7005, 0), (7015, 1)):
@@ -556,7 +556,7 @@ def rules_of_the_own_address():
 
 @both
 def no_system_calls(pair, _ours, _peer):
-    """Bytes of streams that are polled cost none (UDP-8)."""
+    """Polling and moving bytes of a stream makes no system calls (UDP-8)."""
     s = pair.server(PYTHON, '-c', f'''{HEAD}
 l = listen(); s, _ = l.accept(); s.setblocking(False)
 while True:
@@ -582,7 +582,7 @@ def ask():
     calls = text[text.index('"begin"'):text.index('"end"')].splitlines()[1:-1]
     others = [c for c in calls if 'futex' not in c and 'sched_yield' not in c and
               'eventfd' not in c and 'write(' not in c]
-    # reads that find nothing ask now and then whether the daemon is still there
+    # reads that find nothing check from time to time that the daemon is alive
     most = 5 + int(nothing) // 65536
     check(len(others) <= most, f'{len(others)} calls, not {most}: {others[:5]}')
     s.wait()

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Carried UDP sockets, one property each: both ways into one socket, who has a descriptor, who
-waits how, what a program that is killed leaves, and that nothing asks the kernel. (UDP-1, UDP-4,
-UDP-6, UDP-7, UDP-8)
+"""Carried UDP sockets, one property per case: both paths into one socket, shared descriptors, ways
+of waiting, killed programs, and no system calls. (UDP-1, UDP-4, UDP-6, UDP-7, UDP-8)
 """
 
 import functools
@@ -16,8 +15,8 @@ from sock import HERE, OUR_IP, PEER, PEER_IP, PEER_IP6, PYTHON, need
 from test_descriptors import keep_closing
 
 PORT = 5000
-# Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
-# the kernel, and *far* is one at the peer.
+# At our end, with the library: *s* is bound to the port, *c* is another socket that sends to it
+# through the kernel, and *far* is one at the peer.
 HEAD = f'''
 import array, functools, os, select, signal, socket, subprocess, sys, threading, time
 sys.path.append("{HERE}")
@@ -38,12 +37,12 @@ c.connect(("{OUR_IP}", {PORT}))
 
 
 def here(pair, program, **how):
-    """Run *program* at our end; its output."""
+    """Run *program* at our end. Returns its output."""
     return pair.client(PYTHON, '-c', HEAD + program, **how)
 
 
 def ours(test, **how):
-    """Of a case that runs at our end, with rule "both" if *how* has no other."""
+    """A case that runs at our end, with rule "both" unless *how* has another one."""
     how = {'rules': 'both', **how}
 
     @sock.may_fail
@@ -55,7 +54,8 @@ def ours(test, **how):
 
 @ours
 def both_ways(pair):
-    """A thousand by each path, to one socket bound to any address: all, once, with their source."""
+    """A thousand datagrams by each path to one socket bound to any address: each arrives once, with
+    its source."""
     reader = pair.server(PYTHON, '-c', f'''
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -86,7 +86,7 @@ print(len(got), set(got) == want, poll.poll(0))
 
 @ours
 def descriptors(pair):
-    """dup, fork, exec and SCM_RIGHTS give others the same socket; the last close ends it."""
+    """dup, fork, exec and SCM_RIGHTS share the socket; the last close ends it."""
     out = here(pair, '''
 print(subprocess.run(["/bin/echo", "vfork"], capture_output=True, text=True).stdout, end="")
 c.send(b"mine"); print(s.recv(9))
@@ -121,7 +121,7 @@ except ConnectionRefusedError:
 
 @ours
 def waits(pair):
-    """Time-outs, signals, poll, select and epoll, and what is closed meanwhile."""
+    """Timeouts, signals, poll, select and epoll, and close while waiting."""
     out = here(pair, '''
 def timed(call, *args):
     t = time.monotonic()
@@ -175,7 +175,7 @@ refused
 
 @ours
 def select_keeps_time(pair):
-    """select() says how much of its time is left, as Linux does."""
+    """select() updates its timeout like Linux does."""
     out = here(pair, '''
 import ctypes
 libc = ctypes.CDLL(None)
@@ -193,7 +193,7 @@ rc, left = wait(600.5); print(rc, 0 < left < 600.5)
 
 @ours
 def edges(pair):
-    """With EPOLLET each datagram that comes is told, also while others wait; and only then."""
+    """With EPOLLET each arriving datagram is reported once, also while others are unread."""
     out = here(pair, '''
 ET = select.EPOLLIN | select.EPOLLET
 e, level = select.epoll(), select.epoll()
@@ -223,7 +223,7 @@ for t in early, late, changed:
 
 @ours
 def killed(pair):
-    """Programs that are killed while they send leave nothing."""
+    """Programs killed while they send leave nothing behind."""
     daemon = pair.daemons['us']
     before = daemon.held()
     for _ in range(20):
@@ -252,7 +252,7 @@ signal.pause()
 
 @ours
 def binds_again(pair):
-    """A port is free as soon as its socket is closed, or its program has ended; and not before."""
+    """A port is free as soon as its socket is closed or its program has ended, and not earlier."""
     program = f'''
 import collections, errno
 at, far = ("{OUR_IP}", {PORT + 7}), ("{pair.server_ip}", 9)
@@ -284,7 +284,7 @@ d = t.dup(); t.close(); all(); d.close(); print(again())
 
 @ours
 def binds_late(pair):
-    """A port is free behind close() although its user's descriptors are slow to close."""
+    """A port is free after close() although descriptors of its user are slow to close."""
     kept = keep_closing(pair.daemons['us'], 1)
     out = here(pair, f'''
 at = ("{OUR_IP}", {PORT + 7})
@@ -306,8 +306,9 @@ while True: s.sendto(*s.recvfrom(100))
 
 @ours
 def waits_first(pair):
-    """Who waits for a socket before it comes to be carried gets what is sent there; and one whose
-    thread is cancelled, or that a child of threads has, leaves its port with its last close()."""
+    """A thread that waits before the socket is carried receives what arrives. A socket whose thread
+    is cancelled, or that a child of a threaded program has, releases its port with the last
+    close()."""
     pair.server(PYTHON, '-c', ECHO_ALL, text='up')
     program = f'''
 import ctypes, struct
@@ -337,7 +338,7 @@ wait_asleep(pid); t.join(); s.close(); bound(); print("bound", flush=True); os.k
 
 @ours
 def error_edges(pair):
-    """With EPOLLET each error is an edge; an error alone is nothing to read."""
+    """With EPOLLET each error is an edge; an error alone does not make the socket readable."""
     out = here(pair, f'''
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("{pair.server_ip}", {PORT + 77}))
 s.setblocking(False); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLET)
@@ -351,8 +352,8 @@ for _ in range(3):
 
 @ours
 def asks_nobody(pair):
-    """In the steady state neither sending nor receiving is a system call: once in 65,536 times that
-    nothing has come it asks whether the daemon is still there."""
+    """In the steady state sending and receiving make no system calls, except for one check in
+    65,536 empty receives that the daemon is alive."""
     strace, = need('strace')
     pair.server(PYTHON, '-c', f'''
 import socket
@@ -386,14 +387,14 @@ print(nothing)
     with open(trace, encoding='utf-8') as f:
         text = f.read().split('getppid')
     calls = re.findall(r'^\d+ +(\w+)\(', text[1], re.M)
-    # it may wake a daemon that sleeps (write), and nothing else; the count began before
+    # it may wake a sleeping daemon (write), and nothing else; the count began before
     check(set(calls) <= {'write', 'recvfrom'} and calls.count('recvfrom') <= int(out) // 65536 + 1,
           f'nothing {out} times, {set(calls)}: {text[1][:1500]}')
 
 
 @ours
 def many_sockets(pair):
-    """Two hundred in one epoll set; those that are closed meanwhile say nothing any more."""
+    """Two hundred sockets in one epoll set; closed ones report nothing any more."""
     out = here(pair, '''
 e = select.epoll()
 all = {}
@@ -412,7 +413,7 @@ print(got, e.poll(0))
 
 @ours
 def own_descriptors(pair):
-    """What the library has for itself a program that closes or replaces all does not harm."""
+    """A program that closes or replaces all descriptors does not harm the library's own."""
     out = here(pair, f'''
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -455,7 +456,8 @@ os.wait()
 
 @ours
 def full(pair):
-    """With a ring to send that nobody empties all say that it is full, and who blocks sleeps."""
+    """If the send ring is not emptied all calls report that it is full, and a blocking
+    call sleeps."""
     pair.server(PYTHON, '-c', f'''
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", {PORT + 1}))
@@ -514,7 +516,7 @@ for _ in range(2):
 
 @ours
 def connects_anew(pair):
-    """What was sent before goes to the peer of then."""
+    """Data sent earlier goes to the peer at that time."""
     pair.server(PYTHON, '-c', f'''
 import select, socket
 all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
@@ -545,7 +547,7 @@ print(wrong, came > 600)
 
 @ours
 def first_datagram(pair):
-    """The first one of a socket without a name goes as all others do."""
+    """The first datagram of an unbound socket is sent like all others."""
     echo = pair.server(PYTHON, PEER, 'echo_selectors', pair.server_ip, PORT + 3, text='ready')
     before = sock.snmp(pair.at_us)['Udp.OutDatagrams']
     out = pair.client(PYTHON, '-c', f"""
@@ -560,8 +562,8 @@ for _ in range(3):
 
 @functools.partial(ours, rules=f'drop remote 10.77.0.9;carry remote {PEER_IP}')
 def sends_first(pair):
-    """A rule about where it sends is asked about the first datagram of a socket without a name,
-    however that is sent; where it sends later, or has been bound, changes nothing."""
+    """A rule about destinations is applied to the first datagram of an unbound socket, by any call;
+    later destinations or a bind have no effect."""
     echo = pair.server(PYTHON, '-c', ECHO, pair.server_ip, PORT + 1, text='up')
     before = sock.snmp(pair.at_us)['Udp.OutDatagrams']
     out = pair.client(PYTHON, '-c', f"""
@@ -631,7 +633,7 @@ while True:
 
 @ours
 def writes_unheard(pair):
-    """What a program without the library writes to what stands for a socket is sent all the same."""
+    """What a program without the library writes to its end of the pair is sent nevertheless."""
     pair.server(PYTHON, '-c', LENGTHS, text='up')
     out = here(pair, f'''
 k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -646,7 +648,7 @@ k.send(b"and more"); print(k.recv(100))
 
 @ours
 def streams(pair):
-    """The C library's own streams: datagrams are as long as the kernel has them."""
+    """Streams of the C library: datagrams have the same lengths as with the kernel."""
     pair.server(PYTHON, '-c', LENGTHS, text='up')
     out = here(pair, f'''
 import ctypes
@@ -668,7 +670,7 @@ except OSError: print("closed")
 
 
 def default_route(pair):
-    """A port that leads everywhere: what is local or another device's the kernel still has."""
+    """A port with the default route: the kernel keeps local traffic and that of other devices."""
     us, peer = pair.at_us, pair.at_peer
     us.run('ip', 'link', 'set', 'lo', 'up')
     us.run('ip', 'route', 'add', 'default', 'via', PEER_IP)
@@ -703,7 +705,7 @@ for ip in ("10.88.0.2", "10.99.0.1"):
     s.sendto(b"x", (ip, {PORT + 1})); print(s.recv(99), sent() - before)
 ''')
     check(out == "b'local'\n" * 4 + "b'x from 10.88.0.2' 1\nb'x from 10.99.0.1' 0\n", out)
-# Sends back what it gets, until nothing comes any more.
+# Echoes until nothing arrives any more.
 ECHO = '''
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
@@ -716,8 +718,8 @@ while True:
 
 @functools.partial(ours, v6=True)
 def long_ones(pair):
-    """Datagrams of any length up to the longest, in fragments both ways, of both families. What
-    DPDK's af_packet does to IPv4's makes no difference."""
+    """Datagrams up to the maximum length, in fragments in both directions, IPv4 and IPv6. The
+    reassembly of IPv4 under DPDK's af_packet makes no difference."""
     for ip, most in ((pair.server_ip, 65507), (PEER_IP6, 65507)):
         pair.server(PYTHON, '-c', ECHO, ip, PORT + 1, text='up')
         before = pair.counters()
@@ -738,7 +740,8 @@ k.send(b"last"); print(k.recv(70000))
 
 @functools.partial(ours, rules='carry')
 def long_ones_carried_only(pair):
-    """One that gets nothing by the kernel's other devices gets what af_packet cuts off, once."""
+    """A socket that receives nothing through the kernel's other devices gets datagrams that
+    af_packet truncates, once."""
     us, peer = pair.at_us, pair.at_peer
     us.run('ip', 'link', 'add', 'd0', 'type', 'veth', 'peer', 'name', 'd1', 'netns', peer.pid)
     for ns, name, ip in ((us, 'd0', '10.88.0.1'), (peer, 'd1', '10.88.0.2')):
@@ -767,7 +770,8 @@ c.send(b"last"); print(s.recv(70000))
 
 
 def long_ones_two_daemons(pair):
-    """Carried at both ends: each of some lengths comes once, there and back, whoever moves it."""
+    """Carried at both ends: a datagram of each length arrives once in each direction, by either
+    path."""
     before = [sock.snmp(ns)['Udp.OutDatagrams'] for ns in (pair.at_us, pair.at_peer)]
     pair.server(PYTHON, '-c', ECHO, pair.server_ip, PORT + 1, text='up')
     out = here(pair, f'''
@@ -803,7 +807,7 @@ def long_ones_carry(pair):
 
 @functools.partial(ours, limits='sock_bytes = 1600K')
 def memory(pair):
-    """A user's sockets have the memory that they may have; further ones are the kernel's."""
+    """The sockets of a user are limited in memory; further ones stay with the kernel."""
     daemon = pair.daemons['us']
     before = daemon.ask('sockets')
     check(before == {'sockets': 0, 'sockets_max': 300, 'streams_connected': 0,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that have nothing to do with carried sockets run with the library as without it, with
-any rules and without a daemon; what their start costs is printed. (UDP-2)
+"""Programs without carried sockets run the same with the library, with any rules and without a
+daemon; the cost of their start is printed. (UDP-2)
 """
 
 import os
@@ -16,7 +16,7 @@ from e2e import PATIENCE, Skipped, Tests, Work, check
 STARTS = 200
 
 HELLO = '#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n'
-# Descriptors, pipes, children, threads, signals: what the library stands beside.
+# Descriptors, pipes, children, threads and signals, which the library must not affect.
 SHELL = '''
 exec 5<>file; echo five >&5; exec 5>&-; cat file
 for i in 1 2 3; do (echo $i; exit $i) | cat; echo "${PIPESTATUS[0]}"; done
@@ -63,7 +63,7 @@ COMMANDS = {
     'tar': ['bash', '-c', 'seq 99999 >n; tar czf - n | tar tzvf - | cut -c1-20; xargs -P4 -n1 echo '
                           '</dev/null; find . -name n'],
 }
-# All to the kernel; all to a daemon that is not there; rules that are wrong.
+# All to the kernel; all to a missing daemon; invalid rules.
 RULES = {'kernel': 'kernel', 'no daemon': 'log off;daemon /nosuch/daemon.sock;carry proto tcp',
          'wrong rules': 'log off;nonsense'}
 
@@ -95,7 +95,7 @@ def unharmed(name):
 
 
 def start_seconds(env):
-    """The least of many, which others on the same CPUs do not prolong."""
+    """The minimum of many runs, which other programs on the same CPUs do not prolong."""
     took = []
     for _ in range(STARTS):
         began = time.perf_counter()

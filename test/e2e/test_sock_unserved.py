@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that the library can't serve is served by the kernel, from the first connection or
-datagram on, and the reason is shown: no library, no right to the daemon, io_uring, system calls
-by instructions of its own. (UDP-11)
+"""The kernel serves programs that the library can't serve, from the first connection or datagram
+on, and the reason is reported: no library, no right to the daemon, io_uring, system calls by own
+instructions. (UDP-11)
 """
 
 import os
@@ -28,7 +28,8 @@ for i in range(int(sys.argv[4])):
 
 
 def accepts(command, pair, connections=1):
-    """Clients of *command*, a server at our end, have what they sent; streams that were carried."""
+    """Clients of *command*, a server at our end, get back what they sent; returns the carried
+    streams."""
     p = pair.server(*command, text='ready')
     try:
         out = pair.client(PYTHON, '-c', CLIENT, pair.server_ip, PORT, pair.folder, connections)
@@ -41,7 +42,7 @@ def accepts(command, pair, connections=1):
 
 @sock.may_fail
 def calls_of_its_own():
-    """It accepts, reads and writes by instructions: its first connection is relayed."""
+    """It accepts, reads and writes by own instructions: its first connection is relayed."""
     pair = carried_pair()
     carried = accepts([UNHEARD, 'calls', pair.server_ip, PORT], pair)
     check(carried > 0, 'it was the kernel\'s, or the library heard it')
@@ -69,7 +70,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b"datagram", (ip,
     p.wait_text('datagram')
 
 
-# Its parent has the library and the listener; it accepts without.
+# Its parent has the library and the listener; it accepts without the library.
 WITHOUT = f'''{HEAD}
 l = listen(); os.set_inheritable(l.fileno(), True)
 env = {{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}}
@@ -83,7 +84,7 @@ while True:
 """
 subprocess.run([sys.executable, "-c", code, str(l.fileno())], env=env, close_fds=False)
 '''
-# It has the library, and no right to the daemon any more.
+# It has the library, but no right to the daemon any more.
 NO_RIGHT = f'''{HEAD}
 l = listen()
 if os.fork() == 0:
@@ -97,7 +98,7 @@ os.wait()
 
 
 def accepts_unserved(program):
-    """The first connection is relayed, or the kernel's; all later ones are the kernel's."""
+    """The first connection is relayed or the kernel's; all later ones are the kernel's."""
     pair = carried_pair()
     carried = accepts([PYTHON, '-c', program, pair.server_ip, PORT, pair.folder], pair, 5)
     check(carried <= 2, f'{carried} of 10 ends')
@@ -115,7 +116,7 @@ def without_a_right():
 
 @sock.may_fail
 def peer_resets():
-    """What is relayed hears of the end of its peer as of any connection's."""
+    """The end of the peer appears on a relayed connection like on any other."""
     pair = carried_pair()
     p = pair.server(PYTHON, '-c', f'''{HEAD}
 l = listen(); os.set_inheritable(l.fileno(), True)
@@ -136,7 +137,7 @@ s.send(b"y"); s.close()''', pair.server_ip, PORT, pair.folder)
     p.wait_text('reset')
 
 
-# By number, what libc's functions of the same names do.
+# Calls by number, equivalent to the libc functions of the same names.
 NUMBERS = f'''{HEAD}
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -159,7 +160,7 @@ say(call(45, s, buf, 100, 0, None, None), call(48, s, 1), call(7, p, 1, 20000), 
 
 @sock.may_fail
 def by_number():
-    """What syscall(3) is asked for is heard."""
+    """Calls through syscall(3) are intercepted."""
     if os.uname().machine != 'x86_64':
         raise Skipped('numbers of x86-64')
     server = f'{HEAD}\nl = listen(); s, _ = l.accept()\nwhile d := s.recv(99): s.sendall(d)\n'

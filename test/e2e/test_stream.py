@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams between two processes on memif, on clean and bad links, the engine in the process and
-in daemons: every manner to receive, every way to send, every mode, verified byte for byte by both
-ends; nothing may be left behind. (AFC-1, AFC-6 to AFC-9, AFC-11, SYS-3)
+"""Streams between two processes on memif, on clean and impaired links, with the engine in the
+process and in daemons: all ways to receive and send, all modes, each byte verified by both ends;
+nothing is left behind. (AFC-1, AFC-6 to AFC-9, AFC-11, SYS-3)
 """
 
 import os
@@ -16,7 +16,7 @@ MANNERS = ('direct', 'wait', 'small', 'mixed')
 WAYS = ('one', 'both', 'send-recv', 'recv-send')
 MODES = ('adaptive', 'small', 'large', 'small-large')
 
-# name: own arguments of the client, messages
+# name: arguments of the client, messages
 SIZES = {
     'small': (['--size', '1-2000', '--depth', '32'], 4000),
     'large': (['--size', '20000-300000'], 300),
@@ -38,7 +38,7 @@ def run_one(link, own, count):
 
 
 class LinkTests:
-    """One server for all the runs on one kind of link."""
+    """One server for all runs on one kind of link."""
 
     def __init__(self, work, kind, spec, few):
         self.work, self.kind, self.spec, self.few = work, kind, spec, few
@@ -57,7 +57,7 @@ class LinkTests:
         run_one(self.link, [*own, '--receive', manner, '--way', way], count // self.few)
 
     def modes(self, read):
-        """AFC-8: forced modes, with remote reads and without, give the same stream."""
+        """AFC-8: forced modes, with and without remote reads, give the same stream."""
         self.start()
         for mode in MODES:
             for manner in MANNERS:
@@ -71,7 +71,7 @@ class LinkTests:
                             'mixed'], 2000 // self.few)
 
     def refuse_loans(self):
-        """AFC-1: where the engine is elsewhere there are no loans, and no harm is done."""
+        """AFC-1: with an engine in another process loans are refused, without harm."""
         self.start()
         lend(self.work, self.link.daemons['server'].spec, self.link.server_ip, 'refused')
 
@@ -88,7 +88,7 @@ def lend(work, spec, address, says):
 
 
 def loans(work, idle):
-    """AFC-1, AFC-27: all of a stream received by loans, which outlive their connection."""
+    """AFC-1, AFC-27: a whole stream received by loans, which outlive their connection."""
     mine, other = cpus()
     eal = work.eal(mine, '--vdev=net_null0,no-rx=1', 256, f'0@{mine},1@{other}')
     lend(work, f'dpdk:{" ".join(eal)} -- ip=10.77.0.1/24 poll=lcore idle={idle}', '10.77.0.1',
@@ -96,9 +96,9 @@ def loans(work, idle):
 
 
 def paths(work):
-    """AFC-6 to AFC-9: what is learnt from how the server receives is the path that is used: each
-    transfer a write, a read by the server, or messages; but for those that were learnt from, and
-    those for which a busy machine let a program be late. (Each of them: test_stream_mode)
+    """AFC-6 to AFC-9: the path follows from how the server receives: each transfer is a write, a
+    read by the server, or messages, except during learning and when a busy machine delays a
+    program. (test_stream_mode checks each of them.)
     """
     link = Memif(work)
     server = Server(link)
@@ -110,7 +110,7 @@ def paths(work):
         writes[manner] = counter(result, 'push_solicited')
         messages[manner] = counter(result, 'push_unsolicited')
         check((writes[manner] > half) == (manner == 'direct'), f'written: {writes}, of {2 * half}')
-        # what is neither written nor a message is read; it takes some 27 messages
+        # bytes not written or in messages are read; learning takes some 27 messages
         check((messages[manner] > 40 * half) == (manner == 'small'), f'messages: {messages}')
     server.stop_ok()
     link.stop()
@@ -124,7 +124,7 @@ def main():
             for manner in MANNERS:
                 for way in WAYS:
                     for size in SIZES:
-                        # each manner with one way, in make check
+                        # make check has one way for each manner
                         is_one = (MANNERS.index(manner) + WAYS.index(way)) % 4 == 0
                         add = tests.add if is_one and name == 'mixed' else tests.add_long
                         add(f'{name}: {manner}, {way}, {size}', one.run, manner, way, size)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/stream.md shows streams as they are: its diagrams are those of captures made now, and a story
-that changes is noticed. (AFC-5 to AFC-13, AFC-18, AFC-22, AFC-23, AFC-28)
+"""The diagrams of doc/stream.md equal those of captures made now, so a changed sequence is
+detected. (AFC-5 to AFC-13, AFC-18, AFC-22, AFC-23, AFC-28)
 """
 
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Live restart: a new daemon takes over, and applications see nothing but a pause. (SYS-2)
+"""Live restart: a new daemon takes over, and applications notice only a pause. (SYS-2)
 
-memif's client is the end that is taken over: two servers can't have one socket. Both ends, and a
-link that stays, are a veth's.
+memif's client is taken over, because two servers can't have one socket. Cases with both ends, or
+with a link that stays, use a veth.
 """
 
 import functools
@@ -33,13 +33,13 @@ MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
          ['stream', '--size', '1-100000', '--way', 'both', '--receive', 'direct'],
          ['stream', '--size', '1-100000', '--receive', 'mixed', '--conns', '3'])
 BLACKOUT = re.compile(r'blackout_us=(\d+)')
-GROWTH_KIB = 512    # memory that is resident is not the same each time
-PATIENT = 'cm_retries = 20\ncm_retry_ms = 1000'     # a request waits while a takeover lasts
+GROWTH_KIB = 512    # resident memory varies
+PATIENT = 'cm_retries = 20\ncm_retry_ms = 1000'     # requests wait during a takeover
 SLEEP = f'conns = 64\nidle = sleep\n{PATIENT}'
 
 
 def takeover(old):
-    """The daemon that has taken over from *old*, which has ended."""
+    """Take over from *old*, which has ended then. Returns the new daemon."""
     new = old.again('--takeover')
     check(old.process.wait() == 0, f'the old one: {old.process.tail()}')
     return new
@@ -52,13 +52,13 @@ def blackout_ms(daemon):
 
 
 def next_one(daemon, conf=None, wrap=()):
-    """Another one that wants to take over, which may come to nothing."""
+    """Start another daemon that tries to take over."""
     return Process(daemon.work, 'next', [*wrap, DAEMON, '--config', conf or daemon.conf,
                                          '--takeover'])
 
 
 def conf_with(daemon, name, *changes):
-    """Its file, with changes, as another one."""
+    """The daemon's configuration with changes, as another file."""
     with open(daemon.conf, encoding='utf-8') as f:
         text = f.read()
     for old, new in changes:
@@ -71,7 +71,7 @@ def conf_with(daemon, name, *changes):
 
 
 def must_move(daemon, *programs):
-    """Packets come, so programs that talk go on."""
+    """Check that packets arrive, so that talking programs make progress."""
     before = daemon.counters()['rx_pkts']
     until_true(lambda: f'packets: {before}; {[p.tail() for p in programs]}',
                lambda: daemon.counters()['rx_pkts'] > before + 10)
@@ -80,7 +80,7 @@ def must_move(daemon, *programs):
 
 
 def must_go_on(daemon, *programs):
-    """Likewise of programs that talk to each other on one daemon."""
+    """Likewise for programs that talk to each other on one daemon."""
     def messages():
         return sum(app['rx_messages'] for name, app in daemon.ask('apps').items()
                    if name.isdigit())
@@ -115,14 +115,14 @@ def start_load(link, mode):
 
 
 def end_load(client):
-    """All that was asked for has happened, once, and right."""
+    """Everything requested was executed once and correctly."""
     check(client.stop() == 0, client.tail())
     result = load(client.json_path, client)
     check(result['ok'] and result['server_errors'] == 0, f'{result.get("error")}')
 
 
 def under_load(work, kind, roles):
-    """Takeovers at any moment of traffic of each mode: nothing is lost, doubled or wrong."""
+    """Takeovers at random moments of traffic of each mode: nothing is lost, repeated or wrong."""
     link = kind(work)
     server, rng, pauses = Server(link), random.Random(17), []
     for mode in MODES[::2] if IS_CHECK else MODES:
@@ -144,8 +144,7 @@ def under_load(work, kind, roles):
 
 
 def peer_stands_still(work):
-    """The other end does not run while a link is taken over: it is not harmed by that, and there is
-    a link when it runs again."""
+    """The other end is stopped during a takeover: afterwards it runs, and the link works."""
     link = Attached(work)
     server = Server(link)
     client = start_load(link, MODES[0])
@@ -179,10 +178,10 @@ def peer_comes_again(work):
         d.stop()
 
 
-# ---- who waits ----
+# ---- sleeping programs ----
 
 def waiting(work):
-    """Programs that sleep, daemons that sleep: nobody sleeps for ever."""
+    """Sleeping programs and daemons: none sleeps forever."""
     daemons = {role: Daemon(work, role, SLEEP) for role in IP}
     pair = connected(work, [d.spec for d in daemons.values()], ['-w'])
     idle = Process(work, 'idle', [PINGPONG, '-w', 'server', daemons['client'].spec])
@@ -191,7 +190,7 @@ def waiting(work):
         daemons['client'] = takeover(daemons['client'])
         for d in daemons.values():
             must_move(d, *pair, idle)
-    # who listens and has slept through all of them
+    # a listener that has slept through all takeovers
     client = Process(work, 'far', [PINGPONG, '-w', 'client', daemons['server'].spec,
                                    IP['client'], '300'])
     check(client.wait() == 0, client.tail())
@@ -204,7 +203,7 @@ def waiting(work):
 
 
 def waiting_bench(work):
-    """sanbench --wait with little to do, so that it sleeps most of the time."""
+    """sanbench --wait with little traffic, so that it sleeps most of the time."""
     link = Attached(work)
     server = Server(link)
     client = start_load(link, ['rpc', '--size', '32', '--depth', '1'])
@@ -216,7 +215,7 @@ def waiting_bench(work):
     link.stop()
 
 
-# ---- what is set up ----
+# ---- existing objects ----
 
 def use_what_was_set_up(work, start, take, rounds):
     """The program in takeover.c, through *rounds* takeovers."""
@@ -243,7 +242,7 @@ def set_up_local(work, lcores=1):
 
 
 def set_up_far(work, taken):
-    """One end of a link is taken over, first that of who listens, then the other."""
+    """One end of a link is taken over, first the listener's, then the other."""
     link = Kernel(work, sets=dict.fromkeys(IP, [PATIENT]))
     specs = {role: d.spec for role, d in link.daemons.items()}
 
@@ -255,13 +254,13 @@ def set_up_far(work, taken):
 
 
 def comers(work):
-    """Who has said nothing yet, who comes while nobody serves, and who comes afterwards."""
+    """Connections without a hello before, during and after a takeover."""
     daemon = Daemon(work, 'server', SLEEP)
     before = daemon.held()
     attached = dial(daemon)
     check(ask(attached, request(HELLO))[0] == 0, 'hello')
     for _ in range(ROUNDS):
-        stranger = dial(daemon)     # who has but 5 s to say something
+        stranger = dial(daemon)     # has 5 s for its hello
         new = next_one(daemon)
         during = []
         while 'ready' not in new.out():
@@ -287,7 +286,8 @@ def comers(work):
 
 
 def killed_around(work):
-    """A program that dies right before, during and right after: its peer is told, nothing stays."""
+    """A program dies right before, during and right after: its peer is notified, nothing
+    is left."""
     link = Attached(work)
     rng = random.Random(19)
     for i in range(2 * ROUNDS):
@@ -297,7 +297,7 @@ def killed_around(work):
         if i % 3 == 0:
             client.kill()
         elif i % 3 == 1:
-            time.sleep(rng.random() * 0.6 * SLOW)   # at any moment
+            time.sleep(rng.random() * 0.6 * SLOW)   # at a random moment
             client.kill()
         new.wait_text('ready')
         client.kill()
@@ -310,7 +310,7 @@ def killed_around(work):
 # ---- lcores, ports ----
 
 def two_ports(work):
-    """Each goes on, with its own programs."""
+    """Each port continues, with its own programs."""
     box = [Two(work, keys=PATIENT)]
     before = box[0].held()
     pairs = [connected(work, [box[0].at(i)] * 2, ['-w']) for i in range(2)]
@@ -337,7 +337,7 @@ def two_ports(work):
 # ---- takeovers that fail ----
 
 def goes_on(daemon, peer):
-    """Of two that may, whether *daemon* still serves: *peer* hears of it, or it ends."""
+    """True if *daemon* is alive, once it has ended or *peer* receives packets again."""
     before = peer.counters()['rx_pkts']
     until_true(daemon.process.tail, lambda: not daemon.process.is_alive() or
                peer.counters()['rx_pkts'] > before + 10)
@@ -345,15 +345,16 @@ def goes_on(daemon, peer):
 
 
 def new_one_killed(work):
-    """It dies at any moment: the old one goes on, or it served already. In one place nobody knows
-    what state things are in: then the old one says so, ends, and programs hear of it."""
+    """The new daemon dies at a random moment: the old one goes on, or the new one already served.
+    At one point the state of the devices is unknown: then the old one reports that and ends, and
+    programs are notified."""
     link = Attached(work)
     server, rng, ended, served = Server(link), random.Random(23), 0, 0
     client = start_load(link, MODES[1])
     for i in range(4 if SANITIZE else 10):
         daemon = link.daemons['client']
         new = next_one(daemon)
-        time.sleep(rng.random() * 0.25 * SLOW)  # at any moment
+        time.sleep(rng.random() * 0.25 * SLOW)  # at a random moment
         new.kill()
         if goes_on(daemon, link.daemons['server']):
             must_move(link.daemons['server'], client)
@@ -371,7 +372,8 @@ def new_one_killed(work):
 
 
 def can_not_open(work, kind, changes):
-    """A new one that can't have the port says why, and the old one goes on; a good one follows."""
+    """A new daemon that can't open the port reports the reason, and the old one goes on; a good one
+    follows."""
     link = kind(work)
     server = Server(link)
     client = start_load(link, MODES[0])
@@ -392,7 +394,7 @@ def can_not_open(work, kind, changes):
 
 
 def say_as(s, pid, message):
-    """As that process, for which it takes the rights of root."""
+    """Send with the credentials of that process, which requires root."""
     s.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS,
                            struct.pack('iII', pid, os.getuid(), os.getgid()))])
 
@@ -403,7 +405,7 @@ def answer(s):
 
 
 def refused(work):
-    """In words; and the daemon has not stopped for it."""
+    """Refused with a text, and without stopping the daemon."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', SLEEP, log='driver = notice')
     before = daemon.held()
@@ -436,8 +438,8 @@ def refused(work):
 
 
 def without_rights(work):
-    """Root of a container, with nothing but its number, is not root of this host; a process of the
-    user that the daemon runs as, where that runs, is."""
+    """Root of a container, which has only the user ID, is not root of this host. A process of the
+    daemon's user is accepted if it is in the same namespaces."""
     container = ['unshare', '--mount', '--propagation', 'unchanged', '--pid', '--fork',
                  '--mount-proc']
     powerless = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
@@ -452,7 +454,7 @@ def without_rights(work):
 
 
 def with_files(work):
-    """As README says: of a daemon that has EAL's files, and no huge pages."""
+    """As in README: a daemon with EAL's files, without hugepages."""
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     conf = conf_with(daemon, 'files.conf', ('--no-shconf', ''))
     daemon.stop()
@@ -465,8 +467,8 @@ def with_files(work):
 
 
 def false_daemon(work):
-    """Who serves the socket must be root, or the user of the new one, and nobody else may be able
-    to put a socket there."""
+    """The daemon that serves the socket must belong to root or to the new one's user, and no other
+    user may be able to create a socket there."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     folder = work.path('folder')
@@ -490,7 +492,7 @@ STATE = '<QII'
 
 
 def send_state(sock, data, fds=()):
-    """As state.c sends it."""
+    """Send in the format of state.c."""
     memory = os.memfd_create('state')
     os.write(memory, data)
     socket.send_fds(sock, [struct.pack(STATE, len(data), len(fds), 0)], [memory])
@@ -505,8 +507,8 @@ def has_rights(process):
 
 
 def lying_daemon(work):
-    """A daemon gives what no daemon would. The new one has no rights any more when it looks at what
-    applications hold; it names what is wrong, and ends."""
+    """A daemon sends invalid state. The new one, which has dropped its rights before it reads what
+    applications hold, reports the error and ends."""
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     path = work.path('lying.sock')
     conf = conf_with(daemon, 'lying.conf', (daemon.path, path))
@@ -531,7 +533,7 @@ def lying_daemon(work):
     ]
     for data, fds, text in cases:
         new = next_one(daemon, conf)
-        listener.accept()[0].close()       # it looks first whether anybody is there
+        listener.accept()[0].close()       # first it checks that a daemon is there
         with listener.accept()[0] as s:
             s.recv(1000)
             s.send(struct.pack('<II', MAGIC, ABI).ljust(REP, b'\0'))
@@ -546,14 +548,14 @@ def lying_daemon(work):
 
 
 def asked(daemon):
-    """What a new daemon asks it, as it comes to somebody else."""
+    """The request of a new daemon, received by a false one."""
     path = daemon.work.path('false.sock')
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.bind(path)
         s.listen()
         s.settimeout(PATIENCE)
         new = next_one(daemon, conf_with(daemon, 'false.conf', (daemon.path, path)))
-        s.accept()[0].close()       # it looks first whether anybody is there
+        s.accept()[0].close()       # first it checks that a daemon is there
         with s.accept()[0] as other:
             question = other.recv(1000)
     check(new.wait() == 1 and 'the daemon that serves' in new.err(), new.tail())
@@ -561,9 +563,9 @@ def asked(daemon):
 
 
 def silent(work):
-    """Somebody who asks as a new daemon does, and says no more: the old one has patience, and
-    then goes on. Peers elsewhere may have less of it; these are its own programs. (A memif server
-    that comes back costs a descriptor in DPDK 22.11.)"""
+    """A program asks for a takeover and stays silent: the old daemon waits for a limited time and
+    goes on. Peers elsewhere may wait less; these are its own programs. (A memif server that comes
+    back costs a descriptor in DPDK 22.11.)"""
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     pair = connected(work, [daemon.spec] * 2, ['-w'])
     question = asked(daemon)
@@ -577,7 +579,7 @@ def silent(work):
                        lambda: daemon.process.err().count('we go on') > said)
             must_go_on(daemon, *pair)
 
-    ask_once()      # meanwhile both wait, for which a program gets a socket
+    ask_once()      # both wait meanwhile, for which a program gets a socket
     before = daemon.held()
     ask_once()
     daemon.settle(before)
@@ -589,7 +591,7 @@ def silent(work):
 
 
 def nobody_there(work):
-    """--takeover where nobody serves is a start like any other."""
+    """--takeover without a daemon is an ordinary start."""
     daemon = Daemon(work, 'server', SLEEP)
     daemon.stop()
     daemon = daemon.again('--takeover')
@@ -634,7 +636,7 @@ def as_service(work):
 
 
 def many(work):
-    """Again and again: the last one has no more than the second one."""
+    """Many takeovers: the last daemon has no more resources than the second one."""
     daemon = Daemon(work, 'server', SLEEP)
     pair = connected(work, [daemon.spec] * 2, ['-w'])
     rows = []

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over TAP: two net_tap ports, bridged by the kernel in a namespace. (SYS-1, SYS-3)"""
+"""TAP: two net_tap ports, bridged by the kernel in a namespace. (SYS-1, SYS-3)"""
 
 import os
 import sys
@@ -13,7 +13,7 @@ FEW = 4 if SANITIZE else 1
 
 
 class Tap(Link):
-    """The device of each side is made when its program starts; a bridge takes them in."""
+    """The program of each side creates its device; a bridge connects the two."""
 
     def __init__(self, work):
         super().__init__(work)
@@ -21,7 +21,7 @@ class Tap(Link):
         self.ns.run('ip', 'link', 'add', 'br0', 'type', 'bridge', 'forward_delay', '0',
                     'mcast_snooping', '0')
         self.ns.run('ip', 'link', 'set', 'br0', 'up')
-        # Takes in each device of ours as soon as it is there.
+        # Adds each of our devices to the bridge as soon as it exists.
         self.joiner = work.start('joiner', [*self.ns.exec(), 'bash', '-c', JOIN])
 
     def wrap(self, role):
@@ -73,8 +73,8 @@ def bad_link(work):
 
 
 def interrupts(work):
-    """Lcores that sleep until the port says that packets came, not longer; nothing else wakes
-    them for a tenth of a second, which a round trip would take that lacks one interrupt."""
+    """Lcores sleep until the port has packets, and no longer. Nothing else wakes them for a tenth
+    of a second, so a round trip would take that long if an interrupt were missing."""
     link = Tap(work)
     specs = {}
     for role, ip in (('server', link.server_ip), ('client', link.client_ip)):

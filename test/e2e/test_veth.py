@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over kernel devices: af_packet and af_xdp on a veth pair between two namespaces,
-IPv4 and IPv6, tshark watching. Every packet decodes, every ICRC is right.
-(SYS-1, SYS-3, RT-31)
+"""Kernel devices: af_packet and af_xdp on a veth pair between two namespaces, IPv4 and IPv6,
+captured by tshark. Every packet decodes, every ICRC is correct. (SYS-1, SYS-3, RT-31)
 """
 
 import sys
@@ -47,9 +46,9 @@ def run_all(link, extra=()):
 
 
 def drivers(work, server_driver, client_driver, v6):
-    """Everything over one pair; watched where the kernel sees packets of both directions."""
+    """All modes over one pair, captured where the kernel sees packets of both directions."""
     link = Veth(work, server_driver, client_driver, v6)
-    # Frames that af_xdp sends or takes never pass the taps of their own namespace.
+    # Frames of af_xdp never pass the taps of their own namespace.
     watched = link.ns['server' if server_driver == 'af_packet' else 'client']
     with Watch(work, watched, f'{server_driver}-{client_driver}-{v6}') as watch:
         server = Server(link)
@@ -63,7 +62,7 @@ def drivers(work, server_driver, client_driver, v6):
 
 
 def both_xdp(work, v6):
-    """af_xdp at both ends: no kernel tap sees these frames, our own capture does."""
+    """af_xdp at both ends: no kernel tap sees these frames, but our own capture does."""
     link = Veth(work, 'af_xdp', v6=v6)
     server = Server(link)
     for i, own in enumerate(RUNS[:4]):
@@ -77,10 +76,10 @@ def both_xdp(work, v6):
 
 
 def bad_link(work, driver):
-    """Impaired at both ends: packets that were resent and refused decode, too."""
+    """Impaired at both ends: retransmitted and refused packets decode as well."""
     link = Veth(work, driver)
     wanted = {capture.NACK, capture.RESYNC, capture.PROBE}
-    for seed in range(8, 12):           # which of them a run needs depends on its timing
+    for seed in range(8, 12):           # it depends on timing which of them a run causes
         extra = ['--impair', f'drop=0.03,dup=0.02,reorder=0.05,seed={seed}']
         with Watch(work, link.ns['server'], f'bad-{driver}-{seed}') as watch:
             server = Server(link, [*extra, '--rq', '2'])
@@ -95,7 +94,7 @@ def bad_link(work, driver):
 
 
 def corrupted(work):
-    """The judge itself: corrupt packets are found on the wire, and refused by the stack."""
+    """Proof of the check: corrupt packets are detected on the wire, and refused by the stack."""
     link = Veth(work, 'af_packet')
     with Watch(work, link.ns['server'], 'corrupt') as watch:
         server = Server(link)
@@ -107,8 +106,8 @@ def corrupted(work):
 
 
 def jumbo_vdev(_):
-    # This PMD knows no segments: a frame must fit one mbuf. Frames must fill their blocks
-    # to the last byte, and blocks are whole pages: 32 frames in 71 pages.
+    # This PMD has no segments: a frame must fit one mbuf. Frames must fill their blocks to the last
+    # byte, and blocks are whole pages: 32 frames in 71 pages.
     return '--vdev=net_af_packet0,iface=pv0,qdisc_bypass=0,framesz=9088,blocksz=290816'
 
 
@@ -129,7 +128,7 @@ def jumbo(work):
 
 
 def refused(work):
-    """Neither the driver's frames nor the kernel's device take an MTU of 9000 (RT-31)."""
+    """Neither the driver's frames nor the kernel's device support an MTU of 9000 (RT-31)."""
     link = Veth(work, 'af_packet')
     for vdev, says in ((link.vdev, 'framesz='), (jumbo_vdev, 'ip link set')):
         link.vdev = vdev
@@ -138,7 +137,7 @@ def refused(work):
 
 
 class Narrow(Veth):
-    """Ends of 9000 bytes on a bridge each; a link of 1500 between the bridges."""
+    """Both ends with 9000 bytes, each on a bridge; a link of 1500 between the bridges."""
 
     def __init__(self, work):
         super().__init__(work, 'af_packet')
@@ -160,7 +159,7 @@ class Narrow(Veth):
 
 
 def narrow(work):
-    """Both ends take 9000 bytes and the bridge between them does not: found out (RT-31)."""
+    """Both ends have 9000 bytes, and the path between them has less: it is detected (RT-31)."""
     link = Narrow(work)
     with Watch(work, link.ns['client'], 'narrow') as watch:
         server = Server(link)
@@ -171,8 +170,8 @@ def narrow(work):
     long = [op for n, op in rows if n > 1514]
     check(len(long) >= 3, f'{len(long)} long packets')
     check(set(long) == {capture.PROBE}, f'long packets that are no probes: {set(long)}')
-    # With the search off the sender does not look for longer packets, and still learns from
-    # losses that these are too long: they go in pieces (RT-37).
+    # Without probing the sender does not search for longer packets, but still learns from losses
+    # that these are too long, and sends shorter ones (RT-37).
     off = ['--set', 'pmtu=0']
     server = Server(link, off)
     result = Run(link, ['--mode', 'push', '--size', '100000', '--count', '10', '--verify',
@@ -181,8 +180,8 @@ def narrow(work):
     server.stop_ok()
 
 
-# Asks by ARP in another VLAN, without one, and in ours (1), each as another host, in that order;
-# prints host and VLAN of each answer up to the last one.
+# Sends ARP requests in another VLAN, without one, and in ours (1), each as another host, in that
+# order; prints host and VLAN of each answer up to the last one.
 ASK = '''
 import socket, struct, sys
 SOL_PACKET, PACKET_AUXDATA, ARP = 263, 8, b'\\x08\\x06'
@@ -206,7 +205,7 @@ while to != ours:
 
 
 def vlan(work):
-    """Both ends in a VLAN. What is of another one, or of none, is not for us."""
+    """Both ends in a VLAN. Packets of another one, or without one, are dropped."""
     link = Veth(work, 'af_packet')
     own = ['--set', 'vlan=7']
     server = Server(link, own)
@@ -226,7 +225,7 @@ def main():
     with Work() as work:
         for v6 in (False, True):
             version = 'IPv6' if v6 else 'IPv4'
-            # of IPv6 over the same driver test_wire_* and test_dissector show the bytes
+            # test_wire_* and test_dissector check the bytes of IPv6 over the same driver
             add = tests.add_long if v6 else tests.add
             add(f'af_packet, {version}', drivers, work, 'af_packet', 'af_packet', v6)
             if no_xdp:

@@ -16,7 +16,7 @@ def wrap(work, mode, order):
     result = Run(link, ['--mode', *mode, '--size', '8-9000', '--count', str(400 // FEW), '--order',
                         order, '--verify', *START]).check_ok()
     served = server.stop_ok()
-    # Numbers start 16 before the wrap, and set-up takes none of them.
+    # Numbers start 16 before the wrap, and the set-up uses none of them.
     check(counter(result, 'tx_pkts') > 32 and counter(served, 'tx_pkts') > 32, 'too few packets')
     check(counter(result, 'rtx') + counter(served, 'rtx') > 0, 'nothing was sent again')
 
