@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make bench: this stack against the link, what any transport must do on it, and the kernel.
+"""make bench: this stack against the link, against the minimum that any transport must do on it,
+and against the kernel.
 
-Two processes on a CPU each, both polling. Each round measures every variant of a group once,
-in an order that rotates, so that what the machine does meanwhile hits all of them; a ratio is
-the median of each round's ratios. Everything happens inside namespaces of its own that end with
-this process. Results: BUILD/bench/results.json, a plot per figure beside it, and a table. With
---base: a commit against this tree instead, BUILD/bench/base.json. How to read it:
-doc/bench.md.
+Two processes on a CPU each, both polling. Each round measures every variant of a group once, in a
+rotating order, so that disturbances of the machine affect all of them. A ratio is the median of the
+rounds' ratios. Everything runs in namespaces that end with this process. Results:
+BUILD/bench/results.json, a plot per figure beside it, and a table. With --base: compare a commit
+with this tree instead, BUILD/bench/base.json. See doc/bench.md for how to read the results.
 """
 
 import argparse
@@ -38,27 +38,28 @@ REPORT = ROOT / 'doc/performance.md'
 CHART = ROOT / 'doc/performance.svg'
 BEGIN, END = '<!-- bench:begin -->', '<!-- bench:end -->'
 HUGEPAGES = pathlib.Path('/sys/kernel/mm/hugepages/hugepages-2048kB')
-NB_HUGEPAGES = 300      # two processes of 256 MiB, and some
-BUSY_SHARE = 0.05       # of a CPU that something else takes
+NB_HUGEPAGES = 300      # two processes of 256 MiB, and a reserve
+BUSY_SHARE = 0.05       # share of a CPU used by something else
 ROUNDS, QUICK_ROUNDS = 5, 1
 RUN_MS, QUICK_MS = 400, 60
 NOISE_MS = 1000
 TOOLS = ('ethtool', 'iperf3', 'memcached', 'memcaslap', 'redis-benchmark', 'redis-server', 'socat',
          'sockperf', 'valgrind')
-WIRE = 'wire'           # the micro-benchmark, a table of its own
+WIRE = 'wire'           # the micro-benchmark, which has its own table
 
 
 # ---- measuring ----
 
 def measure(runner, group, figures, rounds):
-    """Alternate; per variant a list with one result per round, ended by None if it failed."""
+    """Measure the variants in turn. Returns for each a list with one result per round, ended by
+    None if it failed."""
     names = list(dict.fromkeys(n for f in figures for n in (f.ours, f.base)))
     results = {name: [] for name in names}
     errors = []
     for i in range(rounds):
         for name in names[i % len(names):] + names[:i % len(names)]:
             if None in results[name]:
-                continue        # it would fail again, and take long for it
+                continue        # it would fail again, after a long time
             try:
                 results[name].append(VARIANTS[name](runner))
             except (RunError, OSError, ValueError, KeyError) as error:
@@ -69,7 +70,7 @@ def measure(runner, group, figures, rounds):
 
 
 def measure_all(args, runner):
-    """Records of the figures that were asked for."""
+    """Records of the requested figures."""
     records, errors = [], []
     wanted = [f for f in FIGURES if chosen(args, f)]
     for group in dict.fromkeys(f.group for f in wanted):
@@ -89,7 +90,7 @@ def chosen(args, figure):
     return figure.quick if args.quick else True
 
 
-# ---- what the figures are of ----
+# ---- environment of the figures ----
 
 def wire_table(runner):
     got = runner.alone('bench_wire', runner.cpus[0])
@@ -103,7 +104,7 @@ def wire_table(runner):
 
 
 def said(*command):
-    """First line of what a command says; nothing if it fails or is not there."""
+    """First line of a command's output; empty if it fails or is missing."""
     if shutil.which(command[0]) is None:
         return ''
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -112,7 +113,7 @@ def said(*command):
 
 
 def flags(build):
-    """Compiler and the flags that decide about speed, as lib/core was built."""
+    """Compiler and optimization flags of lib/core in this build."""
     commands = json.loads((pathlib.Path(build) / 'compile_commands.json').read_text('utf-8'))
     words = next(shlex.split(c['command']) for c in commands if c['file'].endswith('/core.c'))
     return {'compiler': said(words[0], '--version'),
@@ -130,7 +131,7 @@ def machine(args, runner):
 
 
 def head(found):
-    """What one has to know of the machine, in one line; how quiet it is, in another."""
+    """One line about the machine, and one about other load on it."""
     m = found['machine']
     pages = '2 MiB hugepages' if m['hugepages'] else 'no hugepages'
     busy = [] if all(n['share'] < BUSY_SHARE for n in m['stolen']) else [
@@ -154,7 +155,7 @@ def write_report(lines, figures):
 
 
 def keep(folder, found):
-    """results.json and the plots."""
+    """Write results.json and the plots."""
     folder.mkdir(exist_ok=True)
     for old in folder.glob('*.svg'):
         old.unlink()
@@ -165,16 +166,16 @@ def keep(folder, found):
 
 
 def facts(args, runner):
-    """What a result is worth little without."""
+    """Facts without which the results can't be interpreted."""
     commit = said('git', 'describe', '--always', '--dirty', '--exclude', '*')
-    return {'commit': commit or 'unknown',      # no history here
+    return {'commit': commit or 'unknown',      # not a git repository
             'flags': flags(args.build),
             'cpus': dict(zip(('client', 'server'), runner.cpus)),
             'machine': machine(args, runner)}
 
 
 def end_comparison(args, lines, records, errors):
-    """Print it; exit status."""
+    """Print the comparison. Returns the exit status."""
     print('\n'.join(lines + compare.table(records)), flush=True)
     for error in errors:
         print('bench: ' + error, file=sys.stderr)
@@ -185,7 +186,7 @@ def end_comparison(args, lines, records, errors):
 
 
 def run_comparison(args, runner):
-    """The base and this tree in turn."""
+    """Compare the base and this tree."""
     base = pathlib.Path(args.base_build)
     found = facts(args, runner)
     lines = [*head(found)[:-1], f'- base: {args.base}, {base.parent.name}.']
@@ -230,7 +231,7 @@ def peer_namespace():
 
 
 def inner(args):
-    """Inside the namespaces: lay the veth pair, measure, print."""
+    """Runs inside the namespaces: create the veth pair, measure, print."""
     runner = Runner(args.build, args.tmp, args.ms, args.huge)
     with peer_namespace() as pid:
         runner.peer = ['nsenter', '--target', pid, '--net', '--']
@@ -246,7 +247,7 @@ def inner(args):
 
 @contextlib.contextmanager
 def hugepages(wanted):
-    """Reserve for the time of the run where that is possible; true if there are enough."""
+    """Reserve hugepages during the run if possible. True if there are enough."""
     def read(name):
         return int((HUGEPAGES / name).read_text(encoding='ascii'))
 
@@ -259,13 +260,13 @@ def hugepages(wanted):
             after = read('nr_hugepages')
         yield wanted and HUGEPAGES.exists() and read('free_hugepages') >= NB_HUGEPAGES
     finally:
-        # somebody who changed it meanwhile wants it so
+        # do not undo a change that was made meanwhile
         if before != after and read('nr_hugepages') == after:
             (HUGEPAGES / 'nr_hugepages').write_text(str(before))
 
 
 def build_is_slow(build):
-    """Why figures of this build would mislead, or None."""
+    """Why the figures of this build would be misleading, or None."""
     out = subprocess.run(['meson', 'introspect', '--buildoptions', build], check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     options = {o['name']: o['value'] for o in json.loads(out)}
@@ -275,8 +276,8 @@ def build_is_slow(build):
 
 
 def outer(args):
-    """Outside: what has to be undone even if the inside is killed."""
-    # no mounts: a chroot forbids them
+    """Runs outside: undo changes even if the inner process is killed."""
+    # no mounts, which a chroot forbids
     unshare = ['unshare', '--net', '--fork', '--kill-child']
     if os.geteuid() != 0:
         unshare += ['--user', '--map-root-user']
@@ -295,7 +296,7 @@ def outer(args):
 
 
 def profile(args):
-    """Counts are the same whatever else runs: no namespaces, no rounds."""
+    """Count instructions. Other load has no effect, so there are no namespaces and rounds."""
     cases = [args.only] if args.only else profile_core.CASES
     with tempfile.TemporaryDirectory(prefix='sanstack-bench-') as tmp:
         tmp, build = pathlib.Path(tmp), pathlib.Path(args.build)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A commit before this tree: built beside it, measured in turn with it, judged figure by figure.
+"""Compares a commit with this tree: builds it separately, measures both in turn, judges each
+figure.
 
-Each round runs the base, this tree and the base again, so that what the machine does meanwhile
-hits all three, and the base shows how much it differs from itself.
+Each round runs the base, this tree and the base again, so that disturbances of the machine affect
+all three, and the difference between the two runs of the base shows the noise.
 """
 
 import json
@@ -18,16 +19,16 @@ from report import number
 from runner import RunError
 
 ROUNDS = 15
-ACCIDENT = 1e-3         # chance of a figure to be called worse, or better, when it is not
+ACCIDENT = 1e-3         # probability of calling an equal figure worse or better
 SIDES = ('base', 'new', 'again')
-# What decides about speed: the base is configured like this tree.
+# Options that affect performance: the base gets those of this tree.
 OPTIONS = ('b_lto', 'b_ndebug', 'b_pgo', 'c_args', 'c_link_args', 'debug', 'debug_asserts', 'lto',
            'optimization')
 TARGET = 'bench-programs'
 
 
 class BaseError(Exception):
-    """The base is not to be had, in a few lines."""
+    """The base is not available; the reason in a few lines."""
 
 
 # ---- building the base ----
@@ -42,7 +43,7 @@ def run(*command, **more):
 
 
 def options(build, source):
-    """Those of *build*, as arguments for a tree that may not have all of them."""
+    """The options of *build*, as arguments for a tree that may not have all of them."""
     own = set(re.findall(r"option\('(\w+)'", (source / 'meson_options.txt').read_text('utf-8')))
     given = []
     for o in json.loads(run('meson', 'introspect', '--buildoptions', build)):
@@ -54,7 +55,8 @@ def options(build, source):
 
 
 def build_base(root, build, commit):
-    """Folder of that commit's build; kept below *build* for the next time, without a worktree."""
+    """Build the commit, and return the folder. It is kept below *build* for reuse, without its
+    worktree."""
     name = run('git', 'rev-parse', '--verify', f'{commit}^{{commit}}', cwd=root).decode()[:12]
     above = build / 'base'
     source, folder = above / name / 'source', above / name / 'build'
@@ -67,7 +69,7 @@ def build_base(root, build, commit):
     if not (folder / 'build.ninja').exists():
         shutil.rmtree(folder, ignore_errors=True)
         run('meson', 'setup', *options(build, source), folder, source)
-    # commits before there was the target build everything
+    # older commits do not have this target: build everything
     known = subprocess.run(['ninja', '-C', folder, '-t', 'query', TARGET], check=False,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
     print(f'base {name}: building', file=sys.stderr, flush=True)
@@ -78,7 +80,8 @@ def build_base(root, build, commit):
 # ---- judgement ----
 
 def chance(rounds, wins):
-    """Of winning that many of the 2 x *rounds* comparisons, when all three runs are alike."""
+    """Probability of winning that many of the 2 x *rounds* comparisons if all three runs
+    are alike."""
     ways = [1]
     for _ in range(rounds):
         ways = [sum(ways[max(0, n - 2):n + 1]) for n in range(len(ways) + 2)]
@@ -86,10 +89,10 @@ def chance(rounds, wins):
 
 
 def judge(runs, lower, within):
-    """
-    Record of the runs of each side; *lower* is better. Ratios are the median of those within each
-    round. A loss is worse by more than the base differs from itself and than *within*, and in
-    so many comparisons with the base's runs of the same round that it is no accident.
+    """Record of the runs of each side; *lower* is better. A ratio is the median of those within
+    each round. The figure is worse if it loses by more than the noise of the base and more than
+    *within*, and in so many comparisons with the base's runs of the same round that chance is
+    excluded.
     """
     rounds = [(a, n, b) for a, n, b in zip(*(runs[side] for side in SIDES)) if a + b]
     record = {'base': statistics.median(runs['base'] + runs['again']),
@@ -114,7 +117,7 @@ def judge(runs, lower, within):
 # ---- measuring ----
 
 def measure(runner, builds, variant, rounds):
-    """Results of each side, and what went wrong: (side, round, error) or None."""
+    """Results of each side, and the error: (side, round, error) or None."""
     results = {side: [] for side in SIDES}
     for i in range(rounds):
         for side in SIDES[i % len(SIDES):] + SIDES[:i % len(SIDES)]:
@@ -128,7 +131,7 @@ def measure(runner, builds, variant, rounds):
 
 
 def compare(runner, base_build, figures, rounds, within):
-    """Records of what this stack does in these figures, each quantity once; and errors."""
+    """Records of this stack's quantities in these figures, each once; and errors."""
     builds = {'base': base_build, 'new': runner.build, 'again': base_build}
     records, errors = [], []
     for variant in dict.fromkeys(f.ours for f in figures):
@@ -148,7 +151,7 @@ def compare(runner, base_build, figures, rounds, within):
 
 
 def count(tmp, builds, cases, within):
-    """Records of instructions per operation, which do not differ from run to run; and errors."""
+    """Records of instructions per operation, which do not vary between runs; and errors."""
     records, errors = [], []
     for case in cases:
         found = {}
@@ -156,7 +159,7 @@ def count(tmp, builds, cases, within):
             try:
                 found[side] = profile_core.count(build, tmp, case, False)
             except profile_core.ProfileError as error:
-                if side == 'new':   # an older bench_core may not know the case
+                if side == 'new':   # an older bench_core may not have the case
                     errors.append(f'{side}: {error}')
         for end in profile_core.SIDES:
             record = {'title': f'{case}, {end}', 'unit': 'instructions'}

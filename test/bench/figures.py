@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured, against what, and which ratio is wanted.
+"""What is measured, the baseline, and the wanted ratio.
 
 A variant is one run: a function of the runner that returns a dictionary. A figure divides a
-quantity of one variant by that of another. The variants of a group alternate.
+quantity of one variant by that of another. The variants of a group are measured in turn.
 """
 
 import dataclasses
@@ -11,22 +11,22 @@ import statistics
 from sockets import LINKS, by_kernel, memcached, over, redis, start_up
 
 MIB = 1 << 20
-BUFFERS = 8             # of 1 MiB, under way and reused
-SLOTS = 64              # of small messages, on the worked link
-DEPTH = 256             # small pushes under way
+BUFFERS = 8             # of 1 MiB, in flight and reused
+SLOTS = 64              # of small messages, for the link with minimum work
+DEPTH = 256             # small pushes in flight
 SMALL = ('--size', 64, '--depth', DEPTH, '--solicit', 'never')
-TURN = 16               # messages of a connection before it is the next one's turn
-TOGETHER = 16           # messages that are posted by one call
+TURN = 16               # messages of a connection per turn
+TOGETHER = 16           # messages posted per call
 IDLE = 10000            # connections
-SPARE = 8               # connections of a port beside those that are measured
+SPARE = 8               # connections of a port in reserve
 TWO_MODES = 1.4         # medians: faster half over slower half
-DROPS_WITHIN = 0.1      # of the rate that was asked for
-SHARE = 16              # connections of an application that shares a daemon with others
+DROPS_WITHIN = 0.1      # relative to the configured rate
+SHARE = 16              # connections of an application that shares a daemon
 SHARED = 64 << 10       # bytes of its messages
 ROUNDS = 10             # that it makes of them
-WINDOWS = (8, 16, 32)   # requests under way, beside 64
+WINDOWS = (8, 16, 32)   # requests in flight, besides 64
 BOTH_WAYS = 'worked link, both ways'
-FRAME = 170             # of a push of 64 bytes: headers, payload, ICRC
+FRAME = 170             # frame of a 64-byte push: headers, payload, ICRC
 
 
 # ---- variants ----
@@ -49,7 +49,8 @@ def small(on, *client):
 
 
 def rpc(on, *client, depth=64):
-    """Both sides ask; packets of one direction are requests of one and answers to the other."""
+    """Both sides send requests; packets of a direction hold requests of one and answers to the
+    other."""
     def run(r):
         got = r.san('rpc', '--size', 32, '--depth', depth, '--both', *client, *pack(on),
                     server=pack(on))
@@ -64,7 +65,7 @@ def bulk(mode, mtu, *client, **more):
 
 
 def impaired(order, fault, *client):
-    """Pushes of 64 KiB; the client's port drops or reorders, in both directions."""
+    """Pushes of 64 KiB; the client's port drops or reorders in both directions."""
     words = ('--impair', fault) if fault else ()
     return san('push', '--size', '64K', '--depth', 16, '--order', order, *words, *client)
 
@@ -74,11 +75,11 @@ def stream(size, *client, depth=BUFFERS, **more):
 
 
 def mode(how, manner):
-    """Large sends to a server that receives so, in a mode for good or in the one that is learnt."""
+    """Large sends to a server that receives in one manner, in a forced mode or the learned one."""
     return stream('256K', '--stream-mode', how, '--receive', manner)
 
 
-# how the receiver of large sends behaves
+# behavior of the receiver of large sends
 MANNERS = {
     'direct': 'buffers posted before',
     'wait': 'the receiver waits for data',
@@ -89,7 +90,7 @@ FORCED = ('small', 'large', 'small-large')
 
 
 def learnt(manner, forced):
-    """What a stream learns against a mode for good."""
+    """The learned mode of a stream against a forced one."""
     return Figure(f'stream_{manner}_{forced}', f'streams-{manner}',
                   f'256 KiB, {MANNERS[manner]}; against {forced}', 'Gb/s',
                   f'{manner}, adaptive', f'{manner}, {forced}', 'gbps', 'peer',
@@ -111,10 +112,9 @@ def connect(r):
 
 
 def idle(r):
-    """
-    What one more connection takes: of every pool that grows with the connections that
-    there may be, used or not, and of what is allocated when it is set up. Pools that all
-    share stay as they are, be there 10,000 connections or twice as many.
+    """Memory per connection: the pools that grow with the maximum number of connections, used or
+    not, and what is allocated at set-up. Shared pools do not depend on whether there are 10,000
+    connections or twice as many.
     """
     def run(conns, room):
         return r.san('idle', '--conns', conns, '--duration', 0.01, *room_for(room),
@@ -135,15 +135,14 @@ def idle(r):
 
 
 def attached(mode, *client, **more):
-    """
-    The client is attached to a daemon, whose lcore shares its CPU; the server is embedded, or
-    with *both* attached likewise.
+    """The client is attached to a daemon whose lcore shares its CPU. The server is embedded, or
+    with *both* attached, too.
     """
     return lambda r: r.attached(mode, *client, **more)
 
 
 def core(case):
-    """Instructions per operation of both sides, or of a round, by bench_core under callgrind."""
+    """Instructions per operation of both sides, or per round, of bench_core under callgrind."""
     return lambda r: r.core(case)
 
 
@@ -159,7 +158,7 @@ def constant(**values):
     return lambda r: values
 
 
-# what programs do with sockets, carried and by the kernel
+# operations of programs on sockets, both carried and by the kernel
 PROGRAMS = {
     'UDP echo': lambda r: r.ping(how=''),
     'UDP sends': lambda r: r.udp_rate(how=''),
@@ -176,11 +175,12 @@ SLEEPING = 'veth as in README'
 
 
 def program(name, title, unit, key, lower=False):
-    """Carried against the kernel: where the link is not one of the kernel's, and where it is."""
+    """Carried against the kernel, on a link that is not a device of the kernel, and on one
+    that is."""
     group, target = f'sock-{name.lower().replace(" ", "-")}', '<= 1' if lower else '>= 1'
     return [Figure(f'{group}-{link}'.lower().replace('-', '_').replace(' ', '_'), group,
                    f'{title}, over {link}', unit, f'{name}, {link}',
-                   # a veth without offloads is what a wire is, as far as segments go
+                   # a veth without offloads has the segments of a real wire
                    'kernel TCP, no offloads' if (name, link) == ('TCP bulk', SLEEPING) else
                    f'{name}, kernel', key, 'peer', '' if link == 'veth' else target, lower=lower,
                    quick=link == 'memif' and name in ('UDP echo', 'TCP echo'))
@@ -203,7 +203,7 @@ VARIANTS = {
     'rpc, default': rpc(True),
     'rpc, drop 0.1 %': rpc(True, '--impair', 'drop=0.001'),
     'rpc, drop 1 %': rpc(True, '--impair', 'drop=0.01'),
-    # small pushes, one way
+    # small pushes in one direction
     'small push': small(False),
     'worked link, small': worked('rx', 'tx', 64, SLOTS),
     'raw link, small': raw('raw-rx', 'raw-tx', FRAME),
@@ -297,20 +297,20 @@ VARIANTS = {
 @dataclasses.dataclass
 class Figure:
     name: str
-    group: str              # whose variants alternate
+    group: str              # the variants that are measured in turn
     title: str
     unit: str
     ours: str               # variant
     base: str               # variant
     key: str                # the quantity, in both unless base_key says otherwise
-    kind: str               # 'limit': better than it is suspect; 'reference': may be; 'peer'
-    target: str             # of ours / base: '>= 0.5'; '': for orientation
+    kind: str               # 'limit': suspect if better than it; 'reference': may be; 'peer'
+    target: str             # for ours / base: '>= 0.5'; '': for information
     base_key: str = ''
     lower: bool = False     # is better
     drop: float = 0         # rate that must have been dropped
-    elsewhere: str = ''     # what eRPC's ratio to that baseline was: doc/bench.md
+    elsewhere: str = ''     # eRPC's ratio to that baseline: doc/bench.md
     once: bool = False      # a single round
-    quick: bool = False     # part of the short run that only shows that all of it works
+    quick: bool = False     # part of the short run that only proves that everything works
 
     def of_base(self):
         return self.base_key or self.key
@@ -471,7 +471,7 @@ def is_ok(ratio, target):
 
 
 def dropped(results):
-    """Share of the packets that the client's port dropped, over all rounds."""
+    """Share of packets that the client's port dropped, over all rounds."""
     drops = packets = 0
     for c in (r['counters'] for r in results):
         tx, rx = c['impair_tx_dropped'], c['impair_rx_dropped']
@@ -488,13 +488,13 @@ def modes(results):
 
 
 def ratio_of(mine, theirs):
-    """Median of the ratios within each round; None if the baseline stood still in all of them."""
+    """Median of the ratios within each round; None if the baseline is zero in all of them."""
     ratios = [x / y for x, y in zip(mine, theirs) if y]
     return statistics.median(ratios) if ratios else None
 
 
 def interesting(results):
-    """What the last round counted, without zeros."""
+    """Counters of the last round, without zeros."""
     last, found = results[-1], {}
     for side, counts in (('client', last.get('counters')),
                          ('server', last.get('server', {}).get('counters'))):
@@ -520,7 +520,7 @@ def judge(figure, results):
     two = modes(base) if figure.base == BOTH_WAYS else None
     if two:
         record['baseline']['modes'] = two
-        # a link that stands still for half of the time was stopped, and has no slow mode
+        # half of the intervals at zero: the link was stopped, and this is no slow mode
         if 0 < TWO_MODES * two['slow'] < two['fast']:
             against = two['slow']
             ratio = ratio_of(mine, [r['slow_mpps'] for r in base])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Instructions and cache misses per operation, by function: bench_core under callgrind.
 
-Two cores in one process and in virtual time, so that the same build gives the same counts on any
-machine that runs it, whatever else that does.
+Two cores run in one process and in virtual time, so a build gives the same counts on any machine
+under any load.
 """
 
 import os
@@ -13,7 +13,7 @@ SIDES = ('client', 'server')
 EVENTS = ('Ir', 'I1mr', 'D1mr', 'D1mw', 'ILmr', 'DLmr', 'DLmw')
 LIMIT_S = 600
 TOP = 30
-# name: what bench_core does: operation, bytes, under way, posted together, operations,
+# name: arguments of bench_core: operation, bytes, in flight, posted together, operations,
 # connections, packing
 CASES = {
     'push': ('push', 64, 256, 16, 8000, 1, 0),
@@ -25,7 +25,7 @@ CASES = {
     'pull': ('pull', 64, 256, 16, 8000, 1, 0),
     'bulk': ('push', 1 << 20, 8, 1, 16, 1, 0),
 }
-# Where an operation's time goes, from posting to polling; each with all that it calls.
+# Stages of an operation, from posting to polling, each including its calls.
 STAGES = (
     ('work posted', 'san_core_post'), ('receives posted', 'san_core_post_recv'),
     ('packets in', 'san_core_rx_burst'), ('- parsed, ICRC checked', 'san_wire_parse'),
@@ -37,11 +37,11 @@ STAGES = (
 
 
 class ProfileError(Exception):
-    """callgrind did not count, in one line."""
+    """callgrind failed; one line."""
 
 
 class Counts:
-    """What one side did: per function, counts of its own and with all that it calls."""
+    """Counts of one side: per function, exclusive and inclusive."""
 
     def __init__(self, path, operations):
         self.own, self.all = {}, {}
@@ -58,7 +58,7 @@ class Counts:
             elif line.startswith('ob='):
                 library = line[3:].strip().rsplit('/', 1)[-1].split('.')[0]
             elif line.startswith('fn='):
-                # "name'2" is a call of itself
+                # "name'2" is a recursive call
                 function = line[3:].strip().split("'")[0]
                 if function.startswith('0x'):
                     function = f'{library} 0x{int(function, 16):x}'
@@ -86,7 +86,7 @@ class Counts:
         return self.per_op(self.all.get(function, {}), *events)
 
     def top(self):
-        """Functions by instructions of their own."""
+        """Functions by exclusive instructions."""
         return sorted(self.own, key=lambda f: -self.own[f]['Ir'])
 
 
@@ -114,7 +114,7 @@ def count(build, tmp, case, caches=True):
 
 
 def has_counters():
-    """Does the machine count cycles for perf?"""
+    """True if the machine supports cycle counters in perf."""
     try:
         done = subprocess.run(['perf', 'stat', '-x,', '-e', 'cycles', 'true'], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -124,7 +124,7 @@ def has_counters():
 
 
 def cycles(build, case):
-    """Cycles and misses of the last-level cache per operation of both sides, set-up included."""
+    """Cycles and last-level cache misses per operation of both sides, including the set-up."""
     what = (*CASES[case][:4], CASES[case][4] * 100, *CASES[case][5:])
     done = subprocess.run(['perf', 'stat', '-x,', '-e', 'cycles,cache-misses',
                            str(build / 'test/bench/bench_core'), *map(str, what)], text=True,
@@ -139,7 +139,7 @@ def number(x):
 
 
 def lines_of(case, found):
-    """Tables for people: stages, then the functions that take most."""
+    """Tables as text: stages, then the most expensive functions."""
     first, second = (found[s] for s in SIDES)
     misses = ('I1mr', 'D1mr', 'D1mw'), ('ILmr', 'DLmr', 'DLmw')
     what = CASES[case]
@@ -167,7 +167,7 @@ def lines_of(case, found):
 
 
 def report(build, tmp, cases):
-    """Everything about these cases, as lines."""
+    """The whole report of these cases, as lines."""
     lines = []
     counted = has_counters()
     if not counted:

@@ -6,7 +6,7 @@ import re
 
 WIDTH, BAR, GAP, LEFT, TOP = 640, 22, 12, 230, 44
 COLOURS = ('#1f77b4', '#999999')
-# Of the README's chart: what a group is divided by, and its figures.
+# The chart of the README: the baseline of a group, and its figures.
 CHART = (
     ('times as fast as the kernel', 6, (
         ('echo_udp', '64 B and an answer, UDP'),
@@ -70,7 +70,7 @@ def table(records):
 
 
 def better(record):
-    """How many times as good as the baseline: of times, fewer are better."""
+    """Factor by which it is better than the baseline; for times the inverse ratio."""
     return 1 / record['ratio'] if record['unit'] in ('us', 'ms') else record['ratio']
 
 
@@ -86,7 +86,8 @@ def chart_row(record, title, y, scale):
 
 
 def chart(records):
-    """The README's: a bar for each figure of CHART, and a line where the baseline is. SVG text."""
+    """The README's chart: a bar for each figure of CHART, and a line at the baseline.
+    Returns SVG."""
     by_name = {r['name']: r for r in records if r['ratio']}
     out, y = [], 10
     for title, most, figures in CHART:
@@ -107,7 +108,7 @@ def chart(records):
 
 
 def plot(record):
-    """Two bars with a dot for each round, and a line where the target is. SVG text."""
+    """Two bars with a dot for each round, and a line at the target. Returns SVG."""
     rows = [('sanstack', record['value'], record['samples']['ours']),
             (record['baseline']['name'], record['baseline']['value'],
              record['samples']['baseline'])]

@@ -12,21 +12,21 @@ import time
 import profile_core
 
 EAL_MB = 256
-START_S = 15            # longest that a run may take beside its traffic
-RESTART_S = 3           # of traffic around a live restart: a process starts within it
+START_S = 15            # time limit of a run besides its traffic
+RESTART_S = 3           # traffic around a live restart, during which a process starts
 KERNEL_IP = '10.99.0.2'
-PORT = '4793'          # not the stack's own
-IPERF_PORT = '4792'     # what it leaves behind would keep sockperf from the other one for a minute
+PORT = '4793'          # different from the stack's own
+IPERF_PORT = '4792'     # separate: its TIME_WAIT would block sockperf for a minute
 OFFLOADS = ('tso', 'gso', 'gro')
-MEMIF_ROOM = {1500: 2048, 9000: 9216}   # bytes of a buffer, by MTU
+MEMIF_ROOM = {1500: 2048, 9000: 9216}   # size of a buffer, by MTU
 
 
 class RunError(Exception):
-    """A measurement that did not work, in one line."""
+    """A measurement failed; one line."""
 
 
 def stop(process, with_signal=signal.SIGTERM):
-    """End a process that has had its time."""
+    """End a process after its time."""
     if process.poll() is None:
         process.send_signal(with_signal)
     try:
@@ -37,7 +37,7 @@ def stop(process, with_signal=signal.SIGTERM):
 
 
 def said(pattern, text):
-    """The number that *pattern* finds in what sockperf said."""
+    """The number that *pattern* finds in sockperf's output."""
     found = re.search(pattern, text)
     if found is None:
         raise RunError(f'sockperf: no "{pattern}" in: {text.strip()[-300:]}')
@@ -45,14 +45,14 @@ def said(pattern, text):
 
 
 def divide(x, y, what):
-    """x / y; a run that has measured no *what* has failed."""
+    """x / y; fails if the run has not measured *what*."""
     if not y:
         raise RunError(f'{what}: 0')
     return x / y
 
 
 class Runner:
-    """Starts one pair of processes at a time and returns what they printed."""
+    """Starts one pair of processes at a time, and returns their results."""
 
     def __init__(self, build, tmp, ms, huge):
         self.use(build)
@@ -60,19 +60,19 @@ class Runner:
         self.ms = ms
         self.huge = huge
         self.cpus = sorted(os.sched_getaffinity(0))[:2]     # client, server
-        self.peer = []          # what a command begins with that runs in the peer's namespace
-        self.library = {}       # per role, what else a program begins with whose sockets are carried
+        self.peer = []          # prefix of a command that runs in the peer's namespace
+        self.library = {}       # per role: prefix of a program whose sockets are carried
         self.kernel_state = None
 
     def use(self, build):
-        """Programs of that build from now on."""
+        """Use the programs of that build from now on."""
         self.build = pathlib.Path(build).resolve()
         os.environ['RTSAN_PROVIDER_PATH'] = str(self.build / 'drivers/san/unix')
 
     # ---- processes ----
 
     def start(self, command, name='alone'):
-        """Output goes to files: one can look into them while the process runs."""
+        """Output goes to files, so that it can be read while the process runs."""
         with open(self.tmp / f'{name}.out', 'wb') as out, \
                 open(self.tmp / f'{name}.err', 'wb') as err:
             process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
@@ -88,7 +88,7 @@ class Runner:
         return RunError(f'{process.name}: {what}: {lines[-1]}')
 
     def finish(self, process):
-        """Output of a process that ends by itself."""
+        """Wait for a process to end. Returns its output."""
         try:
             process.wait(START_S + self.ms / 1000)
         except subprocess.TimeoutExpired:
@@ -98,7 +98,8 @@ class Runner:
         return self.output(process)
 
     def wait_ready(self, server, line='\n'):
-        """Until it has printed that: memif refuses a peer that comes before the port is up."""
+        """Wait until it has printed *line*: memif refuses a peer that connects before the port is
+        up."""
         end = time.monotonic() + START_S
         while line not in self.output(server):
             if server.poll() is not None or time.monotonic() > end:
@@ -106,7 +107,8 @@ class Runner:
             time.sleep(0.005)
 
     def pair(self, server, client, ready, ends=signal.SIGTERM):
-        """Run both until the client ends by itself; *ends* is for the server, None: it ends too."""
+        """Run both until the client ends. *ends* is the signal for the server; None: it ends by
+        itself."""
         started = [self.start(server, 'server')]
         try:
             ready(started[0])
@@ -122,7 +124,7 @@ class Runner:
                 stop(process)
 
     def at(self, role):
-        """What a command begins with that has sockets: "server" runs in the peer's namespace."""
+        """Prefix of a command with sockets: "server" runs in the peer's namespace."""
         where, cpu = (self.peer, 1) if role == 'server' else ([], 0)
         return [*where, 'taskset', '-c', self.cpus[cpu], *self.library.get(role, ())]
 
@@ -145,17 +147,17 @@ class Runner:
             self.wait_ready, None)
 
     def link(self, server, client, *what, mtu=1500, answer=()):
-        """bench_link; the one of the two roles that measures says so by printing JSON."""
+        """bench_link; the role that measures prints JSON."""
         out = self.memif('test/bench/bench_link', [server, self.ms, *what, *answer],
                          [client, self.ms, *what], mtu, self.huge)
         return json.loads(next(o.strip().splitlines()[-1] for o in out if '{' in o))
 
     def san(self, mode, *client, server=(), mtu=1500, huge=True):
-        """sanbench; *client* and *server* are arguments beyond those of every run."""
+        """sanbench; *client* and *server* are additional arguments."""
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         for report in reports:
             report.unlink(missing_ok=True)
-        common = ['--set', f'mtu={mtu}']    # the link's buffers would take more
+        common = ['--set', f'mtu={mtu}']    # the link's buffers would need more
         self.memif('apps/sanbench/sanbench',
                    ['--server', '--sessions', 1, '--ip', '10.98.0.1/24', *common,
                     '--json', reports[0], *server],
@@ -166,7 +168,7 @@ class Runner:
 
     @staticmethod
     def result(reports):
-        """Of the client, with the server's."""
+        """The client's result, with the server's."""
         served, got = [json.loads(r.read_text(encoding='utf-8')) for r in reports]
         if not got['ok'] or not served['ok']:
             raise RunError(got['error'] or 'the server found errors')
@@ -195,13 +197,12 @@ class Runner:
         return process
 
     def socket(self, role='client'):
-        """Where programs reach the daemon of that role."""
+        """Socket of the daemon of that role."""
         return self.tmp / f'{role}.sock'
 
     def attached(self, mode, *client, server=(), mtu=1500, during=None, both=False):
-        """
-        Like san(), with the client attached to a daemon, to which *during* may do something; with
-        *both* so is the server.
+        """Like san(), with the client attached to a daemon, for which *during* is called; with
+        *both* the server is attached, too.
         """
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
@@ -234,7 +235,7 @@ class Runner:
         return self.result(reports)
 
     def restarted(self, mode, *client):
-        """Attached, while a new daemon takes over: the longest that the application waits."""
+        """Attached, while a new daemon takes over: the longest pause of the application."""
         def take_over(old):
             time.sleep(RESTART_S / 4)
             new = self.start([*old.args, '--takeover'], 'daemon-2')
@@ -243,7 +244,7 @@ class Runner:
                 raise RunError('the old daemon has ended with an error')
             return new
 
-        # there must be memory for two daemons
+        # two daemons need memory
         huge, self.huge = self.huge, False
         try:
             got = self.attached(mode, *client, '--duration', RESTART_S, during=take_over)
@@ -252,7 +253,7 @@ class Runner:
         return {**got, 'blackout_ms': got['latency_ns']['max'] / 1e6}
 
     def crowd(self, pairs, conns, rounds, size):
-        """Applications of one daemon in pairs, which send back and forth what its lcore carries."""
+        """Pairs of applications of one daemon, which send data back and forth through its lcore."""
         daemon = self.daemon(9000, 'idle = yield', f'conns = {4 * pairs * conns}',
                              vdev='--vdev=net_null0,no-rx=1')
         try:
@@ -267,7 +268,7 @@ class Runner:
                 'even': divide(first, last, 'milliseconds')}
 
     def idle(self, seconds=3):
-        """What a daemon takes of a CPU that sleeps, with a link and no application."""
+        """CPU share of a sleeping daemon with a link and without applications."""
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         started = [self.start([self.build / 'apps/sanbench/sanbench',
                                *self.eal('server', self.cpus[1], 1500, self.huge), '--', '--server',
@@ -291,7 +292,7 @@ class Runner:
     # ---- the kernel: sockets between two namespaces ----
 
     def set_kernel(self, mtu, offloads, checksums=True):
-        """MTU and offloads of the veth pair, both ends; *checksums*: left to who receives."""
+        """Set MTU and offloads at both ends of the veth pair; *checksums*: left to the receiver."""
         if self.kernel_state == (mtu, offloads, checksums):
             return
         switch = ['tx', 'on' if checksums else 'off']
@@ -314,7 +315,7 @@ class Runner:
                 'congestion_control': got['sender_tcp_congestion']}
 
     def sockperf(self, what, *words, how='--nonblocked', size=64, tcp=False):
-        """Its sockets are polled, or block."""
+        """sockperf with polling or blocking sockets."""
         self.set_kernel(1500, not self.library, not self.library)
         where = ['-i', KERNEL_IP, '-p', PORT, *([how] if how else []), *(['--tcp'] if tcp else [])]
         out = self.pair([*self.at('server'), 'sockperf', 'server', *where],
@@ -327,7 +328,7 @@ class Runner:
         return {f'p{p}_us': said(rf'percentile {p}\.000 = +([0-9.]+)', out) for p in (50, 99)}
 
     def udp_rate(self, **how):
-        """What arrived, not what was sent."""
+        """The rate that arrived, not the rate that was sent."""
         served, sent = self.sockperf('throughput', **how)
         seconds = said(r'messages sent in ([0-9.]+) sec', sent)
         arrived = said(r'Total ([0-9]+) messages received', served)
@@ -342,7 +343,7 @@ class Runner:
     # ---- instructions ----
 
     def core(self, case):
-        """Per operation of both sides; "round": what the client's core takes of it."""
+        """Per operation of both sides; "round": the client core's share of it."""
         try:
             found = profile_core.count(self.build, self.tmp, case, False)
         except profile_core.ProfileError as error:
@@ -353,7 +354,7 @@ class Runner:
                 'round': sum(client.per_op(client.all[f], 'Ir')
                              for f in ('san_core_tick', 'san_core_tx_burst'))}
 
-    # ---- alone on a CPU ----
+    # ---- one process alone on a CPU ----
 
     def alone(self, program, cpu, *what):
         command = ['taskset', '-c', cpu, self.build / 'test/bench' / program, *what]

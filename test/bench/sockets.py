@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sockets of unmodified programs, carried by a daemon at each end, or the kernel's.
+"""Sockets of unmodified programs, carried by a daemon at each end, or by the kernel.
 
 Each daemon shares a CPU with the programs of its end. Runs of the runner that use sockets are
-carried while carried() is in force; those of programs that only make sense here are below.
+carried within carried(). The runs below are only meaningful with sockets.
 """
 
 import contextlib
@@ -17,35 +17,35 @@ from runner import KERNEL_IP, RunError, said, stop
 CLIENT_IP = '10.99.0.1'
 SNMP = pathlib.Path('/proc/self/net/snmp')
 SENT = {'Udp': 'OutDatagrams', 'Tcp': 'OutSegs'}
-FEW = 500               # packets that the kernel may send while programs send thousands by us
+FEW = 500               # packets that the kernel may send while programs send thousands through daemons
 PORTS = {'redis': 6379, 'memcached': 11211}
 CLIENTS = 16
-STARTS = 60             # of a program, with and without the library in turn
+STARTS = 60             # of a program, alternately with and without the library
 PORT = ['conns = 256', 'sockets = 128']
-# where sockets are carried: the driver's argument (None: memif), and what lcores do when idle
+# links: the driver's argument (None: memif), and the idle mode of lcores
 VETH = '--vdev=net_af_packet0,iface=veth0'
 LINKS = {'memif': (None, 'yield'), 'veth': (VETH, 'yield'), 'veth as in README': (VETH, 'sleep')}
 
 
 def sent_by_kernel():
-    """Packets with sockets' data that the client's kernel has sent."""
+    """Packets with data of sockets that the client's kernel has sent."""
     rows = [line.split() for line in SNMP.read_text(encoding='ascii').splitlines()]
     return sum(int(values[names.index(SENT[names[0][:-1]])])
                for names, values in zip(rows[::2], rows[1::2]) if names[0][:-1] in SENT)
 
 
 def preload(runner, role, rules):
-    """What a program begins with that has the library."""
+    """Prefix of a program with the library."""
     return ['env', f'LD_PRELOAD={runner.build / "drivers/sock/libsansock.so"}',
             'SANSOCK_CONF=/dev/null', f'SANSOCK_RULES=daemon {runner.socket(role)};{rules}']
 
 
 @contextlib.contextmanager
 def carried(runner, link):
-    """Daemons on *link*, of LINKS."""
+    """Daemons on *link*, one of LINKS."""
     started, (vdev, idle) = [], LINKS[link]
     (runner.tmp / 'memif.sock').unlink(missing_ok=True)
-    runner.set_kernel(1500, False, False)   # a veth must show frames as they are on a wire
+    runner.set_kernel(1500, False, False)   # frames on the veth must be like those on a wire
     try:
         for role, ip in (('server', KERNEL_IP), ('client', CLIENT_IP)):
             started.append(runner.daemon(1500, *PORT, f'idle = {idle}', vdev=vdev, role=role,
@@ -71,7 +71,7 @@ def over(link, run):
 
 
 def by_kernel(run):
-    """That run by the kernel, whose programs share their CPUs with nobody."""
+    """That run by the kernel, with a CPU for each program."""
     def variant(runner):
         runner.set_kernel(1500, True)
         return run(runner)
@@ -79,7 +79,7 @@ def by_kernel(run):
 
 
 def served(runner, server, port, *client):
-    """Output of a client that ends by itself, of a server that says nothing when it is ready."""
+    """Output of a client that ends by itself; the server prints nothing when it is ready."""
     def ready(process):
         end = time.monotonic() + 5
         where = [*runner.peer, 'ss', '-Hltn', f'sport = {port}']
@@ -91,7 +91,7 @@ def served(runner, server, port, *client):
 
 
 def redis(*how):
-    """Thousands of answers a second to redis-benchmark, and what one takes."""
+    """Thousands of answers per second to redis-benchmark, and the latency of one."""
     def run(runner):
         out = served(runner, ['redis-server', '--bind', KERNEL_IP, '--port', PORTS['redis'],
                               '--protected-mode', 'no', '--save', '', '--appendonly', 'no',
@@ -105,7 +105,7 @@ def redis(*how):
 
 
 def memcached(*how):
-    """Thousands of answers a second to memcaslap."""
+    """Thousands of answers per second to memcaslap."""
     def run(runner):
         port = PORTS['memcached']
         out = served(runner, ['memcached', '-u', 'root', '-l', KERNEL_IP, '-p', port, '-U', port,
@@ -117,8 +117,8 @@ def memcached(*how):
 
 
 def start_up(runner):
-    """What the library adds to the start, and the end, of a program with a socket for which there
-    is no rule: medians."""
+    """Time that the library adds to start and end of a program with a socket without a rule:
+    medians."""
     plain = ['socat', '-u', '/dev/null', f'UDP:{KERNEL_IP}:9']
     ways = {'plain': plain, 'library': [*preload(runner, 'client', 'carry remote 192.0.2.0/24'),
                                         *plain]}

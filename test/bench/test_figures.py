@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How figures of make bench are judged: pure functions, nothing is measured. (SYS-3)"""
+"""Judgment of the figures of make bench: pure functions, nothing is measured. (SYS-3)"""
 
 import pathlib
 import random
@@ -16,7 +16,7 @@ from report import CHART, chart, plot, table    # noqa: E402
 from runner import RunError, divide     # noqa: E402
 
 RPC = next(f for f in FIGURES if f.name == 'rpc_worked')
-# (slow and fast half of the link, per round), baseline and ratio that count
+# (slow and fast half of the link, per round); the valid baseline and ratio
 MODES = (
     ('one mode', [(9, 11)] * 3, 10, 0.5),
     ('two modes', [(5, 15)] * 3, 5, 1),
@@ -26,7 +26,7 @@ MODES = (
 
 
 def runs(new, jitter, seed):
-    """Fifteen rounds on a machine whose speed drifts, with *jitter* of each run; new / base."""
+    """Fifteen rounds on a machine of varying speed, with *jitter* of each run; new / base."""
     draw = random.Random(seed)
     speed = [draw.choice((1, 1, 0.5)) for _ in range(compare.ROUNDS)]
     return {side: [s * draw.gauss(1, jitter) * factor for s in speed]
@@ -90,7 +90,7 @@ class Compare(unittest.TestCase):
             self.assertEqual(compare.judge(runs_of, True, 0)['verdict'], verdict)
 
     def test_accident(self):
-        """As good as none of a thousand comparisons of equals is called a difference."""
+        """Of a thousand comparisons of equals almost none is called a difference."""
         verdicts = [compare.judge(runs(1, 0.2, seed), False, 0)['verdict']
                     for seed in range(1000)]
         self.assertGreater(verdicts.count('same'), 990)
