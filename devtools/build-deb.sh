@@ -1,10 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds the Debian packages of this tree into a folder, from a copy of it there, so that nothing
-# of it is left among the sources:
+# Builds the Debian packages of this tree in a folder, from a copy, so that the sources stay clean:
 #   build-deb.sh FOLDER
-# What is written once elsewhere is filled in: the version from meson.build, the packages that
-# building needs from deps.list.
+# Fills in the version from meson.build, and the build dependencies from deps.list.
 set -eu
 
 out=$1
@@ -16,7 +14,7 @@ mail='maintainers@sanstack.invalid'
 version=$(sed -n "s/^    version: '\(.*\)',$/\1/p" meson.build)
 depends=$(awk '{ sub(/#.*/, ""); for (i = 2; i <= NF; i++) if ($i == "build") print $1 }' \
 	devtools/deps.list | paste -s -d , | sed 's/,/, /g')
-# The same sources give the same packages: the date is that of the commit, if there is one.
+# Reproducible: the date is that of the commit, if there is one.
 date=$(git log -1 --format=%cD 2>/dev/null) || date=$(date -R -r meson.build)
 
 rm -rf "$out/sanstack" "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
@@ -34,8 +32,8 @@ sanstack ($version) unstable; urgency=medium
 EOF
 
 echo "Building the Debian packages of sanstack $version, log in $out/log"
-# -b: the binary packages alone. -d: make deb has installed what deps.list has, and the C++ compiler
-# of build-essential, which dpkg takes for granted, is not needed.
+# -b: binary packages only. -d: skip the check of dependencies. make deb has installed those of
+# deps.list, and the C++ compiler of build-essential, which dpkg requires, is not needed.
 if ! dpkg-buildpackage -b -d -us -uc >"$out/log" 2>&1; then
 	tail -n 40 "$out/log"
 	echo "make deb failed: all of it is in $out/log" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The protocol libraries do no I/O, read no clock, start no thread, draw no
-# randomness of their own and use no floating point. (ARCH-1, RULE-18)
+# The protocol libraries do no I/O, read no clock, start no thread, generate no random numbers and
+# use no floating point. (ARCH-1, RULE-18)
 #
 # usage: check-core.sh ARCHIVE...     the static libraries of wire up to core
 set -u
@@ -24,7 +24,7 @@ found=$(grep -rnE --include='*.[ch]' '^[[:blank:]]*#[[:blank:]]*include[[:blank:
 [ -z "$found" ] || refuse "include by path, which gets around the layers:
 $found"
 
-# Clocks that are inline in DPDK or the compiler leave no symbol behind.
+# Inline clocks of DPDK or of the compiler have no symbol.
 inline='rte_rdtsc[a-z_]*|rte_get_(tsc|timer)_(cycles|hz)|rte_delay_[a-z_]+|__rdtscp?|__builtin_ia32_rdtscp?|rte_rand[a-z_]*'
 # shellcheck disable=SC2086
 found=$(grep -rnwE --include='*.[ch]' "($inline)" $folders)

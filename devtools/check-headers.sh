@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every header compiles alone, and twice, with just the include folders of its layer.
+# Every header compiles by itself, and included twice, with only the include folders of its layer.
 #
 # usage: check-headers.sh FOLDER=INCLUDE,INCLUDE... ...     relative to the tree
 set -u

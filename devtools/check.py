@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make check and make check-all: a plain and an ASan+UBSan build, their tests, one sum.
 
-make check runs the tests of meson's suite "check", phase by phase, and prints what each phase
-needed beside its budget on a quiet machine. make check-all runs every test and the mutants,
-suite by suite; a suite that has passed at this commit is not run again, and when none is left
-the result is written into doc/testing.md. doc/testing.md says what belongs where.
+make check runs the tests of meson's suite "check" in phases, and prints the time of each phase and
+its budget on a quiet machine. make check-all runs every test and the mutants, suite by suite. A
+suite that has passed at this commit is not repeated, and when all have passed the result is written
+into doc/testing.md. That document also says which test belongs where.
 
-Counts TAP results where a test speaks TAP, else one per test; and one for the simulations of
-both builds being the same packet by packet. No test is run twice. What failed stands at the
-end; the last line is "N passed, N failed"; exit status 1 if anything failed.
+The sum counts TAP results where a test prints TAP, else one per test, and one for the equality of
+the simulations of both builds packet by packet. No test runs twice. Failures are printed at the
+end; the last line is "N passed, N failed". Exit status 1 if anything failed.
 """
 
 import argparse
@@ -29,17 +29,17 @@ HASHES = 'test/sim/hashes.txt'      # in each build's folder, by test/sim/test_s
 REPORT = os.path.join(ROOT, 'doc', 'testing.md')
 MARKS = ('<!-- check-all -->\n', '<!-- end of check-all -->\n')     # in REPORT
 NB_SLOWEST = 10
-PATIENCE = 5        # times the timeout that a test asks for: a watchdog, never a verdict
+PATIENCE = 5        # factor for the timeout that a test asks for: a watchdog, never a verdict
 CPUS = len(os.sched_getaffinity(0))
-SLEEPERS = 4        # end-to-end tests per CPU: they sleep
+SLEEPERS = 4        # end-to-end tests per CPU, because they mostly sleep
 
 PLAIN, ASAN = 'plain', 'asan'
-# What the sanitizers say needs lines; full debug information takes a fifth of the compiling.
+# Sanitizers need line numbers only; full debug information takes a fifth of the compile time.
 SETUP = {PLAIN: [], ASAN: ['-Db_sanitize=address,undefined', '-Doptimization=1', '-Ddebug=false',
                            '-Dc_args=-g1']}
 MUTANTS = 'mutants'
 
-# The style of the sources, the models and the experiments do not depend on the build.
+# Style checks, models and experiments do not depend on the build.
 SUITES = {
     'style': (PLAIN,), 'unit': (PLAIN, ASAN), 'property': (PLAIN, ASAN), 'fuzz': (PLAIN, ASAN),
     'model': (PLAIN,), 'sim': (PLAIN, ASAN), 'experiments': (PLAIN,), 'e2e': (PLAIN, ASAN),
@@ -50,7 +50,7 @@ PHASES = (
     ('unit, property, fuzz', 60, ('unit', 'property', 'fuzz'), (PLAIN, ASAN)),
     ('models', 30, ('model',), (PLAIN,)),
     ('simulation', 150, ('sim',), (PLAIN, ASAN)),
-    # many end-to-end tests wait, and leave the CPUs to those of the other build and of the style
+    # end-to-end tests mostly wait, and leave the CPUs to those of the other build and to the style
     ('style, end to end', 400, ('style', 'e2e'), (PLAIN, ASAN)),
 )
 BUILD_BUDGET = 240
@@ -78,7 +78,7 @@ def count_tap(text):
 
 
 def count_test(entry):
-    """Results of one meson test. Its own verdict wins over what it printed."""
+    """Results of one meson test. Meson's verdict has priority over the test's output."""
     output = entry.get('stdout') or ''
     result = entry['result']
     tap = count_tap(output) if TAP_PLAN.search(output) else Count()
@@ -90,10 +90,10 @@ def count_test(entry):
 
 
 def last_words(entry):
-    """The lines of a failed test that say why."""
+    """The lines of a failed test that explain the failure."""
     lines = (entry.get('stdout') or '').splitlines() + (entry.get('stderr') or '').splitlines()
     said, explains = [], False
-    for line in lines:      # comments behind "not ok" belong to it
+    for line in lines:      # comments after "not ok" belong to it
         explains = line.startswith('not ok') or (explains and line.startswith('#'))
         if explains or re.match(r'FAIL|.*(rror|\.[ch]:\d+|differ)', line):
             said.append(line)
@@ -101,7 +101,7 @@ def last_words(entry):
 
 
 class Report:
-    """What is printed at the end."""
+    """Collects what is printed at the end."""
 
     def __init__(self):
         self.lines, self.failures, self.tests = [], [], []
@@ -144,13 +144,14 @@ class Build:
         return os.path.join(self.folder, name)
 
     def compile(self, is_all):
-        """Configure, compile; whether both worked. The sanitizer build is only for its tests."""
+        """Configure and compile; returns true on success. The sanitizer build only has what its
+        tests need."""
         print(f'== {self.name}: build', flush=True)
         setup = ['meson', 'setup', '--werror', *SETUP[self.name], self.folder, ROOT]
         if not os.path.exists(self.path('build.ninja')) and \
            subprocess.run(setup).returncode != 0:
             return False
-        # meson's list of the tests is as old as build.ninja
+        # meson's list of tests is as old as build.ninja
         if subprocess.run(['ninja', '-C', self.folder, 'build.ninja']).returncode != 0:
             return False
         goals = ['all'] if self.name == PLAIN else []
@@ -178,8 +179,8 @@ class Build:
                 if target['id'] in wanted for file in target['filename']]
 
     def run(self, suites, is_all, report, is_alone=None, jobs=CPUS):
-        """Run tests of these suites, *jobs* at a time; their Count. *is_alone*: only those that
-        run beside others (False), or do not (True)."""
+        """Run tests of these suites, *jobs* at a time. Returns their Count. *is_alone*: only those
+        that run beside others (False), or do not (True)."""
         names = sorted({test['name'] for test in self.tests(suites, is_all)
                         if is_alone in (None, not test['is_parallel'])})
         if not names:
@@ -201,14 +202,14 @@ class Build:
                 entries = [json.loads(line) for line in lines]
         count = add(report.add_test(self.name, entry) for entry in entries)
         missing = len(names) - len(entries)
-        if missing > 0:     # a log cut short must not pass
+        if missing > 0:     # an incomplete log must not pass
             report.fail(f'{self.name}: FAILED: {missing} tests left no result')
             count = count._replace(failed=count.failed + missing)
         return count
 
 
 def compare_hashes(paths, report):
-    """Trace hashes of the same scenarios, however the program was built; their Count."""
+    """Compare the trace hashes of equal scenarios in all builds. Returns their Count."""
     hashes = []
     for path in paths:
         if not os.path.exists(path):
@@ -231,11 +232,11 @@ def run_sleepers(builds, suites, is_all, report):
 
 
 def run_suites(builds, suites, names, is_all, report):
-    """Run these suites in the builds of these names; their Count."""
+    """Run these suites in the builds of these names. Returns their Count."""
     if 'e2e' in suites:
         return run_sleepers([builds[name] for name in names], suites, is_all, report)
     for build in builds.values() if 'sim' in suites else ():
-        if os.path.exists(build.path(HASHES)):      # of another run
+        if os.path.exists(build.path(HASHES)):      # left by another run
             os.unlink(build.path(HASHES))
     count = add(builds[name].run([s for s in suites if name in SUITES[s]], is_all, report)
                 for name in names)
@@ -245,7 +246,7 @@ def run_suites(builds, suites, names, is_all, report):
 
 
 def check(builds, report):
-    """make check; its Count."""
+    """make check. Returns its Count."""
     counts, budgets = [], []
     began = start = time.monotonic()
 
@@ -268,7 +269,7 @@ def check(builds, report):
 
 
 def run_mutants(builds, report):
-    """Break one mechanism at a time; noticed is passed."""
+    """Test each mutant; one that is noticed has passed."""
     state = builds[PLAIN].path('mutants.json')
     command = ['/usr/bin/python3', os.path.join(ROOT, 'devtools', 'check_mutants.py'),
                '--state', state]
@@ -286,7 +287,7 @@ def run_mutants(builds, report):
 
 
 class Record:
-    """What check-all has seen pass at this commit, in the plain build's folder."""
+    """Suites that check-all has seen pass at this commit, stored in the plain build's folder."""
 
     def __init__(self, build):
         self.path = build.path('check-all.json')
@@ -309,7 +310,7 @@ class Record:
             json.dump({'commit': self.commit, 'suites': self.suites}, f, indent=1)
 
     def write(self, suites):
-        """The table in doc/testing.md."""
+        """Write the table in doc/testing.md."""
         rows = ['| suite | date | passed | failed | skipped | seconds |',
                 '| --- | --- | ---: | ---: | ---: | ---: |']
         rows += [f'| {suite} | ' + ' | '.join(map(str, self.suites[suite])) + ' |'
@@ -322,7 +323,7 @@ class Record:
 
 
 def check_all(builds, wanted, report):
-    """make check-all, or the suite of it that is wanted; its Count."""
+    """make check-all, or one suite of it. Returns its Count."""
     suites = [*SUITES, MUTANTS]
     if wanted and wanted not in suites:
         return report.fail(f'SUITE={wanted}: there is no such suite; there are: {" ".join(suites)}')

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""IDs of doc/spec.md: each has one section, code and a test name it in a comment, and no
-other ID is named anywhere. The files and functions that a section names exist. Manual pages
-and what a program prints name no IDs.
+"""Checks the IDs of doc/spec.md: each has one section, code and a test name it in a comment, and no
+other ID is used. The files and functions that a section names exist. Manual pages and messages of
+programs contain no IDs.
 
 usage: check_ids.py [--map]     --map prints, for each ID, the files that name it
 """
@@ -26,7 +26,7 @@ BY_NUMBER = re.compile(r'\bdesign,?[\s*#]+(?:rule|section)s?\s+\d', re.I)
 
 
 def read_tree():
-    """Text of each file, by its path from the root."""
+    """Text of each file, by path relative to the root."""
     texts = {}
     for folder in FOLDERS:
         top = os.path.join(ROOT, folder)
@@ -41,7 +41,7 @@ def read_tree():
 
 
 def check_files(texts, known):
-    """What is wrong with each file by itself."""
+    """Errors within single files."""
     for path, text in texts.items():
         for found in sorted(set(ID.findall(text)) - known):
             yield f'{path}: {found} is not in {SPEC}'
@@ -55,7 +55,7 @@ def check_files(texts, known):
 
 
 def check_places(texts, name, section):
-    """What is wrong with the places that the section of an ID names."""
+    """Errors in the places that the section of an ID names."""
     for key in ('Code: ', 'Test: '):
         if f'\n{key}`' not in section and '\nNot built yet.' not in section:
             yield f'{SPEC}: {name} has no line "{key}"'

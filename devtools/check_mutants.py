@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mutants: each stanza of test/mutants.list breaks one mechanism, and the test that it
-names must fail. The head of that file says how to write one.
+"""Mutants: each stanza of test/mutants.list breaks one mechanism, and the test that it names must
+fail. The head of that file describes the format.
 
 usage: check_mutants.py --dry BUILD               each applies, compiles, and names a test
        check_mutants.py [--state FILE] [NAME...]  each, or those with NAME in theirs, is noticed
 
-The dry run compiles, without making code, with the flags of the folder BUILD; mutants of a
-file that change different lines are compiled together. Otherwise a copy of the tree is built:
-for each mutant its file is compiled, and its test linked and run. A test that hangs has
-noticed. With --state the verdicts on this commit are kept in FILE, and a run that was stopped
-goes on. Exit status 1 if a mutant does not apply, or is missed.
+The dry run checks the syntax with the flags of the folder BUILD. Mutants of a file that change
+different lines are compiled together. Without --dry a copy of the tree is built. For each mutant
+its file is compiled, and its test is linked and run. A test that hangs counts as noticed. With
+--state the verdicts on this commit are kept in FILE, so that an interrupted run can be continued.
+Exit status 1 if a mutant does not apply, or is missed.
 """
 
 import argparse
@@ -30,9 +30,9 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = os.path.join(ROOT, 'test', 'mutants.list')
-PATIENCE, PATIENCE_MIN = 20, 60     # times as long as without the mutant; seconds
-GROUP = 8                           # mutants of a file that one build takes together
-VERDICTS = {0: 'MISSED', 77: 'skipped'}     # of a test's exit status; any other has noticed
+PATIENCE, PATIENCE_MIN = 20, 60     # multiple of the time without the mutant; seconds
+GROUP = 8                           # mutants of a file that one build takes in a row
+VERDICTS = {0: 'MISSED', 77: 'skipped'}     # by exit status; others: noticed
 TO_TEXT = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT, 'text': True}
 
 Mutant = collections.namedtuple('Mutant', 'name breaks test case edits')
@@ -85,9 +85,9 @@ def find_once(pattern, what, text, *limits):
 
 
 def locate(text, edit):
-    """Where *edit* replaces what in *text*: start, end, new text."""
+    """The place of *edit* in *text*, and its replacement: start, end, new text."""
     limits = 0, len(text)
-    if edit.scope:      # begins in column 0, and ends with the next brace there
+    if edit.scope:      # it starts in column 0 and ends with the next brace there
         name = re.escape(edit.scope)
         limits = find_once(rf'^(?:{name}\(|\w.*\b{name}(?:\[.*\])*(?: =)? {{$)(?:.*\n)+?}}',
                            edit.scope, text).span()
@@ -101,7 +101,7 @@ def locate(text, edit):
 
 
 def places_of(tree, mutant):
-    """For each file that *mutant* changes, where and how."""
+    """By file: places and replacements of *mutant*."""
     places = collections.defaultdict(list)
     for edit in mutant.edits:
         places[edit.file].append(locate(read(tree, edit.file), edit))
@@ -119,7 +119,7 @@ def overlap(some, others):
 
 
 def join(plans):
-    """(file, {mutant: places}), where no two mutants of one batch change the same lines."""
+    """(file, {mutant: places}); mutants of one batch change different lines."""
     batches = collections.defaultdict(list)
     for name, plan in plans.items():
         for path, places in plan.items():
@@ -133,10 +133,10 @@ def join(plans):
 
 
 class Compiler:
-    """Compiles what becomes of sources, without making code, as the folder *build* does."""
+    """Checks the syntax of changed sources, with the flags of the folder *build*."""
 
     def __init__(self, build):
-        self.flags = {}     # by source; by folder for its headers, which compile alone
+        self.flags = {}     # by source; by folder for headers, which compile alone
         for entry in json.loads(read(build, 'compile_commands.json')):
             source = os.path.realpath(os.path.join(entry['directory'], entry['file']))
             self.flags.setdefault(source, entry)
@@ -156,7 +156,7 @@ class Compiler:
         return '\n'.join(re.findall('.*error:.*', run.stdout)) or 'the compiler fails'
 
     def judge(self, path, batch):
-        """The mutants of *batch* that do not compile, and why."""
+        """The mutants of *batch* that do not compile, and their errors."""
         if not self.errors(path, [place for places in batch.values() for place in places]):
             return {}
         return {name: errors for name, places in batch.items()
@@ -184,7 +184,7 @@ def dry_run(mutants, build):
 
 
 class Build:
-    """A copy of the tree, built as far as tests were asked for."""
+    """A copy of the tree, built only as far as tests need it."""
 
     def __init__(self, work):
         self.tree, self.dir = os.path.join(work, 'tree'), os.path.join(work, 'build')
@@ -201,7 +201,7 @@ class Build:
         self.files = {target['id']: target['filename'] for target in targets}
 
     def compile(self, test):
-        """Make the programs of *test*; what the compiler says if they can't be."""
+        """Build the programs of *test*. Returns the compiler's output if that fails."""
         programs = [os.path.relpath(file, self.dir) for target in self.tests[test]['depends']
                     for file in self.files[target]]
         run = subprocess.run(['ninja', '-C', self.dir, *programs], **TO_TEXT)
@@ -216,7 +216,7 @@ class Build:
             try:
                 return VERDICTS.get(run.wait(timeout), 'noticed')
             except subprocess.TimeoutExpired:
-                run.terminate()     # an end-to-end test takes its daemons with it
+                run.terminate()     # an end-to-end test ends its daemons
             try:
                 run.wait(PATIENCE_MIN)
             except subprocess.TimeoutExpired:
@@ -224,13 +224,13 @@ class Build:
         return 'noticed'
 
     def end(self):
-        """Nothing is judged any more, and what runs is terminated."""
+        """Stop judging, and terminate the running test."""
         self.is_over = True
         if self.running is not None:
             self.running.terminate()
 
     def time(self, mutant):
-        """Seconds that its test takes without the mutant; text: why it does not pass."""
+        """Seconds that its test takes without the mutant; a text if the test does not pass."""
         key = mutant.test, mutant.case
         if key not in self.times:
             errors = self.compile(mutant.test)
@@ -259,7 +259,7 @@ class Build:
 
 
 def recall(path):
-    """The commit that is checked out, and the verdicts in *path* on it if nothing is changed."""
+    """The current commit, and its verdicts in *path* if the tree is unchanged."""
     commit = subprocess.run(['git', '-C', ROOT, 'describe', '--always', '--abbrev=40', '--dirty',
                              '--exclude=*'], **TO_TEXT).stdout.strip()
     usable = path and os.path.exists(path) and not commit.endswith('-dirty')
@@ -267,7 +267,7 @@ def recall(path):
 
 
 class Judges:
-    """A build for each CPU, because most tests wait; each takes mutants of one file at a time."""
+    """One build for each CPU, because most tests wait. Each takes mutants of one file at a time."""
 
     def __init__(self, mutants, state):
         self.state, self.lock = state, threading.Lock()
@@ -276,7 +276,7 @@ class Judges:
         for mutant in sorted(mutants, key=lambda m: (m.edits[0].file, m.test, m.case)):
             if mutant.name not in self.verdicts:
                 by_file[mutant.edits[0].file].append(mutant)
-        # what one mutant changed is compiled again with the next one only
+        # what a mutant changed is compiled again only with the next one
         self.queue = [group[i:i + GROUP] for group in by_file.values()
                       for i in range(0, len(group), GROUP)]
 
@@ -333,7 +333,7 @@ def main():
     parser.add_argument('--state', metavar='FILE')
     parser.add_argument('names', metavar='NAME', nargs='*')
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))   # the copy goes
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))   # so that the copy is removed
     mutants = [m for m in read_table() if not args.names or any(n in m.name for n in args.names)]
     if not mutants:
         sys.exit('no mutants')

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One test by itself, as it goes: check_one.py SECONDS TEST. The last line is "N passed, N failed";
-before it, why it was skipped, if it was.
+"""Runs one test with its output shown: check_one.py SECONDS TEST. The last line is "N passed, N
+failed"; the reason precedes it if the test was skipped.
 """
 
 import signal
@@ -11,7 +11,7 @@ import sys
 from check import Count, count_tap
 
 SKIPPED = 77
-GRACE = 20  # seconds to end what it has started
+GRACE = 20  # seconds for ending the processes that it has started
 
 
 def main():
@@ -19,7 +19,7 @@ def main():
     said = []
     with subprocess.Popen(['/usr/bin/python3', '-u', test], stdout=subprocess.PIPE, text=True,
                           errors='replace') as process:
-        # it ends itself what it has started, when it is told to
+        # when terminated, the test ends the processes that it has started
         signal.signal(signal.SIGALRM, lambda *_: process.terminate())
         signal.alarm(seconds)
         for line in process.stdout:

@@ -4,8 +4,8 @@
 
 usage: gen-man.py [--list] HEADER... OUTPUT_DIR
 
---list prints the names and writes nothing. It is an error if a function has no
-comment of its own: the header is the manual.
+--list prints the names and writes nothing. A function without a comment is an error, because the
+header is the manual.
 """
 
 import os
@@ -21,11 +21,11 @@ REFERENCES = rf'\s*(?:\n[ \t]*\*[ \t]*)?\({ID}(?:(?:[,;]| \.\.\.)\s+{ID})*\)'
 
 
 def functions(path):
-    """(name, prototype, comment lines) of every function declared, in order."""
+    """(name, prototype, comment lines) of every declared function, in order."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     comment, found = None, []
-    # comments, declarations up to their semicolon, blank lines: in order
+    # comments, declarations up to the semicolon, blank lines, in order
     token = re.compile(r'(?P<comment>/\*\*.*?\*/)|(?P<blank>\n[ \t]*\n)|'
                        r'(?P<fn>^[a-z][\w \t\*]*?\b(?P<name>rtsan_\w+)\((?P<args>[^{};]*?)\)'
                        r'[^;{]*;)|(?P<block>^(?:struct|enum)\b[^;]*?\{.*?^\};)', re.S | re.M)
@@ -42,7 +42,7 @@ def functions(path):
 
 
 def lines_of(comment):
-    """Text of a comment, without its marks and its references to doc/spec.md."""
+    """Text of a comment, without comment marks and IDs of doc/spec.md."""
     if comment is None:
         return []
     body = re.sub(REFERENCES, '', comment[3:-2]).strip('\n')
@@ -75,7 +75,7 @@ def sections(lines):
 
 
 def roff(lines):
-    """Paragraphs and lists of a comment."""
+    """Format paragraphs and lists of a comment."""
     out = []
     for line in (x.strip() for x in lines):
         item = re.match(r'- (-?E[A-Z]+|[^:]{1,40}): (.*)', line)
@@ -100,7 +100,7 @@ def summary(description):
 
 
 def wrap_prototype(prototype):
-    """Lines of at most 70 columns, continued behind the opening parenthesis."""
+    """Lines of at most 70 columns, continued after the opening parenthesis."""
     lines, indent = [''], ' ' * 8
     for part in re.split(r'(?<=,) ', prototype):
         joined = f'{lines[-1]} {part}' if lines[-1].strip() else lines[-1] + part

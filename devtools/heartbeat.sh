@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Long work shows that it goes on: heartbeat.sh LOG COMMAND [ARGUMENT...]
-# What the command says goes into LOG; every ten seconds (HEARTBEAT=) there is a line with the time
-# that it has taken and the last thing it said. Ends as the command does; if that fails, LOG's end is
-# told. The command stays in the foreground, so Ctrl-C reaches it.
+# Prints the progress of a long command: heartbeat.sh LOG COMMAND [ARGUMENT...]
+# The output goes to LOG. Every ten seconds (HEARTBEAT=) a line shows the elapsed time and the last
+# line of the output. Exits with the command's status; if it fails, prints the end of LOG. The command
+# stays in the foreground, so Ctrl-C reaches it.
 set -u
 
 log=$1

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs the packages that deps.list has for some purposes, all of them without one:
+# Installs the packages that deps.list has for the given purposes, or for all:
 #   install-deps.sh [PURPOSE]...
-# Silent and without need of root or network when none is missing; else a line every ten seconds.
+# If none is missing it is silent and needs neither root nor network; else it prints a line every ten
+# seconds.
 set -eu
 
 list=$(dirname "$0")/deps.list
@@ -39,7 +40,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "Installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
-# Tests start servers themselves: installed, none may begin to serve this machine.
+# Tests start their own servers: installed ones must not start as services.
 policy=/usr/sbin/policy-rc.d
 made=
 log=$(mktemp)

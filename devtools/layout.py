@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""layout.py OUT NAME HEADER...: a C string NAME that differs whenever one of the headers does.
+"""layout.py OUT NAME HEADER...: write a C string NAME that changes with any of the headers.
 
-Live restart hands structures over as they lie in memory: who was built from other headers can't
-go on with them. Comments count, too; what is refused for nothing is only an upgrade without
-interruption.
+Live restart passes structures as they lie in memory, so a daemon built from other headers can't use
+them. Changed comments count as well, which at worst refuses an upgrade without interruption.
 """
 
 import hashlib

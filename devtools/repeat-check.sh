@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Shows that the verdict of make check does not depend on what else the machine does: three runs
-# alone, two beside a busy loop on each CPU at nice 0. One line per run is appended to LOG (default
-# build/repeat-check.log); runs of this commit that are in it already are not done again, so a script
-# that was stopped goes on. Exit status 1 if a run failed.
+# Verifies that the verdict of make check does not depend on other load: three runs alone, and two
+# with a busy loop on each CPU at nice 0. One line per run is appended to LOG (default
+# build/repeat-check.log). Runs of this commit that are in LOG are not repeated, so an interrupted
+# script can be continued. Exit status 1 if a run failed.
 # usage: devtools/repeat-check.sh [LOG]
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -15,7 +15,7 @@ loops=
 # shellcheck disable=SC2086
 trap '[ -z "$loops" ] || kill $loops; exit 130' INT TERM
 
-# $1: how many busy loops beside it, $2: which run of this kind
+# $1: number of busy loops, $2: number of the run of this kind
 run() {
 	kind="beside $1 busy loops"
 	grep -q "^$commit $kind, run $2: " "$log" && return

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sequence diagrams of doc/stream.md, from captures of two cores (test/e2e/stream_story.c) as
-our dissector reads them: so they show what the stack does, and cannot drift. Between
-"<!-- story NAME -->" and "<!-- end -->" stands what this prints.
+"""The sequence diagrams of doc/stream.md, generated from captures of two cores
+(test/e2e/stream_story.c) with our dissector, so they always show what the stack does. The output
+stands between "<!-- story NAME -->" and "<!-- end -->".
 
-usage: stream_diagrams.py BUILD [--write]     without --write: status 1 if the document has drifted
+usage: stream_diagrams.py BUILD [--write]     without --write: status 1 if the document differs
 """
 
 import itertools
@@ -23,7 +23,7 @@ COUNTS = re.compile(r'\b(seq|lrsq|pr)=\d+ ?')
 
 
 def frames(path):
-    """(side, what the programs did before, length of the transaction, info) of each packet."""
+    """(side, preceding calls of the programs, length of the transaction, info) of each packet."""
     command = ['tshark', '-X', f'lua_script:{LUA}', '-r', path, '-T', 'fields', '-E', 'separator=\t']
     for field in FIELDS:
         command += ['-e', field]
@@ -33,7 +33,7 @@ def frames(path):
 
 
 def arrows(side, length, info):
-    """What a packet is for the session; nothing, if it is only the transport's."""
+    """The meaning of a packet for the session; empty if only the transport uses it."""
     a, b = ('A', 'B') if side == '0' else ('B', 'A')
     op, *messages = info.split(' | ')
     if messages:
@@ -61,7 +61,7 @@ def diagram(path):
 
 
 def folded(lines):
-    """What comes several times in a row, once."""
+    """Fold repeated lines into one."""
     for line, same in itertools.groupby(lines):
         n = len(list(same))
         yield line if n == 1 else f'{line} ({n} times)'
