@@ -179,7 +179,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	int rc;
 
 	if (a->attached)
-		return app_refuse(ans, -EISCONN, "said hello before");
+		return app_refuse(ans, -EISCONN, "a hello was accepted before");
 	port = find_port(all, req, ans);
 	if (port == NULL)
 		return -ENODEV;
@@ -580,7 +580,7 @@ serve_one(struct apps *all, struct app *a, const struct shmq_req *req, struct pa
 	if (is_hello)
 		return serve_hello(all, a, req, ans);
 	if (!a->attached)
-		return app_refuse(ans, -EPROTO, "no hello before");
+		return app_refuse(ans, -EPROTO, "a hello must come first");
 	return serve[req->type](a->port, a, req, p, ans);
 }
 

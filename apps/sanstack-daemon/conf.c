@@ -423,7 +423,7 @@ has_other(const struct conf_port *a, const struct conf_port *b, const char *key,
 	return false;
 }
 
-/* Argument *i* of *port*, and behind those of *port* the ones of *next*. */
+/* Argument *i* of both ports, counting those of *port* first. */
 static const char *
 word_of(const struct conf_port *port, const struct conf_port *next, int i)
 {

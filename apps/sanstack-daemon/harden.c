@@ -49,7 +49,7 @@ harden_find(struct harden_user *u, const char *name, char *err, size_t err_len)
 	if (pw->pw_uid == geteuid())
 		return 0;
 	if (geteuid() != 0) {
-		snprintf(err, err_len, "[daemon] user = %s: only root can become somebody else",
+		snprintf(err, err_len, "[daemon] user = %s: only root can switch to another user",
 			 name);
 		return -EPERM;
 	}

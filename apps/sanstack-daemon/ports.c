@@ -283,7 +283,7 @@ ports_close(struct server *s)
 		socks_close(port);
 		leaks = san_engine_leaks(port->ctx->port);
 		if (leaks != 0)
-			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records that nobody holds",
+			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records without an owner",
 				port->name, leaks);
 		sum += leaks;
 		dpdk_ctx_close(port->ctx);

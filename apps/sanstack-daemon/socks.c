@@ -190,7 +190,7 @@ socks_watch_relay(const struct sock_entry *s)
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_HELD)},
 	};
 
-	/* the token may still be watched */
+	/* the token may be watched already */
 	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 &&
 			epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->held, &held) == 0 ?

@@ -337,14 +337,14 @@ objection(const struct server *s, const struct app *a, const struct shmq_req *re
 		return "only root of this host, or the user that it runs as, may take over";
 	*rc = -EBUSY;
 	if (s->phase != SERVER_SERVING || a->attached || s->taker != NULL)
-		return "it is about to end, or another one asks";
+		return "it is ending, or another takeover is in progress";
 	*rc = -EINVAL;
 	if (strncmp(ours, req->layout, strlen(layout)) != 0)
 		return "its structures are others: stop it, then start the new one";
 	if (strncmp(ours, req->layout, sizeof(ours)) != 0)
 		return "the [port] sections have changed: stop it, then start the new one";
 	*rc = -ENOTSUP;
-	return ports_can_park(s) ? NULL : "its state lies where nobody else can have it";
+	return ports_can_park(s) ? NULL : "it can't be taken over; see takeover= and its log";
 }
 
 static int
