@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Prints the progress of a long command: heartbeat.sh LOG COMMAND [ARGUMENT...]
 # The output goes to LOG. Every ten seconds (HEARTBEAT=) a line shows the elapsed time and the last
-# line of the output. Exits with the command's status; if it fails, prints the end of LOG. The command
-# stays in the foreground, so Ctrl-C reaches it.
+# line of the output. Exits with the command's status; if it fails, prints the end of LOG. The
+# command stays in the foreground, so Ctrl-C reaches it.
 set -u
 
 log=$1

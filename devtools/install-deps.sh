@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs the packages that deps.list has for the given purposes, or for all:
 #   install-deps.sh [PURPOSE]...
-# If none is missing it is silent and needs neither root nor network; else it prints a line every ten
-# seconds.
+# If none is missing it is silent and needs neither root nor network; else it prints a line every
+# ten seconds.
 set -eu
 
 list=$(dirname "$0")/deps.list

@@ -17,7 +17,7 @@ from runner import KERNEL_IP, RunError, said, stop
 CLIENT_IP = '10.99.0.1'
 SNMP = pathlib.Path('/proc/self/net/snmp')
 SENT = {'Udp': 'OutDatagrams', 'Tcp': 'OutSegs'}
-FEW = 500               # packets that the kernel may send while programs send thousands through daemons
+FEW = 500               # packets that the kernel may send, of thousands by daemons
 PORTS = {'redis': 6379, 'memcached': 11211}
 CLIENTS = 16
 STARTS = 60             # of a program, alternately with and without the library
