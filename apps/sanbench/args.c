@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
 	n = strtoull(v, &end, 0);
 	if (errno != 0)
 		return false;
-	unit = *end != '\0' ? strchr(units, *end & ~0x20) : NULL;
+	unit = isalpha((unsigned char)*end) ? strchr(units, toupper((unsigned char)*end)) : NULL;
 	if (unit != NULL) {
 		if (n > UINT64_MAX >> (10 * (unit - units + 1)))
 			return false;

@@ -120,7 +120,7 @@ def daemon_dies(work):
         server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
         wait_listening(daemon, server)
         daemon.process.popen.send_signal(how)
-        check(server.wait() == 1 and 'gone' in server.tail(), server.tail())
+        check(server.wait() == 1 and 'failed' in server.tail(), server.tail())
         daemon.process.wait()
 
 

@@ -128,7 +128,7 @@ def daemons_killed(work, mode):
         time.sleep(rng.random() * 0.2 * SLOW)   # at a random moment
         dead = link.daemons['client']
         dead.process.kill()
-        check(client.wait() == 1 and 'gone' in client.err(), client.tail())
+        check(client.wait() == 1 and ('failed' in client.err() or 'gone' in client.err()), client.tail())
         link.daemons['client'] = dead.again()
         survivor.round_over(i)
         no_wrong_data(client, server.process)

@@ -120,7 +120,7 @@ def daemon_dies(work):
         waiting = Process(work, 'waiting', [PINGPONG, '-w', 'server', daemons[1].spec])
         wait_listening(daemons[1], waiting)
         daemons[1].process.popen.send_signal(how)
-        check(waiting.wait() == 1 and 'gone' in waiting.tail(), waiting.tail())
+        check(waiting.wait() == 1 and 'failed' in waiting.tail(), waiting.tail())
         for d in daemons:
             d.process.wait()
 

@@ -362,7 +362,7 @@ def new_one_killed(work):
         served += 'ready' in new.out()
         ended += 'nor can we' in daemon.process.err()
         check('ready' in new.out() or 'nor can we' in daemon.process.err(), daemon.process.tail())
-        check(client.wait() == 1 and 'gone' in client.err(), client.tail())
+        check(client.wait() == 1 and ('failed' in client.err() or 'gone' in client.err()), client.tail())
         link.daemons['client'] = daemon.again()
         client = start_load(link, MODES[1])
     end_load(client)
