@@ -20,19 +20,19 @@ struct cable {
 static inline void
 cable_init(struct cable *c, struct rte_mempool *pool, uint64_t seed)
 {
-	sim_net_init(&c->net, seed);
+	san_sim_link_net_init(&c->net, seed);
 	c->net.pool = pool;
 	c->conf = (struct sim_link_conf){.buffer_bytes = UINT32_MAX};
-	sim_link_init(&c->to[0], 0, &c->conf);
-	sim_link_init(&c->to[1], 1, &c->conf);
+	san_sim_link_init(&c->to[0], 0, &c->conf);
+	san_sim_link_init(&c->to[1], 1, &c->conf);
 }
 
 static inline void
 cable_fini(struct cable *c)
 {
-	sim_net_fini(&c->net);
-	sim_link_fini(&c->to[0]);
-	sim_link_fini(&c->to[1]);
+	san_sim_link_net_fini(&c->net);
+	san_sim_link_fini(&c->to[0]);
+	san_sim_link_fini(&c->to[1]);
 }
 
 static inline void
@@ -47,7 +47,7 @@ static inline void
 cable_send(struct cable *c, int to, struct rte_mbuf *m, uint64_t delay_ns, uint64_t now_ns)
 {
 	c->conf.delay_ns = delay_ns;
-	sim_link_send(&c->net, &c->to[to], m, now_ns);
+	san_sim_link_send(&c->net, &c->to[to], m, now_ns);
 }
 
 /** The next packet that arrives until *now_ns*, at side *to*; NULL: none. The caller's. */
@@ -55,7 +55,7 @@ static inline struct rte_mbuf *
 cable_arrival(struct cable *c, int *to, uint64_t now_ns)
 {
 	uint32_t id = 0;
-	struct rte_mbuf *m = sim_link_arrival(&c->net, now_ns, &id);
+	struct rte_mbuf *m = san_sim_link_arrival(&c->net, now_ns, &id);
 
 	*to = (int)id;
 	return m;
@@ -65,7 +65,7 @@ cable_arrival(struct cable *c, int *to, uint64_t now_ns)
 static inline uint64_t
 cable_next_ns(const struct cable *c)
 {
-	return sim_events_next_ns(&c->net.events);
+	return san_sim_event_next_ns(&c->net.events);
 }
 
 #endif /* CABLE_H */

@@ -237,8 +237,8 @@ cm_net_build(struct cm_net *net, const struct san_wire_path *path, const struct 
 {
 	struct rte_mbuf *m = cm_net_mbuf(net);
 
-	san_wire_build_cm(m, path, p, msg);
-	san_wire_seal(m);
+	san_wire_cm_build(m, path, p, msg);
+	san_wire_icrc_seal(m);
 	return m;
 }
 
@@ -253,8 +253,8 @@ cm_net_tx_cm(struct cm_net *net, int i)
 	while (san_cm_tx_next(h->cm, &path, &p, &msg, net->now_ns)) {
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
 			if (!h->no_mac)
-				san_cm_resolved(h->cm, &path.dst, &net->h[1 - i].mac,
-						net->now_ns);
+				san_cm_fsm_resolved(h->cm, &path.dst, &net->h[1 - i].mac,
+						    net->now_ns);
 			continue;
 		}
 		SAN_VERIFY(rte_is_same_ether_addr(&path.dst_mac, &net->h[1 - i].mac));
@@ -281,7 +281,7 @@ cm_net_tx_acks(struct cm_net *net, int i)
 			san_wire_build_ack(m, &c->path, &p, &ack);
 		else
 			san_wire_build(m, &c->path, &p);
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 		cm_net_send(net, i, &p, NULL, m);
 	}
 }
@@ -305,11 +305,11 @@ cm_net_tx_data(struct cm_net *net, int i, uint16_t slot)
 	p.psn = e.psn;
 	p.length = 1;
 	san_pdl_tx_header(h->pdl, c, &p, net->now_ns);
-	san_pdl_tx_end(h->pdl, c, false);
+	san_pdl_sched_end(h->pdl, c, false);
 	san_pdl_conn_arm(h->pdl, c);
 	m = cm_net_mbuf(net);
 	san_wire_build(m, &c->path, &p);
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	cm_net_send(net, i, &p, NULL, m);
 	return e.psn;
 }
@@ -329,7 +329,8 @@ cm_net_events(struct cm_net *net, int i)
 		if (net->on_event != NULL)
 			net->on_event(net, i, &ev);
 		if (ev.type == SAN_CM_EV_CONNECT_REQUEST && !h->no_accept)
-			san_cm_accept(h->cm, ev.slot, &h->param, 1000 + ev.slot, net->now_ns);
+			san_cm_fsm_accept_peer(h->cm, ev.slot, &h->param, 1000 + ev.slot,
+					       net->now_ns);
 		if (ev.type >= SAN_CM_EV_DISCONNECTED && !h->no_release)
 			san_cm_release(h->cm, ev.slot, net->now_ns);
 	}
@@ -344,10 +345,10 @@ cm_net_rx_transport(struct cm_net *net, int i, struct san_wire_pkt *p,
 	enum san_drop drop;
 
 	drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
-	if (drop == SAN_DROP_STATE && san_cm_implicit_rtu(h->cm, c->slot, net->now_ns))
+	if (drop == SAN_DROP_STATE && san_cm_rx_implicit_rtu(h->cm, c->slot, net->now_ns))
 		drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
 	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
-		san_cm_answer_reset(h->cm, p, net->now_ns);
+		san_cm_rx_answer_reset(h->cm, p, net->now_ns);
 	if (drop == SAN_DROP_NONE)
 		san_pdl_rx_commit(h->pdl, c, p, SAN_RX_ACKED, net->now_ns);
 	h->pdl->nb_acked = 0;
@@ -369,7 +370,7 @@ cm_net_rx(struct cm_net *net, int i, struct rte_mbuf *m)
 	drop = san_wire_parse(m, SAN_WIRE_PORT, &p, &ack);
 	SAN_VERIFY(drop == SAN_DROP_NONE);
 	if (p.op == SAN_OP_CM) {
-		if (san_wire_parse_cm(m, &p, &msg) == SAN_DROP_NONE)
+		if (san_wire_cm_parse(m, &p, &msg) == SAN_DROP_NONE)
 			h->nb_rx[msg.msg]++;
 		drop = san_cm_rx(h->cm, m, &p, net->now_ns);
 	} else {
@@ -389,10 +390,10 @@ cm_net_timers(struct cm_net *net, int i)
 
 	while ((t = san_wheel_poll(&h->pdl->wheel, net->now_ns)) != NULL) {
 		c = container_of(t, struct san_pdl_conn, timer);
-		san_pdl_on_timer(h->pdl, c, net->now_ns);
+		san_pdl_rtx_on_timer(h->pdl, c, net->now_ns);
 		if (c->failed)
-			san_cm_failed(h->cm, c->slot, SAN_CM_R_TIMEOUT, net->now_ns);
-		san_cm_on_timer(h->cm, c->slot, net->now_ns);
+			san_cm_fsm_failed(h->cm, c->slot, SAN_CM_R_TIMEOUT, net->now_ns);
+		san_cm_fsm_on_timer(h->cm, c->slot, net->now_ns);
 		if (c->state != SAN_CONN_FREE)
 			san_pdl_conn_arm(h->pdl, c);
 		cm_net_events(net, i);
@@ -479,8 +480,8 @@ cm_net_connect(struct cm_net *net, int i, uint64_t cookie)
 	struct cm_host *h = &net->h[i];
 	uint16_t slot = UINT16_MAX;
 
-	SAN_VERIFY(san_cm_connect(h->cm, &h->ip, &net->h[1 - i].ip, CM_NET_SERVICE, &h->param,
-				  cookie, net->now_ns, &slot) == 0);
+	SAN_VERIFY(san_cm_fsm_connect(h->cm, &h->ip, &net->h[1 - i].ip, CM_NET_SERVICE, &h->param,
+				      cookie, net->now_ns, &slot) == 0);
 	return slot;
 }
 

@@ -48,7 +48,7 @@ inet_ip(const char *text)
 {
 	struct san_inet_addr a;
 
-	SAN_VERIFY(san_inet_parse(text, &a) == 0);
+	SAN_VERIFY(san_inet_addr_parse(text, &a) == 0);
 	return a.ip;
 }
 
@@ -60,8 +60,8 @@ inet_host_conf(struct rte_mempool *pool, struct san_inet_conf *conf)
 	conf->pool = pool;
 	conf->max_out = 128;
 	conf->nb_addrs = 2;
-	SAN_VERIFY(san_inet_parse("10.0.0.1/24", &conf->addrs[0]) == 0);
-	SAN_VERIFY(san_inet_parse("fd00::1/64", &conf->addrs[1]) == 0);
+	SAN_VERIFY(san_inet_addr_parse("10.0.0.1/24", &conf->addrs[0]) == 0);
+	SAN_VERIFY(san_inet_addr_parse("fd00::1/64", &conf->addrs[1]) == 0);
 }
 
 static inline void
@@ -81,7 +81,7 @@ inet_host_rx_mbuf(struct inet_host *h, struct rte_mbuf *m)
 	enum san_drop drop;
 	const void *data;
 
-	drop = san_inet_rx(h->in, m, h->now_ns, &h->r);
+	drop = san_inet_ip_rx(h->in, m, h->now_ns, &h->r);
 	memset(&h->learned, 0, sizeof(h->learned));
 	if (r->what == SAN_INET_LEARNED) {
 		h->learned = r->ip;
@@ -330,7 +330,7 @@ inet_put_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t sp
 	static const uint8_t head[8] = {0x45, 3, 0, 0, 0x77, 0x77, 0x40, 0};
 	struct san_ip s = inet_ip(src), d = inet_ip(dst);
 
-	if (san_ip_is_v4(&d)) {
+	if (san_wire_ip_is_v4(&d)) {
 		inet_put_eth(f, inet_our_mac, inet_peer_mac, 0x0800);
 		inet_put(f, head, 8);
 		inet_put8(f, 33);

@@ -149,7 +149,7 @@ pair_send(struct pair *t, int side, uint8_t op, uint32_t rsn, struct pair_pkt *k
 	bool ok;
 
 	e.flags = op == SAN_OP_RESYNC ? SAN_F_WIN_DATA : 0;
-	win = san_pdl_win_of(op, e.flags);
+	win = san_pdl_rx_win_of(op, e.flags);
 	san_pdl_tx_room(pdl, c, t->now, &room);
 	ok = (win == SAN_WIN_REQ ? room.nb_req : room.nb_data) > 0 &&
 		(!san_pdl_is_counted(op) || room.nb_credit > 0);
@@ -157,7 +157,7 @@ pair_send(struct pair *t, int side, uint8_t op, uint32_t rsn, struct pair_pkt *k
 		san_pdl_tx_assign(pdl, c, &e, t->now);
 		pair_build(t, side, &e, k);
 	}
-	san_pdl_tx_end(pdl, c, false);
+	san_pdl_sched_end(pdl, c, false);
 	return ok;
 }
 
@@ -169,7 +169,7 @@ pair_again(struct pair *t, int side, struct pair_pkt *k)
 
 	if (e != NULL)
 		pair_build(t, side, e, k);
-	san_pdl_tx_end(t->pdl[side], t->c[side], false);
+	san_pdl_sched_end(t->pdl[side], t->c[side], false);
 	return e != NULL;
 }
 
@@ -198,7 +198,7 @@ pair_recv(struct pair *t, int side, const struct pair_pkt *k, enum san_verdict v
 	enum san_drop drop;
 
 	drop = san_pdl_rx_check(t->pdl[side], &p, p.op == SAN_OP_ACK ? &k->ack : NULL, t->now, &c);
-	if (drop == SAN_DROP_NONE && san_pdl_win_of(p.op, p.flags) != SAN_WIN_MAX)
+	if (drop == SAN_DROP_NONE && san_pdl_rx_win_of(p.op, p.flags) != SAN_WIN_MAX)
 		san_pdl_rx_commit(t->pdl[side], c, &p, verdict, t->now);
 	return drop;
 }
@@ -221,7 +221,7 @@ pair_pass(struct pair *t, uint64_t ns)
 				struct san_pdl_conn *c =
 					container_of(timer, struct san_pdl_conn, timer);
 
-				san_pdl_on_timer(t->pdl[i], c, t->now);
+				san_pdl_rtx_on_timer(t->pdl[i], c, t->now);
 				san_pdl_conn_arm(t->pdl[i], c);
 			}
 		}

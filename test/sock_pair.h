@@ -62,16 +62,16 @@ sock_read(struct sock_prog *p, struct san_sock_rec *rec, void *data, size_t max)
 {
 	uint32_t head = atomic_load(&p->shm->rx_head), size = p->shm->rx_bytes;
 	uint32_t base = atomic_load(&p->shm->rx_base);
-	const uint8_t *ring = san_sock_rx_ring(p->shm);
+	const uint8_t *ring = san_sock_shm_rx_ring(p->shm);
 
 	if (head == atomic_load(&p->shm->rx_tail))
 		return -1;
-	memcpy(rec, ring + san_sock_off(size, base, head), sizeof(*rec));
-	head = san_sock_skip(size, base, head, rec->bytes);
-	memcpy(rec, ring + san_sock_off(size, base, head), sizeof(*rec));
+	memcpy(rec, ring + san_sock_shm_off(size, base, head), sizeof(*rec));
+	head = san_sock_shm_skip(size, base, head, rec->bytes);
+	memcpy(rec, ring + san_sock_shm_off(size, base, head), sizeof(*rec));
 	SAN_VERIFY(rec->bytes <= max);
-	memcpy(data, ring + san_sock_off(size, base, head) + sizeof(*rec), rec->bytes);
-	atomic_store(&p->shm->rx_head, head + san_sock_rec_bytes(rec->bytes));
+	memcpy(data, ring + san_sock_shm_off(size, base, head) + sizeof(*rec), rec->bytes);
+	atomic_store(&p->shm->rx_head, head + san_sock_shm_rec_bytes(rec->bytes));
 	return (int)rec->bytes;
 }
 
@@ -79,15 +79,15 @@ sock_read(struct sock_prog *p, struct san_sock_rec *rec, void *data, size_t max)
 static inline struct san_sock_rec *
 sock_room(struct sock_prog *p, uint32_t bytes, uint32_t *end)
 {
-	uint8_t *ring = san_sock_tx_ring(p->shm, p->shm->rx_bytes);
+	uint8_t *ring = san_sock_shm_tx_ring(p->shm, p->shm->rx_bytes);
 	uint32_t at, base = atomic_load(&p->shm->tx_base);
 
-	if (san_sock_place(ring, p->shm->tx_bytes, atomic_load(&p->shm->tx_tail),
-			   atomic_load(&p->shm->tx_head), &base, bytes, &at) != 0)
+	if (san_sock_shm_place(ring, p->shm->tx_bytes, atomic_load(&p->shm->tx_tail),
+			       atomic_load(&p->shm->tx_head), &base, bytes, &at) != 0)
 		return NULL;
 	atomic_store(&p->shm->tx_base, base);
-	*end = at + san_sock_rec_bytes(bytes);
-	return (struct san_sock_rec *)(ring + san_sock_off(p->shm->tx_bytes, base, at));
+	*end = at + san_sock_shm_rec_bytes(bytes);
+	return (struct san_sock_rec *)(ring + san_sock_shm_off(p->shm->tx_bytes, base, at));
 }
 
 /** *p* sends *data*. False: no room. */

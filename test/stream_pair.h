@@ -430,7 +430,7 @@ pair_post_recv(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t
 	struct san_ulp_recv r = {
 		.wr_id = id, .nb_sge = 1, .flags = flags, .sge = {{.addr = buf, .len = len}}};
 
-	return san_stream_post_recv(e->s, &r, 1, e->pair->now_ns);
+	return san_stream_recv_post(e->s, &r, 1, e->pair->now_ns);
 }
 
 static inline uint32_t

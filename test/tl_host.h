@@ -98,7 +98,7 @@ tl_host_create(struct tl_host *h, uint8_t side, const struct san_pdl_conf *pdl,
 static inline void
 tl_host_destroy(struct tl_host *h)
 {
-	san_death_flush(&h->death);
+	san_tl_death_flush(&h->death);
 	san_tl_destroy(h->tl);
 	san_pdl_destroy(h->pdl);
 }
@@ -158,7 +158,7 @@ tl_host_finish(const struct san_pdl_conn *c, struct san_wire_pkt *p, struct tl_p
 	p->src = c->path.src;
 	p->dst = c->path.dst;
 	p->payload_len = (uint16_t)rte_pktmbuf_pkt_len(out->m);
-	san_pkt(out->m)->w = *p;
+	san_wire_pkt(out->m)->w = *p;
 }
 
 static inline struct rte_mbuf *
@@ -200,7 +200,7 @@ tl_host_tx_conn(struct tl_host *h, struct san_pdl_conn *c, struct tl_pkt *out, u
 		san_pdl_tx_header(h->pdl, c, &p, now_ns);
 		tl_host_finish(c, &p, &out[k]);
 	}
-	san_pdl_tx_end(h->pdl, c, k == n);
+	san_pdl_sched_end(h->pdl, c, k == n);
 	san_pdl_conn_arm(h->pdl, c);
 	return k;
 }
@@ -239,7 +239,7 @@ tl_host_tx(struct tl_host *h, struct tl_pkt *out, uint32_t n, uint64_t now_ns)
 static inline enum san_drop
 tl_host_rx(struct tl_host *h, struct tl_pkt *k, uint64_t now_ns)
 {
-	struct san_wire_pkt *p = &san_pkt(k->m)->w;
+	struct san_wire_pkt *p = &san_wire_pkt(k->m)->w;
 	struct san_pdl_conn *c = NULL;
 	enum san_drop drop;
 
@@ -248,14 +248,14 @@ tl_host_rx(struct tl_host *h, struct tl_pkt *k, uint64_t now_ns)
 	    drop == SAN_DROP_BEYOND)
 		san_tl_on_ack(h->tl, c, now_ns);
 	if (drop == SAN_DROP_NONE &&
-	    (p->op == SAN_OP_NACK || san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
+	    (p->op == SAN_OP_NACK || san_pdl_rx_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
 		drop = san_tl_rx(h->tl, c, k->m, now_ns);
 	} else {
-		san_death_add(&h->death, k->m);
+		san_tl_death_add(&h->death, k->m);
 	}
 	if (c != NULL)
 		san_pdl_conn_arm(h->pdl, c);
-	san_death_flush(&h->death);
+	san_tl_death_flush(&h->death);
 	return drop;
 }
 
@@ -269,20 +269,20 @@ tl_host_tick(struct tl_host *h, uint64_t now_ns)
 	while ((t = san_wheel_poll(&h->pdl->wheel, now_ns)) != NULL) {
 		struct san_pdl_conn *c = container_of(t, struct san_pdl_conn, timer);
 
-		san_pdl_on_timer(h->pdl, c, now_ns);
+		san_pdl_rtx_on_timer(h->pdl, c, now_ns);
 		ok = ok && !c->failed;
 		san_tl_on_timer(h->tl, c, now_ns);
 		san_pdl_conn_arm(h->pdl, c);
 	}
 	san_tl_tick(h->tl, now_ns);
-	san_death_flush(&h->death);
+	san_tl_death_flush(&h->death);
 	return ok;
 }
 
 static inline uint64_t
 tl_host_deadline_ns(const struct tl_host *h)
 {
-	return san_pdl_has_work(h->pdl) || h->tl->nack_head != h->tl->nack_tail ?
+	return san_pdl_sched_has_work(h->pdl) || h->tl->nack_head != h->tl->nack_tail ?
 		0 :
 		san_wheel_deadline_ns(&h->pdl->wheel);
 }
@@ -296,7 +296,7 @@ tl_host_copy(struct tl_host *h, const struct rte_mbuf *m)
 	/* it refuses to copy nothing */
 	d = m->pkt_len != 0 ? rte_pktmbuf_copy(m, h->pool, 0, UINT32_MAX) : tl_host_mbuf(h);
 	SAN_VERIFY(d != NULL);
-	san_pkt(d)->w = san_pkt((struct rte_mbuf *)(uintptr_t)m)->w;
+	san_wire_pkt(d)->w = san_wire_pkt((struct rte_mbuf *)(uintptr_t)m)->w;
 	return d;
 }
 

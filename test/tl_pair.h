@@ -95,8 +95,8 @@ pair_open(const struct tl_link *l, const struct san_tl_conf *tl)
 
 	if (pair.pool == NULL) {
 		pair.pool = tl_host_pool(1023);
-		pair.cam[0] = san_cam_table_create("pair0", 256, SOCKET_ID_ANY);
-		pair.cam[1] = san_cam_table_create("pair1", 256, SOCKET_ID_ANY);
+		pair.cam[0] = san_tl_reorder_create_table("pair0", 256, SOCKET_ID_ANY);
+		pair.cam[1] = san_tl_reorder_create_table("pair1", 256, SOCKET_ID_ANY);
 		SAN_VERIFY(pair.cam[0] != NULL && pair.cam[1] != NULL);
 	}
 	memset(pair.f, 0, sizeof(pair.f));
@@ -143,7 +143,7 @@ pair_close(void)
 		SAN_VERIFY(tl->nb_free_txns == tl->conf.max_txns);
 		SAN_VERIFY(tl->nb_free_rxns == tl->conf.max_rxns);
 		SAN_VERIFY(tl->cam.nb_used == 0 && tl->nb_held == 0);
-		SAN_VERIFY(tl->budget_used == 0 && tl->lapsed_used == 0);
+		SAN_VERIFY(tl->budget_used == 0 && tl->expired_used == 0);
 		SAN_VERIFY(pair.f[i].nb_set_aside == 0);
 		tl_host_destroy(&pair.h[i]);
 	}
@@ -164,8 +164,8 @@ pair_submit_at(int side, uint16_t slot, const struct san_tl_req *req)
 {
 	struct san_tl *tl = pair.h[side].tl;
 	bool waits = tl->conns[slot].want != 0;
-	uint32_t room = san_tl_plain_room(tl, slot, 1);
-	int rc = san_tl_submit(tl, slot, req, pair.now);
+	uint32_t room = san_tl_initiator_plain_room(tl, slot, 1);
+	int rc = san_tl_initiator_submit(tl, slot, req, pair.now);
 
 	SAN_VERIFY(room == 0 || (!waits && (rc == 0 || req->type != SAN_TL_PUSH)));
 	return rc;
@@ -245,7 +245,7 @@ static inline struct san_wire_pkt *
 pair_pkt(uint32_t i)
 {
 	SAN_VERIFY(i < pair.nb_out);
-	return &san_pkt(pair.out[i].m)->w;
+	return &san_wire_pkt(pair.out[i].m)->w;
 }
 
 /** A copy of packet *i* arrives at *side*. */

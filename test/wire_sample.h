@@ -262,10 +262,10 @@ wire_sample_payload(const struct wire_sample *s, uint8_t *to)
 		to[i] = wire_sample_byte(i);
 	for (i = 0; i < s->length && s->op == SAN_OP_PUSH_PACKED; i++) {
 		msg = s->length == RTE_DIM(wire_sample_msgs) ? &wire_sample_msgs[i] : &empty;
-		data = san_wire_msg_put(to, msg);
+		data = san_wire_pack_put(to, msg);
 		for (k = 0; k < msg->length; k++)
 			data[k] = wire_sample_byte(k);
-		to += san_wire_msg_len(msg->kind, msg->length);
+		to += san_wire_pack_len(msg->kind, msg->length);
 	}
 }
 
@@ -285,13 +285,13 @@ wire_sample_build(struct rte_mempool *pool, const struct wire_sample *s, bool v6
 	if (s->op == SAN_OP_ACK) {
 		san_wire_build_ack(m, &path, &p, &ack);
 	} else if (s->op == SAN_OP_CM) {
-		san_wire_build_cm(m, &path, &p, &cm);
+		san_wire_cm_build(m, &path, &p, &cm);
 	} else {
 		payload = (uint8_t *)rte_pktmbuf_append(m, s->payload);
 		wire_sample_payload(s, payload);
 		san_wire_build(m, &path, &p);
 	}
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	return m;
 }
 

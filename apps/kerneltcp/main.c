@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app_hist.h"
+#include "hist.h"
 #include "veth.h"
 
 #define PORT       7471
@@ -48,7 +48,7 @@ struct head {
 
 struct run {
 	int sock;
-	struct app_hist hist;
+	struct hist hist;
 	uint64_t bytes, messages, begin_ns, end_ns, rtx, server_rtx;
 	uint64_t sent_ns[UNDER_WAY];
 	uint64_t nb_sent, nb_answered;
@@ -57,7 +57,7 @@ struct run {
 static uint8_t buf[PIECE];
 
 static void __attribute__((noreturn, format(printf, 2, 3)))
-die(int status, const char *fmt, ...)
+kerneltcp_die(int status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -70,7 +70,7 @@ die(int status, const char *fmt, ...)
 }
 
 static uint64_t
-now_ns(void)
+kerneltcp_now_ns(void)
 {
 	struct timespec ts;
 
@@ -79,14 +79,14 @@ now_ns(void)
 }
 
 static void
-pin(const char *cpu)
+kerneltcp_pin(const char *cpu)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(atoi(cpu), &set);
 	if (sched_setaffinity(0, sizeof(set), &set) != 0)
-		die(1, "CPU %s: %s", cpu, strerror(errno));
+		kerneltcp_die(1, "CPU %s: %s", cpu, strerror(errno));
 }
 
 /* False: the peer has closed. */
@@ -96,24 +96,24 @@ read_all(int sock, void *to, size_t len)
 	ssize_t n = recv(sock, to, len, MSG_WAITALL);
 
 	if (n < 0)
-		die(1, "receive: %s", strerror(errno));
+		kerneltcp_die(1, "receive: %s", strerror(errno));
 	return (size_t)n == len;
 }
 
 static void
-write_all(int fd, const void *from, size_t len)
+kerneltcp_write_all(int fd, const void *from, size_t len)
 {
 	ssize_t n;
 
 	for (; len > 0; len -= (size_t)n, from = (const uint8_t *)from + n) {
 		n = write(fd, from, len);
 		if (n <= 0)
-			die(1, "write: %s", strerror(errno));
+			kerneltcp_die(1, "write: %s", strerror(errno));
 	}
 }
 
 static uint64_t
-retransmitted(int sock)
+kerneltcp_retransmits(int sock)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
@@ -123,7 +123,7 @@ retransmitted(int sock)
 }
 
 static int
-open_socket(struct sockaddr_in *at)
+kerneltcp_open_socket(struct sockaddr_in *at)
 {
 	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
@@ -133,63 +133,63 @@ open_socket(struct sockaddr_in *at)
 		.sin_addr = {htonl(VETH_SERVER_IP)},
 	};
 	if (sock < 0 || setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
-		die(1, "socket: %s", strerror(errno));
+		kerneltcp_die(1, "socket: %s", strerror(errno));
 	return sock;
 }
 
 /* ---- the server ---- */
 
 static void
-serve(int listener, int out)
+kerneltcp_serve(int listener, int out)
 {
 	int sock = accept(listener, NULL, NULL), on = 1;
 	struct head head;
 	uint64_t rtx;
 
 	if (sock < 0)
-		die(1, "accept: %s", strerror(errno));
+		kerneltcp_die(1, "accept: %s", strerror(errno));
 	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	while (read_all(sock, &head, sizeof(head)) && head.len != 0) {
 		if (head.len > PIECE || !read_all(sock, buf, head.len))
-			die(1, "a piece is cut off");
+			kerneltcp_die(1, "a piece is cut off");
 		if (out >= 0)
-			write_all(out, buf, head.len);
+			kerneltcp_write_all(out, buf, head.len);
 		/* a request is echoed, a piece is acknowledged by its head */
-		write_all(sock, buf, out >= 0 ? sizeof(head) : head.len);
+		kerneltcp_write_all(sock, buf, out >= 0 ? sizeof(head) : head.len);
 	}
-	rtx = retransmitted(sock);
-	write_all(sock, &rtx, sizeof(rtx));
+	rtx = kerneltcp_retransmits(sock);
+	kerneltcp_write_all(sock, &rtx, sizeof(rtx));
 	close(sock);
 }
 
 /* ---- the client ---- */
 
 static void
-take_answer(struct run *r, size_t len)
+kerneltcp_take_answer(struct run *r, size_t len)
 {
 	uint8_t answer[QUESTION];
 
 	if (!read_all(r->sock, answer, len))
-		die(1, "the server is gone");
-	app_hist_add(&r->hist, now_ns() - r->sent_ns[r->nb_answered++ % UNDER_WAY]);
+		kerneltcp_die(1, "the server is gone");
+	san_hist_add(&r->hist, kerneltcp_now_ns() - r->sent_ns[r->nb_answered++ % UNDER_WAY]);
 }
 
 static void
 send_piece(struct run *r, size_t len)
 {
 	const struct head head = {.len = len};
-	uint64_t began = now_ns();
+	uint64_t began = kerneltcp_now_ns();
 
 	if (send(r->sock, &head, sizeof(head), MSG_MORE) != sizeof(head))
-		die(1, "send: %s", strerror(errno));
-	write_all(r->sock, buf, len);
+		kerneltcp_die(1, "send: %s", strerror(errno));
+	kerneltcp_write_all(r->sock, buf, len);
 	r->sent_ns[r->nb_sent++ % UNDER_WAY] = began;
 	r->bytes += len;
 	r->messages++;
 }
 
 static void
-copy(struct run *r, char *const *files, int nb)
+kerneltcp_copy_files(struct run *r, char *const *files, int nb)
 {
 	ssize_t n;
 	int i, fd;
@@ -198,34 +198,34 @@ copy(struct run *r, char *const *files, int nb)
 		fd = open(files[i], O_RDONLY | O_CLOEXEC);
 		while ((n = read(fd, buf, sizeof(buf))) > 0) {
 			if (r->nb_sent - r->nb_answered == UNDER_WAY)
-				take_answer(r, sizeof(struct head));
+				kerneltcp_take_answer(r, sizeof(struct head));
 			send_piece(r, (size_t)n);
 		}
 		if (fd < 0 || n < 0)
-			die(1, "%s: %s", files[i], strerror(errno));
+			kerneltcp_die(1, "%s: %s", files[i], strerror(errno));
 		close(fd);
 	}
 	while (r->nb_answered < r->nb_sent)
-		take_answer(r, sizeof(struct head));
+		kerneltcp_take_answer(r, sizeof(struct head));
 }
 
 static void
-ask(struct run *r)
+kerneltcp_request(struct run *r)
 {
-	while (now_ns() - r->begin_ns < ASK_NS) {
+	while (kerneltcp_now_ns() - r->begin_ns < ASK_NS) {
 		send_piece(r, QUESTION);
-		take_answer(r, QUESTION);
+		kerneltcp_take_answer(r, QUESTION);
 	}
 }
 
 static void
-write_json(const struct run *r, const char *path)
+kerneltcp_write_json(const struct run *r, const char *path)
 {
 	double seconds = (double)(r->end_ns - r->begin_ns) / 1e9;
-	struct app_hist_summary s;
+	struct hist_summary s;
 	FILE *f = fopen(path, "w");
 
-	app_hist_summarize(&r->hist, &s);
+	san_hist_summarize(&r->hist, &s);
 	if (f == NULL ||
 	    fprintf(f,
 		    "{\"ok\": true, \"error\": \"\", \"server_errors\": 0, \"leaks\": 0,\n"
@@ -235,32 +235,32 @@ write_json(const struct run *r, const char *path)
 		    (unsigned long long)r->rtx, (unsigned long long)r->server_rtx,
 		    (unsigned long long)s.p50_ns, (unsigned long long)s.p99_ns) < 0 ||
 	    fclose(f) != 0)
-		die(1, "%s: %s", path, strerror(errno));
+		kerneltcp_die(1, "%s: %s", path, strerror(errno));
 }
 
 static void
-measure(const char *json, char *const *files, int nb)
+kerneltcp_measure(const char *json, char *const *files, int nb)
 {
 	static struct run r;
 	const struct head last = {.len = 0};
 	struct sockaddr_in at;
 
-	app_hist_reset(&r.hist);
-	r.sock = open_socket(&at);
+	san_hist_reset(&r.hist);
+	r.sock = kerneltcp_open_socket(&at);
 	while (connect(r.sock, (const struct sockaddr *)&at, sizeof(at)) != 0)
 		if (errno != ECONNREFUSED)
-			die(1, "connect: %s", strerror(errno));
-	r.begin_ns = now_ns();
+			kerneltcp_die(1, "connect: %s", strerror(errno));
+	r.begin_ns = kerneltcp_now_ns();
 	if (nb > 0)
-		copy(&r, files, nb);
+		kerneltcp_copy_files(&r, files, nb);
 	else
-		ask(&r);
-	r.end_ns = now_ns();
-	r.rtx = retransmitted(r.sock);
-	write_all(r.sock, &last, sizeof(last));
+		kerneltcp_request(&r);
+	r.end_ns = kerneltcp_now_ns();
+	r.rtx = kerneltcp_retransmits(r.sock);
+	kerneltcp_write_all(r.sock, &last, sizeof(last));
 	if (!read_all(r.sock, &r.server_rtx, sizeof(r.server_rtx)))
-		die(1, "the server is gone");
-	write_json(&r, json);
+		kerneltcp_die(1, "the server is gone");
+	kerneltcp_write_json(&r, json);
 }
 
 int
@@ -278,22 +278,22 @@ main(int argc, char **argv)
 	if (argc > 4)
 		out = open(argv[4], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (argc > 4 && out < 0)
-		die(1, "%s: %s", argv[4], strerror(errno));
-	rc = veth_fork(&child, &what);
+		kerneltcp_die(1, "%s: %s", argv[4], strerror(errno));
+	rc = san_veth_fork(&child, &what);
 	if (rc != 0)
-		die(SKIPPED, "%s can't be made: %s", what, strerror(-rc));
-	pin(argv[child == 0 ? 2 : 1]);
+		kerneltcp_die(SKIPPED, "%s can't be made: %s", what, strerror(-rc));
+	kerneltcp_pin(argv[child == 0 ? 2 : 1]);
 	alarm(PATIENCE_S);
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		measure(argv[3], argv + 5, argc > 5 ? argc - 5 : 0);
+		kerneltcp_measure(argv[3], argv + 5, argc > 5 ? argc - 5 : 0);
 		return 0;
 	}
-	listener = open_socket(&at);
+	listener = kerneltcp_open_socket(&at);
 	if (bind(listener, (const struct sockaddr *)&at, sizeof(at)) != 0 ||
 	    listen(listener, 1) != 0)
-		die(1, "listen: %s", strerror(errno));
-	serve(listener, out);
+		kerneltcp_die(1, "listen: %s", strerror(errno));
+	kerneltcp_serve(listener, out);
 	waitpid(child, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -29,7 +29,7 @@ struct request {
 };
 
 static struct rtattr *
-add(struct request *r, uint16_t type, const void *data, size_t len)
+veth_attr_add(struct request *r, uint16_t type, const void *data, size_t len)
 {
 	struct rtattr *a = (struct rtattr *)((uint8_t *)r + NLMSG_ALIGN(r->head.nlmsg_len));
 
@@ -43,13 +43,13 @@ add(struct request *r, uint16_t type, const void *data, size_t len)
 
 /* Close attribute *a*: it contains everything added since. */
 static void
-end(struct request *r, struct rtattr *a)
+veth_attr_end(struct request *r, struct rtattr *a)
 {
 	a->rta_len = (uint16_t)((uint8_t *)r + r->head.nlmsg_len - (uint8_t *)a);
 }
 
 static int
-ask(struct request *r)
+veth_netlink_ask(struct request *r)
 {
 	struct {
 		struct nlmsghdr head;
@@ -82,17 +82,17 @@ make_pair(pid_t child)
 	struct rtattr *link, *data, *peer;
 	uint32_t pid = (uint32_t)child;
 
-	add(&r, IFLA_IFNAME, SERVER_DEV, sizeof(SERVER_DEV));
-	link = add(&r, IFLA_LINKINFO, NULL, 0);
-	add(&r, IFLA_INFO_KIND, "veth", strlen("veth"));
-	data = add(&r, IFLA_INFO_DATA, NULL, 0);
-	peer = add(&r, VETH_INFO_PEER, &peer_info, sizeof(peer_info));
-	add(&r, IFLA_IFNAME, CLIENT_DEV, sizeof(CLIENT_DEV));
-	add(&r, IFLA_NET_NS_PID, &pid, sizeof(pid));
-	end(&r, peer);
-	end(&r, data);
-	end(&r, link);
-	return ask(&r);
+	veth_attr_add(&r, IFLA_IFNAME, SERVER_DEV, sizeof(SERVER_DEV));
+	link = veth_attr_add(&r, IFLA_LINKINFO, NULL, 0);
+	veth_attr_add(&r, IFLA_INFO_KIND, "veth", strlen("veth"));
+	data = veth_attr_add(&r, IFLA_INFO_DATA, NULL, 0);
+	peer = veth_attr_add(&r, VETH_INFO_PEER, &peer_info, sizeof(peer_info));
+	veth_attr_add(&r, IFLA_IFNAME, CLIENT_DEV, sizeof(CLIENT_DEV));
+	veth_attr_add(&r, IFLA_NET_NS_PID, &pid, sizeof(pid));
+	veth_attr_end(&r, peer);
+	veth_attr_end(&r, data);
+	veth_attr_end(&r, link);
+	return veth_netlink_ask(&r);
 }
 
 static int
@@ -133,7 +133,7 @@ leave_network(void)
 
 /* Wait for the result of the other process. */
 static int
-hear(int sock)
+veth_hear_parent(int sock)
 {
 	int rc;
 
@@ -141,24 +141,24 @@ hear(int sock)
 }
 
 static int
-say(int sock, int rc)
+veth_tell_child(int sock, int rc)
 {
 	return write(sock, &rc, sizeof(rc)) == sizeof(rc) ? rc : -EPIPE;
 }
 
 /* In the child: create a namespace, into which the parent puts the device. */
 static int
-join(int sock)
+veth_join_child(int sock)
 {
-	int rc = say(sock, unshare(CLONE_NEWNET) == 0 ? 0 : -errno);
+	int rc = veth_tell_child(sock, unshare(CLONE_NEWNET) == 0 ? 0 : -errno);
 
 	if (rc == 0)
-		rc = hear(sock);
-	return rc == 0 ? say(sock, raise_device(CLIENT_DEV, VETH_CLIENT_IP)) : rc;
+		rc = veth_hear_parent(sock);
+	return rc == 0 ? veth_tell_child(sock, raise_device(CLIENT_DEV, VETH_CLIENT_IP)) : rc;
 }
 
 int
-veth_fork(pid_t *child, const char **what)
+san_veth_fork(pid_t *child, const char **what)
 {
 	int socks[2], rc = leave_network();
 
@@ -170,19 +170,19 @@ veth_fork(pid_t *child, const char **what)
 	*child = fork();
 	if (*child == 0) {
 		close(socks[0]);
-		return join(socks[1]);
+		return veth_join_child(socks[1]);
 	}
 	close(socks[1]);
-	rc = *child < 0 ? -errno : hear(socks[0]);
+	rc = *child < 0 ? -errno : veth_hear_parent(socks[0]);
 	if (rc == 0) {
 		*what = "a veth pair";
 		rc = make_pair(*child);
 		if (rc == 0)
 			rc = raise_device(SERVER_DEV, VETH_SERVER_IP);
-		say(socks[0], rc);
+		veth_tell_child(socks[0], rc);
 	}
 	if (rc == 0)
-		rc = hear(socks[0]);
+		rc = veth_hear_parent(socks[0]);
 	close(socks[0]);
 	return rc;
 }

@@ -22,6 +22,6 @@
  *   0, or a negative errno with the failed step in *what*: - -EPERM: no right to create a
  *   namespace. - -EOPNOTSUPP: the kernel has no veth.
  */
-int veth_fork(pid_t *child, const char **what);
+int san_veth_fork(pid_t *child, const char **what);
 
 #endif /* VETH_H */

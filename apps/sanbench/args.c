@@ -33,7 +33,7 @@ static const char *const pollers[] = {"caller", "lcore", NULL};
 
 /* A number with an optional K, M or G (powers of 1024). */
 static bool
-number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
+args_to_number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
 {
 	static const char units[] = "KMG";
 	const char *unit;
@@ -58,13 +58,13 @@ number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
 }
 
 static bool
-text(char *to, size_t size, const char *v)
+args_to_text(char *to, size_t size, const char *v)
 {
 	return v[0] != '\0' && (size_t)snprintf(to, size, "%s", v) < size;
 }
 
 static int
-choice(const char *v, const char *const *names)
+args_to_choice(const char *v, const char *const *names)
 {
 	int i;
 
@@ -79,7 +79,7 @@ choice(const char *v, const char *const *names)
 	{                                                          \
 		uint64_t n;                                        \
                                                                    \
-		if (!number(v, min, max, &n))                      \
+		if (!args_to_number(v, min, max, &n))              \
 			return expected;                           \
 		c->field = n;                                      \
 		return NULL;                                       \
@@ -97,12 +97,12 @@ choice(const char *v, const char *const *names)
 		return NULL;                                       \
 	}
 
-#define SET_TEXT(fn, field)                                        \
-	static const char *fn(struct bench_conf *c, const char *v) \
-	{                                                          \
-		return text(c->field, sizeof(c->field), v) ?       \
-			NULL :                                     \
-			"a text that is not longer";               \
+#define SET_TEXT(fn, field)                                          \
+	static const char *fn(struct bench_conf *c, const char *v)   \
+	{                                                            \
+		return args_to_text(c->field, sizeof(c->field), v) ? \
+			NULL :                                       \
+			"a text that is not longer";                 \
 	}
 
 SET_NUMBER(set_service, service, 0, UINT64_MAX, "a number")
@@ -141,13 +141,13 @@ set_connect(struct bench_conf *c, const char *v)
 
 	if (inet_pton(AF_INET, v, &a) != 1 && inet_pton(AF_INET6, v, &a) != 1)
 		return "an IPv4 or IPv6 address";
-	return text(c->peer, sizeof(c->peer), v) ? NULL : "an IPv4 or IPv6 address";
+	return args_to_text(c->peer, sizeof(c->peer), v) ? NULL : "an IPv4 or IPv6 address";
 }
 
 static const char *
-set_mode(struct bench_conf *c, const char *v)
+args_set_mode(struct bench_conf *c, const char *v)
 {
-	const struct bench_mode *m = mode_by_name(v);
+	const struct bench_mode *m = san_mode_by_name(v);
 
 	if (m == NULL)
 		return "send, push, pull, atomic, incast, rpc, connect, idle, stream, tree-send, "
@@ -159,7 +159,7 @@ set_mode(struct bench_conf *c, const char *v)
 static const char *
 set_solicit(struct bench_conf *c, const char *v)
 {
-	int i = choice(v, solicits);
+	int i = args_to_choice(v, solicits);
 
 	if (i < 0)
 		return "auto, always or never";
@@ -172,7 +172,7 @@ set_solicit(struct bench_conf *c, const char *v)
 #define SET_WORD(fn, field, names, expected)                       \
 	static const char *fn(struct bench_conf *c, const char *v) \
 	{                                                          \
-		int i = choice(v, names);                          \
+		int i = args_to_choice(v, names);                  \
                                                                    \
 		if (i < 0)                                         \
 			return expected;                           \
@@ -191,7 +191,7 @@ SET_NUMBER(set_stream_bufs, stream.nb_recv, 4, 1024, "4 to 1024 messages")
 static const char *
 set_order(struct bench_conf *c, const char *v)
 {
-	int i = choice(v, orders);
+	int i = args_to_choice(v, orders);
 
 	if (i < 0)
 		return "ordered, unordered, relaxed or ending";
@@ -208,7 +208,7 @@ set_size(struct bench_conf *c, const char *v)
 	char first[32];
 
 	if (dash == NULL) {
-		if (!number(v, 1, limit, &min))
+		if (!args_to_number(v, 1, limit, &min))
 			return expected;
 		max = min;
 	} else {
@@ -216,7 +216,8 @@ set_size(struct bench_conf *c, const char *v)
 			return expected;
 		memcpy(first, v, (size_t)(dash - v));
 		first[dash - v] = '\0';
-		if (!number(first, 1, limit, &min) || !number(dash + 1, min, limit, &max))
+		if (!args_to_number(first, 1, limit, &min) ||
+		    !args_to_number(dash + 1, min, limit, &max))
 			return expected;
 	}
 	c->size_min = (uint32_t)min;
@@ -230,7 +231,7 @@ set_depth(struct bench_conf *c, const char *v)
 {
 	uint64_t n;
 
-	if (!number(v, 1, BENCH_DEPTH_MAX, &n))
+	if (!args_to_number(v, 1, BENCH_DEPTH_MAX, &n))
 		return "1 to 16384 messages under way per connection";
 	c->depth = (uint32_t)n;
 	c->has_depth = true;
@@ -242,7 +243,7 @@ set_conns(struct bench_conf *c, const char *v)
 {
 	uint64_t n;
 
-	if (!number(v, 1, BENCH_CONNS_MAX, &n))
+	if (!args_to_number(v, 1, BENCH_CONNS_MAX, &n))
 		return "1 to 16384 connections";
 	c->conns = (uint32_t)n;
 	c->has_conns = true;
@@ -263,7 +264,7 @@ set_duration(struct bench_conf *c, const char *v)
 }
 
 static const char *
-set_ip(struct bench_conf *c, const char *v)
+args_set_ip(struct bench_conf *c, const char *v)
 {
 	char addr[64];
 	struct in6_addr a;
@@ -279,7 +280,7 @@ set_ip(struct bench_conf *c, const char *v)
 	memcpy(addr, v, n);
 	addr[n] = '\0';
 	if (inet_pton(is_v6 ? AF_INET6 : AF_INET, addr, &a) != 1 ||
-	    (slash != NULL && !number(slash + 1, 0, is_v6 ? 128 : 32, &bits)))
+	    (slash != NULL && !args_to_number(slash + 1, 0, is_v6 ? 128 : 32, &bits)))
 		return "an IPv4 or IPv6 address, and /PREFIX: what is on the link";
 	c->ips[c->nb_ips++] = v;
 	return NULL;
@@ -297,15 +298,15 @@ set_set(struct bench_conf *c, const char *v)
 }
 
 static const char *
-set_poll(struct bench_conf *c, const char *v)
+args_set_poll(struct bench_conf *c, const char *v)
 {
-	if (choice(v, pollers) < 0)
+	if (args_to_choice(v, pollers) < 0)
 		return "caller or lcore";
-	return text(c->poll, sizeof(c->poll), v) ? NULL : "caller or lcore";
+	return args_to_text(c->poll, sizeof(c->poll), v) ? NULL : "caller or lcore";
 }
 
 static const char *
-set_impair(struct bench_conf *c, const char *v)
+args_set_impair(struct bench_conf *c, const char *v)
 {
 	struct rtsan_dpdk_impair spec = {.drop = 0};
 	int from = 0, to = 1, i;
@@ -339,7 +340,7 @@ set_attach(struct bench_conf *c, const char *v)
 
 	if ((strncmp(v, "unix:", 5) != 0 && strncmp(v, "verbs:", 6) != 0) || colon[1] == '\0')
 		return expected;
-	return text(c->attach, sizeof(c->attach), v) ? NULL : expected;
+	return args_to_text(c->attach, sizeof(c->attach), v) ? NULL : expected;
 }
 
 /* ---- the table ---- */
@@ -348,7 +349,7 @@ static const struct arg args[] = {
 	{"connect", "ADDR", "be a client of the server at ADDR", true, set_connect},
 	{"server", NULL, "listen, and serve what clients want", false, set_server},
 	{"service", "N", "service number of the server (4791)", true, set_service},
-	{"mode", "MODE", "what the client does, see below", true, set_mode},
+	{"mode", "MODE", "what the client does, see below", true, args_set_mode},
 	{"size", "N|MIN-MAX", "bytes of a message", true, set_size},
 	{"depth", "N", "messages under way per connection", true, set_depth},
 	{"conns", "N", "connections", true, set_conns},
@@ -391,11 +392,11 @@ static const struct arg args[] = {
 	{"memory", "MIB", "server: memory per client, at most (4096)", true, set_memory},
 	{"attach", "SPEC", "unix:PATH, a daemon, or verbs:DEVICE; comes first", false,
 	 set_attach},
-	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, set_ip},
-	{"impair", "SPEC", "faults on the port, see below", true, set_impair},
+	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, args_set_ip},
+	{"impair", "SPEC", "faults on the port, see below", true, args_set_impair},
 	{"capture", "FILE", "write every packet to a pcapng file", false, set_capture},
 	{"poll", "WHO", "engine polled by the caller or its own lcore", false,
-	 set_poll, .words = pollers},
+	 args_set_poll, .words = pollers},
 	{"set", "KEY=VALUE", "for the provider, see rtsan-dpdk(7); repeatable", false, set_set},
 	{"wait", NULL, "sleep when there is nothing to do", true, set_wait, .words = on_off},
 	{"live", NULL, "rates each second", true, set_live, .words = on_off},
@@ -418,19 +419,19 @@ arg_by_name(const char *name, size_t len)
 }
 
 bool
-args_is_device(const struct bench_conf *conf)
+san_args_is_device(const struct bench_conf *conf)
 {
 	return strncmp(conf->attach, "verbs:", 6) == 0;
 }
 
 bool
-args_is_ours(const char *word)
+san_args_is_ours(const char *word)
 {
 	return strncmp(word, "--", 2) == 0 && arg_by_name(word + 2, strcspn(word + 2, "=")) != NULL;
 }
 
 void
-args_defaults(struct bench_conf *conf)
+san_args_defaults(struct bench_conf *conf)
 {
 	*conf = (struct bench_conf){
 		.service = BENCH_SERVICE,
@@ -443,7 +444,7 @@ args_defaults(struct bench_conf *conf)
 }
 
 static int
-refuse(char *error, size_t size, const char *arg, const char *value, const char *expected)
+args_refuse(char *error, size_t size, const char *arg, const char *value, const char *expected)
 {
 	if (value != NULL)
 		snprintf(error, size, "%s %.100s: expected %s", arg, value, expected);
@@ -453,7 +454,7 @@ refuse(char *error, size_t size, const char *arg, const char *value, const char 
 }
 
 int
-args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size)
+san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size)
 {
 	const char *name, *value, *expected;
 	const struct arg *a;
@@ -463,46 +464,48 @@ args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t s
 	for (i = 0; i < argc; i++) {
 		name = strcmp(argv[i], "-i") == 0 ? "--interactive" : argv[i];
 		if (strncmp(name, "--", 2) != 0)
-			return refuse(error, size, name, NULL, "what is this? see sanbench --help");
+			return args_refuse(error, size, name, NULL,
+					   "what is this? see sanbench --help");
 		name += 2;
 		value = strchr(name, '=');
 		a = arg_by_name(name, value != NULL ? (size_t)(value - name) : strlen(name));
 		if (a == NULL)
-			return refuse(error, size, argv[i], NULL, "unknown, see sanbench --help");
+			return args_refuse(error, size, argv[i], NULL,
+					   "unknown, see sanbench --help");
 		snprintf(shown, sizeof(shown), "--%s", a->name);
 		if (value != NULL)
 			value++;
 		else if (a->value != NULL)
 			value = argv[++i];
 		if (a->value != NULL && (value == NULL || i >= argc))
-			return refuse(error, size, shown, NULL, "a value is missing");
+			return args_refuse(error, size, shown, NULL, "a value is missing");
 		if (a->value == NULL && value != NULL)
-			return refuse(error, size, shown, NULL, "takes no value");
+			return args_refuse(error, size, shown, NULL, "takes no value");
 		expected = a->set(conf, value);
 		if (expected != NULL)
-			return refuse(error, size, shown, value, expected);
+			return args_refuse(error, size, shown, value, expected);
 		if (strcmp(a->name, "mode") == 0)
 			conf->has_mode = true;
 	}
-	return args_finish(conf, error, size);
+	return san_args_finish(conf, error, size);
 }
 
 int
-args_set(struct bench_conf *conf, const char *name, const char *value, char *error, size_t size)
+san_args_set(struct bench_conf *conf, const char *name, const char *value, char *error, size_t size)
 {
 	const struct arg *a = arg_by_name(name, strlen(name));
 	const char *expected;
 
 	if (a == NULL || !a->is_setting)
-		return refuse(error, size, name, NULL, "no such setting");
+		return args_refuse(error, size, name, NULL, "no such setting");
 	expected = a->set(conf, value);
 	if (expected != NULL)
-		return refuse(error, size, name, value, expected);
+		return args_refuse(error, size, name, value, expected);
 	return 0;
 }
 
 const char *
-args_names(bool only_settings)
+san_args_names(bool only_settings)
 {
 	static char all[1024], settings[1024];
 	char *names = only_settings ? settings : all;
@@ -516,14 +519,14 @@ args_names(bool only_settings)
 }
 
 const char *
-args_word(const char *name, int i)
+san_args_word(const char *name, int i)
 {
 	const struct arg *a = arg_by_name(name, strlen(name));
 	int n = 0;
 
 	if (a == NULL)
 		return NULL;
-	if (a->set == set_mode) {
+	if (a->set == args_set_mode) {
 		while (mode_all[n] != NULL)
 			n++;
 		return i < n ? mode_all[i]->name : NULL;
@@ -583,7 +586,7 @@ attached_wrong(const struct bench_conf *conf)
 {
 	if (conf->attach[0] == '\0')
 		return NULL;
-	if (args_is_device(conf))
+	if (san_args_is_device(conf))
 		return device_wrong(conf);
 	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll[0] != '\0')
 		return "--attach: not with --ip, --set or --poll: the port is the daemon's, see "
@@ -595,7 +598,7 @@ attached_wrong(const struct bench_conf *conf)
 }
 
 int
-args_finish(struct bench_conf *conf, char *error, size_t size)
+san_args_finish(struct bench_conf *conf, char *error, size_t size)
 {
 	const struct bench_mode *m = conf->mode;
 	const char *wrong;
@@ -629,7 +632,7 @@ explain_modes(FILE *f)
 }
 
 static void
-explain(const struct arg *a, FILE *f)
+args_explain_one(const struct arg *a, FILE *f)
 {
 	char head[48];
 
@@ -638,20 +641,20 @@ explain(const struct arg *a, FILE *f)
 }
 
 bool
-args_explain(const char *name, FILE *f)
+san_args_explain(const char *name, FILE *f)
 {
 	const struct arg *a = arg_by_name(name, strlen(name));
 
 	if (a == NULL)
 		return false;
-	explain(a, f);
-	if (a->set == set_mode)
+	args_explain_one(a, f);
+	if (a->set == args_set_mode)
 		explain_modes(f);
 	return true;
 }
 
 void
-args_usage(FILE *f)
+san_args_usage(FILE *f)
 {
 	size_t i;
 
@@ -661,7 +664,7 @@ args_usage(FILE *f)
 	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
 	      f);
 	for (i = 0; i < NB_ARGS; i++)
-		explain(&args[i], f);
+		args_explain_one(&args[i], f);
 	fputs("\nmodes:\n", f);
 	explain_modes(f);
 	fputs("\nfaults: [rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N or off;\n"
@@ -670,7 +673,7 @@ args_usage(FILE *f)
 }
 
 void
-args_show(struct bench_conf *conf, FILE *f)
+san_args_show(struct bench_conf *conf, FILE *f)
 {
 	from_mode(conf);
 	fprintf(f, "connect %s service %" PRIu64 "\n", conf->peer[0] != '\0' ? conf->peer : "-",
@@ -689,7 +692,7 @@ args_show(struct bench_conf *conf, FILE *f)
 }
 
 int
-args_port_conf(const struct bench_conf *conf, char *out, size_t size)
+san_args_port_conf(const struct bench_conf *conf, char *out, size_t size)
 {
 	size_t n = 0;
 	uint32_t i;

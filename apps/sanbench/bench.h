@@ -6,9 +6,9 @@
  * @file
  * sanbench, the program for measurements and tests (SYS-3): what its parts share.
  *
- * One thread does everything in steps that never block (except with --wait). bench_step() handles
- * events and completions, then gives the client and the server a turn. Batch mode and the prompt
- * call it in their loops.
+ * One thread does everything in steps that never block (except with --wait). san_bench_step()
+ * handles events and completions, then gives the client and the server a turn. Batch mode and the
+ * prompt call it in their loops.
  */
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #include <rtsan.h>
 #include <rtsan_dpdk.h>
 
-#include "app_hist.h"
+#include "hist.h"
 #include "content.h"
 
 #define BENCH_CONNS_MAX 16384
@@ -111,8 +111,8 @@ struct bench {
 	struct client *client; /**< the current run, or the last one */
 	struct server *server;
 	struct bench_served served;
-	bool has_failed;     /**< makes the exit code 1 */
-	bool is_client_told; /**< the result of the run was reported */
+	bool has_failed;         /**< makes the exit code 1 */
+	bool is_client_reported; /**< the result of the run was reported */
 	bool is_quit;
 };
 
@@ -120,59 +120,62 @@ struct bench {
 extern volatile int bench_stop_asked;
 
 /** One step of everything; may sleep for a moment with --wait. False: nothing happened. */
-bool bench_step(struct bench *b);
+bool san_bench_step(struct bench *b);
 /** Start a run with the current settings. */
-void bench_client_start(struct bench *b);
+void san_bench_client_start(struct bench *b);
 /** Print "sanbench: ..." to stderr and set has_failed. */
-void bench_fail(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void san_bench_fail(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline uint64_t
-bench_ns(const struct bench *b, uint64_t ticks)
+san_bench_ns(const struct bench *b, uint64_t ticks)
 {
 	return (uint64_t)((unsigned __int128)ticks * b->ns_per_tick >> 32);
 }
 
 static inline uint64_t
-bench_ticks_of_ms(const struct bench *b, uint64_t ms)
+san_bench_ticks_of_ms(const struct bench *b, uint64_t ms)
 {
 	return ms * b->hz / 1000;
 }
 
 /* ---- args.c ---- */
 
-void args_defaults(struct bench_conf *conf);
+void san_args_defaults(struct bench_conf *conf);
 /** True if --attach names an RDMA device. */
-bool args_is_device(const struct bench_conf *conf);
+bool san_args_is_device(const struct bench_conf *conf);
 /** True if *word* is an option of sanbench, not of EAL. */
-bool args_is_ours(const char *word);
+bool san_args_is_ours(const char *word);
 /**
  * Parse the arguments behind "--".
  *
  * @return
  *   0, or -1 with a text in *error*.
  */
-int args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size);
-/** Set one value by its name without dashes, for the prompt. Returns like args_parse(). */
-int args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
-	     size_t size);
-/** Names of all arguments, or of those that args_set() accepts, separated by # for rte_cmdline. */
-const char *args_names(bool only_settings);
+int san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size);
+/** Set one value by its name without dashes, for the prompt. Returns like san_args_parse(). */
+int san_args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
+		 size_t size);
+/**
+ * Names of all arguments, or of those that san_args_set() accepts, separated by # for
+ * rte_cmdline.
+ */
+const char *san_args_names(bool only_settings);
 /** The *i*-th allowed value of a setting, or NULL. */
-const char *args_word(const char *name, int i);
-/** Print the line of args_usage() for one argument. False: there is none. */
-bool args_explain(const char *name, FILE *f);
-/** Apply the defaults of the mode, and check for contradictions. Returns like args_parse(). */
-int args_finish(struct bench_conf *conf, char *error, size_t size);
-void args_usage(FILE *f);
-void args_show(struct bench_conf *conf, FILE *f);
+const char *san_args_word(const char *name, int i);
+/** Print the line of san_args_usage() for one argument. False: there is none. */
+bool san_args_explain(const char *name, FILE *f);
+/** Apply the defaults of the mode, and check for contradictions. Returns like san_args_parse(). */
+int san_args_finish(struct bench_conf *conf, char *error, size_t size);
+void san_args_usage(FILE *f);
+void san_args_show(struct bench_conf *conf, FILE *f);
 /** Arguments for rtsan_dpdk_open(). -1: they don't fit. */
-int args_port_conf(const struct bench_conf *conf, char *out, size_t size);
+int san_args_port_conf(const struct bench_conf *conf, char *out, size_t size);
 
 /* ---- cmd.c ---- */
 
 /** Run the commands of a file. False: it can't be read. */
-bool cmd_run_file(struct bench *b, const char *path);
+bool san_cmd_run_file(struct bench *b, const char *path);
 /** Run the prompt until "quit", end of input or a signal. */
-void cmd_prompt(struct bench *b);
+void san_cmd_prompt(struct bench *b);
 
 #endif /* BENCH_H */

@@ -18,10 +18,10 @@
 #define CONNECTING_MAX 256 /* connections that are set up at a time */
 
 void
-client_enter(struct client *c, enum client_state state, uint64_t ms)
+san_client_enter(struct client *c, enum client_state state, uint64_t ms)
 {
 	c->state = state;
-	c->deadline = rte_rdtsc() + bench_ticks_of_ms(c->b, ms);
+	c->deadline = rte_rdtsc() + san_bench_ticks_of_ms(c->b, ms);
 }
 
 /* Disconnect all connections; after a failure abort them. */
@@ -32,15 +32,15 @@ enter_close(struct client *c)
 
 	if (c->end == 0)
 		c->end = rte_rdtsc();
-	c->rtx = port_counter_since(c->b, "rtx", c->rtx_begin);
-	client_enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
+	c->rtx = san_port_counter_since(c->b, "rtx", c->rtx_begin);
+	san_client_enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
 			rtsan_disconnect(c->conns[i].q.qp);
 }
 
 void
-client_fail(struct client *c, const char *format, ...)
+san_client_fail(struct client *c, const char *format, ...)
 {
 	va_list ap;
 
@@ -49,7 +49,7 @@ client_fail(struct client *c, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(c->error, sizeof(c->error), format, ap);
 	va_end(ap);
-	bench_fail(c->b, "%s", c->error);
+	san_bench_fail(c->b, "%s", c->error);
 	c->is_failed = true;
 	if (c->state < CLIENT_CLOSE)
 		enter_close(c);
@@ -80,7 +80,7 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 		return;
 	if (ev->type == RTSAN_EV_UNREACHABLE && c->state == CLIENT_CTL &&
 	    rte_rdtsc() < c->give_up && !c->is_stopped) {
-		c->retry_at = rte_rdtsc() + bench_ticks_of_ms(c->b, RETRY_MS);
+		c->retry_at = rte_rdtsc() + san_bench_ticks_of_ms(c->b, RETRY_MS);
 		return;
 	}
 	/* a server that rejects sends the reason */
@@ -89,7 +89,8 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 			 (const char *)ev->private_data);
 	if (why[0] == '\0' && ev->reason != RTSAN_R_NONE)
 		snprintf(why, sizeof(why), "%s", rtsan_reason_text(ev->reason));
-	client_fail(c, "%s %s%s%s", c->conf.peer, event_text(ev), why[0] != '\0' ? ": " : "", why);
+	san_client_fail(c, "%s %s%s%s", c->conf.peer, event_text(ev), why[0] != '\0' ? ": " : "",
+			why);
 }
 
 static void
@@ -99,10 +100,10 @@ connect_ctl(struct client *c)
 
 	c->hello.kind = HELLO_CTL;
 	c->retry_at = 0;
-	net_param(&c->conf, &param, &c->hello, sizeof(c->hello));
+	san_net_param(&c->conf, &param, &c->hello, sizeof(c->hello));
 	param.order = RTSAN_ORDERED;
 	if (rtsan_connect(c->ctl.q.qp, c->conf.peer, c->conf.service, &param) < 0)
-		client_fail(c, "%s: can't connect: %s", c->conf.peer, rtsan_error());
+		san_client_fail(c, "%s: can't connect: %s", c->conf.peer, rtsan_error());
 }
 
 static void
@@ -120,12 +121,12 @@ on_data_event(struct bench_qp *q, const struct rtsan_event *ev)
 	if (ev->private_len >= sizeof(conn->peer))
 		memcpy(&conn->peer, ev->private_data, sizeof(conn->peer));
 	if (conn->peer.magic != HELLO_MAGIC)
-		client_fail(c, "%s: this is not sanbench", c->conf.peer);
+		san_client_fail(c, "%s: this is not sanbench", c->conf.peer);
 	c->nb_up++;
 }
 
 int
-client_conn_connect(struct client_conn *conn)
+san_client_conn_connect(struct client_conn *conn)
 {
 	struct client *c = conn->client;
 	struct hello hello = c->hello;
@@ -138,7 +139,7 @@ client_conn_connect(struct client_conn *conn)
 		hello.addr = (uint64_t)(uintptr_t)conn->mem;
 		hello.rkey = rtsan_mr_rkey(c->mr);
 	}
-	net_param(&c->conf, &param, &hello, sizeof(hello));
+	san_net_param(&c->conf, &param, &hello, sizeof(hello));
 	ret = rtsan_connect(conn->q.qp, c->conf.peer, c->conf.service, &param);
 	if (ret == 0)
 		conn->q.is_over = false;
@@ -150,7 +151,7 @@ client_conn_connect(struct client_conn *conn)
  * With turns the work requests of many connections would not fit into the cache.
  */
 static bool
-is_same(const struct client *c)
+client_is_same_version(const struct client *c)
 {
 	return (c->mode->flags & MODE_SAME) != 0 && c->hello.flags == 0 &&
 		c->hello.size_min == c->hello.size_max && c->conf.turns == 0 &&
@@ -164,24 +165,25 @@ conn_open_slots(struct client_conn *conn)
 	struct client *c = conn->client;
 	uint32_t slots = c->hello.slots, depth = c->hello.depth;
 
-	conn->q.on_wc = client_on_wc;
+	conn->q.on_wc = san_client_traffic_on_wc;
 	conn->stamp = calloc(slots, sizeof(*conn->stamp));
 	if (conn->stamp == NULL)
 		return -ENOMEM;
-	if (is_same(c)) {
+	if (client_is_same_version(c)) {
 		conn->wrs = calloc(slots, sizeof(*conn->wrs));
 		conn->sges = calloc(slots, sizeof(*conn->sges));
 		if (conn->wrs == NULL || conn->sges == NULL)
 			return -ENOMEM;
 	}
 	conn->mem = (uint8_t *)rtsan_mr_addr(c->mr) +
-		conn->index * net_slots_bytes(&c->hello, c->stride);
+		conn->index * san_net_slots_bytes(&c->hello, c->stride);
 	if (c->mode->init != NULL)
 		c->mode->init(conn);
 	/* with turns all connections share the limit of messages in flight */
 	if (c->conf.turns > 0)
-		return net_qp_open(c->b, &conn->q, depth, 1, conn->index == 0 ? c->conf.depth : 0);
-	return net_qp_open(c->b, &conn->q, depth, 1, depth + 1);
+		return san_net_qp_open(c->b, &conn->q, depth, 1,
+				       conn->index == 0 ? c->conf.depth : 0);
+	return san_net_qp_open(c->b, &conn->q, depth, 1, depth + 1);
 }
 
 static int
@@ -195,23 +197,24 @@ conn_open(struct client *c, uint16_t index)
 	conn->q.on_event = on_data_event;
 	conn->limit = UINT64_MAX;
 	if (c->tree != NULL)
-		conn->limit = (tree_bytes(c->tree) + c->hello.size_max - 1) / c->hello.size_max;
+		conn->limit = (san_tree_list_bytes(c->tree) + c->hello.size_max - 1) /
+			c->hello.size_max;
 	else if (c->conf.count > 0)
 		conn->limit = c->conf.count / c->nb_conns + (index < c->conf.count % c->nb_conns);
 	ret = c->mode->open != NULL ? c->mode->open(conn) : conn_open_slots(conn);
-	return ret < 0 ? ret : client_conn_connect(conn);
+	return ret < 0 ? ret : san_client_conn_connect(conn);
 }
 
 /* Register one region for the slots of all connections. */
 static int
-open_slots(struct client *c)
+client_open_slots(struct client *c)
 {
 	uint32_t access = (c->mode->flags & MODE_SERVER_PULLS) != 0 ? RTSAN_REMOTE_PULL : 0;
 	int ret;
 
 	if (c->mode->open != NULL)
 		return 0;
-	ret = rtsan_mr_alloc(c->b->ctx, c->nb_conns * net_slots_bytes(&c->hello, c->stride),
+	ret = rtsan_mr_alloc(c->b->ctx, c->nb_conns * san_net_slots_bytes(&c->hello, c->stride),
 			     access, &c->mr);
 	if (ret == 0)
 		c->lkey = rtsan_mr_lkey(c->mr);
@@ -228,26 +231,26 @@ connect_data(struct client *c)
 	       !c->is_failed) {
 		ret = conn_open(c, (uint16_t)c->nb_made++);
 		if (ret < 0 && !c->is_failed)
-			client_fail(c, "connection %u can't be made: %s (%s)", c->nb_made - 1,
-				    strerror(-ret), rtsan_error());
+			san_client_fail(c, "connection %u can't be made: %s (%s)", c->nb_made - 1,
+					strerror(-ret), rtsan_error());
 	}
 }
 
 static void
-on_ctl_event(void *owner, const struct rtsan_event *ev)
+client_on_ctl_event(void *owner, const struct rtsan_event *ev)
 {
 	struct client *c = owner;
 
 	if (ev->type != RTSAN_EV_ESTABLISHED)
 		on_lost(c, ev);
-	else if (open_slots(c) < 0)
-		client_fail(c, "no memory for the messages");
+	else if (client_open_slots(c) < 0)
+		san_client_fail(c, "no memory for the messages");
 	else
-		client_enter(c, CLIENT_DATA, c->conf.timeout_ms);
+		san_client_enter(c, CLIENT_DATA, c->conf.timeout_ms);
 }
 
 static void
-on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
+client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 {
 	struct client *c = owner;
 	struct client_conn *conn;
@@ -255,7 +258,7 @@ on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	switch (msg->type) {
 	case CTL_READY:
 		if (c->state == CLIENT_MANIFEST) {
-			client_enter(c, CLIENT_TRAFFIC, 0);
+			san_client_enter(c, CLIENT_TRAFFIC, 0);
 			c->begin = rte_rdtsc();
 		}
 		break;
@@ -274,10 +277,10 @@ on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 		memcpy(&c->report, payload, sizeof(c->report));
 		c->has_report = true;
 		if (c->report.errors > 0)
-			client_fail(c, "the server found %" PRIu64 " errors: %.*s",
-				    c->report.errors, BENCH_TEXT - 64, c->report.text);
+			san_client_fail(c, "the server found %" PRIu64 " errors: %.*s",
+					c->report.errors, BENCH_TEXT - 64, c->report.text);
 		else if (c->state != CLIENT_END)
-			client_fail(c, "the server reported too early");
+			san_client_fail(c, "the server reported too early");
 		break;
 	}
 }
@@ -291,19 +294,19 @@ step_manifest(struct client *c)
 	size_t at = c->manifest_at;
 	struct ctl_msg msg = {.type = CTL_MANIFEST};
 
-	if (c->is_manifest_told)
+	if (c->is_manifest_sent)
 		return false;
-	if (at < tree_entries(c->tree)) {
-		msg.len = (uint32_t)tree_manifest(c->tree, &at, buf, sizeof(buf));
+	if (at < san_tree_list_entries(c->tree)) {
+		msg.len = (uint32_t)san_tree_list_manifest(c->tree, &at, buf, sizeof(buf));
 	} else {
 		msg.type = CTL_MANIFEST_END;
-		msg.a = tree_entries(c->tree);
-		msg.b = tree_bytes(c->tree);
+		msg.a = san_tree_list_entries(c->tree);
+		msg.b = san_tree_list_bytes(c->tree);
 	}
-	if (ctl_send(&c->ctl, &msg, buf) < 0)
+	if (san_ctl_send(&c->ctl, &msg, buf) < 0)
 		return false;
 	c->manifest_at = at;
-	c->is_manifest_told = msg.type == CTL_MANIFEST_END;
+	c->is_manifest_sent = msg.type == CTL_MANIFEST_END;
 	return true;
 }
 
@@ -323,13 +326,13 @@ step_end(struct client *c)
 			.b = conn->bytes,
 			.c = conn->sum,
 		};
-		if (!conn->is_end_told && ctl_send(&c->ctl, &msg, NULL) < 0)
+		if (!conn->is_end_sent && san_ctl_send(&c->ctl, &msg, NULL) < 0)
 			return;
-		conn->is_end_told = true;
+		conn->is_end_sent = true;
 	}
 	msg = (struct ctl_msg){.type = CTL_END, .a = c->shared};
-	if (!c->is_end_told && ctl_send(&c->ctl, &msg, NULL) == 0)
-		c->is_end_told = true;
+	if (!c->is_end_sent && san_ctl_send(&c->ctl, &msg, NULL) == 0)
+		c->is_end_sent = true;
 	if (c->has_report && !c->is_failed)
 		enter_close(c);
 }
@@ -337,12 +340,12 @@ step_end(struct client *c)
 /* ---- disconnect ---- */
 
 static void
-release(struct client *c)
+client_release(struct client *c)
 {
 	uint32_t i;
 
 	for (i = 0; i < c->nb_conns && c->conns != NULL; i++) {
-		net_qp_close(&c->conns[i].q);
+		san_net_qp_close(&c->conns[i].q);
 		if (c->mode->close != NULL)
 			c->mode->close(&c->conns[i]);
 		free(c->conns[i].stamp);
@@ -352,10 +355,10 @@ release(struct client *c)
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
 	c->mr = NULL;
-	ctl_close(&c->ctl);
+	san_ctl_close(&c->ctl);
 	free(c->conns);
 	c->conns = NULL;
-	tree_close(c->tree);
+	san_tree_list_close(c->tree);
 	c->tree = NULL;
 	c->state = CLIENT_OVER;
 }
@@ -368,8 +371,8 @@ step_close(struct client *c)
 
 	if (c->is_failed || rte_rdtsc() > c->deadline) {
 		if (!c->is_failed)
-			client_fail(c, "%s: disconnecting takes too long", c->conf.peer);
-		release(c);
+			san_client_fail(c, "%s: disconnecting takes too long", c->conf.peer);
+		client_release(c);
 		return;
 	}
 	for (i = 0; i < c->nb_conns; i++)
@@ -380,27 +383,27 @@ step_close(struct client *c)
 		rtsan_disconnect(c->ctl.q.qp);
 	}
 	if (c->ctl.q.is_over)
-		release(c);
+		client_release(c);
 }
 
 static void
 step_connect(struct client *c)
 {
 	if (c->retry_at != 0 && rte_rdtsc() >= c->retry_at) {
-		ctl_close(&c->ctl);
-		if (ctl_open(c->b, &c->ctl) == 0)
+		san_ctl_close(&c->ctl);
+		if (san_ctl_open(c->b, &c->ctl) == 0)
 			connect_ctl(c);
 		else
-			client_fail(c, "no memory for connections");
+			san_client_fail(c, "no memory for connections");
 	}
 	if (c->state == CLIENT_DATA)
 		connect_data(c);
 	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
-		memory_read(&c->memory_up);
-		client_enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC,
-			     c->conf.timeout_ms);
+		san_memory_read(&c->memory_up);
+		san_client_enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC,
+				 c->conf.timeout_ms);
 		c->begin = rte_rdtsc();
-		c->live_at = c->begin + bench_ticks_of_ms(c->b, SECOND_MS);
+		c->live_at = c->begin + san_bench_ticks_of_ms(c->b, SECOND_MS);
 	}
 }
 
@@ -416,12 +419,12 @@ check_deadline(struct client *c)
 	};
 
 	if (c->state < CLIENT_CLOSE && c->state != CLIENT_TRAFFIC && rte_rdtsc() > c->deadline)
-		client_fail(c, "%s: %s took more than %u ms", c->conf.peer, doing[c->state],
-			    c->conf.timeout_ms);
+		san_client_fail(c, "%s: %s took more than %u ms", c->conf.peer, doing[c->state],
+				c->conf.timeout_ms);
 }
 
 bool
-client_step(struct client *c)
+san_client_step(struct client *c)
 {
 	bool has_worked = false;
 
@@ -435,10 +438,10 @@ client_step(struct client *c)
 		has_worked = step_manifest(c);
 		break;
 	case CLIENT_TRAFFIC:
-		has_worked = client_step_traffic(c);
+		has_worked = san_client_traffic_step(c);
 		break;
 	case CLIENT_DRAIN:
-		has_worked = client_step_drain(c);
+		has_worked = san_client_traffic_drain(c);
 		break;
 	case CLIENT_END:
 		/* mode rpc: the server may still send requests */
@@ -454,15 +457,15 @@ client_step(struct client *c)
 	}
 	if (c->conf.live && (c->state == CLIENT_TRAFFIC || c->state == CLIENT_DRAIN) &&
 	    rte_rdtsc() >= c->live_at)
-		report_live(c);
+		san_report_live(c);
 	return has_worked;
 }
 
 void
-client_stop(struct client *c)
+san_client_stop(struct client *c)
 {
 	if (c->state < CLIENT_TRAFFIC && !c->is_stopped)
-		client_fail(c, "stopped before there was any traffic");
+		san_client_fail(c, "stopped before there was any traffic");
 	c->is_stopped = true;
 }
 
@@ -498,17 +501,18 @@ make_hello(struct client *c)
 	if (conf->turns > 0 && (uint64_t)conf->conns * conf->turns > conf->depth)
 		h->depth = (uint16_t)conf->turns;
 	/* if the server returns slots, twice the depth hides its latency */
-	h->slots = (uint16_t)rte_align32pow2(client_has_credit(c) ? h->depth * 2u : h->depth);
+	h->slots = (uint16_t)rte_align32pow2(san_client_traffic_has_credit(c) ? h->depth * 2u :
+										h->depth);
 }
 
 struct client *
-client_start(struct bench *b)
+san_client_start(struct bench *b)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	int ret;
 
 	if (c == NULL) {
-		bench_fail(b, "out of memory");
+		san_bench_fail(b, "out of memory");
 		return NULL;
 	}
 	c->b = b;
@@ -516,29 +520,29 @@ client_start(struct bench *b)
 	c->mode = b->conf.mode;
 	c->nb_conns = c->conf.conns;
 	c->ctl.owner = c;
-	c->ctl.on_msg = on_ctl_msg;
-	c->ctl.on_event = on_ctl_event;
-	app_hist_reset(&c->lat);
-	app_hist_reset(&c->lat_second);
+	c->ctl.on_msg = client_on_ctl_msg;
+	c->ctl.on_event = client_on_ctl_event;
+	san_hist_reset(&c->lat);
+	san_hist_reset(&c->lat_second);
 	make_hello(c);
-	c->has_placed = mode_has_placed(c->mode, c->hello.flags);
-	c->stride = net_stride(mode_msg_max(c->mode, c->conf.size_max));
-	c->rtx_begin = port_counter(b, "rtx");
-	memory_read(&c->memory_begin);
-	client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
+	c->has_placed = san_mode_has_placed(c->mode, c->hello.flags);
+	c->stride = san_net_stride(san_mode_msg_max(c->mode, c->conf.size_max));
+	c->rtx_begin = san_port_counter(b, "rtx");
+	san_memory_read(&c->memory_begin);
+	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
 	c->give_up = c->deadline;
 	if ((c->mode->flags & MODE_TREE) != 0 &&
-	    tree_open(c->conf.tree, &c->tree, c->error, sizeof(c->error)) < 0) {
-		bench_fail(b, "%s", c->error);
+	    san_tree_list_open(c->conf.tree, &c->tree, c->error, sizeof(c->error)) < 0) {
+		san_bench_fail(b, "%s", c->error);
 		free(c);
 		return NULL;
 	}
 	c->conns = calloc(c->nb_conns, sizeof(*c->conns));
-	ret = c->conns == NULL ? -ENOMEM : ctl_open(b, &c->ctl);
+	ret = c->conns == NULL ? -ENOMEM : san_ctl_open(b, &c->ctl);
 	if (ret < 0) {
-		bench_fail(b, "no room for connections: %s",
-			   c->conns == NULL ? strerror(-ret) : rtsan_error());
-		client_free(c);
+		san_bench_fail(b, "no room for connections: %s",
+			       c->conns == NULL ? strerror(-ret) : rtsan_error());
+		san_client_free(c);
 		return NULL;
 	}
 	connect_ctl(c);
@@ -546,11 +550,11 @@ client_start(struct bench *b)
 }
 
 void
-client_free(struct client *c)
+san_client_free(struct client *c)
 {
 	if (c == NULL)
 		return;
 	if (c->state != CLIENT_OVER)
-		release(c);
+		client_release(c);
 	free(c);
 }

@@ -41,14 +41,14 @@ struct client_conn {
 	uint64_t next;             /**< next message to post */
 	uint64_t lowest;           /**< all messages below have completed */
 	uint64_t credit;           /**< the server has checked all messages below */
-	uint64_t told;             /**< value of the last PLACED */
+	uint64_t reported;         /**< value of the last PLACED */
 	uint64_t limit;            /**< number of messages to post */
 	uint64_t msgs, bytes;
 	uint64_t value;  /**< atomics: expected value of the counter */
 	uint64_t sum;    /**< atomics: sum of the old values */
 	uint64_t served; /**< rpc: requests of the server that were answered */
 	uint64_t begin;  /**< connect: start of the set-up, ticks */
-	bool is_end_told;
+	bool is_end_sent;
 	bool is_leaving; /**< connect: it is being disconnected */
 };
 
@@ -70,7 +70,7 @@ struct client {
 	uint32_t lkey;
 	struct tree *tree;
 	size_t manifest_at;
-	bool is_manifest_told, is_end_told, is_stopped, is_bye_said;
+	bool is_manifest_sent, is_end_sent, is_stopped, is_bye_said;
 	bool is_failed, has_report;
 	bool has_placed;                      /**< the server checks every slot */
 	uint64_t shared;                      /**< atomics: additions to the shared word */
@@ -79,40 +79,41 @@ struct client {
 	uint64_t completed;                   /**< completed messages */
 	uint64_t rounds;
 	struct memory memory_begin, memory_up; /**< before and with the connections */
-	struct app_hist lat, lat_second;       /**< of the run, and since the last live line */
+	struct hist lat, lat_second;           /**< of the run, and since the last live line */
 	uint64_t live_at, live_msgs, live_bytes, live_rtx;
 	struct ctl_report report;
 	char error[BENCH_TEXT];
 };
 
-/** Start a run with the current settings. bench_step() continues it. */
-struct client *client_start(struct bench *b);
+/** Start a run with the current settings. san_bench_step() continues it. */
+struct client *san_client_start(struct bench *b);
 /** One turn. False: nothing to do. */
-bool client_step(struct client *c);
+bool san_client_step(struct client *c);
 /** Post no new messages, and end the run in order. */
-void client_stop(struct client *c);
+void san_client_stop(struct client *c);
 /** Release it; a run in progress is aborted. */
-void client_free(struct client *c);
-void client_fail(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void san_client_free(struct client *c);
+void san_client_fail(struct client *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /** The slot of message *i*. */
 static inline uint8_t *
-client_slot(const struct client_conn *c, uint64_t i)
+san_client_slot(const struct client_conn *c, uint64_t i)
 {
-	return c->mem + (size_t)net_slot(&c->client->hello, i) * c->client->stride;
+	return c->mem + (size_t)san_net_slot(&c->client->hello, i) * c->client->stride;
 }
 
 /* ---- report.c and json.c ---- */
 
 /** Print one line with the rates of the last second. */
-void report_live(struct client *c);
-void report_client(const struct client *c, FILE *f);
-double report_seconds(const struct client *c);
+void san_report_live(struct client *c);
+void san_report_client(const struct client *c, FILE *f);
+double san_report_seconds(const struct client *c);
 /** Check that results can be written to *path*. 0 or -errno. */
-int json_try(const char *path);
+int san_json_try(const char *path);
 /** Write the results as JSON. 0 or -errno. */
-int json_write(const struct client *c, const char *path, uint64_t leaks);
+int san_json_write(const struct client *c, const char *path, uint64_t leaks);
 /** Likewise for the server. */
-int json_write_server(struct bench *b, const char *path, uint64_t leaks);
+int san_json_write_server(struct bench *b, const char *path, uint64_t leaks);
 
 #endif /* CLIENT_H */

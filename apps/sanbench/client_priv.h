@@ -7,15 +7,15 @@
 #include "mode.h"
 
 /** Enter a state, with a time limit of *ms*. */
-void client_enter(struct client *c, enum client_state state, uint64_t ms);
+void san_client_enter(struct client *c, enum client_state state, uint64_t ms);
 /** Connect a data connection, also again. Returns like rtsan_connect(). */
-int client_conn_connect(struct client_conn *conn);
-void client_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+int san_client_conn_connect(struct client_conn *conn);
+void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
 /** True if a slot is free only after the server has checked it. */
-bool client_has_credit(const struct client *c);
+bool san_client_traffic_has_credit(const struct client *c);
 /** Post messages until all are posted. False: nothing happened. */
-bool client_step_traffic(struct client *c);
+bool san_client_traffic_step(struct client *c);
 /** Wait until all of them have completed. False: nothing happened. */
-bool client_step_drain(struct client *c);
+bool san_client_traffic_drain(struct client *c);
 
 #endif /* CLIENT_PRIV_H */

@@ -18,67 +18,67 @@
 /* ---- completions ---- */
 
 static void
-complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
+traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
 {
 	struct client *c = conn->client;
-	uint32_t slot = net_slot(&c->hello, i);
-	uint64_t ns = bench_ns(c->b, c->b->now - conn->stamp[slot]);
+	uint32_t slot = san_net_slot(&c->hello, i);
+	uint64_t ns = san_bench_ns(c->b, c->b->now - conn->stamp[slot]);
 	const char *wrong = NULL;
 
 	if (c->mode->complete != NULL)
 		wrong = c->mode->complete(conn, i, wc);
 	if (wrong != NULL)
-		client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->index, i, wrong);
-	app_hist_add(&c->lat, ns);
+		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->index, i, wrong);
+	san_hist_add(&c->lat, ns);
 	if (c->conf.live)
-		app_hist_add(&c->lat_second, ns);
+		san_hist_add(&c->lat_second, ns);
 	conn->stamp[slot] = 0;
 	c->completed++;
-	while (conn->lowest < conn->next && conn->stamp[net_slot(&c->hello, conn->lowest)] == 0)
+	while (conn->lowest < conn->next && conn->stamp[san_net_slot(&c->hello, conn->lowest)] == 0)
 		conn->lowest++;
 }
 
 void
-client_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct client_conn *conn = (struct client_conn *)q;
 
 	if (wc->status == RTSAN_WC_SUCCESS)
-		complete(conn, wc->wr_id, wc);
+		traffic_slot_complete(conn, wc->wr_id, wc);
 	else
-		client_fail(conn->client, "connection %u, message %" PRIu64 ": %s: %s", conn->index,
-			    wc->wr_id, rtsan_status_name(wc->status),
-			    rtsan_status_text(wc->status));
+		san_client_fail(conn->client, "connection %u, message %" PRIu64 ": %s: %s",
+				conn->index, wc->wr_id, rtsan_status_name(wc->status),
+				rtsan_status_text(wc->status));
 }
 
 /* ---- messages ---- */
 
 bool
-client_has_credit(const struct client *c)
+san_client_traffic_has_credit(const struct client *c)
 {
-	return (c->mode->flags & MODE_TREE) != 0 || mode_has_placed(c->mode, c->hello.flags);
+	return (c->mode->flags & MODE_TREE) != 0 || san_mode_has_placed(c->mode, c->hello.flags);
 }
 
 /* Messages that may be posted now. */
 static uint64_t
-room(const struct client_conn *conn)
+traffic_room(const struct client_conn *conn)
 {
 	const struct client *c = conn->client;
 	uint64_t n = conn->limit - conn->next, left;
 
 	left = c->hello.depth - (conn->next - conn->lowest);
 	n = left < n ? left : n;
-	if (!client_has_credit(c))
+	if (!san_client_traffic_has_credit(c))
 		return n;
 	left = c->hello.slots - (conn->next - conn->credit);
 	return left < n ? left : n;
 }
 
 static void
-made(struct client_conn *conn, uint32_t len)
+traffic_count_made(struct client_conn *conn, uint32_t len)
 {
 	struct client *c = conn->client;
-	uint32_t slot = net_slot(&c->hello, conn->next);
+	uint32_t slot = san_net_slot(&c->hello, conn->next);
 
 	conn->stamp[slot] = c->b->now;
 	conn->next++;
@@ -93,7 +93,7 @@ static uint32_t
 pump_same(struct client_conn *conn, uint64_t max)
 {
 	struct client *c = conn->client;
-	uint32_t slot = net_slot(&c->hello, conn->next), i;
+	uint32_t slot = san_net_slot(&c->hello, conn->next), i;
 	uint64_t n = c->hello.slots - slot;
 	int done;
 
@@ -106,15 +106,15 @@ pump_same(struct client_conn *conn, uint64_t max)
 	c->b->now = rte_rdtsc();
 	done = rtsan_post_send(conn->q.qp, &conn->wrs[slot], (int)RTE_MIN(n, max));
 	if (done < 0 && done != -ENOTCONN)
-		client_fail(c, "posting failed: %s", rtsan_error());
+		san_client_fail(c, "posting failed: %s", rtsan_error());
 	for (i = 0; (int)i < done; i++)
-		made(conn, c->hello.size_max);
+		traffic_count_made(conn, c->hello.size_max);
 	return done > 0 ? (uint32_t)done : 0;
 }
 
 /* Post up to *max* messages with one call. Returns the number. */
 static uint32_t
-pump(struct client_conn *conn, uint64_t max)
+traffic_pump(struct client_conn *conn, uint64_t max)
 {
 	struct client *c = conn->client;
 	struct rtsan_send_wr wr[BENCH_BATCH_MAX];
@@ -134,9 +134,9 @@ pump(struct client_conn *conn, uint64_t max)
 	c->b->now = rte_rdtsc();
 	done = (c->mode->flags & MODE_SERVER_PULLS) == 0 ? rtsan_post_send(conn->q.qp, wr, n) : n;
 	if (done < 0 && done != -ENOTCONN)
-		client_fail(c, "posting failed: %s", rtsan_error());
+		san_client_fail(c, "posting failed: %s", rtsan_error());
 	for (i = 0; i < done; i++)
-		made(conn, sge[i].length - skip);
+		traffic_count_made(conn, sge[i].length - skip);
 	return done > 0 ? (uint32_t)done : 0;
 }
 
@@ -144,13 +144,13 @@ pump(struct client_conn *conn, uint64_t max)
 static uint32_t
 pump_some(struct client_conn *conn)
 {
-	uint64_t n = room(conn), batch = conn->client->conf.batch;
+	uint64_t n = traffic_room(conn), batch = conn->client->conf.batch;
 
 	if (batch == 0)
-		return n > 0 ? pump(conn, n < POST_BURST ? n : POST_BURST) : 0;
+		return n > 0 ? traffic_pump(conn, n < POST_BURST ? n : POST_BURST) : 0;
 	if (batch > conn->limit - conn->next)
 		batch = conn->limit - conn->next; /* the last batch may be smaller */
-	return n >= batch && batch > 0 ? pump(conn, batch) : 0;
+	return n >= batch && batch > 0 ? traffic_pump(conn, batch) : 0;
 }
 
 /* Give each connection a turn, as far as the common depth permits. */
@@ -162,11 +162,11 @@ pump_turns(struct client *c)
 
 	while (c->msgs - c->completed + c->conf.turns <= c->conf.depth && !c->is_failed) {
 		conn = &c->conns[c->turn];
-		n = room(conn);
+		n = traffic_room(conn);
 		if (n < c->conf.turns && n < conn->limit - conn->next)
 			break; /* its previous turn is not complete */
 		n = n < c->conf.turns ? n : c->conf.turns;
-		if (n > 0 && pump(conn, n) != n)
+		if (n > 0 && traffic_pump(conn, n) != n)
 			break;
 		c->turn = c->turn + 1 < c->nb_conns ? c->turn + 1 : 0;
 		if (n == 0 && c->turn == 0)
@@ -179,7 +179,7 @@ pump_turns(struct client *c)
 
 /* Number of messages of the connection that the server may check. */
 static uint64_t
-placed(const struct client_conn *conn)
+traffic_placed(const struct client_conn *conn)
 {
 	return (conn->client->mode->flags & MODE_SERVER_PULLS) != 0 ? conn->next : conn->lowest;
 }
@@ -189,14 +189,14 @@ static bool
 tell_placed(struct client_conn *conn)
 {
 	struct client *c = conn->client;
-	uint64_t now = placed(conn);
-	bool is_due = now - conn->told >= (c->hello.slots + 3u) / 4 || room(conn) == 0;
+	uint64_t now = traffic_placed(conn);
+	bool is_due = now - conn->reported >= (c->hello.slots + 3u) / 4 || traffic_room(conn) == 0;
 	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->index, .a = now};
 
-	if (now == conn->told || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
-	    ctl_send(&c->ctl, &msg, NULL) < 0)
+	if (now == conn->reported || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
+	    san_ctl_send(&c->ctl, &msg, NULL) < 0)
 		return false;
-	conn->told = now;
+	conn->reported = now;
 	return true;
 }
 
@@ -208,7 +208,7 @@ is_time_over(const struct client *c)
 	/* a count or a tree ends by itself */
 	if (c->conf.duration_ms == 0 || c->tree != NULL || c->conf.count != 0)
 		return false;
-	return rte_rdtsc() - c->begin >= bench_ticks_of_ms(c->b, c->conf.duration_ms);
+	return rte_rdtsc() - c->begin >= san_bench_ticks_of_ms(c->b, c->conf.duration_ms);
 }
 
 /* True if all messages are posted. */
@@ -250,7 +250,7 @@ tell_all(struct client *c)
 }
 
 bool
-client_step_traffic(struct client *c)
+san_client_traffic_step(struct client *c)
 {
 	bool has_worked;
 	uint32_t i;
@@ -266,19 +266,19 @@ client_step_traffic(struct client *c)
 		return has_worked;
 	for (i = 0; i < c->nb_conns; i++)
 		c->conns[i].limit = c->conns[i].next;
-	client_enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
 	return true;
 }
 
 static bool
-is_drained(const struct client *c)
+traffic_is_drained(const struct client *c)
 {
 	const struct client_conn *conn;
 	uint32_t i;
 
 	if (c->completed < c->msgs && (c->mode->flags & MODE_SERVER_PULLS) == 0)
 		return false;
-	for (i = 0; i < c->nb_conns && client_has_credit(c); i++) {
+	for (i = 0; i < c->nb_conns && san_client_traffic_has_credit(c); i++) {
 		conn = &c->conns[i];
 		if (conn->lowest < conn->next || conn->credit < conn->next)
 			return false;
@@ -287,15 +287,15 @@ is_drained(const struct client *c)
 }
 
 bool
-client_step_drain(struct client *c)
+san_client_traffic_drain(struct client *c)
 {
 	bool has_worked = c->mode->step != NULL ? c->mode->step(c, false) : false;
 
 	if (c->has_placed)
 		has_worked |= tell_all(c);
-	if (!is_drained(c) || c->is_failed)
+	if (!traffic_is_drained(c) || c->is_failed)
 		return has_worked;
 	c->end = rte_rdtsc();
-	client_enter(c, CLIENT_END, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_END, c->conf.timeout_ms);
 	return true;
 }

@@ -33,7 +33,7 @@ static cmdline_parse_ctx_t commands[] = {
 };
 
 void
-cmd_error(struct cmdline *cl, const char *text)
+san_cmd_error(struct cmdline *cl, const char *text)
 {
 	cmdline_printf(cl, "error: %s\n", text);
 	cmd_bench->has_failed = true;
@@ -54,7 +54,7 @@ parse_error(int status)
 
 /* Line by line, because cmdline_interact() does not report which line is wrong. */
 bool
-cmd_run_file(struct bench *b, const char *path)
+san_cmd_run_file(struct bench *b, const char *path)
 {
 	FILE *f = fopen(path, "r");
 	struct cmdline *cl = cmdline_new(commands, "", STDIN_FILENO, STDOUT_FILENO);
@@ -63,9 +63,9 @@ cmd_run_file(struct bench *b, const char *path)
 	int status;
 
 	cmd_bench = b;
-	cmd_traffic_init();
+	san_cmd_traffic_init();
 	if (f == NULL || cl == NULL)
-		bench_fail(b, "--cmdline-file %s: can't be read", path);
+		san_bench_fail(b, "--cmdline-file %s: can't be read", path);
 	while (f != NULL && cl != NULL && !b->is_quit && bench_stop_asked == 0 &&
 	       fgets(line, LINE_MAX_BYTES, f) != NULL) {
 		number++;
@@ -76,7 +76,7 @@ cmd_run_file(struct bench *b, const char *path)
 		strcat(line, "\n");
 		status = cmdline_parse(cl, line);
 		if (status < 0)
-			bench_fail(b, "%s:%u: %s", path, number, parse_error(status));
+			san_bench_fail(b, "%s:%u: %s", path, number, parse_error(status));
 	}
 	if (cl != NULL)
 		cmdline_free(cl);
@@ -105,25 +105,25 @@ take_input(struct cmdline *cl)
 }
 
 void
-cmd_prompt(struct bench *b)
+san_cmd_prompt(struct bench *b)
 {
 	uint64_t look_at = 0;
 	struct cmdline *cl;
 
 	cmd_bench = b;
-	cmd_traffic_init();
+	san_cmd_traffic_init();
 	cl = cmdline_stdin_new(commands, "sanbench> ");
 	if (cl == NULL) {
-		bench_fail(b, "no prompt on this standard input");
+		san_bench_fail(b, "no prompt on this standard input");
 		return;
 	}
 	while (!b->is_quit && bench_stop_asked == 0) {
-		bench_step(b);
+		san_bench_step(b);
 		if (rte_rdtsc() < look_at)
 			continue;
 		if (!take_input(cl))
 			break;
-		look_at = rte_rdtsc() + bench_ticks_of_ms(b, INPUT_MS);
+		look_at = rte_rdtsc() + san_bench_ticks_of_ms(b, INPUT_MS);
 	}
 	cmdline_stdin_exit(cl);
 	printf("\n");

@@ -19,12 +19,12 @@ extern cmdline_parse_inst_t cmd_capture, cmd_impair;
 extern cmdline_parse_inst_t cmd_listen, cmd_unlisten, cmd_connect;
 /* cmd_traffic.c */
 extern cmdline_parse_inst_t cmd_set, cmd_start, cmd_stop, cmd_wait, cmd_sleep;
-void cmd_traffic_init(void);
+void san_cmd_traffic_init(void);
 /* cmd_show.c */
 extern cmdline_parse_inst_t cmd_show, cmd_help, cmd_help_option, cmd_quit;
-void cmd_show_init(void);
+void san_cmd_show_init(void);
 
 /** Print an error, and record it for the exit code. */
-void cmd_error(struct cmdline *cl, const char *text);
+void san_cmd_error(struct cmdline *cl, const char *text);
 
 #endif /* CMD_H */

@@ -10,36 +10,36 @@ struct conn_result {
 };
 
 static void
-do_listen(void *parsed, struct cmdline *cl, void *data)
+cmd_do_listen(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)data;
 	if (cmd_bench->server != NULL)
-		cmd_error(cl, "already listening");
+		san_cmd_error(cl, "already listening");
 	else
-		server_start(cmd_bench);
+		san_server_start(cmd_bench);
 }
 
 static void
-do_unlisten(void *parsed, struct cmdline *cl, void *data)
+cmd_do_unlisten(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)data;
 	if (cmd_bench->server == NULL)
-		cmd_error(cl, "not listening");
+		san_cmd_error(cl, "not listening");
 	else
-		server_stop(cmd_bench->server);
+		san_server_stop(cmd_bench->server);
 }
 
 static void
-do_connect(void *parsed, struct cmdline *cl, void *data)
+cmd_do_connect(void *parsed, struct cmdline *cl, void *data)
 {
 	struct conn_result *r = parsed;
 	char error[BENCH_TEXT];
 
 	(void)data;
-	if (args_set(&cmd_bench->conf, "connect", r->peer, error, sizeof(error)) < 0)
-		cmd_error(cl, error);
+	if (san_args_set(&cmd_bench->conf, "connect", r->peer, error, sizeof(error)) < 0)
+		san_cmd_error(cl, error);
 }
 
 static cmdline_parse_token_string_t token_listen =
@@ -52,19 +52,19 @@ static cmdline_parse_token_string_t token_peer =
 	TOKEN_STRING_INITIALIZER(struct conn_result, peer, NULL);
 
 cmdline_parse_inst_t cmd_listen = {
-	.f = do_listen,
+	.f = cmd_do_listen,
 	.help_str = "listen: serve clients in the background",
 	.tokens = {(void *)&token_listen, NULL},
 };
 
 cmdline_parse_inst_t cmd_unlisten = {
-	.f = do_unlisten,
+	.f = cmd_do_unlisten,
 	.help_str = "unlisten: end every session, serve no more",
 	.tokens = {(void *)&token_unlisten, NULL},
 };
 
 cmdline_parse_inst_t cmd_connect = {
-	.f = do_connect,
+	.f = cmd_do_connect,
 	.help_str = "connect ADDR: the server of the next start",
 	.tokens = {(void *)&token_connect, (void *)&token_peer, NULL},
 };

@@ -19,25 +19,25 @@ do_capture(void *parsed, struct cmdline *cl, void *data)
 	bool is_off = strcmp(r->value, "off") == 0;
 
 	(void)data;
-	if (port_is_attached(cmd_bench))
-		cmd_error(cl, port_attached(cmd_bench));
-	else if (port_capture(cmd_bench, is_off ? NULL : r->value) < 0)
-		cmd_error(cl, rtsan_error());
+	if (san_port_is_attached(cmd_bench))
+		san_cmd_error(cl, san_port_attached(cmd_bench));
+	else if (san_port_capture(cmd_bench, is_off ? NULL : r->value) < 0)
+		san_cmd_error(cl, rtsan_error());
 }
 
 static void
-do_impair(void *parsed, struct cmdline *cl, void *data)
+cmd_do_impair(void *parsed, struct cmdline *cl, void *data)
 {
 	struct word_result *r = parsed;
 	char error[BENCH_TEXT];
 
 	(void)data;
-	if (port_is_attached(cmd_bench))
-		cmd_error(cl, port_attached(cmd_bench));
-	else if (args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)
-		cmd_error(cl, error);
+	if (san_port_is_attached(cmd_bench))
+		san_cmd_error(cl, san_port_attached(cmd_bench));
+	else if (san_args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)
+		san_cmd_error(cl, error);
 	else
-		port_apply_impair(cmd_bench);
+		san_port_apply_impair(cmd_bench);
 }
 
 static cmdline_parse_token_string_t token_capture =
@@ -54,7 +54,7 @@ cmdline_parse_inst_t cmd_capture = {
 };
 
 cmdline_parse_inst_t cmd_impair = {
-	.f = do_impair,
+	.f = cmd_do_impair,
 	.help_str = "impair [rx:|tx:]SPEC|off: faults, e.g. drop=0.01,reorder=0.05,seed=7",
 	.tokens = {(void *)&token_impair, (void *)&token_value, NULL},
 };

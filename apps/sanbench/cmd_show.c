@@ -22,7 +22,7 @@ static const char *const shown[] = {
 };
 
 static void
-do_show(void *parsed, struct cmdline *cl, void *data)
+cmd_do_show(void *parsed, struct cmdline *cl, void *data)
 {
 	struct show_result *r = parsed;
 	size_t i;
@@ -30,15 +30,15 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 	(void)data;
 	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (strcmp(r->what, shown[i]) == 0 &&
-		    port_show(cmd_bench, (enum rtsan_dpdk_show)i, stdout) < 0)
-			cmd_error(cl, port_attached(cmd_bench));
+		    san_port_show(cmd_bench, (enum rtsan_dpdk_show)i, stdout) < 0)
+			san_cmd_error(cl, san_port_attached(cmd_bench));
 	if (strcmp(r->what, "config") == 0)
-		args_show(&cmd_bench->conf, stdout);
+		san_args_show(&cmd_bench->conf, stdout);
 	if (strcmp(r->what, "histogram") == 0) {
 		if (cmd_bench->client == NULL)
-			cmd_error(cl, "no traffic yet");
+			san_cmd_error(cl, "no traffic yet");
 		else
-			app_hist_print(&cmd_bench->client->lat, stdout);
+			san_hist_print(&cmd_bench->client->lat, stdout);
 	}
 	fflush(stdout);
 }
@@ -77,9 +77,9 @@ do_help_option(void *parsed, struct cmdline *cl, void *data)
 	char text[BENCH_TEXT];
 
 	(void)data;
-	if (!args_explain(r->what, stdout)) {
+	if (!san_args_explain(r->what, stdout)) {
 		snprintf(text, sizeof(text), "%.100s: no such option", r->what);
-		cmd_error(cl, text);
+		san_cmd_error(cl, text);
 	}
 	fflush(stdout);
 }
@@ -121,7 +121,7 @@ static cmdline_parse_token_string_t token_quit =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "quit");
 
 cmdline_parse_inst_t cmd_show = {
-	.f = do_show,
+	.f = cmd_do_show,
 	.help_str = "show port|conn|stream|stats|cam|drops|histogram|config",
 	.tokens = {(void *)&token_show, (void *)&token_what, NULL},
 };
@@ -145,7 +145,7 @@ cmdline_parse_inst_t cmd_quit = {
 };
 
 void
-cmd_show_init(void)
+san_cmd_show_init(void)
 {
-	token_option.string_data.str = args_names(false);
+	token_option.string_data.str = san_args_names(false);
 }

@@ -23,10 +23,10 @@ do_set(void *parsed, struct cmdline *cl, void *data)
 	char error[BENCH_TEXT];
 
 	(void)data;
-	if (args_set(&cmd_bench->conf, r->name, r->value, error, sizeof(error)) < 0)
-		cmd_error(cl, error);
+	if (san_args_set(&cmd_bench->conf, r->name, r->value, error, sizeof(error)) < 0)
+		san_cmd_error(cl, error);
 	else
-		port_apply_impair(cmd_bench);
+		san_port_apply_impair(cmd_bench);
 }
 
 static void
@@ -37,13 +37,13 @@ do_start(void *parsed, struct cmdline *cl, void *data)
 	(void)parsed;
 	(void)data;
 	if (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER)
-		cmd_error(cl, "traffic is running: stop, or wait");
+		san_cmd_error(cl, "traffic is running: stop, or wait");
 	else if (cmd_bench->conf.peer[0] == '\0')
-		cmd_error(cl, "where to? connect ADDR");
-	else if (args_finish(&cmd_bench->conf, error, sizeof(error)) < 0)
-		cmd_error(cl, error);
+		san_cmd_error(cl, "where to? connect ADDR");
+	else if (san_args_finish(&cmd_bench->conf, error, sizeof(error)) < 0)
+		san_cmd_error(cl, error);
 	else
-		bench_client_start(cmd_bench);
+		san_bench_client_start(cmd_bench);
 }
 
 static void
@@ -52,9 +52,9 @@ do_stop(void *parsed, struct cmdline *cl, void *data)
 	(void)parsed;
 	(void)data;
 	if (cmd_bench->client == NULL || cmd_bench->client->state == CLIENT_OVER)
-		cmd_error(cl, "no traffic");
+		san_cmd_error(cl, "no traffic");
 	else
-		client_stop(cmd_bench->client);
+		san_client_stop(cmd_bench->client);
 }
 
 static void
@@ -65,7 +65,7 @@ do_wait(void *parsed, struct cmdline *cl, void *data)
 	(void)data;
 	while (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER &&
 	       bench_stop_asked < 2)
-		bench_step(cmd_bench);
+		san_bench_step(cmd_bench);
 }
 
 static void
@@ -77,11 +77,11 @@ do_sleep(void *parsed, struct cmdline *cl, void *data)
 
 	(void)data;
 	if (!(s > 0 && s < 86400)) {
-		cmd_error(cl, "sleep SECONDS");
+		san_cmd_error(cl, "sleep SECONDS");
 		return;
 	}
 	while (rte_rdtsc() < until && bench_stop_asked == 0)
-		bench_step(cmd_bench);
+		san_bench_step(cmd_bench);
 }
 
 /*
@@ -105,7 +105,7 @@ count_values(cmdline_parse_token_hdr_t *tk)
 	int n = 0;
 
 	(void)tk;
-	while (args_word(name_before, n) != NULL)
+	while (san_args_word(name_before, n) != NULL)
 		n++;
 	return n;
 }
@@ -113,7 +113,7 @@ count_values(cmdline_parse_token_hdr_t *tk)
 static int
 get_value(cmdline_parse_token_hdr_t *tk, int i, char *to, unsigned int size)
 {
-	const char *word = args_word(name_before, i);
+	const char *word = san_args_word(name_before, i);
 
 	(void)tk;
 	return word != NULL && (unsigned int)snprintf(to, size, "%s", word) < size ? 0 : -1;
@@ -152,10 +152,10 @@ static cmdline_parse_token_string_t token_sleep =
 	TOKEN_STRING_INITIALIZER(struct set_result, command, "sleep");
 
 void
-cmd_traffic_init(void)
+san_cmd_traffic_init(void)
 {
-	token_name.string_data.str = args_names(true);
-	cmd_show_init();
+	token_name.string_data.str = san_args_names(true);
+	san_cmd_show_init();
 }
 
 cmdline_parse_inst_t cmd_set = {

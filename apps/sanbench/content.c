@@ -9,7 +9,7 @@
 #define GOLDEN 0x9e3779b97f4a7c15ull
 
 uint64_t
-content_mix(uint64_t x)
+san_content_mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -17,9 +17,9 @@ content_mix(uint64_t x)
 }
 
 uint64_t
-content_base(uint64_t seed, uint16_t conn, uint64_t msg)
+san_content_base(uint64_t seed, uint16_t conn, uint64_t msg)
 {
-	return content_mix(content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
+	return san_content_mix(san_content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
 }
 
 /* The multiplications are independent of each other, so that compilers can vectorize them. */
@@ -41,7 +41,7 @@ head_len(uint64_t off, size_t len)
 }
 
 void
-content_fill(uint64_t base, uint64_t off, void *buf, size_t len)
+san_content_fill(uint64_t base, uint64_t off, void *buf, size_t len)
 {
 	size_t head = head_len(off, len), i, words = (len - head) / 8;
 	uint8_t *p = buf;
@@ -60,7 +60,7 @@ content_fill(uint64_t base, uint64_t off, void *buf, size_t len)
 }
 
 int64_t
-content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
+san_content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
 {
 	uint8_t expected[512];
 	const uint8_t *p = buf;
@@ -68,7 +68,7 @@ content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
 
 	for (at = 0; at < len; at += n) {
 		n = len - at < sizeof(expected) ? len - at : sizeof(expected);
-		content_fill(base, off + at, expected, n);
+		san_content_fill(base, off + at, expected, n);
 		if (memcmp(expected, p + at, n) == 0)
 			continue;
 		for (i = 0; expected[i] == p[at + i]; i++)
@@ -79,15 +79,15 @@ content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
 }
 
 uint32_t
-content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max)
+san_content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max)
 {
 	if (min == max)
 		return min;
-	return min + (uint32_t)(content_base(~seed, conn, msg) % ((uint64_t)max - min + 1));
+	return min + (uint32_t)(san_content_base(~seed, conn, msg) % ((uint64_t)max - min + 1));
 }
 
 bool
-seen_add(struct seen *s, uint64_t msg)
+san_content_seen_add(struct seen *s, uint64_t msg)
 {
 	uint64_t bit = 1ull << (msg % 64), *word = &s->bits[msg % SEEN_WINDOW / 64];
 

@@ -13,15 +13,15 @@
 #include <stdint.h>
 
 /** A hash: each bit of the result depends on all bits of *x*. */
-uint64_t content_mix(uint64_t x);
+uint64_t san_content_mix(uint64_t x);
 /** The stream of bytes for message *msg* of connection *conn*, in the run with *seed*. */
-uint64_t content_base(uint64_t seed, uint16_t conn, uint64_t msg);
+uint64_t san_content_base(uint64_t seed, uint16_t conn, uint64_t msg);
 /** Write *len* bytes of stream *base* from offset *off*. */
-void content_fill(uint64_t base, uint64_t off, void *buf, size_t len);
+void san_content_fill(uint64_t base, uint64_t off, void *buf, size_t len);
 /** Offset in *buf* of the first wrong byte, or -1. */
-int64_t content_check(uint64_t base, uint64_t off, const void *buf, size_t len);
+int64_t san_content_check(uint64_t base, uint64_t off, const void *buf, size_t len);
 /** Length of message *msg* between *min* and *max*, equal at both ends. */
-uint32_t content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max);
+uint32_t san_content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max);
 
 #define SEEN_WINDOW 65536
 
@@ -33,6 +33,6 @@ struct seen {
 };
 
 /** Returns false for a repeated message, and for one beyond the window. */
-bool seen_add(struct seen *s, uint64_t msg);
+bool san_content_seen_add(struct seen *s, uint64_t msg);
 
 #endif /* CONTENT_H */

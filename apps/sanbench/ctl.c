@@ -51,7 +51,7 @@ on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 }
 
 static void
-on_event(struct bench_qp *q, const struct rtsan_event *ev)
+ctl_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
 	struct ctl *c = (struct ctl *)q;
 
@@ -59,7 +59,7 @@ on_event(struct bench_qp *q, const struct rtsan_event *ev)
 }
 
 int
-ctl_open(struct bench *b, struct ctl *c)
+san_ctl_open(struct bench *b, struct ctl *c)
 {
 	uint32_t i;
 	int ret;
@@ -75,26 +75,26 @@ ctl_open(struct bench *b, struct ctl *c)
 	for (i = 0; i < CTL_TX; i++)
 		c->free_tx[c->nb_free_tx++] = i;
 	c->q.on_wc = on_wc;
-	c->q.on_event = on_event;
-	ret = net_qp_open(b, &c->q, CTL_TX, CTL_RX, CTL_TX + CTL_RX);
+	c->q.on_event = ctl_on_event;
+	ret = san_net_qp_open(b, &c->q, CTL_TX, CTL_RX, CTL_TX + CTL_RX);
 	for (i = 0; i < CTL_RX && ret == 0; i++)
 		ret = post_rx(c, i);
 	if (ret < 0)
-		ctl_close(c);
+		san_ctl_close(c);
 	return ret;
 }
 
 void
-ctl_close(struct ctl *c)
+san_ctl_close(struct ctl *c)
 {
-	net_qp_close(&c->q);
+	san_net_qp_close(&c->q);
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
 	c->mr = NULL;
 }
 
 int
-ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
+san_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 {
 	struct rtsan_sge sge = {.lkey = rtsan_mr_lkey(c->mr)};
 	struct rtsan_send_wr wr = {

@@ -46,10 +46,10 @@ struct ctl_msg {
 struct ctl_report {
 	uint64_t errors; /**< wrong, missing or surplus messages */
 	uint64_t msgs, bytes;
-	uint64_t rtx;                /**< the server's retransmissions, or PORT_UNKNOWN */
-	uint64_t calls, calls_ns;    /**< mode rpc: its own requests, and their duration */
-	struct app_hist_summary lat; /**< of the server's requests (tree-pull, rpc) */
-	char text[BENCH_TEXT];       /**< text of the first error */
+	uint64_t rtx;             /**< the server's retransmissions, or PORT_UNKNOWN */
+	uint64_t calls, calls_ns; /**< mode rpc: its own requests, and their duration */
+	struct hist_summary lat;  /**< of the server's requests (tree-pull, rpc) */
+	char text[BENCH_TEXT];    /**< text of the first error */
 };
 
 struct ctl {
@@ -64,9 +64,9 @@ struct ctl {
 	void (*on_event)(void *owner, const struct rtsan_event *ev);
 };
 
-int ctl_open(struct bench *b, struct ctl *c);
-void ctl_close(struct ctl *c);
+int san_ctl_open(struct bench *b, struct ctl *c);
+void san_ctl_close(struct ctl *c);
 /** 0; -EAGAIN: no room, try again in a later step; -ENOTCONN. */
-int ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
+int san_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
 
 #endif /* CTL_H */

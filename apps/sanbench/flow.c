@@ -34,11 +34,11 @@ struct flow {
 	uint8_t now; /* the current manner of FLOW_MIXED */
 	bool verify, is_server;
 	bool shut, got_end; /* own end is posted; the peer's end has arrived */
-	bool told_shut;     /* own end has completed */
+	bool shut_sent;     /* own end has completed */
 	bool waiting, head_next;
 	uint32_t nb_same;
 	const char *error;
-	struct app_hist *lat;
+	struct hist *lat;
 	struct rtsan_mr *mr;
 	uint8_t *tx, *rx;
 	uint64_t *stamp;
@@ -59,26 +59,26 @@ is_rpc(const struct flow *f)
 }
 
 static uint64_t
-base(const struct flow *f, uint16_t whose)
+flow_base(const struct flow *f, uint16_t whose)
 {
-	return content_base(f->seed + whose, f->index, 0);
+	return san_content_base(f->seed + whose, f->index, 0);
 }
 
 static uint32_t
 size_of(const struct flow *f, uint64_t i)
 {
-	return content_size(f->seed, f->index, i, f->size_min, f->size_max);
+	return san_content_size(f->seed, f->index, i, f->size_min, f->size_max);
 }
 
 /* ---- set-up ---- */
 
 static int
-alloc(struct flow *f)
+flow_alloc(struct flow *f)
 {
-	uint64_t bytes = (uint64_t)net_stride(f->size_max) * f->depth;
+	uint64_t bytes = (uint64_t)san_net_stride(f->size_max) * f->depth;
 	int ret;
 
-	f->rx_bytes = net_stride(RTE_MAX(f->size_max, (uint32_t)LARGE_BYTES));
+	f->rx_bytes = san_net_stride(RTE_MAX(f->size_max, (uint32_t)LARGE_BYTES));
 	ret = rtsan_mr_alloc(f->b->ctx,
 			     bytes + (uint64_t)f->rx_bytes * LARGE_RECVS +
 				     (uint64_t)SMALL_BYTES * SMALL_RECVS,
@@ -92,8 +92,8 @@ alloc(struct flow *f)
 }
 
 int
-flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
-	  const struct rtsan_stream_attr *stream, struct app_hist *lat, struct flow **out)
+san_flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
+	      const struct rtsan_stream_attr *stream, struct hist *lat, struct flow **out)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 	int ret;
@@ -118,16 +118,16 @@ flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool i
 	f->theirs = !is_server;
 	f->lat = lat;
 	f->want = is_rpc(f) && is_server ? size_of(f, 0) : 0;
-	ret = alloc(f);
+	ret = flow_alloc(f);
 	q->stream = stream;
 	if (ret == 0)
-		ret = net_qp_open(b, q, f->depth + 2, SMALL_RECVS,
-				  f->depth + 2 + SMALL_RECVS);
+		ret = san_net_qp_open(b, q, f->depth + 2, SMALL_RECVS,
+				      f->depth + 2 + SMALL_RECVS);
 	return ret;
 }
 
 void
-flow_close(struct flow *f)
+san_flow_close(struct flow *f)
 {
 	if (f == NULL)
 		return;
@@ -140,10 +140,10 @@ flow_close(struct flow *f)
 /* ---- sending ---- */
 
 static bool
-post_send(struct flow *f, uint64_t i)
+flow_post_send(struct flow *f, uint64_t i)
 {
 	uint32_t slot = (uint32_t)(i % f->depth), len = size_of(f, i);
-	uint8_t *buf = f->tx + (size_t)slot * net_stride(f->size_max);
+	uint8_t *buf = f->tx + (size_t)slot * san_net_stride(f->size_max);
 	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(f->mr)};
 	const struct rtsan_send_wr wr = {
 		.wr_id = ID_SEND | slot,
@@ -155,7 +155,7 @@ post_send(struct flow *f, uint64_t i)
 	int n;
 
 	if (f->verify)
-		content_fill(base(f, f->mine), f->counts.bytes, buf, len);
+		san_content_fill(flow_base(f, f->mine), f->counts.bytes, buf, len);
 	n = rtsan_post_send(f->q->qp, &wr, 1);
 	if (n != 1) {
 		if (n < 0 && n != -ENOTCONN && f->error == NULL)
@@ -173,7 +173,8 @@ send_some(struct flow *f, uint64_t max)
 {
 	uint64_t n = 0;
 
-	while (n < max && f->counts.msgs - f->nb_sent < f->depth && post_send(f, f->counts.msgs))
+	while (n < max && f->counts.msgs - f->nb_sent < f->depth &&
+	       flow_post_send(f, f->counts.msgs))
 		n++;
 	return n > 0;
 }
@@ -181,7 +182,7 @@ send_some(struct flow *f, uint64_t max)
 /* ---- receiving ---- */
 
 static uint8_t *
-buffer(const struct flow *f, uint32_t at, bool small)
+flow_buffer(const struct flow *f, uint32_t at, bool small)
 {
 	if (!small)
 		return f->rx + (size_t)at * f->rx_bytes;
@@ -189,10 +190,10 @@ buffer(const struct flow *f, uint32_t at, bool small)
 }
 
 static bool
-post_recv(struct flow *f, uint32_t at, bool small, uint32_t bytes)
+flow_post_recv(struct flow *f, uint32_t at, bool small, uint32_t bytes)
 {
 	struct rtsan_sge sge = {
-		.addr = buffer(f, at, small), .length = bytes, .lkey = rtsan_mr_lkey(f->mr)};
+		.addr = flow_buffer(f, at, small), .length = bytes, .lkey = rtsan_mr_lkey(f->mr)};
 	const struct rtsan_recv_wr wr = {
 		.wr_id = ID_RECV | (uint32_t)small << 16 | at, .sge = &sge, .nb_sge = 1};
 
@@ -204,14 +205,14 @@ post_recv(struct flow *f, uint32_t at, bool small, uint32_t bytes)
 }
 
 static bool
-post_recvs(struct flow *f, bool small, uint32_t max)
+flow_post_recvs(struct flow *f, bool small, uint32_t max)
 {
 	uint32_t at, n = 0;
 	uint32_t bytes = small ? RTE_MIN(f->size_max, (uint32_t)SMALL_BYTES) : f->rx_bytes;
 
 	for (at = 0; at < max; at++)
 		if ((f->rx_free & 1ull << at) != 0)
-			n += post_recv(f, at, small, bytes);
+			n += flow_post_recv(f, at, small, bytes);
 	return n > 0;
 }
 
@@ -222,14 +223,14 @@ receive_waiting(struct flow *f)
 		return false;
 	if (f->head_next) {
 		f->head_next = false;
-		return post_recv(f, 1, false, f->rx_bytes);
+		return flow_post_recv(f, 1, false, f->rx_bytes);
 	}
 	f->waiting = rtsan_stream_wait(f->q->qp, RTSAN_STREAM_READABLE, ID_WAIT) == 0;
 	return f->waiting;
 }
 
 static bool
-receive(struct flow *f)
+flow_receive(struct flow *f)
 {
 	if (f->got_end)
 		return false;
@@ -244,8 +245,8 @@ receive(struct flow *f)
 	if (f->now == FLOW_WAIT)
 		return receive_waiting(f);
 	if (f->now == FLOW_SMALL)
-		return post_recvs(f, true, is_rpc(f) ? 1 : SMALL_RECVS);
-	return post_recvs(f, false, is_rpc(f) ? 1 : LARGE_RECVS);
+		return flow_post_recvs(f, true, is_rpc(f) ? 1 : SMALL_RECVS);
+	return flow_post_recvs(f, false, is_rpc(f) ? 1 : LARGE_RECVS);
 }
 
 /* Account for received bytes of a request or of an answer. */
@@ -268,12 +269,12 @@ take_rpc(struct flow *f, uint32_t bytes)
 		f->want = size_of(f, f->turn);
 		return;
 	}
-	app_hist_add(f->lat, bench_ns(f->b, rte_rdtsc() - f->stamp[slot]));
+	san_hist_add(f->lat, san_bench_ns(f->b, rte_rdtsc() - f->stamp[slot]));
 	f->counts.done++;
 }
 
 static void
-on_recv(struct flow *f, const struct rtsan_wc *wc)
+flow_on_recv(struct flow *f, const struct rtsan_wc *wc)
 {
 	uint32_t at = wc->wr_id & 0xffff;
 	bool small = (wc->wr_id & 1u << 16) != 0;
@@ -289,8 +290,8 @@ on_recv(struct flow *f, const struct rtsan_wc *wc)
 		return;
 	}
 	if (f->verify)
-		wrong = content_check(base(f, f->theirs), f->counts.received,
-				      buffer(f, at, small), wc->byte_len);
+		wrong = san_content_check(flow_base(f, f->theirs), f->counts.received,
+					  flow_buffer(f, at, small), wc->byte_len);
 	if (wrong >= 0)
 		f->error = "the stream has wrong bytes";
 	f->counts.received += wc->byte_len;
@@ -299,7 +300,7 @@ on_recv(struct flow *f, const struct rtsan_wc *wc)
 }
 
 void
-flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
+san_flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
 {
 	if (wc->status != RTSAN_WC_SUCCESS && wc->status != RTSAN_WC_FLUSHED)
 		f->error = rtsan_status_text(wc->status);
@@ -309,10 +310,10 @@ flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
 		if (is_rpc(f))
 			break;
 		f->counts.done++;
-		app_hist_add(f->lat, bench_ns(f->b, f->b->now - f->stamp[(uint32_t)wc->wr_id]));
+		san_hist_add(f->lat, san_bench_ns(f->b, f->b->now - f->stamp[(uint32_t)wc->wr_id]));
 		break;
 	case ID_RECV:
-		on_recv(f, wc);
+		flow_on_recv(f, wc);
 		break;
 	case ID_WAIT:
 		f->waiting = false;
@@ -321,10 +322,10 @@ flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
 			break;
 		}
 		f->head_next = true;
-		post_recv(f, 0, false, HEAD_BYTES);
+		flow_post_recv(f, 0, false, HEAD_BYTES);
 		break;
 	default:
-		f->told_shut = true;
+		f->shut_sent = true;
 		break;
 	}
 }
@@ -338,12 +339,12 @@ step_asking(struct flow *f, uint64_t max)
 	if (asks)
 		f->want = size_of(f, f->turn);
 	if (asks && f->way == FLOW_RECV_SEND)
-		worked = receive(f);
+		worked = flow_receive(f);
 	if (asks)
 		worked |= send_some(f, 1);
 	/* receive the rest of the answer, or finally the peer's end */
 	if (f->want > 0 || f->shut)
-		worked |= receive(f);
+		worked |= flow_receive(f);
 	return worked;
 }
 
@@ -351,17 +352,17 @@ static bool
 step_answering(struct flow *f)
 {
 	uint64_t before = f->counts.msgs;
-	bool worked = f->way == FLOW_RECV_SEND && receive(f);
+	bool worked = f->way == FLOW_RECV_SEND && flow_receive(f);
 
 	worked |= send_some(f, f->answers);
 	f->answers -= f->counts.msgs - before;
-	return receive(f) || worked;
+	return flow_receive(f) || worked;
 }
 
 static bool
 step_free(struct flow *f, uint64_t max)
 {
-	bool worked = receive(f);
+	bool worked = flow_receive(f);
 
 	if (!f->shut && (!f->is_server || f->way == FLOW_BOTH))
 		worked |= send_some(f, max);
@@ -369,7 +370,7 @@ step_free(struct flow *f, uint64_t max)
 }
 
 bool
-flow_step(struct flow *f, uint64_t max)
+san_flow_step(struct flow *f, uint64_t max)
 {
 	bool worked;
 
@@ -387,25 +388,25 @@ flow_step(struct flow *f, uint64_t max)
 }
 
 bool
-flow_is_shut(const struct flow *f)
+san_flow_is_shut(const struct flow *f)
 {
 	return f->shut;
 }
 
 bool
-flow_is_over(const struct flow *f)
+san_flow_is_over(const struct flow *f)
 {
-	return f->got_end && f->told_shut && f->nb_sent == f->counts.msgs;
+	return f->got_end && f->shut_sent && f->nb_sent == f->counts.msgs;
 }
 
 const char *
-flow_error(const struct flow *f)
+san_flow_error(const struct flow *f)
 {
 	return f->error;
 }
 
 const struct flow_counts *
-flow_counts(const struct flow *f)
+san_flow_counts(const struct flow *f)
 {
 	return &f->counts;
 }

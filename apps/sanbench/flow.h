@@ -46,22 +46,22 @@ struct flow_counts {
  * @return
  *   0 or a negative errno.
  */
-int flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
-	      const struct rtsan_stream_attr *stream, struct app_hist *lat, struct flow **out);
+int san_flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
+		  const struct rtsan_stream_attr *stream, struct hist *lat, struct flow **out);
 /** Call after the queue pair is closed. */
-void flow_close(struct flow *f);
-void flow_on_wc(struct flow *f, const struct rtsan_wc *wc);
+void san_flow_close(struct flow *f);
+void san_flow_on_wc(struct flow *f, const struct rtsan_wc *wc);
 /**
  * One turn: post at most *max* new messages. 0: no more follow, so end the stream when all are
  * sent.
  */
-bool flow_step(struct flow *f, uint64_t max);
+bool san_flow_step(struct flow *f, uint64_t max);
 /** Own end is posted. The connection ends when the peer's has arrived, too. */
-bool flow_is_shut(const struct flow *f);
+bool san_flow_is_shut(const struct flow *f);
 /** Everything is sent and received, including both ends. */
-bool flow_is_over(const struct flow *f);
+bool san_flow_is_over(const struct flow *f);
 /** Text of the error, or NULL. */
-const char *flow_error(const struct flow *f);
-const struct flow_counts *flow_counts(const struct flow *f);
+const char *san_flow_error(const struct flow *f);
+const struct flow_counts *san_flow_counts(const struct flow *f);
 
 #endif /* FLOW_H */

@@ -27,7 +27,7 @@ put_text(FILE *f, const char *key, const char *text)
 }
 
 static void
-put_number(FILE *f, const char *key, uint64_t value)
+json_put_number(FILE *f, const char *key, uint64_t value)
 {
 	fprintf(f, "  \"%s\": %" PRIu64 ",\n", key, value);
 }
@@ -39,11 +39,11 @@ put_counter(FILE *f, const char *key, uint64_t value)
 	if (value == PORT_UNKNOWN)
 		fprintf(f, "  \"%s\": null,\n", key);
 	else
-		put_number(f, key, value);
+		json_put_number(f, key, value);
 }
 
 static void
-put_lat(FILE *f, const struct app_hist_summary *l)
+put_lat(FILE *f, const struct hist_summary *l)
 {
 	const struct {
 		const char *key;
@@ -81,13 +81,13 @@ put_counters(FILE *f, struct bench *b)
 	struct rtsan_dpdk_counter *c;
 	int n = 0, i;
 
-	if (port_is_attached(b)) {
+	if (san_port_is_attached(b)) {
 		fputs("  \"counters\": null\n", f);
 		return;
 	}
 	c = calloc(COUNTERS_MAX, sizeof(*c));
 	if (c != NULL)
-		n = port_counters(b, c, COUNTERS_MAX);
+		n = san_port_counters(b, c, COUNTERS_MAX);
 	fputs("  \"counters\": {", f);
 	for (i = 0; i < n; i++)
 		fprintf(f, "%s\n    \"%s\": %" PRIu64, i > 0 ? "," : "", c[i].name, c[i].value);
@@ -106,11 +106,11 @@ put_conf(FILE *f, const struct client *c)
 	put_text(f, "order", orders[c->conf.order]);
 	put_text(f, "solicit", solicits[c->conf.solicit]);
 	fprintf(f, "  \"verify\": %s,\n", c->conf.verify ? "true" : "false");
-	put_number(f, "size_min", c->conf.size_min);
-	put_number(f, "size_max", c->conf.size_max);
-	put_number(f, "depth", c->conf.depth);
-	put_number(f, "conns", c->nb_conns);
-	put_number(f, "seed", c->conf.seed);
+	json_put_number(f, "size_min", c->conf.size_min);
+	json_put_number(f, "size_max", c->conf.size_max);
+	json_put_number(f, "depth", c->conf.depth);
+	json_put_number(f, "conns", c->nb_conns);
+	json_put_number(f, "seed", c->conf.seed);
 }
 
 static bool
@@ -140,7 +140,7 @@ out_close(FILE *f)
 }
 
 int
-json_try(const char *path)
+san_json_try(const char *path)
 {
 	bool is_there = access(path, F_OK) == 0;
 	FILE *f;
@@ -157,15 +157,15 @@ json_try(const char *path)
 }
 
 int
-json_write(const struct client *c, const char *path, uint64_t leaks)
+san_json_write(const struct client *c, const char *path, uint64_t leaks)
 {
 	FILE *f = out_open(path);
-	double s = report_seconds(c);
-	struct app_hist_summary lat;
+	double s = san_report_seconds(c);
+	struct hist_summary lat;
 
 	if (f == NULL)
 		return -errno;
-	app_hist_summarize(&c->lat, &lat);
+	san_hist_summarize(&c->lat, &lat);
 	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
 		lat = c->report.lat;
 	fputs("{\n", f);
@@ -173,20 +173,20 @@ json_write(const struct client *c, const char *path, uint64_t leaks)
 	put_text(f, "error", c->error);
 	put_conf(f, c);
 	fprintf(f, "  \"seconds\": %.6f,\n", s);
-	put_number(f, "messages", c->msgs);
-	put_number(f, "bytes", c->bytes);
+	json_put_number(f, "messages", c->msgs);
+	json_put_number(f, "bytes", c->bytes);
 	fprintf(f, "  \"gbps\": %.6f,\n", s > 0 ? (double)c->bytes * 8 / s / 1e9 : 0);
 	fprintf(f, "  \"mps\": %.6f,\n", s > 0 ? (double)c->msgs / s / 1e6 : 0);
 	put_lat(f, &lat);
 	put_memory(f, "memory_begin", &c->memory_begin);
 	put_memory(f, "memory_up", &c->memory_up);
-	put_number(f, "own_per_conn", sizeof(struct client_conn));
+	json_put_number(f, "own_per_conn", sizeof(struct client_conn));
 	put_counter(f, "rtx", c->rtx);
 	put_counter(f, "server_rtx", c->report.rtx);
-	put_number(f, "server_messages", c->report.msgs);
-	put_number(f, "server_bytes", c->report.bytes);
-	put_number(f, "server_errors", c->report.errors);
-	put_number(f, "server_calls", c->report.calls);
+	json_put_number(f, "server_messages", c->report.msgs);
+	json_put_number(f, "server_bytes", c->report.bytes);
+	json_put_number(f, "server_errors", c->report.errors);
+	json_put_number(f, "server_calls", c->report.calls);
 	fprintf(f, "  \"server_mps\": %.6f,\n",
 		c->report.calls_ns > 0 ?
 			(double)c->report.calls * 1e3 / (double)c->report.calls_ns :
@@ -197,7 +197,7 @@ json_write(const struct client *c, const char *path, uint64_t leaks)
 }
 
 int
-json_write_server(struct bench *b, const char *path, uint64_t leaks)
+san_json_write_server(struct bench *b, const char *path, uint64_t leaks)
 {
 	FILE *f = out_open(path);
 
@@ -205,10 +205,10 @@ json_write_server(struct bench *b, const char *path, uint64_t leaks)
 		return -errno;
 	fputs("{\n", f);
 	fprintf(f, "  \"ok\": %s,\n", b->served.failed > 0 || is_leaking(leaks) ? "false" : "true");
-	put_number(f, "sessions", b->served.sessions);
-	put_number(f, "sessions_failed", b->served.failed);
-	put_number(f, "messages", b->served.msgs);
-	put_number(f, "bytes", b->served.bytes);
+	json_put_number(f, "sessions", b->served.sessions);
+	json_put_number(f, "sessions_failed", b->served.failed);
+	json_put_number(f, "messages", b->served.msgs);
+	json_put_number(f, "bytes", b->served.bytes);
 	put_counter(f, "leaks", leaks);
 	put_counters(f, b);
 	return out_close(f);

@@ -24,7 +24,7 @@ heap_bytes(void)
 }
 
 void
-memory_read(struct memory *m)
+san_memory_read(struct memory *m)
 {
 	const struct {
 		const char *format;

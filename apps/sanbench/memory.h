@@ -14,6 +14,6 @@ struct memory {
 };
 
 /** Values that can't be read are 0. */
-void memory_read(struct memory *m);
+void san_memory_read(struct memory *m);
 
 #endif /* MEMORY_H */

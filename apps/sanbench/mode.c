@@ -21,7 +21,7 @@ const struct bench_mode *const mode_all[] = {
 };
 
 const struct bench_mode *
-mode_by_name(const char *name)
+san_mode_by_name(const char *name)
 {
 	uint32_t i;
 
@@ -32,7 +32,7 @@ mode_by_name(const char *name)
 }
 
 const struct bench_mode *
-mode_by_id(uint8_t id)
+san_mode_by_id(uint8_t id)
 {
 	uint32_t i;
 
@@ -43,7 +43,7 @@ mode_by_id(uint8_t id)
 }
 
 uint8_t
-mode_wr_flags(const struct bench_conf *conf)
+san_mode_wr_flags(const struct bench_conf *conf)
 {
 	static const uint8_t flags[] = {
 		[BENCH_SOLICIT_AUTO] = 0,

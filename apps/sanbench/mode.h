@@ -61,7 +61,7 @@ struct bench_mode {
 	void (*close)(struct client_conn *c);
 	/** Create content that stays for the whole run. Optional. */
 	void (*init)(struct client_conn *c);
-	/** Make message *i* and its work request. 0, or -1 after client_fail(). */
+	/** Make message *i* and its work request. 0, or -1 after san_client_fail(). */
 	int (*fill)(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr,
 		    struct rtsan_sge *sge);
 	/**
@@ -96,14 +96,14 @@ extern const struct bench_mode mode_tree_send, mode_tree_push, mode_tree_pull;
 
 /** NULL-terminated, in the order of the help text. */
 extern const struct bench_mode *const mode_all[];
-const struct bench_mode *mode_by_name(const char *name);
-const struct bench_mode *mode_by_id(uint8_t id);
+const struct bench_mode *san_mode_by_name(const char *name);
+const struct bench_mode *san_mode_by_id(uint8_t id);
 
 /** Flags of a push or send according to the settings. */
-uint8_t mode_wr_flags(const struct bench_conf *conf);
+uint8_t san_mode_wr_flags(const struct bench_conf *conf);
 /** True if the server checks every slot before the client may reuse it. */
 static inline bool
-mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
+san_mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
 {
 	return (m->flags & MODE_SERVER_PULLS) != 0 ||
 		((m->flags & MODE_SLOTS) != 0 &&
@@ -112,25 +112,25 @@ mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
 
 /** Maximum length on the wire: pieces of trees start with a number. */
 static inline uint32_t
-mode_msg_max(const struct bench_mode *m, uint32_t size)
+san_mode_msg_max(const struct bench_mode *m, uint32_t size)
 {
 	return (m->flags & MODE_TREE) != 0 ? size + 8 : size;
 }
 
 /** Accept a connection of mode connect that was used before. NULL, or why not. */
-const char *mode_connect_again(struct peer *p, uint64_t request);
+const char *san_mode_connect_again(struct peer *p, uint64_t request);
 /** Check the parameters of mode stream. */
-bool mode_stream_fits(const struct hello *h);
+bool san_mode_stream_fits(const struct hello *h);
 /** Check the sizes of mode rpc. */
-bool mode_rpc_fits(const struct hello *h);
+bool san_mode_rpc_fits(const struct hello *h);
 
 /* ---- shared by modes that push ---- */
 
-void mode_push_init(struct client_conn *c);
-int mode_push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr,
-		   struct rtsan_sge *sge);
-void mode_push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf);
-void mode_push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot);
-void mode_push_end(struct peer *p);
+void san_mode_push_init(struct client_conn *c);
+int san_mode_push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr,
+		       struct rtsan_sge *sge);
+void san_mode_push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf);
+void san_mode_push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot);
+void san_mode_push_end(struct peer *p);
 
 #endif /* MODE_H */

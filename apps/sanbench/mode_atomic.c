@@ -15,7 +15,7 @@
 #define SHARED_EVERY 4
 
 static bool
-is_shared(uint64_t i)
+mode_atomic_is_shared(uint64_t i)
 {
 	return i % SHARED_EVERY == SHARED_EVERY - 1;
 }
@@ -43,7 +43,7 @@ static int
 atomic_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
 {
 	*sge = (struct rtsan_sge){
-		.addr = client_slot(c, i),
+		.addr = san_client_slot(c, i),
 		.length = 8,
 		.lkey = c->client->lkey,
 	};
@@ -56,7 +56,7 @@ atomic_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct 
 		.rkey = c->peer.rkey,
 		.operand = 1,
 	};
-	if (is_shared(i)) {
+	if (mode_atomic_is_shared(i)) {
 		wr->remote_addr = c->peer.shared_addr;
 		wr->rkey = c->peer.shared_rkey;
 	} else if (is_swap(c, i)) {
@@ -73,8 +73,8 @@ atomic_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 	uint64_t old;
 
 	(void)wc;
-	memcpy(&old, client_slot(c, i), sizeof(old));
-	if (is_shared(i)) {
+	memcpy(&old, san_client_slot(c, i), sizeof(old));
+	if (mode_atomic_is_shared(i)) {
 		c->client->shared++;
 		return NULL;
 	}
@@ -94,11 +94,11 @@ atomic_end(struct peer *p)
 	p->msgs = p->end_msgs;
 	p->bytes = p->end_bytes;
 	if (value != own_before(p->end_msgs))
-		peer_error(p, "counter is %" PRIu64 " and not %" PRIu64, value,
-			   own_before(p->end_msgs));
+		san_server_peer_error(p, "counter is %" PRIu64 " and not %" PRIu64, value,
+				      own_before(p->end_msgs));
 	if (p->end_value != value * (value - 1) / 2)
-		peer_error(p, "old values are not 0 to %" PRIu64,
-			   value - 1);
+		san_server_peer_error(p, "old values are not 0 to %" PRIu64,
+				      value - 1);
 }
 
 const struct bench_mode mode_atomic = {

@@ -15,13 +15,13 @@
 static int
 bare_open(struct client_conn *conn)
 {
-	return net_qp_open(conn->client->b, &conn->q, 1, 1, 0);
+	return san_net_qp_open(conn->client->b, &conn->q, 1, 1, 0);
 }
 
 static int
 bare_peer_open(struct peer *p)
 {
-	return net_qp_open(p->session->b, &p->q, 1, 1, 0);
+	return san_net_qp_open(p->session->b, &p->q, 1, 1, 0);
 }
 
 /* ---- idle ---- */
@@ -38,7 +38,7 @@ static void
 idle_end(struct peer *p)
 {
 	if (!p->q.is_up)
-		peer_error(p, "the connection has ended");
+		san_server_peer_error(p, "the connection has ended");
 }
 
 const struct bench_mode mode_idle = {
@@ -64,20 +64,20 @@ connect_check(const struct bench_conf *conf)
 
 /* Count the cycle at its start, so that the end of the traffic waits for it. */
 static void
-begun(struct client_conn *conn)
+mode_connect_begun(struct client_conn *conn)
 {
 	conn->msgs++;
 	conn->client->msgs++;
 }
 
 static bool
-leave(struct client_conn *conn)
+mode_connect_leave(struct client_conn *conn)
 {
 	if (rtsan_disconnect(conn->q.qp) < 0)
 		return false; /* the event is pending */
 	conn->is_leaving = true;
 	if (conn->msgs == 0)
-		begun(conn); /* the first cycle began before the traffic */
+		mode_connect_begun(conn); /* the first cycle began before the traffic */
 	return true;
 }
 
@@ -87,11 +87,11 @@ come_again(struct client_conn *conn)
 	int ret;
 
 	conn->begin = rte_rdtsc();
-	ret = client_conn_connect(conn);
+	ret = san_client_conn_connect(conn);
 	if (ret < 0)
-		client_fail(conn->client, "can't connect again: %s", rtsan_error());
+		san_client_fail(conn->client, "can't connect again: %s", rtsan_error());
 	else
-		begun(conn);
+		mode_connect_begun(conn);
 	return true;
 }
 
@@ -106,7 +106,7 @@ connect_step(struct client *c, bool is_active)
 	for (i = 0; i < c->nb_conns && c->state != CLIENT_END; i++) {
 		conn = &c->conns[i];
 		if (conn->q.is_up && !conn->is_leaving)
-			has_worked |= leave(conn);
+			has_worked |= mode_connect_leave(conn);
 		else if (is_active && conn->q.is_over && !c->is_failed)
 			has_worked |= come_again(conn);
 	}
@@ -119,7 +119,7 @@ connect_on_event(struct client_conn *conn, const struct rtsan_event *ev)
 	struct client *c = conn->client;
 
 	if (ev->type == RTSAN_EV_ESTABLISHED) {
-		app_hist_add(&c->lat, bench_ns(c->b, rte_rdtsc() - conn->begin));
+		san_hist_add(&c->lat, san_bench_ns(c->b, rte_rdtsc() - conn->begin));
 		return true;
 	}
 	if (ev->type != RTSAN_EV_DISCONNECTED || !conn->is_leaving)
@@ -142,12 +142,12 @@ connect_peer_event(struct peer *p, const struct rtsan_event *ev)
 	p->msgs++;
 	p->request = 0;
 	if (request != 0)
-		mode_connect_again(p, request);
+		san_mode_connect_again(p, request);
 	return true;
 }
 
 const char *
-mode_connect_again(struct peer *p, uint64_t request)
+san_mode_connect_again(struct peer *p, uint64_t request)
 {
 	struct welcome w = {.magic = HELLO_MAGIC};
 	struct rtsan_conn_param param;
@@ -156,7 +156,7 @@ mode_connect_again(struct peer *p, uint64_t request)
 		p->request = request; /* the event of its end is still pending */
 		return NULL;
 	}
-	net_param(&p->session->b->conf, &param, &w, sizeof(w));
+	san_net_param(&p->session->b->conf, &param, &w, sizeof(w));
 	p->q.is_over = false;
 	/* an expired request fails, and the client repeats it */
 	rtsan_accept(p->session->b->ctx, request, p->q.qp, &param);
@@ -174,7 +174,8 @@ connect_end(struct peer *p)
 {
 	p->bytes = p->end_bytes;
 	if (p->msgs != p->end_msgs)
-		peer_error(p, "%" PRIu64 " connections of %" PRIu64, p->msgs, p->end_msgs);
+		san_server_peer_error(p, "%" PRIu64 " connections of %" PRIu64, p->msgs,
+				      p->end_msgs);
 }
 
 const struct bench_mode mode_connect = {

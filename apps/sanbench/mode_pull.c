@@ -9,7 +9,7 @@
 static uint64_t
 region_bytes(const struct hello *h)
 {
-	return net_slots_bytes(h, net_stride(h->size_max));
+	return san_net_slots_bytes(h, san_net_stride(h->size_max));
 }
 
 /* Offset of message *i*: any byte, so that reads are unaligned. */
@@ -18,17 +18,17 @@ pull_offset(const struct client_conn *c, uint64_t i, uint32_t len)
 {
 	const struct hello *h = &c->client->hello;
 
-	return content_base(h->seed + 1, c->index, i) % (region_bytes(h) - len + 1);
+	return san_content_base(h->seed + 1, c->index, i) % (region_bytes(h) - len + 1);
 }
 
 static int
 pull_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
 {
 	const struct hello *h = &c->client->hello;
-	uint32_t len = content_size(h->seed, c->index, i, h->size_min, h->size_max);
+	uint32_t len = san_content_size(h->seed, c->index, i, h->size_min, h->size_max);
 
 	*sge = (struct rtsan_sge){
-		.addr = client_slot(c, i),
+		.addr = san_client_slot(c, i),
 		.length = len,
 		.lkey = c->client->lkey,
 	};
@@ -47,13 +47,13 @@ static const char *
 pull_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 {
 	const struct hello *h = &c->client->hello;
-	uint32_t len = content_size(h->seed, c->index, i, h->size_min, h->size_max);
+	uint32_t len = san_content_size(h->seed, c->index, i, h->size_min, h->size_max);
 
 	if (wc->byte_len != len)
 		return "a pull has the wrong length";
 	if ((h->flags & HELLO_VERIFY) != 0 &&
-	    content_check(content_base(h->seed, c->index, 0), pull_offset(c, i, len),
-			  client_slot(c, i), len) >= 0)
+	    san_content_check(san_content_base(h->seed, c->index, 0), pull_offset(c, i, len),
+			      san_client_slot(c, i), len) >= 0)
 		return "a pull has the wrong content";
 	return NULL;
 }
@@ -61,7 +61,8 @@ pull_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 static void
 pull_serve(struct peer *p)
 {
-	content_fill(content_base(p->hello.seed, p->index, 0), 0, p->mem, region_bytes(&p->hello));
+	san_content_fill(san_content_base(p->hello.seed, p->index, 0), 0, p->mem,
+			 region_bytes(&p->hello));
 }
 
 /* The client has checked the data. Check that the region is unchanged. */
@@ -71,9 +72,9 @@ pull_end(struct peer *p)
 	p->msgs = p->end_msgs;
 	p->bytes = p->end_bytes;
 	if ((p->hello.flags & HELLO_VERIFY) != 0 &&
-	    content_check(content_base(p->hello.seed, p->index, 0), 0, p->mem,
-			  region_bytes(&p->hello)) >= 0)
-		peer_error(p, "a pull changed the region");
+	    san_content_check(san_content_base(p->hello.seed, p->index, 0), 0, p->mem,
+			      region_bytes(&p->hello)) >= 0)
+		san_server_peer_error(p, "a pull changed the region");
 }
 
 const struct bench_mode mode_pull = {

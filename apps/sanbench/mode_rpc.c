@@ -13,7 +13,7 @@
 #define RPC_DEPTH_MAX 1024
 
 bool
-mode_rpc_fits(const struct hello *h)
+san_mode_rpc_fits(const struct hello *h)
 {
 	return h->size_min == h->size_max && h->size_max >= RPC_SIZE_MIN &&
 		h->size_max <= RTSAN_INLINE_MAX && h->depth <= RPC_DEPTH_MAX;
@@ -27,7 +27,7 @@ rpc_check(const struct bench_conf *conf)
 		.size_max = conf->size_max,
 	};
 
-	if (!mode_rpc_fits(&h))
+	if (!san_mode_rpc_fits(&h))
 		return "--size: requests have one size of 8 to 64 bytes";
 	return conf->depth > RPC_DEPTH_MAX ? "--depth: at most 1024 requests" : NULL;
 }
@@ -35,9 +35,9 @@ rpc_check(const struct bench_conf *conf)
 /* ---- client ---- */
 
 static void
-conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+mode_rpc_conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
-	rpc_on_wc(((struct client_conn *)q)->rpc, wc);
+	san_rpc_on_wc(((struct client_conn *)q)->rpc, wc);
 }
 
 static int
@@ -47,26 +47,26 @@ conn_open_rpc(struct client_conn *conn)
 	struct hello h = c->hello;
 
 	h.index = conn->index;
-	conn->q.on_wc = conn_on_wc;
-	return rpc_open(c->b, &conn->q, &h, false, c->conf.batch, &c->lat, &conn->rpc);
+	conn->q.on_wc = mode_rpc_conn_on_wc;
+	return san_rpc_open(c->b, &conn->q, &h, false, c->conf.batch, &c->lat, &conn->rpc);
 }
 
 static void
 conn_close_rpc(struct client_conn *conn)
 {
-	rpc_close(conn->rpc);
+	san_rpc_close(conn->rpc);
 }
 
 static bool
-conn_step(struct client_conn *conn, bool is_active)
+mode_rpc_conn_step(struct client_conn *conn, bool is_active)
 {
 	struct client *c = conn->client;
-	const struct rpc_counts *counts = rpc_counts(conn->rpc);
+	const struct rpc_counts *counts = san_rpc_counts(conn->rpc);
 	uint64_t before = conn->served + conn->next;
 
-	rpc_step(conn->rpc, is_active ? conn->limit - conn->next : 0);
-	if (rpc_error(conn->rpc) != NULL)
-		client_fail(c, "connection %u: %s", conn->index, rpc_error(conn->rpc));
+	san_rpc_step(conn->rpc, is_active ? conn->limit - conn->next : 0);
+	if (san_rpc_error(conn->rpc) != NULL)
+		san_client_fail(c, "connection %u: %s", conn->index, san_rpc_error(conn->rpc));
 	c->msgs += counts->asked - conn->next;
 	c->bytes += (counts->asked - conn->next) * c->hello.size_max;
 	c->completed += counts->answered - conn->lowest;
@@ -84,7 +84,7 @@ rpc_step_all(struct client *c, bool is_active)
 	uint32_t i;
 
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
-		has_worked |= conn_step(&c->conns[i], is_active);
+		has_worked |= mode_rpc_conn_step(&c->conns[i], is_active);
 	return has_worked;
 }
 
@@ -93,7 +93,7 @@ rpc_step_all(struct client *c, bool is_active)
 static void
 peer_on_rpc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
-	rpc_on_wc(((struct peer *)q)->rpc, wc);
+	san_rpc_on_wc(((struct peer *)q)->rpc, wc);
 }
 
 static int
@@ -102,21 +102,22 @@ peer_open_rpc(struct peer *p)
 	struct session *s = p->session;
 
 	p->q.on_wc = peer_on_rpc;
-	return rpc_open(s->b, &p->q, &p->hello, true, s->hello.batch, &s->lat, &p->rpc) < 0 ? -1 :
-											      0;
+	return san_rpc_open(s->b, &p->q, &p->hello, true, s->hello.batch, &s->lat, &p->rpc) < 0 ?
+		-1 :
+		0;
 }
 
 static void
 peer_close_rpc(struct peer *p)
 {
-	rpc_close(p->rpc);
+	san_rpc_close(p->rpc);
 }
 
 /* The server sends requests after it has received the first one, until the client stops. */
 static bool
 peer_step_rpc(struct peer *p)
 {
-	const struct rpc_counts *counts = rpc_counts(p->rpc);
+	const struct rpc_counts *counts = san_rpc_counts(p->rpc);
 	uint64_t before = counts->asked + counts->served;
 	bool asks = (p->hello.flags & HELLO_BOTH) != 0 && counts->served > 0 && !p->is_ended;
 
@@ -124,16 +125,16 @@ peer_step_rpc(struct peer *p)
 		return false;
 	if (asks && p->begin == 0)
 		p->begin = rte_rdtsc();
-	rpc_step(p->rpc, asks ? UINT64_MAX : 0);
-	if (rpc_error(p->rpc) != NULL)
-		peer_error(p, "%s", rpc_error(p->rpc));
+	san_rpc_step(p->rpc, asks ? UINT64_MAX : 0);
+	if (san_rpc_error(p->rpc) != NULL)
+		san_server_peer_error(p, "%s", san_rpc_error(p->rpc));
 	return counts->asked + counts->served != before;
 }
 
 static bool
 peer_is_over_rpc(const struct peer *p)
 {
-	const struct rpc_counts *counts = rpc_counts(p->rpc);
+	const struct rpc_counts *counts = san_rpc_counts(p->rpc);
 
 	return counts->answered == counts->asked;
 }
@@ -141,16 +142,17 @@ peer_is_over_rpc(const struct peer *p)
 static void
 peer_end_rpc(struct peer *p)
 {
-	const struct rpc_counts *counts = rpc_counts(p->rpc);
+	const struct rpc_counts *counts = san_rpc_counts(p->rpc);
 	struct ctl_report *report = &p->session->report;
-	uint64_t ns = bench_ns(p->q.b, rte_rdtsc() - p->begin);
+	uint64_t ns = san_bench_ns(p->q.b, rte_rdtsc() - p->begin);
 
 	p->msgs = counts->served;
 	if (counts->served != p->end_msgs)
-		peer_error(p, "%" PRIu64 " requests of %" PRIu64, counts->served, p->end_msgs);
+		san_server_peer_error(p, "%" PRIu64 " requests of %" PRIu64, counts->served,
+				      p->end_msgs);
 	if (counts->answered != counts->asked)
-		peer_error(p, "%" PRIu64 " requests of ours were not answered",
-			   counts->asked - counts->answered);
+		san_server_peer_error(p, "%" PRIu64 " requests of ours were not answered",
+				      counts->asked - counts->answered);
 	report->calls += counts->answered;
 	if (p->begin != 0 && ns > report->calls_ns)
 		report->calls_ns = ns;

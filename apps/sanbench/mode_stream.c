@@ -12,7 +12,7 @@
 #include "flow.h"
 
 bool
-mode_stream_fits(const struct hello *h)
+san_mode_stream_fits(const struct hello *h)
 {
 	return h->way < FLOW_WAYS && h->manner < FLOW_MANNERS && h->order == RTSAN_ORDERED &&
 		h->depth <= 1024;
@@ -29,9 +29,9 @@ stream_check(const struct bench_conf *conf)
 /* ---- client ---- */
 
 static void
-conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+mode_stream_conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
-	flow_on_wc(((struct client_conn *)q)->flow, wc);
+	san_flow_on_wc(((struct client_conn *)q)->flow, wc);
 }
 
 static int
@@ -41,14 +41,14 @@ conn_open_stream(struct client_conn *conn)
 	struct hello h = c->hello;
 
 	h.index = conn->index;
-	conn->q.on_wc = conn_on_wc;
-	return flow_open(c->b, &conn->q, &h, false, &c->conf.stream, &c->lat, &conn->flow);
+	conn->q.on_wc = mode_stream_conn_on_wc;
+	return san_flow_open(c->b, &conn->q, &h, false, &c->conf.stream, &c->lat, &conn->flow);
 }
 
 static void
 conn_close_stream(struct client_conn *conn)
 {
-	flow_close(conn->flow);
+	san_flow_close(conn->flow);
 }
 
 /*
@@ -58,26 +58,26 @@ static bool
 conn_on_event(struct client_conn *conn, const struct rtsan_event *ev)
 {
 	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		flow_is_shut(conn->flow);
+		san_flow_is_shut(conn->flow);
 }
 
 static bool
-conn_step(struct client_conn *conn, bool is_active)
+mode_stream_conn_step(struct client_conn *conn, bool is_active)
 {
 	struct client *c = conn->client;
-	const struct flow_counts *counts = flow_counts(conn->flow);
+	const struct flow_counts *counts = san_flow_counts(conn->flow);
 	uint64_t max = is_active && conn->limit > conn->next ? conn->limit - conn->next : 0;
-	bool worked = flow_step(conn->flow, max);
+	bool worked = san_flow_step(conn->flow, max);
 
-	if (flow_error(conn->flow) != NULL)
-		client_fail(c, "connection %u: %s", conn->index, flow_error(conn->flow));
+	if (san_flow_error(conn->flow) != NULL)
+		san_client_fail(c, "connection %u: %s", conn->index, san_flow_error(conn->flow));
 	c->msgs += counts->msgs - conn->next;
 	c->bytes += counts->bytes - conn->bytes;
 	conn->next = conn->msgs = counts->msgs;
 	conn->bytes = counts->bytes;
 	conn->lowest = counts->done;
 	/* the last message is complete only with the server's end of data */
-	if (counts->done == counts->msgs && counts->msgs > 0 && !flow_is_over(conn->flow))
+	if (counts->done == counts->msgs && counts->msgs > 0 && !san_flow_is_over(conn->flow))
 		conn->lowest--;
 	return worked;
 }
@@ -90,8 +90,8 @@ stream_step_all(struct client *c, bool is_active)
 	uint32_t i;
 
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
-		worked |= conn_step(&c->conns[i], is_active);
-		completed += flow_counts(c->conns[i].flow)->done;
+		worked |= mode_stream_conn_step(&c->conns[i], is_active);
+		completed += san_flow_counts(c->conns[i].flow)->done;
 	}
 	c->completed = completed;
 	return worked;
@@ -100,9 +100,9 @@ stream_step_all(struct client *c, bool is_active)
 /* ---- server ---- */
 
 static void
-peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+mode_stream_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
-	flow_on_wc(((struct peer *)q)->flow, wc);
+	san_flow_on_wc(((struct peer *)q)->flow, wc);
 }
 
 static int
@@ -110,8 +110,9 @@ peer_open_stream(struct peer *p)
 {
 	struct session *s = p->session;
 
-	p->q.on_wc = peer_on_wc;
-	return flow_open(s->b, &p->q, &p->hello, true, &s->b->conf.stream, &s->lat, &p->flow) < 0 ?
+	p->q.on_wc = mode_stream_peer_on_wc;
+	return san_flow_open(s->b, &p->q, &p->hello, true, &s->b->conf.stream, &s->lat, &p->flow) <
+			0 ?
 		-1 :
 		0;
 }
@@ -119,41 +120,42 @@ peer_open_stream(struct peer *p)
 static void
 peer_close_stream(struct peer *p)
 {
-	flow_close(p->flow);
+	san_flow_close(p->flow);
 }
 
 static bool
 peer_step_stream(struct peer *p)
 {
-	bool worked = flow_step(p->flow, UINT64_MAX);
+	bool worked = san_flow_step(p->flow, UINT64_MAX);
 
-	if (flow_error(p->flow) != NULL)
-		peer_error(p, "%s", flow_error(p->flow));
+	if (san_flow_error(p->flow) != NULL)
+		san_server_peer_error(p, "%s", san_flow_error(p->flow));
 	return worked;
 }
 
 static bool
-peer_on_event(struct peer *p, const struct rtsan_event *ev)
+mode_stream_peer_on_event(struct peer *p, const struct rtsan_event *ev)
 {
 	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		flow_is_shut(p->flow);
+		san_flow_is_shut(p->flow);
 }
 
 static bool
 peer_is_over_stream(const struct peer *p)
 {
-	return flow_is_over(p->flow);
+	return san_flow_is_over(p->flow);
 }
 
 static void
 peer_end_stream(struct peer *p)
 {
-	const struct flow_counts *counts = flow_counts(p->flow);
+	const struct flow_counts *counts = san_flow_counts(p->flow);
 
 	p->msgs = p->end_msgs;
 	p->bytes = counts->received;
 	if (counts->received != p->end_bytes)
-		peer_error(p, "%" PRIu64 " bytes of %" PRIu64, counts->received, p->end_bytes);
+		san_server_peer_error(p, "%" PRIu64 " bytes of %" PRIu64, counts->received,
+				      p->end_bytes);
 }
 
 const struct bench_mode mode_stream = {
@@ -170,7 +172,7 @@ const struct bench_mode mode_stream = {
 	.close = conn_close_stream,
 	.peer_open = peer_open_stream,
 	.peer_step = peer_step_stream,
-	.peer_event = peer_on_event,
+	.peer_event = mode_stream_peer_on_event,
 	.peer_is_over = peer_is_over_stream,
 	.peer_close = peer_close_stream,
 	.end = peer_end_stream,

@@ -36,12 +36,13 @@ static uint32_t
 tree_load(struct client_conn *c, uint64_t i, uint32_t skip)
 {
 	struct client *cl = c->client;
-	uint32_t len = piece_len(tree_bytes(cl->tree), i, cl->hello.size_max);
+	uint32_t len = piece_len(san_tree_list_bytes(cl->tree), i, cl->hello.size_max);
 	int ret;
 
-	ret = tree_read(cl->tree, i * cl->hello.size_max, client_slot(c, i) + skip, len);
+	ret = san_tree_list_read(cl->tree, i * cl->hello.size_max, san_client_slot(c, i) + skip,
+				 len);
 	if (ret < 0) {
-		client_fail(cl, "%s: %s", cl->conf.tree, strerror(-ret));
+		san_client_fail(cl, "%s: %s", cl->conf.tree, strerror(-ret));
 		return 0;
 	}
 	return len;
@@ -52,15 +53,15 @@ tree_fill_send(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 {
 	uint32_t len = tree_load(c, i, sizeof(i));
 
-	memcpy(client_slot(c, i), &i, sizeof(i));
+	memcpy(san_client_slot(c, i), &i, sizeof(i));
 	*sge = (struct rtsan_sge){
-		.addr = client_slot(c, i),
+		.addr = san_client_slot(c, i),
 		.length = (uint32_t)sizeof(i) + len,
 		.lkey = c->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_SEND,
-		.flags = mode_wr_flags(&c->client->conf),
+		.flags = san_mode_wr_flags(&c->client->conf),
 		.nb_sge = 1,
 		.sge = sge,
 	};
@@ -73,17 +74,17 @@ tree_fill_push(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 	uint32_t len = tree_load(c, i, 0), size = c->client->hello.size_max;
 
 	*sge = (struct rtsan_sge){
-		.addr = client_slot(c, i),
+		.addr = san_client_slot(c, i),
 		.length = len,
 		.lkey = c->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_PUSH,
-		.flags = mode_wr_flags(&c->client->conf),
+		.flags = san_mode_wr_flags(&c->client->conf),
 		.nb_sge = 1,
 		.sge = sge,
 		.remote_addr = c->peer.addr +
-			(uint64_t)net_slot(&c->client->hello, i) * net_stride(size),
+			(uint64_t)san_net_slot(&c->client->hello, i) * san_net_stride(size),
 		.rkey = c->peer.rkey,
 	};
 	return len > 0 ? 0 : -1;
@@ -99,12 +100,12 @@ tree_fill_pull(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 }
 
 static void
-write_piece(struct peer *p, uint64_t i, const uint8_t *buf, uint32_t len)
+mode_tree_write_piece(struct peer *p, uint64_t i, const uint8_t *buf, uint32_t len)
 {
-	int ret = tree_out_write(p->session->out, i * p->hello.size_max, buf, len);
+	int ret = san_tree_write_file(p->session->out, i * p->hello.size_max, buf, len);
 
 	if (ret < 0)
-		session_error(p->session, "piece %" PRIu64 ": %s", i, strerror(-ret));
+		san_server_session_error(p->session, "piece %" PRIu64 ": %s", i, strerror(-ret));
 	p->bytes += len;
 }
 
@@ -114,39 +115,40 @@ tree_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
 	uint64_t i;
 
 	if (wc->byte_len <= sizeof(i)) {
-		session_error(p->session, "a piece without content");
+		san_server_session_error(p->session, "a piece without content");
 		return;
 	}
 	memcpy(&i, buf, sizeof(i));
-	if (!seen_add(p->seen, i)) {
-		session_error(p->session, "piece %" PRIu64 " came twice", i);
+	if (!san_content_seen_add(p->seen, i)) {
+		san_server_session_error(p->session, "piece %" PRIu64 " came twice", i);
 		return;
 	}
-	write_piece(p, i, buf + sizeof(i), wc->byte_len - (uint32_t)sizeof(i));
+	mode_tree_write_piece(p, i, buf + sizeof(i), wc->byte_len - (uint32_t)sizeof(i));
 	p->looked = p->seen->base;
 }
 
 static void
 tree_on_slot(struct peer *p, uint64_t i, const uint8_t *slot)
 {
-	uint64_t total = tree_out_bytes(p->session->out);
+	uint64_t total = san_tree_write_bytes(p->session->out);
 
 	if (i * p->hello.size_max >= total) {
-		session_error(p->session, "piece %" PRIu64 " is beyond the end", i);
+		san_server_session_error(p->session, "piece %" PRIu64 " is beyond the end", i);
 		return;
 	}
 	p->msgs++;
-	write_piece(p, i, slot, piece_len(total, i, p->hello.size_max));
+	mode_tree_write_piece(p, i, slot, piece_len(total, i, p->hello.size_max));
 }
 
 static void
 tree_end(struct peer *p)
 {
 	if (p->looked != p->end_msgs || p->bytes != p->end_bytes ||
-	    p->bytes != tree_out_bytes(p->session->out))
-		session_error(p->session,
-			      "%" PRIu64 " bytes written, %" PRIu64 " sent, %" PRIu64 " announced",
-			      p->bytes, p->end_bytes, tree_out_bytes(p->session->out));
+	    p->bytes != san_tree_write_bytes(p->session->out))
+		san_server_session_error(
+			p->session,
+			"%" PRIu64 " bytes written, %" PRIu64 " sent, %" PRIu64 " announced",
+			p->bytes, p->end_bytes, san_tree_write_bytes(p->session->out));
 }
 
 const struct bench_mode mode_tree_send = {

@@ -75,8 +75,8 @@ cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
 }
 
 int
-net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
-	    uint32_t under_way)
+san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
+		uint32_t under_way)
 {
 	struct rtsan_qp_attr attr = {
 		.sq_depth = sq_depth,
@@ -105,7 +105,7 @@ net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_
 }
 
 void
-net_qp_close(struct bench_qp *q)
+san_net_qp_close(struct bench_qp *q)
 {
 	if (q->cq == NULL)
 		return;
@@ -143,13 +143,13 @@ poll_events(struct bench *b)
 	}
 	while ((n = rtsan_event_poll(b->ctx, &ev)) == 1) {
 		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
-			server_on_request(b, &ev);
+			san_server_accept_request(b, &ev);
 		else
 			event_to_qp(&ev);
 		nb++;
 	}
 	if (n < 0 && bench_stop_asked == 0) {
-		bench_fail(b, "the port is gone: %s", rtsan_error());
+		san_bench_fail(b, "the port is gone: %s", rtsan_error());
 		bench_stop_asked = 2;
 	}
 	b->event_wait = nb > 0 ? 0 : EVENT_EVERY;
@@ -157,7 +157,7 @@ poll_events(struct bench *b)
 }
 
 uint32_t
-net_poll(struct bench *b)
+san_net_poll(struct bench *b)
 {
 	struct rtsan_wc wc[POLL_BURST];
 	struct bench_cq *cq;
@@ -180,7 +180,7 @@ net_poll(struct bench *b)
 }
 
 void
-net_wait(struct bench *b, int timeout_ms)
+san_net_wait(struct bench *b, int timeout_ms)
 {
 	struct pollfd fds[WAIT_FDS_MAX];
 	struct bench_cq *cq;
@@ -200,8 +200,8 @@ net_wait(struct bench *b, int timeout_ms)
 }
 
 void
-net_param(const struct bench_conf *conf, struct rtsan_conn_param *param, const void *private_data,
-	  size_t private_len)
+san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
+	      const void *private_data, size_t private_len)
 {
 	*param = (struct rtsan_conn_param){
 		.order = conf->order,

@@ -28,17 +28,17 @@ struct bench_qp {
  * @param under_way
  *   Maximum number of its work requests that may complete between two polls.
  */
-int net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
-		uint32_t under_way);
+int san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
+		    uint32_t under_way);
 /** Close a queue pair; a connection is aborted. Not allowed in a callback. */
-void net_qp_close(struct bench_qp *q);
+void san_net_qp_close(struct bench_qp *q);
 /** Poll all events and completions once. Returns their number. */
-uint32_t net_poll(struct bench *b);
-/** Sleep until net_poll() has work, or the time is over. The caller polls in both cases. */
-void net_wait(struct bench *b, int timeout_ms);
+uint32_t san_net_poll(struct bench *b);
+/** Sleep until san_net_poll() has work, or the time is over. The caller polls in both cases. */
+void san_net_wait(struct bench *b, int timeout_ms);
 /** Connection parameters from the settings. */
-void net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
-	       const void *private_data, size_t private_len);
+void san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
+		   const void *private_data, size_t private_len);
 
 /* ---- private data of connections ---- */
 
@@ -88,20 +88,20 @@ _Static_assert(sizeof(struct welcome) <= RTSAN_PRIVATE_MAX, "welcome fits");
 
 /** Slots are aligned, so that copies are aligned for any size. */
 static inline uint32_t
-net_stride(uint32_t size)
+san_net_stride(uint32_t size)
 {
 	return (size + 63u) & ~63u;
 }
 
 static inline uint32_t
-net_slot(const struct hello *h, uint64_t i)
+san_net_slot(const struct hello *h, uint64_t i)
 {
 	return (uint32_t)i & (h->slots - 1u);
 }
 
 /** Memory for the slots of a connection. */
 static inline uint64_t
-net_slots_bytes(const struct hello *h, uint32_t stride)
+san_net_slots_bytes(const struct hello *h, uint32_t stride)
 {
 	return (uint64_t)h->slots * stride;
 }

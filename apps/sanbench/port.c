@@ -15,15 +15,15 @@
 #define TRIES        100 /* tries to read both clocks without an interruption between them */
 
 bool
-port_is_attached(const struct bench *b)
+san_port_is_attached(const struct bench *b)
 {
 	return b->conf.attach[0] != '\0';
 }
 
 const char *
-port_attached(const struct bench *b)
+san_port_attached(const struct bench *b)
 {
-	return args_is_device(&b->conf) ?
+	return san_args_is_device(&b->conf) ?
 		"an RDMA device has no port of ours: see rtsan-verbs(7)" :
 		"the port is the daemon's: see sanctl(1) and sanstack.conf(5)";
 }
@@ -32,7 +32,7 @@ port_attached(const struct bench *b)
 
 /* Read both clocks at the same time, unless the thread is interrupted each time. */
 static uint64_t
-read_both(uint64_t *tsc)
+port_read_clocks(uint64_t *tsc)
 {
 	uint64_t before, took, least = UINT64_MAX, ns = 0;
 	struct timespec ts;
@@ -57,10 +57,10 @@ static uint64_t
 measure_hz(void)
 {
 	const struct timespec pause = {.tv_nsec = MEASURE_NS};
-	uint64_t tsc_begin, tsc_end, begin = read_both(&tsc_begin), end;
+	uint64_t tsc_begin, tsc_end, begin = port_read_clocks(&tsc_begin), end;
 
 	nanosleep(&pause, NULL);
-	end = read_both(&tsc_end);
+	end = port_read_clocks(&tsc_end);
 	return (uint64_t)((unsigned __int128)(tsc_end - tsc_begin) * 1000000000u / (end - begin));
 }
 
@@ -70,7 +70,7 @@ open_attached(struct bench *b)
 	int ret = rtsan_open(b->conf.attach, &b->ctx);
 
 	if (ret < 0) {
-		bench_fail(b, "--attach %s: %s", b->conf.attach, rtsan_error());
+		san_bench_fail(b, "--attach %s: %s", b->conf.attach, rtsan_error());
 		return ret;
 	}
 	b->hz = measure_hz();
@@ -83,19 +83,19 @@ open_embedded(struct bench *b, int argc, char **argv)
 	char conf[BENCH_PORT_CONF];
 	int ret;
 
-	if (args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
-		bench_fail(b, "port arguments are too long");
+	if (san_args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
+		san_bench_fail(b, "port arguments are too long");
 		return -EINVAL;
 	}
 	ret = rtsan_dpdk_open(argc, argv, conf, &b->ctx);
 	if (ret < 0) {
-		bench_fail(b, "%s", rtsan_error());
+		san_bench_fail(b, "%s", rtsan_error());
 		return ret;
 	}
 	b->hz = rte_get_tsc_hz();
-	port_apply_impair(b);
-	if (b->conf.capture[0] != '\0' && port_capture(b, b->conf.capture) < 0) {
-		bench_fail(b, "--capture %s: %s", b->conf.capture, rtsan_error());
+	san_port_apply_impair(b);
+	if (b->conf.capture[0] != '\0' && san_port_capture(b, b->conf.capture) < 0) {
+		san_bench_fail(b, "--capture %s: %s", b->conf.capture, rtsan_error());
 		rtsan_close(b->ctx);
 		return -EIO;
 	}
@@ -103,14 +103,15 @@ open_embedded(struct bench *b, int argc, char **argv)
 }
 
 int
-port_open(struct bench *b, int argc, char **argv)
+san_port_open(struct bench *b, int argc, char **argv)
 {
-	int ret = port_is_attached(b) ? open_attached(b) : open_embedded(b, argc, argv);
+	int ret = san_port_is_attached(b) ? open_attached(b) : open_embedded(b, argc, argv);
 
 	if (ret < 0)
 		return ret;
 	if (b->conf.wait && rtsan_event_fd(b->ctx) == -ENOTSUP) {
-		bench_fail(b, "--wait: needs --attach or --poll lcore: nobody else polls the port");
+		san_bench_fail(
+			b, "--wait: needs --attach or --poll lcore: nobody else polls the port");
 		rtsan_close(b->ctx);
 		return -EINVAL;
 	}
@@ -120,28 +121,28 @@ port_open(struct bench *b, int argc, char **argv)
 }
 
 void
-port_close(struct bench *b)
+san_port_close(struct bench *b)
 {
 	if (b->conf.capture[0] != '\0')
-		port_capture(b, NULL);
+		san_port_capture(b, NULL);
 	rtsan_close(b->ctx);
 }
 
 /* ---- only with an engine in this process ---- */
 
 int
-port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max)
+san_port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max)
 {
-	int n = port_is_attached(b) ? 0 : rtsan_dpdk_counters(b->ctx, c, max);
+	int n = san_port_is_attached(b) ? 0 : rtsan_dpdk_counters(b->ctx, c, max);
 
 	return n < max ? n : max;
 }
 
 uint64_t
-port_counter(struct bench *b, const char *name)
+san_port_counter(struct bench *b, const char *name)
 {
 	static struct rtsan_dpdk_counter c[COUNTERS_MAX];
-	int n = port_counters(b, c, COUNTERS_MAX), i;
+	int n = san_port_counters(b, c, COUNTERS_MAX), i;
 
 	for (i = 0; i < n; i++)
 		if (strcmp(c[i].name, name) == 0)
@@ -150,47 +151,47 @@ port_counter(struct bench *b, const char *name)
 }
 
 uint64_t
-port_counter_since(struct bench *b, const char *name, uint64_t begin)
+san_port_counter_since(struct bench *b, const char *name, uint64_t begin)
 {
-	return port_is_attached(b) ? PORT_UNKNOWN : port_counter(b, name) - begin;
+	return san_port_is_attached(b) ? PORT_UNKNOWN : san_port_counter(b, name) - begin;
 }
 
 /* Wait for a moment: connections that are ending may still hold records. */
 uint64_t
-port_check_leaks(struct bench *b)
+san_port_check_leaks(struct bench *b)
 {
-	uint64_t until = rte_rdtsc() + bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
+	uint64_t until = rte_rdtsc() + san_bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
 
-	if (port_is_attached(b))
+	if (san_port_is_attached(b))
 		return PORT_UNKNOWN;
 	while ((leaks = rtsan_dpdk_leaks(b->ctx)) > 0 && rte_rdtsc() < until)
-		net_poll(b);
+		san_net_poll(b);
 	if (leaks > 0)
-		bench_fail(b, "%llu things were not released", (unsigned long long)leaks);
+		san_bench_fail(b, "%llu things were not released", (unsigned long long)leaks);
 	return leaks;
 }
 
 void
-port_apply_impair(struct bench *b)
+san_port_apply_impair(struct bench *b)
 {
 	int i;
 
-	for (i = 0; i < 2 && !port_is_attached(b); i++)
+	for (i = 0; i < 2 && !san_port_is_attached(b); i++)
 		if (rtsan_dpdk_impair(b->ctx, i == 1,
 				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
-			bench_fail(b, "impairment refused: %s", rtsan_error());
+			san_bench_fail(b, "impairment refused: %s", rtsan_error());
 }
 
 int
-port_capture(struct bench *b, const char *file)
+san_port_capture(struct bench *b, const char *file)
 {
-	return port_is_attached(b) ? -ENOTSUP : rtsan_dpdk_capture(b->ctx, file);
+	return san_port_is_attached(b) ? -ENOTSUP : rtsan_dpdk_capture(b->ctx, file);
 }
 
 int
-port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f)
+san_port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f)
 {
-	if (port_is_attached(b))
+	if (san_port_is_attached(b))
 		return -ENOTSUP;
 	rtsan_dpdk_show(b->ctx, what, f);
 	return 0;

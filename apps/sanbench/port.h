@@ -17,7 +17,7 @@
 #define PORT_UNKNOWN UINT64_MAX
 
 /** Error text of a command that needs an engine in this process. */
-const char *port_attached(const struct bench *b);
+const char *san_port_attached(const struct bench *b);
 
 /**
  * Open the context according to the settings.
@@ -27,22 +27,22 @@ const char *port_attached(const struct bench *b);
  * @return
  *   0, or -errno after printing an error; -EINVAL: wrong arguments.
  */
-int port_open(struct bench *b, int argc, char **argv);
-void port_close(struct bench *b);
-bool port_is_attached(const struct bench *b);
+int san_port_open(struct bench *b, int argc, char **argv);
+void san_port_close(struct bench *b);
+bool san_port_is_attached(const struct bench *b);
 /** All counters with their names. Returns their number and fills at most *max*; 0 when attached. */
-int port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max);
+int san_port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max);
 /** Value of the counter *name*, or 0 if there is none. */
-uint64_t port_counter(struct bench *b, const char *name);
+uint64_t san_port_counter(struct bench *b, const char *name);
 /** Increase of the counter since it was *begin*, or PORT_UNKNOWN. */
-uint64_t port_counter_since(struct bench *b, const char *name, uint64_t begin);
+uint64_t san_port_counter_since(struct bench *b, const char *name, uint64_t begin);
 /** Report leaked records. Returns their number; PORT_UNKNOWN when attached. */
-uint64_t port_check_leaks(struct bench *b);
+uint64_t san_port_check_leaks(struct bench *b);
 /** Apply the impairment settings. */
-void port_apply_impair(struct bench *b);
+void san_port_apply_impair(struct bench *b);
 /** Write all packets to a file; NULL stops that. 0, or -errno with rtsan_error(). */
-int port_capture(struct bench *b, const char *file);
+int san_port_capture(struct bench *b, const char *file);
 /** Print a report as text; -ENOTSUP when attached. */
-int port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f);
+int san_port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f);
 
 #endif /* PORT_H */

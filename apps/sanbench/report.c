@@ -10,7 +10,7 @@
 #include "port.h"
 
 double
-report_seconds(const struct client *c)
+san_report_seconds(const struct client *c)
 {
 	uint64_t end = c->end != 0 ? c->end : rte_rdtsc();
 
@@ -20,23 +20,23 @@ report_seconds(const struct client *c)
 }
 
 void
-report_live(struct client *c)
+san_report_live(struct client *c)
 {
-	uint64_t now = rte_rdtsc(), rtx = port_counter(c->b, "rtx");
-	uint64_t second = bench_ticks_of_ms(c->b, 1000);
+	uint64_t now = rte_rdtsc(), rtx = san_port_counter(c->b, "rtx");
+	uint64_t second = san_bench_ticks_of_ms(c->b, 1000);
 	double took = (double)(now - c->live_at + second) / (double)c->b->hz;
 
 	printf("%7.1f s  %8.3f Gb/s  %9.4f M/s  p50 %.1f us  p99 %.1f us",
 	       (double)(now - c->begin) / (double)c->b->hz,
 	       (double)(c->bytes - c->live_bytes) * 8 / took / 1e9,
 	       (double)(c->msgs - c->live_msgs) / took / 1e6,
-	       (double)app_hist_percentile(&c->lat_second, 5000) / 1e3,
-	       (double)app_hist_percentile(&c->lat_second, 9900) / 1e3);
-	if (!port_is_attached(c->b))
+	       (double)san_hist_percentile(&c->lat_second, 5000) / 1e3,
+	       (double)san_hist_percentile(&c->lat_second, 9900) / 1e3);
+	if (!san_port_is_attached(c->b))
 		printf("  rtx %" PRIu64, rtx - c->live_rtx);
 	putchar('\n');
 	fflush(stdout);
-	app_hist_reset(&c->lat_second);
+	san_hist_reset(&c->lat_second);
 	c->live_at = now + second;
 	c->live_bytes = c->bytes;
 	c->live_msgs = c->msgs;
@@ -44,7 +44,7 @@ report_live(struct client *c)
 }
 
 static void
-print_latency(const struct app_hist_summary *l, FILE *f)
+print_latency(const struct hist_summary *l, FILE *f)
 {
 	fprintf(f, "  latency us: p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  mean %.2f\n",
 		(double)l->p50_ns / 1e3, (double)l->p90_ns / 1e3, (double)l->p99_ns / 1e3,
@@ -60,11 +60,11 @@ print_rtx(uint64_t rtx, const char *where, FILE *f)
 }
 
 void
-report_client(const struct client *c, FILE *f)
+san_report_client(const struct client *c, FILE *f)
 {
 	static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
-	double s = report_seconds(c);
-	struct app_hist_summary lat;
+	double s = san_report_seconds(c);
+	struct hist_summary lat;
 
 	fprintf(f, "client: %s to %s, %u connection%s, ", c->mode->name, c->conf.peer, c->nb_conns,
 		c->nb_conns == 1 ? "" : "s");
@@ -83,7 +83,7 @@ report_client(const struct client *c, FILE *f)
 	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
 		lat = c->report.lat;
 	else
-		app_hist_summarize(&c->lat, &lat);
+		san_hist_summarize(&c->lat, &lat);
 	print_latency(&lat, f);
 	print_rtx(c->rtx, "here", f);
 	print_rtx(c->report.rtx, "at the server", f);

@@ -22,7 +22,7 @@ struct rpc {
 	uint64_t seed;
 	uint16_t index, mine, theirs; /* identify the streams of bytes */
 	const char *error;
-	struct app_hist *lat;
+	struct hist *lat;
 	struct rtsan_mr *mr;
 	uint8_t *rx, *tx;         /* 2 * depth receives, and *slots* requests */
 	uint64_t *stamp;          /* per slot: time of posting; 0: free */
@@ -33,24 +33,24 @@ struct rpc {
 };
 
 static uint32_t
-stride(const struct rpc *r)
+rpc_slot_stride(const struct rpc *r)
 {
-	return net_stride(r->size);
+	return san_net_stride(r->size);
 }
 
 /* ---- set-up ---- */
 
 static int
-alloc(struct rpc *r)
+rpc_alloc(struct rpc *r)
 {
 	uint32_t nb_rx = 2 * r->depth;
-	uint64_t bytes = (uint64_t)stride(r) * (nb_rx + r->slots);
+	uint64_t bytes = (uint64_t)rpc_slot_stride(r) * (nb_rx + r->slots);
 	int ret = rtsan_mr_alloc(r->b->ctx, bytes, 0, &r->mr);
 
 	if (ret < 0)
 		return ret;
 	r->rx = rtsan_mr_addr(r->mr);
-	r->tx = r->rx + (size_t)stride(r) * nb_rx;
+	r->tx = r->rx + (size_t)rpc_slot_stride(r) * nb_rx;
 	r->stamp = calloc(r->slots, sizeof(*r->stamp));
 	r->rx_sge = calloc(nb_rx, sizeof(*r->rx_sge));
 	r->tx_sge = calloc(r->slots, sizeof(*r->tx_sge));
@@ -63,16 +63,18 @@ alloc(struct rpc *r)
 }
 
 static void
-fill_sges(struct rpc *r)
+rpc_fill_sges(struct rpc *r)
 {
 	uint32_t lkey = rtsan_mr_lkey(r->mr), i;
 
 	for (i = 0; i < 2 * r->depth; i++)
-		r->rx_sge[i] = (struct rtsan_sge){
-			.addr = r->rx + (size_t)i * stride(r), .length = r->size, .lkey = lkey};
+		r->rx_sge[i] = (struct rtsan_sge){.addr = r->rx + (size_t)i * rpc_slot_stride(r),
+						  .length = r->size,
+						  .lkey = lkey};
 	for (i = 0; i < r->slots; i++)
-		r->tx_sge[i] = (struct rtsan_sge){
-			.addr = r->tx + (size_t)i * stride(r), .length = r->size, .lkey = lkey};
+		r->tx_sge[i] = (struct rtsan_sge){.addr = r->tx + (size_t)i * rpc_slot_stride(r),
+						  .length = r->size,
+						  .lkey = lkey};
 }
 
 static void
@@ -84,7 +86,7 @@ want_recv(struct rpc *r, uint32_t i)
 
 /* Post answers before receives: answers are copied inline from buffers that the receives reuse. */
 static int
-post(struct rpc *r)
+rpc_post(struct rpc *r)
 {
 	int n;
 
@@ -106,8 +108,8 @@ post(struct rpc *r)
 }
 
 int
-rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
-	 uint32_t batch, struct app_hist *lat, struct rpc **out)
+san_rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
+	     uint32_t batch, struct hist *lat, struct rpc **out)
 {
 	struct rpc *r = calloc(1, sizeof(*r));
 	uint32_t i;
@@ -128,18 +130,18 @@ rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is
 	r->mine = is_server;
 	r->theirs = !is_server;
 	r->lat = lat;
-	ret = alloc(r);
+	ret = rpc_alloc(r);
 	if (ret == 0) {
-		fill_sges(r);
-		ret = net_qp_open(b, q, SQ_FACTOR * r->depth, 2 * r->depth, 2 * r->depth);
+		rpc_fill_sges(r);
+		ret = san_net_qp_open(b, q, SQ_FACTOR * r->depth, 2 * r->depth, 2 * r->depth);
 	}
 	for (i = 0; i < 2 * r->depth && ret == 0; i++)
 		want_recv(r, i);
-	return ret < 0 ? ret : post(r);
+	return ret < 0 ? ret : rpc_post(r);
 }
 
 void
-rpc_close(struct rpc *r)
+san_rpc_close(struct rpc *r)
 {
 	if (r == NULL)
 		return;
@@ -156,9 +158,9 @@ rpc_close(struct rpc *r)
 /* ---- traffic ---- */
 
 static uint64_t
-base(const struct rpc *r, uint16_t whose, uint64_t i)
+rpc_base(const struct rpc *r, uint16_t whose, uint64_t i)
 {
-	return content_base(r->seed + whose, r->index, i);
+	return san_content_base(r->seed + whose, r->index, i);
 }
 
 /* Check the content of a message after its first word. */
@@ -166,12 +168,12 @@ static bool
 is_right(const struct rpc *r, uint16_t whose, uint64_t i, const uint8_t *buf)
 {
 	return !r->verify ||
-		content_check(base(r, whose, i), sizeof(i), buf + sizeof(i),
-			      r->size - sizeof(i)) < 0;
+		san_content_check(rpc_base(r, whose, i), sizeof(i), buf + sizeof(i),
+				  r->size - sizeof(i)) < 0;
 }
 
 static void
-answer(struct rpc *r, uint32_t at, uint8_t *buf, uint64_t word)
+rpc_answer(struct rpc *r, uint32_t at, uint8_t *buf, uint64_t word)
 {
 	if (!is_right(r, r->theirs, word >> 1, buf))
 		r->error = "a request has wrong bytes";
@@ -188,7 +190,7 @@ answer(struct rpc *r, uint32_t at, uint8_t *buf, uint64_t word)
 }
 
 static void
-take_answer(struct rpc *r, const uint8_t *buf, uint64_t i)
+rpc_take_answer(struct rpc *r, const uint8_t *buf, uint64_t i)
 {
 	uint64_t *stamp = &r->stamp[i & (r->slots - 1)];
 
@@ -198,15 +200,15 @@ take_answer(struct rpc *r, const uint8_t *buf, uint64_t i)
 	}
 	if (!is_right(r, r->mine, i, buf))
 		r->error = "an answer has wrong bytes";
-	app_hist_add(r->lat, bench_ns(r->b, r->b->now - *stamp));
+	san_hist_add(r->lat, san_bench_ns(r->b, r->b->now - *stamp));
 	*stamp = 0;
 	r->counts.answered++;
 }
 
 void
-rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
+san_rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
 {
-	uint8_t *buf = r->rx + wc->wr_id * stride(r);
+	uint8_t *buf = r->rx + wc->wr_id * rpc_slot_stride(r);
 	uint64_t word;
 
 	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV) {
@@ -220,15 +222,15 @@ rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
 	}
 	memcpy(&word, buf, sizeof(word));
 	if ((word & ANSWER) != 0)
-		take_answer(r, buf, word >> 1);
+		rpc_take_answer(r, buf, word >> 1);
 	else
-		answer(r, (uint32_t)wc->wr_id, buf, word);
+		rpc_answer(r, (uint32_t)wc->wr_id, buf, word);
 	want_recv(r, (uint32_t)wc->wr_id);
 }
 
 /* Make requests as far as there is room, in whole batches. */
 static uint32_t
-ask(struct rpc *r, uint64_t max)
+rpc_ask_more(struct rpc *r, uint64_t max)
 {
 	uint64_t n = r->depth - (r->counts.asked - r->counts.answered), word, i;
 	uint32_t slot;
@@ -242,12 +244,12 @@ ask(struct rpc *r, uint64_t max)
 		if (r->stamp[slot] != 0)
 			break; /* unordered: an older request in the slot has no answer yet */
 		r->stamp[slot] = r->b->now;
-		buf = r->tx + (size_t)slot * stride(r);
+		buf = r->tx + (size_t)slot * rpc_slot_stride(r);
 		word = r->counts.asked << 1;
 		memcpy(buf, &word, sizeof(word));
 		if (r->verify)
-			content_fill(base(r, r->mine, r->counts.asked), sizeof(word),
-				     buf + sizeof(word), r->size - sizeof(word));
+			san_content_fill(rpc_base(r, r->mine, r->counts.asked), sizeof(word),
+					 buf + sizeof(word), r->size - sizeof(word));
 		r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
 			.wr_id = ASKED,
 			.opcode = RTSAN_WR_SEND,
@@ -260,29 +262,29 @@ ask(struct rpc *r, uint64_t max)
 }
 
 uint32_t
-rpc_step(struct rpc *r, uint64_t max)
+san_rpc_step(struct rpc *r, uint64_t max)
 {
 	uint32_t n = 0;
 	int ret;
 
 	if (max > 0 && r->counts.asked - r->counts.answered < r->depth) {
 		r->b->now = rte_rdtsc();
-		n = ask(r, max);
+		n = rpc_ask_more(r, max);
 	}
-	ret = post(r);
+	ret = rpc_post(r);
 	if (ret < 0 && ret != -ENOTCONN && r->error == NULL)
 		r->error = rtsan_error();
 	return n;
 }
 
 const char *
-rpc_error(const struct rpc *r)
+san_rpc_error(const struct rpc *r)
 {
 	return r->error;
 }
 
 const struct rpc_counts *
-rpc_counts(const struct rpc *r)
+san_rpc_counts(const struct rpc *r)
 {
 	return &r->counts;
 }

@@ -25,23 +25,23 @@ struct rpc;
  * @return
  *   0 or a negative errno.
  */
-int rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
-	     uint32_t batch, struct app_hist *lat, struct rpc **out);
+int san_rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
+		 uint32_t batch, struct hist *lat, struct rpc **out);
 /** Call after the queue pair is closed. */
-void rpc_close(struct rpc *r);
-void rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc);
+void san_rpc_close(struct rpc *r);
+void san_rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc);
 /**
  * Post answers and up to *max* new requests. Returns the number of requests; UINT32_MAX: it failed.
  */
-uint32_t rpc_step(struct rpc *r, uint64_t max);
+uint32_t san_rpc_step(struct rpc *r, uint64_t max);
 /** Text of the error, or NULL. */
-const char *rpc_error(const struct rpc *r);
+const char *san_rpc_error(const struct rpc *r);
 
 struct rpc_counts {
 	uint64_t asked;    /**< own requests */
 	uint64_t answered; /**< those of them that are answered */
 	uint64_t served;   /**< requests of the peer */
 };
-const struct rpc_counts *rpc_counts(const struct rpc *r);
+const struct rpc_counts *san_rpc_counts(const struct rpc *r);
 
 #endif /* RPC_H */

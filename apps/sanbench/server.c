@@ -15,7 +15,7 @@
 #define BACKLOG 1024
 
 void
-session_error(struct session *s, const char *format, ...)
+san_server_session_error(struct session *s, const char *format, ...)
 {
 	va_list ap;
 
@@ -27,7 +27,7 @@ session_error(struct session *s, const char *format, ...)
 }
 
 void
-peer_error(struct peer *p, const char *format, ...)
+san_server_peer_error(struct peer *p, const char *format, ...)
 {
 	char text[BENCH_TEXT];
 	va_list ap;
@@ -35,7 +35,7 @@ peer_error(struct peer *p, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	session_error(p->session, "connection %u: %s", p->index, text);
+	san_server_session_error(p->session, "connection %u: %s", p->index, text);
 }
 
 /* ---- control messages of the client ---- */
@@ -46,9 +46,9 @@ on_manifest(struct session *s, const void *payload, uint32_t len)
 	char error[BENCH_TEXT];
 
 	if (s->out == NULL || s->is_manifest_done)
-		session_error(s, "a manifest out of place");
-	else if (tree_out_manifest(s->out, payload, len, error, sizeof(error)) < 0)
-		session_error(s, "%s", error);
+		san_server_session_error(s, "a manifest out of place");
+	else if (san_tree_write_manifest(s->out, payload, len, error, sizeof(error)) < 0)
+		san_server_session_error(s, "%s", error);
 }
 
 static void
@@ -57,13 +57,13 @@ on_manifest_end(struct session *s, const struct ctl_msg *msg)
 	char error[BENCH_TEXT];
 
 	if (s->out == NULL || s->is_manifest_done) {
-		session_error(s, "a manifest out of place");
+		san_server_session_error(s, "a manifest out of place");
 		return;
 	}
-	if (tree_out_entries(s->out) != msg->a || tree_out_bytes(s->out) != msg->b)
-		session_error(s, "the manifest is incomplete");
-	else if (tree_out_make(s->out, error, sizeof(error)) < 0)
-		session_error(s, "%s", error);
+	if (san_tree_write_entries(s->out) != msg->a || san_tree_write_bytes(s->out) != msg->b)
+		san_server_session_error(s, "the manifest is incomplete");
+	else if (san_tree_write_make(s->out, error, sizeof(error)) < 0)
+		san_server_session_error(s, "%s", error);
 	else
 		s->is_manifest_done = true;
 }
@@ -73,10 +73,10 @@ on_placed(struct session *s, const struct ctl_msg *msg)
 {
 	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
 
-	if (p == NULL || !p->is_open || !mode_has_placed(s->mode, s->hello.flags) ||
+	if (p == NULL || !p->is_open || !san_mode_has_placed(s->mode, s->hello.flags) ||
 	    (s->out != NULL && !s->is_manifest_done) || msg->a < p->placed ||
 	    msg->a - p->looked > p->hello.slots)
-		session_error(s, "the client says that impossible things are in place");
+		san_server_session_error(s, "the client says that impossible things are in place");
 	else
 		p->placed = msg->a;
 }
@@ -87,7 +87,7 @@ on_conn_end(struct session *s, const struct ctl_msg *msg)
 	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
 
 	if (p == NULL || !p->is_open) {
-		session_error(s, "the client ends a connection that it does not have");
+		san_server_session_error(s, "the client ends a connection that it does not have");
 		return;
 	}
 	p->is_ended = true;
@@ -97,7 +97,7 @@ on_conn_end(struct session *s, const struct ctl_msg *msg)
 }
 
 static void
-on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
+session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 {
 	struct session *s = owner;
 
@@ -117,33 +117,34 @@ on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	case CTL_END:
 		s->is_ended = true;
 		s->end_value = msg->a;
-		s->end_deadline = rte_rdtsc() + bench_ticks_of_ms(s->b, SERVER_END_MS);
+		s->end_deadline = rte_rdtsc() + san_bench_ticks_of_ms(s->b, SERVER_END_MS);
 		break;
 	default:
-		session_error(s, "unknown control message %u", msg->type);
+		san_server_session_error(s, "unknown control message %u", msg->type);
 	}
 }
 
 static void
-on_ctl_event(void *owner, const struct rtsan_event *ev)
+session_on_ctl_event(void *owner, const struct rtsan_event *ev)
 {
 	struct session *s = owner;
 
 	if (ev->type == RTSAN_EV_ESTABLISHED)
 		return;
-	if (!s->is_told)
-		session_error(s, "the client has gone: %s", rtsan_reason_text(ev->reason));
+	if (!s->is_reported)
+		san_server_session_error(s, "the client has gone: %s",
+					 rtsan_reason_text(ev->reason));
 	s->is_dead = true;
 }
 
 /* ---- data connections ---- */
 
 int
-peer_post_recv(struct peer *p, uint64_t i)
+san_server_peer_post_recv(struct peer *p, uint64_t i)
 {
 	struct rtsan_sge sge = {
 		.addr = p->recv_mem + i * p->recv_stride,
-		.length = mode_msg_max(p->session->mode, p->hello.size_max),
+		.length = san_mode_msg_max(p->session->mode, p->hello.size_max),
 	};
 	struct rtsan_recv_wr wr = {.wr_id = i, .sge = &sge, .nb_sge = 1};
 	int ret;
@@ -160,25 +161,26 @@ peer_post_recv(struct peer *p, uint64_t i)
 static void
 on_pulled(struct peer *p, uint64_t i)
 {
-	uint32_t slot = net_slot(&p->hello, i);
+	uint32_t slot = san_net_slot(&p->hello, i);
 
 	p->busy[slot] = 0;
-	app_hist_add(&p->session->lat, bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
-	p->session->mode->on_slot(p, i, peer_slot(p, i));
-	while (p->looked < p->next && !p->busy[net_slot(&p->hello, p->looked)])
+	san_hist_add(&p->session->lat, san_bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
+	p->session->mode->on_slot(p, i, san_server_peer_slot(p, i));
+	while (p->looked < p->next && !p->busy[san_net_slot(&p->hello, p->looked)])
 		p->looked++;
 }
 
 void
-peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+san_server_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct peer *p = (struct peer *)q;
 	struct session *s = p->session;
 
 	if (wc->status != RTSAN_WC_SUCCESS) {
 		if (wc->status != RTSAN_WC_FLUSHED)
-			session_error(s, "connection %u: %s: %s", p->index,
-				      rtsan_status_name(wc->status), rtsan_status_text(wc->status));
+			san_server_session_error(s, "connection %u: %s: %s", p->index,
+						 rtsan_status_name(wc->status),
+						 rtsan_status_text(wc->status));
 		return;
 	}
 	if (wc->opcode == RTSAN_WC_PULL) {
@@ -191,23 +193,23 @@ peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 			p->bytes += wc->byte_len;
 	}
 	if (s->out != NULL && !s->is_manifest_done)
-		session_error(s, "a piece came before the manifest");
+		san_server_session_error(s, "a piece came before the manifest");
 	else
 		s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
 	if (!q->is_over) /* data may arrive before the event that the connection is up */
-		peer_post_recv(p, wc->wr_id);
+		san_server_peer_post_recv(p, wc->wr_id);
 }
 
 void
-peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
+san_server_peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
 	struct peer *p = (struct peer *)q;
 
 	if (p->session->mode->peer_event != NULL && p->session->mode->peer_event(p, ev))
 		return;
-	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_told)
-		session_error(p->session, "connection %u has ended: %s", p->index,
-			      rtsan_reason_text(ev->reason));
+	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_reported)
+		san_server_session_error(p->session, "connection %u has ended: %s", p->index,
+					 rtsan_reason_text(ev->reason));
 }
 
 /* Pull pieces that are ready in the client's slots. */
@@ -216,17 +218,17 @@ pull_pieces(struct peer *p)
 {
 	struct session *s = p->session;
 	uint32_t slot, len, size = p->hello.size_max;
-	uint64_t total = tree_out_bytes(s->out);
+	uint64_t total = san_tree_write_bytes(s->out);
 	struct rtsan_sge sge;
 	struct rtsan_send_wr wr;
 	bool has_worked = false;
 
 	while (p->next < p->placed && p->next - p->looked < p->hello.depth &&
 	       p->next * size < total) {
-		slot = net_slot(&p->hello, p->next);
+		slot = san_net_slot(&p->hello, p->next);
 		len = total - p->next * size < size ? (uint32_t)(total - p->next * size) : size;
 		sge = (struct rtsan_sge){
-			.addr = peer_slot(p, p->next),
+			.addr = san_server_peer_slot(p, p->next),
 			.length = len,
 			.lkey = rtsan_mr_lkey(s->mr),
 		};
@@ -236,7 +238,7 @@ pull_pieces(struct peer *p)
 			.flags = RTSAN_WR_SIGNALED,
 			.nb_sge = 1,
 			.sge = &sge,
-			.remote_addr = p->hello.addr + (uint64_t)slot * net_stride(size + 8),
+			.remote_addr = p->hello.addr + (uint64_t)slot * san_net_stride(size + 8),
 			.rkey = p->hello.rkey,
 		};
 		if (rtsan_post_send(p->q.qp, &wr, 1) != 1)
@@ -264,16 +266,16 @@ peer_step(struct peer *p)
 	} else if ((s->mode->flags & MODE_SLOTS) != 0) {
 		has_worked = p->looked < p->placed;
 		for (; p->looked < p->placed; p->looked++)
-			s->mode->on_slot(p, p->looked, peer_slot(p, p->looked));
+			s->mode->on_slot(p, p->looked, san_server_peer_slot(p, p->looked));
 	}
 	/* for every quarter of the slots, or when the client may wait for the last ones */
 	msg.a = p->looked;
-	if (p->looked == p->told ||
-	    (p->looked - p->told < (p->hello.slots + 3u) / 4 && p->looked < p->placed))
+	if (p->looked == p->reported ||
+	    (p->looked - p->reported < (p->hello.slots + 3u) / 4 && p->looked < p->placed))
 		return has_worked;
-	if (ctl_send(&s->ctl, &msg, NULL) < 0)
+	if (san_ctl_send(&s->ctl, &msg, NULL) < 0)
 		return has_worked;
-	p->told = p->looked;
+	p->reported = p->looked;
 	return true;
 }
 
@@ -297,7 +299,7 @@ is_all_here(const struct session *s)
 }
 
 static void
-compare(struct session *s)
+session_compare(struct session *s)
 {
 	char error[BENCH_TEXT];
 	struct peer *p;
@@ -307,7 +309,7 @@ compare(struct session *s)
 	for (i = 0; i < s->hello.nb_conns; i++) {
 		p = &s->peers[i];
 		if (!p->is_open || !p->is_ended) {
-			session_error(s, "connection %u was not used to its end", i);
+			san_server_session_error(s, "connection %u was not used to its end", i);
 			continue;
 		}
 		s->mode->end(p);
@@ -317,23 +319,24 @@ compare(struct session *s)
 	if (s->shared != NULL) {
 		memcpy(&shared, rtsan_mr_addr(s->shared), sizeof(shared));
 		if (shared != s->end_value)
-			session_error(s, "the shared counter is %" PRIu64 " and not %" PRIu64,
-				      shared, s->end_value);
+			san_server_session_error(
+				s, "the shared counter is %" PRIu64 " and not %" PRIu64, shared,
+				s->end_value);
 	}
 	if (s->out != NULL && s->report.errors == 0 &&
-	    tree_out_finish(s->out, error, sizeof(error)) < 0)
-		session_error(s, "%s", error);
+	    san_tree_write_finish(s->out, error, sizeof(error)) < 0)
+		san_server_session_error(s, "%s", error);
 }
 
 static void
-report(struct session *s)
+session_report(struct session *s)
 {
 	struct ctl_msg msg = {.type = CTL_REPORT, .len = sizeof(s->report)};
 
-	s->report.rtx = port_counter_since(s->b, "rtx", s->rtx_begin);
-	app_hist_summarize(&s->lat, &s->report.lat);
-	if (ctl_send(&s->ctl, &msg, &s->report) == 0)
-		s->is_told = true;
+	s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);
+	san_hist_summarize(&s->lat, &s->report.lat);
+	if (san_ctl_send(&s->ctl, &msg, &s->report) == 0)
+		s->is_reported = true;
 }
 
 static bool
@@ -343,21 +346,21 @@ session_step(struct session *s)
 	bool has_worked = false;
 	uint32_t i;
 
-	if (s->is_manifest_done && !s->is_ready_told && ctl_send(&s->ctl, &msg, NULL) == 0)
-		s->is_ready_told = true;
+	if (s->is_manifest_done && !s->is_ready_sent && san_ctl_send(&s->ctl, &msg, NULL) == 0)
+		s->is_ready_sent = true;
 	for (i = 0; i < s->hello.nb_conns && s->has_turns; i++)
 		if (s->peers[i].is_open && (s->out == NULL || s->is_manifest_done))
 			has_worked |= peer_step(&s->peers[i]);
-	if (s->is_told || s->is_dead)
+	if (s->is_reported || s->is_dead)
 		return has_worked;
 	if (s->is_ended && !s->is_compared &&
 	    (is_all_here(s) || rte_rdtsc() > s->end_deadline)) {
-		compare(s);
+		session_compare(s);
 		s->is_compared = true;
 	}
 	/* report an error at once: later errors would only hide it */
 	if (s->is_compared || s->report.errors > 0)
-		report(s);
+		session_report(s);
 	return has_worked;
 }
 
@@ -390,7 +393,7 @@ session_count(const struct session *s)
 }
 
 bool
-server_step(struct server *s)
+san_server_step(struct server *s)
 {
 	struct session **at = &s->sessions, *one;
 	bool has_worked = false;
@@ -404,13 +407,13 @@ server_step(struct server *s)
 		*at = one->next;
 		session_summary(one);
 		session_count(one);
-		session_free(one);
+		san_server_accept_free(one);
 	}
 	return has_worked;
 }
 
 int
-server_start(struct bench *b)
+san_server_start(struct bench *b)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	int ret;
@@ -418,11 +421,11 @@ server_start(struct bench *b)
 	if (s == NULL)
 		return -ENOMEM;
 	s->b = b;
-	s->on_ctl_msg = on_ctl_msg;
-	s->on_ctl_event = on_ctl_event;
+	s->on_ctl_msg = session_on_ctl_msg;
+	s->on_ctl_event = session_on_ctl_event;
 	ret = rtsan_listen(b->ctx, b->conf.service, b->conf.pkey, BACKLOG, &s->listener);
 	if (ret < 0) {
-		bench_fail(b, "can't listen: %s", rtsan_error());
+		san_bench_fail(b, "can't listen: %s", rtsan_error());
 		free(s);
 		return ret;
 	}
@@ -433,7 +436,7 @@ server_start(struct bench *b)
 }
 
 void
-server_stop(struct server *s)
+san_server_stop(struct server *s)
 {
 	struct session *one;
 
@@ -442,7 +445,7 @@ server_stop(struct server *s)
 	rtsan_listener_destroy(s->listener);
 	while ((one = s->sessions) != NULL) {
 		s->sessions = one->next;
-		session_free(one);
+		san_server_accept_free(one);
 	}
 	s->b->server = NULL;
 	free(s);

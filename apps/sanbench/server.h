@@ -34,7 +34,7 @@ struct peer {
 	struct seen *seen; /**< messages that have arrived by receives */
 	uint64_t placed;   /**< messages in place, as the client reports */
 	uint64_t looked;   /**< messages below were checked */
-	uint64_t told;     /**< value of the last DONE */
+	uint64_t reported; /**< value of the last DONE */
 	uint64_t next;     /**< pulled trees: next piece to pull */
 	uint64_t *stamp;   /**< pulled trees: time of the pull, per slot */
 	uint8_t *busy;     /**< pulled trees: per slot */
@@ -58,35 +58,36 @@ struct session {
 	struct rtsan_mr *shared;
 	struct tree_out *out;
 	bool has_turns; /**< its connections have work of their own */
-	bool is_manifest_done, is_ready_told;
-	bool is_ended, is_compared, is_told, is_dead;
+	bool is_manifest_done, is_ready_sent;
+	bool is_ended, is_compared, is_reported, is_dead;
 	uint64_t end_value;
 	uint64_t end_deadline; /**< deadline for missing messages */
 	uint64_t rtx_begin;
-	struct app_hist lat;
+	struct hist lat;
 	struct ctl_report report;
 };
 
 struct server;
 
 /** Listen on the configured service. 0 or a negative errno. */
-int server_start(struct bench *b);
+int san_server_start(struct bench *b);
 /** One turn. False: nothing to do. */
-bool server_step(struct server *s);
+bool san_server_step(struct server *s);
 /** Abort all sessions. */
-void server_stop(struct server *s);
-void server_on_request(struct bench *b, const struct rtsan_event *ev);
+void san_server_stop(struct server *s);
+void san_server_accept_request(struct bench *b, const struct rtsan_event *ev);
 /** Count an error of a session; the text of the first one is kept. */
-void session_error(struct session *s, const char *format, ...)
+void san_server_session_error(struct session *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /** Likewise, for one connection. */
-void peer_error(struct peer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void san_server_peer_error(struct peer *p, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static inline uint8_t *
-peer_slot(const struct peer *p, uint64_t i)
+san_server_peer_slot(const struct peer *p, uint64_t i)
 {
-	return p->mem + (size_t)net_slot(&p->hello, i) * net_stride(p->hello.size_max);
+	return p->mem + (size_t)san_net_slot(&p->hello, i) * san_net_stride(p->hello.size_max);
 }
 
 #endif /* SERVER_H */

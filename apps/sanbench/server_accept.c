@@ -17,7 +17,7 @@
 static void
 peer_close(struct peer *p)
 {
-	net_qp_close(&p->q);
+	san_net_qp_close(&p->q);
 	if (p->session != NULL && p->session->mode->peer_close != NULL)
 		p->session->mode->peer_close(p);
 	if (p->recv_mr != NULL)
@@ -29,18 +29,18 @@ peer_close(struct peer *p)
 }
 
 void
-session_free(struct session *s)
+san_server_accept_free(struct session *s)
 {
 	uint32_t i;
 
 	for (i = 0; i < s->hello.nb_conns && s->peers != NULL; i++)
 		peer_close(&s->peers[i]);
-	ctl_close(&s->ctl);
+	san_ctl_close(&s->ctl);
 	if (s->mr != NULL)
 		rtsan_mr_dereg(s->mr);
 	if (s->shared != NULL)
 		rtsan_mr_dereg(s->shared);
-	tree_out_close(s->out);
+	san_tree_write_close(s->out);
 	free(s->peers);
 	free(s);
 }
@@ -48,7 +48,7 @@ session_free(struct session *s)
 static const char *
 hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 {
-	const struct bench_mode *m = mode_by_id(h->mode);
+	const struct bench_mode *m = san_mode_by_id(h->mode);
 
 	if (ev->private_len < sizeof(*h) || h->magic != HELLO_MAGIC)
 		return "not a sanbench client, or of another version";
@@ -56,8 +56,8 @@ hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 		return "this mode is unknown here";
 	if (h->size_min == 0 || h->size_min > h->size_max || h->size_max > RTSAN_LENGTH_MAX - 64 ||
 	    h->depth == 0 || h->slots < h->depth || h->slots > 4 * h->depth ||
-	    !rte_is_power_of_2(h->slots) || (m->id == MODE_RPC && !mode_rpc_fits(h)) ||
-	    (m->id == MODE_STREAM && !mode_stream_fits(h)) ||
+	    !rte_is_power_of_2(h->slots) || (m->id == MODE_RPC && !san_mode_rpc_fits(h)) ||
+	    (m->id == MODE_STREAM && !san_mode_stream_fits(h)) ||
 	    h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX || h->index >= h->nb_conns)
 		return "sizes or numbers are out of range";
 	if ((m->flags & MODE_TREE) != 0 && (h->size_min != h->size_max || h->nb_conns != 1))
@@ -79,10 +79,10 @@ is_affordable(struct session *s, uint64_t bytes)
 
 /* Register one region for the slots of all connections. */
 static int
-open_slots(struct session *s)
+session_open_slots(struct session *s)
 {
-	uint64_t bytes =
-		s->hello.nb_conns * net_slots_bytes(&s->hello, net_stride(s->hello.size_max));
+	uint64_t bytes = s->hello.nb_conns *
+		san_net_slots_bytes(&s->hello, san_net_stride(s->hello.size_max));
 
 	if (s->mode->peer_open != NULL) /* receives, and own requests */
 		return is_affordable(s, 3 * bytes) ? 0 : -1;
@@ -105,38 +105,38 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 		return;
 	s->server = srv;
 	s->b = b;
-	s->mode = mode_by_id(h->mode);
+	s->mode = san_mode_by_id(h->mode);
 	s->hello = *h;
 	s->id = ++srv->nb_sessions;
 	s->ctl.owner = s;
 	s->ctl.on_msg = srv->on_ctl_msg;
 	s->ctl.on_event = srv->on_ctl_event;
-	s->rtx_begin = port_counter(b, "rtx");
-	app_hist_reset(&s->lat);
+	s->rtx_begin = san_port_counter(b, "rtx");
+	san_hist_reset(&s->lat);
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
-	if (s->peers == NULL || ctl_open(b, &s->ctl) < 0)
+	if (s->peers == NULL || san_ctl_open(b, &s->ctl) < 0)
 		goto fail;
 	s->has_turns = s->mode->peer_step != NULL || (s->mode->flags & MODE_TREE) != 0 ||
-		mode_has_placed(s->mode, h->flags);
+		san_mode_has_placed(s->mode, h->flags);
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
 	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
 		goto fail;
 	if ((s->mode->flags & MODE_TREE) != 0) {
 		*wrong = b->conf.out[0] == '\0' ? "the server takes no trees (--out)" :
 						  "the server can't write there";
-		if (b->conf.out[0] == '\0' || tree_out_open(b->conf.out, &s->out) < 0)
+		if (b->conf.out[0] == '\0' || san_tree_write_open(b->conf.out, &s->out) < 0)
 			goto fail;
 	}
 	*wrong = "no memory for that (--memory)";
-	if (open_slots(s) < 0)
+	if (session_open_slots(s) < 0)
 		goto fail;
 	s->next = srv->sessions;
 	srv->sessions = s;
 	*wrong = NULL;
 	return;
 fail:
-	session_free(s);
+	san_server_accept_free(s);
 }
 
 static const char *
@@ -159,10 +159,10 @@ accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello 
 	if (wrong != NULL)
 		return wrong;
 	s = srv->sessions;
-	net_param(&srv->b->conf, &param, &w, sizeof(w));
+	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
 	if (rtsan_accept(srv->b->ctx, ev->request, s->ctl.q.qp, &param) < 0) {
 		srv->sessions = s->next;
-		session_free(s);
+		san_server_accept_free(s);
 		return "accepting failed";
 	}
 	return NULL;
@@ -183,7 +183,7 @@ peer_open_recvs(struct peer *p, uint32_t rq)
 		return -1;
 	if (!has_bytes)
 		return 0;
-	p->recv_stride = net_stride(mode_msg_max(s->mode, p->hello.size_max));
+	p->recv_stride = san_net_stride(san_mode_msg_max(s->mode, p->hello.size_max));
 	if (!is_affordable(s, (uint64_t)rq * p->recv_stride) ||
 	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->recv_stride, 0, &p->recv_mr) < 0)
 		return -1;
@@ -199,7 +199,7 @@ peer_open_slots(struct peer *p)
 	if (s->mr == NULL)
 		return 0;
 	p->mem = (uint8_t *)rtsan_mr_addr(s->mr) +
-		p->index * net_slots_bytes(&p->hello, net_stride(p->hello.size_max));
+		p->index * san_net_slots_bytes(&p->hello, san_net_stride(p->hello.size_max));
 	if ((s->mode->flags & MODE_SERVER_PULLS) == 0)
 		return 0;
 	p->stamp = calloc(p->hello.slots, sizeof(*p->stamp));
@@ -214,12 +214,12 @@ peer_open_default(struct peer *p)
 	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * p->hello.depth, i;
 	uint32_t sq = (s->mode->flags & MODE_SERVER_PULLS) != 0 ? p->hello.depth : 0;
 
-	p->q.on_wc = peer_on_wc;
+	p->q.on_wc = san_server_peer_on_wc;
 	if (peer_open_recvs(p, rq) < 0 || peer_open_slots(p) < 0 ||
-	    net_qp_open(s->b, &p->q, RTE_MAX(sq, 1u), RTE_MAX(p->rq, 1u), sq + p->rq) < 0)
+	    san_net_qp_open(s->b, &p->q, RTE_MAX(sq, 1u), RTE_MAX(p->rq, 1u), sq + p->rq) < 0)
 		return -1;
 	for (i = 0; i < p->rq; i++)
-		if (peer_post_recv(p, i) < 0)
+		if (san_server_peer_post_recv(p, i) < 0)
 			return -1;
 	return 0;
 }
@@ -232,7 +232,7 @@ peer_open(struct session *s, struct peer *p, const struct hello *h)
 	p->session = s;
 	p->hello = *h;
 	p->index = h->index;
-	p->q.on_event = peer_on_event;
+	p->q.on_event = san_server_peer_on_event;
 	ret = s->mode->peer_open != NULL ? s->mode->peer_open(p) : peer_open_default(p);
 	if (ret == 0 && s->mode->serve != NULL)
 		s->mode->serve(p);
@@ -243,7 +243,7 @@ peer_open(struct session *s, struct peer *p, const struct hello *h)
 
 /* Parameters that determine memory were checked when the session began: they must be the same. */
 static bool
-is_alike(const struct hello *a, const struct hello *b)
+hello_is_alike(const struct hello *a, const struct hello *b)
 {
 	return a->mode == b->mode && a->nb_conns == b->nb_conns && a->size_min == b->size_min &&
 		a->size_max == b->size_max && a->depth == b->depth && a->slots == b->slots;
@@ -259,11 +259,11 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 
 	while (s != NULL && s->hello.token != h->token)
 		s = s->next;
-	if (s == NULL || !is_alike(h, &s->hello))
+	if (s == NULL || !hello_is_alike(h, &s->hello))
 		return "no session of this kind";
 	p = &s->peers[h->index];
 	if (p->is_open && s->mode->id == MODE_CONNECT)
-		return mode_connect_again(p, ev->request);
+		return san_mode_connect_again(p, ev->request);
 	if (p->is_open)
 		return "this connection exists already";
 	if (peer_open(s, p, h) < 0)
@@ -277,7 +277,7 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 		w.shared_rkey = rtsan_mr_rkey(s->shared);
 	}
 	w.rq = p->rq;
-	net_param(&srv->b->conf, &param, &w, sizeof(w));
+	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
 	if (rtsan_accept(srv->b->ctx, ev->request, p->q.qp, &param) < 0) {
 		peer_close(p);
 		return "accepting failed";
@@ -287,7 +287,7 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 }
 
 void
-server_on_request(struct bench *b, const struct rtsan_event *ev)
+san_server_accept_request(struct bench *b, const struct rtsan_event *ev)
 {
 	const char *wrong = "no server here";
 	struct hello h;

@@ -17,10 +17,10 @@ struct server {
 	void (*on_ctl_event)(void *owner, const struct rtsan_event *ev);
 };
 
-void session_free(struct session *s);
+void san_server_accept_free(struct session *s);
 /** Post receive *i* of the data connection. */
-int peer_post_recv(struct peer *p, uint64_t i);
-void peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
-void peer_on_event(struct bench_qp *q, const struct rtsan_event *ev);
+int san_server_peer_post_recv(struct peer *p, uint64_t i);
+void san_server_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+void san_server_peer_on_event(struct bench_qp *q, const struct rtsan_event *ev);
 
 #endif /* SERVER_PRIV_H */

@@ -27,35 +27,36 @@ struct tree;
  *   0, or a negative errno with a text in *error*. -ENOTSUP: it has entries other than
  *   directories, regular files and symbolic links.
  */
-int tree_open(const char *path, struct tree **out, char *error, size_t size);
-void tree_close(struct tree *t);
-uint64_t tree_bytes(const struct tree *t);
-uint32_t tree_entries(const struct tree *t);
+int san_tree_list_open(const char *path, struct tree **out, char *error, size_t size);
+void san_tree_list_close(struct tree *t);
+uint64_t san_tree_list_bytes(const struct tree *t);
+uint32_t san_tree_list_entries(const struct tree *t);
 /** Encode entries from *at* on, and advance *at*. Returns the bytes written, 0 at the end. */
-size_t tree_manifest(const struct tree *t, size_t *at, void *buf, size_t size);
+size_t san_tree_list_manifest(const struct tree *t, size_t *at, void *buf, size_t size);
 /** Read *len* bytes of the stream from *off*. -EIO: a file has become shorter. */
-int tree_read(struct tree *t, uint64_t off, void *buf, size_t len);
+int san_tree_list_read(struct tree *t, uint64_t off, void *buf, size_t len);
 
 /* ---- writing: tree_write.c ---- */
 
 struct tree_out;
 
 /** *dir* is created if missing. 0 or a negative errno. */
-int tree_out_open(const char *dir, struct tree_out **out);
+int san_tree_write_open(const char *dir, struct tree_out **out);
 /** Release it; written files stay. */
-void tree_out_close(struct tree_out *o);
-/** Decode entries of tree_manifest(). 0, or -1 with a text in *error*. */
-int tree_out_manifest(struct tree_out *o, const void *buf, size_t len, char *error, size_t size);
+void san_tree_write_close(struct tree_out *o);
+/** Decode entries of san_tree_list_manifest(). 0, or -1 with a text in *error*. */
+int san_tree_write_manifest(struct tree_out *o, const void *buf, size_t len, char *error,
+			    size_t size);
 /** All entries are known: create folders and empty files. 0, or -1 with a text in *error*. */
-int tree_out_make(struct tree_out *o, char *error, size_t size);
-uint64_t tree_out_bytes(const struct tree_out *o);
-uint32_t tree_out_entries(const struct tree_out *o);
+int san_tree_write_make(struct tree_out *o, char *error, size_t size);
+uint64_t san_tree_write_bytes(const struct tree_out *o);
+uint32_t san_tree_write_entries(const struct tree_out *o);
 /** Write bytes of the stream. 0 or a negative errno; -ERANGE: outside of the stream. */
-int tree_out_write(struct tree_out *o, uint64_t off, const void *buf, size_t len);
+int san_tree_write_file(struct tree_out *o, uint64_t off, const void *buf, size_t len);
 /**
  * Everything is written: create symbolic links and set permissions. 0, or -1 with a text in
  * *error*.
  */
-int tree_out_finish(struct tree_out *o, char *error, size_t size);
+int san_tree_write_finish(struct tree_out *o, char *error, size_t size);
 
 #endif /* TREE_H */

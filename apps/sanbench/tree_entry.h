@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct tree_record) == 16, "no padding");
 
 /** First entry that may contain byte *off*. Offsets of files ascend; other entries have none. */
 static inline uint32_t
-tree_find(const struct tree_entry *entries, uint32_t nb, uint64_t off)
+san_tree_entry_find(const struct tree_entry *entries, uint32_t nb, uint64_t off)
 {
 	uint32_t low = 0, high = nb, mid, at;
 

@@ -24,7 +24,7 @@ struct tree {
 };
 
 static int
-fail(struct tree *t, const char *path, int err)
+tree_list_fail(struct tree *t, const char *path, int err)
 {
 	snprintf(t->error, t->error_size, "%s: %s", path, strerror(err));
 	return -err;
@@ -48,7 +48,7 @@ entry_add(struct tree *t)
 
 /* The path of *name* in folder *dir*, relative to the root. */
 static char *
-join(const char *dir, const char *name)
+tree_list_join(const char *dir, const char *name)
 {
 	char *path = NULL;
 
@@ -66,21 +66,21 @@ join(const char *dir, const char *name)
 static int
 list_one(struct tree *t, int dirfd, const char *dir, const char *name)
 {
-	char *path = join(dir, name), target[PATH_MAX];
+	char *path = tree_list_join(dir, name), target[PATH_MAX];
 	struct tree_entry *e;
 	struct stat st;
 	ssize_t n;
 
 	if (path == NULL)
-		return fail(t, name, errno);
+		return tree_list_fail(t, name, errno);
 	e = entry_add(t);
 	if (e == NULL) {
 		free(path);
-		return fail(t, name, ENOMEM);
+		return tree_list_fail(t, name, ENOMEM);
 	}
 	e->path = path;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail(t, path, errno);
+		return tree_list_fail(t, path, errno);
 	e->mode = st.st_mode & 0777;
 	if (S_ISDIR(st.st_mode)) {
 		e->kind = TREE_DIR;
@@ -93,12 +93,12 @@ list_one(struct tree *t, int dirfd, const char *dir, const char *name)
 		e->kind = TREE_LINK;
 		n = readlinkat(dirfd, name, target, sizeof(target) - 1);
 		if (n < 0)
-			return fail(t, path, errno);
+			return tree_list_fail(t, path, errno);
 		e->target = strndup(target, (size_t)n);
 		if (e->target == NULL)
-			return fail(t, path, ENOMEM);
+			return tree_list_fail(t, path, ENOMEM);
 	} else {
-		return fail(t, path, ENOTSUP);
+		return tree_list_fail(t, path, ENOTSUP);
 	}
 	return 0;
 }
@@ -112,10 +112,10 @@ list_folder(struct tree *t, const char *dir)
 
 	fd = openat(t->root, dir[0] != '\0' ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return fail(t, dir, errno);
+		return tree_list_fail(t, dir, errno);
 	n = scandirat(fd, ".", &names, NULL, alphasort);
 	if (n < 0)
-		ret = fail(t, dir, errno);
+		ret = tree_list_fail(t, dir, errno);
 	for (i = 0; i < n; i++) {
 		if (ret == 0 && strcmp(names[i]->d_name, ".") != 0 &&
 		    strcmp(names[i]->d_name, "..") != 0)
@@ -129,7 +129,7 @@ list_folder(struct tree *t, const char *dir)
 }
 
 int
-tree_open(const char *path, struct tree **out, char *error, size_t size)
+san_tree_list_open(const char *path, struct tree **out, char *error, size_t size)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 	uint32_t i;
@@ -141,13 +141,13 @@ tree_open(const char *path, struct tree **out, char *error, size_t size)
 	t->error = error;
 	t->error_size = size;
 	t->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret = t->root < 0 ? fail(t, path, errno) : list_folder(t, "");
+	ret = t->root < 0 ? tree_list_fail(t, path, errno) : list_folder(t, "");
 	/* breadth first: folders that list_folder() appends are visited later */
 	for (i = 0; i < t->nb && ret == 0; i++)
 		if (t->entries[i].kind == TREE_DIR)
 			ret = list_folder(t, t->entries[i].path);
 	if (ret < 0) {
-		tree_close(t);
+		san_tree_list_close(t);
 		return ret;
 	}
 	*out = t;
@@ -155,7 +155,7 @@ tree_open(const char *path, struct tree **out, char *error, size_t size)
 }
 
 void
-tree_close(struct tree *t)
+san_tree_list_close(struct tree *t)
 {
 	uint32_t i;
 
@@ -174,19 +174,19 @@ tree_close(struct tree *t)
 }
 
 uint64_t
-tree_bytes(const struct tree *t)
+san_tree_list_bytes(const struct tree *t)
 {
 	return t->bytes;
 }
 
 uint32_t
-tree_entries(const struct tree *t)
+san_tree_list_entries(const struct tree *t)
 {
 	return t->nb;
 }
 
 size_t
-tree_manifest(const struct tree *t, size_t *at, void *buf, size_t size)
+san_tree_list_manifest(const struct tree *t, size_t *at, void *buf, size_t size)
 {
 	struct tree_record r;
 	uint8_t *p = buf;
@@ -215,7 +215,7 @@ tree_manifest(const struct tree *t, size_t *at, void *buf, size_t size)
 }
 
 static int
-file_open(struct tree *t, uint32_t i)
+tree_list_file_open(struct tree *t, uint32_t i)
 {
 	if (t->fd >= 0 && t->open_entry == i)
 		return 0;
@@ -227,9 +227,9 @@ file_open(struct tree *t, uint32_t i)
 }
 
 int
-tree_read(struct tree *t, uint64_t off, void *buf, size_t len)
+san_tree_list_read(struct tree *t, uint64_t off, void *buf, size_t len)
 {
-	uint32_t i = tree_find(t->entries, t->nb, off);
+	uint32_t i = san_tree_entry_find(t->entries, t->nb, off);
 	const struct tree_entry *e;
 	uint8_t *p = buf;
 	ssize_t n;
@@ -241,7 +241,7 @@ tree_read(struct tree *t, uint64_t off, void *buf, size_t len)
 			i++;
 			continue;
 		}
-		ret = file_open(t, i);
+		ret = tree_list_file_open(t, i);
 		if (ret < 0)
 			return ret;
 		n = (ssize_t)(e->offset + e->size - off < len ? e->offset + e->size - off : len);

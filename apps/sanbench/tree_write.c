@@ -24,7 +24,7 @@ struct tree_out {
 };
 
 int
-tree_out_open(const char *dir, struct tree_out **out)
+san_tree_write_open(const char *dir, struct tree_out **out)
 {
 	struct tree_out *o;
 	int root;
@@ -46,7 +46,7 @@ tree_out_open(const char *dir, struct tree_out **out)
 }
 
 void
-tree_out_close(struct tree_out *o)
+san_tree_write_close(struct tree_out *o)
 {
 	uint32_t i;
 
@@ -137,7 +137,7 @@ entry_take(struct tree_out *o, const struct tree_record *r, const char *text)
 }
 
 int
-tree_out_manifest(struct tree_out *o, const void *buf, size_t len, char *error, size_t size)
+san_tree_write_manifest(struct tree_out *o, const void *buf, size_t len, char *error, size_t size)
 {
 	const uint8_t *p = buf, *end = p + len;
 	const char *wrong = NULL;
@@ -216,7 +216,7 @@ entry_make(struct tree_out *o, const struct tree_entry *e)
 }
 
 int
-tree_out_make(struct tree_out *o, char *error, size_t size)
+san_tree_write_make(struct tree_out *o, char *error, size_t size)
 {
 	uint32_t i;
 	int ret;
@@ -232,19 +232,19 @@ tree_out_make(struct tree_out *o, char *error, size_t size)
 }
 
 uint64_t
-tree_out_bytes(const struct tree_out *o)
+san_tree_write_bytes(const struct tree_out *o)
 {
 	return o->bytes;
 }
 
 uint32_t
-tree_out_entries(const struct tree_out *o)
+san_tree_write_entries(const struct tree_out *o)
 {
 	return o->nb;
 }
 
 static int
-file_open(struct tree_out *o, uint32_t i)
+tree_write_file_open(struct tree_out *o, uint32_t i)
 {
 	const char *name;
 	int dir;
@@ -264,9 +264,9 @@ file_open(struct tree_out *o, uint32_t i)
 }
 
 int
-tree_out_write(struct tree_out *o, uint64_t off, const void *buf, size_t len)
+san_tree_write_file(struct tree_out *o, uint64_t off, const void *buf, size_t len)
 {
-	uint32_t i = tree_find(o->entries, o->nb, off);
+	uint32_t i = san_tree_entry_find(o->entries, o->nb, off);
 	const struct tree_entry *e;
 	const uint8_t *p = buf;
 	ssize_t n;
@@ -278,7 +278,7 @@ tree_out_write(struct tree_out *o, uint64_t off, const void *buf, size_t len)
 			i++;
 			continue;
 		}
-		ret = file_open(o, i);
+		ret = tree_write_file_open(o, i);
 		if (ret < 0)
 			return ret;
 		n = (ssize_t)(e->offset + e->size - off < len ? e->offset + e->size - off : len);
@@ -316,7 +316,7 @@ entry_finish(struct tree_out *o, const struct tree_entry *e)
 }
 
 int
-tree_out_finish(struct tree_out *o, char *error, size_t size)
+san_tree_write_finish(struct tree_out *o, char *error, size_t size)
 {
 	uint32_t i;
 	int ret;

@@ -106,14 +106,14 @@ struct args {
 };
 
 static void
-die(const char *what)
+sansim_die(const char *what)
 {
 	fprintf(stderr, "sansim: %s\n", what);
 	exit(EXIT_USAGE);
 }
 
 static uint64_t
-number(const char *option, const char *text)
+opt_to_number(const char *option, const char *text)
 {
 	char buf[ERR_MAX];
 	char *end;
@@ -123,13 +123,13 @@ number(const char *option, const char *text)
 	v = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
 		snprintf(buf, sizeof(buf), "--%s: \"%s\" is not a number", option, text);
-		die(buf);
+		sansim_die(buf);
 	}
 	return v;
 }
 
 static void
-take(struct args *a, int id, const char *name, const char *value)
+opt_take(struct args *a, int id, const char *name, const char *value)
 {
 	switch (id) {
 	case OPT_SCENARIO:
@@ -137,7 +137,7 @@ take(struct args *a, int id, const char *name, const char *value)
 		a->overlays[a->nb_overlays++] = (struct overlay){id, value};
 		break;
 	case OPT_SEED:
-		a->seed = number(name, value);
+		a->seed = opt_to_number(name, value);
 		a->has_seed = true;
 		break;
 	case OPT_JSON:
@@ -153,19 +153,19 @@ take(struct args *a, int id, const char *name, const char *value)
 		a->watch.series_path = value;
 		break;
 	case OPT_SWARM:
-		a->swarm.nb_runs = number(name, value);
+		a->swarm.nb_runs = opt_to_number(name, value);
 		a->is_swarm = true;
 		break;
 	case OPT_SECONDS:
-		a->swarm.seconds = number(name, value);
+		a->swarm.seconds = opt_to_number(name, value);
 		a->has_swarm_option = true;
 		break;
 	case OPT_WORKERS:
-		a->swarm.nb_workers = (uint32_t)RTE_MIN(number(name, value), UINT32_MAX);
+		a->swarm.nb_workers = (uint32_t)RTE_MIN(opt_to_number(name, value), UINT32_MAX);
 		a->has_swarm_option = true;
 		break;
 	case OPT_SWARM_SEED:
-		a->drawn_seed = number(name, value);
+		a->drawn_seed = opt_to_number(name, value);
 		a->is_drawn = true;
 		break;
 	case OPT_PRINT:
@@ -175,7 +175,7 @@ take(struct args *a, int id, const char *name, const char *value)
 		a->shrink = true;
 		break;
 	case OPT_KEYS:
-		sim_conf_help(stdout);
+		san_sim_conf_help(stdout);
 		exit(0);
 	case OPT_VERSION:
 		puts("sansim " SAN_VERSION);
@@ -198,17 +198,17 @@ build_conf(struct args *a)
 	int rc;
 
 	if (a->is_drawn)
-		sim_swarm_draw(a->drawn_seed, &a->conf);
+		san_sim_draw_swarm(a->drawn_seed, &a->conf);
 	else
-		sim_conf_default(&a->conf);
+		san_sim_conf_default(&a->conf);
 	for (i = 0; i < a->nb_overlays; i++) {
 		const char *value = a->overlays[i].value;
 
 		rc = a->overlays[i].id == OPT_SET ?
-			sim_conf_set(&a->conf, value, err, sizeof(err)) :
-			sim_conf_load(&a->conf, value, err, sizeof(err));
+			san_sim_conf_set(&a->conf, value, err, sizeof(err)) :
+			san_sim_conf_file_load(&a->conf, value, err, sizeof(err));
 		if (rc != 0)
-			die(err);
+			sansim_die(err);
 	}
 	if (a->has_seed)
 		a->conf.run.seed = a->seed;
@@ -220,12 +220,13 @@ check_swarm(struct args *a)
 	if (a->nb_overlays != 0 || a->is_drawn || a->print || a->json != NULL ||
 	    a->watch.series_path != NULL || a->watch.trace_path != NULL ||
 	    a->watch.trace_where != NULL)
-		die("--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
-		    "--shrink only");
+		sansim_die(
+			"--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
+			"--shrink only");
 	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > WORKERS_MAX)
-		die("--workers: 1 to 16");
+		sansim_die("--workers: 1 to 16");
 	if (a->swarm.nb_runs == 0 && a->swarm.seconds == 0)
-		die("--swarm 0 wants --seconds");
+		sansim_die("--swarm 0 wants --seconds");
 	if (a->has_seed)
 		a->swarm.seed = a->seed;
 	a->swarm.shrink = a->shrink;
@@ -239,15 +240,15 @@ check_single(const struct args *a)
 	bool writes = a->json != NULL || w->series_path != NULL || w->trace_path != NULL;
 
 	if (a->has_swarm_option)
-		die("--seconds and --workers want --swarm");
+		sansim_die("--seconds and --workers want --swarm");
 	if (a->shrink && (a->print || writes))
-		die("--shrink takes no --json, --series, --trace or --print");
+		sansim_die("--shrink takes no --json, --series, --trace or --print");
 	if (w->series_path != NULL && strcmp(w->series_path, "-") == 0)
-		die("--series: wants a file, not -");
+		sansim_die("--series: wants a file, not -");
 	if (w->trace_path != NULL && strcmp(w->trace_path, "-") == 0)
-		die("--trace: wants a file, not -");
+		sansim_die("--trace: wants a file, not -");
 	if (w->series_path != NULL && a->conf.run.sample_ns == 0)
-		die("--series wants run.sample, the time between its lines");
+		sansim_die("--series wants run.sample, the time between its lines");
 }
 
 static void
@@ -257,21 +258,21 @@ parse_args(struct args *a, int argc, char **argv)
 
 	a->overlays = calloc((size_t)argc, sizeof(*a->overlays));
 	if (a->overlays == NULL)
-		die("no memory");
+		sansim_die("no memory");
 	a->swarm.nb_workers = (uint32_t)RTE_MIN(sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
 	a->argv = argv;
 	a->swarm.program = argv[0];
 	a->swarm.seed = 1;
 	while ((id = getopt_long(argc, argv, "", options, &index)) != -1)
-		take(a, id, id == '?' ? "" : options[index].name, optarg);
+		opt_take(a, id, id == '?' ? "" : options[index].name, optarg);
 	if (optind != argc)
-		die("there are no arguments but options; try: sansim --help");
+		sansim_die("there are no arguments but options; try: sansim --help");
 	if (a->is_swarm) {
 		check_swarm(a);
 		return;
 	}
 	if (a->watch.trace_where != NULL && a->watch.trace_path == NULL)
-		die("--trace-at wants --trace");
+		sansim_die("--trace-at wants --trace");
 	if (a->watch.trace_where == NULL)
 		a->watch.trace_where = "all";
 	build_conf(a);
@@ -279,7 +280,7 @@ parse_args(struct args *a, int argc, char **argv)
 }
 
 static int
-write_json(const struct sim_world *w, const char *path)
+sansim_write_json(const struct sim_world *w, const char *path)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
 	int rc = 0;
@@ -288,7 +289,7 @@ write_json(const struct sim_world *w, const char *path)
 		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
 		return EXIT_USAGE;
 	}
-	sim_report_json(w, f);
+	san_sim_report_json(w, f);
 	if (fflush(f) != 0 || ferror(f) || (f != stdout && fclose(f) != 0)) {
 		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
 		rc = 1;
@@ -297,17 +298,17 @@ write_json(const struct sim_world *w, const char *path)
 }
 
 static int
-shrink(struct args *a)
+sansim_shrink(struct args *a)
 {
 	char why[ERR_MAX];
-	int rc = sim_swarm_try(&a->conf, NULL, why, sizeof(why));
+	int rc = san_sim_swarm_try(&a->conf, NULL, why, sizeof(why));
 
 	if (rc != -EIO) {
 		fprintf(stderr, "sansim: %s\n", rc == 0 ? "this scenario does not fail" : why);
 		return 1;
 	}
-	sim_swarm_shrink(&a->conf, why);
-	sim_swarm_print(&a->conf, why, stdout);
+	san_sim_swarm_shrink(&a->conf, why);
+	san_sim_swarm_print(&a->conf, why, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("sansim: standard output");
 		return 1;
@@ -342,21 +343,21 @@ print_repeat(char *const *argv)
 }
 
 static int
-run(struct args *a)
+sansim_run(struct args *a)
 {
 	struct sim_world *w;
 	int rc;
 
-	sim_eal_init(sim_world_mb(&a->conf));
-	if (sim_world_create(&a->conf, &a->watch, &w) != 0)
+	san_sim_eal_init(san_sim_world_mb(&a->conf));
+	if (san_sim_world_create(&a->conf, &a->watch, &w) != 0)
 		return EXIT_USAGE;
-	sim_world_run(w);
+	san_sim_world_run(w);
 	if (a->json != NULL)
-		rc = write_json(w, a->json);
+		rc = sansim_write_json(w, a->json);
 	else
 		rc = 0;
 	if (a->json == NULL || strcmp(a->json, "-") != 0)
-		sim_report_text(w, stdout);
+		san_sim_report_text(w, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("sansim: standard output");
 		rc = 1;
@@ -366,7 +367,7 @@ run(struct args *a)
 		print_repeat(a->argv);
 		rc = 1;
 	}
-	if (sim_world_destroy(w) != 0) {
+	if (san_sim_world_destroy(w) != 0) {
 		fputs("sansim: the trace or series could not be written whole\n", stderr);
 		rc = 1;
 	}
@@ -381,12 +382,12 @@ main(int argc, char **argv)
 
 	parse_args(&a, argc, argv);
 	if (a.is_swarm)
-		return sim_swarm_run(&a.swarm) != 0;
-	if (sim_conf_check(&a.conf, err, sizeof(err)) != 0)
-		die(err);
+		return san_sim_swarm_run(&a.swarm) != 0;
+	if (san_sim_conf_rules_check(&a.conf, err, sizeof(err)) != 0)
+		sansim_die(err);
 	if (a.print) {
-		sim_conf_print(&a.conf, stdout);
+		san_sim_conf_print(&a.conf, stdout);
 		return 0;
 	}
-	return a.shrink ? shrink(&a) : run(&a);
+	return a.shrink ? sansim_shrink(&a) : sansim_run(&a);
 }

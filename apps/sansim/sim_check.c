@@ -27,7 +27,7 @@ struct sim_checks {
 };
 
 int
-sim_check_create(struct sim_world *w)
+san_sim_check_create(struct sim_world *w)
 {
 	struct sim_checks *c = calloc(1, sizeof(*c));
 	size_t i;
@@ -43,7 +43,7 @@ sim_check_create(struct sim_world *w)
 }
 
 void
-sim_check_destroy(struct sim_world *w)
+san_sim_check_destroy(struct sim_world *w)
 {
 	size_t i;
 
@@ -57,7 +57,7 @@ sim_check_destroy(struct sim_world *w)
 }
 
 void
-sim_check_note(struct sim_world *w, const struct sim_note *n)
+san_sim_check_note(struct sim_world *w, const struct sim_note *n)
 {
 	size_t i;
 
@@ -67,7 +67,7 @@ sim_check_note(struct sim_world *w, const struct sim_note *n)
 }
 
 void
-sim_check_round(struct sim_world *w, struct sim_host *h)
+san_sim_check_round(struct sim_world *w, struct sim_host *h)
 {
 	uint32_t every = w->conf.run.check_every;
 	size_t i;
@@ -81,7 +81,7 @@ sim_check_round(struct sim_world *w, struct sim_host *h)
 }
 
 void
-sim_check_sample(struct sim_world *w)
+san_sim_check_sample(struct sim_world *w)
 {
 	size_t i;
 
@@ -91,7 +91,7 @@ sim_check_sample(struct sim_world *w)
 }
 
 void
-sim_check_settled(struct sim_world *w)
+san_sim_check_settled(struct sim_world *w)
 {
 	size_t i;
 
@@ -101,7 +101,7 @@ sim_check_settled(struct sim_world *w)
 }
 
 void
-sim_check_end(struct sim_world *w)
+san_sim_check_end(struct sim_world *w)
 {
 	size_t i;
 

@@ -5,8 +5,8 @@
 /**
  * @file
  * Invariants of a run, one file each. A checker gets notes of what the programs see
- * (sim_check_note()), examines a host after its round, and judges the end of the run. It reports
- * with sim_world_fail() and changes nothing.
+ * (san_sim_check_note()), examines a host after its round, and judges the end of the run. It
+ * reports with san_sim_world_fail() and changes nothing.
  */
 
 #include "sim_load.h"
@@ -59,12 +59,12 @@ extern const struct sim_checker sim_check_leak;
 extern const struct sim_checker sim_check_progress;
 extern const struct sim_checker sim_check_fair;
 
-int sim_check_create(struct sim_world *w);
-void sim_check_destroy(struct sim_world *w);
-void sim_check_note(struct sim_world *w, const struct sim_note *n);
-void sim_check_round(struct sim_world *w, struct sim_host *h);
-void sim_check_sample(struct sim_world *w);
-void sim_check_settled(struct sim_world *w);
-void sim_check_end(struct sim_world *w);
+int san_sim_check_create(struct sim_world *w);
+void san_sim_check_destroy(struct sim_world *w);
+void san_sim_check_note(struct sim_world *w, const struct sim_note *n);
+void san_sim_check_round(struct sim_world *w, struct sim_host *h);
+void san_sim_check_sample(struct sim_world *w);
+void san_sim_check_settled(struct sim_world *w);
+void san_sim_check_end(struct sim_world *w);
 
 #endif /* SIM_CHECK_H */

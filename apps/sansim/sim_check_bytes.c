@@ -8,8 +8,8 @@
 #include "sim_check.h"
 
 static void
-compare(struct sim_world *w, const struct sim_side *s, const char *what, const uint8_t *got,
-	uint32_t slice, uint32_t len)
+check_bytes_equal(struct sim_world *w, const struct sim_side *s, const char *what,
+		  const uint8_t *got, uint32_t slice, uint32_t len)
 {
 	const uint8_t *want = w->load->block + slice;
 	uint32_t i = 0;
@@ -18,8 +18,8 @@ compare(struct sim_world *w, const struct sim_side *s, const char *what, const u
 		return;
 	while (got[i] == want[i])
 		i++;
-	sim_world_fail(w, "bytes", "side %u: %s of %u bytes: byte %u is %#x instead of %#x", s->id,
-		       what, len, i, got[i], want[i]);
+	san_sim_world_fail(w, "bytes", "side %u: %s of %u bytes: byte %u is %#x instead of %#x",
+			   s->id, what, len, i, got[i], want[i]);
 }
 
 static void
@@ -29,25 +29,26 @@ on_send(struct sim_world *w, const struct sim_note *n)
 	uint32_t slice, len;
 
 	if (n->wc->byte_len < SIM_HEADER) {
-		sim_world_fail(w, "bytes", "side %u: a send of %u bytes", n->side->id,
-			       n->wc->byte_len);
+		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes", n->side->id,
+				   n->wc->byte_len);
 		return;
 	}
 	memcpy(header, n->data, sizeof(header));
 	slice = (uint32_t)(header[1] >> 32);
 	len = (uint32_t)header[1];
 	if (len != n->wc->byte_len || slice > w->load->block_bytes - w->load->slot_bytes)
-		sim_world_fail(w, "bytes", "side %u: a send of %u bytes says %u", n->side->id,
-			       n->wc->byte_len, len);
+		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes says %u", n->side->id,
+				   n->wc->byte_len, len);
 	else
-		compare(w, n->side, "send", n->data + SIM_HEADER, slice, len - SIM_HEADER);
+		check_bytes_equal(w, n->side, "send", n->data + SIM_HEADER, slice,
+				  len - SIM_HEADER);
 }
 
 /* A push with immediate is complete at the target before its initiator knows. */
 static void
 on_push_imm(struct sim_world *w, const struct sim_note *n)
 {
-	const struct sim_side *from = sim_peer(w, n->side);
+	const struct sim_side *from = san_sim_load_peer(w, n->side);
 	uint32_t i;
 
 	for (i = 0; i < w->conf.load.depth; i++) {
@@ -55,8 +56,8 @@ on_push_imm(struct sim_world *w, const struct sim_note *n)
 
 		if (op->state == SIM_OP_POSTED && (uint32_t)op->seq == n->wc->imm &&
 		    op->life == n->side->life)
-			compare(w, n->side, "push with immediate", sim_slot(w, n->side, i),
-				op->slice, op->len);
+			check_bytes_equal(w, n->side, "push with immediate",
+					  san_sim_load_slot(w, n->side, i), op->slice, op->len);
 	}
 }
 
@@ -64,7 +65,7 @@ static void
 bytes_note(struct sim_world *w, void *state, const struct sim_note *n)
 {
 	const struct sim_op *op = n->op;
-	const struct sim_side *peer = sim_peer(w, n->side);
+	const struct sim_side *peer = san_sim_load_peer(w, n->side);
 
 	(void)state;
 	if (n->type == SIM_NOTE_RECEIVED && n->wc->status == SAN_ST_OK) {
@@ -76,9 +77,11 @@ bytes_note(struct sim_world *w, void *state, const struct sim_note *n)
 	if (n->type != SIM_NOTE_COMPLETED || n->wc->status != SAN_ST_OK)
 		return;
 	if (op->op == SAN_WR_PULL)
-		compare(w, n->side, "pull", sim_own(w, n->side, op->slot), op->slice, op->len);
+		check_bytes_equal(w, n->side, "pull", san_sim_load_own(w, n->side, op->slot),
+				  op->slice, op->len);
 	if ((op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM) && op->life == peer->life)
-		compare(w, n->side, "push", sim_slot(w, peer, op->slot), op->slice, op->len);
+		check_bytes_equal(w, n->side, "push", san_sim_load_slot(w, peer, op->slot),
+				  op->slice, op->len);
 }
 
 const struct sim_checker sim_check_bytes = {

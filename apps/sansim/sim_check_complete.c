@@ -30,15 +30,15 @@ complete_fini(struct sim_world *w, void *state)
 static bool
 has_reason(struct sim_world *w, const struct sim_note *n)
 {
-	bool gone = n->op->life != sim_peer(w, n->side)->life;
+	bool ended = n->op->life != san_sim_load_peer(w, n->side)->life;
 
 	switch (n->wc->status) {
 	case SAN_ST_OK:
 		return !n->op->bad;
 	case SAN_ST_ACCESS:
-		return n->op->bad || gone;
+		return n->op->bad || ended;
 	case SAN_ST_REVOKED:
-		return gone;
+		return ended;
 	case SAN_ST_RNR:
 		return w->conf.load.recv_delay_ns != 0;
 	case SAN_WC_ST_FLUSHED:
@@ -57,28 +57,29 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 	switch (n->type) {
 	case SIM_NOTE_COMPLETED:
 		if (!has_reason(w, n))
-			sim_world_fail(w, "complete",
-				       "side %u: %s %" PRIu64 "%s completed with %s", n->side->id,
-				       sim_kind_name(n->op->op - SAN_WR_SEND), n->op->seq,
-				       n->op->bad ? " of a wrong key" : "",
-				       san_ulp_status_name(n->wc->status));
+			san_sim_world_fail(
+				w, "complete", "side %u: %s %" PRIu64 "%s completed with %s",
+				n->side->id, san_sim_conf_kind_name(n->op->op - SAN_WR_SEND),
+				n->op->seq, n->op->bad ? " of a wrong key" : "",
+				san_ulp_status_name(n->wc->status));
 		*ended += n->wc->status >= SAN_WC_ST_RETRY_EXC;
 		break;
 	case SIM_NOTE_BROKEN:
-		if (!sim_fault_may_break(w, n->side))
-			sim_world_fail(w, "complete", "side %u: its connection broke without cause",
-				       n->side->id);
+		if (!san_sim_fault_may_break(w, n->side))
+			san_sim_world_fail(w, "complete",
+					   "side %u: its connection broke without cause",
+					   n->side->id);
 		break;
 	case SIM_NOTE_DOWN:
 		*ended = 0;
 		if (n->side->initiates && n->side->nb_done != n->side->nb_posted)
-			sim_world_fail(w, "complete",
-				       "side %u: ended before %" PRIu64 " requests", n->side->id,
-				       n->side->nb_posted - n->side->nb_done);
+			san_sim_world_fail(w, "complete",
+					   "side %u: ended before %" PRIu64 " requests",
+					   n->side->id, n->side->nb_posted - n->side->nb_done);
 		/* receives posted now may still read what the peer of a stream sent */
 		if (n->side->nb_recvs != 0 && !n->side->stream)
-			sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
-				       n->side->id, n->side->nb_recvs);
+			san_sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
+					   n->side->id, n->side->nb_recvs);
 		break;
 	case SIM_NOTE_RESTARTED:
 		*ended = 0;
@@ -98,12 +99,12 @@ complete_settled(struct sim_world *w, void *state)
 		const struct sim_side *s = &w->load->sides[i];
 
 		if (s->initiates && s->nb_done != s->nb_posted)
-			sim_world_fail(w, "complete",
-				       "side %u: %" PRIu64 " of %" PRIu64 " requests completed", i,
-				       s->nb_done, s->nb_posted);
+			san_sim_world_fail(w, "complete",
+					   "side %u: %" PRIu64 " of %" PRIu64 " requests completed",
+					   i, s->nb_done, s->nb_posted);
 		if (ended[i] != 0)
-			sim_world_fail(w, "complete", "side %u: flushed, but never disconnected",
-				       i);
+			san_sim_world_fail(w, "complete",
+					   "side %u: flushed, but never disconnected", i);
 	}
 }
 

@@ -8,12 +8,12 @@
 static void
 fair_settled(struct sim_world *w, void *state)
 {
-	uint32_t jain = sim_report_jain(w);
+	uint32_t jain = san_sim_report_jain(w);
 
 	(void)state;
 	if (w->conf.run.jain_min_ppm != 0 && jain < w->conf.run.jain_min_ppm)
-		sim_world_fail(w, "fair", "Jain's index is %u millionths, asked for are %u", jain,
-			       w->conf.run.jain_min_ppm);
+		san_sim_world_fail(w, "fair", "Jain's index is %u millionths, asked for are %u",
+				   jain, w->conf.run.jain_min_ppm);
 }
 
 const struct sim_checker sim_check_fair = {

@@ -30,7 +30,7 @@ struct seen {
 
 /* Granted bytes that may still arrive, also again: all but those placed in order. */
 static uint32_t
-due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
+check_grant_due(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
 	bool in_turn = !tc->peer.ordered || r->rsn == tc->rx_base;
 
@@ -57,8 +57,8 @@ check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_
 	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants); /* the others are granted after it */
 
 	if (r != NULL && r->granted != 0 && r->length - r->granted < least_left(w, tl))
-		sim_world_fail(w, "grant", "host %u: all but %u bytes of %u granted", h->id,
-			       r->length - r->granted, r->length);
+		san_sim_world_fail(w, "grant", "host %u: all but %u bytes of %u granted", h->id,
+				   r->length - r->granted, r->length);
 }
 
 /* The most that a path with this round-trip time can hold; the rest is in a queue (RT-41). */
@@ -82,30 +82,31 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_conf *conf = &tl->conf;
 	uint64_t path = path_most(w, tl, seen->rtt_ns);
-	uint64_t bound = (uint64_t)conf->lapsed_bytes + conf->budget_bytes + path +
+	uint64_t bound = (uint64_t)conf->expired_bytes + conf->budget_bytes + path +
 		(uint64_t)peer->nb_conns * conf->grant_bytes;
 
-	if (peer->lapsed > bound)
-		sim_world_fail(w, "grant", "host %u: %u bytes lapsed of one peer; the bound is "
-					   "%" PRIu64,
-			       h->id, peer->lapsed, bound);
+	if (peer->expired > bound)
+		san_sim_world_fail(w, "grant", "host %u: %u bytes lapsed of one peer; the bound is "
+					       "%" PRIu64,
+				   h->id, peer->expired, bound);
 	if (path <= tl->budget_bytes / 4 * 3) /* two hosts that wait get at most half of it each */
 		path = 0;
 	if (peer->paths[true].room > path || peer->paths[false].room > path)
-		sim_world_fail(w, "grant", "host %u: a path has room for %u and %u bytes beyond "
-					   "the budget; it holds %" PRIu64,
-			       h->id, peer->paths[true].room, peer->paths[false].room, path);
+		san_sim_world_fail(w, "grant",
+				   "host %u: a path has room for %u and %u bytes beyond "
+				   "the budget; it holds %" PRIu64,
+				   h->id, peer->paths[true].room, peer->paths[false].room, path);
 }
 
 /* Collect the sums for each peer host. Returns all expired bytes. */
 static uint64_t
-look(struct sim_world *w, const struct sim_host *h, struct seen *peers)
+check_grant_host(struct sim_world *w, const struct sim_host *h, struct seen *peers)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_conn *tc;
 	const struct san_tl_rxn *r;
 	struct seen *seen;
-	uint64_t lapsed = 0;
+	uint64_t expired = 0;
 	uint32_t slot, bytes;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
@@ -116,12 +117,12 @@ look(struct sim_world *w, const struct sim_host *h, struct seen *peers)
 		seen = &peers[tc->host - tl->hosts];
 		seen->rtt_ns = RTE_MAX(seen->rtt_ns, tl->pdl->conns[slot].rtt.base_ns);
 		TAILQ_FOREACH(r, &tc->rxns, all_link) {
-			bytes = due_of(tc, r);
-			seen->due += bytes - RTE_MIN(bytes, r->charge.lapsed);
-			lapsed += r->charge.lapsed;
+			bytes = check_grant_due(tc, r);
+			seen->due += bytes - RTE_MIN(bytes, r->charge.expired);
+			expired += r->charge.expired;
 		}
 	}
-	return lapsed;
+	return expired;
 }
 
 static void
@@ -129,12 +130,12 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	struct seen *peers = calloc(tl->conf.max_conns, sizeof(*peers));
-	uint64_t sum = 0, path = 0, lapsed, room;
+	uint64_t sum = 0, path = 0, expired, room;
 	uint32_t i;
 
 	(void)state;
 	SAN_VERIFY(peers != NULL);
-	lapsed = look(w, h, peers);
+	expired = check_grant_host(w, h, peers);
 	for (i = 0; i < tl->conf.max_conns; i++) {
 		check_peer(w, h, &tl->hosts[i], &peers[i]);
 		room = RTE_MIN(peers[i].due, tl->hosts[i].paths[true].room);
@@ -143,16 +144,18 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 	}
 	free(peers);
 	if (sum > tl->conf.budget_bytes || tl->budget_used > tl->conf.budget_bytes)
-		sim_world_fail(w, "grant",
-			       "host %u: %" PRIu64 " bytes granted, %u counted; the budget is %u",
-			       h->id, sum, tl->budget_used, tl->conf.budget_bytes);
+		san_sim_world_fail(w, "grant",
+				   "host %u: %" PRIu64
+				   " bytes granted, %u counted; the budget is %u",
+				   h->id, sum, tl->budget_used, tl->conf.budget_bytes);
 	if (path > tl->conf.path_bytes)
-		sim_world_fail(w, "grant",
-			       "host %u: %" PRIu64 " bytes granted beyond the budget, at most %u",
-			       h->id, path, tl->conf.path_bytes);
-	if (lapsed > tl->lapsed_used)
-		sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes lapsed, %u counted", h->id,
-			       lapsed, tl->lapsed_used);
+		san_sim_world_fail(w, "grant",
+				   "host %u: %" PRIu64
+				   " bytes granted beyond the budget, at most %u",
+				   h->id, path, tl->conf.path_bytes);
+	if (expired > tl->expired_used)
+		san_sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes lapsed, %u counted",
+				   h->id, expired, tl->expired_used);
 }
 
 const struct sim_checker sim_check_grant = {

@@ -60,7 +60,7 @@ on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
 		uint8_t *seqs = realloc(o->seqs, n);
 
 		if (seqs == NULL) {
-			sim_world_fail(w, "sansim", "out of memory");
+			san_sim_world_fail(w, "sansim", "out of memory");
 			return;
 		}
 		memset(&seqs[o->nb_seqs], 0, n - o->nb_seqs);
@@ -80,16 +80,15 @@ on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
 	if (op->seq < o->adds_from)
 		return; /* of a process that died after its answer */
 	if (s->ordered && op->result < o->next_old)
-		sim_world_fail(w, "order",
-			       "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64, s->id,
-			       op->seq, op->result,
-			       o->next_old - 1);
+		san_sim_world_fail(w, "order",
+				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64,
+				   s->id, op->seq, op->result, o->next_old - 1);
 	if (op->result + add > o->adds_ok + o->adds_doubtful)
-		sim_world_fail(w, "order",
-			       "side %u: atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64
-			       " additions",
-			       s->id, op->seq, op->result,
-			       o->adds_ok + o->adds_doubtful);
+		san_sim_world_fail(w, "order",
+				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64
+				   " additions",
+				   s->id, op->seq, op->result,
+				   o->adds_ok + o->adds_doubtful);
 	o->next_old = RTE_MAX(o->next_old, op->result + add);
 	o->adds_ok += add;
 	o->adds_doubtful -= add;
@@ -102,8 +101,9 @@ on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
 	uint64_t seq = n->op->seq;
 
 	if (s->ordered && seq < o->nb_done)
-		sim_world_fail(w, "order", "side %u: request %" PRIu64 " completed after %" PRIu64,
-			       s->id, seq, o->nb_done - 1);
+		san_sim_world_fail(w, "order",
+				   "side %u: request %" PRIu64 " completed after %" PRIu64, s->id,
+				   seq, o->nb_done - 1);
 	o->nb_done = RTE_MAX(o->nb_done, seq + 1);
 	o->seqs[seq] |= n->wc->status == SAN_ST_OK ? SEQ_OK : SEQ_OVER;
 	if (n->wc->status == SAN_ST_OK &&
@@ -130,15 +130,15 @@ on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
 	uint64_t seq = received_seq(n);
 
 	if (seq >= o->nb_seqs || (o->seqs[seq] & SEQ_RECEIVABLE) == 0) {
-		sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
-			       s->id, seq);
+		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
+				   s->id, seq);
 		return;
 	}
 	if ((o->seqs[seq] & SEQ_RECEIVED) != 0)
-		sim_world_fail(w, "order", "side %u: received %" PRIu64 " twice", s->id, seq);
+		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 " twice", s->id, seq);
 	if (s->ordered && seq < o->nb_received)
-		sim_world_fail(w, "order", "side %u: received %" PRIu64 " after %" PRIu64, s->id,
-			       seq, o->nb_received - 1);
+		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 " after %" PRIu64,
+				   s->id, seq, o->nb_received - 1);
 	o->nb_received = RTE_MAX(o->nb_received, seq + 1);
 	o->seqs[seq] |= SEQ_RECEIVED;
 }
@@ -176,7 +176,7 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 		on_received(w, peer, n);
 		break;
 	case SIM_NOTE_RESTARTED:
-		on_restart(peer, sim_peer(w, n->side));
+		on_restart(peer, san_sim_load_peer(w, n->side));
 		break;
 	default:
 		break;
@@ -186,21 +186,21 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 static void
 settled_side(struct sim_world *w, struct order *o, const struct sim_side *s)
 {
-	const struct sim_side *target = sim_peer(w, s);
+	const struct sim_side *target = san_sim_load_peer(w, s);
 	uint64_t seq, value = *target->counter;
 
 	for (seq = o->excused; seq < s->nb_posted; seq++)
 		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
 		    (SEQ_RECEIVABLE | SEQ_OK))
-			sim_world_fail(w, "order",
-				       "side %u: %" PRIu64 " succeeded and was not received", s->id,
-				       seq);
+			san_sim_world_fail(w, "order",
+					   "side %u: %" PRIu64 " succeeded and was not received",
+					   s->id, seq);
 	if (value < o->adds_ok || value > o->adds_ok + o->adds_doubtful)
-		sim_world_fail(w, "order",
-			       "side %u: counter %" PRIu64 ", additions %" PRIu64
-			       ", perhaps %" PRIu64 " more",
-			       s->id, value,
-			       o->adds_ok, o->adds_doubtful);
+		san_sim_world_fail(w, "order",
+				   "side %u: counter %" PRIu64 ", additions %" PRIu64
+				   ", perhaps %" PRIu64 " more",
+				   s->id, value,
+				   o->adds_ok, o->adds_doubtful);
 }
 
 static void

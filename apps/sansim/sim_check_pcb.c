@@ -65,21 +65,21 @@ nb_still_active(const struct san_pdl *pdl, const struct before *b)
 }
 
 static void
-check_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_conn *c,
-	   const struct before *b, uint32_t share)
+check_pcb_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_conn *c,
+	       const struct before *b, uint32_t share)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	uint32_t vwin = RTE_MAX(1u, RTE_MIN(c->pcb.first_win - 1u, share));
 
 	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
-		sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u", h->id,
-			       c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
+		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u",
+				   h->id, c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
 	/* retransmissions need no room, and a smaller window takes nothing back (RULE-7) */
 	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
 	    c->pcb.inflight > vwin)
-		sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
-					 "virtual window %u",
-			       h->id, c->slot, c->pcb.inflight, vwin);
+		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
+					     "virtual window %u",
+				   h->id, c->slot, c->pcb.inflight, vwin);
 }
 
 static void
@@ -91,8 +91,8 @@ pcb_round(struct sim_world *w, void *state, struct sim_host *h)
 	uint32_t slot, share;
 
 	if (pdl->inflight > pdl->conf.budget_pkts)
-		sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
-			       pdl->inflight, pdl->conf.budget_pkts);
+		san_sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
+				   pdl->inflight, pdl->conf.budget_pkts);
 	if (w->conf.run.check_every != 1)
 		return;
 	if (p->cores[h->id] != h->core) {
@@ -107,7 +107,7 @@ pcb_round(struct sim_world *w, void *state, struct sim_host *h)
 		const struct san_pdl_conn *c = &pdl->conns[slot];
 
 		if (c->state == SAN_CONN_OPEN)
-			check_conn(w, h, c, &b[slot], share);
+			check_pcb_conn(w, h, c, &b[slot], share);
 		b[slot] = (struct before){
 			.nb_rtx = c->nb_rtx,
 			.cid = c->cid,

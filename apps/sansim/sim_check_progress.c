@@ -20,12 +20,11 @@ progress_sample(struct sim_world *w, void *state)
 
 		if (s->nb_posted != s->nb_done && s->state == SIM_SIDE_UP &&
 		    w->now_ns > since + w->conf.run.stall_ns)
-			sim_world_fail(w, "progress",
-				       "side %u: of %" PRIu64 " requests none is done for %" PRIu64
-				       " ms",
-				       i,
-				       s->nb_posted - s->nb_done,
-				       (uint64_t)((w->now_ns - since) / SAN_NS_PER_MS));
+			san_sim_world_fail(w, "progress",
+					   "side %u: of %" PRIu64
+					   " requests none is done for %" PRIu64 " ms",
+					   i, s->nb_posted - s->nb_done,
+					   (uint64_t)((w->now_ns - since) / SAN_NS_PER_MS));
 	}
 }
 
@@ -34,9 +33,9 @@ progress_settled(struct sim_world *w, void *state)
 {
 	(void)state;
 	if (w->conf.run.silence_max_ns != 0 && w->longest_silence_ns > w->conf.run.silence_max_ns)
-		sim_world_fail(w, "progress", "side %u stood still for %" PRIu64 " us",
-			       w->silent_side,
-			       (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
+		san_sim_world_fail(w, "progress", "side %u stood still for %" PRIu64 " us",
+				   w->silent_side,
+				   (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
 }
 
 const struct sim_checker sim_check_progress = {

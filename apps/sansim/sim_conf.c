@@ -14,7 +14,7 @@
 
 #include <rte_common.h>
 
-#include "pdl_window.h"
+#include "pdl_win.h"
 #include "san_time.h"
 #include "sim_conf.h"
 #include "tl.h"
@@ -177,7 +177,8 @@ static const struct key keys[] = {
 	{"host", "budget", NUM(host.budget_pkts, 0, 1u << 24), "packets in flight" DEFAULT},
 	{"host", "incast", SIZE(host.incast_bytes, 0, 1u << 31), "granted, not placed" DEFAULT},
 	{"host", "paths", SIZE(host.path_bytes, 0, 1u << 31), "likewise, on long paths" DEFAULT},
-	{"host", "lapsed", SIZE(host.lapsed_bytes, 0, 1u << 31), "lapsed of a slow peer's" DEFAULT},
+	{"host", "lapsed", SIZE(host.expired_bytes, 0, 1u << 31),
+	 "lapsed of a slow peer's" DEFAULT},
 	{"host", "grant", SIZE(host.grant_bytes, 0, 1u << 31), "one grant" DEFAULT},
 	{"host", "solicit", SIZE(host.solicit_len, 0, 1u << 31), "solicited from here" DEFAULT},
 	{"host", "solicit-level", NUM(host.solicit_level, 0, 256),
@@ -242,19 +243,19 @@ static const struct key fault_keys[] = {
 };
 
 const char *
-sim_fault_name(uint8_t kind)
+san_sim_conf_fault_name(uint8_t kind)
 {
 	return fault_words[kind];
 }
 
 const char *
-sim_kind_name(uint32_t kind)
+san_sim_conf_kind_name(uint32_t kind)
 {
 	return kind_words[kind];
 }
 
 void
-sim_conf_default(struct sim_conf *conf)
+san_sim_conf_default(struct sim_conf *conf)
 {
 	*conf = (struct sim_conf){
 		.run = {.seed = 1,
@@ -425,7 +426,7 @@ get_field(const void *base, const struct key *k)
 }
 
 static void
-explain(const struct key *k, char *buf, size_t len)
+sim_conf_explain_key(const struct key *k, char *buf, size_t len)
 {
 	char lo[TEXT_MAX / 4], hi[TEXT_MAX / 4];
 	size_t used = 0;
@@ -463,7 +464,7 @@ set_field(void *base, const struct key *k, const char *section, const char *text
 	uint64_t v;
 
 	if (!parse_value(k, text, &v)) {
-		explain(k, right, sizeof(right));
+		sim_conf_explain_key(k, right, sizeof(right));
 		snprintf(err, err_len, "%s.%s: \"%s\" is not %s%s", section, k->name, text,
 			 type_texts[k->type], right);
 		return -EINVAL;
@@ -529,7 +530,7 @@ find_fault(struct sim_conf *conf, const char *name)
 
 /* Check the form. The existence of the host or spine is checked with the topology. */
 static bool
-is_place(const char *text)
+sim_conf_is_place(const char *text)
 {
 	static const char *const forms[] = {
 		"all%n",
@@ -555,7 +556,7 @@ is_place(const char *text)
 static int
 set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len)
 {
-	if (!is_place(value)) {
+	if (!sim_conf_is_place(value)) {
 		snprintf(err, err_len, "fault.%s.where: \"%s\" is not all, or host:N, spine:N or "
 				       "trunk, these with :up or :down or nothing behind them",
 			 f->name, value);
@@ -611,7 +612,7 @@ check_section(const char *section, char *err, size_t err_len)
 }
 
 int
-sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len)
+san_sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len)
 {
 	if (is_fault(section))
 		return want_fault(conf, section, err, err_len) == NULL ? -EINVAL : 0;
@@ -619,8 +620,8 @@ sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err
 }
 
 int
-sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name, const char *value,
-		 char *err, size_t err_len)
+san_sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name,
+		     const char *value, char *err, size_t err_len)
 {
 	const struct key *k;
 
@@ -638,7 +639,7 @@ sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name, c
 }
 
 int
-sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
+san_sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 {
 	char buf[TEXT_MAX];
 	char *value, *name;
@@ -655,7 +656,7 @@ sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 		return -EINVAL;
 	}
 	*name++ = '\0';
-	return sim_conf_set_key(conf, buf, name, value, err, err_len);
+	return san_sim_conf_set_key(conf, buf, name, value, err, err_len);
 }
 
 /* ---- writing ---- */
@@ -673,7 +674,7 @@ print_key(FILE *out, const struct key *k, const void *base)
 }
 
 void
-sim_conf_print(const struct sim_conf *conf, FILE *out)
+san_sim_conf_print(const struct sim_conf *conf, FILE *out)
 {
 	const char *section = "";
 	size_t i;
@@ -694,7 +695,7 @@ sim_conf_print(const struct sim_conf *conf, FILE *out)
 }
 
 void
-sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len)
+san_sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len)
 {
 	const char *name = strchr(key, '.') + 1;
 	size_t i, section = (size_t)(name - key) - 1;
@@ -716,7 +717,7 @@ help_keys(FILE *out, const struct key *table, size_t n, const void *defaults)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		explain(&table[i], range, sizeof(range));
+		sim_conf_explain_key(&table[i], range, sizeof(range));
 		format_value(&table[i], get_field(defaults, &table[i]), text, sizeof(text));
 		fprintf(out, "%s.%s = %s\n\t%s (%s)\n", table[i].section, table[i].name, text,
 			table[i].help, range);
@@ -724,11 +725,11 @@ help_keys(FILE *out, const struct key *table, size_t n, const void *defaults)
 }
 
 void
-sim_conf_help(FILE *out)
+san_sim_conf_help(FILE *out)
 {
 	struct sim_conf conf;
 
-	sim_conf_default(&conf);
+	san_sim_conf_default(&conf);
 	help_keys(out, keys, RTE_DIM(keys), &conf);
 	fprintf(out, "Sections [fault.NAME], as many as %d:\n", SIM_FAULTS_MAX);
 	help_keys(out, fault_keys, RTE_DIM(fault_keys), &no_fault);

@@ -66,7 +66,7 @@ struct sim_host_conf {
 	/* of connections */
 	uint16_t req_win, data_win, first_win, max_txn, msg_limit, rnr_ms, keepalive_ms, pmtu;
 	/* of the core */
-	uint32_t budget_pkts, incast_bytes, path_bytes, lapsed_bytes, grant_bytes, solicit_len;
+	uint32_t budget_pkts, incast_bytes, path_bytes, expired_bytes, grant_bytes, solicit_len;
 	uint32_t max_wide, max_txns, max_rxns, max_held, max_held_conn, pull_piece;
 	uint32_t cwnd, cwnd_max, ack_every, ooo_distance, max_retries, plb_bad_rtts;
 	uint32_t solicit_level; /**< plus 1, so that 0 is the default */
@@ -165,31 +165,31 @@ struct sim_conf {
 	struct sim_fault_conf faults[SIM_FAULTS_MAX];
 };
 
-void sim_conf_default(struct sim_conf *conf);
+void san_sim_conf_default(struct sim_conf *conf);
 /** Read an INI file into *conf*. 0, or -errno with the error and its place in *err*. */
-int sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len);
+int san_sim_conf_file_load(struct sim_conf *conf, const char *path, char *err, size_t err_len);
 /** Set "section.key=value"; for faults "fault.NAME.key=value". 0, or -EINVAL with *err*. */
-int sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len);
+int san_sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len);
 /**
  * Enter a section. That of a fault creates the fault, even without keys. 0, or -EINVAL with *err*.
  */
-int sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len);
+int san_sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len);
 /** Set one key of a section. 0, or -EINVAL with *err*. */
-int sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name,
-		     const char *value, char *err, size_t err_len);
+int san_sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name,
+			 const char *value, char *err, size_t err_len);
 /** Derive unset values, and check the combination of keys. 0, or -EINVAL with *err*. */
-int sim_conf_check(struct sim_conf *conf, char *err, size_t err_len);
+int san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len);
 /**
  * Print as INI all keys that are set. In a checked scenario these are all keys, so the file repeats
  * the run even if defaults change.
  */
-void sim_conf_print(const struct sim_conf *conf, FILE *out);
+void san_sim_conf_print(const struct sim_conf *conf, FILE *out);
 /** "section.key value" for messages; not for faults. */
-void sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len);
+void san_sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len);
 /** Print every key with unit, range, default and meaning. */
-void sim_conf_help(FILE *out);
+void san_sim_conf_help(FILE *out);
 /** Names of values, as in files. */
-const char *sim_fault_name(uint8_t kind);
-const char *sim_kind_name(uint32_t kind);
+const char *san_sim_conf_fault_name(uint8_t kind);
+const char *san_sim_conf_kind_name(uint32_t kind);
 
 #endif /* SIM_CONF_H */

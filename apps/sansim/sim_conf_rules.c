@@ -17,13 +17,13 @@
 
 /* "load.size-min 1 MiB is more than load.size-max 64 KiB" */
 static int
-clash(const struct sim_conf *conf, const char *a, const char *how, const char *b, char *err,
-      size_t err_len)
+conf_rules_clash(const struct sim_conf *conf, const char *a, const char *how, const char *b,
+		 char *err, size_t err_len)
 {
 	char first[KEY_MAX], second[KEY_MAX];
 
-	sim_conf_text(conf, a, first, sizeof(first));
-	sim_conf_text(conf, b, second, sizeof(second));
+	san_sim_conf_text(conf, a, first, sizeof(first));
+	san_sim_conf_text(conf, b, second, sizeof(second));
 	snprintf(err, err_len, "%s %s %s", first, how, second);
 	return -EINVAL;
 }
@@ -76,14 +76,16 @@ check_timeouts(const struct sim_conf *conf, char *err, size_t err_len)
 	h->rto_min_ns = h->rto_min_ns != 0 ? h->rto_min_ns : pdl.rto_min_ns;
 	h->rto_max_ns = h->rto_max_ns != 0 ? h->rto_max_ns : pdl.rto_max_ns;
 	if (h->rto_min_ns > h->rto_max_ns)
-		return clash(&full, "host.rto-min", "is more than", "host.rto-max", err, err_len);
+		return conf_rules_clash(&full, "host.rto-min", "is more than", "host.rto-max", err,
+					err_len);
 	if (h->rto_init_ns > h->rto_max_ns)
-		return clash(&full, "host.rto", "is more than", "host.rto-max", err, err_len);
+		return conf_rules_clash(&full, "host.rto", "is more than", "host.rto-max", err,
+					err_len);
 	return 0;
 }
 
 static int
-check_host(const struct sim_conf *conf, char *err, size_t err_len)
+conf_rules_host(const struct sim_conf *conf, char *err, size_t err_len)
 {
 	const struct sim_host_conf *h = &conf->host;
 	int rc = check_window("req-window", h->req_win, err, err_len);
@@ -126,7 +128,7 @@ check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 		return 0;
 	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,
 		 f->kind == SIM_FAULT_MAX ? "" : " of kind ",
-		 f->kind == SIM_FAULT_MAX ? "" : sim_fault_name(f->kind), why);
+		 f->kind == SIM_FAULT_MAX ? "" : san_sim_conf_fault_name(f->kind), why);
 	return -EINVAL;
 }
 
@@ -151,11 +153,11 @@ check_network(const struct sim_conf *conf, char *err, size_t err_len)
 		return -EINVAL;
 	}
 	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > hosts)
-		return clash(conf, "topology.leaves", "is more than", "topology.hosts", err,
-			     err_len);
+		return conf_rules_clash(conf, "topology.leaves", "is more than", "topology.hosts",
+					err, err_len);
 	if (conf->load.pattern == SIM_PATTERN_ACROSS && hosts % 2 != 0)
-		return clash(conf, "load.pattern", "wants an even number, not", "topology.hosts",
-			     err, err_len);
+		return conf_rules_clash(conf, "load.pattern", "wants an even number, not",
+					"topology.hosts", err, err_len);
 	return 0;
 }
 
@@ -167,14 +169,14 @@ check_mtu(const struct sim_conf *conf, char *err, size_t err_len)
 	uint32_t frame = conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN;
 
 	if (conf->host.ipv6 && conf->host.mtu < IPV6_MTU_MIN)
-		return clash(conf, "host.mtu", "is less than the 1280 of", "host.ipv6", err,
-			     err_len);
+		return conf_rules_clash(conf, "host.mtu", "is less than the 1280 of", "host.ipv6",
+					err, err_len);
 	if (conf->host.nic_bytes < conf->host.mtu)
-		return clash(conf, "host.nic-queue", less, "host.mtu", err, err_len);
+		return conf_rules_clash(conf, "host.nic-queue", less, "host.mtu", err, err_len);
 	if (conf->edge.buffer_bytes < frame)
-		return clash(conf, "link.buffer", less, "host.mtu", err, err_len);
+		return conf_rules_clash(conf, "link.buffer", less, "host.mtu", err, err_len);
 	if (conf->core.buffer_bytes < frame)
-		return clash(conf, "core.buffer", less, "host.mtu", err, err_len);
+		return conf_rules_clash(conf, "core.buffer", less, "host.mtu", err, err_len);
 	return 0;
 }
 
@@ -182,9 +184,11 @@ static int
 check_load(const struct sim_conf *conf, char *err, size_t err_len)
 {
 	if (conf->load.size_min > conf->load.size_max)
-		return clash(conf, "load.size-min", "is more than", "load.size-max", err, err_len);
+		return conf_rules_clash(conf, "load.size-min", "is more than", "load.size-max", err,
+					err_len);
 	if (conf->run.warmup_ns >= conf->run.duration_ns)
-		return clash(conf, "run.warmup", "is not less than", "run.duration", err, err_len);
+		return conf_rules_clash(conf, "run.warmup", "is not less than", "run.duration", err,
+					err_len);
 	if (sum_weights(&conf->load) != 0)
 		return 0;
 	snprintf(err, err_len, "load: no kind has a weight");
@@ -192,7 +196,7 @@ check_load(const struct sim_conf *conf, char *err, size_t err_len)
 }
 
 int
-sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
+san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len)
 {
 	int rc;
 
@@ -203,6 +207,6 @@ sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 	if (rc == 0)
 		rc = check_mtu(conf, err, err_len);
 	if (rc == 0)
-		rc = check_host(conf, err, err_len);
+		rc = conf_rules_host(conf, err, err_len);
 	return rc == 0 ? check_faults(conf, err, err_len) : rc;
 }

@@ -11,13 +11,13 @@
 #define PORT_FIRST 50000
 
 static uint32_t
-secret32(void *arg)
+sim_core_secret32(void *arg)
 {
 	return (uint32_t)san_prng_u64(arg);
 }
 
 void
-sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6)
+san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6)
 {
 	uint32_t n = rte_cpu_to_be_32((ipv6 ? 0u : 10u << 24) + id + 1);
 
@@ -37,7 +37,7 @@ set_addresses(struct san_core_conf *conf, uint32_t id, bool ipv6)
 	conf->inet.mac.addr_bytes[0] = 2;
 	memcpy(&conf->inet.mac.addr_bytes[2], &n, sizeof(n));
 	conf->inet.nb_addrs = 1;
-	sim_core_ip(&conf->inet.addrs[0].ip, id, ipv6);
+	san_sim_core_ip(&conf->inet.addrs[0].ip, id, ipv6);
 	conf->inet.addrs[0].prefix_len = ipv6 ? PREFIX_V6 : PREFIX_V4;
 	conf->cm.path.src_mac = conf->inet.mac;
 	conf->cm.nb_ports = SAN_WIRE_CM_PORTS;
@@ -46,11 +46,11 @@ set_addresses(struct san_core_conf *conf, uint32_t id, bool ipv6)
 }
 
 void
-sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng)
+san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng)
 {
 	uint32_t i;
 
-	conf->pdl.secret32 = conf->ulp.secret32 = secret32;
+	conf->pdl.secret32 = conf->ulp.secret32 = sim_core_secret32;
 	conf->pdl.secret_arg = conf->ulp.secret_arg = prng;
 	conf->pdl.prng_seed = san_prng_u64(prng);
 	for (i = 0; i < SAN_CM_SECRET; i++)

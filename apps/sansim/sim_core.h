@@ -14,11 +14,11 @@
 #include "core.h"
 #include "san_prng.h"
 
-void sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
+void san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
 /**
  * Turn the defaults in *conf* into the configuration of host *id*. *prng* supplies secrets, also
  * later.
  */
-void sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
+void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
 
 #endif /* SIM_CORE_H */

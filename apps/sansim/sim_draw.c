@@ -22,7 +22,7 @@
 #define LINKS_MAX    4 /* between two hosts */
 
 static uint32_t
-below(struct san_prng *g, uint32_t n)
+draw_below(struct san_prng *g, uint32_t n)
 {
 	return san_prng_below(g, n);
 }
@@ -30,26 +30,26 @@ below(struct san_prng *g, uint32_t n)
 static bool
 one_in(struct san_prng *g, uint32_t n)
 {
-	return below(g, n) == 0;
+	return draw_below(g, n) == 0;
 }
 
 /* A value between *lo* and *hi*, log-uniform. */
 static uint64_t
-spread(struct san_prng *g, uint64_t lo, uint64_t hi)
+draw_spread(struct san_prng *g, uint64_t lo, uint64_t hi)
 {
 	uint32_t octaves = 0;
 	uint64_t from;
 
 	while (lo << (octaves + 1) <= hi)
 		octaves++;
-	from = lo << below(g, octaves + 1);
+	from = lo << draw_below(g, octaves + 1);
 	return RTE_MIN(hi, from + san_prng_u64(g) % from);
 }
 
 static uint32_t
-power(struct san_prng *g, uint32_t lo, uint32_t hi)
+draw_power_of_2(struct san_prng *g, uint32_t lo, uint32_t hi)
 {
-	return 1u << (lo + below(g, hi - lo + 1));
+	return 1u << (lo + draw_below(g, hi - lo + 1));
 }
 
 static void
@@ -67,17 +67,17 @@ draw_network(struct san_prng *g, struct sim_conf *c)
 	};
 	static const uint32_t rates[] = {100, 1000, 10000, 25000, 100000};
 
-	c->topo.type = types[below(g, RTE_DIM(types))];
-	c->topo.hosts = c->topo.type == SIM_TOPO_PAIR ? 2 : 2 + below(g, 9);
-	c->topo.leaves = 1 + below(g, RTE_MIN(3u, c->topo.hosts));
-	c->topo.spines = 1 + below(g, 4);
-	c->edge.rate_mbps = rates[below(g, RTE_DIM(rates))];
-	c->edge.delay_ns = spread(g, 100, 50 * US);
-	c->edge.buffer_bytes = (uint32_t)spread(g, 16 << 10, 4 << 20);
+	c->topo.type = types[draw_below(g, RTE_DIM(types))];
+	c->topo.hosts = c->topo.type == SIM_TOPO_PAIR ? 2 : 2 + draw_below(g, 9);
+	c->topo.leaves = 1 + draw_below(g, RTE_MIN(3u, c->topo.hosts));
+	c->topo.spines = 1 + draw_below(g, 4);
+	c->edge.rate_mbps = rates[draw_below(g, RTE_DIM(rates))];
+	c->edge.delay_ns = draw_spread(g, 100, 50 * US);
+	c->edge.buffer_bytes = (uint32_t)draw_spread(g, 16 << 10, 4 << 20);
 	c->edge.mark_bytes = one_in(g, 2) ? c->edge.buffer_bytes / 4 : 0;
 	c->core = c->edge;
 	if (one_in(g, 3))
-		c->core.rate_mbps = RTE_MAX(100u, c->edge.rate_mbps / (1 + below(g, 4)));
+		c->core.rate_mbps = RTE_MAX(100u, c->edge.rate_mbps / (1 + draw_below(g, 4)));
 }
 
 static void
@@ -85,25 +85,25 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 {
 	static const uint16_t mtus[] = {1500, 1500, 4096, 9000, 1280, 1024};
 
-	h->mtu = mtus[below(g, RTE_DIM(mtus))];
+	h->mtu = mtus[draw_below(g, RTE_DIM(mtus))];
 	h->ipv6 = h->mtu >= 1280 && one_in(g, 4);
-	h->cc = (uint8_t)(one_in(g, 2) ? SIM_CC_SWIFT : below(g, SIM_CC_MAX));
-	h->policy = (uint8_t)below(g, SIM_POLICY_MAX);
-	h->poll_ns = one_in(g, 2) ? 0 : spread(g, 100, 20 * US);
-	h->clock_ppm_range = one_in(g, 3) ? 1 + below(g, 200) : 0;
-	h->rx_ring = power(g, 5, 10);
-	h->req_win = (uint16_t)(one_in(g, 2) ? 64 : power(g, 1, 8));
-	h->data_win = (uint16_t)(one_in(g, 2) ? 512 : power(g, 1, 10));
-	h->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + below(g, 1023));
-	h->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + below(g, 256));
-	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + below(g, 256));
-	h->nic_bytes = (uint32_t)spread(g, 16 << 10, 256 << 10);
-	h->keepalive_ms = (uint16_t)(100 + below(g, 2000));
+	h->cc = (uint8_t)(one_in(g, 2) ? SIM_CC_SWIFT : draw_below(g, SIM_CC_MAX));
+	h->policy = (uint8_t)draw_below(g, SIM_POLICY_MAX);
+	h->poll_ns = one_in(g, 2) ? 0 : draw_spread(g, 100, 20 * US);
+	h->clock_ppm_range = one_in(g, 3) ? 1 + draw_below(g, 200) : 0;
+	h->rx_ring = draw_power_of_2(g, 5, 10);
+	h->req_win = (uint16_t)(one_in(g, 2) ? 64 : draw_power_of_2(g, 1, 8));
+	h->data_win = (uint16_t)(one_in(g, 2) ? 512 : draw_power_of_2(g, 1, 10));
+	h->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + draw_below(g, 1023));
+	h->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + draw_below(g, 256));
+	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + draw_below(g, 256));
+	h->nic_bytes = (uint32_t)draw_spread(g, 16 << 10, 256 << 10);
+	h->keepalive_ms = (uint16_t)(100 + draw_below(g, 2000));
 	h->wrap = one_in(g, 5);
 	if (one_in(g, 4))
-		h->ooo_distance = 1 + below(g, 64);
+		h->ooo_distance = 1 + draw_below(g, 64);
 	if (one_in(g, 4))
-		h->ack_every = 1 + below(g, 64);
+		h->ack_every = 1 + draw_below(g, 64);
 	h->pack = !one_in(g, 8);
 }
 
@@ -111,43 +111,43 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 static void
 draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 {
-	uint32_t n = 1 + below(g, 2);
+	uint32_t n = 1 + draw_below(g, 2);
 
 	for (; n > 0; n--) {
-		switch (below(g, 10)) {
+		switch (draw_below(g, 10)) {
 		case 0:
-			h->budget_pkts = 1 + below(g, 32);
+			h->budget_pkts = 1 + draw_below(g, 32);
 			break;
 		case 1:
-			h->incast_bytes = (uint32_t)spread(g, 2048, 256 << 10);
-			h->grant_bytes = (uint32_t)spread(g, 1024, h->incast_bytes);
+			h->incast_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
+			h->grant_bytes = (uint32_t)draw_spread(g, 1024, h->incast_bytes);
 			break;
 		case 2:
-			h->lapsed_bytes = (uint32_t)spread(g, 2048, 256 << 10);
+			h->expired_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
 			break;
 		case 3:
-			h->max_txns = 1 + below(g, 16);
+			h->max_txns = 1 + draw_below(g, 16);
 			break;
 		case 4:
-			h->max_rxns = 1 + below(g, 16);
+			h->max_rxns = 1 + draw_below(g, 16);
 			break;
 		case 5:
-			h->max_held = 4 + below(g, 64);
-			h->max_held_conn = 1 + below(g, h->max_held);
+			h->max_held = 4 + draw_below(g, 64);
+			h->max_held_conn = 1 + draw_below(g, h->max_held);
 			break;
 		case 6:
-			h->cam = 8 + below(g, 256);
+			h->cam = 8 + draw_below(g, 256);
 			break;
 		case 7:
-			h->mbufs = 256 + below(g, 1024);
+			h->mbufs = 256 + draw_below(g, 1024);
 			h->max_held = RTE_MIN(64u, h->mbufs / 8);
 			h->max_held_conn = h->max_held / 2;
 			break;
 		case 8:
-			h->max_wide = 1 + below(g, 4);
+			h->max_wide = 1 + draw_below(g, 4);
 			break;
 		default:
-			h->pull_piece = (uint32_t)spread(g, 1024, 64 << 10);
+			h->pull_piece = (uint32_t)draw_spread(g, 1024, 64 << 10);
 			break;
 		}
 	}
@@ -184,28 +184,30 @@ draw_load(struct san_prng *g, struct sim_conf *c)
 	uint32_t i;
 
 	l->pattern = (uint8_t)(one_in(g, 4) ? SIM_PATTERN_INCAST : SIM_PATTERN_RANDOM);
-	l->connections = 1 + below(g, one_in(g, 4) ? 32 : 6);
-	l->unordered_ppm = below(g, 3) * (SIM_PPM / 2);
+	l->connections = 1 + draw_below(g, one_in(g, 4) ? 32 : 6);
+	l->unordered_ppm = draw_below(g, 3) * (SIM_PPM / 2);
 	l->relaxed = one_in(g, 8);
 	l->both_ways = one_in(g, 2);
-	l->solicit = (uint8_t)below(g, SIM_SOLICIT_MAX);
+	l->solicit = (uint8_t)draw_below(g, SIM_SOLICIT_MAX);
 	for (i = 0; i < SIM_KINDS; i++)
-		l->weights[i] = one_in(g, 2) ? 0 : 1 + below(g, 9);
-	l->weights[below(g, SIM_KINDS)] += 5;
-	l->size_min = (uint32_t)spread(g, 1, 4096);
-	l->size_max = (uint32_t)spread(g, l->size_min, 256 << 10);
+		l->weights[i] = one_in(g, 2) ? 0 : 1 + draw_below(g, 9);
+	l->weights[draw_below(g, SIM_KINDS)] += 5;
+	l->size_min = (uint32_t)draw_spread(g, 1, 4096);
+	l->size_max = (uint32_t)draw_spread(g, l->size_min, 256 << 10);
 	if (one_in(g, 3)) { /* small enough that many share a packet */
-		l->size_min = 1 + below(g, 64);
-		l->size_max = (uint32_t)spread(g, l->size_min, 512);
+		l->size_min = 1 + draw_below(g, 64);
+		l->size_max = (uint32_t)draw_spread(g, l->size_min, 512);
 	}
-	l->depth = (uint32_t)spread(g, 1, 64);
-	l->ops = spread(g, 4, 300);
+	l->depth = (uint32_t)draw_spread(g, 1, 64);
+	l->ops = draw_spread(g, 4, 300);
 	while (l->ops > 4 && is_too_much(c, l->ops))
 		l->ops /= 2;
-	l->start_step_ns = one_in(g, 2) ? 0 : spread(g, 100, MS);
-	l->recv_delay_ns = one_in(g, 4) ? spread(g, US, 5 * MS) : 0;
+	l->start_step_ns = one_in(g, 2) ? 0 : draw_spread(g, 100, MS);
+	l->recv_delay_ns = one_in(g, 4) ? draw_spread(g, US, 5 * MS) : 0;
 	l->bad_ppm = one_in(g, 5) ? SIM_PPM / 20 : 0;
-	l->revoke_ns = one_in(g, 6) ? RTE_MAX(spread(g, 100 * US, 20 * MS), revoke_least_ns(l)) : 0;
+	l->revoke_ns = one_in(g, 6) ?
+		RTE_MAX(draw_spread(g, 100 * US, 20 * MS), revoke_least_ns(l)) :
+		0;
 	l->reconnect = true;
 }
 
@@ -213,19 +215,21 @@ static void
 draw_place(struct san_prng *g, const struct sim_conf *c, struct sim_fault_conf *f)
 {
 	static const char *const ways[] = {"", ":up", ":down"};
-	const char *way = ways[below(g, RTE_DIM(ways))];
+	const char *way = ways[draw_below(g, RTE_DIM(ways))];
 
 	if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART ||
 	    f->kind == SIM_FAULT_MOVE)
-		snprintf(f->where, sizeof(f->where), "host:%u", below(g, c->topo.hosts));
+		snprintf(f->where, sizeof(f->where), "host:%u", draw_below(g, c->topo.hosts));
 	else if (one_in(g, 2))
 		snprintf(f->where, sizeof(f->where), "all%s", "");
 	else if (c->topo.type == SIM_TOPO_LEAF_SPINE && one_in(g, 2))
-		snprintf(f->where, sizeof(f->where), "spine:%u%s", below(g, c->topo.spines), way);
+		snprintf(f->where, sizeof(f->where), "spine:%u%s", draw_below(g, c->topo.spines),
+			 way);
 	else if (c->topo.type == SIM_TOPO_DUMBBELL && one_in(g, 2))
 		snprintf(f->where, sizeof(f->where), "trunk%s", way);
 	else
-		snprintf(f->where, sizeof(f->where), "host:%u%s", below(g, c->topo.hosts), way);
+		snprintf(f->where, sizeof(f->where), "host:%u%s", draw_below(g, c->topo.hosts),
+			 way);
 }
 
 static void
@@ -233,15 +237,15 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 {
 	struct sim_fault_conf *f = &c->faults[c->nb_faults];
 
-	*f = (struct sim_fault_conf){.kind = (uint8_t)(1 + below(g, SIM_FAULT_RESTART))};
+	*f = (struct sim_fault_conf){.kind = (uint8_t)(1 + draw_below(g, SIM_FAULT_RESTART))};
 	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
 	draw_place(g, c, f);
-	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
-	f->for_ns = spread(g, 10 * US, one_in(g, 8) ? 8 * SAN_NS_PER_S : 100 * MS);
-	f->rate_ppm = (uint32_t)spread(g, 1000, SIM_PPM / 5);
+	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+	f->for_ns = draw_spread(g, 10 * US, one_in(g, 8) ? 8 * SAN_NS_PER_S : 100 * MS);
+	f->rate_ppm = (uint32_t)draw_spread(g, 1000, SIM_PPM / 5);
 	if (f->kind == SIM_FAULT_FLOW)
-		f->rate_ppm = SIM_PPM / (2 + below(g, 8));
-	f->arg_ns = spread(g, US, MS);
+		f->rate_ppm = SIM_PPM / (2 + draw_below(g, 8));
+	f->arg_ns = draw_spread(g, US, MS);
 }
 
 /* Drawn last, so that seeds from before this feature and streams still give the same scenario. */
@@ -251,7 +255,7 @@ draw_path_mtu(struct san_prng *g, struct sim_conf *c)
 	static const uint16_t mtus[] = {1500, 1500, 4096, 5000};
 
 	if (one_in(g, 3))
-		c->edge.mtu = mtus[below(g, RTE_DIM(mtus))];
+		c->edge.mtu = mtus[draw_below(g, RTE_DIM(mtus))];
 }
 
 static void
@@ -268,7 +272,7 @@ draw_streams(struct san_prng *g, struct sim_conf *c)
 static void
 draw_narrow(struct san_prng *g, struct sim_conf *c)
 {
-	uint32_t n = one_in(g, 3) ? 1 + below(g, 3) : 0;
+	uint32_t n = one_in(g, 3) ? 1 + draw_below(g, 3) : 0;
 	struct sim_fault_conf *f;
 
 	for (; n > 0; n--) {
@@ -276,9 +280,9 @@ draw_narrow(struct san_prng *g, struct sim_conf *c)
 		*f = (struct sim_fault_conf){.kind = SIM_FAULT_NARROW};
 		snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
 		draw_place(g, c, f);
-		f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
-		f->for_ns = one_in(g, 3) ? 0 : spread(g, 10 * US, 200 * MS);
-		f->mtu = (uint16_t)(one_in(g, 2) ? 1280 : 1280 + below(g, 9000 - 1280));
+		f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+		f->for_ns = one_in(g, 3) ? 0 : draw_spread(g, 10 * US, 200 * MS);
+		f->mtu = (uint16_t)(one_in(g, 2) ? 1280 : 1280 + draw_below(g, 9000 - 1280));
 	}
 }
 
@@ -313,7 +317,7 @@ draw_long(struct san_prng *g, struct sim_conf *c)
 	uint64_t most_ns = LONG_RUN_NS / (2 * LINKS_MAX * (1 + round_trips(c)));
 
 	if (one_in(g, 12))
-		c->edge.delay_ns = c->core.delay_ns = RTE_MIN(spread(g, MS, 10 * MS), most_ns);
+		c->edge.delay_ns = c->core.delay_ns = RTE_MIN(draw_spread(g, MS, 10 * MS), most_ns);
 }
 
 /* Forged CNPs (RT-36), and hosts that change their MAC address (RT-38). */
@@ -329,9 +333,9 @@ draw_foreign(struct san_prng *g, struct sim_conf *c)
 	*f = (struct sim_fault_conf){.kind = kind};
 	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
 	draw_place(g, c, f);
-	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
-	f->for_ns = spread(g, 10 * US, 200 * MS);
-	f->rate_ppm = kind == SIM_FAULT_FORGE ? (uint32_t)spread(g, 1000, SIM_PPM) : 0;
+	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+	f->for_ns = draw_spread(g, 10 * US, 200 * MS);
+	f->rate_ppm = kind == SIM_FAULT_FORGE ? (uint32_t)draw_spread(g, 1000, SIM_PPM) : 0;
 }
 
 /* A host that sends requests and answers, but does not continue its transfers. (RT-35) */
@@ -344,18 +348,18 @@ draw_mute(struct san_prng *g, struct sim_conf *c)
 		return;
 	*f = (struct sim_fault_conf){.kind = SIM_FAULT_MUTE};
 	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
-	snprintf(f->where, sizeof(f->where), "host:%u:up", below(g, c->topo.hosts));
-	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
-	f->for_ns = spread(g, 10 * US, 400 * MS);
+	snprintf(f->where, sizeof(f->where), "host:%u:up", draw_below(g, c->topo.hosts));
+	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+	f->for_ns = draw_spread(g, 10 * US, 400 * MS);
 }
 
 void
-sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
+san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 {
 	struct san_prng g;
 	uint32_t n;
 
-	sim_conf_default(conf);
+	san_sim_conf_default(conf);
 	san_prng_seed(&g, seed);
 	conf->run.seed = san_prng_u64(&g) >> 1;
 	conf->run.duration_ns = 500 * MS;
@@ -368,7 +372,7 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	draw_load(&g, conf);
 	/* checks are slow: check each round only if there are few connections */
 	conf->run.check_every = conf->load.connections > 6 ? 8 : 1;
-	for (n = below(&g, 5); n > 0; n--)
+	for (n = draw_below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);
 	draw_path_mtu(&g, conf);
 	draw_streams(&g, conf);

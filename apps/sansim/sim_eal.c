@@ -11,7 +11,7 @@
 #include "sim_eal.h"
 
 void
-sim_eal_init(uint32_t mb)
+san_sim_eal_init(uint32_t mb)
 {
 	char size[16];
 	char *argv[] = {

@@ -12,6 +12,6 @@
 #define SIM_EAL_SWARM_MB 768 /**< sufficient for any scenario of a swarm */
 
 /** Start EAL with *mb* megabytes. On failure print a message and exit. */
-void sim_eal_init(uint32_t mb);
+void san_sim_eal_init(uint32_t mb);
 
 #endif /* SIM_EAL_H */

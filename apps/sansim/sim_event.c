@@ -39,7 +39,7 @@
 #define PREFETCH_SLOTS 32768u
 
 static inline bool
-is_before(const struct sim_event *a, const struct sim_event *b)
+event_is_before(const struct sim_event *a, const struct sim_event *b)
 {
 	/* a comparison of 128 bits takes two instructions and no branch */
 	unsigned __int128 key_a = (unsigned __int128)a->at_ns << 64 | a->order;
@@ -55,7 +55,7 @@ mark_unused(struct sim_event *slots, uint32_t n)
 }
 
 static void
-grow(struct sim_events *q, uint32_t nb_slots)
+event_heap_grow(struct sim_events *q, uint32_t nb_slots)
 {
 	bool has_memory, has_room = nb_slots <= NB_SLOTS_MAX;
 	struct sim_event *slot;
@@ -74,17 +74,17 @@ grow(struct sim_events *q, uint32_t nb_slots)
 }
 
 void
-sim_events_init(struct sim_events *q)
+san_sim_event_init(struct sim_events *q)
 {
 	*q = (struct sim_events){.end = SIM_EVENTS_ROOT};
-	grow(q, NB_SLOTS_MIN);
+	event_heap_grow(q, NB_SLOTS_MIN);
 }
 
 void
-sim_events_fini(struct sim_events *q)
+san_sim_event_fini(struct sim_events *q)
 {
 	free(q->slot);
-	sim_events_lane_fini(&q->due);
+	san_sim_event_lane_fini(&q->due);
 	*q = (struct sim_events){0};
 }
 
@@ -94,10 +94,10 @@ sim_events_fini(struct sim_events *q)
 static inline uint32_t
 least_child(const struct sim_event *group)
 {
-	uint32_t a = is_before(&group[1], &group[0]);
-	uint32_t b = 2 + is_before(&group[3], &group[2]);
+	uint32_t a = event_is_before(&group[1], &group[0]);
+	uint32_t b = 2 + event_is_before(&group[3], &group[2]);
 
-	return a + (b - a) * is_before(&group[b], &group[a]);
+	return a + (b - a) * event_is_before(&group[b], &group[a]);
 }
 
 /* Prefetch the sixteen candidates of the step after the next. */
@@ -114,7 +114,7 @@ prefetch_grandchildren(const struct sim_events *q, uint32_t first)
 
 /* Insert an event at the vacant root or below. */
 static inline void
-sink(struct sim_events *q, struct sim_event moving)
+event_heap_sink(struct sim_events *q, struct sim_event moving)
 {
 	uint32_t hole = SIM_EVENTS_ROOT, first, child;
 
@@ -122,7 +122,7 @@ sink(struct sim_events *q, struct sim_event moving)
 		if (q->end > PREFETCH_SLOTS)
 			prefetch_grandchildren(q, first);
 		child = first + least_child(&q->slot[first]);
-		if (!is_before(&q->slot[child], &moving))
+		if (!event_is_before(&q->slot[child], &moving))
 			break;
 		q->slot[hole] = q->slot[child];
 		hole = child;
@@ -133,14 +133,14 @@ sink(struct sim_events *q, struct sim_event moving)
 
 /* Insert an event at the end or above. */
 static inline void
-rise(struct sim_events *q, struct sim_event moving)
+event_heap_rise(struct sim_events *q, struct sim_event moving)
 {
 	uint32_t hole;
 
 	if (q->end == q->nb_slots)
-		grow(q, 2 * q->nb_slots);
+		event_heap_grow(q, 2 * q->nb_slots);
 	hole = q->end++;
-	while (hole > SIM_EVENTS_ROOT && is_before(&moving, &q->slot[PARENT(hole)])) {
+	while (hole > SIM_EVENTS_ROOT && event_is_before(&moving, &q->slot[PARENT(hole)])) {
 		q->slot[hole] = q->slot[PARENT(hole)];
 		hole = PARENT(hole);
 	}
@@ -149,7 +149,7 @@ rise(struct sim_events *q, struct sim_event moving)
 
 /* The root is still vacant: move the last event there. */
 static inline void
-settle(struct sim_events *q)
+event_lanes_settle(struct sim_events *q)
 {
 	struct sim_event last = q->slot[--q->end];
 
@@ -157,16 +157,16 @@ settle(struct sim_events *q)
 	if (q->end == SIM_EVENTS_ROOT)
 		q->is_root_vacant = false;
 	else
-		sink(q, last);
+		event_heap_sink(q, last);
 }
 
 static inline void
 heap_add(struct sim_events *q, const struct sim_event *ev)
 {
 	if (q->is_root_vacant)
-		sink(q, *ev);
+		event_heap_sink(q, *ev);
 	else
-		rise(q, *ev);
+		event_heap_rise(q, *ev);
 }
 
 /* ---- lanes ---- */
@@ -221,7 +221,7 @@ lane_entry(struct sim_events_lane *lane)
 }
 
 void
-sim_events_lane_fini(struct sim_events_lane *lane)
+san_sim_event_lane_fini(struct sim_events_lane *lane)
 {
 	free(lane->slot);
 	*lane = (struct sim_events_lane){0};
@@ -230,7 +230,7 @@ sim_events_lane_fini(struct sim_events_lane *lane)
 /* ---- the queue ---- */
 
 void
-sim_events_push(struct sim_events *q, const struct sim_event *ev)
+san_sim_event_push(struct sim_events *q, const struct sim_event *ev)
 {
 	struct sim_event own = *ev;
 
@@ -244,15 +244,15 @@ sim_events_push(struct sim_events *q, const struct sim_event *ev)
 }
 
 void
-sim_events_push_lane(struct sim_events *q, struct sim_events_lane *lane,
-		     const struct sim_event *ev)
+san_sim_event_push_lane(struct sim_events *q, struct sim_events_lane *lane,
+			const struct sim_event *ev)
 {
-	bool is_first = sim_events_lane_is_empty(lane);
+	bool is_first = san_sim_event_lane_is_empty(lane);
 	struct sim_event own = *ev;
 
 	/* a fault makes it overtake the lane's last event */
 	if (!is_first && ev->at_ns < lane_at(lane, lane->tail - 1)->at_ns) {
-		sim_events_push(q, ev);
+		san_sim_event_push(q, ev);
 		return;
 	}
 	SAN_ASSERT(ev->at_ns != SAN_TIME_NEVER && ev->kind != SIM_EVENTS_LANE);
@@ -277,27 +277,27 @@ take_root(struct sim_events *q, struct sim_event *out)
 	}
 	lane = out->arg;
 	*out = *lane_at(lane, lane->head++);
-	if (sim_events_lane_is_empty(lane))
+	if (san_sim_event_lane_is_empty(lane))
 		q->is_root_vacant = true;
 	else
-		sink(q, lane_entry(lane));
+		event_heap_sink(q, lane_entry(lane));
 }
 
 /* True if the first event of the ring precedes all in the heap, whose root may be vacant. */
 static inline bool
 is_due_first(struct sim_events *q)
 {
-	if (sim_events_lane_is_empty(&q->due) || q->due_ns > sim_events_heap_ns(q))
+	if (san_sim_event_lane_is_empty(&q->due) || q->due_ns > san_sim_event_heap_ns(q))
 		return false;
-	if (q->due_ns < sim_events_heap_ns(q))
+	if (q->due_ns < san_sim_event_heap_ns(q))
 		return true;
 	if (q->is_root_vacant)
-		settle(q);
-	return is_before(lane_at(&q->due, q->due.head), &q->slot[SIM_EVENTS_ROOT]);
+		event_lanes_settle(q);
+	return event_is_before(lane_at(&q->due, q->due.head), &q->slot[SIM_EVENTS_ROOT]);
 }
 
 bool
-sim_events_pop(struct sim_events *q, struct sim_event *out)
+san_sim_event_pop(struct sim_events *q, struct sim_event *out)
 {
 	if (q->nb_events == 0)
 		return false;
@@ -307,9 +307,9 @@ sim_events_pop(struct sim_events *q, struct sim_event *out)
 		return true;
 	}
 	if (q->is_root_vacant)
-		settle(q);
+		event_lanes_settle(q);
 	take_root(q, out);
-	if (sim_events_lane_is_empty(&q->due))
+	if (san_sim_event_lane_is_empty(&q->due))
 		q->due_ns = out->at_ns;
 	return true;
 }
@@ -324,12 +324,12 @@ check_lane(const struct sim_events_lane *lane)
 	SAN_VERIFY(lane->tail - lane->head <= lane->nb_slots);
 	SAN_VERIFY((lane->nb_slots & (lane->nb_slots - 1)) == 0);
 	for (i = lane->head + 1; i - lane->head < lane->tail - lane->head; i++)
-		SAN_VERIFY(is_before(lane_at(lane, i - 1), lane_at(lane, i)));
+		SAN_VERIFY(event_is_before(lane_at(lane, i - 1), lane_at(lane, i)));
 }
 
 /* Number of events that slot *s* stands for. */
 static uint32_t
-check_slot(const struct sim_events *q, uint32_t s)
+event_check_slot(const struct sim_events *q, uint32_t s)
 {
 	const struct sim_event *ev = &q->slot[s];
 	struct sim_events_lane *lane = ev->arg;
@@ -340,18 +340,18 @@ check_slot(const struct sim_events *q, uint32_t s)
 		return 0;
 	/* a vacant root still holds the popped event, which preceded all others */
 	if (s != SIM_EVENTS_ROOT)
-		SAN_VERIFY(is_before(&q->slot[PARENT(s)], ev));
+		SAN_VERIFY(event_is_before(&q->slot[PARENT(s)], ev));
 	if (ev->kind != SIM_EVENTS_LANE)
 		return 1;
 	check_lane(lane);
-	SAN_VERIFY(!sim_events_lane_is_empty(lane));
+	SAN_VERIFY(!san_sim_event_lane_is_empty(lane));
 	entry = lane_entry(lane);
 	SAN_VERIFY(ev->at_ns == entry.at_ns && ev->order == entry.order);
 	return lane->tail - lane->head;
 }
 
 void
-sim_events_check(const struct sim_events *q)
+san_sim_event_check(const struct sim_events *q)
 {
 	uint32_t s, i, n = q->due.tail - q->due.head;
 
@@ -359,7 +359,7 @@ sim_events_check(const struct sim_events *q)
 	SAN_VERIFY(!q->is_root_vacant || q->end > SIM_EVENTS_ROOT);
 	SAN_VERIFY(q->nb_slots % CHILDREN == 0);
 	for (s = SIM_EVENTS_ROOT; s < q->end; s++)
-		n += check_slot(q, s);
+		n += event_check_slot(q, s);
 	for (s = q->end; s < q->nb_slots; s++)
 		SAN_VERIFY(q->slot[s].at_ns == UINT64_MAX && q->slot[s].order == UINT64_MAX);
 	check_lane(&q->due);

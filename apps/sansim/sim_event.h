@@ -52,30 +52,30 @@ struct sim_events {
 #define SIM_EVENTS_ROOT 3u
 
 /** Create an empty queue. It grows as needed; the program aborts without memory, also later. */
-void sim_events_init(struct sim_events *q);
+void san_sim_event_init(struct sim_events *q);
 /** Free the queue with all its events. */
-void sim_events_fini(struct sim_events *q);
+void san_sim_event_fini(struct sim_events *q);
 
 /** Add a copy of *ev*. Sets its order. */
-void sim_events_push(struct sim_events *q, const struct sim_event *ev);
+void san_sim_event_push(struct sim_events *q, const struct sim_event *ev);
 /** Likewise through *lane*, which must not move until the queue is empty. */
-void sim_events_push_lane(struct sim_events *q, struct sim_events_lane *lane,
-			  const struct sim_event *ev);
+void san_sim_event_push_lane(struct sim_events *q, struct sim_events_lane *lane,
+			     const struct sim_event *ev);
 /** Take the soonest event. False: none, *out* is unchanged. */
-bool sim_events_pop(struct sim_events *q, struct sim_event *out);
+bool san_sim_event_pop(struct sim_events *q, struct sim_event *out);
 
 /** Free the memory of a lane whose events were popped or whose queue is freed. */
-void sim_events_lane_fini(struct sim_events_lane *lane);
+void san_sim_event_lane_fini(struct sim_events_lane *lane);
 
 static inline bool
-sim_events_lane_is_empty(const struct sim_events_lane *lane)
+san_sim_event_lane_is_empty(const struct sim_events_lane *lane)
 {
 	return lane->head == lane->tail;
 }
 
 /** Internal: time of the heap's soonest event, or SAN_TIME_NEVER. */
 static inline uint64_t
-sim_events_heap_ns(const struct sim_events *q)
+san_sim_event_heap_ns(const struct sim_events *q)
 {
 	const struct sim_event *s = &q->slot[SIM_EVENTS_ROOT];
 
@@ -88,20 +88,20 @@ sim_events_heap_ns(const struct sim_events *q)
 
 /** Time of the soonest event, or SAN_TIME_NEVER. */
 static inline uint64_t
-sim_events_next_ns(const struct sim_events *q)
+san_sim_event_next_ns(const struct sim_events *q)
 {
-	uint64_t heap_ns = sim_events_heap_ns(q);
+	uint64_t heap_ns = san_sim_event_heap_ns(q);
 
-	return sim_events_lane_is_empty(&q->due) ? heap_ns : san_time_min(heap_ns, q->due_ns);
+	return san_sim_event_lane_is_empty(&q->due) ? heap_ns : san_time_min(heap_ns, q->due_ns);
 }
 
 /** Number of events. */
 static inline uint32_t
-sim_events_nb(const struct sim_events *q)
+san_sim_event_nb(const struct sim_events *q)
 {
 	return q->nb_events;
 }
 
-void sim_events_check(const struct sim_events *q);
+void san_sim_event_check(const struct sim_events *q);
 
 #endif /* SIM_EVENT_H */

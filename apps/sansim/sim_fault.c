@@ -60,7 +60,7 @@ is_of_host(const struct sim_fault_conf *f)
 }
 
 static struct sim_host *
-host_of(struct sim_world *w, const struct sim_fault_conf *f)
+fault_host_of(struct sim_world *w, const struct sim_fault_conf *f)
 {
 	unsigned int id;
 	char more; /* detects a direction, which is not allowed for a host */
@@ -71,7 +71,7 @@ host_of(struct sim_world *w, const struct sim_fault_conf *f)
 }
 
 static void
-change(uint32_t *field, uint32_t by, bool begins)
+fault_change_field(uint32_t *field, uint32_t by, bool begins)
 {
 	*field += begins ? by : -by;
 }
@@ -83,33 +83,33 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 
 	switch (f->kind) {
 	case SIM_FAULT_LOSS:
-		change(&lf->loss_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->loss_ppm, f->rate_ppm, begins);
 		break;
 	case SIM_FAULT_BURST:
-		change(&lf->burst_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->burst_ppm, f->rate_ppm, begins);
 		break;
 	case SIM_FAULT_FLOW:
-		change(&lf->flow_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->flow_ppm, f->rate_ppm, begins);
 		break;
 	case SIM_FAULT_REORDER:
-		change(&lf->reorder_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->reorder_ppm, f->rate_ppm, begins);
 		lf->reorder_ns += begins ? f->arg_ns : -f->arg_ns;
 		break;
 	case SIM_FAULT_DUPLICATE:
-		change(&lf->dup_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->dup_ppm, f->rate_ppm, begins);
 		lf->dup_ns += begins ? f->arg_ns : -f->arg_ns;
 		break;
 	case SIM_FAULT_CORRUPT:
-		change(&lf->corrupt_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->corrupt_ppm, f->rate_ppm, begins);
 		break;
 	case SIM_FAULT_FORGE:
-		change(&lf->forge_ppm, f->rate_ppm, begins);
+		fault_change_field(&lf->forge_ppm, f->rate_ppm, begins);
 		break;
 	case SIM_FAULT_DOWN:
-		change(&lf->nb_down, 1, begins);
+		fault_change_field(&lf->nb_down, 1, begins);
 		break;
 	case SIM_FAULT_MUTE:
-		change(&lf->nb_mute, 1, begins);
+		fault_change_field(&lf->nb_mute, 1, begins);
 		break;
 	default:
 		break;
@@ -132,7 +132,7 @@ narrow_links(struct sim_world *w)
 		f = &w->conf.faults[k];
 		if (f->kind != SIM_FAULT_NARROW || !w->fault_active[k])
 			continue;
-		for (i = 0; (l = sim_topo_match(w, f->where, &i)) != NULL;)
+		for (i = 0; (l = san_sim_topo_match(w, f->where, &i)) != NULL;)
 			if (l->fault.mtu == 0 || f->mtu < l->fault.mtu)
 				l->fault.mtu = f->mtu;
 	}
@@ -145,8 +145,8 @@ move_host(struct sim_world *w, struct sim_host *h)
 	if (h->core == NULL)
 		return;
 	h->mac.addr_bytes[1]++;
-	san_core_set_mac(h->core, &h->mac, false);
-	sim_host_wake(w, h);
+	san_core_mac_set(h->core, &h->mac, false);
+	san_sim_host_wake(w, h);
 }
 
 static void
@@ -157,7 +157,7 @@ pause_host(struct sim_world *w, struct sim_host *h, bool begins)
 	if (begins || --h->nb_paused != 0)
 		return;
 	h->held_ns += w->now_ns - h->paused_at_ns;
-	sim_host_wake(w, h);
+	san_sim_host_wake(w, h);
 }
 
 static void
@@ -166,12 +166,12 @@ restart_host(struct sim_world *w, struct sim_host *h, bool begins)
 	int rc;
 
 	if (begins) {
-		sim_host_kill(w, h);
+		san_sim_host_kill(w, h);
 	} else if (h->core == NULL) {
-		rc = sim_host_start(w, h);
+		rc = san_sim_host_start(w, h);
 		if (rc != 0)
-			sim_world_fail(w, "sansim", "host %u: %s", h->id, strerror(-rc));
-		sim_host_wake(w, h);
+			san_sim_world_fail(w, "sansim", "host %u: %s", h->id, strerror(-rc));
+		san_sim_host_wake(w, h);
 	}
 }
 
@@ -209,10 +209,10 @@ patience_ns(struct sim_world *w, struct san_core *core)
  * packet repeatedly.
  */
 bool
-sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
+san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
 {
 	const struct sim_host *h = &w->hosts[side->host];
-	const struct sim_host *peer = &w->hosts[sim_peer(w, side)->host];
+	const struct sim_host *peer = &w->hosts[san_sim_load_peer(w, side)->host];
 
 	if (h->nb_starts > 1 || peer->nb_starts > 1 || peer->core == NULL)
 		return true;
@@ -221,7 +221,7 @@ sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
 }
 
 void
-sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
+san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 {
 	const struct sim_fault_conf *f = &w->conf.faults[fault];
 	struct sim_link *l;
@@ -240,27 +240,28 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 	}
 	w->net.nb_faults += begins;
 	if (f->kind == SIM_FAULT_PAUSE)
-		pause_host(w, host_of(w, f), begins);
+		pause_host(w, fault_host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_RESTART)
-		restart_host(w, host_of(w, f), begins);
+		restart_host(w, fault_host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_MOVE)
-		move_host(w, host_of(w, f));
+		move_host(w, fault_host_of(w, f));
 	else if (f->kind == SIM_FAULT_NARROW)
 		narrow_links(w);
 	else
-		while ((l = sim_topo_match(w, f->where, &i)) != NULL)
+		while ((l = san_sim_topo_match(w, f->where, &i)) != NULL)
 			change_link(l, f, begins);
 }
 
 int
-sim_fault_create(struct sim_world *w)
+san_sim_fault_create(struct sim_world *w)
 {
 	uint32_t i;
 
 	for (i = 0; i < w->conf.nb_faults; i++) {
 		const struct sim_fault_conf *f = &w->conf.faults[i];
 
-		if (is_of_host(f) ? host_of(w, f) == NULL : !sim_topo_is_place(w, f->where)) {
+		if (is_of_host(f) ? fault_host_of(w, f) == NULL :
+				    !san_sim_topo_is_place(w, f->where)) {
 			w->explained = true;
 			fprintf(stderr, "sansim: fault.%s.where: \"%s\" is not %s\n", f->name,
 				f->where,
@@ -272,26 +273,27 @@ sim_fault_create(struct sim_world *w)
 }
 
 void
-sim_fault_arm(struct sim_world *w)
+san_sim_fault_arm(struct sim_world *w)
 {
 	uint32_t i;
 
 	for (i = 0; i < w->conf.nb_faults; i++) {
 		const struct sim_fault_conf *f = &w->conf.faults[i];
 
-		sim_world_at(w, w->now_ns + f->at_ns, SIM_EV_FAULT, i, 1, NULL);
+		san_sim_world_at(w, w->now_ns + f->at_ns, SIM_EV_FAULT, i, 1, NULL);
 		if (f->for_ns != 0)
-			sim_world_at(w, w->now_ns + f->at_ns + f->for_ns, SIM_EV_FAULT, i, 0, NULL);
+			san_sim_world_at(w, w->now_ns + f->at_ns + f->for_ns, SIM_EV_FAULT, i, 0,
+					 NULL);
 	}
 }
 
 void
-sim_fault_end(struct sim_world *w)
+san_sim_fault_end(struct sim_world *w)
 {
 	uint32_t i;
 
 	w->faults_over = true;
 	for (i = 0; i < w->conf.nb_faults; i++)
 		if (w->fault_active[i] && w->conf.faults[i].kind != SIM_FAULT_RESTART)
-			sim_fault_event(w, i, false);
+			san_sim_fault_event(w, i, false);
 }

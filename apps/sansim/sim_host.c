@@ -27,7 +27,7 @@
 #define QUEUE_SLOT 32 /* QP table entries beyond the connections */
 
 uint64_t
-sim_host_clock(const struct sim_host *h, uint64_t now_ns)
+san_sim_host_clock(const struct sim_host *h, uint64_t now_ns)
 {
 	int64_t drift = (int64_t)now_ns / 1000 * h->drift_ppm / 1000;
 
@@ -36,9 +36,9 @@ sim_host_clock(const struct sim_host *h, uint64_t now_ns)
 
 /* The time at which its clock shows *clock_ns*, or slightly later. */
 static uint64_t
-when(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
+sim_host_time_of(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
 {
-	uint64_t ahead = clock_ns - sim_host_clock(h, now_ns);
+	uint64_t ahead = clock_ns - san_sim_host_clock(h, now_ns);
 
 	if (h->drift_ppm == 0)
 		return now_ns + ahead;
@@ -97,7 +97,7 @@ tune_tl(struct san_tl_conf *tl, const struct sim_host_conf *hc)
 	tl->policy = (uint8_t)policy[hc->policy];
 	SET(tl->budget_bytes, hc->incast_bytes);
 	SET(tl->path_bytes, hc->path_bytes);
-	SET(tl->lapsed_bytes, hc->lapsed_bytes);
+	SET(tl->expired_bytes, hc->expired_bytes);
 	SET(tl->grant_bytes, hc->grant_bytes);
 	SET(tl->solicit_len, hc->solicit_len);
 	if (hc->solicit_level != 0)
@@ -113,13 +113,13 @@ static void
 fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 {
 	const struct sim_host_conf *hc = &w->conf.host;
-	uint32_t nb_conns = sim_load_conns_of(w, h->id);
+	uint32_t nb_conns = san_sim_load_conns_of(w, h->id);
 
 	/* beyond its own: a repeated request, and one in time-wait */
 	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
 	conf->tl.max_unordered = conf->pdl.max_conns;
 	conf->pool = h->pool;
-	sim_core_conf(conf, h->id, hc->ipv6, &w->net.prng);
+	san_sim_core_conf(conf, h->id, hc->ipv6, &w->net.prng);
 	conf->tl.cam = w->cam;
 	conf->tl.engine = w->nb_engines++;
 	conf->tl.max_txns = RTE_MIN(conf->tl.max_txns, nb_conns * w->conf.load.depth * 4 + 64);
@@ -142,17 +142,17 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 }
 
 int
-sim_host_start(struct sim_world *w, struct sim_host *h)
+san_sim_host_start(struct sim_world *w, struct sim_host *h)
 {
 	struct san_core_conf conf;
-	uint32_t nb_cqes = sim_load_cqes_of(w, h->id);
+	uint32_t nb_cqes = san_sim_load_cqes_of(w, h->id);
 	int rc;
 
 	fill_conf(w, h, &conf);
 	h->side_of_qp = calloc(conf.ulp.max_qps, sizeof(*h->side_of_qp));
 	if (h->side_of_qp == NULL)
 		return -ENOMEM;
-	rc = san_core_create(&conf, sim_host_clock(h, w->now_ns), &h->core);
+	rc = san_core_create(&conf, san_sim_host_clock(h, w->now_ns), &h->core);
 	if (rc != 0)
 		return rc;
 	h->mac = conf.inet.mac;
@@ -161,7 +161,7 @@ sim_host_start(struct sim_world *w, struct sim_host *h)
 	if (rc == 0)
 		rc = san_ulp_cq_create(san_core_ulp(h->core), nb_cqes, &h->recv_cq);
 	if (rc == 0)
-		rc = sim_load_host_up(w, h);
+		rc = san_sim_load_host_up(w, h);
 	return rc;
 }
 
@@ -173,7 +173,7 @@ drop_ring(struct sim_host *h)
 }
 
 uint64_t
-sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h)
+san_sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h)
 {
 	uint64_t drops[SAN_DROP_MAX] = {0};
 
@@ -184,14 +184,14 @@ sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h)
 }
 
 void
-sim_host_kill(struct sim_world *w, struct sim_host *h)
+san_sim_host_kill(struct sim_world *w, struct sim_host *h)
 {
 	if (h->core == NULL)
 		return;
-	sim_load_host_down(w, h);
+	san_sim_load_host_down(w, h);
 	drop_ring(h);
-	sim_report_engine(&w->dead_engines, h->core);
-	w->net.nb_no_mbuf += sim_host_no_mbuf(w, h);
+	san_sim_report_engine(&w->dead_engines, h->core);
+	w->net.nb_no_mbuf += san_sim_host_no_mbuf(w, h);
 	san_core_destroy(h->core);
 	h->core = NULL;
 	free(h->side_of_qp);
@@ -199,7 +199,7 @@ sim_host_kill(struct sim_world *w, struct sim_host *h)
 }
 
 int
-sim_host_create(struct sim_world *w, uint32_t id)
+san_sim_host_create(struct sim_world *w, uint32_t id)
 {
 	struct sim_host *h = &w->hosts[id];
 	uint64_t range = w->conf.host.clock_ppm_range;
@@ -216,19 +216,19 @@ sim_host_create(struct sim_world *w, uint32_t id)
 	h->pool = w->net.pool;
 	if (w->conf.host.mbufs != 0) {
 		snprintf(name, sizeof(name), "host%u", id);
-		h->pool = sim_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
+		h->pool = san_sim_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
 		if (h->pool == NULL)
 			return -ENOMEM;
 	}
-	return sim_host_start(w, h);
+	return san_sim_host_start(w, h);
 }
 
 void
-sim_host_destroy(struct sim_world *w, struct sim_host *h)
+san_sim_host_destroy(struct sim_world *w, struct sim_host *h)
 {
 	if (h->rx != NULL)
 		drop_ring(h);
-	sim_host_kill(w, h);
+	san_sim_host_kill(w, h);
 	if (h->pool != w->net.pool)
 		rte_mempool_free(h->pool);
 	free(h->rx);
@@ -254,22 +254,22 @@ is_planned(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 }
 
 static void
-plan(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
+sim_host_plan_round(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 {
 	if (at_ns >= h->run_at_ns)
 		return;
 	h->run_at_ns = at_ns;
 	if (!is_planned(w, h, at_ns))
-		sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
+		san_sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
 }
 
 void
-sim_host_wake(struct sim_world *w, struct sim_host *h)
+san_sim_host_wake(struct sim_world *w, struct sim_host *h)
 {
 	uint64_t round_ns = h->last_run_ns + w->conf.host.poll_ns;
 
 	if (h->core != NULL && h->nb_paused == 0)
-		plan(w, h, RTE_MAX(round_ns, w->now_ns));
+		sim_host_plan_round(w, h, RTE_MAX(round_ns, w->now_ns));
 }
 
 /* A driver fills its ring from its own pool. A common pool needs no copy. */
@@ -289,7 +289,7 @@ into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 
 /* Like a port that is not promiscuous. */
 static bool
-is_for(const struct sim_host *h, const struct rte_mbuf *m)
+sim_host_owns_packet(const struct sim_host *h, const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 
@@ -298,10 +298,11 @@ is_for(const struct sim_host *h, const struct rte_mbuf *m)
 }
 
 void
-sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
+san_sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
-	if (h->core == NULL || !is_for(h, m) || h->rx_tail - h->rx_head > h->rx_mask) {
-		h->nb_rx_full += h->core != NULL && is_for(h, m);
+	if (h->core == NULL || !sim_host_owns_packet(h, m) ||
+	    h->rx_tail - h->rx_head > h->rx_mask) {
+		h->nb_rx_full += h->core != NULL && sim_host_owns_packet(h, m);
 		rte_pktmbuf_free(m);
 		return;
 	}
@@ -309,11 +310,11 @@ sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	if (m == NULL)
 		return;
 	h->rx[h->rx_tail++ & h->rx_mask] = m;
-	sim_host_wake(w, h);
+	san_sim_host_wake(w, h);
 }
 
 static void
-receive(struct sim_host *h, uint64_t now_ns)
+sim_host_receive(struct sim_host *h, uint64_t now_ns)
 {
 	struct rte_mbuf *pkts[SAN_CORE_BURST];
 
@@ -342,14 +343,14 @@ out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 
 /* True: there may be more, but the port has enough for now. */
 static bool
-transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
+sim_host_transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 {
-	struct sim_link *l = sim_topo_uplink(w, h->id);
+	struct sim_link *l = san_sim_topo_uplink(w, h->id);
 	struct rte_mbuf *pkts[SAN_CORE_BURST];
 	uint64_t queued;
 	uint16_t i, k, n;
 
-	while ((queued = sim_link_backlog(l, w->now_ns)) < w->conf.host.nic_bytes) {
+	while ((queued = san_sim_link_backlog(l, w->now_ns)) < w->conf.host.nic_bytes) {
 		uint64_t room = (w->conf.host.nic_bytes - queued) / w->conf.host.mtu;
 
 		n = (uint16_t)RTE_MIN(RTE_MAX(room, 4u), (uint64_t)SAN_CORE_BURST);
@@ -358,7 +359,7 @@ transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 			struct rte_mbuf *m = out_of_pool(w, h, pkts[i]);
 
 			if (m != NULL)
-				sim_world_send(w, l, m);
+				san_sim_world_send(w, l, m);
 		}
 		if (k == 0)
 			return false;
@@ -379,16 +380,16 @@ plan_next(struct sim_world *w, struct sim_host *h, bool port_full, uint64_t cloc
 			(uint64_t)w->conf.host.nic_bytes * 4000 / w->conf.edge.rate_mbps;
 	else if (at_ns <= clock_ns) /* it can't do its work: a pool is empty, or it drains */
 		at_ns = w->now_ns +
-			(san_pdl_has_work(san_core_pdl(h->core)) ? RETRY_NS : DRAIN_NS);
+			(san_pdl_sched_has_work(san_core_pdl(h->core)) ? RETRY_NS : DRAIN_NS);
 	else
-		at_ns = when(h, w->now_ns, at_ns);
-	plan(w, h, RTE_MAX(at_ns, round_ns));
+		at_ns = sim_host_time_of(h, w->now_ns, at_ns);
+	sim_host_plan_round(w, h, RTE_MAX(at_ns, round_ns));
 }
 
 void
-sim_host_round(struct sim_world *w, struct sim_host *h)
+san_sim_host_round(struct sim_world *w, struct sim_host *h)
 {
-	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	uint64_t clock_ns = san_sim_host_clock(h, w->now_ns);
 	bool port_full;
 
 	h->run_at_ns = SAN_TIME_NEVER;
@@ -396,14 +397,14 @@ sim_host_round(struct sim_world *w, struct sim_host *h)
 		return;
 	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns, clock_ns);
 	h->held_ns = 0;
-	receive(h, clock_ns);
+	sim_host_receive(h, clock_ns);
 	san_core_tick(h->core, clock_ns);
-	sim_load_round(w, h);
-	port_full = transmit(w, h, clock_ns);
+	san_sim_load_round(w, h);
+	port_full = sim_host_transmit(w, h, clock_ns);
 	h->inflight_high = RTE_MAX(h->inflight_high, san_core_pdl(h->core)->inflight);
-	sim_load_round(w, h);
+	san_sim_load_round(w, h);
 	h->last_run_ns = w->now_ns;
 	h->nb_rounds++;
-	sim_check_round(w, h);
+	san_sim_check_round(w, h);
 	plan_next(w, h, port_full, clock_ns);
 }

@@ -12,7 +12,7 @@ bits_of(uint64_t value)
 }
 
 uint32_t
-sim_jain_ppm(const uint64_t *x, uint32_t n)
+san_sim_jain_ppm(const uint64_t *x, uint32_t n)
 {
 	unsigned __int128 sum = 0, squares = 0;
 	uint32_t i, bits, shift;

@@ -21,6 +21,6 @@
  * @return
  *   Millionths, rounded down. 0: there is no value, or all are 0.
  */
-uint32_t sim_jain_ppm(const uint64_t *x, uint32_t n);
+uint32_t san_sim_jain_ppm(const uint64_t *x, uint32_t n);
 
 #endif /* SIM_JAIN_H */

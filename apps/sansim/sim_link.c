@@ -17,26 +17,26 @@
 #define BURST       8 /* mean length of a burst */
 
 void
-sim_net_init(struct sim_net *net, uint64_t seed)
+san_sim_link_net_init(struct sim_net *net, uint64_t seed)
 {
 	*net = (struct sim_net){0};
 	san_prng_seed(&net->prng, seed);
-	sim_events_init(&net->events);
+	san_sim_event_init(&net->events);
 }
 
 void
-sim_net_fini(struct sim_net *net)
+san_sim_link_net_fini(struct sim_net *net)
 {
 	struct sim_event ev;
 
-	while (sim_events_pop(&net->events, &ev))
+	while (san_sim_event_pop(&net->events, &ev))
 		if (ev.kind == SIM_EV_ARRIVE)
 			rte_pktmbuf_free(ev.arg);
-	sim_events_fini(&net->events);
+	san_sim_event_fini(&net->events);
 }
 
 void
-sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf)
+san_sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf)
 {
 	*l = (struct sim_link){
 		.conf = conf,
@@ -47,9 +47,9 @@ sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf)
 }
 
 void
-sim_link_fini(struct sim_link *l)
+san_sim_link_fini(struct sim_link *l)
 {
-	sim_events_lane_fini(&l->lane);
+	san_sim_event_lane_fini(&l->lane);
 }
 
 static uint64_t
@@ -59,7 +59,7 @@ byte_ps(const struct sim_link *l, uint64_t bytes)
 }
 
 uint64_t
-sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
+san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 {
 	uint64_t now_ps = now_ns * PS_PER_NS;
 
@@ -77,9 +77,9 @@ is_in_burst(struct sim_net *net, const struct sim_link_fault *f)
 	if (left == 0)
 		return true;
 	if (f->in_burst)
-		return sim_chance(net, SIM_PPM - SIM_PPM / BURST);
+		return san_sim_link_chance(net, SIM_PPM - SIM_PPM / BURST);
 	begins = (uint64_t)f->burst_ppm * SIM_PPM / (BURST * left);
-	return sim_chance(net, (uint32_t)RTE_MIN(begins, (uint64_t)SIM_PPM));
+	return san_sim_link_chance(net, (uint32_t)RTE_MIN(begins, (uint64_t)SIM_PPM));
 }
 
 static bool
@@ -87,30 +87,30 @@ is_lost(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m)
 {
 	struct sim_link_fault *f = &l->fault;
 
-	if (f->nb_down != 0 || sim_chance(net, f->loss_ppm))
+	if (f->nb_down != 0 || san_sim_link_chance(net, f->loss_ppm))
 		return true;
-	if (f->nb_mute != 0 && sim_pkt_goes_on(m))
+	if (f->nb_mute != 0 && san_sim_pkt_goes_on(m))
 		return true;
 	if (f->burst_ppm != 0) {
 		f->in_burst = is_in_burst(net, f);
 		if (f->in_burst)
 			return true;
 	}
-	return f->flow_ppm != 0 && sim_pkt_flow(m) % SIM_PPM < f->flow_ppm;
+	return f->flow_ppm != 0 && san_sim_pkt_flow(m) % SIM_PPM < f->flow_ppm;
 }
 
 static void
-trace(struct sim_net *net, const struct sim_link *l, const struct rte_mbuf *m, uint64_t at_ns,
-      const char *comment)
+sim_link_trace(struct sim_net *net, const struct sim_link *l, const struct rte_mbuf *m,
+	       uint64_t at_ns, const char *comment)
 {
 	if (l->trace_if >= 0)
-		sim_trace_packet(net->trace, (uint32_t)l->trace_if, at_ns, true,
-				 rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
+		san_sim_trace_packet(net->trace, (uint32_t)l->trace_if, at_ns, true,
+				     rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
 }
 
 /* Schedule the arrival of its last bit, mostly after all packets that were sent before. */
 static void
-deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
+sim_link_deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
 	const struct sim_event ev = {
 		.at_ns = at_ns,
@@ -119,7 +119,7 @@ deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at
 		.kind = SIM_EV_ARRIVE,
 	};
 
-	sim_events_push_lane(&net->events, &l->lane, &ev);
+	san_sim_event_push_lane(&net->events, &l->lane, &ev);
 }
 
 static uint64_t
@@ -130,47 +130,47 @@ draw_delay(struct sim_net *net, uint64_t most_ns)
 
 /* Carry a packet over the cable, with its faults. Its last bit arrives at *at_ns*. */
 static void
-carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
+sim_link_carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
 	struct sim_link_fault *f = &l->fault;
 	struct rte_mbuf *copy;
 	uint64_t late_ns;
 
 	if (is_lost(net, l, m)) {
-		trace(net, l, m, at_ns, "lost: fault");
+		sim_link_trace(net, l, m, at_ns, "lost: fault");
 		l->nb_lost++;
 		net->nb_faults++;
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (sim_chance(net, f->dup_ppm)) {
+	if (san_sim_link_chance(net, f->dup_ppm)) {
 		copy = rte_pktmbuf_copy(m, net->pool, 0, UINT32_MAX);
 		net->nb_no_mbuf += copy == NULL;
 		net->nb_faults++;
 		if (copy != NULL)
-			deliver(net, l, copy, at_ns + draw_delay(net, f->dup_ns));
+			sim_link_deliver(net, l, copy, at_ns + draw_delay(net, f->dup_ns));
 	}
-	if (sim_chance(net, f->forge_ppm)) {
-		copy = sim_pkt_forge_cnp(m, net->pool);
+	if (san_sim_link_chance(net, f->forge_ppm)) {
+		copy = san_sim_pkt_forge_cnp(m, net->pool);
 		net->nb_faults += copy != NULL;
 		if (copy != NULL)
-			deliver(net, l, copy, at_ns);
+			sim_link_deliver(net, l, copy, at_ns);
 	}
-	if (sim_chance(net, f->corrupt_ppm)) {
+	if (san_sim_link_chance(net, f->corrupt_ppm)) {
 		net->nb_faults++;
-		sim_pkt_flip_bit(m, &net->prng);
+		san_sim_pkt_flip_bit(m, &net->prng);
 	}
-	if (sim_chance(net, f->reorder_ppm)) {
+	if (san_sim_link_chance(net, f->reorder_ppm)) {
 		late_ns = draw_delay(net, f->reorder_ns);
 		net->nb_faults += late_ns != 0;
 		at_ns += late_ns;
 	}
-	trace(net, l, m, at_ns, NULL);
-	deliver(net, l, m, at_ns);
+	sim_link_trace(net, l, m, at_ns, NULL);
+	sim_link_deliver(net, l, m, at_ns);
 }
 
 static bool
-is_too_long(const struct sim_link *l, const struct rte_mbuf *m)
+sim_link_is_too_long(const struct sim_link *l, const struct rte_mbuf *m)
 {
 	uint32_t ip_len = m->pkt_len - (uint32_t)sizeof(struct rte_ether_hdr);
 
@@ -179,46 +179,46 @@ is_too_long(const struct sim_link *l, const struct rte_mbuf *m)
 }
 
 void
-sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns)
+san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns)
 {
-	uint64_t queued = sim_link_backlog(l, now_ns);
+	uint64_t queued = san_sim_link_backlog(l, now_ns);
 	uint64_t now_ps = now_ns * PS_PER_NS, at_ns;
 
-	if (is_too_long(l, m)) {
-		trace(net, l, m, now_ns, "dropped: longer than the MTU");
+	if (sim_link_is_too_long(l, m)) {
+		sim_link_trace(net, l, m, now_ns, "dropped: longer than the MTU");
 		l->nb_lost++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (queued + m->pkt_len > l->buffer_bytes) {
-		trace(net, l, m, now_ns, "dropped: queue full");
+		sim_link_trace(net, l, m, now_ns, "dropped: queue full");
 		l->nb_full++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes)
-		l->nb_marked += sim_pkt_mark_ce(m);
+		l->nb_marked += san_sim_pkt_mark_ce(m);
 	l->busy_ps = (l->busy_ps > now_ps ? l->busy_ps : now_ps) +
 		byte_ps(l, m->pkt_len + FRAME_EXTRA);
 	l->nb_pkts++;
 	l->nb_bytes += m->pkt_len + FRAME_EXTRA;
-	queued = sim_link_backlog(l, now_ns);
+	queued = san_sim_link_backlog(l, now_ns);
 	l->high_bytes = queued > l->high_bytes ? queued : l->high_bytes;
 	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns;
 	if (l->faulty) {
-		carry(net, l, m, at_ns);
+		sim_link_carry(net, l, m, at_ns);
 		return;
 	}
-	trace(net, l, m, at_ns, NULL);
-	deliver(net, l, m, at_ns);
+	sim_link_trace(net, l, m, at_ns, NULL);
+	sim_link_deliver(net, l, m, at_ns);
 }
 
 struct rte_mbuf *
-sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id)
+san_sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id)
 {
 	struct sim_event ev;
 
-	if (sim_events_next_ns(&net->events) > now_ns || !sim_events_pop(&net->events, &ev))
+	if (san_sim_event_next_ns(&net->events) > now_ns || !san_sim_event_pop(&net->events, &ev))
 		return NULL;
 	SAN_VERIFY(ev.kind == SIM_EV_ARRIVE);
 	*id = ev.obj;

@@ -71,28 +71,29 @@ struct sim_net {
 	uint64_t nb_no_mbuf; /**< copies lost for lack of an mbuf */
 };
 
-void sim_net_init(struct sim_net *net, uint64_t seed);
+void san_sim_link_net_init(struct sim_net *net, uint64_t seed);
 /** Free all packets in flight. Call before freeing the pool and the links' lanes. */
-void sim_net_fini(struct sim_net *net);
+void san_sim_link_net_fini(struct sim_net *net);
 
 static inline bool
-sim_chance(struct sim_net *net, uint32_t ppm)
+san_sim_link_chance(struct sim_net *net, uint32_t ppm)
 {
 	return ppm != 0 && san_prng_below(&net->prng, SIM_PPM) < ppm;
 }
 
 /** Initialize link *id*, without packets. *conf* must stay valid. */
-void sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf);
-/** Call after sim_net_fini(). */
-void sim_link_fini(struct sim_link *l);
+void san_sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf);
+/** Call after san_sim_link_net_fini(). */
+void san_sim_link_fini(struct sim_link *l);
 /** Queue a packet. The link owns it. */
-void sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns);
+void san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m,
+		       uint64_t now_ns);
 /** Queued bytes, including the packet being sent. */
-uint64_t sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
+uint64_t san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
 /**
  * The next packet that has arrived by *now_ns*, and its link; NULL: none. There must be no other
  * events.
  */
-struct rte_mbuf *sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id);
+struct rte_mbuf *san_sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id);
 
 #endif /* SIM_LINK_H */

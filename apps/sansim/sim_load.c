@@ -58,10 +58,10 @@ static int
 alloc_side(struct sim_world *w, struct sim_side *s)
 {
 	const struct sim_load_conf *lc = &w->conf.load;
-	struct sim_side *target = sim_peer(w, s);
+	struct sim_side *target = san_sim_load_peer(w, s);
 	uint32_t i;
 
-	if (s->stream && sim_flow_create(w, s) != 0)
+	if (s->stream && san_sim_load_stream_create(w, s) != 0)
 		return -ENOMEM;
 	if (!s->initiates)
 		return 0;
@@ -74,14 +74,14 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 	s->own = lc->weights[SAN_WR_PULL - SAN_WR_SEND] == 0 ?
 		NULL :
 		calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
-	target->region = malloc(sim_region_bytes(w));
+	target->region = malloc(san_sim_load_region_bytes(w));
 	target->counter = calloc(1, sizeof(*target->counter));
 	target->recv = lc->weights[SAN_WR_SEND - SAN_WR_SEND] == 0 ?
 		NULL :
 		malloc((size_t)lc->depth * (w->load->slot_bytes + SIM_HEADER));
 	if (s->ops == NULL || s->free == NULL || target->region == NULL || target->counter == NULL)
 		return -ENOMEM;
-	memset(target->region, SIM_GUARD_BYTE, sim_region_bytes(w));
+	memset(target->region, SIM_GUARD_BYTE, san_sim_load_region_bytes(w));
 	return 0;
 }
 
@@ -90,8 +90,8 @@ create_conn(struct sim_world *w, uint32_t conn)
 {
 	struct sim_load *ld = w->load;
 	struct sim_side *a = &ld->sides[2 * conn], *b = a + 1;
-	bool stream = sim_chance(&w->net, w->conf.load.streams_ppm);
-	bool ordered = stream || !sim_chance(&w->net, w->conf.load.unordered_ppm);
+	bool stream = san_sim_link_chance(&w->net, w->conf.load.streams_ppm);
+	bool ordered = stream || !san_sim_link_chance(&w->net, w->conf.load.unordered_ppm);
 	int rc;
 
 	*a = (struct sim_side){.id = 2 * conn, .qp = SAN_QPN_NONE, .ordered = ordered};
@@ -121,7 +121,7 @@ link_hosts(struct sim_load *ld)
 }
 
 int
-sim_load_create(struct sim_world *w)
+san_sim_load_create(struct sim_world *w)
 {
 	const struct sim_load_conf *lc = &w->conf.load;
 	struct sim_load *ld = calloc(1, sizeof(*ld));
@@ -131,7 +131,7 @@ sim_load_create(struct sim_world *w)
 	if (ld == NULL)
 		return -ENOMEM;
 	w->load = ld;
-	app_hist_reset(&ld->hist);
+	san_hist_reset(&ld->hist);
 	san_prng_seed(&ld->prng, san_prng_u64(&w->net.prng));
 	ld->slot_bytes = RTE_ALIGN_CEIL(RTE_MAX(lc->size_max, (uint32_t)SIM_HEADER), 64u);
 	ld->block_bytes = ld->slot_bytes + BLOCK_EXTRA;
@@ -155,7 +155,7 @@ sim_load_create(struct sim_world *w)
 }
 
 void
-sim_load_destroy(struct sim_world *w)
+san_sim_load_destroy(struct sim_world *w)
 {
 	struct sim_load *ld = w->load;
 	uint32_t i;
@@ -163,7 +163,7 @@ sim_load_destroy(struct sim_world *w)
 	if (ld == NULL)
 		return;
 	for (i = 0; ld->sides != NULL && i < ld->nb_sides; i++) {
-		sim_flow_destroy(&ld->sides[i]);
+		san_sim_load_stream_destroy(&ld->sides[i]);
 		free(ld->sides[i].ops);
 		free(ld->sides[i].free);
 		free(ld->sides[i].own);
@@ -180,7 +180,7 @@ sim_load_destroy(struct sim_world *w)
 }
 
 uint32_t
-sim_load_conns_of(const struct sim_world *w, uint32_t host)
+san_sim_load_conns_of(const struct sim_world *w, uint32_t host)
 {
 	const struct sim_side *s;
 	uint32_t n = 0;
@@ -191,15 +191,15 @@ sim_load_conns_of(const struct sim_world *w, uint32_t host)
 }
 
 uint32_t
-sim_load_cqes_of(const struct sim_world *w, uint32_t host)
+san_sim_load_cqes_of(const struct sim_world *w, uint32_t host)
 {
-	return (sim_load_conns_of(w, host) + 1) * 2 * w->conf.load.depth;
+	return (san_sim_load_conns_of(w, host) + 1) * 2 * w->conf.load.depth;
 }
 
 /* ---- processes ---- */
 
 void
-sim_load_new_life(struct sim_world *w, struct sim_side *s)
+san_sim_load_new_life(struct sim_world *w, struct sim_side *s)
 {
 	uint32_t i;
 
@@ -207,11 +207,11 @@ sim_load_new_life(struct sim_world *w, struct sim_side *s)
 	if (s->region == NULL)
 		return;
 	for (i = 0; i < w->conf.load.depth; i++)
-		memset(sim_slot(w, s, i), SIM_POISON_BYTE, w->load->slot_bytes);
+		memset(san_sim_load_slot(w, s, i), SIM_POISON_BYTE, w->load->slot_bytes);
 }
 
 void
-sim_load_register(struct sim_world *w, struct sim_side *s)
+san_sim_load_register(struct sim_world *w, struct sim_side *s)
 {
 	struct san_ulp *ulp = san_core_ulp(w->hosts[s->host].core);
 	uint64_t base = ((uint64_t)s->id + 1) << 36;
@@ -220,8 +220,9 @@ sim_load_register(struct sim_world *w, struct sim_side *s)
 	if (s->region == NULL)
 		return;
 	/* the outermost guards are not part of the region */
-	rc = san_ulp_mr_add(ulp, s->region + SIM_GUARD, sim_region_bytes(w) - 2 * SIM_GUARD,
-			    base + SIM_GUARD, SAN_RIGHT_PUSH, PKEY, &s->rkey);
+	rc = san_ulp_mr_add(ulp, s->region + SIM_GUARD,
+			    san_sim_load_region_bytes(w) - 2 * SIM_GUARD, base + SIM_GUARD,
+			    SAN_RIGHT_PUSH, PKEY, &s->rkey);
 	if (rc == 0)
 		rc = san_ulp_mr_add(ulp, s->counter, sizeof(*s->counter), base, SAN_RIGHT_ATOMIC,
 				    PKEY, &s->rkey_atomic);
@@ -229,7 +230,7 @@ sim_load_register(struct sim_world *w, struct sim_side *s)
 }
 
 void
-sim_load_deregister(struct sim_world *w, struct sim_side *s)
+san_sim_load_deregister(struct sim_world *w, struct sim_side *s)
 {
 	struct san_ulp *ulp = san_core_ulp(w->hosts[s->host].core);
 
@@ -252,7 +253,7 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 	int rc;
 
 	if (s->stream)
-		rc = sim_flow_create_qp(w, h, s, &conf);
+		rc = san_sim_load_stream_create_qp(w, h, s, &conf);
 	else
 		rc = san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
 
@@ -262,13 +263,13 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 }
 
 int
-sim_load_host_up(struct sim_world *w, struct sim_host *h)
+san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 {
 	struct sim_load *ld = w->load;
 	struct sim_side *s;
 	int rc;
 
-	rc = san_core_listen(h->core, LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
+	rc = san_core_conn_listen(h->core, LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
 	if (rc == 0)
 		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
 				    SAN_RIGHT_PULL, PKEY, &ld->rkey_block[h->id]);
@@ -276,11 +277,11 @@ sim_load_host_up(struct sim_world *w, struct sim_host *h)
 		rc = create_qp(w, h, s);
 		if (s->counter != NULL)
 			*s->counter = 0;
-		sim_load_new_life(w, s);
-		sim_load_register(w, s);
-		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RESTARTED, .side = s});
+		san_sim_load_new_life(w, s);
+		san_sim_load_register(w, s);
+		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RESTARTED, .side = s});
 		if (s->state != SIM_SIDE_OVER && (s->id & 1) == 0)
-			sim_world_at(w, w->now_ns, SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
+			san_sim_world_at(w, w->now_ns, SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
 	}
 	return rc;
 }
@@ -288,7 +289,7 @@ sim_load_host_up(struct sim_world *w, struct sim_host *h)
 static void
 lose_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 {
-	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = s, .op = op});
+	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = s, .op = op});
 	op->state = SIM_OP_FREE;
 	s->free[s->nb_free++] = op->slot;
 	s->nb_done++;
@@ -297,7 +298,7 @@ lose_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 }
 
 void
-sim_load_host_down(struct sim_world *w, struct sim_host *h)
+san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 {
 	struct sim_load *ld = w->load;
 	struct sim_side *s;
@@ -308,13 +309,13 @@ sim_load_host_down(struct sim_world *w, struct sim_host *h)
 			if (s->ops[k].state == SIM_OP_POSTED)
 				lose_op(w, s, &s->ops[k]);
 		if (s->stream)
-			sim_flow_down(w, s);
+			san_sim_load_stream_down(w, s);
 		ld->nb_up -= s->state == SIM_SIDE_UP || s->state == SIM_SIDE_END;
 		s->qp = SAN_QPN_NONE;
 		s->nb_recvs = 0;
 		if (s->state != SIM_SIDE_OVER)
 			s->state = SIM_SIDE_IDLE;
-		sim_load_new_life(w, s);
+		san_sim_load_new_life(w, s);
 	}
 }
 
@@ -328,24 +329,24 @@ plan_revocation(struct sim_world *w, const struct sim_side *s)
 	if (after == 0 || s->region == NULL)
 		return;
 	after = after / 2 + san_prng_u64(&w->load->prng) % after;
-	sim_world_at(w, w->now_ns + after, SIM_EV_LOAD, s->id, SIM_LOAD_REVOKE, NULL);
+	san_sim_world_at(w, w->now_ns + after, SIM_EV_LOAD, s->id, SIM_LOAD_REVOKE, NULL);
 }
 
 static void
-revoke(struct sim_world *w, struct sim_side *s)
+sim_load_revoke_slots(struct sim_world *w, struct sim_side *s)
 {
 	if (w->load->ending)
 		return;
 	if (w->hosts[s->host].core != NULL) {
-		sim_load_deregister(w, s);
-		sim_load_new_life(w, s);
-		sim_load_register(w, s);
+		san_sim_load_deregister(w, s);
+		san_sim_load_new_life(w, s);
+		san_sim_load_register(w, s);
 	}
 	plan_revocation(w, s);
 }
 
 void
-sim_load_start(struct sim_world *w)
+san_sim_load_start(struct sim_world *w)
 {
 	const struct sim_load_conf *lc = &w->conf.load;
 	struct sim_load *ld = w->load;
@@ -364,25 +365,25 @@ sim_load_start(struct sim_world *w)
 				w->conf.run.duration_ns);
 		s->counted = lc->ops != 0 && s->state != SIM_SIDE_OVER;
 		ld->nb_todo += s->counted;
-		sim_world_at(w, s->start_ns, SIM_EV_LOAD, i, SIM_LOAD_POST, NULL);
+		san_sim_world_at(w, s->start_ns, SIM_EV_LOAD, i, SIM_LOAD_POST, NULL);
 	}
 }
 
 void
-sim_load_stop(struct sim_world *w)
+san_sim_load_stop(struct sim_world *w)
 {
 	w->load->ending = true;
 }
 
 void
-sim_load_todo_done(struct sim_world *w, struct sim_side *s)
+san_sim_load_todo_done(struct sim_world *w, struct sim_side *s)
 {
 	w->load->nb_todo -= s->counted;
 	s->counted = false;
 }
 
 bool
-sim_load_is_done(const struct sim_world *w)
+san_sim_load_is_done(const struct sim_world *w)
 {
 	const struct sim_load *ld = w->load;
 
@@ -391,33 +392,33 @@ sim_load_is_done(const struct sim_world *w)
 }
 
 void
-sim_load_round(struct sim_world *w, struct sim_host *h)
+san_sim_load_round(struct sim_world *w, struct sim_host *h)
 {
-	sim_load_events(w, h);
-	sim_load_completions(w, h);
+	san_sim_load_conn_events(w, h);
+	san_sim_load_op_completions(w, h);
 }
 
 void
-sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
+san_sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
 {
 	struct sim_side *s = &w->load->sides[side];
 
 	if (what == SIM_LOAD_REVOKE)
-		revoke(w, s);
+		sim_load_revoke_slots(w, s);
 	if (s->qp == SAN_QPN_NONE)
 		return; /* its process has died */
 	if (what == SIM_LOAD_CONNECT)
-		sim_load_connect(w, s);
+		san_sim_load_conn_connect(w, s);
 	else if (what == SIM_LOAD_POST)
-		sim_load_post(w, s);
+		san_sim_load_op_post(w, s);
 	else if (what == SIM_LOAD_RECV)
-		sim_load_post_recv(w, s, (uintptr_t)arg & UINT16_MAX,
-				   (uint32_t)((uintptr_t)arg >> 16));
-	sim_host_wake(w, &w->hosts[s->host]);
+		san_sim_load_op_post_recv(w, s, (uintptr_t)arg & UINT16_MAX,
+					  (uint32_t)((uintptr_t)arg >> 16));
+	san_sim_host_wake(w, &w->hosts[s->host]);
 }
 
 void
-sim_load_release(struct sim_world *w)
+san_sim_load_release(struct sim_world *w)
 {
 	struct sim_load *ld = w->load;
 	uint32_t i;
@@ -432,9 +433,9 @@ sim_load_release(struct sim_world *w)
 		rc = s->stream ? san_core_stream_destroy(h->core, s->qp) :
 				 san_ulp_qp_destroy(san_core_ulp(h->core), s->qp);
 		if (rc != 0)
-			sim_world_fail(w, "leak", "side %u: qp_destroy: %s", i, strerror(-rc));
+			san_sim_world_fail(w, "leak", "side %u: qp_destroy: %s", i, strerror(-rc));
 		s->qp = SAN_QPN_NONE;
-		sim_load_deregister(w, s);
+		san_sim_load_deregister(w, s);
 	}
 	for (i = 0; i < w->nb_hosts; i++)
 		if (w->hosts[i].core != NULL)

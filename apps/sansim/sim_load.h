@@ -11,7 +11,7 @@
  * detected.
  */
 
-#include "app_hist.h"
+#include "hist.h"
 #include "sim_world.h"
 
 #define SIM_SIDES       2
@@ -100,32 +100,32 @@ struct sim_load {
 	bool ending;  /**< post and connect nothing new */
 	bool closing; /**< connections are ended deliberately */
 	uint64_t last_done_ns;
-	struct app_hist hist; /**< completion times during the measurement */
+	struct hist hist; /**< completion times during the measurement */
 };
 
 /** Draw the pairs of hosts, before the hosts are created. 0 or -ENOMEM. */
-int sim_load_create(struct sim_world *w);
-void sim_load_destroy(struct sim_world *w);
-uint32_t sim_load_conns_of(const struct sim_world *w, uint32_t host);
+int san_sim_load_create(struct sim_world *w);
+void san_sim_load_destroy(struct sim_world *w);
+uint32_t san_sim_load_conns_of(const struct sim_world *w, uint32_t host);
 /** Entries that the host's completion queues need. */
-uint32_t sim_load_cqes_of(const struct sim_world *w, uint32_t host);
+uint32_t san_sim_load_cqes_of(const struct sim_world *w, uint32_t host);
 /** A host has a new process: create queue pairs, regions and listener. 0 or -errno. */
-int sim_load_host_up(struct sim_world *w, struct sim_host *h);
+int san_sim_load_host_up(struct sim_world *w, struct sim_host *h);
 /** Its process has died: open requests never complete. */
-void sim_load_host_down(struct sim_world *w, struct sim_host *h);
+void san_sim_load_host_down(struct sim_world *w, struct sim_host *h);
 /** One round of a host: events, completions, new requests. */
-void sim_load_round(struct sim_world *w, struct sim_host *h);
+void san_sim_load_round(struct sim_world *w, struct sim_host *h);
 /** SIM_EV_LOAD of a side; *what* is enum sim_load_what. */
-void sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg);
+void san_sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg);
 /** Requests may be posted: the start times of connections count from now. */
-void sim_load_start(struct sim_world *w);
+void san_sim_load_start(struct sim_world *w);
 /** Post and connect nothing new. */
-void sim_load_stop(struct sim_world *w);
+void san_sim_load_stop(struct sim_world *w);
 /** True if all of load.ops (unless 0) are posted, and all requests have completed. */
-bool sim_load_is_done(const struct sim_world *w);
-void sim_load_disconnect_all(struct sim_world *w);
+bool san_sim_load_is_done(const struct sim_world *w);
+void san_sim_load_conn_disconnect_all(struct sim_world *w);
 /** Release queue pairs and regions, like a program before it ends. */
-void sim_load_release(struct sim_world *w);
+void san_sim_load_release(struct sim_world *w);
 
 /* ---- sim_load_conn.c, sim_load_op.c: among themselves ---- */
 
@@ -136,67 +136,71 @@ enum sim_load_what {
 	SIM_LOAD_REVOKE,
 };
 
-void sim_load_connect(struct sim_world *w, struct sim_side *s);
-void sim_load_events(struct sim_world *w, struct sim_host *h);
+void san_sim_load_conn_connect(struct sim_world *w, struct sim_side *s);
+void san_sim_load_conn_events(struct sim_world *w, struct sim_host *h);
 /** Post as much as the depth allows. */
-void sim_load_post(struct sim_world *w, struct sim_side *s);
-void sim_load_completions(struct sim_world *w, struct sim_host *h);
-void sim_load_post_recvs(struct sim_world *w, struct sim_side *s);
-void sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch);
+void san_sim_load_op_post(struct sim_world *w, struct sim_side *s);
+void san_sim_load_op_completions(struct sim_world *w, struct sim_host *h);
+void san_sim_load_op_post_recvs(struct sim_world *w, struct sim_side *s);
+void san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot,
+			       uint32_t epoch);
 /** Register the keys of a target: a new life begins. */
-void sim_load_register(struct sim_world *w, struct sim_side *s);
-void sim_load_deregister(struct sim_world *w, struct sim_side *s);
+void san_sim_load_register(struct sim_world *w, struct sim_side *s);
+void san_sim_load_deregister(struct sim_world *w, struct sim_side *s);
 /** Placed data is discarded, and older requests must not place any more. */
-void sim_load_new_life(struct sim_world *w, struct sim_side *s);
+void san_sim_load_new_life(struct sim_world *w, struct sim_side *s);
 /** The side posts nothing more. */
-void sim_load_todo_done(struct sim_world *w, struct sim_side *s);
+void san_sim_load_todo_done(struct sim_world *w, struct sim_side *s);
 
 /* ---- sim_load_stream.c ---- */
 
-int sim_flow_create(struct sim_world *w, struct sim_side *s);
-void sim_flow_destroy(struct sim_side *s);
-int sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
-		       const struct san_ulp_qp_conf *qp);
+int san_sim_load_stream_create(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_destroy(struct sim_side *s);
+int san_sim_load_stream_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
+				  const struct san_ulp_qp_conf *qp);
 /** A send was posted. */
-void sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len);
-void sim_flow_up(struct sim_world *w, struct sim_side *s);
-void sim_flow_down(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_sent(struct sim_world *w, struct sim_side *s, uint32_t slice,
+			      uint32_t len);
+void san_sim_load_stream_up(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_down(struct sim_world *w, struct sim_side *s);
 /** Post the next receive, unless one is posted. */
-void sim_flow_receive(struct sim_world *w, struct sim_side *s);
-void sim_flow_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc);
-void sim_flow_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc);
+void san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_on_wait(struct sim_world *w, struct sim_side *s,
+				 const struct san_ulp_wc *wc);
+void san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s,
+				 const struct san_ulp_wc *wc);
 
 static inline struct sim_side *
-sim_peer(struct sim_world *w, const struct sim_side *s)
+san_sim_load_peer(struct sim_world *w, const struct sim_side *s)
 {
 	return &w->load->sides[s->id ^ 1];
 }
 
 /** A slot of the target's region. */
 static inline uint8_t *
-sim_slot(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+san_sim_load_slot(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
 {
 	return s->region + SIM_GUARD + (size_t)slot * (w->load->slot_bytes + SIM_GUARD);
 }
 
 /** Destination of the pull of a slot; a guard follows the requested bytes. */
 static inline uint8_t *
-sim_own(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+san_sim_load_own(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
 {
 	return s->own + (size_t)slot * (w->load->slot_bytes + SIM_GUARD);
 }
 
 static inline size_t
-sim_region_bytes(const struct sim_world *w)
+san_sim_load_region_bytes(const struct sim_world *w)
 {
 	return SIM_GUARD + (size_t)w->conf.load.depth * (w->load->slot_bytes + SIM_GUARD);
 }
 
 /** Remote address of a target's slot. */
 static inline uint64_t
-sim_remote(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+san_sim_load_remote(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
 {
-	return ((uint64_t)s->id + 1) << 36 | (uint64_t)(sim_slot(w, s, slot) - s->region);
+	return ((uint64_t)s->id + 1) << 36 | (uint64_t)(san_sim_load_slot(w, s, slot) - s->region);
 }
 
 #endif /* SIM_LOAD_H */

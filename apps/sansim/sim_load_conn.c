@@ -20,7 +20,7 @@
 #define RETRY_RANGE (8 * (uint32_t)SAN_NS_PER_MS)
 
 static void
-fill_param(const struct sim_world *w, const struct sim_side *s, struct san_cm_param *p)
+load_conn_fill_param(const struct sim_world *w, const struct sim_side *s, struct san_cm_param *p)
 {
 	const struct sim_host_conf *hc = &w->conf.host;
 
@@ -43,25 +43,25 @@ fill_param(const struct sim_world *w, const struct sim_side *s, struct san_cm_pa
 static void
 retry_later(struct sim_world *w, const struct sim_side *s)
 {
-	sim_world_at(w, w->now_ns + RETRY_MIN + san_prng_below(&w->load->prng, RETRY_RANGE),
-		     SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
+	san_sim_world_at(w, w->now_ns + RETRY_MIN + san_prng_below(&w->load->prng, RETRY_RANGE),
+			 SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
 }
 
 static void
-over(struct sim_world *w, struct sim_side *s)
+load_conn_ended(struct sim_world *w, struct sim_side *s)
 {
 	if (s->state == SIM_SIDE_OVER)
 		return;
 	s->state = SIM_SIDE_OVER;
 	w->load->nb_over++;
-	sim_load_todo_done(w, s);
+	san_sim_load_todo_done(w, s);
 }
 
 void
-sim_load_connect(struct sim_world *w, struct sim_side *s)
+san_sim_load_conn_connect(struct sim_world *w, struct sim_side *s)
 {
 	struct sim_host *h = &w->hosts[s->host];
-	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	uint64_t clock_ns = san_sim_host_clock(h, w->now_ns);
 	struct san_cm_param param;
 	struct san_ip peer;
 	int rc;
@@ -69,26 +69,26 @@ sim_load_connect(struct sim_world *w, struct sim_side *s)
 	if (s->state != SIM_SIDE_IDLE)
 		return;
 	if (w->load->ending) {
-		over(w, s);
+		load_conn_ended(w, s);
 		return;
 	}
-	fill_param(w, s, &param);
-	sim_core_ip(&peer, sim_peer(w, s)->host, w->conf.host.ipv6);
-	rc = san_core_connect(h->core, s->qp, &peer, SERVICE, &param, clock_ns);
+	load_conn_fill_param(w, s, &param);
+	san_sim_core_ip(&peer, san_sim_load_peer(w, s)->host, w->conf.host.ipv6);
+	rc = san_core_conn_connect(h->core, s->qp, &peer, SERVICE, &param, clock_ns);
 	if (rc == 0) {
 		s->state = SIM_SIDE_CONNECT;
-		sim_load_post_recvs(w, s);
+		san_sim_load_op_post_recvs(w, s);
 	} else if (rc == -EBUSY || rc == -ENOSPC || rc == -EISCONN) {
 		retry_later(w, s);
 	} else {
-		sim_world_fail(w, "complete", "side %u: connect: %s", s->id, strerror(-rc));
+		san_sim_world_fail(w, "complete", "side %u: connect: %s", s->id, strerror(-rc));
 	}
 }
 
 static void
-on_request(struct sim_world *w, struct sim_host *h, const struct san_core_event *ev)
+load_conn_on_request(struct sim_world *w, struct sim_host *h, const struct san_core_event *ev)
 {
-	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	uint64_t clock_ns = san_sim_host_clock(h, w->now_ns);
 	struct san_cm_param param;
 	struct sim_side *s;
 	uint32_t id = UINT32_MAX;
@@ -98,34 +98,34 @@ on_request(struct sim_world *w, struct sim_host *h, const struct san_core_event 
 		memcpy(&id, ev->private_data, sizeof(id));
 	id ^= 1;
 	if (id >= w->load->nb_sides || w->load->sides[id].host != h->id) {
-		sim_world_fail(w, "bytes", "host %u: a request for side %u", h->id, id);
+		san_sim_world_fail(w, "bytes", "host %u: a request for side %u", h->id, id);
 		return;
 	}
 	s = &w->load->sides[id];
 	if (s->state == SIM_SIDE_IDLE && s->qp != SAN_QPN_NONE && !w->load->ending) {
-		fill_param(w, s, &param);
-		rc = san_core_accept(h->core, ev->request, s->qp, &param, clock_ns);
+		load_conn_fill_param(w, s, &param);
+		rc = san_core_conn_accept(h->core, ev->request, s->qp, &param, clock_ns);
 	}
 	if (rc == 0) {
 		s->state = SIM_SIDE_CONNECT;
-		sim_load_post_recvs(w, s);
+		san_sim_load_op_post_recvs(w, s);
 	} else if (rc != -ENOENT) {
-		san_core_reject(h->core, ev->request, NULL, 0, clock_ns);
+		san_core_conn_reject(h->core, ev->request, NULL, 0, clock_ns);
 	}
 }
 
 static void
-on_up(struct sim_world *w, struct sim_side *s)
+load_conn_on_up(struct sim_world *w, struct sim_side *s)
 {
 	s->state = SIM_SIDE_UP;
 	s->flushed = false;
 	w->load->nb_up++;
 	w->stats.nb_conns++;
 	s->last_ns = w->now_ns;
-	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
+	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
 	if (s->stream)
-		sim_flow_up(w, s);
-	sim_load_post(w, s);
+		san_sim_load_stream_up(w, s);
+	san_sim_load_op_post(w, s);
 }
 
 /* The connection was not set up, or has ended. */
@@ -138,42 +138,43 @@ on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 
 	/* completions precede the event; they cause no new posts */
 	s->state = SIM_SIDE_IDLE;
-	sim_load_completions(w, &w->hosts[s->host]);
+	san_sim_load_op_completions(w, &w->hosts[s->host]);
 	if (s->stream)
-		sim_flow_down(w, s);
+		san_sim_load_stream_down(w, s);
 	if (was_up) {
 		w->load->nb_up -= counted;
 		w->stats.nb_broken += broken;
-		sim_load_new_life(w, s);
+		san_sim_load_new_life(w, s);
 		if (broken)
-			sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_BROKEN, .side = s});
-		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_DOWN, .side = s});
+			san_sim_check_note(w,
+					   &(struct sim_note){.type = SIM_NOTE_BROKEN, .side = s});
+		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_DOWN, .side = s});
 	}
 	if (wanted || w->load->ending || (was_up && !w->conf.load.reconnect))
-		over(w, s);
+		load_conn_ended(w, s);
 	else if ((s->id & 1) == 0)
 		retry_later(w, s);
 }
 
 void
-sim_load_events(struct sim_world *w, struct sim_host *h)
+san_sim_load_conn_events(struct sim_world *w, struct sim_host *h)
 {
 	struct san_core_event ev;
 	struct sim_side *s;
 
-	while (san_core_poll_event(h->core, &ev)) {
+	while (san_core_conn_poll_event(h->core, &ev)) {
 		if (ev.type == SAN_EV_CONNECT_REQUEST) {
-			on_request(w, h, &ev);
+			load_conn_on_request(w, h, &ev);
 			continue;
 		}
 		s = &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(ev.qp)]];
 		if (s->qp != ev.qp) {
-			sim_world_fail(w, "complete", "host %u: event %u of queue pair %#x", h->id,
-				       ev.type, ev.qp);
+			san_sim_world_fail(w, "complete", "host %u: event %u of queue pair %#x",
+					   h->id, ev.type, ev.qp);
 			return;
 		}
 		if (ev.type == SAN_EV_ESTABLISHED)
-			on_up(w, s);
+			load_conn_on_up(w, s);
 		else
 			on_down(w, s, ev.type == SAN_EV_DISCONNECTED);
 	}
@@ -183,13 +184,13 @@ sim_load_events(struct sim_world *w, struct sim_host *h)
 static bool
 is_alone(struct sim_world *w, const struct sim_side *s)
 {
-	const struct sim_side *peer = sim_peer(w, s);
+	const struct sim_side *peer = san_sim_load_peer(w, s);
 
 	return peer->state != SIM_SIDE_UP && peer->state != SIM_SIDE_END;
 }
 
 void
-sim_load_disconnect_all(struct sim_world *w)
+san_sim_load_conn_disconnect_all(struct sim_world *w)
 {
 	uint32_t i;
 
@@ -197,17 +198,17 @@ sim_load_disconnect_all(struct sim_world *w)
 	for (i = 0; i < w->load->nb_sides; i++) {
 		struct sim_side *s = &w->load->sides[i];
 		struct sim_host *h = &w->hosts[s->host];
-		uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+		uint64_t clock_ns = san_sim_host_clock(h, w->now_ns);
 
 		if (h->core == NULL || s->state == SIM_SIDE_IDLE) {
-			over(w, s);
+			load_conn_ended(w, s);
 		} else if (s->state == SIM_SIDE_CONNECT) {
-			san_core_abort(h->core, s->qp, clock_ns);
-			sim_host_wake(w, h);
+			san_core_conn_abort(h->core, s->qp, clock_ns);
+			san_sim_host_wake(w, h);
 		} else if (s->state == SIM_SIDE_UP && ((i & 1) == 0 || is_alone(w, s))) {
 			s->state = SIM_SIDE_END;
-			san_core_disconnect(h->core, s->qp, is_alone(w, s), clock_ns);
-			sim_host_wake(w, h);
+			san_core_conn_disconnect(h->core, s->qp, is_alone(w, s), clock_ns);
+			san_sim_host_wake(w, h);
 		}
 	}
 }

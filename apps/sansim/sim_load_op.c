@@ -63,7 +63,7 @@ draw_op(struct sim_world *w, struct sim_side *s)
 	*op = (struct sim_op){
 		.seq = s->nb_posted++,
 		.posted_ns = w->now_ns,
-		.life = sim_peer(w, s)->life,
+		.life = san_sim_load_peer(w, s)->life,
 		.slot = slot,
 		.state = SIM_OP_POSTED,
 		.op = s->stream ? SAN_WR_SEND : draw_kind(w),
@@ -109,7 +109,7 @@ fill_parts(struct sim_world *w, struct san_ulp_wr *wr, uint8_t *at, uint32_t len
 }
 
 static void
-fill_send(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
+load_op_fill_send(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
 {
 	if (s->stream) {
 		fill_parts(w, wr, w->load->block + op->slice, op->len);
@@ -129,26 +129,26 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 		[SIM_SOLICIT_ALWAYS] = SAN_WR_SOLICITED,
 		[SIM_SOLICIT_NEVER] = SAN_WR_UNSOLICITED,
 	};
-	const struct sim_side *peer = sim_peer(w, s);
+	const struct sim_side *peer = san_sim_load_peer(w, s);
 
 	*wr = (struct san_ulp_wr){
 		.wr_id = op->seq << SLOT_BITS | op->slot,
 		.op = op->op,
 		.flags = SAN_WR_SIGNALED | solicit[w->conf.load.solicit],
 		.length = op->len,
-		.remote_addr = sim_remote(w, peer, op->slot),
+		.remote_addr = san_sim_load_remote(w, peer, op->slot),
 		.rkey = peer->rkey,
 		.imm = (uint32_t)op->seq,
 	};
 	switch (op->op) {
 	case SAN_WR_SEND:
-		fill_send(w, s, op, wr);
+		load_op_fill_send(w, s, op, wr);
 		break;
 	case SAN_WR_PULL:
 		wr->remote_addr = op->slice;
 		wr->rkey = w->load->rkey_block[peer->host];
-		memset(sim_own(w, s, op->slot) + op->len, SIM_GUARD_BYTE, SIM_GUARD);
-		fill_parts(w, wr, sim_own(w, s, op->slot), op->len);
+		memset(san_sim_load_own(w, s, op->slot) + op->len, SIM_GUARD_BYTE, SIM_GUARD);
+		fill_parts(w, wr, san_sim_load_own(w, s, op->slot), op->len);
 		break;
 	case SAN_WR_FETCH_ADD:
 	case SAN_WR_CMP_SWAP:
@@ -178,10 +178,10 @@ may_post(const struct sim_world *w, const struct sim_side *s)
 }
 
 void
-sim_load_post(struct sim_world *w, struct sim_side *s)
+san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 {
 	struct sim_host *h = &w->hosts[s->host];
-	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	uint64_t clock_ns = san_sim_host_clock(h, w->now_ns);
 	struct san_ulp_wr wr;
 	struct sim_op *op;
 
@@ -192,22 +192,22 @@ sim_load_post(struct sim_world *w, struct sim_side *s)
 		fill_wr(w, s, op, &wr);
 		w->load->nb_pending++;
 		w->stats.nb_ops++;
-		sim_check_note(w,
-			       &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
+		san_sim_check_note(
+			w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
 		if (san_core_post(h->core, s->qp, &wr, 1, clock_ns) == 1) {
 			if (s->stream)
-				sim_flow_sent(w, s, op->slice, op->len);
+				san_sim_load_stream_sent(w, s, op->slice, op->len);
 			continue;
 		}
 		if (!s->stream)
-			sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
+			san_sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
 		/* a stream still queues data after it was copied and completed */
 		undo_op(w, s, op);
-		sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
+		san_sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
 		break;
 	}
 	if (w->conf.load.ops != 0 && s->nb_posted == w->conf.load.ops)
-		sim_load_todo_done(w, s);
+		san_sim_load_todo_done(w, s);
 }
 
 /* ---- receives ---- */
@@ -219,7 +219,7 @@ recv_bytes(const struct sim_world *w)
 }
 
 void
-sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch)
+san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch)
 {
 	struct sim_host *h = &w->hosts[s->host];
 	struct san_ulp_recv r = {.wr_id = slot};
@@ -227,7 +227,7 @@ sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint3
 	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER)
 		return; /* all are posted again with the next connection */
 	if (s->stream) {
-		sim_flow_receive(w, s);
+		san_sim_load_stream_receive(w, s);
 		return;
 	}
 	if (s->recv != NULL) {
@@ -235,14 +235,14 @@ sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint3
 		r.sge[0].addr = s->recv + slot * recv_bytes(w);
 		r.sge[0].len = (uint32_t)recv_bytes(w);
 	}
-	if (san_core_post_recv(h->core, s->qp, &r, 1, sim_host_clock(h, w->now_ns)) != 1)
-		sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
+	if (san_core_post_recv(h->core, s->qp, &r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
+		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
 	else
 		s->nb_recvs++;
 }
 
 void
-sim_load_post_recvs(struct sim_world *w, struct sim_side *s)
+san_sim_load_op_post_recvs(struct sim_world *w, struct sim_side *s)
 {
 	uint32_t i;
 
@@ -251,35 +251,36 @@ sim_load_post_recvs(struct sim_world *w, struct sim_side *s)
 		return;
 	s->recv_epoch++;
 	for (i = 0; i < w->conf.load.depth; i++)
-		sim_load_post_recv(w, s, i, s->recv_epoch);
+		san_sim_load_op_post_recv(w, s, i, s->recv_epoch);
 }
 
 static void
-on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+load_op_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
 	uint64_t delay = w->conf.load.recv_delay_ns;
 
 	if (s->stream) {
-		sim_flow_on_recv(w, s, wc);
+		san_sim_load_stream_on_recv(w, s, wc);
 		return;
 	}
 	s->nb_recvs--;
 	if (wc->status == SAN_WC_ST_FLUSHED)
 		return;
-	sim_check_note(w, &(struct sim_note){
-				  .type = SIM_NOTE_RECEIVED,
-				  .side = s,
-				  .wc = wc,
-				  .data = s->recv == NULL ? NULL : s->recv + slot * recv_bytes(w),
-			  });
+	san_sim_check_note(w,
+			   &(struct sim_note){
+				   .type = SIM_NOTE_RECEIVED,
+				   .side = s,
+				   .wc = wc,
+				   .data = s->recv == NULL ? NULL : s->recv + slot * recv_bytes(w),
+			   });
 	if (delay == 0) {
-		sim_load_post_recv(w, s, slot, s->recv_epoch);
+		san_sim_load_op_post_recv(w, s, slot, s->recv_epoch);
 		return;
 	}
 	delay = 1 + san_prng_u64(&w->load->prng) % delay;
-	sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
-		     (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS | slot));
+	san_sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
+			 (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS | slot));
 }
 
 /* ---- completions ---- */
@@ -300,27 +301,28 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	struct sim_op *op;
 
 	if (wc->op == SAN_WC_WAIT) {
-		sim_flow_on_wait(w, s, wc);
+		san_sim_load_stream_on_wait(w, s, wc);
 		return;
 	}
 	if (!s->initiates || slot >= w->conf.load.depth ||
 	    s->ops[slot].state != SIM_OP_POSTED ||
 	    s->ops[slot].seq != wc->wr_id >> SLOT_BITS) {
-		sim_world_fail(w, "complete", "side %u: completion of %#lx, which is not posted",
-			       s->id, (unsigned long)wc->wr_id);
+		san_sim_world_fail(w, "complete",
+				   "side %u: completion of %#lx, which is not posted", s->id,
+				   (unsigned long)wc->wr_id);
 		return;
 	}
 	op = &s->ops[slot];
-	sim_check_note(w, &(struct sim_note){
-				  .type = SIM_NOTE_COMPLETED,
-				  .side = s,
-				  .op = op,
-				  .wc = wc,
-			  });
+	san_sim_check_note(w, &(struct sim_note){
+				      .type = SIM_NOTE_COMPLETED,
+				      .side = s,
+				      .op = op,
+				      .wc = wc,
+			      });
 	if (wc->status == SAN_ST_OK && is_measured(w)) {
 		s->bytes_done += op->len;
 		s->ops_done++;
-		app_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
+		san_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
 	}
 	/* completions precede the event of the end; what is posted now is flushed at once */
 	s->flushed |= wc->status >= SAN_WC_ST_RETRY_EXC;
@@ -338,27 +340,28 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	w->load->nb_pending--;
 	/* prepare the target's slot for the next request */
 	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
-		memset(sim_slot(w, sim_peer(w, s), slot), SIM_POISON_BYTE, op->len);
+		memset(san_sim_load_slot(w, san_sim_load_peer(w, s), slot), SIM_POISON_BYTE,
+		       op->len);
 	op->state = SIM_OP_FREE;
 	s->free[s->nb_free++] = (uint16_t)slot;
 }
 
 void
-sim_load_completions(struct sim_world *w, struct sim_host *h)
+san_sim_load_op_completions(struct sim_world *w, struct sim_host *h)
 {
 	struct san_ulp_wc wc[POLL_BATCH];
 	uint32_t i, n;
 
 	while ((n = san_ulp_cq_poll(h->recv_cq, wc, POLL_BATCH)) != 0)
 		for (i = 0; i < n && !w->failed; i++)
-			on_recv(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
-				&wc[i]);
+			load_op_on_recv(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
+					&wc[i]);
 	while ((n = san_ulp_cq_poll(h->send_cq, wc, POLL_BATCH)) != 0) {
 		for (i = 0; i < n && !w->failed; i++)
 			on_done(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
 				&wc[i]);
 		for (i = 0; i < n && !w->failed; i++)
-			sim_load_post(w,
-				      &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]]);
+			san_sim_load_op_post(
+				w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]]);
 	}
 }

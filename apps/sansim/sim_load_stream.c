@@ -56,7 +56,7 @@ large_max(const struct sim_world *w)
 }
 
 int
-sim_flow_create(struct sim_world *w, struct sim_side *s)
+san_sim_load_stream_create(struct sim_world *w, struct sim_side *s)
 {
 	uint32_t i;
 
@@ -72,7 +72,7 @@ sim_flow_create(struct sim_world *w, struct sim_side *s)
 }
 
 void
-sim_flow_destroy(struct sim_side *s)
+san_sim_load_stream_destroy(struct sim_side *s)
 {
 	uint32_t i;
 
@@ -106,19 +106,19 @@ draw_conf(struct sim_world *w, struct san_stream_conf *c)
 }
 
 int
-sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
-		   const struct san_ulp_qp_conf *qp)
+san_sim_load_stream_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
+			      const struct san_ulp_qp_conf *qp)
 {
 	struct san_core_stream_conf conf = {.qp = *qp, .user = SAN_CORE_ALONE};
 
 	draw_conf(w, &conf.stream);
-	return san_core_stream_create(h->core, &conf, sim_host_clock(h, w->now_ns), &s->qp);
+	return san_core_stream_create(h->core, &conf, san_sim_host_clock(h, w->now_ns), &s->qp);
 }
 
 /* ---- sent data ---- */
 
 void
-sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len)
+san_sim_load_stream_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len)
 {
 	struct sim_flow *f = s->flow;
 
@@ -135,7 +135,7 @@ sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t 
 }
 
 void
-sim_flow_up(struct sim_world *w, struct sim_side *s)
+san_sim_load_stream_up(struct sim_world *w, struct sim_side *s)
 {
 	struct sim_flow *f = s->flow;
 
@@ -143,12 +143,12 @@ sim_flow_up(struct sim_world *w, struct sim_side *s)
 	f->live = true;
 	f->waiting = f->after_wait = f->ended = false;
 	s->recv_epoch++;
-	sim_flow_receive(w, s);
+	san_sim_load_stream_receive(w, s);
 }
 
 /* Data in flight may still arrive, or not. */
 void
-sim_flow_down(struct sim_world *w, struct sim_side *s)
+san_sim_load_stream_down(struct sim_world *w, struct sim_side *s)
 {
 	if (s->flow->live)
 		w->load->nb_flow -= s->flow->nb;
@@ -159,9 +159,9 @@ sim_flow_down(struct sim_world *w, struct sim_side *s)
 
 /* Compare with the next data that the other side sent. */
 static void
-take(struct sim_world *w, struct sim_side *s, const uint8_t *got, uint32_t len)
+load_stream_take_bytes(struct sim_world *w, struct sim_side *s, const uint8_t *got, uint32_t len)
 {
-	struct sim_side *peer = sim_peer(w, s);
+	struct sim_side *peer = san_sim_load_peer(w, s);
 	struct sim_flow *f = peer->flow;
 
 	while (len > 0) {
@@ -169,14 +169,15 @@ take(struct sim_world *w, struct sim_side *s, const uint8_t *got, uint32_t len)
 		uint32_t n;
 
 		if (f->nb == 0) {
-			sim_world_fail(w, "stream", "side %u: %u bytes that were not sent", s->id,
-				       len);
+			san_sim_world_fail(w, "stream", "side %u: %u bytes that were not sent",
+					   s->id, len);
 			return;
 		}
 		n = RTE_MIN(len, p->len - f->off);
 		if (memcmp(got, w->load->block + p->slice + f->off, n) != 0) {
-			sim_world_fail(w, "stream", "side %u: wrong bytes, up to %u from %u of %u",
-				       s->id, n, f->off, p->len);
+			san_sim_world_fail(w, "stream",
+					   "side %u: wrong bytes, up to %u from %u of %u", s->id, n,
+					   f->off, p->len);
 			return;
 		}
 		got += n;
@@ -192,28 +193,28 @@ take(struct sim_world *w, struct sim_side *s, const uint8_t *got, uint32_t len)
 }
 
 static void
-post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t len)
+load_stream_post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t len)
 {
 	struct sim_host *h = &w->hosts[s->host];
 	struct san_ulp_recv r = {.wr_id = slot, .nb_sge = 1};
 
 	s->flow->len[slot] = len;
 	r.sge[0] = (struct san_ulp_sge){.addr = s->flow->buf[slot], .len = len};
-	if (san_core_post_recv(h->core, s->qp, &r, 1, sim_host_clock(h, w->now_ns)) != 1)
-		sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
+	if (san_core_post_recv(h->core, s->qp, &r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
+		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
 	else
 		s->nb_recvs++;
 }
 
 static void
-post_wait(struct sim_world *w, struct sim_side *s)
+load_stream_post_wait(struct sim_world *w, struct sim_side *s)
 {
 	struct sim_host *h = &w->hosts[s->host];
 	const struct san_ulp_wr wr = {
 		.op = SAN_WR_WAIT, .imm = SAN_STREAM_READABLE, .flags = SAN_WR_SIGNALED};
 
-	if (san_core_post(h->core, s->qp, &wr, 1, sim_host_clock(h, w->now_ns)) != 1)
-		sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
+	if (san_core_post(h->core, s->qp, &wr, 1, san_sim_host_clock(h, w->now_ns)) != 1)
+		san_sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
 	s->flow->waiting = true;
 }
 
@@ -226,7 +227,7 @@ draw_large(struct sim_world *w)
 }
 
 void
-sim_flow_receive(struct sim_world *w, struct sim_side *s)
+san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s)
 {
 	struct san_prng *g = &w->load->prng;
 	struct sim_flow *f = s->flow;
@@ -241,19 +242,19 @@ sim_flow_receive(struct sim_world *w, struct sim_side *s)
 	}
 	f->left--;
 	if (f->manner == MANNER_SMALL) {
-		post(w, s, 0, 1 + san_prng_below(g, SMALL_MAX));
+		load_stream_post(w, s, 0, 1 + san_prng_below(g, SMALL_MAX));
 	} else if (f->manner == MANNER_WAITS && !f->after_wait) {
-		post_wait(w, s);
+		load_stream_post_wait(w, s);
 	} else {
 		f->after_wait = false;
-		post(w, s, 0, draw_large(w));
+		load_stream_post(w, s, 0, draw_large(w));
 		if (f->manner == MANNER_DIRECT && san_prng_below(g, 2) == 0)
-			post(w, s, 1, draw_large(w));
+			load_stream_post(w, s, 1, draw_large(w));
 	}
 }
 
 void
-sim_flow_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+san_sim_load_stream_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	s->flow->waiting = false;
 	if (s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END)
@@ -261,11 +262,11 @@ sim_flow_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_w
 	if ((wc->imm & SAN_STREAM_ENDED) != 0)
 		return;
 	s->flow->after_wait = true;
-	post(w, s, 0, HEAD);
+	load_stream_post(w, s, 0, HEAD);
 }
 
 void
-sim_flow_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
 	uint64_t delay = w->conf.load.recv_delay_ns;
@@ -276,17 +277,17 @@ sim_flow_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_w
 		return;
 	}
 	if (wc->status != 0 || slot >= RECVS_MAX || wc->byte_len > s->flow->len[slot]) {
-		sim_world_fail(w, "stream", "side %u: a receive completed with %s and %u bytes",
-			       s->id, san_ulp_status_name(wc->status), wc->byte_len);
+		san_sim_world_fail(w, "stream", "side %u: a receive completed with %s and %u bytes",
+				   s->id, san_ulp_status_name(wc->status), wc->byte_len);
 		return;
 	}
 	s->flow->ended |= wc->byte_len == 0;
-	take(w, s, s->flow->buf[slot], wc->byte_len);
+	load_stream_take_bytes(w, s, s->flow->buf[slot], wc->byte_len);
 	if (delay == 0) {
-		sim_flow_receive(w, s);
+		san_sim_load_stream_receive(w, s);
 		return;
 	}
 	delay = 1 + san_prng_u64(&w->load->prng) % delay;
-	sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
-		     (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS));
+	san_sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
+			 (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS));
 }

@@ -14,7 +14,7 @@
 #define HASHED_BYTES 96u /* length of the headers */
 
 static uint64_t
-mix(uint64_t h, uint64_t v)
+sim_pkt_mix_hash(uint64_t h, uint64_t v)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
 	return h ^ (h >> 29);
@@ -30,7 +30,7 @@ is_ect(uint8_t tos)
 }
 
 uint64_t
-sim_pkt_flow(const struct rte_mbuf *m)
+san_sim_pkt_flow(const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const uint8_t *ip = (const uint8_t *)(eth + 1);
@@ -46,9 +46,9 @@ sim_pkt_flow(const struct rte_mbuf *m)
 		return 0;
 	for (; addr < udp; addr += sizeof(word)) {
 		memcpy(&word, &ip[addr], sizeof(word));
-		h = mix(h, word);
+		h = sim_pkt_mix_hash(h, word);
 	}
-	return mix(h, (uint64_t)ip[udp] << 8 | ip[udp + 1]);
+	return sim_pkt_mix_hash(h, (uint64_t)ip[udp] << 8 | ip[udp + 1]);
 }
 
 /* Update the checksum incrementally: a wrong one stays wrong (RFC 1624). */
@@ -67,7 +67,7 @@ set_tos(struct rte_ipv4_hdr *ip, uint8_t tos)
 }
 
 bool
-sim_pkt_mark_ce(struct rte_mbuf *m)
+san_sim_pkt_mark_ce(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
@@ -87,7 +87,7 @@ sim_pkt_mark_ce(struct rte_mbuf *m)
 }
 
 void
-sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng)
+san_sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng)
 {
 	uint32_t bit = san_prng_below(prng, m->data_len * 8u);
 
@@ -95,7 +95,7 @@ sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng)
 }
 
 struct rte_mbuf *
-sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
+san_sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	struct san_wire_pkt seen, cnp = {.op = SAN_OP_CNP};
@@ -120,12 +120,12 @@ sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
 	cnp.pkey = seen.pkey;
 	cnp.dcid = seen.dcid;
 	san_wire_build(forged, &path, &cnp);
-	san_wire_seal(forged);
+	san_wire_icrc_seal(forged);
 	return forged;
 }
 
 bool
-sim_pkt_goes_on(struct rte_mbuf *m)
+san_sim_pkt_goes_on(struct rte_mbuf *m)
 {
 	struct san_wire_pkt p;
 	struct san_wire_ack ack;
@@ -137,18 +137,20 @@ sim_pkt_goes_on(struct rte_mbuf *m)
 }
 
 uint64_t
-sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m)
+san_sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m)
 {
 	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint32_t i, end = RTE_MIN(m->data_len, HASHED_BYTES);
-	uint64_t h = mix(mix(hash, at_ns), (uint64_t)where << 32 | m->data_len), v;
+	uint64_t h = sim_pkt_mix_hash(sim_pkt_mix_hash(hash, at_ns),
+				      (uint64_t)where << 32 | m->data_len),
+		 v;
 
 	for (i = 0; i + sizeof(v) <= end; i += sizeof(v)) {
 		memcpy(&v, &b[i], sizeof(v));
-		h = mix(h, v);
+		h = sim_pkt_mix_hash(h, v);
 	}
 	if (m->data_len < sizeof(v))
 		return h;
 	memcpy(&v, &b[m->data_len - sizeof(v)], sizeof(v));
-	return mix(h, v);
+	return sim_pkt_mix_hash(h, v);
 }

@@ -16,25 +16,25 @@
 #include "san_prng.h"
 
 /** Hash of the fields that ECMP uses: both addresses and the UDP source port. */
-uint64_t sim_pkt_flow(const struct rte_mbuf *m);
+uint64_t san_sim_pkt_flow(const struct rte_mbuf *m);
 /** Set CE in an ECT packet, like a switch. True if it was set. */
-bool sim_pkt_mark_ce(struct rte_mbuf *m);
+bool san_sim_pkt_mark_ce(struct rte_mbuf *m);
 /** Invert one random bit. */
-void sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
+void san_sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
 /**
  * A CNP to the receiver of *m* that seems to come from its sender, as an attacker on the path could
  * forge it. NULL: *m* belongs to no connection, or *pool* is empty.
  */
-struct rte_mbuf *sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
+struct rte_mbuf *san_sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
 /**
  * True for data that continues a transfer: it follows a grant, a request or the first packet of a
  * push.
  */
-bool sim_pkt_goes_on(struct rte_mbuf *m);
+bool san_sim_pkt_goes_on(struct rte_mbuf *m);
 /**
  * Add an arrival to a trace's hash: time, place and content. Of the content the headers and the end
  * are hashed: the ICRC at the end covers the rest.
  */
-uint64_t sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m);
+uint64_t san_sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m);
 
 #endif /* SIM_PKT_H */

@@ -10,7 +10,7 @@
 #define BEYOND_MTU 64 /* for the Ethernet header */
 
 static void
-unmap(struct rte_mempool_memhdr *chunk, void *arg)
+sim_pool_unmap_chunk(struct rte_mempool_memhdr *chunk, void *arg)
 {
 	(void)arg;
 	munmap(chunk->addr, chunk->len);
@@ -18,7 +18,7 @@ unmap(struct rte_mempool_memhdr *chunk, void *arg)
 
 /* Transparent huge pages were tried: no faster, and finding them can take seconds. */
 static int
-populate(struct rte_mempool *mp)
+sim_pool_populate(struct rte_mempool *mp)
 {
 	struct rte_mempool_objsz sz;
 	size_t len = (size_t)mp->size * rte_mempool_calc_obj_size(mp->elt_size, mp->flags, &sz);
@@ -28,14 +28,14 @@ populate(struct rte_mempool *mp)
 	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mem == MAP_FAILED)
 		return -1;
-	n = rte_mempool_populate_iova(mp, mem, RTE_BAD_IOVA, len, unmap, NULL);
+	n = rte_mempool_populate_iova(mp, mem, RTE_BAD_IOVA, len, sim_pool_unmap_chunk, NULL);
 	if (n <= 0)
 		munmap(mem, len);
 	return n == (int)mp->size ? 0 : -1;
 }
 
 struct rte_mempool *
-sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache, uint16_t mtu)
+san_sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache, uint16_t mtu)
 {
 	struct rte_pktmbuf_pool_private priv = {
 		.mbuf_data_room_size = (uint16_t)(RTE_PKTMBUF_HEADROOM + mtu + BEYOND_MTU),
@@ -49,7 +49,7 @@ sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache, uint16_t mt
 	if (mp == NULL)
 		return NULL;
 	rte_pktmbuf_pool_init(mp, &priv);
-	if (populate(mp) != 0) {
+	if (sim_pool_populate(mp) != 0) {
 		rte_mempool_free(mp);
 		return NULL;
 	}

@@ -16,7 +16,7 @@
  * A pool of *nb_mbufs* for packets of *mtu* bytes, with a cache of *cache*. NULL: no memory. Free
  * it with rte_mempool_free().
  */
-struct rte_mempool *sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache,
-				    uint16_t mtu);
+struct rte_mempool *san_sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache,
+					uint16_t mtu);
 
 #endif /* SIM_POOL_H */

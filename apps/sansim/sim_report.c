@@ -18,7 +18,7 @@ struct figure {
 };
 
 uint32_t
-sim_report_jain(const struct sim_world *w)
+san_sim_report_jain(const struct sim_world *w)
 {
 	const struct sim_load *ld = w->load;
 	uint64_t *x = calloc(ld->nb_sides, sizeof(*x));
@@ -29,7 +29,7 @@ sim_report_jain(const struct sim_world *w)
 	for (i = 0; i < ld->nb_sides; i++)
 		if (ld->sides[i].initiates)
 			x[n++] = ld->sides[i].bytes_done;
-	jain = sim_jain_ppm(x, n);
+	jain = san_sim_jain_ppm(x, n);
 	free(x);
 	return jain;
 }
@@ -45,13 +45,13 @@ measured_ns(const struct sim_world *w)
 }
 
 void
-sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
+san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 {
 	const struct san_pdl *pdl = san_core_pdl(core);
 	const struct san_tl *tl = san_core_tl(core);
 
 	s->pdl.nb_rtx += pdl->stats.nb_rtx;
-	s->pdl.nb_early += pdl->stats.nb_early;
+	s->pdl.nb_fast_rtx += pdl->stats.nb_fast_rtx;
 	s->pdl.nb_tlp += pdl->stats.nb_tlp;
 	s->pdl.nb_rto += pdl->stats.nb_rto;
 	s->pdl.nb_failed += pdl->stats.nb_failed;
@@ -60,7 +60,7 @@ sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 	s->pdl.nb_cc_cuts += pdl->stats.nb_cc_cuts;
 	s->pdl.nb_budget_waits += pdl->stats.nb_budget_waits;
 	s->tl.nb_grants += tl->stats.nb_grants;
-	s->tl.nb_grants_lapsed += tl->stats.nb_grants_lapsed;
+	s->tl.nb_grants_expired += tl->stats.nb_grants_expired;
 	s->tl.nb_rnr_tx += tl->stats.nb_rnr_tx;
 	s->tl.nb_red += tl->stats.nb_red;
 	s->tl.nb_packed_tx += tl->stats.nb_packed_tx;
@@ -76,7 +76,7 @@ sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 }
 
 void
-sim_report_links(struct sim_world *w)
+san_sim_report_links(struct sim_world *w)
 {
 	struct sim_link_sums *s = &w->on_links;
 	uint32_t i;
@@ -112,7 +112,7 @@ sum_up(const struct sim_world *w, struct sums *s)
 	for (i = 0; i < w->nb_hosts; i++) {
 		s->inflight_high = RTE_MAX(s->inflight_high, w->hosts[i].inflight_high);
 		if (w->hosts[i].core != NULL)
-			sim_report_engine(&s->engines, w->hosts[i].core);
+			san_sim_report_engine(&s->engines, w->hosts[i].core);
 	}
 	for (i = 0; i < ld->nb_sides; i++) {
 		if (!ld->sides[i].initiates)
@@ -134,7 +134,8 @@ sum_bytes(const struct sim_world *w)
 }
 
 static void
-put(FILE *out, const struct figure *f, size_t n, const char *fmt, const char *between)
+report_put_figures(FILE *out, const struct figure *f, size_t n, const char *fmt,
+		   const char *between)
 {
 	size_t i;
 
@@ -145,9 +146,9 @@ put(FILE *out, const struct figure *f, size_t n, const char *fmt, const char *be
 }
 
 static size_t
-collect(const struct sim_world *w, struct figure *f)
+report_collect_figures(const struct sim_world *w, struct figure *f)
 {
-	struct app_hist_summary c;
+	struct hist_summary c;
 	uint64_t ns = measured_ns(w), bytes = sum_bytes(w);
 	const struct sim_link_sums *l = &w->on_links;
 	const struct sim_engine_sums *e;
@@ -156,7 +157,7 @@ collect(const struct sim_world *w, struct figure *f)
 
 	sum_up(w, &s);
 	e = &s.engines;
-	app_hist_summarize(&w->load->hist, &c);
+	san_hist_summarize(&w->load->hist, &c);
 #define PUT(k, v) f[n++] = (struct figure){k, v}
 	PUT("seed", w->conf.run.seed);
 	PUT("events", w->stats.nb_events);
@@ -169,7 +170,7 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("ops_failed", w->stats.nb_ops_failed);
 	PUT("bytes", bytes);
 	PUT("goodput_kbps", (uint64_t)((unsigned __int128)bytes * 8000000 / ns));
-	PUT("jain_ppm", sim_report_jain(w));
+	PUT("jain_ppm", san_sim_report_jain(w));
 	PUT("side_bytes_min", s.side_min == UINT64_MAX ? 0 : s.side_min);
 	PUT("side_bytes_max", s.side_max);
 	PUT("completion_mean_ns", c.mean_ns);
@@ -188,7 +189,7 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("marked", l->marked);
 	PUT("queue_high_bytes", l->queue_high);
 	PUT("retransmissions", e->pdl.nb_rtx);
-	PUT("early", e->pdl.nb_early);
+	PUT("early", e->pdl.nb_fast_rtx);
 	PUT("tail_probes", e->pdl.nb_tlp);
 	PUT("timeouts", e->pdl.nb_rto);
 	PUT("retries_exceeded", e->pdl.nb_failed);
@@ -198,7 +199,7 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("inflight_high_pkts", s.inflight_high);
 	PUT("budget_waits", e->pdl.nb_budget_waits);
 	PUT("grants", e->tl.nb_grants);
-	PUT("grants_lapsed", e->tl.nb_grants_lapsed);
+	PUT("grants_lapsed", e->tl.nb_grants_expired);
 	PUT("grant_high_bytes", e->tl.budget_high);
 	PUT("path_high_bytes", e->tl.path_high);
 	PUT("rnr", e->tl.nb_rnr_tx);
@@ -216,11 +217,11 @@ collect(const struct sim_world *w, struct figure *f)
 }
 
 void
-sim_report_text(const struct sim_world *w, FILE *out)
+san_sim_report_text(const struct sim_world *w, FILE *out)
 {
 	struct figure f[64];
 
-	put(out, f, collect(w, f), "%-24s %" PRIu64, "\n");
+	report_put_figures(out, f, report_collect_figures(w, f), "%-24s %" PRIu64, "\n");
 	fprintf(out, "\n%-24s %016" PRIx64 "\n", "trace_hash", w->hash);
 	if (w->failed)
 		fprintf(out, "%-24s %s\n", "failed", w->why);
@@ -239,12 +240,12 @@ put_why(const char *why, FILE *out)
 }
 
 void
-sim_report_json(const struct sim_world *w, FILE *out)
+san_sim_report_json(const struct sim_world *w, FILE *out)
 {
 	struct figure f[64];
 
 	fputs("{", out);
-	put(out, f, collect(w, f), "\"%s\": %" PRIu64, ", ");
+	report_put_figures(out, f, report_collect_figures(w, f), "\"%s\": %" PRIu64, ", ");
 	fprintf(out, ", \"trace_hash\": \"%016" PRIx64 "\", \"failed\": %s", w->hash,
 		w->failed ? "true" : "false");
 	if (w->failed)
@@ -262,7 +263,7 @@ queued_most(const struct sim_world *w)
 
 	for (i = 0; i < w->nb_links; i++)
 		if (w->links[i].from >= w->nb_hosts)
-			most = RTE_MAX(most, sim_link_backlog(&w->links[i], w->now_ns));
+			most = RTE_MAX(most, san_sim_link_backlog(&w->links[i], w->now_ns));
 	return most;
 }
 
@@ -278,7 +279,7 @@ series_head(const struct sim_world *w)
 }
 
 void
-sim_report_series(struct sim_world *w)
+san_sim_report_series(struct sim_world *w)
 {
 	const struct sim_load *ld = w->load;
 	uint64_t inflight = 0, cam = 0;

@@ -10,16 +10,16 @@
 #include "sim_world.h"
 
 /** Jain's index of the initiators' bytes during the measurement, in millionths. */
-uint32_t sim_report_jain(const struct sim_world *w);
+uint32_t san_sim_report_jain(const struct sim_world *w);
 /** Print one page of figures. */
-void sim_report_text(const struct sim_world *w, FILE *out);
+void san_sim_report_text(const struct sim_world *w, FILE *out);
 /** Print all figures as one JSON object; sansim(1) describes the keys. */
-void sim_report_json(const struct sim_world *w, FILE *out);
+void san_sim_report_json(const struct sim_world *w, FILE *out);
 /** Add the counters of an engine. */
-void sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
+void san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
 /** Take the links' counters now, for the report. */
-void sim_report_links(struct sim_world *w);
+void san_sim_report_links(struct sim_world *w);
 /** Print a line of the time series; the header first. */
-void sim_report_series(struct sim_world *w);
+void san_sim_report_series(struct sim_world *w);
 
 #endif /* SIM_REPORT_H */

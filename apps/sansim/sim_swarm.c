@@ -48,7 +48,7 @@ struct campaign {
 };
 
 static uint64_t
-seconds(void)
+swarm_now_s(void)
 {
 	struct timespec ts;
 
@@ -64,12 +64,12 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	static const struct sim_watch no_watch;
 	struct sim_world *w;
 
-	if (sim_world_create(conf, &no_watch, &w) != 0) {
+	if (san_sim_world_create(conf, &no_watch, &w) != 0) {
 		v->failed = v->unbuilt = true;
 		snprintf(v->why, sizeof(v->why), "the simulation could not be built");
 		return;
 	}
-	sim_world_run(w);
+	san_sim_world_run(w);
 	v->failed = w->failed;
 	v->nb_events = w->stats.nb_events;
 	v->nb_faults = w->net.nb_faults;
@@ -77,12 +77,12 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	v->nb_broken = w->stats.nb_broken;
 	v->hash = w->hash;
 	snprintf(v->why, sizeof(v->why), "%.*s", (int)sizeof(v->why) - 1, w->why);
-	sim_world_destroy(w);
+	san_sim_world_destroy(w);
 }
 
 /* Fork a child that writes its verdicts to the returned descriptor. */
 static pid_t
-spawn(int *fd, uint32_t mb)
+swarm_spawn_worker(int *fd, uint32_t mb)
 {
 	int ends[2];
 	pid_t pid;
@@ -94,7 +94,7 @@ spawn(int *fd, uint32_t mb)
 	if (pid == 0) {
 		close(ends[0]);
 		*fd = ends[1];
-		sim_eal_init(mb);
+		san_sim_eal_init(mb);
 		return 0;
 	}
 	close(ends[1]);
@@ -111,18 +111,18 @@ has_run(const struct campaign *c, uint64_t next)
 	const struct sim_swarm_conf *conf = c->conf;
 
 	return (conf->nb_runs == 0 || next < conf->nb_runs) &&
-		(conf->seconds == 0 || seconds() - c->began_s < conf->seconds);
+		(conf->seconds == 0 || swarm_now_s() - c->began_s < conf->seconds);
 }
 
 static void
-work(const struct campaign *c, int fd, uint64_t next)
+swarm_worker_run(const struct campaign *c, int fd, uint64_t next)
 {
 	struct sim_conf run;
 
 	do {
 		struct verdict v = {.index = next};
 
-		sim_swarm_draw(c->conf->seed + next, &run);
+		san_sim_draw_swarm(c->conf->seed + next, &run);
 		run_one(&run, &v);
 		if (write(fd, &v, sizeof(v)) != sizeof(v))
 			_exit(1);
@@ -134,7 +134,7 @@ work(const struct campaign *c, int fd, uint64_t next)
 /* ---- one run, for shrinking and for the command line ---- */
 
 static int
-reap(pid_t pid, int fd, struct verdict *v)
+swarm_worker_reap(pid_t pid, int fd, struct verdict *v)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int status;
@@ -153,17 +153,17 @@ reap(pid_t pid, int fd, struct verdict *v)
 }
 
 int
-sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len)
+san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len)
 {
 	struct verdict v = {.failed = true};
 	struct sim_conf own = *conf;
 	pid_t pid;
 	int fd, rc;
 
-	rc = sim_conf_check(&own, why, len);
+	rc = san_sim_conf_rules_check(&own, why, len);
 	if (rc != 0)
 		return 0; /* not a scenario, so no failure */
-	pid = spawn(&fd, RTE_MAX(sim_world_mb(&own), (uint32_t)SIM_EAL_SWARM_MB));
+	pid = swarm_spawn_worker(&fd, RTE_MAX(san_sim_world_mb(&own), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0) {
 		rc = -errno;
 		snprintf(why, len, "no process for a run: %s", strerror(-rc));
@@ -174,7 +174,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 		run_one(&own, &v);
 		_exit(write(fd, &v, sizeof(v)) == sizeof(v) ? 0 : 1);
 	}
-	rc = reap(pid, fd, &v);
+	rc = swarm_worker_reap(pid, fd, &v);
 	snprintf(why, len, "%s", v.why);
 	if (sum != NULL) {
 		sum->nb_runs++;
@@ -207,7 +207,8 @@ still_fails(const struct sim_conf *conf, const char *first)
 	bool fails;
 
 	dup2(null, STDERR_FILENO);
-	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO && is_same_failure(why, first);
+	fails = san_sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO &&
+		is_same_failure(why, first);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
@@ -332,7 +333,7 @@ drop_kind(struct sim_conf *c, uint32_t kind, const char *why)
 }
 
 void
-sim_swarm_shrink(struct sim_conf *conf, const char *why)
+san_sim_swarm_shrink(struct sim_conf *conf, const char *why)
 {
 	static bool (*const steps[])(struct sim_conf *) = {
 		less_connections,
@@ -367,10 +368,10 @@ sim_swarm_shrink(struct sim_conf *conf, const char *why)
 }
 
 void
-sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out)
+san_sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out)
 {
 	fprintf(out, "# %.*s\n", (int)RTE_MIN(strcspn(why, "\n"), (size_t)REASON_MAX), why);
-	sim_conf_print(conf, out);
+	san_sim_conf_print(conf, out);
 }
 
 /* ---- the campaign ---- */
@@ -383,13 +384,13 @@ write_shrunk(const struct campaign *c, uint64_t seed, const char *why)
 	FILE *f;
 	bool bad;
 
-	sim_swarm_draw(seed, &conf);
-	sim_swarm_shrink(&conf, why);
+	san_sim_draw_swarm(seed, &conf);
+	san_sim_swarm_shrink(&conf, why);
 	snprintf(path, sizeof(path), "sansim-%" PRIu64 ".ini", seed);
 	f = fopen(path, "w");
 	bad = f == NULL;
 	if (f != NULL) {
-		sim_swarm_print(&conf, why, f);
+		san_sim_swarm_print(&conf, why, f);
 		bad = fflush(f) != 0 || ferror(f);
 		bad |= fclose(f) != 0;
 	}
@@ -418,10 +419,10 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 	if (!has_run(c, next))
 		return;
 	wk->next = next;
-	wk->since_s = seconds();
-	wk->pid = spawn(&wk->fd, SIM_EAL_SWARM_MB);
+	wk->since_s = swarm_now_s();
+	wk->pid = swarm_spawn_worker(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
-		work(c, wk->fd, next);
+		swarm_worker_run(c, wk->fd, next);
 	wk->open = wk->pid > 0;
 	if (!wk->open) {
 		fprintf(stderr, "sansim: no process for a run: %s\n", strerror(errno));
@@ -431,7 +432,7 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 
 /* A worker has ended: it had no more runs, or a run failed for the reason *why*. */
 static void
-on_gone(struct campaign *c, struct worker *wk, const char *why)
+swarm_worker_died(struct campaign *c, struct worker *wk, const char *why)
 {
 	uint64_t next = wk->next;
 	int status;
@@ -452,11 +453,11 @@ take_verdict(struct campaign *c, struct worker *wk)
 	struct verdict v;
 
 	if (read(wk->fd, &v, sizeof(v)) != sizeof(v)) {
-		on_gone(c, wk, "the process died; see above");
+		swarm_worker_died(c, wk, "the process died; see above");
 		return;
 	}
 	wk->next = v.index + c->conf->nb_workers;
-	wk->since_s = seconds();
+	wk->since_s = swarm_now_s();
 	c->sum.nb_runs++;
 	c->sum.nb_events += v.nb_events;
 	c->sum.nb_faults += v.nb_faults;
@@ -470,10 +471,10 @@ take_verdict(struct campaign *c, struct worker *wk)
 static void
 watch_hang(struct campaign *c, struct worker *wk)
 {
-	if (seconds() - wk->since_s < RUN_SECONDS)
+	if (swarm_now_s() - wk->since_s < RUN_SECONDS)
 		return;
 	kill(wk->pid, SIGKILL);
-	on_gone(c, wk, "the run does not end");
+	swarm_worker_died(c, wk, "the run does not end");
 }
 
 static bool
@@ -503,9 +504,9 @@ wait_some(struct campaign *c)
 }
 
 uint64_t
-sim_swarm_run(const struct sim_swarm_conf *conf)
+san_sim_swarm_run(const struct sim_swarm_conf *conf)
 {
-	struct campaign c = {.conf = conf, .began_s = seconds()};
+	struct campaign c = {.conf = conf, .began_s = swarm_now_s()};
 	uint32_t i;
 
 	for (i = 0; i < conf->nb_workers; i++)
@@ -516,6 +517,6 @@ sim_swarm_run(const struct sim_swarm_conf *conf)
 	       " faults, %" PRIu64 " requests, %" PRIu64 " connections broken, ",
 	       c.sum.nb_runs, c.sum.nb_failed, c.sum.nb_events, c.sum.nb_faults, c.sum.nb_ops,
 	       c.sum.nb_broken);
-	printf("trace hash %016" PRIx64 ", %" PRIu64 " s\n", c.sum.hash, seconds() - c.began_s);
+	printf("trace hash %016" PRIx64 ", %" PRIu64 " s\n", c.sum.hash, swarm_now_s() - c.began_s);
 	return c.sum.nb_failed;
 }

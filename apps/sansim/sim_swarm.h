@@ -27,17 +27,18 @@ struct sim_swarm_sum {
 };
 
 /** Draw the scenario of a seed, always the same. */
-void sim_swarm_draw(uint64_t seed, struct sim_conf *conf);
+void san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf);
 /**
  * Execute one run in a process of its own. 0: passed, or not a scenario; -EIO: failed; -EINVAL: a
  * fault names a place that does not exist; another -errno: no process. *why* has the reason.
  */
-int sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len);
+int san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
+		      size_t len);
 /** Reduce a failing scenario while it fails with the same reason *why*. */
-void sim_swarm_shrink(struct sim_conf *conf, const char *why);
+void san_sim_swarm_shrink(struct sim_conf *conf, const char *why);
 /** Print as INI, with *why* as a comment in the first line. */
-void sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out);
+void san_sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out);
 /** Run the campaign. Returns the number of failed runs, or of workers that could not start. */
-uint64_t sim_swarm_run(const struct sim_swarm_conf *conf);
+uint64_t san_sim_swarm_run(const struct sim_swarm_conf *conf);
 
 #endif /* SIM_SWARM_H */

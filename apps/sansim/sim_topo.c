@@ -27,7 +27,7 @@ add_link(struct sim_world *w, const struct sim_link_conf *conf, uint32_t from, u
 {
 	struct sim_link *l = &w->links[w->nb_links];
 
-	sim_link_init(l, w->nb_links++, conf);
+	san_sim_link_init(l, w->nb_links++, conf);
 	l->from = from;
 	l->to = to;
 	/* a host's loop limits its queue (sim_host.c), without drops */
@@ -58,7 +58,7 @@ edge_of(const struct sim_world *w, uint32_t host)
 }
 
 int
-sim_topo_create(struct sim_world *w)
+san_sim_topo_create(struct sim_world *w)
 {
 	static const uint32_t switches[] = {
 		[SIM_TOPO_PAIR] = 0,
@@ -89,17 +89,17 @@ sim_topo_create(struct sim_world *w)
 }
 
 void
-sim_topo_destroy(struct sim_world *w)
+san_sim_topo_destroy(struct sim_world *w)
 {
 	uint32_t i;
 
 	for (i = 0; i < w->nb_links; i++)
-		sim_link_fini(&w->links[i]);
+		san_sim_link_fini(&w->links[i]);
 	free(w->links);
 }
 
 struct sim_link *
-sim_topo_uplink(struct sim_world *w, uint32_t host)
+san_sim_topo_uplink(struct sim_world *w, uint32_t host)
 {
 	return &w->links[w->conf.topo.type == SIM_TOPO_PAIR ? host : 2 * host];
 }
@@ -111,7 +111,7 @@ sim_topo_uplink(struct sim_world *w, uint32_t host)
  * fabrics that suppress floods, so thousands of hosts need no copies.
  */
 static uint32_t
-destination(const struct sim_world *w, const struct rte_mbuf *m)
+topo_destination_of(const struct sim_world *w, const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const uint8_t *ip = (const uint8_t *)(eth + 1);
@@ -133,7 +133,7 @@ destination(const struct sim_world *w, const struct rte_mbuf *m)
 
 /* Choose one of the equal paths from *sw* to *host* by the packet's flow. */
 static struct sim_link *
-route(struct sim_world *w, uint32_t sw, uint32_t host, const struct rte_mbuf *m)
+topo_next_link(struct sim_world *w, uint32_t sw, uint32_t host, const struct rte_mbuf *m)
 {
 	const struct sim_topo_conf *t = &w->conf.topo;
 	uint32_t own = sw - w->nb_hosts, want = edge_of(w, host);
@@ -145,24 +145,24 @@ route(struct sim_world *w, uint32_t sw, uint32_t host, const struct rte_mbuf *m)
 		return &w->links[trunks + own];
 	if (own >= t->leaves) /* a spine: forward to the host's leaf */
 		return &w->links[trunks + 2 * (want * t->spines + own - t->leaves) + 1];
-	return &w->links[trunks + 2 * (own * t->spines + sim_pkt_flow(m) % t->spines)];
+	return &w->links[trunks + 2 * (own * t->spines + san_sim_pkt_flow(m) % t->spines)];
 }
 
 void
-sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
+san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 {
 	uint32_t host;
 
 	if (l->to < w->nb_hosts) {
-		sim_host_rx(w, &w->hosts[l->to], m);
+		san_sim_host_rx(w, &w->hosts[l->to], m);
 		return;
 	}
-	host = destination(w, m); /* of a corrupted packet it may be any host */
+	host = topo_destination_of(w, m); /* of a corrupted packet it may be any host */
 	if (host >= w->nb_hosts) {
 		rte_pktmbuf_free(m);
 		return;
 	}
-	sim_world_send(w, route(w, l->to, host, m), m);
+	san_sim_world_send(w, topo_next_link(w, l->to, host, m), m);
 }
 
 /* ---- places ---- */
@@ -223,7 +223,7 @@ parse_place(const struct sim_world *w, const char *where, struct place *p)
 }
 
 bool
-sim_topo_is_place(const struct sim_world *w, const char *where)
+san_sim_topo_is_place(const struct sim_world *w, const char *where)
 {
 	struct place p;
 
@@ -231,7 +231,7 @@ sim_topo_is_place(const struct sim_world *w, const char *where)
 }
 
 struct sim_link *
-sim_topo_match(struct sim_world *w, const char *where, uint32_t *i)
+san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i)
 {
 	struct place p;
 

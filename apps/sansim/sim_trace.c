@@ -52,7 +52,7 @@ struct sim_trace {
 /* ---- bytes ---- */
 
 static void
-put(struct sim_trace *t, const void *bytes, size_t len)
+sim_trace_write(struct sim_trace *t, const void *bytes, size_t len)
 {
 	if (t->error != 0 || len == 0)
 		return;
@@ -66,11 +66,11 @@ put_pad(struct sim_trace *t, size_t len)
 {
 	static const uint8_t zero[3];
 
-	put(t, zero, -len & 3);
+	sim_trace_write(t, zero, -len & 3);
 }
 
 static uint8_t *
-le16(uint8_t *at, uint32_t value)
+sim_trace_put_le16(uint8_t *at, uint32_t value)
 {
 	at[0] = (uint8_t)value;
 	at[1] = (uint8_t)(value >> 8);
@@ -78,9 +78,9 @@ le16(uint8_t *at, uint32_t value)
 }
 
 static uint8_t *
-le32(uint8_t *at, uint32_t value)
+sim_trace_put_le32(uint8_t *at, uint32_t value)
 {
-	return le16(le16(at, value), value >> 16);
+	return sim_trace_put_le16(sim_trace_put_le16(at, value), value >> 16);
 }
 
 static void
@@ -88,14 +88,14 @@ put_le32(struct sim_trace *t, uint32_t value)
 {
 	uint8_t bytes[4];
 
-	le32(bytes, value);
-	put(t, bytes, sizeof(bytes));
+	sim_trace_put_le32(bytes, value);
+	sim_trace_write(t, bytes, sizeof(bytes));
 }
 
 /* ---- options ---- */
 
 static uint32_t
-padded(uint32_t len)
+sim_trace_padded_len(uint32_t len)
 {
 	return (len + 3) & ~3u;
 }
@@ -111,9 +111,9 @@ put_option(struct sim_trace *t, uint32_t code, const void *value, uint32_t len)
 {
 	uint8_t head[OPT_BYTES];
 
-	le16(le16(head, code), len);
-	put(t, head, sizeof(head));
-	put(t, value, len);
+	sim_trace_put_le16(sim_trace_put_le16(head, code), len);
+	sim_trace_write(t, head, sizeof(head));
+	sim_trace_write(t, value, len);
 	put_pad(t, len);
 }
 
@@ -132,17 +132,17 @@ put_section(struct sim_trace *t)
 {
 	static const char name[] = "sansim";
 	uint32_t name_len = sizeof(name) - 1;
-	uint32_t all = SECTION_BYTES + OPT_BYTES + padded(name_len) + OPT_BYTES;
+	uint32_t all = SECTION_BYTES + OPT_BYTES + sim_trace_padded_len(name_len) + OPT_BYTES;
 	uint8_t head[SECTION_BYTES - 4], *at = head;
 
-	at = le32(at, BLOCK_SECTION);
-	at = le32(at, all);
-	at = le32(at, BYTE_ORDER_MAGIC);
-	at = le16(at, 1); /* version 1.0 */
-	at = le16(at, 0);
-	at = le32(at, UINT32_MAX); /* length of the section, 64 bits: unspecified */
-	le32(at, UINT32_MAX);
-	put(t, head, sizeof(head));
+	at = sim_trace_put_le32(at, BLOCK_SECTION);
+	at = sim_trace_put_le32(at, all);
+	at = sim_trace_put_le32(at, BYTE_ORDER_MAGIC);
+	at = sim_trace_put_le16(at, 1); /* version 1.0 */
+	at = sim_trace_put_le16(at, 0);
+	at = sim_trace_put_le32(at, UINT32_MAX); /* length of the section, 64 bits: unspecified */
+	sim_trace_put_le32(at, UINT32_MAX);
+	sim_trace_write(t, head, sizeof(head));
 	put_option(t, OPT_SECTION_APPLICATION, name, name_len);
 	put_end(t, all);
 }
@@ -152,16 +152,16 @@ put_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 {
 	static const uint8_t tsresol = TSRESOL_NS;
 	uint32_t name_len = text_len(name);
-	uint32_t all = INTERFACE_BYTES + OPT_BYTES + padded(name_len) +
-		OPT_BYTES + padded(sizeof(tsresol)) + OPT_BYTES;
+	uint32_t all = INTERFACE_BYTES + OPT_BYTES + sim_trace_padded_len(name_len) +
+		OPT_BYTES + sim_trace_padded_len(sizeof(tsresol)) + OPT_BYTES;
 	uint8_t head[INTERFACE_BYTES - 4], *at = head;
 
-	at = le32(at, BLOCK_INTERFACE);
-	at = le32(at, all);
-	at = le16(at, LINK_ETHERNET);
-	at = le16(at, 0);
-	le32(at, snaplen);
-	put(t, head, sizeof(head));
+	at = sim_trace_put_le32(at, BLOCK_INTERFACE);
+	at = sim_trace_put_le32(at, all);
+	at = sim_trace_put_le16(at, LINK_ETHERNET);
+	at = sim_trace_put_le16(at, 0);
+	sim_trace_put_le32(at, snaplen);
+	sim_trace_write(t, head, sizeof(head));
 	put_option(t, OPT_INTERFACE_NAME, name, name_len);
 	put_option(t, OPT_INTERFACE_TSRESOL, &tsresol, sizeof(tsresol));
 	put_end(t, all);
@@ -170,7 +170,7 @@ put_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 /* ---- public functions ---- */
 
 int
-sim_trace_open(const char *path, struct sim_trace **out)
+san_sim_trace_open(const char *path, struct sim_trace **out)
 {
 	struct sim_trace *t = calloc(1, sizeof(*t));
 	int error;
@@ -191,7 +191,7 @@ sim_trace_open(const char *path, struct sim_trace **out)
 }
 
 int
-sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
+san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 {
 	uint32_t nb_room = t->nb_room == 0 ? 16 : 2 * t->nb_room;
 	uint32_t *grown;
@@ -212,8 +212,8 @@ sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 }
 
 void
-sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
-		 const void *bytes, uint32_t len, const char *comment)
+san_sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
+		     const void *bytes, uint32_t len, const char *comment)
 {
 	uint32_t comment_len = comment != NULL ? text_len(comment) : 0;
 	uint8_t head[PACKET_BYTES - 4], *at = head, flags[4];
@@ -221,21 +221,22 @@ sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbo
 
 	SAN_VERIFY(iface < t->nb_ifaces);
 	kept = len < t->snaplen[iface] ? len : t->snaplen[iface];
-	all = PACKET_BYTES + padded(kept) + OPT_BYTES + (uint32_t)sizeof(flags) + OPT_BYTES;
+	all = PACKET_BYTES + sim_trace_padded_len(kept) + OPT_BYTES + (uint32_t)sizeof(flags) +
+		OPT_BYTES;
 	if (comment != NULL)
-		all += OPT_BYTES + padded(comment_len);
+		all += OPT_BYTES + sim_trace_padded_len(comment_len);
 
-	at = le32(at, BLOCK_PACKET);
-	at = le32(at, all);
-	at = le32(at, iface);
-	at = le32(at, (uint32_t)(at_ns >> 32));
-	at = le32(at, (uint32_t)at_ns);
-	at = le32(at, kept);
-	le32(at, len);
-	put(t, head, sizeof(head));
-	put(t, bytes, kept);
+	at = sim_trace_put_le32(at, BLOCK_PACKET);
+	at = sim_trace_put_le32(at, all);
+	at = sim_trace_put_le32(at, iface);
+	at = sim_trace_put_le32(at, (uint32_t)(at_ns >> 32));
+	at = sim_trace_put_le32(at, (uint32_t)at_ns);
+	at = sim_trace_put_le32(at, kept);
+	sim_trace_put_le32(at, len);
+	sim_trace_write(t, head, sizeof(head));
+	sim_trace_write(t, bytes, kept);
 	put_pad(t, kept);
-	le32(flags, outbound ? FLAGS_OUTBOUND : FLAGS_INBOUND);
+	sim_trace_put_le32(flags, outbound ? FLAGS_OUTBOUND : FLAGS_INBOUND);
 	put_option(t, OPT_PACKET_FLAGS, flags, sizeof(flags));
 	if (comment != NULL)
 		put_option(t, OPT_COMMENT, comment, comment_len);
@@ -243,7 +244,7 @@ sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbo
 }
 
 int
-sim_trace_close(struct sim_trace *t)
+san_sim_trace_close(struct sim_trace *t)
 {
 	int error = t->error;
 

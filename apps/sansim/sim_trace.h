@@ -24,7 +24,7 @@ struct sim_trace;
  * @return
  *   0, and the trace in *out*; or a negative errno of opening or allocating.
  */
-int sim_trace_open(const char *path, struct sim_trace **out);
+int san_sim_trace_open(const char *path, struct sim_trace **out);
 
 /**
  * Declare an Ethernet interface, at any time before its first packet.
@@ -34,9 +34,9 @@ int sim_trace_open(const char *path, struct sim_trace **out);
  * @param snaplen
  *   Bytes kept of each packet; 0: all, up to SIM_TRACE_SNAPLEN_MAX.
  * @return
- *   Its number, counted from 0; or -ENOMEM. sim_trace_close() reports errors of the file.
+ *   Its number, counted from 0; or -ENOMEM. san_sim_trace_close() reports errors of the file.
  */
-int sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen);
+int san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen);
 
 /**
  * Write one packet. Packets need not be ordered by time.
@@ -52,8 +52,8 @@ int sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
  * @param comment
  *   UTF-8, truncated to 65535 bytes; NULL: none.
  */
-void sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
-		      const void *bytes, uint32_t len, const char *comment);
+void san_sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
+			  const void *bytes, uint32_t len, const char *comment);
 
 /**
  * Finish the file and free the trace in any case.
@@ -62,6 +62,6 @@ void sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool 
  *   0: every byte was written. Else the negative errno of the first write that failed (-ENOSPC:
  *   disk full), after which nothing was written.
  */
-int sim_trace_close(struct sim_trace *t);
+int san_sim_trace_close(struct sim_trace *t);
 
 #endif /* SIM_TRACE_H */

@@ -36,7 +36,7 @@ enum sample_port {
 };
 
 void
-sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
+san_sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -51,16 +51,16 @@ sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
 }
 
 void
-sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
-	     uint16_t port, void *arg)
+san_sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
+		 uint16_t port, void *arg)
 {
-	sim_events_push(&w->net.events, &(struct sim_event){
-						.at_ns = at_ns,
-						.arg = arg,
-						.obj = obj,
-						.kind = (uint16_t)kind,
-						.port = port,
-					});
+	san_sim_event_push(&w->net.events, &(struct sim_event){
+						   .at_ns = at_ns,
+						   .arg = arg,
+						   .obj = obj,
+						   .kind = (uint16_t)kind,
+						   .port = port,
+					   });
 }
 
 /* ---- one event ---- */
@@ -71,39 +71,39 @@ on_sample(struct sim_world *w, uint16_t port)
 	uint64_t every = port == SAMPLE_SERIES ? w->conf.run.sample_ns : w->conf.run.stall_ns / 4;
 
 	if (port == SAMPLE_SERIES)
-		sim_report_series(w);
+		san_sim_report_series(w);
 	else
-		sim_check_sample(w);
+		san_sim_check_sample(w);
 	if (!w->load->ending || w->load->nb_pending != 0)
-		sim_world_at(w, w->now_ns + RTE_MAX(every, 1u), SIM_EV_SAMPLE, 0, port, NULL);
+		san_sim_world_at(w, w->now_ns + RTE_MAX(every, 1u), SIM_EV_SAMPLE, 0, port, NULL);
 }
 
 bool
-sim_world_step(struct sim_world *w, uint64_t end_ns)
+san_sim_world_step(struct sim_world *w, uint64_t end_ns)
 {
 	struct sim_event ev;
 
-	if (w->failed || sim_events_next_ns(&w->net.events) > end_ns) {
+	if (w->failed || san_sim_event_next_ns(&w->net.events) > end_ns) {
 		w->now_ns = w->failed ? w->now_ns : end_ns;
 		return false;
 	}
-	sim_events_pop(&w->net.events, &ev);
+	san_sim_event_pop(&w->net.events, &ev);
 	w->now_ns = ev.at_ns;
 	switch (ev.kind) {
 	case SIM_EV_ARRIVE:
 		w->stats.nb_events++;
-		w->hash = sim_pkt_hash(w->hash, ev.at_ns, ev.obj, ev.arg);
-		sim_topo_arrive(w, &w->links[ev.obj], ev.arg);
+		w->hash = san_sim_pkt_hash(w->hash, ev.at_ns, ev.obj, ev.arg);
+		san_sim_topo_arrive(w, &w->links[ev.obj], ev.arg);
 		break;
 	case SIM_EV_HOST:
 		if (w->hosts[ev.obj].run_at_ns == ev.at_ns)
-			sim_host_round(w, &w->hosts[ev.obj]);
+			san_sim_host_round(w, &w->hosts[ev.obj]);
 		break;
 	case SIM_EV_FAULT:
-		sim_fault_event(w, ev.obj, ev.port != 0);
+		san_sim_fault_event(w, ev.obj, ev.port != 0);
 		break;
 	case SIM_EV_LOAD:
-		sim_load_event(w, ev.obj, ev.port, ev.arg);
+		san_sim_load_event(w, ev.obj, ev.port, ev.arg);
 		break;
 	case SIM_EV_SAMPLE:
 		on_sample(w, ev.port);
@@ -136,18 +136,18 @@ run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t
 	uint64_t began_ns = w->now_ns;
 
 	while (!done(w) && !w->failed && w->now_ns < end_ns) {
-		uint64_t next_ns = RTE_MIN(sim_events_next_ns(&w->net.events), end_ns);
+		uint64_t next_ns = RTE_MIN(san_sim_event_next_ns(&w->net.events), end_ns);
 		uint64_t after_ns = RTE_MAX(next_ns, w->now_ns + 1) - began_ns;
 		uint64_t look_ns = began_ns + RTE_ALIGN_MUL_CEIL(after_ns, LOOK_NS);
 
-		while (sim_world_step(w, RTE_MIN(look_ns, end_ns)))
+		while (san_sim_world_step(w, RTE_MIN(look_ns, end_ns)))
 			;
 	}
 	return done(w);
 }
 
 static bool
-never(const struct sim_world *w)
+world_is_never_done(const struct sim_world *w)
 {
 	(void)w;
 	return false;
@@ -175,37 +175,37 @@ start_load(struct sim_world *w)
 	clear_counters(w);
 	w->load_ns = w->now_ns;
 	w->unblocked_ns = w->now_ns;
-	sim_load_start(w);
-	sim_fault_arm(w);
+	san_sim_load_start(w);
+	san_sim_fault_arm(w);
 	if (w->series != NULL && w->conf.run.sample_ns != 0)
-		sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_SERIES, NULL);
-	sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_PROGRESS, NULL);
+		san_sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_SERIES, NULL);
+	san_sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_PROGRESS, NULL);
 }
 
 static void
-live(struct sim_world *w)
+world_run_load(struct sim_world *w)
 {
 	if (!run_until(w, all_up, w->now_ns + CONNECT_LIMIT_NS))
-		sim_world_fail(w, "progress", "%u of %u sides connected", w->load->nb_up,
-			       w->load->nb_sides);
+		san_sim_world_fail(w, "progress", "%u of %u sides connected", w->load->nb_up,
+				   w->load->nb_sides);
 	start_load(w);
-	run_until(w, sim_load_is_done, w->now_ns + w->conf.run.duration_ns);
-	sim_load_stop(w);
-	sim_fault_end(w);
-	if (!run_until(w, sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
-		sim_world_fail(w, "progress", "%lu requests do not complete",
-			       (unsigned long)w->load->nb_pending);
-	sim_report_links(w); /* disconnecting is not part of the load */
-	sim_check_settled(w);
-	sim_load_disconnect_all(w);
+	run_until(w, san_sim_load_is_done, w->now_ns + w->conf.run.duration_ns);
+	san_sim_load_stop(w);
+	san_sim_fault_end(w);
+	if (!run_until(w, san_sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
+		san_sim_world_fail(w, "progress", "%lu requests do not complete",
+				   (unsigned long)w->load->nb_pending);
+	san_sim_report_links(w); /* disconnecting is not part of the load */
+	san_sim_check_settled(w);
+	san_sim_load_conn_disconnect_all(w);
 	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))
-		sim_world_fail(w, "progress", "%u of %u sides do not end",
-			       w->load->nb_sides - w->load->nb_over, w->load->nb_sides);
-	run_until(w, never, w->now_ns + QUIET_NS);
+		san_sim_world_fail(w, "progress", "%u of %u sides do not end",
+				   w->load->nb_sides - w->load->nb_over, w->load->nb_sides);
+	run_until(w, world_is_never_done, w->now_ns + QUIET_NS);
 	if (w->failed)
 		return;
-	sim_load_release(w);
-	sim_check_end(w);
+	san_sim_load_release(w);
+	san_sim_check_end(w);
 }
 
 /* With deliberately small pools empty ones are no error. */
@@ -216,22 +216,22 @@ nb_no_mbuf(const struct sim_world *w)
 	uint32_t i;
 
 	for (i = 0; i < w->nb_hosts; i++)
-		n += sim_host_no_mbuf(w, &w->hosts[i]);
+		n += san_sim_host_no_mbuf(w, &w->hosts[i]);
 	return n;
 }
 
 void
-sim_world_run(struct sim_world *w)
+san_sim_world_run(struct sim_world *w)
 {
 	uint64_t n;
 
-	live(w);
+	world_run_load(w);
 	n = nb_no_mbuf(w);
 	if (n == 0)
 		return;
 	w->failed = false; /* this may be the cause of the other failure */
-	sim_world_fail(w, "sansim", "%u mbufs for all are too few: %lu times none was left",
-		       w->net.pool->size, (unsigned long)n);
+	san_sim_world_fail(w, "sansim", "%u mbufs for all are too few: %lu times none was left",
+			   w->net.pool->size, (unsigned long)n);
 }
 
 /* ---- building ---- */
@@ -264,7 +264,7 @@ nb_mbufs(const struct sim_world *w)
 }
 
 uint32_t
-sim_world_mb(const struct sim_conf *conf)
+san_sim_world_mb(const struct sim_conf *conf)
 {
 	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
 	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
@@ -278,8 +278,8 @@ create_pools(struct sim_world *w)
 {
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
-	w->net.pool = sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
-	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
+	w->net.pool = san_sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
+	w->cam = san_tl_reorder_create_table("cam", cam, SOCKET_ID_ANY);
 	if (w->net.pool == NULL || w->cam == NULL)
 		return -ENOMEM;
 	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
@@ -294,21 +294,21 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 	char name[32];
 	int rc;
 
-	if (!sim_topo_is_place(w, watch->trace_where)) {
+	if (!san_sim_topo_is_place(w, watch->trace_where)) {
 		w->explained = true;
 		fprintf(stderr, "sansim: --trace-at: \"%s\" is not a place of this topology\n",
 			watch->trace_where);
 		return -EINVAL;
 	}
-	rc = sim_trace_open(watch->trace_path, &w->net.trace);
+	rc = san_sim_trace_open(watch->trace_path, &w->net.trace);
 	if (rc != 0) {
 		w->explained = true;
 		fprintf(stderr, "sansim: %s: %s\n", watch->trace_path, strerror(-rc));
 		return rc;
 	}
-	while ((l = sim_topo_match(w, watch->trace_where, &i)) != NULL) {
+	while ((l = san_sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
-		l->trace_if = sim_trace_interface(w->net.trace, name, 0);
+		l->trace_if = san_sim_trace_interface(w->net.trace, name, 0);
 	}
 	return 0;
 }
@@ -331,30 +331,30 @@ open_watch(struct sim_world *w, const struct sim_watch *watch)
 }
 
 static int
-build(struct sim_world *w, const struct sim_watch *watch)
+world_build(struct sim_world *w, const struct sim_watch *watch)
 {
 	uint32_t i;
 	int rc;
 
-	rc = sim_topo_create(w);
+	rc = san_sim_topo_create(w);
 	if (rc == 0)
 		rc = create_pools(w);
 	if (rc == 0)
-		rc = sim_fault_create(w);
+		rc = san_sim_fault_create(w);
 	if (rc == 0)
 		rc = open_watch(w, watch);
 	if (rc == 0)
-		rc = sim_load_create(w);
+		rc = san_sim_load_create(w);
 	if (rc == 0)
-		rc = sim_check_create(w);
+		rc = san_sim_check_create(w);
 	for (i = 0; i < w->nb_hosts && rc == 0; i++)
-		rc = sim_host_create(w, i);
+		rc = san_sim_host_create(w, i);
 	return rc;
 }
 
 int
-sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
-		 struct sim_world **out)
+san_sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
+		     struct sim_world **out)
 {
 	struct sim_world *w = calloc(1, sizeof(*w));
 	int rc;
@@ -362,13 +362,13 @@ sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	if (w == NULL)
 		return -ENOMEM;
 	w->conf = *conf;
-	sim_net_init(&w->net, conf->run.seed);
-	rc = build(w, watch);
+	san_sim_link_net_init(&w->net, conf->run.seed);
+	rc = world_build(w, watch);
 	if (rc != 0) {
 		if (!w->explained)
 			fprintf(stderr, "sansim: the simulation could not be built: %s\n",
 				strerror(-rc));
-		sim_world_destroy(w);
+		san_sim_world_destroy(w);
 		return rc;
 	}
 	*out = w;
@@ -381,7 +381,7 @@ close_watch(struct sim_world *w)
 	int rc = 0;
 
 	if (w->net.trace != NULL)
-		rc = sim_trace_close(w->net.trace);
+		rc = san_sim_trace_close(w->net.trace);
 	if (w->series != NULL && (fflush(w->series) != 0 || ferror(w->series)))
 		rc = -EIO;
 	if (w->series != NULL)
@@ -390,18 +390,18 @@ close_watch(struct sim_world *w)
 }
 
 int
-sim_world_destroy(struct sim_world *w)
+san_sim_world_destroy(struct sim_world *w)
 {
 	uint32_t i;
 	int rc = close_watch(w);
 
 	for (i = 0; w->hosts != NULL && i < w->nb_hosts; i++)
-		sim_host_destroy(w, &w->hosts[i]);
-	sim_net_fini(&w->net);
-	sim_check_destroy(w);
-	sim_load_destroy(w);
+		san_sim_host_destroy(w, &w->hosts[i]);
+	san_sim_link_net_fini(&w->net);
+	san_sim_check_destroy(w);
+	san_sim_load_destroy(w);
 	free(w->hosts);
-	sim_topo_destroy(w);
+	san_sim_topo_destroy(w);
 	rte_hash_free(w->cam);
 	rte_mempool_free(w->net.pool);
 	free(w);

@@ -121,66 +121,66 @@ struct sim_watch {
 /* ---- sim_world.c ---- */
 
 /** 0, or -errno with a message on stderr: no memory, or a file can't be written. */
-int sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
-		     struct sim_world **out);
+int san_sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
+			 struct sim_world **out);
 /** All phases: connect, load, settle, disconnect, check for leaks. */
-void sim_world_run(struct sim_world *w);
-int sim_world_destroy(struct sim_world *w);
+void san_sim_world_run(struct sim_world *w);
+int san_sim_world_destroy(struct sim_world *w);
 /** Megabytes of DPDK memory that a scenario needs. */
-uint32_t sim_world_mb(const struct sim_conf *conf);
+uint32_t san_sim_world_mb(const struct sim_conf *conf);
 /** Report a violated invariant. The first one is kept and ends the run. */
-void sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
+void san_sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
-		  uint16_t port, void *arg);
+void san_sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
+		      uint16_t port, void *arg);
 /** Process one event. False: none before *end_ns*, which is the time now. */
-bool sim_world_step(struct sim_world *w, uint64_t end_ns);
+bool san_sim_world_step(struct sim_world *w, uint64_t end_ns);
 
 /** Queue a packet. The link owns it. */
 static inline void
-sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
+san_sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 {
-	sim_link_send(&w->net, l, m, w->now_ns);
+	san_sim_link_send(&w->net, l, m, w->now_ns);
 }
 
 /* ---- sim_topo.c ---- */
 
-int sim_topo_create(struct sim_world *w);
+int san_sim_topo_create(struct sim_world *w);
 /** Call after the last event: links own their packets. */
-void sim_topo_destroy(struct sim_world *w);
+void san_sim_topo_destroy(struct sim_world *w);
 /** A packet has arrived at the end of a link. */
-void sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
-struct sim_link *sim_topo_uplink(struct sim_world *w, uint32_t host);
+void san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
+struct sim_link *san_sim_topo_uplink(struct sim_world *w, uint32_t host);
 /** The next link that *where* (see struct sim_fault_conf) names, from *i* on; NULL: none. */
-struct sim_link *sim_topo_match(struct sim_world *w, const char *where, uint32_t *i);
+struct sim_link *san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i);
 /** True if *where* exists in this topology. */
-bool sim_topo_is_place(const struct sim_world *w, const char *where);
+bool san_sim_topo_is_place(const struct sim_world *w, const char *where);
 
 /* ---- sim_host.c ---- */
 
-int sim_host_create(struct sim_world *w, uint32_t id);
-void sim_host_destroy(struct sim_world *w, struct sim_host *h);
+int san_sim_host_create(struct sim_world *w, uint32_t id);
+void san_sim_host_destroy(struct sim_world *w, struct sim_host *h);
 /** Start a process, or end it abruptly. */
-int sim_host_start(struct sim_world *w, struct sim_host *h);
-void sim_host_kill(struct sim_world *w, struct sim_host *h);
+int san_sim_host_start(struct sim_world *w, struct sim_host *h);
+void san_sim_host_kill(struct sim_world *w, struct sim_host *h);
 /** Number of times its engine found the common pool empty. */
-uint64_t sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h);
-void sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m);
+uint64_t san_sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h);
+void san_sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m);
 /** Execute one round of its loop if it is due. */
-void sim_host_round(struct sim_world *w, struct sim_host *h);
+void san_sim_host_round(struct sim_world *w, struct sim_host *h);
 /** Make it check its work soon: something was posted, or a pause has ended. */
-void sim_host_wake(struct sim_world *w, struct sim_host *h);
-uint64_t sim_host_clock(const struct sim_host *h, uint64_t now_ns);
+void san_sim_host_wake(struct sim_world *w, struct sim_host *h);
+uint64_t san_sim_host_clock(const struct sim_host *h, uint64_t now_ns);
 
 /* ---- sim_fault.c ---- */
 
-int sim_fault_create(struct sim_world *w);
-void sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
+int san_sim_fault_create(struct sim_world *w);
+void san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
 /** The load starts: times of faults count from now. */
-void sim_fault_arm(struct sim_world *w);
+void san_sim_fault_arm(struct sim_world *w);
 /** End all faults. */
-void sim_fault_end(struct sim_world *w);
+void san_sim_fault_end(struct sim_world *w);
 /** True if this side's connection, which has just broken, had a valid reason. */
-bool sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
+bool san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
 
 #endif /* SIM_WORLD_H */

@@ -47,7 +47,7 @@ static const char usage[] =
 static struct sock_rules rules;
 
 static int __attribute__((format(printf, 2, 3)))
-tell(enum status status, const char *fmt, ...)
+sansock_exit_with(enum status status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -117,7 +117,7 @@ find_library(char *path, size_t len)
 
 /* Put the library in front of what is preloaded already. 0 or -errno. */
 static int
-preload(const char *path)
+sansock_set_preload(const char *path)
 {
 	const char *before = getenv("LD_PRELOAD");
 	char *both;
@@ -148,23 +148,25 @@ cmd_run(int argc, char **argv)
 	 * Check the rules here: with broken rules the library silently leaves all sockets to the
 	 * kernel.
 	 */
-	if (sock_rules_load(&rules, err, sizeof(err)) != 0)
-		return tell(STATUS_FAILED, "%s", err);
+	if (san_rules_read_all(&rules, err, sizeof(err)) != 0)
+		return sansock_exit_with(STATUS_FAILED, "%s", err);
 	if (!find_library(library, sizeof(library)))
-		return tell(STATUS_FAILED, "%s: %s", library, strerror(errno));
+		return sansock_exit_with(STATUS_FAILED, "%s: %s", library, strerror(errno));
 	if (strpbrk(library, ": ") != NULL)
-		return tell(STATUS_FAILED, "%s: LD_PRELOAD takes no path with a colon or space",
-			    library);
+		return sansock_exit_with(STATUS_FAILED,
+					 "%s: LD_PRELOAD takes no path with a colon or space",
+					 library);
 	if (find_program(argv[i], program, sizeof(program)) && stat(program, &st) == 0 &&
 	    (st.st_mode & (S_ISUID | S_ISGID)) != 0)
-		tell(STATUS_OK, "%s is set-uid or set-gid: its sockets stay with the kernel",
-		     program);
-	rc = preload(library);
+		sansock_exit_with(STATUS_OK,
+				  "%s is set-uid or set-gid: its sockets stay with the kernel",
+				  program);
+	rc = sansock_set_preload(library);
 	if (rc != 0)
-		return tell(STATUS_FAILED, "LD_PRELOAD: %s", strerror(-rc));
+		return sansock_exit_with(STATUS_FAILED, "LD_PRELOAD: %s", strerror(-rc));
 	execvp(argv[i], &argv[i]);
-	return tell(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "%s: %s", argv[i],
-		    strerror(errno));
+	return sansock_exit_with(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
+				 "%s: %s", argv[i], strerror(errno));
 }
 
 /* ---- check ---- */
@@ -178,25 +180,25 @@ cmd_check(int argc, char **argv)
 
 	if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
 		return refuse_usage();
-	sock_rules_init(&rules);
+	san_rules_read_init(&rules);
 	if (argc == 2)
-		rc = sock_rules_add_file(&rules, argv[1], err, sizeof(err));
+		rc = san_rules_read_file(&rules, argv[1], err, sizeof(err));
 	else
-		rc = sock_rules_load(&rules, err, sizeof(err));
+		rc = san_rules_read_all(&rules, err, sizeof(err));
 	if (rc != 0)
-		return tell(STATUS_FAILED, "%s", err);
+		return sansock_exit_with(STATUS_FAILED, "%s", err);
 	for (rule = rules.rules; rule < &rules.rules[rules.nb_rules]; rule++) {
-		shadow = sock_rules_shadow(&rules, rule);
+		shadow = san_rules_shadow(&rules, rule);
 		if (shadow == NULL)
 			continue;
-		sock_rules_place(&rules, rule, place, sizeof(place));
-		sock_rules_place(&rules, shadow, first, sizeof(first));
+		san_rules_place(&rules, rule, place, sizeof(place));
+		san_rules_place(&rules, shadow, first, sizeof(first));
 		printf("%s: never matches: all of it is in %s\n", place, first);
 		status = STATUS_NEVER;
 	}
 	if (rules.nb_rules == 0 && access(rules.file, F_OK) != 0)
-		return tell(STATUS_FAILED, "%s: %s: every socket is the kernel's", rules.file,
-			    strerror(errno));
+		return sansock_exit_with(STATUS_FAILED, "%s: %s: every socket is the kernel's",
+					 rules.file, strerror(errno));
 	printf("%s: %u rules\n", rules.file, rules.nb_rules);
 	return status;
 }
@@ -204,7 +206,7 @@ cmd_check(int argc, char **argv)
 /* ---- explain ---- */
 
 static bool
-read_port(const char *text, uint16_t *port)
+read_service(const char *text, uint16_t *service)
 {
 	unsigned long n;
 	char *end;
@@ -212,13 +214,13 @@ read_port(const char *text, uint16_t *port)
 	if (text[0] < '0' || text[0] > '9')
 		return false;
 	n = strtoul(text, &end, 10);
-	*port = (uint16_t)n;
+	*service = (uint16_t)n;
 	return *end == '\0' && n <= UINT16_MAX;
 }
 
 /* As a program writes it: [IPv6] with or without brackets, IPv4, or * for any. */
 static bool
-read_address(const char *text, size_t len, uint16_t port, struct sockaddr_storage *to)
+read_address(const char *text, size_t len, uint16_t service, struct sockaddr_storage *to)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)to;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
@@ -235,12 +237,12 @@ read_address(const char *text, size_t len, uint16_t port, struct sockaddr_storag
 	memset(to, 0, sizeof(*to));
 	if (inet_pton(AF_INET6, address, &in6->sin6_addr) == 1) {
 		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(port);
+		in6->sin6_port = htons(service);
 		return true;
 	}
 	memset(to, 0, sizeof(*to));
 	in->sin_family = AF_INET;
-	in->sin_port = htons(port);
+	in->sin_port = htons(service);
 	return strcmp(address, "*") == 0 || inet_pton(AF_INET, address, &in->sin_addr) == 1;
 }
 
@@ -251,11 +253,12 @@ read_local(const char *text, struct sockaddr_storage *to)
 	const char *bracket = strchr(text, ']');
 	const char *colon = strchr(bracket != NULL ? bracket : text, ':');
 	size_t len = colon != NULL ? (size_t)(colon - text) : 0;
-	uint16_t port = 0;
+	uint16_t service = 0;
 
 	if (read_address(text, strlen(text), 0, to))
 		return true;
-	return colon != NULL && read_port(colon + 1, &port) && read_address(text, len, port, to);
+	return colon != NULL && read_service(colon + 1, &service) &&
+		read_address(text, len, service, to);
 }
 
 static bool
@@ -278,9 +281,9 @@ print_way(const struct sock_query *q, const struct sock_verdict *v)
 	const char *misses;
 
 	for (rule = rules.rules; rule < &rules.rules[rules.nb_rules]; rule++) {
-		misses = sock_rule_misses(rule, q);
-		sock_rules_place(&rules, rule, place, sizeof(place));
-		sock_rule_text(rule, text, sizeof(text));
+		misses = san_rules_rule_misses(rule, q);
+		san_rules_place(&rules, rule, place, sizeof(place));
+		san_rules_rule_text(rule, text, sizeof(text));
 		if (misses != NULL)
 			printf("  %s: %s: not its %s\n", place, text, misses);
 		else if (rule == v->rule && v->is_part)
@@ -298,7 +301,7 @@ print_way(const struct sock_query *q, const struct sock_verdict *v)
 
 /* Returns an errno. EPROTOTYPE: a socket of another type is there; its owner sees no connection. */
 static int
-dial(const char *path)
+sansock_dial(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -308,7 +311,7 @@ dial(const char *path)
 }
 
 static int
-become(uid_t uid)
+sansock_become_user(uid_t uid)
 {
 	const struct passwd *pw = getpwuid(uid);
 	int rc = pw != NULL ? initgroups(pw->pw_name, pw->pw_gid) : setgroups(0, NULL);
@@ -318,7 +321,7 @@ become(uid_t uid)
 	return rc == 0 ? setuid(uid) : rc;
 }
 
-/* dial() as *uid*, in a child; 0 if this user may not do that. */
+/* sansock_dial() as *uid*, in a child; 0 if this user may not do that. */
 static int
 dial_as(uid_t uid, const char *path)
 {
@@ -326,10 +329,10 @@ dial_as(uid_t uid, const char *path)
 	pid_t pid;
 
 	if (uid == getuid())
-		return dial(path);
+		return sansock_dial(path);
 	pid = fork();
 	if (pid == 0)
-		_exit(become(uid) == 0 ? dial(path) : 0);
+		_exit(sansock_become_user(uid) == 0 ? sansock_dial(path) : 0);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
 		return 0;
 	return WEXITSTATUS(status);
@@ -352,19 +355,19 @@ print_obstacle(const struct sock_query *q, const struct sock_verdict *v)
 }
 
 static int
-explain(struct sock_query *q, const char *name)
+sansock_explain_query(struct sock_query *q, const char *name)
 {
 	char path[PATH_MAX], real[PATH_MAX], place[SOCK_ERR_MAX] = "", err[SOCK_ERR_MAX];
 	struct sock_verdict v;
 
-	if (sock_rules_load(&rules, err, sizeof(err)) != 0)
-		return tell(STATUS_FAILED, "%s", err);
+	if (san_rules_read_all(&rules, err, sizeof(err)) != 0)
+		return sansock_exit_with(STATUS_FAILED, "%s", err);
 	if (find_program(name, path, sizeof(path)) && realpath(path, real) != NULL)
 		q->program = last_part(real);
-	v = sock_rules_match(&rules, q);
+	v = san_rules_match(&rules, q);
 	if (v.rule != NULL)
-		sock_rules_place(&rules, v.rule, place, sizeof(place));
-	printf("%s%s%s\n", sock_action_name(v.action), place[0] != '\0' ? " " : "", place);
+		san_rules_place(&rules, v.rule, place, sizeof(place));
+	printf("%s%s%s\n", san_rules_action_name(v.action), place[0] != '\0' ? " " : "", place);
 	if (strcmp(q->program, q->called) != 0)
 		printf("  %s is %s\n", q->called, q->program);
 	print_way(q, &v);
@@ -382,14 +385,14 @@ cmd_explain(int argc, char **argv)
 	};
 	struct sockaddr_storage local, remote;
 	struct sock_query q = {.uid = getuid()};
-	uint16_t port;
+	uint16_t service;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'l' && !read_local(optarg, &local))
-			return tell(STATUS_USAGE, "%s: not ADDRESS[:PORT]", optarg);
+			return sansock_exit_with(STATUS_USAGE, "%s: not ADDRESS[:PORT]", optarg);
 		if (c == 'u' && !read_user(optarg, &q.uid))
-			return tell(STATUS_USAGE, "%s: no such user", optarg);
+			return sansock_exit_with(STATUS_USAGE, "%s: no such user", optarg);
 		if (c == '?')
 			return refuse_usage();
 		if (c == 'l')
@@ -404,14 +407,15 @@ cmd_explain(int argc, char **argv)
 		strcmp(argv[1], "tcp") == 0   ? IPPROTO_TCP :
 						0;
 	if (q.proto == 0)
-		return tell(STATUS_USAGE, "%s: known are udp, tcp", argv[1]);
+		return sansock_exit_with(STATUS_USAGE, "%s: known are udp, tcp", argv[1]);
 	if (argc == 4) {
-		if (!read_port(argv[3], &port) ||
-		    !read_address(argv[2], strlen(argv[2]), port, &remote))
-			return tell(STATUS_USAGE, "%s %s: not ADDRESS PORT", argv[2], argv[3]);
+		if (!read_service(argv[3], &service) ||
+		    !read_address(argv[2], strlen(argv[2]), service, &remote))
+			return sansock_exit_with(STATUS_USAGE, "%s %s: not ADDRESS PORT", argv[2],
+						 argv[3]);
 		q.remote = (struct sockaddr *)&remote;
 	}
-	return explain(&q, argv[0]);
+	return sansock_explain_query(&q, argv[0]);
 }
 
 static int

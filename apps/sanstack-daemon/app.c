@@ -31,7 +31,7 @@
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
 int
-app_refuse(struct answer *ans, int rc, const char *fmt, ...)
+san_app_refuse(struct answer *ans, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -45,13 +45,13 @@ app_refuse(struct answer *ans, int rc, const char *fmt, ...)
 static uint16_t
 guard_of(const struct app *a)
 {
-	return app_port_guard_id(a->port, a->id);
+	return san_app_port_guard_id(a->port, a->id);
 }
 
 /* ---- ownership: lookups return NULL for an object that *a* does not own ---- */
 
 struct app_qp *
-app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
+san_app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
 {
 	struct app_qp *q = &port->qps[SAN_QPN_INDEX(qpn)];
 
@@ -84,21 +84,22 @@ check_bytes(const struct app_port *port, const struct app *a, const char *what, 
 
 	if (bytes != 0 && bytes <= left)
 		return 0;
-	return app_refuse(ans, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
-			  (unsigned long long)bytes, (unsigned long long)left);
+	return san_app_refuse(ans, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
+			      (unsigned long long)bytes, (unsigned long long)left);
 }
 
 /* Check that *a* may have one more queue pair. Orphaned queue pairs of its user count as well. */
 static int
 check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 {
-	uint32_t nb_orphans = dpdk_user_orphans(port->ctx, a->owner);
+	uint32_t nb_orphans = san_dpdk_ops_user_orphans(port->ctx, a->owner);
 
-	if (a->nb_qps + nb_orphans < app_port_qps_each(port))
+	if (a->nb_qps + nb_orphans < san_app_port_qps_each(port))
 		return 0;
-	return app_refuse(ans, -ENOSPC, "queue pair: this application has %u, and %u of its user's "
-					"linger, its limit",
-			  a->nb_qps, nb_orphans);
+	return san_app_refuse(ans, -ENOSPC,
+			      "queue pair: this application has %u, and %u of its user's "
+			      "linger, its limit",
+			      a->nb_qps, nb_orphans);
 }
 
 /* ---- hello ---- */
@@ -106,35 +107,36 @@ check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 static int
 make_ctl(struct app_port *port, struct app *a, int *fd)
 {
-	struct san_bells *bells[SAN_ENGINE_LCORES];
+	struct san_doorbells *doorbells[SAN_ENGINE_LCORES];
 	uint32_t i;
 	int rc;
 
 	a->port = port;
-	a->id = app_port_take_id(port);
+	a->id = san_app_port_take_id(port);
 	if (a->id == 0)
 		return -EUSERS;
-	rc = app_mem_create(&a->ctl_mem, "sanstack-ctl",
-			    shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells), guard_of(a), fd);
+	rc = san_app_mem_create(&a->ctl_mem, "sanstack-ctl",
+				san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells),
+				guard_of(a), fd);
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
-	app_conv_nets(port, a->ctl);
+	san_app_conv_nets(port, a->ctl);
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
-		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
+		doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
 		if (!port->sleeps)
 			continue;
 		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (a->wake_fds[i] < 0)
 			return -errno;
 	}
-	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);
+	return san_dpdk_ops_app_add(port->ctx, a->id, a->owner, doorbells, a->wake_fds);
 }
 
 /* The port that *req* names, or the first one. NULL: no such port, *ans* lists the ports. */
 static struct app_port *
-find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
+app_find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 {
 	char name[SHMQ_PORT + 1] = "", known[SHMQ_TEXT] = "";
 	size_t len = 0;
@@ -150,7 +152,7 @@ find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
 						i == 0 ? "" : ", ", all->ports[i].name);
 	}
-	app_refuse(ans, 0, "port %s: there is none; there are: %s", name, known);
+	san_app_refuse(ans, 0, "port %s: there is none; there are: %s", name, known);
 	return NULL;
 }
 
@@ -179,19 +181,19 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	int rc;
 
 	if (a->attached)
-		return app_refuse(ans, -EISCONN, "a hello was accepted before");
-	port = find_port(all, req, ans);
+		return san_app_refuse(ans, -EISCONN, "a hello was accepted before");
+	port = app_find_port(all, req, ans);
 	if (port == NULL)
 		return -ENODEV;
-	nb = apps_of(all, a->owner);
-	if (!apps_have_place(port, a->owner, 0)) {
+	nb = san_apps_of(all, a->owner);
+	if (!san_apps_have_place(port, a->owner, 0)) {
 		LOG_OF(a->owner, WARNING,
 		       "port=%s pid=%d uid=%u: applications=%u of %u: one more is refused",
 		       port->name, (int)a->pid, a->uid, nb, port->nb_attached);
-		return app_refuse(ans, -EUSERS,
-				  "port %s serves %u applications, %u of them of user %u; see "
-				  "apps= and apps_per_uid=",
-				  port->name, port->nb_attached, nb, a->owner);
+		return san_app_refuse(ans, -EUSERS,
+				      "port %s serves %u applications, %u of them of user %u; see "
+				      "apps= and apps_per_uid=",
+				      port->name, port->nb_attached, nb, a->owner);
 	}
 	rc = make_ctl(port, a, &ans->fd);
 	if (rc != 0) {
@@ -216,18 +218,18 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, s
 	int rc;
 
 	if (p == NULL)
-		return app_refuse(ans, -EINVAL, "region: no descriptor of its memory");
+		return san_app_refuse(ans, -EINVAL, "region: no descriptor of its memory");
 	if (a->nb_mrs >= port->conf->app_regions)
-		return app_refuse(ans, -ENOSPC, "region: this application has %u, its limit",
-				  a->nb_mrs);
+		return san_app_refuse(ans, -ENOSPC, "region: this application has %u, its limit",
+				      a->nb_mrs);
 	rc = check_bytes(port, a, "region", req->mr.length, ans);
 	if (rc == 0 && p->why[0] != '\0')
-		return app_refuse(ans, -EINVAL, "region: its memory %s", p->why);
+		return san_app_refuse(ans, -EINVAL, "region: its memory %s", p->why);
 	if (rc == 0 && p->memory < 0)
-		return app_refuse(ans, -EMFILE, "region: the daemon has no descriptor left");
+		return san_app_refuse(ans, -EMFILE, "region: the daemon has no descriptor left");
 	if (rc == 0)
-		rc = app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
-				    guard_of(a));
+		rc = san_app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
+					guard_of(a));
 	if (rc != 0)
 		return rc;
 	a->asked = NULL;
@@ -246,7 +248,7 @@ add_region(struct app *a, struct answer *ans)
 		.access = req->mr.access,
 	};
 	struct app_port *port = a->port;
-	int rc = dpdk_mr_add(port->ctx, a->id, req->mr.addr, &mr);
+	int rc = san_dpdk_ops_mr_add(port->ctx, a->id, req->mr.addr, &mr);
 
 	if (rc != 0)
 		return rc;
@@ -259,28 +261,28 @@ add_region(struct app *a, struct answer *ans)
 }
 
 int
-app_grow(struct app *a)
+san_app_grow(struct app *a)
 {
-	int rc = app_mem_populate(&a->growing);
+	int rc = san_app_mem_populate(&a->growing);
 
 	if (rc > 0)
 		return -EINPROGRESS;
 	rc = rc == 0 ? add_region(a, &a->ans) :
-		       app_refuse(&a->ans, rc, "region: its memory can't be mapped");
-	app_mem_end(&a->growing);
+		       san_app_refuse(&a->ans, rc, "region: its memory can't be mapped");
+	san_app_mem_end(&a->growing);
 	return rc;
 }
 
 int
-app_del_mr(struct app_port *port, struct app_mr *mr)
+san_app_del_mr(struct app_port *port, struct app_mr *mr)
 {
-	int rc = dpdk_mr_del(port->ctx, mr->app->id, mr->key);
+	int rc = san_dpdk_ops_mr_del(port->ctx, mr->app->id, mr->key);
 
 	if (rc != 0)
 		return rc;
 	mr->app->nb_mrs--;
 	mr->app->bytes -= mr->mem.bytes;
-	app_mem_end(&mr->mem);
+	san_app_mem_end(&mr->mem);
 	mr->app = NULL;
 	return 0;
 }
@@ -293,8 +295,8 @@ serve_mr_del(struct app_port *port, struct app *a, const struct shmq_req *req, s
 
 	(void)p;
 	if (mr->app != a || mr->key != req->id)
-		return app_refuse(ans, -ENOENT, "region: none with key 0x%x", req->id);
-	return app_del_mr(port, mr);
+		return san_app_refuse(ans, -ENOENT, "region: none with key 0x%x", req->id);
+	return san_app_del_mr(port, mr);
 }
 
 /* ---- completion queues ---- */
@@ -310,28 +312,28 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 
 	(void)p;
 	if (a->nb_cqs >= port->conf->app_cqs)
-		return app_refuse(ans, -ENOSPC,
-				  "completion queue: this application has %u, its limit",
-				  a->nb_cqs);
+		return san_app_refuse(ans, -ENOSPC,
+				      "completion queue: this application has %u, its limit",
+				      a->nb_cqs);
 	if (req->cq.depth == 0 || req->cq.depth > CQ_DEPTH_MAX)
-		return app_refuse(ans, -EINVAL, "completion queue: depth %u", req->cq.depth);
+		return san_app_refuse(ans, -EINVAL, "completion queue: depth %u", req->cq.depth);
 	for (id = 0; id < port->caps.max_cqs && port->cqs[id].app != NULL; id++)
 		;
 	if (id == port->caps.max_cqs)
-		return app_refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=",
-				  id);
+		return san_app_refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=",
+				      id);
 	depth = san_ulp_cq_depth(req->cq.depth);
 	q = &port->cqs[id];
-	bytes = san_cq_bytes(depth);
+	bytes = san_wr_cq_bytes(depth);
 	rc = check_bytes(port, a, "completion queue", bytes, ans);
 	if (rc == 0)
-		rc = app_mem_create(&q->mem, "sanstack-cq", bytes, guard_of(a), &ans->fd);
+		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, guard_of(a), &ans->fd);
 	if (rc != 0)
 		return rc;
 	q->wake_sock = -1;
-	rc = dpdk_cq_create(port->ctx, depth, q->mem.mem, &q->cq);
+	rc = san_dpdk_ops_cq_create(port->ctx, depth, q->mem.mem, &q->cq);
 	if (rc != 0) {
-		app_mem_end(&q->mem);
+		san_app_mem_end(&q->mem);
 		return rc;
 	}
 	q->app = a;
@@ -343,16 +345,16 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 }
 
 int
-app_del_cq(struct app_port *port, struct app_cq *q)
+san_app_del_cq(struct app_port *port, struct app_cq *q)
 {
-	int rc = dpdk_cq_destroy(port->ctx, q->cq);
+	int rc = san_dpdk_ops_cq_destroy(port->ctx, q->cq);
 
 	if (rc != 0)
 		return rc;
 	if (q->wake_sock >= 0)
 		close(q->wake_sock);
 	q->app->bytes -= q->mem.bytes;
-	app_mem_end(&q->mem);
+	san_app_mem_end(&q->mem);
 	q->app->nb_cqs--;
 	q->app = NULL;
 	return 0;
@@ -366,8 +368,9 @@ serve_cq_destroy(struct app_port *port, struct app *a, const struct shmq_req *re
 
 	(void)p;
 	if (q == NULL)
-		return app_refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
-	return app_del_cq(port, q);
+		return san_app_refuse(ans, -ENOENT, "completion queue: none with number %u",
+				      req->id);
+	return san_app_del_cq(port, q);
 }
 
 /* ---- waiting (AFC-19) ---- */
@@ -381,12 +384,14 @@ serve_cq_fd(struct app_port *port, struct app *a, const struct shmq_req *req, st
 
 	(void)p;
 	if (q == NULL)
-		return app_refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
+		return san_app_refuse(ans, -ENOENT, "completion queue: none with number %u",
+				      req->id);
 	if (q->wake_sock >= 0)
-		return app_refuse(ans, -EEXIST, "completion queue %u: has its descriptor", req->id);
-	rc = shmq_pair(&q->wake_sock, &ans->fd);
+		return san_app_refuse(ans, -EEXIST, "completion queue %u: has its descriptor",
+				      req->id);
+	rc = san_shmq_pair(&q->wake_sock, &ans->fd);
 	if (rc == 0)
-		dpdk_cq_watch(port->ctx, q->cq, q->wake_sock);
+		san_dpdk_ops_cq_watch(port->ctx, q->cq, q->wake_sock);
 	return rc;
 }
 
@@ -398,8 +403,8 @@ serve_event_fd(struct app_port *port, struct app *a, const struct shmq_req *req,
 	(void)req;
 	(void)p;
 	if (a->wake_sock >= 0)
-		return app_refuse(ans, -EEXIST, "events: has their descriptor");
-	return shmq_pair(&a->wake_sock, &ans->fd);
+		return san_app_refuse(ans, -EEXIST, "events: has their descriptor");
+	return san_shmq_pair(&a->wake_sock, &ans->fd);
 }
 
 static int
@@ -408,7 +413,7 @@ serve_wake_fd(struct app_port *port, struct app *a, const struct shmq_req *req, 
 {
 	(void)p;
 	if (!port->sleeps || req->id >= port->caps.nb_lcores)
-		return app_refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
+		return san_app_refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
 	ans->fd = dup(a->wake_fds[req->id]);
 	return ans->fd < 0 ? -errno : 0;
 }
@@ -416,29 +421,30 @@ serve_wake_fd(struct app_port *port, struct app *a, const struct shmq_req *req, 
 /* ---- queue pairs ---- */
 
 static bool
-is_depth(uint32_t depth)
+app_is_depth(uint32_t depth)
 {
 	return depth != 0 && depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
 /* The work queue lies in shared memory. A stream's buffers count against the limit, too. */
 static int
-make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, struct answer *ans)
+app_make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf,
+	    struct answer *ans)
 {
-	size_t bytes = san_wq_bytes(conf->sq_depth, conf->rq_depth);
-	uint64_t stream_bytes = dpdk_stream_bytes(conf);
+	size_t bytes = san_wr_wq_bytes(conf->sq_depth, conf->rq_depth);
+	uint64_t stream_bytes = san_dpdk_ops_stream_bytes(conf);
 	struct app_mem mem;
 	int rc;
 
 	rc = check_bytes(port, a, "queue pair", bytes + stream_bytes, ans);
 	if (rc == 0)
-		rc = app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &ans->fd);
+		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &ans->fd);
 	if (rc != 0)
 		return rc;
 	conf->wq = mem.mem;
-	rc = dpdk_qp_create(port->ctx, a->id, conf);
+	rc = san_dpdk_ops_qp_create(port->ctx, a->id, conf);
 	if (rc != 0) {
-		app_mem_end(&mem);
+		san_app_mem_end(&mem);
 		return rc;
 	}
 	port->qps[SAN_QPN_INDEX(conf->qp)] = (struct app_qp){
@@ -469,25 +475,25 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	if (rc != 0)
 		return rc;
 	if (send_cq == NULL || recv_cq == NULL)
-		return app_refuse(ans, -EINVAL, "queue pair: no such completion queue");
-	if (!is_depth(conf.sq_depth) || !is_depth(conf.rq_depth))
-		return app_refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
-				  conf.rq_depth);
+		return san_app_refuse(ans, -EINVAL, "queue pair: no such completion queue");
+	if (!app_is_depth(conf.sq_depth) || !app_is_depth(conf.rq_depth))
+		return san_app_refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
+				      conf.rq_depth);
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	conf.stream = app_conv_stream(&req->qp.stream, &stream);
-	rc = make_qp(port, a, &conf, ans);
+	conf.stream = san_app_conv_stream(&req->qp.stream, &stream);
+	rc = app_make_qp(port, a, &conf, ans);
 	if (rc == 0)
 		ans->rep.id = conf.qp;
 	return rc;
 }
 
 void
-app_del_qp(struct app_port *port, struct app_qp *q)
+san_app_del_qp(struct app_port *port, struct app_qp *q)
 {
-	dpdk_qp_destroy(port->ctx, q->qpn);
+	san_dpdk_ops_qp_destroy(port->ctx, q->qpn);
 	q->app->bytes -= q->mem.bytes + q->stream_bytes;
-	app_mem_end(&q->mem);
+	san_app_mem_end(&q->mem);
 	q->app->nb_qps--;
 	q->app = NULL;
 }
@@ -496,12 +502,12 @@ static int
 serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 		 struct answer *ans)
 {
-	struct app_qp *q = app_find_qp(port, a, req->id);
+	struct app_qp *q = san_app_find_qp(port, a, req->id);
 
 	(void)p;
 	if (q == NULL)
-		return app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	app_del_qp(port, q);
+		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
+	san_app_del_qp(port, q);
 	return 0;
 }
 
@@ -511,7 +517,7 @@ static int
 serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	   struct answer *ans)
 {
-	return socks_serve(port, a, req, p, &ans->rep, &ans->fd);
+	return san_socks_serve(port, a, req, p, &ans->rep, &ans->fd);
 }
 
 /* ---- requests ---- */
@@ -524,12 +530,12 @@ static app_serve_fn *const serve[] = {
 	[SHMQ_CQ_DESTROY] = serve_cq_destroy,
 	[SHMQ_QP_CREATE] = serve_qp_create,
 	[SHMQ_QP_DESTROY] = serve_qp_destroy,
-	[SHMQ_LISTEN] = app_conn_listen,
-	[SHMQ_UNLISTEN] = app_conn_unlisten,
-	[SHMQ_CONNECT] = app_conn_connect,
-	[SHMQ_ACCEPT] = app_conn_accept,
-	[SHMQ_REJECT] = app_conn_reject,
-	[SHMQ_DISCONNECT] = app_conn_disconnect,
+	[SHMQ_LISTEN] = san_app_conn_listen,
+	[SHMQ_UNLISTEN] = san_app_conn_unlisten,
+	[SHMQ_CONNECT] = san_app_conn_connect,
+	[SHMQ_ACCEPT] = san_app_conn_accept,
+	[SHMQ_REJECT] = san_app_conn_reject,
+	[SHMQ_DISCONNECT] = san_app_conn_disconnect,
 	[SHMQ_CQ_FD] = serve_cq_fd,
 	[SHMQ_EVENT_FD] = serve_event_fd,
 	[SHMQ_WAKE_FD] = serve_wake_fd,
@@ -568,24 +574,24 @@ serve_one(struct apps *all, struct app *a, const struct shmq_req *req, struct pa
 	ans->fd = -1;
 	rtsan_error_clear();
 	if (req->magic != SHMQ_MAGIC)
-		return app_refuse(ans, -EPROTO, "not a request");
+		return san_app_refuse(ans, -EPROTO, "not a request");
 	if (req->abi != SHMQ_ABI)
-		return app_refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
-				  SHMQ_ABI,
-				  req->abi);
+		return san_app_refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
+				      SHMQ_ABI,
+				      req->abi);
 	if (!is_hello && (req->type >= RTE_DIM(serve) || serve[req->type] == NULL))
-		return app_refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
+		return san_app_refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
 	if (all->closing && is_begin[req->type])
-		return app_refuse(ans, -ESHUTDOWN, "the daemon is about to end");
+		return san_app_refuse(ans, -ESHUTDOWN, "the daemon is about to end");
 	if (is_hello)
 		return serve_hello(all, a, req, ans);
 	if (!a->attached)
-		return app_refuse(ans, -EPROTO, "a hello must come first");
+		return san_app_refuse(ans, -EPROTO, "a hello must come first");
 	return serve[req->type](a->port, a, req, p, ans);
 }
 
 void
-app_answer(struct apps *all, struct app *a, int rc)
+san_app_answer(struct apps *all, struct app *a, int rc)
 {
 	struct answer *ans = &a->ans;
 
@@ -602,17 +608,17 @@ app_answer(struct apps *all, struct app *a, int rc)
 	ans->rep.magic = SHMQ_MAGIC;
 	ans->rep.abi = SHMQ_ABI;
 	ans->rep.rc = rc;
-	app_send(all, a);
+	san_app_turn_send(all, a);
 }
 
 void
-app_serve(struct apps *all, struct app *a, const struct shmq_req *req)
+san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req)
 {
-	app_answer(all, a, serve_one(all, a, req, NULL));
+	san_app_answer(all, a, serve_one(all, a, req, NULL));
 }
 
 void
-app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
+san_app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
 {
-	app_answer(all, a, serve_one(all, a, req, p));
+	san_app_answer(all, a, serve_one(all, a, req, p));
 }

@@ -51,7 +51,7 @@ struct app {
 	int sock;
 	pid_t pid;
 	uid_t uid;
-	uid_t owner;       /**< the user whose limits apply; see users_owner() */
+	uid_t owner;       /**< the user whose limits apply; see san_users_owner() */
 	struct ucred said; /**< credentials of the sender of its last request */
 	struct partition_user user;
 	bool attached;          /**< its hello was accepted */
@@ -59,7 +59,7 @@ struct app {
 	uint64_t job;           /**< number of the request that a helper handles; 0: none */
 	uint64_t job_ns;        /**< start time of the job, or of the pause */
 	struct helper *asked;   /**< the helper it waits for; NULL: it waits for its memory */
-	bool is_told;           /**< the daemon has sent an error; the helper is still busy */
+	bool is_notified;       /**< the daemon has sent an error; the helper is still busy */
 	bool is_answered;       /**< a helper sends, or has sent, the answer */
 	bool is_unsent;         /**< the answer waits: too many descriptors are in flight */
 	struct answer ans;      /**< the answer, as far as it is known */
@@ -97,22 +97,23 @@ struct apps {
 };
 
 /** The ports are added later. */
-void apps_init(struct apps *all, const struct conf *conf);
+void san_apps_init(struct apps *all, const struct conf *conf);
 /**
  * The device of *ctx* is open. 0, or -errno with a text in rtsan_error(); *ctx* stays the caller's
  * on error.
  */
-int apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx);
+int san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem,
+		      struct dpdk_ctx *ctx);
 /** All applications are destroyed and all ports closed. */
-void apps_fini(struct apps *all);
+void san_apps_fini(struct apps *all);
 
 /**
  * A program has connected. The new application owns *sock*. NULL: the limit is reached or there is
  * no memory; *sock* is closed.
  */
-struct app *app_create(struct apps *all, int sock, uint64_t now_ns);
+struct app *san_apps_create(struct apps *all, int sock, uint64_t now_ns);
 /** Destroy the application and everything that it holds. */
-void app_destroy(struct apps *all, struct app *a);
+void san_apps_destroy(struct apps *all, struct app *a);
 /**
  * Read the application's next request. A request with descriptors stays in the socket: its user's
  * helper fetches it, and no further request is read until it is answered.
@@ -121,41 +122,41 @@ void app_destroy(struct apps *all, struct app *a);
  *   1: *req* is valid; 0: a helper fetches it; -EAGAIN: none; -EBUSY: try later, the user's
  *   helper is late or missing; -ENOTCONN, -EPROTO: the connection is unusable.
  */
-int app_next(struct apps *all, struct app *a, struct shmq_req *req);
+int san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req);
 /** Execute and answer a request that came without descriptors. */
-void app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
+void san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
 /** A helper has answered. The callee owns *fd*, which may be -1. */
-void apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
+void san_app_turn_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
 /** The helper's process has ended; see helper_ops. */
-void apps_helper_gone(struct apps *all, struct helper *h, bool has_begun);
+void san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun);
 /** Before a takeover: abort what has taken longer than HELPER_LATE_NS. */
-void apps_hurry(struct apps *all);
+void san_app_turn_hurry(struct apps *all);
 /** Handle timeouts and map regions by steps. Returns when to call again. */
-uint64_t apps_step(struct apps *all, uint64_t now_ns);
+uint64_t san_app_turn_step(struct apps *all, uint64_t now_ns);
 /** Number of attached applications of *owner* on all ports. */
-uint32_t apps_of(const struct apps *all, uid_t owner);
+uint32_t san_apps_of(const struct apps *all, uid_t owner);
 /** Check that *owner* may attach one more application to *port* beside *waiting* others. */
-bool apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting);
+bool san_apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting);
 /** True if an application waits for an answer. */
-bool apps_are_waiting(const struct apps *all);
+bool san_app_turn_are_waiting(const struct apps *all);
 /**
  * Deliver the engines' events to the applications and arm the next notify. True: some events wait
  * for room in a ring, call again soon.
  */
-bool apps_events(struct apps *all);
+bool san_apps_events(struct apps *all);
 
 /** Shared memory has failed (SIGBUS): mark the applications that own it as over. */
-void apps_failed(struct apps *all);
-/** How many memory ranges may need a guard; see shmq_guard_init(). */
-uint32_t apps_ranges(const struct apps *all);
+void san_apps_failed(struct apps *all);
+/** How many memory ranges may need a guard; see san_shmq_guard_init(). */
+uint32_t san_apps_ranges(const struct apps *all);
 
 /** End connections that have not sent a hello in time. Returns when to check again. */
-uint64_t apps_strangers(struct apps *all, uint64_t now_ns);
+uint64_t san_apps_expire_silent(struct apps *all, uint64_t now_ns);
 /** Refuse new applications, listeners and connections. Existing connections go on. */
-void apps_close(struct apps *all);
+void san_apps_close(struct apps *all);
 /** Wake all waiting threads of applications, so that they check their queues again. */
-void apps_wake(const struct apps *all);
+void san_apps_wake(const struct apps *all);
 /** The engines are about to stop: requests of applications fail from now on. */
-void apps_gone(struct apps *all);
+void san_apps_engines_end(struct apps *all);
 
 #endif /* DAEMON_APP_H */

@@ -11,9 +11,9 @@
 #include "rtsan_priv.h"
 
 static struct app_request *
-find_request(struct app_port *port, const struct app *a, uint64_t request)
+app_conn_find_request(struct app_port *port, const struct app *a, uint64_t request)
 {
-	struct app_request *r = app_port_request(port, request);
+	struct app_request *r = san_app_port_request(port, request);
 
 	return r->app == a && r->request == request ? r : NULL;
 }
@@ -22,12 +22,12 @@ find_request(struct app_port *port, const struct app *a, uint64_t request)
 static int
 check_conns(struct app_port *port, const struct app *a, struct answer *ans)
 {
-	uint32_t max = app_port_conns_each(port);
-	uint32_t nb = dpdk_app_slots(port->ctx, a->id);
+	uint32_t max = san_app_port_conns_each(port);
+	uint32_t nb = san_dpdk_ops_app_slots(port->ctx, a->id);
 
 	if (nb < max)
 		return 0;
-	return app_refuse(ans, -EAGAIN, "connection: this application has %u, its limit", nb);
+	return san_app_refuse(ans, -EAGAIN, "connection: this application has %u, its limit", nb);
 }
 
 /*
@@ -35,38 +35,38 @@ check_conns(struct app_port *port, const struct app *a, struct answer *ans)
  * carried TCP sockets are for these alone.
  */
 static int
-check_conn(const struct app_port *port, const struct app *a, uint64_t service, uint16_t pkey,
-	   struct answer *ans)
+app_conn_check(const struct app_port *port, const struct app *a, uint64_t service, uint16_t pkey,
+	       struct answer *ans)
 {
-	if (socks_is_service(service))
-		return app_refuse(ans, -EACCES,
-				  "service 0x%016" PRIx64 ": kept for carried TCP sockets",
-				  service);
+	if (san_socks_is_service(service))
+		return san_app_refuse(ans, -EACCES,
+				      "service 0x%016" PRIx64 ": kept for carried TCP sockets",
+				      service);
 	if (pkey == 0)
 		pkey = port->ctx->param.pkey;
-	if (partition_may(&port->conf->partitions, pkey, &a->user))
+	if (san_partition_may(&port->conf->partitions, pkey, &a->user))
 		return 0;
-	return app_refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]",
-			  pkey);
+	return san_app_refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]",
+			      pkey);
 }
 
 int
-app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		struct answer *ans)
+san_app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct answer *ans)
 {
 	struct app_listener *l;
 	int rc;
 
 	(void)p;
 	if (req->conn.backlog == 0)
-		return app_refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = check_conn(port, a, req->conn.service, req->conn.pkey, ans);
+		return san_app_refuse(ans, -EINVAL, "listen: backlog must be at least 1");
+	rc = app_conn_check(port, a, req->conn.service, req->conn.pkey, ans);
 	if (rc != 0)
 		return rc;
 	if (a->nb_listeners >= port->conf->app_listeners)
-		return app_refuse(ans, -ENOSPC,
-				  "listen: this application has %u listeners, its limit",
-				  a->nb_listeners);
+		return san_app_refuse(ans, -ENOSPC,
+				      "listen: this application has %u listeners, its limit",
+				      a->nb_listeners);
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
@@ -75,7 +75,7 @@ app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req *req
 	l->cookie = req->conn.id;
 	l->service = req->conn.service;
 	l->pkey = req->conn.pkey;
-	rc = dpdk_listen(port->ctx, l->service, l->pkey, req->conn.backlog, l->id);
+	rc = san_dpdk_conn_listen(port->ctx, l->service, l->pkey, req->conn.backlog, l->id);
 	if (rc != 0) {
 		free(l);
 		return rc;
@@ -86,42 +86,43 @@ app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req *req
 }
 
 void
-app_del_listener(struct app_port *port, struct app_listener *l)
+san_app_conn_del_listener(struct app_port *port, struct app_listener *l)
 {
-	dpdk_unlisten(port->ctx, l->service, l->pkey);
+	san_dpdk_conn_unlisten(port->ctx, l->service, l->pkey);
 	LIST_REMOVE(l, link);
 	l->app->nb_listeners--;
 	free(l);
 }
 
 int
-app_conn_unlisten(struct app_port *port, struct app *a, const struct shmq_req *req,
-		  struct passed *p, struct answer *ans)
+san_app_conn_unlisten(struct app_port *port, struct app *a, const struct shmq_req *req,
+		      struct passed *p, struct answer *ans)
 {
 	struct app_listener *l;
 
 	(void)p;
 	LIST_FOREACH(l, &port->listeners, link) {
 		if (l->app == a && l->service == req->conn.service && l->pkey == req->conn.pkey) {
-			app_del_listener(port, l);
+			san_app_conn_del_listener(port, l);
 			return 0;
 		}
 	}
-	return app_refuse(ans, -ENOENT, "unlisten: does not listen there");
+	return san_app_refuse(ans, -ENOENT, "unlisten: does not listen there");
 }
 
 /* Copy and check the parameters like librtsan does. */
 static int
-take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct answer *ans)
+app_conn_take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct answer *ans)
 {
 	memset(to, 0, sizeof(*to));
 	if (!from->given)
 		return 0;
 	if (from->order > RTSAN_ENDING)
-		return app_refuse(ans, -EINVAL, "connection: order %u is unknown", from->order);
+		return san_app_refuse(ans, -EINVAL, "connection: order %u is unknown", from->order);
 	if (from->private_len > RTSAN_PRIVATE_MAX)
-		return app_refuse(ans, -EINVAL, "connection: private data of %u bytes, at most %u",
-				  from->private_len, RTSAN_PRIVATE_MAX);
+		return san_app_refuse(ans, -EINVAL,
+				      "connection: private data of %u bytes, at most %u",
+				      from->private_len, RTSAN_PRIVATE_MAX);
 	to->order = from->order;
 	to->pkey = from->pkey;
 	to->window = from->window;
@@ -141,17 +142,18 @@ take_qp(struct app_port *port, struct app *a, uint32_t qpn, struct answer *ans)
 {
 	const char *fault;
 
-	if (app_find_qp(port, a, qpn) == NULL)
-		return app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", qpn);
-	fault = dpdk_qp_fault(port->ctx, qpn);
+	if (san_app_find_qp(port, a, qpn) == NULL)
+		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", qpn);
+	fault = san_dpdk_ops_qp_fault(port->ctx, qpn);
 	if (fault != NULL)
-		return app_refuse(ans, -EBADMSG, "queue pair: ended for an entry with %s", fault);
+		return san_app_refuse(ans, -EBADMSG, "queue pair: ended for an entry with %s",
+				      fault);
 	return 0;
 }
 
 int
-app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req *req,
-		 struct passed *p, struct answer *ans)
+san_app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req *req,
+		     struct passed *p, struct answer *ans)
 {
 	struct rtsan_conn_param param;
 	char peer[SHMQ_PEER + 1] = "";
@@ -159,65 +161,66 @@ app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req *re
 
 	(void)p;
 	if (rc == 0)
-		rc = take_param(&req->conn.param, &param, ans);
+		rc = app_conn_take_param(&req->conn.param, &param, ans);
 	if (rc == 0)
 		rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = check_conn(port, a, req->conn.service, param.pkey, ans);
+	rc = app_conn_check(port, a, req->conn.service, param.pkey, ans);
 	if (rc != 0)
 		return rc;
 	memcpy(peer, req->conn.peer, SHMQ_PEER);
-	return dpdk_connect(port->ctx, req->conn.id, peer, req->conn.service, &param);
+	return san_dpdk_conn_connect(port->ctx, req->conn.id, peer, req->conn.service, &param);
 }
 
 int
-app_conn_accept(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		struct answer *ans)
+san_app_conn_accept(struct app_port *port, struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct answer *ans)
 {
-	struct app_request *r = find_request(port, a, req->conn.request);
+	struct app_request *r = app_conn_find_request(port, a, req->conn.request);
 	struct rtsan_conn_param param;
 	int rc = take_qp(port, a, req->conn.id, ans);
 
 	(void)p;
 	if (rc == 0)
-		rc = take_param(&req->conn.param, &param, ans);
+		rc = app_conn_take_param(&req->conn.param, &param, ans);
 	if (rc != 0)
 		return rc;
 	if (r == NULL)
-		return app_refuse(ans, -ENOENT, "accept: no such request");
+		return san_app_refuse(ans, -ENOENT, "accept: no such request");
 	rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = dpdk_accept(port->ctx, req->conn.request, req->conn.id, &param);
+	rc = san_dpdk_conn_accept(port->ctx, req->conn.request, req->conn.id, &param);
 	if (rc == 0 || rc == -ENOENT)
 		r->app = NULL;
 	return rc;
 }
 
 int
-app_conn_reject(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		struct answer *ans)
+san_app_conn_reject(struct app_port *port, struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct answer *ans)
 {
-	struct app_request *r = find_request(port, a, req->conn.request);
+	struct app_request *r = app_conn_find_request(port, a, req->conn.request);
 	struct rtsan_conn_param param;
-	int rc = take_param(&req->conn.param, &param, ans);
+	int rc = app_conn_take_param(&req->conn.param, &param, ans);
 
 	(void)p;
 	if (rc != 0)
 		return rc;
 	if (r == NULL)
-		return app_refuse(ans, -ENOENT, "reject: no such request");
+		return san_app_refuse(ans, -ENOENT, "reject: no such request");
 	r->app = NULL;
-	return dpdk_reject(port->ctx, req->conn.request, param.private_data, param.private_len);
+	return san_dpdk_conn_reject(port->ctx, req->conn.request, param.private_data,
+				    param.private_len);
 }
 
 int
-app_conn_disconnect(struct app_port *port, struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct answer *ans)
+san_app_conn_disconnect(struct app_port *port, struct app *a, const struct shmq_req *req,
+			struct passed *p, struct answer *ans)
 {
 	(void)p;
-	if (app_find_qp(port, a, req->id) == NULL)
-		return app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	return dpdk_disconnect(port->ctx, req->id);
+	if (san_app_find_qp(port, a, req->id) == NULL)
+		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
+	return san_dpdk_conn_disconnect(port->ctx, req->id);
 }

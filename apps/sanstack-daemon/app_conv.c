@@ -5,7 +5,7 @@
 #include "app_conv.h"
 
 const struct rtsan_stream_attr *
-app_conv_stream(const struct shmq_stream *from, struct rtsan_stream_attr *to)
+san_app_conv_stream(const struct shmq_stream *from, struct rtsan_stream_attr *to)
 {
 	if (from->given == 0)
 		return NULL;
@@ -33,7 +33,7 @@ app_conv_stream(const struct shmq_stream *from, struct rtsan_stream_attr *to)
 }
 
 void
-app_conv_nets(const struct app_port *port, struct shmq_ctl *ctl)
+san_app_conv_nets(const struct app_port *port, struct shmq_ctl *ctl)
 {
 	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
 	uint32_t i;

@@ -5,7 +5,7 @@
  *
  * Mapping a region of 4 GiB takes a second and unmapping it half a second. To serve other
  * applications meanwhile, the daemon fills and releases page tables in steps of STEP bytes. The
- * last close(), which frees the memory, happens in another process (helpers_close()).
+ * last close(), which frees the memory, happens in another process (san_helper_close_fd()).
  */
 
 #include <errno.h>
@@ -34,42 +34,42 @@ static STAILQ_HEAD(, going) all_going = STAILQ_HEAD_INITIALIZER(all_going);
 
 /* *m* is mapped: duplicate the descriptor and register the guard. */
 static int
-keep(struct app_mem *m, int fd, uint16_t owner)
+app_mem_keep_fd(struct app_mem *m, int fd, uint16_t owner)
 {
 	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (m->fd < 0) {
-		shmq_mem_unmap(m->mem, m->bytes);
+		san_shmq_mem_unmap(m->mem, m->bytes);
 		return -errno;
 	}
-	m->guard = shmq_guard_add(m->mem, m->bytes, owner);
+	m->guard = san_shmq_guard_add(m->mem, m->bytes, owner);
 	return 0;
 }
 
 int
-app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner, int *out_fd)
+san_app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner, int *out_fd)
 {
 	int rc;
 
 	*m = (struct app_mem){.bytes = bytes, .populated = bytes};
-	rc = shmq_mem_create(name, bytes, &m->mem, out_fd);
-	return rc == 0 ? keep(m, *out_fd, owner) : rc;
+	rc = san_shmq_mem_create(name, bytes, &m->mem, out_fd);
+	return rc == 0 ? app_mem_keep_fd(m, *out_fd, owner) : rc;
 }
 
 int
-app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner)
+san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner)
 {
 	int rc;
 
 	*m = (struct app_mem){.bytes = bytes, .offset = offset, .is_theirs = true};
-	rc = shmq_mem_map(fd, offset, bytes, &m->mem);
-	return rc == 0 ? keep(m, fd, owner) : rc;
+	rc = san_shmq_mem_map(fd, offset, bytes, &m->mem);
+	return rc == 0 ? app_mem_keep_fd(m, fd, owner) : rc;
 }
 
 int
-app_mem_populate(struct app_mem *m)
+san_app_mem_populate(struct app_mem *m)
 {
 	size_t n = RTE_MIN(m->bytes - m->populated, STEP);
-	int rc = shmq_mem_populate((uint8_t *)m->mem + m->populated, n);
+	int rc = san_shmq_mem_populate((uint8_t *)m->mem + m->populated, n);
 
 	if (rc != 0)
 		return rc;
@@ -78,36 +78,36 @@ app_mem_populate(struct app_mem *m)
 }
 
 int
-app_mem_take(struct app_mem *m, uint16_t owner)
+san_app_mem_take(struct app_mem *m, uint16_t owner)
 {
-	int rc = shmq_mem_map_at(m->fd, m->offset, m->bytes, m->mem);
+	int rc = san_shmq_mem_map_at(m->fd, m->offset, m->bytes, m->mem);
 
 	if (rc == 0)
-		m->guard = shmq_guard_add(m->mem, m->bytes, owner);
+		m->guard = san_shmq_guard_add(m->mem, m->bytes, owner);
 	return rc;
 }
 
 static void
 end_now(const struct app_mem *m)
 {
-	shmq_mem_unmap(m->mem, m->bytes);
+	san_shmq_mem_unmap(m->mem, m->bytes);
 	close(m->fd);
 }
 
 void
-app_mem_end(struct app_mem *m)
+san_app_mem_end(struct app_mem *m)
 {
 	struct going *g;
 
 	if (m->mem == NULL)
 		return;
-	shmq_guard_del(m->guard);
+	san_shmq_guard_del(m->guard);
 	g = m->is_theirs ? malloc(sizeof(*g)) : NULL;
 	if (g == NULL) {
 		end_now(m);
 	} else {
 		/* the rest has no page tables, so one call is fast enough */
-		shmq_mem_unmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);
+		san_shmq_mem_unmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);
 		m->bytes = m->populated;
 		g->m = *m;
 		STAILQ_INSERT_TAIL(&all_going, g, link);
@@ -116,7 +116,7 @@ app_mem_end(struct app_mem *m)
 }
 
 bool
-app_mem_step(void)
+san_app_mem_step(void)
 {
 	struct going *g = STAILQ_FIRST(&all_going);
 	size_t n;
@@ -125,11 +125,11 @@ app_mem_step(void)
 		return false;
 	n = RTE_MIN(g->m.bytes, STEP);
 	if (n != 0)
-		shmq_mem_unmap(g->m.mem, n);
+		san_shmq_mem_unmap(g->m.mem, n);
 	g->m.mem = (uint8_t *)g->m.mem + n;
 	g->m.bytes -= n;
 	if (g->m.bytes == 0) {
-		helpers_close(g->m.fd);
+		san_helper_close_fd(g->m.fd);
 		STAILQ_REMOVE_HEAD(&all_going, link);
 		free(g);
 	}

@@ -24,31 +24,35 @@ struct app_mem {
 };
 
 /**
- * Create memory for *owner*, which is a number for shmq_guard_add().
+ * Create memory for *owner*, which is a number for san_shmq_guard_add().
  *
  * @param out_fd
  *   Descriptor to send to the application; the caller's.
  * @return
  *   0, -ENOMEM, -EMFILE, ...
  */
-int app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner, int *out_fd);
+int san_app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner,
+		       int *out_fd);
 /**
  * Map memory of the application that a helper has checked; *fd* stays the caller's. It must not be
- * accessed before app_mem_populate() has returned 0. 0 or -errno.
+ * accessed before san_app_mem_populate() has returned 0. 0 or -errno.
  */
-int app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner);
+int san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner);
 /**
  * Fill a part of the page tables. A call takes a few ms.
  *
  * @return
  *   1: call again; 0: complete; or -errno.
  */
-int app_mem_populate(struct app_mem *m);
+int san_app_mem_populate(struct app_mem *m);
 /** Map memory of the previous daemon at the same address. Only the descriptor in *m* is new. */
-int app_mem_take(struct app_mem *m, uint16_t owner);
-/** Release memory that is no longer accessed; see app_mem_step() for the application's memory. */
-void app_mem_end(struct app_mem *m);
+int san_app_mem_take(struct app_mem *m, uint16_t owner);
+/**
+ * Release memory that is no longer accessed; see san_app_mem_step() for the application's
+ * memory.
+ */
+void san_app_mem_end(struct app_mem *m);
 /** Do one step of pending unmapping. True: call again. */
-bool app_mem_step(void);
+bool san_app_mem_step(void);
 
 #endif /* DAEMON_APP_MEM_H */

@@ -8,8 +8,8 @@
 #include "socks.h"
 
 int
-app_port_init(struct app_port *port, const char *name, const struct conf *conf,
-	      struct dpdk_ctx *ctx)
+san_app_port_init(struct app_port *port, const char *name, const struct conf *conf,
+		  struct dpdk_ctx *ctx)
 {
 	uint32_t max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns;
 
@@ -22,8 +22,8 @@ app_port_init(struct app_port *port, const char *name, const struct conf *conf,
 	port->slot_mask = san_pdl_slot_mask(max_conns);
 	port->yields = san_engine_yields(ctx->port);
 	port->sleeps = san_engine_sleeps(ctx->port);
-	port->max_socks = san_engine_max_socks(ctx->port);
-	port->nb_bells = port->lcore_qps + port->max_socks;
+	port->max_socks = san_engine_sock_max(ctx->port);
+	port->nb_doorbells = port->lcore_qps + port->max_socks;
 	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
 	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
 	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
@@ -33,12 +33,12 @@ app_port_init(struct app_port *port, const char *name, const struct conf *conf,
 	if (port->qps != NULL && port->cqs != NULL && port->mrs != NULL && port->requests != NULL &&
 	    port->socks != NULL)
 		return 0;
-	app_port_fini(port);
+	san_app_port_fini(port);
 	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
 }
 
 void
-app_port_fini(struct app_port *port)
+san_app_port_fini(struct app_port *port)
 {
 	free(port->socks);
 	free(port->qps);
@@ -49,7 +49,7 @@ app_port_fini(struct app_port *port)
 }
 
 uint16_t
-app_port_take_id(struct app_port *port)
+san_app_port_take_id(struct app_port *port)
 {
 	uint32_t i;
 
@@ -66,14 +66,14 @@ app_port_take_id(struct app_port *port)
 static_assert(CONF_PORTS_MAX * SAN_ENGINE_APPS <= UINT16_MAX + 1, "they have room");
 
 uint16_t
-app_port_guard_id(const struct app_port *port, uint16_t id)
+san_app_port_guard_id(const struct app_port *port, uint16_t id)
 {
 	return (uint16_t)(port->index * SAN_ENGINE_APPS + id);
 }
 
 /* *request* holds a CID: lcore and slot. Connections never outnumber queue pairs. */
 struct app_request *
-app_port_request(struct app_port *port, uint64_t request)
+san_app_port_request(struct app_port *port, uint64_t request)
 {
 	uint32_t cid = (uint32_t)request, slot = cid & port->slot_mask;
 	uint32_t lcore = san_pdl_cid_lcore(cid);
@@ -83,7 +83,7 @@ app_port_request(struct app_port *port, uint64_t request)
 }
 
 uint32_t
-app_port_ranges(const struct app_port *port)
+san_app_port_ranges(const struct app_port *port)
 {
 	return port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs + port->max_socks +
 		SAN_ENGINE_APPS;
@@ -91,19 +91,19 @@ app_port_ranges(const struct app_port *port)
 
 /* *limit*, or by default (0) three quarters of *all*: one application can't exhaust the port. */
 static uint32_t
-share(uint32_t limit, uint32_t all)
+app_port_share_of(uint32_t limit, uint32_t all)
 {
 	return limit != 0 ? limit : RTE_MAX(all - all / 4, 1u);
 }
 
 uint32_t
-app_port_qps_each(const struct app_port *port)
+san_app_port_qps_each(const struct app_port *port)
 {
-	return share(port->conf->app_qps, port->caps.max_qps);
+	return app_port_share_of(port->conf->app_qps, port->caps.max_qps);
 }
 
 uint32_t
-app_port_conns_each(const struct app_port *port)
+san_app_port_conns_each(const struct app_port *port)
 {
-	return share(port->conf->app_conns, port->max_conns);
+	return app_port_share_of(port->conf->app_conns, port->max_conns);
 }

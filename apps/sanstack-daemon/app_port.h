@@ -22,7 +22,7 @@ struct apps;
 /* Objects of applications, indexed by number. app is NULL in a free entry. */
 struct app_qp {
 	struct app *app;
-	struct sock_entry *sock; /**< the carried stream that owns it instead */
+	struct app_sock *sock; /**< the carried stream that owns it instead */
 	uint32_t qpn;
 	uint64_t stream_bytes; /**< memory of its stream buffers, beside *mem* */
 	struct app_mem mem;    /**< struct san_wq */
@@ -71,9 +71,9 @@ struct app_port {
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
 	uint32_t max_socks;
-	uint32_t nb_bells;  /**< per lcore: lcore_qps + max_socks */
-	uint32_t max_conns; /**< of all lcores together */
-	uint32_t slot_mask; /**< san_pdl_slot_mask() */
+	uint32_t nb_doorbells; /**< per lcore: lcore_qps + max_socks */
+	uint32_t max_conns;    /**< of all lcores together */
+	uint32_t slot_mask;    /**< san_pdl_slot_mask() */
 	bool yields, sleeps;
 	struct app_qp *qps; /**< indexed by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
@@ -81,8 +81,8 @@ struct app_port {
 	LIST_HEAD(, app_listener)
 	listeners;
 	uint32_t next_listener;
-	struct app_request *requests; /**< see app_port_request() */
-	struct sock_entry *socks;     /**< array of max_socks; see socks.h */
+	struct app_request *requests; /**< see san_app_port_request() */
+	struct app_sock *socks;       /**< array of max_socks; see socks.h */
 	uint32_t nb_socks;
 	uint32_t last_sock;        /**< number of the newest socket */
 	uint64_t nb_streams[2];    /**< connected, and accepted */
@@ -97,21 +97,21 @@ struct app_port {
  * Initialize a port whose device is open. *port* is zero except for the place of its state; *name*
  * and *conf* stay the caller's. 0, or -ENOMEM with a text in rtsan_error().
  */
-int app_port_init(struct app_port *port, const char *name, const struct conf *conf,
-		  struct dpdk_ctx *ctx);
+int san_app_port_init(struct app_port *port, const char *name, const struct conf *conf,
+		      struct dpdk_ctx *ctx);
 /** All applications are destroyed. */
-void app_port_fini(struct app_port *port);
+void san_app_port_fini(struct app_port *port);
 
 /** Reserve a number for a new application. 0: all are in use. */
-uint16_t app_port_take_id(struct app_port *port);
-/** The number of application *id* among those of all ports, for shmq_guard_add(). */
-uint16_t app_port_guard_id(const struct app_port *port, uint16_t id);
+uint16_t san_app_port_take_id(struct app_port *port);
+/** The number of application *id* among those of all ports, for san_shmq_guard_add(). */
+uint16_t san_app_port_guard_id(const struct app_port *port, uint16_t id);
 /** The table entry for a connection request. The caller must check what the entry holds. */
-struct app_request *app_port_request(struct app_port *port, uint64_t request);
-/** How many ranges may have to be guarded; see shmq_guard_init(). */
-uint32_t app_port_ranges(const struct app_port *port);
+struct app_request *san_app_port_request(struct app_port *port, uint64_t request);
+/** How many ranges may have to be guarded; see san_shmq_guard_init(). */
+uint32_t san_app_port_ranges(const struct app_port *port);
 /** Limits of queue pairs and connections of one application. */
-uint32_t app_port_qps_each(const struct app_port *port);
-uint32_t app_port_conns_each(const struct app_port *port);
+uint32_t san_app_port_qps_each(const struct app_port *port);
+uint32_t san_app_port_conns_each(const struct app_port *port);
 
 #endif /* DAEMON_APP_PORT_H */

@@ -9,37 +9,40 @@
 
 #include "app.h"
 
-/** Serve a request on *port*; *p* is NULL if it has no descriptor. Returns *rc* of app_answer(). */
+/**
+ * Serve a request on *port*; *p* is NULL if it has no descriptor. Returns *rc* of
+ * san_app_answer().
+ */
 typedef int app_serve_fn(struct app_port *port, struct app *a, const struct shmq_req *req,
 			 struct passed *p, struct answer *ans);
 
-app_serve_fn app_conn_listen, app_conn_unlisten, app_conn_connect, app_conn_accept,
-	app_conn_reject, app_conn_disconnect;
+app_serve_fn san_app_conn_listen, san_app_conn_unlisten, san_app_conn_connect, san_app_conn_accept,
+	san_app_conn_reject, san_app_conn_disconnect;
 
 /** Add an application with the credentials of *sock*, not attached. NULL: no memory. */
-struct app *app_add(struct apps *all, int sock);
+struct app *san_apps_add(struct apps *all, int sock);
 /** Set the text of the answer; returns *rc*. */
-int app_refuse(struct answer *ans, int rc, const char *fmt, ...)
+int san_app_refuse(struct answer *ans, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /** NULL: *a* has no queue pair of that number. */
-struct app_qp *app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn);
-/** app_serve() for a request with a descriptor: of a socket or of memory. */
-void app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req,
-		      struct passed *p);
-/** Map one more step of the region that *a* waits for. Returns *rc* of app_answer(). */
-int app_grow(struct app *a);
+struct app_qp *san_app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn);
+/** san_app_serve() for a request with a descriptor: of a socket or of memory. */
+void san_app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req,
+			  struct passed *p);
+/** Map one more step of the region that *a* waits for. Returns *rc* of san_app_answer(). */
+int san_app_grow(struct app *a);
 /** Answer its request; -EINPROGRESS: the answer comes later. */
-void app_answer(struct apps *all, struct app *a, int rc);
+void san_app_answer(struct apps *all, struct app *a, int rc);
 /** Send the pending answer, now or as soon as its descriptor can be sent. */
-void app_send(struct apps *all, struct app *a);
+void san_app_turn_send(struct apps *all, struct app *a);
 /** The request is answered: read the next one. */
-void app_end_job(struct apps *all, struct app *a);
+void san_app_turn_end_job(struct apps *all, struct app *a);
 
 /** -EBUSY: posted work refers to it. */
-int app_del_mr(struct app_port *port, struct app_mr *mr);
+int san_app_del_mr(struct app_port *port, struct app_mr *mr);
 /** -EBUSY: a queue pair uses it. */
-int app_del_cq(struct app_port *port, struct app_cq *q);
-void app_del_qp(struct app_port *port, struct app_qp *q);
-void app_del_listener(struct app_port *port, struct app_listener *l);
+int san_app_del_cq(struct app_port *port, struct app_cq *q);
+void san_app_del_qp(struct app_port *port, struct app_qp *q);
+void san_app_conn_del_listener(struct app_port *port, struct app_listener *l);
 
 #endif /* DAEMON_APP_PRIV_H */

@@ -105,7 +105,7 @@ saved_mem(const struct app_mem *m, struct state *st)
 		.bytes = m->bytes,
 		.offset = m->offset,
 		.populated = m->populated,
-		.fd = state_put_fd(st, m->fd),
+		.fd = san_state_put_fd(st, m->fd),
 		.is_theirs = m->is_theirs,
 	};
 }
@@ -116,8 +116,8 @@ save_thing(struct state *st, enum saved_kind kind, uint32_t index, const struct 
 {
 	const struct saved s = {.kind = kind, .index = index, .app = a->id};
 
-	state_put(st, &s, sizeof(s));
-	state_put(st, p, len);
+	san_state_put(st, &s, sizeof(s));
+	san_state_put(st, p, len);
 }
 
 static void
@@ -135,7 +135,7 @@ save_cqs(const struct app_port *port, struct state *st)
 		s = (struct saved_cq){
 			.cq = (uintptr_t)cq->cq - (uintptr_t)port->mem,
 			.mem = saved_mem(&cq->mem, st),
-			.wake_sock = state_put_fd(st, cq->wake_sock),
+			.wake_sock = san_state_put_fd(st, cq->wake_sock),
 		};
 		save_thing(st, SAVED_CQ, i, cq->app, &s, sizeof(s));
 	}
@@ -215,7 +215,7 @@ save_things(const struct app_port *port, struct state *st)
 	save_qps(port, st);
 	save_mrs(port, st);
 	save_conns(port, st);
-	state_put(st, &end, sizeof(end));
+	san_state_put(st, &end, sizeof(end));
 }
 
 static void
@@ -224,12 +224,12 @@ save_port(const struct app_port *port, struct state *st)
 	const struct saved_port s = {
 		.at = (uintptr_t)port->mem - PORTS_STATE_FROM,
 		.bytes = san_mem_max(port->mem),
-		.fd = state_put_fd(st, port->mem_fd),
+		.fd = san_state_put_fd(st, port->mem_fd),
 		.next_listener = port->next_listener,
 		.last_id = port->last_id,
 	};
 
-	state_put(st, &s, sizeof(s));
+	san_state_put(st, &s, sizeof(s));
 }
 
 static void
@@ -243,8 +243,8 @@ save_app(const struct app *a, struct state *st)
 		.hello_ns = a->hello_ns,
 		.ev_tail = a->events.tail,
 		.ev_head = a->events.head_seen,
-		.sock = state_put_fd(st, a->sock),
-		.wake_sock = state_put_fd(st, a->wake_sock),
+		.sock = san_state_put_fd(st, a->sock),
+		.wake_sock = san_state_put_fd(st, a->wake_sock),
 		.nb_late = a->nb_late,
 	};
 	int i;
@@ -252,14 +252,14 @@ save_app(const struct app *a, struct state *st)
 	if (a->attached)
 		s.ctl_mem = saved_mem(&a->ctl_mem, st);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
-		s.wake_fds[i] = state_put_fd(st, a->wake_fds[i]);
-	state_put(st, &s, sizeof(s));
+		s.wake_fds[i] = san_state_put_fd(st, a->wake_fds[i]);
+	san_state_put(st, &s, sizeof(s));
 	STAILQ_FOREACH(late, &a->late, link)
-		state_put(st, &late->ev, sizeof(late->ev));
+		san_state_put(st, &late->ev, sizeof(late->ev));
 }
 
 void
-apps_save(const struct apps *all, struct state *st)
+san_app_state_save(const struct apps *all, struct state *st)
 {
 	const struct app *a;
 	uint32_t i, nb = 0;
@@ -268,7 +268,7 @@ apps_save(const struct apps *all, struct state *st)
 		save_port(&all->ports[i], st);
 	LIST_FOREACH(a, &all->list, link)
 		nb += !a->over;
-	state_put(st, &nb, sizeof(nb));
+	san_state_put(st, &nb, sizeof(nb));
 	LIST_FOREACH(a, &all->list, link)
 		if (!a->over)
 			save_app(a, st);
@@ -280,7 +280,7 @@ apps_save(const struct apps *all, struct state *st)
 
 /* Check that the range lies within *room* bytes and starts on a page boundary. */
 static bool
-is_place(uint64_t at, uint64_t bytes, uint64_t room)
+app_state_is_place(uint64_t at, uint64_t bytes, uint64_t room)
 {
 	return at <= room && bytes <= room - at && bytes != 0 &&
 		at % (uint64_t)sysconf(_SC_PAGESIZE) == 0;
@@ -308,14 +308,14 @@ load_mem(struct app_mem *m, const struct saved_mem *s, const struct app *a, stru
 		.populated = s->populated,
 		.is_theirs = s->is_theirs != 0,
 	};
-	if (!is_place(s->at, s->bytes, PORTS_SHARE_BYTES) || s->populated > s->bytes) {
+	if (!app_state_is_place(s->at, s->bytes, PORTS_SHARE_BYTES) || s->populated > s->bytes) {
 		*m = (struct app_mem){.fd = -1};
-		return state_fail(st, "memory: where it lies");
+		return san_state_fail(st, "memory: where it lies");
 	}
-	m->fd = state_get_fd(st, s->fd);
-	rc = has_bytes(m->fd, m->offset, m->bytes) ? 0 : state_fail(st, "memory: its file");
+	m->fd = san_state_get_fd(st, s->fd);
+	rc = has_bytes(m->fd, m->offset, m->bytes) ? 0 : san_state_fail(st, "memory: its file");
 	if (rc == 0)
-		rc = app_mem_take(m, app_port_guard_id(a->port, a->id));
+		rc = san_app_mem_take(m, san_app_port_guard_id(a->port, a->id));
 	if (rc != 0) {
 		if (m->fd >= 0)
 			close(m->fd);
@@ -333,10 +333,10 @@ load_port(struct apps *all, uint32_t i, struct state *st)
 	struct san_mem *mem;
 	int rc, fd;
 
-	state_get(st, &s, sizeof(s));
-	fd = state_get_fd(st, s.fd);
-	if (!is_place(s.at, s.bytes, PORTS_STATE_BYTES) || !has_bytes(fd, 0, s.bytes))
-		rc = state_fail(st, "port: its memory");
+	san_state_get(st, &s, sizeof(s));
+	fd = san_state_get_fd(st, s.fd);
+	if (!app_state_is_place(s.at, s.bytes, PORTS_STATE_BYTES) || !has_bytes(fd, 0, s.bytes))
+		rc = san_state_fail(st, "port: its memory");
 	else
 		rc = san_mem_open(fd, PORTS_STATE_FROM + s.at, s.bytes, &mem);
 	if (rc != 0) {
@@ -345,7 +345,7 @@ load_port(struct apps *all, uint32_t i, struct state *st)
 		return rc;
 	}
 	port->mem_fd = fd;
-	rc = apps_add_port(all, name, mem, port->ctx);
+	rc = san_apps_add_port(all, name, mem, port->ctx);
 	port->next_listener = s.next_listener;
 	port->last_id = (uint16_t)(s.last_id % SAN_ENGINE_APPS);
 	return rc;
@@ -360,7 +360,7 @@ load_late(struct app *a, uint32_t nb, struct state *st)
 		late = malloc(sizeof(*late));
 		if (late == NULL)
 			return -ENOMEM;
-		state_get(st, &late->ev, sizeof(late->ev));
+		san_state_get(st, &late->ev, sizeof(late->ev));
 		STAILQ_INSERT_TAIL(&a->late, late, link);
 		a->nb_late++;
 	}
@@ -375,9 +375,9 @@ load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct
 	int rc;
 
 	if (s->port >= all->nb_ports || s->id == 0 || s->id >= SAN_ENGINE_APPS || port->used[s->id])
-		return state_fail(st, "application: its number");
-	if (s->ctl_mem.bytes != shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells))
-		return state_fail(st, "application: its memory");
+		return san_state_fail(st, "application: its number");
+	if (s->ctl_mem.bytes != san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells))
+		return san_state_fail(st, "application: its memory");
 	a->port = port;
 	a->id = (uint16_t)s->id;
 	rc = load_mem(&a->ctl_mem, &s->ctl_mem, a, st);
@@ -391,9 +391,9 @@ load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	a->events.tail = s->ev_tail;
 	a->events.head_seen = s->ev_head;
-	a->wake_sock = state_get_fd(st, s->wake_sock);
+	a->wake_sock = san_state_get_fd(st, s->wake_sock);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
-		a->wake_fds[i] = state_get_fd(st, s->wake_fds[i]);
+		a->wake_fds[i] = san_state_get_fd(st, s->wake_fds[i]);
 	return load_late(a, s->nb_late, st);
 }
 
@@ -404,11 +404,11 @@ load_app(struct apps *all, struct state *st)
 	struct app *a;
 	int sock;
 
-	state_get(st, &s, sizeof(s));
-	sock = state_get_fd(st, s.sock);
+	san_state_get(st, &s, sizeof(s));
+	sock = san_state_get_fd(st, s.sock);
 	if (sock < 0)
-		return state_fail(st, "application: its socket");
-	a = app_add(all, sock);
+		return san_state_fail(st, "application: its socket");
+	a = san_apps_add(all, sock);
 	if (a == NULL) {
 		close(sock);
 		return -ENOMEM;
@@ -435,10 +435,10 @@ load_qp(struct app_port *port, uint32_t index, struct app *a, struct state *st)
 	struct app_qp *qp;
 	int rc;
 
-	state_get(st, &s, sizeof(s));
+	san_state_get(st, &s, sizeof(s));
 	if (index >= port->caps.max_qps || SAN_QPN_INDEX(s.qpn) != index ||
 	    port->qps[index].app != NULL)
-		return state_fail(st, "queue pair: its number");
+		return san_state_fail(st, "queue pair: its number");
 	qp = &port->qps[index];
 	rc = load_mem(&qp->mem, &s.mem, a, st);
 	if (rc != 0)
@@ -458,18 +458,18 @@ load_cq(struct app_port *port, uint32_t index, struct app *a, struct state *st)
 	struct app_cq *cq;
 	int rc;
 
-	state_get(st, &s, sizeof(s));
+	san_state_get(st, &s, sizeof(s));
 	if (index >= port->caps.max_cqs || port->cqs[index].app != NULL)
-		return state_fail(st, "completion queue: its number");
+		return san_state_fail(st, "completion queue: its number");
 	if (s.cq >= san_mem_max(port->mem) || s.cq % sizeof(uint64_t) != 0)
-		return state_fail(st, "completion queue: where it lies");
+		return san_state_fail(st, "completion queue: where it lies");
 	cq = &port->cqs[index];
 	rc = load_mem(&cq->mem, &s.mem, a, st);
 	if (rc != 0)
 		return rc;
 	cq->app = a;
 	cq->cq = (uint8_t *)port->mem + s.cq;
-	cq->wake_sock = state_get_fd(st, s.wake_sock);
+	cq->wake_sock = san_state_get_fd(st, s.wake_sock);
 	a->nb_cqs++;
 	a->bytes += cq->mem.bytes;
 	return 0;
@@ -482,10 +482,10 @@ load_mr(struct app_port *port, uint32_t index, struct app *a, struct state *st)
 	struct app_mr *mr;
 	int rc;
 
-	state_get(st, &s, sizeof(s));
+	san_state_get(st, &s, sizeof(s));
 	if (index >= port->caps.max_mrs || (s.key & (port->caps.max_mrs - 1)) != index ||
 	    port->mrs[index].app != NULL)
-		return state_fail(st, "region: its number");
+		return san_state_fail(st, "region: its number");
 	mr = &port->mrs[index];
 	rc = load_mem(&mr->mem, &s.mem, a, st);
 	if (rc != 0)
@@ -505,7 +505,7 @@ load_listener(struct app_port *port, struct app *a, struct state *st)
 
 	if (l == NULL)
 		return -ENOMEM;
-	state_get(st, &s, sizeof(s));
+	san_state_get(st, &s, sizeof(s));
 	*l = (struct app_listener){
 		.app = a,
 		.id = s.id,
@@ -524,10 +524,10 @@ load_request(struct app_port *port, uint32_t index, struct app *a, struct state 
 	struct saved_request s;
 	struct app_request *r;
 
-	state_get(st, &s, sizeof(s));
-	r = app_port_request(port, s.request);
+	san_state_get(st, &s, sizeof(s));
+	r = san_app_port_request(port, s.request);
 	if (index >= port->caps.max_qps || r != &port->requests[index] || r->app != NULL)
-		return state_fail(st, "connection request: its number");
+		return san_state_fail(st, "connection request: its number");
 	*r = (struct app_request){.request = s.request, .app = a};
 	return 0;
 }
@@ -547,7 +547,7 @@ load_thing(struct app_port *port, const struct saved *s, struct app *a, struct s
 	case SAVED_REQUEST:
 		return load_request(port, s->index, a, st);
 	default:
-		return state_fail(st, "a thing of unknown kind");
+		return san_state_fail(st, "a thing of unknown kind");
 	}
 }
 
@@ -559,17 +559,17 @@ load_things(const struct apps *all, struct app_port *port, struct state *st)
 	int rc = 0;
 
 	for (;;) {
-		state_get(st, &s, sizeof(s));
+		san_state_get(st, &s, sizeof(s));
 		if (rc != 0 || st->failed || s.kind == SAVED_END)
 			return st->failed ? -EPROTO : rc;
 		a = find_app(all, port, s.app);
 		rc = a != NULL ? load_thing(port, &s, a, st) :
-				 state_fail(st, "a thing of no application");
+				 san_state_fail(st, "a thing of no application");
 	}
 }
 
 int
-apps_load_ports(struct apps *all, struct state *st)
+san_app_state_load_ports(struct apps *all, struct state *st)
 {
 	uint32_t i;
 	int rc = 0;
@@ -580,40 +580,40 @@ apps_load_ports(struct apps *all, struct state *st)
 }
 
 int
-apps_load(struct apps *all, struct state *st)
+san_app_state_load(struct apps *all, struct state *st)
 {
 	uint32_t nb, i;
 	int rc = 0;
 
-	state_get(st, &nb, sizeof(nb));
+	san_state_get(st, &nb, sizeof(nb));
 	for (i = 0; rc == 0 && !st->failed && i < nb; i++)
 		rc = load_app(all, st);
 	for (i = 0; rc == 0 && i < all->nb_ports; i++)
 		rc = load_things(all, &all->ports[i], st);
-	if (rc == 0 && state_left(st) != 0)
-		rc = state_fail(st, "more than there should be");
+	if (rc == 0 && san_state_left(st) != 0)
+		rc = san_state_fail(st, "more than there should be");
 	return st->failed ? -EPROTO : rc;
 }
 
 /* ---- attach ---- */
 
 static int
-attach(const struct app *a)
+app_state_attach_one(const struct app *a)
 {
-	struct san_bells *bells[SAN_ENGINE_LCORES];
+	struct san_doorbells *doorbells[SAN_ENGINE_LCORES];
 	const struct app_port *port = a->port;
 	uint32_t i;
 
 	for (i = 0; i < port->caps.nb_lcores; i++) {
-		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
+		doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
 		/* the new lcores are awake; each sets the flag again when it sleeps */
-		san_bells_awake(bells[i]);
+		san_doorbells_awake(doorbells[i]);
 	}
-	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);
+	return san_dpdk_ops_app_add(port->ctx, a->id, a->owner, doorbells, a->wake_fds);
 }
 
 int
-apps_attach(struct apps *all)
+san_app_state_attach(struct apps *all)
 {
 	const struct app_port *port;
 	const struct app *a;
@@ -622,12 +622,13 @@ apps_attach(struct apps *all)
 
 	LIST_FOREACH(a, &all->list, link)
 		if (rc == 0 && a->ctl != NULL)
-			rc = attach(a);
+			rc = app_state_attach_one(a);
 	for (i = 0; i < all->nb_ports; i++) {
 		port = &all->ports[i];
 		for (k = 0; k < port->caps.max_cqs; k++)
 			if (port->cqs[k].app != NULL && port->cqs[k].wake_sock >= 0)
-				dpdk_cq_watch(port->ctx, port->cqs[k].cq, port->cqs[k].wake_sock);
+				san_dpdk_ops_cq_watch(port->ctx, port->cqs[k].cq,
+						      port->cqs[k].wake_sock);
 	}
 	return rc;
 }

@@ -12,9 +12,12 @@
 #include "state.h"
 
 /** Save everything of *all*, whose ports are parked. */
-void apps_save(const struct apps *all, struct state *st);
-/** Load the ports into *all*, which is empty; their devices are open. Returns like apps_load(). */
-int apps_load_ports(struct apps *all, struct state *st);
+void san_app_state_save(const struct apps *all, struct state *st);
+/**
+ * Load the ports into *all*, which is empty; their devices are open. Returns like
+ * san_app_state_load().
+ */
+int san_app_state_load_ports(struct apps *all, struct state *st);
 /**
  * Load the applications. Memory that is shared with them is mapped at its old address and guarded.
  *
@@ -22,8 +25,8 @@ int apps_load_ports(struct apps *all, struct state *st);
  *   0, -ENOMEM, -EEXIST (an address is taken), -EPROTO (see st->why). After an error *all* must
  *   not be used.
  */
-int apps_load(struct apps *all, struct state *st);
+int san_app_state_load(struct apps *all, struct state *st);
 /** The ports are resumed: connect the applications' doorbells to them again. 0 or -errno. */
-int apps_attach(struct apps *all);
+int san_app_state_attach(struct apps *all);
 
 #endif /* DAEMON_APP_STATE_H */

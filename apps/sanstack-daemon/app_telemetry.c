@@ -33,13 +33,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct apps *apps;
 
 void
-app_telemetry_enter(void)
+san_app_telemetry_enter(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
 void
-app_telemetry_leave(void)
+san_app_telemetry_leave(void)
 {
 	pthread_mutex_unlock(&lock);
 }
@@ -117,8 +117,8 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_u64(one, "apps", conf->apps);
-	rte_tel_data_add_dict_u64(one, "qps", app_port_qps_each(port));
-	rte_tel_data_add_dict_u64(one, "conns", app_port_conns_each(port));
+	rte_tel_data_add_dict_u64(one, "qps", san_app_port_qps_each(port));
+	rte_tel_data_add_dict_u64(one, "conns", san_app_port_conns_each(port));
 	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
 	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
 	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
@@ -132,21 +132,21 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 
 /* Report the applications of *port* from number *from* on. */
 static int
-tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+app_telemetry_tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	static struct san_engine_app_view views[SAN_ENGINE_APPS];
 	static struct row rows[SAN_ENGINE_APPS];
-	uint32_t i, n = copy_apps(port, rows), told = 0;
+	uint32_t i, n = copy_apps(port, rows), nb_listed = 0;
 	int rc;
 
-	san_engine_count_apps(port->ctx->port, views);
+	san_engine_conn_count_apps(port->ctx->port, views);
 	rte_tel_data_start_dict(d);
 	rc = add_limits(d, port);
-	for (i = 0; i < n && told < PAGE && rc == 0; i++) {
+	for (i = 0; i < n && nb_listed < PAGE && rc == 0; i++) {
 		if (rows[i].id < from)
 			continue;
 		rc = add_app(d, &rows[i], &views[rows[i].id]);
-		told++;
+		nb_listed++;
 	}
 	rte_tel_data_add_dict_u64(d, "next", i < n ? rows[i].id : 0);
 	return rc;
@@ -162,11 +162,11 @@ tell_of(struct rte_tel_data *d, const char *name, uint32_t from, tell_fn fn)
 	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
 			return fn(d, &apps->ports[i], from);
-	return san_engine_tel_error(d, "there is no port with this name");
+	return san_engine_telemetry_error(d, "there is no port with this name");
 }
 
 static int
-answer(struct rte_tel_data *d, const char *params, tell_fn fn, unsigned long max)
+app_telemetry_answer(struct rte_tel_data *d, const char *params, tell_fn fn, unsigned long max)
 {
 	char name[SAN_ENGINE_NAME];
 	unsigned long from = 0;
@@ -174,17 +174,17 @@ answer(struct rte_tel_data *d, const char *params, tell_fn fn, unsigned long max
 	char *end = NULL;
 	int rc = -ENODEV;
 
-	if (!san_engine_tel_port_name(&params, name))
-		return san_engine_tel_error(d, "there is no port with this name");
+	if (!san_engine_telemetry_port_name(&params, name))
+		return san_engine_telemetry_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
 		if (*end != '\0' || from >= max)
-			return san_engine_tel_error(d, "the parameter is a number");
+			return san_engine_telemetry_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
-		return san_engine_tel_error(d, "the daemon is busy");
+		return san_engine_telemetry_error(d, "the daemon is busy");
 	if (apps != NULL)
 		rc = tell_of(d, name, (uint32_t)from, fn);
 	pthread_mutex_unlock(&lock);
@@ -195,28 +195,28 @@ static int
 tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, tell, SAN_ENGINE_APPS);
+	return app_telemetry_answer(d, params, app_telemetry_tell, SAN_ENGINE_APPS);
 }
 
 static int
 tel_sockets(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, socks_tell_sum, NUMBERS);
+	return app_telemetry_answer(d, params, san_socks_tell_sum, NUMBERS);
 }
 
 static int
 tel_sock_list(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, socks_tell_list, NUMBERS);
+	return app_telemetry_answer(d, params, san_socks_tell_list, NUMBERS);
 }
 
 static int
 tel_sock_reasons(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, socks_tell_reasons, NUMBERS);
+	return app_telemetry_answer(d, params, san_socks_tell_reasons, NUMBERS);
 }
 
 RTE_INIT(app_telemetry_register)
@@ -234,17 +234,17 @@ RTE_INIT(app_telemetry_register)
 }
 
 void
-app_telemetry_start(struct apps *all)
+san_app_telemetry_start(struct apps *all)
 {
-	app_telemetry_enter();
+	san_app_telemetry_enter();
 	apps = all;
-	app_telemetry_leave();
+	san_app_telemetry_leave();
 }
 
 void
-app_telemetry_stop(void)
+san_app_telemetry_stop(void)
 {
-	app_telemetry_enter();
+	san_app_telemetry_enter();
 	apps = NULL;
-	app_telemetry_leave();
+	san_app_telemetry_leave();
 }

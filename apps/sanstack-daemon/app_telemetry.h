@@ -14,11 +14,11 @@
 #include "app.h"
 
 /** Enable the commands. */
-void app_telemetry_start(struct apps *all);
+void san_app_telemetry_start(struct apps *all);
 /** Disable them. On return telemetry no longer accesses *all*. */
-void app_telemetry_stop(void);
+void san_app_telemetry_stop(void);
 /** The main thread enters before it accesses the tables and leaves before it sleeps. */
-void app_telemetry_enter(void);
-void app_telemetry_leave(void);
+void san_app_telemetry_enter(void);
+void san_app_telemetry_leave(void);
 
 #endif /* DAEMON_APP_TELEMETRY_H */

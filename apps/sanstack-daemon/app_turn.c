@@ -37,14 +37,14 @@ set_paused(const struct apps *all, struct app *a, bool is_paused)
 }
 
 void
-app_end_job(struct apps *all, struct app *a)
+san_app_turn_end_job(struct apps *all, struct app *a)
 {
 	if (a->ans.fd >= 0)
 		close(a->ans.fd);
 	a->ans.fd = -1;
 	a->job = 0;
 	a->asked = NULL;
-	a->is_told = a->is_answered = a->is_unsent = false;
+	a->is_notified = a->is_answered = a->is_unsent = false;
 	set_paused(all, a, false);
 }
 
@@ -53,14 +53,14 @@ app_end_job(struct apps *all, struct app *a)
  * (ETOOMANYREFS) are not this application's fault, so the answer is sent again later.
  */
 void
-app_send(struct apps *all, struct app *a)
+san_app_turn_send(struct apps *all, struct app *a)
 {
 	const struct answer *ans = &a->ans;
-	int rc = shmq_send(a->sock, &ans->rep, sizeof(ans->rep), ans->fd, false);
+	int rc = san_shmq_send(a->sock, &ans->rep, sizeof(ans->rep), ans->fd, false);
 
 	if (rc != -ETOOMANYREFS) {
 		a->over |= rc != 0; /* the application does not read its answers */
-		app_end_job(all, a);
+		san_app_turn_end_job(all, a);
 		return;
 	}
 	if (!a->is_unsent)
@@ -70,15 +70,15 @@ app_send(struct apps *all, struct app *a)
 }
 
 static int
-fetch(struct apps *all, struct app *a)
+app_turn_fetch_msg(struct apps *all, struct app *a)
 {
 	struct helper_msg m = {.op = HELPER_FETCH, .job = all->last_job + 1};
 	uint64_t now_ns = san_engine_clock_monotonic();
-	struct helper *h = helper_of(a->owner, true);
+	struct helper *h = san_helper_of(a->owner, true);
 
 	set_paused(all, a, true);
 	a->job_ns = now_ns;
-	if (h == NULL || helper_is_late(h, now_ns) || helper_ask(h, &m, a->sock) != 0)
+	if (h == NULL || san_helper_is_late(h, now_ns) || san_helper_ask(h, &m, a->sock) != 0)
 		return -EBUSY;
 	memset(&a->ans.rep, 0, sizeof(a->ans.rep));
 	all->last_job = a->job = m.job;
@@ -87,19 +87,19 @@ fetch(struct apps *all, struct app *a)
 }
 
 int
-app_next(struct apps *all, struct app *a, struct shmq_req *req)
+san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req)
 {
 	bool has_fds;
 	int rc;
 
 	if (a->job != 0 || a->is_unsent)
 		return -EBUSY;
-	rc = shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->said);
+	rc = san_shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->said);
 	if (has_fds) /* a hello has no descriptors */
-		return a->attached && helpers_are_there() ? fetch(all, a) : -EPROTO;
+		return a->attached && san_helper_are_there() ? app_turn_fetch_msg(all, a) : -EPROTO;
 	if (rc != 0)
 		return rc;
-	shmq_skip(a->sock);
+	san_shmq_skip(a->sock);
 	return 1;
 }
 
@@ -118,7 +118,8 @@ find_job(const struct apps *all, uint64_t job)
 
 /* *a* is NULL if the application no longer waits. */
 static void
-fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_msg *m, int memory)
+app_turn_on_fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_msg *m,
+		    int memory)
 {
 	struct passed p = {
 		.helper = h,
@@ -131,54 +132,54 @@ fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_m
 
 	if (a != NULL && m->rc != 0) {
 		a->over = true;
-	} else if (a != NULL && !a->is_told) {
-		app_serve_passed(all, a, &m->req, &p);
+	} else if (a != NULL && !a->is_notified) {
+		san_app_serve_passed(all, a, &m->req, &p);
 		is_kept = a->growing.mem != NULL;
 		a->grown_at = all->nb_grown;
 	}
-	if (a != NULL && (a->over || a->is_told))
-		app_end_job(all, a);
+	if (a != NULL && (a->over || a->is_notified))
+		san_app_turn_end_job(all, a);
 	if (p.handle >= 0)
-		helper_close(h, p.handle);
+		san_helper_close(h, p.handle);
 	if (memory >= 0 && is_kept)
 		close(memory); /* not the last reference to the file */
 	else if (memory >= 0)
-		helpers_close(memory);
+		san_helper_close_fd(memory);
 }
 
 void
-apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd)
+san_app_turn_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd)
 {
 	struct app *a = find_job(all, m->job);
-	bool is_wanted = a != NULL && !a->is_told;
+	bool is_wanted = a != NULL && !a->is_notified;
 	struct answer none = {.fd = -1};
 	int rc;
 
 	switch (m->op) {
 	case HELPER_FETCH:
-		fetched(all, a, h, m, fd);
+		app_turn_on_fetched(all, a, h, m, fd);
 		break;
 	case HELPER_GIVE: /* the helper has sent the answer */
 		if (a == NULL)
 			break;
 		a->over |= m->rc != 0;
-		app_end_job(all, a);
+		san_app_turn_end_job(all, a);
 		break;
 	case HELPER_CLOSE:
 		break;
 	default:
-		rc = socks_heard(all, m, is_wanted ? &a->ans.rep : &none.rep, is_wanted);
+		rc = san_socks_heard(all, m, is_wanted ? &a->ans.rep : &none.rep, is_wanted);
 		if (is_wanted)
-			app_answer(all, a, rc);
+			san_app_answer(all, a, rc);
 		else if (a != NULL)
-			app_end_job(all, a);
+			san_app_turn_end_job(all, a);
 		break;
 	}
 }
 
 /* Send an error from the daemon itself; the helper is still busy with the request. */
 static void
-tell(struct app *a, int rc, const char *why)
+app_turn_tell_app(struct app *a, int rc, const char *why)
 {
 	struct answer *ans = &a->ans;
 
@@ -187,21 +188,21 @@ tell(struct app *a, int rc, const char *why)
 	ans->fd = -1;
 	ans->rep = (struct shmq_rep){.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
 	snprintf(ans->rep.text, sizeof(ans->rep.text), "%s", why);
-	a->over |= shmq_send(a->sock, &ans->rep, sizeof(ans->rep), -1, false) != 0;
-	a->is_told = true;
+	a->over |= san_shmq_send(a->sock, &ans->rep, sizeof(ans->rep), -1, false) != 0;
+	a->is_notified = true;
 }
 
 void
-apps_helper_gone(struct apps *all, struct helper *h, bool has_begun)
+san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun)
 {
 	struct app *a;
 
-	socks_helper_gone(all, h, has_begun);
+	san_socks_helper_ended(all, h, has_begun);
 	LIST_FOREACH(a, &all->list, link) {
 		if (a->asked != h)
 			continue;
 		a->over |= has_begun; /* unknown whether its message was fetched */
-		app_end_job(all, a);
+		san_app_turn_end_job(all, a);
 		set_paused(all, a, true); /* delay the next try to fetch */
 		a->job_ns = san_engine_clock_monotonic();
 	}
@@ -224,7 +225,7 @@ last_step(const struct apps *all, uid_t owner)
 
 /* Serve the users in turn, and the applications of each user in turn. */
 static bool
-is_before(const struct apps *all, const struct app *a, const struct app *b)
+app_turn_is_before(const struct apps *all, const struct app *a, const struct app *b)
 {
 	uint64_t of_a = last_step(all, a->owner), of_b = last_step(all, b->owner);
 
@@ -239,23 +240,23 @@ grow_one(struct apps *all, uint64_t now_ns)
 
 	LIST_FOREACH(a, &all->list, link)
 		if (a->growing.mem != NULL && !a->over &&
-		    (next == NULL || is_before(all, a, next)))
+		    (next == NULL || app_turn_is_before(all, a, next)))
 			next = a;
 	if (next == NULL)
 		return SAN_TIME_NEVER;
 	next->grown_at = ++all->nb_grown;
-	app_answer(all, next, app_grow(next));
+	san_app_answer(all, next, san_app_grow(next));
 	return now_ns;
 }
 
 /* Check the timeouts of *a*. Returns when to call again. */
 static uint64_t
-look_at(struct apps *all, struct app *a, uint64_t now_ns)
+app_turn_look_at(struct apps *all, struct app *a, uint64_t now_ns)
 {
 	if (!a->is_paused || a->over)
 		return SAN_TIME_NEVER;
 	if (a->is_unsent && now_ns - a->job_ns < SEND_NS) {
-		app_send(all, a);
+		san_app_turn_send(all, a);
 		return now_ns + PAUSE_NS;
 	}
 	if (a->is_unsent) {
@@ -268,47 +269,48 @@ look_at(struct apps *all, struct app *a, uint64_t now_ns)
 		set_paused(all, a, false);
 		return SAN_TIME_NEVER;
 	}
-	if (a->asked == NULL || a->is_told)
+	if (a->asked == NULL || a->is_notified)
 		return SAN_TIME_NEVER;
 	if (now_ns - a->job_ns < HELPER_LATE_NS)
 		return a->job_ns + HELPER_LATE_NS;
 	if (a->is_answered)
 		a->over = true; /* a second answer would confuse the application */
 	else
-		tell(a, -ETIMEDOUT, "a descriptor of this user's programs holds up the kernel");
+		app_turn_tell_app(a, -ETIMEDOUT,
+				  "a descriptor of this user's programs holds up the kernel");
 	return SAN_TIME_NEVER;
 }
 
 uint64_t
-apps_step(struct apps *all, uint64_t now_ns)
+san_app_turn_step(struct apps *all, uint64_t now_ns)
 {
 	uint64_t due_ns = grow_one(all, now_ns);
 	struct app *a;
 
 	LIST_FOREACH(a, &all->list, link)
-		due_ns = san_time_min(due_ns, look_at(all, a, now_ns));
+		due_ns = san_time_min(due_ns, app_turn_look_at(all, a, now_ns));
 	return due_ns;
 }
 
 void
-apps_hurry(struct apps *all)
+san_app_turn_hurry(struct apps *all)
 {
 	uint64_t now_ns = san_engine_clock_monotonic();
 	struct app *a;
 
 	LIST_FOREACH(a, &all->list, link) {
 		/* the message may still be in the socket and would be answered a second time */
-		a->over |= a->is_told;
+		a->over |= a->is_notified;
 		if (a->growing.mem == NULL || now_ns - a->job_ns < HELPER_LATE_NS)
 			continue;
-		app_mem_end(&a->growing);
+		san_app_mem_end(&a->growing);
 		snprintf(a->ans.rep.text, sizeof(a->ans.rep.text), "another daemon takes over");
-		app_answer(all, a, -EAGAIN);
+		san_app_answer(all, a, -EAGAIN);
 	}
 }
 
 bool
-apps_are_waiting(const struct apps *all)
+san_app_turn_are_waiting(const struct apps *all)
 {
 	const struct app *a;
 

@@ -23,7 +23,7 @@
 /* ---- all of them ---- */
 
 void
-apps_init(struct apps *all, const struct conf *conf)
+san_apps_init(struct apps *all, const struct conf *conf)
 {
 	memset(all, 0, sizeof(*all));
 	all->conf = conf;
@@ -31,10 +31,10 @@ apps_init(struct apps *all, const struct conf *conf)
 }
 
 int
-apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx)
+san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx)
 {
 	struct app_port *port = &all->ports[all->nb_ports];
-	int rc = app_port_init(port, name, all->conf, ctx);
+	int rc = san_app_port_init(port, name, all->conf, ctx);
 
 	if (rc != 0)
 		return rc;
@@ -46,10 +46,10 @@ apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dp
 }
 
 void
-apps_fini(struct apps *all)
+san_apps_fini(struct apps *all)
 {
 	while (all->nb_ports > 0)
-		app_port_fini(&all->ports[--all->nb_ports]);
+		san_app_port_fini(&all->ports[--all->nb_ports]);
 }
 
 /* ---- one application ---- */
@@ -59,7 +59,7 @@ apps_fini(struct apps *all)
  * that could be mistaken for anything but a name are replaced.
  */
 static void
-read_name(struct app *a)
+apps_read_name(struct app *a)
 {
 	char path[32], *c;
 	size_t n = 0;
@@ -79,7 +79,7 @@ read_name(struct app *a)
 }
 
 static uint32_t
-strangers_of(const struct apps *all, uid_t owner)
+count_silent_of(const struct apps *all, uid_t owner)
 {
 	const struct app *a;
 	uint32_t n = 0;
@@ -101,14 +101,14 @@ has_app(const struct apps *all, uid_t owner)
 }
 
 static bool
-has_room(const struct apps *all, uid_t owner)
+apps_has_room(const struct apps *all, uid_t owner)
 {
-	return users_may(owner, strangers_of(all, owner), all->nb - all->nb_attached,
-			 all->conf->strangers);
+	return san_users_may(owner, count_silent_of(all, owner), all->nb - all->nb_attached,
+			     all->conf->strangers);
 }
 
 uint32_t
-apps_of(const struct apps *all, uid_t owner)
+san_apps_of(const struct apps *all, uid_t owner)
 {
 	const struct app *a;
 	uint32_t n = 0;
@@ -119,16 +119,16 @@ apps_of(const struct apps *all, uid_t owner)
 }
 
 bool
-apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting)
+san_apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting)
 {
-	uint32_t nb = apps_of(port->all, owner) + waiting;
+	uint32_t nb = san_apps_of(port->all, owner) + waiting;
 
 	return nb < port->conf->apps_per_uid &&
-		users_may(owner, nb, port->nb_attached + waiting, port->conf->apps);
+		san_users_may(owner, nb, port->nb_attached + waiting, port->conf->apps);
 }
 
 struct app *
-app_add(struct apps *all, int sock)
+san_apps_add(struct apps *all, int sock)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
@@ -138,17 +138,17 @@ app_add(struct apps *all, int sock)
 	if (a == NULL)
 		return NULL;
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	shmq_peek_init(sock);
+	san_shmq_peek_init(sock);
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
-	a->owner = users_owner(cred.uid);
-	partition_user_of(sock, &a->user);
+	a->owner = san_users_owner(cred.uid);
+	san_partition_user_of(sock, &a->user);
 	a->wake_sock = -1;
 	a->ans.fd = -1;
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		a->wake_fds[i] = -1;
-	read_name(a);
+	apps_read_name(a);
 	STAILQ_INIT(&a->late);
 	all->nb++;
 	LIST_INSERT_HEAD(&all->list, a, link);
@@ -156,19 +156,19 @@ app_add(struct apps *all, int sock)
 }
 
 struct app *
-app_create(struct apps *all, int sock, uint64_t now_ns)
+san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
 	struct app *a;
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	a = has_room(all, users_owner(cred.uid)) ? app_add(all, sock) : NULL;
+	a = apps_has_room(all, san_users_owner(cred.uid)) ? san_apps_add(all, sock) : NULL;
 	if (a == NULL) {
-		LOG_OF(users_owner(cred.uid), WARNING,
+		LOG_OF(san_users_owner(cred.uid), WARNING,
 		       "pid=%d uid=%u: connections=%u: one more is refused", (int)cred.pid,
 		       cred.uid, all->nb);
-		helpers_hang_up(sock);
+		san_helper_hang_up(sock);
 		return NULL;
 	}
 	a->hello_ns = now_ns + HELLO_NS;
@@ -176,9 +176,9 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 }
 
 static void
-reject(struct app_port *port, struct app_request *r)
+apps_reject_request(struct app_port *port, struct app_request *r)
 {
-	dpdk_reject(port->ctx, r->request, NULL, 0);
+	san_dpdk_conn_reject(port->ctx, r->request, NULL, 0);
 	r->app = NULL;
 }
 
@@ -186,7 +186,7 @@ reject(struct app_port *port, struct app_request *r)
  * Release first the objects that refer to others (requests, listeners, queue pairs), then the rest.
  */
 static void
-release(struct app_port *port, struct app *a)
+apps_release_port(struct app_port *port, struct app *a)
 {
 	struct app_listener *l, *next;
 	uint32_t i;
@@ -194,42 +194,42 @@ release(struct app_port *port, struct app *a)
 
 	for (i = 0; i < port->caps.max_qps; i++)
 		if (port->requests[i].app == a)
-			reject(port, &port->requests[i]);
+			apps_reject_request(port, &port->requests[i]);
 	for (l = LIST_FIRST(&port->listeners); l != NULL; l = next) {
 		next = LIST_NEXT(l, link);
 		if (l->app == a)
-			app_del_listener(port, l);
+			san_app_conn_del_listener(port, l);
 	}
 	for (i = 0; i < port->caps.max_qps && a->nb_qps > 0; i++)
 		if (port->qps[i].app == a)
-			app_del_qp(port, &port->qps[i]);
+			san_app_del_qp(port, &port->qps[i]);
 	for (i = 0; i < port->caps.max_cqs && a->nb_cqs > 0; i++) {
 		if (port->cqs[i].app != a)
 			continue;
-		rc = app_del_cq(port, &port->cqs[i]);
+		rc = san_app_del_cq(port, &port->cqs[i]);
 		SAN_VERIFY(rc == 0);
 	}
 	for (i = 0; i < port->caps.max_mrs && a->nb_mrs > 0; i++) {
 		if (port->mrs[i].app != a)
 			continue;
-		rc = app_del_mr(port, &port->mrs[i]);
+		rc = san_app_del_mr(port, &port->mrs[i]);
 		SAN_VERIFY(rc == 0);
 	}
 }
 
 void
-app_destroy(struct apps *all, struct app *a)
+san_apps_destroy(struct apps *all, struct app *a)
 {
 	struct app_event *ev;
 	int i;
 
 	if (a->port != NULL)
-		release(a->port, a);
+		apps_release_port(a->port, a);
 	if (a->ctl != NULL) {
-		dpdk_app_del(a->port->ctx, a->id);
-		app_mem_end(&a->ctl_mem);
-		shmq_guard_disown(app_port_guard_id(a->port, a->id));
-		socks_left(a->port);
+		san_dpdk_ops_app_del(a->port->ctx, a->id);
+		san_app_mem_end(&a->ctl_mem);
+		san_shmq_guard_disown(san_app_port_guard_id(a->port, a->id));
+		san_socks_app_ended(a->port);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&a->late, link);
@@ -250,26 +250,26 @@ app_destroy(struct apps *all, struct app *a)
 		a->port->used[a->id] = false;
 	if (a->ans.fd >= 0)
 		close(a->ans.fd);
-	app_mem_end(&a->growing);
+	san_app_mem_end(&a->growing);
 	LIST_REMOVE(a, link);
 	all->nb--;
-	helpers_hang_up(a->sock);
+	san_helper_hang_up(a->sock);
 	if (!has_app(all, a->owner))
-		helpers_leave(a->owner);
+		san_helper_leave(a->owner);
 	free(a);
 }
 
 /* ---- events ---- */
 
 static bool
-put(struct app *a, const struct shmq_event *ev)
+app_event_put(struct app *a, const struct shmq_event *ev)
 {
 	if (san_spsc_room(&a->events, &a->ctl->ev_head) == 0)
 		return false;
 	a->ctl->events[a->events.tail & a->events.mask] = *ev;
 	san_spsc_push(&a->events, &a->ctl->ev_tail, 1);
 	if (a->wake_sock >= 0 && san_spsc_must_wake(&a->ctl->ev_armed))
-		shmq_pair_wake(a->wake_sock);
+		san_shmq_pair_wake(a->wake_sock);
 	return true;
 }
 
@@ -277,12 +277,12 @@ put(struct app *a, const struct shmq_event *ev)
  * Queue an event. Events that wait for room in the ring keep their order; their number is limited.
  */
 static void
-give(struct app *a, const struct shmq_event *ev)
+app_event_give(struct app *a, const struct shmq_event *ev)
 {
 	struct app_event *late;
 	uint32_t max;
 
-	if (STAILQ_EMPTY(&a->late) && put(a, ev))
+	if (STAILQ_EMPTY(&a->late) && app_event_put(a, ev))
 		return;
 	/* it would wait forever for the lost event */
 	max = SHMQ_EVENTS + LATE_EACH * a->port->caps.max_qps;
@@ -297,7 +297,7 @@ give(struct app *a, const struct shmq_event *ev)
 }
 
 static struct app_listener *
-find_listener(const struct app_port *port, uint32_t id)
+apps_find_listener(const struct app_port *port, uint32_t id)
 {
 	struct app_listener *l;
 
@@ -309,15 +309,16 @@ find_listener(const struct app_port *port, uint32_t id)
 
 /* Find the application that an event is for. NULL: none. */
 static struct app *
-address(struct app_port *port, const struct rtsan_provider_event *from, struct shmq_event *ev)
+app_event_address(struct app_port *port, const struct rtsan_provider_event *from,
+		  struct shmq_event *ev)
 {
 	const struct app_listener *l;
 	const struct app_qp *q;
 
-	if (socks_conn_event(port, from))
+	if (san_socks_tcp_conn_event(port, from))
 		return NULL;
 	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
-		l = find_listener(port, from->listener);
+		l = apps_find_listener(port, from->listener);
 		if (l == NULL)
 			return NULL;
 		ev->listener = l->cookie;
@@ -326,17 +327,18 @@ address(struct app_port *port, const struct rtsan_provider_event *from, struct s
 		 * requests
 		 */
 		if (l->app->nb_late >= SHMQ_EVENTS) {
-			dpdk_reject(port->ctx, from->ev.request, NULL, 0);
+			san_dpdk_conn_reject(port->ctx, from->ev.request, NULL, 0);
 			return NULL;
 		}
-		*app_port_request(port, from->ev.request) =
+		*san_app_port_request(port, from->ev.request) =
 			(struct app_request){.app = l->app, .request = from->ev.request};
 		return l->app;
 	}
 	q = &port->qps[SAN_QPN_INDEX(from->qp)];
 	if (q->app == NULL || q->qpn != from->qp)
 		return NULL;
-	if (from->ev.type == RTSAN_EV_DISCONNECTED && dpdk_qp_fault(port->ctx, q->qpn) != NULL)
+	if (from->ev.type == RTSAN_EV_DISCONNECTED &&
+	    san_dpdk_ops_qp_fault(port->ctx, q->qpn) != NULL)
 		ev->reason = RTSAN_R_MALFORMED;
 	return q->app;
 }
@@ -346,7 +348,7 @@ late_events(struct app *a)
 {
 	struct app_event *late;
 
-	while ((late = STAILQ_FIRST(&a->late)) != NULL && put(a, &late->ev)) {
+	while ((late = STAILQ_FIRST(&a->late)) != NULL && app_event_put(a, &late->ev)) {
 		STAILQ_REMOVE_HEAD(&a->late, link);
 		a->nb_late--;
 		free(late);
@@ -362,25 +364,25 @@ port_wake(const struct apps *all, const struct app_port *port)
 
 	LIST_FOREACH(a, &all->list, link)
 		if (a->port == port && a->wake_sock >= 0)
-			shmq_pair_wake(a->wake_sock);
+			san_shmq_pair_wake(a->wake_sock);
 	for (i = 0; i < port->caps.max_cqs; i++)
 		if (port->cqs[i].app != NULL && port->cqs[i].wake_sock >= 0)
-			shmq_pair_wake(port->cqs[i].wake_sock);
+			san_shmq_pair_wake(port->cqs[i].wake_sock);
 }
 
 static void
-port_gone(const struct apps *all, const struct app_port *port)
+port_has_ended(const struct apps *all, const struct app_port *port)
 {
 	const struct app *a;
 
 	LIST_FOREACH(a, &all->list, link)
 		if (a->ctl != NULL && a->port == port)
-			atomic_store(&a->ctl->gone, 1);
+			atomic_store(&a->ctl->orphaned, 1);
 	port_wake(all, port);
 }
 
 void
-apps_wake(const struct apps *all)
+san_apps_wake(const struct apps *all)
 {
 	uint32_t i;
 
@@ -389,12 +391,12 @@ apps_wake(const struct apps *all)
 }
 
 void
-apps_gone(struct apps *all)
+san_apps_engines_end(struct apps *all)
 {
 	uint32_t i;
 
 	for (i = 0; i < all->nb_ports; i++)
-		port_gone(all, &all->ports[i]);
+		port_has_ended(all, &all->ports[i]);
 }
 
 /* True: some events wait for room in a ring. */
@@ -406,7 +408,7 @@ port_events(struct apps *all, struct app_port *port)
 	struct app *a;
 	int rc;
 
-	while ((rc = dpdk_event_poll(port->ctx, &from)) == 1) {
+	while ((rc = san_dpdk_conn_event_poll(port->ctx, &from)) == 1) {
 		struct shmq_event ev = {
 			.type = from.ev.type,
 			.reason = from.ev.reason,
@@ -416,21 +418,21 @@ port_events(struct apps *all, struct app_port *port)
 			.stream = from.ev.stream,
 		};
 
-		a = address(port, &from, &ev);
+		a = app_event_address(port, &from, &ev);
 		if (a == NULL)
 			continue;
 		memcpy(ev.peer, from.ev.peer, sizeof(ev.peer));
 		memcpy(ev.private_data, from.ev.private_data, sizeof(ev.private_data));
-		give(a, &ev);
+		app_event_give(a, &ev);
 		late |= !STAILQ_EMPTY(&a->late);
 	}
 	if (rc < 0)
-		port_gone(all, port); /* no more events: the device has failed */
+		port_has_ended(all, port); /* no more events: the device has failed */
 	return late;
 }
 
 bool
-apps_events(struct apps *all)
+san_apps_events(struct apps *all)
 {
 	bool late = false;
 	struct app *a;
@@ -448,24 +450,25 @@ apps_events(struct apps *all)
 /* ---- failures and shutdown ---- */
 
 uint32_t
-apps_ranges(const struct apps *all)
+san_apps_ranges(const struct apps *all)
 {
 	uint32_t i, sum = 0;
 
 	for (i = 0; i < all->nb_ports; i++)
-		sum += app_port_ranges(&all->ports[i]);
+		sum += san_app_port_ranges(&all->ports[i]);
 	return sum;
 }
 
 void
-apps_failed(struct apps *all)
+san_apps_failed(struct apps *all)
 {
 	struct app *a;
 	uint16_t id;
 
-	while (shmq_guard_failed(&id)) {
+	while (san_shmq_guard_failed(&id)) {
 		LIST_FOREACH(a, &all->list, link) {
-			if (a->ctl == NULL || app_port_guard_id(a->port, a->id) != id || a->over)
+			if (a->ctl == NULL || san_app_port_guard_id(a->port, a->id) != id ||
+			    a->over)
 				continue;
 			LOG_OF(a->owner, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
 					      "it ends",
@@ -476,7 +479,7 @@ apps_failed(struct apps *all)
 }
 
 uint64_t
-apps_strangers(struct apps *all, uint64_t now_ns)
+san_apps_expire_silent(struct apps *all, uint64_t now_ns)
 {
 	uint64_t next_ns = SAN_TIME_NEVER;
 	struct app *a;
@@ -505,13 +508,13 @@ close_port(struct app_port *port)
 
 	for (i = 0; i < port->caps.max_qps; i++)
 		if (port->requests[i].app != NULL)
-			reject(port, &port->requests[i]);
+			apps_reject_request(port, &port->requests[i]);
 	while ((l = LIST_FIRST(&port->listeners)) != NULL)
-		app_del_listener(port, l);
+		san_app_conn_del_listener(port, l);
 }
 
 void
-apps_close(struct apps *all)
+san_apps_close(struct apps *all)
 {
 	struct app *a;
 	uint32_t i;

@@ -15,7 +15,7 @@
 
 #include <rte_common.h>
 
-#include "app_ini.h"
+#include "ini.h"
 #include "conf.h"
 #include "dpdk_priv.h"
 
@@ -110,7 +110,7 @@ port_name(const char *section)
 }
 
 void
-conf_port_section(const struct conf_port *port, char *text, size_t len)
+san_conf_port_section(const struct conf_port *port, char *text, size_t len)
 {
 	bool is_named = strcmp(port->name, DPDK_PORT_NAME) != 0;
 
@@ -118,7 +118,7 @@ conf_port_section(const struct conf_port *port, char *text, size_t len)
 }
 
 static const struct conf_port *
-find_port(const struct conf *conf, const char *name)
+conf_find_port(const struct conf *conf, const char *name)
 {
 	uint32_t i;
 
@@ -149,7 +149,7 @@ enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
 			 name, sizeof(port->name) - 1);
 		return -EINVAL;
 	}
-	if (find_port(conf, name) != NULL) { /* both are [port] sections without a name */
+	if (conf_find_port(conf, name) != NULL) { /* both are [port] sections without a name */
 		snprintf(why, why_len, "[port %s]: [port] is called so", name);
 		return -EINVAL;
 	}
@@ -193,7 +193,7 @@ leave_port(const struct conf *conf, char *why, size_t why_len)
 	char section[64], text[96];
 	uint32_t i;
 
-	conf_port_section(port, section, sizeof(section));
+	san_conf_port_section(port, section, sizeof(section));
 	for (i = 0; i + 1 < conf->nb_ports; i++) {
 		other = &conf->ports[i];
 		if (one_of_both(other, port, text, sizeof(text)) != NULL) {
@@ -226,7 +226,8 @@ keep_own(struct conf_port *port, const struct dpdk_conf *read)
 }
 
 static int
-set_port(struct conf_port *port, const char *name, const char *value, char *why, size_t why_len)
+conf_set_port(struct conf_port *port, const char *name, const char *value, char *why,
+	      size_t why_len)
 {
 	static struct dpdk_conf scratch; /* each argument is checked alone */
 	char word[CONF_WORD_MAX];
@@ -242,7 +243,7 @@ set_port(struct conf_port *port, const char *name, const char *value, char *why,
 		return -EINVAL;
 	}
 	memset(&scratch, 0, sizeof(scratch));
-	rc = dpdk_conf_word(&scratch, word, rtsan_provider_host());
+	rc = san_dpdk_conf_word(&scratch, word, rtsan_provider_host());
 	if (rc != 0) {
 		snprintf(why, why_len, "%s", rtsan_error());
 		return rc;
@@ -254,7 +255,7 @@ set_port(struct conf_port *port, const char *name, const char *value, char *why,
 /* ---- sections and keys ---- */
 
 static int
-enter(void *arg, const char *section, char *why, size_t why_len)
+conf_section_enter(void *arg, const char *section, char *why, size_t why_len)
 {
 	const char *name = port_name(section);
 	size_t i;
@@ -274,7 +275,7 @@ enter(void *arg, const char *section, char *why, size_t why_len)
 }
 
 static int
-leave(void *arg, const char *section, char *why, size_t why_len)
+conf_section_leave(void *arg, const char *section, char *why, size_t why_len)
 {
 	return port_name(section) != NULL ? leave_port(arg, why, why_len) : 0;
 }
@@ -299,11 +300,12 @@ set_word(struct conf *conf, const struct key *k, const char *value, char *why, s
 }
 
 static int
-set_number(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
+conf_set_number(struct conf *conf, const struct key *k, const char *value, char *why,
+		size_t why_len)
 {
 	uint64_t v;
 
-	if (!dpdk_conf_number(value, &v) || v < k->min || v > k->max) {
+	if (!san_dpdk_conf_number(value, &v) || v < k->min || v > k->max) {
 		snprintf(why, why_len, "%s = %s: must be a number, %" PRIu64 " to %" PRIu64,
 			 k->name, value, k->min, k->max);
 		return -EINVAL;
@@ -320,7 +322,7 @@ set_number(struct conf *conf, const struct key *k, const char *value, char *why,
 
 /* A repeated [eal] args key appends to the earlier ones, because a line has a limited length. */
 static int
-set_text(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
+conf_set_text(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
 {
 	char *text = (char *)conf + k->offset;
 	size_t len = text == conf->eal ? strlen(text) : 0;
@@ -330,22 +332,22 @@ set_text(struct conf *conf, const struct key *k, const char *value, char *why, s
 		return -EINVAL;
 	}
 	if (len == 0)
-		memset(text, 0, k->size); /* conf_apply() compares the whole field */
+		memset(text, 0, k->size); /* san_conf_apply() compares the whole field */
 	snprintf(text + len, k->size - len, "%s%s", len != 0 ? " " : "", value);
 	return 0;
 }
 
 static int
-set(void *arg, const char *section, const char *name, const char *value, char *why,
-    size_t why_len)
+conf_set_key(void *arg, const char *section, const char *name, const char *value, char *why,
+	     size_t why_len)
 {
 	struct conf *conf = arg;
 	size_t i;
 
 	if (port_name(section) != NULL)
-		return set_port(&conf->ports[conf->nb_ports - 1], name, value, why, why_len);
+		return conf_set_port(&conf->ports[conf->nb_ports - 1], name, value, why, why_len);
 	if (strcmp(section, "partitions") == 0)
-		return partition_set(&conf->partitions, name, value, why, why_len);
+		return san_partition_set(&conf->partitions, name, value, why, why_len);
 	for (i = 0; i < RTE_DIM(keys); i++) {
 		const struct key *k = &keys[i];
 
@@ -354,17 +356,20 @@ set(void *arg, const char *section, const char *name, const char *value, char *w
 		if (k->words != NULL)
 			return set_word(conf, k, value, why, why_len);
 		if (k->max != 0)
-			return set_number(conf, k, value, why, why_len);
-		return set_text(conf, k, value, why, why_len);
+			return conf_set_number(conf, k, value, why, why_len);
+		return conf_set_text(conf, k, value, why, why_len);
 	}
 	snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
 	return -EINVAL;
 }
 
 int
-conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
+san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 {
-	const struct app_ini ini = {.arg = conf, .enter = enter, .leave = leave, .set = set};
+	const struct ini ini = {.arg = conf,
+				.enter = conf_section_enter,
+				.leave = conf_section_leave,
+				.set = conf_set_key};
 	int rc;
 
 	*conf = (struct conf){
@@ -381,7 +386,7 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 		.app_bytes = 4ull << 30,
 		.sock_bytes = 1ull << 30,
 	};
-	rc = app_ini_load(&ini, path, err, err_len);
+	rc = san_ini_load(&ini, path, err, err_len);
 	if (rc != 0 || conf->nb_ports != 0)
 		return rc;
 	snprintf(err, err_len, "%s: there is no [port]", path);
@@ -389,7 +394,7 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 }
 
 void
-conf_free(struct conf *conf)
+san_conf_free(struct conf *conf)
 {
 	while (conf->nb_ports > 0) {
 		struct conf_port *port = &conf->ports[--conf->nb_ports];
@@ -402,7 +407,7 @@ conf_free(struct conf *conf)
 /* ---- reload ---- */
 
 static bool
-has_word(const struct conf_port *port, const char *word)
+conf_has_word(const struct conf_port *port, const char *word)
 {
 	int i;
 
@@ -418,14 +423,14 @@ has_other(const struct conf_port *a, const struct conf_port *b, const char *key,
 	int i;
 
 	for (i = 0; i < a->nb_words; i++)
-		if (strncmp(a->words[i], key, len) == 0 && !has_word(b, a->words[i]))
+		if (strncmp(a->words[i], key, len) == 0 && !conf_has_word(b, a->words[i]))
 			return true;
 	return false;
 }
 
 /* Argument *i* of both ports, counting those of *port* first. */
 static const char *
-word_of(const struct conf_port *port, const struct conf_port *next, int i)
+conf_word_of(const struct conf_port *port, const struct conf_port *next, int i)
 {
 	return i < port->nb_words ? port->words[i] : next->words[i - port->nb_words];
 }
@@ -438,7 +443,7 @@ is_first(const struct conf_port *port, const struct conf_port *next, int n, cons
 	int i;
 
 	for (i = 0; i < n; i++)
-		if (strncmp(word_of(port, next, i), key, len) == 0)
+		if (strncmp(conf_word_of(port, next, i), key, len) == 0)
 			return false;
 	return true;
 }
@@ -452,9 +457,9 @@ report_port(const struct conf_port *port, const struct conf_port *next, conf_rep
 	size_t len;
 	int i;
 
-	conf_port_section(port->nb_words != 0 ? port : next, section, sizeof(section));
+	san_conf_port_section(port->nb_words != 0 ? port : next, section, sizeof(section));
 	for (i = 0; i < port->nb_words + next->nb_words; i++) {
-		word = word_of(port, next, i);
+		word = conf_word_of(port, next, i);
 		len = strcspn(word, "=") + 1;
 		snprintf(key, sizeof(key), "%.*s", (int)len, word);
 		if (is_first(port, next, i, key, len) &&
@@ -474,18 +479,18 @@ report_ports(const struct conf *conf, const struct conf *next, conf_report repor
 	uint32_t i;
 
 	for (i = 0; i < conf->nb_ports; i++) {
-		other = find_port(next, conf->ports[i].name);
+		other = conf_find_port(next, conf->ports[i].name);
 		report_port(&conf->ports[i], other != NULL ? other : &none, report);
 	}
 	for (i = 0; i < next->nb_ports; i++)
-		if (find_port(conf, next->ports[i].name) == NULL)
+		if (conf_find_port(conf, next->ports[i].name) == NULL)
 			report_port(&none, &next->ports[i], report);
 	if (strcmp(conf->ports[0].name, next->ports[0].name) != 0)
 		report(PORT_SECTION, "(the first one)");
 }
 
 void
-conf_apply(struct conf *conf, const struct conf *next, conf_report report)
+san_conf_apply(struct conf *conf, const struct conf *next, conf_report report)
 {
 	size_t i;
 

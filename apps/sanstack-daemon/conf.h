@@ -58,17 +58,17 @@ struct conf {
 
 /**
  * Read *path*. 0, or -errno with a text in *err*: file, line, and what is expected. Call
- * conf_free() in either case.
+ * san_conf_free() in either case.
  */
-int conf_read(struct conf *conf, const char *path, char *err, size_t err_len);
-void conf_free(struct conf *conf);
+int san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len);
+void san_conf_free(struct conf *conf);
 
 /** The section name of a port, for messages. */
-void conf_port_section(const struct conf_port *port, char *text, size_t len);
+void san_conf_port_section(const struct conf_port *port, char *text, size_t len);
 
 /** Called for each changed key that needs a restart. */
 typedef void (*conf_report)(const char *section, const char *key);
 /** Copy to *conf* all values of *next* that may change at run time. */
-void conf_apply(struct conf *conf, const struct conf *next, conf_report report);
+void san_conf_apply(struct conf *conf, const struct conf *next, conf_report report);
 
 #endif /* DAEMON_CONF_H */

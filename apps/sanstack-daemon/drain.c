@@ -23,7 +23,7 @@ static int
 do_cut(struct san_engine *e, void *arg)
 {
 	(void)arg;
-	san_engine_cut(e);
+	san_engine_drain_cut(e);
 	return 0;
 }
 
@@ -37,13 +37,13 @@ call_all(const struct server *s, san_engine_fn fn, void *arg)
 	for (i = 0; i < s->all.nb_ports; i++) {
 		port = s->all.ports[i].ctx->port;
 		for (k = 0; k < san_engine_count(port); k++)
-			san_engine_call(san_engine_at(port, k), fn, arg);
+			san_engine_loop_call(san_engine_at(port, k), fn, arg);
 	}
 }
 
 /* Abort the *left* queue pairs that have not ended, and let applications read their events. */
 static void
-cut(struct server *s, uint32_t left, uint64_t now_ns)
+drain_cut_rest(struct server *s, uint32_t left, uint64_t now_ns)
 {
 	call_all(s, do_cut, NULL);
 	s->phase = s->all.nb_attached != 0 || left != 0 ? SERVER_LEAVING : SERVER_OVER;
@@ -51,7 +51,7 @@ cut(struct server *s, uint32_t left, uint64_t now_ns)
 }
 
 void
-drain_signal(struct server *s)
+san_drain_signal(struct server *s)
 {
 	uint64_t now_ns = san_engine_clock_monotonic();
 
@@ -63,20 +63,20 @@ drain_signal(struct server *s)
 		s->all.nb_attached, s->conf.drain_ms);
 	s->phase = SERVER_DRAINING;
 	s->phase_ns = now_ns + s->conf.drain_ms * SAN_NS_PER_MS;
-	notify_stopping();
+	san_notify_stopping();
 	/*
 	 * A helper closes the socket, with the connections in it. Remove it from epoll explicitly:
 	 * the file stays open until then and its events would still be delivered.
 	 */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
-	helpers_close(s->listener);
+	san_helper_close_fd(s->listener);
 	if (unlink(s->conf.socket) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.socket, strerror(errno));
-	apps_close(&s->all);
+	san_apps_close(&s->all);
 }
 
 uint64_t
-drain_step(struct server *s, uint64_t now_ns)
+san_drain_step(struct server *s, uint64_t now_ns)
 {
 	uint32_t left = 0;
 
@@ -87,7 +87,7 @@ drain_step(struct server *s, uint64_t now_ns)
 			return now_ns + POLL_NS;
 		if (left != 0)
 			SAN_LOG(DRIVER, WARNING, "queue_pairs=%u had not ended", left);
-		cut(s, left, now_ns);
+		drain_cut_rest(s, left, now_ns);
 		return now_ns + POLL_NS;
 	case SERVER_LEAVING:
 		if (now_ns >= s->phase_ns)

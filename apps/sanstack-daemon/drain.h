@@ -11,8 +11,8 @@
 #include "server.h"
 
 /** A signal asks the daemon to end. A second one skips the rest of the drain. */
-void drain_signal(struct server *s);
+void san_drain_signal(struct server *s);
 /** Continue a drain, if one is in progress. Returns when to call again. */
-uint64_t drain_step(struct server *s, uint64_t now_ns);
+uint64_t san_drain_step(struct server *s, uint64_t now_ns);
 
 #endif /* DAEMON_DRAIN_H */

@@ -34,7 +34,7 @@
 #define SIGNAL       (SIGRTMAX - 1)
 
 int
-harden_find(struct harden_user *u, const char *name, char *err, size_t err_len)
+san_harden_find(struct harden_user *u, const char *name, char *err, size_t err_len)
 {
 	const struct passwd *pw;
 
@@ -66,13 +66,13 @@ harden_find(struct harden_user *u, const char *name, char *err, size_t err_len)
 }
 
 int
-harden_give(const struct harden_user *u, const char *path)
+san_harden_give(const struct harden_user *u, const char *path)
 {
 	return !u->given || path[0] == '\0' || lchown(path, u->uid, (gid_t)-1) == 0 ? 0 : -errno;
 }
 
 bool
-harden_can_remove(const char *path)
+san_harden_can_remove(const char *path)
 {
 	char copy[256];
 
@@ -98,7 +98,7 @@ drop_own(int sig)
 
 /* Check that thread *tid* has dropped all rights, or has ended. */
 static bool
-is_done(long tid)
+harden_thread_is_done(long tid)
 {
 	unsigned long long permitted = 1, effective = 1;
 	int no_new = 0, uid = 0;
@@ -132,7 +132,7 @@ tell_threads(void)
 		return -errno;
 	while ((entry = readdir(dir)) != NULL) {
 		tid = strtol(entry->d_name, NULL, 10);
-		if (tid > 0 && !is_done(tid)) {
+		if (tid > 0 && !harden_thread_is_done(tid)) {
 			nb++;
 			syscall(SYS_tgkill, getpid(), tid, SIGNAL);
 		}
@@ -165,7 +165,7 @@ drop_all_threads(void)
 }
 
 int
-harden_drop(const struct harden_user *u, char *err, size_t err_len)
+san_harden_drop(const struct harden_user *u, char *err, size_t err_len)
 {
 	int rc;
 

@@ -48,7 +48,7 @@ struct helper {
 	bool has_begun;      /**< the process runs, so it may have fetched messages */
 	bool is_unused;      /**< its user has no application */
 	bool is_ending;      /**< it was asked to end */
-	bool is_gone;        /**< its process has ended */
+	bool has_ended;      /**< its process has ended */
 	STAILQ_HEAD(, outgoing)
 	outgoing;
 	LIST_ENTRY(helper)
@@ -76,14 +76,14 @@ static struct {
 } helpers = {.unclosed = STAILQ_HEAD_INITIALIZER(helpers.unclosed)};
 
 int
-helpers_fork(const struct harden_user *user, bool seccomp)
+san_helper_begin(const struct harden_user *user, bool seccomp)
 {
-	helpers.forker = helper_fork_init(user, seccomp);
+	helpers.forker = san_helper_fork_init(user, seccomp);
 	return helpers.forker < 0 ? helpers.forker : 0;
 }
 
 int
-helpers_open(const struct helper_ops *ops, void *ctx)
+san_helper_open(const struct helper_ops *ops, void *ctx)
 {
 	helpers.ops = ops;
 	helpers.ctx = ctx;
@@ -92,19 +92,19 @@ helpers_open(const struct helper_ops *ops, void *ctx)
 }
 
 uint32_t
-helpers_nb(void)
+san_helper_nb(void)
 {
 	return helpers.nb;
 }
 
 bool
-helpers_are_there(void)
+san_helper_are_there(void)
 {
 	return !helpers.is_over;
 }
 
 uid_t
-helper_uid(const struct helper *h)
+san_helper_uid(const struct helper *h)
 {
 	return h->uid;
 }
@@ -112,12 +112,12 @@ helper_uid(const struct helper *h)
 /* ---- start and end of a helper ---- */
 
 static struct helper *
-find(uid_t uid)
+helper_find(uid_t uid)
 {
 	struct helper *h;
 
 	LIST_FOREACH(h, &helpers.all, link)
-		if (h->uid == uid && !h->is_gone)
+		if (h->uid == uid && !h->has_ended)
 			return h;
 	return NULL;
 }
@@ -133,9 +133,9 @@ end_unused(struct helper *h)
 }
 
 void
-helpers_leave(uid_t uid)
+san_helper_leave(uid_t uid)
 {
-	struct helper *h = find(uid);
+	struct helper *h = helper_find(uid);
 
 	if (h == NULL)
 		return;
@@ -144,7 +144,7 @@ helpers_leave(uid_t uid)
 }
 
 static int
-watch(int op, int fd, uint32_t events, uintptr_t what)
+helper_watch(int op, int fd, uint32_t events, uintptr_t what)
 {
 	struct epoll_event ev = {.events = events, .data = {.ptr = (void *)what}};
 
@@ -153,14 +153,15 @@ watch(int op, int fd, uint32_t events, uintptr_t what)
 
 /* Free a helper whose process has ended. */
 static void
-discard(struct helper *h)
+helper_discard(struct helper *h)
 {
 	struct outgoing *o;
 
 	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL) {
 		STAILQ_REMOVE_HEAD(&h->outgoing, link);
 		if (o->fd >= 0)
-			helpers_close(o->fd); /* it may be the last reference to its file by now */
+			/* it may be the last reference to its file by now */
+			san_helper_close_fd(o->fd);
 		free(o);
 	}
 	close(h->control);
@@ -171,10 +172,10 @@ discard(struct helper *h)
 }
 
 static struct helper *
-start(uid_t uid)
+helper_start(uid_t uid)
 {
 	struct helper *h = calloc(1, sizeof(*h));
-	int rc = h == NULL ? -ENOMEM : helper_fork(helpers.forker, uid, &h->control, &h->data);
+	int rc = h == NULL ? -ENOMEM : san_helper_fork(helpers.forker, uid, &h->control, &h->data);
 
 	if (rc != 0) {
 		helpers.is_over |= rc == -EPIPE;
@@ -187,12 +188,12 @@ start(uid_t uid)
 	STAILQ_INIT(&h->outgoing);
 	LIST_INSERT_HEAD(&helpers.all, h, link);
 	helpers.nb++;
-	rc = watch(EPOLL_CTL_ADD, h->control, EPOLLIN, (uintptr_t)h);
+	rc = helper_watch(EPOLL_CTL_ADD, h->control, EPOLLIN, (uintptr_t)h);
 	if (rc == 0)
-		rc = watch(EPOLL_CTL_ADD, h->data, EPOLLIN, (uintptr_t)h | TAG_DATA);
+		rc = helper_watch(EPOLL_CTL_ADD, h->data, EPOLLIN, (uintptr_t)h | TAG_DATA);
 	if (rc == 0)
 		return h;
-	discard(h);
+	helper_discard(h);
 	return NULL;
 }
 
@@ -209,16 +210,16 @@ end_idle(void)
 }
 
 struct helper *
-helper_of(uid_t uid, bool has_app)
+san_helper_of(uid_t uid, bool has_app)
 {
-	struct helper *h = find(uid);
+	struct helper *h = helper_find(uid);
 
 	if (h == NULL && helpers.nb == HELPERS_MAX)
 		end_idle();
 	if (h == NULL && helpers.nb == HELPERS_MAX)
 		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
 	if (h == NULL && helpers.nb < HELPERS_MAX)
-		h = start(uid);
+		h = helper_start(uid);
 	if (h == NULL || h->is_ending)
 		return NULL;
 	h->is_unused = h->is_unused && !has_app;
@@ -252,9 +253,9 @@ put_off(struct helper *h, const struct helper_msg *m, int fd)
 }
 
 int
-helper_ask(struct helper *h, const struct helper_msg *m, int fd)
+san_helper_ask(struct helper *h, const struct helper_msg *m, int fd)
 {
-	int rc = STAILQ_EMPTY(&h->outgoing) ? shmq_send(h->control, m, sizeof(*m), fd, false) :
+	int rc = STAILQ_EMPTY(&h->outgoing) ? san_shmq_send(h->control, m, sizeof(*m), fd, false) :
 					      -EAGAIN;
 
 	if (rc == -EAGAIN || (rc != 0 && fd < 0))
@@ -273,7 +274,7 @@ send_outgoing(struct helper *h)
 	struct outgoing *o;
 
 	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
-	       shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
+	       san_shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
 		STAILQ_REMOVE_HEAD(&h->outgoing, link);
 		if (o->fd >= 0)
 			close(o->fd); /* the message holds a reference to the file */
@@ -282,16 +283,16 @@ send_outgoing(struct helper *h)
 }
 
 void
-helper_close(struct helper *h, int32_t handle)
+san_helper_close(struct helper *h, int32_t handle)
 {
 	const struct helper_msg m = {.op = HELPER_CLOSE, .handle = handle};
 
-	if (helper_ask(h, &m, -1) != 0)
+	if (san_helper_ask(h, &m, -1) != 0)
 		LOG_OF(h->uid, ERR, "uid=%u: no memory to close handle=%d", h->uid, handle);
 }
 
 void
-helper_send(struct helper *h, const struct helper_dgram *d, const void *data, size_t len)
+san_helper_send(struct helper *h, const struct helper_dgram *d, const void *data, size_t len)
 {
 	struct iovec iov[2] = {{(void *)(uintptr_t)d, sizeof(*d)},
 			       {(void *)(uintptr_t)data, len}};
@@ -310,7 +311,7 @@ is_unasked(uint32_t op)
 }
 
 static void
-hear(struct helper *h, const struct helper_msg *m, int fd)
+helper_hear_msg(struct helper *h, const struct helper_msg *m, int fd)
 {
 	h->has_begun = true;
 	if (!is_unasked(m->op)) {
@@ -340,13 +341,13 @@ hear_control(struct helper *h)
 	 * remaining answers, so the first one is skipped.
 	 */
 	for (i = 0; i < HEAR_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
-		rc = shmq_recv(h->control, &m, sizeof(m), &fd, false);
+		rc = san_shmq_recv(h->control, &m, sizeof(m), &fd, false);
 		if (rc == -EPROTO)
 			rc = 0; /* the descriptor was lost: the daemon's limit is reached */
 		if (rc == 0)
-			hear(h, &m, fd);
+			helper_hear_msg(h, &m, fd);
 	}
-	h->is_gone |= rc != 0 && rc != -EAGAIN;
+	h->has_ended |= rc != 0 && rc != -EAGAIN;
 	end_unused(h);
 }
 
@@ -371,24 +372,24 @@ hear_data(const struct helper *h)
  * Free helpers that have ended. Called after all events of epoll_wait(), which may refer to them.
  */
 static void
-reap(void)
+helper_reap(void)
 {
 	struct helper *h, *next;
 
 	for (h = LIST_FIRST(&helpers.all); h != NULL; h = next) {
 		next = LIST_NEXT(h, link);
-		if (!h->is_gone)
+		if (!h->has_ended)
 			continue;
 		if (!h->is_ending) {
 			LOG_OF(h->uid, ERR, "uid=%u: its helper has ended", h->uid);
-			helpers.ops->gone(helpers.ctx, h, h->has_begun);
+			helpers.ops->ended(helpers.ctx, h, h->has_begun);
 		}
-		discard(h);
+		helper_discard(h);
 	}
 }
 
 void
-helpers_serve(void)
+san_helper_serve(void)
 {
 	struct epoll_event ev[EVENTS];
 	int i, n = epoll_wait(helpers.epoll, ev, EVENTS, 0);
@@ -402,19 +403,19 @@ helpers_serve(void)
 		else
 			hear_control(h);
 	}
-	reap();
+	helper_reap();
 }
 
 bool
-helper_is_late(const struct helper *h, uint64_t now_ns)
+san_helper_is_late(const struct helper *h, uint64_t now_ns)
 {
 	return h->nb_asked != 0 && now_ns > h->since_ns && now_ns - h->since_ns >= HELPER_LATE_NS;
 }
 
 bool
-helpers_are_closing(uid_t uid)
+san_helper_are_closing(uid_t uid)
 {
-	const struct helper *h = find(uid);
+	const struct helper *h = helper_find(uid);
 
 	return h != NULL && h->nb_closing != 0;
 }
@@ -429,17 +430,18 @@ close_empty(int sock)
 	bool has_fds;
 	int rc;
 
-	while ((rc = shmq_peek(sock, &any, sizeof(any), &has_fds, NULL)) == 0 || rc == -EPROTO) {
+	while ((rc = san_shmq_peek(sock, &any, sizeof(any), &has_fds, NULL)) == 0 ||
+	       rc == -EPROTO) {
 		if (has_fds)
 			return false;
-		shmq_skip(sock);
+		san_shmq_skip(sock);
 	}
 	close(sock);
 	return true;
 }
 
 void
-helpers_close(int fd)
+san_helper_close_fd(int fd)
 {
 	struct unclosed *u = malloc(sizeof(*u));
 
@@ -450,11 +452,11 @@ helpers_close(int fd)
 }
 
 void
-helpers_hang_up(int sock)
+san_helper_hang_up(int sock)
 {
-	shmq_hang_up(sock);
+	san_shmq_hang_up(sock);
 	if (!close_empty(sock))
-		helpers_close(sock);
+		san_helper_close_fd(sock);
 }
 
 /* Have the next descriptors closed by one new process. False: none are left, or try later. */
@@ -471,9 +473,9 @@ close_some(void)
 			fds[nb++] = u->fd;
 	if (nb == 0)
 		return false;
-	rc = helper_fork_close(helpers.forker, fds, nb);
+	rc = san_helper_fork_close(helpers.forker, fds, nb);
 	if (rc != 0 && rc != -EAGAIN && nb > 1)
-		rc = helper_fork_close(helpers.forker, fds, nb = 1);
+		rc = san_helper_fork_close(helpers.forker, fds, nb = 1);
 	if (rc != 0 && rc != -EAGAIN) { /* retry it after the others */
 		u = STAILQ_FIRST(&helpers.unclosed);
 		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
@@ -495,7 +497,7 @@ close_some(void)
 static void
 log_late(struct helper *h, uint64_t now_ns)
 {
-	if (h->was_late || !helper_is_late(h, now_ns))
+	if (h->was_late || !san_helper_is_late(h, now_ns))
 		return;
 	LOG_OF(h->uid, WARNING,
 	       "uid=%u: a descriptor of its programs holds up its helper; requests with "
@@ -505,7 +507,7 @@ log_late(struct helper *h, uint64_t now_ns)
 }
 
 uint64_t
-helpers_step(uint64_t now_ns)
+san_helper_step(uint64_t now_ns)
 {
 	struct helper *h;
 	bool waits;
@@ -518,6 +520,6 @@ helpers_step(uint64_t now_ns)
 		waits |= !STAILQ_EMPTY(&h->outgoing);
 		log_late(h, now_ns);
 	}
-	reap();
+	helper_reap();
 	return waits ? now_ns + AGAIN_NS : SAN_TIME_NEVER;
 }

@@ -37,7 +37,7 @@ struct helper_ops {
 	 * The process has ended without having been asked to. *h* is invalid afterwards. If
 	 * *has_begun* is false it never ran and has fetched no message.
 	 */
-	void (*gone)(void *ctx, struct helper *h, bool has_begun);
+	void (*ended)(void *ctx, struct helper *h, bool has_begun);
 };
 
 /**
@@ -47,29 +47,29 @@ struct helper_ops {
  * @return
  *   0 or -errno.
  */
-int helpers_fork(const struct harden_user *user, bool seccomp);
-/** A descriptor that is readable when helpers_serve() has work; or -errno. */
-int helpers_open(const struct helper_ops *ops, void *ctx);
+int san_helper_begin(const struct harden_user *user, bool seccomp);
+/** A descriptor that is readable when san_helper_serve() has work; or -errno. */
+int san_helper_open(const struct helper_ops *ops, void *ctx);
 /** Process the messages of helpers. */
-void helpers_serve(void);
+void san_helper_serve(void);
 /** Send delayed messages and check for late helpers. Returns when to call again. */
-uint64_t helpers_step(uint64_t now_ns);
+uint64_t san_helper_step(uint64_t now_ns);
 
 /** Number of helpers. */
-uint32_t helpers_nb(void);
+uint32_t san_helper_nb(void);
 /** False: the forking process was killed, and no helper can be started any more. */
-bool helpers_are_there(void);
-uid_t helper_uid(const struct helper *h);
+bool san_helper_are_there(void);
+uid_t san_helper_uid(const struct helper *h);
 /**
  * Find the helper of *uid*, or start one.
  *
  * @param has_app
- *   The user has an application: the helper stays until helpers_leave().
+ *   The user has an application: the helper stays until san_helper_leave().
  * @return
  *   NULL: try again later. Too many users have a helper, the user's last one is ending, or there
  *   is no memory.
  */
-struct helper *helper_of(uid_t uid, bool has_app);
+struct helper *san_helper_of(uid_t uid, bool has_app);
 /**
  * Ask a question. The answer comes through helper_ops.
  *
@@ -78,24 +78,24 @@ struct helper *helper_of(uid_t uid, bool has_app);
  * @return
  *   0; -ENOMEM, -EMFILE, -ETOOMANYREFS: it was not sent.
  */
-int helper_ask(struct helper *h, const struct helper_msg *m, int fd);
+int san_helper_ask(struct helper *h, const struct helper_msg *m, int fd);
 /** Close a handle that nothing refers to any more. */
-void helper_close(struct helper *h, int32_t handle);
+void san_helper_close(struct helper *h, int32_t handle);
 /** Send a datagram through a carried socket. It may be lost. */
-void helper_send(struct helper *h, const struct helper_dgram *d, const void *data, size_t len);
+void san_helper_send(struct helper *h, const struct helper_dgram *d, const void *data, size_t len);
 /** True if it has not answered for HELPER_LATE_NS. */
-bool helper_is_late(const struct helper *h, uint64_t now_ns);
+bool san_helper_is_late(const struct helper *h, uint64_t now_ns);
 
 /** The user has no application any more: end its helper once it is idle. */
-void helpers_leave(uid_t uid);
+void san_helper_leave(uid_t uid);
 /** True if the user's helper still has something to close. */
-bool helpers_are_closing(uid_t uid);
+bool san_helper_are_closing(uid_t uid);
 /** Have another process close a descriptor of the daemon, because close() may block. */
-void helpers_close(int fd);
+void san_helper_close_fd(int fd);
 /**
- * Close a socket of the daemon; through helpers_close() if unread descriptors lie in it. Needs
- * shmq_peek_init().
+ * Close a socket of the daemon; through san_helper_close_fd() if unread descriptors lie in it.
+ * Needs san_shmq_peek_init().
  */
-void helpers_hang_up(int sock);
+void san_helper_hang_up(int sock);
 
 #endif /* DAEMON_HELPER_H */

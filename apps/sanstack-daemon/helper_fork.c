@@ -31,7 +31,7 @@ struct request {
  * process and its helpers end with the daemon.
  */
 static void
-separate(int sock)
+helper_fork_separate(int sock)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t all;
@@ -55,9 +55,9 @@ be_helper(uid_t uid, int control, int data, bool seccomp)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "san-helper");
 	setproctitle("helper of user %u", uid);
-	if (seccomp && sandbox_enter(SANDBOX_HELPER, err, sizeof(err)) != 0)
+	if (seccomp && san_sandbox_enter(SANDBOX_HELPER, err, sizeof(err)) != 0)
 		_exit(1);
-	helper_run(control, data);
+	san_helper_run(control, data);
 }
 
 /*
@@ -88,13 +88,13 @@ close_elsewhere(int sock, const int *fds, uint32_t nb)
 }
 
 static void __attribute__((noreturn))
-run(int sock, bool seccomp)
+helper_fork_main(int sock, bool seccomp)
 {
 	int fds[SHMQ_FDS];
 	struct request req;
 	uint32_t nb;
 
-	while (shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
+	while (san_shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
 		if (req.closes != 0) {
 			close_elsewhere(sock, fds, nb);
 			continue;
@@ -110,7 +110,7 @@ run(int sock, bool seccomp)
 }
 
 int
-helper_fork_init(const struct harden_user *user, bool seccomp)
+san_helper_fork_init(const struct harden_user *user, bool seccomp)
 {
 	int fds[2], rc;
 	char err[256];
@@ -120,15 +120,15 @@ helper_fork_init(const struct harden_user *user, bool seccomp)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		if (harden_drop(user, err, sizeof(err)) != 0)
+		if (san_harden_drop(user, err, sizeof(err)) != 0)
 			_exit(1);
-		separate(fds[1]);
+		helper_fork_separate(fds[1]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "san-helpers");
 		setproctitle("helpers");
-		if (seccomp && sandbox_enter(SANDBOX_FORKER, err, sizeof(err)) != 0)
+		if (seccomp && san_sandbox_enter(SANDBOX_FORKER, err, sizeof(err)) != 0)
 			_exit(1);
-		run(STDERR_FILENO + 1, seccomp);
+		helper_fork_main(STDERR_FILENO + 1, seccomp);
 	}
 	rc = pid < 0 ? -errno : fds[0];
 	close(fds[1]);
@@ -140,15 +140,15 @@ helper_fork_init(const struct harden_user *user, bool seccomp)
 /* ---- called by the daemon ---- */
 
 int
-helper_fork_close(int forker, const int *fds, uint32_t nb)
+san_helper_fork_close(int forker, const int *fds, uint32_t nb)
 {
 	const struct request req = {.closes = 1};
 
-	return shmq_send_many(forker, &req, sizeof(req), fds, nb, false);
+	return san_shmq_send_many(forker, &req, sizeof(req), fds, nb, false);
 }
 
 int
-helper_fork(int forker, uid_t uid, int *control, int *data)
+san_helper_fork(int forker, uid_t uid, int *control, int *data)
 {
 	const struct request req = {.uid = uid};
 	int ours[2] = {-1, -1}, theirs[2] = {-1, -1}, i, fds[2], rc = 0;
@@ -159,7 +159,7 @@ helper_fork(int forker, uid_t uid, int *control, int *data)
 		theirs[i] = rc == 0 ? fds[1] : -1;
 	}
 	if (rc == 0)
-		rc = shmq_send_many(forker, &req, sizeof(req), theirs, 2, false);
+		rc = san_shmq_send_many(forker, &req, sizeof(req), theirs, 2, false);
 	for (i = 0; i < 2; i++) {
 		if (theirs[i] >= 0)
 			close(theirs[i]);

@@ -11,15 +11,15 @@
 struct harden_user;
 
 /** Start it. Returns the daemon's end of its socket, or -errno. */
-int helper_fork_init(const struct harden_user *user, bool seccomp);
+int san_helper_fork_init(const struct harden_user *user, bool seccomp);
 /** Have it fork a helper of *uid*. 0, with the daemon's ends of the channels, or -errno. */
-int helper_fork(int forker, uid_t uid, int *control, int *data);
+int san_helper_fork(int forker, uid_t uid, int *control, int *data);
 #define HELPER_CLOSE_MAX 128
 
 /**
  * Have *fds*, at most HELPER_CLOSE_MAX, closed by the exit of a new process, which does not block
  * on sockets that linger. They stay the caller's. 0; -EAGAIN: try later; or -errno.
  */
-int helper_fork_close(int forker, const int *fds, uint32_t nb);
+int san_helper_fork_close(int forker, const int *fds, uint32_t nb);
 
 #endif /* DAEMON_HELPER_FORK_H */

@@ -58,17 +58,17 @@ static struct {
 
 /* If too many descriptors of the daemon's user are in flight the answer is sent without one. */
 static void
-answer(struct helper_msg *m, int fd)
+helper_run_answer(struct helper_msg *m, int fd)
 {
-	int i, rc = shmq_send(us.control, m, sizeof(*m), fd, true);
+	int i, rc = san_shmq_send(us.control, m, sizeof(*m), fd, true);
 
 	for (i = 0; i < SEND_TRIES && rc == -ETOOMANYREFS; i++) {
 		poll(NULL, 0, SEND_MS);
-		rc = shmq_send(us.control, m, sizeof(*m), fd, true);
+		rc = san_shmq_send(us.control, m, sizeof(*m), fd, true);
 	}
 	if (rc != 0 && fd >= 0) {
 		snprintf(m->why, sizeof(m->why), "can't be passed on: %s", strerror(-rc));
-		rc = shmq_send(us.control, m, sizeof(*m), -1, true);
+		rc = san_shmq_send(us.control, m, sizeof(*m), -1, true);
 	}
 	if (rc != 0)
 		_exit(0); /* the daemon has ended */
@@ -89,7 +89,7 @@ fetch_memory(struct helper_msg *m, int fd)
 {
 	const char *why;
 
-	if (shmq_mem_check(fd, m->req.mr.offset, m->req.mr.length, &why) == 0)
+	if (san_shmq_mem_check(fd, m->req.mr.offset, m->req.mr.length, &why) == 0)
 		return fd;
 	snprintf(m->why, sizeof(m->why), "%s", why);
 	return -1;
@@ -110,14 +110,14 @@ serve_fetch(struct helper_msg *m, int sock)
 	memset(&m->req, 0, sizeof(m->req));
 	m->why[0] = '\0';
 	m->handle = -1;
-	m->rc = shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb);
+	m->rc = san_shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb);
 	if (m->rc == 0 && nb == 1 && m->req.type == SHMQ_MR_ADD)
 		memory = fetch_memory(m, fds[0]);
 	if (m->rc == 0 && nb == 1 && is_about_socket(m->req.type)) {
-		helper_look(fds[0], &m->facts);
+		san_helper_look(fds[0], &m->facts);
 		m->handle = fds[--nb];
 	}
-	answer(m, memory);
+	helper_run_answer(m, memory);
 	close_all(fds, nb);
 }
 
@@ -128,9 +128,9 @@ serve_discard(struct helper_msg *m, int sock)
 	struct shmq_req any;
 	uint32_t nb;
 
-	shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
+	san_shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
 	close_all(fds, nb); /* the answer promises that the descriptors are closed */
-	answer(m, -1);
+	helper_run_answer(m, -1);
 }
 
 /* ---- carried sockets ---- */
@@ -146,7 +146,7 @@ static const struct {
 };
 
 static struct carried *
-find(int fd)
+helper_run_find(int fd)
 {
 	struct carried *c;
 
@@ -163,14 +163,14 @@ turn_options_on(struct carried *c)
 	const int on = 1;
 
 	for (i = 0; i < OPTIONS; i++) {
-		c->had[i] = helper_int(c->fd, options[v6][i].level, options[v6][i].name);
+		c->had[i] = san_helper_look_int(c->fd, options[v6][i].level, options[v6][i].name);
 		setsockopt(c->fd, options[v6][i].level, options[v6][i].name, &on, sizeof(on));
 	}
 }
 
 /* Edge-triggered: a socket stays readable after its end, and while it has an unread error. */
 static int
-watch(int fd)
+helper_run_watch(int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data = {.fd = fd}};
 
@@ -179,9 +179,9 @@ watch(int fd)
 
 /* Restore the options: other processes may share the socket, or the program keeps it. */
 static void
-restore(int fd)
+helper_run_restore_fd(int fd)
 {
-	struct carried *c = find(fd);
+	struct carried *c = helper_run_find(fd);
 	const int none = 0;
 	int i;
 
@@ -198,17 +198,17 @@ restore(int fd)
 }
 
 static int
-carry(struct helper_msg *m)
+helper_run_carry(struct helper_msg *m)
 {
 	struct helper_filter filter = m->filter;
 	struct carried *c = calloc(1, sizeof(*c));
-	int rc = c != NULL ? helper_hold_name(m->handle) : -ENOMEM;
+	int rc = c != NULL ? san_helper_look_hold_name(m->handle) : -ENOMEM;
 
 	if (rc != 0) {
 		free(c);
 		return rc;
 	}
-	helper_look(m->handle, &m->facts);
+	san_helper_look(m->handle, &m->facts);
 	c->fd = m->handle;
 	c->sock = m->sock;
 	c->family = m->facts.domain;
@@ -217,11 +217,11 @@ carry(struct helper_msg *m)
 	c->is_ready = true;
 	turn_options_on(c);
 	LIST_INSERT_HEAD(&us.carried, c, link);
-	rc = sock_filter_port(m->handle, &filter);
+	rc = san_sock_filter_port(m->handle, &filter);
 	if (rc == 0)
-		rc = watch(m->handle);
+		rc = helper_run_watch(m->handle);
 	if (rc != 0)
-		restore(m->handle);
+		helper_run_restore_fd(m->handle);
 	return rc;
 }
 
@@ -252,20 +252,20 @@ bind_to(struct helper_msg *m)
 
 	for (i = 0; i < BIND_TRIES && rc == -EADDRINUSE; i++)
 		rc = bind_once(m);
-	helper_look(m->handle, &m->facts);
+	san_helper_look(m->handle, &m->facts);
 	return rc;
 }
 
 /* Pass a socket to the application, or an error if it can't be passed. */
 static int
-give(struct helper_msg *m, int sock)
+helper_run_give_socket(struct helper_msg *m, int sock)
 {
-	int rc = shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
+	int rc = san_shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
 
 	if (rc != -ETOOMANYREFS)
 		return rc;
 	m->rep.rc = rc;
-	return shmq_send(sock, &m->rep, sizeof(m->rep), -1, false);
+	return san_shmq_send(sock, &m->rep, sizeof(m->rep), -1, false);
 }
 
 /*
@@ -273,7 +273,7 @@ give(struct helper_msg *m, int sock)
  * False: none is left.
  */
 static bool
-send_one(void)
+helper_run_send_dgram(void)
 {
 	static uint8_t in[sizeof(struct helper_dgram) + HELPER_DGRAM];
 	const struct carried *c;
@@ -283,14 +283,14 @@ send_one(void)
 	if (n < (ssize_t)sizeof(d))
 		return false;
 	memcpy(&d, in, sizeof(d));
-	c = find(d.handle);
+	c = helper_run_find(d.handle);
 	if (c != NULL && c->sock.number == d.sock.number)
 		send(d.handle, in + sizeof(d), (size_t)n - sizeof(d), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }
 
 static void
-serve(struct helper_msg *m, int sock)
+helper_run_serve(struct helper_msg *m, int sock)
 {
 	switch (m->op) {
 	case HELPER_FETCH:
@@ -300,27 +300,27 @@ serve(struct helper_msg *m, int sock)
 		serve_discard(m, sock);
 		break;
 	case HELPER_GIVE:
-		m->rc = give(m, sock);
-		answer(m, -1);
+		m->rc = helper_run_give_socket(m, sock);
+		helper_run_answer(m, -1);
 		break;
 	case HELPER_LOOK:
-		helper_look(m->handle, &m->facts);
-		answer(m, -1);
+		san_helper_look(m->handle, &m->facts);
+		helper_run_answer(m, -1);
 		break;
 	case HELPER_CARRY:
-		m->rc = carry(m);
-		answer(m, -1);
+		m->rc = helper_run_carry(m);
+		helper_run_answer(m, -1);
 		break;
 	case HELPER_BIND:
 		m->rc = bind_to(m);
-		answer(m, -1);
+		helper_run_answer(m, -1);
 		break;
 	default: /* CLOSE: answer when it is done */
-		while (send_one())
+		while (helper_run_send_dgram())
 			;
-		restore(m->handle);
+		helper_run_restore_fd(m->handle);
 		close(m->handle);
-		answer(m, -1);
+		helper_run_answer(m, -1);
 		break;
 	}
 	if (sock >= 0)
@@ -330,7 +330,7 @@ serve(struct helper_msg *m, int sock)
 /* ---- datagrams ---- */
 
 static void
-read_control(struct msghdr *msg, struct helper_dgram *d)
+helper_run_read_control(struct msghdr *msg, struct helper_dgram *d)
 {
 	struct cmsghdr *c;
 	int v;
@@ -360,7 +360,7 @@ read_control(struct msghdr *msg, struct helper_dgram *d)
 }
 
 static void
-read_source(const struct sockaddr_storage *from, struct helper_dgram *d)
+helper_run_read_source(const struct sockaddr_storage *from, struct helper_dgram *d)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
@@ -376,7 +376,7 @@ read_source(const struct sockaddr_storage *from, struct helper_dgram *d)
 
 /* Check for room in the data channel before receiving: a datagram without room would be lost. */
 static bool
-has_room(void)
+helper_run_has_room(void)
 {
 	struct pollfd p = {.fd = us.data, .events = POLLOUT};
 
@@ -415,8 +415,8 @@ pump_one(const struct carried *c)
 		.dst = {[10] = 0xff, [11] = 0xff},
 	};
 	if (n >= 0) {
-		read_source(&from, &out.d);
-		read_control(&msg, &out.d);
+		helper_run_read_source(&from, &out.d);
+		helper_run_read_control(&msg, &out.d);
 	}
 	send(us.data, &out, sizeof(out.d) + (n > 0 ? (size_t)n : 0), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
@@ -424,14 +424,14 @@ pump_one(const struct carried *c)
 
 /* One turn for each carried socket. True: there may be more. */
 static bool
-pump(void)
+helper_run_pump(void)
 {
 	struct carried *c;
 	bool more = false;
 	int i;
 
 	LIST_FOREACH(c, &us.carried, link) {
-		for (i = 0; i < PUMP_MAX && c->is_ready && has_room(); i++)
+		for (i = 0; i < PUMP_MAX && c->is_ready && helper_run_has_room(); i++)
 			c->is_ready = pump_one(c);
 		more |= c->is_ready;
 	}
@@ -442,13 +442,13 @@ pump(void)
 
 /* The program still has the socket and may change its address or device. */
 static void
-verify(void)
+helper_run_verify(void)
 {
 	struct helper_msg m = {.op = HELPER_CHANGED};
 	struct carried *c;
 
 	LIST_FOREACH(c, &us.carried, link) {
-		helper_look(c->fd, &m.facts);
+		san_helper_look(c->fd, &m.facts);
 		if (m.facts.device == c->device &&
 		    memcmp(&m.facts.local, &c->local, sizeof(c->local)) == 0)
 			continue;
@@ -456,7 +456,7 @@ verify(void)
 		c->local = m.facts.local;
 		m.handle = c->fd;
 		m.sock = c->sock;
-		answer(&m, -1);
+		helper_run_answer(&m, -1);
 	}
 }
 
@@ -477,14 +477,14 @@ serve_control(void)
 	struct helper_msg m;
 	int sock, rc;
 
-	while ((rc = shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
-		serve(&m, sock);
+	while ((rc = san_shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
+		helper_run_serve(&m, sock);
 	if (rc != -EAGAIN)
 		_exit(0); /* the daemon has ended, or has asked the helper to end */
 }
 
 static void
-on_event(const struct epoll_event *ev)
+helper_run_on_event(const struct epoll_event *ev)
 {
 	struct carried *c;
 
@@ -492,9 +492,9 @@ on_event(const struct epoll_event *ev)
 		serve_control();
 	} else if (ev->data.fd == us.data) {
 		us.is_full = us.is_full && (ev->events & EPOLLOUT) == 0;
-		send_one();
+		helper_run_send_dgram();
 	} else {
-		c = find(ev->data.fd);
+		c = helper_run_find(ev->data.fd);
 		if (c != NULL)
 			c->is_ready = true;
 	}
@@ -513,7 +513,7 @@ watch_data(bool for_room)
 }
 
 void
-helper_run(int control, int data)
+san_helper_run(int control, int data)
 {
 	struct epoll_event ev[EVENTS], in = {.events = EPOLLIN, .data = {.fd = control}};
 	struct helper_msg begun = {.op = HELPER_BEGUN};
@@ -524,7 +524,7 @@ helper_run(int control, int data)
 	us.control = control;
 	us.data = data;
 	us.epoll = epoll_create1(EPOLL_CLOEXEC);
-	answer(&begun, -1);
+	helper_run_answer(&begun, -1);
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, control, &in);
 	in.data.fd = data;
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, data, &in);
@@ -535,10 +535,10 @@ helper_run(int control, int data)
 				       LIST_EMPTY(&us.carried) ? -1 :
 								 VERIFY_MS);
 		for (i = 0; i < n; i++)
-			on_event(&ev[i]);
-		more = pump();
+			helper_run_on_event(&ev[i]);
+		more = helper_run_pump();
 		if (now_ms() - verified_ms >= VERIFY_MS) {
-			verify();
+			helper_run_verify();
 			verified_ms = now_ms();
 		}
 	}

@@ -16,6 +16,6 @@
  * @param data
  *   Datagrams.
  */
-void __attribute__((noreturn)) helper_run(int control, int data);
+void __attribute__((noreturn)) san_helper_run(int control, int data);
 
 #endif /* DAEMON_HELPER_RUN_H */

@@ -66,7 +66,7 @@ open_syslog(void)
  * which is more than a message. A file is always ready.
  */
 static bool
-is_ready(int fd)
+logging_is_writable(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
 
@@ -76,7 +76,7 @@ is_ready(int fd)
 static bool
 to_stderr(int level, const char *text, int len)
 {
-	if (!is_ready(STDERR_FILENO))
+	if (!logging_is_writable(STDERR_FILENO))
 		return false;
 	if (to_journal)
 		return dprintf(STDERR_FILENO, "<%d>%.*s", level, len, text) > 0;
@@ -107,7 +107,7 @@ to_syslog(int level, const char *text, int len)
 }
 
 static bool
-put(int level, const char *text, int len)
+logging_put_line(int level, const char *text, int len)
 {
 	return target == CONF_LOG_SYSLOG ? to_syslog(level, text, len) :
 					   to_stderr(level, text, len);
@@ -123,9 +123,10 @@ write_line(void *cookie, const char *text, size_t len)
 
 	(void)cookie;
 	n = snprintf(note, sizeof(note), "%u messages are lost\n", lost);
-	if (lost != 0 && put(LOG_WARNING, note, n))
+	if (lost != 0 && logging_put_line(LOG_WARNING, note, n))
 		nb_lost -= lost;
-	if ((lost != 0 && nb_lost >= lost) || !put(level, text, (int)RTE_MIN(len, LINE_BYTES)))
+	if ((lost != 0 && nb_lost >= lost) ||
+	    !logging_put_line(level, text, (int)RTE_MIN(len, LINE_BYTES)))
 		nb_lost++;
 	/* an error would disable the stream for all further messages */
 	return (ssize_t)len;
@@ -150,7 +151,7 @@ share_of(struct logging_place *place, uid_t uid)
 }
 
 bool
-logging_may(struct logging_place *place, uid_t uid)
+san_logging_may(struct logging_place *place, uid_t uid)
 {
 	uint64_t now_ns = san_engine_clock_monotonic(), more;
 	struct logging_share *s = share_of(place, uid);
@@ -177,7 +178,7 @@ logging_may(struct logging_place *place, uid_t uid)
 }
 
 int
-logging_open(const struct conf *conf)
+san_logging_open(const struct conf *conf)
 {
 	const cookie_io_functions_t io = {.write = write_line};
 	FILE *f = fopencookie(NULL, "w", io);
@@ -190,7 +191,7 @@ logging_open(const struct conf *conf)
 }
 
 void
-logging_apply(const struct conf *conf)
+san_logging_apply(const struct conf *conf)
 {
 	static uint32_t at_start[SAN_LOG_MAX]; /* levels set by --log-level=; 0: not read yet */
 	uint32_t i;

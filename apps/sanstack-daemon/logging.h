@@ -32,20 +32,20 @@ struct logging_place {
 };
 
 /** True if *uid* may cause one more message at *place*. Logs how many were suppressed before. */
-bool logging_may(struct logging_place *place, uid_t uid);
+bool san_logging_may(struct logging_place *place, uid_t uid);
 
 /** A message that a program of *uid* causes. Thread rule: the main thread. (SYS-9) */
-#define LOG_OF(uid, level, ...)                                                             \
-	do {                                                                                \
-		static struct logging_place place_;                                         \
-		uint32_t type_ = (uint32_t)san_log_type[SAN_LOG_DRIVER];                    \
-		if (rte_log_can_log(type_, RTE_LOG_##level) && logging_may(&place_, (uid))) \
-			SAN_LOG(DRIVER, level, __VA_ARGS__);                                \
+#define LOG_OF(uid, level, ...)                                                                 \
+	do {                                                                                    \
+		static struct logging_place place_;                                             \
+		uint32_t type_ = (uint32_t)san_log_type[SAN_LOG_DRIVER];                        \
+		if (rte_log_can_log(type_, RTE_LOG_##level) && san_logging_may(&place_, (uid))) \
+			SAN_LOG(DRIVER, level, __VA_ARGS__);                                    \
 	} while (0)
 
 /** Call before EAL starts, whose messages use the stream, too. 0 or -ENOMEM. */
-int logging_open(const struct conf *conf);
+int san_logging_open(const struct conf *conf);
 /** Set levels: after EAL has started, and when *conf* has changed. */
-void logging_apply(const struct conf *conf);
+void san_logging_apply(const struct conf *conf);
 
 #endif /* DAEMON_LOGGING_H */

@@ -45,7 +45,7 @@
 static struct server *taking; /* set while another daemon waits and can still go on */
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt, ...)
+daemon_die(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -55,7 +55,7 @@ die(const char *fmt, ...)
 	va_end(ap);
 	fprintf(stderr, "\n");
 	if (taking != NULL)
-		ports_park(taking);
+		san_ports_park(taking);
 	exit(1);
 }
 
@@ -80,13 +80,13 @@ share_with(const char *path, const char *group)
 	const struct group *g = getgrnam(group);
 
 	if (g == NULL)
-		die("[daemon] group = %s: no such group", group);
+		daemon_die("[daemon] group = %s: no such group", group);
 	if (chown(path, (uid_t)-1, g->gr_gid) != 0 || chmod(path, 0660) != 0)
-		die("%s: %s", path, strerror(errno));
+		daemon_die("%s: %s", path, strerror(errno));
 }
 
 static int
-open_socket(const struct conf *conf)
+daemon_open_socket(const struct conf *conf)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -100,12 +100,12 @@ open_socket(const struct conf *conf)
 	rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
 	umask(before);
 	if (rc != 0)
-		die("%s: %s%s", conf->socket, strerror(errno),
-		    errno == EADDRINUSE ? ": another daemon serves it" : "");
+		daemon_die("%s: %s%s", conf->socket, strerror(errno),
+			   errno == EADDRINUSE ? ": another daemon serves it" : "");
 	if (conf->group[0] != '\0')
 		share_with(conf->socket, conf->group);
 	if (listen(sock, BACKLOG) != 0)
-		die("%s: %s", conf->socket, strerror(errno));
+		daemon_die("%s: %s", conf->socket, strerror(errno));
 	return sock;
 }
 
@@ -123,7 +123,7 @@ open_signals(void)
 	signal(SIGPIPE, SIG_IGN); /* the peer of a wake socket may have closed it */
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
-		die("signalfd: %s", strerror(errno));
+		daemon_die("signalfd: %s", strerror(errno));
 	return fd;
 }
 
@@ -152,9 +152,9 @@ open_pidfile(const struct conf *conf)
 		return NULL;
 	pidfile = pidfile_open(conf->pidfile, 0644, &other);
 	if (pidfile == NULL && errno == EEXIST)
-		die("%s: another daemon runs, pid %d", conf->pidfile, (int)other);
+		daemon_die("%s: another daemon runs, pid %d", conf->pidfile, (int)other);
 	if (pidfile == NULL || pidfile_write(pidfile) != 0)
-		die("%s: %s", conf->pidfile, strerror(errno));
+		daemon_die("%s: %s", conf->pidfile, strerror(errno));
 	return pidfile;
 }
 
@@ -162,18 +162,18 @@ open_pidfile(const struct conf *conf)
 
 /* Give files that were created with more rights to the user, so that the daemon can remove them. */
 static void
-give(const struct harden_user *u, const char *path)
+daemon_give_path(const struct harden_user *u, const char *path)
 {
-	int rc = harden_give(u, path);
+	int rc = san_harden_give(u, path);
 
 	if (rc != 0)
-		die("%s: %s", path, strerror(-rc));
+		daemon_die("%s: %s", path, strerror(-rc));
 }
 
 static void
 warn_of(const char *path)
 {
-	if (path[0] != '\0' && !harden_can_remove(path))
+	if (path[0] != '\0' && !san_harden_can_remove(path))
 		SAN_LOG(DRIVER, WARNING, "%s will stay when we end: its folder is another's", path);
 }
 
@@ -182,14 +182,14 @@ drop_rights(const struct conf *conf, const struct harden_user *u)
 {
 	char err[256];
 
-	give(u, conf->socket);
-	give(u, conf->pidfile);
-	if (harden_drop(u, err, sizeof(err)) != 0)
-		die("%s", err);
+	daemon_give_path(u, conf->socket);
+	daemon_give_path(u, conf->pidfile);
+	if (san_harden_drop(u, err, sizeof(err)) != 0)
+		daemon_die("%s", err);
 	warn_of(conf->socket);
 	warn_of(conf->pidfile);
-	if (conf->seccomp != 0 && sandbox_enter(SANDBOX_DAEMON, err, sizeof(err)) != 0)
-		die("%s", err);
+	if (conf->seccomp != 0 && san_sandbox_enter(SANDBOX_DAEMON, err, sizeof(err)) != 0)
+		daemon_die("%s", err);
 }
 
 /* ---- start and end ---- */
@@ -198,23 +198,26 @@ static void
 make_ports(struct server *s)
 {
 	s->pidfile = open_pidfile(&s->conf);
-	s->listener = open_socket(&s->conf);
-	if (ports_start_eal(&s->conf, false) != 0 || ports_open(s) != 0)
-		die("%s", rtsan_error());
-	if (shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
-		die("guard: %s", strerror(errno));
+	s->listener = daemon_open_socket(&s->conf);
+	if (san_ports_start_eal(&s->conf, false) != 0 || san_ports_open(s) != 0)
+		daemon_die("%s", rtsan_error());
+	if (san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)
+		daemon_die("guard: %s", strerror(errno));
 }
 
-/* The devices belong to the other daemon until takeover_commit(). It goes on if this one fails. */
+/*
+ * The devices belong to the other daemon until san_takeover_commit(). It goes on if this one
+ * fails.
+ */
 static void
 take_devices(struct server *s)
 {
-	if (ports_start_eal(&s->conf, true) != 0 || ports_warm(&s->conf) != 0 ||
-	    takeover_receive(s) != 0)
-		die("%s", rtsan_error());
+	if (san_ports_start_eal(&s->conf, true) != 0 || san_ports_warm(&s->conf) != 0 ||
+	    san_takeover_receive(s) != 0)
+		daemon_die("%s", rtsan_error());
 	taking = s;
-	if (ports_probe(&s->conf) != 0 || ports_open_devices(s) != 0)
-		die("%s", rtsan_error());
+	if (san_ports_probe(&s->conf) != 0 || san_ports_open_devices(s) != 0)
+		daemon_die("%s", rtsan_error());
 }
 
 /* Rights are dropped before, because the state could contain anything. */
@@ -223,13 +226,13 @@ take_state(struct server *s)
 {
 	struct app *a;
 
-	if (takeover_load(s) != 0 || ports_resume(s) != 0)
-		die("%s", rtsan_error());
-	if (apps_attach(&s->all) != 0)
-		die("an application's queues can't be watched");
+	if (san_takeover_load(s) != 0 || san_ports_resume(s) != 0)
+		daemon_die("%s", rtsan_error());
+	if (san_app_state_attach(&s->all) != 0)
+		daemon_die("an application's queues can't be watched");
 	LIST_FOREACH(a, &s->all.list, link)
-		if (server_watch(s, a->sock, a) != 0)
-			die("epoll: %s", strerror(errno));
+		if (san_server_watch(s, a->sock, a) != 0)
+			daemon_die("epoll: %s", strerror(errno));
 }
 
 /* The previous daemon holds the file until it has ended. */
@@ -249,19 +252,19 @@ take_pidfile(struct server *s)
 
 /* From here on this daemon alone owns the ports. */
 static void
-begin(struct server *s)
+daemon_begin(struct server *s)
 {
 	bool takes = taking != NULL;
 
-	if (takes && takeover_commit(s) != 0)
-		die("%s", rtsan_error());
+	if (takes && san_takeover_commit(s) != 0)
+		daemon_die("%s", rtsan_error());
 	taking = NULL;
-	if (ports_begin(s) != 0)
-		die("%s", rtsan_error());
+	if (san_ports_begin(s) != 0)
+		daemon_die("%s", rtsan_error());
 	if (!takes)
 		return;
-	apps_wake(&s->all);
-	takeover_tell(s);
+	san_apps_wake(&s->all);
+	san_takeover_tell(s);
 	take_pidfile(s);
 }
 
@@ -281,67 +284,67 @@ open_stdio(void)
 }
 
 static void
-start(struct server *s)
+daemon_start(struct server *s)
 {
 	struct harden_user user;
 	char err[256];
 
-	if (harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
-		die("%s", err);
-	users_read(SUBUID);
+	if (san_harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
+		daemon_die("%s", err);
+	san_users_read(SUBUID);
 	s->user = user.given ? user.uid : geteuid();
 	raise_descriptors();
-	if (helpers_fork(&user, s->conf.seccomp != 0) != 0)
-		die("helpers: %s", strerror(errno));
-	if (logging_open(&s->conf) != 0)
-		die("no memory");
+	if (san_helper_begin(&user, s->conf.seccomp != 0) != 0)
+		daemon_die("helpers: %s", strerror(errno));
+	if (san_logging_open(&s->conf) != 0)
+		daemon_die("no memory");
 	s->signals = open_signals(); /* before threads start, which inherit the signal mask */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
-	apps_init(&s->all, &s->conf);
+	san_apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;
-	if (s->takes_over && takeover_find(&s->conf))
+	if (s->takes_over && san_takeover_find(&s->conf))
 		take_devices(s);
 	else
 		make_ports(s);
-	logging_apply(&s->conf);
+	san_logging_apply(&s->conf);
 	drop_rights(&s->conf, &user);
 	if (taking != NULL)
 		take_state(s);
-	if (server_watch(s, s->signals, &s->signals) != 0 ||
-	    server_watch(s, s->listener, &s->listener) != 0 ||
-	    server_watch(s, s->guard, &s->guard) != 0 || server_open_helpers(s) != 0)
-		die("epoll, or one more thread: %s", strerror(errno));
-	begin(s);
+	if (san_server_watch(s, s->signals, &s->signals) != 0 ||
+	    san_server_watch(s, s->listener, &s->listener) != 0 ||
+	    san_server_watch(s, s->guard, &s->guard) != 0 || san_server_open_helpers(s) != 0)
+		daemon_die("epoll, or one more thread: %s", strerror(errno));
+	daemon_begin(s);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
-	app_telemetry_start(&s->all);
-	notify_ready(&s->notify, &s->all);
+	san_app_telemetry_start(&s->all);
+	san_notify_ready(&s->notify, &s->all);
 }
 
 /* Returns the exit status. */
 static int
-finish(struct server *s)
+daemon_finish(struct server *s)
 {
 	uint64_t leaks;
 	struct app *a;
 
-	app_telemetry_stop();
+	san_app_telemetry_stop();
 	if (s->is_taken)
 		return s->is_lost; /* there are no ports to close */
-	apps_gone(&s->all);
+	san_apps_engines_end(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
-		app_destroy(&s->all, a);
-	leaks = ports_close(s);
-	apps_fini(&s->all);
+		san_apps_destroy(&s->all, a);
+	leaks = san_ports_close(s);
+	san_apps_fini(&s->all);
 	if (s->pidfile != NULL && pidfile_remove(s->pidfile) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.pidfile, strerror(errno));
-	conf_free(&s->conf);
+	san_conf_free(&s->conf);
 	return leaks != 0;
 }
 
 static int
-usage(FILE *f)
+daemon_usage(FILE *f)
 {
 	fprintf(f, "usage: sanstack-daemon [--config FILE] [--takeover] [--check-config] "
 		   "[--version]\n"
@@ -369,7 +372,7 @@ main(int argc, char **argv)
 	int c;
 
 	open_stdio();
-	notify_init(argc, argv);
+	san_notify_init(argc, argv);
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')
 			s.conf_path = optarg;
@@ -380,15 +383,15 @@ main(int argc, char **argv)
 		else if (c == 'v')
 			return printf("%s\n", rtsan_version()) < 0;
 		else
-			return usage(c == 'h' ? stdout : stderr);
+			return daemon_usage(c == 'h' ? stdout : stderr);
 	}
 	if (optind != argc)
-		return usage(stderr);
-	if (conf_read(&s.conf, s.conf_path, err, sizeof(err)) != 0)
-		die("%s", err);
+		return daemon_usage(stderr);
+	if (san_conf_read(&s.conf, s.conf_path, err, sizeof(err)) != 0)
+		daemon_die("%s", err);
 	if (check)
 		return printf("%s: OK\n", s.conf_path) < 0;
-	start(&s);
-	server_run(&s);
-	return finish(&s);
+	daemon_start(&s);
+	san_server_run(&s);
+	return daemon_finish(&s);
 }

@@ -19,24 +19,24 @@
 #include "san_time.h"
 
 void
-notify_init(int argc, char **argv)
+san_notify_init(int argc, char **argv)
 {
 	setproctitle_init(argc, argv, environ);
 }
 
 void
-notify_ready(struct notify *n, const struct apps *all)
+san_notify_ready(struct notify *n, const struct apps *all)
 {
 	uint64_t usec;
 
 	if (sd_watchdog_enabled(0, &usec) > 0)
 		n->every_ns = usec * SAN_NS_PER_US / 2;
 	sd_notify(0, "READY=1");
-	notify_status(all);
+	san_notify_status(all);
 }
 
 void
-notify_status(const struct apps *all)
+san_notify_status(const struct apps *all)
 {
 	char text[512];
 	size_t len;
@@ -45,7 +45,7 @@ notify_status(const struct apps *all)
 	len = (size_t)snprintf(text, sizeof(text), "serving %u applications on %s",
 			       all->nb_attached, all->conf->socket);
 	for (i = 0; i < all->nb_ports; i++)
-		if (len < sizeof(text) && san_engine_is_gone(all->ports[i].ctx->port))
+		if (len < sizeof(text) && san_engine_is_lost(all->ports[i].ctx->port))
 			len += (size_t)snprintf(text + len, sizeof(text) - len,
 						"; port %s is gone", all->ports[i].name);
 	sd_notifyf(0, "STATUS=%s", text);
@@ -53,7 +53,7 @@ notify_status(const struct apps *all)
 }
 
 void
-notify_reloading(void)
+san_notify_reloading(void)
 {
 	struct timespec ts;
 
@@ -63,20 +63,20 @@ notify_reloading(void)
 }
 
 void
-notify_reloaded(void)
+san_notify_reloaded(void)
 {
 	sd_notify(0, "READY=1");
 }
 
 void
-notify_stopping(void)
+san_notify_stopping(void)
 {
 	sd_notify(0, "STOPPING=1\nSTATUS=draining");
 	setproctitle("draining");
 }
 
 void
-notify_alive(void)
+san_notify_alive(void)
 {
 	sd_notify(0, "WATCHDOG=1");
 }
@@ -90,7 +90,7 @@ is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)
 	uint32_t i;
 
 	for (i = 0; i < port->caps.nb_lcores; i++) {
-		loops = san_engine_loops(san_engine_at(port->ctx->port, i));
+		loops = san_engine_loop_count(san_engine_at(port->ctx->port, i));
 		if (loops == last[i]) {
 			SAN_LOG(DRIVER, ERR, "port=%s lcore=%u hangs: the watchdog is not told",
 				port->name, i);
@@ -102,7 +102,7 @@ is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)
 }
 
 uint64_t
-notify_watchdog(struct notify *n, const struct apps *all, uint64_t now_ns)
+san_notify_watchdog(struct notify *n, const struct apps *all, uint64_t now_ns)
 {
 	bool alive = true;
 	uint32_t i;

@@ -19,22 +19,22 @@ struct notify {
 };
 
 /** Call first in main(): the title overwrites the memory of the arguments. */
-void notify_init(int argc, char **argv);
+void san_notify_init(int argc, char **argv);
 
-void notify_ready(struct notify *n, const struct apps *all);
+void san_notify_ready(struct notify *n, const struct apps *all);
 /** The number of applications, or the state of a port, has changed. */
-void notify_status(const struct apps *all);
-void notify_reloading(void);
-void notify_reloaded(void);
-void notify_stopping(void);
+void san_notify_status(const struct apps *all);
+void san_notify_reloading(void);
+void san_notify_reloaded(void);
+void san_notify_stopping(void);
 /** Reset the watchdog before an operation that may take some seconds. */
-void notify_alive(void);
+void san_notify_alive(void);
 /**
  * Reset the watchdog when it is due, if every lcore is alive.
  *
  * @return
  *   When to call again, or SAN_TIME_NEVER.
  */
-uint64_t notify_watchdog(struct notify *n, const struct apps *all, uint64_t now_ns);
+uint64_t san_notify_watchdog(struct notify *n, const struct apps *all, uint64_t now_ns);
 
 #endif /* DAEMON_NOTIFY_H */

@@ -14,11 +14,11 @@
 /* ---- configuration ---- */
 
 static bool
-number(const char *text, uint32_t *out)
+partition_to_number(const char *text, uint32_t *out)
 {
 	uint64_t v;
 
-	if (!dpdk_conf_number(text, &v) || v >= UINT32_MAX)
+	if (!san_dpdk_conf_number(text, &v) || v >= UINT32_MAX)
 		return false;
 	*out = (uint32_t)v;
 	return true;
@@ -26,12 +26,12 @@ number(const char *text, uint32_t *out)
 
 /* A name, or the number of a user without one. */
 static bool
-find_user(const char *name, uid_t *out)
+partition_find_user(const char *name, uid_t *out)
 {
 	const struct passwd *pw = getpwnam(name);
 
 	if (pw == NULL)
-		return number(name, out);
+		return partition_to_number(name, out);
 	*out = pw->pw_uid;
 	return true;
 }
@@ -42,7 +42,7 @@ find_group(const char *name, gid_t *out)
 	const struct group *gr = getgrnam(name);
 
 	if (gr == NULL)
-		return number(name, out);
+		return partition_to_number(name, out);
 	*out = gr->gr_gid;
 	return true;
 }
@@ -58,7 +58,8 @@ add_who(struct partition *p, const char *word)
 	if (strncmp(word, "user:", 5) == 0) {
 		if (p->nb_users == PARTITION_WHO)
 			return "too many users";
-		return find_user(word + 5, &p->users[p->nb_users++]) ? NULL : "no such user";
+		return partition_find_user(word + 5, &p->users[p->nb_users++]) ? NULL :
+										 "no such user";
 	}
 	if (strncmp(word, "group:", 6) == 0) {
 		if (p->nb_groups == PARTITION_WHO)
@@ -69,8 +70,8 @@ add_who(struct partition *p, const char *word)
 }
 
 int
-partition_set(struct partitions *all, const char *name, const char *value, char *why,
-	      size_t why_len)
+san_partition_set(struct partitions *all, const char *name, const char *value, char *why,
+		  size_t why_len)
 {
 	struct partition *p = &all->p[all->nb];
 	char copy[256], *save = NULL, *word;
@@ -82,7 +83,7 @@ partition_set(struct partitions *all, const char *name, const char *value, char 
 			 name, PARTITIONS_MAX);
 		return -EINVAL;
 	}
-	if (!number(name, &pkey) || pkey == 0 || pkey > UINT16_MAX) {
+	if (!partition_to_number(name, &pkey) || pkey == 0 || pkey > UINT16_MAX) {
 		snprintf(why, why_len, "%s: a partition is a number, 1 to 0xffff", name);
 		return -EINVAL;
 	}
@@ -105,7 +106,7 @@ partition_set(struct partitions *all, const char *name, const char *value, char 
 /* ---- access ---- */
 
 void
-partition_user_of(int sock, struct partition_user *user)
+san_partition_user_of(int sock, struct partition_user *user)
 {
 	socklen_t len = sizeof(user->groups);
 	struct ucred cred = {.uid = (uid_t)-1, .gid = (gid_t)-1};
@@ -123,7 +124,7 @@ partition_user_of(int sock, struct partition_user *user)
 }
 
 static bool
-is_in(const struct partition *p, const struct partition_user *user)
+partition_is_in(const struct partition *p, const struct partition_user *user)
 {
 	uint32_t i, k;
 
@@ -138,12 +139,12 @@ is_in(const struct partition *p, const struct partition_user *user)
 }
 
 bool
-partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)
+san_partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)
 {
 	uint32_t i;
 
 	for (i = 0; i < all->nb; i++)
 		if (all->p[i].pkey == pkey)
-			return is_in(&all->p[i], user);
+			return partition_is_in(&all->p[i], user);
 	return all->nb == 0;
 }

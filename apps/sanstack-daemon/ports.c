@@ -25,20 +25,20 @@ struct eal_args {
 };
 
 static int
-split(struct eal_args *a, const struct conf *conf)
+ports_split_args(struct eal_args *a, const struct conf *conf)
 {
 	static char name[] = "sanstack-daemon";
 	int n;
 
 	a->words[0] = name;
-	n = dpdk_eal_split(conf->eal, a->buf, sizeof(a->buf), &a->words[1], DPDK_ARGS_MAX - 1);
+	n = san_dpdk_eal_split(conf->eal, a->buf, sizeof(a->buf), &a->words[1], DPDK_ARGS_MAX - 1);
 	a->nb_words = n + 1;
 	return n >= 0 ? 0 :
 			rtsan_provider_host()->fail(n, "[eal] args: too long, or a quote is open");
 }
 
 static bool
-has_word(const struct eal_args *a, const char *word)
+ports_has_word(const struct eal_args *a, const char *word)
 {
 	int i;
 
@@ -49,31 +49,32 @@ has_word(const struct eal_args *a, const char *word)
 }
 
 int
-ports_start_eal(const struct conf *conf, bool bare)
+san_ports_start_eal(const struct conf *conf, bool bare)
 {
 	static char in_memory[] = "--in-memory", no_files[] = "--no-shconf", no_pci[] = "--no-pci";
 	struct eal_args a;
-	int rc = split(&a, conf);
+	int rc = ports_split_args(&a, conf);
 
 	if (rc != 0)
 		return rc;
 	if (bare) {
-		a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
+		a.nb_devices = san_dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
 		/* EAL's files would overwrite those of the other daemon */
-		if (!has_word(&a, in_memory) && !has_word(&a, no_files))
-			a.words[a.nb_words++] = has_word(&a, "--no-huge") ? no_files : in_memory;
+		if (!ports_has_word(&a, in_memory) && !ports_has_word(&a, no_files))
+			a.words[a.nb_words++] = ports_has_word(&a, "--no-huge") ? no_files :
+										  in_memory;
 		/* do not scan PCI: only the named devices are used */
-		if (!has_word(&a, no_pci) && a.nb_devices != 0)
+		if (!ports_has_word(&a, no_pci) && a.nb_devices != 0)
 			a.words[a.nb_words++] = no_pci;
 	}
-	return dpdk_eal_start(a.nb_words, a.words, rtsan_provider_host());
+	return san_dpdk_eal_start(a.nb_words, a.words, rtsan_provider_host());
 }
 
 /*
  * Several processes may use such a device at the same time. The kernel takes 100 ms to set it up.
  */
 static bool
-is_shared(const char *device)
+ports_is_shared(const char *device)
 {
 	static const char name[] = "net_af_packet";
 
@@ -81,35 +82,35 @@ is_shared(const char *device)
 }
 
 static int
-probe(const struct conf *conf, bool shared_only)
+ports_probe_devices(const struct conf *conf, bool shared_only)
 {
 	struct eal_args a;
-	int i, rc = split(&a, conf);
+	int i, rc = ports_split_args(&a, conf);
 
 	if (rc != 0)
 		return rc;
-	a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
+	a.nb_devices = san_dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
 	for (i = 0; i < a.nb_devices && rc == 0; i++)
-		if (!shared_only || is_shared(a.devices[i]))
-			rc = dpdk_eal_probe(a.devices[i], rtsan_provider_host());
+		if (!shared_only || ports_is_shared(a.devices[i]))
+			rc = san_dpdk_eal_probe(a.devices[i], rtsan_provider_host());
 	return rc;
 }
 
 int
-ports_probe(const struct conf *conf)
+san_ports_probe(const struct conf *conf)
 {
-	return probe(conf, false);
+	return ports_probe_devices(conf, false);
 }
 
 int
-ports_warm(const struct conf *conf)
+san_ports_warm(const struct conf *conf)
 {
-	int rc = probe(conf, true);
+	int rc = ports_probe_devices(conf, true);
 	uint32_t i;
 
 	for (i = 0; i < conf->nb_ports && rc == 0; i++)
-		rc = dpdk_ctx_warm(conf->ports[i].words, conf->ports[i].nb_words,
-				   rtsan_provider_host());
+		rc = san_dpdk_ctx_warm(conf->ports[i].words, conf->ports[i].nb_words,
+				       rtsan_provider_host());
 	return rc;
 }
 
@@ -135,15 +136,15 @@ fail_of(const struct conf_port *conf, int rc)
 {
 	char section[64], why[256];
 
-	conf_port_section(conf, section, sizeof(section));
+	san_conf_port_section(conf, section, sizeof(section));
 	snprintf(why, sizeof(why), "%s", rtsan_error());
 	return rtsan_provider_host()->fail(rc, "[%s] %s", section, why);
 }
 
 static int
-watch(struct server *s, const struct dpdk_ctx *ctx)
+ports_watch(struct server *s, const struct dpdk_ctx *ctx)
 {
-	return server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
+	return san_server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
 		0 :
 		rtsan_provider_host()->fail(-errno, "epoll: %s", strerror(errno));
 }
@@ -159,16 +160,16 @@ open_port(struct server *s, uint32_t i)
 	port->mem_fd = -1;
 	port->mem = s->conf.takeover != 0 ? new_state(&port->mem_fd) : NULL;
 	if (port->mem != NULL)
-		shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
-	rc = dpdk_ctx_open(conf->name, conf->words, conf->nb_words, port->mem,
-			   rtsan_provider_host(), &ctx);
+		san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
+	rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, port->mem,
+			       rtsan_provider_host(), &ctx);
 	if (rc == 0)
-		rc = apps_add_port(&s->all, conf->name, port->mem, ctx);
-	return rc == 0 ? watch(s, ctx) : rc;
+		rc = san_apps_add_port(&s->all, conf->name, port->mem, ctx);
+	return rc == 0 ? ports_watch(s, ctx) : rc;
 }
 
 int
-ports_open(struct server *s)
+san_ports_open(struct server *s)
 {
 	uint32_t i;
 	int rc;
@@ -182,7 +183,7 @@ ports_open(struct server *s)
 }
 
 int
-ports_open_devices(struct server *s)
+san_ports_open_devices(struct server *s)
 {
 	const struct conf_port *conf;
 	struct app_port *port;
@@ -194,10 +195,10 @@ ports_open_devices(struct server *s)
 		port = &s->all.ports[i];
 		if (port->ctx != NULL)
 			continue;
-		rc = dpdk_ctx_open_device(conf->name, conf->words, conf->nb_words, &port->mac,
-					  rtsan_provider_host(), &port->ctx);
+		rc = san_dpdk_ctx_open_device(conf->name, conf->words, conf->nb_words, &port->mac,
+					      rtsan_provider_host(), &port->ctx);
 		if (rc == 0)
-			rc = watch(s, port->ctx);
+			rc = ports_watch(s, port->ctx);
 		if (rc != 0)
 			return fail_of(conf, rc);
 	}
@@ -205,14 +206,14 @@ ports_open_devices(struct server *s)
 }
 
 int
-ports_resume(struct server *s)
+san_ports_resume(struct server *s)
 {
 	uint32_t i;
 	int rc;
 
-	shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
+	san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
 	for (i = 0; i < s->all.nb_ports; i++) {
-		rc = dpdk_ctx_resume(s->all.ports[i].ctx, s->all.ports[i].mem);
+		rc = san_dpdk_ctx_resume(s->all.ports[i].ctx, s->all.ports[i].mem);
 		if (rc != 0)
 			return fail_of(&s->conf.ports[i], rc);
 	}
@@ -220,19 +221,19 @@ ports_resume(struct server *s)
 }
 
 int
-ports_begin(struct server *s)
+san_ports_begin(struct server *s)
 {
 	uint32_t i;
 	int rc = 0;
 
 	for (i = 0; i < s->all.nb_ports && rc == 0; i++)
 		if (s->all.ports[i].mem != NULL)
-			rc = dpdk_ctx_start(s->all.ports[i].ctx);
+			rc = san_dpdk_ctx_start(s->all.ports[i].ctx);
 	return rc;
 }
 
 bool
-ports_can_park(const struct server *s)
+san_ports_can_park(const struct server *s)
 {
 	uint32_t i;
 
@@ -243,7 +244,7 @@ ports_can_park(const struct server *s)
 }
 
 void
-ports_park(struct server *s)
+san_ports_park(struct server *s)
 {
 	struct app_port *port;
 	uint32_t i;
@@ -252,18 +253,18 @@ ports_park(struct server *s)
 		port = &s->all.ports[i];
 		if (port->ctx == NULL)
 			continue;
-		socks_close(port);
+		san_socks_close(port);
 		port->mac = san_engine_mac(port->ctx->port);
-		dpdk_ctx_park(port->ctx);
+		san_dpdk_ctx_park(port->ctx);
 		if (san_engine_is_shareable(port->ctx->port))
 			continue;
-		dpdk_ctx_close(port->ctx);
+		san_dpdk_ctx_close(port->ctx);
 		port->ctx = NULL;
 	}
 }
 
 void
-ports_reclaim(struct server *s)
+san_ports_reclaim(struct server *s)
 {
 	uint32_t i;
 
@@ -272,7 +273,7 @@ ports_reclaim(struct server *s)
 }
 
 uint64_t
-ports_close(struct server *s)
+san_ports_close(struct server *s)
 {
 	uint64_t leaks, sum = 0;
 	struct app_port *port;
@@ -280,13 +281,13 @@ ports_close(struct server *s)
 
 	for (i = 0; i < s->all.nb_ports; i++) {
 		port = &s->all.ports[i];
-		socks_close(port);
-		leaks = san_engine_leaks(port->ctx->port);
+		san_socks_close(port);
+		leaks = san_engine_show_leaks(port->ctx->port);
 		if (leaks != 0)
 			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records without an owner",
 				port->name, leaks);
 		sum += leaks;
-		dpdk_ctx_close(port->ctx);
+		san_dpdk_ctx_close(port->ctx);
 		san_mem_close(port->mem);
 		if (port->mem_fd >= 0)
 			close(port->mem_fd);

@@ -21,32 +21,32 @@
 #define PORTS_SHARE_BYTES ((size_t)32 << 40)
 
 /** *bare*: without the devices, which another daemon has. 0, or see rtsan_error(). */
-int ports_start_eal(const struct conf *conf, bool bare);
+int san_ports_start_eal(const struct conf *conf, bool bare);
 /**
- * Do the part of ports_open() that is possible while another daemon has the devices. 0, or see
+ * Do the part of san_ports_open() that is possible while another daemon has the devices. 0, or see
  * rtsan_error().
  */
-int ports_warm(const struct conf *conf);
+int san_ports_warm(const struct conf *conf);
 /** Probe the devices that EAL does not have yet. 0, or see rtsan_error(). */
-int ports_probe(const struct conf *conf);
+int san_ports_probe(const struct conf *conf);
 /** Open all ports with new state; the lcores wait. 0, or see rtsan_error(). */
-int ports_open(struct server *s);
+int san_ports_open(struct server *s);
 /** Open the devices of parked ports that are closed. 0, or see rtsan_error(). */
-int ports_open_devices(struct server *s);
+int san_ports_open_devices(struct server *s);
 /** Resume parked ports on open devices; the lcores wait. 0, or see rtsan_error(). */
-int ports_resume(struct server *s);
+int san_ports_resume(struct server *s);
 /** Start the lcores of all ports. */
-int ports_begin(struct server *s);
+int san_ports_begin(struct server *s);
 /**
  * Stop the open ports, with their state in memory. Close the devices that another process could not
  * open meanwhile.
  */
-void ports_park(struct server *s);
+void san_ports_park(struct server *s);
 /** The process that had started to resume the ports has died: take their memory back. */
-void ports_reclaim(struct server *s);
+void san_ports_reclaim(struct server *s);
 /** True if all ports can be parked. */
-bool ports_can_park(const struct server *s);
+bool san_ports_can_park(const struct server *s);
 /** Close all ports. Returns the number of leaked records. */
-uint64_t ports_close(struct server *s);
+uint64_t san_ports_close(struct server *s);
 
 #endif /* DAEMON_PORTS_H */

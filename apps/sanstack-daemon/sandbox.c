@@ -256,7 +256,7 @@ static const int of_forker[] = {
 };
 
 static int
-allow(scmp_filter_ctx ctx, const int *calls, size_t nb)
+sandbox_allow_calls(scmp_filter_ctx ctx, const int *calls, size_t nb)
 {
 	int rc = 0;
 	size_t i;
@@ -291,12 +291,12 @@ allow_tcp(scmp_filter_ctx ctx, int family)
 static int
 add_helper_rules(scmp_filter_ctx ctx, enum sandbox_of who)
 {
-	int rc = allow(ctx, of_helpers, RTE_DIM(of_helpers));
+	int rc = sandbox_allow_calls(ctx, of_helpers, RTE_DIM(of_helpers));
 
 	if (rc == 0)
 		rc = allow_if(ctx, of_helpers_if, RTE_DIM(of_helpers_if));
 	if (rc == 0 && who == SANDBOX_FORKER)
-		rc = allow(ctx, of_forker, RTE_DIM(of_forker));
+		rc = sandbox_allow_calls(ctx, of_forker, RTE_DIM(of_forker));
 	if (rc == 0 && who == SANDBOX_FORKER)
 		rc = allow_if(ctx, of_forker_if, RTE_DIM(of_forker_if));
 	if (rc == 0)
@@ -311,7 +311,7 @@ add_helper_rules(scmp_filter_ctx ctx, enum sandbox_of who)
 static int
 add_rules(scmp_filter_ctx ctx)
 {
-	int rc = allow(ctx, allowed, RTE_DIM(allowed));
+	int rc = sandbox_allow_calls(ctx, allowed, RTE_DIM(allowed));
 	size_t i;
 
 	if (rc == 0)
@@ -327,7 +327,7 @@ add_rules(scmp_filter_ctx ctx)
 }
 
 int
-sandbox_enter(enum sandbox_of who, char *err, size_t err_len)
+san_sandbox_enter(enum sandbox_of who, char *err, size_t err_len)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx == NULL ? -ENOMEM : 0;

@@ -17,6 +17,6 @@ enum sandbox_of {
 };
 
 /** Restrict all threads, permanently. -errno with a text in *err*. */
-int sandbox_enter(enum sandbox_of who, char *err, size_t err_len);
+int san_sandbox_enter(enum sandbox_of who, char *err, size_t err_len);
 
 #endif /* DAEMON_SANDBOX_H */

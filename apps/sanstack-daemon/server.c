@@ -28,7 +28,7 @@
 #define SEND_BYTES 4096                /* unread answers of an application; libraries have one */
 
 int
-server_watch(const struct server *s, int fd, void *what)
+san_server_watch(const struct server *s, int fd, void *what)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = what}};
 
@@ -51,8 +51,8 @@ refuse_one(struct server *s)
 	LOG_OF((uid_t)-1, WARNING, "connections=%u: no descriptor for one more", s->all.nb);
 	close(s->spare);
 	sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (sock >= 0 && shmq_peek_init(sock) == 0)
-		helpers_hang_up(sock);
+	if (sock >= 0 && san_shmq_peek_init(sock) == 0)
+		san_helper_hang_up(sock);
 	s->spare = eventfd(0, EFD_CLOEXEC);
 }
 
@@ -72,16 +72,16 @@ take_app(struct server *s)
 	 * reads no answers must not use them up (ETOOMANYREFS).
 	 */
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	a = app_create(&s->all, sock, san_engine_clock_monotonic());
+	a = san_apps_create(&s->all, sock, san_engine_clock_monotonic());
 	if (a == NULL)
 		return;
-	if (server_watch(s, sock, a) != 0)
+	if (san_server_watch(s, sock, a) != 0)
 		a->over = true;
 }
 
 /* Serve requests of *a* for a limited time, then others have their turn. */
 static void
-serve(struct server *s, struct app *a)
+server_serve_app(struct server *s, struct app *a)
 {
 	uint64_t end_ns = san_engine_clock_monotonic() + SERVE_NS;
 	struct shmq_req req;
@@ -94,11 +94,11 @@ serve(struct server *s, struct app *a)
 	if (a == s->taker) /* it hung up while it waited for the takeover */
 		a->over = true;
 	for (i = 0; i < SERVE_MAX && rc == 1 && !a->over && s->taker == NULL; i++) {
-		rc = app_next(&s->all, a, &req);
-		if (rc == 1 && takeover_is_request(&req))
-			takeover_hear(s, a, &req);
+		rc = san_app_turn_next(&s->all, a, &req);
+		if (rc == 1 && san_takeover_is_request(&req))
+			san_takeover_hear(s, a, &req);
 		else if (rc == 1)
-			app_serve(&s->all, a, &req);
+			san_app_serve(&s->all, a, &req);
 		if (san_engine_clock_monotonic() > end_ns)
 			break;
 	}
@@ -107,7 +107,7 @@ serve(struct server *s, struct app *a)
 }
 
 static void
-bury(struct server *s)
+server_free_ended(struct server *s)
 {
 	struct app *a, *next;
 
@@ -119,46 +119,46 @@ bury(struct server *s)
 			s->taker = NULL;
 		/* no further event refers to it */
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
-		app_destroy(&s->all, a);
+		san_apps_destroy(&s->all, a);
 	}
 }
 
 /* ---- signals ---- */
 
 static void
-report(const char *section, const char *key)
+server_report_key(const char *section, const char *key)
 {
 	SAN_LOG(DRIVER, WARNING, "%s.%s changed: needs a restart", section, key);
 }
 
 static void
-reload(struct server *s)
+server_reload_conf(struct server *s)
 {
 	static struct conf next;
 	char err[512];
 
-	notify_reloading();
-	if (conf_read(&next, s->conf_path, err, sizeof(err)) != 0) {
+	san_notify_reloading();
+	if (san_conf_read(&next, s->conf_path, err, sizeof(err)) != 0) {
 		SAN_LOG(DRIVER, ERR, "%s; the configuration stays as it was", err);
 	} else {
-		conf_apply(&s->conf, &next, report);
-		logging_apply(&s->conf);
+		san_conf_apply(&s->conf, &next, server_report_key);
+		san_logging_apply(&s->conf);
 		SAN_LOG(DRIVER, NOTICE, "%s is read again", s->conf_path);
 	}
-	conf_free(&next);
-	notify_reloaded();
+	san_conf_free(&next);
+	san_notify_reloaded();
 }
 
 static void
-on_signal(struct server *s)
+server_on_signal(struct server *s)
 {
 	struct signalfd_siginfo info;
 
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo != SIGHUP)
-			drain_signal(s);
+			san_drain_signal(s);
 		else if (s->phase == SERVER_SERVING)
-			reload(s);
+			server_reload_conf(s);
 	}
 }
 
@@ -167,32 +167,32 @@ on_signal(struct server *s)
 static void
 on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
 {
-	apps_heard(&((struct server *)ctx)->all, h, m, fd);
+	san_app_turn_heard(&((struct server *)ctx)->all, h, m, fd);
 }
 
 static void
 on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len)
 {
-	socks_dgram(&((struct server *)ctx)->all, d, data, len);
+	san_socks_dgram(&((struct server *)ctx)->all, d, data, len);
 }
 
 static void
 on_end(void *ctx, struct helper *h, bool has_begun)
 {
-	apps_helper_gone(&((struct server *)ctx)->all, h, has_begun);
+	san_app_turn_helper_ended(&((struct server *)ctx)->all, h, has_begun);
 }
 
 int
-server_open_helpers(struct server *s)
+san_server_open_helpers(struct server *s)
 {
 	static const struct helper_ops ops = {
 		.heard = on_answer,
 		.dgram = on_dgram,
-		.gone = on_end,
+		.ended = on_end,
 	};
 
-	s->helpers = helpers_open(&ops, s);
-	return s->helpers < 0 ? s->helpers : server_watch(s, s->helpers, &s->helpers);
+	s->helpers = san_helper_open(&ops, s);
+	return s->helpers < 0 ? s->helpers : san_server_watch(s, s->helpers, &s->helpers);
 }
 
 /* ---- the loop ---- */
@@ -202,20 +202,20 @@ static uint64_t
 on_time(struct server *s)
 {
 	uint64_t now_ns = san_engine_clock_monotonic();
-	uint64_t due_ns = apps_strangers(&s->all, now_ns);
+	uint64_t due_ns = san_apps_expire_silent(&s->all, now_ns);
 
-	due_ns = san_time_min(due_ns, notify_watchdog(&s->notify, &s->all, now_ns));
-	due_ns = san_time_min(due_ns, drain_step(s, now_ns));
-	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
-	due_ns = san_time_min(due_ns, apps_step(&s->all, now_ns));
-	bury(s);
-	/* also frees memory of the applications that bury() has just removed */
-	if (app_mem_step())
+	due_ns = san_time_min(due_ns, san_notify_watchdog(&s->notify, &s->all, now_ns));
+	due_ns = san_time_min(due_ns, san_drain_step(s, now_ns));
+	due_ns = san_time_min(due_ns, san_socks_expire(&s->all, now_ns));
+	due_ns = san_time_min(due_ns, san_app_turn_step(&s->all, now_ns));
+	server_free_ended(s);
+	/* also frees memory of the applications that server_free_ended() has just removed */
+	if (san_app_mem_step())
 		due_ns = now_ns;
-	due_ns = san_time_min(due_ns, helpers_step(now_ns));
-	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
-		s->nb_told = s->all.nb_attached;
-		notify_status(&s->all);
+	due_ns = san_time_min(due_ns, san_helper_step(now_ns));
+	if (s->phase == SERVER_SERVING && s->nb_notified != s->all.nb_attached) {
+		s->nb_notified = s->all.nb_attached;
+		san_notify_status(&s->all);
 	}
 	return due_ns;
 }
@@ -233,7 +233,7 @@ sleep_ms(uint64_t due_ns)
 }
 
 void
-server_run(struct server *s)
+san_server_run(struct server *s)
 {
 	struct epoll_event ev[EVENTS];
 	uint64_t due_ns = 0, end_ns;
@@ -241,37 +241,37 @@ server_run(struct server *s)
 
 	while (s->phase != SERVER_OVER) {
 		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
-		app_telemetry_enter();
+		san_app_telemetry_enter();
 		end_ns = san_engine_clock_monotonic() + SERVE_NS;
 		/* epoll reports the skipped ones again; the watchdog is reset in between */
 		for (i = 0; i < n; i++) {
 			bool is_late = san_engine_clock_monotonic() > end_ns;
 
-			if (socks_event(&ev[i]) || is_late)
+			if (san_socks_event(&ev[i]) || is_late)
 				continue;
 			if (ev[i].data.ptr == &s->signals)
-				on_signal(s);
+				server_on_signal(s);
 			else if (ev[i].data.ptr == &s->listener)
 				take_app(s);
 			else if (ev[i].data.ptr == &s->guard)
-				apps_failed(&s->all);
+				san_apps_failed(&s->all);
 			else if (ev[i].data.ptr == &s->helpers)
-				helpers_serve();
+				san_helper_serve();
 			else if (ev[i].data.ptr != &s->all)
-				serve(s, ev[i].data.ptr);
+				server_serve_app(s, ev[i].data.ptr);
 		}
-		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
-						SAN_TIME_NEVER;
+		due_ns = san_apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
+						    SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
 		/* requests in progress are answered first */
 		if (s->taker != NULL) {
-			apps_hurry(&s->all);
-			bury(s);
+			san_app_turn_hurry(&s->all);
+			server_free_ended(s);
 		}
-		if (s->taker != NULL && !apps_are_waiting(&s->all)) {
-			takeover_give(s);
+		if (s->taker != NULL && !san_app_turn_are_waiting(&s->all)) {
+			san_takeover_give(s);
 			due_ns = 0;
 		}
-		app_telemetry_leave();
+		san_app_telemetry_leave();
 	}
 }

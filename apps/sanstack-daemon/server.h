@@ -38,15 +38,15 @@ struct server {
 	pid_t other_pid;
 	uint64_t parked_ns; /**< applications have been waiting since then */
 	enum server_phase phase;
-	uint64_t phase_ns; /**< end of DRAINING, LEAVING */
-	uint32_t nb_told;  /**< applications in the last reported status */
+	uint64_t phase_ns;    /**< end of DRAINING, LEAVING */
+	uint32_t nb_notified; /**< applications in the last reported status */
 };
 
 /** Watch *fd*; events carry *what*. 0 or -errno. */
-int server_watch(const struct server *s, int fd, void *what);
-/** Enable helpers; see helpers_fork(). 0 or -errno. */
-int server_open_helpers(struct server *s);
+int san_server_watch(const struct server *s, int fd, void *what);
+/** Enable helpers; see san_helper_begin(). 0 or -errno. */
+int san_server_open_helpers(struct server *s);
 /** Run until the phase is SERVER_OVER. */
-void server_run(struct server *s);
+void san_server_run(struct server *s);
 
 #endif /* DAEMON_SERVER_H */

@@ -22,7 +22,7 @@
 #define DROP        BPF_STMT(BPF_RET | BPF_K, 0)
 
 int
-sock_filter_port(int fd, const struct helper_filter *what)
+san_sock_filter_port(int fd, const struct helper_filter *what)
 {
 	uint32_t if_index = what->if_index, whole = what->whole_v4;
 	bool local_only = what->local_only != 0;

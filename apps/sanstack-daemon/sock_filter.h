@@ -14,6 +14,6 @@
  * Drop what the port receives as well. With *local_only* drop also what arrives at any device other
  * than loopback. 0 or -errno.
  */
-int sock_filter_port(int fd, const struct helper_filter *what);
+int san_sock_filter_port(int fd, const struct helper_filter *what);
 
 #endif /* DAEMON_SOCK_FILTER_H */

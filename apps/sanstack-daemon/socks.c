@@ -39,7 +39,7 @@
 
 /* All sockets belong to the first lcore. */
 struct san_engine *
-socks_engine(const struct app_port *port)
+san_socks_engine(const struct app_port *port)
 {
 	return san_engine_at(port->ctx->port, 0);
 }
@@ -47,8 +47,8 @@ socks_engine(const struct app_port *port)
 /* ---- properties from the kernel ---- */
 
 void
-socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
-		    uint32_t *scope)
+san_socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
+			uint32_t *scope)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
@@ -66,8 +66,8 @@ socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16
 }
 
 void
-socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port, uint16_t family,
-		uint32_t scope)
+san_socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
+		    uint16_t family, uint32_t scope)
 {
 	memcpy(a->ip, ip->b, sizeof(a->ip));
 	a->port = port;
@@ -76,53 +76,54 @@ socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
 }
 
 bool
-socks_is_any(const struct san_ip *ip)
+san_socks_is_any(const struct san_ip *ip)
 {
 	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
 
-	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
+	return san_wire_ip_eq(ip, &any6) || san_wire_ip_eq(ip, &any4);
 }
 
 bool
-socks_is_ours(const struct app_port *port, const struct san_ip *ip)
+san_socks_is_ours(const struct app_port *port, const struct san_ip *ip)
 {
 	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
 	uint16_t i;
 
 	for (i = 0; i < conf->nb_addrs; i++)
-		if (san_ip_eq(&conf->addrs[i].ip, ip))
+		if (san_wire_ip_eq(&conf->addrs[i].ip, ip))
 			return true;
 	return false;
 }
 
 int
-socks_refuse(struct shmq_rep *rep, int rc, const char *text)
+san_socks_refuse(struct shmq_rep *rep, int rc, const char *text)
 {
 	snprintf(rep->text, sizeof(rep->text), "socket: %s", text);
 	return rc;
 }
 
 int
-socks_check_kernel(const struct app_port *port, const struct helper_facts *facts, int protocol,
-		   struct shmq_rep *rep)
+san_socks_check_kernel(const struct app_port *port, const struct helper_facts *facts, int protocol,
+		       struct shmq_rep *rep)
 {
 	if ((facts->domain != AF_INET && facts->domain != AF_INET6) || facts->protocol != protocol)
-		return socks_refuse(rep, -EPROTONOSUPPORT,
-				    "neither IPv4 nor IPv6, or of another protocol");
+		return san_socks_refuse(rep, -EPROTONOSUPPORT,
+					"neither IPv4 nor IPv6, or of another protocol");
 	if (!facts->is_our_net)
-		return socks_refuse(rep, -EXDEV, "of another network namespace than the daemon's");
+		return san_socks_refuse(rep, -EXDEV,
+					"of another network namespace than the daemon's");
 	/* the kernel allows the same address on two devices, but the port belongs to one of them */
-	if (facts->device != 0 && facts->device != (int)san_engine_if_index(port->ctx->port))
-		return socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
+	if (facts->device != 0 && facts->device != (int)san_engine_sock_if_index(port->ctx->port))
+		return san_socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (facts->has_filter)
-		return socks_refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
+		return san_socks_refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
 	return 0;
 }
 
 /* ---- helpers ---- */
 
 struct helper_sock
-socks_name(const struct sock_entry *s)
+san_socks_name(const struct app_sock *s)
 {
 	return (struct helper_sock){
 		.port = s->port->index,
@@ -132,19 +133,19 @@ socks_name(const struct sock_entry *s)
 }
 
 int
-socks_ask(const struct sock_entry *s, struct helper_msg *m, const struct app *a)
+san_socks_ask(const struct app_sock *s, struct helper_msg *m, const struct app *a)
 {
 	int rc;
 
 	m->job = a->job;
 	m->handle = s->kernel;
-	m->sock = socks_name(s);
-	rc = helper_ask(s->helper, m, m->op == HELPER_GIVE ? a->sock : -1);
+	m->sock = san_socks_name(s);
+	rc = san_helper_ask(s->helper, m, m->op == HELPER_GIVE ? a->sock : -1);
 	return rc == 0 ? -EINPROGRESS : rc;
 }
 
 void
-socks_keep(struct sock_entry *s, struct passed *p)
+san_socks_keep(struct app_sock *s, struct passed *p)
 {
 	s->helper = p->helper;
 	s->kernel = p->handle;
@@ -156,7 +157,7 @@ socks_keep(struct sock_entry *s, struct passed *p)
 
 /* Edge-triggered: a message may stay in the pair for a while. A hang-up is always reported. */
 int
-socks_watch_pair(const struct sock_entry *s)
+san_socks_watch_pair(const struct app_sock *s)
 {
 	struct epoll_event pair = {
 		.events = EPOLLIN | EPOLLET,
@@ -167,7 +168,7 @@ socks_watch_pair(const struct sock_entry *s)
 }
 
 int
-socks_watch_token(const struct sock_entry *s)
+san_socks_watch_token(const struct app_sock *s)
 {
 	struct epoll_event token = {
 		/* a program that accepted it without the library may have written */
@@ -179,7 +180,7 @@ socks_watch_token(const struct sock_entry *s)
 }
 
 int
-socks_watch_relay(const struct sock_entry *s)
+san_socks_watch_relay(const struct app_sock *s)
 {
 	struct epoll_event token = {
 		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
@@ -199,13 +200,13 @@ socks_watch_relay(const struct sock_entry *s)
 }
 
 uint32_t
-socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes)
+san_socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes)
 {
 	uint32_t i, nb = 0;
 
 	*bytes = 0;
 	for (i = 0; i < port->max_socks; i++) {
-		const struct sock_entry *s = &port->socks[i];
+		const struct app_sock *s = &port->socks[i];
 
 		if (s->port == NULL || (owner != NULL && s->owner != *owner))
 			continue;
@@ -220,33 +221,33 @@ static int
 check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep)
 {
 	uint64_t bytes;
-	uint32_t nb = socks_count(port, &owner, &bytes);
+	uint32_t nb = san_socks_count(port, &owner, &bytes);
 	const char *why = NULL;
 
-	if (!users_may(owner, nb, port->nb_socks, port->max_socks))
+	if (!san_users_may(owner, nb, port->nb_socks, port->max_socks))
 		why = "no room for one more; see sockets=";
 	else if (bytes + need > port->conf->sock_bytes)
 		why = "its user's have all memory that they may have; see sock_bytes=";
 	if (why == NULL)
 		return 0;
 	port->nb_socks_refused++;
-	return socks_refuse(rep, -ENOSPC, why);
+	return san_socks_refuse(rep, -ENOSPC, why);
 }
 
-struct sock_entry *
-socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
+struct app_sock *
+san_socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
 {
-	struct sock_entry *s = port->socks;
+	struct app_sock *s = port->socks;
 
-	if (check_room(port, users_owner(uid), bytes, rep) != 0)
+	if (check_room(port, san_users_owner(uid), bytes, rep) != 0)
 		return NULL;
 	while (s->port != NULL)
 		s++;
-	*s = (struct sock_entry){
+	*s = (struct app_sock){
 		.port = port,
 		.number = ++port->last_sock,
 		.uid = uid,
-		.owner = users_owner(uid),
+		.owner = san_users_owner(uid),
 		.kernel = -1,
 		.pair = -1,
 		.held = -1,
@@ -257,13 +258,13 @@ socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
 	return s;
 }
 
-struct sock_entry *
-socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
+struct app_sock *
+san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
 {
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks && cookie != 0; i++) {
-		struct sock_entry *s = &port->socks[i];
+		struct app_sock *s = &port->socks[i];
 
 		if (s->port != NULL && (is_kernel ? s->cookie : s->shadow) == cookie)
 			return s;
@@ -272,43 +273,43 @@ socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
 }
 
 void
-socks_release(struct sock_entry *s)
+san_socks_release(struct app_sock *s)
 {
 	if (s->pair >= 0) {
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
-		helpers_hang_up(s->pair);
+		san_helper_hang_up(s->pair);
 	}
 	if (s->token >= 0)
 		close(s->token);
 	if (s->kernel >= 0)
-		helper_close(s->helper, s->kernel);
+		san_helper_close(s->helper, s->kernel);
 	if (s->held >= 0)
 		close(s->held);
-	app_mem_end(&s->mem);
+	san_app_mem_end(&s->mem);
 	s->port->nb_socks--;
 	s->port = NULL;
 }
 
 int
-socks_pair(struct sock_entry *s, int *shadow)
+san_socks_new_pair(struct app_sock *s, int *shadow)
 {
-	int rc = socks_pair_make(&s->pair, shadow);
+	int rc = san_socks_pair_make(&s->pair, shadow);
 
 	if (rc != 0)
 		return rc;
-	s->inode = socks_pair_ids(*shadow, &s->shadow);
+	s->inode = san_socks_pair_ids(*shadow, &s->shadow);
 	return 0;
 }
 
 int
-socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
+san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type)
 {
 	struct san_sock_shm *shm;
 	int rc, mem_fd = -1;
 
-	rc = app_mem_create(&s->mem, "sanstack-sock",
-			    type == SOCK_STREAM ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard,
-			    &mem_fd);
+	rc = san_app_mem_create(&s->mem, "sanstack-sock",
+				type == SOCK_STREAM ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard,
+				&mem_fd);
 	if (mem_fd >= 0)
 		close(mem_fd); /* *mem* has a duplicate */
 	if (rc != 0)
@@ -318,8 +319,8 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 	shm->rx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;
 	shm->tx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 	shm->type = type;
-	shm->if_index = san_engine_if_index(s->port->ctx->port);
-	shm->mtu = san_engine_mtu(s->port->ctx->port);
+	shm->if_index = san_engine_sock_if_index(s->port->ctx->port);
+	shm->mtu = san_engine_sock_mtu(s->port->ctx->port);
 	return 0;
 }
 
@@ -327,7 +328,7 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 
 /* The last program that had the socket has closed it. */
 static void
-hang_up(struct sock_entry *s)
+socks_hang_up(struct app_sock *s)
 {
 	s->has_sent = true; /* the program may have written before */
 	s->is_over = true;
@@ -349,10 +350,10 @@ is_so(int fd, short event)
 }
 
 bool
-socks_event(const struct epoll_event *ev)
+san_socks_event(const struct epoll_event *ev)
 {
 	uintptr_t what = (uintptr_t)ev->data.ptr;
-	struct sock_entry *s = (struct sock_entry *)(what & ~TAGS);
+	struct app_sock *s = (struct app_sock *)(what & ~TAGS);
 
 	if ((what & TAGS) == 0)
 		return false;
@@ -363,14 +364,14 @@ socks_event(const struct epoll_event *ev)
 		s->is_relay_due = true; /* the next look moves the bytes */
 		return true;
 	}
-	if ((what & TAGS) == TAG_TOKEN && socks_token_is_spoken(s)) {
-		socks_token_unclaimed(s);
+	if ((what & TAGS) == TAG_TOKEN && san_socks_token_is_spoken(s)) {
+		san_socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* the listener closed before accepting it */
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&
 		   is_so(s->pair, 0)) {
-		hang_up(s);
+		socks_hang_up(s);
 	}
 	return true;
 }
@@ -378,36 +379,36 @@ socks_event(const struct epoll_event *ev)
 /* ---- release ---- */
 
 static void
-end(struct sock_entry *s)
+socks_end_one(struct app_sock *s)
 {
 	if (s->kind == SOCKS_DGRAM)
-		socks_udp_end(s);
+		san_socks_udp_end(s);
 	else
-		socks_tcp_end(s);
-	socks_release(s);
+		san_socks_tcp_end(s);
+	san_socks_release(s);
 }
 
 /* Data that was sent before close() is still delivered. */
 static bool
-may_end(struct sock_entry *s, uint64_t now_ns)
+may_end(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->over_ns == 0)
 		s->over_ns = now_ns;
-	return s->kind == SOCKS_DGRAM ? socks_udp_may_end(s, now_ns) :
-					socks_tcp_may_end(s, now_ns);
+	return s->kind == SOCKS_DGRAM ? san_socks_udp_may_end(s, now_ns) :
+					san_socks_tcp_may_end(s, now_ns);
 }
 
 /* Returns when to look again. */
 static uint64_t
-look_after(struct sock_entry *s, uint64_t now_ns)
+look_after(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->has_sent)
-		s->has_sent = socks_pair_read(s);
+		s->has_sent = san_socks_pair_read(s);
 	if (!s->is_over)
-		return s->has_sent ? now_ns + LINGER_STEP : socks_token_look(s, now_ns);
+		return s->has_sent ? now_ns + LINGER_STEP : san_socks_token_look(s, now_ns);
 	if (!may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
-	end(s);
+	socks_end_one(s);
 	return SAN_TIME_NEVER;
 }
 
@@ -416,7 +417,7 @@ static void
 hear_all(struct app_port *port)
 {
 	struct pollfd p[POLL_MAX];
-	struct sock_entry *s;
+	struct app_sock *s;
 	uint32_t i, k, n;
 
 	for (i = 0; i < port->max_socks; i += n) {
@@ -431,7 +432,7 @@ hear_all(struct app_port *port)
 			continue;
 		for (k = 0; k < n; k++)
 			if ((p[k].revents & POLLHUP) != 0)
-				hang_up(&port->socks[i + k]);
+				socks_hang_up(&port->socks[i + k]);
 	}
 }
 
@@ -443,7 +444,7 @@ static bool
 release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
 {
 	bool is_soon = false;
-	struct sock_entry *s;
+	struct app_sock *s;
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks; i++) {
@@ -465,15 +466,15 @@ static int
 serve_settle(struct app_port *port, uid_t owner)
 {
 	/* checked first: a descriptor that a helper closes may be the last one of a socket */
-	bool is_soon = helpers_are_closing(owner);
+	bool is_soon = san_helper_are_closing(owner);
 
 	hear_all(port);
 	is_soon |= release_all(port, owner, san_engine_clock_monotonic());
-	return is_soon || helpers_are_closing(owner) ? -EBUSY : 0;
+	return is_soon || san_helper_are_closing(owner) ? -EBUSY : 0;
 }
 
 uint64_t
-socks_bury(struct apps *all, uint64_t now_ns)
+san_socks_expire(struct apps *all, uint64_t now_ns)
 {
 	uint64_t due_ns = SAN_TIME_NEVER;
 	struct app_port *port;
@@ -491,10 +492,10 @@ socks_bury(struct apps *all, uint64_t now_ns)
 /* ---- requests ---- */
 
 static int
-serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
+serve_find(struct app_sock *s, struct shmq_rep *rep, int *out_fd)
 {
 	if (s->mem.mem == NULL)
-		return socks_refuse(rep, -EINVAL, "it is a listener");
+		return san_socks_refuse(rep, -EINVAL, "it is a listener");
 	rep->sock.id = s->id;
 	rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
 	rep->sock.bytes = s->mem.bytes;
@@ -504,31 +505,31 @@ serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
 
 /* The helper sends the answer. */
 static int
-serve_kernel(const struct sock_entry *s, struct app *a)
+serve_kernel(const struct app_sock *s, struct app *a)
 {
 	struct helper_msg m = {
 		.op = HELPER_GIVE,
 		.rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI},
 	};
 
-	int rc = s->kernel >= 0 ? socks_ask(s, &m, a) : -EBADF;
+	int rc = s->kernel >= 0 ? san_socks_ask(s, &m, a) : -EBADF;
 
 	a->is_answered = rc == -EINPROGRESS;
 	return rc;
 }
 
 static int
-serve_sync(const struct sock_entry *s, const struct app *a)
+serve_sync(const struct app_sock *s, const struct app *a)
 {
 	struct helper_msg m = {.op = HELPER_LOOK};
 
 	/* the properties of a stream do not change */
-	return s->kind == SOCKS_DGRAM ? socks_ask(s, &m, a) : 0;
+	return s->kind == SOCKS_DGRAM ? san_socks_ask(s, &m, a) : 0;
 }
 
 /* Serve a request about a carried socket. */
 static int
-serve_carried(struct sock_entry *s, struct app *a, const struct shmq_req *req,
+serve_carried(struct app_sock *s, struct app *a, const struct shmq_req *req,
 	      struct shmq_rep *rep, int *out_fd)
 {
 	switch (req->type) {
@@ -539,31 +540,31 @@ serve_carried(struct sock_entry *s, struct app *a, const struct shmq_req *req,
 	case SHMQ_SOCK_SYNC:
 		return serve_sync(s, a);
 	default:
-		return s->kind == SOCKS_DGRAM ? socks_udp_group(s, req, rep) : 0;
+		return s->kind == SOCKS_DGRAM ? san_socks_udp_group(s, req, rep) : 0;
 	}
 }
 
 static int
-serve(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-      struct shmq_rep *rep, int *out_fd)
+socks_serve_one(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
+		struct shmq_rep *rep, int *out_fd)
 {
-	struct sock_entry *s;
+	struct app_sock *s;
 
 	if (port->max_socks == 0)
-		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
+		return san_socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
 	if (req->type == SHMQ_SOCK_SETTLE)
 		return serve_settle(port, a->owner);
 	if (req->type == SHMQ_SOCK_CLOSED)
-		return helpers_are_closing(a->owner) ? -EBUSY : 0;
+		return san_helper_are_closing(a->owner) ? -EBUSY : 0;
 	if (p == NULL || p->handle < 0)
-		return socks_refuse(rep, -EBADF, "no descriptor of it");
+		return san_socks_refuse(rep, -EBADF, "no descriptor of it");
 	if (req->type == SHMQ_SOCK_CARRY)
-		return socks_udp_carry(port, a, req, p, rep, out_fd);
+		return san_socks_udp_carry(port, a, req, p, rep, out_fd);
 	if (req->type >= SHMQ_SOCK_LISTEN)
-		return socks_tcp_serve(port, a, req, p, rep, out_fd);
-	s = socks_find(port, p->facts->cookie, false);
+		return san_socks_tcp_serve(port, a, req, p, rep, out_fd);
+	s = san_socks_find(port, p->facts->cookie, false);
 	if (s == NULL)
-		return socks_refuse(rep, -ENOENT, "not carried here");
+		return san_socks_refuse(rep, -ENOENT, "not carried here");
 	return serve_carried(s, a, req, rep, out_fd);
 }
 
@@ -576,33 +577,33 @@ is_wish(uint32_t type)
 
 /* Record why a socket is not carried. */
 static int
-tell(int rc, uint64_t inode, struct shmq_rep *rep)
+socks_answer_rc(int rc, uint64_t inode, struct shmq_rep *rep)
 {
 	if (rc == 0 || rc == -EINPROGRESS)
 		return rc;
 	if (rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",
 			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
-	socks_tell_refused(inode, rep->text);
+	san_socks_tell_refused(inode, rep->text);
 	return rc;
 }
 
 int
-socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
-	    struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
+		struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
-	int rc = serve(port, a, req, p, rep, out_fd);
+	int rc = socks_serve_one(port, a, req, p, rep, out_fd);
 
-	return is_wish(req->type) && p != NULL ? tell(rc, p->facts->inode, rep) : rc;
+	return is_wish(req->type) && p != NULL ? socks_answer_rc(rc, p->facts->inode, rep) : rc;
 }
 
 /* ---- answers of helpers ---- */
 
 /* NULL: the socket was released. */
-static struct sock_entry *
-named(const struct apps *all, const struct helper_sock *name)
+static struct app_sock *
+socks_find_named(const struct apps *all, const struct helper_sock *name)
 {
-	struct sock_entry *s;
+	struct app_sock *s;
 
 	if (name->port >= all->nb_ports || name->place >= all->ports[name->port].max_socks)
 		return NULL;
@@ -611,45 +612,45 @@ named(const struct apps *all, const struct helper_sock *name)
 }
 
 int
-socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep, bool is_wanted)
+san_socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep, bool is_wanted)
 {
-	struct sock_entry *s = named(all, &m->sock);
+	struct app_sock *s = socks_find_named(all, &m->sock);
 	uint64_t inode;
 
 	if (s == NULL)
 		return -ECANCELED;
 	inode = s->kernel_inode;
 	if (!is_wanted && (m->op == HELPER_CARRY || m->op == HELPER_BIND)) {
-		end(s);
+		socks_end_one(s);
 		return -ECANCELED;
 	}
 	switch (m->op) {
 	case HELPER_CARRY:
-		return tell(socks_udp_carried(s, m, rep), inode, rep);
+		return socks_answer_rc(san_socks_udp_carried(s, m, rep), inode, rep);
 	case HELPER_BIND:
-		return tell(socks_tcp_bound(s, m, rep), inode, rep);
+		return socks_answer_rc(san_socks_tcp_bound(s, m, rep), inode, rep);
 	case HELPER_DISCARD:
 		s->is_discarding = false;
 		s->has_sent = true; /* there may be more */
 		return 0;
 	default:
-		return socks_udp_rename(s, &m->facts, rep);
+		return san_socks_udp_rename(s, &m->facts, rep);
 	}
 }
 
 void
-socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len)
+san_socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len)
 {
-	struct sock_entry *s = named(all, &d->sock);
+	struct app_sock *s = socks_find_named(all, &d->sock);
 
 	if (s != NULL && s->kind == SOCKS_DGRAM && !s->is_over)
-		socks_udp_give(s, d, data, len);
+		san_socks_udp_give(s, d, data, len);
 }
 
 void
-socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun)
+san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_begun)
 {
-	struct sock_entry *s;
+	struct app_sock *s;
 	uint32_t i, k;
 
 	for (i = 0; i < all->nb_ports; i++) {
@@ -659,39 +660,39 @@ socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun)
 				continue;
 			if (s->helper == h)
 				s->kernel = -1;
-			if (!has_begun && s->owner == helper_uid(h))
+			if (!has_begun && s->owner == san_helper_uid(h))
 				s->is_discarding = false;
 			/*
 			 * the message may have been forwarded already, so the pair can't be read
 			 * further
 			 */
-			if (s->helper == h || (s->is_discarding && s->owner == helper_uid(h)))
-				end(s);
+			if (s->helper == h || (s->is_discarding && s->owner == san_helper_uid(h)))
+				socks_end_one(s);
 		}
 	}
 }
 
 static int
-do_ring(struct san_engine *e, void *arg)
+socks_do_doorbell(struct san_engine *e, void *arg)
 {
 	(void)arg;
-	san_socks_ring(san_core_socks(san_engine_core(e)));
+	san_sock_doorbell_all(san_core_socks(san_engine_lcore_core(e)));
 	return 0;
 }
 
 void
-socks_left(struct app_port *port)
+san_socks_app_ended(struct app_port *port)
 {
 	if (port->nb_socks != 0)
-		san_engine_call(socks_engine(port), do_ring, NULL);
+		san_engine_loop_call(san_socks_engine(port), socks_do_doorbell, NULL);
 }
 
 void
-socks_close(struct app_port *port)
+san_socks_close(struct app_port *port)
 {
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks; i++)
 		if (port->socks[i].port != NULL)
-			end(&port->socks[i]);
+			socks_end_one(&port->socks[i]);
 }

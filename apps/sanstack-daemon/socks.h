@@ -34,7 +34,7 @@ struct rtsan_provider_event;
 #define SOCKS_SERVICE 0x53414e5443500000ull
 
 static inline bool
-socks_is_service(uint64_t service)
+san_socks_is_service(uint64_t service)
 {
 	return (service & ~0xffffull) == SOCKS_SERVICE;
 }
@@ -45,12 +45,12 @@ enum socks_kind {
 	SOCKS_LISTENER, /**< a listening socket of the kernel; its connections may be carried */
 };
 
-struct sock_entry {
+struct app_sock {
 	struct app_port *port; /**< NULL: free entry */
 	uint8_t kind;          /**< enum socks_kind */
 	uint32_t id;
 	uid_t uid;
-	uid_t owner; /**< the user whose limits apply; see users_owner() */
+	uid_t owner; /**< the user whose limits apply; see san_users_owner() */
 	uint16_t family;
 	uint32_t number;    /**< unique number of this use of the entry; see struct helper_sock */
 	bool has_sent;      /**< the pair may have something to read */
@@ -97,36 +97,37 @@ struct sock_entry {
  * @param out_fd
  *   Descriptor to send with the answer, the caller's; or -1.
  * @return
- *   0; -EINPROGRESS: a helper has to answer first, see socks_heard(); or -errno.
+ *   0; -EINPROGRESS: a helper has to answer first, see san_socks_heard(); or -errno.
  */
-int socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
-		struct passed *p, struct shmq_rep *rep, int *out_fd);
+int san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct shmq_rep *rep, int *out_fd);
 /**
  * A helper has answered CARRY, BIND, LOOK or DISCARD, or reports CHANGED. Returns like
- * socks_serve().
+ * san_socks_serve().
  *
  * @param is_wanted
  *   An application waits for it. If not, a socket that is not carried yet is released.
  */
-int socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
-		bool is_wanted);
+int san_socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
+		    bool is_wanted);
 /** The kernel's socket has received a datagram, or has an error. */
-void socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
+void san_socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data,
+		     uint32_t len);
 /** A helper has ended, and its sockets with it: release them. See helper_ops. */
-void socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun);
-/** True if event *ev* belongs to a socket. The next socks_bury() handles it. */
-bool socks_event(const struct epoll_event *ev);
+void san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_begun);
+/** True if event *ev* belongs to a socket. The next san_socks_expire() handles it. */
+bool san_socks_event(const struct epoll_event *ev);
 /** Handle an event of a carried stream. False: it is another one's. */
-bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
+bool san_socks_tcp_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
 /**
  * Serve all sockets, and release closed ones that have sent everything. Returns when to call again.
  */
-uint64_t socks_bury(struct apps *all, uint64_t now_ns);
+uint64_t san_socks_expire(struct apps *all, uint64_t now_ns);
 /** Number of sockets of *owner*, or of all (NULL); *bytes*: their memory. */
-uint32_t socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes);
+uint32_t san_socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes);
 /** An application has ended: send the data for which it could not ring the doorbell any more. */
-void socks_left(struct app_port *port);
+void san_socks_app_ended(struct app_port *port);
 /** The port closes: release all sockets. */
-void socks_close(struct app_port *port);
+void san_socks_close(struct app_port *port);
 
 #endif /* DAEMON_SOCKS_H */

@@ -34,7 +34,7 @@ name_pair(int pair)
 }
 
 int
-socks_pair_make(int *ours, int *theirs)
+san_socks_pair_make(int *ours, int *theirs)
 {
 	/*
 	 * Limits of unread messages. One wake byte suffices, except for edge-triggered polling,
@@ -49,7 +49,7 @@ socks_pair_make(int *ours, int *theirs)
 	*theirs = fds[1];
 	setsockopt(*ours, SOL_SOCKET, SO_SNDBUF, &wakes, sizeof(wakes));
 	setsockopt(*theirs, SOL_SOCKET, SO_SNDBUF, &full, sizeof(full));
-	rc = shmq_peek_init(*ours);
+	rc = san_shmq_peek_init(*ours);
 	if (rc == 0)
 		rc = name_pair(*ours);
 	if (rc == 0)
@@ -61,7 +61,7 @@ socks_pair_make(int *ours, int *theirs)
 }
 
 uint64_t
-socks_pair_ids(int end, uint64_t *cookie)
+san_socks_pair_ids(int end, uint64_t *cookie)
 {
 	socklen_t len = sizeof(*cookie);
 	struct stat st;
@@ -75,101 +75,102 @@ socks_pair_ids(int end, uint64_t *cookie)
 /** The next message from the program's end of the pair. */
 struct next {
 	size_t len;
-	bool is_full; /**< it waits for room: see san_sock_is_full() */
+	bool is_full; /**< it waits for room: see san_sock_shm_is_full() */
 	bool has_fds;
 };
 
 /* Examine the next message. Of one that waits for room only the head is copied. False: none. */
 static bool
-peek(const struct sock_entry *s, struct next *next)
+pair_peek_next(const struct app_sock *s, struct next *next)
 {
 	uint8_t head[SAN_SOCK_NUDGE];
-	int rc = shmq_peek(s->pair, head, sizeof(head), &next->has_fds, NULL);
+	int rc = san_shmq_peek(s->pair, head, sizeof(head), &next->has_fds, NULL);
 	ssize_t n = recv(s->pair, NULL, 0, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
 
 	if ((rc != 0 && rc != -EPROTO) || n < 0)
 		return false;
 	next->len = (size_t)n;
-	next->is_full = next->len >= sizeof(head) && san_sock_is_full(head, next->len);
+	next->is_full = next->len >= sizeof(head) && san_sock_shm_is_full(head, next->len);
 	return true;
 }
 
 /* Check that there is room for the message. One that waits for room needs the current state. */
 static bool
-may_read(struct sock_entry *s, bool is_full)
+may_read(struct app_sock *s, bool is_full)
 {
 	uint32_t size = s->kind == SOCKS_STREAM ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 
 	if (s->kind == SOCKS_LISTENER)
 		return true;
 	if (is_full)
-		return san_sock_need_not_wait(s->mem.mem, size);
-	return (s->kind != SOCKS_STREAM || socks_tcp_aside(s, NULL, 0)) &&
-		san_sock_has_room(s->mem.mem, size);
+		return san_sock_shm_need_not_wait(s->mem.mem, size);
+	return (s->kind != SOCKS_STREAM || san_socks_tcp_aside(s, NULL, 0)) &&
+		san_sock_shm_has_room(s->mem.mem, size);
 }
 
 /* Forward data that was written without the library. It stays in the pair. */
 static void
-pass_on(struct sock_entry *s, const struct next *next)
+pass_on(struct app_sock *s, const struct next *next)
 {
 	static uint8_t data[SAN_SOCK_ASIDE];
-	const struct helper_dgram d = {.sock = socks_name(s), .handle = s->kernel};
+	const struct helper_dgram d = {.sock = san_socks_name(s), .handle = s->kernel};
 	ssize_t n;
 
 	if (next->is_full || s->kind == SOCKS_LISTENER)
 		return;
 	n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
 	if (n > 0 && s->kind == SOCKS_STREAM)
-		socks_tcp_aside(s, data, (size_t)n);
+		san_socks_tcp_aside(s, data, (size_t)n);
 	else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)
-		helper_send(s->helper, &d, data, (size_t)n);
+		san_helper_send(s->helper, &d, data, (size_t)n);
 }
 
 /* Remove the message. A helper does so if it has descriptors, and closes them. False: it can't. */
 static bool
-take(struct sock_entry *s, struct helper *h)
+pair_take_next(struct app_sock *s, struct helper *h)
 {
-	const struct helper_msg m = {.op = HELPER_DISCARD, .sock = socks_name(s)};
+	const struct helper_msg m = {.op = HELPER_DISCARD, .sock = san_socks_name(s)};
 
 	if (h == NULL) {
-		shmq_skip(s->pair);
+		san_shmq_skip(s->pair);
 		return true;
 	}
-	s->is_discarding = helper_ask(h, &m, s->pair) == 0;
+	s->is_discarding = san_helper_ask(h, &m, s->pair) == 0;
 	return s->is_discarding;
 }
 
 static int
-do_ring(struct san_engine *e, void *arg)
+pair_do_doorbell(struct san_engine *e, void *arg)
 {
-	san_sock_ring(san_core_socks(san_engine_core(e)), ((const struct sock_entry *)arg)->id);
+	san_sock_doorbell(san_core_socks(san_engine_lcore_core(e)),
+			  ((const struct app_sock *)arg)->id);
 	return 0;
 }
 
 void
-socks_ring(struct sock_entry *s)
+san_socks_pair_doorbell(struct app_sock *s)
 {
-	san_engine_call(socks_engine(s->port), do_ring, s);
+	san_engine_loop_call(san_socks_engine(s->port), pair_do_doorbell, s);
 }
 
 bool
-socks_pair_read(struct sock_entry *s)
+san_socks_pair_read(struct app_sock *s)
 {
 	struct helper *h = NULL;
 	struct next next;
 	int i;
 
 	for (i = 0; i < READ_MAX && !s->is_discarding; i++) {
-		if (!peek(s, &next))
+		if (!pair_peek_next(s, &next))
 			return false;
 		if (next.is_full && s->kind != SOCKS_LISTENER)
-			socks_ring(s);
+			san_socks_pair_doorbell(s);
 		if (!may_read(s, next.is_full) ||
-		    (next.has_fds && (h = helper_of(s->owner, false)) == NULL))
+		    (next.has_fds && (h = san_helper_of(s->owner, false)) == NULL))
 			return true;
 		/* removing it makes the pair writable, so forward it first to keep the order */
 		pass_on(s, &next);
-		if (!take(s, next.has_fds ? h : NULL)) {
+		if (!pair_take_next(s, next.has_fds ? h : NULL)) {
 			s->is_over = true; /* the message would be forwarded again */
 			return false;
 		}

@@ -12,11 +12,11 @@
 #include "socks.h"
 
 /** 0 or -errno; nothing is left open on error. */
-int socks_pair_make(int *ours, int *theirs);
-/** The inode and the cookie of an end that socks_pair_make() made. */
-uint64_t socks_pair_ids(int end, uint64_t *cookie);
+int san_socks_pair_make(int *ours, int *theirs);
+/** The inode and the cookie of an end that san_socks_pair_make() made. */
+uint64_t san_socks_pair_ids(int end, uint64_t *cookie);
 /** Notify the lcore of the rings of *s*. */
-void socks_ring(struct sock_entry *s);
+void san_socks_pair_doorbell(struct app_sock *s);
 /**
  * Read the pair, as far as the ring has room. Datagrams are sent by the kernel's socket, which has
  * the same address. Bytes of streams are appended to those in the ring.
@@ -24,6 +24,6 @@ void socks_ring(struct sock_entry *s);
  * @return
  *   True: there may be more, try again later.
  */
-bool socks_pair_read(struct sock_entry *s);
+bool san_socks_pair_read(struct app_sock *s);
 
 #endif /* DAEMON_SOCKS_PAIR_H */

@@ -33,11 +33,11 @@ enum moved {
 };
 
 void
-socks_relay_begin(struct sock_entry *s)
+san_socks_relay_begin(struct app_sock *s)
 {
 	struct san_sock_shm *shm = s->mem.mem;
 
-	if (socks_watch_relay(s) != 0) {
+	if (san_socks_watch_relay(s) != 0) {
 		s->is_over = true;
 		return;
 	}
@@ -48,9 +48,9 @@ socks_relay_begin(struct sock_entry *s)
 
 /* Move what the program wrote. */
 static enum moved
-to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
+to_stream(struct app_sock *s, struct san_sock_shm *shm, bool *needs_doorbell)
 {
-	uint8_t *ring = san_sock_tx_ring(shm, SAN_SOCK_STREAM_RX_BYTES);
+	uint8_t *ring = san_sock_shm_tx_ring(shm, SAN_SOCK_STREAM_RX_BYTES);
 	uint32_t tail = atomic_load(&shm->tx_tail), first = tail, room, off;
 	ssize_t n;
 
@@ -66,7 +66,7 @@ to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 		n = recv(s->token, ring + off, room, MSG_DONTWAIT);
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? MOVED_ALL : MOVED_RESET;
-		*is_rung = true;
+		*needs_doorbell = true;
 		if (n == 0)
 			return MOVED_END;
 		tail += (uint32_t)n;
@@ -77,7 +77,7 @@ to_stream(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 
 /* After the program's end of data only a reset can follow. */
 static enum moved
-look_for_reset(const struct sock_entry *s)
+look_for_reset(const struct app_sock *s)
 {
 	uint8_t byte;
 	ssize_t n = recv(s->token, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
@@ -87,9 +87,9 @@ look_for_reset(const struct sock_entry *s)
 
 /* Move what the peer sent. */
 static enum moved
-to_program(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
+to_program(struct app_sock *s, struct san_sock_shm *shm, bool *needs_doorbell)
 {
-	const uint8_t *ring = san_sock_rx_ring(shm);
+	const uint8_t *ring = san_sock_shm_rx_ring(shm);
 	uint32_t head = atomic_load(&shm->rx_head), first = head, len, off;
 	bool ended = atomic_load(&shm->fin) != 0;
 	ssize_t n;
@@ -109,29 +109,29 @@ to_program(struct sock_entry *s, struct san_sock_shm *shm, bool *is_rung)
 			return errno == EAGAIN || errno == EINTR ? MOVED_ALL : MOVED_RESET;
 		head += (uint32_t)n;
 		atomic_store(&shm->rx_head, head);
-		*is_rung |= atomic_load(&shm->rx_waits) != 0;
+		*needs_doorbell |= atomic_load(&shm->rx_waits) != 0;
 	}
-	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
+	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->orphaned) != 0)
 		return MOVED_RESET;
 	return ended ? MOVED_END : MOVED_ALL;
 }
 
 /* Read the wake bytes first: those that arrive later announce later data. */
 static void
-hear(const struct sock_entry *s, struct san_sock_shm *shm)
+relay_hear_program(const struct app_sock *s, struct san_sock_shm *shm)
 {
 	uint8_t byte;
 
 	while (recv(s->held, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
 		;
-	atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+	atomic_store(&shm->mirrored, SAN_SOCK_UNNOTIFIED);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
 /* Close both ends, with a reset if *is_reset*. */
 static void
-finish(struct sock_entry *s, struct san_sock_shm *shm, bool is_reset)
+relay_finish_side(struct app_sock *s, struct san_sock_shm *shm, bool is_reset)
 {
 	const struct linger now = {.l_onoff = 1};
 
@@ -147,19 +147,19 @@ finish(struct sock_entry *s, struct san_sock_shm *shm, bool is_reset)
 }
 
 uint64_t
-socks_relay_step(struct sock_entry *s, uint64_t now_ns)
+san_socks_relay_step(struct app_sock *s, uint64_t now_ns)
 {
 	enum moved in, out = MOVED_END;
 	struct san_sock_shm *shm = s->mem.mem;
-	bool is_rung = false;
+	bool needs_doorbell = false;
 
 	if (!s->is_relay_due && now_ns < s->look_ns)
 		return s->look_ns;
 	s->is_relay_due = false;
-	hear(s, shm);
-	in = s->relay_in_over ? look_for_reset(s) : to_stream(s, shm, &is_rung);
+	relay_hear_program(s, shm);
+	in = s->relay_in_over ? look_for_reset(s) : to_stream(s, shm, &needs_doorbell);
 	if (!s->relay_out_over)
-		out = to_program(s, shm, &is_rung);
+		out = to_program(s, shm, &needs_doorbell);
 	if (in == MOVED_END && !s->relay_in_over) {
 		s->relay_in_over = true;
 		atomic_fetch_or(&shm->shut, SHUT_WR + 1);
@@ -168,12 +168,12 @@ socks_relay_step(struct sock_entry *s, uint64_t now_ns)
 		s->relay_out_over = true;
 		shutdown(s->token, SHUT_WR);
 	}
-	if (is_rung)
-		socks_ring(s);
+	if (needs_doorbell)
+		san_socks_pair_doorbell(s);
 	if (in == MOVED_RESET || out == MOVED_RESET)
-		finish(s, shm, true);
+		relay_finish_side(s, shm, true);
 	else if (in == MOVED_END && out == MOVED_END)
-		finish(s, shm, false);
+		relay_finish_side(s, shm, false);
 	s->look_ns = in == MOVED_SOME || out == MOVED_SOME ? now_ns :
 		in == MOVED_FULL                           ? now_ns + ROOM_NS :
 							     SAN_TIME_NEVER;

@@ -11,11 +11,11 @@
 
 #include <stdint.h>
 
-struct sock_entry;
+struct app_sock;
 
 /** Start to relay. The token can't be claimed any more. */
-void socks_relay_begin(struct sock_entry *s);
+void san_socks_relay_begin(struct app_sock *s);
 /** Move pending bytes. Returns when to call again, unless an event comes before. */
-uint64_t socks_relay_step(struct sock_entry *s, uint64_t now_ns);
+uint64_t san_socks_relay_step(struct app_sock *s, uint64_t now_ns);
 
 #endif /* DAEMON_SOCKS_RELAY_H */

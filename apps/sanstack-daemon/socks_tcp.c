@@ -47,20 +47,20 @@ struct hello {
 
 static const uint8_t magic[4] = {'S', 'T', 'C', '1'};
 
-/* ---- the lcore's part: functions for san_engine_call() ---- */
+/* ---- the lcore's part: functions for san_engine_loop_call() ---- */
 
 struct tcp_call {
-	struct sock_entry *s;
+	struct app_sock *s;
 	int err;
 	const void *data;
 	size_t len;
 };
 
 static int
-do_add(struct san_engine *e, void *arg)
+socks_tcp_do_add(struct san_engine *e, void *arg)
 {
-	struct sock_entry *s = ((struct tcp_call *)arg)->s;
-	struct san_core *core = san_engine_core(e);
+	struct app_sock *s = ((struct tcp_call *)arg)->s;
+	struct san_core *core = san_engine_lcore_core(e);
 	struct san_socks *all = san_core_socks(core);
 	struct san_core_stream_conf conf = {
 		.qp = {.sq_depth = SQ_DEPTH, .rq_depth = RQ_DEPTH},
@@ -75,7 +75,7 @@ do_add(struct san_engine *e, void *arg)
 		return rc;
 	san_stream_conf_default(&conf.stream);
 	conf.sock = s->id;
-	rc = san_core_stream_create(core, &conf, san_engine_now_ns(e), &s->qpn);
+	rc = san_core_stream_create(core, &conf, san_engine_lcore_now_ns(e), &s->qpn);
 	if (rc != 0) {
 		san_sock_del(all, s->id);
 		s->qpn = SAN_QPN_NONE;
@@ -90,7 +90,8 @@ do_up(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	san_sock_up(san_core_socks(san_engine_core(e)), c->s->id, san_engine_now_ns(e));
+	san_sock_stream_up(san_core_socks(san_engine_lcore_core(e)), c->s->id,
+			   san_engine_lcore_now_ns(e));
 	return 0;
 }
 
@@ -99,7 +100,7 @@ do_refuse(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	san_sock_over(san_core_socks(san_engine_core(e)), c->s->id, c->err);
+	san_sock_stream_over(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->err);
 	return 0;
 }
 
@@ -108,14 +109,14 @@ do_refuse(struct san_engine *e, void *arg)
  * still be lost.
  */
 static bool
-is_drained(struct san_core *core, const struct sock_entry *s)
+socks_tcp_is_drained(struct san_core *core, const struct app_sock *s)
 {
 	const struct san_stream *session = san_core_stream(core, s->qpn);
 	const struct san_socks *all = san_core_socks(core);
 
-	if (san_sock_is_over(all, s->id) || session == NULL)
+	if (san_sock_stream_is_over(all, s->id) || session == NULL)
 		return true;
-	return san_sock_is_drained(all, s->id) && san_stream_is_drained(session);
+	return san_sock_stream_is_drained(all, s->id) && san_stream_is_drained(session);
 }
 
 /* True if it can be released. If data is lost by that, the peer sees a reset, as with TCP. */
@@ -123,22 +124,22 @@ static int
 do_shut(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
-	struct san_core *core = san_engine_core(e);
+	struct san_core *core = san_engine_lcore_core(e);
 	struct san_socks *all = san_core_socks(core);
 
-	if (san_sock_is_reset(all, c->s->id))
+	if (san_sock_stream_is_reset(all, c->s->id))
 		return true;
-	san_sock_shut(all, c->s->id);
-	return is_drained(core, c->s);
+	san_sock_stream_shut(all, c->s->id);
+	return socks_tcp_is_drained(core, c->s);
 }
 
 static int
 do_is_dead(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
-	struct san_core *core = san_engine_core(e);
+	struct san_core *core = san_engine_lcore_core(e);
 
-	return san_sock_is_over(san_core_socks(core), c->s->id) ||
+	return san_sock_stream_is_over(san_core_socks(core), c->s->id) ||
 		san_core_stream(core, c->s->qpn) == NULL;
 }
 
@@ -147,7 +148,7 @@ do_may_aside(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	return san_sock_may_aside(san_core_socks(san_engine_core(e)), c->s->id);
+	return san_sock_stream_may_aside(san_core_socks(san_engine_lcore_core(e)), c->s->id);
 }
 
 static int
@@ -155,29 +156,29 @@ do_aside(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	san_sock_aside(san_core_socks(san_engine_core(e)), c->s->id, c->data, (uint32_t)c->len,
-		       san_engine_now_ns(e));
+	san_sock_stream_aside(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->data,
+			      (uint32_t)c->len, san_engine_lcore_now_ns(e));
 	return true;
 }
 
 static int
-do_del(struct san_engine *e, void *arg)
+socks_tcp_do_del(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
-	struct san_core *core = san_engine_core(e);
+	struct san_core *core = san_engine_lcore_core(e);
 
-	san_core_abort(core, c->s->qpn, san_engine_now_ns(e));
+	san_core_conn_abort(core, c->s->qpn, san_engine_lcore_now_ns(e));
 	san_core_stream_destroy(core, c->s->qpn);
 	san_sock_del(san_core_socks(core), c->s->id);
 	return 0;
 }
 
 static int
-call(struct sock_entry *s, san_engine_fn fn, int err)
+socks_tcp_call_engine(struct app_sock *s, san_engine_fn fn, int err)
 {
 	struct tcp_call c = {.s = s, .err = err};
 
-	return san_engine_call(socks_engine(s->port), fn, &c);
+	return san_engine_loop_call(san_socks_engine(s->port), fn, &c);
 }
 
 /* ---- peers that do not answer ---- */
@@ -196,16 +197,16 @@ is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
 
 	for (i = 0; i < UNKNOWN_MAX; i++)
 		if (unknown[i].until_ns > now_ns && unknown[i].uid == uid &&
-		    san_ip_eq(&unknown[i].ip, ip))
+		    san_wire_ip_eq(&unknown[i].ip, ip))
 			return true;
 	return false;
 }
 
 /* No answer arrived while the program waited: remember the peer. */
 static void
-not_there(const struct sock_entry *s)
+not_there(const struct app_sock *s)
 {
-	socks_tell_refused(s->kernel_inode, "no daemon has answered at the peer");
+	san_socks_tell_refused(s->kernel_inode, "no daemon has answered at the peer");
 	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
 	unknown[next_unknown].uid = s->uid;
 	unknown[next_unknown].until_ns = san_engine_clock_monotonic() + UNKNOWN_NS;
@@ -215,41 +216,41 @@ not_there(const struct sock_entry *s)
 /* ---- a stream ---- */
 
 static int
-stream_make(struct sock_entry *s, uint16_t guard, int *shadow)
+stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 {
 	struct san_sock_shm *shm;
 	int rc;
 
 	s->kind = SOCKS_STREAM;
-	rc = socks_memory(s, guard, SOCK_STREAM);
+	rc = san_socks_memory(s, guard, SOCK_STREAM);
 	if (rc == 0)
-		rc = socks_pair(s, shadow);
+		rc = san_socks_new_pair(s, shadow);
 	if (rc == 0)
-		rc = call(s, do_add, 0);
+		rc = socks_tcp_call_engine(s, socks_tcp_do_add, 0);
 	if (rc != 0)
 		return rc;
 	shm = s->mem.mem;
 	shm->id = s->id;
 	s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = s;
-	return socks_watch_pair(s);
+	return san_socks_watch_pair(s);
 }
 
 static void
-discard(struct sock_entry *s)
+socks_tcp_discard(struct app_sock *s)
 {
-	socks_tcp_end(s);
-	socks_release(s);
+	san_socks_tcp_end(s);
+	san_socks_release(s);
 }
 
 void
-socks_tcp_end(struct sock_entry *s)
+san_socks_tcp_end(struct app_sock *s)
 {
-	const struct sock_entry *other;
+	const struct app_sock *other;
 	uint32_t i;
 
 	if (s->kind == SOCKS_STREAM && s->qpn != SAN_QPN_NONE) {
 		s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = NULL;
-		call(s, do_del, 0);
+		socks_tcp_call_engine(s, socks_tcp_do_del, 0);
 	}
 	if (s->kind != SOCKS_LISTENER || s->tcp_port == 0)
 		return;
@@ -259,20 +260,20 @@ socks_tcp_end(struct sock_entry *s)
 		    other->tcp_port == s->tcp_port)
 			return;
 	}
-	dpdk_unlisten(s->port->ctx, SOCKS_SERVICE | s->tcp_port, 0);
+	san_dpdk_conn_unlisten(s->port->ctx, SOCKS_SERVICE | s->tcp_port, 0);
 }
 
 bool
-socks_tcp_aside(struct sock_entry *s, const void *data, size_t len)
+san_socks_tcp_aside(struct app_sock *s, const void *data, size_t len)
 {
 	struct tcp_call c = {.s = s, .data = data, .len = len};
 
-	return san_engine_call(socks_engine(s->port), data != NULL ? do_aside : do_may_aside,
-			       &c) != 0;
+	return san_engine_loop_call(san_socks_engine(s->port),
+				    data != NULL ? do_aside : do_may_aside, &c) != 0;
 }
 
 bool
-socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
+san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->connects) {
 		/* the program gave up; giving up at once proves nothing */
@@ -281,11 +282,12 @@ socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 		return true;
 	}
 	/* data written to the pair is appended once the ring is empty */
-	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !call(s, do_is_dead, 0))
+	if (s->has_sent && now_ns - s->over_ns < LINGER_NS &&
+	    !socks_tcp_call_engine(s, do_is_dead, 0))
 		return false;
 	/* an accepted stream may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
-		call(s, do_shut, 0) != 0;
+		socks_tcp_call_engine(s, do_shut, 0) != 0;
 }
 
 /* ---- listeners ---- */
@@ -298,7 +300,7 @@ is_room_for_listener(const struct app_port *port, uid_t owner)
 	uint32_t nb = 0, own = 0;
 
 	for (i = 0; i < port->max_socks; i++) {
-		const struct sock_entry *s = &port->socks[i];
+		const struct app_sock *s = &port->socks[i];
 
 		if (s->port == NULL || s->kind != SOCKS_LISTENER)
 			continue;
@@ -312,52 +314,53 @@ static int
 serve_listen(struct app_port *port, const struct app *a, const struct helper_facts *facts,
 	     struct shmq_rep *rep, int *out_fd)
 {
-	struct sock_entry *s;
+	struct app_sock *s;
 	struct san_ip ip;
 	uint16_t tcp_port;
 	uint32_t scope;
 	int rc;
 
 	if (!facts->listens || facts->local.ss_family == 0)
-		return socks_refuse(rep, -EINVAL, "it does not listen");
-	socks_from_sockaddr(&facts->local, &ip, &tcp_port, &scope);
-	if (!socks_is_any(&ip) && !socks_is_ours(port, &ip))
-		return socks_refuse(rep, -EADDRNOTAVAIL,
-				    "bound to an address that is not the port's");
-	if (facts->domain == AF_INET6 && !san_ip_is_v4(&ip) &&
-	    (!socks_is_any(&ip) || facts->v6only))
-		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
-	if (!socks_token_can())
-		return socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
+		return san_socks_refuse(rep, -EINVAL, "it does not listen");
+	san_socks_from_sockaddr(&facts->local, &ip, &tcp_port, &scope);
+	if (!san_socks_is_any(&ip) && !san_socks_is_ours(port, &ip))
+		return san_socks_refuse(rep, -EADDRNOTAVAIL,
+					"bound to an address that is not the port's");
+	if (facts->domain == AF_INET6 && !san_wire_ip_is_v4(&ip) &&
+	    (!san_socks_is_any(&ip) || facts->v6only))
+		return san_socks_refuse(rep, -EOPNOTSUPP,
+					"tokens are of IPv4, and it takes IPv6 only");
+	if (!san_socks_token_can())
+		return san_socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
 	if (!is_room_for_listener(port, a->owner))
-		return socks_refuse(rep, -ENOSPC, "no room for one more listener");
-	s = socks_take(port, a->uid, 0, rep);
+		return san_socks_refuse(rep, -ENOSPC, "no room for one more listener");
+	s = san_socks_take(port, a->uid, 0, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
 	memcpy(s->ip, ip.b, sizeof(s->ip));
-	rc = socks_pair(s, out_fd);
+	rc = san_socks_new_pair(s, out_fd);
 	s->inode = facts->inode; /* a listener stays a socket of the kernel */
 	if (rc == 0)
-		rc = socks_watch_pair(s);
+		rc = san_socks_watch_pair(s);
 	if (rc == 0)
-		rc = dpdk_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG,
-				 COOKIE | tcp_port);
-	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener: see find_listener() */
+		rc = san_dpdk_conn_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG,
+					  COOKIE | tcp_port);
+	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener: see socks_tcp_find_listener() */
 		s->tcp_port = tcp_port;
 		return 0;
 	}
 	close(*out_fd);
 	*out_fd = -1;
-	socks_release(s);
+	san_socks_release(s);
 	return rc;
 }
 
-static const struct sock_entry *
-find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_ip *dst)
+static const struct app_sock *
+socks_tcp_find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_ip *dst)
 {
 	uint64_t now_ns = san_engine_clock_monotonic();
-	const struct sock_entry *s;
+	const struct app_sock *s;
 	struct san_ip ip;
 	uint32_t i;
 
@@ -367,7 +370,7 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
 		    s->asleep_until_ns > now_ns || s->tcp_port != tcp_port)
 			continue;
 		memcpy(ip.b, s->ip, sizeof(ip.b));
-		if (socks_is_any(&ip) || san_ip_eq(&ip, dst))
+		if (san_socks_is_any(&ip) || san_wire_ip_eq(&ip, dst))
 			return s;
 	}
 	return NULL;
@@ -379,9 +382,9 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
  * kernel's connect().
  */
 static bool
-has_place(const struct app_port *port, const struct sock_entry *listener)
+socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener)
 {
-	const struct sock_entry *s;
+	const struct app_sock *s;
 	uint32_t i, nb = 0;
 	bool has;
 
@@ -391,12 +394,12 @@ has_place(const struct app_port *port, const struct sock_entry *listener)
 			!s->is_relayed && s->owner == listener->owner;
 	}
 	/* with one program per user, the one that listens is attached already */
-	has = port->conf->apps_per_uid == 1 || apps_have_place(port, listener->owner, nb);
+	has = port->conf->apps_per_uid == 1 || san_apps_have_place(port, listener->owner, nb);
 	if (!has) {
 		LOG_OF(listener->owner, WARNING,
 		       "port=%s tcp=%u user=%u: no place for a program that accepts: the kernel's",
 		       port->name, listener->tcp_port, listener->owner);
-		socks_tell_refused(listener->inode, "no place for programs that accept");
+		san_socks_tell_refused(listener->inode, "no place for programs that accept");
 	}
 	return has;
 }
@@ -404,7 +407,7 @@ has_place(const struct app_port *port, const struct sock_entry *listener)
 /* ---- connections from peers ---- */
 
 static void
-name_peer(struct sock_entry *s, const struct rtsan_event *ev, const struct hello *h,
+name_peer(struct app_sock *s, const struct rtsan_event *ev, const struct hello *h,
 	  uint16_t tcp_port)
 {
 	struct san_sock_shm *shm = s->mem.mem;
@@ -412,17 +415,18 @@ name_peer(struct sock_entry *s, const struct rtsan_event *ev, const struct hello
 	struct san_ip ip;
 
 	memcpy(ip.b, h->dst, sizeof(ip.b));
-	socks_fill_addr(&shm->local, &ip, tcp_port, san_ip_is_v4(&ip) ? AF_INET : AF_INET6, 0);
+	san_socks_fill_addr(&shm->local, &ip, tcp_port, san_wire_ip_is_v4(&ip) ? AF_INET : AF_INET6,
+			    0);
 	/* its address comes from the link, not from the message */
-	if (san_inet_parse(ev->peer, &peer) == 0)
-		socks_fill_addr(&shm->peer, &peer.ip, ntohs(h->sport), shm->local.family, 0);
+	if (san_inet_addr_parse(ev->peer, &peer) == 0)
+		san_socks_fill_addr(&shm->peer, &peer.ip, ntohs(h->sport), shm->local.family, 0);
 }
 
 static int
-accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp_port)
+socks_tcp_accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp_port)
 {
-	const struct sock_entry *listener;
-	struct sock_entry *s;
+	const struct app_sock *listener;
+	struct app_sock *s;
 	struct shmq_rep nobody;
 	struct san_ip dst, any;
 	struct hello h;
@@ -432,14 +436,14 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 		return -EPROTO;
 	memcpy(&h, ev->private_data, sizeof(h));
 	memcpy(dst.b, h.dst, sizeof(dst.b));
-	listener = memcmp(h.magic, magic, sizeof(magic)) == 0 && socks_is_ours(port, &dst) ?
-		find_listener(port, tcp_port, &dst) :
+	listener = memcmp(h.magic, magic, sizeof(magic)) == 0 && san_socks_is_ours(port, &dst) ?
+		socks_tcp_find_listener(port, tcp_port, &dst) :
 		NULL;
 	if (listener == NULL)
 		return -ECONNREFUSED;
-	if (!has_place(port, listener))
+	if (!socks_tcp_has_place(port, listener))
 		return -EUSERS;
-	s = socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &nobody);
+	s = san_socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &nobody);
 	if (s == NULL)
 		return -ENOSPC;
 	rc = stream_make(s, 0, &s->held);
@@ -448,12 +452,12 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 		memcpy(s->ip, dst.b, sizeof(s->ip));
 		s->tcp_port = tcp_port;
 		memcpy(any.b, listener->ip, sizeof(any.b));
-		s->to_any = socks_is_any(&any);
+		s->to_any = san_socks_is_any(&any);
 		s->listener_inode = listener->inode;
-		rc = dpdk_accept(port->ctx, ev->request, s->qpn, NULL);
+		rc = san_dpdk_conn_accept(port->ctx, ev->request, s->qpn, NULL);
 	}
 	if (rc != 0)
-		discard(s);
+		socks_tcp_discard(s);
 	return rc;
 }
 
@@ -464,7 +468,7 @@ do_source(struct san_engine *e, void *arg)
 {
 	struct san_ip *ip = arg; /* in: destination; out: source */
 	struct san_ip src;
-	int rc = san_inet_source(san_core_inet(san_engine_core(e)), ip, &src);
+	int rc = san_inet_route_source(san_core_inet(san_engine_lcore_core(e)), ip, &src);
 
 	*ip = src;
 	return rc;
@@ -472,7 +476,7 @@ do_source(struct san_engine *e, void *arg)
 
 /* Have the kernel bind it to a port, at the source address of the route to the peer. */
 static int
-ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
+ask_name(const struct app_sock *s, const struct app *a, uint16_t family)
 {
 	struct helper_msg m = {.op = HELPER_BIND, .source = {.ss_family = family}};
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&m.source;
@@ -481,19 +485,19 @@ ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
 	int rc;
 
 	memcpy(ip.b, s->ip, sizeof(ip.b));
-	rc = san_engine_call(socks_engine(s->port), do_source, &ip);
+	rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
 	if (rc != 0)
 		return rc;
 	if (family == AF_INET)
 		memcpy(&in->sin_addr, ip.b + 12, sizeof(in->sin_addr));
 	else
 		memcpy(&in6->sin6_addr, ip.b, sizeof(in6->sin6_addr));
-	return socks_ask(s, &m, a);
+	return san_socks_ask(s, &m, a);
 }
 
 /* True if it has ended, or its program has closed it and the event is still pending. */
 static bool
-is_ending(const struct sock_entry *s)
+is_ending(const struct app_sock *s)
 {
 	const struct san_sock_shm *shm = s->mem.mem;
 	struct pollfd p = {.fd = s->pair};
@@ -504,9 +508,9 @@ is_ending(const struct sock_entry *s)
 
 /* True if another stream connects the same two addresses and ports. */
 static bool
-is_twice(const struct sock_entry *s)
+is_twice(const struct app_sock *s)
 {
-	const struct sock_entry *o;
+	const struct app_sock *o;
 	uint32_t i;
 
 	for (i = 0; i < s->port->max_socks; i++) {
@@ -522,7 +526,7 @@ is_twice(const struct sock_entry *s)
 
 /* The local address is known: connect. */
 static int
-begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
+begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_shm *shm = s->mem.mem;
 	struct rtsan_conn_param param = {0};
@@ -534,20 +538,20 @@ begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shm
 	int rc = 0;
 
 	memcpy(dst.b, s->ip, sizeof(dst.b));
-	socks_from_sockaddr(&facts->local, &ip, &port, &scope);
-	if (socks_is_any(&ip)) { /* the program bound the port only */
+	san_socks_from_sockaddr(&facts->local, &ip, &port, &scope);
+	if (san_socks_is_any(&ip)) { /* the program bound the port only */
 		ip = dst;
-		rc = san_engine_call(socks_engine(s->port), do_source, &ip);
+		rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
 	}
-	if (rc != 0 || port == 0 || !socks_is_ours(s->port, &ip))
-		return socks_refuse(rep, -EADDRNOTAVAIL,
-				    "bound to an address that is not the port's");
+	if (rc != 0 || port == 0 || !san_socks_is_ours(s->port, &ip))
+		return san_socks_refuse(rep, -EADDRNOTAVAIL,
+					"bound to an address that is not the port's");
 	memcpy(s->own_ip, ip.b, sizeof(s->own_ip));
 	s->own_port = port;
 	if (is_twice(s))
-		return socks_refuse(rep, -EALREADY, "another one connects these two addresses");
-	socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
-	socks_fill_addr(&shm->peer, &dst, s->tcp_port, facts->local.ss_family, 0);
+		return san_socks_refuse(rep, -EALREADY, "another one connects these two addresses");
+	san_socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
+	san_socks_fill_addr(&shm->peer, &dst, s->tcp_port, facts->local.ss_family, 0);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	memcpy(h.magic, magic, sizeof(h.magic));
@@ -557,17 +561,17 @@ begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shm
 	param.private_len = sizeof(h);
 	s->connects = true;
 	s->began_ns = san_engine_clock_monotonic();
-	return dpdk_connect(s->port->ctx, s->qpn, san_inet_text(&dst, text),
-			    SOCKS_SERVICE | s->tcp_port, &param);
+	return san_dpdk_conn_connect(s->port->ctx, s->qpn, san_inet_addr_text(&dst, text),
+				     SOCKS_SERVICE | s->tcp_port, &param);
 }
 
 int
-socks_tcp_bound(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep)
+san_socks_tcp_bound(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep)
 {
 	int rc = m->rc == 0 ? begin_connect(s, &m->facts, rep) : m->rc;
 
 	if (rc != 0)
-		discard(s);
+		socks_tcp_discard(s);
 	return rc;
 }
 
@@ -576,42 +580,42 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 	      struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
 	const struct sockaddr_in *local = (const struct sockaddr_in *)&p->facts->local;
-	struct sock_entry *s;
+	struct app_sock *s;
 	struct san_ip dst;
 	int rc;
 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
 	if (is_unknown(&dst, a->uid, san_engine_clock_monotonic()))
-		return socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
+		return san_socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
 	if (!p->facts->is_closed || p->facts->local.ss_family == 0)
-		return socks_refuse(rep, -EISCONN, "it connects, or listens, already");
-	s = socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
+		return san_socks_refuse(rep, -EISCONN, "it connects, or listens, already");
+	s = san_socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->tcp_port = req->sock.peer_port;
 	memcpy(s->ip, dst.b, sizeof(s->ip));
-	socks_keep(s, p);
-	rc = stream_make(s, app_port_guard_id(port, a->id), out_fd);
+	san_socks_keep(s, p);
+	rc = stream_make(s, san_app_port_guard_id(port, a->id), out_fd);
 	if (rc == 0) /* IPv6 has the port at the same offset */
 		rc = local->sin_port == 0 ? ask_name(s, a, p->facts->local.ss_family) :
 					    begin_connect(s, p->facts, rep);
 	if (rc != 0 && rc != -EINPROGRESS)
-		discard(s);
+		socks_tcp_discard(s);
 	return rc;
 }
 
 int
-socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
-		struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
-	int rc = socks_check_kernel(port, p->facts, IPPROTO_TCP, rep);
+	int rc = san_socks_check_kernel(port, p->facts, IPPROTO_TCP, rep);
 
 	if (rc != 0)
 		return rc;
 	if (req->type == SHMQ_SOCK_ACCEPT)
-		return socks_token_claim(port, p, rep, out_fd);
-	if (!partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
-		return socks_refuse(rep, -EACCES, "the partition is not for this user");
+		return san_socks_token_claim(port, p, rep, out_fd);
+	if (!san_partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
+		return san_socks_refuse(rep, -EACCES, "the partition is not for this user");
 	if (req->type == SHMQ_SOCK_LISTEN)
 		return serve_listen(port, a, p->facts, rep, out_fd);
 	return serve_connect(port, a, req, p, rep, out_fd);
@@ -620,15 +624,15 @@ socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_re
 /* ---- events of the engine ---- */
 
 bool
-socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
+san_socks_tcp_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
 {
-	struct sock_entry *s;
+	struct app_sock *s;
 
 	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
 		if ((from->listener & COOKIE) == 0)
 			return false;
-		if (accept_request(port, &from->ev, (uint16_t)from->listener) != 0)
-			dpdk_reject(port->ctx, from->ev.request, NULL, 0);
+		if (socks_tcp_accept_request(port, &from->ev, (uint16_t)from->listener) != 0)
+			san_dpdk_conn_reject(port->ctx, from->ev.request, NULL, 0);
 		return true;
 	}
 	s = port->qps[SAN_QPN_INDEX(from->qp)].sock;
@@ -637,17 +641,17 @@ socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
 	s->connects = false;
 	if (from->ev.type == RTSAN_EV_ESTABLISHED) {
 		port->nb_streams[s->held >= 0]++;
-		call(s, do_up, 0);
+		socks_tcp_call_engine(s, do_up, 0);
 		s->began_ns = san_engine_clock_monotonic();
 		if (s->held >= 0)
-			socks_token_offer(s, s->began_ns);
+			san_socks_token_offer(s, s->began_ns);
 	} else if (from->ev.type != RTSAN_EV_DISCONNECTED) {
 		if (from->ev.type == RTSAN_EV_UNREACHABLE)
 			not_there(s);
 		else
-			socks_tell_refused(s->kernel_inode,
-					   "nobody listens there with the library");
-		call(s, do_refuse, ECONNREFUSED);
+			san_socks_tell_refused(s->kernel_inode,
+					       "nobody listens there with the library");
+		socks_tcp_call_engine(s, do_refuse, ECONNREFUSED);
 	}
 	return true;
 }

@@ -20,7 +20,7 @@ static struct {
 static uint32_t next_reason;
 
 void
-socks_tell_refused(uint64_t inode, const char *why)
+san_socks_tell_refused(uint64_t inode, const char *why)
 {
 	uint32_t i;
 
@@ -37,10 +37,10 @@ socks_tell_refused(uint64_t inode, const char *why)
 }
 
 int
-socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+san_socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	uint64_t bytes;
-	uint32_t nb = socks_count(port, NULL, &bytes);
+	uint32_t nb = san_socks_count(port, NULL, &bytes);
 
 	(void)from;
 	rte_tel_data_start_dict(d);
@@ -62,13 +62,13 @@ add_name(struct rte_tel_data *d, const char *key, const uint8_t ip[16], uint16_t
 	struct san_ip a;
 
 	memcpy(a.b, ip, sizeof(a.b));
-	san_inet_text(&a, addr);
-	snprintf(text, sizeof(text), san_ip_is_v4(&a) ? "%s:%u" : "[%s]:%u", addr, port);
+	san_inet_addr_text(&a, addr);
+	snprintf(text, sizeof(text), san_wire_ip_is_v4(&a) ? "%s:%u" : "[%s]:%u", addr, port);
 	rte_tel_data_add_dict_string(d, key, text);
 }
 
 static const char *
-state_of(const struct sock_entry *s, const struct san_sock_shm *shm)
+state_of(const struct app_sock *s, const struct san_sock_shm *shm)
 {
 	static const char *const names[] = {"connecting", "up", "refused", "over"};
 	uint32_t state;
@@ -97,7 +97,7 @@ add_rings(struct rte_tel_data *d, const struct san_sock_shm *shm)
 }
 
 static int
-add_sock(struct rte_tel_data *d, const struct sock_entry *s, uint32_t number)
+add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 {
 	const struct san_sock_shm *shm = s->mem.mem;
 	struct rte_tel_data *one = rte_tel_data_alloc();
@@ -125,24 +125,24 @@ add_sock(struct rte_tel_data *d, const struct sock_entry *s, uint32_t number)
 }
 
 int
-socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+san_socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
-	uint32_t i, told = 0;
+	uint32_t i, nb_listed = 0;
 	int rc = 0;
 
 	rte_tel_data_start_dict(d);
-	for (i = from; i < port->max_socks && told < PAGE && rc == 0; i++) {
+	for (i = from; i < port->max_socks && nb_listed < PAGE && rc == 0; i++) {
 		if (port->socks[i].port == NULL)
 			continue;
 		rc = add_sock(d, &port->socks[i], i);
-		told++;
+		nb_listed++;
 	}
 	rte_tel_data_add_dict_u64(d, "next", i < port->max_socks ? i : 0);
 	return rc;
 }
 
 int
-socks_tell_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+san_socks_tell_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	char name[24];
 	uint32_t i;

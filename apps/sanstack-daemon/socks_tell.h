@@ -11,13 +11,13 @@
 struct app_port;
 
 /** Record why the kernel's socket of *inode* is not carried. Only the latest ones are kept. */
-void socks_tell_refused(uint64_t inode, const char *why);
+void san_socks_tell_refused(uint64_t inode, const char *why);
 
 /** Number of sockets, and what they use. */
-int socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+int san_socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 /** List the sockets from number *from* on, as many as fit. */
-int socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+int san_socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 /** List the reasons by inode. */
-int socks_tell_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+int san_socks_tell_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 
 #endif /* DAEMON_SOCKS_TELL_H */

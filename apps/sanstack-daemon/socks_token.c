@@ -52,7 +52,7 @@ token_socket(int *fd, uint16_t *port)
 
 /* False if the loopback device is down. */
 bool
-socks_token_can(void)
+san_socks_token_can(void)
 {
 	uint16_t port;
 	int fd, rc = token_socket(&fd, &port);
@@ -66,7 +66,7 @@ socks_token_can(void)
 static void
 set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 {
-	struct sock_entry *s;
+	struct app_sock *s;
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks; i++) {
@@ -79,7 +79,7 @@ set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 
 /* A connection within the host is complete on return: 0; -EAGAIN: the queue is full; or -errno. */
 static int
-connect_to(int fd, uint32_t ip, uint16_t tcp_port)
+token_connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET,
@@ -123,7 +123,7 @@ is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
  * instead, but only to a listener that accepts connections to any address.
  */
 static bool
-may_be_loopback(const struct sock_entry *s)
+may_be_loopback(const struct app_sock *s)
 {
 	return s->to_any &&
 		(is_listening("/proc/net/tcp", s->listener_inode, s->tcp_port) ||
@@ -132,7 +132,7 @@ may_be_loopback(const struct sock_entry *s)
 
 /* Connect to the address that the peer used, if the kernel has it, too. */
 static int
-make_token(struct sock_entry *s)
+make_token(struct app_sock *s)
 {
 	struct san_ip dst;
 	uint32_t ip;
@@ -143,10 +143,11 @@ make_token(struct sock_entry *s)
 		return rc;
 	memcpy(dst.b, s->ip, sizeof(dst.b));
 	memcpy(&ip, dst.b + 12, sizeof(ip));
-	rc = san_ip_is_v4(&dst) ? connect_to(s->token, ntohl(ip), s->tcp_port) : -EADDRNOTAVAIL;
+	rc = san_wire_ip_is_v4(&dst) ? token_connect_to(s->token, ntohl(ip), s->tcp_port) :
+				       -EADDRNOTAVAIL;
 	if (rc != 0 && rc != -EAGAIN && may_be_loopback(s))
-		rc = connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
-	return rc == 0 ? socks_watch_token(s) : rc;
+		rc = token_connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
+	return rc == 0 ? san_socks_watch_token(s) : rc;
 }
 
 /*
@@ -154,7 +155,7 @@ make_token(struct sock_entry *s)
  * later, like TCP repeats its SYN.
  */
 void
-socks_token_offer(struct sock_entry *s, uint64_t now_ns)
+san_socks_token_offer(struct app_sock *s, uint64_t now_ns)
 {
 	int rc = make_token(s);
 
@@ -175,7 +176,7 @@ socks_token_offer(struct sock_entry *s, uint64_t now_ns)
 
 /* True if a program has accepted it. A connection in the listener's queue has no inode yet. */
 static bool
-is_accepted(const char *table, const struct sock_entry *s)
+is_accepted(const char *table, const struct app_sock *s)
 {
 	unsigned int port, peer_port;
 	char line[256], peer[33], token[9];
@@ -197,16 +198,16 @@ is_accepted(const char *table, const struct sock_entry *s)
 }
 
 void
-socks_token_unclaimed(struct sock_entry *s)
+san_socks_token_unclaimed(struct app_sock *s)
 {
-	socks_tell_refused(s->listener_inode,
-			   "its program accepts without the library, or by io_uring");
+	san_socks_tell_refused(s->listener_inode,
+			       "its program accepts without the library, or by io_uring");
 	set_asleep(s->port, s->tcp_port, true);
-	socks_relay_begin(s);
+	san_socks_relay_begin(s);
 }
 
 bool
-socks_token_is_spoken(const struct sock_entry *s)
+san_socks_token_is_spoken(const struct app_sock *s)
 {
 	char byte;
 
@@ -215,7 +216,7 @@ socks_token_is_spoken(const struct sock_entry *s)
 
 /* Distinguish a program that is about to claim the token from one that never will. */
 static void
-look_for_claim(struct sock_entry *s, uint64_t now_ns)
+look_for_claim(struct app_sock *s, uint64_t now_ns)
 {
 	static uint64_t scan_ns; /* the tables may be long, and tokens numerous */
 	bool is;
@@ -229,7 +230,7 @@ look_for_claim(struct sock_entry *s, uint64_t now_ns)
 	s->look_ns = now_ns +
 		(is ? LOOK_NS : RTE_MIN(RTE_MAX(now_ns - s->began_ns, LOOK_NS), LOOK_MAX_NS));
 	if (is && s->was_accepted)
-		socks_token_unclaimed(s);
+		san_socks_token_unclaimed(s);
 	s->was_accepted = is;
 	if (s->was_missed || now_ns - s->began_ns < CLAIM_NS)
 		return;
@@ -239,14 +240,14 @@ look_for_claim(struct sock_entry *s, uint64_t now_ns)
 }
 
 uint64_t
-socks_token_look(struct sock_entry *s, uint64_t now_ns)
+san_socks_token_look(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->kind != SOCKS_STREAM || s->held < 0)
 		return SAN_TIME_NEVER;
 	if (s->is_relayed)
-		return socks_relay_step(s, now_ns);
+		return san_socks_relay_step(s, now_ns);
 	if (s->wants_token) {
-		socks_token_offer(s, now_ns);
+		san_socks_token_offer(s, now_ns);
 		return now_ns + OFFER_NS;
 	}
 	if (s->token_port == 0)
@@ -259,22 +260,22 @@ socks_token_look(struct sock_entry *s, uint64_t now_ns)
 /* ---- accepted tokens ---- */
 
 static void
-name_of(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port)
+token_name_of(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port)
 {
 	uint32_t scope;
 
-	socks_from_sockaddr(ss, ip, port, &scope);
+	san_socks_from_sockaddr(ss, ip, port, &scope);
 }
 
 static bool
-is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+token_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	uint16_t port[2];
 	struct san_ip ip[2];
 
-	name_of(a, &ip[0], &port[0]);
-	name_of(b, &ip[1], &port[1]);
-	return port[0] == port[1] && san_ip_eq(&ip[0], &ip[1]);
+	token_name_of(a, &ip[0], &port[0]);
+	token_name_of(b, &ip[1], &port[1]);
+	return port[0] == port[1] && san_wire_ip_eq(&ip[0], &ip[1]);
 }
 
 /* True if it is the other end of the token's connection. Both belong to this network namespace. */
@@ -288,21 +289,21 @@ is_other_end(const struct helper_facts *facts, int token)
 		return false;
 	len = sizeof(peer);
 	return getpeername(token, (struct sockaddr *)&peer, &len) == 0 &&
-		is_same(&facts->local, &peer) && is_same(&facts->peer, &own);
+		token_is_same(&facts->local, &peer) && token_is_same(&facts->peer, &own);
 }
 
 /* A program has accepted a socket: find its stream. */
 int
-socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
-	struct sock_entry *s = NULL, *one;
+	struct app_sock *s = NULL, *one;
 	struct san_ip ip;
 	uint16_t token_port;
 	uint32_t i;
 
 	if (p->facts->peer.ss_family == 0)
-		return socks_refuse(rep, -ENOTCONN, "not connected any more");
-	name_of(&p->facts->peer, &ip, &token_port);
+		return san_socks_refuse(rep, -ENOTCONN, "not connected any more");
+	token_name_of(&p->facts->peer, &ip, &token_port);
 	for (i = 0; i < port->max_socks && s == NULL; i++) {
 		one = &port->socks[i];
 		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
@@ -310,8 +311,8 @@ socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep,
 			s = one;
 	}
 	if (s == NULL)
-		return socks_refuse(rep, -ENOENT, "nothing of ours");
-	socks_keep(s, p);
+		return san_socks_refuse(rep, -ENOENT, "nothing of ours");
+	san_socks_keep(s, p);
 	s->token_port = 0;
 	set_asleep(port, s->tcp_port, false);
 	rep->sock.id = s->id;

@@ -11,22 +11,23 @@
 
 struct app_port;
 struct passed;
-struct sock_entry;
+struct app_sock;
 
 /** True if tokens can be created. They need the loopback device. */
-bool socks_token_can(void);
+bool san_socks_token_can(void);
 /**
- * Stream *s* is up: offer it to a listener; see socks_token_look(). It is over if none can accept
- * it.
+ * Stream *s* is up: offer it to a listener; see san_socks_token_look(). It is over if none can
+ * accept it.
  */
-void socks_token_offer(struct sock_entry *s, uint64_t now_ns);
+void san_socks_token_offer(struct app_sock *s, uint64_t now_ns);
 /** Continue to offer *s*. Returns when to call again. */
-uint64_t socks_token_look(struct sock_entry *s, uint64_t now_ns);
+uint64_t san_socks_token_look(struct app_sock *s, uint64_t now_ns);
 /** True if a program has written to the token without having claimed it. */
-bool socks_token_is_spoken(const struct sock_entry *s);
+bool san_socks_token_is_spoken(const struct app_sock *s);
 /** A program has accepted the token without claiming it: relay; see socks_relay.h. */
-void socks_token_unclaimed(struct sock_entry *s);
+void san_socks_token_unclaimed(struct app_sock *s);
 /** A program has accepted a socket. If it is a token, return the stream. 0 or -errno. */
-int socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd);
+int san_socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep,
+			  int *out_fd);
 
 #endif /* DAEMON_SOCKS_TOKEN_H */

@@ -38,31 +38,31 @@ take_names(const struct helper_facts *facts, uid_t uid, struct san_sock_names *n
 		.df = facts->df,
 		.tos = facts->tos,
 	};
-	socks_from_sockaddr(&facts->local, &n->local, &n->port, &scope);
-	socks_fill_addr(&shm->local, &n->local, n->port, n->family, scope);
+	san_socks_from_sockaddr(&facts->local, &n->local, &n->port, &scope);
+	san_socks_fill_addr(&shm->local, &n->local, n->port, n->family, scope);
 	atomic_store(&shm->df, facts->df);
 	shm->peer.family = 0;
 	if (facts->peer.ss_family == 0)
 		return;
-	socks_from_sockaddr(&facts->peer, &n->peer, &n->peer_port, &scope);
-	socks_fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
+	san_socks_from_sockaddr(&facts->peer, &n->peer, &n->peer_port, &scope);
+	san_socks_fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
 }
 
 static int
 check_names(const struct app_port *port, const struct san_sock_names *n, struct shmq_rep *rep)
 {
 	if (n->port == 0)
-		return socks_refuse(rep, -EINVAL, "not bound");
-	if (!socks_is_any(&n->local) && !socks_is_ours(port, &n->local))
-		return socks_refuse(rep, -EADDRNOTAVAIL,
-				    "bound to an address that is not the port's");
+		return san_socks_refuse(rep, -EINVAL, "not bound");
+	if (!san_socks_is_any(&n->local) && !san_socks_is_ours(port, &n->local))
+		return san_socks_refuse(rep, -EADDRNOTAVAIL,
+					"bound to an address that is not the port's");
 	return 0;
 }
 
-/* ---- the lcore's part: functions for san_engine_call() ---- */
+/* ---- the lcore's part: functions for san_engine_loop_call() ---- */
 
 struct sock_call {
-	struct sock_entry *s;
+	struct app_sock *s;
 	const struct san_sock_names *names;
 	const struct san_inet_dgram *dgram;
 	const struct san_ip *group;
@@ -73,11 +73,11 @@ struct sock_call {
 };
 
 static int
-do_add(struct san_engine *e, void *arg)
+socks_udp_do_add(struct san_engine *e, void *arg)
 {
 	struct sock_call *c = arg;
-	struct san_socks *all = san_core_socks(san_engine_core(e));
-	struct sock_entry *s = c->s;
+	struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
+	struct app_sock *s = c->s;
 	struct san_sock_shm *shm = s->mem.mem;
 	int rc;
 
@@ -92,7 +92,7 @@ do_name(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
 
-	san_sock_name(san_core_socks(san_engine_core(e)), c->s->id, c->names);
+	san_sock_name(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->names);
 	return 0;
 }
 
@@ -101,16 +101,16 @@ static int
 do_join(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
-	struct san_socks *all = san_core_socks(san_engine_core(e));
-	struct san_inet *in = san_core_inet(san_engine_core(e));
-	uint64_t now_ns = san_engine_now_ns(e);
-	int rc = san_sock_join(all, c->s->id, c->group);
+	struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
+	struct san_inet *in = san_core_inet(san_engine_lcore_core(e));
+	uint64_t now_ns = san_engine_lcore_now_ns(e);
+	int rc = san_sock_find_join(all, c->s->id, c->group);
 
 	if (rc != 0)
 		return rc;
-	rc = san_inet_join(in, c->group, now_ns);
+	rc = san_inet_group_join(in, c->group, now_ns);
 	if (rc != 0)
-		san_sock_leave(all, c->s->id, c->group);
+		san_sock_find_leave(all, c->s->id, c->group);
 	return rc;
 }
 
@@ -118,24 +118,26 @@ static int
 do_leave(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
-	int rc = san_sock_leave(san_core_socks(san_engine_core(e)), c->s->id, c->group);
+	int rc = san_sock_find_leave(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->group);
 
 	if (rc == 0)
-		san_inet_leave(san_core_inet(san_engine_core(e)), c->group, san_engine_now_ns(e));
+		san_inet_group_leave(san_core_inet(san_engine_lcore_core(e)), c->group,
+				     san_engine_lcore_now_ns(e));
 	return rc;
 }
 
 static int
-do_del(struct san_engine *e, void *arg)
+socks_udp_do_del(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
-	const struct san_socks *all = san_core_socks(san_engine_core(e));
+	const struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
 	const struct san_ip *group;
 	uint32_t i;
 
-	for (i = 0; (group = san_sock_group(all, c->s->id, i)) != NULL; i++)
-		san_inet_leave(san_core_inet(san_engine_core(e)), group, san_engine_now_ns(e));
-	san_sock_del(san_core_socks(san_engine_core(e)), c->s->id);
+	for (i = 0; (group = san_sock_find_group(all, c->s->id, i)) != NULL; i++)
+		san_inet_group_leave(san_core_inet(san_engine_lcore_core(e)), group,
+				     san_engine_lcore_now_ns(e));
+	san_sock_del(san_core_socks(san_engine_lcore_core(e)), c->s->id);
 	return 0;
 }
 
@@ -144,20 +146,20 @@ do_give(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
 
-	san_sock_give(san_core_socks(san_engine_core(e)), c->s->id, c->dgram, c->if_index,
-		      c->data, c->len, san_engine_now_ns(e));
+	san_sock_dgram_put(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->dgram,
+			   c->if_index, c->data, c->len, san_engine_lcore_now_ns(e));
 	return 0;
 }
 
 static int
 do_fail(struct san_engine *e, void *arg)
 {
-	struct san_socks *all = san_core_socks(san_engine_core(e));
+	struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
 	const struct sock_call *c = arg;
 
 	/* the kernel sees the errors of its device, too; the lcore reports those itself */
 	if (!san_sock_asks_link(all, c->s->id))
-		san_sock_fail(all, c->s->id, c->err);
+		san_sock_dgram_fail(all, c->s->id, c->err);
 	return 0;
 }
 
@@ -166,21 +168,21 @@ do_has_sent(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
 
-	san_sock_ring(san_core_socks(san_engine_core(e)), c->s->id);
-	return san_sock_has_sent(san_core_socks(san_engine_core(e)), c->s->id);
+	san_sock_doorbell(san_core_socks(san_engine_lcore_core(e)), c->s->id);
+	return san_sock_dgram_has_sent(san_core_socks(san_engine_lcore_core(e)), c->s->id);
 }
 
 /* ---- creation ---- */
 
 /* Create its memory, its pair, and its entry on the lcore. */
 static int
-make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, struct shmq_rep *rep,
-     int *shadow)
+socks_udp_make_shm(struct app_sock *s, uint16_t guard, const struct helper_facts *facts,
+		   struct shmq_rep *rep, int *shadow)
 {
 	struct san_sock_names names;
 	struct sock_call call = {.s = s, .names = &names};
 	struct san_sock_shm *shm;
-	int rc = socks_memory(s, guard, SOCK_DGRAM);
+	int rc = san_socks_memory(s, guard, SOCK_DGRAM);
 
 	if (rc != 0)
 		return rc;
@@ -191,91 +193,91 @@ make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, str
 	rc = check_names(s->port, &names, rep);
 	names.port = 0; /* nothing is received before a helper holds the port */
 	if (rc == 0)
-		rc = socks_pair(s, shadow);
+		rc = san_socks_new_pair(s, shadow);
 	if (rc == 0)
-		rc = san_engine_call(socks_engine(s->port), do_add, &call);
+		rc = san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_add, &call);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
-	rc = socks_watch_pair(s);
+	rc = san_socks_watch_pair(s);
 	if (rc != 0)
-		san_engine_call(socks_engine(s->port), do_del, &call);
+		san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_del, &call);
 	return rc;
 }
 
 /* The kernel's socket need not receive what the port receives. */
 static int
-ask_carry(const struct sock_entry *s, const struct app *a, bool local_only)
+ask_carry(const struct app_sock *s, const struct app *a, bool local_only)
 {
 	const struct san_engine_port *port = s->port->ctx->port;
 	struct helper_msg m = {
 		.op = HELPER_CARRY,
 		.filter = {
-			.if_index = san_engine_if_index(port),
-			.whole_v4 = san_engine_whole_v4(port),
+			.if_index = san_engine_sock_if_index(port),
+			.whole_v4 = san_engine_sock_whole_v4(port),
 			.local_only = local_only,
 		},
 	};
 
-	return socks_ask(s, &m, a);
+	return san_socks_ask(s, &m, a);
 }
 
 static void
-discard(struct sock_entry *s)
+socks_udp_discard(struct app_sock *s)
 {
-	socks_udp_end(s);
-	socks_release(s);
+	san_socks_udp_end(s);
+	san_socks_release(s);
 }
 
 int
-socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
-		struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
-	struct sock_entry *s;
-	int rc = socks_check_kernel(port, p->facts, IPPROTO_UDP, rep);
+	struct app_sock *s;
+	int rc = san_socks_check_kernel(port, p->facts, IPPROTO_UDP, rep);
 
 	if (rc != 0)
 		return rc;
-	if (socks_find(port, p->facts->cookie, true) != NULL)
-		return socks_refuse(rep, -EALREADY, "it is carried");
-	s = socks_take(port, a->uid, SOCKS_BYTES, rep);
+	if (san_socks_find(port, p->facts->cookie, true) != NULL)
+		return san_socks_refuse(rep, -EALREADY, "it is carried");
+	s = san_socks_take(port, a->uid, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->cookie = p->facts->cookie;
-	rc = make(s, app_port_guard_id(port, a->id), p->facts, rep, out_fd);
+	rc = socks_udp_make_shm(s, san_app_port_guard_id(port, a->id), p->facts, rep, out_fd);
 	if (rc != 0) {
-		socks_release(s);
+		san_socks_release(s);
 		return rc;
 	}
-	socks_keep(s, p);
+	san_socks_keep(s, p);
 	rc = ask_carry(s, a, req->sock.local_only != 0);
 	if (rc != -EINPROGRESS)
-		discard(s);
+		socks_udp_discard(s);
 	return rc;
 }
 
 int
-socks_udp_carried(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep)
+san_socks_udp_carried(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep)
 {
 	int rc = m->rc;
 
 	if (rc != 0)
-		socks_refuse(rep, rc,
-			     rc == -EADDRINUSE ? "another socket got its port" :
-						 strerror(-rc));
+		san_socks_refuse(rep, rc,
+				 rc == -EADDRINUSE ? "another socket got its port" :
+						     strerror(-rc));
 	else
-		rc = socks_udp_rename(s, &m->facts, rep);
+		rc = san_socks_udp_rename(s, &m->facts, rep);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	if (rc != 0)
-		discard(s);
+		socks_udp_discard(s);
 	return rc;
 }
 
 /* ---- changes ---- */
 
 int
-socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
+san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_names names;
 	struct sock_call call = {.s = s, .names = &names};
@@ -285,17 +287,17 @@ socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct 
 	/* a socket whose address is not the port's any more receives nothing from the port */
 	rc = check_names(s->port, &names, rep);
 	if (rc == 0 && facts->device != 0 &&
-	    facts->device != (int)san_engine_if_index(s->port->ctx->port))
-		rc = socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
+	    facts->device != (int)san_engine_sock_if_index(s->port->ctx->port))
+		rc = san_socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (rc != 0)
 		names.port = 0;
-	san_engine_call(socks_engine(s->port), do_name, &call);
+	san_engine_loop_call(san_socks_engine(s->port), do_name, &call);
 	return rc;
 }
 
 /* Index among the groups of *s*, or nb_groups if it is not there. */
 static uint32_t
-place_of(const struct sock_entry *s, const uint8_t group[16])
+socks_udp_place_of(const struct app_sock *s, const uint8_t group[16])
 {
 	uint32_t i;
 
@@ -305,9 +307,9 @@ place_of(const struct sock_entry *s, const uint8_t group[16])
 }
 
 static void
-note_group(struct sock_entry *s, const uint8_t group[16], bool leaves)
+note_group(struct app_sock *s, const uint8_t group[16], bool leaves)
 {
-	uint32_t i = place_of(s, group);
+	uint32_t i = socks_udp_place_of(s, group);
 
 	if (leaves && i < s->nb_groups)
 		memcpy(s->groups[i], s->groups[--s->nb_groups], 16);
@@ -320,9 +322,9 @@ note_group(struct sock_entry *s, const uint8_t group[16], bool leaves)
  * *group*.
  */
 static uint32_t
-count_new(const struct app_port *port, const struct sock_entry *s, const uint8_t group[16])
+count_new(const struct app_port *port, const struct app_sock *s, const uint8_t group[16])
 {
-	const struct sock_entry *o;
+	const struct app_sock *o;
 	uint32_t i, nb = 0;
 	bool is_new;
 
@@ -330,7 +332,7 @@ count_new(const struct app_port *port, const struct sock_entry *s, const uint8_t
 		is_new = memcmp(s->groups[i], group, 16) != 0;
 		for (o = port->socks; o != s && is_new; o++)
 			is_new = o->port == NULL || o->owner != s->owner ||
-				place_of(o, s->groups[i]) == o->nb_groups;
+				socks_udp_place_of(o, s->groups[i]) == o->nb_groups;
 		nb += is_new;
 	}
 	return nb;
@@ -349,7 +351,7 @@ may_join(const struct app_port *port, uid_t owner, const uint8_t group[16])
 }
 
 int
-socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
+san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_rep *rep)
 {
 	bool leaves = req->sock.leaves != 0;
 	struct san_ip group;
@@ -358,21 +360,22 @@ socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_re
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
 	if (!leaves && !may_join(s->port, s->owner, group.b))
-		return socks_refuse(rep, -ENOBUFS, "its user's are in all groups that they may be");
-	rc = san_engine_call(socks_engine(s->port), leaves ? do_leave : do_join, &call);
+		return san_socks_refuse(rep, -ENOBUFS,
+					"its user's are in all groups that they may be");
+	rc = san_engine_loop_call(san_socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */
 	if (rc == 0)
 		note_group(s, group.b, leaves);
 	if (rc == 0)
-		rc = san_engine_groups(s->port->ctx->port);
-	return rc == 0 ? 0 : socks_refuse(rep, rc, "the port can't be in that group");
+		rc = san_engine_sock_groups(s->port->ctx->port);
+	return rc == 0 ? 0 : san_socks_refuse(rep, rc, "the port can't be in that group");
 }
 
 /* ---- data from the kernel ---- */
 
 void
-socks_udp_give(struct sock_entry *s, const struct helper_dgram *d, const void *data, uint32_t len)
+san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void *data, uint32_t len)
 {
 	const struct san_sock_shm *shm = s->mem.mem;
 	struct san_inet_dgram dgram = {
@@ -392,25 +395,25 @@ socks_udp_give(struct sock_entry *s, const struct helper_dgram *d, const void *d
 
 	memcpy(dgram.src.b, d->src, sizeof(dgram.src.b));
 	memcpy(dgram.dst.b, d->dst, sizeof(dgram.dst.b));
-	san_engine_call(socks_engine(s->port), d->err != 0 ? do_fail : do_give, &call);
+	san_engine_loop_call(san_socks_engine(s->port), d->err != 0 ? do_fail : do_give, &call);
 }
 
 /* ---- release ---- */
 
 bool
-socks_udp_may_end(struct sock_entry *s, uint64_t now_ns)
+san_socks_udp_may_end(struct app_sock *s, uint64_t now_ns)
 {
 	struct sock_call call = {.s = s};
 
 	return now_ns - s->over_ns > LINGER_NS ||
-		san_engine_call(socks_engine(s->port), do_has_sent, &call) != 0;
+		san_engine_loop_call(san_socks_engine(s->port), do_has_sent, &call) != 0;
 }
 
 void
-socks_udp_end(struct sock_entry *s)
+san_socks_udp_end(struct app_sock *s)
 {
 	struct sock_call call = {.s = s};
 
-	san_engine_call(socks_engine(s->port), do_del, &call);
-	san_engine_groups(s->port->ctx->port);
+	san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_del, &call);
+	san_engine_sock_groups(s->port->ctx->port);
 }

@@ -25,7 +25,7 @@ struct state_msg {
 /* ---- save ---- */
 
 static bool
-grow(void **mem, size_t *room, size_t need, size_t each)
+state_grow_mem(void **mem, size_t *room, size_t need, size_t each)
 {
 	size_t more = RTE_MAX(need, *room * 2);
 	void *p = need > *room ? realloc(*mem, more * each) : *mem;
@@ -39,11 +39,11 @@ grow(void **mem, size_t *room, size_t need, size_t each)
 }
 
 void
-state_put(struct state *st, const void *p, size_t len)
+san_state_put(struct state *st, const void *p, size_t len)
 {
 	void *mem = st->data;
 
-	if (st->failed || !grow(&mem, &st->room, st->len + len, 1)) {
+	if (st->failed || !state_grow_mem(&mem, &st->room, st->len + len, 1)) {
 		st->failed = true;
 		return;
 	}
@@ -53,14 +53,14 @@ state_put(struct state *st, const void *p, size_t len)
 }
 
 int
-state_put_fd(struct state *st, int fd)
+san_state_put_fd(struct state *st, int fd)
 {
 	size_t room = st->fds_room;
 	void *mem = st->fds;
 
 	if (fd < 0)
 		return -1;
-	if (st->failed || !grow(&mem, &room, st->nb_fds + 1u, sizeof(int))) {
+	if (st->failed || !state_grow_mem(&mem, &room, st->nb_fds + 1u, sizeof(int))) {
 		st->failed = true;
 		return -1;
 	}
@@ -73,10 +73,10 @@ state_put_fd(struct state *st, int fd)
 /* ---- load ---- */
 
 void
-state_get(struct state *st, void *p, size_t len)
+san_state_get(struct state *st, void *p, size_t len)
 {
 	if (len > st->len - st->at) {
-		state_fail(st, "too short");
+		san_state_fail(st, "too short");
 		st->at = st->len;
 		memset(p, 0, len);
 		return;
@@ -86,7 +86,7 @@ state_get(struct state *st, void *p, size_t len)
 }
 
 int
-state_get_fd(struct state *st, int place)
+san_state_get_fd(struct state *st, int place)
 {
 	int fd;
 
@@ -94,7 +94,7 @@ state_get_fd(struct state *st, int place)
 		return -1;
 	fd = (uint32_t)place < st->nb_fds ? st->fds[place] : -1;
 	if (fd < 0) {
-		state_fail(st, "a descriptor that did not come, or came once");
+		san_state_fail(st, "a descriptor that did not come, or came once");
 		return -1;
 	}
 	st->fds[place] = -1;
@@ -102,13 +102,13 @@ state_get_fd(struct state *st, int place)
 }
 
 size_t
-state_left(const struct state *st)
+san_state_left(const struct state *st)
 {
 	return st->len - st->at;
 }
 
 int
-state_fail(struct state *st, const char *why)
+san_state_fail(struct state *st, const char *why)
 {
 	if (!st->failed)
 		st->why = why;
@@ -137,7 +137,7 @@ file_of(const struct state *st)
 }
 
 int
-state_send(const struct state *st, int sock)
+san_state_send(const struct state *st, int sock)
 {
 	struct state_msg msg = {.len = st->len, .nb_fds = st->nb_fds};
 	const char byte = 0;
@@ -149,11 +149,11 @@ state_send(const struct state *st, int sock)
 	fd = file_of(st);
 	if (fd < 0)
 		return fd;
-	rc = shmq_send(sock, &msg, sizeof(msg), fd, true);
+	rc = san_shmq_send(sock, &msg, sizeof(msg), fd, true);
 	close(fd);
 	for (at = 0; rc == 0 && at < st->nb_fds; at += nb) {
 		nb = RTE_MIN(st->nb_fds - at, (uint32_t)SHMQ_FDS);
-		rc = shmq_send_many(sock, &byte, 1, &st->fds[at], nb, true);
+		rc = san_shmq_send_many(sock, &byte, 1, &st->fds[at], nb, true);
 	}
 	return rc;
 }
@@ -180,7 +180,7 @@ recv_some(struct state *st, int sock)
 	uint32_t nb, i;
 	char byte;
 
-	rc = shmq_recv_many(sock, &byte, 1, fds, &nb);
+	rc = san_shmq_recv_many(sock, &byte, 1, fds, &nb);
 	if (rc == 0 && (nb == 0 || nb > st->fds_room - st->nb_fds))
 		rc = -EPROTO;
 	for (i = 0; i < nb; i++) {
@@ -193,13 +193,13 @@ recv_some(struct state *st, int sock)
 }
 
 int
-state_recv(struct state *st, int sock)
+san_state_recv(struct state *st, int sock)
 {
 	struct state_msg msg;
 	int fd, rc;
 
 	*st = (struct state){.failed = false};
-	rc = shmq_recv(sock, &msg, sizeof(msg), &fd, true);
+	rc = san_shmq_recv(sock, &msg, sizeof(msg), &fd, true);
 	if (rc != 0)
 		return rc;
 	if (fd < 0 || msg.len > BYTES_MAX || msg.nb_fds > FDS_MAX) {
@@ -219,7 +219,7 @@ state_recv(struct state *st, int sock)
 }
 
 void
-state_free(struct state *st, bool received)
+san_state_free(struct state *st, bool received)
 {
 	uint32_t i;
 

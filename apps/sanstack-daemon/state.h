@@ -22,27 +22,27 @@ struct state {
 	const char *why; /**< the first error, or NULL */
 };
 
-void state_put(struct state *st, const void *p, size_t len);
+void san_state_put(struct state *st, const void *p, size_t len);
 /** Add a descriptor, which stays the caller's. Returns its index; -1 for -1. */
-int state_put_fd(struct state *st, int fd);
+int san_state_put_fd(struct state *st, int fd);
 
 /** Read the next *len* bytes; zeros if fewer are left. */
-void state_get(struct state *st, void *p, size_t len);
+void san_state_get(struct state *st, void *p, size_t len);
 /** Take the descriptor of an index. The caller owns it; -1 for -1. */
-int state_get_fd(struct state *st, int place);
+int san_state_get_fd(struct state *st, int place);
 /** Bytes that are not read yet. */
-size_t state_left(const struct state *st);
+size_t san_state_left(const struct state *st);
 /** Record that the received state is wrong; *why* is a literal. Returns -EPROTO. */
-int state_fail(struct state *st, const char *why);
+int san_state_fail(struct state *st, const char *why);
 
 /** Send through a SEQPACKET socket. 0, -ENOMEM, or -errno. */
-int state_send(const struct state *st, int sock);
+int san_state_send(const struct state *st, int sock);
 /**
- * Receive, and wait for it. 0, -ENOTCONN (the other end has closed), -EPROTO. Call state_free() in
- * either case.
+ * Receive, and wait for it. 0, -ENOTCONN (the other end has closed), -EPROTO. Call
+ * san_state_free() in either case.
  */
-int state_recv(struct state *st, int sock);
+int san_state_recv(struct state *st, int sock);
 /** If *received*, close the descriptors that were not taken. Added ones stay open. */
-void state_free(struct state *st, bool received);
+void san_state_free(struct state *st, bool received);
 
 #endif /* DAEMON_STATE_H */

@@ -47,7 +47,7 @@ struct given {
 
 /* FNV-1a. */
 static uint64_t
-hash(uint64_t h, const char *text)
+takeover_hash_text(uint64_t h, const char *text)
 {
 	do
 		h = (h ^ (uint8_t)*text) * 0x100000001b3;
@@ -57,33 +57,33 @@ hash(uint64_t h, const char *text)
 
 /* What both daemons must have in common: structures, sections of ports, DPDK version. */
 static void
-describe(const struct conf *conf, char text[SHMQ_LAYOUT])
+takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
 {
 	uint64_t h = 0xcbf29ce484222325;
 	uint32_t i;
 	int k;
 
 	for (i = 0; i < conf->nb_ports; i++) {
-		h = hash(h, conf->ports[i].name);
+		h = takeover_hash_text(h, conf->ports[i].name);
 		for (k = 0; k < conf->ports[i].nb_words; k++)
-			h = hash(h, conf->ports[i].words[k]);
+			h = takeover_hash_text(h, conf->ports[i].words[k]);
 	}
-	h = hash(h, rte_version());
+	h = takeover_hash_text(h, rte_version());
 	snprintf(text, SHMQ_LAYOUT, "%s %016llx", layout, (unsigned long long)h);
 }
 
 static struct shmq_req
-request(const struct conf *conf)
+takeover_request_of(const struct conf *conf)
 {
 	struct shmq_req req = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .type = SHMQ_TAKEOVER};
 
-	describe(conf, req.layout);
+	takeover_describe_layout(conf, req.layout);
 	return req;
 }
 
 /* Limit the time to wait for the other daemon. */
 static void
-set_patience(int sock)
+takeover_set_patience(int sock)
 {
 	const struct timeval tv = {.tv_sec = WAIT_S};
 
@@ -96,14 +96,14 @@ set_patience(int sock)
 
 /* -1: nothing serves the socket. */
 static int
-dial(const struct conf *conf)
+takeover_dial_old(const struct conf *conf)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	strcpy(addr.sun_path, conf->socket);
 	if (sock >= 0 && connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
-		set_patience(sock);
+		takeover_set_patience(sock);
 		return sock;
 	}
 	if (sock >= 0)
@@ -112,9 +112,9 @@ dial(const struct conf *conf)
 }
 
 bool
-takeover_find(const struct conf *conf)
+san_takeover_find(const struct conf *conf)
 {
-	int sock = dial(conf);
+	int sock = takeover_dial_old(conf);
 
 	if (sock >= 0)
 		close(sock);
@@ -127,16 +127,16 @@ takeover_find(const struct conf *conf)
  * daemon asks for them.
  */
 static int
-ask(int sock, const struct shmq_req *req)
+takeover_ask(int sock, const struct shmq_req *req)
 {
 	struct shmq_rep rep = {.rc = 0};
 	int fd, rc;
 
-	rc = shmq_send_as(sock, req, sizeof(*req), FIRST_PID);
+	rc = san_shmq_send_as(sock, req, sizeof(*req), FIRST_PID);
 	if (rc == -EPERM)
-		rc = shmq_send_as(sock, req, sizeof(*req), getpid());
+		rc = san_shmq_send_as(sock, req, sizeof(*req), getpid());
 	if (rc == 0)
-		rc = shmq_recv(sock, &rep, sizeof(rep), &fd, true);
+		rc = san_shmq_recv(sock, &rep, sizeof(rep), &fd, true);
 	if (rc == 0 && rep.rc == 0)
 		return 0;
 	rep.text[sizeof(rep.text) - 1] = '\0';
@@ -146,16 +146,16 @@ ask(int sock, const struct shmq_req *req)
 
 /* Receive and load the next part of the other daemon's state. */
 static int
-receive(struct server *s, int (*load)(struct server *s, struct state *st))
+takeover_receive_state(struct server *s, int (*load)(struct server *s, struct state *st))
 {
 	struct state st;
-	int rc = state_recv(&st, s->other);
+	int rc = san_state_recv(&st, s->other);
 	const char *why;
 
 	if (rc == 0)
 		rc = load(s, &st);
 	why = st.why;
-	state_free(&st, true);
+	san_state_free(&st, true);
 	return rc == 0 ? 0 :
 			 rtsan_provider_host()->fail(rc, "its state: %s",
 						     why != NULL ? why : strerror(-rc));
@@ -168,13 +168,13 @@ load_given(struct server *s, struct state *st)
 	uint32_t i;
 	int rc, fd;
 
-	state_get(st, &given, sizeof(given));
-	s->listener = state_get_fd(st, given.listener);
+	san_state_get(st, &given, sizeof(given));
+	s->listener = san_state_get_fd(st, given.listener);
 	if (s->listener < 0)
-		return state_fail(st, "no socket to listen on");
+		return san_state_fail(st, "no socket to listen on");
 	for (i = 0; i < SAN_ENGINE_GUARDS; i++) {
-		fd = state_get_fd(st, given.guards[i]);
-		rc = fd >= 0 ? san_engine_guard_adopt(fd) : 0;
+		fd = san_state_get_fd(st, given.guards[i]);
+		rc = fd >= 0 ? san_engine_kernel_guard_adopt(fd) : 0;
 		if (rc != 0)
 			return rc;
 	}
@@ -188,11 +188,11 @@ load_given(struct server *s, struct state *st)
 static int
 load_apps(struct server *s, struct state *st)
 {
-	int rc = apps_load_ports(&s->all, st);
+	int rc = san_app_state_load_ports(&s->all, st);
 
-	if (rc == 0 && shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
+	if (rc == 0 && san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)
 		rc = -errno;
-	return rc == 0 ? apps_load(&s->all, st) : rc;
+	return rc == 0 ? san_app_state_load(&s->all, st) : rc;
 }
 
 /* Refuse if another user could have put a socket there. */
@@ -228,37 +228,37 @@ check_other(int sock)
 }
 
 int
-takeover_receive(struct server *s)
+san_takeover_receive(struct server *s)
 {
-	struct shmq_req req = request(&s->conf);
+	struct shmq_req req = takeover_request_of(&s->conf);
 	int rc = check_folder(s);
 
 	if (rc != 0)
 		return rc;
 
 	/* connect late, because a connection without a request is closed soon */
-	s->other = dial(&s->conf);
+	s->other = takeover_dial_old(&s->conf);
 	if (s->other < 0)
 		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served is gone");
 	rc = check_other(s->other);
 	if (rc == 0)
-		rc = ask(s->other, &req);
+		rc = takeover_ask(s->other, &req);
 	if (rc != 0)
 		return rc;
-	return receive(s, load_given);
+	return takeover_receive_state(s, load_given);
 }
 
 int
-takeover_load(struct server *s)
+san_takeover_load(struct server *s)
 {
-	return receive(s, load_apps);
+	return takeover_receive_state(s, load_apps);
 }
 
 int
-takeover_commit(struct server *s)
+san_takeover_commit(struct server *s)
 {
-	struct shmq_req req = request(&s->conf);
-	int rc = ask(s->other, &req);
+	struct shmq_req req = takeover_request_of(&s->conf);
+	int rc = takeover_ask(s->other, &req);
 
 	close(s->other);
 	s->other = -1;
@@ -266,7 +266,7 @@ takeover_commit(struct server *s)
 }
 
 void
-takeover_tell(const struct server *s)
+san_takeover_tell(const struct server *s)
 {
 	uint64_t ns = san_engine_clock_monotonic() - s->parked_ns;
 
@@ -277,7 +277,7 @@ takeover_tell(const struct server *s)
 /* ---- old daemon ---- */
 
 bool
-takeover_is_request(const struct shmq_req *req)
+san_takeover_is_request(const struct shmq_req *req)
 {
 	return req->magic == SHMQ_MAGIC && req->abi == SHMQ_ABI && req->type == SHMQ_TAKEOVER;
 }
@@ -327,11 +327,12 @@ may_take(const struct app *a)
 
 /* The reason to refuse, or NULL. */
 static const char *
-objection(const struct server *s, const struct app *a, const struct shmq_req *req, int *rc)
+takeover_objection_to(const struct server *s, const struct app *a, const struct shmq_req *req,
+		      int *rc)
 {
 	char ours[SHMQ_LAYOUT];
 
-	describe(&s->conf, ours);
+	takeover_describe_layout(&s->conf, ours);
 	*rc = -EPERM;
 	if (!may_take(a))
 		return "only root of this host, or the user that it runs as, may take over";
@@ -344,16 +345,16 @@ objection(const struct server *s, const struct app *a, const struct shmq_req *re
 	if (strncmp(ours, req->layout, sizeof(ours)) != 0)
 		return "the [port] sections have changed: stop it, then start the new one";
 	*rc = -ENOTSUP;
-	return ports_can_park(s) ? NULL : "it can't be taken over; see takeover= and its log";
+	return san_ports_can_park(s) ? NULL : "it can't be taken over; see takeover= and its log";
 }
 
 static int
-reply(int sock, int rc, const char *why, bool wait)
+takeover_reply(int sock, int rc, const char *why, bool wait)
 {
 	struct shmq_rep rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
 
 	snprintf(rep.text, sizeof(rep.text), "%s", why != NULL ? why : "");
-	return shmq_send(sock, &rep, sizeof(rep), -1, wait);
+	return san_shmq_send(sock, &rep, sizeof(rep), -1, wait);
 }
 
 static int
@@ -362,16 +363,16 @@ send_given(const struct server *s, int sock, uint64_t parked_ns)
 	struct given given = {.parked_ns = parked_ns, .pid = getpid()};
 	struct state st = {.failed = false};
 	int rc, guards[SAN_ENGINE_GUARDS];
-	uint32_t i, nb = san_engine_guards(guards);
+	uint32_t i, nb = san_engine_kernel_guards(guards);
 
-	given.listener = state_put_fd(&st, s->listener);
+	given.listener = san_state_put_fd(&st, s->listener);
 	for (i = 0; i < SAN_ENGINE_GUARDS; i++)
-		given.guards[i] = state_put_fd(&st, i < nb ? guards[i] : -1);
+		given.guards[i] = san_state_put_fd(&st, i < nb ? guards[i] : -1);
 	for (i = 0; i < s->conf.nb_ports; i++)
 		given.macs[i] = s->all.ports[i].mac;
-	state_put(&st, &given, sizeof(given));
-	rc = state_send(&st, sock);
-	state_free(&st, false);
+	san_state_put(&st, &given, sizeof(given));
+	rc = san_state_send(&st, sock);
+	san_state_free(&st, false);
 	return rc;
 }
 
@@ -381,15 +382,15 @@ send_apps(const struct server *s, int sock)
 	struct state st = {.failed = false};
 	int rc;
 
-	apps_save(&s->all, &st);
-	rc = state_send(&st, sock);
-	state_free(&st, false);
+	san_app_state_save(&s->all, &st);
+	rc = san_state_send(&st, sock);
+	san_state_free(&st, false);
 	return rc;
 }
 
 /* 0: the new daemon has everything, and this one must not access it any more. */
 static int
-hand_over(const struct server *s, int sock, uint64_t parked_ns)
+takeover_hand_over(const struct server *s, int sock, uint64_t parked_ns)
 {
 	int fd, rc = send_given(s, sock, parked_ns);
 	struct shmq_req req;
@@ -397,12 +398,12 @@ hand_over(const struct server *s, int sock, uint64_t parked_ns)
 	if (rc == 0)
 		rc = send_apps(s, sock);
 	if (rc == 0)
-		rc = shmq_recv(sock, &req, sizeof(req), &fd, true);
+		rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
 	if (rc == 0 && fd >= 0)
 		close(fd);
-	if (rc == 0 && !takeover_is_request(&req))
+	if (rc == 0 && !san_takeover_is_request(&req))
 		rc = -EPROTO;
-	return rc == 0 ? reply(sock, 0, NULL, true) : rc;
+	return rc == 0 ? takeover_reply(sock, 0, NULL, true) : rc;
 }
 
 /*
@@ -410,15 +411,15 @@ hand_over(const struct server *s, int sock, uint64_t parked_ns)
  * When its end closes, it has parked the ports or has exited.
  */
 static int
-wait_for_end(int sock)
+takeover_wait_for_end(int sock)
 {
 	struct shmq_req req;
 	int i, fd, rc = 0;
 
 	shutdown(sock, SHUT_WR);
 	for (i = 0; i < LEAVE_TRIES && rc != -ENOTCONN; i++) {
-		notify_alive();
-		rc = shmq_recv(sock, &req, sizeof(req), &fd, true);
+		san_notify_alive();
+		rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
 		if (rc == 0 && fd >= 0)
 			close(fd);
 	}
@@ -429,14 +430,14 @@ wait_for_end(int sock)
 static int
 open_again(struct server *s)
 {
-	int rc = ports_probe(&s->conf);
+	int rc = san_ports_probe(&s->conf);
 
 	if (rc == 0)
-		rc = ports_open_devices(s);
+		rc = san_ports_open_devices(s);
 	if (rc == 0)
-		rc = ports_resume(s);
+		rc = san_ports_resume(s);
 	if (rc == 0)
-		rc = apps_attach(&s->all);
+		rc = san_app_state_attach(&s->all);
 	return rc;
 }
 
@@ -447,39 +448,39 @@ go_on(struct server *s, int sock)
 	int rc = open_again(s);
 
 	if (rc != 0) { /* the new daemon may have opened a port or a device already */
-		ports_park(s);
-		rc = wait_for_end(sock);
+		san_ports_park(s);
+		rc = takeover_wait_for_end(sock);
 		if (rc == 0)
-			ports_reclaim(s);
+			san_ports_reclaim(s);
 		if (rc == 0)
 			rc = open_again(s);
 	}
 	if (rc == 0)
-		rc = ports_begin(s);
+		rc = san_ports_begin(s);
 	if (rc == 0)
-		apps_wake(&s->all);
+		san_apps_wake(&s->all);
 	return rc;
 }
 
 void
-takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
+san_takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
 {
 	const char *why;
 	int rc;
 
-	why = objection(s, a, req, &rc);
+	why = takeover_objection_to(s, a, req, &rc);
 	if (why == NULL) {
 		s->taker = a;
 		return;
 	}
 	/* do not wait for a process that has no right to ask */
-	reply(a->sock, rc, why, false);
+	takeover_reply(a->sock, rc, why, false);
 	LOG_OF(a->owner, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
 	a->over = true;
 }
 
 void
-takeover_give(struct server *s)
+san_takeover_give(struct server *s)
 {
 	struct app *a = s->taker;
 	uint64_t now_ns;
@@ -487,13 +488,13 @@ takeover_give(struct server *s)
 
 	s->taker = NULL;
 	a->over = true; /* it is no application, and ends here */
-	set_patience(a->sock);
-	if (reply(a->sock, 0, NULL, true) != 0)
+	takeover_set_patience(a->sock);
+	if (takeover_reply(a->sock, 0, NULL, true) != 0)
 		return;
-	notify_alive();
+	san_notify_alive();
 	now_ns = san_engine_clock_monotonic();
-	ports_park(s);
-	rc = hand_over(s, a->sock, now_ns);
+	san_ports_park(s);
+	rc = takeover_hand_over(s, a->sock, now_ns);
 	if (rc == 0) {
 		s->is_taken = true;
 		s->phase = SERVER_OVER;
@@ -507,5 +508,5 @@ takeover_give(struct server *s)
 	s->is_taken = true; /* there are no ports to close */
 	s->is_lost = true;
 	s->phase = SERVER_OVER;
-	apps_gone(&s->all);
+	san_apps_engines_end(&s->all);
 }

@@ -21,32 +21,32 @@
 /* ---- new daemon: 0, or see rtsan_error() ---- */
 
 /** True if a daemon serves conf->socket. */
-bool takeover_find(const struct conf *conf);
+bool san_takeover_find(const struct conf *conf);
 /**
  * Ask, and receive s->listener and what opening the devices needs. From now on the old daemon
  * waits.
  */
-int takeover_receive(struct server *s);
+int san_takeover_receive(struct server *s);
 /** Load its state: the ports in s->all, which are parked on open devices, and the shared memory. */
-int takeover_load(struct server *s);
+int san_takeover_load(struct server *s);
 /**
  * Ask to commit, once the ports can start. On error they must be parked: the old daemon goes on.
  */
-int takeover_commit(struct server *s);
+int san_takeover_commit(struct server *s);
 /** Log what was taken over. */
-void takeover_tell(const struct server *s);
+void san_takeover_tell(const struct server *s);
 
 /* ---- old daemon ---- */
 
 /** True if *req* asks for a takeover. */
-bool takeover_is_request(const struct shmq_req *req);
+bool san_takeover_is_request(const struct shmq_req *req);
 /** *a* asks for a takeover: it becomes s->taker, or is refused. */
-void takeover_hear(struct server *s, struct app *a, const struct shmq_req *req);
+void san_takeover_hear(struct server *s, struct app *a, const struct shmq_req *req);
 /**
  * Hand over to s->taker. All applications that are over are destroyed. Returns after the takeover,
  * with s->phase SERVER_OVER and s->is_taken true, or after a failure. Then this daemon serves
  * unless s->is_lost.
  */
-void takeover_give(struct server *s);
+void san_takeover_give(struct server *s);
 
 #endif /* DAEMON_TAKEOVER_H */

@@ -23,7 +23,7 @@ static uint32_t nb_ranges;
 
 /* Look up a user by number or name. */
 static bool
-find_user(const char *name, uid_t *uid)
+users_find_user(const char *name, uid_t *uid)
 {
 	const struct passwd *pw;
 	unsigned long n;
@@ -41,7 +41,7 @@ find_user(const char *name, uid_t *uid)
 }
 
 void
-users_read(const char *path)
+san_users_read(const char *path)
 {
 	FILE *f = fopen(path, "re");
 	char line[256], name[64];
@@ -52,7 +52,7 @@ users_read(const char *path)
 		r = &ranges[nb_ranges];
 		/* subordinate IDs of root each count for themselves: root has no limit */
 		if (sscanf(line, "%63[^:]:%u:%u", name, &r->from, &r->nb) == 3 &&
-		    find_user(name, &r->owner) && r->owner != 0)
+		    users_find_user(name, &r->owner) && r->owner != 0)
 			nb_ranges++;
 	}
 	if (f != NULL)
@@ -60,7 +60,7 @@ users_read(const char *path)
 }
 
 uid_t
-users_owner(uid_t uid)
+san_users_owner(uid_t uid)
 {
 	uint32_t i;
 
@@ -71,7 +71,7 @@ users_owner(uid_t uid)
 }
 
 bool
-users_may(uid_t owner, uint32_t own, uint32_t all, uint32_t max)
+san_users_may(uid_t owner, uint32_t own, uint32_t all, uint32_t max)
 {
 	uint32_t left;
 

@@ -15,14 +15,14 @@
 #define SUBUID "/etc/subuid"
 
 /** Read the subordinate user IDs; without a file each user ID counts for itself. */
-void users_read(const char *path);
+void san_users_read(const char *path);
 /** The user that *uid* is subordinate to, or *uid*. It implies no access rights. */
-uid_t users_owner(uid_t uid);
+uid_t san_users_owner(uid_t uid);
 /**
  * Check that a user with *own* of *max* places, of which *all* are taken, may have one more. A user
  * may take three quarters of what others leave, at least one place. A sixteenth is reserved for
  * root.
  */
-bool users_may(uid_t owner, uint32_t own, uint32_t all, uint32_t max);
+bool san_users_may(uid_t owner, uint32_t own, uint32_t all, uint32_t max);
 
 #endif /* DAEMON_USERS_H */

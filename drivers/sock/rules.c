@@ -31,7 +31,7 @@ static const char *const action_names[SOCK_ACTIONS] = {
 };
 
 const char *
-sock_action_name(enum sock_action action)
+san_rules_action_name(enum sock_action action)
 {
 	return action_names[action];
 }
@@ -78,7 +78,7 @@ is_program(const struct sock_rule *rule, const struct sock_query *q)
 
 /* One end of a socket. An IPv4-mapped IPv6 address is read as IPv4. */
 struct end {
-	uint16_t family, port;
+	uint16_t family, service;
 	bool is_wildcard;
 	uint8_t address[16];
 };
@@ -96,11 +96,11 @@ read_end(const struct sockaddr *sa, struct end *end)
 		return false;
 	if (sa->sa_family == AF_INET) {
 		memcpy(&in, sa, sizeof(in)); /* a program's address need not be aligned */
-		end->port = ntohs(in.sin_port);
+		end->service = ntohs(in.sin_port);
 		memcpy(end->address, &in.sin_addr, sizeof(in.sin_addr));
 	} else if (sa->sa_family == AF_INET6) {
 		memcpy(&in6, sa, sizeof(in6));
-		end->port = ntohs(in6.sin6_port);
+		end->service = ntohs(in6.sin6_port);
 		memcpy(end->address, &in6.sin6_addr, sizeof(in6.sin6_addr));
 	} else {
 		return false;
@@ -125,9 +125,9 @@ is_prefix_of(const struct sock_range *range, const uint8_t *address)
 }
 
 static bool
-has_port(const struct sock_range *range, uint16_t port)
+range_has_service(const struct sock_range *range, uint16_t service)
 {
-	return range->port_min <= port && port <= range->port_max;
+	return range->port_min <= service && service <= range->port_max;
 }
 
 static enum fit
@@ -137,7 +137,7 @@ fit_remote(const struct sock_range *range, const struct sockaddr *sa)
 
 	if (!range->is_set)
 		return FIT_ALL;
-	if (!read_end(sa, &end) || !has_port(range, end.port))
+	if (!read_end(sa, &end) || !range_has_service(range, end.service))
 		return FIT_NOT;
 	if (range->family == AF_UNSPEC)
 		return FIT_ALL;
@@ -155,14 +155,15 @@ fit_local(const struct sock_range *range, const struct sock_query *q)
 	if (!range->is_set)
 		return FIT_ALL;
 	stands_for_both = end.family == AF_INET6 && !q->is_v6only;
-	if (!has_port(range, end.port) || (range->family != end.family && !stands_for_both))
+	if (!range_has_service(range, end.service) ||
+	    (range->family != end.family && !stands_for_both))
 		return FIT_NOT;
 	return range->bits == 0 && !stands_for_both ? FIT_ALL : FIT_PART;
 }
 
 /* Whether *range* contains all of *inner*. */
 static bool
-covers(const struct sock_range *range, const struct sock_range *inner)
+range_covers(const struct sock_range *range, const struct sock_range *inner)
 {
 	if (!range->is_set)
 		return true;
@@ -177,7 +178,7 @@ covers(const struct sock_range *range, const struct sock_range *inner)
 /* ---- matching ---- */
 
 const char *
-sock_rule_misses(const struct sock_rule *rule, const struct sock_query *q)
+san_rules_rule_misses(const struct sock_rule *rule, const struct sock_query *q)
 {
 	if (!is_program(rule, q))
 		return "program";
@@ -195,7 +196,7 @@ sock_rule_misses(const struct sock_rule *rule, const struct sock_query *q)
 static enum fit
 fit_rule(const struct sock_rule *rule, const struct sock_query *q)
 {
-	return sock_rule_misses(rule, q) == NULL ? fit_local(&rule->local, q) : FIT_NOT;
+	return san_rules_rule_misses(rule, q) == NULL ? fit_local(&rule->local, q) : FIT_NOT;
 }
 
 /* Whether earlier rules decide for all addresses that *rule* covers. */
@@ -206,7 +207,7 @@ is_decided(const struct sock_rules *rules, const struct sock_rule *rule,
 	const struct sock_rule *r;
 
 	for (r = rules->rules; r < rule; r++)
-		if (fit_rule(r, q) != FIT_NOT && covers(&r->local, &rule->local))
+		if (fit_rule(r, q) != FIT_NOT && range_covers(&r->local, &rule->local))
 			return true;
 	return false;
 }
@@ -216,7 +217,7 @@ is_decided(const struct sock_rules *rules, const struct sock_rule *rule,
  * all others have *rest*.
  */
 static enum sock_action
-join(const bool *parts, enum sock_action rest)
+rules_join_parts(const bool *parts, enum sock_action rest)
 {
 	bool is_carried = parts[SOCK_CARRY] || rest == SOCK_CARRY;
 	bool is_kernels = parts[SOCK_KERNEL] || rest == SOCK_KERNEL;
@@ -230,7 +231,7 @@ join(const bool *parts, enum sock_action rest)
 }
 
 struct sock_verdict
-sock_rules_match(const struct sock_rules *rules, const struct sock_query *q)
+san_rules_match(const struct sock_rules *rules, const struct sock_query *q)
 {
 	struct sock_verdict v = {.action = SOCK_KERNEL};
 	bool parts[SOCK_ACTIONS] = {false};
@@ -254,12 +255,12 @@ sock_rules_match(const struct sock_rules *rules, const struct sock_query *q)
 		v.rest = rule;
 	else if (rule < end)
 		v.rule = rule;
-	v.action = join(parts, rule < end ? rule->action : SOCK_KERNEL);
+	v.action = rules_join_parts(parts, rule < end ? rule->action : SOCK_KERNEL);
 	return v;
 }
 
 const struct sock_rule *
-sock_rules_shadow(const struct sock_rules *rules, const struct sock_rule *rule)
+san_rules_shadow(const struct sock_rules *rules, const struct sock_rule *rule)
 {
 	const struct sock_rule *r;
 
@@ -271,7 +272,8 @@ sock_rules_shadow(const struct sock_rules *rules, const struct sock_rule *rule)
 			continue;
 		if (r->proto != 0 && r->proto != rule->proto)
 			continue;
-		if (covers(&r->local, &rule->local) && covers(&r->remote, &rule->remote))
+		if (range_covers(&r->local, &rule->local) &&
+		    range_covers(&r->remote, &rule->remote))
 			return r;
 	}
 	return NULL;
@@ -280,8 +282,8 @@ sock_rules_shadow(const struct sock_rules *rules, const struct sock_rule *rule)
 /* ---- as text ---- */
 
 void
-sock_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
-		 size_t len)
+san_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
+		size_t len)
 {
 	snprintf(text, len, "%s:%u", rule->is_from_env ? SOCK_ENV_RULES : rules->file, rule->line);
 }
@@ -292,7 +294,7 @@ struct words {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-put(struct words *w, const char *fmt, ...)
+rules_put_words(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -313,30 +315,30 @@ put_range(struct words *w, const char *name, const struct sock_range *range)
 	if (!range->is_set)
 		return;
 	if (range->family == AF_UNSPEC) {
-		put(w, " %s *", name);
+		rules_put_words(w, " %s *", name);
 	} else {
 		inet_ntop(range->family, range->address, address, sizeof(address));
-		put(w, range->family == AF_INET ? " %s %s/%u" : " %s [%s]/%u", name, address,
-		    range->bits);
+		rules_put_words(w, range->family == AF_INET ? " %s %s/%u" : " %s [%s]/%u", name,
+				address, range->bits);
 	}
 	if (range->port_min != 0)
-		put(w, ":%u", range->port_min);
+		rules_put_words(w, ":%u", range->port_min);
 	if (range->port_min != 0 && range->port_max != range->port_min)
-		put(w, "-%u", range->port_max);
+		rules_put_words(w, "-%u", range->port_max);
 }
 
 void
-sock_rule_text(const struct sock_rule *rule, char *text, size_t len)
+san_rules_rule_text(const struct sock_rule *rule, char *text, size_t len)
 {
 	struct words w = {.text = text, .room = len};
 
-	put(&w, "%s", action_names[rule->action]);
+	rules_put_words(&w, "%s", action_names[rule->action]);
 	if (rule->program[0] != '\0')
-		put(&w, " program %s", rule->program);
+		rules_put_words(&w, " program %s", rule->program);
 	if (rule->has_user)
-		put(&w, " user %u", rule->user);
+		rules_put_words(&w, " user %u", rule->user);
 	if (rule->proto != 0)
-		put(&w, " proto %s", rule->proto == IPPROTO_UDP ? "udp" : "tcp");
+		rules_put_words(&w, " proto %s", rule->proto == IPPROTO_UDP ? "udp" : "tcp");
 	put_range(&w, "local", &rule->local);
 	put_range(&w, "remote", &rule->remote);
 }

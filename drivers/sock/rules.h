@@ -107,7 +107,7 @@ struct sock_verdict {
 };
 
 /** No rules, and all settings have their defaults. */
-void sock_rules_init(struct sock_rules *rules);
+void san_rules_read_init(struct sock_rules *rules);
 
 /**
  * Add the rules and settings of a text, as in SANSOCK_RULES: lines end with ; or a newline.
@@ -115,13 +115,13 @@ void sock_rules_init(struct sock_rules *rules);
  * @return
  *   0; -EINVAL, with the place and the reason in *err* (SOCK_ERR_MAX bytes are enough).
  */
-int sock_rules_add_text(struct sock_rules *rules, const char *text, char *err, size_t err_len);
+int san_rules_read_text(struct sock_rules *rules, const char *text, char *err, size_t err_len);
 
 /**
  * Add the rules and settings of the file *path*. @return as above, or -errno of reading it, with a
  * text in *err*, too.
  */
-int sock_rules_add_file(struct sock_rules *rules, const char *path, char *err, size_t err_len);
+int san_rules_read_file(struct sock_rules *rules, const char *path, char *err, size_t err_len);
 
 /**
  * Initialize, then add the rules and settings of this process: of its environment, unless it is
@@ -130,7 +130,7 @@ int sock_rules_add_file(struct sock_rules *rules, const char *path, char *err, s
  * @return
  *   as above. After an error *rules* must not be used: it has what was read before the error.
  */
-int sock_rules_load(struct sock_rules *rules, char *err, size_t err_len);
+int san_rules_read_all(struct sock_rules *rules, char *err, size_t err_len);
 
 /**
  * Find the first rule that matches. A condition on an address that is not known is not met.
@@ -142,23 +142,23 @@ int sock_rules_load(struct sock_rules *rules, char *err, size_t err_len);
  * server away from all other addresses, that would be worse. A socket is refused if a rule drops a
  * part of it: otherwise the wildcard would receive what the rule forbids.
  */
-struct sock_verdict sock_rules_match(const struct sock_rules *rules, const struct sock_query *q);
+struct sock_verdict san_rules_match(const struct sock_rules *rules, const struct sock_query *q);
 
 /** Name of the rule's first condition that the socket does not meet; NULL: all are met. */
-const char *sock_rule_misses(const struct sock_rule *rule, const struct sock_query *q);
+const char *san_rules_rule_misses(const struct sock_rule *rule, const struct sock_query *q);
 
 /** An earlier rule that matches all that *rule* does, which so has no effect; NULL: none. */
-const struct sock_rule *sock_rules_shadow(const struct sock_rules *rules,
-					  const struct sock_rule *rule);
+const struct sock_rule *san_rules_shadow(const struct sock_rules *rules,
+					 const struct sock_rule *rule);
 
 /** "FILE:LINE" of a rule. */
-void sock_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
-		      size_t len);
+void san_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
+		     size_t len);
 
 /** Text of a rule, as in a file; a user is a number. SOCK_LINE_MAX bytes are enough. */
-void sock_rule_text(const struct sock_rule *rule, char *text, size_t len);
+void san_rules_rule_text(const struct sock_rule *rule, char *text, size_t len);
 
 /** The action's word in rules. */
-const char *sock_action_name(enum sock_action action);
+const char *san_rules_action_name(enum sock_action action);
 
 #endif /* SOCK_RULES_H */

@@ -151,7 +151,7 @@ struct reading {
 };
 
 static int __attribute__((format(printf, 2, 3)))
-refuse(const struct reading *rd, const char *fmt, ...)
+rules_read_refuse(const struct reading *rd, const char *fmt, ...)
 {
 	va_list ap;
 	int n = snprintf(rd->err, rd->err_len, "%s:%u: ", rd->name, rd->line);
@@ -169,9 +169,11 @@ static int
 set_program(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
 {
 	if (strlen(value) >= sizeof(rule->program))
-		return refuse(rd, "%s: at most %zu characters", name, sizeof(rule->program) - 1);
+		return rules_read_refuse(rd, "%s: at most %zu characters", name,
+					 sizeof(rule->program) - 1);
 	if (strchr(value, '/') != NULL)
-		return refuse(rd, "%s %s: the name of a program, without its folder", name, value);
+		return rules_read_refuse(rd, "%s %s: the name of a program, without its folder",
+					 name, value);
 	if (value[strspn(value, "*")] != '\0') /* * is no condition */
 		strcpy(rule->program, value);
 	return 0;
@@ -179,7 +181,7 @@ set_program(struct reading *rd, struct sock_rule *rule, const char *name, const 
 
 /* Look the name up in the password file. Other sources of users need calls that allocate. */
 static bool
-find_user(const char *name, uint32_t *uid)
+rules_read_find_user(const char *name, uint32_t *uid)
 {
 	struct source s;
 	char line[SOCK_LINE_MAX];
@@ -207,8 +209,8 @@ set_user(struct reading *rd, struct sock_rule *rule, const char *name, const cha
 {
 	uint32_t uid;
 
-	if (!is_number(value, UINT32_MAX, &uid) && !find_user(value, &uid))
-		return refuse(rd, "%s %s: neither a number nor in " PASSWD, name, value);
+	if (!is_number(value, UINT32_MAX, &uid) && !rules_read_find_user(value, &uid))
+		return rules_read_refuse(rd, "%s %s: neither a number nor in " PASSWD, name, value);
 	rule->has_user = true;
 	rule->user = uid;
 	return 0;
@@ -222,7 +224,7 @@ set_proto(struct reading *rd, struct sock_rule *rule, const char *name, const ch
 	else if (strcmp(value, "tcp") == 0)
 		rule->proto = IPPROTO_TCP;
 	else
-		return refuse(rd, "%s %s: known are udp, tcp", name, value);
+		return rules_read_refuse(rd, "%s %s: known are udp, tcp", name, value);
 	return 0;
 }
 
@@ -249,7 +251,7 @@ take_address(const char *value, struct sock_range *range, const char **rest)
 
 /* Clear the bits behind the prefix. */
 static void
-mask(struct sock_range *range)
+range_mask(struct sock_range *range)
 {
 	uint32_t i;
 
@@ -265,22 +267,23 @@ set_range(struct reading *rd, struct sock_range *range, const char *name, const 
 
 	*range = (struct sock_range){.is_set = true, .port_max = UINT16_MAX};
 	if (!take_address(value, range, &rest))
-		return refuse(rd, "%s %s: not an address: IPv4, [IPv6] or *", name, value);
+		return rules_read_refuse(rd, "%s %s: not an address: IPv4, [IPv6] or *", name,
+					 value);
 	if (range->family == AF_INET6 && IN6_IS_ADDR_V4MAPPED((struct in6_addr *)range->address))
-		return refuse(rd, "%s %s: IPv4 is written as IPv4", name, value);
+		return rules_read_refuse(rd, "%s %s: IPv4 is written as IPv4", name, value);
 	max = range->family == AF_INET ? 32 : range->family == AF_INET6 ? 128 :
 									  0;
 	range->bits = (uint8_t)max;
 	if (*rest == '/') {
 		rest = take_number(rest + 1, max, &n);
 		if (max == 0 || rest == NULL || (*rest != '\0' && *rest != ':'))
-			return refuse(rd, "%s %s: %s", name, value,
-				      max == 0          ? "* has no length" :
-					      max == 32 ? "a length is 0 to 32" :
-							  "a length is 0 to 128");
+			return rules_read_refuse(rd, "%s %s: %s", name, value,
+						 max == 0          ? "* has no length" :
+							 max == 32 ? "a length is 0 to 32" :
+								     "a length is 0 to 128");
 		range->bits = (uint8_t)n;
 	}
-	mask(range);
+	range_mask(range);
 	if (*rest == '\0')
 		return 0;
 	last = *rest == ':' ? take_number(rest + 1, UINT16_MAX, &n) : NULL;
@@ -288,10 +291,11 @@ set_range(struct reading *rd, struct sock_range *range, const char *name, const 
 	if (last != NULL && *last == '-')
 		last = take_number(last + 1, UINT16_MAX, &m);
 	if (last == NULL || *last != '\0' || n == 0)
-		return refuse(rd, "%s %s: behind the address: :PORT or :PORT-PORT, of 1 to 65535",
-			      name, value);
+		return rules_read_refuse(
+			rd, "%s %s: behind the address: :PORT or :PORT-PORT, of 1 to 65535", name,
+			value);
 	if (m < n)
-		return refuse(rd, "%s %s: %u is more than %u", name, value, n, m);
+		return rules_read_refuse(rd, "%s %s: %u is more than %u", name, value, n, m);
 	range->port_min = (uint16_t)n;
 	range->port_max = (uint16_t)m;
 	return 0;
@@ -332,20 +336,20 @@ read_rule(struct reading *rd, enum sock_action action, char *at)
 		for (i = 0; i < DIM(conditions) && strcmp(word, conditions[i].name) != 0; i++)
 			;
 		if (i == DIM(conditions))
-			return refuse(rd, "%s: known are program, user, proto, local, remote",
-				      word);
+			return rules_read_refuse(
+				rd, "%s: known are program, user, proto, local, remote", word);
 		if (seen & 1u << i)
-			return refuse(rd, "%s is there already", word);
+			return rules_read_refuse(rd, "%s is there already", word);
 		seen |= 1u << i;
 		value = next_word(&at);
 		if (value == NULL)
-			return refuse(rd, "%s: there is nothing behind it", word);
+			return rules_read_refuse(rd, "%s: there is nothing behind it", word);
 		rc = conditions[i].set(rd, &rule, word, value);
 		if (rc != 0)
 			return rc;
 	}
 	if (rd->rules->nb_rules == SOCK_RULES_MAX)
-		return refuse(rd, "at most %d rules", SOCK_RULES_MAX);
+		return rules_read_refuse(rd, "at most %d rules", SOCK_RULES_MAX);
 	rd->rules->rules[rd->rules->nb_rules++] = rule;
 	return 0;
 }
@@ -356,18 +360,19 @@ static int
 set_daemon(struct reading *rd, struct sock_settings *to, const char *value)
 {
 	if (value[0] != '/' || strlen(value) >= sizeof(to->daemon))
-		return refuse(rd, "daemon %s: a path from / on, of at most %zu characters", value,
-			      sizeof(to->daemon) - 1);
+		return rules_read_refuse(rd,
+					 "daemon %s: a path from / on, of at most %zu characters",
+					 value, sizeof(to->daemon) - 1);
 	strcpy(to->daemon, value);
 	return 0;
 }
 
 static int
-set_port(struct reading *rd, struct sock_settings *to, const char *value)
+rules_read_set_port(struct reading *rd, struct sock_settings *to, const char *value)
 {
 	if (strlen(value) >= sizeof(to->port) || value[strspn(value, NAME_CHARS)] != '\0')
-		return refuse(rd, "port %s: a name is 1 to %zu letters, digits, - and _", value,
-			      sizeof(to->port) - 1);
+		return rules_read_refuse(rd, "port %s: a name is 1 to %zu letters, digits, - and _",
+					 value, sizeof(to->port) - 1);
 	strcpy(to->port, value);
 	return 0;
 }
@@ -376,7 +381,7 @@ static int
 set_spin(struct reading *rd, struct sock_settings *to, const char *value)
 {
 	if (!is_number(value, SPIN_MAX, &to->spin_us))
-		return refuse(rd, "spin %s: microseconds, 0 to %d", value, SPIN_MAX);
+		return rules_read_refuse(rd, "spin %s: microseconds, 0 to %d", value, SPIN_MAX);
 	return 0;
 }
 
@@ -384,7 +389,7 @@ static int
 set_probe(struct reading *rd, struct sock_settings *to, const char *value)
 {
 	if (!is_number(value, PROBE_MAX, &to->probe_ms))
-		return refuse(rd, "probe %s: milliseconds, 0 to %d", value, PROBE_MAX);
+		return rules_read_refuse(rd, "probe %s: milliseconds, 0 to %d", value, PROBE_MAX);
 	return 0;
 }
 
@@ -392,7 +397,7 @@ static int
 set_answer(struct reading *rd, struct sock_settings *to, const char *value)
 {
 	if (!is_number(value, ANSWER_MAX, &to->answer_s) || to->answer_s == 0)
-		return refuse(rd, "answer %s: seconds, 1 to %d", value, ANSWER_MAX);
+		return rules_read_refuse(rd, "answer %s: seconds, 1 to %d", value, ANSWER_MAX);
 	return 0;
 }
 
@@ -409,7 +414,7 @@ set_log(struct reading *rd, struct sock_settings *to, const char *value)
 	for (i = 0; i < DIM(words) && strcmp(value, words[i]) != 0; i++)
 		;
 	if (i == DIM(words))
-		return refuse(rd, "log %s: known are off, error, info", value);
+		return rules_read_refuse(rd, "log %s: known are off, error, info", value);
 	to->log = (enum sock_log)i;
 	return 0;
 }
@@ -419,7 +424,7 @@ static const struct setting {
 	int (*set)(struct reading *rd, struct sock_settings *to, const char *value);
 } settings[] = {
 	{"daemon", set_daemon},
-	{"port", set_port},
+	{"port", rules_read_set_port},
 	{"spin", set_spin},
 	{"probe", set_probe},
 	{"answer", set_answer},
@@ -435,11 +440,11 @@ read_setting(struct reading *rd, uint32_t i, char *at)
 	int rc;
 
 	if (rd->set & 1u << i)
-		return refuse(rd, "%s is there already", settings[i].name);
+		return rules_read_refuse(rd, "%s is there already", settings[i].name);
 	if (value == NULL)
-		return refuse(rd, "%s: there is nothing behind it", settings[i].name);
+		return rules_read_refuse(rd, "%s: there is nothing behind it", settings[i].name);
 	if (next_word(&at) != NULL)
-		return refuse(rd, "%s: more than one word behind it", settings[i].name);
+		return rules_read_refuse(rd, "%s: more than one word behind it", settings[i].name);
 	rc = settings[i].set(rd, &read, value);
 	if (rc == 0 && !(rd->rules->set & 1u << i))
 		rd->rules->settings = read;
@@ -460,19 +465,20 @@ read_line(struct reading *rd, char *line)
 	if (word == NULL)
 		return 0;
 	for (i = 0; i < SOCK_ACTIONS; i++)
-		if (strcmp(word, sock_action_name((enum sock_action)i)) == 0)
+		if (strcmp(word, san_rules_action_name((enum sock_action)i)) == 0)
 			return read_rule(rd, (enum sock_action)i, line);
 	for (i = 0; i < DIM(settings); i++)
 		if (strcmp(word, settings[i].name) == 0)
 			return read_setting(rd, i, line);
-	return refuse(rd,
-		      "%s: known are carry, kernel, both, drop, daemon, port, spin, probe, "
-		      "answer, log",
-		      word);
+	return rules_read_refuse(
+		rd,
+		"%s: known are carry, kernel, both, drop, daemon, port, spin, probe, "
+		"answer, log",
+		word);
 }
 
 static int
-read_source(struct reading *rd, struct source *s)
+rules_read_source(struct reading *rd, struct source *s)
 {
 	char line[SOCK_LINE_MAX];
 	enum line found;
@@ -481,9 +487,10 @@ read_source(struct reading *rd, struct source *s)
 	while (rc == 0 && (found = next_line(s, line)) != LINE_END) {
 		rd->line++;
 		if (found == LINE_LONG)
-			rc = refuse(rd, "a line has at most %d characters", SOCK_LINE_MAX - 1);
+			rc = rules_read_refuse(rd, "a line has at most %d characters",
+					       SOCK_LINE_MAX - 1);
 		else if (found == LINE_NO_TEXT)
-			rc = refuse(rd, "not a text");
+			rc = rules_read_refuse(rd, "not a text");
 		else
 			rc = read_line(rd, line);
 	}
@@ -496,7 +503,7 @@ read_source(struct reading *rd, struct source *s)
 }
 
 void
-sock_rules_init(struct sock_rules *rules)
+san_rules_read_init(struct sock_rules *rules)
 {
 	memset(rules, 0, sizeof(*rules));
 	strcpy(rules->settings.daemon, "/run/sanstack/sanstack.sock");
@@ -507,7 +514,7 @@ sock_rules_init(struct sock_rules *rules)
 }
 
 int
-sock_rules_add_text(struct sock_rules *rules, const char *text, char *err, size_t err_len)
+san_rules_read_text(struct sock_rules *rules, const char *text, char *err, size_t err_len)
 {
 	struct source s = {.fd = -1, .text = text};
 	struct reading rd = {
@@ -518,11 +525,11 @@ sock_rules_add_text(struct sock_rules *rules, const char *text, char *err, size_
 		.err_len = err_len,
 	};
 
-	return read_source(&rd, &s);
+	return rules_read_source(&rd, &s);
 }
 
 int
-sock_rules_add_file(struct sock_rules *rules, const char *path, char *err, size_t err_len)
+san_rules_read_file(struct sock_rules *rules, const char *path, char *err, size_t err_len)
 {
 	struct reading rd = {.rules = rules, .name = path, .err = err, .err_len = err_len};
 	struct source s;
@@ -538,25 +545,25 @@ sock_rules_add_file(struct sock_rules *rules, const char *path, char *err, size_
 		snprintf(err, err_len, "%s: %s", path, strerrordesc_np(-rc));
 		return rc;
 	}
-	rc = read_source(&rd, &s);
+	rc = rules_read_source(&rd, &s);
 	close_source(&s);
 	return rc;
 }
 
 int
-sock_rules_load(struct sock_rules *rules, char *err, size_t err_len)
+san_rules_read_all(struct sock_rules *rules, char *err, size_t err_len)
 {
 	const char *text = secure_getenv(SOCK_ENV_RULES);
 	const char *path = secure_getenv(SOCK_ENV_FILE);
 	int rc = 0;
 
-	sock_rules_init(rules);
+	san_rules_read_init(rules);
 	if (path != NULL && path[0] == '\0')
 		path = NULL;
 	if (text != NULL)
-		rc = sock_rules_add_text(rules, text, err, err_len);
+		rc = san_rules_read_text(rules, text, err, err_len);
 	if (rc != 0)
 		return rc;
-	rc = sock_rules_add_file(rules, path != NULL ? path : SOCK_RULES_FILE, err, err_len);
+	rc = san_rules_read_file(rules, path != NULL ? path : SOCK_RULES_FILE, err, err_len);
 	return rc == -ENOENT && path == NULL ? 0 : rc;
 }

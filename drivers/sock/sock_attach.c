@@ -55,7 +55,7 @@ struct held {
 };
 
 static void
-lock(struct held *h)
+attach_lock(struct held *h)
 {
 	sigset_t all;
 
@@ -66,7 +66,7 @@ lock(struct held *h)
 }
 
 static void
-unlock(const struct held *h)
+attach_unlock(const struct held *h)
 {
 	pthread_mutex_unlock(&us.lock);
 	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
@@ -75,25 +75,25 @@ unlock(const struct held *h)
 
 /* 0: *rep* is an answer. Its *rc* may still be an error. */
 static int
-talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+attach_talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
 	int rc;
 
 	*got = -1;
 	req->magic = SHMQ_MAGIC;
 	req->abi = SHMQ_ABI;
-	rc = shmq_send(us.sock, req, sizeof(*req), fd, true);
+	rc = san_shmq_send(us.sock, req, sizeof(*req), fd, true);
 	if (rc == 0)
-		rc = shmq_recv(us.sock, rep, sizeof(*rep), got, true);
+		rc = san_shmq_recv(us.sock, rep, sizeof(*rep), got, true);
 	if (rc == 0 && (rep->magic != SHMQ_MAGIC || rep->abi != SHMQ_ABI))
 		rc = -EPROTO;
 	return rc;
 }
 
 static int
-exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+attach_exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
-	int rc = talk(req, fd, rep, got);
+	int rc = attach_talk(req, fd, rep, got);
 
 	if (rc == 0 && rep->rc != 0)
 		snprintf(us.why, sizeof(us.why), "%s", rep->text);
@@ -111,18 +111,18 @@ find_words(int rc)
 							   strerror(-rc);
 
 	if (us.why[0] == '\0')
-		snprintf(us.why, sizeof(us.why), "%s at %s", what, sock_conf_daemon());
+		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf_daemon());
 }
 
 static int
-dial(void)
+attach_dial(void)
 {
-	const struct timeval patience = {.tv_sec = sock_conf_answer_s()};
+	const struct timeval patience = {.tv_sec = san_sock_conf_answer_s()};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, rc;
 
-	strncpy(addr.sun_path, sock_conf_daemon(), sizeof(addr.sun_path) - 1);
-	fd = sock_own(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
+	strncpy(addr.sun_path, san_sock_conf_daemon(), sizeof(addr.sun_path) - 1);
+	fd = san_sock_own(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
 	if (fd < 0)
 		return -errno;
 	REAL(setsockopt)
@@ -131,7 +131,7 @@ dial(void)
 	(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
-		sock_own_close(fd);
+		san_sock_own_close(fd);
 		return rc;
 	}
 	us.sock = fd;
@@ -139,15 +139,15 @@ dial(void)
 }
 
 static void
-hang_up(void)
+attach_hang_up(void)
 {
-	sock_own_close(us.sock);
+	san_sock_own_close(us.sock);
 	us.sock = -1;
 	atomic_store(&us.view, NULL);
 }
 
 static int
-look(struct view *v)
+attach_look_at(struct view *v)
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
@@ -155,8 +155,8 @@ look(struct view *v)
 	int rc, fd;
 
 	v->wake_fd = -1;
-	strncpy(req.hello.port, sock_conf_port(), SHMQ_PORT - 1);
-	rc = exchange(&req, -1, &v->hello, &fd);
+	strncpy(req.hello.port, san_sock_conf_port(), SHMQ_PORT - 1);
+	rc = attach_exchange(&req, -1, &v->hello, &fd);
 	if (rc != 0)
 		return rc;
 	ctl = mmap(NULL, v->hello.hello.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -170,13 +170,13 @@ look(struct view *v)
 	if (v->hello.hello.sleeps == 0)
 		return 0;
 	req = (struct shmq_req){.type = SHMQ_WAKE_FD};
-	rc = exchange(&req, -1, &rep, &fd);
-	v->wake_fd = sock_own(fd, &v->wake_fd);
+	rc = attach_exchange(&req, -1, &rep, &fd);
+	v->wake_fd = san_sock_own(fd, &v->wake_fd);
 	return rc;
 }
 
 static int
-introduce(void)
+attach_introduce(void)
 {
 	struct view *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -184,7 +184,7 @@ introduce(void)
 
 	if (v == MAP_FAILED)
 		return -ENOMEM;
-	rc = look(v);
+	rc = attach_look_at(v);
 	if (rc == 0)
 		atomic_store_explicit(&us.view, v, memory_order_release);
 	else
@@ -204,86 +204,87 @@ attach_locked(void)
 	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
 		return us.rc;
 	us.why[0] = '\0';
-	rc = dial();
+	rc = attach_dial();
 	if (rc == 0)
-		rc = introduce();
+		rc = attach_introduce();
 	us.failed = rc == 0 ? 0 : now.tv_sec;
 	us.rc = rc;
 	if (rc != 0) {
 		find_words(rc);
-		hang_up();
+		attach_hang_up();
 	}
 	return rc;
 }
 
 static const struct view *
-view(void)
+attach_view(void)
 {
 	return atomic_load_explicit(&us.view, memory_order_acquire);
 }
 
 int
-sock_attach(void)
+san_sock_attach(void)
 {
 	int rc, was = errno;
 	struct held old;
 
-	if (view() != NULL)
+	if (attach_view() != NULL)
 		return 0;
-	lock(&old);
+	attach_lock(&old);
 	rc = attach_locked();
-	unlock(&old);
+	attach_unlock(&old);
 	errno = was;
 	return rc;
 }
 
 void
-sock_detach(void)
+san_sock_attach_end(void)
 {
-	const struct view *v = view();
+	const struct view *v = attach_view();
 
 	/* only this thread is left in the child, so no other one holds the lock */
 	pthread_mutex_init(&us.lock, NULL);
 	us.failed = 0;
 	if (v != NULL) {
-		sock_own_close(v->wake_fd);
+		san_sock_own_close(v->wake_fd);
 		us.before = v;
 	}
-	hang_up();
+	attach_hang_up();
 }
 
 bool
-sock_is_daemons(int fd)
+san_sock_attach_is_daemons(int fd)
 {
 	return fd == us.sock;
 }
 
 static bool
-is_gone(int rc)
+attach_rc_is_lost(int rc)
 {
 	return rc == -ENOTCONN || rc == -EPIPE || rc == -ECONNRESET;
 }
 
 int
-sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got)
+san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep,
+		    int *got)
 {
 	int rc, came, was = errno;
 	struct held old;
 
 	req->type = type;
 	rep->text[0] = '\0';
-	lock(&old);
+	attach_lock(&old);
 	rc = attach_locked();
 	if (rc == 0) {
-		rc = talk(req, fd, rep, &came);
-		if (is_gone(rc)) { /* a new daemon may have started */
-			hang_up();
+		rc = attach_talk(req, fd, rep, &came);
+		if (attach_rc_is_lost(rc)) { /* a new daemon may have started */
+			attach_hang_up();
 			rc = attach_locked();
-			rc = rc == 0 ? talk(req, fd, rep, &came) : rc;
+			rc = rc == 0 ? attach_talk(req, fd, rep, &came) : rc;
 		}
 		/* the answer may come too late, and would be taken for that of the next request */
-		if (is_gone(rc) || rc == -EAGAIN)
-			hang_up();
+		if (attach_rc_is_lost(rc) || rc == -EAGAIN)
+			attach_hang_up();
 		else if (rc == 0)
 			rc = rep->rc;
 		if (rc == 0 && got != NULL)
@@ -295,7 +296,7 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	if (rc != 0 && rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",
 			 us.rc != 0 ? us.why : strerror(-rc));
-	unlock(&old);
+	attach_unlock(&old);
 	errno = was;
 	return rc;
 }
@@ -305,10 +306,10 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
  * has no place for it.
  */
 static void
-ring_by_pair(const struct sock_file *f)
+doorbell_by_pair(const struct fd_sock *f)
 {
 	static const uint8_t mark[SAN_SOCK_NUDGE] = SAN_SOCK_MARK;
-	int fd = sock_next_fd(f, 0), was = errno;
+	int fd = san_sock_fd_next(f, 0), was = errno;
 
 	if (fd >= 0)
 		REAL(send)
@@ -317,36 +318,36 @@ ring_by_pair(const struct sock_file *f)
 }
 
 void
-sock_bell(const struct sock_file *f)
+san_sock_attach_doorbell(const struct fd_sock *f)
 {
 	const struct view *v;
-	struct san_bells *bells;
+	struct san_doorbells *doorbells;
 	uint32_t nb_qps;
 	int wake_fd;
 
-	if (sock_attach() != 0) {
-		ring_by_pair(f);
+	if (san_sock_attach() != 0) {
+		doorbell_by_pair(f);
 		return;
 	}
-	v = view();
+	v = attach_view();
 	if (v == NULL || f->id >= v->hello.hello.max_socks)
 		return; /* it belongs to another daemon */
 	nb_qps = v->hello.hello.lcore_qps;
-	bells = shmq_bells(v->ctl, 0, nb_qps + v->hello.hello.max_socks);
-	if (san_bells_ring(bells, nb_qps + f->id) && (wake_fd = v->wake_fd) >= 0)
+	doorbells = san_shmq_doorbells(v->ctl, 0, nb_qps + v->hello.hello.max_socks);
+	if (san_doorbells_ring(doorbells, nb_qps + f->id) && (wake_fd = v->wake_fd) >= 0)
 		eventfd_write(wake_fd, 1);
 }
 
 bool
-sock_yields(void)
+san_sock_attach_yields(void)
 {
-	const struct view *v = view();
+	const struct view *v = attach_view();
 
 	return v != NULL && v->hello.hello.yields != 0;
 }
 
 static bool
-is_in(const struct shmq_net *net, const uint8_t ip[16])
+attach_is_in(const struct shmq_net *net, const uint8_t ip[16])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	uint8_t bits = net->prefix_len % 8, bytes = net->prefix_len / 8;
@@ -365,7 +366,7 @@ is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 {
 	uint32_t i, host;
 
-	if (net->prefix_len < 96 || net->prefix_len > 126 || !is_in(net, ip))
+	if (net->prefix_len < 96 || net->prefix_len > 126 || !attach_is_in(net, ip))
 		return false;
 	for (i = net->prefix_len; i < 128; i++) {
 		host = ip[i / 8] >> (7 - i % 8) & 1;
@@ -377,22 +378,22 @@ is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 
 /* The memory shared with the daemon, or NULL. */
 static const struct shmq_ctl *
-shared(void)
+attach_shared_ctl(void)
 {
 	const struct view *v;
 
 	/* a child that inherited a socket is not attached yet, and the daemon may have no place */
-	sock_attach();
-	v = view();
+	san_sock_attach();
+	v = attach_view();
 	if (v == NULL)
 		v = us.before;
 	return v != NULL ? v->ctl : NULL;
 }
 
 bool
-sock_is_ports(const uint8_t ip[16])
+san_sock_attach_is_ports(const uint8_t ip[16])
 {
-	const struct shmq_ctl *ctl = shared();
+	const struct shmq_ctl *ctl = attach_shared_ctl();
 	uint32_t i;
 
 	for (i = 0; ctl != NULL && i < ctl->nb_addrs; i++)
@@ -402,9 +403,9 @@ sock_is_ports(const uint8_t ip[16])
 }
 
 const char *
-sock_why_not_reached(const uint8_t ip[16])
+san_sock_attach_why_not_reached(const uint8_t ip[16])
 {
-	const struct shmq_ctl *ctl = shared();
+	const struct shmq_ctl *ctl = attach_shared_ctl();
 	uint32_t i;
 
 	if (ctl == NULL)
@@ -415,15 +416,15 @@ sock_why_not_reached(const uint8_t ip[16])
 		else if (is_broadcast(&ctl->nets[i], ip))
 			return "is a broadcast address";
 	for (i = 0; i < ctl->nb_nets; i++)
-		if (is_in(&ctl->nets[i], ip))
-			return sock_route_is_ports(ctl, ip, i < ctl->nb_addrs) ?
+		if (attach_is_in(&ctl->nets[i], ip))
+			return san_sock_route_is_ports(ctl, ip, i < ctl->nb_addrs) ?
 				NULL :
 				"is not reached by the port, the kernel's routes say";
 	return "is in no prefix of the port";
 }
 
 bool
-sock_is_reached(const uint8_t ip[16])
+san_sock_attach_is_reached(const uint8_t ip[16])
 {
-	return sock_why_not_reached(ip) == NULL;
+	return san_sock_attach_why_not_reached(ip) == NULL;
 }

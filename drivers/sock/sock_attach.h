@@ -14,7 +14,7 @@
 
 #include "shmq.h"
 
-struct sock_file;
+struct fd_sock;
 
 /**
  * Attach to the daemon.
@@ -23,25 +23,26 @@ struct sock_file;
  *   0; -ECONNREFUSED, -EACCES and the like: no daemon serves this process. The next attempt is made
  *   some seconds later.
  */
-int sock_attach(void);
+int san_sock_attach(void);
 /** In the child, after fork(): drop the parent's connection. */
-void sock_detach(void);
+void san_sock_attach_end(void);
 /** Whether *fd* is the connection to the daemon. */
-bool sock_is_daemons(int fd);
+bool san_sock_attach_is_daemons(int fd);
 /**
  * Make a request about socket *fd*, see enum shmq_type. *got*: the descriptor of the answer, if one
  * may come. After an error the text of *rep* has the reason.
  */
-int sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got);
+int san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep,
+			int *got);
 /** Notify the lcore: the rings of *f* have something for it. */
-void sock_bell(const struct sock_file *f);
+void san_sock_attach_doorbell(const struct fd_sock *f);
 /** Whether the lcore shares the CPUs of programs, so that a waiting thread should yield to it. */
-bool sock_yields(void);
+bool san_sock_attach_yields(void);
 /** Whether *ip* is an address of the port. */
-bool sock_is_ports(const uint8_t ip[16]);
+bool san_sock_attach_is_ports(const uint8_t ip[16]);
 /** Whether the port leads to *ip*, which is no own address, and the kernel's routes agree. */
-bool sock_is_reached(const uint8_t ip[16]);
+bool san_sock_attach_is_reached(const uint8_t ip[16]);
 /** NULL: it does; otherwise the reason, as the end of a sentence that begins with the address. */
-const char *sock_why_not_reached(const uint8_t ip[16]);
+const char *san_sock_attach_why_not_reached(const uint8_t ip[16]);
 
 #endif /* SOCK_ATTACH_H */

@@ -40,7 +40,7 @@
 /* ---- epoll sets ---- */
 
 void
-sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *ev)
+san_sock_carry_set(struct fd_sock *f, int epfd, int fd, const struct epoll_event *ev)
 {
 	struct sock_set *s, *free_one = NULL;
 	int i;
@@ -62,7 +62,7 @@ sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *
 }
 
 static void
-leave_sets(struct sock_file *f)
+carry_leave_sets(struct fd_sock *f)
 {
 	int i;
 
@@ -73,7 +73,7 @@ leave_sets(struct sock_file *f)
 }
 
 static void
-join_sets(struct sock_file *f)
+join_sets(struct fd_sock *f)
 {
 	struct epoll_event ev;
 	int i;
@@ -83,12 +83,12 @@ join_sets(struct sock_file *f)
 			continue;
 		ev = (struct epoll_event){.events = f->sets[i].events,
 					  .data = {.u64 = f->sets[i].data}};
-		sock_epoll_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
+		san_sock_eset_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
 	}
 }
 
 void
-sock_arm(struct sock_file *f, uint32_t events, bool is_new)
+san_sock_carry_arm(struct fd_sock *f, uint32_t events, bool is_new)
 {
 	struct san_sock_shm *shm = f->shm;
 
@@ -98,14 +98,14 @@ sock_arm(struct sock_file *f, uint32_t events, bool is_new)
 		atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (sock_has_something(shm))
-		sock_bell(f);
+	if (san_sock_ring_has_something(shm))
+		san_sock_attach_doorbell(f);
 }
 
 /* ---- memory of a carried socket ---- */
 
 int
-sock_carry_map(struct sock_file *f, int shadow)
+san_sock_carry_map(struct fd_sock *f, int shadow)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
@@ -113,7 +113,7 @@ sock_carry_map(struct sock_file *f, int shadow)
 	void *mem;
 	int fd, rc;
 
-	rc = sock_ask(SHMQ_SOCK_FIND, shadow, &req, &rep, &fd);
+	rc = san_sock_attach_ask(SHMQ_SOCK_FIND, shadow, &req, &rep, &fd);
 	if (rc != 0)
 		return rc;
 	mem = mmap(NULL, rep.sock.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -131,7 +131,7 @@ sock_carry_map(struct sock_file *f, int shadow)
 	f->rx_bytes = is_stream ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;
 	f->tx_bytes = is_stream ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 	f->shm = mem;
-	sock_lock_attach();
+	san_sock_lock_attach();
 	return 0;
 }
 
@@ -139,9 +139,9 @@ sock_carry_map(struct sock_file *f, int shadow)
 
 /* SIGIO has the receiver that it had for the kernel's socket, and is sent for each burst. */
 static void
-signal_as(struct sock_file *f, int shadow)
+signal_as(struct fd_sock *f, int shadow)
 {
-	int fd = sock_next_fd(f, 0);
+	int fd = san_sock_fd_next(f, 0);
 	struct f_owner_ex owner;
 
 	if (REAL(fcntl)(fd, F_GETOWN_EX, &owner) == 0)
@@ -149,32 +149,32 @@ signal_as(struct sock_file *f, int shadow)
 	(shadow, F_SETOWN_EX, &owner);
 	REAL(fcntl)
 	(shadow, F_SETSIG, REAL(fcntl)(fd, F_GETSIG));
-	sock_arm(f, EPOLLET, true);
+	san_sock_carry_arm(f, EPOLLET, true);
 }
 
 void
-sock_carry_replace(struct sock_file *f, int shadow)
+san_sock_carry_replace(struct fd_sock *f, int shadow)
 {
 	int fd, cloexec, flags;
 
-	flags = REAL(fcntl)(sock_next_fd(f, 0), F_GETFL);
+	flags = REAL(fcntl)(san_sock_fd_next(f, 0), F_GETFL);
 	REAL(fcntl)
 	(shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
 	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
 	if ((flags & O_ASYNC) != 0)
 		signal_as(f, shadow);
-	leave_sets(f);
-	for (fd = sock_next_fd(f, 0); fd >= 0; fd = sock_next_fd(f, fd + 1)) {
+	carry_leave_sets(f);
+	for (fd = san_sock_fd_next(f, 0); fd >= 0; fd = san_sock_fd_next(f, fd + 1)) {
 		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
 		REAL(dup3)
 		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
 	}
-	sock_set_carried(f);
+	san_sock_fd_set_carried(f);
 	join_sets(f);
 }
 
 bool
-sock_is_v6only(int fd, const struct sock_file *f)
+san_sock_carry_is_v6only(int fd, const struct fd_sock *f)
 {
 	socklen_t len = sizeof(int);
 	int v = 0;
@@ -186,7 +186,7 @@ sock_is_v6only(int fd, const struct sock_file *f)
 }
 
 const struct sockaddr *
-sock_bound_to(int fd, struct sockaddr_storage *ss)
+san_sock_carry_bound_to(int fd, struct sockaddr_storage *ss)
 {
 	socklen_t len = sizeof(*ss);
 
@@ -197,76 +197,77 @@ sock_bound_to(int fd, struct sockaddr_storage *ss)
 }
 
 bool
-sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
-		const struct sockaddr *remote)
+san_sock_carry_is_refused(int fd, const struct fd_sock *f, const struct sockaddr *local,
+			  const struct sockaddr *remote)
 {
 	struct sockaddr_storage bound;
 	enum sock_action action;
 
 	/* an invalid address is left to the kernel, which returns the error */
-	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
-	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
+	if (san_sock_conf_is_idle() ||
+	    (local != NULL && san_sock_touch_is_bad(local, sizeof(*local))) ||
+	    (remote != NULL && san_sock_touch_is_bad(remote, sizeof(*remote))))
 		return false;
 	if (local == NULL && !atomic_load(&f->carried))
-		local = sock_bound_to(fd, &bound);
-	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, sock_is_v6only(fd, f),
-				  local, remote, false);
+		local = san_sock_carry_bound_to(fd, &bound);
+	action = san_sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP,
+				      san_sock_carry_is_v6only(fd, f), local, remote, false);
 	return action == SOCK_DROP;
 }
 
 static bool
-is_wanted(int fd, struct sock_file *f, const struct sockaddr *to, enum sock_action *action)
+carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *to, enum sock_action *action)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t len = sizeof(local);
 
-	if (!f->is_udp || sock_conf_is_idle())
+	if (!f->is_udp || san_sock_conf_is_idle())
 		return false;
 	if (REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0)
 		return false;
 	len = sizeof(remote);
 	if (REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0)
 		to = (struct sockaddr *)&remote;
-	else if (to != NULL && sock_is_bad(to, sizeof(*to)))
+	else if (to != NULL && san_sock_touch_is_bad(to, sizeof(*to)))
 		to = NULL; /* the kernel returns the error */
-	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
-				   to, true);
+	*action = san_sock_conf_action(IPPROTO_UDP, san_sock_carry_is_v6only(fd, f),
+				       (struct sockaddr *)&local, to, true);
 	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
 		return false;
-	if (!sock_uses_uring())
+	if (!san_sock_uring_is_used())
 		return true;
-	sock_stay(f, SOCK_BY_URING);
+	san_sock_carry_stay(f, SOCK_BY_URING);
 	return false;
 }
 
 /* Look the route up now, and not when the first datagram is sent. */
 static void
-look_up_peer(const struct sock_file *f)
+look_up_peer(const struct fd_sock *f)
 {
 	if (f->shm->peer.family != 0)
-		sock_is_reached(f->shm->peer.ip);
+		san_sock_attach_is_reached(f->shm->peer.ip);
 }
 
 /* Carry *f*, which no call has pinned. 0 or -errno. */
 static int
-carry(int fd, struct sock_file *f, enum sock_action action, struct shmq_rep *rep)
+carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_rep *rep)
 {
 	struct shmq_req req = {0};
-	uint32_t bits = sock_opt_bits(fd); /* read first: the daemon turns on more */
+	uint32_t bits = san_sock_opt_bits(fd); /* read first: the daemon turns on more */
 	int shadow, rc;
 
 	req.sock.local_only = action == SOCK_CARRY;
-	rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, rep, &shadow);
+	rc = san_sock_attach_ask(SHMQ_SOCK_CARRY, fd, &req, rep, &shadow);
 	if (rc == 0) {
-		rc = sock_carry_map(f, shadow);
+		rc = san_sock_carry_map(f, shadow);
 		if (rc != 0) {
 			snprintf(rep->text, sizeof(rep->text), "its memory: %s", strerror(-rc));
 		} else {
 			atomic_store(&f->shm->options, bits);
-			atomic_store(&f->kernel, sock_own_dup(fd, &f->kernel));
-			sock_opt_times(fd, shadow);
-			sock_carry_replace(f, shadow);
-			sock_opt_inherit(fd, f);
+			atomic_store(&f->kernel, san_sock_own_dup(fd, &f->kernel));
+			san_sock_opt_times(fd, shadow);
+			san_sock_carry_replace(f, shadow);
+			san_sock_opt_inherit(fd, f);
 			look_up_peer(f);
 		}
 		REAL(close)
@@ -276,7 +277,7 @@ carry(int fd, struct sock_file *f, enum sock_action action, struct shmq_rep *rep
 }
 
 void
-sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
+san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 {
 	struct sock_change change;
 	enum sock_action action;
@@ -285,26 +286,26 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 
 	if (atomic_load(&f->carried))
 		return;
-	if (!atomic_load(&f->stays) && is_wanted(fd, f, to, &action)) {
-		if (sock_change_begin(&change, f)) {
+	if (!atomic_load(&f->stays) && carry_is_wanted(fd, f, to, &action)) {
+		if (san_sock_owner_change_begin(&change, f)) {
 			if (!atomic_load(&f->carried)) /* another thread may have done it */
-				rc = carry(fd, f, action, &rep);
-			sock_change_end(&change);
+				rc = carry_by_daemon(fd, f, action, &rep);
+			san_sock_owner_change_end(&change);
 		} else {
-			sock_conf_tell(STAYS, "another thread waits for it");
+			san_sock_conf_tell(STAYS, "another thread waits for it");
 		}
 	}
 	if (rc != 0)
-		sock_conf_say(STAYS, rep.text);
-	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !sock_conf_may_drop());
-	sock_owner_chosen(f);
+		san_sock_conf_say(STAYS, rep.text);
+	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !san_sock_conf_may_drop());
+	san_sock_owner_chosen(f);
 	errno = was;
 }
 
 /* ---- back to the kernel ---- */
 
 static void
-enter_sets(struct sock_file *f)
+enter_sets(struct fd_sock *f)
 {
 	struct epoll_event ev;
 	int i;
@@ -319,48 +320,48 @@ enter_sets(struct sock_file *f)
 }
 
 /* Put the kernel's socket back at all descriptors of *f*, as a new file. It is not shared yet. */
-static struct sock_file *
-replace_back(struct sock_file *f, bool is_first)
+static struct fd_sock *
+replace_back(struct fd_sock *f, bool is_first)
 {
 	int fd, first = -1, kernel = atomic_load(&f->kernel);
 	struct sock_set sets[SOCK_SETS];
-	struct sock_file *now;
+	struct fd_sock *now;
 	bool cloexec;
 
 	if (is_first)
-		sock_opt_restore(kernel, f);
-	leave_sets(f);
+		san_sock_opt_restore(kernel, f);
+	carry_leave_sets(f);
 	memcpy(sets, f->sets, sizeof(sets));
-	while ((fd = sock_next_fd(f, 0)) >= 0) {
+	while ((fd = san_sock_fd_next(f, 0)) >= 0) {
 		cloexec = (REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC) != 0;
-		sock_epoll_leave(fd);
+		san_sock_eset_leave(fd);
 		REAL(dup3)
 		(kernel, fd, cloexec ? O_CLOEXEC : 0);
 		if (first < 0)
-			sock_succeed(fd, f);
+			san_sock_fd_succeed(fd, f);
 		else
-			sock_dup(first, fd);
+			san_sock_fd_dup(first, fd);
 		first = first < 0 ? fd : first;
 	}
-	now = sock_get(first);
+	now = san_sock_fd_get(first);
 	if (now == NULL)
 		return NULL;
 	memcpy(now->sets, sets, sizeof(sets));
-	memcpy(now->early, f->early, sizeof(f->early));
-	now->nb_early = f->nb_early;
+	memcpy(now->groups, f->groups, sizeof(f->groups));
+	now->nb_groups = f->nb_groups;
 	enter_sets(now);
 	return now;
 }
 
 /* Whether the file at *fd* is the successor of *f*. */
 static bool
-is_successor(int fd, const struct sock_file *f)
+is_successor(int fd, const struct fd_sock *f)
 {
-	struct sock_file *now = sock_get(fd);
+	struct fd_sock *now = san_sock_fd_get(fd);
 	bool is = now != NULL && now != f && now->line == f->line;
 
 	if (now != NULL)
-		sock_put(now);
+		san_sock_fd_put(now);
 	return is;
 }
 
@@ -374,122 +375,124 @@ now_s(void)
 }
 
 bool
-sock_may_return(const struct sock_file *f)
+san_sock_carry_may_return(const struct fd_sock *f)
 {
 	/*
 	 * Without a device of its own, the kernel would receive nothing of the port. If several
 	 * processes have the socket, only one of them continues with the kernel's.
 	 */
-	return f->is_udp && atomic_load(&f->shm->gone) != 0 && atomic_load(&f->kernel) >= 0 &&
+	return f->is_udp && atomic_load(&f->shm->orphaned) != 0 && atomic_load(&f->kernel) >= 0 &&
 		f->shm->if_index != 0 &&
-		atomic_load(&f->shm->is_returned) != SAN_SOCK_RETURNED && sock_is_us();
+		atomic_load(&f->shm->is_returned) != SAN_SOCK_RETURNED && san_sock_fd_is_us();
 }
 
 bool
-sock_return(int fd, struct sock_file *f)
+san_sock_carry_return(int fd, struct fd_sock *f)
 {
 	uint32_t was_returned = 0;
-	struct sock_file *now = NULL;
+	struct fd_sock *now = NULL;
 	struct sock_change change;
 	int was = errno;
 
-	if (sock_may_return(f) && sock_number(fd, f) == fd && sock_change_begin(&change, f)) {
-		if (sock_number(fd, f) == fd &&
+	if (san_sock_carry_may_return(f) && san_sock_fd_number(fd, f) == fd &&
+	    san_sock_owner_change_begin(&change, f)) {
+		if (san_sock_fd_number(fd, f) == fd &&
 		    (atomic_compare_exchange_strong(&f->shm->is_returned, &was_returned,
 						    SAN_SOCK_RETURNED) ||
 		     was_returned == SAN_SOCK_GIVEN_BACK))
 			now = replace_back(f, was_returned == 0);
-		sock_change_end(&change);
+		san_sock_owner_change_end(&change);
 	}
-	sock_change_wait(f); /* another thread may be returning it */
+	san_sock_owner_change_wait(f); /* another thread may be returning it */
 	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
-		sock_stay(now, "another process has given it back");
-		sock_owner_chosen(now);
-		sock_put(now);
+		san_sock_carry_stay(now, "another process has given it back");
+		san_sock_owner_chosen(now);
+		san_sock_fd_put(now);
 	} else if (now != NULL) {
 		atomic_store(&now->retry_s, now_s() + 1);
-		sock_carry(sock_next_fd(now, 0), now, NULL); /* there may be a new daemon */
-		sock_put(now);
+		san_sock_carry(san_sock_fd_next(now, 0), now, NULL); /* there may be a new daemon */
+		san_sock_fd_put(now);
 	}
 	errno = was;
 	return is_successor(fd, f);
 }
 
 void
-sock_stay(struct sock_file *f, const char *why)
+san_sock_carry_stay(struct fd_sock *f, const char *why)
 {
-	sock_conf_tell(STAYS, why);
+	san_sock_conf_tell(STAYS, why);
 	atomic_store(&f->stays, true);
 	/* closing the lease ends the daemon's part of a listener */
-	sock_own_close(atomic_exchange(&f->lease, -1));
+	san_sock_own_close(atomic_exchange(&f->lease, -1));
 }
 
 /* Wait until the daemon is done with the kernel's socket: nothing of it may take effect later. */
 static void
-wait_for_end(void)
+carry_wait_for_end(void)
 {
 	int i;
 
-	for (i = 0; i < SOCK_SETTLE_STEPS && sock_is_ending(SHMQ_SOCK_SETTLE); i++)
+	for (i = 0; i < SOCK_SETTLE_STEPS && san_sock_carry_is_ending(SHMQ_SOCK_SETTLE); i++)
 		;
 }
 
 /* The file at *fd*, which the kernel serves now, with a reference; NULL: nothing has changed. */
-static struct sock_file *
-take_back(int fd, struct sock_file *f)
+static struct fd_sock *
+carry_take_back(int fd, struct fd_sock *f)
 {
-	struct sock_file *now = NULL;
+	struct fd_sock *now = NULL;
 	struct sock_change change;
 
-	if (sock_kernel(fd, f) < 0 || !sock_is_us() || !sock_change_begin(&change, f))
+	if (san_sock_carry_kernel(fd, f) < 0 || !san_sock_fd_is_us() ||
+	    !san_sock_owner_change_begin(&change, f))
 		return NULL;
-	if (sock_number(fd, f) == fd &&
+	if (san_sock_fd_number(fd, f) == fd &&
 	    atomic_exchange(&f->shm->is_returned, SAN_SOCK_GIVEN_BACK) == 0) {
 		/* as after the daemon's end: waiting calls begin anew, with the kernel's socket */
-		atomic_store(&f->shm->gone, 1);
+		atomic_store(&f->shm->orphaned, 1);
 		REAL(shutdown)
 		(fd, SHUT_RDWR);
-		wait_for_end();
+		carry_wait_for_end();
 		now = replace_back(f, true);
 	}
-	sock_change_end(&change);
+	san_sock_owner_change_end(&change);
 	return now;
 }
 
 bool
-sock_give_back(int fd, struct sock_file *f, const char *why)
+san_sock_carry_give_back(int fd, struct fd_sock *f, const char *why)
 {
-	struct sock_file *now = NULL;
+	struct fd_sock *now = NULL;
 	int was = errno;
 
-	if (sock_can_give_back(f))
-		now = take_back(fd, f);
+	if (san_sock_carry_can_give_back(f))
+		now = carry_take_back(fd, f);
 	if (now != NULL) {
-		sock_stay(now, why);
-		sock_owner_chosen(now);
-		sock_put(now);
+		san_sock_carry_stay(now, why);
+		san_sock_owner_chosen(now);
+		san_sock_fd_put(now);
 	}
 	errno = was;
 	return now != NULL || is_successor(fd, f);
 }
 
 int
-sock_disconnect(int fd, struct sock_file *f)
+san_sock_carry_disconnect(int fd, struct fd_sock *f)
 {
 	const struct sockaddr none = {.sa_family = AF_UNSPEC};
 	uint32_t linger = atomic_exchange(&f->shm->linger, 1); /* the peer gets a reset */
-	struct sock_file *now = take_back(fd, f);
+	struct fd_sock *now = carry_take_back(fd, f);
 
 	if (now == NULL) {
 		atomic_store(&f->shm->linger, linger);
 		return -1;
 	}
-	sock_put(now);
+	san_sock_fd_put(now);
 	return REAL(connect)(fd, &none, sizeof(none));
 }
 
 void
-sock_carry_again(int fd, struct sock_file *f)
+san_sock_carry_again(int fd, struct fd_sock *f)
 {
 	int64_t at = atomic_load_explicit(&f->retry_s, memory_order_relaxed), s;
 
@@ -497,17 +500,17 @@ sock_carry_again(int fd, struct sock_file *f)
 		return;
 	s = now_s();
 	if (s >= at && atomic_compare_exchange_strong(&f->retry_s, &at, s + 1))
-		sock_carry(fd, f, NULL);
+		san_sock_carry(fd, f, NULL);
 }
 
 bool
-sock_is_ending(enum shmq_type type)
+san_sock_carry_is_ending(enum shmq_type type)
 {
 	static const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
-	if (sock_ask(type, -1, &req, &rep, NULL) != -EBUSY)
+	if (san_sock_attach_ask(type, -1, &req, &rep, NULL) != -EBUSY)
 		return false;
 	/* by syscall(): bind() and listen() are no cancellation points */
 	REAL(syscall)
@@ -520,20 +523,20 @@ sock_is_ending(enum shmq_type type)
  * so a port in use may be free soon.
  */
 int
-sock_bind(int fd, const struct sockaddr *sa, socklen_t len)
+san_sock_carry_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	bool is_ending = !sock_conf_is_idle();
+	bool is_ending = !san_sock_conf_is_idle();
 	int i, rc = REAL(bind)(fd, sa, len);
 
 	for (i = 0; i < SOCK_SETTLE_STEPS && is_ending && rc != 0 && errno == EADDRINUSE; i++) {
-		is_ending = sock_is_ending(SHMQ_SOCK_SETTLE);
+		is_ending = san_sock_carry_is_ending(SHMQ_SOCK_SETTLE);
 		rc = REAL(bind)(fd, sa, len);
 	}
 	return rc;
 }
 
 void
-sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to)
+san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 {
 	const struct sockaddr_storage any = {.ss_family = (sa_family_t)f->domain};
 	struct sockaddr_storage bound;
@@ -543,11 +546,11 @@ sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to)
 	if (atomic_load(&f->is_chosen))
 		return;
 	/* as the kernel binds a socket that sends */
-	if (sock_bound_to(fd, &bound) == NULL)
+	if (san_sock_carry_bound_to(fd, &bound) == NULL)
 		REAL(bind)
 	(fd, (const struct sockaddr *)&any,
 	 f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-	sock_carry(fd, f, to);
+	san_sock_carry(fd, f, to);
 	errno = was;
 }
 
@@ -566,36 +569,37 @@ stands_for_one(int fd)
 }
 
 void
-sock_adopt(int fd)
+san_sock_carry_adopt(int fd)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	int rc, was = errno;
 
-	sock_forget(fd);
+	san_sock_fd_forget(fd);
 	if (!stands_for_one(fd)) {
 		errno = was;
 		return;
 	}
-	sock_track(fd, AF_INET, true);
-	f = sock_get(fd);
+	san_sock_fd_track(fd, AF_INET, true);
+	f = san_sock_fd_get(fd);
 	if (f != NULL) {
-		rc = sock_carry_map(f, fd);
+		rc = san_sock_carry_map(f, fd);
 		if (rc == 0) {
 			f->domain = f->shm->local.family;
 			f->is_udp = f->shm->type == SOCK_DGRAM;
 			f->is_stdio = true;
-			sock_set_carried(f);
+			san_sock_fd_set_carried(f);
 		} else {
-			sock_forget(fd);
-			sock_conf_say("a socket that was inherited can't be used", strerror(-rc));
+			san_sock_fd_forget(fd);
+			san_sock_conf_say("a socket that was inherited can't be used",
+					  strerror(-rc));
 		}
-		sock_put(f);
+		san_sock_fd_put(f);
 	}
 	errno = was;
 }
 
 void
-sock_adopt_all(void)
+san_sock_carry_adopt_all(void)
 {
 	struct linux_dirent64 {
 		uint64_t ino;
@@ -615,7 +619,7 @@ sock_adopt_all(void)
 		for (at = 0; at < n; at += d->len) {
 			d = (struct linux_dirent64 *)(buf + at);
 			if (d->name[0] != '.' && atoi(d->name) != dir)
-				sock_adopt(atoi(d->name));
+				san_sock_carry_adopt(atoi(d->name));
 		}
 	}
 	REAL(close)
@@ -625,7 +629,7 @@ sock_adopt_all(void)
 /* ---- the kernel's socket ---- */
 
 int
-sock_kernel(int fd, struct sock_file *f)
+san_sock_carry_kernel(int fd, struct fd_sock *f)
 {
 	int none = -1, kernel = atomic_load(&f->kernel);
 	struct shmq_req req = {0};
@@ -633,22 +637,22 @@ sock_kernel(int fd, struct sock_file *f)
 
 	if (kernel >= 0)
 		return kernel;
-	if (sock_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
+	if (san_sock_attach_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
 		return -1;
-	kernel = sock_own(kernel, &f->kernel);
+	kernel = san_sock_own(kernel, &f->kernel);
 	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
-		sock_own_close(kernel);
+		san_sock_own_close(kernel);
 		kernel = none;
 	}
 	return kernel;
 }
 
 void
-sock_sync(int fd, struct sock_file *f)
+san_sock_carry_sync(int fd, struct fd_sock *f)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
-	sock_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
+	san_sock_attach_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
 	look_up_peer(f);
 }

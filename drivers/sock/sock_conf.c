@@ -19,7 +19,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Writes by a system call: write() is intercepted. */
 static void
-say(const char *text)
+sock_conf_write(const char *text)
 {
 	char line[SOCK_ERR_MAX + 32];
 	int n = snprintf(line, sizeof(line), "libsansock: %s\n", text);
@@ -30,7 +30,7 @@ say(const char *text)
 
 /* If the rules are invalid, the program runs as without any. */
 static void
-load(void)
+sock_conf_load_rules(void)
 {
 	static char path[4096]; /* static: a stack may be small */
 	char err[SOCK_ERR_MAX];
@@ -42,65 +42,65 @@ load(void)
 	path[n < 0 ? 0 : n] = '\0';
 	name = strrchr(path, '/');
 	snprintf(program, sizeof(program), "%s", name != NULL ? name + 1 : path);
-	rc = sock_rules_load(&rules, err, sizeof(err));
+	rc = san_rules_read_all(&rules, err, sizeof(err));
 	if (rc == 0)
 		return;
 	is_off = rules.settings.log == SOCK_LOG_OFF; /* as far as the settings could be read */
-	sock_rules_init(&rules);
+	san_rules_read_init(&rules);
 	if (!is_off)
-		say(err);
+		sock_conf_write(err);
 }
 
 static const struct sock_rules *
-loaded(void)
+sock_conf_rules(void)
 {
 	int was = errno;
 
-	pthread_once(&once, load);
+	pthread_once(&once, sock_conf_load_rules);
 	errno = was;
 	return &rules;
 }
 
 bool
-sock_conf_is_idle(void)
+san_sock_conf_is_idle(void)
 {
-	return loaded()->nb_rules == 0;
+	return sock_conf_rules()->nb_rules == 0;
 }
 
 const char *
-sock_conf_daemon(void)
+san_sock_conf_daemon(void)
 {
-	return loaded()->settings.daemon;
+	return sock_conf_rules()->settings.daemon;
 }
 
 const char *
-sock_conf_port(void)
+san_sock_conf_port(void)
 {
-	return loaded()->settings.port;
+	return sock_conf_rules()->settings.port;
 }
 
 uint32_t
-sock_conf_spin_us(void)
+san_sock_conf_spin_us(void)
 {
-	return loaded()->settings.spin_us;
+	return sock_conf_rules()->settings.spin_us;
 }
 
 uint32_t
-sock_conf_probe_ms(void)
+san_sock_conf_probe_ms(void)
 {
-	return loaded()->settings.probe_ms;
+	return sock_conf_rules()->settings.probe_ms;
 }
 
 uint32_t
-sock_conf_answer_s(void)
+san_sock_conf_answer_s(void)
 {
-	return loaded()->settings.answer_s;
+	return sock_conf_rules()->settings.answer_s;
 }
 
 bool
-sock_conf_may_drop(void)
+san_sock_conf_may_drop(void)
 {
-	const struct sock_rules *r = loaded();
+	const struct sock_rules *r = sock_conf_rules();
 	uint32_t i;
 
 	for (i = 0; i < r->nb_rules && r->rules[i].action != SOCK_DROP; i++)
@@ -110,7 +110,7 @@ sock_conf_may_drop(void)
 
 /* ADDRESS:PORT, or * */
 static const char *
-name(const struct sockaddr *sa, char *text, size_t len)
+sock_conf_addr_text(const struct sockaddr *sa, char *text, size_t len)
 {
 	const struct sockaddr_in6 *in6 = (const void *)sa;
 	const struct sockaddr_in *in = (const void *)sa;
@@ -134,16 +134,18 @@ tell_verdict(const struct sock_query *q, const struct sock_verdict *v)
 	char text[SOCK_ERR_MAX], local[64], remote[64], place[SOCK_FILE_MAX + 32] = "no rule";
 
 	if (v->rule != NULL)
-		sock_rules_place(loaded(), v->rule, place, sizeof(place));
+		san_rules_place(sock_conf_rules(), v->rule, place, sizeof(place));
 	snprintf(text, sizeof(text), "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
-		 q->proto == IPPROTO_UDP ? "udp" : "tcp", name(q->local, local, sizeof(local)),
-		 name(q->remote, remote, sizeof(remote)), sock_action_name(v->action), place);
-	say(text);
+		 q->proto == IPPROTO_UDP ? "udp" : "tcp",
+		 sock_conf_addr_text(q->local, local, sizeof(local)),
+		 sock_conf_addr_text(q->remote, remote, sizeof(remote)),
+		 san_rules_action_name(v->action), place);
+	sock_conf_write(text);
 }
 
 enum sock_action
-sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
-		 const struct sockaddr *remote, bool is_told)
+san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
+		     const struct sockaddr *remote, bool is_logged)
 {
 	const struct sock_query query = {
 		.program = program,
@@ -154,31 +156,31 @@ sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 		.local = local,
 		.remote = remote,
 	};
-	const struct sock_verdict verdict = sock_rules_match(loaded(), &query);
+	const struct sock_verdict verdict = san_rules_match(sock_conf_rules(), &query);
 
-	if (is_told && loaded()->settings.log == SOCK_LOG_INFO)
+	if (is_logged && sock_conf_rules()->settings.log == SOCK_LOG_INFO)
 		tell_verdict(&query, &verdict);
 	return verdict.action;
 }
 
 void
-sock_conf_tell(const char *what, const char *why)
+san_sock_conf_tell(const char *what, const char *why)
 {
 	char text[SOCK_ERR_MAX];
 
-	if (loaded()->settings.log != SOCK_LOG_INFO)
+	if (sock_conf_rules()->settings.log != SOCK_LOG_INFO)
 		return;
 	snprintf(text, sizeof(text), "%s[%d]: %s: %s", program, (int)getpid(), what, why);
-	say(text);
+	sock_conf_write(text);
 }
 
 void
-sock_conf_say(const char *what, const char *why)
+san_sock_conf_say(const char *what, const char *why)
 {
 	char text[SOCK_ERR_MAX];
 
-	if (loaded()->settings.log == SOCK_LOG_OFF)
+	if (sock_conf_rules()->settings.log == SOCK_LOG_OFF)
 		return;
 	snprintf(text, sizeof(text), "%s: %s", what, why);
-	say(text);
+	sock_conf_write(text);
 }

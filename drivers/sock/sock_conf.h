@@ -11,27 +11,27 @@
 #include "rules.h"
 
 /** Path of the daemon's socket. */
-const char *sock_conf_daemon(void);
+const char *san_sock_conf_daemon(void);
 /** Name of the daemon's port; empty: its first one. */
-const char *sock_conf_port(void);
+const char *san_sock_conf_port(void);
 /** Longest poll, in microseconds, of a call before it sleeps. */
-uint32_t sock_conf_spin_us(void);
+uint32_t san_sock_conf_spin_us(void);
 /** Longest wait, in milliseconds, for an answer of the peer's daemon. */
-uint32_t sock_conf_probe_ms(void);
-uint32_t sock_conf_answer_s(void);
+uint32_t san_sock_conf_probe_ms(void);
+uint32_t san_sock_conf_answer_s(void);
 /** Whether there are no rules. */
-bool sock_conf_is_idle(void);
+bool san_sock_conf_is_idle(void);
 /** Whether a rule refuses something: then the address of each datagram is checked. */
-bool sock_conf_may_drop(void);
+bool san_sock_conf_may_drop(void);
 /**
- * The action for a socket. Either address may be NULL: not known yet. *is_told*: log the decision
+ * The action for a socket. Either address may be NULL: not known yet. *is_logged*: log the decision
  * if the setting says so.
  */
-enum sock_action sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
-				  const struct sockaddr *remote, bool is_told);
+enum sock_action san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
+				      const struct sockaddr *remote, bool is_logged);
 /** Log, at level info, what was done with a socket against its rule. */
-void sock_conf_tell(const char *what, const char *why);
+void san_sock_conf_tell(const char *what, const char *why);
 /** Log an error, unless logging is off. */
-void sock_conf_say(const char *what, const char *why);
+void san_sock_conf_say(const char *what, const char *why);
 
 #endif /* SOCK_CONF_H */

@@ -19,7 +19,7 @@
 #include "sock_switch.h"
 
 static ssize_t
-fail(int err)
+sock_copy_fail(int err)
 {
 	errno = err;
 	return -1;
@@ -34,11 +34,11 @@ copy_file(int fd, int from, off_t *offset, size_t size)
 	ssize_t n;
 
 	if (at < 0)
-		return fail(errno == ESPIPE ? EINVAL : errno);
-	sock_room_take(&room, SAN_SOCK_DGRAM);
+		return sock_copy_fail(errno == ESPIPE ? EINVAL : errno);
+	san_sock_room_take(&room, SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return fail(ENOMEM);
-	pthread_cleanup_push(sock_room_give, &room);
+		return sock_copy_fail(ENOMEM);
+	pthread_cleanup_push(san_sock_room_give, &room);
 	n = pread(from, room.mem, size < room.bytes ? size : room.bytes, at);
 	if (n > 0)
 		n = send(fd, room.mem, (size_t)n, 0);
@@ -53,11 +53,11 @@ copy_file(int fd, int from, off_t *offset, size_t size)
 EXPORT ssize_t
 sendfile(int fd, int from, off_t *offset, size_t size)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(sendfile)(fd, from, offset, size));
-	sock_put(f);
+	san_sock_fd_put(f);
 	return copy_file(fd, from, offset, size);
 }
 
@@ -78,20 +78,20 @@ is_pipe(int fd)
 }
 
 static bool
-blocks(int fd)
+sock_copy_fd_blocks(int fd)
 {
 	return (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) == 0;
 }
 
 /* Whether it is ready, or becomes so while the call may wait. 0 or -1. */
 static int
-wait_for(int fd, short events, bool may_wait)
+sock_copy_wait_for(int fd, short events, bool may_wait)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	int n = poll(&p, 1, may_wait ? -1 : 0);
 
-	return n == 0 ? (int)fail(EAGAIN) : n < 0 ? -1 :
-						    0;
+	return n == 0 ? (int)sock_copy_fail(EAGAIN) : n < 0 ? -1 :
+							      0;
 }
 
 /* Send all of *n* bytes: they cannot be put back. */
@@ -102,7 +102,7 @@ send_all(int fd, const uint8_t *buf, ssize_t n)
 
 	for (done = 0; done < n; done += k) {
 		k = send(fd, buf + done, (size_t)(n - done), 0);
-		if (k < 0 && (errno != EAGAIN || wait_for(fd, POLLOUT, true) != 0))
+		if (k < 0 && (errno != EAGAIN || sock_copy_wait_for(fd, POLLOUT, true) != 0))
 			return done > 0 ? done : -1;
 		k = k < 0 ? 0 : k;
 	}
@@ -114,18 +114,18 @@ send_all(int fd, const uint8_t *buf, ssize_t n)
  * call waits for more.
  */
 static ssize_t
-from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wait)
+from_pipe(int pipe, int fd, const struct fd_sock *f, size_t size, bool may_wait)
 {
 	struct sock_room room;
 	ssize_t n;
 
-	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
-	    wait_for(pipe, POLLIN, may_wait && blocks(pipe)) != 0)
+	if (sock_copy_wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
+	    sock_copy_wait_for(pipe, POLLIN, may_wait && sock_copy_fd_blocks(pipe)) != 0)
 		return -1;
-	sock_room_take(&room, SAN_SOCK_DGRAM);
+	san_sock_room_take(&room, SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return fail(ENOMEM);
-	pthread_cleanup_push(sock_room_give, &room);
+		return sock_copy_fail(ENOMEM);
+	pthread_cleanup_push(san_sock_room_give, &room);
 	n = REAL(read)(pipe, room.mem, size < room.bytes ? size : room.bytes);
 	if (n > 0)
 		n = send_all(fd, room.mem, n);
@@ -135,7 +135,7 @@ from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wai
 
 /* Bytes that surely fit into *pipe*, which is writable: one page if it is not empty. */
 static size_t
-room_in(int pipe)
+sock_copy_room_in(int pipe)
 {
 	int used = 0;
 
@@ -151,13 +151,13 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 	size_t most;
 	ssize_t n;
 
-	if (wait_for(pipe, POLLOUT, may_wait && blocks(pipe)) != 0)
+	if (sock_copy_wait_for(pipe, POLLOUT, may_wait && sock_copy_fd_blocks(pipe)) != 0)
 		return -1;
-	sock_room_take(&room, SAN_SOCK_DGRAM);
+	san_sock_room_take(&room, SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return fail(ENOMEM);
-	pthread_cleanup_push(sock_room_give, &room);
-	most = room_in(pipe);
+		return sock_copy_fail(ENOMEM);
+	pthread_cleanup_push(san_sock_room_give, &room);
+	most = sock_copy_room_in(pipe);
 	most = most < size ? most : size;
 	n = recv(fd, room.mem, most < room.bytes ? most : room.bytes, may_wait ? 0 : MSG_DONTWAIT);
 	if (n > 0)
@@ -168,7 +168,7 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 
 /* 0, or the errno of the errors that can be found before. */
 static int
-check_splice(const struct sock_file *in, const struct sock_file *out, int other, const loff_t *at,
+check_splice(const struct fd_sock *in, const struct fd_sock *out, int other, const loff_t *at,
 	     const loff_t *other_at)
 {
 	if ((in != NULL && out != NULL) || !is_pipe(other))
@@ -179,19 +179,20 @@ check_splice(const struct sock_file *in, const struct sock_file *out, int other,
 EXPORT ssize_t
 splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned int flags)
 {
-	struct sock_file *pins[2], *in = carried(from, &pins[0]), *out = carried(to, &pins[1]);
+	struct fd_sock *pins[2], *in = san_sock_switch_carried(from, &pins[0]),
+				 *out = san_sock_switch_carried(to, &pins[1]);
 	bool may_wait = (flags & SPLICE_F_NONBLOCK) == 0;
 	ssize_t n;
 	int err;
 
 	if (in == NULL && out == NULL) {
-		__attribute__((cleanup(sock_unpin_at))) struct sock_file *also = pins[1];
+		__attribute__((cleanup(san_sock_switch_unpin_at))) struct fd_sock *also = pins[1];
 
 		return BY_KERNEL(pins[0], REAL(splice)(from, from_at, to, to_at, size, flags));
 	}
 	err = check_splice(in, out, in != NULL ? to : from, from_at, to_at);
 	if (err != 0)
-		n = fail(err);
+		n = sock_copy_fail(err);
 	else if (size == 0)
 		n = 0;
 	else if (in != NULL)
@@ -199,10 +200,10 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 	else
 		n = from_pipe(from, to, out, size, may_wait);
 	if (in != NULL)
-		sock_put(in);
+		san_sock_fd_put(in);
 	if (out != NULL)
-		sock_put(out);
-	sock_unpin(pins[0]);
-	sock_unpin(pins[1]);
+		san_sock_fd_put(out);
+	san_sock_owner_unpin(pins[0]);
+	san_sock_owner_unpin(pins[1]);
 	return n;
 }

@@ -27,42 +27,42 @@
 #define ROOM ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
 /*
- * Returns the events of a socket. *is_told*: the kernel has reported it, perhaps without need; then
- * what caused the report is taken back.
+ * Returns the events of a socket. *is_notified*: the kernel has reported it, perhaps without need;
+ * then what caused the report is taken back.
  */
 static uint32_t
-look(const struct sock_eitem *it, bool is_told)
+epoll_look_at_item(const struct sock_eitem *it, bool is_notified)
 {
-	struct sock_file *f = atomic_load(&it->f);
+	struct fd_sock *f = atomic_load(&it->f);
 	short wanted = (short)(it->events & ASKED);
 
-	return (uint16_t)(f->is_udp ? sock_udp_poll(it->fd, f, wanted, is_told) :
-				      sock_tcp_poll(it->fd, f, wanted, is_told));
+	return (uint16_t)(f->is_udp ? san_sock_udp_poll(it->fd, f, wanted, is_notified) :
+				      san_sock_tcp_poll(it->fd, f, wanted, is_notified));
 }
 
 /* The events to report to the program. */
 static uint32_t
-is_ready(struct sock_eitem *it)
+epoll_item_is_ready(struct sock_eitem *it)
 {
 	/* checked before: data that comes in between counts as another edge */
-	bool tells = (it->events & EPOLLET) == 0 || sock_eset_has_edge(it);
-	uint32_t is = look(it, false);
+	bool tells = (it->events & EPOLLET) == 0 || san_sock_eset_has_edge(it);
+	uint32_t is = epoll_look_at_item(it, false);
 
 	return tells ? is : 0;
 }
 
 /* Find up to *max* ready sockets. The next call begins behind the last one found. */
 static int
-scan(struct sock_eset *s, struct epoll_event *ev, int max)
+epoll_scan_set(struct sock_eset *s, struct epoll_event *ev, int max)
 {
 	struct sock_eitem *it;
 	uint32_t is, left;
 	int n = 0;
 
 	for (left = s->nb; left != 0 && n < max; left--) {
-		it = sock_eset_item(s, s->first);
+		it = san_sock_eset_item(s, s->first);
 		s->first = it->next;
-		is = it->is_out || it->is_off ? 0 : is_ready(it);
+		is = it->is_out || it->is_off ? 0 : epoll_item_is_ready(it);
 		if (is == 0)
 			continue;
 		ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
@@ -73,19 +73,19 @@ scan(struct sock_eset *s, struct epoll_event *ev, int max)
 
 /* Keep only events of other descriptors; settle the carried sockets of *s*, if not NULL. */
 static int
-sift(const struct sock_eset *s, struct epoll_event *ev, int n)
+epoll_sift_events(const struct sock_eset *s, struct epoll_event *ev, int n)
 {
 	const struct sock_eitem *it;
 	int i, to = 0;
 
 	for (i = 0; i < n; i++) {
-		if (!sock_eset_is_cookie(ev[i].data.u64)) {
+		if (!san_sock_eset_is_cookie(ev[i].data.u64)) {
 			ev[to++] = ev[i];
 			continue;
 		}
-		it = s != NULL ? sock_eset_item(s, ev[i].data.u64 & 0xffff) : NULL;
+		it = s != NULL ? san_sock_eset_item(s, ev[i].data.u64 & 0xffff) : NULL;
 		if (it != NULL && !it->is_out && (ev[i].events & ~ROOM) != 0)
-			look(it, true);
+			epoll_look_at_item(it, true);
 	}
 	return to;
 }
@@ -106,7 +106,7 @@ struct wait {
 };
 
 static int64_t
-now_ns(void)
+epoll_now_ns(void)
 {
 	struct timespec ts;
 
@@ -115,9 +115,9 @@ now_ns(void)
 }
 
 static bool
-is_over(const struct wait *w)
+epoll_wait_is_over(const struct wait *w)
 {
-	return w->until_ns != INT64_MAX && (w->until_ns == 0 || now_ns() >= w->until_ns);
+	return w->until_ns != INT64_MAX && (w->until_ns == 0 || epoll_now_ns() >= w->until_ns);
 }
 
 static int
@@ -127,56 +127,56 @@ left_ms(const struct wait *w)
 
 	if (w->until_ns == INT64_MAX)
 		return -1;
-	ms = w->until_ns == 0 ? 0 : (w->until_ns - now_ns() + NS_PER_MS - 1) / NS_PER_MS;
+	ms = w->until_ns == 0 ? 0 : (w->until_ns - epoll_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
 	return ms < 0 ? 0 : ms > INT_MAX ? INT_MAX :
 					   (int)ms;
 }
 
 static void
-unlock(const struct wait *w)
+epoll_wait_unlock(const struct wait *w)
 {
-	sock_unlock(&w->set->lock, w->key);
+	san_sock_lock_unlock(&w->set->lock, w->key);
 }
 
 static void
-lock(struct wait *w)
+epoll_wait_lock(struct wait *w)
 {
-	w->is_given = !sock_lock_wait(&w->set->lock, &w->key);
-	if (w->is_given || sock_eset_of(w->epfd) == w->set)
+	w->is_given = !san_sock_lock_wait(&w->set->lock, &w->key);
+	if (w->is_given || san_sock_eset_of(w->epfd) == w->set)
 		return;
-	unlock(w);
+	epoll_wait_unlock(w);
 	w->is_given = true;
 }
 
 /* By syscall(), without waiting: a thread that is cancelled here would keep the lock. */
 static int
-ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
+epoll_ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 {
 	int was = errno, n;
 
 	w->set->late = 0;
 	n = (int)REAL(syscall)(SYS_epoll_pwait, w->epfd, ev, max, 0, NULL, 0);
 	errno = was;
-	return n > 0 ? sift(w->set, ev, n) : 0;
+	return n > 0 ? epoll_sift_events(w->set, ev, n) : 0;
 }
 
 /* Find what is ready. Every LATE calls the kernel goes first: its descriptors must not starve. */
 static int
-look_at_all(const struct wait *w)
+epoll_look_at_all(const struct wait *w)
 {
 	int n = 0;
 
 	if (++w->set->late == LATE)
-		n = ask_kernel(w, w->ev, (w->max + 1) / 2);
-	n += scan(w->set, w->ev + n, w->max - n);
+		n = epoll_ask_kernel(w, w->ev, (w->max + 1) / 2);
+	n += epoll_scan_set(w->set, w->ev + n, w->max - n);
 	if (n == 0 && w->until_ns == 0)
-		n = ask_kernel(w, w->ev, w->max);
+		n = epoll_ask_kernel(w, w->ev, w->max);
 	return n;
 }
 
 /* Poll for as long as earlier waits suggest. Yields if the lcore may need this CPU. */
 static int
-spin(struct wait *w, int64_t began_ns)
+epoll_wait_spin(struct wait *w, int64_t began_ns)
 {
 	int64_t until_ns = began_ns + san_spin_ns(&w->set->spin);
 	int n;
@@ -184,13 +184,13 @@ spin(struct wait *w, int64_t began_ns)
 	if (until_ns > w->until_ns)
 		until_ns = w->until_ns;
 	do {
-		if (sock_yields()) {
-			unlock(w);
+		if (san_sock_attach_yields()) {
+			epoll_wait_unlock(w);
 			sched_yield();
-			lock(w);
+			epoll_wait_lock(w);
 		}
-		n = w->is_given ? 0 : scan(w->set, w->ev, w->max);
-	} while (n == 0 && !w->is_given && now_ns() < until_ns);
+		n = w->is_given ? 0 : epoll_scan_set(w->set, w->ev, w->max);
+	} while (n == 0 && !w->is_given && epoll_now_ns() < until_ns);
 	w->is_found = n != 0;
 	return n;
 }
@@ -202,23 +202,23 @@ sleep_in_kernel(struct wait *w)
 	struct sock_eset *s = w->set;
 	int n, ours, others, err;
 
-	sock_eset_tell_kernel(s);
-	sock_eset_arm(s, true);
-	n = scan(s, w->ev, w->max);
+	san_sock_eset_tell_kernel(s);
+	san_sock_eset_arm(s, true);
+	n = epoll_scan_set(s, w->ev, w->max);
 	if (n != 0) {
 		w->is_found = true;
-		sock_eset_arm(s, false);
+		san_sock_eset_arm(s, false);
 		return n;
 	}
-	unlock(w);
+	epoll_wait_unlock(w);
 	n = REAL(epoll_pwait)(w->epfd, w->ev, w->max, left_ms(w), w->mask);
 	err = errno;
-	lock(w);
-	others = n > 0 ? sift(w->is_given ? NULL : s, w->ev, n) : 0;
+	epoll_wait_lock(w);
+	others = n > 0 ? epoll_sift_events(w->is_given ? NULL : s, w->ev, n) : 0;
 	if (!w->is_given) { /* otherwise the kernel reports the sockets again */
-		sock_eset_arm(s, false);
+		san_sock_eset_arm(s, false);
 		s->late = 0;
-		ours = scan(s, w->ev + others, w->max - others);
+		ours = epoll_scan_set(s, w->ev + others, w->max - others);
 		w->is_found = ours != 0;
 		others += ours;
 	}
@@ -230,47 +230,48 @@ sleep_in_kernel(struct wait *w)
 static int
 wait_alone(struct wait *w)
 {
-	int n = look_at_all(w);
+	int n = epoll_look_at_all(w);
 	int64_t began_ns;
 
-	while (n == 0 && !is_over(w) && !w->is_given) {
-		began_ns = now_ns();
-		n = w->set->nb != 0 ? spin(w, began_ns) : 0;
+	while (n == 0 && !epoll_wait_is_over(w) && !w->is_given) {
+		began_ns = epoll_now_ns();
+		n = w->set->nb != 0 ? epoll_wait_spin(w, began_ns) : 0;
 		if (n == 0 && !w->is_given)
 			n = sleep_in_kernel(w);
 		if (!w->is_given)
 			san_spin_learn(&w->set->spin,
-				       w->is_found ? (uint64_t)(now_ns() - began_ns) : UINT64_MAX,
-				       sock_conf_spin_us() * 1000);
+				       w->is_found ? (uint64_t)(epoll_now_ns() - began_ns) :
+						     UINT64_MAX,
+				       san_sock_conf_spin_us() * 1000);
 	}
 	return n;
 }
 
 /* Whether this call may check the sockets: only one thread may, and not in a child. */
 static bool
-is_ours(struct wait *w)
+epoll_wait_is_ours(struct wait *w)
 {
 	struct sock_eset *s = w->set;
-	uint32_t thread = sock_lock_thread();
+	uint32_t thread = san_sock_lock_thread();
 
-	lock(w);
+	epoll_wait_lock(w);
 	if (w->is_given)
 		return false;
 	if (s->thread == 0)
 		s->thread = thread;
-	if (s->thread == thread && !sock_eset_is_shared(s))
+	if (s->thread == thread && !san_sock_eset_is_shared(s))
 		return true;
-	sock_eset_give(s);
-	unlock(w);
+	san_sock_eset_give(s);
+	epoll_wait_unlock(w);
 	return false;
 }
 
 int
-sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
-		const sigset_t *mask)
+san_sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
+		    const sigset_t *mask)
 {
 	struct wait w = {
-		.set = sock_eset_make(epfd), /* another thread may add a socket meanwhile */
+		.set = san_sock_eset_make(epfd), /* another thread may add a socket meanwhile */
 		.epfd = epfd,
 		.ev = ev,
 		.max = max,
@@ -281,21 +282,21 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 
 	if (w.set == NULL || max <= 0)
 		return -2;
-	if (sock_is_bad_out(ev, sizeof(*ev))) {
+	if (san_sock_touch_is_bad_out(ev, sizeof(*ev))) {
 		errno = EFAULT;
 		return -1;
 	}
-	if (!is_ours(&w)) {
+	if (!epoll_wait_is_ours(&w)) {
 		/* the kernel's events may have our cookies, which the program must not get */
 		errno = EINTR;
-		return sock_eset_of(epfd) == w.set ? -1 : -2;
+		return san_sock_eset_of(epfd) == w.set ? -1 : -2;
 	}
 	if (timeout_ns > 0)
-		w.until_ns = now_ns() + timeout_ns;
+		w.until_ns = epoll_now_ns() + timeout_ns;
 	n = wait_alone(&w);
 	err = errno;
 	if (!w.is_given)
-		unlock(&w);
+		epoll_wait_unlock(&w);
 	errno = err;
 	if (n == 0 && w.is_given)
 		n = REAL(epoll_pwait)(epfd, ev, max, left_ms(&w), mask);

@@ -18,7 +18,7 @@
 #include "sock_fd.h"
 
 /** epoll_ctl() for the carried socket *f*. */
-int sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev);
+int san_sock_eset_ctl(int epfd, int op, int fd, struct fd_sock *f, struct epoll_event *ev);
 /**
  * epoll_wait().
  *
@@ -27,20 +27,20 @@ int sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_e
  * @return
  *   The result; -2: the set is the kernel's, call its function.
  */
-int sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
-		    const sigset_t *mask);
+int san_sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
+			const sigset_t *mask);
 /** The process has created the set *epfd*. */
-void sock_epoll_made(int epfd);
+void san_sock_eset_made(int epfd);
 /** If *fd* is a set, give it to the kernel: the kernel will wait for it as for any descriptor. */
-void sock_epoll_expose(int fd);
+void san_sock_eset_expose(int fd);
 /** Do so for the descriptors that *msg* sends. */
-void sock_epoll_sent(const struct msghdr *msg);
+void san_sock_eset_sent(const struct msghdr *msg);
 /** *fd* is about to be replaced: remove it from its set. */
-void sock_epoll_leave(int fd);
+void san_sock_eset_leave(int fd);
 /** Before fork(), and in the child after it. */
-void sock_epoll_share(void);
-void sock_epoll_begin_child(void);
+void san_sock_eset_share(void);
+void san_sock_eset_begin_child(void);
 /** Take a reference to each socket in a set of this process. */
-void sock_epoll_hold(void);
+void san_sock_eset_hold(void);
 
 #endif /* SOCK_EPOLL_H */

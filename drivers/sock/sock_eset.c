@@ -57,7 +57,7 @@ static _Atomic uint8_t *used;          /* one flag for each set; a child makes n
 
 /* A value that programs do not use: no pointer, no small number. Children use the same. */
 static uint64_t
-cookie(uint16_t number)
+eset_cookie_of(uint16_t number)
 {
 	static uint64_t base;
 	uint64_t random;
@@ -70,9 +70,9 @@ cookie(uint16_t number)
 }
 
 bool
-sock_eset_is_cookie(uint64_t data)
+san_sock_eset_is_cookie(uint64_t data)
 {
-	return (data & ~0xffffull) == cookie(0);
+	return (data & ~0xffffull) == eset_cookie_of(0);
 }
 
 /* ---- sets ---- */
@@ -84,7 +84,7 @@ what_is_at(int epfd)
 }
 
 struct sock_eset *
-sock_eset_of(int epfd)
+san_sock_eset_of(int epfd)
 {
 	uint8_t at = what_is_at(epfd);
 
@@ -92,11 +92,11 @@ sock_eset_of(int epfd)
 }
 
 void
-sock_epoll_made(int epfd)
+san_sock_eset_made(int epfd)
 {
 	uint32_t nb = atomic_load(&nb_set_at), need = (uint32_t)epfd + 1;
 
-	if (need > SOCK_FDS || !sock_is_us())
+	if (need > SOCK_FDS || !san_sock_fd_is_us())
 		return;
 	while (nb < need && !atomic_compare_exchange_weak(&nb_set_at, &nb, need))
 		;
@@ -115,20 +115,20 @@ free_set(void)
 		used = mem != MAP_FAILED ? mem : NULL;
 	}
 	for (s = sets; s < &sets[SETS] && used != NULL; s++)
-		if (s->nb == 0 && !s->is_parents && sock_eset_of(s->epfd) != s)
+		if (s->nb == 0 && !s->is_parents && san_sock_eset_of(s->epfd) != s)
 			return s;
 	return NULL;
 }
 
 struct sock_eset *
-sock_eset_make(int epfd)
+san_sock_eset_make(int epfd)
 {
 	uint8_t fresh = FRESH;
 	struct sock_eset *s;
 	uint32_t key;
 
-	if (what_is_at(epfd) != FRESH || !sock_lock_wait(&sets_lock, &key))
-		return sock_eset_of(epfd);
+	if (what_is_at(epfd) != FRESH || !san_sock_lock_wait(&sets_lock, &key))
+		return san_sock_eset_of(epfd);
 	s = free_set();
 	if (s != NULL) {
 		s->epfd = epfd;
@@ -140,8 +140,8 @@ sock_eset_make(int epfd)
 	/* another thread may have been faster; without a free place the set is the kernel's */
 	atomic_compare_exchange_strong(&set_at[epfd], &fresh,
 				       s != NULL ? (uint8_t)(s - sets + 1) : 0);
-	sock_unlock(&sets_lock, key);
-	return sock_eset_of(epfd);
+	san_sock_lock_unlock(&sets_lock, key);
+	return san_sock_eset_of(epfd);
 }
 
 /* ---- items, under the lock of their set ---- */
@@ -153,9 +153,9 @@ number_of(const struct sock_eitem *it)
 }
 
 static struct sock_eitem *
-take_item(struct sock_file *f)
+take_item(struct fd_sock *f)
 {
-	struct sock_file *none = NULL;
+	struct fd_sock *none = NULL;
 	uint16_t i, at = atomic_load(&hint);
 
 	for (i = 0; i < ITEMS; i++, none = NULL) {
@@ -170,15 +170,15 @@ take_item(struct sock_file *f)
 }
 
 static struct sock_eitem *
-item_of(const struct sock_eset *s, const struct sock_file *f, int fd)
+item_of(const struct sock_eset *s, const struct fd_sock *f, int fd)
 {
-	struct sock_eitem *it = sock_eset_item(s, atomic_load(&f->item));
+	struct sock_eitem *it = san_sock_eset_item(s, atomic_load(&f->item));
 
 	return it != NULL && it->fd == fd && atomic_load(&it->f) == f ? it : NULL;
 }
 
 struct sock_eitem *
-sock_eset_item(const struct sock_eset *s, uint32_t number)
+san_sock_eset_item(const struct sock_eset *s, uint32_t number)
 {
 	struct sock_eitem *it = number != 0 && number <= ITEMS ? &items[number - 1] : NULL;
 
@@ -230,21 +230,21 @@ disarm_item(struct sock_eitem *it)
 }
 
 static void
-drop(struct sock_eset *s, struct sock_eitem *it)
+eset_item_drop(struct sock_eset *s, struct sock_eitem *it)
 {
-	struct sock_file *f = atomic_load(&it->f);
+	struct fd_sock *f = atomic_load(&it->f);
 
 	disarm_item(it);
 	unlink_item(s, it);
 	atomic_store(&f->item, 0);
 	atomic_store(&it->f, NULL);
-	sock_put(f);
+	san_sock_fd_put(f);
 }
 
 void
-sock_eset_arm(struct sock_eset *s, bool is_asleep)
+san_sock_eset_arm(struct sock_eset *s, bool is_asleep)
 {
-	struct sock_eitem *it = sock_eset_item(s, s->first);
+	struct sock_eitem *it = san_sock_eset_item(s, s->first);
 	uint32_t left;
 
 	s->is_asleep = is_asleep;
@@ -264,13 +264,13 @@ has_changed(uint32_t *was, uint32_t is)
 }
 
 bool
-sock_eset_has_edge(struct sock_eitem *it)
+san_sock_eset_has_edge(struct sock_eitem *it)
 {
-	struct sock_file *f = atomic_load(&it->f);
+	struct fd_sock *f = atomic_load(&it->f);
 	struct san_sock_shm *shm = f->shm;
-	bool room = (it->events & ROOM) != 0 && san_sock_has_room(shm, f->tx_bytes);
+	bool room = (it->events & ROOM) != 0 && san_sock_shm_has_room(shm, f->tx_bytes);
 	/* each of them fits into its bits */
-	uint32_t ends = (atomic_load(&shm->fin) != 0) | (atomic_load(&shm->gone) != 0) << 1 |
+	uint32_t ends = (atomic_load(&shm->fin) != 0) | (atomic_load(&shm->orphaned) != 0) << 1 |
 		(atomic_load(&shm->error) != 0) << 2 | atomic_load(&shm->shut) << 4 |
 		atomic_load(&shm->state) << 8;
 	bool has = it->is_new || (room && (!it->had_room || it->nb_refused != f->nb_refused));
@@ -294,12 +294,12 @@ to_tell(const struct sock_eitem *it)
 static void
 tell_kernel(struct sock_eset *s, struct sock_eitem *it)
 {
-	struct epoll_event ev = {to_tell(it), {.u64 = cookie(number_of(it))}};
+	struct epoll_event ev = {to_tell(it), {.u64 = eset_cookie_of(number_of(it))}};
 
 	if (it->is_out) {
 		REAL(epoll_ctl)
 		(s->epfd, EPOLL_CTL_DEL, it->fd, NULL);
-		drop(s, it);
+		eset_item_drop(s, it);
 	} else if (it->known != ev.events) {
 		it->known = ev.events;
 		REAL(epoll_ctl)
@@ -308,9 +308,9 @@ tell_kernel(struct sock_eset *s, struct sock_eitem *it)
 }
 
 void
-sock_eset_tell_kernel(struct sock_eset *s)
+san_sock_eset_tell_kernel(struct sock_eset *s)
 {
-	struct sock_eitem *it = sock_eset_item(s, s->first), *next;
+	struct sock_eitem *it = san_sock_eset_item(s, s->first), *next;
 	uint32_t left;
 
 	for (left = s->nb; left != 0; left--, it = next) {
@@ -321,19 +321,19 @@ sock_eset_tell_kernel(struct sock_eset *s)
 
 /* Give the item to the kernel, with the program's events and data. */
 static int
-hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
+eset_item_hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
 	int rc = REAL(epoll_ctl)(s->epfd, EPOLL_CTL_MOD, it->fd, ev);
 
 	if (rc != 0)
 		return rc;
-	sock_arm(it->f, ev->events, true);
-	drop(s, it);
+	san_sock_carry_arm(it->f, ev->events, true);
+	eset_item_drop(s, it);
 	return 0;
 }
 
 void
-sock_eset_give(struct sock_eset *s)
+san_sock_eset_give(struct sock_eset *s)
 {
 	struct epoll_event ev;
 	struct sock_eitem *it;
@@ -341,43 +341,43 @@ sock_eset_give(struct sock_eset *s)
 	atomic_store(&set_at[s->epfd], 0);
 	if (s->is_parents)
 		atomic_store(s->is_used, 1);
-	while ((it = sock_eset_item(s, s->first)) != NULL && s->nb != 0) {
+	while ((it = san_sock_eset_item(s, s->first)) != NULL && s->nb != 0) {
 		ev = (struct epoll_event){it->is_off ? EPOLLONESHOT : it->events,
 					  {.u64 = it->data}};
 		if (it->is_out)
 			tell_kernel(s, it);
-		else if (hand_over(s, it, &ev) != 0)
-			drop(s, it); /* the descriptor has been closed */
+		else if (eset_item_hand_over(s, it, &ev) != 0)
+			eset_item_drop(s, it); /* the descriptor has been closed */
 	}
 }
 
 /* ---- epoll_ctl ---- */
 
 static int
-by_kernel(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
+eset_ctl_by_kernel(int epfd, int op, int fd, struct fd_sock *f, struct epoll_event *ev)
 {
 	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
 
 	if (rc == 0 && op != EPOLL_CTL_DEL)
-		sock_arm(f, ev->events, op == EPOLL_CTL_ADD);
+		san_sock_carry_arm(f, ev->events, op == EPOLL_CTL_ADD);
 	return rc;
 }
 
 /* If the waiting thread sleeps, have it woken for what is there already. */
 static void
-wake(const struct sock_eset *s, struct sock_eitem *it)
+eset_item_wake(const struct sock_eset *s, struct sock_eitem *it)
 {
 	if (!s->is_asleep)
 		return;
 	arm_item(it);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (sock_has_something(it->f->shm))
-		sock_bell(it->f);
+	if (san_sock_ring_has_something(it->f->shm))
+		san_sock_attach_doorbell(it->f);
 }
 
 /* The program's events and data from now on. */
 static void
-set(struct sock_eitem *it, const struct epoll_event *ev)
+eset_item_set(struct sock_eitem *it, const struct epoll_event *ev)
 {
 	it->data = ev->data.u64;
 	it->events = ev->events;
@@ -388,7 +388,7 @@ set(struct sock_eitem *it, const struct epoll_event *ev)
 }
 
 static int
-add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
+eset_item_add(struct sock_eset *s, int fd, struct fd_sock *f, struct epoll_event *ev)
 {
 	struct epoll_event ours = {ev->events & ~(uint32_t)EPOLLONESHOT, {.u64 = 0}};
 	uint32_t none = 0;
@@ -396,40 +396,40 @@ add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 
 	/* an exclusive one can't be changed later; and only one set may check a socket */
 	if ((ev->events & EPOLLEXCLUSIVE) != 0 || (it = take_item(f)) == NULL)
-		return by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
+		return eset_ctl_by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	if (!atomic_compare_exchange_strong(&f->item, &none, number_of(it))) {
 		atomic_store(&it->f, NULL);
-		return by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
+		return eset_ctl_by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	}
-	ours.data.u64 = cookie(number_of(it));
+	ours.data.u64 = eset_cookie_of(number_of(it));
 	if (REAL(epoll_ctl)(s->epfd, EPOLL_CTL_ADD, fd, &ours) != 0) {
 		atomic_store(&f->item, 0);
 		atomic_store(&it->f, NULL);
 		return -1;
 	}
-	sock_hold(f);
-	set(it, ev);
+	san_sock_fd_hold(f);
+	eset_item_set(it, ev);
 	it->known = ours.events;
 	it->fd = fd;
 	it->is_armed = false;
 	link_item(s, it);
-	wake(s, it);
+	eset_item_wake(s, it);
 	if (s->nb > NEAR)
-		sock_eset_give(s);
+		san_sock_eset_give(s);
 	return 0;
 }
 
 static int
-modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
+eset_item_modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
 	if ((ev->events & EPOLLEXCLUSIVE) != 0)
-		return hand_over(s, it, ev); /* the kernel returns its error */
-	set(it, ev);
+		return eset_item_hand_over(s, it, ev); /* the kernel returns its error */
+	eset_item_set(it, ev);
 	if (s->is_asleep) {
 		it->known = ~ev->events; /* wakes the thread, whether or not the events differ */
 		tell_kernel(s, it);
 	}
-	wake(s, it);
+	eset_item_wake(s, it);
 	return 0;
 }
 
@@ -443,46 +443,49 @@ take_out(struct sock_eset *s, struct sock_eitem *it)
 }
 
 static int
-change(struct sock_eset *s, int op, int fd, struct sock_file *f, struct epoll_event *ev)
+eset_item_change(struct sock_eset *s, int op, int fd, struct fd_sock *f, struct epoll_event *ev)
 {
 	struct sock_eitem *it = item_of(s, f, fd);
 	bool is_in = it != NULL && !it->is_out;
 
 	if (it == NULL)
-		return op == EPOLL_CTL_ADD ? add(s, fd, f, ev) :
-					     by_kernel(s->epfd, op, fd, f, ev);
+		return op == EPOLL_CTL_ADD ? eset_item_add(s, fd, f, ev) :
+					     eset_ctl_by_kernel(s->epfd, op, fd, f, ev);
 	if (op == EPOLL_CTL_ADD ? is_in : !is_in) {
 		errno = is_in ? EEXIST : ENOENT;
 		return -1;
 	}
-	return op == EPOLL_CTL_DEL ? take_out(s, it) : modify(s, it, ev);
+	return op == EPOLL_CTL_DEL ? take_out(s, it) : eset_item_modify(s, it, ev);
 }
 
 int
-sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
+san_sock_eset_ctl(int epfd, int op, int fd, struct fd_sock *f, struct epoll_event *ev)
 {
 	bool is_known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
-	struct sock_eset *s = op == EPOLL_CTL_ADD ? sock_eset_make(epfd) : sock_eset_of(epfd);
+	struct sock_eset *s = op == EPOLL_CTL_ADD ? san_sock_eset_make(epfd) :
+						    san_sock_eset_of(epfd);
 	uint32_t key;
 	int rc;
 
-	if (s != NULL && sock_eset_is_shared(s)) {
-		sock_epoll_expose(epfd);
+	if (s != NULL && san_sock_eset_is_shared(s)) {
+		san_sock_eset_expose(epfd);
 		s = NULL;
 	}
-	if (s == NULL || !is_known || (op != EPOLL_CTL_DEL && sock_is_bad(ev, sizeof(*ev))) ||
-	    !sock_lock_wait(&s->lock, &key))
-		return by_kernel(epfd, op, fd, f, ev);
+	if (s == NULL || !is_known ||
+	    (op != EPOLL_CTL_DEL && san_sock_touch_is_bad(ev, sizeof(*ev))) ||
+	    !san_sock_lock_wait(&s->lock, &key))
+		return eset_ctl_by_kernel(epfd, op, fd, f, ev);
 	/* another thread may have given the set to the kernel meanwhile */
-	rc = sock_eset_of(epfd) == s ? change(s, op, fd, f, ev) : by_kernel(epfd, op, fd, f, ev);
-	sock_unlock(&s->lock, key);
+	rc = san_sock_eset_of(epfd) == s ? eset_item_change(s, op, fd, f, ev) :
+					   eset_ctl_by_kernel(epfd, op, fd, f, ev);
+	san_sock_lock_unlock(&s->lock, key);
 	return rc;
 }
 
 /* ---- descriptors and processes ---- */
 
 void
-sock_epoll_expose(int fd)
+san_sock_eset_expose(int fd)
 {
 	uint8_t fresh = FRESH;
 	struct sock_eset *s;
@@ -490,36 +493,36 @@ sock_epoll_expose(int fd)
 
 	if (what_is_at(fd) == 0 || atomic_compare_exchange_strong(&set_at[fd], &fresh, 0))
 		return;
-	s = sock_eset_of(fd);
-	if (s == NULL || !sock_lock_wait(&s->lock, &key))
+	s = san_sock_eset_of(fd);
+	if (s == NULL || !san_sock_lock_wait(&s->lock, &key))
 		return;
-	if (sock_eset_of(fd) == s)
-		sock_eset_give(s);
-	sock_unlock(&s->lock, key);
+	if (san_sock_eset_of(fd) == s)
+		san_sock_eset_give(s);
+	san_sock_lock_unlock(&s->lock, key);
 }
 
 /* The set's only descriptor *fd* is closed: the set ends. */
 static void
 leave_set(int fd)
 {
-	struct sock_eset *s = sock_eset_of(fd);
+	struct sock_eset *s = san_sock_eset_of(fd);
 	uint32_t key;
 
 	if (what_is_at(fd) == 0)
 		return;
-	if (s == NULL || !sock_lock_wait(&s->lock, &key)) {
+	if (s == NULL || !san_sock_lock_wait(&s->lock, &key)) {
 		atomic_store(&set_at[fd], 0);
 		return;
 	}
 	atomic_store(&set_at[fd], 0);
 	while (s->nb != 0)
-		drop(s, &items[s->first - 1]);
-	sock_unlock(&s->lock, key);
+		eset_item_drop(s, &items[s->first - 1]);
+	san_sock_lock_unlock(&s->lock, key);
 }
 
 /* Remove the descriptor *fd* of *f* from its set. Other processes may keep the socket. */
 static void
-leave(int fd, struct sock_file *f)
+eset_leave_all(int fd, struct fd_sock *f)
 {
 	uint32_t number = atomic_load(&f->item), key;
 	struct sock_eitem *it = number != 0 ? &items[number - 1] : NULL;
@@ -531,7 +534,7 @@ leave(int fd, struct sock_file *f)
 	if (!s->is_parents)
 		REAL(epoll_ctl)
 	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
-	if (!sock_lock_wait(&s->lock, &key)) {
+	if (!san_sock_lock_wait(&s->lock, &key)) {
 		/*
 		 * this is a signal handler of the lock's owner: the next change to the kernel's set
 		 * drops the item
@@ -542,43 +545,43 @@ leave(int fd, struct sock_file *f)
 	}
 	it = item_of(s, f, fd);
 	if (it != NULL)
-		drop(s, it);
-	sock_unlock(&s->lock, key);
+		eset_item_drop(s, it);
+	san_sock_lock_unlock(&s->lock, key);
 }
 
 /* *fd*, of *f* or (NULL) of something else, is closed or replaced. */
 static void
-forgotten(int fd, struct sock_file *f)
+eset_on_fd_leaves(int fd, struct fd_sock *f)
 {
 	leave_set(fd);
 	if (f != NULL)
-		leave(fd, f);
+		eset_leave_all(fd, f);
 }
 
 void
-sock_epoll_leave(int fd)
+san_sock_eset_leave(int fd)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 
 	if (f == NULL)
 		return;
-	leave(fd, f);
-	sock_put(f);
+	eset_leave_all(fd, f);
+	san_sock_fd_put(f);
 }
 
 void
-sock_epoll_hold(void)
+san_sock_eset_hold(void)
 {
 	struct sock_eitem *it;
 
 	for (it = items; it < &items[ITEMS]; it++)
 		if (atomic_load(&it->f) != NULL)
-			sock_hold(it->f);
+			san_sock_fd_hold(it->f);
 }
 
 /* Give sets without carried sockets to the kernel: parent or child may use them. */
 void
-sock_epoll_share(void)
+san_sock_eset_share(void)
 {
 	uint32_t fd, nb = atomic_load(&nb_set_at);
 	uint8_t fresh;
@@ -590,7 +593,7 @@ sock_epoll_share(void)
 }
 
 void
-sock_epoll_sent(const struct msghdr *msg)
+san_sock_eset_sent(const struct msghdr *msg)
 {
 	struct msghdr m = *msg; /* CMSG_NXTHDR() takes a pointer to a mutable one */
 	struct cmsghdr *c;
@@ -602,23 +605,23 @@ sock_epoll_sent(const struct msghdr *msg)
 			continue;
 		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
 			memcpy(&fd, (const char *)c + at, sizeof(fd));
-			sock_epoll_expose(fd);
+			san_sock_eset_expose(fd);
 		}
 	}
 }
 
 void
-sock_epoll_begin_child(void)
+san_sock_eset_begin_child(void)
 {
 	struct sock_eitem *it;
 	struct sock_eset *s;
 
-	sock_epoll_share(); /* another thread may have created one meanwhile */
+	san_sock_eset_share(); /* another thread may have created one meanwhile */
 	memset(&sets_lock, 0, sizeof(sets_lock));
 	used = NULL;
 	for (s = sets; s < &sets[SETS]; s++) {
 		memset(&s->lock, 0, sizeof(s->lock));
-		s->is_parents |= sock_eset_of(s->epfd) == s;
+		s->is_parents |= san_sock_eset_of(s->epfd) == s;
 		s->is_asleep = false;
 	}
 	for (it = items; it < &items[ITEMS]; it++)
@@ -626,7 +629,7 @@ sock_epoll_begin_child(void)
 }
 
 static __attribute__((constructor)) void
-begin(void)
+eset_begin(void)
 {
-	sock_fd_leaves = forgotten;
+	sock_fd_leaves = eset_on_fd_leaves;
 }

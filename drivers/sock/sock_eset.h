@@ -11,7 +11,7 @@
 
 /** A socket in a set. Items are numbered from 1; 0: none. */
 struct sock_eitem {
-	_Atomic(struct sock_file *) f; /**< NULL: free; otherwise the item has a reference */
+	_Atomic(struct fd_sock *) f; /**< NULL: free; otherwise the item has a reference */
 	uint64_t data;
 	uint32_t events;
 	uint32_t known; /**< events that the kernel has */
@@ -42,27 +42,27 @@ struct sock_eset {
 };
 
 /** The set at *epfd*; NULL: it is the kernel's, or has no carried sockets yet. */
-struct sock_eset *sock_eset_of(int epfd);
+struct sock_eset *san_sock_eset_of(int epfd);
 /** Under the lock of *s*: its item *number*, or NULL. */
-struct sock_eitem *sock_eset_item(const struct sock_eset *s, uint32_t number);
+struct sock_eitem *san_sock_eset_item(const struct sock_eset *s, uint32_t number);
 /** Whether an event's data is a cookie. Its lower 16 bits are the number of an item. */
-bool sock_eset_is_cookie(uint64_t data);
+bool san_sock_eset_is_cookie(uint64_t data);
 /** Under the lock, for EPOLLET: whether the socket has changed since the last call. */
-bool sock_eset_has_edge(struct sock_eitem *it);
+bool san_sock_eset_has_edge(struct sock_eitem *it);
 /** Arm all sockets of the set, before its thread sleeps, or disarm them. */
-void sock_eset_arm(struct sock_eset *s, bool is_asleep);
+void san_sock_eset_arm(struct sock_eset *s, bool is_asleep);
 /** Pass changes by epoll_ctl() to the kernel. */
-void sock_eset_tell_kernel(struct sock_eset *s);
+void san_sock_eset_tell_kernel(struct sock_eset *s);
 /** Whether the set must be given to the kernel: the parent has it, or a child uses it. */
 static inline bool
-sock_eset_is_shared(const struct sock_eset *s)
+san_sock_eset_is_shared(const struct sock_eset *s)
 {
 	return s->is_parents || atomic_load_explicit(s->is_used, memory_order_relaxed) != 0;
 }
 
 /** The set at *epfd*, which becomes ours now if it is new; NULL: the kernel's. */
-struct sock_eset *sock_eset_make(int epfd);
+struct sock_eset *san_sock_eset_make(int epfd);
 /** Give the set to the kernel for good. Its sockets stay armed. */
-void sock_eset_give(struct sock_eset *s);
+void san_sock_eset_give(struct sock_eset *s);
 
 #endif /* SOCK_ESET_H */

@@ -12,7 +12,7 @@
 
 /* Index in *files* plus one; 0: not known. Unused pages take no memory. */
 static _Atomic uint32_t table[SOCK_FDS];
-static struct sock_file files[SOCK_FILES];
+static struct fd_sock files[SOCK_FILES];
 static _Atomic uint32_t hint;    /* where the search for a free one begins */
 static _Atomic uint32_t nb_used; /* files from this on were never used */
 static _Atomic int highest = -1; /* highest descriptor that was ever in the table */
@@ -20,16 +20,16 @@ static _Atomic int highest = -1; /* highest descriptor that was ever in the tabl
 static _Atomic uint32_t lines;
 
 static pid_t owner;
-void (*sock_fd_leaves)(int fd, struct sock_file *f);
+void (*sock_fd_leaves)(int fd, struct fd_sock *f);
 
 void
-sock_fd_begin(void)
+san_sock_fd_begin(void)
 {
 	owner = getpid();
 }
 
 bool
-sock_is_us(void)
+san_sock_fd_is_us(void)
 {
 	return owner == 0 || owner == getpid();
 }
@@ -40,10 +40,10 @@ in_table(int fd)
 	return (unsigned int)fd < SOCK_FDS;
 }
 
-struct sock_file *
-sock_get(int fd)
+struct fd_sock *
+san_sock_fd_get(int fd)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	uint32_t at, refs;
 
 	while (in_table(fd)) {
@@ -58,20 +58,20 @@ sock_get(int fd)
 			continue;
 		if (atomic_load_explicit(&table[fd], memory_order_acquire) == at)
 			return f;
-		sock_put(f);
+		san_sock_fd_put(f);
 	}
 	return NULL;
 }
 
 static void
-close_gate(struct sock_file *f)
+close_gate(struct fd_sock *f)
 {
-	sock_own_close(atomic_exchange(&f->gate[0], -1));
-	sock_own_close(atomic_exchange(&f->gate[1], -1));
+	san_sock_own_close(atomic_exchange(&f->gate[0], -1));
+	san_sock_own_close(atomic_exchange(&f->gate[1], -1));
 }
 
 void
-sock_put(struct sock_file *f)
+san_sock_fd_put(struct fd_sock *f)
 {
 	uint32_t refs = atomic_load(&f->refs);
 
@@ -81,14 +81,14 @@ sock_put(struct sock_file *f)
 		return;
 	if (f->shm != NULL)
 		munmap(f->shm, f->bytes);
-	sock_own_close(f->kernel);
-	sock_own_close(f->lease);
+	san_sock_own_close(f->kernel);
+	san_sock_own_close(f->lease);
 	close_gate(f);
 	/* only now another thread may take it */
 	atomic_store(&f->refs, 0);
 }
 
-static struct sock_file *
+static struct fd_sock *
 take_free(void)
 {
 	uint32_t i, was, at = atomic_load(&hint), none = 0;
@@ -109,7 +109,7 @@ take_free(void)
 
 /* Forget the epoll sets that have this descriptor. */
 static void
-leave_sets(struct sock_file *f, int fd)
+sock_fd_leave_sets(struct fd_sock *f, int fd)
 {
 	int i;
 
@@ -128,23 +128,23 @@ put_at(int fd, uint32_t at)
 		;
 	if (was == 0)
 		return;
-	leave_sets(&files[was - 1], fd);
+	sock_fd_leave_sets(&files[was - 1], fd);
 	if (sock_fd_leaves != NULL)
 		sock_fd_leaves(fd, &files[was - 1]);
-	sock_put(&files[was - 1]);
+	san_sock_fd_put(&files[was - 1]);
 }
 
 static void
-track(int fd, int domain, bool is_udp, uint32_t line)
+sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	int i;
 
-	if (!in_table(fd) || !sock_is_us())
+	if (!in_table(fd) || !san_sock_fd_is_us())
 		return;
 	f = take_free();
 	if (f == NULL) {
-		sock_forget(fd);
+		san_sock_fd_forget(fd);
 		return;
 	}
 	atomic_store(&f->carried, false);
@@ -159,7 +159,7 @@ track(int fd, int domain, bool is_udp, uint32_t line)
 	f->shm = NULL;
 	f->bytes = 0;
 	f->kernel = f->lease = -1;
-	f->nb_early = 0;
+	f->nb_groups = 0;
 	f->item = 0;
 	f->pins = 0;
 	f->gate[0] = f->gate[1] = -1;
@@ -169,41 +169,41 @@ track(int fd, int domain, bool is_udp, uint32_t line)
 }
 
 void
-sock_track(int fd, int domain, bool is_udp)
+san_sock_fd_track(int fd, int domain, bool is_udp)
 {
-	track(fd, domain, is_udp, atomic_fetch_add(&lines, 1));
+	sock_fd_track_line(fd, domain, is_udp, atomic_fetch_add(&lines, 1));
 }
 
 void
-sock_succeed(int fd, const struct sock_file *f)
+san_sock_fd_succeed(int fd, const struct fd_sock *f)
 {
-	track(fd, f->domain, f->is_udp, f->line);
+	sock_fd_track_line(fd, f->domain, f->is_udp, f->line);
 }
 
 void
-sock_dup(int from, int to)
+san_sock_fd_dup(int from, int to)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 
 	if (from == to || !in_table(to))
 		return;
-	if (sock_is_own(to) && sock_is_us())
-		sock_own_lost(to);
-	f = sock_get(from);
+	if (san_sock_own_is(to) && san_sock_fd_is_us())
+		san_sock_own_lost(to);
+	f = san_sock_fd_get(from);
 	if (f == NULL)
-		sock_forget(to);
-	else if (!sock_is_us())
-		sock_put(f);
+		san_sock_fd_forget(to);
+	else if (!san_sock_fd_is_us())
+		san_sock_fd_put(f);
 	else
 		put_at(to, (uint32_t)(f - files) + 1); /* the table keeps the reference */
 }
 
 void
-sock_forget(int fd)
+san_sock_fd_forget(int fd)
 {
-	if (sock_is_own(fd) && sock_is_us())
-		sock_own_lost(fd);
-	if (!in_table(fd) || !sock_is_us())
+	if (san_sock_own_is(fd) && san_sock_fd_is_us())
+		san_sock_own_lost(fd);
+	if (!in_table(fd) || !san_sock_fd_is_us())
 		return;
 	if (atomic_load_explicit(&table[fd], memory_order_relaxed) != 0)
 		put_at(fd, 0);
@@ -212,7 +212,7 @@ sock_forget(int fd)
 }
 
 void
-sock_fd_recount(void (*hold)(void))
+san_sock_fd_recount(void (*hold)(void))
 {
 	uint32_t i, nb = atomic_load(&nb_used);
 	int fd;
@@ -226,25 +226,25 @@ sock_fd_recount(void (*hold)(void))
 	}
 	for (fd = 0; fd <= atomic_load(&highest); fd++)
 		if (atomic_load(&table[fd]) != 0)
-			sock_hold(&files[table[fd] - 1]);
+			san_sock_fd_hold(&files[table[fd] - 1]);
 	hold();
 	for (i = 0; i < nb; i++)
 		if (atomic_load(&files[i].refs) != 0)
-			sock_put(&files[i]);
+			san_sock_fd_put(&files[i]);
 }
 
 void
-sock_forget_range(unsigned int first, unsigned int last)
+san_sock_fd_forget_range(unsigned int first, unsigned int last)
 {
 	unsigned int fd;
 
 	for (fd = first; fd <= last && (int)fd <= atomic_load(&highest); fd++)
-		if (!sock_is_own((int)fd))
-			sock_forget((int)fd);
+		if (!san_sock_own_is((int)fd))
+			san_sock_fd_forget((int)fd);
 }
 
 int
-sock_next_fd(const struct sock_file *f, int fd)
+san_sock_fd_next(const struct fd_sock *f, int fd)
 {
 	uint32_t at = (uint32_t)(f - files) + 1;
 
@@ -255,11 +255,11 @@ sock_next_fd(const struct sock_file *f, int fd)
 }
 
 int
-sock_number(int fd, const struct sock_file *f)
+san_sock_fd_number(int fd, const struct fd_sock *f)
 {
 	uint32_t at = (uint32_t)(f - files) + 1;
 
 	return in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) == at ?
 		fd :
-		sock_next_fd(f, 0);
+		san_sock_fd_next(f, 0);
 }

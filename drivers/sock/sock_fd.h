@@ -17,10 +17,10 @@
 #include "sock_shm.h"
 #include "sock_touch.h"
 
-#define SOCK_FDS   65536 /**< higher descriptors are left to the kernel */
-#define SOCK_FILES 16384
-#define SOCK_SETS  4 /**< epoll sets of a socket before it is carried */
-#define SOCK_EARLY 4 /**< ... and groups */
+#define SOCK_FDS    65536 /**< higher descriptors are left to the kernel */
+#define SOCK_FILES  16384
+#define SOCK_SETS   4 /**< epoll sets of a socket before it is carried */
+#define SOCK_GROUPS 4 /**< ... and groups */
 
 /** An epoll set that has the socket. */
 struct sock_set {
@@ -31,12 +31,12 @@ struct sock_set {
 };
 
 /** A socket, which may have several descriptors. */
-struct sock_file {
+struct fd_sock {
 	_Atomic uint32_t refs; /**< descriptors, and calls in progress; 0: free */
 	_Atomic bool carried;
 	_Atomic bool is_chosen;  /**< the rules were evaluated: sending does not do it again */
 	_Atomic bool is_kernels; /**< the kernel's, and no rule can refuse what it sends */
-	_Atomic bool stays;      /**< with the kernel for good: see sock_stay() */
+	_Atomic bool stays;      /**< with the kernel for good: see san_sock_carry_stay() */
 	int domain;
 	bool is_udp;              /**< otherwise TCP */
 	bool is_stdio;            /**< inherited: programs without the library may write, too */
@@ -46,7 +46,7 @@ struct sock_file {
 	_Atomic int kernel;              /**< the kernel's socket; -1: not known yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
 	_Atomic uint32_t item;           /**< number in an epoll set: sock_eset.c; 0: none */
-	uint32_t line;                   /**< the same for its successor: sock_return() */
+	uint32_t line;                   /**< the same for its successor: san_sock_carry_return() */
 	_Atomic int64_t retry_s;         /**< offer it to a new daemon then; 0: do not */
 	uint64_t last_ns;                /**< arrival of the last datagram, by the lcore's clock */
 	struct san_spin rx_spin, tx_spin;
@@ -56,54 +56,54 @@ struct sock_file {
 	_Atomic uint32_t pins; /**< calls that the kernel serves: sock_owner.c */
 	_Atomic int gate[2];   /**< see sock_owner.h; or -1 */
 	struct sock_set sets[SOCK_SETS];
-	_Atomic uint32_t nb_early;
-	uint8_t early[SOCK_EARLY][16];
+	_Atomic uint32_t nb_groups;
+	uint8_t groups[SOCK_GROUPS][16];
 };
 
 /**
  * Called for each descriptor, of *f* or (NULL) of something else, that is closed or replaced,
  * before the reference is released.
  */
-extern void (*sock_fd_leaves)(int fd, struct sock_file *f);
+extern void (*sock_fd_leaves)(int fd, struct fd_sock *f);
 
 /** Mark *f* as carried: its memory may be used from now on. */
 static inline void
-sock_set_carried(struct sock_file *f)
+san_sock_fd_set_carried(struct fd_sock *f)
 {
 	atomic_store_explicit(&f->carried, true, memory_order_release);
 }
 
 /** The process has started, or is a new child. */
-void sock_fd_begin(void);
+void san_sock_fd_begin(void);
 /** ... in which other threads' references are void; *hold* takes those of other tables. */
-void sock_fd_recount(void (*hold)(void));
+void san_sock_fd_recount(void (*hold)(void));
 /** False in a child of vfork(), or of an unseen clone() that shares our memory. */
-bool sock_is_us(void);
-/** The file at *fd*, with a reference that sock_put() releases; NULL: not known. */
-struct sock_file *sock_get(int fd);
-void sock_put(struct sock_file *f);
+bool san_sock_fd_is_us(void);
+/** The file at *fd*, with a reference that san_sock_fd_put() releases; NULL: not known. */
+struct fd_sock *san_sock_fd_get(int fd);
+void san_sock_fd_put(struct fd_sock *f);
 /** Take another reference to a file that the caller has. */
 static inline void
-sock_hold(struct sock_file *f)
+san_sock_fd_hold(struct fd_sock *f)
 {
 	atomic_fetch_add(&f->refs, 1);
 }
 /** *fd* is a new socket of the kernel, which may come to be carried. */
-void sock_track(int fd, int domain, bool is_udp);
+void san_sock_fd_track(int fd, int domain, bool is_udp);
 /** ... and succeeds *f*. */
-void sock_succeed(int fd, const struct sock_file *f);
+void san_sock_fd_succeed(int fd, const struct fd_sock *f);
 /** The kernel has made *to* a duplicate of *from*. */
-void sock_dup(int from, int to);
+void san_sock_fd_dup(int from, int to);
 /** *fd* was closed, or is something else now. */
-void sock_forget(int fd);
+void san_sock_fd_forget(int fd);
 /** All descriptors from *first* to *last*. */
-void sock_forget_range(unsigned int first, unsigned int last);
+void san_sock_fd_forget_range(unsigned int first, unsigned int last);
 /**
  * A descriptor of *f* for a call that began with *fd*, which another thread may have closed or
  * replaced meanwhile. -1: none is left.
  */
-int sock_number(int fd, const struct sock_file *f);
+int san_sock_fd_number(int fd, const struct fd_sock *f);
 /** The next descriptor of *f* from *fd* on; -1: none. */
-int sock_next_fd(const struct sock_file *f, int fd);
+int san_sock_fd_next(const struct fd_sock *f, int fd);
 
 #endif /* SOCK_FD_H */

@@ -30,13 +30,13 @@
 #define MSG_PROBE_ONLY 0x10 /* MSG_PROBE */
 
 static int
-own_socket(const struct sock_file *f, int type)
+own_socket(const struct fd_sock *f, int type)
 {
 	return REAL(socket)(f->domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
 static bool
-is_refused(int err)
+sock_hooks_err_refuses(int err)
 {
 	return err == EPERM || err == EACCES;
 }
@@ -44,7 +44,7 @@ is_refused(int err)
 /* ---- TCP ---- */
 
 bool
-sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
 {
 	const int on = 1;
 	int fd = own_socket(f, SOCK_STREAM), was = errno;
@@ -54,10 +54,10 @@ sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen
 		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) == 0 &&
 		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &on, sizeof(on)) == 0;
 	if (!may)
-		sock_conf_tell("a connection is the kernel's",
-			       "it cannot be checked: net.ipv4.tcp_fastopen lacks 1");
+		san_sock_conf_tell("a connection is the kernel's",
+				   "it cannot be checked: net.ipv4.tcp_fastopen lacks 1");
 	else if (REAL(connect)(fd, sa, len) != 0)
-		may = !is_refused(errno);
+		may = !sock_hooks_err_refuses(errno);
 	REAL(close)
 	(fd);
 	errno = was;
@@ -68,22 +68,22 @@ sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen
 
 /* Hash of an address and a socket; never 0. */
 static uint64_t
-hash(const struct sock_file *f, const uint8_t ip[16], uint16_t port)
+sock_hooks_hash_peer(const struct fd_sock *f, const uint8_t ip[16], uint16_t service)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all lower ones */
 	uint64_t w[2];
 
 	memcpy(w, ip, sizeof(w));
-	return (((w[0] ^ (uintptr_t)f) * odd ^ w[1]) * odd ^ port) * odd | 1;
+	return (((w[0] ^ (uintptr_t)f) * odd ^ w[1]) * odd ^ service) * odd | 1;
 }
 
 int
-sock_hooks_send(const struct sock_file *f, const struct san_sock_rec *rec,
-		const struct sockaddr *to, socklen_t len)
+san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
+		    const struct sockaddr *to, socklen_t len)
 {
 	static _Atomic uint64_t asked[1 << ASKED_BITS];
 	const int flags = MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT;
-	uint64_t h = hash(f, rec->dst, rec->dport);
+	uint64_t h = sock_hooks_hash_peer(f, rec->dst, rec->dport);
 	_Atomic uint64_t *place = &asked[h >> (64 - ASKED_BITS)];
 	int fd, was = errno, err = 0;
 
@@ -92,7 +92,7 @@ sock_hooks_send(const struct sock_file *f, const struct san_sock_rec *rec,
 	fd = own_socket(f, SOCK_DGRAM);
 	if (fd < 0)
 		return errno;
-	if (REAL(sendto)(fd, "", 0, flags, to, len) < 0 && is_refused(errno))
+	if (REAL(sendto)(fd, "", 0, flags, to, len) < 0 && sock_hooks_err_refuses(errno))
 		err = errno;
 	else
 		atomic_store_explicit(place, h, memory_order_relaxed);

@@ -31,7 +31,7 @@
 #define WAITED   0x80000000u /* a thread waits: to release the lock wakes one */
 #define ROUND_NS 20000000
 #define ROUNDS   50
-#define PATIENCE 60 /* times ROUNDS that sock_lock_wait() waits */
+#define PATIENCE 60 /* times ROUNDS that san_sock_lock_wait() waits */
 
 #define NO_SPACE 1 /* the namespace is not known; real numbers are higher */
 
@@ -51,7 +51,7 @@ enum fate {
 };
 
 static uint32_t
-thread(void)
+sock_lock_tid(void)
 {
 	if (our_thread == 0)
 		our_thread = (uint32_t)syscall(SYS_gettid) & OWNER;
@@ -59,7 +59,7 @@ thread(void)
 }
 
 static uint32_t
-space(void)
+sock_lock_pid_space(void)
 {
 	uint32_t is = atomic_load_explicit(&our_space, memory_order_relaxed);
 	struct stat st;
@@ -72,20 +72,20 @@ space(void)
 }
 
 uint32_t
-sock_lock_thread(void)
+san_sock_lock_thread(void)
 {
-	return thread();
+	return sock_lock_tid();
 }
 
 void
-sock_lock_attach(void)
+san_sock_lock_attach(void)
 {
-	thread();
-	space();
+	sock_lock_tid();
+	sock_lock_pid_space();
 }
 
 void
-sock_lock_detach(void)
+san_sock_lock_detach(void)
 {
 	our_thread = 0;
 	atomic_store(&our_space, 0);
@@ -98,7 +98,7 @@ fate_of(const struct san_sock_lock *l, uint32_t word)
 	uint32_t owner = word & OWNER;
 	bool is_over;
 
-	if (space() == NO_SPACE || atomic_load(&l->space) != space())
+	if (sock_lock_pid_space() == NO_SPACE || atomic_load(&l->space) != sock_lock_pid_space())
 		return UNKNOWN;
 	if (syscall(SYS_tkill, owner, 0) != 0 && errno == ESRCH)
 		return DEAD;
@@ -114,7 +114,7 @@ fate_of(const struct san_sock_lock *l, uint32_t word)
 
 /* Sleep for a round, unless the lock is released. True: the round is over. */
 static bool
-wait_for(struct san_sock_lock *l, uint32_t word)
+sock_lock_wait_for(struct san_sock_lock *l, uint32_t word)
 {
 	static const struct timespec round = {.tv_nsec = ROUND_NS};
 
@@ -126,19 +126,19 @@ wait_for(struct san_sock_lock *l, uint32_t word)
 
 /* Take the lock from state *word*, also from another owner. */
 static bool
-have(struct san_sock_lock *l, uint32_t word, bool waited, uint32_t *key)
+sock_lock_have(struct san_sock_lock *l, uint32_t word, bool waited, uint32_t *key)
 {
-	*key = ((word + TURN) & TURNS) | thread();
+	*key = ((word + TURN) & TURNS) | sock_lock_tid();
 	/* other threads may wait, too */
 	if (!atomic_compare_exchange_strong(&l->word, &word,
 					    *key | (word & WAITED) | (waited ? WAITED : 0)))
 		return false;
-	atomic_store_explicit(&l->space, space(), memory_order_relaxed);
+	atomic_store_explicit(&l->space, sock_lock_pid_space(), memory_order_relaxed);
 	return true;
 }
 
 static int
-lock(struct san_sock_lock *l, bool takes, uint32_t *key)
+sock_lock_take(struct san_sock_lock *l, bool takes, uint32_t *key)
 {
 	uint32_t word, rounds = 0;
 	bool waited = false;
@@ -147,32 +147,32 @@ lock(struct san_sock_lock *l, bool takes, uint32_t *key)
 	for (;;) {
 		word = atomic_load_explicit(&l->word, memory_order_relaxed);
 		if ((word & OWNER) == 0) {
-			if (have(l, word, waited, key))
+			if (sock_lock_have(l, word, waited, key))
 				return 0;
 			continue;
 		}
-		if (nb_calls > 1 && (word & OWNER) == thread())
+		if (nb_calls > 1 && (word & OWNER) == sock_lock_tid())
 			return -EDEADLK;
 		waited = true;
-		if (!wait_for(l, word))
+		if (!sock_lock_wait_for(l, word))
 			continue;
 		rounds++;
 		word |= WAITED;
 		fate = fate_of(l, word);
 		if (fate == ALIVE && rounds >= ROUNDS && !takes)
 			return -EDEADLK;
-		if ((fate == DEAD || rounds >= ROUNDS) && have(l, word, true, key))
+		if ((fate == DEAD || rounds >= ROUNDS) && sock_lock_have(l, word, true, key))
 			return SOCK_LOCK_TAKEN;
 	}
 }
 
 int
-sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key)
+san_sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key)
 {
 	int rc, was = errno;
 
 	nb_calls++;
-	rc = lock(l, takes, key);
+	rc = sock_lock_take(l, takes, key);
 	if (rc < 0)
 		nb_calls--;
 	errno = was;
@@ -180,19 +180,19 @@ sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key)
 }
 
 bool
-sock_lock_wait(struct san_sock_lock *l, uint32_t *key)
+san_sock_lock_wait(struct san_sock_lock *l, uint32_t *key)
 {
 	int i;
 
 	/* the owner may not get a CPU, on a busy machine */
 	for (i = 0; i < PATIENCE; i++)
-		if (sock_lock(l, false, key) >= 0)
+		if (san_sock_lock(l, false, key) >= 0)
 			return true;
 	return false;
 }
 
 void
-sock_unlock(struct san_sock_lock *l, uint32_t key)
+san_sock_lock_unlock(struct san_sock_lock *l, uint32_t key)
 {
 	uint32_t word = key;
 	int was = errno;

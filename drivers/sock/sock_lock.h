@@ -13,7 +13,7 @@
 
 #include "sock_shm.h"
 
-/** A result of sock_lock(): the last owner has died, or has not released the lock in time. */
+/** A result of san_sock_lock(): the last owner has died, or has not released the lock in time. */
 #define SOCK_LOCK_TAKEN 1
 
 /**
@@ -23,23 +23,23 @@
  *   Take it also from an owner that lives but does not release it in time. Only for uses in which
  *   that owner notices, before it does harm, that it has lost the lock.
  * @param key
- *   For sock_unlock().
+ *   For san_sock_lock_unlock().
  * @return
  *   0; SOCK_LOCK_TAKEN; -EDEADLK: this thread holds it, in the call that a signal handler
  *   interrupted, or a thread that lives holds it for too long.
  */
-int sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key);
+int san_sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key);
 /**
  * Take *l*, and wait for a living owner up to a minute. False: it still holds the lock, or it is
  * this thread, in the call that a signal handler interrupted.
  */
-bool sock_lock_wait(struct san_sock_lock *l, uint32_t *key);
-void sock_unlock(struct san_sock_lock *l, uint32_t key);
+bool san_sock_lock_wait(struct san_sock_lock *l, uint32_t *key);
+void san_sock_lock_unlock(struct san_sock_lock *l, uint32_t key);
 /** Look up this thread and process now, so that the first lock needs no system call. */
-void sock_lock_attach(void);
+void san_sock_lock_attach(void);
 /** Number of the calling thread; not 0. */
-uint32_t sock_lock_thread(void);
+uint32_t san_sock_lock_thread(void);
 /** In the child, after fork(): the numbers have changed. */
-void sock_lock_detach(void);
+void san_sock_lock_detach(void);
 
 #endif /* SOCK_LOCK_H */

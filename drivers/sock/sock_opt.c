@@ -22,7 +22,7 @@
 #define HEADS_V6 72
 
 static int
-fail(int err)
+sock_opt_fail(int err)
 {
 	errno = err;
 	return -1;
@@ -48,7 +48,7 @@ static const struct {
 };
 
 static uint32_t
-our_bit(const struct sock_file *f, int level, int name)
+our_bit(const struct fd_sock *f, int level, int name)
 {
 	size_t i;
 
@@ -63,28 +63,28 @@ give_int(int v, void *value, socklen_t *len)
 {
 	if (*len > sizeof(v))
 		*len = sizeof(v);
-	if (sock_is_bad_out(value, *len))
-		return fail(EFAULT);
+	if (san_sock_touch_is_bad_out(value, *len))
+		return sock_opt_fail(EFAULT);
 	memcpy(value, &v, *len);
 	return 0;
 }
 
 /* Segment size that TCP would use on the port, with timestamps. */
 static uint32_t
-segment(const struct sock_file *f)
+sock_opt_max_segment(const struct fd_sock *f)
 {
 	return f->shm->mtu - (f->shm->local.family == AF_INET ? HEADS_V4 : HEADS_V6);
 }
 
 /* The kernel's socket is not connected: replaces what it returns by the stream's state. */
 static void
-fill_info(const struct sock_file *f, void *value, socklen_t len)
+fill_info(const struct fd_sock *f, void *value, socklen_t len)
 {
 	struct tcp_info info = {
-		.tcpi_state = (uint8_t)sock_tcp_state(f),
-		.tcpi_snd_mss = segment(f),
-		.tcpi_rcv_mss = segment(f),
-		.tcpi_advmss = segment(f),
+		.tcpi_state = (uint8_t)san_sock_tcp_state(f),
+		.tcpi_snd_mss = sock_opt_max_segment(f),
+		.tcpi_rcv_mss = sock_opt_max_segment(f),
+		.tcpi_advmss = sock_opt_max_segment(f),
 		.tcpi_pmtu = f->shm->mtu,
 	};
 
@@ -93,30 +93,31 @@ fill_info(const struct sock_file *f, void *value, socklen_t len)
 }
 
 int
-sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, socklen_t *len)
+san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen_t *len)
 {
 	uint32_t bit = our_bit(f, level, name);
 	int kernel, rc;
 
-	if (sock_is_bad_out(len, sizeof(*len)))
-		return fail(EFAULT);
+	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
+		return sock_opt_fail(EFAULT);
 	if ((int)*len < 0)
-		return fail(EINVAL);
+		return sock_opt_fail(EINVAL);
 	if (bit != 0)
 		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
 	/* not the kernel's: the daemon passes its errors on, and one must not be returned twice */
 	if (level == SOL_SOCKET && name == SO_ERROR)
-		return give_int(sock_take_error(f), value, len);
+		return give_int(san_sock_ring_take_error(f), value, len);
 	if (f->is_udp && level == SOL_SOCKET && name == SO_GET_FILTER) {
 		*len = 0; /* the kernel's socket has the daemon's filter; the program has none */
 		return 0;
 	}
 	if (!f->is_udp && level == SOL_SOCKET && name == SO_PEERNAME)
-		return sock_tcp_name(f, true, value, len);
+		return san_sock_tcp_name(f, true, value, len);
 	if (!f->is_udp && level == IPPROTO_TCP && name == TCP_MAXSEG)
-		return give_int((int)segment(f), value, len);
-	kernel = sock_kernel(fd, f);
-	rc = kernel < 0 ? fail(ENETDOWN) : REAL(getsockopt)(kernel, level, name, value, len);
+		return give_int((int)sock_opt_max_segment(f), value, len);
+	kernel = san_sock_carry_kernel(fd, f);
+	rc = kernel < 0 ? sock_opt_fail(ENETDOWN) :
+			  REAL(getsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && !f->is_udp && level == IPPROTO_TCP && name == TCP_INFO)
 		fill_info(f, value, *len);
 	return rc;
@@ -171,14 +172,14 @@ leave_of(int name)
 
 /* Join or leave the group for the carried socket, as for the kernel's. */
 static int
-follow(int fd, const uint8_t group[16], bool leaves)
+sock_opt_follow_group(int fd, const uint8_t group[16], bool leaves)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
 	req.sock.leaves = leaves;
 	memcpy(req.sock.group, group, 16);
-	return sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
+	return san_sock_attach_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
 }
 
 static bool
@@ -202,7 +203,7 @@ read_flag(int level, const void *value, socklen_t len, int *v)
 {
 	if (len < sizeof(*v) && level != IPPROTO_IP)
 		return EINVAL;
-	if (sock_is_bad(value, len < sizeof(*v) ? len : sizeof(*v)))
+	if (san_sock_touch_is_bad(value, len < sizeof(*v) ? len : sizeof(*v)))
 		return EFAULT;
 	*v = 0;
 	if (len >= sizeof(*v))
@@ -213,7 +214,7 @@ read_flag(int level, const void *value, socklen_t len, int *v)
 }
 
 int
-sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value, socklen_t len)
+san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *value, socklen_t len)
 {
 	uint32_t bit = our_bit(f, level, name);
 	int v = 0, rc, kernel;
@@ -224,57 +225,60 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (bit != 0) {
 		rc = read_flag(level, value, len, &v);
 		if (rc != 0)
-			return fail(rc);
+			return sock_opt_fail(rc);
 		if (v != 0)
 			atomic_fetch_or(&f->shm->options, bit);
 		else
 			atomic_fetch_and(&f->shm->options, ~bit);
 		return 0;
 	}
-	if (len != 0 && sock_is_bad(value, len))
-		return fail(EFAULT);
-	kernel = sock_kernel(fd, f);
+	if (len != 0 && san_sock_touch_is_bad(value, len))
+		return sock_opt_fail(EFAULT);
+	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return fail(ENETDOWN);
+		return sock_opt_fail(ENETDOWN);
 	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
-		return fail(len < sizeof(v) ? EINVAL : ENOENT); /* the filter is the daemon's */
+		/* the filter is the daemon's */
+		return sock_opt_fail(len < sizeof(v) ? EINVAL : ENOENT);
 	if (!f->is_udp && level == IPPROTO_TCP && is_before_connect(name))
-		return fail(EINVAL);
+		return sock_opt_fail(EINVAL);
 	/* or refuse it as a kernel without the option does: programs are prepared for that */
-	if (sock_opt_is_kernels(kernel, f, level, name, value, len, &text)) {
-		if (!sock_can_give_back(f)) {
-			sock_conf_tell("an option of a carried socket is refused", text);
-			return fail(ENOPROTOOPT);
+	if (san_sock_opt_kind_is_kernels(kernel, f, level, name, value, len, &text)) {
+		if (!san_sock_carry_can_give_back(f)) {
+			san_sock_conf_tell("an option of a carried socket is refused", text);
+			return sock_opt_fail(ENOPROTOOPT);
 		}
 		/* a refused option must change nothing; a filter would replace the daemon's */
 		if (!is_filter(level, name) &&
 		    REAL(setsockopt)(kernel, level, name, value, len) != 0)
 			return -1;
-		return sock_give_back(fd, f, text) ? setsockopt(fd, level, name, value, len) :
-						     fail(ENOPROTOOPT);
+		return san_sock_carry_give_back(fd, f, text) ?
+			setsockopt(fd, level, name, value, len) :
+			sock_opt_fail(ENOPROTOOPT);
 	}
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
-		if (follow(fd, group, leaves) == 0 || leaves) {
-			sock_opt_early(f, level, name, value, len); /* for sock_return() */
+		if (sock_opt_follow_group(fd, group, leaves) == 0 || leaves) {
+			/* for san_sock_carry_return() */
+			san_sock_opt_note(f, level, name, value, len);
 			return 0;
 		}
 		/* the port would not receive the group: undo it, with errno for lack of room */
 		REAL(setsockopt)
 		(kernel, level, leave_of(name), value, len);
-		return fail(ENOBUFS);
+		return sock_opt_fail(ENOBUFS);
 	}
 	if (rc == 0 && is_time(level, name)) /* calls wait by these */
-		sock_opt_times(kernel, fd);
+		san_sock_opt_times(kernel, fd);
 	else if (rc == 0 && f->is_udp)
-		sock_sync(fd, f);
+		san_sock_carry_sync(fd, f);
 	else if (rc == 0 && (level == SOL_SOCKET || level == IPPROTO_TCP))
-		sock_opt_stream(kernel, f);
+		san_sock_opt_stream(kernel, f);
 	return rc;
 }
 
 static uint32_t
-number(int kernel, int level, int name)
+sock_opt_kernel_number(int kernel, int level, int name)
 {
 	uint32_t v = 0;
 	socklen_t len = sizeof(v);
@@ -283,24 +287,25 @@ number(int kernel, int level, int name)
 }
 
 static void
-tell_patience(int kernel, struct sock_file *f)
+tell_patience(int kernel, struct fd_sock *f)
 {
-	uint32_t timeout_ms = number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
-	bool probes = number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
+	uint32_t timeout_ms = sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
+	bool probes = sock_opt_kernel_number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
 	struct san_sock_shm *shm = f->shm;
 
 	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_patience) == 0)
 		return; /* TCP's defaults apply already */
 	atomic_store(&shm->timeout_ms, timeout_ms);
-	atomic_store(&shm->idle_s, probes ? number(kernel, IPPROTO_TCP, TCP_KEEPIDLE) : 0);
-	atomic_store(&shm->every_s, number(kernel, IPPROTO_TCP, TCP_KEEPINTVL));
-	atomic_store(&shm->probes, number(kernel, IPPROTO_TCP, TCP_KEEPCNT));
+	atomic_store(&shm->idle_s,
+		     probes ? sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPIDLE) : 0);
+	atomic_store(&shm->every_s, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPINTVL));
+	atomic_store(&shm->probes, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPCNT));
 	atomic_fetch_add(&shm->nb_patience, 1);
-	sock_bell(f);
+	san_sock_attach_doorbell(f);
 }
 
 void
-sock_opt_stream(int kernel, struct sock_file *f)
+san_sock_opt_stream(int kernel, struct fd_sock *f)
 {
 	struct linger l = {0};
 	socklen_t len = sizeof(l);
@@ -311,27 +316,27 @@ sock_opt_stream(int kernel, struct sock_file *f)
 }
 
 void
-sock_opt_early(struct sock_file *f, int level, int name, const void *value, socklen_t len)
+san_sock_opt_note(struct fd_sock *f, int level, int name, const void *value, socklen_t len)
 {
-	uint32_t nb = atomic_load(&f->nb_early), i;
+	uint32_t nb = atomic_load(&f->nb_groups), i;
 	uint8_t group[16];
 	bool leaves;
 
 	if (!about_group(level, name, value, len, group, &leaves))
 		return;
-	for (i = 0; i < nb && memcmp(f->early[i], group, sizeof(group)) != 0; i++)
+	for (i = 0; i < nb && memcmp(f->groups[i], group, sizeof(group)) != 0; i++)
 		;
 	if (leaves && i < nb) {
-		memcpy(f->early[i], f->early[nb - 1], sizeof(group));
-		atomic_store(&f->nb_early, nb - 1);
-	} else if (!leaves && i == nb && nb < SOCK_EARLY) {
-		memcpy(f->early[nb], group, sizeof(group));
-		atomic_store(&f->nb_early, nb + 1);
+		memcpy(f->groups[i], f->groups[nb - 1], sizeof(group));
+		atomic_store(&f->nb_groups, nb - 1);
+	} else if (!leaves && i == nb && nb < SOCK_GROUPS) {
+		memcpy(f->groups[nb], group, sizeof(group));
+		atomic_store(&f->nb_groups, nb + 1);
 	}
 }
 
 uint32_t
-sock_opt_bits(int fd)
+san_sock_opt_bits(int fd)
 {
 	uint32_t bits = 0;
 	socklen_t len;
@@ -348,7 +353,7 @@ sock_opt_bits(int fd)
 }
 
 void
-sock_opt_restore(int kernel, const struct sock_file *f)
+san_sock_opt_restore(int kernel, const struct fd_sock *f)
 {
 	uint32_t bits = atomic_load(&f->shm->options);
 	int flags = REAL(fcntl)(kernel, F_GETFL), none = 0, v;
@@ -371,7 +376,7 @@ sock_opt_restore(int kernel, const struct sock_file *f)
 }
 
 void
-sock_opt_times(int fd, int shadow)
+san_sock_opt_times(int fd, int shadow)
 {
 	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
 	struct timeval tv;
@@ -387,87 +392,88 @@ sock_opt_times(int fd, int shadow)
 }
 
 void
-sock_opt_inherit(int fd, struct sock_file *f)
+san_sock_opt_inherit(int fd, struct fd_sock *f)
 {
 	uint32_t i;
 
-	for (i = 0; i < atomic_load(&f->nb_early); i++)
-		follow(fd, f->early[i], false);
+	for (i = 0; i < atomic_load(&f->nb_groups); i++)
+		sock_opt_follow_group(fd, f->groups[i], false);
 }
 
 int
-sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+san_sock_opt_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
 {
 	int kernel, rc;
 
 	if (len < sizeof(sa->sa_family))
-		return fail(EINVAL);
-	if (sock_is_bad(sa, len))
-		return fail(EFAULT);
+		return sock_opt_fail(EINVAL);
+	if (san_sock_touch_is_bad(sa, len))
+		return sock_opt_fail(EFAULT);
 	if (!f->is_udp)
-		return sa->sa_family == AF_UNSPEC && sock_disconnect(fd, f) == 0 ? 0 :
-										   fail(EISCONN);
-	kernel = sock_kernel(fd, f);
+		return sa->sa_family == AF_UNSPEC && san_sock_carry_disconnect(fd, f) == 0 ?
+			0 :
+			sock_opt_fail(EISCONN);
+	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return fail(ENETDOWN);
+		return sock_opt_fail(ENETDOWN);
 	rc = REAL(connect)(kernel, sa, len);
 	if (rc == 0)
-		sock_sync(fd, f);
+		san_sock_carry_sync(fd, f);
 	return rc;
 }
 
 int
-sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+san_sock_opt_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
 	int kernel;
 
 	if (!f->is_udp)
-		return sock_tcp_name(f, peer, sa, len);
-	kernel = sock_kernel(fd, f);
+		return san_sock_tcp_name(f, peer, sa, len);
+	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return fail(ENETDOWN);
+		return sock_opt_fail(ENETDOWN);
 	return peer ? REAL(getpeername)(kernel, sa, len) : REAL(getsockname)(kernel, sa, len);
 }
 
 int
-sock_opt_shutdown(int fd, struct sock_file *f, int how)
+san_sock_opt_shutdown(int fd, struct fd_sock *f, int how)
 {
 	int kernel, rc, err;
 
 	if (!f->is_udp)
-		return sock_tcp_shutdown(fd, f, how);
-	kernel = sock_kernel(fd, f);
+		return san_sock_tcp_shutdown(fd, f, how);
+	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return fail(ENETDOWN);
+		return sock_opt_fail(ENETDOWN);
 	/* not for SHUT_RD: the kernel's socket would be readable for ever */
 	rc = how == SHUT_RD ? 0 : REAL(shutdown)(kernel, SHUT_WR);
 	if (rc == 0 && f->shm->peer.family == 0)
-		rc = fail(ENOTCONN); /* as the kernel, which shuts it down all the same */
+		rc = sock_opt_fail(ENOTCONN); /* as the kernel, which shuts it down all the same */
 	err = errno;
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD)
 		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
-	sock_bell(f); /* wakes threads that wait to read */
+	san_sock_attach_doorbell(f); /* wakes threads that wait to read */
 	errno = err;
 	return rc;
 }
 
 int
-sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
+san_sock_opt_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 {
 	int kernel, rc;
 
 	if (request == FIONREAD) {
-		if (sock_is_bad_out(arg, sizeof(int)))
-			return fail(EFAULT);
-		*(int *)arg = f->is_udp ? sock_udp_next(f) : sock_tcp_unread(f);
+		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
+			return sock_opt_fail(EFAULT);
+		*(int *)arg = f->is_udp ? san_sock_udp_next(f) : san_sock_tcp_unread(f);
 		return 0;
 	}
 	if (request == TIOCOUTQ && !f->is_udp) {
-		if (sock_is_bad_out(arg, sizeof(int)))
-			return fail(EFAULT);
-		*(int *)arg = sock_tcp_unsent(f);
+		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
+			return sock_opt_fail(EFAULT);
+		*(int *)arg = san_sock_tcp_unsent(f);
 		return 0;
 	}
 	if (request == FIONBIO) {
@@ -477,22 +483,22 @@ sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
 		return rc;
 	}
 	if (f->is_udp && (request == SIOCGSTAMP || request == SIOCGSTAMPNS))
-		return sock_udp_stamp(f, request == SIOCGSTAMPNS, arg);
+		return san_sock_udp_stamp(f, request == SIOCGSTAMPNS, arg);
 	if (request == FIOASYNC) {
 		rc = REAL(ioctl)(fd, request, arg);
 		if (rc == 0 && *(const int *)arg != 0)
-			sock_arm(f, EPOLLET, true); /* each burst brings a signal */
+			san_sock_carry_arm(f, EPOLLET, true); /* each burst brings a signal */
 		return rc;
 	}
 	if (request == FIOCLEX || request == FIONCLEX || request == FIOSETOWN ||
 	    request == FIOGETOWN || request == SIOCSPGRP || request == SIOCGPGRP)
 		return REAL(ioctl)(fd, request, arg);
-	kernel = sock_kernel(fd, f);
-	return kernel < 0 ? fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
+	kernel = san_sock_carry_kernel(fd, f);
+	return kernel < 0 ? sock_opt_fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
 }
 
 int
-sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
+san_sock_opt_fcntl(int fd, struct fd_sock *f, int cmd, void *arg)
 {
 	int rc = REAL(fcntl)(fd, cmd, arg);
 
@@ -500,6 +506,6 @@ sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
 		return rc;
 	atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
 	if (((intptr_t)arg & O_ASYNC) != 0)
-		sock_arm(f, EPOLLET, true); /* each burst brings a signal */
+		san_sock_carry_arm(f, EPOLLET, true); /* each burst brings a signal */
 	return rc;
 }

@@ -12,25 +12,25 @@
 
 #include "sock_fd.h"
 
-int sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, socklen_t *len);
-int sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value,
-		 socklen_t len);
+int san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen_t *len);
+int san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *value,
+		     socklen_t len);
 /** Remember an option that was set for the kernel's socket before it is carried. */
-void sock_opt_early(struct sock_file *f, int level, int name, const void *value, socklen_t len);
+void san_sock_opt_note(struct fd_sock *f, int level, int name, const void *value, socklen_t len);
 /** Bits of enum san_sock_option that the kernel's socket has on. */
-uint32_t sock_opt_bits(int fd);
+uint32_t san_sock_opt_bits(int fd);
 /** Give the kernel's socket the options that the program has set; remove the daemon's filter. */
-void sock_opt_restore(int kernel, const struct sock_file *f);
+void san_sock_opt_restore(int kernel, const struct fd_sock *f);
 /** Join the groups that were joined before the socket was carried. */
-void sock_opt_inherit(int fd, struct sock_file *f);
+void san_sock_opt_inherit(int fd, struct fd_sock *f);
 /** Copy the timeouts of the kernel's socket to *shadow*, by which calls wait. */
-void sock_opt_times(int fd, int shadow);
+void san_sock_opt_times(int fd, int shadow);
 /** Copy SO_LINGER and the patience (UDP-12) of the kernel's socket to the stream *f*. */
-void sock_opt_stream(int kernel, struct sock_file *f);
-int sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len);
-int sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
-int sock_opt_shutdown(int fd, struct sock_file *f, int how);
-int sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg);
-int sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg);
+void san_sock_opt_stream(int kernel, struct fd_sock *f);
+int san_sock_opt_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
+int san_sock_opt_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
+int san_sock_opt_shutdown(int fd, struct fd_sock *f, int how);
+int san_sock_opt_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg);
+int san_sock_opt_fcntl(int fd, struct fd_sock *f, int cmd, void *arg);
 
 #endif /* SOCK_OPT_H */

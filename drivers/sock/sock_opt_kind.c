@@ -23,7 +23,7 @@ static const struct {
 
 /* Options of a newer kernel may change how packets are sent, so they are the kernel's. */
 static enum sock_opt_kind
-kind_of(const struct sock_file *f, int level, int name, const char **text)
+kind_of(const struct fd_sock *f, int level, int name, const char **text)
 {
 	size_t i;
 
@@ -41,7 +41,7 @@ kind_of(const struct sock_file *f, int level, int name, const char **text)
 }
 
 static bool
-is_zero(const uint8_t *p, size_t from, size_t to)
+sock_opt_kind_is_zero(const uint8_t *p, size_t from, size_t to)
 {
 	while (from < to && p[from] == 0)
 		from++;
@@ -61,13 +61,13 @@ has_it(int kernel, int level, int name, const void *value, socklen_t len)
 	    REAL(getsockopt)(kernel, level, name, now, &got) != 0 || got == 0)
 		return false;
 	both = got < len ? got : len;
-	return memcmp(now, value, both) == 0 && is_zero(now, both, got) &&
-		is_zero(value, both, len);
+	return memcmp(now, value, both) == 0 && sock_opt_kind_is_zero(now, both, got) &&
+		sock_opt_kind_is_zero(value, both, len);
 }
 
 /* Whether the option names a device other than the port's. */
 static bool
-is_other_device(const struct sock_file *f, int name, const void *value, socklen_t len)
+is_other_device(const struct fd_sock *f, int name, const void *value, socklen_t len)
 {
 	char device[IF_NAMESIZE] = "";
 	uint32_t index;
@@ -85,13 +85,13 @@ is_other_device(const struct sock_file *f, int name, const void *value, socklen_
 }
 
 bool
-sock_opt_is_kernels(int kernel, const struct sock_file *f, int level, int name, const void *value,
-		    socklen_t len, const char **text)
+san_sock_opt_kind_is_kernels(int kernel, const struct fd_sock *f, int level, int name,
+			     const void *value, socklen_t len, const char **text)
 {
 	enum sock_opt_kind kind = kind_of(f, level, name, text);
 	int v = 0;
 
-	if (len != 0 && sock_is_bad(value, len))
+	if (len != 0 && san_sock_touch_is_bad(value, len))
 		return false; /* the kernel returns the error */
 	if (level == SOL_SOCKET && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
 		return is_other_device(f, name, value, len);

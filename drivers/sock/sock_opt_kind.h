@@ -21,7 +21,7 @@
  * @param[out] text
  *   The option's name.
  */
-bool sock_opt_is_kernels(int kernel, const struct sock_file *f, int level, int name,
-			 const void *value, socklen_t len, const char **text);
+bool san_sock_opt_kind_is_kernels(int kernel, const struct fd_sock *f, int level, int name,
+				  const void *value, socklen_t len, const char **text);
 
 #endif /* SOCK_OPT_KIND_H */

@@ -17,7 +17,7 @@ static _Atomic(_Atomic int *) holders[SOCK_FDS];
 static _Atomic int highest = -1;
 
 static void
-set(int fd, _Atomic int *holder)
+sock_own_set_bit(int fd, _Atomic int *holder)
 {
 	int high = atomic_load(&highest);
 
@@ -30,27 +30,27 @@ set(int fd, _Atomic int *holder)
 
 /* By syscall(): close() is a cancellation point. */
 static void
-hang_up(int fd)
+sock_own_hang_up(int fd)
 {
 	REAL(syscall)
 	(SYS_close, fd);
 }
 
 int
-sock_own(int fd, _Atomic int *holder)
+san_sock_own(int fd, _Atomic int *holder)
 {
 	int high = fd < 0 ? -1 : REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
 	if (high >= 0) {
-		hang_up(fd);
+		sock_own_hang_up(fd);
 		fd = high;
 	}
-	set(fd, holder);
+	sock_own_set_bit(fd, holder);
 	return fd;
 }
 
 int
-sock_own_dup(int fd, _Atomic int *holder)
+san_sock_own_dup(int fd, _Atomic int *holder)
 {
 	int high = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	struct rlimit limit;
@@ -58,35 +58,35 @@ sock_own_dup(int fd, _Atomic int *holder)
 	/* keep an eighth of the numbers for the program */
 	if (high >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
 	    (rlim_t)high >= limit.rlim_cur - limit.rlim_cur / 8) {
-		hang_up(high);
+		sock_own_hang_up(high);
 		high = -1;
 	}
-	set(high, holder);
+	sock_own_set_bit(high, holder);
 	return high;
 }
 
 void
-sock_own_close(int fd)
+san_sock_own_close(int fd)
 {
 	if (fd < 0)
 		return;
-	set(fd, NULL);
-	hang_up(fd);
+	sock_own_set_bit(fd, NULL);
+	sock_own_hang_up(fd);
 }
 
 bool
-sock_is_own(int fd)
+san_sock_own_is(int fd)
 {
 	return fd >= 0 && fd <= atomic_load_explicit(&highest, memory_order_relaxed) &&
 		atomic_load(&holders[fd]) != NULL;
 }
 
 void
-sock_own_lost(int fd)
+san_sock_own_lost(int fd)
 {
 	_Atomic int *holder;
 
-	if (!sock_is_own(fd))
+	if (!san_sock_own_is(fd))
 		return;
 	holder = atomic_exchange(&holders[fd], NULL);
 	if (holder != NULL)
@@ -94,31 +94,31 @@ sock_own_lost(int fd)
 }
 
 void
-sock_own_make_way(int fd)
+san_sock_own_make_way(int fd)
 {
-	_Atomic int *holder = sock_is_own(fd) ? atomic_load(&holders[fd]) : NULL;
+	_Atomic int *holder = san_sock_own_is(fd) ? atomic_load(&holders[fd]) : NULL;
 	int was = fd, to, err = errno;
 
 	/* a child of vfork() has descriptors of its own, but our memory */
-	if (holder == NULL || !sock_is_us())
+	if (holder == NULL || !san_sock_fd_is_us())
 		return;
 	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	set(fd, NULL);
-	set(to, holder);
+	sock_own_set_bit(fd, NULL);
+	sock_own_set_bit(to, holder);
 	/* without a free number the descriptor is lost, and the holder has -1 */
 	if (!atomic_compare_exchange_strong(holder, &was, to))
-		sock_own_close(to);
+		san_sock_own_close(to);
 	errno = err;
 }
 
 int
-sock_own_close_others(unsigned int first, unsigned int last, int flags)
+san_sock_own_close_others(unsigned int first, unsigned int last, int flags)
 {
 	unsigned int fd, at = first;
 	int rc = 0;
 
 	for (fd = first; fd <= last && (int)fd <= atomic_load(&highest) && rc == 0; fd++) {
-		if (!sock_is_own((int)fd))
+		if (!san_sock_own_is((int)fd))
 			continue;
 		if (fd > at)
 			rc = REAL(close_range)(at, fd - 1, flags);

@@ -19,17 +19,17 @@
  * @return
  *   The new number.
  */
-int sock_own(int fd, _Atomic int *holder);
+int san_sock_own(int fd, _Atomic int *holder);
 /** Duplicate *fd* for the library; -1: no number is free, or few are left for the program. */
-int sock_own_dup(int fd, _Atomic int *holder);
+int san_sock_own_dup(int fd, _Atomic int *holder);
 /** Close a descriptor of the library; -1: do nothing. */
-void sock_own_close(int fd);
-bool sock_is_own(int fd);
+void san_sock_own_close(int fd);
+bool san_sock_own_is(int fd);
 /** The kernel has given *fd* to the program: an unseen call has closed the library's. */
-void sock_own_lost(int fd);
+void san_sock_own_lost(int fd);
 /** The program wants the number *fd*: move the library's descriptor away. */
-void sock_own_make_way(int fd);
+void san_sock_own_make_way(int fd);
 /** close_range(2) for all descriptors except the library's. */
-int sock_own_close_others(unsigned int first, unsigned int last, int flags);
+int san_sock_own_close_others(unsigned int first, unsigned int last, int flags);
 
 #endif /* SOCK_OWN_H */

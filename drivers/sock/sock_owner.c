@@ -23,7 +23,7 @@ static _Atomic uint32_t changes;
 static _Atomic uint32_t forker;
 
 static void
-step(void)
+owner_test_step(void)
 {
 	static const struct timespec ts = {.tv_nsec = STEP_NS};
 
@@ -34,13 +34,13 @@ step(void)
 /* ---- pins ---- */
 
 bool
-sock_pin(struct sock_file *f)
+san_sock_owner_pin(struct fd_sock *f)
 {
 	uint32_t pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
 
 	while (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
 		if ((pins & CHANGING) != 0) {
-			step();
+			owner_test_step();
 			pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
 		} else if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
 			/* it may have changed between the two checks */
@@ -53,16 +53,16 @@ sock_pin(struct sock_file *f)
 }
 
 void
-sock_unpin(struct sock_file *f)
+san_sock_owner_unpin(struct fd_sock *f)
 {
 	if (f == NULL)
 		return;
-	sock_count_down(&f->pins);
-	sock_put(f);
+	san_sock_owner_count_down(&f->pins);
+	san_sock_fd_put(f);
 }
 
 void
-sock_count_down(_Atomic uint32_t *count)
+san_sock_owner_count_down(_Atomic uint32_t *count)
 {
 	uint32_t nb = atomic_load(count);
 
@@ -71,20 +71,20 @@ sock_count_down(_Atomic uint32_t *count)
 }
 
 void
-sock_change_wait(const struct sock_file *f)
+san_sock_owner_change_wait(const struct fd_sock *f)
 {
 	while ((atomic_load(&f->pins) & CHANGING) != 0)
-		step();
+		owner_test_step();
 }
 
 void
-sock_pin_any(struct sock_file *f)
+san_sock_owner_pin_any(struct fd_sock *f)
 {
 	uint32_t pins = atomic_load(&f->pins);
 
 	do {
 		while ((pins & CHANGING) != 0) {
-			step();
+			owner_test_step();
 			pins = atomic_load(&f->pins);
 		}
 	} while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
@@ -94,14 +94,14 @@ sock_pin_any(struct sock_file *f)
 
 /* Set *word* from 0 to *to*, within so many steps. */
 static bool
-take(_Atomic uint32_t *word, uint32_t to, int steps)
+owner_take_word(_Atomic uint32_t *word, uint32_t to, int steps)
 {
 	uint32_t none = 0;
 
 	while (!atomic_compare_exchange_strong(word, &none, to)) {
 		if (steps-- == 0)
 			return false;
-		step();
+		owner_test_step();
 		none = 0;
 	}
 	return true;
@@ -113,23 +113,26 @@ begin_one(void)
 	uint32_t nb = atomic_load(&changes);
 
 	do {
-		/* handlers of fork() that run after sock_change_hold() may change sockets, too */
-		while ((nb & CHANGING) != 0 && atomic_load(&forker) != sock_lock_thread()) {
-			step();
+		/*
+		 * handlers of fork() that run after san_sock_owner_change_hold() may change
+		 * sockets, too
+		 */
+		while ((nb & CHANGING) != 0 && atomic_load(&forker) != san_sock_lock_thread()) {
+			owner_test_step();
 			nb = atomic_load(&changes);
 		}
 	} while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
 }
 
 static void
-resume(const struct sock_change *change)
+change_resume(const struct sock_change *change)
 {
 	pthread_sigmask(SIG_SETMASK, &change->signals, NULL);
 	pthread_setcancelstate(change->cancel, NULL);
 }
 
 bool
-sock_change_begin(struct sock_change *change, struct sock_file *f)
+san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f)
 {
 	sigset_t all;
 
@@ -139,53 +142,53 @@ sock_change_begin(struct sock_change *change, struct sock_file *f)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &change->signals);
 	begin_one();
-	if (take(&f->pins, CHANGING, PIN_STEPS))
+	if (owner_take_word(&f->pins, CHANGING, PIN_STEPS))
 		return true;
 	atomic_fetch_sub(&changes, 1);
-	resume(change);
+	change_resume(change);
 	return false;
 }
 
 /* Wake the threads that wait at the gate. */
 static void
-open_gate(struct sock_file *f)
+open_gate(struct fd_sock *f)
 {
-	sock_own_close(atomic_exchange(&f->gate[1], -1));
+	san_sock_own_close(atomic_exchange(&f->gate[1], -1));
 }
 
 void
-sock_owner_chosen(struct sock_file *f)
+san_sock_owner_chosen(struct fd_sock *f)
 {
 	atomic_store(&f->is_chosen, true);
 	open_gate(f);
 }
 
 void
-sock_change_end(struct sock_change *change)
+san_sock_owner_change_end(struct sock_change *change)
 {
 	atomic_fetch_and(&change->f->pins, ~CHANGING);
 	atomic_fetch_sub(&changes, 1);
-	resume(change);
+	change_resume(change);
 }
 
 /* After a second it does not wait longer: then a change waits for a daemon that does not answer. */
 void
-sock_change_hold(void)
+san_sock_owner_change_hold(void)
 {
-	if (!take(&changes, CHANGING, ALL_STEPS))
+	if (!owner_take_word(&changes, CHANGING, ALL_STEPS))
 		atomic_fetch_or(&changes, CHANGING);
-	atomic_store(&forker, sock_lock_thread());
+	atomic_store(&forker, san_sock_lock_thread());
 }
 
 void
-sock_change_release(void)
+san_sock_owner_change_release(void)
 {
 	atomic_store(&forker, 0);
 	atomic_fetch_and(&changes, ~CHANGING);
 }
 
 void
-sock_change_begin_child(void)
+san_sock_owner_change_begin_child(void)
 {
 	atomic_store(&forker, 0);
 	atomic_store(&changes, 0);
@@ -194,22 +197,22 @@ sock_change_begin_child(void)
 /* ---- the gate ---- */
 
 static int
-make_gate(int fd, struct sock_file *f)
+make_gate(int fd, struct fd_sock *f)
 {
 	int ends[2], none = -1;
 
 	if (atomic_load(&f->gate[0]) >= 0) {
-		sock_opt_times(fd, atomic_load(&f->gate[0]));
+		san_sock_opt_times(fd, atomic_load(&f->gate[0]));
 		return 0;
 	}
 	if (REAL(socketpair)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
-	sock_opt_times(fd, ends[0]);
-	ends[0] = sock_own(ends[0], &f->gate[0]);
-	ends[1] = sock_own(ends[1], &f->gate[1]);
+	san_sock_opt_times(fd, ends[0]);
+	ends[0] = san_sock_own(ends[0], &f->gate[0]);
+	ends[1] = san_sock_own(ends[1], &f->gate[1]);
 	if (!atomic_compare_exchange_strong(&f->gate[0], &none, ends[0])) {
-		sock_own_close(ends[0]);
-		sock_own_close(ends[1]);
+		san_sock_own_close(ends[0]);
+		san_sock_own_close(ends[1]);
 		return 0;
 	}
 	atomic_store(&f->gate[1], ends[1]);
@@ -219,9 +222,9 @@ make_gate(int fd, struct sock_file *f)
 }
 
 static void
-put(void *f)
+owner_put_file(void *f)
 {
-	sock_put(f);
+	san_sock_fd_put(f);
 }
 
 /*
@@ -229,20 +232,20 @@ put(void *f)
  * process has named it.
  */
 static void
-choose(int fd, struct sock_file *f)
+owner_choose(int fd, struct fd_sock *f)
 {
 	int i;
 
-	sock_count_down(&f->pins);
+	san_sock_owner_count_down(&f->pins);
 	for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
-		step();
+		owner_test_step();
 	if (!atomic_load(&f->is_chosen))
-		sock_carry(fd, f, NULL);
-	sock_put(f);
+		san_sock_carry(fd, f, NULL);
+	san_sock_fd_put(f);
 }
 
 int
-sock_gate_wait(int fd, struct sock_file *f)
+san_sock_owner_gate_wait(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage ss;
 	ssize_t n;
@@ -251,14 +254,15 @@ sock_gate_wait(int fd, struct sock_file *f)
 
 	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0)
 		return -1;
-	if (sock_bound_to(fd, &ss) != NULL) {
-		choose(fd, f);
+	if (san_sock_carry_bound_to(fd, &ss) != NULL) {
+		owner_choose(fd, f);
 		return 0;
 	}
 	if (make_gate(fd, f) != 0)
 		return -1;
-	sock_count_down(&f->pins);
-	pthread_cleanup_push(put, f); /* the kernel handles SO_RCVTIMEO, signals and cancellation */
+	san_sock_owner_count_down(&f->pins);
+	/* the kernel handles SO_RCVTIMEO, signals and cancellation */
+	pthread_cleanup_push(owner_put_file, f);
 	n = REAL(recv)(atomic_load(&f->gate[0]), &byte, 1, 0);
 	err = n < 0 ? errno : 0;
 	pthread_cleanup_pop(1);

@@ -22,40 +22,40 @@
 
 /** State of a change to restore at its end: signals are blocked and cancellation is disabled. */
 struct sock_change {
-	struct sock_file *f;
+	struct fd_sock *f;
 	sigset_t signals;
 	int cancel;
 };
 
 /** Pin *f*, to which the caller has a reference. False: the daemon serves it from now on. */
-bool sock_pin(struct sock_file *f);
+bool san_sock_owner_pin(struct fd_sock *f);
 /** Pin *f*, whichever side serves it, because its descriptors change. */
-void sock_pin_any(struct sock_file *f);
+void san_sock_owner_pin_any(struct fd_sock *f);
 /** Unpin *f* and release the reference; NULL: do nothing. */
-void sock_unpin(struct sock_file *f);
+void san_sock_owner_unpin(struct fd_sock *f);
 /**
  * Decrement the number of calls, but not below 0: in a child that a signal handler has made, the
  * call that the handler interrupted is not counted any more.
  */
-void sock_count_down(_Atomic uint32_t *count);
+void san_sock_owner_count_down(_Atomic uint32_t *count);
 
 /**
- * Begin a change of the owner of *f*, which sock_change_end() ends.
+ * Begin a change of the owner of *f*, which san_sock_owner_change_end() ends.
  *
  * @return
  *   False: a call of another thread pins it and does not end soon.
  */
-bool sock_change_begin(struct sock_change *change, struct sock_file *f);
+bool san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f);
 /** Wait for the end of a change of *f*. */
-void sock_change_wait(const struct sock_file *f);
+void san_sock_owner_change_wait(const struct fd_sock *f);
 /** End the change; *f->carried* says which side serves *f*. */
-void sock_change_end(struct sock_change *change);
+void san_sock_owner_change_end(struct sock_change *change);
 /** The owner of *f* has been chosen by its name. Wakes the threads that wait at its gate. */
-void sock_owner_chosen(struct sock_file *f);
+void san_sock_owner_chosen(struct fd_sock *f);
 /** Around fork(): no socket is being changed when the child is created. */
-void sock_change_hold(void);
-void sock_change_release(void);
-void sock_change_begin_child(void);
+void san_sock_owner_change_hold(void);
+void san_sock_owner_change_release(void);
+void san_sock_owner_change_begin_child(void);
 
 /**
  * Unpin *f*, which has no name yet, release the reference, and wait until its owner is chosen, or
@@ -65,6 +65,6 @@ void sock_change_begin_child(void);
  *   0: look the owner up again; or errno. -1: it stays pinned and the kernel must be asked, because
  *   *fd* does not block or there is no gate.
  */
-int sock_gate_wait(int fd, struct sock_file *f);
+int san_sock_owner_gate_wait(int fd, struct fd_sock *f);
 
 #endif /* SOCK_OWNER_H */

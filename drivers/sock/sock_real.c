@@ -19,7 +19,7 @@ static const struct {
 };
 
 void
-sock_real_find(size_t offset)
+san_sock_real_find(size_t offset)
 {
 	static const char text[] = "libsansock: the C library lacks a function that it must have\n";
 	void *found = NULL;

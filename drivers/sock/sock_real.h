@@ -90,14 +90,14 @@ struct sock_real {
 extern struct sock_real sock_real;
 
 /** Look up the function at *offset* in struct sock_real. Aborts if the C library has none. */
-void sock_real_find(size_t offset);
+void san_sock_real_find(size_t offset);
 
 /** The C library's *name*. */
-#define REAL(name)                                                        \
-	(*({                                                              \
-		if (__builtin_expect(sock_real.name == NULL, 0))          \
-			sock_real_find(offsetof(struct sock_real, name)); \
-		sock_real.name;                                           \
+#define REAL(name)                                                            \
+	(*({                                                                  \
+		if (__builtin_expect(sock_real.name == NULL, 0))              \
+			san_sock_real_find(offsetof(struct sock_real, name)); \
+		sock_real.name;                                               \
 	}))
 
 #endif /* SOCK_REAL_H */

@@ -24,8 +24,8 @@
 #define TELL_TRIES    20 /* times some 100 ns: a byte is being written */
 
 /* Reads without data until the descriptor is checked: in general, and while waiters are armed. */
-#define EMPTY      65536
-#define EMPTY_TOLD 4
+#define EMPTY          65536
+#define EMPTY_NOTIFIED 4
 
 /* ---- locks ---- */
 
@@ -35,63 +35,63 @@
  * finds that its step does not apply any more.
  */
 bool
-sock_lock_rx(struct sock_file *f, uint32_t *key)
+san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key)
 {
-	int rc = sock_lock(&f->shm->rx_lock, true, key);
+	int rc = san_sock_lock(&f->shm->rx_lock, true, key);
 
 	if (rc == SOCK_LOCK_TAKEN) {
 		atomic_store(&f->shm->mirrored, 0);
-		sock_bell(f);
+		san_sock_attach_doorbell(f);
 	}
 	return rc >= 0; /* otherwise a signal handler interrupted this thread's call */
 }
 
 void
-sock_unlock_rx(struct sock_file *f, uint32_t key)
+san_sock_ring_unlock_rx(struct fd_sock *f, uint32_t key)
 {
-	sock_unlock(&f->shm->rx_lock, key);
+	san_sock_lock_unlock(&f->shm->rx_lock, key);
 }
 
 bool
-sock_lock_tx(struct sock_file *f, uint32_t *key)
+san_sock_ring_lock_tx(struct fd_sock *f, uint32_t *key)
 {
-	return sock_lock(&f->shm->tx_lock, false, key) >= 0;
+	return san_sock_lock(&f->shm->tx_lock, false, key) >= 0;
 }
 
 void
-sock_unlock_tx(struct sock_file *f, uint32_t key)
+san_sock_ring_unlock_tx(struct fd_sock *f, uint32_t key)
 {
-	sock_unlock(&f->shm->tx_lock, key);
+	san_sock_lock_unlock(&f->shm->tx_lock, key);
 }
 
 /* ---- waiting ---- */
 
 int
-sock_take_error(struct sock_file *f)
+san_sock_ring_take_error(struct fd_sock *f)
 {
 	f->nb_errors++;
 	return (int)atomic_exchange(&f->shm->error, 0);
 }
 
 bool
-sock_has_something(const struct san_sock_shm *shm)
+san_sock_ring_has_something(const struct san_sock_shm *shm)
 {
 	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
+		atomic_load(&shm->error) != 0 || atomic_load(&shm->orphaned) != 0 ||
 		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
 /* The daemon has ended. That resets a stream which has no end yet. */
 static void
-lost(struct san_sock_shm *shm)
+sock_ring_daemon_lost(struct san_sock_shm *shm)
 {
-	if (atomic_exchange(&shm->gone, 1) == 0 && shm->type == SOCK_STREAM)
+	if (atomic_exchange(&shm->orphaned, 1) == 0 && shm->type == SOCK_STREAM)
 		atomic_store(&shm->error, ECONNRESET);
 }
 
 /* The pair's other end is closed: either the stream has ended, or the daemon has. */
 static void
-closed(int fd, struct san_sock_shm *shm)
+sock_ring_pair_closed(int fd, struct san_sock_shm *shm)
 {
 	struct pollfd p = {.fd = fd};
 
@@ -100,29 +100,29 @@ closed(int fd, struct san_sock_shm *shm)
 	/* after our shutdown() it has ended, too, but the daemon still takes what is sent */
 	if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0 ||
 	    (REAL(poll)(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0))
-		lost(shm);
+		sock_ring_daemon_lost(shm);
 }
 
 bool
-sock_is_deserted(int fd, struct sock_file *f)
+san_sock_ring_is_deserted(int fd, struct fd_sock *f)
 {
-	bool is_told = atomic_load_explicit(&f->shm->armed, memory_order_relaxed) != 0;
+	bool is_notified = atomic_load_explicit(&f->shm->armed, memory_order_relaxed) != 0;
 	char byte;
 	long n;
 
-	if (++f->nb_empty % (is_told ? EMPTY_TOLD : EMPTY) != 0)
+	if (++f->nb_empty % (is_notified ? EMPTY_NOTIFIED : EMPTY) != 0)
 		return false;
-	fd = sock_number(fd, f);
+	fd = san_sock_fd_number(fd, f);
 	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
 	if (n == 0)
-		closed(fd, f->shm);
+		sock_ring_pair_closed(fd, f->shm);
 	else if (n > 0) /* the byte came after its data had been read */
-		sock_settle(fd, f, true);
+		san_sock_ring_settle(fd, f, true);
 	return n == 0;
 }
 
 static uint64_t
-now_ns(void)
+sock_ring_now_ns(void)
 {
 	struct timespec ts;
 
@@ -132,21 +132,23 @@ now_ns(void)
 
 /* Learn from a wait that began at *began_ns*; not *is_over*: a timeout or a signal ended it. */
 static void
-learn(struct san_spin *s, uint64_t began_ns, bool is_over)
+sock_ring_learn(struct san_spin *s, uint64_t began_ns, bool is_over)
 {
-	san_spin_learn(s, is_over ? now_ns() - began_ns : UINT64_MAX, sock_conf_spin_us() * 1000);
+	san_spin_learn(s, is_over ? sock_ring_now_ns() - began_ns : UINT64_MAX,
+		       san_sock_conf_spin_us() * 1000);
 }
 
 /* Poll for data, or for room, for as long as *s* says. */
 static bool
-spin(const struct sock_file *f, const struct san_spin *s, bool to_send, uint64_t began_ns)
+sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, uint64_t began_ns)
 {
 	do {
-		if (to_send ? san_sock_has_room(f->shm, f->tx_bytes) : sock_has_something(f->shm))
+		if (to_send ? san_sock_shm_has_room(f->shm, f->tx_bytes) :
+			      san_sock_ring_has_something(f->shm))
 			return true;
-		if (sock_yields())
+		if (san_sock_attach_yields())
 			sched_yield();
-	} while (now_ns() < began_ns + san_spin_ns(s));
+	} while (sock_ring_now_ns() < began_ns + san_spin_ns(s));
 	return false;
 }
 
@@ -154,14 +156,14 @@ spin(const struct sock_file *f, const struct san_spin *s, bool to_send, uint64_t
 static void
 leave_asleep(void *f)
 {
-	atomic_fetch_sub(&((struct sock_file *)f)->shm->armed, 1);
-	sock_put(f);
+	atomic_fetch_sub(&((struct fd_sock *)f)->shm->armed, 1);
+	san_sock_fd_put(f);
 }
 
 static void
 leave_full(void *f)
 {
-	sock_put(f);
+	san_sock_fd_put(f);
 }
 
 /*
@@ -169,44 +171,45 @@ leave_full(void *f)
  * signals and SA_RESTART, and cancels the thread as in recv().
  */
 int
-sock_wait_something(int fd, struct sock_file *f)
+san_sock_ring_wait_something(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint64_t began_ns = now_ns();
+	uint64_t began_ns = sock_ring_now_ns();
 	ssize_t n = 1;
 	char byte;
 	int err;
 
-	if (spin(f, &f->rx_spin, false, began_ns)) {
-		learn(&f->rx_spin, began_ns, true);
+	if (sock_ring_spin(f, &f->rx_spin, false, began_ns)) {
+		sock_ring_learn(&f->rx_spin, began_ns, true);
 		return 0;
 	}
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	fd = sock_number(fd, f);
+	fd = san_sock_fd_number(fd, f);
 	pthread_cleanup_push(leave_asleep, f);
-	if (!sock_has_something(shm))
+	if (!san_sock_ring_has_something(shm))
 		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
 	pthread_cleanup_pop(0);
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
-	learn(&f->rx_spin, began_ns, n >= 0);
+	sock_ring_learn(&f->rx_spin, began_ns, n >= 0);
 	if (n == 0)
-		closed(fd, shm);
-	else if (n > 0 && !sock_has_something(shm))
-		sock_settle(fd, f, true); /* the data was read, or the byte came too late */
+		sock_ring_pair_closed(fd, shm);
+	else if (n > 0 && !san_sock_ring_has_something(shm))
+		/* the data was read, or the byte came too late */
+		san_sock_ring_settle(fd, f, true);
 	return n < 0 ? err : 0;
 }
 
 /* Send the message of a waiter for room, with *len* bytes. 0 or errno. */
 static int
-send_mark(int fd, struct sock_file *f, size_t len, int flags)
+send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 {
 	static const uint8_t full[SAN_SOCK_FULL] = SAN_SOCK_MARK;
 	ssize_t n;
 
-	fd = sock_number(fd, f);
+	fd = san_sock_fd_number(fd, f);
 	if ((flags & MSG_DONTWAIT) != 0) { /* locks may be held: no cancellation point */
 		n = REAL(syscall)(SYS_sendto, fd, full, len, flags | MSG_NOSIGNAL, NULL, 0);
 	} else {
@@ -218,68 +221,68 @@ send_mark(int fd, struct sock_file *f, size_t len, int flags)
 		return 0;
 	if (errno != EPIPE && errno != ECONNRESET)
 		return errno;
-	lost(f->shm);
+	sock_ring_daemon_lost(f->shm);
 	return ENETDOWN;
 }
 
 /* There is no room: fill the pair (see sock_shm.h). 0 or errno. */
 static int
-fill(int fd, struct sock_file *f)
+sock_ring_fill_pair(int fd, struct fd_sock *f)
 {
 	int err;
 
 	atomic_store(&f->shm->full, 1);
-	sock_bell(f); /* a program that was killed may not have notified */
+	san_sock_attach_doorbell(f); /* a program that was killed may not have notified */
 	err = send_mark(fd, f, SAN_SOCK_FULL, MSG_DONTWAIT);
 	return err == EAGAIN ? 0 : err; /* the pair is full already */
 }
 
 int
-sock_wait_room(int fd, struct sock_file *f, int flags)
+san_sock_ring_wait_room(int fd, struct fd_sock *f, int flags)
 {
 	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
-	uint64_t began_ns = waits ? now_ns() : 0;
+	uint64_t began_ns = waits ? sock_ring_now_ns() : 0;
 	int err;
 
-	if (waits && spin(f, &f->tx_spin, true, began_ns)) {
-		learn(&f->tx_spin, began_ns, true);
+	if (waits && sock_ring_spin(f, &f->tx_spin, true, began_ns)) {
+		sock_ring_learn(&f->tx_spin, began_ns, true);
 		return 0;
 	}
 	f->nb_refused++;
-	err = fill(fd, f);
+	err = sock_ring_fill_pair(fd, f);
 	if (err != 0 || !waits)
 		return err != 0 ? err : EAGAIN;
 	/* the kernel applies SO_SNDTIMEO, signals and cancellation to this sleep */
 	err = send_mark(fd, f, SAN_SOCK_NUDGE, 0);
-	learn(&f->tx_spin, began_ns, err == 0);
+	sock_ring_learn(&f->tx_spin, began_ns, err == 0);
 	return err;
 }
 
 void
-sock_is_filled(int fd, struct sock_file *f)
+san_sock_ring_note_filled(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
 
 	if (atomic_load_explicit(&shm->armed, memory_order_relaxed) != 0 &&
 	    atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head) == f->tx_bytes)
-		sock_is_writable(fd, f);
+		san_sock_ring_is_writable(fd, f);
 }
 
 bool
-sock_is_writable(int fd, struct sock_file *f)
+san_sock_ring_is_writable(int fd, struct fd_sock *f)
 {
 	int was = errno;
 
-	if (san_sock_has_room(f->shm, f->tx_bytes))
+	if (san_sock_shm_has_room(f->shm, f->tx_bytes))
 		return true;
-	fill(fd, f); /* then the kernel does not report it, either */
+	sock_ring_fill_pair(fd, f); /* then the kernel does not report it, either */
 	errno = was;
 	return false;
 }
 
 /* The daemon reads it when it moves the bytes to the ring. A waiter's mark may stay for longer. */
 void
-sock_wait_aside(int fd, const struct sock_file *f)
+san_sock_ring_wait_aside(int fd, const struct fd_sock *f)
 {
 	const struct timespec step = {.tv_nsec = ASIDE_STEP_NS};
 	int tries, left = 0;
@@ -293,17 +296,17 @@ sock_wait_aside(int fd, const struct sock_file *f)
 
 /*
  * Read the mirror's bytes. Not by recv(), which is a cancellation point: the thread holds a lock. A
- * byte that comes later is read by sock_settle().
+ * byte that comes later is read by san_sock_ring_settle().
  */
 static void
-untell(int fd, struct sock_file *f)
+sock_ring_take_wakeup(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t nb = 0, tries;
 	char byte;
 	long n = -1;
 
-	fd = sock_number(fd, f);
+	fd = san_sock_fd_number(fd, f);
 	/* the first byte may be on its way */
 	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
 		do {
@@ -312,7 +315,7 @@ untell(int fd, struct sock_file *f)
 			/* without edges there is only one */
 		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);
 	if (n == 0)
-		closed(fd, shm);
+		sock_ring_pair_closed(fd, shm);
 }
 
 /*
@@ -320,7 +323,7 @@ untell(int fd, struct sock_file *f)
  * comes brings another one.
  */
 int
-sock_wait_more(int fd, struct sock_file *f, uint32_t seen)
+san_sock_ring_wait_more(int fd, struct fd_sock *f, uint32_t seen)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t key;
@@ -330,14 +333,14 @@ sock_wait_more(int fd, struct sock_file *f, uint32_t seen)
 
 	atomic_store(&shm->edges, 1);
 	atomic_fetch_add(&shm->armed, 1);
-	if (sock_lock_rx(f, &key)) {
-		untell(fd, f);
-		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
-		sock_unlock_rx(f, key);
+	if (san_sock_ring_lock_rx(f, &key)) {
+		sock_ring_take_wakeup(fd, f);
+		atomic_store(&shm->mirrored, SAN_SOCK_UNNOTIFIED);
+		san_sock_ring_unlock_rx(f, key);
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	fd = sock_number(fd, f);
+	fd = san_sock_fd_number(fd, f);
 	pthread_cleanup_push(leave_asleep, f);
 	if (atomic_load(&shm->rx_tail) - atomic_load(&shm->rx_head) <= seen &&
 	    atomic_load(&shm->error) == 0 && atomic_load(&shm->fin) == 0)
@@ -346,55 +349,55 @@ sock_wait_more(int fd, struct sock_file *f, uint32_t seen)
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
 	if (n == 0)
-		closed(fd, shm);
+		sock_ring_pair_closed(fd, shm);
 	return n < 0 ? err : 0;
 }
 
 void
-sock_unmirror(int fd, struct sock_file *f)
+san_sock_ring_unmirror(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t state = SAN_SOCK_TO_TELL;
 
-	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == SAN_SOCK_UNTOLD ||
-	    sock_has_something(shm))
+	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == SAN_SOCK_UNNOTIFIED ||
+	    san_sock_ring_has_something(shm))
 		return;
-	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
-		untell(fd, f);
-		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNNOTIFIED)) {
+		sock_ring_take_wakeup(fd, f);
+		atomic_store(&shm->mirrored, SAN_SOCK_UNNOTIFIED);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
-	if (sock_has_something(shm))
-		sock_bell(f);
+	if (san_sock_ring_has_something(shm))
+		san_sock_attach_doorbell(f);
 }
 
 void
-sock_settle(int fd, struct sock_file *f, bool is_told)
+san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified)
 {
 	uint32_t key;
 
-	if (atomic_load_explicit(&f->shm->mirrored, memory_order_relaxed) == 0 && !is_told)
+	if (atomic_load_explicit(&f->shm->mirrored, memory_order_relaxed) == 0 && !is_notified)
 		return;
-	if (!sock_lock_rx(f, &key))
+	if (!san_sock_ring_lock_rx(f, &key))
 		return;
 	/* the byte of an edge came too late */
-	if (is_told && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNTOLD &&
-	    !sock_has_something(f->shm))
-		untell(fd, f);
-	sock_unmirror(fd, f);
-	sock_unlock_rx(f, key);
+	if (is_notified && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNNOTIFIED &&
+	    !san_sock_ring_has_something(f->shm))
+		sock_ring_take_wakeup(fd, f);
+	san_sock_ring_unmirror(fd, f);
+	san_sock_ring_unlock_rx(f, key);
 }
 
 /* ---- buffers ---- */
 
 ssize_t
-sock_length(const struct msghdr *msg)
+san_sock_ring_length(const struct msghdr *msg)
 {
 	size_t i, sum = 0;
 
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
-	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen * sizeof(*msg->msg_iov)))
+	if (san_sock_touch_is_bad(msg->msg_iov, msg->msg_iovlen * sizeof(*msg->msg_iov)))
 		return -EFAULT;
 	for (i = 0; i < msg->msg_iovlen; i++) {
 		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
@@ -409,7 +412,8 @@ sock_length(const struct msghdr *msg)
  * bytes before the first part that is not accessible.
  */
 static size_t
-copy(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to, const uint8_t *from)
+sock_ring_copy_iov(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to,
+		   const uint8_t *from)
 {
 	size_t i, n, at = 0;
 	uint8_t *part;
@@ -423,7 +427,8 @@ copy(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to, const uint8
 		}
 		part = (uint8_t *)v->iov_base + skip;
 		n = v->iov_len - skip < len - at ? v->iov_len - skip : len - at;
-		if (to != NULL ? sock_is_bad(part, n) : sock_is_bad_out(part, n))
+		if (to != NULL ? san_sock_touch_is_bad(part, n) :
+				 san_sock_touch_is_bad_out(part, n))
 			break;
 		if (to != NULL)
 			memcpy(to + at, part, n);
@@ -436,21 +441,22 @@ copy(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to, const uint8
 }
 
 size_t
-sock_gather(void *to, const struct msghdr *msg, size_t skip, size_t len)
+san_sock_ring_gather(void *to, const struct msghdr *msg, size_t skip, size_t len)
 {
-	return copy(msg, skip, len, to, NULL);
+	return sock_ring_copy_iov(msg, skip, len, to, NULL);
 }
 
 size_t
-sock_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
+san_sock_ring_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
 {
-	return copy(msg, skip, len, NULL, from);
+	return sock_ring_copy_iov(msg, skip, len, NULL, from);
 }
 
 /* ---- addresses ---- */
 
 socklen_t
-sock_write_name(int domain, const uint8_t ip[16], uint16_t port, struct sockaddr_storage *out)
+san_sock_ring_write_name(int domain, const uint8_t ip[16], uint16_t service,
+			 struct sockaddr_storage *out)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)out;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
@@ -458,12 +464,12 @@ sock_write_name(int domain, const uint8_t ip[16], uint16_t port, struct sockaddr
 	memset(out, 0, sizeof(*in6));
 	if (domain == AF_INET) {
 		in->sin_family = AF_INET;
-		in->sin_port = htons(port);
+		in->sin_port = htons(service);
 		memcpy(&in->sin_addr, ip + 12, 4);
 		return sizeof(*in);
 	}
 	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(port);
+	in6->sin6_port = htons(service);
 	memcpy(&in6->sin6_addr, ip, 16);
 	return sizeof(*in6);
 }

@@ -14,7 +14,7 @@ static _Alignas(64) uint8_t pool[NB][SOCK_ROOM_BYTES];
 static atomic_flag is_taken[NB];
 
 void
-sock_room_take(struct sock_room *room, size_t bytes)
+san_sock_room_take(struct sock_room *room, size_t bytes)
 {
 	int i, was = errno;
 
@@ -32,7 +32,7 @@ sock_room_take(struct sock_room *room, size_t bytes)
 }
 
 void
-sock_room_give(void *arg)
+san_sock_room_give(void *arg)
 {
 	struct sock_room *room = arg;
 	uint8_t *mem = room->mem;
@@ -45,7 +45,7 @@ sock_room_give(void *arg)
 }
 
 void
-sock_room_begin_child(void)
+san_sock_room_begin_child(void)
 {
 	int i;
 

@@ -19,10 +19,10 @@ struct sock_room {
 };
 
 /** Take *bytes*. May be called by any thread, also in signal handlers. */
-void sock_room_take(struct sock_room *room, size_t bytes);
+void san_sock_room_take(struct sock_room *room, size_t bytes);
 /** Release a struct sock_room. Its type suits pthread_cleanup_push(). */
-void sock_room_give(void *room);
+void san_sock_room_give(void *room);
 /** In a child of fork(): release what other threads of the parent had taken. */
-void sock_room_begin_child(void);
+void san_sock_room_begin_child(void);
 
 #endif /* SOCK_ROOM_H */

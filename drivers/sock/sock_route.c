@@ -32,7 +32,7 @@
  * after. An entry of zeros has expired.
  */
 static struct {
-	_Atomic uint32_t turn, told;
+	_Atomic uint32_t turn, answer;
 	_Atomic uint64_t ip[2];
 } answers[ANSWERS];
 
@@ -45,7 +45,7 @@ is_v4(const uint8_t ip[16])
 }
 
 static socklen_t
-to_sockaddr(const uint8_t ip[16], struct sockaddr_storage *out)
+sock_route_to_sockaddr(const uint8_t ip[16], struct sockaddr_storage *out)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)out;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
@@ -68,10 +68,10 @@ to_sockaddr(const uint8_t ip[16], struct sockaddr_storage *out)
  * kernel's error. Makes no call that is a cancellation point.
  */
 static int
-ask(const uint8_t ip[16], uint8_t source[16])
+sock_route_ask(const uint8_t ip[16], uint8_t source[16])
 {
 	struct sockaddr_storage ss;
-	socklen_t len = to_sockaddr(ip, &ss);
+	socklen_t len = sock_route_to_sockaddr(ip, &ss);
 	int fd = (int)REAL(syscall)(SYS_socket, ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
@@ -98,17 +98,18 @@ kernel_shares(const struct shmq_ctl *ctl, const uint8_t ip[16])
 	uint32_t i;
 
 	for (i = 0; i < ctl->nb_addrs; i++)
-		if (is_v4(ctl->nets[i].ip) == is_v4(ip) && ask(ctl->nets[i].ip, source) == 0 &&
+		if (is_v4(ctl->nets[i].ip) == is_v4(ip) &&
+		    sock_route_ask(ctl->nets[i].ip, source) == 0 &&
 		    memcmp(source, ctl->nets[i].ip, 16) == 0)
 			return true;
 	return false;
 }
 
 static bool
-decide(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
+sock_route_decide(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
 {
 	uint8_t source[16];
-	int rc = ask(ip, source);
+	int rc = sock_route_ask(ip, source);
 	uint32_t i;
 
 	if (rc == -EAGAIN || rc == -ENETUNREACH || rc == -EHOSTUNREACH)
@@ -136,7 +137,7 @@ is_special(const uint8_t ip[16])
 }
 
 static void
-remember(size_t at, const uint64_t ip[2], uint32_t told)
+sock_route_remember(size_t at, const uint64_t ip[2], uint32_t answer)
 {
 	uint32_t turn = atomic_load(&answers[at].turn) & ~1u;
 
@@ -145,28 +146,28 @@ remember(size_t at, const uint64_t ip[2], uint32_t told)
 		return;
 	atomic_store(&answers[at].ip[0], ip[0]);
 	atomic_store(&answers[at].ip[1], ip[1]);
-	atomic_store(&answers[at].told, told);
+	atomic_store(&answers[at].answer, answer);
 	atomic_store(&answers[at].turn, turn + 2);
 }
 
 static bool
-recall(size_t at, const uint64_t ip[2], uint32_t *told)
+sock_route_recall(size_t at, const uint64_t ip[2], uint32_t *answer)
 {
 	uint32_t turn = atomic_load_explicit(&answers[at].turn, memory_order_acquire);
 	bool is;
 
 	is = atomic_load_explicit(&answers[at].ip[0], memory_order_acquire) == ip[0] &&
 		atomic_load_explicit(&answers[at].ip[1], memory_order_acquire) == ip[1];
-	*told = atomic_load_explicit(&answers[at].told, memory_order_acquire);
+	*answer = atomic_load_explicit(&answers[at].answer, memory_order_acquire);
 	return is && (turn & 1) == 0 &&
 		atomic_load_explicit(&answers[at].turn, memory_order_relaxed) == turn;
 }
 
 bool
-sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
+san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
 {
 	struct timespec now;
-	uint32_t told, until_s;
+	uint32_t answer, until_s;
 	uint64_t key[2];
 	size_t at;
 	int was = errno;
@@ -176,11 +177,11 @@ sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on
 	memcpy(key, ip, sizeof(key));
 	at = (size_t)((key[0] ^ key[1]) * 0x9e3779b97f4a7c15ull >> 52) % ANSWERS;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (recall(at, key, &told) && (uint32_t)now.tv_sec < told >> 1)
-		return (told & IS_PORTS) != 0;
+	if (sock_route_recall(at, key, &answer) && (uint32_t)now.tv_sec < answer >> 1)
+		return (answer & IS_PORTS) != 0;
 	until_s = (uint32_t)now.tv_sec + HOLDS_S;
-	told = until_s << 1 | (decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
-	remember(at, key, told);
+	answer = until_s << 1 | (sock_route_decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
+	sock_route_remember(at, key, answer);
 	errno = was;
-	return (told & IS_PORTS) != 0;
+	return (answer & IS_PORTS) != 0;
 }

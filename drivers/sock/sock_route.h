@@ -15,6 +15,6 @@
  * @param is_on_link
  *   *ip* is on the port's own link, and not behind a router.
  */
-bool sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link);
+bool san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link);
 
 #endif /* SOCK_ROUTE_H */

@@ -7,7 +7,7 @@
  * socket's number, for fileno() and freopen(), and a buffer of the size that a socket gets, so the
  * same bytes are written together. It also has the wide-character part of a stream that the C
  * library has made for a descriptor: without it freopen() would crash. Wide characters are written
- * to the descriptor directly (see sock_wait_aside()).
+ * to the descriptor directly (see san_sock_ring_wait_aside()).
  *
  * Standard streams are made when the process starts, and put in place by a single store, because
  * dup2(), which puts sockets there, may be called in a signal handler. They stay in place then, for
@@ -59,7 +59,7 @@ read_some(void *cookie, char *data, size_t len)
 
 /* Write all of it, as the C library's function does; a smaller result is an error. */
 static ssize_t
-write_all(void *cookie, const char *data, size_t len)
+sock_stdio_write_all(void *cookie, const char *data, size_t len)
 {
 	struct stream *s = cookie;
 	size_t done = 0;
@@ -71,7 +71,7 @@ write_all(void *cookie, const char *data, size_t len)
 }
 
 static int
-seek(void *cookie, off64_t *offset, int whence)
+sock_stdio_seek(void *cookie, off64_t *offset, int whence)
 {
 	(void)cookie;
 	(void)offset;
@@ -82,7 +82,7 @@ seek(void *cookie, off64_t *offset, int whence)
 
 /* Release only the memory of *real*, and not its descriptor. */
 static void
-dispose(FILE *real)
+sock_stdio_dispose(FILE *real)
 {
 	int was = errno;
 
@@ -93,13 +93,13 @@ dispose(FILE *real)
 }
 
 static int
-finish(void *cookie)
+sock_stdio_finish(void *cookie)
 {
 	struct stream *s = cookie;
 	int fd = s->fd;
 
 	if (s->real != NULL) {
-		dispose(s->real);
+		sock_stdio_dispose(s->real);
 		free(s);
 	}
 	return fd < 0 ? 0 : close(fd);
@@ -107,9 +107,10 @@ finish(void *cookie)
 
 /* *real*: a stream of the C library for the descriptor; NULL: the new one is for bytes only. */
 static FILE *
-make(struct stream *s, const char *mode, const FILE *real)
+sock_stdio_make(struct stream *s, const char *mode, const FILE *real)
 {
-	static const cookie_io_functions_t functions = {read_some, write_all, seek, finish};
+	static const cookie_io_functions_t functions = {read_some, sock_stdio_write_all,
+							sock_stdio_seek, sock_stdio_finish};
 	FILE *file = fopencookie(s, mode, functions);
 
 	if (file == NULL)
@@ -126,18 +127,18 @@ make(struct stream *s, const char *mode, const FILE *real)
 /* ---- standard streams ---- */
 
 void
-sock_stdio_begin(void)
+san_sock_stdio_begin(void)
 {
 	int fd;
 
 	for (fd = 0; fd < NB_STD; fd++) {
 		standard[fd].stream.fd = fd;
 		standard[fd].real = *place[fd];
-		standard[fd].ours = make(&standard[fd].stream, fd == STDIN_FILENO ? "r" : "w",
-					 standard[fd].real);
+		standard[fd].ours = sock_stdio_make(
+			&standard[fd].stream, fd == STDIN_FILENO ? "r" : "w", standard[fd].real);
 		if (fd == STDERR_FILENO && standard[fd].ours != NULL)
 			setvbuf(standard[fd].ours, NULL, _IONBF, 0);
-		sock_stdio_at(fd);
+		san_sock_stdio_at(fd);
 	}
 }
 
@@ -150,14 +151,14 @@ is_in_use(const FILE *file)
 }
 
 void
-sock_stdio_at(int fd)
+san_sock_stdio_at(int fd)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	FILE *ours, *real;
 
-	if (fd < 0 || fd >= NB_STD || (f = carried_now(fd)) == NULL)
+	if (fd < 0 || fd >= NB_STD || (f = san_sock_switch_carried_now(fd)) == NULL)
 		return;
-	sock_put(f);
+	san_sock_fd_put(f);
 	ours = standard[fd].ours;
 	real = standard[fd].real;
 	if (ours == NULL || standard[fd].stream.fd != fd || *place[fd] != real ||
@@ -188,7 +189,7 @@ close_standard(FILE *file, struct stream *s)
 
 /* Whether the socket stays with the kernel for certain. */
 static bool
-stays(int fd, const struct sock_file *f)
+sock_stdio_fd_stays(int fd, const struct fd_sock *f)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof(ss);
@@ -199,7 +200,7 @@ stays(int fd, const struct sock_file *f)
 
 /* Make a stream in place of *real*, which the C library has made for *fd*. */
 static FILE *
-replace(FILE *real, int fd, char mode)
+sock_stdio_replace(FILE *real, int fd, char mode)
 {
 	const char how[] = {mode, __freadable(real) != 0 && __fwritable(real) != 0 ? '+' : 0, 0};
 	struct stream *s = malloc(sizeof(*s));
@@ -208,13 +209,13 @@ replace(FILE *real, int fd, char mode)
 	if (s != NULL) {
 		s->fd = fd;
 		s->real = real;
-		file = make(s, how, real);
+		file = sock_stdio_make(s, how, real);
 	}
 	if (file != NULL) {
 		real->_fileno = -1;
 	} else {
 		free(s);
-		dispose(real);
+		sock_stdio_dispose(real);
 	}
 	return file;
 }
@@ -222,7 +223,7 @@ replace(FILE *real, int fd, char mode)
 EXPORT FILE *
 fdopen(int fd, const char *mode)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 	int was = errno;
 	FILE *file;
 
@@ -230,11 +231,11 @@ fdopen(int fd, const char *mode)
 		return REAL(fdopen)(fd, mode);
 	/* the C library checks *mode* */
 	file = REAL(fdopen)(fd, mode);
-	if (file != NULL && !stays(fd, f)) {
+	if (file != NULL && !sock_stdio_fd_stays(fd, f)) {
 		errno = was;
-		file = replace(file, fd, mode[0]);
+		file = sock_stdio_replace(file, fd, mode[0]);
 	}
-	sock_put(f);
+	san_sock_fd_put(f);
 	return file;
 }
 
@@ -242,37 +243,37 @@ EXPORT int
 fclose(FILE *file)
 {
 	int was = errno, fd = file != NULL ? fileno(file) : -1, rc = 0, i;
-	struct sock_file *f;
+	struct fd_sock *f;
 
 	for (i = 0; i < NB_STD; i++)
 		if (file != NULL && file == standard[i].ours)
 			return close_standard(file, &standard[i].stream);
 	/* flush first: after it is forgotten, writes would not reach the socket */
-	f = sock_get(fd);
+	f = san_sock_fd_get(fd);
 	if (f != NULL)
 		rc = fflush(file);
 	else
 		errno = was;
-	sock_forget(fd);
+	san_sock_fd_forget(fd);
 	if (REAL(fclose)(file) != 0)
 		rc = EOF;
 	if (f == NULL)
 		return rc;
 	if (!f->is_udp && atomic_load(&f->carried))
-		sock_tcp_linger(f);
-	sock_put(f);
+		san_sock_tcp_linger(f);
+	san_sock_fd_put(f);
 	return rc;
 }
 
 /* The C library opens and closes by calls that are not seen, with the number of *file*. */
 static void
-leave(FILE *file)
+sock_stdio_leave(FILE *file)
 {
 	int was = errno, fd = file != NULL ? fileno(file) : -1;
 
 	if (fd >= 0) {
 		fflush(file);
-		sock_forget(fd);
+		san_sock_fd_forget(fd);
 	}
 	errno = was;
 }
@@ -280,14 +281,14 @@ leave(FILE *file)
 EXPORT FILE *
 freopen(const char *path, const char *mode, FILE *file)
 {
-	leave(file);
+	sock_stdio_leave(file);
 	return REAL(freopen)(path, mode, file);
 }
 
 EXPORT FILE *
 freopen64(const char *path, const char *mode, FILE *file)
 {
-	leave(file);
+	sock_stdio_leave(file);
 	return REAL(freopen64)(path, mode, file);
 }
 
@@ -295,22 +296,22 @@ freopen64(const char *path, const char *mode, FILE *file)
 
 /* As in the C library, by a temporary stream. */
 static int
-print(int fd, int flag, const char *format, va_list ap)
+sock_stdio_print(int fd, int flag, const char *format, va_list ap)
 {
 	struct sock_room room;
 	struct stream *s;
 	FILE *file;
 	int n = -1;
 
-	sock_room_take(&room, sizeof(*s));
+	san_sock_room_take(&room, sizeof(*s));
 	s = room.mem;
 	if (s == NULL) {
 		errno = ENOMEM;
 		return -1;
 	}
-	pthread_cleanup_push(sock_room_give, &room);
+	pthread_cleanup_push(san_sock_room_give, &room);
 	*s = (struct stream){.fd = fd};
-	file = make(s, "w", NULL);
+	file = sock_stdio_make(s, "w", NULL);
 	if (file != NULL) {
 		n = __vfprintf_chk(file, flag, format, ap);
 		if (fflush(file) != 0)
@@ -324,27 +325,28 @@ print(int fd, int flag, const char *format, va_list ap)
 }
 
 static bool
-is_known(int fd)
+sock_stdio_is_known(int fd)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return f != NULL;
 }
 
 EXPORT int
 vdprintf(int fd, const char *format, va_list ap)
 {
-	return is_known(fd) ? print(fd, 0, format, ap) : REAL(vdprintf)(fd, format, ap);
+	return sock_stdio_is_known(fd) ? sock_stdio_print(fd, 0, format, ap) :
+					 REAL(vdprintf)(fd, format, ap);
 }
 
 EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
 EXPORT int
 __vdprintf_chk(int fd, int flag, const char *format, va_list ap)
 {
-	return is_known(fd) ? print(fd, flag, format, ap) :
-			      REAL(__vdprintf_chk)(fd, flag, format, ap);
+	return sock_stdio_is_known(fd) ? sock_stdio_print(fd, flag, format, ap) :
+					 REAL(__vdprintf_chk)(fd, flag, format, ap);
 }
 
 EXPORT int
@@ -379,7 +381,7 @@ perror(const char *what)
 	int err = errno, fd = fileno(stderr);
 	char text[256];
 
-	if (fwide(stderr, 0) == 0 && is_known(fd)) {
+	if (fwide(stderr, 0) == 0 && sock_stdio_is_known(fd)) {
 		dprintf(fd, "%s%s%s\n", what != NULL ? what : "",
 			what != NULL && what[0] != '\0' ? ": " : "",
 			strerror_r(err, text, sizeof(text)));

@@ -9,8 +9,8 @@
  */
 
 /** The process starts: prepare standard streams for carried sockets. */
-void sock_stdio_begin(void);
+void san_sock_stdio_begin(void);
 /** *fd* has changed: if it is a carried socket now, so is its standard stream. */
-void sock_stdio_at(int fd);
+void san_sock_stdio_at(int fd);
 
 #endif /* SOCK_STDIO_H */

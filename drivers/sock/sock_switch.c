@@ -47,16 +47,16 @@ socket(int domain, int type, int protocol)
 
 	if (fd < 0)
 		return fd;
-	sock_forget(fd);
-	if (sock_conf_is_idle())
+	san_sock_fd_forget(fd);
+	if (san_sock_conf_is_idle())
 		return fd;
 	if ((domain == AF_INET || domain == AF_INET6) &&
 	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM &&
 	    (protocol == 0 || protocol == IPPROTO_UDP))
-		sock_track(fd, domain, true);
+		san_sock_fd_track(fd, domain, true);
 	else if ((domain == AF_INET || domain == AF_INET6) &&
 		 (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM)
-		sock_track(fd, domain, false);
+		san_sock_fd_track(fd, domain, false);
 	return fd;
 }
 
@@ -65,33 +65,33 @@ socket(int domain, int type, int protocol)
  * token of a stream.
  */
 static int
-accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
+sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
 {
 	if (new < 0)
 		return new;
-	sock_forget(new);
-	if (!sock_conf_is_idle())
-		sock_tcp_accepted(new, sa, len, room);
-	sock_stdio_at(new);
+	san_sock_fd_forget(new);
+	if (!san_sock_conf_is_idle())
+		san_sock_tcp_conn_accepted(new, sa, len, room);
+	san_sock_stdio_at(new);
 	return new;
 }
 
 /* Room for a name, read before it is overwritten. */
 static socklen_t
-room_of(const struct sockaddr *sa, const socklen_t *len)
+sock_switch_room_of(const struct sockaddr *sa, const socklen_t *len)
 {
-	return sa == NULL || sock_is_bad(len, sizeof(*len)) ? 0 : *len;
+	return sa == NULL || san_sock_touch_is_bad(len, sizeof(*len)) ? 0 : *len;
 }
 
 /* Whether it is a carried UDP socket: for its stand-in the kernel's error would differ. */
 static bool
 is_no_listener(int fd)
 {
-	struct sock_file *f = carried_now(fd);
+	struct fd_sock *f = san_sock_switch_carried_now(fd);
 	bool is = f != NULL && f->is_udp;
 
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	if (is)
 		errno = EOPNOTSUPP;
 	return is;
@@ -100,27 +100,27 @@ is_no_listener(int fd)
 EXPORT int
 accept(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	socklen_t room = room_of(sa, len);
+	socklen_t room = sock_switch_room_of(sa, len);
 
 	if (is_no_listener(fd))
 		return -1;
-	return accepted(REAL(accept)(fd, sa, len), sa, len, room);
+	return sock_switch_name_accepted(REAL(accept)(fd, sa, len), sa, len, room);
 }
 
 EXPORT int
 accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
-	socklen_t room = room_of(sa, len);
+	socklen_t room = sock_switch_room_of(sa, len);
 
 	if (is_no_listener(fd))
 		return -1;
-	return accepted(REAL(accept4)(fd, sa, len, flags), sa, len, room);
+	return sock_switch_name_accepted(REAL(accept4)(fd, sa, len, flags), sa, len, room);
 }
 
 EXPORT int
 listen(int fd, int backlog)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 	int rc;
 
 	if (f != NULL && atomic_load(&f->carried)) {
@@ -129,10 +129,10 @@ listen(int fd, int backlog)
 	} else {
 		rc = REAL(listen)(fd, backlog);
 		if (rc == 0 && f != NULL && !f->is_udp)
-			sock_tcp_listen(fd, f);
+			san_sock_tcp_conn_listen(fd, f);
 	}
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return rc;
 }
 
@@ -142,8 +142,8 @@ socketpair(int domain, int type, int protocol, int fds[2])
 	int rc = REAL(socketpair)(domain, type, protocol, fds);
 
 	if (rc == 0) {
-		sock_forget(fds[0]);
-		sock_forget(fds[1]);
+		san_sock_fd_forget(fds[0]);
+		san_sock_fd_forget(fds[1]);
 	}
 	return rc;
 }
@@ -151,116 +151,116 @@ socketpair(int domain, int type, int protocol, int fds[2])
 EXPORT int
 bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 	int rc;
 
 	if (f == NULL)
 		return REAL(bind)(fd, sa, len);
 	if (atomic_load(&f->carried)) {
-		errno = sock_is_bad(sa, len) ? EFAULT : EINVAL; /* it has a name */
+		errno = san_sock_touch_is_bad(sa, len) ? EFAULT : EINVAL; /* it has a name */
 		rc = -1;
-	} else if (sock_is_refused(fd, f, sa, NULL)) {
+	} else if (san_sock_carry_is_refused(fd, f, sa, NULL)) {
 		errno = EPERM;
 		rc = -1;
 	} else {
-		rc = sock_bind(fd, sa, len);
+		rc = san_sock_carry_bind(fd, sa, len);
 		if (rc == 0)
-			sock_carry(fd, f, NULL);
+			san_sock_carry(fd, f, NULL);
 	}
-	sock_put(f);
+	san_sock_fd_put(f);
 	return rc;
 }
 
 EXPORT int
 connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 	struct sockaddr_storage local;
 	int rc;
 
 	if (f == NULL)
 		return REAL(connect)(fd, sa, len);
-	if (sock_is_refused(fd, f, NULL, sa)) {
+	if (san_sock_carry_is_refused(fd, f, NULL, sa)) {
 		errno = EPERM;
 		rc = -1;
 	} else if (atomic_load(&f->carried)) {
-		rc = sock_opt_connect(fd, f, sa, len);
-	} else if (!f->is_udp && (rc = sock_tcp_connect(fd, f, sa, len)) != -EINPROGRESS) {
+		rc = san_sock_opt_connect(fd, f, sa, len);
+	} else if (!f->is_udp && (rc = san_sock_tcp_conn_connect(fd, f, sa, len)) != -EINPROGRESS) {
 		errno = rc != 0 ? -rc : errno;
 		rc = rc != 0 ? -1 : 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
 		/* a failed connect() may leave a local name, too */
-		if (f->is_udp && (rc == 0 || sock_bound_to(fd, &local) != NULL))
-			sock_carry(fd, f, NULL);
+		if (f->is_udp && (rc == 0 || san_sock_carry_bound_to(fd, &local) != NULL))
+			san_sock_carry(fd, f, NULL);
 		else if (rc == 0)
 			atomic_store(&f->stays, true);
 	}
-	sock_put(f);
-	sock_stdio_at(fd);
+	san_sock_fd_put(f);
+	san_sock_stdio_at(fd);
 	return rc;
 }
 
 EXPORT int
 getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(getsockname)(fd, sa, len));
-	rc = sock_opt_name(fd, f, false, sa, len);
-	sock_put(f);
+	rc = san_sock_opt_name(fd, f, false, sa, len);
+	san_sock_fd_put(f);
 	return rc;
 }
 
 EXPORT int
 getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(getpeername)(fd, sa, len));
-	rc = sock_opt_name(fd, f, true, sa, len);
-	sock_put(f);
+	rc = san_sock_opt_name(fd, f, true, sa, len);
+	san_sock_fd_put(f);
 	return rc;
 }
 
 EXPORT int
 getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(getsockopt)(fd, level, name, value, len));
-	rc = sock_opt_get(fd, f, level, name, value, len);
-	sock_put(f);
+	rc = san_sock_opt_get(fd, f, level, name, value, len);
+	san_sock_fd_put(f);
 	return rc;
 }
 
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	const char *text;
 	bool is_kernels;
 	int rc;
 
 	if (f != NULL) {
-		rc = sock_opt_set(fd, f, level, name, value, len);
-		sock_put(f);
+		rc = san_sock_opt_set(fd, f, level, name, value, len);
+		san_sock_fd_put(f);
 		return rc;
 	}
 	is_kernels = pinned != NULL &&
-		sock_opt_is_kernels(fd, pinned, level, name, value, len, &text);
+		san_sock_opt_kind_is_kernels(fd, pinned, level, name, value, len, &text);
 	rc = REAL(setsockopt)(fd, level, name, value, len);
 	if (rc == 0 && is_kernels)
-		sock_stay(pinned, text);
+		san_sock_carry_stay(pinned, text);
 	else if (rc == 0 && pinned != NULL)
-		sock_opt_early(pinned, level, name, value, len);
-	sock_unpin(pinned);
+		san_sock_opt_note(pinned, level, name, value, len);
+	san_sock_owner_unpin(pinned);
 	return rc;
 }
 
@@ -276,52 +276,55 @@ sockatmark(int fd)
 EXPORT int
 shutdown(int fd, int how)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f != NULL) {
-		rc = sock_opt_shutdown(fd, f, how);
-		sock_put(f);
+		rc = san_sock_opt_shutdown(fd, f, how);
+		san_sock_fd_put(f);
 		return rc;
 	}
 	rc = REAL(shutdown)(fd, how);
 	/* the kernel returns ENOTCONN, and shuts it down */
 	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
-		sock_owner_chosen(pinned);
-	sock_unpin(pinned);
+		san_sock_owner_chosen(pinned);
+	san_sock_owner_unpin(pinned);
 	return rc;
 }
 
-/* Pin the file at *fd*, whose descriptors are about to change, until sock_unpin(); or NULL. */
-static struct sock_file *
+/*
+ * Pin the file at *fd*, whose descriptors are about to change, until san_sock_owner_unpin(); or
+ * NULL.
+ */
+static struct fd_sock *
 pin_at(int fd)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 
 	if (f != NULL)
-		sock_pin_any(f);
+		san_sock_owner_pin_any(f);
 	return f;
 }
 
 EXPORT int
 close(int fd)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	int rc;
 
-	if (sock_is_own(fd)) {
+	if (san_sock_own_is(fd)) {
 		errno = EBADF;
 		return -1;
 	}
 	f = pin_at(fd);
 	if (f != NULL)
-		sock_hold(f);
-	sock_forget(fd);
+		san_sock_fd_hold(f);
+	san_sock_fd_forget(fd);
 	rc = BY_KERNEL(f, REAL(close)(fd));
 	if (f != NULL && rc == 0 && !f->is_udp && atomic_load(&f->carried))
-		sock_tcp_linger(f);
+		san_sock_tcp_linger(f);
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return rc;
 }
 
@@ -330,8 +333,8 @@ close_range(unsigned int first, unsigned int last, int flags)
 {
 	if ((flags & (int)CLOSE_RANGE_CLOEXEC) != 0)
 		return REAL(close_range)(first, last, flags);
-	sock_forget_range(first, last);
-	return sock_own_close_others(first, last, flags);
+	san_sock_fd_forget_range(first, last);
+	return san_sock_own_close_others(first, last, flags);
 }
 
 EXPORT void
@@ -345,41 +348,41 @@ closefrom(int first)
 
 /* The kernel has made *to* a duplicate of *from*. */
 static void
-same(int from, int to)
+sock_switch_note_dup(int from, int to)
 {
-	sock_epoll_expose(from);
-	sock_dup(from, to);
-	sock_stdio_at(to);
+	san_sock_eset_expose(from);
+	san_sock_fd_dup(from, to);
+	san_sock_stdio_at(to);
 }
 
 /* *to* is about to become a duplicate of *from*, if that is open. */
 static void
-make_way(int from, int to)
+sock_switch_make_way(int from, int to)
 {
 	int was = errno;
 
-	sock_own_make_way(to);
+	san_sock_own_make_way(to);
 	/* afterwards the kernel could not remove it from its epoll set */
-	if (from != to && sock_is_us() && REAL(fcntl)(from, F_GETFD) >= 0)
-		sock_epoll_leave(to);
+	if (from != to && san_sock_fd_is_us() && REAL(fcntl)(from, F_GETFD) >= 0)
+		san_sock_eset_leave(to);
 	errno = was;
 }
 
 /* Complete a call that made *to* a duplicate of *from*; both were pinned. */
 static int
-made_same(int from, int rc, struct sock_file *at_from, struct sock_file *at_to)
+made_same(int from, int rc, struct fd_sock *at_from, struct fd_sock *at_to)
 {
 	if (rc >= 0)
-		same(from, rc);
-	sock_unpin(at_from);
-	sock_unpin(at_to);
+		sock_switch_note_dup(from, rc);
+	san_sock_owner_unpin(at_from);
+	san_sock_owner_unpin(at_to);
 	return rc;
 }
 
 EXPORT int
 dup(int fd)
 {
-	struct sock_file *pinned = pin_at(fd);
+	struct fd_sock *pinned = pin_at(fd);
 
 	return made_same(fd, REAL(dup)(fd), pinned, NULL);
 }
@@ -387,36 +390,36 @@ dup(int fd)
 EXPORT int
 dup2(int fd, int to)
 {
-	struct sock_file *at_fd = pin_at(fd), *at_to = pin_at(to);
+	struct fd_sock *at_fd = pin_at(fd), *at_to = pin_at(to);
 
-	make_way(fd, to);
+	sock_switch_make_way(fd, to);
 	return made_same(fd, REAL(dup2)(fd, to), at_fd, at_to);
 }
 
 EXPORT int
 dup3(int fd, int to, int flags)
 {
-	struct sock_file *at_fd = pin_at(fd), *at_to = pin_at(to);
+	struct fd_sock *at_fd = pin_at(fd), *at_to = pin_at(to);
 
-	make_way(fd, to);
+	sock_switch_make_way(fd, to);
 	return made_same(fd, REAL(dup3)(fd, to, flags), at_fd, at_to);
 }
 
 static int
-control(int fd, int cmd, void *arg)
+sock_switch_fcntl(int fd, int cmd, void *arg)
 {
-	struct sock_file *pinned, *f;
+	struct fd_sock *pinned, *f;
 	int rc;
 
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
 		pinned = pin_at(fd);
 		return made_same(fd, REAL(fcntl)(fd, cmd, arg), pinned, NULL);
 	}
-	f = carried(fd, &pinned);
+	f = san_sock_switch_carried(fd, &pinned);
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(fcntl)(fd, cmd, arg));
-	rc = sock_opt_fcntl(fd, f, cmd, arg);
-	sock_put(f);
+	rc = san_sock_opt_fcntl(fd, f, cmd, arg);
+	san_sock_fd_put(f);
 	return rc;
 }
 
@@ -429,7 +432,7 @@ fcntl(int fd, int cmd, ...)
 	va_start(ap, cmd);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	return control(fd, cmd, arg);
+	return sock_switch_fcntl(fd, cmd, arg);
 }
 
 EXPORT int
@@ -441,13 +444,13 @@ fcntl64(int fd, int cmd, ...)
 	va_start(ap, cmd);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	return control(fd, cmd, arg);
+	return sock_switch_fcntl(fd, cmd, arg);
 }
 
 EXPORT int
 ioctl(int fd, unsigned long request, ...)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	va_list ap;
 	void *arg;
 	int rc;
@@ -457,8 +460,8 @@ ioctl(int fd, unsigned long request, ...)
 	va_end(ap);
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(ioctl)(fd, request, arg));
-	rc = sock_opt_ioctl(fd, f, request, arg);
-	sock_put(f);
+	rc = san_sock_opt_ioctl(fd, f, request, arg);
+	san_sock_fd_put(f);
 	return rc;
 }
 
@@ -469,7 +472,7 @@ munmap(void *p, size_t len)
 {
 	int rc = REAL(munmap)(p, len);
 
-	sock_touch_forget();
+	san_sock_touch_forget();
 	return rc;
 }
 
@@ -478,7 +481,7 @@ mprotect(void *p, size_t len, int prot)
 {
 	int rc = REAL(mprotect)(p, len, prot);
 
-	sock_touch_forget();
+	san_sock_touch_forget();
 	return rc;
 }
 
@@ -492,7 +495,7 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 	to = va_arg(ap, void *);
 	va_end(ap);
 	to = REAL(mremap)(p, len, new, flags, to);
-	sock_touch_forget();
+	san_sock_touch_forget();
 	return to;
 }
 
@@ -501,34 +504,34 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 static void
 begin_fork(void)
 {
-	sock_change_hold();
-	sock_epoll_share();
+	san_sock_owner_change_hold();
+	san_sock_eset_share();
 }
 
 static void
 begin_child(void)
 {
-	sock_change_begin_child();
-	sock_fd_begin();
-	sock_lock_detach();
-	sock_room_begin_child();
-	sock_epoll_begin_child();
-	sock_fd_recount(sock_epoll_hold);
-	sock_detach();
+	san_sock_owner_change_begin_child();
+	san_sock_fd_begin();
+	san_sock_lock_detach();
+	san_sock_room_begin_child();
+	san_sock_eset_begin_child();
+	san_sock_fd_recount(san_sock_eset_hold);
+	san_sock_attach_end();
 }
 
 static __attribute__((constructor)) void
-begin(void)
+sock_switch_begin(void)
 {
 	/* looked up now: allocators call these under their locks, before the loader's */
 	(void)REAL(munmap);
 	(void)REAL(mprotect);
 	(void)REAL(mremap);
 	(void)REAL(syscall);
-	sock_fd_begin();
-	pthread_atfork(begin_fork, sock_change_release, begin_child);
-	if (sock_conf_is_idle())
+	san_sock_fd_begin();
+	pthread_atfork(begin_fork, san_sock_owner_change_release, begin_child);
+	if (san_sock_conf_is_idle())
 		return;
-	sock_adopt_all();
-	sock_stdio_begin();
+	san_sock_carry_adopt_all();
+	san_sock_stdio_begin();
 }

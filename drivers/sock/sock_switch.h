@@ -13,15 +13,15 @@
  * Then *f* is pinned and *pinned* is *f*; or, if it is the kernel's for good, the reference is
  * released and *pinned* is NULL.
  */
-static inline struct sock_file *
-pin(struct sock_file *f, struct sock_file **pinned)
+static inline struct fd_sock *
+san_sock_switch_pin(struct fd_sock *f, struct fd_sock **pinned)
 {
 	*pinned = NULL;
 	if (atomic_load_explicit(&f->carried, memory_order_acquire))
 		return f;
 	if (atomic_load_explicit(&f->stays, memory_order_relaxed))
-		sock_put(f);
-	else if (!sock_pin(f))
+		san_sock_fd_put(f);
+	else if (!san_sock_owner_pin(f))
 		return f;
 	else
 		*pinned = f;
@@ -32,44 +32,45 @@ pin(struct sock_file *f, struct sock_file **pinned)
  * The carried socket at *fd*, with a reference. NULL: the kernel serves *fd*; call it by
  * BY_KERNEL(*pinned*), which may be NULL, too.
  */
-static inline struct sock_file *
-carried(int fd, struct sock_file **pinned)
+static inline struct fd_sock *
+san_sock_switch_carried(int fd, struct fd_sock **pinned)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 
 	if (__builtin_expect(f != NULL, 0))
-		return pin(f, pinned);
+		return san_sock_switch_pin(f, pinned);
 	*pinned = NULL;
 	return NULL;
 }
 
 /** The carried socket at *fd*, with a reference. NULL: it is not carried, but may come to be. */
-static inline struct sock_file *
-carried_now(int fd)
+static inline struct fd_sock *
+san_sock_switch_carried_now(int fd)
 {
-	struct sock_file *f = sock_get(fd);
+	struct fd_sock *f = san_sock_fd_get(fd);
 
 	if (__builtin_expect(f == NULL, 1) ||
 	    atomic_load_explicit(&f->carried, memory_order_acquire))
 		return f;
-	sock_put(f);
+	san_sock_fd_put(f);
 	return NULL;
 }
 
 static inline void
-sock_unpin_at(struct sock_file **f)
+san_sock_switch_unpin_at(struct fd_sock **f)
 {
-	sock_unpin(*f);
+	san_sock_owner_unpin(*f);
 }
 
 /**
  * Result of *call*, by which the kernel serves *pinned*. It is unpinned afterwards, also if the
  * thread is cancelled.
  */
-#define BY_KERNEL(pinned, call)                                                              \
-	({                                                                                   \
-		__attribute__((cleanup(sock_unpin_at))) struct sock_file *until_ = (pinned); \
-		(call);                                                                      \
+#define BY_KERNEL(pinned, call)                                                                \
+	({                                                                                     \
+		__attribute__((                                                                \
+			cleanup(san_sock_switch_unpin_at))) struct fd_sock *until_ = (pinned); \
+		(call);                                                                        \
 	})
 
 #endif /* SOCK_SWITCH_H */

@@ -25,26 +25,26 @@
 /* ---- receive ---- */
 
 /*
- * Find the carried socket at *fd*, or NULL and what is pinned: see carried(). A call that would
- * wait in the kernel for a socket without a name waits here until the owner is chosen. 0, or -1 and
- * errno.
+ * Find the carried socket at *fd*, or NULL and what is pinned: see san_sock_switch_carried(). A
+ * call that would wait in the kernel for a socket without a name waits here until the owner is
+ * chosen. 0, or -1 and errno.
  */
 static int
-receiver(int fd, int flags, struct sock_file **f, struct sock_file **pinned)
+sock_io_receiver(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 {
 	int err;
 
 	for (;;) {
-		*f = sock_get(fd);
+		*f = san_sock_fd_get(fd);
 		*pinned = NULL;
 		if (__builtin_expect(*f == NULL, 1))
 			return 0;
-		sock_carry_again(fd, *f);
-		*f = pin(*f, pinned);
+		san_sock_carry_again(fd, *f);
+		*f = san_sock_switch_pin(*f, pinned);
 		if (*pinned == NULL || !(*pinned)->is_udp || (flags & MSG_DONTWAIT) != 0 ||
 		    atomic_load_explicit(&(*pinned)->is_chosen, memory_order_relaxed))
 			return 0;
-		err = sock_gate_wait(fd, *pinned);
+		err = san_sock_owner_gate_wait(fd, *pinned);
 		if (err < 0)
 			return 0;
 		if (err > 0) {
@@ -55,18 +55,20 @@ receiver(int fd, int flags, struct sock_file **f, struct sock_file **pinned)
 }
 
 static ssize_t
-take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+sock_io_take(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
-	ssize_t n = f->is_udp ? sock_udp_recv(fd, f, msg, flags) :
-				sock_tcp_recv(fd, f, msg, flags);
+	ssize_t n = f->is_udp ? san_sock_udp_recv(fd, f, msg, flags) :
+				san_sock_tcp_recv(fd, f, msg, flags);
 
 	/* if the daemon has ended, the call begins anew with the socket's next owner */
-	return n < 0 && errno == ENETDOWN && sock_return(fd, f) ? recvmsg(fd, msg, flags) : n;
+	return n < 0 && errno == ENETDOWN && san_sock_carry_return(fd, f) ?
+		recvmsg(fd, msg, flags) :
+		n;
 }
 
 /* Carried sockets may be among the received descriptors. */
 static void
-adopt(struct msghdr *msg)
+sock_io_adopt_fds(struct msghdr *msg)
 {
 	struct cmsghdr *c;
 	size_t i, nb;
@@ -78,16 +80,16 @@ adopt(struct msghdr *msg)
 		nb = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
 		for (i = 0; i < nb; i++) {
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			sock_adopt(fd);
+			san_sock_carry_adopt(fd);
 		}
 	}
 }
 
 static ssize_t
-take_message(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+take_message(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
-	if (!sock_is_bad_out(msg, sizeof(*msg)))
-		return take(fd, f, msg, flags);
+	if (!san_sock_touch_is_bad_out(msg, sizeof(*msg)))
+		return sock_io_take(fd, f, msg, flags);
 	errno = EFAULT;
 	return -1;
 }
@@ -95,26 +97,26 @@ take_message(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 EXPORT ssize_t
 recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 	ssize_t n;
 
-	if (receiver(fd, flags, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
 		n = BY_KERNEL(pinned, REAL(recvmsg)(fd, msg, flags));
-		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle() &&
-		    !sock_is_daemons(fd))
-			adopt(msg);
+		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle() &&
+		    !san_sock_attach_is_daemons(fd))
+			sock_io_adopt_fds(msg);
 		return n;
 	}
 	n = take_message(fd, f, msg, flags);
-	sock_put(f);
+	san_sock_fd_put(f);
 	return n;
 }
 
 static ssize_t
-receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int flags,
-	struct sockaddr *sa, socklen_t *len)
+sock_io_receive(int fd, struct fd_sock *f, const struct iovec *iov, size_t nb_iov, int flags,
+		struct sockaddr *sa, socklen_t *len)
 {
 	struct msghdr msg = {
 		.msg_name = sa,
@@ -123,15 +125,15 @@ receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int
 	};
 	ssize_t n = -1;
 
-	if (sa != NULL && sock_is_bad_out(len, sizeof(*len))) {
+	if (sa != NULL && san_sock_touch_is_bad_out(len, sizeof(*len))) {
 		errno = EFAULT;
 	} else {
 		msg.msg_namelen = sa != NULL ? *len : 0;
-		n = take(fd, f, &msg, flags);
+		n = sock_io_take(fd, f, &msg, flags);
 	}
 	if (n >= 0 && sa != NULL)
 		*len = msg.msg_namelen;
-	sock_put(f);
+	san_sock_fd_put(f);
 	return n;
 }
 
@@ -139,66 +141,66 @@ EXPORT ssize_t
 recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen_t *len)
 {
 	const struct iovec iov = {buf, size};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (receiver(fd, flags, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(recvfrom)(fd, buf, size, flags, sa, len)) :
-			   receive(fd, f, &iov, 1, flags, sa, len);
+			   sock_io_receive(fd, f, &iov, 1, flags, sa, len);
 }
 
 EXPORT ssize_t
 recv(int fd, void *buf, size_t size, int flags)
 {
 	const struct iovec iov = {buf, size};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (receiver(fd, flags, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(recv)(fd, buf, size, flags)) :
-			   receive(fd, f, &iov, 1, flags, NULL, NULL);
+			   sock_io_receive(fd, f, &iov, 1, flags, NULL, NULL);
 }
 
 EXPORT ssize_t
 read(int fd, void *buf, size_t size)
 {
 	const struct iovec iov = {buf, size};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (receiver(fd, size == 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, size == 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL || size == 0) { /* read() of 0 bytes reads nothing, unlike recv() */
 		if (f != NULL)
-			sock_put(f);
+			san_sock_fd_put(f);
 		return BY_KERNEL(pinned, REAL(read)(fd, buf, size));
 	}
-	return receive(fd, f, &iov, 1, 0, NULL, NULL);
+	return sock_io_receive(fd, f, &iov, 1, 0, NULL, NULL);
 }
 
 EXPORT ssize_t
 readv(int fd, const struct iovec *iov, int nb_iov)
 {
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (receiver(fd, 0, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, 0, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(readv)(fd, iov, nb_iov)) :
-			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
+			   sock_io_receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
 }
 
 /* At offset -1 it reads the next bytes of a socket. The kernel refuses other offsets. */
 EXPORT ssize_t
 preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 {
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (receiver(fd, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
 		return -1;
 	if (f != NULL && at == -1 && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
-		return receive(fd, f, iov, (size_t)nb_iov,
-			       (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, NULL, NULL);
+		return sock_io_receive(fd, f, iov, (size_t)nb_iov,
+				       (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, NULL, NULL);
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return BY_KERNEL(pinned, REAL(preadv2)(fd, iov, nb_iov, at, flags));
 }
 
@@ -242,14 +244,14 @@ __read_chk(int fd, void *buf, size_t size, size_t room)
 static int
 check_time(const struct timespec *ts)
 {
-	if (sock_is_bad_out(ts, sizeof(*ts)))
+	if (san_sock_touch_is_bad_out(ts, sizeof(*ts)))
 		return EFAULT;
 	return ts->tv_sec < 0 || ts->tv_nsec < 0 || ts->tv_nsec >= 1000000000 ? EINVAL : 0;
 }
 
 /* Set *left* to the time until *until*. */
 static void
-keep_left(struct timespec *left, const struct timespec *until)
+sock_io_keep_left(struct timespec *left, const struct timespec *until)
 {
 	struct timespec now;
 
@@ -264,18 +266,18 @@ EXPORT int
 recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
 {
 	struct timespec until, now;
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 	unsigned int i;
 	ssize_t n = 0;
 	int err;
 
-	if (receiver(fd, flags, &f, &pinned) != 0)
+	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
 	err = timeout == NULL ? 0 : check_time(timeout);
 	if (err != 0) {
-		sock_put(f);
+		san_sock_fd_put(f);
 		errno = err;
 		return -1;
 	}
@@ -296,75 +298,75 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 		if ((flags & MSG_WAITFORONE) != 0)
 			flags |= MSG_DONTWAIT;
 	}
-	sock_put(f);
+	san_sock_fd_put(f);
 	if (timeout != NULL && i != 0)
-		keep_left(timeout, &until);
+		sock_io_keep_left(timeout, &until);
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 
 /* ---- send ---- */
 
 /*
- * Find the carried socket at *fd*, or NULL and what is pinned: see carried(). A socket that sends
- * before it has a name gets one, and may become carried by that. 0; or -1 and errno: a rule refuses
- * *to*.
+ * Find the carried socket at *fd*, or NULL and what is pinned: see san_sock_switch_carried(). A
+ * socket that sends before it has a name gets one, and may become carried by that. 0; or -1 and
+ * errno: a rule refuses *to*.
  */
 static int
-sender(int fd, const struct sockaddr *to, struct sock_file **f, struct sock_file **pinned)
+sock_io_sender(int fd, const struct sockaddr *to, struct fd_sock **f, struct fd_sock **pinned)
 {
-	struct sock_file *at = sock_get(fd);
+	struct fd_sock *at = san_sock_fd_get(fd);
 
 	*f = *pinned = NULL;
 	if (__builtin_expect(at == NULL, 1))
 		return 0;
-	sock_carry_again(fd, at);
+	san_sock_carry_again(fd, at);
 	if (at->is_udp && !atomic_load_explicit(&at->carried, memory_order_acquire) &&
 	    !atomic_load_explicit(&at->is_kernels, memory_order_relaxed)) {
-		if (to != NULL && sock_is_refused(fd, at, NULL, to)) {
-			sock_put(at);
+		if (to != NULL && san_sock_carry_is_refused(fd, at, NULL, to)) {
+			san_sock_fd_put(at);
 			errno = EPERM;
 			return -1;
 		}
-		sock_carry_first(fd, at, to);
+		san_sock_carry_first(fd, at, to);
 	}
-	*f = pin(at, pinned);
+	*f = san_sock_switch_pin(at, pinned);
 	return 0;
 }
 
 static ssize_t
-give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+sock_io_give(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
-	ssize_t n = f->is_udp ? sock_udp_send(fd, f, msg, flags) :
-				sock_tcp_send(fd, f, msg, flags);
+	ssize_t n = f->is_udp ? san_sock_udp_send(fd, f, msg, flags) :
+				san_sock_tcp_send(fd, f, msg, flags);
 
-	if (n < 0 && errno == ENETDOWN && sock_return(fd, f))
+	if (n < 0 && errno == ENETDOWN && san_sock_carry_return(fd, f))
 		n = sendmsg(fd, msg, flags);
-	sock_put(f);
+	san_sock_fd_put(f);
 	return n;
 }
 
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	bool is_bad = sock_is_bad(msg, sizeof(*msg));
-	struct sock_file *f, *pinned;
+	bool is_bad = san_sock_touch_is_bad(msg, sizeof(*msg));
+	struct fd_sock *f, *pinned;
 	ssize_t n;
 
-	if (sender(fd, is_bad ? NULL : sock_goes_to(msg), &f, &pinned) != 0)
+	if (sock_io_sender(fd, is_bad ? NULL : san_sock_carry_goes_to(msg), &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
 		n = BY_KERNEL(pinned, REAL(sendmsg)(fd, msg, flags));
 		/* the kernel has read *msg*, so it is accessible */
-		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle())
-			sock_epoll_sent(msg);
+		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle())
+			san_sock_eset_sent(msg);
 		return n;
 	}
 	if (is_bad) {
-		sock_put(f);
+		san_sock_fd_put(f);
 		errno = EFAULT;
 		return -1;
 	}
-	return give(fd, f, msg, flags);
+	return sock_io_give(fd, f, msg, flags);
 }
 
 EXPORT ssize_t
@@ -377,12 +379,12 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (sender(fd, sock_goes_to(&msg), &f, &pinned) != 0)
+	if (sock_io_sender(fd, san_sock_carry_goes_to(&msg), &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(sendto)(fd, buf, size, flags, sa, len)) :
-			   give(fd, f, &msg, flags);
+			   sock_io_give(fd, f, &msg, flags);
 }
 
 EXPORT ssize_t
@@ -390,12 +392,12 @@ send(int fd, const void *buf, size_t size, int flags)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (sender(fd, NULL, &f, &pinned) != 0)
+	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(send)(fd, buf, size, flags)) :
-			   give(fd, f, &msg, flags);
+			   sock_io_give(fd, f, &msg, flags);
 }
 
 EXPORT ssize_t
@@ -403,39 +405,40 @@ write(int fd, const void *buf, size_t size)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (sender(fd, NULL, &f, &pinned) != 0)
+	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(write)(fd, buf, size)) : give(fd, f, &msg, 0);
+	return f == NULL ? BY_KERNEL(pinned, REAL(write)(fd, buf, size)) :
+			   sock_io_give(fd, f, &msg, 0);
 }
 
 EXPORT ssize_t
 writev(int fd, const struct iovec *iov, int nb_iov)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (sender(fd, NULL, &f, &pinned) != 0)
+	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(writev)(fd, iov, nb_iov)) :
-			   give(fd, f, &msg, 0);
+			   sock_io_give(fd, f, &msg, 0);
 }
 
 EXPORT ssize_t
 pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct sock_file *f, *pinned;
+	struct fd_sock *f, *pinned;
 
-	if (at == -1 && sender(fd, NULL, &f, &pinned) != 0)
+	if (at == -1 && sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
 	if (at != -1)
 		return REAL(pwritev2)(fd, iov, nb_iov, at, flags);
 	if (f != NULL && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
-		return give(fd, f, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
+		return sock_io_give(fd, f, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return BY_KERNEL(pinned, REAL(pwritev2)(fd, iov, nb_iov, at, flags));
 }
 
@@ -453,7 +456,7 @@ send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 
 	nb = nb < IOV_MAX ? nb : IOV_MAX;
 	for (i = 0; i < nb; i++) {
-		if (sock_is_bad_out(&msgs[i], sizeof(msgs[i]))) {
+		if (san_sock_touch_is_bad_out(&msgs[i], sizeof(msgs[i]))) {
 			errno = EFAULT;
 			break;
 		}
@@ -468,17 +471,18 @@ send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 EXPORT int
 sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
-	bool is_bad = nb == 0 || sock_is_bad(msgs, sizeof(*msgs));
-	struct sock_file *f, *pinned;
+	bool is_bad = nb == 0 || san_sock_touch_is_bad(msgs, sizeof(*msgs));
+	struct fd_sock *f, *pinned;
 
-	if (sender(fd, is_bad ? NULL : sock_goes_to(&msgs[0].msg_hdr), &f, &pinned) != 0)
+	if (sock_io_sender(fd, is_bad ? NULL : san_sock_carry_goes_to(&msgs[0].msg_hdr), &f,
+			   &pinned) != 0)
 		return -1;
 	/* a rule may refuse each of them, so they are sent one by one */
 	if (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed))
 		if (f == NULL)
 			return BY_KERNEL(pinned, REAL(sendmmsg)(fd, msgs, nb, flags));
-	sock_unpin(pinned);
+	san_sock_owner_unpin(pinned);
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return send_each(fd, msgs, nb, flags);
 }

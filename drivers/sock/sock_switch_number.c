@@ -34,13 +34,13 @@ struct mask {
 };
 
 static long
-by_kernel(long number, const long a[6])
+number_by_kernel(long number, const long a[6])
 {
 	return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 static long
-names(long number, const long a[6])
+number_of_name_call(long number, const long a[6])
 {
 	switch (number) {
 	case SYS_socket:
@@ -73,7 +73,7 @@ names(long number, const long a[6])
 }
 
 static long
-descriptors(long number, const long a[6])
+number_of_fd_call(long number, const long a[6])
 {
 	switch (number) {
 	case SYS_close:
@@ -104,7 +104,7 @@ descriptors(long number, const long a[6])
 }
 
 static long
-bytes(long number, const long a[6])
+number_of_io_call(long number, const long a[6])
 {
 	switch (number) {
 	case SYS_read:
@@ -141,7 +141,7 @@ bytes(long number, const long a[6])
 }
 
 static long
-waits(long number, const long a[6])
+number_of_wait_call(long number, const long a[6])
 {
 	const struct mask *mask;
 
@@ -160,8 +160,8 @@ waits(long number, const long a[6])
 		return ppoll(PTR(0), (nfds_t)a[1], PTR(2), PTR(3));
 	case SYS_pselect6:
 		mask = PTR(5);
-		if (mask != NULL && sock_is_bad(mask, sizeof(*mask)))
-			return by_kernel(number, a);
+		if (mask != NULL && san_sock_touch_is_bad(mask, sizeof(*mask)))
+			return number_by_kernel(number, a);
 		return pselect(INT(0), PTR(1), PTR(2), PTR(3), PTR(4),
 			       mask != NULL ? mask->set : NULL);
 	case SYS_epoll_create1:
@@ -189,16 +189,16 @@ syscall(long number, ...)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
 	/* requests by a ring would not be seen; libuv then falls back to ordinary calls */
-	if (number == SYS_io_uring_setup && !sock_conf_is_idle()) {
+	if (number == SYS_io_uring_setup && !san_sock_conf_is_idle()) {
 		errno = ENOSYS;
 		return -1;
 	}
-	rc = bytes(number, a);
+	rc = number_of_io_call(number, a);
 	if (rc == OTHERS)
-		rc = waits(number, a);
+		rc = number_of_wait_call(number, a);
 	if (rc == OTHERS)
-		rc = names(number, a);
+		rc = number_of_name_call(number, a);
 	if (rc == OTHERS)
-		rc = descriptors(number, a);
-	return rc == OTHERS ? by_kernel(number, a) : rc;
+		rc = number_of_fd_call(number, a);
+	return rc == OTHERS ? number_by_kernel(number, a) : rc;
 }

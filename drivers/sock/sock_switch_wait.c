@@ -29,7 +29,7 @@ static bool
 is_bad_time(const struct timespec *ts)
 {
 	return ts != NULL &&
-		(sock_is_bad(ts, sizeof(*ts)) || ts->tv_sec < 0 || ts->tv_nsec < 0 ||
+		(san_sock_touch_is_bad(ts, sizeof(*ts)) || ts->tv_sec < 0 || ts->tv_nsec < 0 ||
 		 ts->tv_nsec >= 1000000000);
 }
 
@@ -37,7 +37,7 @@ static bool
 is_bad_timeval(const struct timeval *tv)
 {
 	return tv != NULL &&
-		(sock_is_bad(tv, sizeof(*tv)) || tv->tv_sec < 0 || tv->tv_usec < 0);
+		(san_sock_touch_is_bad(tv, sizeof(*tv)) || tv->tv_sec < 0 || tv->tv_usec < 0);
 }
 
 EXPORT int
@@ -45,17 +45,17 @@ poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct timespec ts;
 
-	if (!sock_wait_concerns(fds, n))
+	if (!san_sock_wait_concerns(fds, n))
 		return REAL(poll)(fds, n, timeout);
-	return sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
+	return san_sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
 }
 
 EXPORT int
 ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	if (is_bad_time(timeout) || !sock_wait_concerns(fds, n))
+	if (is_bad_time(timeout) || !san_sock_wait_concerns(fds, n))
 		return REAL(ppoll)(fds, n, timeout, mask);
-	return sock_wait_poll(fds, n, timeout, mask);
+	return san_sock_wait_poll(fds, n, timeout, mask);
 }
 
 EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
@@ -80,7 +80,7 @@ __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const 
 
 /* Reduce *ts* by the time since *began*, as Linux does. */
 static void
-keep_left(struct timespec *ts, const struct timespec *began, struct timeval *left)
+sock_switch_wait_keep_left(struct timespec *ts, const struct timespec *began, struct timeval *left)
 {
 	struct timespec now;
 
@@ -99,15 +99,15 @@ select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 	struct timespec ts, began;
 	int rc;
 
-	if (is_bad_timeval(timeout) || !sock_wait_concerns_sets(n, in, out, except))
+	if (is_bad_timeval(timeout) || !san_sock_wait_concerns_sets(n, in, out, except))
 		return REAL(select)(n, in, out, except, timeout);
 	if (timeout == NULL)
-		return sock_wait_select(n, in, out, except, NULL, NULL);
+		return san_sock_wait_select(n, in, out, except, NULL, NULL);
 	TIMEVAL_TO_TIMESPEC(timeout, &ts);
 	clock_gettime(CLOCK_MONOTONIC, &began);
-	rc = sock_wait_select(n, in, out, except, &ts, NULL);
-	if (!sock_is_bad_out(timeout, sizeof(*timeout)))
-		keep_left(&ts, &began, timeout);
+	rc = san_sock_wait_select(n, in, out, except, &ts, NULL);
+	if (!san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
+		sock_switch_wait_keep_left(&ts, &began, timeout);
 	return rc;
 }
 
@@ -115,60 +115,60 @@ EXPORT int
 pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	const sigset_t *mask)
 {
-	if (is_bad_time(timeout) || !sock_wait_concerns_sets(n, in, out, except))
+	if (is_bad_time(timeout) || !san_sock_wait_concerns_sets(n, in, out, except))
 		return REAL(pselect)(n, in, out, except, timeout, mask);
-	return sock_wait_select(n, in, out, except, timeout, mask);
+	return san_sock_wait_select(n, in, out, except, timeout, mask);
 }
 
 static int
-made(int fd)
+sock_switch_wait_made_epoll(int fd)
 {
 	if (fd < 0)
 		return fd;
-	sock_forget(fd);
-	if (!sock_conf_is_idle())
-		sock_epoll_made(fd);
+	san_sock_fd_forget(fd);
+	if (!san_sock_conf_is_idle())
+		san_sock_eset_made(fd);
 	return fd;
 }
 
 EXPORT int
 epoll_create(int size)
 {
-	return made(REAL(epoll_create)(size));
+	return sock_switch_wait_made_epoll(REAL(epoll_create)(size));
 }
 
 EXPORT int
 epoll_create1(int flags)
 {
-	return made(REAL(epoll_create1)(flags));
+	return sock_switch_wait_made_epoll(REAL(epoll_create1)(flags));
 }
 
 EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f != NULL) {
-		rc = sock_epoll_ctl(epfd, op, fd, f, ev);
-		if (rc == 0) /* for sock_return() */
-			sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-		sock_put(f);
+		rc = san_sock_eset_ctl(epfd, op, fd, f, ev);
+		if (rc == 0) /* for san_sock_carry_return() */
+			san_sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+		san_sock_fd_put(f);
 		return rc;
 	}
 	if (pinned == NULL)
-		sock_epoll_expose(fd);
+		san_sock_eset_expose(fd);
 	rc = REAL(epoll_ctl)(epfd, op, fd, ev);
 	if (rc == 0 && pinned != NULL)
-		sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-	sock_unpin(pinned);
+		san_sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	san_sock_owner_unpin(pinned);
 	return rc;
 }
 
 EXPORT int
 epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
-	int n = sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
+	int n = san_sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
 
 	return n != -2 ? n : REAL(epoll_wait)(epfd, ev, max, timeout);
 }
@@ -176,7 +176,7 @@ epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 EXPORT int
 epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
 {
-	int n = sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
+	int n = san_sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
 
 	return n != -2 ? n : REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
 }
@@ -190,6 +190,6 @@ epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *t
 
 	if (timeout != NULL && !is_bad_time(timeout) && timeout->tv_sec < INT32_MAX)
 		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
-	n = timeout != NULL && ns < 0 ? -2 : sock_epoll_wait(epfd, ev, max, ns, mask);
+	n = timeout != NULL && ns < 0 ? -2 : san_sock_epoll_wait(epfd, ev, max, ns, mask);
 	return n != -2 ? n : REAL(epoll_pwait2)(epfd, ev, max, timeout, mask);
 }

@@ -18,7 +18,7 @@
 #define LAST_STEPS     20 /* until the daemon has seen whether it was the last descriptor */
 
 static int
-fail(int err)
+sock_tcp_fail(int err)
 {
 	errno = err;
 	return -1;
@@ -32,40 +32,41 @@ broken_pipe(int flags)
 {
 	if ((flags & MSG_NOSIGNAL) == 0)
 		pthread_kill(pthread_self(), SIGPIPE);
-	return fail(EPIPE);
+	return sock_tcp_fail(EPIPE);
 }
 
 /* Copy *len* bytes of *msg*, from its byte *skip* on, to ring position *at*. 0 or -EFAULT. */
 static int
-fill(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
+sock_tcp_fill_ring(struct fd_sock *f, uint32_t at, const struct msghdr *msg, size_t skip,
+		   uint32_t len)
 {
-	uint8_t *ring = san_sock_tx_ring(f->shm, f->rx_bytes);
+	uint8_t *ring = san_sock_shm_tx_ring(f->shm, f->rx_bytes);
 	uint32_t off = at & (f->tx_bytes - 1), first = f->tx_bytes - off;
 	size_t done;
 
 	first = len < first ? len : first;
-	done = sock_gather(ring + off, msg, skip, first);
+	done = san_sock_ring_gather(ring + off, msg, skip, first);
 	if (done == first)
-		done += sock_gather(ring, msg, skip + first, len - first);
+		done += san_sock_ring_gather(ring, msg, skip + first, len - first);
 	return done == len ? 0 : -EFAULT;
 }
 
-/* Copy as much as there is room for. 0: no room; -EFAULT; -EDEADLK: see sock_lock(). */
+/* Copy as much as there is room for. 0: no room; -EFAULT; -EDEADLK: see san_sock_lock(). */
 static ssize_t
-put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
+sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, size_t left)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t tail, used, len = 0, key;
 
-	if (!sock_lock_tx(f, &key))
+	if (!san_sock_ring_lock_tx(f, &key))
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	/* pairs with the release of the lcore: the place is free */
 	used = tail - atomic_load_explicit(&shm->tx_head, memory_order_acquire);
 	if (used < f->tx_bytes) {
 		len = f->tx_bytes - used < left ? f->tx_bytes - used : (uint32_t)left;
-		if (fill(f, tail, msg, skip, len) != 0) {
-			sock_unlock_tx(f, key);
+		if (sock_tcp_fill_ring(f, tail, msg, skip, len) != 0) {
+			san_sock_ring_unlock_tx(f, key);
 			return -EFAULT;
 		}
 		/* pairs with the acquire of the lcore; fails if another thread took the lock */
@@ -74,21 +75,21 @@ put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 							     memory_order_relaxed))
 			len = 0;
 	}
-	sock_unlock_tx(f, key);
+	san_sock_ring_unlock_tx(f, key);
 	return len;
 }
 
 /* 0: go on; or errno. The error stays if bytes are *done*, which the call returns instead. */
 static int
-check_send(struct sock_file *f, ssize_t done)
+sock_tcp_check_send(struct fd_sock *f, ssize_t done)
 {
 	struct san_sock_shm *shm = f->shm;
 	int err;
 
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
-	    (err = done != 0 ? EPIPE : sock_take_error(f)) != 0)
+	    (err = done != 0 ? EPIPE : san_sock_ring_take_error(f)) != 0)
 		return err;
-	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
+	if (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0)
 		return EPIPE;
 	/* an accepted stream may be connected a little later */
 	return atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
@@ -111,7 +112,7 @@ check_message(const struct msghdr *msg, int flags)
 		return EISCONN;
 	if (msg->msg_controllen == 0)
 		return 0;
-	if (sock_is_bad(msg->msg_control, msg->msg_controllen))
+	if (san_sock_touch_is_bad(msg->msg_control, msg->msg_controllen))
 		return EFAULT;
 	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
 		if (c->cmsg_len < sizeof(*c) ||
@@ -122,68 +123,70 @@ check_message(const struct msghdr *msg, int flags)
 }
 
 ssize_t
-sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
-	ssize_t len = sock_length(msg), done = 0, n;
+	ssize_t len = san_sock_ring_length(msg), done = 0, n;
 	int err = 0;
 
 	if (len < 0)
-		return fail((int)-len);
+		return sock_tcp_fail((int)-len);
 	err = check_message(msg, flags);
 	if (err != 0)
-		return fail(err);
+		return sock_tcp_fail(err);
 	if (f->is_stdio)
-		sock_wait_aside(fd, f);
-	while ((done < len || len == 0) && (err = check_send(f, done)) == 0 && len != 0) {
-		n = put(f, msg, (size_t)done, (size_t)(len - done));
+		san_sock_ring_wait_aside(fd, f);
+	while ((done < len || len == 0) && (err = sock_tcp_check_send(f, done)) == 0 && len != 0) {
+		n = sock_tcp_put_bytes(f, msg, (size_t)done, (size_t)(len - done));
 		if (n > 0) {
 			done += n;
-			sock_bell(f);
+			san_sock_attach_doorbell(f);
 			continue;
 		}
 		err = n == -EFAULT ? EFAULT : n < 0 ? EAGAIN :
-						      sock_wait_room(fd, f, flags);
+						      san_sock_ring_wait_room(fd, f, flags);
 		if (err == ENETDOWN) /* the end of the daemon resets a stream */
-			err = check_send(f, done);
+			err = sock_tcp_check_send(f, done);
 		if (err != 0)
 			break;
 	}
 	if (done > 0 && err == 0)
-		sock_is_filled(fd, f);
+		san_sock_ring_note_filled(fd, f);
 	if (done > 0 || err == 0)
 		return done;
-	return err == EPIPE ? broken_pipe(flags) : fail(err);
+	return err == EPIPE ? broken_pipe(flags) : sock_tcp_fail(err);
 }
 
 /* ---- to receive ---- */
 
 /* Copy *len* bytes from ring position *at* to *msg*, behind its byte *skip*. 0 or -EFAULT. */
 static int
-empty(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
+sock_tcp_empty_ring(struct fd_sock *f, uint32_t at, const struct msghdr *msg, size_t skip,
+		    uint32_t len)
 {
-	const uint8_t *ring = san_sock_rx_ring(f->shm);
+	const uint8_t *ring = san_sock_shm_rx_ring(f->shm);
 	uint32_t off = at & (f->rx_bytes - 1), first = f->rx_bytes - off;
 	size_t done;
 
 	first = len < first ? len : first;
-	done = sock_scatter(msg, skip, ring + off, first);
+	done = san_sock_ring_scatter(msg, skip, ring + off, first);
 	if (done == first)
-		done += sock_scatter(msg, skip + first, ring, len - first);
+		done += san_sock_ring_scatter(msg, skip + first, ring, len - first);
 	return done == len ? 0 : -EFAULT;
 }
 
 /* Notify the lcore if it waits for room. Pairs with its fence before it waits. */
 static void
-tell_room(struct sock_file *f)
+tell_room(struct fd_sock *f)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&f->shm->rx_waits, memory_order_relaxed) != 0)
-		sock_bell(f);
+		san_sock_attach_doorbell(f);
 }
 
 /* Take what is there, under the lock. 0: nothing; -EFAULT. */
 static ssize_t
-take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
+sock_tcp_take_locked(struct fd_sock *f, const struct msghdr *msg, size_t skip, size_t left,
+		     int flags)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t head = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
@@ -192,7 +195,7 @@ take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t l
 
 	n = n < f->rx_bytes ? n : f->rx_bytes;
 	n = n < left ? n : (uint32_t)left;
-	if ((flags & MSG_TRUNC) == 0 && empty(f, head, msg, skip, n) != 0)
+	if ((flags & MSG_TRUNC) == 0 && sock_tcp_empty_ring(f, head, msg, skip, n) != 0)
 		return -EFAULT;
 	if (n == 0 || (flags & MSG_PEEK) != 0)
 		return n;
@@ -206,15 +209,16 @@ take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t l
 
 /* Whether nothing comes behind the bytes that are there. */
 static bool
-has_end(const struct san_sock_shm *shm)
+sock_tcp_has_end(const struct san_sock_shm *shm)
 {
 	return atomic_load(&shm->fin) != 0 || atomic_load(&shm->error) != 0 ||
-		atomic_load(&shm->gone) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+		atomic_load(&shm->orphaned) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
 /* Returns bytes, 0 at the end, -EAGAIN, or -errno. */
 static ssize_t
-take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
+sock_tcp_take_bytes(int fd, struct fd_sock *f, const struct msghdr *msg, size_t skip, size_t left,
+		    int flags)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t key;
@@ -222,20 +226,20 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 	int err = 0;
 	ssize_t n;
 
-	if (!sock_has_something(shm) &&
+	if (!san_sock_ring_has_something(shm) &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 &&
-	    !sock_is_deserted(fd, f))
+	    !san_sock_ring_is_deserted(fd, f))
 		return -EAGAIN;
-	if (!sock_lock_rx(f, &key))
+	if (!san_sock_ring_lock_rx(f, &key))
 		return -EDEADLK;
 	/* read before the tail: nothing comes behind it */
 	ended = atomic_load_explicit(&shm->fin, memory_order_acquire) != 0 ||
 		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
-	n = take_locked(f, msg, skip, left, flags);
+	n = sock_tcp_take_locked(f, msg, skip, left, flags);
 	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0)
-		err = sock_take_error(f);
-	sock_unmirror(fd, f);
-	sock_unlock_rx(f, key);
+		err = san_sock_ring_take_error(f);
+	san_sock_ring_unmirror(fd, f);
+	san_sock_ring_unlock_rx(f, key);
 	if (n != 0 || left == 0)
 		return n;
 	if (err != 0)
@@ -243,26 +247,26 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 	/* if this call returns bytes, the next one returns the error */
 	if (skip != 0 && atomic_load(&shm->error) != 0)
 		return 0;
-	return ended || atomic_load(&shm->gone) != 0 ? 0 : -EAGAIN;
+	return ended || atomic_load(&shm->orphaned) != 0 ? 0 : -EAGAIN;
 }
 
 /* Wait until *len* bytes can be peeked at, or recv() would return with less. */
 static void
-wait_to_peek(int fd, struct sock_file *f, size_t len)
+wait_to_peek(int fd, struct fd_sock *f, size_t len)
 {
 	/* the lcore posts no receive for the last quarter until the program reads */
 	uint32_t most = f->rx_bytes - f->rx_bytes / 4, seen;
 	uint32_t nb = len < most ? (uint32_t)len : most;
 
-	while ((seen = (uint32_t)sock_tcp_unread(f)) < nb && !has_end(f->shm) &&
-	       sock_wait_more(fd, f, seen) == 0)
+	while ((seen = (uint32_t)san_sock_tcp_unread(f)) < nb && !sock_tcp_has_end(f->shm) &&
+	       san_sock_ring_wait_more(fd, f, seen) == 0)
 		;
-	sock_bell(f);
+	san_sock_attach_doorbell(f);
 }
 
 /* Receive what is there, or (MSG_WAITALL) all of it. */
 static ssize_t
-take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int flags, int *err)
+take_some(int fd, struct fd_sock *f, const struct msghdr *msg, size_t len, int flags, int *err)
 {
 	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
 	bool all = (flags & MSG_WAITALL) != 0, peeks = (flags & MSG_PEEK) != 0;
@@ -270,13 +274,13 @@ take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int
 	ssize_t n;
 
 	for (*err = 0; *err == 0;) {
-		n = take(fd, f, msg, done, len - done, flags);
+		n = sock_tcp_take_bytes(fd, f, msg, done, len - done, flags);
 		if (n == 0)
 			break;
 		if (n > 0) {
 			if (all && peeks && waits && (size_t)n < len) {
 				wait_to_peek(fd, f, len);
-				n = take(fd, f, msg, 0, len, flags);
+				n = sock_tcp_take_bytes(fd, f, msg, 0, len, flags);
 			}
 			done += n > 0 ? (size_t)n : 0;
 			if (!all || peeks || done == len)
@@ -285,48 +289,48 @@ take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int
 			/* the interrupted call has the lock, and its bytes */
 			*err = n == -EDEADLK ? EAGAIN : (int)-n;
 		} else {
-			*err = sock_wait_something(fd, f);
+			*err = san_sock_ring_wait_something(fd, f);
 		}
 	}
 	return (ssize_t)done;
 }
 
 ssize_t
-sock_tcp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+san_sock_tcp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
-	ssize_t len = sock_length(msg), done;
+	ssize_t len = san_sock_ring_length(msg), done;
 	int err;
 
 	if (len < 0)
-		return fail((int)-len);
+		return sock_tcp_fail((int)-len);
 	if ((flags & MSG_ERRQUEUE) != 0)
-		return fail(EAGAIN);
+		return sock_tcp_fail(EAGAIN);
 	if ((flags & MSG_OOB) != 0)
-		return fail(EINVAL);
+		return sock_tcp_fail(EINVAL);
 	msg->msg_flags = 0;
 	msg->msg_namelen = 0;
 	msg->msg_controllen = 0;
 	done = take_some(fd, f, msg, (size_t)len, flags, &err);
-	return done > 0 || err == 0 ? done : fail(err);
+	return done > 0 || err == 0 ? done : sock_tcp_fail(err);
 }
 
 /* ---- state ---- */
 
 short
-sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
+san_sock_tcp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut), state = atomic_load(&shm->state);
 	bool fin = atomic_load(&shm->fin) != 0 || (shut & (SHUT_RD + 1)) != 0;
-	bool over = state > SAN_SOCK_UP || atomic_load(&shm->gone) != 0;
+	bool over = state > SAN_SOCK_UP || atomic_load(&shm->orphaned) != 0;
 	bool mute = over || (shut & (SHUT_WR + 1)) != 0;
 	short is = 0;
 
-	if (sock_has_something(shm))
+	if (san_sock_ring_has_something(shm))
 		is |= POLLIN | POLLRDNORM;
 	else
-		sock_settle(fd, f, is_told);
-	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (mute || sock_is_writable(fd, f)))
+		san_sock_ring_settle(fd, f, is_notified);
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (mute || san_sock_ring_is_writable(fd, f)))
 		is |= POLLOUT | POLLWRNORM;
 	if (fin)
 		is |= POLLRDHUP;
@@ -339,25 +343,25 @@ sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
 }
 
 int
-sock_tcp_shutdown(int fd, struct sock_file *f, int how)
+san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how)
 {
 	if (how < SHUT_RD || how > SHUT_RDWR)
-		return fail(EINVAL);
+		return sock_tcp_fail(EINVAL);
 	if (atomic_load(&f->shm->state) > SAN_SOCK_UP)
-		return fail(ENOTCONN);
+		return sock_tcp_fail(ENOTCONN);
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD) {
-		sock_wait_aside(fd, f);
+		san_sock_ring_wait_aside(fd, f);
 		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
 	}
-	sock_bell(f);
+	san_sock_attach_doorbell(f);
 	return 0;
 }
 
 /* A daemon sets *closing* when the last descriptor is closed; it has LAST_STEPS for that. */
 void
-sock_tcp_linger(struct sock_file *f)
+san_sock_tcp_linger(struct fd_sock *f)
 {
 	uint64_t steps = atomic_load(&f->shm->linger), step;
 	const struct timespec ts = {.tv_nsec = LINGER_STEP_NS};
@@ -365,15 +369,15 @@ sock_tcp_linger(struct sock_file *f)
 	if (steps <= 1) /* 0: no SO_LINGER; 1: no time */
 		return;
 	steps = (steps - 1) * LINGER_STEPS_S;
-	for (step = 0; step < steps && sock_tcp_unsent(f) != 0 &&
-	     atomic_load(&f->shm->gone) == 0 &&
+	for (step = 0; step < steps && san_sock_tcp_unsent(f) != 0 &&
+	     atomic_load(&f->shm->orphaned) == 0 &&
 	     (step < LAST_STEPS || atomic_load(&f->shm->closing) != 0);
 	     step++)
 		nanosleep(&ts, NULL);
 }
 
 int
-sock_tcp_state(const struct sock_file *f)
+san_sock_tcp_state(const struct fd_sock *f)
 {
 	const struct san_sock_shm *shm = f->shm;
 	uint32_t state = atomic_load(&shm->state);
@@ -382,52 +386,52 @@ sock_tcp_state(const struct sock_file *f)
 
 	if (state == SAN_SOCK_CONNECTING)
 		return TCP_SYN_SENT;
-	if (state > SAN_SOCK_UP || atomic_load(&shm->gone) != 0)
+	if (state > SAN_SOCK_UP || atomic_load(&shm->orphaned) != 0)
 		return TCP_CLOSE;
 	if (ended && shut)
-		return sock_tcp_unsent(f) != 0 ? TCP_LAST_ACK : TCP_CLOSE;
+		return san_sock_tcp_unsent(f) != 0 ? TCP_LAST_ACK : TCP_CLOSE;
 	if (ended)
 		return TCP_CLOSE_WAIT;
 	if (shut)
-		return sock_tcp_unsent(f) != 0 ? TCP_FIN_WAIT1 : TCP_FIN_WAIT2;
+		return san_sock_tcp_unsent(f) != 0 ? TCP_FIN_WAIT1 : TCP_FIN_WAIT2;
 	return TCP_ESTABLISHED;
 }
 
 int
-sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
-	if (peer && sock_tcp_state(f) == TCP_CLOSE)
-		return fail(ENOTCONN);
-	return sock_tcp_name_of(f, peer, sa, len);
+	if (peer && san_sock_tcp_state(f) == TCP_CLOSE)
+		return sock_tcp_fail(ENOTCONN);
+	return san_sock_tcp_name_of(f, peer, sa, len);
 }
 
 int
-sock_tcp_name_of(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
 	const struct san_sock_addr *a = peer ? &f->shm->peer : &f->shm->local;
 	struct sockaddr_storage ss;
 	socklen_t bytes;
 
-	if (sock_is_bad_out(len, sizeof(*len)))
-		return fail(EFAULT);
+	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
+		return sock_tcp_fail(EFAULT);
 	if ((int)*len < 0)
-		return fail(EINVAL);
-	bytes = sock_write_name(f->domain, a->ip, a->port, &ss);
-	if (sock_is_bad_out(sa, bytes < *len ? bytes : *len))
-		return fail(EFAULT);
+		return sock_tcp_fail(EINVAL);
+	bytes = san_sock_ring_write_name(f->domain, a->ip, a->port, &ss);
+	if (san_sock_touch_is_bad_out(sa, bytes < *len ? bytes : *len))
+		return sock_tcp_fail(EFAULT);
 	memcpy(sa, &ss, bytes < *len ? bytes : *len);
 	*len = bytes;
 	return 0;
 }
 
 int
-sock_tcp_unread(const struct sock_file *f)
+san_sock_tcp_unread(const struct fd_sock *f)
 {
 	return (int)(atomic_load(&f->shm->rx_tail) - atomic_load(&f->shm->rx_head));
 }
 
 int
-sock_tcp_unsent(const struct sock_file *f)
+san_sock_tcp_unsent(const struct fd_sock *f)
 {
 	return (int)(atomic_load(&f->shm->tx_tail) - atomic_load(&f->shm->tx_head));
 }

@@ -21,30 +21,30 @@
  *   0: it is connected. -EINPROGRESS: call the kernel's connect(). -EADDRNOTAVAIL: another stream
  *   has the same pair of addresses and ports.
  */
-int sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len);
+int san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
 /** The kernel's *fd* listens: register it at the daemon if a rule carries it. */
-void sock_tcp_listen(int fd, struct sock_file *f);
+void san_sock_tcp_conn_listen(int fd, struct fd_sock *f);
 /**
  * *fd* was accepted from a listener of the kernel. If it is a token, replace it by the stream, and
  * set *sa* to the stream's peer. *room*: bytes of *sa*.
  */
-void sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room);
+void san_sock_tcp_conn_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room);
 
-ssize_t sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags);
-ssize_t sock_tcp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags);
-/** See sock_udp_poll(). */
-short sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told);
-int sock_tcp_shutdown(int fd, struct sock_file *f, int how);
+ssize_t san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags);
+ssize_t san_sock_tcp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags);
+/** See san_sock_udp_poll(). */
+short san_sock_tcp_poll(int fd, struct fd_sock *f, short events, bool is_notified);
+int san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how);
 /** A descriptor was closed: if it was the last one and has SO_LINGER, wait until all is sent. */
-void sock_tcp_linger(struct sock_file *f);
+void san_sock_tcp_linger(struct fd_sock *f);
 /** getsockname() and getpeername(): the kernel's socket does not have these names. */
-int sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
+int san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
 /** ... also when it is not connected any more. */
-int sock_tcp_name_of(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
+int san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
 /** State as in the kernel: TCP_ESTABLISHED and so on. */
-int sock_tcp_state(const struct sock_file *f);
+int san_sock_tcp_state(const struct fd_sock *f);
 /** Bytes that are not read yet (FIONREAD), and bytes that are not sent yet. */
-int sock_tcp_unread(const struct sock_file *f);
-int sock_tcp_unsent(const struct sock_file *f);
+int san_sock_tcp_unread(const struct fd_sock *f);
+int san_sock_tcp_unsent(const struct fd_sock *f);
 
 #endif /* SOCK_TCP_H */

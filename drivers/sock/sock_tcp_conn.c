@@ -28,18 +28,20 @@
 #define BY_KERNEL "a connection is the kernel's"
 
 static bool
-is_wanted(int fd, struct sock_file *f, const struct sockaddr *local, const struct sockaddr *remote)
+sock_tcp_conn_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
+			const struct sockaddr *remote)
 {
 	enum sock_action action;
 
-	if (sock_conf_is_idle() || atomic_load(&f->stays))
+	if (san_sock_conf_is_idle() || atomic_load(&f->stays))
 		return false;
-	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote, true);
+	action = san_sock_conf_action(IPPROTO_TCP, san_sock_carry_is_v6only(fd, f), local, remote,
+				      true);
 	if (action != SOCK_CARRY && action != SOCK_BOTH)
 		return false;
-	if (!sock_uses_uring())
+	if (!san_sock_uring_is_used())
 		return true;
-	sock_stay(f, SOCK_BY_URING);
+	san_sock_carry_stay(f, SOCK_BY_URING);
 	return false;
 }
 
@@ -47,14 +49,14 @@ is_wanted(int fd, struct sock_file *f, const struct sockaddr *local, const struc
 
 /* False: not an address that can be carried. */
 static bool
-read_peer(const struct sock_file *f, const struct sockaddr *sa, socklen_t len,
+read_peer(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len,
 	  struct shmq_req *req)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	const struct sockaddr_in6 *in6 = (const void *)sa;
 	const struct sockaddr_in *in = (const void *)sa;
 
-	if (sock_is_bad(sa, len))
+	if (san_sock_touch_is_bad(sa, len))
 		return false;
 	if (f->domain == AF_INET && len >= sizeof(*in) && in->sin_family == AF_INET) {
 		memcpy(req->sock.peer, mapped, sizeof(mapped));
@@ -71,7 +73,7 @@ read_peer(const struct sock_file *f, const struct sockaddr *sa, socklen_t len,
 }
 
 static int64_t
-now_ns(void)
+sock_tcp_conn_now_ns(void)
 {
 	struct timespec ts;
 
@@ -81,9 +83,9 @@ now_ns(void)
 
 /* Whether the peer's daemon accepts the stream within the probe time. */
 static bool
-comes_up(struct sock_file *f, int shadow)
+comes_up(struct fd_sock *f, int shadow)
 {
-	int64_t until_ns = now_ns() + sock_conf_probe_ms() * NS_PER_MS, left_ns;
+	int64_t until_ns = sock_tcp_conn_now_ns() + san_sock_conf_probe_ms() * NS_PER_MS, left_ns;
 	struct pollfd p = {.fd = shadow, .events = POLLIN};
 	uint32_t state;
 
@@ -92,11 +94,12 @@ comes_up(struct sock_file *f, int shadow)
 	atomic_thread_fence(memory_order_seq_cst);
 	while ((state = atomic_load_explicit(&f->shm->state, memory_order_acquire)) ==
 		       SAN_SOCK_CONNECTING &&
-	       (left_ns = until_ns - now_ns()) > 0)
+	       (left_ns = until_ns - sock_tcp_conn_now_ns()) > 0)
 		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);
-	sock_settle(shadow, f, false); /* the byte for being connected is not for the program */
+	/* the byte for being connected is not for the program */
+	san_sock_ring_settle(shadow, f, false);
 	return state == SAN_SOCK_UP;
 }
 
@@ -105,7 +108,7 @@ static bool
 may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 {
 	const void *at = &((const struct sockaddr_in *)(const void *)sa)->sin_addr;
-	const char *why = sock_why_not_reached(ip);
+	const char *why = san_sock_attach_why_not_reached(ip);
 	char text[SHMQ_TEXT + INET6_ADDRSTRLEN], name[INET6_ADDRSTRLEN] = "";
 
 	if (why == NULL)
@@ -113,14 +116,14 @@ may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 	if (sa->sa_family == AF_INET6)
 		at = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
 	inet_ntop(sa->sa_family, at, name, sizeof(name));
-	snprintf(text, sizeof(text), "%s%s%s", sock_attach() == 0 ? name : "",
-		 sock_attach() == 0 ? " " : "", why);
-	sock_conf_tell(BY_KERNEL, text);
+	snprintf(text, sizeof(text), "%s%s%s", san_sock_attach() == 0 ? name : "",
+		 san_sock_attach() == 0 ? " " : "", why);
+	san_sock_conf_tell(BY_KERNEL, text);
 	return false;
 }
 
 int
-sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
 {
 	struct shmq_req req = {0};
 	struct sockaddr_storage local;
@@ -129,26 +132,28 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	int shadow, rc, was = errno;
 	bool up;
 
-	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, sock_bound_to(fd, &local), sa) ||
-	    !may_reach(sa, req.sock.peer) || !sock_hooks_connect(f, sa, len)) {
+	if (!read_peer(f, sa, len, &req) ||
+	    !sock_tcp_conn_is_wanted(fd, f, san_sock_carry_bound_to(fd, &local), sa) ||
+	    !may_reach(sa, req.sock.peer) || !san_sock_hooks_connect(f, sa, len)) {
 		errno = was;
 		return -EINPROGRESS;
 	}
-	rc = sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow);
+	rc = san_sock_attach_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow);
 	if (rc != 0) {
-		sock_conf_tell(BY_KERNEL, rep.text);
+		san_sock_conf_tell(BY_KERNEL, rep.text);
 		errno = was;
 		return rc == -EALREADY ? -EADDRNOTAVAIL : -EINPROGRESS;
 	}
-	rc = sock_carry_map(f, shadow);
-	up = rc == 0 && comes_up(f, shadow) && sock_change_begin(&change, f);
+	rc = san_sock_carry_map(f, shadow);
+	up = rc == 0 && comes_up(f, shadow) && san_sock_owner_change_begin(&change, f);
 	if (up) {
-		sock_opt_times(fd, shadow);
-		sock_opt_stream(fd, f);
-		sock_carry_replace(f, shadow);
-		sock_change_end(&change);
+		san_sock_opt_times(fd, shadow);
+		san_sock_opt_stream(fd, f);
+		san_sock_carry_replace(f, shadow);
+		san_sock_owner_change_end(&change);
 	} else if (rc == 0) {
-		sock_conf_tell(BY_KERNEL, "no carried listener there, or no daemon at the peer");
+		san_sock_conf_tell(BY_KERNEL,
+				   "no carried listener there, or no daemon at the peer");
 		munmap(f->shm, f->bytes);
 		f->shm = NULL;
 	}
@@ -161,7 +166,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 /* ---- listen ---- */
 
 void
-sock_tcp_listen(int fd, struct sock_file *f)
+san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage local;
 	socklen_t len = sizeof(local);
@@ -171,17 +176,18 @@ sock_tcp_listen(int fd, struct sock_file *f)
 
 	if (atomic_load(&f->lease) >= 0 ||
 	    REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0 ||
-	    !is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
+	    !sock_tcp_conn_is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
 		errno = was;
 		return;
 	}
-	rc = sock_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
+	rc = san_sock_attach_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
 	if (rc == 0)
-		atomic_store(&f->lease, sock_own(lease, &f->lease));
+		atomic_store(&f->lease, san_sock_own(lease, &f->lease));
 	else
-		sock_conf_say("a listener stays with the kernel alone", rep.text);
+		san_sock_conf_say("a listener stays with the kernel alone", rep.text);
 	/* while the daemon has its copy open, our close() would not end the kernel's listener */
-	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && sock_is_ending(SHMQ_SOCK_CLOSED); i++)
+	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && san_sock_carry_is_ending(SHMQ_SOCK_CLOSED);
+	     i++)
 		;
 	errno = was;
 }
@@ -210,42 +216,42 @@ take_place(int fd, int domain)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
-	struct sock_file *f;
+	struct fd_sock *f;
 	int shadow, rc;
 
-	rc = sock_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
+	rc = san_sock_attach_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
 	if (rc != 0)
 		return rc;
-	sock_track(fd, domain, false);
-	f = sock_get(fd);
-	rc = f == NULL ? -ENFILE : sock_carry_map(f, shadow);
+	san_sock_fd_track(fd, domain, false);
+	f = san_sock_fd_get(fd);
+	rc = f == NULL ? -ENFILE : san_sock_carry_map(f, shadow);
 	if (rc == 0) {
-		sock_opt_times(fd, shadow);
-		sock_opt_stream(fd, f);
-		sock_carry_replace(f, shadow);
+		san_sock_opt_times(fd, shadow);
+		san_sock_opt_stream(fd, f);
+		san_sock_carry_replace(f, shadow);
 	}
 	REAL(close)
 	(shadow);
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return rc;
 }
 
 void
-sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
+san_sock_tcp_conn_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
 {
 	struct sockaddr_storage ss;
 	socklen_t bytes = sizeof(ss);
-	struct sock_file *f;
+	struct fd_sock *f;
 	int was = errno;
 
 	/* its listener may have been inherited or received */
 	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
-	    (f = sock_get(fd)) != NULL) {
+	    (f = san_sock_fd_get(fd)) != NULL) {
 		*len = room;
-		sock_tcp_name_of(f, true, sa, len);
-		sock_put(f);
+		san_sock_tcp_name_of(f, true, sa, len);
+		san_sock_fd_put(f);
 	}
 	errno = was;
 }

@@ -33,14 +33,14 @@ static _Atomic uint64_t good[1 << SET_BITS][WAYS];
 static _Atomic uint64_t turn;
 
 void
-sock_touch_forget(void)
+san_sock_touch_forget(void)
 {
 	atomic_fetch_add(&turn, 1);
 }
 
 /* False: it is not accessible in this way. True also if the kernel can't be asked. */
 static bool
-ask(uintptr_t at, uint64_t how)
+sock_touch_ask_kernel(uintptr_t at, uint64_t how)
 {
 	const int no_way = -1, add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, -1);
 	static uint32_t nobody; /* a futex without waiters */
@@ -61,7 +61,7 @@ ask(uintptr_t at, uint64_t how)
 }
 
 static bool
-is_known(_Atomic uint64_t *set, uint64_t page, uint64_t how)
+sock_touch_is_known(_Atomic uint64_t *set, uint64_t page, uint64_t how)
 {
 	uint64_t is;
 	int i;
@@ -76,7 +76,7 @@ is_known(_Atomic uint64_t *set, uint64_t page, uint64_t how)
 
 /* Replaces the entry that was added first. Writable memory is readable, too. */
 static void
-remember(_Atomic uint64_t *set, uint64_t page, uint64_t how)
+sock_touch_remember(_Atomic uint64_t *set, uint64_t page, uint64_t how)
 {
 	uint64_t was = atomic_load_explicit(&set[0], memory_order_relaxed);
 
@@ -100,24 +100,24 @@ is_bad(const void *p, size_t len, uint64_t how)
 	for (page = from >> PAGE_BITS; page <= last >> PAGE_BITS; page++) {
 		mine = (uint64_t)page << (TURN_BITS + 2) | now << 2;
 		set = good[page % (1 << SET_BITS)];
-		if (is_known(set, mine, how))
+		if (sock_touch_is_known(set, mine, how))
 			continue;
 		at = page << PAGE_BITS;
-		if (!ask(at > from ? at : from, how))
+		if (!sock_touch_ask_kernel(at > from ? at : from, how))
 			return true;
-		remember(set, mine, how);
+		sock_touch_remember(set, mine, how);
 	}
 	return false;
 }
 
 bool
-sock_is_bad(const void *p, size_t len)
+san_sock_touch_is_bad(const void *p, size_t len)
 {
 	return is_bad(p, len, READ_OK);
 }
 
 bool
-sock_is_bad_out(const void *p, size_t len)
+san_sock_touch_is_bad_out(const void *p, size_t len)
 {
 	return is_bad(p, len, WRITE_OK);
 }

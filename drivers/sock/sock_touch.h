@@ -16,10 +16,10 @@
 #include <stddef.h>
 
 /** Whether some of these bytes can't be read. False if *len* is 0. */
-bool sock_is_bad(const void *p, size_t len);
+bool san_sock_touch_is_bad(const void *p, size_t len);
 /** Whether some of these bytes can't be written. They keep their values. */
-bool sock_is_bad_out(const void *p, size_t len);
+bool san_sock_touch_is_bad_out(const void *p, size_t len);
 /** Call it before or after memory is unmapped or protected. */
-void sock_touch_forget(void);
+void san_sock_touch_forget(void);
 
 #endif /* SOCK_TOUCH_H */

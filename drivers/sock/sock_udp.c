@@ -25,7 +25,7 @@
 /* ---- addresses ---- */
 
 static int
-fail(int err)
+sock_udp_fail(int err)
 {
 	errno = err;
 	return -1;
@@ -33,7 +33,7 @@ fail(int err)
 
 /* Read the destination from the name in *msg*. 0 or errno. */
 static int
-read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
+sock_udp_read_name(const struct fd_sock *f, const struct msghdr *msg, struct san_sock_rec *rec)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	const struct sockaddr_in *in = msg->msg_name;
@@ -41,7 +41,7 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 
 	if (msg->msg_namelen > sizeof(struct sockaddr_storage))
 		return EINVAL;
-	if (sock_is_bad(in, msg->msg_namelen))
+	if (san_sock_touch_is_bad(in, msg->msg_namelen))
 		return EFAULT;
 	if (f->domain == AF_INET ||
 	    (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
@@ -66,53 +66,52 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 
 /* ---- to send ---- */
 
-/* 0; -EAGAIN: no room; -EFAULT; -EDEADLK: see sock_lock(). */
+/* 0; -EAGAIN: no room; -EFAULT; -EDEADLK: see san_sock_lock(). */
 static int
-put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *msg)
+sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struct msghdr *msg)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint8_t *ring = san_sock_tx_ring(shm, f->rx_bytes);
+	uint8_t *ring = san_sock_shm_tx_ring(shm, f->rx_bytes);
 	uint32_t tail, at, base, key;
 	int rc = -EAGAIN;
 
-	if (!sock_lock_tx(f, &key))
+	if (!san_sock_ring_lock_tx(f, &key))
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
-	if (san_sock_place(ring, f->tx_bytes, tail,
-			   atomic_load_explicit(&shm->tx_head, memory_order_acquire), &base,
-			   head->bytes, &at) == 0) {
-		struct san_sock_rec *rec = (void *)(ring + san_sock_off(f->tx_bytes, base, at));
+	if (san_sock_shm_place(ring, f->tx_bytes, tail,
+			       atomic_load_explicit(&shm->tx_head, memory_order_acquire), &base,
+			       head->bytes, &at) == 0) {
+		struct san_sock_rec *rec = (void *)(ring + san_sock_shm_off(f->tx_bytes, base, at));
 
 		*rec = *head;
-		if (sock_gather(rec + 1, msg, 0, head->bytes) < head->bytes) {
-			sock_unlock_tx(f, key);
+		if (san_sock_ring_gather(rec + 1, msg, 0, head->bytes) < head->bytes) {
+			san_sock_ring_unlock_tx(f, key);
 			return -EFAULT;
 		}
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
 		/* pairs with the acquire of the lcore; fails if another thread took the lock */
-		if (atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail,
-							    at + san_sock_rec_bytes(head->bytes),
-							    memory_order_release,
-							    memory_order_relaxed))
+		if (atomic_compare_exchange_strong_explicit(
+			    &shm->tx_tail, &tail, at + san_sock_shm_rec_bytes(head->bytes),
+			    memory_order_release, memory_order_relaxed))
 			rc = 0;
 	}
-	sock_unlock_tx(f, key);
+	san_sock_ring_unlock_tx(f, key);
 	return rc;
 }
 
 /* Send by the kernel's socket: to this host, or by another device. */
 static ssize_t
-send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+send_kernel(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
-	int kernel = sock_kernel(fd, f);
+	int kernel = san_sock_carry_kernel(fd, f);
 
-	return kernel < 0 ? fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
+	return kernel < 0 ? sock_udp_fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
 }
 
 /* Whether it is a device other than the port's. */
 static bool
-is_elsewhere(const struct sock_file *f, uint32_t if_index)
+is_elsewhere(const struct fd_sock *f, uint32_t if_index)
 {
 	return if_index != 0 && if_index != f->shm->if_index;
 }
@@ -123,11 +122,11 @@ is_ports(const uint8_t source[16])
 {
 	static const uint8_t none[16];
 
-	return memcmp(source, none, sizeof(none)) == 0 || sock_is_ports(source);
+	return memcmp(source, none, sizeof(none)) == 0 || san_sock_attach_is_ports(source);
 }
 
 static bool
-read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec *rec)
+read_one(const struct fd_sock *f, const struct cmsghdr *c, struct san_sock_rec *rec)
 {
 	const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
 	const struct in6_pktinfo *info6 = (const void *)CMSG_DATA(c);
@@ -164,14 +163,14 @@ read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec
 
 /* Read the control messages. False: the kernel must send the datagram. */
 static bool
-read_control(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
+sock_udp_read_control(const struct fd_sock *f, const struct msghdr *msg, struct san_sock_rec *rec)
 {
 	struct msghdr copy = *msg; /* the macros take a pointer to a mutable one */
 	struct cmsghdr *c;
 
 	if (msg->msg_controllen == 0)
 		return true;
-	if (sock_is_bad(msg->msg_control, msg->msg_controllen))
+	if (san_sock_touch_is_bad(msg->msg_control, msg->msg_controllen))
 		return false;
 	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
 		if (!read_one(f, c, rec))
@@ -181,7 +180,7 @@ read_control(const struct sock_file *f, const struct msghdr *msg, struct san_soc
 
 /* Whether it exceeds the port's MTU while the program forbids fragments. */
 static bool
-is_too_long(const struct sock_file *f, const struct san_sock_rec *rec, ssize_t len)
+sock_udp_is_too_long(const struct fd_sock *f, const struct san_sock_rec *rec, ssize_t len)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	size_t heads = memcmp(rec->dst, mapped, sizeof(mapped)) == 0 ? HEADS_V4 : HEADS_V6;
@@ -191,25 +190,25 @@ is_too_long(const struct sock_file *f, const struct san_sock_rec *rec, ssize_t l
 }
 
 ssize_t
-sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
 	struct san_sock_rec head = {.bytes = 0};
-	ssize_t len = sock_length(msg);
+	ssize_t len = san_sock_ring_length(msg);
 	int rc, err;
 
 	if (len < 0)
-		return fail((int)-len);
+		return sock_udp_fail((int)-len);
 	if (len > SAN_SOCK_DGRAM)
-		return fail(EMSGSIZE);
+		return sock_udp_fail(EMSGSIZE);
 	if ((flags & MSG_OOB) != 0)
-		return fail(EOPNOTSUPP);
+		return sock_udp_fail(EOPNOTSUPP);
 	if ((atomic_load(&shm->shut) & (SHUT_WR + 1)) != 0)
-		return fail(EPIPE);
+		return sock_udp_fail(EPIPE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
-		rc = read_name(f, msg, &head);
+		rc = sock_udp_read_name(f, msg, &head);
 		if (rc != 0)
-			return fail(rc);
+			return sock_udp_fail(rc);
 	} else if (shm->peer.family == 0) {
 		return send_kernel(fd, f, msg, flags); /* it may be connected to port 0 */
 	} else {
@@ -217,34 +216,34 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		head.dport = shm->peer.port;
 	}
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
-	    (err = sock_take_error(f)) != 0)
-		return fail(err);
-	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
-		return fail(ENETDOWN);
+	    (err = san_sock_ring_take_error(f)) != 0)
+		return sock_udp_fail(err);
+	if (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0)
+		return sock_udp_fail(ENETDOWN);
 	/* the kernel keeps it until more is sent */
-	if ((flags & MSG_MORE) != 0 && sock_give_back(fd, f, "MSG_MORE"))
+	if ((flags & MSG_MORE) != 0 && san_sock_carry_give_back(fd, f, "MSG_MORE"))
 		return sendmsg(fd, msg, flags);
-	if (!read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
-	    head.dport == 0 || !sock_is_reached(head.dst))
+	if (!sock_udp_read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
+	    head.dport == 0 || !san_sock_attach_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
-	if (is_too_long(f, &head, len))
-		return fail(EMSGSIZE);
+	if (sock_udp_is_too_long(f, &head, len))
+		return sock_udp_fail(EMSGSIZE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0 &&
-	    (rc = sock_hooks_send(f, &head, msg->msg_name, msg->msg_namelen)) != 0)
-		return fail(rc);
+	    (rc = san_sock_hooks_send(f, &head, msg->msg_name, msg->msg_namelen)) != 0)
+		return sock_udp_fail(rc);
 	head.bytes = (uint32_t)len;
-	while ((rc = put(f, &head, msg)) != 0) {
-		if (atomic_load(&shm->gone) != 0)
-			return fail(ENETDOWN);
+	while ((rc = sock_udp_put_rec(f, &head, msg)) != 0) {
+		if (atomic_load(&shm->orphaned) != 0)
+			return sock_udp_fail(ENETDOWN);
 		if (rc == -EFAULT)
-			return fail(EFAULT);
+			return sock_udp_fail(EFAULT);
 		if (rc == -EDEADLK) /* the kernel's socket has the same name */
 			return send_kernel(fd, f, msg, flags);
-		rc = sock_wait_room(fd, f, flags);
+		rc = san_sock_ring_wait_room(fd, f, flags);
 		if (rc != 0)
-			return fail(rc);
+			return sock_udp_fail(rc);
 	}
-	sock_bell(f);
+	san_sock_attach_doorbell(f);
 	return len;
 }
 
@@ -252,12 +251,12 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 
 /* The next record, at *head*, behind padding that may be at *from*; NULL: none. Under rx_lock. */
 static struct san_sock_rec *
-peek(struct sock_file *f, uint32_t *from, uint32_t *head)
+sock_udp_peek_rec(struct fd_sock *f, uint32_t *from, uint32_t *head)
 {
 	struct san_sock_shm *shm = f->shm;
 	/* pairs with the release of the lcore */
 	uint32_t tail = atomic_load_explicit(&shm->rx_tail, memory_order_acquire);
-	uint8_t *ring = san_sock_rx_ring(shm);
+	uint8_t *ring = san_sock_shm_rx_ring(shm);
 	struct san_sock_rec *rec;
 	uint32_t base;
 
@@ -265,9 +264,9 @@ peek(struct sock_file *f, uint32_t *from, uint32_t *head)
 	if (*from == tail)
 		return NULL;
 	base = atomic_load_explicit(&shm->rx_base, memory_order_relaxed);
-	rec = (void *)(ring + san_sock_off(f->rx_bytes, base, *from));
-	*head = san_sock_skip(f->rx_bytes, base, *from, rec->bytes);
-	return (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
+	rec = (void *)(ring + san_sock_shm_off(f->rx_bytes, base, *from));
+	*head = san_sock_shm_skip(f->rx_bytes, base, *from, rec->bytes);
+	return (void *)(ring + san_sock_shm_off(f->rx_bytes, base, *head));
 }
 
 static void
@@ -302,17 +301,17 @@ real_time(uint64_t ns, struct timespec *out)
 }
 
 int
-sock_udp_stamp(const struct sock_file *f, bool in_ns, void *arg)
+san_sock_udp_stamp(const struct fd_sock *f, bool in_ns, void *arg)
 {
 	struct timespec ts;
 	struct timeval tv;
 
 	if (f->last_ns == 0)
-		return fail(ENOENT);
+		return sock_udp_fail(ENOENT);
 	real_time(f->last_ns, &ts);
 	TIMESPEC_TO_TIMEVAL(&tv, &ts);
-	if (sock_is_bad_out(arg, sizeof(ts)))
-		return fail(EFAULT);
+	if (san_sock_touch_is_bad_out(arg, sizeof(ts)))
+		return sock_udp_fail(EFAULT);
 	if (in_ns)
 		memcpy(arg, &ts, sizeof(ts));
 	else
@@ -321,7 +320,7 @@ sock_udp_stamp(const struct sock_file *f, bool in_ns, void *arg)
 }
 
 static void
-fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec)
+fill_control(const struct fd_sock *f, struct msghdr *msg, const struct san_sock_rec *rec)
 {
 	uint32_t want = atomic_load_explicit(&f->shm->options, memory_order_relaxed);
 	struct in_pktinfo info = {.ipi_ifindex = (int)rec->if_index};
@@ -370,19 +369,19 @@ fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_soc
 }
 
 static ssize_t
-deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec, uint32_t bytes,
-	int flags)
+sock_udp_deliver_rec(struct fd_sock *f, struct msghdr *msg, const struct san_sock_rec *rec,
+		     uint32_t bytes, int flags)
 {
 	struct sockaddr_storage from;
 	socklen_t len;
-	size_t room = (size_t)sock_length(msg), done = room < bytes ? room : bytes;
+	size_t room = (size_t)san_sock_ring_length(msg), done = room < bytes ? room : bytes;
 
-	if (sock_scatter(msg, 0, rec + 1, done) < done)
+	if (san_sock_ring_scatter(msg, 0, rec + 1, done) < done)
 		return -EFAULT; /* the datagram is lost, as in the kernel */
 	f->last_ns = rec->ns;
 	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
 	if (msg->msg_name != NULL) {
-		len = sock_write_name(f->domain, rec->src, rec->sport, &from);
+		len = san_sock_ring_write_name(f->domain, rec->src, rec->sport, &from);
 		memcpy(msg->msg_name, &from, len < msg->msg_namelen ? len : msg->msg_namelen);
 		msg->msg_namelen = len;
 	}
@@ -392,11 +391,11 @@ deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec,
 
 /* Take the next datagram, or -EAGAIN. Under rx_lock. */
 static ssize_t
-take_locked(struct sock_file *f, struct msghdr *msg, int flags)
+sock_udp_take_locked(struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	struct msghdr got = *msg;
 	uint32_t from, to, bytes;
-	struct san_sock_rec *rec = peek(f, &from, &to);
+	struct san_sock_rec *rec = sock_udp_peek_rec(f, &from, &to);
 	ssize_t rc;
 
 	if (rec == NULL)
@@ -404,8 +403,8 @@ take_locked(struct sock_file *f, struct msghdr *msg, int flags)
 	/* other programs may write to the ring: read the length once */
 	bytes = *(volatile const uint32_t *)&rec->bytes;
 	bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
-	rc = deliver(f, &got, rec, bytes, flags);
-	to = (flags & MSG_PEEK) != 0 ? from : to + san_sock_rec_bytes(bytes);
+	rc = sock_udp_deliver_rec(f, &got, rec, bytes, flags);
+	to = (flags & MSG_PEEK) != 0 ? from : to + san_sock_shm_rec_bytes(bytes);
 	/* pairs with the acquire of the lcore; fails if another thread took the lock */
 	if (!atomic_compare_exchange_strong_explicit(&f->shm->rx_head, &from, to,
 						     memory_order_release, memory_order_relaxed))
@@ -416,7 +415,7 @@ take_locked(struct sock_file *f, struct msghdr *msg, int flags)
 
 /* Returns bytes, -EAGAIN, or -errno. */
 static ssize_t
-take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+sock_udp_take_rec(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t key;
@@ -427,21 +426,21 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed) &&
 	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 &&
-	    !sock_is_deserted(fd, f))
+	    !san_sock_ring_is_deserted(fd, f))
 		return -EAGAIN;
-	if (!sock_lock_rx(f, &key))
+	if (!san_sock_ring_lock_rx(f, &key))
 		return -EDEADLK;
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
-		err = sock_take_error(f);
-	rc = err != 0 ? -err : take_locked(f, msg, flags);
-	sock_unmirror(fd, f);
-	sock_unlock_rx(f, key);
+		err = san_sock_ring_take_error(f);
+	rc = err != 0 ? -err : sock_udp_take_locked(f, msg, flags);
+	san_sock_ring_unmirror(fd, f);
+	san_sock_ring_unlock_rx(f, key);
 	return rc;
 }
 
 /* Whether the program asked for it. The daemon turns more options on. */
 static bool
-is_wanted(const struct sock_file *f, const struct cmsghdr *c)
+sock_udp_wants_control(const struct fd_sock *f, const struct cmsghdr *c)
 {
 	static const struct {
 		int level, type;
@@ -464,17 +463,17 @@ is_wanted(const struct sock_file *f, const struct cmsghdr *c)
 
 /* Receive from the error queue of the kernel's socket. */
 static ssize_t
-recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	uint8_t control[ERROR_CONTROL];
 	struct msghdr got = *msg;
 	struct cmsghdr *c;
 	size_t used = 0;
 	ssize_t n;
-	int kernel = sock_kernel(fd, f);
+	int kernel = san_sock_carry_kernel(fd, f);
 
 	if (kernel < 0)
-		return fail(EAGAIN);
+		return sock_udp_fail(EAGAIN);
 	got.msg_control = control;
 	got.msg_controllen = sizeof(control);
 	n = REAL(recvmsg)(kernel, &got, flags);
@@ -483,7 +482,7 @@ recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	msg->msg_namelen = got.msg_namelen;
 	msg->msg_flags = got.msg_flags;
 	for (c = CMSG_FIRSTHDR(&got); c != NULL; c = CMSG_NXTHDR(&got, c))
-		if (is_wanted(f, c))
+		if (sock_udp_wants_control(f, c))
 			add_control(msg, &used, c->cmsg_level, c->cmsg_type, CMSG_DATA(c),
 				    c->cmsg_len - CMSG_LEN(0));
 	msg->msg_controllen = used;
@@ -492,7 +491,7 @@ recv_error(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 
 /* Most bytes that are written of a name. */
 static size_t
-name_room(const struct sock_file *f, const struct msghdr *msg)
+name_room(const struct fd_sock *f, const struct msghdr *msg)
 {
 	size_t name = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
 					     sizeof(struct sockaddr_in6);
@@ -501,59 +500,61 @@ name_room(const struct sock_file *f, const struct msghdr *msg)
 }
 
 ssize_t
-sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
-	ssize_t rc = sock_length(msg);
+	ssize_t rc = san_sock_ring_length(msg);
 	int err;
 
 	if (rc < 0)
-		return fail((int)-rc);
+		return sock_udp_fail((int)-rc);
 	if (msg->msg_name != NULL && (int)msg->msg_namelen < 0)
-		return fail(EINVAL);
-	if ((msg->msg_name != NULL && sock_is_bad_out(msg->msg_name, name_room(f, msg))) ||
-	    (msg->msg_control != NULL && sock_is_bad_out(msg->msg_control, msg->msg_controllen)))
-		return fail(EFAULT);
+		return sock_udp_fail(EINVAL);
+	if ((msg->msg_name != NULL &&
+	     san_sock_touch_is_bad_out(msg->msg_name, name_room(f, msg))) ||
+	    (msg->msg_control != NULL &&
+	     san_sock_touch_is_bad_out(msg->msg_control, msg->msg_controllen)))
+		return sock_udp_fail(EFAULT);
 	if ((flags & MSG_ERRQUEUE) != 0)
 		return recv_error(fd, f, msg, flags);
-	while ((rc = take(fd, f, msg, flags)) == -EAGAIN) {
-		if (atomic_load(&shm->gone) != 0)
-			return fail(ENETDOWN);
+	while ((rc = sock_udp_take_rec(fd, f, msg, flags)) == -EAGAIN) {
+		if (atomic_load(&shm->orphaned) != 0)
+			return sock_udp_fail(ENETDOWN);
 		/* also of a socket that is shut down, as in the kernel */
 		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
-			return fail(EAGAIN);
+			return sock_udp_fail(EAGAIN);
 		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
 			msg->msg_flags = 0;
 			msg->msg_namelen = 0;
 			return 0;
 		}
-		err = sock_wait_something(fd, f);
+		err = san_sock_ring_wait_something(fd, f);
 		if (err != 0)
-			return fail(err);
+			return sock_udp_fail(err);
 	}
 	if (rc == -EDEADLK)
 		rc = -EAGAIN; /* the interrupted call has the lock, and its datagram */
-	return rc < 0 ? fail((int)-rc) : rc;
+	return rc < 0 ? sock_udp_fail((int)-rc) : rc;
 }
 
 /* ---- state ---- */
 
 short
-sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
+san_sock_udp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
 	/* a read would continue with the kernel's socket: then POLLIN alone is reported */
-	bool is_over = atomic_load(&shm->gone) != 0 &&
-		((events & (POLLIN | POLLRDNORM)) == 0 || !sock_may_return(f));
+	bool is_over = atomic_load(&shm->orphaned) != 0 &&
+		((events & (POLLIN | POLLRDNORM)) == 0 || !san_sock_carry_may_return(f));
 	short is = 0;
 
-	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && san_sock_ring_is_writable(fd, f))
 		is = POLLOUT | POLLWRNORM;
-	if (!sock_has_something(shm))
-		sock_settle(fd, f, is_told);
+	if (!san_sock_ring_has_something(shm))
+		san_sock_ring_settle(fd, f, is_notified);
 	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-	    atomic_load(&shm->gone) != 0)
+	    atomic_load(&shm->orphaned) != 0)
 		is |= POLLIN | POLLRDNORM;
 	if ((shut & (SHUT_RD + 1)) != 0)
 		is |= POLLIN | POLLRDNORM | POLLRDHUP;
@@ -566,17 +567,17 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 }
 
 int
-sock_udp_next(struct sock_file *f)
+san_sock_udp_next(struct fd_sock *f)
 {
 	struct san_sock_rec *rec;
 	uint32_t head, from, key;
 	int bytes = 0;
 
-	if (!sock_lock_rx(f, &key))
+	if (!san_sock_ring_lock_rx(f, &key))
 		return 0;
-	rec = peek(f, &from, &head);
+	rec = sock_udp_peek_rec(f, &from, &head);
 	if (rec != NULL)
 		bytes = (int)rec->bytes;
-	sock_unlock_rx(f, key);
+	san_sock_ring_unlock_rx(f, key);
 	return bytes;
 }

@@ -13,18 +13,18 @@
 
 #include "sock_fd.h"
 
-ssize_t sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags);
+ssize_t san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags);
 /** Sets in *msg* what recvmsg(2) sets. */
-ssize_t sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags);
+ssize_t san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags);
 /**
- * POLLIN and so on: those of *events*, and those that are always reported. *is_told*: the kernel
- * reports the descriptor readable.
+ * POLLIN and so on: those of *events*, and those that are always reported. *is_notified*: the
+ * kernel reports the descriptor readable.
  */
-short sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told);
+short san_sock_udp_poll(int fd, struct fd_sock *f, short events, bool is_notified);
 /** Bytes of the next datagram (FIONREAD). */
-int sock_udp_next(struct sock_file *f);
+int san_sock_udp_next(struct fd_sock *f);
 
 /** Time of the last datagram that was received: SIOCGSTAMP, SIOCGSTAMPNS. 0, or -1 and errno. */
-int sock_udp_stamp(const struct sock_file *f, bool in_ns, void *arg);
+int san_sock_udp_stamp(const struct fd_sock *f, bool in_ns, void *arg);
 
 #endif /* SOCK_UDP_H */

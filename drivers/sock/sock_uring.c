@@ -22,7 +22,7 @@
 #define FDS_MAX  256       /* only the lowest descriptors are checked */
 
 static int64_t
-now_ns(void)
+sock_uring_now_ns(void)
 {
 	struct timespec ts;
 
@@ -62,16 +62,16 @@ has_ring(void)
 }
 
 bool
-sock_uses_uring(void)
+san_sock_uring_is_used(void)
 {
 	static _Atomic int64_t until_ns;
 	static _Atomic bool has;
 
 	if (atomic_load(&has)) /* what it has asked for may concern later sockets */
 		return true;
-	if (now_ns() < atomic_load(&until_ns))
+	if (sock_uring_now_ns() < atomic_load(&until_ns))
 		return false;
 	atomic_store(&has, dlsym(RTLD_DEFAULT, "io_uring_queue_init") != NULL || has_ring());
-	atomic_store(&until_ns, now_ns() + HOLDS_NS);
+	atomic_store(&until_ns, sock_uring_now_ns() + HOLDS_NS);
 	return atomic_load(&has);
 }

@@ -13,6 +13,6 @@
 #define SOCK_BY_URING "its program uses io_uring"
 
 /** Whether the process has a ring, or the library that creates rings. */
-bool sock_uses_uring(void);
+bool san_sock_uring_is_used(void);
 
 #endif /* SOCK_URING_H */

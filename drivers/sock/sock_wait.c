@@ -25,24 +25,24 @@
  * report when it is readable.
  */
 static bool
-concerns(int fd)
+sock_wait_concerns_fd(int fd)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	bool does;
 
-	sock_epoll_expose(fd);
-	f = sock_get(fd);
+	san_sock_eset_expose(fd);
+	f = san_sock_fd_get(fd);
 	if (f == NULL)
 		return false;
 	does = atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
-	sock_put(f);
+	san_sock_fd_put(f);
 	return does;
 }
 
 /* ---- time left ---- */
 
 static int64_t
-now_ns(void)
+sock_wait_now_ns(void)
 {
 	struct timespec ts;
 
@@ -51,24 +51,24 @@ now_ns(void)
 }
 
 static int64_t
-deadline(const struct timespec *timeout)
+sock_wait_deadline_ns(const struct timespec *timeout)
 {
 	if (timeout == NULL)
 		return INT64_MAX;
 	if (timeout->tv_sec > INT64_MAX / NS_PER_S / 2)
 		return INT64_MAX;
-	return now_ns() + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
+	return sock_wait_now_ns() + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
 }
 
 /* NULL: no limit. */
 static const struct timespec *
-left(int64_t until, struct timespec *ts)
+sock_wait_time_left(int64_t until, struct timespec *ts)
 {
 	int64_t ns;
 
 	if (until == INT64_MAX)
 		return NULL;
-	ns = until - now_ns();
+	ns = until - sock_wait_now_ns();
 	if (ns < 0)
 		ns = 0;
 	*ts = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
@@ -78,55 +78,56 @@ left(int64_t until, struct timespec *ts)
 /* ---- poll ---- */
 
 int
-sock_wait_concerns(const struct pollfd *fds, nfds_t n)
+san_sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 {
 	int found = 0;
 	nfds_t i;
 
 	/* the kernel returns the error for an invalid array */
-	if (sock_conf_is_idle() || n > SOCK_FDS || sock_is_bad_out(fds, n * sizeof(*fds)))
+	if (san_sock_conf_is_idle() || n > SOCK_FDS ||
+	    san_sock_touch_is_bad_out(fds, n * sizeof(*fds)))
 		return 0;
 	for (i = 0; i < n; i++)
 		if (fds[i].fd >= 0)
-			found |= concerns(fds[i].fd);
+			found |= sock_wait_concerns_fd(fds[i].fd);
 	return found;
 }
 
 static short
-look_one(int fd, struct sock_file *f, short events, bool is_told)
+look_one(int fd, struct fd_sock *f, short events, bool is_notified)
 {
-	return f->is_udp ? sock_udp_poll(fd, f, events, is_told) :
-			   sock_tcp_poll(fd, f, events, is_told);
+	return f->is_udp ? san_sock_udp_poll(fd, f, events, is_notified) :
+			   san_sock_tcp_poll(fd, f, events, is_notified);
 }
 
 /* The carried socket, with a reference; NULL: the kernel serves it. */
-static struct sock_file *
-served(struct pollfd *p)
+static struct fd_sock *
+sock_wait_file_of(struct pollfd *p)
 {
-	struct sock_file *f = p->fd >= 0 ? carried_now(p->fd) : NULL;
+	struct fd_sock *f = p->fd >= 0 ? san_sock_switch_carried_now(p->fd) : NULL;
 
 	/* received datagrams are read before the socket is returned */
 	if (f == NULL ||
 	    ((p->events & POLLIN) != 0 &&
 	     atomic_load(&f->shm->rx_tail) != atomic_load(&f->shm->rx_head)) ||
-	    !sock_return(p->fd, f))
+	    !san_sock_carry_return(p->fd, f))
 		return f;
-	sock_put(f);
+	san_sock_fd_put(f);
 	p->revents = 0; /* the end of the daemon is not an event */
-	return carried_now(p->fd);
+	return san_sock_switch_carried_now(p->fd);
 }
 
 /* Set the events of the carried ones. *nb_others*: descriptors that the kernel serves. */
 static int
-look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
+sock_wait_look_at(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_others)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	int ready = 0;
 	nfds_t i;
 
 	*nb_others = 0;
 	for (i = 0; i < n; i++) {
-		f = served(&fds[i]);
+		f = sock_wait_file_of(&fds[i]);
 		if (f == NULL) {
 			*nb_others += fds[i].fd >= 0;
 			if (fds[i].fd < 0)
@@ -134,9 +135,9 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 			continue;
 		}
 		fds[i].revents = look_one(fds[i].fd, f, fds[i].events,
-					  is_told && fds[i].revents != 0);
+					  is_notified && fds[i].revents != 0);
 		ready += fds[i].revents != 0;
-		sock_put(f);
+		san_sock_fd_put(f);
 	}
 	return ready;
 }
@@ -147,7 +148,7 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
  * and POLLHUP of the socket, because the stand-in does not have them.
  */
 struct one {
-	struct sock_file *f;
+	struct fd_sock *f;
 	_Atomic uint32_t *count;
 	struct pollfd *fd;
 	short events;
@@ -162,7 +163,7 @@ struct held {
 };
 
 static void
-release(void *arg)
+sock_wait_release_held(void *arg)
 {
 	struct held *h = arg;
 
@@ -170,16 +171,16 @@ release(void *arg)
 		h->nb--;
 		h->all[h->nb].fd->events = h->all[h->nb].events;
 		if (h->all[h->nb].count != NULL)
-			sock_count_down(h->all[h->nb].count);
-		sock_put(h->all[h->nb].f);
+			san_sock_owner_count_down(h->all[h->nb].count);
+		san_sock_fd_put(h->all[h->nb].f);
 	}
 	if (h->all != h->few)
-		sock_room_give(&h->room);
+		san_sock_room_give(&h->room);
 }
 
 /* Whether it is a stream that has not ended. Otherwise POLLRDHUP would be reported each time. */
 static bool
-tells_end(const struct sock_file *f)
+tells_end(const struct fd_sock *f)
 {
 	return !f->is_udp && atomic_load(&f->carried) && atomic_load(&f->shm->fin) == 0 &&
 		(atomic_load(&f->shm->shut) & (SHUT_RD + 1)) == 0;
@@ -190,7 +191,7 @@ tells_end(const struct sock_file *f)
  * unread data, which would be reported at once, the call looks for the error periodically instead.
  */
 static void
-hear_errors(struct held *h, struct pollfd *p, const struct sock_file *f)
+hear_errors(struct held *h, struct pollfd *p, const struct fd_sock *f)
 {
 	if (atomic_load(&f->shm->rx_tail) == atomic_load(&f->shm->rx_head))
 		p->events |= POLLIN;
@@ -200,9 +201,9 @@ hear_errors(struct held *h, struct pollfd *p, const struct sock_file *f)
 
 /* Count a wait for *f*. Returns where, or NULL if it needs no count. */
 static _Atomic uint32_t *
-count(struct sock_file *f)
+sock_wait_count_of(struct fd_sock *f)
 {
-	if (!atomic_load(&f->stays) && sock_pin(f))
+	if (!atomic_load(&f->stays) && san_sock_owner_pin(f))
 		return &f->pins;
 	if (!atomic_load(&f->carried))
 		return NULL;
@@ -212,36 +213,36 @@ count(struct sock_file *f)
 
 /* Whether its owner is not chosen yet, because it has no name. */
 static bool
-is_undecided(const struct sock_file *f)
+is_undecided(const struct fd_sock *f)
 {
 	return f->is_udp && !atomic_load(&f->is_chosen) && !atomic_load(&f->carried);
 }
 
 static int
-hold(struct held *h, struct pollfd *fds, nfds_t n)
+sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 	nfds_t i;
 
 	h->nb = 0;
 	h->is_short = false;
 	h->all = h->few;
 	if (n > FEW) {
-		sock_room_take(&h->room, n * sizeof(struct one));
+		san_sock_room_take(&h->room, n * sizeof(struct one));
 		h->all = h->room.mem;
 	}
 	if (h->all == NULL)
 		return ENOMEM;
 	for (i = 0; i < n; i++) {
-		f = fds[i].fd >= 0 ? sock_get(fds[i].fd) : NULL;
+		f = fds[i].fd >= 0 ? san_sock_fd_get(fds[i].fd) : NULL;
 		if (f == NULL)
 			continue;
 		if (is_undecided(f)) {
-			sock_put(f);
+			san_sock_fd_put(f);
 			h->is_short = true;
 			continue;
 		}
-		h->all[h->nb++] = (struct one){f, count(f), &fds[i], fds[i].events};
+		h->all[h->nb++] = (struct one){f, sock_wait_count_of(f), &fds[i], fds[i].events};
 		if (tells_end(f))
 			fds[i].events |= POLLRDHUP;
 		if (f->is_udp && atomic_load(&f->carried) && (fds[i].events & POLLIN) == 0)
@@ -254,62 +255,65 @@ hold(struct held *h, struct pollfd *fds, nfds_t n)
 
 /* Time of the next check. */
 static int64_t
-soon(const struct held *h, int64_t until)
+sock_wait_soon_ns(const struct held *h, int64_t until)
 {
-	int64_t short_ns = h->is_short ? now_ns() + SHORT_NS : INT64_MAX;
+	int64_t short_ns = h->is_short ? sock_wait_now_ns() + SHORT_NS : INT64_MAX;
 
 	return until < short_ns ? until : short_ns;
 }
 
 /* Combine the kernel's events with those of carried sockets. */
 static int
-merge(struct pollfd *fds, nfds_t n)
+sock_wait_merge_events(struct pollfd *fds, nfds_t n)
 {
 	nfds_t i, others;
 	int ready = 0;
 
-	look(fds, n, true, &others);
+	sock_wait_look_at(fds, n, true, &others);
 	for (i = 0; i < n; i++)
 		ready += fds[i].fd >= 0 && fds[i].revents != 0;
 	return ready;
 }
 
 int
-sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		   const sigset_t *mask)
 {
 	static const struct timespec zero;
-	int64_t until = deadline(timeout);
+	int64_t until = sock_wait_deadline_ns(timeout);
 	struct timespec ts;
 	struct held held;
 	nfds_t others;
 	int rc, err;
 
 	for (;;) {
-		rc = look(fds, n, false, &others);
+		rc = sock_wait_look_at(fds, n, false, &others);
 		if (rc != 0 && others == 0)
 			return rc;
 		if (rc != 0) {
 			rc = REAL(ppoll)(fds, n, &zero, mask);
-			return rc < 0 ? rc : merge(fds, n);
+			return rc < 0 ? rc : sock_wait_merge_events(fds, n);
 		}
-		err = hold(&held, fds, n);
+		err = sock_wait_hold_files(&held, fds, n);
 		if (err != 0) {
 			errno = err;
 			return -1;
 		}
-		pthread_cleanup_push(release, &held);
-		if (look(fds, n, false, &others) != 0)
+		pthread_cleanup_push(sock_wait_release_held, &held);
+		if (sock_wait_look_at(fds, n, false, &others) != 0)
 			rc = REAL(ppoll)(fds, n, &zero, mask);
 		else
-			rc = REAL(ppoll)(fds, n, left(soon(&held, until), &ts), mask);
+			rc = REAL(ppoll)(fds, n,
+					 sock_wait_time_left(sock_wait_soon_ns(&held, until), &ts),
+					 mask);
 		err = errno;
 		pthread_cleanup_pop(1);
 		errno = err;
 		if (rc < 0)
 			return rc;
-		rc = merge(fds, n);
+		rc = sock_wait_merge_events(fds, n);
 		/* another thread may have read what woke this one */
-		if (rc != 0 || now_ns() >= until)
+		if (rc != 0 || sock_wait_now_ns() >= until)
 			return rc;
 	}
 }
@@ -317,7 +321,7 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 /* ---- select, by poll ---- */
 
 static bool
-is_in(int fd, const fd_set *set)
+sock_wait_fd_is_in(int fd, const fd_set *set)
 {
 	return set != NULL && FD_ISSET(fd, set);
 }
@@ -329,21 +333,22 @@ is_bad_set(int n, const fd_set *set)
 	size_t bits = n < FD_SETSIZE ? (size_t)n : FD_SETSIZE;
 	size_t words = (bits + NFDBITS - 1) / NFDBITS;
 
-	return set != NULL && sock_is_bad_out(set, words * sizeof(fd_mask));
+	return set != NULL && san_sock_touch_is_bad_out(set, words * sizeof(fd_mask));
 }
 
 int
-sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
+san_sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
 {
 	int fd, found = 0;
 
 	/* the kernel returns the error for invalid sets */
-	if (sock_conf_is_idle() || n <= 0 || is_bad_set(n, in) || is_bad_set(n, out) ||
+	if (san_sock_conf_is_idle() || n <= 0 || is_bad_set(n, in) || is_bad_set(n, out) ||
 	    is_bad_set(n, except))
 		return 0;
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
-		if (is_in(fd, in) || is_in(fd, out) || is_in(fd, except))
-			found |= concerns(fd);
+		if (sock_wait_fd_is_in(fd, in) || sock_wait_fd_is_in(fd, out) ||
+		    sock_wait_fd_is_in(fd, except))
+			found |= sock_wait_concerns_fd(fd);
 	return found;
 }
 
@@ -355,8 +360,9 @@ to_poll(int n, const fd_set *in, const fd_set *out, const fd_set *except, struct
 	int fd;
 
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++) {
-		events = (short)((is_in(fd, in) ? POLLIN : 0) | (is_in(fd, out) ? POLLOUT : 0) |
-				 (is_in(fd, except) ? POLLPRI : 0));
+		events = (short)((sock_wait_fd_is_in(fd, in) ? POLLIN : 0) |
+				 (sock_wait_fd_is_in(fd, out) ? POLLOUT : 0) |
+				 (sock_wait_fd_is_in(fd, except) ? POLLPRI : 0));
 		if (events != 0)
 			fds[nb++] = (struct pollfd){.fd = fd, .events = events};
 	}
@@ -364,7 +370,7 @@ to_poll(int n, const fd_set *in, const fd_set *out, const fd_set *except, struct
 }
 
 static int
-mark(fd_set *set, int fd, bool is)
+sock_wait_mark_fd(fd_set *set, int fd, bool is)
 {
 	if (set == NULL || !FD_ISSET(fd, set))
 		return 0;
@@ -390,16 +396,16 @@ mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *e
 	for (i = 0; i < nb; i++) {
 		short is = fds[i].revents;
 
-		rc += mark(in, fds[i].fd, (is & (POLLIN | POLLHUP | POLLERR)) != 0);
-		rc += mark(out, fds[i].fd, (is & (POLLOUT | POLLERR)) != 0);
-		rc += mark(except, fds[i].fd, (is & POLLPRI) != 0);
+		rc += sock_wait_mark_fd(in, fds[i].fd, (is & (POLLIN | POLLHUP | POLLERR)) != 0);
+		rc += sock_wait_mark_fd(out, fds[i].fd, (is & (POLLOUT | POLLERR)) != 0);
+		rc += sock_wait_mark_fd(except, fds[i].fd, (is & POLLPRI) != 0);
 	}
 	return rc;
 }
 
 int
-sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
-		 const sigset_t *mask)
+san_sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+		     const sigset_t *mask)
 {
 	struct sock_room room = {NULL, 0};
 	struct pollfd few[FEW], *fds = few;
@@ -408,16 +414,16 @@ sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct ti
 
 	if (n > FEW) {
 		n = n < FD_SETSIZE ? n : FD_SETSIZE;
-		sock_room_take(&room, (size_t)n * sizeof(*fds));
+		san_sock_room_take(&room, (size_t)n * sizeof(*fds));
 		fds = room.mem;
 	}
 	if (fds == NULL) {
 		errno = ENOMEM;
 		return -1;
 	}
-	pthread_cleanup_push(sock_room_give, &room);
+	pthread_cleanup_push(san_sock_room_give, &room);
 	nb = to_poll(n, in, out, except, fds);
-	rc = sock_wait_poll(fds, nb, timeout, mask);
+	rc = san_sock_wait_poll(fds, nb, timeout, mask);
 	if (rc >= 0)
 		rc = mark_all(fds, nb, in, out, except);
 	pthread_cleanup_pop(1);

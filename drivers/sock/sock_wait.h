@@ -15,13 +15,13 @@
 #include <time.h>
 
 /** ppoll(2). *timeout* NULL: no limit; *mask* may be NULL. */
-int sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		   const sigset_t *mask);
+int san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask);
 /** Whether one of them is carried, or may come to be. */
-int sock_wait_concerns(const struct pollfd *fds, nfds_t n);
+int san_sock_wait_concerns(const struct pollfd *fds, nfds_t n);
 /** pselect(2). *timeout* NULL: no limit; *mask* may be NULL. */
-int sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except,
-		     const struct timespec *timeout, const sigset_t *mask);
-int sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except);
+int san_sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except,
+			 const struct timespec *timeout, const sigset_t *mask);
+int san_sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except);
 
 #endif /* SOCK_WAIT_H */

@@ -32,7 +32,7 @@ TAILQ_HEAD(san_holders, san_holder);
 
 /** Add a part that is now in use. TAILQ_REMOVE() takes it out. */
 static inline void
-san_holder_enter(struct san_holders *line, struct san_holder *h)
+san_holders_enter(struct san_holders *line, struct san_holder *h)
 {
 	h->since_ns = 0;
 	TAILQ_INSERT_TAIL(line, h, link);
@@ -40,7 +40,7 @@ san_holder_enter(struct san_holders *line, struct san_holder *h)
 
 /** Check one holder and move it to the end: true if *mark* has not changed for too long. */
 static inline bool
-san_holder_is_stale(struct san_holders *line, struct san_holder *h, uint32_t mark, uint64_t now_ns)
+san_holders_is_stale(struct san_holders *line, struct san_holder *h, uint32_t mark, uint64_t now_ns)
 {
 	bool moved = h->since_ns == 0 || mark != h->mark;
 

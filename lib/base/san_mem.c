@@ -18,9 +18,9 @@
 
 #define LINE 64
 
-struct hole {
+struct free_block {
 	size_t bytes;
-	struct hole *next;
+	struct free_block *next;
 };
 
 struct san_mem {
@@ -28,7 +28,7 @@ struct san_mem {
 	size_t max;
 	size_t used; /* from the start; all bytes beyond are zeros */
 	void *root;
-	struct hole *holes;
+	struct free_block *free_blocks;
 };
 
 static size_t
@@ -40,7 +40,7 @@ round_up(size_t bytes)
 /* ---- arenas ---- */
 
 static int
-map(int fd, uintptr_t at, size_t max, struct san_mem **out)
+mem_map_fd(int fd, uintptr_t at, size_t max, struct san_mem **out)
 {
 	void *p = mmap((void *)at, max, PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
@@ -59,7 +59,7 @@ san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out)
 	*fd = memfd_create("sanstack-state", MFD_CLOEXEC);
 	if (*fd < 0)
 		return -errno;
-	rc = ftruncate(*fd, (off_t)max) == 0 ? map(*fd, at, max, out) : -errno;
+	rc = ftruncate(*fd, (off_t)max) == 0 ? mem_map_fd(*fd, at, max, out) : -errno;
 	if (rc != 0) {
 		close(*fd);
 		*fd = -1;
@@ -74,7 +74,7 @@ san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out)
 int
 san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out)
 {
-	return map(fd, at, max, out);
+	return mem_map_fd(fd, at, max, out);
 }
 
 void
@@ -108,17 +108,17 @@ san_mem_set_root(struct san_mem *mem, void *root)
 
 /* Take the first hole that is large enough; the rest of it stays a hole. */
 static void *
-take_hole(struct san_mem *mem, size_t bytes)
+mem_take_free(struct san_mem *mem, size_t bytes)
 {
-	struct hole **at, *h, *rest;
+	struct free_block **at, *h, *rest;
 
-	for (at = &mem->holes; (h = *at) != NULL; at = &h->next) {
+	for (at = &mem->free_blocks; (h = *at) != NULL; at = &h->next) {
 		if (h->bytes < bytes)
 			continue;
 		*at = h->next;
 		if (h->bytes > bytes) {
-			rest = (struct hole *)((uint8_t *)h + bytes);
-			*rest = (struct hole){.bytes = h->bytes - bytes, .next = h->next};
+			rest = (struct free_block *)((uint8_t *)h + bytes);
+			*rest = (struct free_block){.bytes = h->bytes - bytes, .next = h->next};
 			*at = rest;
 		}
 		return memset(h, 0, bytes);
@@ -128,7 +128,7 @@ take_hole(struct san_mem *mem, size_t bytes)
 
 /* Take zeroed memory at the end. */
 static void *
-grow(struct san_mem *mem, size_t bytes)
+mem_grow_area(struct san_mem *mem, size_t bytes)
 {
 	void *p = (uint8_t *)mem + mem->used;
 
@@ -139,35 +139,35 @@ grow(struct san_mem *mem, size_t bytes)
 }
 
 static void
-enter(struct san_mem *mem)
+mem_enter(struct san_mem *mem)
 {
 	while (atomic_flag_test_and_set_explicit(&mem->busy, memory_order_acquire))
 		sched_yield();
 }
 
 static void
-leave(struct san_mem *mem)
+mem_leave(struct san_mem *mem)
 {
 	atomic_flag_clear_explicit(&mem->busy, memory_order_release);
 }
 
 static void *
-take(struct san_mem *mem, size_t bytes)
+mem_take_block(struct san_mem *mem, size_t bytes)
 {
 	void *p;
 
 	bytes = round_up(bytes != 0 ? bytes : 1);
-	enter(mem);
-	p = take_hole(mem, bytes);
+	mem_enter(mem);
+	p = mem_take_free(mem, bytes);
 	if (p == NULL)
-		p = grow(mem, bytes);
-	leave(mem);
+		p = mem_grow_area(mem, bytes);
+	mem_leave(mem);
 	return p;
 }
 
 /* Merge *h* with the next hole if they touch. */
 static void
-merge(struct hole *h)
+mem_merge_free(struct free_block *h)
 {
 	if ((uint8_t *)h + h->bytes != (uint8_t *)h->next)
 		return;
@@ -176,21 +176,21 @@ merge(struct hole *h)
 }
 
 static void
-give(struct san_mem *mem, void *p, size_t bytes)
+mem_give_block(struct san_mem *mem, void *p, size_t bytes)
 {
-	struct hole *h = p, *before = NULL, **at = &mem->holes;
+	struct free_block *h = p, *before = NULL, **at = &mem->free_blocks;
 
-	enter(mem);
+	mem_enter(mem);
 	while (*at != NULL && *at < h) {
 		before = *at;
 		at = &before->next;
 	}
-	*h = (struct hole){.bytes = round_up(bytes), .next = *at};
+	*h = (struct free_block){.bytes = round_up(bytes), .next = *at};
 	*at = h;
-	merge(h);
+	mem_merge_free(h);
 	if (before != NULL)
-		merge(before);
-	leave(mem);
+		mem_merge_free(before);
+	mem_leave(mem);
 }
 
 void *
@@ -199,7 +199,7 @@ san_mem_aligned(struct san_mem *mem, size_t bytes)
 	void *p;
 
 	if (mem != NULL)
-		return take(mem, bytes);
+		return mem_take_block(mem, bytes);
 	p = aligned_alloc(LINE, round_up(bytes));
 	return p != NULL ? memset(p, 0, bytes) : NULL;
 }
@@ -209,7 +209,7 @@ san_mem_calloc(struct san_mem *mem, size_t nb, size_t bytes)
 {
 	if (mem == NULL)
 		return calloc(nb, bytes);
-	return bytes == 0 || nb <= mem->max / bytes ? take(mem, nb * bytes) : NULL;
+	return bytes == 0 || nb <= mem->max / bytes ? mem_take_block(mem, nb * bytes) : NULL;
 }
 
 void
@@ -218,7 +218,7 @@ san_mem_free(struct san_mem *mem, void *p, size_t bytes)
 	if (mem == NULL)
 		free(p);
 	else if (p != NULL)
-		give(mem, p, bytes);
+		mem_give_block(mem, p, bytes);
 }
 
 void

@@ -42,13 +42,13 @@ tick_of(uint64_t deadline_ns)
 }
 
 static uint32_t
-digit(uint64_t tick, uint32_t level)
+wheel_digit(uint64_t tick, uint32_t level)
 {
 	return (tick >> (DIGIT_BITS * level)) & DIGIT_MASK;
 }
 
 static struct place
-place_of(const struct san_wheel *w, const struct san_timer *t)
+wheel_place_of(const struct san_wheel *w, const struct san_timer *t)
 {
 	uint64_t tick = tick_of(t->deadline_ns);
 	uint64_t differ;
@@ -62,13 +62,13 @@ place_of(const struct san_wheel *w, const struct san_timer *t)
 		return (struct place){SAN_WHEEL_LEVELS - 1, 0};
 	while (differ >> (DIGIT_BITS * (level + 1)) != 0)
 		level++;
-	return (struct place){level, digit(tick, level)};
+	return (struct place){level, wheel_digit(tick, level)};
 }
 
 static void
-append(struct san_wheel *w, struct san_timer *t)
+wheel_slot_append(struct san_wheel *w, struct san_timer *t)
 {
-	struct place p = place_of(w, t);
+	struct place p = wheel_place_of(w, t);
 	struct san_timer ***tail = &w->tail[p.level][p.slot];
 
 	t->next = NULL;
@@ -81,7 +81,7 @@ append(struct san_wheel *w, struct san_timer *t)
 static void
 unlink_timer(struct san_wheel *w, struct san_timer *t)
 {
-	struct place p = place_of(w, t);
+	struct place p = wheel_place_of(w, t);
 
 	*t->pprev = t->next;
 	if (t->next != NULL) {
@@ -99,9 +99,9 @@ unlink_timer(struct san_wheel *w, struct san_timer *t)
 
 /** Tick at which the timer's slot is due or must be distributed. */
 static uint64_t
-event_of(const struct san_wheel *w, const struct san_timer *t)
+wheel_event_of(const struct san_wheel *w, const struct san_timer *t)
 {
-	struct place p = place_of(w, t);
+	struct place p = wheel_place_of(w, t);
 	uint32_t shift = DIGIT_BITS * p.level;
 	uint64_t tick = tick_of(t->deadline_ns);
 
@@ -130,14 +130,14 @@ first_occupied(const uint64_t *occupied, uint32_t from)
 
 /** Next tick, the current one included, at which a slot is due or must be distributed. */
 static uint64_t
-next_event(const struct san_wheel *w)
+wheel_next_event(const struct san_wheel *w)
 {
 	uint32_t level, slot;
 
 	if (w->nb_armed == 0)
 		return NO_TICK;
 	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
-		uint32_t from = digit(w->tick, level) + (level > 0);
+		uint32_t from = wheel_digit(w->tick, level) + (level > 0);
 		uint32_t shift = DIGIT_BITS * level;
 
 		slot = first_occupied(w->occupied[level], from);
@@ -161,7 +161,7 @@ deal_out(struct san_wheel *w, uint32_t level, uint32_t slot)
 	while (t != NULL) {
 		struct san_timer *next = t->next;
 
-		append(w, t);
+		wheel_slot_append(w, t);
 		t = next;
 	}
 }
@@ -176,7 +176,7 @@ step_to(struct san_wheel *w, uint64_t tick)
 	w->tick = tick;
 	for (level = SAN_WHEEL_LEVELS - 1; level > 0; level--) {
 		if (differ >> (DIGIT_BITS * level) != 0)
-			deal_out(w, level, digit(tick, level));
+			deal_out(w, level, wheel_digit(tick, level));
 	}
 }
 
@@ -195,18 +195,18 @@ san_wheel_init(struct san_wheel *w, uint64_t now_ns)
 void
 san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_ns)
 {
-	if (san_timer_is_armed(t))
+	if (san_wheel_timer_is_armed(t))
 		unlink_timer(w, t);
 	t->deadline_ns = deadline_ns;
-	append(w, t);
+	wheel_slot_append(w, t);
 	w->nb_armed++;
-	w->due = san_time_min(w->due, event_of(w, t));
+	w->due = san_time_min(w->due, wheel_event_of(w, t));
 }
 
 void
 san_wheel_cancel(struct san_wheel *w, struct san_timer *t)
 {
-	if (san_timer_is_armed(t))
+	if (san_wheel_timer_is_armed(t))
 		unlink_timer(w, t);
 }
 
@@ -216,14 +216,14 @@ san_wheel_take(struct san_wheel *w, uint64_t now_ns)
 	uint64_t target = now_ns >> SAN_WHEEL_SHIFT;
 
 	for (;;) {
-		struct san_timer *t = w->slot[0][digit(w->tick, 0)];
+		struct san_timer *t = w->slot[0][wheel_digit(w->tick, 0)];
 		uint64_t next;
 
 		if (t != NULL) {
 			unlink_timer(w, t);
 			return t;
 		}
-		next = next_event(w);
+		next = wheel_next_event(w);
 		w->due = next;
 		if (next > target) {
 			if (target > w->tick)
@@ -237,7 +237,7 @@ san_wheel_take(struct san_wheel *w, uint64_t now_ns)
 uint64_t
 san_wheel_deadline_ns(const struct san_wheel *w)
 {
-	uint64_t next = next_event(w);
+	uint64_t next = wheel_next_event(w);
 
 	/* The last turn ends where the nanoseconds wrap. */
 	if (next > SAN_TIME_NEVER >> SAN_WHEEL_SHIFT)
@@ -246,7 +246,7 @@ san_wheel_deadline_ns(const struct san_wheel *w)
 }
 
 static uint32_t
-check_slot(const struct san_wheel *w, uint32_t level, uint32_t slot)
+wheel_check_slot(const struct san_wheel *w, uint32_t level, uint32_t slot)
 {
 	struct san_timer *const *link = &w->slot[level][slot];
 	bool occupied = (w->occupied[level][slot >> 6] >> (slot & 63)) & 1;
@@ -254,7 +254,7 @@ check_slot(const struct san_wheel *w, uint32_t level, uint32_t slot)
 
 	SAN_VERIFY(occupied == (*link != NULL));
 	for (; *link != NULL; link = &(*link)->next) {
-		struct place p = place_of(w, *link);
+		struct place p = wheel_place_of(w, *link);
 
 		SAN_VERIFY((*link)->pprev == link);
 		SAN_VERIFY(p.level == level && p.slot == slot);
@@ -272,8 +272,8 @@ san_wheel_check(const struct san_wheel *w)
 
 	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
 		for (slot = 0; slot < SAN_WHEEL_SLOTS; slot++)
-			n += check_slot(w, level, slot);
+			n += wheel_check_slot(w, level, slot);
 	}
 	SAN_VERIFY(n == w->nb_armed);
-	SAN_VERIFY(w->due <= next_event(w));
+	SAN_VERIFY(w->due <= wheel_next_event(w));
 }

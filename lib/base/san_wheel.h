@@ -39,7 +39,7 @@ struct san_wheel {
 void san_wheel_init(struct san_wheel *w, uint64_t now_ns);
 
 static inline bool
-san_timer_is_armed(const struct san_timer *t)
+san_wheel_timer_is_armed(const struct san_timer *t)
 {
 	return t->pprev != NULL;
 }

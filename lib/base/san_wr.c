@@ -5,7 +5,7 @@
 #include "san_wr.h"
 
 uint32_t
-san_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, uint32_t n)
+san_wr_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, uint32_t n)
 {
 	uint32_t count = san_spsc_count(c, &q->tail);
 	uint32_t head, first;

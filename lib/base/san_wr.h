@@ -203,7 +203,7 @@ struct san_wq_cons {
  * Bytes of two queues of these depths, powers of two; whole cache lines. Zeros are a valid start.
  */
 static inline size_t
-san_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
+san_wr_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
 {
 	return (sizeof(struct san_wq) + sq_depth * sizeof(struct san_ulp_wr) +
 		rq_depth * sizeof(struct san_ulp_recv) + 63) &
@@ -211,7 +211,7 @@ san_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
 }
 
 static inline void
-san_wq_prod_init(struct san_wq_prod *p, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
+san_wr_wq_prod_init(struct san_wq_prod *p, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
 {
 	p->wq = wq;
 	p->sqe = (struct san_ulp_wr *)(wq + 1);
@@ -221,7 +221,7 @@ san_wq_prod_init(struct san_wq_prod *p, struct san_wq *wq, uint32_t sq_depth, ui
 }
 
 static inline void
-san_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
+san_wr_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
 {
 	c->wq = wq;
 	c->sqe = (struct san_ulp_wr *)(wq + 1);
@@ -243,12 +243,13 @@ struct san_cq {
 
 /** Memory for *depth* entries; whole cache lines. Zeros are a valid start. */
 static inline size_t
-san_cq_bytes(uint32_t depth)
+san_wr_cq_bytes(uint32_t depth)
 {
 	return sizeof(struct san_cq) + depth * sizeof(struct san_ulp_wc);
 }
 
 /** Called by the consumer: take at most *n* completions, oldest first. Returns their number. */
-uint32_t san_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, uint32_t n);
+uint32_t san_wr_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc,
+			uint32_t n);
 
 #endif /* SAN_WR_H */

@@ -138,16 +138,16 @@ void san_cm_set_mac(struct san_cm *cm, const struct rte_ether_addr *mac);
 int san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 		  uint32_t cookie);
 /** Stop listening. Requests that wait for accept are rejected. */
-void san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey);
+void san_cm_listen_end(struct san_cm *cm, uint64_t service, uint16_t pkey);
 
 /**
  * Start connecting. Takes a slot; an event reports the outcome. -ENOSPC: no slot is free; -EINVAL:
  * a parameter or an address is out of range, or a stream on a connection that is not strictly
  * ordered.
  */
-int san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
-		   uint64_t service, const struct san_cm_param *param, uint64_t cookie,
-		   uint64_t now_ns, uint16_t *slot);
+int san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
+		       uint64_t service, const struct san_cm_param *param, uint64_t cookie,
+		       uint64_t now_ns, uint16_t *slot);
 /**
  * Answer a CONNECT_REQUEST.
  *
@@ -156,10 +156,10 @@ int san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct s
  *   parameter is out of range; -EPROTOTYPE: one of the two sides is for a stream, and the other is
  *   not.
  */
-int san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
-		  uint64_t cookie, uint64_t now_ns);
-int san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
-		  uint16_t private_len, uint64_t now_ns);
+int san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
+			   uint64_t cookie, uint64_t now_ns);
+int san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
+		      uint16_t private_len, uint64_t now_ns);
 
 /**
  * A request that moves to the cm of another lcore, to which the chosen queue pair belongs. It is
@@ -178,7 +178,7 @@ struct san_cm_moved {
  * -ENOENT: the request no longer exists, or is moving already.
  */
 int san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns);
-/** As san_cm_accept(); -ENOSPC: no slot is free. */
+/** As san_cm_fsm_accept_peer(); -ENOSPC: no slot is free. */
 int san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in,
 		   const struct san_cm_param *param, uint64_t cookie, uint64_t now_ns,
 		   uint16_t *slot);
@@ -186,20 +186,20 @@ int san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in,
  * Conclude a move. If *adopted*, a ghost stays, for copies of the REQ; otherwise the request stays
  * here.
  */
-void san_cm_moved(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns);
+void san_cm_move_done(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns);
 
 /**
  * Orderly close: drain, DREQ, DREP; then EV_CLOSED. *hard*: do not drain. -ENOTCONN: not connected.
  */
-int san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns);
+int san_cm_fsm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns);
 
 /** The core reports that a DRAINING connection has drained. */
-void san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+void san_cm_fsm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /**
  * The core reports that the connection failed (RT-7). From REP_SENT to DREQ_SENT it ends at once
  * with DISCONNECTED(reason), and a DREQ is sent to the peer.
  */
-void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
+void san_cm_fsm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
 /** Order requested by the connecting side; in WAIT_ACCEPT only. */
 bool san_cm_is_ordered(const struct san_cm *cm, uint16_t slot);
 enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
@@ -215,18 +215,18 @@ enum san_drop san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struc
  * P_Key are right; a CNP has no tag and does not count. In REP_SENT the packet replaces a lost RTU.
  * True: the connection is open now, check the packet again.
  */
-bool san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+bool san_cm_rx_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /** Answer a packet for an unknown CID or with a wrong tag by a rate-limited RESET. */
-void san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns);
+void san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns);
 
 /** Negotiated parameters. Valid while the other layers process ESTABLISHED. NULL: not open. */
 const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot);
 
 /** True if san_cm_tx_next() has a message. */
-bool san_cm_has_tx(const struct san_cm *cm);
+bool san_cm_tx_pending(const struct san_cm *cm);
 /**
  * Take the next message to send. Its path has the peer's IP address, and its MAC address if known,
- * else zero. In that case the caller resolves it, calls san_cm_resolved(), and goes on with the
+ * else zero. In that case the caller resolves it, calls san_cm_fsm_resolved(), and goes on with the
  * next message; this one comes again.
  */
 bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pkt *p,
@@ -235,8 +235,8 @@ bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wi
  * The neighbour answered: set the MAC address in connections to *ip* that lack one, send what waits
  * for it.
  */
-void san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
-		     uint64_t now_ns);
+void san_cm_fsm_resolved(struct san_cm *cm, const struct san_ip *ip,
+			 const struct rte_ether_addr *mac, uint64_t now_ns);
 /** A change that the other layers must process at once. */
 struct san_cm_change {
 	uint8_t type;   /**< enum san_cm_event_type; CONNECT_REQUEST is none */
@@ -257,10 +257,10 @@ bool san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev);
  * Set how the silence of the peer on connection *slot* is detected; initially san_cm_param and conf
  * decide. No effect if the connection is not open.
  */
-void san_cm_set_keepalive(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
+void san_cm_keepalive_set(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
 			  uint64_t now_ns);
 /** The connection's timer fired: retries, keep-alive, time-wait, drain limit. */
-void san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+void san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /**
  * The core has released the connection in every other layer: free it and its CID. Called after the
  * changes, or events, DISCONNECTED and CLOSED, and only then.

@@ -39,7 +39,7 @@ put_bytes(struct writer *w, const void *data, uint32_t n)
 }
 
 static void
-put32(struct writer *w, uint32_t v)
+cookie_put32(struct writer *w, uint32_t v)
 {
 	const uint8_t b[4] = {(uint8_t)(v >> 24), (uint8_t)(v >> 16), (uint8_t)(v >> 8),
 			      (uint8_t)v};
@@ -52,36 +52,36 @@ put_request(struct writer *w, const struct san_wire_cm *msg)
 {
 	unsigned int i;
 
-	put32(w, (uint32_t)(msg->flags & ~SAN_CM_F_COOKIE) << 8 | msg->nb_ports);
-	put32(w, msg->xid);
-	put32(w, msg->src_cid);
-	put32(w, msg->src_tag);
-	put32(w, msg->req_psn);
-	put32(w, msg->data_psn);
-	put32(w, msg->first_rsn);
-	put32(w, msg->features);
-	put32(w, (uint32_t)msg->mtu << 16 | msg->first_win);
-	put32(w, (uint32_t)msg->req_win << 16 | msg->data_win);
-	put32(w, (uint32_t)msg->max_txn << 16 | msg->rnr_ms);
-	put32(w, (uint32_t)msg->keepalive_ms << 16 | msg->private_len);
-	put32(w, (uint32_t)(msg->service >> 32));
-	put32(w, (uint32_t)msg->service);
+	cookie_put32(w, (uint32_t)(msg->flags & ~SAN_CM_F_COOKIE) << 8 | msg->nb_ports);
+	cookie_put32(w, msg->xid);
+	cookie_put32(w, msg->src_cid);
+	cookie_put32(w, msg->src_tag);
+	cookie_put32(w, msg->req_psn);
+	cookie_put32(w, msg->data_psn);
+	cookie_put32(w, msg->first_rsn);
+	cookie_put32(w, msg->features);
+	cookie_put32(w, (uint32_t)msg->mtu << 16 | msg->first_win);
+	cookie_put32(w, (uint32_t)msg->req_win << 16 | msg->data_win);
+	cookie_put32(w, (uint32_t)msg->max_txn << 16 | msg->rnr_ms);
+	cookie_put32(w, (uint32_t)msg->keepalive_ms << 16 | msg->private_len);
+	cookie_put32(w, (uint32_t)(msg->service >> 32));
+	cookie_put32(w, (uint32_t)msg->service);
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		put32(w, i < msg->nb_ports ? msg->ports[i] : 0);
+		cookie_put32(w, i < msg->nb_ports ? msg->ports[i] : 0);
 	put_bytes(w, msg->private_data, SAN_WIRE_CM_PRIVATE);
 }
 
 static void
-make(const struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-     uint32_t time_slot, uint8_t cookie[SAN_WIRE_COOKIE])
+cookie_make_mac(const struct san_cm *cm, const struct san_wire_pkt *p,
+		const struct san_wire_cm *msg, uint32_t time_slot, uint8_t cookie[SAN_WIRE_COOKIE])
 {
 	struct writer w;
 
 	w.len = 0;
-	put32(&w, time_slot);
+	cookie_put32(&w, time_slot);
 	put_bytes(&w, p->src.b, sizeof(p->src.b));
 	put_bytes(&w, p->dst.b, sizeof(p->dst.b));
-	put32(&w, (uint32_t)p->src_port << 16 | p->pkey);
+	cookie_put32(&w, (uint32_t)p->src_port << 16 | p->pkey);
 	put_request(&w, msg);
 	crypto_generichash(cookie, COOKIE_MAC, w.buf, w.len, cm->conf.secret,
 			   sizeof(cm->conf.secret));
@@ -101,7 +101,7 @@ void
 san_cm_cookie_make(const struct san_cm *cm, const struct san_wire_pkt *p,
 		   const struct san_wire_cm *msg, uint64_t now_ns, uint8_t cookie[SAN_WIRE_COOKIE])
 {
-	make(cm, p, msg, slot_of(cm, now_ns), cookie);
+	cookie_make_mac(cm, p, msg, slot_of(cm, now_ns), cookie);
 }
 
 bool
@@ -116,6 +116,6 @@ san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
 	/* The age is checked first: a flood of old cookies costs no MAC. */
 	if (slot_of(cm, now_ns) - time_slot > 1)
 		return false;
-	make(cm, p, msg, time_slot, want);
+	cookie_make_mac(cm, p, msg, time_slot, want);
 	return sodium_memcmp(want, msg->cookie, sizeof(want)) == 0;
 }

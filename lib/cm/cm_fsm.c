@@ -62,13 +62,13 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	if (c->state == SAN_CM_RESOLVING)
 		san_cm_resolving_del(cm, c);
 	if (c->state == SAN_CM_WAIT_ACCEPT) {
-		san_cm_listener_wait(cm, c, -1);
+		san_cm_listen_wait(cm, c, -1);
 		c->listener = CM_NO_LISTENER;
 	}
 	if (next == SAN_CM_RESOLVING)
 		san_cm_resolving_add(cm, c);
 	if (next == SAN_CM_WAIT_ACCEPT)
-		san_cm_listener_wait(cm, c, 1);
+		san_cm_listen_wait(cm, c, 1);
 	cm->nb_half_open += is_half_open((uint8_t)next);
 	cm->nb_half_open -= is_half_open(c->state);
 	c->state = (uint8_t)next;
@@ -86,18 +86,18 @@ retry_wait_ns(const struct san_cm *cm, uint32_t retries)
 
 /** Send *msg* and repeat it until the state changes. */
 static void
-send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
+fsm_send_msg(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 {
 	c->msg = msg;
-	if (c->retries == 0 && cm_is_setup(cm, c))
-		cm_setup(cm, c)->asked_ns = 0;
+	if (c->retries == 0 && san_cm_is_setup(cm, c))
+		san_cm_setup(cm, c)->asked_ns = 0;
 	san_cm_tx_add(cm, c);
 	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
 }
 
 /** Send an answer to the peer even if the record is freed. */
 static void
-farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t reason)
+fsm_send_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t reason)
 {
 	struct san_wire_cm out;
 
@@ -108,7 +108,7 @@ farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t re
 
 /** Stop sending and waiting; only the core has to follow. */
 static void
-finish(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type ev, uint8_t reason)
+fsm_finish_conn(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type ev, uint8_t reason)
 {
 	san_cm_tx_del(cm, c);
 	san_cm_timer(cm, c, SAN_TIME_NEVER);
@@ -121,13 +121,13 @@ finish(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type ev, uint
 static void
 act_ask(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	send(cm, c, SAN_CM_REQ, s->now_ns);
+	fsm_send_msg(cm, c, SAN_CM_REQ, s->now_ns);
 }
 
 static void
 keep_cookie(const struct san_cm *cm, const struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct cm_setup *own = cm_setup(cm, c);
+	struct cm_setup *own = san_cm_setup(cm, c);
 
 	memcpy(own->cookie, s->msg->cookie, sizeof(own->cookie));
 	own->flags |= SAN_CM_F_COOKIE;
@@ -140,16 +140,16 @@ keep_cookie(const struct san_cm *cm, const struct san_cm_conn *c, const struct c
 static void
 measure_path(const struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	uint64_t asked_ns = cm_setup(cm, c)->asked_ns;
+	uint64_t asked_ns = san_cm_setup(cm, c)->asked_ns;
 
 	if (s->msg != NULL && asked_ns != 0 && asked_ns != SAN_TIME_NEVER)
-		san_pdl_conn_path(cm->pdl, cm_pdl_conn(cm, c), s->now_ns - asked_ns);
+		san_pdl_rtt_path(cm->pdl, san_cm_pdl_conn(cm, c), s->now_ns - asked_ns);
 }
 
 static void
 act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
 	/* The answer came before the address was resolved. */
 	if (rte_is_zero_ether_addr(&pc->path.dst_mac))
@@ -157,7 +157,7 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	measure_path(cm, c, s);
 	keep_cookie(cm, c, s);
 	c->cookie_retries = 0;
-	send(cm, c, SAN_CM_REQ, s->now_ns);
+	fsm_send_msg(cm, c, SAN_CM_REQ, s->now_ns);
 }
 
 /*
@@ -178,11 +178,11 @@ act_fresh_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 static void
 act_rejected(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct cm_setup *setup = cm_setup(cm, c);
+	struct cm_setup *setup = san_cm_setup(cm, c);
 
 	setup->private_len = s->msg->msg == SAN_CM_REJ ? s->msg->private_len : 0;
 	memcpy(setup->private_data, s->msg->private_data, setup->private_len);
-	finish(cm, c, SAN_CM_EV_REJECTED, s->reason);
+	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, s->reason);
 }
 
 /* The peer accepted, but disconnected before the REP reached us. */
@@ -191,16 +191,16 @@ act_withdrawn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	c->peer_cid = s->msg->src_cid;
 	c->peer_tag = s->msg->src_tag;
-	cm_setup(cm, c)->private_len = 0;
-	farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
-	finish(cm, c, SAN_CM_EV_REJECTED, SAN_CM_R_REFUSED);
+	san_cm_setup(cm, c)->private_len = 0;
+	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
+	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, SAN_CM_R_REFUSED);
 }
 
 static void
 act_unreachable(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	(void)s;
-	finish(cm, c, SAN_CM_EV_UNREACHABLE, SAN_CM_R_TIMEOUT);
+	fsm_finish_conn(cm, c, SAN_CM_EV_UNREACHABLE, SAN_CM_R_TIMEOUT);
 }
 
 /* ---- accepting ---- */
@@ -231,7 +231,7 @@ act_request(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_accept(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	send(cm, c, SAN_CM_REP, s->now_ns);
+	fsm_send_msg(cm, c, SAN_CM_REP, s->now_ns);
 }
 
 /* Send the first message again; its retries are not changed. */
@@ -263,7 +263,7 @@ act_refuse_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 	if (!c->is_refused || !san_inet_rate_take(&cm->answers, &c->peer, s->now_ns))
 		return;
 	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
-	san_cm_tx_reply(cm, s->pkt, cm_reply_port(s->pkt, s->msg), &rej);
+	san_cm_tx_reply(cm, s->pkt, san_cm_reply_udp_port(s->pkt, s->msg), &rej);
 }
 
 static void
@@ -277,8 +277,8 @@ act_forget(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
-	const struct cm_setup *setup = cm_setup(cm, c);
+	struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
+	const struct cm_setup *setup = san_cm_setup(cm, c);
 	const struct san_cm_agreed *a = &setup->agreed;
 
 	c->is_agreed = true;
@@ -290,7 +290,7 @@ open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /** Complete the agreement, which holds the peer's offer so far, with ours. */
 static void
-agree(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
+fsm_agree_limits(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 {
 	struct san_cm_agreed *a = &own->agreed;
 
@@ -308,10 +308,10 @@ agree(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 static void
 act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct cm_setup *own = cm_setup(cm, c);
+	struct cm_setup *own = san_cm_setup(cm, c);
 
-	cm_agree_order(own);
-	agree(cm, own, own->agreed.pdl.msg_limit);
+	san_cm_agree_order(own);
+	fsm_agree_limits(cm, own, own->agreed.pdl.msg_limit);
 	c->msg = SAN_CM_RTU;
 	san_cm_hash_add(cm, c);
 	san_cm_tx_add(cm, c);
@@ -327,7 +327,7 @@ static void
 act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	(void)s;
-	if (cm_is_setup(cm, c) && c->msg == SAN_CM_REP)
+	if (san_cm_is_setup(cm, c) && c->msg == SAN_CM_REP)
 		san_cm_tx_add(cm, c);
 }
 
@@ -352,7 +352,7 @@ act_open(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /* A value that changes with every PSN finished in either direction. */
 static uint32_t
-progress_of(const struct san_pdl_conn *pc)
+fsm_progress_of(const struct san_pdl_conn *pc)
 {
 	return pc->tx[SAN_WIN_REQ].base + pc->tx[SAN_WIN_DATA].base + pc->rx[SAN_WIN_REQ].base +
 		pc->rx[SAN_WIN_DATA].base;
@@ -361,15 +361,15 @@ progress_of(const struct san_pdl_conn *pc)
 static void
 act_drain(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	c->drained_to = progress_of(cm_pdl_conn(cm, c));
+	c->drained_to = fsm_progress_of(san_cm_pdl_conn(cm, c));
 	san_cm_timer(cm, c, s->now_ns + cm->conf.drain_ns);
 }
 
 static void
 act_dreq(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	san_pdl_conn_close(cm->pdl, cm_pdl_conn(cm, c));
-	send(cm, c, SAN_CM_DREQ, s->now_ns);
+	san_pdl_conn_close(cm->pdl, san_cm_pdl_conn(cm, c));
+	fsm_send_msg(cm, c, SAN_CM_DREQ, s->now_ns);
 }
 
 static void
@@ -384,8 +384,8 @@ act_none(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	finish(cm, c, SAN_CM_EV_CLOSED,
-	       s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : SAN_CM_R_NONE);
+	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED,
+			s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : SAN_CM_R_NONE);
 }
 
 /* Both sides closed. */
@@ -393,8 +393,8 @@ static void
 act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	(void)s;
-	farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
-	finish(cm, c, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
+	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
 }
 
 static void
@@ -402,20 +402,20 @@ act_drep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	/* The slot is ours only until the core has released it. */
 	(void)s;
-	farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
 }
 
 static void
 act_ended(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
-	finish(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
+	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
 static void
 act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	finish(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
+	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
 /* Perhaps only one direction fails: a peer that receives this need not detect it itself. */
@@ -424,8 +424,8 @@ act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	uint8_t reason = s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : s->reason;
 
-	farewell(cm, c, SAN_CM_DREQ, reason);
-	finish(cm, c, SAN_CM_EV_DISCONNECTED, reason);
+	fsm_send_farewell(cm, c, SAN_CM_DREQ, reason);
+	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, reason);
 }
 
 /* ---- the table ---- */
@@ -545,9 +545,9 @@ first_rsn(const struct san_pdl *pdl)
 
 /** Store our offer, for the messages that carry it. */
 static void
-fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
+fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
 {
-	struct cm_setup *own = cm_setup(cm, c);
+	struct cm_setup *own = san_cm_setup(cm, c);
 
 	own->first_rsn = first_rsn(cm->pdl);
 	own->mtu = param->mtu;
@@ -569,17 +569,17 @@ is_peer_valid(const struct san_ip *local, const struct san_ip *peer)
 	static const struct san_ip none;
 	static const uint8_t none_v4[4];
 
-	if (san_ip_is_v4(local) != san_ip_is_v4(peer))
+	if (san_wire_ip_is_v4(local) != san_wire_ip_is_v4(peer))
 		return false;
-	if (san_ip_is_v4(peer))
+	if (san_wire_ip_is_v4(peer))
 		return memcmp(peer->b + 12, none_v4, sizeof(none_v4)) != 0 && peer->b[12] < 224;
-	return !san_ip_eq(peer, &none) && peer->b[0] != 0xff;
+	return !san_wire_ip_eq(peer, &none) && peer->b[0] != 0xff;
 }
 
 int
-san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
-	       uint64_t service, const struct san_cm_param *param, uint64_t cookie,
-	       uint64_t now_ns, uint16_t *slot)
+san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
+		   uint64_t service, const struct san_cm_param *param, uint64_t cookie,
+		   uint64_t now_ns, uint16_t *slot)
 {
 	const struct cm_step s = {.in = CM_IN_CONNECT, .now_ns = now_ns};
 	struct cm_setup *setup;
@@ -587,7 +587,7 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	int rc;
 
 	cm->now_ns = now_ns;
-	if (!san_cm_param_valid(param) || !is_peer_valid(local, peer) ||
+	if (!san_cm_rx_param_valid(param) || !is_peer_valid(local, peer) ||
 	    (param->stream && (!param->ordered || param->relaxed || param->ends)))
 		return -EINVAL;
 	rc = san_cm_conn_add(cm, local, peer, param->pkey, &c);
@@ -595,13 +595,13 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 		return rc;
 	c->cookie = cookie;
 	c->xid = cm->pdl->conf.secret32(cm->pdl->conf.secret_arg);
-	setup = cm_setup(cm, c);
+	setup = san_cm_setup(cm, c);
 	setup->service = service;
 	setup->flags = (uint8_t)((param->ordered ? SAN_CM_F_ORDERED : 0) |
 				 (param->relaxed ? SAN_CM_F_RELAXED : 0) |
 				 (param->ends ? SAN_CM_F_ENDS : 0));
 	setup->agreed.pdl.msg_limit = param->msg_limit;
-	fill_offer(cm, c, param);
+	fsm_fill_offer(cm, c, param);
 	san_cm_fsm_step(cm, c, &s);
 	*slot = c->slot;
 	return 0;
@@ -630,31 +630,31 @@ san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_
 	const struct cm_step s = {.in = in, .now_ns = now_ns};
 
 	c->cookie = cookie;
-	fill_offer(cm, c, param);
-	agree(cm, cm_setup(cm, c), param->msg_limit);
+	fsm_fill_offer(cm, c, param);
+	fsm_agree_limits(cm, san_cm_setup(cm, c), param->msg_limit);
 	san_cm_fsm_step(cm, c, &s);
 }
 
 int
-san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
-	      uint64_t cookie, uint64_t now_ns)
+san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
+		       uint64_t cookie, uint64_t now_ns)
 {
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 
 	if (!is_answerable(c))
 		return -ENOENT;
 	/* the connecting side decides the order */
-	if (!san_cm_param_valid(param))
+	if (!san_cm_rx_param_valid(param))
 		return -EINVAL;
-	if (cm_has_stream(cm_setup(cm, c)->agreed.features) != param->stream)
+	if (san_cm_has_stream(san_cm_setup(cm, c)->agreed.features) != param->stream)
 		return -EPROTOTYPE;
 	san_cm_fsm_accept(cm, c, param, cookie, CM_IN_ACCEPT, now_ns);
 	return 0;
 }
 
 int
-san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
-	      uint16_t private_len, uint64_t now_ns)
+san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
+		  uint16_t private_len, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_REJECT, .reason = reason, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
@@ -664,7 +664,7 @@ san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *priv
 		return -ENOENT;
 	if (private_len > SAN_WIRE_CM_PRIVATE || reason >= SAN_CM_R_MAX)
 		return -EINVAL;
-	setup = cm_setup(cm, c);
+	setup = san_cm_setup(cm, c);
 	setup->private_len = private_len;
 	if (private_len != 0)
 		memcpy(setup->private_data, private_data, private_len);
@@ -673,7 +673,7 @@ san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *priv
 }
 
 int
-san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns)
+san_cm_fsm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = hard ? CM_IN_CLOSE_NOW : CM_IN_CLOSE, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
@@ -682,7 +682,7 @@ san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns)
 }
 
 void
-san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+san_cm_fsm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_DRAINED, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
@@ -692,7 +692,7 @@ san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 }
 
 void
-san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns)
+san_cm_fsm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_FAILED, .reason = reason, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
@@ -702,8 +702,8 @@ san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns)
 }
 
 void
-san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
-		uint64_t now_ns)
+san_cm_fsm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
+		    uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_RESOLVED, .now_ns = now_ns};
 	struct san_cm_conn *c, *next;
@@ -711,9 +711,9 @@ san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_eth
 	cm->now_ns = now_ns;
 	for (c = TAILQ_FIRST(san_cm_resolving(cm, ip)); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, change_link);
-		if (!san_ip_eq(&c->peer, ip))
+		if (!san_wire_ip_eq(&c->peer, ip))
 			continue;
-		cm_pdl_conn(cm, c)->path.dst_mac = *mac;
+		san_cm_pdl_conn(cm, c)->path.dst_mac = *mac;
 		san_cm_fsm_step(cm, c, &s);
 	}
 }
@@ -728,7 +728,7 @@ is_repeating(uint8_t state)
 }
 
 void
-san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	struct cm_step s = {.in = CM_IN_EXPIRED, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
@@ -737,7 +737,7 @@ san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	/* All layers share one timer: it may have fired for another one. */
 	if (c == NULL || c->state == SAN_CM_IDLE)
 		return;
-	pc = cm_pdl_conn(cm, c);
+	pc = san_cm_pdl_conn(cm, c);
 	if (now_ns < pc->cm_deadline_ns)
 		return;
 	if (c->state == SAN_CM_ESTABLISHED) {
@@ -745,12 +745,12 @@ san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 			return;
 		s.in = CM_IN_FAILED;
 		s.reason = SAN_CM_R_TIMEOUT;
-	} else if (c->state == SAN_CM_DRAINING && progress_of(pc) != c->drained_to) {
+	} else if (c->state == SAN_CM_DRAINING && fsm_progress_of(pc) != c->drained_to) {
 		act_drain(cm, c, &s);
 		return;
 	} else if (is_repeating(c->state) && c->retries < cm->conf.max_retries) {
 		c->retries++;
-		send(cm, c, c->msg, now_ns);
+		fsm_send_msg(cm, c, c->msg, now_ns);
 		return;
 	}
 	san_cm_fsm_step(cm, c, &s);

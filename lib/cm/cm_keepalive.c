@@ -13,7 +13,7 @@
 #include "cm_priv.h"
 
 static void
-begin(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
+keepalive_begin(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
 {
 	uint64_t idle_ns = c->keepalive.idle_ms * SAN_NS_PER_MS;
 
@@ -29,12 +29,12 @@ san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns
 		.every_ms = c->keepalive_ms,
 		.probes = cm->conf.keepalive_probes,
 	};
-	cm_pdl_conn(cm, c)->last_rx_ns = now_ns;
-	begin(cm, c, now_ns);
+	san_cm_pdl_conn(cm, c)->last_rx_ns = now_ns;
+	keepalive_begin(cm, c, now_ns);
 }
 
 void
-san_cm_set_keepalive(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
+san_cm_keepalive_set(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
 		     uint64_t now_ns)
 {
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
@@ -42,19 +42,19 @@ san_cm_set_keepalive(struct san_cm *cm, uint16_t slot, const struct san_cm_keepa
 	if (c == NULL || c->state != SAN_CM_ESTABLISHED)
 		return;
 	c->keepalive = *k;
-	begin(cm, c, now_ns);
+	keepalive_begin(cm, c, now_ns);
 }
 
 bool
 san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
 {
-	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 	uint64_t idle_ns = c->keepalive.idle_ms * SAN_NS_PER_MS;
 
 	if (c->probes != 0 && pc->last_rx_ns != c->probe_seen_ns)
 		c->probes = 0;
 	if (c->keepalive.is_lazy && pc->txb != NULL) {
-		begin(cm, c, now_ns);
+		keepalive_begin(cm, c, now_ns);
 		return true;
 	}
 	if (c->probes == 0 && now_ns - pc->last_rx_ns < idle_ns) {
@@ -65,7 +65,7 @@ san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now
 		return false;
 	c->probes = RTE_MIN(c->probes + 1, RTE_MAX(c->keepalive.probes, 1));
 	c->probe_seen_ns = pc->last_rx_ns;
-	san_pdl_probe_now(cm->pdl, pc);
+	san_pdl_ack_probe_now(cm->pdl, pc);
 	san_cm_timer(cm, c, now_ns + c->keepalive.every_ms * SAN_NS_PER_MS);
 	return true;
 }

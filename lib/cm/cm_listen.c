@@ -16,20 +16,20 @@
 #include "inet_hash.h"
 
 static uint16_t *
-list_of(struct san_cm *cm, uint64_t service)
+cm_listen_list_of(struct san_cm *cm, uint64_t service)
 {
 	/* Fibonacci hashing: services often have consecutive numbers. */
 	return &cm->services[service * 0x9e3779b97f4a7c15ULL >> (64 - CM_SERVICES_BITS)];
 }
 
 struct cm_listener *
-san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t *reason)
+san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t *reason)
 {
 	struct cm_listener *l;
 	uint16_t i;
 
 	*reason = SAN_CM_R_NO_LISTENER;
-	for (i = *list_of(cm, service); i != CM_NO_LISTENER; i = l->next) {
+	for (i = *cm_listen_list_of(cm, service); i != CM_NO_LISTENER; i = l->next) {
 		l = &cm->listeners[i];
 		if (l->service != service)
 			continue;
@@ -49,7 +49,7 @@ waiting_of(struct san_cm *cm, const struct san_ip *host)
 }
 
 void
-san_cm_listener_wait(struct san_cm *cm, const struct san_cm_conn *c, int change)
+san_cm_listen_wait(struct san_cm *cm, const struct san_cm_conn *c, int change)
 {
 	uint16_t *own = waiting_of(cm, &c->peer);
 
@@ -58,7 +58,7 @@ san_cm_listener_wait(struct san_cm *cm, const struct san_cm_conn *c, int change)
 }
 
 bool
-san_cm_listener_may_wait(struct san_cm *cm, const struct cm_listener *l, const struct san_ip *host)
+san_cm_listen_may_wait(struct san_cm *cm, const struct cm_listener *l, const struct san_ip *host)
 {
 	uint32_t left = l->backlog - l->nb_waiting;
 
@@ -69,10 +69,10 @@ int
 san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 	      uint32_t cookie)
 {
-	uint16_t i, *list = list_of(cm, service);
+	uint16_t i, *list = cm_listen_list_of(cm, service);
 	uint8_t reason;
 
-	if (san_cm_listener_find(cm, service, pkey, &reason) != NULL)
+	if (san_cm_listen_find(cm, service, pkey, &reason) != NULL)
 		return -EADDRINUSE;
 	for (i = 0; i < cm->conf.max_listeners; i++) {
 		if (cm->listeners[i].used)
@@ -111,9 +111,9 @@ refuse_waiting(struct san_cm *cm, uint16_t listener)
 }
 
 void
-san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey)
+san_cm_listen_end(struct san_cm *cm, uint64_t service, uint16_t pkey)
 {
-	uint16_t *link = list_of(cm, service);
+	uint16_t *link = cm_listen_list_of(cm, service);
 	struct cm_listener *l;
 
 	for (; *link != CM_NO_LISTENER; link = &l->next) {

@@ -23,11 +23,11 @@ san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint
 
 	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->in_ev || c->is_taken)
 		return -ENOENT;
-	pc = cm_pdl_conn(cm, c);
+	pc = san_cm_pdl_conn(cm, c);
 	c->is_taken = true;
 	out->path = pc->path;
 	out->pkey = pc->pkey;
-	setup = cm_setup(cm, c);
+	setup = san_cm_setup(cm, c);
 	out->flags = setup->flags;
 	out->xid = c->xid;
 	out->peer_cid = c->peer_cid;
@@ -45,21 +45,21 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 	int rc;
 
 	cm->now_ns = now_ns;
-	if (!san_cm_param_valid(param))
+	if (!san_cm_rx_param_valid(param))
 		return -EINVAL;
-	if (cm_has_stream(in->offer.features) != param->stream)
+	if (san_cm_has_stream(in->offer.features) != param->stream)
 		return -EPROTOTYPE;
 	if (!san_cm_hash_free(cm, &in->path.dst, in->peer_cid, in->peer_tag))
 		return -ENOSPC;
 	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, &c);
 	if (rc != 0)
 		return rc;
-	cm_pdl_conn(cm, c)->path = in->path;
+	san_cm_pdl_conn(cm, c)->path = in->path;
 	c->passive = true;
 	c->peer_cid = in->peer_cid;
 	c->peer_tag = in->peer_tag;
 	c->xid = in->xid;
-	setup = cm_setup(cm, c);
+	setup = san_cm_setup(cm, c);
 	setup->agreed = in->offer;
 	setup->flags = in->flags;
 	san_cm_hash_add(cm, c);
@@ -69,7 +69,7 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 }
 
 void
-san_cm_moved(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns)
+san_cm_move_done(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_MOVED, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);

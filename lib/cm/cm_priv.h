@@ -177,27 +177,27 @@ struct san_cm {
 };
 
 static inline struct san_pdl_conn *
-cm_pdl_conn(const struct san_cm *cm, const struct san_cm_conn *c)
+san_cm_pdl_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	return &cm->pdl->conns[c->slot];
 }
 
 static inline bool
-cm_has_stream(uint32_t features)
+san_cm_has_stream(uint32_t features)
 {
 	return (features & SAN_CM_FEAT_STREAM) != 0;
 }
 
-/** Valid only if cm_is_setup(), or for a ghost that never was open. */
+/** Valid only if san_cm_is_setup(), or for a ghost that never was open. */
 static inline struct cm_setup *
-cm_setup(const struct san_cm *cm, const struct san_cm_conn *c)
+san_cm_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 {
-	return (struct cm_setup *)(void *)cm_pdl_conn(cm, c)->setup;
+	return (struct cm_setup *)(void *)san_cm_pdl_conn(cm, c)->setup;
 }
 
 /** The connecting side decides the order. */
 static inline void
-cm_agree_order(struct cm_setup *setup)
+san_cm_agree_order(struct cm_setup *setup)
 {
 	struct san_pdl_peer *peer = &setup->agreed.pdl;
 
@@ -207,14 +207,14 @@ cm_agree_order(struct cm_setup *setup)
 }
 
 static inline bool
-cm_is_setup(const struct san_cm *cm, const struct san_cm_conn *c)
+san_cm_is_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 {
-	return cm_pdl_conn(cm, c)->is_lent;
+	return san_cm_pdl_conn(cm, c)->is_lent;
 }
 
 /** Source port that steers to the sender's lcore, if the message names one. (RULE-13) */
 static inline uint16_t
-cm_reply_port(const struct san_wire_pkt *p, const struct san_wire_cm *msg)
+san_cm_reply_udp_port(const struct san_wire_pkt *p, const struct san_wire_cm *msg)
 {
 	return msg->nb_ports != 0 ? msg->ports[0] : p->src_port;
 }
@@ -229,7 +229,7 @@ void san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct sa
 /** The record of *slot*, for a call at *now_ns*; NULL: there is none. */
 struct san_cm_conn *san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 
-/* ---- cm_conn.c ---- */
+/* ---- cm.c ---- */
 
 /** Take a slot and set up both records; -ENOSPC. */
 int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
@@ -274,18 +274,18 @@ void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c,
 /* ---- cm_listen.c ---- */
 
 /** Find a listener; NULL: *reason* tells why there is none. */
-struct cm_listener *san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey,
-					 uint8_t *reason);
+struct cm_listener *san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey,
+				       uint8_t *reason);
 /** Add *change* to the WAIT_ACCEPT counts of the listener and the host of *c*. */
-void san_cm_listener_wait(struct san_cm *cm, const struct san_cm_conn *c, int change);
+void san_cm_listen_wait(struct san_cm *cm, const struct san_cm_conn *c, int change);
 /** True if one more request of *host* may wait. */
-bool san_cm_listener_may_wait(struct san_cm *cm, const struct cm_listener *l,
-			      const struct san_ip *host);
+bool san_cm_listen_may_wait(struct san_cm *cm, const struct cm_listener *l,
+			    const struct san_ip *host);
 
 /* ---- cm_rx.c ---- */
 
 /** True if the parameters of our ULP are in range. */
-bool san_cm_param_valid(const struct san_cm_param *param);
+bool san_cm_rx_param_valid(const struct san_cm_param *param);
 
 /* ---- cm_cookie.c ---- */
 

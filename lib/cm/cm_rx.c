@@ -25,14 +25,14 @@ answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wi
 	reply->src_tag = msg->dst_tag;
 	reply->dst_cid = msg->src_cid;
 	reply->dst_tag = msg->src_tag;
-	if (!san_cm_tx_reply(cm, p, cm_reply_port(p, msg), reply))
+	if (!san_cm_tx_reply(cm, p, san_cm_reply_udp_port(p, msg), reply))
 		return SAN_DROP_CM_RATE;
 	return SAN_DROP_NONE;
 }
 
 static enum san_drop
-answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-       struct san_wire_cm *reply, uint64_t now_ns)
+cm_rx_answer_msg(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+		 struct san_wire_cm *reply, uint64_t now_ns)
 {
 	if (!san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
@@ -45,7 +45,7 @@ answer_rej(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wir
 {
 	struct san_wire_cm rej = {.msg = SAN_CM_REJ, .reason = reason};
 
-	return answer(cm, p, msg, &rej, now_ns);
+	return cm_rx_answer_msg(cm, p, msg, &rej, now_ns);
 }
 
 static enum san_drop
@@ -84,11 +84,11 @@ is_offer_valid(const struct san_wire_cm *msg)
 	return is_window(msg->req_win, SAN_WIN_REQ_MAX) &&
 		is_window(msg->data_win, SAN_WIN_DATA_MAX) && msg->first_win >= SAN_WIN_MIN &&
 		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN &&
-		(!cm_has_stream(msg->features) || is_strict(msg->flags));
+		(!san_cm_has_stream(msg->features) || is_strict(msg->flags));
 }
 
 bool
-san_cm_param_valid(const struct san_cm_param *param)
+san_cm_rx_param_valid(const struct san_cm_param *param)
 {
 	struct san_wire_cm offer = {
 		.req_win = param->req_win,
@@ -107,7 +107,7 @@ san_cm_param_valid(const struct san_cm_param *param)
 static void
 keep_offer(const struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg)
 {
-	struct san_cm_agreed *a = &cm_setup(cm, c)->agreed;
+	struct san_cm_agreed *a = &san_cm_setup(cm, c)->agreed;
 
 	c->peer_cid = msg->src_cid;
 	c->peer_tag = msg->src_tag;
@@ -138,19 +138,19 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 
 	if (!san_cm_hash_free(cm, &p->src, msg->src_cid, msg->src_tag))
 		return SAN_DROP_CM_STALE;
-	if (!san_cm_listener_may_wait(cm, l, &p->src))
+	if (!san_cm_listen_may_wait(cm, l, &p->src))
 		return answer_rej(cm, p, msg, SAN_CM_R_BACKLOG, s->now_ns);
 	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, &c) != 0)
 		return answer_rej(cm, p, msg, SAN_CM_R_RESOURCES, s->now_ns);
 	c->passive = true;
 	c->listener = (uint16_t)(l - cm->listeners);
-	cm_pdl_conn(cm, c)->path.dst_mac = p->src_mac;
-	cm_pdl_conn(cm, c)->path.src_port = cm_reply_port(p, msg);
+	san_cm_pdl_conn(cm, c)->path.dst_mac = p->src_mac;
+	san_cm_pdl_conn(cm, c)->path.src_port = san_cm_reply_udp_port(p, msg);
 	keep_offer(cm, c, msg);
 	c->xid = msg->xid;
-	setup = cm_setup(cm, c);
+	setup = san_cm_setup(cm, c);
 	setup->flags = msg->flags & SAN_CM_F_ORDER;
-	cm_agree_order(setup);
+	san_cm_agree_order(setup);
 	setup->private_len = msg->private_len;
 	memcpy(setup->private_data, msg->private_data, msg->private_len);
 	san_cm_hash_add(cm, c);
@@ -195,7 +195,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 		if (c != NULL)
 			return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
 	}
-	l = san_cm_listener_find(cm, msg->service, p->pkey, &reason);
+	l = san_cm_listen_find(cm, msg->service, p->pkey, &reason);
 	if (l == NULL) {
 		answer_rej(cm, p, msg, reason, s->now_ns);
 		return reason == SAN_CM_R_PKEY ? SAN_DROP_PKEY : SAN_DROP_NONE;
@@ -212,7 +212,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 static bool
 is_from_peer(const struct san_pdl_conn *pc, const struct san_wire_pkt *p)
 {
-	return san_ip_eq(&p->src, &pc->path.dst) && san_ip_eq(&p->dst, &pc->path.src);
+	return san_wire_ip_eq(&p->src, &pc->path.dst) && san_wire_ip_eq(&p->dst, &pc->path.src);
 }
 
 /** Find the connection that *msg* names, and check the sender. */
@@ -253,7 +253,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 		/* An acceptor without streams omits the bit; its name must be unique. */
 		if (!is_offer_valid(s->msg) ||
 		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
-		    cm_has_stream(s->msg->features) != cm_setup(cm, c)->is_stream) {
+		    san_cm_has_stream(s->msg->features) != san_cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
 			end.reason = SAN_CM_R_PARAMETER;
 			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);
@@ -281,7 +281,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
 		answer_rej(cm, s->pkt, msg, SAN_CM_R_STALE, s->now_ns);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
-		answer(cm, s->pkt, msg, &drep, s->now_ns);
+		cm_rx_answer_msg(cm, s->pkt, msg, &drep, s->now_ns);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	taken = msg->msg == SAN_CM_REP ? rx_rep(cm, c, s) : san_cm_fsm_step(cm, c, s);
@@ -294,7 +294,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 static bool
 is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struct cm_step *s)
 {
-	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
 	if (c->is_ghost || !is_from_peer(pc, s->pkt) || pc->pkey != s->pkt->pkey)
 		return false;
@@ -302,9 +302,9 @@ is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struc
 		return true;
 	if (!c->is_agreed)
 		return false;
-	return san_pdl_tx_is_outstanding(pc, SAN_WIN_REQ, s->msg->data_psn) ||
-		san_pdl_tx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn) ||
-		san_pdl_probe_is_outstanding(pc, s->msg->data_psn);
+	return san_pdl_rtx_is_outstanding(pc, SAN_WIN_REQ, s->msg->data_psn) ||
+		san_pdl_rtx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn) ||
+		san_pdl_rtx_probe_is_outstanding(pc, s->msg->data_psn);
 }
 
 static enum san_drop
@@ -321,13 +321,13 @@ rx_reset(struct san_cm *cm, const struct cm_step *s)
 static bool
 is_multicast(const struct san_ip *ip)
 {
-	if (san_ip_is_v4(ip))
+	if (san_wire_ip_is_v4(ip))
 		return ip->b[12] >= 224; /* also reserved and broadcast addresses */
 	return ip->b[0] == 0xff;
 }
 
 void
-san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns)
+san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = SAN_CM_R_STALE};
 
@@ -366,7 +366,7 @@ san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt
 	enum san_drop drop;
 
 	cm->now_ns = now_ns;
-	drop = san_wire_parse_cm(m, p, &msg);
+	drop = san_wire_cm_parse(m, p, &msg);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	if (is_multicast(&p->src))
@@ -381,7 +381,7 @@ san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt
 }
 
 bool
-san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+san_cm_rx_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_RTU, .now_ns = now_ns};
 

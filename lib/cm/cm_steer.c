@@ -18,7 +18,7 @@
 
 /* 32 bits of the key, from bit *bit* on. */
 static uint32_t
-window(const uint8_t *key, uint32_t bit)
+steer_key_window(const uint8_t *key, uint32_t bit)
 {
 	const uint8_t *k = key + bit / 8;
 	uint64_t w = (uint64_t)k[0] << 32 | (uint32_t)k[1] << 24 | (uint32_t)k[2] << 16 |
@@ -29,22 +29,22 @@ window(const uint8_t *key, uint32_t bit)
 
 /* Hash of *len* bytes that start at bit *at* of the input. */
 static uint32_t
-hash(const uint8_t *key, uint32_t at, const uint8_t *data, uint32_t len)
+steer_toeplitz(const uint8_t *key, uint32_t at, const uint8_t *data, uint32_t len)
 {
 	uint32_t i, h = 0;
 
 	for (i = 0; i < len * 8; i++)
 		if (data[i / 8] & 0x80 >> i % 8)
-			h ^= window(key, at + i);
+			h ^= steer_key_window(key, at + i);
 	return h;
 }
 
 static uint32_t
-hash_port(const uint8_t *key, uint32_t at, uint16_t port)
+steer_hash_udp_port(const uint8_t *key, uint32_t at, uint16_t udp_port)
 {
-	const uint8_t b[2] = {(uint8_t)(port >> 8), (uint8_t)port};
+	const uint8_t b[2] = {(uint8_t)(udp_port >> 8), (uint8_t)udp_port};
 
-	return hash(key, at, b, sizeof(b));
+	return steer_toeplitz(key, at, b, sizeof(b));
 }
 
 /* Hash of all but the source port; *at*: bit offset of that port. */
@@ -52,12 +52,13 @@ static uint32_t
 hash_rest(const struct san_cm_steer *s, const struct san_ip *src, const struct san_ip *dst,
 	  uint16_t dst_port, uint32_t *at)
 {
-	uint32_t off = san_ip_is_v4(src) ? V4_OFF : 0;
+	uint32_t off = san_wire_ip_is_v4(src) ? V4_OFF : 0;
 	uint32_t len = (uint32_t)sizeof(src->b) - off;
 
 	*at = 2 * 8 * len;
-	return hash(s->key, 0, src->b + off, len) ^ hash(s->key, 8 * len, dst->b + off, len) ^
-		hash_port(s->key, *at + PORT_BITS, dst_port);
+	return steer_toeplitz(s->key, 0, src->b + off, len) ^
+		steer_toeplitz(s->key, 8 * len, dst->b + off, len) ^
+		steer_hash_udp_port(s->key, *at + PORT_BITS, dst_port);
 }
 
 uint16_t
@@ -66,26 +67,26 @@ san_cm_steer_queue(const struct san_cm_steer *s, const struct san_ip *src,
 {
 	uint32_t at, h = hash_rest(s, src, dst, dst_port, &at);
 
-	return s->table[(h ^ hash_port(s->key, at, src_port)) & (s->table_size - 1u)];
+	return s->table[(h ^ steer_hash_udp_port(s->key, at, src_port)) & (s->table_size - 1u)];
 }
 
 uint8_t
-san_cm_steer_ports(const struct san_cm_steer *s, uint16_t queue, const struct san_ip *src,
-		   const struct san_ip *dst, uint16_t dst_port, uint32_t first,
-		   uint16_t ports[SAN_WIRE_CM_PORTS])
+san_cm_steer_udp_ports(const struct san_cm_steer *s, uint16_t queue, const struct san_ip *src,
+		       const struct san_ip *dst, uint16_t dst_port, uint32_t first,
+		       uint16_t ports[SAN_WIRE_CM_PORTS])
 {
 	uint32_t at, rest, h, i;
 	uint8_t n = 0;
 
-	if (!(san_ip_is_v4(src) ? s->v4 : s->v6))
+	if (!(san_wire_ip_is_v4(src) ? s->v4 : s->v6))
 		return 0;
 	rest = hash_rest(s, src, dst, dst_port, &at);
 	for (i = 0; i < NB_PORTS && n < SAN_WIRE_CM_PORTS; i++) {
-		uint16_t port = (uint16_t)(PORT_FIRST + (first + i) % NB_PORTS);
+		uint16_t udp_port = (uint16_t)(PORT_FIRST + (first + i) % NB_PORTS);
 
-		h = rest ^ hash_port(s->key, at, port);
+		h = rest ^ steer_hash_udp_port(s->key, at, udp_port);
 		if (s->table[h & (s->table_size - 1u)] == queue)
-			ports[n++] = port;
+			ports[n++] = udp_port;
 	}
 	return n;
 }

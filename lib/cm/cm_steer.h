@@ -34,8 +34,9 @@ uint16_t san_cm_steer_queue(const struct san_cm_steer *s, const struct san_ip *s
  * Find source ports that bring packets from *src* to *queue*, starting at the *first*th dynamic
  * port. Returns their number: 0 if no port does, or if the hash ignores ports.
  */
-uint8_t san_cm_steer_ports(const struct san_cm_steer *s, uint16_t queue, const struct san_ip *src,
-			   const struct san_ip *dst, uint16_t dst_port, uint32_t first,
-			   uint16_t ports[SAN_WIRE_CM_PORTS]);
+uint8_t san_cm_steer_udp_ports(const struct san_cm_steer *s, uint16_t queue,
+			       const struct san_ip *src, const struct san_ip *dst,
+			       uint16_t dst_port, uint32_t first,
+			       uint16_t ports[SAN_WIRE_CM_PORTS]);
 
 #endif /* CM_STEER_H */

@@ -14,7 +14,7 @@
 #include "san_assert.h"
 
 static void
-fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
+cm_tx_fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
 {
 	msg->private_len = setup->private_len;
 	memcpy(msg->private_data, setup->private_data, setup->private_len);
@@ -22,12 +22,12 @@ fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
 
 /** Source ports that bring the peer's packets here: always the same ones. (RULE-13) */
 static void
-fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *msg)
+fill_udp_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *msg)
 {
 	if (cm->conf.steer != NULL)
-		msg->nb_ports = san_cm_steer_ports(cm->conf.steer, cm->conf.queue, &pc->path.dst,
-						   &pc->path.src, cm->conf.path.dst_port,
-						   pc->tag >> 1, msg->ports);
+		msg->nb_ports = san_cm_steer_udp_ports(
+			cm->conf.steer, cm->conf.queue, &pc->path.dst, &pc->path.src,
+			cm->conf.path.dst_port, pc->tag >> 1, msg->ports);
 	if (msg->nb_ports != 0)
 		return;
 	msg->nb_ports = (uint8_t)cm->conf.nb_ports;
@@ -35,10 +35,10 @@ fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wi
 }
 
 static void
-fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire_cm *msg)
+cm_tx_fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire_cm *msg)
 {
-	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
-	const struct cm_setup *setup = cm_setup(cm, c);
+	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
+	const struct cm_setup *setup = san_cm_setup(cm, c);
 
 	msg->flags = setup->flags;
 	/* The first PSNs: none is acknowledged while the peer still needs the offer. */
@@ -55,15 +55,15 @@ fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire
 	msg->keepalive_ms = c->keepalive_ms;
 	msg->service = setup->service;
 	memcpy(msg->cookie, setup->cookie, sizeof(msg->cookie));
-	fill_ports(cm, pc, msg);
-	fill_private(msg, setup);
+	fill_udp_ports(cm, pc, msg);
+	cm_tx_fill_private(msg, setup);
 }
 
 void
 san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t type,
 		struct san_wire_cm *msg)
 {
-	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
 	*msg = (struct san_wire_cm){
 		.msg = type,
@@ -73,13 +73,13 @@ san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t ty
 	};
 	if (type == SAN_CM_REJ) { /* it has no connection to name */
 		msg->reason = c->reason;
-		fill_private(msg, cm_setup(cm, c));
+		cm_tx_fill_private(msg, san_cm_setup(cm, c));
 		return;
 	}
 	msg->src_cid = pc->cid;
 	msg->src_tag = pc->tag;
 	if (type == SAN_CM_REQ || type == SAN_CM_REP)
-		fill_offer(cm, c, msg);
+		cm_tx_fill_offer(cm, c, msg);
 }
 
 void
@@ -131,7 +131,7 @@ san_cm_tx_reply(struct san_cm *cm, const struct san_wire_pkt *p, uint16_t src_po
 void
 san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c, const struct san_wire_cm *msg)
 {
-	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
 	if (!out_add(cm, &pc->path, pc->pkey, msg))
 		cm->drops[SAN_DROP_CM_RATE]++;
@@ -150,7 +150,7 @@ fill_pkt(struct san_wire_pkt *p, uint16_t pkey, const struct san_wire_cm *msg, u
 }
 
 bool
-san_cm_has_tx(const struct san_cm *cm)
+san_cm_tx_pending(const struct san_cm *cm)
 {
 	return cm->out_head != cm->out_tail || !TAILQ_EMPTY(&cm->tx);
 }
@@ -176,12 +176,12 @@ san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pk
 	if (c == NULL)
 		return false;
 	san_cm_tx_del(cm, c);
-	pc = cm_pdl_conn(cm, c);
+	pc = san_cm_pdl_conn(cm, c);
 	*path = pc->path;
 	san_cm_tx_build(cm, c, c->msg, msg);
 	fill_pkt(p, pc->pkey, msg, now_ns);
-	if (cm_is_setup(cm, c)) {
-		setup = cm_setup(cm, c);
+	if (san_cm_is_setup(cm, c)) {
+		setup = san_cm_setup(cm, c);
 		/* The answer to a message sent twice may be to either copy. */
 		setup->asked_ns = setup->asked_ns == 0 ? now_ns : SAN_TIME_NEVER;
 	}

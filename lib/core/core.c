@@ -37,7 +37,7 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 }
 
 static int
-alloc_tables(struct san_core *core)
+core_alloc_tables(struct san_core *core)
 {
 	struct san_mem *mem = core->conf.mem;
 	uint32_t i;
@@ -91,7 +91,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	rc = san_inet_create(&conf->inet, &core->inet);
 	if (rc != 0 || conf->max_socks == 0)
 		return rc;
-	return san_socks_create(conf->mem, conf->max_socks, &core->socks);
+	return san_sock_table_create(conf->mem, conf->max_socks, &core->socks);
 }
 
 /* Posts of socket streams. */
@@ -110,7 +110,7 @@ sock_post_recv(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 static void
 sock_set_patience(void *arg, uint32_t qp, const struct san_sock_patience *p, uint64_t now_ns)
 {
-	san_core_set_patience(arg, qp, p, now_ns);
+	san_core_conn_set_patience(arg, qp, p, now_ns);
 }
 
 void
@@ -124,7 +124,7 @@ san_core_set_sock_work(struct san_core *core)
 	};
 
 	if (core->socks != NULL)
-		san_socks_set_work(core->socks, &work);
+		san_sock_stream_set_work(core->socks, &work);
 }
 
 int
@@ -140,7 +140,7 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 		return -ENOMEM;
 	core->conf = *conf;
 	san_wheel_init(&core->stream_wheel, now_ns);
-	rc = alloc_tables(core);
+	rc = core_alloc_tables(core);
 	if (rc == 0)
 		rc = create_layers(core, now_ns);
 	if (rc != 0) {
@@ -164,11 +164,11 @@ san_core_destroy(struct san_core *core)
 	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
 		san_tl_conn_close(core->tl, (uint16_t)slot, SAN_WC_ST_FLUSHED, 0);
 	if (core->nb_streams != 0)
-		san_core_streams_fini(core);
-	san_death_flush(&core->death);
-	san_spare_empty(&core->spare);
+		san_core_stream_fini_all(core);
+	san_tl_death_flush(&core->death);
+	san_visit_spare_empty(&core->spare);
 	if (core->socks != NULL)
-		san_socks_destroy(core->socks);
+		san_sock_table_destroy(core->socks);
 	if (core->inet != NULL)
 		san_inet_destroy(core->inet);
 	if (core->cm != NULL)
@@ -191,29 +191,29 @@ static enum san_drop
 rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ack *ack,
 	     uint64_t now_ns)
 {
-	struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_pdl_conn *c = NULL;
 	enum san_drop drop;
 
 	drop = san_pdl_rx_check(core->pdl, p, ack, now_ns, &c);
 	if (drop == SAN_DROP_STATE && p->op != SAN_OP_CNP &&
-	    san_cm_implicit_rtu(core->cm, c->slot, now_ns)) {
-		san_core_cm_events(core, now_ns);
+	    san_cm_rx_implicit_rtu(core->cm, c->slot, now_ns)) {
+		san_core_conn_cm_events(core, now_ns);
 		drop = san_pdl_rx_check(core->pdl, p, ack, now_ns, &c);
 	}
 	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
-		san_cm_answer_reset(core->cm, p, now_ns);
+		san_cm_rx_answer_reset(core->cm, p, now_ns);
 	if (drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
 	    drop == SAN_DROP_BEYOND)
 		san_tl_on_ack(core->tl, c, now_ns);
 	if (drop == SAN_DROP_NONE &&
-	    (p->op == SAN_OP_NACK || san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
+	    (p->op == SAN_OP_NACK || san_pdl_rx_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
 		drop = san_tl_rx(core->tl, c, m, now_ns);
 	} else {
 		if (drop == SAN_DROP_DUPLICATE || drop == SAN_DROP_OLD ||
 		    (drop == SAN_DROP_NONE && p->op == SAN_OP_PROBE))
-			san_core_follow_deaf(core, c, m, now_ns);
-		san_death_add(&core->death, m);
+			san_core_mac_follow_deaf(core, c, m, now_ns);
+		san_tl_death_add(&core->death, m);
 	}
 	return drop;
 }
@@ -224,45 +224,46 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 	struct san_inet_result r;
 	enum san_drop drop;
 
-	drop = san_inet_rx(core->inet, m, now_ns, &r);
+	drop = san_inet_ip_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
 	/* Only requested addresses: other claims are unauthenticated (RT-36). */
 	if (r.what == SAN_INET_LEARNED && r.awaited)
-		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
-	if (r.what == SAN_INET_ERROR && core->socks != NULL && san_sock_error(core->socks, &r))
-		san_inet_narrow(core->inet, &r, now_ns);
+		san_cm_fsm_resolved(core->cm, &r.ip, &r.mac, now_ns);
+	if (r.what == SAN_INET_ERROR && core->socks != NULL &&
+	    san_sock_dgram_error(core->socks, &r))
+		san_inet_path_narrow(core->inet, &r, now_ns);
 	if (r.what != SAN_INET_UDP)
 		return drop;
-	if (core->socks == NULL || san_sock_rx(core->socks, &r, now_ns) == 0) {
-		san_inet_refuse(core->inet, &r, now_ns);
+	if (core->socks == NULL || san_sock_dgram_rx(core->socks, &r, now_ns) == 0) {
+		san_inet_error_refuse(core->inet, &r, now_ns);
 		drop = SAN_DROP_INET_UNWANTED;
 	}
-	san_death_add(&core->death, r.m);
+	san_tl_death_add(&core->death, r.m);
 	return drop;
 }
 
 static enum san_drop
 rx_packet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 {
-	struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_wire_ack *ack = &core->ack_in;
 	enum san_drop drop = san_wire_parse(m, core->conf.udp_port, p, ack);
 
-	if (drop == SAN_DROP_NOT_OURS && san_wire_untag(m))
+	if (drop == SAN_DROP_NOT_OURS && san_wire_peek_untag(m))
 		drop = san_wire_parse(m, core->conf.udp_port, p, ack);
 	if (drop == SAN_DROP_NOT_OURS)
 		return rx_inet(core, m, now_ns);
-	if (drop == SAN_DROP_NONE && !san_inet_is_local(core->inet, &p->dst))
+	if (drop == SAN_DROP_NONE && !san_inet_route_is_local(core->inet, &p->dst))
 		drop = SAN_DROP_NOT_FOR_US;
 	if (drop != SAN_DROP_NONE) {
-		san_death_add(&core->death, m);
+		san_tl_death_add(&core->death, m);
 		return drop;
 	}
 	if (p->op != SAN_OP_CM)
 		return rx_transport(core, m, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
 	drop = san_cm_rx(core->cm, m, p, now_ns);
-	san_core_cm_events(core, now_ns);
-	san_death_add(&core->death, m);
+	san_core_conn_cm_events(core, now_ns);
+	san_tl_death_add(&core->death, m);
 	return drop;
 }
 
@@ -300,11 +301,11 @@ rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 
 	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-	cid = san_wire_cid_at(pkts[0]);
+	cid = san_wire_express_cid_at(pkts[0]);
 	for (i = 0; i < n; i += k) {
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
-		next = i + 1 < n ? san_wire_cid_at(pkts[i + 1]) : cid;
+		next = i + 1 < n ? san_wire_express_cid_at(pkts[i + 1]) : cid;
 		if (next != cid)
 			prefetch_cid(core, next);
 		k = san_express_rx(&core->express, cid, &pkts[i], n - i, now_ns);
@@ -313,7 +314,7 @@ rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			core->drops[rx_packet(core, pkts[i], now_ns)]++;
 			k = 1;
 		}
-		cid = k > 1 && i + k < n ? san_wire_cid_at(pkts[i + k]) : next;
+		cid = k > 1 && i + k < n ? san_wire_express_cid_at(pkts[i + k]) : next;
 	}
 }
 
@@ -332,13 +333,13 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 		core->pdl->rx_free = RTE_MAX(core->conf.tl.max_held, core->tl->nb_held) -
 			core->tl->nb_held;
 	}
-	san_death_flush(&core->death);
+	san_tl_death_flush(&core->death);
 }
 
 void
 san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns)
 {
-	san_pdl_rx_gap(core->pdl, gap_ns, now_ns);
+	san_pdl_rtx_rx_gap(core->pdl, gap_ns, now_ns);
 }
 
 /* ---- transmit ---- */
@@ -346,7 +347,7 @@ san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns)
 static bool
 has_mbuf(struct san_core *core)
 {
-	if (likely(san_spare_fill(&core->spare, core->conf.pool)))
+	if (likely(san_visit_spare_fill(&core->spare, core->conf.pool)))
 		return true;
 	core->drops[SAN_DROP_NO_MBUF]++;
 	return false;
@@ -357,7 +358,7 @@ static void
 send_entry(struct san_core *core, struct san_visit *v, const struct san_pdl_entry *e,
 	   uint64_t now_ns)
 {
-	struct rte_mbuf *m = san_spare_take(&core->spare);
+	struct rte_mbuf *m = san_visit_spare_take(&core->spare);
 	struct san_pdl_conn *c = v->c;
 	struct san_wire_pkt *p = &v->p;
 
@@ -365,7 +366,7 @@ send_entry(struct san_core *core, struct san_visit *v, const struct san_pdl_entr
 	san_tl_tx_fill(core->tl, c, e, m, p);
 	/* A pull whose region was revoked has no payload any more. */
 	if (unlikely(e->len > c->mtu) && rte_pktmbuf_data_len(m) > c->mtu)
-		san_wire_cut(m, p, c->piece.from, c->piece.len);
+		san_wire_build_cut(m, p, c->piece.from, c->piece.len);
 	san_visit_add(v, core->pdl, m, now_ns);
 }
 
@@ -425,8 +426,8 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 
 	/* No later packet would bring an ACK of the last one (RULE-11). */
 	if (done && v.nb != 0)
-		san_wire_ask_ack(pkts[v.nb - 1]);
-	san_pdl_tx_end(core->pdl, c, !done);
+		san_wire_build_ask_ack(pkts[v.nb - 1]);
+	san_pdl_sched_end(core->pdl, c, !done);
 	return v.nb == 0 && core->spare.n == 0 ? -ENOBUFS : v.nb;
 }
 
@@ -451,7 +452,7 @@ tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 }
 
 static void
-pad(struct rte_mbuf *m, uint16_t len)
+core_pad_frame(struct rte_mbuf *m, uint16_t len)
 {
 	char *dst = san_wire_payload(m, len);
 
@@ -471,10 +472,10 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 		c = san_pdl_ack_next(core->pdl, now_ns);
 		if (c == NULL)
 			break;
-		pkts[k] = san_spare_take(&core->spare);
+		pkts[k] = san_visit_spare_take(&core->spare);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
 		if (p.payload_len != 0) /* a PROBE for the path MTU */
-			pad(pkts[k], p.payload_len);
+			core_pad_frame(pkts[k], p.payload_len);
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
 		else
@@ -495,7 +496,7 @@ tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now
 
 		if (!has_mbuf(core))
 			break; /* a NACK may be lost: the next refused packet causes another */
-		pkts[k] = san_spare_take(&core->spare);
+		pkts[k] = san_visit_spare_take(&core->spare);
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		san_wire_build(pkts[k], &c->path, &p);
 		k++;
@@ -513,15 +514,16 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 	while (k < n && san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns)) {
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
 			core->inet_deadline_ns = 0; /* a request starts a timer */
-			if (san_inet_resolve(core->inet, &path.dst, now_ns, &path.dst_mac) != 0)
+			if (san_inet_route_resolve(core->inet, &path.dst, now_ns,
+						   &path.dst_mac) != 0)
 				continue; /* the answer or the next retry brings it back */
-			san_cm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
+			san_cm_fsm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
 			continue; /* cm has queued it again, with the address */
 		}
 		if (!has_mbuf(core))
 			break;
-		pkts[k] = san_spare_take(&core->spare);
-		san_wire_build_cm(pkts[k], &path, &p, &core->cm_out);
+		pkts[k] = san_visit_spare_take(&core->spare);
+		san_wire_cm_build(pkts[k], &path, &p, &core->cm_out);
 		k++;
 	}
 	return k;
@@ -530,8 +532,8 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 static inline bool
 has_packets(const struct san_core *core, uint64_t now_ns)
 {
-	return san_pdl_has_work(core->pdl) || san_inet_has_tx(core->inet) ||
-		san_cm_has_tx(core->cm) || san_tl_has_nacks(core->tl) ||
+	return san_pdl_sched_has_work(core->pdl) || san_inet_has_tx(core->inet) ||
+		san_cm_tx_pending(core->cm) || san_tl_has_nacks(core->tl) ||
 		now_ns >= san_pdl_ack_deadline_ns(core->pdl);
 }
 
@@ -542,18 +544,19 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	uint32_t qp;
 
 	if (unlikely(core->nb_streams != 0))
-		san_core_streams_run(core, now_ns);
-	if (unlikely(core->socks != NULL) && san_socks_has_work(core->socks)) {
-		san_socks_pump(core->socks, core->inet, now_ns);
+		san_core_stream_run_all(core, now_ns);
+	if (unlikely(core->socks != NULL) && san_sock_table_has_work(core->socks)) {
+		san_sock_dgram_pump(core->socks, core->inet, now_ns);
 		core->inet_deadline_ns = 0; /* an address may have been requested */
 	}
-	san_ulp_pump(core->ulp, now_ns);
-	while (unlikely((qp = san_ulp_next_failed(core->ulp)) != SAN_QPN_NONE))
-		san_core_abort(core, qp, now_ns);
+	san_ulp_qp_pump(core->ulp, now_ns);
+	while (unlikely((qp = san_ulp_qp_next_failed(core->ulp)) != SAN_QPN_NONE))
+		san_core_conn_abort(core, qp, now_ns);
 	if (!has_packets(core, now_ns)) /* most rounds */
 		return 0;
 	/* If both are waiting, datagrams and connections get one half each. */
-	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
+	nb_inet = san_inet_tx_burst(core->inet, pkts,
+				    san_pdl_sched_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;
 	k += tx_cm(core, &pkts[k], n - k, now_ns);
 	/* Refusals by one peer must leave room for data of all. */
@@ -562,7 +565,7 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	k += tx_data(core, &pkts[k], (n - k) - (n - k) / 4, now_ns);
 	k += tx_acks(core, &pkts[k], n - k, now_ns);
 	for (i = nb_inet; i < k; i++)
-		san_wire_seal(pkts[i]);
+		san_wire_icrc_seal(pkts[i]);
 	return k;
 }
 
@@ -571,17 +574,17 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 static void
 on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	san_pdl_on_timer(core->pdl, c, now_ns);
+	san_pdl_rtx_on_timer(core->pdl, c, now_ns);
 	if (unlikely((c->odd & SAN_ODD_SILENT) || c->nb_probes != 0) || c->state == SAN_CONN_SETUP)
-		san_core_follow_peer(core, c, now_ns);
+		san_core_mac_follow_peer(core, c, now_ns);
 	if (c->failed)
-		san_cm_failed(core->cm, c->slot,
-			      c->too_narrow ? SAN_CM_R_PATH_MTU : SAN_CM_R_TIMEOUT, now_ns);
+		san_cm_fsm_failed(core->cm, c->slot,
+				  c->too_narrow ? SAN_CM_R_PATH_MTU : SAN_CM_R_TIMEOUT, now_ns);
 	else
 		san_tl_on_timer(core->tl, c, now_ns);
 	if (now_ns >= core->pdl->grace_ns)
-		san_cm_on_timer(core->cm, c->slot, now_ns);
-	san_core_cm_events(core, now_ns);
+		san_cm_fsm_on_timer(core->cm, c->slot, now_ns);
+	san_core_conn_cm_events(core, now_ns);
 	if (c->state != SAN_CONN_FREE)
 		san_pdl_conn_arm(core->pdl, c);
 }
@@ -597,14 +600,14 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 		core->pdl->grace_ns = 0;
 	san_tl_tick(core->tl, now_ns);
 	if (unlikely(core->nb_streams != 0))
-		san_core_streams_tick(core, now_ns);
+		san_core_stream_tick_all(core, now_ns);
 	if (core->nb_draining != 0)
-		san_core_check_draining(core, now_ns);
-	san_core_cm_events(core, now_ns);
+		san_core_conn_check_draining(core, now_ns);
+	san_core_conn_cm_events(core, now_ns);
 	if (now_ns >= core->inet_deadline_ns)
 		core->inet_deadline_ns = san_inet_tick(core->inet, now_ns);
 	if (core->death.n != 0)
-		san_death_flush(&core->death);
+		san_tl_death_flush(&core->death);
 }
 
 uint64_t
@@ -612,14 +615,15 @@ san_core_deadline_ns(const struct san_core *core)
 {
 	uint64_t due_ns;
 
-	if (san_pdl_has_work(core->pdl) || san_ulp_has_work(core->ulp) || core->nb_draining != 0)
+	if (san_pdl_sched_has_work(core->pdl) || san_ulp_qp_has_work(core->ulp) ||
+	    core->nb_draining != 0)
 		return 0;
-	if (core->socks != NULL && san_socks_has_work(core->socks))
+	if (core->socks != NULL && san_sock_table_has_work(core->socks))
 		return 0;
 	due_ns = san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
 	due_ns = san_time_min(due_ns, san_pdl_ack_deadline_ns(core->pdl));
 	if (core->nb_streams != 0)
-		due_ns = san_time_min(due_ns, san_core_streams_deadline_ns(core));
+		due_ns = san_time_min(due_ns, san_core_stream_deadline_ns(core));
 	return due_ns;
 }
 
@@ -647,7 +651,7 @@ san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, u
 		if (s != NULL)
 			return san_core_stream_post(core, s, wr, n, now_ns);
 	}
-	return san_ulp_post(core->ulp, qp, wr, n, now_ns);
+	return san_ulp_wr_post(core->ulp, qp, wr, n, now_ns);
 }
 
 uint32_t
@@ -661,7 +665,7 @@ san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv
 		if (s != NULL)
 			return san_core_stream_post_recv(core, s, r, n, now_ns);
 	}
-	return san_ulp_post_recv(core->ulp, qp, r, n, now_ns);
+	return san_ulp_qp_post_recv(core->ulp, qp, r, n, now_ns);
 }
 
 /* ---- for owners that configure and show ---- */
@@ -716,7 +720,7 @@ san_core_check(const struct san_core *core)
 	san_tl_check(core->tl);
 	san_cm_check(core->cm);
 	san_ulp_check(core->ulp);
-	san_core_streams_check(core);
+	san_core_stream_check_all(core);
 	SAN_VERIFY(core->death.n == 0);
 	SAN_VERIFY(core->nb_draining <= core->conf.pdl.max_conns);
 }
@@ -730,8 +734,8 @@ san_core_leaks(const struct san_core *core)
 	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_wide - pdl->nb_free_wide) +
 		(SAN_WIN_MAX * pdl->conf.max_wide - pdl->nb_free_rxwords) +
 		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
-		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
-		san_ulp_nb_mrs(core->ulp) + core->nb_streams;
+		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->expired_used +
+		san_ulp_mr_nb(core->ulp) + core->nb_streams;
 }
 
 uint32_t

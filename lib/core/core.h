@@ -84,13 +84,13 @@ void san_core_park(struct san_core *core, uint64_t now_ns);
  * used: pool, tables, functions, the port's own address. 0, -EINVAL, -ENOMEM; on an error it is
  * still parked.
  */
-int san_core_resume(struct san_core *core, const struct san_core_conf *conf);
+int san_core_park_resume(struct san_core *core, const struct san_core_conf *conf);
 
 /**
  * The MAC address of the port has changed; connections continue with it. *announce*: announce it to
  * the link, because neighbours would keep the old one.
  */
-void san_core_set_mac(struct san_core *core, const struct rte_ether_addr *mac, bool announce);
+void san_core_mac_set(struct san_core *core, const struct rte_ether_addr *mac, bool announce);
 
 /** Process received packets. Takes over the mbufs. */
 void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);
@@ -107,7 +107,7 @@ uint16_t san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16
 void san_core_tick(struct san_core *core, uint64_t now_ns);
 /** When tick must be called next; SAN_TIME_NEVER: only after another call. */
 uint64_t san_core_deadline_ns(const struct san_core *core);
-bool san_core_poll_event(struct san_core *core, struct san_core_event *ev);
+bool san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev);
 
 /* ---- work: see ulp.h ---- */
 /** Prefetch the records of *qp*, which exists and has work next. */
@@ -118,40 +118,40 @@ uint32_t san_core_post_recv(struct san_core *core, uint32_t qp, const struct san
 			    uint32_t n, uint64_t now_ns);
 
 /* ---- connections ---- */
-int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
-		    uint32_t cookie);
-void san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
+int san_core_conn_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
+			 uint32_t cookie);
+void san_core_conn_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
 /**
  * Connect *qp*. An event reports the outcome. -EADDRNOTAVAIL, -ENETUNREACH: see inet.h; -ENOSPC: no
  * connection is left, or no unordered one; see cm. -EINVAL: a stream that is not strictly ordered.
  */
-int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
-		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
+int san_core_conn_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
+			  uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
 /**
  * -ENOENT: the request no longer exists; -ENOSPC: no unordered connection is left; -EISCONN,
  * -EBUSY: see san_ulp_qp_renew(); -EPROTOTYPE: one of request and *qp* is for a stream, and the
  * other is not.
  */
-int san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
-		    const struct san_cm_param *param, uint64_t now_ns);
-int san_core_reject(struct san_core *core, uint64_t request, const void *private_data,
-		    uint16_t private_len, uint64_t now_ns);
+int san_core_conn_accept(struct san_core *core, uint64_t request, uint32_t qp,
+			 const struct san_cm_param *param, uint64_t now_ns);
+int san_core_conn_reject(struct san_core *core, uint64_t request, const void *private_data,
+			 uint16_t private_len, uint64_t now_ns);
 /**
  * Drain and disconnect; *hard*: disconnect at once. SAN_EV_DISCONNECTED reports the end. -ENOTCONN.
  * A stream is shut down first; it is drained when the peer has received everything.
  */
-int san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
+int san_core_conn_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 /**
  * Disconnect at once, before the queue pair is destroyed: on return none of its work is left, and
  * its memory is no longer accessed. The peer gets one DREQ. Harmless without a connection.
  */
-void san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns);
+void san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns);
 /**
  * Set how long an open connection tolerates the silence of its peer, instead of san_cm_param and
  * conf. A restarted peer is detected nevertheless. Harmless without a connection. (UDP-12)
  */
-void san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
-			   uint64_t now_ns);
+void san_core_conn_set_patience(struct san_core *core, uint32_t qp,
+				const struct san_sock_patience *p, uint64_t now_ns);
 
 /*
  * ---- layers, for owners that configure and show ----
@@ -177,16 +177,16 @@ void san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX]);
 uint32_t san_core_owner(struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores);
 /**
  * Move a connection request to the lcore of the queue pair that accepts it. It is taken from its
- * own core; the other core adopts it as san_core_accept() would, with the same errors; then the
- * first core gets the result. If it was taken and not adopted, the request is unchanged. -ENOENT:
- * it no longer exists, or is taken already.
+ * own core; the other core adopts it as san_core_conn_accept() would, with the same errors; then
+ * the first core gets the result. If it was taken and not adopted, the request is unchanged.
+ * -ENOENT: it no longer exists, or is taken already.
  */
-int san_core_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
-			  uint64_t now_ns);
-int san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, uint32_t qp,
-			   const struct san_cm_param *param, uint64_t now_ns);
-void san_core_request_settle(struct san_core *core, uint64_t request, bool adopted,
-			     uint64_t now_ns);
+int san_core_conn_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
+			       uint64_t now_ns);
+int san_core_conn_request_adopt(struct san_core *core, const struct san_cm_moved *moved,
+				uint32_t qp, const struct san_cm_param *param, uint64_t now_ns);
+void san_core_conn_request_settle(struct san_core *core, uint64_t request, bool adopted,
+				  uint64_t now_ns);
 
 /** Verify every invariant of every layer. For tests. */
 void san_core_check(const struct san_core *core);

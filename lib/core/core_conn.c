@@ -11,7 +11,7 @@
 #include "core_priv.h"
 
 static uint32_t
-place_of(const struct san_core *core, uint32_t qp)
+core_conn_place_of(const struct san_core *core, uint32_t qp)
 {
 	return san_ulp_qp_index(&core->conf.ulp, qp);
 }
@@ -26,7 +26,7 @@ request_of(const struct san_pdl_conn *c)
 }
 
 static struct san_pdl_conn *
-find_request(const struct san_core *core, uint64_t request)
+core_conn_find_request(const struct san_core *core, uint64_t request)
 {
 	struct san_pdl_conn *c = san_pdl_conn_find(core->pdl, (uint32_t)request);
 
@@ -98,7 +98,7 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 	san_ulp_qp_unbind(core->ulp, qp);
 	if (s != NULL)
 		san_core_stream_ended(s, status, now_ns);
-	core->slot_of_qp[place_of(core, qp)] = NO_SLOT;
+	core->slot_of_qp[core_conn_place_of(core, qp)] = NO_SLOT;
 	san_cm_release(core->cm, cev->slot, now_ns);
 }
 
@@ -107,7 +107,7 @@ static void
 conn_never(struct san_core *core, const struct san_cm_change *cev)
 {
 	san_tl_conn_close(core->tl, cev->slot, SAN_WC_ST_FLUSHED, 0);
-	core->slot_of_qp[place_of(core, (uint32_t)cev->cookie)] = NO_SLOT;
+	core->slot_of_qp[core_conn_place_of(core, (uint32_t)cev->cookie)] = NO_SLOT;
 }
 
 static __rte_noinline void
@@ -132,14 +132,14 @@ take_cm_events(struct san_core *core, uint64_t now_ns)
 }
 
 void
-san_core_cm_events(struct san_core *core, uint64_t now_ns)
+san_core_conn_cm_events(struct san_core *core, uint64_t now_ns)
 {
 	if (unlikely(san_cm_has_change(core->cm)))
 		take_cm_events(core, now_ns);
 }
 
 bool
-san_core_poll_event(struct san_core *core, struct san_core_event *ev)
+san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev)
 {
 	static const uint8_t type_of[] = {
 		[SAN_CM_EV_CONNECT_REQUEST] = SAN_EV_CONNECT_REQUEST,
@@ -166,16 +166,16 @@ san_core_poll_event(struct san_core *core, struct san_core_event *ev)
 }
 
 int
-san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
-		uint32_t cookie)
+san_core_conn_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
+		     uint32_t cookie)
 {
 	return san_cm_listen(core->cm, service, pkey, backlog, cookie);
 }
 
 void
-san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
+san_core_conn_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
 {
-	san_cm_unlisten(core->cm, service, pkey);
+	san_cm_listen_end(core->cm, service, pkey);
 }
 
 /* *slot* will carry *qp*; *accepted*: the peer requested it. */
@@ -189,11 +189,11 @@ take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered, bool 
 	san_tl_conn_prepare(core->tl, slot, ordered);
 	san_pdl_conn_give(core->pdl, &core->pdl->conns[slot],
 			  (uint8_t)san_ulp_qp_owner(core->ulp, qp));
-	core->slot_of_qp[place_of(core, qp)] = slot;
+	core->slot_of_qp[core_conn_place_of(core, qp)] = slot;
 }
 
 static int
-renew(struct san_core *core, uint32_t qp, uint64_t now_ns)
+core_conn_renew_qp(struct san_core *core, uint32_t qp, uint64_t now_ns)
 {
 	struct core_stream *s = san_core_stream_at(core, qp);
 	int rc = san_ulp_qp_renew(core->ulp, qp);
@@ -202,29 +202,29 @@ renew(struct san_core *core, uint32_t qp, uint64_t now_ns)
 }
 
 int
-san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, uint64_t service,
-		 const struct san_cm_param *param, uint64_t now_ns)
+san_core_conn_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
+		      uint64_t service, const struct san_cm_param *param, uint64_t now_ns)
 {
 	struct san_cm_param own = *param;
 	struct san_ip local;
 	uint16_t slot;
 	int rc;
 
-	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
+	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	own.stream = san_core_stream_at(core, qp) != NULL;
 	if (own.stream && (!param->ordered || param->relaxed || param->ends))
 		return -EINVAL;
-	rc = renew(core, qp, now_ns);
+	rc = core_conn_renew_qp(core, qp, now_ns);
 	if (rc != 0)
 		return rc;
-	rc = san_inet_source(core->inet, peer, &local);
+	rc = san_inet_route_source(core->inet, peer, &local);
 	if (rc != 0)
 		return rc;
 	if (!san_tl_may_prepare(core->tl, param->ordered))
 		return -ENOSPC;
-	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
-	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
+	own.mtu = san_wire_payload_max(core->conf.mtu, !san_wire_ip_is_v4(peer));
+	rc = san_cm_fsm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
 	if (rc != 0)
 		return rc;
 	take_slot(core, qp, slot, param->ordered, false);
@@ -239,21 +239,21 @@ ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer, bool ord
 	if (!san_tl_may_prepare(core->tl, ordered))
 		return -ENOSPC;
 	*own = *param;
-	own->mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
+	own->mtu = san_wire_payload_max(core->conf.mtu, !san_wire_ip_is_v4(peer));
 	own->stream = san_core_stream_at(core, qp) != NULL;
-	return renew(core, qp, now_ns);
+	return core_conn_renew_qp(core, qp, now_ns);
 }
 
 int
-san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
-		const struct san_cm_param *param, uint64_t now_ns)
+san_core_conn_accept(struct san_core *core, uint64_t request, uint32_t qp,
+		     const struct san_cm_param *param, uint64_t now_ns)
 {
-	const struct san_pdl_conn *c = find_request(core, request);
+	const struct san_pdl_conn *c = core_conn_find_request(core, request);
 	struct san_cm_param own;
 	bool ordered;
 	int rc;
 
-	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
+	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	/* After it was accepted, the request no longer exists. */
 	if (c == NULL || san_cm_state(core->cm, c->slot) != SAN_CM_WAIT_ACCEPT)
@@ -261,30 +261,30 @@ san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 	ordered = san_cm_is_ordered(core->cm, c->slot);
 	rc = ready_qp(core, qp, &c->path.dst, ordered, param, &own, now_ns);
 	if (rc == 0)
-		rc = san_cm_accept(core->cm, c->slot, &own, qp, now_ns);
+		rc = san_cm_fsm_accept_peer(core->cm, c->slot, &own, qp, now_ns);
 	if (rc == 0)
 		take_slot(core, qp, c->slot, ordered, true);
 	return rc;
 }
 
 int
-san_core_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
-		      uint64_t now_ns)
+san_core_conn_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
+			   uint64_t now_ns)
 {
-	const struct san_pdl_conn *c = find_request(core, request);
+	const struct san_pdl_conn *c = core_conn_find_request(core, request);
 
 	return c != NULL ? san_cm_move_out(core->cm, c->slot, out, now_ns) : -ENOENT;
 }
 
 int
-san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, uint32_t qp,
-		       const struct san_cm_param *param, uint64_t now_ns)
+san_core_conn_request_adopt(struct san_core *core, const struct san_cm_moved *moved, uint32_t qp,
+			    const struct san_cm_param *param, uint64_t now_ns)
 {
 	struct san_cm_param own;
 	uint16_t slot;
 	int rc;
 
-	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
+	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	rc = ready_qp(core, qp, &moved->path.dst, moved->offer.pdl.ordered, param, &own, now_ns);
 	if (rc == 0)
@@ -295,70 +295,70 @@ san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, 
 }
 
 void
-san_core_request_settle(struct san_core *core, uint64_t request, bool adopted, uint64_t now_ns)
+san_core_conn_request_settle(struct san_core *core, uint64_t request, bool adopted, uint64_t now_ns)
 {
-	const struct san_pdl_conn *c = find_request(core, request);
+	const struct san_pdl_conn *c = core_conn_find_request(core, request);
 
 	/* If it has ended meanwhile, the peer knows that and ends the adopted connection. */
 	if (c != NULL)
-		san_cm_moved(core->cm, c->slot, adopted, now_ns);
+		san_cm_move_done(core->cm, c->slot, adopted, now_ns);
 }
 
 int
-san_core_reject(struct san_core *core, uint64_t request, const void *private_data,
-		uint16_t private_len, uint64_t now_ns)
+san_core_conn_reject(struct san_core *core, uint64_t request, const void *private_data,
+		     uint16_t private_len, uint64_t now_ns)
 {
-	const struct san_pdl_conn *c = find_request(core, request);
+	const struct san_pdl_conn *c = core_conn_find_request(core, request);
 
 	if (c == NULL)
 		return -ENOENT;
-	return san_cm_reject(core->cm, c->slot, SAN_CM_R_REFUSED, private_data, private_len,
-			     now_ns);
+	return san_cm_fsm_reject(core->cm, c->slot, SAN_CM_R_REFUSED, private_data, private_len,
+				 now_ns);
 }
 
 int
-san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
+san_core_conn_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
+	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
 	int rc;
 
 	if (slot == NO_SLOT)
 		return -ENOTCONN;
-	rc = san_cm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
+	rc = san_cm_fsm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
 	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING &&
 	    !is_draining(core, (uint16_t)slot))
 		core->draining[core->nb_draining++] = (struct core_drain){.slot = (uint16_t)slot};
-	san_core_cm_events(core, now_ns);
+	san_core_conn_cm_events(core, now_ns);
 	return rc;
 }
 
 int
-san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
+san_core_conn_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
 {
 	struct core_stream *s = san_core_stream_at(core, qp);
 
 	if (s != NULL && !hard && san_core_stream_close(s))
 		return 0;
-	return san_core_disconnect_qp(core, qp, hard, now_ns);
+	return san_core_conn_disconnect_qp(core, qp, hard, now_ns);
 }
 
 void
-san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
+san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
+	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
 
 	if (slot == NO_SLOT)
 		return;
 	/* One of the two calls ends it at once: a connection attempt, or an open connection. */
-	san_cm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
+	san_cm_fsm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
 	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
-		san_cm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
-	san_core_cm_events(core, now_ns);
+		san_cm_fsm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
+	san_core_conn_cm_events(core, now_ns);
 }
 
 void
-san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
-		      uint64_t now_ns)
+san_core_conn_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
+			   uint64_t now_ns)
 {
 	const struct san_cm_keepalive k = {
 		.idle_ms = p->idle_ms,
@@ -366,13 +366,13 @@ san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_
 		.probes = p->probes,
 		.is_lazy = true,
 	};
-	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
+	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
 
 	if (slot == NO_SLOT)
 		return;
 	core->pdl->conns[slot].patience = (uint16_t)RTE_MIN(
 		p->timeout_ms / SAN_PDL_PATIENCE_MS + 1, (uint32_t)UINT16_MAX);
-	san_cm_set_keepalive(core->cm, (uint16_t)slot, &k, now_ns);
+	san_cm_keepalive_set(core->cm, (uint16_t)slot, &k, now_ns);
 }
 
 /*
@@ -380,7 +380,7 @@ san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_
  * without progress. A peer may go on requesting forever.
  */
 static bool
-is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)
+core_conn_is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)
 {
 	uint32_t qp = san_ulp_qp_of(core->ulp, d->slot);
 
@@ -396,7 +396,7 @@ is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)
 }
 
 void
-san_core_check_draining(struct san_core *core, uint64_t now_ns)
+san_core_conn_check_draining(struct san_core *core, uint64_t now_ns)
 {
 	uint32_t i = 0;
 
@@ -404,9 +404,9 @@ san_core_check_draining(struct san_core *core, uint64_t now_ns)
 		struct core_drain *d = &core->draining[i];
 		uint16_t slot = d->slot;
 
-		if (is_drained(core, d, now_ns)) {
+		if (core_conn_is_drained(core, d, now_ns)) {
 			*d = core->draining[--core->nb_draining];
-			san_cm_drained(core->cm, slot, now_ns);
+			san_cm_fsm_drained(core->cm, slot, now_ns);
 		} else {
 			i++;
 		}

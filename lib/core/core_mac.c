@@ -15,7 +15,7 @@ ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 	if (rte_is_zero_ether_addr(&c->path.dst_mac)) /* cm is requesting it */
 		return;
 	core->inet_deadline_ns = 0;
-	if (san_inet_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
+	if (san_inet_route_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
 		c->path.dst_mac = mac;
 }
 
@@ -24,7 +24,7 @@ ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
  * to another machine. The neighbour table is asked only then, so packets cost nothing more.
  */
 void
-san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+san_core_mac_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	if (now_ns >= c->last_rx_ns + SILENT_NS && c->state != SAN_CONN_FREE)
 		ask_again(core, c, now_ns);
@@ -36,8 +36,8 @@ san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now
  * send to. A router may do that, too, so the address is verified and not just taken over.
  */
 void
-san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
-		     uint64_t now_ns)
+san_core_mac_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
+			 uint64_t now_ns)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 
@@ -46,13 +46,13 @@ san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct
 }
 
 void
-san_core_set_mac(struct san_core *core, const struct rte_ether_addr *mac, bool announce)
+san_core_mac_set(struct san_core *core, const struct rte_ether_addr *mac, bool announce)
 {
 	const struct rte_ether_addr old = core->conf.inet.mac;
 
 	core->conf.inet.mac = core->conf.cm.path.src_mac = *mac;
 	san_pdl_set_mac(core->pdl, &old, mac);
 	san_cm_set_mac(core->cm, mac);
-	san_inet_set_mac(core->inet, mac, announce);
+	san_inet_own_set_mac(core->inet, mac, announce);
 	core->inet_deadline_ns = 0;
 }

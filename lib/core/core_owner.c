@@ -25,8 +25,8 @@ san_core_owner(struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores)
 	struct san_wire_peek peek;
 
 	if (unlikely(!san_wire_peek(m, udp_port, &peek)) &&
-	    !(san_wire_untag(m) && san_wire_peek(m, udp_port, &peek)))
-		return san_wire_is_neigh(m) ? SAN_OWNER_ALL : 0;
+	    !(san_wire_peek_untag(m) && san_wire_peek(m, udp_port, &peek)))
+		return san_wire_peek_is_neigh(m) ? SAN_OWNER_ALL : 0;
 	if (likely(peek.cm_msg == 0))
 		return of_cid(peek.cid, nb_lcores);
 	if (peek.cm_msg == SAN_CM_RESET)

@@ -13,14 +13,14 @@ void
 san_core_park(struct san_core *core, uint64_t now_ns)
 {
 	san_tl_park(core->tl, now_ns);
-	san_death_flush(&core->death);
-	san_spare_empty(&core->spare);
+	san_tl_death_flush(&core->death);
+	san_visit_spare_empty(&core->spare);
 	san_inet_destroy(core->inet);
 	core->inet = NULL;
 }
 
 int
-san_core_resume(struct san_core *core, const struct san_core_conf *conf)
+san_core_park_resume(struct san_core *core, const struct san_core_conf *conf)
 {
 	const struct rte_ether_addr old = core->conf.inet.mac;
 	int rc;
@@ -32,7 +32,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 	if (rc == 0)
 		rc = san_pdl_resume(core->pdl, &conf->pdl);
 	if (rc == 0)
-		rc = san_tl_resume(core->tl, &conf->tl);
+		rc = san_tl_park_resume(core->tl, &conf->tl);
 	if (rc != 0) {
 		san_inet_destroy(core->inet);
 		core->inet = NULL;
@@ -41,7 +41,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 	san_pdl_set_mac(core->pdl, &old, &conf->inet.mac);
 	san_core_set_sock_work(core);
 	san_ulp_resume(core->ulp, &conf->ulp);
-	san_core_streams_resume(core);
+	san_core_stream_resume_all(core);
 	san_cm_resume(core->cm, &conf->cm);
 	return 0;
 }

@@ -94,18 +94,18 @@ struct san_core {
 };
 
 /** Process events of cm: open and close the other layers, report to the owner. */
-void san_core_cm_events(struct san_core *core, uint64_t now_ns);
+void san_core_conn_cm_events(struct san_core *core, uint64_t now_ns);
 /** Continue disconnects whose outstanding work is done. */
-void san_core_check_draining(struct san_core *core, uint64_t now_ns);
+void san_core_conn_check_draining(struct san_core *core, uint64_t now_ns);
 
 /** If the peer of *c* is silent, find out whether its MAC address has changed. (core_mac.c) */
-void san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns);
+void san_core_mac_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns);
 /** The peer of *c* sent *m*, which shows that it does not receive our packets: likewise. */
-void san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
-			  uint64_t now_ns);
+void san_core_mac_follow_deaf(struct san_core *core, struct san_pdl_conn *c,
+			      const struct rte_mbuf *m, uint64_t now_ns);
 
-/** Like san_core_disconnect(), on the level of ulp: without the end of a stream. */
-int san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
+/** Like san_core_conn_disconnect(), on the level of ulp: without the end of a stream. */
+int san_core_conn_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 
 /** Direct the posts of socket streams to *core*, in this process. */
 void san_core_set_sock_work(struct san_core *core);
@@ -124,12 +124,12 @@ uint32_t san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
  * Process completions of ulp, pump the sessions, complete for applications. Called before packets
  * are built.
  */
-void san_core_streams_run(struct san_core *core, uint64_t now_ns);
-void san_core_streams_tick(struct san_core *core, uint64_t now_ns);
-uint64_t san_core_streams_deadline_ns(const struct san_core *core);
-void san_core_streams_resume(struct san_core *core);
-void san_core_streams_fini(struct san_core *core);
-void san_core_streams_check(const struct san_core *core);
+void san_core_stream_run_all(struct san_core *core, uint64_t now_ns);
+void san_core_stream_tick_all(struct san_core *core, uint64_t now_ns);
+uint64_t san_core_stream_deadline_ns(const struct san_core *core);
+void san_core_stream_resume_all(struct san_core *core);
+void san_core_stream_fini_all(struct san_core *core);
+void san_core_stream_check_all(const struct san_core *core);
 
 /** The stream is to be connected, perhaps again. -EBUSY: see san_ulp_qp_renew(); -ENOMEM. */
 int san_core_stream_renew(struct core_stream *s, uint64_t now_ns);
@@ -160,9 +160,10 @@ bool san_core_share_may_linger(const struct san_core *core, const struct core_sh
 /** The stream is orphaned. */
 void san_core_share_orphan(struct san_core *core, struct core_share *share);
 /** Depths of the queue pair below a stream; returns that of its completion queue. */
-uint32_t san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner);
+uint32_t san_core_share_inner_depths(const struct san_stream_conf *conf,
+				     struct san_ulp_qp_conf *inner);
 /** Bytes of both. */
-uint64_t san_core_inner_bytes(const struct san_stream_conf *conf);
-void san_core_shares_check(const struct san_core *core);
+uint64_t san_core_share_inner_bytes(const struct san_stream_conf *conf);
+void san_core_share_check(const struct san_core *core);
 
 #endif /* CORE_PRIV_H */

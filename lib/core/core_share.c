@@ -23,7 +23,7 @@
 #include "san_assert.h"
 
 static struct core_user *
-find(const struct san_core *core, uint32_t id)
+core_share_find_user(const struct san_core *core, uint32_t id)
 {
 	struct core_user *u;
 
@@ -34,7 +34,7 @@ find(const struct san_core *core, uint32_t id)
 }
 
 static struct core_user *
-add(struct san_core *core, uint32_t id)
+core_share_add_user(struct san_core *core, uint32_t id)
 {
 	struct core_user *u = san_mem_calloc(core->conf.mem, 1, sizeof(*u));
 
@@ -48,10 +48,10 @@ add(struct san_core *core, uint32_t id)
 int
 san_core_share_init(struct san_core *core, struct core_share *share, uint32_t user)
 {
-	struct core_user *u = find(core, user);
+	struct core_user *u = core_share_find_user(core, user);
 
 	if (u == NULL)
-		u = add(core, user);
+		u = core_share_add_user(core, user);
 	if (u == NULL)
 		return -ENOMEM;
 	u->nb_streams++;
@@ -141,7 +141,7 @@ san_core_share_orphan(struct san_core *core, struct core_share *share)
 /* ---- the queue pair beneath a stream ---- */
 
 uint32_t
-san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
+san_core_share_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
 {
 	san_stream_depths(conf, &inner->sq_depth, &inner->rq_depth);
 	/* One more, because requests leave one entry to receives if both share a queue. */
@@ -149,10 +149,10 @@ san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf
 }
 
 uint64_t
-san_core_inner_bytes(const struct san_stream_conf *conf)
+san_core_share_inner_bytes(const struct san_stream_conf *conf)
 {
 	struct san_ulp_qp_conf inner;
-	uint32_t cq_depth = san_core_inner_depths(conf, &inner);
+	uint32_t cq_depth = san_core_share_inner_depths(conf, &inner);
 
 	return san_ulp_qp_bytes(inner.sq_depth, inner.rq_depth) + san_ulp_cq_own_bytes(cq_depth);
 }
@@ -162,27 +162,27 @@ san_core_inner_bytes(const struct san_stream_conf *conf)
  */
 
 uint64_t
-san_core_stream_bytes(const struct san_core *core)
+san_core_share_stream_bytes(const struct san_core *core)
 {
 	return core->stream_bytes;
 }
 
 uint32_t
-san_core_nb_orphans(const struct san_core *core)
+san_core_share_nb_orphans(const struct san_core *core)
 {
 	return core->nb_orphans;
 }
 
 uint64_t
-san_core_orphan_bytes(const struct san_core *core)
+san_core_share_orphan_bytes(const struct san_core *core)
 {
 	return core->orphan_bytes;
 }
 
 uint32_t
-san_core_user_orphans(const struct san_core *core, uint32_t user)
+san_core_share_user_orphans(const struct san_core *core, uint32_t user)
 {
-	const struct core_user *u = find(core, user);
+	const struct core_user *u = core_share_find_user(core, user);
 
 	return u != NULL ? u->nb_orphans : 0;
 }
@@ -190,14 +190,14 @@ san_core_user_orphans(const struct san_core *core, uint32_t user)
 /* ---- for tests ---- */
 
 void
-san_core_shares_check(const struct san_core *core)
+san_core_share_check(const struct san_core *core)
 {
 	uint32_t nb_streams = 0, nb_orphans = 0;
 	const struct core_user *u;
 	uint64_t bytes = 0;
 
 	LIST_FOREACH(u, &core->users, link) {
-		SAN_VERIFY(find(core, u->id) == u);
+		SAN_VERIFY(core_share_find_user(core, u->id) == u);
 		SAN_VERIFY(u->nb_streams > 0 && u->nb_orphans <= u->nb_streams);
 		SAN_VERIFY(u->id == SAN_CORE_ALONE || u->bytes <= core->conf.stream_mem_user);
 		nb_streams += u->nb_streams;

@@ -39,7 +39,7 @@
 /* ---- tables ---- */
 
 static void
-list(struct core_stream *s)
+core_stream_list_work(struct core_stream *s)
 {
 	struct san_core *core = s->core;
 
@@ -55,7 +55,7 @@ list(struct core_stream *s)
 }
 
 static struct core_stream *
-unlist(struct san_core *core)
+core_stream_unlist_work(struct san_core *core)
 {
 	struct core_stream *s = core->stream_head;
 
@@ -75,9 +75,9 @@ unlist_one(struct core_stream *s)
 		return;
 	/* One turn through the list: the others keep their order. */
 	do {
-		at = unlist(s->core);
+		at = core_stream_unlist_work(s->core);
 		if (at != s)
-			list(at);
+			core_stream_list_work(at);
 	} while (at != last);
 }
 
@@ -99,19 +99,19 @@ san_core_stream(const struct san_core *core, uint32_t qp)
 }
 
 bool
-san_core_streams_name_key(const struct san_core *core, uint32_t key)
+san_core_stream_names_key(const struct san_core *core, uint32_t key)
 {
 	uint32_t i;
 
 	for (i = 0; core->nb_streams != 0 && i < core->conf.ulp.max_qps; i++)
 		if (core->streams[i] != NULL &&
-		    san_stream_names_key(core->streams[i]->session, key))
+		    san_stream_show_names_key(core->streams[i]->session, key))
 			return true;
 	return false;
 }
 
 uint32_t
-san_core_nb_streams(const struct san_core *core)
+san_core_stream_nb(const struct san_core *core)
 {
 	return core->nb_streams;
 }
@@ -122,7 +122,7 @@ san_core_nb_streams(const struct san_core *core)
 static uint64_t
 own_bytes(const struct san_stream_conf *conf)
 {
-	return sizeof(struct core_stream) + san_core_inner_bytes(conf);
+	return sizeof(struct core_stream) + san_core_share_inner_bytes(conf);
 }
 
 uint64_t
@@ -135,7 +135,7 @@ static int
 inner_create(struct core_stream *s, const struct san_ulp_qp_conf *outer)
 {
 	struct san_ulp_qp_conf inner = {.cookie = outer->cookie, .owner = outer->owner};
-	uint32_t cq_depth = san_core_inner_depths(&s->conf, &inner);
+	uint32_t cq_depth = san_core_share_inner_depths(&s->conf, &inner);
 	struct san_ulp *ulp = s->core->ulp;
 	int rc;
 
@@ -160,12 +160,12 @@ inner_destroy(struct core_stream *s)
 }
 
 static void
-new_session(struct core_stream *s, struct san_stream *session)
+core_stream_new_session(struct core_stream *s, struct san_stream *session)
 {
 	s->session = session;
 	s->is_open = s->is_over = s->accepted = false;
 	s->closing = s->disconnects = false;
-	list(s);
+	core_stream_list_work(s);
 }
 
 static int
@@ -222,7 +222,7 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 		san_ulp_cq_hold(s->send_cq);
 		san_ulp_cq_hold(s->recv_cq);
 	}
-	new_session(s, session);
+	core_stream_new_session(s, session);
 	*qp = s->qpn;
 	return 0;
 
@@ -274,7 +274,7 @@ san_core_stream_destroy(struct san_core *core, uint32_t qp)
 }
 
 void
-san_core_streams_fini(struct san_core *core)
+san_core_stream_fini_all(struct san_core *core)
 {
 	uint32_t i;
 
@@ -288,7 +288,7 @@ san_core_streams_fini(struct san_core *core)
 }
 
 void
-san_core_streams_resume(struct san_core *core)
+san_core_stream_resume_all(struct san_core *core)
 {
 	struct core_stream *s;
 	uint32_t i;
@@ -304,7 +304,7 @@ san_core_streams_resume(struct san_core *core)
 
 /* Return completions of ulp to the session. */
 static void
-hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t now_ns)
+core_stream_hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t now_ns)
 {
 	struct san_ulp_wc wc[HAND_OVER];
 	struct core_stream *s;
@@ -314,7 +314,7 @@ hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t now_ns)
 		s = san_core_stream_at(core, wc[0].qp);
 		for (i = 0; i < n; i++)
 			san_stream_on_done(s->session, &wc[i], now_ns);
-		list(s);
+		core_stream_list_work(s);
 	}
 }
 
@@ -326,7 +326,7 @@ is_own_end(const struct core_stream *s, const struct san_ulp_wc *wc)
 }
 
 static bool
-give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
+core_stream_give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 {
 	struct san_ulp_wc wc;
 
@@ -336,7 +336,7 @@ give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 			return false;
 		san_stream_take(s->session, recv);
 		if (s->is_sock && !is_own_end(s, &wc))
-			san_sock_done(s->core->socks, s->sock, &wc, s->core->stream_now_ns);
+			san_sock_stream_done(s->core->socks, s->sock, &wc, s->core->stream_now_ns);
 	}
 	return true;
 }
@@ -346,16 +346,16 @@ give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
  * is served nevertheless, because the application may wait for that one before it polls this one.
  */
 static bool
-give(struct core_stream *s)
+core_stream_give_wcs(struct core_stream *s)
 {
-	bool recvs = give_kind(s, true, s->recv_cq);
+	bool recvs = core_stream_give_kind(s, true, s->recv_cq);
 
-	return give_kind(s, false, s->send_cq) && recvs;
+	return core_stream_give_kind(s, false, s->send_cq) && recvs;
 }
 
 /* Shut down sending, unless the application has done so. */
 static void
-post_end(struct core_stream *s, uint64_t now_ns)
+core_stream_post_end(struct core_stream *s, uint64_t now_ns)
 {
 	struct san_ulp_wr wr;
 
@@ -375,12 +375,12 @@ end_in_order(struct core_stream *s, uint64_t now_ns)
 	    !(s->closing || san_stream_has_fin(s->session)))
 		return;
 	s->disconnects = true;
-	san_core_disconnect_qp(s->core, s->qpn, false, now_ns);
+	san_core_conn_disconnect_qp(s->core, s->qpn, false, now_ns);
 }
 
 /* Arm the timer for the earliest deadline. */
 static void
-arm(struct core_stream *s, bool is_full, uint64_t now_ns)
+core_stream_arm(struct core_stream *s, bool is_full, uint64_t now_ns)
 {
 	struct san_wheel *wheel = &s->core->stream_wheel;
 	uint64_t at_ns = san_time_min(san_stream_deadline_ns(s->session), s->linger_ns);
@@ -402,20 +402,20 @@ arm(struct core_stream *s, bool is_full, uint64_t now_ns)
  * *s* may be freed by this call.
  */
 static uint32_t
-work(struct core_stream *s, uint32_t budget, uint64_t now_ns)
+core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 {
 	struct san_core *core = s->core;
 	bool is_full;
 
 	if (s->is_open && s->closing)
-		post_end(s, now_ns);
+		core_stream_post_end(s, now_ns);
 	/* Also after the end of the connection: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
-		list(s);
+		core_stream_list_work(s);
 	if (s->is_open) {
 		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
-			san_core_abort(core, s->qpn, now_ns);
+			san_core_conn_abort(core, s->qpn, now_ns);
 		else
 			end_in_order(s, now_ns);
 	}
@@ -423,13 +423,13 @@ work(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 		stream_free(s);
 		return budget;
 	}
-	is_full = !give(s);
-	arm(s, is_full, now_ns);
+	is_full = !core_stream_give_wcs(s);
+	core_stream_arm(s, is_full, now_ns);
 	return budget;
 }
 
 void
-san_core_streams_run(struct san_core *core, uint64_t now_ns)
+san_core_stream_run_all(struct san_core *core, uint64_t now_ns)
 {
 	struct core_stream *s, *last;
 	uint32_t budget = ROUND_BYTES;
@@ -437,19 +437,19 @@ san_core_streams_run(struct san_core *core, uint64_t now_ns)
 
 	core->stream_now_ns = now_ns;
 	while ((own = san_ulp_cq_next_own(core->ulp)) != NULL)
-		hand_over(core, own, now_ns);
+		core_stream_hand_over(core, own, now_ns);
 	/* Streams listed meanwhile are left to the next round, or this one might never end. */
 	last = core->stream_tail;
 	while (last != NULL && core->stream_head != NULL && budget > 0) {
-		s = unlist(core);
+		s = core_stream_unlist_work(core);
 		if (s == last)
 			last = NULL;
-		budget = work(s, budget, now_ns);
+		budget = core_stream_work_once(s, budget, now_ns);
 	}
 }
 
 void
-san_core_streams_tick(struct san_core *core, uint64_t now_ns)
+san_core_stream_tick_all(struct san_core *core, uint64_t now_ns)
 {
 	struct core_stream *s;
 	struct san_timer *t;
@@ -460,12 +460,12 @@ san_core_streams_tick(struct san_core *core, uint64_t now_ns)
 		core->stream_now_ns = now_ns;
 		if (san_stream_deadline_ns(s->session) <= now_ns)
 			san_stream_tick(s->session, now_ns);
-		list(s);
+		core_stream_list_work(s);
 	}
 }
 
 uint64_t
-san_core_streams_deadline_ns(const struct san_core *core)
+san_core_stream_deadline_ns(const struct san_core *core)
 {
 	if (core->stream_head != NULL || san_ulp_cq_has_own(core->ulp))
 		return 0;
@@ -482,12 +482,12 @@ san_core_streams_deadline_ns(const struct san_core *core)
  * is just posting.
  */
 static uint32_t
-posted(struct core_stream *s, uint32_t taken, uint64_t now_ns)
+core_stream_take_posted(struct core_stream *s, uint32_t taken, uint64_t now_ns)
 {
-	list(s);
+	core_stream_list_work(s);
 	if (unlikely(s->is_over) && !s->is_sock) {
 		san_stream_pump(s->session, ROUND_BYTES, now_ns);
-		give(s);
+		core_stream_give_wcs(s);
 	}
 	return taken;
 }
@@ -497,7 +497,7 @@ san_core_stream_post(struct san_core *core, struct core_stream *s, const struct 
 		     uint32_t n, uint64_t now_ns)
 {
 	core->stream_now_ns = now_ns;
-	return posted(s, san_stream_post_send(s->session, wr, n, now_ns), now_ns);
+	return core_stream_take_posted(s, san_stream_post_send(s->session, wr, n, now_ns), now_ns);
 }
 
 uint32_t
@@ -505,7 +505,7 @@ san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
 			  const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
 {
 	core->stream_now_ns = now_ns;
-	return posted(s, san_stream_post_recv(s->session, r, n, now_ns), now_ns);
+	return core_stream_take_posted(s, san_stream_recv_post(s->session, r, n, now_ns), now_ns);
 }
 
 /* ---- connections ---- */
@@ -523,16 +523,16 @@ san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
 	 * Work posted since the last connection ended must complete, too (RT-43). It may still have
 	 * to be copied, or wait for room in a queue of the application.
 	 */
-	if (san_stream_pump(s->session, ROUND_BYTES, now_ns) == 0 || !give(s))
+	if (san_stream_pump(s->session, ROUND_BYTES, now_ns) == 0 || !core_stream_give_wcs(s))
 		return -EBUSY;
 	/* The application may still read its message buffers, which are freed with the session. */
-	if (san_stream_has_lent(s->session))
+	if (san_stream_recv_has_lent(s->session))
 		return -EBUSY;
 	rc = san_stream_create(&s->conf, &san_core_stream_ops, s, &session);
 	if (rc != 0)
 		return rc;
 	san_stream_destroy(s->session);
-	new_session(s, session);
+	core_stream_new_session(s, session);
 	return 0;
 }
 
@@ -548,7 +548,7 @@ san_core_stream_opened(struct core_stream *s, uint64_t now_ns)
 	s->core->stream_now_ns = now_ns;
 	s->is_open = true;
 	san_stream_on_open(s->session, s->accepted, now_ns);
-	list(s);
+	core_stream_list_work(s);
 }
 
 void
@@ -557,12 +557,12 @@ san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns)
 	struct san_core *core = s->core;
 
 	core->stream_now_ns = now_ns;
-	hand_over(core, s->own, now_ns);
+	core_stream_hand_over(core, s->own, now_ns);
 	s->is_open = false;
 	s->is_over = true;
 	san_stream_on_over(s->session, status, now_ns);
-	give(s);
-	list(s);
+	core_stream_give_wcs(s);
+	core_stream_list_work(s);
 }
 
 bool
@@ -571,7 +571,7 @@ san_core_stream_close(struct core_stream *s)
 	if (!s->is_open)
 		return false;
 	s->closing = true;
-	list(s);
+	core_stream_list_work(s);
 	return true;
 }
 
@@ -592,12 +592,12 @@ san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
 	san_core_share_orphan(core, &s->share);
 	s->linger_ns = now_ns + core->conf.linger_ns;
 	s->closing = true;
-	list(s);
+	core_stream_list_work(s);
 	return true;
 }
 
 void
-san_core_streams_cut(struct san_core *core, uint64_t now_ns)
+san_core_stream_cut_all(struct san_core *core, uint64_t now_ns)
 {
 	uint32_t i;
 
@@ -605,14 +605,14 @@ san_core_streams_cut(struct san_core *core, uint64_t now_ns)
 		if (core->streams[i] == NULL || !core->streams[i]->share.is_orphan)
 			continue;
 		core->streams[i]->linger_ns = now_ns;
-		list(core->streams[i]);
+		core_stream_list_work(core->streams[i]);
 	}
 }
 
 /* ---- for tests ---- */
 
 void
-san_core_streams_check(const struct san_core *core)
+san_core_stream_check_all(const struct san_core *core)
 {
 	const struct core_stream *s;
 	uint64_t bytes = 0;
@@ -628,12 +628,12 @@ san_core_streams_check(const struct san_core *core)
 		SAN_VERIFY(s->share.is_orphan == (s->linger_ns != NEVER_ORPHANED));
 		SAN_VERIFY(san_core_stream_at(core, s->qpn) == s);
 		SAN_VERIFY(!(s->is_open && s->is_over));
-		SAN_VERIFY(san_timer_is_armed(&s->timer) == (s->armed_ns != SAN_TIME_NEVER));
-		san_stream_check(s->session);
+		SAN_VERIFY(san_wheel_timer_is_armed(&s->timer) == (s->armed_ns != SAN_TIME_NEVER));
+		san_stream_show_check(s->session);
 	}
 	SAN_VERIFY(nb == core->nb_streams);
 	SAN_VERIFY(bytes == core->stream_bytes);
-	san_core_shares_check(core);
+	san_core_share_check(core);
 	for (s = core->stream_head; s != NULL; s = s->next)
 		SAN_VERIFY(s->is_listed && (s->next != NULL || s == core->stream_tail));
 	san_wheel_check(&core->stream_wheel);

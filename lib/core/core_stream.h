@@ -37,7 +37,10 @@ struct san_core_stream_conf {
  */
 int san_core_stream_create(struct san_core *core, const struct san_core_stream_conf *conf,
 			   uint64_t now_ns, uint32_t *qp);
-/** It must have no connection (see san_core_abort()). Posted work is flushed. -EBUSY, -EINVAL. */
+/**
+ * It must have no connection (see san_core_conn_abort()). Posted work is flushed. -EBUSY,
+ * -EINVAL.
+ */
 int san_core_stream_destroy(struct san_core *core, uint32_t qp);
 /**
  * The application has ended: its memory and queues are no longer accessed. The stream goes on
@@ -49,18 +52,18 @@ int san_core_stream_destroy(struct san_core *core, uint32_t qp);
  */
 bool san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns);
 /** End all orphaned streams now, whatever they still have to send. */
-void san_core_streams_cut(struct san_core *core, uint64_t now_ns);
+void san_core_stream_cut_all(struct san_core *core, uint64_t now_ns);
 /** The session of *qp*; NULL: it is not a stream. */
 const struct san_stream *san_core_stream(const struct san_core *core, uint32_t qp);
 /** True if a work request or receive of a stream names *key*. Scans all of them. */
-bool san_core_streams_name_key(const struct san_core *core, uint32_t key);
+bool san_core_stream_names_key(const struct san_core *core, uint32_t key);
 /** Number of streams, and used bytes of conf.stream_mem; then those of orphaned streams. */
-uint32_t san_core_nb_streams(const struct san_core *core);
-uint64_t san_core_stream_bytes(const struct san_core *core);
-uint32_t san_core_nb_orphans(const struct san_core *core);
-uint64_t san_core_orphan_bytes(const struct san_core *core);
+uint32_t san_core_stream_nb(const struct san_core *core);
+uint64_t san_core_share_stream_bytes(const struct san_core *core);
+uint32_t san_core_share_nb_orphans(const struct san_core *core);
+uint64_t san_core_share_orphan_bytes(const struct san_core *core);
 /** Orphaned streams of *user*. */
-uint32_t san_core_user_orphans(const struct san_core *core, uint32_t user);
+uint32_t san_core_share_user_orphans(const struct san_core *core, uint32_t user);
 /** Most bytes that a stream holds at any time. (SYS-5) */
 uint64_t san_core_stream_bytes_max(const struct san_stream_conf *conf);
 

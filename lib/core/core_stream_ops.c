@@ -15,7 +15,7 @@
 #define SOLICIT_X 4    /* writes from this many times longer on are solicited */
 
 static void
-op_query(void *arg, struct san_stream_caps *caps)
+core_stream_ops_query(void *arg, struct san_stream_caps *caps)
 {
 	(void)arg;
 	*caps = (struct san_stream_caps){
@@ -27,7 +27,7 @@ op_query(void *arg, struct san_stream_caps *caps)
 }
 
 static int
-op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
+core_stream_ops_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 {
 	const struct san_ulp_recv r = {
 		.wr_id = cookie,
@@ -37,21 +37,22 @@ op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	const struct core_stream *s = arg;
 	struct san_core *core = s->core;
 
-	return san_ulp_post_recv(core->ulp, s->qpn, &r, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
+	return san_ulp_qp_post_recv(core->ulp, s->qpn, &r, 1, core->stream_now_ns) == 1 ? 0 :
+											  -EAGAIN;
 }
 
 /* All requests of a session complete with an entry. */
 static int
-post(const struct core_stream *s, struct san_ulp_wr *wr)
+core_stream_ops_post_wr(const struct core_stream *s, struct san_ulp_wr *wr)
 {
 	struct san_core *core = s->core;
 
 	wr->flags |= SAN_WR_SIGNALED;
-	return san_ulp_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
+	return san_ulp_wr_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
 }
 
 static int
-op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+core_stream_ops_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 {
 	struct san_ulp_wr wr;
 
@@ -61,7 +62,7 @@ op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 	wr.length = len;
 	wr.nb_sge = 1;
 	wr.sge[0] = (struct san_ulp_sge){.addr = (void *)(uintptr_t)buf, .len = len};
-	return post(arg, &wr);
+	return core_stream_ops_post_wr(arg, &wr);
 }
 
 static int
@@ -82,7 +83,7 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
 		wr.sge[i] = sge[i];
 		wr.length += sge[i].len;
 	}
-	return post(s, &wr);
+	return core_stream_ops_post_wr(s, &wr);
 }
 
 /*
@@ -90,7 +91,8 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
-grants(const struct core_stream *s, const struct san_ulp_sge *sge, uint8_t nb_sge)
+core_stream_ops_local_sges(const struct core_stream *s, const struct san_ulp_sge *sge,
+			   uint8_t nb_sge)
 {
 	const struct san_core *core = s->core;
 	const struct san_tl_conf *conf = &core->conf.tl;
@@ -107,25 +109,25 @@ grants(const struct core_stream *s, const struct san_ulp_sge *sge, uint8_t nb_sg
 }
 
 static int
-op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
-	 uint32_t key)
+core_stream_ops_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+		      uint64_t addr, uint32_t key)
 {
-	uint8_t flags = grants(arg, sge, nb_sge);
+	uint8_t flags = core_stream_ops_local_sges(arg, sge, nb_sge);
 
 	return post_remote(arg, SAN_WR_PUSH, flags, cookie, sge, nb_sge, addr, key);
 }
 
 static int
-op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
-	uint32_t key)
+core_stream_ops_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+		     uint64_t addr, uint32_t key)
 {
 	return post_remote(arg, SAN_WR_PULL, 0, cookie, sge, nb_sge, addr, key);
 }
 
 /* AFC-24: only with the right requested, and only for the peer of this connection. */
 static int
-op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
-       uint32_t *key)
+core_stream_ops_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
+		    uint64_t *addr, uint32_t *key)
 {
 	static const uint8_t rights[] = {
 		[SAN_STREAM_PUSH] = SAN_RIGHT_PUSH,
@@ -142,7 +144,7 @@ op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, u
 }
 
 static void
-op_dereg(void *arg, uint32_t key)
+core_stream_ops_dereg(void *arg, uint32_t key)
 {
 	const struct core_stream *s = arg;
 
@@ -150,7 +152,7 @@ op_dereg(void *arg, uint32_t key)
 }
 
 static void *
-op_alloc(void *arg, size_t bytes)
+core_stream_ops_alloc(void *arg, size_t bytes)
 {
 	struct core_stream *s = arg;
 	void *mem;
@@ -164,7 +166,7 @@ op_alloc(void *arg, size_t bytes)
 }
 
 static void
-op_free(void *arg, void *mem, size_t bytes)
+core_stream_ops_free(void *arg, void *mem, size_t bytes)
 {
 	struct core_stream *s = arg;
 
@@ -175,13 +177,13 @@ op_free(void *arg, void *mem, size_t bytes)
 }
 
 const struct san_stream_ops san_core_stream_ops = {
-	.query = op_query,
-	.recv = op_recv,
-	.send = op_send,
-	.write = op_write,
-	.read = op_read,
-	.reg = op_reg,
-	.dereg = op_dereg,
-	.alloc = op_alloc,
-	.free = op_free,
+	.query = core_stream_ops_query,
+	.recv = core_stream_ops_recv,
+	.send = core_stream_ops_send,
+	.write = core_stream_ops_write,
+	.read = core_stream_ops_read,
+	.reg = core_stream_ops_reg,
+	.dereg = core_stream_ops_dereg,
+	.alloc = core_stream_ops_alloc,
+	.free = core_stream_ops_free,
 };

@@ -1,475 +1,492 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Create and end the engine of one lcore, and manage its queue pairs. Keys, tags, sequence numbers
- * and the key of the cookie are secrets from arc4random (RULE-17). A seed replaces it in
- * tests that must repeat.
- */
+/* A port with the engines of all its lcores: create, start and end them together. */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include <bsd/stdlib.h>
-
-#include <rte_hash.h>
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
 
 #include "engine_priv.h"
-#include "san_assert.h"
 
-#define IMPAIR_HELD 4096
-#define PORT_FIRST  49152 /* dynamic ports, used as source ports (RULE-13) */
+#define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers are sent */
+#define FAREWELL_NS    (20 * SAN_NS_PER_MS)
+#define FAREWELL_US    1000 /* time to send what is queued: a stop drops it */
+#define DESC_DEFAULT   1024
+#define POOL_DEFAULT   16384
+#define SLEEP_MAX_US   2000
 
-/* ---- secrets ---- */
-
-static uint32_t
-secret32(void *arg)
+void
+san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
 {
-	struct san_engine *e = arg;
-
-	return e->port->conf.secret_seed == 0 ? arc4random() :
-						(uint32_t)(san_prng_u64(&e->secret) >> 32);
+	memset(conf, 0, sizeof(*conf));
+	san_core_conf_default(&conf->core, max_conns, 0);
+	conf->nb_lcores = 1;
+	conf->nb_rxd = DESC_DEFAULT;
+	conf->nb_txd = DESC_DEFAULT;
+	conf->pool_size = POOL_DEFAULT;
+	conf->sleep_max_us = SLEEP_MAX_US;
 }
 
-static void
-draw_secrets(struct san_engine *e)
-{
-	struct san_core_conf *core = &e->conf;
-	uint32_t i, word;
-
-	san_prng_seed(&e->secret, e->port->conf.secret_seed + e->id);
-	core->pdl.prng_seed = (uint64_t)secret32(e) << 32 | secret32(e);
-	for (i = 0; i < sizeof(core->cm.secret); i += sizeof(word)) {
-		word = secret32(e);
-		memcpy(&core->cm.secret[i], &word, sizeof(word));
-	}
-	/*
-	 * used where one queue receives all packets, or the hash of the port is unknown: any ports
-	 * will do
-	 */
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		core->cm.ports[i] = (uint16_t)(PORT_FIRST + secret32(e) % (65536 - PORT_FIRST));
-	core->cm.nb_ports = SAN_WIRE_CM_PORTS;
-}
-
-/* ---- create, destroy ---- */
+/* ---- open ---- */
 
 static int
-make_cam(struct san_engine *e)
-{
-	const struct san_tl_conf *tl = &e->conf.tl;
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "san_cam_%u_%u", e->port_id, e->id);
-	e->cam = san_cam_table_create(name, rte_align32pow2(tl->max_txns + tl->max_rxns),
-				      SOCKET_ID_ANY);
-	e->conf.tl.cam = e->cam;
-	e->conf.tl.engine = e->id;
-	return e->cam != NULL ? 0 : -ENOMEM;
-}
-
-static struct rte_ring *
-make_ring(const struct san_engine *e, const char *what, uint32_t entries, unsigned int flags)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "san_%s_%u_%u", what, e->port_id, e->id);
-	return rte_ring_create(name, rte_align32pow2(entries + 1), SOCKET_ID_ANY, flags);
-}
-
-static struct san_bells *
-make_bells(uint32_t nb_qps)
-{
-	size_t bytes = san_bells_bytes(nb_qps);
-	struct san_bells *bells = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
-
-	if (bells != NULL)
-		memset(bells, 0, bytes);
-	return bells;
-}
-
-static int
-make_queues(struct san_engine *e)
-{
-	e->bells = make_bells(san_engine_nb_bells(e));
-	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->bells, -1);
-	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
-	return e->bells != NULL && e->calls != NULL ? 0 : -ENOMEM;
-}
-
-/* Set what is specific to lcore *id* of *nb*, and give it its share of the limits of the host. */
-static void
-share(struct san_core_conf *core, uint32_t id, uint32_t nb)
-{
-	core->pdl.lcore_id = (uint8_t)id;
-	core->pdl.nb_owners = SAN_ENGINE_APPS;
-	core->ulp.first_qp = id * core->ulp.max_qps;
-	core->max_socks = id == 0 ? core->max_socks : 0;
-	core->inet.announce = true;
-	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
-	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
-	core->ulp.guesses_per_hour = RTE_MAX(core->ulp.guesses_per_hour / nb, 2u);
-	core->tl.nacks_per_ms = RTE_MAX(core->tl.nacks_per_ms / nb, 1u);
-	/* a pull that exceeds the share waits until no other pull is in progress */
-	core->ulp.pull_piece = RTE_MIN(core->ulp.pull_piece,
-				       RTE_MAX(core->tl.budget_bytes / nb / 4 * 3, 1u));
-}
-
-static int
-make_core(struct san_engine *e)
-{
-	struct san_core_conf *core = &e->conf;
-	int rc;
-
-	core->pdl.secret32 = core->ulp.secret32 = secret32;
-	core->pdl.secret_arg = core->ulp.secret_arg = e;
-	core->pool = e->port->pool;
-	core->pdl.link_mbps = san_engine_port_mbps(e->port);
-	core->tl.lend = e->is_alone ? NULL : &e->port->image->lend;
-	e->mac = e->port->mac;
-	core->inet.mac = san_engine_mac(e->port);
-	core->inet.quiet = e->id != 0 || e->port->is_shared;
-	core->cm.path.src_mac = core->inet.mac;
-	core->cm.path.dst_port = core->udp_port;
-	core->cm.steer = e->port->is_steered && e->has_queue ? &e->port->steer : NULL;
-	core->cm.queue = e->id;
-	if (e->core != NULL) {
-		rc = san_core_resume(e->core, core);
-	} else {
-		draw_secrets(e);
-		share(core, e->id, e->port->conf.nb_lcores);
-		rc = san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
-	}
-	if (rc == 0 && san_core_socks(e->core) != NULL)
-		san_socks_set_device(san_core_socks(e->core), e->port->if_index);
-	e->awake = rc == 0;
-	return rc;
-}
-
-static int
-make_impair(struct san_engine *e)
-{
-	const struct san_engine_conf *conf = &e->port->conf;
-	uint32_t max_held = RTE_MIN(conf->pool_size / 4, (uint32_t)IMPAIR_HELD);
-	int rc = san_engine_impair_init(&e->impair_tx, max_held);
-
-	if (rc == 0)
-		rc = san_engine_impair_init(&e->impair_rx, max_held);
-	if (rc == 0)
-		rc = san_engine_impair_set(&e->impair_tx, &conf->impair_tx);
-	if (rc == 0)
-		rc = san_engine_impair_set(&e->impair_rx, &conf->impair_rx);
-	return rc;
-}
-
-static int
-build(struct san_engine *e, const char **why)
-{
-	int rc;
-
-	*why = "no memory for queues";
-	rc = make_queues(e);
-	if (rc != 0)
-		return rc;
-	rc = san_engine_idle_init(e, why);
-	if (rc != 0)
-		return rc;
-	*why = "impairment: a value is out of range";
-	rc = make_impair(e);
-	if (rc != 0)
-		return rc;
-	*why = "no memory for the reorder engine's table";
-	rc = make_cam(e);
-	if (rc != 0)
-		return rc;
-	*why = "a protocol value is out of range";
-	rc = make_core(e);
-	if (rc == -ENOMEM)
-		*why = "no memory for the protocol's state";
-	return rc;
-}
-
-/* Allocate what exists as long as the port, parked or not. */
-static struct san_engine *
-make_state(struct san_engine_port *p)
-{
-	uint32_t nb_qps = p->conf.core.ulp.max_qps;
-	struct san_mem *mem = p->conf.core.mem;
-	struct san_engine *e = san_mem_aligned(mem, sizeof(*e));
-
-	if (e == NULL)
-		return NULL;
-	e->conf = p->conf.core;
-	e->clock = p->image->clock;
-	e->qps = san_mem_calloc(mem, RTE_ALIGN_CEIL(nb_qps, 64u), /* see san_bells_take() */
-				sizeof(*e->qps));
-	e->again = san_mem_calloc(mem, nb_qps, sizeof(*e->again));
-	san_spsc_init(&e->event_q, ENGINE_EVENTS);
-	return e;
-}
-
-/* Clear the pointers into the process that parked it. */
-static void
-forget_process(struct san_engine *e)
+make_engines(struct san_engine_port *p, const char **why)
 {
 	uint32_t i;
+	int rc;
 
-	for (i = 0; i < SAN_ENGINE_APPS; i++) {
-		e->apps[i].bells = NULL;
-		e->apps[i].wake_fd = -1;
+	atomic_store(&p->image->state, SAN_IMAGE_IN_USE);
+	for (i = 0; i < p->conf.nb_lcores; i++) {
+		rc = san_engine_lcore_create(p, i, &p->engines[i], why);
+		if (rc != 0)
+			return rc;
+		p->nb_engines++;
 	}
-	e->nb_apps = 0;
-	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].fault != NULL)
-			e->qps[i].fault = "something wrong, before the daemon was restarted";
-	e->dozes = false;
-	e->impair_tx = e->impair_rx = (struct san_engine_impair){0};
-	e->bells = NULL;
-	e->calls = NULL;
-	e->cam = NULL;
-	e->nb_backlog = e->nb_local = 0;
-	e->rx_ns = e->backlog_ns = e->link_ns = e->speed_ns = 0;
+	*why = "no memory for rings between lcores";
+	return san_engine_handover_create(p);
+}
+
+/* To be checked before any step that cannot be undone. */
+static bool
+has_lcores(const struct san_engine_conf *conf)
+{
+	uint32_t i, lcore;
+
+	for (i = 0; conf->own_lcore && i < conf->nb_lcores; i++) {
+		lcore = conf->lcores[i];
+		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore() ||
+		    rte_eal_get_lcore_state(lcore) != WAIT)
+			return false;
+	}
+	return true;
 }
 
 int
-san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **out,
-		  const char **why)
+san_engine_start(struct san_engine_port *p, const char **why)
 {
-	struct san_engine *e = p->image->engines[id];
+	uint32_t i, lcore;
 	int rc;
+
+	*why = "no such worker lcore, or it is busy";
+	for (i = 0; i < p->nb_engines; i++) {
+		lcore = p->conf.lcores[i];
+		p->engines[i]->launched = true;
+		rc = rte_eal_remote_launch(san_engine_loop_main, p->engines[i], lcore);
+		if (rc != 0) {
+			p->engines[i]->launched = false;
+			return rc;
+		}
+	}
+	p->launched = true;
+	return 0;
+}
+
+/* The tables of a parked engine cannot be resized. */
+static bool
+has_room_of(const struct san_engine *e, const struct san_core_conf *core)
+{
+	return e->conf.pdl.max_conns == core->pdl.max_conns &&
+		e->conf.ulp.max_qps == core->ulp.max_qps &&
+		e->conf.ulp.max_cqs == core->ulp.max_cqs &&
+		e->conf.ulp.max_mrs == core->ulp.max_mrs &&
+		e->conf.max_socks == core->max_socks &&
+		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs;
+}
+
+/* Claim a parked port. One process succeeds, once. */
+static int
+engine_claim_image(struct san_engine_image *image, const char **why)
+{
+	uint32_t was = SAN_IMAGE_PARKED;
+
+	if (atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_CLAIMED))
+		return 0;
+	*why = was == SAN_IMAGE_CLAIMED ? "another process goes on with it" :
+					  "the process that took it over has died";
+	return was == SAN_IMAGE_CLAIMED ? -EBUSY : -EOWNERDEAD;
+}
+
+void
+san_engine_reclaim(struct san_mem *mem)
+{
+	struct san_engine_image *image = san_mem_root(mem);
+	uint32_t was = SAN_IMAGE_CLAIMED;
+
+	atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_PARKED);
+}
+
+/* Create the image of a new port. */
+static int
+make_image(struct san_engine_port *p, const char **why)
+{
+	struct san_mem *mem = p->conf.core.mem;
 
 	*why = "no memory";
-	if (e != NULL)
-		forget_process(e);
-	else
-		e = make_state(p);
-	if (e == NULL)
+	p->image = san_mem_aligned(mem, sizeof(*p->image));
+	if (p->image == NULL)
 		return -ENOMEM;
-	e->id = (uint16_t)id;
-	e->has_queue = id < p->nb_queues;
-	e->rx_burst = e->tx_burst = ENGINE_BURST;
-	e->is_alone = p->conf.nb_lcores == 1;
-	e->capturing = p->capture != NULL;
-	e->port = p;
-	e->port_id = p->id;
-	e->epoll = e->wake_fd = -1;
-	san_engine_busy_init(&e->busy, san_engine_clock_now(&e->clock));
-	rc = e->qps != NULL && e->again != NULL ? build(e, why) : -ENOMEM;
-	if (rc != 0 && p->resumes)
-		san_engine_rest(e);
-	else if (rc != 0)
-		san_engine_destroy(e);
-	if (rc != 0)
-		return rc;
-	*out = p->image->engines[id] = e;
+	if (mem != NULL)
+		san_mem_set_root(mem, p->image);
+	p->image->nb_engines = p->conf.nb_lcores;
+	san_engine_clock_init(&p->image->clock);
+	san_tl_lend_init(&p->image->lend, p->conf.core.tl.budget_bytes, p->conf.nb_lcores);
 	return 0;
 }
 
-void
-san_engine_end(struct san_engine *e)
+/* Find the image of a parked port. */
+static int
+find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 {
-	uint32_t i;
-
-	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].wq.wq != NULL)
-			san_engine_qp_del(e, e->qps[i].qpn);
-}
-
-/* Free what belongs to this process alone. */
-static void
-leave_process(struct san_engine *e)
-{
-	san_engine_impair_fini(&e->impair_tx);
-	san_engine_impair_fini(&e->impair_rx);
-	rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
-	rte_pktmbuf_free_bulk(e->local, e->nb_local);
-	rte_hash_free(e->cam);
-	rte_ring_free(e->calls);
-	san_engine_idle_fini(e);
-	free(e->bells);
-}
-
-void
-san_engine_destroy(struct san_engine *e)
-{
-	struct san_mem *mem = e->conf.mem;
-
-	san_core_destroy(e->core);
-	leave_process(e);
-	san_mem_end(mem, e->again);
-	san_mem_end(mem, e->qps);
-	san_mem_end(mem, e);
-}
-
-void
-san_engine_rest(struct san_engine *e)
-{
-	if (e->awake)
-		san_core_park(e->core, e->now_ns);
-	e->awake = false;
-	leave_process(e);
-}
-
-/* ---- queue pairs ---- */
-
-static struct san_engine_qp *
-begin_qp(struct san_engine *e, struct san_wq *wq, const struct san_ulp_qp_conf *conf, uint32_t qp)
-{
-	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
-
-	san_wq_cons_init(&q->wq, wq, conf->sq_depth, conf->rq_depth);
-	q->qpn = qp;
-	q->app = conf->owner;
-	q->is_stream = q->lingers = false;
-	q->fault = NULL;
-	q->end = SAN_QP_OPEN;
-	return q;
-}
-
-int
-san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-		  const struct san_ulp_qp_conf *conf, uint32_t *qp)
-{
-	struct san_ulp_qp_conf own = *conf;
+	struct san_engine_image *image = san_mem_root(mem);
 	int rc;
 
-	own.owner = app;
-	rc = san_ulp_qp_create(san_core_ulp(e->core), &own, qp);
+	*why = "nothing is parked there";
+	if (image == NULL)
+		return -EINVAL;
+	*why = "parked with another number of lcores";
+	if (image->nb_engines != p->conf.nb_lcores)
+		return -EINVAL;
+	*why = "parked with room for other numbers of connections, queues or regions";
+	if (!has_room_of(image->engines[0], &p->conf.core))
+		return -EINVAL;
+	rc = engine_claim_image(image, why);
+	if (rc != 0)
+		return rc;
+	p->image = image;
+	p->conf.core.mem = mem;
+	return 0;
+}
+
+static int
+open_device(struct san_engine_port *p, const char **why)
+{
+	p->idle = san_engine_idle_choose(p->conf.idle);
+	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
+	*why = "no descriptor for events";
+	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return p->event_fd >= 0 ? san_engine_port_open(p, why) : -errno;
+}
+
+/* Start the engines; the image exists. */
+static int
+engine_begin_lcores(struct san_engine_port *p, const char **why)
+{
+	int rc;
+
+	atomic_store(&p->stop, false);
+	rc = make_engines(p, why);
+	if (rc == 0 && p->conf.own_lcore && !p->conf.waits)
+		rc = san_engine_start(p, why);
 	if (rc == 0)
-		begin_qp(e, wq, &own, *qp);
+		san_engine_telemetry_add(p);
 	return rc;
 }
 
 int
-san_engine_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-		      const struct san_core_stream_conf *conf, bool lingers, uint32_t *qp)
+san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
+		const char **why)
 {
-	struct san_core_stream_conf own = *conf;
-	struct san_engine_qp *q;
+	struct san_engine_port *p;
 	int rc;
 
-	own.qp.owner = app;
-	own.user = e->apps[app].user;
-	rc = san_core_stream_create(e->core, &own, e->now_ns, qp);
-	if (rc != 0)
+	*why = "number of lcores";
+	if (conf->nb_lcores == 0 || conf->nb_lcores > SAN_ENGINE_LCORES ||
+	    (conf->nb_lcores > 1 && !conf->own_lcore))
+		return -EINVAL;
+	*why = "pool is smaller than what the queues and the reorder engine may hold";
+	if (conf->pool_size < san_engine_port_pool_min(conf))
+		return -EINVAL;
+	*why = "no such worker lcore, or it is busy";
+	if (!has_lcores(conf))
+		return -EINVAL;
+	*why = "no memory";
+	p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*p), RTE_CACHE_LINE_SIZE));
+	if (p == NULL)
+		return -ENOMEM;
+	memset(p, 0, sizeof(*p));
+	p->conf = *conf;
+	p->resumes = conf->resumes;
+	if (p->resumes)
+		p->conf.core.mem = NULL; /* see san_engine_resume() */
+	p->event_fd = p->mac_fd = -1;
+	p->id = conf->port_id;
+	p->driver = "";
+	rc = open_device(p, why);
+	if (rc == 0 && !conf->resumes) {
+		rc = make_image(p, why);
+		if (rc == 0)
+			rc = engine_begin_lcores(p, why);
+	}
+	if (rc != 0) {
+		san_engine_close(p);
 		return rc;
-	q = begin_qp(e, wq, &own.qp, *qp);
-	q->is_stream = true;
-	q->lingers = lingers;
+	}
+	*out = p;
 	return 0;
 }
 
-const char *
-san_engine_qp_fault(const struct san_engine *e, uint32_t qp)
+int
+san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char **why)
 {
-	return e->qps[san_ulp_qp_index(&e->conf.ulp, qp)].fault;
+	int rc = find_image(p, mem, why);
+
+	if (rc != 0)
+		return rc;
+	rc = engine_begin_lcores(p, why);
+	if (rc != 0)
+		san_engine_park(p);
+	return rc;
 }
 
-/* The traffic of a deleted queue pair still counts for its application. */
+/* ---- close ---- */
+
 static void
-keep_traffic(struct san_engine *e, const struct san_engine_qp *q)
+stop_lcores(struct san_engine_port *p)
 {
-	struct san_ulp_qp_view view;
-
-	if (san_ulp_qp_view(san_core_ulp(e->core), q->qpn, &view))
-		san_ulp_traffic_add(&e->apps[q->app].past, &view.traffic);
-}
-
-struct san_wq *
-san_engine_qp_del(struct san_engine *e, uint32_t qp)
-{
-	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
-	struct san_wq *wq = q->wq.wq;
-	int rc;
-
-	/*
-	 * a pending doorbell finds no queue pair, or the next one in this place, whose visit does
-	 * no harm
-	 */
-	q->wq.wq = NULL;
-	if (q->lingers && q->fault == NULL && san_core_stream_orphan(e->core, qp, e->now_ns)) {
-		keep_traffic(e, q);
-		return wq;
-	}
-	san_core_abort(e->core, qp, e->now_ns);
-	keep_traffic(e, q);
-	rc = q->is_stream ? san_core_stream_destroy(e->core, qp) :
-			    san_ulp_qp_destroy(san_core_ulp(e->core), qp);
-	SAN_VERIFY(rc == 0);
-	return wq;
-}
-
-static bool
-sge_names(const struct san_ulp_sge *sge, uint8_t nb_sge, uint32_t key)
-{
-	uint8_t i;
-
-	for (i = 0; i < nb_sge && i < SAN_ULP_SGE_MAX; i++)
-		if (sge[i].key == key)
-			return true;
-	return false;
-}
-
-/* Entries that are still in the rings have not reached the ULP and are not checked yet. */
-static bool
-wq_names(const struct san_wq_cons *q, uint32_t key)
-{
-	uint32_t i, nb_sq = RTE_MIN(atomic_load(&q->wq->sq_tail) - q->sq.head, q->sq.mask + 1);
-	uint32_t nb_rq = RTE_MIN(atomic_load(&q->wq->rq_tail) - q->rq.head, q->rq.mask + 1);
-
-	for (i = 0; i < nb_sq; i++) {
-		const struct san_ulp_wr *wr = &q->sqe[(q->sq.head + i) & q->sq.mask];
-
-		if (sge_names(wr->sge, wr->nb_sge, key))
-			return true;
-	}
-	for (i = 0; i < nb_rq; i++) {
-		const struct san_ulp_recv *r = &q->rqe[(q->rq.head + i) & q->rq.mask];
-
-		if (sge_names(r->sge, r->nb_sge, key))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Only the rings of *app* are searched: another application could write any key into its own rings.
- */
-bool
-san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
-{
-	const struct san_engine_qp *q;
 	uint32_t i;
 
-	for (i = 0; i < e->conf.ulp.max_qps; i++) {
-		q = &e->qps[i];
-		if (q->wq.wq != NULL && q->app == app && wq_names(&q->wq, key))
-			return true;
+	san_engine_telemetry_del(p);
+	atomic_store(&p->stop, true);
+	for (i = 0; i < p->nb_engines; i++) {
+		san_engine_wake(p->engines[i]);
+		if (p->engines[i]->launched)
+			rte_eal_wait_lcore(p->conf.lcores[i]);
+		p->engines[i]->launched = false;
 	}
-	return san_ulp_names_key(san_core_ulp(e->core), key) ||
-		san_core_streams_name_key(e->core, key);
+	/* p->launched stays set: a poll of another thread must not run an engine now */
+}
+
+/* Run one round of each engine. True: the port could be used in it. Engine 0 has a queue. */
+static bool
+round_of_all(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	for (i = p->nb_engines; i-- > 0;)
+		san_engine_loop_once(p->engines[i]);
+	return p->nb_engines != 0 && p->engines[0]->may_burst;
+}
+
+/* Run more rounds to send the last messages to peers. */
+static void
+say_farewell(struct san_engine_port *p)
+{
+	uint64_t until_ns = san_engine_clock_monotonic() + FAREWELL_NS;
+	uint32_t i;
+
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_lcore_end(p->engines[i]);
+	/* rounds in which bursts are not allowed do not count (engine_gate.h) */
+	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_monotonic() < until_ns &&
+	     !san_engine_is_lost(p);) {
+		if (round_of_all(p))
+			i++;
+		else
+			sched_yield();
+	}
+	if (!san_engine_is_lost(p))
+		rte_delay_us_sleep(FAREWELL_US);
+}
+
+void
+san_engine_halt(struct san_engine_port *p)
+{
+	/* another thread may still poll */
+	atomic_store(&p->lost, true);
+	stop_lcores(p);
+	san_engine_capture(p, NULL);
+	san_engine_trace_save();
+	san_engine_port_shut(p);
+}
+
+void
+san_engine_close(struct san_engine_port *p)
+{
+	struct san_mem *mem = p->conf.core.mem;
+	uint32_t i;
+
+	stop_lcores(p);
+	if (p->nb_engines != 0)
+		say_farewell(p);
+	san_engine_capture(p, NULL);
+	san_engine_trace_save();
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_lcore_destroy(p->engines[i]);
+	if (p->image != NULL && mem != NULL)
+		san_mem_set_root(mem, NULL);
+	san_mem_end(mem, p->image);
+	san_engine_handover_destroy(p);
+	san_engine_port_close(p);
+	if (p->event_fd >= 0)
+		close(p->event_fd);
+	/* a process that resumes the port needs the guard */
+	san_engine_kernel_unguard(p, p->resumes);
+	free(p);
+}
+
+void
+san_engine_park(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	stop_lcores(p);
+	san_engine_capture(p, NULL);
+	san_engine_trace_save();
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_lcore_rest(p->engines[i]);
+	p->nb_engines = 0;
+	san_engine_handover_destroy(p);
+	if (p->image != NULL)
+		atomic_store(&p->image->state, SAN_IMAGE_PARKED);
+	p->image = NULL;
+	p->conf.core.mem = NULL;
+	p->resumes = true;
 }
 
 /* ---- small things ---- */
 
 uint32_t
-san_engine_nb_qps(const struct san_engine *e)
+san_engine_count(const struct san_engine_port *p)
 {
-	uint32_t i, n = 0;
-
-	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		n += e->qps[i].wq.wq != NULL;
-	return n;
+	return p->nb_engines;
 }
 
-struct san_core *
-san_engine_core(struct san_engine *e)
+struct san_engine *
+san_engine_at(const struct san_engine_port *p, uint32_t id)
 {
-	return e->core;
+	return p->engines[id];
 }
 
-uint64_t
-san_engine_now_ns(struct san_engine *e)
+const struct san_engine_conf *
+san_engine_conf_of(const struct san_engine_port *p)
 {
-	return e->now_ns;
+	return &p->conf;
+}
+
+bool
+san_engine_is_lost(const struct san_engine_port *p)
+{
+	return atomic_load_explicit(&p->lost, memory_order_relaxed);
+}
+
+int
+san_engine_progress(struct san_engine_port *p)
+{
+	uint32_t work;
+
+	if (san_engine_is_lost(p))
+		return -EIO;
+	if (p->launched) {
+		/* a thread that waits here uses the lcore's CPU, and must let it run */
+		if (san_engine_yields(p))
+			sched_yield();
+		return 0;
+	}
+	work = san_engine_loop_once(p->engines[0]);
+	san_engine_idle_after(p->engines[0], work);
+	return (int)work;
+}
+
+int
+san_engine_event_fd(const struct san_engine_port *p)
+{
+	return p->event_fd;
+}
+
+void
+san_engine_event_arm(struct san_engine_port *p)
+{
+	eventfd_t n;
+
+	eventfd_read(p->event_fd, &n); /* does not block */
+	atomic_store(&p->event_armed, true);
+}
+
+bool
+san_engine_is_shareable(const struct san_engine_port *p)
+{
+	return strcmp(p->driver, "net_af_packet") == 0;
+}
+
+bool
+san_engine_sleeps(const struct san_engine_port *p)
+{
+	return p->sleeps;
+}
+
+bool
+san_engine_yields(const struct san_engine_port *p)
+{
+	return p->idle == SAN_IDLE_YIELD || p->sleeps;
+}
+
+static bool
+engine_event_of(struct san_engine *e, struct san_core_event *ev)
+{
+	struct san_spsc *q = &e->event_q;
+
+	if (san_spsc_count(&q->cons, &q->tail) == 0)
+		return false;
+	*ev = e->events[q->cons.head & q->cons.mask];
+	san_spsc_pop(&q->cons, &q->head, 1);
+	return true;
+}
+
+bool
+san_engine_event(struct san_engine_port *p, struct san_core_event *ev)
+{
+	uint32_t i;
+
+	/* another engine is first each time, so that a busy one does not delay the others */
+	for (i = 0; i < p->nb_engines; i++) {
+		if (++p->next_event >= p->nb_engines)
+			p->next_event = 0;
+		if (engine_event_of(p->engines[p->next_event], ev))
+			return true;
+	}
+	return false;
+}
+
+bool
+san_engine_has_event(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nb_engines; i++)
+		if (san_spsc_count_now(&p->engines[i]->event_q.cons,
+				       &p->engines[i]->event_q.tail) != 0)
+			return true;
+	return false;
+}
+
+struct impair_call {
+	bool tx;
+	const struct san_engine_impair_conf *conf;
+};
+
+static int
+engine_do_impair(struct san_engine *e, void *arg)
+{
+	const struct impair_call *call = arg;
+
+	return san_engine_impair_set(call->tx ? &e->impair_tx : &e->impair_rx, call->conf);
+}
+
+int
+san_engine_set_impair(struct san_engine_port *p, bool tx, const struct san_engine_impair_conf *conf)
+{
+	struct impair_call call = {.tx = tx, .conf = conf};
+	int rc = 0;
+	uint32_t i;
+
+	/* all engines refuse the same values */
+	for (i = 0; i < p->nb_engines && rc == 0; i++)
+		rc = san_engine_loop_call(p->engines[i], engine_do_impair, &call);
+	return rc;
 }

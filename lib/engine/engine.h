@@ -12,8 +12,8 @@
  * rules. The engines of a port share only the device and its buffers.
  *
  * Thread rule: the engine runs either in the loop of an lcore or in san_engine_progress(), never in
- * both. If it has an lcore, any thread may use san_engine_call(); otherwise only the thread that
- * calls san_engine_progress().
+ * both. If it has an lcore, any thread may use san_engine_loop_call(); otherwise only the thread
+ * that calls san_engine_progress().
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 
 #include "core.h"
 #include "engine_impair.h"
-#include "san_bells.h"
+#include "san_doorbells.h"
 #include "san_wr.h"
 
 #define SAN_ENGINE_LCORES 16  /**< most lcores of a port: a CID has 4 bits for them */
@@ -52,7 +52,7 @@ struct san_engine_conf {
 	uint16_t vlan;                      /**< VLAN of the port; 0: none */
 	uint16_t nb_rxd, nb_txd;            /**< adjusted to what the port supports */
 	uint16_t nb_queues;                 /**< queues of each kind; 0: as the port allows */
-	uint32_t pool_size;                 /**< mbufs; see san_engine_pool_min() */
+	uint32_t pool_size;                 /**< mbufs; see san_engine_port_pool_min() */
 	bool own_lcore;                     /**< run on *lcores*; otherwise the caller polls */
 	bool waits;                         /**< the lcores start only with san_engine_start() */
 	bool resumes;                       /**< open the device only, for san_engine_resume() */
@@ -71,7 +71,7 @@ struct san_engine;      /* one of them */
 /** Set the defaults for *max_conns* connections; the MTU is the port's. */
 void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
 /** Mbufs that *conf* needs at least, so that no layer can starve another (RT-26). */
-uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
+uint32_t san_engine_port_pool_min(const struct san_engine_conf *conf);
 
 /**
  * Open the port, create the cores, start the lcores. With conf->resumes only the port is opened;
@@ -98,7 +98,7 @@ int san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char
  * Touch the memory that san_engine_open() with *conf* will allocate, which takes some 50 ms without
  * hugepages, so that the later open is quick.
  */
-void san_engine_warm(const struct san_engine_conf *conf);
+void san_engine_port_warm(const struct san_engine_conf *conf);
 /**
  * Start the lcores of a port with conf.waits. 0, -EINVAL, -EBUSY; after an error close or park it.
  */
@@ -117,12 +117,12 @@ void san_engine_close(struct san_engine_port *p);
  * @return
  *   Their number.
  */
-uint32_t san_engine_guards(int fds[SAN_ENGINE_GUARDS]);
+uint32_t san_engine_kernel_guards(int fds[SAN_ENGINE_GUARDS]);
 /**
- * Adopt *fd*, which another process got from san_engine_guards(). 0: the engine owns it now;
+ * Adopt *fd*, which another process got from san_engine_kernel_guards(). 0: the engine owns it now;
  * -EINVAL, -ENOSPC.
  */
-int san_engine_guard_adopt(int fd);
+int san_engine_kernel_guard_adopt(int fd);
 /**
  * For a live restart: stop without a packet. Connections, queue pairs and regions stay in
  * conf.core.mem; the port stays open, without cores. After san_engine_resume() with the same
@@ -155,17 +155,17 @@ const struct san_engine_conf *san_engine_conf_of(const struct san_engine_port *p
 
 typedef int (*san_engine_fn)(struct san_engine *e, void *arg);
 /** Run *fn* on the engine's lcore, wait for it and return its result. */
-int san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg);
+int san_engine_loop_call(struct san_engine *e, san_engine_fn fn, void *arg);
 /** The same from any thread, for a *fn* that only reads single words. */
-int san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg);
+int san_engine_loop_read(struct san_engine *e, san_engine_fn fn, void *arg);
 /** For use in *fn*. */
-struct san_core *san_engine_core(struct san_engine *e);
-uint64_t san_engine_now_ns(struct san_engine *e);
+struct san_core *san_engine_lcore_core(struct san_engine *e);
+uint64_t san_engine_lcore_now_ns(struct san_engine *e);
 
-/* ---- applications and queue pairs: call these through san_engine_call() ---- */
+/* ---- applications and queue pairs: call these through san_engine_loop_call() ---- */
 
 /**
- * Add an application of another process. It rings *bells* at the places of its queue pairs
+ * Add an application of another process. It rings *doorbells* at the places of its queue pairs
  * (san_ulp_qp_index()); they are zeroed, except after san_engine_park(). Application 0 is the
  * program that contains the engine.
  *
@@ -177,13 +177,13 @@ uint64_t san_engine_now_ns(struct san_engine *e);
  * @return
  *   0, -EINVAL, -EEXIST or an error of epoll.
  */
-int san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san_bells *bells,
-		       int wake_fd);
+int san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user,
+		       struct san_doorbells *doorbells, int wake_fd);
 /** Remove an application without queue pairs; its doorbells are not polled any more. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 
 /** Number of queue pairs of all applications. */
-uint32_t san_engine_nb_qps(const struct san_engine *e);
+uint32_t san_engine_lcore_nb_qps(const struct san_engine *e);
 /** Connection slots of *app*, which is not 0, that others cannot take. */
 uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
 
@@ -191,23 +191,24 @@ uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
  * Add a queue pair of *app*. *wq* is zeroed and stays the caller's. Errors are those of
  * san_ulp_qp_create().
  */
-int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-		      const struct san_ulp_qp_conf *conf, uint32_t *qp);
+int san_engine_lcore_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
+			    const struct san_ulp_qp_conf *conf, uint32_t *qp);
 /**
  * The same for a stream. Errors are those of san_core_stream_create().
  *
  * @param lingers
  *   Posted sends are still delivered after the application deletes the queue pair or ends.
  */
-int san_engine_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-			  const struct san_core_stream_conf *conf, bool lingers, uint32_t *qp);
+int san_engine_lcore_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
+				const struct san_core_stream_conf *conf, bool lingers,
+				uint32_t *qp);
 /** Why a queue pair was ended for an invalid entry in its rings, as text, or NULL. */
-const char *san_engine_qp_fault(const struct san_engine *e, uint32_t qp);
+const char *san_engine_lcore_qp_fault(const struct san_engine *e, uint32_t qp);
 /**
  * Delete a queue pair and end its connection. The engine does not touch its *wq*, which is
  * returned, or the memory of its work any more.
  */
-struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
+struct san_wq *san_engine_lcore_qp_del(struct san_engine *e, uint32_t qp);
 /**
  * Before the port closes, for queue pairs of other processes. Work posted before the first call is
  * done, then the connections end in order; work posted later is flushed. Call it again until it
@@ -218,29 +219,29 @@ struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
  */
 uint32_t san_engine_drain(struct san_engine *e);
 /** The same at once: work in progress is flushed, and each peer gets one message. */
-void san_engine_cut(struct san_engine *e);
+void san_engine_drain_cut(struct san_engine *e);
 /** Whether posted work of *app*, the owner of the region, refers to *key*. */
-bool san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
+bool san_engine_lcore_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
 
-/* ---- sockets: on lcore 0, through san_engine_call() ---- */
+/* ---- sockets: on lcore 0, through san_engine_loop_call() ---- */
 
 /** Most sockets of a port; 0: it carries none. Their doorbells follow those of queue pairs. */
-uint32_t san_engine_max_socks(const struct san_engine_port *p);
+uint32_t san_engine_sock_max(const struct san_engine_port *p);
 /** Make the device receive packets to the groups that the sockets have joined. 0 or -errno. */
-int san_engine_groups(struct san_engine_port *p);
+int san_engine_sock_groups(struct san_engine_port *p);
 /** Index of the kernel's device behind the port, or 0. */
-uint32_t san_engine_if_index(const struct san_engine_port *p);
+uint32_t san_engine_sock_if_index(const struct san_engine_port *p);
 /** Largest IP packet that the port sends, in bytes. */
-uint16_t san_engine_mtu(const struct san_engine_port *p);
+uint16_t san_engine_sock_mtu(const struct san_engine_port *p);
 /** Largest IPv4 packet, reassembled from fragments, that the port receives, in bytes. */
-uint32_t san_engine_whole_v4(const struct san_engine_port *p);
+uint32_t san_engine_sock_whole_v4(const struct san_engine_port *p);
 
 /* ---- any thread ---- */
 
 /** Rounds of its loop so far: a watchdog reads it to see whether the lcore hangs. */
-uint64_t san_engine_loops(const struct san_engine *e);
+uint64_t san_engine_loop_count(const struct san_engine *e);
 /** There are new entries in the work queues of *qp*. */
-void san_engine_doorbell(struct san_engine *e, uint32_t qp);
+void san_engine_loop_doorbell(struct san_engine *e, uint32_t qp);
 /** Get the next connection event of any engine. One thread at a time. */
 bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
 /**
@@ -255,10 +256,10 @@ bool san_engine_has_event(struct san_engine_port *p);
 bool san_engine_sleeps(const struct san_engine_port *p);
 /** Whether lcores share their CPUs, by the policy. A thread that polls for them must yield then. */
 bool san_engine_yields(const struct san_engine_port *p);
-bool san_engine_is_gone(const struct san_engine_port *p);
+bool san_engine_is_lost(const struct san_engine_port *p);
 /** Set the faults before transmission (*tx*) or after reception. NULL: off. */
-int san_engine_impair(struct san_engine_port *p, bool tx,
-		      const struct san_engine_impair_conf *conf);
+int san_engine_set_impair(struct san_engine_port *p, bool tx,
+			  const struct san_engine_impair_conf *conf);
 /** Write every packet of the port to *file* (pcapng), until NULL is given. 0 or -errno. */
 int san_engine_capture(struct san_engine_port *p, const char *file);
 
@@ -280,9 +281,9 @@ struct san_engine_counter {
 
 void san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f);
 /** Get the counters, summed over all engines. Returns their number, fills at most *max*. */
-int san_engine_counters(struct san_engine_port *p, struct san_engine_counter *c, int max);
+int san_engine_show_counters(struct san_engine_port *p, struct san_engine_counter *c, int max);
 /** The same for one engine. */
-int san_engine_counters_of(struct san_engine *e, struct san_engine_counter *c, int max);
-uint64_t san_engine_leaks(struct san_engine_port *p);
+int san_engine_show_counters_of(struct san_engine *e, struct san_engine_counter *c, int max);
+uint64_t san_engine_show_leaks(struct san_engine_port *p);
 
 #endif /* ENGINE_H */

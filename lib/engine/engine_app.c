@@ -26,14 +26,14 @@
 /* ---- applications ---- */
 
 int
-san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san_bells *bells,
-		   int wake_fd)
+san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user,
+		   struct san_doorbells *doorbells, int wake_fd)
 {
 	int rc = 0;
 
 	if (app >= SAN_ENGINE_APPS)
 		return -EINVAL;
-	if (e->apps[app].bells != NULL)
+	if (e->apps[app].doorbells != NULL)
 		return -EEXIST;
 	if (wake_fd >= 0)
 		rc = san_engine_idle_add(e, wake_fd);
@@ -41,7 +41,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san
 		return rc;
 	/* the counters are kept: they are from before a restart */
 	e->apps[app].user = user;
-	e->apps[app].bells = bells;
+	e->apps[app].doorbells = doorbells;
 	e->apps[app].wake_fd = wake_fd;
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
 	san_engine_trace_attach(e->id, app);
@@ -52,11 +52,11 @@ void
 san_engine_app_del(struct san_engine *e, uint16_t app)
 {
 	/* closing the descriptor would not remove it from epoll: the application has it open */
-	if (e->apps[app].bells != NULL && e->apps[app].wake_fd >= 0)
+	if (e->apps[app].doorbells != NULL && e->apps[app].wake_fd >= 0)
 		san_engine_idle_del(e, e->apps[app].wake_fd);
 	san_engine_trace_detach(e->id, app);
-	e->apps[app] = (struct san_engine_app){.bells = NULL};
-	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
+	e->apps[app] = (struct san_engine_app){.doorbells = NULL};
+	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].doorbells == NULL)
 		e->nb_apps--;
 }
 
@@ -146,7 +146,8 @@ take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_
 }
 
 static const char *
-take_recv(const struct san_engine *e, const struct san_engine_qp *q, struct san_ulp_recv *r)
+engine_app_take_recv(const struct san_engine *e, const struct san_engine_qp *q,
+		     struct san_ulp_recv *r)
 {
 	uint64_t length;
 
@@ -173,12 +174,12 @@ end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
 	e->stats.nb_app_faults++;
 	e->apps[q->app].nb_faults++;
 	san_engine_trace_fault(e->id, q->app, q->qpn, why);
-	san_core_abort(e->core, q->qpn, e->now_ns);
+	san_core_conn_abort(e->core, q->qpn, e->now_ns);
 }
 
 /* Number of entries to copy in one piece from *head*; 0 and a fault if *count* is impossible. */
 static uint32_t
-entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
+engine_app_entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
 {
 	uint32_t to_end = c->mask + 1 - (c->head & c->mask);
 
@@ -215,10 +216,10 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 	for (sum = 0; (n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0; sum += n) {
 		if (sum >= max)
 			return false;
-		n = RTE_MIN(entries(&w->rq, n, why), max - sum);
+		n = RTE_MIN(engine_app_entries(&w->rq, n, why), max - sum);
 		memcpy(r, &w->rqe[w->rq.head & w->rq.mask], n * sizeof(r[0]));
 		for (i = 0; i < n && *why == NULL; i++)
-			*why = take_recv(e, q, &r[i]);
+			*why = engine_app_take_recv(e, q, &r[i]);
 		if (*why != NULL)
 			return true;
 		taken = san_core_post_recv(e->core, q->qpn, r, n, e->now_ns);
@@ -240,7 +241,7 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 	for (sum = 0; (n = count_sends(q)) != 0; sum += n) {
 		if (sum >= max)
 			return false;
-		n = RTE_MIN(entries(&w->sq, n, why), max - sum);
+		n = RTE_MIN(engine_app_entries(&w->sq, n, why), max - sum);
 		memcpy(wr, &w->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
 		for (i = 0; i < n && *why == NULL; i++)
 			*why = take_send(e, q, &wr[i]);

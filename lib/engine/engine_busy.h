@@ -23,7 +23,7 @@ struct san_engine_busy {
 };
 
 static inline uint32_t
-san_engine_hist_bucket(uint64_t ns)
+san_engine_busy_bucket(uint64_t ns)
 {
 	uint32_t log2 = 63 - (uint32_t)__builtin_clzll(ns | 1);
 
@@ -46,7 +46,7 @@ san_engine_busy_begin(struct san_engine_busy *b, uint64_t now_ns)
 	if (!b->worked)
 		return;
 	b->busy_ns += took_ns;
-	b->rounds[san_engine_hist_bucket(took_ns)]++;
+	b->rounds[san_engine_busy_bucket(took_ns)]++;
 }
 
 /** Call at the end of a round with the amount of *work* it found. */

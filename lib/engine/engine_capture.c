@@ -55,7 +55,7 @@ goes_to(const struct rte_mbuf *m, const struct san_ip *peer)
  * address.
  */
 static bool
-is_wanted(const struct san_engine_capture *cap, const struct rte_mbuf *m, bool tx)
+capture_is_wanted(const struct san_engine_capture *cap, const struct rte_mbuf *m, bool tx)
 {
 	struct san_wire_peek peek;
 
@@ -77,7 +77,7 @@ san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, b
 	uint16_t i, k = 0;
 
 	for (i = 0; i < n; i++) {
-		if (!is_wanted(cap, m[i], tx))
+		if (!capture_is_wanted(cap, m[i], tx))
 			continue;
 		copies[k] = rte_pcapng_copy(e->port_id, e->id, m[i], cap->pool, cap->conf.snap,
 					    tsc, dir);
@@ -110,11 +110,11 @@ tell_engines(struct san_engine_port *p, struct san_engine_capture *cap)
 	uint32_t i;
 
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_call(p->engines[i], do_capturing, cap);
+		san_engine_loop_call(p->engines[i], do_capturing, cap);
 }
 
 static void
-stop(struct san_engine_port *p)
+capture_stop(struct san_engine_port *p)
 {
 	struct san_engine_capture *cap = p->capture;
 
@@ -129,7 +129,7 @@ stop(struct san_engine_port *p)
 
 /* Returns false if there is no capture. */
 static bool
-look(const struct san_engine_port *p, struct san_engine_capture_view *out)
+capture_view_of(const struct san_engine_port *p, struct san_engine_capture_view *out)
 {
 	const struct san_engine_capture *cap = p->capture;
 
@@ -144,7 +144,7 @@ look(const struct san_engine_port *p, struct san_engine_capture_view *out)
 }
 
 static struct rte_mempool *
-make_pool(const struct san_engine_port *p)
+capture_make_pool(const struct san_engine_port *p)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t frame = p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
@@ -155,7 +155,7 @@ make_pool(const struct san_engine_port *p)
 }
 
 static int
-start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
+capture_start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (conf->overwrite ? O_TRUNC : O_EXCL);
 	struct san_engine_capture *cap;
@@ -177,7 +177,7 @@ start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
 		rc = -errno;
 		goto no_file;
 	}
-	cap->pool = make_pool(p);
+	cap->pool = capture_make_pool(p);
 	if (cap->pool == NULL)
 		goto no_pool;
 	cap->file = rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL);
@@ -204,8 +204,8 @@ san_engine_capture(struct san_engine_port *p, const char *file)
 	int rc;
 
 	pthread_mutex_lock(&control);
-	stop(p);
-	rc = file != NULL ? start(p, &conf) : 0;
+	capture_stop(p);
+	rc = file != NULL ? capture_start(p, &conf) : 0;
 	pthread_mutex_unlock(&control);
 	return rc;
 }
@@ -220,7 +220,7 @@ san_engine_capture_start(struct san_engine_port *p, const struct san_engine_capt
 		return -ENOTSUP;
 	pthread_mutex_lock(&control);
 	if (p->capture == NULL)
-		rc = start(p, conf);
+		rc = capture_start(p, conf);
 	pthread_mutex_unlock(&control);
 	return rc;
 }
@@ -234,8 +234,8 @@ san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_vie
 		return false;
 	pthread_mutex_lock(&control);
 	tell_engines(p, NULL); /* afterwards the counters are final */
-	was_on = look(p, out);
-	stop(p);
+	was_on = capture_view_of(p, out);
+	capture_stop(p);
 	pthread_mutex_unlock(&control);
 	return was_on;
 }
@@ -246,7 +246,7 @@ san_engine_capture_show(struct san_engine_port *p, struct san_engine_capture_vie
 	bool is_on;
 
 	pthread_mutex_lock(&control);
-	is_on = look(p, out);
+	is_on = capture_view_of(p, out);
 	pthread_mutex_unlock(&control);
 	return is_on;
 }

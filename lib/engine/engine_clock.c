@@ -9,7 +9,7 @@
 
 /* Read both clocks at the same moment: the attempt with the shortest time in between is used. */
 static void
-read_both(uint64_t *tsc, uint64_t *ns)
+engine_clock_read_both(uint64_t *tsc, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX, before, after, t;
 	int i;
@@ -35,13 +35,13 @@ san_engine_clock_init(struct san_engine_clock *c)
 	c->ns0 = 0;
 	c->mult = 0;
 	c->is_tsc = rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) == 1;
-	read_both(&c->tsc0, &c->ns0);
+	engine_clock_read_both(&c->tsc0, &c->ns0);
 	c->last_ns = c->ns0;
 	if (!c->is_tsc)
 		return;
 	while (san_engine_clock_monotonic() < c->ns0 + CALIBRATE_NS)
 		rte_pause();
-	read_both(&tsc1, &ns1);
+	engine_clock_read_both(&tsc1, &ns1);
 	ticks = tsc1 - c->tsc0;
 	ns = ns1 - c->ns0;
 	if (ticks <= ns || ns >> 32 != 0) { /* below 1 GHz, or interrupted for seconds */

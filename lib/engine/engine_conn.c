@@ -33,7 +33,7 @@ view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san
 	out->nb_tx_pkts = c->nb_tx_pkts;
 	out->nb_rx_pkts = c->nb_rx_pkts;
 	out->nb_rtx = c->nb_rtx;
-	out->nb_early = c->nb_early;
+	out->nb_fast_rtx = c->nb_fast_rtx;
 	out->nb_tlp = c->nb_tlp;
 	out->nb_rto = c->nb_rto;
 	out->nb_dup = c->nb_dup;
@@ -45,7 +45,7 @@ view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san
  * but must not follow pointers that the engine may free: queue pair and reason are unknown.
  */
 static void
-view(struct san_engine *e, uint32_t slot, struct san_engine_conn *out)
+engine_conn_view(struct san_engine *e, uint32_t slot, struct san_engine_conn *out)
 {
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	const struct san_tl *tl = san_core_tl(e->core);
@@ -99,15 +99,15 @@ do_page(struct san_engine *e, void *arg)
 
 		if (pdl->conns[page->slot].state == SAN_CONN_FREE)
 			continue;
-		view(e, page->slot, out);
+		engine_conn_view(e, page->slot, out);
 		page->nb += page->app == ENGINE_APP_ANY || page->app == out->app;
 	}
 	return 0;
 }
 
 uint32_t
-san_engine_conns(struct san_engine_port *p, uint32_t from, uint16_t app,
-		 struct san_engine_conn *out, uint32_t max, uint32_t *next)
+san_engine_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
+		    struct san_engine_conn *out, uint32_t max, uint32_t *next)
 {
 	const uint32_t per = p->conf.core.pdl.max_conns, all = per * p->nb_engines;
 	struct page page = {.app = app, .out = out, .max = max};
@@ -117,7 +117,7 @@ san_engine_conns(struct san_engine_port *p, uint32_t from, uint16_t app,
 		e = p->engines[from / per];
 		page.slot = from % per;
 		page.end = RTE_MIN(page.slot + SLICE, per);
-		san_engine_read(e, do_page, &page);
+		san_engine_loop_read(e, do_page, &page);
 		from = e->id * per + page.slot;
 	}
 	*next = from < all ? from : 0;
@@ -137,7 +137,7 @@ do_one(struct san_engine *e, void *arg)
 
 	if (c == NULL)
 		return -ENOENT;
-	view(e, c->slot, one->out);
+	engine_conn_view(e, c->slot, one->out);
 	return 0;
 }
 
@@ -147,7 +147,8 @@ san_engine_conn(struct san_engine_port *p, uint32_t cid, struct san_engine_conn 
 	struct one one = {.cid = cid, .out = out};
 	uint32_t lcore = san_pdl_cid_lcore(cid);
 
-	return lcore < p->nb_engines ? san_engine_read(p->engines[lcore], do_one, &one) : -ENOENT;
+	return lcore < p->nb_engines ? san_engine_loop_read(p->engines[lcore], do_one, &one) :
+				       -ENOENT;
 }
 
 /* ---- sums ---- */
@@ -169,7 +170,7 @@ in_slices(struct san_engine_port *p, uint32_t nb, san_engine_fn fn, struct count
 	for (i = 0; i < p->nb_engines; i++) {
 		for (count->at = 0; count->at < nb; count->at = count->end) {
 			count->end = RTE_MIN(count->at + SLICE, nb);
-			san_engine_read(p->engines[i], fn, count);
+			san_engine_loop_read(p->engines[i], fn, count);
 		}
 	}
 }
@@ -190,14 +191,14 @@ do_census(struct san_engine *e, void *arg)
 		count->census->holds[e->launched ? san_tl_hold(tl, c, e->now_ns) : SAN_HOLD_MAX]++;
 		if (c->rtt.srtt_ns == 0)
 			continue;
-		count->census->rtt[san_engine_hist_bucket(c->rtt.srtt_ns)]++;
+		count->census->rtt[san_engine_busy_bucket(c->rtt.srtt_ns)]++;
 		count->census->rtt_sum_ns += c->rtt.srtt_ns;
 	}
 	return 0;
 }
 
 void
-san_engine_count_conns(struct san_engine_port *p, struct san_engine_census *out)
+san_engine_conn_count(struct san_engine_port *p, struct san_engine_census *out)
 {
 	struct count count = {.census = out};
 
@@ -219,7 +220,7 @@ do_apps(struct san_engine *e, void *arg)
 		if (e->qps[i].wq.wq == NULL)
 			continue;
 		app->nb_qps++;
-		/* as in view(): the queue pair itself is read only on its lcore */
+		/* as in engine_conn_view(): the queue pair itself is read only on its lcore */
 		if (!e->launched || !san_ulp_qp_view(ulp, e->qps[i].qpn, &qp))
 			continue;
 		app->nb_conns += qp.is_bound;
@@ -242,13 +243,13 @@ do_past(struct san_engine *e, void *arg)
 }
 
 void
-san_engine_count_apps(struct san_engine_port *p, struct san_engine_app_view *out)
+san_engine_conn_count_apps(struct san_engine_port *p, struct san_engine_app_view *out)
 {
 	struct count count = {.apps = out};
 	uint32_t i;
 
 	memset(out, 0, SAN_ENGINE_APPS * sizeof(*out));
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_read(p->engines[i], do_past, out);
+		san_engine_loop_read(p->engines[i], do_past, out);
 	in_slices(p, p->conf.core.ulp.max_qps, do_apps, &count);
 }

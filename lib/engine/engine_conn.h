@@ -33,7 +33,7 @@ struct san_engine_conn {
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
 	uint64_t rtt_base_ns; /**< RTT without queueing, as far as measured; 0: unknown */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
-	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup, nb_cuts;
+	uint32_t nb_rtx, nb_fast_rtx, nb_tlp, nb_rto, nb_dup, nb_cuts;
 	struct san_ulp_qp_view qp; /**< zeros without a queue pair */
 };
 
@@ -60,12 +60,12 @@ struct san_engine_app_view {
  * @return
  *   Number in *out*, at most *max*.
  */
-uint32_t san_engine_conns(struct san_engine_port *p, uint32_t from, uint16_t app,
-			  struct san_engine_conn *out, uint32_t max, uint32_t *next);
+uint32_t san_engine_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
+			     struct san_engine_conn *out, uint32_t max, uint32_t *next);
 /** Get one connection by its CID. -ENOENT. */
 int san_engine_conn(struct san_engine_port *p, uint32_t cid, struct san_engine_conn *out);
-void san_engine_count_conns(struct san_engine_port *p, struct san_engine_census *out);
+void san_engine_conn_count(struct san_engine_port *p, struct san_engine_census *out);
 /** Fill SAN_ENGINE_APPS entries of *out*, indexed by application. */
-void san_engine_count_apps(struct san_engine_port *p, struct san_engine_app_view *out);
+void san_engine_conn_count_apps(struct san_engine_port *p, struct san_engine_app_view *out);
 
 #endif /* ENGINE_CONN_H */

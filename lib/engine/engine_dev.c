@@ -21,7 +21,7 @@ static const char *const names[] = {
 	[SAN_ENGINE_DEV_NONE] = "none",
 	[SAN_ENGINE_DEV_UP] = "up",
 	[SAN_ENGINE_DEV_DOWN] = "down",
-	[SAN_ENGINE_DEV_GONE] = "deleted",
+	[SAN_ENGINE_DEV_REMOVED] = "deleted",
 };
 static_assert(RTE_DIM(names) == SAN_ENGINE_DEV_STATES, "one for each");
 
@@ -32,7 +32,7 @@ san_engine_dev_state(const struct san_engine_port *p)
 }
 
 static void
-change(struct san_engine_port *p, enum san_engine_dev state)
+engine_dev_change_state(struct san_engine_port *p, enum san_engine_dev state)
 {
 	enum san_engine_dev was = atomic_exchange(&p->dev.state, state);
 
@@ -85,12 +85,13 @@ san_engine_dev_look(struct san_engine_port *p, int fd)
 	/* by its index: the name may have changed */
 	if (ioctl(fd, SIOCGIFNAME, &req) != 0) {
 		if (errno == ENODEV || errno == ENXIO)
-			change(p, SAN_ENGINE_DEV_GONE);
+			engine_dev_change_state(p, SAN_ENGINE_DEV_REMOVED);
 		return;
 	}
 	see_name(p, req.ifr_name);
 	if (ioctl(fd, SIOCGIFFLAGS, &req) == 0)
-		change(p, (req.ifr_flags & IFF_UP) != 0 ? SAN_ENGINE_DEV_UP : SAN_ENGINE_DEV_DOWN);
+		engine_dev_change_state(
+			p, (req.ifr_flags & IFF_UP) != 0 ? SAN_ENGINE_DEV_UP : SAN_ENGINE_DEV_DOWN);
 	if (ioctl(fd, SIOCGIFMTU, &req) == 0)
 		see_mtu(p, (uint32_t)req.ifr_mtu);
 }

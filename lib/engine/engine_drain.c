@@ -11,7 +11,7 @@
 #include "engine_priv.h"
 
 static bool
-is_over(struct san_engine *e, struct san_engine_qp *q)
+engine_drain_qp_is_over(struct san_engine *e, struct san_engine_qp *q)
 {
 	if (q->end == SAN_QP_OPEN) {
 		q->sq_last = atomic_load_explicit(&q->wq.wq->sq_tail, memory_order_acquire);
@@ -22,7 +22,7 @@ is_over(struct san_engine *e, struct san_engine_qp *q)
 		if (q->fault == NULL && q->wq.sq.head != q->sq_last)
 			return false;
 		/* repeating it is harmless, and the result says when the connection has ended */
-		if (san_core_disconnect(e->core, q->qpn, false, e->now_ns) != -ENOTCONN)
+		if (san_core_conn_disconnect(e->core, q->qpn, false, e->now_ns) != -ENOTCONN)
 			return false;
 		q->end = SAN_QP_ENDED;
 	}
@@ -32,16 +32,17 @@ is_over(struct san_engine *e, struct san_engine_qp *q)
 uint32_t
 san_engine_drain(struct san_engine *e)
 {
-	uint32_t i, left = san_core_nb_orphans(e->core);
+	uint32_t i, left = san_core_share_nb_orphans(e->core);
 
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].wq.wq != NULL && e->qps[i].app != 0 && !is_over(e, &e->qps[i]))
+		if (e->qps[i].wq.wq != NULL && e->qps[i].app != 0 &&
+		    !engine_drain_qp_is_over(e, &e->qps[i]))
 			left++;
 	return left;
 }
 
 void
-san_engine_cut(struct san_engine *e)
+san_engine_drain_cut(struct san_engine *e)
 {
 	uint32_t i;
 
@@ -50,8 +51,8 @@ san_engine_cut(struct san_engine *e)
 
 		if (q->wq.wq == NULL || q->app == 0)
 			continue;
-		san_core_abort(e->core, q->qpn, e->now_ns);
+		san_core_conn_abort(e->core, q->qpn, e->now_ns);
 		q->end = SAN_QP_ENDED;
 	}
-	san_core_streams_cut(e->core, e->now_ns);
+	san_core_stream_cut_all(e->core, e->now_ns);
 }

@@ -40,7 +40,7 @@ static uint32_t nb_users; /* changed by the one thread that opens or closes port
 
 /* Runs in the interrupt thread. */
 static void
-hold(void *arg)
+gate_hold_timer(void *arg)
 {
 	uint32_t asked = GATE_ASKED;
 
@@ -52,13 +52,13 @@ hold(void *arg)
 }
 
 static void
-ask(void)
+gate_ask_others(void)
 {
 	uint32_t is_free = GATE_FREE;
 
 	if (!atomic_compare_exchange_strong(&state, &is_free, GATE_ASKED))
 		return; /* another gate has asked */
-	if (rte_eal_alarm_set(FREE_US, hold, NULL) != 0)
+	if (rte_eal_alarm_set(FREE_US, gate_hold_timer, NULL) != 0)
 		atomic_store(&state, GATE_FREE);
 }
 
@@ -91,7 +91,7 @@ let_go(uint32_t nb)
 }
 
 static void
-leave(struct san_engine_gate *g)
+gate_leave(struct san_engine_gate *g)
 {
 	if (atomic_exchange(&g->held, false))
 		let_go(ONE_IN);
@@ -113,13 +113,13 @@ san_engine_gate_fini(struct san_engine_gate *g)
 	if (!g->used)
 		return;
 	g->used = false;
-	leave(g);
+	gate_leave(g);
 	if (--nb_users != 0)
 		return;
 	if (atomic_exchange(&state, GATE_FREE) == GATE_HELD)
 		sem_post(&go);
 	/* waits for a running one, which finds that no gate wants the thread */
-	rte_eal_alarm_cancel(hold, NULL);
+	rte_eal_alarm_cancel(gate_hold_timer, NULL);
 	sem_destroy(&go);
 }
 
@@ -136,7 +136,7 @@ may_stay(const struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 
 /* This port has no link, and the thread is held for other ports. */
 static void
-make_way(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
+gate_make_way(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 {
 	if ((now & TURN_MASK) != GATE_HELD)
 		g->since_ns = now_ns;
@@ -155,7 +155,7 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 	if (g->held) {
 		if (may_stay(g, now, now_ns))
 			return true;
-		leave(g);
+		gate_leave(g);
 		return false;
 	}
 	/*
@@ -165,8 +165,8 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 	if (is_up && (now & TURN_MASK) == GATE_HELD)
 		return come_in(g, now, now_ns);
 	if (is_up && now == GATE_FREE)
-		ask();
+		gate_ask_others();
 	if (!is_up)
-		make_way(g, now, now_ns);
+		gate_make_way(g, now, now_ns);
 	return false;
 }

@@ -33,11 +33,12 @@ make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to
 }
 
 /*
- * All lanes together hold ENGINE_LANES packets for each lcore (san_engine_pool_min()): the lanes of
- * received packets those of all lcores but one, the lanes of packets to send those of that one.
+ * All lanes together hold ENGINE_LANES packets for each lcore (san_engine_port_pool_min()): the
+ * lanes of received packets those of all lcores but one, the lanes of packets to send those of
+ * that one.
  */
 int
-san_engine_lanes_create(struct san_engine_port *p)
+san_engine_handover_create(struct san_engine_port *p)
 {
 	uint32_t from, to;
 
@@ -71,7 +72,7 @@ free_lane(struct rte_ring *lane)
 }
 
 void
-san_engine_lanes_destroy(struct san_engine_port *p)
+san_engine_handover_destroy(struct san_engine_port *p)
 {
 	uint32_t from, to;
 
@@ -88,7 +89,7 @@ san_engine_lanes_destroy(struct san_engine_port *p)
 /* ---- received ---- */
 
 static void
-give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
+handover_give_pkts(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct san_engine_lane *lane = &e->port->rx_lanes[e->id][to];
 	uint16_t k;
@@ -158,13 +159,13 @@ san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	}
 	for (to = 0; to < nb; to++)
 		if (h.nb[to] != 0)
-			give(e, to, h.pkts[to], h.nb[to]);
+			handover_give_pkts(e, to, h.pkts[to], h.nb[to]);
 	return kept;
 }
 
 uint16_t
-san_engine_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts, uint16_t n,
-		   uint64_t *gap_ns)
+san_engine_handover_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts, uint16_t n,
+			    uint64_t *gap_ns)
 {
 	struct san_engine_lane *lane = &e->port->rx_lanes[from][e->id];
 
@@ -179,7 +180,7 @@ san_engine_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts, 
 /* ---- to send ---- */
 
 uint16_t
-san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+san_engine_handover_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
 	n = (uint16_t)rte_ring_sp_enqueue_burst(e->port->tx_lanes[e->id], (void **)pkts, n, NULL);
 	e->stats.nb_lent += n;
@@ -189,13 +190,14 @@ san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 }
 
 bool
-san_engine_sends_for(const struct san_engine *e, uint32_t from)
+san_engine_handover_sends_for(const struct san_engine *e, uint32_t from)
 {
 	return from >= e->port->nb_queues && from % e->port->nb_queues == e->id;
 }
 
 uint16_t
-san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts, uint16_t n)
+san_engine_handover_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
+			    uint16_t n)
 {
 	return (uint16_t)rte_ring_sc_dequeue_burst(e->port->tx_lanes[from], (void **)pkts, n,
 						   NULL);

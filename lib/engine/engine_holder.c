@@ -62,7 +62,7 @@ has_socket(const char *pid, uint64_t inode)
 }
 
 static void
-read_name(const char *pid, char name[NAME])
+holder_read_name(const char *pid, char name[NAME])
 {
 	char path[300];
 	FILE *f;
@@ -77,7 +77,7 @@ read_name(const char *pid, char name[NAME])
 }
 
 const char *
-san_engine_kernel_holder(uint16_t udp_port)
+san_engine_holder_kernel(uint16_t udp_port)
 {
 	static char text[TEXT];
 	uint64_t inode = inode_of("/proc/net/udp", udp_port);
@@ -93,7 +93,7 @@ san_engine_kernel_holder(uint16_t udp_port)
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		if (!isdigit((unsigned char)e->d_name[0]) || !has_socket(e->d_name, inode))
 			continue;
-		read_name(e->d_name, name);
+		holder_read_name(e->d_name, name);
 		snprintf(text, sizeof(text), "UDP port %u is that of pid=%.20s (%s) in the kernel",
 			 udp_port, e->d_name, name);
 		break;

@@ -43,7 +43,7 @@ san_engine_idle_name(uint8_t policy)
 
 /* Whether lcores share CPUs, or outnumber them. */
 static bool
-is_shared(void)
+engine_idle_cpu_is_shared(void)
 {
 	rte_cpuset_t all, own;
 	unsigned int lcore;
@@ -62,7 +62,7 @@ san_engine_idle_choose(uint8_t policy)
 {
 	if (policy != SAN_IDLE_AUTO)
 		return policy;
-	return is_shared() ? SAN_IDLE_YIELD : SAN_IDLE_POLL;
+	return engine_idle_cpu_is_shared() ? SAN_IDLE_YIELD : SAN_IDLE_POLL;
 }
 
 /* ---- descriptors that end a sleep ---- */
@@ -160,27 +160,27 @@ set_interrupt(const struct san_engine *e, bool on)
  * before it sleeps.
  */
 static void
-doze(struct san_engine *e)
+engine_idle_doze(struct san_engine *e)
 {
 	uint32_t i;
 
 	for (i = 0; i < e->nb_apps; i++)
-		if (e->apps[i].bells != NULL)
-			san_bells_doze(e->apps[i].bells);
+		if (e->apps[i].doorbells != NULL)
+			san_doorbells_doze(e->apps[i].doorbells);
 	set_interrupt(e, true);
 	e->dozes = true;
-	/* pairs with san_bells_ring() and san_engine_wake() */
+	/* pairs with san_doorbells_ring() and san_engine_wake() */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
 static void
-rise(struct san_engine *e)
+engine_idle_rise(struct san_engine *e)
 {
 	uint32_t i;
 
 	for (i = 0; i < e->nb_apps; i++)
-		if (e->apps[i].bells != NULL)
-			san_bells_awake(e->apps[i].bells);
+		if (e->apps[i].doorbells != NULL)
+			san_doorbells_awake(e->apps[i].doorbells);
 	set_interrupt(e, false);
 	e->dozes = false;
 }
@@ -213,7 +213,7 @@ sleep_until_due(struct san_engine *e)
 
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_tx));
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_rx));
-	if (unlikely(san_engine_is_gone(e->port)))
+	if (unlikely(san_engine_is_lost(e->port)))
 		due_ns = SAN_TIME_NEVER; /* deadlines do not matter any more */
 	if (due_ns <= e->now_ns)
 		return;
@@ -235,9 +235,9 @@ let_run(struct san_engine *e)
 {
 	uint64_t nb_wcs = san_ulp_stats(san_core_ulp(e->core))->nb_wcs;
 
-	if (nb_wcs != e->nb_wcs_told)
+	if (nb_wcs != e->nb_wcs_notified)
 		sched_yield();
-	e->nb_wcs_told = nb_wcs;
+	e->nb_wcs_notified = nb_wcs;
 }
 
 /*
@@ -261,7 +261,7 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 		if (e->port->idle == SAN_IDLE_YIELD && e->launched)
 			let_run(e);
 		if (unlikely(e->dozes))
-			rise(e);
+			engine_idle_rise(e);
 		return;
 	}
 	e->stats.nb_idle_loops++;
@@ -277,7 +277,7 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 	else if (!e->port->sleeps)
 		return;
 	else if (!e->dozes)
-		doze(e);
+		engine_idle_doze(e);
 	else
 		sleep_until_due(e);
 }
@@ -285,19 +285,19 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 /* ---- waking threads of programs ---- */
 
 void
-san_engine_wake_waiters(struct san_engine *e)
+san_engine_idle_wake_waiters(struct san_engine *e)
 {
 	const uint64_t one = 1; /* in the size that an eventfd takes */
 	int fd;
 
 	/* a full descriptor is readable, as intended; a closed one has no waiter */
-	while ((fd = san_ulp_cq_rung(san_core_ulp(e->core))) >= 0)
+	while ((fd = san_ulp_cq_wake_next(san_core_ulp(e->core))) >= 0)
 		e->stats.nb_wakes += write(fd, &one, sizeof(one)) > 0;
 }
 
 void
-san_engine_wake_all(struct san_engine *e)
+san_engine_idle_wake_all(struct san_engine *e)
 {
-	san_ulp_cq_ring_all(san_core_ulp(e->core));
-	san_engine_wake_waiters(e);
+	san_ulp_cq_wake_all(san_core_ulp(e->core));
+	san_engine_idle_wake_waiters(e);
 }

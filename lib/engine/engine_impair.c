@@ -70,13 +70,14 @@ san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_impa
 /* ---- the heap ---- */
 
 static bool
-is_before(const struct san_engine_impair_held *a, const struct san_engine_impair_held *b)
+impair_held_is_before(const struct san_engine_impair_held *a,
+		      const struct san_engine_impair_held *b)
 {
 	return a->release_ns != b->release_ns ? a->release_ns < b->release_ns : a->seq < b->seq;
 }
 
 static void
-hold(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t release_ns)
+impair_hold_pkt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t release_ns)
 {
 	struct san_engine_impair_held h = {.release_ns = release_ns, .seq = im->seq++, .m = m};
 	uint32_t i = im->nb_held, parent;
@@ -89,7 +90,7 @@ hold(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t release_ns)
 	im->nb_held++;
 	for (; i != 0; i = parent) {
 		parent = (i - 1) / 2;
-		if (!is_before(&h, &im->held[parent]))
+		if (!impair_held_is_before(&h, &im->held[parent]))
 			break;
 		im->held[i] = im->held[parent];
 	}
@@ -97,16 +98,17 @@ hold(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t release_ns)
 }
 
 static struct rte_mbuf *
-release(struct san_engine_impair *im)
+impair_release_pkt(struct san_engine_impair *im)
 {
 	struct rte_mbuf *m = im->held[0].m;
 	struct san_engine_impair_held last = im->held[--im->nb_held];
 	uint32_t i = 0, child;
 
 	for (; (child = 2 * i + 1) < im->nb_held; i = child) {
-		if (child + 1 < im->nb_held && is_before(&im->held[child + 1], &im->held[child]))
+		if (child + 1 < im->nb_held &&
+		    impair_held_is_before(&im->held[child + 1], &im->held[child]))
 			child++;
-		if (!is_before(&im->held[child], &last))
+		if (!impair_held_is_before(&im->held[child], &last))
 			break;
 		im->held[i] = im->held[child];
 	}
@@ -148,7 +150,7 @@ private_copy(struct rte_mbuf *m)
 }
 
 static struct rte_mbuf *
-corrupt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t where)
+impair_corrupt_pkt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t where)
 {
 	struct rte_mbuf *copy, *seg;
 	uint32_t bit, byte;
@@ -169,7 +171,7 @@ corrupt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t where)
 
 /* Set Congestion Experienced, if the sender has declared ECN support. */
 static void
-mark(struct san_engine_impair *im, struct rte_mbuf *m)
+impair_mark_pkt(struct san_engine_impair *im, struct rte_mbuf *m)
 {
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof(struct rte_ether_hdr));
 
@@ -192,7 +194,7 @@ mark(struct san_engine_impair *im, struct rte_mbuf *m)
 }
 
 static bool
-happens(struct san_prng *g, uint64_t probability)
+impair_happens(struct san_prng *g, uint64_t probability)
 {
 	return (san_prng_u64(g) >> 32) < probability;
 }
@@ -201,11 +203,11 @@ static void
 impair_one(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t now_ns)
 {
 	const struct san_engine_impair_conf *conf = &im->conf;
-	bool drop = happens(&im->prng, conf->drop);
-	bool duplicate = happens(&im->prng, conf->duplicate);
-	bool reorder = happens(&im->prng, conf->reorder);
-	bool broken = happens(&im->prng, conf->corrupt);
-	bool marked = happens(&im->prng, conf->ecn);
+	bool drop = impair_happens(&im->prng, conf->drop);
+	bool duplicate = impair_happens(&im->prng, conf->duplicate);
+	bool reorder = impair_happens(&im->prng, conf->reorder);
+	bool broken = impair_happens(&im->prng, conf->corrupt);
+	bool marked = impair_happens(&im->prng, conf->ecn);
 	uint64_t late_ns = REORDER_MIN_NS + san_prng_below(&im->prng, REORDER_SPAN_NS);
 	uint64_t where = san_prng_u64(&im->prng);
 	uint64_t release_ns = now_ns + conf->delay_ns;
@@ -218,15 +220,15 @@ impair_one(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t now_ns)
 	}
 	copy = duplicate ? rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX) : NULL;
 	if (marked)
-		mark(im, m);
+		impair_mark_pkt(im, m);
 	if (broken)
-		m = corrupt(im, m, where);
+		m = impair_corrupt_pkt(im, m, where);
 	if (reorder)
 		im->stats.nb_reordered++;
-	hold(im, m, reorder ? release_ns + late_ns : release_ns);
+	impair_hold_pkt(im, m, reorder ? release_ns + late_ns : release_ns);
 	if (copy != NULL) {
 		im->stats.nb_duplicated++;
-		hold(im, copy, release_ns);
+		impair_hold_pkt(im, copy, release_ns);
 	}
 }
 
@@ -240,10 +242,10 @@ san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16
 		if (im->on)
 			impair_one(im, in[i], now_ns);
 		else
-			hold(im, in[i], now_ns);
+			impair_hold_pkt(im, in[i], now_ns);
 	}
 	while (k < max && im->nb_held != 0 && im->held[0].release_ns <= now_ns)
-		out[k++] = release(im);
+		out[k++] = impair_release_pkt(im);
 	return k;
 }
 

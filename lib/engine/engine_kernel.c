@@ -18,7 +18,7 @@
 #include "engine_priv.h"
 
 static bool
-is_ours(const struct san_inet_conf *conf, const struct sockaddr *sa)
+engine_kernel_addr_is_ours(const struct san_inet_conf *conf, const struct sockaddr *sa)
 {
 	struct san_ip ip = {.b = {[10] = 0xff, [11] = 0xff}};
 	uint16_t i;
@@ -30,7 +30,7 @@ is_ours(const struct san_inet_conf *conf, const struct sockaddr *sa)
 	else
 		return false;
 	for (i = 0; i < conf->nb_addrs; i++)
-		if (san_ip_eq(&conf->addrs[i].ip, &ip))
+		if (san_wire_ip_eq(&conf->addrs[i].ip, &ip))
 			return true;
 	return false;
 }
@@ -45,7 +45,7 @@ san_engine_kernel_shares(const struct san_engine_port *p)
 		return false;
 	for (a = all; a != NULL && !shares; a = a->ifa_next)
 		shares = a->ifa_addr != NULL && if_nametoindex(a->ifa_name) == p->if_index &&
-			is_ours(&p->conf.core.inet, a->ifa_addr);
+			engine_kernel_addr_is_ours(&p->conf.core.inet, a->ifa_addr);
 	freeifaddrs(all);
 	return shares;
 }
@@ -118,7 +118,7 @@ san_engine_kernel_guard(struct san_engine_port *p, const char **why)
 			return -ENOSPC;
 		fd = guard_socket(p->conf.core.udp_port);
 		if (fd < 0) {
-			*why = san_engine_kernel_holder(p->conf.core.udp_port);
+			*why = san_engine_holder_kernel(p->conf.core.udp_port);
 			return fd;
 		}
 		*g = (struct guard){.udp_port = p->conf.core.udp_port, .fd = fd};
@@ -141,7 +141,7 @@ san_engine_kernel_unguard(struct san_engine_port *p, bool parks)
 }
 
 uint32_t
-san_engine_guards(int fds[SAN_ENGINE_GUARDS])
+san_engine_kernel_guards(int fds[SAN_ENGINE_GUARDS])
 {
 	uint32_t i, nb = 0;
 
@@ -152,7 +152,7 @@ san_engine_guards(int fds[SAN_ENGINE_GUARDS])
 }
 
 int
-san_engine_guard_adopt(int fd)
+san_engine_kernel_guard_adopt(int fd)
 {
 	struct sockaddr_in6 name = {.sin6_family = 0};
 	socklen_t len = sizeof(name), type_len = sizeof(int), filter_len = 0;

@@ -20,7 +20,7 @@ is_local(const struct san_engine *e, const struct rte_mbuf *m)
 
 /* A packet that does not fit is dropped, as in any network, and will be retransmitted. */
 static void
-put(struct san_engine *e, struct rte_mbuf *m)
+local_put_pkt(struct san_engine *e, struct rte_mbuf *m)
 {
 	if (e->nb_local == ENGINE_LOCAL) {
 		e->drops[SAN_DROP_TX_FULL]++;
@@ -38,7 +38,7 @@ san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 
 	for (i = 0; i < n; i++) {
 		if (unlikely(is_local(e, pkts[i])))
-			put(e, pkts[i]);
+			local_put_pkt(e, pkts[i]);
 		else
 			pkts[kept++] = pkts[i];
 	}

@@ -13,7 +13,7 @@
 
 #include "engine_priv.h"
 
-#define BELL_BURST       128
+#define DOORBELL_BURST   128
 #define AGAIN_BURST      64
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* a query of the link may be a system call */
@@ -37,7 +37,10 @@ do_calls(struct san_engine *e)
 	while (rte_ring_dequeue(e->calls, (void **)&c) == 0) {
 		c->rc = c->fn(e, c->arg);
 		n++;
-		/* pairs with the acquire in san_engine_call(); *c* is the caller's from here on */
+		/*
+		 * pairs with the acquire in san_engine_loop_call(); *c* is the caller's from
+		 * here on
+		 */
 		atomic_store_explicit(&c->done, true, memory_order_release);
 	}
 	e->stats.nb_calls += n;
@@ -45,7 +48,7 @@ do_calls(struct san_engine *e)
 }
 
 int
-san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg)
+san_engine_loop_call(struct san_engine *e, san_engine_fn fn, void *arg)
 {
 	struct engine_call c = {.fn = fn, .arg = arg, .done = false};
 	unsigned int spins = 0;
@@ -67,10 +70,10 @@ san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg)
 }
 
 int
-san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg)
+san_engine_loop_read(struct san_engine *e, san_engine_fn fn, void *arg)
 {
 	/* now_ns, too, belongs to the thread that polls */
-	return e->launched ? san_engine_call(e, fn, arg) : fn(e, arg);
+	return e->launched ? san_engine_loop_call(e, fn, arg) : fn(e, arg);
 }
 
 /* Take the entries in the rings of one queue pair. Returns false if entries are left. */
@@ -108,7 +111,7 @@ again_at(const struct san_engine *e, uint32_t i)
 }
 
 static void
-visit(struct san_engine *e, uint32_t index)
+loop_visit_qp(struct san_engine *e, uint32_t index)
 {
 	struct san_engine_qp *q = &e->qps[index];
 
@@ -133,39 +136,40 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 
 /* The doorbells of sockets follow those of queue pairs. */
 static void
-answer(struct san_engine *e, uint16_t app, uint32_t index)
+loop_answer_doorbell(struct san_engine *e, uint16_t app, uint32_t index)
 {
 	uint32_t max_qps = e->conf.ulp.max_qps;
 
 	if (unlikely(index >= max_qps))
-		san_engine_sock_rang(e, index - max_qps);
+		san_engine_sock_doorbell(e, index - max_qps);
 	/* ignore a doorbell for a queue pair that the application does not own */
 	else if (likely(e->qps[index].app == app))
-		visit(e, index);
+		loop_visit_qp(e, index);
 }
 
 /* Returns the number of doorbells handled. */
 static uint32_t
-answer_bells(struct san_engine *e, uint16_t app)
+loop_answer_doorbells(struct san_engine *e, uint16_t app)
 {
-	uint32_t rang[BELL_BURST], i, n, nb_bells = san_engine_nb_bells(e);
+	uint32_t ids[DOORBELL_BURST], i, n, nb_doorbells = san_engine_nb_doorbells(e);
 
 	/* its doorbells stay for the next round, which follows at once */
 	if (unlikely(app != 0 && e->apps[app].left == 0))
 		return 1;
-	if (likely(!san_bells_rang(e->apps[app].bells, nb_bells)))
+	if (likely(!san_doorbells_have_rung(e->apps[app].doorbells, nb_doorbells)))
 		return 0;
-	n = san_bells_take(e->apps[app].bells, nb_bells, &e->apps[app].cursor, rang, BELL_BURST);
+	n = san_doorbells_take(e->apps[app].doorbells, nb_doorbells, &e->apps[app].cursor, ids,
+			       DOORBELL_BURST);
 	for (i = 0; i < n; i++) {
-		if (i + 1 < n && rang[i + 1] < e->conf.ulp.max_qps)
-			prefetch_qp(e, &e->qps[rang[i + 1]]);
-		answer(e, app, rang[i]);
+		if (i + 1 < n && ids[i + 1] < e->conf.ulp.max_qps)
+			prefetch_qp(e, &e->qps[ids[i + 1]]);
+		loop_answer_doorbell(e, app, ids[i]);
 	}
 	return n;
 }
 
 static uint32_t
-do_bells(struct san_engine *e)
+loop_do_doorbells(struct san_engine *e)
 {
 	uint32_t i, index, n = 0, before = RTE_MIN(e->nb_again, (uint32_t)AGAIN_BURST);
 
@@ -176,19 +180,19 @@ do_bells(struct san_engine *e)
 		e->again_head = again_at(e, 1);
 		e->nb_again--;
 		e->qps[index].again = false;
-		visit(e, index);
+		loop_visit_qp(e, index);
 	}
 	for (i = 0; i < e->nb_apps; i++)
-		if (e->apps[i].bells != NULL)
-			n += answer_bells(e, (uint16_t)i);
-	e->stats.nb_bells += n;
+		if (e->apps[i].doorbells != NULL)
+			n += loop_answer_doorbells(e, (uint16_t)i);
+	e->stats.nb_doorbells += n;
 	return n;
 }
 
 void
-san_engine_doorbell(struct san_engine *e, uint32_t qp)
+san_engine_loop_doorbell(struct san_engine *e, uint32_t qp)
 {
-	if (san_bells_ring(e->bells, san_ulp_qp_index(&e->conf.ulp, qp)))
+	if (san_doorbells_ring(e->doorbells, san_ulp_qp_index(&e->conf.ulp, qp)))
 		eventfd_write(e->wake_fd, 1);
 }
 
@@ -211,7 +215,7 @@ static uint16_t
 port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
 	if (unlikely(!e->has_queue))
-		return san_engine_lend_tx(e, pkts, n);
+		return san_engine_handover_lend_tx(e, pkts, n);
 	n = likely(e->may_burst) ? rte_eth_tx_burst(e->port_id, e->id, pkts, n) : 0;
 	e->stats.nb_tx += n;
 	return n;
@@ -292,7 +296,7 @@ rx_lanes(struct san_engine *e)
 	uint32_t from;
 
 	for (from = 0; from < e->port->nb_queues; from++) {
-		n = san_engine_take_rx(e, from, pkts, ENGINE_BURST, &gap_ns);
+		n = san_engine_handover_take_rx(e, from, pkts, ENGINE_BURST, &gap_ns);
 		if (n == 0)
 			continue;
 		san_core_rx_gap(e->core, e->now_ns - e->rx_ns + gap_ns, e->now_ns);
@@ -303,7 +307,7 @@ rx_lanes(struct san_engine *e)
 }
 
 static uint16_t
-rx(struct san_engine *e)
+loop_rx_burst(struct san_engine *e)
 {
 	uint16_t n = 0;
 
@@ -355,7 +359,7 @@ send_backlog(struct san_engine *e)
  * backlog.
  */
 static void
-transmit(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+loop_transmit_pkts(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t sent, i;
 
@@ -392,7 +396,7 @@ tx_core(struct san_engine *e)
 		pkts = out;
 	}
 	if (n != 0)
-		transmit(e, pkts, n);
+		loop_transmit_pkts(e, pkts, n);
 	return n;
 }
 
@@ -403,16 +407,16 @@ tx_lane(struct san_engine *e, uint32_t from)
 	struct rte_mbuf *pkts[ENGINE_BURST];
 	uint16_t n;
 
-	if (!san_engine_sends_for(e, from) || e->nb_backlog != 0)
+	if (!san_engine_handover_sends_for(e, from) || e->nb_backlog != 0)
 		return 0;
-	n = san_engine_take_tx(e, from, pkts, ENGINE_BURST);
+	n = san_engine_handover_take_tx(e, from, pkts, ENGINE_BURST);
 	if (n != 0)
-		transmit(e, pkts, n);
+		loop_transmit_pkts(e, pkts, n);
 	return n;
 }
 
 static uint16_t
-tx(struct san_engine *e)
+loop_tx_burst(struct san_engine *e)
 {
 	uint32_t i, who, nb = e->port->nb_engines;
 	uint16_t n = 0;
@@ -441,7 +445,7 @@ give_events(struct san_engine *e)
 	uint32_t before = q->prod.tail;
 
 	while (san_spsc_room(&q->prod, &q->head) != 0 &&
-	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask])) {
+	       san_core_conn_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask])) {
 		san_engine_trace_conn(e->id, &e->events[q->prod.tail & q->prod.mask]);
 		san_spsc_push(&q->prod, &q->tail, 1);
 	}
@@ -473,7 +477,7 @@ count_loop(struct san_engine *e)
 }
 
 uint64_t
-san_engine_loops(const struct san_engine *e)
+san_engine_loop_count(const struct san_engine *e)
 {
 	return atomic_load_explicit(&e->stats.nb_loops, memory_order_relaxed);
 }
@@ -506,10 +510,10 @@ san_engine_loop_once(struct san_engine *e)
 	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
 		work += do_calls(e);
-	posted = do_bells(e);
+	posted = loop_do_doorbells(e);
 	work += posted;
-	if (unlikely(san_engine_is_gone(e->port))) {
-		san_engine_wake_all(e);
+	if (unlikely(san_engine_is_lost(e->port))) {
+		san_engine_idle_wake_all(e);
 		san_engine_busy_end(&e->busy, work);
 		return work;
 	}
@@ -519,18 +523,18 @@ san_engine_loop_once(struct san_engine *e)
 	e->may_burst = may_burst(e);
 	/* send what was just posted before received packets are processed */
 	if (posted != 0) {
-		work += tx(e);
+		work += loop_tx_burst(e);
 		/* otherwise an ACK could arrive at the very time at which its packet was sent */
 		e->now_ns = san_engine_clock_now(&e->clock);
 	}
-	work += rx(e);
+	work += loop_rx_burst(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
 	/* otherwise the next round, which follows at once, sends */
 	if (posted == 0 || gives_way(e))
-		work += tx(e);
+		work += loop_tx_burst(e);
 	give_events(e);
-	san_engine_wake_waiters(e);
+	san_engine_idle_wake_waiters(e);
 	san_engine_sock_wake(e);
 	san_engine_busy_end(&e->busy, work);
 	return work;

@@ -21,7 +21,7 @@
 #define LOOK_US (100 * 1000)
 
 static uint64_t
-word_of(const void *mac)
+engine_mac_word_of(const void *mac)
 {
 	uint64_t word = 0;
 
@@ -42,14 +42,14 @@ san_engine_mac(const struct san_engine_port *p)
 void
 san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac)
 {
-	atomic_store_explicit(&p->mac, word_of(mac), memory_order_relaxed);
+	atomic_store_explicit(&p->mac, engine_mac_word_of(mac), memory_order_relaxed);
 }
 
 /* ---- control path ---- */
 
 /* Ask by index, because the name may change too. False: it has no address, or is deleted. */
 static bool
-ask_kernel(const struct san_engine_port *p, struct ifreq *req)
+engine_mac_ask_kernel(const struct san_engine_port *p, struct ifreq *req)
 {
 	memset(req, 0, sizeof(*req));
 	req->ifr_ifindex = (int)p->if_index;
@@ -58,22 +58,22 @@ ask_kernel(const struct san_engine_port *p, struct ifreq *req)
 }
 
 static void
-look(void *arg)
+engine_mac_look_timer(void *arg)
 {
 	struct san_engine_port *p = arg;
 	struct rte_ether_addr mac;
 	struct ifreq req;
 
-	if (ask_kernel(p, &req)) {
+	if (engine_mac_ask_kernel(p, &req)) {
 		memcpy(&mac, req.ifr_hwaddr.sa_data, sizeof(mac));
-		if (word_of(&mac) != p->mac && rte_is_valid_assigned_ether_addr(&mac)) {
+		if (engine_mac_word_of(&mac) != p->mac && rte_is_valid_assigned_ether_addr(&mac)) {
 			SAN_LOG(ENGINE, NOTICE, "port=%u mac=" RTE_ETHER_ADDR_PRT_FMT, p->id,
 				RTE_ETHER_ADDR_BYTES(&mac));
 			san_engine_mac_set(p, &mac);
 		}
 	}
 	san_engine_dev_look(p, p->mac_fd);
-	rte_eal_alarm_set(LOOK_US, look, p);
+	rte_eal_alarm_set(LOOK_US, engine_mac_look_timer, p);
 }
 
 /* For net_tap, the device is the other end of a link, with a MAC address of its own. */
@@ -99,8 +99,9 @@ san_engine_mac_watch(struct san_engine_port *p)
 	/* a family that the daemon's sandbox allows, and that supports these ioctls */
 	p->mac_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	/* if the port has another address than its device, it does not follow the device */
-	if (p->mac_fd >= 0 && ask_kernel(p, &req) && word_of(req.ifr_hwaddr.sa_data) == p->mac)
-		rte_eal_alarm_set(LOOK_US, look, p);
+	if (p->mac_fd >= 0 && engine_mac_ask_kernel(p, &req) &&
+	    engine_mac_word_of(req.ifr_hwaddr.sa_data) == p->mac)
+		rte_eal_alarm_set(LOOK_US, engine_mac_look_timer, p);
 }
 
 void
@@ -108,7 +109,7 @@ san_engine_mac_unwatch(struct san_engine_port *p)
 {
 	if (p->mac_fd < 0)
 		return;
-	rte_eal_alarm_cancel(look, p); /* waits for a running one */
+	rte_eal_alarm_cancel(engine_mac_look_timer, p); /* waits for a running one */
 	close(p->mac_fd);
 	p->mac_fd = -1;
 }
@@ -120,8 +121,8 @@ san_engine_mac_follow(struct san_engine *e)
 {
 	struct rte_ether_addr mac = san_engine_mac(e->port);
 
-	e->mac = word_of(&mac);
+	e->mac = engine_mac_word_of(&mac);
 	e->conf.inet.mac = e->conf.cm.path.src_mac = mac;
 	/* one lcore announces it, also where the kernel answers: the kernel does not announce */
-	san_core_set_mac(e->core, &mac, e->id == 0);
+	san_core_mac_set(e->core, &mac, e->id == 0);
 }

@@ -51,7 +51,7 @@ socket_to_server(int fd)
  * long. (If the descriptor is closed already, the server has refused.)
  */
 static int
-ask(struct san_engine_memif *m)
+engine_memif_ask_link(struct san_engine_memif *m)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
 	int rc;
@@ -74,7 +74,7 @@ is_under_way(const struct san_engine_memif *m)
 }
 
 static void
-report(struct san_engine_memif *m, bool is_lost)
+engine_memif_report_peer(struct san_engine_memif *m, bool is_lost)
 {
 	if (m->is_lost != is_lost)
 		SAN_LOG(ENGINE, NOTICE, "port=%u memif=%s", m->port_id,
@@ -84,25 +84,25 @@ report(struct san_engine_memif *m, bool is_lost)
 
 /* Runs in the interrupt thread. */
 static void
-look(void *arg)
+engine_memif_look_timer(void *arg)
 {
 	struct san_engine_memif *m = arg;
 	uint32_t wait_us = LOOK_UP_US;
 
 	if (san_engine_port_is_up(container_of(m, struct san_engine_port, memif))) {
-		report(m, false);
+		engine_memif_report_peer(m, false);
 		m->wait_us = LOOK_MIN_US;
 	} else {
 		if (!is_under_way(m)) {
-			report(m, true);
+			engine_memif_report_peer(m, true);
 			if (m->is_started)
 				rte_eth_dev_stop(m->port_id);
-			ask(m);
+			engine_memif_ask_link(m);
 		}
 		wait_us = m->wait_us;
 		m->wait_us = RTE_MIN(2 * wait_us, (uint32_t)LOOK_MAX_US);
 	}
-	rte_eal_alarm_set(wait_us, look, m);
+	rte_eal_alarm_set(wait_us, engine_memif_look_timer, m);
 }
 
 int
@@ -114,13 +114,13 @@ san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
 	*m = (struct san_engine_memif){.asks = asks, .port_id = port_id, .wait_us = LOOK_MIN_US};
 	if (!asks)
 		return rte_eth_dev_start(port_id);
-	for (rc = ask(m); rc != 0 && patience_ms != 0; patience_ms--) {
+	for (rc = engine_memif_ask_link(m); rc != 0 && patience_ms != 0; patience_ms--) {
 		rte_delay_us_sleep(1000);
-		rc = ask(m);
+		rc = engine_memif_ask_link(m);
 	}
 	m->asks = rc == 0;
 	if (m->asks)
-		rte_eal_alarm_set(m->wait_us, look, m);
+		rte_eal_alarm_set(m->wait_us, engine_memif_look_timer, m);
 	return rc;
 }
 
@@ -128,6 +128,6 @@ void
 san_engine_memif_stop(struct san_engine_memif *m)
 {
 	if (m->asks)
-		rte_eal_alarm_cancel(look, m); /* waits for a running one */
+		rte_eal_alarm_cancel(engine_memif_look_timer, m); /* waits for a running one */
 	m->asks = false;
 }

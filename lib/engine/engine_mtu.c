@@ -66,7 +66,7 @@ san_engine_mtu_of_kernel(uint32_t if_index)
 }
 
 static uint32_t
-less(uint32_t size, uint32_t overhead)
+engine_mtu_less(uint32_t size, uint32_t overhead)
 {
 	return size > overhead ? size - overhead : 0;
 }
@@ -84,11 +84,11 @@ san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32
 	if (info->max_mtu != UINT16_MAX)
 		m->most = info->max_mtu;
 	if (strcmp(info->driver_name, "net_memif") == 0) {
-		m->most = less(san_engine_mtu_arg(args, "bsize", MEMIF_BSIZE), header);
+		m->most = engine_mtu_less(san_engine_mtu_arg(args, "bsize", MEMIF_BSIZE), header);
 		m->by_buffers = true;
 	} else if (strcmp(info->driver_name, "net_af_packet") == 0) {
-		m->most = less(san_engine_mtu_arg(args, "framesz", AF_PACKET_FRAME),
-			       AF_PACKET_BEFORE + header);
+		m->most = engine_mtu_less(san_engine_mtu_arg(args, "framesz", AF_PACKET_FRAME),
+					  AF_PACKET_BEFORE + header);
 		m->whole_v4 = m->most;
 	}
 	rte_eth_dev_get_mtu(port_id, &now);

@@ -38,7 +38,7 @@ data_room(uint16_t mtu)
 }
 
 uint32_t
-san_engine_pool_min(const struct san_engine_conf *conf)
+san_engine_port_pool_min(const struct san_engine_conf *conf)
 {
 	/*
 	 * For each lcore: twice max_held, so that the reorder engine cannot hold all mbufs; both
@@ -57,7 +57,7 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 }
 
 static int
-make_pool(struct san_engine_port *p, int socket)
+engine_port_make_pool(struct san_engine_port *p, int socket)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX);
@@ -69,7 +69,7 @@ make_pool(struct san_engine_port *p, int socket)
 }
 
 void
-san_engine_warm(const struct san_engine_conf *conf)
+san_engine_port_warm(const struct san_engine_conf *conf)
 {
 	uint16_t mtu = conf->core.mtu != 0 ? conf->core.mtu : RTE_ETHER_MTU;
 	size_t bytes = (size_t)conf->pool_size *
@@ -85,7 +85,7 @@ san_engine_warm(const struct san_engine_conf *conf)
 }
 
 static void
-probe(struct san_engine_port *p, const struct rte_eth_dev_info *info)
+engine_port_probe_dev(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
 	p->driver = info->driver_name;
 	p->rx_capa = info->rx_offload_capa;
@@ -140,7 +140,7 @@ on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 	(void)port_id;
 	(void)type;
 	(void)ret;
-	atomic_store(&p->gone, true);
+	atomic_store(&p->lost, true);
 	san_engine_event_wake(p);
 	return 0;
 }
@@ -182,7 +182,7 @@ choose_queues(struct san_engine_port *p, const struct rte_eth_dev_info *info, co
 }
 
 static int
-make_queues(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
+engine_port_make_queues(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
 	struct rte_eth_txconf txconf = info->default_txconf;
@@ -201,7 +201,8 @@ make_queues(const struct san_engine_port *p, const struct rte_eth_dev_info *info
 }
 
 static int
-configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+engine_port_configure(struct san_engine_port *p, const struct rte_eth_dev_info *info,
+		      const char **why)
 {
 	struct rte_eth_conf conf = {0};
 	int rc;
@@ -222,7 +223,7 @@ configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const 
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->nb_rxd, &p->nb_txd);
 	if (rc != 0 && rc != -ENOTSUP)
 		return rc;
-	return make_queues(p, info);
+	return engine_port_make_queues(p, info);
 }
 
 /* ---- steering (RULE-13) ---- */
@@ -314,7 +315,8 @@ start_device(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 }
 
 static int
-start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *info,
+		      const char **why)
 {
 	struct rte_ether_addr mac;
 	int rc;
@@ -358,7 +360,7 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	if (rc != 0)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
-	probe(p, &info);
+	engine_port_probe_dev(p, &info);
 	p->if_index = info.if_index;
 	p->is_shared = san_engine_kernel_shares(p);
 	rc = p->is_shared ? san_engine_kernel_guard(p, why) : 0;
@@ -368,15 +370,15 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	if (rc != 0)
 		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
-	rc = make_pool(p, rte_eth_dev_socket_id(p->id));
+	rc = engine_port_make_pool(p, rte_eth_dev_socket_id(p->id));
 	if (rc == 0)
 		rc = choose_queues(p, &info, why);
 	if (rc == 0)
-		rc = configure(p, &info, why);
+		rc = engine_port_configure(p, &info, why);
 	if (rc == 0)
 		rc = raise_kernel(p, info.if_index, why);
 	if (rc == 0)
-		rc = start(p, &info, why);
+		rc = engine_port_start_dev(p, &info, why);
 	if (rc == 0)
 		read_steering(p, info.hash_key_size);
 	if (rc == 0)
@@ -390,7 +392,7 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 }
 
 static void
-shut(struct san_engine_port *p)
+engine_port_shut_dev(struct san_engine_port *p)
 {
 	san_engine_memif_stop(&p->memif);
 	san_engine_mac_unwatch(p);
@@ -407,7 +409,7 @@ shut_there(void *arg)
 {
 	struct san_engine_port *p = arg;
 
-	shut(p);
+	engine_port_shut_dev(p);
 	atomic_store(&p->shut, true);
 }
 
@@ -424,7 +426,7 @@ san_engine_port_shut(struct san_engine_port *p)
 		return;
 	atomic_store(&p->shut, false);
 	if (!is_memif(p) || rte_eal_alarm_set(1, shut_there, p) != 0) {
-		shut(p);
+		engine_port_shut_dev(p);
 		return;
 	}
 	while (!atomic_load(&p->shut))

@@ -58,7 +58,7 @@ enum san_engine_dev {
 	SAN_ENGINE_DEV_NONE = 0, /**< there is none, or it was not checked yet */
 	SAN_ENGINE_DEV_UP,
 	SAN_ENGINE_DEV_DOWN,
-	SAN_ENGINE_DEV_GONE, /**< deleted; a new one with the same name does not replace it */
+	SAN_ENGINE_DEV_REMOVED, /**< deleted; a new one with the same name does not replace it */
 	SAN_ENGINE_DEV_STATES,
 };
 
@@ -87,7 +87,7 @@ struct san_engine_port {
 	struct san_cm_steer steer;
 	bool started;
 	_Atomic bool shut;
-	_Atomic bool gone;
+	_Atomic bool lost;
 	bool launched;          /**< the engines run on lcores */
 	uint8_t idle;           /**< enum san_engine_idle_policy, not AUTO */
 	bool sleeps;            /**< by *idle*: lcores must be woken */
@@ -131,7 +131,7 @@ struct san_engine_qp {
 	uint16_t app;      /**< its owner */
 	bool again;        /**< listed in *again*: entries are left in its rings */
 	bool is_stream;    /**< see san_core_stream_create() */
-	bool lingers;      /**< see san_engine_stream_add() */
+	bool lingers;      /**< see san_engine_lcore_stream_add() */
 	uint8_t end;       /**< enum san_engine_qp_end */
 	uint32_t sq_last;  /**< ENDING: tail of its send queue beyond which nothing is taken */
 	const char *fault; /**< what was invalid in its rings, as text; NULL: nothing */
@@ -139,8 +139,9 @@ struct san_engine_qp {
 
 /** An application. Number 0 is the program that contains the engine, if it uses queue pairs. */
 struct san_engine_app {
-	struct san_bells *bells; /**< NULL: no application */
-	uint32_t user;           /**< the user that runs it; SAN_CORE_ALONE: this program itself */
+	struct san_doorbells *doorbells; /**< NULL: no application */
+	/** the user that runs it; SAN_CORE_ALONE: this program itself */
+	uint32_t user;
 	uint32_t cursor;
 	uint32_t left;               /**< entries that this round may still take */
 	int wake_fd;                 /**< or -1; never read, because each write wakes (EPOLLET) */
@@ -153,7 +154,7 @@ struct san_engine_stats {
 	uint64_t nb_idle_loops;
 	uint64_t nb_rx, nb_tx;
 	uint64_t nb_backlogged; /**< packets that the port did not take at once */
-	uint64_t nb_bells;
+	uint64_t nb_doorbells;
 	uint64_t nb_calls;
 	uint64_t nb_sleeps;
 	uint64_t nb_wakes;      /**< waiting programs woken, each by a system call */
@@ -184,20 +185,20 @@ struct san_engine {
 	bool capturing;
 	bool may_burst; /**< in this round */
 	bool launched;
-	bool awake;              /**< *core* is in use, not parked */
-	struct san_bells *bells; /**< of application 0 */
-	uint32_t nb_apps;        /**< one more than the highest number in use */
+	bool awake;                      /**< *core* is in use, not parked */
+	struct san_doorbells *doorbells; /**< of application 0 */
+	uint32_t nb_apps;                /**< one more than the highest number in use */
 	struct rte_ring *calls;
 	struct san_engine_qp *qps;
 	uint32_t *again; /**< ring of queue pairs to visit again, each at most once */
 	uint32_t again_head, nb_again;
-	uint32_t idle_loops;  /**< in a row */
-	bool dozes;           /**< its doorbells say that it sleeps, so that others wake it */
-	bool hears;           /**< a packet ends its sleep */
-	struct san_spin spin; /**< time to yield before it sleeps */
-	uint64_t idle_ns;     /**< since when it is idle */
-	uint64_t nb_wcs_told; /**< value of nb_wcs at the last yield to programs */
-	int epoll;            /**< of the events that end a sleep; -1: it never sleeps */
+	uint32_t idle_loops;      /**< in a row */
+	bool dozes;               /**< its doorbells say that it sleeps, so that others wake it */
+	bool hears;               /**< a packet ends its sleep */
+	struct san_spin spin;     /**< time to yield before it sleeps */
+	uint64_t idle_ns;         /**< since when it is idle */
+	uint64_t nb_wcs_notified; /**< value of nb_wcs at the last yield to programs */
+	int epoll;                /**< of the events that end a sleep; -1: it never sleeps */
 	int wake_fd;
 	uint64_t now_ns;
 	uint64_t rx_ns;      /* when the port was polled last */
@@ -221,17 +222,17 @@ struct san_engine {
 	struct san_prng secret;
 };
 
-/* ---- engine.c ---- */
+/* ---- engine_lcore.c ---- */
 
 /** Create the engine of lcore number *id* of the port; it does not run yet. */
-int san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **out,
-		      const char **why);
+int san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_engine **out,
+			    const char **why);
 /** Free the engine, after its lcore has stopped and before the port's pool is freed. */
-void san_engine_destroy(struct san_engine *e);
+void san_engine_lcore_destroy(struct san_engine *e);
 /** The same, but park its core and keep its state for the next process. */
-void san_engine_rest(struct san_engine *e);
+void san_engine_lcore_rest(struct san_engine *e);
 /** Delete all queue pairs; the next rounds notify the peers. */
-void san_engine_end(struct san_engine *e);
+void san_engine_lcore_end(struct san_engine *e);
 
 /** There is an event: wake the thread that sleeps for it, if any (AFC-19). */
 static inline void
@@ -253,7 +254,7 @@ int san_engine_loop_main(void *arg);
 
 /** Number of doorbells of an application: for queue pairs, then for sockets. */
 static inline uint32_t
-san_engine_nb_bells(const struct san_engine *e)
+san_engine_nb_doorbells(const struct san_engine *e)
 {
 	return e->conf.ulp.max_qps + e->conf.max_socks;
 }
@@ -266,7 +267,7 @@ bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 /* ---- engine_sock.c ---- */
 
 /** An application has rung the doorbell of socket *id*, which may not exist. */
-void san_engine_sock_rang(struct san_engine *e, uint32_t id);
+void san_engine_sock_doorbell(struct san_engine *e, uint32_t id);
 /** Wake the threads that wait in the kernel for sockets with news. */
 void san_engine_sock_wake(struct san_engine *e);
 
@@ -301,25 +302,25 @@ void san_engine_kernel_unguard(struct san_engine_port *p, bool parks);
 /* ---- engine_holder.c ---- */
 
 /** Returns a text that names the process with this UDP port; valid until the next call. */
-const char *san_engine_kernel_holder(uint16_t udp_port);
+const char *san_engine_holder_kernel(uint16_t udp_port);
 
 /* ---- engine_handover.c ---- */
 
 /** Create lanes between the engines of *p*, whose queues are set. -ENOMEM. */
-int san_engine_lanes_create(struct san_engine_port *p);
+int san_engine_handover_create(struct san_engine_port *p);
 /** Free the lanes and the packets in them. */
-void san_engine_lanes_destroy(struct san_engine_port *p);
+void san_engine_handover_destroy(struct san_engine_port *p);
 /** Hand *n* received packets to their owners. Returns how many stay with this engine. */
 uint16_t san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
 /** Get packets that other lcores received for this one; *gap_ns*: see san_core_rx_gap(). */
-uint16_t san_engine_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
-			    uint16_t n, uint64_t *gap_ns);
+uint16_t san_engine_handover_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
+				     uint16_t n, uint64_t *gap_ns);
 /** Hand packets to the engine with the queue. Returns how many it takes. */
-uint16_t san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+uint16_t san_engine_handover_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
 /** Whether this engine sends for engine *from*. */
-bool san_engine_sends_for(const struct san_engine *e, uint32_t from);
-uint16_t san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
-			    uint16_t n);
+bool san_engine_handover_sends_for(const struct san_engine *e, uint32_t from);
+uint16_t san_engine_handover_take_tx(const struct san_engine *e, uint32_t from,
+				     struct rte_mbuf **pkts, uint16_t n);
 
 /* ---- engine_local.c ---- */
 
@@ -352,9 +353,9 @@ void san_engine_idle_del(const struct san_engine *e, int fd);
 /** After a round that found *work*: yield, pause or sleep, by the policy. */
 void san_engine_idle_after(struct san_engine *e, uint32_t work);
 /** There are new completions: wake the programs that wait for them. */
-void san_engine_wake_waiters(struct san_engine *e);
+void san_engine_idle_wake_waiters(struct san_engine *e);
 /** The port has failed: wake all programs that wait. */
-void san_engine_wake_all(struct san_engine *e);
+void san_engine_idle_wake_all(struct san_engine *e);
 
 /** There is work for the lcore. Any thread. */
 static inline void
@@ -362,7 +363,7 @@ san_engine_wake(const struct san_engine *e)
 {
 	/* pairs with the fence in doze(): it finds the work, or this finds that it sleeps */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&e->bells->asleep, memory_order_relaxed) != 0)
+	if (atomic_load_explicit(&e->doorbells->asleep, memory_order_relaxed) != 0)
 		eventfd_write(e->wake_fd, 1);
 }
 
@@ -385,15 +386,15 @@ void san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t
 /* ---- engine_show.c ---- */
 
 /** Name of a value of enum san_conn_state. */
-const char *san_engine_conn_state(uint8_t state);
+const char *san_engine_show_conn_state(uint8_t state);
 
 /* ---- engine_show_stream.c ---- */
 
 /** The stream of connection *c*, or NULL. Call on its lcore. */
-const struct san_stream *san_engine_stream_of(const struct san_engine *e,
-					      const struct san_pdl_conn *c);
+const struct san_stream *san_engine_show_stream_of(const struct san_engine *e,
+						   const struct san_pdl_conn *c);
 /** Show all streams. Call on their lcore. */
-void san_engine_show_streams(struct san_engine *e, FILE *f);
+void san_engine_show_stream_list(struct san_engine *e, FILE *f);
 
 /* ---- engine_telemetry.c ---- */
 

@@ -61,7 +61,7 @@ static const struct counter {
 	ENGINE("tx_backlogged", nb_backlogged),
 	ENGINE("loops", nb_loops),
 	ENGINE("loops_idle", nb_idle_loops),
-	ENGINE("doorbells", nb_bells),
+	ENGINE("doorbells", nb_doorbells),
 	ENGINE("calls", nb_calls),
 	ENGINE("sleeps", nb_sleeps),
 	ENGINE("wakes", nb_wakes),
@@ -71,7 +71,7 @@ static const struct counter {
 	ENGINE("local", nb_local),
 	ENGINE("app_faults", nb_app_faults),
 	PDL("rtx", nb_rtx),
-	PDL("early", nb_early),
+	PDL("early", nb_fast_rtx),
 	PDL("tlp", nb_tlp),
 	PDL("rto", nb_rto),
 	PDL("probes", nb_probe_tx),
@@ -105,7 +105,7 @@ static const struct counter {
 	TL("served", nb_served),
 	TL("grants", nb_grants),
 	TL("grants_deferred", nb_grants_deferred),
-	TL("grants_lapsed", nb_grants_lapsed),
+	TL("grants_lapsed", nb_grants_expired),
 	TL("rnr_tx", nb_rnr_tx),
 	TL("rnr_rx", nb_rnr_rx),
 	TL("refused", nb_refused),
@@ -212,13 +212,13 @@ do_values(struct san_engine *e, void *arg)
 		tl->cam.nb_high,
 		tl->nb_held,
 		san_core_pdl(e->core)->nb_conns,
-		san_ulp_nb_mrs(san_core_ulp(e->core)),
+		san_ulp_mr_nb(san_core_ulp(e->core)),
 		san_core_leaks(e->core),
 		tl->budget_bytes,
-		san_core_nb_streams(e->core),
-		san_core_stream_bytes(e->core),
-		san_core_nb_orphans(e->core),
-		san_core_orphan_bytes(e->core),
+		san_core_stream_nb(e->core),
+		san_core_share_stream_bytes(e->core),
+		san_core_share_nb_orphans(e->core),
+		san_core_share_orphan_bytes(e->core),
 	};
 	uint64_t drops[SAN_DROP_MAX];
 	size_t i;
@@ -243,11 +243,11 @@ all_values(struct san_engine_port *p, uint64_t sum[NB_COUNTERS])
 
 	memset(sum, 0, NB_COUNTERS * sizeof(sum[0]));
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_read(p->engines[i], do_values, sum);
+		san_engine_loop_read(p->engines[i], do_values, sum);
 }
 
 static int
-fill(const uint64_t v[NB_COUNTERS], struct san_engine_counter *c, int max)
+engine_show_fill_counters(const uint64_t v[NB_COUNTERS], struct san_engine_counter *c, int max)
 {
 	int i;
 
@@ -257,21 +257,21 @@ fill(const uint64_t v[NB_COUNTERS], struct san_engine_counter *c, int max)
 }
 
 int
-san_engine_counters(struct san_engine_port *p, struct san_engine_counter *c, int max)
+san_engine_show_counters(struct san_engine_port *p, struct san_engine_counter *c, int max)
 {
 	uint64_t sum[NB_COUNTERS];
 
 	all_values(p, sum);
-	return fill(sum, c, max);
+	return engine_show_fill_counters(sum, c, max);
 }
 
 int
-san_engine_counters_of(struct san_engine *e, struct san_engine_counter *c, int max)
+san_engine_show_counters_of(struct san_engine *e, struct san_engine_counter *c, int max)
 {
 	uint64_t v[NB_COUNTERS] = {0};
 
-	san_engine_read(e, do_values, v);
-	return fill(v, c, max);
+	san_engine_loop_read(e, do_values, v);
+	return engine_show_fill_counters(v, c, max);
 }
 
 static int
@@ -282,13 +282,13 @@ do_leaks(struct san_engine *e, void *arg)
 }
 
 uint64_t
-san_engine_leaks(struct san_engine_port *p)
+san_engine_show_leaks(struct san_engine_port *p)
 {
 	uint64_t leaks = 0;
 	uint32_t i;
 
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_read(p->engines[i], do_leaks, &leaks);
+		san_engine_loop_read(p->engines[i], do_leaks, &leaks);
 	return leaks;
 }
 
@@ -336,7 +336,7 @@ show_port(const struct san_engine_port *p, FILE *f)
 		link.link_status == RTE_ETH_LINK_UP ? "up" : "down");
 	for (i = 0; i < p->conf.core.inet.nb_addrs; i++)
 		fprintf(f, "  address %s\n",
-			san_inet_text(&p->conf.core.inet.addrs[i].ip, addr));
+			san_inet_addr_text(&p->conf.core.inet.addrs[i].ip, addr));
 	fprintf(f, "  mtu %u (told to the port: %u), rings %u rx, %u tx, %s, idle %s\n", p->mtu,
 		p->declared, p->nb_rxd, p->nb_txd,
 		p->launched ? "own lcore" : "polled by caller", san_engine_idle_name(p->idle));
@@ -369,7 +369,7 @@ show_lcore(struct san_engine *e, FILE *f)
 }
 
 const char *
-san_engine_conn_state(uint8_t state)
+san_engine_show_conn_state(uint8_t state)
 {
 	static const char *const names[] = {"free", "setup", "open", "closing"};
 
@@ -391,8 +391,8 @@ show_conns(struct san_engine *e, FILE *f)
 		if (c->state == SAN_CONN_FREE)
 			continue;
 		fprintf(f, "  cid 0x%06x %s peer %s cid 0x%06x pkey 0x%04x %s mtu %u port %u\n",
-			c->cid, san_engine_conn_state(c->state),
-			san_inet_text(&c->path.dst, addr), c->dcid,
+			c->cid, san_engine_show_conn_state(c->state),
+			san_inet_addr_text(&c->path.dst, addr), c->dcid,
 			c->pkey, c->ordered ? (c->relaxed ? "relaxed" : "ordered") : "unordered",
 			c->mtu, c->path.src_port);
 		fprintf(f, "    rtt %" PRIu64 " us, rto %" PRIu64 " us, in flight %u\n",
@@ -403,7 +403,7 @@ show_conns(struct san_engine *e, FILE *f)
 		fprintf(f, "    tx %" PRIu64 ", rx %" PRIu64 ", dup %u%s\n", c->nb_tx_pkts,
 			c->nb_rx_pkts, c->nb_dup,
 			san_core_tl(e->core)->conns[i].peer.pack ? ", packs" : "");
-		fprintf(f, "    rtx %u, early %u, tlp %u, rto %u\n", c->nb_rtx, c->nb_early,
+		fprintf(f, "    rtx %u, early %u, tlp %u, rto %u\n", c->nb_rtx, c->nb_fast_rtx,
 			c->nb_tlp, c->nb_rto);
 	}
 }
@@ -456,7 +456,7 @@ struct show_call {
 };
 
 static int
-do_show(struct san_engine *e, void *arg)
+engine_show_do_print(struct san_engine *e, void *arg)
 {
 	const struct show_call *call = arg;
 
@@ -477,7 +477,7 @@ show_each(struct san_engine_port *p, void (*show)(struct san_engine *e, FILE *f)
 	if (call.f == NULL)
 		return;
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_call(p->engines[i], do_show, &call);
+		san_engine_loop_call(p->engines[i], engine_show_do_print, &call);
 	fclose(call.f);
 	fputs(text, f);
 	free(text);
@@ -504,7 +504,7 @@ san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f)
 		show_drops(p, f);
 		break;
 	case SAN_SHOW_STREAM:
-		show_each(p, san_engine_show_streams, f);
+		show_each(p, san_engine_show_stream_list, f);
 		break;
 	}
 }

@@ -7,7 +7,7 @@
 #include "engine_priv.h"
 
 const struct san_stream *
-san_engine_stream_of(const struct san_engine *e, const struct san_pdl_conn *c)
+san_engine_show_stream_of(const struct san_engine *e, const struct san_pdl_conn *c)
 {
 	return san_core_stream(e->core, san_ulp_qp_of(san_core_ulp(e->core), c->slot));
 }
@@ -44,32 +44,33 @@ show_one(const struct san_engine *e, const struct san_pdl_conn *c, const struct 
 	struct san_stream_view v;
 	uint32_t i;
 
-	san_stream_view(s, &v);
+	san_stream_show_view(s, &v);
 	fprintf(f, "  cid 0x%06x tx %s, rx %s, threshold %u, message size %u, peer's %u\n", c->cid,
-		san_stream_mode_name(v.mode), san_stream_mode_name(v.peer_mode), v.threshold,
-		v.msg_size, v.peer_msg_size);
+		san_stream_show_mode_name(v.mode), san_stream_show_mode_name(v.peer_mode),
+		v.threshold, v.msg_size, v.peer_msg_size);
 	fprintf(f, "    credit %u, peer's %u, unread %u, sends %u, receives %u\n", v.credit,
 		v.peer_credit, v.nb_unread_bytes, v.nb_sends, v.nb_recvs);
 	show_counts(&v.stats, f);
 	for (i = 0; i < v.nb_change; i++)
 		fprintf(f, "    %" PRIu64 " us ago: %s > %s (%s)\n",
 			(uint64_t)((e->now_ns - v.change[i].at_ns) / SAN_NS_PER_US),
-			san_stream_mode_name(v.change[i].from),
-			san_stream_mode_name(v.change[i].to), san_stream_why_name(v.change[i].why));
+			san_stream_show_mode_name(v.change[i].from),
+			san_stream_show_mode_name(v.change[i].to),
+			san_stream_show_why_name(v.change[i].why));
 }
 
 void
-san_engine_show_streams(struct san_engine *e, FILE *f)
+san_engine_show_stream_list(struct san_engine *e, FILE *f)
 {
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	const struct san_stream *s;
 	uint32_t i;
 
-	fprintf(f, "%u streams\n", san_core_nb_streams(e->core));
+	fprintf(f, "%u streams\n", san_core_stream_nb(e->core));
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		if (pdl->conns[i].state == SAN_CONN_FREE)
 			continue;
-		s = san_engine_stream_of(e, &pdl->conns[i]);
+		s = san_engine_show_stream_of(e, &pdl->conns[i]);
 		if (s != NULL)
 			show_one(e, &pdl->conns[i], s, f);
 	}

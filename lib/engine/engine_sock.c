@@ -10,36 +10,36 @@
 #define ENGINE_GROUPS 128 /* most group addresses set on a device */
 
 uint32_t
-san_engine_max_socks(const struct san_engine_port *p)
+san_engine_sock_max(const struct san_engine_port *p)
 {
 	return p->conf.core.max_socks;
 }
 
 uint16_t
-san_engine_mtu(const struct san_engine_port *p)
+san_engine_sock_mtu(const struct san_engine_port *p)
 {
 	return p->mtu;
 }
 
 uint32_t
-san_engine_if_index(const struct san_engine_port *p)
+san_engine_sock_if_index(const struct san_engine_port *p)
 {
 	return p->if_index;
 }
 
 uint32_t
-san_engine_whole_v4(const struct san_engine_port *p)
+san_engine_sock_whole_v4(const struct san_engine_port *p)
 {
 	return p->whole_v4;
 }
 
 void
-san_engine_sock_rang(struct san_engine *e, uint32_t id)
+san_engine_sock_doorbell(struct san_engine *e, uint32_t id)
 {
 	struct san_socks *all = san_core_socks(e->core);
 
 	if (all != NULL)
-		san_sock_ring(all, id);
+		san_sock_doorbell(all, id);
 }
 
 void
@@ -53,10 +53,10 @@ san_engine_sock_wake(struct san_engine *e)
 	if (likely(all == NULL))
 		return;
 	/* if the pair is full it is readable; if it is closed, no thread waits there */
-	while ((fd = san_sock_rung(all, &ends)) >= 0)
+	while ((fd = san_sock_wake_next(all, &ends)) >= 0)
 		e->stats.nb_wakes += (ends ? shutdown(fd, SHUT_WR) == 0 :
 					     send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0);
-	if (unlikely(san_socks_has_room(all)))
+	if (unlikely(san_sock_table_has_room(all)))
 		san_engine_event_wake(e->port);
 }
 
@@ -70,18 +70,18 @@ do_groups(struct san_engine *e, void *arg)
 {
 	struct groups_call *c = arg;
 
-	c->nb = san_inet_groups(san_core_inet(e->core), c->macs, ENGINE_GROUPS);
+	c->nb = san_inet_group_all(san_core_inet(e->core), c->macs, ENGINE_GROUPS);
 	return 0;
 }
 
 /* Set the device's list of addresses. If it has none, or a short one, it receives all multicast. */
 int
-san_engine_groups(struct san_engine_port *p)
+san_engine_sock_groups(struct san_engine_port *p)
 {
 	struct groups_call c;
 	int rc = -ENOSPC;
 
-	san_engine_call(p->engines[0], do_groups, &c);
+	san_engine_loop_call(p->engines[0], do_groups, &c);
 	if (c.nb <= ENGINE_GROUPS)
 		rc = rte_eth_dev_set_mc_addr_list(p->id, c.macs, c.nb);
 	if (rc != 0)

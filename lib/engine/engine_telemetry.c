@@ -35,7 +35,7 @@ static struct place {
 static uint32_t nb_places;
 
 int
-san_engine_tel_error(struct rte_tel_data *d, const char *text)
+san_engine_telemetry_error(struct rte_tel_data *d, const char *text)
 {
 	rte_tel_data_start_dict(d);
 	return rte_tel_data_add_dict_string(d, "error", text);
@@ -45,7 +45,7 @@ static int
 with_prefix(struct san_engine_port *p, struct rte_tel_data *d, const char *prefix, bool want)
 {
 	struct san_engine_counter c[COUNTERS_MAX];
-	int i, n = san_engine_counters(p, c, COUNTERS_MAX);
+	int i, n = san_engine_show_counters(p, c, COUNTERS_MAX);
 	size_t len = strlen(prefix);
 
 	rte_tel_data_start_dict(d);
@@ -95,7 +95,7 @@ tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	id = strtoul(params, &end, 10);
 	if (*end != '\0' || id >= p->nb_engines)
 		return -EINVAL;
-	n = san_engine_counters_of(p->engines[id], c, COUNTERS_MAX);
+	n = san_engine_show_counters_of(p->engines[id], c, COUNTERS_MAX);
 	rte_tel_data_start_dict(d);
 	for (i = 0; i < RTE_MIN(n, COUNTERS_MAX); i++)
 		rte_tel_data_add_dict_u64(d, c[i].name, c[i].value);
@@ -137,7 +137,7 @@ do_lcore(struct san_engine *e, void *arg)
 }
 
 static struct place *
-place_of(const struct san_engine_port *p)
+telemetry_place_of(const struct san_engine_port *p)
 {
 	struct place *place = places;
 
@@ -149,14 +149,14 @@ place_of(const struct san_engine_port *p)
 static int
 add_lcore(struct rte_tel_data *d, struct san_engine *e)
 {
-	struct last *last = &place_of(e->port)->last[e->id];
+	struct last *last = &telemetry_place_of(e->port)->last[e->id];
 	struct rte_tel_data *one = rte_tel_data_alloc();
 	struct lcore_view v;
 	char name[16];
 
 	if (one == NULL)
 		return -ENOMEM;
-	san_engine_read(e, do_lcore, &v);
+	san_engine_loop_read(e, do_lcore, &v);
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_int(one, "lcore",
 				  e->launched ? (int)e->port->conf.lcores[e->id] : -1);
@@ -244,18 +244,20 @@ static const struct command {
 	 "Names of the ports. Every other command takes port=NAME as its first parameter; without "
 	 "it, it is about the first one"},
 	{"/sanstack/port", tel_port, "The port. No parameters"},
-	{"/sanstack/conn", san_engine_tel_conn, "One connection. Parameter: CID; none: conn_list"},
-	{"/sanstack/stream", san_engine_tel_stream, "One stream. Parameter: CID"},
-	{"/sanstack/conn_list", san_engine_tel_conn_list,
+	{"/sanstack/conn", san_engine_telemetry_conn_one,
+	 "One connection. Parameter: CID; none: conn_list"},
+	{"/sanstack/stream", san_engine_telemetry_stream, "One stream. Parameter: CID"},
+	{"/sanstack/conn_list", san_engine_telemetry_conn_list,
 	 "Connections, a page of them. Parameters: OFFSET (0, then what next says), APP"},
-	{"/sanstack/reasons", san_engine_tel_reasons,
+	{"/sanstack/reasons", san_engine_telemetry_conn_reasons,
 	 "Connections by what holds them back now. No parameters"},
-	{"/sanstack/hist", san_engine_tel_hist,
+	{"/sanstack/hist", san_engine_telemetry_conn_hist,
 	 "Histograms: rounds with work, round trips now. Bucket i: from 2^i ns. No parameters"},
 	{"/sanstack/lcores", tel_lcores, "All lcores and how busy they are. No parameters"},
-	{"/sanstack/capture", san_engine_tel_capture,
+	{"/sanstack/capture", san_engine_telemetry_conn_capture,
 	 "Packets into a pcapng file. Parameters: FILE, CID (0: all), SNAP; none: show"},
-	{"/sanstack/capture_stop", san_engine_tel_capture_stop, "End capturing. No parameters"},
+	{"/sanstack/capture_stop", san_engine_telemetry_conn_capture_stop,
+	 "End capturing. No parameters"},
 	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0"},
 	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters"},
 	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters"},
@@ -265,7 +267,7 @@ static const struct command {
 #define PORT_KEY "port="
 
 bool
-san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME])
+san_engine_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME])
 {
 	const char *from = *params;
 	size_t len;
@@ -285,12 +287,12 @@ san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME])
 
 /* Find the port that *params* begin with, and cut it off. NULL: there is none. */
 static struct san_engine_port *
-find_port(const char **params)
+telemetry_find_port(const char **params)
 {
 	char name[SAN_ENGINE_NAME];
 	uint32_t i;
 
-	if (!san_engine_tel_port_name(params, name))
+	if (!san_engine_telemetry_port_name(params, name))
 		return NULL;
 	for (i = 0; i < nb_places; i++)
 		if (name[0] == '\0' || strcmp(places[i].port->conf.name, name) == 0)
@@ -299,15 +301,15 @@ find_port(const char **params)
 }
 
 static int
-answer(const char *cmd, const char *params, struct rte_tel_data *d)
+telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	struct san_engine_port *port = find_port(&params);
+	struct san_engine_port *port = telemetry_find_port(&params);
 	size_t i;
 
 	if (nb_places == 0)
 		return -ENODEV;
 	if (port == NULL)
-		return san_engine_tel_error(d, "there is no port with this name");
+		return san_engine_telemetry_error(d, "there is no port with this name");
 	for (i = 0; i < RTE_DIM(commands); i++)
 		if (strcmp(cmd, commands[i].name) == 0)
 			return commands[i].fn(port, d, params);
@@ -315,12 +317,12 @@ answer(const char *cmd, const char *params, struct rte_tel_data *d)
 }
 
 static int
-handle(const char *cmd, const char *params, struct rte_tel_data *d)
+telemetry_handle_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	int rc;
 
 	pthread_mutex_lock(&lock);
-	rc = answer(cmd, params, d);
+	rc = telemetry_answer_cmd(cmd, params, d);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
@@ -330,7 +332,8 @@ RTE_INIT(engine_telemetry_register)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(commands); i++)
-		rte_telemetry_register_cmd(commands[i].name, handle, commands[i].help);
+		rte_telemetry_register_cmd(commands[i].name, telemetry_handle_cmd,
+					   commands[i].help);
 }
 
 void

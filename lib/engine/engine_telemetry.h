@@ -15,26 +15,31 @@
 #include "engine.h"
 
 /** Answer with an error text. */
-int san_engine_tel_error(struct rte_tel_data *d, const char *text);
+int san_engine_telemetry_error(struct rte_tel_data *d, const char *text);
 /**
  * Parse the number at *text*, up to a comma or the end. Returns what follows it, or NULL if it is
  * not a number.
  */
-const char *san_engine_tel_number(const char *text, uint32_t max, uint32_t *out);
+const char *san_engine_telemetry_conn_number(const char *text, uint32_t max, uint32_t *out);
 /**
  * Cut "port=NAME" and its comma off the front of *params*; *name* is empty if they begin with
  * something else. False: the name is invalid.
  */
-bool san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME]);
+bool san_engine_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME]);
 
-int san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
-int san_engine_tel_stream(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
-int san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
-			     const char *params);
-int san_engine_tel_reasons(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
-int san_engine_tel_hist(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
-int san_engine_tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
-int san_engine_tel_capture_stop(struct san_engine_port *p, struct rte_tel_data *d,
+int san_engine_telemetry_conn_one(struct san_engine_port *p, struct rte_tel_data *d,
+				  const char *params);
+int san_engine_telemetry_stream(struct san_engine_port *p, struct rte_tel_data *d,
 				const char *params);
+int san_engine_telemetry_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
+				   const char *params);
+int san_engine_telemetry_conn_reasons(struct san_engine_port *p, struct rte_tel_data *d,
+				      const char *params);
+int san_engine_telemetry_conn_hist(struct san_engine_port *p, struct rte_tel_data *d,
+				   const char *params);
+int san_engine_telemetry_conn_capture(struct san_engine_port *p, struct rte_tel_data *d,
+				      const char *params);
+int san_engine_telemetry_conn_capture_stop(struct san_engine_port *p, struct rte_tel_data *d,
+					   const char *params);
 
 #endif /* ENGINE_TELEMETRY_H */

@@ -16,7 +16,7 @@
 #define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
 const char *
-san_engine_tel_number(const char *text, uint32_t max, uint32_t *out)
+san_engine_telemetry_conn_number(const char *text, uint32_t max, uint32_t *out)
 {
 	unsigned long v;
 	char *end;
@@ -38,8 +38,8 @@ add_brief(struct rte_tel_data *d, const struct san_engine_conn *c)
 {
 	char addr[SAN_INET_TEXT];
 
-	rte_tel_data_add_dict_string(d, "peer", san_inet_text(&c->peer, addr));
-	rte_tel_data_add_dict_string(d, "state", san_engine_conn_state(c->state));
+	rte_tel_data_add_dict_string(d, "peer", san_inet_addr_text(&c->peer, addr));
+	rte_tel_data_add_dict_string(d, "state", san_engine_show_conn_state(c->state));
 	rte_tel_data_add_dict_string(d, "reason", san_hold_name(c->hold));
 	rte_tel_data_add_dict_u64(d, "app", c->app);
 	rte_tel_data_add_dict_u64(d, "lcore", c->lcore);
@@ -74,20 +74,22 @@ add_page(struct rte_tel_data *d, const struct san_engine_conn *rows, uint32_t n)
 }
 
 int
-san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
+			       const char *params)
 {
 	struct san_engine_conn rows[PAGE];
 	uint32_t from = 0, app = ENGINE_APP_ANY, n, next;
 	const char *rest = params;
 
 	if (rest != NULL && rest[0] != '\0') {
-		rest = san_engine_tel_number(rest, UINT32_MAX, &from);
+		rest = san_engine_telemetry_conn_number(rest, UINT32_MAX, &from);
 		if (rest != NULL && rest[0] != '\0')
-			rest = san_engine_tel_number(rest, SAN_ENGINE_APPS - 1, &app);
+			rest = san_engine_telemetry_conn_number(rest, SAN_ENGINE_APPS - 1, &app);
 		if (rest == NULL || rest[0] != '\0')
-			return san_engine_tel_error(d, "conn_list: parameters are OFFSET, APP");
+			return san_engine_telemetry_error(d,
+							  "conn_list: parameters are OFFSET, APP");
 	}
-	n = san_engine_conns(p, from, (uint16_t)app, rows, PAGE, &next);
+	n = san_engine_conn_all(p, from, (uint16_t)app, rows, PAGE, &next);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_u64(d, "next", next);
 	return add_page(d, rows, n);
@@ -109,7 +111,7 @@ add_windows(struct rte_tel_data *d, const struct san_engine_conn *c)
 	rte_tel_data_add_dict_u64(d, "rttvar_ns", c->rttvar_ns);
 	rte_tel_data_add_dict_u64(d, "rtt_base_ns", c->rtt_base_ns);
 	rte_tel_data_add_dict_u64(d, "rto_ns", c->rto_ns);
-	rte_tel_data_add_dict_u64(d, "early", c->nb_early);
+	rte_tel_data_add_dict_u64(d, "early", c->nb_fast_rtx);
 	rte_tel_data_add_dict_u64(d, "tlp", c->nb_tlp);
 	rte_tel_data_add_dict_u64(d, "rto", c->nb_rto);
 	rte_tel_data_add_dict_u64(d, "duplicates", c->nb_dup);
@@ -128,7 +130,7 @@ add_queues(struct rte_tel_data *d, const struct san_engine_conn *c)
 }
 
 static const char *
-order(const struct san_engine_conn *c)
+telemetry_conn_order(const struct san_engine_conn *c)
 {
 	if (!c->ordered)
 		return "unordered";
@@ -136,7 +138,7 @@ order(const struct san_engine_conn *c)
 }
 
 int
-san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_conn_one(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	struct san_engine_conn c;
 	const char *rest;
@@ -144,12 +146,12 @@ san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const cha
 	uint32_t cid;
 
 	if (params == NULL || params[0] == '\0')
-		return san_engine_tel_conn_list(p, d, params);
-	rest = san_engine_tel_number(params, 0xffffff, &cid);
+		return san_engine_telemetry_conn_list(p, d, params);
+	rest = san_engine_telemetry_conn_number(params, 0xffffff, &cid);
 	if (rest == NULL || rest[0] != '\0')
-		return san_engine_tel_error(d, "conn: the parameter is a CID");
+		return san_engine_telemetry_error(d, "conn: the parameter is a CID");
 	if (san_engine_conn(p, cid, &c) != 0)
-		return san_engine_tel_error(d, "there is no connection with this CID");
+		return san_engine_telemetry_error(d, "there is no connection with this CID");
 	rte_tel_data_start_dict(d);
 	snprintf(text, sizeof(text), "0x%06x", c.cid);
 	rte_tel_data_add_dict_string(d, "cid", text);
@@ -158,7 +160,7 @@ san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const cha
 	snprintf(text, sizeof(text), "0x%04x", c.pkey);
 	rte_tel_data_add_dict_string(d, "pkey", text);
 	rte_tel_data_add_dict_u64(d, "qp", c.qpn);
-	rte_tel_data_add_dict_string(d, "order", order(&c));
+	rte_tel_data_add_dict_string(d, "order", telemetry_conn_order(&c));
 	rte_tel_data_add_dict_u64(d, "mtu", c.mtu);
 	rte_tel_data_add_dict_u64(d, "source_port", c.port);
 	add_brief(d, &c);
@@ -170,13 +172,14 @@ san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const cha
 /* ---- sums ---- */
 
 int
-san_engine_tel_reasons(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_conn_reasons(struct san_engine_port *p, struct rte_tel_data *d,
+				  const char *params)
 {
 	struct san_engine_census census;
 	uint8_t i;
 
 	(void)params;
-	san_engine_count_conns(p, &census);
+	san_engine_conn_count(p, &census);
 	rte_tel_data_start_dict(d);
 	for (i = 0; i <= SAN_HOLD_MAX; i++)
 		rte_tel_data_add_dict_u64(d, san_hold_name(i), census.holds[i]);
@@ -214,7 +217,8 @@ do_rounds(struct san_engine *e, void *arg)
 }
 
 int
-san_engine_tel_hist(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_conn_hist(struct san_engine_port *p, struct rte_tel_data *d,
+			       const char *params)
 {
 	struct san_engine_census census;
 	struct rounds rounds = {0};
@@ -222,8 +226,8 @@ san_engine_tel_hist(struct san_engine_port *p, struct rte_tel_data *d, const cha
 
 	(void)params;
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_read(p->engines[i], do_rounds, &rounds);
-	san_engine_count_conns(p, &census);
+		san_engine_loop_read(p->engines[i], do_rounds, &rounds);
+	san_engine_conn_count(p, &census);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_u64(d, "round_sum_ns", rounds.busy_ns);
 	rte_tel_data_add_dict_u64(d, "rtt_sum_ns", census.rtt_sum_ns);
@@ -272,9 +276,9 @@ parse_capture(struct san_engine_port *p, char *params, struct san_engine_capture
 	conf->file = params;
 	if (comma != NULL) {
 		*comma = '\0';
-		rest = san_engine_tel_number(comma + 1, 0xffffff, &conf->cid);
+		rest = san_engine_telemetry_conn_number(comma + 1, 0xffffff, &conf->cid);
 		if (rest != NULL && rest[0] != '\0')
-			rest = san_engine_tel_number(rest, UINT32_MAX, &conf->snap);
+			rest = san_engine_telemetry_conn_number(rest, UINT32_MAX, &conf->snap);
 	}
 	if (rest == NULL || rest[0] != '\0')
 		return "capture: parameters are FILE, CID, SNAP";
@@ -292,7 +296,8 @@ parse_capture(struct san_engine_port *p, char *params, struct san_engine_capture
 }
 
 int
-san_engine_tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_conn_capture(struct san_engine_port *p, struct rte_tel_data *d,
+				  const char *params)
 {
 	struct san_engine_capture_conf conf = {0};
 	char buf[ENGINE_CAPTURE_NAME];
@@ -302,25 +307,27 @@ san_engine_tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const 
 	if (params == NULL || params[0] == '\0')
 		return show_capture(p, d);
 	if (strlen(params) >= sizeof(buf))
-		return san_engine_tel_error(d, "capture: the file's path is too long");
+		return san_engine_telemetry_error(d, "capture: the file's path is too long");
 	why = parse_capture(p, strcpy(buf, params), &conf);
 	if (why != NULL)
-		return san_engine_tel_error(d, why);
+		return san_engine_telemetry_error(d, why);
 	rc = san_engine_capture_start(p, &conf);
 	if (rc == -EBUSY)
-		return san_engine_tel_error(d, "capture: there is one already");
+		return san_engine_telemetry_error(d, "capture: there is one already");
 	if (rc == -ENOTSUP)
-		return san_engine_tel_error(d, "capture: this program polls itself; see capture=");
-	return rc != 0 ? san_engine_tel_error(d, strerror(-rc)) : show_capture(p, d);
+		return san_engine_telemetry_error(
+			d, "capture: this program polls itself; see capture=");
+	return rc != 0 ? san_engine_telemetry_error(d, strerror(-rc)) : show_capture(p, d);
 }
 
 int
-san_engine_tel_capture_stop(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_conn_capture_stop(struct san_engine_port *p, struct rte_tel_data *d,
+				       const char *params)
 {
 	struct san_engine_capture_view v = {0};
 
 	(void)params;
 	if (!san_engine_capture_stop(p, &v))
-		return san_engine_tel_error(d, "capture: there is none");
+		return san_engine_telemetry_error(d, "capture: there is none");
 	return add_capture(d, false, &v);
 }

@@ -25,11 +25,11 @@ do_stream(struct san_engine *e, void *arg)
 	if (!e->launched)
 		return -ENOTSUP;
 	c = san_pdl_conn_find(san_core_pdl(e->core), one->cid);
-	s = c != NULL ? san_engine_stream_of(e, c) : NULL;
+	s = c != NULL ? san_engine_show_stream_of(e, c) : NULL;
 	if (s == NULL)
 		return -ENOENT;
 	one->now_ns = e->now_ns;
-	san_stream_view(s, &one->view);
+	san_stream_show_view(s, &one->view);
 	return 0;
 }
 
@@ -72,16 +72,16 @@ add_changes(struct rte_tel_data *d, const struct san_stream_view *v)
 	for (i = 0; i < v->nb_change && i < SAN_STREAM_EVENTS; i++) {
 		snprintf(text, sizeof(text), "%llu: %s > %s (%s)",
 			 (unsigned long long)v->change[i].at_ns,
-			 san_stream_mode_name(v->change[i].from),
-			 san_stream_mode_name(v->change[i].to),
-			 san_stream_why_name(v->change[i].why));
+			 san_stream_show_mode_name(v->change[i].from),
+			 san_stream_show_mode_name(v->change[i].to),
+			 san_stream_show_why_name(v->change[i].why));
 		rte_tel_data_add_array_string(array, text);
 	}
 	return rte_tel_data_add_dict_container(d, "changes", array, 0);
 }
 
 int
-san_engine_tel_stream(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+san_engine_telemetry_stream(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	const struct san_stream_view *v;
 	struct one one = {0};
@@ -89,19 +89,20 @@ san_engine_tel_stream(struct san_engine_port *p, struct rte_tel_data *d, const c
 	uint32_t lcore;
 	int rc;
 
-	rest = san_engine_tel_number(params, 0xffffff, &one.cid);
+	rest = san_engine_telemetry_conn_number(params, 0xffffff, &one.cid);
 	if (rest == NULL || rest[0] != '\0')
-		return san_engine_tel_error(d, "stream: the parameter is a CID");
+		return san_engine_telemetry_error(d, "stream: the parameter is a CID");
 	lcore = san_pdl_cid_lcore(one.cid);
-	rc = lcore < p->nb_engines ? san_engine_read(p->engines[lcore], do_stream, &one) : -ENOENT;
+	rc = lcore < p->nb_engines ? san_engine_loop_read(p->engines[lcore], do_stream, &one) :
+				     -ENOENT;
 	if (rc == -ENOTSUP)
-		return san_engine_tel_error(d, "stream: this program polls itself");
+		return san_engine_telemetry_error(d, "stream: this program polls itself");
 	if (rc != 0)
-		return san_engine_tel_error(d, "there is no stream with this CID");
+		return san_engine_telemetry_error(d, "there is no stream with this CID");
 	v = &one.view;
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "mode", san_stream_mode_name(v->mode));
-	rte_tel_data_add_dict_string(d, "peer_mode", san_stream_mode_name(v->peer_mode));
+	rte_tel_data_add_dict_string(d, "mode", san_stream_show_mode_name(v->mode));
+	rte_tel_data_add_dict_string(d, "peer_mode", san_stream_show_mode_name(v->peer_mode));
 	rte_tel_data_add_dict_u64(d, "time_ns", one.now_ns);
 	rte_tel_data_add_dict_u64(d, "threshold", v->threshold);
 	rte_tel_data_add_dict_u64(d, "message_size", v->msg_size);

@@ -28,7 +28,7 @@ san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 }
 
 static bool
-is_ours(const struct san_engine *e, struct rte_mbuf *m)
+engine_vlan_is_ours(const struct san_engine *e, struct rte_mbuf *m)
 {
 	/* some ports remove it themselves */
 	if ((m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 && rte_vlan_strip(m) != 0)
@@ -42,7 +42,7 @@ san_engine_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		if (likely(is_ours(e, pkts[i]))) {
+		if (likely(engine_vlan_is_ours(e, pkts[i]))) {
 			pkts[kept++] = pkts[i];
 			continue;
 		}

@@ -16,7 +16,7 @@ read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct r
 {
 	*is_alike = last != NULL && san_wire_express_next(m, last, p);
 	return *is_alike ||
-		(san_wire_express(m, &c->path, x->udp_port, p) && san_pdl_express_of(c, p));
+		(san_wire_express(m, &c->path, x->udp_port, p) && san_pdl_rx_express_of(c, p));
 }
 
 uint16_t
@@ -33,36 +33,38 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 
 	if (c == NULL || !x->is_on)
 		return 0;
-	san_ulp_express_start(x->ulp, c->slot, &u);
-	max = san_tl_express_run(x->tl, c->slot, n);
+	san_ulp_place_express_start(x->ulp, c->slot, &u);
+	max = san_tl_target_express_run(x->tl, c->slot, n);
 	for (k = 0; k < max && c->odd == 0; k++) {
 		if (!read_headers(x, c, pkts[k], last, &p, &is_alike) ||
-		    !san_pdl_express(c, &p, k) || !san_tl_express(x->tl, c->slot, &p, k) ||
-		    !san_wire_express_sum(pkts[k], &p) || !san_ulp_express(x->ulp, &p, &u))
+		    !san_pdl_rx_express(c, &p, k) ||
+		    !san_tl_target_express(x->tl, c->slot, &p, k) ||
+		    !san_wire_express_sum(pkts[k], &p) || !san_ulp_place_express(x->ulp, &p, &u))
 			break;
 		if (k + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[k + PREFETCH_AHEAD], void *));
 		if (!is_alike) {
-			san_pdl_express_ack(x->pdl, c, &p, k, now_ns);
+			san_pdl_rx_express_ack(x->pdl, c, &p, k, now_ns);
 			san_tl_on_ack(x->tl, c, now_ns);
 		}
-		san_ulp_express_take(x->ulp, &u, &p, pkts[k]);
+		san_ulp_place_express_take(x->ulp, &u, &p, pkts[k]);
 		ackreq |= p.ackreq;
 		last = pkts[k];
 		rsn = p.rsn;
 	}
 	if (k == 0)
 		return 0;
-	san_pdl_express_take(x->pdl, c, k, ackreq, now_ns);
-	san_tl_express_take(x->tl, c->slot, k, rsn, now_ns);
+	san_pdl_rx_express_take(x->pdl, c, k, ackreq, now_ns);
+	san_tl_target_express_take(x->tl, c->slot, k, rsn, now_ns);
 	for (i = 0; i < k; i++)
-		san_death_add(x->tl->death, pkts[i]);
+		san_tl_death_add(x->tl->death, pkts[i]);
 	return k;
 }
 
 /* Most packets that may be sent together. */
 static inline uint32_t
-room_for(const struct san_visit *v, const struct san_spare *spare, const struct san_pdl_room *room)
+express_room_for(const struct san_visit *v, const struct san_spare *spare,
+		 const struct san_pdl_room *room)
 {
 	uint32_t may = RTE_MIN(room->nb_data, room->nb_credit);
 
@@ -73,27 +75,27 @@ uint16_t
 san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,
 	       struct san_pdl_room *room, uint64_t now_ns)
 {
-	uint32_t bytes = 0, max = room_for(v, spare, room);
+	uint32_t bytes = 0, max = express_room_for(v, spare, room);
 	uint16_t k, longest = 0;
 	struct san_pdl_entry *e;
 	struct san_tl_txn *t;
 	struct rte_mbuf *m;
 
-	if (!x->is_on || max == 0 || !san_tl_express_tx(x->tl, v->c))
+	if (!x->is_on || max == 0 || !san_tl_initiator_express_tx(x->tl, v->c))
 		return 0;
-	for (k = 0; k < max && (t = san_tl_express_next(x->tl, v->c)) != NULL; k++) {
-		e = san_pdl_express_assign(x->pdl, v->c);
-		san_tl_express_sent(x->tl, v->c, t, e);
+	for (k = 0; k < max && (t = san_tl_initiator_express_next(x->tl, v->c)) != NULL; k++) {
+		e = san_pdl_tx_express_assign(x->pdl, v->c);
+		san_tl_initiator_express_sent(x->tl, v->c, t, e);
 		bytes += e->len;
 		longest = RTE_MAX(longest, e->len);
-		m = san_spare_take(spare);
+		m = san_visit_spare_take(spare);
 		v->p.psn = e->psn;
-		san_tl_express_fill(x->tl, v->c, t, e, m, &v->p);
+		san_tl_initiator_express_fill(x->tl, v->c, t, e, m, &v->p);
 		san_visit_add(v, x->pdl, m, now_ns);
 	}
 	room->nb_data -= k;
 	room->nb_credit -= k;
 	if (k != 0)
-		san_pdl_express_sent(x->pdl, v->c, k, bytes, longest, now_ns);
+		san_pdl_tx_express_sent(x->pdl, v->c, k, bytes, longest, now_ns);
 	return k;
 }

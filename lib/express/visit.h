@@ -24,7 +24,7 @@ struct san_spare {
 
 /** Returns false if there is none, here and in the pool. */
 static inline bool
-san_spare_fill(struct san_spare *s, struct rte_mempool *pool)
+san_visit_spare_fill(struct san_spare *s, struct rte_mempool *pool)
 {
 	if (likely(s->n != 0))
 		return true;
@@ -36,13 +36,13 @@ san_spare_fill(struct san_spare *s, struct rte_mempool *pool)
 }
 
 static inline struct rte_mbuf *
-san_spare_take(struct san_spare *s)
+san_visit_spare_take(struct san_spare *s)
 {
 	return s->m[--s->n];
 }
 
 static inline void
-san_spare_empty(struct san_spare *s)
+san_visit_spare_empty(struct san_spare *s)
 {
 	rte_pktmbuf_free_bulk(s->m, s->n);
 	s->n = 0;
@@ -64,7 +64,7 @@ san_visit_add(struct san_visit *v, struct san_pdl *pdl, struct rte_mbuf *m, uint
 {
 	if (v->nb == 0) {
 		v->limit = san_pdl_tx_header(pdl, v->c, &v->p, now_ns);
-		san_wire_tmpl_init(&v->tmpl, &v->c->path, &v->p);
+		san_wire_build_tmpl_init(&v->tmpl, &v->c->path, &v->p);
 	} else {
 		san_pdl_tx_header_next(pdl, v->c, &v->p, v->limit);
 	}

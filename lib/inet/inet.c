@@ -53,7 +53,7 @@ are_sizes_valid(const struct san_inet_conf *conf)
 }
 
 static bool
-is_conf_valid(const struct san_inet_conf *conf)
+inet_is_conf_valid(const struct san_inet_conf *conf)
 {
 	uint16_t i;
 
@@ -62,14 +62,14 @@ is_conf_valid(const struct san_inet_conf *conf)
 	    !are_sizes_valid(conf))
 		return false;
 	for (i = 0; i < conf->nb_addrs; i++) {
-		if (!inet_is_unicast(&conf->addrs[i].ip) || conf->addrs[i].prefix_len > 128)
+		if (!san_inet_is_unicast(&conf->addrs[i].ip) || conf->addrs[i].prefix_len > 128)
 			return false;
 	}
 	for (i = 0; i < conf->nb_routes; i++) {
 		const struct san_inet_route *r = &conf->routes[i];
 
-		if (!inet_is_unicast(&r->gateway) || r->to.prefix_len > 128 ||
-		    san_ip_is_v4(&r->gateway) != san_ip_is_v4(&r->to.ip))
+		if (!san_inet_is_unicast(&r->gateway) || r->to.prefix_len > 128 ||
+		    san_wire_ip_is_v4(&r->gateway) != san_wire_ip_is_v4(&r->to.ip))
 			return false;
 	}
 	return true;
@@ -100,7 +100,7 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 	uint32_t i;
 	int rc;
 
-	if (!is_conf_valid(conf))
+	if (!inet_is_conf_valid(conf))
 		return -EINVAL;
 	in = calloc(1, sizeof(*in));
 	if (in == NULL)

@@ -93,43 +93,43 @@ struct san_inet_result {
 struct san_inet; /* inet.c */
 
 /** True if *ip* is in a prefix of one of the addresses of *conf*, as a router must be. */
-bool san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
+bool san_inet_route_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
 
 void san_inet_conf_default(struct san_inet_conf *conf);
 int san_inet_create(const struct san_inet_conf *conf, struct san_inet **out);
 void san_inet_destroy(struct san_inet *in);
 
 /** True if *ip* is one of our addresses. */
-bool san_inet_is_local(const struct san_inet *in, const struct san_ip *ip);
+bool san_inet_route_is_local(const struct san_inet *in, const struct san_ip *ip);
 /**
  * Our source address for *peer*: of its family, with the prefix of *peer* or of its router if there
  * is one. -EADDRNOTAVAIL: no address of that family; -ENETUNREACH: in no prefix of ours, and no
  * route leads there.
  */
-int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src);
+int san_inet_route_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src);
 /**
  * MAC address of the next hop to *ip*. 0; -EAGAIN: it was requested, try again later;
  * -EHOSTUNREACH: no answer for some time, or no route.
  */
-int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-		     struct rte_ether_addr *mac);
+int san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+			   struct rte_ether_addr *mac);
 /**
- * As san_inet_resolve(), for a host that does not answer. The MAC address of its next hop is
+ * As san_inet_route_resolve(), for a host that does not answer. The MAC address of its next hop is
  * requested again, because it may have changed, unless it was just confirmed.
  */
-int san_inet_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-			   struct rte_ether_addr *mac);
+int san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+				 struct rte_ether_addr *mac);
 /**
  * Process one frame that is not the transport's. Takes over *m*. NONE: it was consumed, or *r*
  * describes its content. The last fragment to arrive completes the datagram.
  */
-enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
-			  struct san_inet_result *r);
+enum san_drop san_inet_ip_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
+			     struct san_inet_result *r);
 /**
  * Report to the sender, rate-limited, that no socket receives the datagram. *r* and its mbuf stay
  * valid.
  */
-void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
+void san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
 /**
  * Send a datagram of the bytes in *iov*, which are copied; groups and broadcast are allowed. It
  * waits, among others, while the MAC address of its neighbour is requested.
@@ -139,13 +139,13 @@ void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint6
  *   datagram, or with *df* longer than the path MTU; -EADDRNOTAVAIL: the source is not ours;
  *   -EAGAIN: no room, try again after san_inet_tx_burst(); -ENOMEM: no mbuf.
  */
-int san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
-		  uint32_t nb_iov, uint64_t now_ns);
+int san_inet_udp_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
+		      uint32_t nb_iov, uint64_t now_ns);
 /**
  * Lower the path MTU as *r*, an ERROR, says, for some time, if the datagram was too long. Only call
  * it if a socket of ours can have sent the datagram: errors are unauthenticated.
  */
-void san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
+void san_inet_path_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
 /** Path MTU to *ip* in IP bytes, as far as known. */
 uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
 
@@ -153,16 +153,16 @@ uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, u
  * Join *group*, counted: it needs as many leaves. Reported to the link unless *quiet* is set. 0;
  * -EINVAL: not a group; -ENOSPC: the table is full.
  */
-int san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
+int san_inet_group_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
 /** Leave *group*. -ENOENT: not a member. */
-int san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
+int san_inet_group_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
 /**
  * MAC addresses of our groups, each once. Returns their number; at most *n* are written. Every host
  * is a member of some groups: all systems, all nodes, solicited nodes.
  */
-uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
+uint32_t san_inet_group_all(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
 /** How often another host claimed *ip*, one of our addresses. */
-uint64_t san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip);
+uint64_t san_inet_own_conflicts(const struct san_inet *in, const struct san_ip *ip);
 /** True if san_inet_tx_burst() has frames. */
 bool san_inet_has_tx(const struct san_inet *in);
 /** Take at most *n* frames to send; the caller owns them. */
@@ -173,15 +173,15 @@ uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
  */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
 /** Set our MAC address; *announce*: announce it to the link, even if *quiet*. */
-void san_inet_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce);
-/** SAN_DROP_MAX counters of drops that san_inet_rx() does not return. */
+void san_inet_own_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce);
+/** SAN_DROP_MAX counters of drops that san_inet_ip_rx() does not return. */
 const uint64_t *san_inet_drops(const struct san_inet *in);
 /** Parse "10.0.0.1", "10.0.0.1/24", "fd00::1/64". 0 or -EINVAL. */
-int san_inet_parse(const char *text, struct san_inet_addr *out);
+int san_inet_addr_parse(const char *text, struct san_inet_addr *out);
 /** Parse "10.1.0.0/16,10.0.0.254", or only a router: the default route. 0 or -EINVAL. */
-int san_inet_parse_route(const char *text, struct san_inet_route *out);
+int san_inet_addr_parse_route(const char *text, struct san_inet_route *out);
 #define SAN_INET_TEXT 64
 /** Write the text of an address to *buf*, and return it. */
-const char *san_inet_text(const struct san_ip *ip, char buf[SAN_INET_TEXT]);
+const char *san_inet_addr_text(const struct san_ip *ip, char buf[SAN_INET_TEXT]);
 
 #endif /* INET_H */

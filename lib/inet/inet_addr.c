@@ -28,7 +28,7 @@ parse_prefix(const char *text, unsigned int max, unsigned int *out)
 }
 
 int
-san_inet_parse(const char *text, struct san_inet_addr *out)
+san_inet_addr_parse(const char *text, struct san_inet_addr *out)
 {
 	const char *slash = strchr(text, '/');
 	size_t len = slash != NULL ? (size_t)(slash - text) : strlen(text);
@@ -42,9 +42,9 @@ san_inet_parse(const char *text, struct san_inet_addr *out)
 	memcpy(host, text, len);
 	host[len] = '\0';
 	if (inet_pton(AF_INET, host, &v4) == 1) {
-		inet_from_v4(&ip, &v4);
+		san_inet_from_v4(&ip, &v4);
 		bits = 32;
-	} else if (inet_pton(AF_INET6, host, ip.b) == 1 && !san_ip_is_v4(&ip)) {
+	} else if (inet_pton(AF_INET6, host, ip.b) == 1 && !san_wire_ip_is_v4(&ip)) {
 		/* A v4-mapped address is refused: its prefix length would be ambiguous. */
 		bits = 128;
 	} else {
@@ -59,7 +59,7 @@ san_inet_parse(const char *text, struct san_inet_addr *out)
 }
 
 int
-san_inet_parse_route(const char *text, struct san_inet_route *out)
+san_inet_addr_parse_route(const char *text, struct san_inet_route *out)
 {
 	const char *comma = strchr(text, ',');
 	size_t len = comma != NULL ? (size_t)(comma - text) : 0;
@@ -68,24 +68,25 @@ san_inet_parse_route(const char *text, struct san_inet_route *out)
 	struct san_inet_addr at;
 
 	if (len >= sizeof(prefix) || strchr(gateway, '/') != NULL ||
-	    san_inet_parse(gateway, &at) != 0)
+	    san_inet_addr_parse(gateway, &at) != 0)
 		return -EINVAL;
 	out->gateway = at.ip;
-	out->to = (struct san_inet_addr){.ip = at.ip, .prefix_len = san_ip_is_v4(&at.ip) ? 96 : 0};
+	out->to = (struct san_inet_addr){.ip = at.ip,
+					 .prefix_len = san_wire_ip_is_v4(&at.ip) ? 96 : 0};
 	if (comma == NULL)
 		return 0;
 	memcpy(prefix, text, len);
 	prefix[len] = '\0';
-	if (san_inet_parse(prefix, &out->to) != 0 ||
-	    san_ip_is_v4(&out->to.ip) != san_ip_is_v4(&out->gateway))
+	if (san_inet_addr_parse(prefix, &out->to) != 0 ||
+	    san_wire_ip_is_v4(&out->to.ip) != san_wire_ip_is_v4(&out->gateway))
 		return -EINVAL;
 	return 0;
 }
 
 const char *
-san_inet_text(const struct san_ip *ip, char buf[SAN_INET_TEXT])
+san_inet_addr_text(const struct san_ip *ip, char buf[SAN_INET_TEXT])
 {
-	bool v4 = san_ip_is_v4(ip);
+	bool v4 = san_wire_ip_is_v4(ip);
 
 	if (inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? ip->b + INET_V4_OFF : ip->b, buf,
 		      SAN_INET_TEXT) == NULL)

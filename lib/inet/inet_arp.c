@@ -49,7 +49,7 @@ san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
 {
 	struct san_ip src;
 
-	if (san_inet_source(in, target, &src) == 0)
+	if (san_inet_route_source(in, target, &src) == 0)
 		put_arp(in, mac != NULL ? mac : &everybody, RTE_ARP_OP_REQUEST, &src, target);
 }
 
@@ -80,14 +80,14 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (arp.arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST) &&
 	    arp.arp_opcode != RTE_BE16(RTE_ARP_OP_REPLY))
 		return SAN_DROP_INET_UNWANTED;
-	inet_from_v4(&claim.ip, &arp.arp_data.arp_sip);
-	inet_from_v4(&target, &arp.arp_data.arp_tip);
+	san_inet_from_v4(&claim.ip, &arp.arp_data.arp_sip);
+	san_inet_from_v4(&target, &arp.arp_data.arp_tip);
 	claim.mac = arp.arp_data.arp_sha;
 	if (san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 		return SAN_DROP_NONE;
 	/* A host that requests our address will be talked to: store it, as the RFC says. */
 	claim.create = arp.arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) &&
-		san_inet_is_local(in, &target);
+		san_inet_route_is_local(in, &target);
 	san_inet_neigh_learn(in, rx, &claim);
 	if (!claim.create)
 		return SAN_DROP_NONE;

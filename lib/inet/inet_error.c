@@ -6,7 +6,7 @@
  *
  * Errors are unauthenticated. One is accepted if the packet that it quotes can be ours: from our
  * address, UDP, and the first fragment if it is one. The layer above checks that a socket has these
- * ports: no path MTU is lowered until it calls san_inet_narrow().
+ * ports: no path MTU is lowered until it calls san_inet_path_narrow().
  */
 
 #include <errno.h>
@@ -87,18 +87,18 @@ read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	struct rte_ipv4_hdr ip;
 	uint32_t n;
 
-	if (len < sizeof(ip) || !san_inet_copy(m, off, sizeof(ip), &ip))
+	if (len < sizeof(ip) || !san_inet_ip_copy(m, off, sizeof(ip), &ip))
 		return false;
 	n = rte_ipv4_hdr_len(&ip);
 	if (ip.version_ihl >> 4 != IPVERSION || n < sizeof(ip) || len < n + sizeof(q->udp) ||
 	    ip.next_proto_id != INET_PROTO_UDP ||
 	    (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)) != 0)
 		return false;
-	inet_from_v4(&q->src, &ip.src_addr);
-	inet_from_v4(&q->dst, &ip.dst_addr);
+	san_inet_from_v4(&q->src, &ip.src_addr);
+	san_inet_from_v4(&q->dst, &ip.dst_addr);
 	q->len = rte_be_to_cpu_16(ip.total_length);
 	q->df = (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)) != 0;
-	return san_inet_copy(m, off + n, sizeof(q->udp), &q->udp);
+	return san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
 /** Likewise; we send only one kind of extension header. */
@@ -109,11 +109,11 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	struct rte_ipv6_hdr ip;
 	uint32_t n = sizeof(ip);
 
-	if (len < sizeof(ip) || !san_inet_copy(m, off, sizeof(ip), &ip) ||
+	if (len < sizeof(ip) || !san_inet_ip_copy(m, off, sizeof(ip), &ip) ||
 	    rte_be_to_cpu_32(ip.vtc_flow) >> 28 != 6)
 		return false;
 	if (ip.proto == V6_FRAGMENT) {
-		if (len < n + sizeof(frag) || !san_inet_copy(m, off + n, sizeof(frag), &frag) ||
+		if (len < n + sizeof(frag) || !san_inet_ip_copy(m, off + n, sizeof(frag), &frag) ||
 		    RTE_IPV6_GET_FO(rte_be_to_cpu_16(frag.frag_data)) != 0)
 			return false;
 		ip.proto = frag.next_header;
@@ -125,13 +125,13 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	memcpy(q->dst.b, ip.dst_addr, sizeof(q->dst.b));
 	q->len = rte_be_to_cpu_16(ip.payload_len) + V6_LEN;
 	q->df = true;
-	return !san_ip_is_v4(&q->src) && !san_ip_is_v4(&q->dst) &&
-		san_inet_copy(m, off + n, sizeof(q->udp), &q->udp);
+	return !san_wire_ip_is_v4(&q->src) && !san_wire_ip_is_v4(&q->dst) &&
+		san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
 /** The next plateau, if a router does not tell the MTU (RFC 1191, 7.1). */
 static uint16_t
-plateau(uint32_t len)
+inet_error_mtu_plateau(uint32_t len)
 {
 	static const uint16_t steps[] = {32000, 17914, 8166, 4352, 2002, 1492, 1006};
 	unsigned int i;
@@ -146,10 +146,10 @@ plateau(uint32_t len)
 static bool
 too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 {
-	if (mtu == 0 && san_ip_is_v4(&q->dst))
-		mtu = plateau(q->len);
+	if (mtu == 0 && san_wire_ip_is_v4(&q->dst))
+		mtu = inet_error_mtu_plateau(q->len);
 	/* Every IPv6 link carries 1280 bytes: a lower value is invalid (RFC 8201, 4). */
-	if (mtu >= q->len || !q->df || (!san_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
+	if (mtu >= q->len || !q->df || (!san_wire_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
 		return false;
 	r->mtu = (uint16_t)RTE_MIN(mtu, (uint32_t)UINT16_MAX);
 	return true;
@@ -182,7 +182,7 @@ meaning_v6(uint8_t type, uint8_t code, struct meaning *x)
 enum san_drop
 san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t icmp[8])
 {
-	bool v4 = san_ip_is_v4(&rx->dst);
+	bool v4 = san_wire_ip_is_v4(&rx->dst);
 	uint32_t off = rx->off + ICMP_LEN, len = rx->len - ICMP_LEN;
 	uint32_t mtu = (uint32_t)icmp[6] << 8 | icmp[7];
 	struct san_inet_result *r = rx->r;
@@ -190,13 +190,14 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 	struct quote q;
 
 	if (!(v4 ? meaning_v4(icmp[0], icmp[1], &x) : meaning_v6(icmp[0], icmp[1], &x)) ||
-	    !inet_is_unicast(&rx->src))
+	    !san_inet_is_unicast(&rx->src))
 		return SAN_DROP_INET_UNWANTED;
 	if (!(v4 ? read_v4(rx->m, off, len, &q) : read_v6(rx->m, off, len, &q)))
 		return SAN_DROP_INET_UNWANTED;
 	/* There must be no error about a packet to several hosts. */
-	if (!san_inet_is_local(in, &q.src) || !inet_is_unicast(&q.dst) ||
-	    san_inet_is_broadcast(in, &q.dst) || rte_be_to_cpu_16(q.udp.dgram_len) < sizeof(q.udp))
+	if (!san_inet_route_is_local(in, &q.src) || !san_inet_is_unicast(&q.dst) ||
+	    san_inet_route_is_broadcast(in, &q.dst) ||
+	    rte_be_to_cpu_16(q.udp.dgram_len) < sizeof(q.udp))
 		return SAN_DROP_INET_UNWANTED;
 	if (!v4)
 		mtu |= (uint32_t)icmp[4] << 24 | (uint32_t)icmp[5] << 16;
@@ -220,7 +221,7 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
  */
 
 static void
-put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
+inet_error_put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
 {
 	uint8_t *icmp = (uint8_t *)(ip + 1);
 
@@ -230,15 +231,15 @@ put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + len));
 	ip->time_to_live = INET_HOPS_OUT;
 	ip->next_proto_id = IPPROTO_ICMP;
-	memcpy(&ip->src_addr, inet_raw(&d->dst), sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, inet_raw(&d->src), sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, san_inet_raw(&d->dst), sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, san_inet_raw(&d->src), sizeof(ip->dst_addr));
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 	icmp[0] = UNREACHABLE;
 	icmp[1] = CODE_PORT;
 }
 
 static void
-put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
+inet_error_put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
 {
 	uint8_t *icmp = (uint8_t *)(ip + 1);
 
@@ -269,9 +270,9 @@ quote_len(bool v4, uint32_t whole, uint32_t hdr)
 }
 
 void
-san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
+san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
 {
-	bool v4 = san_ip_is_v4(&r->d.dst);
+	bool v4 = san_wire_ip_is_v4(&r->d.dst);
 	uint32_t off = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN);
 	uint32_t len = quote_len(v4, r->off + r->len - INET_ETH_LEN, r->off - INET_ETH_LEN);
 	struct rte_ether_hdr old, *eth;
@@ -279,7 +280,8 @@ san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 	uint16_t sum;
 	uint8_t *ip;
 
-	if (r->what != SAN_INET_UDP || r->d.group || !san_inet_copy(r->m, 0, sizeof(old), &old) ||
+	if (r->what != SAN_INET_UDP || r->d.group ||
+	    !san_inet_ip_copy(r->m, 0, sizeof(old), &old) ||
 	    !san_inet_may_answer(in, INET_ANSWER_ERROR, &r->d.src, now_ns))
 		return;
 	m = san_inet_out_copy(in, r->m, INET_ETH_LEN, len, off + ICMP_LEN);
@@ -291,13 +293,14 @@ san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 	eth->ether_type = old.ether_type;
 	ip = (uint8_t *)(eth + 1);
 	if (v4)
-		put_v4((struct rte_ipv4_hdr *)ip, &r->d, ICMP_LEN + len);
+		inet_error_put_v4((struct rte_ipv4_hdr *)ip, &r->d, ICMP_LEN + len);
 	else
-		put_v6((struct rte_ipv6_hdr *)ip, &r->d, ICMP_LEN + len);
+		inet_error_put_v6((struct rte_ipv6_hdr *)ip, &r->d, ICMP_LEN + len);
 	if (v4)
-		sum = san_inet_sum(m, off, ICMP_LEN + len);
+		sum = san_inet_ip_sum(m, off, ICMP_LEN + len);
 	else
-		sum = san_inet_cksum(m, off, ICMP_LEN + len, &r->d.dst, &r->d.src, INET_PROTO_V6);
+		sum = san_inet_ip_cksum(m, off, ICMP_LEN + len, &r->d.dst, &r->d.src,
+					INET_PROTO_V6);
 	sum = (uint16_t)~sum;
 	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, off + 2), &sum, sizeof(sum));
 	san_inet_out_add(in, m);

@@ -17,21 +17,21 @@
 
 /** Payload bytes of a fragment that is not the last. */
 static uint32_t
-step_of(bool v4, uint16_t mtu)
+inet_frag_step_of(bool v4, uint16_t mtu)
 {
 	return (mtu - (v4 ? V4_LEN : V6_LEN + FRAG_LEN)) & ~7u;
 }
 
 uint32_t
-san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu)
+san_inet_frag_count(bool v4, uint32_t len, uint16_t mtu)
 {
-	uint32_t ip_len = v4 ? V4_LEN : V6_LEN, step = step_of(v4, mtu);
+	uint32_t ip_len = v4 ? V4_LEN : V6_LEN, step = inet_frag_step_of(v4, mtu);
 
 	return len <= mtu ? 1 : (len - ip_len + step - 1) / step;
 }
 
 static void
-put_v4(struct rte_ipv4_hdr *ip, uint32_t at, uint32_t n, bool more)
+inet_frag_put_v4(struct rte_ipv4_hdr *ip, uint32_t at, uint32_t n, bool more)
 {
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + n));
 	ip->fragment_offset =
@@ -41,7 +41,7 @@ put_v4(struct rte_ipv4_hdr *ip, uint32_t at, uint32_t n, bool more)
 }
 
 static void
-put_v6(struct rte_ipv6_hdr *ip, uint32_t at, uint32_t n, bool more, uint32_t id)
+inet_frag_put_v6(struct rte_ipv6_hdr *ip, uint32_t at, uint32_t n, bool more, uint32_t id)
 {
 	struct rte_ipv6_fragment_ext *frag = (struct rte_ipv6_fragment_ext *)(ip + 1);
 
@@ -57,18 +57,19 @@ put_v6(struct rte_ipv6_hdr *ip, uint32_t at, uint32_t n, bool more, uint32_t id)
  * Split *m*, which is longer than *mtu*, and keep it; returns the number of fragments, 0: no mbuf.
  */
 static uint32_t
-split(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu, struct rte_mbuf **out)
+inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
+		    struct rte_mbuf **out)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
-	uint32_t hdr = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN), step = step_of(v4, mtu);
+	uint32_t hdr = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN), step = inet_frag_step_of(v4, mtu);
 	uint32_t len = rte_pktmbuf_pkt_len(m) - hdr, id = 0, at, n, k = 0;
 	struct rte_mbuf *f;
 	struct san_ip dst;
 
 	if (!v4) {
 		memcpy(dst.b, ((const struct rte_ipv6_hdr *)(eth + 1))->dst_addr, sizeof(dst.b));
-		id = san_inet_id(in, &dst);
+		id = san_inet_ip_id(in, &dst);
 	}
 	for (at = 0; at < len; at += step) {
 		n = RTE_MIN(len - at, step);
@@ -81,26 +82,26 @@ split(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu, struct rte_mb
 		}
 		memcpy(rte_pktmbuf_mtod(f, void *), eth, hdr);
 		if (v4)
-			put_v4(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
-			       at + n < len);
+			inet_frag_put_v4(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
+					 at + n < len);
 		else
-			put_v6(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
-			       at + n < len, id);
+			inet_frag_put_v6(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
+					 at + n < len, id);
 		out[k++] = f;
 	}
 	return k;
 }
 
 int
-san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
-		    uint16_t mtu)
+san_inet_frag_out(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
+		  uint16_t mtu)
 {
 	struct rte_mbuf *f[INET_NB_FRAGS] = {m};
 	uint32_t i, n = 1;
 
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = hop->mac;
 	if (rte_pktmbuf_pkt_len(m) - INET_ETH_LEN > mtu) {
-		n = split(in, m, mtu, f);
+		n = inet_frag_split_pkt(in, m, mtu, f);
 		rte_pktmbuf_free(m);
 		if (n == 0)
 			return -ENOMEM;

@@ -38,21 +38,21 @@ is_free(const struct inet_group *g)
 
 /** True if packets of the group are to be received. */
 static bool
-is_in(const struct inet_group *g)
+group_has_members(const struct inet_group *g)
 {
 	return g->nb_members != 0 || g->own;
 }
 
 /** Also finds a group that was left recently. */
 static struct inet_group *
-find(const struct san_inet *in, const struct san_ip *group)
+group_find(const struct san_inet *in, const struct san_ip *group)
 {
 	uint32_t i;
 
 	for (i = 0; i < in->nb_groups; i++) {
 		struct inet_group *g = &in->groups[i];
 
-		if (!is_free(g) && san_ip_eq(&g->ip, group))
+		if (!is_free(g) && san_wire_ip_eq(&g->ip, group))
 			return g;
 	}
 	return NULL;
@@ -70,16 +70,16 @@ find_free(const struct san_inet *in)
 
 		if (is_free(g))
 			return g;
-		if (!is_in(g))
+		if (!group_has_members(g))
 			left = g;
 	}
 	return left;
 }
 
 bool
-san_inet_is_member(const struct san_inet *in, const struct san_ip *group)
+san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group)
 {
-	const struct inet_group *g = find(in, group);
+	const struct inet_group *g = group_find(in, group);
 
 	return g != NULL && g->nb_members != 0;
 }
@@ -92,9 +92,9 @@ is_reported(const struct san_inet *in, const struct inet_group *g)
 {
 	if (in->conf.quiet || (g->own && !in->conf.announce))
 		return false;
-	if (san_ip_is_v4(&g->ip))
-		return !san_ip_eq(&g->ip, &all_systems);
-	return (g->ip.b[1] & 0x0f) >= 2 && !san_ip_eq(&g->ip, &all_nodes);
+	if (san_wire_ip_is_v4(&g->ip))
+		return !san_wire_ip_eq(&g->ip, &all_systems);
+	return (g->ip.b[1] & 0x0f) >= 2 && !san_wire_ip_eq(&g->ip, &all_nodes);
 }
 
 /** At a random time up to *max_ms* from now. */
@@ -106,9 +106,9 @@ set_timer(struct san_inet *in, struct inet_group *g, uint32_t max_ms, uint64_t n
 }
 
 static void
-report(struct san_inet *in, struct inet_group *g, uint64_t now_ns)
+group_report(struct san_inet *in, struct inet_group *g, uint64_t now_ns)
 {
-	if (san_ip_is_v4(&g->ip))
+	if (san_wire_ip_is_v4(&g->ip))
 		san_inet_igmp_report(in, &g->ip, g->report, now_ns);
 	else
 		san_inet_mld_report(in, &g->ip, g->report, now_ns);
@@ -118,14 +118,14 @@ report(struct san_inet *in, struct inet_group *g, uint64_t now_ns)
 }
 
 static void
-tell(struct san_inet *in, struct inet_group *g, enum inet_report what, uint64_t now_ns)
+group_tell_router(struct san_inet *in, struct inet_group *g, enum inet_report what, uint64_t now_ns)
 {
 	g->nb_reports = 0;
 	if (!is_reported(in, g))
 		return;
 	g->report = what;
 	g->nb_reports = ROBUSTNESS;
-	report(in, g, now_ns);
+	group_report(in, g, now_ns);
 }
 
 void
@@ -137,8 +137,9 @@ san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, 
 	for (i = 0; i < in->nb_groups; i++) {
 		struct inet_group *g = &in->groups[i];
 
-		if (!is_in(g) || san_ip_is_v4(&g->ip) != san_ip_is_v4(group) ||
-		    (!all && !san_ip_eq(&g->ip, group)) || !is_reported(in, g))
+		if (!group_has_members(g) ||
+		    san_wire_ip_is_v4(&g->ip) != san_wire_ip_is_v4(group) ||
+		    (!all && !san_wire_ip_eq(&g->ip, group)) || !is_reported(in, g))
 			continue;
 		/* A report that is already due sooner is an answer, too. */
 		if (g->nb_reports != 0 && g->report_ns <= now_ns + max_ms * SAN_NS_PER_MS)
@@ -154,7 +155,7 @@ san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, 
 void
 san_inet_group_heard(struct san_inet *in, const struct san_ip *group)
 {
-	struct inet_group *g = find(in, group);
+	struct inet_group *g = group_find(in, group);
 
 	if (g != NULL && g->report == INET_REPORT_IS)
 		g->nb_reports = 0;
@@ -174,7 +175,7 @@ san_inet_group_tick(struct san_inet *in, uint64_t now_ns)
 		if (g->nb_reports == 0)
 			continue;
 		if (now_ns >= g->report_ns)
-			report(in, g, now_ns);
+			group_report(in, g, now_ns);
 		else
 			in->group_ns = san_time_min(in->group_ns, g->report_ns);
 	}
@@ -190,7 +191,7 @@ add_own(struct san_inet *in, const struct san_ip *group)
 	uint32_t i;
 
 	for (i = 0; i < in->nb_groups; i++)
-		if (san_ip_eq(&in->groups[i].ip, group))
+		if (san_wire_ip_eq(&in->groups[i].ip, group))
 			return;
 	in->groups[i].ip = *group;
 	in->groups[i].own = true;
@@ -216,10 +217,10 @@ san_inet_group_create(struct san_inet *in)
 	for (i = 0; i < in->conf.nb_addrs; i++) {
 		const struct san_ip *ip = &in->conf.addrs[i].ip;
 
-		add_own(in, san_ip_is_v4(ip) ? &all_systems : &all_nodes);
-		if (san_ip_is_v4(ip))
+		add_own(in, san_wire_ip_is_v4(ip) ? &all_systems : &all_nodes);
+		if (san_wire_ip_is_v4(ip))
 			continue;
-		san_inet_solicited_node(ip, &group);
+		san_inet_nd_solicited_node(ip, &group);
 		add_own(in, &group);
 	}
 	in->nb_groups += in->conf.max_groups;
@@ -227,13 +228,13 @@ san_inet_group_create(struct san_inet *in)
 }
 
 int
-san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
+san_inet_group_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
 {
 	struct inet_group *g;
 
-	if (!inet_is_group(group))
+	if (!san_inet_is_group(group))
 		return -EINVAL;
-	g = find(in, group);
+	g = group_find(in, group);
 	if (g == NULL) {
 		g = find_free(in);
 		if (g == NULL)
@@ -243,20 +244,20 @@ san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
 	}
 	g->nb_members++;
 	if (g->nb_members == 1 && !g->own)
-		tell(in, g, INET_REPORT_JOIN, now_ns);
+		group_tell_router(in, g, INET_REPORT_JOIN, now_ns);
 	return 0;
 }
 
 int
-san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
+san_inet_group_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
 {
-	struct inet_group *g = find(in, group);
+	struct inet_group *g = group_find(in, group);
 
 	if (g == NULL || g->nb_members == 0)
 		return -ENOENT;
 	g->nb_members--;
 	if (g->nb_members == 0 && !g->own)
-		tell(in, g, INET_REPORT_LEAVE, now_ns);
+		group_tell_router(in, g, INET_REPORT_LEAVE, now_ns);
 	return 0;
 }
 
@@ -271,9 +272,9 @@ is_repeated(const struct san_inet *in, const struct inet_group *g,
 	const struct inet_group *o;
 
 	for (o = in->groups; o < g; o++) {
-		if (!is_in(o))
+		if (!group_has_members(o))
 			continue;
-		san_inet_group_mac(&o->ip, &other);
+		san_inet_route_group_mac(&o->ip, &other);
 		if (rte_is_same_ether_addr(&other, mac))
 			return true;
 	}
@@ -281,7 +282,7 @@ is_repeated(const struct san_inet *in, const struct inet_group *g,
 }
 
 uint32_t
-san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n)
+san_inet_group_all(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n)
 {
 	struct rte_ether_addr mac;
 	uint32_t k = 0;
@@ -290,9 +291,9 @@ san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t
 	for (i = 0; i < in->nb_groups; i++) {
 		const struct inet_group *g = &in->groups[i];
 
-		if (!is_in(g))
+		if (!group_has_members(g))
 			continue;
-		san_inet_group_mac(&g->ip, &mac);
+		san_inet_route_group_mac(&g->ip, &mac);
 		if (is_repeated(in, g, &mac))
 			continue;
 		if (k < n)

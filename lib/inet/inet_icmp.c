@@ -23,12 +23,12 @@
 
 /** Send to the source of the request, in fragments if it is long. */
 static enum san_drop
-reply(struct san_inet *in, const struct inet_rx *rx, struct rte_mbuf *m)
+icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx, struct rte_mbuf *m)
 {
 	const struct inet_hop hop = {.mac = rx->eth.src_addr};
 
-	switch (san_inet_out_packet(in, m, &hop,
-				    san_inet_path_mtu(in, &rx->src, rx->now_ns))) {
+	switch (san_inet_frag_out(in, m, &hop,
+				  san_inet_path_mtu(in, &rx->src, rx->now_ns))) {
 	case 0:
 		return SAN_DROP_NONE;
 	case -ENOMEM:
@@ -75,10 +75,10 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 	if (m == NULL)
 		return SAN_DROP_NO_MBUF;
 	out = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, INET_ETH_LEN);
-	memcpy(&out->src_addr, inet_raw(&rx->dst), sizeof(out->src_addr));
-	memcpy(&out->dst_addr, inet_raw(&rx->src), sizeof(out->dst_addr));
+	memcpy(&out->src_addr, san_inet_raw(&rx->dst), sizeof(out->src_addr));
+	memcpy(&out->dst_addr, san_inet_raw(&rx->src), sizeof(out->dst_addr));
 	out->type_of_service &= (uint8_t)~ECN_BITS;
-	out->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_id(in, &rx->src));
+	out->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_ip_id(in, &rx->src));
 	out->fragment_offset = 0;
 	out->time_to_live = INET_HOPS_OUT;
 	out->hdr_checksum = 0;
@@ -86,8 +86,8 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 	icmp = (struct rte_icmp_hdr *)(out + 1);
 	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
 	icmp->icmp_cksum = 0;
-	icmp->icmp_cksum = (uint16_t)~san_inet_sum(m, rx->off, rx->len);
-	return reply(in, rx, m);
+	icmp->icmp_cksum = (uint16_t)~san_inet_ip_sum(m, rx->off, rx->len);
+	return icmp_reply_echo(in, rx, m);
 }
 
 enum san_drop
@@ -95,8 +95,8 @@ san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 {
 	struct rte_icmp_hdr icmp;
 
-	if (rx->len < sizeof(icmp) || !san_inet_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
-	    san_inet_sum(rx->m, rx->off, rx->len) != 0xffff)
+	if (rx->len < sizeof(icmp) || !san_inet_ip_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
+	    san_inet_ip_sum(rx->m, rx->off, rx->len) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
 		return san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
@@ -125,18 +125,18 @@ echo_reply_v6(struct san_inet *in, const struct inet_rx *rx)
 	icmp = (struct rte_icmp_hdr *)(out + 1);
 	icmp->icmp_type = ICMP6_ECHO_REPLY;
 	icmp->icmp_cksum = 0;
-	icmp->icmp_cksum = (uint16_t)~san_inet_cksum(m, rx->off, rx->len, &rx->dst, &rx->src,
-						     INET_PROTO_V6);
-	return reply(in, rx, m);
+	icmp->icmp_cksum = (uint16_t)~san_inet_ip_cksum(m, rx->off, rx->len, &rx->dst, &rx->src,
+							INET_PROTO_V6);
+	return icmp_reply_echo(in, rx, m);
 }
 
 enum san_drop
-san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
+san_inet_icmp_rx_v6(struct san_inet *in, const struct inet_rx *rx)
 {
 	struct rte_icmp_hdr icmp;
 
-	if (rx->len < sizeof(icmp) || !san_inet_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
-	    san_inet_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, INET_PROTO_V6) != 0xffff)
+	if (rx->len < sizeof(icmp) || !san_inet_ip_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
+	    san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, INET_PROTO_V6) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (icmp.icmp_type < ICMP6_INFORMS)
 		return rx->group ? SAN_DROP_INET_UNWANTED :
@@ -146,7 +146,7 @@ san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (icmp.icmp_type != ICMP6_ECHO_REQUEST)
 		return rx->whole ? SAN_DROP_INET_UNWANTED : /* RFC 6980 */
 				   san_inet_nd_rx(in, rx, icmp.icmp_type);
-	if (icmp.icmp_code != 0 || !inet_is_unicast(&rx->src))
+	if (icmp.icmp_code != 0 || !san_inet_is_unicast(&rx->src))
 		return SAN_DROP_INET_MALFORMED;
 	if (rx->group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||
 	    !is_plain(rx, sizeof(struct rte_ipv6_hdr)))

@@ -37,7 +37,8 @@ struct igmp_msg {
 /* ---- out ---- */
 
 static void
-put(struct san_inet *in, const struct igmp_msg *msg, uint32_t len, const struct san_ip *dst)
+igmp_send_msg(struct san_inet *in, const struct igmp_msg *msg, uint32_t len,
+	      const struct san_ip *dst)
 {
 	static const uint8_t router_alert[OPT_LEN] = {0x94, 4, 0, 0};
 	struct rte_mbuf *m = san_inet_out_alloc(in);
@@ -52,12 +53,12 @@ put(struct san_inet *in, const struct igmp_msg *msg, uint32_t len, const struct 
 		return; /* reports are repeated, or queried */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
 		m, (uint16_t)(INET_ETH_LEN + V4_LEN + OPT_LEN + len));
-	src = san_inet_best_source(in, dst, &on_link);
+	src = san_inet_route_best_source(in, dst, &on_link);
 	if (eth == NULL || src == NULL) {
 		rte_pktmbuf_free(m);
 		return;
 	}
-	san_inet_group_mac(dst, &eth->dst_addr);
+	san_inet_route_group_mac(dst, &eth->dst_addr);
 	eth->src_addr = in->conf.mac;
 	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
 	ip = (struct rte_ipv4_hdr *)(eth + 1);
@@ -65,11 +66,11 @@ put(struct san_inet *in, const struct igmp_msg *msg, uint32_t len, const struct 
 	ip->version_ihl = IPVERSION << 4 | (V4_LEN + OPT_LEN) / 4;
 	ip->type_of_service = TOS_CONTROL;
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + OPT_LEN + len));
-	ip->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_id(in, dst));
+	ip->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_ip_id(in, dst));
 	ip->time_to_live = 1;
 	ip->next_proto_id = INET_PROTO_IGMP;
-	memcpy(&ip->src_addr, inet_raw(&src->ip), sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, inet_raw(dst), sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, san_inet_raw(&src->ip), sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, san_inet_raw(dst), sizeof(ip->dst_addr));
 	memcpy(ip + 1, router_alert, OPT_LEN);
 	ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, V4_LEN + OPT_LEN);
 	igmp = (uint8_t *)(ip + 1) + OPT_LEN;
@@ -88,22 +89,22 @@ san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_
 
 	if (now_ns < in->igmp_older_ns) {
 		msg.type = what == INET_REPORT_LEAVE ? LEAVE_V2 : REPORT_V2;
-		memcpy(msg.group, inet_raw(group), sizeof(msg.group));
-		inet_from_v4(&dst, (const uint8_t[4]){224, 0, 0, 2});
-		put(in, &msg, V2_LEN, what == INET_REPORT_LEAVE ? &dst : group);
+		memcpy(msg.group, san_inet_raw(group), sizeof(msg.group));
+		san_inet_from_v4(&dst, (const uint8_t[4]){224, 0, 0, 2});
+		igmp_send_msg(in, &msg, V2_LEN, what == INET_REPORT_LEAVE ? &dst : group);
 		return;
 	}
 	msg.group[3] = 1;
-	memcpy(msg.record_group, inet_raw(group), sizeof(msg.record_group));
-	inet_from_v4(&dst, (const uint8_t[4]){224, 0, 0, 22});
-	put(in, &msg, sizeof(msg), &dst);
+	memcpy(msg.record_group, san_inet_raw(group), sizeof(msg.record_group));
+	san_inet_from_v4(&dst, (const uint8_t[4]){224, 0, 0, 22});
+	igmp_send_msg(in, &msg, sizeof(msg), &dst);
 }
 
 /* ---- in ---- */
 
 /** Long times are coded as mantissa and exponent. */
 static uint32_t
-response_ms(uint8_t code)
+igmp_response_ms(uint8_t code)
 {
 	if (code < 128)
 		return code * TENTH_MS;
@@ -119,14 +120,14 @@ rx_query(struct san_inet *in, const struct inet_rx *rx, const uint8_t msg[8])
 
 	if (rx->hops != 1 || (!is_v3 && rx->len != V2_LEN))
 		return SAN_DROP_INET_MALFORMED;
-	inet_from_v4(&group, msg + 4);
-	if (!inet_is_any_v4(&group) && !inet_is_group(&group))
+	san_inet_from_v4(&group, msg + 4);
+	if (!san_inet_is_any_v4(&group) && !san_inet_is_group(&group))
 		return SAN_DROP_INET_MALFORMED;
-	max_ms = is_v3 ? response_ms(msg[1]) : msg[1] != 0 ? msg[1] * TENTH_MS :
-							     V1_MS;
+	max_ms = is_v3 ? igmp_response_ms(msg[1]) : msg[1] != 0 ? msg[1] * TENTH_MS :
+								  V1_MS;
 	if (!is_v3)
 		in->igmp_older_ns = rx->now_ns + OLDER_NS;
-	san_inet_group_asked(in, &group, inet_is_any_v4(&group), max_ms, rx->now_ns);
+	san_inet_group_asked(in, &group, san_inet_is_any_v4(&group), max_ms, rx->now_ns);
 	return SAN_DROP_NONE;
 }
 
@@ -136,15 +137,15 @@ san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx)
 	struct san_ip group;
 	uint8_t msg[V2_LEN];
 
-	if (rx->len < V2_LEN || !san_inet_copy(rx->m, rx->off, V2_LEN, msg) ||
-	    san_inet_sum(rx->m, rx->off, rx->len) != 0xffff)
+	if (rx->len < V2_LEN || !san_inet_ip_copy(rx->m, rx->off, V2_LEN, msg) ||
+	    san_inet_ip_sum(rx->m, rx->off, rx->len) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (msg[0] == QUERY)
 		return rx_query(in, rx, msg);
 	if (msg[0] != REPORT_V2)
 		return SAN_DROP_INET_UNWANTED;
 	/* The answer of one member is enough. */
-	inet_from_v4(&group, msg + 4);
+	san_inet_from_v4(&group, msg + 4);
 	if (rx->now_ns < in->igmp_older_ns)
 		san_inet_group_heard(in, &group);
 	return SAN_DROP_NONE;

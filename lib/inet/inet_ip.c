@@ -28,14 +28,14 @@
 #define TLV_ACT    0xc0 /* a host that does not know the option drops the packet */
 
 uint32_t
-san_inet_id(struct san_inet *in, const struct san_ip *dst)
+san_inet_ip_id(struct san_inet *in, const struct san_ip *dst)
 {
 	return in->ids[san_inet_hash(dst, in->hash_seed) % INET_IDS]++;
 }
 
 /* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong if a segment starts at an odd offset) */
 uint16_t
-san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
+san_inet_ip_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	uint32_t done = 0, n, sum = 0;
 
@@ -57,20 +57,20 @@ san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 }
 
 uint16_t
-san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len, const struct san_ip *src,
-	       const struct san_ip *dst, uint8_t proto)
+san_inet_ip_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len, const struct san_ip *src,
+		  const struct san_ip *dst, uint8_t proto)
 {
-	uint32_t n = san_ip_is_v4(dst) ? 4 : 16, sum;
+	uint32_t n = san_wire_ip_is_v4(dst) ? 4 : 16, sum;
 
-	sum = (uint32_t)san_inet_sum(m, off, len) + rte_raw_cksum(inet_raw(src), n) +
-		rte_raw_cksum(inet_raw(dst), n) + rte_cpu_to_be_16((uint16_t)len) +
+	sum = (uint32_t)san_inet_ip_sum(m, off, len) + rte_raw_cksum(san_inet_raw(src), n) +
+		rte_raw_cksum(san_inet_raw(dst), n) + rte_cpu_to_be_16((uint16_t)len) +
 		rte_cpu_to_be_16(proto);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
 bool
-san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
+san_inet_ip_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
 {
 	const void *data = rte_pktmbuf_read(m, off, len, to);
 
@@ -86,7 +86,7 @@ static bool
 is_forged(const struct san_inet *in, const struct inet_rx *rx)
 {
 	return !rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac) &&
-		san_inet_is_local(in, &rx->src);
+		san_inet_route_is_local(in, &rx->src);
 }
 
 /* ---- IPv4 ---- */
@@ -117,27 +117,28 @@ is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 	static const uint8_t all_systems[4] = {224, 0, 0, 1};
 
 	if (!rx->group)
-		return san_inet_is_local(in, &rx->dst);
-	if (rx->proto == INET_PROTO_IGMP && memcmp(inet_raw(&rx->dst), all_systems, 4) == 0)
+		return san_inet_route_is_local(in, &rx->dst);
+	if (rx->proto == INET_PROTO_IGMP && memcmp(san_inet_raw(&rx->dst), all_systems, 4) == 0)
 		return true;
 	/* Answering every broadcast or multicast would amplify floods. */
 	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
-		(!inet_is_group(&rx->dst) || san_inet_is_member(in, &rx->dst));
+		(!san_inet_is_group(&rx->dst) || san_inet_group_is_member(in, &rx->dst));
 }
 
 /** Verify the header in *hdr*, of *len* bytes. */
 static enum san_drop
-check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr, uint32_t len)
+inet_ip_check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr,
+		 uint32_t len)
 {
 	bool igmp = rx->proto == INET_PROTO_IGMP;
 
 	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
 		return SAN_DROP_INET_UNWANTED;
 	if (rte_raw_cksum(hdr, len) != 0xffff || is_forged(in, rx) ||
-	    san_inet_is_broadcast(in, &rx->src))
+	    san_inet_route_is_broadcast(in, &rx->src))
 		return SAN_DROP_INET_MALFORMED;
 	/* A switch that queries groups may have no address (RFC 4541). */
-	if (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src)))
+	if (!san_inet_is_unicast(&rx->src) && !(igmp && san_inet_is_any_v4(&rx->src)))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
@@ -161,17 +162,17 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	uint32_t total, len;
 	enum san_drop drop;
 
-	if (!san_inet_copy(rx->m, INET_ETH_LEN, sizeof(ip), &ip))
+	if (!san_inet_ip_copy(rx->m, INET_ETH_LEN, sizeof(ip), &ip))
 		return SAN_DROP_INET_MALFORMED;
 	len = rte_ipv4_hdr_len(&ip);
 	total = rte_be_to_cpu_16(ip.total_length);
 	if (ip.version_ihl >> 4 != IPVERSION || len < sizeof(ip) || total < len ||
 	    INET_ETH_LEN + total > rte_pktmbuf_pkt_len(rx->m) ||
-	    !san_inet_copy(rx->m, INET_ETH_LEN, len, hdr))
+	    !san_inet_ip_copy(rx->m, INET_ETH_LEN, len, hdr))
 		return SAN_DROP_INET_MALFORMED;
-	inet_from_v4(&rx->src, &ip.src_addr);
-	inet_from_v4(&rx->dst, &ip.dst_addr);
-	rx->group = inet_is_group(&rx->dst) || san_inet_is_broadcast(in, &rx->dst);
+	san_inet_from_v4(&rx->src, &ip.src_addr);
+	san_inet_from_v4(&rx->dst, &ip.dst_addr);
+	rx->group = san_inet_is_group(&rx->dst) || san_inet_route_is_broadcast(in, &rx->dst);
 	rx->proto = ip.next_proto_id;
 	rx->hops = ip.time_to_live;
 	rx->tos = ip.type_of_service;
@@ -179,7 +180,7 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	rx->len = total - len;
 	if (!is_for_us_v4(in, rx))
 		return SAN_DROP_NOT_FOR_US;
-	drop = check_v4(in, rx, hdr, len);
+	drop = inet_ip_check_v4(in, rx, hdr, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
@@ -223,14 +224,14 @@ skip_options(struct inet_rx *rx)
 	uint8_t b[EXT_LEN];
 	uint32_t i = 2, len;
 
-	if (rx->len < 8 || !san_inet_copy(rx->m, rx->off, 2, b))
+	if (rx->len < 8 || !san_inet_ip_copy(rx->m, rx->off, 2, b))
 		return SAN_DROP_INET_MALFORMED;
 	len = (b[1] + 1u) * 8;
 	if (len > rx->len)
 		return SAN_DROP_INET_MALFORMED;
 	if (len > sizeof(b))
 		return SAN_DROP_INET_UNWANTED;
-	if (!san_inet_copy(rx->m, rx->off, len, b))
+	if (!san_inet_ip_copy(rx->m, rx->off, len, b))
 		return SAN_DROP_INET_MALFORMED;
 	while (i < len) {
 		if (b[i] == TLV_PAD1) {
@@ -281,14 +282,14 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 	if (drop != SAN_DROP_NONE || rx->m == NULL)
 		return drop;
 	if (rx->proto == INET_PROTO_V6)
-		return san_inet_icmp6_rx(in, rx);
+		return san_inet_icmp_rx_v6(in, rx);
 	if (rx->proto != INET_PROTO_UDP)
 		return SAN_DROP_INET_UNWANTED;
-	if ((rx->group && !san_inet_is_member(in, &rx->dst)) || is_echo(in, rx))
+	if ((rx->group && !san_inet_group_is_member(in, &rx->dst)) || is_echo(in, rx))
 		return SAN_DROP_NOT_FOR_US;
 	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
-	if (!inet_is_unicast(&rx->src) || is_forged(in, rx))
+	if (!san_inet_is_unicast(&rx->src) || is_forged(in, rx))
 		return SAN_DROP_INET_MALFORMED;
 	return san_inet_udp_rx(rx);
 }
@@ -299,7 +300,7 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 	struct rte_ipv6_hdr ip;
 	uint32_t vtc_flow;
 
-	if (!san_inet_copy(rx->m, INET_ETH_LEN, sizeof(ip), &ip))
+	if (!san_inet_ip_copy(rx->m, INET_ETH_LEN, sizeof(ip), &ip))
 		return SAN_DROP_INET_MALFORMED;
 	vtc_flow = rte_be_to_cpu_32(ip.vtc_flow);
 	rx->off = INET_ETH_LEN + (uint32_t)sizeof(ip);
@@ -309,15 +310,15 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 	memcpy(rx->src.b, ip.src_addr, sizeof(rx->src.b));
 	memcpy(rx->dst.b, ip.dst_addr, sizeof(rx->dst.b));
 	/* A v4-mapped address could be taken for an IPv4 neighbour. */
-	if (rx->src.b[0] == 0xff || san_ip_is_v4(&rx->src) || san_ip_is_v4(&rx->dst))
+	if (rx->src.b[0] == 0xff || san_wire_ip_is_v4(&rx->src) || san_wire_ip_is_v4(&rx->dst))
 		return SAN_DROP_INET_MALFORMED;
-	rx->group = inet_is_group(&rx->dst);
+	rx->group = san_inet_is_group(&rx->dst);
 	rx->proto = ip.proto;
 	rx->proto_at = INET_ETH_LEN + (uint32_t)offsetof(struct rte_ipv6_hdr, proto);
 	rx->hops = ip.hop_limits;
 	rx->tos = (uint8_t)(vtc_flow >> 20);
-	if (!san_inet_is_local(in, &rx->dst) && !is_our_group(in, &rx->dst) &&
-	    !san_inet_is_member(in, &rx->dst))
+	if (!san_inet_route_is_local(in, &rx->dst) && !is_our_group(in, &rx->dst) &&
+	    !san_inet_group_is_member(in, &rx->dst))
 		return SAN_DROP_NOT_FOR_US;
 	return take_v6(in, rx);
 }
@@ -329,7 +330,7 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 static enum san_drop
 rx_frame(struct san_inet *in, struct inet_rx *rx)
 {
-	if (!san_inet_copy(rx->m, 0, sizeof(rx->eth), &rx->eth))
+	if (!san_inet_ip_copy(rx->m, 0, sizeof(rx->eth), &rx->eth))
 		return SAN_DROP_INET_MALFORMED;
 	if (!rte_is_same_ether_addr(&rx->eth.dst_addr, &in->conf.mac) &&
 	    !rte_is_multicast_ether_addr(&rx->eth.dst_addr))
@@ -347,7 +348,7 @@ rx_frame(struct san_inet *in, struct inet_rx *rx)
 }
 
 enum san_drop
-san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns, struct san_inet_result *r)
+san_inet_ip_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns, struct san_inet_result *r)
 {
 	struct inet_rx rx = {.m = m, .now_ns = now_ns, .r = r};
 	enum san_drop drop;

@@ -64,7 +64,7 @@ link_local(const struct san_inet *in)
 }
 
 static void
-put(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst)
+mld_send_msg(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst)
 {
 	static const uint8_t router_alert[EXT_LEN] = {INET_PROTO_V6, 0, 5, 2, 0, 0, 1, 0};
 	uint32_t off = INET_ETH_LEN + V6_LEN + EXT_LEN;
@@ -81,7 +81,7 @@ put(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst
 		rte_pktmbuf_free(m);
 		return;
 	}
-	san_inet_group_mac(dst, &eth->dst_addr);
+	san_inet_route_group_mac(dst, &eth->dst_addr);
 	eth->src_addr = in->conf.mac;
 	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	ip = (struct rte_ipv6_hdr *)(eth + 1);
@@ -93,7 +93,7 @@ put(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst
 	memcpy(ip->dst_addr, dst->b, sizeof(ip->dst_addr));
 	memcpy(ip + 1, router_alert, EXT_LEN);
 	memcpy((uint8_t *)eth + off, msg, len);
-	sum = (uint16_t)~san_inet_cksum(m, off, len, &src, dst, INET_PROTO_V6);
+	sum = (uint16_t)~san_inet_ip_cksum(m, off, len, &src, dst, INET_PROTO_V6);
 	memcpy((uint8_t *)eth + off + 2, &sum, sizeof(sum));
 	san_inet_out_add(in, m);
 }
@@ -109,11 +109,11 @@ san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_r
 
 	if (now_ns < in->mld_older_ns) {
 		memcpy(v1.group, group->b, sizeof(v1.group));
-		put(in, &v1, sizeof(v1), what == INET_REPORT_LEAVE ? &routers : group);
+		mld_send_msg(in, &v1, sizeof(v1), what == INET_REPORT_LEAVE ? &routers : group);
 		return;
 	}
 	memcpy(v2.group, group->b, sizeof(v2.group));
-	put(in, &v2, sizeof(v2), &routers_v2);
+	mld_send_msg(in, &v2, sizeof(v2), &routers_v2);
 }
 
 /*
@@ -122,7 +122,7 @@ san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_r
 
 /** Long times are coded as mantissa and exponent. */
 static uint32_t
-response_ms(uint32_t code)
+mld_response_ms(uint32_t code)
 {
 	if (code < 32768)
 		return code;
@@ -136,12 +136,12 @@ san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 	struct san_ip group;
 	bool all;
 
-	if (rx->len < sizeof(msg) || !san_inet_copy(rx->m, rx->off, sizeof(msg), &msg) ||
+	if (rx->len < sizeof(msg) || !san_inet_ip_copy(rx->m, rx->off, sizeof(msg), &msg) ||
 	    rx->hops != 1 || rx->src.b[0] != 0xfe || (rx->src.b[1] & 0xc0) != 0x80)
 		return SAN_DROP_INET_MALFORMED;
 	memcpy(group.b, msg.group, sizeof(group.b));
-	all = inet_is_zero(&group);
-	if (!all && !inet_is_group(&group))
+	all = san_inet_is_zero(&group);
+	if (!all && !san_inet_is_group(&group))
 		return SAN_DROP_INET_MALFORMED;
 	if (msg.type == REPORT_V1) {
 		/* The answer of one member is enough. */
@@ -156,6 +156,7 @@ san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (rx->len == QUERY_V1)
 		in->mld_older_ns = rx->now_ns + OLDER_NS;
 	san_inet_group_asked(in, &group, all,
-			     response_ms((uint32_t)msg.delay[0] << 8 | msg.delay[1]), rx->now_ns);
+			     mld_response_ms((uint32_t)msg.delay[0] << 8 | msg.delay[1]),
+			     rx->now_ns);
 	return SAN_DROP_NONE;
 }

@@ -44,7 +44,7 @@ struct nd_packet {
 
 /* ff02::1:ffXX:XXXX */
 void
-san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group)
+san_inet_nd_solicited_node(const struct san_ip *ip, struct san_ip *group)
 {
 	static const uint8_t prefix[13] = {0xff, 2, [11] = 1, [12] = 0xff};
 
@@ -104,8 +104,8 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));
 	if (!o->bare)
 		put_opt(&x->opt, o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA, &in->conf.mac);
-	x->msg.cksum = (uint16_t)~san_inet_cksum(m, INET_ETH_LEN + sizeof(x->ip), len, o->src,
-						 &o->dst, INET_PROTO_V6);
+	x->msg.cksum = (uint16_t)~san_inet_ip_cksum(m, INET_ETH_LEN + sizeof(x->ip), len, o->src,
+						    &o->dst, INET_PROTO_V6);
 	san_inet_out_add(in, m);
 }
 
@@ -115,15 +115,15 @@ san_inet_nd_ask(struct san_inet *in, const struct san_ip *target, const struct r
 	struct nd_out o = {.type = ND_SOLICIT, .target = target};
 	struct san_ip src;
 
-	if (san_inet_source(in, target, &src) != 0)
+	if (san_inet_route_source(in, target, &src) != 0)
 		return;
 	o.src = &src;
 	if (mac != NULL) {
 		o.mac = *mac;
 		o.dst = *target;
 	} else {
-		san_inet_solicited_node(target, &o.dst);
-		san_inet_group_mac(&o.dst, &o.mac);
+		san_inet_nd_solicited_node(target, &o.dst);
+		san_inet_route_group_mac(&o.dst, &o.mac);
 	}
 	put_nd(in, &o);
 }
@@ -139,7 +139,7 @@ san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip)
 		.target = ip,
 	};
 
-	san_inet_group_mac(&all_nodes, &o.mac);
+	san_inet_route_group_mac(&all_nodes, &o.mac);
 	put_nd(in, &o);
 }
 
@@ -165,8 +165,8 @@ parse_options(const uint8_t *opt, uint32_t len, uint8_t type, const uint8_t **ma
  * address does not need it.
  */
 static enum san_drop
-rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
-	   const uint8_t *slla)
+inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
+		   const uint8_t *slla)
 {
 	struct inet_claim claim = {.create = true, .override = true};
 	struct nd_out o = {
@@ -178,16 +178,16 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 	};
 	struct san_ip group;
 
-	if (!san_inet_is_local(in, target))
+	if (!san_inet_route_is_local(in, target))
 		return SAN_DROP_INET_UNWANTED;
-	san_inet_solicited_node(target, &group);
+	san_inet_nd_solicited_node(target, &group);
 	claim.ip = rx->src;
-	if (inet_is_zero(&claim.ip)) {
+	if (san_inet_is_zero(&claim.ip)) {
 		/* A host wants to use our address: all nodes must learn that it is taken. */
-		if (slla != NULL || !san_ip_eq(&rx->dst, &group))
+		if (slla != NULL || !san_wire_ip_eq(&rx->dst, &group))
 			return SAN_DROP_INET_MALFORMED;
 		o.dst = all_nodes;
-		san_inet_group_mac(&all_nodes, &o.mac);
+		san_inet_route_group_mac(&all_nodes, &o.mac);
 		if (san_inet_may_answer(in, INET_ANSWER_NEIGH, &claim.ip, rx->now_ns))
 			put_nd(in, &o);
 		return SAN_DROP_NONE;
@@ -195,7 +195,7 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 	claim.mac = rx->eth.src_addr;
 	if (slla != NULL)
 		memcpy(claim.mac.addr_bytes, slla, RTE_ETHER_ADDR_LEN);
-	if (!inet_is_unicast(&claim.ip) || !rte_is_valid_assigned_ether_addr(&claim.mac))
+	if (!san_inet_is_unicast(&claim.ip) || !rte_is_valid_assigned_ether_addr(&claim.mac))
 		return SAN_DROP_INET_MALFORMED;
 	san_inet_neigh_learn(in, rx, &claim);
 	o.flags |= ND_SOLICITED;
@@ -251,9 +251,9 @@ san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 		return SAN_DROP_INET_MALFORMED;
 	memcpy(target.b, msg->target, sizeof(target.b));
 	/* ARP handles IPv4 neighbours. */
-	if (!inet_is_unicast(&target) || san_ip_is_v4(&target))
+	if (!san_inet_is_unicast(&target) || san_wire_ip_is_v4(&target))
 		return SAN_DROP_INET_MALFORMED;
 	if (type == ND_SOLICIT)
-		return rx_solicit(in, rx, &target, mac);
+		return inet_nd_rx_solicit(in, rx, &target, mac);
 	return rx_advert(in, rx, msg, mac);
 }

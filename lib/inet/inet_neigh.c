@@ -125,7 +125,7 @@ send_waiting(struct san_inet *in, struct inet_neigh *e)
 }
 
 static bool
-has_room(const struct san_inet *in, uint32_t n)
+neigh_has_room(const struct san_inet *in, uint32_t n)
 {
 	uint32_t i = in->wait_free;
 
@@ -144,7 +144,7 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 	/* A neighbour that does not answer leaves room to others. */
 	if (e->nb_waiting >= in->conf.max_waiting / 2)
 		drop_oldest(in, e);
-	if (!has_room(in, n))
+	if (!neigh_has_room(in, n))
 		return false;
 	for (k = 0; k < n; k++) {
 		i = in->wait_free;
@@ -163,26 +163,26 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 /* ---- the table ---- */
 
 static uint32_t *
-bucket_of(const struct san_inet *in, const struct san_ip *ip)
+neigh_bucket_of(const struct san_inet *in, const struct san_ip *ip)
 {
 	return &in->buckets[san_inet_hash(ip, in->hash_seed) & in->bucket_mask];
 }
 
 static struct inet_neigh *
-find(const struct san_inet *in, const struct san_ip *ip)
+neigh_find(const struct san_inet *in, const struct san_ip *ip)
 {
-	uint32_t i = *bucket_of(in, ip);
+	uint32_t i = *neigh_bucket_of(in, ip);
 
-	while (i != INET_NONE && !san_ip_eq(&in->neigh[i].ip, ip))
+	while (i != INET_NONE && !san_wire_ip_eq(&in->neigh[i].ip, ip))
 		i = in->neigh[i].next;
 	return i != INET_NONE ? &in->neigh[i] : NULL;
 }
 
 static void
-del(struct san_inet *in, struct inet_neigh *e)
+neigh_del(struct san_inet *in, struct inet_neigh *e)
 {
 	uint32_t idx = (uint32_t)(e - in->neigh);
-	uint32_t *link = bucket_of(in, &e->ip);
+	uint32_t *link = neigh_bucket_of(in, &e->ip);
 
 	while (*link != idx)
 		link = &in->neigh[*link].next;
@@ -196,7 +196,7 @@ del(struct san_inet *in, struct inet_neigh *e)
 
 /** The entry that is needed least. */
 static struct inet_neigh *
-victim(const struct san_inet *in)
+neigh_find_victim(const struct san_inet *in)
 {
 	static const enum inet_neigh_state order[] = {
 		INET_NEIGH_STALE,
@@ -214,13 +214,13 @@ victim(const struct san_inet *in)
 }
 
 static struct inet_neigh *
-add(struct san_inet *in, const struct san_ip *ip)
+neigh_add(struct san_inet *in, const struct san_ip *ip)
 {
-	uint32_t *bucket = bucket_of(in, ip);
+	uint32_t *bucket = neigh_bucket_of(in, ip);
 	struct inet_neigh *e;
 
 	if (in->free_head == INET_NONE)
-		del(in, victim(in));
+		neigh_del(in, neigh_find_victim(in));
 	e = &in->neigh[in->free_head];
 	in->free_head = e->next;
 	e->ip = *ip;
@@ -232,8 +232,8 @@ add(struct san_inet *in, const struct san_ip *ip)
 
 /** Enter *state* for *ns*, which is the same for all entries in that state. */
 static void
-enter(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t ns,
-      uint64_t now_ns)
+neigh_enter_state(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state,
+		  uint64_t ns, uint64_t now_ns)
 {
 	if (e->state != INET_NEIGH_FREE)
 		TAILQ_REMOVE(&in->states[e->state], e, link);
@@ -243,38 +243,38 @@ enter(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, ui
 }
 
 static void
-ask(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t now_ns)
+neigh_ask(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t now_ns)
 {
 	/* A known neighbour is first asked by unicast; then it may have a new MAC address. */
 	bool alone = state == INET_NEIGH_REFRESH && e->retries == 0;
 
-	if (san_ip_is_v4(&e->ip))
+	if (san_wire_ip_is_v4(&e->ip))
 		san_inet_arp_ask(in, &e->ip, alone ? &e->mac : NULL);
 	else
 		san_inet_nd_ask(in, &e->ip, alone ? &e->mac : NULL);
-	enter(in, e, state, in->conf.retry_ns, now_ns);
+	neigh_enter_state(in, e, state, in->conf.retry_ns, now_ns);
 }
 
 static void
-confirm(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
+neigh_confirm(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 {
 	e->retries = 0;
 	e->used = false;
-	enter(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
+	neigh_enter_state(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
 }
 
 int
 san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns,
 		    struct inet_neigh **out)
 {
-	struct inet_neigh *e = find(in, hop);
+	struct inet_neigh *e = neigh_find(in, hop);
 
 	if (e == NULL) {
-		e = add(in, hop);
-		ask(in, e, INET_NEIGH_PENDING, now_ns);
+		e = neigh_add(in, hop);
+		neigh_ask(in, e, INET_NEIGH_PENDING, now_ns);
 	}
 	if (e->state == INET_NEIGH_STALE)
-		enter(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
+		neigh_enter_state(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
 	e->used = true;
 	*out = e;
 	if (e->state == INET_NEIGH_PENDING)
@@ -283,7 +283,7 @@ san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_
 }
 
 static bool
-is_known(const struct inet_neigh *e)
+neigh_is_known(const struct inet_neigh *e)
 {
 	return e->state != INET_NEIGH_PENDING && e->state != INET_NEIGH_FAILED;
 }
@@ -293,8 +293,8 @@ is_neighbour(const struct san_inet *in, const struct san_ip *ip)
 {
 	bool on_link;
 
-	return inet_is_unicast(ip) && san_inet_best_source(in, ip, &on_link) != NULL && on_link &&
-		!san_inet_is_local(in, ip);
+	return san_inet_is_unicast(ip) && san_inet_route_best_source(in, ip, &on_link) != NULL &&
+		on_link && !san_inet_route_is_local(in, ip);
 }
 
 void
@@ -305,19 +305,20 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 	/* Only possible neighbours, so that not every forged packet fills the table. */
 	if (!is_neighbour(in, &claim->ip) || !rte_is_valid_assigned_ether_addr(&claim->mac))
 		return;
-	e = find(in, &claim->ip);
+	e = neigh_find(in, &claim->ip);
 	if (e == NULL && !claim->create)
 		return;
 	if (e == NULL)
-		e = add(in, &claim->ip);
-	else if (is_known(e) && !claim->override && !rte_is_same_ether_addr(&e->mac, &claim->mac))
+		e = neigh_add(in, &claim->ip);
+	else if (neigh_is_known(e) && !claim->override &&
+		 !rte_is_same_ether_addr(&e->mac, &claim->mac))
 		return;
 	e->mac = claim->mac;
-	rx->r->awaited = !is_known(e);
+	rx->r->awaited = !neigh_is_known(e);
 	if (e->state == INET_NEIGH_FREE || e->state == INET_NEIGH_STALE)
-		enter(in, e, INET_NEIGH_STALE, STALE_NS, rx->now_ns);
+		neigh_enter_state(in, e, INET_NEIGH_STALE, STALE_NS, rx->now_ns);
 	else
-		confirm(in, e, rx->now_ns);
+		neigh_confirm(in, e, rx->now_ns);
 	send_waiting(in, e);
 	rx->r->what = SAN_INET_LEARNED;
 	rx->r->ip = claim->ip;
@@ -327,53 +328,53 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 void
 san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
 {
-	struct inet_neigh *e = find(in, ip);
+	struct inet_neigh *e = neigh_find(in, ip);
 
-	if (e != NULL && is_known(e) && e->state != INET_NEIGH_STALE)
-		confirm(in, e, now_ns);
+	if (e != NULL && neigh_is_known(e) && e->state != INET_NEIGH_STALE)
+		neigh_confirm(in, e, now_ns);
 }
 
 void
 san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns)
 {
-	struct inet_neigh *e = find(in, hop);
+	struct inet_neigh *e = neigh_find(in, hop);
 
 	/* Many connections may doubt one neighbour: a recent confirmation is valid for all. */
-	if (e == NULL || !is_known(e) || e->state == INET_NEIGH_REFRESH ||
+	if (e == NULL || !neigh_is_known(e) || e->state == INET_NEIGH_REFRESH ||
 	    (e->state == INET_NEIGH_REACHABLE &&
 	     now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns))
 		return;
-	ask(in, e, INET_NEIGH_REFRESH, now_ns);
+	neigh_ask(in, e, INET_NEIGH_REFRESH, now_ns);
 }
 
 /** The time of the entry in its state is over. */
 static void
-expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
+neigh_expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 {
 	const struct san_inet_conf *conf = &in->conf;
 
 	switch (e->state) {
 	case INET_NEIGH_REACHABLE:
 		if (e->used)
-			ask(in, e, INET_NEIGH_REFRESH, now_ns);
+			neigh_ask(in, e, INET_NEIGH_REFRESH, now_ns);
 		else
-			enter(in, e, INET_NEIGH_STALE, STALE_NS, now_ns);
+			neigh_enter_state(in, e, INET_NEIGH_STALE, STALE_NS, now_ns);
 		break;
 	case INET_NEIGH_PENDING:
 	case INET_NEIGH_REFRESH:
 		if (e->retries < conf->max_retries) {
 			e->retries++;
-			ask(in, e, e->state, now_ns);
+			neigh_ask(in, e, e->state, now_ns);
 		} else if (e->state == INET_NEIGH_PENDING) {
 			drop_waiting(in, e);
-			enter(in, e, INET_NEIGH_FAILED, conf->retry_ns * (conf->max_retries + 1u),
-			      now_ns);
+			neigh_enter_state(in, e, INET_NEIGH_FAILED,
+					  conf->retry_ns * (conf->max_retries + 1u), now_ns);
 		} else {
-			del(in, e);
+			neigh_del(in, e);
 		}
 		break;
 	default:
-		del(in, e);
+		neigh_del(in, e);
 		break;
 	}
 }
@@ -387,7 +388,7 @@ san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns)
 
 	for (i = 0; i < INET_NEIGH_MAX; i++)
 		while ((e = TAILQ_FIRST(&in->states[i])) != NULL && now_ns >= e->next_ns)
-			expire(in, e, now_ns);
+			neigh_expire(in, e, now_ns);
 	for (i = 0; i < INET_NEIGH_MAX; i++) {
 		e = TAILQ_FIRST(&in->states[i]);
 		if (e != NULL)

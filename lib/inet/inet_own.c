@@ -17,9 +17,9 @@
 #define DEFEND_NS     (10 * SAN_NS_PER_S)
 
 static void
-announce(struct san_inet *in, const struct san_ip *ip)
+own_announce_addr(struct san_inet *in, const struct san_ip *ip)
 {
-	if (san_ip_is_v4(ip))
+	if (san_wire_ip_is_v4(ip))
 		san_inet_arp_announce(in, ip);
 	else
 		san_inet_nd_announce(in, ip);
@@ -32,7 +32,7 @@ san_inet_own_init(struct san_inet *in)
 }
 
 void
-san_inet_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce)
+san_inet_own_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce)
 {
 	in->conf.mac = *mac;
 	in->nb_announced = 0;
@@ -48,7 +48,7 @@ san_inet_own_tick(struct san_inet *in, uint64_t now_ns)
 	if (now_ns < in->announce_ns)
 		return in->announce_ns;
 	for (i = 0; i < in->conf.nb_addrs; i++)
-		announce(in, &in->conf.addrs[i].ip);
+		own_announce_addr(in, &in->conf.addrs[i].ip);
 	in->nb_announced++;
 	in->announce_ns = in->nb_announced < ANNOUNCEMENTS ? now_ns + ANNOUNCE_NS : SAN_TIME_NEVER;
 	return in->announce_ns;
@@ -56,12 +56,12 @@ san_inet_own_tick(struct san_inet *in, uint64_t now_ns)
 
 /** Index of our address; nb_addrs: not ours. */
 static uint16_t
-find(const struct san_inet *in, const struct san_ip *ip)
+own_find_addr(const struct san_inet *in, const struct san_ip *ip)
 {
 	uint16_t i;
 
 	for (i = 0; i < in->conf.nb_addrs; i++)
-		if (san_ip_eq(&in->conf.addrs[i].ip, ip))
+		if (san_wire_ip_eq(&in->conf.addrs[i].ip, ip))
 			break;
 	return i;
 }
@@ -70,7 +70,7 @@ bool
 san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
 		     const struct rte_ether_addr *mac, uint64_t now_ns)
 {
-	uint16_t i = find(in, ip);
+	uint16_t i = own_find_addr(in, ip);
 	struct inet_own *own = &in->own[i];
 
 	/* A link may return our own packets. */
@@ -78,17 +78,17 @@ san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
 		return false;
 	own->nb_conflicts++;
 	/* For IPv6 there is no rule for an address in use. */
-	if (san_ip_is_v4(ip) && !in->conf.quiet && now_ns >= own->defend_ns) {
-		announce(in, ip);
+	if (san_wire_ip_is_v4(ip) && !in->conf.quiet && now_ns >= own->defend_ns) {
+		own_announce_addr(in, ip);
 		own->defend_ns = now_ns + DEFEND_NS;
 	}
 	return true;
 }
 
 uint64_t
-san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip)
+san_inet_own_conflicts(const struct san_inet *in, const struct san_ip *ip)
 {
-	uint16_t i = find(in, ip);
+	uint16_t i = own_find_addr(in, ip);
 
 	return i < in->conf.nb_addrs ? in->own[i].nb_conflicts : 0;
 }

@@ -41,20 +41,20 @@ set_of(const struct san_inet *in, const struct san_ip *ip)
 }
 
 static struct inet_path *
-find(const struct san_inet *in, const struct san_ip *ip)
+inet_path_find_host(const struct san_inet *in, const struct san_ip *ip)
 {
 	struct inet_path *p = set_of(in, ip);
 	uint32_t i;
 
 	for (i = 0; i < WAYS; i++, p++)
-		if (san_ip_eq(&p->ip, ip))
+		if (san_wire_ip_eq(&p->ip, ip))
 			return p;
 	return NULL;
 }
 
 /** The entry that expires first. */
 static struct inet_path *
-take(struct san_inet *in, const struct san_ip *ip)
+inet_path_take_entry(struct san_inet *in, const struct san_ip *ip)
 {
 	struct inet_path *set = set_of(in, ip), *p = set;
 	uint32_t i;
@@ -68,16 +68,16 @@ take(struct san_inet *in, const struct san_ip *ip)
 uint16_t
 san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
 {
-	const struct inet_path *p = find(in, ip);
+	const struct inet_path *p = inet_path_find_host(in, ip);
 
 	return p != NULL && now_ns < p->until_ns ? p->mtu : in->conf.mtu;
 }
 
 void
-san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
+san_inet_path_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
 {
 	const struct san_ip *ip = &r->d.dst;
-	uint16_t floor = san_ip_is_v4(ip) ? INET_PATH_MIN_V4 : INET_PATH_MIN_V6;
+	uint16_t floor = san_wire_ip_is_v4(ip) ? INET_PATH_MIN_V4 : INET_PATH_MIN_V6;
 	uint16_t mtu = RTE_MAX(r->mtu, floor);
 	struct inet_path *p;
 
@@ -86,9 +86,9 @@ san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 	/* A report never raises the value, and a repeated one does not extend its time. */
 	if (mtu >= san_inet_path_mtu(in, ip, now_ns))
 		return;
-	p = find(in, ip);
+	p = inet_path_find_host(in, ip);
 	if (p == NULL)
-		p = take(in, ip);
+		p = inet_path_take_entry(in, ip);
 	p->ip = *ip;
 	p->mtu = mtu;
 	p->until_ns = now_ns + in->conf.path_ns;

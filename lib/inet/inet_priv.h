@@ -114,7 +114,7 @@ struct san_inet {
 	struct san_inet_conf conf;
 	struct san_prng prng;
 	uint32_t hash_seed;           /**< for tables that peers fill */
-	uint64_t drops[SAN_DROP_MAX]; /**< drops that san_inet_rx() does not return */
+	uint64_t drops[SAN_DROP_MAX]; /**< drops that san_inet_ip_rx() does not return */
 	/* inet.c */
 	struct rte_mbuf **out;
 	uint32_t out_head, out_tail;
@@ -131,7 +131,7 @@ struct san_inet {
 	struct inet_wait *waits;
 	uint32_t wait_free;
 	/* inet_ip.c */
-	uint32_t ids[INET_IDS]; /**< see san_inet_id() */
+	uint32_t ids[INET_IDS]; /**< see san_inet_ip_id() */
 	/* inet_whole.c */
 	struct inet_partial *partials;
 	struct inet_piece *pieces;
@@ -205,17 +205,17 @@ bool san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struc
 /* ---- inet_route.c ---- */
 
 /** Our address with the longest prefix that contains *peer*; else any of its family. */
-const struct san_inet_addr *san_inet_best_source(const struct san_inet *in,
-						 const struct san_ip *peer, bool *on_link);
+const struct san_inet_addr *san_inet_route_best_source(const struct san_inet *in,
+						       const struct san_ip *peer, bool *on_link);
 /** Next hop on the link to *ip*, which is unicast. NULL: none. */
-const struct san_ip *san_inet_next_hop(const struct san_inet *in, const struct san_ip *ip);
+const struct san_ip *san_inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip);
 /** True for the broadcast addresses of the link and of our IPv4 networks. */
-bool san_inet_is_broadcast(const struct san_inet *in, const struct san_ip *ip);
-/** 0; -EAGAIN: wait for hop->neigh; -ENETUNREACH, -EHOSTUNREACH: see san_inet_send(). */
-int san_inet_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns,
-		 struct inet_hop *hop);
+bool san_inet_route_is_broadcast(const struct san_inet *in, const struct san_ip *ip);
+/** 0; -EAGAIN: wait for hop->neigh; -ENETUNREACH, -EHOSTUNREACH: see san_inet_udp_send(). */
+int san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns,
+		       struct inet_hop *hop);
 /** MAC address to which packets for *group* are sent. */
-void san_inet_group_mac(const struct san_ip *group, struct rte_ether_addr *mac);
+void san_inet_route_group_mac(const struct san_ip *group, struct rte_ether_addr *mac);
 
 /* ---- inet_neigh.c ---- */
 
@@ -227,7 +227,7 @@ int san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t 
 /** Queue the *n* frames of a datagram until *e* answers. False: no room; the caller keeps them. */
 bool san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m,
 			 uint32_t n);
-/** Store a neighbour's claim and report it to the caller of san_inet_rx(). */
+/** Store a neighbour's claim and report it to the caller of san_inet_ip_rx(). */
 void san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx,
 			  const struct inet_claim *claim);
 /** The neighbour is there, with its MAC address unchanged (advertisement without address). */
@@ -261,7 +261,7 @@ enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 /** Announce on the link that *ip* is ours. */
 void san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip);
 /** Solicited-node group of *ip*. */
-void san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group);
+void san_inet_nd_solicited_node(const struct san_ip *ip, struct san_ip *group);
 
 void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
 		     const struct rte_ether_addr *mac);
@@ -274,32 +274,32 @@ enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint
  * Identification for the next packet to *dst*. Addresses share sequences by a secret hash, so a
  * receiver cannot infer how many packets other hosts get.
  */
-uint32_t san_inet_id(struct san_inet *in, const struct san_ip *dst);
+uint32_t san_inet_ip_id(struct san_inet *in, const struct san_ip *dst);
 
 /** Internet checksum, not inverted, of *len* bytes at *off*; 0: not all of them exist. */
-uint16_t san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);
+uint16_t san_inet_ip_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);
 /** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff if correct. */
-uint16_t san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
-			const struct san_ip *src, const struct san_ip *dst, uint8_t proto);
+uint16_t san_inet_ip_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
+			   const struct san_ip *src, const struct san_ip *dst, uint8_t proto);
 
 /** Copy *len* bytes at *off*, which may be unaligned and in several segments. */
-bool san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to);
+bool san_inet_ip_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to);
 
 /* ---- inet_icmp.c ---- */
 
 enum san_drop san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx);
-enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
+enum san_drop san_inet_icmp_rx_v6(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_frag.c ---- */
 
 /** Fragments of a packet with *len* bytes of IP and no options. */
-uint32_t san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu);
+uint32_t san_inet_frag_count(bool v4, uint32_t len, uint16_t mtu);
 /**
  * Send the IP packet in *m*, in fragments if it is longer than *mtu*. Its Ethernet header is
  * written except for the destination. 0; -EAGAIN: no room; -ENOMEM. Takes over *m* in any case.
  */
-int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
-			uint16_t mtu);
+int san_inet_frag_out(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
+		      uint16_t mtu);
 /* ---- inet_whole.c ---- */
 
 int san_inet_whole_create(struct san_inet *in);
@@ -335,7 +335,7 @@ enum san_drop san_inet_udp_rx(const struct inet_rx *rx);
 int san_inet_group_create(struct san_inet *in);
 void san_inet_group_destroy(struct san_inet *in);
 /** True if a socket here joined *group*. */
-bool san_inet_is_member(const struct san_inet *in, const struct san_ip *group);
+bool san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group);
 /** A router queries *group*, or *all* groups of its family; answer within *max_ms*. */
 void san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all,
 			  uint32_t max_ms, uint64_t now_ns);
@@ -363,7 +363,7 @@ enum san_drop san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx);
  */
 
 static inline void
-inet_from_v4(struct san_ip *ip, const void *addr)
+san_inet_from_v4(struct san_ip *ip, const void *addr)
 {
 	memset(ip->b, 0, 10);
 	memset(ip->b + 10, 0xff, 2);
@@ -372,46 +372,46 @@ inet_from_v4(struct san_ip *ip, const void *addr)
 
 /** The bytes of an address on the wire: 4 for IPv4, 16 for IPv6. */
 static inline const void *
-inet_raw(const struct san_ip *ip)
+san_inet_raw(const struct san_ip *ip)
 {
-	return san_ip_is_v4(ip) ? ip->b + INET_V4_OFF : ip->b;
+	return san_wire_ip_is_v4(ip) ? ip->b + INET_V4_OFF : ip->b;
 }
 
 static inline bool
-inet_is_group(const struct san_ip *ip)
+san_inet_is_group(const struct san_ip *ip)
 {
-	if (san_ip_is_v4(ip))
+	if (san_wire_ip_is_v4(ip))
 		return (ip->b[INET_V4_OFF] & 0xf0) == 0xe0;
 	return ip->b[0] == 0xff;
 }
 
 static inline bool
-inet_is_zero(const struct san_ip *ip)
+san_inet_is_zero(const struct san_ip *ip)
 {
 	static const struct san_ip zero;
 
-	return san_ip_eq(ip, &zero);
+	return san_wire_ip_eq(ip, &zero);
 }
 
 /** True for the unspecified IPv4 address. */
 static inline bool
-inet_is_any_v4(const struct san_ip *ip)
+san_inet_is_any_v4(const struct san_ip *ip)
 {
 	static const uint8_t any[4];
 
-	return san_ip_is_v4(ip) && memcmp(ip->b + INET_V4_OFF, any, sizeof(any)) == 0;
+	return san_wire_ip_is_v4(ip) && memcmp(ip->b + INET_V4_OFF, any, sizeof(any)) == 0;
 }
 
 /** True for the address of one host: not unspecified, multicast, broadcast or loopback. */
 static inline bool
-inet_is_unicast(const struct san_ip *ip)
+san_inet_is_unicast(const struct san_ip *ip)
 {
 	static const uint8_t loopback[16] = {[15] = 1};
 
-	if (san_ip_is_v4(ip))
+	if (san_wire_ip_is_v4(ip))
 		return ip->b[INET_V4_OFF] != 0 && ip->b[INET_V4_OFF] != 127 &&
 			ip->b[INET_V4_OFF] < 224;
-	return !inet_is_zero(ip) && ip->b[0] != 0xff &&
+	return !san_inet_is_zero(ip) && ip->b[0] != 0xff &&
 		memcmp(ip->b, loopback, sizeof(loopback)) != 0;
 }
 

@@ -10,12 +10,12 @@
 #include "inet_priv.h"
 
 bool
-san_inet_is_local(const struct san_inet *in, const struct san_ip *ip)
+san_inet_route_is_local(const struct san_inet *in, const struct san_ip *ip)
 {
 	uint16_t i;
 
 	for (i = 0; i < in->conf.nb_addrs; i++) {
-		if (san_ip_eq(&in->conf.addrs[i].ip, ip))
+		if (san_wire_ip_eq(&in->conf.addrs[i].ip, ip))
 			return true;
 	}
 	return false;
@@ -37,25 +37,25 @@ common_bits(const struct san_ip *a, const struct san_ip *b)
 }
 
 static bool
-holds(const struct san_inet_addr *prefix, const struct san_ip *ip)
+route_prefix_holds(const struct san_inet_addr *prefix, const struct san_ip *ip)
 {
-	return san_ip_is_v4(&prefix->ip) == san_ip_is_v4(ip) &&
+	return san_wire_ip_is_v4(&prefix->ip) == san_wire_ip_is_v4(ip) &&
 		common_bits(&prefix->ip, ip) >= prefix->prefix_len;
 }
 
 bool
-san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip)
+san_inet_route_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip)
 {
 	uint16_t i;
 
 	for (i = 0; i < conf->nb_addrs; i++)
-		if (holds(&conf->addrs[i], ip))
+		if (route_prefix_holds(&conf->addrs[i], ip))
 			return true;
 	return false;
 }
 
 const struct san_inet_addr *
-san_inet_best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
+san_inet_route_best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
 {
 	const struct san_inet_addr *best = NULL;
 	uint16_t i;
@@ -64,9 +64,10 @@ san_inet_best_source(const struct san_inet *in, const struct san_ip *peer, bool 
 	for (i = 0; i < in->conf.nb_addrs; i++) {
 		const struct san_inet_addr *a = &in->conf.addrs[i];
 
-		if (san_ip_is_v4(&a->ip) != san_ip_is_v4(peer))
+		if (san_wire_ip_is_v4(&a->ip) != san_wire_ip_is_v4(peer))
 			continue;
-		if (holds(a, peer) && (!*on_link || a->prefix_len > best->prefix_len)) {
+		if (route_prefix_holds(a, peer) &&
+		    (!*on_link || a->prefix_len > best->prefix_len)) {
 			best = a;
 			*on_link = true;
 		} else if (best == NULL) {
@@ -85,19 +86,20 @@ best_route(const struct san_inet *in, const struct san_ip *ip)
 	for (i = 0; i < in->conf.nb_routes; i++) {
 		const struct san_inet_route *r = &in->conf.routes[i];
 
-		if (holds(&r->to, ip) && (best == NULL || r->to.prefix_len > best->to.prefix_len))
+		if (route_prefix_holds(&r->to, ip) &&
+		    (best == NULL || r->to.prefix_len > best->to.prefix_len))
 			best = r;
 	}
 	return best;
 }
 
 const struct san_ip *
-san_inet_next_hop(const struct san_inet *in, const struct san_ip *ip)
+san_inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip)
 {
 	const struct san_inet_route *route;
 	bool on_link;
 
-	if (!inet_is_unicast(ip) || san_inet_best_source(in, ip, &on_link) == NULL)
+	if (!san_inet_is_unicast(ip) || san_inet_route_best_source(in, ip, &on_link) == NULL)
 		return NULL;
 	if (on_link)
 		return ip;
@@ -106,37 +108,37 @@ san_inet_next_hop(const struct san_inet *in, const struct san_ip *ip)
 }
 
 int
-san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
+san_inet_route_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
 {
 	const struct san_ip *hop = peer;
 	const struct san_inet_addr *a;
 	bool on_link;
 
-	if (san_inet_best_source(in, peer, &on_link) == NULL)
+	if (san_inet_route_best_source(in, peer, &on_link) == NULL)
 		return -EADDRNOTAVAIL;
-	if (!san_inet_is_local(in, peer))
-		hop = san_inet_next_hop(in, peer);
+	if (!san_inet_route_is_local(in, peer))
+		hop = san_inet_route_next_hop(in, peer);
 	if (hop == NULL)
 		return -ENETUNREACH;
-	a = san_inet_best_source(in, hop, &on_link);
+	a = san_inet_route_best_source(in, hop, &on_link);
 	*src = a->ip;
 	return 0;
 }
 
 int
-san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-		 struct rte_ether_addr *mac)
+san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+		       struct rte_ether_addr *mac)
 {
 	const struct san_ip *hop;
 	struct inet_neigh *e;
 	int rc;
 
 	/* to ourselves: the link may be a loopback */
-	if (san_inet_is_local(in, ip)) {
+	if (san_inet_route_is_local(in, ip)) {
 		*mac = in->conf.mac;
 		return 0;
 	}
-	hop = san_inet_next_hop(in, ip);
+	hop = san_inet_route_next_hop(in, ip);
 	if (hop == NULL)
 		return -EHOSTUNREACH;
 	rc = san_inet_neigh_find(in, hop, now_ns, &e);
@@ -146,14 +148,16 @@ san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 }
 
 int
-san_inet_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-		       struct rte_ether_addr *mac)
+san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+			     struct rte_ether_addr *mac)
 {
-	const struct san_ip *hop = san_inet_is_local(in, ip) ? NULL : san_inet_next_hop(in, ip);
+	const struct san_ip *hop = san_inet_route_is_local(in, ip) ?
+		NULL :
+		san_inet_route_next_hop(in, ip);
 
 	if (hop != NULL)
 		san_inet_neigh_doubt(in, hop, now_ns);
-	return san_inet_resolve(in, ip, now_ns, mac);
+	return san_inet_route_resolve(in, ip, now_ns, mac);
 }
 
 /* ---- datagrams ---- */
@@ -164,7 +168,7 @@ is_directed(const struct san_inet_addr *a, const struct san_ip *ip)
 {
 	unsigned int bit;
 
-	if (!san_ip_is_v4(&a->ip) || a->prefix_len > 126 || !holds(a, ip))
+	if (!san_wire_ip_is_v4(&a->ip) || a->prefix_len > 126 || !route_prefix_holds(a, ip))
 		return false;
 	for (bit = a->prefix_len; bit < 128; bit++)
 		if (!(ip->b[bit / 8] & (0x80 >> bit % 8)))
@@ -173,12 +177,12 @@ is_directed(const struct san_inet_addr *a, const struct san_ip *ip)
 }
 
 bool
-san_inet_is_broadcast(const struct san_inet *in, const struct san_ip *ip)
+san_inet_route_is_broadcast(const struct san_inet *in, const struct san_ip *ip)
 {
 	static const uint8_t all[4] = {0xff, 0xff, 0xff, 0xff};
 	uint16_t i;
 
-	if (!san_ip_is_v4(ip))
+	if (!san_wire_ip_is_v4(ip))
 		return false;
 	if (memcmp(ip->b + INET_V4_OFF, all, sizeof(all)) == 0)
 		return true;
@@ -189,11 +193,11 @@ san_inet_is_broadcast(const struct san_inet *in, const struct san_ip *ip)
 }
 
 void
-san_inet_group_mac(const struct san_ip *group, struct rte_ether_addr *mac)
+san_inet_route_group_mac(const struct san_ip *group, struct rte_ether_addr *mac)
 {
 	static const uint8_t v4[3] = {0x01, 0x00, 0x5e}, v6[2] = {0x33, 0x33};
 
-	if (san_ip_is_v4(group)) {
+	if (san_wire_ip_is_v4(group)) {
 		memcpy(mac->addr_bytes, v4, sizeof(v4));
 		memcpy(mac->addr_bytes + 3, group->b + 13, 3);
 		mac->addr_bytes[3] &= 0x7f;
@@ -204,7 +208,8 @@ san_inet_group_mac(const struct san_ip *group, struct rte_ether_addr *mac)
 }
 
 int
-san_inet_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns, struct inet_hop *hop)
+san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns,
+		   struct inet_hop *hop)
 {
 	const struct san_ip *next;
 	struct inet_neigh *e;
@@ -212,17 +217,17 @@ san_inet_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns, str
 
 	hop->neigh = NULL;
 	hop->mac = in->conf.mac;
-	if (san_inet_is_local(in, dst))
+	if (san_inet_route_is_local(in, dst))
 		return 0;
-	if (inet_is_group(dst)) {
-		san_inet_group_mac(dst, &hop->mac);
+	if (san_inet_is_group(dst)) {
+		san_inet_route_group_mac(dst, &hop->mac);
 		return 0;
 	}
-	if (san_inet_is_broadcast(in, dst)) {
+	if (san_inet_route_is_broadcast(in, dst)) {
 		memset(&hop->mac, 0xff, sizeof(hop->mac));
 		return 0;
 	}
-	next = san_inet_next_hop(in, dst);
+	next = san_inet_route_next_hop(in, dst);
 	if (next == NULL)
 		return -ENETUNREACH;
 	rc = san_inet_neigh_find(in, next, now_ns, &e);

@@ -25,15 +25,15 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	uint32_t len;
 	uint16_t sum;
 
-	if (rx->len < UDP_LEN || !san_inet_copy(rx->m, rx->off, UDP_LEN, &udp))
+	if (rx->len < UDP_LEN || !san_inet_ip_copy(rx->m, rx->off, UDP_LEN, &udp))
 		return SAN_DROP_INET_MALFORMED;
 	len = rte_be_to_cpu_16(udp.dgram_len);
 	if (len < UDP_LEN || len > rx->len)
 		return SAN_DROP_INET_MALFORMED;
 	/* 0 means no checksum in IPv4. IPv6 has no header checksum, so UDP must have one. */
-	if (udp.dgram_cksum == 0 && !san_ip_is_v4(&rx->dst))
+	if (udp.dgram_cksum == 0 && !san_wire_ip_is_v4(&rx->dst))
 		return SAN_DROP_INET_MALFORMED;
-	sum = san_inet_cksum(rx->m, rx->off, len, &rx->src, &rx->dst, INET_PROTO_UDP);
+	sum = san_inet_ip_cksum(rx->m, rx->off, len, &rx->src, &rx->dst, INET_PROTO_UDP);
 	if (udp.dgram_cksum != 0 && sum != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	r->what = SAN_INET_UDP;
@@ -69,9 +69,9 @@ choose_source(const struct san_inet *in, const struct san_ip *dst, struct san_ip
 	const struct san_inet_addr *a;
 	bool on_link;
 
-	if (!inet_is_group(dst) && !san_inet_is_broadcast(in, dst))
-		return san_inet_source(in, dst, src);
-	a = san_inet_best_source(in, dst, &on_link);
+	if (!san_inet_is_group(dst) && !san_inet_route_is_broadcast(in, dst))
+		return san_inet_route_source(in, dst, src);
+	a = san_inet_route_best_source(in, dst, &on_link);
 	if (a == NULL)
 		return -EADDRNOTAVAIL;
 	*src = a->ip;
@@ -83,9 +83,10 @@ check_addrs(const struct san_inet *in, struct udp_out *x)
 {
 	const struct san_inet_dgram *d = x->d;
 
-	if (inet_is_zero(&d->src) || inet_is_any_v4(&d->src))
+	if (san_inet_is_zero(&d->src) || san_inet_is_any_v4(&d->src))
 		return choose_source(in, &d->dst, &x->src);
-	if (san_ip_is_v4(&d->src) != san_ip_is_v4(&d->dst) || !san_inet_is_local(in, &d->src))
+	if (san_wire_ip_is_v4(&d->src) != san_wire_ip_is_v4(&d->dst) ||
+	    !san_inet_route_is_local(in, &d->src))
 		return -EADDRNOTAVAIL;
 	x->src = d->src;
 	return 0;
@@ -94,7 +95,7 @@ check_addrs(const struct san_inet *in, struct udp_out *x)
 static int
 check_len(struct udp_out *x, const struct iovec *iov, uint32_t nb_iov)
 {
-	bool v4 = san_ip_is_v4(&x->d->dst);
+	bool v4 = san_wire_ip_is_v4(&x->d->dst);
 	uint32_t i;
 
 	x->ip_len = v4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
@@ -112,8 +113,8 @@ check_len(struct udp_out *x, const struct iovec *iov, uint32_t nb_iov)
 
 /** Append a copy of *n* bytes, in further mbufs if needed. */
 static bool
-append(struct san_inet *in, struct rte_mbuf *m, struct rte_mbuf **last, const uint8_t *data,
-       size_t n)
+inet_udp_append_data(struct san_inet *in, struct rte_mbuf *m, struct rte_mbuf **last,
+		     const uint8_t *data, size_t n)
 {
 	while (n > 0) {
 		uint16_t k = (uint16_t)RTE_MIN(n, (size_t)rte_pktmbuf_tailroom(*last));
@@ -145,7 +146,7 @@ put_ip(struct san_inet *in, const struct udp_out *x, void *to)
 	struct rte_ipv6_hdr *v6 = to;
 
 	memset(to, 0, x->ip_len);
-	if (!san_ip_is_v4(&d->dst)) {
+	if (!san_wire_ip_is_v4(&d->dst)) {
 		v6->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)d->tos << 20);
 		v6->payload_len = rte_cpu_to_be_16((uint16_t)x->len);
 		v6->proto = INET_PROTO_UDP;
@@ -157,17 +158,18 @@ put_ip(struct san_inet *in, const struct udp_out *x, void *to)
 	v4->version_ihl = RTE_IPV4_VHL_DEF;
 	v4->type_of_service = d->tos;
 	v4->total_length = rte_cpu_to_be_16((uint16_t)(x->ip_len + x->len));
-	v4->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_id(in, &d->dst));
+	v4->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_ip_id(in, &d->dst));
 	v4->fragment_offset = d->df ? RTE_BE16(RTE_IPV4_HDR_DF_FLAG) : 0;
 	v4->time_to_live = x->hops;
 	v4->next_proto_id = INET_PROTO_UDP;
-	memcpy(&v4->src_addr, inet_raw(&x->src), sizeof(v4->src_addr));
-	memcpy(&v4->dst_addr, inet_raw(&d->dst), sizeof(v4->dst_addr));
+	memcpy(&v4->src_addr, san_inet_raw(&x->src), sizeof(v4->src_addr));
+	memcpy(&v4->dst_addr, san_inet_raw(&d->dst), sizeof(v4->dst_addr));
 	v4->hdr_checksum = rte_ipv4_cksum(v4);
 }
 
 static struct rte_mbuf *
-build(struct san_inet *in, const struct udp_out *x, const struct iovec *iov, uint32_t nb_iov)
+inet_udp_build_dgram(struct san_inet *in, const struct udp_out *x, const struct iovec *iov,
+		     uint32_t nb_iov)
 {
 	struct rte_mbuf *m = san_inet_out_alloc(in), *last = m;
 	uint32_t i, off = INET_ETH_LEN + x->ip_len;
@@ -179,30 +181,30 @@ build(struct san_inet *in, const struct udp_out *x, const struct iovec *iov, uin
 		return NULL;
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(off + UDP_LEN));
 	for (i = 0; eth != NULL && i < nb_iov; i++)
-		if (!append(in, m, &last, iov[i].iov_base, iov[i].iov_len))
+		if (!inet_udp_append_data(in, m, &last, iov[i].iov_base, iov[i].iov_len))
 			eth = NULL;
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
 	eth->src_addr = in->conf.mac;
-	eth->ether_type = san_ip_is_v4(&x->d->dst) ? RTE_BE16(RTE_ETHER_TYPE_IPV4) :
-						     RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	eth->ether_type = san_wire_ip_is_v4(&x->d->dst) ? RTE_BE16(RTE_ETHER_TYPE_IPV4) :
+							  RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	put_ip(in, x, eth + 1);
 	udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, off);
 	udp->src_port = rte_cpu_to_be_16(x->d->sport);
 	udp->dst_port = rte_cpu_to_be_16(x->d->dport);
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)x->len);
 	udp->dgram_cksum = 0;
-	sum = (uint16_t)~san_inet_cksum(m, off, x->len, &x->src, &x->d->dst, INET_PROTO_UDP);
+	sum = (uint16_t)~san_inet_ip_cksum(m, off, x->len, &x->src, &x->d->dst, INET_PROTO_UDP);
 	/* 0 would mean that there is no checksum. */
 	udp->dgram_cksum = sum != 0 ? sum : 0xffff;
 	return m;
 }
 
 int
-san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
-	      uint32_t nb_iov, uint64_t now_ns)
+san_inet_udp_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
+		  uint32_t nb_iov, uint64_t now_ns)
 {
 	struct udp_out x = {.d = d};
 	struct inet_hop hop;
@@ -210,8 +212,8 @@ san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct 
 	uint16_t mtu;
 	int rc;
 
-	x.hops = d->hops != 0 ? d->hops : inet_is_group(&d->dst) ? 1 :
-								   INET_HOPS_OUT;
+	x.hops = d->hops != 0 ? d->hops : san_inet_is_group(&d->dst) ? 1 :
+								       INET_HOPS_OUT;
 	rc = check_addrs(in, &x);
 	if (rc == 0)
 		rc = check_len(&x, iov, nb_iov);
@@ -220,11 +222,12 @@ san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct 
 	mtu = d->probe ? in->conf.mtu : san_inet_path_mtu(in, &d->dst, now_ns);
 	if (d->df && x.ip_len + x.len > mtu)
 		return -EMSGSIZE;
-	if (san_inet_out_room(in) < san_inet_nb_frags(san_ip_is_v4(&d->dst), x.ip_len + x.len, mtu))
+	if (san_inet_out_room(in) <
+	    san_inet_frag_count(san_wire_ip_is_v4(&d->dst), x.ip_len + x.len, mtu))
 		return -EAGAIN;
-	rc = san_inet_hop(in, &d->dst, now_ns, &hop);
+	rc = san_inet_route_hop(in, &d->dst, now_ns, &hop);
 	if (rc != 0 && rc != -EAGAIN)
 		return rc;
-	m = build(in, &x, iov, nb_iov);
-	return m != NULL ? san_inet_out_packet(in, m, &hop, mtu) : -ENOMEM;
+	m = inet_udp_build_dgram(in, &x, iov, nb_iov);
+	return m != NULL ? san_inet_frag_out(in, m, &hop, mtu) : -ENOMEM;
 }

@@ -105,7 +105,7 @@ san_inet_whole_destroy(struct san_inet *in)
 /* ---- pieces ---- */
 
 static struct rte_mbuf *
-take_piece(struct san_inet *in, struct inet_partial *p)
+whole_take_piece(struct san_inet *in, struct inet_partial *p)
 {
 	struct inet_piece *x = &in->pieces[p->first];
 	struct rte_mbuf *m = x->m;
@@ -142,18 +142,18 @@ put_piece(struct san_inet *in, struct inet_partial *p, uint32_t prev, struct rte
 
 /** Drop the packet: it cannot be completed. Further fragments are dropped, too. */
 static void
-give_up(struct san_inet *in, struct inet_partial *p)
+partial_give_up(struct san_inet *in, struct inet_partial *p)
 {
 	in->drops[SAN_DROP_INET_FRAG] += p->nb_pieces;
 	while (p->nb_pieces != 0)
-		rte_pktmbuf_free(take_piece(in, p));
+		rte_pktmbuf_free(whole_take_piece(in, p));
 	p->is_broken = true;
 }
 
 static void
-forget(struct san_inet *in, struct inet_partial *p)
+partial_forget(struct san_inet *in, struct inet_partial *p)
 {
-	give_up(in, p);
+	partial_give_up(in, p);
 	p->is_used = false;
 	in->nb_partials--;
 }
@@ -161,23 +161,23 @@ forget(struct san_inet *in, struct inet_partial *p)
 static uint64_t
 until_ns(const struct inet_partial *p)
 {
-	return p->since_ns + (san_ip_is_v4(&p->src) ? WAIT_V4_NS : WAIT_V6_NS);
+	return p->since_ns + (san_wire_ip_is_v4(&p->src) ? WAIT_V4_NS : WAIT_V6_NS);
 }
 
 static struct inet_partial *
-find(const struct san_inet *in, const struct inet_rx *rx, uint32_t id)
+partial_find(const struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 {
 	struct inet_partial *p;
 
 	for (p = in->partials; p < in->partials + in->conf.max_partial; p++)
-		if (p->id == id && p->is_used && san_ip_eq(&p->src, &rx->src) &&
-		    san_ip_eq(&p->dst, &rx->dst))
+		if (p->id == id && p->is_used && san_wire_ip_eq(&p->src, &rx->src) &&
+		    san_wire_ip_eq(&p->dst, &rx->dst))
 			return p;
 	return NULL;
 }
 
 static struct inet_partial *
-older(struct inet_partial *a, struct inet_partial *b)
+partial_older(struct inet_partial *a, struct inet_partial *b)
 {
 	return a == NULL || b->nr < a->nr ? b : a;
 }
@@ -196,10 +196,10 @@ find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, ui
 	for (p = in->partials; p < in->partials + in->conf.max_partial; p++) {
 		if (!p->is_used)
 			continue;
-		all = older(all, p);
-		if (!san_ip_eq(&p->src, src))
+		all = partial_older(all, p);
+		if (!san_wire_ip_eq(&p->src, src))
 			continue;
-		own = older(own, p);
+		own = partial_older(own, p);
 		partials++;
 		pieces += p->nb_pieces;
 	}
@@ -215,7 +215,7 @@ find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, ui
 
 /** Make room for a fragment of *mine*, or of a new packet. */
 static bool
-make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_partial *mine)
+partial_make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_partial *mine)
 {
 	struct inet_partial *victim;
 
@@ -224,17 +224,17 @@ make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_parti
 			return true;
 		if (victim == mine)
 			return false;
-		forget(in, victim);
+		partial_forget(in, victim);
 	}
 	return false;
 }
 
 static struct inet_partial *
-begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
+partial_begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 {
 	struct inet_partial *p = in->partials;
 
-	if (!make_room(in, rx, NULL))
+	if (!partial_make_room(in, rx, NULL))
 		return NULL;
 	while (p->is_used)
 		p++;
@@ -273,8 +273,8 @@ is_end_right(const struct san_inet *in, const struct inet_partial *p, const stru
 
 /** Find the piece before it. 0; -EEXIST: a duplicate; -EINVAL: it overlaps. */
 static int
-find_place(const struct san_inet *in, const struct inet_partial *p, const struct frag *f,
-	   uint32_t *prev)
+partial_find_place(const struct san_inet *in, const struct inet_partial *p, const struct frag *f,
+		   uint32_t *prev)
 {
 	const struct inet_piece *x = in->pieces;
 	uint32_t i = p->first;
@@ -297,7 +297,7 @@ find_place(const struct san_inet *in, const struct inet_partial *p, const struct
  * it is the first. False: no mbuf.
  */
 static bool
-tidy(const struct san_inet *in, struct inet_rx *rx, const struct frag *f)
+partial_tidy_frag(const struct san_inet *in, struct inet_rx *rx, const struct frag *f)
 {
 	uint32_t len = rx->off + rx->len;
 	struct rte_mbuf *m = rx->m;
@@ -320,7 +320,7 @@ note_first(struct inet_partial *p, struct inet_rx *rx)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(rx->m, uint8_t *);
 
-	if (!san_ip_is_v4(&rx->src)) {
+	if (!san_wire_ip_is_v4(&rx->src)) {
 		/* Remove the fragment header. */
 		frame[rx->proto_at] = rx->proto;
 		rx->off -= FRAG_LEN;
@@ -342,21 +342,21 @@ ip_bytes(const struct inet_partial *p)
 
 /** All of *p* is there: join it into rx->m. */
 static void
-finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
+partial_finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 {
 	struct rte_mbuf *m, *last;
 	void *ip;
 
-	rx->m = last = take_piece(in, p);
+	rx->m = last = whole_take_piece(in, p);
 	while (p->nb_pieces != 0) {
-		m = take_piece(in, p);
+		m = whole_take_piece(in, p);
 		last->next = m;
 		last = m;
 		rx->m->nb_segs++;
 		rx->m->pkt_len += m->data_len;
 	}
 	ip = rte_pktmbuf_mtod_offset(rx->m, void *, INET_ETH_LEN);
-	if (san_ip_is_v4(&p->src)) {
+	if (san_wire_ip_is_v4(&p->src)) {
 		struct rte_ipv4_hdr *v4 = ip;
 
 		v4->total_length = rte_cpu_to_be_16((uint16_t)ip_bytes(p));
@@ -378,21 +378,22 @@ finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 
 /** Add a fragment to *p*. */
 static enum san_drop
-add(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p, const struct frag *f)
+partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p,
+		 const struct frag *f)
 {
 	uint32_t prev;
 	int rc;
 
 	if (p->is_broken)
 		return SAN_DROP_INET_FRAG;
-	rc = is_end_right(in, p, f) ? find_place(in, p, f, &prev) : -EINVAL;
-	if (rc == 0 && (p->nb_pieces == INET_NB_FRAGS || !make_room(in, rx, p)))
+	rc = is_end_right(in, p, f) ? partial_find_place(in, p, f, &prev) : -EINVAL;
+	if (rc == 0 && (p->nb_pieces == INET_NB_FRAGS || !partial_make_room(in, rx, p)))
 		rc = -ENOSPC;
 	if (rc != 0 && rc != -EEXIST)
-		give_up(in, p);
+		partial_give_up(in, p);
 	if (rc != 0)
 		return SAN_DROP_INET_FRAG;
-	if (!tidy(in, rx, f))
+	if (!partial_tidy_frag(in, rx, f))
 		return SAN_DROP_NO_MBUF;
 	if (f->at == 0)
 		note_first(p, rx);
@@ -403,19 +404,19 @@ add(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p, const struc
 	if (p->nb_bytes != p->len)
 		return SAN_DROP_NONE;
 	/* The headers of the first fragment may be longer than those of the others. */
-	if (ip_bytes(p) > UINT16_MAX + (san_ip_is_v4(&p->src) ? 0 : V6_LEN)) {
-		give_up(in, p);
+	if (ip_bytes(p) > UINT16_MAX + (san_wire_ip_is_v4(&p->src) ? 0 : V6_LEN)) {
+		partial_give_up(in, p);
 		return SAN_DROP_NONE;
 	}
-	finish(in, rx, p);
-	forget(in, p);
+	partial_finish(in, rx, p);
+	partial_forget(in, p);
 	return SAN_DROP_NONE;
 }
 
 static enum san_drop
 rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
 {
-	uint32_t most = UINT16_MAX - (san_ip_is_v4(&rx->src) ? V4_LEN : 0);
+	uint32_t most = UINT16_MAX - (san_wire_ip_is_v4(&rx->src) ? V4_LEN : 0);
 	struct inet_partial *p;
 
 	if (in->conf.max_partial == 0)
@@ -423,10 +424,10 @@ rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
 	f->end = f->at + rx->len;
 	if (rx->len == 0 || (f->more && rx->len % 8 != 0) || f->end > most)
 		return SAN_DROP_INET_MALFORMED;
-	p = find(in, rx, f->id);
+	p = partial_find(in, rx, f->id);
 	if (p == NULL)
-		p = begin(in, rx, f->id);
-	return p != NULL ? add(in, rx, p, f) : SAN_DROP_INET_FRAG;
+		p = partial_begin(in, rx, f->id);
+	return p != NULL ? partial_add_frag(in, rx, p, f) : SAN_DROP_INET_FRAG;
 }
 
 enum san_drop
@@ -450,7 +451,7 @@ has_headers(const struct inet_rx *rx)
 	uint8_t proto = rx->proto, b[2];
 
 	while (proto == EXT_DST && off + UPPER_LEN <= end) {
-		if (!san_inet_copy(rx->m, off, sizeof(b), b))
+		if (!san_inet_ip_copy(rx->m, off, sizeof(b), b))
 			return false;
 		proto = b[0];
 		off += (b[1] + 1u) * 8;
@@ -465,7 +466,7 @@ san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx)
 	struct frag f;
 	uint16_t field;
 
-	if (rx->whole || rx->len < FRAG_LEN || !san_inet_copy(rx->m, rx->off, FRAG_LEN, &frag))
+	if (rx->whole || rx->len < FRAG_LEN || !san_inet_ip_copy(rx->m, rx->off, FRAG_LEN, &frag))
 		return SAN_DROP_INET_MALFORMED;
 	field = rte_be_to_cpu_16(frag.frag_data);
 	f = (struct frag){
@@ -496,7 +497,7 @@ san_inet_whole_tick(struct san_inet *in, uint64_t now_ns)
 	in->whole_ns = SAN_TIME_NEVER;
 	for (p = in->partials; p < in->partials + in->conf.max_partial; p++) {
 		if (p->is_used && until_ns(p) <= now_ns)
-			forget(in, p);
+			partial_forget(in, p);
 		else if (p->is_used)
 			in->whole_ns = san_time_min(in->whole_ns, until_ns(p));
 	}
@@ -530,7 +531,7 @@ check_share(const struct san_inet *in, const struct san_ip *src)
 	for (i = 0; i < in->conf.max_partial; i++) {
 		const struct inet_partial *p = &in->partials[i];
 
-		if (!p->is_used || !san_ip_eq(&p->src, src))
+		if (!p->is_used || !san_wire_ip_eq(&p->src, src))
 			continue;
 		pieces += p->nb_pieces;
 		partials++;

@@ -24,7 +24,7 @@
 
 #include "pdl_cc.h"
 #include "pdl_odd.h"
-#include "pdl_window.h"
+#include "pdl_win.h"
 #include "san_drop.h"
 #include "san_hold.h"
 #include "san_mem.h"
@@ -165,7 +165,7 @@ struct san_pdl_conn {
 	bool in_wait;     /**< on the list of connections that wait for host budget (PCB-4) */
 	bool active;      /**< counted in nb_active (PCB-2) */
 	bool token;       /**< one packet of host budget is reserved for it (PCB-4) */
-	bool probe_due;   /**< a PROBE must be sent: san_pdl_probe_now() */
+	bool probe_due;   /**< a PROBE must be sent: san_pdl_ack_probe_now() */
 	bool cnp_due;     /**< a CNP must be sent */
 	bool pmtu_due;    /**< a PROBE of pmtu.size must be sent */
 	bool failed;      /**< retries are exhausted: the core must end it (RT-7) */
@@ -199,13 +199,13 @@ struct san_pdl_conn {
 	bool plb_sample, plb_good; /**< this round trip brought any sample, any good one */
 	/* cache lines 2, 3: ACK policy, timers */
 	struct san_pdl_ackst ack;
-	struct san_timer timer;    /**< armed for the earliest of these deadlines */
-	uint64_t rtx_deadline_ns;  /**< timeout scan: pdl_rtx */
-	uint64_t hole_deadline_ns; /**< a missing packet becomes old enough to be resent */
-	uint64_t tlp_deadline_ns;  /**< tail-loss probe */
-	uint64_t pace_ns;          /**< earliest time of the next paced packet */
-	uint64_t tl_deadline_ns;   /**< deadline of tl: RNR delay, grant expiry */
-	uint64_t cm_deadline_ns;   /**< deadline of cm: retry, keep-alive */
+	struct san_timer timer;   /**< armed for the earliest of these deadlines */
+	uint64_t rtx_deadline_ns; /**< timeout scan: pdl_rtx */
+	uint64_t gap_deadline_ns; /**< a missing packet becomes old enough to be resent */
+	uint64_t tlp_deadline_ns; /**< tail-loss probe */
+	uint64_t pace_ns;         /**< earliest time of the next paced packet */
+	uint64_t tl_deadline_ns;  /**< deadline of tl: RNR delay, grant expiry */
+	uint64_t cm_deadline_ns;  /**< deadline of cm: retry, keep-alive */
 	struct san_pdl_pmtu pmtu;
 	struct san_pdl_piece piece;
 	uint64_t last_rx_ns;
@@ -243,7 +243,7 @@ struct san_pdl_conn {
 	uint32_t stalled_ms; /**< first retry of the last silence, low bits of the clock */
 	/* counters for show */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
-	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup;
+	uint32_t nb_rtx, nb_fast_rtx, nb_tlp, nb_rto, nb_dup;
 	uint32_t oow_tick; /**< newest ACK that reported a packet beyond the window; 0: none */
 	union {
 		/* outstanding packets, unless a block of the pool holds them */
@@ -263,10 +263,10 @@ TAILQ_HEAD(san_pdl_conns, san_pdl_conn);
 
 /** Per-lcore counters besides drop reasons. */
 struct san_pdl_stats {
-	uint64_t nb_rtx;   /**< packets sent again */
-	uint64_t nb_early; /**< of those, fast retransmits (RT-22) */
-	uint64_t nb_tlp;   /**< tail-loss probes */
-	uint64_t nb_rto;   /**< timeouts */
+	uint64_t nb_rtx;      /**< packets sent again */
+	uint64_t nb_fast_rtx; /**< of those, fast retransmits (RT-22) */
+	uint64_t nb_tlp;      /**< tail-loss probes */
+	uint64_t nb_rto;      /**< timeouts */
 	uint64_t nb_probe_tx;
 	uint64_t nb_ack_tx, nb_ack_rx;
 	uint64_t nb_acks_piggy;   /**< owed ACKs that a reverse packet replaced */
@@ -316,7 +316,8 @@ struct san_pdl {
 	uint32_t rx_free;               /**< core: packets that may still be held, if any are */
 	const uint32_t *nb_held;        /**< tl: packets held for each peer host */
 	uint64_t rx_gap_ns;             /**< core: packets may have waited for us this long */
-	uint64_t grace_ns;              /**< no timer fires before; 0: none set. san_pdl_rx_gap() */
+	/** no timer fires before; 0: none set. san_pdl_rtx_rx_gap() */
+	uint64_t grace_ns;
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, at least 1 and at most a window */
 	/** Packets that a connection sends in one visit are due at the same time. */
@@ -345,7 +346,7 @@ struct san_pdl {
 	struct san_pdl_entry acked[SAN_WIN_REQ_MAX + SAN_WIN_DATA_MAX];
 };
 
-/* ---- pdl_conn.c: connections, CIDs, tags ---- */
+/* ---- pdl.c: connections, CIDs, tags ---- */
 
 /** Allocate the state of an lcore; -ENOMEM, -EINVAL (a value is out of range). */
 int san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out);
@@ -443,25 +444,25 @@ void san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, u
 /** Later: a received PSN of the data window was dropped after all. */
 void san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn);
 /** The window of packets of this kind; SAN_WIN_MAX: none. */
-enum san_win san_pdl_win_of(uint8_t op, uint8_t flags);
+enum san_win san_pdl_rx_win_of(uint8_t op, uint8_t flags);
 
 /**
  * Express: true if *p* belongs to *c*, which is not odd, and carries no CE mark. The caller
  * compares the source address. This function and the next change nothing.
  */
-bool san_pdl_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p);
+bool san_pdl_rx_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p);
 /**
  * True if its PSN follows the next *nb_taken* of the data window, and nothing above the base is
  * held.
  */
-bool san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p,
-		     uint16_t nb_taken);
+bool san_pdl_rx_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p,
+			uint16_t nb_taken);
 /** The packet is taken. First its ACK fields are applied, as san_pdl_rx_check() does ... */
-void san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-			 uint16_t nb_taken, uint64_t now_ns);
+void san_pdl_rx_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c,
+			    const struct san_wire_pkt *p, uint16_t nb_taken, uint64_t now_ns);
 /** ... and after all are placed, their PSNs: as san_pdl_rx_commit() of each with SAN_RX_ACKED. */
-void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken,
-			  bool ackreq, uint64_t now_ns);
+void san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken,
+			     bool ackreq, uint64_t now_ns);
 
 /* ---- pdl_tx.c, pdl_sched.c: what is sent next ---- */
 
@@ -469,23 +470,23 @@ void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t 
  * Express: assign the next PSN of the data window and return its entry. The caller writes the
  * entry's first part.
  */
-struct san_pdl_entry *san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c);
+struct san_pdl_entry *san_pdl_tx_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c);
 /**
  * The *n* packets assigned last are sent, with *bytes* of payload in all and at most *longest* in
  * one: does the rest of san_pdl_tx_assign() for each.
  */
-void san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
-			  uint16_t longest, uint64_t now_ns);
+void san_pdl_tx_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
+			     uint32_t bytes, uint16_t longest, uint64_t now_ns);
 
 /**
  * Put a connection on the ready list. Call it after anything that may let the connection send; an
  * extra call does no harm.
  */
-void san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
+void san_pdl_sched_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** The handshake took *rtt_ns* there and back: the first sample of the round trip. */
-void san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns);
+void san_pdl_rtt_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns);
 /** True if a connection waits for a visit or owes an ACK: the lcore must not sleep. */
-bool san_pdl_has_work(const struct san_pdl *pdl);
+bool san_pdl_sched_has_work(const struct san_pdl *pdl);
 /** Take the next connection that may have something to send off the list; NULL: none. */
 struct san_pdl_conn *san_pdl_sched_next(struct san_pdl *pdl);
 /** The connection that probably comes next, or NULL. For prefetching. */
@@ -520,8 +521,8 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  * Fill the common header of any packet of the connection: CID, tag, P_Key, eBSNs, message ACK,
  * time, AckReq. Reads p->op and leaves the rest of *p* alone. An owed ACK that the packet carries
  * is cancelled. The last packet of a visit always asks for an ACK (RULE-11): only the
- * caller knows which one is last, and calls san_wire_ask_ack() for it. Returns how many packets may
- * be in flight for the rest of the visit; 0: not known yet.
+ * caller knows which one is last, and calls san_wire_build_ask_ack() for it. Returns how many
+ * packets may be in flight for the rest of the visit; 0: not known yet.
  */
 uint32_t san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 			   uint64_t now_ns);
@@ -535,7 +536,7 @@ void san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c,
  * End a visit. Every san_pdl_sched_next() is followed by one call. *more*: the visit stopped at its
  * quantum, not for lack of packets.
  */
-void san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
+void san_pdl_sched_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
 /** Stop holding the ACKs that were held long enough. Call it before san_pdl_ack_next(). */
 void san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns);
 /** When san_pdl_ack_release() must be called next. */
@@ -558,7 +559,7 @@ void san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wi
 /** Owe an ACK at once (duplicate, overrun, ULP-ACK with AckReq ...). */
 void san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Owe a PROBE at once (keep-alive, no progress). */
-void san_pdl_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
+void san_pdl_ack_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /* ---- pdl_pcb.c, pdl_hold.c: for show ---- */
 
@@ -571,7 +572,7 @@ enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn 
 			   enum san_win win, uint64_t now_ns);
 
 /** While the peer has no buffers for what it is sent, its window is one packet (RT-35). */
-void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
+void san_pdl_pcb_is_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
 
 /* ---- pdl_rtx.c: retransmission engine ---- */
 
@@ -579,24 +580,24 @@ void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowde
  * Turn the unacknowledged PSNs of push data of RSN *rsn* (and, with *onward*, of every later RSN)
  * into RESYNC(code), to be sent at once (RULE-4, RULE-5). Returns how many.
  */
-uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
-			     uint8_t code);
+uint32_t san_pdl_rtx_cancel(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
+			    uint8_t code);
 /** A NACK(RESOURCE) for *psn*: resend it after *delay_ns* under the same PSN. That is no retry. */
-void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		      uint64_t delay_ns, uint64_t now_ns);
+void san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		       uint64_t delay_ns, uint64_t now_ns);
 /** True while *psn* is assigned and not acknowledged in *win*. */
-bool san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
+bool san_pdl_rtx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /** True if a PROBE that carried *psn* is not answered yet. A PROBE takes no PSN of its own. */
-bool san_pdl_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn);
+bool san_pdl_rtx_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn);
 /**
  * The packets that follow may have waited for us for *gap_ns*. After a long gap the answers that
  * our timers wait for may be queued behind them: until pdl->grace_ns the timers do not fire.
  */
-void san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns);
+void san_pdl_rtx_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns);
 /**
  * The connection's timer fired: coalescing, fast retransmit, tail-loss probe, timeouts, pacing. May
  * set c->failed. The caller re-arms with san_pdl_conn_arm().
  */
-void san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+void san_pdl_rtx_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 
 #endif /* PDL_H */

@@ -33,7 +33,7 @@
 
 /* Take the connection off the held list; returns true if it was on it. */
 static bool
-unhold(struct san_pdl *pdl, struct san_pdl_conn *c)
+ack_unhold_conn(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (!c->ack.held)
 		return false;
@@ -47,7 +47,7 @@ san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->ack.listed || (c->state != SAN_CONN_OPEN && c->state != SAN_CONN_CLOSING))
 		return;
-	c->ack.now |= unhold(pdl, c);
+	c->ack.now |= ack_unhold_conn(pdl, c);
 	c->ack.listed = true;
 	TAILQ_INSERT_TAIL(&pdl->acks, c, ack_link);
 }
@@ -55,7 +55,7 @@ san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	unhold(pdl, c);
+	ack_unhold_conn(pdl, c);
 	if (c->ack.listed)
 		TAILQ_REMOVE(&pdl->acks, c, ack_link);
 	c->ack.listed = false;
@@ -134,7 +134,7 @@ san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
 	 * The list is not sorted: a shorter hold may wait for those before it, up to the ACK delay.
 	 */
 	while ((c = TAILQ_FIRST(&pdl->held_acks)) != NULL && now_ns >= held_until_ns(pdl, c)) {
-		unhold(pdl, c);
+		ack_unhold_conn(pdl, c);
 		c->ack.nb_doubts = DOUBTS;
 		san_pdl_ack_owe(pdl, c, false);
 	}
@@ -147,7 +147,7 @@ san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 void
-san_pdl_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c)
+san_pdl_ack_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	c->probe_due = true;
 	san_pdl_ack_list(pdl, c);
@@ -190,11 +190,11 @@ san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct
 }
 
 static void
-settle(struct san_pdl *pdl, struct san_pdl_conn *c)
+ack_settle_conn(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	struct san_pdl_ackst *a = &c->ack;
 
-	unhold(pdl, c);
+	ack_unhold_conn(pdl, c);
 	a->nb_unreported = 0;
 	a->now = false;
 	a->must = false;
@@ -211,8 +211,8 @@ may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t 
 	const struct san_pdl_ackst *a = &c->ack;
 	uint64_t apart_ns = RTE_MAX(c->rtt.srtt_ns, pdl->conf.ack_delay_ns);
 
-	if (a->must || a->oow != 0 || san_pdl_rxw_has_gap(&c->rx[SAN_WIN_REQ]) ||
-	    san_pdl_rxw_has_gap(&c->rx[SAN_WIN_DATA]))
+	if (a->must || a->oow != 0 || san_pdl_win_rx_has_gap(&c->rx[SAN_WIN_REQ]) ||
+	    san_pdl_win_rx_has_gap(&c->rx[SAN_WIN_DATA]))
 		return false;
 	return c->rtt.srtt_ns != 0 &&
 		(now_ns < a->last_ns + apart_ns ||
@@ -225,7 +225,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 	if (!c->ack.now && c->ack.deadline_ns == SAN_TIME_NEVER)
 		return;
 	if (may_stand_for(pdl, c, now_ns)) {
-		settle(pdl, c);
+		ack_settle_conn(pdl, c);
 		c->ack.nb_stood += c->ack.nb_stood < pdl->conf.ack_stand_ins;
 		pdl->stats.nb_acks_piggy++;
 	} else if (c->ack.held) {
@@ -315,7 +315,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	a->probe_len = 0;
 	a->nb_stood = 0;
 	a->last_ns = now_ns;
-	settle(pdl, c);
+	ack_settle_conn(pdl, c);
 	pdl->stats.nb_ack_tx++;
 }
 
@@ -372,8 +372,8 @@ struct report {
 };
 
 static void
-retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn, uint64_t bits,
-       struct report *r)
+ack_retire_bits(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		uint64_t bits, struct report *r)
 {
 	uint64_t known = san_bitmap_get64(&c->txb->rcvd[win], psn);
 
@@ -388,7 +388,7 @@ apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint3
 	    uint64_t word, uint64_t mask, struct report *r)
 {
 	uint64_t old = san_bitmap_get64(&c->txb->rcvd[win], psn);
-	uint64_t add, gone;
+	uint64_t add, cleared;
 
 	mask &= ~san_bitmap_get64(&c->txb->acked[win], psn);
 	for (add = word & ~old & mask; add != 0; add &= add - 1) {
@@ -397,8 +397,8 @@ apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint3
 		if (san_pdl_rtx_hint(pdl, c, win, p, r->now_ns))
 			r->nb_new++;
 	}
-	for (gone = old & ~word & mask; gone != 0; gone &= gone - 1) {
-		san_pdl_rtx_unhint(pdl, c, win, psn + (uint32_t)__builtin_ctzll(gone));
+	for (cleared = old & ~word & mask; cleared != 0; cleared &= cleared - 1) {
+		san_pdl_rtx_unhint(pdl, c, win, psn + (uint32_t)__builtin_ctzll(cleared));
 		r->revoked = true;
 	}
 }
@@ -424,7 +424,7 @@ apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 			w->high = san_seq_max(w->high, r->ebsn + top);
 		}
 		if (news != 0)
-			retire(pdl, c, win, r->ebsn + off, news, r);
+			ack_retire_bits(pdl, c, win, r->ebsn + off, news, r);
 		if (r->rcvd != NULL)
 			apply_hints(pdl, c, win, r->ebsn + off, rcvd, mask, r);
 	}
@@ -448,11 +448,11 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 		news = ~san_bitmap_get64(&c->txb->acked[win], psn) &
 			san_bitmap_mask64(r->ebsn - psn);
 		if (news != 0)
-			retire(pdl, c, win, psn, news, r);
+			ack_retire_bits(pdl, c, win, psn, news, r);
 	}
 	w->high = san_seq_max(w->high, r->ebsn);
 	apply_words(pdl, c, win, r);
-	san_pdl_txw_slide(w, c->txb, win);
+	san_pdl_win_tx_slide(w, c->txb, win);
 	return true;
 }
 
@@ -520,8 +520,8 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 }
 
 static void
-conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bool newest,
-	 struct san_pdl_cc_sample *s)
+ack_conclude_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r,
+		    bool newest, struct san_pdl_cc_sample *s)
 {
 	uint32_t news;
 
@@ -532,21 +532,21 @@ conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bo
 	if (news != 0)
 		san_pdl_rtx_progress(pdl, c, s->now_ns);
 	if (s->nb_acked != 0 || s->delay_ns != 0)
-		s->nb_lost = san_pdl_rtx_holes(pdl, c, s->delay_ns != 0, s->now_ns);
+		s->nb_lost = san_pdl_rtx_gaps(pdl, c, s->delay_ns != 0, s->now_ns);
 	if (newest || s->nb_acked != 0) {
 		s->nb_lost += c->nb_timer_lost;
 		c->nb_timer_lost = 0;
 		feed_cc(pdl, c, s);
 	}
 	if (news != 0 || s->nb_lost != 0 || r[SAN_WIN_DATA].revoked)
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 	san_pdl_pcb_return_block(pdl, c);
 	san_pdl_pcb_wake(pdl);
 }
 
 static __rte_noinline void
-apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-      const struct san_wire_ack *ack, uint64_t now_ns)
+ack_apply_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		 const struct san_wire_ack *ack, uint64_t now_ns)
 {
 	struct report r[SAN_WIN_MAX] = {
 		[SAN_WIN_REQ] = {.ebsn = p->req_ebsn, .now_ns = now_ns},
@@ -573,7 +573,7 @@ apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 	ok &= apply_window(pdl, c, SAN_WIN_DATA, &r[SAN_WIN_DATA]);
 	if (!ok)
 		pdl->drops[SAN_DROP_ACK_BEYOND]++;
-	conclude(pdl, c, r, newest, &s);
+	ack_conclude_report(pdl, c, r, newest, &s);
 }
 
 void
@@ -583,5 +583,5 @@ san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	/* Most packets of a one-way stream report nothing new. */
 	if (ack != NULL || p->req_ebsn != c->tx[SAN_WIN_REQ].base ||
 	    p->data_ebsn != c->tx[SAN_WIN_DATA].base)
-		apply(pdl, c, p, ack, now_ns);
+		ack_apply_report(pdl, c, p, ack, now_ns);
 }

@@ -40,7 +40,7 @@ dcqcn_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 }
 
 static void
-set_level(struct san_pdl_cc *cc, bool marked)
+dcqcn_set_level(struct san_pdl_cc *cc, bool marked)
 {
 	uint32_t want = marked ? (uint32_t)(cc->ALPHA * (SAN_CC_LEVELS - 1) / SAN_CC_ONE) : 0;
 
@@ -51,7 +51,8 @@ set_level(struct san_pdl_cc *cc, bool marked)
 }
 
 static void
-marked(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns, uint64_t now_ns)
+dcqcn_on_mark(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
+	      uint64_t now_ns)
 {
 	if (!san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
 		return;
@@ -60,14 +61,14 @@ marked(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_n
 	cc->ALPHA += (SAN_CC_ONE - cc->ALPHA) >> G_SHIFT;
 	cc->QUIET = 0;
 	cc->ROUND_END = now_ns + rtt_ns;
-	set_level(cc, true);
+	dcqcn_set_level(cc, true);
 }
 
 static void
 quiet_round(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, bool limited)
 {
 	cc->ALPHA -= cc->ALPHA >> G_SHIFT;
-	set_level(cc, false);
+	dcqcn_set_level(cc, false);
 	cc->QUIET++;
 	if (cc->QUIET > RECOVER && limited)
 		cc->GOAL += cc->QUIET > HYPER ? HYPER_PKTS * SAN_CC_ONE : SAN_CC_ONE;
@@ -83,7 +84,7 @@ dcqcn_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	san_pdl_cc_host(cc, conf, s);
 	if (s->nb_ce != 0) {
 		cc->ON_CREDIT = false;
-		marked(cc, conf, s->rtt_ns, s->now_ns);
+		dcqcn_on_mark(cc, conf, s->rtt_ns, s->now_ns);
 	} else if (s->now_ns >= cc->ROUND_END) {
 		cc->ROUND_END = s->now_ns + s->rtt_ns;
 		quiet_round(cc, conf, s->limited);
@@ -97,7 +98,7 @@ dcqcn_on_cnp(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t
 	if (cc->ON_CREDIT)
 		return;
 	cc->ON_CREDIT = true;
-	marked(cc, conf, rtt_ns, now_ns);
+	dcqcn_on_mark(cc, conf, rtt_ns, now_ns);
 }
 
 static void

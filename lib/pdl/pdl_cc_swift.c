@@ -67,7 +67,7 @@ min_known(uint64_t a, uint64_t b)
 
 /* Filtered delay; 0 until three round trips have samples: no cut before. */
 static uint64_t
-filtered(const struct san_pdl_cc *cc)
+swift_filtered_ns(const struct san_pdl_cc *cc)
 {
 	if (cc->MIN_NOW == 0 || cc->MIN_1 == 0 || cc->MIN_2 == 0)
 		return 0;
@@ -112,7 +112,7 @@ target_of(const struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 
 /* Move the level a quarter of the way to what the delay suggests. */
 static void
-set_level(struct san_pdl_cc *cc, uint64_t delay, uint64_t target)
+swift_set_level(struct san_pdl_cc *cc, uint64_t delay, uint64_t target)
 {
 	uint32_t want = 0;
 
@@ -125,7 +125,7 @@ set_level(struct san_pdl_cc *cc, uint64_t delay, uint64_t target)
 }
 
 static void
-grow(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t nb_acked)
+swift_grow_window(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t nb_acked)
 {
 	uint64_t add = (uint64_t)nb_acked * SAN_CC_ONE;
 
@@ -135,8 +135,8 @@ grow(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t nb_acke
 }
 
 static void
-shrink(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t delay, uint64_t target,
-       uint64_t now_ns)
+swift_shrink_window(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t delay,
+		    uint64_t target, uint64_t now_ns)
 {
 	uint64_t excess = ((delay - target) << 16) / delay;
 	uint32_t cut = (uint32_t)(excess * BETA >> 16);
@@ -162,9 +162,9 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	 */
 	cc->LIMITED |= cc->MIN_1 > target || s->nb_lost != 0 || s->nb_ce != 0 ||
 		cc->host_window < cc->window;
-	delay = filtered(cc);
+	delay = swift_filtered_ns(cc);
 	if (s->delay_ns != 0)
-		set_level(cc, delay, target);
+		swift_set_level(cc, delay, target);
 	if (s->nb_ce != 0 && delay <= target) {
 		/*
 		 * A mark shows a queue before the round trips do. Below one packet per round trip a
@@ -176,9 +176,9 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	} else if (delay <= target) {
 		/* A window that is not used cannot be shown to be right. */
 		if (s->limited)
-			grow(cc, conf, s->nb_acked);
+			swift_grow_window(cc, conf, s->nb_acked);
 	} else if (s->delay_ns != 0 && san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns)) {
-		shrink(cc, conf, delay, target, s->now_ns);
+		swift_shrink_window(cc, conf, delay, target, s->now_ns);
 	}
 }
 
@@ -186,7 +186,7 @@ static void
 swift_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
 	      uint64_t now_ns)
 {
-	bool late = filtered(cc) > target_of(cc, conf);
+	bool late = swift_filtered_ns(cc) > target_of(cc, conf);
 
 	cc->LIMITED = true;
 	if (!san_pdl_cc_may_cut(cc, rtt_ns, now_ns))

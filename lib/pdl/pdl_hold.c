@@ -16,9 +16,9 @@ san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn *c, enum san_w
 
 	if (c->state != SAN_CONN_OPEN || c->failed)
 		return SAN_HOLD_SETUP;
-	if (san_pdl_txw_room(w) == 0)
+	if (san_pdl_win_tx_room(w) == 0)
 		return SAN_HOLD_WINDOW;
-	if (c->txb != NULL && san_pdl_txw_memory(w, c->txb, win) == 0)
+	if (c->txb != NULL && san_pdl_win_tx_memory(w, c->txb, win) == 0)
 		return SAN_HOLD_MEMORY;
 	if (c->crowded && c->pcb.inflight >= limit)
 		return SAN_HOLD_RECEIVER;

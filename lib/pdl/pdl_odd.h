@@ -13,17 +13,17 @@
 #include <stdint.h>
 
 enum san_odd {
-	SAN_ODD_STATE = 0x01,  /**< pdl_conn.c: not open */
+	SAN_ODD_STATE = 0x01,  /**< pdl.c: not open */
 	SAN_ODD_SILENT = 0x02, /**< pdl_rtx.c: a timeout, and nothing heard since */
-	SAN_ODD_BASE = 0x04,   /**< tl_record.c: the base RSN has a record, part of it came */
-	SAN_ODD_AHEAD = 0x08,  /**< tl_record.c: the CAM has records of later RSNs */
-	SAN_ODD_HEAD = 0x10,   /**< tl_record.c: the base is a request without a record */
+	SAN_ODD_BASE = 0x04,   /**< tl_rxn.c: the base RSN has a record, part of it came */
+	SAN_ODD_AHEAD = 0x08,  /**< tl_rxn.c: the CAM has records of later RSNs */
+	SAN_ODD_HEAD = 0x10,   /**< tl_rxn.c: the base is a request without a record */
 	SAN_ODD_RNR = 0x20,    /**< tl_nack.c: the base was refused and not accepted since */
 	SAN_ODD_FAILED = 0x40, /**< tl_target.c: nothing is executed any more (RT-40) */
 };
 
 static inline void
-san_odd_put(uint8_t *odd, enum san_odd why, bool holds)
+san_pdl_odd_put(uint8_t *odd, enum san_odd why, bool holds)
 {
 	*odd = holds ? *odd | (uint8_t)why : *odd & (uint8_t)~why;
 }

@@ -56,19 +56,19 @@ san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 }
 
 void
-san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded)
+san_pdl_pcb_is_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded)
 {
 	if (c->crowded == crowded)
 		return;
 	c->crowded = crowded;
 	if (!crowded)
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 }
 
 /* ---- host budget ---- */
 
 static void
-wait_for(struct san_pdl *pdl, struct san_pdl_conn *c)
+pcb_wait_for_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->in_wait)
 		return;
@@ -106,7 +106,7 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 	 */
 	SAN_ASSERT(TAILQ_EMPTY(&pdl->wait) || taken == pdl->conf.budget_pkts);
 	if (taken - c->token == pdl->conf.budget_pkts) {
-		wait_for(pdl, c);
+		pcb_wait_for_budget(pdl, c);
 		return 0;
 	}
 	return pdl->conf.budget_pkts - taken + c->token;
@@ -140,7 +140,7 @@ san_pdl_pcb_wake(struct san_pdl *pdl)
 		stop_waiting(pdl, c);
 		c->token = true;
 		pdl->nb_tokens++;
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 	}
 }
 
@@ -189,15 +189,15 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (unlikely(pdl->nb_free_wide == 0)) {
 		pdl->stats.nb_narrow++;
 		if (c->txb == NULL)
-			c->txb = san_pdl_narrow_init(&c->narrow);
+			c->txb = san_pdl_win_narrow_init(&c->narrow);
 		c->is_lent = false;
 		return;
 	}
 	b = pdl->free_wide[--pdl->nb_free_wide];
 	if (b->b.e[0] == NULL) /* first use: its pages are touched only now */
-		san_pdl_wide_init(b);
+		san_pdl_win_wide_init(b);
 	if (c->txb != NULL)
-		san_pdl_wide_take(b, &c->narrow, c->tx);
+		san_pdl_win_wide_take(b, &c->narrow, c->tx);
 	c->txb = &b->b;
 }
 

@@ -46,12 +46,12 @@ static const uint16_t steps[] = {4096, BEGIN, 1400};
 static uint16_t
 payload_of(const struct san_pdl_conn *c, uint16_t ip_bytes)
 {
-	return san_wire_payload_max(ip_bytes, !san_ip_is_v4(&c->path.dst));
+	return san_wire_payload_max(ip_bytes, !san_wire_ip_is_v4(&c->path.dst));
 }
 
 /* Payload bytes that every path carries. */
 static inline uint16_t
-sure(const struct san_pdl_conn *c)
+pmtu_sure_size(const struct san_pdl_conn *c)
 {
 	return payload_of(c, SAN_MTU_SURE);
 }
@@ -63,23 +63,23 @@ set_mtu(struct san_pdl_conn *c, uint16_t mtu)
 	c->mtu_watch = UINT16_MAX;
 	if (mtu < c->mtu_max)
 		c->mtu_watch = mtu;
-	if (!c->pmtu.proven && !c->pmtu.watch && mtu > sure(c))
-		c->mtu_watch = sure(c) + 1;
+	if (!c->pmtu.proven && !c->pmtu.watch && mtu > pmtu_sure_size(c))
+		c->mtu_watch = pmtu_sure_size(c) + 1;
 }
 
 /* The frame is as long as that of the longest packet with c->pmtu.size of payload. */
 uint16_t
 san_pdl_pmtu_probe_len(const struct san_pdl_conn *c)
 {
-	bool v6 = !san_ip_is_v4(&c->path.dst);
+	bool v6 = !san_wire_ip_is_v4(&c->path.dst);
 
-	return c->pmtu.size + san_wire_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, v6) -
-		san_wire_hdr_len(SAN_OP_PROBE, v6);
+	return c->pmtu.size + san_wire_op_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, v6) -
+		san_wire_op_hdr_len(SAN_OP_PROBE, v6);
 }
 
 /* The next shorter length above the current MTU; 0: none. */
 static uint16_t
-shorter(const struct san_pdl_conn *c, uint16_t size)
+pmtu_shorter_size(const struct san_pdl_conn *c, uint16_t size)
 {
 	uint32_t i;
 
@@ -100,7 +100,7 @@ send_try(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	m->at_ns = now_ns + san_pdl_rtt_timeout(pdl, c, m->nb_tries);
 	m->nb_tries++;
 	c->pmtu_due = true;
-	san_pdl_probe_now(pdl, c); /* sent after the long one */
+	san_pdl_ack_probe_now(pdl, c); /* sent after the long one */
 	san_pdl_arm_for(pdl, c, m->at_ns);
 }
 
@@ -133,7 +133,7 @@ san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mt
 }
 
 static void
-search(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+pmtu_search_on(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	if (c->pmtu.size != 0 || now_ns < c->pmtu.at_ns || pdl->conf.pmtu_after == 0)
 		return;
@@ -144,12 +144,12 @@ search(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 void
 san_pdl_pmtu_on_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t len, uint64_t now_ns)
 {
-	if (!c->pmtu.proven && len > sure(c)) {
+	if (!c->pmtu.proven && len > pmtu_sure_size(c)) {
 		c->pmtu.watch = true;
 		set_mtu(c, c->mtu);
 	}
 	if (len >= c->mtu && c->mtu < c->mtu_max)
-		search(pdl, c, now_ns);
+		pmtu_search_on(pdl, c, now_ns);
 }
 
 void
@@ -182,7 +182,7 @@ san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 			san_pdl_pmtu_stop(c, 0);
 		return;
 	}
-	next = shorter(c, m->size);
+	next = pmtu_shorter_size(c, m->size);
 	if (next != 0)
 		try_size(pdl, c, next, now_ns);
 	else
@@ -197,7 +197,8 @@ san_pdl_pmtu_on_acked(const struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t i;
 
 	for (i = 0; i < pdl->nb_acked; i++)
-		if (pdl->acked[i].len > sure(c)) /* and whole: none was sent in pieces before */
+		/* and whole: none was sent in pieces before */
+		if (pdl->acked[i].len > pmtu_sure_size(c))
 			c->pmtu.proven = true;
 	c->pmtu.watch = !c->pmtu.proven;
 	set_mtu(c, c->mtu);
@@ -229,9 +230,9 @@ passed_by_long(const struct san_pdl_conn *c, const struct san_pdl_entry *e)
 
 	for (psn = w->base; psn != w->next; psn++) {
 		const struct san_pdl_entry *x =
-			san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn);
+			san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn);
 
-		if (x->len > sure(c) && (int32_t)(x->sent_ts - e->sent_ts) >= 0 &&
+		if (x->len > pmtu_sure_size(c) && (int32_t)(x->sent_ts - e->sent_ts) >= 0 &&
 		    has_come(c, psn))
 			return true;
 	}
@@ -246,15 +247,15 @@ lose_long(struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t psn;
 
 	for (psn = w->base; psn != w->next; psn++) {
-		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn);
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn);
 
 		if (e->len <= c->mtu || (e->state & SAN_ENT_DEFER) != 0 || has_come(c, psn))
 			continue;
 		e->retries = 0;
-		e->state &= (uint8_t)~SAN_ENT_EARLY;
+		e->state &= (uint8_t)~SAN_ENT_FAST_RTX;
 		san_pdl_rtx_lose(pdl, c, SAN_WIN_DATA, psn);
 	}
-	san_pdl_kick(pdl, c);
+	san_pdl_sched_kick(pdl, c);
 }
 
 void
@@ -262,10 +263,10 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 		     uint64_t now_ns)
 {
 	/* A packet may be resent several times while an ACK of a long one is queued. */
-	uint32_t n = e->retries + ((e->state & SAN_ENT_EARLY) != 0);
+	uint32_t n = e->retries + ((e->state & SAN_ENT_FAST_RTX) != 0);
 	bool cut = e->len > c->mtu;
 
-	if (likely(e->len <= sure(c)))
+	if (likely(e->len <= pmtu_sure_size(c)))
 		return;
 	/* A full peer drops packets of any length. */
 	if (c->peer_level >= LEVEL_HALF)
@@ -273,7 +274,7 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 	if (cut || n < (c->pmtu.proven ? LOSSES : 1) || !is_heard(c, e, now_ns)) {
 		/* Silence does not concern lengths, unless a short packet is answered. */
 		if (e->retries != 0 || (!cut && !c->pmtu.proven))
-			san_pdl_probe_now(pdl, c);
+			san_pdl_ack_probe_now(pdl, c);
 		return;
 	}
 	/* checked last, because it scans the whole window */
@@ -286,7 +287,7 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 	c->pmtu.proven = false;
 	c->pmtu.watch = false;
 	san_pdl_pmtu_stop(c, 0);
-	set_mtu(c, sure(c));
+	set_mtu(c, pmtu_sure_size(c));
 	lose_long(pdl, c);
 }
 
@@ -294,5 +295,5 @@ bool
 san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
 			 uint64_t now_ns)
 {
-	return e->len > sure(c) && is_heard(c, e, now_ns);
+	return e->len > pmtu_sure_size(c) && is_heard(c, e, now_ns);
 }

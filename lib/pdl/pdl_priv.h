@@ -17,7 +17,7 @@
 static inline void
 san_pdl_arm_for(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t when_ns)
 {
-	if (!san_timer_is_armed(&c->timer) || when_ns < c->timer.deadline_ns)
+	if (!san_wheel_timer_is_armed(&c->timer) || when_ns < c->timer.deadline_ns)
 		san_wheel_arm(&pdl->wheel, &c->timer, when_ns);
 }
 
@@ -54,8 +54,8 @@ san_pdl_has_lost(const struct san_pdl_conn *c)
 static inline bool
 san_pdl_has_outstanding(const struct san_pdl_conn *c)
 {
-	return san_pdl_txw_outstanding(&c->tx[SAN_WIN_REQ]) +
-		san_pdl_txw_outstanding(&c->tx[SAN_WIN_DATA]) !=
+	return san_pdl_win_tx_outstanding(&c->tx[SAN_WIN_REQ]) +
+		san_pdl_win_tx_outstanding(&c->tx[SAN_WIN_DATA]) !=
 		0;
 }
 
@@ -79,7 +79,7 @@ san_pdl_ack_owes(const struct san_pdl_conn *c)
 	return c->ack.now || c->probe_due || c->cnp_due || c->pmtu_due;
 }
 
-/* ---- pdl_conn.c ---- */
+/* ---- pdl.c ---- */
 
 /** Return *words*, which no window uses any more, to the pool. */
 void san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words);
@@ -137,8 +137,8 @@ bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win 
 void san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			uint32_t psn);
 /** Find missing packets old enough to resend, in both windows; returns how many (RT-22). */
-uint32_t san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid,
-			   uint64_t now_ns);
+uint32_t san_pdl_rtx_gaps(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid,
+			  uint64_t now_ns);
 /** An ACK brought news: restart tail-loss probe and backoff. */
 void san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** The first packet of the peer since a timeout in silence: restart timeouts, allow new packets. */
@@ -161,7 +161,7 @@ uint64_t san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, 
 /** Time within which the answer to a packet arrives, unless one of them is lost. */
 uint64_t san_pdl_rtt_answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Age at which a missing packet counts as lost. */
-uint64_t san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
+uint64_t san_pdl_rtt_gap_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Silence after which a tail-loss probe is sent. */
 uint64_t san_pdl_rtt_tail_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** A packet took *delay_ns*, measured without guesses: the path without a queue takes no more. */

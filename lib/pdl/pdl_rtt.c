@@ -87,7 +87,7 @@ san_pdl_rtt_answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 }
 
 uint64_t
-san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+san_pdl_rtt_gap_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
 	uint64_t answer_ns = san_pdl_rtt_answer_ns(pdl, c);
 
@@ -139,7 +139,7 @@ san_pdl_rtt_base(struct san_pdl_rtt *r, uint64_t delay_ns)
 }
 
 void
-san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns)
+san_pdl_rtt_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns)
 {
 	san_pdl_rtt_base(&c->rtt, rtt_ns);
 	/* A longer time is not the path: the other side did not run. */

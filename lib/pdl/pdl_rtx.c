@@ -8,13 +8,13 @@
  * until the base passes). Grants and RESYNC are never in flight: no limit counts them.
  *
  * Timers of a connection, all on its one wheel timer:
- *   hole_deadline_ns  a missing packet becomes old enough to be resent
+ *   gap_deadline_ns  a missing packet becomes old enough to be resent
  *   tlp_deadline_ns   silence: probe the tail, a few times until an ACK brings news
  *   rtx_deadline_ns   no later than the earliest entry's due: scan for timeouts
  * A scan looks at every outstanding entry, but runs only when one is due.
  *
  * Two kinds of silence are no loss. The first is ours: an lcore that did not run finds the answers
- * in its receive queue, so its timers wait for a grace (san_pdl_rx_gap()). The second is the
+ * in its receive queue, so its timers wait for a grace (san_pdl_rtx_rx_gap()). The second is the
  * peer's: while nothing is heard for an RTO and more, each timeout resends only the lowest missing
  * packets of each window, and only these count retries. All other packets keep their state. The
  * first packet heard restarts their timers, and the ACKs that follow report what is missing. So a
@@ -24,8 +24,8 @@
 
 #include "pdl_priv.h"
 
-#define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence */
-#define EARLY_MAX 3 /* fast retransmits of a PSN between two timeouts */
+#define TAILS_MAX    4 /* tail-loss probes in a row, each after twice the silence */
+#define FAST_RTX_MAX 3 /* fast retransmits of a PSN between two timeouts */
 /* After a reordered packet was taken for lost, this many losses must prove real. */
 #define OVERTAKEN 32
 /* Packets of a window that a timeout in silence resends: one loss burst would drop a few. */
@@ -45,7 +45,7 @@ san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win w
 void
 san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 {
-	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+	struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		return;
@@ -59,7 +59,7 @@ san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 void
 san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 {
-	const struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+	const struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 	if (!san_bitmap_test(&c->txb->lost[win], psn))
 		return;
@@ -102,8 +102,9 @@ san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 	pdl->nb_acked += n;
 	for (; bits != 0; bits &= bits - 1) {
 		p = psn + (uint32_t)__builtin_ctzll(bits);
-		e = san_pdl_txw_entry(c->txb, win, p);
-		if (unlikely(e->state & SAN_ENT_EARLY) && !san_bitmap_test(&c->txb->rcvd[win], p))
+		e = san_pdl_win_tx_entry(c->txb, win, p);
+		if (unlikely(e->state & SAN_ENT_FAST_RTX) &&
+		    !san_bitmap_test(&c->txb->rcvd[win], p))
 			learn_overtaken(c, e, win, p, now_ns);
 		if (unlikely(c->tx[win].nb_lost != 0))
 			san_pdl_rtx_find(c, win, p);
@@ -145,7 +146,7 @@ bool
 san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		 uint64_t now_ns)
 {
-	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+	struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 	/*
 	 * If a RESYNC was not sent yet, the ACK reports the data that it replaces, and the ACK was
@@ -153,7 +154,7 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	 */
 	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
 		return false;
-	if ((e->state & SAN_ENT_EARLY) != 0)
+	if ((e->state & SAN_ENT_FAST_RTX) != 0)
 		learn_overtaken(c, e, win, psn, now_ns);
 	/* A lost entry may be overdue, because no scan watches it. */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
@@ -179,9 +180,9 @@ san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 static uint64_t
 old_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pdl_entry *e)
 {
-	uint32_t n = e->state & SAN_ENT_EARLY;
+	uint32_t n = e->state & SAN_ENT_FAST_RTX;
 
-	return n == 0 ? san_pdl_rtt_hole_ns(pdl, c) : san_pdl_rtt_answer_ns(pdl, c) << (n - 1);
+	return n == 0 ? san_pdl_rtt_gap_ns(pdl, c) : san_pdl_rtt_answer_ns(pdl, c) << (n - 1);
 }
 
 /* Probe the tail after a time of silence from now on. */
@@ -203,10 +204,10 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 	if ((e->state & SAN_ENT_TAIL) == 0 || san_seq_le(e->due, san_pdl_tick(now_ns)))
 		start_timeout(pdl, c, e, now_ns);
 	e->state = (uint8_t)((e->state & ~(SAN_ENT_TAIL | SAN_ENT_SILENT)) | SAN_ENT_SENT);
-	if ((e->state & SAN_ENT_EARLY) != 0) { /* it may still be missing after an RTT */
+	if ((e->state & SAN_ENT_FAST_RTX) != 0) { /* it may still be missing after an RTT */
 		uint64_t again_ns = now_ns + old_ns(pdl, c, e);
 
-		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
+		c->gap_deadline_ns = san_time_min(c->gap_deadline_ns, again_ns);
 		san_pdl_arm_for(pdl, c, again_ns);
 	}
 	if (c->nb_tails < TAILS_MAX)
@@ -223,7 +224,7 @@ san_pdl_rtx_sent_first(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
-		e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn + i);
+		e = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn + i);
 		e->sent_ts = (uint32_t)now_ns;
 		e->due = due;
 		e->state = SAN_ENT_SENT;
@@ -250,42 +251,42 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
  */
 
 static void
-lose_early(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
+rtx_lose_fast(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
-	e->state++; /* SAN_ENT_EARLY is a counter in the low bits */
-	c->nb_early++;
-	pdl->stats.nb_early++;
+	e->state++; /* SAN_ENT_FAST_RTX is a counter in the low bits */
+	c->nb_fast_rtx++;
+	pdl->stats.nb_fast_rtx++;
 	san_pdl_rtx_lose(pdl, c, e->win, e->psn);
 	san_pdl_pmtu_on_loss(pdl, c, e, now_ns);
 }
 
 static bool
-may_go_early(const struct san_pdl_entry *e)
+rtx_may_be_fast(const struct san_pdl_entry *e)
 {
-	return (e->state & SAN_ENT_EARLY) < EARLY_MAX && (e->state & SAN_ENT_DEFER) == 0;
+	return (e->state & SAN_ENT_FAST_RTX) < FAST_RTX_MAX && (e->state & SAN_ENT_DEFER) == 0;
 }
 
 /* PSNs below *end* are missing: a PSN far enough above them was received. */
 static uint32_t
-holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t end,
-	     uint64_t now_ns)
+rtx_gaps_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t end,
+		uint64_t now_ns)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
 	uint32_t psn, n = 0;
 
-	for (psn = san_pdl_txw_unreported(w, c->txb, win, w->base); san_seq_lt(psn, end);
-	     psn = san_pdl_txw_unreported(w, c->txb, win, psn + 1)) {
-		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+	for (psn = san_pdl_win_tx_unreported(w, c->txb, win, w->base); san_seq_lt(psn, end);
+	     psn = san_pdl_win_tx_unreported(w, c->txb, win, psn + 1)) {
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 		uint32_t age = (uint32_t)now_ns - e->sent_ts;
 
-		if (!may_go_early(e))
+		if (!rtx_may_be_fast(e))
 			continue;
 		if (age >= old_ns(pdl, c, e)) {
-			lose_early(pdl, c, e, now_ns);
+			rtx_lose_fast(pdl, c, e, now_ns);
 			n++;
 		} else {
-			c->hole_deadline_ns =
-				san_time_min(c->hole_deadline_ns, now_ns + old_ns(pdl, c, e) - age);
+			c->gap_deadline_ns =
+				san_time_min(c->gap_deadline_ns, now_ns + old_ns(pdl, c, e) - age);
 		}
 	}
 	return n;
@@ -298,34 +299,34 @@ holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint
  * rarely older.
  */
 static uint32_t
-holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-	      uint64_t now_ns)
+rtx_gaps_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		 uint64_t now_ns)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
-	uint64_t young_ns = san_pdl_rtt_hole_ns(pdl, c);
+	uint64_t young_ns = san_pdl_rtt_gap_ns(pdl, c);
 	uint32_t n = 0;
 
-	for (psn = san_pdl_txw_unreported(w, c->txb, win, psn); psn != w->next;
-	     psn = san_pdl_txw_unreported(w, c->txb, win, psn + 1)) {
-		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+	for (psn = san_pdl_win_tx_unreported(w, c->txb, win, psn); psn != w->next;
+	     psn = san_pdl_win_tx_unreported(w, c->txb, win, psn + 1)) {
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 		int32_t older = san_seq_diff(c->last_echo, e->sent_ts);
 
 		if (older < 0 || (uint32_t)older < young_ns)
 			break;
-		if (!may_go_early(e) || (uint32_t)older < old_ns(pdl, c, e))
+		if (!rtx_may_be_fast(e) || (uint32_t)older < old_ns(pdl, c, e))
 			continue;
-		lose_early(pdl, c, e, now_ns);
+		rtx_lose_fast(pdl, c, e, now_ns);
 		n++;
 	}
 	return n;
 }
 
 uint32_t
-san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, uint64_t now_ns)
+san_pdl_rtx_gaps(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, uint64_t now_ns)
 {
 	uint32_t win, n = 0;
 
-	c->hole_deadline_ns = SAN_TIME_NEVER;
+	c->gap_deadline_ns = SAN_TIME_NEVER;
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
 		/*
@@ -335,14 +336,14 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 		uint32_t end = w->high - (w->high == w->next ? 1 : pdl->conf.ooo_distance);
 
 		if (san_seq_lt(w->base, end))
-			n += holes_by_psn(pdl, c, win, end, now_ns);
+			n += rtx_gaps_by_psn(pdl, c, win, end, now_ns);
 		else
 			end = w->base;
 		if (echo_valid)
-			n += holes_by_echo(pdl, c, win, end, now_ns);
+			n += rtx_gaps_by_echo(pdl, c, win, end, now_ns);
 	}
-	if (c->hole_deadline_ns != SAN_TIME_NEVER)
-		san_pdl_arm_for(pdl, c, c->hole_deadline_ns);
+	if (c->gap_deadline_ns != SAN_TIME_NEVER)
+		san_pdl_arm_for(pdl, c, c->gap_deadline_ns);
 	return n;
 }
 
@@ -359,8 +360,8 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		return;
 	for (win = 0; win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
-		uint32_t psn = san_pdl_txw_unreported(w, c->txb, win, w->base);
-		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+		uint32_t psn = san_pdl_win_tx_unreported(w, c->txb, win, w->base);
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 		if (psn == w->next || (e->state & SAN_ENT_DEFER) != 0)
 			continue;
@@ -376,7 +377,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	}
 	c->nb_tails += found;
 	if (found)
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 }
 
 /* ---- timeouts (RT-7) ---- */
@@ -425,7 +426,8 @@ is_patient(struct san_pdl_conn *c, uint64_t now_ns)
 
 /* Count a retry; false if retries are exhausted. */
 static bool
-retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
+rtx_retry_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
+		uint64_t now_ns)
 {
 	if (c->patience != 0 ? !is_patient(c, now_ns) : e->retries >= pdl->conf.max_retries) {
 		if (is_too_far(c, e, now_ns))
@@ -442,8 +444,8 @@ retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint
 
 /*
  * Reported received, but no progress since: ask by PROBE instead of resending. Only silence counts
- * a retry (RULE-2): no ACK for an RTO although a PROBE is unanswered. The interval doubles,
- * because a ULP may take its time.
+ * a rtx_retry_entry (RULE-2): no ACK for an RTO although a PROBE is unanswered. The interval
+ * doubles, because a ULP may take its time.
  */
 static void
 expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
@@ -452,11 +454,11 @@ expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e
 	uint64_t wait_ns;
 
 	if ((e->state & SAN_ENT_PROBED) != 0 && c->nb_probes > 0 &&
-	    s->now_ns >= c->last_ack_ns + rto_ns && !retry(pdl, c, e, s->now_ns))
+	    s->now_ns >= c->last_ack_ns + rto_ns && !rtx_retry_entry(pdl, c, e, s->now_ns))
 		return;
 	e->state |= SAN_ENT_PROBED;
 	if (!c->probe_due && s->now_ns >= c->probe_ns + rto_ns) {
-		san_pdl_probe_now(pdl, c);
+		san_pdl_ack_probe_now(pdl, c);
 		c->probe_exp = RTE_MIN(c->probe_exp + 1, 30);
 	}
 	wait_ns = san_pdl_rtt_timeout(pdl, c, RTE_MAX(e->retries, c->probe_exp));
@@ -475,7 +477,7 @@ static void
 expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
 {
 	san_pdl_rtx_unflight(pdl, c, e->win, e->psn);
-	e->state = (uint8_t)((e->state & ~SAN_ENT_EARLY) | SAN_ENT_SILENT);
+	e->state = (uint8_t)((e->state & ~SAN_ENT_FAST_RTX) | SAN_ENT_SILENT);
 	/* sent_ts has 32 bits: limit the age to keep it from wrapping. */
 	if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
 		e->sent_ts = (uint32_t)(s->now_ns - SAN_NS_PER_S);
@@ -483,8 +485,8 @@ expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry 
 }
 
 static void
-expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, bool is_low,
-       struct scan *s)
+rtx_expire_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, bool is_low,
+		 struct scan *s)
 {
 	if (san_bitmap_test(&c->txb->rcvd[e->win], e->psn)) {
 		expire_held(pdl, c, e, s);
@@ -492,14 +494,14 @@ expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, boo
 	}
 	if ((e->state & SAN_ENT_DEFER) == 0) {
 		if (is_silent(e, s))
-			san_odd_put(&c->odd, SAN_ODD_SILENT, true);
+			san_pdl_odd_put(&c->odd, SAN_ODD_SILENT, true);
 		if (!is_low && is_silent(e, s)) {
 			expire_silent(pdl, c, e, s);
 			return;
 		}
-		if (!retry(pdl, c, e, s->now_ns))
+		if (!rtx_retry_entry(pdl, c, e, s->now_ns))
 			return;
-		e->state &= (uint8_t)~SAN_ENT_EARLY;
+		e->state &= (uint8_t)~SAN_ENT_FAST_RTX;
 		c->nb_rto++;
 		pdl->stats.nb_rto++;
 		s->timed_out = true;
@@ -519,7 +521,7 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 	uint32_t psn;
 
 	for (psn = w->base; psn != w->next && !c->failed; psn++) {
-		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 		if (san_bitmap_test(&c->txb->acked[win], psn))
 			continue;
@@ -529,7 +531,7 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 		else if (san_bitmap_test(&c->txb->lost[win], psn))
 			; /* overdue, waiting to be resent: its timer starts then */
 		else
-			expire(pdl, c, e, nb_missing < QUIET_MAX, s);
+			rtx_expire_entry(pdl, c, e, nb_missing < QUIET_MAX, s);
 		nb_missing += missing;
 	}
 }
@@ -558,7 +560,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	}
 	/* Packets lost before may be sent now too: less is in flight. */
 	if (s.lost || san_pdl_has_lost(c))
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 }
 
 void
@@ -566,12 +568,12 @@ san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t win, psn;
 
-	san_odd_put(&c->odd, SAN_ODD_SILENT, false);
+	san_pdl_odd_put(&c->odd, SAN_ODD_SILENT, false);
 	c->rtt.backoff = 0;
 	pdl->visit.conn = NULL; /* the cached timeout is too long now */
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		for (psn = c->tx[win].base; psn != c->tx[win].next; psn++) {
-			struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+			struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 			if (san_bitmap_test(&c->txb->acked[win], psn) ||
 			    (e->state & SAN_ENT_SILENT) == 0)
@@ -581,11 +583,11 @@ san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 				start_timeout(pdl, c, e, now_ns);
 		}
 	}
-	san_pdl_kick(pdl, c);
+	san_pdl_sched_kick(pdl, c);
 }
 
 void
-san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
+san_pdl_rtx_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
 {
 	uint64_t end_ns = now_ns + pdl->conf.rto_min_ns;
 
@@ -599,7 +601,7 @@ san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
 }
 
 void
-san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+san_pdl_rtx_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	if (c->state != SAN_CONN_OPEN && c->state != SAN_CONN_CLOSING)
 		return;
@@ -608,16 +610,16 @@ san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		return;
 	if (c->pace_wait && now_ns >= c->pace_ns) {
 		c->pace_wait = false;
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 	}
 	if (now_ns < pdl->grace_ns)
 		return;
-	if (now_ns >= c->hole_deadline_ns) {
-		uint32_t n = san_pdl_rtx_holes(pdl, c, false, now_ns);
+	if (now_ns >= c->gap_deadline_ns) {
+		uint32_t n = san_pdl_rtx_gaps(pdl, c, false, now_ns);
 
 		c->nb_timer_lost += n; /* congestion control gets them with the next ACK */
 		if (n != 0)
-			san_pdl_kick(pdl, c);
+			san_pdl_sched_kick(pdl, c);
 	}
 	if (now_ns >= c->tlp_deadline_ns)
 		probe_tail(pdl, c, now_ns);
@@ -648,14 +650,14 @@ turn_into_resync(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 }
 
 uint32_t
-san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
-		    uint8_t code)
+san_pdl_rtx_cancel(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
+		   uint8_t code)
 {
 	const struct san_pdl_txw *w = &c->tx[SAN_WIN_DATA];
 	uint32_t psn, n = 0;
 
 	for (psn = w->base; psn != w->next; psn++) {
-		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn);
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn);
 
 		if (san_bitmap_test(&c->txb->acked[SAN_WIN_DATA], psn))
 			continue;
@@ -669,20 +671,20 @@ san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, b
 	}
 	pdl->stats.nb_withdrawn += n;
 	if (n != 0)
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 	san_pdl_pcb_wake(pdl);
 	return n;
 }
 
 void
-san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		 uint64_t delay_ns, uint64_t now_ns)
+san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		  uint64_t delay_ns, uint64_t now_ns)
 {
 	struct san_pdl_entry *e;
 
-	if (!san_pdl_tx_is_outstanding(c, win, psn))
+	if (!san_pdl_rtx_is_outstanding(c, win, psn))
 		return;
-	e = san_pdl_txw_entry(c->txb, win, psn);
+	e = san_pdl_win_tx_entry(c->txb, win, psn);
 	san_pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	san_bitmap_clear(&c->txb->rcvd[win], psn);
@@ -695,7 +697,7 @@ san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 }
 
 bool
-san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+san_pdl_rtx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
 
@@ -704,7 +706,7 @@ san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32
 }
 
 bool
-san_pdl_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn)
+san_pdl_rtx_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn)
 {
 	return c->nb_probes != 0 && psn == c->tx[SAN_WIN_DATA].next;
 }

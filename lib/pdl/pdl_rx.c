@@ -11,7 +11,7 @@
 #define FIRST_OP SAN_OP_PUSH_SLCTD_REQ
 
 enum san_win
-san_pdl_win_of(uint8_t op, uint8_t flags)
+san_pdl_rx_win_of(uint8_t op, uint8_t flags)
 {
 	static const uint8_t win[] = {
 		[SAN_OP_PUSH_SLCTD_REQ - FIRST_OP] = SAN_WIN_REQ,
@@ -39,9 +39,9 @@ san_pdl_win_of(uint8_t op, uint8_t flags)
 
 /* Check that the packet belongs to the connection. Changes nothing in any case (RT-21). */
 static enum san_drop
-belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
+pdl_rx_belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 {
-	if (!san_ip_eq(&p->src, &c->path.dst))
+	if (!san_wire_ip_eq(&p->src, &c->path.dst))
 		return SAN_DROP_PEER;
 	if (p->tag != c->tag && p->op != SAN_OP_CNP) /* a CNP is only a BTH, without a tag */
 		return SAN_DROP_TAG;
@@ -50,7 +50,7 @@ belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 	if (c->state == SAN_CONN_OPEN)
 		return SAN_DROP_NONE;
 	if (c->state == SAN_CONN_CLOSING && p->op != SAN_OP_CNP &&
-	    san_pdl_win_of(p->op, p->flags) == SAN_WIN_MAX)
+	    san_pdl_rx_win_of(p->op, p->flags) == SAN_WIN_MAX)
 		return SAN_DROP_NONE;
 	return SAN_DROP_STATE;
 }
@@ -65,14 +65,14 @@ end_stale(struct san_pdl *pdl, uint64_t now_ns)
 
 	for (i = 0; i < SAN_HOLDERS_LOOKS && (h = TAILQ_FIRST(&pdl->used_rxwords)) != NULL; i++) {
 		words = container_of(h, struct san_pdl_rxwords, holder);
-		if (san_holder_is_stale(&pdl->used_rxwords, h, words->window->base, now_ns))
+		if (san_holders_is_stale(&pdl->used_rxwords, h, words->window->base, now_ns))
 			san_pdl_conn_fail(pdl, words->conn);
 	}
 }
 
 /* A packet came that the narrow bitmaps do not reach: make them wide. */
 static bool
-widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
+pdl_rx_widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
 {
 	struct san_pdl_rxwords *words;
 
@@ -84,16 +84,16 @@ widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64
 	words = pdl->free_rxwords[--pdl->nb_free_rxwords];
 	words->conn = c;
 	words->window = w;
-	san_holder_enter(&pdl->used_rxwords, &words->holder);
-	san_pdl_rxw_widen(w, words);
+	san_holders_enter(&pdl->used_rxwords, &words->holder);
+	san_pdl_win_rx_widen(w, words);
 	return true;
 }
 
 /* Return the words if the window is empty. */
 static void
-narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
+pdl_rx_narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
 {
-	struct san_pdl_rxwords *words = san_pdl_rxw_narrow(w);
+	struct san_pdl_rxwords *words = san_pdl_win_rx_narrow(w);
 
 	if (unlikely(words != NULL))
 		san_pdl_rxwords_return(pdl, words);
@@ -101,8 +101,8 @@ narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
 
 /* RT-5: classify the PSN. */
 static enum san_drop
-place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p, enum san_win win,
-      uint64_t now_ns)
+pdl_rx_place_pkt(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		 enum san_win win, uint64_t now_ns)
 {
 	static const enum san_drop drop_of[] = {
 		[SAN_POS_NEW] = SAN_DROP_NONE,
@@ -110,10 +110,10 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		[SAN_POS_DUPLICATE] = SAN_DROP_DUPLICATE,
 		[SAN_POS_BEYOND] = SAN_DROP_BEYOND,
 	};
-	enum san_pdl_pos pos = san_pdl_rxw_classify(&c->rx[win], p->psn);
+	enum san_pdl_pos pos = san_pdl_win_rx_classify(&c->rx[win], p->psn);
 
-	if (unlikely(pos == SAN_POS_NEW && !san_pdl_rxw_reaches(&c->rx[win], p->psn) &&
-		     !widen(pdl, c, &c->rx[win], now_ns)))
+	if (unlikely(pos == SAN_POS_NEW && !san_pdl_win_rx_reaches(&c->rx[win], p->psn) &&
+		     !pdl_rx_widen(pdl, c, &c->rx[win], now_ns)))
 		pos = SAN_POS_BEYOND; /* while other windows use all the memory */
 
 	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
@@ -174,7 +174,7 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 	*conn = c;
 	if (c == NULL)
 		return SAN_DROP_CID;
-	drop = belongs(c, p);
+	drop = pdl_rx_belongs(c, p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	if (p->op == SAN_OP_CNP) {
@@ -184,9 +184,9 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 	take_header(pdl, c, p, now_ns);
 	c->nb_rx_pkts++;
 	san_pdl_ack_apply(pdl, c, p, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
-	win = san_pdl_win_of(p->op, p->flags);
+	win = san_pdl_rx_win_of(p->op, p->flags);
 	if (win != SAN_WIN_MAX)
-		return place(pdl, c, p, win, now_ns);
+		return pdl_rx_place_pkt(pdl, c, p, win, now_ns);
 	if (p->op == SAN_OP_PROBE) {
 		c->ack.probe_len = RTE_MAX(c->ack.probe_len, p->payload_len);
 		san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
@@ -199,7 +199,7 @@ void
 san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		  enum san_verdict verdict, uint64_t now_ns)
 {
-	enum san_win win = san_pdl_win_of(p->op, p->flags);
+	enum san_win win = san_pdl_rx_win_of(p->op, p->flags);
 	struct san_pdl_rxw *w;
 	bool in_order;
 
@@ -211,20 +211,20 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	 * Acknowledgments by tl before this packet may have emptied the window, which then gave up
 	 * its words.
 	 */
-	if (unlikely(verdict != SAN_RX_REFUSED && !san_pdl_rxw_reaches(w, p->psn) &&
-		     !widen(pdl, c, w, now_ns)))
+	if (unlikely(verdict != SAN_RX_REFUSED && !san_pdl_win_rx_reaches(w, p->psn) &&
+		     !pdl_rx_widen(pdl, c, w, now_ns)))
 		verdict = SAN_RX_REFUSED;
 	if (verdict != SAN_RX_REFUSED) {
 		if (verdict == SAN_RX_ACKED)
-			san_pdl_rxw_take(w, p->psn);
+			san_pdl_win_rx_take(w, p->psn);
 		else
-			san_pdl_rxw_receive(w, p->psn);
+			san_pdl_win_rx_receive(w, p->psn);
 		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
 		/* It opens or fills a gap: report that at once. */
 		if (!in_order)
 			san_pdl_ack_owe(pdl, c, true);
 	}
-	narrow(pdl, w);
+	pdl_rx_narrow(pdl, w);
 	if (p->ackreq)
 		san_pdl_ack_asked(pdl, c);
 }
@@ -236,13 +236,13 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 
 	if (san_seq_lt(psn, w->base) || san_bitmap_test(&w->acked, psn))
 		return;
-	san_pdl_rxw_ack(w, psn);
+	san_pdl_win_rx_ack(w, psn);
 	/* Nothing more is held: a peer that waits for this packet need not wait for the timer. */
-	if (!san_pdl_rxw_has_gap(w))
+	if (!san_pdl_win_rx_has_gap(w))
 		san_pdl_ack_owe(pdl, c, false);
 	else
 		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
-	narrow(pdl, w);
+	pdl_rx_narrow(pdl, w);
 }
 
 /*
@@ -250,13 +250,13 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
  */
 
 bool
-san_pdl_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
+san_pdl_rx_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 {
 	return p->dcid == c->cid && p->tag == c->tag && p->pkey == c->pkey && !p->ce;
 }
 
 bool
-san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p, uint16_t nb_taken)
+san_pdl_rx_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p, uint16_t nb_taken)
 {
 	const struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
 
@@ -264,8 +264,8 @@ san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p, uint
 }
 
 void
-san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-		    uint16_t nb_taken, uint64_t now_ns)
+san_pdl_rx_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		       uint16_t nb_taken, uint64_t now_ns)
 {
 	take_header(pdl, c, p, now_ns);
 	san_pdl_ack_apply(pdl, c, p, NULL, now_ns);
@@ -273,8 +273,8 @@ san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct sa
 }
 
 void
-san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken, bool ackreq,
-		     uint64_t now_ns)
+san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken, bool ackreq,
+			uint64_t now_ns)
 {
 	struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
 
@@ -290,6 +290,6 @@ san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_ta
 void
 san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn)
 {
-	san_pdl_rxw_revoke(&c->rx[SAN_WIN_DATA], psn);
-	narrow(pdl, &c->rx[SAN_WIN_DATA]);
+	san_pdl_win_rx_revoke(&c->rx[SAN_WIN_DATA], psn);
+	pdl_rx_narrow(pdl, &c->rx[SAN_WIN_DATA]);
 }

@@ -20,7 +20,7 @@
 #define HEADER_BYTES 100 /* so that small packets cost as much as on the link */
 
 void
-san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
+san_pdl_sched_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	struct san_pdl_owner *o = &pdl->owners[c->owner];
 
@@ -52,7 +52,7 @@ san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 bool
-san_pdl_has_work(const struct san_pdl *pdl)
+san_pdl_sched_has_work(const struct san_pdl *pdl)
 {
 	return !TAILQ_EMPTY(&pdl->turns) || !TAILQ_EMPTY(&pdl->acks);
 }
@@ -102,12 +102,12 @@ san_pdl_sched_peek(const struct san_pdl *pdl)
 }
 
 void
-san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
+san_pdl_sched_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 {
 	san_pdl_pcb_end(pdl, c, more);
 	/* A resend that left its turn to new packets comes next. */
 	if (more || c->turn_left)
-		san_pdl_kick(pdl, c);
+		san_pdl_sched_kick(pdl, c);
 	c->turn_left = false;
 	pdl->visited = NULL;
 }

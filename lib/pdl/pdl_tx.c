@@ -9,7 +9,7 @@
 
 /* Packets that may enter the network now. If 0, an event makes the connection ready later. */
 static uint32_t
-credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+pdl_tx_credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t limit = san_pdl_pcb_limit(pdl, c);
 
@@ -23,11 +23,11 @@ credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 /* Packets that fit in the peer's window and in our memory. */
 static uint16_t
-room_of(const struct san_pdl_conn *c, enum san_win win)
+pdl_tx_room_of(const struct san_pdl_conn *c, enum san_win win)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
 
-	return (uint16_t)RTE_MIN(san_pdl_txw_room(w), san_pdl_txw_memory(w, c->txb, win));
+	return (uint16_t)RTE_MIN(san_pdl_win_tx_room(w), san_pdl_win_tx_memory(w, c->txb, win));
 }
 
 void
@@ -38,11 +38,11 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	if (c->state != SAN_CONN_OPEN || c->failed)
 		return;
 	san_pdl_pcb_take_block(pdl, c);
-	room->nb_req = room_of(c, SAN_WIN_REQ);
-	room->nb_data = room_of(c, SAN_WIN_DATA);
+	room->nb_req = pdl_tx_room_of(c, SAN_WIN_REQ);
+	room->nb_data = pdl_tx_room_of(c, SAN_WIN_DATA);
 	/* During a silence only resends are sent. The next packet heard allows new ones. */
 	if (room->nb_req + room->nb_data != 0 && !(c->odd & SAN_ODD_SILENT))
-		room->nb_credit = (uint16_t)RTE_MIN(credit(pdl, c, now_ns), UINT16_MAX);
+		room->nb_credit = (uint16_t)RTE_MIN(pdl_tx_credit(pdl, c, now_ns), UINT16_MAX);
 }
 
 static void
@@ -61,18 +61,18 @@ void
 san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		  uint64_t now_ns)
 {
-	enum san_win win = san_pdl_win_of(e->op, e->flags);
+	enum san_win win = san_pdl_rx_win_of(e->op, e->flags);
 	struct san_pdl_txw *w;
 	struct san_pdl_entry *slot;
 
 	SAN_ASSERT(win != SAN_WIN_MAX && c->txb != NULL);
 	w = &c->tx[win];
-	SAN_ASSERT(san_pdl_txw_room(w) > 0);
+	SAN_ASSERT(san_pdl_win_tx_room(w) > 0);
 	e->win = (uint8_t)win;
 	e->psn = w->next++;
 	e->retries = 0;
 	e->state = 0;
-	slot = san_pdl_txw_entry(c->txb, win, e->psn);
+	slot = san_pdl_win_tx_entry(c->txb, win, e->psn);
 	*slot = *e;
 	count_sent(pdl, c, slot, now_ns);
 	san_pdl_rtx_sent(pdl, c, slot, now_ns);
@@ -81,12 +81,12 @@ san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_en
 }
 
 struct san_pdl_entry *
-san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c)
+san_pdl_tx_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	struct san_pdl_txw *w = &c->tx[SAN_WIN_DATA];
-	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, w->next);
+	struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, w->next);
 
-	SAN_ASSERT(san_pdl_txw_room(w) > 0);
+	SAN_ASSERT(san_pdl_win_tx_room(w) > 0);
 	e->win = SAN_WIN_DATA;
 	e->psn = w->next++;
 	e->retries = 0;
@@ -96,8 +96,8 @@ san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 void
-san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
-		     uint16_t longest, uint64_t now_ns)
+san_pdl_tx_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
+			uint16_t longest, uint64_t now_ns)
 {
 	uint32_t psn = c->tx[SAN_WIN_DATA].next - n;
 	const struct san_pdl_entry *e;
@@ -106,7 +106,7 @@ san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, ui
 	san_pdl_sched_sent(pdl, c, n, bytes, now_ns);
 	san_pdl_rtx_sent_first(pdl, c, psn, n, now_ns);
 	for (i = 0; unlikely(c->mtu_watch <= longest) && i < n; i++) {
-		e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn + i);
+		e = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn + i);
 		if (e->len >= c->mtu_watch)
 			san_pdl_pmtu_on_sent(pdl, c, e->len, now_ns);
 	}
@@ -144,7 +144,7 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
 		psn += san_bitmap_first_one(&c->txb->lost[win], psn, w->next - psn);
 		if (psn == w->next)
 			return NULL;
-		e = san_pdl_txw_entry(c->txb, win, psn);
+		e = san_pdl_win_tx_entry(c->txb, win, psn);
 		if (!san_pdl_is_counted(e->op))
 			return e;
 		if (!*blocked && may_go_again(pdl, c, e, now_ns))
@@ -163,7 +163,7 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
  * records.
  */
 static struct san_pdl_entry *
-choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *data)
+pdl_tx_choose_entry(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *data)
 {
 	if (req == NULL || data == NULL)
 		return req != NULL ? req : data;
@@ -220,7 +220,7 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (!san_pdl_has_lost(c) || c->failed || c->state != SAN_CONN_OPEN)
 		return NULL;
 	e = lowest_lost(pdl, c, SAN_WIN_REQ, &blocked, now_ns);
-	e = choose(c, e, lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns));
+	e = pdl_tx_choose_entry(c, e, lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns));
 	if (e == NULL || leave_turn(pdl, c, e))
 		return NULL;
 	if (unlikely(e->len > c->mtu) && !next_piece(pdl, c, e))
@@ -265,7 +265,7 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 	p->data_ebsn = c->rx[SAN_WIN_DATA].base;
 	p->cmpl_rsn = c->cmpl_out;
 	p->tx_time = (uint32_t)now_ns;
-	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c, limit);
+	p->ackreq = san_pdl_rx_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c, limit);
 	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP) {
 		san_pdl_ack_answer(pdl, c, now_ns);
 		san_pdl_ack_piggyback(pdl, c, now_ns);

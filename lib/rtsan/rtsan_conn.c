@@ -74,7 +74,7 @@ rtsan_listener_destroy(struct rtsan_listener *listener)
  * that event does not tell which connection it means.
  */
 static int
-begin(struct rtsan_qp *qp, bool *was_ended)
+conn_begin_setup(struct rtsan_qp *qp, bool *was_ended)
 {
 	rtsan_error_clear();
 	if (atomic_exchange(&qp->busy, true))
@@ -86,7 +86,7 @@ begin(struct rtsan_qp *qp, bool *was_ended)
 }
 
 static int
-began(struct rtsan_qp *qp, bool was_ended, int rc)
+conn_setup_began(struct rtsan_qp *qp, bool was_ended, int rc)
 {
 	if (rc != 0) {
 		atomic_store(&qp->ended, was_ended);
@@ -107,10 +107,10 @@ rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 		return rc;
 	if (peer == NULL)
 		return rtsan_fail(-EINVAL, "connect: no address");
-	rc = begin(qp, &was_ended);
+	rc = conn_begin_setup(qp, &was_ended);
 	if (rc == 0)
-		rc = began(qp, was_ended,
-			   ops->connect(qp->ctx->priv, qp->qpn, peer, service, param));
+		rc = conn_setup_began(qp, was_ended,
+				      ops->connect(qp->ctx->priv, qp->qpn, peer, service, param));
 	return rtsan_fail_else(rc, "connect");
 }
 
@@ -125,9 +125,10 @@ rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		return rc;
 	if (qp == NULL || qp->ctx != ctx)
 		return rtsan_fail(-EINVAL, "accept: queue pair of another context");
-	rc = begin(qp, &was_ended);
+	rc = conn_begin_setup(qp, &was_ended);
 	if (rc == 0)
-		rc = began(qp, was_ended, ctx->ops->accept(ctx->priv, request, qp->qpn, param));
+		rc = conn_setup_began(qp, was_ended,
+				      ctx->ops->accept(ctx->priv, request, qp->qpn, param));
 	return rtsan_fail_else(rc, "accept");
 }
 
@@ -154,7 +155,8 @@ rtsan_disconnect(struct rtsan_qp *qp)
 
 /* Add the objects. False: they no longer exist, so there is nothing to report. */
 static bool
-resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rtsan_event *ev)
+conn_event_resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe,
+		   struct rtsan_event *ev)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_qp *qp;
@@ -189,11 +191,11 @@ is_for_stream(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
 
 	if (pe->ev.type != RTSAN_EV_CONNECT_REQUEST && (qp == NULL || qp->sync == NULL))
 		return false;
-	return resolve(ctx, pe, &ev) && rtsan_stream_on_event(&ev);
+	return conn_event_resolve(ctx, pe, &ev) && rtsan_stream_on_event(&ev);
 }
 
 static void
-keep(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
+conn_event_keep(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
 {
 	ctx->spare->ev = *pe;
 	STAILQ_INSERT_TAIL(&ctx->kept, ctx->spare, link);
@@ -214,7 +216,7 @@ rtsan_event_share(struct rtsan_ctx *ctx)
 		if (rc <= 0)
 			break;
 		if (!is_for_stream(ctx, &pe))
-			keep(ctx, &pe);
+			conn_event_keep(ctx, &pe);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == -ENOMEM)
@@ -242,7 +244,7 @@ rtsan_event_recall(struct rtsan_ctx *ctx)
 
 /* Take a kept event, or a new one: 1, 0 or -EIO. */
 static int
-next_event(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)
+conn_event_next(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)
 {
 	struct rtsan_kept *k = STAILQ_FIRST(&ctx->kept);
 
@@ -264,14 +266,14 @@ rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 	pthread_mutex_lock(&ctx->events.lock);
 	pthread_mutex_lock(&ctx->lock);
 	for (;;) {
-		rc = next_event(ctx, &pe);
+		rc = conn_event_next(ctx, &pe);
 		if (rc == 0 && !worked) {
 			worked = true;
 			if (ctx->ops->progress(ctx->priv) >= 0)
 				continue;
 			rc = -EIO;
 		}
-		if (rc <= 0 || (!is_for_stream(ctx, &pe) && resolve(ctx, &pe, ev)))
+		if (rc <= 0 || (!is_for_stream(ctx, &pe) && conn_event_resolve(ctx, &pe, ev)))
 			break;
 	}
 	pthread_mutex_unlock(&ctx->lock);

@@ -77,7 +77,7 @@ rtsan_cq_destroy(struct rtsan_cq *cq)
  * their numbers are not reused. The table is read without a lock.
  */
 static int
-take(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
+cq_take_wcs(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
 {
 	const struct rtsan_ctx *ctx = cq->ctx;
 	struct san_ulp_wc raw[RTSAN_POLL_MAX];
@@ -109,13 +109,13 @@ rtsan_cq_poll(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
 
 	if (n <= 0)
 		return 0;
-	k = take(cq, wc, n);
+	k = cq_take_wcs(cq, wc, n);
 	if (k == 0) {
 		cq->ctx->ops->progress(cq->ctx->priv);
-		k = take(cq, wc, n);
+		k = cq_take_wcs(cq, wc, n);
 	}
 	while (k != 0 && k < n && k % RTSAN_POLL_MAX == 0) {
-		got = take(cq, &wc[k], n - k);
+		got = cq_take_wcs(cq, &wc[k], n - k);
 		if (got == 0)
 			break;
 		k += got;

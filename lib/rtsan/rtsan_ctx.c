@@ -64,7 +64,7 @@ load_from(const char *dirs, const char *file, char *err, size_t err_len)
  * (SYS-10)
  */
 static void *
-load(const char *name)
+ctx_load_provider(const char *name)
 {
 	char file[NAME_MAX_LEN + 32], err[256];
 	void *dl;
@@ -90,7 +90,7 @@ find_provider(const char *name, const struct rtsan_provider **out)
 {
 	char symbol[sizeof(RTSAN_PROVIDER_SYM) + NAME_MAX_LEN];
 	const struct rtsan_provider *p;
-	void *dl = load(name);
+	void *dl = ctx_load_provider(name);
 
 	if (dl == NULL)
 		return -ENOENT;
@@ -109,7 +109,7 @@ find_provider(const char *name, const struct rtsan_provider **out)
 /* ---- contexts ---- */
 
 static int
-alloc_tables(struct rtsan_ctx *ctx)
+ctx_alloc_tables(struct rtsan_ctx *ctx)
 {
 	uint32_t n = ctx->caps.max_mrs < MRS_MAX ? ctx->caps.max_mrs : MRS_MAX;
 
@@ -157,7 +157,7 @@ rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct 
 	LIST_INIT(&ctx->cqs);
 	LIST_INIT(&ctx->listeners);
 	ctx->ops->query(priv, &ctx->caps);
-	if (alloc_tables(ctx) != 0) {
+	if (ctx_alloc_tables(ctx) != 0) {
 		free_ctx(ctx);
 		return rtsan_fail(-ENOMEM, "no memory for the tables of a context");
 	}

@@ -54,7 +54,7 @@ check_args(size_t length, uint32_t access, struct rtsan_mr **mr)
 
 /* Find a free entry; the context's lock is held. */
 static struct rtsan_mr *
-find_place(struct rtsan_ctx *ctx)
+mr_find_slot(struct rtsan_ctx *ctx)
 {
 	uint32_t i;
 
@@ -78,7 +78,7 @@ mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, str
 	int rc;
 
 	pthread_mutex_lock(&ctx->lock);
-	mr = find_place(ctx);
+	mr = mr_find_slot(ctx);
 	if (mr == NULL) {
 		pthread_mutex_unlock(&ctx->lock);
 		return rtsan_fail(-ENOSPC, "region: all %u are in use", ctx->caps.max_mrs);

@@ -105,7 +105,7 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	rc = ctx->ops->qp_create(ctx->priv, &conf);
 	if (rc == 0) {
 		qp->qpn = conf.qp;
-		san_wq_prod_init(&qp->wq, conf.wq, conf.sq_depth, conf.rq_depth);
+		san_wr_wq_prod_init(&qp->wq, conf.wq, conf.sq_depth, conf.rq_depth);
 		place_qp(ctx, qp);
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -189,7 +189,7 @@ check_inline(const struct rtsan_send_wr *wr, uint64_t *length)
 }
 
 static int
-check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *length)
+qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *length)
 {
 	bool atomic = wr->opcode == RTSAN_WR_FETCH_ADD || wr->opcode == RTSAN_WR_CMP_SWAP;
 	int rc;
@@ -234,8 +234,8 @@ copy_sges(const struct rtsan_ctx *ctx, struct san_ulp_sge *to, const struct rtsa
 }
 
 static void
-fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rtsan_send_wr *wr,
-	  uint32_t length)
+qp_fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rtsan_send_wr *wr,
+	     uint32_t length)
 {
 	uint8_t i, at = 0;
 
@@ -267,7 +267,7 @@ fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rtsan_
 
 /* A stream that has ended can still be read. */
 static bool
-has_ended(const struct rtsan_qp *qp)
+qp_has_ended(const struct rtsan_qp *qp)
 {
 	return atomic_load_explicit(&qp->ended, memory_order_relaxed) && !qp->is_stream;
 }
@@ -282,15 +282,15 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 
 	if (nb_wr <= 0 || wr == NULL)
 		return rtsan_fail(-EINVAL, "post: nothing to post");
-	if (has_ended(qp))
+	if (qp_has_ended(qp))
 		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
 	room = san_spsc_room(&q->sq, &q->wq->sq_head);
 	for (n = 0; n < nb_wr; n++) {
-		rc = check_send(qp, &wr[n], &length);
+		rc = qp_check_send(qp, &wr[n], &length);
 		if (rc != 0 || (uint32_t)n == room)
 			break;
-		fill_send(qp->ctx, &q->sqe[(q->sq.tail + (uint32_t)n) & q->sq.mask], &wr[n],
-			  (uint32_t)length);
+		qp_fill_send(qp->ctx, &q->sqe[(q->sq.tail + (uint32_t)n) & q->sq.mask], &wr[n],
+			     (uint32_t)length);
 	}
 	if (n == 0)
 		return rc;
@@ -316,7 +316,7 @@ rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t va
 		return rtsan_fail(-EINVAL, "stream: the queue pair is none");
 	if (san_spsc_room(&q->sq, &q->wq->sq_head) == 0)
 		return rtsan_fail(-EAGAIN, "stream: the send queue is full");
-	fill_send(qp->ctx, &q->sqe[q->sq.tail & q->sq.mask], &wr, 0);
+	qp_fill_send(qp->ctx, &q->sqe[q->sq.tail & q->sq.mask], &wr, 0);
 	san_spsc_push(&q->sq, &q->wq->sq_tail, 1);
 	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return 0;
@@ -355,7 +355,7 @@ rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 
 	if (nb_wr <= 0 || wr == NULL)
 		return rtsan_fail(-EINVAL, "post: nothing to post");
-	if (has_ended(qp))
+	if (qp_has_ended(qp))
 		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
 	room = san_spsc_room(&q->rq, &q->wq->rq_head);
 	for (n = 0; n < nb_wr; n++) {

@@ -18,7 +18,7 @@
 /* ---- create, destroy ---- */
 
 static int
-make_qp(struct rtsan_stream *s, const struct rtsan_stream_attr *attr)
+stream_setup_make_qp(struct rtsan_stream *s, const struct rtsan_stream_attr *attr)
 {
 	static const struct rtsan_stream_attr defaults;
 	struct rtsan_qp_attr qp = {
@@ -55,9 +55,9 @@ rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
 	pthread_mutex_init(&s->rd, NULL);
 	pthread_mutex_init(&s->wr, NULL);
 	s->ctx = ctx;
-	s->bell = -1;
+	s->doorbell = -1;
 	atomic_init(&s->timeout_ms, -1);
-	rc = make_qp(s, attr);
+	rc = stream_setup_make_qp(s, attr);
 	if (rc != 0)
 		rtsan_stream_destroy(s);
 	else
@@ -74,8 +74,8 @@ rtsan_stream_destroy(struct rtsan_stream *s)
 		rtsan_cq_destroy(s->cq);
 	if (s->mr != NULL)
 		rtsan_mr_dereg(s->mr);
-	if (s->bell >= 0)
-		close(s->bell);
+	if (s->doorbell >= 0)
+		close(s->doorbell);
 	pthread_mutex_destroy(&s->rd);
 	pthread_mutex_destroy(&s->wr);
 	rtsan_turn_fini(&s->turn);
@@ -112,7 +112,7 @@ has_event(const void *what)
 }
 
 static bool
-has_ended(const void *what)
+stream_setup_has_ended(const void *what)
 {
 	const struct rtsan_stream *s = what;
 
@@ -120,7 +120,7 @@ has_ended(const void *what)
 }
 
 static bool
-has_request(const void *what)
+stream_setup_has_request(const void *what)
 {
 	return ((const struct rtsan_listener *)what)->nb_requests != 0;
 }
@@ -162,7 +162,7 @@ rtsan_stream_on_event(const struct rtsan_event *ev)
 /* ---- connect, accept, close ---- */
 
 static int
-begun(struct rtsan_stream *s, int64_t end_ms, struct rtsan_stream **out)
+stream_setup_begun(struct rtsan_stream *s, int64_t end_ms, struct rtsan_stream **out)
 {
 	static const int rc_of[] = {
 		[RTSAN_EV_ESTABLISHED] = 0,
@@ -204,7 +204,7 @@ rtsan_stream_connect(struct rtsan_ctx *ctx, const char *peer, uint64_t service,
 		rtsan_stream_destroy(s);
 		return rc;
 	}
-	return begun(s, end_ms, out);
+	return stream_setup_begun(s, end_ms, out);
 }
 
 /* Take the oldest request; there is one. */
@@ -232,7 +232,7 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 	/* From now on requests for streams belong to these calls, also those kept before. */
 	atomic_store(&l->is_sync, true);
 	rtsan_event_recall(l->ctx);
-	rc = wait_event(l->ctx, has_request, l, end_ms);
+	rc = wait_event(l->ctx, stream_setup_has_request, l, end_ms);
 	if (rc == -EAGAIN)
 		return rtsan_fail(rc, "stream: no request came in time");
 	if (rc != 0)
@@ -245,7 +245,7 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 		rtsan_stream_destroy(s);
 		return rc == -ENOENT ? rtsan_fail(-ECONNABORTED, "stream: the peer gave up") : rc;
 	}
-	return begun(s, end_ms, out);
+	return stream_setup_begun(s, end_ms, out);
 }
 
 int
@@ -256,7 +256,7 @@ rtsan_stream_close(struct rtsan_stream *s, int timeout_ms)
 
 	/* It may have ended already: then its event is here, or will arrive without this. */
 	rtsan_disconnect(s->qp);
-	rc = wait_event(s->ctx, has_ended, s, end_ms);
+	rc = wait_event(s->ctx, stream_setup_has_ended, s, end_ms);
 	if (rc == -EAGAIN)
 		rtsan_fail(rc, "stream: the peer has not received everything in time");
 	if (rc == 0 && s->reason != RTSAN_R_NONE)

@@ -23,13 +23,13 @@
 /* ---- completions ---- */
 
 static bool
-is_done(const void *what)
+stream_io_is_done(const void *what)
 {
 	return ((const struct rtsan_stream_op *)what)->done;
 }
 
 static int
-take(void *of)
+stream_io_take_wc(void *of)
 {
 	struct rtsan_stream *s = of;
 	struct rtsan_wc wc[8];
@@ -47,13 +47,13 @@ take(void *of)
 	}
 	/* A poll may wait for what was taken, or for another thread to check in our place. */
 	if (s->is_polled)
-		eventfd_write(s->bell, 1);
+		eventfd_write(s->doorbell, 1);
 	s->is_polled = false;
 	return 0;
 }
 
 static int
-nap(void *of, int timeout_ms)
+stream_io_nap(void *of, int timeout_ms)
 {
 	return rtsan_cq_wait(((struct rtsan_stream *)of)->cq, timeout_ms);
 }
@@ -62,7 +62,8 @@ nap(void *of, int timeout_ms)
 static int
 wait_op(struct rtsan_stream *s, const struct rtsan_stream_op *op, int64_t end_ms)
 {
-	static const struct rtsan_turn_ops ops = {.done = is_done, .take = take, .sleep = nap};
+	static const struct rtsan_turn_ops ops = {
+		.done = stream_io_is_done, .take = stream_io_take_wc, .sleep = stream_io_nap};
 
 	return rtsan_turn_wait(&s->turn, &ops, s, op, end_ms);
 }
@@ -124,7 +125,7 @@ finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 }
 
 static int
-control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
+stream_io_post_control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
 {
 	begin_ctl(s);
 	return finish_ctl(s, post(s->qp, arg, (uintptr_t)&s->ctl), wc);
@@ -132,10 +133,10 @@ control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
 
 /* Timeout of *op*: revoke its memory. With the lock; on return it is done. */
 static int
-take_back(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work)
+stream_io_take_back(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work)
 {
 	struct rtsan_wc wc;
-	int rc = control(s, rtsan_stream_cancel, work, &wc);
+	int rc = stream_io_post_control(s, rtsan_stream_cancel, work, &wc);
 
 	return rc != 0 ? rc : wait_op(s, op, -1);
 }
@@ -147,7 +148,7 @@ finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int
 	int rc = wait_op(s, op, rtsan_turn_end_ms(timeout_ms));
 
 	if (rc == -EAGAIN)
-		rc = take_back(s, op, work);
+		rc = stream_io_take_back(s, op, work);
 	if (rc != 0)
 		return rc;
 	if (op->wc.byte_len != 0)
@@ -184,7 +185,7 @@ read_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov,
 }
 
 static void
-copy_out(const struct rtsan_stream *s, const struct iovec *iov, size_t n)
+stream_io_copy_out(const struct rtsan_stream *s, const struct iovec *iov, size_t n)
 {
 	const uint8_t *from = rtsan_mr_addr(s->mr);
 	size_t len;
@@ -230,7 +231,7 @@ rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, 
 	wr.nb_sge = read_parts(s, iov, nb_iov, sge);
 	n = wr.nb_sge != 0 ? read_once(s, &wr) : 0;
 	if (n > 0 && s->mr != NULL)
-		copy_out(s, iov, (size_t)n);
+		stream_io_copy_out(s, iov, (size_t)n);
 	pthread_mutex_unlock(&s->rd);
 	return n;
 }
@@ -316,7 +317,7 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 }
 
 static ssize_t
-write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
+stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 {
 	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	struct rtsan_send_wr wr = {
@@ -347,7 +348,7 @@ rtsan_stream_writev(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
 		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
 	pthread_mutex_lock(&s->wr);
-	n = write_all(s, iov, nb_iov);
+	n = stream_io_write_all(s, iov, nb_iov);
 	pthread_mutex_unlock(&s->wr);
 	return n;
 }
@@ -384,7 +385,7 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
  */
 
 static int
-post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
+stream_io_post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
 {
 	(void)arg;
 	return rtsan_stream_urgent(qp, wr_id);
@@ -392,13 +393,13 @@ post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
 
 /* Post a control request and wait; returns *imm* of its completion if that is not NULL. */
 static int
-ask(struct rtsan_stream *s, post_fn post, uint32_t arg, uint32_t *imm)
+stream_io_ask_engine(struct rtsan_stream *s, post_fn post, uint32_t arg, uint32_t *imm)
 {
 	struct rtsan_wc wc;
 	int rc;
 
 	pthread_mutex_lock(&s->turn.lock);
-	rc = control(s, post, arg, &wc);
+	rc = stream_io_post_control(s, post, arg, &wc);
 	if (rc == 0)
 		rc = rc_of(wc.status);
 	if (rc == 0 && imm != NULL)
@@ -430,7 +431,7 @@ int
 rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 {
 	uint32_t imm = 0;
-	int rc = ask(s, post_urgent, 0, &imm);
+	int rc = stream_io_ask_engine(s, stream_io_post_urgent, 0, &imm);
 
 	if (rc == 0)
 		*byte = (uint8_t)imm;
@@ -440,7 +441,7 @@ rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 int
 rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
 {
-	return ask(s, rtsan_stream_give_back, loan, NULL);
+	return stream_io_ask_engine(s, rtsan_stream_give_back, loan, NULL);
 }
 
 int
@@ -469,7 +470,7 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 	if (s->wait.posted && s->wait_events == events)
 		return 0;
 	if (s->wait.posted)
-		rc = control(s, rtsan_stream_cancel, RTSAN_STREAM_WAITS, &wc);
+		rc = stream_io_post_control(s, rtsan_stream_cancel, RTSAN_STREAM_WAITS, &wc);
 	if (rc == 0 && s->wait.posted)
 		rc = wait_op(s, &s->wait, -1);
 	if (rc != 0)
@@ -484,14 +485,14 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 
 /* Events that hold and were waited for; 0: none yet. With the lock. */
 static uint32_t
-happened(const struct rtsan_stream *s)
+stream_io_happened(const struct rtsan_stream *s)
 {
 	return s->wait.done ? s->wait.wc.imm : 0;
 }
 
 /* Check the streams. Where another thread takes completions, use what it has taken. */
 static int
-look(struct rtsan_stream_poll *p, uint32_t nb)
+stream_io_look_at(struct rtsan_stream_poll *p, uint32_t nb)
 {
 	uint32_t i;
 	int ready = 0;
@@ -502,9 +503,9 @@ look(struct rtsan_stream_poll *p, uint32_t nb)
 		pthread_mutex_lock(&s->turn.lock);
 		s->is_polled = false;
 		if (!s->turn.busy)
-			take(s);
+			stream_io_take_wc(s);
 		pthread_cond_broadcast(&s->turn.seen);
-		p[i].revents = happened(s);
+		p[i].revents = stream_io_happened(s);
 		ready += p[i].revents != 0;
 		pthread_mutex_unlock(&s->turn.lock);
 	}
@@ -523,14 +524,14 @@ begin_sleep(struct rtsan_stream *s, struct pollfd fds[2])
 
 	if (rc != 0)
 		return rc;
-	if (happened(s) != 0)
+	if (stream_io_happened(s) != 0)
 		return 1;
-	if (s->bell < 0)
-		s->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->bell < 0)
+	if (s->doorbell < 0)
+		s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->doorbell < 0)
 		return -errno;
 	fds[0] = (struct pollfd){.fd = is_shared ? -1 : rtsan_cq_fd(s->cq), .events = POLLIN};
-	fds[1] = (struct pollfd){.fd = s->bell, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = s->doorbell, .events = POLLIN};
 	s->is_polled = true;
 	return 0;
 }
@@ -539,7 +540,7 @@ begin_sleep(struct rtsan_stream *s, struct pollfd fds[2])
 static int
 sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int timeout_ms)
 {
-	eventfd_t rung;
+	eventfd_t count;
 	uint32_t i;
 	int rc;
 
@@ -558,7 +559,7 @@ sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, in
 		return -errno;
 	for (i = 0; i < nb; i++)
 		if (fds[2 * i + 1].revents != 0)
-			eventfd_read(fds[2 * i + 1].fd, &rung);
+			eventfd_read(fds[2 * i + 1].fd, &count);
 	return 0;
 }
 
@@ -568,7 +569,7 @@ poll_all(struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int64_t e
 	int rc, left;
 
 	for (;;) {
-		rc = look(p, nb);
+		rc = stream_io_look_at(p, nb);
 		left = rtsan_turn_left_ms(end_ms);
 		if (rc != 0 || left == 0)
 			return rc;

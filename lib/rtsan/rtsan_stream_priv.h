@@ -34,9 +34,10 @@ struct rtsan_stream {
 	struct rtsan_stream_op end; /**< SHUTDOWN; no thread waits for it */
 	bool ctl_used;              /**< a thread uses *ctl* */
 	bool is_shut;               /**< *end* is posted: nothing is written after it */
-	bool is_polled;             /**< a poll sleeps: write to *bell* after taking completions */
-	int bell;                   /**< an eventfd, created by the first poll that sleeps; -1 */
-	uint32_t wait_events;       /**< events of *wait*, while it is posted */
+	/** a poll sleeps: write to *doorbell* after taking completions */
+	bool is_polled;
+	int doorbell;         /**< an eventfd, created by the first poll that sleeps; -1 */
+	uint32_t wait_events; /**< events of *wait*, while it is posted */
 	/* with a provider in another process: */
 	struct rtsan_mr *mr; /**< half to read, half to write; NULL: memory is used in place */
 	/* protected by the lock of the context's *events*: */

@@ -66,7 +66,7 @@ rtsan_turn_fini(struct rtsan_turn *t)
 
 /* Wait while another thread checks. */
 static void
-follow(struct rtsan_turn *t, int64_t end_ms)
+turn_follow_holder(struct rtsan_turn *t, int64_t end_ms)
 {
 	const struct timespec ts = {
 		.tv_sec = end_ms / MS_PER_S,
@@ -80,7 +80,7 @@ follow(struct rtsan_turn *t, int64_t end_ms)
 }
 
 static int
-look(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of, int64_t end_ms)
+turn_look_once(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of, int64_t end_ms)
 {
 	int rc, taken;
 
@@ -107,9 +107,9 @@ rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of
 		if (rtsan_turn_left_ms(end_ms) == 0)
 			return -EAGAIN;
 		if (t->busy)
-			follow(t, end_ms);
+			turn_follow_holder(t, end_ms);
 		else
-			rc = look(t, ops, of, end_ms);
+			rc = turn_look_once(t, ops, of, end_ms);
 	}
 	return ops->done(what) ? 0 : rc;
 }

@@ -33,7 +33,7 @@ wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int ti
 }
 
 static int
-told(int rc)
+wait_rc_of_arm(int rc)
 {
 	return rc == -EIO ? rtsan_fail(rc, "the port has failed") : rtsan_fail_else(rc, "wait");
 }
@@ -62,7 +62,7 @@ rtsan_cq_arm(struct rtsan_cq *cq)
 {
 	int fd = rtsan_cq_fd(cq);
 
-	return fd < 0 ? fd : told(arm_cq(cq));
+	return fd < 0 ? fd : wait_rc_of_arm(arm_cq(cq));
 }
 
 int
@@ -72,7 +72,7 @@ rtsan_cq_wait(struct rtsan_cq *cq, int timeout_ms)
 
 	if (fd < 0 && fd != -ENOTSUP)
 		return fd;
-	return told(wait_until(cq->ctx, fd, arm_cq, cq, timeout_ms));
+	return wait_rc_of_arm(wait_until(cq->ctx, fd, arm_cq, cq, timeout_ms));
 }
 
 /* ---- events ---- */
@@ -119,7 +119,7 @@ rtsan_event_arm(struct rtsan_ctx *ctx)
 {
 	int fd = rtsan_event_fd(ctx);
 
-	return fd < 0 ? fd : told(arm_all(ctx));
+	return fd < 0 ? fd : wait_rc_of_arm(arm_all(ctx));
 }
 
 static int
@@ -129,7 +129,7 @@ wait_events(struct rtsan_ctx *ctx, int (*arm)(void *of), int timeout_ms)
 
 	if (fd < 0 && fd != -ENOTSUP)
 		return fd;
-	return told(wait_until(ctx, fd, arm, ctx, timeout_ms));
+	return wait_rc_of_arm(wait_until(ctx, fd, arm, ctx, timeout_ms));
 }
 
 int

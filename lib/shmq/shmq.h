@@ -12,8 +12,8 @@
  * all types, and answers too; a message of another size is invalid.
  *
  * The data path does not use the socket. Work requests, completions, doorbells and events lie in
- * memory that the daemon creates and seals, in the layouts of san_wr.h, of san_bells.h and of this
- * file. The daemon trusts nothing that it reads there; the application may trust the daemon.
+ * memory that the daemon creates and seals, in the layouts of san_wr.h, of san_doorbells.h and of
+ * this file. The daemon trusts nothing that it reads there; the application may trust the daemon.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "san_bells.h"
+#include "san_doorbells.h"
 #include "san_spsc.h"
 #include "san_wr.h"
 
@@ -51,7 +51,8 @@ enum shmq_type {
 	SHMQ_ACCEPT = 11,
 	SHMQ_REJECT = 12,
 	SHMQ_DISCONNECT = 13,
-	SHMQ_CQ_FD = 14,    /**< the answer brings the waiter's end of a pair: see shmq_pair() */
+	/** the answer brings the waiter's end of a pair: see san_shmq_pair() */
+	SHMQ_CQ_FD = 14,
 	SHMQ_EVENT_FD = 15, /**< the same for events */
 	SHMQ_WAKE_FD = 16,  /**< of an lcore: the answer brings an eventfd that wakes it */
 	/*
@@ -203,7 +204,7 @@ struct shmq_net {
 /** First page of the shared memory; the doorbells of each lcore follow. */
 struct shmq_ctl {
 	_Alignas(64) _Atomic uint32_t ev_tail; /**< written by the daemon */
-	_Atomic uint32_t gone;                 /**< set when the port has failed */
+	_Atomic uint32_t orphaned;             /**< set when the port has failed */
 	_Alignas(64) _Atomic uint32_t ev_head; /**< written by the application */
 	_Atomic uint32_t ev_armed;             /**< see san_spsc_arm() */
 	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
@@ -216,36 +217,40 @@ _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
 
-/** Bytes of struct shmq_ctl and the doorbells; *nb_bells* of an lcore: lcore_qps + max_socks. */
+/**
+ * Bytes of struct shmq_ctl and the doorbells; *nb_doorbells* of an lcore: lcore_qps +
+ * max_socks.
+ */
 static inline size_t
-shmq_ctl_bytes(uint32_t nb_lcores, uint32_t nb_bells)
+san_shmq_ctl_bytes(uint32_t nb_lcores, uint32_t nb_doorbells)
 {
-	return sizeof(struct shmq_ctl) + nb_lcores * san_bells_bytes(nb_bells);
+	return sizeof(struct shmq_ctl) + nb_lcores * san_doorbells_bytes(nb_doorbells);
 }
 
 /** The doorbells of lcore number *lcore*. */
-static inline struct san_bells *
-shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_bells)
+static inline struct san_doorbells *
+san_shmq_doorbells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_doorbells)
 {
 	uint8_t *first = (uint8_t *)(ctl + 1);
 
-	return (struct san_bells *)(first + lcore * san_bells_bytes(nb_bells));
+	return (struct san_doorbells *)(first + lcore * san_doorbells_bytes(nb_doorbells));
 }
 
-/* ---- shmq_sock.c ---- */
+/* ---- shmq.c ---- */
 
-/** Send a message with *nb* descriptors, at most SHMQ_FDS. Otherwise like shmq_send(). */
-int shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait);
+/** Send a message with *nb* descriptors, at most SHMQ_FDS. Otherwise like san_shmq_send(). */
+int san_shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb,
+		       bool wait);
 /**
  * Send a message with descriptor *fd*, or without one (-1). Returns 0, -EAGAIN (no room, and *wait*
  * is false) or -errno.
  */
-int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
+int san_shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
 /**
  * Send a message in the name of process *pid*. For another process than the own, the kernel demands
  * CAP_SYS_ADMIN in the PID namespace. Returns 0, -EPERM or -errno.
  */
-int shmq_send_as(int sock, const void *msg, size_t size, pid_t pid);
+int san_shmq_send_as(int sock, const void *msg, size_t size, pid_t pid);
 /**
  * Receive a message of exactly *size* bytes, and the descriptor that came with it or -1.
  *
@@ -254,51 +259,54 @@ int shmq_send_as(int sock, const void *msg, size_t size, pid_t pid);
  *   the message had more than one descriptor, was cut off or had another size; it is consumed, and
  *   the socket must not be used any more; or -errno.
  */
-int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
+int san_shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
 /**
  * The same, without waiting, and with all descriptors that came in *fds*. The caller owns them,
  * whatever is returned. On 0 there is at most one.
  */
-int shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
-/** Before shmq_peek(): let each message of *sock* carry its sender's credentials. 0 or -errno. */
-int shmq_peek_init(int sock);
+int san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
+/**
+ * Before san_shmq_peek(): let each message of *sock* carry its sender's credentials. 0 or
+ * -errno.
+ */
+int san_shmq_peek_init(int sock);
 /**
  * Look at the next message and leave it in the socket, without waiting. Its descriptors are not
- * received. Only after shmq_peek_init().
+ * received. Only after san_shmq_peek_init().
  *
  * @param has_fds
  *   Descriptors come with the message; also set if -EPROTO is returned.
  * @param from
  *   Credentials of the sender, checked by the kernel; or NULL.
  * @return
- *   Like shmq_recv().
+ *   Like san_shmq_recv().
  */
-int shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from);
-/** Consume a message that shmq_peek() has shown to have no descriptors. */
-void shmq_skip(int sock);
+int san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from);
+/** Consume a message that san_shmq_peek() has shown to have no descriptors. */
+void san_shmq_skip(int sock);
 /**
- * Like shmq_recv_fds(), from a trusted sender: it waits, and accepts as many descriptors as a
+ * Like san_shmq_recv_fds(), from a trusted sender: it waits, and accepts as many descriptors as a
  * message may have.
  */
-int shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
+int san_shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
 /**
- * Shut the socket down in both directions. Messages that came before stay for shmq_recv_fds(),
+ * Shut the socket down in both directions. Messages that came before stay for san_shmq_recv_fds(),
  * which from now on returns -EPROTO for an empty message and -ENOTCONN only at the end.
  */
-void shmq_hang_up(int sock);
+void san_shmq_hang_up(int sock);
 
 /**
  * Create the pair of sockets by which the daemon wakes a waiting application. A byte, or the end of
  * the daemon, makes the waiter's end readable. An eventfd would not do: either process could change
  * whether the daemon's write blocks.
  */
-int shmq_pair(int *ours, int *theirs);
+int san_shmq_pair(int *ours, int *theirs);
 /** Wake the holder of the other end. Does not block; no error if that end is closed. */
-void shmq_pair_wake(int ours);
+void san_shmq_pair_wake(int ours);
 /** For the waiter: consume the wake-ups. -EIO: the daemon's end is closed. */
-int shmq_pair_drain(int theirs);
+int san_shmq_pair_drain(int theirs);
 
-/* ---- shmq_memfd.c ---- */
+/* ---- shmq_mem.c ---- */
 
 /**
  * Create memory for another process to map: zeroed, fully allocated, of a fixed size.
@@ -308,7 +316,7 @@ int shmq_pair_drain(int theirs);
  * @return
  *   0, -ENOMEM or an error of memfd_create().
  */
-int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
+int san_shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
 /**
  * Check that *bytes* at *offset* of another process's descriptor can be mapped safely: that it is a
  * memfd that cannot shrink and has all its pages. May block, if it is not a memfd.
@@ -319,19 +327,19 @@ int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
  *   0; -EINVAL: it is not a memfd, not sealed, read-only, too short, has holes or is on huge pages,
  *   or the offset is not a multiple of a page.
  */
-int shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why);
-/** Map what shmq_mem_check() has accepted; then call shmq_mem_populate(). 0 or -errno. */
-int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out);
+int san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why);
+/** Map what san_shmq_mem_check() has accepted; then call san_shmq_mem_populate(). 0 or -errno. */
+int san_shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out);
 /** Fill in the page tables of a part of a mapping; 4 GiB take a second. 0 or -errno. */
-int shmq_mem_populate(void *mem, size_t bytes);
-void shmq_mem_unmap(void *mem, size_t bytes);
+int san_shmq_mem_populate(void *mem, size_t bytes);
+void san_shmq_mem_unmap(void *mem, size_t bytes);
 
 /**
- * For a live restart: shmq_mem_create() and shmq_mem_map() use addresses in [from, from + bytes)
- * from now on, so that they are free in the process that takes over. For one thread.
+ * For a live restart: san_shmq_mem_create() and san_shmq_mem_map() use addresses in [from, from +
+ * bytes) from now on, so that they are free in the process that takes over. For one thread.
  */
-void shmq_mem_place(uintptr_t from, size_t bytes);
+void san_shmq_mem_place(uintptr_t from, size_t bytes);
 /** Map at *at* what another process had mapped there. 0, -EEXIST (*at* is in use) or -errno. */
-int shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at);
+int san_shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at);
 
 #endif /* SHMQ_H */

@@ -41,7 +41,7 @@ static struct {
 /* ---- the handler ---- */
 
 static struct range *
-find(uintptr_t at)
+guard_find_range(uintptr_t at)
 {
 	uintptr_t first;
 	struct range *r;
@@ -63,7 +63,7 @@ static void
 on_sigbus(int sig, siginfo_t *info, void *context)
 {
 	uintptr_t page = (uintptr_t)info->si_addr & ~(guard.page - 1);
-	struct range *r = find((uintptr_t)info->si_addr);
+	struct range *r = guard_find_range((uintptr_t)info->si_addr);
 	const uint64_t one = 1;
 	int before = errno;
 
@@ -91,7 +91,7 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 /* ---- the table ---- */
 
 int
-shmq_guard_init(uint32_t max, int *event_fd)
+san_shmq_guard_init(uint32_t max, int *event_fd)
 {
 	struct sigaction act = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
 	uint32_t i;
@@ -113,7 +113,7 @@ shmq_guard_init(uint32_t max, int *event_fd)
 }
 
 uint32_t
-shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
+san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 {
 	uint32_t at = guard.free;
 	struct range *r;
@@ -130,7 +130,7 @@ shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 }
 
 void
-shmq_guard_del(uint32_t range)
+san_shmq_guard_del(uint32_t range)
 {
 	struct range *r;
 
@@ -143,7 +143,7 @@ shmq_guard_del(uint32_t range)
 }
 
 void
-shmq_guard_disown(uint16_t owner)
+san_shmq_guard_disown(uint16_t owner)
 {
 	uint32_t i;
 
@@ -153,7 +153,7 @@ shmq_guard_disown(uint16_t owner)
 }
 
 bool
-shmq_guard_failed(uint16_t *owner)
+san_shmq_guard_failed(uint16_t *owner)
 {
 	uint64_t n;
 	uint32_t i;

@@ -27,23 +27,23 @@
  * @param max
  *   Most ranges at the same time.
  * @param event_fd
- *   Readable when a page has failed, until shmq_guard_failed() has reported all of them.
+ *   Readable when a page has failed, until san_shmq_guard_failed() has reported all of them.
  * @return
  *   0 or -errno.
  */
-int shmq_guard_init(uint32_t max, int *event_fd);
+int san_shmq_guard_init(uint32_t max, int *event_fd);
 /**
  * Guard [mem, mem + bytes), whole pages, for *owner*.
  *
  * @return
- *   Its number. SHMQ_GUARD_NONE: the table is full, or shmq_guard_init() was not called.
+ *   Its number. SHMQ_GUARD_NONE: the table is full, or san_shmq_guard_init() was not called.
  */
-uint32_t shmq_guard_add(void *mem, size_t bytes, uint16_t owner);
+uint32_t san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner);
 /** Remove a range, before it is unmapped and when no thread touches it any more. */
-void shmq_guard_del(uint32_t range);
+void san_shmq_guard_del(uint32_t range);
 /** Detach the ranges of *owner*, before its number is reused. */
-void shmq_guard_disown(uint16_t owner);
+void san_shmq_guard_disown(uint16_t owner);
 /** True: memory of *owner* has failed. Each range is reported once. */
-bool shmq_guard_failed(uint16_t *owner);
+bool san_shmq_guard_failed(uint16_t *owner);
 
 #endif /* SHMQ_GUARD_H */

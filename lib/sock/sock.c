@@ -14,7 +14,7 @@
 #define PORTS 65536u
 
 int
-san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
+san_sock_table_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
 {
 	struct san_socks *all = san_mem_aligned(mem, sizeof(*all));
 	uint32_t i;
@@ -26,7 +26,7 @@ san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
 	all->socks = san_mem_calloc(mem, max, sizeof(*all->socks));
 	all->ports = san_mem_calloc(mem, PORTS, sizeof(*all->ports));
 	if (all->socks == NULL || all->ports == NULL) {
-		san_socks_destroy(all);
+		san_sock_table_destroy(all);
 		return -ENOMEM;
 	}
 	for (i = 0; i < PORTS; i++)
@@ -40,7 +40,7 @@ san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
 }
 
 void
-san_socks_destroy(struct san_socks *all)
+san_sock_table_destroy(struct san_socks *all)
 {
 	struct san_mem *mem = all->mem;
 
@@ -50,13 +50,13 @@ san_socks_destroy(struct san_socks *all)
 }
 
 void
-san_socks_set_device(struct san_socks *all, uint32_t if_index)
+san_sock_table_set_device(struct san_socks *all, uint32_t if_index)
 {
 	all->if_index = if_index;
 }
 
 uint32_t
-san_socks_nb(const struct san_socks *all)
+san_sock_table_nb(const struct san_socks *all)
 {
 	return all->nb;
 }
@@ -65,7 +65,7 @@ int
 san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes, uint32_t tx_bytes,
 	     int wake_fd, uint32_t *id)
 {
-	struct sock *s;
+	struct san_sock *s;
 
 	if (all->free_head == SOCK_NONE)
 		return -ENOSPC;
@@ -73,10 +73,10 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 	s = &all->socks[*id];
 	all->free_head = s->next;
 	all->nb++;
-	*s = (struct sock){
+	*s = (struct san_sock){
 		.shm = shm,
-		.rx = san_sock_rx_ring(shm),
-		.tx = san_sock_tx_ring(shm, rx_bytes),
+		.rx = san_sock_shm_rx_ring(shm),
+		.tx = san_sock_shm_tx_ring(shm, rx_bytes),
 		.rx_mask = rx_bytes - 1,
 		.tx_mask = tx_bytes - 1,
 		.next = SOCK_NONE,
@@ -87,7 +87,7 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 }
 
 static void
-forget_wake(struct san_socks *all, struct sock *s)
+forget_wake(struct san_socks *all, struct san_sock *s)
 {
 	uint32_t *at = &all->wake_head;
 
@@ -98,7 +98,7 @@ forget_wake(struct san_socks *all, struct sock *s)
 }
 
 static void
-forget_work(struct san_socks *all, struct sock *s)
+forget_work(struct san_socks *all, struct san_sock *s)
 {
 	uint32_t i, before = SOCK_NONE;
 
@@ -117,10 +117,10 @@ forget_work(struct san_socks *all, struct sock *s)
 void
 san_sock_del(struct san_socks *all, uint32_t id)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 
 	SAN_VERIFY(id < all->max && s->shm != NULL);
-	san_sock_unlink(all, s);
+	san_sock_find_unlink(all, s);
 	forget_wake(all, s);
 	forget_work(all, s);
 	s->shm = NULL;
@@ -132,18 +132,18 @@ san_sock_del(struct san_socks *all, uint32_t id)
 void
 san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 
-	san_sock_unlink(all, s);
+	san_sock_find_unlink(all, s);
 	s->names = *names;
 	s->nb_tx_named = s->stats.nb_tx;
-	san_sock_link(all, s);
+	san_sock_find_link(all, s);
 }
 
 bool
 san_sock_asks_link(const struct san_socks *all, uint32_t id)
 {
-	const struct sock *s = &all->socks[id];
+	const struct san_sock *s = &all->socks[id];
 
 	return s->names.peer_port != 0 && s->stats.nb_tx != s->nb_tx_named;
 }
@@ -162,7 +162,7 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 
 /* Whether nothing more is read from the stream: it stays readable, and the kernel must say so. */
 static bool
-has_end(const struct sock *s)
+sock_has_end(const struct san_sock *s)
 {
 	return s->stream.has_fin ||
 		(san_sock_is_stream(s) &&
@@ -170,16 +170,16 @@ has_end(const struct sock *s)
 }
 
 void
-san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
+san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new)
 {
-	uint32_t untold = SAN_SOCK_UNTOLD;
+	uint32_t untold = SAN_SOCK_UNNOTIFIED;
 
 	/* pairs with the fence of an arming program: it sees the record, or we *armed* (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
 		return;
 	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
-	is_new = is_new || (has_end(s) && !s->stream.fin_told);
+	is_new = is_new || (sock_has_end(s) && !s->stream.fin_notified);
 	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
 	     !is_new) ||
 	    s->is_woken)
@@ -190,34 +190,34 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 }
 
 int
-san_sock_rung(struct san_socks *all, bool *ends)
+san_sock_wake_next(struct san_socks *all, bool *ends)
 {
 	uint32_t state;
-	struct sock *s;
+	struct san_sock *s;
 
 	while (unlikely(all->wake_head != SOCK_NONE)) {
 		s = &all->socks[all->wake_head];
 		all->wake_head = s->wake_next;
 		s->is_woken = false;
 		state = SAN_SOCK_TO_TELL;
-		*ends = has_end(s);
+		*ends = sock_has_end(s);
 		if (*ends) { /* the end of a stream stays */
-			s->stream.fin_told = true;
-			atomic_store(&s->shm->mirrored, SAN_SOCK_TOLD);
+			s->stream.fin_notified = true;
+			atomic_store(&s->shm->mirrored, SAN_SOCK_NOTIFIED);
 			return s->wake_fd;
 		}
 		/* a program may have read everything meanwhile */
-		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_TOLD) ||
-		    state == SAN_SOCK_TOLD)
+		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_NOTIFIED) ||
+		    state == SAN_SOCK_NOTIFIED)
 			return s->wake_fd;
 	}
 	return -1;
 }
 
 void
-san_sock_ring(struct san_socks *all, uint32_t id)
+san_sock_doorbell(struct san_socks *all, uint32_t id)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 
 	if (id >= all->max || s->shm == NULL || s->is_work)
 		return;
@@ -231,27 +231,27 @@ san_sock_ring(struct san_socks *all, uint32_t id)
 }
 
 void
-san_socks_ring(struct san_socks *all)
+san_sock_doorbell_all(struct san_socks *all)
 {
 	uint32_t i;
 
 	for (i = 0; i < all->max; i++)
-		san_sock_ring(all, i);
+		san_sock_doorbell(all, i);
 }
 
 void
-san_sock_room(struct san_socks *all, struct sock *s)
+san_sock_on_room(struct san_socks *all, struct san_sock *s)
 {
 	/* no fence: a waiting thread that this misses checks again by itself, somewhat later */
 	if (likely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) == 0) ||
-	    !san_sock_need_not_wait(s->shm, s->tx_mask + 1))
+	    !san_sock_shm_need_not_wait(s->shm, s->tx_mask + 1))
 		return;
 	atomic_store_explicit(&s->shm->full, 0, memory_order_relaxed);
 	all->has_room = true;
 }
 
 bool
-san_socks_has_room(struct san_socks *all)
+san_sock_table_has_room(struct san_socks *all)
 {
 	bool has = all->has_room;
 
@@ -260,7 +260,7 @@ san_socks_has_room(struct san_socks *all)
 }
 
 bool
-san_socks_has_work(const struct san_socks *all)
+san_sock_table_has_work(const struct san_socks *all)
 {
 	return all->work_head != SOCK_NONE;
 }

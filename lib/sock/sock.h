@@ -68,18 +68,18 @@ struct san_sock_work {
 
 struct san_socks;
 
-/** Make room in *mem* for *max* sockets, below SAN_BELLS_MAX. -ENOMEM. */
-int san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out);
+/** Make room in *mem* for *max* sockets, below SAN_DOORBELLS_MAX. -ENOMEM. */
+int san_sock_table_create(struct san_mem *mem, uint32_t max, struct san_socks **out);
 /** Set the index of the kernel's device behind the link, which programs may ask for; 0: none. */
-void san_socks_set_device(struct san_socks *all, uint32_t if_index);
-void san_socks_destroy(struct san_socks *all);
-uint32_t san_socks_nb(const struct san_socks *all);
+void san_sock_table_set_device(struct san_socks *all, uint32_t if_index);
+void san_sock_table_destroy(struct san_socks *all);
+uint32_t san_sock_table_nb(const struct san_socks *all);
 
 /**
  * Add a socket with memory *shm*. The caller owns it and has made it: zeros, except the constants.
  *
  * @param wake_fd
- *   The daemon's end of the pair: san_sock_rung() returns it.
+ *   The daemon's end of the pair: san_sock_wake_next() returns it.
  * @return
  *   0, -ENOSPC.
  */
@@ -93,11 +93,11 @@ void san_sock_del(struct san_socks *all, uint32_t id);
  * @return
  *   0; -EADDRINUSE: it is a member; -ENOBUFS: it is in SAN_SOCK_GROUPS already.
  */
-int san_sock_join(struct san_socks *all, uint32_t id, const struct san_ip *group);
+int san_sock_find_join(struct san_socks *all, uint32_t id, const struct san_ip *group);
 /** Leave *group*. -EADDRNOTAVAIL: the socket is not a member. */
-int san_sock_leave(struct san_socks *all, uint32_t id, const struct san_ip *group);
+int san_sock_find_leave(struct san_socks *all, uint32_t id, const struct san_ip *group);
 /** The socket's group number *i*; NULL: there are no more. */
-const struct san_ip *san_sock_group(const struct san_socks *all, uint32_t id, uint32_t i);
+const struct san_ip *san_sock_find_group(const struct san_socks *all, uint32_t id, uint32_t i);
 /** Name the socket, or change its name. */
 void san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names);
 const struct san_sock_names *san_sock_names(const struct san_socks *all, uint32_t id);
@@ -107,64 +107,64 @@ const struct san_sock_stats *san_sock_stats(const struct san_socks *all, uint32_
  * Give a datagram of *len* bytes, which may be in segments, to its sockets. Returns their number,
  * which may be above one for a group.
  */
-uint32_t san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns);
+uint32_t san_sock_dgram_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns);
 /** Give socket *id* a datagram that did not come by the link. */
-void san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
-		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
+void san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
+			uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
 /** Whether it is connected and has sent to that peer by the link: then errors can come for it. */
 bool san_sock_asks_link(const struct san_socks *all, uint32_t id);
 /** The next call of the socket's program fails with *err*. */
-void san_sock_fail(struct san_socks *all, uint32_t id, int err);
+void san_sock_dgram_fail(struct san_socks *all, uint32_t id, int err);
 /* ---- streams: sock_stream.c ---- */
 
 /** Set it for all streams, before the first one is added. */
-void san_socks_set_work(struct san_socks *all, const struct san_sock_work *work);
+void san_sock_stream_set_work(struct san_socks *all, const struct san_sock_work *work);
 /** Socket *id* is a stream. Its queue pair *qp* is connected or is connecting. */
 void san_sock_stream(struct san_socks *all, uint32_t id, uint32_t qp);
 /** The connection is established. */
-void san_sock_up(struct san_socks *all, uint32_t id, uint64_t now_ns);
+void san_sock_stream_up(struct san_socks *all, uint32_t id, uint64_t now_ns);
 /** The connection was not established: the program gets *err*. */
-void san_sock_over(struct san_socks *all, uint32_t id, int err);
+void san_sock_stream_over(struct san_socks *all, uint32_t id, int err);
 /** Work of its queue pair is complete. */
-void san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,
-		   uint64_t now_ns);
+void san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,
+			  uint64_t now_ns);
 /** No program has the socket any more: send what is in its ring, then the end of the stream. */
-void san_sock_shut(struct san_socks *all, uint32_t id);
-/** Whether san_sock_aside() may send bytes now, behind those that are in the ring. */
-bool san_sock_may_aside(const struct san_socks *all, uint32_t id);
+void san_sock_stream_shut(struct san_socks *all, uint32_t id);
+/** Whether san_sock_stream_aside() may send bytes now, behind those that are in the ring. */
+bool san_sock_stream_may_aside(const struct san_socks *all, uint32_t id);
 /** Send up to SAN_SOCK_ASIDE bytes that are not in the ring. */
-void san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
-		    uint64_t now_ns);
+void san_sock_stream_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+			   uint64_t now_ns);
 /** Whether nothing is sent any more: the connection was refused, or has ended. */
-bool san_sock_is_over(const struct san_socks *all, uint32_t id);
+bool san_sock_stream_is_over(const struct san_socks *all, uint32_t id);
 /**
  * Whether the stream has taken all that was written, and the end; also true if it cannot any more.
  * san_stream_is_drained() says whether the peer has received it.
  */
-bool san_sock_is_drained(const struct san_socks *all, uint32_t id);
+bool san_sock_stream_is_drained(const struct san_socks *all, uint32_t id);
 /** Whether closing it now resets the connection: bytes are unread, or SO_LINGER has no time. */
-bool san_sock_is_reset(const struct san_socks *all, uint32_t id);
+bool san_sock_stream_is_reset(const struct san_socks *all, uint32_t id);
 
 /* ---- */
 
 /** A host reports that a datagram could not be delivered. False: it is not of these sockets. */
-bool san_sock_error(struct san_socks *all, const struct san_inet_result *r);
-/** The program of *id* has notified: the next san_socks_pump() visits the socket. */
-void san_sock_ring(struct san_socks *all, uint32_t id);
+bool san_sock_dgram_error(struct san_socks *all, const struct san_inet_result *r);
+/** The program of *id* has notified: the next san_sock_dgram_pump() visits the socket. */
+void san_sock_doorbell(struct san_socks *all, uint32_t id);
 /** Do so for every socket: a program has ended, and its doorbells are lost. */
-void san_socks_ring(struct san_socks *all);
+void san_sock_doorbell_all(struct san_socks *all);
 /** Send what is in the rings of sockets that notified, in turns, as long as *in* has room. */
-void san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns);
+void san_sock_dgram_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns);
 /** Whether its send ring is empty, or broken. */
-bool san_sock_has_sent(const struct san_socks *all, uint32_t id);
+bool san_sock_dgram_has_sent(const struct san_socks *all, uint32_t id);
 /** Whether a socket waits for its visit. */
-bool san_socks_has_work(const struct san_socks *all);
+bool san_sock_table_has_work(const struct san_socks *all);
 /** Whether a send ring that was full has room again. Reported once, and rarely not at all. */
-bool san_socks_has_room(struct san_socks *all);
+bool san_sock_table_has_room(struct san_socks *all);
 /**
  * The daemon's end of the pair of a socket that became readable and has an armed waiter; -1: no
  * more of them. The caller sends a byte to it; or, if *ends*, shuts it down for sending.
  */
-int san_sock_rung(struct san_socks *all, bool *ends);
+int san_sock_wake_next(struct san_socks *all, bool *ends);
 
 #endif /* SOCK_H */

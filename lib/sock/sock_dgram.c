@@ -19,26 +19,26 @@
 
 /** Room for *len* bytes and their head, or NULL. *end* becomes the tail that publishes them. */
 static struct san_sock_rec *
-place(struct sock *s, uint32_t len, uint32_t *end)
+dgram_rx_place(struct san_sock *s, uint32_t len, uint32_t *end)
 {
 	/* pairs with the release of the reader: the place is free */
 	uint32_t head = atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	uint32_t at;
 
-	if (unlikely(san_sock_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base, len,
-				    &at) != 0)) {
+	if (unlikely(san_sock_shm_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base, len,
+					&at) != 0)) {
 		s->stats.nb_rx_full++;
 		atomic_store_explicit(&s->shm->nb_drops, s->stats.nb_rx_full,
 				      memory_order_relaxed);
 		return NULL;
 	}
-	*end = at + san_sock_rec_bytes(len);
-	return (struct san_sock_rec *)(s->rx + san_sock_off(s->rx_mask + 1, s->rx_base, at));
+	*end = at + san_sock_shm_rec_bytes(len);
+	return (struct san_sock_rec *)(s->rx + san_sock_shm_off(s->rx_mask + 1, s->rx_base, at));
 }
 
 static void
-fill(const struct sock *s, struct san_sock_rec *rec, const struct san_inet_dgram *d,
-     uint32_t if_index, uint32_t len, uint64_t now_ns)
+dgram_fill_rec(const struct san_sock *s, struct san_sock_rec *rec, const struct san_inet_dgram *d,
+	       uint32_t if_index, uint32_t len, uint64_t now_ns)
 {
 	rec->bytes = len;
 	rec->nb_drops = (uint32_t)s->stats.nb_rx_full;
@@ -53,7 +53,7 @@ fill(const struct sock *s, struct san_sock_rec *rec, const struct san_inet_dgram
 }
 
 static void
-put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
+dgram_put_rec(struct san_socks *all, struct san_sock *s, uint32_t len, uint32_t end)
 {
 	s->rx_tail = end;
 	s->stats.nb_rx++;
@@ -64,59 +64,60 @@ put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
 }
 
 void
-san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
-	      uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns)
+san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
+		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 	struct san_sock_rec *rec;
 	uint32_t end;
 
-	rec = place(s, len, &end);
+	rec = dgram_rx_place(s, len, &end);
 	if (rec == NULL)
 		return;
-	fill(s, rec, d, if_index, len, now_ns);
+	dgram_fill_rec(s, rec, d, if_index, len, now_ns);
 	memcpy(rec + 1, data, len);
-	put(all, s, len, end);
+	dgram_put_rec(all, s, len, end);
 }
 
 /* Copies once, from the packet to where programs read it. */
 static void
-take(struct san_socks *all, struct sock *s, const struct san_inet_result *r, uint64_t now_ns)
+dgram_take_result(struct san_socks *all, struct san_sock *s, const struct san_inet_result *r,
+		  uint64_t now_ns)
 {
 	struct san_sock_rec *rec;
 	const void *data;
 	uint32_t end;
 
-	rec = place(s, r->len, &end);
+	rec = dgram_rx_place(s, r->len, &end);
 	if (rec == NULL)
 		return;
-	fill(s, rec, &r->d, all->if_index, r->len, now_ns);
+	dgram_fill_rec(s, rec, &r->d, all->if_index, r->len, now_ns);
 	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
 	if (data != rec + 1 && data != NULL)
 		memcpy(rec + 1, data, r->len);
-	put(all, s, r->len, end);
+	dgram_put_rec(all, s, r->len, end);
 }
 
 uint32_t
-san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns)
+san_sock_dgram_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns)
 {
-	struct sock *s;
+	struct san_sock *s;
 	uint32_t nb = 0;
 
 	if (unlikely(r->d.group)) {
-		for (s = NULL; (s = san_sock_next(all, &r->d, s)) != NULL; nb++)
-			take(all, s, r, now_ns);
+		for (s = NULL; (s = san_sock_find_next(all, &r->d, s)) != NULL; nb++)
+			dgram_take_result(all, s, r, now_ns);
 		return nb;
 	}
 	s = san_sock_find(all, &r->d);
 	if (s == NULL)
 		return 0;
-	take(all, s, r, now_ns);
+	dgram_take_result(all, s, r, now_ns);
 	return 1;
 }
 
 bool
-san_sock_error(struct san_socks *all, const struct san_inet_result *r)
+san_sock_dgram_error(struct san_socks *all, const struct san_inet_result *r)
 {
 	/* its answer would have these addresses */
 	const struct san_inet_dgram back = {
@@ -125,20 +126,20 @@ san_sock_error(struct san_socks *all, const struct san_inet_result *r)
 		.sport = r->d.dport,
 		.dport = r->d.sport,
 	};
-	struct sock *s = san_sock_find(all, &back);
+	struct san_sock *s = san_sock_find(all, &back);
 
 	if (s == NULL)
 		return false;
 	/* an unconnected socket sends to many peers: its error could not name the peer */
 	if (s->names.peer_port != 0 && r->hard)
-		san_sock_fail(all, (uint32_t)(s - all->socks), r->err);
+		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), r->err);
 	return true;
 }
 
 void
-san_sock_fail(struct san_socks *all, uint32_t id, int err)
+san_sock_dgram_fail(struct san_socks *all, uint32_t id, int err)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 
 	atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_release);
 	san_sock_mirror(all, s, true);
@@ -147,15 +148,15 @@ san_sock_fail(struct san_socks *all, uint32_t id, int err)
 /* ---- to send ---- */
 
 static void
-broken(struct san_socks *all, struct sock *s)
+dgram_tx_broken(struct san_socks *all, struct san_sock *s)
 {
 	s->is_broken = true;
-	san_sock_fail(all, (uint32_t)(s - all->socks), EIO);
+	san_sock_dgram_fail(all, (uint32_t)(s - all->socks), EIO);
 }
 
 static int
-send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, void *data,
-	 uint64_t now_ns)
+dgram_send_rec(struct san_sock *s, struct san_inet *in, const struct san_sock_rec *rec, void *data,
+	       uint64_t now_ns)
 {
 	const struct iovec iov = {.iov_base = data, .iov_len = rec->bytes};
 	const struct san_sock_names *n = &s->names;
@@ -180,18 +181,19 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 	memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
 	if (memcmp(rec->src, zero, sizeof(zero)) != 0)
 		memcpy(d.src.b, rec->src, sizeof(d.src.b));
-	else if (san_sock_is_any(&d.src) && (rc = san_inet_source(in, &d.dst, &d.src)) != 0)
+	else if (san_sock_find_is_any(&d.src) &&
+		 (rc = san_inet_route_source(in, &d.dst, &d.src)) != 0)
 		return rc;
-	return san_inet_send(in, &d, &iov, 1, now_ns);
+	return san_inet_udp_send(in, &d, &iov, 1, now_ns);
 }
 
 /** 0, or -EAGAIN: the datagram is still in the ring. */
 static int
-send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t tail,
+send_next(struct san_socks *all, struct san_sock *s, struct san_inet *in, uint32_t tail,
 	  uint64_t now_ns)
 {
 	uint32_t base = atomic_load_explicit(&s->shm->tx_base, memory_order_relaxed);
-	uint32_t off = san_sock_off(s->tx_mask + 1, base, s->tx_head);
+	uint32_t off = san_sock_shm_off(s->tx_mask + 1, base, s->tx_head);
 	uint32_t left = tail - s->tx_head, room = s->tx_mask + 1 - off;
 	uint8_t *at = s->tx + off;
 	struct san_sock_rec rec;
@@ -200,21 +202,21 @@ send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t t
 	memcpy(&rec, at, sizeof(rec));
 	if (rec.bytes == SAN_SOCK_PAD) {
 		if (room > left) {
-			broken(all, s);
+			dgram_tx_broken(all, s);
 			return 0;
 		}
 		s->tx_head += room;
 		return 0;
 	}
 	if (left > s->tx_mask + 1 || rec.bytes > SAN_SOCK_DGRAM ||
-	    san_sock_rec_bytes(rec.bytes) > RTE_MIN(left, room)) {
-		broken(all, s);
+	    san_sock_shm_rec_bytes(rec.bytes) > RTE_MIN(left, room)) {
+		dgram_tx_broken(all, s);
 		return 0;
 	}
-	rc = send_one(s, in, &rec, at + sizeof(rec), now_ns);
+	rc = dgram_send_rec(s, in, &rec, at + sizeof(rec), now_ns);
 	if (rc == -EAGAIN)
 		return rc;
-	s->tx_head += san_sock_rec_bytes(rec.bytes);
+	s->tx_head += san_sock_shm_rec_bytes(rec.bytes);
 	if (rc == 0) {
 		s->stats.nb_tx++;
 		s->stats.nb_tx_bytes += rec.bytes;
@@ -222,13 +224,13 @@ send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t t
 	}
 	s->stats.nb_tx_bad++;
 	if (rc != -ENOMEM)
-		san_sock_fail(all, (uint32_t)(s - all->socks), -rc);
+		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), -rc);
 	return 0;
 }
 
 /* Send what is in the ring, at most VISIT datagrams. -EAGAIN: nothing more can be sent now. */
 static int
-visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_ns)
+dgram_visit_sock(struct san_socks *all, struct san_sock *s, struct san_inet *in, uint64_t now_ns)
 {
 	/* pairs with the release of the writer */
 	uint32_t tail = atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
@@ -238,22 +240,22 @@ visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_n
 	for (i = 0; i < VISIT && rc == 0 && !s->is_broken && s->tx_head != tail; i++)
 		rc = send_next(all, s, in, tail, now_ns);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	san_sock_room(all, s);
+	san_sock_on_room(all, s);
 	/* the program may have armed while records were there, or have taken the last one before */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
 		san_sock_mirror(all, s, false);
 	if (!s->is_broken && s->tx_head != tail)
-		san_sock_ring(all, (uint32_t)(s - all->socks));
+		san_sock_doorbell(all, (uint32_t)(s - all->socks));
 	return rc;
 }
 
 void
-san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
+san_sock_dgram_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 {
 	uint32_t last = all->work_tail, id;
-	struct sock *s;
+	struct san_sock *s;
 
 	/* each once: a socket that has more is appended behind *last* */
 	do {
@@ -267,15 +269,15 @@ san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 		s->is_work = false;
 		if (san_sock_is_stream(s))
 			san_sock_stream_visit(all, s, now_ns);
-		else if (visit(all, s, in, now_ns) == -EAGAIN)
+		else if (dgram_visit_sock(all, s, in, now_ns) == -EAGAIN)
 			return;
 	} while (id != last);
 }
 
 bool
-san_sock_has_sent(const struct san_socks *all, uint32_t id)
+san_sock_dgram_has_sent(const struct san_socks *all, uint32_t id)
 {
-	const struct sock *s = &all->socks[id];
+	const struct san_sock *s = &all->socks[id];
 
 	return s->is_broken ||
 		atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire) == s->tx_head;

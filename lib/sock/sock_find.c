@@ -17,7 +17,7 @@
 #include "sock_priv.h"
 
 void
-san_sock_link(struct san_socks *all, struct sock *s)
+san_sock_find_link(struct san_socks *all, struct san_sock *s)
 {
 	if (s->names.port == 0)
 		return;
@@ -27,7 +27,7 @@ san_sock_link(struct san_socks *all, struct sock *s)
 }
 
 void
-san_sock_unlink(struct san_socks *all, struct sock *s)
+san_sock_find_unlink(struct san_socks *all, struct san_sock *s)
 {
 	uint32_t *at = &all->ports[s->names.port];
 
@@ -40,30 +40,30 @@ san_sock_unlink(struct san_socks *all, struct sock *s)
 }
 
 bool
-san_sock_is_any(const struct san_ip *ip)
+san_sock_find_is_any(const struct san_ip *ip)
 {
 	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
 
-	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
+	return san_wire_ip_eq(ip, &any6) || san_wire_ip_eq(ip, &any4);
 }
 
 /** How specific the name of *s* is for *d*; -1: *d* is not for *s*. */
 static int
-score(const struct sock *s, const struct san_inet_dgram *d)
+sock_find_score(const struct san_sock *s, const struct san_inet_dgram *d)
 {
 	const struct san_sock_names *n = &s->names;
-	bool is_v4 = san_ip_is_v4(&d->dst);
+	bool is_v4 = san_wire_ip_is_v4(&d->dst);
 	int sum = 0;
 
 	if (n->family == AF_INET ? !is_v4 : is_v4 && n->v6only)
 		return -1;
-	if (!san_sock_is_any(&n->local)) {
-		if (!san_ip_eq(&n->local, &d->dst))
+	if (!san_sock_find_is_any(&n->local)) {
+		if (!san_wire_ip_eq(&n->local, &d->dst))
 			return -1;
 		sum += 2;
 	}
 	if (n->peer_port != 0) {
-		if (n->peer_port != d->sport || !san_ip_eq(&n->peer, &d->src))
+		if (n->peer_port != d->sport || !san_wire_ip_eq(&n->peer, &d->src))
 			return -1;
 		sum += 4;
 	}
@@ -71,23 +71,23 @@ score(const struct sock *s, const struct san_inet_dgram *d)
 }
 
 static bool
-shares(const struct sock *a, const struct sock *b)
+sock_find_shares(const struct san_sock *a, const struct san_sock *b)
 {
 	return a->names.reuseport && b->names.reuseport && a->names.user == b->names.user &&
 		a->names.family == b->names.family && a->names.peer_port == 0 &&
-		b->names.peer_port == 0 && san_ip_eq(&a->names.local, &b->names.local);
+		b->names.peer_port == 0 && san_wire_ip_eq(&a->names.local, &b->names.local);
 }
 
 /** One of the sockets that share with *best*, always the same for one sender. */
-static struct sock *
-spread(struct san_socks *all, const struct san_inet_dgram *d, struct sock *best)
+static struct san_sock *
+sock_find_spread(struct san_socks *all, const struct san_inet_dgram *d, struct san_sock *best)
 {
 	uint64_t src[2]; /* aligned: rte_hash_crc() reads words */
 	uint32_t i, nb = 0, hash, turn;
-	struct sock *s;
+	struct san_sock *s;
 
 	for (i = all->ports[d->dport]; i != SOCK_NONE; i = all->socks[i].next)
-		nb += shares(best, &all->socks[i]);
+		nb += sock_find_shares(best, &all->socks[i]);
 	if (nb < 2)
 		return best;
 	memcpy(src, &d->src, sizeof(src));
@@ -95,47 +95,47 @@ spread(struct san_socks *all, const struct san_inet_dgram *d, struct sock *best)
 	turn = (uint32_t)((uint64_t)hash * nb >> 32);
 	for (i = all->ports[d->dport]; i != SOCK_NONE; i = s->next) {
 		s = &all->socks[i];
-		if (shares(best, s) && turn-- == 0)
+		if (sock_find_shares(best, s) && turn-- == 0)
 			return s;
 	}
 	return best;
 }
 
-struct sock *
+struct san_sock *
 san_sock_find(struct san_socks *all, const struct san_inet_dgram *d)
 {
-	struct sock *best = NULL;
+	struct san_sock *best = NULL;
 	int most = -1, now;
 	uint32_t i;
 
 	for (i = all->ports[d->dport]; i != SOCK_NONE; i = all->socks[i].next) {
-		now = score(&all->socks[i], d);
+		now = sock_find_score(&all->socks[i], d);
 		if (now > most) {
 			most = now;
 			best = &all->socks[i];
 		}
 	}
-	return best != NULL && best->names.reuseport ? spread(all, d, best) : best;
+	return best != NULL && best->names.reuseport ? sock_find_spread(all, d, best) : best;
 }
 
 /* ---- groups ---- */
 
 static bool
-is_in(const struct sock *s, const struct san_ip *group, uint32_t *at)
+sock_find_in_group(const struct san_sock *s, const struct san_ip *group, uint32_t *at)
 {
 	for (*at = 0; *at < s->nb_groups; (*at)++)
-		if (san_ip_eq(&s->groups[*at], group))
+		if (san_wire_ip_eq(&s->groups[*at], group))
 			return true;
 	return false;
 }
 
 int
-san_sock_join(struct san_socks *all, uint32_t id, const struct san_ip *group)
+san_sock_find_join(struct san_socks *all, uint32_t id, const struct san_ip *group)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 	uint32_t at;
 
-	if (is_in(s, group, &at))
+	if (sock_find_in_group(s, group, &at))
 		return -EADDRINUSE;
 	if (at == SAN_SOCK_GROUPS)
 		return -ENOBUFS;
@@ -144,42 +144,43 @@ san_sock_join(struct san_socks *all, uint32_t id, const struct san_ip *group)
 }
 
 int
-san_sock_leave(struct san_socks *all, uint32_t id, const struct san_ip *group)
+san_sock_find_leave(struct san_socks *all, uint32_t id, const struct san_ip *group)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 	uint32_t at;
 
-	if (!is_in(s, group, &at))
+	if (!sock_find_in_group(s, group, &at))
 		return -EADDRNOTAVAIL;
 	s->groups[at] = s->groups[--s->nb_groups];
 	return 0;
 }
 
 const struct san_ip *
-san_sock_group(const struct san_socks *all, uint32_t id, uint32_t i)
+san_sock_find_group(const struct san_socks *all, uint32_t id, uint32_t i)
 {
-	const struct sock *s = &all->socks[id];
+	const struct san_sock *s = &all->socks[id];
 
 	return i < s->nb_groups ? &s->groups[i] : NULL;
 }
 
 /* A broadcast is for every matching socket; a datagram to a group is for its members. */
 static bool
-is_member(const struct sock *s, const struct san_ip *dst)
+is_member(const struct san_sock *s, const struct san_ip *dst)
 {
-	bool is_v4 = san_ip_is_v4(dst);
+	bool is_v4 = san_wire_ip_is_v4(dst);
 	uint32_t at;
 
-	return (is_v4 ? dst->b[12] >> 4 != 0xe : dst->b[0] != 0xff) || is_in(s, dst, &at);
+	return (is_v4 ? dst->b[12] >> 4 != 0xe : dst->b[0] != 0xff) ||
+		sock_find_in_group(s, dst, &at);
 }
 
-struct sock *
-san_sock_next(struct san_socks *all, const struct san_inet_dgram *d, struct sock *s)
+struct san_sock *
+san_sock_find_next(struct san_socks *all, const struct san_inet_dgram *d, struct san_sock *s)
 {
 	uint32_t i = s == NULL ? all->ports[d->dport] : s->next;
 
 	for (; i != SOCK_NONE; i = all->socks[i].next)
-		if (score(&all->socks[i], d) >= 0 && is_member(&all->socks[i], &d->dst))
+		if (sock_find_score(&all->socks[i], d) >= 0 && is_member(&all->socks[i], &d->dst))
 			return &all->socks[i];
 	return NULL;
 }

@@ -15,20 +15,21 @@ struct sock_stream {
 	uint32_t qp;        /**< SAN_QPN_NONE: the socket is not a stream */
 	uint32_t tx_posted; /**< position up to which sends are posted */
 	uint32_t first, nb_sends;
-	uint32_t len[SOCK_SENDS]; /**< ring bytes of each send in flight; 0: san_sock_aside() */
-	uint32_t nb_patience;     /**< nb_patience of the shared memory, as last seen */
-	bool has_aside;           /**< a send of san_sock_aside() is in flight */
+	/** ring bytes of each send in flight; 0: san_sock_stream_aside() */
+	uint32_t len[SOCK_SENDS];
+	uint32_t nb_patience; /**< nb_patience of the shared memory, as last seen */
+	bool has_aside;       /**< a send of san_sock_stream_aside() is in flight */
 	bool is_up;
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< a receive is posted */
 	bool has_fin;      /**< nothing is received any more */
-	bool fin_told;     /**< the kernel knows of the end, or of shutdown() */
+	bool fin_notified; /**< the kernel knows of the end, or of shutdown() */
 	bool shut_posted;  /**< our end of the stream is posted */
 	bool shut_done;    /**< ... and the peer has it */
-	bool is_abandoned; /**< see san_sock_shut() */
+	bool is_abandoned; /**< see san_sock_stream_shut() */
 };
 
-struct sock {
+struct san_sock {
 	struct san_sock_shm *shm; /**< NULL: free */
 	uint8_t *rx, *tx;         /**< rings */
 	uint32_t rx_mask, tx_mask;
@@ -59,23 +60,24 @@ struct san_socks {
 	struct san_sock_work work;
 	bool has_room;   /**< one that was full has room: not reported yet */
 	uint32_t *ports; /**< for each local port, the socket that was named last */
-	struct sock *socks;
+	struct san_sock *socks;
 };
 
 /* ---- sock_find.c ---- */
 
-void san_sock_link(struct san_socks *all, struct sock *s);
-void san_sock_unlink(struct san_socks *all, struct sock *s);
+void san_sock_find_link(struct san_socks *all, struct san_sock *s);
+void san_sock_find_unlink(struct san_socks *all, struct san_sock *s);
 /** The socket of a datagram to one address; NULL: none. */
-struct sock *san_sock_find(struct san_socks *all, const struct san_inet_dgram *d);
+struct san_sock *san_sock_find(struct san_socks *all, const struct san_inet_dgram *d);
 /** Of the sockets that receive *d*, sent to a group, the one behind *s*; the first if NULL. */
-struct sock *san_sock_next(struct san_socks *all, const struct san_inet_dgram *d, struct sock *s);
+struct san_sock *san_sock_find_next(struct san_socks *all, const struct san_inet_dgram *d,
+				    struct san_sock *s);
 
 /** Whether it is the unspecified address. */
-bool san_sock_is_any(const struct san_ip *ip);
+bool san_sock_find_is_any(const struct san_ip *ip);
 
 static inline bool
-san_sock_is_stream(const struct sock *s)
+san_sock_is_stream(const struct san_sock *s)
 {
 	return s->stream.qp != SAN_QPN_NONE;
 }
@@ -83,7 +85,7 @@ san_sock_is_stream(const struct sock *s)
 /* ---- sock_stream.c ---- */
 
 /** Serve a stream whose program has notified. */
-void san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns);
+void san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns);
 
 /* ---- sock.c ---- */
 
@@ -91,8 +93,8 @@ void san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_n
  * The socket is readable or has an error: notify a thread that waits in the kernel. *is_new*:
  * because of new data, which the kernel reports with EPOLLET even if older data is unread.
  */
-void san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new);
+void san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new);
 /** Data was sent: if a thread waits for room and there is enough, report it. */
-void san_sock_room(struct san_socks *all, struct sock *s);
+void san_sock_on_room(struct san_socks *all, struct san_sock *s);
 
 #endif /* SOCK_PRIV_H */

@@ -54,7 +54,7 @@
 #define SAN_SOCK_FULL     65536u /**< longer than any datagram */
 #define SAN_SOCK_NUDGE    64u
 #define SAN_SOCK_MARK     "sansock: full, and waits"
-#define SAN_SOCK_ASIDE    69632u /**< bytes behind a stream's rings: see san_sock_aside() */
+#define SAN_SOCK_ASIDE    69632u /**< bytes behind a stream's rings: see san_sock_stream_aside() */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
 
@@ -108,7 +108,7 @@ struct san_sock_shm {
 	_Atomic uint32_t rx_base;
 	_Atomic uint32_t tx_head;
 	_Atomic uint32_t error;    /**< errno that the next call returns and clears */
-	_Atomic uint32_t gone;     /**< nothing is received or sent any more */
+	_Atomic uint32_t orphaned; /**< nothing is received or sent any more */
 	_Atomic uint64_t nb_drops; /**< datagrams dropped for lack of room */
 	_Atomic uint32_t state;    /**< of a stream: enum san_sock_state */
 	_Atomic uint32_t fin;      /**< of a stream: nothing comes behind rx_tail */
@@ -137,9 +137,9 @@ struct san_sock_shm {
 };
 
 enum san_sock_mirrored {
-	SAN_SOCK_UNTOLD = 0,
-	SAN_SOCK_TO_TELL, /**< a byte follows, unless this is cleared before */
-	SAN_SOCK_TOLD,    /**< the byte is in the pair, or will be at once */
+	SAN_SOCK_UNNOTIFIED = 0,
+	SAN_SOCK_TO_TELL,  /**< a byte follows, unless this is cleared before */
+	SAN_SOCK_NOTIFIED, /**< the byte is in the pair, or will be at once */
 };
 
 /** Whether the kernel serves the socket again, and for which processes. */
@@ -181,41 +181,41 @@ san_sock_shm_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
 }
 
 static inline size_t
-san_sock_stream_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
+san_sock_shm_stream_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
 {
 	return san_sock_shm_bytes(rx_bytes, tx_bytes) + SAN_SOCK_ASIDE;
 }
 
 static inline uint8_t *
-san_sock_rx_ring(struct san_sock_shm *shm)
+san_sock_shm_rx_ring(struct san_sock_shm *shm)
 {
 	return (uint8_t *)shm + SAN_SOCK_HEAD;
 }
 
 /** Not for the lcore, which must not use the *rx_bytes* that programs can write. */
 static inline uint8_t *
-san_sock_tx_ring(struct san_sock_shm *shm, uint32_t rx_bytes)
+san_sock_shm_tx_ring(struct san_sock_shm *shm, uint32_t rx_bytes)
 {
 	return (uint8_t *)shm + SAN_SOCK_HEAD + rx_bytes;
 }
 
 /** Bytes of a ring that a record of *bytes* occupies. */
 static inline uint32_t
-san_sock_rec_bytes(uint32_t bytes)
+san_sock_shm_rec_bytes(uint32_t bytes)
 {
 	return SAN_SOCK_LINE + ((bytes + SAN_SOCK_LINE - 1) & ~(SAN_SOCK_LINE - 1));
 }
 
 /** Offset of position *at* in a ring of *size* bytes whose start is position *base*. */
 static inline uint32_t
-san_sock_off(uint32_t size, uint32_t base, uint32_t at)
+san_sock_shm_off(uint32_t size, uint32_t base, uint32_t at)
 {
 	return (at - base) & (size - 1) & ~(SAN_SOCK_LINE - 1);
 }
 
 /**
  * Find the place of a record of *bytes* and write the padding before it. The new tail is *at* plus
- * san_sock_rec_bytes().
+ * san_sock_shm_rec_bytes().
  *
  * @param ring
  *   *size* bytes. Its start is position *base*, which is moved to *tail* if the ring is empty.
@@ -225,14 +225,14 @@ san_sock_off(uint32_t size, uint32_t base, uint32_t at)
  *   0; -1: no room.
  */
 static inline int
-san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint32_t *base,
-	       uint32_t bytes, uint32_t *at)
+san_sock_shm_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint32_t *base,
+		   uint32_t bytes, uint32_t *at)
 {
-	uint32_t used = tail - head, need = san_sock_rec_bytes(bytes), skip = 0, off;
+	uint32_t used = tail - head, need = san_sock_shm_rec_bytes(bytes), skip = 0, off;
 
 	if (used == 0)
 		*base = tail;
-	off = san_sock_off(size, *base, tail);
+	off = san_sock_shm_off(size, *base, tail);
 	if (need > size - off)
 		skip = size - off;
 	if (used > size || skip + need > size - used)
@@ -245,7 +245,7 @@ san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint3
 
 /** Bytes that may be used in a ring of *size* bytes that still has room for any datagram. */
 static inline uint32_t
-san_sock_roomy(uint32_t size)
+san_sock_shm_roomy(uint32_t size)
 {
 	/* a datagram may need its size once more, for the padding before it */
 	return size / 2 - 4 * SAN_SOCK_LINE;
@@ -257,25 +257,25 @@ _Static_assert(SAN_SOCK_TX_BYTES / 2 + 4 * SAN_SOCK_LINE >=
 
 /** Whether a send ring of *size* bytes has room for any datagram, or for much of a stream. */
 static inline bool
-san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
+san_sock_shm_has_room(const struct san_sock_shm *shm, uint32_t size)
 {
 	uint32_t head = atomic_load_explicit(&shm->tx_head, memory_order_acquire);
 
 	return atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head <=
-		san_sock_roomy(size);
+		san_sock_shm_roomy(size);
 }
 
 /** Whether a writer need not wait for room; after shutdown() it never needs to. (UDP-10) */
 static inline bool
-san_sock_need_not_wait(const struct san_sock_shm *shm, uint32_t size)
+san_sock_shm_need_not_wait(const struct san_sock_shm *shm, uint32_t size)
 {
-	return san_sock_has_room(shm, size) ||
+	return san_sock_shm_has_room(shm, size) ||
 		(atomic_load_explicit(&shm->shut, memory_order_acquire) & (SHUT_WR + 1)) != 0;
 }
 
 /** Whether a message of *len* bytes that begins with *data* says that its sender waits for room. */
 static inline bool
-san_sock_is_full(const uint8_t data[SAN_SOCK_NUDGE], size_t len)
+san_sock_shm_is_full(const uint8_t data[SAN_SOCK_NUDGE], size_t len)
 {
 	return (len == SAN_SOCK_FULL || len == SAN_SOCK_NUDGE) &&
 		memcmp(data, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK)) == 0;
@@ -283,9 +283,9 @@ san_sock_is_full(const uint8_t data[SAN_SOCK_NUDGE], size_t len)
 
 /** Position of a consumer at *head*, behind the padding that *bytes*, read there, may announce. */
 static inline uint32_t
-san_sock_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
+san_sock_shm_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
 {
-	return bytes == SAN_SOCK_PAD ? head + size - san_sock_off(size, base, head) : head;
+	return bytes == SAN_SOCK_PAD ? head + size - san_sock_shm_off(size, base, head) : head;
 }
 
 #endif /* SOCK_SHM_H */

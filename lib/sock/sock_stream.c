@@ -27,14 +27,14 @@
 #include "wire.h"
 
 static uint32_t
-id_of(const struct san_socks *all, const struct sock *s)
+id_of(const struct san_socks *all, const struct san_sock *s)
 {
 	return (uint32_t)(s - all->socks);
 }
 
 /* Nothing is sent any more. Received bytes are still taken: the session may have more of them. */
 static void
-tx_over(struct san_socks *all, struct sock *s, int err)
+tx_over(struct san_socks *all, struct san_sock *s, int err)
 {
 	struct sock_stream *st = &s->stream;
 
@@ -50,12 +50,12 @@ tx_over(struct san_socks *all, struct sock *s, int err)
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
 			      memory_order_release);
 	san_sock_mirror(all, s, true);
-	san_sock_room(all, s);
+	san_sock_on_room(all, s);
 }
 
 /* Nothing is received any more. */
 static void
-rx_over(struct san_socks *all, struct sock *s)
+rx_over(struct san_socks *all, struct san_sock *s)
 {
 	s->stream.has_fin = true;
 	atomic_store_explicit(&s->shm->fin, 1, memory_order_release);
@@ -63,7 +63,7 @@ rx_over(struct san_socks *all, struct sock *s)
 }
 
 static void
-broken(struct san_socks *all, struct sock *s)
+sock_stream_broken(struct san_socks *all, struct san_sock *s)
 {
 	s->is_broken = true;
 	tx_over(all, s, EIO);
@@ -72,7 +72,8 @@ broken(struct san_socks *all, struct sock *s)
 
 /* Describe *len* ring bytes from position *at* on by one or two elements. Returns their number. */
 static uint8_t
-parts(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len, struct san_ulp_sge sge[2])
+sock_stream_ring_sges(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len,
+		      struct san_ulp_sge sge[2])
 {
 	uint32_t off = at & mask, first = RTE_MIN(len, mask + 1 - off);
 
@@ -86,7 +87,7 @@ parts(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len, struct san_ulp_sg
 /* ---- to receive ---- */
 
 static void
-post_recv(struct san_socks *all, struct sock *s, uint64_t now_ns)
+sock_stream_post_recv(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
 	struct san_ulp_recv r = {.wr_id = id_of(all, s)};
@@ -105,10 +106,10 @@ post_recv(struct san_socks *all, struct sock *s, uint64_t now_ns)
 			return;
 	}
 	if (used > size) {
-		broken(all, s);
+		sock_stream_broken(all, s);
 		return;
 	}
-	r.nb_sge = parts(s->rx, s->rx_mask, s->rx_tail, size - used, r.sge);
+	r.nb_sge = sock_stream_ring_sges(s->rx, s->rx_mask, s->rx_tail, size - used, r.sge);
 	if (all->work.post_recv(all->work.arg, st->qp, &r, 1, now_ns) != 1)
 		return;
 	st->has_recv = true;
@@ -117,27 +118,27 @@ post_recv(struct san_socks *all, struct sock *s, uint64_t now_ns)
 }
 
 static void
-received(struct san_socks *all, struct sock *s, uint32_t bytes, uint64_t now_ns)
+sock_stream_on_received(struct san_socks *all, struct san_sock *s, uint32_t bytes, uint64_t now_ns)
 {
 	s->rx_tail += bytes;
 	s->stats.nb_rx++;
 	s->stats.nb_rx_bytes += bytes;
 	atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
 	san_sock_mirror(all, s, true);
-	post_recv(all, s, now_ns);
+	sock_stream_post_recv(all, s, now_ns);
 }
 
 /* ---- to send ---- */
 
 static bool
-wants_end(const struct sock *s)
+wants_end(const struct san_sock *s)
 {
 	return s->stream.is_abandoned ||
 		(atomic_load_explicit(&s->shm->shut, memory_order_acquire) & (SHUT_WR + 1)) != 0;
 }
 
 static void
-post_end(struct san_socks *all, struct sock *s, uint64_t now_ns)
+sock_stream_post_end(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	const struct san_ulp_wr wr = {
 		.wr_id = id_of(all, s),
@@ -152,8 +153,8 @@ post_end(struct san_socks *all, struct sock *s, uint64_t now_ns)
 
 /* Send *len* bytes, of which *from_ring* are in the ring. */
 static bool
-post_send(struct san_socks *all, struct sock *s, struct san_ulp_wr *wr, uint32_t len,
-	  uint32_t from_ring, uint64_t now_ns)
+sock_stream_post_send(struct san_socks *all, struct san_sock *s, struct san_ulp_wr *wr,
+		      uint32_t len, uint32_t from_ring, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
 
@@ -171,16 +172,16 @@ post_send(struct san_socks *all, struct sock *s, struct san_ulp_wr *wr, uint32_t
 }
 
 static bool
-post_one(struct san_socks *all, struct sock *s, uint32_t len, uint64_t now_ns)
+post_one(struct san_socks *all, struct san_sock *s, uint32_t len, uint64_t now_ns)
 {
 	struct san_ulp_wr wr = {.wr_id = 0};
 
-	wr.nb_sge = parts(s->tx, s->tx_mask, s->stream.tx_posted, len, wr.sge);
-	return post_send(all, s, &wr, len, len, now_ns);
+	wr.nb_sge = sock_stream_ring_sges(s->tx, s->tx_mask, s->stream.tx_posted, len, wr.sge);
+	return sock_stream_post_send(all, s, &wr, len, len, now_ns);
 }
 
 static void
-post_sends(struct san_socks *all, struct sock *s, uint64_t now_ns)
+sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
 	/* read before the tail: bytes that were written before the end are sent before it */
@@ -191,19 +192,19 @@ post_sends(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	if (!st->is_up || st->is_over || st->shut_posted)
 		return;
 	if (tail - s->tx_head > s->tx_mask + 1 || tail - s->tx_head < st->tx_posted - s->tx_head) {
-		broken(all, s);
+		sock_stream_broken(all, s);
 		return;
 	}
 	while (st->tx_posted != tail && st->nb_sends < SOCK_SENDS)
 		if (!post_one(all, s, RTE_MIN(tail - st->tx_posted, (s->tx_mask + 1) / 2), now_ns))
 			break;
 	if (ends && st->tx_posted == tail)
-		post_end(all, s, now_ns);
+		sock_stream_post_end(all, s, now_ns);
 }
 
 /* The oldest send is complete: release its place. */
 static void
-sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
+sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
 
@@ -213,8 +214,8 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	st->first = (st->first + 1) % SOCK_SENDS;
 	st->nb_sends--;
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	san_sock_room(all, s);
-	post_sends(all, s, now_ns);
+	san_sock_on_room(all, s);
+	sock_stream_post_sends(all, s, now_ns);
 }
 
 /* ---- patience ---- */
@@ -242,7 +243,7 @@ keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, ui
 
 /* Set the patience that the program asked for, or TCP's. (UDP-12) */
 static void
-set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
+sock_stream_set_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	const struct san_sock_shm *shm = s->shm;
 	uint32_t timeout_ms = atomic_load_explicit(&shm->timeout_ms, memory_order_relaxed);
@@ -261,7 +262,7 @@ set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
 }
 
 static void
-look_at_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
+look_at_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	/* pairs with the release of the program that wrote the fields */
 	uint32_t nb = atomic_load_explicit(&s->shm->nb_patience, memory_order_acquire);
@@ -269,7 +270,7 @@ look_at_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	if (likely(nb == s->stream.nb_patience) || !s->stream.is_up || s->stream.is_over)
 		return;
 	s->stream.nb_patience = nb;
-	set_patience(all, s, now_ns);
+	sock_stream_set_patience(all, s, now_ns);
 }
 
 /* ---- what happens ---- */
@@ -288,9 +289,10 @@ error_of(uint8_t status)
 }
 
 void
-san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc, uint64_t now_ns)
+san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,
+		     uint64_t now_ns)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 
 	if (wc->op == SAN_WC_RECV)
 		s->stream.has_recv = false;
@@ -299,25 +301,25 @@ san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc, u
 	if (wc->status != 0)
 		tx_over(all, s, error_of(wc->status));
 	if (wc->op == SAN_WC_RECV && wc->byte_len != 0)
-		received(all, s, wc->byte_len, now_ns);
+		sock_stream_on_received(all, s, wc->byte_len, now_ns);
 	else if (wc->op == SAN_WC_RECV)
 		rx_over(all, s);
 	else if (wc->status != 0 || s->stream.is_over)
 		return; /* the whole ring is free already */
 	else if (wc->op == SAN_WC_SEND)
-		sent(all, s, now_ns);
+		sock_stream_on_sent(all, s, now_ns);
 	else if (wc->op == SAN_WC_SHUTDOWN)
 		s->stream.shut_done = true;
 }
 
 void
-san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns)
+san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	look_at_patience(all, s, now_ns);
-	post_sends(all, s, now_ns);
-	post_recv(all, s, now_ns);
+	sock_stream_post_sends(all, s, now_ns);
+	sock_stream_post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
-		san_sock_room(all, s);
+		san_sock_on_room(all, s);
 	/* the program may have armed while data was there, or have taken the last byte before */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    s->stream.has_fin || s->stream.is_over ||
@@ -329,7 +331,7 @@ san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns)
 /* ---- come and go ---- */
 
 void
-san_socks_set_work(struct san_socks *all, const struct san_sock_work *work)
+san_sock_stream_set_work(struct san_socks *all, const struct san_sock_work *work)
 {
 	all->work = *work;
 }
@@ -341,39 +343,39 @@ san_sock_stream(struct san_socks *all, uint32_t id, uint32_t qp)
 }
 
 void
-san_sock_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
+san_sock_stream_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 
 	if (s->stream.is_over)
 		return;
 	s->stream.is_up = true;
-	set_patience(all, s, now_ns);
+	sock_stream_set_patience(all, s, now_ns);
 	atomic_store_explicit(&s->shm->state, SAN_SOCK_UP, memory_order_release);
 	san_sock_mirror(all, s, true);
-	post_recv(all, s, now_ns);
-	post_sends(all, s, now_ns);
+	sock_stream_post_recv(all, s, now_ns);
+	sock_stream_post_sends(all, s, now_ns);
 }
 
 void
-san_sock_over(struct san_socks *all, uint32_t id, int err)
+san_sock_stream_over(struct san_socks *all, uint32_t id, int err)
 {
 	tx_over(all, &all->socks[id], err);
 }
 
 void
-san_sock_shut(struct san_socks *all, uint32_t id)
+san_sock_stream_shut(struct san_socks *all, uint32_t id)
 {
 	all->socks[id].stream.is_abandoned = true;
-	san_sock_ring(all, id);
+	san_sock_doorbell(all, id);
 }
 
 /* ---- what was written without a ring ---- */
 
 bool
-san_sock_may_aside(const struct san_socks *all, uint32_t id)
+san_sock_stream_may_aside(const struct san_socks *all, uint32_t id)
 {
-	const struct sock *s = &all->socks[id];
+	const struct san_sock *s = &all->socks[id];
 	const struct sock_stream *st = &s->stream;
 
 	if (st->is_over || st->shut_posted)
@@ -383,27 +385,27 @@ san_sock_may_aside(const struct san_socks *all, uint32_t id)
 }
 
 void
-san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
-	       uint64_t now_ns)
+san_sock_stream_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+		      uint64_t now_ns)
 {
-	struct sock *s = &all->socks[id];
+	struct san_sock *s = &all->socks[id];
 	uint8_t *to = s->tx + s->tx_mask + 1;
 	struct san_ulp_wr wr = {.nb_sge = 1, .sge = {{.addr = to, .len = len}}};
 
 	if (s->stream.is_over || s->stream.shut_posted || len == 0 || len > SAN_SOCK_ASIDE)
 		return;
 	memcpy(to, data, len);
-	s->stream.has_aside = post_send(all, s, &wr, len, 0, now_ns);
+	s->stream.has_aside = sock_stream_post_send(all, s, &wr, len, 0, now_ns);
 }
 
 bool
-san_sock_is_over(const struct san_socks *all, uint32_t id)
+san_sock_stream_is_over(const struct san_socks *all, uint32_t id)
 {
 	return all->socks[id].stream.is_over;
 }
 
 bool
-san_sock_is_drained(const struct san_socks *all, uint32_t id)
+san_sock_stream_is_drained(const struct san_socks *all, uint32_t id)
 {
 	const struct sock_stream *st = &all->socks[id].stream;
 
@@ -411,9 +413,9 @@ san_sock_is_drained(const struct san_socks *all, uint32_t id)
 }
 
 bool
-san_sock_is_reset(const struct san_socks *all, uint32_t id)
+san_sock_stream_is_reset(const struct san_socks *all, uint32_t id)
 {
-	const struct sock *s = &all->socks[id];
+	const struct san_sock *s = &all->socks[id];
 
 	return atomic_load_explicit(&s->shm->rx_head, memory_order_relaxed) != s->rx_tail ||
 		atomic_load_explicit(&s->shm->linger, memory_order_relaxed) == 1;

@@ -157,17 +157,17 @@ void san_stream_tick(struct san_stream *s, uint64_t now_ns);
 
 uint32_t san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n,
 			      uint64_t now_ns);
-uint32_t san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
+uint32_t san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
 			      uint64_t now_ns);
 /**
  * Return a message buffer that was lent (SAN_RECV_LOAN). Until then, or san_stream_destroy(), it
  * stays unchanged, even if the connection ends. False: it was not lent.
  */
-bool san_stream_give_back(struct san_stream *s, uint32_t loan);
+bool san_stream_recv_give_back(struct san_stream *s, uint32_t loan);
 /** First byte of a lent message buffer; NULL: it is not lent. */
-const void *san_stream_loan(const struct san_stream *s, uint32_t loan);
+const void *san_stream_recv_loan(const struct san_stream *s, uint32_t loan);
 /** True if a buffer is lent. */
-bool san_stream_has_lent(const struct san_stream *s);
+bool san_stream_recv_has_lent(const struct san_stream *s);
 
 /*
  * ---- results ----
@@ -210,7 +210,7 @@ bool san_stream_has_fin(const struct san_stream *s);
  */
 bool san_stream_orphan(struct san_stream *s);
 /** True if posted work of the application names *key* (in san_ulp_sge). */
-bool san_stream_names_key(const struct san_stream *s, uint32_t key);
+bool san_stream_show_names_key(const struct san_stream *s, uint32_t key);
 
 /*
  * ---- for show ----
@@ -226,8 +226,8 @@ enum san_stream_why {
 	SAN_STREAM_WHY_LARGE,  /**< a large buffer was posted */
 	SAN_STREAM_WHYS
 };
-const char *san_stream_mode_name(uint8_t mode);
-const char *san_stream_why_name(uint8_t why);
+const char *san_stream_show_mode_name(uint8_t mode);
+const char *san_stream_show_why_name(uint8_t why);
 
 struct san_stream_change {
 	uint64_t at_ns;
@@ -268,9 +268,9 @@ struct san_stream_view {
 	struct san_stream_change change[SAN_STREAM_EVENTS]; /**< latest ones, oldest first */
 	uint32_t nb_change;
 };
-void san_stream_view(const struct san_stream *s, struct san_stream_view *out);
+void san_stream_show_view(const struct san_stream *s, struct san_stream_view *out);
 
 /** Verify every invariant. For tests. */
-void san_stream_check(const struct san_stream *s);
+void san_stream_show_check(const struct san_stream *s);
 
 #endif /* STREAM_H */

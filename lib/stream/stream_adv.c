@@ -27,7 +27,7 @@
  */
 
 static uint32_t
-room_left(const struct stream_rqe *q)
+adv_room_left(const struct stream_rqe *q)
 {
 	return q->room - q->filled;
 }
@@ -70,42 +70,42 @@ next_set(struct san_stream *s)
 	 * the next set (AFC-12).
 	 */
 	if (rx->adv_next != rx->cur) {
-		prev = stream_rqe(s, rx->adv_next - 1);
+		prev = san_stream_rqe(s, rx->adv_next - 1);
 		if (prev->adv != STREAM_ADV_SENT || (prev->flags & SAN_RECV_WAITALL) != 0 ||
 		    prev->room < s->threshold)
 			return NULL;
 	}
-	q = stream_rqe(s, rx->adv_next);
-	if (!stream_recv_is_set(q) || q->adv != STREAM_ADV_NONE || q->nb_io > 0)
+	q = san_stream_rqe(s, rx->adv_next);
+	if (!san_stream_recv_is_set(q) || q->adv != STREAM_ADV_NONE || q->nb_io > 0)
 		return NULL;
-	return room_left(q) >= need ? q : NULL;
+	return adv_room_left(q) >= need ? q : NULL;
 }
 
 bool
-stream_adv_ready(struct san_stream *s)
+san_stream_adv_ready(struct san_stream *s)
 {
 	return next_set(s) != NULL;
 }
 
 /* False: its memory cannot be registered. */
 static bool
-advertise(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
+adv_fill_one(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 {
 	struct stream_rx *rx = &s->rx;
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
 	uint64_t addrs[SAN_ULP_SGE_MAX];
-	uint8_t i, nb = stream_slice(q->sge, q->nb_sge, q->filled, room_left(q), part);
+	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, adv_room_left(q), part);
 
-	if (stream_reg(s, part, nb, SAN_STREAM_PUSH, addrs, q->keys) != 0)
+	if (san_stream_reg(s, part, nb, SAN_STREAM_PUSH, addrs, q->keys) != 0)
 		return false;
 	q->nb_keys = nb;
 	q->adv = STREAM_ADV_SENT;
 	q->adv_id = ++rx->adv_id;
-	q->adv_bytes = room_left(q);
+	q->adv_bytes = adv_room_left(q);
 	rx->nb_advs++;
 	rx->adv_room += q->adv_bytes;
 	rx->adv_next++;
-	rx->posture_told = false;
+	rx->posture_reported = false;
 	adv->id = q->adv_id;
 	adv->after = q->after;
 	adv->where.nb_seg = nb;
@@ -117,29 +117,29 @@ advertise(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 }
 
 void
-stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
+san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
 {
 	struct stream_rqe *q;
 
 	while (m->nb_adv < SAN_SM_ADVS && san_wire_stream_len(m) + ADV_BYTES <= room &&
 	       (q = next_set(s)) != NULL) {
-		if (advertise(s, q, &m->adv[m->nb_adv])) {
+		if (adv_fill_one(s, q, &m->adv[m->nb_adv])) {
 			m->flags |= SAN_SM_ADV;
 			m->nb_adv++;
 			continue;
 		}
 		q->unreachable = true; /* (AFC-20): messages fill it */
 		if (s->rx.nb_advs == 0)
-			stream_answer_small(s);
+			san_stream_offer_answer_small(s);
 	}
 }
 
 void
-stream_adv_end(struct san_stream *s, struct stream_rqe *q)
+san_stream_adv_end(struct san_stream *s, struct stream_rqe *q)
 {
 	if (q->adv == STREAM_ADV_NONE)
 		return;
-	stream_dereg(s, q->keys, &q->nb_keys);
+	san_stream_dereg(s, q->keys, &q->nb_keys);
 	q->adv = STREAM_ADV_NONE;
 	s->rx.nb_advs--;
 	s->rx.adv_room -= q->adv_bytes;
@@ -148,7 +148,7 @@ stream_adv_end(struct san_stream *s, struct stream_rqe *q)
 }
 
 void
-stream_adv_withdraw(struct san_stream *s)
+san_stream_adv_withdraw(struct san_stream *s)
 {
 	if (s->rx.nb_advs == 0 || s->rx.withdrawing)
 		return;
@@ -158,37 +158,37 @@ stream_adv_withdraw(struct san_stream *s)
 }
 
 void
-stream_adv_returned(struct san_stream *s, uint32_t id)
+san_stream_adv_returned(struct san_stream *s, uint32_t id)
 {
 	uint32_t at;
 
 	s->rx.withdrawing = false;
 	for (at = s->rx.cur; at != s->rx.tail; at++) {
-		struct stream_rqe *q = stream_rqe(s, at);
+		struct stream_rqe *q = san_stream_rqe(s, at);
 
 		if (q->adv == STREAM_ADV_SENT && san_seq_le(q->adv_id, id))
-			stream_adv_end(s, q);
+			san_stream_adv_end(s, q);
 	}
 }
 
 void
-stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
+san_stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 {
-	struct stream_rqe *q = stream_recv_first(s);
+	struct stream_rqe *q = san_stream_recv_first(s);
 
 	if (s->orphan)
 		return; /* written before it ended; the data is not needed */
-	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > room_left(q)) {
-		stream_break(s, "wrote into a buffer that was not advertised");
+	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > adv_room_left(q)) {
+		san_stream_break(s, "wrote into a buffer that was not advertised");
 		return;
 	}
 	q->filled += bytes;
 	s->stats.rx.write += bytes;
-	stream_adv_end(s, q);
-	stream_rest_came(s, bytes);
+	san_stream_adv_end(s, q);
+	san_stream_offer_rest_came(s, bytes);
 	/* A set larger than the rest completes short (AFC-21). */
 	if (q->filled == q->room || (q->flags & SAN_RECV_WAITALL) == 0)
-		stream_recv_complete(s, q, 0);
+		san_stream_recv_complete(s, q, 0);
 }
 
 /*
@@ -197,12 +197,12 @@ stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 
 /* An initial portion occupies the first *bytes* of *a*. */
 static void
-skip(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
+adv_skip_bytes(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
 {
 	uint8_t i, nb = 0;
 
 	if (bytes >= a->room) {
-		stream_break(s, "advertises a buffer smaller than a message");
+		san_stream_break(s, "advertises a buffer smaller than a message");
 		return;
 	}
 	a->room -= bytes;
@@ -220,16 +220,16 @@ skip(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
 
 /* The advertisement crossed our notice or offer. */
 static void
-crossed(struct san_stream *s, struct stream_adv *a)
+adv_crossed_data(struct san_stream *s, struct stream_adv *a)
 {
-	struct stream_sqe *e = stream_sqe(s, s->tx.cur);
+	struct stream_sqe *e = san_stream_sqe(s, s->tx.cur);
 
-	skip(s, a, s->tx.nb_initial);
+	adv_skip_bytes(s, a, s->tx.nb_initial);
 	s->tx.nb_initial = 0;
 	if (e->way != STREAM_WAY_OFFERED)
 		return;
 	/* We write into the advertised set; our own offer is void (AFC-10). */
-	stream_dereg(s, e->keys, &e->nb_keys);
+	san_stream_dereg(s, e->keys, &e->nb_keys);
 	e->way = STREAM_WAY_NOTICED;
 	s->stats.nb_offers_void++;
 }
@@ -255,7 +255,7 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 	for (i = 0; i < adv->where.nb_seg; i++)
 		room += adv->where.seg[i].len;
 	if (tx->adv_tail - tx->adv_head == STREAM_ADVS || room > UINT32_MAX) {
-		stream_break(s, "advertises more than agreed");
+		san_stream_break(s, "advertises more than agreed");
 		return;
 	}
 	a = &tx->adv[tx->adv_tail++ % STREAM_ADVS];
@@ -266,16 +266,16 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 		.after = adv->after,
 	};
 	if (has_initial)
-		crossed(s, a);
+		adv_crossed_data(s, a);
 }
 
 void
-stream_adv_hear(struct san_stream *s, const struct san_sm *m)
+san_stream_adv_hear(struct san_stream *s, const struct san_sm *m)
 {
 	uint8_t i;
 
 	if (san_seq_gt(m->nb_rcvd, s->tx.nb_data)) {
-		stream_break(s, "counts data that was not sent");
+		san_stream_break(s, "counts data that was not sent");
 		return;
 	}
 	s->tx.posture = STREAM_POSTURE_NONE;
@@ -284,12 +284,12 @@ stream_adv_hear(struct san_stream *s, const struct san_sm *m)
 }
 
 void
-stream_adv_spend(struct san_stream *s)
+san_stream_adv_spend(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 
 	tx->nb_data++;
-	if (!stream_adv_any(s))
+	if (!san_stream_adv_any(s))
 		return;
 	SAN_ASSERT(tx->adv_off == 0);
 	tx->adv_head++;
@@ -297,13 +297,13 @@ stream_adv_spend(struct san_stream *s)
 }
 
 void
-stream_adv_forget(struct san_stream *s, uint32_t id)
+san_stream_adv_forget(struct san_stream *s, uint32_t id)
 {
 	struct stream_tx *tx = &s->tx;
 
 	if (tx->adv_off > 0) /* the bytes written so far count */
-		stream_send_end_write(s);
-	while (stream_adv_any(s) && san_seq_le(tx->adv[tx->adv_head % STREAM_ADVS].id, id))
+		san_stream_send_end_write(s);
+	while (san_stream_adv_any(s) && san_seq_le(tx->adv[tx->adv_head % STREAM_ADVS].id, id))
 		tx->adv_head++;
 	tx->cancelled = id;
 	s->cancelled_due = true;

@@ -51,7 +51,7 @@ credit_of_peer(const struct san_stream *s)
 }
 
 void
-stream_credit_init(struct san_stream *s)
+san_stream_credit_init(struct san_stream *s)
 {
 	struct stream_credit *cr = &s->cr;
 	uint32_t i;
@@ -63,7 +63,7 @@ stream_credit_init(struct san_stream *s)
 }
 
 uint32_t
-stream_credit_left(const struct san_stream *s)
+san_stream_credit_left(const struct san_stream *s)
 {
 	int32_t under_way = san_seq_diff(s->cr.lssq, s->cr.peer_lrsq);
 	int32_t left = (int32_t)s->cr.peer_pr - under_way;
@@ -72,7 +72,7 @@ stream_credit_left(const struct san_stream *s)
 }
 
 void
-stream_credit_hear(struct san_stream *s, const struct san_sm *m)
+san_stream_credit_hear(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_credit *cr = &s->cr;
 
@@ -80,7 +80,7 @@ stream_credit_hear(struct san_stream *s, const struct san_sm *m)
 		return; /* an older header that was reordered */
 	if (san_seq_gt(m->lrsq, cr->lssq) || san_seq_gt(m->nb_freed, cr->nb_payload) ||
 	    san_seq_lt(m->lrsq, cr->peer_lrsq) || san_seq_lt(m->nb_freed, cr->peer_freed)) {
-		stream_break(s, "counts messages that were not sent");
+		san_stream_break(s, "counts messages that were not sent");
 		return;
 	}
 	cr->any = true;
@@ -91,38 +91,39 @@ stream_credit_hear(struct san_stream *s, const struct san_sm *m)
 }
 
 void
-stream_credit_say(struct san_stream *s, struct san_sm *m)
+san_stream_credit_say(struct san_stream *s, struct san_sm *m)
 {
 	struct stream_credit *cr = &s->cr;
 
 	m->seq = ++cr->lssq;
 	m->pr = cr->nb_posted;
 	m->lrsq = cr->lrsq;
-	m->nb_freed = cr->freed_told = cr->nb_freed;
+	m->nb_freed = cr->freed_reported = cr->nb_freed;
 	m->nb_rcvd = s->rx.nb_rcvd;
 	cr->other = credit_of_peer(s);
 }
 
 bool
-stream_credit_must_update(const struct san_stream *s)
+san_stream_credit_must_update(const struct san_stream *s)
 {
 	return s->cr.other < s->conf.t1 && credit_of_peer(s) - s->cr.other > s->conf.t2;
 }
 
 bool
-stream_credit_may_update(const struct san_stream *s)
+san_stream_credit_may_update(const struct san_stream *s)
 {
-	return stream_credit_must_update(s) || s->cr.nb_freed - s->cr.freed_told >= room_step(s);
+	return san_stream_credit_must_update(s) ||
+		s->cr.nb_freed - s->cr.freed_reported >= room_step(s);
 }
 
 bool
-stream_credit_room_left(const struct san_stream *s)
+san_stream_credit_room_left(const struct san_stream *s)
 {
 	return s->cr.nb_payload_rcvd - s->cr.nb_freed < s->conf.nb_store;
 }
 
 bool
-stream_credit_has_room(const struct san_stream *s)
+san_stream_credit_has_room(const struct san_stream *s)
 {
 	return s->cr.nb_payload - s->cr.peer_freed < s->peer_store;
 }

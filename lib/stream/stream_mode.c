@@ -26,7 +26,7 @@ static const uint8_t ways[SAN_SM_MODES] = {
 };
 
 static void
-set_mode(struct san_stream *s, uint8_t mode, uint8_t why, uint64_t now_ns)
+stream_mode_set(struct san_stream *s, uint8_t mode, uint8_t why, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
 
@@ -43,7 +43,7 @@ set_mode(struct san_stream *s, uint8_t mode, uint8_t why, uint64_t now_ns)
 }
 
 void
-stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns)
+san_stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
 
@@ -56,39 +56,39 @@ stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns)
 	}
 	if (tx->mode == SAN_SM_DISCOVERY) {
 		if (tx->nb_cls >= s->conf.learn)
-			set_mode(s, cls, SAN_STREAM_WHY_LEARNT, now_ns);
+			stream_mode_set(s, cls, SAN_STREAM_WHY_LEARNT, now_ns);
 	} else if (cls != tx->mode) {
-		set_mode(s, SAN_SM_DISCOVERY, SAN_STREAM_WHY_CLASS, now_ns);
+		stream_mode_set(s, SAN_SM_DISCOVERY, SAN_STREAM_WHY_CLASS, now_ns);
 	}
 }
 
 void
-stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns)
+san_stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns)
 {
 	s->tx.nb_cls = 0;
-	set_mode(s, SAN_SM_DISCOVERY, why, now_ns);
+	stream_mode_set(s, SAN_SM_DISCOVERY, why, now_ns);
 }
 
 bool
-stream_can_offer(const struct san_stream *s)
+san_stream_mode_can_offer(const struct san_stream *s)
 {
 	return s->peer_can_read && s->conf.read != SAN_STREAM_READ_NEVER;
 }
 
 uint8_t
-stream_mode_way(struct san_stream *s, uint64_t now_ns)
+san_stream_mode_way(struct san_stream *s, uint64_t now_ns)
 {
 	uint8_t way;
 
 	/* The application is known not to post a buffer: do not wait for one (AFC-22). */
 	if (s->tx.mode == SAN_SM_LARGE_RECV && s->tx.posture == STREAM_POSTURE_SMALL)
-		stream_mode_leave(s, SAN_STREAM_WHY_SMALL, now_ns);
+		san_stream_mode_leave(s, SAN_STREAM_WHY_SMALL, now_ns);
 	way = ways[s->tx.mode];
 	if (way == STREAM_WAY_NEW && s->tx.posture == STREAM_POSTURE_SMALL)
 		way = STREAM_WAY_NOTICED; /* large receive mode was set by option */
 	if (way == STREAM_WAY_NEW && s->conf.read == SAN_STREAM_READ_ALWAYS)
 		way = STREAM_WAY_OFFERED;
-	if (way == STREAM_WAY_OFFERED && !stream_can_offer(s))
+	if (way == STREAM_WAY_OFFERED && !san_stream_mode_can_offer(s))
 		way = s->tx.mode == SAN_SM_LARGE_RECV ? STREAM_WAY_NEW : STREAM_WAY_NOTICED;
 	return way;
 }
@@ -131,7 +131,7 @@ static const struct {
 };
 
 void
-stream_pattern_see(struct san_stream *s, enum stream_see what)
+san_stream_mode_see(struct san_stream *s, enum stream_see what)
 {
 	struct stream_rx *rx = &s->rx;
 	uint8_t was = rx->pattern_seen;

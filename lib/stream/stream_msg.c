@@ -4,7 +4,7 @@
  * Sending and receiving messages. Everything that a session has to report is kept in flags until
  * the next message, which carries all of it, with data if there is some. So few messages are sent
  * only for reports (AFC-11, AFC-15). The parts of a message are processed in the order of
- * process(): first what arrived in other ways, then its own payload.
+ * msg_process(): first what arrived in other ways, then its own payload.
  */
 
 #include "stream_priv.h"
@@ -12,7 +12,7 @@
 #define PARTS_ROOM 160 /* bytes left by advertisements for an offer and some payload */
 
 void
-stream_stall(struct san_stream *s, enum stream_stall why)
+san_stream_msg_stall(struct san_stream *s, enum stream_stall why)
 {
 	struct stream_tx *tx = &s->tx;
 
@@ -49,7 +49,7 @@ adv_due(struct san_stream *s, uint64_t now_ns)
 	struct stream_rx *rx = &s->rx;
 	bool hold = rx->pattern == STREAM_PATTERN_RECV_SEND && rx->way == STREAM_RX_NONE;
 
-	if (!stream_adv_ready(s)) {
+	if (!san_stream_adv_ready(s)) {
 		rx->adv_due = 0;
 		return false;
 	}
@@ -64,7 +64,7 @@ has_to_say(struct san_stream *s, uint64_t now_ns)
 	return adv_due(s, now_ns) || wdone_ready(s) || s->facts != 0 || s->rdone_due ||
 		s->small_due || s->resize_due || s->resized_due || s->cancel_due ||
 		(s->cancelled_due && s->tx.wdone_head == s->tx.wdone_tail) || s->urg.tx_due ||
-		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_told != SAN_SM_LARGE_RECV);
+		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_reported != SAN_SM_LARGE_RECV);
 }
 
 static void
@@ -84,7 +84,7 @@ put_wdones(struct san_stream *s, struct san_sm *m)
 
 /* True if it was due; clears it and puts *flag* into the message. */
 static bool
-take(bool *due, struct san_sm *m, uint32_t flag)
+msg_take_flag(bool *due, struct san_sm *m, uint32_t flag)
 {
 	if (!*due)
 		return false;
@@ -99,25 +99,26 @@ put_parts(struct san_stream *s, struct san_sm *m)
 	m->flags |= s->facts;
 	s->facts = 0;
 	put_wdones(s, m);
-	if (take(&s->rdone_due, m, SAN_SM_RDONE)) {
+	if (msg_take_flag(&s->rdone_due, m, SAN_SM_RDONE)) {
 		m->rdone.id = s->rdone.id;
 		m->rdone.bytes = s->rdone.bytes;
 		m->rdone.mode = s->rdone.mode;
 	}
-	if (take(&s->small_due, m, SAN_SM_SMALL))
+	if (msg_take_flag(&s->small_due, m, SAN_SM_SMALL))
 		m->small_id = s->small_id;
-	if (take(&s->resize_due, m, SAN_SM_RESIZE))
+	if (msg_take_flag(&s->resize_due, m, SAN_SM_RESIZE))
 		m->resize = s->tx.asked;
-	if (take(&s->resized_due, m, SAN_SM_RESIZED)) {
+	if (msg_take_flag(&s->resized_due, m, SAN_SM_RESIZED)) {
 		m->resized.bytes = s->resized;
 		m->resized.after = s->resized_after;
 	}
-	if (take(&s->urg.tx_due, m, SAN_SM_URGENT))
+	if (msg_take_flag(&s->urg.tx_due, m, SAN_SM_URGENT))
 		m->urgent = s->urg.tx_mark;
-	if (take(&s->cancel_due, m, SAN_SM_CANCEL))
+	if (msg_take_flag(&s->cancel_due, m, SAN_SM_CANCEL))
 		m->cancel = s->cancel;
 	/* after the data written before */
-	if (s->tx.wdone_head == s->tx.wdone_tail && take(&s->cancelled_due, m, SAN_SM_CANCELLED))
+	if (s->tx.wdone_head == s->tx.wdone_tail &&
+	    msg_take_flag(&s->cancelled_due, m, SAN_SM_CANCELLED))
 		m->cancelled = s->tx.cancelled;
 }
 
@@ -134,23 +135,23 @@ build_hello(struct san_stream *s, struct san_sm *m)
 }
 
 static void
-build(struct san_stream *s, enum stream_want want, struct san_sm *m, struct stream_buf *b)
+msg_build(struct san_stream *s, enum stream_want want, struct san_sm *m, struct stream_buf *b)
 {
 	uint32_t size = b->size < s->peer_msg ? b->size : s->peer_msg;
 	uint32_t nb_advs = s->rx.nb_advs;
 
 	put_parts(s, m);
-	stream_adv_build(s, m, size - PARTS_ROOM);
+	san_stream_adv_build(s, m, size - PARTS_ROOM);
 	if (want != STREAM_WANT_NOTHING && s->tx.wdone_head == s->tx.wdone_tail)
-		stream_send_fill(s, want, m, b->data, size);
+		san_stream_send_fill(s, want, m, b->data, size);
 	if (m->len > 0)
 		s->stats.nb_adv_rides += s->rx.nb_advs - nb_advs;
 }
 
 static void
-count(struct san_stream *s, const struct san_sm *m)
+msg_count_sent(struct san_stream *s, const struct san_sm *m)
 {
-	s->tx.mode_told = m->mode;
+	s->tx.mode_reported = m->mode;
 	s->stats.nb_tx_msgs++;
 	s->stats.nb_updates += (m->flags & SAN_SM_UPDATE) != 0;
 	if ((m->flags & SAN_SM_INITIAL) != 0) {
@@ -162,16 +163,16 @@ count(struct san_stream *s, const struct san_sm *m)
 	s->stats.nb_tx_data++;
 	s->cr.nb_payload++;
 	if ((m->flags & (SAN_SM_INITIAL | SAN_SM_URGENT_BYTE)) == 0)
-		stream_adv_spend(s);
+		san_stream_adv_spend(s);
 }
 
 /* False: the provider has no room; the message is sent first when there is. */
 static bool
-post(struct san_stream *s)
+msg_post_wrs(struct san_stream *s)
 {
 	uint16_t at = s->stuck;
 
-	if (s->ops->send(s->arg, stream_cookie(STREAM_REQ_SEND, 0, at), s->spool.bufs[at].data,
+	if (s->ops->send(s->arg, san_stream_cookie(STREAM_REQ_SEND, 0, at), s->spool.bufs[at].data,
 			 s->stuck_len) != 0)
 		return false;
 	s->stuck = STREAM_NONE;
@@ -182,68 +183,69 @@ post(struct san_stream *s)
 static bool
 may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now_ns)
 {
-	uint32_t credit = stream_credit_left(s);
+	uint32_t credit = san_stream_credit_left(s);
 	bool says;
 
 	if (*want != STREAM_WANT_NOTHING && *want != STREAM_WANT_FIN &&
-	    !stream_credit_has_room(s)) {
-		stream_stall(s, STREAM_STALL_STORE);
+	    !san_stream_credit_has_room(s)) {
+		san_stream_msg_stall(s, STREAM_STALL_STORE);
 		*want = STREAM_WANT_NOTHING;
 	}
 	says = has_to_say(s, now_ns) || *want != STREAM_WANT_NOTHING;
 	if (credit > 1 && says)
 		return true;
 	if (says)
-		stream_stall(s, STREAM_STALL_CREDIT);
-	return credit > 1 ? update : credit == 1 && stream_credit_must_update(s);
+		san_stream_msg_stall(s, STREAM_STALL_CREDIT);
+	return credit > 1 ? update : credit == 1 && san_stream_credit_must_update(s);
 }
 
 /* Build the message in that buffer, and post it. */
 static bool
-send_one(struct san_stream *s, uint16_t at, enum stream_want want, bool update)
+msg_send_one(struct san_stream *s, uint16_t at, enum stream_want want, bool update)
 {
 	struct stream_buf *b = &s->spool.bufs[at];
 	struct san_sm m = {.mode = s->tx.mode};
 
-	stream_spend(s, STREAM_STEP_BYTES);
+	san_stream_spend(s, STREAM_STEP_BYTES);
 	b->state = STREAM_BUF_POSTED;
 	if (!s->hello_sent)
 		build_hello(s, &m);
-	else if (stream_credit_left(s) > 1)
-		build(s, want, &m, b);
+	else if (san_stream_credit_left(s) > 1)
+		msg_build(s, want, &m, b);
 	if (m.len > 0)
-		stream_stall(s, STREAM_STALL_NONE);
+		san_stream_msg_stall(s, STREAM_STALL_NONE);
 	if (update && m.len == 0)
 		m.flags |= SAN_SM_UPDATE;
-	stream_credit_say(s, &m);
-	count(s, &m);
+	san_stream_credit_say(s, &m);
+	msg_count_sent(s, &m);
 	san_wire_stream_put(&m, b->data);
 	s->stuck = at;
 	s->stuck_len = san_wire_stream_len(&m) + m.len;
-	return post(s);
+	return msg_post_wrs(s);
 }
 
 bool
-stream_msg_send(struct san_stream *s, uint64_t now_ns)
+san_stream_msg_send(struct san_stream *s, uint64_t now_ns)
 {
-	bool update = s->hello_rcvd && stream_credit_may_update(s);
+	bool update = s->hello_rcvd && san_stream_credit_may_update(s);
 	enum stream_want want;
 	uint16_t at;
 
-	if (!s->open || s->over || s->fault != NULL || (s->stuck != STREAM_NONE && !post(s)))
+	if (!s->open || s->over || s->fault != NULL ||
+	    (s->stuck != STREAM_NONE && !msg_post_wrs(s)))
 		return false;
-	want = stream_send_want(s, now_ns);
+	want = san_stream_send_want(s, now_ns);
 	/* Payload is sent after the data written before it, whose write is in progress. */
 	if (s->tx.wdone_head != s->tx.wdone_tail && !wdone_ready(s))
 		want = STREAM_WANT_NOTHING;
 	if (s->hello_sent && (!s->hello_rcvd || !may_send(s, &want, update, now_ns)))
 		return false;
-	at = stream_pool_get(&s->spool);
+	at = san_stream_pool_get(&s->spool);
 	if (at == STREAM_NONE) {
-		stream_stall(s, STREAM_STALL_BUFFERS);
+		san_stream_msg_stall(s, STREAM_STALL_BUFFERS);
 		return false;
 	}
-	return send_one(s, at, want, update);
+	return msg_send_one(s, at, want, update);
 }
 
 /*
@@ -251,16 +253,16 @@ stream_msg_send(struct san_stream *s, uint64_t now_ns)
  */
 
 static bool
-hello(struct san_stream *s, const struct san_sm *m)
+msg_check_hello(struct san_stream *s, const struct san_sm *m)
 {
 	if ((m->flags & SAN_SM_HELLO) == 0 || s->hello_rcvd) {
-		stream_break(s, "does not begin with a hello");
+		san_stream_break(s, "does not begin with a hello");
 		return false;
 	}
 	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 ||
 	    m->hello.nb_adv == 0 || m->pr < 2 ||
 	    ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
-		stream_break(s, "says what can't be in its hello");
+		san_stream_break(s, "says what can't be in its hello");
 		return false;
 	}
 	s->hello_rcvd = true;
@@ -280,25 +282,25 @@ process_parts(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
 	uint8_t i;
 
 	for (i = 0; i < m->nb_wdone && s->fault == NULL; i++)
-		stream_adv_wrote(s, m->wdone[i].id, m->wdone[i].bytes);
+		san_stream_adv_wrote(s, m->wdone[i].id, m->wdone[i].bytes);
 	if ((m->flags & SAN_SM_CANCELLED) != 0)
-		stream_adv_returned(s, m->cancelled);
+		san_stream_adv_returned(s, m->cancelled);
 	if ((m->flags & SAN_SM_RDONE) != 0)
-		stream_offer_returned(s, m->rdone.id, m->rdone.bytes, m->rdone.mode, now_ns);
+		san_stream_offer_returned(s, m->rdone.id, m->rdone.bytes, m->rdone.mode, now_ns);
 	if ((m->flags & SAN_SM_SMALL) != 0)
-		stream_send_small(s, m->small_id, now_ns);
+		san_stream_send_small(s, m->small_id, now_ns);
 	if ((m->flags & SAN_SM_ADV) != 0)
-		stream_adv_hear(s, m);
+		san_stream_adv_hear(s, m);
 	if ((m->flags & SAN_SM_CANCEL) != 0)
-		stream_adv_forget(s, m->cancel);
+		san_stream_adv_forget(s, m->cancel);
 	if ((m->flags & SAN_SM_RESIZED) != 0)
-		stream_resized_hear(s, m->resized.bytes, m->resized.after);
+		san_stream_resize_hear_done(s, m->resized.bytes, m->resized.after);
 	if ((m->flags & SAN_SM_RESIZE) != 0)
-		stream_resize_hear(s, m->resize);
+		san_stream_resize_hear(s, m->resize);
 	if ((m->flags & SAN_SM_REDISCOVER) != 0 && s->tx.mode == SAN_SM_SMALL_RECV)
-		stream_mode_leave(s, SAN_STREAM_WHY_LARGE, now_ns);
+		san_stream_mode_leave(s, SAN_STREAM_WHY_LARGE, now_ns);
 	if ((m->flags & SAN_SM_WITHDRAW) != 0)
-		stream_recv_withdrawn(s);
+		san_stream_recv_withdrawn(s);
 	if ((m->flags & SAN_SM_URGENT) != 0) {
 		s->urg.announced = true;
 		s->urg.there = false;
@@ -312,17 +314,17 @@ process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	struct stream_buf *b = &s->rpool.bufs[at];
 
 	if ((m->flags & (SAN_SM_NOTICE | SAN_SM_OFFER)) != 0)
-		stream_offer_hear(s, m);
+		san_stream_offer_hear(s, m);
 	if (m->len == 0)
 		return false;
 	s->stats.nb_rx_data++;
 	s->cr.nb_payload_rcvd++;
 	if (s->rx.fin || s->cr.nb_payload_rcvd - s->cr.nb_freed > s->conf.nb_store) {
-		stream_break(s, "sends behind its end, or more than there is room for");
+		san_stream_break(s, "sends behind its end, or more than there is room for");
 		return false;
 	}
 	if ((m->flags & SAN_SM_URGENT_BYTE) == 0) {
-		stream_recv_payload(s, at, m);
+		san_stream_recv_payload(s, at, m);
 		return true;
 	}
 	s->urg.byte = b->data[b->off];
@@ -334,46 +336,46 @@ process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 
 /* Process a message in its turn. */
 static void
-process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payload,
-	uint64_t now_ns)
+msg_process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payload,
+	    uint64_t now_ns)
 {
 	struct stream_buf *b = &s->rpool.bufs[at];
 	struct stream_rx *rx = &s->rx;
 
 	s->cr.lrsq = m->seq;
 	s->stats.nb_rx_msgs++;
-	if ((!s->hello_rcvd || (m->flags & SAN_SM_HELLO) != 0) && !hello(s, m)) {
-		stream_pool_put(s, &s->rpool, at);
+	if ((!s->hello_rcvd || (m->flags & SAN_SM_HELLO) != 0) && !msg_check_hello(s, m)) {
+		san_stream_pool_put(s, &s->rpool, at);
 		return;
 	}
 	if (m->mode != rx->mode) {
 		rx->mode = m->mode;
-		rx->redisc_told = rx->posture_told = false;
+		rx->redisc_reported = rx->posture_reported = false;
 	}
 	process_parts(s, m, now_ns);
 	b->off = payload;
 	b->len = m->len;
 	if (s->fault != NULL || !process_payload(s, at, m))
-		stream_pool_put(s, &s->rpool, at);
+		san_stream_pool_put(s, &s->rpool, at);
 	if ((m->flags & SAN_SM_FIN) != 0) {
 		if (rx->way == STREAM_RX_OFFER)
-			stream_break(s, "ends behind an offer that was not given back");
+			san_stream_break(s, "ends behind an offer that was not given back");
 		rx->fin = true;
-		stream_rest_void(s);
+		san_stream_offer_rest_void(s);
 	}
 	/* Before the next message: each one fills one advertised set, not two (AFC-12). */
-	stream_recv_run(s, now_ns);
+	san_stream_recv_run(s, now_ns);
 }
 
 /* Hold a message that arrived before others (AFC-17). */
 static void
-hold(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
+msg_hold_late(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
 {
 	uint16_t *place = &s->cr.held[seq & s->cr.held_mask];
 
 	if (*place != STREAM_NONE) {
-		stream_break(s, "uses a message's number twice");
-		stream_pool_put(s, &s->rpool, at);
+		san_stream_break(s, "uses a message's number twice");
+		san_stream_pool_put(s, &s->rpool, at);
 		return;
 	}
 	s->rpool.bufs[at].state = STREAM_BUF_HELD;
@@ -385,7 +387,7 @@ hold(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
 
 /* Take the held message that is next, if there is one. */
 static uint16_t
-unhold(struct san_stream *s)
+msg_unhold_next(struct san_stream *s)
 {
 	uint16_t *place = &s->cr.held[(s->cr.lrsq + 1) & s->cr.held_mask], at = *place;
 
@@ -395,7 +397,7 @@ unhold(struct san_stream *s)
 }
 
 void
-stream_msg_receive(struct san_stream *s, uint16_t at, uint32_t len, uint64_t now_ns)
+san_stream_msg_receive(struct san_stream *s, uint16_t at, uint32_t len, uint64_t now_ns)
 {
 	struct stream_buf *b = &s->rpool.bufs[at];
 	uint32_t payload;
@@ -403,24 +405,24 @@ stream_msg_receive(struct san_stream *s, uint16_t at, uint32_t len, uint64_t now
 	int32_t ahead;
 
 	if (len > b->size || san_wire_stream_get(b->data, len, &m, &payload) != 0) {
-		stream_break(s, "sends what is no message of a session");
-		stream_pool_put(s, &s->rpool, at);
+		san_stream_break(s, "sends what is no message of a session");
+		san_stream_pool_put(s, &s->rpool, at);
 		return;
 	}
 	ahead = san_seq_diff(m.seq, s->cr.lrsq + 1);
 	if (ahead < 0 || ahead >= s->rpool.nb) {
-		stream_break(s, "numbers messages out of bounds");
-		stream_pool_put(s, &s->rpool, at);
+		san_stream_break(s, "numbers messages out of bounds");
+		san_stream_pool_put(s, &s->rpool, at);
 		return;
 	}
-	stream_credit_hear(s, &m);
+	san_stream_credit_hear(s, &m);
 	if (ahead > 0) {
-		hold(s, at, len, m.seq);
+		msg_hold_late(s, at, len, m.seq);
 		return;
 	}
-	process(s, at, &m, payload, now_ns);
-	while (s->cr.nb_held > 0 && s->fault == NULL && (at = unhold(s)) != STREAM_NONE) {
+	msg_process(s, at, &m, payload, now_ns);
+	while (s->cr.nb_held > 0 && s->fault == NULL && (at = msg_unhold_next(s)) != STREAM_NONE) {
 		san_wire_stream_get(s->rpool.bufs[at].data, s->rpool.bufs[at].len, &m, &payload);
-		process(s, at, &m, payload, now_ns);
+		msg_process(s, at, &m, payload, now_ns);
 	}
 }

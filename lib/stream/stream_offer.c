@@ -30,20 +30,20 @@ class_of(const struct stream_rqe *q)
 }
 
 void
-stream_offer_hear(struct san_stream *s, const struct san_sm *m)
+san_stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_rx *rx = &s->rx;
 	uint64_t room = 0;
 	uint8_t i;
 
 	if (rx->way == STREAM_RX_OFFER) {
-		stream_break(s, "sends behind an offer that was not given back");
+		san_stream_break(s, "sends behind an offer that was not given back");
 		return;
 	}
 	for (i = 0; i < m->offer.nb_seg; i++)
 		room += m->offer.seg[i].len;
 	if (m->rest == 0 || ((m->flags & SAN_SM_OFFER) != 0 && room != m->rest)) {
-		stream_break(s, "offers other than what is left");
+		san_stream_break(s, "offers other than what is left");
 		return;
 	}
 	rx->send_id = m->send_id;
@@ -61,15 +61,15 @@ stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 }
 
 void
-stream_rest_void(struct san_stream *s)
+san_stream_offer_rest_void(struct san_stream *s)
 {
 	s->rx.way = STREAM_RX_NONE;
 	s->rx.rest = 0;
-	s->rx.begun = s->rx.told = false;
+	s->rx.begun = s->rx.notified = false;
 }
 
 void
-stream_rest_came(struct san_stream *s, uint32_t bytes)
+san_stream_offer_rest_came(struct san_stream *s, uint32_t bytes)
 {
 	struct stream_rx *rx = &s->rx;
 
@@ -77,13 +77,13 @@ stream_rest_came(struct san_stream *s, uint32_t bytes)
 	if (rx->rest > 0)
 		return;
 	if (rx->way == STREAM_RX_OFFER)
-		stream_offer_give_back(s, rx->cls);
+		san_stream_offer_give_back(s, rx->cls);
 	else
-		stream_rest_void(s);
+		san_stream_offer_rest_void(s);
 }
 
 void
-stream_offer_give_back(struct san_stream *s, uint8_t cls)
+san_stream_offer_give_back(struct san_stream *s, uint8_t cls)
 {
 	struct stream_rx *rx = &s->rx;
 
@@ -91,21 +91,21 @@ stream_offer_give_back(struct san_stream *s, uint8_t cls)
 	s->rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
 	s->rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
 	s->rdone_due = true;
-	stream_rest_void(s);
+	san_stream_offer_rest_void(s);
 }
 
 void
-stream_answer_small(struct san_stream *s)
+san_stream_offer_answer_small(struct san_stream *s)
 {
 	struct stream_rx *rx = &s->rx;
 
 	if (rx->way == STREAM_RX_OFFER) {
-		stream_offer_give_back(s, SAN_SM_SMALL_RECV);
+		san_stream_offer_give_back(s, SAN_SM_SMALL_RECV);
 		return;
 	}
 	s->small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
 	s->small_due = true;
-	stream_rest_void(s);
+	san_stream_offer_rest_void(s);
 }
 
 /* One request: the part where *q* and the offered piece overlap. */
@@ -125,8 +125,8 @@ read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 		off -= seg++->len;
 	if (bytes > seg->len - off)
 		bytes = seg->len - off;
-	nb = stream_slice(q->sge, q->nb_sge, at, bytes, part);
-	rc = s->ops->read(s->arg, stream_cookie(STREAM_REQ_READ, 0, place), part, nb,
+	nb = san_stream_slice(q->sge, q->nb_sge, at, bytes, part);
+	rc = s->ops->read(s->arg, san_stream_cookie(STREAM_REQ_READ, 0, place), part, nb,
 			  seg->addr + off, seg->key);
 	if (rc != 0)
 		return rc;
@@ -137,7 +137,7 @@ read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 }
 
 bool
-stream_offer_read(struct san_stream *s, struct stream_rqe *q)
+san_stream_offer_read(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 	uint32_t left = q->room - q->filled - q->nb_io_bytes;
@@ -159,7 +159,7 @@ stream_offer_read(struct san_stream *s, struct stream_rqe *q)
 }
 
 void
-stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
+san_stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 {
 	uint32_t bytes;
 
@@ -172,22 +172,22 @@ stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 		return;
 	q->filled += bytes;
 	s->stats.rx.read += bytes;
-	stream_rest_came(s, bytes);
+	san_stream_offer_rest_came(s, bytes);
 	if (s->rx.withdrawn && s->rx.way == STREAM_RX_OFFER)
-		stream_offer_give_back(s, SAN_SM_MODES);
+		san_stream_offer_give_back(s, SAN_SM_MODES);
 	if (q->filled == q->room ||
 	    ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
-		stream_recv_complete(s, q, 0);
+		san_stream_recv_complete(s, q, 0);
 }
 
 /* ---- sender ---- */
 
 void
-stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
-		      uint64_t now_ns)
+san_stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
+			  uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
-	struct stream_sqe *e = stream_sqe(s, tx->cur);
+	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
 
 	bool waits = tx->cur != tx->tail && id == tx->send_id &&
 		(e->way == STREAM_WAY_OFFERED ||
@@ -196,18 +196,18 @@ stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t
 	if (!waits && bytes == 0)
 		return; /* late: the answer crossed our request */
 	if (!waits || bytes > e->len - e->oob - e->off) {
-		stream_break(s, "gives back an offer that it does not have");
+		san_stream_break(s, "gives back an offer that it does not have");
 		return;
 	}
-	stream_dereg(s, e->keys, &e->nb_keys);
+	san_stream_dereg(s, e->keys, &e->nb_keys);
 	e->off += bytes;
 	tx->nb_initial = 0;
 	s->stats.tx.read += bytes;
 	e->way = STREAM_WAY_MESSAGES;
 	if (cls != SAN_SM_DISCOVERY) {
-		stream_mode_learn(s, cls, now_ns);
+		san_stream_mode_learn(s, cls, now_ns);
 	} else if (!e->cancelled) { /* no buffer was posted (AFC-13) */
 		s->stats.nb_fallbacks++;
-		stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
+		san_stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
 	}
 }

@@ -6,8 +6,8 @@
  * nb_recv receive buffers are always posted: a received message is processed at once, and another
  * buffer is posted in its place. Data that the application has not read stays in its buffer, which
  * is passed on instead of copied. There are nb_store buffers beyond the posted ones, and the peer
- * never has more messages unread (stream_credit_has_room()). So an application that does not read
- * stops its own stream, but never a control message.
+ * never has more messages unread (san_stream_credit_has_room()). So an application that does not
+ * read stops its own stream, but never a control message.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "stream_priv.h"
 
 static void
-list(struct stream_pool *p, uint16_t at)
+pool_list_free(struct stream_pool *p, uint16_t at)
 {
 	p->bufs[at].state = STREAM_BUF_FREE;
 	p->bufs[at].next = p->free;
@@ -24,7 +24,7 @@ list(struct stream_pool *p, uint16_t at)
 }
 
 int
-stream_pool_init(struct san_stream *s, struct stream_pool *p, uint16_t nb, uint32_t size)
+san_stream_pool_init(struct san_stream *s, struct stream_pool *p, uint16_t nb, uint32_t size)
 {
 	uint16_t i;
 
@@ -36,13 +36,13 @@ stream_pool_init(struct san_stream *s, struct stream_pool *p, uint16_t nb, uint3
 	p->free = STREAM_NONE;
 	for (i = nb; i-- > 0;) {
 		p->bufs[i] = (struct stream_buf){.data = p->mem + (size_t)i * size, .size = size};
-		list(p, i);
+		pool_list_free(p, i);
 	}
 	return 0;
 }
 
 void
-stream_pool_fini(struct san_stream *s, struct stream_pool *p)
+san_stream_pool_fini(struct san_stream *s, struct stream_pool *p)
 {
 	if (p->old_mem != NULL)
 		s->ops->free(s->arg, p->old_mem, p->old_bytes);
@@ -53,7 +53,7 @@ stream_pool_fini(struct san_stream *s, struct stream_pool *p)
 
 /* Move a free buffer to its place in the new memory. */
 static void
-move(struct san_stream *s, struct stream_pool *p, uint16_t at)
+pool_move_buf(struct san_stream *s, struct stream_pool *p, uint16_t at)
 {
 	struct stream_buf *b = &p->bufs[at];
 
@@ -68,7 +68,7 @@ move(struct san_stream *s, struct stream_pool *p, uint16_t at)
 }
 
 int
-stream_pool_resize(struct san_stream *s, struct stream_pool *p, uint32_t size)
+san_stream_pool_resize(struct san_stream *s, struct stream_pool *p, uint32_t size)
 {
 	uint8_t *mem;
 	uint16_t i;
@@ -86,12 +86,12 @@ stream_pool_resize(struct san_stream *s, struct stream_pool *p, uint32_t size)
 	p->size = size;
 	for (i = 0; i < p->nb; i++)
 		if (p->bufs[i].state == STREAM_BUF_FREE)
-			move(s, p, i);
+			pool_move_buf(s, p, i);
 	return 0;
 }
 
 uint16_t
-stream_pool_get(struct stream_pool *p)
+san_stream_pool_get(struct stream_pool *p)
 {
 	uint16_t at = p->free;
 
@@ -103,26 +103,26 @@ stream_pool_get(struct stream_pool *p)
 }
 
 void
-stream_pool_put(struct san_stream *s, struct stream_pool *p, uint16_t at)
+san_stream_pool_put(struct san_stream *s, struct stream_pool *p, uint16_t at)
 {
 	SAN_ASSERT(p->bufs[at].state != STREAM_BUF_FREE);
-	list(p, at);
-	move(s, p, at);
+	pool_list_free(p, at);
+	pool_move_buf(s, p, at);
 }
 
 void
-stream_post_recvs(struct san_stream *s)
+san_stream_pool_post_recvs(struct san_stream *s)
 {
 	struct stream_pool *p = &s->rpool;
 	struct stream_buf *b;
 	uint16_t at;
 
 	while (s->cr.nb_posted < s->conf.nb_recv && p->nb_free > 0) {
-		at = stream_pool_get(p);
+		at = san_stream_pool_get(p);
 		b = &p->bufs[at];
-		if (s->ops->recv(s->arg, stream_cookie(STREAM_REQ_RECV, 0, at), b->data, b->size) !=
-		    0) {
-			list(p, at);
+		if (s->ops->recv(s->arg, san_stream_cookie(STREAM_REQ_RECV, 0, at), b->data,
+				 b->size) != 0) {
+			pool_list_free(p, at);
 			return;
 		}
 		b->state = STREAM_BUF_POSTED;

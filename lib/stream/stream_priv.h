@@ -11,7 +11,7 @@
  * Rules by file: credits stream_credit.c, modes stream_mode.c, advertisements stream_adv.c, read
  * offers stream_offer.c, message buffers stream_pool.c, their size stream_resize.c, the send queue
  * stream_send.c, the receive queue and unread data stream_recv.c, waits and the urgent byte
- * stream_wait.c, sending and receiving messages stream_msg.c, the rest stream_sess.c.
+ * stream_wait.c, sending and receiving messages stream_msg.c, the rest stream.c.
  */
 
 #include <string.h>
@@ -33,7 +33,7 @@ enum stream_req {
 };
 
 static inline uint64_t
-stream_cookie(enum stream_req req, uint16_t high, uint16_t low)
+san_stream_cookie(enum stream_req req, uint16_t high, uint16_t low)
 {
 	return SAN_STREAM_COOKIE | (uint64_t)req << 32 | (uint32_t)high << 16 | low;
 }
@@ -113,8 +113,8 @@ struct stream_sqe {
 	bool classed;    /* its buffers were counted for the mode */
 	bool counted;    /* checked whether it is too long for a message */
 	bool cancelled;
-	bool done; /* nothing of it is in progress or left to do */
-	bool told; /* completed to the application, if a completion is due */
+	bool done;     /* nothing of it is in progress or left to do */
+	bool notified; /* completed to the application, if a completion is due */
 };
 
 enum stream_adv_state {
@@ -178,11 +178,12 @@ enum stream_stall {
 };
 struct stream_tx {
 	struct stream_sqe *sq;
-	uint32_t head, cur, tail, told; /* ring indices; head <= cur, told <= tail */
-	uint8_t mode;                   /* enum san_sm_mode */
-	uint8_t mode_told;              /* mode in our last message */
-	uint8_t cls, nb_cls;            /* class of the last transfers, and their number (AFC-6) */
-	uint8_t posture;                /* reported by the peer unasked: enum stream_posture */
+	uint32_t head, cur, tail, notified; /* ring indices; head <= cur, told <= tail */
+	uint8_t mode;                       /* enum san_sm_mode */
+	uint8_t mode_reported;              /* mode in our last message */
+	/* class of the last transfers, and their number (AFC-6) */
+	uint8_t cls, nb_cls;
+	uint8_t posture; /* reported by the peer unasked: enum stream_posture */
 	uint8_t scans;
 	uint32_t send_id;     /* of the last notice or offer */
 	uint32_t notice_seq;  /* number of the message that carried it */
@@ -201,7 +202,7 @@ struct stream_tx {
 	uint32_t buf_head, buf_tail;
 	uint64_t gather_until; /* 0: not gathering (AFC-11) */
 	bool fin_posted, fin_sent;
-	uint8_t stall; /* enum stream_stall */
+	uint8_t stall; /* enum san_stream_msg_stall */
 	/* resize (AFC-18) */
 	uint32_t nb_frags, largest;
 	uint32_t asked, new_size, new_after;
@@ -224,7 +225,7 @@ struct stream_rx {
 	uint32_t offer_off; /* bytes read or being read */
 	bool withdrawn;     /* the sender wants the offer back */
 	bool begun;         /* data of it was put into a receive */
-	bool told;          /* the application knows that there is data (AFC-22) */
+	bool notified;      /* the application knows that there is data (AFC-22) */
 	uint16_t unread_head, unread_tail;
 	uint32_t nb_unread, unread_bytes;
 	uint32_t nb_lent;
@@ -232,8 +233,8 @@ struct stream_rx {
 	uint32_t nb_rcvd; /* R */
 	bool mark;        /* the next piece follows the urgent byte */
 	bool fin;
-	bool redisc_told; /* sent in this period of small receive mode */
-	bool posture_told;
+	bool redisc_reported; /* sent in this period of small receive mode */
+	bool posture_reported;
 	uint64_t adv_due;     /* 0: nothing to advertise */
 	uint64_t posture_due; /* 0: none */
 	uint8_t pattern;      /* enum stream_pattern */
@@ -248,10 +249,11 @@ struct stream_credit {
 	int32_t other;           /* OtherSidesSendCredit (AFC-15) */
 	uint32_t peer_seq;       /* number of the newest header */
 	uint32_t peer_pr, peer_lrsq;
-	uint32_t nb_payload;                            /* messages with payload sent */
-	uint32_t peer_freed;                            /* of those, the peer has room for again */
-	uint32_t nb_payload_rcvd, nb_freed, freed_told; /* likewise for received messages */
-	uint16_t *held;                                 /* messages out of order, by number */
+	uint32_t nb_payload; /* messages with payload sent */
+	/* of those, the peer has room for again */
+	uint32_t peer_freed;
+	uint32_t nb_payload_rcvd, nb_freed, freed_reported; /* likewise for received messages */
+	uint16_t *held;                                     /* messages out of order, by number */
 	uint32_t held_mask;
 	uint32_t nb_held;
 	bool any; /* a header has arrived */
@@ -323,27 +325,27 @@ struct san_stream {
 };
 
 static inline struct stream_sqe *
-stream_sqe(struct san_stream *s, uint32_t at)
+san_stream_sqe(struct san_stream *s, uint32_t at)
 {
 	return &s->tx.sq[at & (s->conf.sq_depth - 1)];
 }
 
 static inline struct stream_rqe *
-stream_rqe(struct san_stream *s, uint32_t at)
+san_stream_rqe(struct san_stream *s, uint32_t at)
 {
 	return &s->rx.rq[at & (s->conf.rq_depth - 1)];
 }
 
 /* The peer violated a rule: ignore everything it sends. */
 static inline void
-stream_break(struct san_stream *s, const char *why)
+san_stream_break(struct san_stream *s, const char *why)
 {
 	if (s->fault == NULL)
 		s->fault = why;
 }
 
 static inline uint32_t
-stream_min(uint32_t a, uint32_t b)
+san_stream_min(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -352,53 +354,53 @@ stream_min(uint32_t a, uint32_t b)
 
 /* Charge *bytes* of copying to the budget. */
 static inline void
-stream_spend(struct san_stream *s, uint32_t bytes)
+san_stream_spend(struct san_stream *s, uint32_t bytes)
 {
-	s->budget -= stream_min(bytes, s->budget);
+	s->budget -= san_stream_min(bytes, s->budget);
 }
 
 /* Record why data is not sent; counted when the reason begins. NONE: it is sent. */
-void stream_stall(struct san_stream *s, enum stream_stall why);
+void san_stream_msg_stall(struct san_stream *s, enum stream_stall why);
 
 /* ---- lists of memory pieces ---- */
 
 /* Store the part of *sge* from *off* on, at most *len* bytes, in *out*; returns its elements. */
-uint8_t stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
-		     struct san_ulp_sge *out);
+uint8_t san_stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
+			 struct san_ulp_sge *out);
 /* Register all elements of a slice for *right*. 0, or an error and none is registered. */
-int stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
-	       enum san_stream_right right, uint64_t *addrs, uint32_t *keys);
-void stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb);
+int san_stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
+		   enum san_stream_right right, uint64_t *addrs, uint32_t *keys);
+void san_stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb);
 
 /* ---- stream_pool.c ---- */
 
-int stream_pool_init(struct san_stream *s, struct stream_pool *p, uint16_t nb, uint32_t size);
-void stream_pool_fini(struct san_stream *s, struct stream_pool *p);
+int san_stream_pool_init(struct san_stream *s, struct stream_pool *p, uint16_t nb, uint32_t size);
+void san_stream_pool_fini(struct san_stream *s, struct stream_pool *p);
 /* Change the size, as buffers are returned. -ENOMEM; -EBUSY: the last change is not complete. */
-int stream_pool_resize(struct san_stream *s, struct stream_pool *p, uint32_t size);
+int san_stream_pool_resize(struct san_stream *s, struct stream_pool *p, uint32_t size);
 /* Take a free buffer, or STREAM_NONE. */
-uint16_t stream_pool_get(struct stream_pool *p);
-void stream_pool_put(struct san_stream *s, struct stream_pool *p, uint16_t at);
+uint16_t san_stream_pool_get(struct stream_pool *p);
+void san_stream_pool_put(struct san_stream *s, struct stream_pool *p, uint16_t at);
 /* Post free receive buffers, as many as the credit of the peer needs. */
-void stream_post_recvs(struct san_stream *s);
+void san_stream_pool_post_recvs(struct san_stream *s);
 
 /* ---- stream_credit.c ---- */
 
-void stream_credit_init(struct san_stream *s);
+void san_stream_credit_init(struct san_stream *s);
 /* Messages that may be sent now; the last one is only for an update. */
-uint32_t stream_credit_left(const struct san_stream *s);
+uint32_t san_stream_credit_left(const struct san_stream *s);
 /* Process the counts of a header, in any order of arrival. */
-void stream_credit_hear(struct san_stream *s, const struct san_sm *m);
+void san_stream_credit_hear(struct san_stream *s, const struct san_sm *m);
 /* Fill in the counts of a header, and count the message as sent. */
-void stream_credit_say(struct san_stream *s, struct san_sm *m);
+void san_stream_credit_say(struct san_stream *s, struct san_sm *m);
 /* True if the peer is running out of credit, so that our last credit may be spent on an update. */
-bool stream_credit_must_update(const struct san_stream *s);
+bool san_stream_credit_must_update(const struct san_stream *s);
 /* True if an update is worth a message of its own. */
-bool stream_credit_may_update(const struct san_stream *s);
+bool san_stream_credit_may_update(const struct san_stream *s);
 /* True if the peer has room for one more unread message with payload. */
-bool stream_credit_has_room(const struct san_stream *s);
+bool san_stream_credit_has_room(const struct san_stream *s);
 /* True if the peer may still send one before any is read here. */
-bool stream_credit_room_left(const struct san_stream *s);
+bool san_stream_credit_room_left(const struct san_stream *s);
 
 /* ---- stream_mode.c ---- */
 
@@ -408,12 +410,12 @@ enum stream_posture {
 };
 
 /* Buffers of *cls* were used for the rest of a large send. */
-void stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns);
+void san_stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns);
 /* Return to discovery for the reason *why*. */
-void stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns);
+void san_stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns);
 /* How to begin a large send for which no buffer is known. */
-uint8_t stream_mode_way(struct san_stream *s, uint64_t now_ns);
-bool stream_can_offer(const struct san_stream *s);
+uint8_t san_stream_mode_way(struct san_stream *s, uint64_t now_ns);
+bool san_stream_mode_can_offer(const struct san_stream *s);
 
 /* Actions of the application that show in which order it receives and sends (AFC-11). */
 enum stream_see {
@@ -422,30 +424,30 @@ enum stream_see {
 	STREAM_SEE_DATA,     /* a large receive was filled with data */
 	STREAM_SEES
 };
-void stream_pattern_see(struct san_stream *s, enum stream_see what);
+void san_stream_mode_see(struct san_stream *s, enum stream_see what);
 
 /* ---- stream_adv.c ---- */
 
 /* True if a set can be advertised now. */
-bool stream_adv_ready(struct san_stream *s);
+bool san_stream_adv_ready(struct san_stream *s);
 /* Add sets that can be advertised to *m*, within *room* bytes. */
-void stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room);
+void san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room);
 /* Process the peer's advertisements. */
-void stream_adv_hear(struct san_stream *s, const struct san_sm *m);
+void san_stream_adv_hear(struct san_stream *s, const struct san_sm *m);
 /* A data message was sent: it uses up the oldest set. */
-void stream_adv_spend(struct san_stream *s);
+void san_stream_adv_spend(struct san_stream *s);
 /* Our set is no longer advertised. */
-void stream_adv_end(struct san_stream *s, struct stream_rqe *q);
+void san_stream_adv_end(struct san_stream *s, struct stream_rqe *q);
 /* Ask for the return of all our sets. */
-void stream_adv_withdraw(struct san_stream *s);
+void san_stream_adv_withdraw(struct san_stream *s);
 /* The peer wants its sets up to *id* back. */
-void stream_adv_forget(struct san_stream *s, uint32_t id);
+void san_stream_adv_forget(struct san_stream *s, uint32_t id);
 /* The peer has returned our sets up to *id*. */
-void stream_adv_returned(struct san_stream *s, uint32_t id);
+void san_stream_adv_returned(struct san_stream *s, uint32_t id);
 /* The peer wrote into our oldest set. */
-void stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes);
+void san_stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes);
 static inline bool
-stream_adv_any(const struct san_stream *s)
+san_stream_adv_any(const struct san_stream *s)
 {
 	return s->tx.adv_head != s->tx.adv_tail;
 }
@@ -453,29 +455,29 @@ stream_adv_any(const struct san_stream *s)
 /* ---- stream_offer.c ---- */
 
 /* A large send starts with this message; *m* says where the rest is or that it will follow. */
-void stream_offer_hear(struct san_stream *s, const struct san_sm *m);
+void san_stream_offer_hear(struct san_stream *s, const struct san_sm *m);
 /* Read into *q*; false: no room for the request now. */
-bool stream_offer_read(struct san_stream *s, struct stream_rqe *q);
-void stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status);
+bool san_stream_offer_read(struct san_stream *s, struct stream_rqe *q);
+void san_stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status);
 /* The offer is done, or its rest must come in messages: return it. */
-void stream_offer_give_back(struct san_stream *s, uint8_t cls);
+void san_stream_offer_give_back(struct san_stream *s, uint8_t cls);
 /* No large send has a rest to come. */
-void stream_rest_void(struct san_stream *s);
+void san_stream_offer_rest_void(struct san_stream *s);
 /* *bytes* of the rest arrived in any way. */
-void stream_rest_came(struct san_stream *s, uint32_t bytes);
+void san_stream_offer_rest_came(struct san_stream *s, uint32_t bytes);
 /* Sender: the peer has returned the offer. */
-void stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
-			   uint64_t now_ns);
+void san_stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
+			       uint64_t now_ns);
 /* Ask for the rest in messages. */
-void stream_answer_small(struct san_stream *s);
+void san_stream_offer_answer_small(struct san_stream *s);
 
 /* ---- stream_resize.c ---- */
 
-void stream_resize_count(struct san_stream *s, const struct stream_sqe *e);
-void stream_resize_hear(struct san_stream *s, uint32_t size);
-void stream_resized_hear(struct san_stream *s, uint32_t size, uint32_t after);
+void san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e);
+void san_stream_resize_hear(struct san_stream *s, uint32_t size);
+void san_stream_resize_hear_done(struct san_stream *s, uint32_t size, uint32_t after);
 /* Use the new size for sending if it is allowed now. */
-void stream_resize_run(struct san_stream *s);
+void san_stream_resize_run(struct san_stream *s);
 
 /* ---- stream_send.c ---- */
 
@@ -487,66 +489,66 @@ enum stream_want {
 	STREAM_WANT_FIN,
 };
 /* Write where buffers are known, and decide how to send the next bytes. */
-void stream_send_run(struct san_stream *s, uint64_t now_ns);
-enum stream_want stream_send_want(struct san_stream *s, uint64_t now_ns);
+void san_stream_send_run(struct san_stream *s, uint64_t now_ns);
+enum stream_want san_stream_send_want(struct san_stream *s, uint64_t now_ns);
 /* Add that content to *m* and, after its header, to *buf* of *size* bytes. */
-void stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, uint8_t *buf,
-		      uint32_t size);
+void san_stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m,
+			  uint8_t *buf, uint32_t size);
 /* The peer's first set is not written any further. */
-void stream_send_end_write(struct san_stream *s);
-void stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_t status);
-void stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns);
-void stream_send_scan(struct san_stream *s, uint64_t now_ns);
-bool stream_send_waits(struct san_stream *s);
-void stream_send_cancel(struct san_stream *s);
-void stream_send_over(struct san_stream *s);
-bool stream_send_is_idle(const struct san_stream *s);
+void san_stream_send_end_write(struct san_stream *s);
+void san_stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_t status);
+void san_stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns);
+void san_stream_send_scan(struct san_stream *s, uint64_t now_ns);
+bool san_stream_send_waits(struct san_stream *s);
+void san_stream_send_cancel(struct san_stream *s);
+void san_stream_send_over(struct san_stream *s);
+bool san_stream_send_is_idle(const struct san_stream *s);
 /* SEND and SHUTDOWN; false: no room. */
-bool stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr);
+bool san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr);
 
 /* ---- stream_recv.c ---- */
 
 /* Payload of a message in its turn. */
-void stream_recv_payload(struct san_stream *s, uint16_t buf, const struct san_sm *m);
+void san_stream_recv_payload(struct san_stream *s, uint16_t buf, const struct san_sm *m);
 /* The first unread buffer is read: release it, which gives room to the peer. */
-void stream_recv_drop(struct san_stream *s);
+void san_stream_recv_drop(struct san_stream *s);
 /* Match unread data, and data to come, with posted receives. */
-void stream_recv_run(struct san_stream *s, uint64_t now_ns);
-void stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status);
-void stream_recv_cancel(struct san_stream *s);
+void san_stream_recv_run(struct san_stream *s, uint64_t now_ns);
+void san_stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status);
+void san_stream_recv_cancel(struct san_stream *s);
 /* The sender gives up the rest of a large send (AFC-28). */
-void stream_recv_withdrawn(struct san_stream *s);
-void stream_recv_scan(struct san_stream *s);
+void san_stream_recv_withdrawn(struct san_stream *s);
+void san_stream_recv_scan(struct san_stream *s);
 /* True if *q* can take the rest of a large send. */
-bool stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q);
+bool san_stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q);
 static inline bool
-stream_recv_is_set(const struct stream_rqe *q)
+san_stream_recv_is_set(const struct stream_rqe *q)
 {
 	return (q->flags & (SAN_RECV_PEEK | SAN_RECV_DONTWAIT | SAN_RECV_LOAN)) == 0 &&
 		!q->cancelled && !q->unreachable;
 }
 static inline struct stream_rqe *
-stream_recv_first(struct san_stream *s)
+san_stream_recv_first(struct san_stream *s)
 {
-	return s->rx.cur != s->rx.tail ? stream_rqe(s, s->rx.cur) : NULL;
+	return s->rx.cur != s->rx.tail ? san_stream_rqe(s, s->rx.cur) : NULL;
 }
 
 /* ---- stream_wait.c ---- */
 
 /* WAIT, CANCEL, OPTION, ...; false: no room now. */
-bool stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr);
+bool san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr);
 /* Complete the waits for which an event holds. */
-void stream_wait_run(struct san_stream *s);
-void stream_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status, uint32_t imm,
-		     uint32_t byte_len);
+void san_stream_wait_run(struct san_stream *s);
+void san_stream_wait_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status,
+			      uint32_t imm, uint32_t byte_len);
 /* True if the application waits for data instead of posting buffers. */
-bool stream_wait_for_data(const struct san_stream *s);
+bool san_stream_wait_for_data(const struct san_stream *s);
 
 /* ---- stream_msg.c ---- */
 
 /* Send one message if there is something to send and it is allowed. */
-bool stream_msg_send(struct san_stream *s, uint64_t now_ns);
+bool san_stream_msg_send(struct san_stream *s, uint64_t now_ns);
 /* Process a received message. */
-void stream_msg_receive(struct san_stream *s, uint16_t buf, uint32_t len, uint64_t now_ns);
+void san_stream_msg_receive(struct san_stream *s, uint16_t buf, uint32_t len, uint64_t now_ns);
 
 #endif /* STREAM_PRIV_H */

@@ -12,7 +12,7 @@
 #define RECV_MAX (1u << 30) /* most bytes of one receive */
 
 static uint32_t
-room_left(const struct stream_rqe *q)
+stream_recv_room_left(const struct stream_rqe *q)
 {
 	return q->room - q->filled;
 }
@@ -28,7 +28,7 @@ first_piece(struct san_stream *s)
 }
 
 void
-stream_recv_drop(struct san_stream *s)
+san_stream_recv_drop(struct san_stream *s)
 {
 	struct stream_rx *rx = &s->rx;
 	uint16_t at = rx->unread_head;
@@ -36,18 +36,18 @@ stream_recv_drop(struct san_stream *s)
 	rx->unread_bytes -= s->rpool.bufs[at].len;
 	rx->unread_head = s->rpool.bufs[at].next;
 	rx->nb_unread--;
-	stream_pool_put(s, &s->rpool, at);
+	san_stream_pool_put(s, &s->rpool, at);
 	s->cr.nb_freed++;
 }
 
 void
-stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
+san_stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 {
 	struct stream_rx *rx = &s->rx;
 	struct stream_buf *b = &s->rpool.bufs[at];
 
 	if (s->orphan) { /* no application will read it */
-		stream_pool_put(s, &s->rpool, at);
+		san_stream_pool_put(s, &s->rpool, at);
 		s->cr.nb_freed++;
 		return;
 	}
@@ -61,7 +61,7 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 		b->piece |= STREAM_PIECE_LARGE;
 		/* The sender did not wait any longer (AFC-13). */
 		if (rx->way == STREAM_RX_NOTICE)
-			stream_rest_void(s);
+			san_stream_offer_rest_void(s);
 	}
 	if (rx->mark)
 		b->piece |= STREAM_PIECE_MARK;
@@ -81,35 +81,36 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
  */
 
 void
-stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
+san_stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 {
-	SAN_ASSERT(q == stream_recv_first(s) && q->nb_io == 0);
-	stream_spend(s, STREAM_STEP_BYTES);
-	stream_adv_end(s, q);
+	SAN_ASSERT(q == san_stream_recv_first(s) && q->nb_io == 0);
+	san_stream_spend(s, STREAM_STEP_BYTES);
+	san_stream_adv_end(s, q);
 	q->status = status;
-	s->rx.told |= s->rx.begun;
+	s->rx.notified |= s->rx.begun;
 	if (status == 0 && q->filled > 0 && q->room >= s->threshold)
-		stream_pattern_see(s, STREAM_SEE_DATA);
+		san_stream_mode_see(s, STREAM_SEE_DATA);
 	s->rx.cur++;
 }
 
 /* ---- matching ---- */
 
 bool
-stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
+san_stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
 {
 	uint32_t need = s->rx.rest < s->threshold ? s->rx.rest : s->threshold;
 
-	return stream_recv_is_set(q) && room_left(q) >= need;
+	return san_stream_recv_is_set(q) && stream_recv_room_left(q) >= need;
 }
 
 static void
-copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *from, uint32_t bytes)
+stream_recv_copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *from,
+		     uint32_t bytes)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
-	uint8_t i, nb = stream_slice(q->sge, q->nb_sge, q->filled, bytes, part);
+	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, bytes, part);
 
-	stream_spend(s, bytes);
+	san_stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
 		memcpy(part[i].addr, from, part[i].len);
 		from += part[i].len;
@@ -124,9 +125,9 @@ note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream
 	struct stream_rx *rx = &s->rx;
 
 	if ((b->piece & STREAM_PIECE_LARGE) == 0 || rx->mode != SAN_SM_SMALL_RECV ||
-	    rx->redisc_told || q->room < s->threshold || !stream_recv_is_set(q))
+	    rx->redisc_reported || q->room < s->threshold || !san_stream_recv_is_set(q))
 		return;
-	rx->redisc_told = true;
+	rx->redisc_reported = true;
 	s->facts |= SAN_SM_REDISCOVER;
 }
 
@@ -145,16 +146,16 @@ is_spent(const struct san_stream *s)
  * Copy the first unread piece, or as much as fits. True: *q* stays open for the rest of its send.
  */
 static bool
-take_piece(struct san_stream *s, struct stream_rqe *q)
+stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 	struct stream_buf *b = first_piece(s);
 	bool initial = (b->piece & STREAM_PIECE_INITIAL) != 0;
-	uint32_t bytes = b->len < room_left(q) ? b->len : room_left(q);
+	uint32_t bytes = b->len < stream_recv_room_left(q) ? b->len : stream_recv_room_left(q);
 
 	note_large(s, q, b);
 	rx->begun |= initial;
-	copy_out(s, q, b->data + b->off, bytes);
+	stream_recv_copy_out(s, q, b->data + b->off, bytes);
 	b->piece &= (uint8_t)~STREAM_PIECE_MARK;
 	b->off += bytes;
 	b->len -= bytes;
@@ -163,16 +164,16 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 		q->adv_bytes -= bytes;
 		rx->adv_room -= bytes;
 	} else if (q->adv == STREAM_ADV_SENT) {
-		stream_adv_end(s, q); /* this message used it up (AFC-12) */
+		san_stream_adv_end(s, q); /* this message used it up (AFC-12) */
 	}
 	if (b->len > 0)
 		return false;
-	stream_recv_drop(s);
+	san_stream_recv_drop(s);
 	/* Part of an earlier send whose rest came in messages: the next data is here. */
 	if (!initial || rx->nb_unread > 0)
 		return false;
 	return q->adv == STREAM_ADV_SENT ||
-		(rx->way != STREAM_RX_NONE && stream_recv_fits(s, q));
+		(rx->way != STREAM_RX_NONE && san_stream_recv_fits(s, q));
 }
 
 static void
@@ -181,7 +182,7 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 	bool open = false, marked = false;
 	struct stream_buf *b;
 
-	while (room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
+	while (stream_recv_room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
 		/*
 		 * A receive ends before the urgent byte (AFC-1), except if the sender counts on a
 		 * message filling the set that was advertised.
@@ -192,20 +193,21 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 			break;
 		if (is_spent(s))
 			return;
-		open = take_piece(s, q);
+		open = stream_recv_take_piece(s, q);
 	}
-	if (room_left(q) == 0 || marked || (!open && (q->flags & SAN_RECV_WAITALL) == 0))
-		stream_recv_complete(s, q, 0);
+	if (stream_recv_room_left(q) == 0 || marked ||
+	    (!open && (q->flags & SAN_RECV_WAITALL) == 0))
+		san_stream_recv_complete(s, q, 0);
 }
 
 /* True if more may arrive before any is read. Then a waiting large send is told to go on. */
 static bool
 more_may_come(struct san_stream *s)
 {
-	if (s->rx.fin || s->over || !stream_credit_room_left(s))
+	if (s->rx.fin || s->over || !san_stream_credit_room_left(s))
 		return false;
 	if (s->rx.way != STREAM_RX_NONE)
-		stream_answer_small(s);
+		san_stream_offer_answer_small(s);
 	return true;
 }
 
@@ -213,13 +215,13 @@ more_may_come(struct san_stream *s)
  * PEEK: copy unread data. It continues where it stopped, because no receive takes data meanwhile.
  */
 static void
-peek(struct san_stream *s, struct stream_rqe *q)
+stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
 {
 	uint32_t left = s->rx.nb_unread, skip = q->filled, bytes;
 	uint16_t at = s->rx.unread_head;
 	bool marked = false;
 
-	for (; left > 0 && room_left(q) > 0; left--) {
+	for (; left > 0 && stream_recv_room_left(q) > 0; left--) {
 		const struct stream_buf *b = &s->rpool.bufs[at];
 
 		if (skip > 0) {
@@ -232,20 +234,20 @@ peek(struct san_stream *s, struct stream_rqe *q)
 			break;
 		if (is_spent(s))
 			return;
-		bytes = b->len < room_left(q) ? b->len : room_left(q);
-		copy_out(s, q, b->data + b->off, bytes);
+		bytes = b->len < stream_recv_room_left(q) ? b->len : stream_recv_room_left(q);
+		stream_recv_copy_out(s, q, b->data + b->off, bytes);
 		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 		at = b->next;
 	}
-	if (room_left(q) > 0 && !marked && (q->flags & SAN_RECV_WAITALL) != 0 &&
+	if (stream_recv_room_left(q) > 0 && !marked && (q->flags & SAN_RECV_WAITALL) != 0 &&
 	    (q->flags & SAN_RECV_DONTWAIT) == 0 && more_may_come(s))
 		return;
-	stream_recv_complete(s, q, 0);
+	san_stream_recv_complete(s, q, 0);
 }
 
 /* LOAN: lend the buffer itself. It counts as unread until it is returned. */
 static void
-lend(struct san_stream *s, struct stream_rqe *q)
+stream_recv_lend_data(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 	uint16_t at = rx->unread_head;
@@ -259,7 +261,7 @@ lend(struct san_stream *s, struct stream_rqe *q)
 	rx->unread_head = b->next;
 	rx->nb_unread--;
 	rx->nb_lent++;
-	stream_recv_complete(s, q, 0);
+	san_stream_recv_complete(s, q, 0);
 }
 
 /* Nothing is unread: decide how the rest of a large send gets into *q*, or why it does not. */
@@ -268,51 +270,51 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 
-	if (stream_recv_fits(s, q)) {
+	if (san_stream_recv_fits(s, q)) {
 		if (rx->way == STREAM_RX_OFFER)
-			stream_offer_read(s, q);
+			san_stream_offer_read(s, q);
 		return false; /* the next message answers a notice */
 	}
 	if (q->filled > 0 && (q->flags & SAN_RECV_WAITALL) == 0) {
-		stream_recv_complete(s, q, 0);
+		san_stream_recv_complete(s, q, 0);
 		return true;
 	}
-	stream_answer_small(s);
+	san_stream_offer_answer_small(s);
 	return true;
 }
 
 /* True: something has changed, match again. */
 static bool
-match(struct san_stream *s, struct stream_rqe *q)
+stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 	bool ended = rx->fin || s->over;
 
 	if (q->nb_io > 0) { /* the read of the rest may be possible now */
 		if (!rx->withdrawn && !s->over)
-			stream_offer_read(s, q);
+			san_stream_offer_read(s, q);
 		return false;
 	}
 	if (q->cancelled && q->adv == STREAM_ADV_NONE) {
-		stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_CANCELLED);
+		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_CANCELLED);
 	} else if (rx->nb_unread > 0) {
 		if ((q->flags & SAN_RECV_PEEK) != 0)
-			peek(s, q);
+			stream_recv_peek_data(s, q);
 		else if ((q->flags & SAN_RECV_LOAN) != 0)
-			lend(s, q);
+			stream_recv_lend_data(s, q);
 		else
 			take_unread(s, q);
 		/* It was left open: read the rest of an offer now, not at the next scan. */
-		return q != stream_recv_first(s) || rx->nb_unread == 0;
+		return q != san_stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
-		stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
+		san_stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
 	} else if (rx->way != STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && take_rest(s, q)) {
 		return true;
 	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
 		   (q->flags & SAN_RECV_WAITALL) == 0) {
-		stream_recv_complete(s, q, 0); /* left open for data that does not come */
+		san_stream_recv_complete(s, q, 0); /* left open for data that does not come */
 	} else if ((q->flags & SAN_RECV_DONTWAIT) != 0) {
-		stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_AGAIN);
+		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_AGAIN);
 	} else {
 		return false;
 	}
@@ -324,11 +326,11 @@ static void
 tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
 {
 	struct stream_rx *rx = &s->rx;
-	bool small = q != NULL ? !stream_recv_is_set(q) || q->room < s->threshold :
-				 stream_wait_for_data(s);
+	bool small = q != NULL ? !san_stream_recv_is_set(q) || q->room < s->threshold :
+				 san_stream_wait_for_data(s);
 
 	if (rx->mode != SAN_SM_LARGE_RECV || rx->way != STREAM_RX_NONE || rx->fin || !small ||
-	    rx->posture_told || !s->hello_rcvd) {
+	    rx->posture_reported || !s->hello_rcvd) {
 		rx->posture_due = 0;
 		return;
 	}
@@ -337,24 +339,25 @@ tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
 	if (now_ns < rx->posture_due)
 		return;
 	rx->posture_due = 0;
-	rx->posture_told = true;
-	stream_answer_small(s);
+	rx->posture_reported = true;
+	san_stream_offer_answer_small(s);
 }
 
 void
-stream_recv_run(struct san_stream *s, uint64_t now_ns)
+san_stream_recv_run(struct san_stream *s, uint64_t now_ns)
 {
 	struct stream_rx *rx = &s->rx;
 	struct stream_rqe *q;
 
-	while ((q = stream_recv_first(s)) != NULL && s->fault == NULL && !is_spent(s) &&
-	       match(s, q))
+	while ((q = san_stream_recv_first(s)) != NULL && s->fault == NULL && !is_spent(s) &&
+	       stream_recv_match_data(s, q))
 		;
-	q = stream_recv_first(s);
+	q = san_stream_recv_first(s);
 	rx->peeks = q != NULL && (q->flags & SAN_RECV_PEEK) != 0;
 	/* An application that waits for data has no buffer for the rest. */
-	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 && stream_wait_for_data(s))
-		stream_answer_small(s);
+	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 &&
+	    san_stream_wait_for_data(s))
+		san_stream_offer_answer_small(s);
 	tell_posture(s, q, now_ns);
 }
 
@@ -363,7 +366,7 @@ stream_recv_run(struct san_stream *s, uint64_t now_ns)
  */
 
 uint32_t
-san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
+san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
 		     uint64_t now_ns)
 {
 	struct stream_rx *rx = &s->rx;
@@ -372,13 +375,13 @@ san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_
 
 	(void)now_ns;
 	for (i = 0; i < n && rx->tail - rx->head < s->conf.rq_depth; i++) {
-		struct stream_rqe *q = stream_rqe(s, rx->tail);
+		struct stream_rqe *q = san_stream_rqe(s, rx->tail);
 
 		*q = (struct stream_rqe){
 			.wr_id = r[i].wr_id,
 			.nb_sge = r[i].nb_sge,
 			.flags = r[i].flags,
-			.after = rx->way != STREAM_RX_NONE && rx->told,
+			.after = rx->way != STREAM_RX_NONE && rx->notified,
 		};
 		for (k = 0; k < r[i].nb_sge; k++) {
 			q->sge[k] = r[i].sge[k];
@@ -386,36 +389,36 @@ san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_
 				q->sge[k].len = RECV_MAX - q->room;
 			q->room += q->sge[k].len;
 		}
-		if (q->room >= s->threshold && stream_recv_is_set(q))
-			stream_pattern_see(s, STREAM_SEE_RECV);
+		if (q->room >= s->threshold && san_stream_recv_is_set(q))
+			san_stream_mode_see(s, STREAM_SEE_RECV);
 		rx->tail++;
 	}
 	return i;
 }
 
 void
-stream_recv_cancel(struct san_stream *s)
+san_stream_recv_cancel(struct san_stream *s)
 {
 	uint32_t at;
 
 	for (at = s->rx.cur; at != s->rx.tail; at++)
-		stream_rqe(s, at)->cancelled = true;
-	stream_adv_withdraw(s);
+		san_stream_rqe(s, at)->cancelled = true;
+	san_stream_adv_withdraw(s);
 }
 
 bool
-san_stream_give_back(struct san_stream *s, uint32_t loan)
+san_stream_recv_give_back(struct san_stream *s, uint32_t loan)
 {
-	if (san_stream_loan(s, loan) == NULL)
+	if (san_stream_recv_loan(s, loan) == NULL)
 		return false;
 	s->rx.nb_lent--;
-	stream_pool_put(s, &s->rpool, (uint16_t)(loan - 1));
+	san_stream_pool_put(s, &s->rpool, (uint16_t)(loan - 1));
 	s->cr.nb_freed++;
 	return true;
 }
 
 const void *
-san_stream_loan(const struct san_stream *s, uint32_t loan)
+san_stream_recv_loan(const struct san_stream *s, uint32_t loan)
 {
 	const struct stream_buf *b = loan - 1 < s->rpool.nb ? &s->rpool.bufs[loan - 1] : NULL;
 
@@ -423,16 +426,16 @@ san_stream_loan(const struct san_stream *s, uint32_t loan)
 }
 
 bool
-san_stream_has_lent(const struct san_stream *s)
+san_stream_recv_has_lent(const struct san_stream *s)
 {
 	return s->rx.nb_lent != 0;
 }
 
 void
-stream_recv_withdrawn(struct san_stream *s)
+san_stream_recv_withdrawn(struct san_stream *s)
 {
 	struct stream_rx *rx = &s->rx;
-	struct stream_rqe *q = stream_recv_first(s);
+	struct stream_rqe *q = san_stream_recv_first(s);
 
 	if (rx->way == STREAM_RX_NONE)
 		return; /* answered already */
@@ -440,23 +443,23 @@ stream_recv_withdrawn(struct san_stream *s)
 		rx->withdrawn = true; /* when the active reads are complete */
 		return;
 	}
-	stream_offer_give_back(s, SAN_SM_MODES);
+	san_stream_offer_give_back(s, SAN_SM_MODES);
 	/*
 	 * Bytes before an advertised set are passed to the application as soon as the set is
 	 * returned.
 	 */
 	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
 		q->cancelled |= (q->flags & SAN_RECV_WAITALL) == 0;
-		stream_adv_withdraw(s);
+		san_stream_adv_withdraw(s);
 	}
 }
 
 void
-stream_recv_scan(struct san_stream *s)
+san_stream_recv_scan(struct san_stream *s)
 {
 	struct stream_rx *rx = &s->rx;
 
-	if (rx->way == STREAM_RX_OFFER && stream_recv_first(s) == NULL &&
+	if (rx->way == STREAM_RX_OFFER && san_stream_recv_first(s) == NULL &&
 	    ++rx->scans >= s->conf.scans)
-		stream_offer_give_back(s, SAN_SM_MODES);
+		san_stream_offer_give_back(s, SAN_SM_MODES);
 }

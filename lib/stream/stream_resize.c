@@ -16,7 +16,7 @@
 #include "stream_priv.h"
 
 void
-stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
+san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 {
 	struct stream_tx *tx = &s->tx;
 	uint32_t most = e->len < s->threshold ? e->len : s->threshold - 1;
@@ -33,14 +33,14 @@ stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 }
 
 void
-stream_resize_hear(struct san_stream *s, uint32_t size)
+san_stream_resize_hear(struct san_stream *s, uint32_t size)
 {
 	if (s->accepted && s->tx.asked != 0)
 		return;
 	s->tx.asked = 0; /* crossed: ours is not answered */
 	if (size > s->conf.msg_max)
 		size = s->conf.msg_max;
-	if (size > s->rpool.size && stream_pool_resize(s, &s->rpool, size) == 0)
+	if (size > s->rpool.size && san_stream_pool_resize(s, &s->rpool, size) == 0)
 		s->stats.nb_resizes++;
 	else
 		s->stats.nb_resizes_refused++;
@@ -50,14 +50,14 @@ stream_resize_hear(struct san_stream *s, uint32_t size)
 }
 
 void
-stream_resized_hear(struct san_stream *s, uint32_t size, uint32_t after)
+san_stream_resize_hear_done(struct san_stream *s, uint32_t size, uint32_t after)
 {
 	struct stream_tx *tx = &s->tx;
 
 	if (tx->asked == 0)
 		return;
 	if (size > s->conf.msg_max) {
-		stream_break(s, "has larger message buffers than were asked for");
+		san_stream_break(s, "has larger message buffers than were asked for");
 		return;
 	}
 	tx->asked = 0;
@@ -70,14 +70,14 @@ stream_resized_hear(struct san_stream *s, uint32_t size, uint32_t after)
 }
 
 void
-stream_resize_run(struct san_stream *s)
+san_stream_resize_run(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 
 	if (tx->new_size == 0 || san_seq_lt(s->cr.peer_lrsq, tx->new_after))
 		return;
 	if (s->spool.size < tx->new_size) {
-		int rc = stream_pool_resize(s, &s->spool, tx->new_size);
+		int rc = san_stream_pool_resize(s, &s->spool, tx->new_size);
 
 		if (rc == -EBUSY)
 			return;

@@ -14,7 +14,7 @@
 /* ---- memory of an entry ---- */
 
 static const struct san_ulp_sge *
-pieces(const struct stream_sqe *e, uint8_t *nb)
+stream_send_sges(const struct stream_sqe *e, uint8_t *nb)
 {
 	*nb = e->inlined ? 1 : e->nb_sge;
 	return e->inlined ? &e->inl : e->sge;
@@ -22,27 +22,27 @@ pieces(const struct stream_sqe *e, uint8_t *nb)
 
 /* Bytes without the urgent one. */
 static uint32_t
-length(const struct stream_sqe *e)
+stream_send_length(const struct stream_sqe *e)
 {
 	return e->len - e->oob;
 }
 
 static uint32_t
-left(const struct stream_sqe *e)
+stream_send_left(const struct stream_sqe *e)
 {
-	return length(e) - e->off;
+	return stream_send_length(e) - e->off;
 }
 
 static void
-copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t off,
-	uint32_t bytes)
+stream_send_copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t off,
+		    uint32_t bytes)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
 	uint8_t i, nb;
-	const struct san_ulp_sge *sge = pieces(e, &nb);
+	const struct san_ulp_sge *sge = stream_send_sges(e, &nb);
 
-	nb = stream_slice(sge, nb, off, bytes, part);
-	stream_spend(s, bytes);
+	nb = san_stream_slice(sge, nb, off, bytes, part);
+	san_stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
 		memcpy(to, part[i].addr, part[i].len);
 		to += part[i].len;
@@ -54,17 +54,17 @@ copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t 
  */
 
 static void
-finish(struct san_stream *s, struct stream_sqe *e, uint8_t status)
+stream_send_finish_entry(struct san_stream *s, struct stream_sqe *e, uint8_t status)
 {
 	SAN_ASSERT(e->nb_io == 0 && !e->done);
-	stream_dereg(s, e->keys, &e->nb_keys);
+	san_stream_dereg(s, e->keys, &e->nb_keys);
 	e->status = status;
 	e->done = true;
 }
 
 /* *cur* has been handed over completely, or is given up. */
 static void
-next(struct san_stream *s)
+stream_send_next(struct san_stream *s)
 {
 	s->tx.cur++;
 	s->tx.scans = 0;
@@ -75,19 +75,19 @@ static void
 handed_over(struct san_stream *s, struct stream_sqe *e)
 {
 	if (e->nb_io == 0)
-		finish(s, e, 0);
-	next(s);
+		stream_send_finish_entry(s, e, 0);
+	stream_send_next(s);
 }
 
 /* Remove entries that are complete and reported from the queue. */
 static void
-retire(struct san_stream *s)
+stream_send_retire_done(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
 
-	while (tx->head != tx->cur && tx->head != tx->told) {
-		e = stream_sqe(s, tx->head);
+	while (tx->head != tx->cur && tx->head != tx->notified) {
+		e = san_stream_sqe(s, tx->head);
 		if (!e->done)
 			return;
 		if (e->copied || e->copying)
@@ -101,12 +101,12 @@ retire(struct san_stream *s)
  */
 
 bool
-stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
+san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	struct stream_tx *tx = &s->tx;
-	struct stream_sqe *e = stream_sqe(s, tx->tail);
+	struct stream_sqe *e = san_stream_sqe(s, tx->tail);
 
-	retire(s);
+	stream_send_retire_done(s);
 	if (tx->tail - tx->head == s->conf.sq_depth)
 		return false;
 	*e = (struct stream_sqe){
@@ -127,14 +127,14 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	if (tx->fin_posted || s->over)
 		e->status = s->over ? s->over_status : SAN_WC_ST_SHUTDOWN;
 	else
-		tx->post_pos += length(e);
+		tx->post_pos += stream_send_length(e);
 	tx->fin_posted |= e->fin;
 	if (e->status == 0 && e->oob) {
 		s->urg.tx_mark = tx->post_pos;
 		s->urg.tx_due = true;
 	}
 	if (!e->fin && e->len < s->threshold)
-		stream_pattern_see(s, STREAM_SEE_SEND);
+		san_stream_mode_see(s, STREAM_SEE_SEND);
 	tx->tail++;
 	return true;
 }
@@ -155,7 +155,7 @@ copy_begin(struct san_stream *s, struct stream_sqe *e)
 		tx->buffer = s->ops->alloc(s->arg, s->conf.send_buffer);
 	if (tx->buffer == NULL) {
 		s->stats.nb_no_buffers++;
-		finish(s, e, SAN_WC_ST_NO_BUFFERS);
+		stream_send_finish_entry(s, e, SAN_WC_ST_NO_BUFFERS);
 		return false;
 	}
 	e->copying = true;
@@ -179,14 +179,14 @@ copy_aside(struct san_stream *s, struct stream_sqe *e)
 	buffer = s->tx.buffer;
 	for (; e->nb_copied < e->len && s->budget > 0; e->nb_copied += n) {
 		at = (e->copy_at + e->nb_copied) & (size - 1);
-		n = stream_min(e->len - e->nb_copied, COPY_STEP);
-		n = stream_min(n, size - at);
-		copy_in(s, buffer + at, e, e->nb_copied, n);
+		n = san_stream_min(e->len - e->nb_copied, COPY_STEP);
+		n = san_stream_min(n, size - at);
+		stream_send_copy_in(s, buffer + at, e, e->nb_copied, n);
 	}
 	if (e->nb_copied < e->len)
 		return false;
 	at = e->copy_at & (size - 1);
-	to_end = stream_min(size - at, e->len);
+	to_end = san_stream_min(size - at, e->len);
 	memset(e->sge, 0, sizeof(e->sge));
 	e->sge[0] = (struct san_ulp_sge){.addr = buffer + at, .len = to_end};
 	e->sge[1] = (struct san_ulp_sge){.addr = buffer, .len = e->len - to_end};
@@ -206,7 +206,7 @@ copy_waiting(struct san_stream *s)
 	if (s->conf.send_buffer == 0)
 		return;
 	for (at = tx->cur; at != tx->tail; at++) {
-		struct stream_sqe *e = stream_sqe(s, at);
+		struct stream_sqe *e = san_stream_sqe(s, at);
 
 		if (e->done || e->status != 0 || e->fin || e->copied || e->inlined)
 			continue;
@@ -232,42 +232,42 @@ cancel_one(struct san_stream *s, struct stream_sqe *e)
 }
 
 void
-stream_send_cancel(struct san_stream *s)
+san_stream_send_cancel(struct san_stream *s)
 {
 	uint32_t at;
 
 	for (at = s->tx.cur; at != s->tx.tail; at++)
-		cancel_one(s, stream_sqe(s, at));
+		cancel_one(s, san_stream_sqe(s, at));
 }
 
 void
-stream_send_over(struct san_stream *s)
+san_stream_send_over(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 	uint32_t at;
 
 	for (at = tx->head; at != tx->tail; at++) {
-		struct stream_sqe *e = stream_sqe(s, at);
+		struct stream_sqe *e = san_stream_sqe(s, at);
 
 		e->nb_io = 0; /* the provider has completed all */
 		if (!e->done)
-			finish(s, e, e->status != 0 ? e->status : s->over_status);
+			stream_send_finish_entry(s, e, e->status != 0 ? e->status : s->over_status);
 	}
 	tx->cur = tx->tail;
 	tx->adv_head = tx->adv_tail;
 }
 
 bool
-stream_send_is_idle(const struct san_stream *s)
+san_stream_send_is_idle(const struct san_stream *s)
 {
-	return s->hello_rcvd && s->tx.cur == s->tx.tail && stream_credit_left(s) > 1 &&
-		stream_credit_has_room(s);
+	return s->hello_rcvd && s->tx.cur == s->tx.tail && san_stream_credit_left(s) > 1 &&
+		san_stream_credit_has_room(s);
 }
 
 /* ---- direct transfer ---- */
 
 void
-stream_send_end_write(struct san_stream *s)
+san_stream_send_end_write(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 
@@ -279,7 +279,7 @@ stream_send_end_write(struct san_stream *s)
 
 /* One request: the part where *e* and the advertised piece overlap. */
 static int
-write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
+stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
 {
 	struct stream_tx *tx = &s->tx;
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
@@ -293,10 +293,10 @@ write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv 
 
 	while (off >= seg->len)
 		off -= seg++->len;
-	bytes = seg->len - off < left(e) ? seg->len - off : left(e);
-	sge = pieces(e, &nb);
-	nb = stream_slice(sge, nb, e->off, bytes, part);
-	rc = s->ops->write(s->arg, stream_cookie(STREAM_REQ_WRITE, done, place), part, nb,
+	bytes = seg->len - off < stream_send_left(e) ? seg->len - off : stream_send_left(e);
+	sge = stream_send_sges(e, &nb);
+	nb = san_stream_slice(sge, nb, e->off, bytes, part);
+	rc = s->ops->write(s->arg, san_stream_cookie(STREAM_REQ_WRITE, done, place), part, nb,
 			   seg->addr + off, seg->key);
 	if (rc != 0)
 		return rc;
@@ -322,26 +322,26 @@ write_set(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 		tx->wdone[tx->wdone_tail % STREAM_WDONES] = (struct stream_wdone){.id = a->id};
 	}
 	if (!e->classed)
-		stream_mode_learn(s, a->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV, now_ns);
+		san_stream_mode_learn(s, a->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV, now_ns);
 	e->classed = true;
 	tx->scans = 0;
 	tx->nb_initial = 0;
-	while (tx->adv_off < a->room && left(e) > 0)
-		if (write_piece(s, e, a) != 0)
+	while (tx->adv_off < a->room && stream_send_left(e) > 0)
+		if (stream_send_write_piece(s, e, a) != 0)
 			return false;
-	stream_send_end_write(s);
+	san_stream_send_end_write(s);
 	return true;
 }
 
 void
-stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_t status)
+san_stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_t status)
 {
-	struct stream_sqe *e = stream_sqe(s, at);
+	struct stream_sqe *e = san_stream_sqe(s, at);
 
 	SAN_ASSERT(e->nb_io > 0 && (s->caps.ordered || s->tx.wdone[wdone].nb_io > 0));
 	s->tx.wdone[wdone].nb_io -= !s->caps.ordered;
 	if (--e->nb_io == 0 && e->off == e->len && status == 0 && s->fault == NULL && !e->done)
-		finish(s, e, 0);
+		stream_send_finish_entry(s, e, 0);
 }
 
 /*
@@ -349,7 +349,7 @@ stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_
  * (AFC-24). False: not possible.
  */
 static bool
-prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
+stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
 	uint32_t no_keys[SAN_ULP_SGE_MAX];
@@ -357,18 +357,18 @@ prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 	const struct san_ulp_sge *sge;
 	uint8_t nb;
 
-	sge = pieces(e, &nb);
-	nb = stream_slice(sge, nb, e->off, left(e), part);
+	sge = stream_send_sges(e, &nb);
+	nb = san_stream_slice(sge, nb, e->off, stream_send_left(e), part);
 	if (way == STREAM_WAY_OFFERED) {
 		if (e->nb_keys == 0 &&
-		    stream_reg(s, part, nb, SAN_STREAM_PULL, e->addrs, e->keys) == 0)
+		    san_stream_reg(s, part, nb, SAN_STREAM_PULL, e->addrs, e->keys) == 0)
 			e->nb_keys = nb;
 		return e->nb_keys > 0;
 	}
-	stream_dereg(s, e->keys, &e->nb_keys);
+	san_stream_dereg(s, e->keys, &e->nb_keys);
 	if (!e->registered)
 		e->registered =
-			stream_reg(s, part, nb, SAN_STREAM_LOCAL, no_addrs, no_keys) == 0;
+			san_stream_reg(s, part, nb, SAN_STREAM_LOCAL, no_addrs, no_keys) == 0;
 	return e->registered;
 }
 
@@ -376,88 +376,89 @@ prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
  * Its memory cannot be registered: the send fails, unless it was reported as successful. (AFC-20)
  */
 static void
-fail(struct san_stream *s, struct stream_sqe *e)
+stream_send_fail_entry(struct san_stream *s, struct stream_sqe *e)
 {
 	if (e->off > 0 || e->copied) {
 		e->way = STREAM_WAY_MESSAGES;
 		return;
 	}
 	s->stats.nb_no_buffers++;
-	finish(s, e, SAN_WC_ST_NO_BUFFERS);
+	stream_send_finish_entry(s, e, SAN_WC_ST_NO_BUFFERS);
 }
 
 /* Decide how to send a large send for which no buffer is known. */
 static void
-decide(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
+stream_send_decide_way(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
-	e->plan = stream_mode_way(s, now_ns);
+	e->plan = san_stream_mode_way(s, now_ns);
 	if (e->plan == STREAM_WAY_MESSAGES)
 		e->way = e->plan;
 	else if (e->plan == STREAM_WAY_NEW)
-		stream_stall(s, STREAM_STALL_SET);
-	else if (!prepare(s, e, e->plan))
-		fail(s, e);
+		san_stream_msg_stall(s, STREAM_STALL_SET);
+	else if (!stream_send_prepare(s, e, e->plan))
+		stream_send_fail_entry(s, e);
 }
 
 /* False: continue with *cur*, more may be possible. */
 static bool
 go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
-	if (e->way == STREAM_WAY_OFFERED || left(e) == 0)
+	if (e->way == STREAM_WAY_OFFERED || stream_send_left(e) == 0)
 		return true;
-	if (e->way != STREAM_WAY_NOTICED && left(e) < s->threshold && s->tx.adv_off == 0)
+	if (e->way != STREAM_WAY_NOTICED && stream_send_left(e) < s->threshold &&
+	    s->tx.adv_off == 0)
 		return true; /* a message is enough */
 	if (s->conf.send_buffer > 0 && e->way == STREAM_WAY_NEW && e->nb_keys == 0 &&
 	    !e->registered)
 		copy_aside(s, e);
 	if (e->done || e->copying)
 		return true;
-	if (!stream_adv_any(s)) {
+	if (!san_stream_adv_any(s)) {
 		if (e->way == STREAM_WAY_NEW)
-			decide(s, e, now_ns);
+			stream_send_decide_way(s, e, now_ns);
 		return true;
 	}
-	if (prepare(s, e, STREAM_WAY_NEW))
+	if (stream_send_prepare(s, e, STREAM_WAY_NEW))
 		return !write_set(s, e, now_ns);
-	fail(s, e);
+	stream_send_fail_entry(s, e);
 	return true;
 }
 
 /* If the application cancelled it, complete it with what was sent. True: it is complete. */
 static bool
-give_up(struct san_stream *s, struct stream_sqe *e)
+stream_send_give_up(struct san_stream *s, struct stream_sqe *e)
 {
 	if (!e->cancelled || e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED ||
 	    e->nb_io > 0)
 		return false;
-	if (left(e) == 0 && !e->oob)
+	if (stream_send_left(e) == 0 && !e->oob)
 		return false; /* everything was sent meanwhile */
 	if (s->tx.adv_off > 0)
-		stream_send_end_write(s);
-	finish(s, e, SAN_WC_ST_CANCELLED);
+		san_stream_send_end_write(s);
+	stream_send_finish_entry(s, e, SAN_WC_ST_CANCELLED);
 	return true;
 }
 
 void
-stream_send_run(struct san_stream *s, uint64_t now_ns)
+san_stream_send_run(struct san_stream *s, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
 
-	retire(s);
+	stream_send_retire_done(s);
 	while (s->fault == NULL && tx->cur != tx->tail) {
-		e = stream_sqe(s, tx->cur);
+		e = san_stream_sqe(s, tx->cur);
 		if (!e->done && e->status != 0)
-			finish(s, e, e->status);
-		if (e->done || give_up(s, e)) {
-			next(s);
+			stream_send_finish_entry(s, e, e->status);
+		if (e->done || stream_send_give_up(s, e)) {
+			stream_send_next(s);
 			continue;
 		}
 		if (!s->hello_rcvd || e->fin)
 			break;
 		if (!go_direct(s, e, now_ns) || e->done)
 			continue;
-		if (left(e) > 0 || e->oob)
+		if (stream_send_left(e) > 0 || e->oob)
 			break;
 		handed_over(s, e);
 	}
@@ -468,7 +469,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 
 /* Send-receive: a small send waits for the large receive that is about to be posted (AFC-11). */
 static bool
-gathers(struct san_stream *s, uint64_t now_ns)
+stream_send_gathers(struct san_stream *s, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
 
@@ -484,16 +485,16 @@ gathers(struct san_stream *s, uint64_t now_ns)
 }
 
 enum stream_want
-stream_send_want(struct san_stream *s, uint64_t now_ns)
+san_stream_send_want(struct san_stream *s, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
-	struct stream_sqe *e = stream_sqe(s, tx->cur);
+	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
 
 	if (!s->hello_rcvd || s->over || tx->cur == tx->tail || e->done)
 		return STREAM_WANT_NOTHING;
 	if (e->fin)
 		return STREAM_WANT_FIN;
-	if (left(e) == 0)
+	if (stream_send_left(e) == 0)
 		return e->oob ? STREAM_WANT_URGENT : STREAM_WANT_NOTHING;
 	if (tx->adv_off > 0)
 		return STREAM_WANT_NOTHING; /* being written */
@@ -501,11 +502,11 @@ stream_send_want(struct san_stream *s, uint64_t now_ns)
 		return STREAM_WANT_DATA;
 	if (e->way != STREAM_WAY_NEW)
 		return STREAM_WANT_NOTHING;
-	if (left(e) < s->threshold)
-		return gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
+	if (stream_send_left(e) < s->threshold)
+		return stream_send_gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
 	/* A known buffer is written into, as soon as the provider has room. */
-	return e->plan != STREAM_WAY_NEW && !stream_adv_any(s) ? STREAM_WANT_INITIAL :
-								 STREAM_WANT_NOTHING;
+	return e->plan != STREAM_WAY_NEW && !san_stream_adv_any(s) ? STREAM_WANT_INITIAL :
+								     STREAM_WANT_NOTHING;
 }
 
 /*
@@ -515,7 +516,7 @@ stream_send_want(struct san_stream *s, uint64_t now_ns)
 static uint32_t
 payload_room(const struct san_stream *s, const struct san_sm *m, uint32_t size)
 {
-	return stream_min(size - san_wire_stream_len(m), s->threshold - 1 - s->tx.nb_initial);
+	return san_stream_min(size - san_wire_stream_len(m), s->threshold - 1 - s->tx.nb_initial);
 }
 
 static void
@@ -528,7 +529,7 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 	uint32_t bytes;
 
 	for (; tx->cur != tx->tail; handed_over(s, e)) {
-		e = stream_sqe(s, tx->cur);
+		e = san_stream_sqe(s, tx->cur);
 		if (e->done || e->status != 0 || e->cancelled)
 			break;
 		if (e->fin) {
@@ -538,18 +539,18 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 		}
 		if (m->len == room)
 			break;
-		if (e->way == STREAM_WAY_NEW && left(e) >= s->threshold)
+		if (e->way == STREAM_WAY_NEW && stream_send_left(e) >= s->threshold)
 			break;
 		if (e->way == STREAM_WAY_MESSAGES)
 			m->flags |= SAN_SM_LARGE;
-		if (!e->counted && left(e) > room)
-			stream_resize_count(s, e);
+		if (!e->counted && stream_send_left(e) > room)
+			san_stream_resize_count(s, e);
 		e->counted = true;
-		bytes = left(e) < room - m->len ? left(e) : room - m->len;
-		copy_in(s, payload + m->len, e, e->off, bytes);
+		bytes = stream_send_left(e) < room - m->len ? stream_send_left(e) : room - m->len;
+		stream_send_copy_in(s, payload + m->len, e, e->off, bytes);
 		e->off += bytes;
 		m->len = (uint16_t)(m->len + bytes);
-		if (left(e) > 0 || e->oob)
+		if (stream_send_left(e) > 0 || e->oob)
 			break;
 	}
 	tx->gather_until = 0;
@@ -557,14 +558,14 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 
 /* Where the rest can be read: what was registered, without the first *bytes*. */
 static void
-locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
+stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
 	const struct san_ulp_sge *sge;
 	uint8_t i, nb;
 
-	sge = pieces(e, &nb);
-	nb = stream_slice(sge, nb, e->off, left(e), part);
+	sge = stream_send_sges(e, &nb);
+	nb = san_stream_slice(sge, nb, e->off, stream_send_left(e), part);
 	where->nb_seg = 0;
 	for (i = 0; i < nb; i++) {
 		uint32_t n = bytes < part[i].len ? bytes : part[i].len;
@@ -584,24 +585,24 @@ static void
 fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 {
 	struct stream_tx *tx = &s->tx;
-	struct stream_sqe *e = stream_sqe(s, tx->cur);
+	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
 	uint32_t bytes;
 
 	e->way = e->plan;
 	m->flags |= SAN_SM_INITIAL |
 		(e->way == STREAM_WAY_OFFERED ? SAN_SM_OFFER : SAN_SM_NOTICE);
 	m->offer.nb_seg = SAN_SM_SEGS;
-	bytes = stream_min(payload_room(s, m, size), s->threshold / 2);
+	bytes = san_stream_min(payload_room(s, m, size), s->threshold / 2);
 	if (e->way == STREAM_WAY_OFFERED) {
-		locate(e, bytes, &m->offer);
+		stream_send_locate(e, bytes, &m->offer);
 		s->stats.nb_offers++;
 	}
-	copy_in(s, buf + san_wire_stream_len(m), e, e->off, bytes);
+	stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off, bytes);
 	e->off += bytes;
 	if (++tx->send_id == 0)
 		tx->send_id = 1;
 	m->send_id = tx->send_id;
-	m->rest = left(e);
+	m->rest = stream_send_left(e);
 	m->len = (uint16_t)bytes;
 	tx->nb_initial = bytes;
 	tx->scans = 0;
@@ -610,19 +611,19 @@ fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size
 static void
 fill_urgent(struct san_stream *s, struct san_sm *m, uint8_t *buf)
 {
-	struct stream_sqe *e = stream_sqe(s, s->tx.cur);
+	struct stream_sqe *e = san_stream_sqe(s, s->tx.cur);
 
 	m->flags |= SAN_SM_URGENT_BYTE;
 	m->len = 1;
-	copy_in(s, buf + san_wire_stream_len(m), e, e->off, 1);
+	stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off, 1);
 	e->off++;
 	e->oob = false;
 	handed_over(s, e);
 }
 
 void
-stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, uint8_t *buf,
-		 uint32_t size)
+san_stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, uint8_t *buf,
+		     uint32_t size)
 {
 	if (want == STREAM_WANT_INITIAL)
 		fill_initial(s, m, buf, size);
@@ -634,10 +635,10 @@ stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, 
 }
 
 void
-stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
+san_stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
-	struct stream_sqe *e = stream_sqe(s, tx->cur);
+	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
 
 	if (id == 0) {
 		tx->posture = STREAM_POSTURE_SMALL;
@@ -648,7 +649,7 @@ stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 		return;
 	e->way = STREAM_WAY_MESSAGES;
 	tx->nb_initial = 0;
-	stream_mode_learn(s, SAN_SM_SMALL_RECV, now_ns);
+	san_stream_mode_learn(s, SAN_SM_SMALL_RECV, now_ns);
 }
 
 /*
@@ -657,27 +658,27 @@ stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 
 /* True if *cur* waits for an advertisement. */
 bool
-stream_send_waits(struct san_stream *s)
+san_stream_send_waits(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
-	struct stream_sqe *e = stream_sqe(s, tx->cur);
+	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
 
-	if (!s->hello_rcvd || s->over || tx->cur == tx->tail || e->done || e->fin || left(e) == 0 ||
-	    e->copying || stream_adv_any(s))
+	if (!s->hello_rcvd || s->over || tx->cur == tx->tail || e->done || e->fin ||
+	    stream_send_left(e) == 0 || e->copying || san_stream_adv_any(s))
 		return false;
 	return e->way == STREAM_WAY_NOTICED ||
-		(e->way == STREAM_WAY_NEW && left(e) >= s->threshold &&
+		(e->way == STREAM_WAY_NEW && stream_send_left(e) >= s->threshold &&
 		 e->plan == STREAM_WAY_NEW);
 }
 
 void
-stream_send_scan(struct san_stream *s, uint64_t now_ns)
+san_stream_send_scan(struct san_stream *s, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
 
-	if (!stream_send_waits(s) || ++tx->scans < s->conf.scans)
+	if (!san_stream_send_waits(s) || ++tx->scans < s->conf.scans)
 		return;
-	stream_sqe(s, tx->cur)->way = STREAM_WAY_MESSAGES;
+	san_stream_sqe(s, tx->cur)->way = STREAM_WAY_MESSAGES;
 	s->stats.nb_fallbacks++;
-	stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
+	san_stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
 }

@@ -21,13 +21,13 @@ static const char *const why_names[SAN_STREAM_WHYS] = {
 };
 
 const char *
-san_stream_mode_name(uint8_t mode)
+san_stream_show_mode_name(uint8_t mode)
 {
 	return mode < SAN_SM_MODES ? mode_names[mode] : "unknown";
 }
 
 const char *
-san_stream_why_name(uint8_t why)
+san_stream_show_why_name(uint8_t why)
 {
 	return why < SAN_STREAM_WHYS ? why_names[why] : "unknown";
 }
@@ -47,7 +47,7 @@ view_changes(const struct san_stream *s, struct san_stream_view *out)
 }
 
 void
-san_stream_view(const struct san_stream *s, struct san_stream_view *out)
+san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 {
 	*out = (struct san_stream_view){
 		.mode = s->tx.mode,
@@ -58,10 +58,10 @@ san_stream_view(const struct san_stream *s, struct san_stream_view *out)
 		.threshold = s->threshold,
 		.msg_size = s->rpool.size,
 		.peer_msg_size = s->peer_msg,
-		.credit = s->open ? stream_credit_left(s) : 0,
+		.credit = s->open ? san_stream_credit_left(s) : 0,
 		.peer_credit = s->cr.other > 0 ? (uint32_t)s->cr.other : 0,
 		.nb_unread_bytes = s->rx.unread_bytes,
-		.nb_sends = s->tx.tail - s->tx.told,
+		.nb_sends = s->tx.tail - s->tx.notified,
 		.nb_recvs = s->rx.tail - s->rx.head,
 		.nb_advs = s->tx.adv_tail - s->tx.adv_head,
 		.stats = s->stats,
@@ -70,7 +70,7 @@ san_stream_view(const struct san_stream *s, struct san_stream_view *out)
 }
 
 static bool
-names(const struct san_ulp_sge *sge, uint8_t nb, uint32_t key)
+stream_show_sges_name_key(const struct san_ulp_sge *sge, uint8_t nb, uint32_t key)
 {
 	uint8_t i;
 
@@ -81,20 +81,20 @@ names(const struct san_ulp_sge *sge, uint8_t nb, uint32_t key)
 }
 
 bool
-san_stream_names_key(const struct san_stream *s, uint32_t key)
+san_stream_show_names_key(const struct san_stream *s, uint32_t key)
 {
 	uint32_t at;
 
 	for (at = s->tx.head; at != s->tx.tail; at++) {
 		const struct stream_sqe *e = &s->tx.sq[at & (s->conf.sq_depth - 1)];
 
-		if (!e->done && !e->inlined && names(e->sge, e->nb_sge, key))
+		if (!e->done && !e->inlined && stream_show_sges_name_key(e->sge, e->nb_sge, key))
 			return true;
 	}
 	for (at = s->rx.cur; at != s->rx.tail; at++) {
 		const struct stream_rqe *q = &s->rx.rq[at & (s->conf.rq_depth - 1)];
 
-		if (names(q->sge, q->nb_sge, key))
+		if (stream_show_sges_name_key(q->sge, q->nb_sge, key))
 			return true;
 	}
 	return false;
@@ -103,7 +103,7 @@ san_stream_names_key(const struct san_stream *s, uint32_t key)
 /* ---- invariants ---- */
 
 static void
-check_pool(const struct stream_pool *p)
+stream_show_check_pool(const struct stream_pool *p)
 {
 	uint32_t nb_free = 0, nb_old = 0;
 	uint16_t i;
@@ -164,17 +164,17 @@ check_recvs(const struct san_stream *s)
 }
 
 void
-san_stream_check(const struct san_stream *s)
+san_stream_show_check(const struct san_stream *s)
 {
 	const struct stream_tx *tx = &s->tx;
 
-	check_pool(&s->rpool);
-	check_pool(&s->spool);
+	stream_show_check_pool(&s->rpool);
+	stream_show_check_pool(&s->spool);
 	check_buffers(s);
 	check_recvs(s);
 	SAN_VERIFY(tx->tail - tx->head <= s->conf.sq_depth);
 	SAN_VERIFY(tx->cur - tx->head <= tx->tail - tx->head);
-	SAN_VERIFY(tx->told - tx->head <= tx->tail - tx->head);
+	SAN_VERIFY(tx->notified - tx->head <= tx->tail - tx->head);
 	SAN_VERIFY(tx->adv_tail - tx->adv_head <= STREAM_ADVS);
 	SAN_VERIFY(tx->wdone_tail - tx->wdone_head <= STREAM_WDONES);
 	SAN_VERIFY(tx->buf_tail - tx->buf_head <= s->conf.send_buffer);

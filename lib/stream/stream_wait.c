@@ -10,8 +10,8 @@
 #include "stream_priv.h"
 
 void
-stream_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status, uint32_t imm,
-		uint32_t byte_len)
+san_stream_wait_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status,
+			 uint32_t imm, uint32_t byte_len)
 {
 	SAN_ASSERT(s->done_tail - s->done_head < STREAM_DONES);
 	s->dones[s->done_tail++ % STREAM_DONES] = (struct stream_done){
@@ -24,7 +24,7 @@ stream_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status
 }
 
 bool
-stream_wait_for_data(const struct san_stream *s)
+san_stream_wait_for_data(const struct san_stream *s)
 {
 	uint32_t i;
 
@@ -41,7 +41,7 @@ events_now(const struct san_stream *s)
 
 	if (s->rx.nb_unread > 0 || s->rx.fin || s->over)
 		ev |= SAN_STREAM_READABLE;
-	if (stream_send_is_idle(s) || s->over)
+	if (san_stream_send_is_idle(s) || s->over)
 		ev |= SAN_STREAM_WRITABLE;
 	if (s->urg.announced)
 		ev |= SAN_STREAM_URGENT;
@@ -51,7 +51,7 @@ events_now(const struct san_stream *s)
 }
 
 void
-stream_wait_run(struct san_stream *s)
+san_stream_wait_run(struct san_stream *s)
 {
 	uint32_t i = 0, ev;
 
@@ -66,18 +66,18 @@ stream_wait_run(struct san_stream *s)
 			i++;
 			continue;
 		}
-		stream_ctl_done(s, w->wr_id, SAN_WC_WAIT, 0, hit, s->rx.unread_bytes);
-		s->rx.told |= (hit & SAN_STREAM_READABLE) != 0;
+		san_stream_wait_ctl_done(s, w->wr_id, SAN_WC_WAIT, 0, hit, s->rx.unread_bytes);
+		s->rx.notified |= (hit & SAN_STREAM_READABLE) != 0;
 		/* in the order of posting */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
 	}
 }
 
 static void
-post_wait(struct san_stream *s, const struct san_ulp_wr *wr)
+stream_wait_post_wait(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	if (s->nb_waits == SAN_STREAM_WAIT_MAX) {
-		stream_ctl_done(s, wr->wr_id, SAN_WC_WAIT, SAN_WC_ST_NO_BUFFERS, 0, 0);
+		san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_WAIT, SAN_WC_ST_NO_BUFFERS, 0, 0);
 		return;
 	}
 	s->wait[s->nb_waits++] = (struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
@@ -89,20 +89,20 @@ post_cancel(struct san_stream *s, const struct san_ulp_wr *wr)
 	uint32_t i;
 
 	if ((wr->imm & SAN_STREAM_RECVS) != 0)
-		stream_recv_cancel(s);
+		san_stream_recv_cancel(s);
 	if ((wr->imm & SAN_STREAM_SENDS) != 0)
-		stream_send_cancel(s);
+		san_stream_send_cancel(s);
 	if ((wr->imm & SAN_STREAM_WAITS) != 0) {
 		for (i = 0; i < s->nb_waits; i++)
-			stream_ctl_done(s, s->wait[i].wr_id, SAN_WC_WAIT, SAN_WC_ST_CANCELLED, 0,
-					0);
+			san_stream_wait_ctl_done(s, s->wait[i].wr_id, SAN_WC_WAIT,
+						 SAN_WC_ST_CANCELLED, 0, 0);
 		s->nb_waits = 0;
 	}
-	stream_ctl_done(s, wr->wr_id, SAN_WC_CANCEL, 0, wr->imm, 0);
+	san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_CANCEL, 0, wr->imm, 0);
 }
 
 static void
-post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
+stream_wait_post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	struct stream_urgent *u = &s->urg;
 	uint8_t status = 0;
@@ -111,7 +111,7 @@ post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
 		status = SAN_WC_ST_INVALID;
 	else if (!u->there)
 		status = SAN_WC_ST_AGAIN;
-	stream_ctl_done(s, wr->wr_id, SAN_WC_URGENT, status, u->byte, status == 0);
+	san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_URGENT, status, u->byte, status == 0);
 	if (status == 0)
 		u->announced = u->there = false;
 }
@@ -148,29 +148,29 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 }
 
 bool
-stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
+san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	/* Each one completes once; a cancel also completes all waits. */
 	if (s->done_tail - s->done_head + s->nb_waits + 2 > STREAM_DONES)
 		return false;
 	switch (wr->op) {
 	case SAN_WR_WAIT:
-		post_wait(s, wr);
+		stream_wait_post_wait(s, wr);
 		break;
 	case SAN_WR_CANCEL:
 		post_cancel(s, wr);
 		break;
 	case SAN_WR_URGENT:
-		post_urgent(s, wr);
+		stream_wait_post_urgent(s, wr);
 		break;
 	case SAN_WR_GIVE_BACK:
-		stream_ctl_done(s, wr->wr_id, SAN_WC_GIVE_BACK,
-				san_stream_give_back(s, wr->imm) ? 0 : SAN_WC_ST_INVALID,
-				wr->imm, 0);
+		san_stream_wait_ctl_done(
+			s, wr->wr_id, SAN_WC_GIVE_BACK,
+			san_stream_recv_give_back(s, wr->imm) ? 0 : SAN_WC_ST_INVALID, wr->imm, 0);
 		break;
 	default:
-		stream_ctl_done(s, wr->wr_id, SAN_WC_OPTION,
-				set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
+		san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_OPTION,
+					 set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
 		break;
 	}
 	return true;

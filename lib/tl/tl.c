@@ -15,7 +15,7 @@
 
 #include "tl_priv.h"
 
-#define CLAIMS 3 /* per connection: see tl_record.c */
+#define CLAIMS 3 /* per connection: see tl_rxn.c */
 
 /* ---- construction ---- */
 
@@ -31,7 +31,7 @@ san_tl_conf_default(struct san_tl_conf *conf)
 		.max_rxns = 16384,
 		.budget_bytes = 512u << 10, /* less than a port of a common switch can queue */
 		.path_bytes = 1u << 30,     /* half of it for one host: 100 Gb/s for 40 ms */
-		.lapsed_bytes = 1u << 20,
+		.expired_bytes = 1u << 20,
 		.grant_bytes = 64u << 10,
 		.solicit_len = 8u << 10,
 		.solicit_level = 192,
@@ -44,13 +44,13 @@ san_tl_conf_default(struct san_tl_conf *conf)
 }
 
 static bool
-conf_is_valid(const struct san_tl_conf *conf)
+tl_conf_is_valid(const struct san_tl_conf *conf)
 {
 	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_wide >= 1 &&
 		conf->max_refused >= 1 &&
 		conf->max_txns >= 1 &&
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
-		conf->path_bytes <= INT32_MAX && conf->lapsed_bytes <= INT32_MAX &&
+		conf->path_bytes <= INT32_MAX && conf->expired_bytes <= INT32_MAX &&
 		conf->grant_bytes >= 1 && conf->nacks_per_ms >= 1 &&
 		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL;
 }
@@ -108,7 +108,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	struct san_tl *tl;
 	uint32_t slot;
 
-	if (!conf_is_valid(conf))
+	if (!tl_conf_is_valid(conf))
 		return -EINVAL;
 	tl = san_mem_calloc(conf->mem, 1, sizeof(*tl));
 	if (tl == NULL)
@@ -123,14 +123,14 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	if (conf->lend != NULL) {
 		tl->conf.budget_bytes = conf->lend->total_bytes;
 		/* The limit for a host is for all lcores together. */
-		tl->conf.lapsed_bytes = (uint32_t)((uint64_t)conf->lapsed_bytes *
-						   conf->lend->share_bytes /
-						   conf->lend->total_bytes);
+		tl->conf.expired_bytes = (uint32_t)((uint64_t)conf->expired_bytes *
+						    conf->lend->share_bytes /
+						    conf->lend->total_bytes);
 	}
 	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, tl->conf.budget_bytes);
 	tl->pdl = pdl;
 	tl->death = death;
-	san_cam_init(&tl->cam, conf->cam, conf->engine);
+	san_tl_reorder_init(&tl->cam, conf->cam, conf->engine);
 	TAILQ_INIT(&tl->admit[0]);
 	TAILQ_INIT(&tl->admit[1]);
 	TAILQ_INIT(&tl->pull_wait);
@@ -140,7 +140,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	TAILQ_INIT(&tl->want_budget);
 	TAILQ_INIT(&tl->charges[0]);
 	TAILQ_INIT(&tl->charges[1]);
-	if (alloc_pools(tl) != 0 || san_tl_hosts_init(tl) != 0) {
+	if (alloc_pools(tl) != 0 || san_tl_host_init(tl) != 0) {
 		san_tl_destroy(tl);
 		return -ENOMEM;
 	}
@@ -160,7 +160,7 @@ san_tl_destroy(struct san_tl *tl)
 		return;
 	mem = tl->conf.mem;
 	san_tl_lend_leave(tl);
-	san_tl_hosts_fini(tl);
+	san_tl_host_fini(tl);
 	san_mem_end(mem, tl->free_refused);
 	san_mem_end(mem, tl->refused);
 	san_mem_end(mem, tl->free_memos);
@@ -196,7 +196,7 @@ san_tl_conn_prepare(struct san_tl *tl, uint16_t slot, bool ordered)
 
 /* Release what the connection remembers of finished RSNs. */
 static void
-forget(struct san_tl *tl, struct san_tl_conn *tc)
+tl_forget_conn(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	if (tc->memo != NULL) {
 		memset(tc->memo, 0, sizeof(*tc->memo));
@@ -205,7 +205,7 @@ forget(struct san_tl *tl, struct san_tl_conn *tc)
 	}
 	if (tc->refused != NULL) {
 		memset(tc->refused, 0, sizeof(*tc->refused));
-		san_tl_refused_return(tl, tc);
+		san_tl_nack_refused_return(tl, tc);
 	}
 }
 
@@ -261,14 +261,14 @@ san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now
 	struct san_tl_conn *tc = &tl->conns[slot];
 
 	if (!tc->open) {
-		forget(tl, tc);
+		tl_forget_conn(tl, tc);
 		return;
 	}
 	tc->draining = true;
-	san_tl_ini_close(tl, tc, status);
-	san_tl_tgt_close(tl, tc);
+	san_tl_finish_close(tl, tc, status);
+	san_tl_rxn_close_all(tl, tc);
 	san_tl_host_leave(tl, tc);
-	forget(tl, tc);
+	tl_forget_conn(tl, tc);
 	tc->open = false;
 	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
 	/* what it held is available to others now */
@@ -298,8 +298,8 @@ enum san_drop
 san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	      enum san_verdict verdict, enum san_drop drop, uint64_t now_ns)
 {
-	san_pdl_rx_commit(tl->pdl, c, &san_pkt(m)->w, verdict, now_ns);
-	san_death_add(tl->death, m);
+	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, verdict, now_ns);
+	san_tl_death_add(tl->death, m);
 	return drop;
 }
 
@@ -325,40 +325,40 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	tl->now_ns = now_ns;
 	if (unlikely(!tc->open))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_STATE, now_ns);
-	if (unlikely(san_pkt(m)->w.flags & SAN_F_PIECE)) {
-		m = san_tl_rx_piece(tl, c, m, now_ns, &drop);
+	if (unlikely(san_wire_pkt(m)->w.flags & SAN_F_PIECE)) {
+		m = san_tl_piece_rx(tl, c, m, now_ns, &drop);
 		if (m == NULL)
 			return drop;
 	}
-	switch (san_pkt(m)->w.op) {
+	switch (san_wire_pkt(m)->w.op) {
 	case SAN_OP_PUSH_PACKED:
 		if (unlikely(!tc->peer.pack)) /* not negotiated (RT-34) */
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_OPCODE, now_ns);
 		/* fallthrough */
 	case SAN_OP_PUSH_UNSLCTD_DATA:
 	case SAN_OP_PUSH_SLCTD_DATA:
-		drop = san_tl_rx_push(tl, c, m, now_ns);
+		drop = san_tl_target_rx_push(tl, c, m, now_ns);
 		break;
 	case SAN_OP_PUSH_SLCTD_REQ:
 	case SAN_OP_PULL_REQ:
 	case SAN_OP_ATOMIC_REQ:
-		drop = san_tl_rx_request(tl, c, m, now_ns);
+		drop = san_tl_target_rx_request(tl, c, m, now_ns);
 		break;
 	case SAN_OP_PUSH_GRNT:
-		drop = san_tl_rx_grant(tl, c, m, now_ns);
-		san_pdl_kick(tl->pdl, c);
+		drop = san_tl_solicit_rx_grant(tl, c, m, now_ns);
+		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	case SAN_OP_PULL_DATA:
-		drop = san_tl_rx_pull_data(tl, c, m, now_ns);
-		san_pdl_kick(tl->pdl, c);
+		drop = san_tl_initiator_rx_pull_data(tl, c, m, now_ns);
+		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	case SAN_OP_RESYNC:
-		drop = san_tl_rx_resync(tl, c, m, now_ns);
-		san_pdl_kick(tl->pdl, c);
+		drop = san_tl_nack_rx_resync(tl, c, m, now_ns);
+		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	case SAN_OP_NACK:
-		drop = san_tl_rx_nack(tl, c, m, now_ns);
-		san_pdl_kick(tl->pdl, c);
+		drop = san_tl_nack_rx(tl, c, m, now_ns);
+		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	default:
 		drop = san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_OPCODE, now_ns);
@@ -382,21 +382,21 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 		return false;
 	/* These need only window room (RULE-7). */
 	if (room->nb_data != 0 &&
-	    (san_tl_next_abort(tl, tc, e) || san_tl_next_grant(tl, tc, e, now_ns))) {
+	    (san_tl_nack_next_abort(tl, tc, e) || san_tl_solicit_next_grant(tl, tc, e, now_ns))) {
 		room->nb_data--;
 		return true;
 	}
 	if (room->nb_credit == 0)
 		return false;
 	if (tc->adm_rsn != tc->rsn_next)
-		san_tl_admit_msgs(tl, c);
-	if (san_tl_next_request(tl, c, room, e))
+		san_tl_initiator_admit(tl, c);
+	if (san_tl_initiator_next_request(tl, c, room, e))
 		return true;
 	for (i = 0; room->nb_data != 0 && i < 2; i++) {
 		bool pull = tc->turn;
 
 		tc->turn = !pull;
-		if (pull ? san_tl_next_pull(tl, c, e) : san_tl_next_push(tl, c, e)) {
+		if (pull ? san_tl_pull_next(tl, c, e) : san_tl_initiator_next_push(tl, c, e)) {
 			room->nb_data--;
 			room->nb_credit--;
 			return true;
@@ -416,7 +416,7 @@ san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_e
 	p->rsn = e->rsn;
 	p->round = 0;
 	if (unlikely(!tc->open)) { /* being released: the content of the PSN is freed */
-		san_tl_fill_empty(e, p);
+		san_tl_initiator_fill_empty(e, p);
 		return;
 	}
 	switch (e->op) {
@@ -433,13 +433,13 @@ san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_e
 		break;
 	case SAN_OP_PUSH_SLCTD_DATA:
 	case SAN_OP_PUSH_UNSLCTD_DATA:
-		san_tl_push_fill(tl, c, tc, e, m, p);
+		san_tl_initiator_push_fill(tl, c, tc, e, m, p);
 		break;
 	case SAN_OP_PUSH_PACKED:
 		san_tl_pack_fill(tl, c, tc, e, m, p);
 		break;
 	default:
-		san_tl_request_fill(tl, tc, e, m, p);
+		san_tl_initiator_request_fill(tl, tc, e, m, p);
 		break;
 	}
 }
@@ -454,26 +454,26 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (!tc->open || now_ns < c->tl_deadline_ns)
 		return;
 	c->tl_deadline_ns = SAN_TIME_NEVER;
-	san_tl_rnr_timer(tl, tc, now_ns);
-	san_tl_deadline(tl, tc, san_tl_rnr_due_ns(tc));
-	san_tl_grant_timer(tl, tc, now_ns);
-	san_tl_held_timer(tl, tc, now_ns);
-	san_tl_retry_pulls(tl, tc, now_ns);
+	san_tl_nack_rnr_timer(tl, tc, now_ns);
+	san_tl_deadline(tl, tc, san_tl_nack_rnr_due_ns(tc));
+	san_tl_solicit_grant_timer(tl, tc, now_ns);
+	san_tl_rxn_held_timer(tl, tc, now_ns);
+	san_tl_pull_retry(tl, tc, now_ns);
 	if (tc->want & SAN_WANT_BUDGET)
-		san_tl_deadline_lapse(tl, tc, now_ns);
+		san_tl_admit_set_expiry(tl, tc, now_ns);
 	/* Expired grants make room for waiting connections in the tick that follows. */
 }
 
 void
 san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 {
-	san_tl_lapse(tl, now_ns);
+	san_tl_admit_expire(tl, now_ns);
 	if (unlikely(tl->nb_scarce != tl->seen_scarce))
-		san_tl_end_stale(tl, now_ns);
+		san_tl_rxn_end_stale(tl, now_ns);
 	if (tl->conf.lend != NULL)
-		san_tl_lend_tick(tl, san_tl_waits_for_budget(tl));
+		san_tl_lend_tick(tl, san_tl_admit_waits_for_budget(tl));
 	san_tl_wake(tl);
-	san_tl_wake_pulls(tl, now_ns);
+	san_tl_pull_wake(tl, now_ns);
 	if (tl->nb_admit != 0)
 		san_tl_admit_run(tl, now_ns);
 }
@@ -485,7 +485,7 @@ san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
 
 	if (!tc->open || !tc->grant_wait)
 		return;
-	san_tl_grant_wake(tl, tc);
+	san_tl_solicit_grant_wake(tl, tc);
 	san_tl_admit_run(tl, now_ns);
 }
 
@@ -537,8 +537,8 @@ san_tl_check(const struct san_tl *tl)
 			nb_heads[tc->cur->solicited]++;
 		nb_pullers += tc->nb_pulling != 0;
 		nb_rings += tc->txn_mask != 0;
-		san_tl_ini_check(tl, tc);
-		san_tl_tgt_check(tl, tc);
+		san_tl_initiator_check(tl, tc);
+		san_tl_rxn_check(tl, tc);
 		nb_txns += tc->nb_txns;
 		nb_rxns += tc->nb_rxns;
 		nb_held += tc->nb_held;
@@ -546,7 +546,7 @@ san_tl_check(const struct san_tl *tl)
 		nb_admit += tc->in_admit;
 	}
 	check_charges(tl);
-	san_tl_hosts_check(tl);
+	san_tl_host_check(tl);
 	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
 	SAN_VERIFY(nb_busy == tl->nb_busy && nb_waiting == tl->nb_waiting);
 	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->nb_free_txns);
@@ -558,6 +558,6 @@ san_tl_check(const struct san_tl *tl)
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);
 	/* RT-26: heads of line find their records. */
 	SAN_VERIFY(nb_heads[0] == tl->nb_heads[0] && nb_heads[1] == tl->nb_heads[1]);
-	SAN_VERIFY(nb_pullers == tl->nb_pullers && tl->nb_free_rxns >= san_tl_nb_claims(tl));
+	SAN_VERIFY(nb_pullers == tl->nb_pullers && tl->nb_free_rxns >= san_tl_rxn_nb_claims(tl));
 	SAN_VERIFY(nb_admit == tl->nb_admit);
 }

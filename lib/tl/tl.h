@@ -8,8 +8,8 @@
  * and as target; ordering, grants, admission, refusals.
  *
  * The interface to the ULP is that of the source document. pushReq and pullReq enter by
- * san_tl_submit(). pushReq, pullReq, ULP-ACK, pullResp and pushCmpl towards the ULP are the
- * functions san_tl_ulp_*(), which the ULP defines.
+ * san_tl_initiator_submit(). pushReq, pullReq, ULP-ACK, pullResp and pushCmpl towards the ULP are
+ * the functions san_tl_ulp_*(), which the ULP defines.
  *
  * Thread rule: everything here belongs to one lcore. (RT-10 .. RT-20, RT-23, RT-26, RT-27, RT-30,
  * RT-32, RT-33, PCB-3, PCB-5, ARCH-2)
@@ -36,17 +36,17 @@ struct san_death_row {
 };
 
 static inline void
-san_death_flush(struct san_death_row *d)
+san_tl_death_flush(struct san_death_row *d)
 {
 	rte_pktmbuf_free_bulk(d->m, d->n);
 	d->n = 0;
 }
 
 static inline void
-san_death_add(struct san_death_row *d, struct rte_mbuf *m)
+san_tl_death_add(struct san_death_row *d, struct rte_mbuf *m)
 {
 	if (d->n == SAN_DEATH_ROW)
-		san_death_flush(d);
+		san_tl_death_flush(d);
 	d->m[d->n++] = m;
 }
 
@@ -88,12 +88,12 @@ enum san_txn_state {
 
 /**
  * Bytes that a transaction may still bring in, and the budget that counts them (RT-13; RULE-6).
- * charged + lapsed is what was granted and not yet placed in its turn; for pulls, at most what was
+ * charged + expired is what was granted and not yet placed in its turn; for pulls, at most what was
  * requested and has not arrived.
  */
 struct san_tl_charge {
 	uint32_t charged;   /**< bytes in budget_used or path_used */
-	uint32_t lapsed;    /**< bytes in lapsed_used: expired */
+	uint32_t expired;   /**< bytes in expired_used: expired */
 	uint64_t since_ns;  /**< last grant or last arrival */
 	uint64_t since_use; /**< tl->use at that time, bytes */
 	uint64_t queued_ns; /**< since_ns when it was put on its list */
@@ -300,7 +300,7 @@ struct san_tl_conf {
 	uint32_t max_rxns;      /**< target records of the lcore */
 	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not placed (RT-13) */
 	uint32_t path_bytes;    /**< in addition, capacity of long paths, for all hosts (RT-41) */
-	uint32_t lapsed_bytes;  /**< a host with more expired grants is granted slowly */
+	uint32_t expired_bytes; /**< a host with more expired grants is granted slowly */
 	/**
 	 * Budget shared by several lcores; budget_bytes is then ignored. NULL: this lcore's own.
 	 */
@@ -380,9 +380,9 @@ struct san_tl_host {
 	struct san_ip ip;
 	uint16_t pkey;
 	bool in_admit;               /**< on tl->admit[slow] */
-	bool slow;                   /**< more than lapsed_bytes of its grants have expired */
+	bool slow;                   /**< more than expired_bytes of its grants have expired */
 	uint32_t nb_conns;           /**< open connections; 0: the record is free */
-	uint32_t lapsed;             /**< its part of lapsed_used, from grants */
+	uint32_t expired;            /**< its part of expired_used, from grants */
 	uint32_t nb_rxns;            /**< records in use */
 	uint32_t nb_heads[2];        /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;         /**< connections with an executed pull below the base */
@@ -431,8 +431,8 @@ struct san_tl_conn {
 	struct san_tl_extras ready; /**< unordered push data */
 	struct san_tl_extras wait;
 	struct san_tl_extras aborts;
-	uint32_t want_bytes;    /**< bytes of the request that waits */
-	uint32_t lapsed_pulled; /**< its part of lapsed_used, from pulls */
+	uint32_t want_bytes;     /**< bytes of the request that waits */
+	uint32_t expired_pulled; /**< its part of expired_used, from pulls */
 	TAILQ_ENTRY(san_tl_conn)
 	want_link;
 	/* target */
@@ -460,7 +460,7 @@ struct san_tl_conn {
 	uint16_t nb_waits;         /**< times that the base was refused for lack of resources */
 	uint64_t held_ns;          /**< time of the next check */
 	uint32_t charged;          /**< its part of budget_used and path_used, from grants */
-	uint32_t lapsed;           /**< its part of lapsed_used, from grants */
+	uint32_t expired;          /**< its part of expired_used, from grants */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
 	struct san_tl_rxns rxns;   /**< all records */
 	struct san_tl_rxns grants; /**< requests in SSN order, not fully granted */
@@ -487,7 +487,7 @@ struct san_tl_stats {
 	uint64_t nb_served;          /**< transactions finished as target */
 	uint64_t nb_grants;          /**< PUSH_GRNT packets decided */
 	uint64_t nb_grants_deferred; /**< requests that had to wait for budget */
-	uint64_t nb_grants_lapsed;
+	uint64_t nb_grants_expired;
 	uint64_t nb_rnr_tx, nb_rnr_rx;
 	uint64_t nb_refused; /**< completed in error, as target */
 	uint64_t nb_resync_rx;
@@ -564,7 +564,7 @@ struct san_tl {
 	uint32_t path_used;    /**< granted or pulled, not placed, not in budget_used */
 	uint64_t path_room;    /**< sum of the room of all paths */
 	uint32_t rate;         /**< rate of all paths together, as in the paths */
-	uint32_t lapsed_used;
+	uint32_t expired_used;
 	uint64_t use;    /**< granted and pulled bytes that arrived */
 	uint64_t use_ns; /**< time of the last arrival */
 	uint64_t now_ns; /**< arrival time of the packet being processed */
@@ -602,7 +602,7 @@ void san_tl_park(struct san_tl *tl, uint64_t now_ns);
  * Resume from conf->mem with the CAM table and the shared budget of *conf*. -ENOSPC: the table is
  * too small.
  */
-int san_tl_resume(struct san_tl *tl, const struct san_tl_conf *conf);
+int san_tl_park_resume(struct san_tl *tl, const struct san_tl_conf *conf);
 /** True if one more connection may be prepared. Only unordered ones are limited. */
 bool san_tl_may_prepare(const struct san_tl *tl, bool ordered);
 /**
@@ -636,7 +636,7 @@ enum san_hold san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c,
  * The request that got -EAGAIN is withdrawn, and there is no other: the next connection has its
  * turn.
  */
-void san_tl_unwant(struct san_tl *tl, uint16_t slot);
+void san_tl_want_end(struct san_tl *tl, uint16_t slot);
 
 /* ---- tl_initiator.c ---- */
 
@@ -645,27 +645,29 @@ void san_tl_unwant(struct san_tl *tl, uint16_t slot);
  * connection is kicked. -EAGAIN: N, records or pull budget are exhausted; san_tl_ulp_room() tells
  * when to retry. -ENOTCONN: not open, or draining.
  */
-int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
+int san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req,
+			    uint64_t now_ns);
 /**
- * How many of *n* pushes in a row may be submitted by san_tl_plain_submit(). No other call with
- * *tl* may come between. Most pushes wait for nothing, so this is the common case. Changes nothing.
+ * How many of *n* pushes in a row may be submitted by san_tl_initiator_plain_submit(). No other
+ * call with *tl* may come between. Most pushes wait for nothing, so this is the common case.
+ * Changes nothing.
  */
-uint32_t san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n);
+uint32_t san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n);
 /** Submit one of those. False: it is not an unsolicited push, and was not submitted. */
-bool san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req);
-/** Conclude a run of san_tl_plain_submit(); *n* were submitted. */
-void san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n);
+bool san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req);
+/** Conclude a run of san_tl_initiator_plain_submit(); *n* were submitted. */
+void san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n);
 
 /* ---- tl_finish.c ---- */
 
 /** Process the retired entries of pdl->acked, and count the messages that are complete (PCB-3). */
-void san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns);
+void san_tl_finish_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns);
 /** The ACK fields of a packet were applied: process what they retired. */
 static inline void
 san_tl_on_ack(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	if (tl->pdl->nb_acked != 0 || c->cmpl_in != tl->conns[c->slot].msg_rsn)
-		san_tl_on_acked(tl, c, now_ns);
+		san_tl_finish_acked(tl, c, now_ns);
 }
 
 /* ---- tl_nack.c ---- */
@@ -675,7 +677,7 @@ san_tl_on_ack(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
  * result if it is too late: a push whose LAST was sent is not aborted, unless the target is not
  * ready for it. -ENOENT: no request has this cookie.
  */
-int san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns);
+int san_tl_nack_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns);
 
 /* ---- receive: tl_target.c and tl_initiator.c by opcode ---- */
 
@@ -688,16 +690,16 @@ enum san_drop san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mb
 			uint64_t now_ns);
 
 /** Express: how many of *n* packets of this connection may be taken together. */
-uint16_t san_tl_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n);
+uint16_t san_tl_target_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n);
 /**
  * True if *p*, a whole unsolicited push, may be taken after *nb_taken* like it on a connection that
  * is not odd. Changes nothing.
  */
-bool san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p,
-		    uint16_t nb_taken);
+bool san_tl_target_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p,
+			   uint16_t nb_taken);
 /** The ULP took *nb_taken* pushes: their RSNs are finished. */
-void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_t last_rsn,
-			 uint64_t now_ns);
+void san_tl_target_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken,
+				uint32_t last_rsn, uint64_t now_ns);
 
 /* ---- transmit ---- */
 
@@ -705,16 +707,17 @@ void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, ui
  * Express: true if only push data is to be sent, and some may be. Admits the messages that may be
  * sent (PCB-3).
  */
-bool san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c);
+bool san_tl_initiator_express_tx(struct san_tl *tl, struct san_pdl_conn *c);
 /** The next push, if its packet is not shared with others; or NULL. */
-struct san_tl_txn *san_tl_express_next(const struct san_tl *tl, const struct san_pdl_conn *c);
+struct san_tl_txn *san_tl_initiator_express_next(const struct san_tl *tl,
+						 const struct san_pdl_conn *c);
 /** A packet of *t* is sent: write the first part of *e* and advance *t*. */
-void san_tl_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_tl_txn *t,
-			 struct san_pdl_entry *e);
+void san_tl_initiator_express_sent(struct san_tl *tl, const struct san_pdl_conn *c,
+				   struct san_tl_txn *t, struct san_pdl_entry *e);
 /** Like san_tl_tx_fill(), for an express packet. */
-void san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c,
-			 const struct san_tl_txn *t, const struct san_pdl_entry *e,
-			 struct rte_mbuf *m, struct san_wire_pkt *p);
+void san_tl_initiator_express_fill(struct san_tl *tl, const struct san_pdl_conn *c,
+				   const struct san_tl_txn *t, const struct san_pdl_entry *e,
+				   struct rte_mbuf *m, struct san_wire_pkt *p);
 
 /** True if san_tl_tx_next() may find something for *c*, given room. */
 static inline bool

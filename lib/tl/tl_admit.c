@@ -8,7 +8,7 @@
  *   path_used    likewise, but on long paths, outside the budget (tl_path.c)
  *   pulled_used  part of budget_used that is pulled: at most three quarters
  *   slow_used    granted to slow hosts (below): one grant at a time
- *   lapsed_used  granted or pulled, but expired: unused for 4 RTT in which nothing arrived
+ *   expired_used  granted or pulled, but expired: unused for 4 RTT in which nothing arrived
  *                that may precede it
  *
  * Data placed ahead of its turn, or held, still counts: RNR for a lower RSN drops it, and then it
@@ -26,7 +26,7 @@
  * time. So silent peers that return bring at most one grant for each connection.
  *
  * Hosts take turns, then the connections of each (RT-35): a host with a thousand connections has
- * one share. A host with more than lapsed_bytes of expired grants is slow: slow hosts share one
+ * one share. A host with more than expired_bytes of expired grants is slow: slow hosts share one
  * grant at a time among them, and other hosts do not wait for them. They are granted that much
  * because otherwise one silent connection would stop the others of its host.
  *
@@ -36,10 +36,10 @@
 
 #include "tl_priv.h"
 
-#define LAPSE_RTTS      4
-#define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
-#define LAPSE_MAX_NS    (100 * SAN_NS_PER_MS)
-#define QUEUE_LAPSES    64          /* longest time in a queue; 512 KiB at 1 Gb/s: 42 x 100 us */
+#define EXPIRY_RTTS     4
+#define EXPIRY_MIN_NS   (100 * SAN_NS_PER_US)
+#define EXPIRY_MAX_NS   (100 * SAN_NS_PER_MS)
+#define QUEUE_EXPIRIES  64          /* longest time in a queue; 512 KiB at 1 Gb/s: 42 x 100 us */
 #define GRANT_MIN_BYTES (32u << 10) /* least grant, unless less is requested: each is a packet */
 #define SRPT_LOOK       64          /* connections compared: bounded, even with thousands of them */
 #define MISSES_MAX      8           /* at most four can hold a quarter of the budget each */
@@ -54,7 +54,7 @@ any_granted(const struct san_tl *tl)
 }
 
 static uint32_t
-room_in(uint32_t bytes, uint32_t used)
+admit_room_in(uint32_t bytes, uint32_t used)
 {
 	return bytes > used ? bytes - used : 0;
 }
@@ -63,7 +63,7 @@ room_in(uint32_t bytes, uint32_t used)
 static uint32_t
 budget_room(const struct san_tl *tl)
 {
-	return room_in(any_granted(tl) ? tl->limit_bytes : tl->budget_bytes, tl->budget_used);
+	return admit_room_in(any_granted(tl) ? tl->limit_bytes : tl->budget_bytes, tl->budget_used);
 }
 
 /* Bytes that may be granted to *tc*, from the budget and from its path. */
@@ -74,32 +74,32 @@ grant_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 uint32_t
-san_tl_pull_part(uint32_t budget_bytes)
+san_tl_admit_pull_part(uint32_t budget_bytes)
 {
 	return budget_bytes - RTE_MAX(budget_bytes / 4, 1u);
 }
 
 uint32_t
-san_tl_pull_most(const struct san_tl *tl)
+san_tl_admit_pull_most(const struct san_tl *tl)
 {
-	return san_tl_pull_part(tl->share_bytes);
+	return san_tl_admit_pull_part(tl->share_bytes);
 }
 
 uint32_t
-san_tl_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_admit_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return RTE_MIN(room_in(san_tl_pull_part(tl->limit_bytes), tl->pulled_used),
-		       room_in(tl->limit_bytes, tl->budget_used)) +
+	return RTE_MIN(admit_room_in(san_tl_admit_pull_part(tl->limit_bytes), tl->pulled_used),
+		       admit_room_in(tl->limit_bytes, tl->budget_used)) +
 		san_tl_path_left(tl, &tc->host->paths[false]);
 }
 
 bool
-san_tl_waits_for_budget(const struct san_tl *tl)
+san_tl_admit_waits_for_budget(const struct san_tl *tl)
 {
 	const struct san_tl_conn *puller = TAILQ_FIRST(&tl->want_budget);
 
 	return (tl->nb_admit != 0 && budget_room(tl) < tl->conf.grant_bytes) ||
-		(puller != NULL && puller->want_bytes > san_tl_pull_room(tl, puller));
+		(puller != NULL && puller->want_bytes > san_tl_admit_pull_room(tl, puller));
 }
 
 static void
@@ -131,7 +131,7 @@ list_tail(struct san_tl *tl, struct san_tl_charge *ch)
 }
 
 static void
-unlist(struct san_tl *tl, struct san_tl_charge *ch)
+charge_unlist(struct san_tl *tl, struct san_tl_charge *ch)
 {
 	if (!ch->listed)
 		return;
@@ -140,12 +140,12 @@ unlist(struct san_tl *tl, struct san_tl_charge *ch)
 }
 
 void
-san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
+san_tl_admit_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
 {
 	if (bytes == 0)
 		return;
 	SAN_ASSERT(bytes <= (ch->granted ? grant_room(tl, &tl->conns[ch->slot]) :
-					   san_tl_pull_room(tl, &tl->conns[ch->slot])));
+					   san_tl_admit_pull_room(tl, &tl->conns[ch->slot])));
 	add_charged(tl, ch, bytes);
 	if (unlikely(ch->granted && !ch->slow && tl->conns[ch->slot].host->slow)) {
 		tl->slow_used += ch->charged;
@@ -158,7 +158,8 @@ san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint6
 }
 
 void
-san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
+san_tl_admit_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
+			uint64_t now_ns)
 {
 	tl->use += bytes;
 	tl->use_ns = now_ns;
@@ -168,20 +169,20 @@ san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, u
 }
 
 static void
-uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
+charge_take_back(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 {
 	if (bytes == 0)
 		return;
 	add_charged(tl, ch, -(int64_t)bytes);
 	if (ch->charged == 0)
-		unlist(tl, ch);
+		charge_unlist(tl, ch);
 }
 
 /* Keep the host on the right list: that of slow hosts, the other one, or none. */
 static void
 host_list(struct san_tl *tl, struct san_tl_host *h)
 {
-	bool in = !TAILQ_EMPTY(&h->admit), slow = h->lapsed > tl->conf.lapsed_bytes;
+	bool in = !TAILQ_EMPTY(&h->admit), slow = h->expired > tl->conf.expired_bytes;
 
 	if (in == h->in_admit && slow == h->slow)
 		return;
@@ -194,36 +195,36 @@ host_list(struct san_tl *tl, struct san_tl_host *h)
 }
 
 static void
-add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
+charge_add_expired(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 {
 	struct san_tl_conn *tc = &tl->conns[ch->slot];
-	uint32_t *part = ch->granted ? &tc->lapsed : &tc->lapsed_pulled;
+	uint32_t *part = ch->granted ? &tc->expired : &tc->expired_pulled;
 
-	ch->lapsed = (uint32_t)(ch->lapsed + bytes);
+	ch->expired = (uint32_t)(ch->expired + bytes);
 	*part = (uint32_t)(*part + bytes);
-	tl->lapsed_used = (uint32_t)(tl->lapsed_used + bytes);
+	tl->expired_used = (uint32_t)(tl->expired_used + bytes);
 	if (!ch->granted)
 		return;
-	tc->host->lapsed = (uint32_t)(tc->host->lapsed + bytes);
+	tc->host->expired = (uint32_t)(tc->host->expired + bytes);
 	host_list(tl, tc->host);
 	san_tl_admit_update(tl, tc);
 }
 
 void
-san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
+san_tl_admit_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 {
 	/* Bytes granted first arrive first and expire first. */
-	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
+	uint32_t expired = RTE_MIN(bytes, ch->expired);
 
-	if (lapsed != 0)
-		add_lapsed(tl, ch, -(int64_t)lapsed);
-	uncharge(tl, ch, RTE_MIN(bytes - lapsed, ch->charged));
+	if (expired != 0)
+		charge_add_expired(tl, ch, -(int64_t)expired);
+	charge_take_back(tl, ch, RTE_MIN(bytes - expired, ch->charged));
 }
 
 void
-san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
+san_tl_admit_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
 {
-	san_tl_charge_done(tl, ch, ch->lapsed + ch->charged);
+	san_tl_admit_charge_done(tl, ch, ch->expired + ch->charged);
 }
 
 /*
@@ -231,15 +232,15 @@ san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
  */
 
 static uint64_t
-lapse_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
+charge_expiry_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
 {
 	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.srtt_ns;
 
-	return RTE_MIN(RTE_MAX(LAPSE_RTTS * rtt_ns, LAPSE_MIN_NS), LAPSE_MAX_NS);
+	return RTE_MIN(RTE_MAX(EXPIRY_RTTS * rtt_ns, EXPIRY_MIN_NS), EXPIRY_MAX_NS);
 }
 
 void
-san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_admit_set_expiry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	uint64_t due_ns = SAN_TIME_NEVER;
 	const struct san_tl_charge *ch;
@@ -248,10 +249,10 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 	for (granted = 0; granted < 2; granted++) {
 		ch = TAILQ_FIRST(&tl->charges[granted]);
 		if (ch != NULL)
-			due_ns = RTE_MIN(due_ns, ch->queued_ns + lapse_ns(tl, ch));
+			due_ns = RTE_MIN(due_ns, ch->queued_ns + charge_expiry_ns(tl, ch));
 	}
 	if (due_ns != SAN_TIME_NEVER)
-		san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + LAPSE_MIN_NS));
+		san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + EXPIRY_MIN_NS));
 }
 
 /*
@@ -263,19 +264,19 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 static bool
 is_queued(const struct san_tl *tl, const struct san_tl_charge *ch, uint64_t now_ns)
 {
-	return tl->use - ch->since_use < tl->budget_bytes + tl->path_room + tl->lapsed_used &&
-		now_ns < tl->use_ns + lapse_ns(tl, ch) &&
-		now_ns < ch->since_ns + QUEUE_LAPSES * lapse_ns(tl, ch);
+	return tl->use - ch->since_use < tl->budget_bytes + tl->path_room + tl->expired_used &&
+		now_ns < tl->use_ns + charge_expiry_ns(tl, ch) &&
+		now_ns < ch->since_ns + QUEUE_EXPIRIES * charge_expiry_ns(tl, ch);
 }
 
 static void
-lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
+charge_expire_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 {
 	struct san_tl_charge *ch;
 	uint32_t bytes;
 
 	while ((ch = TAILQ_FIRST(&tl->charges[granted])) != NULL &&
-	       now_ns >= ch->queued_ns + lapse_ns(tl, ch)) {
+	       now_ns >= ch->queued_ns + charge_expiry_ns(tl, ch)) {
 		if (ch->since_ns != ch->queued_ns) { /* used meanwhile */
 			list_tail(tl, ch);
 			continue;
@@ -283,19 +284,19 @@ lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 		if (is_queued(tl, ch, now_ns))
 			return;
 		bytes = ch->charged;
-		add_lapsed(tl, ch, bytes);
-		tl->stats.nb_grants_lapsed += granted;
-		uncharge(tl, ch, bytes);
+		charge_add_expired(tl, ch, bytes);
+		tl->stats.nb_grants_expired += granted;
+		charge_take_back(tl, ch, bytes);
 	}
 }
 
 void
-san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
+san_tl_admit_expire(struct san_tl *tl, uint64_t now_ns)
 {
 	if (likely(TAILQ_EMPTY(&tl->charges[false]) && TAILQ_EMPTY(&tl->charges[true])))
 		return;
-	lapse_longest(tl, false, now_ns);
-	lapse_longest(tl, true, now_ns);
+	charge_expire_longest(tl, false, now_ns);
+	charge_expire_longest(tl, true, now_ns);
 }
 
 /*
@@ -319,21 +320,21 @@ admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 }
 
 bool
-san_tl_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_admit_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	/* A grant to a connection in RNR would stay unused. */
-	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->lapsed == 0 &&
+	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->expired == 0 &&
 		!san_tl_is_odd(tl, tc, SAN_ODD_RNR);
 }
 
 void
 san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	admit_list(tl, tc, san_tl_may_grant(tl, tc));
+	admit_list(tl, tc, san_tl_admit_may_grant(tl, tc));
 }
 
 static uint32_t
-remaining(const struct san_tl_conn *tc)
+admit_remaining(const struct san_tl_conn *tc)
 {
 	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 
@@ -356,7 +357,7 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 		return best;
 	for (; h != NULL; h = TAILQ_NEXT(h, link)) {
 		TAILQ_FOREACH(tc, &h->admit, admit_link) {
-			if (remaining(tc) < remaining(best))
+			if (admit_remaining(tc) < admit_remaining(best))
 				best = tc;
 			if (++n == SRPT_LOOK)
 				return best;
@@ -367,7 +368,7 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 
 /* NULL: only slow hosts wait, and they have their grant. */
 static struct san_tl_conn *
-pick(struct san_tl *tl, bool missed)
+admit_pick_conn(struct san_tl *tl, bool missed)
 {
 	struct san_tl_conn *tc = NULL;
 
@@ -418,7 +419,7 @@ step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
 static uint32_t
 least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t left = remaining(tc);
+	uint32_t left = admit_remaining(tc);
 	uint32_t piece = RTE_MIN(tl->budget_bytes / 8, step_most(tl, tc) / 2);
 
 	piece = RTE_MIN(piece, GRANT_MIN_BYTES);
@@ -430,14 +431,14 @@ least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
  * unless they end the transaction.
  */
 static uint32_t
-step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
+admit_step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t mtu = mtu_of(tl, tc), left = remaining(tc), least = least_room(tl, tc);
+	uint32_t mtu = mtu_of(tl, tc), left = admit_remaining(tc), least = least_room(tl, tc);
 	uint32_t step = RTE_MIN(RTE_MIN(left, step_most(tl, tc)), grant_room(tl, tc));
 	uint32_t most = tl->budget_bytes / 4 + tc->host->paths[true].room;
 
 	if (any_granted(tl) && tl->nb_admit > 1)
-		step = RTE_MIN(step, room_in(most, tc->charged));
+		step = RTE_MIN(step, admit_room_in(most, tc->charged));
 	if (any_granted(tl) && step < least)
 		return 0;
 	if (step < left && least < left)
@@ -456,16 +457,16 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	bool granted;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
-		tc = pick(tl, misses != 0);
+		tc = admit_pick_conn(tl, misses != 0);
 		if (tc == NULL)
 			break;
 		/* Another connection has room outside the budget only if some path has. */
 		if (tl->path_room == 0 && any_granted(tl) && budget_room(tl) < least_room(tl, tc))
 			break;
-		step = step_of(tl, tc);
+		step = admit_step_of(tl, tc);
 		/* to the end of the list in any case: round-robin */
 		admit_list(tl, tc, false);
-		granted = step != 0 && san_tl_grant_one(tl, tc, step, now_ns);
+		granted = step != 0 && san_tl_solicit_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_update(tl, tc);
 		host_pass(tl, tc->host);
 		/* A connection that now waits for a receive has left the list and blocks none. */
@@ -474,5 +475,5 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	/* Waiting connections are woken when an unused grant expires, if not sooner. */
 	tc = first_waiting(tl);
 	if (tc != NULL)
-		san_tl_deadline_lapse(tl, tc, now_ns);
+		san_tl_admit_set_expiry(tl, tc, now_ns);
 }

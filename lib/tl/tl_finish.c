@@ -45,16 +45,16 @@ on_cmpl_in(struct san_tl *tl, struct san_pdl_conn *c)
 	}
 	tc->msg_rsn = c->cmpl_in;
 	if (tc->adm_rsn != tc->rsn_next)
-		san_pdl_kick(tl->pdl, c);
+		san_pdl_sched_kick(tl->pdl, c);
 }
 
 /* ---- the end of a transaction ---- */
 
 static inline void
-report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+finish_report_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	san_tl_ulp_cmpl(tl->conf.ulp, &t, 1, t->status);
-	san_tl_txns_free(tl, tc, &t, 1);
+	san_tl_txn_free_all(tl, tc, &t, 1);
 }
 
 /* Take the transaction of the base RSN, if it is finished; else NULL. */
@@ -64,8 +64,8 @@ take_done(struct san_tl *tl, struct san_tl_conn *tc)
 	struct san_tl_txn *t = NULL;
 
 	if (tc->nb_cam_cmpl != 0)
-		t = san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL,
-				 tc->rsn_base);
+		t = san_tl_reorder_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL,
+					tc->rsn_base);
 	if (t != NULL) {
 		tc->nb_cam_cmpl--;
 	} else if (tc->nb_cmpl_lost != 0) {
@@ -81,15 +81,15 @@ static inline void
 report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	if (t->rsn != tc->rsn_base) {
-		if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL, t->rsn,
-				t) == 0)
+		if (san_tl_reorder_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL, t->rsn,
+				       t) == 0)
 			tc->nb_cam_cmpl++;
 		else
 			tc->nb_cmpl_lost++; /* cannot be refused: found by its record */
 		return;
 	}
 	do {
-		report(tl, tc, t);
+		finish_report_txn(tl, tc, t);
 		tc->rsn_base++;
 		t = NULL;
 		if (unlikely(tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0))
@@ -118,33 +118,33 @@ report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 		report_ordered(tl, tc, t);
 		return;
 	}
-	report(tl, tc, t);
+	finish_report_txn(tl, tc, t);
 	pass_base(tc, 0);
 }
 
 void
-san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
+san_tl_finish_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
 {
 	t->status = status;
 	t->state = SAN_TXN_DONE;
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	if (unlikely(t->has_extra)) {
-		san_tl_charge_release(tl, &san_tl_extra(tl, t)->charge);
-		san_tl_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
+		san_tl_admit_charge_release(tl, &san_tl_extra(tl, t)->charge);
+		san_tl_rxn_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
 	}
 	if (t->solicited)
-		san_tl_ssn_end(tl, tc, t);
+		san_tl_solicit_ssn_end(tl, tc, t);
 	if (t->req.type != SAN_TL_PUSH)
 		tc->nb_pulls--;
 	report_in_turn(tl, tc, t);
 	if (tc->want != 0)
-		san_tl_wake_own(tl, tc);
+		san_tl_want_wake_own(tl, tc);
 	if (san_tl_has_waiting(tl))
 		san_tl_wake(tl);
 }
 
 void
-san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+san_tl_finish_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	if (t->nb_unacked != 0)
 		return;
@@ -152,16 +152,16 @@ san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 		/* An aborted transaction whose request is unanswered must be able to resend it. */
 		if (t->aborted && (!t->abort_acked || (t->req_sent && !t->req_acked)))
 			return;
-		san_tl_txn_finish(tl, tc, t, t->last_acked ? SAN_ST_OK : t->status);
+		san_tl_finish_txn(tl, tc, t, t->last_acked ? SAN_ST_OK : t->status);
 	} else if (t->state == SAN_TXN_SENT && t->req.type == SAN_TL_PUSH) {
-		san_tl_txn_finish(tl, tc, t, SAN_ST_OK);
+		san_tl_finish_txn(tl, tc, t, SAN_ST_OK);
 	}
 }
 
 /* ---- acknowledged packets ---- */
 
 static inline bool
-is_whole_push(const struct san_pdl_entry *e)
+finish_is_whole_push(const struct san_pdl_entry *e)
 {
 	return e->op == SAN_OP_PUSH_PACKED ||
 		(e->op == SAN_OP_PUSH_UNSLCTD_DATA && (e->flags & SAN_F_LAST) != 0);
@@ -195,7 +195,8 @@ is_plain_end(const struct san_tl_conn *tc, const struct san_pdl_entry *e, struct
  * together. Returns how many of *e* were processed; the next one takes the general path.
  */
 static uint32_t
-retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n)
+finish_retire_entries(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
+		      uint32_t n)
 {
 	struct san_tl_txn *done[RUN_MAX];
 	uint32_t i, k = 0;
@@ -203,7 +204,7 @@ retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 	/* No connection may wait for what they release, and none behind them may be finished. */
 	if (tc->want != 0 || san_tl_has_waiting(tl) || tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0)
 		return 0;
-	for (i = 0; i < n && is_whole_push(&e[i]) && k + e[i].aux < RUN_MAX; i++) {
+	for (i = 0; i < n && finish_is_whole_push(&e[i]) && k + e[i].aux < RUN_MAX; i++) {
 		if (!is_plain_end(tc, &e[i], done, k))
 			break;
 		k += e[i].aux + 1;
@@ -211,7 +212,7 @@ retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 	if (k == 0)
 		return 0;
 	san_tl_ulp_cmpl(tl->conf.ulp, done, k, SAN_ST_OK);
-	san_tl_txns_free(tl, tc, done, k);
+	san_tl_txn_free_all(tl, tc, done, k);
 	pass_base(tc, k);
 	return i;
 }
@@ -234,7 +235,7 @@ on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 			san_tl_rnr_over(tl, t); /* the target is ready */
 			t->last_acked |= last;
 		}
-		san_tl_txn_settle(tl, tc, t);
+		san_tl_finish_settle(tl, tc, t);
 	}
 }
 
@@ -246,7 +247,7 @@ on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl
 	if (t == NULL)
 		return;
 	t->req_acked = true;
-	san_tl_txn_settle(tl, tc, t);
+	san_tl_finish_settle(tl, tc, t);
 }
 
 /* A peer that refused packets has resources for one, or is nearer to that (RT-35). */
@@ -265,7 +266,7 @@ deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pd
 		tc->nb_deferred = 0;
 	if (taken || pulled) {
 		tc->deferred_us = (uint32_t)(now_ns / SAN_NS_PER_US);
-		san_pdl_tx_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), false);
+		san_pdl_pcb_is_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), false);
 	}
 }
 
@@ -280,7 +281,7 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 	if (unlikely(tc->nb_deferred != 0))
 		deferred_progress(tl, tc, e, n, now_ns);
 	for (i = 0; i < n; i += k) {
-		k = is_whole_push(&e[i]) ? retire(tl, tc, &e[i], n - i) : 0;
+		k = finish_is_whole_push(&e[i]) ? finish_retire_entries(tl, tc, &e[i], n - i) : 0;
 		if (k != 0)
 			continue;
 		k = 1;
@@ -306,7 +307,7 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 }
 
 void
-san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
+san_tl_finish_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	struct san_pdl *pdl = tl->pdl;
 
@@ -320,16 +321,16 @@ san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 void
-san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status)
+san_tl_finish_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status)
 {
 	uint32_t rsn;
 	struct san_tl_txn *t;
 
-	san_tl_unwant(tl, tc->slot);
+	san_tl_want_end(tl, tc->slot);
 	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
 		if (t != NULL && t->state != SAN_TXN_DONE)
-			san_tl_txn_finish(tl, tc, t, status);
+			san_tl_finish_txn(tl, tc, t, status);
 	}
 	SAN_VERIFY(tc->nb_txns == 0 && tc->rsn_base == tc->rsn_next);
 }

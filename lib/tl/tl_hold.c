@@ -9,7 +9,7 @@
 
 /* True if a request waits only for packet delivery. */
 static bool
-has_request(const struct san_tl_conn *tc)
+tl_hold_has_request(const struct san_tl_conn *tc)
 {
 	const struct san_tl_txn *t;
 	uint32_t rsn;
@@ -53,7 +53,7 @@ push_hold(const struct san_tl_conn *tc)
 
 /* Ordered: the peer refused the RSN that all others wait for. It is retried from time to time. */
 static bool
-is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
+tl_hold_is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	const struct san_tl_txn *oldest = san_tl_txn_at(tc, tc->rsn_base);
 
@@ -85,9 +85,9 @@ san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_
 		return SAN_HOLD_SETUP;
 	if (!TAILQ_EMPTY(&tc->pulls))
 		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
-	if (has_request(tc))
+	if (tl_hold_has_request(tc))
 		return san_pdl_hold(tl->pdl, c, SAN_WIN_REQ, now_ns);
-	if (is_refused(tl, tc))
+	if (tl_hold_is_refused(tl, tc))
 		return SAN_HOLD_RECEIVER;
 	hold = push_hold(tc);
 	if (hold == SAN_HOLD_NONE)

@@ -14,7 +14,7 @@
 #include "tl_priv.h"
 
 int
-san_tl_hosts_init(struct san_tl *tl)
+san_tl_host_init(struct san_tl *tl)
 {
 	struct san_prng prng = tl->pdl->prng; /* a copy: the original's sequence does not change */
 	uint32_t i, n = rte_align32pow2(tl->conf.max_conns);
@@ -34,7 +34,7 @@ san_tl_hosts_init(struct san_tl *tl)
 }
 
 void
-san_tl_hosts_fini(struct san_tl *tl)
+san_tl_host_fini(struct san_tl *tl)
 {
 	san_mem_end(tl->conf.mem, tl->host_held);
 	san_mem_end(tl->conf.mem, tl->buckets);
@@ -42,7 +42,7 @@ san_tl_hosts_fini(struct san_tl *tl)
 }
 
 static struct san_tl_bucket *
-bucket_of(const struct san_tl *tl, const struct san_ip *ip, uint16_t pkey)
+tl_host_bucket_of(const struct san_tl *tl, const struct san_ip *ip, uint16_t pkey)
 {
 	return &tl->buckets[rte_jhash(ip->b, sizeof(ip->b), tl->hash_seed ^ pkey) &
 			    tl->bucket_mask];
@@ -52,11 +52,11 @@ void
 san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
-	struct san_tl_bucket *bucket = bucket_of(tl, &c->path.dst, c->pkey);
+	struct san_tl_bucket *bucket = tl_host_bucket_of(tl, &c->path.dst, c->pkey);
 	struct san_tl_host *h;
 
 	SLIST_FOREACH(h, bucket, bucket_link)
-		if (h->pkey == c->pkey && san_ip_eq(&h->ip, &c->path.dst))
+		if (h->pkey == c->pkey && san_wire_ip_eq(&h->ip, &c->path.dst))
 			break;
 	if (h == NULL) {
 		h = SLIST_FIRST(&tl->free_hosts);
@@ -80,19 +80,19 @@ san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc)
 	tc->host = NULL;
 	if (--h->nb_conns != 0)
 		return;
-	SAN_VERIFY(h->lapsed == 0 && h->nb_rxns == 0 && !h->in_admit);
+	SAN_VERIFY(h->expired == 0 && h->nb_rxns == 0 && !h->in_admit);
 	san_tl_path_end(tl, &h->paths[false]);
 	san_tl_path_end(tl, &h->paths[true]);
-	SLIST_REMOVE(bucket_of(tl, &h->ip, h->pkey), h, san_tl_host, bucket_link);
+	SLIST_REMOVE(tl_host_bucket_of(tl, &h->ip, h->pkey), h, san_tl_host, bucket_link);
 	SLIST_INSERT_HEAD(&tl->free_hosts, h, bucket_link);
 	tl->nb_hosts--;
 }
 
 static void
-check_host(const struct san_tl *tl, const struct san_tl_host *h)
+tl_host_check_one(const struct san_tl *tl, const struct san_tl_host *h)
 {
 	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, nb_pullers = 0;
-	uint32_t nb_held = 0, lapsed = 0, slot;
+	uint32_t nb_held = 0, expired = 0, slot;
 	const struct san_tl_conn *tc;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
@@ -105,18 +105,18 @@ check_host(const struct san_tl *tl, const struct san_tl_host *h)
 			nb_heads[tc->cur->solicited]++;
 		nb_pullers += tc->nb_pulling != 0;
 		nb_held += tc->nb_held;
-		lapsed += tc->lapsed;
+		expired += tc->expired;
 	}
-	SAN_VERIFY(nb_conns == h->nb_conns && nb_rxns == h->nb_rxns && lapsed == h->lapsed);
+	SAN_VERIFY(nb_conns == h->nb_conns && nb_rxns == h->nb_rxns && expired == h->expired);
 	SAN_VERIFY(nb_heads[0] == h->nb_heads[0] && nb_heads[1] == h->nb_heads[1]);
 	SAN_VERIFY(nb_pullers == h->nb_pullers);
 	SAN_VERIFY(nb_held == tl->host_held[h - tl->hosts]);
-	SAN_VERIFY(h->slow == (h->lapsed > tl->conf.lapsed_bytes));
+	SAN_VERIFY(h->slow == (h->expired > tl->conf.expired_bytes));
 	SAN_VERIFY(h->in_admit == !TAILQ_EMPTY(&h->admit));
 }
 
 void
-san_tl_hosts_check(const struct san_tl *tl)
+san_tl_host_check(const struct san_tl *tl)
 {
 	uint64_t over[2] = {0}, charged = 0, room = 0;
 	const struct san_tl_path *p;
@@ -125,7 +125,7 @@ san_tl_hosts_check(const struct san_tl *tl)
 	for (i = 0; i < tl->conf.max_conns; i++) {
 		if (tl->hosts[i].nb_conns == 0)
 			continue;
-		check_host(tl, &tl->hosts[i]);
+		tl_host_check_one(tl, &tl->hosts[i]);
 		for (k = 0; k < 2; k++) {
 			p = &tl->hosts[i].paths[k];
 			over[k] += san_tl_path_over(p);

@@ -40,7 +40,7 @@ msg_limit(const struct san_pdl_conn *c)
 }
 
 static void
-admit(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+initiator_admit_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	t->msg_counted = true;
 	tc->nb_msgs++;
@@ -54,13 +54,13 @@ admit_new(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint3
 	if (tc->adm_rsn != t->rsn || tc->nb_msgs >= limit)
 		return;
 	tc->adm_rsn++;
-	admit(tl, tc, t);
+	initiator_admit_txn(tl, tc, t);
 	if (tc->req_rsn == t->rsn && !san_tl_owes_request(t))
 		tc->req_rsn++;
 }
 
 void
-san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c)
+san_tl_initiator_admit(struct san_tl *tl, struct san_pdl_conn *c)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	uint32_t limit = msg_limit(c);
@@ -72,12 +72,13 @@ san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c)
 		if (t == NULL || t->state == SAN_TXN_DONE ||
 		    (t->state == SAN_TXN_ABORTING && !t->solicited))
 			continue;
-		admit(tl, tc, t);
+		initiator_admit_txn(tl, tc, t);
 	}
 }
 
 int
-san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
+san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req,
+			uint64_t now_ns)
 {
 	struct san_tl_conn *tc = &tl->conns[slot];
 	struct san_pdl_conn *c = &tl->pdl->conns[slot];
@@ -93,8 +94,9 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		tl->stats.nb_pulls += req->type == SAN_TL_PULL;
 		tl->stats.nb_atomics += req->type == SAN_TL_ATOMIC;
 		if (req->type == SAN_TL_PULL)
-			san_tl_charge(tl, &san_tl_extra_use(tl, t)->charge,
-				      RTE_MIN(req->length, san_tl_pull_room(tl, tc)), now_ns);
+			san_tl_admit_charge(tl, &san_tl_txn_extra_use(tl, t)->charge,
+					    RTE_MIN(req->length, san_tl_admit_pull_room(tl, tc)),
+					    now_ns);
 	} else if (is_solicited(tl, c, req)) {
 		t->solicited = true;
 		t->ssn = tc->ssn_next++;
@@ -106,7 +108,7 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	/* It may have been first in line, or not have needed its reserved record: wake the next. */
 	if (san_tl_has_waiting(tl))
 		san_tl_wake(tl);
-	san_pdl_kick(tl->pdl, c);
+	san_pdl_sched_kick(tl->pdl, c);
 	return 0;
 }
 
@@ -126,7 +128,7 @@ records_for(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 uint32_t
-san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
+san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 {
 	const struct san_tl_conn *tc = &tl->conns[slot];
 	uint32_t limit = msg_limit(&tl->pdl->conns[slot]);
@@ -140,7 +142,7 @@ san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 }
 
 bool
-san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
+san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
 {
 	struct san_tl_conn *tc = &tl->conns[slot];
 	struct san_tl_txn *t;
@@ -156,11 +158,11 @@ san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *r
 }
 
 void
-san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
+san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
 {
 	tl->conns[slot].nb_msgs += n;
 	tl->stats.nb_push_unslctd += n;
-	san_pdl_kick(tl->pdl, &tl->pdl->conns[slot]);
+	san_pdl_sched_kick(tl->pdl, &tl->pdl->conns[slot]);
 }
 
 /*
@@ -182,8 +184,8 @@ next_to_request(struct san_tl_conn *tc)
 }
 
 bool
-san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
-		    struct san_pdl_entry *e)
+san_tl_initiator_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
+			      struct san_pdl_entry *e)
 {
 	static const uint8_t op_of[] = {
 		[SAN_TL_PUSH] = SAN_OP_PUSH_SLCTD_REQ,
@@ -245,8 +247,8 @@ next_push(struct san_tl *tl, struct san_tl_conn *tc)
 
 /* Assign the next packet of *t*, which can send, to *e*. */
 static inline void
-advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint16_t mtu,
-	struct san_pdl_entry *e)
+initiator_advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint16_t mtu,
+		  struct san_pdl_entry *e)
 {
 	uint32_t left = t->req.length - t->sent, imm_len = imm_len_of(t);
 	uint32_t may = unlikely(t->solicited) ? t->granted - t->sent : left;
@@ -271,7 +273,7 @@ advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint16_
 }
 
 bool
-san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+san_tl_initiator_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = next_push(tl, tc);
@@ -279,7 +281,7 @@ san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
 	if (t == NULL)
 		return false;
 	if (!tc->peer.pack || !san_tl_pack(tl, tc, t, c->mtu, e))
-		advance(tl, tc, t, c->mtu, e);
+		initiator_advance(tl, tc, t, c->mtu, e);
 	return true;
 }
 
@@ -288,7 +290,7 @@ san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
  */
 
 bool
-san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
+san_tl_initiator_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 
@@ -296,13 +298,13 @@ san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
 	    !TAILQ_EMPTY(&tc->pulls))
 		return false;
 	if (tc->adm_rsn != tc->rsn_next)
-		san_tl_admit_msgs(tl, c);
+		san_tl_initiator_admit(tl, c);
 	return next_to_request(tc) == NULL && next_push(tl, tc) != NULL;
 }
 
 /* The push after those sent. No request is owed, and no refusal is pending. */
 static inline struct san_tl_txn *
-behind(const struct san_tl *tl, const struct san_tl_conn *tc)
+initiator_txn_behind(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	if (likely(tc->peer.ordered))
 		return tc->data_rsn != tc->adm_rsn ? san_tl_txn_at(tc, tc->data_rsn) : NULL;
@@ -310,23 +312,23 @@ behind(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 struct san_tl_txn *
-san_tl_express_next(const struct san_tl *tl, const struct san_pdl_conn *c)
+san_tl_initiator_express_next(const struct san_tl *tl, const struct san_pdl_conn *c)
 {
 	const struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t = behind(tl, tc);
+	struct san_tl_txn *t = initiator_txn_behind(tl, tc);
 
 	if (t == NULL || !san_tl_txn_can_send(t))
 		return NULL;
-	return tc->peer.pack && san_tl_may_pack(tc, t, c->mtu) ? NULL : t;
+	return tc->peer.pack && san_tl_pack_may(tc, t, c->mtu) ? NULL : t;
 }
 
 void
-san_tl_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_tl_txn *t,
-		    struct san_pdl_entry *e)
+san_tl_initiator_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_tl_txn *t,
+			      struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 
-	advance(tl, tc, t, c->mtu, e);
+	initiator_advance(tl, tc, t, c->mtu, e);
 	tl->stats.nb_express_tx++;
 	tc->turn = true; /* pull data is next, if there is any */
 }
@@ -338,7 +340,7 @@ san_tl_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_
  * packet under the PSN brings that.
  */
 void
-san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p)
+san_tl_initiator_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p)
 {
 	p->op = SAN_OP_RESYNC;
 	p->flags = e->win == SAN_WIN_DATA ? SAN_F_WIN_DATA : 0;
@@ -347,15 +349,16 @@ san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p)
 }
 
 void
-san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_pdl_entry *e,
-		    struct rte_mbuf *m, struct san_wire_pkt *p)
+san_tl_initiator_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
+			      const struct san_pdl_entry *e, struct rte_mbuf *m,
+			      struct san_wire_pkt *p)
 {
 	const struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
 	rte_be64_t args[2];
 	char *dst;
 
 	if (t == NULL) {
-		san_tl_fill_empty(e, p);
+		san_tl_initiator_fill_empty(e, p);
 		return;
 	}
 	if (t->solicited)
@@ -401,8 +404,9 @@ push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_t
 }
 
 void
-san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
-		 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
+san_tl_initiator_push_fill(struct san_tl *tl, const struct san_pdl_conn *c,
+			   const struct san_tl_conn *tc, const struct san_pdl_entry *e,
+			   struct rte_mbuf *m, struct san_wire_pkt *p)
 {
 	const struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
 
@@ -412,8 +416,9 @@ san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 }
 
 void
-san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_txn *t,
-		    const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
+san_tl_initiator_express_fill(struct san_tl *tl, const struct san_pdl_conn *c,
+			      const struct san_tl_txn *t, const struct san_pdl_entry *e,
+			      struct rte_mbuf *m, struct san_wire_pkt *p)
 {
 	p->op = e->op;
 	p->rsn = t->rsn;
@@ -424,8 +429,8 @@ san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struc
 
 /* As for a push, the last packet of a pull is placed last (RT-39). */
 static bool
-is_early_last(const struct san_tl_conn *tc, const struct san_tl_txn *t,
-	      const struct san_wire_pkt *p, uint32_t length)
+initiator_last_is_ahead(const struct san_tl_conn *tc, const struct san_tl_txn *t,
+			const struct san_wire_pkt *p, uint32_t length)
 {
 	return p->status == SAN_ST_OK && p->offset + p->payload_len == length &&
 		t->placed + p->payload_len != length && tc->peer.ordered && !tc->peer.relaxed;
@@ -439,10 +444,10 @@ hold_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, struc
 
 	if (san_tl_pull_last(tl, t) != NULL)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	if (san_tl_is_red(tl, tc))
+	if (san_tl_rxn_is_red(tl, tc))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
-	san_pdl_rx_commit(tl->pdl, c, &san_pkt(m)->w, SAN_RX_RECEIVED, now_ns);
-	san_tl_pull_last_hold(tl, tc, t, m, now_ns);
+	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, SAN_RX_RECEIVED, now_ns);
+	san_tl_rxn_pull_last_hold(tl, tc, t, m, now_ns);
 	return SAN_DROP_NONE;
 }
 
@@ -450,7 +455,7 @@ static void
 place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, struct rte_mbuf *m,
 	   uint32_t length, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_charge *ch;
 	uint8_t status = p->status;
 
@@ -458,11 +463,11 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
 					       p->payload_len);
 	t->placed += p->payload_len;
-	ch = &san_tl_extra_use(tl, t)->charge;
-	san_tl_charge_use(tl, ch, p->payload_len, now_ns);
-	san_tl_charge_done(tl, ch, p->payload_len);
+	ch = &san_tl_txn_extra_use(tl, t)->charge;
+	san_tl_admit_charge_use(tl, ch, p->payload_len, now_ns);
+	san_tl_admit_charge_done(tl, ch, p->payload_len);
 	if (status != SAN_ST_OK || t->placed == length)
-		san_tl_txn_finish(tl, tc, t, status);
+		san_tl_finish_txn(tl, tc, t, status);
 }
 
 /* The rest is placed and the last packet is held: place it too. */
@@ -471,17 +476,18 @@ place_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, uint
 	   uint64_t now_ns)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct rte_mbuf *m = san_tl_pull_last_take(tl, tc, t);
+	struct rte_mbuf *m = san_tl_rxn_pull_last_take(tl, tc, t);
 
-	san_pdl_rx_ack(tl->pdl, c, san_pkt(m)->w.psn, now_ns);
+	san_pdl_rx_ack(tl->pdl, c, san_wire_pkt(m)->w.psn, now_ns);
 	place_pull(tl, tc, t, m, length, now_ns);
-	san_death_add(tl->death, m);
+	san_tl_death_add(tl->death, m);
 }
 
 enum san_drop
-san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			      uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
 	struct rte_mbuf *last;
@@ -499,11 +505,11 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 	if (p->offset > length || p->payload_len > length - p->offset ||
 	    p->payload_len > length - t->placed)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	if (is_early_last(tc, t, p, length))
+	if (initiator_last_is_ahead(tc, t, p, length))
 		return hold_last(tl, c, t, m, now_ns);
 	place_pull(tl, tc, t, m, length, now_ns);
 	last = san_tl_pull_last(tl, t);
-	if (last != NULL && t->placed + san_pkt(last)->w.payload_len == length)
+	if (last != NULL && t->placed + san_wire_pkt(last)->w.payload_len == length)
 		place_last(tl, c, t, length, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
@@ -511,7 +517,7 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 /* ---- check ---- */
 
 void
-san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_initiator_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	uint32_t nb_txns = 0, nb_msgs = 0, nb_pulls = 0, nb_done = 0, nb_cam_grant = 0;
 	const struct san_tl_txn *t;

@@ -37,7 +37,7 @@ san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores
 
 /* Take at most *bytes* of the free budget. */
 static uint32_t
-take(struct san_tl_lend *l, uint32_t bytes)
+lend_take_bytes(struct san_tl_lend *l, uint32_t bytes)
 {
 	uint32_t had = atomic_load(&l->free_bytes), got;
 
@@ -68,7 +68,7 @@ san_tl_lend_join(struct san_tl *tl)
 	if (l == NULL)
 		return;
 	/* Other lcores cannot have more than a share before they have run. */
-	tl->budget_bytes = tl->limit_bytes = tl->share_bytes = take(l, l->share_bytes);
+	tl->budget_bytes = tl->limit_bytes = tl->share_bytes = lend_take_bytes(l, l->share_bytes);
 	SAN_VERIFY(tl->budget_bytes == l->share_bytes);
 }
 
@@ -112,7 +112,7 @@ san_tl_lend_tick(struct san_tl *tl, bool waits)
 
 	others = atomic_load_explicit(&l->claims, memory_order_relaxed) - tl->claim;
 	if (waits && (others < CLAIM_SHORT || tl->budget_bytes < tl->share_bytes))
-		tl->budget_bytes += take(l, l->unit_bytes);
+		tl->budget_bytes += lend_take_bytes(l, l->unit_bytes);
 	set_claim(tl, claim_of(tl, waits));
 	tl->limit_bytes = tl->budget_bytes;
 	if (likely(others == 0))

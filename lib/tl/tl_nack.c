@@ -126,7 +126,7 @@ san_tl_nack_next(struct san_tl *tl, uint16_t *slot, struct san_wire_pkt *p)
 /* ---- target: not ready ---- */
 
 bool
-san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
+san_tl_nack_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
 	if (tc->peer.ordered)
 		return tc->rnr_valid && san_seq_ge(p->rsn, tc->rnr_rsn) &&
@@ -148,7 +148,7 @@ next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 }
 
 void
-san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
+san_tl_nack_repeat(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
 	uint8_t odd;
 
@@ -165,13 +165,13 @@ san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct
 }
 
 void
-san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		  enum san_drop reason, uint64_t now_ns)
+san_tl_nack_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		       enum san_drop reason, uint64_t now_ns)
 {
-	san_tl_push_undo(tl, tc, r);
+	san_tl_rxn_push_undo(tl, tc, r);
 	if (r == &tl->scratch)
 		return;
-	san_tl_held_drop(tl, tc, r, false, reason, now_ns);
+	san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
 	if (r->has_last)
 		san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
 	r->state = SAN_RXN_AHEAD;
@@ -202,14 +202,14 @@ refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t c
 		next = TAILQ_NEXT(r, all_link);
 		if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
 		    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))
-			san_tl_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
+			san_tl_nack_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
 	}
 	san_tl_admit_update(tl, tc);
 }
 
 void
-san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
-	   uint64_t now_ns)
+san_tl_nack_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+		uint64_t now_ns)
 {
 	uint32_t rsn = r->rsn;
 	bool unpack = r->packed;
@@ -218,7 +218,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 	tl->stats.nb_unpack_tx += unpack;
 	tc->nb_waits += rsn == tc->rx_base;
 	if (!tc->peer.ordered || r == &tl->scratch)
-		san_tl_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
+		san_tl_nack_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
 	if (!tc->peer.ordered)
 		next_round(tc, rsn, SAN_ST_RNR);
 	else
@@ -227,14 +227,14 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 }
 
 void
-san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns)
+san_tl_nack_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns)
 {
 	refuse_onward(tl, tc, tc->rx_base, SAN_ST_RESOURCE, false, now_ns);
 	san_tl_nack(tl, tc, psn, tc->rx_base, SAN_ST_RESOURCE);
 }
 
 void
-san_tl_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_nack_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	uint32_t rsn = tc->rx_base;
 
@@ -242,16 +242,16 @@ san_tl_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		refuse_onward(tl, tc, rsn, SAN_ST_RESOURCE, false, now_ns);
 		return;
 	}
-	san_tl_push_reset(tl, tc, tc->cur, SAN_DROP_RNR, now_ns);
+	san_tl_nack_push_reset(tl, tc, tc->cur, SAN_DROP_RNR, now_ns);
 	next_round(tc, rsn, SAN_ST_RESOURCE);
 }
 
 void
-san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
-		 uint64_t now_ns)
+san_tl_nack_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+		      uint64_t now_ns)
 {
 	if (tc->peer.ordered && rsn == tc->rx_base) {
-		san_tl_base_waits(tl, tc, psn, now_ns);
+		san_tl_nack_base_waits(tl, tc, psn, now_ns);
 		return;
 	}
 	if (!tc->peer.ordered)
@@ -285,14 +285,14 @@ refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 void
-san_tl_refused_return(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_nack_refused_return(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	tl->free_refused[tl->nb_free_refused++] = tc->refused;
 	tc->refused = NULL;
 }
 
 void
-san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+san_tl_nack_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
 	unsigned int shift = (rsn & 1) * 4;
 	uint8_t *pair, old;
@@ -304,11 +304,11 @@ san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint
 	tc->nb_refused = (uint16_t)(tc->nb_refused + (code != SAN_ST_OK) - (old != SAN_ST_OK));
 	*pair = (uint8_t)((*pair & ~(0xf << shift)) | code << shift);
 	if (tc->nb_refused == 0)
-		san_tl_refused_return(tl, tc);
+		san_tl_nack_refused_return(tl, tc);
 }
 
 uint8_t
-san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn)
+san_tl_nack_refused_get(const struct san_tl_conn *tc, uint32_t rsn)
 {
 	int32_t behind = san_seq_diff(tc->rx_base, rsn);
 
@@ -322,17 +322,17 @@ san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn)
 static void
 abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
-	san_tl_held_drop(tl, tc, r, true, SAN_DROP_ABORTED, now_ns);
+	san_tl_rxn_held_drop(tl, tc, r, true, SAN_DROP_ABORTED, now_ns);
 	if (r->has_last)
 		san_pdl_rx_ack(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn, now_ns);
-	san_tl_push_undo(tl, tc, r);
-	san_tl_unreserve(tl, tc, r);
+	san_tl_rxn_push_undo(tl, tc, r);
+	san_tl_rxn_unreserve(tl, tc, r);
 	r->has_last = false;
 	r->state = SAN_RXN_ABORTED;
-	san_tl_ssn_leave(tl, tc, r);
+	san_tl_solicit_ssn_leave(tl, tc, r);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);
-	san_tl_charge_release(tl, &r->charge);
+	san_tl_admit_charge_release(tl, &r->charge);
 	if (!san_tl_in_turn(tc, r->rsn))
 		return;
 	san_tl_rxn_detach(tl, tc, r);
@@ -343,7 +343,7 @@ abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 static bool
 abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_ns)
 {
-	struct san_tl_rxn *r = san_tl_rxn_find(tl, tc, rsn);
+	struct san_tl_rxn *r = san_tl_target_rxn_find(tl, tc, rsn);
 
 	if (r != NULL) {
 		abort_record(tl, tc, r, now_ns);
@@ -354,21 +354,22 @@ abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_
 		r->state = SAN_RXN_ABORTED;
 	}
 	if (san_tl_in_turn(tc, rsn))
-		san_tl_rsn_finish(tl, tc, rsn, SAN_ST_OK);
+		san_tl_target_rsn_finish(tl, tc, rsn, SAN_ST_OK);
 	return true;
 }
 
 enum san_drop
-san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_nack_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+		      uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	enum san_drop drop = SAN_DROP_NONE;
 	enum san_verdict verdict = SAN_RX_ACKED;
 
 	tl->stats.nb_resync_rx++;
 	if (p->status == SAN_RESYNC_ABORT) {
-		if (san_tl_is_finished(tc, p->rsn)) {
+		if (san_tl_target_is_finished(tc, p->rsn)) {
 			san_tl_pull_cancel(tl, tc, p->rsn);
 		} else if (p->rsn - tc->rx_base >= tc->peer.n_rx) {
 			verdict = SAN_RX_REFUSED;
@@ -380,25 +381,25 @@ san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, 
 		}
 	}
 	drop = san_tl_settle(tl, c, m, verdict, drop, now_ns);
-	san_tl_run_base(tl, tc, now_ns);
+	san_tl_target_run_base(tl, tc, now_ns);
 	return drop;
 }
 
 /* ---- initiator: NACKs in ---- */
 
 void
-san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+san_tl_nack_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	t->sent = 0;
 	t->nb_packed = 0;
 	t->last_sent = false;
 	t->state = t->req_sent ? SAN_TXN_SENDING : SAN_TXN_POSTED;
 	if (t->unwanted)
-		san_tl_txn_abort(tl, tc, t, t->status);
+		san_tl_nack_txn_abort(tl, tc, t, t->status);
 }
 
 bool
-san_tl_is_live_push(const struct san_tl_txn *t)
+san_tl_nack_is_live_push(const struct san_tl_txn *t)
 {
 	return t != NULL && t->req.type == SAN_TL_PUSH && t->state != SAN_TXN_ABORTING &&
 		t->state != SAN_TXN_DONE;
@@ -417,17 +418,17 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 	uint32_t i;
 
 	c->rnr_round_out = round;
-	san_pdl_tx_withdraw(tl->pdl, c, rsn, true, SAN_RESYNC_FILL);
+	san_pdl_rtx_cancel(tl->pdl, c, rsn, true, SAN_RESYNC_FILL);
 	for (i = san_seq_max(rsn, tc->rsn_base); i != tc->rsn_next; i++) {
 		t = san_tl_txn_at(tc, i);
-		if (!san_tl_is_live_push(t))
+		if (!san_tl_nack_is_live_push(t))
 			continue;
 		/*
 		 * One may have been refused for good ahead of its turn; only alone it gets that
 		 * answer.
 		 */
 		t->alone |= tc->peer.relaxed;
-		san_tl_push_rewind(tl, tc, t);
+		san_tl_nack_push_rewind(tl, tc, t);
 	}
 	if (san_seq_gt(tc->data_rsn, rsn))
 		tc->data_rsn = san_seq_max(rsn, tc->rsn_base);
@@ -460,9 +461,9 @@ resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	if (tc->rnr_until_ns == 0 || now_ns < tc->rnr_until_ns)
 		return;
 	tc->rnr_until_ns = 0;
-	if (san_tl_is_live_push(t) && is_rnr_over(tl, tc, t, now_ns))
-		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
-	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	if (san_tl_nack_is_live_push(t) && is_rnr_over(tl, tc, t, now_ns))
+		san_tl_nack_txn_abort(tl, tc, t, SAN_ST_RNR);
+	san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
 /* The delay of *t* is over. */
@@ -471,20 +472,20 @@ resume_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t
 {
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	if (is_rnr_over(tl, tc, t, now_ns))
-		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
+		san_tl_nack_txn_abort(tl, tc, t, SAN_ST_RNR);
 	else
 		san_tl_txn_ready(tl, tc, t);
-	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
 static void
 wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint64_t until_ns,
 	       uint64_t now_ns)
 {
-	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
-	if (san_tl_is_live_push(t))
-		san_tl_push_rewind(tl, tc, t);
-	if (!san_tl_is_live_push(t))
+	san_pdl_rtx_cancel(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
+	if (san_tl_nack_is_live_push(t))
+		san_tl_nack_push_rewind(tl, tc, t);
+	if (!san_tl_nack_is_live_push(t))
 		return; /* given up: it needed only its place in the window */
 	if (until_ns <= now_ns) {
 		resume_unordered(tl, tc, t, now_ns);
@@ -516,7 +517,7 @@ refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wir
 	delay_ns = RTE_MIN(delay_ns * (1 + tc->nb_deferred / DEFER_STEP), DEFER_MAX_NS);
 	if (tc->nb_deferred >= DEFER_STEP &&
 	    (uint32_t)(now_us - tc->deferred_us) >= DEFER_RTTS * c->rtt.srtt_ns / SAN_NS_PER_US)
-		san_pdl_tx_crowded(tl->pdl, c, true);
+		san_pdl_pcb_is_crowded(tl->pdl, c, true);
 	tc->nb_deferred = (uint16_t)RTE_MIN(tc->nb_deferred + n, (uint32_t)UINT16_MAX);
 	return delay_ns;
 }
@@ -536,8 +537,8 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	tl->stats.nb_rnr_rx += p->status == SAN_ST_RNR;
 	tl->stats.nb_unpack_rx += unpack;
 	/* If one of several was not ready, that shows when each is sent alone. */
-	if (p->status == SAN_ST_RNR && !unpack && san_tl_is_live_push(t)) {
-		x = san_tl_extra_use(tl, t);
+	if (p->status == SAN_ST_RNR && !unpack && san_tl_nack_is_live_push(t)) {
+		x = san_tl_txn_extra_use(tl, t);
 		if (x->rnr_since_ns == 0)
 			x->rnr_since_ns = RTE_MAX(now_ns, 1u);
 		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, x->rnr_since_ns));
@@ -547,7 +548,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		until_ns = now_ns + refused_delay_ns(tl, tc, p, DEFER_STEP, now_ns);
 	}
 	if (t != NULL)
-		san_tl_unpack(tl, tc, t);
+		san_tl_pack_unpack(tl, tc, t);
 	if (tc->peer.ordered) {
 		wait_ordered(tl, tc, p->rsn, p->round, until_ns);
 		resume_ordered(tl, tc, now_ns);
@@ -567,14 +568,14 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 	t->status = status;
 	t->state = SAN_TXN_ABORTING;
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
-	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
-	san_tl_txn_settle(tl, tc, t);
+	san_pdl_rtx_cancel(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
+	san_tl_finish_settle(tl, tc, t);
 }
 
 /* No record or no space: resend the same packet later. */
 static enum san_drop
-defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
-      const struct san_wire_pkt *p, uint64_t now_ns)
+nack_defer_push(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+		const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
 		return SAN_DROP_NACK_STALE;
@@ -582,8 +583,8 @@ defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 	if (e->win == SAN_WIN_DATA && !san_tl_is_push_data(e->op) &&
 	    !(e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_ABORT))
 		return SAN_DROP_NACK_STALE;
-	san_pdl_tx_defer(tl->pdl, c, e->win, e->psn,
-			 refused_delay_ns(tl, &tl->conns[c->slot], p, 1, now_ns), now_ns);
+	san_pdl_rtx_defer(tl->pdl, c, e->win, e->psn,
+			  refused_delay_ns(tl, &tl->conns[c->slot], p, 1, now_ns), now_ns);
 	return SAN_DROP_NONE;
 }
 
@@ -597,11 +598,11 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	const struct san_pdl_entry *e;
 
 	/* RULE-17: the NACK must refer to an outstanding PSN. */
-	if (!san_pdl_tx_is_outstanding(c, win, p->nack_psn))
+	if (!san_pdl_rtx_is_outstanding(c, win, p->nack_psn))
 		return SAN_DROP_NACK_STALE;
-	e = san_pdl_txw_entry(c->txb, win, p->nack_psn);
+	e = san_pdl_win_tx_entry(c->txb, win, p->nack_psn);
 	if (!san_tl_is_push_data(e->op))
-		return defer(tl, c, e, p, now_ns);
+		return nack_defer_push(tl, c, e, p, now_ns);
 	/*
 	 * The RNR of an ordered connection names the first RSN; the PSN may belong to a later one.
 	 * The same holds if its base found no record. A packet to be deferred was sent in the
@@ -615,7 +616,7 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	if (e->rsn != p->rsn || t == NULL)
 		return SAN_DROP_NACK_STALE;
 	if (p->status == SAN_ST_RNR || p->status == SAN_ST_RESOURCE) {
-		return tc->peer.ordered ? defer(tl, c, e, p, now_ns) :
+		return tc->peer.ordered ? nack_defer_push(tl, c, e, p, now_ns) :
 					  on_not_now(tl, tc, t, p, now_ns);
 	}
 	if (e->op == SAN_OP_PUSH_PACKED) /* its messages are refused one by one, when sent alone */
@@ -625,18 +626,18 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 }
 
 enum san_drop
-san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	enum san_drop drop = take_nack(tl, c, &san_pkt(m)->w, now_ns);
+	enum san_drop drop = take_nack(tl, c, &san_wire_pkt(m)->w, now_ns);
 
-	san_death_add(tl->death, m);
+	san_tl_death_add(tl->death, m);
 	return drop;
 }
 
 /* ---- initiator: the delay is over ---- */
 
 void
-san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_nack_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	struct san_tl_extra *x, *next;
 
@@ -654,7 +655,7 @@ san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 }
 
 uint64_t
-san_tl_rnr_due_ns(const struct san_tl_conn *tc)
+san_tl_nack_rnr_due_ns(const struct san_tl_conn *tc)
 {
 	return tc->rnr_until_ns != 0 ? san_time_min(tc->rnr_until_ns, tc->wait_due_ns) :
 				       tc->wait_due_ns;
@@ -663,7 +664,8 @@ san_tl_rnr_due_ns(const struct san_tl_conn *tc)
 /* ---- initiator: abort ---- */
 
 void
-san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
+san_tl_nack_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		      uint8_t status)
 {
 	if (t->state == SAN_TXN_ABORTING || t->state == SAN_TXN_DONE)
 		return;
@@ -676,16 +678,16 @@ san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t
 	t->state = SAN_TXN_ABORTING;
 	t->aborted = true;
 	if (t->has_extra)
-		san_tl_charge_release(tl, &san_tl_extra(tl, t)->charge);
+		san_tl_admit_charge_release(tl, &san_tl_extra(tl, t)->charge);
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	/* The request is sent first, for its SSN. */
 	if (!t->solicited || t->req_sent)
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_ABORT);
-	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
 int
-san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
+san_tl_nack_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
 {
 	struct san_tl_conn *tc = &tl->conns[slot];
 	struct san_tl_txn *t;
@@ -698,14 +700,14 @@ san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
 		t = san_tl_txn_at(tc, rsn);
 		if (t == NULL || t->req.cookie != cookie || t->state == SAN_TXN_DONE)
 			continue;
-		san_tl_txn_abort(tl, tc, t, SAN_ST_ABORTED);
+		san_tl_nack_txn_abort(tl, tc, t, SAN_ST_ABORTED);
 		return 0;
 	}
 	return -ENOENT;
 }
 
 bool
-san_tl_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
+san_tl_nack_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
 {
 	struct san_tl_txn *t = san_tl_txn_first(tl, &tc->aborts);
 

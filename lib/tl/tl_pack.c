@@ -55,10 +55,10 @@ take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 }
 
 bool
-san_tl_may_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu)
+san_tl_pack_may(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu)
 {
 	return may_share(t) && t->rsn + 1 != tc->adm_rsn &&
-		san_wire_msg_len(t->req.kind, t->req.length) < mtu;
+		san_wire_pack_len(t->req.kind, t->req.length) < mtu;
 }
 
 bool
@@ -68,7 +68,7 @@ san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *
 	uint32_t first = t->rsn, left = mtu, n = 0, len;
 
 	while (t != NULL && may_share(t)) {
-		len = san_wire_msg_len(t->req.kind, t->req.length);
+		len = san_wire_pack_len(t->req.kind, t->req.length);
 		if (len > left)
 			break;
 		left -= len;
@@ -108,15 +108,15 @@ san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 		msg.key = t->req.key;
 		msg.addr = t->req.addr;
 		msg.imm = t->req.imm;
-		data = san_wire_msg_put(dst, &msg);
+		data = san_wire_pack_put(dst, &msg);
 		if (msg.length != 0)
 			san_tl_ulp_push_fill(tl->conf.ulp, t, 0, data, msg.length);
-		dst += san_wire_msg_len(msg.kind, msg.length);
+		dst += san_wire_pack_len(msg.kind, msg.length);
 	}
 }
 
 void
-san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+san_tl_pack_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	uint32_t i, n = t->nb_packed;
 
@@ -128,9 +128,9 @@ san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 		if (next == NULL)
 			continue;
 		next->alone = true;
-		if (tc->peer.ordered || !san_tl_is_live_push(next))
+		if (tc->peer.ordered || !san_tl_nack_is_live_push(next))
 			continue;
-		san_tl_push_rewind(tl, tc, next);
+		san_tl_nack_push_rewind(tl, tc, next);
 		san_tl_txn_ready(tl, tc, next);
 	}
 }
@@ -139,7 +139,7 @@ san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 
 /* Fill the scratch record with message *i*, which has *rsn*. */
 static inline void
-load(struct san_tl *tl, uint32_t i, uint32_t rsn)
+pack_load_request(struct san_tl *tl, uint32_t i, uint32_t rsn)
 {
 	const struct san_tl_part *part = &tl->parts[i];
 	struct san_tl_rxn *r = &tl->scratch;
@@ -161,8 +161,8 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 	uint32_t i, off = p->payload_off;
 
 	for (i = 0; i < p->length; i++) {
-		off = san_wire_msg_get(m, off, &tl->parts[i].msg);
-		load(tl, i, p->rsn + i);
+		off = san_wire_pack_get(m, off, &tl->parts[i].msg);
+		pack_load_request(tl, i, p->rsn + i);
 		if (san_tl_ulp_push_req(tl->conf.ulp, &tl->scratch) != SAN_ST_OK)
 			break;
 		tl->parts[i].ulp_ref = tl->scratch.ulp_ref;
@@ -171,7 +171,7 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 	if (i == p->length)
 		return true;
 	while (i-- > 0) { /* in reverse order, so that receives return to their places */
-		load(tl, i, p->rsn + i);
+		pack_load_request(tl, i, p->rsn + i);
 		san_tl_ulp_push_abort(tl->conf.ulp, &tl->scratch);
 	}
 	return false;
@@ -187,7 +187,7 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	uint32_t i;
 
 	for (i = 0; i < p->length; i++) {
-		load(tl, i, p->rsn + i);
+		pack_load_request(tl, i, p->rsn + i);
 		if (r->length != 0)
 			status |= san_tl_ulp_push_place(tl->conf.ulp, r, 0, m,
 							tl->parts[i].msg.off, (uint16_t)r->length);
@@ -196,7 +196,7 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	SAN_VERIFY(status == SAN_ST_OK);
 	tl->stats.nb_packed_rx++;
 	tl->stats.nb_pack_msgs_rx += p->length;
-	san_tl_rsns_finish(tl, tc, p->rsn, p->length);
+	san_tl_target_rsn_finish_all(tl, tc, p->rsn, p->length);
 }
 
 /*
@@ -211,17 +211,17 @@ is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
 	if (tc->peer.ordered && tc->nb_ahead == 0)
 		return true;
 	for (i = 1; i < p->length; i++)
-		if (san_tl_is_finished(tc, p->rsn + i) ||
-		    san_tl_rxn_find(tl, tc, p->rsn + i) != NULL)
+		if (san_tl_target_is_finished(tc, p->rsn + i) ||
+		    san_tl_target_rxn_find(tl, tc, p->rsn + i) != NULL)
 			return false;
 	return true;
 }
 
 /* Execute the packet in its turn. NONE: all of it is done. */
 static enum san_drop
-execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
+pack_execute_pkt(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_rxn *r = &tl->scratch;
 	enum san_drop drop = SAN_DROP_NONE;
 
@@ -242,39 +242,39 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 	return drop;
 }
 
-/* After execute(): send the RNR of a refusal. */
+/* After pack_execute_pkt(): send the RNR of a refusal. */
 static void
-conclude(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, enum san_drop drop,
-	 uint64_t now_ns)
+pack_conclude(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, enum san_drop drop,
+	      uint64_t now_ns)
 {
 	if (drop == SAN_DROP_RNR)
-		san_tl_rnr(tl, tc, &tl->scratch, psn, now_ns);
+		san_tl_nack_rnr(tl, tc, &tl->scratch, psn, now_ns);
 	tl->scratch.packed = false;
 }
 
 static enum san_drop
-hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+pack_hold_pkt(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r;
 
-	if (san_tl_is_red(tl, tc))
-		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+	if (san_tl_rxn_is_red(tl, tc))
+		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, false);
 	if (r == NULL)
-		return san_tl_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	r->type = SAN_TL_PUSH;
 	r->packed = true;
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
-	san_tl_held_push(tl, tc, r, m, now_ns);
+	san_tl_rxn_held_push(tl, tc, r, m, now_ns);
 	return SAN_DROP_NONE;
 }
 
 enum san_drop
-san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_pack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	uint32_t psn = p->psn;
 	enum san_drop drop;
@@ -282,13 +282,13 @@ san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, 
 	if (p->rsn + p->length - 1 - tc->rx_base >= tc->peer.n_rx)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (!san_tl_in_turn(tc, p->rsn))
-		return hold(tl, c, m, now_ns);
-	drop = execute(tl, tc, m);
+		return pack_hold_pkt(tl, c, m, now_ns);
+	drop = pack_execute_pkt(tl, tc, m);
 	san_tl_settle(tl, c, m, drop == SAN_DROP_NONE ? SAN_RX_ACKED : SAN_RX_REFUSED, drop,
 		      now_ns);
-	conclude(tl, tc, psn, drop, now_ns);
+	pack_conclude(tl, tc, psn, drop, now_ns);
 	if (tc->cur != NULL)
-		san_tl_run_base(tl, tc, now_ns);
+		san_tl_target_run_base(tl, tc, now_ns);
 	return drop;
 }
 
@@ -296,20 +296,20 @@ bool
 san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
-	struct rte_mbuf *m = san_tl_held_pop(tl, tc, r);
-	uint32_t psn = san_pkt(m)->w.psn;
+	struct rte_mbuf *m = san_tl_rxn_held_pop(tl, tc, r);
+	uint32_t psn = san_wire_pkt(m)->w.psn;
 	enum san_drop drop;
 
 	san_tl_rxn_detach(tl, tc, r);
 	san_tl_rxn_free(tl, tc, r);
-	drop = execute(tl, tc, m);
+	drop = pack_execute_pkt(tl, tc, m);
 	if (drop == SAN_DROP_NONE) {
 		san_pdl_rx_ack(tl->pdl, c, psn, now_ns);
 	} else {
 		san_pdl_rx_revoke(tl->pdl, c, psn);
 		tl->drops[drop]++;
 	}
-	san_death_add(tl->death, m);
-	conclude(tl, tc, psn, drop, now_ns);
+	san_tl_death_add(tl->death, m);
+	pack_conclude(tl, tc, psn, drop, now_ns);
 	return drop == SAN_DROP_NONE;
 }

@@ -43,7 +43,7 @@ san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p)
  * the budget.
  */
 static int64_t
-move(struct san_tl *tl, const struct san_tl_path *p, int64_t added, uint32_t before)
+tl_path_move_sum(struct san_tl *tl, const struct san_tl_path *p, int64_t added, uint32_t before)
 {
 	int64_t of_budget = (int64_t)san_tl_path_over(p) - before;
 
@@ -71,21 +71,21 @@ san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes
 	/* Excess room shrinks by the bytes that return, so the budget is never exceeded. */
 	if (bytes < 0 && p->room > p->want)
 		set_room(tl, p, p->room - (uint32_t)RTE_MIN(-bytes, (int64_t)p->room - p->want));
-	return move(tl, p, bytes, before);
+	return tl_path_move_sum(tl, p, bytes, before);
 }
 
 static uint64_t
-headroom(const struct san_tl *tl, uint64_t product, bool grew)
+tl_path_headroom(const struct san_tl *tl, uint64_t product, bool grew)
 {
 	return grew ? product / 2 : RTE_MIN(product / 4, (uint64_t)tl->budget_bytes / 2);
 }
 
 /* Usable budget: connections get at most a quarter each while others wait. */
 static uint64_t
-usable(const struct san_tl *tl, bool granted)
+tl_path_usable(const struct san_tl *tl, bool granted)
 {
 	if (!granted)
-		return san_tl_pull_part(tl->budget_bytes);
+		return san_tl_admit_pull_part(tl->budget_bytes);
 	return tl->nb_admit < 2 || tl->nb_admit > 3 ?
 		tl->budget_bytes :
 		(uint64_t)tl->budget_bytes / 4 * tl->nb_admit;
@@ -93,7 +93,7 @@ usable(const struct san_tl *tl, bool granted)
 
 /* Bytes per 2^20 ns: this sample, or a better recent one. */
 static uint32_t
-best(uint32_t rate, uint64_t bytes, uint64_t ns)
+tl_path_best_bytes(uint32_t rate, uint64_t bytes, uint64_t ns)
 {
 	uint64_t sample = (bytes << RATE_SHIFT) / ns;
 
@@ -102,19 +102,19 @@ best(uint32_t rate, uint64_t bytes, uint64_t ns)
 
 /* A rate was measured: bytes that should be on the path outside the budget. */
 static uint32_t
-wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t now_ns)
+tl_path_wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - p->since_ns, bytes, share;
 	uint32_t old = p->rate;
 
-	p->rate = best(old, p->arrived, ns);
-	tl->rate = RTE_MAX(best(tl->rate, tl->use - p->since_use, ns), p->rate);
+	p->rate = tl_path_best_bytes(old, p->arrived, ns);
+	tl->rate = RTE_MAX(tl_path_best_bytes(tl->rate, tl->use - p->since_use, ns), p->rate);
 	/* A round trip measured only during setup may include the queue of many setups. */
 	if (old == 0 || p->rate == 0)
 		return 0;
 	bytes = (p->rate * p->rtt_ns) >> RATE_SHIFT;
-	bytes += headroom(tl, bytes, GREW(p->rate, old));
-	share = usable(tl, granted) * p->rate / tl->rate;
+	bytes += tl_path_headroom(tl, bytes, GREW(p->rate, old));
+	share = tl_path_usable(tl, granted) * p->rate / tl->rate;
 	return (uint32_t)(bytes > share ? RTE_MIN(bytes - share, tl->conf.path_bytes / 2ull) : 0);
 }
 
@@ -129,7 +129,7 @@ fit_room(struct san_tl *tl, struct san_tl_path *p, bool granted)
 		set_room(tl, p, p->room + RTE_MIN(p->want - p->room, grow));
 	else if (p->charged < p->room)
 		set_room(tl, p, RTE_MAX(p->want, p->charged));
-	of_budget = move(tl, p, 0, before);
+	of_budget = tl_path_move_sum(tl, p, 0, before);
 	tl->budget_used = (uint32_t)(tl->budget_used + of_budget);
 	if (!granted)
 		tl->pulled_used = (uint32_t)(tl->pulled_used + of_budget);
@@ -149,7 +149,7 @@ san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t byte
 	    p->arrived == 0)
 		return;
 	if (p->since_ns != 0) {
-		p->want = wanted(tl, p, ch->granted, now_ns);
+		p->want = tl_path_wanted(tl, p, ch->granted, now_ns);
 		fit_room(tl, p, ch->granted);
 	}
 	p->arrived = 0;

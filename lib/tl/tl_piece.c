@@ -23,9 +23,9 @@
 #define JOIN_NS (10 * SAN_NS_PER_MS) /* longer than a round trip and a timeout */
 
 static inline struct san_wire_pkt *
-pkt(struct rte_mbuf *m)
+piece_pkt_of(struct rte_mbuf *m)
 {
-	return &san_pkt(m)->w;
+	return &san_wire_pkt(m)->w;
 }
 
 /* Unlink the piece at *at*. */
@@ -34,8 +34,8 @@ piece_unlink(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at)
 {
 	struct rte_mbuf *m = *at;
 
-	*at = san_pkt(m)->next;
-	san_tl_held_leave(tl, tc);
+	*at = san_wire_pkt(m)->next;
+	san_tl_rxn_held_leave(tl, tc);
 	return m;
 }
 
@@ -43,27 +43,27 @@ static void
 piece_drop(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at, enum san_drop reason)
 {
 	tl->drops[reason]++;
-	san_death_add(tl->death, piece_unlink(tl, tc, at));
+	san_tl_death_add(tl->death, piece_unlink(tl, tc, at));
 }
 
 /* Its PSN is received or outside the window. */
 static bool
-is_over(const struct san_pdl_conn *c, struct rte_mbuf *m)
+piece_is_over(const struct san_pdl_conn *c, struct rte_mbuf *m)
 {
-	return san_pdl_rxw_classify(&c->rx[SAN_WIN_DATA], pkt(m)->psn) != SAN_POS_NEW;
+	return san_pdl_win_rx_classify(&c->rx[SAN_WIN_DATA], piece_pkt_of(m)->psn) != SAN_POS_NEW;
 }
 
 void
-san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason)
+san_tl_piece_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason)
 {
 	const struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct rte_mbuf **at = &tc->pieces;
 
 	while (*at != NULL) {
-		if (all || is_over(c, *at))
+		if (all || piece_is_over(c, *at))
 			piece_drop(tl, tc, at, reason);
 		else
-			at = &san_pkt(*at)->next;
+			at = &san_wire_pkt(*at)->next;
 	}
 	if (all && tl->joiner == tc)
 		tl->joiner = NULL;
@@ -73,7 +73,7 @@ san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san
 static bool
 may_hold(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns)
 {
-	if (likely(!san_tl_is_red(tl, tc)))
+	if (likely(!san_tl_rxn_is_red(tl, tc)))
 		return true;
 	if (psn != san_tl_pdl_conn(tl, tc)->rx[SAN_WIN_DATA].base)
 		return false;
@@ -81,7 +81,7 @@ may_hold(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_n
 		if (tl->joiner != NULL && now_ns < tl->join_ns)
 			return false;
 		if (tl->joiner != NULL)
-			san_tl_pieces_drop(tl, tl->joiner, true, SAN_DROP_HELD);
+			san_tl_piece_drop(tl, tl->joiner, true, SAN_DROP_HELD);
 		tl->joiner = tc;
 		tl->join_ns = now_ns + JOIN_NS;
 	}
@@ -90,7 +90,7 @@ may_hold(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_n
 
 /* True if both belong to one packet and do not overlap. */
 static bool
-fits(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
+piece_fits_next(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
 {
 	return a->op == b->op && a->flags == b->flags && a->rsn == b->rsn &&
 		a->offset == b->offset && a->whole_len == b->whole_len &&
@@ -109,27 +109,27 @@ is_behind(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
  * many, the last one. Returns the link where *m* belongs; NULL: *m* is not kept.
  */
 static struct rte_mbuf **
-make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_t now_ns,
-	  enum san_drop *drop)
+piece_make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_t now_ns,
+		enum san_drop *drop)
 {
 	struct rte_mbuf **at = &tc->pieces, **place = &tc->pieces, **last = NULL;
-	const struct san_wire_pkt *p = pkt(m), *q;
+	const struct san_wire_pkt *p = piece_pkt_of(m), *q;
 	uint32_t n = 0;
 
 	while (*at != NULL) {
-		q = pkt(*at);
+		q = piece_pkt_of(*at);
 		if (q->psn == p->psn && q->piece_off == p->piece_off &&
 		    q->payload_len == p->payload_len && q->whole_len == p->whole_len) {
 			*drop = SAN_DROP_DUPLICATE;
 			return NULL;
 		}
-		if (q->psn == p->psn && !fits(q, p)) { /* cut in another way */
+		if (q->psn == p->psn && !piece_fits_next(q, p)) { /* cut in another way */
 			piece_drop(tl, tc, at, SAN_DROP_HELD);
 			continue;
 		}
 		n++;
 		last = at;
-		at = &san_pkt(*at)->next;
+		at = &san_wire_pkt(*at)->next;
 		if (is_behind(p, q))
 			place = at;
 	}
@@ -144,24 +144,27 @@ make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_
 
 /* The first piece of the PSN, if all pieces are there; else NULL. */
 static struct rte_mbuf **
-complete(struct san_tl_conn *tc, uint32_t psn)
+piece_find_whole(struct san_tl_conn *tc, uint32_t psn)
 {
 	struct rte_mbuf **first, *m;
 	uint32_t end = 0;
 
-	for (first = &tc->pieces; pkt(*first)->psn != psn; first = &san_pkt(*first)->next)
+	for (first = &tc->pieces; piece_pkt_of(*first)->psn != psn;
+	     first = &san_wire_pkt(*first)->next)
 		;
-	for (m = *first; m != NULL && pkt(m)->psn == psn && pkt(m)->piece_off == end;
-	     m = san_pkt(m)->next)
-		end += pkt(m)->payload_len;
-	return end == pkt(*first)->whole_len ? first : NULL;
+	for (m = *first;
+	     m != NULL && piece_pkt_of(m)->psn == psn && piece_pkt_of(m)->piece_off == end;
+	     m = san_wire_pkt(m)->next)
+		end += piece_pkt_of(m)->payload_len;
+	return end == piece_pkt_of(*first)->whole_len ? first : NULL;
 }
 
 /* Trim the mbuf to the end of its payload. */
 static struct rte_mbuf *
 data_end(struct rte_mbuf *m)
 {
-	san_wire_trim(m, (uint32_t)pkt(m)->payload_off + pkt(m)->payload_len);
+	san_wire_parse_trim(m,
+			    (uint32_t)piece_pkt_of(m)->payload_off + piece_pkt_of(m)->payload_len);
 	return m;
 }
 
@@ -169,17 +172,17 @@ data_end(struct rte_mbuf *m)
  * Join the pieces from *first* on into one packet; *newest*: headers of the piece that came last.
  */
 static struct rte_mbuf *
-join(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **first,
-     const struct san_wire_pkt *newest)
+piece_join_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **first,
+	       const struct san_wire_pkt *newest)
 {
 	struct rte_mbuf *whole = data_end(piece_unlink(tl, tc, first)), *m;
-	struct san_wire_pkt *p = pkt(whole);
+	struct san_wire_pkt *p = piece_pkt_of(whole);
 	uint32_t len;
 	int rc;
 
-	for (len = p->payload_len; len < p->whole_len; len += pkt(m)->payload_len) {
+	for (len = p->payload_len; len < p->whole_len; len += piece_pkt_of(m)->payload_len) {
 		m = data_end(piece_unlink(tl, tc, first));
-		rte_pktmbuf_adj(m, pkt(m)->payload_off);
+		rte_pktmbuf_adj(m, piece_pkt_of(m)->payload_off);
 		rc = rte_pktmbuf_chain(whole, m);
 		SAN_VERIFY(rc == 0);
 	}
@@ -190,33 +193,33 @@ join(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **first,
 }
 
 struct rte_mbuf *
-san_tl_rx_piece(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns,
+san_tl_piece_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns,
 		enum san_drop *drop)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_wire_pkt w = *pkt(m);
+	struct san_wire_pkt w = *piece_pkt_of(m);
 	struct rte_mbuf **at;
 
-	san_tl_pieces_drop(tl, tc, false, SAN_DROP_DUPLICATE);
-	at = make_room(tl, tc, m, now_ns, drop);
+	san_tl_piece_drop(tl, tc, false, SAN_DROP_DUPLICATE);
+	at = piece_make_room(tl, tc, m, now_ns, drop);
 	if (at == NULL) {
 		san_tl_settle(tl, c, m, SAN_RX_REFUSED, *drop, now_ns);
 		return NULL;
 	}
-	san_tl_held_enter(tl, tc, now_ns);
-	san_pkt(m)->next = *at;
+	san_tl_rxn_held_enter(tl, tc, now_ns);
+	san_wire_pkt(m)->next = *at;
 	*at = m;
-	at = complete(tc, w.psn);
+	at = piece_find_whole(tc, w.psn);
 	if (at == NULL) {
 		san_pdl_rx_commit(tl->pdl, c, &w, SAN_RX_REFUSED, now_ns);
 		*drop = SAN_DROP_NONE;
 		return NULL;
 	}
-	m = join(tl, tc, at, &w);
+	m = piece_join_all(tl, tc, at, &w);
 	if (tl->joiner == tc)
 		tl->joiner = NULL;
 	if (w.op == SAN_OP_PUSH_PACKED) {
-		*drop = san_wire_pack_check(m, pkt(m));
+		*drop = san_wire_pack_check(m, piece_pkt_of(m));
 		if (*drop != SAN_DROP_NONE) {
 			san_tl_settle(tl, c, m, SAN_RX_REFUSED, *drop, now_ns);
 			return NULL;
@@ -226,14 +229,14 @@ san_tl_rx_piece(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 }
 
 uint32_t
-san_tl_nb_pieces(const struct san_tl_conn *tc)
+san_tl_piece_nb(const struct san_tl_conn *tc)
 {
 	struct rte_mbuf *m;
 	uint32_t n = 0;
 
-	for (m = tc->pieces; m != NULL; m = san_pkt(m)->next) {
-		SAN_VERIFY(san_pkt(m)->next == NULL ||
-			   is_behind(pkt(san_pkt(m)->next), pkt(m)));
+	for (m = tc->pieces; m != NULL; m = san_wire_pkt(m)->next) {
+		SAN_VERIFY(san_wire_pkt(m)->next == NULL ||
+			   is_behind(piece_pkt_of(san_wire_pkt(m)->next), piece_pkt_of(m)));
 		n++;
 	}
 	SAN_VERIFY(n <= SAN_TL_PIECES_MAX);

@@ -31,7 +31,7 @@ san_tl_is_odd(const struct san_tl *tl, const struct san_tl_conn *tc, enum san_od
 static inline void
 san_tl_odd_put(struct san_tl *tl, const struct san_tl_conn *tc, enum san_odd why, bool holds)
 {
-	san_odd_put(&san_tl_pdl_conn(tl, tc)->odd, why, holds);
+	san_pdl_odd_put(&san_tl_pdl_conn(tl, tc)->odd, why, holds);
 }
 
 /** Initiator's live record of *rsn*, or NULL. */
@@ -112,12 +112,12 @@ void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
 /* ---- tl_host.c ---- */
 
 /** 0 or -ENOMEM. */
-int san_tl_hosts_init(struct san_tl *tl);
-void san_tl_hosts_fini(struct san_tl *tl);
+int san_tl_host_init(struct san_tl *tl);
+void san_tl_host_fini(struct san_tl *tl);
 /** Join the record of its peer host in its partition when it opens, and leave it at the end. */
 void san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc);
-void san_tl_hosts_check(const struct san_tl *tl);
+void san_tl_host_check(const struct san_tl *tl);
 
 /** Number of packets held for the host of *tc*. */
 static inline uint32_t *
@@ -218,14 +218,14 @@ san_tl_has_waiting(const struct san_tl *tl)
 bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 		 uint64_t now_ns);
 /** One of the connection's transactions finished. */
-void san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
 /** Records or budget were released. */
-void san_tl_wake_waiting(struct san_tl *tl);
+void san_tl_want_wake_waiting(struct san_tl *tl);
 static inline void
 san_tl_wake(struct san_tl *tl)
 {
 	if (unlikely(san_tl_has_waiting(tl)))
-		san_tl_wake_waiting(tl);
+		san_tl_want_wake_waiting(tl);
 }
 
 /* ---- tl_txn.c ---- */
@@ -272,7 +272,7 @@ san_tl_pull_last(const struct san_tl *tl, const struct san_tl_txn *t)
 }
 
 /** Make the extra fields valid. */
-struct san_tl_extra *san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t);
+struct san_tl_extra *san_tl_txn_extra_use(struct san_tl *tl, struct san_tl_txn *t);
 /**
  * Allocate a record with the next RSN. The caller made sure that there is one, and room for it: see
  * tl_want.c.
@@ -282,8 +282,8 @@ struct san_tl_txn *san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc,
 /**
  * Free the records of *n* reported transactions, which are on no list. They leave the PCB-3 count.
  */
-void san_tl_txns_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
-		      uint32_t n);
+void san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
+			 uint32_t n);
 void san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		     enum san_txn_list list);
 /** Unordered: list it as ready if it has data to send. */
@@ -291,24 +291,26 @@ void san_tl_txn_ready(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 /** True if it has push data to send that is granted. */
 bool san_tl_txn_can_send(const struct san_tl_txn *t);
 /** Take a ring for more than one transaction, if needed. False: none is free. */
-bool san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
+bool san_tl_txn_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
 
 /* ---- tl_initiator.c ---- */
 
 /** Choose the next packet to get a PSN: fills *e* and advances the transaction. */
-bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
-			 struct san_pdl_entry *e);
-bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
-void san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
-			 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
-void san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
-		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
+bool san_tl_initiator_next_request(struct san_tl *tl, struct san_pdl_conn *c,
+				   struct san_pdl_room *room, struct san_pdl_entry *e);
+bool san_tl_initiator_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
+void san_tl_initiator_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
+				   const struct san_pdl_entry *e, struct rte_mbuf *m,
+				   struct san_wire_pkt *p);
+void san_tl_initiator_push_fill(struct san_tl *tl, const struct san_pdl_conn *c,
+				const struct san_tl_conn *tc, const struct san_pdl_entry *e,
+				struct rte_mbuf *m, struct san_wire_pkt *p);
 /** Build a packet that only fills the PSN of *e*. */
-void san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p);
+void san_tl_initiator_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p);
 /** Count transactions for PCB-3 while there is room. */
-void san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c);
-enum san_drop san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				  uint64_t now_ns);
+void san_tl_initiator_admit(struct san_tl *tl, struct san_pdl_conn *c);
+enum san_drop san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c,
+					    struct rte_mbuf *m, uint64_t now_ns);
 
 /* ---- tl_finish.c ---- */
 
@@ -316,51 +318,54 @@ enum san_drop san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, str
  * Finish *t* with *status*: it is reported now, or when its turn comes. *t* may be freed by this
  * call.
  */
-void san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+void san_tl_finish_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		       uint8_t status);
 /** Finish *t* if nothing of it is outstanding. */
-void san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+void san_tl_finish_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** Complete everything with *status*. */
-void san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status);
-void san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc);
+void san_tl_finish_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status);
+void san_tl_initiator_check(const struct san_tl *tl, const struct san_tl_conn *tc);
 
 /* ---- tl_target.c ---- */
 
-enum san_drop san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			     uint64_t now_ns);
-enum san_drop san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				uint64_t now_ns);
+enum san_drop san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				    uint64_t now_ns);
+enum san_drop san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c,
+				       struct rte_mbuf *m, uint64_t now_ns);
 /** True if *rsn* is finished for the order: below the base, or (unordered) marked. */
-bool san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
+bool san_tl_target_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
 /** Record of an unfinished RSN, or NULL. */
-struct san_tl_rxn *san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+struct san_tl_rxn *san_tl_target_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
 /** *rsn* is finished with *code*: move the base, or mark it. Its record is already freed. */
-void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+void san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
+			      uint8_t code);
 /** Likewise for *n* RSNs from *rsn* on that have no record, with OK. */
-void san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n);
+void san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
+				  uint32_t n);
 /** The base has a new record, or its record a new state: process what is in order. */
-void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Retry bases that wait because too many pulls are in progress. */
-void san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns);
+void san_tl_pull_wake(struct san_tl *tl, uint64_t now_ns);
 void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
 /** If *status* is an error and the connection ends with errors, execute nothing more (RT-40). */
-void san_tl_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status);
+void san_tl_target_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status);
 /** Refuse a request for which no record is free: the peer resends it. */
-enum san_drop san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				     enum san_drop drop, uint64_t now_ns);
+enum san_drop san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c,
+					    struct rte_mbuf *m, enum san_drop drop,
+					    uint64_t now_ns);
 
 /* ---- tl_pull.c ---- */
 
 /** True if pushes must be refused now because the base is a pull that waits. */
-bool san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
+bool san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** Execute a pull or atomic in its turn: true if executed, so that the base may move. */
-bool san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		    uint64_t now_ns);
-enum san_drop san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+bool san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			 uint64_t now_ns);
+enum san_drop san_tl_pull_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			     uint64_t now_ns);
 /** Retry pulls and atomics that wait for the ULP. */
-void san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-bool san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
+void san_tl_pull_retry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+bool san_tl_pull_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
 		      struct san_wire_pkt *p);
 /** The initiator gave up an executed pull: send no more of its data. */
@@ -368,17 +373,17 @@ void san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 		       uint64_t now_ns);
 /** Release every record, CAM entry and held mbuf. */
-void san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc);
-void san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc);
+void san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc);
 
 /** Refuse a packet for lack of a record or of space to hold it: the peer resends it. */
-enum san_drop san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				enum san_drop drop, uint64_t now_ns);
+enum san_drop san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c,
+				       struct rte_mbuf *m, enum san_drop drop, uint64_t now_ns);
 
 /* ---- tl_pack.c ---- */
 
 /** True if *t*, which is next, might share a packet with the pushes after it. */
-bool san_tl_may_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu);
+bool san_tl_pack_may(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu);
 /** Pack *t* with pushes after it into *e*; false: nothing was packed. */
 bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t,
 		 uint16_t mtu, struct san_pdl_entry *e);
@@ -388,10 +393,10 @@ void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const str
  * *t* was refused: from now on it is sent alone, and so are the messages it shared a packet with.
  * On an unordered connection those, which were withdrawn with it, are sent at once.
  */
-void san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+void san_tl_pack_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** Process a packed packet of the right round whose first RSN is new. */
-enum san_drop san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			       uint64_t now_ns);
+enum san_drop san_tl_pack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			     uint64_t now_ns);
 /** The base has reached the packed packet that *r* holds; true if it was accepted. */
 bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			uint64_t now_ns);
@@ -404,14 +409,14 @@ bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl
  * A piece of a packet arrived. Returns the packet if it is complete now; NULL: *drop* tells the
  * result.
  */
-struct rte_mbuf *san_tl_rx_piece(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+struct rte_mbuf *san_tl_piece_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				 uint64_t now_ns, enum san_drop *drop);
 /** Drop the pieces that are no longer needed, or *all*. Counts *reason*. */
-void san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason);
+void san_tl_piece_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason);
 /** Number of pieces held; verifies them. */
-uint32_t san_tl_nb_pieces(const struct san_tl_conn *tc);
+uint32_t san_tl_piece_nb(const struct san_tl_conn *tc);
 
-/* ---- tl_record.c ---- */
+/* ---- tl_rxn.c ---- */
 
 /**
  * Allocate a zeroed record of *rsn*: tc->cur if it is the base, else in the CAM. NULL: none is
@@ -419,102 +424,107 @@ uint32_t san_tl_nb_pieces(const struct san_tl_conn *tc);
  */
 struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
 				  bool solicited);
-/** Free records that are reserved by claims: see tl_record.c. */
-uint32_t san_tl_nb_claims(const struct san_tl *tl);
+/** Free records that are reserved by claims: see tl_rxn.c. */
+uint32_t san_tl_rxn_nb_claims(const struct san_tl *tl);
 /** Detach the record from its RSN: neither cur nor in the CAM. */
 void san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Return the record to the pool, off every list; it must hold nothing. */
 void san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** The push will not be finished: return to the ULP what push_req() took for it. */
-void san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+void san_tl_rxn_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Release the receive that was reserved for it, if any. */
-void san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-void san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+void san_tl_rxn_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+void san_tl_rxn_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Note that it entered or left the CAM (SAN_CAM_REQUEST). */
-void san_tl_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in_cam);
+void san_tl_rxn_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			  bool in_cam);
 /** True if the base's record may stay in use after the base has passed it. */
-bool san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
-void san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change);
+bool san_tl_rxn_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
+void san_tl_rxn_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change);
 void san_tl_rxn_queue(struct san_tl_conn *tc, struct san_tl_rxn *r, enum san_rxn_queue queue);
 void san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in);
 /** Red zone: true if only the head of line is admitted (RULE-8). */
-bool san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
-void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		      struct rte_mbuf *m, uint64_t now_ns);
+bool san_tl_rxn_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
+void san_tl_rxn_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			  struct rte_mbuf *m, uint64_t now_ns);
 /** A part of the base arrived, and the base is not finished. */
-void san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_rxn_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /**
  * A head of line found no record: end connections that hold one and made no progress for long
  * (RT-35).
  */
-void san_tl_end_stale(struct san_tl *tl, uint64_t now_ns);
+void san_tl_rxn_end_stale(struct san_tl *tl, uint64_t now_ns);
 /** Act if the base has not moved for too long (RT-35). */
-void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_rxn_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Drop everything held for the connection: the peer resends it. */
-void san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
-			  uint64_t now_ns);
+void san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
+			      uint64_t now_ns);
 /** Count one held packet more, or less. */
-void san_tl_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-void san_tl_held_leave(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_rxn_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_rxn_held_leave(struct san_tl *tl, struct san_tl_conn *tc);
 /** Hold the last packet of a pull of ours until the rest is placed. */
-void san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-			   struct rte_mbuf *m, uint64_t now_ns);
-struct rte_mbuf *san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc,
-				       struct san_tl_txn *t);
+void san_tl_rxn_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			       struct rte_mbuf *m, uint64_t now_ns);
+struct rte_mbuf *san_tl_rxn_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc,
+					   struct san_tl_txn *t);
 /** Drop that packet, so that the peer resends it. Does nothing if *t* is NULL or has none. */
-void san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-			   enum san_drop reason);
-struct rte_mbuf *san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+void san_tl_rxn_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			       enum san_drop reason);
+struct rte_mbuf *san_tl_rxn_held_pop(struct san_tl *tl, struct san_tl_conn *tc,
+				     struct san_tl_rxn *r);
 /** Drop what is held: *ack* its PSNs, or revoke them. Counts *reason*. */
-void san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
-		      enum san_drop reason, uint64_t now_ns);
+void san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
+			  enum san_drop reason, uint64_t now_ns);
 
 /* ---- tl_solicit.c ---- */
 
-enum san_drop san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			      uint64_t now_ns);
+enum san_drop san_tl_solicit_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				      uint64_t now_ns);
 /** The transaction of *t* ended: its SSN no longer blocks others. */
-void san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+void san_tl_solicit_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** True if SSN *ssn* may come now. */
-bool san_tl_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn);
+bool san_tl_solicit_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn);
 /** A request with *ssn* arrived; *r* NULL: its transaction is finished. False: the CAM is full. */
-bool san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct san_tl_rxn *r);
+bool san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
+			     struct san_tl_rxn *r);
 /** The transaction ended before the turn of its SSN. */
-void san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+void san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
-bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns);
+bool san_tl_solicit_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step,
+			      uint64_t now_ns);
 /** Nothing was or will be granted: send a grant with *status* (RULE-5). */
-void san_tl_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-			 uint8_t status);
+void san_tl_solicit_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+				 uint8_t status);
 /** A receive was posted or returned: a grant that waits for one is reconsidered. */
-void san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_solicit_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
 /** Act if the wait for a receive has lasted too long. */
-void san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
-		       uint64_t now_ns);
+void san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+bool san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
+			       uint64_t now_ns);
 
 /* ---- tl_admit.c ---- */
 
 /** Part of a budget that may be used by pulls. */
-uint32_t san_tl_pull_part(uint32_t budget_bytes);
+uint32_t san_tl_admit_pull_part(uint32_t budget_bytes);
 /** Bytes that may be pulled: at most; and now, over *tc*. */
-uint32_t san_tl_pull_most(const struct san_tl *tl);
-uint32_t san_tl_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc);
+uint32_t san_tl_admit_pull_most(const struct san_tl *tl);
+uint32_t san_tl_admit_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** True if a connection could be granted, or pull, more with more budget. */
-bool san_tl_waits_for_budget(const struct san_tl *tl);
-void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);
+bool san_tl_admit_waits_for_budget(const struct san_tl *tl);
+void san_tl_admit_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
+			 uint64_t now_ns);
 /** *bytes* of the charge arrived, in turn or not: it and later ones do not expire now. */
-void san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
-		       uint64_t now_ns);
+void san_tl_admit_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
+			     uint64_t now_ns);
 /** *bytes* of the charge are placed in turn: they will not come again. */
-void san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
-void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
+void san_tl_admit_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
+void san_tl_admit_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
 /** Remove charges unused for 4 RTT from the budget (RULE-6). */
-void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
+void san_tl_admit_expire(struct san_tl *tl, uint64_t now_ns);
 /** The connection waits for budget: wake it when an unused grant expires. */
-void san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_admit_set_expiry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** True if the connection has something to grant and no reason of its own not to. */
-bool san_tl_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc);
+bool san_tl_admit_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** That may have changed: the connection joins or leaves the grant list. */
 void san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc);
 /** Grant while budget lasts. */
@@ -528,54 +538,55 @@ void san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, 
 /** Refuse a request for lack of a record. */
 void san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn,
 			 uint32_t rsn);
-enum san_drop san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+enum san_drop san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			     uint64_t now_ns);
-enum san_drop san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			       uint64_t now_ns);
+enum san_drop san_tl_nack_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				    uint64_t now_ns);
 /** True if it was sent before the initiator knew of our last RNR (RULE-4). */
-bool san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
+bool san_tl_nack_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
 /** Refuse such a packet with the same NACK again. */
-void san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc,
+void san_tl_nack_repeat(struct san_tl *tl, const struct san_tl_conn *tc,
 			const struct san_wire_pkt *p);
 /** RNR for the RSN of *r*: drop what is held and placed of it (ordered: and above). */
-void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
-		uint64_t now_ns);
+void san_tl_nack_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+		     uint64_t now_ns);
 /** Refuse packet *psn* of *rsn* for lack of a record or of space to hold it. */
-void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
-		      uint64_t now_ns);
+void san_tl_nack_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+			   uint64_t now_ns);
 /**
  * Ordered: the base waits for a record. The pushes behind it, and the base itself if it is a push,
  * are withdrawn, because their PSNs would fill the window; *psn* is of one of them.
  */
-void san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns);
+void san_tl_nack_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn,
+			    uint64_t now_ns);
 /**
  * Release the record of the base, an unsolicited push, for other connections. The peer gets the
  * NACK when it sends, and resends all of the push.
  */
-void san_tl_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_nack_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /**
  * Drop what arrived of the push for *reason*: the peer resends all of it. *r* may be freed by this
  * call.
  */
-void san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		       enum san_drop reason, uint64_t now_ns);
+void san_tl_nack_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			    enum san_drop reason, uint64_t now_ns);
 /** Remember the status of a finished RSN: the error *code*, or OK. */
-void san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+void san_tl_nack_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** All statuses are OK: return their memory. */
-void san_tl_refused_return(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_nack_refused_return(struct san_tl *tl, struct san_tl_conn *tc);
 /** Status of a finished RSN: OK, or the error with which its packets are refused. */
-uint8_t san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
+uint8_t san_tl_nack_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
 /** True for a push that is neither given up nor finished. */
-bool san_tl_is_live_push(const struct san_tl_txn *t);
+bool san_tl_nack_is_live_push(const struct san_tl_txn *t);
 /** Send the push again from the first byte; or give it up, if it is unwanted. */
-void san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+void san_tl_nack_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** Give *t* up with *status*. */
-void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-		      uint8_t status);
-bool san_tl_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
+void san_tl_nack_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			   uint8_t status);
+bool san_tl_nack_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
 /** Act if the delay of an RNR is over. */
-void san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_nack_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** When it is over; NEVER: there is none. */
-uint64_t san_tl_rnr_due_ns(const struct san_tl_conn *tc);
+uint64_t san_tl_nack_rnr_due_ns(const struct san_tl_conn *tc);
 
 #endif /* TL_PRIV_H */

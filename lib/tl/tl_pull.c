@@ -19,7 +19,7 @@
  * nothing would move. So these pushes are refused as by RNR, which empties the window.
  */
 bool
-san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	const struct san_tl_rxn *r = tc->cur;
 
@@ -39,18 +39,19 @@ clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		if (r->type == SAN_TL_PUSH && (r->held_head != NULL || r->has_last))
 			break;
 	if (r != NULL)
-		san_tl_base_waits(tl, tc,
-				  r->has_last ? r->last_psn : san_pkt(r->held_head)->w.psn,
-				  now_ns);
+		san_tl_nack_base_waits(
+			tl, tc, r->has_last ? r->last_psn : san_wire_pkt(r->held_head)->w.psn,
+			now_ns);
 }
 
 bool
-san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		    uint64_t now_ns)
 {
 	uint8_t status;
 
-	/* It waits for another pull, and after those that wait already: see tl_record.c. */
-	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_can_pull(tl, tc))) {
+	/* It waits for another pull, and after those that wait already: see tl_rxn.c. */
+	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_rxn_can_pull(tl, tc))) {
 		san_tl_pull_wait(tl, tc, true);
 		if (tc->peer.ordered)
 			clear_behind_pull(tl, tc, now_ns);
@@ -73,21 +74,21 @@ san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 	}
 	if (status != SAN_ST_OK)
 		tl->stats.nb_refused++;
-	san_tl_fail_if_ends(tl, tc, status);
+	san_tl_target_fail_if_ends(tl, tc, status);
 	r->status = status;
 	r->state = SAN_RXN_PULLING;
 	if (r->type == SAN_TL_ATOMIC)
 		r->length = sizeof(r->result);
 	san_tl_rxn_detach(tl, tc, r);
-	san_tl_set_pulling(tl, tc, 1);
+	san_tl_rxn_set_pulling(tl, tc, 1);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_PULL);
-	san_tl_rsn_finish(tl, tc, r->rsn, SAN_ST_OK);
-	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	san_tl_target_rsn_finish(tl, tc, r->rsn, SAN_ST_OK);
+	san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 	return true;
 }
 
 void
-san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_pull_retry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
 
@@ -100,9 +101,9 @@ san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	do {
 		r = TAILQ_FIRST(&tc->retry);
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		san_tl_execute(tl, tc, r, now_ns);
+		san_tl_pull_execute(tl, tc, r, now_ns);
 	} while (r != last);
-	san_tl_run_base(tl, tc, now_ns);
+	san_tl_target_run_base(tl, tc, now_ns);
 }
 
 static void
@@ -128,9 +129,9 @@ set_pull(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_p
 }
 
 enum san_drop
-san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_pull_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r = NULL;
 
@@ -142,12 +143,12 @@ san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 			san_tl_odd_put(tl, tc, SAN_ODD_HEAD, true);
 			clear_behind_pull(tl, tc, now_ns);
 		}
-		return san_tl_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	}
 	set_pull(r, m, p);
 	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
-		san_tl_execute(tl, tc, r, now_ns);
-	san_tl_run_base(tl, tc, now_ns);
+		san_tl_pull_execute(tl, tc, r, now_ns);
+	san_tl_target_run_base(tl, tc, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
@@ -156,7 +157,7 @@ san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
  */
 
 bool
-san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+san_tl_pull_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r = TAILQ_FIRST(&tc->pulls);
@@ -210,7 +211,7 @@ pull_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	if (r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL)
 		return;
-	san_tl_set_pulling(tl, tc, -1);
+	san_tl_rxn_set_pulling(tl, tc, -1);
 	san_tl_rxn_free(tl, tc, r);
 }
 
@@ -240,13 +241,13 @@ san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait)
 
 /* True if a pull of any connection may be executed. */
 static bool
-has_room(const struct san_tl *tl)
+tl_pull_has_room(const struct san_tl *tl)
 {
-	return tl->nb_pullers < tl->conf.max_wide || tl->nb_free_rxns > san_tl_nb_claims(tl);
+	return tl->nb_pullers < tl->conf.max_wide || tl->nb_free_rxns > san_tl_rxn_nb_claims(tl);
 }
 
 void
-san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
+san_tl_pull_wake(struct san_tl *tl, uint64_t now_ns)
 {
 	struct san_tl_conns line = TAILQ_HEAD_INITIALIZER(line);
 	struct san_tl_conns again = TAILQ_HEAD_INITIALIZER(again);
@@ -256,14 +257,14 @@ san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
 		return;
 	/* With the list empty, the connection being called is not queued behind the others. */
 	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
-	for (tc = TAILQ_FIRST(&line); tc != NULL && has_room(tl); tc = next) {
+	for (tc = TAILQ_FIRST(&line); tc != NULL && tl_pull_has_room(tl); tc = next) {
 		next = TAILQ_NEXT(tc, pull_link);
 		/* A connection that waits for its own pulls does not block others. */
-		if (!san_tl_can_pull(tl, tc))
+		if (!san_tl_rxn_can_pull(tl, tc))
 			continue;
 		TAILQ_REMOVE(&line, tc, pull_link);
 		tc->in_pull_wait = false;
-		san_tl_run_base(tl, tc, now_ns);
+		san_tl_target_run_base(tl, tc, now_ns);
 		/* If it must wait again, it is queued behind all others. */
 		TAILQ_CONCAT(&again, &tl->pull_wait, pull_link);
 	}

@@ -23,7 +23,7 @@ struct san_cam_entry {
 };
 
 struct rte_hash *
-san_cam_table_create(const char *name, uint32_t entries, int socket_id)
+san_tl_reorder_create_table(const char *name, uint32_t entries, int socket_id)
 {
 	const struct rte_hash_parameters params = {
 		.name = name,
@@ -40,7 +40,7 @@ san_cam_table_create(const char *name, uint32_t entries, int socket_id)
 }
 
 void
-san_cam_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine)
+san_tl_reorder_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine)
 {
 	*cam = (struct san_cam){.hash = table, .engine = engine};
 }
@@ -57,7 +57,8 @@ make_key(const struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32
 }
 
 int
-san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq, void *value)
+san_tl_reorder_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq,
+		   void *value)
 {
 	struct cam_key key = make_key(cam, cid, kind, seq);
 	hash_sig_t sig = rte_hash_hash(cam->hash, &key);
@@ -77,7 +78,7 @@ san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t 
 }
 
 void *
-san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
+san_tl_reorder_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
 {
 	struct cam_key key = make_key(cam, cid, kind, seq);
 	void *value;
@@ -90,7 +91,7 @@ san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t
 }
 
 void *
-san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
+san_tl_reorder_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
 {
 	struct cam_key key = make_key(cam, cid, kind, seq);
 	hash_sig_t sig = rte_hash_hash(cam->hash, &key);
@@ -108,7 +109,7 @@ san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t
 /* ---- live restart ---- */
 
 void
-san_cam_park(struct san_cam *cam, struct san_mem *mem)
+san_tl_reorder_park(struct san_cam *cam, struct san_mem *mem)
 {
 	uint32_t at = 0, n = 0;
 	const void *key;
@@ -128,7 +129,7 @@ san_cam_park(struct san_cam *cam, struct san_mem *mem)
 }
 
 int
-san_cam_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table)
+san_tl_reorder_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table)
 {
 	uint32_t i;
 

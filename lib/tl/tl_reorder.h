@@ -40,18 +40,18 @@ struct san_cam {
 };
 
 /** Create the table for *entries*; *name* must be unique in the process. NULL: see rte_errno. */
-struct rte_hash *san_cam_table_create(const char *name, uint32_t entries, int socket_id);
-void san_cam_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine);
+struct rte_hash *san_tl_reorder_create_table(const char *name, uint32_t entries, int socket_id);
+void san_tl_reorder_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine);
 /** 0, -EEXIST, or -ENOSPC (counted). */
-int san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq,
-		void *value);
+int san_tl_reorder_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq,
+		       void *value);
 /** Look up a value and leave it in place; NULL: miss. */
-void *san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
+void *san_tl_reorder_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
 /** Take a value out; NULL: miss. */
-void *san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
+void *san_tl_reorder_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
 /** Move all entries to *mem*. The owner frees the table. */
-void san_cam_park(struct san_cam *cam, struct san_mem *mem);
+void san_tl_reorder_park(struct san_cam *cam, struct san_mem *mem);
 /** Move them back into *table*. -ENOSPC: they are still parked. */
-int san_cam_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table);
+int san_tl_reorder_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table);
 
 #endif /* TL_REORDER_H */

@@ -8,8 +8,8 @@
  * moves when it is fully granted.
  *
  * Initiator: a grant names RSN and SSN. Its cumulative offset is stored in the transaction; the
- * maximum counts. san_tl_next_push() sends the data in RSN order. The base SSN, and the CAM for
- * grants ahead of it, only record what is granted in order.
+ * maximum counts. san_tl_initiator_next_push() sends the data in RSN order. The base SSN, and the
+ * CAM for grants ahead of it, only record what is granted in order.
  */
 
 #include "tl_priv.h"
@@ -38,8 +38,8 @@ is_granted(struct san_tl *tl, struct san_tl_conn *tc)
 	struct san_tl_txn *t = NULL;
 
 	if (tc->nb_cam_grant != 0)
-		t = san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
-				 tc->ssn_base);
+		t = san_tl_reorder_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
+					tc->ssn_base);
 	if (t != NULL) {
 		tc->nb_cam_grant--;
 		t->in_cam = false;
@@ -67,12 +67,12 @@ ssn_advance(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 void
-san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+san_tl_solicit_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	if (!t->solicited || !tc->peer.ordered || san_seq_lt(t->ssn, tc->ssn_base))
 		return;
 	if (t->in_cam) {
-		san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT, t->ssn);
+		san_tl_reorder_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT, t->ssn);
 		t->in_cam = false;
 		tc->nb_cam_grant--;
 	}
@@ -96,8 +96,8 @@ take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 		if (t->granted == t->req.length)
 			ssn_advance(tl, tc);
 	} else if (!t->in_cam && !t->ssn_lost) {
-		t->in_cam = san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
-					t->ssn, t) == 0;
+		t->in_cam = san_tl_reorder_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid,
+					       SAN_CAM_GRANT, t->ssn, t) == 0;
 		t->ssn_lost = !t->in_cam;
 		tc->nb_cam_grant += t->in_cam;
 		tc->nb_ssn_lost += t->ssn_lost;
@@ -105,9 +105,10 @@ take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 }
 
 enum san_drop
-san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_solicit_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
 
@@ -129,8 +130,8 @@ san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 		t->status = p->status;
 		t->state = SAN_TXN_ABORTING;
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
-		san_pdl_tx_withdraw(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
-		san_tl_txn_settle(tl, tc, t);
+		san_pdl_rtx_cancel(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
+		san_tl_finish_settle(tl, tc, t);
 		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 	}
 	take_grant(tl, tc, t, p->offset);
@@ -141,7 +142,7 @@ san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 /* ---- target: order of requests ---- */
 
 bool
-san_tl_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn)
+san_tl_solicit_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn)
 {
 	int32_t ahead = san_seq_diff(ssn, tc->ssn_queued);
 
@@ -173,7 +174,8 @@ no_record(struct san_tl *tl)
 }
 
 bool
-san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct san_tl_rxn *r)
+san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
+			struct san_tl_rxn *r)
 {
 	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
 	void *value = r != NULL ? r : no_record(tl);
@@ -184,7 +186,7 @@ san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct 
 		return true;
 	}
 	if (ssn != tc->ssn_queued) {
-		if (san_cam_add(&tl->cam, cid, SAN_CAM_SOLICIT, ssn, value) != 0)
+		if (san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, ssn, value) != 0)
 			return false;
 		tc->nb_solicit++;
 		if (r != NULL)
@@ -200,7 +202,7 @@ san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct 
 		tc->ssn_queued++;
 		value = NULL;
 		if (tc->nb_solicit != 0)
-			value = san_cam_take(&tl->cam, cid, SAN_CAM_SOLICIT, tc->ssn_queued);
+			value = san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, tc->ssn_queued);
 		tc->nb_solicit -= value != NULL;
 	}
 	update_rx_ssn(tc);
@@ -208,15 +210,15 @@ san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct 
 }
 
 void
-san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
 	int rc;
 
 	if (r->in_cam_ssn) {
 		/* The SSN is still counted in its turn. The entry just freed has room for it. */
-		san_cam_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
-		rc = san_cam_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
+		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
+		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
 		SAN_VERIFY(rc == 0);
 		r->in_cam_ssn = false;
 	} else if (r->queue == SAN_RXN_QUEUE_GRANT) {
@@ -247,14 +249,14 @@ has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 }
 
 bool
-san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns)
+san_tl_solicit_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns)
 {
 	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 
 	if (!has_receive(tl, tc, r, now_ns))
 		return false;
 	r->granted += step;
-	san_tl_charge(tl, &r->charge, step, now_ns);
+	san_tl_admit_charge(tl, &r->charge, step, now_ns);
 	tl->stats.nb_grants++;
 	san_tl_rxn_out(tl, tc, r, true);
 	if (r->granted == r->length) {
@@ -265,17 +267,18 @@ san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint6
 }
 
 void
-san_tl_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint8_t status)
+san_tl_solicit_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			    uint8_t status)
 {
 	r->state = SAN_RXN_REFUSED;
 	r->status = status;
 	tl->stats.nb_refused++;
-	san_tl_ssn_leave(tl, tc, r);
+	san_tl_solicit_ssn_leave(tl, tc, r);
 	san_tl_rxn_out(tl, tc, r, true);
 }
 
 void
-san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_solicit_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	if (!tc->grant_wait)
 		return;
@@ -284,7 +287,7 @@ san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 void
-san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 	uint64_t until_ns;
@@ -305,7 +308,7 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	if (r->reserved)
 		r->since_ns = 0;
 	else
-		san_tl_grant_refuse(tl, tc, r, SAN_ST_RNR);
+		san_tl_solicit_grant_refuse(tl, tc, r, SAN_ST_RNR);
 }
 
 /* The answer to a refused request is sent: it may be finished in its turn. */
@@ -317,15 +320,15 @@ refusal_sent(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 	if (!tc->peer.ordered) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		san_tl_rsn_finish(tl, tc, rsn, SAN_ST_OK);
+		san_tl_target_rsn_finish(tl, tc, rsn, SAN_ST_OK);
 	} else if (tc->cur == r) {
-		san_tl_run_base(tl, tc, now_ns);
+		san_tl_target_run_base(tl, tc, now_ns);
 	}
 }
 
 bool
-san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
-		  uint64_t now_ns)
+san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
+			  uint64_t now_ns)
 {
 	struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
 

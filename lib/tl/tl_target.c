@@ -36,7 +36,7 @@ fin_test(const struct san_tl_conn *tc, uint32_t rsn)
 }
 
 bool
-san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn)
+san_tl_target_is_finished(const struct san_tl_conn *tc, uint32_t rsn)
 {
 	if (san_seq_lt(rsn, tc->rx_base))
 		return true;
@@ -44,13 +44,13 @@ san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn)
 }
 
 struct san_tl_rxn *
-san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+san_tl_target_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 {
 	if (rsn == tc->rx_base)
 		return tc->cur;
 	if (tc->nb_ahead == 0)
 		return NULL;
-	return san_cam_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
+	return san_tl_reorder_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
 }
 
 /* The refused RSN was accepted, or is finished: grants are possible again. */
@@ -70,35 +70,35 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 
 	SAN_ASSERT(tc->cur == NULL);
 	tc->rx_base++;
-	san_odd_put(&c->odd, SAN_ODD_HEAD, false);
+	san_pdl_odd_put(&c->odd, SAN_ODD_HEAD, false);
 	c->cmpl_out = tc->rx_base;
 	if (tc->nb_ahead != 0)
-		r = san_cam_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
+		r = san_tl_reorder_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
 	if (r != NULL) {
-		san_tl_set_ahead(tl, tc, r, false);
-		san_tl_set_cur(tl, tc, r);
+		san_tl_rxn_set_ahead(tl, tc, r, false);
+		san_tl_rxn_set_cur(tl, tc, r);
 		/* Relaxed: these bytes were placed ahead of their turn. */
 		if (tc->peer.ordered && r->solicited)
-			san_tl_charge_done(tl, &r->charge, r->received);
+			san_tl_admit_charge_done(tl, &r->charge, r->received);
 	}
 	if (unlikely(c->odd & SAN_ODD_RNR))
 		rnr_over(tl, tc);
 }
 
 void
-san_tl_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status)
+san_tl_target_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status)
 {
 	if (status != SAN_ST_OK && tc->peer.ends)
 		san_tl_odd_put(tl, tc, SAN_ODD_FAILED, true);
 }
 
 void
-san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
 	tl->stats.nb_served++;
 	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0)) {
-		san_tl_refused_set(tl, tc, rsn, code);
-		san_tl_fail_if_ends(tl, tc, code);
+		san_tl_nack_refused_set(tl, tc, rsn, code);
+		san_tl_target_fail_if_ends(tl, tc, code);
 	}
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
@@ -114,7 +114,7 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 }
 
 void
-san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
+san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
 {
 	/* Those before the last have no record, so the base passes them at once. */
 	if (likely(tc->peer.ordered && tc->nb_refused == 0)) {
@@ -124,7 +124,7 @@ san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint
 		n = 1;
 	}
 	for (; n > 0; n--)
-		san_tl_rsn_finish(tl, tc, rsn++, SAN_ST_OK);
+		san_tl_target_rsn_finish(tl, tc, rsn++, SAN_ST_OK);
 }
 
 /* ---- one packet of push data ---- */
@@ -143,7 +143,8 @@ final_status(uint8_t code)
 
 /* Completed in error (RT-27). */
 static enum put
-refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn, uint8_t code)
+target_refuse_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+		   uint8_t code)
 {
 	code = final_status(code);
 	tl->stats.nb_refused++;
@@ -155,17 +156,17 @@ refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t
 
 /* pushReq, with the first packet of the RSN. */
 static enum put
-begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
+target_begin_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
 {
 	uint8_t status;
 
 	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_FAILED)))
-		return refuse(tl, tc, r, psn, SAN_ST_REFUSED);
+		return target_refuse_push(tl, tc, r, psn, SAN_ST_REFUSED);
 	status = san_tl_ulp_push_req(tl->conf.ulp, r);
 	if (status == SAN_ST_RNR)
 		return san_tl_in_turn(tc, r->rsn) ? PUT_RNR : PUT_HOLD;
 	if (status != SAN_ST_OK)
-		return refuse(tl, tc, r, psn, status);
+		return target_refuse_push(tl, tc, r, psn, status);
 	r->begun = true;
 	r->state = SAN_RXN_ACTIVE;
 	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_RNR)) && san_tl_in_turn(tc, r->rsn))
@@ -175,12 +176,12 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 
 /* Everything is placed in its turn: ask for the ULP-ACK. */
 static enum put
-complete(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+target_complete_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	uint8_t status = san_tl_ulp_push_done(tl->conf.ulp, r);
 
 	if (status != SAN_ST_OK)
-		return refuse(tl, tc, r, r->last_psn, status);
+		return target_refuse_push(tl, tc, r, r->last_psn, status);
 	return PUT_FINISHED;
 }
 
@@ -198,14 +199,14 @@ get_imm(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pk
 static enum put
 put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct rte_mbuf *m)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	uint16_t imm_len = san_tl_imm_len(p->flags);
 	uint16_t len = p->payload_len - imm_len;
 	enum put out;
 	uint8_t status;
 
 	if (!r->begun) {
-		out = begin(tl, tc, r, p->psn);
+		out = target_begin_push(tl, tc, r, p->psn);
 		if (out != PUT_PLACED)
 			return out;
 	}
@@ -213,11 +214,11 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 		status = san_tl_ulp_push_place(tl->conf.ulp, r, p->offset, m,
 					       p->payload_off + imm_len, len);
 		if (unlikely(status != SAN_ST_OK))
-			return refuse(tl, tc, r, p->psn, status);
+			return target_refuse_push(tl, tc, r, p->psn, status);
 	}
 	r->received += len;
 	if (r->solicited && san_tl_in_turn(tc, r->rsn))
-		san_tl_charge_done(tl, &r->charge, len);
+		san_tl_admit_charge_done(tl, &r->charge, len);
 	if (p->flags & SAN_F_LAST) {
 		r->has_last = true;
 		r->last_psn = p->psn;
@@ -225,7 +226,7 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 			get_imm(r, m, p);
 	}
 	if (r->has_last && r->received == r->length && san_tl_in_turn(tc, r->rsn))
-		return complete(tl, tc, r);
+		return target_complete_push(tl, tc, r);
 	return p->flags & SAN_F_LAST ? PUT_WAIT : PUT_PLACED;
 }
 
@@ -243,7 +244,7 @@ finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 	}
-	san_tl_rsn_finish(tl, tc, rsn, code);
+	san_tl_target_rsn_finish(tl, tc, rsn, code);
 }
 
 /*
@@ -254,15 +255,15 @@ static void
 drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 	     uint64_t now_ns)
 {
-	san_tl_push_undo(tl, tc, r);
+	san_tl_rxn_push_undo(tl, tc, r);
 	if (r != &tl->scratch) {
 		if (r->has_last && r->last_psn != psn)
 			san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
 		r->has_last = false;
-		san_tl_held_drop(tl, tc, r, false, SAN_DROP_ABORTED, now_ns);
-		san_tl_ssn_leave(tl, tc, r);
+		san_tl_rxn_held_drop(tl, tc, r, false, SAN_DROP_ABORTED, now_ns);
+		san_tl_solicit_ssn_leave(tl, tc, r);
 		san_tl_rxn_out(tl, tc, r, false);
-		san_tl_charge_release(tl, &r->charge);
+		san_tl_admit_charge_release(tl, &r->charge);
 	}
 	if (san_tl_in_turn(tc, r->rsn))
 		finish_push(tl, tc, r);
@@ -270,10 +271,10 @@ drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 
 /* Report the verdict on the packet's PSN: at once, or later if it was held. */
 static void
-answer(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_verdict verdict,
-       bool fresh, uint64_t now_ns)
+target_answer_verdict(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+		      enum san_verdict verdict, bool fresh, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 
 	if (fresh)
 		san_pdl_rx_commit(tl->pdl, c, p, verdict, now_ns);
@@ -281,12 +282,12 @@ answer(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_v
 		san_pdl_rx_ack(tl->pdl, c, p->psn, now_ns);
 	else if (verdict == SAN_RX_REFUSED)
 		san_pdl_rx_revoke(tl->pdl, c, p->psn);
-	san_death_add(tl->death, m);
+	san_tl_death_add(tl->death, m);
 }
 
 static enum san_drop
-conclude(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct rte_mbuf *m,
-	 enum put out, bool fresh, uint64_t now_ns)
+target_conclude_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		     struct rte_mbuf *m, enum put out, bool fresh, uint64_t now_ns)
 {
 	static const struct {
 		enum san_verdict verdict;
@@ -299,9 +300,9 @@ conclude(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct
 		[PUT_ERROR] = {SAN_RX_REFUSED, SAN_DROP_ABORTED},
 	};
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
-	uint32_t psn = san_pkt(m)->w.psn;
+	uint32_t psn = san_wire_pkt(m)->w.psn;
 
-	answer(tl, c, m, table[out].verdict, fresh, now_ns);
+	target_answer_verdict(tl, c, m, table[out].verdict, fresh, now_ns);
 	if (!fresh && table[out].drop != SAN_DROP_NONE)
 		tl->drops[table[out].drop]++;
 	switch (out) {
@@ -311,7 +312,7 @@ conclude(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct
 		finish_push(tl, tc, r);
 		break;
 	case PUT_RNR:
-		san_tl_rnr(tl, tc, r, psn, now_ns);
+		san_tl_nack_rnr(tl, tc, r, psn, now_ns);
 		break;
 	case PUT_ERROR:
 		drop_refused(tl, tc, r, psn, now_ns);
@@ -356,7 +357,7 @@ use_scratch(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wi
 
 /* True if the packet agrees with those before it, and its data is granted and new. */
 static bool
-matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
+target_rxn_matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 {
 	uint32_t len = san_tl_data_len(p);
 
@@ -373,22 +374,23 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 }
 
 static inline void
-arrive(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
+target_push_arrives(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p,
+		    uint64_t now_ns)
 {
 	r->arrived += san_tl_data_len(p);
 	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
 	if (r->solicited)
-		san_tl_charge_use(tl, &r->charge, san_tl_data_len(p), now_ns);
+		san_tl_admit_charge_use(tl, &r->charge, san_tl_data_len(p), now_ns);
 }
 
 enum san_drop
-san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_drop drop,
-		  uint64_t now_ns)
+san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			 enum san_drop drop, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 
 	tl->stats.nb_red++;
-	san_tl_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
+	san_tl_nack_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
@@ -396,9 +398,9 @@ san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 static enum san_drop
 push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	uint8_t code = san_tl_refused_get(tc, p->rsn);
+	uint8_t code = san_tl_nack_refused_get(tc, p->rsn);
 
 	if (code != SAN_ST_OK) {
 		san_tl_nack(tl, tc, p->psn, p->rsn, code);
@@ -425,7 +427,7 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 	if (in_turn && (p->flags & SAN_F_LAST) && len == p->length)
 		return use_scratch(tl, tc, p);
 	*drop = SAN_DROP_RED;
-	if (!in_turn && san_tl_is_red(tl, tc))
+	if (!in_turn && san_tl_rxn_is_red(tl, tc))
 		return NULL;
 	*drop = SAN_DROP_NO_TXN;
 	r = san_tl_rxn_new(tl, tc, p->rsn, false);
@@ -439,8 +441,8 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
  * last byte finds all bytes before it (RT-39). Relaxed placement does not guarantee that.
  */
 static inline bool
-is_early_last(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
-	      const struct san_wire_pkt *p)
+target_last_is_ahead(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
+		     const struct san_wire_pkt *p)
 {
 	/* The data before it ends where it begins. */
 	return (p->flags & SAN_F_LAST) != 0 && r->received != p->offset && tc->peer.ordered &&
@@ -451,69 +453,70 @@ static enum san_drop
 put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, struct rte_mbuf *m,
 	    uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	bool in_turn = san_tl_in_turn(tc, p->rsn);
 	enum put out = PUT_HOLD;
 
-	if ((in_turn && !is_early_last(tc, r, p)) ||
+	if ((in_turn && !target_last_is_ahead(tc, r, p)) ||
 	    (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
-	if (out == PUT_HOLD && san_tl_is_red(tl, tc))
+	if (out == PUT_HOLD && san_tl_rxn_is_red(tl, tc))
 		/* A held-back LAST is only resent: the rest may be placed. */
 		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
-				 san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
-	arrive(tl, r, p, now_ns);
+				 san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+	target_push_arrives(tl, r, p, now_ns);
 	if (out != PUT_HOLD)
-		return conclude(tl, tc, r, m, out, true, now_ns);
+		return target_conclude_push(tl, tc, r, m, out, true, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
-	san_tl_held_push(tl, tc, r, m, now_ns);
+	san_tl_rxn_held_push(tl, tc, r, m, now_ns);
 	return SAN_DROP_NONE;
 }
 
 enum san_drop
-san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+		      uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r;
 	enum san_drop drop;
 
-	if (san_tl_is_finished(tc, p->rsn))
+	if (san_tl_target_is_finished(tc, p->rsn))
 		return push_over(tl, c, m, now_ns);
 	if (p->rsn - tc->rx_base >= tc->peer.n_rx)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
-	if (unlikely(san_tl_is_old_round(tc, p))) {
-		san_tl_repeat_nack(tl, tc, p);
+	if (unlikely(san_tl_nack_is_old_round(tc, p))) {
+		san_tl_nack_repeat(tl, tc, p);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ROUND, now_ns);
 	}
-	if (unlikely(san_tl_is_behind_pull(tl, tc))) {
-		san_tl_base_waits(tl, tc, p->psn, now_ns);
+	if (unlikely(san_tl_pull_is_before(tl, tc))) {
+		san_tl_nack_base_waits(tl, tc, p->psn, now_ns);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RNR, now_ns);
 	}
-	r = san_tl_rxn_find(tl, tc, p->rsn);
+	r = san_tl_target_rxn_find(tl, tc, p->rsn);
 	if (p->op == SAN_OP_PUSH_PACKED)
 		return r == NULL ?
-			san_tl_rx_packed(tl, c, m, now_ns) :
+			san_tl_pack_rx(tl, c, m, now_ns) :
 			san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (r == NULL) {
 		r = record_for(tl, tc, p, &drop);
 		if (r == NULL)
 			return drop == SAN_DROP_RANGE ?
 				san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns) :
-				san_tl_refuse_red(tl, c, m, drop, now_ns);
+				san_tl_target_refuse_red(tl, c, m, drop, now_ns);
 	} else if (r->state == SAN_RXN_ABORTED) {
 		return push_over(tl, c, m, now_ns);
 	} else if (r->state == SAN_RXN_REFUSED) {
 		san_tl_nack(tl, tc, p->psn, p->rsn, r->status);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ABORTED, now_ns);
-	} else if (!matches(r, p)) {
+	} else if (!target_rxn_matches(r, p)) {
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	}
 	drop = put_or_hold(tl, c, r, m, now_ns);
 	if (tc->cur != NULL) {
-		san_tl_run_base(tl, tc, now_ns);
-		san_tl_base_watch(tl, tc, now_ns);
+		san_tl_target_run_base(tl, tc, now_ns);
+		san_tl_rxn_base_watch(tl, tc, now_ns);
 	}
 	return drop;
 }
@@ -523,29 +526,29 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
  */
 
 uint16_t
-san_tl_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n)
+san_tl_target_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n)
 {
 	return tl->conns[slot].peer.ordered ? n : RTE_MIN(n, 1);
 }
 
 bool
-san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p,
-	       uint16_t nb_taken)
+san_tl_target_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p,
+		      uint16_t nb_taken)
 {
 	const struct san_tl_conn *tc = &tl->conns[slot];
 
 	if (tc->peer.ordered)
-		return p->rsn == tc->rx_base + nb_taken && !san_tl_is_old_round(tc, p);
-	return !san_tl_is_finished(tc, p->rsn) && p->rsn - tc->rx_base < tc->peer.n_rx &&
-		!san_tl_is_old_round(tc, p);
+		return p->rsn == tc->rx_base + nb_taken && !san_tl_nack_is_old_round(tc, p);
+	return !san_tl_target_is_finished(tc, p->rsn) && p->rsn - tc->rx_base < tc->peer.n_rx &&
+		!san_tl_nack_is_old_round(tc, p);
 }
 
 void
-san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_t last_rsn,
-		    uint64_t now_ns)
+san_tl_target_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_t last_rsn,
+			   uint64_t now_ns)
 {
 	tl->now_ns = now_ns;
-	san_tl_rsns_finish(tl, &tl->conns[slot], last_rsn - nb_taken + 1u, nb_taken);
+	san_tl_target_rsn_finish_all(tl, &tl->conns[slot], last_rsn - nb_taken + 1u, nb_taken);
 	if (unlikely(tl->nb_admit != 0))
 		san_tl_admit_run(tl, now_ns);
 }
@@ -557,30 +560,30 @@ san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_
  * finished.
  */
 static bool
-replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+target_replay_held(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	uint32_t base = tc->rx_base;
 	struct rte_mbuf *m;
 	enum put out;
-	bool is_early;
+	bool is_ahead;
 
 	while (tc->cur == r && (m = r->held_head) != NULL) {
-		is_early = is_early_last(tc, r, &san_pkt(m)->w);
-		if (is_early && m == r->held_tail)
+		is_ahead = target_last_is_ahead(tc, r, &san_wire_pkt(m)->w);
+		if (is_ahead && m == r->held_tail)
 			break; /* the rest is still missing */
-		san_tl_held_pop(tl, tc, r);
-		if (is_early) {
-			san_tl_held_push(tl, tc, r, m, now_ns);
+		san_tl_rxn_held_pop(tl, tc, r);
+		if (is_ahead) {
+			san_tl_rxn_held_push(tl, tc, r, m, now_ns);
 			continue;
 		}
 		out = put_packet(tl, tc, r, m);
-		conclude(tl, tc, r, m, out, false, now_ns);
+		target_conclude_push(tl, tc, r, m, out, false, now_ns);
 	}
 	if (tc->cur != r || !r->has_last || r->received != r->length)
 		return tc->rx_base != base;
 	/* Relaxed: all of it was placed ahead of its turn. */
-	out = complete(tl, tc, r);
+	out = target_complete_push(tl, tc, r);
 	if (out == PUT_FINISHED) {
 		san_pdl_rx_ack(tl->pdl, c, r->last_psn, now_ns);
 		finish_push(tl, tc, r);
@@ -591,7 +594,7 @@ replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t
 }
 
 void
-san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	struct san_tl_rxn *r;
 	bool moved = true;
@@ -609,10 +612,10 @@ san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 			if (r->packed)
 				moved = san_tl_pack_replay(tl, tc, r, now_ns);
 			else if (r->type == SAN_TL_PUSH)
-				moved = replay(tl, tc, r, now_ns);
+				moved = target_replay_held(tl, tc, r, now_ns);
 			else
 				moved = r->queue != SAN_RXN_QUEUE_RETRY &&
-					san_tl_execute(tl, tc, r, now_ns);
+					san_tl_pull_execute(tl, tc, r, now_ns);
 			break;
 		}
 	}
@@ -621,10 +624,10 @@ san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 /* ---- requests from the network ---- */
 
 enum san_drop
-san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-		       enum san_drop drop, uint64_t now_ns)
+san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			      enum san_drop drop, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 
 	tl->stats.nb_red++;
 	san_tl_nack_request(tl, &tl->conns[c->slot], p->psn, p->rsn);
@@ -635,14 +638,14 @@ san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbu
 static enum san_drop
 request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 
 	if (p->op == SAN_OP_PUSH_SLCTD_REQ) {
-		if (!san_tl_ssn_valid(tc, p->ssn))
+		if (!san_tl_solicit_ssn_valid(tc, p->ssn))
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
-		if (!san_tl_ssn_join(tl, tc, p->ssn, NULL))
-			return san_tl_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
+		if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, NULL))
+			return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
 	tl->stats.nb_finished_data++;
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
@@ -659,7 +662,7 @@ first_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 	uint8_t status = san_tl_ulp_push_check(tl->conf.ulp, r);
 
 	if (unlikely(status != SAN_ST_OK)) {
-		san_tl_grant_refuse(tl, tc, r, final_status(status));
+		san_tl_solicit_grant_refuse(tl, tc, r, final_status(status));
 		return;
 	}
 	san_tl_admit_run(tl, now_ns);
@@ -670,48 +673,49 @@ first_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 }
 
 static enum san_drop
-rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r;
 
-	if (!san_tl_ssn_valid(tc, p->ssn))
+	if (!san_tl_solicit_ssn_valid(tc, p->ssn))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
 	/* There is nothing to grant; no initiator requests that. */
 	if (p->length == 0)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, true);
 	if (r == NULL)
-		return san_tl_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_push(r, p);
 	r->ssn = p->ssn;
-	if (!san_tl_ssn_join(tl, tc, p->ssn, r)) {
+	if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, r)) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		return san_tl_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
+		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
 	first_grant(tl, tc, r, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
 enum san_drop
-san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			 uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	const struct san_tl_rxn *r;
 
-	if (san_tl_is_finished(tc, p->rsn))
+	if (san_tl_target_is_finished(tc, p->rsn))
 		return request_over(tl, c, m, now_ns);
 	if (p->rsn - tc->rx_base >= tc->peer.n_rx)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
-	r = san_tl_rxn_find(tl, tc, p->rsn);
+	r = san_tl_target_rxn_find(tl, tc, p->rsn);
 	if (r != NULL && r->state == SAN_RXN_ABORTED)
 		return request_over(tl, c, m, now_ns);
 	if (r != NULL) /* an RSN is requested once */
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (p->op == SAN_OP_PUSH_SLCTD_REQ)
-		return rx_solicit(tl, c, m, now_ns);
-	return san_tl_rx_pull(tl, c, m, now_ns);
+		return target_rx_solicit(tl, c, m, now_ns);
+	return san_tl_pull_rx(tl, c, m, now_ns);
 }

@@ -10,7 +10,7 @@
 #include "tl_priv.h"
 
 bool
-san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_txn_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	struct san_tl_txn **ring;
 
@@ -44,7 +44,7 @@ san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_re
 	if (tc->nb_txns == 0)
 		tl->nb_busy++;
 	else if (tc->txn_mask == 0)
-		san_tl_ring_take(tl, tc);
+		san_tl_txn_ring_take(tl, tc);
 	SAN_ASSERT(tc->nb_txns == 0 || tc->txn_mask != 0);
 	*t = (struct san_tl_txn){
 		.req = *req,
@@ -60,8 +60,8 @@ san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_re
 }
 
 void
-san_tl_txns_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
-		 uint32_t n)
+san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
+		    uint32_t n)
 {
 	uint32_t i;
 
@@ -79,7 +79,7 @@ san_tl_txns_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *c
 }
 
 struct san_tl_extra *
-san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t)
+san_tl_txn_extra_use(struct san_tl *tl, struct san_tl_txn *t)
 {
 	struct san_tl_extra *x = san_tl_extra(tl, t);
 
@@ -95,7 +95,7 @@ san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t)
 /* ---- lists ---- */
 
 static struct san_tl_extras *
-list_of(struct san_tl_conn *tc, uint8_t list)
+txn_list_of(struct san_tl_conn *tc, uint8_t list)
 {
 	switch (list) {
 	case SAN_TXN_LIST_READY:
@@ -116,10 +116,10 @@ san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	if (t->list == list)
 		return;
 	if (t->list != SAN_TXN_LIST_NONE)
-		TAILQ_REMOVE(list_of(tc, t->list), san_tl_extra(tl, t), link);
+		TAILQ_REMOVE(txn_list_of(tc, t->list), san_tl_extra(tl, t), link);
 	t->list = (uint8_t)list;
 	if (list != SAN_TXN_LIST_NONE)
-		TAILQ_INSERT_TAIL(list_of(tc, t->list), san_tl_extra(tl, t), link);
+		TAILQ_INSERT_TAIL(txn_list_of(tc, t->list), san_tl_extra(tl, t), link);
 }
 
 bool

@@ -27,7 +27,7 @@
 
 /* What *req* has to wait for, enum san_tl_want; 0: nothing. */
 static uint8_t
-reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
+want_reason_of(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
 {
 	const struct san_tl_conn *first = TAILQ_FIRST(&tl->want_budget);
 
@@ -41,19 +41,19 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 		return SAN_WANT_RECORD;
 	if (req->type != SAN_TL_PULL || tc->nb_pulls == 0)
 		return 0;
-	if (tc->lapsed_pulled != 0 || req->length > san_tl_pull_most(tl))
+	if (tc->expired_pulled != 0 || req->length > san_tl_admit_pull_most(tl))
 		return SAN_WANT_OWN;
 	/* No other connection waits for room of its path (RT-41). */
 	if (req->length <= san_tl_path_left(tl, &tc->host->paths[false]))
 		return 0;
-	if ((first != NULL && first != tc) || req->length > san_tl_pull_room(tl, tc))
+	if ((first != NULL && first != tc) || req->length > san_tl_admit_pull_room(tl, tc))
 		return SAN_WANT_BUDGET;
 	return 0;
 }
 
 /* The list of those that wait for *why*; NULL: there is none. */
 static struct san_tl_conns *
-line_of(struct san_tl *tl, uint8_t why)
+want_line_of(struct san_tl *tl, uint8_t why)
 {
 	if (why & SAN_WANT_RECORD)
 		return &tl->want_record;
@@ -64,16 +64,16 @@ line_of(struct san_tl *tl, uint8_t why)
 
 /* Leave lists and give up promises, except for *keep*. */
 static void
-leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
+want_leave_line(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 {
-	uint8_t gone = tc->want & (uint8_t)~keep;
-	struct san_tl_conns *line = line_of(tl, gone);
+	uint8_t left = tc->want & (uint8_t)~keep;
+	struct san_tl_conns *line = want_line_of(tl, left);
 
 	if (line != NULL) {
 		TAILQ_REMOVE(line, tc, want_link);
 		tl->nb_waiting--;
 	}
-	if (gone & SAN_WANT_PROMISED) {
+	if (left & SAN_WANT_PROMISED) {
 		tl->nb_promised--;
 		tl->nb_busy -= tc->nb_txns == 0;
 	}
@@ -81,7 +81,7 @@ leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 }
 
 static void
-promise(struct san_tl *tl, struct san_tl_conn *tc)
+want_promise_turn(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	if (tc->want & SAN_WANT_PROMISED)
 		return;
@@ -91,7 +91,7 @@ promise(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 static void
-call(struct san_tl *tl, const struct san_tl_conn *tc)
+want_call_conn(struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	san_tl_ulp_room(tl->conf.ulp, tc->slot);
 }
@@ -100,24 +100,24 @@ bool
 san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 	    uint64_t now_ns)
 {
-	uint8_t why = reason(tl, tc, req);
+	uint8_t why = want_reason_of(tl, tc, req);
 	uint8_t had = tc->want;
 	struct san_tl_conns *line;
 
 	if (likely((why | had) == 0))
 		return false;
-	leave(tl, tc, why == SAN_WANT_BUDGET ? why | SAN_WANT_PROMISED : why);
+	want_leave_line(tl, tc, why == SAN_WANT_BUDGET ? why | SAN_WANT_PROMISED : why);
 	tc->want_bytes = req->length;
-	line = line_of(tl, why);
+	line = want_line_of(tl, why);
 	if (line != NULL && !(tc->want & why)) {
 		TAILQ_INSERT_TAIL(line, tc, want_link);
 		tl->nb_waiting++;
 	}
 	tc->want |= why;
 	if (why == SAN_WANT_BUDGET) {
-		promise(tl, tc);
+		want_promise_turn(tl, tc);
 		/* Budget returns by arrivals, which wake; or by expiry, which needs a timer. */
-		san_tl_deadline_lapse(tl, tc, now_ns);
+		san_tl_admit_set_expiry(tl, tc, now_ns);
 	}
 	/* for what it left to others */
 	if (why != 0 && had != tc->want)
@@ -126,20 +126,20 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 }
 
 void
-san_tl_unwant(struct san_tl *tl, uint16_t slot)
+san_tl_want_end(struct san_tl *tl, uint16_t slot)
 {
-	leave(tl, &tl->conns[slot], 0);
+	want_leave_line(tl, &tl->conns[slot], 0);
 	san_tl_wake(tl);
 }
 
 void
-san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	if (!(tc->want & SAN_WANT_OWN) && !((tc->want & SAN_WANT_RECORD) && tc->nb_txns == 0) &&
 	    !((tc->want & SAN_WANT_BUDGET) && tc->nb_pulls == 0))
 		return;
-	leave(tl, tc, SAN_WANT_PROMISED);
-	call(tl, tc);
+	want_leave_line(tl, tc, SAN_WANT_PROMISED);
+	want_call_conn(tl, tc);
 }
 
 /* Before those with something outstanding, which go on anyway. */
@@ -149,9 +149,9 @@ wake_first(struct san_tl *tl)
 	struct san_tl_conn *tc;
 
 	while ((tc = TAILQ_FIRST(&tl->want_first)) != NULL && san_tl_has_first(tl)) {
-		leave(tl, tc, 0);
-		promise(tl, tc);
-		call(tl, tc);
+		want_leave_line(tl, tc, 0);
+		want_promise_turn(tl, tc);
+		want_call_conn(tl, tc);
 	}
 }
 
@@ -164,31 +164,31 @@ wake_paths(struct san_tl *tl)
 
 	TAILQ_FOREACH(tc, &tl->want_budget, want_link) {
 		if (tc->want_bytes <= san_tl_path_left(tl, &tc->host->paths[false]))
-			call(tl, tc);
+			want_call_conn(tl, tc);
 		if (++n == PATH_LOOK)
 			return;
 	}
 }
 
 void
-san_tl_wake_waiting(struct san_tl *tl)
+san_tl_want_wake_waiting(struct san_tl *tl)
 {
 	struct san_tl_conn *tc;
 
-	while ((tc = TAILQ_FIRST(&tl->want_budget)) != NULL && tc->lapsed_pulled != 0) {
-		leave(tl, tc, 0);
+	while ((tc = TAILQ_FIRST(&tl->want_budget)) != NULL && tc->expired_pulled != 0) {
+		want_leave_line(tl, tc, 0);
 		tc->want = SAN_WANT_OWN;
 	}
 	/* The connection keeps its place, or others would overtake it. */
-	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl, tc))
-		call(tl, tc);
+	if (tc != NULL && tc->want_bytes <= san_tl_admit_pull_room(tl, tc))
+		want_call_conn(tl, tc);
 	if (unlikely(tl->path_room != 0))
 		wake_paths(tl);
 	wake_first(tl);
 	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && san_tl_nb_common(tl) != 0 &&
-	       san_tl_ring_take(tl, tc)) {
-		leave(tl, tc, 0);
-		promise(tl, tc);
-		call(tl, tc);
+	       san_tl_txn_ring_take(tl, tc)) {
+		want_leave_line(tl, tc, 0);
+		want_promise_turn(tl, tc);
+		want_call_conn(tl, tc);
 	}
 }

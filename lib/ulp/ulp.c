@@ -146,7 +146,7 @@ san_ulp_status_name(uint8_t status)
 	};
 
 	if (status < SAN_WC_ST_RETRY_EXC)
-		return san_wire_status_name(status);
+		return san_wire_op_status_name(status);
 	status = LOCAL_INDEX(status);
 	return status < RTE_DIM(local) ? local[status] : "unknown";
 }

@@ -130,7 +130,7 @@ void san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing);
 int san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t len,
 			  uint8_t rights, uint32_t *key);
 /** Number of regions in use. */
-uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
+uint32_t san_ulp_mr_nb(const struct san_ulp *ulp);
 
 /* ---- queues ---- */
 
@@ -182,7 +182,7 @@ uint32_t san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t 
 
 /**
  * A thread may sleep until the queue has entries. Each time it has new ones and its consumer armed
- * it (san_spsc_arm()), san_ulp_cq_rung() returns *waiter*, the caller's name for the thread to
+ * it (san_spsc_arm()), san_ulp_cq_wake_next() returns *waiter*, the caller's name for the thread to
  * wake; -1: stop watching.
  */
 void san_ulp_cq_watch(struct san_ulp_cq *cq, int waiter);
@@ -190,10 +190,10 @@ int san_ulp_cq_waiter(const struct san_ulp_cq *cq);
 /** Called by the consumer, if it is in this process: see san_spsc_arm(). */
 bool san_ulp_cq_arm(struct san_ulp_cq *cq);
 /** Next waiter to wake; -1: none. Call it after each burst of work. (AFC-19) */
-int san_ulp_cq_rung(struct san_ulp *ulp);
+int san_ulp_cq_wake_next(struct san_ulp *ulp);
 
-/** Nothing more will come: san_ulp_cq_rung() returns every waiter. */
-void san_ulp_cq_ring_all(struct san_ulp *ulp);
+/** Nothing more will come: san_ulp_cq_wake_next() returns every waiter. */
+void san_ulp_cq_wake_all(struct san_ulp *ulp);
 
 struct san_ulp_qp_conf {
 	struct san_ulp_cq *send_cq, *recv_cq;
@@ -220,11 +220,11 @@ void san_ulp_qp_end_on_error(struct san_ulp *ulp, uint32_t qpn);
  * Take a queue pair whose connection must end because of a failure; each is returned once.
  * SAN_QPN_NONE: none.
  */
-uint32_t san_ulp_next_failed(struct san_ulp *ulp);
+uint32_t san_ulp_qp_next_failed(struct san_ulp *ulp);
 /**
  * The connection has ended, and tl has completed everything: flush unsubmitted requests and the
  * receives. Work posted from now on is flushed at once, until the queue pair is bound again.
- * Receives that find their CQ full are flushed by san_ulp_pump() as it is polled.
+ * Receives that find their CQ full are flushed by san_ulp_qp_pump() as it is polled.
  */
 void san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn);
 /** Index of a queue pair in tables of *max_qps*; out of range for one of another lcore. */
@@ -245,7 +245,7 @@ bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);
 /** False: there is no such queue pair. */
 bool san_ulp_qp_view(const struct san_ulp *ulp, uint32_t qpn, struct san_ulp_qp_view *out);
 /** True if an uncompleted work request or receive names *key*. Scans all of them. */
-bool san_ulp_names_key(const struct san_ulp *ulp, uint32_t key);
+bool san_ulp_qp_names_key(const struct san_ulp *ulp, uint32_t key);
 
 /** Prefetch the queue pair with this index (san_ulp_qp_index()). */
 void san_ulp_qp_prefetch(const struct san_ulp *ulp, uint32_t index);
@@ -254,12 +254,12 @@ void san_ulp_qp_prefetch(const struct san_ulp *ulp, uint32_t index);
  * its CQ has no room. Before the queue pair is bound they wait. The caller checks operation and
  * lengths.
  */
-uint32_t san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
-		      uint64_t now_ns);
-uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r,
-			   uint32_t n, uint64_t now_ns);
+uint32_t san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
+			 uint64_t now_ns);
+uint32_t san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r,
+			      uint32_t n, uint64_t now_ns);
 
-/** Express: result of san_ulp_express() for a packet, and what it keeps from earlier ones. */
+/** Express: result of san_ulp_place_express() for a packet, and what it keeps from earlier ones. */
 struct san_ulp_express {
 	struct san_ulp_qp *qp;
 	const struct san_ulp_mr *mr; /**< region that the peer may push into; NULL: none is known */
@@ -267,21 +267,22 @@ struct san_ulp_express {
 	uint8_t kind;                /**< enum san_wire_kind */
 };
 /** Call before the first of several packets that arrived together. */
-void san_ulp_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x);
+void san_ulp_place_express_start(const struct san_ulp *ulp, uint16_t slot,
+				 struct san_ulp_express *x);
 /**
  * True if *p*, a whole unsolicited push in its turn, can be placed at once: key, bounds and rights
  * are valid, and a receive with room and a completion entry are there if needed. Changes nothing
  * that lasts.
  */
-bool san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
-		     struct san_ulp_express *x);
+bool san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
+			   struct san_ulp_express *x);
 /** Place and complete the push. *m* has one segment. */
-void san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
-			  const struct san_wire_pkt *p, struct rte_mbuf *m);
+void san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
+				const struct san_wire_pkt *p, struct rte_mbuf *m);
 /** Submit requests that waited for room in tl; once per loop. */
-void san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns);
-/** True if san_ulp_pump() has something to do. */
-bool san_ulp_has_work(const struct san_ulp *ulp);
+void san_ulp_qp_pump(struct san_ulp *ulp, uint64_t now_ns);
+/** True if san_ulp_qp_pump() has something to do. */
+bool san_ulp_qp_has_work(const struct san_ulp *ulp);
 const struct san_ulp_stats *san_ulp_stats(const struct san_ulp *ulp);
 const char *san_ulp_status_name(uint8_t status);
 void san_ulp_check(const struct san_ulp *ulp);

@@ -56,7 +56,7 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 	if (depth == 0 || depth > SAN_ULP_CQ_MAX)
 		return -EINVAL;
 	depth = san_ulp_cq_depth(depth);
-	mem = aligned_alloc(64, san_cq_bytes(depth));
+	mem = aligned_alloc(64, san_wr_cq_bytes(depth));
 	if (mem == NULL)
 		return -ENOMEM;
 	memset(mem, 0, sizeof(*mem));
@@ -71,7 +71,7 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 size_t
 san_ulp_cq_own_bytes(uint32_t depth)
 {
-	return sizeof(struct san_ulp_cq) + san_cq_bytes(depth);
+	return sizeof(struct san_ulp_cq) + san_wr_cq_bytes(depth);
 }
 
 int
@@ -85,7 +85,7 @@ san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **o
 	cq = san_mem_aligned(mem, sizeof(*cq));
 	if (cq == NULL)
 		return -ENOMEM;
-	cq->mem = san_mem_aligned(mem, san_cq_bytes(depth));
+	cq->mem = san_mem_aligned(mem, san_wr_cq_bytes(depth));
 	if (cq->mem == NULL) {
 		san_mem_free(mem, cq, sizeof(*cq));
 		return -ENOMEM;
@@ -105,41 +105,41 @@ san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **o
  */
 
 static struct san_ulp_cq **
-rung_list(struct san_ulp_cq *cq)
+ulp_cq_notified_list(struct san_ulp_cq *cq)
 {
-	return cq->waiter == SAN_ULP_CQ_OWN ? &cq->ulp->own_rung : &cq->ulp->rung;
+	return cq->waiter == SAN_ULP_CQ_OWN ? &cq->ulp->own_notified : &cq->ulp->notified;
 }
 
 void
 san_ulp_cq_notify(struct san_ulp_cq *cq)
 {
-	struct san_ulp_cq **at = rung_list(cq);
+	struct san_ulp_cq **at = ulp_cq_notified_list(cq);
 
-	if (cq->is_rung)
+	if (cq->is_notified)
 		return;
-	cq->is_rung = true;
-	cq->rung_next = *at;
+	cq->is_notified = true;
+	cq->notified_next = *at;
 	*at = cq;
 }
 
 static void
-unring(struct san_ulp_cq *cq)
+ulp_cq_unnotify(struct san_ulp_cq *cq)
 {
-	struct san_ulp_cq **at = rung_list(cq);
+	struct san_ulp_cq **at = ulp_cq_notified_list(cq);
 
-	if (!cq->is_rung)
+	if (!cq->is_notified)
 		return;
 	while (*at != cq)
-		at = &(*at)->rung_next;
-	*at = cq->rung_next;
-	cq->is_rung = false;
+		at = &(*at)->notified_next;
+	*at = cq->notified_next;
+	cq->is_notified = false;
 }
 
 void
 san_ulp_cq_watch(struct san_ulp_cq *cq, int waiter)
 {
 	if (waiter < 0)
-		unring(cq);
+		ulp_cq_unnotify(cq);
 	cq->waiter = waiter;
 }
 
@@ -156,12 +156,12 @@ san_ulp_cq_arm(struct san_ulp_cq *cq)
 }
 
 int
-san_ulp_cq_rung(struct san_ulp *ulp)
+san_ulp_cq_wake_next(struct san_ulp *ulp)
 {
 	struct san_ulp_cq *cq;
 
-	while ((cq = ulp->rung) != NULL) {
-		unring(cq);
+	while ((cq = ulp->notified) != NULL) {
+		ulp_cq_unnotify(cq);
 		if (san_spsc_must_wake(&cq->mem->armed))
 			return cq->waiter;
 	}
@@ -169,7 +169,7 @@ san_ulp_cq_rung(struct san_ulp *ulp)
 }
 
 void
-san_ulp_cq_ring_all(struct san_ulp *ulp)
+san_ulp_cq_wake_all(struct san_ulp *ulp)
 {
 	uint32_t i;
 
@@ -181,24 +181,24 @@ san_ulp_cq_ring_all(struct san_ulp *ulp)
 struct san_ulp_cq *
 san_ulp_cq_next_own(struct san_ulp *ulp)
 {
-	struct san_ulp_cq *cq = ulp->own_rung;
+	struct san_ulp_cq *cq = ulp->own_notified;
 
 	if (cq != NULL)
-		unring(cq);
+		ulp_cq_unnotify(cq);
 	return cq;
 }
 
 bool
 san_ulp_cq_has_own(const struct san_ulp *ulp)
 {
-	return ulp->own_rung != NULL;
+	return ulp->own_notified != NULL;
 }
 
 /* ---- tables ---- */
 
 /* Index in the table; max_cqs: not found. */
 static uint32_t
-place_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
+ulp_cq_place_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
 	uint32_t i;
 
@@ -210,13 +210,13 @@ place_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 bool
 san_ulp_cq_is_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
-	return place_of(ulp, cq) < ulp->conf.max_cqs;
+	return ulp_cq_place_of(ulp, cq) < ulp->conf.max_cqs;
 }
 
 int
 san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
-	uint32_t i = place_of(ulp, NULL);
+	uint32_t i = ulp_cq_place_of(ulp, NULL);
 
 	if (i == ulp->conf.max_cqs)
 		return -ENOSPC;
@@ -231,12 +231,12 @@ san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq)
 int
 san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
-	uint32_t i = place_of(ulp, cq);
+	uint32_t i = ulp_cq_place_of(ulp, cq);
 
 	if (cq->nb_qps > 0)
 		return -EBUSY;
 	SAN_VERIFY(i < ulp->conf.max_cqs);
-	unring(cq);
+	ulp_cq_unnotify(cq);
 	ulp->cqs[i] = NULL;
 	ulp->nb_cqs--;
 	return 0;
@@ -246,7 +246,7 @@ void
 san_ulp_cq_free(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
 	if (cq->waiter == SAN_ULP_CQ_OWN)
-		san_mem_free(ulp->conf.mem, cq->mem, san_cq_bytes(cq->q.mask + 1));
+		san_mem_free(ulp->conf.mem, cq->mem, san_wr_cq_bytes(cq->q.mask + 1));
 	else if (cq->is_ours)
 		free(cq->mem);
 	san_mem_free(ulp->conf.mem, cq, sizeof(*cq));
@@ -261,7 +261,7 @@ san_ulp_cq_nb_qps(const struct san_ulp_cq *cq)
 static void
 forget_own(struct san_ulp_cq *cq)
 {
-	unring(cq);
+	ulp_cq_unnotify(cq);
 	LIST_REMOVE(cq, own_link);
 }
 
@@ -284,7 +284,7 @@ san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq)
 uint32_t
 san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 {
-	return san_cq_poll(&cq->consumer, cq->mem, wc, n);
+	return san_wr_cq_poll(&cq->consumer, cq->mem, wc, n);
 }
 
 bool

@@ -54,11 +54,11 @@ san_ulp_guess_fini(struct san_ulp *ulp)
 
 /* In IPv6 a host may use all addresses of its network. */
 static struct san_ip
-host_of(const struct san_ulp_qp *qp)
+guess_host_of(const struct san_ulp_qp *qp)
 {
 	struct san_ip ip = qp->peer;
 
-	if (!san_ip_is_v4(&ip))
+	if (!san_wire_ip_is_v4(&ip))
 		memset(&ip.b[NET_LEN], 0, sizeof(ip.b) - NET_LEN);
 	return ip;
 }
@@ -66,16 +66,16 @@ host_of(const struct san_ulp_qp *qp)
 static bool
 is_of(const struct san_ulp_guesser *g, const struct san_ulp_qp *qp)
 {
-	struct san_ip ip = host_of(qp);
+	struct san_ip ip = guess_host_of(qp);
 
-	return g->used && g->owner == qp->owner && san_ip_eq(&g->ip, &ip);
+	return g->used && g->owner == qp->owner && san_wire_ip_eq(&g->ip, &ip);
 }
 
 /* Entry of the peer's host and our application, or the one to replace. */
 static struct san_ulp_guesser *
-find(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
+guess_find(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
-	struct san_ip ip = host_of(qp);
+	struct san_ip ip = guess_host_of(qp);
 	uint32_t hash = rte_jhash(ip.b, sizeof(ip.b), ulp->guess_seed ^ qp->owner);
 	struct san_ulp_guesser *set = &ulp->guessers[hash % SETS * WAYS], *least = set;
 	uint32_t i;
@@ -99,7 +99,7 @@ each_ns(const struct san_ulp *ulp)
 bool
 san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
-	const struct san_ulp_guesser *g = find(ulp, qp);
+	const struct san_ulp_guesser *g = guess_find(ulp, qp);
 
 	return is_of(g, qp) && g->spent_ns + each_ns(ulp) > ulp->tl->now_ns + HOUR_NS;
 }
@@ -107,11 +107,12 @@ san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 void
 san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
-	struct san_ulp_guesser *g = find(ulp, qp);
+	struct san_ulp_guesser *g = guess_find(ulp, qp);
 	bool may;
 
 	if (!is_of(g, qp))
-		*g = (struct san_ulp_guesser){.ip = host_of(qp), .owner = qp->owner, .used = true};
+		*g = (struct san_ulp_guesser){
+			.ip = guess_host_of(qp), .owner = qp->owner, .used = true};
 	may = san_rate_take(&g->spent_ns, each_ns(ulp), ulp->conf.guesses_per_hour / 2,
 			    ulp->tl->now_ns + HOUR_NS);
 	if ((++qp->nb_guesses < ulp->conf.guesses_per_conn && (may || !qp->is_known)) || qp->failed)

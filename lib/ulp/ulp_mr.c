@@ -63,8 +63,8 @@ check_region(const void *addr, uint64_t len, uint64_t base, uint8_t rights)
 
 /* Fill the slot of *key*, which is free. */
 static struct san_ulp_mr *
-fill(const struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
-     uint32_t key)
+ulp_mr_fill_entry(const struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base,
+		  uint8_t rights, uint32_t key)
 {
 	struct san_ulp_mr *mr = &ulp->mrs[san_ulp_mr_index(ulp, key)];
 
@@ -95,7 +95,7 @@ san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, ui
 		return -ENOSPC;
 	if (ulp->mrs[san_ulp_mr_index(ulp, key)].used)
 		return -EEXIST;
-	fill(ulp, addr, len, base, rights, key)->pkey = pkey;
+	ulp_mr_fill_entry(ulp, addr, len, base, rights, key)->pkey = pkey;
 	ulp->nb_mrs++;
 	return 0;
 }
@@ -129,7 +129,7 @@ san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t le
 	if (ulp->nb_stream_mrs == ulp->conf.max_stream_mrs)
 		return -ENOSPC;
 	*key = draw_key(ulp, SAN_ULP_KEY_STREAM);
-	mr = fill(ulp, addr, len, 0, rights, *key);
+	mr = ulp_mr_fill_entry(ulp, addr, len, 0, rights, *key);
 	mr->pkey = qp->pkey;
 	mr->qpn = qpn;
 	mr->closing = true; /* no work of applications can name it */
@@ -138,7 +138,7 @@ san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t le
 }
 
 static struct san_ulp_mr *
-find(const struct san_ulp *ulp, uint32_t key)
+ulp_mr_find_key(const struct san_ulp *ulp, uint32_t key)
 {
 	struct san_ulp_mr *mr = &ulp->mrs[san_ulp_mr_index(ulp, key)];
 
@@ -148,7 +148,7 @@ find(const struct san_ulp *ulp, uint32_t key)
 int
 san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
 {
-	struct san_ulp_mr *mr = find(ulp, key);
+	struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
 
 	if (mr == NULL)
 		return -ENOENT;
@@ -164,7 +164,7 @@ san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
 int
 san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner)
 {
-	struct san_ulp_mr *mr = find(ulp, key);
+	struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
 
 	if (mr == NULL)
 		return -ENOENT;
@@ -175,7 +175,7 @@ san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner)
 void
 san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing)
 {
-	struct san_ulp_mr *mr = find(ulp, key);
+	struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
 
 	if (mr != NULL)
 		mr->closing = closing;
@@ -185,7 +185,7 @@ void *
 san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_t addr,
 		uint32_t len)
 {
-	const struct san_ulp_mr *mr = find(ulp, key);
+	const struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
 
 	if (mr == NULL || mr->owner != owner || mr->closing || !san_ulp_mr_has(mr, addr, len))
 		return NULL;
@@ -193,7 +193,7 @@ san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_
 }
 
 uint32_t
-san_ulp_nb_mrs(const struct san_ulp *ulp)
+san_ulp_mr_nb(const struct san_ulp *ulp)
 {
 	return ulp->nb_mrs + ulp->nb_stream_mrs;
 }
@@ -207,7 +207,7 @@ is_stream(uint32_t key)
 
 /* An application's region is for all peers of its queue pairs, a stream's for one. */
 static inline bool
-is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
+ulp_mr_is_for_qp(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
 {
 	if (is_stream(mr->key))
 		return mr->qpn == qp->qpn;
@@ -222,12 +222,12 @@ enum access {
 };
 
 static inline enum access
-look(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
-     uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
+ulp_mr_check_access(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
+		    uint64_t addr, uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
 {
-	struct san_ulp_mr *mr = find(ulp, key);
+	struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
 
-	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp))
+	if (mr == NULL || mr->pkey != qp->pkey || !ulp_mr_is_for_qp(mr, qp))
 		return ACCESS_KEY;
 	if (!san_ulp_mr_has(mr, addr, len))
 		return ACCESS_BOUNDS;
@@ -240,7 +240,7 @@ san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t 
 	       uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
 {
 	return !qp->failed && (qp->is_known || is_stream(key)) &&
-		look(ulp, qp, key, addr, len, right, out) == ACCESS_OK;
+		ulp_mr_check_access(ulp, qp, key, addr, len, right, out) == ACCESS_OK;
 }
 
 uint8_t
@@ -250,7 +250,7 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 	enum access found = ACCESS_KEY;
 
 	if (!qp->failed && (qp->is_known || is_stream(r->key) || !san_ulp_guess_is_over(ulp, qp)))
-		found = look(ulp, qp, r->key, r->addr, len, right, out);
+		found = ulp_mr_check_access(ulp, qp, r->key, r->addr, len, right, out);
 	if (likely(found == ACCESS_OK)) {
 		qp->is_known |= !is_stream(r->key);
 		return SAN_ST_OK;

@@ -114,7 +114,7 @@ san_tl_ulp_unreserve(void *arg, uint16_t slot)
  * head of line takes any receive; otherwise an ordered connection could wait for itself (RT-26).
  */
 static uint8_t
-take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
+ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
 {
 	struct san_ulp_rqe *e = san_ulp_qp_take_recv(qp);
 
@@ -178,14 +178,14 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 			return status;
 	}
 	if (r->kind != SAN_KIND_PUSH)
-		return take_recv(ulp, qp, r);
+		return ulp_place_take_recv(ulp, qp, r);
 	return SAN_ST_OK;
 }
 
 /** Copy directly to the destination: the only copy on receive. */
 static uint8_t
-copy_in(const struct san_ulp_mr *mr, uint64_t addr, const struct rte_mbuf *m, uint16_t off,
-	uint16_t len)
+ulp_place_copy_in(const struct san_ulp_mr *mr, uint64_t addr, const struct rte_mbuf *m,
+		  uint16_t off, uint16_t len)
 {
 	uint8_t *dst = san_ulp_mr_at(mr, addr);
 	const void *src = rte_pktmbuf_read(m, off, len, dst);
@@ -221,7 +221,7 @@ san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct r
 
 		if (unlikely(mr == NULL))
 			return SAN_ST_REVOKED;
-		status = copy_in(mr, r->addr + offset, m, off, len);
+		status = ulp_place_copy_in(mr, r->addr + offset, m, off, len);
 	}
 	if (likely(status == SAN_ST_OK))
 		ulp->stats.nb_placed_bytes += len;
@@ -281,7 +281,7 @@ next_recv(const struct san_ulp_qp *qp)
 }
 
 void
-san_ulp_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x)
+san_ulp_place_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x)
 {
 	x->qp = san_ulp_qp_at(ulp, slot);
 	x->mr = NULL;
@@ -308,8 +308,8 @@ may_push(const struct san_ulp *ulp, const struct san_wire_pkt *p, struct san_ulp
 }
 
 bool
-san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
-		struct san_ulp_express *x)
+san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
+		      struct san_ulp_express *x)
 {
 	const struct san_ulp_rqe *e;
 
@@ -326,15 +326,15 @@ san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 
 /* A push of no bytes needs no region; *dst* is invalid then. */
 static inline void
-copy(uint8_t *dst, const uint8_t *src, uint32_t len)
+ulp_place_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 {
 	if (likely(len != 0))
 		memcpy(dst, src, len);
 }
 
 void
-san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
-		     const struct san_wire_pkt *p, struct rte_mbuf *m)
+san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
+			   const struct san_wire_pkt *p, struct rte_mbuf *m)
 {
 	const uint8_t *data = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->payload_off);
 	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = p->length};
@@ -345,7 +345,7 @@ san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 	ulp->stats.nb_placed_bytes += p->length;
 	san_ulp_count_rx(x->qp, p->length);
 	if (x->kind == SAN_KIND_PUSH) {
-		copy(x->dst, data, p->length);
+		ulp_place_copy(x->dst, data, p->length);
 		return;
 	}
 	e = san_ulp_qp_take_recv(x->qp);
@@ -353,7 +353,7 @@ san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 		san_ulp_sgl_scatter(&e->sgl, 0, data, p->length);
 	} else {
 		memcpy(&imm, data, sizeof(imm));
-		copy(x->dst, data + sizeof(imm), p->length);
+		ulp_place_copy(x->dst, data + sizeof(imm), p->length);
 		wc.op = SAN_WC_RECV_PUSH_IMM;
 		wc.imm = rte_be_to_cpu_32(imm);
 		wc.has_imm = true;

@@ -55,10 +55,10 @@ struct san_ulp_cq {
 	uint32_t nb_recv_qps; /**< those whose receives complete here */
 	bool is_ours;         /**< *mem* belongs to us */
 	/* notification of a sleeping consumer */
-	bool is_rung; /**< on the list ulp->rung or ulp->own_rung */
-	int waiter;   /**< see san_ulp_cq_watch(), or SAN_ULP_CQ_OWN */
+	bool is_notified; /**< on the list ulp->rung or ulp->own_notified */
+	int waiter;       /**< see san_ulp_cq_watch(), or SAN_ULP_CQ_OWN */
 	struct san_ulp *ulp;
-	struct san_ulp_cq *rung_next;
+	struct san_ulp_cq *notified_next;
 	LIST_ENTRY(san_ulp_cq)
 	own_link;                /**< on the list of own queues */
 	struct san_ulp_qps full; /**< ended queue pairs whose receives wait for room here */
@@ -118,7 +118,7 @@ enum san_ulp_qp_state {
 	SAN_ULP_QP_ENDED,    /**< its connection has ended: everything is flushed */
 };
 
-/** List of san_ulp_pump() that has the queue pair. */
+/** List of san_ulp_qp_pump() that has the queue pair. */
 enum san_ulp_qp_list {
 	SAN_ULP_UNLISTED = 0,
 	SAN_ULP_IN_PUMP,   /**< ulp->pump: has work to submit */
@@ -191,9 +191,9 @@ struct san_ulp {
 	struct san_ulp_qps pump;        /**< have work to submit */
 	struct san_ulp_qps failed;
 	TAILQ_HEAD(, san_ulp_cq)
-	fulls;                       /**< CQs for whose room ended queue pairs wait */
-	struct san_ulp_cq *rung;     /**< watched queues with new entries */
-	struct san_ulp_cq *own_rung; /**< own queues with new entries */
+	fulls;                           /**< CQs for whose room ended queue pairs wait */
+	struct san_ulp_cq *notified;     /**< watched queues with new entries */
+	struct san_ulp_cq *own_notified; /**< own queues with new entries */
 	LIST_HEAD(, san_ulp_cq)
 	owns;
 	struct san_ulp_guesser *guessers;
@@ -338,9 +338,12 @@ san_ulp_qp_nb_posted(const struct san_ulp_qp *qp)
 	return qp->rq_tail - qp->rq_head;
 }
 
-/** The queue pair has failed: san_ulp_next_failed() returns it to the owner of its connection. */
+/**
+ * The queue pair has failed: san_ulp_qp_next_failed() returns it to the owner of its
+ * connection.
+ */
 void san_ulp_qp_fail(struct san_ulp *ulp, struct san_ulp_qp *qp);
-/** List the queue pair for san_ulp_pump(). */
+/** List the queue pair for san_ulp_qp_pump(). */
 void san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp);
 /** Take the first posted receive and reserve a CQ entry; NULL: none, or the CQ is full. */
 struct san_ulp_rqe *san_ulp_qp_take_recv(struct san_ulp_qp *qp);

@@ -11,8 +11,8 @@
  *
  * When its connection has ended, a queue pair flushes everything posted before and after, so that
  * every work request completes, whatever application and peer did at the same time. Receives have
- * no reserved CQ entry; those that find the CQ full are flushed by san_ulp_pump() as it is polled.
- * They are listed with that CQ, so a full one costs one check, however many wait.
+ * no reserved CQ entry; those that find the CQ full are flushed by san_ulp_qp_pump() as it is
+ * polled. They are listed with that CQ, so a full one costs one check, however many wait.
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 #define FULL_VISITS 32         /* full completion queues per round: a fraction of a microsecond */
 
 static bool
-is_depth(uint32_t depth)
+ulp_qp_is_depth(uint32_t depth)
 {
 	return depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
@@ -82,8 +82,8 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 	struct san_ulp_qp *qp;
 	uint32_t index;
 
-	if (conf->send_cq == NULL || conf->recv_cq == NULL || !is_depth(conf->sq_depth) ||
-	    !is_depth(conf->rq_depth))
+	if (conf->send_cq == NULL || conf->recv_cq == NULL || !ulp_qp_is_depth(conf->sq_depth) ||
+	    !ulp_qp_is_depth(conf->rq_depth))
 		return -EINVAL;
 	if (ulp->nb_qps == ulp->conf.max_qps)
 		return -ENOSPC;
@@ -108,7 +108,7 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 }
 
 static void
-unlist(struct san_ulp *ulp, struct san_ulp_qp *qp)
+ulp_qp_unlist(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	struct san_ulp_cq *cq = qp->recv_cq;
 
@@ -242,19 +242,19 @@ void
 san_ulp_qp_fail(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	qp->failed = true;
-	unlist(ulp, qp);
+	ulp_qp_unlist(ulp, qp);
 	qp->listed = SAN_ULP_IN_FAILED;
 	TAILQ_INSERT_TAIL(&ulp->failed, qp, link);
 }
 
 uint32_t
-san_ulp_next_failed(struct san_ulp *ulp)
+san_ulp_qp_next_failed(struct san_ulp *ulp)
 {
 	struct san_ulp_qp *qp = TAILQ_FIRST(&ulp->failed);
 
 	if (qp == NULL)
 		return SAN_QPN_NONE;
-	unlist(ulp, qp);
+	ulp_qp_unlist(ulp, qp);
 	return qp->qpn;
 }
 
@@ -338,12 +338,12 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 
 /** Complete posted receives as flushed; if the CQ is full, the rest waits for room. */
 static void
-flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
+ulp_qp_flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .status = SAN_WC_ST_FLUSHED};
 	struct san_ulp_rqe *e;
 
-	unlist(ulp, qp);
+	ulp_qp_unlist(ulp, qp);
 	while ((e = san_ulp_qp_take_recv(qp)) != NULL)
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
 	if (san_ulp_qp_nb_posted(qp) > 0)
@@ -352,10 +352,10 @@ flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 
 /** Flush everything queued, in order: requests, then receives. */
 static void
-flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
+ulp_qp_flush_work(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	san_ulp_wr_flush(ulp, qp);
-	flush_recvs(ulp, qp);
+	ulp_qp_flush_recvs(ulp, qp);
 }
 
 void
@@ -376,7 +376,7 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 	for (i = 0; i < qp->rq_depth; i++)
 		if (qp->rqes[i].state == SAN_RQE_TAKEN)
 			san_ulp_qp_return_recv(qp, &qp->rqes[i]);
-	flush(ulp, qp);
+	ulp_qp_flush_work(ulp, qp);
 }
 
 int
@@ -389,11 +389,11 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 		return -EINVAL;
 	if (qp->state == SAN_ULP_QP_BOUND)
 		return -EBUSY;
-	flush(ulp, qp);
+	ulp_qp_flush_work(ulp, qp);
 	/* Work that finds the CQ full is dropped with the queue pair. */
 	for (i = qp->nb_sq_free; i < qp->sq_depth; i++)
 		san_ulp_cq_unreserve(qp->send_cq);
-	unlist(ulp, qp);
+	ulp_qp_unlist(ulp, qp);
 	qp->send_cq->nb_qps--;
 	qp->recv_cq->nb_qps--;
 	qp->recv_cq->nb_recv_qps--;
@@ -430,7 +430,7 @@ qp_names_key(const struct san_ulp_qp *qp, uint32_t key)
 }
 
 bool
-san_ulp_names_key(const struct san_ulp *ulp, uint32_t key)
+san_ulp_qp_names_key(const struct san_ulp *ulp, uint32_t key)
 {
 	uint32_t i;
 
@@ -441,8 +441,8 @@ san_ulp_names_key(const struct san_ulp *ulp, uint32_t key)
 }
 
 uint32_t
-san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r, uint32_t n,
-		  uint64_t now_ns)
+san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r, uint32_t n,
+		     uint64_t now_ns)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 	uint32_t i;
@@ -466,7 +466,7 @@ san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *
 	if (qp->state == SAN_ULP_QP_BOUND)
 		san_tl_on_recv_posted(ulp->tl, qp->slot, now_ns);
 	else if (qp->state == SAN_ULP_QP_ENDED)
-		flush_recvs(ulp, qp);
+		ulp_qp_flush_recvs(ulp, qp);
 	return n;
 }
 
@@ -484,12 +484,12 @@ flush_waiting(struct san_ulp *ulp)
 		TAILQ_REMOVE(&ulp->fulls, cq, full_link);
 		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
 		while (!TAILQ_EMPTY(&cq->full) && san_ulp_cq_has_room(cq))
-			flush_recvs(ulp, TAILQ_FIRST(&cq->full));
+			ulp_qp_flush_recvs(ulp, TAILQ_FIRST(&cq->full));
 	}
 }
 
 void
-san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
+san_ulp_qp_pump(struct san_ulp *ulp, uint64_t now_ns)
 {
 	struct san_ulp_qp *last = TAILQ_LAST(&ulp->pump, san_ulp_qps);
 	struct san_ulp_qp *qp;
@@ -501,14 +501,14 @@ san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
 		qp = TAILQ_FIRST(&ulp->pump);
 		if (qp == NULL)
 			return;
-		unlist(ulp, qp);
+		ulp_qp_unlist(ulp, qp);
 		if (qp->state == SAN_ULP_QP_BOUND)
 			san_ulp_wr_submit(ulp, qp, now_ns);
 	} while (qp != last);
 }
 
 bool
-san_ulp_has_work(const struct san_ulp *ulp)
+san_ulp_qp_has_work(const struct san_ulp *ulp)
 {
 	/* Those that wait for room wait until an application polls. */
 	return !TAILQ_EMPTY(&ulp->pump) || !TAILQ_EMPTY(&ulp->failed);

@@ -10,7 +10,7 @@
 
 /** Move to the element that holds *offset*; false: the list ends before it. */
 static bool
-seek(struct san_ulp_sgl *l, uint64_t offset)
+sgl_seek(struct san_ulp_sgl *l, uint64_t offset)
 {
 	if (offset < l->start) {
 		l->idx = 0;
@@ -23,9 +23,9 @@ seek(struct san_ulp_sgl *l, uint64_t offset)
 	return l->idx < l->nb_sge;
 }
 
-/** The contiguous bytes at *offset*, after seek(): address, and length up to *want*. */
+/** The contiguous bytes at *offset*, after sgl_seek(): address, and length up to *want*. */
 static uint8_t *
-piece(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len)
+sgl_piece_at(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len)
 {
 	const struct san_ulp_sge *s = &l->sge[l->idx];
 	uint32_t skip = (uint32_t)(offset - l->start);
@@ -54,8 +54,8 @@ san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t l
 		memcpy(dst, only, len);
 		return len;
 	}
-	while (done < len && seek(l, (uint64_t)offset + done)) {
-		const uint8_t *src = piece(l, (uint64_t)offset + done, len - done, &n);
+	while (done < len && sgl_seek(l, (uint64_t)offset + done)) {
+		const uint8_t *src = sgl_piece_at(l, (uint64_t)offset + done, len - done, &n);
 
 		memcpy((uint8_t *)dst + done, src, n);
 		done += n;
@@ -74,8 +74,8 @@ san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src, uin
 		memcpy(only, src, len);
 		return len;
 	}
-	while (done < len && seek(l, (uint64_t)offset + done)) {
-		uint8_t *dst = piece(l, (uint64_t)offset + done, len - done, &n);
+	while (done < len && sgl_seek(l, (uint64_t)offset + done)) {
+		uint8_t *dst = sgl_piece_at(l, (uint64_t)offset + done, len - done, &n);
 
 		memcpy(dst, (const uint8_t *)src + done, n);
 		done += n;

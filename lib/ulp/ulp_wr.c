@@ -75,7 +75,7 @@ wqe_free(struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 }
 
 static void
-fail(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
+ulp_wr_fail_entry(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 {
 	const struct san_ulp_wc wc = {
 		.wr_id = e->wr_id,
@@ -150,25 +150,25 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 
 /* How many of *n* requests posted now need not wait in the queue: none is before them. */
 static inline uint32_t
-room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
+ulp_wr_room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
 {
 	if (qp->state != SAN_ULP_QP_BOUND || qp->blocked || qp->sq_head != qp->sq_tail)
 		return 0;
-	return san_tl_plain_room(ulp->tl, qp->slot, n);
+	return san_tl_initiator_plain_room(ulp->tl, qp->slot, n);
 }
 
 uint32_t
-san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
-	     uint64_t now_ns)
+san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
+		uint64_t now_ns)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
-	uint32_t i, room, nb_gone = 0;
+	uint32_t i, room, nb_submitted = 0;
 	uint64_t cookie;
 
 	if (qp == NULL)
 		return 0;
 	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
-	room = room_for(ulp, qp, n);
+	room = ulp_wr_room_for(ulp, qp, n);
 	for (i = 0; i < n; i++) {
 		struct san_ulp_wqe *e;
 		uint16_t at;
@@ -180,8 +180,9 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 		at = qp->sq_free[--qp->nb_sq_free];
 		e = &qp->wqes[at];
 		wqe_init(e, &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT);
-		if (nb_gone < room && san_tl_plain_submit(ulp->tl, qp->slot, &e->req)) {
-			nb_gone++;
+		if (nb_submitted < room &&
+		    san_tl_initiator_plain_submit(ulp->tl, qp->slot, &e->req)) {
+			nb_submitted++;
 			e->nb_out = 1;
 			e->submitted = e->req.length;
 			e->whole = true;
@@ -191,8 +192,8 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
 	}
 	ulp->stats.nb_wrs += i;
-	if (nb_gone != 0)
-		san_tl_plain_submitted(ulp->tl, qp->slot, nb_gone);
+	if (nb_submitted != 0)
+		san_tl_initiator_plain_submitted(ulp->tl, qp->slot, nb_submitted);
 	if (qp->state == SAN_ULP_QP_BOUND)
 		san_ulp_wr_submit(ulp, qp, now_ns);
 	else if (qp->state == SAN_ULP_QP_ENDED)
@@ -225,7 +226,7 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 		req = next_req(ulp, e, &piece);
 		/* Set before the call, so that a room() from inside is not lost. */
 		qp->blocked = true;
-		if (san_tl_submit(ulp->tl, qp->slot, req, now_ns) != 0)
+		if (san_tl_initiator_submit(ulp->tl, qp->slot, req, now_ns) != 0)
 			return;
 		qp->blocked = false;
 		e->nb_out++;
@@ -245,7 +246,7 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 		if (e->status == SAN_ST_OK)
 			e->status = SAN_WC_ST_FLUSHED;
 		if (e->nb_out == 0)
-			fail(ulp, qp, e);
+			ulp_wr_fail_entry(ulp, qp, e);
 	}
 }
 
@@ -321,7 +322,7 @@ san_tl_ulp_pull_place(void *arg, const struct san_tl_txn *t, uint32_t offset, st
 }
 
 static void
-complete(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t status)
+ulp_wr_complete_txn(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t status)
 {
 	struct san_ulp_qp *qp;
 	struct san_ulp_wqe *e = wqe_of(ulp, t->req.cookie, &qp);
@@ -340,12 +341,12 @@ complete(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t status)
 		 * The queue waited for this request's resources: release what tl reserved for it.
 		 */
 		qp->blocked = false;
-		san_tl_unwant(ulp->tl, t->slot);
+		san_tl_want_end(ulp->tl, t->slot);
 		if (qp->sq_head != qp->sq_tail)
 			san_ulp_qp_mark(ulp, qp);
 	}
 	if (e->whole && e->nb_out == 0)
-		fail(ulp, qp, e); /* complete_run() handles successful ones */
+		ulp_wr_fail_entry(ulp, qp, e); /* complete_run() handles successful ones */
 }
 
 /*
@@ -394,7 +395,7 @@ san_tl_ulp_cmpl(void *arg, struct san_tl_txn *const t[], uint32_t n, uint8_t sta
 		k = likely(status == SAN_ST_OK) ? complete_run(arg, t, n) : 0;
 		if (likely(k != 0))
 			continue;
-		complete(arg, t[0], status);
+		ulp_wr_complete_txn(arg, t[0], status);
 		k = 1;
 	}
 }

@@ -112,7 +112,7 @@ struct san_ip {
 };
 
 static inline bool
-san_ip_is_v4(const struct san_ip *ip)
+san_wire_ip_is_v4(const struct san_ip *ip)
 {
 	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -120,7 +120,7 @@ san_ip_is_v4(const struct san_ip *ip)
 }
 
 static inline bool
-san_ip_eq(const struct san_ip *a, const struct san_ip *b)
+san_wire_ip_eq(const struct san_ip *a, const struct san_ip *b)
 {
 	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
 }
@@ -194,7 +194,7 @@ struct san_pkt {
 #define SAN_PKT_PRIV_SIZE RTE_ALIGN_CEIL(sizeof(struct san_pkt), RTE_MBUF_PRIV_ALIGN)
 
 static inline struct san_pkt *
-san_pkt(struct rte_mbuf *m)
+san_wire_pkt(struct rte_mbuf *m)
 {
 	return rte_mbuf_to_priv(m);
 }
@@ -322,7 +322,7 @@ bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
  * The CID that a frame of ours is for; the frame is not checked. SAN_WIRE_CID_CM: the frame is too
  * short.
  */
-uint32_t san_wire_cid_at(const struct rte_mbuf *m);
+uint32_t san_wire_express_cid_at(const struct rte_mbuf *m);
 
 /** Fields that determine the lcore of a packet. */
 struct san_wire_peek {
@@ -332,7 +332,7 @@ struct san_wire_peek {
 	uint32_t cm_attempt; /**< equal in all messages with one peer, CID and xid */
 };
 /** Trim the frame to *len* bytes; it has at least that many. */
-void san_wire_trim(struct rte_mbuf *m, uint32_t len);
+void san_wire_parse_trim(struct rte_mbuf *m, uint32_t len);
 
 /**
  * Read the fields that determine the lcore of a packet, without any other check. False: not a
@@ -343,16 +343,16 @@ bool san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_
  * Remove the tag of a priority-tagged frame (VLAN 0), which makes it untagged (RT-38). False: it is
  * not priority-tagged, and unchanged.
  */
-bool san_wire_untag(struct rte_mbuf *m);
+bool san_wire_peek_untag(struct rte_mbuf *m);
 /** True for ARP, neighbour solicitation and neighbour advertisement. */
-bool san_wire_is_neigh(const struct rte_mbuf *m);
+bool san_wire_peek_is_neigh(const struct rte_mbuf *m);
 
 /** Parse the payload of a SAN_OP_CM packet that san_wire_parse() accepted. */
-enum san_drop san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p,
+enum san_drop san_wire_cm_parse(const struct rte_mbuf *m, const struct san_wire_pkt *p,
 				struct san_wire_cm *cm);
 
 /** Bytes from the start of the Ethernet header to the payload for *op* over v4/v6. */
-uint16_t san_wire_hdr_len(uint8_t op, bool v6);
+uint16_t san_wire_op_hdr_len(uint8_t op, bool v6);
 
 /**
  * Largest payload of a packet over a link of *mtu*. Padding fills up to a multiple of 4, so only a
@@ -369,9 +369,10 @@ san_wire_payload_max(uint16_t mtu, bool v6)
 /**
  * Write all headers before the payload that *m* already holds, set lengths, IP checksum and UDP
  * checksum 0 (for both families, as RoCEv2 allows: the ICRC covers more), pad the payload to a
- * multiple of 4 bytes, and append 4 bytes for the ICRC that san_wire_seal() fills.
+ * multiple of 4 bytes, and append 4 bytes for the ICRC that san_wire_icrc_seal() fills.
  *
- * *m* is one segment with san_wire_hdr_len() bytes of headroom and SAN_WIRE_TAIL_MAX of tailroom.
+ * *m* is one segment with san_wire_op_hdr_len() bytes of headroom and SAN_WIRE_TAIL_MAX of
+ * tailroom.
  */
 void san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		    const struct san_wire_pkt *p);
@@ -387,7 +388,7 @@ san_wire_piece_max(uint16_t mtu)
  * Turn the payload in *m*, of a packet to be built from *p*, into a piece: *len* bytes from *from*
  * on. It is in one segment. (RT-37)
  */
-void san_wire_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len);
+void san_wire_build_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len);
 
 /** Headers common to the packets of a path: written once, copied for each packet. */
 struct san_wire_tmpl {
@@ -398,8 +399,8 @@ struct san_wire_tmpl {
 };
 
 /** Take from *p* what a connection's packets of one visit share: CID, tag, P_Key, eBSNs, times. */
-void san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
-			const struct san_wire_pkt *p);
+void san_wire_build_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
+			      const struct san_wire_pkt *p);
 /** Like san_wire_build(), with a template of the same path and visit; not for ACK and CNP. */
 void san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
 			 const struct san_wire_pkt *p);
@@ -416,21 +417,21 @@ san_wire_payload(struct rte_mbuf *m, uint16_t len)
 }
 
 /** Set AckReq in a packet that is built and not sealed yet. */
-void san_wire_ask_ack(struct rte_mbuf *m);
+void san_wire_build_ask_ack(struct rte_mbuf *m);
 
 /** Empty mbuf → complete ACK packet (bitmaps are its payload), not yet sealed. */
 void san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 			const struct san_wire_pkt *p, const struct san_wire_ack *ack);
 
 /** Empty mbuf → CM packet (CM message as payload), not yet sealed. */
-void san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
+void san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		       const struct san_wire_pkt *p, const struct san_wire_cm *cm);
 
 /** Compute the ICRC of a packet that was built, and store it. */
-void san_wire_seal(struct rte_mbuf *m);
+void san_wire_icrc_seal(struct rte_mbuf *m);
 
 const char *san_wire_op_name(uint8_t op);
-const char *san_wire_status_name(uint8_t status);
-const char *san_wire_cm_reason_name(uint8_t reason);
+const char *san_wire_op_status_name(uint8_t status);
+const char *san_wire_op_cm_reason_name(uint8_t reason);
 
 #endif /* WIRE_H */

@@ -77,7 +77,7 @@ static_assert(sizeof(struct wire_cnp) == 16, "CNP");
 
 /** Destination CID. It is read as a word with the byte before it, and so is the PSN. */
 static inline uint32_t
-wire_bth_cid(const struct wire_bth *bth)
+san_wire_bth_cid(const struct wire_bth *bth)
 {
 	rte_be32_t word;
 
@@ -86,7 +86,7 @@ wire_bth_cid(const struct wire_bth *bth)
 }
 
 static inline uint32_t
-wire_bth_psn(const struct wire_bth *bth)
+san_wire_bth_psn(const struct wire_bth *bth)
 {
 	rte_be32_t word;
 
@@ -95,7 +95,7 @@ wire_bth_psn(const struct wire_bth *bth)
 }
 
 static inline void
-wire_put24(uint8_t b[3], uint32_t v)
+san_wire_bth_put24(uint8_t b[3], uint32_t v)
 {
 	b[0] = (uint8_t)(v >> 16);
 	b[1] = (uint8_t)(v >> 8);

@@ -94,7 +94,7 @@ put_common(struct wire_bth *bth, struct wire_rt *rt, const struct san_wire_pkt *
 {
 	bth->pkey = rte_cpu_to_be_16(p->pkey);
 	bth->resv8a = 0;
-	wire_put24(bth->dqp, p->dcid);
+	san_wire_bth_put24(bth->dqp, p->dcid);
 	rt->version = SAN_WIRE_VERSION << WIRE_RT_VERSION_SHIFT;
 	rt->tag = rte_cpu_to_be_32(p->tag);
 	rt->req_ebsn = rte_cpu_to_be_32(p->req_ebsn);
@@ -215,10 +215,10 @@ put_around(struct rte_mbuf *m, uint16_t hdr_len, uint32_t pad)
 }
 
 void
-san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
-		   const struct san_wire_pkt *p)
+san_wire_build_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
+			 const struct san_wire_pkt *p)
 {
-	t->v6 = !san_ip_is_v4(&path->src);
+	t->v6 = !san_wire_ip_is_v4(&path->src);
 	put_common(t->v6 ? put_front_v6(t, path) : put_front_v4(t, path),
 		   (struct wire_rt *)t->rt, p);
 }
@@ -256,7 +256,7 @@ static inline struct wire_bth *
 put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
 {
 	uint32_t pad = -(uint32_t)m->data_len & 3;
-	char *data = put_around(m, san_wire_hdr_len(p->op, t->v6), pad);
+	char *data = put_around(m, san_wire_op_hdr_len(p->op, t->v6), pad);
 	uint32_t ip_len = m->data_len - sizeof(struct wire_eth);
 	struct wire_bth *bth;
 
@@ -265,7 +265,7 @@ put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wi
 	bth->opcode = p->op;
 	bth->bits = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
 	bth->ackreq = p->ackreq ? WIRE_BTH_ACKREQ : 0;
-	wire_put24(bth->psn, p->psn);
+	san_wire_bth_put24(bth->psn, p->psn);
 	return bth;
 }
 
@@ -292,7 +292,7 @@ san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
 }
 
 void
-san_wire_ask_ack(struct rte_mbuf *m)
+san_wire_build_ask_ack(struct rte_mbuf *m)
 {
 	struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, struct wire_front_v4 *);
 	struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, struct wire_front_v6 *);
@@ -304,7 +304,7 @@ san_wire_ask_ack(struct rte_mbuf *m)
 }
 
 void
-san_wire_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len)
+san_wire_build_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len)
 {
 	struct wire_piece x = {
 		.offset = rte_cpu_to_be_16(from),
@@ -337,7 +337,7 @@ san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path, const struc
 {
 	struct san_wire_tmpl t;
 
-	san_wire_tmpl_init(&t, path, p);
+	san_wire_build_tmpl_init(&t, path, p);
 	if (unlikely(p->op == SAN_OP_CNP))
 		put_cnp(m, &t, p);
 	else
@@ -372,7 +372,7 @@ san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 	to = put_words(to, ack->data_acked, ack->nb_data);
 	put_words(to, ack->data_rcvd, ack->nb_data);
 
-	san_wire_tmpl_init(&t, path, p);
+	san_wire_build_tmpl_init(&t, path, p);
 	x = put_headers(m, &t, p);
 	x->serial = rte_cpu_to_be_32(ack->serial);
 	x->echo_tx = rte_cpu_to_be_32(ack->echo_tx);

@@ -17,7 +17,7 @@
 
 /** Without options the sum needs no loop. */
 static inline bool
-ipv4_cksum_valid(const struct rte_ipv4_hdr *ip)
+san_wire_check_ipv4_cksum(const struct rte_ipv4_hdr *ip)
 {
 	uint32_t words[sizeof(*ip) / sizeof(uint32_t)];
 	uint64_t sum;
@@ -31,7 +31,7 @@ ipv4_cksum_valid(const struct rte_ipv4_hdr *ip)
 }
 
 static inline bool
-udp_len_valid(const struct rte_udp_hdr *udp, uint32_t len)
+san_wire_check_udp_len(const struct rte_udp_hdr *udp, uint32_t len)
 {
 	return rte_be_to_cpu_16(udp->dgram_len) == len &&
 		len >= sizeof(*udp) + sizeof(struct wire_bth) + WIRE_ICRC_LEN;
@@ -39,7 +39,7 @@ udp_len_valid(const struct rte_udp_hdr *udp, uint32_t len)
 
 /** Check IPv4 and UDP header of a datagram to our port. *len*: its end in the frame. */
 static inline enum san_drop
-check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
+san_wire_check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
 {
 	uint16_t frag = rte_be_to_cpu_16(f->ip.fragment_offset);
 	uint32_t total = rte_be_to_cpu_16(f->ip.total_length);
@@ -49,9 +49,9 @@ check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
 		return SAN_DROP_IP_HEADER;
 	if (total < sizeof(f->ip) || sizeof(f->eth) + total > rte_pktmbuf_pkt_len(m))
 		return SAN_DROP_SHORT;
-	if (cksum != RTE_MBUF_F_RX_IP_CKSUM_GOOD && !ipv4_cksum_valid(&f->ip))
+	if (cksum != RTE_MBUF_F_RX_IP_CKSUM_GOOD && !san_wire_check_ipv4_cksum(&f->ip))
 		return SAN_DROP_IP_CHECKSUM;
-	if (!udp_len_valid(&f->udp, total - (uint32_t)sizeof(f->ip)))
+	if (!san_wire_check_udp_len(&f->udp, total - (uint32_t)sizeof(f->ip)))
 		return SAN_DROP_UDP_LENGTH;
 	*len = sizeof(f->eth) + total;
 	return SAN_DROP_NONE;
@@ -59,14 +59,14 @@ check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
 
 /** Check IPv6 and UDP header of a datagram to our port. *len*: its end in the frame. */
 static inline enum san_drop
-check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
+san_wire_check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
 {
 	uint32_t plen = rte_be_to_cpu_16(f->ip.payload_len);
 
 	*len = offsetof(struct wire_front_v6, udp) + plen;
 	if (*len > rte_pktmbuf_pkt_len(m))
 		return SAN_DROP_SHORT;
-	return udp_len_valid(&f->udp, plen) ? SAN_DROP_NONE : SAN_DROP_UDP_LENGTH;
+	return san_wire_check_udp_len(&f->udp, plen) ? SAN_DROP_NONE : SAN_DROP_UDP_LENGTH;
 }
 
 /**
@@ -74,14 +74,14 @@ check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
  * InfiniBand leaves open (SE, M, F, B, PSN) are not checked there.
  */
 static inline enum san_drop
-check_bth(const struct wire_bth *bth)
+san_wire_check_bth(const struct wire_bth *bth)
 {
 	uint8_t zero_bits = WIRE_BTH_SE | WIRE_BTH_MIGREQ;
 	uint8_t zero_resv8a = 0xff;
 
 	if ((bth->bits & WIRE_BTH_TVER) != 0)
 		return SAN_DROP_BTH;
-	if (wire_op_get(bth->opcode) == NULL) {
+	if (san_wire_op_get(bth->opcode) == NULL) {
 		if (bth->opcode != SAN_OP_CNP)
 			return SAN_DROP_OPCODE;
 		zero_bits = 0;
@@ -94,20 +94,20 @@ check_bth(const struct wire_bth *bth)
 }
 
 static inline void
-get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
+san_wire_check_get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
 {
 	p->op = bth->opcode;
 	p->pkey = rte_be_to_cpu_16(bth->pkey);
-	p->dcid = wire_bth_cid(bth);
+	p->dcid = san_wire_bth_cid(bth);
 	if (p->op == SAN_OP_CNP)
 		return;
 	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
-	p->psn = wire_bth_psn(bth);
+	p->psn = san_wire_bth_psn(bth);
 }
 
 /** Check the ICRC and the padding before it. */
 static inline enum san_drop
-check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
+san_wire_check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
 {
 	static const uint8_t zero[3];
 	uint8_t copy[SAN_WIRE_TAIL_MAX];
@@ -124,7 +124,7 @@ check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
 }
 
 static inline enum san_drop
-parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
+san_wire_check_parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
 {
 	if (rt->version >> WIRE_RT_VERSION_SHIFT != SAN_WIRE_VERSION)
 		return SAN_DROP_VERSION;
@@ -144,7 +144,7 @@ parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
 
 /** Payload bytes of the transaction: all but the immediate. */
 static inline uint32_t
-data_len(const struct san_wire_pkt *p)
+san_wire_check_data_len(const struct san_wire_pkt *p)
 {
 	bool imm = (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
 		(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST);
@@ -154,9 +154,9 @@ data_len(const struct san_wire_pkt *p)
 
 /** Check flags, payload length and CID against the packet type. */
 static inline enum san_drop
-check_type(const struct san_wire_pkt *p)
+san_wire_check_type(const struct san_wire_pkt *p)
 {
-	const struct wire_op *desc = wire_op_get(p->op);
+	const struct wire_op *desc = san_wire_op_get(p->op);
 	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
 
 	if ((p->flags & ~desc->flags) != 0 || kind > SAN_KIND_PUSH_IMM)
@@ -173,7 +173,7 @@ check_type(const struct san_wire_pkt *p)
 }
 
 static inline enum san_drop
-parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
+san_wire_check_parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
 {
 	p->length = rte_be_to_cpu_32(x->length);
 	p->key = rte_be_to_cpu_32(x->key);
@@ -183,20 +183,20 @@ parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
 
 /** The data is within *length*; no sum here can wrap. */
 static inline enum san_drop
-parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
+san_wire_check_parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
 {
 	p->offset = rte_be_to_cpu_32(offset);
-	if (p->offset > length || data_len(p) > length - p->offset)
+	if (p->offset > length || san_wire_check_data_len(p) > length - p->offset)
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
 }
 
 static inline enum san_drop
-parse_unslctd_data(const struct wire_unslctd_data *x, struct san_wire_pkt *p)
+san_wire_check_parse_unslctd_data(const struct wire_unslctd_data *x, struct san_wire_pkt *p)
 {
-	enum san_drop drop = parse_remote(&x->remote, p);
+	enum san_drop drop = san_wire_check_parse_remote(&x->remote, p);
 
-	return drop != SAN_DROP_NONE ? drop : parse_offset(x->offset, p, p->length);
+	return drop != SAN_DROP_NONE ? drop : san_wire_check_parse_offset(x->offset, p, p->length);
 }
 
 #endif /* WIRE_CHECK_H */

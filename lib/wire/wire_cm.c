@@ -37,7 +37,7 @@ build_reset(struct rte_mbuf *m, const struct san_wire_path *path, const struct s
 }
 
 void
-san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
+san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		  const struct san_wire_pkt *p, const struct san_wire_cm *cm)
 {
 	struct wire_cm *x;
@@ -76,7 +76,7 @@ san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
 }
 
 static bool
-is_zero(const uint8_t *b, size_t len)
+wire_cm_is_zero(const uint8_t *b, size_t len)
 {
 	uint8_t any = 0;
 	size_t i;
@@ -88,7 +88,7 @@ is_zero(const uint8_t *b, size_t len)
 
 /** True if the counted ports are not zero, and the others are. */
 static bool
-ports_valid(const struct san_wire_cm *cm)
+udp_ports_valid(const struct san_wire_cm *cm)
 {
 	unsigned int i;
 
@@ -119,16 +119,16 @@ cm_valid(const struct san_wire_cm *cm)
 		return false;
 	if (cm->msg == SAN_CM_COOKIE && !(cm->flags & SAN_CM_F_COOKIE))
 		return false;
-	if (!(cm->flags & SAN_CM_F_COOKIE) && !is_zero(cm->cookie, sizeof(cm->cookie)))
+	if (!(cm->flags & SAN_CM_F_COOKIE) && !wire_cm_is_zero(cm->cookie, sizeof(cm->cookie)))
 		return false;
 	if ((cm->src_cid | cm->dst_cid) >> SAN_WIRE_CID_BITS != 0)
 		return false;
-	if (cm->nb_ports > SAN_WIRE_CM_PORTS || !ports_valid(cm))
+	if (cm->nb_ports > SAN_WIRE_CM_PORTS || !udp_ports_valid(cm))
 		return false;
 	if (cm->private_len > SAN_WIRE_CM_PRIVATE)
 		return false;
-	return is_zero(cm->private_data + cm->private_len,
-		       (size_t)(SAN_WIRE_CM_PRIVATE - cm->private_len));
+	return wire_cm_is_zero(cm->private_data + cm->private_len,
+			       (size_t)(SAN_WIRE_CM_PRIVATE - cm->private_len));
 }
 
 static void
@@ -166,7 +166,7 @@ get_cm(const struct wire_cm *x, struct san_wire_cm *cm)
 }
 
 enum san_drop
-san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_cm *cm)
+san_wire_cm_parse(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_cm *cm)
 {
 	struct wire_cm copy;
 	const struct wire_cm *x;

@@ -17,9 +17,9 @@ is_front_v4(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 	memcpy(&src, path->dst.b + WIRE_V4_OFFSET, sizeof(src));
 	memcpy(&dst, path->src.b + WIRE_V4_OFFSET, sizeof(dst));
 	return f->ip.next_proto_id == IPPROTO_UDP && f->ip.src_addr == src &&
-		f->ip.dst_addr == dst && san_ip_is_v4(&path->dst) &&
+		f->ip.dst_addr == dst && san_wire_ip_is_v4(&path->dst) &&
 		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
-		check_v4(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
+		san_wire_check_v4(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
 }
 
 static inline bool
@@ -32,12 +32,12 @@ is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 		memcmp(f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
 		memcmp(f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
 		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
-		check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
+		san_wire_check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
 }
 
 /** Most other packets differ here, and the check is the cheapest: it comes first. */
 static inline bool
-is_whole_push(const struct wire_bth *bth)
+wire_express_is_whole_push(const struct wire_bth *bth)
 {
 	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
 
@@ -62,26 +62,29 @@ express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16
 	if (likely(!p->v6)) {
 		p->ce = (v4->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
 		p->payload_off = (uint16_t)hdr_len;
-		return is_whole_push(&v4->bth) && is_front_v4(m, path, udp_port) ? &v4->bth : NULL;
+		return wire_express_is_whole_push(&v4->bth) && is_front_v4(m, path, udp_port) ?
+			&v4->bth :
+			NULL;
 	}
 	hdr_len += sizeof(*v6) - sizeof(*v4);
 	if (v6->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) || len < hdr_len + WIRE_ICRC_LEN)
 		return NULL;
 	p->ce = (rte_be_to_cpu_32(v6->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
 	p->payload_off = (uint16_t)hdr_len;
-	return is_whole_push(&v6->bth) && is_front_v6(m, path, udp_port) ? &v6->bth : NULL;
+	return wire_express_is_whole_push(&v6->bth) && is_front_v6(m, path, udp_port) ? &v6->bth :
+											NULL;
 }
 
 uint32_t
-san_wire_cid_at(const struct rte_mbuf *m)
+san_wire_express_cid_at(const struct rte_mbuf *m)
 {
 	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
 	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
 
 	if (rte_pktmbuf_data_len(m) < sizeof(*v6))
 		return SAN_WIRE_CID_CM;
-	return wire_bth_cid(v4->eth.type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ? &v4->bth :
-										    &v6->bth);
+	return san_wire_bth_cid(v4->eth.type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ? &v4->bth :
+											&v6->bth);
 }
 
 bool
@@ -92,19 +95,19 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 	const struct wire_rt *rt;
 	uint32_t pad, len;
 
-	if (bth == NULL || check_bth(bth) != SAN_DROP_NONE)
+	if (bth == NULL || san_wire_check_bth(bth) != SAN_DROP_NONE)
 		return false;
-	get_bth(bth, p);
+	san_wire_check_get_bth(bth, p);
 	pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
 	len = rte_pktmbuf_data_len(m) - p->payload_off - WIRE_ICRC_LEN;
 	if (len % 4 != 0 || len < pad)
 		return false;
 	p->payload_len = (uint16_t)(len - pad);
 	rt = (const struct wire_rt *)(bth + 1);
-	return parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
-		check_type(p) == SAN_DROP_NONE &&
-		parse_unslctd_data((const void *)(rt + 1), p) == SAN_DROP_NONE && p->offset == 0 &&
-		data_len(p) == p->length;
+	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
+		san_wire_check_type(p) == SAN_DROP_NONE &&
+		san_wire_check_parse_unslctd_data((const void *)(rt + 1), p) == SAN_DROP_NONE &&
+		p->offset == 0 && san_wire_check_data_len(p) == p->length;
 }
 
 /*
@@ -135,7 +138,7 @@ static const uint8_t alike_v4[80] = {ALIKE_TYPE, ALIKE_IPV4, ALIKE_BEHIND};
 static const uint8_t alike_v6[112] = {ALIKE_TYPE, ALIKE_IPV6, ALIKE_BEHIND};
 
 static inline bool
-is_alike(const uint8_t *a, const uint8_t *b, const uint8_t *mask, uint32_t len)
+wire_express_is_alike(const uint8_t *a, const uint8_t *b, const uint8_t *mask, uint32_t len)
 {
 	words differ = {0}, x, y, m;
 	uint32_t i;
@@ -189,9 +192,9 @@ parse_next(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
 	p->length = rte_be_to_cpu_32(x->remote.length);
 	p->addr = rte_be_to_cpu_64(x->remote.addr);
 	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
-	p->psn = wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
+	p->psn = san_wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
 	p->rsn = rte_be_to_cpu_32(rt->rsn);
-	return data_len(p) == p->length;
+	return san_wire_check_data_len(p) == p->length;
 }
 
 bool
@@ -208,9 +211,9 @@ san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 	    ((m->ol_flags ^ last->ol_flags) & RTE_MBUF_F_RX_IP_CKSUM_MASK) != 0)
 		return false;
 	if (unlikely(p->v6))
-		return is_alike(a, b, alike_v6, sizeof(alike_v6)) && is_next_v6(v6, len) &&
-			parse_next(&v6->bth, len, p);
-	return is_alike(a, b, alike_v4, sizeof(alike_v4)) &&
+		return wire_express_is_alike(a, b, alike_v6, sizeof(alike_v6)) &&
+			is_next_v6(v6, len) && parse_next(&v6->bth, len, p);
+	return wire_express_is_alike(a, b, alike_v4, sizeof(alike_v4)) &&
 		is_next_v4(v4, (const struct wire_front_v4 *)b, len) &&
 		parse_next(&v4->bth, len, p);
 }
@@ -220,6 +223,7 @@ san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
 	uint32_t len = rte_pktmbuf_data_len(m);
 
-	return check_tail(m, p->v6, len, len - WIRE_ICRC_LEN - p->payload_off - p->payload_len) ==
+	return san_wire_check_tail(m, p->v6, len,
+				   len - WIRE_ICRC_LEN - p->payload_off - p->payload_len) ==
 		SAN_DROP_NONE;
 }

@@ -68,14 +68,14 @@ static const uint8_t *const mask_v6 = around_v6 + BLOCK;
 #define CLMUL static inline __attribute__((target("avx,pclmul"), always_inline))
 
 CLMUL __m128i
-load(const uint8_t *at)
+icrc_load(const uint8_t *at)
 {
 	return _mm_loadu_si128((const __m128i *)at);
 }
 
 /* Shift *x* by the bits of *k* and add *next*. */
 CLMUL __m128i
-fold(__m128i x, __m128i k, __m128i next)
+icrc_fold(__m128i x, __m128i k, __m128i next)
 {
 	__m128i low = _mm_clmulepi64_si128(x, k, 0x00);
 
@@ -83,7 +83,7 @@ fold(__m128i x, __m128i k, __m128i next)
 }
 
 CLMUL uint32_t
-reduce(__m128i x)
+icrc_reduce(__m128i x)
 {
 	const __m128i k = _mm_set_epi64x(K_64, K_128);
 	const __m128i p = _mm_set_epi64x(MU, POLY);
@@ -114,24 +114,24 @@ icrc_short(const uint8_t *lrh, uint32_t len, bool v6)
 	__m128i x[4];
 
 	SAN_ASSERT(len % 4 == 0 && len >= CLMUL_MIN && len <= CLMUL_MAX);
-	x[0] = _mm_and_si128(load(at), load(ones + rest));
-	x[0] = _mm_xor_si128(_mm_or_si128(x[0], load(mask)), load(first + rest));
+	x[0] = _mm_and_si128(icrc_load(at), icrc_load(ones + rest));
+	x[0] = _mm_xor_si128(_mm_or_si128(x[0], icrc_load(mask)), icrc_load(first + rest));
 	if (v6) {
 		at += BLOCK;
 		mask += BLOCK;
-		x[0] = fold(x[0], k1, _mm_or_si128(load(at), load(mask)));
+		x[0] = icrc_fold(x[0], k1, _mm_or_si128(icrc_load(at), icrc_load(mask)));
 	}
 	for (i = 1; i < 4; i++)
-		x[i] = _mm_or_si128(load(at + BLOCK * i), load(mask + BLOCK * i));
+		x[i] = _mm_or_si128(icrc_load(at + BLOCK * i), icrc_load(mask + BLOCK * i));
 	for (at += 4 * BLOCK; end - at >= 4 * BLOCK; at += 4 * BLOCK)
 		for (i = 0; i < 4; i++)
-			x[i] = fold(x[i], k4, load(at + BLOCK * i));
-	x[1] = fold(x[0], k1, x[1]);
-	x[2] = fold(x[1], k1, x[2]);
-	x[3] = fold(x[2], k1, x[3]);
+			x[i] = icrc_fold(x[i], k4, icrc_load(at + BLOCK * i));
+	x[1] = icrc_fold(x[0], k1, x[1]);
+	x[2] = icrc_fold(x[1], k1, x[2]);
+	x[3] = icrc_fold(x[2], k1, x[3]);
 	for (; at != end; at += BLOCK)
-		x[3] = fold(x[3], k1, load(at));
-	return reduce(x[3]);
+		x[3] = icrc_fold(x[3], k1, icrc_load(at));
+	return icrc_reduce(x[3]);
 }
 
 /** True for one segment of a length that icrc_short() handles, with memory before it. */
@@ -183,7 +183,7 @@ leave_vector_code(void)
 }
 
 static inline uint32_t
-crc32(uint32_t crc, const uint8_t *data, uint32_t len)
+icrc_crc32(uint32_t crc, const uint8_t *data, uint32_t len)
 {
 	crc = crc32_gzip_refl(crc, data, len);
 	leave_vector_code();
@@ -212,7 +212,7 @@ crc_first_seg(uint8_t *lrh, uint32_t len, const uint8_t *mask, uint32_t mask_len
 	uint32_t crc;
 
 	mask_front(lrh, mask, saved, mask_len);
-	crc = crc32(0, lrh, len);
+	crc = icrc_crc32(0, lrh, len);
 	memcpy(lrh, saved, mask_len);
 	return crc;
 }
@@ -228,7 +228,7 @@ icrc_long(struct rte_mbuf *m, bool v6, uint32_t off, uint32_t len)
 	for (len -= n; len > 0; len -= n) {
 		m = m->next;
 		n = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), len);
-		crc = crc32(crc, rte_pktmbuf_mtod(m, const uint8_t *), n);
+		crc = icrc_crc32(crc, rte_pktmbuf_mtod(m, const uint8_t *), n);
 	}
 	return crc;
 }
@@ -244,7 +244,7 @@ san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len)
 }
 
 void
-san_wire_seal(struct rte_mbuf *m)
+san_wire_icrc_seal(struct rte_mbuf *m)
 {
 	const struct wire_eth *eth = rte_pktmbuf_mtod(m, const struct wire_eth *);
 	bool v6 = eth->type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);

@@ -104,9 +104,9 @@ static const char *const cm_reason_names[] = {
 static_assert(RTE_DIM(cm_reason_names) == SAN_CM_R_MAX, "every reason");
 
 uint16_t
-san_wire_hdr_len(uint8_t op, bool v6)
+san_wire_op_hdr_len(uint8_t op, bool v6)
 {
-	const struct wire_op *desc = wire_op_get(op);
+	const struct wire_op *desc = san_wire_op_get(op);
 	uint16_t front = v6 ? sizeof(struct wire_front_v6) : sizeof(struct wire_front_v4);
 
 	if (desc == NULL)
@@ -117,7 +117,7 @@ san_wire_hdr_len(uint8_t op, bool v6)
 const char *
 san_wire_op_name(uint8_t op)
 {
-	const struct wire_op *desc = wire_op_get(op);
+	const struct wire_op *desc = san_wire_op_get(op);
 
 	if (desc == NULL)
 		return op == SAN_OP_CNP ? "CNP" : "unknown";
@@ -125,14 +125,14 @@ san_wire_op_name(uint8_t op)
 }
 
 const char *
-san_wire_status_name(uint8_t status)
+san_wire_op_status_name(uint8_t status)
 {
 	return status < SAN_ST_MAX && status_names[status] != NULL ? status_names[status] :
 								     "unknown";
 }
 
 const char *
-san_wire_cm_reason_name(uint8_t reason)
+san_wire_op_cm_reason_name(uint8_t reason)
 {
 	return reason < SAN_CM_R_MAX ? cm_reason_names[reason] : "unknown";
 }

@@ -21,7 +21,7 @@ check_msg(const struct rte_mbuf *m, uint32_t off, uint32_t left, uint32_t *len)
 	if (x->kind > SAN_KIND_PUSH_IMM)
 		return SAN_DROP_FIELD;
 	length = rte_be_to_cpu_16(x->length);
-	*len = san_wire_msg_len(x->kind, length);
+	*len = san_wire_pack_len(x->kind, length);
 	if (*len > left)
 		return SAN_DROP_FIELD;
 	pad = -length & 3;

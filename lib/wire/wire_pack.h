@@ -53,7 +53,7 @@ enum san_drop san_wire_pack_check(const struct rte_mbuf *m, const struct san_wir
 
 /** Bytes before the data. */
 static inline uint32_t
-san_wire_msg_hdr_len(uint8_t kind)
+san_wire_pack_hdr_len(uint8_t kind)
 {
 	static const uint8_t len[4] = {
 		[SAN_KIND_SEND] = offsetof(struct wire_msg, key),
@@ -66,19 +66,19 @@ san_wire_msg_hdr_len(uint8_t kind)
 
 /** Length of a message with *length* bytes of data. */
 static inline uint32_t
-san_wire_msg_len(uint8_t kind, uint32_t length)
+san_wire_pack_len(uint8_t kind, uint32_t length)
 {
-	return san_wire_msg_hdr_len(kind) + RTE_ALIGN_CEIL(length, 4u);
+	return san_wire_pack_hdr_len(kind) + RTE_ALIGN_CEIL(length, 4u);
 }
 
 /**
- * Write header and padding of a message to *dst*, where san_wire_msg_len() bytes are free. @return
+ * Write header and padding of a message to *dst*, where san_wire_pack_len() bytes are free. @return
  * where the caller then writes the data.
  */
 static inline void *
-san_wire_msg_put(void *dst, const struct san_wire_msg *msg)
+san_wire_pack_put(void *dst, const struct san_wire_msg *msg)
 {
-	uint32_t hdr_len = san_wire_msg_hdr_len(msg->kind);
+	uint32_t hdr_len = san_wire_pack_hdr_len(msg->kind);
 	struct wire_msg *x = dst;
 	uint8_t *data = (uint8_t *)dst + hdr_len;
 
@@ -102,7 +102,7 @@ san_wire_msg_put(void *dst, const struct san_wire_msg *msg)
  * @return the offset of the next one.
  */
 static inline uint32_t
-san_wire_msg_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *msg)
+san_wire_pack_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *msg)
 {
 	struct wire_msg copy;
 	const struct wire_msg *x =
@@ -111,7 +111,7 @@ san_wire_msg_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *ms
 
 	msg->kind = x->kind;
 	msg->length = rte_be_to_cpu_16(x->length);
-	hdr_len = san_wire_msg_hdr_len(msg->kind);
+	hdr_len = san_wire_pack_hdr_len(msg->kind);
 	if (msg->kind != SAN_KIND_SEND) {
 		x = rte_pktmbuf_read(m, off, hdr_len, &copy);
 		msg->key = rte_be_to_cpu_32(x->key);

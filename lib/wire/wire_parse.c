@@ -105,7 +105,7 @@ parse_v4(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	drop = claim_v4(m, udp_port);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	drop = check_v4(m, rte_pktmbuf_mtod(m, const struct wire_front_v4 *), len);
+	drop = san_wire_check_v4(m, rte_pktmbuf_mtod(m, const struct wire_front_v4 *), len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	drop = headers_at(m, sizeof(*f));
@@ -143,9 +143,9 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	memcpy(p->src.b, f->ip.src_addr, sizeof(p->src.b));
 	memcpy(p->dst.b, f->ip.dst_addr, sizeof(p->dst.b));
 	/* Otherwise the packet could be taken for one of an IPv4 peer. */
-	if (san_ip_is_v4(&p->src) || san_ip_is_v4(&p->dst))
+	if (san_wire_ip_is_v4(&p->src) || san_wire_ip_is_v4(&p->dst))
 		return SAN_DROP_IP_HEADER;
-	drop = check_v6(m, f, len);
+	drop = san_wire_check_v6(m, f, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	p->v6 = true;
@@ -164,12 +164,12 @@ parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pa
 
 	front = p->v6 ? offsetof(struct wire_front_v6, bth) : offsetof(struct wire_front_v4, bth);
 	bth = rte_pktmbuf_mtod_offset(m, const struct wire_bth *, front);
-	drop = check_bth(bth);
+	drop = san_wire_check_bth(bth);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	get_bth(bth, p);
+	san_wire_check_get_bth(bth, p);
 	*pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
-	hdr_len = san_wire_hdr_len(p->op, p->v6);
+	hdr_len = san_wire_op_hdr_len(p->op, p->v6);
 	if (len < (uint32_t)hdr_len + WIRE_ICRC_LEN)
 		return SAN_DROP_SHORT;
 	len -= (uint32_t)hdr_len + WIRE_ICRC_LEN;
@@ -190,7 +190,7 @@ static inline enum san_drop
 parse_slctd_req(const struct wire_slctd_req *x, struct san_wire_pkt *p)
 {
 	p->ssn = rte_be_to_cpu_32(x->ssn);
-	return parse_remote(&x->remote, p);
+	return san_wire_check_parse_remote(&x->remote, p);
 }
 
 static inline enum san_drop
@@ -215,7 +215,7 @@ parse_grnt(const struct wire_grnt *x, struct san_wire_pkt *p)
 	p->status = x->status;
 	if (p->status >= SAN_ST_MAX)
 		return SAN_DROP_FIELD;
-	return parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
+	return san_wire_check_parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
 }
 
 static inline enum san_drop
@@ -226,7 +226,7 @@ parse_pull_data(const struct wire_pull_data *x, struct san_wire_pkt *p)
 	p->status = x->status;
 	if (p->status >= SAN_ST_MAX)
 		return SAN_DROP_FIELD;
-	return parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
+	return san_wire_check_parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
 }
 
 static inline enum san_drop
@@ -323,16 +323,16 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 	case SAN_OP_PUSH_SLCTD_REQ:
 		return parse_slctd_req(ext, p);
 	case SAN_OP_PULL_REQ:
-		return parse_remote(ext, p);
+		return san_wire_check_parse_remote(ext, p);
 	case SAN_OP_ATOMIC_REQ:
 		return parse_atomic_req(ext, p);
 	case SAN_OP_PUSH_GRNT:
 		return parse_grnt(ext, p);
 	case SAN_OP_PUSH_SLCTD_DATA:
-		return parse_offset(((const struct wire_slctd_data *)ext)->offset, p,
-				    SAN_WIRE_LENGTH_MAX);
+		return san_wire_check_parse_offset(((const struct wire_slctd_data *)ext)->offset, p,
+						   SAN_WIRE_LENGTH_MAX);
 	case SAN_OP_PUSH_UNSLCTD_DATA:
-		return parse_unslctd_data(ext, p);
+		return san_wire_check_parse_unslctd_data(ext, p);
 	case SAN_OP_PULL_DATA:
 		return parse_pull_data(ext, p);
 	case SAN_OP_PUSH_PACKED:
@@ -388,7 +388,7 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 			return SAN_DROP_FIELD;
 		return memcmp(rt, &zero, sizeof(zero)) == 0 ? SAN_DROP_NONE : SAN_DROP_RESERVED;
 	}
-	drop = parse_rt(rt, p);
+	drop = san_wire_check_parse_rt(rt, p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	if (unlikely(p->flags & SAN_F_PIECE)) {
@@ -396,7 +396,7 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 		if (drop != SAN_DROP_NONE)
 			return drop;
 	}
-	drop = check_type(p);
+	drop = san_wire_check_type(p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	drop = parse_ext(m, rt + 1, p, ack);
@@ -406,7 +406,7 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 }
 
 __rte_noinline void
-san_wire_trim(struct rte_mbuf *m, uint32_t len)
+san_wire_parse_trim(struct rte_mbuf *m, uint32_t len)
 {
 	struct rte_mbuf *seg = m;
 	uint16_t nb_segs = 1;
@@ -451,11 +451,11 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 	drop = parse_bth(m, p, len, &pad);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	drop = check_tail(m, p->v6, len, pad);
+	drop = san_wire_check_tail(m, p->v6, len, pad);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	drop = parse_body(m, p, ack);
 	if (drop == SAN_DROP_NONE && unlikely(rte_pktmbuf_pkt_len(m) != len))
-		san_wire_trim(m, len); /* the rest is Ethernet padding */
+		san_wire_parse_trim(m, len); /* the rest is Ethernet padding */
 	return drop;
 }

@@ -23,7 +23,7 @@
 #define VID_MASK 0xfff /* of a tag, besides priority and drop eligibility */
 
 static uint32_t
-mix(uint32_t h, uint32_t word)
+wire_peek_mix_hash(uint32_t h, uint32_t word)
 {
 	h = (h ^ word) * 0x9e3779b1u;
 	return h ^ h >> 15;
@@ -36,7 +36,7 @@ mix_address(const uint8_t *addr, uint32_t len)
 
 	for (i = 0; i < len; i += (uint32_t)sizeof(word)) {
 		memcpy(&word, addr + i, sizeof(word));
-		h = mix(h, word);
+		h = wire_peek_mix_hash(h, word);
 	}
 	return h;
 }
@@ -54,7 +54,7 @@ peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t who,
 		return;
 	out->cm_msg = cm->msg;
 	out->cm_cid = rte_be_to_cpu_32(cm->dst_cid);
-	out->cm_attempt = mix(mix(who, cm->src_cid), cm->xid);
+	out->cm_attempt = wire_peek_mix_hash(wire_peek_mix_hash(who, cm->src_cid), cm->xid);
 }
 
 bool
@@ -79,7 +79,7 @@ san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek 
 	bth = is_v4 ? &v4->bth : &v6->bth;
 	if (udp->dst_port != rte_cpu_to_be_16(udp_port))
 		return false;
-	out->cid = wire_bth_cid(bth);
+	out->cid = san_wire_bth_cid(bth);
 	out->cm_msg = 0;
 	if (unlikely(out->cid == SAN_WIRE_CID_CM) && bth->opcode == SAN_OP_CM)
 		peek_cm(m, bth,
@@ -90,7 +90,7 @@ san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek 
 }
 
 bool
-san_wire_is_neigh(const struct rte_mbuf *m)
+san_wire_peek_is_neigh(const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const struct rte_ipv6_hdr *ip = (const void *)(eth + 1);
@@ -106,7 +106,7 @@ san_wire_is_neigh(const struct rte_mbuf *m)
 }
 
 bool
-san_wire_untag(struct rte_mbuf *m)
+san_wire_peek_untag(struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const struct rte_vlan_hdr *tag = (const void *)(eth + 1);

@@ -33,7 +33,7 @@ struct wire_op {
 extern const struct wire_op san_wire_ops[WIRE_NB_OPS];
 
 static inline const struct wire_op *
-wire_op_get(uint8_t op)
+san_wire_op_get(uint8_t op)
 {
 	uint8_t i = (uint8_t)(op - WIRE_OP_FIRST);
 

@@ -18,14 +18,14 @@
 static_assert(SAN_SM_PARTS == (1u << NB_PARTS) - 1, "a row in the table for each");
 
 static uint8_t *
-put8(uint8_t *p, uint8_t v)
+sm_put8(uint8_t *p, uint8_t v)
 {
 	*p = v;
 	return p + 1;
 }
 
 static uint8_t *
-put16(uint8_t *p, uint16_t v)
+sm_put16(uint8_t *p, uint16_t v)
 {
 	v = htobe16(v);
 	memcpy(p, &v, sizeof(v));
@@ -33,7 +33,7 @@ put16(uint8_t *p, uint16_t v)
 }
 
 static uint8_t *
-put32(uint8_t *p, uint32_t v)
+sm_put32(uint8_t *p, uint32_t v)
 {
 	v = htobe32(v);
 	memcpy(p, &v, sizeof(v));
@@ -41,7 +41,7 @@ put32(uint8_t *p, uint32_t v)
 }
 
 static uint8_t *
-put64(uint8_t *p, uint64_t v)
+sm_put64(uint8_t *p, uint64_t v)
 {
 	v = htobe64(v);
 	memcpy(p, &v, sizeof(v));
@@ -64,7 +64,7 @@ struct in {
 };
 
 static const uint8_t *
-take(struct in *in, uint32_t n)
+sm_take_bytes(struct in *in, uint32_t n)
 {
 	static const uint8_t zero[8];
 	const uint8_t *p = in->p;
@@ -79,35 +79,35 @@ take(struct in *in, uint32_t n)
 }
 
 static uint8_t
-get8(struct in *in)
+sm_get8(struct in *in)
 {
-	return *take(in, 1);
+	return *sm_take_bytes(in, 1);
 }
 
 static uint16_t
-get16(struct in *in)
+sm_get16(struct in *in)
 {
 	uint16_t v;
 
-	memcpy(&v, take(in, sizeof(v)), sizeof(v));
+	memcpy(&v, sm_take_bytes(in, sizeof(v)), sizeof(v));
 	return be16toh(v);
 }
 
 static uint32_t
-get32(struct in *in)
+sm_get32(struct in *in)
 {
 	uint32_t v;
 
-	memcpy(&v, take(in, sizeof(v)), sizeof(v));
+	memcpy(&v, sm_take_bytes(in, sizeof(v)), sizeof(v));
 	return be32toh(v);
 }
 
 static uint64_t
-get64(struct in *in)
+sm_get64(struct in *in)
 {
 	uint64_t v;
 
-	memcpy(&v, take(in, sizeof(v)), sizeof(v));
+	memcpy(&v, sm_take_bytes(in, sizeof(v)), sizeof(v));
 	return be64toh(v);
 }
 
@@ -121,13 +121,13 @@ static void
 get_zero(struct in *in, uint32_t n)
 {
 	while (n-- > 0)
-		refuse_unless(in, get8(in) == 0);
+		refuse_unless(in, sm_get8(in) == 0);
 }
 
 static bool
 get_bool(struct in *in)
 {
-	uint8_t v = get8(in);
+	uint8_t v = sm_get8(in);
 
 	refuse_unless(in, v <= 1);
 	return v != 0;
@@ -137,7 +137,7 @@ get_bool(struct in *in)
 static uint8_t
 get_count(struct in *in, uint8_t max)
 {
-	uint8_t n = get8(in);
+	uint8_t n = sm_get8(in);
 
 	refuse_unless(in, n >= 1 && n <= max);
 	return in->bad ? 0 : n;
@@ -150,9 +150,9 @@ put_segs(const struct san_sm_where *w, uint8_t *p)
 
 	SAN_ASSERT(w->nb_seg >= 1 && w->nb_seg <= SAN_SM_SEGS);
 	for (i = 0; i < w->nb_seg; i++) {
-		p = put64(p, w->seg[i].addr);
-		p = put32(p, w->seg[i].len);
-		p = put32(p, w->seg[i].key);
+		p = sm_put64(p, w->seg[i].addr);
+		p = sm_put32(p, w->seg[i].len);
+		p = sm_put32(p, w->seg[i].key);
 	}
 	return p;
 }
@@ -163,9 +163,9 @@ get_segs(struct in *in, struct san_sm_where *w)
 	uint8_t i;
 
 	for (i = 0; i < w->nb_seg; i++) {
-		w->seg[i].addr = get64(in);
-		w->seg[i].len = get32(in);
-		w->seg[i].key = get32(in);
+		w->seg[i].addr = sm_get64(in);
+		w->seg[i].len = sm_get32(in);
+		w->seg[i].key = sm_get32(in);
 		refuse_unless(in, w->seg[i].len > 0);
 	}
 }
@@ -173,21 +173,21 @@ get_segs(struct in *in, struct san_sm_where *w)
 static uint8_t *
 put_hello(const struct san_sm *m, uint8_t *p)
 {
-	p = put16(p, m->hello.nb_store);
-	p = put16(p, m->hello.nb_adv);
-	p = put32(p, m->hello.msg_size);
-	p = put32(p, m->hello.threshold);
-	p = put8(p, m->hello.can_read);
+	p = sm_put16(p, m->hello.nb_store);
+	p = sm_put16(p, m->hello.nb_adv);
+	p = sm_put32(p, m->hello.msg_size);
+	p = sm_put32(p, m->hello.threshold);
+	p = sm_put8(p, m->hello.can_read);
 	return put_zero(p, 3);
 }
 
 static void
 get_hello(struct in *in, struct san_sm *m)
 {
-	m->hello.nb_store = get16(in);
-	m->hello.nb_adv = get16(in);
-	m->hello.msg_size = get32(in);
-	m->hello.threshold = get32(in);
+	m->hello.nb_store = sm_get16(in);
+	m->hello.nb_adv = sm_get16(in);
+	m->hello.msg_size = sm_get32(in);
+	m->hello.threshold = sm_get32(in);
 	m->hello.can_read = get_bool(in);
 	get_zero(in, 3);
 }
@@ -204,11 +204,11 @@ put_wdone(const struct san_sm *m, uint8_t *p)
 	uint8_t i;
 
 	SAN_ASSERT(m->nb_wdone >= 1 && m->nb_wdone <= SAN_SM_WDONES);
-	p = put8(p, m->nb_wdone);
+	p = sm_put8(p, m->nb_wdone);
 	p = put_zero(p, 3);
 	for (i = 0; i < m->nb_wdone; i++) {
-		p = put32(p, m->wdone[i].id);
-		p = put32(p, m->wdone[i].bytes);
+		p = sm_put32(p, m->wdone[i].id);
+		p = sm_put32(p, m->wdone[i].bytes);
 	}
 	return p;
 }
@@ -221,8 +221,8 @@ get_wdone(struct in *in, struct san_sm *m)
 	m->nb_wdone = get_count(in, SAN_SM_WDONES);
 	get_zero(in, 3);
 	for (i = 0; i < m->nb_wdone; i++) {
-		m->wdone[i].id = get32(in);
-		m->wdone[i].bytes = get32(in);
+		m->wdone[i].id = sm_get32(in);
+		m->wdone[i].bytes = sm_get32(in);
 	}
 }
 
@@ -243,12 +243,12 @@ put_adv(const struct san_sm *m, uint8_t *p)
 	uint8_t i;
 
 	SAN_ASSERT(m->nb_adv >= 1 && m->nb_adv <= SAN_SM_ADVS);
-	p = put8(p, m->nb_adv);
+	p = sm_put8(p, m->nb_adv);
 	p = put_zero(p, 3);
 	for (i = 0; i < m->nb_adv; i++) {
-		p = put32(p, m->adv[i].id);
-		p = put8(p, m->adv[i].where.nb_seg);
-		p = put8(p, m->adv[i].after);
+		p = sm_put32(p, m->adv[i].id);
+		p = sm_put8(p, m->adv[i].where.nb_seg);
+		p = sm_put8(p, m->adv[i].after);
 		p = put_zero(p, 2);
 		p = put_segs(&m->adv[i].where, p);
 	}
@@ -263,7 +263,7 @@ get_adv(struct in *in, struct san_sm *m)
 	m->nb_adv = get_count(in, SAN_SM_ADVS);
 	get_zero(in, 3);
 	for (i = 0; i < m->nb_adv; i++) {
-		m->adv[i].id = get32(in);
+		m->adv[i].id = sm_get32(in);
 		m->adv[i].where.nb_seg = get_count(in, SAN_SM_SEGS);
 		m->adv[i].after = get_bool(in);
 		get_zero(in, 2);
@@ -274,15 +274,15 @@ get_adv(struct in *in, struct san_sm *m)
 static uint8_t *
 put_notice(const struct san_sm *m, uint8_t *p)
 {
-	p = put32(p, m->send_id);
-	return put32(p, m->rest);
+	p = sm_put32(p, m->send_id);
+	return sm_put32(p, m->rest);
 }
 
 static void
 get_notice(struct in *in, struct san_sm *m)
 {
-	m->send_id = get32(in);
-	m->rest = get32(in);
+	m->send_id = sm_get32(in);
+	m->rest = sm_get32(in);
 	refuse_unless(in, m->send_id != 0);
 }
 
@@ -296,7 +296,7 @@ static uint8_t *
 put_offer(const struct san_sm *m, uint8_t *p)
 {
 	p = put_notice(m, p);
-	p = put8(p, m->offer.nb_seg);
+	p = sm_put8(p, m->offer.nb_seg);
 	p = put_zero(p, 3);
 	return put_segs(&m->offer, p);
 }
@@ -314,18 +314,18 @@ static uint8_t *
 put_rdone(const struct san_sm *m, uint8_t *p)
 {
 	SAN_ASSERT(m->rdone.mode < SAN_SM_MODES);
-	p = put32(p, m->rdone.id);
-	p = put32(p, m->rdone.bytes);
-	p = put8(p, m->rdone.mode);
+	p = sm_put32(p, m->rdone.id);
+	p = sm_put32(p, m->rdone.bytes);
+	p = sm_put8(p, m->rdone.mode);
 	return put_zero(p, 3);
 }
 
 static void
 get_rdone(struct in *in, struct san_sm *m)
 {
-	m->rdone.id = get32(in);
-	m->rdone.bytes = get32(in);
-	m->rdone.mode = get8(in);
+	m->rdone.id = sm_get32(in);
+	m->rdone.bytes = sm_get32(in);
+	m->rdone.mode = sm_get8(in);
 	refuse_unless(in, m->rdone.mode < SAN_SM_MODES);
 	get_zero(in, 3);
 }
@@ -333,15 +333,15 @@ get_rdone(struct in *in, struct san_sm *m)
 static uint8_t *
 put_resized(const struct san_sm *m, uint8_t *p)
 {
-	p = put32(p, m->resized.bytes);
-	return put32(p, m->resized.after);
+	p = sm_put32(p, m->resized.bytes);
+	return sm_put32(p, m->resized.after);
 }
 
 static void
 get_resized(struct in *in, struct san_sm *m)
 {
-	m->resized.bytes = get32(in);
-	m->resized.after = get32(in);
+	m->resized.bytes = sm_get32(in);
+	m->resized.after = sm_get32(in);
 }
 
 /** One row per part, in the order of the flags. */
@@ -400,32 +400,32 @@ san_wire_stream_len(const struct san_sm *m)
 static uint8_t *
 put_hdr(const struct san_sm *m, uint8_t *p)
 {
-	p = put8(p, SAN_SM_VERSION);
-	p = put8(p, m->mode);
-	p = put16(p, m->len);
-	p = put32(p, m->flags);
-	p = put16(p, m->pr);
+	p = sm_put8(p, SAN_SM_VERSION);
+	p = sm_put8(p, m->mode);
+	p = sm_put16(p, m->len);
+	p = sm_put32(p, m->flags);
+	p = sm_put16(p, m->pr);
 	p = put_zero(p, 2);
-	p = put32(p, m->seq);
-	p = put32(p, m->lrsq);
-	p = put32(p, m->nb_rcvd);
-	return put32(p, m->nb_freed);
+	p = sm_put32(p, m->seq);
+	p = sm_put32(p, m->lrsq);
+	p = sm_put32(p, m->nb_rcvd);
+	return sm_put32(p, m->nb_freed);
 }
 
 /** Write one number that is a part of its own. */
 static uint8_t *
-put_number(const struct san_sm *m, size_t at, uint8_t *p)
+sm_put_number(const struct san_sm *m, size_t at, uint8_t *p)
 {
 	uint32_t v;
 
 	memcpy(&v, (const uint8_t *)m + at, sizeof(v));
-	return put32(p, v);
+	return sm_put32(p, v);
 }
 
 static void
 get_number(struct in *in, size_t at, struct san_sm *m)
 {
-	uint32_t v = get32(in);
+	uint32_t v = sm_get32(in);
 
 	memcpy((uint8_t *)m + at, &v, sizeof(v));
 }
@@ -440,23 +440,23 @@ san_wire_stream_put(const struct san_sm *m, uint8_t *p)
 	p = put_hdr(m, p);
 	for (; todo != 0; todo &= todo - 1) {
 		part = &parts[__builtin_ctz(todo)];
-		p = part->put != NULL ? part->put(m, p) : put_number(m, part->number, p);
+		p = part->put != NULL ? part->put(m, p) : sm_put_number(m, part->number, p);
 	}
 }
 
 static void
 get_hdr(struct in *in, struct san_sm *m)
 {
-	refuse_unless(in, get8(in) == SAN_SM_VERSION);
-	m->mode = get8(in);
-	m->len = get16(in);
-	m->flags = get32(in);
-	m->pr = get16(in);
+	refuse_unless(in, sm_get8(in) == SAN_SM_VERSION);
+	m->mode = sm_get8(in);
+	m->len = sm_get16(in);
+	m->flags = sm_get32(in);
+	m->pr = sm_get16(in);
 	get_zero(in, 2);
-	m->seq = get32(in);
-	m->lrsq = get32(in);
-	m->nb_rcvd = get32(in);
-	m->nb_freed = get32(in);
+	m->seq = sm_get32(in);
+	m->lrsq = sm_get32(in);
+	m->nb_rcvd = sm_get32(in);
+	m->nb_freed = sm_get32(in);
 	refuse_unless(in, m->mode < SAN_SM_MODES);
 }
 

@@ -96,11 +96,11 @@ make_core(struct side *s, enum host host)
 	char text[32];
 
 	san_core_conf_default(&conf, bench.nb_conns + 16, MTU);
-	sim_core_conf(&conf, host, false, &bench.prng);
+	san_sim_core_conf(&conf, host, false, &bench.prng);
 	conf.pool = bench.pool;
 	snprintf(text, sizeof(text), "cam%u", host);
 	conf.tl.engine = host;
-	conf.tl.cam = san_cam_table_create(text, CAM_SIZE, SOCKET_ID_ANY);
+	conf.tl.cam = san_tl_reorder_create_table(text, CAM_SIZE, SOCKET_ID_ANY);
 	if (conf.tl.cam == NULL)
 		die("no memory");
 	conf.cm.features = bench.pack ? SAN_CM_FEAT_PACK : 0;
@@ -201,15 +201,15 @@ poll_events(struct side *s, uint32_t *next_qp)
 	struct san_core_event ev;
 
 	progress(s);
-	while (san_core_poll_event(s->core, &ev)) {
+	while (san_core_conn_poll_event(s->core, &ev)) {
 		if (ev.type == SAN_EV_CONNECT_REQUEST) {
-			if (san_core_accept(s->core, ev.request, s->qps[(*next_qp)++], &param,
-					    bench.now_ns) != 0)
+			if (san_core_conn_accept(s->core, ev.request, s->qps[(*next_qp)++], &param,
+						 bench.now_ns) != 0)
 				die("accept");
 		} else if (ev.type == SAN_EV_ESTABLISHED) {
 			s->nb_up++;
 		} else {
-			die(san_wire_cm_reason_name(ev.reason));
+			die(san_wire_op_cm_reason_name(ev.reason));
 		}
 	}
 }
@@ -223,13 +223,13 @@ connect_all(void)
 	uint32_t started = 0, accepted = 0;
 	struct san_ip peer;
 
-	sim_core_ip(&peer, SERVER, false);
-	if (san_core_listen(server->core, SERVICE, PKEY, 1024, 0) != 0)
+	san_sim_core_ip(&peer, SERVER, false);
+	if (san_core_conn_listen(server->core, SERVICE, PKEY, 1024, 0) != 0)
 		die("listen");
 	while (client->nb_up < bench.nb_conns || server->nb_up < bench.nb_conns) {
 		for (; started < bench.nb_conns && started < client->nb_up + CONNECTING; started++)
-			if (san_core_connect(client->core, client->qps[started], &peer, SERVICE,
-					     &param, bench.now_ns) != 0)
+			if (san_core_conn_connect(client->core, client->qps[started], &peer,
+						  SERVICE, &param, bench.now_ns) != 0)
 				die("connect");
 		poll_events(client, NULL);
 		poll_events(server, &accepted);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What crossing from an application to the daemon's lcore and back costs: a work request is
- * written into shared memory and the bell rung; the lcore copies it, checks it and completes it,
- * flushed, because its queue pair has no connection any more; the completion is polled. Beside it
- * what a cache line needs to cross between the same two cores and back.
+ * written into shared memory and the doorbell rung; the lcore copies it, checks it and completes
+ * it, flushed, because its queue pair has no connection any more; the completion is polled. Beside
+ * it what a cache line needs to cross between the same two cores and back.
  *
  *   bench_hop CPU CPU MILLISECONDS
  */
@@ -25,7 +25,7 @@
 
 #define APP    1
 #define DEPTH  512 /* of the queue */
-#define BATCH  32  /* work requests of a bell */
+#define BATCH  32  /* work requests of a doorbell */
 #define WORKER 1   /* lcore */
 
 static struct {
@@ -33,7 +33,7 @@ static struct {
 	struct san_engine *e;
 	struct san_wq *wq;
 	struct san_cq *cq_mem;
-	struct san_bells *bells;
+	struct san_doorbells *doorbells;
 	struct san_wq_prod q;
 	struct san_spsc_cons cq;
 	uint32_t qp;
@@ -101,7 +101,7 @@ share(const char *name, size_t bytes)
 	void *mem;
 	int fd;
 
-	if (shmq_mem_create(name, bytes, &mem, &fd) != 0)
+	if (san_shmq_mem_create(name, bytes, &mem, &fd) != 0)
 		die("no shared memory");
 	close(fd);
 	return mem;
@@ -111,14 +111,14 @@ static int
 make_app(struct san_engine *e, void *arg)
 {
 	struct san_ulp_qp_conf qp = {.sq_depth = DEPTH, .rq_depth = 2};
-	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
+	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
 
 	(void)arg;
-	if (san_engine_app_add(e, APP, 0, bench.bells, -1) != 0 ||
+	if (san_engine_app_add(e, APP, 0, bench.doorbells, -1) != 0 ||
 	    san_ulp_cq_create_at(ulp, DEPTH, bench.cq_mem, &qp.send_cq) != 0)
 		return -1;
 	qp.recv_cq = qp.send_cq;
-	if (san_engine_qp_add(e, bench.wq, APP, &qp, &bench.qp) != 0)
+	if (san_engine_lcore_qp_add(e, bench.wq, APP, &qp, &bench.qp) != 0)
 		return -1;
 	san_ulp_qp_unbind(ulp, bench.qp);
 	return 0;
@@ -136,20 +136,20 @@ start(void)
 	conf.idle = SAN_IDLE_POLL;
 	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
 	conf.nb_rxd = conf.nb_txd = 64;
-	conf.pool_size = san_engine_pool_min(&conf);
-	if (san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0 ||
+	conf.pool_size = san_engine_port_pool_min(&conf);
+	if (san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0 ||
 	    rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id) != 0)
 		die("no port");
 	conf.core.inet.nb_addrs = 1;
 	if (san_engine_open(&conf, &bench.port, &why) != 0)
 		die(why);
 	bench.e = san_engine_at(bench.port, 0);
-	bench.bells = share("bells", san_bells_bytes(conf.core.ulp.max_qps));
-	bench.wq = share("wq", san_wq_bytes(DEPTH, 2));
-	bench.cq_mem = share("cq", san_cq_bytes(DEPTH));
-	san_wq_prod_init(&bench.q, bench.wq, DEPTH, 2);
+	bench.doorbells = share("bells", san_doorbells_bytes(conf.core.ulp.max_qps));
+	bench.wq = share("wq", san_wr_wq_bytes(DEPTH, 2));
+	bench.cq_mem = share("cq", san_wr_cq_bytes(DEPTH));
+	san_wr_wq_prod_init(&bench.q, bench.wq, DEPTH, 2);
 	san_spsc_cons_init(&bench.cq, DEPTH);
-	if (san_engine_call(bench.e, make_app, NULL) != 0)
+	if (san_engine_loop_call(bench.e, make_app, NULL) != 0)
 		die("no queue pair");
 }
 
@@ -171,7 +171,7 @@ post(uint32_t n)
 		memcpy(wr->data, &wr->wr_id, 8);
 	}
 	san_spsc_push(&q->sq, &q->wq->sq_tail, n);
-	san_bells_ring(bench.bells, SAN_QPN_INDEX(bench.qp));
+	san_doorbells_ring(bench.doorbells, SAN_QPN_INDEX(bench.qp));
 }
 
 static void
@@ -183,7 +183,7 @@ measure_hop(void)
 	do {
 		begin = rte_rdtsc();
 		post(1);
-		while (san_cq_poll(&bench.cq, bench.cq_mem, &wc, 1) == 0)
+		while (san_wr_cq_poll(&bench.cq, bench.cq_mem, &wc, 1) == 0)
 			;
 	} while (sample_add(&bench.hop, rte_rdtsc() - begin) && rte_rdtsc() < end);
 }
@@ -200,7 +200,7 @@ measure_rate(void)
 			post(BATCH);
 			under_way += BATCH;
 		}
-		n = san_cq_poll(&bench.cq, bench.cq_mem, wc, BATCH);
+		n = san_wr_cq_poll(&bench.cq, bench.cq_mem, wc, BATCH);
 		under_way -= n;
 		done += n;
 		now = rte_rdtsc();

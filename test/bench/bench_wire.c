@@ -59,7 +59,7 @@ run_round(struct rte_mbuf **pkts, uint16_t payload, uint32_t round)
 	}
 	t[STAGE_SEAL] = rte_rdtsc_precise();
 	for (i = 0; i < NB_PKTS; i++)
-		san_wire_seal(pkts[i]);
+		san_wire_icrc_seal(pkts[i]);
 	t[STAGE_PARSE] = rte_rdtsc_precise();
 	for (i = 0; i < NB_PKTS; i++)
 		bad |= san_wire_parse(pkts[i], SAN_WIRE_PORT, &parsed, &ack) != SAN_DROP_NONE;

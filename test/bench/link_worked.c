@@ -82,7 +82,7 @@ header_data(struct side *s, struct header *h, uint16_t payload)
 	if (m == NULL || rte_pktmbuf_append(m, payload) == NULL)
 		return -1;
 	san_wire_build(m, &path, &p);
-	return header_take(h, m, san_wire_hdr_len(op, false), payload);
+	return header_take(h, m, san_wire_op_hdr_len(op, false), payload);
 }
 
 /* The bitmaps count as header: nothing is copied into them. */
@@ -159,7 +159,7 @@ put_data(struct side *s, struct rte_mbuf *m)
 	uint32_t psn = s->next++;
 
 	rte_memcpy(at, h->bytes, h->len);
-	wire_put24(front(m)->bth.psn, psn);
+	san_wire_bth_put24(front(m)->bth.psn, psn);
 	rt(m)->psn_hi = (uint8_t)(psn >> PSN_BITS);
 	rte_memcpy(at + h->len, s->from + (size_t)s->tx_message * s->message + s->tx_offset,
 		   h->payload);
@@ -187,7 +187,7 @@ take_data(struct side *s, struct rte_mbuf *m)
 {
 	const struct header *h =
 		s->message - s->rx_offset >= s->data.payload ? &s->data : &s->last;
-	uint32_t psn = wire_bth_psn(&front(m)->bth) | (uint32_t)rt(m)->psn_hi << PSN_BITS;
+	uint32_t psn = san_wire_bth_psn(&front(m)->bth) | (uint32_t)rt(m)->psn_hi << PSN_BITS;
 
 	if (rte_pktmbuf_pkt_len(m) != (uint32_t)(h->len + h->payload + h->tail) ||
 	    psn != s->expected) {

@@ -31,7 +31,7 @@ STAGES = (
     ('packets in', 'san_core_rx_burst'), ('- parsed, ICRC checked', 'san_wire_parse'),
     ('timers', 'san_core_tick'),
     ('packets out', 'san_core_tx_burst'), ('- headers written', 'san_wire_build'),
-    ('- ICRC made', 'san_wire_seal'),
+    ('- ICRC made', 'san_wire_icrc_seal'),
     ('completions polled', 'san_ulp_cq_poll'),
 )
 

@@ -389,13 +389,13 @@ ask_unread(void)
 	raw_attach(&a, path);
 	req.magic = SHMQ_MAGIC;
 	req.abi = SHMQ_ABI;
-	for (i = 0; i < 1000 && shmq_send(a.sock, &req, sizeof(req), -1, true) == 0; i++)
+	for (i = 0; i < 1000 && san_shmq_send(a.sock, &req, sizeof(req), -1, true) == 0; i++)
 		;
 	if (i == 1000)
 		raw_die("1000 answers wait, and nobody has ended this");
 	/* the first error says that the other end is closed */
 	for (i = 0, errors = 0; errors < 2; i++) {
-		errors += shmq_recv(a.sock, &rep, sizeof(rep), &fd, false) != 0;
+		errors += san_shmq_recv(a.sock, &rep, sizeof(rep), &fd, false) != 0;
 		if (fd >= 0)
 			close(fd);
 	}
@@ -583,7 +583,7 @@ mode_churn(void)
 	raw_detach(&a);
 }
 
-/* ---- bells: many queue pairs with full queues all the time ---- */
+/* ---- doorbells: many queue pairs with full queues all the time ---- */
 
 static void
 mode_bells(void)

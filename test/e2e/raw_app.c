@@ -47,8 +47,8 @@ raw_ask(const struct raw_app *a, struct shmq_req *req, int fd, struct shmq_rep *
 {
 	req->magic = SHMQ_MAGIC;
 	req->abi = SHMQ_ABI;
-	if (shmq_send(a->sock, req, sizeof(*req), fd, true) != 0 ||
-	    shmq_recv(a->sock, rep, sizeof(*rep), got, true) != 0)
+	if (san_shmq_send(a->sock, req, sizeof(*req), fd, true) != 0 ||
+	    san_shmq_recv(a->sock, rep, sizeof(*rep), got, true) != 0)
 		raw_die("the daemon does not answer to request %u", req->type);
 	return rep->rc;
 }
@@ -153,9 +153,9 @@ raw_make_qp(struct raw_app *a, struct raw_qp *q, uint32_t depth)
 		return rc;
 	}
 	q->qp = rep.id;
-	q->cq_bytes = san_cq_bytes(q->cq_depth);
+	q->cq_bytes = san_wr_cq_bytes(q->cq_depth);
 	q->cq_mem = raw_map(q->cq_fd, q->cq_bytes);
-	q->wq_bytes = san_wq_bytes(depth, depth);
+	q->wq_bytes = san_wr_wq_bytes(depth, depth);
 	q->wq = raw_map(q->wq_fd, q->wq_bytes);
 	san_spsc_cons_init(&q->c, q->cq_depth);
 	return 0;
@@ -189,9 +189,9 @@ raw_ring(const struct raw_qp *q)
 	const struct shmq_rep *hello = &q->app->hello;
 	uint32_t index = SAN_QPN_INDEX(q->qp), lcore = index >> hello->hello.qp_shift;
 
-	san_bells_ring(shmq_bells(q->app->ctl, lcore,
-				  hello->hello.lcore_qps + hello->hello.max_socks),
-		       index - (lcore << hello->hello.qp_shift));
+	san_doorbells_ring(san_shmq_doorbells(q->app->ctl, lcore,
+					      hello->hello.lcore_qps + hello->hello.max_socks),
+			   index - (lcore << hello->hello.qp_shift));
 }
 
 void

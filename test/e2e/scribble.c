@@ -75,8 +75,8 @@ ask(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
 	req->magic = SHMQ_MAGIC;
 	req->abi = SHMQ_ABI;
-	if (shmq_send(sock, req, sizeof(*req), fd, true) != 0 ||
-	    shmq_recv(sock, rep, sizeof(*rep), got, true) != 0)
+	if (san_shmq_send(sock, req, sizeof(*req), fd, true) != 0 ||
+	    san_shmq_recv(sock, rep, sizeof(*rep), got, true) != 0)
 		die("the daemon does not answer");
 	return rep->rc;
 }
@@ -139,13 +139,13 @@ make_queue(struct queue *q)
 	if (ask(&req, -1, &rep, &q->cq_fd) != 0)
 		die(rep.text);
 	q->cq = rep.cq.id;
-	q->cq_bytes = san_cq_bytes(rep.cq.depth);
+	q->cq_bytes = san_wr_cq_bytes(rep.cq.depth);
 	q->cq_mem = map(q->cq_fd, q->cq_bytes);
 	req = (struct shmq_req){.type = SHMQ_QP_CREATE, .qp = {q->cq, q->cq, DEPTH, DEPTH}};
 	if (ask(&req, -1, &rep, &q->wq_fd) != 0)
 		die(rep.text);
 	q->qp = rep.id;
-	q->wq_bytes = san_wq_bytes(DEPTH, DEPTH);
+	q->wq_bytes = san_wr_wq_bytes(DEPTH, DEPTH);
 	q->wq = map(q->wq_fd, q->wq_bytes);
 }
 
@@ -260,8 +260,8 @@ static void
 one(struct queue *q)
 {
 	uint32_t lcore = (q->qp & ((1u << SAN_QPN_INDEX_BITS) - 1)) >> hello.hello.qp_shift;
-	uint32_t nb_bells = hello.hello.lcore_qps + hello.hello.max_socks;
-	struct san_bells *bells = shmq_bells(ctl, lcore, nb_bells);
+	uint32_t nb_doorbells = hello.hello.lcore_qps + hello.hello.max_socks;
+	struct san_doorbells *doorbells = san_shmq_doorbells(ctl, lcore, nb_doorbells);
 
 	switch (below(24)) {
 	case 0:
@@ -271,7 +271,7 @@ one(struct queue *q)
 		scribble_over(q->cq_mem, q->cq_bytes);
 		break;
 	case 2:
-		scribble_over(bells, san_bells_bytes(nb_bells));
+		scribble_over(doorbells, san_doorbells_bytes(nb_doorbells));
 		break;
 	case 3:
 		/* a hole: memory that the daemon maps becomes zero */
@@ -289,7 +289,7 @@ one(struct queue *q)
 		post(q);
 		break;
 	}
-	san_bells_ring(bells, q->qp & (hello.hello.lcore_qps - 1));
+	san_doorbells_ring(doorbells, q->qp & (hello.hello.lcore_qps - 1));
 }
 
 static void

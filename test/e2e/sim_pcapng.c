@@ -45,14 +45,15 @@ main(int argc, char **argv)
 	}
 	for (i = 0; i < sizeof(frame); i++)
 		frame[i] = (uint8_t)i;
-	rc = sim_trace_open(argv[1], &t);
+	rc = san_sim_trace_open(argv[1], &t);
 	if (rc == 0) {
-		sim_trace_interface(t, "h0", 0);
-		sim_trace_interface(t, "leaf1 port 3", 128);
+		san_sim_trace_interface(t, "h0", 0);
+		san_sim_trace_interface(t, "leaf1 port 3", 128);
 		for (i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
-			sim_trace_packet(t, packets[i].iface, packets[i].at_ns, packets[i].is_out,
-					 frame, packets[i].len, packets[i].comment);
-		rc = sim_trace_close(t);
+			san_sim_trace_packet(t, packets[i].iface, packets[i].at_ns,
+					     packets[i].is_out, frame, packets[i].len,
+					     packets[i].comment);
+		rc = san_sim_trace_close(t);
 	}
 	if (rc != 0)
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-rc));

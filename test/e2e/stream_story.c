@@ -60,8 +60,8 @@ on_packet(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 
 	(void)to;
 	(void)arg;
-	sim_trace_packet(story.trace, from, w->now_ns, true, bytes, m->pkt_len,
-			 story.comment[0] != '\0' ? story.comment : NULL);
+	san_sim_trace_packet(story.trace, from, w->now_ns, true, bytes, m->pkt_len,
+			     story.comment[0] != '\0' ? story.comment : NULL);
 	story.comment[0] = '\0';
 	return 1;
 }
@@ -374,11 +374,11 @@ run(uint32_t nr, const char *file)
 	struct san_cm_param param;
 	int i, rc;
 
-	rc = sim_trace_open(file, &story.trace);
+	rc = san_sim_trace_open(file, &story.trace);
 	if (rc != 0)
 		return rc;
-	sim_trace_interface(story.trace, "A", 0);
-	sim_trace_interface(story.trace, "B", 0);
+	san_sim_trace_interface(story.trace, "A", 0);
+	san_sim_trace_interface(story.trace, "B", 0);
 	san_stream_conf_default(&story.stream);
 	if (stories[nr].conf != NULL)
 		stories[nr].conf(&story.stream);
@@ -393,10 +393,11 @@ run(uint32_t nr, const char *file)
 	for (i = 0; i < 2; i++)
 		story.buf[i] = calloc(1, LARGE);
 	stories[nr].tell();
-	rc = sim_trace_close(story.trace);
+	rc = san_sim_trace_close(story.trace);
 	story.w->filter = NULL;
 	for (i = 0; i < 2; i++)
-		san_core_abort(story.w->node[i].core, story.w->qp[story.q[i]].qp, story.w->now_ns);
+		san_core_conn_abort(story.w->node[i].core, story.w->qp[story.q[i]].qp,
+				    story.w->now_ns);
 	world_run_for(story.w, SAN_NS_PER_MS);
 	world_destroy(story.w);
 	for (i = 0; i < 2; i++)

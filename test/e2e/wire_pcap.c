@@ -124,7 +124,7 @@ write_data(struct rte_mempool *pool, FILE *pcap, const char *name, struct way wa
 	p.tag = (way.back ? 0x21222324 : 0x41424344) + way.stale;
 	memcpy(rte_pktmbuf_append(m, len), data, len);
 	san_wire_build(m, &path, &p);
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	rc = write_pcap(pcap, name, false, m);
 	rte_pktmbuf_free(m);
 	return rc;
@@ -180,13 +180,13 @@ write_packed(struct rte_mempool *pool, FILE *pcap)
 	uint8_t *to = data;
 	size_t i;
 
-	memset(san_wire_msg_put(to, &msg), 0x5a, msg.length);
-	to += san_wire_msg_len(msg.kind, msg.length);
+	memset(san_wire_pack_put(to, &msg), 0x5a, msg.length);
+	to += san_wire_pack_len(msg.kind, msg.length);
 	msg.kind = SAN_KIND_SEND;
 	for (i = 0; i < STREAM_NB_SAMPLES && stream_samples[i].nb < 2; i++) {
 		msg.length = (uint16_t)stream_sample_put(&stream_samples[i], one);
-		memcpy(san_wire_msg_put(to, &msg), one, msg.length);
-		to += san_wire_msg_len(msg.kind, msg.length);
+		memcpy(san_wire_pack_put(to, &msg), one, msg.length);
+		to += san_wire_pack_len(msg.kind, msg.length);
 		p.length++;
 	}
 	return write_data(pool, pcap, "packed", (struct way){0}, p, data, (uint16_t)(to - data));
@@ -210,8 +210,8 @@ write_cm(struct rte_mempool *pool, FILE *pcap, uint8_t msg, uint32_t features)
 		RTE_SWAP(cm.src_cid, cm.dst_cid);
 		RTE_SWAP(cm.src_tag, cm.dst_tag);
 	}
-	san_wire_build_cm(m, &path, &p, &cm);
-	san_wire_seal(m);
+	san_wire_cm_build(m, &path, &p, &cm);
+	san_wire_icrc_seal(m);
 	rc = write_pcap(pcap, msg == SAN_CM_REP ? "cm_rep" : "cm_req", false, m);
 	rte_pktmbuf_free(m);
 	return rc;

@@ -188,7 +188,7 @@ fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8
 	memcpy(rte_pktmbuf_append(m, sizeof(*x)), bytes, sizeof(*x));
 	/* what is not to be fixed may be malformed: it goes in as it is */
 	memset(&msg, 0, sizeof(msg));
-	san_wire_parse_cm(m, p, &msg);
+	san_wire_cm_parse(m, p, &msg);
 	if (msg.msg != 0 && msg.private_len <= SAN_WIRE_CM_PRIVATE) {
 		if (fix & FIX_PARAM)
 			fix_param(&msg);
@@ -199,8 +199,8 @@ fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8
 		}
 		if (msg.nb_ports <= SAN_WIRE_CM_PORTS) {
 			rte_pktmbuf_reset(m);
-			san_wire_build_cm(m, &path, &q, &msg);
-			rte_pktmbuf_adj(m, san_wire_hdr_len(SAN_OP_CM, false));
+			san_wire_cm_build(m, &path, &q, &msg);
+			rte_pktmbuf_adj(m, san_wire_op_hdr_len(SAN_OP_CM, false));
 			memcpy(bytes, rte_pktmbuf_mtod(m, uint8_t *), sizeof(*x));
 		}
 	}
@@ -241,8 +241,8 @@ rx_stray(struct input *in)
 	p.op = take8(in);
 	p.dcid = take8(in);
 	p.psn = take8(in);
-	san_cm_answer_reset(cm, &p, now_ns);
-	san_cm_implicit_rtu(cm, (uint16_t)(p.dcid % (NB_CONNS + 1)), now_ns);
+	san_cm_rx_answer_reset(cm, &p, now_ns);
+	san_cm_rx_implicit_rtu(cm, (uint16_t)(p.dcid % (NB_CONNS + 1)), now_ns);
 }
 
 /* ---- what the ULP and the core do ---- */
@@ -276,10 +276,10 @@ take_messages(uint8_t n)
 		/* what we send is what a peer can parse */
 		m = rte_pktmbuf_alloc(pool);
 		SAN_VERIFY(m != NULL);
-		san_wire_build_cm(m, &path, &p, &msg);
-		san_wire_seal(m);
+		san_wire_cm_build(m, &path, &p, &msg);
+		san_wire_icrc_seal(m);
 		SAN_VERIFY(san_wire_parse(m, path.dst_port, &p, &ack) == SAN_DROP_NONE);
-		SAN_VERIFY(san_wire_parse_cm(m, &p, &back) == SAN_DROP_NONE);
+		SAN_VERIFY(san_wire_cm_parse(m, &p, &back) == SAN_DROP_NONE);
 		rte_pktmbuf_free(m);
 	}
 }
@@ -292,7 +292,7 @@ run_timers(void)
 
 	while ((t = san_wheel_poll(&pdl->wheel, now_ns)) != NULL) {
 		c = container_of(t, struct san_pdl_conn, timer);
-		san_cm_on_timer(cm, c->slot, now_ns);
+		san_cm_fsm_on_timer(cm, c->slot, now_ns);
 		if (c->state != SAN_CONN_FREE)
 			san_pdl_conn_arm(pdl, c);
 		take_events();
@@ -310,31 +310,31 @@ do_ulp(struct input *in)
 
 	switch (what % 9) {
 	case 0:
-		san_cm_connect(cm, &local, &peer, SERVICE, &param, 1, now_ns, &slot);
+		san_cm_fsm_connect(cm, &local, &peer, SERVICE, &param, 1, now_ns, &slot);
 		break;
 	case 1:
-		san_cm_resolved(cm, &peer, &mac, now_ns);
+		san_cm_fsm_resolved(cm, &peer, &mac, now_ns);
 		break;
 	case 2:
-		san_cm_accept(cm, slot, &param, 2, now_ns);
+		san_cm_fsm_accept_peer(cm, slot, &param, 2, now_ns);
 		break;
 	case 3:
-		san_cm_reject(cm, slot, SAN_CM_R_REFUSED, &param, 20, now_ns);
+		san_cm_fsm_reject(cm, slot, SAN_CM_R_REFUSED, &param, 20, now_ns);
 		break;
 	case 4:
-		san_cm_disconnect(cm, slot, what & 0x80, now_ns);
+		san_cm_fsm_disconnect(cm, slot, what & 0x80, now_ns);
 		break;
 	case 5:
-		san_cm_drained(cm, slot, now_ns);
+		san_cm_fsm_drained(cm, slot, now_ns);
 		break;
 	case 6:
-		san_cm_failed(cm, slot, SAN_CM_R_TIMEOUT, now_ns);
+		san_cm_fsm_failed(cm, slot, SAN_CM_R_TIMEOUT, now_ns);
 		break;
 	case 7:
 		san_cm_release(cm, slot, now_ns);
 		break;
 	default:
-		san_cm_unlisten(cm, SERVICE, PKEY);
+		san_cm_listen_end(cm, SERVICE, PKEY);
 		san_cm_listen(cm, SERVICE, PKEY, 2, 1);
 		break;
 	}
@@ -349,7 +349,7 @@ teardown(void)
 
 	take_events();
 	for (slot = 0; slot < NB_CONNS; slot++)
-		san_cm_disconnect(cm, slot, true, now_ns);
+		san_cm_fsm_disconnect(cm, slot, true, now_ns);
 	for (i = 0; i < 40; i++) {
 		now_ns += 2 * SAN_NS_PER_S;
 		run_timers();

@@ -127,14 +127,14 @@ static void
 on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
 {
 	(void)ctx;
-	apps_heard(&all, h, m, fd);
+	san_app_turn_heard(&all, h, m, fd);
 }
 
 static void
 on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len)
 {
 	(void)ctx;
-	socks_dgram(&all, d, data, len);
+	san_socks_dgram(&all, d, data, len);
 }
 
 /* Whatever is passed to it, it goes on. */
@@ -154,12 +154,12 @@ open_helpers(void)
 	static const struct helper_ops ops = {
 		.heard = on_answer,
 		.dgram = on_dgram,
-		.gone = on_end,
+		.ended = on_end,
 	};
 	const struct harden_user same = {.given = false};
 
-	SAN_VERIFY(helpers_fork(&same, false) == 0);
-	helpers_fd = helpers_open(&ops, NULL);
+	SAN_VERIFY(san_helper_begin(&same, false) == 0);
+	helpers_fd = san_helper_open(&ops, NULL);
 	SAN_VERIFY(helpers_fd >= 0);
 }
 
@@ -188,11 +188,11 @@ open_port(void)
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
 	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
-	rc = dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(), &ctx);
+	rc = san_dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(), &ctx);
 	SAN_VERIFY(rc == 0);
-	apps_init(&all, &conf);
+	san_apps_init(&all, &conf);
 	all.epoll = epoll_create1(EPOLL_CLOEXEC);
-	SAN_VERIFY(apps_add_port(&all, "0", NULL, ctx) == 0);
+	SAN_VERIFY(san_apps_add_port(&all, "0", NULL, ctx) == 0);
 	port = &all.ports[0];
 	e = san_engine_at(ctx->port, 0);
 	/* it stands still unless we move it, and no clock of the machine ever catches up */
@@ -209,7 +209,7 @@ run(uint32_t rounds, uint64_t step_ns)
 	while (rounds-- > 0) {
 		e->clock.last_ns += step_ns;
 		san_engine_progress(port->ctx->port);
-		apps_events(&all);
+		san_apps_events(&all);
 	}
 }
 
@@ -236,11 +236,11 @@ held(bool maps)
 	DIR *d = opendir("/proc/self/fd");
 	FILE *f;
 
-	while (app_mem_step() || helpers_nb() != 0) {
-		helpers_leave(getuid());
-		helpers_serve();
+	while (san_app_mem_step() || san_helper_nb() != 0) {
+		san_helper_leave(getuid());
+		san_helper_serve();
 	}
-	helpers_step(san_engine_clock_monotonic());
+	san_helper_step(san_engine_clock_monotonic());
 	while (readdir(d) != NULL)
 		h.fds++;
 	closedir(d);
@@ -298,7 +298,7 @@ attach(struct liar *l)
 	SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
 	memset(l, 0, sizeof(*l));
 	l->waiter = -1;
-	l->app = app_create(&all, ends[0], 0);
+	l->app = san_apps_create(&all, ends[0], 0);
 	SAN_VERIFY(l->app != NULL);
 	SAN_VERIFY(epoll_ctl(all.epoll, EPOLL_CTL_ADD, ends[0], &ev) == 0);
 	l->sock = ends[1];
@@ -311,7 +311,7 @@ detach(struct liar *l)
 
 	if (l->app == NULL)
 		return;
-	app_destroy(&all, l->app);
+	san_apps_destroy(&all, l->app);
 	l->app = NULL;
 	close(l->sock);
 	if (l->waiter >= 0)
@@ -391,16 +391,17 @@ serve(struct app *a)
 	struct shmq_req req;
 	int rc;
 
-	while ((rc = app_next(&all, a, &req)) == -EBUSY) /* the helper before is about to end */
-		helpers_serve();
+	/* the helper before is about to end */
+	while ((rc = san_app_turn_next(&all, a, &req)) == -EBUSY)
+		san_helper_serve();
 	if (rc == 1)
-		app_serve(&all, a, &req);
+		san_app_serve(&all, a, &req);
 	a->over |= rc < 0;
 	while (a->job != 0) {
 		if (a->growing.mem == NULL)
 			poll(&p, 1, -1);
-		helpers_serve();
-		apps_step(&all, san_engine_clock_monotonic());
+		san_helper_serve();
+		san_app_turn_step(&all, san_engine_clock_monotonic());
 	}
 }
 
@@ -408,9 +409,9 @@ serve(struct app *a)
 static bool
 is_answered(struct liar *l, const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
 {
-	SAN_VERIFY(shmq_send(l->sock, req, sizeof(*req), fd, false) == 0);
+	SAN_VERIFY(san_shmq_send(l->sock, req, sizeof(*req), fd, false) == 0);
 	serve(l->app);
-	if (shmq_recv(l->sock, rep, sizeof(*rep), out_fd, false) == 0)
+	if (san_shmq_recv(l->sock, rep, sizeof(*rep), out_fd, false) == 0)
 		return true;
 	SAN_VERIFY(l->app->over && !l->app->attached);
 	return false;
@@ -630,9 +631,9 @@ do_ring(struct liar *l, struct input *in)
 
 	if (l->ctl.mem == NULL)
 		return;
-	san_bells_ring(shmq_bells(l->ctl.mem, 0, port->nb_bells),
-		       (pick & 0x80) != 0 ? pick % port->lcore_qps :
-					    SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
+	san_doorbells_ring(san_shmq_doorbells(l->ctl.mem, 0, port->nb_doorbells),
+			   (pick & 0x80) != 0 ? pick % port->lcore_qps :
+						SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
 }
 
 static void
@@ -667,9 +668,9 @@ teardown(uint32_t nb_fds)
 		SAN_VERIFY(port->qps[i].app == NULL && port->requests[i].app == NULL);
 	for (i = 0; i < port->caps.max_cqs; i++)
 		SAN_VERIFY(port->cqs[i].app == NULL);
-	SAN_VERIFY(san_ulp_nb_mrs(san_core_ulp(e->core)) == 0);
+	SAN_VERIFY(san_ulp_mr_nb(san_core_ulp(e->core)) == 0);
 	SAN_VERIFY(san_core_pdl(e->core)->nb_conns == 0);
-	SAN_VERIFY(san_engine_leaks(port->ctx->port) == 0);
+	SAN_VERIFY(san_engine_show_leaks(port->ctx->port) == 0);
 	/* what was punched is there again for the next input */
 	SAN_VERIFY(posix_fallocate(region_fd, 0, REGION) == 0);
 	now = held(nb_inputs++ % MAPS_EVERY == 0);

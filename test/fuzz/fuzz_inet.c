@@ -55,9 +55,9 @@ setup(void)
 	conf.max_neighbours = NB_NEIGH;
 	conf.pool = pool;
 	conf.nb_addrs = 3;
-	SAN_VERIFY(san_inet_parse("10.0.0.1/24", &conf.addrs[0]) == 0);
-	SAN_VERIFY(san_inet_parse("fd00::1/64", &conf.addrs[1]) == 0);
-	SAN_VERIFY(san_inet_parse("fe80::1/64", &conf.addrs[2]) == 0);
+	SAN_VERIFY(san_inet_addr_parse("10.0.0.1/24", &conf.addrs[0]) == 0);
+	SAN_VERIFY(san_inet_addr_parse("fd00::1/64", &conf.addrs[1]) == 0);
+	SAN_VERIFY(san_inet_addr_parse("fe80::1/64", &conf.addrs[2]) == 0);
 	SAN_VERIFY(san_inet_create(&conf, &nets[0]) == 0);
 	SAN_VERIFY(san_inet_create(&conf, &nets[1]) == 0);
 }
@@ -248,7 +248,7 @@ give_back(struct san_inet *in, const struct san_inet_result *r)
 	if (r->m == NULL)
 		return;
 	SAN_VERIFY(r->off + r->len <= rte_pktmbuf_pkt_len(r->m));
-	san_inet_refuse(in, r, now_ns);
+	san_inet_error_refuse(in, r, now_ns);
 	rte_pktmbuf_free(r->m);
 }
 
@@ -259,12 +259,12 @@ rx_frame(uint8_t *frame, uint16_t len, uint8_t fix)
 	enum san_drop drop;
 
 	fix_frame(frame, len, fix);
-	drop = san_inet_rx(nets[0], test_eal_exact(pool, frame, len), now_ns, &r[0]);
+	drop = san_inet_ip_rx(nets[0], test_eal_exact(pool, frame, len), now_ns, &r[0]);
 	SAN_VERIFY(drop < SAN_DROP_MAX && (drop == SAN_DROP_NONE || r[0].what == 0));
-	SAN_VERIFY(san_inet_rx(nets[1], in_pieces(frame, len, (uint16_t)(len / 2)), now_ns,
-			       &r[1]) == drop);
+	SAN_VERIFY(san_inet_ip_rx(nets[1], in_pieces(frame, len, (uint16_t)(len / 2)), now_ns,
+				  &r[1]) == drop);
 	SAN_VERIFY(r[0].what == r[1].what && r[0].len == r[1].len);
-	SAN_VERIFY(san_ip_eq(&r[0].ip, &r[1].ip) && san_ip_eq(&r[0].d.src, &r[1].d.src));
+	SAN_VERIFY(san_wire_ip_eq(&r[0].ip, &r[1].ip) && san_wire_ip_eq(&r[0].d.src, &r[1].d.src));
 	give_back(nets[0], &r[0]);
 	give_back(nets[1], &r[1]);
 	take_sent();
@@ -281,20 +281,20 @@ act(uint8_t what)
 	uint32_t i;
 	int rc = 0;
 
-	SAN_VERIFY(san_inet_parse(what & 0x10 ? "fd00::2" : "10.0.0.2", &a) == 0);
+	SAN_VERIFY(san_inet_addr_parse(what & 0x10 ? "fd00::2" : "10.0.0.2", &a) == 0);
 	if (what & 0x0c)
-		SAN_VERIFY(san_inet_parse(what & 0x10 ? "ff02::77" : "224.0.0.77", &a) == 0);
+		SAN_VERIFY(san_inet_addr_parse(what & 0x10 ? "ff02::77" : "224.0.0.77", &a) == 0);
 	a.ip.b[15] += what & 3;
 	d.dst = a.ip;
 	for (i = 0; i < RTE_DIM(nets); i++) {
 		int old = rc;
 
 		if ((what & 0x0c) == 0x08)
-			rc = san_inet_join(nets[i], &a.ip, now_ns);
+			rc = san_inet_group_join(nets[i], &a.ip, now_ns);
 		else if ((what & 0x0c) == 0x0c)
-			rc = san_inet_leave(nets[i], &a.ip, now_ns);
+			rc = san_inet_group_leave(nets[i], &a.ip, now_ns);
 		else
-			rc = san_inet_send(nets[i], &d, &iov, 1, now_ns);
+			rc = san_inet_udp_send(nets[i], &d, &iov, 1, now_ns);
 		SAN_VERIFY(i == 0 || rc == old);
 	}
 	take_sent();
@@ -307,10 +307,10 @@ ask(uint8_t what)
 	struct rte_ether_addr mac;
 	int rc;
 
-	SAN_VERIFY(san_inet_parse(what & 0x10 ? "fd00::2" : "10.0.0.2", &a) == 0);
+	SAN_VERIFY(san_inet_addr_parse(what & 0x10 ? "fd00::2" : "10.0.0.2", &a) == 0);
 	a.ip.b[15] = what & 0x0f;
-	rc = san_inet_resolve(nets[0], &a.ip, now_ns, &mac);
-	SAN_VERIFY(san_inet_resolve(nets[1], &a.ip, now_ns, &mac) == rc);
+	rc = san_inet_route_resolve(nets[0], &a.ip, now_ns, &mac);
+	SAN_VERIFY(san_inet_route_resolve(nets[1], &a.ip, now_ns, &mac) == rc);
 	take_sent();
 }
 

@@ -29,12 +29,12 @@ verify_text(const struct sock_rule *rule)
 	char text[SOCK_LINE_MAX], err[SOCK_ERR_MAX];
 	struct sock_rule *other = &again.rules[0];
 
-	sock_rule_text(rule, text, sizeof(text));
+	san_rules_rule_text(rule, text, sizeof(text));
 	SAN_VERIFY(strlen(text) < sizeof(text) - 1);
 	if (strpbrk(text, ";\n") != NULL)
 		return; /* of a file only */
 	again.nb_rules = 0;
-	SAN_VERIFY(sock_rules_add_text(&again, text, err, sizeof(err)) == 0);
+	SAN_VERIFY(san_rules_read_text(&again, text, err, sizeof(err)) == 0);
 	SAN_VERIFY(again.nb_rules == 1 && other->line == 1);
 	SAN_VERIFY(other->action == rule->action && other->proto == rule->proto);
 	SAN_VERIFY(other->has_user == rule->has_user && other->user == rule->user);
@@ -81,19 +81,19 @@ verify_match(const uint8_t *head)
 
 	make_end(head, &local);
 	make_end(head + 3, &remote);
-	v = sock_rules_match(&rules, &q);
+	v = san_rules_match(&rules, &q);
 	SAN_VERIFY((unsigned int)v.action < SOCK_ACTIONS);
 	if (v.rule == NULL) {
 		SAN_VERIFY(v.action == SOCK_KERNEL && v.rest == NULL && !v.is_part);
 	} else {
-		SAN_VERIFY(sock_rules_shadow(&rules, v.rule) == NULL);
+		SAN_VERIFY(san_rules_shadow(&rules, v.rule) == NULL);
 		SAN_VERIFY(v.is_part || v.action == v.rule->action);
 	}
 	SAN_VERIFY(v.rest == NULL || (v.is_part && v.rest > v.rule));
-	SAN_VERIFY(v.rest == NULL || sock_rules_shadow(&rules, v.rest) == NULL);
+	SAN_VERIFY(v.rest == NULL || san_rules_shadow(&rules, v.rest) == NULL);
 	/* it is the first one */
 	for (rule = rules.rules; rule < &rules.rules[rules.nb_rules] && rule != v.rule; rule++)
-		SAN_VERIFY(sock_rule_misses(rule, &q) != NULL || v.action == SOCK_DROP);
+		SAN_VERIFY(san_rules_rule_misses(rule, &q) != NULL || v.action == SOCK_DROP);
 }
 
 int
@@ -109,8 +109,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	SAN_VERIFY(text != NULL);
 	memcpy(text, data + HEAD, size - HEAD);
 	text[size - HEAD] = '\0';
-	sock_rules_init(&rules);
-	rc = sock_rules_add_text(&rules, text, err, sizeof(err));
+	san_rules_read_init(&rules);
+	rc = san_rules_read_text(&rules, text, err, sizeof(err));
 	free(text);
 	SAN_VERIFY(rules.nb_rules <= SOCK_RULES_MAX);
 	SAN_VERIFY((rc == 0) == (err[0] == '\0'));

@@ -42,7 +42,7 @@ make_mem(struct app_mem *m)
 {
 	int fd;
 
-	SAN_VERIFY(app_mem_create(m, "fuzz-state", BYTES, 1, &fd) == 0);
+	SAN_VERIFY(san_app_mem_create(m, "fuzz-state", BYTES, 1, &fd) == 0);
 	close(fd);
 }
 
@@ -61,15 +61,15 @@ make_app(uint16_t id)
 {
 	struct app_event *late = calloc(1, sizeof(*late));
 	struct app_port *port = &all.ports[0];
-	struct app *a = app_add(&all, some_socket());
-	size_t bytes = shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells);
+	struct app *a = san_apps_add(&all, some_socket());
+	size_t bytes = san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells);
 	int fd;
 
 	SAN_VERIFY(late != NULL && a != NULL);
 	a->port = port;
 	a->id = id;
 	a->attached = true;
-	SAN_VERIFY(app_mem_create(&a->ctl_mem, "fuzz-state", bytes, id, &fd) == 0);
+	SAN_VERIFY(san_app_mem_create(&a->ctl_mem, "fuzz-state", bytes, id, &fd) == 0);
 	close(fd);
 	a->wake_sock = some_socket();
 	STAILQ_INSERT_TAIL(&a->late, late, link);
@@ -87,7 +87,7 @@ make_things(uint16_t id)
 	SAN_VERIFY(l != NULL);
 	*l = (struct app_listener){.app = a, .id = id, .service = 7};
 	LIST_INSERT_HEAD(&port->listeners, l, link);
-	*app_port_request(port, request) = (struct app_request){.request = request, .app = a};
+	*san_app_port_request(port, request) = (struct app_request){.request = request, .app = a};
 	port->qps[id] = (struct app_qp){.app = a, .qpn = id};
 	make_mem(&port->qps[id].mem);
 	port->cqs[id] = (struct app_cq){
@@ -121,8 +121,8 @@ make_port(void)
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
 	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
-	SAN_VERIFY(dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(),
-				 &ctx) == 0);
+	SAN_VERIFY(san_dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(),
+				     &ctx) == 0);
 }
 
 /* ---- what is taken goes again ---- */
@@ -132,8 +132,8 @@ drop_mem(struct app_mem *m)
 {
 	if (m->mem == NULL)
 		return;
-	shmq_guard_del(m->guard);
-	shmq_mem_unmap(m->mem, m->bytes);
+	san_shmq_guard_del(m->guard);
+	san_shmq_mem_unmap(m->mem, m->bytes);
 	close(m->fd);
 	m->mem = NULL;
 }
@@ -185,7 +185,7 @@ drop_port(struct app_port *port)
 	}
 	san_mem_close(port->mem);
 	close(port->mem_fd);
-	app_port_fini(port);
+	san_app_port_fini(port);
 }
 
 static void
@@ -197,7 +197,7 @@ drop_all(void)
 		drop_app(a);
 	while (all.nb_ports > 0)
 		drop_port(&all.ports[--all.nb_ports]);
-	apps_init(&all, &conf);
+	san_apps_init(&all, &conf);
 	all.ports[0].ctx = ctx;
 }
 
@@ -233,9 +233,9 @@ copy_base(struct state *st)
 static int
 take(struct state *st)
 {
-	int rc = apps_load_ports(&all, st);
+	int rc = san_app_state_load_ports(&all, st);
 
-	return rc == 0 ? apps_load(&all, st) : rc;
+	return rc == 0 ? san_app_state_load(&all, st) : rc;
 }
 
 static bool
@@ -280,10 +280,10 @@ check_base(void)
 	copy_base(&st);
 	SAN_VERIFY(take(&st) == 0 && !st.failed);
 	SAN_VERIFY(all.nb == NB_APPS && all.nb_attached == NB_APPS);
-	apps_save(&all, &again);
+	san_app_state_save(&all, &again);
 	SAN_VERIFY(again.len == base.len && again.nb_fds == base.nb_fds);
-	state_free(&again, false);
-	state_free(&st, true);
+	san_state_free(&again, false);
+	san_state_free(&st, true);
 	drop_all();
 }
 
@@ -295,7 +295,7 @@ try(struct state *st)
 
 	SAN_VERIFY(st->failed == (st->why != NULL) && (!st->failed || rc != 0));
 	check();
-	state_free(st, true);
+	san_state_free(st, true);
 	drop_all();
 }
 
@@ -325,17 +325,17 @@ make_base(void)
 	int event_fd;
 
 	make_port();
-	apps_init(&all, &conf);
-	shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
+	san_apps_init(&all, &conf);
+	san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
 	SAN_VERIFY(san_mem_create(PORTS_STATE_FROM, STATE, &port->mem_fd, &port->mem) == 0);
-	SAN_VERIFY(apps_add_port(&all, "0", port->mem, ctx) == 0);
-	ranges = apps_ranges(&all);
-	SAN_VERIFY(shmq_guard_init(ranges, &event_fd) == 0);
+	SAN_VERIFY(san_apps_add_port(&all, "0", port->mem, ctx) == 0);
+	ranges = san_apps_ranges(&all);
+	SAN_VERIFY(san_shmq_guard_init(ranges, &event_fd) == 0);
 	for (id = 1; id <= NB_APPS; id++) {
 		make_app(id);
 		make_things(id);
 	}
-	apps_save(&all, &base);
+	san_app_state_save(&all, &base);
 	SAN_VERIFY(!base.failed);
 	for (i = 0; i < base.nb_fds; i++)
 		SAN_VERIFY((base.fds[i] = fcntl(base.fds[i], F_DUPFD_CLOEXEC, 0)) >= 0);

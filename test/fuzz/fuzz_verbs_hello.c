@@ -22,12 +22,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t buf[VERBS_HELLO_MAX], len;
 	struct verbs_hello h, again;
 
-	if (verbs_hello_decode(data, size, &h) != RTSAN_R_NONE)
+	if (san_verbs_hello_decode(data, size, &h) != RTSAN_R_NONE)
 		return 0;
 	SAN_VERIFY(h.len <= RTSAN_PRIVATE_MAX);
-	len = verbs_hello_encode(&h, buf);
+	len = san_verbs_hello_encode(&h, buf);
 	SAN_VERIFY(len <= sizeof(buf) && len <= size);
-	SAN_VERIFY(verbs_hello_decode(buf, len, &again) == RTSAN_R_NONE);
+	SAN_VERIFY(san_verbs_hello_decode(buf, len, &again) == RTSAN_R_NONE);
 	SAN_VERIFY(memcmp(&h, &again, sizeof(h)) == 0);
 	return 0;
 }

@@ -52,7 +52,7 @@ parse(struct rte_mbuf *m, struct result *r)
 	if (payload != r->payload)
 		memcpy(r->payload, payload, r->p.payload_len);
 	if (r->p.op == SAN_OP_CM)
-		r->cm_drop = san_wire_parse_cm(m, &r->p, &r->cm);
+		r->cm_drop = san_wire_cm_parse(m, &r->p, &r->cm);
 }
 
 static void
@@ -104,7 +104,7 @@ repair(struct rte_mbuf *m, enum san_drop drop)
 	else
 		len = 54u + rte_be_to_cpu_16(v6->ip.payload_len);
 	rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - len));
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	return true;
 }
 
@@ -119,7 +119,7 @@ piece_of(struct rte_mbuf *m, const struct result *was, struct san_wire_pkt *p)
 	memset(whole, 0, was->p.whole_len);
 	memcpy(whole + was->p.piece_off, was->payload, was->p.payload_len);
 	p->flags &= (uint8_t)~SAN_F_PIECE;
-	san_wire_cut(m, p, was->p.piece_off, was->p.payload_len);
+	san_wire_build_cut(m, p, was->p.piece_off, was->p.payload_len);
 	return true;
 }
 
@@ -147,13 +147,13 @@ rebuild(const struct result *was)
 	} else if (was->p.op == SAN_OP_ACK) {
 		san_wire_build_ack(m, &path, &was->p, &was->ack);
 	} else if (was->p.op == SAN_OP_CM && was->cm_drop == SAN_DROP_NONE) {
-		san_wire_build_cm(m, &path, &was->p, &was->cm);
+		san_wire_cm_build(m, &path, &was->p, &was->cm);
 	} else {
 		memcpy(rte_pktmbuf_append(m, was->p.payload_len), was->payload,
 		       was->p.payload_len);
 		san_wire_build(m, &path, &was->p);
 	}
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	parse(m, &again);
 	again.p.ce = was->p.ce; /* not ours to send */
 	verify_same(was, &again);

@@ -8,14 +8,14 @@
  * What mirrors what
  *
  *   pull_room(), any_granted()    tl_admit.c: same names
- *   may_grant()   tl_admit.c: san_tl_may_grant(), step_of(), san_tl_admit_run()
- *   issue         tl_initiator.c: san_tl_submit(); tl_want.c: reason()
- *   grant         tl_solicit.c: san_tl_grant_one(): the lowest push that wants one
- *   arrive        tl_target.c: san_tl_rx_push(); tl_initiator.c: data in the order of RSNs
+ *   may_grant()   tl_admit.c: san_tl_admit_may_grant(), admit_step_of(), san_tl_admit_run()
+ *   issue         tl_initiator.c: san_tl_initiator_submit(); tl_want.c: want_reason_of()
+ *   grant         tl_solicit.c: san_tl_solicit_grant_one(): the lowest push that wants one
+ *   arrive        tl_target.c: san_tl_target_rx_push(); tl_initiator.c: data in the order of RSNs
  *   held          tl_target.c: put_or_hold(): there, but charged until it is in its turn
- *   in_turn       tl_target.c: base_next(), replay()
- *   pulled        tl_target.c: execute(): in its turn; tl_initiator.c: san_tl_rx_pull_data()
- *   lapse         tl_admit.c: lapse_longest()
+ *   in_turn       tl_target.c: base_next(), target_replay_held()
+ *   pulled        tl_target.c: execute(): in its turn; tl_initiator.c: san_tl_initiator_rx_pull_data()
+ *   lapse         tl_admit.c: charge_expire_longest()
  *   charge, back, fit   tl_path.c: san_tl_path_add(), fit_room(): what of it is in the budget
  *
  * What is abstracted, and why that is sound

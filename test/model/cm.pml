@@ -6,16 +6,16 @@
  *
  * What mirrors what
  *
- *   connecting()   cm_fsm.c: san_cm_connect(), act_ask(), act_unreachable(),
- *                  san_cm_disconnect(), act_drain(), act_dreq(), act_closed(),
- *                  act_failed(); san_cm_on_timer(); cm_keepalive.c; data of pdl
- *   accepting()    the same for one record of the other side, and san_cm_accept(),
- *                  san_cm_reject(), act_forget(), act_refuse_again()
+ *   connecting()   cm_fsm.c: san_cm_fsm_connect(), act_ask(), act_unreachable(),
+ *                  san_cm_fsm_disconnect(), act_drain(), act_dreq(), act_closed(),
+ *                  act_failed(); san_cm_fsm_on_timer(); cm_keepalive.c; data of pdl
+ *   accepting()    the same for one record of the other side, and san_cm_fsm_accept_peer(),
+ *                  san_cm_fsm_reject(), act_forget(), act_refuse_again()
  *   attempt()      what names an attempt and no acceptor yet. cm_rx.c: rx_req(),
  *                  find_attempt(), add_request(), answer_cookie(), answer_rej(),
  *                  rx_reset() at the accepting side; act_cookie(), act_rejected()
  *   pair()         what names both. cm_rx.c: find_conn(), rx_rep(), rx_named(),
- *                  rx_reset(), san_cm_implicit_rtu(), san_cm_answer_reset();
+ *                  rx_reset(), san_cm_rx_implicit_rtu(), san_cm_rx_answer_reset();
  *                  cm_fsm.c: act_ready(), act_rtu_again(), act_withdrawn(),
  *                  act_open(), act_ended(), act_both_closed(), act_lost()
  *   acc_end()      san_cm_conn_free(): a ghost stays. core_conn.c polls the events after
@@ -456,7 +456,7 @@ end:	do
 	:: atomic { !quiet && resets_con && cpeer == p && con >= ESTABLISHED -> d_step {
 		assert(!acc_has(p)); /* property: old */
 		con_end() } }
-	/* data: san_cm_answer_reset(); taken, it changes nothing here */
+	/* data: san_cm_rx_answer_reset(); taken, it changes nothing here */
 	:: atomic { in_con(DATA) && !con_takes_data && !(air[x] & RESET_ACC) -> d_step {
 		put(air[x], RESET_ACC) } }
 	:: atomic { in_con(DATA) && con_takes_data && is_open(con) && (ctag != x || cpeer != p) ->
@@ -478,7 +478,7 @@ end:	do
 		put(TO_CON(x, p), DREP) } }
 	:: atomic { in_acc(DREP) && acc_has(p) && ACC == DREQ_SENT -> d_step {
 		acc_end(SLOT(p)) } }
-	/* data: san_cm_implicit_rtu(), san_cm_answer_reset() */
+	/* data: san_cm_rx_implicit_rtu(), san_cm_rx_answer_reset() */
 	:: atomic { in_acc(DATA) && acc_takes_data && ACC == REP_SENT -> d_step {
 		acc_open(SLOT(p)) } }
 	:: atomic { in_acc(DATA) && !acc_takes_data && !(reset_con & (1 << p)) -> d_step {

@@ -6,10 +6,10 @@
  *
  * What mirrors what (drivers/sock)
  *
- *   pin, unpin    sock_owner.c: sock_pin(), sock_unpin()
- *   begin, end    sock_owner.c: sock_change_begin(), sock_change_end(), sock_owner_chosen()
- *   change        sock_carry.c: carry(): the daemon has it, then the numbers are replaced
- *   gate          sock_owner.c: make_gate(), sock_gate_wait(); sock_switch_io.c: receiver()
+ *   pin, unpin    sock_owner.c: san_sock_owner_pin(), san_sock_owner_unpin()
+ *   begin, end    sock_owner.c: san_sock_owner_change_begin(), san_sock_owner_change_end(), san_sock_owner_chosen()
+ *   change        sock_carry.c: carry_by_daemon(): the daemon has it, then the numbers are replaced
+ *   gate          sock_owner.c: make_gate(), san_sock_owner_gate_wait(); sock_switch_io.c: sock_io_receiver()
  *   send, option  a call that does not wait; recv: one that does
  *
  * What is abstracted, and why that is sound

@@ -7,21 +7,21 @@
  *
  * What mirrors what
  *
- *   initiator()    tl_initiator.c: san_tl_next_request(), san_tl_next_push(),
- *                  ordered_push(), san_tl_on_acked(), san_tl_txn_settle(), san_tl_txn_finish();
- *                  tl_solicit.c: san_tl_rx_grant(); tl_nack.c: san_tl_txn_abort(),
- *                  san_tl_next_abort(); pdl_rtx.c: what is lost goes again
- *   target()       tl_target.c: rx_solicit(), request_over(), san_tl_rx_push(),
- *                  push_over(), matches(); tl_nack.c: san_tl_rx_resync(), abort_record();
- *                  tl_solicit.c: san_tl_next_grant(), refuse_head(), san_tl_grant_wake(); pdl_window.c: what is new
- *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_ssn_join(), san_tl_ssn_leave(),
- *                  join_queue(), has_receive(), san_tl_grant_one()
- *   may_grant() .. release()     tl_admit.c: san_tl_may_grant(), step_of(), san_tl_admit_run(),
- *                  lapse_longest(), san_tl_charge_done(), san_tl_charge_release()
- *   run_base(), finish_push()    tl_target.c: replay(), put_packet(), complete(),
+ *   initiator()    tl_initiator.c: san_tl_initiator_next_request(), san_tl_initiator_next_push(),
+ *                  ordered_push(), san_tl_finish_acked(), san_tl_finish_settle(), san_tl_finish_txn();
+ *                  tl_solicit.c: san_tl_solicit_rx_grant(); tl_nack.c: san_tl_nack_txn_abort(),
+ *                  san_tl_nack_next_abort(); pdl_rtx.c: what is lost goes again
+ *   target()       tl_target.c: target_rx_solicit(), request_over(), san_tl_target_rx_push(),
+ *                  push_over(), target_rxn_matches(); tl_nack.c: san_tl_nack_rx_resync(), abort_record();
+ *                  tl_solicit.c: san_tl_solicit_next_grant(), refuse_head(), san_tl_solicit_grant_wake(); pdl_win.c: what is new
+ *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_solicit_ssn_join(), san_tl_solicit_ssn_leave(),
+ *                  join_queue(), has_receive(), san_tl_solicit_grant_one()
+ *   may_grant() .. release()     tl_admit.c: san_tl_admit_may_grant(), admit_step_of(), san_tl_admit_run(),
+ *                  charge_expire_longest(), san_tl_admit_charge_done(), san_tl_admit_charge_release()
+ *   run_base(), finish_push()    tl_target.c: target_replay_held(), put_packet(), target_complete_push(),
  *                  finish_push(), base_next()
- *   push_req() .. push_abort()   ulp_place.c, same names; tl_record.c: san_tl_unreserve(),
- *                  san_tl_push_undo()
+ *   push_req() .. push_abort()   ulp_place.c, same names; tl_rxn.c: san_tl_rxn_unreserve(),
+ *                  san_tl_rxn_push_undo()
  *
  * What is abstracted, and why that is sound
  *
@@ -601,7 +601,7 @@ end:	do
 #ifdef LONG
 	:: atomic { P.sent > 2 && !(P.data & 4) -> d_step { P.data = P.data | 4 } }
 #endif
-	/* san_tl_abort(): one that was sent to its end is not called back */
+	/* san_tl_nack_abort(): one that was sent to its end is not called back */
 	:: atomic { !calm && P.state <= SENDING -> d_step { P.state = ABORTING } }
 	/* ACKs */
 	:: atomic { P.got_req && !P.req_acked -> d_step { P.req_acked = 1 } }
@@ -611,7 +611,7 @@ end:	do
 	:: atomic { P.state == ABORTING && P.got_abort && P.got == ALL(P.sent) &&
 		    req_over -> d_step {
 		txn_finish(q) } }
-	/* san_tl_rx_grant() */
+	/* san_tl_solicit_rx_grant() */
 	:: atomic { P.state == SENDING && (P.grants & 2) && P.granted < 1 -> d_step {
 		P.granted = 1 } }
 	:: atomic { P.state == SENDING && (P.grants & 4) && P.granted < 2 -> d_step {

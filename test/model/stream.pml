@@ -10,8 +10,8 @@
  *   on_header()    stream_credit.c: credit := PR - (LSSQ - LRSQ), of the newest header only
  *   credit_due     stream_credit.c: AFC-15
  *   freed_due      stream_credit.c: room in the store was not told of
- *   may_send       stream_sess.c: two credits, and room in the other side's store
- *   rx             stream_sess.c: a message is taken, its buffer is posted again
+ *   may_send       stream.c: two credits, and room in the other side's store
+ *   rx             stream.c: a message is taken, its buffer is posted again
  *   read           the program takes a message out of the store: its room is free again
  *   ask .. on_resized()    stream_resize.c: RESIZE, RESIZED
  *

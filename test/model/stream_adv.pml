@@ -10,7 +10,7 @@
  *                  advertised
  *   on_adv(), spend()    stream_adv.c: the stale check, and a data message's advertisement
  *   fallback, withdraw   stream_mode.c: the scan
- *   post, deliver()      stream_sess.c: a receive of the program, and what is in the store
+ *   post, deliver()      stream.c: a receive of the program, and what is in the store
  *   drop(), on_cancelled()    stream_adv.c: receives that their program takes back
  *   answer, read         stream_adv.c, stream_mode.c: what is done for a large send that waits
  *

@@ -90,7 +90,7 @@ accept_one(int host, uint16_t slot)
 	struct cm_host *h = &net.h[host];
 	uint32_t id = nb_ends;
 
-	if (san_cm_accept(h->cm, slot, &h->param, id, net.now_ns) != 0)
+	if (san_cm_fsm_accept_peer(h->cm, slot, &h->param, id, net.now_ns) != 0)
 		return;
 	add_end(host, true);
 	ends[id].slot = slot;
@@ -102,7 +102,7 @@ on_request(int host, const struct san_cm_event *ev)
 {
 	switch (san_prng_below(&g, 8)) {
 	case 0:
-		san_cm_reject(net.h[host].cm, ev->slot, SAN_CM_R_REFUSED, NULL, 0, net.now_ns);
+		san_cm_fsm_reject(net.h[host].cm, ev->slot, SAN_CM_R_REFUSED, NULL, 0, net.now_ns);
 		break;
 	case 1: /* never answered */
 		break;
@@ -178,8 +178,8 @@ connect_one(int host)
 	uint32_t id = nb_ends;
 	uint16_t slot;
 
-	if (san_cm_connect(h->cm, &h->ip, &net.h[1 - host].ip, CM_NET_SERVICE, &h->param, id,
-			   net.now_ns, &slot) != 0)
+	if (san_cm_fsm_connect(h->cm, &h->ip, &net.h[1 - host].ip, CM_NET_SERVICE, &h->param, id,
+			       net.now_ns, &slot) != 0)
 		return; /* no slot has rested long enough */
 	add_end(host, false);
 	ends[id].slot = slot;
@@ -192,10 +192,10 @@ disconnect_one(struct end *e)
 	struct san_cm *cm = net.h[e->host].cm;
 
 	if (e->nb_final != 0 ||
-	    san_cm_disconnect(cm, e->slot, san_prng_below(&g, 2), net.now_ns) != 0)
+	    san_cm_fsm_disconnect(cm, e->slot, san_prng_below(&g, 2), net.now_ns) != 0)
 		return;
 	if (san_prng_below(&g, 2))
-		san_cm_drained(cm, e->slot, net.now_ns);
+		san_cm_fsm_drained(cm, e->slot, net.now_ns);
 }
 
 static void

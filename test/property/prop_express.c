@@ -84,7 +84,7 @@ build(const struct san_wire_path *path, const struct san_wire_pkt *p, uint16_t p
 	for (i = 0; i < payload; i++)
 		data[i] = (uint8_t)san_prng_u64(&g);
 	san_wire_build(m, path, p);
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	return m;
 }
 
@@ -102,7 +102,7 @@ damage(struct rte_mbuf *m, uint16_t hdr_len)
 	data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	if (below(2) == 0 && bit / 8 != offsetof(struct wire_eth, type) &&
 	    bit / 8 != offsetof(struct wire_eth, type) + 1)
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 }
 
 static bool
@@ -115,8 +115,8 @@ is_ordinary(const struct rte_mbuf *m, const struct san_wire_path *path,
 
 	return p->op == SAN_OP_PUSH_UNSLCTD_DATA && (p->flags & SAN_F_PIECE) == 0 &&
 		(p->flags & SAN_F_LAST) != 0 && p->offset == 0 &&
-		p->payload_len == p->length + imm && san_ip_eq(&p->src, &path->dst) &&
-		san_ip_eq(&p->dst, &path->src) && m->nb_segs == 1;
+		p->payload_len == p->length + imm && san_wire_ip_eq(&p->src, &path->dst) &&
+		san_wire_ip_eq(&p->dst, &path->src) && m->nb_segs == 1;
 }
 
 #define SAME(field) PROP_CHECK(x->field == p->field)
@@ -169,7 +169,7 @@ check_frame(struct rte_mbuf *m, const struct san_wire_path *path, const struct r
 	if (is_alike)
 		check_same(&alike, &p);
 	if (is_taken) {
-		PROP_CHECK(san_wire_cid_at(m) == p.dcid);
+		PROP_CHECK(san_wire_express_cid_at(m) == p.dcid);
 		check_same(x, &p);
 	}
 	return is_taken;
@@ -203,7 +203,7 @@ run(uint64_t seed)
 		else
 			draw_next(&p, payload);
 		m = build(&path, &p, payload);
-		damage(m, san_wire_hdr_len(p.op, seed & 1));
+		damage(m, san_wire_op_hdr_len(p.op, seed & 1));
 		is_taken = check_frame(m, &back, last, &x);
 		rte_pktmbuf_free(last);
 		last = is_taken ? m : NULL;

@@ -201,7 +201,7 @@ rx_both(uint32_t name)
 		f = m->frags[san_prng_below(&g, m->nb)]; /* once more */
 	want = model_rx(m, &f, (name < 4 ? 30 : 60) * SAN_NS_PER_S);
 	make_frame(&x, name, &f);
-	drop = san_inet_rx(h.in, test_eal_exact(pool, x.b, x.len), h.now_ns, &r);
+	drop = san_inet_ip_rx(h.in, test_eal_exact(pool, x.b, x.len), h.now_ns, &r);
 	PROP_CHECK((drop == SAN_DROP_INET_FRAG) == (want == DROPPED));
 	PROP_CHECK(want != WAITS || (drop == SAN_DROP_NONE && r.what == SAN_INET_NOTHING));
 	if (want == WHOLE && name < 4)
@@ -280,7 +280,7 @@ crowd(void)
 		}
 		h.now_ns += san_prng_below(&g, 2) * SAN_NS_PER_MS;
 		came++;
-		dropped += san_inet_rx(h.in, test_eal_exact(pool, x.b, x.len), h.now_ns, &r) !=
+		dropped += san_inet_ip_rx(h.in, test_eal_exact(pool, x.b, x.len), h.now_ns, &r) !=
 			SAN_DROP_NONE;
 		san_inet_whole_check(h.in);
 		PROP_CHECK(rte_mempool_in_use_count(pool) <= NB_FRAGS);

@@ -88,7 +88,7 @@ decide(const struct san_wire_pkt *p)
 	if (chance(refuse))
 		return SAN_RX_REFUSED;
 	/* Only what can be reported received is held: the data window. */
-	if (san_pdl_win_of(p->op, p->flags) == SAN_WIN_DATA && chance(hold))
+	if (san_pdl_rx_win_of(p->op, p->flags) == SAN_WIN_DATA && chance(hold))
 		return SAN_RX_RECEIVED;
 	return SAN_RX_ACKED;
 }
@@ -105,7 +105,7 @@ is_wanted(struct model_rtx *m, uint32_t psn)
 static void
 arrive(int to, const struct pair_pkt *k)
 {
-	enum san_win win = san_pdl_win_of(k->p.op, k->p.flags);
+	enum san_win win = san_pdl_rx_win_of(k->p.op, k->p.flags);
 	enum san_verdict verdict = decide(&k->p);
 	enum san_drop drop = pair_recv(&pair, to, k, verdict);
 	struct model_rtx_item *it;
@@ -167,8 +167,8 @@ withdraw_some(int side)
 			san_pdl_rx_revoke(pair.pdl[1 - side], pair.c[1 - side], m->first_psn + i);
 		}
 	}
-	PROP_CHECK(san_pdl_tx_withdraw(pair.pdl[side], pair.c[side], rsn, true,
-				       SAN_RESYNC_FILL) == n);
+	PROP_CHECK(san_pdl_rtx_cancel(pair.pdl[side], pair.c[side], rsn, true,
+				      SAN_RESYNC_FILL) == n);
 }
 
 /* ---- sending ---- */
@@ -190,7 +190,7 @@ send_new(int side, const struct san_pdl_room *had, uint32_t *nb_visit)
 
 	while (to_send[side] > 0 && *nb_visit < pair.pdl[side]->conf.quantum) {
 		struct san_pdl_entry e = {.op = ops[san_prng_below(&rnd, RTE_DIM(ops))]};
-		enum san_win win = san_pdl_win_of(e.op, 0);
+		enum san_win win = san_pdl_rx_win_of(e.op, 0);
 		uint16_t *left = win == SAN_WIN_REQ ? &room.nb_req : &room.nb_data;
 		struct pair_pkt k;
 
@@ -231,7 +231,7 @@ visit(int side)
 	send_new(side, &room, &n);
 	/* PCB-2: what is under way is never more than the virtual window. */
 	PROP_CHECK(c->pcb.inflight <= (uint32_t)c->pcb.first_win - 1);
-	san_pdl_tx_end(pdl, c, n >= pdl->conf.quantum);
+	san_pdl_sched_end(pdl, c, n >= pdl->conf.quantum);
 }
 
 static void
@@ -309,7 +309,7 @@ setup(uint64_t seed)
 		next_rsn[side] = 0u - san_prng_below(&rnd, 100);
 		for (win = 0; win < SAN_WIN_MAX; win++)
 			model[side][win].first_psn = conf.first_psn;
-		san_pdl_kick(pair.pdl[side], pair.c[side]);
+		san_pdl_sched_kick(pair.pdl[side], pair.c[side]);
 	}
 }
 
@@ -335,7 +335,7 @@ step(uint64_t start_ns)
 	int side, to;
 
 	for (side = 0; side < 2; side++) {
-		if (san_pdl_has_work(pair.pdl[side]))
+		if (san_pdl_sched_has_work(pair.pdl[side]))
 			next = pair.now + 200;
 		next = san_time_min(next, san_wheel_deadline_ns(&pair.pdl[side]->wheel));
 	}
@@ -374,7 +374,7 @@ run(uint64_t seed)
 
 		PROP_CHECK(pdl->inflight == 0 && pdl->nb_tokens == 0 && pdl->nb_active == 0);
 		PROP_CHECK(pdl->nb_free_wide == pdl->conf.max_wide);
-		PROP_CHECK(!san_pdl_has_work(pdl) && cable_next_ns(&cable) == SAN_TIME_NEVER);
+		PROP_CHECK(!san_pdl_sched_has_work(pdl) && cable_next_ns(&cable) == SAN_TIME_NEVER);
 		PROP_CHECK(pdl->drops[SAN_DROP_ACK_BEYOND] == 0);
 	}
 	pair_close(&pair);

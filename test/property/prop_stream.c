@@ -6,7 +6,7 @@
  * completes once and in order; no message goes without credit and nothing is written or read
  * outside of what is registered (stream_pair.h aborts). In the end, with programs that
  * read, all arrives: no deadlock, whatever the variant, the role, or the order in which messages
- * overtake each other. san_stream_check() after every step. (AFC-1 ... AFC-28)
+ * overtake each other. san_stream_show_check() after every step. (AFC-1 ... AFC-28)
  */
 
 #include "prop.h"
@@ -73,7 +73,7 @@ static uint32_t
 part_of(const struct app *from, uint32_t at)
 {
 	const struct send *s = &from->send[at];
-	const struct stream_sqe *e = stream_sqe(from->e->s, at);
+	const struct stream_sqe *e = san_stream_sqe(from->e->s, at);
 	uint32_t part = s->len;
 
 	if (s->ended)
@@ -212,7 +212,7 @@ post_recv(struct app *a, uint32_t len, uint8_t flags)
 	if ((flags & SAN_RECV_LOAN) == 0)
 		split(r.sge, &r.nb_sge, p->buf, len);
 	a->recv_tail++;
-	PROP_CHECK(san_stream_post_recv(a->e->s, &r, 1, pair.now_ns) == 1);
+	PROP_CHECK(san_stream_recv_post(a->e->s, &r, 1, pair.now_ns) == 1);
 }
 
 static void
@@ -330,8 +330,8 @@ on_received(struct app *a, const struct san_ulp_wc *wc)
 	PROP_CHECK(wc->wr_id == a->recv_head);
 	a->recv_head++;
 	if ((p->flags & SAN_RECV_LOAN) != 0 && wc->has_imm) {
-		compare(from, san_stream_loan(a->e->s, wc->imm), wc->byte_len, true);
-		PROP_CHECK(san_stream_give_back(a->e->s, wc->imm));
+		compare(from, san_stream_recv_loan(a->e->s, wc->imm), wc->byte_len, true);
+		PROP_CHECK(san_stream_recv_give_back(a->e->s, wc->imm));
 	} else if (wc->status == 0 && wc->byte_len == 0) {
 		a->got_fin = a->got_fin || !peek;
 		PROP_CHECK(from->fin);
@@ -443,7 +443,7 @@ look(void)
 			san_stream_tick(pair.end[i].s, pair.now_ns);
 		more |= pair_pump_one(&pair.end[i]);
 		PROP_CHECK(san_stream_fault(pair.end[i].s) == NULL);
-		san_stream_check(pair.end[i].s);
+		san_stream_show_check(pair.end[i].s);
 		hear(&app[i]);
 	}
 	return more;
@@ -521,7 +521,7 @@ count_all(void)
 	uint32_t i, k;
 
 	for (i = 0; i < 2; i++) {
-		san_stream_view(pair.end[i].s, &v);
+		san_stream_show_view(pair.end[i].s, &v);
 		sum.tx.write += v.stats.tx.write;
 		sum.tx.read += v.stats.tx.read;
 		sum.nb_adv_rides += v.stats.nb_adv_rides;

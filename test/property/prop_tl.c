@@ -158,7 +158,7 @@ draw_hosts(void)
 		tl.max_held_conn = 1 + below(tl.max_held);
 		tl.budget_bytes = 1000 + below(chance(500) ? 3000 : 100000);
 		tl.path_bytes = chance(500) ? 1 << 20 : below(20000);
-		tl.lapsed_bytes = below(50000);
+		tl.expired_bytes = below(50000);
 		tl.grant_bytes = 500 + below(8000);
 		tl.solicit_len = below(10000);
 		tl.policy = (uint8_t)below(2);
@@ -209,13 +209,13 @@ draw_run(uint64_t seed)
 static void
 send(uint32_t from, struct tl_pkt *k)
 {
-	const struct san_wire_pkt *p = &san_pkt(k->m)->w;
+	const struct san_wire_pkt *p = &san_wire_pkt(k->m)->w;
 
 	if (p->op == SAN_OP_ACK)
 		san_wire_build_ack(k->m, k->path, p, &k->ack);
 	else
 		san_wire_build(k->m, k->path, p);
-	san_wire_seal(k->m);
+	san_wire_icrc_seal(k->m);
 	cable_send(&w.cable, 1 - (int)from, k->m, 5000 + below(2000), w.now);
 }
 
@@ -227,7 +227,7 @@ deliver(void)
 	int to;
 
 	while ((k.m = cable_arrival(&w.cable, &to, w.now)) != NULL) {
-		drop = san_wire_parse(k.m, SAN_WIRE_PORT, &san_pkt(k.m)->w, &k.ack);
+		drop = san_wire_parse(k.m, SAN_WIRE_PORT, &san_wire_pkt(k.m)->w, &k.ack);
 		PROP_CHECK(drop == SAN_DROP_NONE || w.cable.to[to].fault.corrupt_ppm != 0);
 		if (drop != SAN_DROP_NONE) {
 			rte_pktmbuf_free(k.m);
@@ -249,7 +249,8 @@ submit(uint32_t side, uint32_t i)
 
 	while (mh->room[i] && d->next < d->nb) {
 		d->txns[d->next].submitted = true;
-		rc = san_tl_submit(w.h[side].tl, mh->slot[i], &d->txns[d->next].req, w.now);
+		rc = san_tl_initiator_submit(w.h[side].tl, mh->slot[i], &d->txns[d->next].req,
+					     w.now);
 		if (rc != 0) {
 			PROP_CHECK(rc == -EAGAIN);
 			d->txns[d->next].submitted = false;
@@ -288,7 +289,7 @@ give_up(uint32_t side, uint32_t i)
 	id = below(d->next);
 	if (d->txns[id].completed)
 		return;
-	if (san_tl_abort(w.h[side].tl, mh->slot[i], id, w.now) == 0)
+	if (san_tl_nack_abort(w.h[side].tl, mh->slot[i], id, w.now) == 0)
 		d->txns[id].aborted = true;
 }
 
@@ -431,11 +432,11 @@ nothing_left(void)
 			san_pdl_slot_give(pdl, w.mh[side].slot[i]);
 			san_tl_check(tl);
 		}
-		san_death_flush(&w.h[side].death);
+		san_tl_death_flush(&w.h[side].death);
 		PROP_CHECK(tl->nb_free_txns == tl->conf.max_txns);
 		PROP_CHECK(tl->nb_free_rxns == tl->conf.max_rxns);
 		PROP_CHECK(tl->cam.nb_used == 0 && tl->nb_held == 0);
-		PROP_CHECK(tl->budget_used == 0 && tl->lapsed_used == 0 && tl->nb_admit == 0);
+		PROP_CHECK(tl->budget_used == 0 && tl->expired_used == 0 && tl->nb_admit == 0);
 		PROP_CHECK(TAILQ_EMPTY(&tl->charges[0]) && TAILQ_EMPTY(&tl->charges[1]));
 		PROP_CHECK(TAILQ_EMPTY(&tl->want_record) && TAILQ_EMPTY(&tl->want_budget));
 	}
@@ -461,8 +462,8 @@ run(uint64_t seed)
 
 	if (pool == NULL) {
 		pool = tl_host_pool(8191);
-		cams[0] = san_cam_table_create("prop_tl", 4096, SOCKET_ID_ANY);
-		cams[1] = san_cam_table_create("prop_tl_small", 8, SOCKET_ID_ANY);
+		cams[0] = san_tl_reorder_create_table("prop_tl", 4096, SOCKET_ID_ANY);
+		cams[1] = san_tl_reorder_create_table("prop_tl_small", 8, SOCKET_ID_ANY);
 		PROP_CHECK(cams[0] != NULL && cams[1] != NULL);
 		signal(SIGABRT, on_abort);
 	}

@@ -50,7 +50,8 @@ static int64_t last_wr[NB_QPS]; /* newest work request completed */
 static uint32_t nb_items;
 
 int
-san_tl_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
+san_tl_initiator_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req,
+			uint64_t now_ns)
 {
 	(void)unused;
 	(void)now_ns;
@@ -65,7 +66,7 @@ san_tl_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req
 }
 
 uint32_t
-san_tl_plain_room(const struct san_tl *unused, uint16_t slot, uint32_t n)
+san_tl_initiator_plain_room(const struct san_tl *unused, uint16_t slot, uint32_t n)
 {
 	(void)unused;
 	(void)slot;
@@ -73,13 +74,13 @@ san_tl_plain_room(const struct san_tl *unused, uint16_t slot, uint32_t n)
 }
 
 bool
-san_tl_plain_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req)
+san_tl_initiator_plain_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req)
 {
-	return req->type == SAN_TL_PUSH && san_tl_submit(unused, slot, req, 0) == 0;
+	return req->type == SAN_TL_PUSH && san_tl_initiator_submit(unused, slot, req, 0) == 0;
 }
 
 void
-san_tl_plain_submitted(struct san_tl *unused, uint16_t slot, uint32_t n)
+san_tl_initiator_plain_submitted(struct san_tl *unused, uint16_t slot, uint32_t n)
 {
 	(void)unused;
 	(void)slot;
@@ -87,7 +88,7 @@ san_tl_plain_submitted(struct san_tl *unused, uint16_t slot, uint32_t n)
 }
 
 void
-san_tl_unwant(struct san_tl *unused, uint16_t slot)
+san_tl_want_end(struct san_tl *unused, uint16_t slot)
 {
 	(void)unused;
 	PROP_CHECK(slot < NB_QPS && bound[slot]);
@@ -146,7 +147,7 @@ post(uint32_t i)
 	wr.flags = san_prng_below(&prng, 2) ? SAN_WR_SIGNALED : 0;
 	wr.length = san_prng_below(&prng, 60);
 	items[nb_items] = (struct item){.qp = i, .silent = wr.flags == 0};
-	nb_items += san_ulp_post(ulp, qps[i], &wr, 1, 0);
+	nb_items += san_ulp_wr_post(ulp, qps[i], &wr, 1, 0);
 }
 
 static void
@@ -158,7 +159,7 @@ post_recv(uint32_t i)
 	if (nb_items == MAX_WRS)
 		return;
 	items[nb_items] = (struct item){.qp = i, .is_recv = true};
-	nb_items += san_ulp_post_recv(ulp, qps[i], &r, 1, 0);
+	nb_items += san_ulp_qp_post_recv(ulp, qps[i], &r, 1, 0);
 }
 
 static void
@@ -277,7 +278,7 @@ step(void)
 		poll_some(san_prng_below(&prng, 8));
 		break;
 	default:
-		san_ulp_pump(ulp, 0);
+		san_ulp_qp_pump(ulp, 0);
 		break;
 	}
 	san_ulp_check(ulp);
@@ -326,7 +327,7 @@ run(uint64_t seed)
 	}
 	for (i = 0; i < 200; i++) {
 		poll_some(32);
-		san_ulp_pump(ulp, 0);
+		san_ulp_qp_pump(ulp, 0);
 	}
 	for (i = 0; i < NB_QPS; i++) {
 		PROP_CHECK(san_ulp_qp_is_idle(ulp, qps[i]));

@@ -44,7 +44,7 @@ poll_both(uint64_t now_ns, uint64_t *stand_ns, bool all)
 			return;
 		}
 		PROP_CHECK(t == &timers[model.e[0].id]);
-		PROP_CHECK(!san_timer_is_armed(t));
+		PROP_CHECK(!san_wheel_timer_is_armed(t));
 		PROP_CHECK(t->deadline_ns <= now_ns);
 		*stand_ns = model.e[0].fires_ns;
 		model_wheel_cancel(&model, model.e[0].id);

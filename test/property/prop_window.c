@@ -57,20 +57,20 @@ arrive(void)
 		want = SAN_POS_BEYOND;
 	else if (m.received[i])
 		want = SAN_POS_DUPLICATE;
-	PROP_CHECK(san_pdl_rxw_classify(rxw(), m.first_psn + i) == want);
+	PROP_CHECK(san_pdl_win_rx_classify(rxw(), m.first_psn + i) == want);
 	if (want != SAN_POS_NEW || i >= m.nb)
 		return; /* never sent: lost */
-	if (!san_pdl_rxw_reaches(rxw(), m.first_psn + i))
-		san_pdl_rxw_widen(rxw(), pdl->free_rxwords[--pdl->nb_free_rxwords]);
+	if (!san_pdl_win_rx_reaches(rxw(), m.first_psn + i))
+		san_pdl_win_rx_widen(rxw(), pdl->free_rxwords[--pdl->nb_free_rxwords]);
 	m.received[i] = true;
 	if (san_prng_below(&rnd, 2) == 0) {
-		san_pdl_rxw_receive(rxw(), m.first_psn + i);
+		san_pdl_win_rx_receive(rxw(), m.first_psn + i);
 	} else {
 		m.acked[i] = true;
 		if (san_prng_below(&rnd, 2) == 0)
-			san_pdl_rxw_take(rxw(), m.first_psn + i);
+			san_pdl_win_rx_take(rxw(), m.first_psn + i);
 		else
-			san_pdl_rxw_ack(rxw(), m.first_psn + i);
+			san_pdl_win_rx_ack(rxw(), m.first_psn + i);
 	}
 }
 
@@ -86,13 +86,13 @@ settle(void)
 		return;
 	if (san_prng_below(&rnd, 4) != 0) {
 		m.acked[i] = true;
-		san_pdl_rxw_ack(rxw(), m.first_psn + i);
-		words = san_pdl_rxw_narrow(rxw());
+		san_pdl_win_rx_ack(rxw(), m.first_psn + i);
+		words = san_pdl_win_rx_narrow(rxw());
 		if (words != NULL)
 			pair.pdl[1]->free_rxwords[pair.pdl[1]->nb_free_rxwords++] = words;
 		return;
 	}
-	san_pdl_rxw_revoke(rxw(), m.first_psn + i);
+	san_pdl_win_rx_revoke(rxw(), m.first_psn + i);
 	m.received[i] = m.acked[i]; /* acknowledged is final */
 }
 
@@ -161,11 +161,11 @@ compare(void)
 
 	PROP_CHECK(rxw()->base - m.first_psn == model_window_base(m.acked));
 	PROP_CHECK(rxw()->high - m.first_psn == model_window_high(&m));
-	san_pdl_rxw_check(rxw());
+	san_pdl_win_rx_check(rxw());
 	for (i = model_window_base(m.acked); i < m.nb; i++) {
 		uint32_t psn = m.first_psn + i;
 
-		if (!san_pdl_rxw_reaches(rxw(), psn)) {
+		if (!san_pdl_win_rx_reaches(rxw(), psn)) {
 			PROP_CHECK(!m.received[i] && !m.acked[i]);
 			continue;
 		}

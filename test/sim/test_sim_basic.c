@@ -218,8 +218,8 @@ sim_basic__accepted_once(void **state)
 	pair_open(&p, &conf, true, LEN);
 	push(&p, LEN, 0);
 	i = world_qp_create(p.w, 1);
-	assert_int_equal(san_core_accept(p.w->node[1].core, p.w->node[1].request.request,
-					 p.w->qp[i].qp, &param, p.w->now_ns),
+	assert_int_equal(san_core_conn_accept(p.w->node[1].core, p.w->node[1].request.request,
+					      p.w->qp[i].qp, &param, p.w->now_ns),
 			 -ENOENT);
 	push(&p, LEN, 0);
 	pair_close(&p);

@@ -90,7 +90,7 @@ tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.max_held = 8;
 	conf->tl.max_held_conn = 4;
 	conf->tl.budget_bytes = 4096;
-	conf->tl.lapsed_bytes = 4096;
+	conf->tl.expired_bytes = 4096;
 	conf->tl.grant_bytes = 2048;
 	conf->pdl.budget_pkts = 4;
 }

@@ -296,7 +296,7 @@ sim_error__peer_restarts(void **state)
 static void
 connect_to(struct world *w, uint32_t q, const struct san_ip *ip, const struct san_cm_param *param)
 {
-	int rc = san_core_connect(w->node[0].core, w->qp[q].qp, ip, 7, param, w->now_ns);
+	int rc = san_core_conn_connect(w->node[0].core, w->qp[q].qp, ip, 7, param, w->now_ns);
 
 	assert_int_equal(rc, 0);
 }
@@ -342,7 +342,7 @@ sim_error__partition(void **state)
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
-	assert_int_equal(san_core_listen(w->node[1].core, 7, 0x8001, 4, 0), 0);
+	assert_int_equal(san_core_conn_listen(w->node[1].core, 7, 0x8001, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	param.pkey = 0x8002;
@@ -408,7 +408,7 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 	assert_non_null(copy);
 	forge_field(&p, f->want);
 	san_wire_build(copy, &path, &p);
-	san_wire_seal(copy);
+	san_wire_icrc_seal(copy);
 	san_core_rx_burst(w->node[to].core, &copy, 1, w->now_ns);
 	return 1;
 }
@@ -511,8 +511,8 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 		pair_post(&p, false, SAN_WR_PULL, 0, 50000, k, 0);
 	while (nb_of_peer(&p) == 0)
 		world_step(p.w);
-	assert_int_equal(san_core_disconnect(p.w->node[0].core, p.w->qp[p.qa].qp, false,
-					     p.w->now_ns),
+	assert_int_equal(san_core_conn_disconnect(p.w->node[0].core, p.w->qp[p.qa].qp, false,
+						  p.w->now_ns),
 			 0);
 	start = p.w->now_ns;
 	for (k = 0; !p.w->qp[p.qa].disconnected;) {
@@ -582,14 +582,15 @@ sim_error__ended_before_it_opened(void **state)
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
-	assert_int_equal(san_core_listen(w->node[1].core, 7, 0xffff, 4, 0), 0);
+	assert_int_equal(san_core_conn_listen(w->node[1].core, 7, 0xffff, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	connect_to(w, q, &ip, &param);
 	world_wr(&wr, SAN_WR_SEND, &byte, 1, 0, 0, 3, 0);
 	world_post(w, q, &wr);
 	world_run_for(w, SAN_NS_PER_MS);
-	assert_int_equal(san_core_disconnect(w->node[0].core, w->qp[q].qp, false, w->now_ns), 0);
+	assert_int_equal(san_core_conn_disconnect(w->node[0].core, w->qp[q].qp, false, w->now_ns),
+			 0);
 	world_run_for(w, 20 * SAN_NS_PER_S);
 	assert_true(w->qp[q].disconnected);
 	assert_true(world_wait(w, q, false, &wc, 0));
@@ -724,7 +725,7 @@ sim_error__own_mac_changes(void **state)
 	open_default(&p, true);
 	mac = san_core_pdl(p.w->node[0].core)->conns[0].path.src_mac;
 	mac.addr_bytes[MAC_BYTE] = MAC_MOVED;
-	san_core_set_mac(p.w->node[0].core, &mac, true);
+	san_core_mac_set(p.w->node[0].core, &mac, true);
 	p.w->filter = only_new_mac;
 	p.w->filter_arg = &own;
 	start_ns = p.w->now_ns;

@@ -29,18 +29,18 @@ run(struct sim_conf *conf, bool express)
 	uint32_t i;
 
 	conf->host.express = express;
-	assert_int_equal(sim_world_create(conf, &no_watch, &w), 0);
-	sim_world_run(w);
+	assert_int_equal(san_sim_world_create(conf, &no_watch, &w), 0);
+	san_sim_world_run(w);
 	test_sim_assert_fine(w);
 	sums = w->dead_engines;
 	for (i = 0; i < w->nb_hosts; i++)
-		sim_report_engine(&sums, w->hosts[i].core);
+		san_sim_report_engine(&sums, w->hosts[i].core);
 	out = (struct outcome){
 		.hash = w->hash,
 		.nb_rx = sums.nb_express_rx,
 		.nb_tx = sums.nb_express_tx,
 	};
-	assert_int_equal(sim_world_destroy(w), 0);
+	assert_int_equal(san_sim_world_destroy(w), 0);
 	return out;
 }
 
@@ -101,9 +101,9 @@ sim_express__same_packets(void **state)
 	for (i = 0; i < RTE_DIM(faults); i++) {
 		test_sim_conf(&conf, small);
 		for (k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
-			if (sim_conf_set(&conf, faults[i][k], err, sizeof(err)) != 0)
+			if (san_sim_conf_set(&conf, faults[i][k], err, sizeof(err)) != 0)
 				fail_msg("%s", err);
-		if (sim_conf_check(&conf, err, sizeof(err)) != 0)
+		if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
 			fail_msg("%s", err);
 		out = assert_equal(&conf);
 		assert_true(out.nb_rx > 20 && out.nb_tx > 20);
@@ -119,7 +119,7 @@ sim_express__same_swarm(void **state)
 
 	(void)state;
 	for (i = 0; i < SEEDS; i += UNIT_EVERY) {
-		sim_swarm_draw(SEED_FIRST + i, &conf);
+		san_sim_draw_swarm(SEED_FIRST + i, &conf);
 		out = assert_equal(&conf);
 		all.nb_rx += out.nb_rx;
 		all.nb_tx += out.nb_tx;

@@ -130,7 +130,7 @@ sim_flag__end_in_between(void **state)
 		world_post_recv(p.w, p.qb, p.b + 8192, 64, 1);
 		pair_post(&p, true, rows[i].op, 0, LEN, 7, rows[i].flags);
 		world_run_for(p.w, 2 * SAN_NS_PER_MS);
-		san_core_abort(p.w->node[0].core, p.w->qp[p.qa].qp, p.w->now_ns);
+		san_core_conn_abort(p.w->node[0].core, p.w->qp[p.qa].qp, p.w->now_ns);
 		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		p.w->filter = NULL;
 		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)

@@ -121,7 +121,7 @@ static struct san_wire_pkt
 pkt_of(const struct wire_sample *s, enum wrong w)
 {
 	const struct san_pdl_conn *c = &victim->pdl->conns[slot];
-	enum san_win win = san_pdl_win_of(s->op, s->flags);
+	enum san_win win = san_pdl_rx_win_of(s->op, s->flags);
 	struct san_wire_pkt pkt = wire_sample_pkt(s);
 
 	pkt.pkey = (uint16_t)(c->pkey ^ (w == W_PKEY));
@@ -194,12 +194,12 @@ forge(const struct wire_sample *s, enum wrong w, bool marked)
 		san_wire_build_ack(m, &path, &pkt, &ack);
 	} else if (s->op == SAN_OP_CM) {
 		msg = msg_of(s, w);
-		san_wire_build_cm(m, &path, &pkt, &msg);
+		san_wire_cm_build(m, &path, &pkt, &msg);
 	} else {
 		wire_sample_payload(s, (uint8_t *)rte_pktmbuf_append(m, s->payload));
 		san_wire_build(m, &path, &pkt);
 	}
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	if (w == W_ICRC)
 		*rte_pktmbuf_mtod_offset(m, uint8_t *, rte_pktmbuf_pkt_len(m) - 1) ^= 1;
 	if (w == W_CUT)
@@ -217,7 +217,7 @@ expected(const struct wire_sample *s, enum wrong w)
 	if (s->op == SAN_OP_CNP && w == W_TAG)
 		return SAN_DROP_MAX; /* it has no tag */
 	if (w == W_PSN && s->op != SAN_OP_CM &&
-	    san_pdl_win_of(s->op, s->flags) == SAN_WIN_MAX)
+	    san_pdl_rx_win_of(s->op, s->flags) == SAN_WIN_MAX)
 		return SAN_DROP_MAX;
 	if (s->op != SAN_OP_CM)
 		return drop_of[w];
@@ -265,7 +265,7 @@ check_forged(const struct wire_sample *s, enum wrong w, bool marked)
 		fail_msg("%s, wrong %u: something changed", s->name, w);
 	if (want != SAN_DROP_NONE && victim->drops[want] != nb + 1)
 		fail_msg("%s, wrong %u: not dropped as %s", s->name, w, san_drop_name(want));
-	assert_false(san_core_poll_event(victim, &ev));
+	assert_false(san_core_conn_poll_event(victim, &ev));
 }
 
 static int

@@ -171,7 +171,7 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
 		assert_int_equal(wc.status, SAN_ST_OK);
 	}
-	assert_int_equal(san_core_tl(w->node[0].core)->lapsed_used, 0);
+	assert_int_equal(san_core_tl(w->node[0].core)->expired_used, 0);
 	for (i = 0; i < n; i++)
 		world_disconnect(w, q[i], q[i] + 1);
 	world_disconnect(w, honest, honest + 1);

@@ -24,7 +24,7 @@ tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
 	(void)node;
 	(void)arg;
 	conf->tl.budget_bytes = 128 * 1024;
-	conf->tl.lapsed_bytes = 128 * 1024;
+	conf->tl.expired_bytes = 128 * 1024;
 }
 
 /* RT-13: many to one through a small switch queue; bounded at every step, and all are served. */
@@ -463,9 +463,9 @@ sim_limits__timeout_is_the_last_resort(void **state)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	}
 	pdl = san_core_pdl(p.w->node[0].core);
-	assert_true(pdl->stats.nb_early > 20);
+	assert_true(pdl->stats.nb_fast_rtx > 20);
 	assert_true(pdl->stats.nb_tlp > 0);
-	assert_true(pdl->stats.nb_rto * 10 < pdl->stats.nb_early);
+	assert_true(pdl->stats.nb_rto * 10 < pdl->stats.nb_fast_rtx);
 	pair_close(&p);
 }
 
@@ -491,7 +491,7 @@ sim_limits__clean_link(void **state)
 	for (side = 0; side < 2; side++) {
 		pdl = san_core_pdl(p.w->node[side].core);
 		assert_int_equal(pdl->stats.nb_rtx, 0);
-		assert_int_equal(pdl->stats.nb_rto + pdl->stats.nb_early + pdl->stats.nb_tlp, 0);
+		assert_int_equal(pdl->stats.nb_rto + pdl->stats.nb_fast_rtx + pdl->stats.nb_tlp, 0);
 	}
 	pair_close(&p);
 }

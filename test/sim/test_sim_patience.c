@@ -31,8 +31,8 @@ set(struct pair *p, const struct san_sock_patience *patience)
 	uint32_t q[] = {p->qa, p->qb}, i;
 
 	for (i = 0; i < 2; i++)
-		san_core_set_patience(p->w->node[i].core, p->w->qp[q[i]].qp, patience,
-				      p->w->now_ns);
+		san_core_conn_set_patience(p->w->node[i].core, p->w->qp[q[i]].qp, patience,
+					   p->w->now_ns);
 }
 
 static void

@@ -18,7 +18,7 @@ tune_budget(struct san_core_conf *conf, uint32_t node, void *arg)
 	(void)node;
 	(void)arg;
 	conf->tl.budget_bytes = BUDGET;
-	conf->tl.lapsed_bytes = BUDGET;
+	conf->tl.expired_bytes = BUDGET;
 	conf->tl.grant_bytes = BUDGET / 2;
 }
 
@@ -110,7 +110,7 @@ watch_order(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 		return 1;
 	if (from == 1)
 		check_grant(o, &p);
-	win = san_pdl_win_of(p.op, p.flags);
+	win = san_pdl_rx_win_of(p.op, p.flags);
 	if (from != 0 || win == SAN_WIN_MAX)
 		return 1;
 	if (!o->started[win])
@@ -292,13 +292,13 @@ sim_rules__unused_grants_lapse(void **state)
 	/* long before the first one continues */
 	assert_true(world_wait(c.w, c.q[1], false, &wc, 10 * SAN_NS_PER_MS));
 	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_true(tl->stats.nb_grants_lapsed > 0);
-	assert_true(tl->lapsed_used > 0);
+	assert_true(tl->stats.nb_grants_expired > 0);
+	assert_true(tl->expired_used > 0);
 	/* expired grants stay valid */
 	assert_true(world_wait(c.w, c.q[0], false, &wc, PAIR_LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_true(world_pattern_ok(c.dst, LEN, 6) && world_pattern_ok(c.dst + LEN, LEN, 6));
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	assert_int_equal(tl->budget_used + tl->expired_used, 0);
 	world_disconnect(c.w, c.q[0], c.peer[0]);
 	world_disconnect(c.w, c.q[1], c.peer[1]);
 	crowd_close(&c);
@@ -319,11 +319,11 @@ sim_rules__share_of_the_dead_returns(void **state)
 	world_node_kill(c.w, 1);
 	world_run_for(c.w, 30 * SAN_NS_PER_S);
 	assert_true(c.w->qp[c.peer[0]].disconnected); /* RT-24 */
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	assert_int_equal(tl->budget_used + tl->expired_used, 0);
 	crowd_push(&c, 1);
 	assert_true(world_wait(c.w, c.q[1], false, &wc, PAIR_LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	assert_int_equal(tl->budget_used + tl->expired_used, 0);
 	world_disconnect(c.w, c.q[1], c.peer[1]);
 	crowd_close(&c);
 }

@@ -48,15 +48,15 @@ connect_sock(struct world *w, uint32_t sock_qp)
 	uint32_t q, i;
 
 	world_param_default(&param);
-	assert_int_equal(san_core_listen(w->node[1].core, 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_core_conn_listen(w->node[1].core, 7, param.pkey, 4, 0), 0);
 	q = world_qp_create(w, 0);
 	world_ip(w, 1, &ip);
-	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns),
-			 0);
+	assert_int_equal(
+		san_core_conn_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
 	for (i = 0; i < 200000 && !w->node[1].has_request; i++)
 		world_step(w);
-	assert_int_equal(san_core_accept(w->node[1].core, w->node[1].request.request, sock_qp,
-					 &param, w->now_ns),
+	assert_int_equal(san_core_conn_accept(w->node[1].core, w->node[1].request.request, sock_qp,
+					      &param, w->now_ns),
 			 0);
 	world_run_for(w, 10 * SAN_NS_PER_MS);
 	assert_true(w->qp[q].established);
@@ -78,7 +78,7 @@ write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 	world_wr(&wr, SAN_WR_SHUTDOWN, NULL, 0, 0, 0, 1, 0);
 	world_post(w, q, &wr);
 	world_run_for(w, 200 * SAN_NS_PER_MS);
-	san_core_disconnect(w->node[0].core, w->qp[q].qp, false, w->now_ns);
+	san_core_conn_disconnect(w->node[0].core, w->qp[q].qp, false, w->now_ns);
 	world_run_for(w, 500 * SAN_NS_PER_MS);
 	assert_true(w->qp[q].disconnected);
 }
@@ -87,7 +87,7 @@ write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 static void
 sim_sock__read_after_the_end(void **state)
 {
-	struct san_sock_shm *shm = aligned_alloc(4096, san_sock_stream_bytes(RING, RING));
+	struct san_sock_shm *shm = aligned_alloc(4096, san_sock_shm_stream_bytes(RING, RING));
 	uint8_t *buf = calloc(1, LEN);
 	struct san_stream_conf stream;
 	struct world_conf conf;
@@ -96,7 +96,7 @@ sim_sock__read_after_the_end(void **state)
 	struct world *w;
 
 	(void)state;
-	memset(shm, 0, san_sock_stream_bytes(RING, RING));
+	memset(shm, 0, san_sock_shm_stream_bytes(RING, RING));
 	san_stream_conf_default(&stream);
 	world_conf_default(&conf);
 	conf.stream = &stream;
@@ -105,10 +105,10 @@ sim_sock__read_after_the_end(void **state)
 	core = w->node[1].core;
 	qp = add_sock(w, shm, &stream, &id);
 	q = connect_sock(w, qp);
-	san_sock_up(core->socks, id, w->now_ns);
+	san_sock_stream_up(core->socks, id, w->now_ns);
 	write_and_end(w, q, buf);
 	atomic_store(&shm->tx_tail, PIECE);
-	san_sock_ring(core->socks, id);
+	san_sock_doorbell(core->socks, id);
 	world_run_for(w, SAN_NS_PER_MS);
 	assert_true(san_sock_stats(core->socks, id)->nb_tx_bytes <= PIECE);
 	for (i = 0; i < 200; i++) {
@@ -116,7 +116,7 @@ sim_sock__read_after_the_end(void **state)
 		atomic_fetch_add(&shm->rx_head, n);
 		got += n;
 		if (atomic_load(&shm->rx_waits) != 0)
-			san_sock_ring(core->socks, id);
+			san_sock_doorbell(core->socks, id);
 		world_run_for(w, SAN_NS_PER_MS);
 	}
 	assert_int_equal(got, LEN);

@@ -129,7 +129,7 @@ both_ways(const struct world_link *link)
 	if (link != NULL)
 		t.conf.link = *link;
 	open_streams(&t);
-	assert_int_equal(san_core_nb_streams(core_of(&t, t.qa)), 1);
+	assert_int_equal(san_core_stream_nb(core_of(&t, t.qa)), 1);
 	transfer(&t, t.qa, t.qb, 1);
 	transfer(&t, t.qb, t.qa, 2);
 	world_disconnect(t.w, t.qa, t.qb);
@@ -199,22 +199,22 @@ sim_stream__other_kind(void **state)
 	n = &t.w->node[1];
 	world_param_default(&param);
 	world_ip(t.w, 1, &ip);
-	assert_int_equal(san_core_listen(n->core, 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_core_conn_listen(n->core, 7, param.pkey, 4, 0), 0);
 	t.w->conf.stream = &t.stream;
 	qa = world_qp_create(t.w, 0);
 	stream = world_qp_create(t.w, 1);
 	t.w->conf.stream = NULL;
 	plain = world_qp_create(t.w, 1);
-	assert_int_equal(san_core_connect(t.w->node[0].core, t.w->qp[qa].qp, &ip, 7, &param,
-					  t.w->now_ns),
+	assert_int_equal(san_core_conn_connect(t.w->node[0].core, t.w->qp[qa].qp, &ip, 7, &param,
+					       t.w->now_ns),
 			 0);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(n->has_request && n->request.stream);
-	assert_int_equal(san_core_accept(n->core, n->request.request, t.w->qp[plain].qp, &param,
-					 t.w->now_ns),
+	assert_int_equal(san_core_conn_accept(n->core, n->request.request, t.w->qp[plain].qp,
+					      &param, t.w->now_ns),
 			 -EPROTOTYPE);
-	assert_int_equal(san_core_accept(n->core, n->request.request, t.w->qp[stream].qp, &param,
-					 t.w->now_ns),
+	assert_int_equal(san_core_conn_accept(n->core, n->request.request, t.w->qp[stream].qp,
+					      &param, t.w->now_ns),
 			 0);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[qa].established && t.w->qp[stream].established);
@@ -241,12 +241,12 @@ sim_stream__must_be_ordered(void **state)
 	world_ip(t.w, 1, &ip);
 	world_param_default(&param);
 	param.relaxed = true;
-	assert_int_equal(san_core_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
-					  t.w->now_ns),
+	assert_int_equal(san_core_conn_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
+					       t.w->now_ns),
 			 -EINVAL);
 	param.relaxed = param.ordered = false;
-	assert_int_equal(san_core_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
-					  t.w->now_ns),
+	assert_int_equal(san_core_conn_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
+					       t.w->now_ns),
 			 -EINVAL);
 	close_streams(&t);
 }
@@ -265,8 +265,8 @@ sim_stream__disconnect_after_all(void **state)
 	open_streams(&t);
 	world_pattern(t.a, LEN, 9);
 	write_all(&t, t.qa, t.a, LEN);
-	assert_int_equal(san_core_disconnect(core_of(&t, t.qa), t.w->qp[t.qa].qp, false,
-					     t.w->now_ns),
+	assert_int_equal(san_core_conn_disconnect(core_of(&t, t.qa), t.w->qp[t.qa].qp, false,
+						  t.w->now_ns),
 			 0);
 	read_all(&t, t.qb, t.b, LEN);
 	assert_true(world_pattern_ok(t.b, LEN, 9));
@@ -380,7 +380,7 @@ sim_stream__asks_for_grants(void **state)
 	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level - 1), 0);
 	/* the message that reports its end is solicited, too */
 	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level), 2);
-	san_stream_view(san_core_stream(core_of(&t, t.qa), t.w->qp[t.qa].qp), &v);
+	san_stream_show_view(san_core_stream(core_of(&t, t.qa), t.w->qp[t.qa].qp), &v);
 	assert_int_equal(v.stats.tx.message, 0);
 	world_disconnect(t.w, t.qa, t.qb);
 	close_streams(&t);
@@ -478,7 +478,7 @@ connect_again(struct streams *t, uint32_t q, uint32_t node)
 	world_param_default(&param);
 	world_ip(t->w, node, &ip);
 	t->w->qp[q].disconnected = t->w->qp[q].established = false;
-	return san_core_connect(core_of(t, q), t->w->qp[q].qp, &ip, 7, &param, t->w->now_ns);
+	return san_core_conn_connect(core_of(t, q), t->w->qp[q].qp, &ip, 7, &param, t->w->now_ns);
 }
 
 /* After the death of the peer all posted work completes, and the queue pair can connect again. */
@@ -506,7 +506,7 @@ sim_stream__peer_gone(void **state)
 	assert_true(t.w->qp[t.qa].disconnected);
 	world_node_start(t.w, 1);
 	world_param_default(&param);
-	assert_int_equal(san_core_listen(t.w->node[1].core, 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_core_conn_listen(t.w->node[1].core, 7, param.pkey, 4, 0), 0);
 	t.qb = t.w->nb_qps;
 	assert_int_equal(connect_again(&t, t.qa, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
@@ -597,8 +597,8 @@ sim_stream__broken_peer(void **state)
 	world_post_recv(t.w, t.qb, t.b, 100, 5);
 	world_wr(&wr, SAN_WR_SEND, junk, sizeof(junk), 0, 0, 0, 0);
 	wr.flags = 0;
-	assert_int_equal(san_ulp_post(san_core_ulp(core_of(&t, t.qa)), t.w->qp[t.qa].qp, &wr, 1,
-				      t.w->now_ns),
+	assert_int_equal(san_ulp_wr_post(san_core_ulp(core_of(&t, t.qa)), t.w->qp[t.qa].qp, &wr, 1,
+					 t.w->now_ns),
 			 1);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.status, SAN_WC_ST_PROTOCOL);
@@ -626,7 +626,7 @@ sim_stream__orphan(void **state)
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
 	memset(t.a, 0, 500);
 	assert_false(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
-	assert_int_equal(san_core_nb_orphans(core), 1);
+	assert_int_equal(san_core_share_nb_orphans(core), 1);
 	/* the application may use its queues again */
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].send_cq), 0);
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].recv_cq), 0);
@@ -635,8 +635,8 @@ sim_stream__orphan(void **state)
 	assert_true(world_pattern_ok(t.b, 500, 12));
 	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
-	assert_int_equal(san_core_nb_streams(core), 0);
-	assert_int_equal(san_core_nb_orphans(core), 0);
+	assert_int_equal(san_core_stream_nb(core), 0);
+	assert_int_equal(san_core_share_nb_orphans(core), 0);
 	close_streams(&t);
 }
 
@@ -666,8 +666,8 @@ sim_stream__orphan_ends(void **state)
 	end_ns = t.w->now_ns + SAN_NS_PER_S;
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
 	world_run_for(t.w, SAN_NS_PER_S - 10 * SAN_NS_PER_MS);
-	assert_int_equal(san_core_nb_streams(core), 1);
-	while (san_core_nb_streams(core) != 0) {
+	assert_int_equal(san_core_stream_nb(core), 1);
+	while (san_core_stream_nb(core) != 0) {
 		assert_true(t.w->now_ns < end_ns + SAN_NS_PER_MS);
 		world_step(t.w);
 	}
@@ -711,7 +711,7 @@ sim_stream__no_memory(void **state)
 	for (nb = 0; (rc = san_core_stream_create(core, &conf, t.w->now_ns, &qp)) == 0; nb++)
 		;
 	assert_int_equal(rc, -ENOMEM);
-	assert_int_equal(san_core_nb_streams(core), nb);
+	assert_int_equal(san_core_stream_nb(core), nb);
 	san_core_check(core);
 	world_node_kill(t.w, 0);
 	t.w->qp[q].send_cq = NULL;
@@ -740,12 +740,12 @@ sim_stream__bytes(void **state)
 	conf.stream.msg_max = conf.stream.msg_size;
 	assert_int_equal(san_core_stream_create(core, &conf, t.w->now_ns, &qp), 0);
 	session = san_stream_bytes_max(&conf.stream) / 2; /* it includes the next one */
-	own = san_core_stream_bytes(core) - session;
+	own = san_core_share_stream_bytes(core) - session;
 	assert_true(own > san_ulp_qp_bytes(64, 32) + san_ulp_cq_own_bytes(128));
 	assert_int_equal(own + 2 * session, san_core_stream_bytes_max(&conf.stream));
 	san_core_check(core);
 	assert_int_equal(san_core_stream_destroy(core, qp), 0);
-	assert_int_equal(san_core_stream_bytes(core), 0);
+	assert_int_equal(san_core_share_stream_bytes(core), 0);
 	close_streams(&t);
 }
 
@@ -764,7 +764,7 @@ sim_stream__park(void **state)
 	world_pattern(t.a, LEN, 15);
 	write_all(&t, t.qa, t.a, LEN);
 	san_core_park(t.w->node[0].core, t.w->now_ns);
-	assert_int_equal(san_core_resume(t.w->node[0].core, &conf), 0);
+	assert_int_equal(san_core_park_resume(t.w->node[0].core, &conf), 0);
 	read_all(&t, t.qb, t.b, LEN);
 	assert_true(world_pattern_ok(t.b, LEN, 15));
 	world_disconnect(t.w, t.qa, t.qb);

@@ -34,7 +34,7 @@ deliver_forged(struct world *w, struct forge *f)
 	};
 
 	san_wire_build(f->copy, &path, &f->p);
-	san_wire_seal(f->copy);
+	san_wire_icrc_seal(f->copy);
 	san_core_rx_burst(w->node[1 - f->from].core, &f->copy, 1, w->now_ns);
 }
 

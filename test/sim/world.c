@@ -41,14 +41,14 @@ world_conf_default(struct world_conf *conf)
 void
 world_ip(const struct world *w, uint32_t node, struct san_ip *ip)
 {
-	sim_core_ip(ip, node, w->conf.ipv6);
+	san_sim_core_ip(ip, node, w->conf.ipv6);
 }
 
 void
 world_node_conf(struct world *w, uint32_t node, struct san_core_conf *conf)
 {
 	san_core_conf_default(conf, w->conf.max_conns, w->conf.mtu);
-	sim_core_conf(conf, node, w->conf.ipv6, &w->net.prng);
+	san_sim_core_conf(conf, node, w->conf.ipv6, &w->net.prng);
 	conf->pool = w->pool;
 	conf->tl.cam = w->cam;
 	conf->tl.engine = w->nb_engines++;
@@ -89,16 +89,16 @@ world_create(const struct world_conf *conf)
 	w->conf = *conf;
 	w->now_ns = SAN_NS_PER_S; /* not zero, because a zero often means "never" by accident */
 	w->check = true;
-	sim_net_init(&w->net, conf->seed);
+	san_sim_link_net_init(&w->net, conf->seed);
 	snprintf(name, sizeof(name), "world%u", nb_worlds);
-	w->net.pool = w->pool = sim_pool_create(name, conf->nb_mbufs, 0, conf->mtu);
+	w->net.pool = w->pool = san_sim_pool_create(name, conf->nb_mbufs, 0, conf->mtu);
 	SAN_VERIFY(w->pool != NULL);
 	snprintf(name, sizeof(name), "cam%u", nb_worlds++);
-	w->cam = san_cam_table_create(name, 16384, SOCKET_ID_ANY);
+	w->cam = san_tl_reorder_create_table(name, 16384, SOCKET_ID_ANY);
 	SAN_VERIFY(w->cam != NULL);
 	for (i = 0; i < conf->nb_nodes; i++) {
 		w->node[i].link = conf->link;
-		sim_link_init(&w->node[i].in, i, &w->node[i].in_conf);
+		san_sim_link_init(&w->node[i].in, i, &w->node[i].in_conf);
 		world_param_default(&w->node[i].param);
 		world_node_start(w, i);
 	}
@@ -144,7 +144,7 @@ send_copies(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m)
 
 		if (copy == NULL)
 			break;
-		sim_link_send(&w->net, &n->in, copy, w->now_ns);
+		san_sim_link_send(&w->net, &n->in, copy, w->now_ns);
 	}
 	n->nb_lost = n->in.nb_lost + n->in.nb_full;
 }
@@ -186,7 +186,7 @@ take_events(struct world *w, uint32_t node)
 	struct san_core_event ev;
 	struct world_qp *q;
 
-	while (san_core_poll_event(n->core, &ev)) {
+	while (san_core_conn_poll_event(n->core, &ev)) {
 		if (ev.type == SAN_EV_CONNECT_REQUEST) {
 			n->has_request = true;
 			n->request = ev;
@@ -194,11 +194,11 @@ take_events(struct world *w, uint32_t node)
 				uint32_t i = world_qp_create(w, node);
 
 				/* another request of that slot would have another tag */
-				SAN_VERIFY(san_core_accept(n->core, ev.request ^ 1ULL << 40,
-							   w->qp[i].qp, &n->param,
-							   w->now_ns) == -ENOENT);
-				SAN_VERIFY(san_core_accept(n->core, ev.request, w->qp[i].qp,
-							   &n->param, w->now_ns) == 0);
+				SAN_VERIFY(san_core_conn_accept(n->core, ev.request ^ 1ULL << 40,
+								w->qp[i].qp, &n->param,
+								w->now_ns) == -ENOENT);
+				SAN_VERIFY(san_core_conn_accept(n->core, ev.request, w->qp[i].qp,
+								&n->param, w->now_ns) == 0);
 			}
 			continue;
 		}
@@ -263,7 +263,7 @@ is_held(struct world *w, struct world_node *n, struct sim_event *ev)
 	ev->port = PORT_HELD;
 	ev->at_ns = n->rx_next_ns;
 	n->rx_next_ns += ++n->nb_held % RX_BURST == 0 ? ROUND_NS : 0;
-	sim_events_push(&w->net.events, ev);
+	san_sim_event_push(&w->net.events, ev);
 	return true;
 }
 
@@ -279,7 +279,7 @@ deliver(struct world *w, struct sim_event *ev)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	w->hash = sim_pkt_hash(w->hash, ev->at_ns, ev->obj, m);
+	w->hash = san_sim_pkt_hash(w->hash, ev->at_ns, ev->obj, m);
 	n->nb_rx++;
 	san_core_rx_gap(n->core, n->gap_ns, w->now_ns);
 	n->gap_ns = 0;
@@ -299,12 +299,12 @@ world_step(struct world *w)
 		run_node(w, i);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		next = san_time_min(next, node_deadline(w, &w->node[i]));
-	next = san_time_min(next, sim_events_next_ns(&w->net.events));
+	next = san_time_min(next, san_sim_event_next_ns(&w->net.events));
 	if (next == SAN_TIME_NEVER)
 		next = w->now_ns + SAN_NS_PER_MS;
 	w->now_ns = next > w->now_ns ? next : w->now_ns;
-	while (sim_events_next_ns(&w->net.events) <= w->now_ns &&
-	       sim_events_pop(&w->net.events, &ev))
+	while (san_sim_event_next_ns(&w->net.events) <= w->now_ns &&
+	       san_sim_event_pop(&w->net.events, &ev))
 		deliver(w, &ev);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
@@ -415,14 +415,14 @@ world_connect(struct world *w, uint32_t a, uint32_t b, const struct san_cm_param
 	struct san_ip ip;
 	int rc;
 
-	rc = san_core_listen(w->node[b].core, 7, pb->pkey, 16, 0);
+	rc = san_core_conn_listen(w->node[b].core, 7, pb->pkey, 16, 0);
 	SAN_VERIFY(rc == 0 || rc == -EADDRINUSE);
 	w->node[b].accept = true;
 	w->node[b].param = *pb;
 	both.a = world_qp_create(w, a);
 	both.b = w->nb_qps;
 	world_ip(w, b, &ip);
-	rc = san_core_connect(w->node[a].core, w->qp[both.a].qp, &ip, 7, pa, w->now_ns);
+	rc = san_core_conn_connect(w->node[a].core, w->qp[both.a].qp, &ip, 7, pa, w->now_ns);
 	SAN_VERIFY(rc == 0);
 	SAN_VERIFY(world_run_until(w, both_established, &both, 20 * SAN_NS_PER_S));
 	*qa = both.a;
@@ -434,8 +434,8 @@ world_disconnect(struct world *w, uint32_t qa, uint32_t qb)
 {
 	struct both both = {qa, qb};
 
-	SAN_VERIFY(san_core_disconnect(w->node[w->qp[qa].node].core, w->qp[qa].qp, false,
-				       w->now_ns) == 0);
+	SAN_VERIFY(san_core_conn_disconnect(w->node[w->qp[qa].node].core, w->qp[qa].qp, false,
+					    w->now_ns) == 0);
 	SAN_VERIFY(world_run_until(w, both_disconnected, &both, 60 * SAN_NS_PER_S));
 }
 
@@ -473,9 +473,9 @@ world_destroy(struct world *w)
 		SAN_VERIFY(san_core_leaks(w->node[i].core) == 0);
 		san_core_destroy(w->node[i].core);
 	}
-	sim_net_fini(&w->net);
+	san_sim_link_net_fini(&w->net);
 	for (i = 0; i < w->conf.nb_nodes; i++)
-		sim_link_fini(&w->node[i].in);
+		san_sim_link_fini(&w->node[i].in);
 	SAN_VERIFY(rte_hash_count(w->cam) == 0);
 	SAN_VERIFY(rte_mempool_avail_count(w->pool) == w->conf.nb_mbufs);
 	rte_hash_free(w->cam);

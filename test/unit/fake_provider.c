@@ -124,8 +124,8 @@ fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 		return fake_state.qp_rc;
 	for (conf->qp = 0; fake_state.qp_used[conf->qp]; conf->qp++)
 		;
-	conf->wq = aligned_alloc(64, san_wq_bytes(conf->sq_depth, conf->rq_depth));
-	memset(conf->wq, 0, san_wq_bytes(conf->sq_depth, conf->rq_depth));
+	conf->wq = aligned_alloc(64, san_wr_wq_bytes(conf->sq_depth, conf->rq_depth));
+	memset(conf->wq, 0, san_wr_wq_bytes(conf->sq_depth, conf->rq_depth));
 	fake_state.qp_used[conf->qp] = true;
 	fake_state.qp[conf->qp] = *conf;
 	fake_state.nb_qps++;
@@ -146,7 +146,7 @@ fake_doorbell(void *priv, uint32_t qp)
 {
 	(void)priv;
 	(void)qp;
-	fake_state.nb_bells++;
+	fake_state.nb_doorbells++;
 }
 
 static int

@@ -25,7 +25,7 @@ struct fake_state {
 	char args[128];
 	struct rtsan_provider_qp qp[FAKE_MAX];
 	bool qp_used[FAKE_MAX];
-	int nb_open, nb_mrs, nb_cqs, nb_qps, nb_bells, nb_progress, nb_listeners;
+	int nb_open, nb_mrs, nb_cqs, nb_qps, nb_doorbells, nb_progress, nb_listeners;
 	void *mr_addr;
 	int mr_seals; /**< of its memfd; -1: none */
 	uint64_t service;

@@ -7,7 +7,8 @@
 struct fake_tl fake;
 
 int
-san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
+san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req,
+			uint64_t now_ns)
 {
 	struct san_tl_txn *t = &fake.txns[fake.nb_txns];
 
@@ -28,7 +29,7 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 }
 
 uint32_t
-san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
+san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 {
 	(void)tl;
 	(void)slot;
@@ -36,13 +37,13 @@ san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 }
 
 bool
-san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
+san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
 {
-	return req->type == SAN_TL_PUSH && san_tl_submit(tl, slot, req, 0) == 0;
+	return req->type == SAN_TL_PUSH && san_tl_initiator_submit(tl, slot, req, 0) == 0;
 }
 
 void
-san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
+san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
 {
 	(void)tl;
 	(void)slot;
@@ -50,7 +51,7 @@ san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
 }
 
 void
-san_tl_unwant(struct san_tl *tl, uint16_t slot)
+san_tl_want_end(struct san_tl *tl, uint16_t slot)
 {
 	(void)tl;
 	assert_int_equal(slot, SLOT);

@@ -140,8 +140,8 @@ resolving__lists_are_short(void **state)
 	(void)state;
 	for (i = 0; i < 60; i++) {
 		peer.b[15] = (uint8_t)i;
-		assert_int_equal(san_cm_connect(cm, &net.h[0].ip, &peer, 1, &param, 0, net.now_ns,
-						&slot),
+		assert_int_equal(san_cm_fsm_connect(cm, &net.h[0].ip, &peer, 1, &param, 0,
+						    net.now_ns, &slot),
 				 0);
 	}
 	for (i = 0; i < CM_RESOLVING; i++) {
@@ -151,7 +151,7 @@ resolving__lists_are_short(void **state)
 		assert_in_range(nb, 0, 4);
 	}
 	san_cm_check(cm);
-	san_cm_resolved(cm, &peer, &net.h[1].mac, net.now_ns);
+	san_cm_fsm_resolved(cm, &peer, &net.h[1].mac, net.now_ns);
 	assert_int_equal(san_cm_state(cm, slot), SAN_CM_REQ_SENT);
 	san_cm_check(cm);
 }
@@ -166,8 +166,8 @@ event__final(void **state)
 
 	(void)state;
 	cm_net_open(&net, slot);
-	san_cm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
-	san_cm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
 	assert_true(san_cm_event_next(cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_DISCONNECTED);
 	assert_false(san_cm_event_next(cm, &ev));
@@ -190,14 +190,15 @@ event__two_at_once(void **state)
 	net.h[1].no_accept = true;
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_accept(cm, net.h[1].last[1].slot, &net.h[1].param, 9, net.now_ns),
-			 0);
+	assert_int_equal(
+		san_cm_fsm_accept_peer(cm, net.h[1].last[1].slot, &net.h[1].param, 9, net.now_ns),
+		0);
 	assert_true(san_cm_tx_next(cm, &path, &p, &msg, net.now_ns));
 	assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &p, &msg)), 0);
 	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
 	assert_int_equal(msg.msg, SAN_CM_RTU);
 	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)), 0);
-	assert_int_equal(san_cm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
 	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
 	assert_int_equal(msg.msg, SAN_CM_DREQ);
 	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)), 0);
@@ -221,7 +222,7 @@ event__keeps_its_slot(void **state)
 
 	(void)state;
 	cm_net_open(&net, slot);
-	san_cm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
 	san_cm_release(cm, slot[1], net.now_ns);
 	cm_net_check(&net);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
@@ -270,7 +271,7 @@ release__only_after_the_end(void **state)
 	san_cm_release(net.h[1].cm, 64, net.now_ns);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_ESTABLISHED);
 	net.h[1].no_release = true;
-	san_cm_failed(net.h[1].cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[1].cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
 	cm_net_settle(&net);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_TIMEWAIT);
 	san_cm_release(net.h[1].cm, slot[1], net.now_ns);
@@ -287,10 +288,10 @@ state__of_no_slot(void **state)
 	assert_int_equal(san_cm_state(net.h[0].cm, 64), SAN_CM_IDLE);
 	assert_null(san_cm_agreed(net.h[0].cm, 64));
 	assert_null(san_cm_agreed(net.h[0].cm, 0));
-	san_cm_on_timer(net.h[0].cm, 0, net.now_ns);
-	san_cm_on_timer(net.h[0].cm, 64, net.now_ns);
-	san_cm_drained(net.h[0].cm, 64, net.now_ns);
-	san_cm_failed(net.h[0].cm, 0, SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_on_timer(net.h[0].cm, 0, net.now_ns);
+	san_cm_fsm_on_timer(net.h[0].cm, 64, net.now_ns);
+	san_cm_fsm_drained(net.h[0].cm, 64, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, 0, SAN_CM_R_TIMEOUT, net.now_ns);
 }
 
 /* Slots are reused after their rest, thousands of times. */
@@ -303,8 +304,8 @@ conn__churn(void **state) /* RT-24: both sides release everything */
 	(void)state;
 	for (i = 0; i < 1000; i++) {
 		cm_net_open(&net, slot);
-		assert_int_equal(san_cm_disconnect(net.h[i & 1].cm, slot[i & 1], true, net.now_ns),
-				 0);
+		assert_int_equal(
+			san_cm_fsm_disconnect(net.h[i & 1].cm, slot[i & 1], true, net.now_ns), 0);
 		cm_net_run(&net, 10 * MS);
 		assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
 	}

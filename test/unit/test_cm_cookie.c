@@ -175,7 +175,7 @@ valid__not_the_mac_address(void **state)
 
 /* The same input gives the same cookie, so that a run can be repeated. */
 static void
-make__deterministic(void **state)
+cookie_make_mac__deterministic(void **state)
 {
 	static const uint8_t slot[4] = {0, 0, 0, 5};
 	uint8_t first[SAN_WIRE_COOKIE];
@@ -200,7 +200,7 @@ UNIT_TEST(test_cm_cookie)
 		TEST(valid__slot_is_not_free),
 		TEST(valid__secret_matters),
 		TEST(valid__not_the_mac_address),
-		TEST(make__deterministic),
+		TEST(cookie_make_mac__deterministic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

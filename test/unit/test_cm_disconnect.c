@@ -36,13 +36,13 @@ teardown(void **state)
 static int
 disconnect(int i, bool hard)
 {
-	return san_cm_disconnect(net.h[i].cm, slot[i], hard, net.now_ns);
+	return san_cm_fsm_disconnect(net.h[i].cm, slot[i], hard, net.now_ns);
 }
 
 static void
 drained(int i)
 {
-	san_cm_drained(net.h[i].cm, slot[i], net.now_ns);
+	san_cm_fsm_drained(net.h[i].cm, slot[i], net.now_ns);
 }
 
 static enum san_cm_state
@@ -335,14 +335,14 @@ disconnect__while_connecting(void **state)
 		s = cm_net_connect(&net, 0, 42);
 		cm_net_run(&net, 1 * MS);
 		assert_int_equal(san_cm_state(net.h[0].cm, s), at[i]);
-		assert_int_equal(san_cm_disconnect(net.h[0].cm, s, i & 1, net.now_ns), 0);
+		assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, s, i & 1, net.now_ns), 0);
 		cm_net_run(&net, 1 * MS);
 		assert_int_equal(net.h[0].nb[SAN_CM_EV_CLOSED], 1);
 		assert_int_equal(net.h[0].pdl->nb_conns, 0);
 	}
 	/* the other side accepts a withdrawn request, and learns it at once */
-	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
-				       net.now_ns),
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
+						7, net.now_ns),
 			 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
@@ -366,9 +366,9 @@ disconnect__before_the_rep_arrives(void **state)
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
 	s = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	assert_int_equal(san_cm_accept(net.h[1].cm, s, &net.h[1].param, 7, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, s, &net.h[1].param, 7, net.now_ns), 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_disconnect(net.h[1].cm, s, false, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_disconnect(net.h[1].cm, s, false, net.now_ns), 0);
 	cm_net_run(&net, 1 * SAN_NS_PER_S);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_REFUSED);
@@ -381,8 +381,8 @@ static void
 failed__tells_both(void **state)
 {
 	(void)state;
-	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
-	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
 	cm_net_run(&net, 1 * MS);
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
 	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
@@ -396,7 +396,7 @@ failed__while_waiting_for_drep(void **state)
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
-	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_NONE, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_NONE, net.now_ns);
 	cm_net_settle(&net);
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
 }
@@ -407,7 +407,7 @@ failed__while_draining(void **state)
 	(void)state;
 	net.h[1].dead = true;
 	disconnect(0, false);
-	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
 	cm_net_run(&net, 1 * MS);
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
 }
@@ -532,7 +532,7 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 	net.h[1].dead = true;
 	psn = cm_net_tx_data(&net, 0, slot[0]);
 	/* otherwise these numbers might be outstanding in the other window */
-	assert_false(san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, psn));
+	assert_false(san_pdl_rtx_is_outstanding(c, SAN_WIN_DATA, psn));
 	for (i = 0; i < RTE_DIM(stale_resets); i++) {
 		const struct reset_row *r = &stale_resets[i];
 
@@ -549,7 +549,7 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 		assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &p, &msg)),
 				 SAN_DROP_RESET_STALE);
 		assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
-		assert_true(san_pdl_tx_is_outstanding(c, SAN_WIN_REQ, psn));
+		assert_true(san_pdl_rtx_is_outstanding(c, SAN_WIN_REQ, psn));
 	}
 	cm_net_settle(&net);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
@@ -584,7 +584,7 @@ reset__data_window(void **state)
 	(void)state;
 	san_pdl_tx_room(net.h[0].pdl, c, net.now_ns, &room);
 	san_pdl_tx_assign(net.h[0].pdl, c, &e, net.now_ns);
-	san_pdl_tx_end(net.h[0].pdl, c, false);
+	san_pdl_sched_end(net.h[0].pdl, c, false);
 	msg = reset_for(e.psn);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
 	cm_net_settle(&net);

@@ -128,7 +128,7 @@ flood__resets_are_limited(void **state)
 
 	(void)state;
 	for (i = 0; i < 100000; i++) {
-		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 		n += san_cm_tx_next(net.h[1].cm, &path, &q, &msg, net.now_ns);
 		net.now_ns += 100;
 	}
@@ -155,7 +155,7 @@ flood__of_one_host(void **state)
 		if (i == 2000)
 			cm_net_connect(&net, 0, 1);
 		san_cm_rx(net.h[1].cm, m, &p, net.now_ns);
-		san_cm_answer_reset(net.h[1].cm, &stray, net.now_ns);
+		san_cm_rx_answer_reset(net.h[1].cm, &stray, net.now_ns);
 		cm_net_run(&net, 1000);
 	}
 	rte_pktmbuf_free(m);

@@ -124,7 +124,7 @@ connect__establishes_both(void **state) /* RT-1 */
 	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].listener, 77);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].private_len, 3);
 	assert_memory_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].private_data, "abc", 3);
-	assert_true(san_ip_eq(&net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].peer, &net.h[0].ip));
+	assert_true(san_wire_ip_eq(&net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].peer, &net.h[0].ip));
 	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].cookie, 42);
@@ -322,8 +322,8 @@ connect__parameters(void **state) /* RULE-7 */
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(param_rows); i++) {
-		assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
-						&param_rows[i].param, 0, net.now_ns, &slot),
+		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
+						    &param_rows[i].param, 0, net.now_ns, &slot),
 				 param_rows[i].rc);
 	}
 	assert_int_equal(h->pdl->nb_conns, 2);
@@ -346,15 +346,15 @@ connect__bad_addresses(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(bad); i++) {
 		memcpy(ip.b, bad[i], sizeof(ip.b));
-		assert_int_equal(san_cm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
-						&slot),
+		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
+						    &slot),
 				 -EINVAL);
 	}
 	memset(&ip, 0, sizeof(ip));
-	assert_int_equal(san_cm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
+	assert_int_equal(san_cm_fsm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
 			 -EINVAL);
 	ip.b[0] = 0xff;
-	assert_int_equal(san_cm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
+	assert_int_equal(san_cm_fsm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
 			 -EINVAL);
 	assert_int_equal(h->pdl->nb_conns, 0);
 }
@@ -368,9 +368,9 @@ connect__no_slot(void **state)
 	(void)state;
 	for (i = 0; i < 16; i++)
 		cm_net_connect(&net, 0, i);
-	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, 1, &h->param, 0, net.now_ns,
-					&slot),
-			 -ENOSPC);
+	assert_int_equal(
+		san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1, &h->param, 0, net.now_ns, &slot),
+		-ENOSPC);
 }
 
 static void
@@ -386,9 +386,9 @@ resolved__sends_what_waits(void **state)
 	cm_net_run(&net, 50 * MS);
 	assert_int_equal(state_of(0, a), SAN_CM_RESOLVING);
 	assert_int_equal(cm_net_nb_sent(&net), 0);
-	san_cm_resolved(net.h[0].cm, &other, &net.h[1].mac, net.now_ns);
+	san_cm_fsm_resolved(net.h[0].cm, &other, &net.h[1].mac, net.now_ns);
 	assert_int_equal(state_of(0, a), SAN_CM_RESOLVING);
-	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
 	assert_int_equal(state_of(0, a), SAN_CM_REQ_SENT);
 	assert_int_equal(state_of(0, b), SAN_CM_REQ_SENT);
 	cm_net_run(&net, 1 * MS);
@@ -474,7 +474,7 @@ connect__each_message_twice(void **state)
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
 	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
-	assert_int_equal(san_cm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
 	cm_net_run(&net, 30 * SAN_NS_PER_S);
 	assert_ended(SAN_CM_EV_CLOSED, SAN_CM_EV_DISCONNECTED);
 }
@@ -509,12 +509,12 @@ implicit_rtu__only_in_rep_sent(void **state)
 
 	(void)state;
 	slot = cm_net_connect(&net, 0, 1);
-	assert_false(san_cm_implicit_rtu(net.h[0].cm, slot, net.now_ns));
-	assert_false(san_cm_implicit_rtu(net.h[0].cm, 9999, net.now_ns));
+	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, slot, net.now_ns));
+	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, 9999, net.now_ns));
 	net.h[1].no_accept = true;
 	cm_net_run(&net, 1 * MS);
 	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	assert_false(san_cm_implicit_rtu(net.h[1].cm, slot, net.now_ns));
+	assert_false(san_cm_rx_implicit_rtu(net.h[1].cm, slot, net.now_ns));
 	assert_int_equal(state_of(1, slot), SAN_CM_WAIT_ACCEPT);
 }
 
@@ -528,7 +528,7 @@ implicit_rtu__by_mistake(void **state)
 	lose_some(SAN_CM_REP, 1);
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_true(san_cm_implicit_rtu(net.h[1].cm, net.h[1].last[1].slot, net.now_ns));
+	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, net.h[1].last[1].slot, net.now_ns));
 	cm_net_run(&net, 100 * MS);
 	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
@@ -586,8 +586,8 @@ accept__peer_gone(void **state)
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
 	net.h[0].dead = true;
-	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
-				       net.now_ns),
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
+						7, net.now_ns),
 			 0);
 	cm_net_run(&net, TRIES_NS + 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], TRIES);
@@ -612,8 +612,8 @@ accept__never(void **state)
 	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
 	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 0);
 	assert_clean();
-	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
-				       net.now_ns),
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
+						7, net.now_ns),
 			 -ENOENT);
 }
 
@@ -627,8 +627,8 @@ accept__late(void **state)
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
 	assert_true(net.h[0].nb_tx[SAN_CM_REQ] > 5);
 	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
-	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
-				       net.now_ns),
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
+						7, net.now_ns),
 			 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
@@ -646,19 +646,19 @@ accept__what_is_no_request(void **state)
 	(void)state;
 	bad.first_win = 1;
 	cm_net_open(&net, slot);
-	assert_int_equal(san_cm_accept(h->cm, slot[1], &h->param, 0, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_accept(h->cm, 15, &h->param, 0, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_accept(h->cm, 16, &h->param, 0, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_reject(h->cm, slot[1], 2, NULL, 0, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_disconnect(h->cm, 15, false, net.now_ns), -ENOTCONN);
+	assert_int_equal(san_cm_fsm_accept_peer(h->cm, slot[1], &h->param, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_fsm_accept_peer(h->cm, 15, &h->param, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_fsm_accept_peer(h->cm, 16, &h->param, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_fsm_reject(h->cm, slot[1], 2, NULL, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_fsm_disconnect(h->cm, 15, false, net.now_ns), -ENOTCONN);
 	/* after an accept that failed the request can still be accepted */
 	h->no_accept = true;
 	cm_net_connect(&net, 0, 2);
 	cm_net_run(&net, 1 * MS);
 	ev = h->last[SAN_CM_EV_CONNECT_REQUEST];
-	assert_int_equal(san_cm_accept(h->cm, ev.slot, &bad, 0, net.now_ns), -EINVAL);
-	assert_int_equal(san_cm_disconnect(h->cm, ev.slot, false, net.now_ns), -ENOTCONN);
-	assert_int_equal(san_cm_accept(h->cm, ev.slot, &h->param, 0, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_accept_peer(h->cm, ev.slot, &bad, 0, net.now_ns), -EINVAL);
+	assert_int_equal(san_cm_fsm_disconnect(h->cm, ev.slot, false, net.now_ns), -ENOTCONN);
+	assert_int_equal(san_cm_fsm_accept_peer(h->cm, ev.slot, &h->param, 0, net.now_ns), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
 }
@@ -672,11 +672,11 @@ reject__with_private_data(void **state)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
-				       NULL, 65, net.now_ns),
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+					   NULL, 65, net.now_ns),
 			 -EINVAL);
-	assert_int_equal(san_cm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
-				       "not today", 9, net.now_ns),
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+					   "not today", 9, net.now_ns),
 			 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 	cm_net_run(&net, 1 * MS);
@@ -697,8 +697,8 @@ reject__lost(void **state)
 	lose_some(SAN_CM_REJ, 1);
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED, "no",
-				       2, net.now_ns),
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+					   "no", 2, net.now_ns),
 			 0);
 	cm_net_run(&net, 30 * MS);
 	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
@@ -720,8 +720,8 @@ rep__out_of_range(void **state)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
-				       net.now_ns),
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
+						7, net.now_ns),
 			 0);
 	assert_true(san_cm_tx_next(net.h[1].cm, &path, &p, &rep, net.now_ns));
 	rep.data_win = 100;

@@ -144,7 +144,7 @@ probe__not_while_draining(void **state)
 {
 	(void)state;
 	net.h[1].dead = true;
-	assert_int_equal(san_cm_disconnect(net.h[0].cm, slot[0], false, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, slot[0], false, net.now_ns), 0);
 	cm_net_run(&net, 20 * INTERVAL);
 	assert_int_equal(nb_probes[0], 0);
 	assert_int_equal(san_cm_state(net.h[0].cm, slot[0]), SAN_CM_DRAINING);

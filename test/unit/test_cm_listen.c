@@ -37,18 +37,18 @@ find__service_and_partition(void **state)
 	uint8_t reason;
 
 	(void)state;
-	assert_null(san_cm_listener_find(cm, 1, 1, &reason));
+	assert_null(san_cm_listen_find(cm, 1, 1, &reason));
 	assert_int_equal(reason, SAN_CM_R_NO_LISTENER);
 	assert_int_equal(san_cm_listen(cm, 1, 1, 8, 11), 0);
 	assert_int_equal(san_cm_listen(cm, 1, 2, 8, 12), 0);
 	assert_int_equal(san_cm_listen(cm, 1ULL << 63 | 1, 1, 8, 13), 0);
-	assert_int_equal(san_cm_listener_find(cm, 1, 1, &reason)->cookie, 11);
+	assert_int_equal(san_cm_listen_find(cm, 1, 1, &reason)->cookie, 11);
 	assert_int_equal(reason, SAN_CM_R_NONE);
-	assert_int_equal(san_cm_listener_find(cm, 1, 2, &reason)->cookie, 12);
-	assert_int_equal(san_cm_listener_find(cm, 1ULL << 63 | 1, 1, &reason)->cookie, 13);
-	assert_null(san_cm_listener_find(cm, 1, 3, &reason));
+	assert_int_equal(san_cm_listen_find(cm, 1, 2, &reason)->cookie, 12);
+	assert_int_equal(san_cm_listen_find(cm, 1ULL << 63 | 1, 1, &reason)->cookie, 13);
+	assert_null(san_cm_listen_find(cm, 1, 3, &reason));
 	assert_int_equal(reason, SAN_CM_R_PKEY);
-	assert_null(san_cm_listener_find(cm, 2, 1, &reason));
+	assert_null(san_cm_listen_find(cm, 2, 1, &reason));
 	assert_int_equal(reason, SAN_CM_R_NO_LISTENER);
 }
 
@@ -63,11 +63,11 @@ listen__twice_and_too_many(void **state)
 		assert_int_equal(san_cm_listen(cm, i, 1, 8, 0), 0);
 	assert_int_equal(san_cm_listen(cm, 2, 1, 8, 0), -EADDRINUSE);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
-	san_cm_unlisten(cm, 2, 7); /* of another partition */
+	san_cm_listen_end(cm, 2, 7); /* of another partition */
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
-	san_cm_unlisten(cm, 2, 1);
+	san_cm_listen_end(cm, 2, 1);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), 0);
-	san_cm_unlisten(cm, 99, 1);
+	san_cm_listen_end(cm, 99, 1);
 }
 
 /* Consecutive services, or with equal low bits: a request checks few listeners. (RT-36) */
@@ -97,7 +97,7 @@ find__short_lists(void **state)
 			assert_in_range(n, 0, 8);
 		}
 		for (i = 0; i < 256; i++)
-			san_cm_unlisten(cm, (uint64_t)i << shifts[s], 1);
+			san_cm_listen_end(cm, (uint64_t)i << shifts[s], 1);
 	}
 }
 
@@ -129,12 +129,13 @@ unlisten__refuses_who_waits(void **state)
 	cm_net_connect(&net, 0, 7);
 	cm_net_run(&net, 1 * MS);
 	waiting = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
+	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_NO_LISTENER);
-	assert_int_equal(san_cm_accept(net.h[1].cm, waiting, &net.h[1].param, 0, net.now_ns),
-			 -ENOENT);
+	assert_int_equal(
+		san_cm_fsm_accept_peer(net.h[1].cm, waiting, &net.h[1].param, 0, net.now_ns),
+		-ENOENT);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_ESTABLISHED);
 }
@@ -151,14 +152,14 @@ unlisten__before_the_event(void **state)
 	(void)state;
 	cm_net_listen(&net, 1);
 	cm_net_connect(&net, 0, 7);
-	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
 	for (i = 0; i < 3; i++) {
 		from = i & 1;
 		assert_true(san_cm_tx_next(net.h[from].cm, &path, &p, &msg, net.now_ns));
 		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &p, &msg));
 	}
 	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
+	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);

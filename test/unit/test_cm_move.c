@@ -106,7 +106,7 @@ move(uint16_t from)
 	assert_int_equal(san_cm_move_out(net.h[1].cm, from, &moved, net.now_ns), 0);
 	assert_int_equal(
 		san_cm_move_in(there.cm, &moved, &there.param, COOKIE, net.now_ns, &slot), 0);
-	san_cm_moved(net.h[1].cm, from, true, net.now_ns);
+	san_cm_move_done(net.h[1].cm, from, true, net.now_ns);
 	cm_net_check(&net);
 	san_cm_check(there.cm);
 	return slot;
@@ -173,13 +173,14 @@ move_out__once(void **state)
 	(void)state;
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), 0);
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_accept(cm, slot, &net.h[1].param, 1, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_reject(cm, slot, SAN_CM_R_REFUSED, NULL, 0, net.now_ns), -ENOENT);
-	san_cm_moved(cm, slot, false, net.now_ns);
-	assert_int_equal(san_cm_accept(cm, slot, &net.h[1].param, 1, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_accept_peer(cm, slot, &net.h[1].param, 1, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_fsm_reject(cm, slot, SAN_CM_R_REFUSED, NULL, 0, net.now_ns),
+			 -ENOENT);
+	san_cm_move_done(cm, slot, false, net.now_ns);
+	assert_int_equal(san_cm_fsm_accept_peer(cm, slot, &net.h[1].param, 1, net.now_ns), 0);
 	/* not any more: it is accepted */
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
-	san_cm_moved(cm, slot, true, net.now_ns);
+	san_cm_move_done(cm, slot, true, net.now_ns);
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
@@ -216,8 +217,8 @@ move__ended_meanwhile(void **state)
 
 	(void)state;
 	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
-	san_cm_moved(net.h[1].cm, slot, true, net.now_ns);
+	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
+	san_cm_move_done(net.h[1].cm, slot, true, net.now_ns);
 	cm_net_check(&net);
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);

@@ -92,8 +92,8 @@ req__gets_a_cookie(void **state)
 	assert_int_equal(p.dcid, SAN_WIRE_CID_CM);
 	assert_int_equal(p.pkey, CM_NET_PKEY);
 	/* to its source, steered to the sender's lcore (RULE-13) */
-	assert_true(san_ip_eq(&path.dst, &net.h[0].ip));
-	assert_true(san_ip_eq(&path.src, &net.h[1].ip));
+	assert_true(san_wire_ip_eq(&path.dst, &net.h[0].ip));
+	assert_true(san_wire_ip_eq(&path.src, &net.h[1].ip));
 	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
 	assert_true(rte_is_same_ether_addr(&path.src_mac, &net.h[1].mac));
 	assert_int_equal(path.src_port, 50001);
@@ -166,7 +166,8 @@ req__with_cookie_is_a_request(void **state)
 	assert_int_equal(ev.type, SAN_CM_EV_CONNECT_REQUEST);
 	assert_false(san_cm_event_next(net.h[1].cm, &ev));
 	/* after the accept, copies get the REP again */
-	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	assert_int_equal(
+		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
 	rep = only_answer(&p, &path);
 	assert_int_equal(rep.msg, SAN_CM_REP);
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
@@ -197,15 +198,16 @@ req__again_when_data_went(void **state)
 	cm_net_listen(&net, 1);
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
-	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	assert_int_equal(
+		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
 	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_REP);
-	assert_true(san_cm_implicit_rtu(net.h[1].cm, ev.slot, net.now_ns));
+	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, ev.slot, net.now_ns));
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
 	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_REP);
 	cm_net_tx_data(&net, 1, ev.slot);
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
 	assert_no_answer();
-	assert_int_equal(san_cm_disconnect(net.h[1].cm, ev.slot, true, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_disconnect(net.h[1].cm, ev.slot, true, net.now_ns), 0);
 	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_DREQ);
 	cm_net_check(&net);
 }
@@ -290,8 +292,8 @@ cookie__refreshed_while_waiting(void **state)
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
 	assert_true(net.h[1].drops[SAN_DROP_CM_COOKIE] > 0);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
-	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 1,
-				       net.now_ns),
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
+						1, net.now_ns),
 			 0);
 	cm_net_run(&net, 10 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
@@ -338,7 +340,7 @@ cookie__no_ping_pong(void **state)
 	(void)state;
 	net.h[1].dead = true;
 	cm_net_connect(&net, 0, 1);
-	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
 	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
 	cookie.xid = first.xid;
 	cookie.dst_cid = first.src_cid;
@@ -397,7 +399,7 @@ rej__other_partition(void **state) /* RT-29 */
 	struct san_wire_cm msg = cm_net_req(7);
 
 	(void)state;
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
+	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 0x9999, 8, 1), 0);
 	expect_rej(&msg, SAN_DROP_PKEY, SAN_CM_R_PKEY);
 	/* the same with both parts of the handshake between real hosts */
@@ -512,7 +514,7 @@ rej__every_reason_is_reported(void **state)
 	net.h[1].dead = true;
 	for (reason = SAN_CM_R_NO_LISTENER; reason < SAN_CM_R_MAX; reason++) {
 		cm_net_connect(&net, 0, reason);
-		san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+		san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
 		assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
 		rej = (struct san_wire_cm){
 			.msg = SAN_CM_REJ,
@@ -549,8 +551,9 @@ ghost__late_req(void **state)
 	(void)state;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
-	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
-	san_cm_failed(net.h[1].cm, ev.slot, SAN_CM_R_TIMEOUT, net.now_ns);
+	assert_int_equal(
+		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	san_cm_fsm_failed(net.h[1].cm, ev.slot, SAN_CM_R_TIMEOUT, net.now_ns);
 	cm_net_settle(&net);
 	assert_nothing_kept();
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
@@ -577,8 +580,8 @@ ghost__slots_are_reused(void **state)
 		msg = cm_net_req(i);
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 		assert_true(san_cm_event_next(net.h[1].cm, &ev));
-		assert_int_equal(san_cm_reject(net.h[1].cm, ev.slot, SAN_CM_R_REFUSED, NULL, 0,
-					       net.now_ns),
+		assert_int_equal(san_cm_fsm_reject(net.h[1].cm, ev.slot, SAN_CM_R_REFUSED, NULL, 0,
+						   net.now_ns),
 				 0);
 		cm_net_settle(&net);
 		assert_nothing_kept();
@@ -616,7 +619,7 @@ answer_reset__echoes(void **state)
 	struct san_wire_cm msg;
 
 	(void)state;
-	san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+	san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 	msg = only_answer(&q, &path);
 	assert_int_equal(msg.msg, SAN_CM_RESET);
 	assert_int_equal(msg.reason, SAN_CM_R_STALE);
@@ -624,7 +627,7 @@ answer_reset__echoes(void **state)
 	assert_int_equal(msg.src_tag, 0x11223344);
 	assert_int_equal(msg.data_psn, 0xfffffffe);
 	assert_int_equal(q.pkey, CM_NET_PKEY);
-	assert_true(san_ip_eq(&path.dst, &net.h[0].ip));
+	assert_true(san_wire_ip_eq(&path.dst, &net.h[0].ip));
 	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
 }
 
@@ -641,17 +644,17 @@ answer_reset__never_to_these(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(never); i++) {
 		p = cm_net_stray(&net, never[i]);
-		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 		assert_no_answer();
 	}
 	for (i = 0; i < RTE_DIM(always); i++) {
 		p = cm_net_stray(&net, always[i]);
-		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 		assert_int_equal(only_answer(&p, &path).msg, SAN_CM_RESET);
 	}
 	p = cm_net_stray(&net, SAN_OP_PROBE);
 	p.src = (struct san_ip){.b = {0xff, 2, [15] = 1}};
-	san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+	san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 	assert_no_answer();
 }
 

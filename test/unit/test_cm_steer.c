@@ -41,7 +41,7 @@ ip(const char *text)
 {
 	struct san_inet_addr a;
 
-	assert_int_equal(san_inet_parse(text, &a), 0);
+	assert_int_equal(san_inet_addr_parse(text, &a), 0);
 	return a.ip;
 }
 
@@ -64,7 +64,7 @@ setup(void **state)
 static uint32_t
 softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, uint16_t dst_port)
 {
-	uint32_t off = san_ip_is_v4(src) ? 12 : 0, len = 16 - off, i, words[9];
+	uint32_t off = san_wire_ip_is_v4(src) ? 12 : 0, len = 16 - off, i, words[9];
 	_Alignas(uint32_t) uint8_t key[sizeof(steer.key)]; /* it is read in words */
 	uint8_t b[36];
 
@@ -121,8 +121,8 @@ ports__bring_to_the_queue(void **state)
 		for (i = 0; i < steer.table_size; i++)
 			steer.table[i] = (uint16_t)san_prng_below(&prng, 5);
 		queue = (uint16_t)(round % 5);
-		assert_int_equal(san_cm_steer_ports(&steer, queue, &src, &dst, 4791,
-						    (uint32_t)san_prng_u64(&prng) >> 1, ports),
+		assert_int_equal(san_cm_steer_udp_ports(&steer, queue, &src, &dst, 4791,
+							(uint32_t)san_prng_u64(&prng) >> 1, ports),
 				 SAN_WIRE_CM_PORTS);
 		for (i = 0; i < SAN_WIRE_CM_PORTS; i++) {
 			assert_true(ports[i] >= 49152);
@@ -141,9 +141,9 @@ ports__none(void **state)
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 
 	(void)state;
-	assert_int_equal(san_cm_steer_ports(&steer, 600, &src, &dst, 4791, 0, ports), 0);
+	assert_int_equal(san_cm_steer_udp_ports(&steer, 600, &src, &dst, 4791, 0, ports), 0);
 	steer.v4 = false;
-	assert_int_equal(san_cm_steer_ports(&steer, 3, &src, &dst, 4791, 0, ports), 0);
+	assert_int_equal(san_cm_steer_udp_ports(&steer, 3, &src, &dst, 4791, 0, ports), 0);
 }
 
 /* The ports that are offered to the peer, and those that it uses. */

@@ -50,7 +50,7 @@ static int
 answer(uint16_t slot, bool stream)
 {
 	net.h[1].param.stream = stream;
-	return san_cm_accept(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns);
+	return san_cm_fsm_accept_peer(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns);
 }
 
 static uint32_t
@@ -115,7 +115,7 @@ move__other_kind(void **state)
 	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);
 	assert_int_equal(san_cm_move_in(net.h[1].cm, &moved, &plain, 7, net.now_ns, &to),
 			 -EPROTOTYPE);
-	san_cm_moved(net.h[1].cm, slot, false, net.now_ns);
+	san_cm_move_done(net.h[1].cm, slot, false, net.now_ns);
 	assert_int_equal(answer(slot, true), 0);
 }
 
@@ -127,7 +127,7 @@ connect__acceptor_without(void **state)
 
 	(void)state;
 	assert_int_equal(answer(slot, true), 0);
-	cm_setup(net.h[1].cm, &net.h[1].cm->conns[slot])->is_stream = false;
+	san_cm_setup(net.h[1].cm, &net.h[1].cm->conns[slot])->is_stream = false;
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 0);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
@@ -145,18 +145,18 @@ connect__not_in_order(void **state)
 	(void)state;
 	h->param.stream = true;
 	h->param.relaxed = true;
-	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
-					42, net.now_ns, &slot),
+	assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
+					    42, net.now_ns, &slot),
 			 -EINVAL);
 	h->param.ordered = h->param.relaxed = false;
-	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
-					42, net.now_ns, &slot),
+	assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
+					    42, net.now_ns, &slot),
 			 -EINVAL);
 	/* a peer that requests it nevertheless */
 	h->param.stream = false;
 	slot = cm_net_connect(&net, 0, 42);
 	c = &h->cm->conns[slot];
-	cm_setup(h->cm, c)->is_stream = true;
+	san_cm_setup(h->cm, c)->is_stream = true;
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
 	assert_int_equal(h->last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);

@@ -80,11 +80,11 @@ tx_next__retries_double(void **state)
 	for (i = 0; i < 7; i++) {
 		due_ns += RTE_MIN(20 * MS << i, 500 * MS);
 		net.now_ns = begin_ns + due_ns - 1;
-		san_cm_on_timer(net.h[0].cm, slot, net.now_ns);
+		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
 		assert_false(next());
 		net.now_ns++;
-		san_cm_on_timer(net.h[0].cm, slot, net.now_ns);
-		san_cm_on_timer(net.h[0].cm, slot, net.now_ns);
+		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
+		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
 		assert_true(next());
 		assert_int_equal(msg.msg, SAN_CM_REQ);
 		assert_false(next());
@@ -127,7 +127,7 @@ farewell__ring_is_full(void **state)
 	cm_net_open(&net, slot);
 	while (san_cm_tx_reply(net.h[0].cm, &p, 1, &m))
 		;
-	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
 	assert_int_equal(san_cm_drops(net.h[0].cm)[SAN_DROP_CM_RATE], 1);
 	cm_net_events(&net, 0);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
@@ -211,7 +211,8 @@ measure_path__not_by_rep(void **state)
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 5 * MS);
 	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	assert_int_equal(san_cm_accept(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns), 0);
+	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns),
+			 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2); /* without and with a cookie */

@@ -29,7 +29,7 @@ probe_to(uint32_t cid, bool v6)
 
 	p.dcid = cid;
 	san_wire_build(m, &path, &p);
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	return m;
 }
 
@@ -40,8 +40,8 @@ message(const struct san_wire_cm *cm)
 	struct san_wire_path path = wire_sample_path(false);
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 
-	san_wire_build_cm(m, &path, &p, cm);
-	san_wire_seal(m);
+	san_wire_cm_build(m, &path, &p, cm);
+	san_wire_icrc_seal(m);
 	return m;
 }
 

@@ -30,7 +30,7 @@ add(struct core_share *share, uint32_t user)
 {
 	assert_int_equal(san_core_share_init(&core, share, user), 0);
 	core.nb_streams++;
-	san_core_shares_check(&core);
+	san_core_share_check(&core);
 }
 
 static void
@@ -39,7 +39,7 @@ del(struct core_share *share)
 	san_core_share_give(&core, share, share->bytes);
 	san_core_share_fini(&core, share);
 	core.nb_streams--;
-	san_core_shares_check(&core);
+	san_core_share_check(&core);
 }
 
 static bool
@@ -47,7 +47,7 @@ take(struct core_share *share, uint64_t bytes)
 {
 	bool taken = san_core_share_take(&core, share, bytes);
 
-	san_core_shares_check(&core);
+	san_core_share_check(&core);
 	return taken;
 }
 
@@ -58,7 +58,7 @@ orphan(struct core_share *share)
 
 	if (may)
 		san_core_share_orphan(&core, share);
-	san_core_shares_check(&core);
+	san_core_share_check(&core);
 	return may;
 }
 
@@ -78,13 +78,13 @@ take__of_one_user(void **state)
 	/* Bob can have what is left of the total */
 	assert_false(take(&c, MEM - USER + 1));
 	assert_true(take(&c, MEM - USER));
-	assert_int_equal(san_core_stream_bytes(&core), MEM);
+	assert_int_equal(san_core_share_stream_bytes(&core), MEM);
 	san_core_share_give(&core, &a, 100);
 	assert_true(take(&c, 100));
 	del(&a);
 	del(&b);
 	del(&c);
-	assert_int_equal(san_core_stream_bytes(&core), 0);
+	assert_int_equal(san_core_share_stream_bytes(&core), 0);
 	assert_true(LIST_EMPTY(&core.users));
 }
 
@@ -116,15 +116,15 @@ orphan__counts_for_its_user(void **state)
 	add(&left, ALICE);
 	assert_true(take(&left, 400));
 	assert_true(orphan(&left));
-	assert_int_equal(san_core_user_orphans(&core, ALICE), 1);
-	assert_int_equal(san_core_user_orphans(&core, BOB), 0);
+	assert_int_equal(san_core_share_user_orphans(&core, ALICE), 1);
+	assert_int_equal(san_core_share_user_orphans(&core, BOB), 0);
 	add(&next, ALICE);
 	assert_false(take(&next, USER - 400 + 1));
 	assert_true(take(&next, USER - 400));
 	del(&left);
-	assert_int_equal(san_core_nb_orphans(&core), 0);
-	assert_int_equal(san_core_orphan_bytes(&core), 0);
-	assert_int_equal(san_core_user_orphans(&core, ALICE), 0);
+	assert_int_equal(san_core_share_nb_orphans(&core), 0);
+	assert_int_equal(san_core_share_orphan_bytes(&core), 0);
+	assert_int_equal(san_core_share_user_orphans(&core, ALICE), 0);
 	assert_true(take(&next, 400));
 	del(&next);
 }
@@ -143,7 +143,7 @@ orphan__half_of_the_memory(void **state)
 	assert_false(orphan(&b));
 	san_core_share_give(&core, &b, 1);
 	assert_true(orphan(&b));
-	assert_int_equal(san_core_orphan_bytes(&core), MEM / 2);
+	assert_int_equal(san_core_share_orphan_bytes(&core), MEM / 2);
 	/* nor may they grow beyond it */
 	assert_false(take(&b, 1));
 	del(&a);

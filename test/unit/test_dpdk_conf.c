@@ -29,16 +29,16 @@ static int
 read_conf(const char *words)
 {
 	char buf[1024], *split[32];
-	int n = dpdk_eal_split(words, buf, sizeof(buf), split, 32);
+	int n = san_dpdk_eal_split(words, buf, sizeof(buf), split, 32);
 
 	assert_true(n >= 0);
 	text[0] = '\0';
-	return dpdk_conf_read(&conf, split, n, &host);
+	return san_dpdk_conf_read(&conf, split, n, &host);
 }
 
 /* SYS-3: each wrong argument is refused with its key, its value and what is allowed. */
 static void
-dpdk_conf_read__says_what_is_wrong(void **state)
+san_dpdk_conf_read__says_what_is_wrong(void **state)
 {
 	static const struct {
 		const char *words, *text;
@@ -104,7 +104,7 @@ dpdk_conf_read__says_what_is_wrong(void **state)
 }
 
 static void
-dpdk_conf_read__values_arrive(void **state)
+san_dpdk_conf_read__values_arrive(void **state)
 {
 	const struct san_core_conf *core = &conf.engine.core;
 
@@ -117,7 +117,7 @@ dpdk_conf_read__values_arrive(void **state)
 			 0);
 	assert_int_equal(core->inet.nb_addrs, 2);
 	assert_int_equal(core->inet.nb_routes, 2);
-	assert_true(san_ip_is_v4(&core->inet.routes[0].gateway));
+	assert_true(san_wire_ip_is_v4(&core->inet.routes[0].gateway));
 	assert_string_equal(conf.port, "net_memif0");
 	assert_int_equal(core->mtu, 9000);
 	assert_int_equal(conf.engine.mtu_min, 1280); /* with an IPv6 address */
@@ -145,7 +145,7 @@ dpdk_conf_read__values_arrive(void **state)
 
 /* SYS-5: one user gets at most three quarters, unless configured otherwise. */
 static void
-dpdk_conf_read__streams(void **state)
+san_dpdk_conf_read__streams(void **state)
 {
 	const struct san_core_conf *core = &conf.engine.core;
 
@@ -165,7 +165,7 @@ dpdk_conf_read__streams(void **state)
 
 /* RT-9: a sleeping peer is not congestion. */
 static void
-dpdk_conf_read__sleep_is_no_congestion(void **state)
+san_dpdk_conf_read__sleep_is_no_congestion(void **state)
 {
 	const struct san_pdl_cc_conf *cc = &conf.engine.core.pdl.cc_conf;
 	uint64_t target_ns;
@@ -184,7 +184,7 @@ dpdk_conf_read__sleep_is_no_congestion(void **state)
 
 /* SYS-1: each lcore gets its part of the queue pairs, and its own buffers. */
 static void
-dpdk_conf_read__lcores(void **state)
+san_dpdk_conf_read__lcores(void **state)
 {
 	uint32_t need;
 
@@ -192,7 +192,7 @@ dpdk_conf_read__lcores(void **state)
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_int_equal(conf.engine.nb_lcores, 1);
 	assert_false(conf.engine.own_lcore);
-	need = san_engine_pool_min(&conf.engine);
+	need = san_engine_port_pool_min(&conf.engine);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=3,5 queues=2 conns=1000"), 0);
 	assert_true(conf.engine.own_lcore && conf.has_lcores);
 	assert_int_equal(conf.engine.nb_lcores, 2);
@@ -201,7 +201,7 @@ dpdk_conf_read__lcores(void **state)
 	assert_int_equal(conf.engine.nb_queues, 2);
 	assert_int_equal(conf.engine.core.pdl.max_conns, 1000);
 	assert_int_equal(conf.engine.core.ulp.max_qps, 1024);
-	assert_true(san_engine_pool_min(&conf.engine) > 2 * need);
+	assert_true(san_engine_port_pool_min(&conf.engine) > 2 * need);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=7 poll=lcore conns=65536"), 0);
 	assert_int_equal(conf.engine.nb_lcores, 1);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=1,2,3,4 conns=16384"), 0);
@@ -209,12 +209,12 @@ dpdk_conf_read__lcores(void **state)
 
 /* RT-26: the pool size follows the limits of held packets, unless it is given. */
 static void
-dpdk_conf_read__pool_covers_held(void **state)
+san_dpdk_conf_read__pool_covers_held(void **state)
 {
 	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_false(conf.engine.core.pdl.fixed_psn);
-	assert_true(conf.engine.pool_size >= san_engine_pool_min(&conf.engine));
+	assert_true(conf.engine.pool_size >= san_engine_port_pool_min(&conf.engine));
 	assert_int_equal(read_conf("ip=10.0.0.1/24 held=50000"), 0);
 	assert_true(conf.engine.pool_size > 100000);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 held=64 rxd=64 txd=64 pool=1024"), 0);
@@ -223,35 +223,35 @@ dpdk_conf_read__pool_covers_held(void **state)
 }
 
 static void
-dpdk_conf_impair__values(void **state)
+san_dpdk_conf_impair__values(void **state)
 {
 	struct san_engine_impair_conf fixed;
 	struct rtsan_dpdk_impair i;
 	const char *why;
 
 	(void)state;
-	assert_int_equal(dpdk_conf_impair("drop=0.01,dup=0.02,reorder=0.05,delay=100,"
-					  "corrupt=0.001,ecn=0.1,seed=7",
-					  &i, &why),
+	assert_int_equal(san_dpdk_conf_impair("drop=0.01,dup=0.02,reorder=0.05,delay=100,"
+					      "corrupt=0.001,ecn=0.1,seed=7",
+					      &i, &why),
 			 0);
 	assert_true(i.drop == 0.01 && i.duplicate == 0.02 && i.reorder == 0.05);
 	assert_true(i.corrupt == 0.001 && i.ecn == 0.1);
 	assert_int_equal(i.delay_us, 100);
 	assert_int_equal(i.seed, 7);
-	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), 0);
+	assert_int_equal(san_dpdk_conf_impair_engine(&i, &fixed), 0);
 	assert_int_equal(fixed.drop, (uint64_t)(0.01 * 4294967296.0));
 	assert_int_equal(fixed.delay_ns, 100000);
 	i.drop = 1;
-	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), 0);
+	assert_int_equal(san_dpdk_conf_impair_engine(&i, &fixed), 0);
 	assert_true(fixed.drop == SAN_IMPAIR_ALWAYS);
 	i.drop = NAN;
-	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
+	assert_int_equal(san_dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
 	i.drop = -0.1;
-	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
+	assert_int_equal(san_dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
 }
 
 static void
-dpdk_conf_impair__wrong(void **state)
+san_dpdk_conf_impair__wrong(void **state)
 {
 	static const char *const wrong[] = {"drop", "drop=", "drop=x", "drop=1.5",
 					    "drop=-1", "drop=nan", "foo=1", "seed=x",
@@ -263,43 +263,43 @@ dpdk_conf_impair__wrong(void **state)
 	(void)state;
 	for (k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
 		why = NULL;
-		if (dpdk_conf_impair(wrong[k], &i, &why) != -EINVAL)
+		if (san_dpdk_conf_impair(wrong[k], &i, &why) != -EINVAL)
 			fail_msg("%s was taken", wrong[k]);
 		assert_non_null(why);
 	}
 }
 
 static void
-dpdk_eal_split__words(void **state)
+san_dpdk_eal_split__words(void **state)
 {
 	char buf[64], *w[4];
 
 	(void)state;
-	assert_int_equal(dpdk_eal_split("  a 'b c'd \"e'f\"\t", buf, sizeof(buf), w, 4), 3);
+	assert_int_equal(san_dpdk_eal_split("  a 'b c'd \"e'f\"\t", buf, sizeof(buf), w, 4), 3);
 	assert_string_equal(w[0], "a");
 	assert_string_equal(w[1], "b cd");
 	assert_string_equal(w[2], "e'f");
-	assert_int_equal(dpdk_eal_split("", buf, sizeof(buf), w, 4), 0);
-	assert_int_equal(dpdk_eal_split("''", buf, sizeof(buf), w, 4), 1);
+	assert_int_equal(san_dpdk_eal_split("", buf, sizeof(buf), w, 4), 0);
+	assert_int_equal(san_dpdk_eal_split("''", buf, sizeof(buf), w, 4), 1);
 	assert_string_equal(w[0], "");
-	assert_int_equal(dpdk_eal_split("a b c d e", buf, sizeof(buf), w, 4), -E2BIG);
-	assert_int_equal(dpdk_eal_split("'open", buf, sizeof(buf), w, 4), -EINVAL);
-	assert_int_equal(dpdk_eal_split("abcd", buf, 4, w, 4), -EINVAL);
-	assert_int_equal(dpdk_eal_split("abc", buf, 4, w, 4), 1);
+	assert_int_equal(san_dpdk_eal_split("a b c d e", buf, sizeof(buf), w, 4), -E2BIG);
+	assert_int_equal(san_dpdk_eal_split("'open", buf, sizeof(buf), w, 4), -EINVAL);
+	assert_int_equal(san_dpdk_eal_split("abcd", buf, 4, w, 4), -EINVAL);
+	assert_int_equal(san_dpdk_eal_split("abc", buf, 4, w, 4), 1);
 }
 
 UNIT_TEST(test_dpdk_conf)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dpdk_conf_read__says_what_is_wrong),
-		cmocka_unit_test(dpdk_conf_read__values_arrive),
-		cmocka_unit_test(dpdk_conf_read__streams),
-		cmocka_unit_test(dpdk_conf_read__sleep_is_no_congestion),
-		cmocka_unit_test(dpdk_conf_read__lcores),
-		cmocka_unit_test(dpdk_conf_read__pool_covers_held),
-		cmocka_unit_test(dpdk_conf_impair__values),
-		cmocka_unit_test(dpdk_conf_impair__wrong),
-		cmocka_unit_test(dpdk_eal_split__words),
+		cmocka_unit_test(san_dpdk_conf_read__says_what_is_wrong),
+		cmocka_unit_test(san_dpdk_conf_read__values_arrive),
+		cmocka_unit_test(san_dpdk_conf_read__streams),
+		cmocka_unit_test(san_dpdk_conf_read__sleep_is_no_congestion),
+		cmocka_unit_test(san_dpdk_conf_read__lcores),
+		cmocka_unit_test(san_dpdk_conf_read__pool_covers_held),
+		cmocka_unit_test(san_dpdk_conf_impair__values),
+		cmocka_unit_test(san_dpdk_conf_impair__wrong),
+		cmocka_unit_test(san_dpdk_eal_split__words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

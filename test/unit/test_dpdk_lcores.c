@@ -43,7 +43,7 @@ group_setup(void **state)
 	for (i = 0; i < RTE_DIM(eal); i++)
 		argv[i] = eal[i];
 	/* it has no address; the first one that is added becomes its own */
-	if (dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()) != 0 ||
+	if (san_dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()) != 0 ||
 	    rte_eth_dev_get_port_by_name("net_ring0", &port) != 0 ||
 	    rte_eth_dev_mac_addr_add(port, &mac, 0) != 0)
 		return -1;

@@ -55,9 +55,9 @@ assert_fault(const char *text)
 		ev = next_event(SAN_EV_DISCONNECTED);
 		assert_true(ev.qp == apps[0].qp || ev.qp == apps[1].qp);
 	}
-	assert_non_null(san_engine_qp_fault(e, apps[0].qp));
-	assert_string_equal(san_engine_qp_fault(e, apps[0].qp), text);
-	assert_null(san_engine_qp_fault(e, apps[1].qp));
+	assert_non_null(san_engine_lcore_qp_fault(e, apps[0].qp));
+	assert_string_equal(san_engine_lcore_qp_fault(e, apps[0].qp), text);
+	assert_null(san_engine_lcore_qp_fault(e, apps[1].qp));
 	assert_int_equal(e->stats.nb_app_faults, 1);
 	/* nothing is taken from it any more */
 	ring(&apps[0]);
@@ -151,12 +151,12 @@ san_engine_app_drain__index_beyond(void **state)
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
 	/* regions can still be queried */
-	assert_false(san_engine_names_key(e, 2, apps[1].key));
+	assert_false(san_engine_lcore_names_key(e, 2, apps[1].key));
 }
 
 /* An application cannot keep a region of another one alive by naming it. */
 static void
-san_engine_names_key__by_others(void **state)
+san_engine_lcore_names_key__by_others(void **state)
 {
 	struct san_ulp_wr wr = good_push();
 
@@ -166,14 +166,14 @@ san_engine_names_key__by_others(void **state)
 	wr.length = 1000;
 	post(&apps[0], &wr);
 	san_engine_progress(port);
-	assert_false(san_engine_names_key(e, 2, apps[1].key));
+	assert_false(san_engine_lcore_names_key(e, 2, apps[1].key));
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	/* in the ring, but without a doorbell */
 	wr.sge[1] = part(&apps[1], 0, 100);
 	apps[0].q.sqe[1] = wr;
 	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
-	assert_false(san_engine_names_key(e, 2, apps[1].key));
-	assert_true(san_engine_names_key(e, 1, apps[0].key));
+	assert_false(san_engine_lcore_names_key(e, 2, apps[1].key));
+	assert_true(san_engine_lcore_names_key(e, 1, apps[0].key));
 }
 
 /* New work cannot use a region that is being removed; remote sides still can. */
@@ -225,7 +225,7 @@ san_engine_app_drain__in_turn(void **state)
 	uint32_t i, before, taken;
 
 	(void)state;
-	assert_int_equal(san_core_disconnect(e->core, apps[0].qp, true, e->now_ns), 0);
+	assert_int_equal(san_core_conn_disconnect(e->core, apps[0].qp, true, e->now_ns), 0);
 	next_event(SAN_EV_DISCONNECTED);
 	next_event(SAN_EV_DISCONNECTED);
 	for (i = 0; i < DEPTH; i++)
@@ -357,13 +357,13 @@ qp_again(struct app *a)
 		.rq_depth = DEPTH,
 	};
 
-	memset(a->wq, 0, san_wq_bytes(DEPTH, DEPTH));
+	memset(a->wq, 0, san_wr_wq_bytes(DEPTH, DEPTH));
 	assert_int_equal(app_qp_add(a, &qp), 0);
 }
 
 /* Data that was sent arrives although its application has ended. */
 static void
-san_engine_qp_del__lingers(void **state)
+san_engine_lcore_qp_del__lingers(void **state)
 {
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 0, 100)}};
 	struct san_ulp_wr wr = test_stream_send();
@@ -374,24 +374,25 @@ san_engine_qp_del__lingers(void **state)
 	memcpy(apps[0].mem, "last words", 10);
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).wr_id, 3);
-	assert_ptr_equal(san_engine_qp_del(e, apps[0].qp), wq);
-	assert_int_equal(san_core_nb_orphans(e->core), 1);
-	assert_int_equal(san_core_user_orphans(e->core, USER), 1);
-	assert_in_range(san_core_orphan_bytes(e->core), 1, san_core_stream_bytes(e->core) - 1);
+	assert_ptr_equal(san_engine_lcore_qp_del(e, apps[0].qp), wq);
+	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_share_user_orphans(e->core, USER), 1);
+	assert_in_range(san_core_share_orphan_bytes(e->core), 1,
+			san_core_share_stream_bytes(e->core) - 1);
 	memset(apps[0].mem, 0, 10);
 	post_recv(&apps[1], &r);
 	assert_int_equal(next_wc(&apps[1]).byte_len, 10);
 	assert_memory_equal(apps[1].mem, "last words", 10);
-	for (i = 0; i < 1000 && san_core_nb_orphans(e->core) != 0; i++)
+	for (i = 0; i < 1000 && san_core_share_nb_orphans(e->core) != 0; i++)
 		san_engine_progress(port);
-	assert_int_equal(san_core_nb_orphans(e->core), 0);
-	assert_int_equal(san_core_user_orphans(e->core, USER), 0);
+	assert_int_equal(san_core_share_nb_orphans(e->core), 0);
+	assert_int_equal(san_core_share_user_orphans(e->core, USER), 0);
 	qp_again(&apps[0]);
 }
 
 /* When the port closes, orphaned streams have as much time as others; then they are ended. */
 static void
-san_engine_cut__left_behind(void **state)
+san_engine_drain_cut__left_behind(void **state)
 {
 	uint32_t i;
 
@@ -399,19 +400,19 @@ san_engine_cut__left_behind(void **state)
 	for (i = 0; i < 100; i++)
 		san_engine_progress(port);
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
-	assert_non_null(san_engine_qp_del(e, apps[0].qp));
-	assert_int_equal(san_core_nb_orphans(e->core), 1);
+	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
+	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
 	assert_int_equal(san_engine_drain(e), 1);
-	san_engine_cut(e);
+	san_engine_drain_cut(e);
 	san_engine_progress(port);
-	assert_int_equal(san_core_nb_orphans(e->core), 0);
+	assert_int_equal(san_core_share_nb_orphans(e->core), 0);
 	assert_int_equal(san_engine_drain(e), 0);
 	qp_again(&apps[0]);
 }
 
 /* If orphaned streams use their half of the memory, the next one ends at once. */
 static void
-san_engine_qp_del__no_room_to_linger(void **state)
+san_engine_lcore_qp_del__no_room_to_linger(void **state)
 {
 	uint64_t *mem = &e->core->conf.stream_mem, all = *mem;
 	uint32_t i;
@@ -419,13 +420,13 @@ san_engine_qp_del__no_room_to_linger(void **state)
 	(void)state;
 	for (i = 0; i < 100; i++) /* both sides know of the connection */
 		san_engine_progress(port);
-	*mem = san_core_stream_bytes(e->core);
-	assert_non_null(san_engine_qp_del(e, apps[0].qp));
-	assert_int_equal(san_core_nb_orphans(e->core), 1);
-	assert_non_null(san_engine_qp_del(e, apps[1].qp));
-	assert_int_equal(san_core_nb_orphans(e->core), 1);
-	assert_int_equal(san_core_nb_streams(e->core), 1);
-	while (san_core_nb_streams(e->core) != 0) /* its peer gets a reset */
+	*mem = san_core_share_stream_bytes(e->core);
+	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
+	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
+	assert_non_null(san_engine_lcore_qp_del(e, apps[1].qp));
+	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_stream_nb(e->core), 1);
+	while (san_core_stream_nb(e->core) != 0) /* its peer gets a reset */
 		san_engine_progress(port);
 	*mem = all;
 	qp_again(&apps[0]);
@@ -449,10 +450,10 @@ san_engine_app_refill__many(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++) {
-		wqs[i] = zeroed(san_wq_bytes(DEPTH, DEPTH));
-		assert_int_equal(san_engine_qp_add(e, wqs[i], 1, &conf_qp, &qps[i]), 0);
+		wqs[i] = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
+		assert_int_equal(san_engine_lcore_qp_add(e, wqs[i], 1, &conf_qp, &qps[i]), 0);
 		atomic_store(&wqs[i]->rq_tail, VISIT);
-		san_bells_ring(apps[0].bells, san_ulp_qp_index(&e->conf.ulp, qps[i]));
+		san_doorbells_ring(apps[0].doorbells, san_ulp_qp_index(&e->conf.ulp, qps[i]));
 	}
 	for (rounds = 0, taken = 0; taken < 4 * VISIT; rounds++) {
 		before = taken;
@@ -463,7 +464,7 @@ san_engine_app_refill__many(void **state)
 	}
 	assert_int_equal(rounds, 4 * VISIT / ROUND);
 	for (i = 0; i < 4; i++)
-		free(san_engine_qp_del(e, qps[i]));
+		free(san_engine_lcore_qp_del(e, qps[i]));
 }
 
 /* If an application claims to have taken completions that never existed, only it gets none. */
@@ -484,7 +485,7 @@ san_ulp_cq__head_beyond(void **state)
 	atomic_store(&apps[0].cq_mem->head, 0);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	assert_int_equal(san_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
+	assert_int_equal(san_wr_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
 }
 
 /* An application rings the doorbell of another one's queue pair, whose entries are half written. */
@@ -496,13 +497,13 @@ san_engine_app__bell_of_another(void **state)
 	(void)state;
 	apps[0].q.sqe[0] = wr;
 	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
-	san_bells_ring(apps[1].bells, san_ulp_qp_index(&e->conf.ulp, apps[0].qp));
+	san_doorbells_ring(apps[1].doorbells, san_ulp_qp_index(&e->conf.ulp, apps[0].qp));
 	san_engine_progress(port);
 	assert_int_equal(apps[0].wq->sq_head, 0);
 	ring(&apps[0]);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	/* all doorbells at once, of queue pairs that do not exist, have no effect */
-	memset((void *)apps[1].bells, 0xff, san_bells_bytes(e->conf.ulp.max_qps));
+	memset((void *)apps[1].doorbells, 0xff, san_doorbells_bytes(e->conf.ulp.max_qps));
 	for (uint32_t i = 0; i < 100; i++)
 		san_engine_progress(port);
 	assert_int_equal(e->stats.nb_app_faults, 0);
@@ -558,27 +559,27 @@ san_engine_drain__index_beyond(void **state)
 }
 
 static void
-san_engine_cut__at_once(void **state)
+san_engine_drain_cut__at_once(void **state)
 {
 	struct san_ulp_wr wr = good_push();
 
 	(void)state;
 	post(&apps[0], &wr);
 	assert_int_equal(san_engine_drain(e), 2);
-	san_engine_cut(e);
+	san_engine_drain_cut(e);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_WC_ST_FLUSHED);
 	assert_disconnected();
 }
 
 static void
-san_engine_loops__grow(void **state)
+san_engine_loop_count__grow(void **state)
 {
-	uint64_t before = san_engine_loops(e);
+	uint64_t before = san_engine_loop_count(e);
 
 	(void)state;
 	san_engine_progress(port);
 	san_engine_progress(port);
-	assert_int_equal(san_engine_loops(e), before + 2);
+	assert_int_equal(san_engine_loop_count(e), before + 2);
 }
 
 /* Two applications of one port communicate without the device, which may have no link. (SYS-2) */
@@ -602,7 +603,7 @@ UNIT_TEST(test_engine_app)
 		TEST(san_engine_app_drain__malformed),
 		TEST(san_engine_app_drain__memory_of_others),
 		TEST(san_engine_app_drain__index_beyond),
-		TEST(san_engine_names_key__by_others),
+		TEST(san_engine_lcore_names_key__by_others),
 		TEST(san_ulp_mr_close__no_new_work),
 		TEST(san_ulp_mr_access__of_others),
 		TEST(san_engine_app_drain__in_turn),
@@ -612,13 +613,13 @@ UNIT_TEST(test_engine_app)
 		TEST(san_engine_local_tx__not_by_the_device),
 		TEST(san_engine_drain__what_was_posted),
 		TEST(san_engine_drain__index_beyond),
-		TEST(san_engine_cut__at_once),
-		TEST(san_engine_loops__grow),
+		TEST(san_engine_drain_cut__at_once),
+		TEST(san_engine_loop_count__grow),
 		STREAMS(san_engine_app_drain__stream),
 		STREAMS(san_engine_app_drain__stream_malformed),
-		STREAMS(san_engine_qp_del__lingers),
-		STREAMS(san_engine_cut__left_behind),
-		STREAMS(san_engine_qp_del__no_room_to_linger),
+		STREAMS(san_engine_lcore_qp_del__lingers),
+		STREAMS(san_engine_drain_cut__left_behind),
+		STREAMS(san_engine_lcore_qp_del__no_room_to_linger),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -33,14 +33,14 @@ setup(void **state)
 		engines[i].conf.udp_port = SAN_WIRE_PORT;
 		port.engines[i] = &engines[i];
 	}
-	return san_engine_lanes_create(&port);
+	return san_engine_handover_create(&port);
 }
 
 static int
 teardown(void **state)
 {
 	(void)state;
-	san_engine_lanes_destroy(&port);
+	san_engine_handover_destroy(&port);
 	return (int)rte_mempool_in_use_count(pool);
 }
 
@@ -56,7 +56,7 @@ packet(uint32_t lcore, uint32_t psn)
 	p.dcid = lcore << SAN_CID_LCORE_SHIFT | 7;
 	p.psn = psn;
 	san_wire_build(m, &path, &p);
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	return m;
 }
 
@@ -88,14 +88,15 @@ handover__each_to_its_owner_in_order(void **state)
 	for (i = 0; i < 10; i++, next[1] += NB)
 		assert_int_equal(psn_of(in[i]), next[1]);
 	for (lcore = 0; lcore < NB; lcore += 2) {
-		n = san_engine_take_rx(&engines[lcore], 1, out, ENGINE_BURST, &gap_ns);
+		n = san_engine_handover_take_rx(&engines[lcore], 1, out, ENGINE_BURST, &gap_ns);
 		assert_int_equal(n, 10);
 		assert_int_equal(gap_ns, 4000);
 		for (i = 0; i < n; i++, next[lcore] += NB)
 			assert_int_equal(psn_of(out[i]), next[lcore]);
 		assert_int_equal(engines[lcore].stats.nb_taken, 10);
 		/* from no other lcore */
-		assert_int_equal(san_engine_take_rx(&engines[lcore], 0, out, 1, &gap_ns), 0);
+		assert_int_equal(san_engine_handover_take_rx(&engines[lcore], 0, out, 1, &gap_ns),
+				 0);
 	}
 	assert_int_equal(engines[1].stats.nb_handed, 20);
 }
@@ -116,7 +117,7 @@ handover__full_lane(void **state)
 	assert_int_equal(engines[0].stats.nb_handed, LANE);
 	assert_int_equal(engines[0].drops[SAN_DROP_HANDOVER], 5);
 	assert_int_equal(rte_mempool_in_use_count(pool), LANE);
-	assert_int_equal(san_engine_take_rx(&engines[2], 0, out, 1, &gap_ns), 1);
+	assert_int_equal(san_engine_handover_take_rx(&engines[2], 0, out, 1, &gap_ns), 1);
 	assert_int_equal(psn_of(out[0]), 0);
 }
 
@@ -136,8 +137,10 @@ handover__copies_for_all(void **state)
 			wire_sample_build(pool, wire_sample_get(samples[i]), false) :
 			test_eal_exact(pool, arp, sizeof(arp));
 		assert_int_equal(san_engine_handover(&engines[0], &m, 1), 1);
-		assert_int_equal(san_engine_take_rx(&engines[1], 0, &out[0], 1, &gap_ns), 1);
-		assert_int_equal(san_engine_take_rx(&engines[2], 0, &out[1], 1, &gap_ns), 1);
+		assert_int_equal(san_engine_handover_take_rx(&engines[1], 0, &out[0], 1, &gap_ns),
+				 1);
+		assert_int_equal(san_engine_handover_take_rx(&engines[2], 0, &out[1], 1, &gap_ns),
+				 1);
 		assert_int_equal(out[0]->data_len, m->data_len);
 		assert_memory_equal(rte_pktmbuf_mtod(out[0], char *),
 				    rte_pktmbuf_mtod(m, char *), m->data_len);
@@ -163,11 +166,11 @@ handover__copies_in_their_turn(void **state)
 	len = in[1]->data_len;
 	assert_int_equal(san_engine_handover(&engines[0], in, 3), 1);
 	assert_int_equal(in[0]->data_len, len);
-	assert_int_equal(san_engine_take_rx(&engines[1], 0, out, 3, &gap_ns), 3);
+	assert_int_equal(san_engine_handover_take_rx(&engines[1], 0, out, 3, &gap_ns), 3);
 	assert_int_equal(psn_of(out[0]), 0);
 	assert_int_equal(out[1]->data_len, len);
 	assert_int_equal(psn_of(out[2]), 1);
-	assert_int_equal(san_engine_take_rx(&engines[2], 0, &out[2], 1, &gap_ns), 1);
+	assert_int_equal(san_engine_handover_take_rx(&engines[2], 0, &out[2], 1, &gap_ns), 1);
 	rte_pktmbuf_free(in[0]);
 	rte_pktmbuf_free_bulk(&out[1], 2);
 }
@@ -181,19 +184,19 @@ lend_tx__to_one_with_a_queue(void **state)
 	uint16_t n;
 
 	(void)state;
-	assert_true(san_engine_sends_for(&engines[0], 2));
-	assert_false(san_engine_sends_for(&engines[1], 2));
-	assert_false(san_engine_sends_for(&engines[0], 1));
-	assert_false(san_engine_sends_for(&engines[0], 0));
+	assert_true(san_engine_handover_sends_for(&engines[0], 2));
+	assert_false(san_engine_handover_sends_for(&engines[1], 2));
+	assert_false(san_engine_handover_sends_for(&engines[0], 1));
+	assert_false(san_engine_handover_sends_for(&engines[0], 0));
 	for (i = 0; i < LENT; i++) {
 		m[0] = packet(9, i);
-		assert_int_equal(san_engine_lend_tx(&engines[2], m, 1), 1);
+		assert_int_equal(san_engine_handover_lend_tx(&engines[2], m, 1), 1);
 	}
 	m[0] = packet(9, LENT);
-	assert_int_equal(san_engine_lend_tx(&engines[2], m, 1), 0);
+	assert_int_equal(san_engine_handover_lend_tx(&engines[2], m, 1), 0);
 	rte_pktmbuf_free(m[0]);
 	assert_int_equal(engines[2].stats.nb_lent, LENT);
-	while ((n = san_engine_take_tx(&engines[0], 2, m, ENGINE_BURST)) != 0)
+	while ((n = san_engine_handover_take_tx(&engines[0], 2, m, ENGINE_BURST)) != 0)
 		for (i = 0; i < n; i++)
 			assert_int_equal(psn_of(m[i]), sent++);
 	assert_int_equal(sent, LENT);

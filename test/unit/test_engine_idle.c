@@ -37,13 +37,13 @@ group_setup(void **state)
 	    rte_eth_dev_get_port_by_name("net_ring0", &id) != 0)
 		return -1;
 	san_engine_conf_default(&conf, 64);
-	if (san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
+	if (san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
 		return -1;
 	conf.core.inet.nb_addrs = 1;
 	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
 	conf.port_id = id;
 	conf.nb_rxd = conf.nb_txd = 64;
-	conf.pool_size = san_engine_pool_min(&conf);
+	conf.pool_size = san_engine_port_pool_min(&conf);
 	conf.sleep_max_us = SLEEP_US;
 	return 0;
 }
@@ -104,10 +104,10 @@ add_app(void)
 {
 	struct san_engine_app app = {0};
 
-	app.bells = aligned_alloc(64, san_bells_bytes(e->conf.ulp.max_qps));
-	memset(app.bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
+	app.doorbells = aligned_alloc(64, san_doorbells_bytes(e->conf.ulp.max_qps));
+	memset(app.doorbells, 0, san_doorbells_bytes(e->conf.ulp.max_qps));
 	app.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(san_engine_app_add(e, 3, 0, app.bells, app.wake_fd), 0);
+	assert_int_equal(san_engine_app_add(e, 3, 0, app.doorbells, app.wake_fd), 0);
 	return app;
 }
 
@@ -116,7 +116,7 @@ del_app(struct san_engine_app *app)
 {
 	san_engine_app_del(e, 3);
 	close(app->wake_fd);
-	free(app->bells);
+	free(app->doorbells);
 }
 
 /* It marks its doorbells as sleeping first, checks once more, and clears the mark afterwards. */
@@ -127,17 +127,17 @@ san_engine_idle_after__dozes_first(void **state)
 	uint64_t nb_sleeps;
 
 	(void)state;
-	assert_false(san_bells_ring(app.bells, 1));
+	assert_false(san_doorbells_ring(app.doorbells, 1));
 	san_engine_progress(port); /* handles the doorbell: work */
 	assert_int_equal(e->idle_loops, 0);
 	nb_sleeps = e->stats.nb_sleeps;
 	until_it_dozes();
 	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* a check comes first */
-	assert_true(san_bells_ring(app.bells, 1));
+	assert_true(san_doorbells_ring(app.doorbells, 1));
 	san_engine_progress(port);
 	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* and has found it */
 	assert_false(e->dozes);
-	assert_false(san_bells_ring(app.bells, 1));
+	assert_false(san_doorbells_ring(app.doorbells, 1));
 	san_engine_progress(port);
 	until_it_dozes();
 	e->idle_ns = 0; /* idle for long */
@@ -169,21 +169,22 @@ static void
 san_engine_wake__ends_the_sleep(void **state)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct san_bells *bells = aligned_alloc(64, san_bells_bytes(e->conf.ulp.max_qps));
+	struct san_doorbells *doorbells = aligned_alloc(64,
+							san_doorbells_bytes(e->conf.ulp.max_qps));
 
 	(void)state;
-	memset(bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
-	assert_int_equal(san_engine_app_add(e, 1, 0, bells, fd), 0);
+	memset(doorbells, 0, san_doorbells_bytes(e->conf.ulp.max_qps));
+	assert_int_equal(san_engine_app_add(e, 1, 0, doorbells, fd), 0);
 	assert_true(naps_ns(-1) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
 	assert_true(naps_ns(fd) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
 	/* removed, it wakes no lcore, although its other end may still be open */
 	san_engine_app_del(e, 1);
 	e->idle_ns = 0;
 	eventfd_write(fd, 1);
-	assert_int_equal(san_engine_app_add(e, 1, 0, bells, -1), 0);
+	assert_int_equal(san_engine_app_add(e, 1, 0, doorbells, -1), 0);
 	san_engine_app_del(e, 1);
 	close(fd);
-	free(bells);
+	free(doorbells);
 }
 
 /* Long idle time, long sleep; and the first sleep is short. */
@@ -210,7 +211,7 @@ posted_round(void)
 {
 	struct san_engine_app app = add_app();
 
-	san_bells_ring(app.bells, 1);
+	san_doorbells_ring(app.doorbells, 1);
 	san_engine_progress(port);
 	del_app(&app);
 }
@@ -250,8 +251,8 @@ san_engine_loop_once__posted_goes_first(void **state)
 	uint64_t nb_rx = e->stats.nb_rx;
 
 	(void)state;
-	assert_int_equal(san_inet_parse("10.0.0.2", &peer), 0);
-	san_inet_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
+	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
+	san_inet_route_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
 	posted_round();
 	assert_int_equal(e->stats.nb_rx, nb_rx + 1);
 	assert_true(e->rx_ns > e->busy.round_ns); /* no answer in the same round */

@@ -34,7 +34,7 @@
 /* Resources of one application, and the address at which it maps its memory. */
 struct app {
 	uint16_t id;
-	struct san_bells *bells;
+	struct san_doorbells *doorbells;
 	struct san_wq *wq;
 	struct san_wq_prod q;
 	struct san_cq *cq_mem;
@@ -72,9 +72,9 @@ app_qp_add(struct app *a, const struct san_ulp_qp_conf *qp)
 	struct san_core_stream_conf stream = {.qp = *qp};
 
 	if (!app_streams)
-		return san_engine_qp_add(e, a->wq, a->id, qp, &a->qp);
+		return san_engine_lcore_qp_add(e, a->wq, a->id, qp, &a->qp);
 	san_stream_conf_default(&stream.stream);
-	return san_engine_stream_add(e, a->wq, a->id, &stream, true, &a->qp);
+	return san_engine_lcore_stream_add(e, a->wq, a->id, &stream, true, &a->qp);
 }
 
 static inline void
@@ -85,15 +85,15 @@ app_init(struct app *a, uint16_t id)
 
 	memset(a, 0, sizeof(*a));
 	a->id = id;
-	a->bells = zeroed(san_bells_bytes(e->conf.ulp.max_qps));
-	a->wq = zeroed(san_wq_bytes(DEPTH, DEPTH));
-	a->cq_mem = zeroed(san_cq_bytes(4 * DEPTH));
-	assert_int_equal(san_engine_app_add(e, id, USER, a->bells, -1), 0);
+	a->doorbells = zeroed(san_doorbells_bytes(e->conf.ulp.max_qps));
+	a->wq = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
+	a->cq_mem = zeroed(san_wr_cq_bytes(4 * DEPTH));
+	assert_int_equal(san_engine_app_add(e, id, USER, a->doorbells, -1), 0);
 	assert_int_equal(san_ulp_cq_create_at(ulp, 4 * DEPTH, a->cq_mem, &a->ulp_cq), 0);
 	san_spsc_cons_init(&a->cq, 4 * DEPTH);
 	qp.send_cq = qp.recv_cq = a->ulp_cq;
 	assert_int_equal(app_qp_add(a, &qp), 0);
-	san_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
+	san_wr_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
 	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a),
 					SAN_RIGHT_PUSH | SAN_RIGHT_PULL, PKEY,
 					&a->key),
@@ -106,11 +106,11 @@ app_fini(struct app *a)
 {
 	struct san_ulp *ulp = san_core_ulp(e->core);
 
-	assert_ptr_equal(san_engine_qp_del(e, a->qp), a->wq);
+	assert_ptr_equal(san_engine_lcore_qp_del(e, a->qp), a->wq);
 	san_engine_app_del(e, a->id);
 	assert_int_equal(san_ulp_mr_del(ulp, a->key), 0);
 	assert_int_equal(san_ulp_cq_destroy(ulp, a->ulp_cq), 0);
-	free(a->bells);
+	free(a->doorbells);
 	free(a->wq);
 	free(a->cq_mem);
 }
@@ -142,15 +142,16 @@ connect_apps(void)
 	};
 	struct san_core_event ev;
 
-	assert_int_equal(san_core_listen(e->core, SERVICE, PKEY, 4, 1), 0);
-	assert_int_equal(san_core_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
-					  SERVICE, &param, e->now_ns),
+	assert_int_equal(san_core_conn_listen(e->core, SERVICE, PKEY, 4, 1), 0);
+	assert_int_equal(san_core_conn_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
+					       SERVICE, &param, e->now_ns),
 			 0);
 	ev = next_event(SAN_EV_CONNECT_REQUEST);
-	assert_int_equal(san_core_accept(e->core, ev.request, apps[1].qp, &param, e->now_ns), 0);
+	assert_int_equal(san_core_conn_accept(e->core, ev.request, apps[1].qp, &param, e->now_ns),
+			 0);
 	next_event(SAN_EV_ESTABLISHED);
 	next_event(SAN_EV_ESTABLISHED);
-	san_core_unlisten(e->core, SERVICE, PKEY);
+	san_core_conn_unlisten(e->core, SERVICE, PKEY);
 }
 
 static inline int
@@ -187,7 +188,7 @@ teardown(void **state)
 	(void)state;
 	end_apps();
 	alarm(0);
-	return san_engine_leaks(port) == 0 ? 0 : -1;
+	return san_engine_show_leaks(port) == 0 ? 0 : -1;
 }
 
 /* ---- what an application does ---- */
@@ -195,7 +196,7 @@ teardown(void **state)
 static inline void
 ring(const struct app *a)
 {
-	san_bells_ring(a->bells, san_ulp_qp_index(&e->conf.ulp, a->qp));
+	san_doorbells_ring(a->doorbells, san_ulp_qp_index(&e->conf.ulp, a->qp));
 }
 
 static inline void
@@ -219,7 +220,7 @@ next_wc(struct app *a)
 {
 	struct san_ulp_wc wc;
 
-	while (san_cq_poll(&a->cq, a->cq_mem, &wc, 1) == 0)
+	while (san_wr_cq_poll(&a->cq, a->cq_mem, &wc, 1) == 0)
 		san_engine_progress(port);
 	return wc;
 }
@@ -270,13 +271,13 @@ group_setup(void **state)
 	(void)state;
 	test_eal_init();
 	san_engine_conf_default(&conf, 256);
-	if (san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
+	if (san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
 		return -1;
 	conf.core.inet.nb_addrs = 1;
 	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
 	conf.nb_rxd = conf.nb_txd = 64;
 	conf.nb_lcores = 1;
-	conf.pool_size = san_engine_pool_min(&conf);
+	conf.pool_size = san_engine_port_pool_min(&conf);
 	return open_port();
 }
 

@@ -54,7 +54,7 @@ setup(void **state)
 	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", "no-rx=1"), 0);
 	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &id), 0);
 	san_engine_conf_default(&conf, 16);
-	assert_int_equal(san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
 	conf.core.inet.nb_addrs = 1;
 	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
 	conf.port_id = id;
@@ -64,7 +64,7 @@ setup(void **state)
 	conf.nb_lcores = NB;
 	conf.lcores[0] = 1;
 	conf.lcores[1] = 2;
-	conf.pool_size = san_engine_pool_min(&conf);
+	conf.pool_size = san_engine_port_pool_min(&conf);
 	port = NULL;
 	return 0;
 }
@@ -98,14 +98,14 @@ open__an_engine_on_each_lcore(void **state)
 	assert_int_equal(san_engine_count(port), NB);
 	for (i = 0; i < NB; i++) {
 		e = san_engine_at(port, i);
-		assert_int_equal(san_engine_call(e, lcore_of, NULL), conf.lcores[i]);
+		assert_int_equal(san_engine_loop_call(e, lcore_of, NULL), conf.lcores[i]);
 		assert_int_equal(e->conf.pdl.lcore_id, i);
 		assert_int_equal(e->conf.ulp.first_qp, i * conf.core.ulp.max_qps);
 		assert_int_equal(e->conf.inet.quiet, i != 0);
 	}
 	assert_false(san_engine_event(port, &ev));
 	assert_int_equal(san_engine_progress(port), 0);
-	assert_int_equal(san_engine_leaks(port), 0);
+	assert_int_equal(san_engine_show_leaks(port), 0);
 }
 
 /* Key and table are read back, and each engine gives peers source ports of its own queue. */
@@ -121,16 +121,16 @@ open__steered_by_rss(void **state)
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(port->nb_queues, NB);
 	assert_true(port->is_steered);
-	assert_int_equal(san_inet_parse("10.0.0.2", &peer), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
 	for (id = 0; id < NB; id++) {
 		const struct san_cm_conf *cm = &port->engines[id]->conf.cm;
 
 		assert_true(port->engines[id]->has_queue);
 		assert_ptr_equal(cm->steer, &port->steer);
 		assert_int_equal(cm->queue, id);
-		assert_int_equal(san_cm_steer_ports(cm->steer, cm->queue, &peer.ip, own, 4791, 9,
-						    ports),
-				 SAN_WIRE_CM_PORTS);
+		assert_int_equal(
+			san_cm_steer_udp_ports(cm->steer, cm->queue, &peer.ip, own, 4791, 9, ports),
+			SAN_WIRE_CM_PORTS);
 		for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 			assert_int_equal(
 				san_cm_steer_queue(cm->steer, &peer.ip, own, ports[i], 4791), id);
@@ -199,8 +199,8 @@ counters__of_all(void **state)
 	san_core_tl(port->engines[1]->core)->stats.budget_high = 50;
 	san_core_tl(port->engines[0]->core)->stats.nb_pulls = 3;
 	san_core_tl(port->engines[1]->core)->stats.nb_pulls = 4;
-	n = san_engine_counters(port, all, RTE_DIM(all));
-	assert_int_equal(san_engine_counters_of(port->engines[1], one, RTE_DIM(one)), n);
+	n = san_engine_show_counters(port, all, RTE_DIM(all));
+	assert_int_equal(san_engine_show_counters_of(port->engines[1], one, RTE_DIM(one)), n);
 	for (i = 0; i < n; i++) {
 		if (strcmp(all[i].name, "budget_high") == 0) {
 			assert_int_equal(all[i].value, 70);

@@ -57,7 +57,7 @@ attach(void)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++)
-		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].bells, -1), 0);
+		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].doorbells, -1), 0);
 }
 
 /* The port as another process finds it: with a new device. */
@@ -125,7 +125,7 @@ check_recvs(uint32_t *next)
 {
 	struct san_ulp_wc wc;
 
-	while (san_cq_poll(&apps[1].cq, apps[1].cq_mem, &wc, 1) == 1) {
+	while (san_wr_cq_poll(&apps[1].cq, apps[1].cq_mem, &wc, 1) == 1) {
 		assert_int_equal(wc.status, SAN_ST_OK);
 		assert_int_equal(wc.wr_id, *next);
 		assert_int_equal(wc.byte_len, MSG_LEN);

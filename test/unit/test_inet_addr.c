@@ -53,7 +53,7 @@ parse__good(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(good); i++) {
 		memset(&a, 0xee, sizeof(a));
-		assert_int_equal(san_inet_parse(good[i].text, &a), 0);
+		assert_int_equal(san_inet_addr_parse(good[i].text, &a), 0);
 		assert_memory_equal(a.ip.b, good[i].b, 16);
 		assert_int_equal(a.prefix_len, good[i].prefix_len);
 	}
@@ -67,7 +67,7 @@ parse__bad(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(bad); i++) {
-		if (san_inet_parse(bad[i], &a) != -EINVAL)
+		if (san_inet_addr_parse(bad[i], &a) != -EINVAL)
 			fail_msg("'%s'", bad[i]);
 	}
 }
@@ -82,12 +82,13 @@ text__canonical(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(good); i++) {
 		memcpy(ip.b, good[i].b, 16);
-		assert_ptr_equal(san_inet_text(&ip, buf), buf);
+		assert_ptr_equal(san_inet_addr_text(&ip, buf), buf);
 		assert_string_equal(buf, good[i].canonical);
 	}
 	/* the longest one */
 	memset(ip.b, 0x11, 16);
-	assert_string_equal(san_inet_text(&ip, buf), "1111:1111:1111:1111:1111:1111:1111:1111");
+	assert_string_equal(san_inet_addr_text(&ip, buf),
+			    "1111:1111:1111:1111:1111:1111:1111:1111");
 }
 
 UNIT_TEST(test_inet_addr)

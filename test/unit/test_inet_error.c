@@ -43,9 +43,9 @@ refuse(void)
 {
 	struct san_inet_result r;
 
-	assert_int_equal(san_inet_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
+	assert_int_equal(san_inet_ip_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
 	assert_int_equal(r.what, SAN_INET_UDP);
-	san_inet_refuse(h.in, &r, h.now_ns);
+	san_inet_error_refuse(h.in, &r, h.now_ns);
 	/* a refused packet stays the caller's */
 	rte_pktmbuf_free(r.m);
 }
@@ -111,7 +111,7 @@ refuse__never_to_many(void **state)
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(san_inet_join(h.in, &group, h.now_ns), 0);
+	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
 	while (inet_host_tx(&h, &out))
 		;
 	for (i = 0; i < RTE_DIM(dst); i++) {
@@ -120,7 +120,7 @@ refuse__never_to_many(void **state)
 		assert_false(inet_host_tx(&h, &out));
 	}
 	group = inet_ip("ff02::77");
-	assert_int_equal(san_inet_join(h.in, &group, h.now_ns), 0);
+	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
 	while (inet_host_tx(&h, &out))
 		;
 	inet_make_udp(&f, "fd00::2", "ff02::77", 9);
@@ -170,10 +170,10 @@ refuse__no_mbuf(void **state)
 
 	(void)state;
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
-	assert_int_equal(san_inet_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
+	assert_int_equal(san_inet_ip_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
-	san_inet_refuse(h.in, &r, h.now_ns);
+	san_inet_error_refuse(h.in, &r, h.now_ns);
 	while (n > 0)
 		rte_pktmbuf_free(all[--n]);
 	rte_pktmbuf_free(r.m);
@@ -405,7 +405,7 @@ path__as_routers_say(void **state)
 		if (inet_host_rx(&h, &f) != (r->want ? SAN_DROP_NONE : SAN_DROP_INET_UNWANTED) ||
 		    path_mtu(peer) != 1500)
 			fail_msg("%u", r->said); /* before a socket has sent it */
-		san_inet_narrow(h.in, &h.r, h.now_ns);
+		san_inet_path_narrow(h.in, &h.r, h.now_ns);
 		if (path_mtu(peer) != (r->want ? r->want : 1500))
 			fail_msg("%u", r->said);
 		if (r->want)
@@ -416,7 +416,7 @@ path__as_routers_say(void **state)
 	inet_make_udp(&q, "10.0.0.1", "192.168.9.9", 800);
 	make_error("10.0.0.254", 3, 4, 0, &q, 28);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	san_inet_narrow(h.in, &h.r, h.now_ns);
+	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 	assert_int_equal(path_mtu("192.168.9.9"), 552);
 	/* only for packets that must not be fragmented */
 	make_error("10.0.0.254", 3, 4, 600, make_ours(false), 28);
@@ -434,7 +434,7 @@ say(const char *peer, uint16_t mtu)
 	inet_make_udp(&q, v6 ? "fd00::1" : "10.0.0.1", peer, 1400);
 	make_error(v6 ? "fd00::fe" : "10.0.0.254", v6 ? 2 : 3, v6 ? 0 : 4, mtu, &q, v6 ? 48 : 28);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	san_inet_narrow(h.in, &h.r, h.now_ns);
+	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 }
 
 static void
@@ -495,18 +495,18 @@ path__bounds_what_is_sent(void **state)
 	inet_host_tx(&h, &out);
 	say("10.0.0.2", 1000);
 	d.dst = inet_ip("10.0.0.2");
-	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));
 	iov.iov_len++;
-	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), -EMSGSIZE);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), -EMSGSIZE);
 	/* a probe is sent in one packet as long as the link's MTU */
 	d.probe = true;
-	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(out.len, 14 + 28 + 973);
 	d.probe = false;
 	h.now_ns += 600 * SAN_NS_PER_S;
-	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
 }
 
 UNIT_TEST(test_inet_error)

@@ -59,7 +59,7 @@ send_to(const char *dst, uint32_t n, bool df)
 	struct iovec iov = {data, n};
 
 	d.dst = inet_ip(dst);
-	return san_inet_send(h.in, &d, &iov, 1, h.now_ns);
+	return san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns);
 }
 
 static void
@@ -106,7 +106,7 @@ check_v6(uint32_t len)
 }
 
 static void
-split__both_families(void **state)
+inet_frag_split_pkt__both_families(void **state)
 {
 	static const uint32_t sizes[] = {1473, 2000, 2953, 2952, 4000, 11000, 65507};
 	unsigned int i;
@@ -132,7 +132,7 @@ split__both_families(void **state)
 }
 
 static void
-split__not_if_it_fits(void **state)
+inet_frag_split_pkt__not_if_it_fits(void **state)
 {
 	(void)state;
 	assert_int_equal(send_to("10.0.0.1", 1472, false), 0);
@@ -148,7 +148,7 @@ split__not_if_it_fits(void **state)
 
 /* The longest datagram over the narrowest path has the maximum number of fragments. */
 static void
-split__the_most(void **state)
+inet_frag_split_pkt__the_most(void **state)
 {
 	const struct san_inet_result r = {
 		.what = SAN_INET_ERROR,
@@ -158,7 +158,7 @@ split__the_most(void **state)
 	};
 
 	(void)state;
-	san_inet_narrow(h.in, &r, h.now_ns);
+	san_inet_path_narrow(h.in, &r, h.now_ns);
 	assert_int_equal(send_to("10.0.0.1", 65507, false), 0);
 	assert_int_equal(take_sent(), 125);
 	check_v4(65507);
@@ -166,7 +166,7 @@ split__the_most(void **state)
 
 /* All fragments of a datagram, or none. */
 static void
-split__no_room(void **state)
+inet_frag_split_pkt__no_room(void **state)
 {
 	unsigned int i;
 
@@ -179,7 +179,7 @@ split__no_room(void **state)
 }
 
 static void
-split__no_mbuf(void **state)
+inet_frag_split_pkt__no_mbuf(void **state)
 {
 	static struct rte_mbuf *all[511];
 	unsigned int n = 0, i;
@@ -200,7 +200,7 @@ split__no_mbuf(void **state)
 
 /* Fragments wait together, and are sent together. */
 static void
-split__waits(void **state)
+inet_frag_split_pkt__waits(void **state)
 {
 	const uint32_t nb = 50 / 2; /* of conf.max_waiting */
 	uint32_t i;
@@ -309,33 +309,33 @@ echo__long_no_room(void **state)
 
 /* The identifications that a receiver sees tell it nothing about packets to other hosts. */
 static void
-san_inet_id__of_each(void **state)
+san_inet_ip_id__of_each(void **state)
 {
 	struct san_ip one = inet_ip("10.0.0.1"), other = inet_ip("10.0.0.2");
 	uint32_t id[2], i;
 
 	(void)state;
 	for (i = 0; i < 2; i++) {
-		id[i] = san_inet_id(h.in, &one);
-		san_inet_id(h.in, &other);
+		id[i] = san_inet_ip_id(h.in, &one);
+		san_inet_ip_id(h.in, &other);
 	}
 	assert_int_equal(id[0] + 1, id[1]);
-	assert_int_not_equal(san_inet_id(h.in, &other), id[1] + 1);
+	assert_int_not_equal(san_inet_ip_id(h.in, &other), id[1] + 1);
 }
 
 UNIT_TEST(test_inet_frag)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(split__both_families),
-		TEST(split__not_if_it_fits),
-		TEST(split__the_most),
-		TEST(split__no_room),
-		TEST(split__no_mbuf),
-		TEST(split__waits),
+		TEST(inet_frag_split_pkt__both_families),
+		TEST(inet_frag_split_pkt__not_if_it_fits),
+		TEST(inet_frag_split_pkt__the_most),
+		TEST(inet_frag_split_pkt__no_room),
+		TEST(inet_frag_split_pkt__no_mbuf),
+		TEST(inet_frag_split_pkt__waits),
 		TEST(echo__long),
 		TEST(echo__long_no_room),
-		TEST(san_inet_id__of_each),
+		TEST(san_inet_ip_id__of_each),
 	};
 
 	pool = test_eal_pool("inet_frag", 511, 2048);

@@ -28,7 +28,7 @@ cost_of_new(uint32_t max)
 	uint32_t i, k, who = 0;
 
 	inet_host_conf(pool, &conf);
-	assert_int_equal(san_inet_parse("10.0.0.1/8", &conf.addrs[0]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	conf.max_neighbours = max;
 	inet_host_init(&h, pool, &conf);
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
@@ -78,12 +78,12 @@ table__chains_are_short(void **state)
 
 	(void)state;
 	inet_host_conf(pool, &conf);
-	assert_int_equal(san_inet_parse("10.0.0.1/8", &conf.addrs[0]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	inet_host_init(&h, pool, &conf);
 	for (i = 0; i < conf.max_neighbours; i++) {
 		memcpy(&ip.b[13], &i, 3);
 		ip.b[15] |= 2;
-		san_inet_resolve(h.in, &ip, h.now_ns, &(struct rte_ether_addr){{0}});
+		san_inet_route_resolve(h.in, &ip, h.now_ns, &(struct rte_ether_addr){{0}});
 		drop_sent();
 	}
 	for (i = 0; i <= h.in->bucket_mask; i++) {

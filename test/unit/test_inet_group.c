@@ -51,7 +51,7 @@ join(const char *text)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_join(h.in, &ip, h.now_ns);
+	return san_inet_group_join(h.in, &ip, h.now_ns);
 }
 
 static int
@@ -59,7 +59,7 @@ leave(const char *text)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_leave(h.in, &ip, h.now_ns);
+	return san_inet_group_leave(h.in, &ip, h.now_ns);
 }
 
 /** Let time pass. Returns the number of frames sent, the last one in *out*. */
@@ -268,7 +268,7 @@ join__is_told_v6(void **state)
 static void
 with_link_local(struct san_inet_conf *conf)
 {
-	assert_int_equal(san_inet_parse("fe80::1/64", &conf->addrs[conf->nb_addrs++]), 0);
+	assert_int_equal(san_inet_addr_parse("fe80::1/64", &conf->addrs[conf->nb_addrs++]), 0);
 }
 
 /* Routers accept only reports from a link-local address. */
@@ -441,7 +441,7 @@ query__of_an_older_router(void **state)
 
 /* An older router needs one member's answer; a newer one wants all. */
 static void
-report__of_another_member(void **state)
+group_report__of_another_member(void **state)
 {
 	unsigned int i;
 
@@ -497,8 +497,8 @@ query__malformed(void **state)
 	for (i = 0; i < RTE_DIM(bad_rows); i++) {
 		const struct bad_row *r = &bad_rows[i];
 		struct san_ip g = inet_ip(r->group);
-		const char *dst = inet_is_group(&g) ? r->group : r->v6 ? "ff02::1" :
-									 "224.0.0.1";
+		const char *dst = san_inet_is_group(&g) ? r->group : r->v6 ? "ff02::1" :
+									     "224.0.0.1";
 
 		if (r->v6)
 			make_mld(130, dst, r->group, 100, r->n);
@@ -540,19 +540,19 @@ groups__each_mac_once(void **state)
 	struct rte_ether_addr macs[5];
 
 	(void)state;
-	assert_int_equal(san_inet_groups(h.in, macs, 5), 3);
+	assert_int_equal(san_inet_group_all(h.in, macs, 5), 3);
 	assert_int_equal(join("239.1.2.3"), 0);
 	assert_int_equal(join("239.129.2.3"), 0);
 	assert_int_equal(join("ff05::33"), 0);
 	assert_int_equal(join("ff02::33"), 0);
 	assert_int_equal(join("ff02::34"), -ENOSPC);
-	assert_int_equal(san_inet_groups(h.in, macs, 5), 5);
+	assert_int_equal(san_inet_group_all(h.in, macs, 5), 5);
 	assert_memory_equal(macs, want, sizeof(want));
-	assert_int_equal(san_inet_groups(h.in, NULL, 0), 5);
+	assert_int_equal(san_inet_group_all(h.in, NULL, 0), 5);
 	assert_int_equal(leave("239.1.2.3"), 0);
-	assert_int_equal(san_inet_groups(h.in, macs, 5), 5);
+	assert_int_equal(san_inet_group_all(h.in, macs, 5), 5);
 	assert_int_equal(leave("239.129.2.3"), 0);
-	assert_int_equal(san_inet_groups(h.in, macs, 5), 4);
+	assert_int_equal(san_inet_group_all(h.in, macs, 5), 4);
 }
 
 UNIT_TEST(test_inet_group)
@@ -568,7 +568,7 @@ UNIT_TEST(test_inet_group)
 		TEST(query__is_answered),
 		TEST(query__long_times),
 		TEST(query__of_an_older_router),
-		TEST(report__of_another_member),
+		TEST(group_report__of_another_member),
 		TEST(query__malformed),
 		TEST(groups__each_mac_once),
 	};

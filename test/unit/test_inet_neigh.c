@@ -18,7 +18,7 @@ static struct inet_frame f, out;
 static void
 add_route(struct san_inet_conf *conf, const char *text)
 {
-	assert_int_equal(san_inet_parse_route(text, &conf->routes[conf->nb_routes++]), 0);
+	assert_int_equal(san_inet_addr_parse_route(text, &conf->routes[conf->nb_routes++]), 0);
 }
 
 static int
@@ -48,7 +48,7 @@ resolve(const char *text, struct rte_ether_addr *mac)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_resolve(h.in, &ip, h.now_ns, mac);
+	return san_inet_route_resolve(h.in, &ip, h.now_ns, mac);
 }
 
 static int
@@ -131,13 +131,13 @@ is_local__ours_only(void **state)
 	struct san_ip ip = inet_ip("10.0.0.1");
 
 	(void)state;
-	assert_true(san_inet_is_local(h.in, &ip));
+	assert_true(san_inet_route_is_local(h.in, &ip));
 	ip = inet_ip("fd00::1");
-	assert_true(san_inet_is_local(h.in, &ip));
+	assert_true(san_inet_route_is_local(h.in, &ip));
 	ip = inet_ip("10.0.0.2");
-	assert_false(san_inet_is_local(h.in, &ip));
+	assert_false(san_inet_route_is_local(h.in, &ip));
 	ip = inet_ip("0.0.0.0");
-	assert_false(san_inet_is_local(h.in, &ip));
+	assert_false(san_inet_route_is_local(h.in, &ip));
 }
 
 struct source_row {
@@ -169,14 +169,14 @@ source__longest_prefix(void **state)
 	add_route(&conf, "fd00::fe");
 	conf.nb_addrs = 5;
 	conf.addrs[4] = conf.addrs[1];
-	assert_int_equal(san_inet_parse("10.0.1.1/24", &conf.addrs[1]), 0);
-	assert_int_equal(san_inet_parse("10.0.1.130/29", &conf.addrs[2]), 0);
-	assert_int_equal(san_inet_parse("10.9.0.1/16", &conf.addrs[3]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.1.1/24", &conf.addrs[1]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.1.130/29", &conf.addrs[2]), 0);
+	assert_int_equal(san_inet_addr_parse("10.9.0.1/16", &conf.addrs[3]), 0);
 	inet_host_init(&h, pool, &conf);
 	for (i = 0; i < RTE_DIM(sources); i++) {
 		peer = inet_ip(sources[i].peer);
 		want = inet_ip(sources[i].src);
-		assert_int_equal(san_inet_source(h.in, &peer, &src), 0);
+		assert_int_equal(san_inet_route_source(h.in, &peer, &src), 0);
 		assert_memory_equal(src.b, want.b, 16);
 	}
 }
@@ -192,7 +192,7 @@ source__other_family(void **state)
 	inet_host_conf(pool, &conf);
 	conf.nb_addrs = 1;
 	inet_host_init(&h, pool, &conf);
-	assert_int_equal(san_inet_source(h.in, &peer, &src), -EADDRNOTAVAIL);
+	assert_int_equal(san_inet_route_source(h.in, &peer, &src), -EADDRNOTAVAIL);
 	assert_int_equal(resolves("fd00::2"), -EHOSTUNREACH);
 }
 
@@ -207,10 +207,10 @@ source__no_route(void **state)
 	san_inet_destroy(h.in);
 	inet_host_conf(pool, &conf);
 	inet_host_init(&h, pool, &conf);
-	assert_int_equal(san_inet_source(h.in, &far, &src), -ENETUNREACH);
+	assert_int_equal(san_inet_route_source(h.in, &far, &src), -ENETUNREACH);
 	/* an address without a prefix contains only itself */
 	own = conf.addrs[0].ip;
-	assert_int_equal(san_inet_source(h.in, &own, &src), 0);
+	assert_int_equal(san_inet_route_source(h.in, &own, &src), 0);
 }
 
 /* The next frame asks for the MAC address of *hop*. */
@@ -244,8 +244,8 @@ source__by_routes(void **state)
 	san_inet_destroy(h.in);
 	inet_host_conf(pool, &conf);
 	conf.nb_addrs = 2;
-	assert_int_equal(san_inet_parse("10.0.0.1/24", &conf.addrs[0]), 0);
-	assert_int_equal(san_inet_parse("10.0.1.1/24", &conf.addrs[1]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.addrs[0]), 0);
+	assert_int_equal(san_inet_addr_parse("10.0.1.1/24", &conf.addrs[1]), 0);
 	add_route(&conf, "10.9.0.0/16,10.0.0.253");
 	add_route(&conf, "10.0.0.254");
 	add_route(&conf, "10.9.8.0/24,10.0.1.254");
@@ -253,15 +253,15 @@ source__by_routes(void **state)
 	for (i = 0; i < RTE_DIM(routed); i++) {
 		peer = inet_ip(routed[i].peer);
 		want = inet_ip(routed[i].src);
-		assert_int_equal(san_inet_source(h.in, &peer, &src), 0);
+		assert_int_equal(san_inet_route_source(h.in, &peer, &src), 0);
 		assert_memory_equal(src.b, want.b, 16);
 		assert_int_equal(resolves(routed[i].peer), -EAGAIN);
 		asked_for(routed[i].hop);
 	}
 	want = inet_ip("10.0.1.9");
-	assert_true(san_inet_is_on_link(&conf, &want));
+	assert_true(san_inet_route_is_on_link(&conf, &want));
 	want = inet_ip("10.9.1.9");
-	assert_false(san_inet_is_on_link(&conf, &want));
+	assert_false(san_inet_route_is_on_link(&conf, &want));
 }
 
 static void
@@ -276,11 +276,11 @@ parse_route__refused(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(wrong); i++)
-		if (san_inet_parse_route(wrong[i], &r) != -EINVAL)
+		if (san_inet_addr_parse_route(wrong[i], &r) != -EINVAL)
 			fail_msg("\"%s\"", wrong[i]);
-	assert_int_equal(san_inet_parse_route("fd01::/64,fd00::1", &r), 0);
+	assert_int_equal(san_inet_addr_parse_route("fd01::/64,fd00::1", &r), 0);
 	assert_int_equal(r.to.prefix_len, 64);
-	assert_int_equal(san_inet_parse_route("fd00::1", &r), 0);
+	assert_int_equal(san_inet_addr_parse_route("fd00::1", &r), 0);
 	assert_int_equal(r.to.prefix_len, 0);
 }
 
@@ -438,15 +438,15 @@ doubt__asks_again(void **state)
 	answer("10.0.0.2", inet_peer_mac);
 	count_sent();
 	/* it has just confirmed its address */
-	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_int_equal(count_sent(), 0);
 	pass(200 * MS);
-	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
-	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_memory_equal(&mac, inet_peer_mac, sizeof(mac));
 	assert_int_equal(count_sent(), 1);
 	answer("10.0.0.2", moved.addr_bytes);
-	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_memory_equal(&mac, &moved, sizeof(mac));
 	assert_int_equal(count_sent(), 0);
 }

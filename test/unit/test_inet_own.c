@@ -17,7 +17,7 @@ start(bool announce, bool quiet)
 
 	inet_host_conf(pool, &conf);
 	conf.nb_addrs = 3;
-	assert_int_equal(san_inet_parse("10.1.0.1/24", &conf.addrs[2]), 0);
+	assert_int_equal(san_inet_addr_parse("10.1.0.1/24", &conf.addrs[2]), 0);
 	conf.announce = announce;
 	conf.quiet = quiet;
 	inet_host_init(&h, pool, &conf);
@@ -45,7 +45,7 @@ conflicts(const char *text)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_conflicts(h.in, &ip);
+	return san_inet_own_conflicts(h.in, &ip);
 }
 
 /** *out* announces *ip* as ours. */
@@ -83,7 +83,7 @@ check_nd(void)
 
 /* Twice, two seconds apart. */
 static void
-announce__at_start(void **state)
+own_announce_addr__at_start(void **state)
 {
 	uint64_t next_ns = 0;
 	unsigned int i;
@@ -120,7 +120,7 @@ announce__at_start(void **state)
 }
 
 static void
-announce__not_told_to(void **state)
+own_announce_addr__not_told_to(void **state)
 {
 	(void)state;
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
@@ -209,8 +209,8 @@ UNIT_TEST(test_inet_own)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(announce__at_start),
-		TEST(announce__not_told_to),
+		TEST(own_announce_addr__at_start),
+		TEST(own_announce_addr__not_told_to),
 		TEST(conflict__is_defended),
 		TEST(conflict__is_none),
 		TEST(conflict__v6_is_counted),

@@ -26,7 +26,8 @@ setup(void **state)
 	conf.max_neighbours = 8;
 	conf.max_waiting = 7;
 	conf.max_groups = 4;
-	assert_int_equal(san_inet_parse_route("10.0.0.254", &conf.routes[conf.nb_routes++]), 0);
+	assert_int_equal(san_inet_addr_parse_route("10.0.0.254", &conf.routes[conf.nb_routes++]),
+			 0);
 	inet_host_init(&h, pool, &conf);
 	return 0;
 }
@@ -45,7 +46,7 @@ join(const char *text)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_join(h.in, &ip, h.now_ns);
+	return san_inet_group_join(h.in, &ip, h.now_ns);
 }
 
 static int
@@ -53,7 +54,7 @@ leave(const char *text)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_leave(h.in, &ip, h.now_ns);
+	return san_inet_group_leave(h.in, &ip, h.now_ns);
 }
 
 static void
@@ -69,7 +70,7 @@ know(const char *who)
 {
 	struct san_ip ip = inet_ip(who);
 
-	if (san_ip_is_v4(&ip))
+	if (san_wire_ip_is_v4(&ip))
 		inet_make_arp(&f, 1, inet_peer_mac, who, "10.0.0.1");
 	else
 		inet_make_nd(&f, 135, who, "fd00::1", "fd00::1", 0, 1, inet_peer_mac);
@@ -85,7 +86,7 @@ send_to(const char *dst, uint32_t n)
 	struct iovec iov = {.iov_base = data, .iov_len = n};
 
 	d.dst = inet_ip(dst);
-	return san_inet_send(h.in, &d, &iov, 1, h.now_ns);
+	return san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns);
 }
 
 /* ---- in ---- */
@@ -524,13 +525,13 @@ send__as_told(void **state)
 	know("10.0.0.2");
 	d.src = inet_ip("10.0.0.1");
 	d.dst = inet_ip("10.0.0.2");
-	assert_int_equal(san_inet_send(h.in, &d, iov, 3, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, iov, 3, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(inet_get16(out.b + 20), 0x4000);
 	assert_int_equal(out.b[22], 9);
 	assert_memory_equal(out.b + 42, data, 11);
 	d.dst = inet_ip("239.1.1.1");
-	assert_int_equal(san_inet_send(h.in, &d, NULL, 0, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(out.b[22], 9);
 	assert_int_equal(out.len, 42);
@@ -547,10 +548,10 @@ send__sum_of_zero(void **state)
 	(void)state;
 	know("fd00::2");
 	d.dst = inet_ip("fd00::2");
-	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));
 	memcpy(two, out.b + 60, 2);
-	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(inet_get16(out.b + 60), 0xffff);
 	assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NOT_FOR_US);
@@ -570,18 +571,18 @@ send__refused(void **state)
 			fail_msg("to %s", none[i]);
 	d.dst = inet_ip("10.0.0.2");
 	d.src = inet_ip("10.0.0.3");
-	assert_int_equal(san_inet_send(h.in, &d, NULL, 0, h.now_ns), -EADDRNOTAVAIL);
+	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), -EADDRNOTAVAIL);
 	d.src = inet_ip("fd00::1");
-	assert_int_equal(san_inet_send(h.in, &d, NULL, 0, h.now_ns), -EADDRNOTAVAIL);
+	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), -EADDRNOTAVAIL);
 	assert_int_equal(send_to("10.0.0.2", 65508), -EMSGSIZE);
 	assert_int_equal(send_to("fd00::2", 65528), -EMSGSIZE);
 	d.src = inet_ip("10.0.0.1");
-	assert_int_equal(san_inet_send(h.in, &d, &huge, 1, h.now_ns), -EMSGSIZE);
+	assert_int_equal(san_inet_udp_send(h.in, &d, &huge, 1, h.now_ns), -EMSGSIZE);
 	d.dst = inet_ip("127.0.0.1");
-	assert_int_equal(san_inet_send(h.in, &d, NULL, 0, h.now_ns), -ENETUNREACH);
+	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), -ENETUNREACH);
 	d.dst = inet_ip("10.0.0.2");
 	d.df = true;
-	assert_int_equal(san_inet_send(h.in, &d, &(struct iovec){data, 1473}, 1, h.now_ns),
+	assert_int_equal(san_inet_udp_send(h.in, &d, &(struct iovec){data, 1473}, 1, h.now_ns),
 			 -EMSGSIZE);
 	assert_false(inet_host_tx(&h, &out));
 }
@@ -752,7 +753,7 @@ wait__evicted(void **state)
 		h.now_ns += 1000;
 		snprintf(text, sizeof(text), "10.0.0.%u", i);
 		ip = inet_ip(text);
-		assert_int_equal(san_inet_resolve(h.in, &ip, h.now_ns, &mac), -EAGAIN);
+		assert_int_equal(san_inet_route_resolve(h.in, &ip, h.now_ns, &mac), -EAGAIN);
 	}
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
 	skip_sent();

@@ -73,7 +73,7 @@ make(const char *from, uint32_t n)
 		bytes[i] = (uint8_t)(i * 11 + i / 256);
 	a = inet_ip(src);
 	b = inet_ip(our_address());
-	for (i = san_ip_is_v4(&a) ? 12 : 0, sum = 17 + nb_bytes; i < 16; i += 2)
+	for (i = san_wire_ip_is_v4(&a) ? 12 : 0, sum = 17 + nb_bytes; i < 16; i += 2)
 		sum += inet_get16(a.b + i) + inet_get16(b.b + i);
 	inet_set16(bytes + 6, inet_sum(bytes, nb_bytes, sum));
 }
@@ -84,8 +84,8 @@ cut(uint32_t at, uint32_t n, bool more)
 {
 	struct san_ip a = inet_ip(src), b = inet_ip(our_address());
 
-	inet_put_eth(&f, inet_our_mac, inet_peer_mac, san_ip_is_v4(&a) ? 0x0800 : 0x86dd);
-	if (san_ip_is_v4(&a)) {
+	inet_put_eth(&f, inet_our_mac, inet_peer_mac, san_wire_ip_is_v4(&a) ? 0x0800 : 0x86dd);
+	if (san_wire_ip_is_v4(&a)) {
 		const uint8_t v4[12] = {0x45, 3, 0, 0, 0, 0, 0, 0, 33, ip_proto};
 
 		inet_put(&f, v4, sizeof(v4));
@@ -140,7 +140,7 @@ assert_whole(void)
 	assert_int_equal(h.r.d.dport, 2000);
 	assert_int_equal(h.r.d.hops, 33);
 	assert_int_equal(h.r.d.tos, 3);
-	assert_int_equal(h.r.off, san_ip_is_v4(&ip) ? 42 : 62);
+	assert_int_equal(h.r.off, san_wire_ip_is_v4(&ip) ? 42 : 62);
 	assert_int_equal(h.r.len, nb_bytes - 8);
 	assert_memory_equal(h.payload, bytes + 8, h.r.len);
 }
@@ -225,8 +225,9 @@ whole__as_if_never_cut(void **state)
 		rx_waits(PIECE, PIECE, true);
 		rx_waits(2 * PIECE, nb_bytes - 2 * PIECE, false);
 		cut(0, PIECE, true);
-		assert_int_equal(san_inet_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r),
-				 SAN_DROP_NONE);
+		assert_int_equal(
+			san_inet_ip_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r),
+			SAN_DROP_NONE);
 		assert_int_equal(r.what, SAN_INET_UDP);
 		rte_mbuf_sanity_check(r.m, 1);
 		assert_int_equal(r.m->nb_segs, 3);

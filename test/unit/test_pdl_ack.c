@@ -199,7 +199,7 @@ static void
 san_pdl_ack_fill__probe_then_ack(void **state)
 {
 	(void)state;
-	san_pdl_probe_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);
 	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_int_equal(ack.p.op, SAN_OP_PROBE);
@@ -264,8 +264,8 @@ san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
 	a = blank_ack(1);
 	a.p.req_ebsn += 3;
 	assert_int_equal(hear(&a), 3);
-	assert_int_equal(san_pdl_txw_outstanding(&w[SAN_WIN_REQ]), 1);
-	assert_int_equal(san_pdl_txw_outstanding(&w[SAN_WIN_DATA]), 4);
+	assert_int_equal(san_pdl_win_tx_outstanding(&w[SAN_WIN_REQ]), 1);
+	assert_int_equal(san_pdl_win_tx_outstanding(&w[SAN_WIN_DATA]), 4);
 	a.ack.serial = 2;
 	a.p.data_ebsn += 2;
 	assert_int_equal(hear(&a), 2);
@@ -295,7 +295,7 @@ san_pdl_ack_apply__base_within_a_word(void **state)
 		a.p.data_ebsn += steps[i];
 		assert_int_equal(hear(&a), steps[i]);
 		left -= steps[i];
-		assert_int_equal(san_pdl_txw_outstanding(&pair.c[0]->tx[SAN_WIN_DATA]), left);
+		assert_int_equal(san_pdl_win_tx_outstanding(&pair.c[0]->tx[SAN_WIN_DATA]), left);
 		assert_int_equal(pair.c[0]->pcb.inflight, left);
 	}
 }
@@ -502,7 +502,7 @@ san_pdl_ack_apply__base_by_prompt_samples(void **state)
 	const struct san_pdl_rtt *r = &pair.c[0]->rtt;
 
 	(void)state;
-	san_pdl_conn_path(pair.pdl[0], pair.c[0], 600 * SAN_NS_PER_US);
+	san_pdl_rtt_path(pair.pdl[0], pair.c[0], 600 * SAN_NS_PER_US);
 	echo(1, 590000, most - 1);
 	assert_true(r->base_ns == 590000);
 	/* the peer held it long: the rest is not reliable */
@@ -522,15 +522,15 @@ san_pdl_ack_apply__base_by_prompt_samples(void **state)
 
 /* RT-35: packets that repeatedly find no room are sent one at a time, but never stopped. */
 static void
-san_pdl_tx_crowded__one_packet_at_a_time(void **state)
+san_pdl_pcb_is_crowded__one_packet_at_a_time(void **state)
 {
 	uint32_t before = san_pdl_pcb_limit(pair.pdl[0], pair.c[0]);
 
 	(void)state;
 	assert_true(before > 1);
-	san_pdl_tx_crowded(pair.pdl[0], pair.c[0], true);
+	san_pdl_pcb_is_crowded(pair.pdl[0], pair.c[0], true);
 	assert_int_equal(san_pdl_pcb_limit(pair.pdl[0], pair.c[0]), 1);
-	san_pdl_tx_crowded(pair.pdl[0], pair.c[0], false);
+	san_pdl_pcb_is_crowded(pair.pdl[0], pair.c[0], false);
 	assert_int_equal(san_pdl_pcb_limit(pair.pdl[0], pair.c[0]), before);
 }
 
@@ -560,7 +560,7 @@ UNIT_TEST(test_pdl_ack)
 		T(san_pdl_ack_apply__serial_wraps),
 		T(san_pdl_ack_apply__first_window),
 		T(san_pdl_ack_apply__base_by_prompt_samples),
-		T(san_pdl_tx_crowded__one_packet_at_a_time),
+		T(san_pdl_pcb_is_crowded__one_packet_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -563,7 +563,7 @@ connection__long_path_is_no_queue(void **state)
 	(void)state;
 	pair_open(&pair, &pc, 16, 64);
 	c = pair.c[0];
-	san_pdl_conn_path(pair.pdl[0], c, path_ns);
+	san_pdl_rtt_path(pair.pdl[0], c, path_ns);
 	assert_true(c->rtt.srtt_ns == path_ns);
 	for (i = 0; i < 50; i++)
 		exchange(path_ns);
@@ -587,7 +587,7 @@ connection__joins_a_standing_queue(void **state)
 	(void)state;
 	pair_open(&pair, &pc, 16, 64);
 	c = pair.c[0];
-	san_pdl_conn_path(pair.pdl[0], c, 10 * SAN_NS_PER_US);
+	san_pdl_rtt_path(pair.pdl[0], c, 10 * SAN_NS_PER_US);
 	for (i = 0; i < 12; i++)
 		exchange(queue_ns);
 	assert_true(c->cc.nb_cuts >= 6);
@@ -622,7 +622,7 @@ connection__paced_below_one_packet(void **state)
 	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
 	assert_int_equal(room.nb_credit, 0);
 	assert_true(room.nb_data > 0); /* grants may be sent */
-	san_pdl_tx_end(pair.pdl[0], c, false);
+	san_pdl_sched_end(pair.pdl[0], c, false);
 	while (san_pdl_sched_next(pair.pdl[0]) != NULL)
 		continue;
 	while (!c->in_ready)
@@ -630,7 +630,7 @@ connection__paced_below_one_packet(void **state)
 	assert_in_range(pair.now - sent_ns, 3 * c->rtt.srtt_ns, 5 * c->rtt.srtt_ns);
 	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
 	assert_int_equal(room.nb_credit, 1);
-	san_pdl_tx_end(pair.pdl[0], c, false);
+	san_pdl_sched_end(pair.pdl[0], c, false);
 	pair_close(&pair);
 }
 

@@ -351,14 +351,14 @@ san_pdl_conn_del__releases_everything(void **state)
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 1, &k));
 	pair_pass(&pair, 2 * conf.rto_init_ns); /* some are lost by now */
 	assert_true(san_pdl_has_lost(pair.c[0]));
-	san_pdl_probe_now(pair.pdl[0], pair.c[0]);
-	san_pdl_kick(pair.pdl[0], pair.c[0]);
+	san_pdl_ack_probe_now(pair.pdl[0], pair.c[0]);
+	san_pdl_sched_kick(pair.pdl[0], pair.c[0]);
 	pair_del(pair.pdl[0], pair.c[0]);
 	san_pdl_check(pair.pdl[0]);
 	assert_int_equal(pair.pdl[0]->nb_conns, 0);
 	assert_int_equal(pair.pdl[0]->nb_free_wide, pair.pdl[0]->conf.max_wide);
 	assert_int_equal(pair.pdl[0]->inflight, 0);
-	assert_false(san_pdl_has_work(pair.pdl[0]));
+	assert_false(san_pdl_sched_has_work(pair.pdl[0]));
 	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);
 	/* its txblock is clean for the next connection */
 	pair_del(pair.pdl[1], pair.c[1]);
@@ -400,7 +400,7 @@ san_pdl_conn_arm__earliest(void **state)
 	create(1, 0);
 	san_pdl_conn_add(pdl, &c);
 	san_pdl_conn_arm(pdl, c);
-	assert_false(san_timer_is_armed(&c->timer));
+	assert_false(san_wheel_timer_is_armed(&c->timer));
 	c->cm_deadline_ns = 5000000;
 	san_pdl_conn_arm(pdl, c);
 	assert_true(c->timer.deadline_ns == 5000000);
@@ -411,7 +411,7 @@ san_pdl_conn_arm__earliest(void **state)
 	san_pdl_conn_arm(pdl, c);
 	assert_true(c->timer.deadline_ns == 3000000); /* fires once without need */
 	assert_ptr_equal(san_wheel_poll(&pdl->wheel, 3100000), &c->timer);
-	san_pdl_on_timer(pdl, c, 3100000);
+	san_pdl_rtx_on_timer(pdl, c, 3100000);
 	san_pdl_conn_arm(pdl, c);
 	assert_true(c->timer.deadline_ns == 5000000);
 	san_pdl_destroy(pdl);

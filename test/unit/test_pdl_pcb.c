@@ -77,7 +77,7 @@ visit(struct san_pdl_conn *c)
 		left[c->slot]--;
 		n++;
 	}
-	san_pdl_tx_end(pdl, c, false);
+	san_pdl_sched_end(pdl, c, false);
 	return n;
 }
 
@@ -91,7 +91,7 @@ fire(uint64_t until)
 		while ((t = san_wheel_poll(&pdl->wheel, now)) != NULL) {
 			struct san_pdl_conn *c = container_of(t, struct san_pdl_conn, timer);
 
-			san_pdl_on_timer(pdl, c, now);
+			san_pdl_rtx_on_timer(pdl, c, now);
 			san_pdl_conn_arm(pdl, c);
 		}
 	}
@@ -196,7 +196,7 @@ san_pdl_tx_room__one_active(void **state)
 	ack_all(&pdl->conns[7]);
 	san_pdl_tx_room(pdl, &pdl->conns[7], now, &room);
 	assert_int_equal(room.nb_credit, 32);
-	san_pdl_tx_end(pdl, &pdl->conns[7], false);
+	san_pdl_sched_end(pdl, &pdl->conns[7], false);
 	san_pdl_destroy(pdl);
 }
 
@@ -215,7 +215,7 @@ san_pdl_pcb_wake__ten_thousand_active(void **state)
 	open_many(NB_CONNS, 100);
 	memset(visit_of_first, 0, sizeof(visit_of_first));
 	for (i = 0; i < NB_CONNS; i++)
-		san_pdl_kick(pdl, &pdl->conns[i]);
+		san_pdl_sched_kick(pdl, &pdl->conns[i]);
 	while (total < NB_CONNS * PER_CONN) {
 		uint32_t n;
 
@@ -332,7 +332,7 @@ san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
 	san_pdl_check(pair.pdl[0]);
 	assert_true(san_bitmap_test(&pair.c[0]->txb->rcvd[SAN_WIN_DATA], k[1].p.psn));
 	assert_true(san_bitmap_test(&pair.c[0]->txb->flight[SAN_WIN_DATA], k[0].p.psn));
-	e = san_pdl_txw_entry(pair.c[0]->txb, SAN_WIN_DATA, k[1].p.psn);
+	e = san_pdl_win_tx_entry(pair.c[0]->txb, SAN_WIN_DATA, k[1].p.psn);
 	assert_true(e->psn == k[1].p.psn && e->rsn == 2);
 	pair_recv(&pair, 1, &k[0], SAN_RX_ACKED);
 	pair_recv(&pair, 1, &k[2], SAN_RX_ACKED);

@@ -56,7 +56,7 @@ assign(uint16_t len, struct san_pdl_entry *e)
 	san_pdl_tx_room(pair.pdl[0], pair.c[0], pair.now, &room);
 	assert_true(room.nb_data > 0 && room.nb_credit > 0);
 	san_pdl_tx_assign(pair.pdl[0], pair.c[0], e, pair.now);
-	san_pdl_tx_end(pair.pdl[0], pair.c[0], false);
+	san_pdl_sched_end(pair.pdl[0], pair.c[0], false);
 	san_pdl_conn_arm(pair.pdl[0], pair.c[0]);
 }
 
@@ -331,9 +331,9 @@ san_pdl_pmtu_on_loss__what_it_means(void **state)
 		c = pair.c[0];
 		c->pmtu.proven = rows[i].proven;
 		assign(BEGIN, &e);
-		lost = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, c->tx[SAN_WIN_DATA].base);
+		lost = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, c->tx[SAN_WIN_DATA].base);
 		lost->retries = rows[i].retries;
-		lost->state += rows[i].early; /* SAN_ENT_EARLY: the low bits */
+		lost->state += rows[i].early; /* SAN_ENT_FAST_RTX: the low bits */
 		pair.now += SAN_NS_PER_US;
 		assign(BEGIN, &e);
 		rcvd = &c->txb->rcvd[SAN_WIN_DATA];

@@ -98,7 +98,7 @@ san_pdl_rtt_sample__steady_long_path(void **state)
 	uint32_t i;
 
 	(void)state;
-	san_pdl_conn_path(pair.pdl[0], pair.c[0], 4 * SAN_NS_PER_MS);
+	san_pdl_rtt_path(pair.pdl[0], pair.c[0], 4 * SAN_NS_PER_MS);
 	for (i = 0; i < 400; i++) {
 		exchange(4 * SAN_NS_PER_MS + (i % 25 == 24 ? SAN_NS_PER_MS / 2 : 0));
 		assert_int_equal(c->nb_rto, 0);
@@ -232,11 +232,11 @@ static void
 path(uint64_t rtt_ns)
 {
 	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
-	san_pdl_conn_path(pair.pdl[0], pair.c[0], rtt_ns);
+	san_pdl_rtt_path(pair.pdl[0], pair.c[0], rtt_ns);
 }
 
 static void
-san_pdl_conn_path__first_sample(void **state)
+san_pdl_rtt_path__first_sample(void **state)
 {
 	const struct san_pdl_rtt *r = &pair.c[0]->rtt;
 
@@ -402,7 +402,7 @@ UNIT_TEST(test_pdl_rtt)
 		T(san_pdl_rtt_echo__fabric_delay),
 		T(san_pdl_rtt_echo__long_hold_is_left_out),
 		T(san_pdl_rtt_echo__each_packet_once),
-		T(san_pdl_conn_path__first_sample),
+		T(san_pdl_rtt_path__first_sample),
 		T(san_pdl_rtt_weigh__short_path),
 		T(san_pdl_rtt_weigh__long_path),
 		T(san_pdl_rtt_weigh__samples_only_lower_the_base),

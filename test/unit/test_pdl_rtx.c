@@ -67,7 +67,7 @@ report(void)
  * configured retries and within the sum of the timeouts + 10 %.
  */
 static void
-san_pdl_on_timer__retries_exhausted(void **state)
+san_pdl_rtx_on_timer__retries_exhausted(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0, rto;
@@ -101,7 +101,7 @@ san_pdl_on_timer__retries_exhausted(void **state)
 
 /* RT-7: a peer without memory for packets far ahead is alive, however long that takes. */
 static void
-san_pdl_on_timer__no_memory_is_no_silence(void **state)
+san_pdl_rtx_on_timer__no_memory_is_no_silence(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt far, probe;
@@ -136,7 +136,7 @@ san_pdl_on_timer__no_memory_is_no_silence(void **state)
 
 /* With many packets outstanding, the first one to exhaust its retries decides. */
 static void
-san_pdl_on_timer__many_outstanding_fail_as_fast(void **state)
+san_pdl_rtx_on_timer__many_outstanding_fail_as_fast(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0;
@@ -161,7 +161,7 @@ san_pdl_on_timer__many_outstanding_fail_as_fast(void **state)
 }
 
 static void
-san_pdl_on_timer__progress_resets_backoff(void **state)
+san_pdl_rtx_on_timer__progress_resets_backoff(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 
@@ -183,7 +183,7 @@ san_pdl_on_timer__progress_resets_backoff(void **state)
 
 /* The lower RSN of both windows is resent first, in each the lowest PSN (RT-20, RT-26). */
 static void
-san_pdl_on_timer__lowest_first(void **state)
+san_pdl_rtx_on_timer__lowest_first(void **state)
 {
 	uint32_t req, data;
 
@@ -202,7 +202,7 @@ san_pdl_on_timer__lowest_first(void **state)
 
 /* Pull data and requests are resent in turn, so that neither starves the other. */
 static void
-san_pdl_on_timer__pull_data_takes_turns(void **state)
+san_pdl_rtx_on_timer__pull_data_takes_turns(void **state)
 {
 	uint32_t nb_req = 0, nb_data = 0;
 	int i;
@@ -225,7 +225,7 @@ san_pdl_on_timer__pull_data_takes_turns(void **state)
 
 /* Room for one packet, and refused requests: every other turn is for new ones. */
 static void
-san_pdl_on_timer__refused_request_leaves_turns(void **state)
+san_pdl_rtx_on_timer__refused_request_leaves_turns(void **state)
 {
 	uint32_t again = 0, left = 0;
 	int i;
@@ -251,7 +251,7 @@ san_pdl_on_timer__refused_request_leaves_turns(void **state)
 /* ---- fast retransmit and tail-loss probes (RT-22; RULE-10) ---- */
 
 static void
-san_pdl_rtx_holes__distance_and_rtt(void **state)
+san_pdl_rtx_gaps__distance_and_rtt(void **state)
 {
 	struct pair_pkt d[8];
 	int i;
@@ -265,13 +265,13 @@ san_pdl_rtx_holes__distance_and_rtt(void **state)
 	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
 	report();
 	pair_pass(&pair, 40 * SAN_NS_PER_US);
-	assert_int_equal(pair.c[0]->nb_early, 0); /* too near: may be reordering */
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 0); /* too near: may be reordering */
 	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
 	report();
-	assert_int_equal(pair.c[0]->nb_early, 0); /* far enough, but less than an RTT old */
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 0); /* far enough, but less than an RTT old */
 	pair_pass(&pair, 200 * SAN_NS_PER_US);
 	assert_int_equal(pair.c[0]->nb_rto, 0);
-	assert_int_equal(pair.c[0]->nb_early, 1);
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 1);
 	assert_true(pair_again(&pair, 0, &k));
 	assert_true(k.p.psn == d[0].p.psn);
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
@@ -282,7 +282,7 @@ san_pdl_rtx_holes__distance_and_rtt(void **state)
 
 /* However old, a loss that few PSNs passed waits for the timeout: it may be reordering. */
 static void
-san_pdl_rtx_holes__too_near(void **state)
+san_pdl_rtx_gaps__too_near(void **state)
 {
 	struct pair_pkt d[4];
 	int i;
@@ -296,10 +296,10 @@ san_pdl_rtx_holes__too_near(void **state)
 	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
 	pair_pass(&pair, 500 * SAN_NS_PER_US);
 	report();
-	assert_int_equal(pair.c[0]->nb_early, 0);
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 0);
 	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
 	report();
-	assert_int_equal(pair.c[0]->nb_early, 1);
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 1);
 }
 
 /* Two packets; the first one is fast-retransmitted: nothing passes it by more than one. */
@@ -318,19 +318,19 @@ lose_first(struct pair_pkt d[2])
 
 /* An overtaken packet proves that the path reorders: fast retransmit waits longer from then on. */
 static void
-san_pdl_rtx_holes__overtaken(void **state)
+san_pdl_rtx_gaps__overtaken(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[2];
 
 	(void)state;
 	exchange(100 * SAN_NS_PER_US);
-	assert_true(san_pdl_rtt_hole_ns(pair.pdl[0], c) < san_pdl_rtt_answer_ns(pair.pdl[0], c));
+	assert_true(san_pdl_rtt_gap_ns(pair.pdl[0], c) < san_pdl_rtt_answer_ns(pair.pdl[0], c));
 	lose_first(d);
 	pair_pass(&pair, 10 * SAN_NS_PER_US);
 	pair_recv(&pair, 1, &d[0], SAN_RX_ACKED);
 	report();
-	assert_true(san_pdl_rtt_hole_ns(pair.pdl[0], c) == san_pdl_rtt_answer_ns(pair.pdl[0], c));
+	assert_true(san_pdl_rtt_gap_ns(pair.pdl[0], c) == san_pdl_rtt_answer_ns(pair.pdl[0], c));
 	c->rtt.nb_overtaken = 1;
 	lose_first(d); /* this time it was lost */
 	pair_pass(&pair, 100 * SAN_NS_PER_US);
@@ -341,7 +341,7 @@ san_pdl_rtx_holes__overtaken(void **state)
 
 /* Each fast retransmit of a packet waits longer; after a few, only the timeout resends it. */
 static void
-san_pdl_rtx_holes__not_for_ever(void **state)
+san_pdl_rtx_gaps__not_for_ever(void **state)
 {
 	struct pair_pkt d[5];
 	uint64_t at[3] = {0};
@@ -359,10 +359,10 @@ san_pdl_rtx_holes__not_for_ever(void **state)
 		report();
 		while (pair_again(&pair, 0, &k))
 			assert_true(k.p.psn == d[0].p.psn);
-		if (pair.c[0]->nb_early > n && n < 3)
+		if (pair.c[0]->nb_fast_rtx > n && n < 3)
 			at[n++] = pair.now;
 	}
-	assert_int_equal(pair.c[0]->nb_early, 3);
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 3);
 	assert_int_equal(pair.c[0]->nb_rto, 1);
 	assert_true(at[2] - at[1] > at[1] - at[0]);
 }
@@ -394,7 +394,7 @@ static const struct san_pdl_cc_ops spy = {.on_ack = spy_on_ack, .on_loss = spy_o
 
 /* No ACK arrives when a loss is old enough: the next one reports the loss, once (RT-9). */
 static void
-san_pdl_on_timer__holes_are_losses(void **state)
+san_pdl_rtx_on_timer__holes_are_losses(void **state)
 {
 	struct pair_pkt d[6], old;
 	int i;
@@ -410,9 +410,9 @@ san_pdl_on_timer__holes_are_losses(void **state)
 	for (i = 2; i < 5; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	report();
-	assert_int_equal(pair.c[0]->nb_early, 0);
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 0);
 	pair_pass(&pair, 180 * SAN_NS_PER_US);
-	assert_int_equal(pair.c[0]->nb_early, 2);
+	assert_int_equal(pair.c[0]->nb_fast_rtx, 2);
 	assert_int_equal(nb_told + nb_losses, 0);
 	pair_recv(&pair, 0, &old, SAN_RX_ACKED); /* overtaken, no news: no report */
 	assert_int_equal(nb_told + nb_losses, 0);
@@ -427,7 +427,7 @@ san_pdl_on_timer__holes_are_losses(void **state)
 
 /* All of a tail is lost: one probe, and its ACK shows the rest, before any timeout. */
 static void
-san_pdl_on_timer__tail_loss_probe(void **state)
+san_pdl_rtx_on_timer__tail_loss_probe(void **state)
 {
 	struct pair_pkt d[3];
 	uint64_t lost_ns;
@@ -491,7 +491,7 @@ begin_tails(void)
 
 /* A lost probe is repeated: four in a row, each after twice the silence. */
 static void
-san_pdl_on_timer__tail_probes_get_lost(void **state)
+san_pdl_rtx_on_timer__tail_probes_get_lost(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t wait_ns;
@@ -551,7 +551,7 @@ san_pdl_rtx_progress__resets_tail_probes(void **state)
 
 /* Held for longer than all timeouts together: probed, never resent, no retry counted. */
 static void
-san_pdl_on_timer__held_and_answered(void **state)
+san_pdl_rtx_on_timer__held_and_answered(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t end;
@@ -585,7 +585,7 @@ san_pdl_on_timer__held_and_answered(void **state)
 
 /* Unanswered PROBEs are retries. */
 static void
-san_pdl_on_timer__held_and_silent(void **state)
+san_pdl_rtx_on_timer__held_and_silent(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0;
@@ -610,7 +610,7 @@ san_pdl_on_timer__held_and_silent(void **state)
 
 /* Dropped after it was held, as the answer to the PROBE reports: then it is resent. */
 static void
-san_pdl_on_timer__held_then_dropped(void **state)
+san_pdl_rtx_on_timer__held_then_dropped(void **state)
 {
 	uint32_t psn;
 
@@ -638,7 +638,7 @@ san_pdl_on_timer__held_then_dropped(void **state)
 /* ---- withdraw (RT-23, RT-27; RULE-4, RULE-5) ---- */
 
 static void
-san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)
+san_pdl_rtx_cancel__becomes_resync_under_its_psn(void **state)
 {
 	struct pair_pkt d[6];
 	uint32_t i;
@@ -652,11 +652,11 @@ san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)
 	d[5] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
 	report(); /* d[1] is acknowledged: nothing to withdraw */
-	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
+	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
 	assert_int_equal(pair.c[0]->pcb.inflight, 3);
 	san_pdl_check(pair.pdl[0]);
 	/* onward: 9 too, 7 not; grants and pull data belong to the other direction */
-	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, true, SAN_RESYNC_FILL), 1);
+	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, true, SAN_RESYNC_FILL), 1);
 	for (i = 4; i < 6; i++) {
 		assert_true(pair_again(&pair, 0, &k));
 		assert_int_equal(k.p.op, SAN_OP_RESYNC);
@@ -675,21 +675,21 @@ san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)
 }
 
 static void
-san_pdl_tx_withdraw__onward_wraps(void **state)
+san_pdl_rtx_cancel__onward_wraps(void **state)
 {
 	(void)state;
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xfffffffe);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
-	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 0xffffffff, true,
-					     SAN_RESYNC_FILL),
+	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 0xffffffff, true,
+					    SAN_RESYNC_FILL),
 			 3);
 }
 
 /* A hint from before the target dropped it must not suppress the RESYNC. */
 static void
-san_pdl_tx_withdraw__late_hint(void **state)
+san_pdl_rtx_cancel__late_hint(void **state)
 {
 	struct pair_pkt late;
 
@@ -699,7 +699,7 @@ san_pdl_tx_withdraw__late_hint(void **state)
 	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
 	assert_true(pair_owed(&pair, 1, &late));
 	san_pdl_rx_revoke(pair.pdl[1], pair.c[1], k.p.psn);
-	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
+	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
 	pair_recv(&pair, 0, &late, SAN_RX_REFUSED);
 	assert_true(pair_again(&pair, 0, &k));
 	assert_int_equal(k.p.op, SAN_OP_RESYNC);
@@ -707,12 +707,12 @@ san_pdl_tx_withdraw__late_hint(void **state)
 
 /* A lost RESYNC is retransmitted like any packet. */
 static void
-san_pdl_tx_withdraw__lost_resync(void **state)
+san_pdl_rtx_cancel__lost_resync(void **state)
 {
 	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
 
 	(void)state;
-	san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_ABORT);
+	san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_ABORT);
 	assert_true(pair_again(&pair, 0, &k));
 	pair_pass(&pair, 2 * pair.pdl[0]->conf.rto_init_ns);
 	assert_true(pair_again(&pair, 0, &k));
@@ -723,13 +723,13 @@ san_pdl_tx_withdraw__lost_resync(void **state)
 /* ---- defer ---- */
 
 static void
-san_pdl_tx_defer__same_psn_after_the_delay(void **state)
+san_pdl_rtx_defer__same_psn_after_the_delay(void **state)
 {
 	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
 	uint64_t start = pair.now;
 
 	(void)state;
-	san_pdl_tx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn, 20 * SAN_NS_PER_MS, pair.now);
+	san_pdl_rtx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn, 20 * SAN_NS_PER_MS, pair.now);
 	assert_int_equal(pair.c[0]->pcb.inflight, 0);
 	san_pdl_check(pair.pdl[0]);
 	while (!pair_again(&pair, 0, &k))
@@ -738,28 +738,28 @@ san_pdl_tx_defer__same_psn_after_the_delay(void **state)
 	assert_in_range(pair.now - start, 20 * SAN_NS_PER_MS, 21 * SAN_NS_PER_MS);
 	assert_int_equal(pair.c[0]->nb_rto, 0); /* no retry */
 	/* not outstanding */
-	san_pdl_tx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn + 1, 1000, pair.now);
+	san_pdl_rtx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn + 1, 1000, pair.now);
 	san_pdl_check(pair.pdl[0]);
 }
 
 static void
-san_pdl_tx_is_outstanding__assigned_and_not_acknowledged(void **state)
+san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged(void **state)
 {
 	struct pair_pkt d[2];
 	uint32_t base = pair.c[0]->tx[SAN_WIN_DATA].next;
 
 	(void)state;
-	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
+	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
 	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
 	d[1] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
-	assert_true(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
-	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_REQ, base));
+	assert_true(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
+	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_REQ, base));
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
 	report();
-	assert_true(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
-	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 1));
-	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 2));
-	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base - 1));
+	assert_true(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
+	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 1));
+	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 2));
+	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base - 1));
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -767,30 +767,30 @@ san_pdl_tx_is_outstanding__assigned_and_not_acknowledged(void **state)
 UNIT_TEST(test_pdl_rtx)
 {
 	const struct CMUnitTest tests[] = {
-		T(san_pdl_on_timer__retries_exhausted),
-		T(san_pdl_on_timer__no_memory_is_no_silence),
-		T(san_pdl_on_timer__many_outstanding_fail_as_fast),
-		T(san_pdl_on_timer__progress_resets_backoff),
-		T(san_pdl_on_timer__lowest_first),
-		T(san_pdl_on_timer__pull_data_takes_turns),
-		T(san_pdl_on_timer__refused_request_leaves_turns),
-		T(san_pdl_rtx_holes__distance_and_rtt),
-		T(san_pdl_rtx_holes__too_near),
-		T(san_pdl_rtx_holes__overtaken),
-		T(san_pdl_rtx_holes__not_for_ever),
-		T(san_pdl_on_timer__holes_are_losses),
-		T(san_pdl_on_timer__tail_loss_probe),
-		T(san_pdl_on_timer__tail_probes_get_lost),
+		T(san_pdl_rtx_on_timer__retries_exhausted),
+		T(san_pdl_rtx_on_timer__no_memory_is_no_silence),
+		T(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast),
+		T(san_pdl_rtx_on_timer__progress_resets_backoff),
+		T(san_pdl_rtx_on_timer__lowest_first),
+		T(san_pdl_rtx_on_timer__pull_data_takes_turns),
+		T(san_pdl_rtx_on_timer__refused_request_leaves_turns),
+		T(san_pdl_rtx_gaps__distance_and_rtt),
+		T(san_pdl_rtx_gaps__too_near),
+		T(san_pdl_rtx_gaps__overtaken),
+		T(san_pdl_rtx_gaps__not_for_ever),
+		T(san_pdl_rtx_on_timer__holes_are_losses),
+		T(san_pdl_rtx_on_timer__tail_loss_probe),
+		T(san_pdl_rtx_on_timer__tail_probes_get_lost),
 		T(san_pdl_rtx_progress__resets_tail_probes),
-		T(san_pdl_on_timer__held_and_answered),
-		T(san_pdl_on_timer__held_and_silent),
-		T(san_pdl_on_timer__held_then_dropped),
-		T(san_pdl_tx_withdraw__becomes_resync_under_its_psn),
-		T(san_pdl_tx_withdraw__onward_wraps),
-		T(san_pdl_tx_withdraw__late_hint),
-		T(san_pdl_tx_withdraw__lost_resync),
-		T(san_pdl_tx_defer__same_psn_after_the_delay),
-		T(san_pdl_tx_is_outstanding__assigned_and_not_acknowledged),
+		T(san_pdl_rtx_on_timer__held_and_answered),
+		T(san_pdl_rtx_on_timer__held_and_silent),
+		T(san_pdl_rtx_on_timer__held_then_dropped),
+		T(san_pdl_rtx_cancel__becomes_resync_under_its_psn),
+		T(san_pdl_rtx_cancel__onward_wraps),
+		T(san_pdl_rtx_cancel__late_hint),
+		T(san_pdl_rtx_cancel__lost_resync),
+		T(san_pdl_rtx_defer__same_psn_after_the_delay),
+		T(san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

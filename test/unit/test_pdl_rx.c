@@ -65,7 +65,7 @@ teardown(void **state)
 }
 
 static void
-san_pdl_win_of__every_op(void **state)
+san_pdl_rx_win_of__every_op(void **state)
 {
 	int op, flags;
 
@@ -81,7 +81,7 @@ san_pdl_win_of__every_op(void **state)
 				win = SAN_WIN_DATA;
 			else if (op == SAN_OP_RESYNC)
 				win = (flags & SAN_F_WIN_DATA) ? SAN_WIN_DATA : SAN_WIN_REQ;
-			assert_int_equal(san_pdl_win_of((uint8_t)op, (uint8_t)flags), win);
+			assert_int_equal(san_pdl_rx_win_of((uint8_t)op, (uint8_t)flags), win);
 		}
 	}
 }
@@ -396,7 +396,7 @@ san_pdl_rx_check__words_of_a_liar(void **state)
 	pair.now++;
 	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_true(c->failed);
-	assert_true(san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= pair.now);
+	assert_true(san_wheel_timer_is_armed(&c->timer) && c->timer.deadline_ns <= pair.now);
 	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide - 1;
 	san_pdl_check(pair.pdl[1]);
 }
@@ -455,7 +455,7 @@ UNIT_TEST(test_pdl_rx)
 {
 #define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
 	const struct CMUnitTest tests[] = {
-		T(san_pdl_win_of__every_op),
+		T(san_pdl_rx_win_of__every_op),
 		T(san_pdl_rx_check__drops_leave_state_untouched),
 		T(san_pdl_rx_check__state_comes_last),
 		T(san_pdl_rx_check__closing_lets_acks_flow),

@@ -37,17 +37,17 @@ teardown(void **state)
 }
 
 static void
-san_pdl_kick__once_in_order(void **state)
+san_pdl_sched_kick__once_in_order(void **state)
 {
 	int i;
 
 	(void)state;
-	assert_false(san_pdl_has_work(pdl));
+	assert_false(san_pdl_sched_has_work(pdl));
 	for (i = 0; i < 3; i++) {
-		san_pdl_kick(pdl, c[2 - i]);
-		san_pdl_kick(pdl, c[2]); /* no effect if it is in the list */
+		san_pdl_sched_kick(pdl, c[2 - i]);
+		san_pdl_sched_kick(pdl, c[2]); /* no effect if it is in the list */
 	}
-	assert_true(san_pdl_has_work(pdl));
+	assert_true(san_pdl_sched_has_work(pdl));
 	san_pdl_check(pdl);
 	for (i = 0; i < 3; i++)
 		assert_ptr_equal(san_pdl_sched_next(pdl), c[2 - i]);
@@ -55,33 +55,33 @@ san_pdl_kick__once_in_order(void **state)
 }
 
 static void
-san_pdl_kick__only_what_can_send(void **state)
+san_pdl_sched_kick__only_what_can_send(void **state)
 {
 	(void)state;
 	c[0]->failed = true;
-	san_pdl_kick(pdl, c[0]);
+	san_pdl_sched_kick(pdl, c[0]);
 	san_pdl_conn_close(pdl, c[1]);
-	san_pdl_kick(pdl, c[1]);
+	san_pdl_sched_kick(pdl, c[1]);
 	assert_null(san_pdl_sched_next(pdl));
 }
 
 /* RULE-9: a visit that ends because of its quantum moves to the end of the queue. */
 static void
-san_pdl_tx_end__round_robin(void **state)
+san_pdl_sched_end__round_robin(void **state)
 {
 	int i, k;
 
 	(void)state;
 	for (i = 0; i < 4; i++)
-		san_pdl_kick(pdl, c[i]);
+		san_pdl_sched_kick(pdl, c[i]);
 	for (k = 0; k < 3; k++) {
 		for (i = 0; i < 4; i++) {
 			assert_ptr_equal(san_pdl_sched_next(pdl), c[i]);
-			san_pdl_tx_end(pdl, c[i], true);
+			san_pdl_sched_end(pdl, c[i], true);
 		}
 	}
 	for (i = 0; i < 4; i++)
-		san_pdl_tx_end(pdl, san_pdl_sched_next(pdl), false);
+		san_pdl_sched_end(pdl, san_pdl_sched_next(pdl), false);
 	assert_null(san_pdl_sched_next(pdl));
 }
 
@@ -98,14 +98,14 @@ send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 		for (k = 0; k < pdl->conf.quantum; k++)
 			san_pdl_sched_sent(pdl, v, 1, len[v->owner], pair.now);
 		sent[v->owner] += (uint64_t)pdl->conf.quantum * len[v->owner];
-		san_pdl_tx_end(pdl, v, true);
+		san_pdl_sched_end(pdl, v, true);
 	}
 	san_pdl_check(pdl);
 }
 
 /* Packets of express are accounted and timed like others. */
 static void
-san_pdl_express_sent__as_others(void **state)
+san_pdl_tx_express_sent__as_others(void **state)
 {
 	struct san_pdl_entry *x, e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .len = 100};
 	struct san_pdl_room room;
@@ -120,17 +120,17 @@ san_pdl_express_sent__as_others(void **state)
 	}
 	for (i = 0; i < 2; i++) {
 		san_pdl_tx_assign(pdl, c[0], &e, pair.now);
-		x = san_pdl_express_assign(pdl, c[1]);
+		x = san_pdl_tx_express_assign(pdl, c[1]);
 		x->op = e.op;
 		x->len = e.len;
 	}
-	san_pdl_express_sent(pdl, c[1], 2, 200, e.len, pair.now);
+	san_pdl_tx_express_sent(pdl, c[1], 2, 200, e.len, pair.now);
 	san_pdl_check(pdl);
 	assert_int_equal(credit[1] - pdl->owners[1].credit, credit[0] - pdl->owners[0].credit);
 	assert_int_equal(c[1]->pcb.inflight, c[0]->pcb.inflight);
 	assert_true(c[1]->rtx_deadline_ns != SAN_TIME_NEVER);
 	for (i = 0; i < 2; i++) {
-		x = san_pdl_txw_entry(c[1]->txb, SAN_WIN_DATA, c[1]->tx[SAN_WIN_DATA].base + i);
+		x = san_pdl_win_tx_entry(c[1]->txb, SAN_WIN_DATA, c[1]->tx[SAN_WIN_DATA].base + i);
 		assert_int_equal(x->sent_ts, (uint32_t)pair.now);
 		assert_int_equal(x->state, SAN_ENT_SENT);
 		assert_int_equal(x->due, san_pdl_tick(c[1]->rtx_deadline_ns));
@@ -154,7 +154,7 @@ san_pdl_sched_next__owners_take_turns(void **state)
 	(void)state;
 	c[3]->owner = 1;
 	for (i = 0; i < 4; i++)
-		san_pdl_kick(pdl, c[i]);
+		san_pdl_sched_kick(pdl, c[i]);
 	send_all(sent, same, 1000);
 	assert_true(is_even(sent));
 	send_all(sent, longer, 1000);
@@ -164,14 +164,14 @@ san_pdl_sched_next__owners_take_turns(void **state)
 	/* turns are not saved up: an owner that returns has one turn */
 	while (san_pdl_sched_next(pdl) != NULL)
 		;
-	san_pdl_kick(pdl, c[0]);
+	san_pdl_sched_kick(pdl, c[0]);
 	send_all(sent, same, 1000);
-	san_pdl_kick(pdl, c[3]);
+	san_pdl_sched_kick(pdl, c[3]);
 	send_all(sent, same, 1000);
 	assert_true(is_even(sent));
 	/* and connections take turns within an owner */
 	for (i = 0; i < 3; i++) {
-		san_pdl_kick(pdl, c[i]);
+		san_pdl_sched_kick(pdl, c[i]);
 		assert_true(c[i]->in_ready);
 	}
 	/* a connection that ends removes its owner from the queue */
@@ -193,7 +193,7 @@ san_pdl_sched_paced__below_one_packet(void **state)
 	c[0]->cc.window = SAN_CC_ONE / 10;
 	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 290000));
-	assert_true(c[0]->pace_wait && san_timer_is_armed(&c[0]->timer));
+	assert_true(c[0]->pace_wait && san_wheel_timer_is_armed(&c[0]->timer));
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now + 300100));
 	/* the host's window counts as well */
 	c[0]->cc.window = 4 * SAN_CC_ONE;
@@ -219,10 +219,10 @@ san_pdl_sched_paced__long_path(void **state)
 UNIT_TEST(test_pdl_sched)
 {
 	const struct CMUnitTest tests[] = {
-		T(san_pdl_kick__once_in_order),
-		T(san_pdl_kick__only_what_can_send),
-		T(san_pdl_tx_end__round_robin),
-		T(san_pdl_express_sent__as_others),
+		T(san_pdl_sched_kick__once_in_order),
+		T(san_pdl_sched_kick__only_what_can_send),
+		T(san_pdl_sched_end__round_robin),
+		T(san_pdl_tx_express_sent__as_others),
 		T(san_pdl_sched_next__owners_take_turns),
 		T(san_pdl_sched_paced__below_one_packet),
 		T(san_pdl_sched_paced__long_path),

@@ -87,7 +87,7 @@ be_silent(uint32_t nb_rto, uint32_t lowest)
  * Packets that its ACKs then do not report are resent without waiting for a timeout, and no others.
  */
 static void
-san_pdl_on_timer__silent_peer(void **state)
+san_pdl_rtx_on_timer__silent_peer(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[SILENT];
@@ -111,7 +111,7 @@ san_pdl_on_timer__silent_peer(void **state)
 	assert_false(san_pdl_has_lost(c));
 	pair_recv(&pair, 1, &k, SAN_RX_REFUSED); /* the last copy, sent long after them */
 	report();
-	assert_int_equal(c->nb_early, 2);
+	assert_int_equal(c->nb_fast_rtx, 2);
 	for (; i < SILENT; i++) {
 		assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[i].p.psn);
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
@@ -127,7 +127,7 @@ san_pdl_on_timer__silent_peer(void **state)
  * in the silence, which makes room, so that the lost ones are sent.
  */
 static void
-san_pdl_on_timer__lost_go_in_silence(void **state)
+san_pdl_rtx_on_timer__lost_go_in_silence(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[2 * LOW];
@@ -140,7 +140,7 @@ san_pdl_on_timer__lost_go_in_silence(void **state)
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	for (i = LOW; i < 2 * LOW; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
-	pair_pass(&pair, san_pdl_rtt_hole_ns(pair.pdl[0], c));
+	pair_pass(&pair, san_pdl_rtt_gap_ns(pair.pdl[0], c));
 	report();
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, LOW);
 	for (i = 0; i < LOW; i++)
@@ -170,7 +170,7 @@ san_pdl_rtx_heard__timeouts_anew(void **state)
 	for (i = 1; i < SILENT; i++)
 		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	be_silent(4, first);
-	san_pdl_probe_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);
 	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_PROBE);
 	pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
 	assert_true(c->in_ready); /* a new packet may be sent */
@@ -184,7 +184,7 @@ san_pdl_rtx_heard__timeouts_anew(void **state)
 
 /* After a time without the CPU, received packets come first, then timers; but not forever. */
 static void
-san_pdl_rx_gap__timers_wait(void **state)
+san_pdl_rtx_rx_gap__timers_wait(void **state)
 {
 	struct san_pdl *pdl = pair.pdl[0];
 	struct san_pdl_conn *c = pair.c[0];
@@ -195,7 +195,7 @@ san_pdl_rx_gap__timers_wait(void **state)
 	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair_recv(&pair, 1, &d, SAN_RX_ACKED);
 	pair.now += 50 * SAN_NS_PER_MS;
-	san_pdl_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now);
+	san_pdl_rtx_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now);
 	pair_pass(&pair, pdl->conf.rto_min_ns - 1);
 	assert_int_equal(c->nb_rto + c->nb_tlp, 0);
 	san_pdl_check(pdl);
@@ -203,11 +203,11 @@ san_pdl_rx_gap__timers_wait(void **state)
 	assert_false(san_pdl_has_outstanding(c));
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair.now += 50 * SAN_NS_PER_MS;
-	san_pdl_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now); /* no timer has fired since */
+	san_pdl_rtx_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now); /* no timer has fired since */
 	pair_pass(&pair, 1);
 	assert_int_equal(c->nb_rto, 1);
 	pdl->grace_ns = 0;
-	san_pdl_rx_gap(pdl, pdl->conf.rto_min_ns / 2 - 1, pair.now); /* too short to matter */
+	san_pdl_rtx_rx_gap(pdl, pdl->conf.rto_min_ns / 2 - 1, pair.now); /* too short to matter */
 	assert_true(pdl->grace_ns == 0);
 }
 
@@ -216,10 +216,10 @@ san_pdl_rx_gap__timers_wait(void **state)
 UNIT_TEST(test_pdl_silence)
 {
 	const struct CMUnitTest tests[] = {
-		T(san_pdl_on_timer__silent_peer),
-		T(san_pdl_on_timer__lost_go_in_silence),
+		T(san_pdl_rtx_on_timer__silent_peer),
+		T(san_pdl_rtx_on_timer__lost_go_in_silence),
 		T(san_pdl_rtx_heard__timeouts_anew),
-		T(san_pdl_rx_gap__timers_wait),
+		T(san_pdl_rtx_rx_gap__timers_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

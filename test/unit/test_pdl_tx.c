@@ -43,7 +43,7 @@ san_pdl_tx_room__per_window(void **state)
 	assert_int_equal(room.nb_req, 8);
 	assert_int_equal(room.nb_data, 32);
 	assert_int_equal(room.nb_credit, 32); /* congestion window */
-	san_pdl_tx_end(pdl, c, false);
+	san_pdl_sched_end(pdl, c, false);
 	assert_null(c->txb); /* nothing was sent, so it was returned */
 	for (i = 0; i < 8; i++)
 		assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
@@ -53,7 +53,7 @@ san_pdl_tx_room__per_window(void **state)
 	assert_int_equal(room.nb_req, 0);
 	assert_int_equal(room.nb_data, 31);
 	assert_int_equal(room.nb_credit, 23);
-	san_pdl_tx_end(pdl, c, false);
+	san_pdl_sched_end(pdl, c, false);
 }
 
 static void
@@ -93,7 +93,7 @@ san_pdl_tx_assign__ascending(void **state)
 		san_pdl_tx_assign(pdl, c, &e, pair.now);
 		assert_true(e.psn == 0xfffffff8 + i);
 	}
-	san_pdl_tx_end(pdl, c, false);
+	san_pdl_sched_end(pdl, c, false);
 	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
 	kept = san_pdl_tx_again(pdl, c, pair.now);
 	assert_non_null(kept);

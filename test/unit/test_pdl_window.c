@@ -20,25 +20,25 @@ play(uint32_t first, uint32_t size, const struct row *rows, size_t n)
 	struct san_pdl_rxw w;
 	size_t i;
 
-	san_pdl_rxw_init(&w, first, size);
+	san_pdl_win_rx_init(&w, first, size);
 	for (i = 0; i < n; i++) {
-		enum san_pdl_pos pos = san_pdl_rxw_classify(&w, rows[i].psn);
+		enum san_pdl_pos pos = san_pdl_win_rx_classify(&w, rows[i].psn);
 
 		if (pos != rows[i].pos)
 			fail_msg("row %zu: psn %u stands at %d", i, rows[i].psn, pos);
 		if (pos == SAN_POS_NEW && rows[i].ack)
-			san_pdl_rxw_ack(&w, rows[i].psn);
+			san_pdl_win_rx_ack(&w, rows[i].psn);
 		else if (pos == SAN_POS_NEW)
-			san_pdl_rxw_receive(&w, rows[i].psn);
+			san_pdl_win_rx_receive(&w, rows[i].psn);
 		if (w.base != rows[i].base)
 			fail_msg("row %zu: base %u", i, w.base);
-		san_pdl_rxw_check(&w);
+		san_pdl_win_rx_check(&w);
 	}
 }
 
 /* RT-4, RT-5: window of 8 from PSN 100. */
 static void
-san_pdl_rxw_classify__rt5(void **state)
+san_pdl_win_rx_classify__rt5(void **state)
 {
 	static const struct row rows[] = {
 		/*  0 */ {99, SAN_POS_OLD, false, 100},
@@ -63,7 +63,7 @@ san_pdl_rxw_classify__rt5(void **state)
 
 /* RT-3: the same across 2^32. */
 static void
-san_pdl_rxw_classify__wraps(void **state)
+san_pdl_win_rx_classify__wraps(void **state)
 {
 	static const struct row rows[] = {
 		/*  0 */ {0xfffffffd, SAN_POS_OLD, false, 0xfffffffe},
@@ -84,64 +84,64 @@ san_pdl_rxw_classify__wraps(void **state)
 
 /* The largest window: bits are reused turn after turn, and none is left set. */
 static void
-san_pdl_rxw_ack__many_turns(void **state)
+san_pdl_win_rx_ack__many_turns(void **state)
 {
 	struct san_pdl_rxw w;
 	uint32_t psn = 0xfffff000;
 	uint32_t i;
 
 	(void)state;
-	san_pdl_rxw_init(&w, psn, SAN_WIN_DATA_MAX);
+	san_pdl_win_rx_init(&w, psn, SAN_WIN_DATA_MAX);
 	for (i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
 		/* swapped in pairs */
-		assert_int_equal(san_pdl_rxw_classify(&w, psn + 1), SAN_POS_NEW);
-		san_pdl_rxw_ack(&w, psn + 1);
-		assert_true(san_pdl_rxw_has_gap(&w));
-		san_pdl_rxw_ack(&w, psn);
-		assert_false(san_pdl_rxw_has_gap(&w));
+		assert_int_equal(san_pdl_win_rx_classify(&w, psn + 1), SAN_POS_NEW);
+		san_pdl_win_rx_ack(&w, psn + 1);
+		assert_true(san_pdl_win_rx_has_gap(&w));
+		san_pdl_win_rx_ack(&w, psn);
+		assert_false(san_pdl_win_rx_has_gap(&w));
 		assert_true(w.base == psn + 2);
 	}
-	san_pdl_rxw_check(&w);
+	san_pdl_win_rx_check(&w);
 }
 
 static void
-san_pdl_rxw_ack__again_or_old_is_harmless(void **state)
+san_pdl_win_rx_ack__again_or_old_is_harmless(void **state)
 {
 	struct san_pdl_rxw w;
 
 	(void)state;
-	san_pdl_rxw_init(&w, 10, 4);
-	san_pdl_rxw_ack(&w, 11);
-	san_pdl_rxw_ack(&w, 11);
+	san_pdl_win_rx_init(&w, 10, 4);
+	san_pdl_win_rx_ack(&w, 11);
+	san_pdl_win_rx_ack(&w, 11);
 	assert_true(w.base == 10);
-	san_pdl_rxw_ack(&w, 10);
+	san_pdl_win_rx_ack(&w, 10);
 	assert_true(w.base == 12);
-	san_pdl_rxw_ack(&w, 10);
+	san_pdl_win_rx_ack(&w, 10);
 	assert_true(w.base == 12 && w.high == 12);
-	san_pdl_rxw_check(&w);
+	san_pdl_win_rx_check(&w);
 }
 
 /* RT-33: a received packet that was dropped is new again; acknowledged is final. */
 static void
-san_pdl_rxw_revoke__received_only(void **state)
+san_pdl_win_rx_revoke__received_only(void **state)
 {
 	struct san_pdl_rxw w;
 
 	(void)state;
-	san_pdl_rxw_init(&w, 0xffffffff, 8);
-	san_pdl_rxw_receive(&w, 1);
-	san_pdl_rxw_ack(&w, 3);
-	san_pdl_rxw_receive(&w, 4);
+	san_pdl_win_rx_init(&w, 0xffffffff, 8);
+	san_pdl_win_rx_receive(&w, 1);
+	san_pdl_win_rx_ack(&w, 3);
+	san_pdl_win_rx_receive(&w, 4);
 	assert_true(w.high == 5);
-	san_pdl_rxw_revoke(&w, 4);
+	san_pdl_win_rx_revoke(&w, 4);
 	assert_true(w.high == 4);
-	san_pdl_rxw_revoke(&w, 3);
-	assert_int_equal(san_pdl_rxw_classify(&w, 3), SAN_POS_DUPLICATE);
-	san_pdl_rxw_revoke(&w, 1);
-	assert_int_equal(san_pdl_rxw_classify(&w, 1), SAN_POS_NEW);
-	san_pdl_rxw_revoke(&w, 0xfffffffe); /* far behind */
-	assert_int_equal(san_pdl_rxw_classify(&w, 0xfffffffe), SAN_POS_OLD);
-	san_pdl_rxw_check(&w);
+	san_pdl_win_rx_revoke(&w, 3);
+	assert_int_equal(san_pdl_win_rx_classify(&w, 3), SAN_POS_DUPLICATE);
+	san_pdl_win_rx_revoke(&w, 1);
+	assert_int_equal(san_pdl_win_rx_classify(&w, 1), SAN_POS_NEW);
+	san_pdl_win_rx_revoke(&w, 0xfffffffe); /* far behind */
+	assert_int_equal(san_pdl_win_rx_classify(&w, 0xfffffffe), SAN_POS_OLD);
+	san_pdl_win_rx_check(&w);
 }
 
 /* ---- transmit window ---- */
@@ -150,37 +150,37 @@ static struct san_pdl_wide wide;
 #define block wide.b
 
 static void
-san_pdl_txw_room__up_to_the_peers_window(void **state)
+san_pdl_win_tx_room__up_to_the_peers_window(void **state)
 {
 	struct san_pdl_txw w;
 
 	(void)state;
-	san_pdl_txw_init(&w, 0xfffffffe, 4);
-	assert_int_equal(san_pdl_txw_room(&w), 4);
+	san_pdl_win_tx_init(&w, 0xfffffffe, 4);
+	assert_int_equal(san_pdl_win_tx_room(&w), 4);
 	w.next += 3;
-	assert_int_equal(san_pdl_txw_outstanding(&w), 3);
-	assert_int_equal(san_pdl_txw_room(&w), 1);
+	assert_int_equal(san_pdl_win_tx_outstanding(&w), 3);
+	assert_int_equal(san_pdl_win_tx_room(&w), 1);
 	w.size = 2; /* smaller than what is in flight: nothing is withdrawn */
-	assert_int_equal(san_pdl_txw_room(&w), 0);
+	assert_int_equal(san_pdl_win_tx_room(&w), 0);
 }
 
 /* RT-6: slides only over leading acknowledged bits, and clears them. */
 static void
-san_pdl_txw_slide__leading_acknowledged(void **state)
+san_pdl_win_tx_slide__leading_acknowledged(void **state)
 {
 	struct san_pdl_txw w;
 
 	(void)state;
-	san_pdl_wide_init(&wide);
-	san_pdl_txw_init(&w, 0xfffffffe, 8);
+	san_pdl_win_wide_init(&wide);
+	san_pdl_win_tx_init(&w, 0xfffffffe, 8);
 	w.next += 6;
 	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xffffffff);
 	san_bitmap_set(&block.rcvd[SAN_WIN_REQ], 0xfffffffe); /* received is not released */
-	san_pdl_txw_slide(&w, &block, SAN_WIN_REQ);
+	san_pdl_win_tx_slide(&w, &block, SAN_WIN_REQ);
 	assert_true(w.base == 0xfffffffe);
 	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xfffffffe);
 	san_bitmap_set(&block.acked[SAN_WIN_REQ], 1);
-	san_pdl_txw_slide(&w, &block, SAN_WIN_REQ);
+	san_pdl_win_tx_slide(&w, &block, SAN_WIN_REQ);
 	assert_true(w.base == 0);
 	assert_false(san_bitmap_test(&block.acked[SAN_WIN_REQ], 0xfffffffe));
 	assert_false(san_bitmap_test(&block.rcvd[SAN_WIN_REQ], 0xfffffffe));
@@ -188,39 +188,40 @@ san_pdl_txw_slide__leading_acknowledged(void **state)
 }
 
 static void
-san_pdl_txw_unreported__skips_what_is_known(void **state)
+san_pdl_win_tx_unreported__skips_what_is_known(void **state)
 {
 	struct san_pdl_txw w;
 	uint32_t i;
 
 	(void)state;
-	san_pdl_wide_init(&wide);
-	san_pdl_txw_init(&w, 0xffffffc0, 300);
+	san_pdl_win_wide_init(&wide);
+	san_pdl_win_tx_init(&w, 0xffffffc0, 300);
 	w.next += 200;
 	for (i = 0; i < 70; i++)
 		san_bitmap_set(&block.acked[SAN_WIN_DATA], w.base + i);
 	for (; i < 140; i++)
 		san_bitmap_set(&block.rcvd[SAN_WIN_DATA], w.base + i);
 	san_bitmap_set(&block.lost[SAN_WIN_DATA], w.base + i);
-	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.base + 141);
-	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base + 150) == w.base + 150);
-	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.next) == w.next);
+	assert_true(san_pdl_win_tx_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.base + 141);
+	assert_true(san_pdl_win_tx_unreported(&w, &block, SAN_WIN_DATA, w.base + 150) ==
+		    w.base + 150);
+	assert_true(san_pdl_win_tx_unreported(&w, &block, SAN_WIN_DATA, w.next) == w.next);
 	for (; i < 200; i++)
 		san_bitmap_set(&block.lost[SAN_WIN_DATA], w.base + i);
-	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.next);
+	assert_true(san_pdl_win_tx_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.next);
 }
 
 UNIT_TEST(test_pdl_window)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_pdl_rxw_classify__rt5),
-		cmocka_unit_test(san_pdl_rxw_classify__wraps),
-		cmocka_unit_test(san_pdl_rxw_ack__many_turns),
-		cmocka_unit_test(san_pdl_rxw_ack__again_or_old_is_harmless),
-		cmocka_unit_test(san_pdl_rxw_revoke__received_only),
-		cmocka_unit_test(san_pdl_txw_room__up_to_the_peers_window),
-		cmocka_unit_test(san_pdl_txw_slide__leading_acknowledged),
-		cmocka_unit_test(san_pdl_txw_unreported__skips_what_is_known),
+		cmocka_unit_test(san_pdl_win_rx_classify__rt5),
+		cmocka_unit_test(san_pdl_win_rx_classify__wraps),
+		cmocka_unit_test(san_pdl_win_rx_ack__many_turns),
+		cmocka_unit_test(san_pdl_win_rx_ack__again_or_old_is_harmless),
+		cmocka_unit_test(san_pdl_win_rx_revoke__received_only),
+		cmocka_unit_test(san_pdl_win_tx_room__up_to_the_peers_window),
+		cmocka_unit_test(san_pdl_win_tx_slide__leading_acknowledged),
+		cmocka_unit_test(san_pdl_win_tx_unreported__skips_what_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

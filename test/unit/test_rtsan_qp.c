@@ -75,7 +75,7 @@ rtsan_post_send__malformed(void **state)
 	assert_error(rtsan_post_send(qp, NULL, 1), -EINVAL, "nothing");
 	assert_error(rtsan_post_send(qp, &cases[0].wr, 0), -EINVAL, "nothing");
 	assert_int_equal(qp->wq.wq->sq_tail, 0);
-	assert_int_equal(fake->nb_bells, 0);
+	assert_int_equal(fake->nb_doorbells, 0);
 }
 
 static void
@@ -111,7 +111,7 @@ rtsan_post_send__every_field(void **state)
 	assert_int_equal(e->rkey, 5);
 	assert_ptr_equal(e->sge[1].addr, b);
 	assert_int_equal(e->sge[1].len, 20);
-	assert_int_equal(fake->nb_bells, 1);
+	assert_int_equal(fake->nb_doorbells, 1);
 	/* an atomic */
 	sge[0].length = 8;
 	wr = (struct rtsan_send_wr){

@@ -77,7 +77,7 @@ rtsan_stream__what_is_posted(void **state)
 		assert_int_equal(e[i].length, 0);
 	}
 	assert_int_equal(qp->wq.wq->sq_tail, 8);
-	assert_int_equal(fake->nb_bells, 8);
+	assert_int_equal(fake->nb_doorbells, 8);
 	assert_error(rtsan_stream_shutdown(qp, 1), -EAGAIN, "full");
 	assert_int_equal(qp->wq.wq->sq_tail, 8);
 }
@@ -96,7 +96,7 @@ rtsan_stream__refused(void **state)
 	assert_error(rtsan_stream_option(stream, 0, 0, 0), -EINVAL, "option 0");
 	assert_error(rtsan_stream_option(stream, RTSAN_STREAM_OPT_GATHER_US + 1, 0, 0), -EINVAL,
 		     "option 5");
-	assert_int_equal(fake->nb_bells, 0);
+	assert_int_equal(fake->nb_doorbells, 0);
 }
 
 /* Operations of streams are refused for other queue pairs, and the reverse. */

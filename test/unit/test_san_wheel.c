@@ -56,11 +56,11 @@ san_wheel_arm__never_early_nearly_punctual(void **state)
 
 		san_wheel_init(&wheel, 0);
 		san_wheel_arm(&wheel, &t, at);
-		assert_true(san_timer_is_armed(&t));
+		assert_true(san_wheel_timer_is_armed(&t));
 		assert_null(san_wheel_poll(&wheel, at - 1));
 		san_wheel_check(&wheel);
 		assert_ptr_equal(san_wheel_poll(&wheel, at + SLOT_NS - 1), &t);
-		assert_false(san_timer_is_armed(&t));
+		assert_false(san_wheel_timer_is_armed(&t));
 		assert_null(san_wheel_poll(&wheel, at + SLOT_NS - 1));
 		san_wheel_check(&wheel);
 	}
@@ -125,7 +125,7 @@ san_wheel_arm__never_does_not_fire(void **state)
 	san_wheel_check(&wheel);
 	assert_null(san_wheel_poll(&wheel, 100000 * SAN_NS_PER_S));
 	san_wheel_check(&wheel);
-	assert_true(san_timer_is_armed(&t));
+	assert_true(san_wheel_timer_is_armed(&t));
 }
 
 static void
@@ -144,7 +144,7 @@ san_wheel_cancel__first_middle_last(void **state)
 			san_wheel_arm(&wheel, &t[i], 300 * SLOT_NS);
 		san_wheel_cancel(&wheel, &t[victim]);
 		san_wheel_check(&wheel);
-		assert_false(san_timer_is_armed(&t[victim]));
+		assert_false(san_wheel_timer_is_armed(&t[victim]));
 		for (i = 0; i < 4; i++) {
 			if (i != victim)
 				assert_ptr_equal(san_wheel_poll(&wheel, 300 * SLOT_NS), &t[i]);

@@ -60,7 +60,7 @@ child(void)
 	if (who == SANDBOX_DAEMON && pthread_create(&thread, NULL, thread_main, &rc) != 0)
 		_exit(200);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (sandbox_enter(who, err, sizeof(err)) != 0)
+	if (san_sandbox_enter(who, err, sizeof(err)) != 0)
 		_exit(201);
 	begin = true;
 	if (!other_thread)
@@ -202,7 +202,7 @@ do_clone3(void)
 }
 
 static void
-sandbox_enter__refused(void **state)
+san_sandbox_enter__refused(void **state)
 {
 	int (*const calls[])(void) = {
 		do_exec,
@@ -284,7 +284,7 @@ do_unix(void)
 }
 
 static void
-sandbox_enter__allowed(void **state)
+san_sandbox_enter__allowed(void **state)
 {
 	(void)state;
 	who = SANDBOX_DAEMON;
@@ -311,7 +311,7 @@ do_look(void)
 }
 
 static void
-sandbox_enter__helper(void **state)
+san_sandbox_enter__helper(void **state)
 {
 	int (*const calls[])(void) = {
 		do_exec,
@@ -342,9 +342,9 @@ sandbox_enter__helper(void **state)
 UNIT_TEST(test_sandbox)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sandbox_enter__refused),
-		cmocka_unit_test(sandbox_enter__allowed),
-		cmocka_unit_test(sandbox_enter__helper),
+		cmocka_unit_test(san_sandbox_enter__refused),
+		cmocka_unit_test(san_sandbox_enter__allowed),
+		cmocka_unit_test(san_sandbox_enter__helper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,24 +47,24 @@ teardown(void **state)
 }
 
 static void
-shmq_recv__with_and_without_descriptor(void **state)
+san_shmq_recv__with_and_without_descriptor(void **state)
 {
 	char out[SIZE] = "hello", in[SIZE];
 	int fd;
 
 	(void)state;
-	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, false), -EAGAIN);
-	assert_int_equal(shmq_send(ends[0], out, SIZE, -1, true), 0);
-	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, false), 0);
+	assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, false), -EAGAIN);
+	assert_int_equal(san_shmq_send(ends[0], out, SIZE, -1, true), 0);
+	assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, false), 0);
 	assert_string_equal(in, "hello");
 	assert_int_equal(fd, -1);
-	assert_int_equal(shmq_send(ends[0], out, SIZE, ends[0], true), 0);
-	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, false), 0);
+	assert_int_equal(san_shmq_send(ends[0], out, SIZE, ends[0], true), 0);
+	assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, false), 0);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	close(fd);
 	shutdown(ends[0], SHUT_WR);
-	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, true), -ENOTCONN);
+	assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, true), -ENOTCONN);
 }
 
 /* *n* descriptors and *size* bytes, as our code never sends them. */
@@ -90,7 +90,7 @@ send_raw(size_t size, int n)
 
 /* Descriptors that came with it are closed. */
 static void
-shmq_recv__something_else(void **state)
+san_shmq_recv__something_else(void **state)
 {
 	static const struct {
 		size_t size;
@@ -103,7 +103,7 @@ shmq_recv__something_else(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		send_raw(cases[i].size, cases[i].fds);
-		assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, true), -EPROTO);
+		assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, true), -EPROTO);
 		assert_int_equal(fd, -1);
 		assert_int_equal(nb_fds(), before);
 	}
@@ -111,21 +111,21 @@ shmq_recv__something_else(void **state)
 
 /* The caller owns all descriptors, also those of an invalid message. */
 static void
-shmq_recv_fds__all_of_them(void **state)
+san_shmq_recv_fds__all_of_them(void **state)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	char in[SIZE];
 	uint32_t nb;
 
 	(void)state;
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EAGAIN);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EAGAIN);
 	assert_int_equal(nb, 0);
 	send_raw(SIZE, 1);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
 	assert_int_equal(nb, 1);
 	close(fds[0]);
 	send_raw(2 * SIZE, 60);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	assert_int_equal(nb, 60);
 	while (nb > 0)
 		assert_int_equal(close(fds[--nb]), 0);
@@ -134,7 +134,7 @@ shmq_recv_fds__all_of_them(void **state)
 
 /* Descriptors of a peeked message stay in it. */
 static void
-shmq_peek__leaves_descriptors(void **state)
+san_shmq_peek__leaves_descriptors(void **state)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	struct ucred from = {.pid = 0};
@@ -143,60 +143,60 @@ shmq_peek__leaves_descriptors(void **state)
 	uint32_t nb;
 
 	(void)state;
-	assert_int_equal(shmq_peek_init(ends[1]), 0);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EAGAIN);
+	assert_int_equal(san_shmq_peek_init(ends[1]), 0);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EAGAIN);
 	send_raw(SIZE, 0);
 	send_raw(SIZE, 1);
 	send_raw(0, 64);
 	send_raw(0, 0);
 	send_raw(2 * SIZE, 0);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, &from), 0);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, &from), 0);
 	assert_false(has_fds);
 	assert_int_equal(from.pid, getpid());
 	assert_int_equal(from.uid, getuid());
-	shmq_skip(ends[1]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
+	san_shmq_skip(ends[1]);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
 	assert_true(has_fds);
 	assert_int_equal(nb_fds(), before);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
 	close(fds[0]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_true(has_fds);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	while (nb > 0)
 		close(fds[--nb]);
 	/* an empty message is not the end */
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_false(has_fds);
-	shmq_skip(ends[1]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
+	san_shmq_skip(ends[1]);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_false(has_fds);
-	shmq_skip(ends[1]);
-	shmq_hang_up(ends[1]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
+	san_shmq_skip(ends[1]);
+	san_shmq_hang_up(ends[1]);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
 	assert_int_equal(nb_fds(), before);
 }
 
 /* A peer that closes with an unread answer causes an error: its messages are still there. */
 static void
-shmq_peek__peer_left(void **state)
+san_shmq_peek__peer_left(void **state)
 {
 	char in[SIZE] = "";
 	bool has_fds;
 
 	(void)state;
-	assert_int_equal(shmq_peek_init(ends[1]), 0);
-	assert_int_equal(shmq_send(ends[1], in, SIZE, -1, false), 0);
+	assert_int_equal(san_shmq_peek_init(ends[1]), 0);
+	assert_int_equal(san_shmq_send(ends[1], in, SIZE, -1, false), 0);
 	send_raw(SIZE, 1);
 	close(ends[0]);
 	ends[0] = open("/dev/null", O_RDWR); /* for the teardown */
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
 	assert_true(has_fds);
 }
 
 /* Empty messages are not the end; after it nothing is received. */
 static void
-shmq_hang_up__all_that_came(void **state)
+san_shmq_hang_up__all_that_came(void **state)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	char in[SIZE];
@@ -207,43 +207,43 @@ shmq_hang_up__all_that_came(void **state)
 	assert_int_equal(send(ends[0], in, 0, 0), 0);
 	send_raw(0, 64);
 	send_raw(SIZE, 1);
-	shmq_hang_up(ends[1]);
+	san_shmq_hang_up(ends[1]);
 	assert_int_equal(send(ends[0], in, SIZE, MSG_NOSIGNAL), -1);
 	assert_int_equal(errno, EPIPE);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	assert_int_equal(nb, 1);
 	close(fds[0]);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	assert_int_equal(nb, 0);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	assert_int_equal(nb, 64);
 	while (nb > 0)
 		close(fds[--nb]);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
 	close(fds[0]);
-	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -ENOTCONN);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -ENOTCONN);
 	assert_int_equal(nb_fds(), before);
 }
 
 static void
-shmq_mem_create__sealed(void **state)
+san_shmq_mem_create__sealed(void **state)
 {
 	void *mem, *again;
 	const char *why;
 	int fd;
 
 	(void)state;
-	assert_int_equal(shmq_mem_create("test", 5000, &mem, &fd), 0);
-	assert_int_equal(shmq_mem_check(fd, 0, 5000, &why), 0);
+	assert_int_equal(san_shmq_mem_create("test", 5000, &mem, &fd), 0);
+	assert_int_equal(san_shmq_mem_check(fd, 0, 5000, &why), 0);
 	((uint8_t *)mem)[4999] = 42;
 	assert_int_equal(ftruncate(fd, 100), -1);
 	assert_int_equal(ftruncate(fd, 100000), -1);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
-	assert_int_equal(shmq_mem_map(fd, 0, 5000, &again), 0);
-	assert_int_equal(shmq_mem_populate(again, 5000), 0);
+	assert_int_equal(san_shmq_mem_map(fd, 0, 5000, &again), 0);
+	assert_int_equal(san_shmq_mem_populate(again, 5000), 0);
 	assert_int_equal(((uint8_t *)again)[4999], 42);
-	shmq_mem_unmap(again, 5000);
-	shmq_mem_unmap(mem, 5000);
+	san_shmq_mem_unmap(again, 5000);
+	san_shmq_mem_unmap(mem, 5000);
 	close(fd);
 }
 
@@ -252,13 +252,13 @@ assert_refused(int fd, uint64_t offset, size_t bytes, const char *text)
 {
 	const char *why = "";
 
-	assert_int_equal(shmq_mem_check(fd, offset, bytes, &why), -EINVAL);
+	assert_int_equal(san_shmq_mem_check(fd, offset, bytes, &why), -EINVAL);
 	if (strstr(why, text) == NULL)
 		fail_msg("\"%s\", not \"%s\"", why, text);
 }
 
 static void
-shmq_mem_check__of_others(void **state)
+san_shmq_mem_check__of_others(void **state)
 {
 	int bare = memfd_create("bare", MFD_ALLOW_SEALING);
 	int good = memfd_create("good", MFD_ALLOW_SEALING);
@@ -294,14 +294,14 @@ shmq_mem_check__of_others(void **state)
 UNIT_TEST(test_shmq)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(shmq_recv__with_and_without_descriptor),
-		TEST(shmq_recv__something_else),
-		TEST(shmq_recv_fds__all_of_them),
-		TEST(shmq_peek__leaves_descriptors),
-		TEST(shmq_peek__peer_left),
-		TEST(shmq_hang_up__all_that_came),
-		TEST(shmq_mem_create__sealed),
-		TEST(shmq_mem_check__of_others),
+		TEST(san_shmq_recv__with_and_without_descriptor),
+		TEST(san_shmq_recv__something_else),
+		TEST(san_shmq_recv_fds__all_of_them),
+		TEST(san_shmq_peek__leaves_descriptors),
+		TEST(san_shmq_peek__peer_left),
+		TEST(san_shmq_hang_up__all_that_came),
+		TEST(san_shmq_mem_create__sealed),
+		TEST(san_shmq_mem_check__of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void
 shmq_guard__page_fails(void **state)
 {
 	volatile uint8_t *mem = failing(1);
-	uint32_t range = shmq_guard_add((void *)mem, BYTES, 7);
+	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
 	uint16_t owner = 0;
 
 	(void)state;
@@ -63,11 +63,11 @@ shmq_guard__page_fails(void **state)
 	/* pages that have not failed are unchanged and still shared */
 	assert_int_equal(mem[0], 0x5a);
 	assert_true(is_told());
-	assert_true(shmq_guard_failed(&owner));
+	assert_true(san_shmq_guard_failed(&owner));
 	assert_int_equal(owner, 7);
-	assert_false(shmq_guard_failed(&owner));
+	assert_false(san_shmq_guard_failed(&owner));
 	assert_false(is_told());
-	shmq_guard_del(range);
+	san_shmq_guard_del(range);
 	munmap((void *)mem, BYTES);
 }
 
@@ -87,7 +87,7 @@ static void
 shmq_guard__any_thread(void **state)
 {
 	uint8_t *bad = failing(0), *good = failing(PAGES);
-	uint32_t a = shmq_guard_add(good, BYTES, 1), b = shmq_guard_add(bad, BYTES, 2);
+	uint32_t a = san_shmq_guard_add(good, BYTES, 1), b = san_shmq_guard_add(bad, BYTES, 2);
 	pthread_t threads[4];
 	uint16_t owner;
 	size_t i;
@@ -98,31 +98,31 @@ shmq_guard__any_thread(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, touch, i % 2 ? good : bad), 0);
 	for (i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	assert_true(shmq_guard_failed(&owner));
+	assert_true(san_shmq_guard_failed(&owner));
 	assert_int_equal(owner, 2);
-	assert_false(shmq_guard_failed(&owner));
-	shmq_guard_del(a);
-	shmq_guard_del(b);
+	assert_false(san_shmq_guard_failed(&owner));
+	san_shmq_guard_del(a);
+	san_shmq_guard_del(b);
 	munmap(good, BYTES);
 	munmap(bad, BYTES);
 }
 
 static void
-shmq_guard_add__no_more(void **state)
+san_shmq_guard_add__no_more(void **state)
 {
 	static uint8_t mem[RANGES + 1][PAGE];
 	uint32_t i, ranges[RANGES];
 
 	(void)state;
 	for (i = 0; i < RANGES; i++) {
-		ranges[i] = shmq_guard_add(mem[i], PAGE, 1);
+		ranges[i] = san_shmq_guard_add(mem[i], PAGE, 1);
 		assert_int_not_equal(ranges[i], SHMQ_GUARD_NONE);
 	}
-	assert_int_equal(shmq_guard_add(mem[i], PAGE, 1), SHMQ_GUARD_NONE);
-	shmq_guard_del(SHMQ_GUARD_NONE);
+	assert_int_equal(san_shmq_guard_add(mem[i], PAGE, 1), SHMQ_GUARD_NONE);
+	san_shmq_guard_del(SHMQ_GUARD_NONE);
 	while (i-- > 0)
-		shmq_guard_del(ranges[i]);
-	assert_int_not_equal(shmq_guard_add(mem[0], PAGE, 1), SHMQ_GUARD_NONE);
+		san_shmq_guard_del(ranges[i]);
+	assert_int_not_equal(san_shmq_guard_add(mem[0], PAGE, 1), SHMQ_GUARD_NONE);
 }
 
 /* The signal that ends a child which does that, or 0. */
@@ -157,19 +157,19 @@ is_sent(volatile uint8_t *mem)
 
 /* The next owner with the same number gets no report about it. */
 static void
-shmq_guard_disown__left_behind(void **state)
+san_shmq_guard_disown__left_behind(void **state)
 {
 	volatile uint8_t *mem = failing(0);
-	uint32_t range = shmq_guard_add((void *)mem, BYTES, 7);
+	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
 	uint16_t owner = 7;
 
 	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
-	shmq_guard_disown(7);
+	san_shmq_guard_disown(7);
 	mem[0] = 1;
-	assert_true(shmq_guard_failed(&owner));
+	assert_true(san_shmq_guard_failed(&owner));
 	assert_int_equal(owner, SHMQ_GUARD_NOBODY);
-	shmq_guard_del(range);
+	san_shmq_guard_del(range);
 	munmap((void *)mem, BYTES);
 }
 
@@ -177,12 +177,12 @@ static void
 shmq_guard__not_ours(void **state)
 {
 	uint8_t *mem = failing(0);
-	uint32_t range = shmq_guard_add(mem, BYTES, 1);
+	uint32_t range = san_shmq_guard_add(mem, BYTES, 1);
 
 	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	assert_int_equal(ends_by(read_it, mem), 0);
-	shmq_guard_del(range);
+	san_shmq_guard_del(range);
 	assert_int_equal(ends_by(read_it, mem), SIGBUS);
 	assert_int_equal(ends_by(is_sent, mem), SIGBUS);
 	munmap(mem, BYTES);
@@ -192,7 +192,7 @@ static int
 group_setup(void **state)
 {
 	(void)state;
-	if (shmq_guard_init(RANGES, &event_fd) != 0)
+	if (san_shmq_guard_init(RANGES, &event_fd) != 0)
 		return -1;
 	return sigaction(SIGBUS, NULL, &guards);
 }
@@ -202,9 +202,9 @@ UNIT_TEST(test_shmq_guard)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shmq_guard__page_fails),
 		cmocka_unit_test(shmq_guard__any_thread),
-		cmocka_unit_test(shmq_guard_disown__left_behind),
+		cmocka_unit_test(san_shmq_guard_disown__left_behind),
 		cmocka_unit_test(shmq_guard__not_ours),
-		cmocka_unit_test(shmq_guard_add__no_more),
+		cmocka_unit_test(san_shmq_guard_add__no_more),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

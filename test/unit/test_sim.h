@@ -39,11 +39,11 @@ test_sim_conf(struct sim_conf *conf, const char *const *words)
 {
 	char err[512];
 
-	sim_conf_default(conf);
+	san_sim_conf_default(conf);
 	for (; *words != NULL; words++)
-		if (sim_conf_set(conf, *words, err, sizeof(err)) != 0)
+		if (san_sim_conf_set(conf, *words, err, sizeof(err)) != 0)
 			fail_msg("%s", err);
-	if (sim_conf_check(conf, err, sizeof(err)) != 0)
+	if (san_sim_conf_rules_check(conf, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 }
 
@@ -57,8 +57,8 @@ test_sim_network(const char *const *words)
 
 	assert_non_null(w);
 	test_sim_conf(&w->conf, words);
-	sim_net_init(&w->net, w->conf.run.seed);
-	assert_int_equal(sim_topo_create(w), 0);
+	san_sim_link_net_init(&w->net, w->conf.run.seed);
+	assert_int_equal(san_sim_topo_create(w), 0);
 	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
 	assert_non_null(w->hosts);
 	snprintf(name, sizeof(name), "network%u", nb_pools++);
@@ -70,11 +70,11 @@ test_sim_network(const char *const *words)
 static inline void
 test_sim_network_free(struct sim_world *w)
 {
-	sim_net_fini(&w->net);
+	san_sim_link_net_fini(&w->net);
 	assert_int_equal(rte_mempool_in_use_count(w->net.pool), 0);
 	rte_mempool_free(w->net.pool);
 	free(w->hosts);
-	sim_topo_destroy(w);
+	san_sim_topo_destroy(w);
 	free(w);
 }
 
@@ -97,8 +97,8 @@ test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, u
 	memset(eth, 0, sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + sizeof(*udp));
 	eth->src_addr.addr_bytes[0] = eth->dst_addr.addr_bytes[0] = 2;
 	memcpy(&eth->dst_addr.addr_bytes[2], &id, sizeof(id));
-	sim_core_ip(&src, from, w->conf.host.ipv6);
-	sim_core_ip(&dst, to, w->conf.host.ipv6);
+	san_sim_core_ip(&src, from, w->conf.host.ipv6);
+	san_sim_core_ip(&dst, to, w->conf.host.ipv6);
 	if (w->conf.host.ipv6) {
 		struct rte_ipv6_hdr *ip = (void *)(eth + 1);
 
@@ -135,7 +135,7 @@ test_sim_arrival(struct sim_world *w, struct sim_link **l)
 {
 	struct sim_event ev;
 
-	if (!sim_events_pop(&w->net.events, &ev))
+	if (!san_sim_event_pop(&w->net.events, &ev))
 		return NULL;
 	assert_int_equal(ev.kind, SIM_EV_ARRIVE);
 	assert_true(ev.at_ns >= w->now_ns);
@@ -155,7 +155,7 @@ test_sim_world(struct sim_world **w, const char *const *words)
 
 	test_sim_conf(&conf, words);
 	conf.run.check_every = 1;
-	assert_int_equal(sim_world_create(&conf, &no_watch, w), 0);
+	assert_int_equal(san_sim_world_create(&conf, &no_watch, w), 0);
 }
 
 static inline void

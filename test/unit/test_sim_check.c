@@ -15,7 +15,7 @@
 static void
 note(enum sim_note_type type, uint32_t id)
 {
-	sim_check_note(w, &(struct sim_note){.type = type, .side = side(id)});
+	san_sim_check_note(w, &(struct sim_note){.type = type, .side = side(id)});
 }
 
 static struct sim_op *
@@ -27,7 +27,7 @@ post_from(uint32_t id, uint8_t kind, uint32_t len)
 
 	*op = (struct sim_op){
 		.seq = s->nb_posted++,
-		.life = sim_peer(w, s)->life,
+		.life = san_sim_load_peer(w, s)->life,
 		.slot = slot,
 		.state = SIM_OP_POSTED,
 		.op = kind,
@@ -35,9 +35,9 @@ post_from(uint32_t id, uint8_t kind, uint32_t len)
 		.slice = 100 + slot,
 	};
 	if (s->own != NULL)
-		memset(sim_own(w, s, slot) + len, SIM_GUARD_BYTE, SIM_GUARD);
+		memset(san_sim_load_own(w, s, slot) + len, SIM_GUARD_BYTE, SIM_GUARD);
 	w->load->nb_pending++;
-	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
+	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
 	return op;
 }
 
@@ -51,8 +51,8 @@ post(uint8_t kind)
 static uint8_t *
 place(const struct sim_op *op)
 {
-	uint8_t *at = op->op == SAN_WR_PULL ? sim_own(w, side(0), op->slot) :
-					      sim_slot(w, side(1), op->slot);
+	uint8_t *at = op->op == SAN_WR_PULL ? san_sim_load_own(w, side(0), op->slot) :
+					      san_sim_load_slot(w, side(1), op->slot);
 
 	memcpy(at, w->load->block + op->slice, op->len);
 	return at;
@@ -65,11 +65,11 @@ complete(struct sim_op *op, uint8_t status)
 	const struct san_ulp_wc wc = {.status = status};
 	const struct sim_note n = {SIM_NOTE_COMPLETED, s, op, &wc, NULL};
 
-	sim_check_note(w, &n);
+	san_sim_check_note(w, &n);
 	s->nb_done++;
 	w->load->nb_pending--;
 	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
-		memset(sim_slot(w, side(1), op->slot), SIM_POISON_BYTE, op->len);
+		memset(san_sim_load_slot(w, side(1), op->slot), SIM_POISON_BYTE, op->len);
 	op->state = SIM_OP_FREE;
 }
 
@@ -97,12 +97,12 @@ receive_bytes(const uint8_t *data, uint32_t len)
 {
 	const struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = len};
 
-	sim_check_note(w, &(struct sim_note){
-				  .type = SIM_NOTE_RECEIVED,
-				  .side = side(1),
-				  .wc = &wc,
-				  .data = data,
-			  });
+	san_sim_check_note(w, &(struct sim_note){
+				      .type = SIM_NOTE_RECEIVED,
+				      .side = side(1),
+				      .wc = &wc,
+				      .data = data,
+			      });
 }
 
 static void
@@ -114,7 +114,7 @@ receive(const struct sim_op *op)
 	if (op->op == SAN_WR_SEND)
 		receive_bytes(arrived(op), op->len);
 	else
-		sim_check_note(w, &n);
+		san_sim_check_note(w, &n);
 }
 
 #define ALL_KINDS                                                                           \
@@ -135,7 +135,7 @@ talkers_unordered(void)
 
 /* Without an error no checker fails: the other tests change one thing each. */
 static void
-sim_check_note__what_is_right(void **state)
+san_sim_check_note__what_is_right(void **state)
 {
 	struct sim_op *op[8];
 	uint32_t i;
@@ -159,8 +159,8 @@ sim_check_note__what_is_right(void **state)
 		assert_fine();
 	}
 	note(SIM_NOTE_DOWN, 0);
-	sim_check_sample(w);
-	sim_check_settled(w);
+	san_sim_check_sample(w);
+	san_sim_check_settled(w);
 	assert_fine();
 }
 
@@ -223,7 +223,7 @@ sim_check_order__unordered_may(void **state)
 	receive(first);
 	complete(second, SAN_ST_OK);
 	complete(first, SAN_ST_OK);
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fine();
 }
 
@@ -274,7 +274,7 @@ sim_check_order__succeeded_and_not_received(void **state)
 	talkers();
 	complete(post(SAN_WR_SEND), SAN_ST_OK);
 	assert_fine();
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fails("order", "succeeded and was not received");
 }
 
@@ -289,7 +289,7 @@ sim_check_order__excuses(void **state)
 	note(SIM_NOTE_RESTARTED, 1);
 	complete(post(SAN_WR_SEND), SAN_WC_ST_FLUSHED);
 	note(SIM_NOTE_DOWN, 0);
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fine();
 }
 
@@ -301,9 +301,9 @@ sim_check_order__lost_is_not_completed(void **state)
 	(void)state;
 	talkers();
 	op = post(SAN_WR_SEND);
-	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
+	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
 	side(0)->nb_done++;
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fine();
 }
 
@@ -318,7 +318,7 @@ sim_check_order__addition_twice(void **state)
 	*side(1)->counter = 2;
 	complete_atomic(op, 0);
 	assert_fine();
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fails("order", "counter");
 }
 
@@ -328,7 +328,7 @@ sim_check_order__addition_lost(void **state)
 	(void)state;
 	talkers();
 	complete_atomic(post(SAN_WR_FETCH_ADD), 0);
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fails("order", "counter");
 }
 
@@ -455,7 +455,7 @@ sim_check_bytes__not_of_what_failed(void **state)
 	complete(post(SAN_WR_PUSH), SAN_WC_ST_FLUSHED);
 	complete(post(SAN_WR_PULL), SAN_WC_ST_FLUSHED);
 	op = post(SAN_WR_PUSH);
-	sim_load_new_life(w, side(1));
+	san_sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_OK);
 	assert_fine();
 }
@@ -483,7 +483,7 @@ sim_check_complete__statuses_have_reasons(void **state)
 		talkers();
 		complete(post(SAN_WR_PULL), never[i]);
 		assert_fails("complete", "pull 0 completed with");
-		sim_world_destroy(w);
+		san_sim_world_destroy(w);
 		w = NULL;
 	}
 }
@@ -500,10 +500,10 @@ sim_check_complete__statuses_with_reasons(void **state)
 	op->bad = true;
 	complete(op, SAN_ST_ACCESS);
 	op = post(SAN_WR_PUSH);
-	sim_load_new_life(w, side(1));
+	san_sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_REVOKED);
 	op = post(SAN_WR_PUSH);
-	sim_load_new_life(w, side(1));
+	san_sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_ACCESS);
 	assert_fine();
 }
@@ -529,7 +529,7 @@ sim_check_complete__flushed_and_still_connected(void **state)
 	talkers();
 	complete(post(SAN_WR_PUSH), SAN_WC_ST_RETRY_EXC);
 	assert_fine();
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fails("complete", "flushed, but never disconnected");
 }
 
@@ -561,7 +561,7 @@ sim_check_complete__never_completes(void **state)
 	talkers();
 	post(SAN_WR_PUSH);
 	complete(post(SAN_WR_SEND), SAN_WC_ST_FLUSHED);
-	sim_check_settled(w);
+	san_sim_check_settled(w);
 	assert_fails("complete", "1 of 2 requests completed");
 }
 
@@ -593,7 +593,7 @@ sim_check_place__before_and_behind(void **state)
 		place(op)[cases[i].at] ^= 1;
 		complete(op, SAN_ST_OK);
 		assert_fails("place", cases[i].text);
-		sim_world_destroy(w);
+		san_sim_world_destroy(w);
 		w = NULL;
 	}
 }
@@ -621,8 +621,8 @@ sim_check_place__after_the_key_was_revoked(void **state)
 	(void)state;
 	talkers();
 	op = post(SAN_WR_PUSH);
-	sim_load_new_life(w, side(1));
-	*sim_slot(w, side(1), op->slot) = 0;
+	san_sim_load_new_life(w, side(1));
+	*san_sim_load_slot(w, side(1), op->slot) = 0;
 	complete(op, SAN_ST_REVOKED);
 	assert_fails("place", "written without a right to");
 }
@@ -645,7 +645,7 @@ sim_check_place__behind_a_pull(void **state)
 UNIT_TEST(test_sim_check)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(sim_check_note__what_is_right),
+		CASE(san_sim_check_note__what_is_right),
 		CASE(sim_check_order__received_twice),
 		CASE(sim_check_order__push_imm_twice),
 		CASE(sim_check_order__received_out_of_order),

@@ -21,7 +21,7 @@ static void
 connect_all(void)
 {
 	while (w->load->nb_up < w->load->nb_sides)
-		assert_true(sim_world_step(w, 60 * SAN_NS_PER_S));
+		assert_true(san_sim_world_step(w, 60 * SAN_NS_PER_S));
 }
 
 static void
@@ -29,7 +29,7 @@ run_ns(uint64_t ns)
 {
 	uint64_t end_ns = w->now_ns + ns;
 
-	while (sim_world_step(w, end_ns))
+	while (san_sim_world_step(w, end_ns))
 		;
 	assert_fine();
 }
@@ -40,8 +40,8 @@ load_for(const char *const *words, uint64_t ns)
 	world(words);
 	connect_all();
 	w->load_ns = w->unblocked_ns = w->now_ns;
-	sim_load_start(w);
-	sim_fault_arm(w);
+	san_sim_load_start(w);
+	san_sim_fault_arm(w);
 	run_ns(ns);
 	assert_true(w->load->nb_pending > 0);
 }
@@ -59,7 +59,7 @@ sim_check_complete__completed_twice(void **state)
 	wc.wr_id = (s->nb_posted - 10) << 16 | s->ops[0].slot;
 	assert_true(san_ulp_cq_reserve_send(w->hosts[0].send_cq));
 	san_ulp_cq_put(w->hosts[0].send_cq, &wc);
-	sim_load_completions(w, &w->hosts[0]);
+	san_sim_load_op_completions(w, &w->hosts[0]);
 	assert_fails("complete", "which is not posted");
 }
 
@@ -82,7 +82,7 @@ sim_check_complete__broken_without_cause(void **state)
 	world(WORDS("run.stall=60 s", "run.duration=60 s", "load.reconnect=yes"));
 	connect_all();
 	cut_all();
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("complete", "its connection broke without cause");
 }
 
@@ -92,16 +92,16 @@ sim_check_complete__broken_while_settling(void **state)
 {
 	(void)state;
 	load_for(WORDS("run.stall=60 s"), MS);
-	sim_load_stop(w);
+	san_sim_load_stop(w);
 	cut_all();
-	while (sim_world_step(w, 60 * SAN_NS_PER_S))
+	while (san_sim_world_step(w, 60 * SAN_NS_PER_S))
 		;
 	assert_fails("complete", "its connection broke without cause");
 }
 
 /* What may break a connection, and how long it must last. */
 static void
-sim_fault_may_break__causes(void **state)
+san_sim_fault_may_break__causes(void **state)
 {
 	static const struct {
 		const char *kind, *rate, *more;
@@ -135,13 +135,13 @@ sim_fault_may_break__causes(void **state)
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
 		snprintf(rate, sizeof(rate), "fault.f.rate=%s", cases[i].rate);
 		world(WORDS(kind, rate, "load.revoke=1 ms", "load.bad-key=1 %", cases[i].more));
-		sim_fault_event(w, 0, true);
+		san_sim_fault_event(w, 0, true);
 		w->now_ns += cases[i].ns;
-		sim_fault_event(w, 0, false);
+		san_sim_fault_event(w, 0, false);
 		w->now_ns += 60 * SAN_NS_PER_S; /* over, but remembered */
-		if (sim_fault_may_break(w, side(0)) != cases[i].may)
+		if (san_sim_fault_may_break(w, side(0)) != cases[i].may)
 			fail_msg("case %u: %s", i, kind);
-		sim_world_destroy(w);
+		san_sim_world_destroy(w);
 		w = NULL;
 	}
 }
@@ -152,7 +152,7 @@ static void
 ran(const char *const *words)
 {
 	world(words);
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fine();
 	assert_true(w->stats.nb_ops > 0);
 }
@@ -164,10 +164,10 @@ sim_check_place__after_the_end(void **state)
 {
 	(void)state;
 	ran(WORDS(SHORT));
-	sim_check_end(w);
+	san_sim_check_end(w);
 	assert_fine();
-	sim_slot(w, side(1), 3)[0] = 0;
-	sim_check_end(w);
+	san_sim_load_slot(w, side(1), 3)[0] = 0;
+	san_sim_check_end(w);
 	assert_fails("place", "side 1: bytes of slot 3 written after the end");
 }
 
@@ -179,7 +179,7 @@ sim_check_leak__mbuf(void **state)
 	(void)state;
 	ran(WORDS(SHORT));
 	m = rte_pktmbuf_alloc(w->net.pool);
-	sim_check_end(w);
+	san_sim_check_end(w);
 	rte_pktmbuf_free(m);
 	assert_fails("leak", "the network: 1 of");
 }
@@ -192,7 +192,7 @@ sim_check_leak__mbuf_of_a_host(void **state)
 	(void)state;
 	ran(WORDS(SHORT, "host.mbufs=1000"));
 	m = rte_pktmbuf_alloc(w->hosts[1].pool);
-	sim_check_end(w);
+	san_sim_check_end(w);
 	rte_pktmbuf_free(m);
 	assert_fails("leak", "host");
 }
@@ -207,7 +207,7 @@ sim_check_leak__region(void **state)
 	assert_int_equal(san_ulp_mr_add(san_core_ulp(w->hosts[1].core), &key, sizeof(key), 0,
 					SAN_RIGHT_PUSH, 1, &key),
 			 0);
-	sim_check_end(w);
+	san_sim_check_end(w);
 	assert_fails("leak", "host 1: 1 things in use");
 }
 
@@ -219,9 +219,9 @@ sim_check_leak__entry_of_a_host_that_died(void **state)
 
 	(void)state;
 	ran(WORDS(SHORT));
-	san_cam_init(&cam, w->cam, 1000);
-	assert_int_equal(san_cam_add(&cam, 1, SAN_CAM_REQUEST, 1, &thing), 0);
-	sim_check_end(w);
+	san_tl_reorder_init(&cam, w->cam, 1000);
+	assert_int_equal(san_tl_reorder_add(&cam, 1, SAN_CAM_REQUEST, 1, &thing), 0);
+	san_sim_check_end(w);
 	assert_fails("leak", "1 entries in the CAM");
 }
 
@@ -231,7 +231,7 @@ sim_check_leak__queue_pair_in_use(void **state)
 	(void)state;
 	world(WORDS(SHORT));
 	connect_all();
-	sim_load_release(w);
+	san_sim_load_release(w);
 	assert_fails("leak", "qp_destroy");
 }
 
@@ -257,7 +257,7 @@ static struct san_tl *
 granting(void)
 {
 	load_for(WORDS("load.solicit=always", "load.size-min=1 MiB", "load.size-max=1 MiB"), MS);
-	sim_check_round(w, &w->hosts[1]);
+	san_sim_check_round(w, &w->hosts[1]);
 	assert_fine();
 	return san_core_tl(w->hosts[1].core);
 }
@@ -271,7 +271,7 @@ sim_check_grant__records_above_the_budget(void **state)
 	(void)state;
 	assert_non_null(r);
 	r->granted += tl->conf.budget_bytes;
-	sim_check_round(w, &w->hosts[1]);
+	san_sim_check_round(w, &w->hosts[1]);
 	assert_fails("grant", "host 1: ");
 }
 
@@ -280,14 +280,14 @@ sim_check_grant__lapsed_records_above_their_bound(void **state)
 {
 	struct san_tl *tl = granting();
 	struct san_tl_rxn *r = granted_record(tl);
-	uint32_t lapsed;
+	uint32_t expired;
 
 	(void)state;
 	assert_non_null(r);
-	lapsed = r->charge.lapsed;
-	r->charge.lapsed = tl->lapsed_used + 1;
-	sim_check_round(w, &w->hosts[1]);
-	r->charge.lapsed = lapsed;
+	expired = r->charge.expired;
+	r->charge.expired = tl->expired_used + 1;
+	san_sim_check_round(w, &w->hosts[1]);
+	r->charge.expired = expired;
 	assert_fails("grant", "lapsed");
 }
 
@@ -304,12 +304,12 @@ sim_check_grant__crumbs(void **state)
 		       "load.size-max=1 MiB"),
 		 MS);
 	tl = san_core_tl(w->hosts[0].core);
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fine();
 	r = TAILQ_FIRST(&TAILQ_FIRST(&TAILQ_FIRST(&tl->admit[0])->admit)->grants);
 	assert_true(r->granted != 0);
 	r->length = r->granted + 1472;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fails("grant", "all but 1472 bytes");
 }
 
@@ -321,7 +321,7 @@ sim_check_grant__room_on_a_short_path(void **state)
 
 	(void)state;
 	tl->conns[0].host->paths[false].room = 1;
-	sim_check_round(w, &w->hosts[1]);
+	san_sim_check_round(w, &w->hosts[1]);
 	tl->conns[0].host->paths[false].room = 0;
 	assert_fails("grant", "beyond the budget");
 }
@@ -330,19 +330,19 @@ static void
 sim_check_grant__counters(void **state)
 {
 	struct san_tl *tl = granting();
-	uint32_t lapsed;
+	uint32_t expired;
 
 	(void)state;
 	tl->budget_used = tl->conf.budget_bytes + 1;
-	sim_check_round(w, &w->hosts[1]);
+	san_sim_check_round(w, &w->hosts[1]);
 	assert_fails("grant", "the budget is");
-	sim_world_destroy(w);
+	san_sim_world_destroy(w);
 	w = NULL;
 	tl = granting();
-	lapsed = tl->hosts[0].lapsed;
-	tl->hosts[0].lapsed = UINT32_MAX;
-	sim_check_round(w, &w->hosts[1]);
-	tl->hosts[0].lapsed = lapsed;
+	expired = tl->hosts[0].expired;
+	tl->hosts[0].expired = UINT32_MAX;
+	san_sim_check_round(w, &w->hosts[1]);
+	tl->hosts[0].expired = expired;
 	assert_fails("grant", "the bound is");
 }
 
@@ -357,7 +357,7 @@ sim_check_pcb__budget(void **state)
 	load_for(WORDS("load.depth=4"), MS);
 	pdl = san_core_pdl(w->hosts[0].core);
 	pdl->inflight = pdl->conf.budget_pkts + 1;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fails("pcb", "packets in flight, budget");
 }
 
@@ -373,7 +373,7 @@ sim_check_pcb__messages(void **state)
 	while (!tl->conns[slot].open)
 		slot++;
 	tl->conns[slot].nb_msgs = 8;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fails("pcb", "has 8 messages, limit 7");
 }
 
@@ -398,7 +398,7 @@ sim_check_pcb__virtual_window(void **state)
 	c = open_conn(0);
 	assert_true(c->pcb.inflight <= 9);
 	c->pcb.inflight = 10;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fails("pcb", "10 packets in flight, virtual window 9");
 }
 
@@ -444,30 +444,30 @@ sim_check_core__aborts(void **state)
 		null = open("/dev/null", O_WRONLY);
 		dup2(null, STDERR_FILENO);
 		san_core_pdl(w->hosts[0].core)->nb_active++;
-		sim_check_round(w, &w->hosts[0]);
+		san_sim_check_round(w, &w->hosts[0]);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	sim_check_round(w, &w->hosts[0]); /* unchanged here */
+	san_sim_check_round(w, &w->hosts[0]); /* unchanged here */
 	assert_fine();
 }
 
 static void
-sim_check_round__as_often_as_asked_for(void **state)
+san_sim_check_round__as_often_as_asked_for(void **state)
 {
 	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	san_core_pdl(w->hosts[0].core)->inflight += 1u << 20;
 	w->conf.run.check_every = 0;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fine();
 	w->conf.run.check_every = 10;
 	w->hosts[0].nb_rounds = 19;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fine();
 	w->hosts[0].nb_rounds = 20;
-	sim_check_round(w, &w->hosts[0]);
+	san_sim_check_round(w, &w->hosts[0]);
 	assert_fails("pcb", "in flight");
 }
 
@@ -481,7 +481,7 @@ sim_check_progress__stops(void **state)
 	world(WORDS("run.stall=10 ms", "run.duration=100 ms"));
 	connect_all();
 	cut_all();
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("progress", "of 16 requests none is done");
 	assert_true(w->now_ns < w->load_ns + 20 * MS);
 }
@@ -507,9 +507,9 @@ sim_check_progress__silence(void **state)
 	(void)state;
 	ran(WORDS(SILENT, "run.silence-max=1 s"));
 	assert_true(w->longest_silence_ns > 5 * MS);
-	sim_world_destroy(w);
+	san_sim_world_destroy(w);
 	world(WORDS(SILENT, "run.silence-max=5 ms"));
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("progress", "side 0 stood still for");
 }
 
@@ -519,7 +519,7 @@ sim_check_progress__never_connects(void **state)
 	(void)state;
 	world(WORDS(SHORT));
 	cut_all();
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("progress", "0 of 2 sides connected");
 }
 
@@ -528,7 +528,7 @@ sim_check_progress__does_not_settle(void **state)
 {
 	(void)state;
 	world(WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("progress", "requests do not complete");
 }
 
@@ -538,7 +538,7 @@ sim_check_progress__does_not_end(void **state)
 	(void)state;
 	world(WORDS(SHORT, "load.ops=1", "run.settle=10 ns", "link.delay=100 us",
 		    "run.duration=100 ms"));
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("progress", "sides do not end");
 }
 
@@ -553,7 +553,7 @@ sim_check_fair__less_than_asked_for(void **state)
 {
 	(void)state;
 	world(WORDS(UNFAIR, "run.jain-min=1"));
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fails("fair", "asked for are 1000000");
 }
 
@@ -562,7 +562,7 @@ sim_check_fair__enough(void **state)
 {
 	(void)state;
 	ran(WORDS(UNFAIR, "run.jain-min=0.51"));
-	sim_world_destroy(w);
+	san_sim_world_destroy(w);
 	ran(WORDS(UNFAIR));
 }
 
@@ -570,7 +570,7 @@ sim_check_fair__enough(void **state)
 
 /* As many packets in flight as the windows allow: the pool follows the scenario. */
 static void
-sim_world_run__long_fat_network(void **state)
+san_sim_world_run__long_fat_network(void **state)
 {
 	(void)state;
 	ran(WORDS("link.delay=2 ms", "load.connections=16", "host.cc=fixed", "host.cwnd=1024",
@@ -580,7 +580,7 @@ sim_world_run__long_fat_network(void **state)
 
 /* A network without mbufs reports that, whatever else failed for lack of them. */
 static void
-sim_world_run__pool_is_empty(void **state)
+san_sim_world_run__pool_is_empty(void **state)
 {
 	static struct rte_mbuf *all[1 << 16];
 	uint32_t n = 0;
@@ -589,7 +589,7 @@ sim_world_run__pool_is_empty(void **state)
 	world(WORDS(SHORT));
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(w->net.pool)) != NULL)
 		n++;
-	sim_world_run(w);
+	san_sim_world_run(w);
 	rte_pktmbuf_free_bulk(all, n);
 	assert_fails("sansim", "too few");
 }
@@ -598,20 +598,20 @@ sim_world_run__pool_is_empty(void **state)
 
 /* The first violation is reported, and ends the run. */
 static void
-sim_world_fail__first_one_wins(void **state)
+san_sim_world_fail__first_one_wins(void **state)
 {
 	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	w->now_ns = 1234567;
-	sim_world_fail(w, "one", "%s %d", "first", 1);
-	sim_world_fail(w, "two", "second");
+	san_sim_world_fail(w, "one", "%s %d", "first", 1);
+	san_sim_world_fail(w, "two", "second");
 	assert_string_equal(w->why, "one: at 0.001234567 s: first 1");
-	assert_false(sim_world_step(w, UINT64_MAX - 1));
+	assert_false(san_sim_world_step(w, UINT64_MAX - 1));
 	assert_int_equal(w->now_ns, 1234567);
 }
 
 static void
-sim_world_fail__long(void **state)
+san_sim_world_fail__long(void **state)
 {
 	char text[2 * sizeof(w->why)];
 
@@ -619,7 +619,7 @@ sim_world_fail__long(void **state)
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	world(WORDS(SHORT));
-	sim_world_fail(w, "long", "%s", text);
+	san_sim_world_fail(w, "long", "%s", text);
 	assert_int_equal(strlen(w->why), sizeof(w->why) - 1);
 }
 
@@ -631,7 +631,7 @@ UNIT_TEST(test_sim_check_run)
 		CASE(sim_check_complete__completed_twice),
 		CASE(sim_check_complete__broken_without_cause),
 		CASE(sim_check_complete__broken_while_settling),
-		CASE(sim_fault_may_break__causes),
+		CASE(san_sim_fault_may_break__causes),
 		CASE(sim_check_place__after_the_end),
 		CASE(sim_check_leak__mbuf),
 		CASE(sim_check_leak__mbuf_of_a_host),
@@ -648,7 +648,7 @@ UNIT_TEST(test_sim_check_run)
 		CASE(sim_check_pcb__virtual_window),
 		CASE(sim_check_pcb__retransmissions_may),
 		CASE(sim_check_core__aborts),
-		CASE(sim_check_round__as_often_as_asked_for),
+		CASE(san_sim_check_round__as_often_as_asked_for),
 		CASE(sim_check_progress__stops),
 		CASE(sim_check_progress__faults_excuse),
 		CASE(sim_check_progress__silence),
@@ -657,10 +657,10 @@ UNIT_TEST(test_sim_check_run)
 		CASE(sim_check_progress__does_not_end),
 		CASE(sim_check_fair__less_than_asked_for),
 		CASE(sim_check_fair__enough),
-		CASE(sim_world_run__long_fat_network),
-		CASE(sim_world_run__pool_is_empty),
-		CASE(sim_world_fail__first_one_wins),
-		CASE(sim_world_fail__long),
+		CASE(san_sim_world_run__long_fat_network),
+		CASE(san_sim_world_run__pool_is_empty),
+		CASE(san_sim_world_fail__first_one_wins),
+		CASE(san_sim_world_fail__long),
 	};
 
 	return cmocka_run_group_tests_name("sim_check_run", tests, NULL, NULL);

@@ -46,7 +46,7 @@ static int
 fresh(void **state)
 {
 	(void)state;
-	sim_conf_default(&conf);
+	san_sim_conf_default(&conf);
 	err[0] = '\0';
 	return 0;
 }
@@ -54,7 +54,7 @@ fresh(void **state)
 static int
 set(const char *word)
 {
-	return sim_conf_set(&conf, word, err, sizeof(err));
+	return san_sim_conf_set(&conf, word, err, sizeof(err));
 }
 
 static int
@@ -65,7 +65,7 @@ load_bytes(const void *bytes, size_t len)
 	assert_non_null(f);
 	assert_int_equal(fwrite(bytes, 1, len, f), len);
 	assert_int_equal(fclose(f), 0);
-	return sim_conf_load(&conf, path, err, sizeof(err));
+	return san_sim_conf_file_load(&conf, path, err, sizeof(err));
 }
 
 static int
@@ -97,7 +97,7 @@ list_keys(struct listed *out, size_t room)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	sim_conf_help(f);
+	san_sim_conf_help(f);
 	fclose(f);
 	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
 		const char *range = strrchr(line, '(');
@@ -124,10 +124,10 @@ assert_round_trip(void)
 
 	memcpy(&want, &conf, sizeof(want));
 	assert_non_null(f);
-	sim_conf_print(&conf, f);
+	san_sim_conf_print(&conf, f);
 	fclose(f);
 	fresh(NULL);
-	if (sim_conf_load(&conf, path, err, sizeof(err)) != 0)
+	if (san_sim_conf_file_load(&conf, path, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 	memcpy(&got, &conf, sizeof(got));
 	assert_memory_equal(&got, &want, sizeof(got));
@@ -160,7 +160,7 @@ refused(const char *key, const char *value, const char *range)
 }
 
 static void
-sim_conf_set__every_key_both_ends_of_its_range(void **state)
+san_sim_conf_set__every_key_both_ends_of_its_range(void **state)
 {
 	struct listed keys[256];
 	size_t i, n = list_keys(keys, 256);
@@ -247,7 +247,7 @@ static const struct {
 	FIELD("host.budget=39", host.budget_pkts, 39),
 	FIELD("host.incast=40 KiB", host.incast_bytes, 40960),
 	FIELD("host.paths=42 KiB", host.path_bytes, 43008),
-	FIELD("host.lapsed=41 KiB", host.lapsed_bytes, 41984),
+	FIELD("host.lapsed=41 KiB", host.expired_bytes, 41984),
 	FIELD("host.grant=42 KiB", host.grant_bytes, 43008),
 	FIELD("host.solicit=43 KiB", host.solicit_len, 44032),
 	FIELD("host.solicit-level=44", host.solicit_level, 44),
@@ -298,7 +298,7 @@ static const struct {
 };
 
 static void
-sim_conf_set__value_goes_where_it_belongs(void **state)
+san_sim_conf_set__value_goes_where_it_belongs(void **state)
 {
 	struct sim_conf before;
 	size_t i;
@@ -325,7 +325,7 @@ sim_conf_set__value_goes_where_it_belongs(void **state)
 /* ---- units ---- */
 
 static void
-sim_conf_set__units(void **state)
+san_sim_conf_set__units(void **state)
 {
 	static const struct {
 		const char *word;
@@ -374,7 +374,7 @@ sim_conf_set__units(void **state)
 }
 
 static void
-sim_conf_set__what_is_wrong(void **state)
+san_sim_conf_set__what_is_wrong(void **state)
 {
 	static const struct {
 		const char *word, *text;
@@ -442,7 +442,7 @@ sim_conf_set__what_is_wrong(void **state)
 }
 
 static void
-sim_conf_set__too_long(void **state)
+san_sim_conf_set__too_long(void **state)
 {
 	char word[1024];
 
@@ -458,7 +458,7 @@ sim_conf_set__too_long(void **state)
 /* ---- faults ---- */
 
 static void
-sim_conf_set__faults_by_name(void **state)
+san_sim_conf_set__faults_by_name(void **state)
 {
 	const struct sim_fault_conf *f = conf.faults;
 
@@ -485,14 +485,15 @@ sim_conf_set__faults_by_name(void **state)
 }
 
 static void
-sim_conf_set__every_kind_of_fault(void **state)
+san_sim_conf_set__every_kind_of_fault(void **state)
 {
 	char word[64];
 	uint8_t kind;
 
 	(void)state;
 	for (kind = 0; kind < SIM_FAULT_MAX; kind++) {
-		snprintf(word, sizeof(word), "fault.f%u.kind=%s", kind, sim_fault_name(kind));
+		snprintf(word, sizeof(word), "fault.f%u.kind=%s", kind,
+			 san_sim_conf_fault_name(kind));
 		assert_int_equal(set(word), 0);
 		assert_int_equal(conf.faults[kind].kind, kind);
 	}
@@ -500,7 +501,7 @@ sim_conf_set__every_kind_of_fault(void **state)
 }
 
 static void
-sim_conf_set__wrong_faults(void **state)
+san_sim_conf_set__wrong_faults(void **state)
 {
 	static const struct {
 		const char *word, *text;
@@ -539,7 +540,7 @@ sim_conf_set__wrong_faults(void **state)
 }
 
 static void
-sim_conf_set__thirty_third_fault(void **state)
+san_sim_conf_set__thirty_third_fault(void **state)
 {
 	char word[64];
 	uint32_t i;
@@ -560,7 +561,7 @@ sim_conf_set__thirty_third_fault(void **state)
 /* ---- files ---- */
 
 static void
-sim_conf_load__as_written_by_people(void **state)
+san_sim_conf_file_load__as_written_by_people(void **state)
 {
 	(void)state;
 	if (load("# a comment\n\n[host]\n  mtu=1500 # another\n\tcc =  dcqcn\n\n"
@@ -579,7 +580,7 @@ sim_conf_load__as_written_by_people(void **state)
 
 /* Several files are combined. */
 static void
-sim_conf_load__over_what_is_there(void **state)
+san_sim_conf_file_load__over_what_is_there(void **state)
 {
 	(void)state;
 	assert_int_equal(load("[host]\nmtu = 1500\n[fault.a]\nkind = loss\n"), 0);
@@ -592,7 +593,7 @@ sim_conf_load__over_what_is_there(void **state)
 }
 
 static void
-sim_conf_load__says_where(void **state)
+san_sim_conf_file_load__says_where(void **state)
 {
 	static const struct {
 		const char *text;
@@ -636,7 +637,7 @@ sim_conf_load__says_where(void **state)
 }
 
 static void
-sim_conf_load__long_lines(void **state)
+san_sim_conf_file_load__long_lines(void **state)
 {
 	char text[2048];
 	char want[sizeof(path) + 16];
@@ -654,7 +655,7 @@ sim_conf_load__long_lines(void **state)
 }
 
 static void
-sim_conf_load__no_text(void **state)
+san_sim_conf_file_load__no_text(void **state)
 {
 	static const uint8_t zeros[5000];
 	uint8_t noise[5000];
@@ -673,12 +674,13 @@ sim_conf_load__no_text(void **state)
 }
 
 static void
-sim_conf_load__no_file(void **state)
+san_sim_conf_file_load__no_file(void **state)
 {
 	(void)state;
-	assert_int_equal(sim_conf_load(&conf, "/nonexistent/x.ini", err, sizeof(err)), -ENOENT);
+	assert_int_equal(san_sim_conf_file_load(&conf, "/nonexistent/x.ini", err, sizeof(err)),
+			 -ENOENT);
 	assert_says("/nonexistent/x.ini: No such file");
-	assert_int_equal(sim_conf_load(&conf, folder, err, sizeof(err)), -EISDIR);
+	assert_int_equal(san_sim_conf_file_load(&conf, folder, err, sizeof(err)), -EISDIR);
 	assert_says(folder);
 	assert_says("directory");
 }
@@ -688,11 +690,11 @@ sim_conf_load__no_file(void **state)
 static int
 check(void)
 {
-	return sim_conf_check(&conf, err, sizeof(err));
+	return san_sim_conf_rules_check(&conf, err, sizeof(err));
 }
 
 static void
-sim_conf_check__defaults(void **state)
+san_sim_conf_rules_check__defaults(void **state)
 {
 	(void)state;
 	assert_int_equal(check(), 0);
@@ -701,7 +703,7 @@ sim_conf_check__defaults(void **state)
 
 /* Between switches as at the edge, unless configured otherwise. */
 static void
-sim_conf_check__core_as_edge(void **state)
+san_sim_conf_rules_check__core_as_edge(void **state)
 {
 	(void)state;
 	assert_int_equal(set("link.delay=7 us"), 0);
@@ -726,7 +728,7 @@ sim_conf_check__core_as_edge(void **state)
 
 /* Each value separately, and 0 is a value. */
 static void
-sim_conf_check__core_without_rate(void **state)
+san_sim_conf_rules_check__core_without_rate(void **state)
 {
 	(void)state;
 	assert_int_equal(set("link.mark=9 KiB"), 0);
@@ -750,31 +752,31 @@ static void
 sim_conf_names__as_in_files(void **state)
 {
 	(void)state;
-	assert_string_equal(sim_fault_name(SIM_FAULT_DUPLICATE), "duplicate");
-	assert_string_equal(sim_kind_name(SAN_WR_CMP_SWAP - SAN_WR_SEND), "cmp-swap");
+	assert_string_equal(san_sim_conf_fault_name(SIM_FAULT_DUPLICATE), "duplicate");
+	assert_string_equal(san_sim_conf_kind_name(SAN_WR_CMP_SWAP - SAN_WR_SEND), "cmp-swap");
 }
 
 UNIT_TEST(test_sim_conf)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(sim_conf_set__every_key_both_ends_of_its_range, fresh),
-		cmocka_unit_test_setup(sim_conf_set__value_goes_where_it_belongs, fresh),
-		cmocka_unit_test_setup(sim_conf_set__units, fresh),
-		cmocka_unit_test_setup(sim_conf_set__what_is_wrong, fresh),
-		cmocka_unit_test_setup(sim_conf_set__too_long, fresh),
-		cmocka_unit_test_setup(sim_conf_set__faults_by_name, fresh),
-		cmocka_unit_test_setup(sim_conf_set__every_kind_of_fault, fresh),
-		cmocka_unit_test_setup(sim_conf_set__wrong_faults, fresh),
-		cmocka_unit_test_setup(sim_conf_set__thirty_third_fault, fresh),
-		cmocka_unit_test_setup(sim_conf_load__as_written_by_people, fresh),
-		cmocka_unit_test_setup(sim_conf_load__over_what_is_there, fresh),
-		cmocka_unit_test_setup(sim_conf_load__says_where, fresh),
-		cmocka_unit_test_setup(sim_conf_load__long_lines, fresh),
-		cmocka_unit_test_setup(sim_conf_load__no_text, fresh),
-		cmocka_unit_test_setup(sim_conf_load__no_file, fresh),
-		cmocka_unit_test_setup(sim_conf_check__defaults, fresh),
-		cmocka_unit_test_setup(sim_conf_check__core_as_edge, fresh),
-		cmocka_unit_test_setup(sim_conf_check__core_without_rate, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__every_key_both_ends_of_its_range, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__value_goes_where_it_belongs, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__units, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__what_is_wrong, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__too_long, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__faults_by_name, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__every_kind_of_fault, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__wrong_faults, fresh),
+		cmocka_unit_test_setup(san_sim_conf_set__thirty_third_fault, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__as_written_by_people, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__over_what_is_there, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__says_where, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__long_lines, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__no_text, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__no_file, fresh),
+		cmocka_unit_test_setup(san_sim_conf_rules_check__defaults, fresh),
+		cmocka_unit_test_setup(san_sim_conf_rules_check__core_as_edge, fresh),
+		cmocka_unit_test_setup(san_sim_conf_rules_check__core_without_rate, fresh),
 		cmocka_unit_test_setup(sim_conf_names__as_in_files, fresh),
 	};
 

@@ -23,12 +23,12 @@ assert_rule(const struct rule *r)
 {
 	size_t k;
 
-	sim_conf_default(&conf);
+	san_sim_conf_default(&conf);
 	err[0] = '\0';
 	for (k = 0; k < 4 && r->words[k] != NULL; k++)
-		if (sim_conf_set(&conf, r->words[k], err, sizeof(err)) != 0)
+		if (san_sim_conf_set(&conf, r->words[k], err, sizeof(err)) != 0)
 			fail_msg("%s", err);
-	if (sim_conf_check(&conf, err, sizeof(err)) != (r->text == NULL ? 0 : -EINVAL))
+	if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != (r->text == NULL ? 0 : -EINVAL))
 		fail_msg("%s: \"%s\"", r->words[0], err);
 	if (r->text != NULL && strcmp(err, r->text) != 0)
 		fail_msg("%s: \"%s\" is not \"%s\"", r->words[0], err, r->text);
@@ -42,7 +42,7 @@ assert_rule(const struct rule *r)
 	} while (0)
 
 static void
-sim_conf_check__combinations(void **state)
+san_sim_conf_rules_check__combinations(void **state)
 {
 	static const struct rule rules[] = {
 		{{"topology.hosts=3"}, "topology.hosts: a pair has 2, not 3"},
@@ -79,7 +79,7 @@ sim_conf_check__combinations(void **state)
 }
 
 static void
-sim_conf_check__windows(void **state)
+san_sim_conf_rules_check__windows(void **state)
 {
 	static const struct rule rules[] = {
 		{{"host.data-window=100"}, "host.data-window: 100 is not a power of two"},
@@ -95,7 +95,7 @@ sim_conf_check__windows(void **state)
 
 /* The stack's defaults are 4 ms, 1 ms and 500 ms. */
 static void
-sim_conf_check__timeouts(void **state)
+san_sim_conf_rules_check__timeouts(void **state)
 {
 	static const struct rule rules[] = {
 		{{"host.rto-min=2 ms", "host.rto-max=1 ms"},
@@ -114,7 +114,7 @@ sim_conf_check__timeouts(void **state)
 }
 
 static void
-sim_conf_check__cam(void **state)
+san_sim_conf_rules_check__cam(void **state)
 {
 	static const struct rule rules[] = {
 		{{"host.cam=0"}, NULL},
@@ -129,7 +129,7 @@ sim_conf_check__cam(void **state)
 
 /* A rate of 0 is allowed if it was written, for sweeps. */
 static void
-sim_conf_check__faults_that_do_nothing(void **state)
+san_sim_conf_rules_check__faults_that_do_nothing(void **state)
 {
 	static const struct rule rules[] = {
 		{{"fault.a.rate=1 %"}, "[fault.a] wants a kind"},
@@ -160,11 +160,11 @@ sim_conf_check__faults_that_do_nothing(void **state)
 UNIT_TEST(test_sim_conf_rules)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_conf_check__combinations),
-		cmocka_unit_test(sim_conf_check__windows),
-		cmocka_unit_test(sim_conf_check__timeouts),
-		cmocka_unit_test(sim_conf_check__cam),
-		cmocka_unit_test(sim_conf_check__faults_that_do_nothing),
+		cmocka_unit_test(san_sim_conf_rules_check__combinations),
+		cmocka_unit_test(san_sim_conf_rules_check__windows),
+		cmocka_unit_test(san_sim_conf_rules_check__timeouts),
+		cmocka_unit_test(san_sim_conf_rules_check__cam),
+		cmocka_unit_test(san_sim_conf_rules_check__faults_that_do_nothing),
 	};
 
 	return cmocka_run_group_tests_name("sim_conf_rules", tests, NULL, NULL);

@@ -18,7 +18,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	sim_events_init(&q);
+	san_sim_event_init(&q);
 	return 0;
 }
 
@@ -28,23 +28,23 @@ teardown(void **state)
 	uint32_t i;
 
 	(void)state;
-	sim_events_check(&q);
-	sim_events_fini(&q);
+	san_sim_event_check(&q);
+	san_sim_event_fini(&q);
 	for (i = 0; i < LANES; i++)
-		sim_events_lane_fini(&lane[i]);
+		san_sim_event_lane_fini(&lane[i]);
 	return 0;
 }
 
 static void
 push(uint64_t at_ns, uint32_t obj)
 {
-	sim_events_push(&q, &(struct sim_event){.at_ns = at_ns, .obj = obj});
+	san_sim_event_push(&q, &(struct sim_event){.at_ns = at_ns, .obj = obj});
 }
 
 static void
 push_lane(uint32_t l, uint64_t at_ns, uint32_t obj)
 {
-	sim_events_push_lane(&q, &lane[l], &(struct sim_event){.at_ns = at_ns, .obj = obj});
+	san_sim_event_push_lane(&q, &lane[l], &(struct sim_event){.at_ns = at_ns, .obj = obj});
 }
 
 static void
@@ -52,8 +52,8 @@ assert_pop(uint64_t at_ns, uint32_t obj)
 {
 	struct sim_event ev;
 
-	assert_true(sim_events_next_ns(&q) == at_ns);
-	assert_true(sim_events_pop(&q, &ev));
+	assert_true(san_sim_event_next_ns(&q) == at_ns);
+	assert_true(san_sim_event_pop(&q, &ev));
 	assert_true(ev.at_ns == at_ns);
 	assert_int_equal(ev.obj, obj);
 }
@@ -63,13 +63,13 @@ assert_empty(void)
 {
 	struct sim_event ev;
 
-	assert_int_equal(sim_events_nb(&q), 0);
-	assert_true(sim_events_next_ns(&q) == SAN_TIME_NEVER);
-	assert_false(sim_events_pop(&q, &ev));
+	assert_int_equal(san_sim_event_nb(&q), 0);
+	assert_true(san_sim_event_next_ns(&q) == SAN_TIME_NEVER);
+	assert_false(san_sim_event_pop(&q, &ev));
 }
 
 static void
-sim_events_init__empty(void **state)
+san_sim_event_init__empty(void **state)
 {
 	struct sim_event ev, before;
 
@@ -77,12 +77,12 @@ sim_events_init__empty(void **state)
 	assert_empty();
 	memset(&ev, 0x5a, sizeof(ev));
 	before = ev;
-	assert_false(sim_events_pop(&q, &ev));
+	assert_false(san_sim_event_pop(&q, &ev));
 	assert_memory_equal(&ev, &before, sizeof(ev));
 }
 
 static void
-sim_events_fini__with_events_in_it(void **state)
+san_sim_event_fini__with_events_in_it(void **state)
 {
 	uint32_t i;
 
@@ -96,7 +96,7 @@ sim_events_fini__with_events_in_it(void **state)
 }
 
 static void
-sim_events_push__carries_every_field(void **state)
+san_sim_event_push__carries_every_field(void **state)
 {
 	const struct sim_event in = {
 		.at_ns = 0x0102030405060708,
@@ -110,9 +110,9 @@ sim_events_push__carries_every_field(void **state)
 
 	(void)state;
 	push(5, 0);
-	sim_events_push(&q, &in);
+	san_sim_event_push(&q, &in);
 	assert_pop(5, 0);
-	assert_true(sim_events_pop(&q, &out));
+	assert_true(san_sim_event_pop(&q, &out));
 	assert_true(out.at_ns == in.at_ns);
 	assert_true(out.order == 1);
 	assert_ptr_equal(out.arg, in.arg);
@@ -123,7 +123,7 @@ sim_events_push__carries_every_field(void **state)
 }
 
 static void
-sim_events_push__ends_of_time(void **state)
+san_sim_event_push__ends_of_time(void **state)
 {
 	(void)state;
 	push(SAN_TIME_NEVER - 1, 1);
@@ -138,7 +138,7 @@ sim_events_push__ends_of_time(void **state)
 }
 
 static void
-sim_events_pop__same_time_first_in_first_out(void **state)
+san_sim_event_pop__same_time_first_in_first_out(void **state)
 {
 	uint32_t i;
 
@@ -158,7 +158,7 @@ sim_events_pop__same_time_first_in_first_out(void **state)
 }
 
 static void
-sim_events_pop__push_into_the_vacant_root(void **state)
+san_sim_event_pop__push_into_the_vacant_root(void **state)
 {
 	uint32_t i;
 
@@ -166,11 +166,11 @@ sim_events_pop__push_into_the_vacant_root(void **state)
 	for (i = 0; i < 10; i++)
 		push(10 * i, i);
 	assert_pop(0, 0);
-	assert_int_equal(sim_events_nb(&q), 9);
-	assert_true(sim_events_next_ns(&q) == 10);
+	assert_int_equal(san_sim_event_nb(&q), 9);
+	assert_true(san_sim_event_next_ns(&q) == 10);
 	/* Before all, in the middle, after all. */
 	push(3, 100);
-	assert_int_equal(sim_events_nb(&q), 10);
+	assert_int_equal(san_sim_event_nb(&q), 10);
 	assert_pop(3, 100);
 	push(55, 101);
 	assert_pop(10, 1);
@@ -189,7 +189,7 @@ sim_events_pop__push_into_the_vacant_root(void **state)
 
 /* Equal times are first in, first out, whichever way they were added. */
 static void
-sim_events_push_lane__same_time(void **state)
+san_sim_event_push_lane__same_time(void **state)
 {
 	uint32_t i;
 
@@ -206,15 +206,15 @@ sim_events_push_lane__same_time(void **state)
 	push_lane(0, 7, 7);
 	push_lane(2, 7, 8);
 	push(7, 9);
-	assert_int_equal(sim_events_nb(&q), 8);
-	sim_events_check(&q);
+	assert_int_equal(san_sim_event_nb(&q), 8);
+	san_sim_event_check(&q);
 	for (i = 2; i < 10; i++)
 		assert_pop(7, i);
 	assert_empty();
 }
 
 static void
-sim_events_push_lane__one_overtakes(void **state)
+san_sim_event_push_lane__one_overtakes(void **state)
 {
 	(void)state;
 	push_lane(0, 10, 0);
@@ -222,7 +222,7 @@ sim_events_push_lane__one_overtakes(void **state)
 	push_lane(0, 20, 2);
 	push_lane(0, 5, 3);
 	push_lane(0, 30, 4);
-	sim_events_check(&q);
+	san_sim_event_check(&q);
 	assert_pop(5, 3);
 	assert_pop(10, 0);
 	assert_pop(20, 2);
@@ -232,7 +232,7 @@ sim_events_push_lane__one_overtakes(void **state)
 }
 
 static void
-sim_events_push_lane__carries_every_field(void **state)
+san_sim_event_push_lane__carries_every_field(void **state)
 {
 	const struct sim_event in = {
 		.at_ns = 0x0102030405060708,
@@ -245,9 +245,9 @@ sim_events_push_lane__carries_every_field(void **state)
 
 	(void)state;
 	push_lane(0, 5, 0);
-	sim_events_push_lane(&q, &lane[0], &in);
+	san_sim_event_push_lane(&q, &lane[0], &in);
 	assert_pop(5, 0);
-	assert_true(sim_events_pop(&q, &out));
+	assert_true(san_sim_event_pop(&q, &out));
 	assert_true(out.at_ns == in.at_ns);
 	assert_true(out.order == 1);
 	assert_ptr_equal(out.arg, in.arg);
@@ -309,10 +309,10 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 			now_ns = ev.at_ns;
 			assert_pop(ev.at_ns, ev.obj);
 		}
-		assert_int_equal(sim_events_nb(&q), nb_model);
-		assert_true(sim_events_next_ns(&q) ==
+		assert_int_equal(san_sim_event_nb(&q), nb_model);
+		assert_true(san_sim_event_next_ns(&q) ==
 			    (nb_model > 0 ? model[0].at_ns : SAN_TIME_NEVER));
-		sim_events_check(&q);
+		san_sim_event_check(&q);
 	}
 }
 
@@ -350,10 +350,10 @@ sim_events__grows(void **state)
 	san_prng_seed(&g, 1);
 	for (i = 0; i < NB; i++)
 		push(san_prng_below(&g, NB / 4), i);
-	assert_int_equal(sim_events_nb(&q), NB);
-	sim_events_check(&q);
+	assert_int_equal(san_sim_event_nb(&q), NB);
+	san_sim_event_check(&q);
 	for (i = 0; i < NB; i++) {
-		assert_true(sim_events_pop(&q, &ev));
+		assert_true(san_sim_event_pop(&q, &ev));
 		/* The n-th push has order n. */
 		assert_true(ev.order == ev.obj);
 		assert_true(i == 0 || ev.at_ns > last.at_ns ||
@@ -366,20 +366,21 @@ sim_events__grows(void **state)
 UNIT_TEST(test_sim_event)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sim_events_init__empty, setup, teardown),
-		cmocka_unit_test_setup_teardown(sim_events_fini__with_events_in_it, setup,
+		cmocka_unit_test_setup_teardown(san_sim_event_init__empty, setup, teardown),
+		cmocka_unit_test_setup_teardown(san_sim_event_fini__with_events_in_it, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(sim_events_push__carries_every_field, setup,
+		cmocka_unit_test_setup_teardown(san_sim_event_push__carries_every_field, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(sim_events_push__ends_of_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(sim_events_pop__same_time_first_in_first_out, setup,
+		cmocka_unit_test_setup_teardown(san_sim_event_push__ends_of_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(san_sim_event_pop__same_time_first_in_first_out,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(san_sim_event_pop__push_into_the_vacant_root, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(sim_events_pop__push_into_the_vacant_root, setup,
+		cmocka_unit_test_setup_teardown(san_sim_event_push_lane__same_time, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(sim_events_push_lane__same_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(sim_events_push_lane__one_overtakes, setup,
+		cmocka_unit_test_setup_teardown(san_sim_event_push_lane__one_overtakes, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(sim_events_push_lane__carries_every_field, setup,
+		cmocka_unit_test_setup_teardown(san_sim_event_push_lane__carries_every_field, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(sim_events__like_a_sorted_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(sim_events__grows, setup, teardown),

@@ -27,7 +27,7 @@ static void
 send_n(struct sim_world *w, struct sim_link *l, uint32_t n)
 {
 	for (; n > 0; n--)
-		sim_world_send(w, l, frame(w));
+		san_sim_world_send(w, l, frame(w));
 }
 
 /* When the next packet arrives; SAN_TIME_NEVER: none. It is freed. */
@@ -49,7 +49,7 @@ arrival_ns(struct sim_world *w)
 /* ---- time ---- */
 
 static void
-sim_link_send__serialisation(void **state)
+san_sim_link_send__serialisation(void **state)
 {
 	struct sim_world *w = PAIR(NULL);
 	struct sim_link *l = &w->links[0];
@@ -77,7 +77,7 @@ sim_link_send__serialisation(void **state)
 
 /* At any rate a thousand packets take as long as their bits, within a nanosecond. */
 static void
-sim_link_send__rates(void **state)
+san_sim_link_send__rates(void **state)
 {
 	static const struct {
 		const char *word;
@@ -100,8 +100,8 @@ sim_link_send__rates(void **state)
 		double want_ns = 0;
 
 		for (k = 0; k < 1000; k++) {
-			sim_world_send(w, &w->links[0],
-				       test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
+			san_sim_world_send(w, &w->links[0],
+					   test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
 			want_ns += (64 + k + EXTRA) * 8 * 1000 / rates[i].mbps;
 		}
 		for (k = 0; k < 1000; k++)
@@ -114,7 +114,7 @@ sim_link_send__rates(void **state)
 /* ---- queue ---- */
 
 static void
-sim_link_send__drops_beyond_the_buffer(void **state)
+san_sim_link_send__drops_beyond_the_buffer(void **state)
 {
 	struct sim_world *w = STAR("link.buffer=7476"); /* four on the wire and one more */
 	struct sim_link *l = &w->links[PORT];
@@ -138,23 +138,23 @@ sim_link_send__drops_beyond_the_buffer(void **state)
 	send_n(w, &w->links[PORT], 6);
 	assert_int_equal(w->links[PORT].nb_full, 2);
 	/* a small packet fits where a large one does not */
-	sim_world_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
+	san_sim_world_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
 	assert_int_equal(w->links[PORT].nb_full, 2);
 	test_sim_network_free(w);
 }
 
 /* RT-31: longer packets are lost, and take no time on the cable. */
 static void
-sim_link_send__loses_what_is_too_long(void **state)
+san_sim_link_send__loses_what_is_too_long(void **state)
 {
 	struct sim_world *w = STAR("link.mtu=1000", "core.mtu=9000");
 	struct sim_link *l = &w->links[PORT];
 
 	(void)state;
-	sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
+	san_sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
 	assert_int_equal(l->nb_lost, 1);
 	assert_int_equal(l->nb_pkts, 0);
-	sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
+	san_sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
 	assert_int_equal(l->nb_lost, 1);
 	assert_int_equal(l->nb_pkts, 1);
 	test_sim_network_free(w);
@@ -162,32 +162,32 @@ sim_link_send__loses_what_is_too_long(void **state)
 
 /* A host's own queue is bounded by its loop. */
 static void
-sim_link_send__hosts_do_not_drop(void **state)
+san_sim_link_send__hosts_do_not_drop(void **state)
 {
 	struct sim_world *w = STAR("link.buffer=2 KiB", "host.mtu=1500");
 
 	(void)state;
-	send_n(w, sim_topo_uplink(w, 1), 1000);
-	assert_int_equal(sim_topo_uplink(w, 1)->nb_full, 0);
-	assert_int_equal(sim_topo_uplink(w, 1)->nb_pkts, 1000);
+	send_n(w, san_sim_topo_uplink(w, 1), 1000);
+	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_full, 0);
+	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_pkts, 1000);
 	test_sim_network_free(w);
 }
 
 static void
-sim_link_backlog__drains_at_the_rate(void **state)
+san_sim_link_backlog__drains_at_the_rate(void **state)
 {
 	struct sim_world *w = STAR(NULL);
 	struct sim_link *l = &w->links[PORT];
 	uint32_t i;
 
 	(void)state;
-	assert_int_equal(sim_link_backlog(l, 0), 0);
+	assert_int_equal(san_sim_link_backlog(l, 0), 0);
 	send_n(w, l, 10);
 	for (i = 0; i <= 10; i++)
-		assert_int_equal(sim_link_backlog(l, 120 * i), (10 - i) * ON_WIRE);
-	assert_int_equal(sim_link_backlog(l, 40), 10 * ON_WIRE - 500);
-	assert_int_equal(sim_link_backlog(l, 1200), 0);
-	assert_int_equal(sim_link_backlog(l, 1000000000), 0);
+		assert_int_equal(san_sim_link_backlog(l, 120 * i), (10 - i) * ON_WIRE);
+	assert_int_equal(san_sim_link_backlog(l, 40), 10 * ON_WIRE - 500);
+	assert_int_equal(san_sim_link_backlog(l, 1200), 0);
+	assert_int_equal(san_sim_link_backlog(l, 1000000000), 0);
 	assert_int_equal(l->high_bytes, 10 * ON_WIRE);
 	test_sim_network_free(w);
 }
@@ -230,7 +230,7 @@ marks(const char *ipv6)
 }
 
 static void
-sim_link_send__marks_beyond_the_threshold(void **state)
+san_sim_link_send__marks_beyond_the_threshold(void **state)
 {
 	(void)state;
 	marks("host.ipv6=no");
@@ -238,7 +238,7 @@ sim_link_send__marks_beyond_the_threshold(void **state)
 }
 
 static void
-sim_link_send__marks_nothing_else(void **state)
+san_sim_link_send__marks_nothing_else(void **state)
 {
 	struct sim_world *w = STAR("link.mark=1");
 	struct sim_link *l = &w->links[PORT];
@@ -250,11 +250,11 @@ sim_link_send__marks_nothing_else(void **state)
 	send_n(w, l, 1);
 	m = frame(w);
 	memcpy(was, rte_pktmbuf_mtod(m, void *), LEN);
-	sim_world_send(w, l, m);
+	san_sim_world_send(w, l, m);
 	m = frame(w); /* ARP has no such bits */
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
-	sim_world_send(w, l, m);
+	san_sim_world_send(w, l, m);
 	arrival_ns(w);
 	m = test_sim_arrival(w, &l);
 	for (i = 0; i < LEN; i++)
@@ -270,7 +270,7 @@ sim_link_send__marks_nothing_else(void **state)
 
 /* Not-ECT stays, CE stays, and a wrong checksum stays wrong by the same amount. */
 static void
-sim_link_send__marks_only_ect(void **state)
+san_sim_link_send__marks_only_ect(void **state)
 {
 	static const uint8_t after[] = {0, 3, 3, 3};
 	uint8_t ecn;
@@ -289,7 +289,7 @@ sim_link_send__marks_only_ect(void **state)
 		sum = rte_raw_cksum(ip, sizeof(*ip));
 		assert_int_not_equal(sum, 0xffff);
 		send_n(w, l, 1);
-		sim_world_send(w, l, m);
+		san_sim_world_send(w, l, m);
 		arrival_ns(w);
 		assert_ptr_equal(test_sim_arrival(w, &l), m);
 		assert_int_equal(ip->type_of_service, 0xb8 | after[ecn]);
@@ -301,7 +301,7 @@ sim_link_send__marks_only_ect(void **state)
 }
 
 static void
-sim_link_send__no_threshold_no_marks(void **state)
+san_sim_link_send__no_threshold_no_marks(void **state)
 {
 	struct sim_world *w = STAR("link.mark=0");
 
@@ -322,7 +322,7 @@ lose(struct sim_world *w, uint32_t n, char *which)
 	for (i = 0; i < n; i++) {
 		bool is_lost;
 
-		sim_world_send(w, &w->links[0], frame(w));
+		san_sim_world_send(w, &w->links[0], frame(w));
 		is_lost = arrival_ns(w) == SAN_TIME_NEVER;
 		lost += is_lost;
 		w->now_ns += 200;
@@ -353,12 +353,12 @@ with_fault(const char *kind, const char *rate, const char *more)
 	snprintf(words[0], sizeof(words[0]), "fault.f.kind=%s", kind);
 	snprintf(words[1], sizeof(words[1]), "fault.f.rate=%s", rate);
 	w = PAIR(words[0], words[1], more);
-	sim_fault_event(w, 0, true);
+	san_sim_fault_event(w, 0, true);
 	return w;
 }
 
 static void
-sim_link_send__loss_rate(void **state)
+san_sim_link_send__loss_rate(void **state)
 {
 	static const struct {
 		const char *rate;
@@ -376,7 +376,7 @@ sim_link_send__loss_rate(void **state)
 }
 
 static void
-sim_link_send__loss_of_all_and_none(void **state)
+san_sim_link_send__loss_of_all_and_none(void **state)
 {
 	struct sim_world *w = with_fault("loss", "1", NULL);
 
@@ -390,7 +390,7 @@ sim_link_send__loss_of_all_and_none(void **state)
 
 /* Equal seeds lose the same packets, other seeds others. */
 static void
-sim_link_send__loss_follows_from_the_seed(void **state)
+san_sim_link_send__loss_follows_from_the_seed(void **state)
 {
 	char which[3][1001] = {""};
 	uint32_t i;
@@ -408,7 +408,7 @@ sim_link_send__loss_follows_from_the_seed(void **state)
 }
 
 static void
-sim_link_send__burst_rate_and_length(void **state)
+san_sim_link_send__burst_rate_and_length(void **state)
 {
 	static const struct {
 		const char *rate;
@@ -433,7 +433,7 @@ sim_link_send__burst_rate_and_length(void **state)
 }
 
 static void
-sim_link_send__burst_of_all(void **state)
+san_sim_link_send__burst_of_all(void **state)
 {
 	struct sim_world *w = with_fault("burst", "1", NULL);
 
@@ -444,7 +444,7 @@ sim_link_send__burst_of_all(void **state)
 
 /* A flow is lost as a whole, or not at all. */
 static void
-sim_link_send__flows(void **state)
+san_sim_link_send__flows(void **state)
 {
 	struct sim_world *w = with_fault("flow", "30 %", NULL);
 	uint32_t port, k, lost, flows = 0;
@@ -454,8 +454,8 @@ sim_link_send__flows(void **state)
 		for (k = lost = 0; k < 4; k++) {
 			uint16_t len = (uint16_t)(100 + 50 * k);
 
-			sim_world_send(w, &w->links[0],
-				       test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
+			san_sim_world_send(w, &w->links[0],
+					   test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
 			lost += arrival_ns(w) == SAN_TIME_NEVER;
 			w->now_ns += 100;
 		}
@@ -467,25 +467,25 @@ sim_link_send__flows(void **state)
 }
 
 static void
-sim_link_send__down(void **state)
+san_sim_link_send__down(void **state)
 {
 	struct sim_world *w = with_fault("down", "0", "fault.f.where=host:0:up");
 
 	(void)state;
 	assert_int_equal(lose(w, 100, NULL), 100);
 	/* the way back works */
-	sim_world_send(w, &w->links[1], frame(w));
+	san_sim_world_send(w, &w->links[1], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
 	assert_false(w->links[1].faulty);
-	sim_fault_event(w, 0, false);
+	san_sim_fault_event(w, 0, false);
 	assert_false(w->links[0].faulty);
-	sim_world_send(w, &w->links[0], frame(w));
+	san_sim_world_send(w, &w->links[0], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
 	test_sim_network_free(w);
 }
 
 static void
-sim_link_send__duplicate(void **state)
+san_sim_link_send__duplicate(void **state)
 {
 	struct sim_world *w = with_fault("duplicate", "1", "fault.f.arg=5 us");
 	uint64_t late_ns, latest_ns = 0, earliest_ns = UINT64_MAX;
@@ -497,7 +497,7 @@ sim_link_send__duplicate(void **state)
 	for (i = 0; i < 2000; i++) {
 		uint64_t sent_ns = w->now_ns;
 
-		sim_world_send(w, &w->links[0], frame(w));
+		san_sim_world_send(w, &w->links[0], frame(w));
 		m[0] = test_sim_arrival(w, &l);
 		assert_int_equal(w->now_ns, sent_ns + 1120);
 		m[1] = test_sim_arrival(w, &l);
@@ -520,7 +520,7 @@ sim_link_send__duplicate(void **state)
 }
 
 static void
-sim_link_send__reorder(void **state)
+san_sim_link_send__reorder(void **state)
 {
 	struct sim_world *w = with_fault("reorder", "30 %", "fault.f.arg=7 us");
 	uint64_t latest_ns = 0;
@@ -530,7 +530,7 @@ sim_link_send__reorder(void **state)
 	for (i = 0; i < MANY; i++) {
 		uint64_t at_ns;
 
-		sim_world_send(w, &w->links[0], frame(w));
+		san_sim_world_send(w, &w->links[0], frame(w));
 		at_ns = arrival_ns(w) - w->now_ns;
 		assert_in_range(at_ns, 1120, 1120 + 7000);
 		late += at_ns != 1120;
@@ -544,7 +544,7 @@ sim_link_send__reorder(void **state)
 
 /* Without delay: no fault happened. */
 static void
-sim_link_send__reorder_counts_what_is_late(void **state)
+san_sim_link_send__reorder_counts_what_is_late(void **state)
 {
 	struct sim_world *w = with_fault("reorder", "1", "fault.f.arg=1 ns");
 	uint64_t before = w->net.nb_faults;
@@ -552,7 +552,7 @@ sim_link_send__reorder_counts_what_is_late(void **state)
 
 	(void)state;
 	for (i = 0; i < MANY; i++) {
-		sim_world_send(w, &w->links[0], frame(w));
+		san_sim_world_send(w, &w->links[0], frame(w));
 		late += arrival_ns(w) - w->now_ns != 1120;
 		w->now_ns += 10 * US;
 	}
@@ -562,7 +562,7 @@ sim_link_send__reorder_counts_what_is_late(void **state)
 }
 
 static void
-sim_link_send__corruption_of_one_bit(void **state)
+san_sim_link_send__corruption_of_one_bit(void **state)
 {
 	struct sim_world *w = with_fault("corrupt", "1", NULL);
 	uint32_t i, k, bytes[LEN] = {0}, touched = 0;
@@ -573,7 +573,7 @@ sim_link_send__corruption_of_one_bit(void **state)
 	for (i = 0; i < 5000; i++) {
 		uint32_t bits = 0;
 
-		sim_world_send(w, &w->links[0], frame(w));
+		san_sim_world_send(w, &w->links[0], frame(w));
 		m = test_sim_arrival(w, &l);
 		assert_int_equal(m->pkt_len, LEN);
 		for (k = 0; k < LEN; k++) {
@@ -598,7 +598,7 @@ sim_link_send__corruption_of_one_bit(void **state)
 
 /* Faults add up; each removes what it added, in whatever order they end. */
 static void
-sim_fault_event__add_up(void **state)
+san_sim_fault_event__add_up(void **state)
 {
 	struct sim_world *w = PAIR("fault.a.kind=loss", "fault.a.rate=10 %", "fault.b.kind=loss",
 				   "fault.b.rate=20 %", "fault.b.where=host:0:up",
@@ -606,31 +606,31 @@ sim_fault_event__add_up(void **state)
 	const struct sim_link_fault *f = &w->links[0].fault;
 
 	(void)state;
-	sim_fault_event(w, 0, true);
-	sim_fault_event(w, 1, true);
-	sim_fault_event(w, 1, true); /* has begun already */
+	san_sim_fault_event(w, 0, true);
+	san_sim_fault_event(w, 1, true);
+	san_sim_fault_event(w, 1, true); /* has begun already */
 	assert_int_equal(f->loss_ppm, 300000);
 	assert_int_equal(w->links[1].fault.loss_ppm, 100000);
-	sim_fault_event(w, 2, true);
-	sim_fault_event(w, 3, true);
+	san_sim_fault_event(w, 2, true);
+	san_sim_fault_event(w, 3, true);
 	assert_int_equal(f->nb_down, 2);
-	sim_fault_event(w, 2, false);
+	san_sim_fault_event(w, 2, false);
 	assert_int_equal(f->nb_down, 1);
-	sim_fault_event(w, 0, false);
+	san_sim_fault_event(w, 0, false);
 	assert_int_equal(f->loss_ppm, 200000);
-	sim_fault_end(w);
+	san_sim_fault_end(w);
 	assert_int_equal(f->loss_ppm | f->nb_down, 0);
 	assert_false(w->links[0].faulty);
 	assert_false(w->links[1].faulty);
 	/* and none begins any more */
-	sim_fault_event(w, 0, true);
+	san_sim_fault_event(w, 0, true);
 	assert_int_equal(f->loss_ppm, 0);
 	test_sim_network_free(w);
 }
 
 /* The delays of two faults do not depend on which one ended last. */
 static void
-sim_fault_event__delays_of_several(void **state)
+san_sim_fault_event__delays_of_several(void **state)
 {
 	struct sim_world *w =
 		PAIR("fault.a.kind=reorder", "fault.a.rate=10 %", "fault.a.arg=9 us",
@@ -640,24 +640,24 @@ sim_fault_event__delays_of_several(void **state)
 	const struct sim_link_fault *f = &w->links[0].fault;
 
 	(void)state;
-	sim_fault_event(w, 0, true);
-	sim_fault_event(w, 1, true);
+	san_sim_fault_event(w, 0, true);
+	san_sim_fault_event(w, 1, true);
 	assert_true(f->reorder_ns >= 9 * US);
-	sim_fault_event(w, 0, false);
+	san_sim_fault_event(w, 0, false);
 	assert_int_equal(f->reorder_ns, 1 * US);
 	assert_int_equal(f->reorder_ppm, 900000);
-	sim_fault_event(w, 2, true);
-	sim_fault_event(w, 3, true);
-	sim_fault_event(w, 3, false);
+	san_sim_fault_event(w, 2, true);
+	san_sim_fault_event(w, 3, true);
+	san_sim_fault_event(w, 3, false);
 	assert_int_equal(f->dup_ns, 2 * US);
-	sim_fault_end(w);
+	san_sim_fault_end(w);
 	assert_false(w->links[0].faulty);
 	test_sim_network_free(w);
 }
 
 /* During which of them connections may stall. */
 static void
-sim_fault_event__blocking(void **state)
+san_sim_fault_event__blocking(void **state)
 {
 	static const struct {
 		const char *kind, *rate;
@@ -680,7 +680,7 @@ sim_fault_event__blocking(void **state)
 
 		assert_int_equal(w->nb_blocking, cases[i].blocks);
 		w->now_ns = 77;
-		sim_fault_event(w, 0, false);
+		san_sim_fault_event(w, 0, false);
 		assert_int_equal(w->nb_blocking, 0);
 		assert_int_equal(w->unblocked_ns, cases[i].blocks ? 77 : 0);
 		test_sim_network_free(w);
@@ -689,7 +689,7 @@ sim_fault_event__blocking(void **state)
 
 /* Packets may wait as long as a host does not run, for any overlapping pauses. */
 static void
-sim_fault_event__pauses_overlap(void **state)
+san_sim_fault_event__pauses_overlap(void **state)
 {
 	struct sim_world *w =
 		PAIR("fault.a.kind=pause", "fault.a.where=host:1", "fault.b.kind=pause",
@@ -698,27 +698,27 @@ sim_fault_event__pauses_overlap(void **state)
 
 	(void)state;
 	w->now_ns = 10 * US;
-	sim_fault_event(w, 0, true);
+	san_sim_fault_event(w, 0, true);
 	w->now_ns = 18 * US;
-	sim_fault_event(w, 1, true);
+	san_sim_fault_event(w, 1, true);
 	w->now_ns = 20 * US;
-	sim_fault_event(w, 0, false);
+	san_sim_fault_event(w, 0, false);
 	assert_int_equal(h->held_ns, 0);
 	w->now_ns = 23 * US;
-	sim_fault_event(w, 1, false);
+	san_sim_fault_event(w, 1, false);
 	assert_int_equal(h->nb_paused, 0);
 	assert_int_equal(h->held_ns, 13 * US);
 	/* again, before it has run */
 	w->now_ns = 24 * US;
-	sim_fault_event(w, 0, true);
+	san_sim_fault_event(w, 0, true);
 	w->now_ns = 30 * US;
-	sim_fault_end(w);
+	san_sim_fault_end(w);
 	assert_int_equal(h->held_ns, 19 * US);
 	test_sim_network_free(w);
 }
 
 static void
-sim_fault_create__wrong_places(void **state)
+san_sim_fault_create__wrong_places(void **state)
 {
 	static const struct {
 		const char *kind, *where;
@@ -745,7 +745,7 @@ sim_fault_create__wrong_places(void **state)
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
 		snprintf(where, sizeof(where), "fault.f.where=%s", cases[i].where);
 		w = PAIR(kind, where, "fault.f.rate=1 %");
-		if (sim_fault_create(w) != (cases[i].fine ? 0 : -EINVAL))
+		if (san_sim_fault_create(w) != (cases[i].fine ? 0 : -EINVAL))
 			fail_msg("%s %s", kind, where);
 		test_sim_network_free(w);
 	}
@@ -754,32 +754,32 @@ sim_fault_create__wrong_places(void **state)
 UNIT_TEST(test_sim_link)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_link_send__serialisation),
-		cmocka_unit_test(sim_link_send__rates),
-		cmocka_unit_test(sim_link_send__drops_beyond_the_buffer),
-		cmocka_unit_test(sim_link_send__loses_what_is_too_long),
-		cmocka_unit_test(sim_link_send__hosts_do_not_drop),
-		cmocka_unit_test(sim_link_backlog__drains_at_the_rate),
-		cmocka_unit_test(sim_link_send__marks_beyond_the_threshold),
-		cmocka_unit_test(sim_link_send__marks_nothing_else),
-		cmocka_unit_test(sim_link_send__marks_only_ect),
-		cmocka_unit_test(sim_link_send__no_threshold_no_marks),
-		cmocka_unit_test(sim_link_send__loss_rate),
-		cmocka_unit_test(sim_link_send__loss_of_all_and_none),
-		cmocka_unit_test(sim_link_send__loss_follows_from_the_seed),
-		cmocka_unit_test(sim_link_send__burst_rate_and_length),
-		cmocka_unit_test(sim_link_send__burst_of_all),
-		cmocka_unit_test(sim_link_send__flows),
-		cmocka_unit_test(sim_link_send__down),
-		cmocka_unit_test(sim_link_send__duplicate),
-		cmocka_unit_test(sim_link_send__reorder),
-		cmocka_unit_test(sim_link_send__reorder_counts_what_is_late),
-		cmocka_unit_test(sim_link_send__corruption_of_one_bit),
-		cmocka_unit_test(sim_fault_event__add_up),
-		cmocka_unit_test(sim_fault_event__delays_of_several),
-		cmocka_unit_test(sim_fault_event__blocking),
-		cmocka_unit_test(sim_fault_event__pauses_overlap),
-		cmocka_unit_test(sim_fault_create__wrong_places),
+		cmocka_unit_test(san_sim_link_send__serialisation),
+		cmocka_unit_test(san_sim_link_send__rates),
+		cmocka_unit_test(san_sim_link_send__drops_beyond_the_buffer),
+		cmocka_unit_test(san_sim_link_send__loses_what_is_too_long),
+		cmocka_unit_test(san_sim_link_send__hosts_do_not_drop),
+		cmocka_unit_test(san_sim_link_backlog__drains_at_the_rate),
+		cmocka_unit_test(san_sim_link_send__marks_beyond_the_threshold),
+		cmocka_unit_test(san_sim_link_send__marks_nothing_else),
+		cmocka_unit_test(san_sim_link_send__marks_only_ect),
+		cmocka_unit_test(san_sim_link_send__no_threshold_no_marks),
+		cmocka_unit_test(san_sim_link_send__loss_rate),
+		cmocka_unit_test(san_sim_link_send__loss_of_all_and_none),
+		cmocka_unit_test(san_sim_link_send__loss_follows_from_the_seed),
+		cmocka_unit_test(san_sim_link_send__burst_rate_and_length),
+		cmocka_unit_test(san_sim_link_send__burst_of_all),
+		cmocka_unit_test(san_sim_link_send__flows),
+		cmocka_unit_test(san_sim_link_send__down),
+		cmocka_unit_test(san_sim_link_send__duplicate),
+		cmocka_unit_test(san_sim_link_send__reorder),
+		cmocka_unit_test(san_sim_link_send__reorder_counts_what_is_late),
+		cmocka_unit_test(san_sim_link_send__corruption_of_one_bit),
+		cmocka_unit_test(san_sim_fault_event__add_up),
+		cmocka_unit_test(san_sim_fault_event__delays_of_several),
+		cmocka_unit_test(san_sim_fault_event__blocking),
+		cmocka_unit_test(san_sim_fault_event__pauses_overlap),
+		cmocka_unit_test(san_sim_fault_create__wrong_places),
 	};
 
 	return cmocka_run_group_tests_name("sim_link", tests, NULL, NULL);

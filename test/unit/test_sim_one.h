@@ -30,7 +30,7 @@ teardown(void **state)
 {
 	(void)state;
 	if (w != NULL)
-		sim_world_destroy(w);
+		san_sim_world_destroy(w);
 	return 0;
 }
 

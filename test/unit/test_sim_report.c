@@ -12,7 +12,7 @@ static void
 ran(const char *const *words)
 {
 	world(words);
-	sim_world_run(w);
+	san_sim_world_run(w);
 	assert_fine();
 }
 
@@ -25,7 +25,7 @@ figure(const char *key)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	sim_report_json(w, f);
+	san_sim_report_json(w, f);
 	fclose(f);
 	snprintf(want, sizeof(want), "\"%s\": ", key);
 	at = strstr(text, want);
@@ -37,7 +37,7 @@ figure(const char *key)
 
 /* The counters of a process that died are kept. */
 static void
-sim_report_engine__of_the_dead(void **state)
+san_sim_report_engine__of_the_dead(void **state)
 {
 	uint64_t acks, inserts;
 
@@ -46,8 +46,8 @@ sim_report_engine__of_the_dead(void **state)
 	acks = figure("acks");
 	inserts = figure("cam_inserts");
 	assert_true(acks > 100 && inserts > 100);
-	sim_host_kill(w, &w->hosts[0]);
-	sim_host_kill(w, &w->hosts[1]);
+	san_sim_host_kill(w, &w->hosts[0]);
+	san_sim_host_kill(w, &w->hosts[1]);
 	assert_int_equal(figure("acks"), acks);
 	assert_int_equal(figure("cam_inserts"), inserts);
 	assert_true(figure("grant_high_bytes") > 0);
@@ -55,7 +55,7 @@ sim_report_engine__of_the_dead(void **state)
 
 /* Without the packets of connecting and disconnecting. */
 static void
-sim_report_links__of_the_load(void **state)
+san_sim_report_links__of_the_load(void **state)
 {
 	uint64_t sent = 0;
 	uint32_t i;
@@ -70,7 +70,7 @@ sim_report_links__of_the_load(void **state)
 
 /* The load of a slow link is more than zero. */
 static void
-sim_report_json__slow_link(void **state)
+san_sim_report_json__slow_link(void **state)
 {
 	(void)state;
 	ran(WORDS("link.rate=1 Mb/s", "run.duration=2 s", "load.size-min=4 KiB",
@@ -83,9 +83,9 @@ sim_report_json__slow_link(void **state)
 UNIT_TEST(test_sim_report)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(sim_report_engine__of_the_dead),
-		CASE(sim_report_links__of_the_load),
-		CASE(sim_report_json__slow_link),
+		CASE(san_sim_report_engine__of_the_dead),
+		CASE(san_sim_report_links__of_the_load),
+		CASE(san_sim_report_json__slow_link),
 	};
 
 	return cmocka_run_group_tests_name("sim_report", tests, NULL, NULL);

@@ -29,7 +29,7 @@ print(const struct sim_conf *c)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	sim_conf_print(c, f);
+	san_sim_conf_print(c, f);
 	fclose(f);
 	return text;
 }
@@ -47,7 +47,7 @@ try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
 	int rc, saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
 
 	dup2(null, STDERR_FILENO);
-	rc = sim_swarm_try(c, sum, err, sizeof(err));
+	rc = san_sim_swarm_try(c, sum, err, sizeof(err));
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
@@ -57,7 +57,7 @@ try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
 /* ---- scenarios of seeds ---- */
 
 static void
-sim_swarm_draw__seed_decides(void **state)
+san_sim_draw_swarm__seed_decides(void **state)
 {
 	uint64_t seed;
 	uint32_t same = 0;
@@ -67,13 +67,13 @@ sim_swarm_draw__seed_decides(void **state)
 		char *text[3];
 
 		memset(&conf, 0xff, sizeof(conf));
-		sim_swarm_draw(seed, &conf);
+		san_sim_draw_swarm(seed, &conf);
 		text[0] = print(&conf);
 		memset(&conf, 0x5a, sizeof(conf));
-		sim_swarm_draw(seed, &conf);
+		san_sim_draw_swarm(seed, &conf);
 		text[1] = print(&conf);
 		assert_string_equal(text[0], text[1]);
-		sim_swarm_draw(seed + 1, &conf);
+		san_sim_draw_swarm(seed + 1, &conf);
 		text[2] = print(&conf);
 		same += strcmp(text[0], text[2]) == 0;
 		free(text[0]);
@@ -87,27 +87,27 @@ sim_swarm_draw__seed_decides(void **state)
 static void
 assert_is_scenario(uint64_t seed)
 {
-	const uint32_t mb = sim_world_mb(&conf);
+	const uint32_t mb = san_sim_world_mb(&conf);
 	struct sim_world w = {.conf = conf};
 	struct sim_fault_conf *f;
 
-	if (sim_conf_check(&conf, err, sizeof(err)) != 0)
+	if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
 		fail_msg("seed %lu: %s", (unsigned long)seed, err);
-	assert_int_equal(sim_topo_create(&w), 0);
+	assert_int_equal(san_sim_topo_create(&w), 0);
 	w.hosts = calloc(w.nb_hosts, sizeof(*w.hosts));
 	assert_non_null(w.hosts);
-	assert_int_equal(sim_fault_create(&w), 0);
+	assert_int_equal(san_sim_fault_create(&w), 0);
 	for (f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
 		assert_in_range(f->kind, SIM_FAULT_NONE + 1, SIM_FAULT_MAX - 1);
 	assert_in_range(conf.load.ops, 1, 300);
 	if (mb > SIM_EAL_SWARM_MB)
 		fail_msg("seed %lu: %u MB", (unsigned long)seed, mb);
 	free(w.hosts);
-	sim_topo_destroy(&w);
+	san_sim_topo_destroy(&w);
 }
 
 static void
-sim_swarm_draw__scenarios_are_right(void **state)
+san_sim_draw_swarm__scenarios_are_right(void **state)
 {
 	uint32_t topo[SIM_TOPO_MAX] = {0}, fault[SIM_FAULT_MAX] = {0}, kind[SIM_KINDS] = {0};
 	uint32_t cc[SIM_CC_MAX] = {0}, i;
@@ -115,7 +115,7 @@ sim_swarm_draw__scenarios_are_right(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= SEEDS; seed++) {
-		sim_swarm_draw(seed, &conf);
+		san_sim_draw_swarm(seed, &conf);
 		assert_is_scenario(seed);
 		topo[conf.topo.type]++;
 		cc[conf.host.cc]++;
@@ -136,7 +136,7 @@ sim_swarm_draw__scenarios_are_right(void **state)
 
 /* None takes more than a second or two of CPU: what is refused, and written, repeatedly. */
 static void
-sim_swarm_draw__scenarios_are_short(void **state)
+san_sim_draw_swarm__scenarios_are_short(void **state)
 {
 	const struct sim_load_conf *l = &conf.load;
 	uint64_t seed;
@@ -145,7 +145,7 @@ sim_swarm_draw__scenarios_are_short(void **state)
 	for (seed = 1; seed <= SEEDS; seed++) {
 		uint64_t sides, waiting;
 
-		sim_swarm_draw(seed, &conf);
+		san_sim_draw_swarm(seed, &conf);
 		sides = l->connections * (l->both_ways ? 2u : 1u);
 		waiting = l->connections * RTE_MIN(l->ops, l->depth);
 		if (conf.host.max_rxns != 0 && l->ops > 4)
@@ -159,7 +159,7 @@ sim_swarm_draw__scenarios_are_short(void **state)
 
 /* The printed scenario repeats the run: written and read, it is unchanged. */
 static void
-sim_swarm_draw__scenarios_can_be_written(void **state)
+san_sim_draw_swarm__scenarios_can_be_written(void **state)
 {
 	char path[] = "/tmp/test_sim_swarm.XXXXXX";
 	int fd = mkstemp(path);
@@ -171,12 +171,12 @@ sim_swarm_draw__scenarios_can_be_written(void **state)
 		char *want, *got;
 		FILE *f = fopen(path, "w");
 
-		sim_swarm_draw(seed, &conf);
+		san_sim_draw_swarm(seed, &conf);
 		want = print(&conf);
 		fputs(want, f);
 		fclose(f);
-		sim_conf_default(&conf);
-		if (sim_conf_load(&conf, path, err, sizeof(err)) != 0)
+		san_sim_conf_default(&conf);
+		if (san_sim_conf_file_load(&conf, path, err, sizeof(err)) != 0)
 			fail_msg("%s", err);
 		got = print(&conf);
 		assert_string_equal(got, want);
@@ -190,42 +190,42 @@ sim_swarm_draw__scenarios_can_be_written(void **state)
 /* ---- one run ---- */
 
 static void
-sim_swarm_try__passes(void **state)
+san_sim_swarm_try__passes(void **state)
 {
 	struct sim_swarm_sum sum = {0}, again = {0};
 
 	(void)state;
 	scenario(WORDS("run.duration=100 us", "fault.f.kind=loss", "fault.f.rate=1 %"));
-	assert_int_equal(sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
+	assert_int_equal(san_sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
 	assert_string_equal(err, "");
 	assert_int_equal(sum.nb_runs, 1);
 	assert_int_equal(sum.nb_failed, 0);
 	assert_int_equal(sum.nb_broken, 0);
 	assert_true(sum.nb_events > 100 && sum.nb_ops > 10 && sum.nb_faults > 1);
 	/* each in its own process, and all equal */
-	assert_int_equal(sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
+	assert_int_equal(san_sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
 	assert_memory_equal(&again, &sum, sizeof(sum));
-	assert_int_equal(sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
+	assert_int_equal(san_sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
 	assert_int_equal(again.nb_runs, 2);
 	assert_int_equal(again.nb_events, 2 * sum.nb_events);
 	assert_int_equal(again.hash, 2 * sum.hash);
-	assert_int_equal(sim_swarm_try(&conf, NULL, err, sizeof(err)), 0);
+	assert_int_equal(san_sim_swarm_try(&conf, NULL, err, sizeof(err)), 0);
 }
 
 static void
-sim_swarm_try__counts_what_broke(void **state)
+san_sim_swarm_try__counts_what_broke(void **state)
 {
 	struct sim_swarm_sum sum = {0};
 
 	(void)state;
 	scenario(WORDS("run.duration=20 ms", "fault.f.kind=restart", "fault.f.where=host:1",
 		       "fault.f.at=1 ms", "fault.f.for=1 ms", "load.reconnect=yes"));
-	assert_int_equal(sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
+	assert_int_equal(san_sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
 	assert_int_not_equal(sum.nb_broken, 0);
 }
 
 static void
-sim_swarm_try__fails(void **state)
+san_sim_swarm_try__fails(void **state)
 {
 	struct sim_swarm_sum sum = {0};
 
@@ -238,10 +238,10 @@ sim_swarm_try__fails(void **state)
 
 /* An invalid scenario is not a failure of the transport. */
 static void
-sim_swarm_try__no_scenario(void **state)
+san_sim_swarm_try__no_scenario(void **state)
 {
 	(void)state;
-	sim_conf_default(&conf);
+	san_sim_conf_default(&conf);
 	conf.load.weights[1] = 0;
 	assert_int_equal(try_quietly(&conf, NULL), 0);
 	scenario(WORDS("fault.f.kind=pause", "fault.f.where=host:2"));
@@ -251,20 +251,20 @@ sim_swarm_try__no_scenario(void **state)
 
 /* Scenarios with more memory than the swarm draws: for buffers and for records of them. */
 static void
-sim_swarm_try__large(void **state)
+san_sim_swarm_try__large(void **state)
 {
 	(void)state;
 	scenario(WORDS("topology.type=star", "topology.hosts=40", "host.mbufs=1000",
 		       "host.mtu=9000", "run.duration=10 us"));
-	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
+	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 	scenario(WORDS("host.mtu=1500", "link.buffer=200 MiB", "load.connections=300",
 		       "run.duration=10 us"));
-	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
+	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 	scenario(WORDS("host.cam=4000000", "run.duration=10 us"));
-	assert_true(sim_world_mb(&conf) > SIM_EAL_SWARM_MB);
-	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
+	assert_true(san_sim_world_mb(&conf) > SIM_EAL_SWARM_MB);
+	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 }
 
@@ -278,7 +278,7 @@ sim_swarm_try__large(void **state)
 		"load.bad-key=1 %", "host.poll=1 us", "host.clock-drift=0.0001", "load.ops=64"
 
 static void
-sim_swarm_shrink__smaller_and_still_failing(void **state)
+san_sim_swarm_shrink__smaller_and_still_failing(void **state)
 {
 	uint32_t i, kinds = 0;
 
@@ -286,7 +286,7 @@ sim_swarm_shrink__smaller_and_still_failing(void **state)
 	scenario(WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause",
 		       "fault.b.where=host:5", "fault.b.for=10 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
-	sim_swarm_shrink(&conf, err);
+	san_sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "progress: "));
 	assert_int_equal(conf.nb_faults, 0);
@@ -308,7 +308,7 @@ sim_swarm_shrink__smaller_and_still_failing(void **state)
 
 /* A fault that is needed stays, and the hosts that it names. */
 static void
-sim_swarm_shrink__keeps_what_it_needs(void **state)
+san_sim_swarm_shrink__keeps_what_it_needs(void **state)
 {
 	(void)state;
 	/* a peer of host 5 gets no answer, and gives up later than this run waits */
@@ -318,7 +318,7 @@ sim_swarm_shrink__keeps_what_it_needs(void **state)
 		       "fault.b.kind=restart", "fault.b.where=host:5", "fault.b.for=30 s",
 		       "fault.c.kind=pause", "fault.c.where=host:7", "fault.c.for=1 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
-	sim_swarm_shrink(&conf, err);
+	san_sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_int_equal(conf.nb_faults, 1);
 	assert_string_equal(conf.faults[0].name, "b");
@@ -328,7 +328,7 @@ sim_swarm_shrink__keeps_what_it_needs(void **state)
 
 /* A failure for an unfair share needs two that share. */
 static void
-sim_swarm_shrink__unfair(void **state)
+san_sim_swarm_shrink__unfair(void **state)
 {
 	(void)state;
 	scenario(WORDS("topology.type=star", "topology.hosts=5", "load.pattern=incast",
@@ -336,7 +336,7 @@ sim_swarm_shrink__unfair(void **state)
 		       "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
-	sim_swarm_shrink(&conf, err);
+	san_sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	assert_int_equal(conf.load.connections, 2);
@@ -344,7 +344,7 @@ sim_swarm_shrink__unfair(void **state)
 
 /* If only one of two posted, it would fail for time: that is another failure. */
 static void
-sim_swarm_shrink__the_same_failure(void **state)
+san_sim_swarm_shrink__the_same_failure(void **state)
 {
 	(void)state;
 	scenario(WORDS("topology.type=star", "topology.hosts=3", "load.pattern=incast",
@@ -353,7 +353,7 @@ sim_swarm_shrink__the_same_failure(void **state)
 		       "run.settle=12 ms", "run.jain-min=1", "load.start-step=100 ms"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
-	sim_swarm_shrink(&conf, err);
+	san_sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	conf.load.start_step_ns = 0;
@@ -365,7 +365,7 @@ sim_swarm_shrink__the_same_failure(void **state)
 
 /* In a new process, or in one that ran others before: the same packets at the same times. */
 static void
-sim_swarm_try__same_as_alone(void **state)
+san_sim_swarm_try__same_as_alone(void **state)
 {
 	static const struct sim_watch no_watch;
 	static struct sim_conf confs[6];
@@ -375,20 +375,20 @@ sim_swarm_try__same_as_alone(void **state)
 
 	(void)state;
 	for (i = 0; i < 6; i++) {
-		sim_swarm_draw(1000 + i, &confs[i]);
-		assert_int_equal(sim_conf_check(&confs[i], err, sizeof(err)), 0);
-		if (sim_swarm_try(&confs[i], &sum[i], err, sizeof(err)) != 0)
+		san_sim_draw_swarm(1000 + i, &confs[i]);
+		assert_int_equal(san_sim_conf_rules_check(&confs[i], err, sizeof(err)), 0);
+		if (san_sim_swarm_try(&confs[i], &sum[i], err, sizeof(err)) != 0)
 			fail_msg("seed %u: %s", 1000 + i, err);
 	}
 	test_eal_init(); /* no separate process from here on */
 	for (again = 0; again < 2; again++) {
 		for (i = 0; i < 6; i++) {
-			assert_int_equal(sim_world_create(&confs[i], &no_watch, &w), 0);
-			sim_world_run(w);
+			assert_int_equal(san_sim_world_create(&confs[i], &no_watch, &w), 0);
+			san_sim_world_run(w);
 			test_sim_assert_fine(w);
 			assert_int_equal(w->hash, sum[i].hash);
 			assert_int_equal(w->stats.nb_events, sum[i].nb_events);
-			assert_int_equal(sim_world_destroy(w), 0);
+			assert_int_equal(san_sim_world_destroy(w), 0);
 		}
 	}
 }
@@ -396,20 +396,20 @@ sim_swarm_try__same_as_alone(void **state)
 UNIT_TEST(test_sim_swarm)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_swarm_draw__seed_decides),
-		cmocka_unit_test(sim_swarm_draw__scenarios_are_right),
-		cmocka_unit_test(sim_swarm_draw__scenarios_are_short),
-		cmocka_unit_test(sim_swarm_draw__scenarios_can_be_written),
-		cmocka_unit_test(sim_swarm_try__passes),
-		cmocka_unit_test(sim_swarm_try__counts_what_broke),
-		cmocka_unit_test(sim_swarm_try__fails),
-		cmocka_unit_test(sim_swarm_try__no_scenario),
-		cmocka_unit_test(sim_swarm_try__large),
-		cmocka_unit_test(sim_swarm_shrink__smaller_and_still_failing),
-		cmocka_unit_test(sim_swarm_shrink__keeps_what_it_needs),
-		cmocka_unit_test(sim_swarm_shrink__unfair),
-		cmocka_unit_test(sim_swarm_shrink__the_same_failure),
-		cmocka_unit_test(sim_swarm_try__same_as_alone),
+		cmocka_unit_test(san_sim_draw_swarm__seed_decides),
+		cmocka_unit_test(san_sim_draw_swarm__scenarios_are_right),
+		cmocka_unit_test(san_sim_draw_swarm__scenarios_are_short),
+		cmocka_unit_test(san_sim_draw_swarm__scenarios_can_be_written),
+		cmocka_unit_test(san_sim_swarm_try__passes),
+		cmocka_unit_test(san_sim_swarm_try__counts_what_broke),
+		cmocka_unit_test(san_sim_swarm_try__fails),
+		cmocka_unit_test(san_sim_swarm_try__no_scenario),
+		cmocka_unit_test(san_sim_swarm_try__large),
+		cmocka_unit_test(san_sim_swarm_shrink__smaller_and_still_failing),
+		cmocka_unit_test(san_sim_swarm_shrink__keeps_what_it_needs),
+		cmocka_unit_test(san_sim_swarm_shrink__unfair),
+		cmocka_unit_test(san_sim_swarm_shrink__the_same_failure),
+		cmocka_unit_test(san_sim_swarm_try__same_as_alone),
 	};
 
 	return cmocka_run_group_tests_name("sim_swarm", tests, NULL, NULL);

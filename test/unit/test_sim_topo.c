@@ -45,7 +45,7 @@ network(const struct shape *s, const char *more)
 /* ---- structure ---- */
 
 static void
-sim_topo_create__links_both_ways(void **state)
+san_sim_topo_create__links_both_ways(void **state)
 {
 	uint32_t i, k, s;
 
@@ -68,7 +68,7 @@ sim_topo_create__links_both_ways(void **state)
 					    w->links[k].to != l->to);
 		}
 		for (i = 0; i < w->nb_hosts; i++)
-			assert_int_equal(sim_topo_uplink(w, i)->from, i);
+			assert_int_equal(san_sim_topo_uplink(w, i)->from, i);
 		test_sim_network_free(w);
 	}
 }
@@ -83,7 +83,7 @@ walk(struct sim_world *w, uint32_t from, struct rte_mbuf *m, uint32_t *hops, uin
 
 	*hops = 0;
 	*spine = UINT32_MAX;
-	sim_world_send(w, sim_topo_uplink(w, from), m);
+	san_sim_world_send(w, san_sim_topo_uplink(w, from), m);
 	while ((m = test_sim_arrival(w, &l)) != NULL) {
 		(*hops)++;
 		assert_true(*hops < 10);
@@ -93,7 +93,7 @@ walk(struct sim_world *w, uint32_t from, struct rte_mbuf *m, uint32_t *hops, uin
 		}
 		if (l->to >= w->nb_hosts + w->conf.topo.leaves)
 			*spine = l->to - w->nb_hosts - w->conf.topo.leaves;
-		sim_topo_arrive(w, l, m);
+		san_sim_topo_arrive(w, l, m);
 	}
 	return UINT32_MAX;
 }
@@ -133,7 +133,7 @@ everybody_reaches_everybody(struct sim_world *w)
 }
 
 static void
-sim_topo_arrive__everybody_reaches_everybody(void **state)
+san_sim_topo_arrive__everybody_reaches_everybody(void **state)
 {
 	uint32_t s;
 
@@ -151,7 +151,7 @@ sim_topo_arrive__everybody_reaches_everybody(void **state)
 
 /* A neighbour request reaches only the host that is asked for. */
 static void
-sim_topo_arrive__arp(void **state)
+san_sim_topo_arrive__arp(void **state)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
 	uint32_t to, hops, spine;
@@ -167,7 +167,7 @@ sim_topo_arrive__arp(void **state)
 		memset(eth, 0, m->data_len);
 		memset(&eth->dst_addr, 0xff, sizeof(eth->dst_addr));
 		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
-		sim_core_ip(&ip, to, w->conf.host.ipv6);
+		san_sim_core_ip(&ip, to, w->conf.host.ipv6);
 		memcpy(&arp->arp_data.arp_tip, &ip.b[12], sizeof(arp->arp_data.arp_tip));
 		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
 	}
@@ -175,7 +175,7 @@ sim_topo_arrive__arp(void **state)
 }
 
 static void
-sim_topo_arrive__neighbour_solicitation(void **state)
+san_sim_topo_arrive__neighbour_solicitation(void **state)
 {
 	struct sim_world *w = network(&(struct shape){"star", "7", "2", "2"}, "host.ipv6=yes");
 	uint32_t to, hops, spine;
@@ -187,7 +187,7 @@ sim_topo_arrive__neighbour_solicitation(void **state)
 		struct san_ip ip;
 
 		memcpy(&eth->dst_addr, "\x33\x33\xff\0\0", sizeof(eth->dst_addr) - 1);
-		sim_core_ip(&ip, to, w->conf.host.ipv6);
+		san_sim_core_ip(&ip, to, w->conf.host.ipv6);
 		memcpy((uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr) + 8, ip.b, sizeof(ip.b));
 		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
 	}
@@ -196,7 +196,7 @@ sim_topo_arrive__neighbour_solicitation(void **state)
 
 /* A corrupted address belongs to no host, and the packet is dropped. */
 static void
-sim_topo_arrive__nobodys_packets(void **state)
+san_sim_topo_arrive__nobodys_packets(void **state)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
 	uint32_t hops, spine, bit;
@@ -241,7 +241,7 @@ ports_over_spines(struct sim_world *w, uint32_t from, uint32_t to)
 }
 
 static void
-sim_topo_arrive__flows_over_spines(void **state)
+san_sim_topo_arrive__flows_over_spines(void **state)
 {
 	static const struct shape shape = {"leaf-spine", "8", "2", "4"};
 	struct sim_world *w = network(&shape, NULL);
@@ -266,15 +266,15 @@ assert_place(struct sim_world *w, const char *where, const char *want)
 	struct sim_link *l;
 	uint32_t i = 0;
 
-	assert_true(sim_topo_is_place(w, where));
-	while ((l = sim_topo_match(w, where, &i)) != NULL)
+	assert_true(san_sim_topo_is_place(w, where));
+	while ((l = san_sim_topo_match(w, where, &i)) != NULL)
 		snprintf(&got[strlen(got)], sizeof(got) - strlen(got), " %u-%u", l->from, l->to);
 	if (strcmp(got, want) != 0)
 		fail_msg("%s is%s, not%s", where, got, want);
 }
 
 static void
-sim_topo_match__places(void **state)
+san_sim_topo_match__places(void **state)
 {
 	struct sim_world *w = network(&(struct shape){"pair", "2", "2", "2"}, NULL);
 
@@ -306,7 +306,7 @@ sim_topo_match__places(void **state)
 }
 
 static void
-sim_topo_match__no_places(void **state)
+san_sim_topo_match__no_places(void **state)
 {
 	static const char *const wrong[] = {
 		"",
@@ -339,34 +339,34 @@ sim_topo_match__no_places(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(wrong); i++) {
-		if (sim_topo_is_place(w, wrong[i]))
+		if (san_sim_topo_is_place(w, wrong[i]))
 			fail_msg("\"%s\" is a place", wrong[i]);
 		n = 0;
-		assert_null(sim_topo_match(w, wrong[i], &n));
+		assert_null(san_sim_topo_match(w, wrong[i], &n));
 	}
 	test_sim_network_free(w);
 	w = network(&(struct shape){"dumbbell", "4", "2", "2"}, NULL);
-	assert_false(sim_topo_is_place(w, "spine:0"));
-	assert_false(sim_topo_is_place(w, "trunks"));
-	assert_false(sim_topo_is_place(w, "trunk:0"));
+	assert_false(san_sim_topo_is_place(w, "spine:0"));
+	assert_false(san_sim_topo_is_place(w, "trunks"));
+	assert_false(san_sim_topo_is_place(w, "trunk:0"));
 	test_sim_network_free(w);
 	w = network(&(struct shape){"star", "4", "2", "2"}, NULL);
-	assert_false(sim_topo_is_place(w, "spine:0"));
-	assert_false(sim_topo_is_place(w, "trunk"));
+	assert_false(san_sim_topo_is_place(w, "spine:0"));
+	assert_false(san_sim_topo_is_place(w, "trunk"));
 	test_sim_network_free(w);
 }
 
 UNIT_TEST(test_sim_topo)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_topo_create__links_both_ways),
-		cmocka_unit_test(sim_topo_arrive__everybody_reaches_everybody),
-		cmocka_unit_test(sim_topo_arrive__arp),
-		cmocka_unit_test(sim_topo_arrive__neighbour_solicitation),
-		cmocka_unit_test(sim_topo_arrive__nobodys_packets),
-		cmocka_unit_test(sim_topo_arrive__flows_over_spines),
-		cmocka_unit_test(sim_topo_match__places),
-		cmocka_unit_test(sim_topo_match__no_places),
+		cmocka_unit_test(san_sim_topo_create__links_both_ways),
+		cmocka_unit_test(san_sim_topo_arrive__everybody_reaches_everybody),
+		cmocka_unit_test(san_sim_topo_arrive__arp),
+		cmocka_unit_test(san_sim_topo_arrive__neighbour_solicitation),
+		cmocka_unit_test(san_sim_topo_arrive__nobodys_packets),
+		cmocka_unit_test(san_sim_topo_arrive__flows_over_spines),
+		cmocka_unit_test(san_sim_topo_match__places),
+		cmocka_unit_test(san_sim_topo_match__no_places),
 	};
 
 	return cmocka_run_group_tests_name("sim_topo", tests, NULL, NULL);

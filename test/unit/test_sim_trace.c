@@ -52,12 +52,12 @@ le32_at(size_t at)
 }
 
 static void
-sim_trace_open__no_such_folder(void **state)
+san_sim_trace_open__no_such_folder(void **state)
 {
 	struct sim_trace *t = NULL;
 
 	(void)state;
-	assert_int_equal(sim_trace_open("/nonexistent/folder/file", &t), -ENOENT);
+	assert_int_equal(san_sim_trace_open("/nonexistent/folder/file", &t), -ENOENT);
 	assert_null(t);
 }
 
@@ -98,7 +98,7 @@ static const uint8_t every_byte[] = {
 	48, 0, 0, 0};
 
 static void
-sim_trace_packet__every_byte(void **state)
+san_sim_trace_packet__every_byte(void **state)
 {
 	static const uint8_t frame[] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4};
 	struct sim_trace *t;
@@ -107,18 +107,18 @@ sim_trace_packet__every_byte(void **state)
 	(void)state;
 	/* Equal calls give equal bytes; the second time over the first file. */
 	for (round = 0; round < 2; round++) {
-		assert_int_equal(sim_trace_open(path, &t), 0);
-		assert_int_equal(sim_trace_interface(t, "h0", 0x1122), 0);
-		sim_trace_packet(t, 0, 0x0102030405060708, false, frame, 5, "lost");
-		sim_trace_packet(t, 0, 0, true, frame, 4, NULL);
-		assert_int_equal(sim_trace_close(t), 0);
+		assert_int_equal(san_sim_trace_open(path, &t), 0);
+		assert_int_equal(san_sim_trace_interface(t, "h0", 0x1122), 0);
+		san_sim_trace_packet(t, 0, 0x0102030405060708, false, frame, 5, "lost");
+		san_sim_trace_packet(t, 0, 0, true, frame, 4, NULL);
+		assert_int_equal(san_sim_trace_close(t), 0);
 		assert_int_equal(read_back(), sizeof(every_byte));
 		assert_memory_equal(content, every_byte, sizeof(every_byte));
 	}
 }
 
 static void
-sim_trace_interface__numbers(void **state)
+san_sim_trace_interface__numbers(void **state)
 {
 	uint8_t frame[1] = {0};
 	struct sim_trace *t;
@@ -127,13 +127,13 @@ sim_trace_interface__numbers(void **state)
 	int i, nb = 0;
 
 	(void)state;
-	assert_int_equal(sim_trace_open(path, &t), 0);
+	assert_int_equal(san_sim_trace_open(path, &t), 0);
 	for (i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "port %d", i);
-		assert_int_equal(sim_trace_interface(t, name, 0), i);
-		sim_trace_packet(t, (uint32_t)i, 0, true, frame, sizeof(frame), NULL);
+		assert_int_equal(san_sim_trace_interface(t, name, 0), i);
+		san_sim_trace_packet(t, (uint32_t)i, 0, true, frame, sizeof(frame), NULL);
 	}
-	assert_int_equal(sim_trace_close(t), 0);
+	assert_int_equal(san_sim_trace_close(t), 0);
 	len = read_back();
 	for (at = 0; at < len; at += le32_at(at + 4)) {
 		/* Both lengths of a block are equal. */
@@ -153,17 +153,17 @@ one_packet(uint32_t snaplen, uint32_t len, const char *comment)
 	struct sim_trace *t;
 	size_t file_len;
 
-	assert_int_equal(sim_trace_open(path, &t), 0);
-	assert_int_equal(sim_trace_interface(t, "other", 1), 0);
-	assert_int_equal(sim_trace_interface(t, "", snaplen), 1);
-	sim_trace_packet(t, 1, 0, true, frame, len, comment);
-	assert_int_equal(sim_trace_close(t), 0);
+	assert_int_equal(san_sim_trace_open(path, &t), 0);
+	assert_int_equal(san_sim_trace_interface(t, "other", 1), 0);
+	assert_int_equal(san_sim_trace_interface(t, "", snaplen), 1);
+	san_sim_trace_packet(t, 1, 0, true, frame, len, comment);
+	assert_int_equal(san_sim_trace_close(t), 0);
 	file_len = read_back();
 	return file_len - le32_at(file_len - 4);
 }
 
 static void
-sim_trace_packet__snaplen(void **state)
+san_sim_trace_packet__snaplen(void **state)
 {
 	static const struct {
 		uint32_t snaplen, len, kept;
@@ -192,7 +192,7 @@ sim_trace_packet__snaplen(void **state)
 }
 
 static void
-sim_trace_packet__comment_cut(void **state)
+san_sim_trace_packet__comment_cut(void **state)
 {
 	char *comment = malloc(UINT16_MAX + 2);
 	size_t at;
@@ -213,7 +213,7 @@ sim_trace_packet__comment_cut(void **state)
 
 /* A full disk is detected at an early write, or only when the buffer is flushed. */
 static void
-sim_trace_close__disk_full(void **state)
+san_sim_trace_close__disk_full(void **state)
 {
 	static const uint8_t frame[1500];
 	static const int nb_packets[] = {0, 1, 1000};
@@ -223,12 +223,12 @@ sim_trace_close__disk_full(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(nb_packets) / sizeof(nb_packets[0]); i++) {
-		assert_int_equal(sim_trace_open("/dev/full", &t), 0);
-		assert_int_equal(sim_trace_interface(t, "h0", 0), 0);
+		assert_int_equal(san_sim_trace_open("/dev/full", &t), 0);
+		assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
 		for (n = 0; n < nb_packets[i]; n++)
-			sim_trace_packet(t, 0, 0, true, frame, sizeof(frame), NULL);
+			san_sim_trace_packet(t, 0, 0, true, frame, sizeof(frame), NULL);
 		errno = EINTR;
-		assert_int_equal(sim_trace_close(t), -ENOSPC);
+		assert_int_equal(san_sim_trace_close(t), -ENOSPC);
 	}
 }
 
@@ -241,13 +241,13 @@ write_packets(struct sim_trace *t, uint32_t first, uint32_t n)
 	memset(frame, 0, sizeof(frame));
 	for (i = first; i < first + n; i++) {
 		frame[0] = i;
-		sim_trace_packet(t, 0, i, true, frame, sizeof(frame), NULL);
+		san_sim_trace_packet(t, 0, i, true, frame, sizeof(frame), NULL);
 	}
 }
 
 /* Later free space does not help: a file with a gap would be worse than a short one. */
 static void
-sim_trace_close__disk_full_for_a_while(void **state)
+san_sim_trace_close__disk_full_for_a_while(void **state)
 {
 	enum {
 		NB = 400,
@@ -258,23 +258,23 @@ sim_trace_close__disk_full_for_a_while(void **state)
 	struct sim_trace *t;
 
 	(void)state;
-	assert_int_equal(sim_trace_open(path, &t), 0);
-	assert_int_equal(sim_trace_interface(t, "h0", 0), 0);
+	assert_int_equal(san_sim_trace_open(path, &t), 0);
+	assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
 	write_packets(t, 0, NB);
-	assert_int_equal(sim_trace_close(t), 0);
+	assert_int_equal(san_sim_trace_close(t), 0);
 	assert_true(read_back() > ROOM);
 	memcpy(whole, content, sizeof(whole));
 
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
 	little = (struct rlimit){.rlim_cur = ROOM, .rlim_max = all.rlim_max};
-	assert_int_equal(sim_trace_open(path, &t), 0);
-	assert_int_equal(sim_trace_interface(t, "h0", 0), 0);
+	assert_int_equal(san_sim_trace_open(path, &t), 0);
+	assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
 	write_packets(t, 0, NB);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
 	write_packets(t, NB, NB);
-	assert_int_equal(sim_trace_close(t), -EFBIG);
+	assert_int_equal(san_sim_trace_close(t), -EFBIG);
 	assert_int_equal(read_back(), ROOM);
 	assert_memory_equal(content, whole, ROOM);
 }
@@ -282,13 +282,13 @@ sim_trace_close__disk_full_for_a_while(void **state)
 UNIT_TEST(test_sim_trace)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_trace_open__no_such_folder),
-		cmocka_unit_test(sim_trace_interface__numbers),
-		cmocka_unit_test(sim_trace_packet__every_byte),
-		cmocka_unit_test(sim_trace_packet__snaplen),
-		cmocka_unit_test(sim_trace_packet__comment_cut),
-		cmocka_unit_test(sim_trace_close__disk_full),
-		cmocka_unit_test(sim_trace_close__disk_full_for_a_while),
+		cmocka_unit_test(san_sim_trace_open__no_such_folder),
+		cmocka_unit_test(san_sim_trace_interface__numbers),
+		cmocka_unit_test(san_sim_trace_packet__every_byte),
+		cmocka_unit_test(san_sim_trace_packet__snaplen),
+		cmocka_unit_test(san_sim_trace_packet__comment_cut),
+		cmocka_unit_test(san_sim_trace_close__disk_full),
+		cmocka_unit_test(san_sim_trace_close__disk_full_for_a_while),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

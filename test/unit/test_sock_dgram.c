@@ -36,7 +36,7 @@ setup(void **state)
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 31 + i / 251);
 	n = sock_named(US, 5000, NULL, 0);
-	assert_int_equal(san_socks_create(NULL, 4, &all), 0);
+	assert_int_equal(san_sock_table_create(NULL, 4, &all), 0);
 	p = sock_open(all, &n, 9);
 	/* the neighbour is known */
 	inet_make_arp(&f, 2, inet_peer_mac, PEER, US);
@@ -54,7 +54,7 @@ teardown(void **state)
 	(void)state;
 	if (p.shm != NULL)
 		sock_close(all, &p);
-	san_socks_destroy(all);
+	san_sock_table_destroy(all);
 	san_inet_destroy(h.in);
 	return (int)rte_mempool_in_use_count(pool);
 }
@@ -71,7 +71,7 @@ give(uint32_t len)
 		.tos = 4,
 	};
 
-	san_sock_give(all, p.id, &d, 3, data, len, 77);
+	san_sock_dgram_put(all, p.id, &d, 3, data, len, 77);
 }
 
 /* ---- received ---- */
@@ -169,8 +169,8 @@ rx__no_room_is_counted(void **state)
 static void
 pump(void)
 {
-	san_sock_ring(all, p.id);
-	san_socks_pump(all, h.in, h.now_ns);
+	san_sock_doorbell(all, p.id);
+	san_sock_dgram_pump(all, h.in, h.now_ns);
 }
 
 static void
@@ -188,7 +188,7 @@ tx__frame_is_right(void **state)
 	assert_int_equal(inet_get16(f.b + 38), 108);
 	assert_memory_equal(f.b + 42, data, 100);
 	assert_false(inet_host_tx(&h, &f));
-	assert_true(san_sock_has_sent(all, p.id));
+	assert_true(san_sock_dgram_has_sent(all, p.id));
 }
 
 static void
@@ -216,7 +216,7 @@ tx__own_port_whatever_it_writes(void **state)
 
 	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
-	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->sport = 53;
 	pump();
 	assert_true(inet_host_tx(&h, &f));
@@ -260,7 +260,7 @@ tx__many_wait_for_room(void **state)
 		}
 	}
 	assert_int_equal(sent, 5000);
-	assert_false(san_socks_has_work(all));
+	assert_false(san_sock_table_has_work(all));
 }
 
 static void
@@ -269,21 +269,21 @@ tx__room_is_told_once(void **state)
 	(void)state;
 	while (sock_write(&p, PEER, 7, data, 1000))
 		;
-	assert_false(san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES));
+	assert_false(san_sock_shm_has_room(p.shm, SAN_SOCK_TX_BYTES));
 	pump();
 	while (inet_host_tx(&h, &f))
 		;
 	/* no application waits; then one does, until there is room for the longest datagram */
-	assert_false(san_socks_has_room(all));
+	assert_false(san_sock_table_has_room(all));
 	atomic_store(&p.shm->full, 1);
-	while (!san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES)) {
-		assert_false(san_socks_has_room(all));
+	while (!san_sock_shm_has_room(p.shm, SAN_SOCK_TX_BYTES)) {
+		assert_false(san_sock_table_has_room(all));
 		pump();
 		while (inet_host_tx(&h, &f))
 			;
 	}
-	assert_true(san_socks_has_room(all));
-	assert_false(san_socks_has_room(all));
+	assert_true(san_sock_table_has_room(all));
+	assert_false(san_sock_table_has_room(all));
 	assert_int_equal(atomic_load(&p.shm->full), 0);
 	/* that is enough, at any place in the ring */
 	assert_true(sock_write(&p, PEER, 7, data, SAN_SOCK_DGRAM));
@@ -297,7 +297,7 @@ broken(void)
 	assert_true(sock_write(&p, PEER, 7, data, 1) || true);
 	pump();
 	assert_false(inet_host_tx(&h, &f));
-	assert_true(san_sock_has_sent(all, p.id));
+	assert_true(san_sock_dgram_has_sent(all, p.id));
 }
 
 static void
@@ -307,7 +307,7 @@ tx__length_beyond_what_there_is(void **state)
 
 	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
-	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->bytes = 65;
 	broken();
 }
@@ -319,7 +319,7 @@ tx__length_beyond_a_datagram(void **state)
 
 	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
-	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->bytes = SAN_SOCK_PAD - 1;
 	broken();
 }
@@ -340,7 +340,7 @@ tx__padding_beyond_the_tail(void **state)
 
 	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
-	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->bytes = SAN_SOCK_PAD;
 	broken();
 }
@@ -361,18 +361,18 @@ error__of_who_is_connected(void **state)
 
 	(void)state;
 	other.d.sport = 5001;
-	assert_false(san_sock_error(all, &other)); /* no socket has the port: forged */
-	assert_true(san_sock_error(all, &r));      /* not connected: it may have sent it */
+	assert_false(san_sock_dgram_error(all, &other)); /* no socket has the port: forged */
+	assert_true(san_sock_dgram_error(all, &r));      /* not connected: it may have sent it */
 	other = r;
 	other.d.dport = 8;
 	assert_int_equal(atomic_load(&p.shm->error), 0);
 	san_sock_name(all, p.id, &n);
 	atomic_store(&p.shm->armed, 1);
-	assert_false(san_sock_error(all, &other)); /* connected to another address */
+	assert_false(san_sock_dgram_error(all, &other)); /* connected to another address */
 	assert_int_equal(atomic_load(&p.shm->error), 0);
-	assert_true(san_sock_error(all, &r));
+	assert_true(san_sock_dgram_error(all, &r));
 	assert_int_equal(atomic_load(&p.shm->error), ECONNREFUSED);
-	assert_int_equal(san_sock_rung(all, &ends), 9);
+	assert_int_equal(san_sock_wake_next(all, &ends), 9);
 }
 
 /* A socket that has sent over the link since it was connected gets errors from there. */

@@ -17,15 +17,15 @@ static _Atomic bool is_over;
 static void *
 carry(void *arg)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 
 	while (!atomic_load(&is_over)) {
-		f = sock_get(FD);
+		f = san_sock_fd_get(FD);
 		if (f == NULL)
 			continue;
 		if (!atomic_load(&f->carried))
-			sock_set_carried(f);
-		sock_put(f);
+			san_sock_fd_set_carried(f);
+		san_sock_fd_put(f);
 	}
 	return arg;
 }
@@ -33,13 +33,13 @@ carry(void *arg)
 static bool
 may_track(void)
 {
-	struct sock_file *f;
+	struct fd_sock *f;
 
-	sock_track(FD, 2, true);
-	f = sock_get(FD);
-	sock_forget(FD);
+	san_sock_fd_track(FD, 2, true);
+	f = san_sock_fd_get(FD);
+	san_sock_fd_forget(FD);
 	if (f != NULL)
-		sock_put(f);
+		san_sock_fd_put(f);
 	return f != NULL;
 }
 
@@ -57,8 +57,8 @@ put__what_changed_at_the_last_moment(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, carry, NULL), 0);
 	for (i = 0; i < ROUNDS; i++) {
-		sock_track(FD, 2, true);
-		sock_forget(FD);
+		san_sock_fd_track(FD, 2, true);
+		san_sock_fd_forget(FD);
 	}
 	atomic_store(&is_over, true);
 	pthread_join(thread, NULL);
@@ -70,23 +70,23 @@ put__what_changed_at_the_last_moment(void **state)
 static void
 recount__of_other_threads(void **state)
 {
-	struct sock_file *mine;
+	struct fd_sock *mine;
 	uint32_t i;
 
 	(void)state;
-	sock_track(FD, 2, true);
-	mine = sock_get(FD);
+	san_sock_fd_track(FD, 2, true);
+	mine = san_sock_fd_get(FD);
 	for (i = 1; i < SOCK_FILES; i++) {
-		sock_track(FD + 1, 2, true);
-		assert_non_null(sock_get(FD + 1));
-		sock_forget(FD + 1);
+		san_sock_fd_track(FD + 1, 2, true);
+		assert_non_null(san_sock_fd_get(FD + 1));
+		san_sock_fd_forget(FD + 1);
 	}
-	sock_track(FD + 1, 2, true);
-	assert_null(sock_get(FD + 1));
-	sock_fd_recount(nobody);
-	assert_ptr_equal(sock_get(FD), mine);
-	sock_put(mine);
-	sock_forget(FD);
+	san_sock_fd_track(FD + 1, 2, true);
+	assert_null(san_sock_fd_get(FD + 1));
+	san_sock_fd_recount(nobody);
+	assert_ptr_equal(san_sock_fd_get(FD), mine);
+	san_sock_fd_put(mine);
+	san_sock_fd_forget(FD);
 	assert_true(may_track());
 }
 
@@ -97,6 +97,6 @@ UNIT_TEST(test_sock_fd)
 		cmocka_unit_test(recount__of_other_threads),
 	};
 
-	sock_fd_begin();
+	san_sock_fd_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ setup(void **state)
 {
 	(void)state;
 	nb = 0;
-	return san_socks_create(NULL, MAX, &all);
+	return san_sock_table_create(NULL, MAX, &all);
 }
 
 static int
@@ -30,8 +30,8 @@ teardown(void **state)
 	(void)state;
 	while (nb > 0)
 		sock_close(all, &p[--nb]);
-	assert_int_equal(san_socks_nb(all), 0);
-	san_socks_destroy(all);
+	assert_int_equal(san_sock_table_nb(all), 0);
+	san_sock_table_destroy(all);
 	return 0;
 }
 
@@ -61,7 +61,7 @@ arrives(const struct san_inet_dgram *d)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	const struct san_inet_result r = {.what = SAN_INET_UDP, .d = *d, .m = m};
-	uint32_t got = san_sock_rx(all, &r, 1);
+	uint32_t got = san_sock_dgram_rx(all, &r, 1);
 
 	rte_pktmbuf_free(r.m);
 	return got;
@@ -175,18 +175,18 @@ find__group_reaches_all(void **state)
 	add("10.0.0.1", 5000, NULL, 0);
 	add("0.0.0.0", 5000, NULL, 0);
 	assert_int_equal(arrives(&d), 0);
-	assert_int_equal(san_sock_join(all, p[0].id, &other), 0);
-	assert_int_equal(san_sock_join(all, p[0].id, &d.dst), 0);
-	assert_int_equal(san_sock_join(all, p[1].id, &d.dst), 0);
-	assert_int_equal(san_sock_join(all, p[2].id, &d.dst), 0);
-	assert_int_equal(san_sock_join(all, p[0].id, &d.dst), -EADDRINUSE);
+	assert_int_equal(san_sock_find_join(all, p[0].id, &other), 0);
+	assert_int_equal(san_sock_find_join(all, p[0].id, &d.dst), 0);
+	assert_int_equal(san_sock_find_join(all, p[1].id, &d.dst), 0);
+	assert_int_equal(san_sock_find_join(all, p[2].id, &d.dst), 0);
+	assert_int_equal(san_sock_find_join(all, p[0].id, &d.dst), -EADDRINUSE);
 	assert_int_equal(arrives(&d), 2);
 	assert_true(got(0) && got(1));
 	assert_false(got(2) || got(3));
-	assert_int_equal(san_sock_leave(all, p[0].id, &d.dst), 0);
-	assert_int_equal(san_sock_leave(all, p[0].id, &d.dst), -EADDRNOTAVAIL);
-	assert_true(san_ip_eq(san_sock_group(all, p[0].id, 0), &other));
-	assert_null(san_sock_group(all, p[0].id, 1));
+	assert_int_equal(san_sock_find_leave(all, p[0].id, &d.dst), 0);
+	assert_int_equal(san_sock_find_leave(all, p[0].id, &d.dst), -EADDRNOTAVAIL);
+	assert_true(san_wire_ip_eq(san_sock_find_group(all, p[0].id, 0), &other));
+	assert_null(san_sock_find_group(all, p[0].id, 1));
 	assert_int_equal(arrives(&d), 1);
 	assert_true(got(1));
 }
@@ -214,14 +214,14 @@ wake__only_who_waits(void **state)
 
 	(void)state;
 	arrives(&d);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	assert_true(got(i));
 	atomic_store(&p[i].shm->armed, 1);
 	arrives(&d);
 	arrives(&d);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
-	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_NOTIFIED);
 }
 
 /* If everything is read before the wake-up, it is withdrawn. */
@@ -235,11 +235,11 @@ wake__taken_back(void **state)
 	atomic_store(&p[i].shm->armed, 1);
 	arrives(&d);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_TELL);
-	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNTOLD);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
+	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNNOTIFIED);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	arrives(&d);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
-	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_NOTIFIED);
 }
 
 static void
@@ -254,12 +254,12 @@ wake__edges_of_each_burst(void **state)
 	for (k = 0; k < 3; k++) {
 		arrives(&d);
 		arrives(&d);
-		assert_int_equal(san_sock_rung(all, &ends), 100);
-		assert_int_equal(san_sock_rung(all, &ends), -1);
+		assert_int_equal(san_sock_wake_next(all, &ends), 100);
+		assert_int_equal(san_sock_wake_next(all, &ends), -1);
 		/* what is sent meanwhile is no edge */
-		san_sock_ring(all, p[i].id);
-		san_socks_pump(all, NULL, 1);
-		assert_int_equal(san_sock_rung(all, &ends), -1);
+		san_sock_doorbell(all, p[i].id);
+		san_sock_dgram_pump(all, NULL, 1);
+		assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	}
 }
 
@@ -273,9 +273,9 @@ wake__rung_while_there_is_something(void **state)
 	arrives(&d);
 	/* it arms, finds something and rings its doorbell */
 	atomic_store(&p[i].shm->armed, 1);
-	san_sock_ring(all, p[i].id);
-	san_socks_pump(all, NULL, 1);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
+	san_sock_doorbell(all, p[i].id);
+	san_sock_dgram_pump(all, NULL, 1);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 }
 
 static void
@@ -289,12 +289,12 @@ wake__closed_before_it_was_told(void **state)
 	atomic_store(&p[1].shm->armed, 1);
 	atomic_store(&p[0].shm->armed, 1);
 	arrives(&d);
-	san_sock_fail(all, p[1].id, ECONNREFUSED);
-	san_sock_ring(all, p[1].id);
+	san_sock_dgram_fail(all, p[1].id, ECONNREFUSED);
+	san_sock_doorbell(all, p[1].id);
 	sock_close(all, &p[--nb]);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
-	assert_false(san_socks_has_work(all));
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
+	assert_false(san_sock_table_has_work(all));
 }
 
 static void

@@ -65,18 +65,18 @@ holder(void)
 		wait_step(1);
 		return pid;
 	}
-	sock_lock_detach();
-	if (sock_lock(&shm->lock, false, &key) != 0)
+	san_sock_lock_detach();
+	if (san_sock_lock(&shm->lock, false, &key) != 0)
 		_exit(1);
 	atomic_store(&shm->step, 1);
 	wait_step(2);
-	sock_unlock(&shm->lock, key);
+	san_sock_lock_unlock(&shm->lock, key);
 	atomic_store(&shm->step, 3);
 	_exit(0);
 }
 
 static void
-lock__one_at_a_time(void **state)
+sock_lock_take__one_at_a_time(void **state)
 {
 	uint32_t i, k, key;
 	int status;
@@ -85,12 +85,12 @@ lock__one_at_a_time(void **state)
 	for (i = 0; i < PROGRAMS; i++) {
 		if (fork() != 0)
 			continue;
-		sock_lock_detach();
+		san_sock_lock_detach();
 		for (k = 0; k < TURNS; k++) {
-			if (sock_lock(&shm->lock, false, &key) != 0)
+			if (san_sock_lock(&shm->lock, false, &key) != 0)
 				_exit(1);
 			shm->count++;
-			sock_unlock(&shm->lock, key);
+			san_sock_lock_unlock(&shm->lock, key);
 		}
 		_exit(0);
 	}
@@ -102,20 +102,20 @@ lock__one_at_a_time(void **state)
 }
 
 static void
-lock__ours_is_refused(void **state)
+sock_lock_take__ours_is_refused(void **state)
 {
 	uint32_t key, other;
 
 	(void)state;
-	assert_int_equal(sock_lock(&shm->lock, true, &key), 0);
-	assert_int_equal(sock_lock(&shm->lock, true, &other), -EDEADLK);
-	sock_unlock(&shm->lock, key);
-	assert_int_equal(sock_lock(&shm->lock, true, &key), 0);
-	sock_unlock(&shm->lock, key);
+	assert_int_equal(san_sock_lock(&shm->lock, true, &key), 0);
+	assert_int_equal(san_sock_lock(&shm->lock, true, &other), -EDEADLK);
+	san_sock_lock_unlock(&shm->lock, key);
+	assert_int_equal(san_sock_lock(&shm->lock, true, &key), 0);
+	san_sock_lock_unlock(&shm->lock, key);
 }
 
 static void
-lock__owner_was_killed(void **state)
+sock_lock_take__owner_was_killed(void **state)
 {
 	uint64_t began_ms = now_ms();
 	uint32_t key;
@@ -129,8 +129,8 @@ lock__owner_was_killed(void **state)
 		kill(pid, SIGKILL);
 		if (reaped)
 			waitpid(pid, NULL, 0);
-		assert_int_equal(sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
-		sock_unlock(&shm->lock, key);
+		assert_int_equal(san_sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
+		san_sock_lock_unlock(&shm->lock, key);
 		if (!reaped)
 			waitpid(pid, NULL, 0);
 	}
@@ -138,23 +138,23 @@ lock__owner_was_killed(void **state)
 }
 
 static void
-lock__owner_does_not_go_on(void **state)
+sock_lock_take__owner_does_not_go_on(void **state)
 {
 	pid_t pid = holder();
 	uint32_t key;
 
 	(void)state;
-	assert_int_equal(sock_lock(&shm->lock, false, &key), -EDEADLK);
-	assert_int_equal(sock_lock(&shm->lock, true, &key), SOCK_LOCK_TAKEN);
+	assert_int_equal(san_sock_lock(&shm->lock, false, &key), -EDEADLK);
+	assert_int_equal(san_sock_lock(&shm->lock, true, &key), SOCK_LOCK_TAKEN);
 	/* it releases the lock that we hold by now */
 	atomic_store(&shm->step, 2);
 	wait_step(3);
-	assert_int_equal(sock_lock(&shm->lock, true, &key), -EDEADLK);
+	assert_int_equal(san_sock_lock(&shm->lock, true, &key), -EDEADLK);
 	waitpid(pid, NULL, 0);
 }
 
 static void
-lock__owner_whom_we_do_not_know(void **state)
+sock_lock_take__owner_whom_we_do_not_know(void **state)
 {
 	uint32_t key;
 
@@ -162,21 +162,21 @@ lock__owner_whom_we_do_not_know(void **state)
 	/* from another namespace: its number is that of a process that lives here */
 	atomic_store(&shm->lock.word, (uint32_t)getppid());
 	atomic_store(&shm->lock.space, 7);
-	assert_int_equal(sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
-	sock_unlock(&shm->lock, key);
-	assert_int_equal(sock_lock(&shm->lock, false, &key), 0);
-	sock_unlock(&shm->lock, key);
+	assert_int_equal(san_sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
+	san_sock_lock_unlock(&shm->lock, key);
+	assert_int_equal(san_sock_lock(&shm->lock, false, &key), 0);
+	san_sock_lock_unlock(&shm->lock, key);
 }
 
 UNIT_TEST(test_sock_lock)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(lock__one_at_a_time),
-		TEST(lock__ours_is_refused),
-		TEST(lock__owner_was_killed),
-		TEST(lock__owner_does_not_go_on),
-		TEST(lock__owner_whom_we_do_not_know),
+		TEST(sock_lock_take__one_at_a_time),
+		TEST(sock_lock_take__ours_is_refused),
+		TEST(sock_lock_take__owner_was_killed),
+		TEST(sock_lock_take__owner_does_not_go_on),
+		TEST(sock_lock_take__owner_whom_we_do_not_know),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,8 +22,8 @@ static char err[SOCK_ERR_MAX];
 static void
 read_rules(const char *text)
 {
-	sock_rules_init(&rules);
-	if (sock_rules_add_text(&rules, text, err, sizeof(err)) != 0)
+	san_rules_read_init(&rules);
+	if (san_rules_read_text(&rules, text, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 }
 
@@ -83,7 +83,7 @@ ask(const char *local, const char *remote)
 		.remote = address(remote, &r),
 	};
 
-	return sock_rules_match(&rules, &q);
+	return san_rules_match(&rules, &q);
 }
 
 static void
@@ -94,8 +94,8 @@ expect(const char *local, const char *remote, enum sock_action action, uint32_t 
 	if (v.action != action || (v.rule != NULL ? v.rule->line : 0) != line)
 		fail_msg("local %s, remote %s: %s by rule %u, not %s by rule %u",
 			 local != NULL ? local : "-", remote != NULL ? remote : "-",
-			 sock_action_name(v.action), v.rule != NULL ? v.rule->line : 0,
-			 sock_action_name(action), line);
+			 san_rules_action_name(v.action), v.rule != NULL ? v.rule->line : 0,
+			 san_rules_action_name(action), line);
 }
 
 /* ---- accepted ---- */
@@ -136,7 +136,7 @@ add_text__says_again_what_it_means(void **state)
 
 		read_rules(is_same ? same[i] : other[i - DIM(same)].text);
 		assert_int_equal(rules.nb_rules, 1);
-		sock_rule_text(&rules.rules[0], text, sizeof(text));
+		san_rules_rule_text(&rules.rules[0], text, sizeof(text));
 		assert_string_equal(text, is_same ? same[i] : other[i - DIM(same)].means);
 	}
 }
@@ -156,9 +156,9 @@ rule_text__longest(void **state)
 	snprintf(line + n, sizeof(line) - (size_t)n,
 		 " remote [fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]/128:65534-65535");
 	read_rules(line);
-	sock_rule_text(&rules.rules[0], text, sizeof(text));
+	san_rules_rule_text(&rules.rules[0], text, sizeof(text));
 	assert_string_equal(text, line);
-	sock_rule_text(&rules.rules[0], text, 8); /* truncated, with a final NUL */
+	san_rules_rule_text(&rules.rules[0], text, 8); /* truncated, with a final NUL */
 	assert_string_equal(text, "kernel ");
 }
 
@@ -166,7 +166,7 @@ static void
 add_text__settings(void **state)
 {
 	(void)state;
-	sock_rules_init(&rules);
+	san_rules_read_init(&rules);
 	assert_string_equal(rules.settings.daemon, "/run/sanstack/sanstack.sock");
 	assert_string_equal(rules.settings.port, "");
 	assert_int_equal(rules.settings.spin_us, 100);
@@ -243,8 +243,8 @@ add_text__refused(void **state)
 
 	(void)state;
 	for (i = 0; i < DIM(table); i++) {
-		sock_rules_init(&rules);
-		assert_int_equal(sock_rules_add_text(&rules, table[i].text, err, sizeof(err)),
+		san_rules_read_init(&rules);
+		assert_int_equal(san_rules_read_text(&rules, table[i].text, err, sizeof(err)),
 				 -EINVAL);
 		if (strncmp(err, SOCK_ENV_RULES ":", strlen(SOCK_ENV_RULES) + 1) != 0 ||
 		    strstr(err, table[i].says) == NULL)
@@ -259,10 +259,10 @@ add_text__at_its_limits(void **state)
 	int i;
 
 	(void)state;
-	sock_rules_init(&rules);
+	san_rules_read_init(&rules);
 	for (i = 0; i < SOCK_RULES_MAX; i++)
-		assert_int_equal(sock_rules_add_text(&rules, "drop", err, sizeof(err)), 0);
-	assert_int_equal(sock_rules_add_text(&rules, "drop", err, sizeof(err)), -EINVAL);
+		assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), 0);
+	assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, "at most 128 rules"));
 	/* the longest possible line, and one byte more */
 	memset(text, ' ', sizeof(text));
@@ -271,24 +271,24 @@ add_text__at_its_limits(void **state)
 	read_rules(text);
 	text[SOCK_LINE_MAX - 1] = ' ';
 	text[SOCK_LINE_MAX] = '\0';
-	sock_rules_init(&rules);
-	assert_int_equal(sock_rules_add_text(&rules, text, err, sizeof(err)), -EINVAL);
+	san_rules_read_init(&rules);
+	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, ":1: a line has at most 255"));
 	/* a pattern and a path that are too long */
 	memset(text, 'p', sizeof(text));
 	memcpy(text, "drop program ", 13);
 	text[13 + SOCK_GLOB_MAX] = '\0';
-	assert_int_equal(sock_rules_add_text(&rules, text, err, sizeof(err)), -EINVAL);
+	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
 	text[13 + SOCK_GLOB_MAX - 1] = '\0';
 	read_rules(text);
 	memset(text, 'p', sizeof(text));
 	memcpy(text, "daemon /", 8);
 	text[7 + SOCK_PATH_MAX] = '\0';
-	assert_int_equal(sock_rules_add_text(&rules, text, err, sizeof(err)), -EINVAL);
+	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
 	text[7 + SOCK_PATH_MAX - 1] = '\0';
 	read_rules(text);
 	/* the error text fits a buffer of any size */
-	assert_int_equal(sock_rules_add_text(&rules, "carry x", text, 5), -EINVAL);
+	assert_int_equal(san_rules_read_text(&rules, "carry x", text, 5), -EINVAL);
 	assert_string_equal(text, "SANS");
 }
 
@@ -305,23 +305,23 @@ add_file__place_of_an_error(void **state)
 
 	(void)state;
 	path = write_file(good, sizeof(good) - 1);
-	sock_rules_init(&rules);
-	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), 0);
+	san_rules_read_init(&rules);
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), 0);
 	assert_int_equal(rules.settings.spin_us, 5); /* a last line without a newline */
-	sock_rules_place(&rules, &rules.rules[0], err, sizeof(err));
+	san_rules_place(&rules, &rules.rules[0], err, sizeof(err));
 	snprintf(want, sizeof(want), "%s:3", path);
 	assert_string_equal(err, want);
 	assert_string_equal(rules.rules[0].program, "a;b"); /* in a file ; ends no rule */
 	unlink(path);
 
 	path = write_file(bad, sizeof(bad) - 1);
-	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), -EINVAL);
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EINVAL);
 	snprintf(want, sizeof(want), "%s:3: proto x: known are udp, tcp", path);
 	assert_string_equal(err, want);
 	unlink(path);
 
 	path = write_file(zero, sizeof(zero) - 1);
-	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), -EINVAL);
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EINVAL);
 	snprintf(want, sizeof(want), "%s:2: not a text", path);
 	assert_string_equal(err, want);
 	unlink(path);
@@ -333,14 +333,14 @@ add_file__not_readable(void **state)
 	char path[2 * SOCK_FILE_MAX];
 
 	(void)state;
-	sock_rules_init(&rules);
-	assert_int_equal(sock_rules_add_file(&rules, "/nosuch/file", err, sizeof(err)), -ENOENT);
+	san_rules_read_init(&rules);
+	assert_int_equal(san_rules_read_file(&rules, "/nosuch/file", err, sizeof(err)), -ENOENT);
 	assert_string_equal(err, "/nosuch/file: No such file or directory");
-	assert_int_equal(sock_rules_add_file(&rules, "/tmp", err, sizeof(err)), -EISDIR);
+	assert_int_equal(san_rules_read_file(&rules, "/tmp", err, sizeof(err)), -EISDIR);
 	assert_string_equal(err, "/tmp: Is a directory");
 	memset(path, '/', sizeof(path));
 	path[SOCK_FILE_MAX] = '\0';
-	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), -ENAMETOOLONG);
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -ENAMETOOLONG);
 }
 
 /* A file longer than one read, with rules across the boundary. */
@@ -356,8 +356,8 @@ add_file__long(void **state)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "carry user %d #%*s\n", i,
 			      i % 40, "");
 	path = write_file(text, (size_t)n);
-	sock_rules_init(&rules);
-	assert_int_equal(sock_rules_add_file(&rules, path, err, sizeof(err)), 0);
+	san_rules_read_init(&rules);
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), 0);
 	unlink(path);
 	assert_int_equal(rules.nb_rules, 100);
 	for (i = 0; i < 100; i++) {
@@ -375,11 +375,11 @@ load__environment_first(void **state)
 	(void)state;
 	setenv(SOCK_ENV_FILE, path, 1);
 	setenv(SOCK_ENV_RULES, "spin 7;kernel proto udp", 1);
-	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), 0);
+	assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), 0);
 	assert_int_equal(rules.nb_rules, 2);
 	assert_int_equal(rules.settings.spin_us, 7);
 	assert_int_equal(rules.settings.probe_ms, 6);
-	sock_rules_place(&rules, &rules.rules[0], err, sizeof(err));
+	san_rules_place(&rules, &rules.rules[0], err, sizeof(err));
 	assert_string_equal(err, SOCK_ENV_RULES ":2");
 	expect(NULL, NULL, SOCK_KERNEL, 2);
 	/* a setting that loses must be valid, too */
@@ -387,19 +387,19 @@ load__environment_first(void **state)
 	unlink(path);
 	path = write_file("spin x\n", 7);
 	setenv(SOCK_ENV_FILE, path, 1);
-	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), -EINVAL);
+	assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), -EINVAL);
 	unlink(path);
 	/* a file that is named in the environment must exist */
-	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), -ENOENT);
+	assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), -ENOENT);
 	setenv(SOCK_ENV_RULES, "nonsense", 1);
-	assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), -EINVAL);
+	assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), -EINVAL);
 	unsetenv(SOCK_ENV_RULES);
 	/* the usual file need not; an empty name means the usual one */
 	if (access(SOCK_RULES_FILE, F_OK) != 0) {
 		setenv(SOCK_ENV_FILE, "", 1);
-		assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), 0);
+		assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), 0);
 		unsetenv(SOCK_ENV_FILE);
-		assert_int_equal(sock_rules_load(&rules, err, sizeof(err)), 0);
+		assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), 0);
 		assert_int_equal(rules.nb_rules, 0);
 	}
 }
@@ -455,19 +455,19 @@ match__program(void **state)
 		snprintf(text, sizeof(text), "carry program %s", table[i].glob);
 		read_rules(text);
 		q.program = table[i].name;
-		if ((sock_rules_match(&rules, &q).action == SOCK_CARRY) != table[i].is_match)
+		if ((san_rules_match(&rules, &q).action == SOCK_CARRY) != table[i].is_match)
 			fail_msg("%s and %s", table[i].glob, table[i].name);
 	}
 	/* also by the name of a link, such as redis-server */
 	read_rules("carry program redis-server");
 	q.program = "redis-check-rdb";
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_KERNEL);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 	q.called = "redis-server";
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_CARRY);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_CARRY);
 	q.program = NULL;
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_CARRY);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_CARRY);
 	q.called = NULL;
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_KERNEL);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 }
 
 static void
@@ -542,12 +542,12 @@ match__other_families(void **state)
 
 	(void)state;
 	read_rules("carry local *");
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_KERNEL);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 	read_rules("carry");
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_CARRY);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_CARRY);
 }
 
-/* A socket bound to all addresses, with rules for some: see sock_rules_match(). */
+/* A socket bound to all addresses, with rules for some: see san_rules_match(). */
 static void
 match__wildcard(void **state)
 {
@@ -614,11 +614,11 @@ match__wildcard_v6only(void **state)
 
 	(void)state;
 	read_rules("carry local 10.0.0.1");
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_KERNEL);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 	read_rules("carry local [::]/0");
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_CARRY);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_CARRY);
 	read_rules("carry local [fd00::1]");
-	assert_int_equal(sock_rules_match(&rules, &q).action, SOCK_BOTH);
+	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_BOTH);
 }
 
 static void
@@ -648,7 +648,7 @@ rule_misses__first(void **state)
 	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		read_rules(table[i].text);
-		misses = sock_rule_misses(&rules.rules[0], &q);
+		misses = san_rules_rule_misses(&rules.rules[0], &q);
 		if (table[i].misses == NULL)
 			assert_null(misses);
 		else
@@ -703,7 +703,7 @@ shadow__table(void **state)
 		snprintf(text, sizeof(text), "%s;carry program other;%s", table[i].first,
 			 table[i].second);
 		read_rules(text);
-		if (sock_rules_shadow(&rules, &rules.rules[2]) !=
+		if (san_rules_shadow(&rules, &rules.rules[2]) !=
 		    (table[i].is_shadowed ? &rules.rules[0] : NULL))
 			fail_msg("%s", text);
 	}

@@ -75,10 +75,10 @@ setup(void **state)
 	(void)state;
 	memset(&qp, 0, sizeof(qp));
 	qp.room = MAX;
-	assert_int_equal(san_socks_create(NULL, 4, &all), 0);
-	san_socks_set_work(all, &work);
-	shm = aligned_alloc(4096, san_sock_stream_bytes(RING, RING));
-	memset(shm, 0, san_sock_stream_bytes(RING, RING));
+	assert_int_equal(san_sock_table_create(NULL, 4, &all), 0);
+	san_sock_stream_set_work(all, &work);
+	shm = aligned_alloc(4096, san_sock_shm_stream_bytes(RING, RING));
+	memset(shm, 0, san_sock_shm_stream_bytes(RING, RING));
 	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, &id), 0);
 	san_sock_stream(all, id, QP);
 	return 0;
@@ -89,7 +89,7 @@ teardown(void **state)
 {
 	(void)state;
 	san_sock_del(all, id);
-	san_socks_destroy(all);
+	san_sock_table_destroy(all);
 	free(shm);
 	return 0;
 }
@@ -105,8 +105,8 @@ byte_at(uint32_t at)
 static void
 ring(void)
 {
-	san_sock_ring(all, id);
-	san_socks_pump(all, NULL, 0);
+	san_sock_doorbell(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
 }
 
 /* Write *n* bytes, for which there must be room, and ring the doorbell. */
@@ -117,7 +117,7 @@ program_writes(uint32_t n)
 
 	assert_true(tail + n - atomic_load(&shm->tx_head) <= RING);
 	for (i = 0; i < n; i++)
-		san_sock_tx_ring(shm, RING)[(tail + i) % RING] = byte_at(tail + i);
+		san_sock_shm_tx_ring(shm, RING)[(tail + i) % RING] = byte_at(tail + i);
 	atomic_store(&shm->tx_tail, tail + n);
 	ring();
 }
@@ -129,7 +129,7 @@ program_reads(uint32_t n)
 
 	assert_true(atomic_load(&shm->rx_tail) - head >= n);
 	for (i = 0; i < n; i++)
-		assert_int_equal(san_sock_rx_ring(shm)[(head + i) % RING], byte_at(head + i));
+		assert_int_equal(san_sock_shm_rx_ring(shm)[(head + i) % RING], byte_at(head + i));
 	atomic_store(&shm->rx_head, head + n);
 	if (atomic_load(&shm->rx_waits) != 0)
 		ring();
@@ -148,7 +148,7 @@ done(uint8_t op, uint8_t status, uint32_t bytes)
 		.byte_len = bytes,
 	};
 
-	san_sock_done(all, id, &wc, 0);
+	san_sock_stream_done(all, id, &wc, 0);
 }
 
 /* Check the oldest posted send, whose bytes begin at *at*; returns its length. */
@@ -204,7 +204,7 @@ up__then_it_goes(void **state)
 	(void)state;
 	program_writes(100);
 	assert_int_equal(qp.nb_wr + qp.nb_recv, 0);
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_UP);
 	assert_int_equal(sends(0), 100);
 	assert_int_equal(atomic_load(&shm->tx_head), 100);
@@ -218,7 +218,7 @@ bytes__in_order(void **state)
 	uint32_t sent = 0, n, i;
 
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	srand(1);
 	for (i = 0; i < 500; i++) {
 		n = RING - (atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head));
@@ -243,7 +243,7 @@ send__few_at_a_time(void **state)
 	uint32_t i;
 
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	for (i = 0; i < 100; i++)
 		program_writes(10);
 	assert_int_equal(qp.nb_wr, 4);
@@ -257,7 +257,7 @@ static void
 recv__waits_for_room(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	receives(RING - 100);
 	assert_int_equal(qp.nb_recv, 0);
 	assert_int_equal(atomic_load(&shm->rx_waits), 1);
@@ -273,19 +273,19 @@ static void
 mirror__what_there_is(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	receives(1);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	atomic_store(&shm->armed, 1);
 	receives(1);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
-	assert_false(san_socks_has_room(all));
+	assert_false(san_sock_table_has_room(all));
 	while (qp.nb_wr > 0)
 		sends(atomic_load(&shm->tx_head));
-	assert_true(san_socks_has_room(all));
+	assert_true(san_sock_table_has_room(all));
 	assert_int_equal(atomic_load(&shm->full), 0);
 }
 
@@ -294,20 +294,20 @@ static void
 room__not_behind_an_end(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
-	san_sock_ring(all, id);
-	san_socks_pump(all, NULL, 0);
-	assert_false(san_socks_has_room(all));
+	san_sock_doorbell(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
+	assert_false(san_sock_table_has_room(all));
 	atomic_store(&shm->shut, SHUT_RD + 1);
-	san_sock_ring(all, id);
-	san_socks_pump(all, NULL, 0);
-	assert_false(san_socks_has_room(all));
+	san_sock_doorbell(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
+	assert_false(san_sock_table_has_room(all));
 	atomic_store(&shm->shut, SHUT_WR + 1);
-	san_sock_ring(all, id);
-	san_socks_pump(all, NULL, 0);
-	assert_true(san_socks_has_room(all));
+	san_sock_doorbell(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
+	assert_true(san_sock_table_has_room(all));
 	assert_int_equal(atomic_load(&shm->full), 0);
 }
 
@@ -317,7 +317,7 @@ patience__as_it_is_asked_for(void **state)
 {
 	(void)state;
 	assert_int_equal(qp.nb_patience, 0);
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	assert_int_equal(qp.nb_patience, 1);
 	assert_int_equal(qp.patience.timeout_ms, SAN_SOCK_TIMEOUT_MS);
 	assert_int_equal(qp.patience.probes, 0); /* none ends it */
@@ -359,11 +359,11 @@ static void
 bytes__without_a_bell(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	atomic_store(&shm->tx_tail, 10);
-	memset(san_sock_tx_ring(shm, RING), 0, 10);
-	san_socks_ring(all);
-	san_socks_pump(all, NULL, 0);
+	memset(san_sock_shm_tx_ring(shm, RING), 0, 10);
+	san_sock_doorbell_all(all);
+	san_sock_dgram_pump(all, NULL, 0);
 	assert_int_equal(qp.nb_wr, 1);
 	assert_int_equal(qp.wr[0].length, 10);
 }
@@ -377,7 +377,7 @@ end__orderly(void **state)
 	uint32_t i;
 
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	for (i = 0; i < 4; i++)
 		program_writes(10);
 	atomic_store(&shm->shut, SHUT_WR + 1);
@@ -387,9 +387,9 @@ end__orderly(void **state)
 	assert_int_equal(sends(40), 5);
 	assert_int_equal(qp.nb_wr, 1);
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
-	assert_false(san_sock_is_drained(all, id));
+	assert_false(san_sock_stream_is_drained(all, id));
 	done(SAN_WC_SHUTDOWN, 0, 0);
-	assert_true(san_sock_is_drained(all, id));
+	assert_true(san_sock_stream_is_drained(all, id));
 	receives(7);
 	assert_int_equal(atomic_load(&shm->fin), 0);
 	qp.nb_recv = 0;
@@ -397,9 +397,9 @@ end__orderly(void **state)
 	assert_int_equal(atomic_load(&shm->fin), 1);
 	assert_int_equal(atomic_load(&shm->error), 0);
 	assert_int_equal(qp.nb_recv, 0);
-	assert_true(san_sock_is_reset(all, id));
+	assert_true(san_sock_stream_is_reset(all, id));
 	program_reads(7);
-	assert_false(san_sock_is_reset(all, id));
+	assert_false(san_sock_stream_is_reset(all, id));
 }
 
 /* When no process has it any more, it ends. */
@@ -408,17 +408,17 @@ end__abandoned(void **state)
 {
 	(void)state;
 	program_writes(10);
-	san_sock_shut(all, id);
-	san_socks_pump(all, NULL, 0);
+	san_sock_stream_shut(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
 	assert_int_equal(qp.nb_wr, 0);
 	/* one that was accepted may come up a little later */
-	assert_false(san_sock_is_drained(all, id));
+	assert_false(san_sock_stream_is_drained(all, id));
 	qp.room = 0;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	assert_int_equal(qp.nb_wr, 0);
 	qp.room = MAX;
-	san_sock_shut(all, id);
-	san_socks_pump(all, NULL, 0);
+	san_sock_stream_shut(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
 	assert_int_equal(sends(0), 10);
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
 }
@@ -428,17 +428,17 @@ static void
 end__is_told_as_one(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	atomic_store(&shm->armed, 1);
 	receives(9);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_false(ends);
 	qp.nb_recv = 0;
 	done(SAN_WC_RECV, 0, 0);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_true(ends);
 	ring();
-	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 }
 
 /* A waiter that comes after the end is notified, too. */
@@ -446,13 +446,13 @@ static void
 end__told_later(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(SAN_WC_RECV, 0, 0);
-	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	atomic_store(&shm->armed, 1);
 	ring();
-	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_true(ends);
 }
 
@@ -461,7 +461,7 @@ static void
 end__reset(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	receives(9);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
@@ -472,10 +472,10 @@ end__reset(void **state)
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
 	assert_int_equal(atomic_load(&shm->error), ECONNRESET);
 	assert_int_equal(atomic_load(&shm->fin), 1);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
-	assert_true(san_socks_has_room(all));
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
+	assert_true(san_sock_table_has_room(all));
 	program_reads(9);
-	assert_true(san_sock_is_drained(all, id));
+	assert_true(san_sock_stream_is_drained(all, id));
 }
 
 /* Sends before a reset may be reported after it: there is room nevertheless. */
@@ -483,7 +483,7 @@ static void
 end__reset_before_sent(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
 	qp.nb_recv = 0;
 	done(SAN_WC_RECV, SAN_WC_ST_FLUSHED, 0);
@@ -496,7 +496,7 @@ static void
 end__reset_behind_the_end(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(SAN_WC_RECV, 0, 0);
 	program_writes(1);
@@ -509,7 +509,7 @@ static void
 end__silence(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(SAN_WC_RECV, SAN_WC_ST_RETRY_EXC, 0);
 	assert_int_equal(atomic_load(&shm->error), ETIMEDOUT);
@@ -520,12 +520,12 @@ never_up(void **state)
 {
 	(void)state;
 	atomic_store(&shm->armed, 1);
-	san_sock_over(all, id, ECONNREFUSED);
+	san_sock_stream_over(all, id, ECONNREFUSED);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
-	assert_int_equal(san_sock_rung(all, &ends), 100);
-	san_sock_up(all, id, 0);
+	assert_int_equal(san_sock_wake_next(all, &ends), 100);
+	san_sock_stream_up(all, id, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
-	assert_true(san_sock_is_drained(all, id));
+	assert_true(san_sock_stream_is_drained(all, id));
 }
 
 /* Data written without a ring follows the data in it, one write at a time. */
@@ -533,12 +533,12 @@ static void
 aside__behind_the_ring(void **state)
 {
 	(void)state;
-	assert_false(san_sock_may_aside(all, id));
+	assert_false(san_sock_stream_may_aside(all, id));
 	program_writes(10);
-	san_sock_up(all, id, 0);
-	assert_true(san_sock_may_aside(all, id));
-	san_sock_aside(all, id, "aside", 5, 0);
-	assert_false(san_sock_may_aside(all, id));
+	san_sock_stream_up(all, id, 0);
+	assert_true(san_sock_stream_may_aside(all, id));
+	san_sock_stream_aside(all, id, "aside", 5, 0);
+	assert_false(san_sock_stream_may_aside(all, id));
 	program_writes(10);
 	assert_int_equal(qp.nb_wr, 3);
 	assert_int_equal(sends(0), 10);
@@ -547,7 +547,7 @@ aside__behind_the_ring(void **state)
 	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(qp.wr[0]));
 	done(SAN_WC_SEND, 0, 5);
 	assert_int_equal(atomic_load(&shm->tx_head), 10);
-	assert_true(san_sock_may_aside(all, id));
+	assert_true(san_sock_stream_may_aside(all, id));
 	assert_int_equal(sends(10), 10);
 }
 
@@ -556,7 +556,7 @@ static void
 hostile__positions(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	receives(10);
 	assert_int_equal(qp.nb_recv, 1);
 	atomic_store(&shm->tx_tail, RING + 1);
@@ -573,7 +573,7 @@ static void
 hostile__goes_back(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	program_writes(10);
 	atomic_store(&shm->tx_tail, 5);
 	ring();
@@ -584,7 +584,7 @@ static void
 hostile__reads_ahead(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
+	san_sock_stream_up(all, id, 0);
 	receives(RING - 10);
 	atomic_store(&shm->rx_head, RING + 10);
 	ring();

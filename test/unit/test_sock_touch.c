@@ -25,15 +25,15 @@ static void
 touch__none_and_far(void **state)
 {
 	(void)state;
-	assert_true(sock_is_bad(NULL, 1));
-	assert_true(sock_is_bad_out(NULL, 1));
-	assert_false(sock_is_bad(NULL, 0));
-	assert_false(sock_is_bad_out((void *)1, 0));
-	assert_true(sock_is_bad((void *)(uintptr_t)-1, 1));
-	assert_true(sock_is_bad((void *)(uintptr_t)-4, 8)); /* around the end */
-	assert_true(sock_is_bad_out((void *)0xdead0000, 10));
-	assert_true(sock_is_bad((void *)(1ull << 47), 1));
-	assert_false(sock_is_bad("text", 5));
+	assert_true(san_sock_touch_is_bad(NULL, 1));
+	assert_true(san_sock_touch_is_bad_out(NULL, 1));
+	assert_false(san_sock_touch_is_bad(NULL, 0));
+	assert_false(san_sock_touch_is_bad_out((void *)1, 0));
+	assert_true(san_sock_touch_is_bad((void *)(uintptr_t)-1, 1));
+	assert_true(san_sock_touch_is_bad((void *)(uintptr_t)-4, 8)); /* around the end */
+	assert_true(san_sock_touch_is_bad_out((void *)0xdead0000, 10));
+	assert_true(san_sock_touch_is_bad((void *)(1ull << 47), 1));
+	assert_false(san_sock_touch_is_bad("text", 5));
 }
 
 static void
@@ -54,13 +54,14 @@ touch__as_it_is_protected(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		p = pages(cases[i].prot, 1);
 		for (at = 0; at < PAGE; at += PAGE - 1) {
-			assert_int_equal(!sock_is_bad(p + at, 1), cases[i].read);
-			assert_int_equal(!sock_is_bad_out(p + at, 1), cases[i].write);
-			assert_int_equal(!sock_is_bad(p + at, 1), cases[i].read); /* once more */
+			assert_int_equal(!san_sock_touch_is_bad(p + at, 1), cases[i].read);
+			assert_int_equal(!san_sock_touch_is_bad_out(p + at, 1), cases[i].write);
+			/* once more */
+			assert_int_equal(!san_sock_touch_is_bad(p + at, 1), cases[i].read);
 		}
-		sock_touch_forget();
+		san_sock_touch_forget();
 		munmap(p, PAGE);
-		assert_true(sock_is_bad(p, 1));
+		assert_true(san_sock_touch_is_bad(p, 1));
 	}
 }
 
@@ -72,11 +73,11 @@ touch__across_pages(void **state)
 
 	(void)state;
 	assert_int_equal(mprotect(p + 2 * PAGE, PAGE, PROT_NONE), 0);
-	sock_touch_forget();
-	assert_false(sock_is_bad(p, 2 * PAGE));
-	assert_false(sock_is_bad_out(p + PAGE + 1, PAGE - 1));
-	assert_true(sock_is_bad(p, 2 * PAGE + 1));
-	assert_true(sock_is_bad_out(p + 2 * PAGE - 1, 2));
+	san_sock_touch_forget();
+	assert_false(san_sock_touch_is_bad(p, 2 * PAGE));
+	assert_false(san_sock_touch_is_bad_out(p + PAGE + 1, PAGE - 1));
+	assert_true(san_sock_touch_is_bad(p, 2 * PAGE + 1));
+	assert_true(san_sock_touch_is_bad_out(p + 2 * PAGE - 1, 2));
 	munmap(p, 3 * PAGE);
 }
 
@@ -90,9 +91,9 @@ touch__bytes_stay(void **state)
 	for (i = 0; i < sizeof(was); i++)
 		was[i] = p[i] = (uint8_t)(i * 7 + 1);
 	for (i = 0; i < 9; i++) {
-		sock_touch_forget();
-		assert_false(sock_is_bad_out(p + i, PAGE));
-		assert_false(sock_is_bad(p + i, PAGE));
+		san_sock_touch_forget();
+		assert_false(san_sock_touch_is_bad_out(p + i, PAGE));
+		assert_false(san_sock_touch_is_bad(p + i, PAGE));
 	}
 	assert_memory_equal(p, was, sizeof(was));
 	munmap(p, sizeof(was));
@@ -105,11 +106,11 @@ touch__forgotten(void **state)
 	uint8_t *p = pages(PROT_READ, 1);
 
 	(void)state;
-	assert_false(sock_is_bad(p, 1));
+	assert_false(san_sock_touch_is_bad(p, 1));
 	assert_int_equal(mprotect(p, PAGE, PROT_NONE), 0);
-	assert_false(sock_is_bad(p, 1));
-	sock_touch_forget();
-	assert_true(sock_is_bad(p, 1));
+	assert_false(san_sock_touch_is_bad(p, 1));
+	san_sock_touch_forget();
+	assert_true(san_sock_touch_is_bad(p, 1));
 	munmap(p, PAGE);
 }
 

@@ -38,68 +38,68 @@ count_fds(void)
 /* ---- put and get ---- */
 
 static void
-state_get__what_was_put(void **unused)
+san_state_get__what_was_put(void **unused)
 {
 	struct state st = {.failed = false};
 	uint64_t number = 0x0123456789abcdef, got;
 	char text[4], byte;
 
 	(void)unused;
-	state_put(&st, &number, sizeof(number));
-	state_put(&st, "abc", 4);
-	state_put(&st, "", 0);
-	state_put(&st, "x", 1);
+	san_state_put(&st, &number, sizeof(number));
+	san_state_put(&st, "abc", 4);
+	san_state_put(&st, "", 0);
+	san_state_put(&st, "x", 1);
 	assert_int_equal(st.len, 13);
-	state_get(&st, &got, sizeof(got));
-	state_get(&st, text, sizeof(text));
-	state_get(&st, &byte, 0);
-	state_get(&st, &byte, 1);
+	san_state_get(&st, &got, sizeof(got));
+	san_state_get(&st, text, sizeof(text));
+	san_state_get(&st, &byte, 0);
+	san_state_get(&st, &byte, 1);
 	assert_int_equal(got, number);
 	assert_string_equal(text, "abc");
 	assert_int_equal(byte, 'x');
 	assert_false(st.failed);
-	state_free(&st, false);
+	san_state_free(&st, false);
 }
 
 static void
-state_get__too_much(void **unused)
+san_state_get__too_much(void **unused)
 {
 	const uint8_t zeros[8] = {0};
 	struct state st = {.failed = false};
 	uint8_t got[8];
 
 	(void)unused;
-	state_put(&st, "1234567", 7);
+	san_state_put(&st, "1234567", 7);
 	memset(got, 0xff, sizeof(got));
-	state_get(&st, got, sizeof(got));
+	san_state_get(&st, got, sizeof(got));
 	assert_true(st.failed);
 	assert_memory_equal(got, zeros, sizeof(zeros));
 	/* and no part of it is stored */
 	memset(got, 0xff, sizeof(got));
-	state_get(&st, got, 1);
+	san_state_get(&st, got, 1);
 	assert_int_equal(got[0], 0);
-	state_free(&st, false);
+	san_state_free(&st, false);
 }
 
 static void
-state_get_fd__each_once(void **unused)
+san_state_get_fd__each_once(void **unused)
 {
 	struct state st = {.failed = false};
 	int fds[2] = {eventfd(0, 0), eventfd(0, 0)};
 	int i;
 
 	(void)unused;
-	assert_int_equal(state_put_fd(&st, -1), -1);
+	assert_int_equal(san_state_put_fd(&st, -1), -1);
 	for (i = 0; i < 2; i++)
-		assert_int_equal(state_put_fd(&st, fds[i]), i);
-	assert_int_equal(state_get_fd(&st, -1), -1);
+		assert_int_equal(san_state_put_fd(&st, fds[i]), i);
+	assert_int_equal(san_state_get_fd(&st, -1), -1);
 	assert_false(st.failed);
-	assert_int_equal(state_get_fd(&st, 1), fds[1]);
-	assert_int_equal(state_get_fd(&st, 1), -1);
-	assert_int_equal(state_get_fd(&st, 2), -1);
+	assert_int_equal(san_state_get_fd(&st, 1), fds[1]);
+	assert_int_equal(san_state_get_fd(&st, 1), -1);
+	assert_int_equal(san_state_get_fd(&st, 2), -1);
 	assert_true(st.failed);
 	/* as if received: the descriptor that was not taken is closed */
-	state_free(&st, true);
+	san_state_free(&st, true);
 	assert_int_equal(close(fds[0]), -1);
 	assert_int_equal(close(fds[1]), 0);
 }
@@ -116,7 +116,7 @@ send_main(void *arg)
 {
 	struct sending *s = arg;
 
-	s->rc = state_send(&s->st, s->sock);
+	s->rc = san_state_send(&s->st, s->sock);
 	return NULL;
 }
 
@@ -128,11 +128,11 @@ fill(struct state *st, uint32_t len, int nb_fds)
 	int k, fd;
 
 	for (i = 0; i < len; i++)
-		state_put(st, &(uint8_t){(uint8_t)(i * 7)}, 1);
+		san_state_put(st, &(uint8_t){(uint8_t)(i * 7)}, 1);
 	for (k = 0; k < nb_fds; k++) {
 		fd = eventfd((unsigned int)k + 1, EFD_NONBLOCK);
 		assert_true(fd >= 0);
-		assert_int_equal(state_put_fd(st, fd), k);
+		assert_int_equal(san_state_put_fd(st, fd), k);
 	}
 }
 
@@ -143,7 +143,7 @@ empty(struct state *st)
 
 	for (i = 0; i < st->nb_fds; i++)
 		close(st->fds[i]);
-	state_free(st, false);
+	san_state_free(st, false);
 }
 
 static void
@@ -161,33 +161,33 @@ pass(uint32_t len, int nb_fds)
 	s.sock = socks[0];
 	fill(&s.st, len, nb_fds);
 	assert_int_equal(pthread_create(&thread, NULL, send_main, &s), 0);
-	assert_int_equal(state_recv(&got, socks[1]), 0);
+	assert_int_equal(san_state_recv(&got, socks[1]), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(s.rc, 0);
 	empty(&s.st);
 	assert_int_equal(got.len, len);
 	assert_int_equal(got.nb_fds, nb_fds);
 	for (i = 0; i < len; i++) {
-		state_get(&got, &byte, 1);
+		san_state_get(&got, &byte, 1);
 		assert_int_equal(byte, (uint8_t)(i * 7));
 	}
-	/* half of them are left for state_free() */
+	/* half of them are left for san_state_free() */
 	for (k = 0; k < nb_fds; k += 2) {
-		fd = state_get_fd(&got, k);
+		fd = san_state_get_fd(&got, k);
 		assert_int_equal(eventfd_read(fd, &value), 0);
 		assert_int_equal(value, k + 1);
 		close(fd);
 	}
 	assert_false(got.failed);
-	state_get(&got, &byte, 1);
+	san_state_get(&got, &byte, 1);
 	assert_true(got.failed);
-	state_free(&got, true);
+	san_state_free(&got, true);
 	close(socks[0]);
 	close(socks[1]);
 }
 
 static void
-state_recv__all_that_was_sent(void **unused)
+san_state_recv__all_that_was_sent(void **unused)
 {
 	int before = count_fds();
 
@@ -201,17 +201,17 @@ state_recv__all_that_was_sent(void **unused)
 }
 
 static void
-state_send__failed(void **unused)
+san_state_send__failed(void **unused)
 {
 	struct state st = {.failed = true};
 	int socks[2];
 
 	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
-	assert_int_equal(state_send(&st, socks[0]), -ENOMEM);
+	assert_int_equal(san_state_send(&st, socks[0]), -ENOMEM);
 	st.failed = false;
 	close(socks[1]);
-	assert_int_equal(state_send(&st, socks[0]), -EPIPE);
+	assert_int_equal(san_state_send(&st, socks[0]), -EPIPE);
 	close(socks[0]);
 }
 
@@ -232,19 +232,19 @@ refuse(struct first m, size_t bytes, uint32_t nb_fds, int want)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
 	assert_int_equal(write(fd, buf, bytes), bytes);
-	assert_int_equal(shmq_send(socks[0], &m, sizeof(m), bytes != 0 ? fd : -1, true), 0);
+	assert_int_equal(san_shmq_send(socks[0], &m, sizeof(m), bytes != 0 ? fd : -1, true), 0);
 	for (i = 0; i < nb_fds; i++)
-		assert_int_equal(shmq_send(socks[0], "", 1, fd, true), 0);
+		assert_int_equal(san_shmq_send(socks[0], "", 1, fd, true), 0);
 	close(socks[0]);
 	close(fd);
-	assert_int_equal(state_recv(&got, socks[1]), want);
-	state_free(&got, true);
+	assert_int_equal(san_state_recv(&got, socks[1]), want);
+	san_state_free(&got, true);
 	close(socks[1]);
 	assert_int_equal(count_fds(), before);
 }
 
 static void
-state_recv__cut_short(void **unused)
+san_state_recv__cut_short(void **unused)
 {
 	int socks[2];
 	struct state got;
@@ -258,18 +258,18 @@ state_recv__cut_short(void **unused)
 	refuse((struct first){.len = 7, .nb_fds = 3}, 7, 2, -ENOTCONN);
 	/* the other side closes before the first word, or sends another one */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
-	assert_int_equal(shmq_send(socks[0], "1234", 4, -1, true), 0);
-	assert_int_equal(state_recv(&got, socks[1]), -EPROTO);
-	state_free(&got, true);
+	assert_int_equal(san_shmq_send(socks[0], "1234", 4, -1, true), 0);
+	assert_int_equal(san_state_recv(&got, socks[1]), -EPROTO);
+	san_state_free(&got, true);
 	close(socks[0]);
-	assert_int_equal(state_recv(&got, socks[1]), -ENOTCONN);
-	state_free(&got, true);
+	assert_int_equal(san_state_recv(&got, socks[1]), -ENOTCONN);
+	san_state_free(&got, true);
 	close(socks[1]);
 }
 
 /* A message without the descriptors it announces. */
 static void
-state_recv__no_descriptor(void **unused)
+san_state_recv__no_descriptor(void **unused)
 {
 	const struct first m = {.len = 0, .nb_fds = 1};
 	int socks[2], before = count_fds(), fd = memfd_create("state", 0);
@@ -277,10 +277,10 @@ state_recv__no_descriptor(void **unused)
 
 	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
-	assert_int_equal(shmq_send(socks[0], &m, sizeof(m), fd, true), 0);
-	assert_int_equal(shmq_send(socks[0], "", 1, -1, true), 0);
-	assert_int_equal(state_recv(&got, socks[1]), -EPROTO);
-	state_free(&got, true);
+	assert_int_equal(san_shmq_send(socks[0], &m, sizeof(m), fd, true), 0);
+	assert_int_equal(san_shmq_send(socks[0], "", 1, -1, true), 0);
+	assert_int_equal(san_state_recv(&got, socks[1]), -EPROTO);
+	san_state_free(&got, true);
 	close(socks[0]);
 	close(socks[1]);
 	close(fd);
@@ -290,13 +290,13 @@ state_recv__no_descriptor(void **unused)
 UNIT_TEST(test_state)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(state_get__what_was_put),
-		cmocka_unit_test(state_get__too_much),
-		cmocka_unit_test(state_get_fd__each_once),
-		cmocka_unit_test(state_recv__all_that_was_sent),
-		cmocka_unit_test(state_send__failed),
-		cmocka_unit_test(state_recv__cut_short),
-		cmocka_unit_test(state_recv__no_descriptor),
+		cmocka_unit_test(san_state_get__what_was_put),
+		cmocka_unit_test(san_state_get__too_much),
+		cmocka_unit_test(san_state_get_fd__each_once),
+		cmocka_unit_test(san_state_recv__all_that_was_sent),
+		cmocka_unit_test(san_state_send__failed),
+		cmocka_unit_test(san_state_recv__cut_short),
+		cmocka_unit_test(san_state_recv__no_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

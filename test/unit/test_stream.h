@@ -104,8 +104,8 @@ static inline void
 st_settle(void)
 {
 	pair_settle(&pair);
-	san_stream_check(from->s);
-	san_stream_check(to->s);
+	san_stream_show_check(from->s);
+	san_stream_show_check(to->s);
 	assert_null(san_stream_fault(from->s));
 	assert_null(san_stream_fault(to->s));
 }
@@ -207,7 +207,7 @@ st_received_as(struct pair_end *e, uint8_t status)
 	assert_int_equal(wc.status, status);
 	assert_int_equal(wc.wr_id, side->recv_head);
 	place = side->recv_head++ % ST_RECVS;
-	buf = wc.has_imm ? san_stream_loan(e->s, wc.imm) : side->recv[place].buf;
+	buf = wc.has_imm ? san_stream_recv_loan(e->s, wc.imm) : side->recv[place].buf;
 	assert_true(wc.byte_len == 0 || memcmp(buf, peer->src + side->at, wc.byte_len) == 0);
 	if ((side->recv[place].flags & SAN_RECV_PEEK) == 0)
 		side->at += wc.byte_len;
@@ -270,7 +270,7 @@ st_view(const struct pair_end *e)
 {
 	struct san_stream_view v;
 
-	san_stream_view(e->s, &v);
+	san_stream_show_view(e->s, &v);
 	return v;
 }
 
@@ -419,7 +419,7 @@ raw_run(void)
 		raw.nb_freed += m.len > 0;
 		pair_done(to, r.cookie, 0, 0);
 	}
-	san_stream_check(to->s);
+	san_stream_show_check(to->s);
 }
 
 /* The next message, acknowledging all that was received. */

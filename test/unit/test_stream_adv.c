@@ -183,7 +183,7 @@ build__pieces(void **state)
 	st_start();
 	for (i = 0; i < 4; i++)
 		r.sge[i] = (struct san_ulp_sge){.addr = side->dst + 20000 * (3 - i), .len = 10000};
-	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_send(from, 40000);
 	st_settle();
 	assert_int_equal(st_sent(from), 40000);
@@ -351,7 +351,7 @@ spend__under_way(void **state)
  * portion lies in front of the set, counted neither in S nor in R, and the write begins behind it.
  */
 static void
-crossed__offer_is_void(void **state)
+adv_crossed_data__offer_is_void(void **state)
 {
 	const struct san_sm *offer;
 
@@ -380,7 +380,7 @@ crossed__offer_is_void(void **state)
 
 /* The same with a notice, whose peer had advertised for the transfer before (AFC-23). */
 static void
-crossed__notice(void **state)
+adv_crossed_data__notice(void **state)
 {
 	(void)state;
 	conf[0].mode = SAN_SM_LARGE_RECV;
@@ -401,7 +401,7 @@ crossed__notice(void **state)
 
 /* Offered memory cannot be registered for writing: messages are used then (AFC-20, AFC-23). */
 static void
-crossed__no_memory_to_write_from(void **state)
+adv_crossed_data__no_memory_to_write_from(void **state)
 {
 	(void)state;
 	conf[0].read = SAN_STREAM_READ_ALWAYS;
@@ -419,7 +419,7 @@ crossed__no_memory_to_write_from(void **state)
 
 /* A notice that crossed is cancelled: both sides agree on the number of bytes (AFC-28). */
 static void
-crossed__given_up(void **state)
+adv_crossed_data__given_up(void **state)
 {
 	uint32_t sent;
 
@@ -725,10 +725,10 @@ UNIT_TEST(test_stream_adv)
 		ST_TEST(spend__oldest),
 		ST_TEST(spend__one_message_each),
 		ST_TEST(spend__under_way),
-		ST_TEST(crossed__offer_is_void),
-		ST_TEST(crossed__notice),
-		ST_TEST(crossed__no_memory_to_write_from),
-		ST_TEST(crossed__given_up),
+		ST_TEST(adv_crossed_data__offer_is_void),
+		ST_TEST(adv_crossed_data__notice),
+		ST_TEST(adv_crossed_data__no_memory_to_write_from),
+		ST_TEST(adv_crossed_data__given_up),
 		ST_TEST(may_advertise__not_behind_an_offer),
 		ST_TEST(may_advertise__not_before_the_read),
 		ST_TEST(wrote__exact_fill_and_short_last),

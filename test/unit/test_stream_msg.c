@@ -11,7 +11,7 @@
 
 /* Both announce how many messages they can receive; before that nothing is sent. */
 static void
-hello__nothing_before_it(void **state)
+msg_check_hello__nothing_before_it(void **state)
 {
 	struct san_sm hello;
 
@@ -41,7 +41,7 @@ hello__nothing_before_it(void **state)
 
 /* Receives are posted before the connection is up. */
 static void
-hello__buffers_before_it(void **state)
+msg_check_hello__buffers_before_it(void **state)
 {
 	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
@@ -53,7 +53,7 @@ hello__buffers_before_it(void **state)
 
 /* Sent by both at the same time. */
 static void
-hello__early_data_of_both(void **state)
+msg_check_hello__early_data_of_both(void **state)
 {
 	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
@@ -119,7 +119,7 @@ of_an_acceptor(struct san_sm *m)
 }
 
 static void
-hello__not_possible(void **state)
+msg_check_hello__not_possible(void **state)
 {
 	static void (*const changes[])(struct san_sm * m) = {
 		no_hello,
@@ -140,7 +140,7 @@ hello__not_possible(void **state)
 }
 
 static void
-hello__twice(void **state)
+msg_check_hello__twice(void **state)
 {
 	struct san_sm m;
 
@@ -359,7 +359,7 @@ fault__is_the_end(void **state)
 
 /* All parts are combined into one message, with the data. */
 static void
-build__all_in_one(void **state)
+msg_build__all_in_one(void **state)
 {
 	const struct san_sm *m;
 
@@ -384,11 +384,11 @@ build__all_in_one(void **state)
 UNIT_TEST(test_stream_msg)
 {
 	const struct CMUnitTest tests[] = {
-		ST_TEST(hello__nothing_before_it),
-		ST_TEST(hello__buffers_before_it),
-		ST_TEST(hello__early_data_of_both),
-		ST_TEST(hello__not_possible),
-		ST_TEST(hello__twice),
+		ST_TEST(msg_check_hello__nothing_before_it),
+		ST_TEST(msg_check_hello__buffers_before_it),
+		ST_TEST(msg_check_hello__early_data_of_both),
+		ST_TEST(msg_check_hello__not_possible),
+		ST_TEST(msg_check_hello__twice),
 		ST_TEST(receive__overtaken),
 		ST_TEST(receive__any_order),
 		ST_TEST(receive__number_out_of_bounds),
@@ -399,7 +399,7 @@ UNIT_TEST(test_stream_msg)
 		ST_TEST(receive__more_than_there_is_room_for),
 		ST_TEST(receive__behind_the_end),
 		ST_TEST(fault__is_the_end),
-		ST_TEST(build__all_in_one),
+		ST_TEST(msg_build__all_in_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

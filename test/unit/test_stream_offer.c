@@ -289,7 +289,7 @@ offer__pieces(void **state)
 	st_settle();
 	r.sge[0] = (struct san_ulp_sge){.addr = b->dst, .len = 15000};
 	r.sge[1] = (struct san_ulp_sge){.addr = b->dst + 15000, .len = 15750};
-	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_settle();
 	assert_int_equal(st_sent(from), wr.length);
 	assert_memory_equal(b->dst, a->src, 500);

@@ -140,7 +140,7 @@ resize__ends_in_the_middle(void **state)
 	m = raw_resize(3000);
 	raw_put(&m);
 	pair_end_now(to, SAN_WC_ST_FLUSHED);
-	san_stream_check(to->s);
+	san_stream_show_check(to->s);
 }
 
 UNIT_TEST(test_stream_pool)

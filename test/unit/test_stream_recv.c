@@ -46,7 +46,7 @@ take__what_is_there(void **state)
 
 /* A peek leaves the data, and copies no more than its size (AFC-1). */
 static void
-peek__leaves_it(void **state)
+stream_recv_peek_data__leaves_it(void **state)
 {
 	uint32_t i;
 
@@ -67,7 +67,7 @@ peek__leaves_it(void **state)
 
 /* It waits if there is no data. */
 static void
-peek__waits(void **state)
+stream_recv_peek_data__waits(void **state)
 {
 	(void)state;
 	st_start();
@@ -93,7 +93,7 @@ take__more_than_there_is(void **state)
 	st_of(to)->recv[0].buf = st_of(to)->dst;
 	st_of(to)->recv[0].flags = 0;
 	st_of(to)->recv_tail = 1;
-	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_send(from, 100);
 	st_settle();
 	assert_int_equal(st_received(to), 100);
@@ -208,7 +208,7 @@ dontwait__there_or_not(void **state)
 
 /* The message buffer itself; its room stays in use until it is given back (AFC-27). */
 static void
-lend__until_it_comes_back(void **state)
+stream_recv_lend_data__until_it_comes_back(void **state)
 {
 	struct san_ulp_wc wc = {0};
 	uint32_t i;
@@ -230,18 +230,18 @@ lend__until_it_comes_back(void **state)
 		assert_true(st_take(to, SAN_WC_RECV, &wc));
 		assert_true(wc.has_imm);
 		assert_int_equal(wc.byte_len, 1000);
-		assert_memory_equal(san_stream_loan(to->s, wc.imm), st_of(from)->src + 1000 * i,
-				    1000);
-		assert_true(san_stream_give_back(to->s, wc.imm));
-		assert_false(san_stream_give_back(to->s, wc.imm));
-		assert_null(san_stream_loan(to->s, wc.imm));
+		assert_memory_equal(san_stream_recv_loan(to->s, wc.imm),
+				    st_of(from)->src + 1000 * i, 1000);
+		assert_true(san_stream_recv_give_back(to->s, wc.imm));
+		assert_false(san_stream_recv_give_back(to->s, wc.imm));
+		assert_null(san_stream_recv_loan(to->s, wc.imm));
 	}
 	st_of(to)->at = 4000;
 	st_of(to)->recv_head = 4;
 	st_settle();
 	st_read(to, 2000, 2000);
-	assert_false(san_stream_give_back(to->s, 0));
-	assert_false(san_stream_give_back(to->s, UINT32_MAX));
+	assert_false(san_stream_recv_give_back(to->s, 0));
+	assert_false(san_stream_recv_give_back(to->s, UINT32_MAX));
 }
 
 /* ---- a program that does not read (AFC-27) ---- */
@@ -428,14 +428,14 @@ UNIT_TEST(test_stream_recv)
 		ST_TEST(take__more_than_there_is),
 		ST_TEST(take__bit_by_bit),
 		ST_TEST(take__at_once_if_advertised),
-		ST_TEST(peek__leaves_it),
-		ST_TEST(peek__waits),
+		ST_TEST(stream_recv_peek_data__leaves_it),
+		ST_TEST(stream_recv_peek_data__waits),
 		ST_TEST(waitall__until_it_is_full),
 		ST_TEST(waitall__peek),
 		ST_TEST(waitall__peek_of_too_much),
 		ST_TEST(waitall__of_several_large),
 		ST_TEST(dontwait__there_or_not),
-		ST_TEST(lend__until_it_comes_back),
+		ST_TEST(stream_recv_lend_data__until_it_comes_back),
 		ST_TEST(unread__holds_up_nothing_else),
 		ST_TEST(fin__one_direction),
 		ST_TEST(cancel__waiting),

@@ -240,14 +240,14 @@ no_buffers(uint8_t mode)
 }
 
 static void
-prepare__no_memory_to_write_from(void **state)
+stream_send_prepare__no_memory_to_write_from(void **state)
 {
 	(void)state;
 	no_buffers(SAN_SM_DISCOVERY);
 }
 
 static void
-prepare__no_memory_to_offer(void **state)
+stream_send_prepare__no_memory_to_offer(void **state)
 {
 	(void)state;
 	no_buffers(SAN_SM_SMALL_LARGE);
@@ -255,7 +255,7 @@ prepare__no_memory_to_offer(void **state)
 
 /* If one of several pieces cannot be registered, none is (AFC-20). */
 static void
-prepare__one_piece_of_three(void **state)
+stream_send_prepare__one_piece_of_three(void **state)
 {
 	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 3, .length = 30000};
 	uint32_t i;
@@ -435,7 +435,7 @@ pieces_one_by_one(void)
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].buf = st_of(to)->dst;
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].flags = 0;
 	r.wr_id = st_of(to)->recv_tail++;
-	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_settle();
 	st_send(from, 30000);
 	pair_pump(&pair);
@@ -644,9 +644,9 @@ UNIT_TEST(test_stream_send)
 		ST_TEST(post__provider_is_full),
 		ST_TEST(post__no_message_is_left),
 		ST_TEST(post__queue_is_full),
-		ST_TEST(prepare__no_memory_to_write_from),
-		ST_TEST(prepare__no_memory_to_offer),
-		ST_TEST(prepare__one_piece_of_three),
+		ST_TEST(stream_send_prepare__no_memory_to_write_from),
+		ST_TEST(stream_send_prepare__no_memory_to_offer),
+		ST_TEST(stream_send_prepare__one_piece_of_three),
 		ST_TEST(write__done_behind_the_result),
 		ST_TEST(write__done_in_order),
 		ST_TEST(write__mixed_unordered),

@@ -203,7 +203,7 @@ on_done__failed(void **state)
 				  rows[i / 2].status, 0);
 		}
 		assert_int_equal(san_stream_fault(to->s) != NULL, rows[i / 2].fault);
-		san_stream_check(to->s);
+		san_stream_show_check(to->s);
 	}
 }
 
@@ -284,7 +284,7 @@ on_over__provider_was_full(void **state)
 	pair_pump(&pair);
 	assert_int_equal(to->nb_req, 0);
 	pair_end_now(to, SAN_WC_ST_FLUSHED);
-	san_stream_check(to->s);
+	san_stream_show_check(to->s);
 	assert_true(san_stream_is_drained(to->s));
 }
 

@@ -8,19 +8,19 @@
 #define LARGE (64 * KB)
 
 static void
-names__all(void **state)
+stream_show_sges_name_key__all(void **state)
 {
 	uint32_t i;
 
 	(void)state;
-	assert_string_equal(san_stream_mode_name(SAN_SM_LARGE_RECV), "large");
-	assert_string_equal(san_stream_why_name(SAN_STREAM_WHY_SCAN), "nothing posted");
+	assert_string_equal(san_stream_show_mode_name(SAN_SM_LARGE_RECV), "large");
+	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHY_SCAN), "nothing posted");
 	for (i = 0; i < SAN_SM_MODES; i++)
-		assert_string_not_equal(san_stream_mode_name((uint8_t)i), "unknown");
+		assert_string_not_equal(san_stream_show_mode_name((uint8_t)i), "unknown");
 	for (i = 0; i < SAN_STREAM_WHYS; i++)
-		assert_string_not_equal(san_stream_why_name((uint8_t)i), "unknown");
-	assert_string_equal(san_stream_mode_name(SAN_SM_MODES), "unknown");
-	assert_string_equal(san_stream_why_name(SAN_STREAM_WHYS), "unknown");
+		assert_string_not_equal(san_stream_show_why_name((uint8_t)i), "unknown");
+	assert_string_equal(san_stream_show_mode_name(SAN_SM_MODES), "unknown");
+	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHYS), "unknown");
 }
 
 static void
@@ -93,24 +93,24 @@ names_key__of_posted_work(void **state)
 
 	(void)state;
 	st_start();
-	assert_false(san_stream_names_key(to->s, 7));
+	assert_false(san_stream_show_names_key(to->s, 7));
 	wr.sge[0] = (struct san_ulp_sge){.addr = side->src, .len = 10, .key = 6};
 	wr.sge[1] = (struct san_ulp_sge){.addr = side->src + 10, .len = LARGE, .key = 7};
 	side->src_used = LARGE + 10;
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
 	r.sge[0] = (struct san_ulp_sge){.addr = side->dst, .len = 100, .key = 8};
-	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_settle();
-	assert_true(san_stream_names_key(to->s, 6));
-	assert_true(san_stream_names_key(to->s, 7));
-	assert_true(san_stream_names_key(to->s, 8));
-	assert_false(san_stream_names_key(to->s, 9));
+	assert_true(san_stream_show_names_key(to->s, 6));
+	assert_true(san_stream_show_names_key(to->s, 7));
+	assert_true(san_stream_show_names_key(to->s, 8));
+	assert_false(san_stream_show_names_key(to->s, 9));
 	st_read(from, LARGE + 10, LARGE + 10);
 	st_send(from, 50);
 	st_settle();
-	assert_false(san_stream_names_key(to->s, 6));
-	assert_false(san_stream_names_key(to->s, 7));
-	assert_false(san_stream_names_key(to->s, 8));
+	assert_false(san_stream_show_names_key(to->s, 6));
+	assert_false(san_stream_show_names_key(to->s, 7));
+	assert_false(san_stream_show_names_key(to->s, 8));
 }
 
 /* A copy belongs to the session: its region may be removed. */
@@ -124,15 +124,15 @@ names_key__copied(void **state)
 	st_start();
 	wr.sge[0] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = LARGE, .key = 6};
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
-	assert_true(san_stream_names_key(from->s, 6));
+	assert_true(san_stream_show_names_key(from->s, 6));
 	pair_pump(&pair);
-	assert_false(san_stream_names_key(from->s, 6));
+	assert_false(san_stream_show_names_key(from->s, 6));
 }
 
 UNIT_TEST(test_stream_show)
 {
 	const struct CMUnitTest tests[] = {
-		ST_TEST(names__all),
+		ST_TEST(stream_show_sges_name_key__all),
 		ST_TEST(view__of_each_side),
 		ST_TEST(view__changes),
 		ST_TEST(names_key__of_posted_work),

@@ -335,7 +335,7 @@ borrow_some(uint32_t at, uint32_t *len)
 	assert_true(st_take(to, SAN_WC_RECV, &wc));
 	assert_int_equal(wc.status, 0);
 	*len = wc.byte_len;
-	assert_ptr_equal(wc.loan, san_stream_loan(to->s, wc.imm));
+	assert_ptr_equal(wc.loan, san_stream_recv_loan(to->s, wc.imm));
 	assert_memory_equal(wc.loan, st_of(from)->src + at, *len);
 	return wc.imm;
 }
@@ -378,10 +378,10 @@ give_back__by_request(void **state)
 	for (i = 0; i < 4; i++)
 		loan[i] = borrow(1000 * i, 1000);
 	assert_int_equal(st_said_data(from), 4);
-	assert_true(san_stream_has_lent(to->s));
+	assert_true(san_stream_recv_has_lent(to->s));
 	for (i = 4; i-- > 0;)
 		give_back(loan[i], 0);
-	assert_false(san_stream_has_lent(to->s));
+	assert_false(san_stream_recv_has_lent(to->s));
 	give_back(loan[0], SAN_WC_ST_INVALID);
 	give_back(0, SAN_WC_ST_INVALID);
 	give_back(UINT32_MAX, SAN_WC_ST_INVALID);
@@ -413,7 +413,7 @@ give_back__room_beside(void **state)
 			give_back(borrow_some(at, &len), 0);
 		for (i = 0; i < held; i++)
 			give_back(loan[i], 0);
-		san_stream_check(to->s);
+		san_stream_show_check(to->s);
 	}
 }
 
@@ -432,7 +432,7 @@ give_back__after_the_end(void **state)
 	st_send(from, 500);
 	st_settle();
 	pair_end_now(to, SAN_WC_ST_FLUSHED);
-	assert_memory_equal(san_stream_loan(to->s, first), st_of(from)->src, 1000);
+	assert_memory_equal(san_stream_recv_loan(to->s, first), st_of(from)->src, 1000);
 	/* nor data that was received and not yet lent */
 	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
 	pair_pump_one(to);
@@ -445,10 +445,10 @@ give_back__after_the_end(void **state)
 	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
 	assert_false(wc.has_imm);
 	assert_null(wc.loan);
-	assert_memory_equal(san_stream_loan(to->s, first), st_of(from)->src, 1000);
+	assert_memory_equal(san_stream_recv_loan(to->s, first), st_of(from)->src, 1000);
 	give_back(second, 0);
 	give_back(first, 0);
-	san_stream_check(to->s);
+	san_stream_show_check(to->s);
 }
 
 /* An orphan reads no more. */
@@ -463,9 +463,9 @@ give_back__by_an_orphan(void **state)
 	st_settle();
 	loan = borrow(0, 1000);
 	assert_true(san_stream_orphan(to->s));
-	assert_null(san_stream_loan(to->s, loan));
-	assert_false(san_stream_has_lent(to->s));
-	san_stream_check(to->s);
+	assert_null(san_stream_recv_loan(to->s, loan));
+	assert_false(san_stream_recv_has_lent(to->s));
+	san_stream_show_check(to->s);
 }
 
 /* ---- options ---- */

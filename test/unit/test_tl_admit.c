@@ -11,7 +11,7 @@
 static uint16_t slots[CONNS][2]; /* of every connection, side 0 and side 1 */
 
 static void
-open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t lapsed_bytes)
+open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t expired_bytes)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
@@ -19,7 +19,7 @@ open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t l
 
 	san_tl_conf_default(&tl);
 	tl.budget_bytes = budget_bytes;
-	tl.lapsed_bytes = lapsed_bytes;
+	tl.expired_bytes = expired_bytes;
 	tl.grant_bytes = grant_bytes;
 	tl.policy = policy;
 	pair_open(&l, &tl);
@@ -89,7 +89,7 @@ push_on(uint32_t conn, uint64_t cookie, uint32_t length)
 		.cookie = cookie,
 	};
 
-	assert_int_equal(san_tl_submit(pair.h[0].tl, slots[conn][0], &req, pair.now), 0);
+	assert_int_equal(san_tl_initiator_submit(pair.h[0].tl, slots[conn][0], &req, pair.now), 0);
 }
 
 static struct san_tl_conn *
@@ -122,7 +122,7 @@ san_tl_admit_run__never_above_the_budget(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2 * CONNS);
 	assert_int_equal(tl->stats.budget_high, 8000);
 	pair_settle();
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	assert_int_equal(tl->budget_used + tl->expired_used, 0);
 }
 
 /* RULE-6: no connection holds more than a quarter while others wait. */
@@ -209,7 +209,7 @@ san_tl_admit_run__shortest_first(void **state)
 
 /* RULE-6: unused for 4 RTT a grant leaves the budget, and stays valid. */
 static void
-san_tl_lapse__stays_valid(void **state)
+san_tl_admit_expire__stays_valid(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -221,11 +221,11 @@ san_tl_lapse__stays_valid(void **state)
 	assert_int_equal(tl->budget_used, 2500);
 	pair_wait(2 * SAN_NS_PER_US);
 	assert_int_equal(tl->budget_used, 0);
-	assert_int_equal(tl->lapsed_used, 2500);
-	assert_int_equal(tl->stats.nb_grants_lapsed, 1);
+	assert_int_equal(tl->expired_used, 2500);
+	assert_int_equal(tl->stats.nb_grants_expired, 1);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
-	assert_int_equal(tl->lapsed_used, 0);
+	assert_int_equal(tl->expired_used, 0);
 }
 
 /*
@@ -233,7 +233,7 @@ san_tl_lapse__stays_valid(void **state)
  * its connections do not stop each other.
  */
 static void
-san_tl_lapse__slow_host(void **state)
+san_tl_admit_expire__slow_host(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
@@ -244,8 +244,8 @@ san_tl_lapse__slow_host(void **state)
 	assert_int_equal(tl->budget_used, 8000);
 	assert_false(target(0)->host->slow);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_used, 8000);
-	assert_int_equal(target(0)->host->lapsed, 8000);
+	assert_int_equal(tl->expired_used, 8000);
+	assert_int_equal(target(0)->host->expired, 8000);
 	assert_true(target(0)->host->slow);
 	assert_int_equal(tl->budget_used, 0);
 	for (i = 1; i < 4; i++)
@@ -260,13 +260,13 @@ san_tl_lapse__slow_host(void **state)
 	assert_int_equal(tl->budget_used + tl->slow_used, 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 4);
-	assert_int_equal(tl->lapsed_used, 0);
+	assert_int_equal(tl->expired_used, 0);
 	assert_false(target(0)->host->slow);
 }
 
 /* RT-13: a connection that does not use its grants gets no more, to leave some for others. */
 static void
-san_tl_lapse__no_more_until_used(void **state)
+san_tl_admit_expire__no_more_until_used(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -274,7 +274,7 @@ san_tl_lapse__no_more_until_used(void **state)
 	push_on(0, 0, 2000);
 	pair_xfer(0);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_used, 2000);
+	assert_int_equal(tl->expired_used, 2000);
 	push_on(0, 1, 2000);
 	push_on(1, 2, 1000);
 	pair_xfer(0);
@@ -286,7 +286,7 @@ san_tl_lapse__no_more_until_used(void **state)
 
 /* RULE-6: a grant that is being used does not expire. */
 static void
-san_tl_lapse__used_meanwhile(void **state)
+san_tl_admit_expire__used_meanwhile(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -318,7 +318,7 @@ xfer_others(int side)
 		pair_rx(1 - side, i);
 		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_DATA)
 			pair_wait(50 * SAN_NS_PER_US);
-		assert_int_equal(target(0)->lapsed, tl->use >= 8000 ? 2000 : 0);
+		assert_int_equal(target(0)->expired, tl->use >= 8000 ? 2000 : 0);
 	}
 }
 
@@ -327,7 +327,7 @@ xfer_others(int side)
  * those have arrived, it does not wait any more.
  */
 static void
-san_tl_lapse__not_behind_others(void **state)
+san_tl_admit_expire__not_behind_others(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -339,14 +339,14 @@ san_tl_lapse__not_behind_others(void **state)
 		xfer_others(1);
 		xfer_others(0);
 	}
-	assert_int_equal(tl->stats.nb_grants_lapsed, 1);
+	assert_int_equal(tl->stats.nb_grants_expired, 1);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
 /* The same when no more of those arrive. */
 static void
-san_tl_lapse__not_for_ever_behind_others(void **state)
+san_tl_admit_expire__not_for_ever_behind_others(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -357,16 +357,16 @@ san_tl_lapse__not_for_ever_behind_others(void **state)
 	xfer_others(1);
 	xfer_others(0);
 	assert_int_equal(tl->use, 4000);
-	assert_int_equal(target(0)->lapsed, 0);
+	assert_int_equal(target(0)->expired, 0);
 	pair_wait(51 * SAN_NS_PER_US);
-	assert_int_equal(target(0)->lapsed, 2000);
+	assert_int_equal(target(0)->expired, 2000);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
 /* The same when they arrive byte by byte. */
 static void
-san_tl_lapse__not_behind_a_trickle(void **state)
+san_tl_admit_expire__not_behind_a_trickle(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t us;
@@ -377,7 +377,7 @@ san_tl_lapse__not_behind_a_trickle(void **state)
 	for (us = 50; us < 6500; us += 50) {
 		tl->use_ns = pair.now;
 		pair_wait(50 * SAN_NS_PER_US);
-		assert_int_equal(target(0)->lapsed, us < 6400 ? 0 : 2000);
+		assert_int_equal(target(0)->expired, us < 6400 ? 0 : 2000);
 	}
 }
 
@@ -400,7 +400,7 @@ san_tl_conn_close__share_returns(void **state)
 
 /* RULE-6: pulled bytes are charged here; one piece per connection is always allowed. */
 static void
-san_tl_charge__pulls(void **state)
+san_tl_admit_charge__pulls(void **state)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
@@ -415,13 +415,13 @@ san_tl_charge__pulls(void **state)
 		const struct san_tl_req req = {.type = SAN_TL_PULL, .length = 9000, .cookie = 7};
 
 		/* another connection has none outstanding */
-		assert_int_equal(san_tl_submit(tl, slots[1][0], &req, pair.now), 0);
+		assert_int_equal(san_tl_initiator_submit(tl, slots[1][0], &req, pair.now), 0);
 	}
 	assert_int_equal(tl->budget_used, 6000); /* still never above it */
 	pair_settle();
 	assert_true(pair.f[0].nb_room > 0);
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	assert_int_equal(tl->budget_used + tl->expired_used, 0);
 	assert_int_equal(pair_pull(2, 6000), 0);
 }
 
@@ -430,7 +430,7 @@ san_tl_charge__pulls(void **state)
  * budgets and wait for the pushes, so these must be granted nevertheless.
  */
 static void
-san_tl_pull_room__grants_have_a_quarter(void **state)
+san_tl_admit_pull_room__grants_have_a_quarter(void **state)
 {
 	int side;
 
@@ -460,7 +460,7 @@ san_tl_pull_room__grants_have_a_quarter(void **state)
 
 /* Pulls over a connection do not reduce what may be granted to it. */
 static void
-san_tl_charge__pulls_are_not_its_share(void **state)
+san_tl_admit_charge__pulls_are_not_its_share(void **state)
 {
 	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 4000, .cookie = 9};
 	uint32_t i;
@@ -486,7 +486,7 @@ san_tl_charge__pulls_are_not_its_share(void **state)
 
 /* Slow pulls leave the budget, too. Then their connection pulls one piece at a time. */
 static void
-san_tl_lapse__pulls(void **state)
+san_tl_admit_expire__pulls(void **state)
 {
 	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 1000, .cookie = 1};
 	const struct san_tl_req push = {
@@ -501,30 +501,30 @@ san_tl_lapse__pulls(void **state)
 	assert_int_equal(pair_pull(0, 2000), 0);
 	pair_wait(SAN_NS_PER_MS);
 	assert_int_equal(tl->budget_used, 0);
-	assert_int_equal(pair_tc(0)->lapsed_pulled, 2000);
+	assert_int_equal(pair_tc(0)->expired_pulled, 2000);
 	assert_int_equal(pair_pull(1, 100), -EAGAIN);
-	assert_int_equal(san_tl_submit(tl, slots[1][0], &pull, pair.now), 0);
+	assert_int_equal(san_tl_initiator_submit(tl, slots[1][0], &pull, pair.now), 0);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_used, 3000);
+	assert_int_equal(tl->expired_used, 3000);
 	assert_int_equal(tl->pulled_used, 0);
-	assert_int_equal(san_tl_submit(pair.h[1].tl, slots[2][1], &push, pair.now), 0);
+	assert_int_equal(san_tl_initiator_submit(pair.h[1].tl, slots[2][1], &push, pair.now), 0);
 	pair_xfer(1);
 	assert_int_equal(tl->budget_used, 3000);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_used, 6000);
+	assert_int_equal(tl->expired_used, 6000);
 	assert_int_equal(tl->budget_used, 0);
 	/* our side requests the pulls: they do not make a host slow */
-	assert_int_equal(tl->conns[slots[2][0]].host->lapsed, 3000);
+	assert_int_equal(tl->conns[slots[2][0]].host->expired, 3000);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 	assert_int_equal(pair.f[1].nb_cmpl, 1);
-	assert_int_equal(tl->lapsed_used + tl->budget_used, 0);
+	assert_int_equal(tl->expired_used + tl->budget_used, 0);
 	assert_int_equal(pair_pull(1, 100), 0);
 }
 
 /* Its receive was posted in time; since then it waits for the budget, which is no RNR. */
 static void
-san_tl_grant_timer__waits_for_budget(void **state)
+san_tl_solicit_grant_timer__waits_for_budget(void **state)
 {
 	const struct san_tl_req send = {
 		.type = SAN_TL_PUSH,
@@ -568,7 +568,8 @@ san_tl_admit_run__past_those_without_receive(void **state)
 	push_on(0, 0, 10000);
 	pair_xfer(0); /* takes all of it */
 	for (i = 1; i < CONNS - 1; i++)
-		assert_int_equal(san_tl_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
+		assert_int_equal(
+			san_tl_initiator_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
 	push_on(CONNS - 1, 1, 500);
 	pair_xfer(0);
 	assert_int_equal(tl->nb_admit, CONNS);
@@ -658,12 +659,12 @@ post_receive(void)
 	pair.f[1].nb_recvs = 1;
 	san_tl_on_recv_posted(pair.h[1].tl, slots[0][1], pair.now);
 	pair_settle();
-	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->lapsed_used, 0);
+	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->expired_used, 0);
 }
 
 /* RT-13: RNR drops held packets, and they are resent without a new grant, so they count. */
 static void
-san_tl_charge_done__not_while_held(void **state)
+san_tl_admit_charge_done__not_while_held(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -673,14 +674,14 @@ san_tl_charge_done__not_while_held(void **state)
 	assert_int_equal(tl->budget_used, 2000);
 	until_rnr();
 	assert_int_equal(tl->nb_held, 0);
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 2000);
+	assert_int_equal(tl->budget_used + tl->expired_used, 2000);
 	post_receive();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
 /* The same for data placed ahead of its turn (RT-33). */
 static void
-san_tl_charge_done__not_ahead_of_its_turn(void **state)
+san_tl_admit_charge_done__not_ahead_of_its_turn(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -689,14 +690,14 @@ san_tl_charge_done__not_ahead_of_its_turn(void **state)
 	assert_int_equal(tl->nb_held, 0);
 	assert_int_equal(tl->budget_used, 2000);
 	until_rnr();
-	assert_int_equal(tl->budget_used + tl->lapsed_used, 2000);
+	assert_int_equal(tl->budget_used + tl->expired_used, 2000);
 	post_receive();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
 /* Grants behind a send without a receive would be unused: others get them. */
 static void
-san_tl_may_grant__not_behind_rnr(void **state)
+san_tl_admit_may_grant__not_behind_rnr(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -715,7 +716,7 @@ san_tl_may_grant__not_behind_rnr(void **state)
 
 /* A peer that sends the same bytes twice gains nothing. */
 static void
-san_tl_charge_done__no_more_than_granted(void **state)
+san_tl_admit_charge_done__no_more_than_granted(void **state)
 {
 	const struct san_tl_rxn *r;
 	uint32_t i, nb_refused = 0;
@@ -746,7 +747,7 @@ san_tl_charge_done__no_more_than_granted(void **state)
 
 /* A connection whose first data was refused gets grants again when the data is accepted. */
 static void
-san_tl_may_grant__its_own_rnr(void **state)
+san_tl_admit_may_grant__its_own_rnr(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
@@ -772,26 +773,26 @@ UNIT_TEST(test_tl_admit)
 		T(san_tl_admit_run__a_quarter_each),
 		U(san_tl_admit_run__leaves_no_crumbs, setup_pieces),
 		U(san_tl_admit_run__shortest_first, setup_srpt),
-		T(san_tl_lapse__stays_valid),
-		T(san_tl_lapse__slow_host),
-		T(san_tl_lapse__no_more_until_used),
-		T(san_tl_lapse__used_meanwhile),
-		T(san_tl_lapse__not_behind_others),
-		T(san_tl_lapse__not_for_ever_behind_others),
-		T(san_tl_lapse__not_behind_a_trickle),
+		T(san_tl_admit_expire__stays_valid),
+		T(san_tl_admit_expire__slow_host),
+		T(san_tl_admit_expire__no_more_until_used),
+		T(san_tl_admit_expire__used_meanwhile),
+		T(san_tl_admit_expire__not_behind_others),
+		T(san_tl_admit_expire__not_for_ever_behind_others),
+		T(san_tl_admit_expire__not_behind_a_trickle),
 		T(san_tl_conn_close__share_returns),
-		T(san_tl_charge__pulls),
-		U(san_tl_pull_room__grants_have_a_quarter, setup_no_lapse),
-		T(san_tl_charge__pulls_are_not_its_share),
+		T(san_tl_admit_charge__pulls),
+		U(san_tl_admit_pull_room__grants_have_a_quarter, setup_no_lapse),
+		T(san_tl_admit_charge__pulls_are_not_its_share),
 		U(san_tl_admit_run__at_least_a_packet, setup_tiny_grants),
-		T(san_tl_lapse__pulls),
-		U(san_tl_grant_timer__waits_for_budget, setup_no_lapse),
+		T(san_tl_admit_expire__pulls),
+		U(san_tl_solicit_grant_timer__waits_for_budget, setup_no_lapse),
 		U(san_tl_admit_run__past_those_without_receive, setup_no_lapse),
-		T(san_tl_charge_done__not_while_held),
-		U(san_tl_charge_done__not_ahead_of_its_turn, setup_relaxed),
-		T(san_tl_may_grant__not_behind_rnr),
-		T(san_tl_may_grant__its_own_rnr),
-		T(san_tl_charge_done__no_more_than_granted),
+		T(san_tl_admit_charge_done__not_while_held),
+		U(san_tl_admit_charge_done__not_ahead_of_its_turn, setup_relaxed),
+		T(san_tl_admit_may_grant__not_behind_rnr),
+		T(san_tl_admit_may_grant__its_own_rnr),
+		T(san_tl_admit_charge_done__no_more_than_granted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,8 +119,8 @@ san_tl_hold__limits_of_transactions(void **state)
 	assert_int_equal(hold(), SAN_HOLD_MESSAGES);
 	assert_int_not_equal(pair_submit(0, &req), 0);
 	pair.c[0]->pcb.msg_limit = 64;
-	san_tl_admit_msgs(pair.h[0].tl, pair.c[0]);
-	san_pdl_kick(pair.h[0].pdl, pair.c[0]);
+	san_tl_initiator_admit(pair.h[0].tl, pair.c[0]);
+	san_pdl_sched_kick(pair.h[0].pdl, pair.c[0]);
 	pair_tx(0);
 	assert_int_equal(hold(), SAN_HOLD_TRANSACTIONS);
 	pair_settle();
@@ -149,11 +149,11 @@ san_pdl_hold__each(void **state)
 	c->pcb.first_win = 3;
 	assert_int_equal(hold(), SAN_HOLD_VIRTUAL);
 	c->pcb.first_win = 65;
-	san_pdl_kick(pair.h[0].pdl, c);
+	san_pdl_sched_kick(pair.h[0].pdl, c);
 	assert_int_equal(hold(), SAN_HOLD_NONE);
 	pair_tx(0);
 	/* the request window has room, but there are no requests: data waits for its own window */
-	assert_int_equal(san_pdl_txw_room(&c->tx[SAN_WIN_DATA]), 0);
+	assert_int_equal(san_pdl_win_tx_room(&c->tx[SAN_WIN_DATA]), 0);
 	assert_int_equal(hold(), SAN_HOLD_WINDOW);
 	pair_settle();
 	assert_int_equal(hold(), SAN_HOLD_APPLICATION);

@@ -53,7 +53,7 @@ teardown(void **state)
 
 /* RT-32: it has its RSN and SSN, and can be found by them, before anything is sent. */
 static void
-san_tl_submit__registered_first(void **state)
+san_tl_initiator_submit__registered_first(void **state)
 {
 	const struct san_tl_conn *tc = pair_tc(0);
 
@@ -70,7 +70,7 @@ san_tl_submit__registered_first(void **state)
 
 /* RT-12: L - 1, L; C - 1, C; and the caller's choice. */
 static void
-san_tl_submit__solicited_or_not(void **state)
+san_tl_initiator_submit__solicited_or_not(void **state)
 {
 	static const struct {
 		uint8_t solicit;
@@ -104,7 +104,7 @@ san_tl_submit__solicited_or_not(void **state)
 
 /* RULE-6: no RSN N beyond the oldest unfinished one; notified when there is room. */
 static void
-san_tl_submit__n(void **state)
+san_tl_initiator_submit__n(void **state)
 {
 	uint32_t i;
 
@@ -122,43 +122,43 @@ san_tl_submit__n(void **state)
 
 /* Express: only a push that is next, with nothing to be sent before it. */
 static void
-san_tl_express_tx__only_pushes(void **state)
+san_tl_initiator_express_tx__only_pushes(void **state)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	struct san_tl_conn *tc = pair_tc(0);
 
 	(void)state;
-	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 	assert_int_equal(PUSH(0), 0);
-	assert_true(san_tl_express_tx(tl, pair.c[0]));
-	assert_int_equal(san_tl_express_next(tl, pair.c[0])->req.cookie, 0);
+	assert_true(san_tl_initiator_express_tx(tl, pair.c[0]));
+	assert_int_equal(san_tl_initiator_express_next(tl, pair.c[0])->req.cookie, 0);
 	tc->rnr_until_ns = 1;
-	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 	tc->rnr_until_ns = 0;
 	assert_int_equal(pair_pull(1, 100), 0);
-	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(pair_push(2, SAN_KIND_PUSH, NEVER, pair.c[0]->mtu + 1u), 0);
-	assert_true(san_tl_express_tx(tl, pair.c[0]));
-	assert_int_equal(san_tl_express_next(tl, pair.c[0])->req.cookie, 2);
+	assert_true(san_tl_initiator_express_tx(tl, pair.c[0]));
+	assert_int_equal(san_tl_initiator_express_next(tl, pair.c[0])->req.cookie, 2);
 	assert_int_equal(pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 10), 0);
-	assert_false(san_tl_express_tx(tl, pair.c[0])); /* its request is sent first */
+	assert_false(san_tl_initiator_express_tx(tl, pair.c[0])); /* its request is sent first */
 	assert_int_equal(pair_tx(0), 3);
-	assert_null(san_tl_express_next(tl, pair.c[0])); /* nothing of it is granted */
+	assert_null(san_tl_initiator_express_next(tl, pair.c[0])); /* nothing of it is granted */
 	assert_int_equal(PUSH(4), 0);
-	assert_int_equal(san_tl_abort(tl, pair.slot[0], 4, pair.now), 0);
-	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	assert_int_equal(san_tl_nack_abort(tl, pair.slot[0], 4, pair.now), 0);
+	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 }
 
 static void
-san_tl_express_tx__behind_abort(void **state)
+san_tl_initiator_express_tx__behind_abort(void **state)
 {
 	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(PUSH(1), 0);
-	assert_true(san_tl_express_tx(pair.h[0].tl, pair.c[0]));
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
-	assert_false(san_tl_express_tx(pair.h[0].tl, pair.c[0]));
+	assert_true(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_false(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
 }
 
 /* PCB-3: no more messages than the limit, whatever the windows allow. */
@@ -282,7 +282,7 @@ san_tl_on_ack__all_packets(void **state)
 
 /* RT-14, RT-19: finished ahead of its turn: reported in its turn, out of the CAM. */
 static void
-san_tl_txn_finish__in_order(void **state)
+san_tl_finish_txn__in_order(void **state)
 {
 	uint32_t i;
 
@@ -309,7 +309,7 @@ san_tl_txn_finish__in_order(void **state)
 
 /* RT-14: a push that is acknowledged before the pull in front of it ends waits for that. */
 static void
-san_tl_txn_finish__behind_a_pull(void **state)
+san_tl_finish_txn__behind_a_pull(void **state)
 {
 	uint32_t i;
 
@@ -333,7 +333,7 @@ san_tl_txn_finish__behind_a_pull(void **state)
 
 /* RT-15: unordered, it waits for nothing. */
 static void
-san_tl_txn_finish__unordered(void **state)
+san_tl_finish_txn__unordered(void **state)
 {
 	(void)state;
 	assert_int_equal(PUSH(0), 0);
@@ -348,7 +348,7 @@ san_tl_txn_finish__unordered(void **state)
 
 /* RT-11, RT-21, RT-32: pull data that was never requested, too long, too late. */
 static void
-san_tl_rx_pull_data__refused(void **state)
+san_tl_initiator_rx_pull_data__refused(void **state)
 {
 	struct san_wire_pkt *p, saved;
 	uint32_t i;
@@ -378,9 +378,12 @@ san_tl_rx_pull_data__refused(void **state)
 
 /* ---- pushes that need not wait ---- */
 
-/* The short path leaves the state of san_tl_submit(), and refuses what it may not take. */
+/*
+ * The short path leaves the state of san_tl_initiator_submit(), and refuses what it may not
+ * take.
+ */
 static void
-san_tl_plain_submit__like_submit(void **state)
+san_tl_initiator_plain_submit__like_submit(void **state)
 {
 	struct san_tl_req req = {.type = SAN_TL_PUSH, .solicit = NEVER, .length = 10, .key = 77};
 	struct tl_link l = pair_link(true);
@@ -395,16 +398,16 @@ san_tl_plain_submit__like_submit(void **state)
 	a = &tl->conns[slot[0][0]];
 	b = &tl->conns[slot[1][0]];
 	for (i = 0; i < 3; i++)
-		assert_int_equal(san_tl_submit(tl, a->slot, &req, pair.now), 0);
-	assert_int_equal(san_tl_plain_room(tl, b->slot, 3), 3);
+		assert_int_equal(san_tl_initiator_submit(tl, a->slot, &req, pair.now), 0);
+	assert_int_equal(san_tl_initiator_plain_room(tl, b->slot, 3), 3);
 	for (i = 0; i < 3; i++)
-		assert_true(san_tl_plain_submit(tl, b->slot, &req));
+		assert_true(san_tl_initiator_plain_submit(tl, b->slot, &req));
 	req.type = SAN_TL_PULL;
-	assert_false(san_tl_plain_submit(tl, b->slot, &req));
+	assert_false(san_tl_initiator_plain_submit(tl, b->slot, &req));
 	req.type = SAN_TL_PUSH;
 	req.solicit = SAN_SOLICIT_ALWAYS;
-	assert_false(san_tl_plain_submit(tl, b->slot, &req));
-	san_tl_plain_submitted(tl, b->slot, 3);
+	assert_false(san_tl_initiator_plain_submit(tl, b->slot, &req));
+	san_tl_initiator_plain_submitted(tl, b->slot, 3);
 	san_tl_check(tl);
 	assert_int_equal(b->rsn_next, a->rsn_next);
 	assert_int_equal(b->adm_rsn, a->adm_rsn);
@@ -420,23 +423,24 @@ san_tl_plain_submit__like_submit(void **state)
 
 /* Not more than N and the limit of PCB-3 allow, and nothing before work that waits. */
 static void
-san_tl_plain_room__bounds(void **state)
+san_tl_initiator_plain_room__bounds(void **state)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	struct san_tl_conn *tc = pair_tc(0);
 
 	(void)state;
-	assert_int_equal(san_tl_plain_room(tl, tc->slot, 1), 1);
-	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 2); /* messages */
+	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 1), 1);
+	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 9), 2); /* messages */
 	pair.c[0]->pcb.msg_limit = 16;
-	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 4); /* N */
+	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 9), 4); /* N */
 	assert_int_equal(PUSH(0), 0);
-	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 3);
+	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 9), 3);
 	pair.c[0]->pcb.msg_limit = 1;
-	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 0);
+	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 9), 0);
 	assert_int_equal(PUSH(1), 0);
 	pair.c[0]->pcb.msg_limit = 16;
-	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 0); /* push 1 waits for admission */
+	/* push 1 waits for admission */
+	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 9), 0);
 }
 
 /* The end of the connection completes everything, in order, each with its result. */
@@ -469,22 +473,22 @@ UNIT_TEST(test_tl_initiator)
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
-		T(san_tl_submit__registered_first),
-		T(san_tl_submit__solicited_or_not),
-		U(san_tl_submit__n, setup_tight),
-		T(san_tl_express_tx__only_pushes),
-		U(san_tl_express_tx__behind_abort, setup_unordered),
+		T(san_tl_initiator_submit__registered_first),
+		T(san_tl_initiator_submit__solicited_or_not),
+		U(san_tl_initiator_submit__n, setup_tight),
+		T(san_tl_initiator_express_tx__only_pushes),
+		U(san_tl_initiator_express_tx__behind_abort, setup_unordered),
 		U(san_tl_tx_next__message_limit, setup_tight),
 		U(san_tl_on_ack__frees_the_count, setup_tight),
 		T(san_tl_tx_next__rsn_order),
 		T(san_tl_tx_fill__again_the_same),
 		T(san_tl_on_ack__all_packets),
-		T(san_tl_txn_finish__in_order),
-		T(san_tl_txn_finish__behind_a_pull),
-		U(san_tl_txn_finish__unordered, setup_unordered),
-		T(san_tl_rx_pull_data__refused),
-		T(san_tl_plain_submit__like_submit),
-		U(san_tl_plain_room__bounds, setup_tight),
+		T(san_tl_finish_txn__in_order),
+		T(san_tl_finish_txn__behind_a_pull),
+		U(san_tl_finish_txn__unordered, setup_unordered),
+		T(san_tl_initiator_rx_pull_data__refused),
+		T(san_tl_initiator_plain_submit__like_submit),
+		U(san_tl_initiator_plain_room__bounds, setup_tight),
 		T(san_tl_conn_close__completes),
 	};
 

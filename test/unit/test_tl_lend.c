@@ -166,7 +166,7 @@ tick__keeps_a_quarter_beside_pulls(void **state)
 		tl[0]->budget_used = tl[0]->pulled_used = pulled;
 		rounds(MANY, 2);
 		assert_true(tl[0]->budget_bytes - RTE_MAX(tl[0]->budget_bytes / 4, 1u) >= pulled);
-		assert_true(san_tl_pull_room(tl[0], &tc) <= tl[0]->budget_bytes - pulled);
+		assert_true(san_tl_admit_pull_room(tl[0], &tc) <= tl[0]->budget_bytes - pulled);
 		tl[0]->budget_used = tl[0]->pulled_used = 0;
 		rounds(MANY, 1);
 	}

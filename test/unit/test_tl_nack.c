@@ -100,7 +100,7 @@ san_tl_nack__budget_of_a_host(void **state)
 
 /* RT-23, RT-33; RULE-4: withdrawn, then resent with new PSNs and the round. */
 static void
-san_tl_rnr__withdraw_and_resend(void **state)
+san_tl_nack_rnr__withdraw_and_resend(void **state)
 {
 	struct san_wire_pkt *p;
 	uint32_t i, psn;
@@ -149,7 +149,7 @@ san_tl_rnr__withdraw_and_resend(void **state)
 
 /* RULE-4: packets sent before the RNR are refused after it, with a repeated NACK. */
 static void
-san_tl_is_old_round__refused_again(void **state)
+san_tl_nack_is_old_round__refused_again(void **state)
 {
 	struct san_wire_pkt *p;
 
@@ -175,7 +175,7 @@ san_tl_is_old_round__refused_again(void **state)
 
 /* RT-20; RULE-4, RULE-17: an old NACK, or one for nothing outstanding, is ignored. */
 static void
-san_tl_rx_nack__stale(void **state)
+san_tl_nack_rx__stale(void **state)
 {
 	struct san_wire_pkt *p, saved;
 	uint32_t i;
@@ -205,7 +205,7 @@ san_tl_rx_nack__stale(void **state)
 
 /* RT-23: RNR has its own time limit; then only this one fails, and the rest continues. */
 static void
-san_tl_rnr_timer__gives_up(void **state)
+san_tl_nack_rnr_timer__gives_up(void **state)
 {
 	uint64_t start = pair.now;
 
@@ -227,7 +227,7 @@ san_tl_rnr_timer__gives_up(void **state)
 
 /* RULE-4: unordered, RNR affects only its own RSN. */
 static void
-san_tl_rnr__unordered_only_itself(void **state)
+san_tl_nack_rnr__unordered_only_itself(void **state)
 {
 	uint32_t i;
 
@@ -254,7 +254,7 @@ san_tl_rnr__unordered_only_itself(void **state)
 
 /* RT-26: unordered without a record: PSNs are withdrawn, or they would fill the window. */
 static void
-san_tl_no_record__withdraws(void **state)
+san_tl_nack_no_record__withdraws(void **state)
 {
 	struct san_wire_pkt *p;
 	uint32_t i;
@@ -330,7 +330,7 @@ san_tl_nack_request__costs_no_retry(void **state)
 	for (i = 0; i < 3 * pair.h[0].pdl->conf.max_retries; i++)
 		refuse_once(psn);
 	pair.c[0]->rtt.srtt_ns = 0;
-	e = san_pdl_txw_entry(pair.c[0]->txb, SAN_WIN_REQ, psn);
+	e = san_pdl_win_tx_entry(pair.c[0]->txb, SAN_WIN_REQ, psn);
 	assert_int_equal(e->retries, 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 16);
@@ -417,7 +417,7 @@ complete_in_error__late(void **state)
 
 /* RT-32: half a byte for each of the last N. */
 static void
-san_tl_refused_get__table(void **state)
+san_tl_nack_refused_get__table(void **state)
 {
 	struct tl_pkt *k = &pair.out[0];
 	uint32_t i;
@@ -430,7 +430,7 @@ san_tl_refused_get__table(void **state)
 	assert_int_equal(pair_tc(1)->nb_refused, 1);
 	pair.f[1].push_req = SAN_ST_OK;
 	for (i = 1; i < SAN_TL_N_MAX + 1; i++) {
-		struct san_wire_pkt *p = &san_pkt(k->m)->w;
+		struct san_wire_pkt *p = &san_wire_pkt(k->m)->w;
 
 		assert_int_equal(pair_rx(1, 0), i == 1 ? SAN_DROP_ABORTED : SAN_DROP_NONE);
 		p->rsn = pair_rsn(i);
@@ -443,7 +443,7 @@ san_tl_refused_get__table(void **state)
 
 /* RT-27; RULE-5: RESYNC(abort) of an RSN that the target does not know. */
 static void
-san_tl_rx_resync__request_never_arrived(void **state)
+san_tl_nack_rx_resync__request_never_arrived(void **state)
 {
 	struct san_wire_pkt *p;
 
@@ -465,7 +465,7 @@ san_tl_rx_resync__request_never_arrived(void **state)
 
 /* Ahead of the base it is kept until its turn; its request is accepted when it arrives. */
 static void
-san_tl_rx_resync__ahead(void **state)
+san_tl_nack_rx_resync__ahead(void **state)
 {
 	struct san_wire_pkt *p;
 	uint32_t i;
@@ -495,22 +495,22 @@ san_tl_rx_resync__ahead(void **state)
 
 /* RULE-5: the initiator aborts one; its neighbours are not affected. */
 static void
-san_tl_abort__one_of_three(void **state)
+san_tl_nack_abort__one_of_three(void **state)
 {
 	(void)state;
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), -ENOENT);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), -ENOENT);
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 5000), 0);
 	assert_int_equal(PUSH(2), 0);
 	pair_tx(0); /* sends the first, and the request of the second */
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_ABORTED);
 	assert_int_equal(pair.f[0].status[2], SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_done, 2);
-	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->lapsed_used, 0);
+	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->expired_used, 0);
 	/* later grants are in order: its SSN is skipped on both sides */
 	assert_int_equal(pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
 	pair_settle();
@@ -520,19 +520,19 @@ san_tl_abort__one_of_three(void **state)
 
 /* Sent completely it is too late, and LAST keeps its meaning. */
 static void
-san_tl_abort__too_late(void **state)
+san_tl_nack_abort__too_late(void **state)
 {
 	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_tx(0), 1);
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_done, 1);
 	/* but it does not wait for a receiver that is not ready */
 	assert_int_equal(SEND(1), 0);
 	assert_int_equal(pair_tx(0), 1);
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
 	pair_rx(1, 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].status[1], SAN_ST_ABORTED);
@@ -557,21 +557,21 @@ UNIT_TEST(test_tl_nack)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
 		T(san_tl_nack__budget_of_a_host),
-		T(san_tl_rnr__withdraw_and_resend),
-		T(san_tl_is_old_round__refused_again),
-		T(san_tl_rx_nack__stale),
-		T(san_tl_rnr_timer__gives_up),
-		U(san_tl_rnr__unordered_only_itself, setup_unordered),
-		U(san_tl_no_record__withdraws, setup_few_records),
+		T(san_tl_nack_rnr__withdraw_and_resend),
+		T(san_tl_nack_is_old_round__refused_again),
+		T(san_tl_nack_rx__stale),
+		T(san_tl_nack_rnr_timer__gives_up),
+		U(san_tl_nack_rnr__unordered_only_itself, setup_unordered),
+		U(san_tl_nack_no_record__withdraws, setup_few_records),
 		U(san_tl_nack_request__costs_no_retry, setup_few_records),
 		U(san_tl_nack_request__one_at_a_time, setup_few_records),
 		T(complete_in_error__the_connection_lives),
 		T(complete_in_error__late),
-		T(san_tl_refused_get__table),
-		T(san_tl_rx_resync__request_never_arrived),
-		T(san_tl_rx_resync__ahead),
-		T(san_tl_abort__one_of_three),
-		T(san_tl_abort__too_late),
+		T(san_tl_nack_refused_get__table),
+		T(san_tl_nack_rx_resync__request_never_arrived),
+		T(san_tl_nack_rx_resync__ahead),
+		T(san_tl_nack_abort__one_of_three),
+		T(san_tl_nack_abort__too_late),
 		T(san_tl_nack_next__gone),
 	};
 

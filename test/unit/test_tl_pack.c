@@ -28,7 +28,7 @@ san_tl_pack__posted_together(void **state)
 	assert_int_equal(p->payload_len, 3 * (16 + 4 + 20) + 3 * 52 + 4 * 56 + 2 * 60);
 	assert_int_equal(pair.c[0]->tx[SAN_WIN_DATA].next - p->psn, 1);
 	assert_int_equal(pair.c[0]->pcb.inflight, 1);
-	assert_int_equal(san_pdl_txw_entry(pair.c[0]->txb, SAN_WIN_DATA, p->psn)->len,
+	assert_int_equal(san_pdl_win_tx_entry(pair.c[0]->txb, SAN_WIN_DATA, p->psn)->len,
 			 p->payload_len);
 	assert_int_equal(pair_tc(0)->nb_msgs, 9);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
@@ -225,9 +225,9 @@ san_tl_pack_fill__again_the_same(void **state)
 	do
 		pair_wait(100 * SAN_NS_PER_US);
 	while (pair_tx(0) == 0 || pair_find(PACKED, 0) == UINT32_MAX);
-	assert_int_equal(pair_pkt(0)->psn, san_pkt(first.m)->w.psn);
+	assert_int_equal(pair_pkt(0)->psn, san_wire_pkt(first.m)->w.psn);
 	assert_int_equal(pair_pkt(0)->length, 2);
-	assert_int_equal(pair_pkt(0)->payload_len, san_pkt(first.m)->w.payload_len);
+	assert_int_equal(pair_pkt(0)->payload_len, san_wire_pkt(first.m)->w.payload_len);
 	assert_memory_equal(rte_pktmbuf_mtod(pair.out[0].m, char *),
 			    rte_pktmbuf_mtod(first.m, char *), pair_pkt(0)->payload_len);
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 1); /* counted once */
@@ -262,14 +262,14 @@ held_until_its_turn(void)
 }
 
 static void
-san_tl_rx_packed__held_until_its_turn(void **state)
+san_tl_pack_rx__held_until_its_turn(void **state)
 {
 	(void)state;
 	held_until_its_turn();
 }
 
 static void
-san_tl_rx_packed__held_if_relaxed_too(void **state)
+san_tl_pack_rx__held_if_relaxed_too(void **state)
 {
 	(void)state;
 	held_until_its_turn();
@@ -277,7 +277,7 @@ san_tl_rx_packed__held_if_relaxed_too(void **state)
 
 /* RULE-8: no place to hold it; it is resent under its PSN. */
 static void
-san_tl_rx_packed__red(void **state)
+san_tl_pack_rx__red(void **state)
 {
 	struct san_wire_pkt *p;
 	uint32_t i;
@@ -301,7 +301,7 @@ san_tl_rx_packed__red(void **state)
 
 /* A pull at the base has to wait: it is the pull's RNR, and the packet stays packed. */
 static void
-san_tl_rx_packed__behind_a_pull(void **state)
+san_tl_pack_rx__behind_a_pull(void **state)
 {
 	struct san_tl_rxn *r;
 
@@ -414,10 +414,10 @@ UNIT_TEST(test_tl_pack)
 		T(san_tl_pack__not_negotiated),
 		T(san_tl_rx__packed_but_not_negotiated),
 		T(san_tl_pack_fill__again_the_same),
-		T(san_tl_rx_packed__held_until_its_turn),
-		U(san_tl_rx_packed__held_if_relaxed_too, setup_relaxed),
-		T(san_tl_rx_packed__red),
-		T(san_tl_rx_packed__behind_a_pull),
+		T(san_tl_pack_rx__held_until_its_turn),
+		U(san_tl_pack_rx__held_if_relaxed_too, setup_relaxed),
+		T(san_tl_pack_rx__red),
+		T(san_tl_pack_rx__behind_a_pull),
 		cmocka_unit_test_setup(packing__changes_no_outcome, setup_none),
 	};
 

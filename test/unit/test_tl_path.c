@@ -61,7 +61,7 @@ push_on(uint32_t conn, uint64_t cookie, uint32_t length)
 		.cookie = cookie,
 	};
 
-	assert_int_equal(san_tl_submit(pair.h[0].tl, slots[conn][0], &req, pair.now), 0);
+	assert_int_equal(san_tl_initiator_submit(pair.h[0].tl, slots[conn][0], &req, pair.now), 0);
 }
 
 static struct san_tl_path *

@@ -50,7 +50,7 @@ rx_piece(int side, uint32_t i, uint16_t from, uint16_t len)
 	enum san_drop drop;
 
 	k.m = tl_host_copy(&pair.h[side], k.m);
-	p = &san_pkt(k.m)->w;
+	p = &san_wire_pkt(k.m)->w;
 	p->flags |= SAN_F_PIECE;
 	p->whole_len = p->payload_len;
 	p->piece_off = from;
@@ -209,7 +209,7 @@ piece__joiner_too_slow(void **state)
 	pair_tx(0);
 	assert_int_equal(rx_third(0, 0), SAN_DROP_NONE);
 	assert_int_equal(rx_third(0, 1), SAN_DROP_NONE);
-	san_tl_pieces_drop(tl, pair_tc(1), true, SAN_DROP_HELD);
+	san_tl_piece_drop(tl, pair_tc(1), true, SAN_DROP_HELD);
 	assert_true(tl->nb_held == 0 && tl->joiner == NULL);
 	pair_settle();
 	assert_int_equal(pair.f[1].nb_done, 1);
@@ -270,7 +270,7 @@ piece__withdrawn(void **state)
 	pair_tx(0);
 	rx_third(0, 0);
 	rx_third(0, 2);
-	san_pdl_tx_withdraw(pair.h[0].pdl, pair.c[0], pair_rsn(0), false, SAN_RESYNC_ABORT);
+	san_pdl_rtx_cancel(pair.h[0].pdl, pair.c[0], pair_rsn(0), false, SAN_RESYNC_ABORT);
 	pair_tx(0);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
 	pair_rx(1, 0);

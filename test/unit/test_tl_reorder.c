@@ -20,10 +20,10 @@ setup(void **state)
 {
 	(void)state;
 	test_eal_init();
-	table = san_cam_table_create("cam", ENTRIES, SOCKET_ID_ANY);
+	table = san_tl_reorder_create_table("cam", ENTRIES, SOCKET_ID_ANY);
 	assert_non_null(table);
-	san_cam_init(&cam, table, 1);
-	san_cam_init(&other, table, 2);
+	san_tl_reorder_init(&cam, table, 1);
+	san_tl_reorder_init(&other, table, 2);
 	return 0;
 }
 
@@ -37,14 +37,14 @@ teardown(void **state)
 
 /* RT-19: an entry is found under its number, and taken once. */
 static void
-san_cam_take__once(void **state)
+san_tl_reorder_take__once(void **state)
 {
 	(void)state;
-	assert_null(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 100));
-	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_REQUEST, 100, &values[0]), 0);
-	assert_ptr_equal(san_cam_find(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
-	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
-	assert_null(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 100));
+	assert_null(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 100));
+	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, 100, &values[0]), 0);
+	assert_ptr_equal(san_tl_reorder_find(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
+	assert_ptr_equal(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
+	assert_null(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 100));
 	assert_int_equal(cam.nb_used, 0);
 	assert_int_equal(cam.nb_high, 1);
 	assert_int_equal(cam.nb_inserts, 1);
@@ -53,46 +53,46 @@ san_cam_take__once(void **state)
 }
 
 static void
-san_cam_add__exists(void **state)
+san_tl_reorder_add__exists(void **state)
 {
 	(void)state;
-	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_GRANT, 1, &values[0]), 0);
-	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_GRANT, 1, &values[1]), -EEXIST);
-	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_GRANT, 1), &values[0]);
+	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_GRANT, 1, &values[0]), 0);
+	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_GRANT, 1, &values[1]), -EEXIST);
+	assert_ptr_equal(san_tl_reorder_take(&cam, 7, SAN_CAM_GRANT, 1), &values[0]);
 }
 
 /* RULE-15: engine, CID, kind and number are the key, with every bit. */
 static void
-san_cam_find__each_part_of_the_key(void **state)
+san_tl_reorder_find__each_part_of_the_key(void **state)
 {
 	(void)state;
-	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_REQUEST, 0xffffffff, &values[0]), 0);
-	assert_null(san_cam_find(&other, 7, SAN_CAM_REQUEST, 0xffffffff));
-	assert_null(san_cam_find(&cam, 7 | 1u << 31, SAN_CAM_REQUEST, 0xffffffff));
-	assert_null(san_cam_find(&cam, 7, SAN_CAM_SOLICIT, 0xffffffff));
-	assert_null(san_cam_find(&cam, 7, SAN_CAM_REQUEST, 0x7fffffff));
-	assert_int_equal(san_cam_add(&other, 7, SAN_CAM_REQUEST, 0xffffffff, &values[1]), 0);
-	assert_ptr_equal(san_cam_find(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
-	assert_ptr_equal(san_cam_take(&other, 7, SAN_CAM_REQUEST, 0xffffffff), &values[1]);
-	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
+	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, 0xffffffff, &values[0]), 0);
+	assert_null(san_tl_reorder_find(&other, 7, SAN_CAM_REQUEST, 0xffffffff));
+	assert_null(san_tl_reorder_find(&cam, 7 | 1u << 31, SAN_CAM_REQUEST, 0xffffffff));
+	assert_null(san_tl_reorder_find(&cam, 7, SAN_CAM_SOLICIT, 0xffffffff));
+	assert_null(san_tl_reorder_find(&cam, 7, SAN_CAM_REQUEST, 0x7fffffff));
+	assert_int_equal(san_tl_reorder_add(&other, 7, SAN_CAM_REQUEST, 0xffffffff, &values[1]), 0);
+	assert_ptr_equal(san_tl_reorder_find(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
+	assert_ptr_equal(san_tl_reorder_take(&other, 7, SAN_CAM_REQUEST, 0xffffffff), &values[1]);
+	assert_ptr_equal(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
 }
 
 /* RULE-8: a full table rejects, which is counted, and stays usable. */
 static void
-san_cam_add__full(void **state)
+san_tl_reorder_add__full(void **state)
 {
 	uint32_t i, n = 0;
 
 	(void)state;
-	while (san_cam_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]) == 0)
+	while (san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]) == 0)
 		n++;
 	assert_in_range(n, ENTRIES, 4 * ENTRIES - 1);
 	assert_int_equal(cam.nb_rejects, 1);
 	assert_int_equal(cam.nb_used, n);
-	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 3), &values[3]);
-	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]), 0);
+	assert_ptr_equal(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 3), &values[3]);
+	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]), 0);
 	for (i = 0; i <= n; i++)
-		assert_true((san_cam_take(&cam, 7, SAN_CAM_REQUEST, i) != NULL) == (i != 3));
+		assert_true((san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, i) != NULL) == (i != 3));
 	assert_int_equal(cam.nb_used, 0);
 	assert_int_equal(cam.nb_high, n);
 	assert_int_equal(rte_hash_count(table), 0);
@@ -102,10 +102,10 @@ UNIT_TEST(test_tl_reorder)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(san_cam_take__once),
-		T(san_cam_add__exists),
-		T(san_cam_find__each_part_of_the_key),
-		T(san_cam_add__full),
+		T(san_tl_reorder_take__once),
+		T(san_tl_reorder_add__exists),
+		T(san_tl_reorder_find__each_part_of_the_key),
+		T(san_tl_reorder_add__full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,14 +109,14 @@ refused_before_the_first_grant(void)
 }
 
 static void
-san_tl_grant_refuse__before_the_first_grant(void **state)
+san_tl_solicit_grant_refuse__before_the_first_grant(void **state)
 {
 	(void)state;
 	refused_before_the_first_grant();
 }
 
 static void
-san_tl_grant_refuse__unordered(void **state)
+san_tl_solicit_grant_refuse__unordered(void **state)
 {
 	(void)state;
 	refused_before_the_first_grant();
@@ -124,7 +124,7 @@ san_tl_grant_refuse__unordered(void **state)
 
 /* The same ahead of its turn among the SSNs. */
 static void
-san_tl_grant_refuse__ahead_of_its_turn(void **state)
+san_tl_solicit_grant_refuse__ahead_of_its_turn(void **state)
 {
 	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 1500), 0);
@@ -143,7 +143,7 @@ san_tl_grant_refuse__ahead_of_its_turn(void **state)
 
 /* RT-16: grants in SSN order, however the requests arrive. */
 static void
-san_tl_ssn_join__grants_in_ssn_order(void **state)
+san_tl_solicit_ssn_join__grants_in_ssn_order(void **state)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t i;
@@ -170,7 +170,7 @@ san_tl_ssn_join__grants_in_ssn_order(void **state)
 
 /* Unordered: granted in order of arrival. */
 static void
-san_tl_ssn_join__unordered(void **state)
+san_tl_solicit_ssn_join__unordered(void **state)
 {
 	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
@@ -185,7 +185,7 @@ san_tl_ssn_join__unordered(void **state)
 
 /* RT-16, RT-19, figure 8B: grants out of order, data in RSN order all the same. */
 static void
-san_tl_rx_grant__data_in_rsn_order(void **state)
+san_tl_solicit_rx_grant__data_in_rsn_order(void **state)
 {
 	struct san_tl_conn *tc = pair_tc(0);
 	uint32_t i;
@@ -219,7 +219,7 @@ san_tl_rx_grant__data_in_rsn_order(void **state)
 
 /* RULE-6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
 static void
-san_tl_rx_grant__maximum_wins(void **state)
+san_tl_solicit_rx_grant__maximum_wins(void **state)
 {
 	struct san_wire_pkt *p;
 	struct san_tl_conn *tc = pair_tc(0);
@@ -245,7 +245,7 @@ san_tl_rx_grant__maximum_wins(void **state)
 
 /* RT-21, RT-32: a grant that matches nothing changes nothing; a late one is accepted. */
 static void
-san_tl_rx_grant__refused(void **state)
+san_tl_solicit_rx_grant__refused(void **state)
 {
 	struct san_wire_pkt *p, saved;
 
@@ -281,7 +281,7 @@ san_tl_rx_grant__refused(void **state)
 
 /* RT-20: each grant is lost once: it is resent, and everything completes. */
 static void
-san_tl_next_grant__lost_once(void **state)
+san_tl_solicit_next_grant__lost_once(void **state)
 {
 	uint32_t i;
 
@@ -328,7 +328,7 @@ solicited_data__not_granted(void **state)
 
 /* RULE-4: a receive is reserved before a send is granted. */
 static void
-san_tl_grant_one__reserves_first(void **state)
+san_tl_solicit_grant_one__reserves_first(void **state)
 {
 	(void)state;
 	pair.f[1].nb_recvs = 1;
@@ -373,16 +373,16 @@ second_is_sent(uint8_t first)
 }
 
 static void
-san_tl_unreserve__given_up_before_data(void **state)
+san_tl_rxn_unreserve__given_up_before_data(void **state)
 {
 	(void)state;
 	one_waits();
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
 	second_is_sent(SAN_ST_ABORTED);
 }
 
 static void
-san_tl_push_undo__given_up_with_data(void **state)
+san_tl_rxn_push_undo__given_up_with_data(void **state)
 {
 	(void)state;
 	one_waits();
@@ -391,13 +391,13 @@ san_tl_push_undo__given_up_with_data(void **state)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE); /* takes the receive */
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 	assert_true(pair_tc(1)->grant_wait);
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
 	second_is_sent(SAN_ST_ABORTED);
 	assert_int_equal(pair.f[1].nb_abort, 1);
 }
 
 static void
-san_tl_push_undo__refused(void **state)
+san_tl_rxn_push_undo__refused(void **state)
 {
 	(void)state;
 	one_waits();
@@ -411,7 +411,7 @@ san_tl_push_undo__refused(void **state)
 
 /* RULE-4, RULE-5: after the initiator's RNR time a grant with a status, reliably. */
 static void
-san_tl_grant_timer__refused_in_the_end(void **state)
+san_tl_solicit_grant_timer__refused_in_the_end(void **state)
 {
 	uint64_t start = pair.now;
 
@@ -436,7 +436,7 @@ san_tl_grant_timer__refused_in_the_end(void **state)
  * it is still refused in time.
  */
 static void
-san_tl_grant_timer__also_when_woken(void **state)
+san_tl_solicit_grant_timer__also_when_woken(void **state)
 {
 	uint64_t start = pair.now;
 
@@ -463,7 +463,7 @@ san_tl_grant_timer__also_when_woken(void **state)
 
 /* A request for an SSN that was used, or far beyond; and an empty one. */
 static void
-san_tl_ssn_valid__each_once(void **state)
+san_tl_solicit_ssn_valid__each_once(void **state)
 {
 	struct san_wire_pkt *p;
 
@@ -493,23 +493,23 @@ UNIT_TEST(test_tl_solicit)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
 		T(solicited_push__figure_5),
-		T(san_tl_grant_refuse__before_the_first_grant),
-		U(san_tl_grant_refuse__unordered, setup_unordered),
-		T(san_tl_grant_refuse__ahead_of_its_turn),
-		T(san_tl_ssn_join__grants_in_ssn_order),
-		U(san_tl_ssn_join__unordered, setup_unordered),
-		T(san_tl_rx_grant__data_in_rsn_order),
-		U(san_tl_rx_grant__maximum_wins, setup_steps),
-		T(san_tl_rx_grant__refused),
-		U(san_tl_next_grant__lost_once, setup_steps),
+		T(san_tl_solicit_grant_refuse__before_the_first_grant),
+		U(san_tl_solicit_grant_refuse__unordered, setup_unordered),
+		T(san_tl_solicit_grant_refuse__ahead_of_its_turn),
+		T(san_tl_solicit_ssn_join__grants_in_ssn_order),
+		U(san_tl_solicit_ssn_join__unordered, setup_unordered),
+		T(san_tl_solicit_rx_grant__data_in_rsn_order),
+		U(san_tl_solicit_rx_grant__maximum_wins, setup_steps),
+		T(san_tl_solicit_rx_grant__refused),
+		U(san_tl_solicit_next_grant__lost_once, setup_steps),
 		U(solicited_data__not_granted, setup_steps),
-		T(san_tl_grant_one__reserves_first),
-		T(san_tl_unreserve__given_up_before_data),
-		T(san_tl_push_undo__given_up_with_data),
-		T(san_tl_push_undo__refused),
-		T(san_tl_grant_timer__refused_in_the_end),
-		U(san_tl_grant_timer__also_when_woken, setup_unordered),
-		T(san_tl_ssn_valid__each_once),
+		T(san_tl_solicit_grant_one__reserves_first),
+		T(san_tl_rxn_unreserve__given_up_before_data),
+		T(san_tl_rxn_push_undo__given_up_with_data),
+		T(san_tl_rxn_push_undo__refused),
+		T(san_tl_solicit_grant_timer__refused_in_the_end),
+		U(san_tl_solicit_grant_timer__also_when_woken, setup_unordered),
+		T(san_tl_solicit_ssn_valid__each_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

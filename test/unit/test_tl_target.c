@@ -67,7 +67,7 @@ teardown(void **state)
 
 /* RT-19; RULE-15: packets in order need neither the CAM nor a record. */
 static void
-san_tl_rx_push__in_order_no_cam(void **state)
+san_tl_target_rx_push__in_order_no_cam(void **state)
 {
 	uint64_t i;
 
@@ -88,7 +88,7 @@ san_tl_rx_push__in_order_no_cam(void **state)
 
 /* RT-14, RT-18, RT-19: later ones are held, received but not acknowledged, then done in order. */
 static void
-san_tl_rx_push__held_until_its_turn(void **state)
+san_tl_target_rx_push__held_until_its_turn(void **state)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t i, psn;
@@ -117,7 +117,7 @@ san_tl_rx_push__held_until_its_turn(void **state)
 
 /* RT-18; RULE-1: each packet as it is placed, LAST with the ULP-ACK. */
 static void
-san_tl_rx_push__last_waits_for_the_rest(void **state)
+san_tl_target_rx_push__last_waits_for_the_rest(void **state)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn;
@@ -139,7 +139,7 @@ san_tl_rx_push__last_waits_for_the_rest(void **state)
 
 /* RT-32: for a finished transaction: acknowledged, discarded, counted. */
 static void
-san_tl_rx_push__finished(void **state)
+san_tl_target_rx_push__finished(void **state)
 {
 	struct san_wire_pkt *p;
 
@@ -158,7 +158,7 @@ san_tl_rx_push__finished(void **state)
 
 /* RT-32; RULE-6: never issued, or beyond N: its bit stays clear. */
 static void
-san_tl_rx_push__beyond_n(void **state)
+san_tl_target_rx_push__beyond_n(void **state)
 {
 	struct san_wire_pkt *p;
 
@@ -177,7 +177,7 @@ san_tl_rx_push__beyond_n(void **state)
 
 /* RT-21, RT-32: not requested, not granted, or contradicting earlier packets. */
 static void
-san_tl_rx_push__out_of_range(void **state)
+san_tl_target_rx_push__out_of_range(void **state)
 {
 	struct san_wire_pkt *p, saved;
 
@@ -209,7 +209,7 @@ san_tl_rx_push__out_of_range(void **state)
 
 /* RT-23, RT-26, RT-33; RULE-8: red refuses all but the head of the line. */
 static void
-san_tl_rx_push__red_admits_the_head(void **state)
+san_tl_target_rx_push__red_admits_the_head(void **state)
 {
 	uint32_t i;
 
@@ -229,7 +229,7 @@ san_tl_rx_push__red_admits_the_head(void **state)
 
 /* A packet of a longer push, which needs a record, is admitted, too. */
 static void
-san_tl_rx_push__red_admits_a_long_head(void **state)
+san_tl_target_rx_push__red_admits_a_long_head(void **state)
 {
 	uint32_t i;
 
@@ -240,7 +240,7 @@ san_tl_rx_push__red_admits_a_long_head(void **state)
 	assert_int_equal(pair_tx(0), 9);
 	for (i = 2; i < 9; i++)
 		pair_rx(1, i);
-	assert_true(san_tl_is_red(pair.h[1].tl, pair_tc(1)));
+	assert_true(san_tl_rxn_is_red(pair.h[1].tl, pair_tc(1)));
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 	assert_true(pair.f[1].nb_done >= 1);
@@ -250,7 +250,7 @@ san_tl_rx_push__red_admits_a_long_head(void **state)
 
 /* RT-26: when every free record is reserved for heads of line, these still get theirs. */
 static void
-san_tl_rx_push__no_record_but_for_the_head(void **state)
+san_tl_target_rx_push__no_record_but_for_the_head(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i, nb_ok = 0;
@@ -279,7 +279,7 @@ san_tl_rx_push__no_record_but_for_the_head(void **state)
 
 /* RT-15: on an unordered connection each is done on arrival. */
 static void
-san_tl_rx_push__unordered(void **state)
+san_tl_target_rx_push__unordered(void **state)
 {
 	uint32_t i;
 
@@ -302,7 +302,7 @@ san_tl_rx_push__unordered(void **state)
 
 /* RULE-3: relaxed places on arrival, and still acknowledges in order. */
 static void
-san_tl_rx_push__relaxed(void **state)
+san_tl_target_rx_push__relaxed(void **state)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn;
@@ -326,7 +326,7 @@ san_tl_rx_push__relaxed(void **state)
 
 /* The immediate is the first 4 bytes of LAST, in front of its data. */
 static void
-san_tl_rx_push__immediate(void **state)
+san_tl_target_rx_push__immediate(void **state)
 {
 	(void)state;
 	pair.f[1].nb_recvs = 3;
@@ -351,7 +351,7 @@ san_tl_rx_push__immediate(void **state)
 
 /* RT-30; RULE-14: once, however often the request and the answer are lost. */
 static void
-san_tl_rx_request__atomic_once(void **state)
+san_tl_target_rx_request__atomic_once(void **state)
 {
 	(void)state;
 	pair.f[1].counter = 40;
@@ -370,7 +370,7 @@ san_tl_rx_request__atomic_once(void **state)
 
 /* RT-14: a pull waits for the pushes below it, and delays none above it. */
 static void
-san_tl_rx_request__pull_in_order(void **state)
+san_tl_target_rx_request__pull_in_order(void **state)
 {
 	(void)state;
 	assert_int_equal(PUSH(0), 0);
@@ -392,7 +392,7 @@ san_tl_rx_request__pull_in_order(void **state)
 
 /* RT-26: while the base is a request without a record, nothing waits behind it. */
 static void
-san_tl_rx_request__pull_without_a_record(void **state)
+san_tl_target_rx_request__pull_without_a_record(void **state)
 {
 	uint64_t i;
 
@@ -414,7 +414,7 @@ san_tl_rx_request__pull_without_a_record(void **state)
 
 /* RULE-5: refused by pull data with a status, reliably. */
 static void
-san_tl_rx_request__pull_refused(void **state)
+san_tl_target_rx_request__pull_refused(void **state)
 {
 	(void)state;
 	pair.f[1].pull_req = SAN_ST_ACCESS;
@@ -433,7 +433,7 @@ san_tl_rx_request__pull_refused(void **state)
 
 /* RULE-5: RNR of a pull is retried at the target, for the initiator's RNR time. */
 static void
-san_tl_rx_request__pull_not_ready(void **state)
+san_tl_target_rx_request__pull_not_ready(void **state)
 {
 	(void)state;
 	pair.f[1].pull_req = SAN_ST_RNR;
@@ -472,7 +472,7 @@ san_tl_pull_fill__revoked(void **state)
 
 /* RT-26: more pulls than records: the base waits for one of its own pulls, never forever. */
 static void
-san_tl_run_base__pull_waits_for_a_pull(void **state)
+san_tl_target_run_base__pull_waits_for_a_pull(void **state)
 {
 	uint32_t i;
 
@@ -512,12 +512,12 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	s = san_tl_rxn_new(tl, tc[1], tc[1]->rx_base, true);
 	assert_non_null(s);
 	assert_int_equal(tl->nb_free_rxns, 1);
-	assert_true(san_tl_can_pull(tl, tc[0])); /* the rest is for that */
+	assert_true(san_tl_rxn_can_pull(tl, tc[0])); /* the rest is for that */
 	san_tl_rxn_detach(tl, tc[0], r);
-	san_tl_set_pulling(tl, tc[0], 1);
-	assert_false(san_tl_can_pull(tl, tc[0])); /* but reserved for the head again */
-	assert_false(san_tl_can_pull(tl, tc[1]));
-	san_tl_set_pulling(tl, tc[0], -1);
+	san_tl_rxn_set_pulling(tl, tc[0], 1);
+	assert_false(san_tl_rxn_can_pull(tl, tc[0])); /* but reserved for the head again */
+	assert_false(san_tl_rxn_can_pull(tl, tc[1]));
+	san_tl_rxn_set_pulling(tl, tc[0], -1);
 	san_tl_rxn_free(tl, tc[0], r);
 	assert_null(san_tl_rxn_new(tl, tc[1], tc[1]->rx_base + 1, false));
 	r = san_tl_rxn_new(tl, tc[0], tc[0]->rx_base, false);
@@ -571,7 +571,7 @@ hold_and_look(const struct holding *h)
 	r->arrived = h->arrived;
 	if (h->pulling) {
 		san_tl_rxn_detach(tl, tc, r);
-		san_tl_set_pulling(tl, tc, 1);
+		san_tl_rxn_set_pulling(tl, tc, 1);
 	}
 	tl->nb_scarce++;
 	san_tl_tick(tl, now);
@@ -591,7 +591,7 @@ hold_and_look(const struct holding *h)
 	assert_int_equal(san_tl_pdl_conn(tl, tc)->failed, h->ends);
 	san_tl_pdl_conn(tl, tc)->tx[SAN_WIN_DATA].base -= h->pulling;
 	if (h->pulling)
-		san_tl_set_pulling(tl, tc, -1);
+		san_tl_rxn_set_pulling(tl, tc, -1);
 	else
 		san_tl_rxn_detach(tl, tc, r);
 	san_tl_rxn_free(tl, tc, r);
@@ -600,7 +600,7 @@ hold_and_look(const struct holding *h)
 
 /* RT-35: if its peer does nothing for a record, others get it, and the connection ends. */
 static void
-san_tl_end_stale__each_kind(void **state)
+san_tl_rxn_end_stale__each_kind(void **state)
 {
 	unsigned int i;
 
@@ -614,13 +614,13 @@ pull_on(uint16_t slot)
 {
 	const struct san_tl_req req = {.type = SAN_TL_PULL, .length = 100, .key = 77};
 
-	assert_int_equal(san_tl_submit(pair.h[0].tl, slot, &req, pair.now), 0);
+	assert_int_equal(san_tl_initiator_submit(pair.h[0].tl, slot, &req, pair.now), 0);
 	assert_true(pair_xfer(0) != 0);
 }
 
 /* RT-26: if two may be in flight, the pulls of three connections alternate. */
 static void
-san_tl_wake_pulls__in_turn(void **state)
+san_tl_pull_wake__in_turn(void **state)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t second[2], third[2];
@@ -681,7 +681,7 @@ san_tl_may_prepare__unordered_only(void **state)
 
 /* RT-27: without memory for a status it would become a success, so the connection is ended. */
 static void
-san_tl_refused_set__no_memory_ends_it(void **state)
+san_tl_nack_refused_set__no_memory_ends_it(void **state)
 {
 	struct tl_link l = pair_link(true);
 
@@ -694,7 +694,7 @@ san_tl_refused_set__no_memory_ends_it(void **state)
 	pair_tx(0);
 	pair_rx(1, 0);
 	assert_true(pair.c[1]->failed);
-	assert_true(san_timer_is_armed(&pair.c[1]->timer) &&
+	assert_true(san_wheel_timer_is_armed(&pair.c[1]->timer) &&
 		    pair.c[1]->timer.deadline_ns <= pair.now);
 	pair_close();
 }
@@ -704,18 +704,18 @@ express(uint32_t rsn, uint8_t round, uint16_t nb_taken)
 {
 	const struct san_wire_pkt p = {.rsn = rsn, .round = round};
 
-	return san_tl_express(pair.h[1].tl, pair.slot[1], &p, nb_taken);
+	return san_tl_target_express(pair.h[1].tl, pair.slot[1], &p, nb_taken);
 }
 
 /* In its turn, behind packets received with it, and in the current round. */
 static void
-san_tl_express__in_order(void **state)
+san_tl_target_express__in_order(void **state)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t rsn = tc->rx_base;
 
 	(void)state;
-	assert_int_equal(san_tl_express_run(pair.h[1].tl, pair.slot[1], 7), 7);
+	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 7);
 	assert_true(express(rsn, 0, 0) && express(rsn + 3, 0, 3));
 	assert_false(express(rsn + 1, 0, 0) || express(rsn, 0, 1) || express(rsn - 1, 0, 0));
 	tc->rnr_valid = true;
@@ -728,13 +728,13 @@ san_tl_express__in_order(void **state)
 
 /* Any unfinished one, one at a time: each changes the state for the next one. */
 static void
-san_tl_express__unordered(void **state)
+san_tl_target_express__unordered(void **state)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t rsn = tc->rx_base;
 
 	(void)state;
-	assert_int_equal(san_tl_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
+	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -750,32 +750,32 @@ UNIT_TEST(test_tl_target)
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
-		T(san_tl_rx_push__in_order_no_cam),
-		T(san_tl_rx_push__held_until_its_turn),
-		T(san_tl_rx_push__last_waits_for_the_rest),
-		T(san_tl_rx_push__finished),
-		T(san_tl_rx_push__beyond_n),
-		T(san_tl_rx_push__out_of_range),
-		U(san_tl_rx_push__red_admits_the_head, setup_small),
-		U(san_tl_rx_push__red_admits_a_long_head, setup_small),
-		U(san_tl_rx_push__no_record_but_for_the_head, setup_small),
-		U(san_tl_rx_push__unordered, setup_unordered),
-		U(san_tl_rx_push__relaxed, setup_relaxed),
-		T(san_tl_rx_push__immediate),
-		T(san_tl_rx_request__atomic_once),
-		T(san_tl_rx_request__pull_in_order),
-		T(san_tl_rx_request__pull_without_a_record),
-		T(san_tl_rx_request__pull_refused),
-		T(san_tl_rx_request__pull_not_ready),
+		T(san_tl_target_rx_push__in_order_no_cam),
+		T(san_tl_target_rx_push__held_until_its_turn),
+		T(san_tl_target_rx_push__last_waits_for_the_rest),
+		T(san_tl_target_rx_push__finished),
+		T(san_tl_target_rx_push__beyond_n),
+		T(san_tl_target_rx_push__out_of_range),
+		U(san_tl_target_rx_push__red_admits_the_head, setup_small),
+		U(san_tl_target_rx_push__red_admits_a_long_head, setup_small),
+		U(san_tl_target_rx_push__no_record_but_for_the_head, setup_small),
+		U(san_tl_target_rx_push__unordered, setup_unordered),
+		U(san_tl_target_rx_push__relaxed, setup_relaxed),
+		T(san_tl_target_rx_push__immediate),
+		T(san_tl_target_rx_request__atomic_once),
+		T(san_tl_target_rx_request__pull_in_order),
+		T(san_tl_target_rx_request__pull_without_a_record),
+		T(san_tl_target_rx_request__pull_refused),
+		T(san_tl_target_rx_request__pull_not_ready),
 		T(san_tl_pull_fill__revoked),
-		U(san_tl_run_base__pull_waits_for_a_pull, setup_small),
-		T(san_tl_express__in_order),
-		U(san_tl_express__unordered, setup_unordered),
+		U(san_tl_target_run_base__pull_waits_for_a_pull, setup_small),
+		T(san_tl_target_express__in_order),
+		U(san_tl_target_express__unordered, setup_unordered),
 		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
-		cmocka_unit_test(san_tl_end_stale__each_kind),
-		cmocka_unit_test(san_tl_wake_pulls__in_turn),
+		cmocka_unit_test(san_tl_rxn_end_stale__each_kind),
+		cmocka_unit_test(san_tl_pull_wake__in_turn),
 		cmocka_unit_test(san_tl_may_prepare__unordered_only),
-		cmocka_unit_test(san_tl_refused_set__no_memory_ends_it),
+		cmocka_unit_test(san_tl_nack_refused_set__no_memory_ends_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

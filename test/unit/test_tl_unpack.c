@@ -61,14 +61,14 @@ unpack_by_missing_receive(void)
 }
 
 static void
-san_tl_unpack__missing_receive(void **state)
+san_tl_pack_unpack__missing_receive(void **state)
 {
 	(void)state;
 	unpack_by_missing_receive();
 }
 
 static void
-san_tl_unpack__missing_receive_unordered(void **state)
+san_tl_pack_unpack__missing_receive_unordered(void **state)
 {
 	(void)state;
 	unpack_by_missing_receive();
@@ -101,14 +101,14 @@ unpack_by_bad_key(void)
 }
 
 static void
-san_tl_unpack__bad_key(void **state)
+san_tl_pack_unpack__bad_key(void **state)
 {
 	(void)state;
 	unpack_by_bad_key();
 }
 
 static void
-san_tl_unpack__bad_key_unordered(void **state)
+san_tl_pack_unpack__bad_key_unordered(void **state)
 {
 	(void)state;
 	unpack_by_bad_key();
@@ -146,7 +146,7 @@ san_tl_pack_replay__refused(void **state)
 
 /* After another message's RNR they are withdrawn, and packed again. */
 static void
-san_tl_unpack__not_by_another(void **state)
+san_tl_pack_unpack__not_by_another(void **state)
 {
 	uint32_t i;
 
@@ -170,7 +170,7 @@ san_tl_unpack__not_by_another(void **state)
 
 /* Cancelled after the refusal: only that message. */
 static void
-san_tl_unpack__given_up(void **state)
+san_tl_pack_unpack__given_up(void **state)
 {
 	(void)state;
 	pair.f[1].nb_recvs = 1;
@@ -178,7 +178,7 @@ san_tl_unpack__given_up(void **state)
 	SEND(1);
 	SEND(2);
 	pair_tx(0);
-	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 2;
 	pair_settle();
@@ -201,7 +201,7 @@ stale_copy(bool ordered)
 		SEND(i);
 	assert_int_equal(pair_tx(0), 1);
 	late = keep(0);
-	san_pkt(late.m)->w.psn += 100; /* otherwise the window would recognise it */
+	san_wire_pkt(late.m)->w.psn += 100; /* otherwise the window would recognise it */
 	pair.c[1]->rx[SAN_WIN_DATA].size = 512;
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 10;
@@ -228,20 +228,20 @@ stale_copy(bool ordered)
 	assert_int_equal(pair.f[1].nb_recvs, 6);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 4);
-	san_pkt(late.m)->w.psn++;
+	san_wire_pkt(late.m)->w.psn++;
 	assert_int_equal(arrive(late), SAN_DROP_FINISHED);
 	assert_int_equal(pair.f[1].nb_done, 4);
 }
 
 static void
-san_tl_rx_packed__stale(void **state)
+san_tl_pack_rx__stale(void **state)
 {
 	(void)state;
 	stale_copy(true);
 }
 
 static void
-san_tl_rx_packed__stale_unordered(void **state)
+san_tl_pack_rx__stale_unordered(void **state)
 {
 	(void)state;
 	stale_copy(false);
@@ -277,14 +277,14 @@ unpack_with_losses(void)
 }
 
 static void
-san_tl_unpack__losses(void **state)
+san_tl_pack_unpack__losses(void **state)
 {
 	(void)state;
 	unpack_with_losses();
 }
 
 static void
-san_tl_unpack__losses_unordered(void **state)
+san_tl_pack_unpack__losses_unordered(void **state)
 {
 	(void)state;
 	unpack_with_losses();
@@ -292,7 +292,7 @@ san_tl_unpack__losses_unordered(void **state)
 
 /* Later packets are refused for their round, with the NACK that unpacks it. */
 static void
-san_tl_unpack__told_by_another(void **state)
+san_tl_pack_unpack__told_by_another(void **state)
 {
 	uint32_t i;
 
@@ -328,17 +328,17 @@ rsns_that_are_not_new(bool ordered)
 		PUSH(i);
 	assert_int_equal(pair_tx(0), 1);
 	k = keep(0);
-	p = &san_pkt(k.m)->w;
+	p = &san_wire_pkt(k.m)->w;
 	p->rsn = pair_rsn(0) + 61; /* 64 RSNs at once: the last one would exceed the range */
 	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
 	p->rsn = pair_rsn(0);
 	/* the third has ended already */
 	abort = keep(0);
-	san_pkt(abort.m)->w.op = SAN_OP_RESYNC;
-	san_pkt(abort.m)->w.flags = SAN_F_WIN_DATA;
-	san_pkt(abort.m)->w.status = SAN_RESYNC_ABORT;
-	san_pkt(abort.m)->w.psn += 1;
-	san_pkt(abort.m)->w.rsn = pair_rsn(2);
+	san_wire_pkt(abort.m)->w.op = SAN_OP_RESYNC;
+	san_wire_pkt(abort.m)->w.flags = SAN_F_WIN_DATA;
+	san_wire_pkt(abort.m)->w.status = SAN_RESYNC_ABORT;
+	san_wire_pkt(abort.m)->w.psn += 1;
+	san_wire_pkt(abort.m)->w.rsn = pair_rsn(2);
 	assert_int_equal(arrive(abort), SAN_DROP_NONE);
 	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
 	assert_int_equal(pair.f[1].nb_push_req, 0);
@@ -364,14 +364,14 @@ rsns_that_are_not_new(bool ordered)
 }
 
 static void
-san_tl_rx_packed__rsns_not_new(void **state)
+san_tl_pack_rx__rsns_not_new(void **state)
 {
 	(void)state;
 	rsns_that_are_not_new(true);
 }
 
 static void
-san_tl_rx_packed__rsns_not_new_unordered(void **state)
+san_tl_pack_rx__rsns_not_new_unordered(void **state)
 {
 	(void)state;
 	rsns_that_are_not_new(false);
@@ -379,7 +379,7 @@ san_tl_rx_packed__rsns_not_new_unordered(void **state)
 
 /* A NACK that names a message inside it is invalid. */
 static void
-san_tl_rx_nack__of_a_packed_packet(void **state)
+san_tl_nack_rx__of_a_packed_packet(void **state)
 {
 	struct san_wire_pkt *p;
 
@@ -407,21 +407,21 @@ UNIT_TEST(test_tl_unpack)
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
-		T(san_tl_unpack__missing_receive),
-		U(san_tl_unpack__missing_receive_unordered, setup_unordered),
-		T(san_tl_unpack__bad_key),
-		U(san_tl_unpack__bad_key_unordered, setup_unordered),
+		T(san_tl_pack_unpack__missing_receive),
+		U(san_tl_pack_unpack__missing_receive_unordered, setup_unordered),
+		T(san_tl_pack_unpack__bad_key),
+		U(san_tl_pack_unpack__bad_key_unordered, setup_unordered),
 		T(san_tl_pack_replay__refused),
-		T(san_tl_unpack__not_by_another),
-		T(san_tl_unpack__given_up),
-		T(san_tl_rx_packed__stale),
-		U(san_tl_rx_packed__stale_unordered, setup_unordered),
-		T(san_tl_unpack__losses),
-		U(san_tl_unpack__losses_unordered, setup_unordered),
-		T(san_tl_unpack__told_by_another),
-		T(san_tl_rx_packed__rsns_not_new),
-		U(san_tl_rx_packed__rsns_not_new_unordered, setup_unordered),
-		T(san_tl_rx_nack__of_a_packed_packet),
+		T(san_tl_pack_unpack__not_by_another),
+		T(san_tl_pack_unpack__given_up),
+		T(san_tl_pack_rx__stale),
+		U(san_tl_pack_rx__stale_unordered, setup_unordered),
+		T(san_tl_pack_unpack__losses),
+		U(san_tl_pack_unpack__losses_unordered, setup_unordered),
+		T(san_tl_pack_unpack__told_by_another),
+		T(san_tl_pack_rx__rsns_not_new),
+		U(san_tl_pack_rx__rsns_not_new_unordered, setup_unordered),
+		T(san_tl_nack_rx__of_a_packed_packet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,7 +95,7 @@ finish_one(int i)
 {
 	struct san_tl_conn *tc = &pair.h[0].tl->conns[conn[i]];
 
-	san_tl_txn_finish(pair.h[0].tl, tc, san_tl_txn_at(tc, tc->rsn_base), SAN_ST_OK);
+	san_tl_finish_txn(pair.h[0].tl, tc, san_tl_txn_at(tc, tc->rsn_base), SAN_ST_OK);
 	san_tl_check(pair.h[0].tl);
 }
 
@@ -139,7 +139,7 @@ begin_waiting(void)
  * RT-26: a connection with nothing outstanding finds a record, although others took all they could.
  */
 static void
-san_tl_submit__one_record_each(void **state)
+san_tl_initiator_submit__one_record_each(void **state)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t late[2];
@@ -158,7 +158,7 @@ san_tl_submit__one_record_each(void **state)
 
 /* A connection that waits for records continues when its own requests complete. */
 static void
-san_tl_wake_own__its_last_record(void **state)
+san_tl_want_wake_own__its_last_record(void **state)
 {
 	(void)state;
 	begin_waiting();
@@ -245,18 +245,18 @@ san_tl_wake__promise_of_one_that_ends(void **state)
 
 /* The same for one with nothing left to submit, with a reservation or without. */
 static void
-san_tl_unwant__the_next_ones_turn(void **state)
+san_tl_want_end__the_next_ones_turn(void **state)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
 	(void)state;
 	begin_waiting();
-	san_tl_unwant(tl, conn[0]); /* it does not wait */
+	san_tl_want_end(tl, conn[0]); /* it does not wait */
 	assert_called(0, 0);
 	finish_one(0);
-	san_tl_unwant(tl, conn[2]);
+	san_tl_want_end(tl, conn[2]);
 	assert_called(1, 1);
-	san_tl_unwant(tl, conn[1]);
+	san_tl_want_end(tl, conn[1]);
 	san_tl_check(tl);
 	assert_called(1, 3);
 	assert_int_equal(tl->nb_promised, 1);
@@ -269,7 +269,7 @@ san_tl_unwant__the_next_ones_turn(void **state)
 
 /* A reservation that is not needed is the next one's. */
 static void
-san_tl_submit__promise_not_needed(void **state)
+san_tl_initiator_submit__promise_not_needed(void **state)
 {
 	(void)state;
 	begin_waiting();
@@ -318,7 +318,7 @@ san_tl_wake__budget_in_turn(void **state)
 
 /* Pushes and atomics neither block pulls nor wait for them. */
 static void
-san_tl_submit__pushes_pass(void **state)
+san_tl_initiator_submit__pushes_pass(void **state)
 {
 	(void)state;
 	assert_int_equal(PULL(0, 6000), 0);
@@ -331,7 +331,7 @@ san_tl_submit__pushes_pass(void **state)
 
 /* Longer than the budget: when its own ones are done; meanwhile others may pull. */
 static void
-san_tl_submit__longer_than_the_budget(void **state)
+san_tl_initiator_submit__longer_than_the_budget(void **state)
 {
 	(void)state;
 	assert_int_equal(PULL(0, 1000), 0);
@@ -358,7 +358,7 @@ san_tl_wake__lapsed_leave_the_line(void **state)
 	assert_int_equal(PULL(0, 1000), -EAGAIN);
 	assert_int_equal(PULL(1, 3000), -EAGAIN);
 	pair_wait(45 * SAN_NS_PER_US); /* the first one's pulls expire, and the tick detects it */
-	assert_int_equal(tl->conns[conn[0]].lapsed_pulled, 3000);
+	assert_int_equal(tl->conns[conn[0]].expired_pulled, 3000);
 	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_OWN);
 	assert_true(pair.f[0].nb_room > 0);
 	assert_int_equal(pair.f[0].room_slot, conn[1]);
@@ -400,7 +400,7 @@ san_tl_want__the_record_first(void **state)
 
 /* RT-26: without a free ring a connection runs one transaction at a time. */
 static void
-san_tl_submit__one_at_a_time_without_a_ring(void **state)
+san_tl_initiator_submit__one_at_a_time_without_a_ring(void **state)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	int i;
@@ -492,7 +492,7 @@ san_tl_wake__first_before_new(void **state)
 	assert_int_equal(ASK(2), 0);
 	finish_one(1);
 	assert_called(1, 0);
-	san_tl_unwant(pair.h[0].tl, conn[0]); /* it has no work after all */
+	san_tl_want_end(pair.h[0].tl, conn[0]); /* it has no work after all */
 	san_tl_check(pair.h[0].tl);
 	assert_int_equal(ASK(1), 0);
 }
@@ -504,19 +504,19 @@ UNIT_TEST(test_tl_want)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define M(f) cmocka_unit_test_setup_teardown(f, setup_many, teardown)
 	const struct CMUnitTest tests[] = {
-		T(san_tl_submit__one_record_each),
-		T(san_tl_wake_own__its_last_record),
+		T(san_tl_initiator_submit__one_record_each),
+		T(san_tl_want_wake_own__its_last_record),
 		T(san_tl_wake__longest_waiting_first),
 		T(san_tl_wake__as_many_as_records),
 		T(san_tl_wake__promise_of_one_that_ends),
-		T(san_tl_unwant__the_next_ones_turn),
-		T(san_tl_submit__promise_not_needed),
+		T(san_tl_want_end__the_next_ones_turn),
+		T(san_tl_initiator_submit__promise_not_needed),
 		M(san_tl_wake__budget_in_turn),
-		M(san_tl_submit__pushes_pass),
-		M(san_tl_submit__longer_than_the_budget),
+		M(san_tl_initiator_submit__pushes_pass),
+		M(san_tl_initiator_submit__longer_than_the_budget),
 		M(san_tl_wake__lapsed_leave_the_line),
 		T(san_tl_want__the_record_first),
-		N(san_tl_submit__one_at_a_time_without_a_ring),
+		N(san_tl_initiator_submit__one_at_a_time_without_a_ring),
 		F(san_tl_wake__first_in_turn),
 		F(san_tl_wake__first_before_more),
 		F(san_tl_wake__first_before_new),

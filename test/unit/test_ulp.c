@@ -66,9 +66,9 @@ san_ulp_destroy__whatever_is_under_way(void **state)
 	test_ulp_open(&t, 8, 8, 16);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, SAN_RIGHT_PUSH, PKEY, &key), 0);
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	fake.room = 0;
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	assert_int_equal(test_post_recv(&t, 2, mem, 8), 1);
 	san_ulp_destroy(t.ulp);
 }
@@ -79,7 +79,7 @@ san_ulp_status_name__all_have_one(void **state)
 	uint32_t i, j;
 
 	(void)state;
-	assert_string_equal(san_ulp_status_name(SAN_ST_RNR), san_wire_status_name(SAN_ST_RNR));
+	assert_string_equal(san_ulp_status_name(SAN_ST_RNR), san_wire_op_status_name(SAN_ST_RNR));
 	assert_string_equal(san_ulp_status_name(SAN_WC_ST_RETRY_EXC), "RETRY_EXC");
 	assert_string_equal(san_ulp_status_name(SAN_WC_ST_FLUSHED), "FLUSHED");
 	assert_string_equal(san_ulp_status_name(SAN_WC_ST_LOCAL_LENGTH), "LOCAL_LENGTH");

@@ -140,7 +140,7 @@ test_post_recv(struct test_ulp *t, uint64_t wr_id, void *addr, uint32_t len)
 {
 	struct san_ulp_recv r = {.wr_id = wr_id, .nb_sge = 1, .sge = {{.addr = addr, .len = len}}};
 
-	return san_ulp_post_recv(t->ulp, t->qp, &r, 1, 0);
+	return san_ulp_qp_post_recv(t->ulp, t->qp, &r, 1, 0);
 }
 
 /** Take the only completion. */

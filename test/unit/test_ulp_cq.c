@@ -227,7 +227,7 @@ poll_all(struct san_ulp_cq *cq)
 
 /* Only an armed queue is reported, and once (AFC-19). */
 static void
-san_ulp_cq_rung__who_asked_once(void **state)
+san_ulp_cq_wake_next__who_asked_once(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_cq *a = t->send_cq, *b = t->recv_cq;
@@ -236,28 +236,28 @@ san_ulp_cq_rung__who_asked_once(void **state)
 	san_ulp_cq_watch(a, 7);
 	san_ulp_cq_watch(b, 8);
 	put_one(a);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* a polls */
-	assert_false(san_ulp_cq_arm(a));               /* and there is something to poll */
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1); /* a polls */
+	assert_false(san_ulp_cq_arm(a));                    /* and there is something to poll */
 	poll_all(a);
 	assert_true(san_ulp_cq_arm(a));
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* there is nothing new */
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1); /* there is nothing new */
 	put_one(b);
 	put_one(a);
 	put_one(a);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), 7);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), 7);
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1);
 	put_one(a);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* it was reported */
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1); /* it was reported */
 	poll_all(b);
 	assert_true(san_ulp_cq_arm(b));
 	put_one(b);
 	san_ulp_cq_watch(b, -1); /* it ends */
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1);
 }
 
 /* A completion just before the queue moves is reported on the new lcore. */
 static void
-san_ulp_cq_rung__after_a_move(void **state)
+san_ulp_cq_wake_next__after_a_move(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_conf conf;
@@ -272,9 +272,9 @@ san_ulp_cq_rung__after_a_move(void **state)
 	assert_true(san_ulp_cq_arm(cq));
 	put_one(cq);
 	assert_int_equal(san_ulp_cq_leave(t->ulp, cq), 0);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1);
 	assert_int_equal(san_ulp_cq_join(other, cq), 0);
-	assert_int_equal(san_ulp_cq_rung(other), 9);
+	assert_int_equal(san_ulp_cq_wake_next(other), 9);
 	san_ulp_destroy(other);
 }
 
@@ -303,7 +303,7 @@ sleeper(void *arg)
 
 /* For any interleaving of the two, no wake-up is lost. */
 static void
-san_ulp_cq_rung__no_lost_wakeup(void **state)
+san_ulp_cq_wake_next__no_lost_wakeup(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_cq *cq = t->send_cq;
@@ -319,7 +319,7 @@ san_ulp_cq_rung__no_lost_wakeup(void **state)
 		while (!san_ulp_cq_reserve_recv(cq))
 			sched_yield();
 		put(cq, i);
-		while ((who = san_ulp_cq_rung(t->ulp)) >= 0)
+		while ((who = san_ulp_cq_wake_next(t->ulp)) >= 0)
 			eventfd_write(who, 1);
 	}
 	assert_int_equal(pthread_join(thread, &failed), 0);
@@ -376,9 +376,9 @@ san_ulp_cq_next_own__nobody_watches(void **state)
 	assert_int_equal(san_ulp_cq_create_own(t->ulp, 8, &own), 0);
 	put_one(own);
 	san_ulp_resume(t->ulp, &t->ulp->conf);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
-	san_ulp_cq_ring_all(t->ulp);
-	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1);
+	san_ulp_cq_wake_all(t->ulp);
+	assert_int_equal(san_ulp_cq_wake_next(t->ulp), -1);
 	assert_ptr_equal(san_ulp_cq_next_own(t->ulp), own);
 }
 
@@ -422,9 +422,9 @@ UNIT_TEST(test_ulp_cq)
 		TEST(san_ulp_cq_poll__oldest_first_over_wrap),
 		TEST(san_ulp_cq_join__moves),
 		TEST(san_ulp_cq_poll__from_another_thread),
-		TEST(san_ulp_cq_rung__who_asked_once),
-		TEST(san_ulp_cq_rung__after_a_move),
-		TEST(san_ulp_cq_rung__no_lost_wakeup),
+		TEST(san_ulp_cq_wake_next__who_asked_once),
+		TEST(san_ulp_cq_wake_next__after_a_move),
+		TEST(san_ulp_cq_wake_next__no_lost_wakeup),
 		TEST(san_ulp_cq_next_own__each_once),
 		TEST(san_ulp_cq_next_own__nobody_watches),
 		TEST(san_ulp_cq_give__holds_and_fills),

@@ -43,7 +43,7 @@ pull(struct test_ulp *t, uint32_t key)
 static void
 reconnect(struct test_ulp *t)
 {
-	while (san_ulp_next_failed(t->ulp) != SAN_QPN_NONE)
+	while (san_ulp_qp_next_failed(t->ulp) != SAN_QPN_NONE)
 		;
 	san_ulp_qp_unbind(t->ulp, t->qp);
 	assert_int_equal(san_ulp_qp_renew(t->ulp, t->qp), 0);
@@ -59,7 +59,7 @@ guess_until_end(struct test_ulp *t, uint32_t key)
 	do {
 		assert_int_equal(pull(t, key ^ 0x40000000), SAN_ST_ACCESS);
 		n++;
-	} while (san_ulp_next_failed(t->ulp) == SAN_QPN_NONE && n < 10 * CONN_MAX);
+	} while (san_ulp_qp_next_failed(t->ulp) == SAN_QPN_NONE && n < 10 * CONN_MAX);
 	return n;
 }
 
@@ -76,7 +76,7 @@ guess__ends_the_connection(void **state)
 	assert_int_equal(pull(t, key), SAN_ST_OK);
 	assert_int_equal(guess_until_end(t, key), CONN_MAX);
 	assert_int_equal(pull(t, key ^ 0x40000000), SAN_ST_ACCESS);
-	assert_int_equal(san_ulp_next_failed(t->ulp), SAN_QPN_NONE); /* once */
+	assert_int_equal(san_ulp_qp_next_failed(t->ulp), SAN_QPN_NONE); /* once */
 }
 
 /* Refusals that *host* gets, each on a new connection, until even a valid key is refused. */
@@ -231,11 +231,11 @@ guess__express(void **state)
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE, SAN_RIGHT_PULL | SAN_RIGHT_PUSH,
 					PKEY, &p.key),
 			 0);
-	san_ulp_express_start(t->ulp, SLOT, &x);
-	assert_false(san_ulp_express(t->ulp, &p, &x));
+	san_ulp_place_express_start(t->ulp, SLOT, &x);
+	assert_false(san_ulp_place_express(t->ulp, &p, &x));
 	assert_int_equal(pull(t, p.key), SAN_ST_OK);
-	san_ulp_express_start(t->ulp, SLOT, &x);
-	assert_true(san_ulp_express(t->ulp, &p, &x));
+	san_ulp_place_express_start(t->ulp, SLOT, &x);
+	assert_true(san_ulp_place_express(t->ulp, &p, &x));
 }
 
 static int

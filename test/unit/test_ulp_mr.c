@@ -63,7 +63,7 @@ san_ulp_mr_add__refuses_bad_arguments(void **state)
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, UINT64_MAX, 0, 0, PKEY, &key), -EINVAL);
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN + 1, 0, PKEY, &key),
 			 -EINVAL);
-	assert_int_equal(san_ulp_nb_mrs(t->ulp), 0);
+	assert_int_equal(san_ulp_mr_nb(t->ulp), 0);
 	/* up to the very end is allowed */
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN, 0, PKEY, &key), 0);
 }
@@ -82,11 +82,11 @@ san_ulp_mr_add__fills_the_table(void **state)
 			assert_int_not_equal(keys[i] & 15, keys[j] & 15);
 		san_ulp_check(t->ulp);
 	}
-	assert_int_equal(san_ulp_nb_mrs(t->ulp), 16);
+	assert_int_equal(san_ulp_mr_nb(t->ulp), 16);
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, 0, 0, PKEY, &key), -ENOSPC);
 	for (i = 0; i < 16; i++)
 		assert_int_equal(san_ulp_mr_del(t->ulp, keys[i]), 0);
-	assert_int_equal(san_ulp_nb_mrs(t->ulp), 0);
+	assert_int_equal(san_ulp_mr_nb(t->ulp), 0);
 }
 
 static void
@@ -145,7 +145,7 @@ san_ulp_mr_del__unknown_key(void **state)
 
 	assert_int_equal(san_ulp_mr_del(t->ulp, 0), -ENOENT);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key ^ 0x10000), -ENOENT);
-	assert_int_equal(san_ulp_nb_mrs(t->ulp), 1);
+	assert_int_equal(san_ulp_mr_nb(t->ulp), 1);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), -ENOENT);
 }
@@ -246,7 +246,7 @@ san_ulp_mr_copy__same_key(void **state)
 			 -EEXIST);
 	assert_int_equal(san_ulp_mr_copy(other, mem, 0, BASE, SAN_RIGHT_PULL, PKEY, key + 1),
 			 -EINVAL);
-	assert_int_equal(san_ulp_nb_mrs(other), 1);
+	assert_int_equal(san_ulp_mr_nb(other), 1);
 	san_ulp_check(other);
 	assert_int_equal(san_ulp_mr_del(other, key), 0);
 	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_OK);
@@ -288,7 +288,7 @@ san_ulp_mr_add_stream__beside_programs(void **state)
 		nb_programs++;
 	}
 	assert_int_equal(nb_programs, 16);
-	assert_int_equal(san_ulp_nb_mrs(t->ulp), 20);
+	assert_int_equal(san_ulp_mr_nb(t->ulp), 20);
 	san_ulp_check(t->ulp);
 	assert_int_equal(san_ulp_mr_del(t->ulp, keys[1]), 0);
 	assert_int_equal(san_ulp_mr_del(t->ulp, keys[1]), -ENOENT);

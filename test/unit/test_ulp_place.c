@@ -223,7 +223,7 @@ send__fills_the_posted_receive(void **state)
 	};
 	struct san_ulp_wc wc;
 
-	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 40, 40, 30), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_OK);
@@ -549,10 +549,10 @@ san_ulp_qp_view__traffic(void **state)
 	wr.length = 20;
 	wr.nb_sge = 1;
 	wr.sge[0] = (struct san_ulp_sge){.addr = mem, .len = 20};
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	wr.op = SAN_WR_PULL;
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(1, SAN_ST_OK);
 	assert_true(san_ulp_qp_view(t->ulp, t->qp, &v));
@@ -579,8 +579,8 @@ express(struct test_ulp *t, enum san_wire_kind kind, uint32_t key, uint64_t addr
 	struct san_ulp_express x;
 
 	t->ulp->qps[0]->is_known = true; /* see test_ulp_guess.c */
-	san_ulp_express_start(t->ulp, SLOT, &x);
-	return san_ulp_express(t->ulp, &p, &x);
+	san_ulp_place_express_start(t->ulp, SLOT, &x);
+	return san_ulp_place_express(t->ulp, &p, &x);
 }
 
 /* What would be refused, or has to wait, takes the general path, which reports it. */
@@ -614,10 +614,10 @@ express_take__nothing(void **state)
 	const struct san_wire_pkt p = {.flags = SAN_KIND_PUSH << SAN_F_KIND_SHIFT};
 	struct san_ulp_express x;
 
-	san_ulp_express_start(t->ulp, SLOT, &x);
-	assert_true(san_ulp_express(t->ulp, &p, &x));
+	san_ulp_place_express_start(t->ulp, SLOT, &x);
+	assert_true(san_ulp_place_express(t->ulp, &p, &x));
 	assert_null(x.dst);
-	san_ulp_express_take(t->ulp, &x, &p, m);
+	san_ulp_place_express_take(t->ulp, &x, &p, m);
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_express_rx, 1);
 	rte_pktmbuf_free(m);
 }
@@ -636,13 +636,13 @@ express__same_region_again(void **state)
 	struct san_ulp_express x;
 
 	t->ulp->qps[0]->is_known = true;
-	san_ulp_express_start(t->ulp, SLOT, &x);
-	assert_true(san_ulp_express(t->ulp, &p, &x));
+	san_ulp_place_express_start(t->ulp, SLOT, &x);
+	assert_true(san_ulp_place_express(t->ulp, &p, &x));
 	p.addr = BASE + sizeof(words) - 8;
-	assert_true(san_ulp_express(t->ulp, &p, &x));
+	assert_true(san_ulp_place_express(t->ulp, &p, &x));
 	assert_ptr_equal(x.dst, mem + sizeof(words) - 8);
 	p.addr++;
-	assert_false(san_ulp_express(t->ulp, &p, &x));
+	assert_false(san_ulp_place_express(t->ulp, &p, &x));
 }
 
 UNIT_TEST(test_ulp_place)

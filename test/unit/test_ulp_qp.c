@@ -170,14 +170,14 @@ san_ulp_qp_bind__submits_what_waited(void **state)
 	test_ulp_open(&t, 8, 8, 16);
 	for (i = 0; i < 3; i++)
 		wr[i] = test_wr(SAN_WR_SEND, 100 + i, SAN_WR_SIGNALED);
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 3, 0), 3);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
 	post_recvs(&t, 1, 2);
-	san_ulp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 0);
 	assert_int_equal(fake.nb_recv_posted, 0);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	assert_int_equal(fake.nb_txns, 0);
-	san_ulp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(receive_one(&t), 1);
 	for (i = 0; i < 3; i++) {
@@ -196,11 +196,11 @@ san_ulp_qp_is_idle__counts_requests(void **state)
 	post_recvs(t, 1, 1);
 	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
 	fake.room = 0;
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
 	fake.room = 1;
 	san_tl_ulp_room(t->ulp, SLOT);
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
 	fake_cmpl(0, SAN_ST_OK);
 	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
@@ -221,7 +221,7 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	for (i = 0; i < 6; i++) {
 		/* unsignaled: errors complete nevertheless */
 		wr = test_wr(SAN_WR_SEND, 100 + i, 0);
-		assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+		assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	}
 	post_recvs(t, 1, 6);
 	/* three in progress, one of them has returned its receive */
@@ -258,13 +258,13 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	san_ulp_check(t.ulp);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
-	assert_false(san_ulp_has_work(t.ulp)); /* until the application polls */
+	assert_false(san_ulp_qp_has_work(t.ulp)); /* until the application polls */
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), -EBUSY);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
-	san_ulp_pump(t.ulp, 0);
-	san_ulp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 5, 4);
-	san_ulp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 9, 2);
 	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
@@ -291,10 +291,10 @@ san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
 	conf.send_cq = conf.recv_cq = cq;
 	for (i = 0; i < MANY; i++) {
 		assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
-		assert_int_equal(san_ulp_post_recv(t.ulp, qp[i], &r, 1, 0), 1);
+		assert_int_equal(san_ulp_qp_post_recv(t.ulp, qp[i], &r, 1, 0), 1);
 		san_ulp_qp_unbind(t.ulp, qp[i]);
 	}
-	san_ulp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_true(TAILQ_EMPTY(&t.ulp->pump));
 	assert_int_equal(TAILQ_FIRST(&t.ulp->fulls)->full.tqh_first->qpn, qp[2]);
 	san_ulp_check(t.ulp);
@@ -303,7 +303,7 @@ san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
 	for (i = 0; i < MANY - 1; i++) {
 		assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 1);
 		assert_int_equal(wc.qp, qp[i < 3 ? i : i + 1]);
-		san_ulp_pump(t.ulp, 0);
+		san_ulp_qp_pump(t.ulp, 0);
 		san_ulp_check(t.ulp);
 	}
 	assert_true(TAILQ_EMPTY(&t.ulp->fulls));
@@ -320,14 +320,14 @@ san_ulp_qp_unbind__later_posts_are_flushed(void **state)
 	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 9, 0);
 
 	san_ulp_qp_unbind(t->ulp, t->qp);
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	expect_flushed(t->send_cq, SAN_WC_PUSH, 9, 1);
 	post_recvs(t, 4, 2);
 	expect_flushed(t->recv_cq, SAN_WC_RECV, 4, 2);
 	assert_int_equal(fake.nb_txns, 0);
 	/* a new connection makes it usable again */
 	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY, &peer), 0);
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_int_equal(fake.nb_txns, 1);
 	assert_int_equal(fake.txns[0].slot, SLOT + 1);
 	fake_cmpl(0, SAN_ST_OK);
@@ -353,12 +353,12 @@ san_ulp_qp_destroy__flushes_what_fits(void **state)
 	test_ulp_open(&t, 8, 8, 4);
 	for (i = 0; i < 3; i++)
 		wr[i] = test_wr(SAN_WR_PULL, 100 + i, 0);
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 3, 0), 3);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
 	post_recvs(&t, 1, 6);
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, t.qp), 0);
 	expect_flushed(t.send_cq, SAN_WC_PULL, 100, 3);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
-	san_ulp_pump(t.ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	test_ulp_close(&t);
 }
 
@@ -370,7 +370,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
 	uint32_t gone, i;
 
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	for (gone = 0; gone < 3; gone++) {
 		struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
 		uint32_t qp[3];
@@ -378,7 +378,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 		fake.nb_txns = 0;
 		for (i = 0; i < 3; i++) {
 			assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp[i]), 0);
-			assert_int_equal(san_ulp_post(t->ulp, qp[i], &wr, 1, 0), 1);
+			assert_int_equal(san_ulp_wr_post(t->ulp, qp[i], &wr, 1, 0), 1);
 			assert_int_equal(san_ulp_qp_bind(t->ulp, qp[i], (uint16_t)(4 + i), PKEY,
 							 &peer),
 					 0);
@@ -387,7 +387,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 		san_ulp_qp_unbind(t->ulp, qp[gone]);
 		assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[gone]), 0);
 		san_ulp_check(t->ulp);
-		san_ulp_pump(t->ulp, 0);
+		san_ulp_qp_pump(t->ulp, 0);
 		assert_int_equal(fake.nb_txns, 2);
 		test_poll_one(t->send_cq);
 		for (i = 0; i < 2; i++)
@@ -401,7 +401,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 
 /** Memory may be released only when no work in progress refers to it. */
 static void
-san_ulp_names_key__until_completed(void **state)
+san_ulp_qp_names_key__until_completed(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
@@ -412,27 +412,27 @@ san_ulp_names_key__until_completed(void **state)
 	wr.sge[0] = (struct san_ulp_sge){mem, 4, 70};
 	wr.sge[1] = (struct san_ulp_sge){mem, 4, 80};
 	wr.sge[2].key = 90; /* not part of it */
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
-	assert_true(san_ulp_names_key(t->ulp, 60));
-	assert_true(san_ulp_names_key(t->ulp, 80));
-	assert_false(san_ulp_names_key(t->ulp, 90));
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
+	assert_true(san_ulp_qp_names_key(t->ulp, 60));
+	assert_true(san_ulp_qp_names_key(t->ulp, 80));
+	assert_false(san_ulp_qp_names_key(t->ulp, 90));
 	fake_cmpl(0, SAN_ST_OK);
-	assert_false(san_ulp_names_key(t->ulp, 80));
+	assert_false(san_ulp_qp_names_key(t->ulp, 80));
 	assert_int_equal(san_tl_ulp_push_req(t->ulp, &r), SAN_ST_OK);
-	assert_true(san_ulp_names_key(t->ulp, 60));
+	assert_true(san_ulp_qp_names_key(t->ulp, 60));
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
-	assert_false(san_ulp_names_key(t->ulp, 60));
+	assert_false(san_ulp_qp_names_key(t->ulp, 60));
 	/* inline data that looks like a list refers to nothing */
 	wr.flags = SAN_WR_INLINE;
 	wr.inline_len = SAN_ULP_INLINE_MAX;
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_false(san_ulp_names_key(t->ulp, 70));
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_false(san_ulp_qp_names_key(t->ulp, 70));
 	fake_cmpl(1, SAN_ST_OK);
 }
 
 static void
-san_ulp_post_recv__takes_what_fits(void **state)
+san_ulp_qp_post_recv__takes_what_fits(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_recv r[10] = {{0}};
@@ -441,17 +441,17 @@ san_ulp_post_recv__takes_what_fits(void **state)
 
 	for (i = 0; i < 10; i++)
 		r[i].wr_id = i;
-	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 10, 0), 8);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 10, 0), 8);
 	assert_int_equal(fake.nb_recv_posted, 1);
-	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
-	assert_int_equal(san_ulp_post_recv(t->ulp, 99, r, 1, 0), 0);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, 99, r, 1, 0), 0);
 	assert_int_equal(fake.nb_recv_posted, 1);
 	/* a receive in use keeps its room until it completes */
 	taken = send_of(0);
 	assert_int_equal(san_tl_ulp_push_req(t->ulp, &taken), SAN_ST_OK);
-	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &taken), SAN_ST_OK);
-	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 1);
+	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 1, 0), 1);
 	assert_int_equal(fake.nb_recv_posted, 2);
 }
 
@@ -501,29 +501,29 @@ san_ulp_qp_return_recv__keeps_posting_order(void **state)
 }
 
 static void
-san_ulp_pump__visits_each_once(void **state)
+san_ulp_qp_pump__visits_each_once(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
 
-	san_ulp_pump(t->ulp, 0); /* it was marked when it was bound */
+	san_ulp_qp_pump(t->ulp, 0); /* it was marked when it was bound */
 	fake.room = 0;
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	/* a tl that calls room() from within the refusal must not loop the pump */
 	fake.room_inside = true;
 	fake.nb_refused = 0;
-	assert_false(san_ulp_has_work(t->ulp));
+	assert_false(san_ulp_qp_has_work(t->ulp));
 	san_tl_ulp_room(t->ulp, SLOT);
-	assert_true(san_ulp_has_work(t->ulp));
-	san_ulp_pump(t->ulp, 0);
+	assert_true(san_ulp_qp_has_work(t->ulp));
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	/* ... nor be forgotten */
-	assert_true(san_ulp_has_work(t->ulp));
-	san_ulp_pump(t->ulp, 0);
+	assert_true(san_ulp_qp_has_work(t->ulp));
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 2);
 	fake.room = 1;
-	san_ulp_pump(t->ulp, 0);
-	assert_false(san_ulp_has_work(t->ulp));
+	san_ulp_qp_pump(t->ulp, 0);
+	assert_false(san_ulp_qp_has_work(t->ulp));
 	assert_int_equal(fake.nb_txns, 1);
 	fake_cmpl(0, SAN_ST_OK);
 }
@@ -546,11 +546,11 @@ UNIT_TEST(test_ulp_qp)
 		TEST(san_ulp_qp_destroy__busy_while_bound),
 		cmocka_unit_test(san_ulp_qp_destroy__flushes_what_fits),
 		TEST(san_ulp_qp_destroy__leaves_the_pump),
-		TEST(san_ulp_names_key__until_completed),
-		TEST(san_ulp_post_recv__takes_what_fits),
+		TEST(san_ulp_qp_names_key__until_completed),
+		TEST(san_ulp_qp_post_recv__takes_what_fits),
 		TEST(san_ulp_qp_take_recv__in_posting_order),
 		TEST(san_ulp_qp_return_recv__keeps_posting_order),
-		TEST(san_ulp_pump__visits_each_once),
+		TEST(san_ulp_qp_pump__visits_each_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static struct rte_mempool *pool;
 static void
 post(struct test_ulp *t, const struct san_ulp_wr *wr)
 {
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 1, 0), 1);
 	san_ulp_check(t->ulp);
 }
 
@@ -52,7 +52,7 @@ count_up(uint8_t *p, uint32_t len)
 
 /* RT-10, RT-11, RT-30: the transaction of each operation. */
 static void
-san_ulp_post__maps_each_operation(void **state)
+san_ulp_wr_post__maps_each_operation(void **state)
 {
 	static const struct {
 		uint8_t op, type, kind, atomic, wc_op;
@@ -110,7 +110,7 @@ san_ulp_post__maps_each_operation(void **state)
 
 /* RT-12: the caller can force both ways. */
 static void
-san_ulp_post__solicited_by_flag(void **state)
+san_ulp_wr_post__solicited_by_flag(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 1, SAN_WR_SOLICITED);
@@ -125,7 +125,7 @@ san_ulp_post__solicited_by_flag(void **state)
 }
 
 static void
-san_ulp_post__unsignaled_success_is_silent(void **state)
+san_ulp_wr_post__unsignaled_success_is_silent(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
@@ -146,7 +146,7 @@ san_ulp_post__unsignaled_success_is_silent(void **state)
 }
 
 static void
-san_ulp_post__takes_what_the_queue_holds(void **state)
+san_ulp_wr_post__takes_what_the_queue_holds(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr[10];
@@ -154,12 +154,12 @@ san_ulp_post__takes_what_the_queue_holds(void **state)
 
 	for (i = 0; i < 10; i++)
 		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 10, 0), 8);
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 10, 0), 0);
-	assert_int_equal(san_ulp_post(t->ulp, 99, wr, 10, 0), 0);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 8);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 0);
+	assert_int_equal(san_ulp_wr_post(t->ulp, 99, wr, 10, 0), 0);
 	/* a completion frees an entry of the send queue, polled or not */
 	fake_cmpl(0, SAN_ST_OK);
-	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 10, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 1);
 	san_ulp_check(t->ulp);
 	for (i = 1; i < 9; i++)
 		fake_cmpl(i, SAN_ST_OK);
@@ -167,7 +167,7 @@ san_ulp_post__takes_what_the_queue_holds(void **state)
 
 /* A full CQ stops posting, never a completion. */
 static void
-san_ulp_post__takes_what_the_cq_holds(void **state)
+san_ulp_wr_post__takes_what_the_cq_holds(void **state)
 {
 	struct test_ulp t;
 	struct san_ulp_wr wr[8];
@@ -179,19 +179,19 @@ san_ulp_post__takes_what_the_cq_holds(void **state)
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 8; i++)
 		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 4);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 4);
 	for (i = 0; i < 4; i++)
 		fake_cmpl(i, SAN_ST_OK);
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 0);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 0);
 	assert_int_equal(san_ulp_cq_poll(t.send_cq, wc, 3), 3);
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 3);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 3);
 	for (i = 4; i < 7; i++)
 		fake_cmpl(i, SAN_ST_OK);
 	test_ulp_close(&t);
 }
 
 static void
-san_ulp_post__deepest_queue(void **state)
+san_ulp_wr_post__deepest_queue(void **state)
 {
 	struct test_ulp t;
 	struct san_ulp_wr wr;
@@ -203,9 +203,9 @@ san_ulp_post__deepest_queue(void **state)
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 4096; i++) {
 		wr = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
-		assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
+		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	}
-	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 0);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 0);
 	/* unordered connections complete in any order */
 	for (i = 4096; i-- > 0;) {
 		fake_cmpl(i, SAN_ST_OK);
@@ -232,12 +232,12 @@ san_ulp_wr_submit__waits_in_order(void **state)
 	assert_int_equal(fake.nb_txns, 2);
 	/* tl was called once; from then on it calls room() */
 	assert_int_equal(fake.nb_refused, 1);
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	fake.room = 1;
 	san_tl_ulp_room(t->ulp, SLOT);
 	assert_int_equal(fake.nb_txns, 2); /* not from within the callback */
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	fake.room = 5;
 	san_tl_ulp_room(t->ulp, SLOT);
@@ -245,7 +245,7 @@ san_ulp_wr_submit__waits_in_order(void **state)
 	wr.remote_addr = 4;
 	post(t, &wr);
 	assert_int_equal(fake.nb_txns, 5);
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(fake.txns[i].req.addr, i);
 		fake_cmpl(i, SAN_ST_OK);
@@ -272,7 +272,7 @@ san_ulp_wr_submit__splits_long_pulls(void **state)
 	assert_int_equal(fake.nb_txns, 2);
 	fake.room = 2;
 	san_tl_ulp_room(t->ulp, SLOT);
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 4);
 	assert_int_equal(fake.txns[3].req.kind, SAN_KIND_SEND);
 	for (i = 0; i < 3; i++) {
@@ -342,13 +342,13 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	fake.room = 2;
 	post(t, &wr);
 	post(t, &next);
-	san_ulp_pump(t->ulp, 0); /* it was marked when it was bound */
+	san_ulp_qp_pump(t->ulp, 0); /* it was marked when it was bound */
 	fake_cmpl(0, SAN_ST_ACCESS);
 	san_ulp_check(t->ulp);
 	test_poll_none(t->send_cq);
 	assert_int_equal(fake.nb_unwanted, 1); /* its place among the waiting ones is released */
 	fake.room = 10;
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(fake.txns[2].req.kind, SAN_KIND_SEND);
 	fake_cmpl(1, SAN_ST_ACCESS);
@@ -396,7 +396,7 @@ san_ulp_wr_cmpl__error_after_room(void **state)
 	fake_cmpl(0, SAN_ST_ACCESS);
 	assert_int_equal(fake.nb_unwanted, 1);
 	fake.room = 1;
-	san_ulp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 2);
 	fake_cmpl(1, SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
@@ -502,7 +502,7 @@ san_ulp_wr_fill__short_list(void **state)
 }
 
 static void
-san_ulp_post__zero_length(void **state)
+san_ulp_wr_post__zero_length(void **state)
 {
 	static const uint8_t ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PUSH_IMM, SAN_WR_PULL};
 	struct test_ulp *t = *state;
@@ -615,19 +615,19 @@ san_ulp_wr_cmpl__run(void **state)
 	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
 	assert_int_equal(wc[0].status, SAN_ST_ACCESS);
 	assert_int_equal(wc[1].status, SAN_WC_ST_FLUSHED);
-	assert_int_equal(san_ulp_next_failed(x->ulp), x->qp);
+	assert_int_equal(san_ulp_qp_next_failed(x->ulp), x->qp);
 }
 
 UNIT_TEST(test_ulp_wr)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(san_ulp_post__maps_each_operation),
-		TEST(san_ulp_post__solicited_by_flag),
-		TEST(san_ulp_post__unsignaled_success_is_silent),
-		TEST(san_ulp_post__takes_what_the_queue_holds),
-		cmocka_unit_test(san_ulp_post__takes_what_the_cq_holds),
-		cmocka_unit_test(san_ulp_post__deepest_queue),
-		TEST(san_ulp_post__zero_length),
+		TEST(san_ulp_wr_post__maps_each_operation),
+		TEST(san_ulp_wr_post__solicited_by_flag),
+		TEST(san_ulp_wr_post__unsignaled_success_is_silent),
+		TEST(san_ulp_wr_post__takes_what_the_queue_holds),
+		cmocka_unit_test(san_ulp_wr_post__takes_what_the_cq_holds),
+		cmocka_unit_test(san_ulp_wr_post__deepest_queue),
+		TEST(san_ulp_wr_post__zero_length),
 		TEST(san_ulp_wr_submit__waits_in_order),
 		TEST(san_ulp_wr_submit__splits_long_pulls),
 		TEST(san_ulp_wr_submit__pull_of_a_whole_piece),

@@ -20,68 +20,68 @@ read_text(const char *text)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
-	users_read(path);
+	san_users_read(path);
 	unlink(path);
 }
 
 static void
-users_owner__of_ranges(void **state)
+san_users_owner__of_ranges(void **state)
 {
 	(void)state;
 	read_text("1000:100000:65536\nno such user:200000:65536\nroot:300000:65536\n0:400000:10\n"
 		  "half a line\n\n1001:500000:1\n");
-	assert_int_equal(users_owner(0), 0);
-	assert_int_equal(users_owner(1000), 1000);
-	assert_int_equal(users_owner(99999), 99999);
-	assert_int_equal(users_owner(100000), 1000);
-	assert_int_equal(users_owner(165535), 1000);
-	assert_int_equal(users_owner(165536), 165536);
-	assert_int_equal(users_owner(200000), 200000);
+	assert_int_equal(san_users_owner(0), 0);
+	assert_int_equal(san_users_owner(1000), 1000);
+	assert_int_equal(san_users_owner(99999), 99999);
+	assert_int_equal(san_users_owner(100000), 1000);
+	assert_int_equal(san_users_owner(165535), 1000);
+	assert_int_equal(san_users_owner(165536), 165536);
+	assert_int_equal(san_users_owner(200000), 200000);
 	/* this makes no user root */
-	assert_int_equal(users_owner(300000), 300000);
-	assert_int_equal(users_owner(400000), 400000);
-	assert_int_equal(users_owner(500000), 1001);
-	users_read("/no such file");
-	assert_int_equal(users_owner(100000), 100000);
+	assert_int_equal(san_users_owner(300000), 300000);
+	assert_int_equal(san_users_owner(400000), 400000);
+	assert_int_equal(san_users_owner(500000), 1001);
+	san_users_read("/no such file");
+	assert_int_equal(san_users_owner(100000), 100000);
 }
 
 /* If each uses all that it may, one after the other, many users get a share, and root, too. */
 static void
-users_may__diminishing(void **state)
+san_users_may__diminishing(void **state)
 {
 	static const uint32_t shares[] = {45, 12, 3, 0};
 	uint32_t all = 0, own, i;
 
 	(void)state;
 	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
-		for (own = 0; users_may(1000 + i, own, all, 64); own++)
+		for (own = 0; san_users_may(1000 + i, own, all, 64); own++)
 			all++;
 		assert_int_equal(own, shares[i]);
 	}
 	assert_int_equal(all, 60);
-	for (own = 0; users_may(0, own, all, 64); own++)
+	for (own = 0; san_users_may(0, own, all, 64); own++)
 		all++;
 	assert_int_equal(all, 64);
 }
 
 /* A user without any gets one, even if few are left. */
 static void
-users_may__of_few(void **state)
+san_users_may__of_few(void **state)
 {
 	(void)state;
-	assert_true(users_may(1000, 0, 0, 1));
-	assert_false(users_may(1000, 1, 1, 1));
-	assert_false(users_may(1001, 0, 1, 1));
-	assert_true(users_may(1001, 0, 2, 3));
-	assert_false(users_may(0, 0, 1, 1));
+	assert_true(san_users_may(1000, 0, 0, 1));
+	assert_false(san_users_may(1000, 1, 1, 1));
+	assert_false(san_users_may(1001, 0, 1, 1));
+	assert_true(san_users_may(1001, 0, 2, 3));
+	assert_false(san_users_may(0, 0, 1, 1));
 }
 
 UNIT_TEST(test_users)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(users_owner__of_ranges),
-		cmocka_unit_test(users_may__diminishing),
-		cmocka_unit_test(users_may__of_few),
+		cmocka_unit_test(san_users_owner__of_ranges),
+		cmocka_unit_test(san_users_may__diminishing),
+		cmocka_unit_test(san_users_may__of_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

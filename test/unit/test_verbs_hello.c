@@ -32,7 +32,7 @@ decode(const uint8_t *p, size_t len, struct verbs_hello *h)
 
 	assert_non_null(exact);
 	memcpy(exact, p, len);
-	reason = verbs_hello_decode(exact, len, h);
+	reason = san_verbs_hello_decode(exact, len, h);
 	free(exact);
 	return reason;
 }
@@ -47,9 +47,9 @@ verbs_hello__bytes(void **state)
 	struct verbs_hello h, got;
 
 	(void)state;
-	verbs_hello_init(&h, SERVICE, words, 3);
+	san_verbs_hello_init(&h, SERVICE, words, 3);
 	h.flags = VERBS_HELLO_STREAM;
-	assert_int_equal(verbs_hello_encode(&h, buf), sizeof(expected));
+	assert_int_equal(san_verbs_hello_encode(&h, buf), sizeof(expected));
 	assert_memory_equal(buf, expected, sizeof(expected));
 	assert_int_equal(decode(buf, sizeof(expected), &got), RTSAN_R_NONE);
 	assert_int_equal(got.service, SERVICE);
@@ -69,9 +69,9 @@ verbs_hello__all_lengths(void **state)
 	(void)state;
 	for (n = 0; n <= RTSAN_PRIVATE_MAX; n++) {
 		memset(buf, 0, sizeof(buf));
-		verbs_hello_init(&h, SERVICE, words, n);
+		san_verbs_hello_init(&h, SERVICE, words, n);
 		h.reason = RTSAN_R_REFUSED;
-		len = verbs_hello_encode(&h, buf);
+		len = san_verbs_hello_encode(&h, buf);
 		assert_in_range(len, 1, VERBS_HELLO_MAX);
 		assert_true(n > VERBS_HELLO_ONE || len <= VERBS_HELLO_ASK);
 		assert_int_equal(decode(buf, sizeof(buf), &got), RTSAN_R_NONE);
@@ -89,12 +89,12 @@ verbs_hello__halves(void **state)
 	struct verbs_hello h, a, b;
 
 	(void)state;
-	verbs_hello_init(&h, SERVICE, words, RTSAN_PRIVATE_MAX);
+	san_verbs_hello_init(&h, SERVICE, words, RTSAN_PRIVATE_MAX);
 	h.token = 77;
 	h.flags = VERBS_HELLO_FIRST | VERBS_HELLO_STREAM;
-	assert_int_equal(verbs_hello_encode(&h, first), VERBS_HELLO_ASK);
+	assert_int_equal(san_verbs_hello_encode(&h, first), VERBS_HELLO_ASK);
 	h.flags = VERBS_HELLO_REST | VERBS_HELLO_STREAM;
-	assert_int_equal(verbs_hello_encode(&h, rest), VERBS_HELLO_ASK);
+	assert_int_equal(san_verbs_hello_encode(&h, rest), VERBS_HELLO_ASK);
 	assert_int_equal(decode(first, VERBS_HELLO_ASK, &a), RTSAN_R_NONE);
 	assert_int_equal(decode(rest, VERBS_HELLO_ASK, &b), RTSAN_R_NONE);
 	assert_true(a.token == 77 && b.token == 77 && a.len == RTSAN_PRIVATE_MAX);
@@ -112,9 +112,9 @@ spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
 	enum rtsan_reason reason;
 	struct verbs_hello h;
 
-	verbs_hello_init(&h, SERVICE, words, len);
+	san_verbs_hello_init(&h, SERVICE, words, len);
 	h.flags = flags;
-	verbs_hello_encode(&h, buf);
+	san_verbs_hello_encode(&h, buf);
 	buf[at] = value;
 	reason = decode(buf, size, &h);
 	/* without the reason, no field is out of range */
@@ -129,7 +129,7 @@ verbs_hello__refused(void **state)
 	struct verbs_hello h;
 
 	(void)state;
-	assert_int_equal(verbs_hello_decode(NULL, 0, &h), RTSAN_R_PARAMETER);
+	assert_int_equal(san_verbs_hello_decode(NULL, 0, &h), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(0, 8, 24, 8, 1), RTSAN_R_NONE);
 	assert_int_equal(spoilt(0, 8, 24, 0, 'X'), RTSAN_R_PARAMETER); /* another protocol */
 	assert_int_equal(spoilt(0, 8, 24, 4, 2), RTSAN_R_VERSION);

@@ -21,7 +21,7 @@ expect(struct san_wire_pkt *p, bool v6, uint16_t payload_len)
 
 	p->v6 = v6;
 	p->src_port = path.src_port;
-	p->payload_off = san_wire_hdr_len(p->op, v6);
+	p->payload_off = san_wire_op_hdr_len(p->op, v6);
 	p->payload_len = payload_len;
 	p->src = path.src;
 	p->dst = path.dst;
@@ -110,7 +110,7 @@ round_trip(const struct wire_sample *s, bool v6)
 	if (s->op == SAN_OP_ACK) {
 		assert_ack_equal(&ack, &want_ack);
 	} else if (s->op == SAN_OP_CM) {
-		assert_int_equal(san_wire_parse_cm(m, &got, &cm), SAN_DROP_NONE);
+		assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_NONE);
 		/* without the padding behind the last member */
 		cm_size = offsetof(struct san_wire_cm, private_data) + SAN_WIRE_CM_PRIVATE;
 		assert_memory_equal(&cm, &want_cm, cm_size);
@@ -166,9 +166,9 @@ cut__round_trip(void **state)
 			m = rte_pktmbuf_alloc(pool);
 			memcpy(rte_pktmbuf_append(m, s.payload), payload, s.payload);
 			p = wire_sample_pkt(&s);
-			san_wire_cut(m, &p, from, len);
+			san_wire_build_cut(m, &p, from, len);
 			san_wire_build(m, &path, &p);
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			assert_true(rte_pktmbuf_pkt_len(m) <= 1280 + 14);
 			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack),
 					 SAN_DROP_NONE);
@@ -209,7 +209,7 @@ build__bytes_of_unslctd_data(void **state) /* RT-3, RT-24, RT-29, PCB-5 */
 	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	(void)state;
-	assert_int_equal(san_wire_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, false), sizeof(want));
+	assert_int_equal(san_wire_op_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, false), sizeof(want));
 	assert_int_equal(rte_ipv4_cksum((const struct rte_ipv4_hdr *)(data + 14)), 0);
 	assert_memory_equal(data, want, sizeof(want));
 	/* 63 bytes of payload, one of padding */
@@ -263,7 +263,7 @@ build__bytes_of_extended_headers(void **state)
 			s = wire_sample_get(ext_rows[i].name);
 			m = wire_sample_build(pool, s, v6);
 			off = v6 ? 74 + 28 : 54 + 28;
-			assert_int_equal(san_wire_hdr_len(s->op, v6), off + ext_rows[i].len);
+			assert_int_equal(san_wire_op_hdr_len(s->op, v6), off + ext_rows[i].len);
 			assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, off),
 					    ext_rows[i].bytes, ext_rows[i].len);
 			rte_pktmbuf_free(m);
@@ -342,8 +342,8 @@ hdr_len__size_budget(void **state)
 
 	(void)state;
 	for (op = 0; op < 256; op++) {
-		most_v4 = RTE_MAX(most_v4, san_wire_hdr_len((uint8_t)op, false));
-		most_v6 = RTE_MAX(most_v6, san_wire_hdr_len((uint8_t)op, true));
+		most_v4 = RTE_MAX(most_v4, san_wire_op_hdr_len((uint8_t)op, false));
+		most_v6 = RTE_MAX(most_v6, san_wire_op_hdr_len((uint8_t)op, true));
 	}
 	assert_int_equal(most_v4 - 14 + 4, 92);
 	assert_int_equal(most_v6 - 14 + 4, 112);
@@ -351,8 +351,8 @@ hdr_len__size_budget(void **state)
 	assert_int_equal(SAN_WIRE_OVERHEAD_V6, 112);
 	/* the usual headroom of an mbuf is enough for each of them */
 	assert_true(most_v6 <= RTE_PKTMBUF_HEADROOM);
-	assert_int_equal(san_wire_hdr_len(0x04, false), 0);
-	assert_int_equal(san_wire_hdr_len(0xcd, true), 0);
+	assert_int_equal(san_wire_op_hdr_len(0x04, false), 0);
+	assert_int_equal(san_wire_op_hdr_len(0xcd, true), 0);
 }
 
 static void
@@ -394,10 +394,10 @@ build_cm__unused_is_zero(void **state)
 	cm.nb_ports = 3;
 	cm.private_len = 5;
 	cm.src_cid = cm.dst_cid = 7;
-	san_wire_build_cm(m, &path, &p, &cm);
-	san_wire_seal(m);
+	san_wire_cm_build(m, &path, &p, &cm);
+	san_wire_icrc_seal(m);
 	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &gotp, &ack), SAN_DROP_NONE);
-	assert_int_equal(san_wire_parse_cm(m, &gotp, &got), SAN_DROP_NONE);
+	assert_int_equal(san_wire_cm_parse(m, &gotp, &got), SAN_DROP_NONE);
 	for (i = 0; i < SAN_WIRE_COOKIE; i++)
 		assert_int_equal(got.cookie[i], 0);
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
@@ -448,13 +448,13 @@ names__every_value(void **state)
 	assert_string_equal(san_wire_op_name(0xcd), "unknown");
 	assert_string_equal(san_wire_op_name(0), "unknown");
 	for (i = 0; i < 256; i++) {
-		assert_int_equal(strcmp(san_wire_status_name((uint8_t)i), "unknown") == 0,
+		assert_int_equal(strcmp(san_wire_op_status_name((uint8_t)i), "unknown") == 0,
 				 i >= SAN_ST_MAX || i == 3 || i == 4);
-		assert_int_equal(strcmp(san_wire_cm_reason_name((uint8_t)i), "unknown") == 0,
+		assert_int_equal(strcmp(san_wire_op_cm_reason_name((uint8_t)i), "unknown") == 0,
 				 i >= SAN_CM_R_MAX);
 	}
-	assert_string_equal(san_wire_status_name(SAN_ST_ABORTED), "aborted");
-	assert_string_equal(san_wire_cm_reason_name(SAN_CM_R_STALE), "stale");
+	assert_string_equal(san_wire_op_status_name(SAN_ST_ABORTED), "aborted");
+	assert_string_equal(san_wire_op_cm_reason_name(SAN_CM_R_STALE), "stale");
 }
 
 /* No test may leak an mbuf. */

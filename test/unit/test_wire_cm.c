@@ -65,9 +65,9 @@ parse_cm__refusals(void **state)
 			m = wire_sample_build(pool, wire_sample_get(cm_rows[i].sample), v6);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, (v6 ? 102 : 82) + cm_rows[i].off) =
 				cm_rows[i].value;
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
-			got = san_wire_parse_cm(m, &p, &cm);
+			got = san_wire_cm_parse(m, &p, &cm);
 			if (got != cm_rows[i].want)
 				fail_msg("row %u: %s", i, san_drop_name(got));
 			rte_pktmbuf_free(m);
@@ -93,9 +93,9 @@ parse_cm__length(void **state)
 		m = rte_pktmbuf_alloc(pool);
 		memset(rte_pktmbuf_append(m, len), 1, len);
 		san_wire_build(m, &path, &p);
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 		assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
-		assert_int_equal(san_wire_parse_cm(m, &got, &cm), SAN_DROP_CM_MALFORMED);
+		assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_CM_MALFORMED);
 		rte_pktmbuf_free(m);
 	}
 }

@@ -200,7 +200,7 @@ seal__known_answers(void **state)
 
 		m = test_eal_exact(pool, w->bytes, w->len);
 		memset(rte_pktmbuf_mtod_offset(m, char *, w->len - 4), 0x77, 4);
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 		assert_memory_equal(rte_pktmbuf_mtod(m, char *), w->bytes, w->len);
 		rte_pktmbuf_free(m);
 	}

@@ -27,7 +27,7 @@ offset_of(enum base base, uint8_t op, bool v6)
 	static const uint16_t v6_at[] = {0, 14, 54, 62, 74, 102};
 
 	if (base == PAY)
-		return san_wire_hdr_len(op, v6);
+		return san_wire_op_hdr_len(op, v6);
 	return v6 ? v6_at[base] : v4_at[base];
 }
 
@@ -243,7 +243,7 @@ try_refusal(const struct refusal *r, bool v6)
 	if ((r->how & CKSUM) && !v6)
 		fix_cksum(m);
 	if (r->how & SEAL)
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 	got = parse_drop(m);
 	if (got != r->want)
 		fail_msg("row %u (%s, v%d, byte %u of header %d): %s, not %s",
@@ -293,7 +293,7 @@ parse__pieces(void **state)
 		memset(data + 4, 0, rows[i].len);
 		p = wire_sample_pkt(&s);
 		san_wire_build(m, &path, &p);
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 		assert_int_equal(parse_exact(m, &p, &ack), rows[i].want);
 	}
 }
@@ -355,10 +355,10 @@ parse__every_opcode_on_every_length(void **state)
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
 			san_wire_build(m, &path, &p);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 62) = (uint8_t)op;
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			drop = parse_drop(m);
 			assert_int_equal(drop == SAN_DROP_OPCODE, !known);
-			hdr_len = san_wire_hdr_len((uint8_t)op, true);
+			hdr_len = san_wire_op_hdr_len((uint8_t)op, true);
 			if (known && RTE_ALIGN_CEIL(len, 4) + 74 + 28 < hdr_len)
 				assert_int_equal(drop, SAN_DROP_SHORT);
 		}
@@ -383,7 +383,7 @@ parse__unpadded(void **state)
 			data[39] = (uint8_t)(data[39] - cut);
 			data[43] = (uint8_t)(pad << 4);
 			fix_cksum(m);
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			assert_int_equal(parse_drop(m), SAN_DROP_BTH);
 		}
 	}
@@ -434,7 +434,7 @@ parse__every_flag_of_every_type(void **state)
 		for (flags = 0; flags < 256; flags++) {
 			m = wire_sample_build(pool, s, false);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 55) = (uint8_t)flags;
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			want = SAN_DROP_NONE;
 			if (flags > 0x3f)
 				want = SAN_DROP_RESERVED;
@@ -463,7 +463,7 @@ parse__flags_of_types_without_payload(void **state)
 		for (flags = 0; flags < 64; flags++) {
 			m = wire_sample_build(pool, s, true);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 75) = (uint8_t)flags;
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
 				SAN_DROP_FIELD :
 				SAN_DROP_NONE;
@@ -506,7 +506,7 @@ parse__every_status(void **state)
 		for (v = 0; v < 256; v++) {
 			m = wire_sample_build(pool, wire_sample_get(r->name), false);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + r->off) = (uint8_t)v;
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			drop = parse_exact(m, &p, &ack);
 			if (v < r->first || v > r->last) {
 				assert_int_equal(drop, SAN_DROP_FIELD);
@@ -550,7 +550,7 @@ parse__payload_of_type(void **state)
 			m = rte_pktmbuf_alloc(pool);
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
 			san_wire_build(m, &path, &p);
-			san_wire_seal(m);
+			san_wire_icrc_seal(m);
 			assert_int_equal(parse_drop(m),
 					 len >= rows[i].min && len <= rows[i].max ?
 						 SAN_DROP_NONE :
@@ -570,7 +570,7 @@ parse__mapped_address_over_v6(void **state)
 	for (i = 0; i < 2; i++) {
 		m = wire_sample_build(pool, wire_sample_get("probe"), true);
 		memcpy(rte_pktmbuf_mtod_offset(m, char *, 14 + 8 + 16 * i), mapped, 16);
-		san_wire_seal(m);
+		san_wire_icrc_seal(m);
 		assert_int_equal(parse_drop(m), SAN_DROP_IP_HEADER);
 	}
 }
@@ -679,7 +679,7 @@ parse__another_port(void **state)
 	(void)state;
 	path.dst_port = 5000;
 	san_wire_build(m, &path, &p);
-	san_wire_seal(m);
+	san_wire_icrc_seal(m);
 	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NOT_OURS);
 	assert_int_equal(san_wire_parse(m, 5000, &got, &ack), SAN_DROP_NONE);
 	rte_pktmbuf_free(m);

@@ -38,7 +38,7 @@ peek__cid_of_every_type(void **state)
 			if (s->op == SAN_OP_CM)
 				assert_int_equal(peek.cm_cid, 0x313233);
 			assert_false(san_wire_peek(m, SAN_WIRE_PORT + 1, &peek));
-			assert_false(san_wire_is_neigh(m));
+			assert_false(san_wire_peek_is_neigh(m));
 			rte_pktmbuf_free(m);
 		}
 	}
@@ -92,7 +92,7 @@ peek__any_length(void **state)
 						 len >= rte_pktmbuf_data_len(m) - 4 ? SAN_CM_REP :
 							 len == (v6 ? 106 : 86)     ? SAN_CM_RESET :
 										      0);
-			assert_false(san_wire_is_neigh(cut));
+			assert_false(san_wire_peek_is_neigh(cut));
 			rte_pktmbuf_free(cut);
 		}
 		rte_pktmbuf_free(m);
@@ -108,7 +108,7 @@ is_neigh__arp_and_nd(void **state)
 
 	(void)state;
 	m = test_eal_exact(pool, frame, 14);
-	assert_true(san_wire_is_neigh(m));
+	assert_true(san_wire_peek_is_neigh(m));
 	rte_pktmbuf_free(m);
 	frame[12] = 0x86;
 	frame[13] = 0xdd;
@@ -116,10 +116,10 @@ is_neigh__arp_and_nd(void **state)
 	for (type = 128; type < 138; type++) {
 		frame[54] = (uint8_t)type;
 		m = test_eal_exact(pool, frame, 55);
-		assert_int_equal(san_wire_is_neigh(m), type == 135 || type == 136);
+		assert_int_equal(san_wire_peek_is_neigh(m), type == 135 || type == 136);
 		rte_pktmbuf_free(m);
 		m = test_eal_exact(pool, frame, 54);
-		assert_false(san_wire_is_neigh(m));
+		assert_false(san_wire_peek_is_neigh(m));
 		rte_pktmbuf_free(m);
 	}
 }

@@ -44,8 +44,8 @@ same_result(struct rte_mbuf *whole, struct rte_mbuf *parts)
 	assert_memory_equal(&a, &b, sizeof(a));
 	assert_memory_equal(&ack_a, &ack_b, sizeof(ack_a));
 	if (a.op == SAN_OP_CM) {
-		assert_int_equal(san_wire_parse_cm(whole, &a, &cm_a), SAN_DROP_NONE);
-		assert_int_equal(san_wire_parse_cm(parts, &b, &cm_b), SAN_DROP_NONE);
+		assert_int_equal(san_wire_cm_parse(whole, &a, &cm_a), SAN_DROP_NONE);
+		assert_int_equal(san_wire_cm_parse(parts, &b, &cm_b), SAN_DROP_NONE);
 		assert_memory_equal(&cm_a, &cm_b, sizeof(cm_a));
 	}
 	rte_mbuf_sanity_check(parts, 1);
@@ -139,7 +139,8 @@ parse__shared_but_contiguous(void **state)
 	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("pull_data"), false);
 	const char *data = rte_pktmbuf_mtod(m, const char *);
 	uint16_t len = rte_pktmbuf_data_len(m);
-	struct rte_mbuf *parts = test_eal_exact(pool, data, san_wire_hdr_len(SAN_OP_PULL_DATA, 0));
+	struct rte_mbuf *parts = test_eal_exact(pool, data,
+						san_wire_op_hdr_len(SAN_OP_PULL_DATA, 0));
 	uint16_t rest;
 
 	(void)state;

@@ -55,8 +55,8 @@ next_event(int *why)
 	type = ev->event;
 	*why = ev->status;
 	if (type == RDMA_CM_EVENT_REJECTED && ev->param.conn.private_data != NULL &&
-	    verbs_hello_decode(ev->param.conn.private_data, ev->param.conn.private_data_len, &h) ==
-		    RTSAN_R_NONE)
+	    san_verbs_hello_decode(ev->param.conn.private_data, ev->param.conn.private_data_len,
+				   &h) == RTSAN_R_NONE)
 		*why = h.reason;
 	rdma_ack_cm_event(ev);
 	return type;
@@ -137,22 +137,23 @@ garbage(void)
 		snprintf(what, sizeof(what), "%u bytes of noise", lengths[i]);
 		failed |= expect_refusal(what, buf, lengths[i]);
 	}
-	verbs_hello_init(&h, service, "x", 1);
-	verbs_hello_encode(&h, buf);
+	san_verbs_hello_init(&h, service, "x", 1);
+	san_verbs_hello_encode(&h, buf);
 	failed |= expect_refusal("too short", buf, 15);
 	buf[4] ^= 0x7f;
 	failed |= expect_refusal("another version", buf, 17);
-	verbs_hello_encode(&h, buf);
+	san_verbs_hello_encode(&h, buf);
 	buf[7] = 255;
 	failed |= expect_refusal("longer than it is", buf, 17);
-	verbs_hello_encode(&h, buf);
+	san_verbs_hello_encode(&h, buf);
 	buf[5] = 0xff;
 	failed |= expect_refusal("every flag", buf, 56);
-	verbs_hello_init(&h, service ^ 1, "x", 1);
-	failed |= expect_refusal("another service", buf, verbs_hello_encode(&h, buf));
+	san_verbs_hello_init(&h, service ^ 1, "x", 1);
+	failed |= expect_refusal("another service", buf, san_verbs_hello_encode(&h, buf));
 	h = (struct verbs_hello){.service = service, .len = 64, .flags = VERBS_HELLO_REST};
 	h.token = 77;
-	failed |= expect_refusal("a rest without its first half", buf, verbs_hello_encode(&h, buf));
+	failed |= expect_refusal("a rest without its first half", buf,
+				 san_verbs_hello_encode(&h, buf));
 	return failed;
 }
 
@@ -166,7 +167,7 @@ halves(void)
 	for (i = 0; i < NB_HALVES && failed == 0; i++) {
 		h.token = (uint64_t)rand() << 32 | (uint32_t)rand();
 		h.data[0] = PLAIN;
-		len = verbs_hello_encode(&h, buf);
+		len = san_verbs_hello_encode(&h, buf);
 		failed |= expect_refusal("half", buf, len);
 	}
 	return failed;
@@ -183,8 +184,8 @@ floods(void)
 	int i;
 
 	unread = rdma_create_event_channel();
-	verbs_hello_init(&h, service, &behaviour, 1);
-	len = verbs_hello_encode(&h, buf);
+	san_verbs_hello_init(&h, service, &behaviour, 1);
+	len = san_verbs_hello_encode(&h, buf);
 	for (i = 0; i < NB_FLOOD; i++) {
 		ids[i] = resolve();
 		if (rdma_migrate_id(ids[i], unread) != 0)
@@ -232,11 +233,11 @@ keys(void)
 	struct ibv_mr *mr;
 	int i, why, status, failed = 0;
 
-	verbs_hello_init(&h, service, &behaviour, 1);
+	san_verbs_hello_init(&h, service, &behaviour, 1);
 	for (i = 0; i < NB_GUESSES && failed == 0; i++) {
 		id = resolve();
 		mr = ibv_reg_mr(id->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-		ask(id, buf, verbs_hello_encode(&h, buf));
+		ask(id, buf, san_verbs_hello_encode(&h, buf));
 		why = 0;
 		if (mr == NULL || next_event(&why) != RDMA_CM_EVENT_ESTABLISHED)
 			die("no connection");

@@ -77,7 +77,7 @@ static const struct number {
 	{"rxns", CORE(tl.max_rxns), 1, 1u << 24, 1},
 	{"incast", CORE(tl.budget_bytes), 1, UINT32_MAX, 1},
 	{"paths", CORE(tl.path_bytes), 0, UINT32_MAX, 1},
-	{"lapsed", CORE(tl.lapsed_bytes), 0, UINT32_MAX, 1},
+	{"lapsed", CORE(tl.expired_bytes), 0, UINT32_MAX, 1},
 	{"grant", CORE(tl.grant_bytes), 1, UINT32_MAX, 1},
 	{"solicit", CORE(tl.solicit_len), 0, UINT32_MAX, 1},
 	{"level", CORE(tl.solicit_level), 0, 255, 1},
@@ -118,7 +118,7 @@ static const struct number {
 
 /* Read 123, 0x7b, 64k, 1M, 1G. */
 bool
-dpdk_conf_number(const char *text, uint64_t *out)
+san_dpdk_conf_number(const char *text, uint64_t *out)
 {
 	static const char suffixes[] = "KMG";
 	const char *suffix;
@@ -146,7 +146,7 @@ dpdk_conf_number(const char *text, uint64_t *out)
 }
 
 static void
-store(void *to, size_t size, uint64_t v)
+dpdk_conf_store_text(void *to, size_t size, uint64_t v)
 {
 	switch (size) {
 	case sizeof(uint8_t):
@@ -165,17 +165,17 @@ store(void *to, size_t size, uint64_t v)
 }
 
 static int
-set_number(struct dpdk_conf *conf, const struct number *num, const char *value,
-	   const struct rtsan_host *host)
+dpdk_conf_set_number(struct dpdk_conf *conf, const struct number *num, const char *value,
+		     const struct rtsan_host *host)
 {
 	uint64_t v;
 
-	if (!dpdk_conf_number(value, &v))
+	if (!san_dpdk_conf_number(value, &v))
 		return host->fail(-EINVAL, "%s=%s: not a number", num->key, value);
 	if (v < num->min || v > num->max)
 		return host->fail(-EINVAL, "%s=%s: must be %" PRIu64 " to %" PRIu64, num->key,
 				  value, num->min, num->max);
-	store((uint8_t *)conf + num->offset, num->size, v * num->unit);
+	dpdk_conf_store_text((uint8_t *)conf + num->offset, num->size, v * num->unit);
 	return 0;
 }
 
@@ -183,14 +183,15 @@ typedef int (*set_fn)(struct dpdk_conf *conf, const char *key, const char *value
 		      const struct rtsan_host *host);
 
 static int
-set_ip(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+dpdk_conf_set_ip(struct dpdk_conf *conf, const char *key, const char *value,
+		 const struct rtsan_host *host)
 {
 	struct san_inet_conf *inet = &conf->engine.core.inet;
 
 	if (inet->nb_addrs == RTE_DIM(inet->addrs))
 		return host->fail(-EINVAL, "%s=%s: at most %zu addresses", key, value,
 				  RTE_DIM(inet->addrs));
-	if (san_inet_parse(value, &inet->addrs[inet->nb_addrs]) != 0)
+	if (san_inet_addr_parse(value, &inet->addrs[inet->nb_addrs]) != 0)
 		return host->fail(-EINVAL, "%s=%s: not an address", key, value);
 	inet->nb_addrs++;
 	return 0;
@@ -203,7 +204,7 @@ add_route(struct dpdk_conf *conf, const char *text)
 
 	if (inet->nb_routes == RTE_DIM(inet->routes))
 		return -ENOSPC;
-	if (san_inet_parse_route(text, &inet->routes[inet->nb_routes]) != 0)
+	if (san_inet_addr_parse_route(text, &inet->routes[inet->nb_routes]) != 0)
 		return -EINVAL;
 	inet->nb_routes++;
 	return 0;
@@ -233,7 +234,8 @@ set_route(struct dpdk_conf *conf, const char *key, const char *value, const stru
 }
 
 static int
-set_text(char *to, size_t size, const char *key, const char *value, const struct rtsan_host *host)
+dpdk_conf_set_text(char *to, size_t size, const char *key, const char *value,
+		   const struct rtsan_host *host)
 {
 	if (value[0] == '\0' || strlen(value) >= size)
 		return host->fail(-EINVAL, "%s=%s: 1 to %zu characters", key, value, size - 1);
@@ -242,22 +244,23 @@ set_text(char *to, size_t size, const char *key, const char *value, const struct
 }
 
 static int
-set_port(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+dpdk_conf_set_port(struct dpdk_conf *conf, const char *key, const char *value,
+		   const struct rtsan_host *host)
 {
-	return set_text(conf->port, sizeof(conf->port), key, value, host);
+	return dpdk_conf_set_text(conf->port, sizeof(conf->port), key, value, host);
 }
 
 static int
 set_capture(struct dpdk_conf *conf, const char *key, const char *value,
 	    const struct rtsan_host *host)
 {
-	return set_text(conf->capture, sizeof(conf->capture), key, value, host);
+	return dpdk_conf_set_text(conf->capture, sizeof(conf->capture), key, value, host);
 }
 
 /* Returns the index of *value* among *n* names, or -EINVAL with a text that lists them. */
 static int
-choose(const char *key, const char *value, const char *const *names, int n,
-       const struct rtsan_host *host)
+dpdk_conf_choose_word(const char *key, const char *value, const char *const *names, int n,
+		      const struct rtsan_host *host)
 {
 	char all[128] = "";
 	int i;
@@ -272,10 +275,11 @@ choose(const char *key, const char *value, const char *const *names, int n,
 }
 
 static int
-set_poll(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+dpdk_conf_set_poll(struct dpdk_conf *conf, const char *key, const char *value,
+		   const struct rtsan_host *host)
 {
 	static const char *const names[] = {"caller", "lcore"};
-	int i = choose(key, value, names, RTE_DIM(names), host);
+	int i = dpdk_conf_choose_word(key, value, names, RTE_DIM(names), host);
 
 	conf->poll = i == 1 ? DPDK_POLL_LCORE : DPDK_POLL_CALLER;
 	return i < 0 ? i : 0;
@@ -294,7 +298,7 @@ set_lcores(struct dpdk_conf *conf, const char *key, const char *value,
 	engine->nb_lcores = 0;
 	snprintf(buf, sizeof(buf), "%s", value);
 	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
-		if (!dpdk_conf_number(word, &lcore) || lcore >= RTE_MAX_LCORE)
+		if (!san_dpdk_conf_number(word, &lcore) || lcore >= RTE_MAX_LCORE)
 			return host->fail(-EINVAL, "%s=%s: numbers of lcores, as in 1,2", key,
 					  value);
 		if (engine->nb_lcores == RTE_DIM(engine->lcores))
@@ -322,7 +326,7 @@ set_idle(struct dpdk_conf *conf, const char *key, const char *value, const struc
 		[SAN_IDLE_SLEEP] = "sleep",
 		[SAN_IDLE_INTERRUPT] = "interrupt",
 	};
-	int i = choose(key, value, names, RTE_DIM(names), host);
+	int i = dpdk_conf_choose_word(key, value, names, RTE_DIM(names), host);
 
 	conf->engine.idle = (uint8_t)i;
 	return i < 0 ? i : 0;
@@ -332,7 +336,7 @@ static int
 set_cc(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
 {
 	static const char *const names[] = {"swift", "dcqcn", "fixed"};
-	int i = choose(key, value, names, RTE_DIM(names), host);
+	int i = dpdk_conf_choose_word(key, value, names, RTE_DIM(names), host);
 
 	if (i >= 0)
 		conf->engine.core.pdl.cc = san_pdl_cc_find(value);
@@ -344,50 +348,50 @@ set_policy(struct dpdk_conf *conf, const char *key, const char *value,
 	   const struct rtsan_host *host)
 {
 	static const char *const names[] = {[SAN_GRANT_RR] = "rr", [SAN_GRANT_SRPT] = "srpt"};
-	int i = choose(key, value, names, RTE_DIM(names), host);
+	int i = dpdk_conf_choose_word(key, value, names, RTE_DIM(names), host);
 
 	conf->engine.core.tl.policy = (uint8_t)i;
 	return i < 0 ? i : 0;
 }
 
 static int
-set_impair(struct dpdk_conf *conf, const char *key, const char *value,
-	   const struct rtsan_host *host)
+dpdk_conf_set_impair(struct dpdk_conf *conf, const char *key, const char *value,
+		     const struct rtsan_host *host)
 {
 	struct san_engine_impair_conf *engine;
 	struct rtsan_dpdk_impair impair;
 	const char *why;
-	int rc = dpdk_conf_impair(value, &impair, &why);
+	int rc = san_dpdk_conf_impair(value, &impair, &why);
 
 	if (rc != 0)
 		return host->fail(rc, "%s=%s: %s", key, value, why);
 	engine = strcmp(key, "impair_tx") == 0 ? &conf->engine.impair_tx : &conf->engine.impair_rx;
-	return dpdk_conf_impair_engine(&impair, engine);
+	return san_dpdk_conf_impair_engine(&impair, engine);
 }
 
 static const struct word {
 	const char *key;
 	set_fn set;
 } words_of[] = {
-	{"ip", set_ip},
-	{"ip6", set_ip},
+	{"ip", dpdk_conf_set_ip},
+	{"ip6", dpdk_conf_set_ip},
 	{"gw", set_gw},
 	{"route", set_route},
-	{"port", set_port},
-	{"poll", set_poll},
+	{"port", dpdk_conf_set_port},
+	{"poll", dpdk_conf_set_poll},
 	{"lcores", set_lcores},
 	{"idle", set_idle},
 	{"cc", set_cc},
 	{"policy", set_policy},
-	{"impair_tx", set_impair},
-	{"impair_rx", set_impair},
+	{"impair_tx", dpdk_conf_set_impair},
+	{"impair_rx", dpdk_conf_set_impair},
 	{"capture", set_capture},
 };
 
 /* ---- all arguments ---- */
 
 int
-dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
+san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
 {
 	const char *value = strchr(word, '=');
 	char key[32];
@@ -400,7 +404,7 @@ dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host
 	value++;
 	for (i = 0; i < RTE_DIM(numbers); i++)
 		if (strcmp(key, numbers[i].key) == 0)
-			return set_number(conf, &numbers[i], value, host);
+			return dpdk_conf_set_number(conf, &numbers[i], value, host);
 	for (i = 0; i < RTE_DIM(words_of); i++)
 		if (strcmp(key, words_of[i].key) == 0)
 			return words_of[i].set(conf, key, value, host);
@@ -452,9 +456,9 @@ check_routes(const struct san_inet_conf *inet, const struct rtsan_host *host)
 	uint16_t i;
 
 	for (i = 0; i < inet->nb_routes; i++)
-		if (!san_inet_is_on_link(inet, &inet->routes[i].gateway))
+		if (!san_inet_route_is_on_link(inet, &inet->routes[i].gateway))
 			return host->fail(-EINVAL, "router %s: in no prefix of an address of ours",
-					  san_inet_text(&inet->routes[i].gateway, text));
+					  san_inet_addr_text(&inet->routes[i].gateway, text));
 	return 0;
 }
 
@@ -464,7 +468,7 @@ has_v6(const struct san_inet_conf *conf)
 	uint32_t i;
 
 	for (i = 0; i < conf->nb_addrs; i++)
-		if (!san_ip_is_v4(&conf->addrs[i].ip))
+		if (!san_wire_ip_is_v4(&conf->addrs[i].ip))
 			return true;
 	return false;
 }
@@ -506,7 +510,8 @@ derive_streams(struct san_core_conf *core, char *const *words, int nb_words,
 
 /* Derive values that were not given from others, and check them all. */
 static int
-derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rtsan_host *host)
+dpdk_conf_derive(struct dpdk_conf *conf, char *const *words, int nb_words,
+		 const struct rtsan_host *host)
 {
 	struct san_core_conf *core = &conf->engine.core;
 	const struct san_pdl_conf *pdl = &core->pdl;
@@ -545,7 +550,7 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 		return host->fail(-EINVAL, "cwnd is above cwnd_max");
 	if (core->tl.max_held_conn > core->tl.max_held)
 		core->tl.max_held_conn = core->tl.max_held;
-	need = san_engine_pool_min(&conf->engine);
+	need = san_engine_port_pool_min(&conf->engine);
 	if (!is_given("pool", words, nb_words))
 		conf->engine.pool_size = RTE_MAX(conf->engine.pool_size, need);
 	if (conf->engine.pool_size < need)
@@ -557,8 +562,8 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 }
 
 int
-dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
-	       const struct rtsan_host *host)
+san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
+		   const struct rtsan_host *host)
 {
 	int i, rc;
 
@@ -571,11 +576,11 @@ dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 	conf->param.keepalive_ms = KEEPALIVE_MS;
 	conf->param.pkey = PKEY_DEFAULT;
 	for (i = 0; i < nb_words; i++) {
-		rc = dpdk_conf_word(conf, words[i], host);
+		rc = san_dpdk_conf_word(conf, words[i], host);
 		if (rc != 0)
 			return rc;
 	}
-	return derive(conf, words, nb_words, host);
+	return dpdk_conf_derive(conf, words, nb_words, host);
 }
 
 /* ---- impairment ---- */
@@ -616,7 +621,7 @@ impair_word(const char *key, const char *value, struct rtsan_dpdk_impair *out, c
 	if (strcmp(key, "delay") != 0 && strcmp(key, "seed") != 0)
 		return -EINVAL;
 	*why = "delay is microseconds, at most 10 s; seed a number";
-	if (!dpdk_conf_number(value, &v))
+	if (!san_dpdk_conf_number(value, &v))
 		return -EINVAL;
 	if (key[0] == 's') {
 		out->seed = v;
@@ -627,7 +632,7 @@ impair_word(const char *key, const char *value, struct rtsan_dpdk_impair *out, c
 }
 
 int
-dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why)
+san_dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why)
 {
 	char buf[DPDK_WORD_MAX], *save = NULL, *word, *value;
 	int rc;
@@ -661,7 +666,7 @@ to_fixed(double p, uint64_t *out)
 }
 
 int
-dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in, struct san_engine_impair_conf *out)
+san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in, struct san_engine_impair_conf *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->delay_ns = in->delay_us * SAN_NS_PER_US;

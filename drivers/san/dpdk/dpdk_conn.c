@@ -39,35 +39,35 @@ struct conn_call {
 };
 
 static int
-do_listen(struct san_engine *e, void *arg)
+dpdk_conn_do_listen(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_listen(san_engine_core(e), call->service, call->pkey, call->backlog,
-			       call->cookie);
+	return san_core_conn_listen(san_engine_lcore_core(e), call->service, call->pkey,
+				    call->backlog, call->cookie);
 }
 
 static int
-do_unlisten(struct san_engine *e, void *arg)
+dpdk_conn_do_unlisten(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	san_core_unlisten(san_engine_core(e), call->service, call->pkey);
+	san_core_conn_unlisten(san_engine_lcore_core(e), call->service, call->pkey);
 	return 0;
 }
 
 /* Stop listening on the first *n* engines. */
 static void
-unlisten(const struct dpdk_ctx *ctx, struct conn_call *call, uint32_t n)
+dpdk_conn_unlisten_first(const struct dpdk_ctx *ctx, struct conn_call *call, uint32_t n)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		san_engine_call(san_engine_at(ctx->port, i), do_unlisten, call);
+		san_engine_loop_call(san_engine_at(ctx->port, i), dpdk_conn_do_unlisten, call);
 }
 
 int
-dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
+san_dpdk_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct conn_call call = {
@@ -81,14 +81,14 @@ dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint3
 
 	/* a request may come to any engine */
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
-		rc = san_engine_call(san_engine_at(ctx->port, i), do_listen, &call);
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), dpdk_conn_do_listen, &call);
 	if (rc != 0)
-		unlisten(ctx, &call, i - 1);
+		dpdk_conn_unlisten_first(ctx, &call, i - 1);
 	return rc;
 }
 
 void
-dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey)
+san_dpdk_conn_unlisten(void *priv, uint64_t service, uint16_t pkey)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct conn_call call = {
@@ -96,13 +96,13 @@ dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey)
 		.pkey = pkey != 0 ? pkey : ctx->param.pkey,
 	};
 
-	unlisten(ctx, &call, ctx->nb_engines);
+	dpdk_conn_unlisten_first(ctx, &call, ctx->nb_engines);
 }
 
 /* Convert *param* (or NULL), with the context's defaults, for the core. */
 static int
-fill_param(const struct dpdk_ctx *ctx, const struct rtsan_conn_param *param,
-	   struct san_cm_param *out)
+dpdk_conn_fill_param(const struct dpdk_ctx *ctx, const struct rtsan_conn_param *param,
+		     struct san_cm_param *out)
 {
 	static const struct rtsan_conn_param none;
 	const struct rtsan_conn_param *p = param != NULL ? param : &none, *d = &ctx->param;
@@ -141,30 +141,30 @@ fill_param(const struct dpdk_ctx *ctx, const struct rtsan_conn_param *param,
 }
 
 static int
-do_connect(struct san_engine *e, void *arg)
+dpdk_conn_do_connect(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_connect(san_engine_core(e), call->qp, &call->peer, call->service,
-				&call->param, san_engine_now_ns(e));
+	return san_core_conn_connect(san_engine_lcore_core(e), call->qp, &call->peer, call->service,
+				     &call->param, san_engine_lcore_now_ns(e));
 }
 
 int
-dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-	     const struct rtsan_conn_param *param)
+san_dpdk_conn_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
+		      const struct rtsan_conn_param *param)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct conn_call call = {.qp = qp, .service = service};
 	struct san_inet_addr addr;
 	int rc;
 
-	if (strchr(peer, '/') != NULL || san_inet_parse(peer, &addr) != 0)
+	if (strchr(peer, '/') != NULL || san_inet_addr_parse(peer, &addr) != 0)
 		return ctx->host->fail(-EINVAL, "connect: \"%s\" is not an address", peer);
 	call.peer = addr.ip;
-	rc = fill_param(ctx, param, &call.param);
+	rc = dpdk_conn_fill_param(ctx, param, &call.param);
 	if (rc != 0)
 		return rc;
-	rc = san_engine_call(dpdk_engine_of(ctx, qp), do_connect, &call);
+	rc = san_engine_loop_call(san_dpdk_engine_of(ctx, qp), dpdk_conn_do_connect, &call);
 	if (rc == -EADDRNOTAVAIL)
 		return ctx->host->fail(rc, "connect: no address of our own to talk to %s", peer);
 	if (rc == -ENETUNREACH)
@@ -180,8 +180,8 @@ do_accept(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_accept(san_engine_core(e), call->request, call->qp, &call->param,
-			       san_engine_now_ns(e));
+	return san_core_conn_accept(san_engine_lcore_core(e), call->request, call->qp, &call->param,
+				    san_engine_lcore_now_ns(e));
 }
 
 /* A request is named by a CID, which contains the number of its lcore. */
@@ -198,8 +198,8 @@ do_take(struct san_engine *e, void *arg)
 {
 	struct conn_call *call = arg;
 
-	return san_core_request_take(san_engine_core(e), call->request, &call->moved,
-				     san_engine_now_ns(e));
+	return san_core_conn_request_take(san_engine_lcore_core(e), call->request, &call->moved,
+					  san_engine_lcore_now_ns(e));
 }
 
 static int
@@ -207,8 +207,8 @@ do_adopt(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_request_adopt(san_engine_core(e), &call->moved, call->qp, &call->param,
-				      san_engine_now_ns(e));
+	return san_core_conn_request_adopt(san_engine_lcore_core(e), &call->moved, call->qp,
+					   &call->param, san_engine_lcore_now_ns(e));
 }
 
 static int
@@ -216,38 +216,40 @@ do_settle(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	san_core_request_settle(san_engine_core(e), call->request, call->adopted,
-				san_engine_now_ns(e));
+	san_core_conn_request_settle(san_engine_lcore_core(e), call->request, call->adopted,
+				     san_engine_lcore_now_ns(e));
 	return 0;
 }
 
 /* Accept on another lcore than the one that has the request: that of the queue pair. */
 static int
-move(struct san_engine *from, struct san_engine *to, struct conn_call *call)
+dpdk_conn_move_request(struct san_engine *from, struct san_engine *to, struct conn_call *call)
 {
-	int rc = san_engine_call(from, do_take, call);
+	int rc = san_engine_loop_call(from, do_take, call);
 
 	if (rc != 0)
 		return rc;
-	rc = san_engine_call(to, do_adopt, call);
+	rc = san_engine_loop_call(to, do_adopt, call);
 	call->adopted = rc == 0;
-	san_engine_call(from, do_settle, call);
+	san_engine_loop_call(from, do_settle, call);
 	return rc;
 }
 
 int
-dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
+san_dpdk_conn_accept(void *priv, uint64_t request, uint32_t qp,
+		     const struct rtsan_conn_param *param)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct san_engine *from = engine_of_request(ctx, request);
-	struct san_engine *to = dpdk_engine_of(ctx, qp);
+	struct san_engine *to = san_dpdk_engine_of(ctx, qp);
 	struct conn_call call = {.qp = qp, .request = request};
 	int rc;
 
-	rc = fill_param(ctx, param, &call.param);
+	rc = dpdk_conn_fill_param(ctx, param, &call.param);
 	if (rc != 0)
 		return rc;
-	rc = from == to ? san_engine_call(to, do_accept, &call) : move(from, to, &call);
+	rc = from == to ? san_engine_loop_call(to, do_accept, &call) :
+			  dpdk_conn_move_request(from, to, &call);
 	if (rc == -EPROTOTYPE)
 		return ctx->host->fail(rc, "accept: one of request and queue pair is for a stream, "
 					   "the other is not");
@@ -259,43 +261,43 @@ do_reject(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_reject(san_engine_core(e), call->request, call->data, call->len,
-			       san_engine_now_ns(e));
+	return san_core_conn_reject(san_engine_lcore_core(e), call->request, call->data, call->len,
+				    san_engine_lcore_now_ns(e));
 }
 
 int
-dpdk_reject(void *priv, uint64_t request, const void *data, uint16_t len)
+san_dpdk_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct conn_call call = {.request = request, .data = data, .len = len};
 
-	return san_engine_call(engine_of_request(ctx, request), do_reject, &call);
+	return san_engine_loop_call(engine_of_request(ctx, request), do_reject, &call);
 }
 
 static int
 do_disconnect(struct san_engine *e, void *arg)
 {
-	return san_core_disconnect(san_engine_core(e), *(const uint32_t *)arg, false,
-				   san_engine_now_ns(e));
+	return san_core_conn_disconnect(san_engine_lcore_core(e), *(const uint32_t *)arg, false,
+					san_engine_lcore_now_ns(e));
 }
 
 int
-dpdk_disconnect(void *priv, uint32_t qp)
+san_dpdk_conn_disconnect(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_call(dpdk_engine_of(ctx, qp), do_disconnect, &qp);
+	return san_engine_loop_call(san_dpdk_engine_of(ctx, qp), do_disconnect, &qp);
 }
 
 int
-dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
+san_dpdk_conn_event_poll(void *priv, struct rtsan_provider_event *ev)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct san_core_event core;
 	char text[SAN_INET_TEXT];
 
 	if (!san_engine_event(ctx->port, &core))
-		return san_engine_is_gone(ctx->port) ? -EIO : 0;
+		return san_engine_is_lost(ctx->port) ? -EIO : 0;
 	memset(ev, 0, sizeof(*ev));
 	ev->qp = core.qp;
 	ev->listener = core.listener;
@@ -305,6 +307,6 @@ dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
 	ev->ev.stream = core.stream;
 	ev->ev.private_len = RTE_MIN(core.private_len, (uint16_t)RTSAN_PRIVATE_MAX);
 	memcpy(ev->ev.private_data, core.private_data, ev->ev.private_len);
-	snprintf(ev->ev.peer, sizeof(ev->ev.peer), "%s", san_inet_text(&core.peer, text));
+	snprintf(ev->ev.peer, sizeof(ev->ev.peer), "%s", san_inet_addr_text(&core.peer, text));
 	return 1;
 }

@@ -22,7 +22,7 @@ static _Atomic bool claimed;
 static LIST_HEAD(, dpdk_ctx) opened = LIST_HEAD_INITIALIZER(opened);
 
 int
-dpdk_ctx_claim(const struct rtsan_host *host)
+san_dpdk_ctx_claim(const struct rtsan_host *host)
 {
 	if (atomic_exchange(&claimed, true))
 		return host->fail(-EBUSY, "a context is open: one EAL per process");
@@ -30,13 +30,13 @@ dpdk_ctx_claim(const struct rtsan_host *host)
 }
 
 void
-dpdk_ctx_unclaim(void)
+san_dpdk_ctx_unclaim(void)
 {
 	atomic_store(&claimed, false);
 }
 
 static int
-find_device(const char *name, uint16_t *port_id, const struct rtsan_host *host)
+dpdk_ctx_find_device(const char *name, uint16_t *port_id, const struct rtsan_host *host)
 {
 	char *end;
 	unsigned long n = strtoul(name, &end, 10);
@@ -53,11 +53,11 @@ find_device(const char *name, uint16_t *port_id, const struct rtsan_host *host)
 }
 
 static int
-find_port(struct dpdk_conf *conf, const struct rtsan_host *host)
+dpdk_ctx_find_port(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
 	uint16_t *port_id = &conf->engine.port_id;
 	const struct dpdk_ctx *other;
-	int rc = find_device(conf->port, port_id, host);
+	int rc = dpdk_ctx_find_device(conf->port, port_id, host);
 
 	if (rc != 0)
 		return rc;
@@ -83,13 +83,13 @@ find_lcore(struct dpdk_conf *conf, const struct rtsan_host *host)
 static int
 make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_ctx *ctx)
 {
-	struct rte_device *dev = dpdk_eal_device(conf->engine.port_id);
+	struct rte_device *dev = san_dpdk_eal_device(conf->engine.port_id);
 	const char *why = "";
 	int rc = san_engine_open(&conf->engine, &ctx->port, &why);
 
 	if (rc != 0) {
 		/* the engine has closed the port; probe its device anew for the next try */
-		dpdk_eal_remove(dev);
+		san_dpdk_eal_remove(dev);
 		return host->fail(rc, "port %s: %s (%s)", conf->port, why, strerror(-rc));
 	}
 	if (conf->capture[0] == '\0')
@@ -97,7 +97,7 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 	rc = san_engine_capture(ctx->port, conf->capture);
 	if (rc != 0) {
 		san_engine_close(ctx->port);
-		dpdk_eal_remove(dev);
+		san_dpdk_eal_remove(dev);
 		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
 	}
 	return 0;
@@ -109,7 +109,7 @@ count_qps(struct dpdk_ctx *ctx)
 	uint32_t i;
 
 	for (i = 0; i < san_engine_count(ctx->port); i++)
-		ctx->nb_qps[i] = san_engine_nb_qps(san_engine_at(ctx->port, i));
+		ctx->nb_qps[i] = san_engine_lcore_nb_qps(san_engine_at(ctx->port, i));
 }
 
 static int
@@ -122,7 +122,7 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 
 	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
 	if (rc == 0)
-		rc = find_port(conf, host);
+		rc = dpdk_ctx_find_port(conf, host);
 	if (rc == 0)
 		rc = find_lcore(conf, host);
 	if (rc == 0)
@@ -146,11 +146,11 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 }
 
 int
-dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
-	      const struct rtsan_host *host, struct dpdk_ctx **out)
+san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
+		  const struct rtsan_host *host, struct dpdk_ctx **out)
 {
 	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	int rc = conf != NULL ? dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
+	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
 
 	if (rc == 0) {
 		conf->engine.core.mem = mem;
@@ -162,12 +162,12 @@ dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem
 }
 
 int
-dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
-		     const struct rte_ether_addr *mac, const struct rtsan_host *host,
-		     struct dpdk_ctx **out)
+san_dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
+			 const struct rte_ether_addr *mac, const struct rtsan_host *host,
+			 struct dpdk_ctx **out)
 {
 	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	int rc = conf != NULL ? dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
+	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
 
 	if (rc == 0) {
 		conf->engine.resumes = conf->engine.waits = true;
@@ -179,7 +179,7 @@ dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
 }
 
 int
-dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
+san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 {
 	struct san_engine_capture_view view;
 	const char *why = "";
@@ -198,19 +198,19 @@ dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 }
 
 int
-dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host)
+san_dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host)
 {
 	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	int rc = conf != NULL ? dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
+	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
 
 	if (rc == 0)
-		san_engine_warm(&conf->engine);
+		san_engine_port_warm(&conf->engine);
 	free(conf);
 	return rc;
 }
 
 int
-dpdk_ctx_start(struct dpdk_ctx *ctx)
+san_dpdk_ctx_start(struct dpdk_ctx *ctx)
 {
 	const char *why = "";
 	int rc = san_engine_start(ctx->port, &why);
@@ -219,24 +219,24 @@ dpdk_ctx_start(struct dpdk_ctx *ctx)
 }
 
 void
-dpdk_ctx_park(struct dpdk_ctx *ctx)
+san_dpdk_ctx_park(struct dpdk_ctx *ctx)
 {
 	san_engine_park(ctx->port);
 }
 
 void
-dpdk_ctx_close(struct dpdk_ctx *ctx)
+san_dpdk_ctx_close(struct dpdk_ctx *ctx)
 {
-	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
+	struct rte_device *dev = san_dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
 
 	LIST_REMOVE(ctx, link);
 	san_engine_close(ctx->port);
-	dpdk_eal_remove(dev);
+	san_dpdk_eal_remove(dev);
 	free(ctx);
 }
 
 void
-dpdk_ctx_halt(void)
+san_dpdk_ctx_halt(void)
 {
 	const struct dpdk_ctx *ctx;
 

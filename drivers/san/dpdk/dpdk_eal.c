@@ -68,7 +68,7 @@ take_word(const char *text, char **to, const char *end)
 }
 
 int
-dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max)
+san_dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max)
 {
 	char *at = buf;
 	int n = 0;
@@ -90,7 +90,7 @@ dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max)
 
 /* Join the arguments to compare them with those that EAL started with. */
 static char *
-join(int argc, char *const *argv)
+dpdk_eal_join_args(int argc, char *const *argv)
 {
 	size_t len = 1;
 	char *s;
@@ -127,9 +127,9 @@ start_again(const char *args, const struct rtsan_host *host)
  * kernel releases everything anyway.
  */
 static void
-cleanup(void)
+dpdk_eal_cleanup(void)
 {
-	dpdk_ctx_halt();
+	san_dpdk_ctx_halt();
 }
 
 /* Returns X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: another argument. */
@@ -164,7 +164,8 @@ find_interface(const char *device, const struct rtsan_host *host)
 	char name[64];
 
 	if (strncmp(device, "net_af_", strlen("net_af_")) != 0 ||
-	    !dpdk_device_value(device, "iface", name, sizeof(name)) || if_nametoindex(name) != 0)
+	    !san_dpdk_memif_device_value(device, "iface", name, sizeof(name)) ||
+	    if_nametoindex(name) != 0)
 		return 0;
 	return host->fail(-ENODEV, "interface %s of %.*s does not exist; see ip link", name,
 			  (int)strcspn(device, ","), device);
@@ -181,7 +182,7 @@ prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 	for (i = 1; i < argc && rc == 0; i++) {
 		device = device_of(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took_next);
 		if (device != NULL)
-			rc = dpdk_memif_clear(device, true, host);
+			rc = san_dpdk_memif_clear(device, true, host);
 		if (device != NULL && rc == 0)
 			rc = find_interface(device, host);
 	}
@@ -189,9 +190,9 @@ prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 }
 
 int
-dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
+san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 {
-	char *args = join(argc, argv);
+	char *args = dpdk_eal_join_args(argc, argv);
 	/*
 	 * EAL registers log types when it starts; this silences telemetry's "No legacy callbacks"
 	 */
@@ -230,12 +231,12 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	}
 	started = true;
 	started_args = args;
-	atexit(cleanup);
+	atexit(dpdk_eal_cleanup);
 	return 0;
 }
 
 struct rte_device *
-dpdk_eal_device(uint16_t port_id)
+san_dpdk_eal_device(uint16_t port_id)
 {
 	struct rte_eth_dev_info info;
 
@@ -245,7 +246,7 @@ dpdk_eal_device(uint16_t port_id)
 }
 
 int
-dpdk_eal_take_devices(char **words, int *nb, char **devices)
+san_dpdk_eal_take_devices(char **words, int *nb, char **devices)
 {
 	int i, left = 0, n = 0;
 	bool took_next;
@@ -264,9 +265,9 @@ dpdk_eal_take_devices(char **words, int *nb, char **devices)
 }
 
 int
-dpdk_eal_probe(const char *device, const struct rtsan_host *host)
+san_dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 {
-	int rc = dpdk_memif_clear(device, false, host);
+	int rc = san_dpdk_memif_clear(device, false, host);
 
 	if (rc == 0)
 		rc = find_interface(device, host);
@@ -279,7 +280,7 @@ dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 }
 
 void
-dpdk_eal_remove(struct rte_device *dev)
+san_dpdk_eal_remove(struct rte_device *dev)
 {
 	const struct rte_devargs *args;
 

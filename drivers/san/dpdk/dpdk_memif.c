@@ -23,7 +23,7 @@
 #include "san_log.h"
 
 bool
-dpdk_device_value(const char *device, const char *key, char *to, size_t size)
+san_dpdk_memif_device_value(const char *device, const char *key, char *to, size_t size)
 {
 	size_t len = strlen(key), n;
 	const char *at = device;
@@ -50,16 +50,17 @@ has_file(const char *device, struct sockaddr_un *addr)
 	char word[16];
 
 	return strncmp(device, "net_memif", strlen("net_memif")) == 0 &&
-		dpdk_device_value(device, "role", word, sizeof(word)) &&
+		san_dpdk_memif_device_value(device, "role", word, sizeof(word)) &&
 		strcmp(word, "server") == 0 &&
-		dpdk_device_value(device, "socket-abstract", word, sizeof(word)) &&
+		san_dpdk_memif_device_value(device, "socket-abstract", word, sizeof(word)) &&
 		strcmp(word, "no") == 0 &&
-		dpdk_device_value(device, "socket", addr->sun_path, sizeof(addr->sun_path));
+		san_dpdk_memif_device_value(device, "socket", addr->sun_path,
+					    sizeof(addr->sun_path));
 }
 
 /* 0: a process has a socket there; or a negative errno of connect(). */
 static int
-ask(const struct sockaddr_un *addr)
+dpdk_memif_ask_server(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int rc;
@@ -72,7 +73,7 @@ ask(const struct sockaddr_un *addr)
 }
 
 int
-dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host)
+san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct stat st;
@@ -83,7 +84,7 @@ dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *hos
 	if (!S_ISSOCK(st.st_mode))
 		return host->fail(-ENOTSOCK, "%s: is no socket; name another file for memif",
 				  addr.sun_path);
-	rc = ask(&addr);
+	rc = dpdk_memif_ask_server(&addr);
 	if (rc == 0 && is_first)
 		return host->fail(-EADDRINUSE, "%s: another process has this memif socket; end it, "
 					       "or name another file",

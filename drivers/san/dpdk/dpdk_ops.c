@@ -24,7 +24,7 @@ static_assert((int)RTSAN_REMOTE_ATOMIC == (int)SAN_RIGHT_ATOMIC, "rights are pas
 /* ---- open, close ---- */
 
 static int
-op_open(const char *args, const struct rtsan_host *host, void **priv)
+dpdk_ops_open(const char *args, const struct rtsan_host *host, void **priv)
 {
 	char buf[DPDK_WORD_MAX * 8], *words[DPDK_ARGS_MAX];
 	static char name[] = "rtsan";
@@ -32,7 +32,7 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 	int n, eal, rc;
 
 	words[0] = name;
-	n = dpdk_eal_split(args, buf, sizeof(buf), &words[1], DPDK_ARGS_MAX - 1);
+	n = san_dpdk_eal_split(args, buf, sizeof(buf), &words[1], DPDK_ARGS_MAX - 1);
 	if (n < 0)
 		return host->fail(n == -E2BIG ? -EINVAL : n, "spec: too long, or a quote is open");
 	n++;
@@ -41,15 +41,15 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 	if (eal == n)
 		return host->fail(-EINVAL, "spec: \"--\" between EAL arguments and port arguments "
 					   "is missing");
-	rc = dpdk_ctx_claim(host);
+	rc = san_dpdk_ctx_claim(host);
 	if (rc != 0)
 		return rc;
-	rc = dpdk_eal_start(eal, words, host);
+	rc = san_dpdk_eal_start(eal, words, host);
 	if (rc == 0)
-		rc = dpdk_ctx_open(DPDK_PORT_NAME, &words[eal + 1], n - eal - 1, NULL, host,
-				   &ctx);
+		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, &words[eal + 1], n - eal - 1, NULL, host,
+				       &ctx);
 	if (rc != 0) {
-		dpdk_ctx_unclaim();
+		san_dpdk_ctx_unclaim();
 		return rc;
 	}
 	*priv = ctx;
@@ -57,14 +57,14 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 }
 
 static void
-op_close(void *priv)
+dpdk_ops_close(void *priv)
 {
-	dpdk_ctx_close(priv);
-	dpdk_ctx_unclaim();
+	san_dpdk_ctx_close(priv);
+	san_dpdk_ctx_unclaim();
 }
 
 static int
-op_progress(void *priv)
+dpdk_ops_progress(void *priv)
 {
 	const struct dpdk_ctx *ctx = priv;
 
@@ -72,7 +72,7 @@ op_progress(void *priv)
 }
 
 static void
-op_query(void *priv, struct rtsan_caps *caps)
+dpdk_ops_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct dpdk_ctx *ctx = priv;
 
@@ -98,7 +98,7 @@ op_query(void *priv, struct rtsan_caps *caps)
 struct app_call {
 	uint16_t app;
 	uint32_t user;
-	struct san_bells *bells;
+	struct san_doorbells *doorbells;
 	int wake_fd;
 };
 
@@ -107,7 +107,7 @@ do_app_add(struct san_engine *e, void *arg)
 {
 	const struct app_call *call = arg;
 
-	return san_engine_app_add(e, call->app, call->user, call->bells, call->wake_fd);
+	return san_engine_app_add(e, call->app, call->user, call->doorbells, call->wake_fd);
 }
 
 static int
@@ -120,8 +120,8 @@ do_app_del(struct san_engine *e, void *arg)
 }
 
 int
-dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user, struct san_bells *const bells[],
-	     const int wake_fds[])
+san_dpdk_ops_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
+		     struct san_doorbells *const doorbells[], const int wake_fds[])
 {
 	uint32_t i;
 	int rc = 0;
@@ -130,23 +130,23 @@ dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user, struct san_bells
 		struct app_call call = {
 			.app = app,
 			.user = user,
-			.bells = bells[i],
+			.doorbells = doorbells[i],
 			.wake_fd = wake_fds[i],
 		};
 
-		rc = san_engine_call(san_engine_at(ctx->port, i), do_app_add, &call);
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_app_add, &call);
 	}
 	return rc;
 }
 
 void
-dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app)
+san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app)
 {
 	struct app_call call = {.app = app};
 	uint32_t i;
 
 	for (i = 0; i < ctx->nb_engines; i++)
-		san_engine_call(san_engine_at(ctx->port, i), do_app_del, &call);
+		san_engine_loop_call(san_engine_at(ctx->port, i), do_app_del, &call);
 }
 
 static int
@@ -158,13 +158,14 @@ do_app_slots(struct san_engine *e, void *arg)
 }
 
 uint32_t
-dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app)
+san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint16_t app)
 {
 	struct app_call call = {.app = app};
 	uint32_t i, sum = 0;
 
 	for (i = 0; i < ctx->nb_engines; i++)
-		sum += (uint32_t)san_engine_call(san_engine_at(ctx->port, i), do_app_slots, &call);
+		sum += (uint32_t)san_engine_loop_call(san_engine_at(ctx->port, i), do_app_slots,
+						      &call);
 	return sum;
 }
 
@@ -173,18 +174,18 @@ do_user_orphans(struct san_engine *e, void *arg)
 {
 	const struct app_call *call = arg;
 
-	return (int)san_core_user_orphans(san_engine_core(e), call->user);
+	return (int)san_core_share_user_orphans(san_engine_lcore_core(e), call->user);
 }
 
 uint32_t
-dpdk_user_orphans(struct dpdk_ctx *ctx, uint32_t user)
+san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user)
 {
 	struct app_call call = {.user = user};
 	uint32_t i, sum = 0;
 
 	for (i = 0; i < ctx->nb_engines; i++)
-		sum += (uint32_t)san_engine_call(san_engine_at(ctx->port, i), do_user_orphans,
-						 &call);
+		sum += (uint32_t)san_engine_loop_call(san_engine_at(ctx->port, i), do_user_orphans,
+						      &call);
 	return sum;
 }
 
@@ -198,16 +199,16 @@ do_qp_fault(struct san_engine *e, void *arg)
 {
 	struct fault_call *call = arg;
 
-	call->fault = san_engine_qp_fault(e, call->qp);
+	call->fault = san_engine_lcore_qp_fault(e, call->qp);
 	return 0;
 }
 
 const char *
-dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp)
+san_dpdk_ops_qp_fault(struct dpdk_ctx *ctx, uint32_t qp)
 {
 	struct fault_call call = {.qp = qp};
 
-	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_fault, &call);
+	san_engine_loop_call(san_dpdk_engine_of(ctx, qp), do_qp_fault, &call);
 	return call.fault;
 }
 
@@ -225,7 +226,7 @@ static int
 do_mr_add(struct san_engine *e, void *arg)
 {
 	struct mr_call *call = arg;
-	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
+	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
 	int rc = san_ulp_mr_add(ulp, call->mr->addr, call->mr->length, call->base,
 				(uint8_t)call->mr->access, call->ctx->param.pkey, &call->key);
 
@@ -236,7 +237,7 @@ static int
 do_mr_copy(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
-	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
+	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
 	int rc = san_ulp_mr_copy(ulp, call->mr->addr, call->mr->length, call->base,
 				 (uint8_t)call->mr->access, call->ctx->param.pkey, call->key);
 
@@ -248,7 +249,7 @@ do_mr_del(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->key);
+	return san_ulp_mr_del(san_core_ulp(san_engine_lcore_core(e)), call->key);
 }
 
 /* In one call: work that is posted later cannot name the region either. */
@@ -257,9 +258,9 @@ do_mr_close(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	if (san_engine_names_key(e, call->app, call->key))
+	if (san_engine_lcore_names_key(e, call->app, call->key))
 		return -EBUSY;
-	san_ulp_mr_close(san_core_ulp(san_engine_core(e)), call->key, true);
+	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->key, true);
 	return 0;
 }
 
@@ -268,7 +269,7 @@ do_mr_reopen(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	san_ulp_mr_close(san_core_ulp(san_engine_core(e)), call->key, false);
+	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->key, false);
 	return 0;
 }
 
@@ -277,14 +278,14 @@ do_mr_reopen(struct san_engine *e, void *arg)
  * table is free in all.
  */
 int
-dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr)
+san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr)
 {
 	struct mr_call call = {.ctx = ctx, .mr = mr, .base = base, .app = app};
-	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
+	int rc = san_engine_loop_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
 	uint32_t i;
 
 	for (i = 1; i < ctx->nb_engines && rc == 0; i++) {
-		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
 		SAN_VERIFY(rc == 0);
 	}
 	mr->key = mr->rkey = call.key;
@@ -292,34 +293,34 @@ dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_prov
 }
 
 static int
-op_mr_add(void *priv, struct rtsan_provider_mr *mr)
+dpdk_ops_mr_add(void *priv, struct rtsan_provider_mr *mr)
 {
-	return dpdk_mr_add(priv, 0, (uintptr_t)mr->addr, mr);
+	return san_dpdk_ops_mr_add(priv, 0, (uintptr_t)mr->addr, mr);
 }
 
 int
-dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key)
+san_dpdk_ops_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key)
 {
 	struct mr_call call = {.app = app, .key = key};
 	uint32_t i;
 	int rc = 0;
 
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
-		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_close, &call);
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_close, &call);
 	if (rc != 0) {
 		while (i-- > 0)
-			san_engine_call(san_engine_at(ctx->port, i), do_mr_reopen, &call);
+			san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_reopen, &call);
 		return rc;
 	}
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
-		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_del, &call);
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_del, &call);
 	return rc;
 }
 
 static int
-op_mr_del(void *priv, uint32_t key)
+dpdk_ops_mr_del(void *priv, uint32_t key)
 {
-	return dpdk_mr_del(priv, 0, key);
+	return san_dpdk_ops_mr_del(priv, 0, key);
 }
 
 /* ---- completion queues ---- */
@@ -333,7 +334,7 @@ struct cq_call {
 static int
 do_cq_create(struct san_engine *e, void *arg)
 {
-	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
+	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
 	struct cq_call *call = arg;
 
 	return call->mem != NULL ? san_ulp_cq_create_at(ulp, call->depth, call->mem, &call->cq) :
@@ -341,43 +342,43 @@ do_cq_create(struct san_engine *e, void *arg)
 }
 
 int
-dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq)
+san_dpdk_ops_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq)
 {
 	struct cq_call call = {.depth = depth, .mem = mem};
-	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
+	int rc = san_engine_loop_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
 
 	*cq = call.cq;
 	return rc;
 }
 
 static int
-op_cq_create(void *priv, uint32_t depth, void **cq)
+dpdk_ops_cq_create(void *priv, uint32_t depth, void **cq)
 {
-	return dpdk_cq_create(priv, depth, NULL, cq);
+	return san_dpdk_ops_cq_create(priv, depth, NULL, cq);
 }
 
 static int
 do_cq_destroy(struct san_engine *e, void *arg)
 {
-	return san_ulp_cq_destroy(san_core_ulp(san_engine_core(e)), arg);
+	return san_ulp_cq_destroy(san_core_ulp(san_engine_lcore_core(e)), arg);
 }
 
 static int
 do_cq_is_of(struct san_engine *e, void *arg)
 {
-	return san_ulp_cq_is_of(san_core_ulp(san_engine_core(e)), arg);
+	return san_ulp_cq_is_of(san_core_ulp(san_engine_lcore_core(e)), arg);
 }
 
 static int
 do_cq_leave(struct san_engine *e, void *arg)
 {
-	return san_ulp_cq_leave(san_core_ulp(san_engine_core(e)), arg);
+	return san_ulp_cq_leave(san_core_ulp(san_engine_lcore_core(e)), arg);
 }
 
 static int
 do_cq_join(struct san_engine *e, void *arg)
 {
-	return san_ulp_cq_join(san_core_ulp(san_engine_core(e)), arg);
+	return san_ulp_cq_join(san_core_ulp(san_engine_lcore_core(e)), arg);
 }
 
 /* Number of the engine that has *cq*. */
@@ -387,17 +388,18 @@ cq_engine(const struct dpdk_ctx *ctx, void *cq)
 	uint32_t i;
 
 	for (i = 0; i + 1 < ctx->nb_engines; i++)
-		if (san_engine_call(san_engine_at(ctx->port, i), do_cq_is_of, cq))
+		if (san_engine_loop_call(san_engine_at(ctx->port, i), do_cq_is_of, cq))
 			break;
 	return i;
 }
 
 int
-dpdk_cq_destroy(void *priv, void *cq)
+san_dpdk_ops_cq_destroy(void *priv, void *cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_destroy, cq);
+	return san_engine_loop_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_destroy,
+				    cq);
 }
 
 /* Move *cq* to engine *to*, if it is elsewhere. -EBUSY: it has queue pairs; -ENOSPC. */
@@ -409,12 +411,12 @@ cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 
 	if (from == to)
 		return 0;
-	rc = san_engine_call(san_engine_at(ctx->port, from), do_cq_leave, cq);
+	rc = san_engine_loop_call(san_engine_at(ctx->port, from), do_cq_leave, cq);
 	if (rc != 0)
 		return rc;
-	rc = san_engine_call(san_engine_at(ctx->port, to), do_cq_join, cq);
+	rc = san_engine_loop_call(san_engine_at(ctx->port, to), do_cq_join, cq);
 	if (rc != 0) /* the place that it has left is still free */
-		san_engine_call(san_engine_at(ctx->port, from), do_cq_join, cq);
+		san_engine_loop_call(san_engine_at(ctx->port, from), do_cq_join, cq);
 	return rc;
 }
 
@@ -436,11 +438,11 @@ do_cq_watch(struct san_engine *e, void *arg)
 }
 
 void
-dpdk_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
+san_dpdk_ops_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
 {
 	struct watch_call call = {.cq = cq, .fd = fd};
 
-	san_engine_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
+	san_engine_loop_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
 }
 
 /* A program that polls the port itself cannot sleep: nothing would be received. */
@@ -454,7 +456,7 @@ polls_itself(const struct dpdk_ctx *ctx)
 }
 
 static int
-op_cq_fd(void *priv, void *cq)
+dpdk_ops_cq_fd(void *priv, void *cq)
 {
 	struct dpdk_ctx *ctx = priv;
 	int fd = san_ulp_cq_waiter(cq), rc = polls_itself(ctx);
@@ -464,12 +466,12 @@ op_cq_fd(void *priv, void *cq)
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	dpdk_cq_watch(ctx, cq, fd);
+	san_dpdk_ops_cq_watch(ctx, cq, fd);
 	return fd;
 }
 
 static int
-op_cq_arm(void *priv, void *cq)
+dpdk_ops_cq_arm(void *priv, void *cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 	int fd = san_ulp_cq_waiter(cq);
@@ -479,11 +481,11 @@ op_cq_arm(void *priv, void *cq)
 		eventfd_read(fd, &n); /* it does not block */
 	if (!san_ulp_cq_arm(cq))
 		return 1;
-	return san_engine_is_gone(ctx->port) ? -EIO : 0;
+	return san_engine_is_lost(ctx->port) ? -EIO : 0;
 }
 
 static int
-op_event_fd(void *priv)
+dpdk_ops_event_fd(void *priv)
 {
 	const struct dpdk_ctx *ctx = priv;
 	int rc = polls_itself(ctx);
@@ -492,20 +494,20 @@ op_event_fd(void *priv)
 }
 
 static int
-op_event_arm(void *priv)
+dpdk_ops_event_arm(void *priv)
 {
 	const struct dpdk_ctx *ctx = priv;
 
 	san_engine_event_arm(ctx->port);
 	if (san_engine_has_event(ctx->port))
 		return 1;
-	return san_engine_is_gone(ctx->port) ? -EIO : 0;
+	return san_engine_is_lost(ctx->port) ? -EIO : 0;
 }
 
 static int
-op_cq_destroy(void *priv, void *cq)
+dpdk_ops_cq_destroy(void *priv, void *cq)
 {
-	int fd = san_ulp_cq_waiter(cq), rc = dpdk_cq_destroy(priv, cq);
+	int fd = san_ulp_cq_waiter(cq), rc = san_dpdk_ops_cq_destroy(priv, cq);
 
 	if (rc == 0 && fd >= 0)
 		close(fd);
@@ -513,7 +515,7 @@ op_cq_destroy(void *priv, void *cq)
 }
 
 static int
-op_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
+dpdk_ops_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 {
 	return (int)san_ulp_cq_poll(cq, wc, (uint32_t)n);
 }
@@ -534,9 +536,9 @@ do_qp_create(struct san_engine *e, void *arg)
 	struct qp_call *call = arg;
 
 	if (call->is_stream)
-		return san_engine_stream_add(e, call->wq, call->app, &call->conf, call->lingers,
-					     &call->qp);
-	return san_engine_qp_add(e, call->wq, call->app, &call->conf.qp, &call->qp);
+		return san_engine_lcore_stream_add(e, call->wq, call->app, &call->conf,
+						   call->lingers, &call->qp);
+	return san_engine_lcore_qp_add(e, call->wq, call->app, &call->conf.qp, &call->qp);
 }
 
 static bool
@@ -581,18 +583,18 @@ place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint
 }
 
 uint64_t
-dpdk_stream_bytes(const struct rtsan_provider_qp *conf)
+san_dpdk_ops_stream_bytes(const struct rtsan_provider_qp *conf)
 {
 	struct san_stream_conf own;
 
 	if (conf->stream == NULL)
 		return 0;
-	stream_attr_fill(conf, &own);
+	san_stream_attr_fill(conf, &own);
 	return san_core_stream_bytes_max(&own);
 }
 
 int
-dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf)
+san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf)
 {
 	struct qp_call call = {
 		.wq = conf->wq,
@@ -608,7 +610,7 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 	uint32_t id;
 	int rc;
 
-	rc = stream_attr_conf(ctx->host, conf, &call.conf.stream);
+	rc = san_stream_attr_conf(ctx->host, conf, &call.conf.stream);
 	if (rc != 0)
 		return rc;
 	call.lingers = call.is_stream && conf->stream->linger;
@@ -616,7 +618,7 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 	rc = place_cqs(ctx, conf, id);
 	if (rc != 0)
 		return rc;
-	rc = san_engine_call(san_engine_at(ctx->port, id), do_qp_create, &call);
+	rc = san_engine_loop_call(san_engine_at(ctx->port, id), do_qp_create, &call);
 	conf->qp = call.qp;
 	ctx->nb_qps[id] += rc == 0;
 	if (rc == -ENOSPC)
@@ -629,16 +631,16 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 }
 
 static int
-op_qp_create(void *priv, struct rtsan_provider_qp *conf)
+dpdk_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	int rc;
 
 	conf->wq = aligned_alloc(RTE_CACHE_LINE_SIZE,
-				 san_wq_bytes(conf->sq_depth, conf->rq_depth));
+				 san_wr_wq_bytes(conf->sq_depth, conf->rq_depth));
 	if (conf->wq == NULL)
 		return -ENOMEM;
 	memset(conf->wq, 0, sizeof(*conf->wq)); /* entries are written before they are read */
-	rc = dpdk_qp_create(priv, 0, conf);
+	rc = san_dpdk_ops_qp_create(priv, 0, conf);
 	if (rc != 0)
 		free(conf->wq);
 	return rc;
@@ -649,58 +651,58 @@ do_qp_destroy(struct san_engine *e, void *arg)
 {
 	struct qp_call *call = arg;
 
-	call->wq = san_engine_qp_del(e, call->qp);
+	call->wq = san_engine_lcore_qp_del(e, call->qp);
 	return 0;
 }
 
 struct san_wq *
-dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp)
+san_dpdk_ops_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp)
 {
 	struct qp_call call = {.qp = qp};
 
-	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_destroy, &call);
+	san_engine_loop_call(san_dpdk_engine_of(ctx, qp), do_qp_destroy, &call);
 	ctx->nb_qps[SAN_QPN_INDEX(qp) >> ctx->qp_shift]--;
 	return call.wq;
 }
 
 static void
-op_qp_destroy(void *priv, uint32_t qp)
+dpdk_ops_qp_destroy(void *priv, uint32_t qp)
 {
-	free(dpdk_qp_destroy(priv, qp));
+	free(san_dpdk_ops_qp_destroy(priv, qp));
 }
 
 static void
-op_doorbell(void *priv, uint32_t qp)
+dpdk_ops_doorbell(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	san_engine_doorbell(dpdk_engine_of(ctx, qp), qp);
+	san_engine_loop_doorbell(san_dpdk_engine_of(ctx, qp), qp);
 }
 
 static const struct rtsan_provider_ops ops = {
-	.open = op_open,
-	.close = op_close,
-	.progress = op_progress,
-	.query = op_query,
-	.mr_add = op_mr_add,
-	.mr_del = op_mr_del,
-	.cq_create = op_cq_create,
-	.cq_destroy = op_cq_destroy,
-	.cq_poll = op_cq_poll,
-	.cq_fd = op_cq_fd,
-	.cq_arm = op_cq_arm,
-	.qp_create = op_qp_create,
-	.qp_destroy = op_qp_destroy,
-	.doorbell = op_doorbell,
-	.listen = dpdk_listen,
-	.unlisten = dpdk_unlisten,
-	.connect = dpdk_connect,
-	.accept = dpdk_accept,
-	.reject = dpdk_reject,
-	.disconnect = dpdk_disconnect,
-	.event_poll = dpdk_event_poll,
-	.event_fd = op_event_fd,
-	.event_arm = op_event_arm,
+	.open = dpdk_ops_open,
+	.close = dpdk_ops_close,
+	.progress = dpdk_ops_progress,
+	.query = dpdk_ops_query,
+	.mr_add = dpdk_ops_mr_add,
+	.mr_del = dpdk_ops_mr_del,
+	.cq_create = dpdk_ops_cq_create,
+	.cq_destroy = dpdk_ops_cq_destroy,
+	.cq_poll = dpdk_ops_cq_poll,
+	.cq_fd = dpdk_ops_cq_fd,
+	.cq_arm = dpdk_ops_cq_arm,
+	.qp_create = dpdk_ops_qp_create,
+	.qp_destroy = dpdk_ops_qp_destroy,
+	.doorbell = dpdk_ops_doorbell,
+	.listen = san_dpdk_conn_listen,
+	.unlisten = san_dpdk_conn_unlisten,
+	.connect = san_dpdk_conn_connect,
+	.accept = san_dpdk_conn_accept,
+	.reject = san_dpdk_conn_reject,
+	.disconnect = san_dpdk_conn_disconnect,
+	.event_poll = san_dpdk_conn_event_poll,
+	.event_fd = dpdk_ops_event_fd,
+	.event_arm = dpdk_ops_event_arm,
 };
 
 const struct rtsan_provider rtsan_provider_dpdk = {

@@ -53,7 +53,7 @@ struct dpdk_ctx {
 
 /** The engine of *qp*. */
 static inline struct san_engine *
-dpdk_engine_of(const struct dpdk_ctx *ctx, uint32_t qp)
+san_dpdk_engine_of(const struct dpdk_ctx *ctx, uint32_t qp)
 {
 	return san_engine_at(ctx->port, SAN_QPN_INDEX(qp) >> ctx->qp_shift);
 }
@@ -63,17 +63,17 @@ extern const struct rtsan_provider rtsan_provider_dpdk;
 /* ---- dpdk_conf.c ---- */
 
 /** Read 123, 0x7b, 64k, 1M, 1G. False: not such a number. */
-bool dpdk_conf_number(const char *text, uint64_t *out);
+bool san_dpdk_conf_number(const char *text, uint64_t *out);
 /** Read one "key=value". -EINVAL with a text by *host*. */
-int dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
+int san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
 /** Read "key=value" words. -EINVAL with a text by *host*. */
-int dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
-		   const struct rtsan_host *host);
+int san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
+		       const struct rtsan_host *host);
 /** Read "drop=0.01,dup=...". After an error *why* has the reason. */
-int dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why);
+int san_dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why);
 /** Convert it for the engine. -EINVAL: a probability is out of range. */
-int dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
-			    struct san_engine_impair_conf *out);
+int san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
+				struct san_engine_impair_conf *out);
 
 /* ---- dpdk_eal.c ---- */
 
@@ -81,13 +81,16 @@ int dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
  * Split *text* at blanks into words; '...' and "..." keep blanks together. The words lie in *buf*.
  * Returns their number, or -EINVAL, -E2BIG.
  */
-int dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max);
+int san_dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max);
 /** Start EAL, or check that it runs with the same arguments. 0, or -errno with a text by *host*. */
-int dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
-/** The device of a port. dpdk_eal_remove() removes it, and dpdk_eal_start() adds it again. */
+int san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
+/**
+ * The device of a port. san_dpdk_eal_remove() removes it, and san_dpdk_eal_start() adds it
+ * again.
+ */
 struct rte_device;
-struct rte_device *dpdk_eal_device(uint16_t port_id);
-void dpdk_eal_remove(struct rte_device *dev);
+struct rte_device *san_dpdk_eal_device(uint16_t port_id);
+void san_dpdk_eal_remove(struct rte_device *dev);
 /**
  * Take the devices (--vdev, --allow) out of EAL's arguments, for a process that may have them only
  * after another process has released them.
@@ -101,14 +104,14 @@ void dpdk_eal_remove(struct rte_device *dev);
  * @return
  *   Number of devices.
  */
-int dpdk_eal_take_devices(char **words, int *nb, char **devices);
+int san_dpdk_eal_take_devices(char **words, int *nb, char **devices);
 /** Probe *device*, unless that was done. -ENODEV with a text by *host*. */
-int dpdk_eal_probe(const char *device, const struct rtsan_host *host);
+int san_dpdk_eal_probe(const char *device, const struct rtsan_host *host);
 
 /* ---- dpdk_memif.c ---- */
 
 /** Copy the value of *key* in "name,key=value,..."; false: it is missing or does not fit. */
-bool dpdk_device_value(const char *device, const char *key, char *to, size_t size);
+bool san_dpdk_memif_device_value(const char *device, const char *key, char *to, size_t size);
 
 /**
  * Before the driver makes *device* ("net_memif0,role=server,..."): remove a socket file that a
@@ -122,38 +125,41 @@ bool dpdk_device_value(const char *device, const char *key, char *to, size_t siz
  *   - -ENOTSOCK: the file is not a socket, and stays.
  *   - -errno of unlink().
  */
-int dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host);
+int san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host);
 
 /* ---- dpdk_ctx.c: for one thread ---- */
 
 /** For a process with one context: 0, and it is claimed; -EBUSY: it was. */
-int dpdk_ctx_claim(const struct rtsan_host *host);
-void dpdk_ctx_unclaim(void);
+int san_dpdk_ctx_claim(const struct rtsan_host *host);
+void san_dpdk_ctx_unclaim(void);
 /**
  * Open a port and its engines from port arguments; EAL runs already. *name* is the name for
- * operators. With *mem* the port's state lies there (san_engine_park()), and dpdk_ctx_start()
+ * operators. With *mem* the port's state lies there (san_engine_park()), and san_dpdk_ctx_start()
  * starts its lcores. -EBUSY: another context has its device.
  */
-int dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
-		  const struct rtsan_host *host, struct dpdk_ctx **out);
+int san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
+		      const struct rtsan_host *host, struct dpdk_ctx **out);
 /**
- * Open only the device, for a port that was parked; dpdk_ctx_resume() follows. *mac* is the address
- * by which peers know it.
+ * Open only the device, for a port that was parked; san_dpdk_ctx_resume() follows. *mac* is the
+ * address by which peers know it.
  */
-int dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
-			 const struct rte_ether_addr *mac, const struct rtsan_host *host,
-			 struct dpdk_ctx **out);
-/** Resume what was parked in *mem*; dpdk_ctx_start() follows. 0, or see san_engine_resume(). */
-int dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
-/** Before another process has released the device: see san_engine_warm(). */
-int dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host);
+int san_dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
+			     const struct rte_ether_addr *mac, const struct rtsan_host *host,
+			     struct dpdk_ctx **out);
+/** Resume what was parked in *mem*; san_dpdk_ctx_start() follows. 0, or see san_engine_resume(). */
+int san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
+/** Before another process has released the device: see san_engine_port_warm(). */
+int san_dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host);
 /** Start the lcores of a context with *mem*. */
-int dpdk_ctx_start(struct dpdk_ctx *ctx);
-void dpdk_ctx_close(struct dpdk_ctx *ctx);
-/** Live restart: park the state in its *mem*, for dpdk_ctx_resume() here or in another process. */
-void dpdk_ctx_park(struct dpdk_ctx *ctx);
+int san_dpdk_ctx_start(struct dpdk_ctx *ctx);
+void san_dpdk_ctx_close(struct dpdk_ctx *ctx);
+/**
+ * Live restart: park the state in its *mem*, for san_dpdk_ctx_resume() here or in another
+ * process.
+ */
+void san_dpdk_ctx_park(struct dpdk_ctx *ctx);
 /** The process ends with open contexts: stop their engines. */
-void dpdk_ctx_halt(void);
+void san_dpdk_ctx_halt(void);
 
 /* ---- dpdk_ops.c ---- */
 
@@ -162,43 +168,49 @@ void dpdk_ctx_halt(void);
  * operations of the provider do for the program itself. For one thread.
  */
 
-/** Add an application of *user*. *bells*, *wake_fds*: one per engine; see san_engine_app_add(). */
-int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
-		 struct san_bells *const bells[], const int wake_fds[]);
+/**
+ * Add an application of *user*. *doorbells*, *wake_fds*: one per engine; see
+ * san_engine_app_add().
+ */
+int san_dpdk_ops_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
+			 struct san_doorbells *const doorbells[], const int wake_fds[]);
 /** Remove it, when it has nothing any more. */
-void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
+void san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app);
 /** Connections of *app* on all engines, with those whose numbers are not reusable yet. */
-uint32_t dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app);
+uint32_t san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint16_t app);
 /** Orphaned queue pairs of streams of *user*, on all engines. */
-uint32_t dpdk_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
+uint32_t san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
 /** *base*: address of the first byte for *app* and for peers. */
-int dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr);
+int san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base,
+			struct rtsan_provider_mr *mr);
 /** -EBUSY: posted work names the region. */
-int dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key);
+int san_dpdk_ops_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key);
 /** Create it in *mem*, which is zeroed, if not NULL: then *depth* is a power of two, at least 2. */
-int dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
-int dpdk_cq_destroy(void *priv, void *cq);
+int san_dpdk_ops_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
+int san_dpdk_ops_cq_destroy(void *priv, void *cq);
 /** Write to *fd*, the caller's, to wake a thread that waits for completions; -1: none waits. */
-void dpdk_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd);
+void san_dpdk_ops_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd);
 /** Create it with conf->wq, which is zeroed. */
-int dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf);
+int san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf);
 /** Destroy it. Returns its wq, which is not accessed any more. */
-struct san_wq *dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
+struct san_wq *san_dpdk_ops_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
 /** What its application wrote into its queues that ended the queue pair; NULL: nothing. */
-const char *dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
+const char *san_dpdk_ops_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
 
 /** Memory that this stream may take at most, beside its program's; 0: not a stream. */
-uint64_t dpdk_stream_bytes(const struct rtsan_provider_qp *conf);
+uint64_t san_dpdk_ops_stream_bytes(const struct rtsan_provider_qp *conf);
 
 /* ---- dpdk_conn.c ---- */
 
-int dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie);
-void dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey);
-int dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-		 const struct rtsan_conn_param *param);
-int dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param);
-int dpdk_reject(void *priv, uint64_t request, const void *data, uint16_t len);
-int dpdk_disconnect(void *priv, uint32_t qp);
-int dpdk_event_poll(void *priv, struct rtsan_provider_event *ev);
+int san_dpdk_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
+			 uint32_t cookie);
+void san_dpdk_conn_unlisten(void *priv, uint64_t service, uint16_t pkey);
+int san_dpdk_conn_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
+			  const struct rtsan_conn_param *param);
+int san_dpdk_conn_accept(void *priv, uint64_t request, uint32_t qp,
+			 const struct rtsan_conn_param *param);
+int san_dpdk_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len);
+int san_dpdk_conn_disconnect(void *priv, uint32_t qp);
+int san_dpdk_conn_event_poll(void *priv, struct rtsan_provider_event *ev);
 
 #endif /* DPDK_PRIV_H */

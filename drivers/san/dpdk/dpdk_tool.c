@@ -20,7 +20,7 @@ static_assert(sizeof(struct rtsan_dpdk_counter) == sizeof(struct san_engine_coun
 	      "passed through");
 
 static struct san_engine_port *
-port_of(const struct rtsan_ctx *ctx)
+dpdk_tool_port_of(const struct rtsan_ctx *ctx)
 {
 	const struct dpdk_ctx *c =
 		ctx != NULL ? rtsan_provider_priv(ctx, &rtsan_provider_dpdk) : NULL;
@@ -38,23 +38,23 @@ rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
 
 	if (argc < 1 || argv == NULL || conf == NULL || ctx == NULL)
 		return host->fail(-EINVAL, "rtsan_dpdk_open: an argument is missing");
-	n = dpdk_eal_split(conf, buf, sizeof(buf), words, DPDK_ARGS_MAX);
+	n = san_dpdk_eal_split(conf, buf, sizeof(buf), words, DPDK_ARGS_MAX);
 	if (n < 0)
 		return host->fail(-EINVAL, "port arguments: too long, or a quote is open");
-	rc = dpdk_ctx_claim(host);
+	rc = san_dpdk_ctx_claim(host);
 	if (rc != 0)
 		return rc;
-	rc = dpdk_eal_start(argc, argv, host);
+	rc = san_dpdk_eal_start(argc, argv, host);
 	if (rc == 0)
-		rc = dpdk_ctx_open(DPDK_PORT_NAME, words, n, NULL, host, &c);
+		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, words, n, NULL, host, &c);
 	if (rc != 0) {
-		dpdk_ctx_unclaim();
+		san_dpdk_ctx_unclaim();
 		return rc;
 	}
 	rc = rtsan_provider_attach(&rtsan_provider_dpdk, c, ctx);
 	if (rc != 0) {
-		dpdk_ctx_close(c);
-		dpdk_ctx_unclaim();
+		san_dpdk_ctx_close(c);
+		san_dpdk_ctx_unclaim();
 	}
 	return rc;
 }
@@ -62,23 +62,23 @@ rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
 int
 rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair)
 {
-	struct san_engine_port *p = port_of(ctx);
+	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 	struct san_engine_impair_conf conf;
 
 	if (p == NULL)
 		return -EINVAL;
 	if (impair == NULL)
-		return san_engine_impair(p, tx, NULL);
-	if (dpdk_conf_impair_engine(impair, &conf) != 0)
+		return san_engine_set_impair(p, tx, NULL);
+	if (san_dpdk_conf_impair_engine(impair, &conf) != 0)
 		return rtsan_provider_host()->fail(-EINVAL, "impairment: a probability is 0 to 1");
-	return san_engine_impair(p, tx, &conf);
+	return san_engine_set_impair(p, tx, &conf);
 }
 
 int
 rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 {
 	const char *why;
-	int rc = dpdk_conf_impair(text, out, &why);
+	int rc = san_dpdk_conf_impair(text, out, &why);
 
 	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s: %s", text, why);
 }
@@ -86,7 +86,7 @@ rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 void
 rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f)
 {
-	struct san_engine_port *p = port_of(ctx);
+	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
 	if (p != NULL)
 		san_engine_show(p, (enum san_engine_show)what, f);
@@ -95,23 +95,24 @@ rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f)
 int
 rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max)
 {
-	struct san_engine_port *p = port_of(ctx);
+	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
-	return p != NULL ? san_engine_counters(p, (struct san_engine_counter *)c, max) : -EINVAL;
+	return p != NULL ? san_engine_show_counters(p, (struct san_engine_counter *)c, max) :
+			   -EINVAL;
 }
 
 uint64_t
 rtsan_dpdk_leaks(struct rtsan_ctx *ctx)
 {
-	struct san_engine_port *p = port_of(ctx);
+	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
-	return p != NULL ? san_engine_leaks(p) : 0;
+	return p != NULL ? san_engine_show_leaks(p) : 0;
 }
 
 int
 rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file)
 {
-	struct san_engine_port *p = port_of(ctx);
+	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
 	int rc = p != NULL ? san_engine_capture(p, file) : -EINVAL;
 

@@ -27,7 +27,7 @@ set_ns(uint64_t *field, uint32_t us)
 }
 
 void
-stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
+san_stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
 {
 	const struct rtsan_stream_attr *a = conf->stream;
 
@@ -56,14 +56,14 @@ stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *o
 }
 
 int
-stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
-		 struct san_stream_conf *out)
+san_stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
+		     struct san_stream_conf *out)
 {
 	const char *why;
 
 	if (conf->stream == NULL)
 		return 0;
-	stream_attr_fill(conf, out);
+	san_stream_attr_fill(conf, out);
 	why = san_stream_conf_check(out);
 	return why != NULL ? host->fail(-EINVAL, "stream: %s", why) : 0;
 }

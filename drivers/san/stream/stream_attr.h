@@ -11,9 +11,9 @@
 #include "stream.h"
 
 /** Convert conf->stream, which is not NULL, without checks. */
-void stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out);
+void san_stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out);
 /** Convert and check conf->stream, if there is one. -EINVAL with a text by *host*. */
-int stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
-		     struct san_stream_conf *out);
+int san_stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
+			 struct san_stream_conf *out);
 
 #endif /* STREAM_ATTR_H */

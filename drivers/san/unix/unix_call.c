@@ -16,35 +16,36 @@
 #define PORT_KEY     ",port="
 
 static int
-gone(struct unix_ctx *ctx, int rc)
+unix_call_daemon_died(struct unix_ctx *ctx, int rc)
 {
-	atomic_store(&ctx->is_gone, true);
+	atomic_store(&ctx->is_lost, true);
 	return ctx->host->fail(-EIO, "the daemon is gone (%s)", strerror(-rc));
 }
 
 static int
-exchange(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+unix_call_exchange(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep,
+		   int *got)
 {
-	int rc = shmq_send(ctx->sock, req, sizeof(*req), fd, true);
+	int rc = san_shmq_send(ctx->sock, req, sizeof(*req), fd, true);
 
-	return rc == 0 ? shmq_recv(ctx->sock, rep, sizeof(*rep), got, true) : rc;
+	return rc == 0 ? san_shmq_recv(ctx->sock, rep, sizeof(*rep), got, true) : rc;
 }
 
 int
-unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+san_unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
 	int rc, came = -1;
 
 	req->magic = SHMQ_MAGIC;
 	req->abi = SHMQ_ABI;
 	pthread_mutex_lock(&ctx->lock);
-	rc = exchange(ctx, req, fd, rep, &came);
+	rc = unix_call_exchange(ctx, req, fd, rep, &came);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0)
-		return gone(ctx, rc);
+		return unix_call_daemon_died(ctx, rc);
 	rep->text[SHMQ_TEXT - 1] = '\0';
 	if (rep->rc == 0 && got != NULL && came < 0)
-		rc = gone(ctx, -EPROTO);
+		rc = unix_call_daemon_died(ctx, -EPROTO);
 	else if (rep->rc != 0)
 		rc = rep->text[0] != '\0' ? ctx->host->fail(rep->rc, "%s", rep->text) : rep->rc;
 	if (rc == 0 && got != NULL)
@@ -55,17 +56,17 @@ unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *r
 }
 
 int
-unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
+san_unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
 {
 	struct shmq_req req = {.type = type, .id = id};
 	struct shmq_rep rep;
-	int fd, rc = unix_call(ctx, &req, -1, &rep, &fd);
+	int fd, rc = san_unix_call(ctx, &req, -1, &rep, &fd);
 
 	return rc == 0 ? fd : rc;
 }
 
 bool
-unix_call_is_alive(struct unix_ctx *ctx)
+san_unix_call_is_alive(struct unix_ctx *ctx)
 {
 	char byte;
 	ssize_t n;
@@ -76,15 +77,16 @@ unix_call_is_alive(struct unix_ctx *ctx)
 	n = recv(ctx->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 	pthread_mutex_unlock(&ctx->lock);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		atomic_store(&ctx->is_gone, true);
-	return !atomic_load(&ctx->is_gone);
+		atomic_store(&ctx->is_lost, true);
+	return !atomic_load(&ctx->is_lost);
 }
 
 /* ---- open, close ---- */
 
 /* "PATH" or "PATH,port=NAME". */
 static int
-split(const struct unix_ctx *ctx, const char *args, char path[PATH_MAX_LEN], char port[SHMQ_PORT])
+unix_call_split_args(const struct unix_ctx *ctx, const char *args, char path[PATH_MAX_LEN],
+		     char port[SHMQ_PORT])
 {
 	size_t len = strcspn(args, ",");
 	const char *key = &args[len];
@@ -110,7 +112,7 @@ split(const struct unix_ctx *ctx, const char *args, char path[PATH_MAX_LEN], cha
 }
 
 static int
-dial(struct unix_ctx *ctx, const char *path)
+unix_call_dial(struct unix_ctx *ctx, const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
@@ -127,11 +129,11 @@ dial(struct unix_ctx *ctx, const char *path)
 }
 
 static void
-keep(struct unix_ctx *ctx, const struct shmq_rep *rep)
+unix_call_keep_limits(struct unix_ctx *ctx, const struct shmq_rep *rep)
 {
 	ctx->yields = rep->hello.yields != 0;
 	ctx->lcore_qps = rep->hello.lcore_qps;
-	ctx->nb_bells = rep->hello.lcore_qps + rep->hello.max_socks;
+	ctx->nb_doorbells = rep->hello.lcore_qps + rep->hello.max_socks;
 	ctx->qp_shift = rep->hello.qp_shift;
 	ctx->ctl_bytes = rep->hello.ctl_bytes;
 	ctx->caps = (struct rtsan_caps){
@@ -161,7 +163,7 @@ take_wake_fds(struct unix_ctx *ctx)
 	for (i = 0; i < ctx->caps.nb_lcores; i++)
 		ctx->wake_fds[i] = -1;
 	for (i = 0; i < ctx->caps.nb_lcores; i++) {
-		ctx->wake_fds[i] = unix_call_fd(ctx, SHMQ_WAKE_FD, i);
+		ctx->wake_fds[i] = san_unix_call_fd(ctx, SHMQ_WAKE_FD, i);
 		if (ctx->wake_fds[i] < 0)
 			return ctx->wake_fds[i];
 	}
@@ -169,7 +171,7 @@ take_wake_fds(struct unix_ctx *ctx)
 }
 
 static int
-introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
+unix_call_introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
@@ -177,7 +179,7 @@ introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 	int fd, rc;
 
 	memcpy(req.hello.port, port, SHMQ_PORT);
-	rc = unix_call(ctx, &req, -1, &rep, &fd);
+	rc = san_unix_call(ctx, &req, -1, &rep, &fd);
 	if (rc != 0)
 		return rc;
 	if (rep.magic != SHMQ_MAGIC || rep.abi != SHMQ_ABI) {
@@ -185,7 +187,7 @@ introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 		return ctx->host->fail(-EPROTO, "the daemon speaks version %u, this library %u",
 				       rep.abi, SHMQ_ABI);
 	}
-	keep(ctx, &rep);
+	unix_call_keep_limits(ctx, &rep);
 	ctl = mmap(NULL, ctx->ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (ctl == MAP_FAILED)
@@ -196,25 +198,25 @@ introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 }
 
 int
-unix_call_open(struct unix_ctx *ctx, const char *args)
+san_unix_call_open(struct unix_ctx *ctx, const char *args)
 {
 	char path[PATH_MAX_LEN], port[SHMQ_PORT];
 	int rc;
 
 	ctx->sock = ctx->event_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
-	rc = split(ctx, args, path, port);
+	rc = unix_call_split_args(ctx, args, path, port);
 	if (rc == 0)
-		rc = dial(ctx, path);
+		rc = unix_call_dial(ctx, path);
 	if (rc == 0)
-		rc = introduce(ctx, port);
+		rc = unix_call_introduce(ctx, port);
 	if (rc != 0)
-		unix_call_close(ctx);
+		san_unix_call_close(ctx);
 	return rc;
 }
 
 void
-unix_call_close(struct unix_ctx *ctx)
+san_unix_call_close(struct unix_ctx *ctx)
 {
 	uint32_t i;
 

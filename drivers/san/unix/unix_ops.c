@@ -26,7 +26,7 @@ static_assert(SHMQ_PEER == sizeof(((struct rtsan_event *)0)->peer), "copied");
 /* ---- contexts ---- */
 
 static int
-op_open(const char *args, const struct rtsan_host *host, void **priv)
+unix_ops_open(const char *args, const struct rtsan_host *host, void **priv)
 {
 	struct unix_ctx *ctx = calloc(1, sizeof(*ctx));
 	int rc;
@@ -34,14 +34,14 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 	if (ctx == NULL)
 		return -ENOMEM;
 	ctx->host = host;
-	rc = unix_call_open(ctx, args);
+	rc = san_unix_call_open(ctx, args);
 	if (rc != 0) {
 		free(ctx);
 		return rc;
 	}
 	ctx->qps = calloc(ctx->caps.max_qps, sizeof(*ctx->qps));
 	if (ctx->qps == NULL) {
-		unix_call_close(ctx);
+		san_unix_call_close(ctx);
 		free(ctx);
 		return -ENOMEM;
 	}
@@ -50,22 +50,22 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 }
 
 static void
-op_close(void *priv)
+unix_ops_close(void *priv)
 {
 	struct unix_ctx *ctx = priv;
 
 	/* the daemon releases what is left */
-	unix_call_close(ctx);
+	san_unix_call_close(ctx);
 	free(ctx->qps);
 	free(ctx);
 }
 
 static int
-op_progress(void *priv)
+unix_ops_progress(void *priv)
 {
 	const struct unix_ctx *ctx = priv;
 
-	if (atomic_load_explicit(&ctx->is_gone, memory_order_relaxed))
+	if (atomic_load_explicit(&ctx->is_lost, memory_order_relaxed))
 		return -EIO;
 	if (ctx->yields)
 		sched_yield();
@@ -73,7 +73,7 @@ op_progress(void *priv)
 }
 
 static void
-op_query(void *priv, struct rtsan_caps *caps)
+unix_ops_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct unix_ctx *ctx = priv;
 
@@ -86,12 +86,12 @@ call_id(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
 	struct shmq_req req = {.type = type, .id = id};
 	struct shmq_rep rep;
 
-	return unix_call(ctx, &req, -1, &rep, NULL);
+	return san_unix_call(ctx, &req, -1, &rep, NULL);
 }
 
 /* Map memory that the daemon has made. */
 static void *
-map(struct unix_ctx *ctx, int fd, size_t bytes)
+unix_ops_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -105,7 +105,7 @@ map(struct unix_ctx *ctx, int fd, size_t bytes)
 /* ---- regions ---- */
 
 static int
-op_mr_add(void *priv, struct rtsan_provider_mr *mr)
+unix_ops_mr_add(void *priv, struct rtsan_provider_mr *mr)
 {
 	struct shmq_req req = {
 		.type = SHMQ_MR_ADD,
@@ -117,7 +117,7 @@ op_mr_add(void *priv, struct rtsan_provider_mr *mr)
 		},
 	};
 	struct shmq_rep rep;
-	int rc = unix_call(priv, &req, mr->fd, &rep, NULL);
+	int rc = san_unix_call(priv, &req, mr->fd, &rep, NULL);
 
 	if (rc == 0)
 		mr->key = mr->rkey = rep.id;
@@ -125,7 +125,7 @@ op_mr_add(void *priv, struct rtsan_provider_mr *mr)
 }
 
 static int
-op_mr_del(void *priv, uint32_t key)
+unix_ops_mr_del(void *priv, uint32_t key)
 {
 	return call_id(priv, SHMQ_MR_DEL, key);
 }
@@ -133,7 +133,7 @@ op_mr_del(void *priv, uint32_t key)
 /* ---- completion queues ---- */
 
 static int
-op_cq_create(void *priv, uint32_t depth, void **out)
+unix_ops_cq_create(void *priv, uint32_t depth, void **out)
 {
 	struct shmq_req req = {.type = SHMQ_CQ_CREATE, .cq = {.depth = depth}};
 	struct unix_ctx *ctx = priv;
@@ -143,7 +143,7 @@ op_cq_create(void *priv, uint32_t depth, void **out)
 
 	if (cq == NULL)
 		return -ENOMEM;
-	rc = unix_call(ctx, &req, -1, &rep, &fd);
+	rc = san_unix_call(ctx, &req, -1, &rep, &fd);
 	if (rc != 0) {
 		free(cq);
 		return rc;
@@ -151,8 +151,8 @@ op_cq_create(void *priv, uint32_t depth, void **out)
 	cq->ctx = ctx;
 	cq->fd = -1;
 	cq->id = rep.cq.id;
-	cq->bytes = san_cq_bytes(rep.cq.depth);
-	cq->mem = map(ctx, fd, cq->bytes);
+	cq->bytes = san_wr_cq_bytes(rep.cq.depth);
+	cq->mem = unix_ops_map_mem(ctx, fd, cq->bytes);
 	if (cq->mem == NULL) {
 		call_id(ctx, SHMQ_CQ_DESTROY, cq->id);
 		free(cq);
@@ -164,7 +164,7 @@ op_cq_create(void *priv, uint32_t depth, void **out)
 }
 
 static int
-op_cq_destroy(void *priv, void *arg)
+unix_ops_cq_destroy(void *priv, void *arg)
 {
 	struct unix_cq *cq = arg;
 	int rc = call_id(priv, SHMQ_CQ_DESTROY, cq->id);
@@ -179,41 +179,41 @@ op_cq_destroy(void *priv, void *arg)
 }
 
 static int
-op_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
+unix_ops_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 {
 	struct unix_cq *cq = arg;
 
-	return (int)san_cq_poll(&cq->c, cq->mem, wc, (uint32_t)n);
+	return (int)san_wr_cq_poll(&cq->c, cq->mem, wc, (uint32_t)n);
 }
 
 /* ---- waiting ---- */
 
 /* Empty the pair. When the daemon ends, its side is closed, which wakes waiters, too. */
 static int
-drain(struct unix_ctx *ctx, int fd)
+unix_ops_drain_fd(struct unix_ctx *ctx, int fd)
 {
-	int rc = fd >= 0 ? shmq_pair_drain(fd) : 0;
+	int rc = fd >= 0 ? san_shmq_pair_drain(fd) : 0;
 
 	if (rc != 0)
-		atomic_store(&ctx->is_gone, true);
-	return atomic_load(&ctx->is_gone) || atomic_load(&ctx->ctl->gone) ? -EIO : 0;
+		atomic_store(&ctx->is_lost, true);
+	return atomic_load(&ctx->is_lost) || atomic_load(&ctx->ctl->orphaned) ? -EIO : 0;
 }
 
 static int
-op_cq_fd(void *priv, void *arg)
+unix_ops_cq_fd(void *priv, void *arg)
 {
 	struct unix_cq *cq = arg;
 
 	if (cq->fd < 0)
-		cq->fd = unix_call_fd(priv, SHMQ_CQ_FD, cq->id);
+		cq->fd = san_unix_call_fd(priv, SHMQ_CQ_FD, cq->id);
 	return cq->fd;
 }
 
 static int
-op_cq_arm(void *priv, void *arg)
+unix_ops_cq_arm(void *priv, void *arg)
 {
 	struct unix_cq *cq = arg;
-	int rc = drain(priv, cq->fd);
+	int rc = unix_ops_drain_fd(priv, cq->fd);
 
 	if (!san_spsc_arm(&cq->c, &cq->mem->tail, &cq->mem->armed))
 		return 1; /* completions from before the daemon's end can be polled */
@@ -221,20 +221,20 @@ op_cq_arm(void *priv, void *arg)
 }
 
 static int
-op_event_fd(void *priv)
+unix_ops_event_fd(void *priv)
 {
 	struct unix_ctx *ctx = priv;
 
 	if (ctx->event_fd < 0)
-		ctx->event_fd = unix_call_fd(ctx, SHMQ_EVENT_FD, 0);
+		ctx->event_fd = san_unix_call_fd(ctx, SHMQ_EVENT_FD, 0);
 	return ctx->event_fd;
 }
 
 static int
-op_event_arm(void *priv)
+unix_ops_event_arm(void *priv)
 {
 	struct unix_ctx *ctx = priv;
-	int rc = drain(ctx, ctx->event_fd);
+	int rc = unix_ops_drain_fd(ctx, ctx->event_fd);
 
 	if (!san_spsc_arm(&ctx->events, &ctx->ctl->ev_tail, &ctx->ctl->ev_armed))
 		return 1;
@@ -272,7 +272,7 @@ fill_stream(struct shmq_stream *to, const struct rtsan_stream_attr *from)
 }
 
 static int
-op_qp_create(void *priv, struct rtsan_provider_qp *conf)
+unix_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	struct unix_ctx *ctx = priv;
 	const struct unix_cq *send_cq = conf->send_cq, *recv_cq = conf->recv_cq;
@@ -290,12 +290,12 @@ op_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	int rc, fd;
 
 	fill_stream(&req.qp.stream, conf->stream);
-	rc = unix_call(ctx, &req, -1, &rep, &fd);
+	rc = san_unix_call(ctx, &req, -1, &rep, &fd);
 	if (rc != 0)
 		return rc;
 	q = &ctx->qps[SAN_QPN_INDEX(rep.id)];
-	q->bytes = san_wq_bytes(conf->sq_depth, conf->rq_depth);
-	q->wq = map(ctx, fd, q->bytes);
+	q->bytes = san_wr_wq_bytes(conf->sq_depth, conf->rq_depth);
+	q->wq = unix_ops_map_mem(ctx, fd, q->bytes);
 	if (q->wq == NULL) {
 		call_id(ctx, SHMQ_QP_DESTROY, rep.id);
 		return -ENOMEM;
@@ -306,7 +306,7 @@ op_qp_create(void *priv, struct rtsan_provider_qp *conf)
 }
 
 static void
-op_qp_destroy(void *priv, uint32_t qp)
+unix_ops_qp_destroy(void *priv, uint32_t qp)
 {
 	struct unix_ctx *ctx = priv;
 	struct unix_qp *q = &ctx->qps[SAN_QPN_INDEX(qp)];
@@ -317,20 +317,20 @@ op_qp_destroy(void *priv, uint32_t qp)
 }
 
 static void
-op_doorbell(void *priv, uint32_t qp)
+unix_ops_doorbell(void *priv, uint32_t qp)
 {
 	const struct unix_ctx *ctx = priv;
 	uint32_t index = SAN_QPN_INDEX(qp), lcore = index >> ctx->qp_shift;
 
-	if (san_bells_ring(shmq_bells(ctx->ctl, lcore, ctx->nb_bells),
-			   index - (lcore << ctx->qp_shift)))
+	if (san_doorbells_ring(san_shmq_doorbells(ctx->ctl, lcore, ctx->nb_doorbells),
+			       index - (lcore << ctx->qp_shift)))
 		eventfd_write(ctx->wake_fds[lcore], 1);
 }
 
 /* ---- connections ---- */
 
 static void
-fill_param(struct shmq_param *to, const struct rtsan_conn_param *from)
+unix_ops_fill_param(struct shmq_param *to, const struct rtsan_conn_param *from)
 {
 	if (from == NULL)
 		return;
@@ -357,7 +357,7 @@ op_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_
 	};
 	struct shmq_rep rep;
 
-	return unix_call(priv, &req, -1, &rep, NULL);
+	return san_unix_call(priv, &req, -1, &rep, NULL);
 }
 
 static void
@@ -366,7 +366,7 @@ op_unlisten(void *priv, uint64_t service, uint16_t pkey)
 	struct shmq_req req = {.type = SHMQ_UNLISTEN, .conn = {.service = service, .pkey = pkey}};
 	struct shmq_rep rep;
 
-	unix_call(priv, &req, -1, &rep, NULL);
+	san_unix_call(priv, &req, -1, &rep, NULL);
 }
 
 static int
@@ -380,8 +380,8 @@ op_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 	if (strlen(peer) >= sizeof(req.conn.peer))
 		return ctx->host->fail(-EINVAL, "connect: \"%s\" is not an address", peer);
 	strcpy(req.conn.peer, peer);
-	fill_param(&req.conn.param, param);
-	return unix_call(ctx, &req, -1, &rep, NULL);
+	unix_ops_fill_param(&req.conn.param, param);
+	return san_unix_call(ctx, &req, -1, &rep, NULL);
 }
 
 static int
@@ -390,8 +390,8 @@ op_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_par
 	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.id = qp, .request = request}};
 	struct shmq_rep rep;
 
-	fill_param(&req.conn.param, param);
-	return unix_call(priv, &req, -1, &rep, NULL);
+	unix_ops_fill_param(&req.conn.param, param);
+	return san_unix_call(priv, &req, -1, &rep, NULL);
 }
 
 static int
@@ -401,8 +401,8 @@ op_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 	struct shmq_req req = {.type = SHMQ_REJECT, .conn = {.request = request}};
 	struct shmq_rep rep;
 
-	fill_param(&req.conn.param, &param);
-	return unix_call(priv, &req, -1, &rep, NULL);
+	unix_ops_fill_param(&req.conn.param, &param);
+	return san_unix_call(priv, &req, -1, &rep, NULL);
 }
 
 static int
@@ -418,9 +418,9 @@ op_event_poll(void *priv, struct rtsan_provider_event *ev)
 	const struct shmq_event *from;
 
 	if (san_spsc_count(&ctx->events, &ctx->ctl->ev_tail) == 0) {
-		if (++ctx->nb_idle % ALIVE_EVERY == 0 && !unix_call_is_alive(ctx))
+		if (++ctx->nb_idle % ALIVE_EVERY == 0 && !san_unix_call_is_alive(ctx))
 			return -EIO;
-		return atomic_load(&ctx->ctl->gone) || atomic_load(&ctx->is_gone) ? -EIO : 0;
+		return atomic_load(&ctx->ctl->orphaned) || atomic_load(&ctx->is_lost) ? -EIO : 0;
 	}
 	from = &ctx->ctl->events[ctx->events.head & ctx->events.mask];
 	memset(ev, 0, sizeof(*ev));
@@ -438,20 +438,20 @@ op_event_poll(void *priv, struct rtsan_provider_event *ev)
 }
 
 static const struct rtsan_provider_ops ops = {
-	.open = op_open,
-	.close = op_close,
-	.progress = op_progress,
-	.query = op_query,
-	.mr_add = op_mr_add,
-	.mr_del = op_mr_del,
-	.cq_create = op_cq_create,
-	.cq_destroy = op_cq_destroy,
-	.cq_poll = op_cq_poll,
-	.cq_fd = op_cq_fd,
-	.cq_arm = op_cq_arm,
-	.qp_create = op_qp_create,
-	.qp_destroy = op_qp_destroy,
-	.doorbell = op_doorbell,
+	.open = unix_ops_open,
+	.close = unix_ops_close,
+	.progress = unix_ops_progress,
+	.query = unix_ops_query,
+	.mr_add = unix_ops_mr_add,
+	.mr_del = unix_ops_mr_del,
+	.cq_create = unix_ops_cq_create,
+	.cq_destroy = unix_ops_cq_destroy,
+	.cq_poll = unix_ops_cq_poll,
+	.cq_fd = unix_ops_cq_fd,
+	.cq_arm = unix_ops_cq_arm,
+	.qp_create = unix_ops_qp_create,
+	.qp_destroy = unix_ops_qp_destroy,
+	.doorbell = unix_ops_doorbell,
 	.listen = op_listen,
 	.unlisten = op_unlisten,
 	.connect = op_connect,
@@ -459,8 +459,8 @@ static const struct rtsan_provider_ops ops = {
 	.reject = op_reject,
 	.disconnect = op_disconnect,
 	.event_poll = op_event_poll,
-	.event_fd = op_event_fd,
-	.event_arm = op_event_arm,
+	.event_fd = unix_ops_event_fd,
+	.event_arm = unix_ops_event_arm,
 };
 
 extern const struct rtsan_provider rtsan_provider_unix;

@@ -26,13 +26,13 @@ struct unix_ctx {
 	int event_fd;  /**< readable when there are events, once armed; -1: not asked for */
 	int *wake_fds; /**< one for each lcore; NULL: lcores never sleep */
 	uint32_t lcore_qps, qp_shift;
-	uint32_t nb_bells; /**< doorbells of an lcore */
+	uint32_t nb_doorbells; /**< doorbells of an lcore */
 	struct rtsan_caps caps;
 	struct shmq_ctl *ctl;
 	size_t ctl_bytes;
 	struct unix_qp *qps;  /**< caps.max_qps entries, by SAN_QPN_INDEX() */
 	pthread_mutex_t lock; /**< held for a request and its answer */
-	_Atomic bool is_gone; /**< the daemon, or its port, has ended */
+	_Atomic bool is_lost; /**< the daemon, or its port, has ended */
 	uint32_t nb_idle;     /**< polls without an event */
 	struct san_spsc_cons events;
 };
@@ -56,8 +56,8 @@ struct unix_cq {
  * @return
  *   0; -errno with a text.
  */
-int unix_call_open(struct unix_ctx *ctx, const char *args);
-void unix_call_close(struct unix_ctx *ctx);
+int san_unix_call_open(struct unix_ctx *ctx, const char *args);
+void san_unix_call_close(struct unix_ctx *ctx);
 /**
  * Make a request and wait for the answer.
  *
@@ -68,10 +68,11 @@ void unix_call_close(struct unix_ctx *ctx);
  * @return
  *   0; -errno. If the daemon refuses, the text is the daemon's.
  */
-int unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got);
+int san_unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep,
+		  int *got);
 /** Request a descriptor, by *id*. Returns it, or -errno. */
-int unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id);
+int san_unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id);
 /** Whether the daemon is alive. */
-bool unix_call_is_alive(struct unix_ctx *ctx);
+bool san_unix_call_is_alive(struct unix_ctx *ctx);
 
 #endif /* UNIX_PRIV_H */

@@ -91,11 +91,12 @@ read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello
 	enum rtsan_reason reason;
 
 	if (ctx->is_plain) {
-		verbs_hello_init(h, 0, e->data,
-				 e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+		san_verbs_hello_init(h, 0, e->data,
+				     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len :
+								  RTSAN_PRIVATE_MAX);
 		return RTSAN_R_NONE;
 	}
-	reason = verbs_hello_decode(e->data, e->len, h);
+	reason = san_verbs_hello_decode(e->data, e->len, h);
 	if (reason != RTSAN_R_NONE)
 		return reason;
 	if ((h->flags & VERBS_HELLO_FIRST) != 0)
@@ -145,8 +146,8 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 		.listener = l->cookie,
 	};
 	memcpy(ev->ev.private_data, h->data, h->len);
-	verbs_end_fill_peer(&ev->ev, e->ev.id);
-	verbs_conn_put(ctx, &r->event);
+	san_verbs_end_fill_peer(&ev->ev, e->ev.id);
+	san_verbs_conn_put(ctx, &r->event);
 	return RTSAN_R_NONE;
 }
 
@@ -157,14 +158,14 @@ want_rest(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 	uint8_t buf[VERBS_HELLO_MAX];
 	struct verbs_hello h;
 
-	verbs_hello_init(&h, 0, NULL, 0);
+	san_verbs_hello_init(&h, 0, NULL, 0);
 	h.reason = VERBS_HELLO_MORE;
-	rdma_reject(id, buf, verbs_hello_encode(&h, buf));
-	verbs_thread_retire(ctx, id, false);
+	rdma_reject(id, buf, san_verbs_hello_encode(&h, buf));
+	san_verbs_thread_retire(ctx, id, false);
 }
 
 static void
-on_request(struct verbs_ctx *ctx, const struct cm_event *e)
+verbs_cm_on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 {
 	enum rtsan_reason reason = RTSAN_R_NO_LISTENER;
 	struct verbs_hello h;
@@ -182,7 +183,7 @@ on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 		pthread_mutex_unlock(&ctx->lock);
 	}
 	if (reason != RTSAN_R_NONE)
-		verbs_conn_refuse(ctx, e->ev.id, reason, NULL, 0);
+		san_verbs_conn_refuse(ctx, e->ev.id, reason, NULL, 0);
 }
 
 /*
@@ -192,19 +193,19 @@ on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 static void
 on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 {
-	struct rdma_cm_id *gone = NULL;
+	struct rdma_cm_id *ended = NULL;
 	struct verbs_listener *l;
 
 	pthread_mutex_lock(&ctx->lock);
 	LIST_FOREACH(l, &ctx->listeners, link) {
 		if (l->id == id) {
-			gone = id;
+			ended = id;
 			l->id = NULL;
 		}
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	if (gone != NULL)
-		verbs_thread_retire(ctx, gone, false);
+	if (ended != NULL)
+		san_verbs_thread_retire(ctx, ended, false);
 }
 
 /* ---- connections, under the lock of the queue pair ---- */
@@ -220,15 +221,15 @@ asks_again(struct verbs_qp *q, int status, uint8_t reason)
 		return false;
 	if (status != STALE && (q->half != VERBS_HELLO_FIRST || reason != VERBS_HELLO_MORE))
 		return false;
-	verbs_end_leave(q);
+	san_verbs_end_leave(q);
 	if (reason == VERBS_HELLO_MORE)
 		q->half = VERBS_HELLO_REST;
 	q->state = VERBS_RESOLVING;
-	return verbs_conn_resolve(q) == 0;
+	return san_verbs_conn_resolve(q) == 0;
 }
 
 static void
-ask(struct verbs_qp *q)
+verbs_cm_ask_device(struct verbs_qp *q)
 {
 	struct rdma_conn_param conn = {
 		.private_data = q->private_data,
@@ -239,30 +240,31 @@ ask(struct verbs_qp *q)
 	int rc;
 
 	if (!q->ctx->is_plain) {
-		verbs_hello_init(&h, q->service, q->private_data, q->private_len);
+		san_verbs_hello_init(&h, q->service, q->private_data, q->private_len);
 		h.flags = q->half | (q->stream != NULL ? VERBS_HELLO_STREAM : 0);
 		h.token = q->token;
 		conn.private_data = buf;
-		conn.private_data_len = verbs_hello_encode(&h, buf);
+		conn.private_data_len = san_verbs_hello_encode(&h, buf);
 	}
-	verbs_conn_param(q->ctx, READS_ALL, READS_ALL, &conn);
+	san_verbs_conn_param(q->ctx, READS_ALL, READS_ALL, &conn);
 	q->state = VERBS_CONNECTING;
-	rc = verbs_qp_make(q);
+	rc = san_verbs_qp_make(q);
 	if (q->half != VERBS_HELLO_FIRST)
-		verbs_qp_post(q); /* receives first: the peer may send as soon as it is connected */
+		/* receives first: the peer may send as soon as it is connected */
+		san_verbs_qp_post(q);
 	if (rc != 0)
-		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_RESOURCES, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_RESOURCES, NULL);
 	else if (rdma_connect(q->id, &conn) != 0)
-		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 }
 
 static void
 on_route(struct verbs_qp *q)
 {
 	if (q->id->verbs == q->ctx->dev)
-		ask(q);
+		verbs_cm_ask_device(q);
 	else /* the route uses another device */
-		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 }
 
 static void
@@ -273,24 +275,25 @@ on_rejected(struct verbs_qp *q, const struct cm_event *e)
 						      RTSAN_R_PARAMETER;
 	struct verbs_hello h;
 
-	verbs_hello_init(&h, 0, NULL, 0);
+	san_verbs_hello_init(&h, 0, NULL, 0);
 	if (e->ev.status == CONSUMER_SAYS && q->ctx->is_plain) {
 		reason = RTSAN_R_REFUSED;
-		verbs_hello_init(&h, 0, e->data,
-				 e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+		san_verbs_hello_init(&h, 0, e->data,
+				     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len :
+								  RTSAN_PRIVATE_MAX);
 	} else if (e->ev.status == CONSUMER_SAYS &&
-		   verbs_hello_decode(e->data, e->len, &h) == RTSAN_R_NONE) {
+		   san_verbs_hello_decode(e->data, e->len, &h) == RTSAN_R_NONE) {
 		reason = h.reason;
 	}
 	if (asks_again(q, e->ev.status, reason))
 		return;
 	if (reason == RTSAN_R_NONE || reason > RTSAN_R_MALFORMED) /* not a reason of a peer */
 		reason = RTSAN_R_PARAMETER;
-	verbs_end_begin(q, RTSAN_EV_REJECTED, reason, &h);
+	san_verbs_end_begin(q, RTSAN_EV_REJECTED, reason, &h);
 }
 
 static void
-on_up(struct verbs_qp *q, const struct cm_event *e)
+verbs_cm_on_up(struct verbs_qp *q, const struct cm_event *e)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .min_rnr_timer = RNR_TIMER};
 	struct verbs_hello h;
@@ -300,26 +303,27 @@ on_up(struct verbs_qp *q, const struct cm_event *e)
 	q->state = VERBS_UP;
 	atomic_store(&q->was_up, true);
 	if (q->ctx->is_plain)
-		verbs_hello_init(&h, 0, e->data,
-				 e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
-	else if (verbs_hello_decode(e->data, e->len, &h) != RTSAN_R_NONE)
-		verbs_hello_init(&h, 0, NULL, 0);
-	verbs_end_tell_up(q, &h);
+		san_verbs_hello_init(&h, 0, e->data,
+				     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len :
+								  RTSAN_PRIVATE_MAX);
+	else if (san_verbs_hello_decode(e->data, e->len, &h) != RTSAN_R_NONE)
+		san_verbs_hello_init(&h, 0, NULL, 0);
+	san_verbs_end_tell_up(q, &h);
 	if (q->stream != NULL)
-		verbs_stream_opened(q);
-	verbs_qp_post(q);
-	verbs_thread_look(q);
+		san_verbs_stream_opened(q);
+	san_verbs_qp_post(q);
+	san_verbs_thread_look(q);
 }
 
 static void
-on_event(struct verbs_qp *q, const struct cm_event *e)
+verbs_cm_on_event(struct verbs_qp *q, const struct cm_event *e)
 {
 	if (q->state == VERBS_ENDING)
 		return;
 	switch (e->ev.event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (rdma_resolve_route(q->id, VERBS_RESOLVE_MS) != 0)
-			verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
+			san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		on_route(q);
@@ -328,17 +332,17 @@ on_event(struct verbs_qp *q, const struct cm_event *e)
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_TIMEOUT, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_TIMEOUT, NULL);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		on_rejected(q, e);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (q->state == VERBS_CONNECTING)
-			on_up(q, e);
+			verbs_cm_on_up(q, e);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
 		break;
 	default:
 		break;
@@ -348,7 +352,7 @@ on_event(struct verbs_qp *q, const struct cm_event *e)
 /* ---- all events ---- */
 
 static bool
-take(struct verbs_ctx *ctx, struct cm_event *e)
+verbs_cm_take_event(struct verbs_ctx *ctx, struct cm_event *e)
 {
 	struct rdma_cm_event *cm;
 	const struct rdma_conn_param *p;
@@ -378,21 +382,21 @@ take(struct verbs_ctx *ctx, struct cm_event *e)
 }
 
 void
-verbs_cm_run(struct verbs_ctx *ctx)
+san_verbs_cm_run(struct verbs_ctx *ctx)
 {
 	struct cm_event e;
 	struct verbs_qp *q;
 	int i;
 
 	/* a flood of requests must not keep others waiting */
-	for (i = 0; i < ROUND && take(ctx, &e); i++) {
+	for (i = 0; i < ROUND && verbs_cm_take_event(ctx, &e); i++) {
 		if (e.ev.event == RDMA_CM_EVENT_ADDR_CHANGE ||
 		    e.ev.event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
 			continue; /* the connection goes on, or ended long ago */
 		if (e.ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && e.ev.id->verbs == ctx->dev)
-			verbs_ctx_gone(ctx->dev);
+			san_verbs_ctx_fail(ctx->dev);
 		if (e.ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			on_request(ctx, &e);
+			verbs_cm_on_request(ctx, &e);
 			continue;
 		}
 		/* a thread that accepts a request changes the context under the lock */
@@ -405,7 +409,7 @@ verbs_cm_run(struct verbs_ctx *ctx)
 		}
 		pthread_mutex_lock(&q->lock);
 		if (q->id == e.ev.id)
-			on_event(q, &e);
+			verbs_cm_on_event(q, &e);
 		pthread_mutex_unlock(&q->lock);
 	}
 }

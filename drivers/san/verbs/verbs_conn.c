@@ -28,7 +28,7 @@
 /* ---- addresses ---- */
 
 static uint16_t
-port_of(const struct verbs_ctx *ctx, uint64_t service)
+verbs_conn_tcp_port_of(const struct verbs_ctx *ctx, uint64_t service)
 {
 	uint64_t mixed = service * 0x9e3779b97f4a7c15ull;
 
@@ -53,7 +53,7 @@ check_pkey(const struct verbs_ctx *ctx, uint16_t pkey)
 }
 
 static int
-to_sockaddr(const char *text, uint16_t port, struct sockaddr_storage *ss)
+verbs_conn_to_sockaddr(const char *text, uint16_t tcp_port, struct sockaddr_storage *ss)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
 	struct sockaddr_in *in = (struct sockaddr_in *)ss;
@@ -61,18 +61,18 @@ to_sockaddr(const char *text, uint16_t port, struct sockaddr_storage *ss)
 	memset(ss, 0, sizeof(*ss));
 	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
-		in->sin_port = htons(port);
+		in->sin_port = htons(tcp_port);
 		return 0;
 	}
 	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(port);
+	in6->sin6_port = htons(tcp_port);
 	return inet_pton(AF_INET6, text, &in6->sin6_addr) == 1 ? 0 : -EINVAL;
 }
 
 /* ---- events ---- */
 
 void
-verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e)
+san_verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e)
 {
 	if (e->is_queued)
 		STAILQ_REMOVE(&ctx->events, e, verbs_event, link);
@@ -84,7 +84,7 @@ verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e)
 }
 
 int
-verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev)
+san_verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_event *e;
@@ -99,17 +99,17 @@ verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev)
 	pthread_mutex_unlock(&ctx->lock);
 	if (e != NULL)
 		return 1;
-	return atomic_load(&ctx->is_gone) ? -EIO : 0;
+	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
 
 int
-verbs_conn_event_fd(void *priv)
+san_verbs_conn_event_fd(void *priv)
 {
 	return ((const struct verbs_ctx *)priv)->event_fd;
 }
 
 int
-verbs_conn_event_arm(void *priv)
+san_verbs_conn_event_arm(void *priv)
 {
 	struct verbs_ctx *ctx = priv;
 	eventfd_t value;
@@ -122,14 +122,14 @@ verbs_conn_event_arm(void *priv)
 	pthread_mutex_unlock(&ctx->lock);
 	if (has)
 		return 1;
-	return atomic_load(&ctx->is_gone) ? -EIO : 0;
+	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
 
 /* ---- both sides, under the lock of the queue pair ---- */
 
 /* Whether it may begin a connection. */
 static int
-begin(struct verbs_qp *q, const char *what, const struct rtsan_conn_param *param)
+verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct rtsan_conn_param *param)
 {
 	struct verbs_ctx *ctx = q->ctx;
 	int rc;
@@ -137,16 +137,16 @@ begin(struct verbs_qp *q, const char *what, const struct rtsan_conn_param *param
 	rc = param != NULL ? check_pkey(ctx, param->pkey) : 0;
 	if (rc != 0)
 		return rc;
-	if (atomic_load(&ctx->is_gone))
+	if (atomic_load(&ctx->is_lost))
 		return ctx->host->fail(-EIO, "%s: %s is gone", what, ctx->device);
 	if (q->state != VERBS_IDLE)
 		return ctx->host->fail(-EISCONN, "%s: it has a connection", what);
-	rc = q->stream != NULL ? verbs_stream_renew(q) : 0;
+	rc = q->stream != NULL ? san_verbs_stream_renew(q) : 0;
 	return rc != 0 ? ctx->host->fail(rc, "%s: %s", what, strerror(-rc)) : 0;
 }
 
 static void
-take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acceptor)
+verbs_conn_take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acceptor)
 {
 	q->private_len = param != NULL ? param->private_len : 0;
 	if (q->private_len != 0)
@@ -160,7 +160,7 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 	q->is_acceptor = is_acceptor;
 	q->nb_stale = 0;
 	q->moved_ns = q->out_ns = 0;
-	q->end_ns = verbs_now_ns() + CONNECT_MS * SAN_NS_PER_MS;
+	q->end_ns = san_verbs_now_ns() + CONNECT_MS * SAN_NS_PER_MS;
 	atomic_store(&q->failed, 0);
 	atomic_store(&q->blame, 0);
 	q->blame_send = q->blame_recv = 0;
@@ -168,8 +168,8 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 }
 
 void
-verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_out,
-		 struct rdma_conn_param *p)
+san_verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_out,
+		     struct rdma_conn_param *p)
 {
 	int in = ctx->attr.max_qp_rd_atom < READS_MAX ? ctx->attr.max_qp_rd_atom : READS_MAX;
 	int out = ctx->attr.max_qp_init_rd_atom < READS_MAX ? ctx->attr.max_qp_init_rd_atom :
@@ -184,13 +184,13 @@ verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_ou
 /* ---- initiator ---- */
 
 int
-verbs_conn_resolve(struct verbs_qp *q)
+san_verbs_conn_resolve(struct verbs_qp *q)
 {
 	struct verbs_ctx *ctx = q->ctx;
 	struct sockaddr_storage from;
 	uint8_t timeout = ACK_TIMEOUT;
 
-	to_sockaddr(ctx->ip, 0, &from);
+	verbs_conn_to_sockaddr(ctx->ip, 0, &from);
 	if (from.ss_family != q->peer.ss_family)
 		return ctx->host->fail(-EADDRNOTAVAIL, "connect: not from %s: see ip=", ctx->ip);
 	if (rdma_create_id(ctx->cm, &q->id, q, RDMA_PS_TCP) != 0)
@@ -215,13 +215,13 @@ check_private(const struct verbs_qp *q)
 }
 
 static int
-connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
+verbs_conn_connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
 {
 	int rc = check_private(q);
 
 	if (rc != 0)
 		return rc;
-	if (to_sockaddr(peer, port_of(q->ctx, service), &q->peer) != 0)
+	if (verbs_conn_to_sockaddr(peer, verbs_conn_tcp_port_of(q->ctx, service), &q->peer) != 0)
 		return q->ctx->host->fail(-EINVAL, "connect: \"%s\" is no address", peer);
 	q->service = service;
 	q->half = 0;
@@ -230,20 +230,20 @@ connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
 		if (getrandom(&q->token, sizeof(q->token), 0) != sizeof(q->token))
 			return -errno;
 	}
-	rc = verbs_conn_resolve(q);
+	rc = san_verbs_conn_resolve(q);
 	if (rc == 0)
 		q->state = VERBS_RESOLVING;
 	else
-		verbs_end_leave(q);
+		san_verbs_end_leave(q);
 	return rc;
 }
 
 int
-verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
-		   const struct rtsan_conn_param *param)
+san_verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
+		       const struct rtsan_conn_param *param)
 {
 	struct verbs_ctx *ctx = priv;
-	struct verbs_qp *q = verbs_qp_find(ctx, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(ctx, qpn);
 	int rc = check_service(ctx, service);
 
 	if (q == NULL)
@@ -251,11 +251,11 @@ verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&q->lock);
-	rc = begin(q, "connect", param);
+	rc = verbs_conn_begin_setup(q, "connect", param);
 	if (rc == 0) {
-		take_param(q, param, false);
-		rc = connect_to(q, peer, service);
-		verbs_thread_look(q);
+		verbs_conn_take_param(q, param, false);
+		rc = verbs_conn_connect_to(q, peer, service);
+		san_verbs_thread_look(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 	return rc;
@@ -264,7 +264,7 @@ verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
 /* ---- target ---- */
 
 static struct verbs_request *
-find_request(struct verbs_ctx *ctx, uint64_t request)
+verbs_conn_find_request(struct verbs_ctx *ctx, uint64_t request)
 {
 	struct verbs_request *r = &ctx->requests[request % VERBS_REQUESTS];
 
@@ -272,7 +272,7 @@ find_request(struct verbs_ctx *ctx, uint64_t request)
 }
 
 struct rdma_cm_id *
-verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r)
+san_verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r)
 {
 	struct rdma_cm_id *id = r->id;
 
@@ -293,15 +293,15 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 	int rc = 0;
 
 	pthread_mutex_lock(&ctx->lock);
-	r = find_request(ctx, request);
+	r = verbs_conn_find_request(ctx, request);
 	if (r == NULL) {
 		rc = ctx->host->fail(-ENOENT, "accept: the request is gone");
 	} else if (r->is_stream != (q->stream != NULL)) {
 		rc = ctx->host->fail(-EPROTOTYPE, "accept: the request is %s a stream",
 				     r->is_stream ? "for" : "not for");
 	} else {
-		verbs_conn_param(ctx, r->reads_in, r->reads_out, conn);
-		q->id = verbs_conn_take(ctx, r);
+		san_verbs_conn_param(ctx, r->reads_in, r->reads_out, conn);
+		q->id = san_verbs_conn_take(ctx, r);
 		q->id->context = q;
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -309,7 +309,7 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 }
 
 static int
-accept_request(struct verbs_qp *q, uint64_t request)
+verbs_conn_accept_request(struct verbs_qp *q, uint64_t request)
 {
 	struct rdma_conn_param conn = {.private_data = q->private_data};
 	uint8_t buf[VERBS_HELLO_MAX];
@@ -320,49 +320,50 @@ accept_request(struct verbs_qp *q, uint64_t request)
 		return rc;
 	conn.private_data_len = (uint8_t)q->private_len;
 	if (!q->ctx->is_plain) {
-		verbs_hello_init(&h, 0, q->private_data, q->private_len);
+		san_verbs_hello_init(&h, 0, q->private_data, q->private_len);
 		conn.private_data = buf;
-		conn.private_data_len = verbs_hello_encode(&h, buf);
+		conn.private_data_len = san_verbs_hello_encode(&h, buf);
 	}
 	q->state = VERBS_CONNECTING;
-	rc = verbs_qp_make(q);
-	verbs_qp_post(q); /* receives first: the peer may send as soon as it is connected */
+	rc = san_verbs_qp_make(q);
+	san_verbs_qp_post(q); /* receives first: the peer may send as soon as it is connected */
 	if (rc == 0 && rdma_accept(q->id, &conn) == 0)
 		return 0;
 	q->state = VERBS_IDLE;
 	if (rc != 0) { /* if the request still exists */
-		verbs_hello_init(&h, 0, NULL, 0);
+		san_verbs_hello_init(&h, 0, NULL, 0);
 		h.reason = RTSAN_R_RESOURCES;
-		rdma_reject(q->id, buf, q->ctx->is_plain ? 0 : verbs_hello_encode(&h, buf));
+		rdma_reject(q->id, buf, q->ctx->is_plain ? 0 : san_verbs_hello_encode(&h, buf));
 	}
-	verbs_end_leave(q);
+	san_verbs_end_leave(q);
 	if (rc == 0 || rc == -EINVAL) /* the connection manager has noticed it first */
 		return q->ctx->host->fail(-ENOENT, "accept: the request is gone");
 	return q->ctx->host->fail(rc, "accept: %s: %s", q->ctx->device, strerror(-rc));
 }
 
 int
-verbs_conn_accept(void *priv, uint64_t request, uint32_t qpn, const struct rtsan_conn_param *param)
+san_verbs_conn_accept(void *priv, uint64_t request, uint32_t qpn,
+		      const struct rtsan_conn_param *param)
 {
-	struct verbs_qp *q = verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
 	int rc;
 
 	if (q == NULL)
 		return -EINVAL;
 	pthread_mutex_lock(&q->lock);
-	rc = begin(q, "accept", param);
+	rc = verbs_conn_begin_setup(q, "accept", param);
 	if (rc == 0) {
-		take_param(q, param, true);
-		rc = accept_request(q, request);
-		verbs_thread_look(q);
+		verbs_conn_take_param(q, param, true);
+		rc = verbs_conn_accept_request(q, request);
+		san_verbs_thread_look(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 	return rc;
 }
 
 void
-verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason, const void *data,
-		  uint16_t len)
+san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
+		      const void *data, uint16_t len)
 {
 	uint8_t buf[VERBS_HELLO_MAX];
 	struct verbs_hello h;
@@ -370,49 +371,49 @@ verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason, 
 	if (ctx->is_plain) {
 		rdma_reject(id, data, (uint8_t)len);
 	} else {
-		verbs_hello_init(&h, 0, data, len);
+		san_verbs_hello_init(&h, 0, data, len);
 		h.reason = reason;
-		rdma_reject(id, buf, verbs_hello_encode(&h, buf));
+		rdma_reject(id, buf, san_verbs_hello_encode(&h, buf));
 	}
-	verbs_thread_retire(ctx, id, false);
+	san_verbs_thread_retire(ctx, id, false);
 }
 
 int
-verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len)
+san_verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_request *r;
 	struct rdma_cm_id *id = NULL;
 
 	pthread_mutex_lock(&ctx->lock);
-	r = find_request(ctx, request);
+	r = verbs_conn_find_request(ctx, request);
 	if (r != NULL)
-		id = verbs_conn_take(ctx, r);
+		id = san_verbs_conn_take(ctx, r);
 	pthread_mutex_unlock(&ctx->lock);
 	if (id == NULL)
 		return ctx->host->fail(-ENOENT, "reject: the request is gone");
-	verbs_conn_refuse(ctx, id, RTSAN_R_REFUSED, data, len);
+	san_verbs_conn_refuse(ctx, id, RTSAN_R_REFUSED, data, len);
 	return 0;
 }
 
 int
-verbs_conn_disconnect(void *priv, uint32_t qpn)
+san_verbs_conn_disconnect(void *priv, uint32_t qpn)
 {
-	struct verbs_qp *q = verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
 	int rc = 0;
 
 	if (q == NULL)
 		return -EINVAL;
 	pthread_mutex_lock(&q->lock);
 	if (q->state == VERBS_UP && q->stream != NULL)
-		verbs_stream_close(q);
+		san_verbs_stream_close(q);
 	else if (q->state == VERBS_UP)
-		verbs_end_drain(q);
+		san_verbs_end_drain(q);
 	else if (q->state == VERBS_RESOLVING || q->state == VERBS_CONNECTING)
-		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
 	else if (q->state == VERBS_IDLE)
 		rc = -ENOTCONN;
-	verbs_thread_look(q);
+	san_verbs_thread_look(q);
 	pthread_mutex_unlock(&q->lock);
 	return rc;
 }
@@ -424,18 +425,19 @@ listen_at(struct verbs_ctx *ctx, struct verbs_listener *l)
 {
 	struct sockaddr_storage at;
 
-	to_sockaddr(ctx->ip, port_of(ctx, l->service), &at);
+	verbs_conn_to_sockaddr(ctx->ip, verbs_conn_tcp_port_of(ctx, l->service), &at);
 	if (rdma_create_id(ctx->cm, &l->id, NULL, RDMA_PS_TCP) == 0 &&
 	    rdma_bind_addr(l->id, (struct sockaddr *)&at) == 0 &&
 	    rdma_listen(l->id, (int)l->backlog) == 0)
 		return 0;
 	return ctx->host->fail(-errno, "listen: service %llu (port %u of %s): %s",
-			       (unsigned long long)l->service, port_of(ctx, l->service), ctx->ip,
-			       strerror(errno));
+			       (unsigned long long)l->service,
+			       verbs_conn_tcp_port_of(ctx, l->service), ctx->ip, strerror(errno));
 }
 
 int
-verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
+san_verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
+		      uint32_t cookie)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_listener *l;
@@ -443,7 +445,7 @@ verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
 
 	if (rc == 0)
 		rc = check_pkey(ctx, pkey);
-	if (rc == 0 && atomic_load(&ctx->is_gone))
+	if (rc == 0 && atomic_load(&ctx->is_lost))
 		rc = ctx->host->fail(-EIO, "listen: %s is gone", ctx->device);
 	if (rc != 0)
 		return rc;
@@ -460,7 +462,7 @@ verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
 	if (rc == 0)
 		return 0;
 	if (l->id != NULL)
-		verbs_thread_retire(ctx, l->id, true);
+		san_verbs_thread_retire(ctx, l->id, true);
 	free(l);
 	return rc;
 }
@@ -475,16 +477,16 @@ refuse_all(struct verbs_ctx *ctx, const struct verbs_listener *l)
 	for (i = 0; i < VERBS_REQUESTS; i++) {
 		pthread_mutex_lock(&ctx->lock);
 		id = ctx->requests[i].id != NULL && ctx->requests[i].listener == l ?
-			verbs_conn_take(ctx, &ctx->requests[i]) :
+			san_verbs_conn_take(ctx, &ctx->requests[i]) :
 			NULL;
 		pthread_mutex_unlock(&ctx->lock);
 		if (id != NULL)
-			verbs_conn_refuse(ctx, id, RTSAN_R_NO_LISTENER, NULL, 0);
+			san_verbs_conn_refuse(ctx, id, RTSAN_R_NO_LISTENER, NULL, 0);
 	}
 }
 
 void
-verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey)
+san_verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_listener *l;
@@ -502,6 +504,6 @@ verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey)
 		return;
 	refuse_all(ctx, l);
 	if (l->id != NULL)
-		verbs_thread_retire(ctx, l->id, true);
+		san_verbs_thread_retire(ctx, l->id, true);
 	free(l);
 }

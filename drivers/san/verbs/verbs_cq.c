@@ -30,7 +30,7 @@
 
 /* The peer's device has refused the request as invalid. */
 static uint8_t
-refused(uint8_t op)
+verbs_cq_refused_status(uint8_t op)
 {
 	if (op >= SAN_WR_FETCH_ADD)
 		return RTSAN_WC_REM_ALIGN;
@@ -49,7 +49,7 @@ status_of(enum ibv_wc_status status, uint8_t op)
 	case IBV_WC_REM_ACCESS_ERR:
 		return RTSAN_WC_REM_ACCESS;
 	case IBV_WC_REM_INV_REQ_ERR:
-		return refused(op);
+		return verbs_cq_refused_status(op);
 	case IBV_WC_REM_OP_ERR:
 		return RTSAN_WC_REM_RESOURCE;
 	case IBV_WC_REM_ABORT_ERR:
@@ -90,7 +90,7 @@ note_failure(struct verbs_qp *q, uint8_t status)
 
 	if (status != RTSAN_WC_SUCCESS && status != RTSAN_WC_FLUSHED &&
 	    atomic_compare_exchange_strong(&q->failed, &none, status))
-		verbs_thread_look(q);
+		san_verbs_thread_look(q);
 }
 
 /* Deregister memory of one request. */
@@ -120,7 +120,7 @@ free_sends(struct verbs_qp *q, uint32_t to)
 
 /* False: no completion is wanted. */
 static bool
-sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
+verbs_cq_fill_sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
 {
 	const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
 	bool wants = status != 0 || (e->flags & SAN_WR_SIGNALED) != 0;
@@ -137,8 +137,8 @@ sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
 }
 
 static void
-received(struct verbs_qp *q, uint32_t at, uint8_t status, const struct ibv_wc *wc,
-	 struct san_ulp_wc *to)
+verbs_cq_fill_received(struct verbs_qp *q, uint32_t at, uint8_t status, const struct ibv_wc *wc,
+		       struct san_ulp_wc *to)
 {
 	uint32_t slot = at & (q->rq_depth - 1);
 	const struct san_ulp_recv *e = &q->rqe[slot];
@@ -160,9 +160,9 @@ received(struct verbs_qp *q, uint32_t at, uint8_t status, const struct ibv_wc *w
 	atomic_store_explicit(&q->wq->rq_head, at + 1, memory_order_release);
 }
 
-/* A mark is done: it is the last one, or the connection has ended (see verbs_cq_settle()). */
+/* A mark is done: it is the last one, or the connection has ended (see san_verbs_cq_settle()). */
 static void
-marked(struct verbs_qp *q, uint8_t status)
+verbs_cq_on_mark(struct verbs_qp *q, uint8_t status)
 {
 	if (status == RTSAN_WC_SUCCESS &&
 	    (int32_t)(q->mark_at - atomic_load(&q->wq->sq_head)) > 0)
@@ -172,14 +172,14 @@ marked(struct verbs_qp *q, uint8_t status)
 
 /* The place whose lower bits are *place*. */
 static uint32_t
-place_of(uint32_t head, uint32_t place)
+verbs_cq_place_of(uint32_t head, uint32_t place)
 {
 	return head + ((place - head) & VERBS_PLACE);
 }
 
 /* False: the completion is not reported, or belongs to an earlier connection. */
 static bool
-translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc *to)
+verbs_cq_translate_wc(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc *to)
 {
 	struct verbs_qp *q = &cq->ctx->qps[VERBS_ID_INDEX(wc->wr_id)];
 	uint32_t place = (uint32_t)wc->wr_id & VERBS_PLACE, at;
@@ -193,34 +193,35 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 	if (VERBS_ID_IS_RECV(wc->wr_id)) {
 		status = status_of(wc->status, 0);
 		note_failure(q, status);
-		received(q, place_of(atomic_load(&q->wq->rq_head), place), status, wc, to);
+		verbs_cq_fill_received(q, verbs_cq_place_of(atomic_load(&q->wq->rq_head), place),
+				       status, wc, to);
 		return true;
 	}
 	if ((wc->wr_id & VERBS_MARK) != 0) {
 		status = status_of(wc->status, 0);
 		note_failure(q, status);
-		marked(q, status);
+		verbs_cq_on_mark(q, status);
 		return false;
 	}
-	at = place_of(atomic_load(&q->wq->sq_head), place);
+	at = verbs_cq_place_of(atomic_load(&q->wq->sq_head), place);
 	status = status_of(wc->status, q->sqe[at & (q->sq_depth - 1)].op);
 	note_failure(q, status);
 	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) != 0)
 		status = atomic_exchange(&q->blame, 0);
-	return sent(q, at, status, to);
+	return verbs_cq_fill_sent(q, at, status, to);
 }
 
 /* ---- kept completions, under the lock ---- */
 
 static bool
-has_place(const struct verbs_cq *cq)
+verbs_cq_has_place(const struct verbs_cq *cq)
 {
 	return cq->nb_kept < cq->depth;
 }
 
 /* The next entry to write; the caller increments nb_kept when it is valid. */
 static struct san_ulp_wc *
-place(struct verbs_cq *cq)
+verbs_cq_place(struct verbs_cq *cq)
 {
 	uint32_t at = cq->kept_head + cq->nb_kept;
 
@@ -228,14 +229,14 @@ place(struct verbs_cq *cq)
 }
 
 static bool
-harvest(struct verbs_cq *cq)
+verbs_cq_harvest_one(struct verbs_cq *cq)
 {
 	struct ibv_wc wc;
 
-	while (has_place(cq)) {
+	while (verbs_cq_has_place(cq)) {
 		if (ibv_poll_cq(cq->cq, 1, &wc) != 1)
 			return true;
-		if (translate(cq, &wc, place(cq)))
+		if (verbs_cq_translate_wc(cq, &wc, verbs_cq_place(cq)))
 			cq->nb_kept++;
 	}
 	return false;
@@ -243,7 +244,7 @@ harvest(struct verbs_cq *cq)
 
 /* Wake a thread that waits to poll. */
 static void
-tell(struct verbs_cq *cq)
+verbs_cq_tell_waiter(struct verbs_cq *cq)
 {
 	if (cq->is_armed && cq->nb_kept != 0) {
 		cq->is_armed = false;
@@ -265,34 +266,34 @@ poll_kept(struct verbs_cq *cq, struct san_ulp_wc *wc, int n)
 	if (i > 0 && cq->is_awaited) {
 		cq->is_awaited = false;
 		atomic_store(&cq->ctx->has_room, true);
-		verbs_thread_kick(cq->ctx);
+		san_verbs_thread_kick(cq->ctx);
 	}
 	return i;
 }
 
 bool
-verbs_cq_harvest(struct verbs_cq *cq)
+san_verbs_cq_harvest(struct verbs_cq *cq)
 {
 	bool all;
 
 	pthread_mutex_lock(&cq->lock);
-	all = harvest(cq);
-	tell(cq);
+	all = verbs_cq_harvest_one(cq);
+	verbs_cq_tell_waiter(cq);
 	pthread_mutex_unlock(&cq->lock);
 	return all;
 }
 
 bool
-verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
+san_verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 {
 	bool has;
 
 	pthread_mutex_lock(&cq->lock);
-	has = has_place(cq);
+	has = verbs_cq_has_place(cq);
 	if (has) {
-		*place(cq) = *wc;
+		*verbs_cq_place(cq) = *wc;
 		cq->nb_kept++;
-		tell(cq);
+		verbs_cq_tell_waiter(cq);
 	} else {
 		cq->is_awaited = true;
 	}
@@ -301,7 +302,7 @@ verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 }
 
 int
-verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
+san_verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 {
 	struct ibv_wc got[HARVEST];
 	struct verbs_cq *cq = arg;
@@ -313,7 +314,7 @@ verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 		want = n - done < HARVEST ? n - done : HARVEST;
 		nb = ibv_poll_cq(cq->cq, want, got);
 		for (i = 0; i < nb; i++)
-			done += translate(cq, &got[i], &wc[done]);
+			done += verbs_cq_translate_wc(cq, &got[i], &wc[done]);
 		if (nb < want)
 			break;
 	}
@@ -343,7 +344,7 @@ unlock_both(const struct verbs_qp *q)
 }
 
 void
-verbs_cq_forget(struct verbs_qp *q)
+san_verbs_cq_forget(struct verbs_qp *q)
 {
 	lock_both(q);
 	q->epoch++;
@@ -351,7 +352,7 @@ verbs_cq_forget(struct verbs_qp *q)
 }
 
 void
-verbs_cq_settle(struct verbs_qp *q)
+san_verbs_cq_settle(struct verbs_qp *q)
 {
 	pthread_mutex_lock(&q->send_cq->lock);
 	free_sends(q, q->sq_posted);
@@ -365,14 +366,15 @@ flush_sends(struct verbs_qp *q)
 	uint32_t at = atomic_load(&q->wq->sq_head), tail = atomic_load(&q->wq->sq_tail);
 	uint8_t blame;
 
-	for (; at != tail && has_place(cq); at++) {
+	for (; at != tail && verbs_cq_has_place(cq); at++) {
 		if (at == q->sq_posted) {
 			blame = q->blame_send;
 			q->blame_send = 0;
 		} else {
 			blame = atomic_exchange(&q->blame, 0);
 		}
-		sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED, place(cq));
+		verbs_cq_fill_sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED,
+				   verbs_cq_place(cq));
 		cq->nb_kept++;
 	}
 	q->sq_posted = at;
@@ -380,14 +382,14 @@ flush_sends(struct verbs_qp *q)
 }
 
 static bool
-flush_recvs(struct verbs_qp *q)
+verbs_cq_flush_recvs(struct verbs_qp *q)
 {
 	struct verbs_cq *cq = q->recv_cq;
 	uint32_t at = atomic_load(&q->wq->rq_head), tail = atomic_load(&q->wq->rq_tail);
 
-	for (; at != tail && has_place(cq); at++) {
-		received(q, at, q->blame_recv != 0 ? q->blame_recv : RTSAN_WC_FLUSHED, NULL,
-			 place(cq));
+	for (; at != tail && verbs_cq_has_place(cq); at++) {
+		verbs_cq_fill_received(q, at, q->blame_recv != 0 ? q->blame_recv : RTSAN_WC_FLUSHED,
+				       NULL, verbs_cq_place(cq));
 		q->blame_recv = 0;
 		cq->nb_kept++;
 	}
@@ -396,15 +398,15 @@ flush_recvs(struct verbs_qp *q)
 }
 
 bool
-verbs_cq_flush(struct verbs_qp *q)
+san_verbs_cq_flush(struct verbs_qp *q)
 {
 	bool all;
 
 	lock_both(q);
 	all = flush_sends(q);
-	all = flush_recvs(q) && all;
-	tell(q->send_cq);
-	tell(q->recv_cq);
+	all = verbs_cq_flush_recvs(q) && all;
+	verbs_cq_tell_waiter(q->send_cq);
+	verbs_cq_tell_waiter(q->recv_cq);
 	unlock_both(q);
 	return all;
 }
@@ -412,7 +414,7 @@ verbs_cq_flush(struct verbs_qp *q)
 /* ---- create, destroy ---- */
 
 int
-verbs_cq_join(struct verbs_cq *cq, uint32_t n)
+san_verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 {
 	struct san_ulp_wc *kept;
 	uint32_t need, count;
@@ -447,7 +449,7 @@ verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 }
 
 void
-verbs_cq_leave(struct verbs_cq *cq, uint32_t n)
+san_verbs_cq_leave(struct verbs_cq *cq, uint32_t n)
 {
 	pthread_mutex_lock(&cq->lock);
 	cq->used -= n;
@@ -456,7 +458,7 @@ verbs_cq_leave(struct verbs_cq *cq, uint32_t n)
 }
 
 static void
-release(struct verbs_cq *cq)
+verbs_cq_release(struct verbs_cq *cq)
 {
 	if (cq->cq != NULL)
 		ibv_destroy_cq(cq->cq);
@@ -472,7 +474,7 @@ release(struct verbs_cq *cq)
 }
 
 static struct verbs_cq *
-make(struct verbs_ctx *ctx, uint32_t depth)
+verbs_cq_make(struct verbs_ctx *ctx, uint32_t depth)
 {
 	struct verbs_cq *cq = calloc(1, sizeof(*cq));
 
@@ -485,12 +487,12 @@ make(struct verbs_ctx *ctx, uint32_t depth)
 	cq->kept = calloc(depth, sizeof(*cq->kept));
 	if (cq->kept != NULL)
 		return cq;
-	release(cq);
+	verbs_cq_release(cq);
 	return NULL;
 }
 
 static int
-watch(int epoll, int fd)
+verbs_cq_watch(int epoll, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data = {.fd = fd}};
 
@@ -507,10 +509,10 @@ with_marks(const struct verbs_ctx *ctx, uint32_t depth)
 }
 
 int
-verbs_cq_create(void *priv, uint32_t depth, void **out)
+san_verbs_cq_create(void *priv, uint32_t depth, void **out)
 {
 	struct verbs_ctx *ctx = priv;
-	struct verbs_cq *cq = make(ctx, with_marks(ctx, depth));
+	struct verbs_cq *cq = verbs_cq_make(ctx, with_marks(ctx, depth));
 	int err;
 
 	if (cq == NULL)
@@ -523,9 +525,10 @@ verbs_cq_create(void *priv, uint32_t depth, void **out)
 	if (cq->channel != NULL)
 		cq->cq = ibv_create_cq(ctx->dev, (int)cq->depth, NULL, cq->channel, 0);
 	if (cq->cq == NULL || fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
-	    watch(cq->fd, cq->channel->fd) != 0 || watch(cq->fd, cq->wake_fd) != 0) {
+	    verbs_cq_watch(cq->fd, cq->channel->fd) != 0 ||
+	    verbs_cq_watch(cq->fd, cq->wake_fd) != 0) {
 		err = errno;
-		release(cq);
+		verbs_cq_release(cq);
 		return ctx->host->fail(-err, "completion queue: %s: %s", ctx->device,
 				       strerror(err));
 	}
@@ -537,9 +540,10 @@ verbs_cq_create(void *priv, uint32_t depth, void **out)
 }
 
 int
-verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth, struct verbs_cq **out)
+san_verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth,
+			  struct verbs_cq **out)
 {
-	struct verbs_cq *cq = make(ctx, depth);
+	struct verbs_cq *cq = verbs_cq_make(ctx, depth);
 	int err;
 
 	if (cq == NULL)
@@ -547,7 +551,7 @@ verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth, str
 	cq->cq = ibv_create_cq(ctx->dev, (int)depth, (void *)(uintptr_t)index, ctx->channel, 0);
 	if (cq->cq == NULL) {
 		err = errno;
-		release(cq);
+		verbs_cq_release(cq);
 		return -err;
 	}
 	*out = cq;
@@ -555,7 +559,7 @@ verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth, str
 }
 
 int
-verbs_cq_destroy(void *priv, void *arg)
+san_verbs_cq_destroy(void *priv, void *arg)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_cq *cq = arg;
@@ -567,21 +571,21 @@ verbs_cq_destroy(void *priv, void *arg)
 		LIST_REMOVE(cq, link);
 		pthread_mutex_unlock(&ctx->lock);
 	}
-	release(cq);
+	verbs_cq_release(cq);
 	return 0;
 }
 
 /* ---- waiting ---- */
 
 int
-verbs_cq_fd(void *priv, void *arg)
+san_verbs_cq_fd(void *priv, void *arg)
 {
 	(void)priv;
 	return ((const struct verbs_cq *)arg)->fd;
 }
 
 int
-verbs_cq_arm(void *priv, void *arg)
+san_verbs_cq_arm(void *priv, void *arg)
 {
 	const struct verbs_ctx *ctx = priv;
 	struct verbs_cq *cq = arg;
@@ -597,12 +601,12 @@ verbs_cq_arm(void *priv, void *arg)
 	has = cq->nb_kept != 0;
 	if (!has) {
 		ibv_req_notify_cq(cq->cq, 0);
-		harvest(cq);
+		verbs_cq_harvest_one(cq);
 		has = cq->nb_kept != 0;
 	}
 	cq->is_armed = !has;
 	pthread_mutex_unlock(&cq->lock);
 	if (has)
 		return 1;
-	return atomic_load(&ctx->is_gone) ? -EIO : 0;
+	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }

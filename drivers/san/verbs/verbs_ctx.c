@@ -64,7 +64,7 @@ read_spec(struct verbs_ctx *ctx, const char *args)
 
 /* Uses the connection manager's handles, because what it resolves refers to them. */
 static int
-find_device(struct verbs_ctx *ctx)
+verbs_ctx_find_device(struct verbs_ctx *ctx)
 {
 	char names[256] = "";
 	int i, n = 0;
@@ -129,7 +129,7 @@ has_address(struct verbs_ctx *ctx, uint8_t port)
 }
 
 static int
-find_port(struct verbs_ctx *ctx)
+verbs_ctx_find_port(struct verbs_ctx *ctx)
 {
 	enum ibv_port_state state = IBV_PORT_NOP;
 	struct ibv_port_attr attr;
@@ -170,8 +170,8 @@ check_device(struct verbs_ctx *ctx)
 				       ctx->device);
 	ctx->max_sge = ctx->attr.max_sge < SAN_ULP_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
 							     SAN_ULP_SGE_MAX;
-	atomic_store(&ctx->max_inline, SAN_ULP_INLINE_MAX); /* verbs_qp_make() may reduce it */
-	return find_port(ctx);
+	atomic_store(&ctx->max_inline, SAN_ULP_INLINE_MAX); /* san_verbs_qp_make() may reduce it */
+	return verbs_ctx_find_port(ctx);
 }
 
 /* ---- open, close ---- */
@@ -211,11 +211,11 @@ make_rest(struct verbs_ctx *ctx)
 	    set_nonblocking(ctx->cm->fd) != 0 || set_nonblocking(ctx->channel->fd) != 0 ||
 	    set_nonblocking(ctx->dev->async_fd) != 0)
 		return ctx->host->fail(-errno, "verbs: %s: %s", ctx->device, strerror(errno));
-	return verbs_thread_start(ctx);
+	return san_verbs_thread_start(ctx);
 }
 
 static void
-release(struct verbs_ctx *ctx)
+verbs_ctx_release(struct verbs_ctx *ctx)
 {
 	if (ctx->cm != NULL)
 		rdma_destroy_event_channel(ctx->cm);
@@ -233,7 +233,7 @@ release(struct verbs_ctx *ctx)
 }
 
 static void
-init(struct verbs_ctx *ctx, const struct rtsan_host *host)
+verbs_ctx_init(struct verbs_ctx *ctx, const struct rtsan_host *host)
 {
 	ctx->host = host;
 	ctx->event_fd = ctx->kick_fd = -1;
@@ -248,17 +248,17 @@ init(struct verbs_ctx *ctx, const struct rtsan_host *host)
 }
 
 static int
-op_open(const char *args, const struct rtsan_host *host, void **priv)
+verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 {
 	struct verbs_ctx *ctx = calloc(1, sizeof(*ctx));
 	int rc;
 
 	if (ctx == NULL)
 		return -ENOMEM;
-	init(ctx, host);
+	verbs_ctx_init(ctx, host);
 	rc = read_spec(ctx, args);
 	if (rc == 0)
-		rc = find_device(ctx);
+		rc = verbs_ctx_find_device(ctx);
 	if (rc == 0)
 		rc = check_device(ctx);
 	if (rc == 0)
@@ -266,7 +266,7 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 	if (rc == 0)
 		rc = make_rest(ctx);
 	if (rc != 0) {
-		release(ctx);
+		verbs_ctx_release(ctx);
 		return rc;
 	}
 	pthread_mutex_lock(&all_lock);
@@ -277,7 +277,7 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 }
 
 static void
-op_close(void *priv)
+verbs_ctx_close(void *priv)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_listener *l;
@@ -288,47 +288,47 @@ op_close(void *priv)
 	LIST_REMOVE(ctx, link);
 	pthread_mutex_unlock(&all_lock);
 	while ((l = LIST_FIRST(&ctx->listeners)) != NULL)
-		verbs_conn_unlisten(ctx, l->service, 0);
+		san_verbs_conn_unlisten(ctx, l->service, 0);
 	for (i = 0; i < VERBS_QPS; i++) {
 		struct verbs_qp *q = &ctx->qps[i];
 
 		pthread_mutex_lock(&q->lock);
 		if (atomic_load(&q->qpn) != SAN_QPN_NONE)
-			verbs_qp_free(q);
+			san_verbs_qp_free(q);
 		pthread_mutex_unlock(&q->lock);
 	}
-	verbs_thread_stop(ctx);
+	san_verbs_thread_stop(ctx);
 	for (i = 0; i < VERBS_MRS; i++) {
 		mr = atomic_load(&ctx->mrs[i]);
 		if (mr != NULL)
 			ibv_dereg_mr(mr);
 	}
-	release(ctx);
+	verbs_ctx_release(ctx);
 }
 
 /* Contexts of one process on one device share librdmacm's handle of it, and its events. */
 void
-verbs_ctx_gone(const struct ibv_context *dev)
+san_verbs_ctx_fail(const struct ibv_context *dev)
 {
 	struct verbs_ctx *ctx;
 	struct verbs_cq *cq;
 
 	pthread_mutex_lock(&all_lock);
 	LIST_FOREACH(ctx, &all, link) {
-		if (ctx->dev != dev || atomic_exchange(&ctx->is_gone, true))
+		if (ctx->dev != dev || atomic_exchange(&ctx->is_lost, true))
 			continue;
 		eventfd_write(ctx->event_fd, 1);
 		pthread_mutex_lock(&ctx->lock);
 		LIST_FOREACH(cq, &ctx->cqs, link)
 			eventfd_write(cq->wake_fd, 1);
 		pthread_mutex_unlock(&ctx->lock);
-		verbs_thread_kick(ctx);
+		san_verbs_thread_kick(ctx);
 	}
 	pthread_mutex_unlock(&all_lock);
 }
 
 bool
-verbs_ctx_has_qp(const struct verbs_qp *q)
+san_verbs_ctx_has_qp(const struct verbs_qp *q)
 {
 	const struct verbs_ctx *ctx;
 	bool has = false;
@@ -341,7 +341,7 @@ verbs_ctx_has_qp(const struct verbs_qp *q)
 }
 
 bool
-verbs_ctx_has_cq(const struct ibv_cq *which)
+san_verbs_ctx_has_cq(const struct ibv_cq *which)
 {
 	const struct verbs_cq *cq;
 	struct verbs_ctx *ctx;
@@ -360,15 +360,15 @@ verbs_ctx_has_cq(const struct ibv_cq *which)
 }
 
 static int
-op_progress(void *priv)
+verbs_ctx_progress(void *priv)
 {
 	const struct verbs_ctx *ctx = priv;
 
-	return atomic_load(&ctx->is_gone) ? -EIO : 0;
+	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
 
 static uint32_t
-least(int64_t a, uint32_t b)
+verbs_ctx_least(int64_t a, uint32_t b)
 {
 	if (a < 0)
 		return 0;
@@ -387,7 +387,7 @@ depth_from(int64_t n)
 }
 
 static void
-op_query(void *priv, struct rtsan_caps *caps)
+verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct verbs_ctx *ctx = priv;
 	const struct ibv_device_attr *a = &ctx->attr;
@@ -395,9 +395,9 @@ op_query(void *priv, struct rtsan_caps *caps)
 	int64_t wr = a->max_qp_wr < a->max_cqe / 2 ? a->max_qp_wr : a->max_cqe / 2;
 
 	*caps = (struct rtsan_caps){
-		.max_qps = least(a->max_qp, VERBS_QPS),
-		.max_cqs = least(a->max_cq, VERBS_CQS),
-		.max_mrs = least(a->max_mr, VERBS_MRS),
+		.max_qps = verbs_ctx_least(a->max_qp, VERBS_QPS),
+		.max_cqs = verbs_ctx_least(a->max_cq, VERBS_CQS),
+		.max_mrs = verbs_ctx_least(a->max_mr, VERBS_MRS),
 		.max_wr = depth_from(wr - VERBS_MARKS),
 		.max_sge = ctx->max_sge,
 		.max_inline = SAN_ULP_INLINE_MAX,
@@ -411,29 +411,29 @@ op_query(void *priv, struct rtsan_caps *caps)
 }
 
 static const struct rtsan_provider_ops verbs_ops = {
-	.open = op_open,
-	.close = op_close,
-	.progress = op_progress,
-	.query = op_query,
-	.mr_add = verbs_mr_add,
-	.mr_del = verbs_mr_del,
-	.cq_create = verbs_cq_create,
-	.cq_destroy = verbs_cq_destroy,
-	.cq_poll = verbs_cq_poll,
-	.cq_fd = verbs_cq_fd,
-	.cq_arm = verbs_cq_arm,
-	.qp_create = verbs_qp_create,
-	.qp_destroy = verbs_qp_destroy,
-	.doorbell = verbs_qp_doorbell,
-	.listen = verbs_conn_listen,
-	.unlisten = verbs_conn_unlisten,
-	.connect = verbs_conn_connect,
-	.accept = verbs_conn_accept,
-	.reject = verbs_conn_reject,
-	.disconnect = verbs_conn_disconnect,
-	.event_poll = verbs_conn_event_poll,
-	.event_fd = verbs_conn_event_fd,
-	.event_arm = verbs_conn_event_arm,
+	.open = verbs_ctx_open,
+	.close = verbs_ctx_close,
+	.progress = verbs_ctx_progress,
+	.query = verbs_ctx_query,
+	.mr_add = san_verbs_mr_add,
+	.mr_del = san_verbs_mr_del,
+	.cq_create = san_verbs_cq_create,
+	.cq_destroy = san_verbs_cq_destroy,
+	.cq_poll = san_verbs_cq_poll,
+	.cq_fd = san_verbs_cq_fd,
+	.cq_arm = san_verbs_cq_arm,
+	.qp_create = san_verbs_qp_create,
+	.qp_destroy = san_verbs_qp_destroy,
+	.doorbell = san_verbs_qp_doorbell,
+	.listen = san_verbs_conn_listen,
+	.unlisten = san_verbs_conn_unlisten,
+	.connect = san_verbs_conn_connect,
+	.accept = san_verbs_conn_accept,
+	.reject = san_verbs_conn_reject,
+	.disconnect = san_verbs_conn_disconnect,
+	.event_poll = san_verbs_conn_event_poll,
+	.event_fd = san_verbs_conn_event_fd,
+	.event_arm = san_verbs_conn_event_arm,
 };
 
 const struct rtsan_provider rtsan_provider_verbs = {

@@ -39,7 +39,7 @@
 /* ---- events for the program ---- */
 
 void
-verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id)
+san_verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id)
 {
 	const struct sockaddr *sa = id != NULL ? rdma_get_peer_addr(id) : NULL;
 
@@ -51,14 +51,14 @@ verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id)
 }
 
 static void
-fill(struct verbs_qp *q, struct verbs_event *e, uint8_t type, uint8_t reason,
-     const struct verbs_hello *h)
+verbs_end_fill_event(struct verbs_qp *q, struct verbs_event *e, uint8_t type, uint8_t reason,
+		     const struct verbs_hello *h)
 {
 	e->ev = (struct rtsan_provider_event){
 		.ev = {.type = type, .reason = reason},
 		.qp = atomic_load(&q->qpn),
 	};
-	verbs_end_fill_peer(&e->ev.ev, q->id);
+	san_verbs_end_fill_peer(&e->ev.ev, q->id);
 	if (h == NULL)
 		return;
 	e->ev.ev.private_len = h->len;
@@ -66,34 +66,34 @@ fill(struct verbs_qp *q, struct verbs_event *e, uint8_t type, uint8_t reason,
 }
 
 static void
-tell(struct verbs_qp *q, struct verbs_event *e)
+verbs_end_tell_event(struct verbs_qp *q, struct verbs_event *e)
 {
-	if (q->stream != NULL && verbs_stream_is_orphan(q->stream))
+	if (q->stream != NULL && san_verbs_stream_is_orphan(q->stream))
 		return;
 	pthread_mutex_lock(&q->ctx->lock);
-	verbs_conn_put(q->ctx, e);
+	san_verbs_conn_put(q->ctx, e);
 	pthread_mutex_unlock(&q->ctx->lock);
 }
 
 void
-verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h)
+san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h)
 {
-	fill(q, &q->events[0], RTSAN_EV_ESTABLISHED, RTSAN_R_NONE, h);
-	tell(q, &q->events[0]);
+	verbs_end_fill_event(q, &q->events[0], RTSAN_EV_ESTABLISHED, RTSAN_R_NONE, h);
+	verbs_end_tell_event(q, &q->events[0]);
 }
 
 /* ---- ends ---- */
 
 void
-verbs_end_leave(struct verbs_qp *q)
+san_verbs_end_leave(struct verbs_qp *q)
 {
 	struct rdma_cm_id *id = q->id;
 
 	if (id == NULL)
 		return;
-	verbs_qp_unmake(q);
+	san_verbs_qp_unmake(q);
 	q->id = NULL;
-	verbs_thread_retire(q->ctx, id, false);
+	san_verbs_thread_retire(q->ctx, id, false);
 }
 
 static bool
@@ -103,10 +103,10 @@ is_device(const struct verbs_qp *q)
 }
 
 void
-verbs_end_drain(struct verbs_qp *q)
+san_verbs_end_drain(struct verbs_qp *q)
 {
 	q->state = VERBS_DRAINING;
-	verbs_thread_look(q);
+	san_verbs_thread_look(q);
 }
 
 /* It was never established: posted work stays for the next connection. */
@@ -117,32 +117,32 @@ was_never_up(const struct verbs_qp *q)
 }
 
 void
-verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const struct verbs_hello *h)
+san_verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const struct verbs_hello *h)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
 	/* an acceptor gets no other event; and after it was up, posted work must come back */
 	if (q->is_acceptor || atomic_load(&q->was_up))
 		type = RTSAN_EV_DISCONNECTED;
-	fill(q, &q->events[1], type, reason, h);
+	verbs_end_fill_event(q, &q->events[1], type, reason, h);
 	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
 		rdma_disconnect(q->id);
 	q->state = VERBS_ENDING;
 	q->has_end_mark = false;
-	q->end_ns = verbs_now_ns() + DRAIN_MS * SAN_NS_PER_MS;
+	q->end_ns = san_verbs_now_ns() + DRAIN_MS * SAN_NS_PER_MS;
 	if (is_device(q) && !was_never_up(q)) {
 		ibv_modify_qp(q->id->qp, &error, IBV_QP_STATE);
-		q->has_end_mark = verbs_qp_mark(q);
+		q->has_end_mark = san_verbs_qp_mark(q);
 	}
-	verbs_thread_look(q);
+	san_verbs_thread_look(q);
 }
 
 void
-verbs_end_drop(struct verbs_qp *q)
+san_verbs_end_drop(struct verbs_qp *q)
 {
 	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
 		rdma_disconnect(q->id);
-	verbs_end_leave(q);
+	san_verbs_end_leave(q);
 	q->state = VERBS_IDLE;
 }
 
@@ -151,11 +151,11 @@ verbs_end_drop(struct verbs_qp *q)
  * deadline is extended, because the program has to poll, however late.
  */
 static bool
-is_drained(struct verbs_qp *q, uint64_t now_ns)
+verbs_end_is_drained(struct verbs_qp *q, uint64_t now_ns)
 {
-	bool all = verbs_cq_harvest(q->send_cq);
+	bool all = san_verbs_cq_harvest(q->send_cq);
 
-	all = verbs_cq_harvest(q->recv_cq) && all;
+	all = san_verbs_cq_harvest(q->recv_cq) && all;
 	if (!all) {
 		q->end_ns = now_ns + DRAIN_MS * SAN_NS_PER_MS;
 		return false;
@@ -173,50 +173,50 @@ status_at_end(const struct verbs_qp *q)
 
 /* All work has come back: report the end. Then the program may connect again. */
 static void
-finish(struct verbs_qp *q)
+verbs_end_finish(struct verbs_qp *q)
 {
-	verbs_end_leave(q);
+	san_verbs_end_leave(q);
 	q->state = VERBS_IDLE;
 	if (q->stream != NULL && !was_never_up(q))
-		verbs_stream_over(q, status_at_end(q));
-	tell(q, &q->events[1]);
-	if (q->stream != NULL && verbs_stream_is_orphan(q->stream))
-		verbs_qp_free(q);
+		san_verbs_stream_over(q, status_at_end(q));
+	verbs_end_tell_event(q, &q->events[1]);
+	if (q->stream != NULL && san_verbs_stream_is_orphan(q->stream))
+		san_verbs_qp_free(q);
 }
 
 /* True: some work has not come back yet. */
 static bool
-bury(struct verbs_qp *q, uint64_t now_ns)
+verbs_end_free_drained(struct verbs_qp *q, uint64_t now_ns)
 {
 	bool is_all;
 
 	if (was_never_up(q)) {
-		finish(q);
+		verbs_end_finish(q);
 		return false;
 	}
 	if (is_device(q)) {
-		is_all = is_drained(q, now_ns);
+		is_all = verbs_end_is_drained(q, now_ns);
 		if (!is_all && now_ns < q->end_ns)
 			return true;
-		verbs_qp_unmake(q);
+		san_verbs_qp_unmake(q);
 		if (is_all && atomic_load(&q->was_up))
-			verbs_cq_settle(q);
+			san_verbs_cq_settle(q);
 	}
-	if (!verbs_cq_flush(q))
+	if (!san_verbs_cq_flush(q))
 		return true;
-	finish(q);
+	verbs_end_finish(q);
 	return false;
 }
 
 /* No new work is sent. The thread takes completions itself, because the program may not poll. */
 static void
-drain(struct verbs_qp *q)
+verbs_end_drain_qp(struct verbs_qp *q)
 {
-	verbs_cq_harvest(q->send_cq);
-	if (verbs_qp_is_empty(q))
-		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+	san_verbs_cq_harvest(q->send_cq);
+	if (san_verbs_qp_is_empty(q))
+		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
 	else
-		verbs_qp_mark(q);
+		san_verbs_qp_mark(q);
 }
 
 /* ---- silence ---- */
@@ -238,10 +238,10 @@ under_way(const struct verbs_qp *q, bool *needs)
 }
 
 static uint64_t
-give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t now_ns)
+verbs_end_give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t now_ns)
 {
 	atomic_store(&q->blame, status);
-	verbs_end_begin(q, RTSAN_EV_DISCONNECTED, reason, NULL);
+	san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, reason, NULL);
 	return now_ns + TICK_NS;
 }
 
@@ -269,10 +269,10 @@ has_received(struct verbs_qp *q)
 
 /* Returns when to look again. */
 static uint64_t
-watch(struct verbs_qp *q, uint64_t now_ns)
+verbs_end_watch_qp(struct verbs_qp *q, uint64_t now_ns)
 {
 	uint64_t idle_ns = q->keepalive_ms * SAN_NS_PER_MS, rnr_ns = q->rnr_ms * SAN_NS_PER_MS;
-	bool all_seen = verbs_cq_harvest(q->send_cq), sent = has_sent(q), needs;
+	bool all_seen = san_verbs_cq_harvest(q->send_cq), sent = has_sent(q), needs;
 	uint64_t bytes = under_way(q, &needs), more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
 	bool has_sends = q->sq_posted != q->sq_seen;
 	bool is_busy = has_sends || q->marks_seen != 0;
@@ -283,11 +283,11 @@ watch(struct verbs_qp *q, uint64_t now_ns)
 	if (sent || !all_seen || !is_busy || q->out_ns == 0)
 		q->out_ns = is_busy ? now_ns : 0;
 	if (q->out_ns != 0 && needs && now_ns - q->out_ns >= rnr_ns + more_ns)
-		return give_up(q, RTSAN_WC_RNR_RETRY_EXC, RTSAN_R_NONE, now_ns);
+		return verbs_end_give_up(q, RTSAN_WC_RNR_RETRY_EXC, RTSAN_R_NONE, now_ns);
 	if (q->out_ns != 0 && now_ns - q->out_ns >= SILENCE_MS * SAN_NS_PER_MS + 4 * more_ns)
-		return give_up(q, RTSAN_WC_RETRY_EXC, RTSAN_R_TIMEOUT, now_ns);
+		return verbs_end_give_up(q, RTSAN_WC_RETRY_EXC, RTSAN_R_TIMEOUT, now_ns);
 	if (has_sends ? !sent : now_ns - q->moved_ns >= idle_ns)
-		verbs_qp_mark(q);
+		san_verbs_qp_mark(q);
 	q->marks_seen = atomic_load(&q->marks);
 	return now_ns + san_time_min(idle_ns, rnr_ns / LOOKS);
 }
@@ -296,42 +296,43 @@ watch(struct verbs_qp *q, uint64_t now_ns)
 
 /* End the connection for a failure that was noticed elsewhere. */
 static void
-fail(struct verbs_qp *q, uint8_t status)
+verbs_end_fail_qp(struct verbs_qp *q, uint8_t status)
 {
 	uint8_t reason = status == RTSAN_WC_RETRY_EXC ? RTSAN_R_TIMEOUT :
 		status == RTSAN_WC_NO_BUFFERS         ? RTSAN_R_RESOURCES :
 							RTSAN_R_NONE;
 
-	verbs_end_begin(q, atomic_load(&q->was_up) ? RTSAN_EV_DISCONNECTED : RTSAN_EV_UNREACHABLE,
-			reason, NULL);
+	san_verbs_end_begin(q,
+			    atomic_load(&q->was_up) ? RTSAN_EV_DISCONNECTED : RTSAN_EV_UNREACHABLE,
+			    reason, NULL);
 }
 
 uint64_t
-verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
+san_verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
 {
 	uint8_t failed = atomic_load(&q->failed);
 	uint64_t next_ns = SAN_TIME_NEVER;
 
-	if ((failed != 0 || atomic_load(&q->ctx->is_gone)) && q->state != VERBS_IDLE &&
+	if ((failed != 0 || atomic_load(&q->ctx->is_lost)) && q->state != VERBS_IDLE &&
 	    q->state != VERBS_ENDING)
-		fail(q, failed);
+		verbs_end_fail_qp(q, failed);
 	if (q->stream != NULL && q->state != VERBS_ENDING)
-		next_ns = verbs_stream_work(q, now_ns);
+		next_ns = san_verbs_stream_work(q, now_ns);
 	switch (q->state) {
 	case VERBS_RESOLVING:
 	case VERBS_CONNECTING:
 		if (now_ns >= q->end_ns)
-			verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_TIMEOUT, NULL);
+			san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_TIMEOUT, NULL);
 		return san_time_min(next_ns, q->end_ns);
 	case VERBS_UP:
-		return san_time_min(next_ns, watch(q, now_ns));
+		return san_time_min(next_ns, verbs_end_watch_qp(q, now_ns));
 	case VERBS_DRAINING:
-		drain(q);
+		verbs_end_drain_qp(q);
 		if (q->state == VERBS_DRAINING)
-			watch(q, now_ns);
+			verbs_end_watch_qp(q, now_ns);
 		return now_ns + TICK_NS;
 	case VERBS_ENDING:
-		if (bury(q, now_ns))
+		if (verbs_end_free_drained(q, now_ns))
 			return now_ns + TICK_NS;
 		return q->stream != NULL ? now_ns : SAN_TIME_NEVER;
 	default:

@@ -30,7 +30,7 @@ static_assert(sizeof(struct head) + RTSAN_PRIVATE_MAX == VERBS_HELLO_MAX, "an an
 static_assert(2 * VERBS_HELLO_HALF == RTSAN_PRIVATE_MAX, "two are enough");
 
 void
-verbs_hello_init(struct verbs_hello *h, uint64_t service, const void *data, uint16_t len)
+san_verbs_hello_init(struct verbs_hello *h, uint64_t service, const void *data, uint16_t len)
 {
 	*h = (struct verbs_hello){.len = (uint8_t)len, .service = service};
 	if (len != 0)
@@ -38,7 +38,7 @@ verbs_hello_init(struct verbs_hello *h, uint64_t service, const void *data, uint
 }
 
 uint8_t
-verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf)
+san_verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf)
 {
 	const struct head head = {
 		.magic = htobe32(MAGIC),
@@ -79,7 +79,7 @@ decode_half(const uint8_t *buf, size_t len, struct verbs_hello *h)
 }
 
 static enum rtsan_reason
-decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
+verbs_hello_decode_fields(const uint8_t *buf, size_t len, struct verbs_hello *h)
 {
 	struct head head;
 
@@ -107,12 +107,12 @@ decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 
 /* After an error *h* is all zeros, so that it cannot be used by mistake. */
 enum rtsan_reason
-verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
+san_verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 {
 	enum rtsan_reason reason;
 
 	memset(h, 0, sizeof(*h));
-	reason = decode(buf, len, h);
+	reason = verbs_hello_decode_fields(buf, len, h);
 	if (reason != RTSAN_R_NONE)
 		memset(h, 0, sizeof(*h));
 	return reason;

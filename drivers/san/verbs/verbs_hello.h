@@ -41,9 +41,9 @@ struct verbs_hello {
 };
 
 /** Initialize *h* with *len* bytes of private data. */
-void verbs_hello_init(struct verbs_hello *h, uint64_t service, const void *data, uint16_t len);
+void san_verbs_hello_init(struct verbs_hello *h, uint64_t service, const void *data, uint16_t len);
 /** Encode into *buf* of VERBS_HELLO_MAX bytes; of halves the flagged one. Returns the length. */
-uint8_t verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf);
+uint8_t san_verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf);
 /**
  * Decode *len* bytes from a peer; the connection manager may have added zeros.
  *
@@ -51,6 +51,6 @@ uint8_t verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf);
  *   RTSAN_R_NONE; RTSAN_R_VERSION: of another version; RTSAN_R_PARAMETER: malformed. After an error
  *   *h* is all zeros.
  */
-enum rtsan_reason verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h);
+enum rtsan_reason san_verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h);
 
 #endif /* VERBS_HELLO_H */

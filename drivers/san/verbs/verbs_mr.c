@@ -13,7 +13,7 @@
 #define PAUSES 20 /* of 1 ms each */
 
 struct ibv_mr *
-verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
+san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 {
 	return key - 1 < VERBS_MRS ?
 		atomic_load_explicit(&ctx->mrs[key - 1], memory_order_acquire) :
@@ -22,7 +22,7 @@ verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 
 /* Returns the region's name; 0: the table is full. */
 static uint32_t
-place(struct verbs_ctx *ctx, struct ibv_mr *mr)
+verbs_mr_index(struct verbs_ctx *ctx, struct ibv_mr *mr)
 {
 	struct ibv_mr *none;
 	uint32_t i, at;
@@ -37,7 +37,7 @@ place(struct verbs_ctx *ctx, struct ibv_mr *mr)
 }
 
 int
-verbs_mr_add(void *priv, struct rtsan_provider_mr *conf)
+san_verbs_mr_add(void *priv, struct rtsan_provider_mr *conf)
 {
 	struct verbs_ctx *ctx = priv;
 	int access = IBV_ACCESS_LOCAL_WRITE;
@@ -55,7 +55,7 @@ verbs_mr_add(void *priv, struct rtsan_provider_mr *conf)
 				       ctx->device, strerror(errno),
 				       errno == ENOMEM ? " (see ulimit -l)" : "");
 	conf->rkey = mr->rkey;
-	conf->key = place(ctx, mr);
+	conf->key = verbs_mr_index(ctx, mr);
 	if (conf->key != 0)
 		return 0;
 	ibv_dereg_mr(mr);
@@ -63,7 +63,7 @@ verbs_mr_add(void *priv, struct rtsan_provider_mr *conf)
 }
 
 bool
-verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key)
+san_verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key)
 {
 	uint32_t i;
 
@@ -90,14 +90,14 @@ named_by(const struct verbs_qp *q, uint32_t key)
 	for (at = atomic_load(&q->wq->rq_head); at != tail; at++) {
 		const struct san_ulp_recv *e = &q->rqe[at & (q->rq_depth - 1)];
 
-		if (verbs_mr_names(e->sge, e->nb_sge, key))
+		if (san_verbs_mr_names(e->sge, e->nb_sge, key))
 			return NAMED;
 	}
 	tail = atomic_load(&q->wq->sq_tail);
 	for (at = atomic_load(&q->wq->sq_head); at != tail; at++) {
 		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
 
-		if ((e->flags & SAN_WR_INLINE) != 0 || !verbs_mr_names(e->sge, e->nb_sge, key))
+		if ((e->flags & SAN_WR_INLINE) != 0 || !san_verbs_mr_names(e->sge, e->nb_sge, key))
 			continue;
 		if ((e->flags & SAN_WR_SIGNALED) != 0)
 			return NAMED;
@@ -111,19 +111,19 @@ named_by(const struct verbs_qp *q, uint32_t key)
  * reported it. A mark behind that send reports it, when the caller asks again.
  */
 static enum naming
-look(struct verbs_qp *q, uint32_t key)
+verbs_mr_check_key(struct verbs_qp *q, uint32_t key)
 {
 	enum naming by = NAMED_NOT;
 
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE && q->stream != NULL) {
-		by = verbs_stream_names(q->stream, key) ? NAMED : NAMED_NOT;
+		by = san_verbs_stream_names(q->stream, key) ? NAMED : NAMED_NOT;
 	} else if (atomic_load(&q->qpn) != SAN_QPN_NONE) {
-		verbs_cq_harvest(q->send_cq);
+		san_verbs_cq_harvest(q->send_cq);
 		by = named_by(q, key);
 	}
 	if (by == NAMED_SILENTLY && q->state == VERBS_UP)
-		verbs_qp_mark(q);
+		san_verbs_qp_mark(q);
 	pthread_mutex_unlock(&q->lock);
 	return by;
 }
@@ -132,21 +132,21 @@ static bool
 is_named(struct verbs_qp *q, uint32_t key)
 {
 	const struct timespec pause = {.tv_nsec = SAN_NS_PER_MS};
-	enum naming by = look(q, key);
+	enum naming by = verbs_mr_check_key(q, key);
 	int i;
 
 	for (i = 0; i < PAUSES && by == NAMED_SILENTLY; i++) {
 		nanosleep(&pause, NULL);
-		by = look(q, key);
+		by = verbs_mr_check_key(q, key);
 	}
 	return by != NAMED_NOT;
 }
 
 int
-verbs_mr_del(void *priv, uint32_t key)
+san_verbs_mr_del(void *priv, uint32_t key)
 {
 	struct verbs_ctx *ctx = priv;
-	struct ibv_mr *mr = verbs_mr_find(ctx, key);
+	struct ibv_mr *mr = san_verbs_mr_find(ctx, key);
 	uint32_t i;
 
 	if (mr == NULL)

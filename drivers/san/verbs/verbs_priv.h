@@ -36,7 +36,7 @@
 #define VERBS_WR_MAX     4096
 #define VERBS_REQUESTS   256 /* requests that are not accepted yet */
 #define VERBS_HALVES     64  /* first halves of requests, before the others come */
-#define VERBS_MARKS      2   /* requests beside the program's: see verbs_qp_mark() */
+#define VERBS_MARKS      2   /* requests beside the program's: see san_verbs_qp_mark() */
 #define VERBS_IP_MAX     INET6_ADDRSTRLEN
 #define VERBS_RESOLVE_MS 2000 /* for an address, then for a route */
 
@@ -48,7 +48,7 @@
 #define VERBS_ID_IS_RECV(id) (((id) >> 32 & 1) != 0)
 #define VERBS_ID_OF(id)      ((id) & ~0x1ffffffffull) /* without the place */
 #define VERBS_PLACE          0x7fffffffu
-#define VERBS_MARK           0x80000000u /* bit of the place: see verbs_qp_mark() */
+#define VERBS_MARK           0x80000000u /* bit of the place: see san_verbs_qp_mark() */
 
 struct verbs_ctx;
 struct verbs_stream;
@@ -219,14 +219,14 @@ struct verbs_ctx {
 	_Atomic bool is_kicked;
 	_Atomic bool is_over;
 	_Atomic bool has_room; /**< in a completion queue for which a stream waits */
-	_Atomic bool is_gone;  /**< the device has failed, or was removed */
+	_Atomic bool is_lost;  /**< the device has failed, or was removed */
 	struct san_wheel wheel;
 	LIST_ENTRY(verbs_ctx)
 	link; /**< list of all contexts of the process */
 };
 
 static inline uint64_t
-verbs_now_ns(void)
+san_verbs_now_ns(void)
 {
 	struct timespec ts;
 
@@ -237,154 +237,155 @@ verbs_now_ns(void)
 /* ---- verbs_ctx.c ---- */
 
 /** The device has failed or was removed: end all of its connections, and wake all waiters. */
-void verbs_ctx_gone(const struct ibv_context *dev);
+void san_verbs_ctx_fail(const struct ibv_context *dev);
 /** Whether it belongs to a context of this process. */
-bool verbs_ctx_has_qp(const struct verbs_qp *q);
-bool verbs_ctx_has_cq(const struct ibv_cq *cq);
+bool san_verbs_ctx_has_qp(const struct verbs_qp *q);
+bool san_verbs_ctx_has_cq(const struct ibv_cq *cq);
 
 /* ---- verbs_mr.c ---- */
 
-int verbs_mr_add(void *priv, struct rtsan_provider_mr *mr);
-int verbs_mr_del(void *priv, uint32_t key);
+int san_verbs_mr_add(void *priv, struct rtsan_provider_mr *mr);
+int san_verbs_mr_del(void *priv, uint32_t key);
 /** The region *key*; NULL: none. */
-struct ibv_mr *verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key);
+struct ibv_mr *san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key);
 /** Whether one of these elements names *key*. */
-bool verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key);
+bool san_verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key);
 
 /* ---- verbs_cq.c ---- */
 
-int verbs_cq_create(void *priv, uint32_t depth, void **cq);
-int verbs_cq_destroy(void *priv, void *cq);
-int verbs_cq_poll(void *cq, struct san_ulp_wc *wc, int n);
-int verbs_cq_fd(void *priv, void *cq);
-int verbs_cq_arm(void *priv, void *cq);
+int san_verbs_cq_create(void *priv, uint32_t depth, void **cq);
+int san_verbs_cq_destroy(void *priv, void *cq);
+int san_verbs_cq_poll(void *cq, struct san_ulp_wc *wc, int n);
+int san_verbs_cq_fd(void *priv, void *cq);
+int san_verbs_cq_arm(void *priv, void *cq);
 /** Create the queue of the requests of stream *index*. Completions wake the thread. */
-int verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth,
-			  struct verbs_cq **cq);
+int san_verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth,
+			      struct verbs_cq **cq);
 /** Add a queue pair, which may have *n* completions at the device. 0 or -errno. */
-int verbs_cq_join(struct verbs_cq *cq, uint32_t n);
-void verbs_cq_leave(struct verbs_cq *cq, uint32_t n);
+int san_verbs_cq_join(struct verbs_cq *cq, uint32_t n);
+void san_verbs_cq_leave(struct verbs_cq *cq, uint32_t n);
 /** Take completions from the device and keep them for polls. False: there was no room for all. */
-bool verbs_cq_harvest(struct verbs_cq *cq);
+bool san_verbs_cq_harvest(struct verbs_cq *cq);
 /** Add a completion for polls. False: no room; the thread tries again when there is some. */
-bool verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc);
+bool san_verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc);
 /** Ignore further completions of the connection of *q*. */
-void verbs_cq_forget(struct verbs_qp *q);
+void san_verbs_cq_forget(struct verbs_qp *q);
 /**
  * Give back all that was posted to *q*, whose connection has ended and is forgotten. False: there
  * was no room for all completions; call it again.
  */
-bool verbs_cq_flush(struct verbs_qp *q);
+bool san_verbs_cq_flush(struct verbs_qp *q);
 /** The sends that the device still had were successful, and unsignaled: release their places. */
-void verbs_cq_settle(struct verbs_qp *q);
+void san_verbs_cq_settle(struct verbs_qp *q);
 
 /* ---- verbs_qp.c: under the lock of the queue pair, except the first four ---- */
 
-int verbs_qp_create(void *priv, struct rtsan_provider_qp *conf);
-void verbs_qp_destroy(void *priv, uint32_t qp);
-void verbs_qp_doorbell(void *priv, uint32_t qp);
+int san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf);
+void san_verbs_qp_destroy(void *priv, uint32_t qp);
+void san_verbs_qp_doorbell(void *priv, uint32_t qp);
 /** The queue pair with that number; NULL: it was destroyed. */
-struct verbs_qp *verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn);
+struct verbs_qp *san_verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn);
 /** Release the queue pair and its place. */
-void verbs_qp_free(struct verbs_qp *q);
+void san_verbs_qp_free(struct verbs_qp *q);
 /** Allocate rings of sq_depth and rq_depth. 0 or -errno. */
-int verbs_qp_make_queues(struct verbs_qp *q);
-void verbs_qp_end_queues(struct verbs_qp *q);
+int san_verbs_qp_make_queues(struct verbs_qp *q);
+void san_verbs_qp_end_queues(struct verbs_qp *q);
 /** Create the device's queue pair; nothing is posted to it yet. 0 or -errno. */
-int verbs_qp_make(struct verbs_qp *q);
+int san_verbs_qp_make(struct verbs_qp *q);
 /** Destroy the device's queue pair, if there is one. Nothing of it completes any more. */
-void verbs_qp_unmake(struct verbs_qp *q);
+void san_verbs_qp_unmake(struct verbs_qp *q);
 /** Give posted requests to the device's queue pair, if there is one. */
-void verbs_qp_post(struct verbs_qp *q);
+void san_verbs_qp_post(struct verbs_qp *q);
 /**
  * Post a mark: an empty write behind all requests. When it is done, all of them are, also
  * unsignaled ones; and it notices a peer that does not exist any more. True: it is in flight.
  */
-bool verbs_qp_mark(struct verbs_qp *q);
+bool san_verbs_qp_mark(struct verbs_qp *q);
 /** Whether the send queue has no requests, neither posted nor in flight. */
-bool verbs_qp_is_empty(const struct verbs_qp *q);
+bool san_verbs_qp_is_empty(const struct verbs_qp *q);
 
 /* ---- verbs_conn.c: operations for programs ---- */
 
-int verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
-		      uint32_t cookie);
-void verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey);
-int verbs_conn_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-		       const struct rtsan_conn_param *param);
-int verbs_conn_accept(void *priv, uint64_t request, uint32_t qp,
-		      const struct rtsan_conn_param *param);
-int verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len);
-int verbs_conn_disconnect(void *priv, uint32_t qp);
-int verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev);
-int verbs_conn_event_fd(void *priv);
-int verbs_conn_event_arm(void *priv);
+int san_verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
+			  uint32_t cookie);
+void san_verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey);
+int san_verbs_conn_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
+			   const struct rtsan_conn_param *param);
+int san_verbs_conn_accept(void *priv, uint64_t request, uint32_t qp,
+			  const struct rtsan_conn_param *param);
+int san_verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len);
+int san_verbs_conn_disconnect(void *priv, uint32_t qp);
+int san_verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev);
+int san_verbs_conn_event_fd(void *priv);
+int san_verbs_conn_event_arm(void *priv);
 /** Queue an event, in place of one of *e* that was not polled. Under the context's lock. */
-void verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e);
+void san_verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e);
 /** Release the place of a request, and return its ID to the caller. Under the context's lock. */
-struct rdma_cm_id *verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r);
+struct rdma_cm_id *san_verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r);
 /** Refuse a request that was taken or never kept, for *reason*, with private data. */
-void verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
-		       const void *data, uint16_t len);
+void san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
+			   const void *data, uint16_t len);
 /** Begin to connect; again for the other half. Under the queue pair's lock. 0 or -errno. */
-int verbs_conn_resolve(struct verbs_qp *q);
+int san_verbs_conn_resolve(struct verbs_qp *q);
 /** Set rdma_cm's parameters. *reads_in*, *reads_out*: limits of the peer. */
-void verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_out,
-		      struct rdma_conn_param *p);
+void san_verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_out,
+			  struct rdma_conn_param *p);
 
 /* ---- verbs_end.c: ends of connections, under the lock of the queue pair ---- */
 
 /** Write the peer's address as text. Needs no lock. */
-void verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id);
+void san_verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id);
 /** Report that it is connected. */
-void verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);
+void san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);
 /** End in order, when posted work is done. */
-void verbs_end_drain(struct verbs_qp *q);
+void san_verbs_end_drain(struct verbs_qp *q);
 /** End now: posted work comes back, then the program gets *type*, *reason* and *h*. */
-void verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const struct verbs_hello *h);
+void san_verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason,
+			 const struct verbs_hello *h);
 /** End without an event. The program's memory is not accessed afterwards. */
-void verbs_end_drop(struct verbs_qp *q);
+void san_verbs_end_drop(struct verbs_qp *q);
 /** Give up the ID, which the thread destroys. */
-void verbs_end_leave(struct verbs_qp *q);
+void san_verbs_end_leave(struct verbs_qp *q);
 /** Do what its state requires, in the thread. Returns when to call it again. */
-uint64_t verbs_end_look(struct verbs_qp *q, uint64_t now_ns);
+uint64_t san_verbs_end_look(struct verbs_qp *q, uint64_t now_ns);
 
 /* ---- verbs_thread.c ---- */
 
-int verbs_thread_start(struct verbs_ctx *ctx);
-void verbs_thread_stop(struct verbs_ctx *ctx);
+int san_verbs_thread_start(struct verbs_ctx *ctx);
+void san_verbs_thread_stop(struct verbs_ctx *ctx);
 /** Wake the thread. */
-void verbs_thread_kick(struct verbs_ctx *ctx);
+void san_verbs_thread_kick(struct verbs_ctx *ctx);
 /** Have the thread look at *q*. */
-void verbs_thread_look(struct verbs_qp *q);
+void san_verbs_thread_look(struct verbs_qp *q);
 /** Have the thread destroy *id*, and, if *wait*, wait for that. The thread itself must not wait. */
-void verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait);
+void san_verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait);
 
 /* ---- verbs_cm.c: events of the connection manager, in the thread ---- */
 
-void verbs_cm_run(struct verbs_ctx *ctx);
+void san_verbs_cm_run(struct verbs_ctx *ctx);
 
 /* ---- verbs_stream.c: under the lock of the queue pair ---- */
 
 /** Make *q* a stream: its queues become the session's, and conf->wq the program's. 0 or -errno. */
-int verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf);
-void verbs_stream_destroy(struct verbs_qp *q);
+int san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf);
+void san_verbs_stream_destroy(struct verbs_qp *q);
 /** Do all work that has become possible. Returns when to call it again. */
-uint64_t verbs_stream_work(struct verbs_qp *q, uint64_t now_ns);
+uint64_t san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns);
 /** Prepare for another connection. 0, -EBUSY (see rtsan_connect()), -ENOMEM. */
-int verbs_stream_renew(struct verbs_qp *q);
-void verbs_stream_opened(struct verbs_qp *q);
+int san_verbs_stream_renew(struct verbs_qp *q);
+void san_verbs_stream_opened(struct verbs_qp *q);
 /** The connection has ended, and all requests have come back. */
-void verbs_stream_over(struct verbs_qp *q, uint8_t status);
+void san_verbs_stream_over(struct verbs_qp *q, uint8_t status);
 /** End it in order: the end of the stream is sent first. */
-void verbs_stream_close(struct verbs_qp *q);
+void san_verbs_stream_close(struct verbs_qp *q);
 /** Its program destroys it. True: it lingers to send what it has, and is destroyed then. */
-bool verbs_stream_orphan(struct verbs_qp *q);
-bool verbs_stream_is_orphan(const struct verbs_stream *s);
+bool san_verbs_stream_orphan(struct verbs_qp *q);
+bool san_verbs_stream_is_orphan(const struct verbs_stream *s);
 /** Whether posted work names *key*. */
-bool verbs_stream_names(const struct verbs_stream *s, uint32_t key);
+bool san_verbs_stream_names(const struct verbs_stream *s, uint32_t key);
 /** The region of memory of the session; NULL: it is not the session's. */
-struct ibv_mr *verbs_stream_find(const struct verbs_stream *s, const void *addr);
+struct ibv_mr *san_verbs_stream_find(const struct verbs_stream *s, const void *addr);
 /** The completion queue has reported completions. */
-void verbs_stream_rung(struct verbs_stream *s);
+void san_verbs_stream_doorbell(struct verbs_stream *s);
 
 #endif /* VERBS_PRIV_H */

@@ -16,7 +16,7 @@
 #define BURST 16 /* requests that are given to the device together */
 
 struct verbs_qp *
-verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
+san_verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
 {
 	struct verbs_qp *q = &ctx->qps[SAN_QPN_INDEX(qpn)];
 
@@ -27,7 +27,7 @@ verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
 
 /* Find a free one. The search goes on behind the last one, so numbers are not reused at once. */
 static struct verbs_qp *
-take(struct verbs_ctx *ctx)
+verbs_qp_take_free(struct verbs_ctx *ctx)
 {
 	struct verbs_qp *q;
 	uint32_t i, most = ctx->attr.max_qp < VERBS_QPS ? (uint32_t)ctx->attr.max_qp : VERBS_QPS;
@@ -41,9 +41,9 @@ take(struct verbs_ctx *ctx)
 }
 
 int
-verbs_qp_make_queues(struct verbs_qp *q)
+san_verbs_qp_make_queues(struct verbs_qp *q)
 {
-	size_t bytes = san_wq_bytes(q->sq_depth, q->rq_depth);
+	size_t bytes = san_wr_wq_bytes(q->sq_depth, q->rq_depth);
 	struct san_wq *wq = aligned_alloc(64, bytes);
 	int rc;
 
@@ -64,7 +64,7 @@ verbs_qp_make_queues(struct verbs_qp *q)
 }
 
 void
-verbs_qp_end_queues(struct verbs_qp *q)
+san_verbs_qp_end_queues(struct verbs_qp *q)
 {
 	uint32_t i, n = (q->sq_depth + q->rq_depth) * SAN_ULP_SGE_MAX;
 
@@ -82,7 +82,7 @@ verbs_qp_end_queues(struct verbs_qp *q)
 
 /* Under the lock. The rings are the program's, or those of its stream's session. */
 static int
-fill(struct verbs_qp *q, struct rtsan_provider_qp *conf)
+verbs_qp_fill_conf(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 {
 	int rc;
 
@@ -95,69 +95,69 @@ fill(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	q->armed_ns = SAN_TIME_NEVER;
 	atomic_store(&q->failed, 0);
 	if (conf->stream != NULL)
-		rc = verbs_stream_create(q, conf);
+		rc = san_verbs_stream_create(q, conf);
 	else
-		rc = verbs_qp_make_queues(q);
+		rc = san_verbs_qp_make_queues(q);
 	if (rc == 0 && conf->stream == NULL)
 		conf->wq = q->wq;
 	return rc;
 }
 
 static int
-join(struct rtsan_provider_qp *conf)
+verbs_qp_join_cqs(struct rtsan_provider_qp *conf)
 {
 	/* a stream's requests complete in a queue of its own */
 	uint32_t ours = conf->stream == NULL ? VERBS_MARKS : 0;
 	int rc;
 
-	rc = verbs_cq_join(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
+	rc = san_verbs_cq_join(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
 	if (rc != 0)
 		return rc;
-	rc = verbs_cq_join(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
+	rc = san_verbs_cq_join(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
 	if (rc != 0)
-		verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
+		san_verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
 	return rc;
 }
 
 static void
-leave(const struct rtsan_provider_qp *conf)
+verbs_qp_leave_cqs(const struct rtsan_provider_qp *conf)
 {
-	verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + VERBS_MARKS : 0);
-	verbs_cq_leave(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
+	san_verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + VERBS_MARKS : 0);
+	san_verbs_cq_leave(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
 }
 
 int
-verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
+san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_qp *q;
 	int rc;
 
-	if (atomic_load(&ctx->is_gone))
+	if (atomic_load(&ctx->is_lost))
 		return ctx->host->fail(-EIO, "queue pair: %s is gone", ctx->device);
 	if (conf->stream != NULL && ctx->is_plain)
 		return ctx->host->fail(-EOPNOTSUPP, "queue pair: with plain there are no streams");
 	pthread_mutex_lock(&ctx->lock);
-	q = take(ctx);
+	q = verbs_qp_take_free(ctx);
 	pthread_mutex_unlock(&ctx->lock);
 	if (q == NULL)
 		return ctx->host->fail(-ENOSPC, "queue pair: all of %s are in use", ctx->device);
-	rc = join(conf);
+	rc = verbs_qp_join_cqs(conf);
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&q->lock);
-	rc = fill(q, conf);
+	rc = verbs_qp_fill_conf(q, conf);
 	if (rc == 0) {
 		q->gen++;
 		conf->qp = q->index | (q->gen & 0x7fff) << SAN_QPN_INDEX_BITS;
 		atomic_store(&q->qpn, conf->qp);
 		if (q->stream != NULL)
-			verbs_thread_look(q);
+			san_verbs_thread_look(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 	if (rc == 0)
 		return 0;
-	leave(conf);
+	verbs_qp_leave_cqs(conf);
 	if (rc == -EINVAL) /* the text of a wrong stream attribute is set already */
 		return rc;
 	return ctx->host->fail(rc, "queue pair: %s: %s%s", ctx->device, strerror(-rc),
@@ -180,7 +180,7 @@ forget_events(struct verbs_qp *q)
 }
 
 void
-verbs_qp_free(struct verbs_qp *q)
+san_verbs_qp_free(struct verbs_qp *q)
 {
 	struct rtsan_provider_qp conf = {
 		.send_cq = q->send_cq,
@@ -189,27 +189,27 @@ verbs_qp_free(struct verbs_qp *q)
 		.rq_depth = q->rq_depth,
 	};
 
-	verbs_end_drop(q);
+	san_verbs_end_drop(q);
 	forget_events(q);
-	verbs_cq_forget(q);
+	san_verbs_cq_forget(q);
 	if (q->stream != NULL)
-		verbs_stream_destroy(q); /* also leaves the program's completion queues */
+		san_verbs_stream_destroy(q); /* also leaves the program's completion queues */
 	else
-		leave(&conf);
-	verbs_qp_end_queues(q);
+		verbs_qp_leave_cqs(&conf);
+	san_verbs_qp_end_queues(q);
 	atomic_store(&q->qpn, SAN_QPN_NONE);
 }
 
 void
-verbs_qp_destroy(void *priv, uint32_t qpn)
+san_verbs_qp_destroy(void *priv, uint32_t qpn)
 {
-	struct verbs_qp *q = verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
 
 	if (q == NULL)
 		return;
 	pthread_mutex_lock(&q->lock);
-	if (q->stream == NULL || !verbs_stream_orphan(q))
-		verbs_qp_free(q);
+	if (q->stream == NULL || !san_verbs_stream_orphan(q))
+		san_verbs_qp_free(q);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -240,7 +240,7 @@ try_make(struct verbs_qp *q)
  * succeeds. Longer data is sent from the ring.
  */
 int
-verbs_qp_make(struct verbs_qp *q)
+san_verbs_qp_make(struct verbs_qp *q)
 {
 	int rc;
 
@@ -254,7 +254,7 @@ verbs_qp_make(struct verbs_qp *q)
 	pthread_mutex_unlock(&q->ctx->cm_lock);
 	if (rc == 0)
 		atomic_store(&q->ctx->max_inline, q->max_inline);
-	verbs_cq_forget(q);
+	san_verbs_cq_forget(q);
 	q->sq_posted = atomic_load(&q->wq->sq_head);
 	q->rq_posted = atomic_load(&q->wq->rq_head);
 	atomic_store(&q->marks, 0);
@@ -262,21 +262,21 @@ verbs_qp_make(struct verbs_qp *q)
 }
 
 void
-verbs_qp_unmake(struct verbs_qp *q)
+san_verbs_qp_unmake(struct verbs_qp *q)
 {
 	if (q->id == NULL || q->id->qp == NULL)
 		return;
 	pthread_mutex_lock(&q->ctx->cm_lock);
 	rdma_destroy_qp(q->id);
 	pthread_mutex_unlock(&q->ctx->cm_lock);
-	verbs_cq_forget(q);
+	san_verbs_cq_forget(q);
 	/* some devices leave completions, which would occupy room there */
-	verbs_cq_harvest(q->send_cq);
-	verbs_cq_harvest(q->recv_cq);
+	san_verbs_cq_harvest(q->send_cq);
+	san_verbs_cq_harvest(q->recv_cq);
 }
 
 bool
-verbs_qp_is_empty(const struct verbs_qp *q)
+san_verbs_qp_is_empty(const struct verbs_qp *q)
 {
 	return atomic_load(&q->wq->sq_head) == atomic_load(&q->wq->sq_tail);
 }
@@ -309,9 +309,9 @@ region_of(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, ui
 	const struct ibv_mr *mr = NULL;
 
 	if (from->key != 0)
-		return verbs_mr_find(q->ctx, from->key);
+		return san_verbs_mr_find(q->ctx, from->key);
 	if (q->stream != NULL)
-		mr = verbs_stream_find(q->stream, from->addr);
+		mr = san_verbs_stream_find(q->stream, from->addr);
 	if (mr != NULL || !make_temps(q))
 		return mr;
 	return register_part(q, from, is_target, temp);
@@ -322,8 +322,8 @@ region_of(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, ui
  * memory could not be registered.
  */
 static bool
-fill_sges(struct verbs_qp *q, struct ibv_sge *to, const struct san_ulp_sge *from, uint32_t n,
-	  bool is_target, uint32_t slot)
+verbs_qp_fill_sges(struct verbs_qp *q, struct ibv_sge *to, const struct san_ulp_sge *from,
+		   uint32_t n, bool is_target, uint32_t slot)
 {
 	const struct ibv_mr *mr;
 	uint32_t i;
@@ -366,7 +366,7 @@ fill_op(struct ibv_send_wr *w, const struct san_ulp_wr *e)
 }
 
 static bool
-fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32_t at)
+verbs_qp_fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32_t at)
 {
 	uint32_t every = q->sq_depth > 4 ? q->sq_depth / 4 : 1, slot = at & (q->sq_depth - 1);
 	const struct san_ulp_wr *e = &q->sqe[slot];
@@ -381,7 +381,7 @@ fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32
 	if ((e->flags & SAN_WR_SIGNALED) != 0 || at % every == every - 1)
 		w->send_flags |= IBV_SEND_SIGNALED;
 	if ((e->flags & SAN_WR_INLINE) == 0)
-		return fill_sges(q, sge, e->sge, e->nb_sge, e->op >= SAN_WR_PULL, slot);
+		return verbs_qp_fill_sges(q, sge, e->sge, e->nb_sge, e->op >= SAN_WR_PULL, slot);
 	w->num_sge = e->inline_len != 0;
 	*sge = (struct ibv_sge){
 		.addr = (uintptr_t)e->data,
@@ -395,14 +395,14 @@ fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32
 
 /* A request can't be posted, which ends the connection. True: this is the first failure. */
 static bool
-fail(struct verbs_qp *q, uint8_t status)
+verbs_qp_fail_post(struct verbs_qp *q, uint8_t status)
 {
 	uint8_t none = 0;
 
-	verbs_cq_harvest(q->send_cq);
+	san_verbs_cq_harvest(q->send_cq);
 	if (!atomic_compare_exchange_strong(&q->failed, &none, status))
 		return false;
-	verbs_thread_look(q);
+	san_verbs_thread_look(q);
 	return true;
 }
 
@@ -414,12 +414,12 @@ fail_send(struct verbs_qp *q, uint8_t status)
 
 	if (e->op >= SAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
 		status = RTSAN_WC_REM_ALIGN; /* at other devices the peer refuses it */
-	if (fail(q, status))
+	if (verbs_qp_fail_post(q, status))
 		q->blame_send = status;
 }
 
 static void
-post_sends(struct verbs_qp *q)
+verbs_qp_post_sends(struct verbs_qp *q)
 {
 	struct ibv_send_wr w[BURST], *bad = NULL;
 	struct ibv_sge sge[BURST][SAN_ULP_SGE_MAX];
@@ -433,7 +433,7 @@ post_sends(struct verbs_qp *q)
 			return;
 		n = tail - q->sq_posted < BURST ? tail - q->sq_posted : BURST;
 		for (i = 0; i < n; i++) {
-			is_good = fill_send(q, &w[i], sge[i], q->sq_posted + i);
+			is_good = verbs_qp_fill_send(q, &w[i], sge[i], q->sq_posted + i);
 			if (!is_good)
 				break;
 			w[i].next = NULL;
@@ -448,7 +448,7 @@ post_sends(struct verbs_qp *q)
 }
 
 static void
-post_recvs(struct verbs_qp *q)
+verbs_qp_post_recvs(struct verbs_qp *q)
 {
 	struct ibv_sge sge[SAN_ULP_SGE_MAX];
 	const struct san_ulp_recv *e;
@@ -463,31 +463,31 @@ post_recvs(struct verbs_qp *q)
 			.sg_list = sge,
 			.num_sge = e->nb_sge,
 		};
-		if (!fill_sges(q, sge, e->sge, e->nb_sge, true, q->sq_depth + slot)) {
-			if (fail(q, RTSAN_WC_NO_BUFFERS))
+		if (!verbs_qp_fill_sges(q, sge, e->sge, e->nb_sge, true, q->sq_depth + slot)) {
+			if (verbs_qp_fail_post(q, RTSAN_WC_NO_BUFFERS))
 				q->blame_recv = RTSAN_WC_NO_BUFFERS;
 			return;
 		}
 		if (ibv_post_recv(q->id->qp, &w, &bad) != 0) {
-			fail(q, RTSAN_WC_INVALID);
+			verbs_qp_fail_post(q, RTSAN_WC_INVALID);
 			return;
 		}
 	}
 }
 
 void
-verbs_qp_post(struct verbs_qp *q)
+san_verbs_qp_post(struct verbs_qp *q)
 {
 	if (q->id == NULL || q->id->qp == NULL || q->state == VERBS_ENDING ||
 	    atomic_load(&q->failed) != 0)
 		return;
-	post_recvs(q);
+	verbs_qp_post_recvs(q);
 	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
-		post_sends(q);
+		verbs_qp_post_sends(q);
 }
 
 bool
-verbs_qp_mark(struct verbs_qp *q)
+san_verbs_qp_mark(struct verbs_qp *q)
 {
 	struct ibv_send_wr w = {
 		.wr_id = VERBS_ID(q, 0, VERBS_MARK),
@@ -509,20 +509,20 @@ verbs_qp_mark(struct verbs_qp *q)
 }
 
 void
-verbs_qp_doorbell(void *priv, uint32_t qpn)
+san_verbs_qp_doorbell(void *priv, uint32_t qpn)
 {
-	struct verbs_qp *q = verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
 	uint64_t again_ns;
 
 	if (q == NULL)
 		return;
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) == qpn && q->stream != NULL) {
-		again_ns = verbs_stream_work(q, verbs_now_ns());
+		again_ns = san_verbs_stream_work(q, san_verbs_now_ns());
 		if (again_ns < q->armed_ns)
-			verbs_thread_look(q);
+			san_verbs_thread_look(q);
 	} else if (atomic_load(&q->qpn) == qpn) {
-		verbs_qp_post(q);
+		san_verbs_qp_post(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 }

@@ -61,7 +61,7 @@ static_assert(SAN_ULP_SGE_MAX == RTSAN_SGE_MAX, "passed through");
 /* ---- operations for the session ---- */
 
 static void
-op_query(void *arg, struct san_stream_caps *caps)
+verbs_stream_query(void *arg, struct san_stream_caps *caps)
 {
 	const struct verbs_stream *s = arg;
 
@@ -74,7 +74,7 @@ op_query(void *arg, struct san_stream_caps *caps)
 }
 
 static int
-op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
+verbs_stream_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 {
 	struct verbs_qp *q = ((struct verbs_stream *)arg)->q;
 	uint32_t tail = atomic_load(&q->wq->rq_tail);
@@ -92,8 +92,8 @@ op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 
 /* All requests of a session are signaled. */
 static int
-post(struct verbs_stream *s, uint8_t op, uint64_t cookie, const struct san_ulp_sge *sge,
-     uint8_t nb_sge, uint64_t addr, uint32_t key)
+verbs_stream_post_wr(struct verbs_stream *s, uint8_t op, uint64_t cookie,
+		     const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
 {
 	struct verbs_qp *q = s->q;
 	uint32_t tail = atomic_load(&q->wq->sq_tail);
@@ -119,29 +119,30 @@ post(struct verbs_stream *s, uint8_t op, uint64_t cookie, const struct san_ulp_s
 }
 
 static int
-op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+verbs_stream_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 {
 	const struct san_ulp_sge sge = {.addr = (void *)(uintptr_t)buf, .len = len};
 
-	return post(arg, SAN_WR_SEND, cookie, &sge, 1, 0, 0);
+	return verbs_stream_post_wr(arg, SAN_WR_SEND, cookie, &sge, 1, 0, 0);
 }
 
 static int
-op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
-	 uint32_t key)
+verbs_stream_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+		   uint64_t addr, uint32_t key)
 {
-	return post(arg, SAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
+	return verbs_stream_post_wr(arg, SAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
 }
 
 static int
-op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
-	uint32_t key)
+verbs_stream_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+		  uint64_t addr, uint32_t key)
 {
-	return post(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
+	return verbs_stream_post_wr(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
 }
 
 static struct chunk *
-add(struct verbs_stream *s, struct chunk **list, void *mem, size_t bytes, int access)
+verbs_stream_chunk_add(struct verbs_stream *s, struct chunk **list, void *mem, size_t bytes,
+		       int access)
 {
 	struct chunk *c = calloc(1, sizeof(*c));
 
@@ -158,7 +159,7 @@ add(struct verbs_stream *s, struct chunk **list, void *mem, size_t bytes, int ac
 }
 
 static void
-end(struct chunk **at)
+verbs_stream_chunk_end(struct chunk **at)
 {
 	struct chunk *c = *at;
 
@@ -168,8 +169,8 @@ end(struct chunk **at)
 }
 
 static int
-op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
-       uint32_t *key)
+verbs_stream_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
+		 uint64_t *addr, uint32_t *key)
 {
 	static const int access[] = {
 		[SAN_STREAM_PUSH] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
@@ -182,7 +183,7 @@ op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, u
 	*addr = (uintptr_t)part->addr;
 	if (right == SAN_STREAM_LOCAL) /* verbs_qp.c registers it, as for other requests */
 		return 0;
-	c = add(s, &s->shared, part->addr, part->len, access[right]);
+	c = verbs_stream_chunk_add(s, &s->shared, part->addr, part->len, access[right]);
 	if (c == NULL)
 		return -ENOMEM;
 	*key = c->mr->rkey;
@@ -190,18 +191,18 @@ op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, u
 }
 
 static void
-op_dereg(void *arg, uint32_t key)
+verbs_stream_dereg(void *arg, uint32_t key)
 {
 	struct chunk **at = &((struct verbs_stream *)arg)->shared;
 
 	while (*at != NULL && (*at)->mr->rkey != key)
 		at = &(*at)->next;
 	if (*at != NULL)
-		end(at);
+		verbs_stream_chunk_end(at);
 }
 
 static void *
-op_alloc(void *arg, size_t bytes)
+verbs_stream_alloc(void *arg, size_t bytes)
 {
 	size_t whole = (bytes + 63) & ~(size_t)63;
 	struct verbs_stream *s = arg;
@@ -210,14 +211,14 @@ op_alloc(void *arg, size_t bytes)
 	if (mem == NULL)
 		return NULL;
 	memset(mem, 0, whole);
-	if (add(s, &s->chunks, mem, whole, IBV_ACCESS_LOCAL_WRITE) != NULL)
+	if (verbs_stream_chunk_add(s, &s->chunks, mem, whole, IBV_ACCESS_LOCAL_WRITE) != NULL)
 		return mem;
 	free(mem);
 	return NULL;
 }
 
 static void
-op_free(void *arg, void *mem, size_t bytes)
+verbs_stream_free(void *arg, void *mem, size_t bytes)
 {
 	struct chunk **at = &((struct verbs_stream *)arg)->chunks;
 
@@ -226,24 +227,24 @@ op_free(void *arg, void *mem, size_t bytes)
 		at = &(*at)->next;
 	if (*at == NULL)
 		return;
-	end(at);
+	verbs_stream_chunk_end(at);
 	free(mem);
 }
 
 static const struct san_stream_ops stream_ops = {
-	.query = op_query,
-	.recv = op_recv,
-	.send = op_send,
-	.write = op_write,
-	.read = op_read,
-	.reg = op_reg,
-	.dereg = op_dereg,
-	.alloc = op_alloc,
-	.free = op_free,
+	.query = verbs_stream_query,
+	.recv = verbs_stream_recv,
+	.send = verbs_stream_send,
+	.write = verbs_stream_write,
+	.read = verbs_stream_read,
+	.reg = verbs_stream_reg,
+	.dereg = verbs_stream_dereg,
+	.alloc = verbs_stream_alloc,
+	.free = verbs_stream_free,
 };
 
 struct ibv_mr *
-verbs_stream_find(const struct verbs_stream *s, const void *addr)
+san_verbs_stream_find(const struct verbs_stream *s, const void *addr)
 {
 	const struct chunk *c;
 
@@ -256,7 +257,7 @@ verbs_stream_find(const struct verbs_stream *s, const void *addr)
 /* ---- create, destroy ---- */
 
 static void
-new_session(struct verbs_stream *s, struct san_stream *session)
+verbs_stream_new_session(struct verbs_stream *s, struct san_stream *session)
 {
 	s->session = session;
 	s->is_open = s->is_over = s->is_closing = false;
@@ -265,7 +266,7 @@ new_session(struct verbs_stream *s, struct san_stream *session)
 static struct san_wq *
 make_wq(const struct rtsan_provider_qp *conf)
 {
-	size_t bytes = san_wq_bytes(conf->sq_depth, conf->rq_depth);
+	size_t bytes = san_wr_wq_bytes(conf->sq_depth, conf->rq_depth);
 	struct san_wq *wq = aligned_alloc(64, bytes);
 
 	return wq != NULL ? memset(wq, 0, bytes) : NULL;
@@ -281,15 +282,15 @@ make_inner(struct verbs_stream *s)
 
 	san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
 	depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
-	rc = verbs_cq_create_inner(s->ctx, q->index, depth, &s->own);
+	rc = san_verbs_cq_create_inner(s->ctx, q->index, depth, &s->own);
 	if (rc != 0)
 		return rc;
 	q->send_cq = q->recv_cq = s->own;
-	return verbs_qp_make_queues(q);
+	return san_verbs_qp_make_queues(q);
 }
 
 int
-verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
+san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 {
 	struct verbs_stream *s = calloc(1, sizeof(*s));
 	struct san_stream *session;
@@ -302,7 +303,7 @@ verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	s->ctx = q->ctx;
 	s->linger_ns = SAN_TIME_NEVER;
 	s->lingers = conf->stream->linger;
-	rc = stream_attr_conf(s->ctx->host, conf, &s->conf);
+	rc = san_stream_attr_conf(s->ctx->host, conf, &s->conf);
 	if (rc == 0)
 		rc = make_inner(s);
 	wq = rc == 0 ? make_wq(conf) : NULL;
@@ -312,16 +313,16 @@ verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 		rc = san_stream_create(&s->conf, &stream_ops, s, &session);
 	if (rc != 0) {
 		free(wq);
-		verbs_qp_end_queues(q);
+		san_verbs_qp_end_queues(q);
 		if (s->own != NULL)
-			verbs_cq_destroy(s->ctx, s->own);
+			san_verbs_cq_destroy(s->ctx, s->own);
 		free(s);
 		return rc;
 	}
-	san_wq_cons_init(&s->wq, wq, conf->sq_depth, conf->rq_depth);
+	san_wr_wq_cons_init(&s->wq, wq, conf->sq_depth, conf->rq_depth);
 	s->send_cq = conf->send_cq;
 	s->recv_cq = conf->recv_cq;
-	new_session(s, session);
+	verbs_stream_new_session(s, session);
 	q->stream = s;
 	conf->wq = wq;
 	return 0;
@@ -332,8 +333,8 @@ leave_program(struct verbs_stream *s)
 {
 	if (s->send_cq == NULL)
 		return;
-	verbs_cq_leave(s->send_cq, 0);
-	verbs_cq_leave(s->recv_cq, 0);
+	san_verbs_cq_leave(s->send_cq, 0);
+	san_verbs_cq_leave(s->recv_cq, 0);
 	s->send_cq = s->recv_cq = NULL;
 	free(s->wq.wq);
 	s->wq.wq = NULL;
@@ -341,19 +342,19 @@ leave_program(struct verbs_stream *s)
 
 /* The device's queue pair is destroyed already, so nothing accesses the session's memory. */
 void
-verbs_stream_destroy(struct verbs_qp *q)
+san_verbs_stream_destroy(struct verbs_qp *q)
 {
 	struct verbs_stream *s = q->stream;
 
 	leave_program(s);
 	san_stream_destroy(s->session);
-	verbs_cq_destroy(s->ctx, s->own);
+	san_verbs_cq_destroy(s->ctx, s->own);
 	q->stream = NULL;
 	free(s);
 }
 
 int
-verbs_stream_renew(struct verbs_qp *q)
+san_verbs_stream_renew(struct verbs_qp *q)
 {
 	struct verbs_stream *s = q->stream;
 	struct san_stream *session;
@@ -362,14 +363,14 @@ verbs_stream_renew(struct verbs_qp *q)
 	if (!s->is_over)
 		return 0;
 	/* completions of the last connection may wait for room in the program's queues */
-	verbs_stream_work(q, verbs_now_ns());
+	san_verbs_stream_work(q, san_verbs_now_ns());
 	if (s->is_blocked)
 		return -EBUSY;
 	rc = san_stream_create(&s->conf, &stream_ops, s, &session);
 	if (rc != 0)
 		return rc;
 	san_stream_destroy(s->session);
-	new_session(s, session);
+	verbs_stream_new_session(s, session);
 	return 0;
 }
 
@@ -403,7 +404,7 @@ take_recvs(struct verbs_stream *s, uint64_t now_ns)
 	while ((n = san_spsc_count_now(c, &s->wq.wq->rq_tail)) != 0) {
 		if (n > c->mask + 1 - (c->head & c->mask))
 			n = c->mask + 1 - (c->head & c->mask);
-		taken = san_stream_post_recv(s->session, &s->wq.rqe[c->head & c->mask], n, now_ns);
+		taken = san_stream_recv_post(s->session, &s->wq.rqe[c->head & c->mask], n, now_ns);
 		san_spsc_pop(c, &s->wq.wq->rq_head, taken);
 		if (taken < n)
 			return;
@@ -412,7 +413,7 @@ take_recvs(struct verbs_stream *s, uint64_t now_ns)
 
 /* Pass completions of the device to the session. */
 static void
-hand_over(struct verbs_stream *s, uint64_t now_ns)
+verbs_stream_hand_over(struct verbs_stream *s, uint64_t now_ns)
 {
 	struct san_ulp_wc wc[HAND_OVER];
 	int i, n;
@@ -420,20 +421,20 @@ hand_over(struct verbs_stream *s, uint64_t now_ns)
 	/* a peer's first messages may come before the event that it is connected */
 	if (s->q->state == VERBS_CONNECTING)
 		return;
-	while ((n = verbs_cq_poll(s->own, wc, HAND_OVER)) != 0)
+	while ((n = san_verbs_cq_poll(s->own, wc, HAND_OVER)) != 0)
 		for (i = 0; i < n; i++)
 			san_stream_on_done(s->session, &wc[i], now_ns);
 }
 
 static bool
-give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
+verbs_stream_give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
 {
 	struct san_ulp_wc wc;
 
 	while (san_stream_peek(s->session, recv, &wc)) {
 		wc.qp = atomic_load(&s->q->qpn);
 		if (cq != NULL && !(wc.op == SAN_WC_SHUTDOWN && wc.wr_id == OWN_END) &&
-		    !verbs_cq_give(cq, &wc))
+		    !san_verbs_cq_give(cq, &wc))
 			return false;
 		san_stream_take(s->session, recv);
 	}
@@ -445,16 +446,16 @@ give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
  * not held back.
  */
 static void
-give(struct verbs_stream *s)
+verbs_stream_give_wcs(struct verbs_stream *s)
 {
-	bool recvs = give_kind(s, true, s->recv_cq);
+	bool recvs = verbs_stream_give_kind(s, true, s->recv_cq);
 
-	s->is_blocked = !give_kind(s, false, s->send_cq) || !recvs;
+	s->is_blocked = !verbs_stream_give_kind(s, false, s->send_cq) || !recvs;
 }
 
 /* Post the end of what is sent, unless the program has done so. */
 static void
-post_end(struct verbs_stream *s, uint64_t now_ns)
+verbs_stream_post_end(struct verbs_stream *s, uint64_t now_ns)
 {
 	const struct san_ulp_wr wr = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
 
@@ -469,24 +470,24 @@ end_if(struct verbs_stream *s, uint64_t now_ns)
 	if (s->q->state != VERBS_UP)
 		return;
 	if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
-		verbs_end_begin(s->q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+		san_verbs_end_begin(s->q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
 	else if (san_stream_is_drained(s->session) &&
 		 (s->is_closing || san_stream_has_fin(s->session)))
-		verbs_end_drain(s->q);
+		san_verbs_end_drain(s->q);
 }
 
 /* Have the device report the next completion. Those that came before are taken now. */
 static void
-arm(struct verbs_stream *s, uint64_t now_ns)
+verbs_stream_arm(struct verbs_stream *s, uint64_t now_ns)
 {
 	if (s->is_armed)
 		return;
 	s->is_armed = ibv_req_notify_cq(s->own->cq, 0) == 0;
-	hand_over(s, now_ns);
+	verbs_stream_hand_over(s, now_ns);
 }
 
 uint64_t
-verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
+san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 {
 	struct verbs_stream *s = q->stream;
 	uint32_t left;
@@ -495,24 +496,24 @@ verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 		take_sends(s, now_ns);
 		take_recvs(s, now_ns);
 	}
-	hand_over(s, now_ns);
-	arm(s, now_ns);
+	verbs_stream_hand_over(s, now_ns);
+	verbs_stream_arm(s, now_ns);
 	if (san_stream_deadline_ns(s->session) <= now_ns)
 		san_stream_tick(s->session, now_ns);
 	if (s->is_open && s->is_closing)
-		post_end(s, now_ns);
+		verbs_stream_post_end(s, now_ns);
 	left = san_stream_pump(s->session, ROUND, now_ns);
-	verbs_qp_post(q);
+	san_verbs_qp_post(q);
 	if (s->is_open)
 		end_if(s, now_ns);
-	give(s);
+	verbs_stream_give_wcs(s);
 	if (left == 0)
 		return now_ns;
 	return san_time_min(san_stream_deadline_ns(s->session), s->linger_ns);
 }
 
 void
-verbs_stream_rung(struct verbs_stream *s)
+san_verbs_stream_doorbell(struct verbs_stream *s)
 {
 	s->is_armed = false;
 }
@@ -520,35 +521,35 @@ verbs_stream_rung(struct verbs_stream *s)
 /* ---- the connection ---- */
 
 void
-verbs_stream_opened(struct verbs_qp *q)
+san_verbs_stream_opened(struct verbs_qp *q)
 {
 	struct verbs_stream *s = q->stream;
 
 	s->is_open = true;
-	san_stream_on_open(s->session, q->is_acceptor, verbs_now_ns());
+	san_stream_on_open(s->session, q->is_acceptor, san_verbs_now_ns());
 }
 
 void
-verbs_stream_over(struct verbs_qp *q, uint8_t status)
+san_verbs_stream_over(struct verbs_qp *q, uint8_t status)
 {
 	struct verbs_stream *s = q->stream;
-	uint64_t now_ns = verbs_now_ns();
+	uint64_t now_ns = san_verbs_now_ns();
 
-	hand_over(s, now_ns);
+	verbs_stream_hand_over(s, now_ns);
 	s->is_open = false;
 	s->is_over = true;
 	san_stream_on_over(s->session, status, now_ns);
-	give(s);
+	verbs_stream_give_wcs(s);
 }
 
 void
-verbs_stream_close(struct verbs_qp *q)
+san_verbs_stream_close(struct verbs_qp *q)
 {
 	q->stream->is_closing = true;
 }
 
 bool
-verbs_stream_orphan(struct verbs_qp *q)
+san_verbs_stream_orphan(struct verbs_qp *q)
 {
 	struct verbs_stream *s = q->stream;
 
@@ -556,34 +557,35 @@ verbs_stream_orphan(struct verbs_qp *q)
 		return false;
 	leave_program(s);
 	s->is_closing = true;
-	s->linger_ns = verbs_now_ns() + LINGER_NS;
-	verbs_thread_look(q);
+	s->linger_ns = san_verbs_now_ns() + LINGER_NS;
+	san_verbs_thread_look(q);
 	return true;
 }
 
 bool
-verbs_stream_is_orphan(const struct verbs_stream *s)
+san_verbs_stream_is_orphan(const struct verbs_stream *s)
 {
 	return s->send_cq == NULL;
 }
 
 bool
-verbs_stream_names(const struct verbs_stream *s, uint32_t key)
+san_verbs_stream_names(const struct verbs_stream *s, uint32_t key)
 {
 	uint32_t at, tail = s->wq.wq != NULL ? atomic_load(&s->wq.wq->sq_tail) : s->wq.sq.head;
 
 	for (at = s->wq.sq.head; at != tail; at++) {
 		const struct san_ulp_wr *wr = &s->wq.sqe[at & s->wq.sq.mask];
 
-		if ((wr->flags & SAN_WR_INLINE) == 0 && verbs_mr_names(wr->sge, wr->nb_sge, key))
+		if ((wr->flags & SAN_WR_INLINE) == 0 &&
+		    san_verbs_mr_names(wr->sge, wr->nb_sge, key))
 			return true;
 	}
 	tail = s->wq.wq != NULL ? atomic_load(&s->wq.wq->rq_tail) : s->wq.rq.head;
 	for (at = s->wq.rq.head; at != tail; at++) {
 		const struct san_ulp_recv *r = &s->wq.rqe[at & s->wq.rq.mask];
 
-		if (verbs_mr_names(r->sge, r->nb_sge, key))
+		if (san_verbs_mr_names(r->sge, r->nb_sge, key))
 			return true;
 	}
-	return san_stream_names_key(s->session, key);
+	return san_stream_show_names_key(s->session, key);
 }

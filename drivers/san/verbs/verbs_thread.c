@@ -21,14 +21,14 @@
 /* ---- requests of other threads ---- */
 
 void
-verbs_thread_kick(struct verbs_ctx *ctx)
+san_verbs_thread_kick(struct verbs_ctx *ctx)
 {
 	if (!atomic_exchange(&ctx->is_kicked, true))
 		eventfd_write(ctx->kick_fd, 1);
 }
 
 void
-verbs_thread_look(struct verbs_qp *q)
+san_verbs_thread_look(struct verbs_qp *q)
 {
 	struct verbs_ctx *ctx = q->ctx;
 
@@ -37,11 +37,11 @@ verbs_thread_look(struct verbs_qp *q)
 		STAILQ_INSERT_TAIL(&ctx->todo, q, todo);
 	q->is_listed = true;
 	pthread_mutex_unlock(&ctx->lock);
-	verbs_thread_kick(ctx);
+	san_verbs_thread_kick(ctx);
 }
 
 void
-verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait)
+san_verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait)
 {
 	struct verbs_retired *r = malloc(sizeof(*r));
 	uint64_t nb;
@@ -52,7 +52,7 @@ verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait)
 	pthread_mutex_lock(&ctx->lock);
 	STAILQ_INSERT_TAIL(&ctx->retired, r, link);
 	nb = ++ctx->nb_retired;
-	verbs_thread_kick(ctx);
+	san_verbs_thread_kick(ctx);
 	while (wait && ctx->nb_destroyed < nb)
 		pthread_cond_wait(&ctx->passed, &ctx->lock);
 	pthread_mutex_unlock(&ctx->lock);
@@ -79,7 +79,7 @@ destroy_retired(struct verbs_ctx *ctx)
 }
 
 static void
-arm(struct verbs_qp *q, uint64_t at_ns)
+verbs_thread_arm_timer(struct verbs_qp *q, uint64_t at_ns)
 {
 	q->armed_ns = at_ns;
 	if (at_ns == SAN_TIME_NEVER)
@@ -89,14 +89,14 @@ arm(struct verbs_qp *q, uint64_t at_ns)
 }
 
 static void
-look_at(struct verbs_qp *q)
+verbs_thread_look_at(struct verbs_qp *q)
 {
 	uint64_t next_ns = SAN_TIME_NEVER;
 
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE)
-		next_ns = verbs_end_look(q, verbs_now_ns());
-	arm(q, next_ns);
+		next_ns = san_verbs_end_look(q, san_verbs_now_ns());
+	verbs_thread_arm_timer(q, next_ns);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -114,7 +114,7 @@ look_at_listed(struct verbs_ctx *ctx)
 		STAILQ_REMOVE_HEAD(&now, todo);
 		q->is_listed = false;
 		pthread_mutex_unlock(&ctx->lock);
-		look_at(q);
+		verbs_thread_look_at(q);
 		pthread_mutex_lock(&ctx->lock);
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -125,18 +125,19 @@ look_at_due(struct verbs_ctx *ctx)
 {
 	struct san_timer *t;
 
-	while ((t = san_wheel_poll(&ctx->wheel, verbs_now_ns())) != NULL)
-		look_at((struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
+	while ((t = san_wheel_poll(&ctx->wheel, san_verbs_now_ns())) != NULL)
+		verbs_thread_look_at(
+			(struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
 }
 
 static void
-look_at_all(struct verbs_ctx *ctx)
+verbs_thread_look_at_all(struct verbs_ctx *ctx)
 {
 	uint32_t i;
 
 	for (i = 0; i < VERBS_QPS; i++)
 		if (atomic_load(&ctx->qps[i].qpn) != SAN_QPN_NONE)
-			look_at(&ctx->qps[i]);
+			verbs_thread_look_at(&ctx->qps[i]);
 }
 
 /* Look at the streams whose requests have completed. */
@@ -153,9 +154,9 @@ take_completions(struct verbs_ctx *ctx)
 		ibv_ack_cq_events(which, 1);
 		pthread_mutex_lock(&q->lock);
 		if (q->stream != NULL)
-			verbs_stream_rung(q->stream);
+			san_verbs_stream_doorbell(q->stream);
 		pthread_mutex_unlock(&q->lock);
-		look_at(q);
+		verbs_thread_look_at(q);
 	}
 }
 
@@ -173,13 +174,13 @@ on_device_event(const struct ibv_async_event *ev)
 	case IBV_EVENT_QP_ACCESS_ERR:
 		q = ev->element.qp->qp_context;
 		/* failed requests, if any, have a more precise status */
-		if (verbs_ctx_has_qp(q) &&
+		if (san_verbs_ctx_has_qp(q) &&
 		    atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
-			verbs_thread_look(q);
+			san_verbs_thread_look(q);
 		break;
 	case IBV_EVENT_CQ_ERR: /* the queue has lost completions */
-		if (verbs_ctx_has_cq(ev->element.cq))
-			verbs_ctx_gone(ev->element.cq->context);
+		if (san_verbs_ctx_has_cq(ev->element.cq))
+			san_verbs_ctx_fail(ev->element.cq->context);
 		break;
 	default: /* a port may come back; meanwhile connections fail by themselves */
 		break;
@@ -197,7 +198,7 @@ take_device_events(struct verbs_ctx *ctx)
 
 	while (ibv_get_async_event(ctx->dev, &ev) == 0) {
 		if (ev.event_type == IBV_EVENT_DEVICE_FATAL)
-			verbs_ctx_gone(ctx->dev);
+			san_verbs_ctx_fail(ctx->dev);
 		else
 			on_device_event(&ev);
 		ibv_ack_async_event(&ev);
@@ -215,22 +216,22 @@ sleep_until(struct verbs_ctx *ctx, uint64_t until_ns)
 		{.fd = ctx->channel->fd, .events = POLLIN},
 		{.fd = ctx->dev->async_fd, .events = POLLIN},
 	};
-	uint64_t now_ns = verbs_now_ns(), ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	uint64_t now_ns = san_verbs_now_ns(), ns = until_ns > now_ns ? until_ns - now_ns : 0;
 	struct timespec ts = {
 		.tv_sec = (time_t)(ns / SAN_NS_PER_S),
 		.tv_nsec = (long)(ns % SAN_NS_PER_S),
 	};
 
-	if (atomic_load(&ctx->is_gone)) /* the two would be readable all the time */
+	if (atomic_load(&ctx->is_lost)) /* the two would be readable all the time */
 		fds[2].fd = fds[3].fd = -1;
 	ppoll(fds, 4, until_ns == SAN_TIME_NEVER ? NULL : &ts, NULL);
 }
 
 static void *
-run(void *arg)
+verbs_thread_main(void *arg)
 {
 	struct verbs_ctx *ctx = arg;
-	bool was_gone = false;
+	bool was_lost = false;
 	eventfd_t value;
 
 	prctl(PR_SET_NAME, "rtsan-verbs");
@@ -240,36 +241,36 @@ run(void *arg)
 		eventfd_read(ctx->kick_fd, &value);
 		/* requests from now on are for the next round */
 		atomic_store(&ctx->is_kicked, false);
-		verbs_cm_run(ctx);
-		if (!was_gone) {
+		san_verbs_cm_run(ctx);
+		if (!was_lost) {
 			take_device_events(ctx);
 			take_completions(ctx);
 		}
 		look_at_listed(ctx);
 		look_at_due(ctx);
 		if (atomic_exchange(&ctx->has_room, false) ||
-		    (atomic_load(&ctx->is_gone) && !was_gone))
-			look_at_all(ctx);
-		was_gone = atomic_load(&ctx->is_gone);
+		    (atomic_load(&ctx->is_lost) && !was_lost))
+			verbs_thread_look_at_all(ctx);
+		was_lost = atomic_load(&ctx->is_lost);
 		destroy_retired(ctx);
 	}
 	return NULL;
 }
 
 int
-verbs_thread_start(struct verbs_ctx *ctx)
+san_verbs_thread_start(struct verbs_ctx *ctx)
 {
 	sigset_t all, was;
 	int rc;
 
-	san_wheel_init(&ctx->wheel, verbs_now_ns());
+	san_wheel_init(&ctx->wheel, san_verbs_now_ns());
 	ctx->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ctx->kick_fd < 0)
 		return -errno;
 	/* signals are for the program's threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
-	rc = pthread_create(&ctx->thread, NULL, run, ctx);
+	rc = pthread_create(&ctx->thread, NULL, verbs_thread_main, ctx);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	if (rc != 0)
 		close(ctx->kick_fd);
@@ -277,10 +278,10 @@ verbs_thread_start(struct verbs_ctx *ctx)
 }
 
 void
-verbs_thread_stop(struct verbs_ctx *ctx)
+san_verbs_thread_stop(struct verbs_ctx *ctx)
 {
 	atomic_store(&ctx->is_over, true);
-	verbs_thread_kick(ctx);
+	san_verbs_thread_kick(ctx);
 	pthread_join(ctx->thread, NULL);
 	destroy_retired(ctx);
 	close(ctx->kick_fd);

@@ -56,7 +56,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 }
 
 static bool
-conf_is_valid(const struct san_pdl_conf *conf)
+pdl_conf_is_valid(const struct san_pdl_conf *conf)
 {
 	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
 
@@ -71,7 +71,7 @@ conf_is_valid(const struct san_pdl_conf *conf)
 }
 
 static int
-alloc_tables(struct san_pdl *pdl)
+pdl_alloc_tables(struct san_pdl *pdl)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
 	struct san_mem *mem = conf->mem;
@@ -122,7 +122,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	struct san_pdl *pdl;
 	uint32_t i;
 
-	if (!conf_is_valid(conf))
+	if (!pdl_conf_is_valid(conf))
 		return -EINVAL;
 	pdl = san_mem_aligned(conf->mem, sizeof(*pdl));
 	if (pdl == NULL)
@@ -130,7 +130,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	pdl->conf = *conf;
 	pdl->conf.max_wide = RTE_MIN(conf->max_wide, conf->max_conns);
 	pdl->slot_mask = san_pdl_slot_mask(conf->max_conns);
-	if (alloc_tables(pdl) != 0) {
+	if (pdl_alloc_tables(pdl) != 0) {
 		san_pdl_destroy(pdl);
 		return -ENOMEM;
 	}
@@ -257,7 +257,7 @@ no_deadlines(struct san_pdl_conn *c)
 	c->ack.deadline_ns = SAN_TIME_NEVER;
 	c->ack.nb_doubts = SAN_PDL_DOUBTS;
 	c->rtx_deadline_ns = SAN_TIME_NEVER;
-	c->hole_deadline_ns = SAN_TIME_NEVER;
+	c->gap_deadline_ns = SAN_TIME_NEVER;
 	c->tlp_deadline_ns = SAN_TIME_NEVER;
 	c->tl_deadline_ns = SAN_TIME_NEVER;
 	c->cm_deadline_ns = SAN_TIME_NEVER;
@@ -306,7 +306,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 		psn[win] = conf->secret32(conf->secret_arg);
 		if (conf->fixed_psn)
 			psn[win] = conf->first_psn;
-		san_pdl_txw_init(&c->tx[win], psn[win], 0);
+		san_pdl_win_tx_init(&c->tx[win], psn[win], 0);
 	}
 	san_pdl_rtt_init(&c->rtt, conf);
 	conf->cc->init(&c->cc, &conf->cc_conf);
@@ -330,8 +330,8 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	c->relaxed = peer->relaxed;
 	c->tx[SAN_WIN_REQ].size = RTE_MIN(peer->tx_req_win, SAN_WIN_REQ_MAX);
 	c->tx[SAN_WIN_DATA].size = RTE_MIN(peer->tx_data_win, SAN_WIN_DATA_MAX);
-	san_pdl_rxw_init(&c->rx[SAN_WIN_REQ], peer->req_psn, RTE_MAX(req, SAN_WIN_MIN));
-	san_pdl_rxw_init(&c->rx[SAN_WIN_DATA], peer->data_psn, RTE_MAX(data, SAN_WIN_MIN));
+	san_pdl_win_rx_init(&c->rx[SAN_WIN_REQ], peer->req_psn, RTE_MAX(req, SAN_WIN_MIN));
+	san_pdl_win_rx_init(&c->rx[SAN_WIN_DATA], peer->data_psn, RTE_MAX(data, SAN_WIN_MIN));
 	c->pcb.first_win = RTE_MAX(peer->first_win, SAN_WIN_MIN);
 	c->pcb.msg_limit = peer->msg_limit;
 	c->rx_first_win = (uint16_t)(c->rx[SAN_WIN_REQ].size + c->rx[SAN_WIN_DATA].size + 1);
@@ -343,7 +343,7 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	}
 	c->last_rx_ns = now_ns;
 	c->state = SAN_CONN_OPEN;
-	san_odd_put(&c->odd, SAN_ODD_STATE, false);
+	san_pdl_odd_put(&c->odd, SAN_ODD_STATE, false);
 }
 
 void
@@ -352,7 +352,7 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->state != SAN_CONN_OPEN)
 		return;
 	c->state = SAN_CONN_CLOSING;
-	san_odd_put(&c->odd, SAN_ODD_STATE, true);
+	san_pdl_odd_put(&c->odd, SAN_ODD_STATE, true);
 	san_pdl_pmtu_stop(c, SAN_TIME_NEVER);
 	/* It sends no more: free what it waits for, for other connections. */
 	san_pdl_pcb_withdraw(pdl, c);
@@ -379,9 +379,9 @@ forget_outstanding(struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t win;
 
 	for (win = 0; win < SAN_WIN_MAX; win++) {
-		san_pdl_txw_init(&c->tx[win], c->tx[win].next, c->tx[win].size);
+		san_pdl_win_tx_init(&c->tx[win], c->tx[win].next, c->tx[win].size);
 		if (san_bitmap_is_wide(&c->rx[win].rcvd)) {
-			struct san_pdl_rxwords *words = san_pdl_rxw_close(&c->rx[win]);
+			struct san_pdl_rxwords *words = san_pdl_win_rx_close(&c->rx[win]);
 
 			san_pdl_rxwords_return(pdl, words);
 			memset(words, 0, sizeof(*words));
@@ -434,7 +434,7 @@ answer_deadline_ns(const struct san_pdl_conn *c)
 	uint64_t t = c->pmtu.size != 0 ? c->pmtu.at_ns : SAN_TIME_NEVER;
 
 	t = san_time_min(t, c->rtx_deadline_ns);
-	t = san_time_min(t, c->hole_deadline_ns);
+	t = san_time_min(t, c->gap_deadline_ns);
 	t = san_time_min(t, c->tlp_deadline_ns);
 	return san_time_min(t, c->cm_deadline_ns);
 }
@@ -467,7 +467,7 @@ check_outstanding(const struct san_pdl_conn *c, enum san_win win)
 	uint32_t psn, n = 0;
 
 	for (psn = c->tx[win].base; psn != c->tx[win].next; psn++) {
-		const struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+		const struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 		n += san_bitmap_test(&c->txb->flight[win], psn);
 		if (san_bitmap_test(&c->txb->acked[win], psn) ||
@@ -480,7 +480,7 @@ check_outstanding(const struct san_pdl_conn *c, enum san_win win)
 }
 
 static void
-check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+pdl_check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
 	uint32_t win, flight = 0;
 
@@ -488,10 +488,10 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(c->slot == (c->cid & pdl->slot_mask));
 	SAN_VERIFY(san_pdl_cid_lcore(c->cid) == pdl->conf.lcore_id);
 	for (win = 0; win < SAN_WIN_MAX; win++) {
-		san_pdl_txw_check(&c->tx[win], c->txb, win);
+		san_pdl_win_tx_check(&c->tx[win], c->txb, win);
 		flight += check_outstanding(c, win);
 		if (c->state == SAN_CONN_OPEN || c->state == SAN_CONN_CLOSING)
-			san_pdl_rxw_check(&c->rx[win]);
+			san_pdl_win_rx_check(&c->rx[win]);
 	}
 	SAN_VERIFY(flight == c->pcb.inflight);
 	/*
@@ -507,10 +507,11 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(c->pmtu.size != 0 || !c->pmtu_due);
 	/* The timer is armed no later than any deadline, except during a grace. */
 	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||
-		   (san_timer_is_armed(&c->timer) &&
+		   (san_wheel_timer_is_armed(&c->timer) &&
 		    c->timer.deadline_ns <= RTE_MAX(c->rtx_deadline_ns, pdl->grace_ns)));
 	SAN_VERIFY(c->ack.deadline_ns == SAN_TIME_NEVER ||
-		   (san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= c->ack.deadline_ns));
+		   (san_wheel_timer_is_armed(&c->timer) &&
+		    c->timer.deadline_ns <= c->ack.deadline_ns));
 }
 
 static void
@@ -576,10 +577,10 @@ san_pdl_check(const struct san_pdl *pdl)
 		SAN_VERIFY(c->slot == i);
 		SAN_VERIFY(((c->odd & SAN_ODD_STATE) == 0) == (c->state == SAN_CONN_OPEN));
 		if (c->state == SAN_CONN_FREE) {
-			SAN_VERIFY(c->txb == NULL && !san_timer_is_armed(&c->timer));
+			SAN_VERIFY(c->txb == NULL && !san_wheel_timer_is_armed(&c->timer));
 			continue;
 		}
-		check_conn(pdl, c);
+		pdl_check_conn(pdl, c);
 		conns++;
 		active += c->active;
 		inflight += c->pcb.inflight;

@@ -85,7 +85,7 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 
 /* Size of a session with its tables; *at*: offset of each table. */
 static size_t
-layout(const struct san_stream_conf *conf, size_t at[5])
+stream_mem_layout(const struct san_stream_conf *conf, size_t at[5])
 {
 	uint32_t nb = (uint32_t)conf->nb_recv + conf->nb_store, held = 1;
 
@@ -104,7 +104,7 @@ san_stream_bytes_max(const struct san_stream_conf *conf)
 {
 	uint64_t nb = (uint64_t)conf->nb_recv + conf->nb_store + conf->nb_send;
 	uint64_t nb_sizes = conf->msg_max > conf->msg_size ? 2 : 1;
-	size_t at[5], tables = layout(conf, at);
+	size_t at[5], tables = stream_mem_layout(conf, at);
 
 	return tables + nb * nb_sizes * conf->msg_max + conf->send_buffer +
 		tables + nb * conf->msg_size;
@@ -156,7 +156,7 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 
 	if (san_stream_conf_check(conf) != NULL)
 		return -EINVAL;
-	bytes = layout(conf, at);
+	bytes = stream_mem_layout(conf, at);
 	s = ops->alloc(arg, bytes);
 	if (s == NULL)
 		return -ENOMEM;
@@ -167,29 +167,29 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 	s->rx.cls = SAN_SM_MODES;
 	place_tables(s, at);
 	set_conf(s, conf);
-	rc = stream_pool_init(s, &s->rpool, (uint16_t)(conf->nb_recv + conf->nb_store),
-			      conf->msg_size);
+	rc = san_stream_pool_init(s, &s->rpool, (uint16_t)(conf->nb_recv + conf->nb_store),
+				  conf->msg_size);
 	if (rc == 0)
-		rc = stream_pool_init(s, &s->spool, conf->nb_send, conf->msg_size);
+		rc = san_stream_pool_init(s, &s->spool, conf->nb_send, conf->msg_size);
 	if (rc != 0) {
 		san_stream_destroy(s);
 		return rc;
 	}
-	stream_credit_init(s);
+	san_stream_credit_init(s);
 	*out = s;
 	return 0;
 }
 
 /* Revoke the peer's access to all memory of the application. */
 static void
-unregister(struct san_stream *s)
+stream_unregister_mem(struct san_stream *s)
 {
 	uint32_t at;
 
 	for (at = s->rx.cur; at != s->rx.tail; at++)
-		stream_adv_end(s, stream_rqe(s, at));
+		san_stream_adv_end(s, san_stream_rqe(s, at));
 	for (at = s->tx.head; at != s->tx.tail; at++)
-		stream_dereg(s, stream_sqe(s, at)->keys, &stream_sqe(s, at)->nb_keys);
+		san_stream_dereg(s, san_stream_sqe(s, at)->keys, &san_stream_sqe(s, at)->nb_keys);
 }
 
 void
@@ -197,9 +197,9 @@ san_stream_destroy(struct san_stream *s)
 {
 	if (s == NULL)
 		return;
-	unregister(s);
-	stream_pool_fini(s, &s->rpool);
-	stream_pool_fini(s, &s->spool);
+	stream_unregister_mem(s);
+	san_stream_pool_fini(s, &s->rpool);
+	san_stream_pool_fini(s, &s->spool);
 	if (s->tx.buffer != NULL)
 		s->ops->free(s->arg, s->tx.buffer, s->conf.send_buffer);
 	s->ops->free(s->arg, s, s->bytes);
@@ -215,8 +215,8 @@ san_stream_resume(struct san_stream *s, const struct san_stream_ops *ops, void *
 /* ---- pieces of memory ---- */
 
 uint8_t
-stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
-	     struct san_ulp_sge *out)
+san_stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
+		 struct san_ulp_sge *out)
 {
 	uint8_t i, n = 0;
 
@@ -240,8 +240,8 @@ stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t l
 }
 
 int
-stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
-	   enum san_stream_right right, uint64_t *addrs, uint32_t *keys)
+san_stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
+	       enum san_stream_right right, uint64_t *addrs, uint32_t *keys)
 {
 	uint8_t i;
 	int rc;
@@ -251,14 +251,14 @@ stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
 		if (rc == 0)
 			continue;
 		if (right != SAN_STREAM_LOCAL)
-			stream_dereg(s, keys, &i);
+			san_stream_dereg(s, keys, &i);
 		return rc;
 	}
 	return 0;
 }
 
 void
-stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb)
+san_stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb)
 {
 	while (*nb > 0)
 		s->ops->dereg(s->arg, keys[--*nb]);
@@ -281,11 +281,11 @@ on_receive(struct san_stream *s, uint16_t at, const struct san_ulp_wc *wc, uint6
 {
 	s->cr.nb_posted--;
 	if (wc->status != 0 || s->fault != NULL) {
-		stream_pool_put(s, &s->rpool, at);
+		san_stream_pool_put(s, &s->rpool, at);
 		return;
 	}
 	s->cr.other--;
-	stream_msg_receive(s, at, wc->byte_len, now_ns);
+	san_stream_msg_receive(s, at, wc->byte_len, now_ns);
 }
 
 void
@@ -302,19 +302,19 @@ san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t n
 
 	if (wc->status != 0 && wc->status != SAN_WC_ST_FLUSHED &&
 	    wc->status != SAN_WC_ST_RETRY_EXC)
-		stream_break(s, faults[req]);
+		san_stream_break(s, faults[req]);
 	switch (req) {
 	case STREAM_REQ_RECV:
 		on_receive(s, low, wc, now_ns);
 		break;
 	case STREAM_REQ_SEND:
-		stream_pool_put(s, &s->spool, low);
+		san_stream_pool_put(s, &s->spool, low);
 		break;
 	case STREAM_REQ_WRITE:
-		stream_send_on_written(s, low, high, wc->status);
+		san_stream_send_on_written(s, low, high, wc->status);
 		break;
 	case STREAM_REQ_READ:
-		stream_offer_on_read(s, &s->rx.rq[low], wc->status);
+		san_stream_offer_on_read(s, &s->rx.rq[low], wc->status);
 		break;
 	}
 }
@@ -326,27 +326,27 @@ san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns)
 	s->over = true;
 	s->over_status = s->fault != NULL ? SAN_WC_ST_PROTOCOL : status;
 	if (s->stuck != STREAM_NONE)
-		stream_pool_put(s, &s->spool, s->stuck);
+		san_stream_pool_put(s, &s->spool, s->stuck);
 	s->stuck = STREAM_NONE;
-	unregister(s);
-	stream_send_over(s);
-	stream_rest_void(s);
+	stream_unregister_mem(s);
+	san_stream_send_over(s);
+	san_stream_offer_rest_void(s);
 	s->fault = NULL;
-	stream_recv_run(s, now_ns);
-	stream_wait_run(s);
+	san_stream_recv_run(s, now_ns);
+	san_stream_wait_run(s);
 }
 
 /* ---- time ---- */
 
 static uint64_t
-sooner(uint64_t a, uint64_t b)
+stream_sooner_ns(uint64_t a, uint64_t b)
 {
 	return b != 0 && b < a ? b : a;
 }
 
 /* A timer due at the last pump waits for something else now, for example credit. */
 static uint64_t
-ahead(const struct san_stream *s, uint64_t at)
+stream_deadline_after(const struct san_stream *s, uint64_t at)
 {
 	return at > s->pumped_ns ? at : 0;
 }
@@ -358,10 +358,10 @@ san_stream_deadline_ns(const struct san_stream *s)
 
 	if (!s->open || s->fault != NULL)
 		return NEVER;
-	at = sooner(at, s->scan_at);
-	at = sooner(at, ahead(s, s->rx.adv_due));
-	at = sooner(at, ahead(s, s->rx.posture_due));
-	return sooner(at, ahead(s, s->tx.gather_until));
+	at = stream_sooner_ns(at, s->scan_at);
+	at = stream_sooner_ns(at, stream_deadline_after(s, s->rx.adv_due));
+	at = stream_sooner_ns(at, stream_deadline_after(s, s->rx.posture_due));
+	return stream_sooner_ns(at, stream_deadline_after(s, s->tx.gather_until));
 }
 
 void
@@ -370,8 +370,8 @@ san_stream_tick(struct san_stream *s, uint64_t now_ns)
 	if (!s->open || s->scan_at == 0 || now_ns < s->scan_at)
 		return;
 	s->scan_at = 0;
-	stream_send_scan(s, now_ns);
-	stream_recv_scan(s);
+	san_stream_send_scan(s, now_ns);
+	san_stream_recv_scan(s);
 }
 
 /*
@@ -386,14 +386,14 @@ san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns)
 	s->budget = budget;
 	s->pumped_ns = now_ns;
 	if (!s->over)
-		stream_post_recvs(s);
-	stream_recv_run(s, now_ns);
-	stream_resize_run(s);
+		san_stream_pool_post_recvs(s);
+	san_stream_recv_run(s, now_ns);
+	san_stream_resize_run(s);
 	do {
-		stream_send_run(s, now_ns);
-	} while (s->budget > 0 && stream_msg_send(s, now_ns));
-	stream_wait_run(s);
-	if (!s->open || (!stream_send_waits(s) && s->rx.way != STREAM_RX_OFFER))
+		san_stream_send_run(s, now_ns);
+	} while (s->budget > 0 && san_stream_msg_send(s, now_ns));
+	san_stream_wait_run(s);
+	if (!s->open || (!san_stream_send_waits(s) && s->rx.way != STREAM_RX_OFFER))
 		s->scan_at = 0;
 	else if (s->scan_at == 0)
 		s->scan_at = now_ns + s->conf.scan_ns;
@@ -409,9 +409,9 @@ san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t
 	(void)now_ns;
 	for (i = 0; i < n; i++) {
 		if (wr[i].op == SAN_WR_SEND || wr[i].op == SAN_WR_SHUTDOWN)
-			taken = stream_send_post(s, &wr[i]);
+			taken = san_stream_send_post(s, &wr[i]);
 		else
-			taken = stream_ctl_post(s, &wr[i]);
+			taken = san_stream_wait_ctl_post(s, &wr[i]);
 		if (!taken)
 			break;
 	}
@@ -427,8 +427,8 @@ peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
 
-	for (; tx->told != tx->tail; tx->told++) {
-		e = stream_sqe(s, tx->told);
+	for (; tx->notified != tx->tail; tx->notified++) {
+		e = san_stream_sqe(s, tx->notified);
 		if (!e->done && !e->copied && !e->let_go)
 			return false;
 		if (!e->signaled && (!e->done || e->status == 0))
@@ -447,7 +447,7 @@ peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 static bool
 peek_recv(struct san_stream *s, struct san_ulp_wc *wc)
 {
-	const struct stream_rqe *q = stream_rqe(s, s->rx.head);
+	const struct stream_rqe *q = san_stream_rqe(s, s->rx.head);
 
 	if (s->rx.head == s->rx.cur)
 		return false;
@@ -458,7 +458,7 @@ peek_recv(struct san_stream *s, struct san_ulp_wc *wc)
 		.byte_len = q->filled,
 		.imm = q->loan,
 		.has_imm = q->loan != 0,
-		.loan = san_stream_loan(s, q->loan),
+		.loan = san_stream_recv_loan(s, q->loan),
 	};
 	return true;
 }
@@ -492,7 +492,7 @@ san_stream_take(struct san_stream *s, bool recv)
 	else if (s->done_head != s->done_tail)
 		s->done_head++;
 	else
-		s->tx.told++;
+		s->tx.notified++;
 }
 
 const char *
@@ -523,25 +523,25 @@ bool
 san_stream_orphan(struct san_stream *s)
 {
 	uint32_t at;
-	bool clean = s->rx.cur == s->rx.tail || stream_rqe(s, s->rx.cur)->nb_io == 0;
+	bool clean = s->rx.cur == s->rx.tail || san_stream_rqe(s, s->rx.cur)->nb_io == 0;
 
 	for (at = s->tx.head; at != s->tx.tail; at++) {
-		const struct stream_sqe *e = stream_sqe(s, at);
+		const struct stream_sqe *e = san_stream_sqe(s, at);
 
 		clean = clean && (e->done || e->copied || e->inlined || e->fin);
 	}
 	if (!clean || s->over || !s->hello_rcvd)
 		return false;
 	for (at = s->rx.cur; at != s->rx.tail; at++)
-		stream_adv_end(s, stream_rqe(s, at));
+		san_stream_adv_end(s, san_stream_rqe(s, at));
 	s->rx.head = s->rx.cur = s->rx.tail;
 	while (s->rx.nb_unread > 0)
-		stream_recv_drop(s);
+		san_stream_recv_drop(s);
 	for (at = 1; at <= s->rpool.nb; at++)
-		san_stream_give_back(s, at);
+		san_stream_recv_give_back(s, at);
 	s->orphan = true;
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;
-	s->tx.told = s->tx.tail;
+	s->tx.notified = s->tx.tail;
 	return true;
 }

@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "unit.h"
-#include "app_hist.h"
+#include "hist.h"
 #include "san_prng.h"
 
-static struct app_hist hist;
+static struct hist hist;
 
 static int
 setup(void **state)
 {
 	(void)state;
-	app_hist_reset(&hist);
+	san_hist_reset(&hist);
 	return 0;
 }
 
@@ -37,35 +37,35 @@ exact(const uint64_t *sorted, uint64_t n, uint32_t per_10000)
 }
 
 static void
-app_hist_reset__empty(void **state)
+san_hist_reset__empty(void **state)
 {
-	static const struct app_hist_summary none;
-	struct app_hist_summary s;
+	static const struct hist_summary none;
+	struct hist_summary s;
 
 	(void)state;
-	app_hist_add(&hist, 5);
-	app_hist_reset(&hist);
-	app_hist_summarize(&hist, &s);
+	san_hist_add(&hist, 5);
+	san_hist_reset(&hist);
+	san_hist_summarize(&hist, &s);
 	assert_memory_equal(&s, &none, sizeof(s));
-	assert_true(app_hist_percentile(&hist, 10000) == 0);
+	assert_true(san_hist_percentile(&hist, 10000) == 0);
 }
 
 static void
-app_hist_add__below_64_exact(void **state)
+san_hist_add__below_64_exact(void **state)
 {
 	uint32_t i;
 
 	(void)state;
 	for (i = 1; i <= 50; i++)
-		app_hist_add(&hist, i);
+		san_hist_add(&hist, i);
 	for (i = 1; i <= 50; i++)
-		assert_true(app_hist_percentile(&hist, i * 200) == i);
-	assert_true(app_hist_percentile(&hist, 0) == 1);
+		assert_true(san_hist_percentile(&hist, i * 200) == i);
+	assert_true(san_hist_percentile(&hist, 0) == 1);
 }
 
 /* Every power of two and its neighbours, below one largest value. */
 static void
-app_hist_add__right_within_a_64th(void **state)
+san_hist_add__right_within_a_64th(void **state)
 {
 	uint32_t bit;
 	int step;
@@ -76,10 +76,10 @@ app_hist_add__right_within_a_64th(void **state)
 			uint64_t ns = (1ULL << bit) + (uint64_t)step;
 			uint64_t got;
 
-			app_hist_reset(&hist);
-			app_hist_add(&hist, ns);
-			app_hist_add(&hist, UINT64_MAX);
-			got = app_hist_percentile(&hist, 5000);
+			san_hist_reset(&hist);
+			san_hist_add(&hist, ns);
+			san_hist_add(&hist, UINT64_MAX);
+			got = san_hist_percentile(&hist, 5000);
 			assert_true(got >= ns);
 			assert_true(got - ns <= ns / 64);
 		}
@@ -87,20 +87,20 @@ app_hist_add__right_within_a_64th(void **state)
 }
 
 static void
-app_hist_add__largest_value(void **state)
+san_hist_add__largest_value(void **state)
 {
-	struct app_hist_summary s;
+	struct hist_summary s;
 
 	(void)state;
-	app_hist_add(&hist, UINT64_MAX);
-	app_hist_summarize(&hist, &s);
+	san_hist_add(&hist, UINT64_MAX);
+	san_hist_summarize(&hist, &s);
 	assert_true(s.min_ns == UINT64_MAX && s.mean_ns == UINT64_MAX);
 	assert_true(s.p50_ns == UINT64_MAX && s.max_ns == UINT64_MAX);
-	assert_true(hist.bucket[APP_HIST_BUCKETS - 1] == 1);
+	assert_true(hist.bucket[HIST_BUCKETS - 1] == 1);
 }
 
 static void
-app_hist_percentile__like_a_sorted_list(void **state)
+san_hist_percentile__like_a_sorted_list(void **state)
 {
 	enum {
 		NB = 10000
@@ -115,30 +115,30 @@ app_hist_percentile__like_a_sorted_list(void **state)
 	for (i = 0; i < NB; i++) {
 		/* From nanoseconds to seconds, each order of magnitude equally often. */
 		ns[i] = san_prng_u64(&g) >> (34 + san_prng_below(&g, 30));
-		app_hist_add(&hist, ns[i]);
+		san_hist_add(&hist, ns[i]);
 	}
 	qsort(ns, NB, sizeof(ns[0]), compare);
 	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		uint64_t want = exact(ns, NB, shares[i]);
-		uint64_t got = app_hist_percentile(&hist, shares[i]);
+		uint64_t got = san_hist_percentile(&hist, shares[i]);
 
 		assert_true(got >= want);
 		assert_true(got - want <= want / 64);
 	}
-	assert_true(app_hist_percentile(&hist, 10000) == ns[NB - 1]);
-	assert_true(app_hist_percentile(&hist, 20000) == ns[NB - 1]);
+	assert_true(san_hist_percentile(&hist, 10000) == ns[NB - 1]);
+	assert_true(san_hist_percentile(&hist, 20000) == ns[NB - 1]);
 }
 
 static void
-app_hist_summarize__every_figure(void **state)
+san_hist_summarize__every_figure(void **state)
 {
-	struct app_hist_summary s;
+	struct hist_summary s;
 	uint32_t i;
 
 	(void)state;
 	for (i = 1; i <= 1000; i++)
-		app_hist_add(&hist, i);
-	app_hist_summarize(&hist, &s);
+		san_hist_add(&hist, i);
+	san_hist_summarize(&hist, &s);
 	assert_true(s.count == 1000);
 	assert_true(s.mean_ns == 500); /* 500.5 */
 	assert_true(s.min_ns == 1 && s.max_ns == 1000);
@@ -147,20 +147,20 @@ app_hist_summarize__every_figure(void **state)
 }
 
 static void
-app_hist_print__a_line_per_power(void **state)
+san_hist_print__a_line_per_power(void **state)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *f;
 
 	(void)state;
-	app_hist_add(&hist, 0);
-	app_hist_add(&hist, 63);
-	app_hist_add(&hist, 64);
-	app_hist_add(&hist, 1000);
+	san_hist_add(&hist, 0);
+	san_hist_add(&hist, 63);
+	san_hist_add(&hist, 64);
+	san_hist_add(&hist, 1000);
 	f = open_memstream(&text, &len);
 	assert_non_null(f);
-	app_hist_print(&hist, f);
+	san_hist_print(&hist, f);
 	assert_int_equal(fclose(f), 0);
 	assert_string_equal(text,
 			    "      up to ns      samples     share\n"
@@ -171,16 +171,16 @@ app_hist_print__a_line_per_power(void **state)
 	free(text);
 }
 
-UNIT_TEST(test_app_hist)
+UNIT_TEST(test_hist)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(app_hist_reset__empty, setup),
-		cmocka_unit_test_setup(app_hist_add__below_64_exact, setup),
-		cmocka_unit_test_setup(app_hist_add__right_within_a_64th, setup),
-		cmocka_unit_test_setup(app_hist_add__largest_value, setup),
-		cmocka_unit_test_setup(app_hist_percentile__like_a_sorted_list, setup),
-		cmocka_unit_test_setup(app_hist_summarize__every_figure, setup),
-		cmocka_unit_test_setup(app_hist_print__a_line_per_power, setup),
+		cmocka_unit_test_setup(san_hist_reset__empty, setup),
+		cmocka_unit_test_setup(san_hist_add__below_64_exact, setup),
+		cmocka_unit_test_setup(san_hist_add__right_within_a_64th, setup),
+		cmocka_unit_test_setup(san_hist_add__largest_value, setup),
+		cmocka_unit_test_setup(san_hist_percentile__like_a_sorted_list, setup),
+		cmocka_unit_test_setup(san_hist_summarize__every_figure, setup),
+		cmocka_unit_test_setup(san_hist_print__a_line_per_power, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "san_bells.h"
+#include "san_doorbells.h"
 
 #define MAX 10000 /* queue pairs: three words of the summary */
 
-static struct san_bells *bells;
+static struct san_doorbells *doorbells;
 static uint32_t cursor, rang[MAX];
 
 static int
 setup(void **state)
 {
 	(void)state;
-	bells = aligned_alloc(64, san_bells_bytes(MAX));
-	memset(bells, 0, san_bells_bytes(MAX));
+	doorbells = aligned_alloc(64, san_doorbells_bytes(MAX));
+	memset(doorbells, 0, san_doorbells_bytes(MAX));
 	cursor = 0;
 	return 0;
 }
@@ -29,30 +29,30 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	free(bells);
+	free(doorbells);
 	return 0;
 }
 
 static void
-san_bells_take__each_once(void **state)
+san_doorbells_take__each_once(void **state)
 {
 	static const uint32_t who[] = {0, 63, 64, 4095, 4096, 9999};
 	uint32_t i;
 
 	(void)state;
-	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 0);
+	assert_int_equal(san_doorbells_take(doorbells, MAX, &cursor, rang, MAX), 0);
 	for (i = 0; i < 6; i++) {
-		san_bells_ring(bells, who[i]);
-		san_bells_ring(bells, who[i]);
+		san_doorbells_ring(doorbells, who[i]);
+		san_doorbells_ring(doorbells, who[i]);
 	}
-	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 6);
+	assert_int_equal(san_doorbells_take(doorbells, MAX, &cursor, rang, MAX), 6);
 	assert_memory_equal(rang, who, sizeof(who));
-	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 0);
+	assert_int_equal(san_doorbells_take(doorbells, MAX, &cursor, rang, MAX), 0);
 }
 
 /* With all doorbells rung all the time and little room, each is reported in turn. */
 static void
-san_bells_take__in_turn(void **state)
+san_doorbells_take__in_turn(void **state)
 {
 	static uint32_t told[MAX];
 	uint32_t round, i, n;
@@ -61,8 +61,8 @@ san_bells_take__in_turn(void **state)
 	memset(told, 0, sizeof(told));
 	for (round = 0; round < 3 * MAX / 64; round++) {
 		for (i = 0; i < MAX; i++)
-			san_bells_ring(bells, i);
-		n = san_bells_take(bells, MAX, &cursor, rang, 100);
+			san_doorbells_ring(doorbells, i);
+		n = san_doorbells_take(doorbells, MAX, &cursor, rang, 100);
 		assert_in_range(n, 1, 100);
 		for (i = 0; i < n; i++)
 			told[rang[i]]++;
@@ -73,18 +73,18 @@ san_bells_take__in_turn(void **state)
 
 /* Bits of an application beyond its queue pairs index no table (SYS-5). */
 static void
-san_bells_take__beyond(void **state)
+san_doorbells_take__beyond(void **state)
 {
 	uint32_t i;
 
 	(void)state;
-	for (i = 0; i < SAN_BELLS_WORDS / 64; i++)
-		atomic_store(&bells->summary[i], UINT64_MAX);
-	atomic_store(&bells->words[0], UINT64_MAX);
-	assert_int_equal(san_bells_take(bells, 10, &cursor, rang, 64), 64);
+	for (i = 0; i < SAN_DOORBELLS_WORDS / 64; i++)
+		atomic_store(&doorbells->summary[i], UINT64_MAX);
+	atomic_store(&doorbells->words[0], UINT64_MAX);
+	assert_int_equal(san_doorbells_take(doorbells, 10, &cursor, rang, 64), 64);
 	assert_int_equal(rang[63], 63);
-	assert_int_equal(san_bells_take(bells, 10, &cursor, rang, 64), 0);
-	assert_true(atomic_load(&bells->summary[0]) == 0);
+	assert_int_equal(san_doorbells_take(doorbells, 10, &cursor, rang, 64), 0);
+	assert_true(atomic_load(&doorbells->summary[0]) == 0);
 }
 
 /* ---- from threads ---- */
@@ -102,14 +102,14 @@ ring(void *arg)
 	for (i = 0; i < RINGS; i++) {
 		at = (at * 1103515245 + 12345) % 200;
 		atomic_fetch_add_explicit(&posted[at], 1, memory_order_relaxed);
-		san_bells_ring(bells, at);
+		san_doorbells_ring(doorbells, at);
 	}
 	return NULL;
 }
 
 /* Entries posted before the doorbell are seen after it: at the end, all of them. */
 static void
-san_bells_ring__from_threads(void **state)
+san_doorbells_ring__from_threads(void **state)
 {
 	static uint32_t seen[MAX];
 	uint32_t i, n, sum = 0;
@@ -119,7 +119,7 @@ san_bells_ring__from_threads(void **state)
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, ring, (void *)(uintptr_t)(i + 1)), 0);
 	while (sum < THREADS * RINGS) {
-		n = san_bells_take(bells, MAX, &cursor, rang, 64);
+		n = san_doorbells_take(doorbells, MAX, &cursor, rang, 64);
 		for (i = 0; i < n; i++) {
 			uint32_t now = atomic_load_explicit(&posted[rang[i]],
 							    memory_order_relaxed);
@@ -131,19 +131,19 @@ san_bells_ring__from_threads(void **state)
 	for (i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	/* an entry posted during a visit rings again without need */
-	while (san_bells_take(bells, MAX, &cursor, rang, 64) != 0)
+	while (san_doorbells_take(doorbells, MAX, &cursor, rang, 64) != 0)
 		;
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-UNIT_TEST(test_san_bells)
+UNIT_TEST(test_san_doorbells)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(san_bells_take__each_once),
-		TEST(san_bells_take__in_turn),
-		TEST(san_bells_take__beyond),
-		TEST(san_bells_ring__from_threads),
+		TEST(san_doorbells_take__each_once),
+		TEST(san_doorbells_take__in_turn),
+		TEST(san_doorbells_take__beyond),
+		TEST(san_doorbells_ring__from_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

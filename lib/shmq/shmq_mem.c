@@ -26,7 +26,7 @@ static struct {
 } places;
 
 void
-shmq_mem_place(uintptr_t from, size_t bytes)
+san_shmq_mem_place(uintptr_t from, size_t bytes)
 {
 	places.from = places.next = from;
 	places.bytes = bytes;
@@ -61,7 +61,7 @@ map_at(int fd, uint64_t offset, size_t bytes, uintptr_t at, int flags, void **ou
 }
 
 static int
-map(int fd, uint64_t offset, size_t bytes, int flags, void **out)
+shmq_mem_map_part(int fd, uint64_t offset, size_t bytes, int flags, void **out)
 {
 	int i, rc = -EEXIST;
 
@@ -77,14 +77,14 @@ map(int fd, uint64_t offset, size_t bytes, int flags, void **out)
 }
 
 int
-shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at)
+san_shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at)
 {
 	/* no MAP_POPULATE: the pages exist, and filling in page tables would take too long here */
 	return map_at(fd, offset, bytes, (uintptr_t)at, 0, &at);
 }
 
 int
-shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
+san_shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 {
 	int rc = -ENOMEM;
 
@@ -92,7 +92,7 @@ shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 	if (*fd < 0)
 		return -errno;
 	if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS_OURS) == 0)
-		rc = map(*fd, 0, bytes, MAP_POPULATE, out);
+		rc = shmq_mem_map_part(*fd, 0, bytes, MAP_POPULATE, out);
 	if (rc != 0) {
 		close(*fd);
 		*fd = -1;
@@ -101,7 +101,7 @@ shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 }
 
 int
-shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
+san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -132,19 +132,19 @@ shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 }
 
 int
-shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out)
+san_shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out)
 {
-	return map(fd, offset, bytes, 0, out);
+	return shmq_mem_map_part(fd, offset, bytes, 0, out);
 }
 
 int
-shmq_mem_populate(void *mem, size_t bytes)
+san_shmq_mem_populate(void *mem, size_t bytes)
 {
 	return madvise(mem, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
 }
 
 void
-shmq_mem_unmap(void *mem, size_t bytes)
+san_shmq_mem_unmap(void *mem, size_t bytes)
 {
 	munmap(mem, bytes);
 }

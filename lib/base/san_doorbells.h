@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_BELLS_H
-#define SAN_BELLS_H
+#ifndef SAN_DOORBELLS_H
+#define SAN_DOORBELLS_H
 
 /**
  * @file
@@ -18,21 +18,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SAN_BELLS_MAX   (1u << 16) /* queue pairs */
-#define SAN_BELLS_WORDS (SAN_BELLS_MAX / 64)
+#define SAN_DOORBELLS_MAX   (1u << 16) /* queue pairs */
+#define SAN_DOORBELLS_WORDS (SAN_DOORBELLS_MAX / 64)
 
-struct san_bells {
-	_Alignas(64) _Atomic uint32_t asleep;                        /**< the lcore sleeps */
-	_Alignas(64) _Atomic uint64_t summary[SAN_BELLS_WORDS / 64]; /**< summary of *words* */
-	/** One bit per queue pair; san_bells_bytes() gives the size. */
+struct san_doorbells {
+	_Alignas(64) _Atomic uint32_t asleep;                            /**< the lcore sleeps */
+	_Alignas(64) _Atomic uint64_t summary[SAN_DOORBELLS_WORDS / 64]; /**< summary of *words* */
+	/** One bit per queue pair; san_doorbells_bytes() gives the size. */
 	_Atomic uint64_t words[];
 };
 
 /** Bytes for *max_qps* queue pairs, whole cache lines; zeros are a valid start. */
 static inline size_t
-san_bells_bytes(uint32_t max_qps)
+san_doorbells_bytes(uint32_t max_qps)
 {
-	return (sizeof(struct san_bells) + (max_qps + 63) / 64 * sizeof(uint64_t) + 63) &
+	return (sizeof(struct san_doorbells) + (max_qps + 63) / 64 * sizeof(uint64_t) + 63) &
 		~(size_t)63;
 }
 
@@ -41,31 +41,34 @@ san_bells_bytes(uint32_t max_qps)
  * the caller must wake it.
  */
 static inline bool
-san_bells_ring(struct san_bells *b, uint32_t index)
+san_doorbells_ring(struct san_doorbells *b, uint32_t index)
 {
-	/* Pairs with the exchange in san_bells_take(): the reader of the bit sees the entries. */
+	/*
+	 * Pairs with the exchange in san_doorbells_take(): the reader of the bit sees the
+	 * entries.
+	 */
 	if (atomic_fetch_or(&b->words[index / 64], 1ull << index % 64) == 0)
 		atomic_fetch_or(&b->summary[index / 4096], 1ull << index / 64 % 64);
-	/* Pairs with san_bells_doze(): the lcore sees our bit, or we see that it sleeps. */
+	/* Pairs with san_doorbells_doze(): the lcore sees our bit, or we see that it sleeps. */
 	return atomic_load(&b->asleep) != 0;
 }
 
 /** Called by the lcore before it sleeps. After a full fence it looks at the doorbells once more. */
 static inline void
-san_bells_doze(struct san_bells *b)
+san_doorbells_doze(struct san_doorbells *b)
 {
 	atomic_store_explicit(&b->asleep, 1, memory_order_relaxed);
 }
 
 static inline void
-san_bells_awake(struct san_bells *b)
+san_doorbells_awake(struct san_doorbells *b)
 {
 	atomic_store_explicit(&b->asleep, 0, memory_order_relaxed);
 }
 
-/** Called by the lcore: true if a doorbell was rung. *max_qps* as in san_bells_take(). */
+/** Called by the lcore: true if a doorbell was rung. *max_qps* as in san_doorbells_take(). */
 static inline bool
-san_bells_rang(const struct san_bells *b, uint32_t max_qps)
+san_doorbells_have_rung(const struct san_doorbells *b, uint32_t max_qps)
 {
 	uint64_t any = 0;
 	uint32_t i;
@@ -84,7 +87,7 @@ san_bells_rang(const struct san_bells *b, uint32_t max_qps)
  * @param out
  *   At most *max* indices, which is at least 64. They are below *max_qps* rounded up to 64.
  */
-uint32_t san_bells_take(struct san_bells *b, uint32_t max_qps, uint32_t *cursor, uint32_t *out,
-			uint32_t max);
+uint32_t san_doorbells_take(struct san_doorbells *b, uint32_t max_qps, uint32_t *cursor,
+			    uint32_t *out, uint32_t max);
 
-#endif /* SAN_BELLS_H */
+#endif /* SAN_DOORBELLS_H */

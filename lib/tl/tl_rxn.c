@@ -36,24 +36,25 @@
 /* ---- claims ---- */
 
 static inline uint32_t
-left(uint32_t claims, uint32_t used)
+rxn_claims_left(uint32_t claims, uint32_t used)
 {
 	return claims > used ? claims - used : 0;
 }
 
 uint32_t
-san_tl_nb_claims(const struct san_tl *tl)
+san_tl_rxn_nb_claims(const struct san_tl *tl)
 {
 	uint32_t max = tl->conf.max_wide;
 
-	return left(max, tl->nb_heads[0]) + left(max, tl->nb_heads[1]) + left(max, tl->nb_pullers);
+	return rxn_claims_left(max, tl->nb_heads[0]) + rxn_claims_left(max, tl->nb_heads[1]) +
+		rxn_claims_left(max, tl->nb_pullers);
 }
 
 /* True if a record is free that is neither claimed nor left for other hosts. */
 static bool
 may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 {
-	uint32_t spare = left(tl->nb_free_rxns, san_tl_nb_claims(tl));
+	uint32_t spare = rxn_claims_left(tl->nb_free_rxns, san_tl_rxn_nb_claims(tl));
 
 	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
 }
@@ -79,7 +80,7 @@ count_head(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_rxn *r
 }
 
 void
-san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+san_tl_rxn_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	count_head(tl, tc, tc->cur, -1u);
 	count_head(tl, tc, r, 1);
@@ -88,7 +89,7 @@ san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 }
 
 void
-san_tl_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in_cam)
+san_tl_rxn_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in_cam)
 {
 	r->in_cam = in_cam;
 	tc->nb_ahead = (uint16_t)(tc->nb_ahead + (in_cam ? 1 : -1));
@@ -96,7 +97,7 @@ san_tl_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 }
 
 void
-san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change)
+san_tl_rxn_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change)
 {
 	uint32_t had = tc->nb_pulling != 0;
 
@@ -106,7 +107,7 @@ san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change)
 }
 
 bool
-san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_rxn_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	return (tc->nb_pulling == 0 && has_claim(tl, tl->nb_pullers, tc->host->nb_pullers)) ||
 		may_take_spare(tl, tc->host);
@@ -127,7 +128,7 @@ rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited
 		.charge = {.slot = tc->slot, .granted = true},
 	};
 	TAILQ_INSERT_TAIL(&tc->rxns, r, all_link);
-	san_holder_enter(&tl->used_rxns, &r->holder);
+	san_holders_enter(&tl->used_rxns, &r->holder);
 	tc->nb_rxns++;
 	tc->host->nb_rxns++;
 	return r;
@@ -150,14 +151,15 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	if (is_head) {
 		SAN_ASSERT(tc->cur == NULL);
 		san_tl_odd_put(tl, tc, SAN_ODD_HEAD, false);
-		san_tl_set_cur(tl, tc, r);
+		san_tl_rxn_set_cur(tl, tc, r);
 		return r;
 	}
-	if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn, r) != 0) {
+	if (san_tl_reorder_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn,
+			       r) != 0) {
 		san_tl_rxn_free(tl, tc, r);
 		return NULL;
 	}
-	san_tl_set_ahead(tl, tc, r, true);
+	san_tl_rxn_set_ahead(tl, tc, r, true);
 	return r;
 }
 
@@ -165,10 +167,11 @@ void
 san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	if (tc->cur == r) {
-		san_tl_set_cur(tl, tc, NULL);
+		san_tl_rxn_set_cur(tl, tc, NULL);
 	} else if (r->in_cam) {
-		san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, r->rsn);
-		san_tl_set_ahead(tl, tc, r, false);
+		san_tl_reorder_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST,
+				    r->rsn);
+		san_tl_rxn_set_ahead(tl, tc, r, false);
 	}
 }
 
@@ -178,11 +181,11 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	if (r == &tl->scratch)
 		return;
 	SAN_ASSERT(r->held_head == NULL && tc->cur != r && !r->in_cam);
-	san_tl_ssn_leave(tl, tc, r);
+	san_tl_solicit_ssn_leave(tl, tc, r);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);
-	san_tl_charge_release(tl, &r->charge);
-	san_tl_unreserve(tl, tc, r);
+	san_tl_admit_charge_release(tl, &r->charge);
+	san_tl_rxn_unreserve(tl, tc, r);
 	TAILQ_REMOVE(&tc->rxns, r, all_link);
 	TAILQ_REMOVE(&tl->used_rxns, &r->holder, link);
 	tc->nb_rxns--;
@@ -196,23 +199,23 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
  */
 
 void
-san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+san_tl_rxn_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	if (r->begun)
 		san_tl_ulp_push_abort(tl->conf.ulp, r);
 	r->begun = false;
 	/* Even if it did not begin: push_req() released the reserved receive. */
-	san_tl_grant_wake(tl, tc);
+	san_tl_solicit_grant_wake(tl, tc);
 }
 
 void
-san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+san_tl_rxn_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	if (!r->reserved)
 		return;
 	san_tl_ulp_unreserve(tl->conf.ulp, tc->slot);
 	r->reserved = false;
-	san_tl_grant_wake(tl, tc);
+	san_tl_solicit_grant_wake(tl, tc);
 }
 
 /* ---- queues ---- */
@@ -252,7 +255,7 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 	r->in_out = in;
 	if (in) {
 		TAILQ_INSERT_TAIL(&tc->out, r, out_link);
-		san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+		san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 	} else {
 		TAILQ_REMOVE(&tc->out, r, out_link);
 	}
@@ -261,9 +264,12 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 /* ---- held packets ---- */
 
 bool
-san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_rxn_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	/* A host may have as many as are left (RT-35), so half of them if it is alone. */
+	/*
+	 * A host may have as many as are rxn_claims_left (RT-35), so half of them if it is
+	 * alone.
+	 */
 	return *san_tl_host_held(tl, tc) + tl->nb_held >= tl->conf.max_held ||
 		tc->nb_held >= tl->conf.max_held_conn;
 }
@@ -319,7 +325,7 @@ base_waits_for_us(const struct san_tl_conn *tc)
  * acknowledged, any other record when the base reaches it and finishes.
  */
 static uint32_t
-progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
+rxn_progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
 {
 	const struct san_tl_conn *tc = &tl->conns[r->slot];
 
@@ -329,7 +335,7 @@ progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
 }
 
 void
-san_tl_end_stale(struct san_tl *tl, uint64_t now_ns)
+san_tl_rxn_end_stale(struct san_tl *tl, uint64_t now_ns)
 {
 	const struct san_tl_rxn *r;
 	struct san_holder *h;
@@ -338,20 +344,20 @@ san_tl_end_stale(struct san_tl *tl, uint64_t now_ns)
 	tl->seen_scarce = tl->nb_scarce;
 	for (i = 0; i < SAN_HOLDERS_LOOKS && (h = TAILQ_FIRST(&tl->used_rxns)) != NULL; i++) {
 		r = container_of(h, struct san_tl_rxn, holder);
-		if (san_holder_is_stale(&tl->used_rxns, h, progress_of(tl, r), now_ns))
+		if (san_holders_is_stale(&tl->used_rxns, h, rxn_progress_of(tl, r), now_ns))
 			san_pdl_conn_fail(tl->pdl, &tl->pdl->conns[r->slot]);
 	}
 }
 
 void
-san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_rxn_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	if (now_ns >= tc->held_ns && can_give_up(tc))
 		held_watch(tl, tc, now_ns);
 }
 
 void
-san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_rxn_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	bool scarce = tc->held_scarce != (uint16_t)tl->nb_scarce;
 
@@ -360,18 +366,18 @@ san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		return;
 	}
 	if (tc->held_at == base_at(tc)) {
-		san_tl_held_drop_all(tl, tc, SAN_DROP_HELD, now_ns);
+		san_tl_rxn_held_drop_all(tl, tc, SAN_DROP_HELD, now_ns);
 		if (scarce && can_give_up(tc))
-			san_tl_base_give_up(tl, tc, now_ns);
+			san_tl_nack_base_give_up(tl, tc, now_ns);
 	} else if (tc->nb_held != 0) {
-		san_tl_pieces_drop(tl, tc, false, SAN_DROP_HELD);
+		san_tl_piece_drop(tl, tc, false, SAN_DROP_HELD);
 		held_watch(tl, tc, now_ns);
 	}
-	san_tl_base_watch(tl, tc, now_ns);
+	san_tl_rxn_base_watch(tl, tc, now_ns);
 }
 
 void
-san_tl_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+san_tl_rxn_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	if (tc->nb_held == 0)
 		held_watch(tl, tc, now_ns);
@@ -379,50 +385,50 @@ san_tl_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 }
 
 void
-san_tl_held_leave(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_rxn_held_leave(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	count_held(tl, tc, -1);
 }
 
 void
-san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		 struct rte_mbuf *m, uint64_t now_ns)
+san_tl_rxn_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		     struct rte_mbuf *m, uint64_t now_ns)
 {
-	san_tl_held_enter(tl, tc, now_ns);
-	san_pkt(m)->next = NULL;
+	san_tl_rxn_held_enter(tl, tc, now_ns);
+	san_wire_pkt(m)->next = NULL;
 	if (r->held_head == NULL)
 		r->held_head = m;
 	else
-		san_pkt(r->held_tail)->next = m;
+		san_wire_pkt(r->held_tail)->next = m;
 	r->held_tail = m;
 }
 
 struct rte_mbuf *
-san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+san_tl_rxn_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	struct rte_mbuf *m = r->held_head;
 
 	if (m == NULL)
 		return NULL;
-	r->held_head = san_pkt(m)->next;
-	san_tl_held_leave(tl, tc);
+	r->held_head = san_wire_pkt(m)->next;
+	san_tl_rxn_held_leave(tl, tc);
 	return m;
 }
 
 void
-san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
-		 enum san_drop reason, uint64_t now_ns)
+san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
+		     enum san_drop reason, uint64_t now_ns)
 {
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct rte_mbuf *m;
 
-	while ((m = san_tl_held_pop(tl, tc, r)) != NULL) {
+	while ((m = san_tl_rxn_held_pop(tl, tc, r)) != NULL) {
 		if (ack)
-			san_pdl_rx_ack(tl->pdl, c, san_pkt(m)->w.psn, now_ns);
+			san_pdl_rx_ack(tl->pdl, c, san_wire_pkt(m)->w.psn, now_ns);
 		else
-			san_pdl_rx_revoke(tl->pdl, c, san_pkt(m)->w.psn);
+			san_pdl_rx_revoke(tl->pdl, c, san_wire_pkt(m)->w.psn);
 		tl->drops[reason]++;
-		san_death_add(tl->death, m);
+		san_tl_death_add(tl->death, m);
 	}
 }
 
@@ -431,62 +437,62 @@ static void
 base_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 	       enum san_drop reason, uint64_t now_ns)
 {
-	san_tl_held_drop(tl, tc, r, false, reason, now_ns);
+	san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
 	r->seen_last = false;
 	r->arrived = r->received;
 }
 
 void
-san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
-		     uint64_t now_ns)
+san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
+			 uint64_t now_ns)
 {
 	struct san_tl_rxn *r, *next;
 	uint32_t rsn;
 
-	san_tl_pieces_drop(tl, tc, true, reason);
+	san_tl_piece_drop(tl, tc, true, reason);
 	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
 		if (r->held_head != NULL && r == tc->cur)
 			base_last_drop(tl, tc, r, reason, now_ns);
 		else if (r->held_head != NULL)
-			san_tl_push_reset(tl, tc, r, reason, now_ns);
+			san_tl_nack_push_reset(tl, tc, r, reason, now_ns);
 	}
 	for (rsn = tc->rsn_base; tc->nb_held != 0 && rsn != tc->rsn_next; rsn++)
-		san_tl_pull_last_drop(tl, tc, san_tl_txn_at(tc, rsn), reason);
+		san_tl_rxn_pull_last_drop(tl, tc, san_tl_txn_at(tc, rsn), reason);
 }
 
 /* ---- the last packet of a pull of ours (RT-39) ---- */
 
 void
-san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-		      struct rte_mbuf *m, uint64_t now_ns)
+san_tl_rxn_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			  struct rte_mbuf *m, uint64_t now_ns)
 {
-	san_tl_held_enter(tl, tc, now_ns);
-	san_tl_extra_use(tl, t)->last = m;
+	san_tl_rxn_held_enter(tl, tc, now_ns);
+	san_tl_txn_extra_use(tl, t)->last = m;
 }
 
 struct rte_mbuf *
-san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+san_tl_rxn_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	struct rte_mbuf *m = san_tl_pull_last(tl, t);
 
 	san_tl_extra(tl, t)->last = NULL;
-	san_tl_held_leave(tl, tc);
+	san_tl_rxn_held_leave(tl, tc);
 	return m;
 }
 
 void
-san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-		      enum san_drop reason)
+san_tl_rxn_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			  enum san_drop reason)
 {
 	struct rte_mbuf *m;
 
 	if (t == NULL || san_tl_pull_last(tl, t) == NULL)
 		return;
-	m = san_tl_pull_last_take(tl, tc, t);
-	san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), san_pkt(m)->w.psn);
+	m = san_tl_rxn_pull_last_take(tl, tc, t);
+	san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), san_wire_pkt(m)->w.psn);
 	tl->drops[reason]++;
-	san_death_add(tl->death, m);
+	san_tl_death_add(tl->death, m);
 }
 
 /*
@@ -494,32 +500,32 @@ san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
  */
 
 void
-san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct san_tl_rxn *r;
 	uint32_t ssn;
 
-	san_tl_pieces_drop(tl, tc, true, SAN_DROP_STATE);
+	san_tl_piece_drop(tl, tc, true, SAN_DROP_STATE);
 	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
-		san_tl_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
-		san_tl_push_undo(tl, tc, r);
+		san_tl_rxn_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
+		san_tl_rxn_push_undo(tl, tc, r);
 		if (r->state == SAN_RXN_PULLING)
-			san_tl_set_pulling(tl, tc, -1);
+			san_tl_rxn_set_pulling(tl, tc, -1);
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 	}
 	/* SSNs whose transactions finished before their turn */
 	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
 		tc->nb_solicit -=
-			san_cam_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
+			san_tl_reorder_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
 	san_tl_pull_wait(tl, tc, false);
 	SAN_VERIFY(!tc->in_admit);
 }
 
 /* Bytes that were granted and may still come, or come again. */
 static uint32_t
-due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
+rxn_due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
 	if (r->state != SAN_RXN_AHEAD && r->state != SAN_RXN_ACTIVE)
 		return 0;
@@ -529,7 +535,8 @@ due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 static bool
 is_last_alone(const struct san_tl_rxn *r)
 {
-	return r->held_head == r->held_tail && (san_pkt(r->held_head)->w.flags & SAN_F_LAST) != 0;
+	return r->held_head == r->held_tail &&
+		(san_wire_pkt(r->held_head)->w.flags & SAN_F_LAST) != 0;
 }
 
 static void
@@ -541,7 +548,7 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 	SAN_VERIFY(r->received <= r->arrived && r->arrived <= r->length);
 	SAN_VERIFY(r->granted <= r->length && (!r->solicited || r->arrived <= r->granted));
 	/* RT-13: all that is granted and not placed in its turn is counted. */
-	SAN_VERIFY(r->charge.charged + r->charge.lapsed == due_of(tc, r));
+	SAN_VERIFY(r->charge.charged + r->charge.expired == rxn_due_of(tc, r));
 	if (r->state == SAN_RXN_PULLING) {
 		SAN_VERIFY(!r->in_cam && tc->cur != r);
 		SAN_VERIFY(r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL);
@@ -558,10 +565,10 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 }
 
 void
-san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
+san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	uint32_t nb = 0, nb_ahead = 0, nb_pulling = 0, charged = 0;
-	uint32_t nb_held = san_tl_nb_pieces(tc);
+	uint32_t nb_held = san_tl_piece_nb(tc);
 	const struct san_tl_rxn *r;
 	const struct san_tl_txn *t;
 	struct rte_mbuf *m;
@@ -573,7 +580,7 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	}
 	TAILQ_FOREACH(r, &tc->rxns, all_link) {
 		check_record(tl, tc, r);
-		for (m = r->held_head; m != NULL; m = san_pkt(m)->next)
+		for (m = r->held_head; m != NULL; m = san_wire_pkt(m)->next)
 			nb_held++;
 		nb++;
 		nb_ahead += r->in_cam;
@@ -593,7 +600,7 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(!(odd & SAN_ODD_FAILED) || tc->peer.ends);
 	SAN_VERIFY(!(odd & SAN_ODD_RNR) ||
 		   (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
-	SAN_VERIFY(tc->in_admit == san_tl_may_grant(tl, tc));
+	SAN_VERIFY(tc->in_admit == san_tl_admit_may_grant(tl, tc));
 	r = TAILQ_FIRST(&tc->grants);
 	if (tc->peer.ordered)
 		SAN_VERIFY(tc->rx_ssn == (r != NULL ? r->ssn : tc->ssn_queued));

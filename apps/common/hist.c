@@ -3,44 +3,44 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "app_hist.h"
+#include "hist.h"
 
 static uint32_t
-bucket_of(uint64_t ns)
+hist_bucket_of(uint64_t ns)
 {
 	uint32_t power, step;
 
-	if (ns < APP_HIST_STEPS)
+	if (ns < HIST_STEPS)
 		return (uint32_t)ns;
-	power = 63 - (uint32_t)__builtin_clzll(ns) - APP_HIST_STEP_BITS;
-	step = (uint32_t)(ns >> power) - APP_HIST_STEPS;
+	power = 63 - (uint32_t)__builtin_clzll(ns) - HIST_STEP_BITS;
+	step = (uint32_t)(ns >> power) - HIST_STEPS;
 	/*
-	 * Values below APP_HIST_STEPS belong to power 0. Each further power has the same number of
+	 * Values below HIST_STEPS belong to power 0. Each further power has the same number of
 	 * buckets.
 	 */
-	return (power + 1) * APP_HIST_STEPS + step;
+	return (power + 1) * HIST_STEPS + step;
 }
 
 /* Largest value of a bucket. That of the last bucket wraps to UINT64_MAX, which is correct. */
 static uint64_t
 bucket_top(uint32_t bucket)
 {
-	uint32_t power = bucket / APP_HIST_STEPS, step = bucket % APP_HIST_STEPS;
+	uint32_t power = bucket / HIST_STEPS, step = bucket % HIST_STEPS;
 
 	if (power == 0)
 		return step;
-	return ((uint64_t)(APP_HIST_STEPS + step + 1) << (power - 1)) - 1;
+	return ((uint64_t)(HIST_STEPS + step + 1) << (power - 1)) - 1;
 }
 
 void
-app_hist_reset(struct app_hist *h)
+san_hist_reset(struct hist *h)
 {
 	memset(h, 0, sizeof(*h));
 	h->min_ns = UINT64_MAX;
 }
 
 void
-app_hist_add(struct app_hist *h, uint64_t ns)
+san_hist_add(struct hist *h, uint64_t ns)
 {
 	h->count++;
 	h->sum_ns += ns;
@@ -48,11 +48,11 @@ app_hist_add(struct app_hist *h, uint64_t ns)
 		h->min_ns = ns;
 	if (ns > h->max_ns)
 		h->max_ns = ns;
-	h->bucket[bucket_of(ns)]++;
+	h->bucket[hist_bucket_of(ns)]++;
 }
 
 uint64_t
-app_hist_percentile(const struct app_hist *h, uint32_t per_10000)
+san_hist_percentile(const struct hist *h, uint32_t per_10000)
 {
 	uint64_t rank, seen = 0;
 	uint32_t i;
@@ -64,7 +64,7 @@ app_hist_percentile(const struct app_hist *h, uint32_t per_10000)
 	rank = (h->count * per_10000 + 9999) / 10000;
 	if (rank == 0)
 		rank = 1;
-	for (i = 0; i < APP_HIST_BUCKETS; i++) {
+	for (i = 0; i < HIST_BUCKETS; i++) {
 		seen += h->bucket[i];
 		if (seen >= rank)
 			break;
@@ -73,34 +73,34 @@ app_hist_percentile(const struct app_hist *h, uint32_t per_10000)
 }
 
 void
-app_hist_summarize(const struct app_hist *h, struct app_hist_summary *out)
+san_hist_summarize(const struct hist *h, struct hist_summary *out)
 {
 	out->count = h->count;
 	out->mean_ns = h->count ? h->sum_ns / h->count : 0;
 	out->min_ns = h->count ? h->min_ns : 0;
-	out->p50_ns = app_hist_percentile(h, 5000);
-	out->p90_ns = app_hist_percentile(h, 9000);
-	out->p99_ns = app_hist_percentile(h, 9900);
-	out->p999_ns = app_hist_percentile(h, 9990);
+	out->p50_ns = san_hist_percentile(h, 5000);
+	out->p90_ns = san_hist_percentile(h, 9000);
+	out->p99_ns = san_hist_percentile(h, 9900);
+	out->p999_ns = san_hist_percentile(h, 9990);
 	out->max_ns = h->max_ns;
 }
 
 void
-app_hist_print(const struct app_hist *h, FILE *f)
+san_hist_print(const struct hist *h, FILE *f)
 {
 	uint64_t below = 0, n;
 	uint32_t power, i;
 
 	fprintf(f, "%14s %12s %9s\n", "up to ns", "samples", "share");
-	for (power = 0; power < APP_HIST_POWERS; power++) {
+	for (power = 0; power < HIST_POWERS; power++) {
 		n = 0;
-		for (i = 0; i < APP_HIST_STEPS; i++)
-			n += h->bucket[power * APP_HIST_STEPS + i];
+		for (i = 0; i < HIST_STEPS; i++)
+			n += h->bucket[power * HIST_STEPS + i];
 		if (n == 0)
 			continue;
 		below += n;
 		fprintf(f, "%14" PRIu64 " %12" PRIu64 " %8.4f%%\n",
-			bucket_top((power + 1) * APP_HIST_STEPS - 1), n,
+			bucket_top((power + 1) * HIST_STEPS - 1), n,
 			100.0 * (double)below / (double)h->count);
 	}
 	fprintf(f, "%14s %12" PRIu64 "\n", "all", h->count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PDL_WINDOW_H
-#define PDL_WINDOW_H
+#ifndef PDL_WIN_H
+#define PDL_WIN_H
 
 /**
  * @file
@@ -58,38 +58,38 @@ struct san_pdl_rxwords {
 	uint64_t acked[SAN_BITMAP_WORDS];
 };
 
-void san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size);
-enum san_pdl_pos san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn);
+void san_pdl_win_rx_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size);
+enum san_pdl_pos san_pdl_win_rx_classify(const struct san_pdl_rxw *w, uint32_t psn);
 /** NEW → received. */
-void san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn);
+void san_pdl_win_rx_receive(struct san_pdl_rxw *w, uint32_t psn);
 /** Received or NEW → acknowledged; slides the base over leading acknowledged bits. */
-void san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn);
+void san_pdl_win_rx_ack(struct san_pdl_rxw *w, uint32_t psn);
 /** NEW → acknowledged. A PSN in order, as nearly all are, touches no bit. */
-void san_pdl_rxw_take(struct san_pdl_rxw *w, uint32_t psn);
+void san_pdl_win_rx_take(struct san_pdl_rxw *w, uint32_t psn);
 /** Received, not acknowledged → NEW: the packet held was dropped (RT-33). */
-void san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn);
+void san_pdl_win_rx_revoke(struct san_pdl_rxw *w, uint32_t psn);
 /** True if anything above the base is received: there is a gap or a held packet. */
 static inline bool
-san_pdl_rxw_has_gap(const struct san_pdl_rxw *w)
+san_pdl_win_rx_has_gap(const struct san_pdl_rxw *w)
 {
 	return w->high != w->base;
 }
 /** True if the bitmaps have a bit for *psn*, which is inside the window. */
 static inline bool
-san_pdl_rxw_reaches(const struct san_pdl_rxw *w, uint32_t psn)
+san_pdl_win_rx_reaches(const struct san_pdl_rxw *w, uint32_t psn)
 {
 	return psn - w->base < san_bitmap_bits(&w->rcvd);
 }
 /** Make the bitmaps wide. *words* are zeros. */
-void san_pdl_rxw_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words);
+void san_pdl_win_rx_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words);
 /** Make the bitmaps narrow, whatever is set. Returns the words as they are. */
-struct san_pdl_rxwords *san_pdl_rxw_close(struct san_pdl_rxw *w);
+struct san_pdl_rxwords *san_pdl_win_rx_close(struct san_pdl_rxw *w);
 /**
  * If the bitmaps are wide without need: make them narrow and return the words, which are zeros
  * again; else NULL.
  */
-struct san_pdl_rxwords *san_pdl_rxw_narrow(struct san_pdl_rxw *w);
-void san_pdl_rxw_check(const struct san_pdl_rxw *w);
+struct san_pdl_rxwords *san_pdl_win_rx_narrow(struct san_pdl_rxw *w);
+void san_pdl_win_rx_check(const struct san_pdl_rxw *w);
 
 /**
  * Describes the packet under an outstanding PSN, so that it can be built again and no mbuf is kept
@@ -117,13 +117,13 @@ static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
 #define SAN_PDL_TICK_SHIFT 10
 
 enum san_pdl_entry_state {
-	SAN_ENT_EARLY = 0x03,   /**< mask: number of fast retransmits since the last timeout */
-	SAN_ENT_PROBED = 0x04,  /**< reported received, and a PROBE asked for it (RULE-2) */
-	SAN_ENT_DEFER = 0x08,   /**< refused for lack of resources: resent when due */
-	SAN_ENT_TAIL = 0x10,    /**< marked lost by the tail-loss probe: *due* stays */
-	SAN_ENT_SENT = 0x20,    /**< sent at least once in its present form */
-	SAN_ENT_REFUSED = 0x40, /**< was deferred before: leaves turns to new packets */
-	SAN_ENT_SILENT = 0x80,  /**< timed out in silence: the timer restarts when it ends */
+	SAN_ENT_FAST_RTX = 0x03, /**< mask: number of fast retransmits since the last timeout */
+	SAN_ENT_PROBED = 0x04,   /**< reported received, and a PROBE asked for it (RULE-2) */
+	SAN_ENT_DEFER = 0x08,    /**< refused for lack of resources: resent when due */
+	SAN_ENT_TAIL = 0x10,     /**< marked lost by the tail-loss probe: *due* stays */
+	SAN_ENT_SENT = 0x20,     /**< sent at least once in its present form */
+	SAN_ENT_REFUSED = 0x40,  /**< was deferred before: leaves turns to new packets */
+	SAN_ENT_SILENT = 0x80,   /**< timed out in silence: the timer restarts when it ends */
 };
 
 /** State of the two transmit windows while anything is outstanding. */
@@ -161,48 +161,49 @@ struct san_pdl_txw {
 };
 
 static inline uint32_t
-san_pdl_txw_outstanding(const struct san_pdl_txw *w)
+san_pdl_win_tx_outstanding(const struct san_pdl_txw *w)
 {
 	return w->next - w->base;
 }
 
 static inline uint32_t
-san_pdl_txw_room(const struct san_pdl_txw *w)
+san_pdl_win_tx_room(const struct san_pdl_txw *w)
 {
-	uint32_t used = san_pdl_txw_outstanding(w);
+	uint32_t used = san_pdl_win_tx_outstanding(w);
 
 	return used < w->size ? w->size - used : 0;
 }
 
 static inline struct san_pdl_entry *
-san_pdl_txw_entry(struct san_pdl_txblock *b, enum san_win win, uint32_t psn)
+san_pdl_win_tx_entry(struct san_pdl_txblock *b, enum san_win win, uint32_t psn)
 {
 	return &b->e[win][psn & b->mask[win]];
 }
 
 /** How many more packets *b* has memory for. */
 static inline uint32_t
-san_pdl_txw_memory(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
+san_pdl_win_tx_memory(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+		      enum san_win win)
 {
-	return b->mask[win] + 1 - san_pdl_txw_outstanding(w);
+	return b->mask[win] + 1 - san_pdl_win_tx_outstanding(w);
 }
 
-void san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size);
+void san_pdl_win_tx_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size);
 /** Initialize an empty block. The memory need not be zeros. */
-struct san_pdl_txblock *san_pdl_narrow_init(struct san_pdl_narrow *n);
+struct san_pdl_txblock *san_pdl_win_narrow_init(struct san_pdl_narrow *n);
 /** Likewise. A block that is returned with nothing outstanding needs no new initialization. */
-void san_pdl_wide_init(struct san_pdl_wide *b);
+void san_pdl_win_wide_init(struct san_pdl_wide *b);
 /** Move the outstanding packets of *from* to *to*. */
-void san_pdl_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
-		       const struct san_pdl_txw w[SAN_WIN_MAX]);
+void san_pdl_win_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
+			   const struct san_pdl_txw w[SAN_WIN_MAX]);
 /** Slide the base over all leading acknowledged bits and clear the bits that it passes. */
-void san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win);
+void san_pdl_win_tx_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win);
 /**
  * Lowest PSN from *psn* on that is not acknowledged, reported received or lost; w->next if none.
  */
-uint32_t san_pdl_txw_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
-				enum san_win win, uint32_t psn);
-void san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
-		       enum san_win win);
+uint32_t san_pdl_win_tx_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+				   enum san_win win, uint32_t psn);
+void san_pdl_win_tx_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+			  enum san_win win);
 
-#endif /* PDL_WINDOW_H */
+#endif /* PDL_WIN_H */

@@ -10,36 +10,36 @@
 /* ---- receive window ---- */
 
 void
-san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size)
+san_pdl_win_rx_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size)
 {
 	SAN_VERIFY(size >= SAN_WIN_MIN && size <= SAN_BITMAP_BITS);
 	*w = (struct san_pdl_rxw){.base = psn, .high = psn, .size = size};
 }
 
 void
-san_pdl_rxw_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words)
+san_pdl_win_rx_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words)
 {
 	san_bitmap_widen(&w->rcvd, words->rcvd, w->base);
 	san_bitmap_widen(&w->acked, words->acked, w->base);
 }
 
 struct san_pdl_rxwords *
-san_pdl_rxw_close(struct san_pdl_rxw *w)
+san_pdl_win_rx_close(struct san_pdl_rxw *w)
 {
 	san_bitmap_narrow(&w->acked);
 	return container_of(san_bitmap_narrow(&w->rcvd), struct san_pdl_rxwords, rcvd[0]);
 }
 
 struct san_pdl_rxwords *
-san_pdl_rxw_narrow(struct san_pdl_rxw *w)
+san_pdl_win_rx_narrow(struct san_pdl_rxw *w)
 {
 	bool needless = san_bitmap_is_wide(&w->rcvd) && w->high == w->base;
 
-	return needless ? san_pdl_rxw_close(w) : NULL;
+	return needless ? san_pdl_win_rx_close(w) : NULL;
 }
 
 enum san_pdl_pos
-san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn)
+san_pdl_win_rx_classify(const struct san_pdl_rxw *w, uint32_t psn)
 {
 	int32_t ahead = san_seq_diff(psn, w->base);
 
@@ -47,26 +47,28 @@ san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn)
 		return SAN_POS_OLD;
 	if ((uint32_t)ahead >= w->size)
 		return SAN_POS_BEYOND;
-	return san_pdl_rxw_reaches(w, psn) && san_bitmap_test(&w->rcvd, psn) ? SAN_POS_DUPLICATE :
-									       SAN_POS_NEW;
+	return san_pdl_win_rx_reaches(w, psn) && san_bitmap_test(&w->rcvd, psn) ?
+		SAN_POS_DUPLICATE :
+		SAN_POS_NEW;
 }
 
 void
-san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn)
+san_pdl_win_rx_receive(struct san_pdl_rxw *w, uint32_t psn)
 {
-	SAN_ASSERT(san_pdl_rxw_classify(w, psn) == SAN_POS_NEW && san_pdl_rxw_reaches(w, psn));
+	SAN_ASSERT(san_pdl_win_rx_classify(w, psn) == SAN_POS_NEW &&
+		   san_pdl_win_rx_reaches(w, psn));
 	san_bitmap_set(&w->rcvd, psn);
 	w->high = san_seq_max(w->high, psn + 1);
 }
 
 void
-san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn)
+san_pdl_win_rx_ack(struct san_pdl_rxw *w, uint32_t psn)
 {
 	uint32_t n;
 
 	if (san_seq_lt(psn, w->base))
 		return;
-	SAN_ASSERT(psn - w->base < w->size && san_pdl_rxw_reaches(w, psn));
+	SAN_ASSERT(psn - w->base < w->size && san_pdl_win_rx_reaches(w, psn));
 	san_bitmap_set(&w->rcvd, psn);
 	san_bitmap_set(&w->acked, psn);
 	w->high = san_seq_max(w->high, psn + 1);
@@ -77,22 +79,22 @@ san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn)
 }
 
 void
-san_pdl_rxw_take(struct san_pdl_rxw *w, uint32_t psn)
+san_pdl_win_rx_take(struct san_pdl_rxw *w, uint32_t psn)
 {
-	SAN_ASSERT(san_pdl_rxw_classify(w, psn) == SAN_POS_NEW);
+	SAN_ASSERT(san_pdl_win_rx_classify(w, psn) == SAN_POS_NEW);
 	if (likely(psn == w->base && psn == w->high)) {
 		w->base++;
 		w->high++;
 	} else {
-		san_pdl_rxw_ack(w, psn);
+		san_pdl_win_rx_ack(w, psn);
 	}
 }
 
 void
-san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn)
+san_pdl_win_rx_revoke(struct san_pdl_rxw *w, uint32_t psn)
 {
 	/* Acknowledged is final (RULE-2). */
-	if (!san_pdl_rxw_reaches(w, psn) || san_bitmap_test(&w->acked, psn))
+	if (!san_pdl_win_rx_reaches(w, psn) || san_bitmap_test(&w->acked, psn))
 		return;
 	san_bitmap_clear(&w->rcvd, psn);
 	while (w->high != w->base && !san_bitmap_test(&w->rcvd, w->high - 1))
@@ -106,7 +108,7 @@ is_clear(const struct san_bitmap *b, uint32_t psn, uint32_t n)
 }
 
 void
-san_pdl_rxw_check(const struct san_pdl_rxw *w)
+san_pdl_win_rx_check(const struct san_pdl_rxw *w)
 {
 	uint32_t used = w->high - w->base;
 	uint32_t i;
@@ -127,7 +129,7 @@ san_pdl_rxw_check(const struct san_pdl_rxw *w)
 /* ---- transmit window ---- */
 
 struct san_pdl_txblock *
-san_pdl_narrow_init(struct san_pdl_narrow *n)
+san_pdl_win_narrow_init(struct san_pdl_narrow *n)
 {
 	n->b = (struct san_pdl_txblock){
 		.e = {[SAN_WIN_REQ] = n->req, [SAN_WIN_DATA] = n->data},
@@ -158,7 +160,7 @@ point_bitmaps(struct san_pdl_wide *b, const struct san_pdl_txblock *from,
 }
 
 void
-san_pdl_wide_init(struct san_pdl_wide *b)
+san_pdl_win_wide_init(struct san_pdl_wide *b)
 {
 	static const struct san_pdl_txblock none;
 	static const struct san_pdl_txw w[SAN_WIN_MAX];
@@ -172,26 +174,26 @@ san_pdl_wide_init(struct san_pdl_wide *b)
 }
 
 void
-san_pdl_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
-		  const struct san_pdl_txw w[SAN_WIN_MAX])
+san_pdl_win_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
+		      const struct san_pdl_txw w[SAN_WIN_MAX])
 {
 	uint32_t win, psn;
 
 	point_bitmaps(to, &from->b, w);
 	for (win = 0; win < SAN_WIN_MAX; win++)
 		for (psn = w[win].base; psn != w[win].next; psn++)
-			*san_pdl_txw_entry(&to->b, win, psn) =
+			*san_pdl_win_tx_entry(&to->b, win, psn) =
 				from->b.e[win][psn & from->b.mask[win]];
 }
 
 void
-san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size)
+san_pdl_win_tx_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size)
 {
 	*w = (struct san_pdl_txw){.base = psn, .next = psn, .high = psn, .size = size};
 }
 
 void
-san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win)
+san_pdl_win_tx_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win)
 {
 	uint32_t n = san_bitmap_leading_ones(&b->acked[win], w->base, w->next - w->base);
 
@@ -202,8 +204,8 @@ san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win
 }
 
 uint32_t
-san_pdl_txw_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
-		       enum san_win win, uint32_t psn)
+san_pdl_win_tx_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+			  enum san_win win, uint32_t psn)
 {
 	while (san_seq_lt(psn, w->next)) {
 		uint64_t known = san_bitmap_get64(&b->acked[win], psn) |
@@ -224,7 +226,7 @@ check_entry(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum s
 	    uint32_t psn, uint32_t *nb_lost, uint32_t *nb_lost_free)
 {
 	const struct san_pdl_entry *e =
-		san_pdl_txw_entry((struct san_pdl_txblock *)(uintptr_t)b, win, psn);
+		san_pdl_win_tx_entry((struct san_pdl_txblock *)(uintptr_t)b, win, psn);
 	bool acked = san_bitmap_test(&b->acked[win], psn);
 	bool rcvd = san_bitmap_test(&b->rcvd[win], psn);
 	bool lost = san_bitmap_test(&b->lost[win], psn);
@@ -242,7 +244,7 @@ check_entry(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum s
 }
 
 void
-san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
+san_pdl_win_tx_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
 {
 	uint32_t nb_lost = 0, nb_lost_free = 0;
 	uint32_t psn, rest;

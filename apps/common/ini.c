@@ -9,7 +9,7 @@
 #include <rte_cfgfile.h>
 #include <rte_common.h>
 
-#include "app_ini.h"
+#include "ini.h"
 
 #define WHY_MAX 320
 
@@ -20,7 +20,7 @@ struct trimmed {
 };
 
 static struct trimmed
-trim(const char *line)
+ini_trim(const char *line)
 {
 	struct trimmed t = {.text = line + strspn(line, " \t")};
 
@@ -63,13 +63,13 @@ check_lines(FILE *f, const char *path, char *err, size_t err_len)
 	ssize_t len;
 
 	while (wrong == NULL && (len = getline(&line, &room, f)) > 0) {
-		struct trimmed t = trim(line);
+		struct trimmed t = ini_trim(line);
 
 		n++;
 		if (strlen(line) != (size_t)len) {
 			wrong = "not a text";
 			snprintf(err, err_len, "%s:%u: %s", path, n, wrong);
-		} else if (len >= APP_INI_LINE) {
+		} else if (len >= INI_LINE) {
 			wrong = "too long";
 			snprintf(err, err_len, "%s:%u: line %s", path, n, wrong);
 		} else if ((wrong = what_is_wrong(&t, &inside)) != NULL) {
@@ -99,9 +99,9 @@ check_file(const char *path, char *err, size_t err_len)
 }
 
 static unsigned int
-line_of(const char *path, const char *section, const char *key, int skip)
+ini_line_of(const char *path, const char *section, const char *key, int skip)
 {
-	char line[APP_INI_LINE + 1];
+	char line[INI_LINE + 1];
 	size_t len = key == NULL ? 0 : strlen(key);
 	bool inside = false, found = false;
 	unsigned int n = 0;
@@ -110,7 +110,7 @@ line_of(const char *path, const char *section, const char *key, int skip)
 	if (f == NULL)
 		return 0;
 	while (!found && fgets(line, sizeof(line), f) != NULL) {
-		struct trimmed t = trim(line);
+		struct trimmed t = ini_trim(line);
 
 		n++;
 		if (t.len > 0 && t.text[0] == '[') {
@@ -128,7 +128,7 @@ line_of(const char *path, const char *section, const char *key, int skip)
 }
 
 static int
-load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *section,
+load_section(const struct ini *ini, struct rte_cfgfile *file, const char *section,
 	     const char *path, char *err, size_t err_len)
 {
 	int i, n = rte_cfgfile_section_num_entries(file, section);
@@ -141,7 +141,7 @@ load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *se
 	rte_cfgfile_section_entries(file, section, e, n);
 	rc = ini->enter(ini->arg, section, why, sizeof(why));
 	if (rc != 0)
-		snprintf(err, err_len, "%s:%u: %s", path, line_of(path, section, NULL, 0),
+		snprintf(err, err_len, "%s:%u: %s", path, ini_line_of(path, section, NULL, 0),
 			 why);
 	for (i = 0; i < n && rc == 0; i++) {
 		int k, before = 0;
@@ -151,13 +151,13 @@ load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *se
 			before += strcmp(e[k].name, e[i].name) == 0;
 		if (rc != 0)
 			snprintf(err, err_len, "%s:%u: %s", path,
-				 line_of(path, section, e[i].name, before), why);
+				 ini_line_of(path, section, e[i].name, before), why);
 	}
 	if (rc == 0 && ini->leave != NULL) {
 		rc = ini->leave(ini->arg, section, why, sizeof(why));
 		if (rc != 0)
 			snprintf(err, err_len, "%s:%u: %s", path,
-				 line_of(path, section, NULL, 0), why);
+				 ini_line_of(path, section, NULL, 0), why);
 	}
 	free(e);
 	return rc;
@@ -174,7 +174,7 @@ check_twice(char *const *sections, int n, const char *path, char *err, size_t er
 			if (strcmp(sections[i], sections[k]) != 0)
 				continue;
 			snprintf(err, err_len, "%s:%u: [%s] is there already", path,
-				 line_of(path, sections[i], NULL, 1), sections[i]);
+				 ini_line_of(path, sections[i], NULL, 1), sections[i]);
 			return -EINVAL;
 		}
 	}
@@ -182,7 +182,7 @@ check_twice(char *const *sections, int n, const char *path, char *err, size_t er
 }
 
 static int
-load_sections(const struct app_ini *ini, struct rte_cfgfile *file, const char *path, char *err,
+load_sections(const struct ini *ini, struct rte_cfgfile *file, const char *path, char *err,
 	      size_t err_len)
 {
 	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
@@ -206,7 +206,7 @@ load_sections(const struct app_ini *ini, struct rte_cfgfile *file, const char *p
 }
 
 int
-app_ini_load(const struct app_ini *ini, const char *path, char *err, size_t err_len)
+san_ini_load(const struct ini *ini, const char *path, char *err, size_t err_len)
 {
 	struct rte_cfgfile_parameters params = {.comment_character = '#'};
 	struct rte_cfgfile *file;

@@ -58,7 +58,7 @@ is_table_valid(uint32_t size)
 }
 
 static bool
-is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
+cm_is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 {
 	static const uint8_t no_secret[SAN_CM_SECRET];
 
@@ -69,13 +69,13 @@ is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 		conf->max_retries <= CM_RETRIES_MAX && conf->keepalive_probes != 0 &&
 		conf->retry_ns != 0 && conf->retry_ns <= 60 * SAN_NS_PER_S &&
 		conf->cookie_slot_ns != 0 && conf->rate_per_ms != 0 &&
-		!cm_has_stream(conf->features) && conf->nb_ports <= SAN_WIRE_CM_PORTS &&
+		!san_cm_has_stream(conf->features) && conf->nb_ports <= SAN_WIRE_CM_PORTS &&
 		conf->path.dst_port != 0 &&
 		(conf->steer == NULL || is_table_valid(conf->steer->table_size));
 }
 
 static int
-alloc_tables(struct san_cm *cm)
+cm_alloc_tables(struct san_cm *cm)
 {
 	uint32_t nb_buckets = rte_align32pow2(cm->conf.max_conns);
 	struct san_mem *mem = cm->conf.mem;
@@ -116,7 +116,7 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 	struct san_cm *cm;
 	int rc;
 
-	if (!is_conf_valid(conf, pdl))
+	if (!cm_is_conf_valid(conf, pdl))
 		return -EINVAL;
 	cm = san_mem_calloc(conf->mem, 1, sizeof(*cm));
 	if (cm == NULL)
@@ -126,7 +126,7 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 	TAILQ_INIT(&cm->tx);
 	TAILQ_INIT(&cm->ev);
 	TAILQ_INIT(&cm->change);
-	rc = alloc_tables(cm);
+	rc = cm_alloc_tables(cm);
 	if (rc != 0) {
 		san_cm_destroy(cm);
 		return rc;
@@ -181,7 +181,8 @@ san_cm_set_mac(struct san_cm *cm, const struct rte_ether_addr *mac)
 /* ---- hash ---- */
 
 static uint32_t *
-bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid, uint32_t peer_tag)
+cm_bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
+	     uint32_t peer_tag)
 {
 	uint8_t in[sizeof(peer->b) + sizeof(peer_cid) + sizeof(peer_tag)];
 	uint8_t h[crypto_shorthash_BYTES];
@@ -198,13 +199,13 @@ struct san_cm_conn *
 san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
 		 uint32_t peer_tag)
 {
-	uint32_t slot = *bucket_of(cm, peer, peer_cid, peer_tag);
+	uint32_t slot = *cm_bucket_of(cm, peer, peer_cid, peer_tag);
 
 	while (slot != CM_NO_SLOT) {
 		struct san_cm_conn *c = &cm->conns[slot];
 
 		if (c->peer_cid == peer_cid && c->peer_tag == peer_tag &&
-		    san_ip_eq(&c->peer, peer))
+		    san_wire_ip_eq(&c->peer, peer))
 			return c;
 		slot = c->hash_next;
 	}
@@ -231,7 +232,7 @@ san_cm_hash_free(struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid
 void
 san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c)
 {
-	uint32_t *bucket = bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
+	uint32_t *bucket = cm_bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
 
 	SAN_ASSERT(!c->in_hash);
 	c->hash_next = *bucket;
@@ -246,7 +247,7 @@ san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
 
 	if (!c->in_hash)
 		return;
-	link = bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
+	link = cm_bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
 	while (*link != c->slot)
 		link = &cm->conns[*link].hash_next;
 	*link = c->hash_next;
@@ -353,7 +354,7 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 	}
 	/* A request that no longer exists is not reported; all other events are. */
 	events_take(cm, c, 1u << SAN_CM_EV_CONNECT_REQUEST);
-	san_pdl_conn_del(cm->pdl, cm_pdl_conn(cm, c));
+	san_pdl_conn_del(cm->pdl, san_cm_pdl_conn(cm, c));
 	if (!c->in_ev)
 		san_pdl_slot_give(cm->pdl, c->slot);
 }
@@ -399,7 +400,7 @@ san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c)
 void
 san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns)
 {
-	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
 	pc->cm_deadline_ns = deadline_ns;
 	san_pdl_conn_arm(cm->pdl, pc);
@@ -458,10 +459,10 @@ san_cm_change_next(struct san_cm *cm, struct san_cm_change *change)
 }
 
 static void
-fill_private(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
+cm_fill_private(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
 {
 	const struct cm_private *p;
-	const struct cm_setup *s = cm_setup(cm, c);
+	const struct cm_setup *s = san_cm_setup(cm, c);
 
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST || ev->type == SAN_CM_EV_REJECTED) {
 		ev->private_len = s->private_len;
@@ -477,7 +478,7 @@ static void
 request_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
 {
 	ev->listener = cm->listeners[c->listener].cookie;
-	ev->stream = cm_has_stream(cm_setup(cm, c)->agreed.features);
+	ev->stream = san_cm_has_stream(san_cm_setup(cm, c)->agreed.features);
 }
 
 static void
@@ -492,7 +493,7 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 		request_event(cm, c, ev);
 	else if (ev->type != SAN_CM_EV_ESTABLISHED)
 		ev->reason = c->reason;
-	fill_private(cm, c, ev);
+	cm_fill_private(cm, c, ev);
 }
 
 bool
@@ -509,7 +510,7 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	/* These never were open: no other layer has anything to release. */
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
 		san_cm_conn_free(cm, c, 0, cm->now_ns);
-	else if (!c->in_ev && cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
+	else if (!c->in_ev && san_cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
 		san_pdl_slot_give(cm->pdl, c->slot);
 	return true;
 }
@@ -529,7 +530,7 @@ san_cm_state(const struct san_cm *cm, uint16_t slot)
 bool
 san_cm_is_ordered(const struct san_cm *cm, uint16_t slot)
 {
-	return cm_setup(cm, &cm->conns[slot])->agreed.pdl.ordered;
+	return san_cm_setup(cm, &cm->conns[slot])->agreed.pdl.ordered;
 }
 
 const struct san_cm_agreed *
@@ -537,7 +538,7 @@ san_cm_agreed(const struct san_cm *cm, uint16_t slot)
 {
 	if (slot >= cm->conf.max_conns || !cm->conns[slot].is_agreed)
 		return NULL;
-	return &cm_setup(cm, &cm->conns[slot])->agreed;
+	return &san_cm_setup(cm, &cm->conns[slot])->agreed;
 }
 
 uint64_t
@@ -553,9 +554,9 @@ san_cm_drops(const struct san_cm *cm)
 }
 
 static void
-check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
+cm_check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
-	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 	bool live = c->state != SAN_CM_IDLE && !c->is_ghost;
 
 	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
@@ -586,7 +587,7 @@ san_cm_check(const struct san_cm *cm)
 	for (i = 0; i < cm->conf.max_conns; i++) {
 		c = &cm->conns[i];
 		SAN_VERIFY(c->slot == i);
-		check_conn(cm, c);
+		cm_check_conn(cm, c);
 		nb_live += c->state != SAN_CM_IDLE && !c->is_ghost;
 		nb_waiting += c->state == SAN_CM_WAIT_ACCEPT;
 		nb_half_open += c->state == SAN_CM_WAIT_ACCEPT || c->state == SAN_CM_REP_SENT;

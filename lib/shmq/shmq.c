@@ -8,7 +8,7 @@
 #include "shmq.h"
 
 int
-shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait)
+san_shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait)
 {
 	union {
 		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
@@ -37,13 +37,13 @@ shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t 
 }
 
 int
-shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
+san_shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
 {
-	return shmq_send_many(sock, msg, size, &fd, fd >= 0, wait);
+	return san_shmq_send_many(sock, msg, size, &fd, fd >= 0, wait);
 }
 
 int
-shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
+san_shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
 {
 	const struct ucred cred = {.pid = pid, .uid = getuid(), .gid = getgid()};
 	union {
@@ -83,7 +83,7 @@ take_fds(struct msghdr *m, int fds[SHMQ_FDS])
 	return n;
 }
 
-/* After shmq_peek_init() a message carries credentials; the end of the connection does not. */
+/* After san_shmq_peek_init() a message carries credentials; the end of the connection does not. */
 static bool
 has_ucred(struct msghdr *m)
 {
@@ -93,8 +93,8 @@ has_ucred(struct msghdr *m)
 }
 
 static int
-receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
-	int flags)
+shmq_recv_msg(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
+	      int flags)
 {
 	/* room for all descriptors: the kernel would close the others here, which may take long */
 	union {
@@ -123,21 +123,21 @@ receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, u
 }
 
 int
-shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
+san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
 {
-	return receive(sock, msg, size, fds, nb_fds, 1, MSG_DONTWAIT);
+	return shmq_recv_msg(sock, msg, size, fds, nb_fds, 1, MSG_DONTWAIT);
 }
 
 int
-shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
+san_shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
 {
-	return receive(sock, msg, size, fds, nb_fds, SHMQ_FDS, 0);
+	return shmq_recv_msg(sock, msg, size, fds, nb_fds, SHMQ_FDS, 0);
 }
 
 int
-shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
+san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 {
-	/* the credentials of shmq_peek_init() fill it, so that no descriptor fits */
+	/* the credentials of san_shmq_peek_init() fill it, so that no descriptor fits */
 	union {
 		char buf[CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
@@ -169,7 +169,7 @@ shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 }
 
 int
-shmq_peek_init(int sock)
+san_shmq_peek_init(int sock)
 {
 	const int on = 1;
 
@@ -177,24 +177,24 @@ shmq_peek_init(int sock)
 }
 
 void
-shmq_skip(int sock)
+san_shmq_skip(int sock)
 {
 	recv(sock, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
 }
 
 void
-shmq_hang_up(int sock)
+san_shmq_hang_up(int sock)
 {
 	shutdown(sock, SHUT_RDWR);
-	shmq_peek_init(sock);
+	san_shmq_peek_init(sock);
 }
 
 int
-shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
+san_shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 {
 	int fds[SHMQ_FDS] = {-1};
 	uint32_t nb_fds;
-	int rc = receive(sock, msg, size, fds, &nb_fds, 1, wait ? 0 : MSG_DONTWAIT);
+	int rc = shmq_recv_msg(sock, msg, size, fds, &nb_fds, 1, wait ? 0 : MSG_DONTWAIT);
 
 	*fd = rc == 0 ? fds[0] : -1;
 	while (rc != 0 && nb_fds > 0)
@@ -207,7 +207,7 @@ shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 #define PAIR_BYTES 4096 /* one byte is enough to wake */
 
 int
-shmq_pair(int *ours, int *theirs)
+san_shmq_pair(int *ours, int *theirs)
 {
 	const int bytes = PAIR_BYTES;
 	int fds[2];
@@ -226,13 +226,13 @@ shmq_pair(int *ours, int *theirs)
 }
 
 void
-shmq_pair_wake(int ours)
+san_shmq_pair_wake(int ours)
 {
 	send(ours, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 int
-shmq_pair_drain(int theirs)
+san_shmq_pair_drain(int theirs)
 {
 	char bytes[64];
 	ssize_t n;

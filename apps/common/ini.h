@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef APP_INI_H
-#define APP_INI_H
+#ifndef INI_H
+#define INI_H
 
 /**
  * @file
@@ -10,10 +10,10 @@
 
 #include <stddef.h>
 
-#define APP_INI_LINE 256 /**< bytes of a line, including its end */
+#define INI_LINE 256 /**< bytes of a line, including its end */
 
 /** Callbacks. They return 0, or -errno with a text in *why*. */
-struct app_ini {
+struct ini {
 	void *arg;
 	int (*enter)(void *arg, const char *section, char *why, size_t why_len);
 	/** Called after all keys of a section; may be NULL. */
@@ -30,6 +30,6 @@ struct app_ini {
  *   0; -EINVAL, the error of a callback, or -errno of opening or reading. *err* has the text with
  *   file and line.
  */
-int app_ini_load(const struct app_ini *ini, const char *path, char *err, size_t err_len);
+int san_ini_load(const struct ini *ini, const char *path, char *err, size_t err_len);
 
-#endif /* APP_INI_H */
+#endif /* INI_H */
