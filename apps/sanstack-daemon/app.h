@@ -23,8 +23,7 @@
 /** An event that waits because the application's ring is full. */
 struct app_event {
 	struct shmq_event ev;
-	STAILQ_ENTRY(app_event)
-	link;
+	STAILQ_ENTRY(app_event) link;
 };
 
 #define APP_NAME 16 /* the kernel's limit for the name of a process */
@@ -73,13 +72,11 @@ struct app {
 	struct san_spsc_prod events;
 	int wake_sock;                   /**< wakes a thread that waits for events, or -1 */
 	int wake_fds[SAN_ENGINE_LCORES]; /**< applications write to them to wake an lcore; or -1 */
-	STAILQ_HEAD(, app_event)
-	late;
+	STAILQ_HEAD(, app_event) late;
 	uint32_t nb_late;
 	uint32_t nb_qps, nb_cqs, nb_mrs, nb_listeners;
 	uint64_t bytes; /**< memory of its regions and queues */
-	LIST_ENTRY(app)
-	link;
+	LIST_ENTRY(app) link;
 };
 
 /** All applications and all ports. */
@@ -87,8 +84,7 @@ struct apps {
 	const struct conf *conf;
 	struct app_port ports[CONF_PORTS_MAX]; /**< the first is the default */
 	uint32_t nb_ports;
-	LIST_HEAD(, app)
-	list;
+	LIST_HEAD(, app) list;
 	bool closing; /**< the daemon drains: nothing new is begun */
 	uint32_t nb, nb_attached;
 	int epoll;         /**< watches the applications' sockets */

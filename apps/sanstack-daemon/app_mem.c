@@ -26,8 +26,7 @@
 /** Memory that is unmapped in steps. */
 struct going {
 	struct app_mem m;
-	STAILQ_ENTRY(going)
-	link;
+	STAILQ_ENTRY(going) link;
 };
 
 static STAILQ_HEAD(, going) all_going = STAILQ_HEAD_INITIALIZER(all_going);

@@ -47,8 +47,7 @@ struct app_listener {
 	uint32_t cookie; /**< chosen by the application */
 	uint64_t service;
 	uint16_t pkey;
-	LIST_ENTRY(app_listener)
-	link;
+	LIST_ENTRY(app_listener) link;
 };
 
 /**
@@ -78,8 +77,7 @@ struct app_port {
 	struct app_qp *qps; /**< indexed by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
 	struct app_mr *mrs; /**< indexed by the lower bits of the key, like the engine's */
-	LIST_HEAD(, app_listener)
-	listeners;
+	LIST_HEAD(, app_listener) listeners;
 	uint32_t next_listener;
 	struct app_request *requests; /**< see san_app_port_request() */
 	struct app_sock *socks;       /**< array of max_socks; see socks.h */

@@ -33,8 +33,7 @@
 struct outgoing {
 	struct helper_msg m;
 	int fd;
-	STAILQ_ENTRY(outgoing)
-	link;
+	STAILQ_ENTRY(outgoing) link;
 };
 
 struct helper {
@@ -49,17 +48,14 @@ struct helper {
 	bool is_unused;      /**< its user has no application */
 	bool is_ending;      /**< it was asked to end */
 	bool has_ended;      /**< its process has ended */
-	STAILQ_HEAD(, outgoing)
-	outgoing;
-	LIST_ENTRY(helper)
-	link;
+	STAILQ_HEAD(, outgoing) outgoing;
+	LIST_ENTRY(helper) link;
 };
 
 /** A descriptor that another process is to close. */
 struct unclosed {
 	int fd;
-	STAILQ_ENTRY(unclosed)
-	link;
+	STAILQ_ENTRY(unclosed) link;
 };
 
 static struct {
@@ -69,10 +65,8 @@ static struct {
 	void *ctx;
 	uint32_t nb;
 	bool is_over; /* the forking process has ended */
-	LIST_HEAD(, helper)
-	all;
-	STAILQ_HEAD(, unclosed)
-	unclosed;
+	LIST_HEAD(, helper) all;
+	STAILQ_HEAD(, unclosed) unclosed;
 } helpers = {.unclosed = STAILQ_HEAD_INITIALIZER(helpers.unclosed)};
 
 int

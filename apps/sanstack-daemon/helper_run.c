@@ -43,15 +43,13 @@ struct carried {
 	int device;       /**< the device that it is bound to */
 	struct sockaddr_storage local;
 	bool is_ready; /**< it may have datagrams */
-	LIST_ENTRY(carried)
-	link;
+	LIST_ENTRY(carried) link;
 };
 
 static struct {
 	int control, data, epoll;
 	bool is_full; /* no room in the data channel: the daemon has not read it */
-	LIST_HEAD(, carried)
-	carried;
+	LIST_HEAD(, carried) carried;
 } us;
 
 /* ---- messages to the daemon ---- */

@@ -23,8 +23,7 @@
 #define SAN_HOLDERS_LOOKS 8 /**< checks each time the pool is exhausted */
 
 struct san_holder {
-	TAILQ_ENTRY(san_holder)
-	link;
+	TAILQ_ENTRY(san_holder) link;
 	uint64_t since_ns; /**< when *mark* was first seen unchanged; 0: not seen */
 	uint32_t mark;     /**< any number that changes with progress */
 };

@@ -116,12 +116,9 @@ struct san_cm_conn {
 		uint64_t probe_seen_ns; /**< last_rx_ns when the last PROBE was requested */
 		uint64_t expires_ns;    /**< of a ghost: end of its life */
 	};
-	TAILQ_ENTRY(san_cm_conn)
-	tx_link;
-	TAILQ_ENTRY(san_cm_conn)
-	ev_link;
-	TAILQ_ENTRY(san_cm_conn)
-	change_link; /**< or, before any change, of connections that lack a MAC address */
+	TAILQ_ENTRY(san_cm_conn) tx_link;
+	TAILQ_ENTRY(san_cm_conn) ev_link;
+	TAILQ_ENTRY(san_cm_conn) change_link; /**< before any change: of those without a MAC */
 };
 static_assert(sizeof(struct san_cm_conn) <= 136, "doc/architecture.md: what a connection costs");
 

@@ -16,8 +16,7 @@
 
 /** A user with streams. */
 struct core_user {
-	LIST_ENTRY(core_user)
-	link;
+	LIST_ENTRY(core_user) link;
 	uint32_t id;
 	uint32_t nb_streams, nb_orphans; /**< its streams; those of them that are orphaned */
 	uint64_t bytes;
@@ -86,8 +85,7 @@ struct san_core {
 	uint64_t stream_now_ns;                        /* time for requests of sessions */
 	struct san_wheel stream_wheel;
 	/* core_share.c */
-	LIST_HEAD(, core_user)
-	users;
+	LIST_HEAD(, core_user) users;
 	uint64_t stream_bytes; /* used bytes of conf.stream_mem */
 	uint64_t orphan_bytes; /* those of orphaned streams */
 	uint32_t nb_orphans;   /* orphaned streams */

@@ -52,14 +52,13 @@ struct inet_neigh {
 	struct rte_ether_addr mac;
 	uint8_t state; /**< enum inet_neigh_state */
 	uint8_t retries;
-	bool used;           /**< looked up since the last confirmation */
-	uint16_t nb_waiting; /**< datagrams waiting for it */
-	uint32_t wait_head;  /**< first of their frames; INET_NONE: none */
-	uint32_t wait_tail;  /**< last of their frames */
-	uint32_t next;       /**< in its bucket or in the free list */
-	uint64_t next_ns;    /**< end of its time in this state */
-	TAILQ_ENTRY(inet_neigh)
-	link; /**< in the list of its state */
+	bool used;                    /**< looked up since the last confirmation */
+	uint16_t nb_waiting;          /**< datagrams waiting for it */
+	uint32_t wait_head;           /**< first of their frames; INET_NONE: none */
+	uint32_t wait_tail;           /**< last of their frames */
+	uint32_t next;                /**< in its bucket or in the free list */
+	uint64_t next_ns;             /**< end of its time in this state */
+	TAILQ_ENTRY(inet_neigh) link; /**< in the list of its state */
 };
 TAILQ_HEAD(inet_neigh_list, inet_neigh);
 

@@ -225,12 +225,9 @@ struct san_pdl_conn {
 	uint32_t nb_timer_lost; /**< losses that a timer found since the last ACK */
 	uint64_t plb_round_ns;  /**< end of the current round trip for path selection (RT-28) */
 	/* lists */
-	TAILQ_ENTRY(san_pdl_conn)
-	ready_link;
-	TAILQ_ENTRY(san_pdl_conn)
-	wait_link;
-	TAILQ_ENTRY(san_pdl_conn)
-	ack_link;
+	TAILQ_ENTRY(san_pdl_conn) ready_link;
+	TAILQ_ENTRY(san_pdl_conn) wait_link;
+	TAILQ_ENTRY(san_pdl_conn) ack_link;
 	/* receive windows: only the words near the base are touched */
 	struct san_pdl_rxw rx[SAN_WIN_MAX];
 	/* path (RT-28) */
@@ -289,11 +286,10 @@ struct san_pdl_stats {
  * has.
  */
 struct san_pdl_owner {
-	struct san_pdl_conns ready; /**< connections that may have something to send */
-	TAILQ_ENTRY(san_pdl_owner)
-	link;              /**< on *turns* while *ready* is not empty */
-	int32_t credit;    /**< bytes left of its turn; negative: it took more than its turn */
-	uint32_t nb_slots; /**< slots taken and not given back; not counted for owner 0 */
+	struct san_pdl_conns ready;      /**< connections that may have something to send */
+	TAILQ_ENTRY(san_pdl_owner) link; /**< on *turns* while *ready* is not empty */
+	int32_t credit;                  /**< bytes left of its turn; negative: it took more */
+	uint32_t nb_slots;               /**< slots taken, not given back; owner 0: 0 */
 };
 
 struct san_pdl {
@@ -301,21 +297,20 @@ struct san_pdl {
 	char cc_name[8]; /**< name of conf.cc, whose address differs in another process */
 	struct san_wheel wheel;
 	struct san_prng prng;
-	struct san_pdl_conn *conns;   /**< max_conns, by slot */
-	struct san_pdl_owner *owners; /**< nb_owners */
-	TAILQ_HEAD(, san_pdl_owner)
-	turns;                          /**< owners whose connections may have something to send */
-	struct san_pdl_owner *turn;     /**< owner of the last turn */
-	struct san_pdl_owner *visited;  /**< owner whose connection is being visited */
-	struct san_pdl_conns wait;      /**< waiting for host budget (PCB-4) */
-	struct san_pdl_conns acks;      /**< connections that owe an ACK, a PROBE or a CNP */
-	struct san_pdl_conns held_acks; /**< owe an ACK unless an answer carries it first */
-	uint32_t inflight;              /**< sum over all connections, at most budget_pkts */
-	uint32_t nb_tokens;             /**< budget reserved for connections just woken */
-	uint16_t rx_level;              /**< core: fill level of the receive buffers, 0 .. 1000 */
-	uint32_t rx_free;               /**< core: packets that may still be held, if any are */
-	const uint32_t *nb_held;        /**< tl: packets held for each peer host */
-	uint64_t rx_gap_ns;             /**< core: packets may have waited for us this long */
+	struct san_pdl_conn *conns;        /**< max_conns, by slot */
+	struct san_pdl_owner *owners;      /**< nb_owners */
+	TAILQ_HEAD(, san_pdl_owner) turns; /**< owners that may have something to send */
+	struct san_pdl_owner *turn;        /**< owner of the last turn */
+	struct san_pdl_owner *visited;     /**< owner whose connection is being visited */
+	struct san_pdl_conns wait;         /**< waiting for host budget (PCB-4) */
+	struct san_pdl_conns acks;         /**< connections that owe an ACK, a PROBE or a CNP */
+	struct san_pdl_conns held_acks;    /**< owe an ACK unless an answer carries it first */
+	uint32_t inflight;                 /**< sum over all connections, at most budget_pkts */
+	uint32_t nb_tokens;                /**< budget reserved for connections just woken */
+	uint16_t rx_level;                 /**< core: how full receive buffers are, 0 .. 1000 */
+	uint32_t rx_free;                  /**< core: packets that may still be held, if any are */
+	const uint32_t *nb_held;           /**< tl: packets held for each peer host */
+	uint64_t rx_gap_ns;                /**< core: packets may have waited for us this long */
 	/** no timer fires before; 0: none set. san_pdl_rtx_rx_gap() */
 	uint64_t grace_ns;
 	uint32_t nb_active;

@@ -38,8 +38,7 @@ struct rtsan_mr {
 struct rtsan_cq {
 	struct rtsan_ctx *ctx;
 	void *priv; /**< of the provider */
-	LIST_ENTRY(rtsan_cq)
-	link;
+	LIST_ENTRY(rtsan_cq) link;
 };
 
 struct rtsan_listener {
@@ -50,8 +49,7 @@ struct rtsan_listener {
 	_Atomic bool is_sync;              /**< rtsan_stream_accept() takes the requests */
 	uint64_t requests[RTSAN_REQUESTS]; /**< those requests; protected by the lock of *events* */
 	uint32_t first_request, nb_requests;
-	LIST_ENTRY(rtsan_listener)
-	link;
+	LIST_ENTRY(rtsan_listener) link;
 };
 
 struct rtsan_qp {
@@ -69,8 +67,7 @@ struct rtsan_qp {
 /** An event that is kept for rtsan_event_poll(). */
 struct rtsan_kept {
 	struct rtsan_provider_event ev;
-	STAILQ_ENTRY(rtsan_kept)
-	link;
+	STAILQ_ENTRY(rtsan_kept) link;
 };
 
 /** An entry of the table of queue pairs, read without the lock: see rtsan_qp_find(). */
@@ -89,14 +86,11 @@ struct rtsan_ctx {
 	uint32_t lkey_bits;         /**< bits of an lkey that are the index in *mrs* */
 	uint32_t mr_next;           /**< where the search for a free entry starts */
 	struct rtsan_qp_place *qps; /**< caps.max_qps, by SAN_QPN_INDEX() */
-	LIST_HEAD(, rtsan_cq)
-	cqs;
-	LIST_HEAD(, rtsan_listener)
-	listeners;
+	LIST_HEAD(, rtsan_cq) cqs;
+	LIST_HEAD(, rtsan_listener) listeners;
 	uint32_t listener_cookie;
 	struct rtsan_turn events; /**< thread that takes events; its lock comes before *lock* */
-	STAILQ_HEAD(, rtsan_kept)
-	kept;
+	STAILQ_HEAD(, rtsan_kept) kept;
 	struct rtsan_kept *spare; /**< allocated in advance, so that no event is lost */
 };
 

@@ -101,8 +101,7 @@ struct san_tl_charge {
 	bool granted;       /**< of a push to us; false: of a pull of ours */
 	bool listed;
 	bool slow; /**< counted in slow_used, too */
-	TAILQ_ENTRY(san_tl_charge)
-	link;
+	TAILQ_ENTRY(san_tl_charge) link;
 };
 TAILQ_HEAD(san_tl_charges, san_tl_charge);
 
@@ -152,12 +151,11 @@ static_assert(sizeof(struct san_tl_txn) == 64, "a cache line");
  * connections.
  */
 struct san_tl_extra {
-	TAILQ_ENTRY(san_tl_extra)
-	link;                        /**< in a list of its connection: enum san_txn_list */
-	uint64_t rnr_since_ns;       /**< first RNR in a row; 0 = none */
-	uint64_t wait_ns;            /**< on the list WAIT: until when */
-	struct rte_mbuf *last;       /**< pulls: held until the rest is placed */
-	struct san_tl_charge charge; /**< of pulls; an atomic is not charged */
+	TAILQ_ENTRY(san_tl_extra) link; /**< in a list of its connection: enum san_txn_list */
+	uint64_t rnr_since_ns;          /**< first RNR in a row; 0 = none */
+	uint64_t wait_ns;               /**< on the list WAIT: until when */
+	struct rte_mbuf *last;          /**< pulls: held until the rest is placed */
+	struct san_tl_charge charge;    /**< of pulls; an atomic is not charged */
 };
 TAILQ_HEAD(san_tl_extras, san_tl_extra);
 
@@ -218,12 +216,9 @@ struct san_tl_rxn {
 	struct rte_mbuf *held_head, *held_tail;
 	struct san_tl_charge charge;
 	struct san_holder holder;
-	TAILQ_ENTRY(san_tl_rxn)
-	all_link;
-	TAILQ_ENTRY(san_tl_rxn)
-	queue_link;
-	TAILQ_ENTRY(san_tl_rxn)
-	out_link;
+	TAILQ_ENTRY(san_tl_rxn) all_link;
+	TAILQ_ENTRY(san_tl_rxn) queue_link;
+	TAILQ_ENTRY(san_tl_rxn) out_link;
 };
 TAILQ_HEAD(san_tl_rxns, san_tl_rxn);
 
@@ -389,10 +384,8 @@ struct san_tl_host {
 	uint64_t nacks_ns;           /**< rate limit of NACKs, see san_rate.h */
 	struct san_tl_conns admit;   /**< its connections that have something to grant */
 	struct san_tl_path paths[2]; /**< pulled, and granted */
-	TAILQ_ENTRY(san_tl_host)
-	link;
-	SLIST_ENTRY(san_tl_host)
-	bucket_link; /**< in a bucket or the free list */
+	TAILQ_ENTRY(san_tl_host) link;
+	SLIST_ENTRY(san_tl_host) bucket_link; /**< in a bucket or the free list */
 };
 TAILQ_HEAD(san_tl_host_list, san_tl_host);
 SLIST_HEAD(san_tl_bucket, san_tl_host);
@@ -433,8 +426,7 @@ struct san_tl_conn {
 	struct san_tl_extras aborts;
 	uint32_t want_bytes;     /**< bytes of the request that waits */
 	uint32_t expired_pulled; /**< its part of expired_used, from pulls */
-	TAILQ_ENTRY(san_tl_conn)
-	want_link;
+	TAILQ_ENTRY(san_tl_conn) want_link;
 	/* target */
 	struct san_tl_host *host;
 	uint32_t rx_base;    /**< lowest unfinished RSN of the peer */
@@ -469,10 +461,8 @@ struct san_tl_conn {
 	struct san_tl_rxns retry;  /**< pulls and atomics that the ULP was not ready for */
 	uint64_t retry_ns;
 	uint64_t wait_due_ns; /**< unordered: no wait_ns is earlier */
-	TAILQ_ENTRY(san_tl_conn)
-	admit_link;
-	TAILQ_ENTRY(san_tl_conn)
-	pull_link;
+	TAILQ_ENTRY(san_tl_conn) admit_link;
+	TAILQ_ENTRY(san_tl_conn) pull_link;
 	struct san_tl_memo *memo;       /**< unordered */
 	struct san_tl_refused *refused; /**< NULL: none */
 };

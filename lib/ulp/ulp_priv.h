@@ -59,11 +59,9 @@ struct san_ulp_cq {
 	int waiter;       /**< see san_ulp_cq_watch(), or SAN_ULP_CQ_OWN */
 	struct san_ulp *ulp;
 	struct san_ulp_cq *notified_next;
-	LIST_ENTRY(san_ulp_cq)
-	own_link;                /**< on the list of own queues */
-	struct san_ulp_qps full; /**< ended queue pairs whose receives wait for room here */
-	TAILQ_ENTRY(san_ulp_cq)
-	full_link; /**< on a list while *full* is not empty */
+	LIST_ENTRY(san_ulp_cq) own_link;   /**< on the list of own queues */
+	struct san_ulp_qps full;           /**< ended queue pairs, whose receives wait */
+	TAILQ_ENTRY(san_ulp_cq) full_link; /**< on a list while *full* is not empty */
 	/* for san_ulp_cq_poll(), if the consumer is in this process */
 	_Alignas(64) struct san_spsc_cons consumer;
 };
@@ -131,14 +129,13 @@ struct san_ulp_qp {
 	uint16_t slot; /**< while bound */
 	uint16_t pkey;
 	uint16_t owner;
-	uint8_t state;  /**< enum san_ulp_qp_state */
-	bool blocked;   /**< tl had no room for the head of *sq*; it will call room() */
-	bool ends;      /**< its connection ends with the first error (RT-40) */
-	bool failed;    /**< that happened: further completions are flushed */
-	bool is_known;  /**< its peer has named a region correctly */
-	uint8_t listed; /**< enum san_ulp_qp_list */
-	TAILQ_ENTRY(san_ulp_qp)
-	link; /**< on that list */
+	uint8_t state;                /**< enum san_ulp_qp_state */
+	bool blocked;                 /**< tl had no room for the head of *sq* */
+	bool ends;                    /**< its connection ends with the first error (RT-40) */
+	bool failed;                  /**< that happened: further completions are flushed */
+	bool is_known;                /**< its peer has named a region correctly */
+	uint8_t listed;               /**< enum san_ulp_qp_list */
+	TAILQ_ENTRY(san_ulp_qp) link; /**< on that list */
 	struct san_ulp_cq *send_cq, *recv_cq;
 	/* send queue: requests that tl has not accepted completely, in order */
 	struct san_ulp_wqe *wqes;
@@ -190,12 +187,10 @@ struct san_ulp {
 	struct san_ulp_qp **qp_of_slot; /**< NULL: none is bound */
 	struct san_ulp_qps pump;        /**< have work to submit */
 	struct san_ulp_qps failed;
-	TAILQ_HEAD(, san_ulp_cq)
-	fulls;                           /**< CQs for whose room ended queue pairs wait */
+	TAILQ_HEAD(, san_ulp_cq) fulls;  /**< CQs for whose room ended queue pairs wait */
 	struct san_ulp_cq *notified;     /**< watched queues with new entries */
 	struct san_ulp_cq *own_notified; /**< own queues with new entries */
-	LIST_HEAD(, san_ulp_cq)
-	owns;
+	LIST_HEAD(, san_ulp_cq) owns;
 	struct san_ulp_guesser *guessers;
 	uint32_t guess_seed;
 	struct san_ulp_stats stats;

@@ -47,8 +47,7 @@ struct dpdk_ctx {
 	uint32_t next_engine; /**< for the next queue pair, if all are equal */
 	uint32_t nb_qps[SAN_ENGINE_LCORES];
 	char capture[DPDK_PATH_MAX]; /**< capture= of the port arguments */
-	LIST_ENTRY(dpdk_ctx)
-	link;
+	LIST_ENTRY(dpdk_ctx) link;
 };
 
 /** The engine of *qp*. */

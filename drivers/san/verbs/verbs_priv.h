@@ -69,16 +69,14 @@ struct verbs_cq {
 	/* ring of *depth* entries */
 	struct san_ulp_wc *kept;
 	uint32_t kept_head, nb_kept;
-	LIST_ENTRY(verbs_cq)
-	link;
+	LIST_ENTRY(verbs_cq) link;
 };
 
 /** An event that the program has not polled yet. */
 struct verbs_event {
 	struct rtsan_provider_event ev;
 	bool is_queued;
-	STAILQ_ENTRY(verbs_event)
-	link;
+	STAILQ_ENTRY(verbs_event) link;
 };
 
 enum verbs_state {
@@ -138,8 +136,7 @@ struct verbs_qp {
 	struct san_timer timer;
 	uint64_t armed_ns;
 	bool is_listed;
-	STAILQ_ENTRY(verbs_qp)
-	todo;
+	STAILQ_ENTRY(verbs_qp) todo;
 };
 
 struct verbs_listener {
@@ -147,8 +144,7 @@ struct verbs_listener {
 	uint32_t cookie;
 	uint32_t backlog, waiting;
 	struct rdma_cm_id *id;
-	LIST_ENTRY(verbs_listener)
-	link;
+	LIST_ENTRY(verbs_listener) link;
 };
 
 /** A request that is not answered yet; *id* NULL: none. */
@@ -172,8 +168,7 @@ struct verbs_half {
 /** An ID to destroy. Only the thread may do that: it knows that it holds no event of it. */
 struct verbs_retired {
 	struct rdma_cm_id *id;
-	STAILQ_ENTRY(verbs_retired)
-	link;
+	STAILQ_ENTRY(verbs_retired) link;
 };
 
 struct verbs_ctx {
@@ -196,23 +191,18 @@ struct verbs_ctx {
 	pthread_cond_t passed;
 	struct verbs_qp *qps;
 	uint32_t next_qp;
-	LIST_HEAD(, verbs_cq)
-	cqs;
-	LIST_HEAD(, verbs_listener)
-	listeners;
+	LIST_HEAD(, verbs_cq) cqs;
+	LIST_HEAD(, verbs_listener) listeners;
 	struct verbs_request requests[VERBS_REQUESTS];
 	struct verbs_half halves[VERBS_HALVES];
 	uint32_t next_half;
-	STAILQ_HEAD(, verbs_event)
-	events;
-	STAILQ_HEAD(, verbs_retired)
-	retired;
+	STAILQ_HEAD(, verbs_event) events;
+	STAILQ_HEAD(, verbs_retired) retired;
 	uint64_t nb_retired; /**< IDs to destroy so far, and those that are destroyed */
 	uint64_t nb_destroyed;
-	STAILQ_HEAD(, verbs_qp)
-	todo;          /**< for the thread to look at */
-	int event_fd;  /**< readable when there are events */
-	bool is_armed; /**< a thread waits for events */
+	STAILQ_HEAD(, verbs_qp) todo; /**< for the thread to look at */
+	int event_fd;                 /**< readable when there are events */
+	bool is_armed;                /**< a thread waits for events */
 	/* the thread */
 	pthread_t thread;
 	int kick_fd; /**< wakes it */
@@ -221,8 +211,7 @@ struct verbs_ctx {
 	_Atomic bool has_room; /**< in a completion queue for which a stream waits */
 	_Atomic bool is_lost;  /**< the device has failed, or was removed */
 	struct san_wheel wheel;
-	LIST_ENTRY(verbs_ctx)
-	link; /**< list of all contexts of the process */
+	LIST_ENTRY(verbs_ctx) link; /**< list of all contexts of the process */
 };
 
 static inline uint64_t

@@ -104,8 +104,7 @@ verbs_thread_look_at(struct verbs_qp *q)
 static void
 look_at_listed(struct verbs_ctx *ctx)
 {
-	STAILQ_HEAD(, verbs_qp)
-	now = STAILQ_HEAD_INITIALIZER(now);
+	STAILQ_HEAD(, verbs_qp) now = STAILQ_HEAD_INITIALIZER(now);
 	struct verbs_qp *q;
 
 	pthread_mutex_lock(&ctx->lock);
