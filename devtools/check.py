@@ -31,7 +31,7 @@ MARKS = ('<!-- check-all -->\n', '<!-- end of check-all -->\n')     # in REPORT
 NB_SLOWEST = 10
 PATIENCE = 5        # factor for the timeout that a test asks for: a watchdog, never a verdict
 CPUS = len(os.sched_getaffinity(0))
-SLEEPERS = 4        # end-to-end tests per CPU, because they mostly sleep
+SLEEPERS = 5        # end-to-end tests per CPU, because they mostly sleep
 
 PLAIN, ASAN = 'plain', 'asan'
 # Sanitizers need line numbers only; full debug information takes a fifth of the compile time.
