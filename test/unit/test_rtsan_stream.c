@@ -58,7 +58,7 @@ rtsan_stream_shutdown_write__port_gone(void **state)
 	(void)state;
 	assert_int_equal(rtsan_stream_create(ctx, NULL, &s), 0);
 	fake->progress_rc = -EIO;
-	assert_error(rtsan_stream_shutdown_write(s), -EIO, "gone");
+	assert_error(rtsan_stream_shutdown_write(s), -EIO, "failed");
 	fake->progress_rc = 0;
 	rtsan_stream_destroy(s);
 }
