@@ -176,6 +176,7 @@ def prompt_file(work):
     for text in ('client: push to', 'client: pull to', 'show port|conn|stream|stats', 'up to ns',
                  'mode pull size 100-5000 depth 16', 'duration 0.500'):
         check(text in done.stdout, f'"{text}" is missing: {done.stdout}')
+    server.process.wait_text('server: session 2 ')      # it may not have seen the end yet
     status, result = server.stop()
     check(status == 0 and result['sessions'] == 2, f'server: {status} {result["sessions"]}')
 
