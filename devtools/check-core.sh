@@ -13,7 +13,7 @@ refuse() {
 	failed=1
 }
 
-folders='lib/wire lib/inet lib/pdl lib/cm lib/tl lib/ulp lib/stream lib/core'
+folders='lib/wire_stream lib/wire lib/inet lib/pdl lib/cm lib/tl lib/ulp lib/stream lib/core'
 headers='rte_ethdev|rte_cycles|time|sys/time|sys/timerfd|unistd|pthread|threads|poll|fcntl|sys/socket|sys/epoll|sys/mman|sys/random|bsd/stdlib'
 # shellcheck disable=SC2086
 found=$(grep -rnE --include='*.[ch]' "^[[:blank:]]*#[[:blank:]]*include[[:blank:]]*[<\"]($headers)\.h[>\"]" $folders)

@@ -100,7 +100,7 @@ find_program(const char *name, char *path, size_t len)
 static bool
 find_library(char *path, size_t len)
 {
-	static const char *const places[] = {"", "../../drivers/sock/"};
+	static const char *const places[] = {"", "../../lib/sansock/"};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	size_t i;

@@ -86,7 +86,7 @@ struct san_sock_rec {
 
 _Static_assert(sizeof(struct san_sock_rec) == SAN_SOCK_LINE, "SAN_SOCK_ABI");
 
-/** A lock between programs, described in drivers/sock/sock_lock.c. All zero: free. */
+/** A lock between programs, described in lib/sansock/sock_lock.c. All zero: free. */
 struct san_sock_lock {
 	_Atomic uint32_t word;
 	_Atomic uint32_t space; /**< PID namespace of its owner's number; 0: unknown */

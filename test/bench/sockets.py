@@ -36,7 +36,7 @@ def sent_by_kernel():
 
 def preload(runner, role, rules):
     """Prefix of a program with the library."""
-    return ['env', f'LD_PRELOAD={runner.build / "drivers/sock/libsansock.so"}',
+    return ['env', f'LD_PRELOAD={runner.build / "lib/sansock/libsansock.so"}',
             'SANSOCK_CONF=/dev/null', f'SANSOCK_RULES=daemon {runner.socket(role)};{rules}']
 
 

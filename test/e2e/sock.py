@@ -23,7 +23,7 @@ from daemon import Daemon
 from e2e import (BUILD, PATIENCE, Namespace, Process, Skipped, Tests, Work, check,
                  need_namespaces, until_true)
 
-LIBRARY = os.path.join(BUILD, 'drivers/sock/libsansock.so')
+LIBRARY = os.path.join(BUILD, 'lib/sansock/libsansock.so')
 OUR_IP, PEER_IP = '10.77.0.1', '10.77.0.2'
 OUR_IP6, PEER_IP6 = 'fd77::1', 'fd77::2'
 PYTHON = '/usr/bin/python3'

@@ -4,7 +4,7 @@
  * A socket gets another owner, the daemon instead of the kernel, while other threads call: each call
  * is served whole by one of them, and none waits for what the other one has. (UDP-10)
  *
- * What mirrors what (drivers/sock)
+ * What mirrors what (lib/sansock)
  *
  *   pin, unpin    sock_owner.c: san_sock_owner_pin(), san_sock_owner_unpin()
  *   begin, end    sock_owner.c: san_sock_owner_change_begin(), san_sock_owner_change_end(), san_sock_owner_chosen()
