@@ -369,6 +369,12 @@ def sh(*command):
     return done.stdout
 
 
+# Mounts of one's own: a command, and the first line of the script that it starts. In a chroot / is
+# no mount point, so its propagation can't be changed there, and unshare must not try.
+OWN_MOUNTS = ['unshare', '--mount', '--propagation', 'unchanged']
+OWN_MOUNTS_SH = 'mount --make-rprivate / 2>/dev/null || :\n'
+
+
 class Namespace:
     """An unnamed network namespace, which exists as long as a process in it.
 

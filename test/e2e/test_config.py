@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from daemon import DAEMON
-from e2e import PATIENCE, SOURCE, Skipped, Tests, Work, check, need_namespaces
+from e2e import OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SOURCE, Skipped, Tests, Work, check, need_namespaces
 from test_veth import need_xdp
 
 CONFIG = os.path.join(SOURCE, 'config')
@@ -119,8 +119,8 @@ def runs(names, then):
     devices = sorted(set(re.findall(r'iface=(\w+)', ''.join(map(read, names)))))
     script = (MACHINE + ''.join(DEVICE.format(name=name) for name in devices) +
               ''.join(START.format(name=name) for name in names) + then + END)
-    done = subprocess.run(['unshare', '--net', '--pid', '--mount', '--fork', '--mount-proc',
-                           '--kill-child', 'bash', '-c', script], cwd=SOURCE,
+    done = subprocess.run([*OWN_MOUNTS, '--net', '--pid', '--fork', '--mount-proc', '--kill-child',
+                           'bash', '-c', OWN_MOUNTS_SH + script], cwd=SOURCE,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors='replace', timeout=PATIENCE, check=False)
     check(done.returncode == 0 and 'went well' in done.stdout,

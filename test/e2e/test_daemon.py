@@ -173,7 +173,7 @@ def refused(work):
     """Requests that librtsan would not send are refused with a text."""
     daemon = Daemon(work, 'server', limits='regions = 2\nbytes = 1M\nqps = 2\ncqs = 2')
     s = dial(daemon)
-    check('no hello' in ask(s, request(CQ_CREATE))[1], 'before hello')
+    check('a hello must come first' in ask(s, request(CQ_CREATE))[1], 'before hello')
     check('version' in ask(s, request(HELLO, abi=ABI + 1))[1], 'another version')
     check('not a request' in ask(s, request(HELLO, magic=1))[1], 'another magic')
     check(ask(s, request(HELLO))[0] == 0, 'hello')

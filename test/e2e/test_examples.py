@@ -11,8 +11,8 @@ import socket
 import sys
 
 from daemon import Daemon
-from e2e import (BUILD, CLIENT_IP, PATIENCE, SERVER_IP, Memif, Null, SOURCE, Tests, Work, check, cpus, load,
-                 need_namespaces, until_true)
+from e2e import (BUILD, CLIENT_IP, OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SERVER_IP, Memif, Null,
+                 SOURCE, Tests, Work, check, cpus, load, need_namespaces, until_true)
 
 NAMES = ('pingpong', 'stream', 'kvget')
 
@@ -141,7 +141,7 @@ PATH=/usr/local/bin:/usr/bin:/bin exec setpriv --reuid=65534 --regid=65534 --cle
 def demo_of_a_user(work):
     """As an ordinary user the demo finds the files to copy, and cleans up without an error."""
     need_namespaces('setpriv')
-    demo = work.start('demo', ['unshare', '--mount', 'bash', '-c', AS_USER.replace(
+    demo = work.start('demo', [*OWN_MOUNTS, 'bash', '-c', OWN_MOUNTS_SH + AS_USER.replace(
         'usertools', os.path.join(SOURCE, 'usertools'))])
     check(demo.wait() == 1, demo.tail())
     check('the server did not start' in demo.err() and 'no bench' in demo.err(), demo.tail())
@@ -166,8 +166,8 @@ HEARTBEAT=1 PATH={dir}/bin:$PATH exec sh {source}/devtools/install-deps.sh build
 def progress(work):
     """A command that runs long without output prints progress."""
     need_namespaces()
-    deps = work.start('deps', ['unshare', '--mount', 'sh', '-c',
-                               DEPS.format(dir=work.dir, source=SOURCE)])
+    deps = work.start('deps', [*OWN_MOUNTS, 'sh', '-c',
+                               OWN_MOUNTS_SH + DEPS.format(dir=work.dir, source=SOURCE)])
     deps.wait_text(' s: ')
     check('Unpacking' in deps.out(), deps.tail())
     with open(work.path('go'), 'w', encoding='utf-8'):

@@ -86,6 +86,7 @@ LD_LIBRARY_PATH=$root_lib "$dir/tool" || fail "a program with librtsan-dpdk does
 [ "$SAN_SANITIZE" = 0 ] && [ "$(id -u)" = 0 ] || exit 0
 cat >"$dir/machine" <<'END'
 set -eu
+mount --make-rprivate / 2>/dev/null || :    # in a chroot it is no mount point
 mount -t tmpfs upper "$1"
 for at in /usr/local /etc; do
 	mkdir -p "$1$at/upper" "$1$at/work"
@@ -116,7 +117,7 @@ run_make "$1" uninstall
 find /usr/local ! -type d | sort | diff "$1/before" -
 END
 mkdir "$dir/machine.d"
-unshare --mount sh "$dir/machine" "$dir/machine.d"
+unshare --mount --propagation unchanged sh "$dir/machine" "$dir/machine.d"
 case $? in
 0) ;;
 42) echo "make install, make uninstall: not tried, overlays can't be mounted here" ;;

@@ -19,7 +19,7 @@ import time
 
 import sock
 from daemon import Daemon, alone
-from e2e import (BUILD, PATIENCE, SOURCE, Process, Tests, check, need_namespaces,
+from e2e import (BUILD, OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SOURCE, Process, Tests, check, need_namespaces,
                  until_true)
 from sock import OUR_IP, PEER_IP
 from test_daemon import CQ_CREATE, HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, request
@@ -607,9 +607,7 @@ def subordinate(work):
     with open(subuid, 'w', encoding='utf-8') as f:
         f.write('65534:100000:65536\n')
     daemon = opened(Daemon(work, 'server', limits='strangers = 32', wrap=[
-        'unshare', '--mount', '--propagation', 'unchanged', 'sh', '-c', f"""
-mount --make-rprivate / 2>/dev/null    # in a chroot it is no mount point
-mount --bind {subuid} /etc/subuid && exec "$@" """, 'sh']))
+        *OWN_MOUNTS, 'sh', '-c', f"""{OWN_MOUNTS_SH}mount --bind {subuid} /etc/subuid && exec "$@" """, 'sh']))
     mute = []
     for uid in [*range(100000, 100020), 65534]:
         os.seteuid(uid)

@@ -27,6 +27,7 @@ lintian --allow-root --fail-on error "$dir"/deb/*.changes || {
 mkdir "$dir/copy" "$dir/root"
 cat >"$dir/machine" <<'END'
 set -eu
+mount --make-rprivate / 2>/dev/null || :    # in a chroot it is no mount point
 mount -t tmpfs copy "$1/copy"
 mkdir "$1/copy/upper" "$1/copy/work"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/copy/upper,workdir=$1/copy/work" "$1/root" ||
@@ -159,7 +160,7 @@ names='sanstack sanstack-doc librtsan-dev libsansock librtsan0'
 files | diff before - || fail "it is not as before"
 END
 version=$(sed -n "s/^    version: '\(.*\)',$/\1/p" meson.build)
-unshare --mount --net --pid --fork --kill-child sh "$dir/machine" "$dir" "$version"
+unshare --mount --propagation unchanged --net --pid --fork --kill-child sh "$dir/machine" "$dir" "$version"
 status=$?
 [ $status != 42 ] || {
 	echo "overlays can't be mounted here"

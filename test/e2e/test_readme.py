@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-from e2e import BUILD, PATIENCE, SOURCE, Skipped, Tests, check, need_namespaces
+from e2e import BUILD, OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SOURCE, Skipped, Tests, check, need_namespaces
 
 # What is read behind a file.
 CONTINUED = {'README.md': ['doc/use.md']}
@@ -43,8 +43,8 @@ def run(name):
     script = MACHINE + '\n'.join(blocks(name)) + '\nexit 0\n'
     env = {'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': '/root',
            'SAN_BUILD_DIR': BUILD}
-    done = subprocess.run(['unshare', '--net', '--pid', '--mount', '--fork', '--mount-proc', '--kill-child',
-                           'bash', '-c', script], cwd=SOURCE, env=env, stdout=subprocess.PIPE,
+    done = subprocess.run([*OWN_MOUNTS, '--net', '--pid', '--fork', '--mount-proc', '--kill-child',
+                           'bash', '-c', OWN_MOUNTS_SH + script], cwd=SOURCE, env=env, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors='replace',
                           timeout=3 * PATIENCE, check=False)
     check(done.returncode == 0, f'ended with {done.returncode}: {done.stdout[-3000:]}')

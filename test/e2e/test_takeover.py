@@ -18,8 +18,8 @@ import time
 
 from asleep import wait_asleep
 from daemon import DAEMON, IP, PINGPONG, Attached, Daemon, alone, connected
-from e2e import (BUILD, IS_CHECK, PATIENCE, SANITIZE, SLOW, Process, Server, Tests, Veth, check,
-                 load, need_namespaces, until_true)
+from e2e import (BUILD, IS_CHECK, OWN_MOUNTS, PATIENCE, SANITIZE, SLOW, Process, Server, Tests,
+                 Veth, check, load, need_namespaces, until_true)
 from test_daemon import ABI, HELLO, MAGIC, REP, ask, dial, request
 from test_ports import NAMES, Two
 from test_service import NOBODY, AsNobody, Manager, check_threads, wait_title
@@ -440,8 +440,7 @@ def refused(work):
 def without_rights(work):
     """Root of a container, which has only the user ID, is not root of this host. A process of the
     daemon's user is accepted if it is in the same namespaces."""
-    container = ['unshare', '--mount', '--propagation', 'unchanged', '--pid', '--fork',
-                 '--mount-proc']
+    container = [*OWN_MOUNTS, '--pid', '--fork', '--mount-proc']
     powerless = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     new = next_one(daemon, wrap=container + powerless)
