@@ -79,11 +79,31 @@ san_pdl_ack_piggyback__not_with_a_gap(void **state)
 	assert_true(ack.ack.data_rcvd[0] == 1);
 }
 
+/* Side 0 sends data, side 1 sends a grant; then both send the ACKs that they owe. */
+static void
+ask_and_answer(bool ackreq)
+{
+	struct pair_pkt back;
+	int side;
+
+	k = data();
+	k.p.ackreq = ackreq;
+	arrive(&k, SAN_RX_ACKED);
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	forget_acked();
+	for (side = 0; side < 2; side++) {
+		while (pair_owed(&pair, side, &ack)) {
+			pair_recv(&pair, !side, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+	}
+}
+
 /* RT-25: one dedicated ACK per round trip, whatever is sent back. */
 static void
 san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 {
-	struct pair_pkt back;
 	uint64_t nb, end;
 
 	(void)state;
@@ -91,19 +111,7 @@ san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 	nb = pair.pdl[1]->stats.nb_ack_tx;
 	end = pair.now + 500 * SAN_NS_PER_US;
 	while (pair.now < end) {
-		k = data();
-		arrive(&k, SAN_RX_ACKED);
-		assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
-		pair_recv(&pair, 0, &back, SAN_RX_ACKED);
-		forget_acked();
-		while (pair_owed(&pair, 0, &ack)) {
-			pair_recv(&pair, 1, &ack, SAN_RX_REFUSED);
-			forget_acked();
-		}
-		while (pair_owed(&pair, 1, &ack)) {
-			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
-			forget_acked();
-		}
+		ask_and_answer(false);
 		pair_pass(&pair, 4 * SAN_NS_PER_US);
 	}
 	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
@@ -116,7 +124,6 @@ san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 static void
 san_pdl_ack_piggyback__answers_of_a_conversation(void **state)
 {
-	struct pair_pkt back;
 	uint64_t nb;
 	int i;
 
@@ -126,20 +133,7 @@ san_pdl_ack_piggyback__answers_of_a_conversation(void **state)
 	nb = pair.pdl[1]->stats.nb_ack_tx;
 	for (i = 0; i < 90; i++) {
 		pair_pass(&pair, 60 * SAN_NS_PER_US);
-		k = data();
-		k.p.ackreq = true;
-		arrive(&k, SAN_RX_ACKED);
-		assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
-		pair_recv(&pair, 0, &back, SAN_RX_ACKED);
-		forget_acked();
-		while (pair_owed(&pair, 0, &ack)) {
-			pair_recv(&pair, 1, &ack, SAN_RX_REFUSED);
-			forget_acked();
-		}
-		while (pair_owed(&pair, 1, &ack)) {
-			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
-			forget_acked();
-		}
+		ask_and_answer(true);
 	}
 	assert_int_equal(pair.pdl[1]->stats.nb_ack_tx - nb, 10);
 	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 80);
