@@ -86,8 +86,8 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 		(uint64_t)peer->nb_conns * conf->grant_bytes;
 
 	if (peer->expired > bound)
-		san_sim_world_fail(w, "grant", "host %u: %u bytes lapsed of one peer; the bound is "
-					       "%" PRIu64,
+		san_sim_world_fail(w, "grant",
+				   "host %u: %u bytes expired of one peer; the bound is %" PRIu64,
 				   h->id, peer->expired, bound);
 	if (path <= tl->budget_bytes / 4 * 3) /* two hosts that wait get at most half of it each */
 		path = 0;
@@ -154,7 +154,7 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 				   " bytes granted beyond the budget, at most %u",
 				   h->id, path, tl->conf.path_bytes);
 	if (expired > tl->expired_used)
-		san_sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes lapsed, %u counted",
+		san_sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes expired, %u counted",
 				   h->id, expired, tl->expired_used);
 }
 

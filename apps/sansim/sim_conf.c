@@ -178,7 +178,7 @@ static const struct key keys[] = {
 	{"host", "incast", SIZE(host.incast_bytes, 0, 1u << 31), "granted, not placed" DEFAULT},
 	{"host", "paths", SIZE(host.path_bytes, 0, 1u << 31), "likewise, on long paths" DEFAULT},
 	{"host", "lapsed", SIZE(host.expired_bytes, 0, 1u << 31),
-	 "lapsed of a slow peer's" DEFAULT},
+	 "expired grants that make a peer slow" DEFAULT},
 	{"host", "grant", SIZE(host.grant_bytes, 0, 1u << 31), "one grant" DEFAULT},
 	{"host", "solicit", SIZE(host.solicit_len, 0, 1u << 31), "solicited from here" DEFAULT},
 	{"host", "solicit-level", NUM(host.solicit_level, 0, 256),

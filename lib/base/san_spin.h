@@ -2,9 +2,9 @@
 
 /**
  * @file
- * How long to poll before sleeping. To sleep and wake costs about ten microseconds and two context
- * switches. So a short wait should not sleep, and a long one should not poll. Earlier waits predict
- * the next one. (UDP-13)
+ * How long to poll before sleeping. To sleep and wake costs system calls and two context switches.
+ * So a short wait should not sleep, and a long one should not poll. Earlier waits predict the next
+ * one. (UDP-13)
  */
 
 #ifndef SAN_SPIN_H

@@ -16,8 +16,6 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
-#define SEND_BUFFER (64 << 20) /* more than the driver's rings, as it makes them by default */
-
 static bool
 is_bound_to(int fd, uint32_t if_index)
 {
@@ -37,22 +35,6 @@ is_xdp(int fd)
 	int domain = AF_UNSPEC;
 
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
-}
-
-/*
- * af_packet counts a packet as sent once it is in the ring. What does not fit into the socket's
- * buffer, usually 208 KiB, the kernel leaves there until the driver sends again.
- */
-static void
-raise_send_buffer(const struct san_engine_port *p, int fd)
-{
-	const int bytes = SEND_BUFFER;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) == 0)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: a larger send buffer takes CAP_NET_ADMIN",
-		p->id, p->driver);
 }
 
 void
@@ -78,8 +60,6 @@ san_engine_driver_fd_find(struct san_engine_port *p)
 		fd = atoi(entry->d_name);
 		if (is_packet ? !is_bound_to(fd, p->if_index) : !is_xdp(fd))
 			continue;
-		if (is_packet)
-			raise_send_buffer(p, fd);
 		p->driver_fds[p->nb_driver_fds++] = fd;
 	}
 	closedir(dir);

@@ -182,6 +182,32 @@ san_dpdk_conf_read__sleep_is_no_congestion(void **state)
 	assert_int_equal(cc->window_min, SAN_CC_ONE / 100 * 50);
 }
 
+/* RT-8, RT-25: where lcores sleep, the answer of a program that must be woken carries the ACK. */
+static void
+san_dpdk_conf_read__sleep_waits_for_answers(void **state)
+{
+	const struct san_pdl_conf *pdl = &conf.engine.core.pdl;
+	uint64_t tlp_ns;
+
+	(void)state;
+	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
+	assert_int_equal(pdl->ack_hold_ns, 1000);
+	assert_int_equal(pdl->ack_stand_ins, 0);
+	tlp_ns = pdl->tlp_min_ns;
+	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep"), 0);
+	assert_int_equal(pdl->ack_delay_ns, 100000);
+	assert_int_equal(pdl->ack_hold_ns, 100000);
+	assert_int_equal(pdl->ack_stand_ins, 8);
+	assert_int_equal(pdl->tlp_min_ns, tlp_ns + 100000);
+	/* no longer than that, whatever the delay is */
+	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep ack_delay_us=5000 tlp_us=70"), 0);
+	assert_int_equal(pdl->ack_delay_ns, 5000000);
+	assert_int_equal(pdl->ack_hold_ns, 100000);
+	assert_int_equal(pdl->tlp_min_ns, 70000);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep ack_delay_us=20"), 0);
+	assert_int_equal(pdl->ack_hold_ns, 20000);
+}
+
 /* SYS-1: each lcore gets its part of the queue pairs, and its own buffers. */
 static void
 san_dpdk_conf_read__lcores(void **state)
@@ -295,6 +321,7 @@ UNIT_TEST(test_dpdk_conf)
 		cmocka_unit_test(san_dpdk_conf_read__values_arrive),
 		cmocka_unit_test(san_dpdk_conf_read__streams),
 		cmocka_unit_test(san_dpdk_conf_read__sleep_is_no_congestion),
+		cmocka_unit_test(san_dpdk_conf_read__sleep_waits_for_answers),
 		cmocka_unit_test(san_dpdk_conf_read__lcores),
 		cmocka_unit_test(san_dpdk_conf_read__pool_covers_held),
 		cmocka_unit_test(san_dpdk_conf_impair__values),

@@ -203,6 +203,20 @@ san_engine_idle_after__sleeps_by_silence(void **state)
 	assert_true(san_engine_clock_now(&e->clock) - before_ns < SLEEP_US * SAN_NS_PER_US);
 }
 
+/* A packet would have ended the sleep, so none has waited since the last round (RT-25). */
+static void
+san_engine_idle_after__sleep_is_no_delay(void **state)
+{
+	(void)state;
+	until_it_dozes();
+	san_engine_progress(port);
+	assert_true(e->rx_ns <= e->now_ns);
+	until_it_dozes();
+	e->hears = true;
+	san_engine_progress(port);
+	assert_true(e->rx_ns > e->now_ns);
+}
+
 /* ---- what a round does in which order ---- */
 
 /* One round, in which an application has posted work. */
@@ -270,6 +284,19 @@ san_engine_loop_once__answers_before_it_returns(void **state)
 	assert_int_equal(e->stats.nb_tx, nb_tx + 1);
 }
 
+/* Frames of other VLANs are work: more may be behind them, for which nothing wakes the lcore. */
+static void
+san_engine_loop_once__foreign_frames_are_work(void **state)
+{
+	(void)state;
+	until_it_dozes();
+	port->conf.vlan = 5;
+	arp_request();
+	san_engine_progress(port);
+	assert_false(e->dozes);
+	assert_int_equal(e->idle_loops, 0);
+}
+
 static void
 san_engine_open__no_interrupts(void **state)
 {
@@ -289,6 +316,8 @@ UNIT_TEST(test_engine_idle)
 		TEST(san_engine_idle_after__dozes_first),
 		TEST(san_engine_wake__ends_the_sleep),
 		TEST(san_engine_idle_after__sleeps_by_silence),
+		TEST(san_engine_idle_after__sleep_is_no_delay),
+		TEST(san_engine_loop_once__foreign_frames_are_work),
 		TEST(san_engine_loop_once__posted_goes_first),
 		TEST(san_engine_loop_once__answers_before_it_returns),
 		cmocka_unit_test(san_engine_open__no_interrupts),

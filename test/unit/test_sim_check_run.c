@@ -288,7 +288,7 @@ sim_check_grant__lapsed_records_above_their_bound(void **state)
 	r->charge.expired = tl->expired_used + 1;
 	san_sim_check_round(w, &w->hosts[1]);
 	r->charge.expired = expired;
-	assert_fails("grant", "lapsed");
+	assert_fails("grant", "expired");
 }
 
 /* As when 1,024 senders of 64 KiB overran a switch with room for twice the budget. */
