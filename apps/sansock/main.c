@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "rules.h"
+#include "shmq.h"
 
 #define LIBRARY "libsansock.so"
 
@@ -338,6 +339,30 @@ dial_as(uid_t uid, const char *path)
 	return WEXITSTATUS(status);
 }
 
+/*
+ * Ask the daemon at *path*, as the library does, whether its port leaves TCP to the kernel. The
+ * answer's descriptor is not wanted: the kernel closes it.
+ */
+static bool
+is_tcp_left(const char *path)
+{
+	struct shmq_req req = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .type = SHMQ_HELLO};
+	const struct timeval patience = {.tv_sec = rules.settings.answer_s};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct shmq_rep rep = {.rc = -1};
+	bool is_answer;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	snprintf(req.hello.port, sizeof(req.hello.port), "%s", rules.settings.port);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	is_answer = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+		send(fd, &req, sizeof(req), MSG_NOSIGNAL) == (ssize_t)sizeof(req) &&
+		recv(fd, &rep, sizeof(rep), 0) == (ssize_t)sizeof(rep);
+	close(fd);
+	return is_answer && rep.rc == 0 && rep.hello.no_tcp != 0;
+}
+
 /* Print what keeps the library from carrying the socket, in its own words. */
 static void
 print_obstacle(const struct sock_query *q, const struct sock_verdict *v)
@@ -352,6 +377,8 @@ print_obstacle(const struct sock_query *q, const struct sock_verdict *v)
 		printf("  but no right to the daemon at %s\n", path);
 	else if (err == ENOENT || err == ECONNREFUSED || err == ENOTDIR)
 		printf("  but no daemon at %s\n", path);
+	else if (q->proto == IPPROTO_TCP && is_tcp_left(path))
+		printf("  but %s\n", SHMQ_NO_TCP);
 }
 
 static int

@@ -40,6 +40,13 @@ enum san_engine_idle_policy {
 	SAN_IDLE_MAX
 };
 
+/** Whether TCP sockets of programs are carried: see san_engine_sock_carries_tcp(). */
+enum san_engine_carry_tcp {
+	SAN_CARRY_TCP_AUTO,
+	SAN_CARRY_TCP_ON,
+	SAN_CARRY_TCP_OFF,
+};
+
 struct san_engine_conf {
 	/**
 	 * Protocol values. The engine sets pool, mac, path, ports, secrets and cam. An MTU of 0
@@ -61,6 +68,7 @@ struct san_engine_conf {
 	uint32_t lcores[SAN_ENGINE_LCORES]; /**< EAL lcores */
 	uint8_t idle;                       /**< enum san_engine_idle_policy */
 	uint32_t sleep_max_us;
+	uint8_t carry_tcp; /**< enum san_engine_carry_tcp */
 	struct san_engine_impair_conf impair_tx, impair_rx;
 	uint64_t secret_seed; /**< for tests: seed for keys and tags; 0: arc4random */
 };
@@ -227,6 +235,11 @@ bool san_engine_lcore_names_key(const struct san_engine *e, uint16_t app, uint32
 
 /** Most sockets of a port; 0: it carries none. Their doorbells follow those of queue pairs. */
 uint32_t san_engine_sock_max(const struct san_engine_port *p);
+/**
+ * Whether TCP sockets are carried over the port. By default they are, unless the kernel processes
+ * each of its packets as well: then the kernel's own TCP has more throughput. (UDP-13)
+ */
+bool san_engine_sock_carries_tcp(const struct san_engine_port *p);
 /** Make the device receive packets to the groups that the sockets have joined. 0 or -errno. */
 int san_engine_sock_groups(struct san_engine_port *p);
 /** Index of the kernel's device behind the port, or 0. */

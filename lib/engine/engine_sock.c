@@ -3,6 +3,7 @@
 /* Carried sockets and the lcore's loop: doorbells, and waiters to wake. (UDP-6, UDP-8) */
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "engine_priv.h"
@@ -13,6 +14,14 @@ uint32_t
 san_engine_sock_max(const struct san_engine_port *p)
 {
 	return p->conf.core.max_socks;
+}
+
+bool
+san_engine_sock_carries_tcp(const struct san_engine_port *p)
+{
+	if (p->conf.carry_tcp != SAN_CARRY_TCP_AUTO)
+		return p->conf.carry_tcp == SAN_CARRY_TCP_ON;
+	return strcmp(p->driver, "net_af_packet") != 0;
 }
 
 uint16_t

@@ -346,6 +346,14 @@ san_sock_attach_yields(void)
 	return v != NULL && v->hello.hello.yields != 0;
 }
 
+bool
+san_sock_attach_carries_tcp(void)
+{
+	const struct view *v = attach_view();
+
+	return v == NULL || v->hello.hello.no_tcp == 0;
+}
+
 static bool
 attach_is_in(const struct shmq_net *net, const uint8_t ip[16])
 {

@@ -38,6 +38,8 @@ int san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struc
 void san_sock_attach_doorbell(const struct fd_sock *f);
 /** Whether the lcore shares the CPUs of programs, so that a waiting thread should yield to it. */
 bool san_sock_attach_yields(void);
+/** Whether the port carries TCP sockets: SHMQ_NO_TCP. */
+bool san_sock_attach_carries_tcp(void);
 /** Whether *ip* is an address of the port. */
 bool san_sock_attach_is_ports(const uint8_t ip[16]);
 /** Whether the port leads to *ip*, which is no own address, and the kernel's routes agree. */

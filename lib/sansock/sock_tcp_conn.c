@@ -26,6 +26,7 @@
 
 #define NS_PER_MS 1000000ll
 #define BY_KERNEL "a connection is the kernel's"
+#define LISTENER  "a listener stays with the kernel alone"
 
 static bool
 sock_tcp_conn_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
@@ -103,7 +104,10 @@ comes_up(struct fd_sock *f, int shadow)
 	return state == SAN_SOCK_UP;
 }
 
-/* False, with the reason logged, if the port does not lead there or no daemon serves us. */
+/*
+ * False, with the reason logged, if the port carries no TCP or does not lead there, or if no daemon
+ * serves us.
+ */
 static bool
 may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 {
@@ -111,8 +115,12 @@ may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 	const char *why = san_sock_attach_why_not_reached(ip);
 	char text[SHMQ_TEXT + INET6_ADDRSTRLEN], name[INET6_ADDRSTRLEN] = "";
 
-	if (why == NULL)
+	if (why == NULL && san_sock_attach_carries_tcp())
 		return true;
+	if (why == NULL) {
+		san_sock_conf_tell(BY_KERNEL, SHMQ_NO_TCP);
+		return false;
+	}
 	if (sa->sa_family == AF_INET6)
 		at = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
 	inet_ntop(sa->sa_family, at, name, sizeof(name));
@@ -183,8 +191,10 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 	rc = san_sock_attach_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
 	if (rc == 0)
 		atomic_store(&f->lease, san_sock_own(lease, &f->lease));
+	else if (!san_sock_attach_carries_tcp())
+		san_sock_conf_tell(LISTENER, rep.text);
 	else
-		san_sock_conf_say("a listener stays with the kernel alone", rep.text);
+		san_sock_conf_say(LISTENER, rep.text);
 	/* while the daemon has its copy open, our close() would not end the kernel's listener */
 	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && san_sock_carry_is_ending(SHMQ_SOCK_CLOSED);
 	     i++)

@@ -28,7 +28,7 @@
 struct ucred;
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     7           /**< changes with any layout here or in included files */
+#define SHMQ_ABI     8           /**< changes with any layout here or in included files */
 #define SHMQ_TEXT    192         /* bytes of an error text, with the final NUL */
 #define SHMQ_PEER    48
 #define SHMQ_PORT    32 /* bytes of a port's name, with the final NUL */
@@ -36,6 +36,9 @@ struct ucred;
 #define SHMQ_LAYOUT  40  /* bytes of the layout text that SHMQ_TAKEOVER compares */
 #define SHMQ_EVENTS  256 /* entries of the event ring */
 #define SHMQ_FDS     253 /* most descriptors of a message: the kernel's limit */
+
+/** Why TCP sockets are the kernel's, to be read by people. */
+#define SHMQ_NO_TCP "the port leaves TCP to the kernel, see carry_tcp="
 
 enum shmq_type {
 	SHMQ_HELLO = 1, /**< the first request; the answer brings struct shmq_ctl */
@@ -157,10 +160,11 @@ struct shmq_rep {
 			uint32_t max_qps, max_cqs, max_mrs, max_wr;
 			uint32_t nb_lcores;
 			uint32_t lcore_qps; /**< most queue pairs of an lcore */
-			uint32_t qp_shift;  /**< qp index >> qp_shift: its lcore */
+			uint32_t max_socks; /**< of the first lcore; their doorbells come last */
+			uint8_t qp_shift;   /**< qp index >> qp_shift: its lcore */
 			uint8_t yields;     /**< it shares our CPUs: waiting threads yield */
 			uint8_t sleeps;     /**< its lcores may sleep: a doorbell must wake them */
-			uint16_t max_socks; /**< of the first lcore; their doorbells come last */
+			uint8_t no_tcp;     /**< TCP sockets are the kernel's: SHMQ_NO_TCP */
 		} hello;
 		uint32_t id; /**< of the region, completion queue or queue pair created */
 		struct {

@@ -21,7 +21,7 @@ FEW = 500               # packets that the kernel may send, of thousands by daem
 PORTS = {'redis': 6379, 'memcached': 11211}
 CLIENTS = 16
 STARTS = 60             # of a program, alternately with and without the library
-PORT = ['conns = 256', 'sockets = 128']
+PORT = ['conns = 256', 'sockets = 128', 'carry_tcp = on']
 # links: the driver's argument (None: memif), and the idle mode of lcores
 VETH = '--vdev=net_af_packet0,iface=veth0'
 LINKS = {'memif': (None, 'yield'), 'veth': (VETH, 'yield'), 'veth as in README': (VETH, 'sleep')}

@@ -217,6 +217,8 @@ class Pair:
     def start_daemon(self, ns, role, ip, device, more=''):
         conns = 64 if self.proto == 'udp' else 512
         port = f'conns = {conns}\nsockets = 300\nidle = sleep\nsleep_us = 100\n'
+        if 'carry_tcp' not in self.port:
+            port += 'carry_tcp = on\n'    # over af_packet it is off otherwise
         return Daemon(self.work, role, f'{port}{self.port}\n{more}', self.limits,
                       wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
 

@@ -34,6 +34,10 @@ u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 u.bind(('{ip}', {port}))
 ready()
 """
+LISTEN = HEAD + """
+l = socket.create_server(('{ip}', {port}))
+ready()
+"""
 LISTEN6 = HEAD + """
 l = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
 l.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -64,6 +68,16 @@ CASES = {
 }
 
 
+def sockets_of(pair, end, p):
+    """What sanctl shows of the sockets of *p*."""
+    ns = pair.at_us if end == 'us' else pair.at_peer
+    seen = subprocess.run([*ns.exec(), '/usr/bin/env', f'PATH={BUILD}/apps/sansock:/usr/bin',
+                           PYTHON, SANCTL, '--socket',
+                           f'{pair.daemons[end].runtime_dir()}/dpdk_telemetry.v2', 'sockets'],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+    return [one for one in seen.stdout.splitlines() if f' {p.pid} ' in one]
+
+
 def reason(pair, name):
     code, ip, user, rules, told, row, says = CASES[name]
     pair.next_case()
@@ -80,13 +94,42 @@ def reason(pair, name):
     p.wait_text('ready')
     check(re.search(told, p.err()), f'the library says: {p.err()}')
     if row:
-        seen = subprocess.run([*pair.at_us.exec(), '/usr/bin/env', f'PATH={BUILD}/apps/sansock:/usr/bin',
-                               PYTHON, SANCTL, '--socket',
-                               f'{pair.daemons["us"].runtime_dir()}/dpdk_telemetry.v2', 'sockets'],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
-        lines = [one for one in seen.stdout.splitlines() if re.search(row, one) and f' {p.pid} ' in one]
-        check(lines and all(' no ' in one for one in lines), f'sanctl: {seen.stdout}')
-        check(any(re.search(says, one) for one in lines), f'sanctl: {seen.stdout}')
+        lines = [one for one in sockets_of(pair, 'us', p) if re.search(row, one)]
+        check(lines and all(' no ' in one for one in lines), f'sanctl: {lines}')
+        check(any(re.search(says, one) for one in lines), f'sanctl: {lines}')
+
+
+CONNECT = HEAD + """
+c = socket.create_connection(('{ip}', {port}))
+ready()
+"""
+LEFT = 'the port leaves TCP to the kernel'
+
+
+def tcp_is_left(mode):
+    """Over af_packet the daemon leaves TCP to the kernel, in both directions; datagrams are carried.
+    (UDP-13)"""
+    with Work() as work, Pair(work, SERVER, 'tcp', 2, rules='log info;carry', port=mode) as pair:
+        def begin(role, code):
+            p = pair.work.start(role, pair.command(role, PYTHON, '-c',
+                                                   code.format(ip=OUR_IP, port=PORT)))
+            pair.servers.append(p)
+            p.wait_text('ready')
+            return p
+
+        listens = begin('server', LISTEN)
+        connects = begin('client', CONNECT)
+        begin('server', UDP)
+        for end, p in (('us', listens), ('peer', connects)):
+            lines = sockets_of(pair, end, p)
+            check(lines and all(' no ' in one and LEFT in one for one in lines), f'{lines}')
+            check(LEFT in p.err(), p.err())
+        check(pair.daemons['us'].ask('sockets')['sockets'] == 1, 'the datagrams are carried')
+        done = subprocess.run([SANSOCK, 'explain', 'x', 'tcp', '--local', OUR_IP],
+                              env=dict(os.environ, SANSOCK_CONF='/dev/null', SANSOCK_RULES=
+                                       f'daemon {pair.daemons["us"].path};carry'),
+                              stdout=subprocess.PIPE, text=True, check=True)
+        check(LEFT in done.stdout, done.stdout)
 
 
 def explain(pair):
@@ -120,6 +163,8 @@ def main():
         for name in CASES:
             tests.add(name, reason, pair, name)
         tests.add('explain', explain, pair)
+        for mode in ('# no carry_tcp', 'carry_tcp = auto', 'carry_tcp = off'):
+            tests.add(mode, tcp_is_left, mode)
         return tests.run()
 
 

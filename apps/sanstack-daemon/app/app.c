@@ -167,10 +167,11 @@ fill_hello(const struct app_port *port, const struct app *a, struct shmq_rep *re
 	rep->hello.max_wr = port->caps.max_wr;
 	rep->hello.nb_lcores = port->caps.nb_lcores;
 	rep->hello.lcore_qps = port->lcore_qps;
-	rep->hello.max_socks = (uint16_t)port->max_socks;
+	rep->hello.max_socks = port->max_socks;
 	rep->hello.qp_shift = port->ctx->qp_shift;
 	rep->hello.yields = port->yields;
 	rep->hello.sleeps = port->sleeps;
+	rep->hello.no_tcp = !port->carries_tcp;
 }
 
 static int

@@ -22,6 +22,7 @@ san_app_port_init(struct app_port *port, const char *name, const struct conf *co
 	port->slot_mask = san_pdl_slot_mask(max_conns);
 	port->yields = san_engine_yields(ctx->port);
 	port->sleeps = san_engine_sleeps(ctx->port);
+	port->carries_tcp = san_engine_sock_carries_tcp(ctx->port);
 	port->max_socks = san_engine_sock_max(ctx->port);
 	port->nb_doorbells = port->lcore_qps + port->max_socks;
 	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));

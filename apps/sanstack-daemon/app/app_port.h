@@ -73,7 +73,7 @@ struct app_port {
 	uint32_t nb_doorbells; /**< per lcore: lcore_qps + max_socks */
 	uint32_t max_conns;    /**< of all lcores together */
 	uint32_t slot_mask;    /**< san_pdl_slot_mask() */
-	bool yields, sleeps;
+	bool yields, sleeps, carries_tcp;
 	struct app_qp *qps; /**< indexed by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
 	struct app_mr *mrs; /**< indexed by the lower bits of the key, like the engine's */

@@ -616,6 +616,8 @@ san_socks_tcp_serve(struct app_port *port, const struct app *a, const struct shm
 		return san_socks_token_claim(port, p, rep, out_fd);
 	if (!san_partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return san_socks_refuse(rep, -EACCES, "the partition is not for this user");
+	if (!port->carries_tcp)
+		return san_socks_refuse(rep, -EOPNOTSUPP, SHMQ_NO_TCP);
 	if (req->type == SHMQ_SOCK_LISTEN)
 		return serve_listen(port, a, p->facts, rep, out_fd);
 	return serve_connect(port, a, req, p, rep, out_fd);

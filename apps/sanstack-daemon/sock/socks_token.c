@@ -214,6 +214,18 @@ san_socks_token_is_spoken(const struct app_sock *s)
 	return s->held >= 0 && recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/* When to look again: in growing intervals, and when the time to accept is over. */
+static uint64_t
+next_look(const struct app_sock *s, bool is_accepted, uint64_t now_ns)
+{
+	uint64_t waited_ns = now_ns - s->began_ns;
+	uint64_t ns = RTE_MIN(RTE_MAX(waited_ns, LOOK_NS), LOOK_MAX_NS);
+
+	if (is_accepted)
+		return now_ns + LOOK_NS;
+	return now_ns + (waited_ns < CLAIM_NS ? RTE_MIN(ns, CLAIM_NS - waited_ns) : ns);
+}
+
 /* Distinguish a program that is about to claim the token from one that never will. */
 static void
 look_for_claim(struct app_sock *s, uint64_t now_ns)
@@ -227,8 +239,7 @@ look_for_claim(struct app_sock *s, uint64_t now_ns)
 	}
 	scan_ns = now_ns + SCAN_NS;
 	is = is_accepted("/proc/net/tcp", s) || is_accepted("/proc/net/tcp6", s);
-	s->look_ns = now_ns +
-		(is ? LOOK_NS : RTE_MIN(RTE_MAX(now_ns - s->began_ns, LOOK_NS), LOOK_MAX_NS));
+	s->look_ns = next_look(s, is, now_ns);
 	if (is && s->was_accepted)
 		san_socks_token_unclaimed(s);
 	s->was_accepted = is;

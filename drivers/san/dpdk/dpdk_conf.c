@@ -333,6 +333,21 @@ set_idle(struct dpdk_conf *conf, const char *key, const char *value, const struc
 }
 
 static int
+set_carry_tcp(struct dpdk_conf *conf, const char *key, const char *value,
+	      const struct rtsan_host *host)
+{
+	static const char *const names[] = {
+		[SAN_CARRY_TCP_AUTO] = "auto",
+		[SAN_CARRY_TCP_ON] = "on",
+		[SAN_CARRY_TCP_OFF] = "off",
+	};
+	int i = dpdk_conf_choose_word(key, value, names, RTE_DIM(names), host);
+
+	conf->engine.carry_tcp = (uint8_t)i;
+	return i < 0 ? i : 0;
+}
+
+static int
 set_cc(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
 {
 	static const char *const names[] = {"swift", "dcqcn", "fixed"};
@@ -381,6 +396,7 @@ static const struct word {
 	{"poll", dpdk_conf_set_poll},
 	{"lcores", set_lcores},
 	{"idle", set_idle},
+	{"carry_tcp", set_carry_tcp},
 	{"cc", set_cc},
 	{"policy", set_policy},
 	{"impair_tx", dpdk_conf_set_impair},
