@@ -194,7 +194,8 @@ rpc_take_answer(struct rpc *r, const uint8_t *buf, uint64_t i)
 {
 	uint64_t *stamp = &r->stamp[i & (r->slots - 1)];
 
-	if (i >= r->counts.asked || *stamp == 0) {
+	/* the slot has the last request with this number or a multiple of *slots* later */
+	if (i >= r->counts.asked || r->counts.asked - i > r->slots || *stamp == 0) {
 		r->error = "an answer to what was not asked, or a second one";
 		return;
 	}

@@ -69,6 +69,9 @@ quietly dpkg -i ./*.deb
 [ "$(cat asked)" = 'systemctl --system daemon-reload' ] || fail "at installation: $(cat asked)"
 [ ! -e /etc/systemd/system/multi-user.target.wants/sanstack-daemon.service ] || fail "it is enabled"
 
+id sanstack >log && getent group san >>log || fail "no user sanstack, or no group san"
+[ -d /run/sanstack ] || fail "there is no /run/sanstack"
+
 # ---- programs, pages, development ----
 for name in sanbench sansim sanstack-daemon sansock; do
 	[ "$($name --version | sed 's/.* //')" = "$1" ] || fail "$name: $($name --version)"
