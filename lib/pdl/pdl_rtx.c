@@ -3,32 +3,36 @@
 /*
  * Retransmission engine (RT-7, RT-17, RT-20, RT-22; RULE-2, RULE-10, RULE-16).
  *
- * Every outstanding PSN is in one of these states, held by four bits in the txblock: in flight
- * (sent, nothing heard), reported received (a hint), lost (must be resent), acknowledged (final,
- * until the base passes). Grants and RESYNC are never in flight: no limit counts them.
+ * Four bitmaps of the txblock hold the state of each outstanding PSN:
+ *   flight  sent, and no ACK reports it yet. Grants and RESYNC are never set: no limit counts them
+ *   rcvd    reported received by the newest ACK; a later ACK may withdraw the report
+ *   lost    must be resent
+ *   acked   acknowledged: final. The bit stays until the base passes it
  *
- * Timers of a connection, all on its one wheel timer:
- *   gap_deadline_ns  a missing packet becomes old enough to be resent
- *   tlp_deadline_ns   silence: probe the tail, a few times until an ACK brings news
- *   rtx_deadline_ns   no later than the earliest entry's due: scan for timeouts
- * A scan looks at every outstanding entry, but runs only when one is due.
+ * A connection has three timers here, all on its one wheel timer:
+ *   gap_deadline_ns  a missing packet is old enough to be resent
+ *   tlp_deadline_ns  no ACK brought progress: send a tail-loss probe, TAILS_MAX in a row at most
+ *   rtx_deadline_ns  an entry may have timed out: scan all outstanding entries
  *
- * Two kinds of silence are no loss. The first is ours: an lcore that did not run finds the answers
- * in its receive queue, so its timers wait for a grace (san_pdl_rtx_rx_gap()). The second is the
- * peer's: while nothing is heard for an RTO and more, each timeout resends only the lowest missing
- * packets of each window, and only these count retries. All other packets keep their state. The
- * first packet heard restarts their timers, and the ACKs that follow report what is missing. So a
- * silence costs a few packets per timeout, not a window, and a dead peer is still given up at the
- * same time.
+ * In two cases silence does not mean loss. First, this lcore did not run. Then the answers are in
+ * its receive queue, and its timers wait for a grace period (san_pdl_rtx_rx_gap()). Second, the
+ * peer is silent: nothing was heard for an RTO or longer. Then each timeout resends only the lowest
+ * QUIET_MAX missing packets of each window, and only these count retries. All other packets keep
+ * their state. The first packet heard restarts their timers, and the ACKs that follow report what
+ * is missing. So a silent peer costs a few packets per timeout, not a window. A dead peer is given
+ * up as early as without this rule.
  */
 
 #include "pdl_priv.h"
 
 #define TAILS_MAX    4 /* tail-loss probes in a row, each after twice the silence */
 #define FAST_RTX_MAX 3 /* fast retransmits of a PSN between two timeouts */
-/* After a reordered packet was taken for lost, this many losses must prove real. */
+/* After a spurious fast retransmit, this many losses must be real before gaps are trusted again. */
 #define OVERTAKEN 32
-/* Packets of a window that a timeout in silence resends: one loss burst would drop a few. */
+/*
+ * Missing packets of a window that a timeout resends while the peer is silent. They are more than
+ * one, because a burst of losses can drop several.
+ */
 #define QUIET_MAX 16
 
 /* ---- states of an entry ---- */
@@ -69,9 +73,9 @@ san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 }
 
 /*
- * *e*, which was resent or is about to be, has arrived. If it came sooner than the copy could
- * arrive, the first packet was only reordered. Others probably are too, so missing packets wait
- * longer.
+ * *e* has arrived, after it was resent or marked for it. If it arrived sooner than the copy could,
+ * the resend was spurious: the original was only reordered. Other packets probably are, too, so
+ * missing packets wait longer from now on.
  */
 static void
 learn_overtaken(struct san_pdl_conn *c, const struct san_pdl_entry *e, enum san_win win,
@@ -123,7 +127,7 @@ first_due_ns(struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
 	return pdl->visit.due_ns;
 }
 
-/* No scan for timeouts is needed before *due_ns*. */
+/* Scan for timeouts at *due_ns* at the latest. */
 static inline void
 scan_at(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t due_ns)
 {
@@ -149,14 +153,14 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, win, psn);
 
 	/*
-	 * If a RESYNC was not sent yet, the ACK reports the data that it replaces, and the ACK was
-	 * sent before the target dropped this data.
+	 * An ACK cannot report a RESYNC that was not sent yet. It reports the data that the RESYNC
+	 * replaces, and was sent before the target dropped that data.
 	 */
 	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
 		return false;
 	if ((e->state & SAN_ENT_FAST_RTX) != 0)
 		learn_overtaken(c, e, win, psn, now_ns);
-	/* A lost entry may be overdue, because no scan watches it. */
+	/* A scan leaves lost entries alone, so this one may be overdue. */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		start_timeout(pdl, c, e, now_ns);
 	san_pdl_rtx_unflight(pdl, c, win, psn);
@@ -174,8 +178,8 @@ san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 }
 
 /*
- * Age at which *e* counts as lost. A packet lost again may have met the same burst of losses, so
- * the age grows.
+ * Age at which *e* counts as lost. It doubles with each fast retransmit, because the copy may have
+ * met the same burst of losses.
  */
 static uint64_t
 old_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pdl_entry *e)
@@ -185,7 +189,7 @@ old_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san
 	return n == 0 ? san_pdl_rtt_gap_ns(pdl, c) : san_pdl_rtt_answer_ns(pdl, c) << (n - 1);
 }
 
-/* Probe the tail after a time of silence from now on. */
+/* Restart the timer of the tail-loss probe. */
 static void
 watch_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -200,11 +204,11 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		 uint64_t now_ns)
 {
 	e->sent_ts = (uint32_t)now_ns;
-	/* A tail-loss probe does not postpone the timeout (RT-7: the sum of the timeouts). */
+	/* A tail-loss probe does not postpone the timeout: RT-7 limits the sum of the timeouts. */
 	if ((e->state & SAN_ENT_TAIL) == 0 || san_seq_le(e->due, san_pdl_tick(now_ns)))
 		start_timeout(pdl, c, e, now_ns);
 	e->state = (uint8_t)((e->state & ~(SAN_ENT_TAIL | SAN_ENT_SILENT)) | SAN_ENT_SENT);
-	if ((e->state & SAN_ENT_FAST_RTX) != 0) { /* it may still be missing after an RTT */
+	if ((e->state & SAN_ENT_FAST_RTX) != 0) { /* the copy may be lost, too */
 		uint64_t again_ns = now_ns + old_ns(pdl, c, e);
 
 		c->gap_deadline_ns = san_time_min(c->gap_deadline_ns, again_ns);
@@ -266,7 +270,10 @@ rtx_may_be_fast(const struct san_pdl_entry *e)
 	return (e->state & SAN_ENT_FAST_RTX) < FAST_RTX_MAX && (e->state & SAN_ENT_DEFER) == 0;
 }
 
-/* PSNs below *end* are missing: a PSN far enough above them was received. */
+/*
+ * Mark lost the missing PSNs below *end*: a PSN far enough above them was received. A PSN that is
+ * too young sets the timer.
+ */
 static uint32_t
 rtx_gaps_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t end,
 		uint64_t now_ns)
@@ -293,10 +300,10 @@ rtx_gaps_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, u
 }
 
 /*
- * Nothing far enough above *psn* was received, but the packet that the newest ACK echoes arrived
- * and was sent long after these. After a tail-loss probe this finds the whole tail at once, which
- * the distance alone cannot. The scan ends at the first packet young enough, because later PSNs are
- * rarely older.
+ * Mark lost by time the missing PSNs from *psn* on, above which nothing far enough was received.
+ * The packet that the newest ACK echoes was sent long after them and has arrived. After a tail-loss
+ * probe this finds the whole tail at once, which the distance cannot. The scan ends at the first
+ * packet that is too young, because later PSNs are rarely older.
  */
 static uint32_t
 rtx_gaps_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
@@ -330,8 +337,8 @@ san_pdl_rtx_gaps(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, u
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
 		/*
-		 * high - 1 was received. If it is the last PSN, no later one can reach the
-		 * distance.
+		 * high - 1 is the highest PSN received. If it is also the last PSN sent, no later
+		 * one can reach the distance.
 		 */
 		uint32_t end = w->high - (w->high == w->next ? 1 : pdl->conf.ooo_distance);
 
@@ -365,7 +372,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 		if (psn == w->next || (e->state & SAN_ENT_DEFER) != 0)
 			continue;
-		/* The timeout comes before an answer can. */
+		/* Its timeout comes before the probe could be answered. */
 		if (san_pdl_tick_ns(e->due, now_ns) < now_ns + c->rtt.srtt_ns)
 			continue;
 		e->state |= SAN_ENT_TAIL;
@@ -385,7 +392,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 struct scan {
 	uint64_t now_ns;
 	uint64_t next_ns;  /* earliest due of the remaining entries */
-	uint64_t heard_ns; /* packets at least this old could be answered by the last one heard */
+	uint64_t heard_ns; /* age from which a packet could be answered by the last one heard */
 	bool timed_out;
 	bool lost;
 };
@@ -398,8 +405,8 @@ set_due(struct san_pdl_entry *e, uint64_t due_ns, struct scan *s)
 }
 
 /*
- * True if since *e* was sent the peer reported that it has no memory for a PSN so far ahead. Then
- * *e* must wait, as others do that are refused for lack of resources.
+ * True if the peer has reported, since *e* was sent, that it has no memory for a PSN so far above
+ * the base. Then *e* waits, like other packets that are refused for lack of resources.
  */
 static bool
 is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
@@ -418,7 +425,7 @@ is_patient(struct san_pdl_conn *c, uint64_t now_ns)
 	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS);
 	uint32_t heard_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
 
-	/* A time outside the two belongs to an older silence. */
+	/* If the stall did not begin between the two times, it belongs to an earlier silence. */
 	if (c->stalled_ms - heard_ms - 1 >= now_ms - heard_ms)
 		c->stalled_ms = now_ms;
 	return now_ms - c->stalled_ms < c->patience * SAN_PDL_PATIENCE_MS;
@@ -443,9 +450,9 @@ rtx_retry_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entr
 }
 
 /*
- * Reported received, but no progress since: ask by PROBE instead of resending. Only silence counts
- * a rtx_retry_entry (RULE-2): no ACK for an RTO although a PROBE is unanswered. The interval
- * doubles, because a ULP may take its time.
+ * *e* is reported received but not acknowledged. Ask by PROBE instead of resending it. A retry
+ * counts only in silence: no ACK came for an RTO although a PROBE is unanswered (RULE-2). The
+ * interval doubles, because a ULP may take long to finish.
  */
 static void
 expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
@@ -472,13 +479,13 @@ is_silent(const struct san_pdl_entry *e, const struct scan *s)
 	return (uint32_t)s->now_ns - e->sent_ts < s->heard_ns;
 }
 
-/* The peer is silent: *e* leaves the sum of PCB-2 but is not lost. */
+/* The peer is silent: *e* is no longer in flight (PCB-2), but not marked lost either. */
 static void
 expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
 {
 	san_pdl_rtx_unflight(pdl, c, e->win, e->psn);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_FAST_RTX) | SAN_ENT_SILENT);
-	/* sent_ts has 32 bits: limit the age to keep it from wrapping. */
+	/* sent_ts has 32 bits: limit the age so that it cannot wrap. */
 	if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
 		e->sent_ts = (uint32_t)(s->now_ns - SAN_NS_PER_S);
 	set_due(e, s->now_ns + san_pdl_rtt_timeout(pdl, c, e->retries), s);
@@ -551,14 +558,14 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		scan_window(pdl, c, win, &s);
 	c->rtx_deadline_ns = s.next_ns;
 	if (s.timed_out) {
-		/* The packets of one window time out one by one: they cause one cut. */
+		/* Packets of one window time out one by one. Together they cut the window once. */
 		if (cc->last_cut_ns == 0 || now_ns >= cc->last_cut_ns + c->rtt.rto_ns) {
 			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
 			pdl->stats.nb_cc_cuts++;
 		}
 		san_pdl_plb_timeout(pdl, c, now_ns);
 	}
-	/* Packets lost before may be sent now too: less is in flight. */
+	/* Less is in flight now, so packets that were lost earlier may be sent, too. */
 	if (s.lost || san_pdl_has_lost(c))
 		san_pdl_sched_kick(pdl, c);
 }
@@ -593,8 +600,8 @@ san_pdl_rtx_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
 
 	pdl->rx_gap_ns = gap_ns;
 	/*
-	 * A grace follows another only after timers fired: an lcore that is always late must resend
-	 * too.
+	 * A grace period does not follow another until timers have fired. Otherwise an lcore that
+	 * is always late would never resend.
 	 */
 	if (unlikely(gap_ns >= pdl->conf.rto_min_ns / 2) && pdl->grace_ns == 0)
 		pdl->grace_ns = RTE_ALIGN_CEIL(end_ns, 1u << SAN_WHEEL_SHIFT); /* as timers fire */
@@ -636,7 +643,7 @@ san_pdl_rtx_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 static void
 turn_into_resync(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint8_t code)
 {
-	/* Leave every count while the entry still has its old kind. */
+	/* Update all counters before *op* changes, because they depend on it. */
 	san_pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, e->psn);
 	san_pdl_rtx_find(c, SAN_WIN_DATA, e->psn);
 	san_bitmap_clear(&c->txb->rcvd[SAN_WIN_DATA], e->psn);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a connection may send: resends first, then new packets. Both work alike: each yields an
- * entry from which the transaction sublayer builds a packet (RULE-16).
+ * Chooses what a connection sends: lost packets first, then new ones. For each packet this file
+ * returns an entry, from which the transaction sublayer builds the packet (RULE-16).
  */
 
 #include "pdl_priv.h"
 
-/* Packets that may enter the network now. If 0, an event makes the connection ready later. */
+/*
+ * Number of new packets that may be sent now. After 0, the connection becomes ready again when that
+ * changes.
+ */
 static uint32_t
 pdl_tx_credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -15,13 +18,13 @@ pdl_tx_credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 	if (c->pcb.inflight >= limit || !san_pdl_sched_paced(pdl, c, now_ns))
 		return 0;
-	/* Below one packet each packet is paced. */
+	/* If the congestion window is below one packet, only pacing limits. */
 	if (san_pdl_cc_window(&c->cc) < SAN_CC_ONE)
 		limit = c->pcb.inflight + 1;
 	return RTE_MIN(limit - c->pcb.inflight, san_pdl_pcb_budget(pdl, c));
 }
 
-/* Packets that fit in the peer's window and in our memory. */
+/* Packets that fit in the peer's window and in the transmit block. */
 static uint16_t
 pdl_tx_room_of(const struct san_pdl_conn *c, enum san_win win)
 {
@@ -40,7 +43,7 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	san_pdl_pcb_take_block(pdl, c);
 	room->nb_req = pdl_tx_room_of(c, SAN_WIN_REQ);
 	room->nb_data = pdl_tx_room_of(c, SAN_WIN_DATA);
-	/* During a silence only resends are sent. The next packet heard allows new ones. */
+	/* While the peer is silent, only lost packets are sent. Its next packet allows new ones. */
 	if (room->nb_req + room->nb_data != 0 && !(c->odd & SAN_ODD_SILENT))
 		room->nb_credit = (uint16_t)RTE_MIN(pdl_tx_credit(pdl, c, now_ns), UINT16_MAX);
 }
@@ -113,9 +116,9 @@ san_pdl_tx_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
 }
 
 /*
- * True if the counted entry *e* may be resent. One packet of a connection always may, as far as the
- * windows allow, or a window that was cut would wait for ACKs that never come. A packet that timed
- * out is not paced: it has waited long enough (RT-7).
+ * True if the counted entry *e* may be resent now. The window does not stop a connection that has
+ * nothing in flight: no ACK would come to open it. Pacing does not delay a packet that timed out,
+ * which has waited long enough (RT-7).
  */
 static bool
 may_go_again(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
@@ -128,7 +131,10 @@ may_go_again(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_e
 	return san_pdl_pcb_budget(pdl, c) != 0;
 }
 
-/* Lowest lost PSN of a window that may be sent; *blocked*: counted packets may not. */
+/*
+ * Find the lowest lost PSN of a window that may be resent. *blocked* is set once a counted packet
+ * may not be resent: then no other counted packet may either.
+ */
 static struct san_pdl_entry *
 lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool *blocked,
 	    uint64_t now_ns)
@@ -157,10 +163,10 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
 }
 
 /*
- * Choose between the two windows. On an ordered connection the lower RSN is first (RT-20, RT-26).
- * On other connections the windows take turns, and so they do for pull data, which carries RSNs of
- * the other side: a request for which the peer has no record must not starve packets that free
- * records.
+ * Choose between the lost packets of the two windows. On an ordered connection the lower RSN goes
+ * first (RT-20, RT-26). On other connections the windows take turns. They also take turns if the
+ * data is pull data, because its RSN is one of the peer. Otherwise a request for which the peer has
+ * no record could starve packets that free records.
  */
 static struct san_pdl_entry *
 pdl_tx_choose_entry(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *data)
@@ -176,8 +182,9 @@ pdl_tx_choose_entry(struct san_pdl_conn *c, struct san_pdl_entry *req, struct sa
 }
 
 /*
- * True if the resend *e* leaves its turn to new packets. With room for one packet only, requests
- * that the peer refuses again and again leave every other turn to them.
+ * True if the resend *e* leaves its turn to new packets. If the limit allows only one packet more,
+ * a request that timed out or was refused takes every other turn only. Otherwise a peer that keeps
+ * refusing it would stop all new packets.
  */
 static bool
 leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
@@ -191,8 +198,8 @@ leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_ent
 }
 
 /*
- * Choose the next piece of *e*, which is longer than the path MTU (RT-37). True: it is the last
- * one.
+ * Choose the next piece of *e*, which is longer than the path MTU (RT-37). True if it is the last
+ * piece.
  */
 static bool
 next_piece(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
@@ -226,7 +233,7 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (unlikely(e->len > c->mtu) && !next_piece(pdl, c, e))
 		return e;
 	san_pdl_rtx_find(c, e->win, e->psn);
-	if (e->state & SAN_ENT_SENT) { /* a withdrawn PSN is sent as RESYNC for the first time */
+	if (e->state & SAN_ENT_SENT) { /* otherwise: a new RESYNC */
 		c->nb_rtx++;
 		pdl->stats.nb_rtx++;
 	}
@@ -237,8 +244,9 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 /*
- * Set AckReq on every packet while few are in flight, otherwise on a fraction of them, on resent
- * packets, and on the one that fills the window, because none follows it (RULE-11).
+ * True if the packet asks for an ACK (RULE-11). While few packets are in flight, each one asks;
+ * otherwise one in *ack_every* does. A resent packet asks, and so does the packet that fills the
+ * window, because none follows it.
  */
 static inline bool
 wants_ack(const struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t limit)
@@ -271,7 +279,9 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 		san_pdl_ack_piggyback(pdl, c, now_ns);
 	}
 	c->nb_tx_pkts++;
-	/* after an uncounted packet the connection's share may still shrink */
+	/*
+	 * after an uncounted packet: the next one may activate the connection and lower the limit
+	 */
 	return san_pdl_is_counted(p->op) ? limit : 0;
 }
 
