@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The states of a connection: one table [state][input] = {next, action}, and one setter. (RT-1,
- * RT-23, RT-24; RULE-17)
+ * State machine of a connection: one table [state][input] = {next, action}, and one function that
+ * sets the state. (RT-1, RT-23, RT-24; RULE-17)
  *
  *   connecting   RESOLVING -> REQ_SENT -> REQ_COOKIE_SENT -> ESTABLISHED
  *   accepting    WAIT_ACCEPT -> REP_SENT -> ESTABLISHED
  *   ending       ESTABLISHED -> DRAINING -> DREQ_SENT -> TIMEWAIT
  *
- * Timers, one at a time, all in cm_deadline_ns of the connection:
+ * Each state has at most one timer, in cm_deadline_ns of the connection:
  *   RESOLVING, REQ_SENT, REQ_COOKIE_SENT, REP_SENT, DREQ_SENT
- *                 retry of c->msg: retry_wait_ns(), max_retries times
+ *                 send c->msg again, max_retries times, at intervals of retry_wait_ns()
  *   WAIT_ACCEPT   longer than the connecting side repeats its REQ
  *   ESTABLISHED   keep-alive (cm_keepalive.c)
  *   DRAINING      drain_ns without progress
  *   TIMEWAIT      none: it ends when the core releases the slot
  *
- * An action runs after the new state is set. Only the actions for a request that our ULP did not
- * accept free the record, because no other layer refers to it.
+ * An action runs after the new state is set. Only actions on a request that our ULP has not
+ * accepted may free the record: no other layer refers to such a record yet.
  */
 
 #include <assert.h>
@@ -75,7 +75,7 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	c->retries = 0;
 }
 
-/* The wait doubles up to a limit: many tries get through a bad link, few do not. */
+/* The wait doubles up to a limit. Without a limit, too few tries would be left for a bad link. */
 static uint64_t
 retry_wait_ns(const struct san_cm *cm, uint32_t retries)
 {
@@ -95,7 +95,7 @@ fsm_send_msg(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now
 	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
 }
 
-/** Send an answer to the peer even if the record is freed. */
+/** Send a copy of a message: the caller may free the record at once. */
 static void
 fsm_send_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t reason)
 {
@@ -106,7 +106,7 @@ fsm_send_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, u
 	san_cm_tx_farewell(cm, c, &out);
 }
 
-/** Stop sending and waiting; only the core has to follow. */
+/** Stop sending and stop the timer. The core ends the connection when it takes the event. */
 static void
 fsm_finish_conn(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type ev, uint8_t reason)
 {
@@ -134,8 +134,9 @@ keep_cookie(const struct san_cm *cm, const struct san_cm_conn *c, const struct c
 }
 
 /*
- * The answer to a message that was sent once gives the round trip of the path. Only an automatic
- * answer counts: a REP waited for its ULP, and so did a request that replaces an RTU.
+ * Measure the round trip of the path from the answer to a message that was sent once. Only an
+ * answer sent automatically counts. A REP waited for the peer's ULP, and so did a request that
+ * arrives in place of an RTU.
  */
 static void
 measure_path(const struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
@@ -161,8 +162,8 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 /*
- * Our cookie has expired. Once per retry the new one is sent at once; otherwise it might have
- * expired when its turn comes. It is not sent more often: a peer that refuses all our cookies could
+ * The cookie that was sent has expired. The new one is sent at once, because it might have expired
+ * by the next retry. This is done once per retry: otherwise a peer that refuses every cookie could
  * cause an endless exchange.
  */
 static void
@@ -234,7 +235,7 @@ act_accept(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	fsm_send_msg(cm, c, SAN_CM_REP, s->now_ns);
 }
 
-/* Send the first message again; its retries are not changed. */
+/* Send the REP again. This does not count as a retry. */
 static void
 act_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -288,7 +289,7 @@ open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_event_add(cm, c, SAN_CM_EV_ESTABLISHED);
 }
 
-/** Complete the agreement, which holds the peer's offer so far, with ours. */
+/** Complete *agreed*, which holds the peer's offer so far, by our offer. */
 static void
 fsm_agree_limits(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 {
@@ -319,9 +320,10 @@ act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 /*
- * The peer still repeats its REQ. Either the packet that replaced its RTU was something else, or
- * this is an old copy, which does no harm: the REP is answered by an RTU. If the REP can no longer
- * be built, the peer has no connection, and keep-alive detects that.
+ * The peer repeats its REQ although the connection is open here. Either another packet was taken
+ * for its RTU, or the REQ is a late copy. The REP fits both: the peer answers it by an RTU. If the
+ * memory of the setup is in use otherwise, the REP cannot be built. Then the peer has no
+ * connection, and keep-alive detects that.
  */
 static void
 act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
@@ -380,7 +382,7 @@ act_none(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	(void)s;
 }
 
-/* We closed: DREP, RESET instead of it, or no answer. */
+/* Our close ends: by a DREP, by a RESET, or because no answer came. */
 static void
 act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -400,7 +402,7 @@ act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 static void
 act_drep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	/* The slot is ours only until the core has released it. */
+	/* A repeated DREQ is answered until the core releases the slot. */
 	(void)s;
 	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
 }
@@ -418,7 +420,7 @@ act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
-/* Perhaps only one direction fails: a peer that receives this need not detect it itself. */
+/* Send a DREQ all the same: if only one direction fails, the peer learns of the end by it. */
 static void
 act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -432,7 +434,7 @@ act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 struct cm_rule {
 	enum san_cm_state next;
-	cm_action action; /**< NULL: this input has no meaning here */
+	cm_action action; /**< NULL: the state ignores this input */
 };
 
 static const struct cm_rule rules[][CM_IN_MAX] = {
@@ -616,7 +618,10 @@ san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	return &cm->conns[slot];
 }
 
-/* Only after its event was taken: before, the ULP cannot mean this request. */
+/*
+ * A request can be answered once the ULP has taken its event. Before that, a slot number that the
+ * ULP passes means an earlier request.
+ */
 static bool
 is_answerable(const struct san_cm_conn *c)
 {
@@ -643,7 +648,7 @@ san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_par
 
 	if (!is_answerable(c))
 		return -ENOENT;
-	/* the connecting side decides the order */
+	/* param->ordered is not compared: the connecting side decides it */
 	if (!san_cm_rx_param_valid(param))
 		return -EINVAL;
 	if (san_cm_has_stream(san_cm_setup(cm, c)->agreed.features) != param->stream)
@@ -734,7 +739,7 @@ san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 	const struct san_pdl_conn *pc;
 
-	/* All layers share one timer: it may have fired for another one. */
+	/* All layers share one timer, which may have fired for another layer. */
 	if (c == NULL || c->state == SAN_CM_IDLE)
 		return;
 	pc = san_cm_pdl_conn(cm, c);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Keep-alive (RT-24, UDP-12): decides when a PROBE is due. Packet delivery sends it, and the peer's
- * answer shows in last_rx_ns. A peer that leaves the configured number of PROBEs unanswered is
- * dead.
+ * Keep-alive (RT-24, UDP-12): decides when a PROBE is due. Packet delivery sends the PROBE, and the
+ * answer changes last_rx_ns. A peer is dead if it leaves the configured number of PROBEs
+ * unanswered.
  *
- * Timer: cm_deadline_ns of an ESTABLISHED connection. It does not move with every received packet,
- * which would cost the hot path a cache line. It fires once per interval and then checks how long
+ * Timer: cm_deadline_ns of an ESTABLISHED connection. A received packet does not move it, because
+ * that would cost the hot path a cache line. It fires once per interval and then checks how long
  * the silence is.
  */
 
