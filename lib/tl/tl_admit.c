@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Incast (RT-13; RULE-6): limits how much may be on its way to this lcore.
+ * Incast control (RT-13; RULE-6): limits the bytes that may be on their way to this lcore. It
+ * decides which connection gets the next grant, and how large the grant is.
  *
- *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
- *                with several lcores budget_bytes changes as it is lent (tl_lend.c)
- *   path_used    likewise, but on long paths, outside the budget (tl_path.c)
- *   pulled_used  part of budget_used that is pulled: at most three quarters
- *   slow_used    granted to slow hosts (below): one grant at a time
- *   expired_used  granted or pulled, but expired: unused for 4 RTT in which nothing arrived
- *                that may precede it
+ *   budget_used   granted or pulled, and not placed: at most budget_bytes, at every step. With
+ *                 several lcores budget_bytes changes as it is lent (tl_lend.c)
+ *   path_used     likewise, but on long paths, outside the budget (tl_path.c)
+ *   pulled_used   part of budget_used that is pulled: at most three quarters
+ *   slow_used     granted to slow hosts (below): one grant at a time
+ *   expired_used  granted or pulled, but expired: unused for 4 RTT, in which nothing arrived that
+ *                 may precede it
  *
- * Data placed ahead of its turn, or held, still counts: RNR for a lower RSN drops it, and then it
- * comes again without being requested (RULE-4).
+ * Data that is placed ahead of its turn, or held, still counts. An RNR for a lower RSN drops it,
+ * and then it comes again without a new request (RULE-4).
  *
- * Pulls leave a quarter of the budget to grants. A pull may wait at its target for a push before
- * it, which waits for a grant there. If budgets were full of pulls, that grant would wait for pulls
- * there, which wait for grants here. Granted data comes without any further grant (RT-16), so
- * granted budget always returns, except behind a send without a receive. With no grant outstanding
- * one is always given, however small the room is. So every head of line is granted within a bounded
- * time.
+ * Pulls leave a quarter of the budget to grants; otherwise two hosts could wait for each other. A
+ * pull may wait at its target behind an earlier push, which waits for a grant of that target. If
+ * pulls of the target fill its budget, the grant waits for them. They may wait here in the same
+ * way.
  *
- * A grant stays valid when it expires: its bytes only leave the account. A connection with expired
- * grants gets no more until it has used them, and while it has expired pulls it pulls a piece at a
- * time. So silent peers that return bring at most one grant for each connection.
+ * Granted data needs no further grant (RT-16). So granted budget always returns, except behind a
+ * send without a receive. If no grant is outstanding, one is always given, however small the room
+ * is. So the head of each queue is granted within a bounded time.
  *
- * Hosts take turns, then the connections of each (RT-35): a host with a thousand connections has
- * one share. A host with more than expired_bytes of expired grants is slow: slow hosts share one
- * grant at a time among them, and other hosts do not wait for them. They are granted that much
- * because otherwise one silent connection would stop the others of its host.
+ * A grant stays valid when it expires: only its bytes leave the account. A connection with expired
+ * grants gets no further grant until it has used them. A connection with expired pulls pulls one
+ * piece at a time. So a silent peer that returns brings at most one grant for each connection.
  *
- * The policy (round-robin or shortest remaining first) chooses between connections, never within
- * one: there SSN order decides (RT-16).
+ * Hosts take turns, and within a host its connections do (RT-35): a host with a thousand
+ * connections has one share. A host with more than expired_bytes of expired grants is slow. All
+ * slow hosts share one grant at a time, and other hosts do not wait for them. The allowance of
+ * expired_bytes keeps one silent connection from stopping the others of its host.
+ *
+ * The policy is round-robin or shortest remaining first. It chooses between connections. Within a
+ * connection SSN order decides (RT-16).
  */
 
 #include "tl_priv.h"
@@ -39,10 +42,11 @@
 #define EXPIRY_RTTS     4
 #define EXPIRY_MIN_NS   (100 * SAN_NS_PER_US)
 #define EXPIRY_MAX_NS   (100 * SAN_NS_PER_MS)
-#define QUEUE_EXPIRIES  64          /* longest time in a queue; 512 KiB at 1 Gb/s: 42 x 100 us */
-#define GRANT_MIN_BYTES (32u << 10) /* least grant, unless less is requested: each is a packet */
-#define SRPT_LOOK       64          /* connections compared: bounded, even with thousands of them */
-#define MISSES_MAX      8           /* at most four can hold a quarter of the budget each */
+#define QUEUE_EXPIRIES  64          /* a grant may queue for so many; 512 KiB at 1 Gb/s take 42 */
+#define GRANT_MIN_BYTES (32u << 10) /* least grant, unless less is requested: each costs a packet */
+#define SRPT_LOOK       64          /* connections that the search compares at most */
+/* vain tries in a row: at most four connections hold a quarter of the budget each */
+#define MISSES_MAX 8
 
 /* ---- accounts ---- */
 
@@ -59,7 +63,10 @@ admit_room_in(uint32_t bytes, uint32_t used)
 	return bytes > used ? bytes - used : 0;
 }
 
-/* While other lcores are short of budget, nothing is added above the limit, except for one step. */
+/*
+ * While other lcores are short of budget, limit_bytes is below budget_bytes. Only a first grant,
+ * with none outstanding, may exceed it.
+ */
 static uint32_t
 budget_room(const struct san_tl *tl)
 {
@@ -178,7 +185,10 @@ charge_take_back(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 		charge_unlist(tl, ch);
 }
 
-/* Keep the host on the right list: that of slow hosts, the other one, or none. */
+/*
+ * Move the host to its list: that of slow hosts, that of the others, or none if it has no
+ * connection to grant to.
+ */
 static void
 host_list(struct san_tl *tl, struct san_tl_host *h)
 {
@@ -256,10 +266,10 @@ san_tl_admit_set_expiry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_
 }
 
 /*
- * Earlier grants arrive earlier, through a queue that the round trip of an idle network does not
- * include. While they arrive, the silence of this one does not mean that the initiator does not
- * send. The last condition bounds that: a peer that sends its grant byte by byte does not keep the
- * grants of others from expiring.
+ * True if data of the grant may still be in a queue, behind data of earlier grants. The RTT of an
+ * idle network does not include that queue. While such data arrives, silence does not mean that the
+ * initiator does not send. The last condition limits the time: otherwise a peer that sends its
+ * grant byte by byte would keep the grants of others from expiring.
  */
 static bool
 is_queued(const struct san_tl *tl, const struct san_tl_charge *ch, uint64_t now_ns)
@@ -341,7 +351,7 @@ admit_remaining(const struct san_tl_conn *tc)
 	return r->length - r->granted;
 }
 
-/* The connection that has its turn in a list of hosts; NULL: none waits. */
+/* The connection of a list of hosts whose turn it is; NULL: none waits. */
 static struct san_tl_conn *
 pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 {
@@ -352,7 +362,7 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 	if (h == NULL)
 		return NULL;
 	best = TAILQ_FIRST(&h->admit);
-	/* The shortest could not be granted: it must not block the others. */
+	/* After a miss, hosts take turns: the shortest must not block the others. */
 	if (tl->conf.policy == SAN_GRANT_RR || missed)
 		return best;
 	for (; h != NULL; h = TAILQ_NEXT(h, link)) {
@@ -366,7 +376,7 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 	return best;
 }
 
-/* NULL: only slow hosts wait, and they have their grant. */
+/* Returns NULL if only slow hosts wait and their one grant is outstanding. */
 static struct san_tl_conn *
 admit_pick_conn(struct san_tl *tl, bool missed)
 {
@@ -387,7 +397,7 @@ host_pass(struct san_tl *tl, struct san_tl_host *h)
 	TAILQ_INSERT_TAIL(&tl->admit[h->slow], h, link);
 }
 
-/* Any connection that waits; its timer is used. */
+/* Any waiting connection: its timer serves all of them. */
 static struct san_tl_conn *
 first_waiting(const struct san_tl *tl)
 {
@@ -412,9 +422,10 @@ step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 /*
- * Least room that is worth a grant. Budget returns a packet at a time; if it were granted at once,
- * there would be as many grants as data packets. The rest after a grant is another such piece or
- * nothing: the budget would hold hundreds of small rests, with as many bytes of headers and probes.
+ * Least room that is worth a grant. Budget returns packet by packet. If each packet's worth were
+ * granted at once, there would be as many grants as data packets. For the same reason a grant
+ * leaves of its request either that much or nothing. Otherwise the budget would hold hundreds of
+ * small remainders, with as many bytes of headers and probes.
  */
 static uint32_t
 least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -427,8 +438,8 @@ least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 /*
- * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait. Whole packets,
- * unless they end the transaction.
+ * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait. They are whole
+ * packets, unless they end the transaction.
  */
 static uint32_t
 admit_step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -460,16 +471,19 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		tc = admit_pick_conn(tl, misses != 0);
 		if (tc == NULL)
 			break;
-		/* Another connection has room outside the budget only if some path has. */
+		/*
+		 * There is no room in the budget. Only a long path may have room for another
+		 * connection.
+		 */
 		if (tl->path_room == 0 && any_granted(tl) && budget_room(tl) < least_room(tl, tc))
 			break;
 		step = admit_step_of(tl, tc);
-		/* to the end of the list in any case: round-robin */
+		/* granted or not, it goes to the end of the list */
 		admit_list(tl, tc, false);
 		granted = step != 0 && san_tl_solicit_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_update(tl, tc);
 		host_pass(tl, tc->host);
-		/* A connection that now waits for a receive has left the list and blocks none. */
+		/* A connection that now waits for a receive has left the list: it is not a miss. */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}
 	/* Waiting connections are woken when an unused grant expires, if not sooner. */

@@ -3,13 +3,13 @@
 /*
  * Solicited pushes: SSN order on both sides (RT-10, RT-16, RT-19; figures 8B, 11).
  *
- * Target, ordered: a request joins the grant queue when its SSN is next; one ahead of that waits in
- * the CAM. Unordered: it joins on arrival. The head of the queue is granted step by step; rx_ssn
- * moves when it is fully granted.
+ * Target: on an ordered connection a request joins the grant queue when its SSN is next. A request
+ * ahead of that waits in the CAM. On an unordered connection a request joins on arrival. The head
+ * of the queue is granted in steps (tl_admit.c). rx_ssn advances when the head is fully granted.
  *
- * Initiator: a grant names RSN and SSN. Its cumulative offset is stored in the transaction; the
- * maximum counts. san_tl_initiator_next_push() sends the data in RSN order. The base SSN, and the
- * CAM for grants ahead of it, only record what is granted in order.
+ * Initiator: a grant names RSN and SSN. Its offset is cumulative, and the transaction keeps the
+ * highest. san_tl_initiator_next_push() sends the data in RSN order. The base SSN, and the CAM for
+ * grants ahead of it, only record which SSNs are fully granted.
  */
 
 #include "tl_priv.h"
@@ -47,7 +47,7 @@ is_granted(struct san_tl *tl, struct san_tl_conn *tc)
 	}
 	if (tc->nb_ssn_lost == 0)
 		return false;
-	/* Some SSN is missing in the CAM: search the transactions. */
+	/* The CAM was full for some SSN: search the transactions. */
 	t = find_ssn(tc, tc->ssn_base);
 	if (t != NULL && !t->ssn_lost)
 		return false;
@@ -83,8 +83,9 @@ san_tl_solicit_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_
 }
 
 /*
- * A grant is never refused: its PSN would wait in the target's data window, and behind it the pull
- * data that the base waits for (RT-26). So if the CAM is full, it is kept in the transaction only.
+ * A grant is never refused. The PSN of a refused grant would stay in the target's data window. Pull
+ * data behind it would wait there, and the base may wait for this data (RT-26). If the CAM is full,
+ * only the transaction records the grant.
  */
 static void
 take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t offset)
@@ -146,7 +147,7 @@ san_tl_solicit_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn)
 {
 	int32_t ahead = san_seq_diff(ssn, tc->ssn_queued);
 
-	/* Each SSN comes once; there are no more of them than RSNs in use. */
+	/* Each SSN comes once, and not more SSNs than RSNs are in use. */
 	return !tc->peer.ordered || (ahead >= 0 && ahead < tc->peer.n_rx);
 }
 
@@ -166,7 +167,7 @@ update_rx_ssn(struct san_tl_conn *tc)
 	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
 }
 
-/* Marks an SSN whose transaction has ended: a value that is no record. */
+/* Value in the CAM for an SSN whose transaction has ended. */
 static void *
 no_record(struct san_tl *tl)
 {
@@ -216,7 +217,9 @@ san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_t
 	int rc;
 
 	if (r->in_cam_ssn) {
-		/* The SSN is still counted in its turn. The entry just freed has room for it. */
+		/*
+		 * The SSN still takes its turn. The entry that is removed leaves room for this one.
+		 */
 		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
 		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
 		SAN_VERIFY(rc == 0);
@@ -232,7 +235,10 @@ san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_t
 
 /* ---- target: grants ---- */
 
-/* A receive is reserved before the grant (RULE-4). */
+/*
+ * True if the request has the receive that it needs, which is reserved before the first grant
+ * (RULE-4).
+ */
 static bool
 has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
@@ -293,7 +299,8 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 	uint64_t until_ns;
 
 	/*
-	 * Not grant_wait: after a wake-up it may wait for other things, while its time still runs.
+	 * grant_wait does not decide: after a wake-up the request may wait for budget, but its RNR
+	 * time still runs.
 	 */
 	if (r == NULL || r->since_ns == 0 || r->granted != 0)
 		return;
@@ -302,7 +309,7 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 		san_tl_deadline(tl, tc, until_ns);
 		return;
 	}
-	/* If a receive is available that it did not take yet, it waited for the budget. */
+	/* A receive may be there already: the request then waited for budget. */
 	if (!tc->grant_wait)
 		r->reserved = san_tl_ulp_reserve(tl->conf.ulp, tc->slot);
 	if (r->reserved)
@@ -311,7 +318,7 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 		san_tl_solicit_grant_refuse(tl, tc, r, SAN_ST_RNR);
 }
 
-/* The answer to a refused request is sent: it may be finished in its turn. */
+/* The refusal is sent. The request may finish in its turn. */
 static void
 refusal_sent(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
