@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* Pins, changes of the owner, and gates: sock_owner.h describes all three. */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -13,12 +15,12 @@
 #include "sock_own.h"
 #include "sock_real.h"
 
-#define CHANGING  (1u << 31) /* bit of *pins*: the owner may change */
+#define CHANGING  (1u << 31) /* bit of *pins* and *changes*: a change is in progress */
 #define STEP_NS   100000
-#define PIN_STEPS 200   /* 20 ms: calls that do not wait have ended then */
+#define PIN_STEPS 200   /* 20 ms: by then, calls that do not wait have ended */
 #define ALL_STEPS 10000 /* 1 s */
 
-/* Number of changes in progress; or CHANGING: only *forker* may begin one. */
+/* Number of changes in progress, or CHANGING during fork(): then only *forker* may begin one. */
 static _Atomic uint32_t changes;
 static _Atomic uint32_t forker;
 
@@ -43,7 +45,7 @@ san_sock_owner_pin(struct fd_sock *f)
 			owner_test_step();
 			pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
 		} else if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
-			/* it may have changed between the two checks */
+			/* the owner may have changed between the two checks */
 			if (!atomic_load(&f->carried))
 				return true;
 			atomic_fetch_sub(&f->pins, 1);
@@ -92,7 +94,7 @@ san_sock_owner_pin_any(struct fd_sock *f)
 
 /* ---- changes ---- */
 
-/* Set *word* from 0 to *to*, within so many steps. */
+/* Set *word* from 0 to *to*. False if it was not 0 during all *steps*. */
 static bool
 owner_take_word(_Atomic uint32_t *word, uint32_t to, int steps)
 {
@@ -114,8 +116,8 @@ begin_one(void)
 
 	do {
 		/*
-		 * handlers of fork() that run after san_sock_owner_change_hold() may change
-		 * sockets, too
+		 * other handlers of fork() run after san_sock_owner_change_hold() and may change
+		 * sockets
 		 */
 		while ((nb & CHANGING) != 0 && atomic_load(&forker) != san_sock_lock_thread()) {
 			owner_test_step();
@@ -137,7 +139,7 @@ san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f)
 	sigset_t all;
 
 	change->f = f;
-	/* a signal handler that calls the library would wait for its own thread */
+	/* a signal handler that calls the library would wait for the thread that it interrupts */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &change->cancel);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &change->signals);
@@ -171,7 +173,7 @@ san_sock_owner_change_end(struct sock_change *change)
 	change_resume(change);
 }
 
-/* After a second it does not wait longer: then a change waits for a daemon that does not answer. */
+/* Waits for one second at most. A longer change waits for a daemon that does not answer. */
 void
 san_sock_owner_change_hold(void)
 {
@@ -216,7 +218,7 @@ make_gate(int fd, struct fd_sock *f)
 		return 0;
 	}
 	atomic_store(&f->gate[1], ends[1]);
-	if (atomic_load(&f->is_chosen)) /* meanwhile, by a thread that saw no gate */
+	if (atomic_load(&f->is_chosen)) /* meanwhile: by a thread that saw no gate */
 		open_gate(f);
 	return 0;
 }
@@ -228,8 +230,8 @@ owner_put_file(void *f)
 }
 
 /*
- * The socket has a name already. Either another thread is about to choose its owner, or another
- * process has named it.
+ * The socket is bound already. Either another thread is about to choose its owner, or another
+ * process has bound it.
  */
 static void
 owner_choose(int fd, struct fd_sock *f)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Bytes of streams between programs' rings and their queue pairs. Bytes are sent from the send ring
- * in place, and received into the receive ring, where programs read them. (AFC-1, AFC-19, UDP-8)
+ * Moves bytes between the rings of programs and the queue pairs of their streams. Bytes are sent
+ * from the send ring in place. They are received into the receive ring, where programs read them.
+ * (AFC-1, AFC-19, UDP-8)
  *
  * DESIGN NOTES
  *
- * One receive is posted at a time, for all free room. So bytes follow each other in the ring,
- * whatever number each receive brings. No receive is posted for less than a quarter of the ring;
- * meanwhile a reader that makes room notifies the lcore.
+ * One receive is posted at a time, for all free room. So the bytes of consecutive receives are
+ * contiguous in the ring. A receive is posted only for a quarter of the ring or more. Until that
+ * much is free, a reader that makes room notifies the lcore.
  *
- * Few sends are in flight. What a program writes meanwhile is sent together.
+ * At most SOCK_SENDS sends are in flight. Bytes that a program writes meanwhile go into the next
+ * send.
  *
  * Positions that programs write are checked against the size of the ring. A wrong one ends the
  * stream.
@@ -32,7 +34,7 @@ id_of(const struct san_socks *all, const struct san_sock *s)
 	return (uint32_t)(s - all->socks);
 }
 
-/* Nothing is sent any more. Received bytes are still taken: the session may have more of them. */
+/* End the sending direction. Receiving continues: the session may hold more bytes. */
 static void
 tx_over(struct san_socks *all, struct san_sock *s, int err)
 {
@@ -41,10 +43,10 @@ tx_over(struct san_socks *all, struct san_sock *s, int err)
 	if (st->is_over)
 		return;
 	st->is_over = true;
-	/* threads that wait for room stop waiting */
+	/* release all room, so that threads stop waiting for it */
 	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	/* after the peer's end a send fails by *state*, and a reader gets end of file */
+	/* after the peer's end no error is set: readers get end of file, senders look at *state* */
 	if (!st->has_fin)
 		atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
@@ -53,7 +55,7 @@ tx_over(struct san_socks *all, struct san_sock *s, int err)
 	san_sock_on_room(all, s);
 }
 
-/* Nothing is received any more. */
+/* End the receiving direction. */
 static void
 rx_over(struct san_socks *all, struct san_sock *s)
 {
@@ -70,7 +72,10 @@ sock_stream_broken(struct san_socks *all, struct san_sock *s)
 	rx_over(all, s);
 }
 
-/* Describe *len* ring bytes from position *at* on by one or two elements. Returns their number. */
+/*
+ * Describe *len* bytes of the ring from position *at* on. Returns the number of elements, one or
+ * two.
+ */
 static uint8_t
 sock_stream_ring_sges(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len,
 		      struct san_ulp_sge sge[2])
@@ -91,7 +96,7 @@ sock_stream_post_recv(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 {
 	struct sock_stream *st = &s->stream;
 	struct san_ulp_recv r = {.wr_id = id_of(all, s)};
-	/* pairs with the release of the reader: the place is free */
+	/* pairs with the release of the reader, which frees the place */
 	uint32_t used = s->rx_tail - atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	uint32_t size = s->rx_mask + 1;
 
@@ -151,7 +156,7 @@ sock_stream_post_end(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 			all->work.post(all->work.arg, s->stream.qp, &wr, 1, now_ns) == 1;
 }
 
-/* Send *len* bytes, of which *from_ring* are in the ring. */
+/* Send *len* bytes: *from_ring* of them from the ring, the others from the place behind it. */
 static bool
 sock_stream_post_send(struct san_socks *all, struct san_sock *s, struct san_ulp_wr *wr,
 		      uint32_t len, uint32_t from_ring, uint64_t now_ns)
@@ -184,7 +189,7 @@ static void
 sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
-	/* read before the tail: bytes that were written before the end are sent before it */
+	/* read this before the tail: what was written before the end must be sent before it */
 	bool ends = wants_end(s);
 	/* pairs with the release of the writer */
 	uint32_t tail = atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
@@ -202,7 +207,7 @@ sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_n
 		sock_stream_post_end(all, s, now_ns);
 }
 
-/* The oldest send is complete: release its place. */
+/* The oldest send is complete: release its bytes. */
 static void
 sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
@@ -220,11 +225,11 @@ sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 
 /* ---- patience ---- */
 
-#define RARE_MS     30000u /* between probes that only ask whether the peer has restarted */
-#define PROBES_MAX  127u   /* and seconds below: Linux's limits */
+#define RARE_MS     30000u /* probes without SO_KEEPALIVE: has the peer restarted? */
+#define PROBES_MAX  127u   /* this and SECONDS_MAX are Linux's limits */
 #define SECONDS_MAX 32767u
 
-/* SO_KEEPALIVE. With TCP_USER_TIMEOUT, that time and not TCP_KEEPCNT ends the connection. */
+/* Apply SO_KEEPALIVE. With TCP_USER_TIMEOUT, that time ends the connection, not TCP_KEEPCNT. */
 static void
 keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
 	   uint32_t probes)
@@ -320,7 +325,9 @@ san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 	sock_stream_post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
 		san_sock_on_room(all, s);
-	/* the program may have armed while data was there, or have taken the last byte before */
+	/*
+	 * the program may have begun to wait when data was there, or has read the last byte since
+	 */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    s->stream.has_fin || s->stream.is_over ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
@@ -379,7 +386,7 @@ san_sock_stream_may_aside(const struct san_socks *all, uint32_t id)
 	const struct sock_stream *st = &s->stream;
 
 	if (st->is_over || st->shut_posted)
-		return true; /* its bytes are lost, as bytes behind an end are */
+		return true; /* these bytes are dropped, like all that are written after the end */
 	return st->is_up && !st->has_aside && st->nb_sends < SOCK_SENDS &&
 		st->tx_posted == atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
 }
