@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* The express path. Each check here has its rule in another layer: express.h says how. */
+
 #include <rte_prefetch.h>
 
 #include "express.h"
@@ -7,8 +9,9 @@
 #define PREFETCH_AHEAD 4 /* packets */
 
 /*
- * Whether the headers of *m* are ordinary. Packets of one visit are mostly alike: then the fields
- * of the connection and the acknowledgements are those of the last packet, which were checked.
+ * True if the headers of *m* are ordinary. Most packets of a visit differ little from the last one.
+ * Then the fields that identify the connection, and the ACK fields, are those of the last packet,
+ * which were checked.
  */
 static inline bool
 read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct rte_mbuf *m,
@@ -61,7 +64,7 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 	return k;
 }
 
-/* Most packets that may be sent together. */
+/* Maximum number of packets to send in this visit. */
 static inline uint32_t
 express_room_for(const struct san_visit *v, const struct san_spare *spare,
 		 const struct san_pdl_room *room)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Creation, connection and end of a session. It is one block of memory that includes its tables.
+ * Creation, connection and end of a session. A session is one block of memory that includes its
+ * tables.
  *
- * Timers, all by san_stream_deadline_ns(): the scan (AFC-13), while the session waits for the
- * peer's application; advertisements and postures held for a data message, and a small send held
- * for an advertisement (AFC-11).
+ * Timers, which san_stream_deadline_ns() combines:
+ *   scan      while the session waits for the peer's application (AFC-13)
+ *   adv       an advertisement is held back until a data message can carry it
+ *   posture   a posture is held back likewise
+ *   gather    a small send is held back for an advertisement (AFC-11)
  */
 
 #include <errno.h>
@@ -15,7 +18,7 @@
 #define NEVER UINT64_MAX
 #define MS    1000000ull
 
-#define SENDS_BESIDE 32 /* writes and reads, besides messages */
+#define SENDS_BESIDE 32 /* entries for writes and reads, besides those for messages */
 
 void
 san_stream_conf_default(struct san_stream_conf *conf)
@@ -83,7 +86,7 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 	return NULL;
 }
 
-/* Size of a session with its tables; *at*: offset of each table. */
+/* Size of a session with its tables. *at*: offsets of the tables. */
 static size_t
 stream_mem_layout(const struct san_stream_conf *conf, size_t at[5])
 {
@@ -130,8 +133,8 @@ set_conf(struct san_stream *s, const struct san_stream_conf *conf)
 	s->ops->query(s->arg, &s->caps);
 	s->threshold = conf->threshold != 0 ? conf->threshold : s->caps.threshold;
 	/*
-	 * 12 buffers give t1 = 4 and t2 = 6: half of them are worth an update, at a third it is
-	 * sent.
+	 * Defaults of AFC-15: 12 buffers give t1 = 4 and t2 = 6. An update is sent when the peer's
+	 * credit is below t1 and the update adds more than t2.
 	 */
 	if (conf->t2 == 0)
 		s->conf.t2 = conf->nb_recv / 2;
@@ -344,7 +347,9 @@ stream_sooner_ns(uint64_t a, uint64_t b)
 	return b != 0 && b < a ? b : a;
 }
 
-/* A timer due at the last pump waits for something else now, for example credit. */
+/*
+ * 0 if *at* was due at the last pump: what it delayed waits for something else now, such as credit.
+ */
 static uint64_t
 stream_deadline_after(const struct san_stream *s, uint64_t at)
 {
@@ -419,7 +424,8 @@ san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t
 }
 
 /*
- * The oldest send not yet completed to the application, if it can be now; silent ones are skipped.
+ * The oldest send whose completion the application has not taken, if it is complete. Unsignaled
+ * sends are skipped.
  */
 static bool
 peek_send(struct san_stream *s, struct san_ulp_wc *wc)
