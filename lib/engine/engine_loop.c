@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The lcore's loop, run to completion (SYS-1): requests of applications, received packets, timers,
- * packets to send. One clock read per round.
+ * Loop of an lcore, run to completion (SYS-1). A round serves requests of applications, received
+ * packets, timers, and packets to send. It reads the clock once, and again after it has sent posted
+ * work.
  */
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #define AGAIN_BURST      64
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* a query of the link may be a system call */
-#define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
+#define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* a peer's process may be descheduled as long */
 
 /* ---- requests ---- */
 
@@ -38,8 +39,8 @@ do_calls(struct san_engine *e)
 		c->rc = c->fn(e, c->arg);
 		n++;
 		/*
-		 * pairs with the acquire in san_engine_loop_call(); *c* is the caller's from
-		 * here on
+		 * pairs with the acquire in san_engine_loop_call(), which may return from here on:
+		 * then *c* is gone
 		 */
 		atomic_store_explicit(&c->done, true, memory_order_release);
 	}
@@ -72,7 +73,7 @@ san_engine_loop_call(struct san_engine *e, san_engine_fn fn, void *arg)
 int
 san_engine_loop_read(struct san_engine *e, san_engine_fn fn, void *arg)
 {
-	/* now_ns, too, belongs to the thread that polls */
+	/* without a launched lcore, now_ns belongs to the thread that polls: do not change it */
 	return e->launched ? san_engine_loop_call(e, fn, arg) : fn(e, arg);
 }
 
@@ -153,7 +154,7 @@ loop_answer_doorbells(struct san_engine *e, uint16_t app)
 {
 	uint32_t ids[DOORBELL_BURST], i, n, nb_doorbells = san_engine_nb_doorbells(e);
 
-	/* its doorbells stay for the next round, which follows at once */
+	/* the application has used up its turn: its doorbells wait for the next round */
 	if (unlikely(app != 0 && e->apps[app].left == 0))
 		return 1;
 	if (likely(!san_doorbells_have_rung(e->apps[app].doorbells, nb_doorbells)))
@@ -174,7 +175,7 @@ loop_do_doorbells(struct san_engine *e)
 	uint32_t i, index, n = 0, before = RTE_MIN(e->nb_again, (uint32_t)AGAIN_BURST);
 
 	san_engine_app_refill(e);
-	/* queue pairs whose rings were not emptied: in order, and a few in a round */
+	/* queue pairs whose rings were not emptied: in order, and a limited number in a round */
 	for (i = 0; i < before; i++) {
 		index = e->again[e->again_head];
 		e->again_head = again_at(e, 1);
@@ -205,7 +206,7 @@ may_burst(struct san_engine *e)
 
 	if (!e->has_queue)
 		return true;
-	/* the link is queried only where it matters */
+	/* query the link only where the gate needs it */
 	return san_engine_gate_pass(gate,
 				    !gate->used || gate->held || san_engine_port_is_up(e->port),
 				    e->now_ns);
@@ -222,9 +223,9 @@ port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 }
 
 /*
- * Bursts of long frames are short. A burst takes some ten microseconds, so that one end works on
- * one while the other works on the next, with a window no longer than for short frames. The length
- * of the last frames received or sent is used.
+ * Size of the next burst: smaller if frames are long, so that a burst takes some ten microseconds.
+ * Then one end processes a burst while the other end processes the next one, without a larger
+ * window. The first and last frame of the last burst decide.
  */
 static uint16_t
 burst_after(struct rte_mbuf *const *pkts, uint16_t n)
@@ -234,7 +235,7 @@ burst_after(struct rte_mbuf *const *pkts, uint16_t n)
 	return len <= ENGINE_SHORT ? ENGINE_BURST : ENGINE_BURST_LONG;
 }
 
-/* Handle packets that come from the port or were looped back. */
+/* Handle packets from the port, or packets that this host sent to itself. */
 static void
 take_in(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
 {
@@ -333,9 +334,9 @@ is_link_dead(struct san_engine *e)
 }
 
 /*
- * Packets that the port did not take stay with the engine until it does, or until waiting is
- * pointless. A dead link must look like loss; otherwise timers that count losses would wait for the
- * port forever (RT-7).
+ * Packets that the port did not take stay with the engine until the port takes them, is stuck, or
+ * has no link. Packets for a dead link count as lost: otherwise timers that count losses would wait
+ * for the port forever (RT-7).
  */
 static void
 send_backlog(struct san_engine *e)
@@ -354,10 +355,7 @@ send_backlog(struct san_engine *e)
 	}
 }
 
-/*
- * Send to the port, or to the lcore with the queue. What the port does not take becomes the
- * backlog.
- */
+/* Send to the port, or to the lcore with the queue. What is not taken becomes the backlog. */
 static void
 loop_transmit_pkts(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -427,7 +425,10 @@ loop_tx_burst(struct san_engine *e)
 		return tx_core(e);
 	if (e->nb_backlog != 0)
 		return 0; /* the turn stays with its lcore */
-	/* the first one changes: on a port that is always full, only the first one can send */
+	/*
+	 * a different lcore begins each round: on a port that is always full, only the first can
+	 * send
+	 */
 	e->turn = e->turn + 1 < nb ? e->turn + 1 : 0;
 	for (i = 0; i < nb; i++) {
 		who = e->turn + i < nb ? e->turn + i : e->turn + i - nb;
@@ -530,7 +531,7 @@ san_engine_loop_once(struct san_engine *e)
 	work += loop_rx_burst(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
-	/* otherwise the next round, which follows at once, sends */
+	/* if work was posted, the next round sends: it follows at once */
 	if (posted == 0 || gives_way(e))
 		work += loop_tx_burst(e);
 	give_events(e);
@@ -545,7 +546,7 @@ san_engine_loop_main(void *arg)
 {
 	struct san_engine *e = arg;
 
-	/* sleeps last some ten microseconds; the default slack would add fifty */
+	/* sleeps last some ten microseconds, and the default slack of timers would add fifty */
 	if (e->port->sleeps)
 		prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
