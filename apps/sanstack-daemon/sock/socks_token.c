@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A program accepts, waits and shares its listener in many ways, so each stream must come out of
- * accept() of the kernel's listener. For each stream that is up the daemon connects to the listener
- * from an address of this host that nothing else uses. This connection, the token, occupies a place
- * in the listener's queue, lets the kernel choose among listeners that share the port, and waits if
- * the queue is full. When a program has accepted the token, the library presents it to the daemon
- * and gets the stream. (UDP-1)
+ * Programs wait for connections, accept them and share listeners in many ways. So each stream must
+ * come out of accept() on the kernel's listener. For each stream that is up, the daemon connects to
+ * the listener from an address of this host that nothing else uses. This connection is the token.
+ * It takes a place in the listener's queue, and waits if the queue is full. The kernel chooses for
+ * it among listeners that share the port. When a program has accepted the token, the library
+ * presents it to the daemon and gets the stream. (UDP-1)
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 #define LOOK_MAX_NS  (8 * SAN_NS_PER_S)    /* maximum interval between checks of one token */
 #define SCAN_NS      (20 * SAN_NS_PER_MS)  /* minimum interval between checks, of all tokens */
 #define ASLEEP_NS    (60 * SAN_NS_PER_S)
-#define CLAIM_NS     (5 * SAN_NS_PER_S) /* to accept, before the listener gets no more streams */
+#define CLAIM_NS     (5 * SAN_NS_PER_S) /* time to accept; then the listener gets no more streams */
 
 /* Create a socket that is bound to the token address. 0 or -errno. */
 static int
@@ -62,7 +62,10 @@ san_socks_token_can(void)
 	return rc == 0;
 }
 
-/* Listeners whose program accepts no streams get no more, until it claims one. */
+/*
+ * Set whether the listeners of *tcp_port* get streams. They get none while their program does not
+ * claim those that it has.
+ */
 static void
 set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 {
@@ -77,7 +80,9 @@ set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
 	}
 }
 
-/* A connection within the host is complete on return: 0; -EAGAIN: the queue is full; or -errno. */
+/*
+ * Connections within the host complete at once. Returns 0, -EAGAIN if the queue is full, or -errno.
+ */
 static int
 token_connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 {
@@ -119,8 +124,8 @@ is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
 }
 
 /*
- * If the kernel does not have the address that the peer used, connect to the loopback address
- * instead, but only to a listener that accepts connections to any address.
+ * True if the token may go to the loopback address, because the kernel lacks the address that the
+ * peer used. The listener must accept connections to any address.
  */
 static bool
 may_be_loopback(const struct app_sock *s)
@@ -130,7 +135,7 @@ may_be_loopback(const struct app_sock *s)
 		 is_listening("/proc/net/tcp6", s->listener_inode, s->tcp_port));
 }
 
-/* Connect to the address that the peer used, if the kernel has it, too. */
+/* Connect to the address that the peer used. If the kernel lacks it, try the loopback address. */
 static int
 make_token(struct app_sock *s)
 {
@@ -152,7 +157,7 @@ make_token(struct app_sock *s)
 
 /*
  * A stream is up: put its token into the listener's queue. While the queue is full, try again
- * later, like TCP repeats its SYN.
+ * later, as TCP repeats its SYN.
  */
 void
 san_socks_token_offer(struct app_sock *s, uint64_t now_ns)
@@ -174,7 +179,9 @@ san_socks_token_offer(struct app_sock *s, uint64_t now_ns)
 
 /* ---- unclaimed tokens ---- */
 
-/* True if a program has accepted it. A connection in the listener's queue has no inode yet. */
+/*
+ * True if a program has accepted the token. A connection in the listener's queue has no inode yet.
+ */
 static bool
 is_accepted(const char *table, const struct app_sock *s)
 {
@@ -214,7 +221,7 @@ san_socks_token_is_spoken(const struct app_sock *s)
 	return s->held >= 0 && recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* When to look again: in growing intervals, and when the time to accept is over. */
+/* Time of the next check. Intervals grow, and one check comes when the time to accept is over. */
 static uint64_t
 next_look(const struct app_sock *s, bool is_accepted, uint64_t now_ns)
 {
@@ -226,7 +233,7 @@ next_look(const struct app_sock *s, bool is_accepted, uint64_t now_ns)
 	return now_ns + (waited_ns < CLAIM_NS ? RTE_MIN(ns, CLAIM_NS - waited_ns) : ns);
 }
 
-/* Distinguish a program that is about to claim the token from one that never will. */
+/* Find out whether the program has accepted the token and never claims it. */
 static void
 look_for_claim(struct app_sock *s, uint64_t now_ns)
 {
@@ -289,7 +296,10 @@ token_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b
 	return port[0] == port[1] && san_wire_ip_eq(&ip[0], &ip[1]);
 }
 
-/* True if it is the other end of the token's connection. Both belong to this network namespace. */
+/*
+ * True if *facts* describe the other end of the token's connection. Addresses suffice, because both
+ * ends are in this network namespace.
+ */
 static bool
 is_other_end(const struct helper_facts *facts, int token)
 {
