@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Refusals, and how gaps in the PSN space are filled (RT-23, RT-27, RT-33; RULE-4, RULE-5).
- * NACKs are unreliable: the next copy of the refused packet causes another one.
+ * Refusals, and how gaps in the PSN space are filled (RT-23, RT-27, RT-33; RULE-4, RULE-5). A NACK
+ * is not repeated: the next copy of the refused packet causes another NACK.
  *
- * RNR. The target drops what it has of RSN r (ordered: and above) and starts a new round. It
- * refuses packets sent in an older round with the same NACK. The initiator turns their PSNs into
- * RESYNC, waits, and sends the data again under new PSNs, echoing the round. On an ordered
- * connection the round belongs to the connection. On an unordered one each RSN has its own, because
- * no other RSN is refused.
+ * RNR. The target drops what it has of RSN r (ordered: of r and all above) and starts a new round.
+ * It refuses packets of an older round with the same NACK. The initiator turns their PSNs into
+ * RESYNC and waits. Then it sends the data again under new PSNs, which echo the round. On an
+ * ordered connection the round belongs to the connection. On an unordered one each RSN has its own
+ * round, because no other RSN is refused.
  *
- * No record (unordered; ordered: for the base): refused in the same way with SAN_ST_RESOURCE.
- * Resending under the same PSN could fill the window with packets that wait for records, whose
- * transactions wait for the window (RT-26). On an ordered connection only packets ahead of the base
- * are resent under the same PSN; there the initiator recognises a refusal of the base by its new
- * round.
+ * No record (unordered: for any RSN; ordered: for the base). The target refuses in the same way,
+ * with SAN_ST_RESOURCE. Resending under the same PSN could fill the window with packets that wait
+ * for records, while the transactions that hold records wait for the window (RT-26). On an ordered
+ * connection packets ahead of the base are resent under the same PSN. The initiator recognises a
+ * refusal of the base by its new round.
  *
- * A request or an abort that finds no record is resent under its PSN, on every connection:
- * transactions that hold records need no place in the request window to finish, and a connection
- * sends one abort at a time. The answer shows that the peer is alive, so it counts no retry.
+ * A request or an abort that finds no record is resent under its PSN, on every connection.
+ * Transactions that hold records need no place in the request window to finish, and a connection
+ * sends one abort at a time. The NACK shows that the peer is alive, so it counts no retry.
  *
- * Complete-in-error. The target is done with the RSN at once. It remembers the status while the
- * initiator can still ask, and answers every packet of the RSN with it. The initiator turns the
- * PSNs into RESYNC.
+ * Complete-in-error. The target is done with the RSN at once. It remembers the status as long as
+ * the initiator can ask, and answers every packet of the RSN with it. The initiator turns the PSNs
+ * into RESYNC.
  *
  * Abort. RESYNC(abort) finishes the RSN at the target, even if nothing else of it ever arrived. The
- * request of a solicited push is sent nevertheless, or the target would miss its SSN forever. A
- * push is given up only before its LAST has a PSN: packets that are sent stay as they are (the
- * target may hold them, and a RESYNC under the same PSN would be a duplicate), and an acknowledged
- * LAST keeps its meaning.
+ * request of a solicited push is sent all the same, because the target needs its SSN. A push can be
+ * aborted only before its LAST has a PSN. Packets that are sent stay as they are: the target may
+ * hold them, and a RESYNC under the same PSN would be a duplicate. An acknowledged LAST keeps its
+ * meaning.
  *
- * On an ordered connection RESYNC(abort) has the place of LAST among the data (RULE-3), and
- * waits until the RSN is the oldest unfinished one: then the target can always accept it. Ahead of
- * the base it would need a record, and PSNs that wait for records fill the window that lower RSNs
+ * On an ordered connection RESYNC(abort) takes the place of LAST among the data (RULE-3). It waits
+ * until the RSN is the oldest unfinished one, and then the target can always accept it. Ahead of
+ * the base it would need a record. PSNs that wait for records would fill the window that lower RSNs
  * need (RT-26).
  */
 
@@ -42,12 +42,12 @@
 #define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
 #define DEFER_MAX_NS          (100 * SAN_NS_PER_MS)
 #define DEFER_STEP            16 /* consecutive refusals that lengthen the delay by one step */
-#define DEFER_RTTS            4  /* none accepted for this many round trips: reduce the window */
-#define REQUEST_DELAYS        8  /* in delays for data: there may be many requests */
+#define DEFER_RTTS            4  /* reduce the window after so many without acceptance */
+#define REQUEST_DELAYS        8  /* delay of a request, in delays of data: it may be one of many */
 
 /* ---- NACKs out ---- */
 
-/* Limit for one host at a time, so that there is room for NACKs to others. (RT-36) */
+/* NACKs of one host in a burst: the others stay free for other hosts. (RT-36) */
 #define HOST_BURST (SAN_TL_NACKS / 2)
 
 static void
@@ -135,8 +135,8 @@ san_tl_nack_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt
 }
 
 /*
- * Unordered: start the next round of *rsn*. Odd rounds are for lack of a record, even ones for RNR,
- * so that a repeated NACK has the same code as the first.
+ * Unordered: start the next round of *rsn*. Odd rounds mean a lack of records, even ones RNR. So a
+ * repeated NACK has the code of the first.
  */
 static void
 next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
@@ -262,10 +262,10 @@ san_tl_nack_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, u
 /* ---- target: completed in error ---- */
 
 /*
- * A status is remembered until the initiator cannot ask any more. While RSN r is unfinished there,
- * it uses no RSN from r + N on, so r + N takes over the slot of r. The statuses are not in the CAM:
- * a refused RSN is the head of line, which must never wait for space that RSNs behind it hold
- * (RULE-8).
+ * A status is remembered as long as the initiator can ask for it. While RSN r is unfinished at the
+ * initiator, it uses no RSN from r + N on. So r + N takes over the slot of r. The statuses are not
+ * in the CAM: a refused RSN is the head of line, which must never wait for space that RSNs behind
+ * it hold (RULE-8).
  */
 static bool
 refused_take(struct san_tl *tl, struct san_tl_conn *tc)
@@ -274,8 +274,8 @@ refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 
 	if (tl->nb_free_refused == 0) {
 		/*
-		 * Copies of that push would be taken for a finished one: end the connection
-		 * instead.
+		 * Copies of the push would be taken for those of a finished one. So end the
+		 * connection.
 		 */
 		san_pdl_conn_fail(tl->pdl, c);
 		return false;
@@ -339,7 +339,7 @@ abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 	san_tl_rxn_free(tl, tc, r);
 }
 
-/* False: there is no record to remember the abort. */
+/* False: no record is free, which the abort of a later RSN needs. */
 static bool
 abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_ns)
 {
@@ -406,8 +406,8 @@ san_tl_nack_is_live_push(const struct san_tl_txn *t)
 }
 
 /*
- * Ordered: wait from *rsn* on, whatever the state of its transaction. The transaction may be given
- * up or even freed, but those above it are refused nevertheless.
+ * Ordered: wait from *rsn* on, whatever the state of its transaction. It may be given up or even
+ * freed, but the transactions above it are refused all the same.
  */
 static void
 wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t round,
@@ -424,8 +424,8 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 		if (!san_tl_nack_is_live_push(t))
 			continue;
 		/*
-		 * One may have been refused for good ahead of its turn; only alone it gets that
-		 * answer.
+		 * The target may have refused this one for good ahead of its turn. It gives that
+		 * answer only to a push that is sent alone.
 		 */
 		t->alone |= tc->peer.relaxed;
 		san_tl_nack_push_rewind(tl, tc, t);
@@ -443,7 +443,7 @@ rnr_limit_ns(const struct san_tl_conn *tc, uint64_t since_ns)
 	return since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
 }
 
-/* True if the target was not ready for *t* for as long as both sides agreed. */
+/* True if the target was not ready for *t* for the whole time that both sides agreed on. */
 static bool
 is_rnr_over(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_txn *t,
 	    uint64_t now_ns)
@@ -486,7 +486,7 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 	if (san_tl_nack_is_live_push(t))
 		san_tl_nack_push_rewind(tl, tc, t);
 	if (!san_tl_nack_is_live_push(t))
-		return; /* given up: it needed only its place in the window */
+		return; /* given up: only its place in the window was still needed */
 	if (until_ns <= now_ns) {
 		resume_unordered(tl, tc, t, now_ns);
 		return;
@@ -498,11 +498,11 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 }
 
 /*
- * The target had no record or no space. The more packets were refused since one was accepted, the
- * longer the delay. If none was accepted for some round trips, the window is reduced as well
- * (RT-35): resending a whole window again and again fills the link of a target whose resources are
- * held by others. While some are accepted the window stays, because their data frees the resources.
- * *n* counts packets.
+ * Delay after a refusal for lack of a record or of space. *n* counts packets. It grows with the
+ * packets refused since one was accepted. If none was accepted for some round trips, the window is
+ * reduced, too (RT-35): otherwise whole windows are resent again and again and fill the link of a
+ * target whose resources others hold. While some are accepted the window stays, because their data
+ * frees resources.
  */
 static uint64_t
 refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
@@ -522,7 +522,10 @@ refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wir
 	return delay_ns;
 }
 
-/* RNR, or no record: withdraw, wait, send again. *t* may be NULL on ordered connections only. */
+/*
+ * RNR, or no record: withdraw the data, wait, and send it again. *t* is NULL on ordered connections
+ * only.
+ */
 static enum san_drop
 on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	   const struct san_wire_pkt *p, uint64_t now_ns)
@@ -536,7 +539,10 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		return SAN_DROP_NACK_STALE;
 	tl->stats.nb_rnr_rx += p->status == SAN_ST_RNR;
 	tl->stats.nb_unpack_rx += unpack;
-	/* If one of several was not ready, that shows when each is sent alone. */
+	/*
+	 * If a packed push was not ready, each of its messages is sent alone and gets its own
+	 * answer.
+	 */
 	if (p->status == SAN_ST_RNR && !unpack && san_tl_nack_is_live_push(t)) {
 		x = san_tl_txn_extra_use(tl, t);
 		if (x->rnr_since_ns == 0)
@@ -604,9 +610,9 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	if (!san_tl_is_push_data(e->op))
 		return nack_defer_push(tl, c, e, p, now_ns);
 	/*
-	 * The RNR of an ordered connection names the first RSN; the PSN may belong to a later one.
-	 * The same holds if its base found no record. A packet to be deferred was sent in the
-	 * newest round.
+	 * Ordered: an RNR names the first refused RSN, and the PSN may belong to a later one. So
+	 * does a refusal because the base found no record, which starts a new round. A refusal
+	 * without a new round defers one packet.
 	 */
 	if (tc->peer.ordered &&
 	    (p->status == SAN_ST_RNR || (p->status == SAN_ST_RESOURCE && is_new)))
@@ -619,7 +625,7 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 		return tc->peer.ordered ? nack_defer_push(tl, c, e, p, now_ns) :
 					  on_not_now(tl, tc, t, p, now_ns);
 	}
-	if (e->op == SAN_OP_PUSH_PACKED) /* its messages are refused one by one, when sent alone */
+	if (e->op == SAN_OP_PUSH_PACKED) /* its messages get a final refusal only when sent alone */
 		return SAN_DROP_NACK_STALE;
 	on_refused(tl, tc, t, p->status);
 	return SAN_DROP_NONE;
@@ -711,7 +717,7 @@ san_tl_nack_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl
 {
 	struct san_tl_txn *t = san_tl_txn_first(tl, &tc->aborts);
 
-	/* Ordered: wait until it is the oldest, or the target would need a record for it. */
+	/* Ordered: wait until it is the oldest. Otherwise the target would need a record for it. */
 	if (t != NULL && tc->peer.ordered)
 		t = san_tl_txn_at(tc, tc->rsn_base);
 	if (t == NULL || t->list != SAN_TXN_LIST_ABORT)

@@ -4,15 +4,16 @@
  * The target: executes the requests of the peer, exactly once and in its order (RT-10, RT-11,
  * RT-14, RT-15, RT-18, RT-19, RT-30, RT-32; RULE-1, RULE-3, RULE-14, RULE-15).
  *
- * A packet of the base RSN (unordered: of any unfinished RSN) is processed at once. On an ordered
- * connection a packet of a later RSN is held in the record of that RSN, which is in the CAM. When
- * the base gets there, the record is taken out and its packets are processed in order of arrival;
- * this repeats until a look-up misses. A push that is the base and comes in one packet needs
- * neither a record of the pool nor a look-up.
+ * On an ordered connection the base is the lowest unfinished RSN, and its packets are processed at
+ * once. Packets of a later RSN are held in the record of that RSN, which is in the CAM. When the
+ * base reaches it, the record is taken out of the CAM and its packets are processed in order of
+ * arrival. This repeats until a look-up misses. On an unordered connection packets of every
+ * unfinished RSN are processed at once. A push in one packet that is the base needs neither a
+ * record of the pool nor a look-up.
  *
- * Push data is acknowledged when it is placed, LAST when all data is placed and the ULP has
- * acknowledged. A pull or atomic is finished for the order when it was executed; its record stays
- * until its data is acknowledged (tl_pull.c).
+ * Push data is acknowledged when it is placed. LAST is acknowledged when all data is placed and the
+ * ULP has acknowledged the push. A pull or atomic counts as finished for the order once it was
+ * executed. Its record stays until its data is acknowledged (tl_pull.c).
  */
 
 #include "tl_priv.h"
@@ -53,7 +54,7 @@ san_tl_target_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 	return san_tl_reorder_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
 }
 
-/* The refused RSN was accepted, or is finished: grants are possible again. */
+/* The RSN that got an RNR was accepted, or is finished: grants are possible again. */
 static void
 rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -116,7 +117,7 @@ san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn
 void
 san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
 {
-	/* Those before the last have no record, so the base passes them at once. */
+	/* The others have no record, so the base passes them at once. */
 	if (likely(tc->peer.ordered && tc->nb_refused == 0)) {
 		tc->rx_base += n - 1;
 		tl->stats.nb_served += n - 1;
@@ -130,8 +131,8 @@ san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t
 /* ---- one packet of push data ---- */
 
 /*
- * RNR and RESOURCE mean "not now" on the wire; a ULP that returns one of them here means a final
- * refusal.
+ * On the wire, RNR and RESOURCE mean "not now". If a ULP returns one of them here, it refuses for
+ * good, so another status is sent.
  */
 static uint8_t
 final_status(uint8_t code)
@@ -141,7 +142,7 @@ final_status(uint8_t code)
 		code;
 }
 
-/* Completed in error (RT-27). */
+/* Complete the push in error (RT-27). */
 static enum put
 target_refuse_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 		   uint8_t code)
@@ -154,7 +155,7 @@ target_refuse_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn 
 	return PUT_ERROR;
 }
 
-/* pushReq, with the first packet of the RSN. */
+/* Begin the push, with the first packet of the RSN: pushReq. */
 static enum put
 target_begin_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
 {
@@ -174,7 +175,7 @@ target_begin_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *
 	return PUT_PLACED;
 }
 
-/* Everything is placed in its turn: ask for the ULP-ACK. */
+/* All data is placed, and it is the turn of the push: ask for the ULP-ACK. */
 static enum put
 target_complete_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
@@ -248,8 +249,8 @@ finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 }
 
 /*
- * Release what is left of a refused push. None of it stays reported as received: the initiator's
- * RESYNC must get through to these PSNs.
+ * Release the rest of a refused push. No PSN of it stays reported as received: otherwise the
+ * initiator would not send the RESYNC under it.
  */
 static void
 drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
@@ -394,7 +395,10 @@ san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_m
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
-/* Packet of a finished transaction: discarded, unless it was completed in error (RT-32). */
+/*
+ * A packet of a finished transaction is discarded, unless the transaction completed in error
+ * (RT-32).
+ */
 static enum san_drop
 push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -420,7 +424,7 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 	struct san_tl_rxn *r;
 
 	*drop = SAN_DROP_RANGE;
-	/* Data that was never granted, or LAST that does not end the push. */
+	/* Refuse data that was never granted, and LAST that does not end the push. */
 	if (p->op == SAN_OP_PUSH_SLCTD_DATA ||
 	    ((p->flags & SAN_F_LAST) && p->offset + len != p->length))
 		return NULL;
@@ -437,14 +441,15 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 }
 
 /*
- * On an ordered connection the last packet of a push is placed last: an application that polls the
- * last byte finds all bytes before it (RT-39). Relaxed placement does not guarantee that.
+ * True if LAST must wait for data before it. On an ordered connection it is placed last: an
+ * application that polls the last byte finds all bytes before it (RT-39). Relaxed placement does
+ * not guarantee that.
  */
 static inline bool
 target_last_is_ahead(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
 		     const struct san_wire_pkt *p)
 {
-	/* The data before it ends where it begins. */
+	/* It waits unless the data received so far ends where LAST begins. */
 	return (p->flags & SAN_F_LAST) != 0 && r->received != p->offset && tc->peer.ordered &&
 		!tc->peer.relaxed;
 }
@@ -462,7 +467,7 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	    (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
 	if (out == PUT_HOLD && san_tl_rxn_is_red(tl, tc))
-		/* A held-back LAST is only resent: the rest may be placed. */
+		/* LAST that is held back is only resent, because the rest may be placed. */
 		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
 				 san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	target_push_arrives(tl, r, p, now_ns);
@@ -556,8 +561,8 @@ san_tl_target_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, 
 /* ---- the base moves ---- */
 
 /*
- * Process what the push at the base holds, in order of arrival, LAST at the end. True if it is
- * finished.
+ * Process the packets that the push at the base holds, in order of arrival and LAST at the end.
+ * True if the push is finished.
  */
 static bool
 target_replay_held(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
@@ -603,7 +608,10 @@ san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_n
 		switch (r->state) {
 		case SAN_RXN_REFUSED:
 		case SAN_RXN_ABORTED:
-			/* A grant that refuses it is sent first: only the record knows of it. */
+			/*
+			 * A grant packet with the refusal is sent first: only the record knows of
+			 * it.
+			 */
 			moved = !r->in_out;
 			if (moved)
 				finish_push(tl, tc, r);
@@ -634,7 +642,7 @@ san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct 
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
-/* Request of a finished transaction: accepted, but its SSN must be counted. */
+/* Accept the request of a finished transaction: its SSN must be counted. */
 static enum san_drop
 request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -653,7 +661,7 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 
 /*
  * Grant what the budget allows. A push that its first packet would cause to be refused is refused
- * before the first grant: otherwise the initiator would send a grant's worth of data in vain
+ * before the first grant. Otherwise the initiator would send a grant's worth of data in vain
  * (RT-27).
  */
 static void
@@ -681,7 +689,7 @@ target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 
 	if (!san_tl_solicit_ssn_valid(tc, p->ssn))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
-	/* There is nothing to grant; no initiator requests that. */
+	/* A request for no bytes is invalid: there is nothing to grant. */
 	if (p->length == 0)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, true);
