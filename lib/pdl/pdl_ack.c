@@ -3,20 +3,20 @@
 /*
  * ACKs in both directions (RT-4 .. RT-6, RT-8, RT-25, RT-33; RULE-1, RULE-2, RULE-11).
  *
- * Sending: a received packet is reported at once (AckReq, duplicate, gap, overrun, every ack_every
- * packets) or when the coalescing timer expires. A connection that owes an ACK is on a list once,
- * so at most one ACK is sent per burst. A reverse packet in the same loop replaces an ACK if the
- * two bases are the whole report and a dedicated ACK was sent within the last round trip, or fewer
- * than ack_stand_ins packets have replaced one since. The connection then stays on the list, owes
- * nothing, and is skipped.
+ * Sending: some packets are reported at once (AckReq, duplicate, gap, overrun, every ack_every
+ * packets), the others when the coalescing timer expires. A connection that owes an ACK is on a
+ * list once, so it sends at most one ACK per burst. A reverse packet in the same loop replaces the
+ * ACK on two conditions. First, the two bases are the whole report. Second, a dedicated ACK was
+ * sent within the last round trip, or fewer than ack_stand_ins packets have replaced one since. The
+ * connection then stays on the list, owes nothing, and is skipped.
  *
- * A request and its answer are two packets. If a packet of ours several times followed a packet
- * that asked for an ACK within a third of a round trip, or ack_hold_ns, then the ACK is held for
- * the next such packet, but no longer than that. If none comes in time, many timely answers are
- * needed before an ACK is held again: two ends that both wait for an ACK must not hold each
- * other's.
+ * Holding: a request and its answer should be two packets, not four. The answer carries the ACK if
+ * it is sent within a third of a round trip, or within ack_hold_ns. If several answers came in this
+ * time, the next ACK is held for an answer, but not for longer. If an answer is late, many timely
+ * ones are needed before an ACK is held again: two ends that both wait for an ACK must not both
+ * hold theirs.
  *
- * Receiving: the fields of each window are judged alone. Bases and acknowledged bits are final and
+ * Receiving: the fields of each window are handled alone. Bases and acknowledged bits are final and
  * ORed, however late they come. Received bits are a hint that only an ACK with a newer serial
  * number replaces.
  */
@@ -27,7 +27,7 @@
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
 #define DOUBTS          32                   /* nb_doubts after an ACK was held in vain */
-#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait hides the delay of the path */
+#define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait spoils a sample of the path */
 
 /* ---- owed ACKs ---- */
 
@@ -64,14 +64,14 @@ san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 {
-	if (must && c->ack.held) /* a copy, for example: the peer does not wait for so long */
+	if (must && c->ack.held) /* such as a duplicate: the peer did not wait for the ACK */
 		c->ack.nb_doubts = DOUBTS;
 	c->ack.now = true;
 	c->ack.must |= must;
 	san_pdl_ack_list(pdl, c);
 }
 
-/* A packet of ours sent within this time carries the ACK: a third of a round trip, or more. */
+/* Time for which an ACK is held: a third of a round trip, or ack_hold_ns if that is longer. */
 static uint32_t
 answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
@@ -110,7 +110,7 @@ san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t n
 		a->nb_doubts--;
 }
 
-/* Counted from the first unreported packet. */
+/* End of the hold, counted from the first unreported packet. */
 static uint64_t
 held_until_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
@@ -130,9 +130,7 @@ san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
 {
 	struct san_pdl_conn *c;
 
-	/*
-	 * The list is not sorted: a shorter hold may wait for those before it, up to the ACK delay.
-	 */
+	/* The list is not sorted: a short hold may wait behind longer ones, up to the ACK delay. */
 	while ((c = TAILQ_FIRST(&pdl->held_acks)) != NULL && now_ns >= held_until_ns(pdl, c)) {
 		ack_unhold_conn(pdl, c);
 		c->ack.nb_doubts = DOUBTS;
@@ -179,13 +177,16 @@ void
 san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		 uint32_t nb_unreported, uint64_t now_ns)
 {
-	/* The newest packet is the one sent last: a reordered one tells of the past. */
+	/* Echo the packet that was sent last. A reordered one says less of the path now. */
 	if (c->ack.echo_valid && nb_unreported > 0 &&
 	    san_seq_lt(p->tx_time, c->ack.echo_tx))
 		return;
 	c->ack.echo_valid = true;
 	c->ack.echo_tx = p->tx_time;
-	/* The earliest possible arrival: time spent waiting for us is no delay of the network. */
+	/*
+	 * Echo the earliest possible time of arrival: waiting for this lcore is no delay of the
+	 * network.
+	 */
 	c->ack.echo_rx = (uint32_t)(now_ns - pdl->rx_gap_ns);
 }
 
@@ -202,8 +203,9 @@ ack_settle_conn(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 /*
- * True if the two bases are the whole report and the last dedicated ACK is recent (RT-25). If a
- * round trip has one packet, none is recent: then some packets in a row may replace an ACK.
+ * True if a packet of ours can replace the ACK: the two bases are the whole report, and the last
+ * dedicated ACK is recent (RT-25). With one packet in a round trip none is recent; then a few
+ * packets in a row may replace an ACK.
  */
 static bool
 may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
@@ -229,7 +231,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 		c->ack.nb_stood += c->ack.nb_stood < pdl->conf.ack_stand_ins;
 		pdl->stats.nb_acks_piggy++;
 	} else if (c->ack.held) {
-		san_pdl_ack_owe(pdl, c, false); /* there is no reason to hold it any longer */
+		san_pdl_ack_owe(pdl, c, false); /* the answer was sent without it */
 	}
 }
 
@@ -285,9 +287,9 @@ fill_bitmaps(const struct san_pdl_conn *c, struct san_wire_ack *ack)
 }
 
 /*
- * The fill level of the reorder buffer for this peer, 0 .. 1000: peers that leave room must not be
- * slowed down because others do not (RT-35). It is full at the share at which the peer's packets
- * are refused.
+ * The fill level of the reorder buffer for this peer, 0 .. 1000. It is full at the share at which
+ * packets of the peer are refused. Peers that leave room are not slowed down because others do not
+ * (RT-35).
  */
 static uint16_t
 level_for(const struct san_pdl *pdl, const struct san_pdl_conn *c)
@@ -382,7 +384,7 @@ ack_retire_bits(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, u
 	san_pdl_rtx_retire(pdl, c, win, psn, bits, r->now_ns);
 }
 
-/* Set the hints of the 64 PSNs from *psn* on to *word*; bits outside *mask* mean nothing. */
+/* Set the hints of the 64 PSNs from *psn* on to *word*, as far as *mask* is set. */
 static void
 apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 	    uint64_t word, uint64_t mask, struct report *r)
@@ -407,8 +409,8 @@ static void
 apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
 {
 	struct san_pdl_txw *w = &c->tx[win];
-	uint32_t left = w->next - r->ebsn;  /* bits beyond NSN mean nothing */
-	uint32_t reach = w->high - r->ebsn; /* no hint is set from here on */
+	uint32_t left = w->next - r->ebsn;  /* bits from NSN on mean nothing */
+	uint32_t reach = w->high - r->ebsn; /* no hint is set at or above *high* */
 	uint32_t i, off;
 
 	for (i = 0, off = 0; off < left && (i < r->nb_words || (r->rcvd != NULL && off < reach));
@@ -430,7 +432,7 @@ apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 	}
 }
 
-/* Returns false if eBSN is beyond NSN; nothing changed then. */
+/* Returns false, and changes nothing, if eBSN is beyond NSN. */
 static bool
 apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
 {
@@ -439,7 +441,7 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 	uint32_t psn;
 
 	if (san_seq_lt(r->ebsn, w->base))
-		return true; /* older than our base */
+		return true; /* an older report */
 	if (r->ebsn - w->base > w->next - w->base)
 		return false;
 	if (w->base == w->next)
@@ -457,7 +459,7 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 }
 
 /*
- * Apply the fields of a dedicated ACK that do not belong to a window; true: it is the newest so
+ * Apply the fields of a dedicated ACK that belong to no window. True if it is the newest ACK so
  * far.
  */
 static bool
@@ -492,8 +494,8 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 		return;
 	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
 	/*
-	 * Time that the ACK waited for us is part of the round trip, but no delay of the network.
-	 * If either side was held up, the rest of the sample may be far too small for the base.
+	 * The ACK may have waited for this lcore. That time is part of the round trip, but no delay
+	 * of the network. If either side was held up, the rest may be far too small for the base.
 	 */
 	if (rtt_ns < s->delay_ns + prompt_ns && pdl->rx_gap_ns <= prompt_ns)
 		san_pdl_rtt_base(&c->rtt, s->delay_ns);
@@ -508,7 +510,7 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	struct san_pdl_cc *cc = &c->cc;
 	uint32_t cuts = cc->nb_cuts;
 
-	/* Before the first sample: a time long enough for one cut only. */
+	/* Before the first sample: long enough that packets of one flight cause one cut. */
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
 	s->rx_level = c->peer_level;
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
