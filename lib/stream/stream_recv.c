@@ -2,14 +2,14 @@
 
 /*
  * The receiver: a list of unread data, each piece in its message buffer, and a queue of receives
- * that the application posted. Payload of a message is appended to the list. Then the list is
- * matched with the queue: completely while the peer knows of a buffer, otherwise as far as the
- * budget for copying goes. (AFC-1, AFC-21, AFC-27)
+ * that the application posted. The payload of a message is appended to the list. Then the receives
+ * of the queue take data from the list. They take all of it while the peer knows of a buffer,
+ * otherwise as much as the copy budget allows. (AFC-1, AFC-21, AFC-27)
  */
 
 #include "stream_priv.h"
 
-#define RECV_MAX (1u << 30) /* most bytes of one receive */
+#define RECV_MAX (1u << 30) /* maximum bytes of one receive */
 
 static uint32_t
 stream_recv_room_left(const struct stream_rqe *q)
@@ -118,7 +118,10 @@ stream_recv_copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *
 	q->filled += bytes;
 }
 
-/* Data of a large send in a large buffer: messages are not the best way (AFC-22). */
+/*
+ * Data of a large send came in messages for a large buffer: report it, because another mode would
+ * be better (AFC-22).
+ */
 static void
 note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream_buf *b)
 {
@@ -132,9 +135,9 @@ note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream
 }
 
 /*
- * True if the next piece must wait for the next turn. Not while the sender knows of a buffer: the
- * next message may concern that buffer, so all data before it must be in place. Then nothing is
- * unread but the last message.
+ * True if the copy budget is used up and the next piece may wait. It may not while the sender knows
+ * of a buffer: the next message may concern that buffer, so all data before it must be in place. In
+ * that case only the last message is unread.
  */
 static bool
 is_spent(const struct san_stream *s)
@@ -143,7 +146,8 @@ is_spent(const struct san_stream *s)
 }
 
 /*
- * Copy the first unread piece, or as much as fits. True: *q* stays open for the rest of its send.
+ * Copy the first unread piece, or as much as fits. True if *q* stays open for the rest of the same
+ * send.
  */
 static bool
 stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
@@ -164,12 +168,15 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 		q->adv_bytes -= bytes;
 		rx->adv_room -= bytes;
 	} else if (q->adv == STREAM_ADV_SENT) {
-		san_stream_adv_end(s, q); /* this message used it up (AFC-12) */
+		san_stream_adv_end(s, q); /* this message ends the advertisement (AFC-12) */
 	}
 	if (b->len > 0)
 		return false;
 	san_stream_recv_drop(s);
-	/* Part of an earlier send whose rest came in messages: the next data is here. */
+	/*
+	 * An initial portion with data behind it belongs to an earlier send, whose rest came in
+	 * messages.
+	 */
 	if (!initial || rx->nb_unread > 0)
 		return false;
 	return q->adv == STREAM_ADV_SENT ||
@@ -184,8 +191,8 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 
 	while (stream_recv_room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
 		/*
-		 * A receive ends before the urgent byte (AFC-1), except if the sender counts on a
-		 * message filling the set that was advertised.
+		 * A receive ends before the urgent byte (AFC-1). It does not if the sender counts
+		 * on its message to fill the advertised set.
 		 */
 		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 &&
 			q->adv == STREAM_ADV_NONE;
@@ -200,7 +207,10 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 		san_stream_recv_complete(s, q, 0);
 }
 
-/* True if more may arrive before any is read. Then a waiting large send is told to go on. */
+/*
+ * True if more data may arrive before the application reads. A large send that waits is then told
+ * to continue in messages.
+ */
 static bool
 more_may_come(struct san_stream *s)
 {
@@ -264,7 +274,10 @@ stream_recv_lend_data(struct san_stream *s, struct stream_rqe *q)
 	san_stream_recv_complete(s, q, 0);
 }
 
-/* Nothing is unread: decide how the rest of a large send gets into *q*, or why it does not. */
+/*
+ * Nothing is unread: decide how the rest of a large send gets into *q*, or why it does not. True:
+ * match again.
+ */
 static bool
 take_rest(struct san_stream *s, struct stream_rqe *q)
 {
@@ -273,7 +286,7 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 	if (san_stream_recv_fits(s, q)) {
 		if (rx->way == STREAM_RX_OFFER)
 			san_stream_offer_read(s, q);
-		return false; /* the next message answers a notice */
+		return false; /* a notice is answered by the next message */
 	}
 	if (q->filled > 0 && (q->flags & SAN_RECV_WAITALL) == 0) {
 		san_stream_recv_complete(s, q, 0);
@@ -283,14 +296,14 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 	return true;
 }
 
-/* True: something has changed, match again. */
+/* True if something has changed: match again. */
 static bool
 stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 	bool ended = rx->fin || s->over;
 
-	if (q->nb_io > 0) { /* the read of the rest may be possible now */
+	if (q->nb_io > 0) { /* the provider may have room now for the read of the rest */
 		if (!rx->withdrawn && !s->over)
 			san_stream_offer_read(s, q);
 		return false;
@@ -304,7 +317,7 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 			stream_recv_lend_data(s, q);
 		else
 			take_unread(s, q);
-		/* It was left open: read the rest of an offer now, not at the next scan. */
+		/* *q* was left open: read the rest of an offer now, not at the next scan. */
 		return q != san_stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
 		san_stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
@@ -312,7 +325,7 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 		return true;
 	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
 		   (q->flags & SAN_RECV_WAITALL) == 0) {
-		san_stream_recv_complete(s, q, 0); /* left open for data that does not come */
+		san_stream_recv_complete(s, q, 0); /* left open, but no more data comes */
 	} else if ((q->flags & SAN_RECV_DONTWAIT) != 0) {
 		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_AGAIN);
 	} else {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender: a queue of sends that the application posted. One entry, *cur*, is being handed over.
- * The entries before it are handed over and not complete, so the writes of several sends may be in
- * progress at once; they complete in order. Small sends are copied into messages and complete at
- * once; those posted together are sent together. (AFC-3, AFC-21, AFC-22, AFC-25, AFC-26)
+ * The sender: a queue of sends that the application posted. The entry *cur* is being handed to the
+ * provider. Entries before it are handed over but not complete: the writes of several sends may be
+ * in progress at once, and they complete in order. Small sends are copied into messages and
+ * complete at once. Small sends that are posted together share a message. (AFC-3, AFC-21, AFC-22,
+ * AFC-25, AFC-26)
  */
 
 #include "stream_priv.h"
@@ -140,8 +141,8 @@ san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 }
 
 /*
- * Reserve room for a copy. False: none; or there is no memory for copies, and it has failed
- * (AFC-20).
+ * Reserve room in the send buffer for a copy. False: there is no room now, or the buffer cannot be
+ * allocated and the send has failed (AFC-20).
  */
 static bool
 copy_begin(struct san_stream *s, struct stream_sqe *e)
@@ -165,8 +166,8 @@ copy_begin(struct san_stream *s, struct stream_sqe *e)
 }
 
 /*
- * Copy the send, so that it completes now (AFC-26). False: it stays where it is, or not all of it
- * is copied yet.
+ * Copy the send into the send buffer, so that it completes now (AFC-26). False: it is not copied,
+ * or not all of it yet.
  */
 static bool
 copy_aside(struct san_stream *s, struct stream_sqe *e)
@@ -302,14 +303,17 @@ stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct
 		return rc;
 	e->off += bytes;
 	e->nb_io++;
-	/* Ordered: the peer may get the report, and the slot may be reused, before completion. */
+	/*
+	 * An ordered provider needs no count: the peer may get the report, and the slot may be
+	 * reused, before the writes complete.
+	 */
 	tx->wdone[done].nb_io += !s->caps.ordered;
 	tx->adv_off += bytes;
 	s->stats.tx.write += bytes;
 	return 0;
 }
 
-/* Write into the oldest known set. False: not all of it now. */
+/* Write into the oldest known set of buffers. False: not all of it can be written now. */
 static bool
 write_set(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
@@ -345,8 +349,8 @@ san_stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, ui
 }
 
 /*
- * Prepare the rest of the send as a source of writes, or for reads by the peer: one right at a time
- * (AFC-24). False: not possible.
+ * Register the rest of the send: as a source of our writes, or for reads by the peer. It has one of
+ * these rights at a time (AFC-24). False: it cannot be registered.
  */
 static bool
 stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
@@ -373,7 +377,8 @@ stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 }
 
 /*
- * Its memory cannot be registered: the send fails, unless it was reported as successful. (AFC-20)
+ * The memory cannot be registered: fail the send. If part of it was sent, or it was reported as
+ * successful, send the rest in messages. (AFC-20)
  */
 static void
 stream_send_fail_entry(struct san_stream *s, struct stream_sqe *e)
@@ -399,7 +404,7 @@ stream_send_decide_way(struct san_stream *s, struct stream_sqe *e, uint64_t now_
 		stream_send_fail_entry(s, e);
 }
 
-/* False: continue with *cur*, more may be possible. */
+/* Returns false if more of *cur* may be possible at once. */
 static bool
 go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
@@ -424,7 +429,10 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 	return true;
 }
 
-/* If the application cancelled it, complete it with what was sent. True: it is complete. */
+/*
+ * If the application cancelled the send, complete it with the bytes sent so far. True: it is
+ * complete.
+ */
 static bool
 stream_send_give_up(struct san_stream *s, struct stream_sqe *e)
 {
@@ -467,7 +475,10 @@ san_stream_send_run(struct san_stream *s, uint64_t now_ns)
 
 /* ---- messages ---- */
 
-/* Send-receive: a small send waits for the large receive that is about to be posted (AFC-11). */
+/*
+ * True if a small send waits. A program that sends and then receives is about to post a large
+ * receive: its advertisement then travels with the send (AFC-11).
+ */
 static bool
 stream_send_gathers(struct san_stream *s, uint64_t now_ns)
 {
@@ -504,14 +515,14 @@ san_stream_send_want(struct san_stream *s, uint64_t now_ns)
 		return STREAM_WANT_NOTHING;
 	if (stream_send_left(e) < s->threshold)
 		return stream_send_gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
-	/* A known buffer is written into, as soon as the provider has room. */
+	/* If a buffer is known, write into it as soon as the provider has room: no message then. */
 	return e->plan != STREAM_WAY_NEW && !san_stream_adv_any(s) ? STREAM_WANT_INITIAL :
 								     STREAM_WANT_NOTHING;
 }
 
 /*
- * Most payload bytes of one message: less than a large send, so that it fits into any set, after an
- * initial portion that may be there (AFC-12, AFC-23).
+ * Maximum payload bytes of one message. It is less than a large send, so that it fits into any set
+ * behind an initial portion that may be there already (AFC-12, AFC-23).
  */
 static uint32_t
 payload_room(const struct san_stream *s, const struct san_sm *m, uint32_t size)
@@ -556,7 +567,7 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 	tx->gather_until = 0;
 }
 
-/* Where the rest can be read: what was registered, without the first *bytes*. */
+/* Addresses and keys of the rest for reads: what was registered, without the first *bytes*. */
 static void
 stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
 {
@@ -644,7 +655,7 @@ san_stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 		tx->posture = STREAM_POSTURE_SMALL;
 		return;
 	}
-	/* Late answer to a send that has switched to messages meanwhile. */
+	/* Ignore a late answer: the send has switched to messages meanwhile. */
 	if (tx->cur == tx->tail || e->way != STREAM_WAY_NOTICED || id != tx->send_id)
 		return;
 	e->way = STREAM_WAY_MESSAGES;
