@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The complete protocol of one lcore. This file only moves data between the layers. pdl processes
- * PSNs, tl transactions, ulp bytes and cm connections; no layer calls one above, except that tl
- * calls its ULP.
+ * The complete protocol of one lcore. This file only moves data between the layers: pdl processes
+ * PSNs, tl transactions, ulp bytes, and cm connections. No layer calls a layer above, except that
+ * tl calls its ULP.
  */
 
 #include <errno.h>
@@ -226,7 +226,7 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 
 	drop = san_inet_ip_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
-	/* Only requested addresses: other claims are unauthenticated (RT-36). */
+	/* Take only addresses that were requested: other claims are unauthenticated (RT-36). */
 	if (r.what == SAN_INET_LEARNED && r.awaited)
 		san_cm_fsm_resolved(core->cm, &r.ip, &r.mac, now_ns);
 	if (r.what == SAN_INET_ERROR && core->socks != NULL &&
@@ -268,8 +268,8 @@ rx_packet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 }
 
 /*
- * Prefetch the records of a connection in both sublayers; with many connections they are not in the
- * cache. They arrive while the packets of another connection are processed.
+ * Prefetch the records of a connection in both sublayers: with many connections they are not in the
+ * cache. They arrive while packets of another connection are processed.
  */
 static inline void
 prefetch_conn(const struct san_core *core, uint32_t slot)
@@ -325,7 +325,10 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
-	/* The reorder buffer of a slow receiver fills; its level slows peers down (RULE-12). */
+	/*
+	 * Report how full the reorder buffer is: a slow receiver slows its peers down by that
+	 * (RULE-12).
+	 */
 	core->pdl->rx_level = 0;
 	if (unlikely(core->tl->nb_held != 0)) {
 		core->pdl->rx_level = (uint16_t)RTE_MAX(
@@ -370,7 +373,7 @@ send_entry(struct san_core *core, struct san_visit *v, const struct san_pdl_entr
 	san_visit_add(v, core->pdl, m, now_ns);
 }
 
-/* Send resends. False: some are left. */
+/* Resend lost packets. False: some are left. */
 static bool
 tx_again(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 {
@@ -424,7 +427,7 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	};
 	bool done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 
-	/* No later packet would bring an ACK of the last one (RULE-11). */
+	/* This is the last packet for now: no later one would cause an ACK of it (RULE-11). */
 	if (done && v.nb != 0)
 		san_wire_build_ask_ack(pkts[v.nb - 1]);
 	san_pdl_sched_end(core->pdl, c, !done);
@@ -474,7 +477,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			break;
 		pkts[k] = san_visit_spare_take(&core->spare);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
-		if (p.payload_len != 0) /* a PROBE for the path MTU */
+		if (p.payload_len != 0) /* it is a PROBE for the path MTU */
 			core_pad_frame(pkts[k], p.payload_len);
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
@@ -495,7 +498,7 @@ tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now
 		struct san_pdl_conn *c = &core->pdl->conns[slot];
 
 		if (!has_mbuf(core))
-			break; /* a NACK may be lost: the next refused packet causes another */
+			break; /* the NACK is lost, and the next refused packet causes another */
 		pkts[k] = san_visit_spare_take(&core->spare);
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		san_wire_build(pkts[k], &c->path, &p);
@@ -513,10 +516,10 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 
 	while (k < n && san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns)) {
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
-			core->inet_deadline_ns = 0; /* a request starts a timer */
+			core->inet_deadline_ns = 0; /* an address request starts a timer */
 			if (san_inet_route_resolve(core->inet, &path.dst, now_ns,
 						   &path.dst_mac) != 0)
-				continue; /* the answer or the next retry brings it back */
+				continue; /* the answer or the next retry queues it again */
 			san_cm_fsm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
 			continue; /* cm has queued it again, with the address */
 		}
@@ -554,14 +557,14 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 		san_core_conn_abort(core, qp, now_ns);
 	if (!has_packets(core, now_ns)) /* most rounds */
 		return 0;
-	/* If both are waiting, datagrams and connections get one half each. */
+	/* If both datagrams and connections have packets, each get one half. */
 	nb_inet = san_inet_tx_burst(core->inet, pkts,
 				    san_pdl_sched_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;
 	k += tx_cm(core, &pkts[k], n - k, now_ns);
-	/* Refusals by one peer must leave room for data of all. */
+	/* NACKs get a quarter at most, which leaves room for data. */
 	k += tx_nacks(core, &pkts[k], (n - k) / 4, now_ns);
-	/* Data first, because it carries ACKs; a quarter is left for other ACKs. */
+	/* Data goes first, because it carries ACKs. A quarter is left for other ACKs. */
 	k += tx_data(core, &pkts[k], (n - k) - (n - k) / 4, now_ns);
 	k += tx_acks(core, &pkts[k], n - k, now_ns);
 	for (i = nb_inet; i < k; i++)

@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * The target's side of the transactions. pushReq checks what can be checked without the data: key,
- * partition, bounds, rights, a receive and its CQ entry. The results are stored in the
- * transaction's record as indices with generations (ulp_ref, ulp_gen), never as pointers. So a
- * region or queue that was removed meanwhile is detected and not used.
+ * This file is the target's side of the transactions. pushReq checks all that can be checked
+ * without the data: key, partition, bounds, rights, a receive and its CQ entry. It stores the
+ * results in the transaction's record as indices with generations (ulp_ref, ulp_gen), never as
+ * pointers. So a region or a receive that was removed meanwhile is detected and not used.
  *
  * Permanent refusals are checked before "not ready": a wrong key must not wait for a receive.
  */
@@ -110,8 +110,9 @@ san_tl_ulp_unreserve(void *arg, uint16_t slot)
 /* ---- pushes ---- */
 
 /**
- * Take the next receive. Reserved receives only limit the grants to further solicited sends. The
- * head of line takes any receive; otherwise an ordered connection could wait for itself (RT-26).
+ * Take the next receive, even a reserved one. Reservations limit only the grants to further
+ * solicited sends. If they kept the head of line from a receive, an ordered connection could wait
+ * for itself (RT-26).
  */
 static uint8_t
 ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
@@ -123,7 +124,7 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 		return SAN_ST_RNR;
 	}
 	if (r->kind == SAN_KIND_SEND && r->length > e->room && r->packed) {
-		/* This receive fails when the send comes alone (RT-34). */
+		/* The receive completes in error when the send comes again, alone (RT-34). */
 		san_ulp_qp_return_recv(qp, e);
 		return SAN_ST_LENGTH;
 	}
@@ -167,7 +168,7 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 	r->ulp_gen = 0;
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	/* It is the head of line now and does not need the reserved receive, whatever happens. */
+	/* The push is the head of line now: it needs no reservation, whatever happens. */
 	if (r->reserved) {
 		san_tl_ulp_unreserve(ulp, r->slot);
 		r->reserved = false;
@@ -271,7 +272,7 @@ san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
  * ---- express: pushes of one packet ----
  */
 
-/* The next receive; NULL: there is none, or no entry to complete it. */
+/* The next receive. NULL: none is posted, or the CQ has no entry for it. */
 static const struct san_ulp_rqe *
 next_recv(const struct san_ulp_qp *qp)
 {
@@ -288,7 +289,10 @@ san_ulp_place_express_start(const struct san_ulp *ulp, uint16_t slot, struct san
 	x->dst = NULL;
 }
 
-/* Check access. It is usually the region of the packet before: then only the bounds are checked. */
+/*
+ * Check access. If the region is that of the last packet, as it usually is, only the bounds are
+ * checked.
+ */
 static inline bool
 may_push(const struct san_ulp *ulp, const struct san_wire_pkt *p, struct san_ulp_express *x)
 {
@@ -324,7 +328,7 @@ san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 	return x->kind == SAN_KIND_SEND ? p->length <= e->room : may_push(ulp, p, x);
 }
 
-/* A push of no bytes needs no region; *dst* is invalid then. */
+/* For a push of no bytes *dst* is invalid: it needs no region. */
 static inline void
 ulp_place_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 {
@@ -410,7 +414,10 @@ san_tl_ulp_atomic(void *arg, struct san_tl_rxn *r)
 	if (status != SAN_ST_OK)
 		return status;
 	at = (uint64_t *)san_ulp_mr_at(mr, r->addr);
-	/* The application may access it too, so it must be atomic for the processor as well. */
+	/*
+	 * The application may access these bytes, too, so the processor's atomic instruction is
+	 * used.
+	 */
 	if (r->addr % SAN_ULP_ATOMIC_LEN != 0 || (uintptr_t)at % SAN_ULP_ATOMIC_LEN != 0)
 		return SAN_ST_ALIGN;
 	if (r->op == SAN_ATOMIC_FETCH_ADD) {
