@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The neighbour table. Requests and answers are ARP (inet_arp.c) or ND (inet_nd.c). (RT-31, SYS-1,
- * UDP-3)
+ * The neighbour table. inet_arp.c and inet_nd.c send the requests and parse the answers. (RT-31,
+ * SYS-1, UDP-3)
  *
  *   FREE -> PENDING -> REACHABLE -> REFRESH -> REACHABLE ...       STALE -> REACHABLE, if used
  *   PENDING -> FAILED -> FREE       REFRESH -> FREE, without answer
@@ -11,17 +11,18 @@
  * REACHABLE -> REFRESH also as soon as a connection finds that its peer is silent. (RT-38)
  *
  * A host that requests our address becomes STALE: it is known but not in use. An entry in use is
- * verified every few seconds, because nothing else tells whether datagrams arrive. So a new MAC
- * address of a neighbour is noticed sooner than by the kernel, which waits longer.
+ * verified every few seconds, because datagrams have no ACK that would show that they arrive. So a
+ * new MAC address of a neighbour is noticed sooner than by the kernel, which waits longer.
  *
- * The table has a fixed size. A new entry replaces the one that has been STALE longest, or, without
- * a STALE one, one in another state.
+ * The table has a fixed size. A new entry replaces the entry that has been STALE longest. If none
+ * is STALE, it replaces one in another state.
  *
- * A few datagrams wait for a PENDING neighbour; a new one replaces the oldest. When it becomes
- * FAILED they are dropped, and the next send reports the error.
+ * A few datagrams wait for a PENDING neighbour. A new one replaces the oldest. When the neighbour
+ * becomes FAILED they are dropped, and the next send reports the error.
  *
- * Timer: next_ns of each entry. All entries stay equally long in a state, so each state's list is
- * in the order of next_ns. Only the heads of lists are looked at, whatever fills the table (RT-36).
+ * Timer: next_ns of each entry. All entries stay in a state for the same time, so each state's list
+ * is in the order of next_ns. Only the heads of the lists are checked, whatever fills the table
+ * (RT-36).
  */
 
 #include <errno.h>
@@ -79,7 +80,7 @@ san_inet_neigh_destroy(struct san_inet *in)
  * ---- waiting datagrams ----
  */
 
-/** Take the next frame that waits for *e*; there is one. */
+/** Take the next frame that waits for *e*. At least one waits. */
 static struct rte_mbuf *
 take_waiting(struct san_inet *in, struct inet_neigh *e)
 {
@@ -141,7 +142,7 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 {
 	uint32_t i, k;
 
-	/* A neighbour that does not answer leaves room to others. */
+	/* Limit one neighbour to half of all waiting frames: it may never answer. */
 	if (e->nb_waiting >= in->conf.max_waiting / 2)
 		drop_oldest(in, e);
 	if (!neigh_has_room(in, n))
@@ -194,7 +195,7 @@ neigh_del(struct san_inet *in, struct inet_neigh *e)
 	in->free_head = idx;
 }
 
-/** The entry that is needed least. */
+/** The entry to replace. */
 static struct inet_neigh *
 neigh_find_victim(const struct san_inet *in)
 {
@@ -245,7 +246,10 @@ neigh_enter_state(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_sta
 static void
 neigh_ask(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t now_ns)
 {
-	/* A known neighbour is first asked by unicast; then it may have a new MAC address. */
+	/*
+	 * A known neighbour is asked by unicast first. If it does not answer, it may have a new MAC
+	 * address.
+	 */
 	bool alone = state == INET_NEIGH_REFRESH && e->retries == 0;
 
 	if (san_wire_ip_is_v4(&e->ip))
@@ -302,7 +306,10 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 {
 	struct inet_neigh *e;
 
-	/* Only possible neighbours, so that not every forged packet fills the table. */
+	/*
+	 * Store only addresses that a neighbour can have. Forged packets could fill the table
+	 * otherwise.
+	 */
 	if (!is_neighbour(in, &claim->ip) || !rte_is_valid_assigned_ether_addr(&claim->mac))
 		return;
 	e = neigh_find(in, &claim->ip);
@@ -339,7 +346,7 @@ san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now
 {
 	struct inet_neigh *e = neigh_find(in, hop);
 
-	/* Many connections may doubt one neighbour: a recent confirmation is valid for all. */
+	/* Many connections may doubt the same neighbour: one recent confirmation serves all. */
 	if (e == NULL || !neigh_is_known(e) || e->state == INET_NEIGH_REFRESH ||
 	    (e->state == INET_NEIGH_REACHABLE &&
 	     now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns))

@@ -5,17 +5,17 @@
  *
  * DESIGN NOTES
  *
- * A packet whose fragments contradict each other is dropped as a whole, together with further
- * fragments of it. Fragments contradict if they overlap (RFC 5722; IPv4 has no such rule, but no
- * honest host sends that), if they disagree on the end of the packet, or if there is data after its
- * end. A duplicate does not contradict, because a network may duplicate. Of a dropped packet the
- * name is kept until its time is up.
+ * A packet whose fragments contradict each other is dropped as a whole, and so are further
+ * fragments of it: its name is kept until its time is up. Fragments contradict if they overlap, if
+ * they disagree on the end of the packet, or if there is data after its end. RFC 5722 forbids
+ * overlaps for IPv6. IPv4 has no such rule, but no honest host sends them. A duplicate does not
+ * contradict, because a network may duplicate.
  *
- * Fragments hold mbufs that the port needs. So there are at most conf.max_frags of them, at most
- * half of them from one source, and likewise for conf.max_partial packets. A source that needs more
- * loses its oldest packet: it has sent others since, so a fragment of that one was lost. Forged
- * sources are not limited by that. When they have filled the tables, packets older than CROWDED_NS
- * make room.
+ * Fragments hold mbufs that the port needs. So there are at most conf.max_frags fragments and
+ * conf.max_partial packets, and one source has at most half of each. A source that needs more loses
+ * its oldest packet: it has sent others since, so a fragment of that packet was lost. Forged
+ * sources evade the limit of one source. When they have filled the tables, packets older than
+ * CROWDED_NS make room.
  *
  * A look-up scans all packets: they are few, and adjacent in memory. The fragments of a packet are
  * a list, which is walked if they arrive out of order. So their number is limited to that of the
@@ -44,7 +44,7 @@
 
 /** A packet that waits for fragments. */
 struct inet_partial {
-	uint64_t nr; /* order of arrival: several may have one time */
+	uint64_t nr; /* order of arrival: packets may have the same time */
 	uint64_t since_ns;
 	struct san_ip src, dst;
 	uint32_t id;       /* IPv4: includes the protocol, which is part of the name */
@@ -183,8 +183,8 @@ partial_older(struct inet_partial *a, struct inet_partial *b)
 }
 
 /**
- * Find the packet to drop so that a fragment of *src* has room; NULL: none needed. False: there is
- * no room.
+ * Find the packet to drop so that a fragment of *src* has room. *victim* NULL: there is room.
+ * False: none can be dropped.
  */
 static bool
 find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, uint64_t now_ns,
@@ -262,7 +262,7 @@ end_of(const struct san_inet *in, uint32_t i)
 	return i == INET_NONE ? 0 : (uint32_t)in->pieces[i].at + in->pieces[i].len;
 }
 
-/** True if the fragment agrees with the others on the end of the packet. */
+/** True if the fragment and the others agree on the end of the packet. */
 static bool
 is_end_right(const struct san_inet *in, const struct inet_partial *p, const struct frag *f)
 {
@@ -271,7 +271,10 @@ is_end_right(const struct san_inet *in, const struct inet_partial *p, const stru
 	return f->more || f->end > end_of(in, p->last);
 }
 
-/** Find the piece before it. 0; -EEXIST: a duplicate; -EINVAL: it overlaps. */
+/**
+ * Find the piece before the fragment. Returns 0, -EEXIST for a duplicate, or -EINVAL for an
+ * overlap.
+ */
 static int
 partial_find_place(const struct san_inet *in, const struct inet_partial *p, const struct frag *f,
 		   uint32_t *prev)
@@ -293,8 +296,8 @@ partial_find_place(const struct san_inet *in, const struct inet_partial *p, cons
 }
 
 /**
- * Move the fragment into one mbuf, without the bytes after the packet, and without headers unless
- * it is the first. False: no mbuf.
+ * Move the fragment into one mbuf, without the bytes after the packet. Only the first fragment
+ * keeps its headers. False: no mbuf.
  */
 static bool
 partial_tidy_frag(const struct san_inet *in, struct inet_rx *rx, const struct frag *f)
@@ -314,7 +317,7 @@ partial_tidy_frag(const struct san_inet *in, struct inet_rx *rx, const struct fr
 	return f->at == 0 || rte_pktmbuf_adj(m, (uint16_t)rx->off) != NULL;
 }
 
-/** The headers are those of the first fragment. */
+/** Use the headers of the first fragment for the packet. */
 static void
 note_first(struct inet_partial *p, struct inet_rx *rx)
 {
@@ -340,7 +343,7 @@ ip_bytes(const struct inet_partial *p)
 	return p->off - INET_ETH_LEN + p->len;
 }
 
-/** All of *p* is there: join it into rx->m. */
+/** *p* is complete: join it into rx->m. */
 static void
 partial_finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 {

@@ -5,10 +5,10 @@
 
 /*
  * Order of the checks: first those needed to find the ICRC, then the ICRC, then the RT headers. So
- * a packet damaged on the wire counts as SAN_DROP_ICRC, and SAN_DROP_VERSION, _RESERVED and _FIELD
- * mean that a peer really sent it.
+ * a packet damaged on the wire counts as SAN_DROP_ICRC. SAN_DROP_VERSION, _RESERVED and _FIELD mean
+ * that a peer really sent it.
  *
- * Nothing is read before headers_at() has made sure that it is there.
+ * headers_at() makes sure that bytes are there before they are read.
  */
 
 #define FRAG_OFFSET RTE_IPV4_HDR_OFFSET_MASK
@@ -68,7 +68,7 @@ ip_from_v4(struct san_ip *ip, rte_be32_t addr)
 	memcpy(ip->b + WIRE_V4_OFFSET, &addr, sizeof(addr));
 }
 
-/** NONE if the packet may be ours. A later fragment has no port: it is left to inet. */
+/** NONE if the packet may be for this host. A later fragment has no port: inet handles it. */
 static inline enum san_drop
 claim_v4(struct rte_mbuf *m, uint16_t udp_port)
 {
@@ -131,7 +131,7 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
 	if (rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 != 6)
 		return SAN_DROP_IP_HEADER;
-	/* Also extension headers: MLD has one, our packets never do. */
+	/* This includes extension headers: MLD has one, our packets have none. */
 	if (f->ip.proto != IPPROTO_UDP)
 		return SAN_DROP_NOT_OURS;
 	drop = headers_at(m, offsetof(struct wire_front_v6, bth));
@@ -142,7 +142,7 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 		return SAN_DROP_NOT_OURS;
 	memcpy(p->src.b, f->ip.src_addr, sizeof(p->src.b));
 	memcpy(p->dst.b, f->ip.dst_addr, sizeof(p->dst.b));
-	/* Otherwise the packet could be taken for one of an IPv4 peer. */
+	/* An IPv4 address in IPv6 form could be taken for that of an IPv4 peer. */
 	if (san_wire_ip_is_v4(&p->src) || san_wire_ip_is_v4(&p->dst))
 		return SAN_DROP_IP_HEADER;
 	drop = san_wire_check_v6(m, f, len);
@@ -279,7 +279,7 @@ get_words(const uint8_t *from, uint64_t *words, unsigned int n)
 	return from + n * sizeof(word);
 }
 
-/** Read the bitmaps: as many words as were sent. */
+/** Read as many words of the bitmaps as were sent. */
 static inline void
 parse_bitmaps(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
@@ -432,7 +432,7 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 	uint32_t len, pad;
 	enum san_drop drop;
 
-	/* In two parts, each short enough to become a few vector stores instead of a loop. */
+	/* Clear it in two parts: each is short enough for a few vector stores instead of a loop. */
 	memset(p, 0, offsetof(struct san_wire_pkt, addr));
 	memset(&p->addr, 0, sizeof(*p) - offsetof(struct san_wire_pkt, addr));
 	drop = headers_at(m, sizeof(*eth));
