@@ -3,25 +3,25 @@
 /*
  * DESIGN NOTES
  *
- * A set is *ours* if this process has created it and one thread waits for it, by epoll_wait(). Then
- * that thread checks the carried sockets itself, in the memory that it shares with the lcore. It
- * asks the kernel for other descriptors only now and then, and before it sleeps. It sleeps in the
- * kernel, which has the carried sockets in the set, too, with a number of ours (a cookie) in place
- * of the program's data. Meanwhile each of them is *armed*, as in poll() (sock_shm.h). Changes by
- * epoll_ctl() are passed to the kernel only then: programs that ask for room as long as they have
- * something to send change the set with each answer.
+ * An epoll set is *ours* while this process has created it and one thread waits for it, by
+ * epoll_wait(). That thread then checks the carried sockets itself, in the memory that it shares
+ * with the lcore. It asks the kernel for other descriptors now and then, and before it sleeps. It
+ * sleeps in the kernel. There the set contains the carried sockets, too, with a number of ours (a
+ * cookie) in place of the program's data. While it sleeps, each carried socket is *armed*, as in
+ * poll() (sock_shm.h). Changes by epoll_ctl() go to the kernel only before it sleeps: a program
+ * that asks for room while it has something to send changes the set with each answer.
  *
- * Anything else gives the set to the kernel for good: another thread waits for it, it gets a second
- * descriptor, is put into another set or passed to poll() or select(), has more than NEAR sockets,
- * or another process gets it. Then the kernel has the program's own data, the sockets stay armed,
- * and no state of the set is left here. Sets whose creation was not seen are the kernel's from the
- * beginning.
+ * Any other use gives the set to the kernel for good: another thread waits for it, it gets a second
+ * descriptor, it is put into another set or passed to poll() or select(), it has more than NEAR
+ * sockets, or another process gets it. Then the kernel has the program's own data, the sockets stay
+ * armed, and no state of the set is left here. A set whose creation was not seen is the kernel's
+ * from the beginning.
  *
  * With EPOLLET a socket is reported if it has changed since it was last checked: more data has
- * come, it has ended, or it has room and had none, or a write was refused meanwhile.
+ * come, it has ended, it has room and had none, or a write was refused meanwhile.
  *
- * A child has its parent's sets, too, but few children use them (one that saves a database does
- * not). A child that does gives the set to the kernel and, in memory that both share, asks its
+ * A child process has its parent's sets, too, but few children use them: one that saves a database
+ * does not. A child that uses a set gives it to the kernel. By memory that both share, it asks its
  * parent to do so, too.
  */
 
@@ -103,7 +103,7 @@ san_sock_eset_made(int epfd)
 	atomic_store(&set_at[epfd], FRESH);
 }
 
-/* Under sets_lock. Does not return one that a set of the parent has or had. */
+/* Find a free set, under sets_lock. A set that is or was the parent's is not free. */
 static struct sock_eset *
 free_set(void)
 {
@@ -250,7 +250,9 @@ san_sock_eset_arm(struct sock_eset *s, bool is_asleep)
 	s->is_asleep = is_asleep;
 	for (left = s->nb; left != 0; left--, it = &items[it->next - 1])
 		is_asleep ? arm_item(it) : disarm_item(it);
-	/* pairs with the fence of san_sock_mirror(): it sees *armed*, or we see the record */
+	/*
+	 * pairs with the fence of san_sock_mirror(): the lcore sees *armed*, or we see the record
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -284,7 +286,7 @@ san_sock_eset_has_edge(struct sock_eitem *it)
 	return has;
 }
 
-/* Events for which the kernel reports the socket to us. EPOLLONESHOT is done here. */
+/* Events for which the kernel reports the socket to us. EPOLLONESHOT is implemented here. */
 static uint32_t
 to_tell(const struct sock_eitem *it)
 {
@@ -363,7 +365,7 @@ eset_ctl_by_kernel(int epfd, int op, int fd, struct fd_sock *f, struct epoll_eve
 	return rc;
 }
 
-/* If the waiting thread sleeps, have it woken for what is there already. */
+/* If the waiting thread sleeps, wake it for events that are there already. */
 static void
 eset_item_wake(const struct sock_eset *s, struct sock_eitem *it)
 {
@@ -375,7 +377,7 @@ eset_item_wake(const struct sock_eset *s, struct sock_eitem *it)
 		san_sock_attach_doorbell(it->f);
 }
 
-/* The program's events and data from now on. */
+/* Store new events and data of the program. */
 static void
 eset_item_set(struct sock_eitem *it, const struct epoll_event *ev)
 {
@@ -394,7 +396,7 @@ eset_item_add(struct sock_eset *s, int fd, struct fd_sock *f, struct epoll_event
 	uint32_t none = 0;
 	struct sock_eitem *it;
 
-	/* an exclusive one can't be changed later; and only one set may check a socket */
+	/* EPOLLEXCLUSIVE cannot be changed later, and only one set may check a socket */
 	if ((ev->events & EPOLLEXCLUSIVE) != 0 || (it = take_item(f)) == NULL)
 		return eset_ctl_by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	if (!atomic_compare_exchange_strong(&f->item, &none, number_of(it))) {
@@ -536,8 +538,8 @@ eset_leave_all(int fd, struct fd_sock *f)
 	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
 	if (!san_sock_lock_wait(&s->lock, &key)) {
 		/*
-		 * this is a signal handler of the lock's owner: the next change to the kernel's set
-		 * drops the item
+		 * this is a signal handler, and it interrupted the owner of the lock: the next
+		 * change to the kernel's set drops the item
 		 */
 		it->fd = -1;
 		it->is_out = true;
@@ -549,7 +551,7 @@ eset_leave_all(int fd, struct fd_sock *f)
 	san_sock_lock_unlock(&s->lock, key);
 }
 
-/* *fd*, of *f* or (NULL) of something else, is closed or replaced. */
+/* *fd* is closed or replaced. *f* is its carried socket; NULL: it is something else. */
 static void
 eset_on_fd_leaves(int fd, struct fd_sock *f)
 {

@@ -61,8 +61,8 @@ socket(int domain, int type, int protocol)
 }
 
 /*
- * The new number may have been that of a socket whose close was not seen. The connection may be the
- * token of a stream.
+ * A socket was accepted. Forget a socket of the same number whose close was not seen. If the
+ * connection is a token, it becomes a stream.
  */
 static int
 sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
@@ -76,14 +76,17 @@ sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_
 	return new;
 }
 
-/* Room for a name, read before it is overwritten. */
+/* Room for a name, which the call overwrites. */
 static socklen_t
 sock_switch_room_of(const struct sockaddr *sa, const socklen_t *len)
 {
 	return sa == NULL || san_sock_touch_is_bad(len, sizeof(*len)) ? 0 : *len;
 }
 
-/* Whether it is a carried UDP socket: for its stand-in the kernel's error would differ. */
+/*
+ * True if *fd* is a carried UDP socket. errno is set here: the kernel would return another one for
+ * the stand-in.
+ */
 static bool
 is_no_listener(int fd)
 {
@@ -285,7 +288,7 @@ shutdown(int fd, int how)
 		return rc;
 	}
 	rc = REAL(shutdown)(fd, how);
-	/* the kernel returns ENOTCONN, and shuts it down */
+	/* the kernel shuts the socket down even if it returns ENOTCONN */
 	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
 		san_sock_owner_chosen(pinned);
 	san_sock_owner_unpin(pinned);
@@ -293,8 +296,8 @@ shutdown(int fd, int how)
 }
 
 /*
- * Pin the file at *fd*, whose descriptors are about to change, until san_sock_owner_unpin(); or
- * NULL.
+ * Pin the file at *fd*, whose descriptors are about to change; san_sock_owner_unpin() ends that.
+ * NULL: it is no socket of ours.
  */
 static struct fd_sock *
 pin_at(int fd)
@@ -362,7 +365,7 @@ sock_switch_make_way(int from, int to)
 	int was = errno;
 
 	san_sock_own_make_way(to);
-	/* afterwards the kernel could not remove it from its epoll set */
+	/* after that the kernel could not remove it from its epoll set */
 	if (from != to && san_sock_fd_is_us() && REAL(fcntl)(from, F_GETFD) >= 0)
 		san_sock_eset_leave(to);
 	errno = was;
@@ -523,7 +526,10 @@ begin_child(void)
 static __attribute__((constructor)) void
 sock_switch_begin(void)
 {
-	/* looked up now: allocators call these under their locks, before the loader's */
+	/*
+	 * look it up now: allocators call these functions under their locks, which come before the
+	 * loader's
+	 */
 	(void)REAL(munmap);
 	(void)REAL(mprotect);
 	(void)REAL(mremap);
