@@ -3,19 +3,20 @@
 /*
  * DESIGN NOTES: limits on packets in flight (PCB-1, PCB-2, PCB-4; RULE-7)
  *
- * Virtual windows share the host's budget among the active connections. If there are more of them
- * than budget, each still has a window of one packet, and the budget itself decides in order of
- * arrival: a connection that finds no budget waits in a list. When budget is freed, the longest
- * waiting connection gets a *token*: one packet reserved for it until its next visit. While a
- * connection waits, none without a token takes budget, so no waiting connection is overtaken. Each
- * holds its token for one visit only. The packet that it sends leaves the sum when it is received,
- * acknowledged or timed out, and this frees the next token. The rotation needs no timer.
+ * Virtual windows share the host's budget among the active connections. If there are more
+ * connections than packets of budget, each connection still has a window of one packet. Then the
+ * budget goes to connections in order of arrival. A connection that finds no budget waits in a
+ * list. When budget is freed, the connection that has waited longest gets a *token*: one packet
+ * reserved for it until its next visit. While a connection waits, only tokens take budget, so no
+ * waiting connection is overtaken. A token lasts for one visit. The packet that is sent with it
+ * leaves the sum when it is received, acknowledged or timed out, and that frees the next token. So
+ * the rotation needs no timer.
  *
- * A txblock holds the state of outstanding packets. Every connection has a narrow one of its own,
- * because none may wait for the memory of another: its outstanding packets may wait for what that
- * connection sends. The narrow block has room for one request and two data packets, with which all
- * of doc/deadlock.md holds. A pool has blocks for more. A connection that finds the pool empty uses
- * its narrow block and tries again at its next visit.
+ * A txblock holds the state of outstanding packets. Every connection has a narrow one of its own.
+ * It must not wait for the memory of another connection, whose outstanding packets may wait for
+ * what this one sends. The narrow block has room for one request and two data packets, with which
+ * all of doc/deadlock.md holds. A pool has larger blocks. A connection that finds the pool empty
+ * uses its narrow block and tries again at its next visit.
  */
 
 #include "pdl_priv.h"
@@ -30,7 +31,7 @@ set_active(struct san_pdl *pdl, struct san_pdl_conn *c, bool active)
 	c->active = active;
 	pdl->nb_active += active ? 1 : -1;
 	n = RTE_MAX(pdl->nb_active, 1u);
-	/* Windows are not divided while all can have the largest size. */
+	/* Windows are divided only if not all can have the largest size. */
 	if (n * SAN_WIN_DATA_MAX <= pdl->conf.budget_pkts)
 		pdl->share = SAN_WIN_DATA_MAX;
 	else
@@ -51,7 +52,7 @@ san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 
 	if (unlikely(c->crowded))
 		return 1;
-	/* Below one packet pacing limits, not the window. */
+	/* A congestion window below one packet is enforced by pacing. */
 	return RTE_MIN(san_pdl_pcb_vwin(pdl, c), RTE_MAX(cwnd, 1u));
 }
 
@@ -101,9 +102,7 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t taken = pdl->inflight + pdl->nb_tokens;
 
 	SAN_ASSERT(taken <= pdl->conf.budget_pkts);
-	/*
-	 * While a connection waits, all budget is in flight or a token: no connection is overtaken.
-	 */
+	/* While a connection waits, all budget is in flight or reserved by tokens. */
 	SAN_ASSERT(TAILQ_EMPTY(&pdl->wait) || taken == pdl->conf.budget_pkts);
 	if (taken - c->token == pdl->conf.budget_pkts) {
 		pcb_wait_for_budget(pdl, c);
@@ -194,7 +193,7 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 		return;
 	}
 	b = pdl->free_wide[--pdl->nb_free_wide];
-	if (b->b.e[0] == NULL) /* first use: its pages are touched only now */
+	if (b->b.e[0] == NULL) /* first use: touch its pages only now */
 		san_pdl_win_wide_init(b);
 	if (c->txb != NULL)
 		san_pdl_win_wide_take(b, &c->narrow, c->tx);

@@ -4,29 +4,29 @@
  * Path MTU (RT-31, RT-37). The handshake tells what both ends accept. The path between them may
  * carry less, and drops longer packets silently.
  *
- * Raising. A connection starts with what any Ethernet carries. After a number of full packets a
- * search starts: a PROBE as long as the largest packet would be. A PROBE needs no grant and carries
- * no data, so it is not sent sooner: if a thousand hosts push 64 KiB each to one host, 4 MB of
- * PROBEs would reach it. Only an answer to this very PROBE counts, so the peer's next ACK states
- * the length that arrived. From then on new packets are longer.
+ * Raising. A connection starts with the length that any Ethernet carries. After a number of full
+ * packets it starts a search: it sends a PROBE as long as the largest packet would be. It does not
+ * search sooner, because a PROBE needs no grant and carries no data. If a thousand hosts push 64
+ * KiB each to one host, 4 MB of PROBEs would reach it. Only an answer to this very PROBE counts:
+ * the peer's next ACK states the length that arrived. From then on new packets are longer.
  *
- * Each try also sends a PROBE without payload. If that one is answered and the long one is not, the
- * length is the reason, otherwise the network or the peer: a peer that stalls must not cost the
- * connection its large packets. A failed length is not tried again before RAISE_NS, when the path
- * may have changed.
+ * Each try also sends a PROBE without payload. If only the short one is answered, the length is the
+ * reason. If none is answered, the network or the peer is: a peer that stalls must not cost the
+ * connection its large packets. A failed length is tried again after RAISE_NS, when the path may
+ * have changed.
  *
  * Lowering. A path may carry less than before, or less than any Ethernet from the start. A packet
- * that is lost LOSSES times, while the peer was heard each time, is too long. Before any long
- * packet has arrived, the first loss is enough. The loss does not count if a long packet sent later
- * has arrived, or if the peer is full. Then packets get the length that every path carries, and the
+ * is too long if it is lost LOSSES times and the peer was heard each time. Before any long packet
+ * has arrived, the first loss is enough. The loss does not count if a long packet sent later has
+ * arrived, or if the peer is full. Then packets get the length that every path carries, and the
  * search starts again.
  *
  * An outstanding packet that is too long is sent in pieces (pdl_tx.c) under its PSN, because only
- * the receiver knows whether that PSN arrived (RULE-1). The receiver counts the packet
- * once, when all pieces are there (tl_piece.c).
+ * the receiver knows whether that PSN arrived (RULE-1). The receiver counts the packet once, when
+ * all pieces are there (tl_piece.c).
  *
- * Connections that fill few packets never search. ICMP is ignored: it can be forged, and three lost
- * packets give the same information within milliseconds.
+ * A connection that fills few packets never searches. ICMP is ignored: it can be forged, and three
+ * lost packets give the same information within milliseconds.
  *
  * Timer: pmtu.at_ns, while pmtu.size is tried.
  */
@@ -178,7 +178,7 @@ san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 	if (m->nb_misses < MISSES_MAX) {
 		if (m->nb_tries < TRIES_MAX)
 			send_try(pdl, c, now_ns);
-		else /* no result: search again after as many packets */
+		else /* no result: search again after the same number of packets */
 			san_pdl_pmtu_stop(c, 0);
 		return;
 	}
@@ -262,7 +262,7 @@ void
 san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 		     uint64_t now_ns)
 {
-	/* A packet may be resent several times while an ACK of a long one is queued. */
+	/* An ACK of a long packet may be queued while a packet is resent several times. */
 	uint32_t n = e->retries + ((e->state & SAN_ENT_FAST_RTX) != 0);
 	bool cut = e->len > c->mtu;
 
@@ -272,7 +272,7 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 	if (c->peer_level >= LEVEL_HALF)
 		return;
 	if (cut || n < (c->pmtu.proven ? LOSSES : 1) || !is_heard(c, e, now_ns)) {
-		/* Silence does not concern lengths, unless a short packet is answered. */
+		/* Silence says nothing about lengths, unless a short packet is answered. */
 		if (e->retries != 0 || (!cut && !c->pmtu.proven))
 			san_pdl_ack_probe_now(pdl, c);
 		return;
