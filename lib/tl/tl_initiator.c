@@ -4,14 +4,14 @@
  * The initiator: from pushReq and pullReq to packets (RT-10 .. RT-12, RT-16, RT-17, RT-20, RT-32,
  * PCB-3; RULE-3, RULE-6). Completion, up to pushCmpl, is in tl_finish.c.
  *
- * A request gets its record, RSN and SSN before any of it is sent. Four pointers walk the RSNs,
- * each no further than rsn_next:
+ * A request gets its record, RSN and SSN before any of it is sent. Four positions in the RSNs
+ * advance, each up to rsn_next:
  *
- *   rsn_base  oldest unfinished; no RSN from rsn_base + N on is used
- *   adm_rsn   all RSNs below are or were counted for PCB-3. Strictly in RSN order: a
+ *   rsn_base  oldest unfinished RSN; no RSN from rsn_base + N on is used
+ *   adm_rsn   RSNs below it are or were counted for PCB-3. It advances strictly in RSN order: a
  *             later message must not take the place of an earlier one that it waits for
- *   req_rsn   requests below have PSNs
- *   data_rsn  (ordered) push data below has PSNs, and requests below too
+ *   req_rsn   requests below it have PSNs
+ *   data_rsn  on an ordered connection: push data and requests below it have PSNs
  */
 
 #include <errno.h>
@@ -47,7 +47,7 @@ initiator_admit_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn
 	san_tl_txn_ready(tl, tc, t);
 }
 
-/* Admit a request just posted: if it may be sent, no later scan is needed. */
+/* Admit a request just posted if it may be sent now: then no later scan is needed. */
 static void
 admit_new(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
 {
@@ -68,7 +68,7 @@ san_tl_initiator_admit(struct san_tl *tl, struct san_pdl_conn *c)
 
 	while (tc->adm_rsn != tc->rsn_next && tc->nb_msgs < limit) {
 		t = san_tl_txn_at(tc, tc->adm_rsn++);
-		/* Given up before anything was sent: RESYNC is no message. */
+		/* The push was given up before any of it was sent, and RESYNC is no message. */
 		if (t == NULL || t->state == SAN_TXN_DONE ||
 		    (t->state == SAN_TXN_ABORTING && !t->solicited))
 			continue;
@@ -116,7 +116,7 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
  * ---- pushes that need not wait ----
  */
 
-/* Records available without waiting, for which its ring has room. */
+/* Number of records that are available without waiting and fit into its ring. */
 static inline uint32_t
 records_for(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -302,7 +302,7 @@ san_tl_initiator_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
 	return next_to_request(tc) == NULL && next_push(tl, tc) != NULL;
 }
 
-/* The push after those sent. No request is owed, and no refusal is pending. */
+/* The push to send next, while no request is owed and no refusal is pending. */
 static inline struct san_tl_txn *
 initiator_txn_behind(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -336,8 +336,8 @@ san_tl_initiator_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, s
 /* ---- building packets, for the first time or again ---- */
 
 /*
- * The transaction is finished, so its request has arrived and only the ACK can be missing. Any
- * packet under the PSN brings that.
+ * Build the packet of a finished transaction. Its request has arrived and only the ACK can be
+ * missing, which any packet under the PSN brings.
  */
 void
 san_tl_initiator_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p)
@@ -470,7 +470,7 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 		san_tl_finish_txn(tl, tc, t, status);
 }
 
-/* The rest is placed and the last packet is held: place it too. */
+/* The rest is placed: place the last packet, which is held. */
 static void
 place_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, uint32_t length,
 	   uint64_t now_ns)

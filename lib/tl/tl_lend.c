@@ -6,23 +6,23 @@
  *   free_bytes + sum of budget_bytes of the lcores = total_bytes
  *   budget_used <= budget_bytes >= least_bytes, on each lcore
  *
- * So the bytes granted or pulled on all lcores together never exceed the total, and each lcore
- * always has what tl_admit.c needs: with nothing granted, room for one more step, because pulls
- * leave a quarter of *its* budget, which san_tl_lend_tick() never takes away. So each lcore can
- * always grant one head-of-line transaction.
+ * So the bytes granted or pulled on all lcores together never exceed the total. Each lcore always
+ * has what tl_admit.c needs: room for one more step while nothing is granted. Pulls leave a quarter
+ * of *its* budget, and san_tl_lend_tick() never takes that quarter away. So each lcore can always
+ * grant to one head of line.
  *
- * An lcore that waits takes free budget, unit by unit, and makes a claim. Then the others return
- * what they do not use. An idle lcore returns all but the least. If the waiting lcore has less than
- * an even share, a busy one returns what exceeds its own share, as its grants are used or expire,
- * and leaves the returned budget to the first. While no lcore waits, none writes to the shared
- * words: an idle lcore keeps what it has.
+ * An lcore that waits takes free budget, unit by unit, and makes a claim. A claim makes the other
+ * lcores return what they do not use. An idle lcore returns all but the least. If the waiting lcore
+ * has less than an even share, a busy lcore returns what exceeds its own share, as its grants are
+ * used or expire, and does not take it back. While no lcore waits, none writes to the shared words:
+ * an idle lcore keeps what it has.
  */
 
 #include "tl_priv.h"
 
 #define CLAIM_WAITS 1u
 #define CLAIM_SHORT (1u << 16 | CLAIM_WAITS)
-#define CALM_ROUNDS 64 /* rounds until a claim is withdrawn: grants come and go every round */
+#define CALM_ROUNDS 64 /* rounds until a claim is withdrawn: lcores wait in some rounds only */
 
 void
 san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores)
@@ -67,7 +67,7 @@ san_tl_lend_join(struct san_tl *tl)
 	tl->calm = CALM_ROUNDS;
 	if (l == NULL)
 		return;
-	/* Other lcores cannot have more than a share before they have run. */
+	/* Other lcores have run in no round yet, so they have one share at most. */
 	tl->budget_bytes = tl->limit_bytes = tl->share_bytes = lend_take_bytes(l, l->share_bytes);
 	SAN_VERIFY(tl->budget_bytes == l->share_bytes);
 }
@@ -82,7 +82,7 @@ san_tl_lend_leave(struct san_tl *tl)
 	tl->budget_bytes = 0;
 }
 
-/* Budget that must stay: what is used, with a quarter left besides what is pulled. */
+/* Budget that must stay: what is used, and at least a quarter more than what is pulled. */
 static uint32_t
 in_use(const struct san_tl *tl)
 {
@@ -126,7 +126,7 @@ san_tl_lend_tick(struct san_tl *tl, bool waits)
 		tl->budget_bytes = keep;
 		tl->stats.nb_lent++;
 	}
-	/* Otherwise budget returned here between two rounds would be used here again. */
+	/* This lcore must not use again what it returns between two rounds. */
 	tl->limit_bytes = others < CLAIM_SHORT ? tl->budget_bytes :
 						 RTE_MIN(tl->budget_bytes, tl->share_bytes);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Pulls and atomics of the peer (RT-11, RT-30; RULE-14). They are executed in their turn;
- * then data is owed. The bytes are read each time a packet is built, also when it is resent. A
- * record is free when all of its data is acknowledged.
+ * Pulls and atomics of the peer (RT-11, RT-30; RULE-14). They are executed in their turn, and then
+ * data is owed. The bytes are read each time a packet is built, also when it is resent. A record is
+ * freed when all of its data is acknowledged.
  */
 
 #include "tl_priv.h"
@@ -13,10 +13,11 @@
  */
 
 /*
- * A pull at the base that is not executed waits for a record, for its request or for its data, and
- * thus until pull data of ours is acknowledged. Pushes behind it, held or refused under their PSNs,
- * would fill the peer's data window, which its own pull data to us needs. If both sides did so,
- * nothing would move. So these pushes are refused as by RNR, which empties the window.
+ * True if the base is a pull that is not executed: it waits for a record, for its request, or for
+ * its data. It waits until pull data of ours is acknowledged. Pushes behind it, held or refused
+ * under their PSNs, would fill the peer's data window, which the peer needs for its own pull data
+ * to us. If both sides did so, nothing would move. So these pushes are refused as by RNR, which
+ * empties the window.
  */
 bool
 san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -26,10 +27,10 @@ san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc)
 	if (r == NULL || !tc->peer.ordered)
 		return san_tl_is_odd(tl, tc, SAN_ODD_HEAD);
 	return (r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
-		r->queue != SAN_RXN_QUEUE_RETRY; /* that one waits for the ULP, with a time limit */
+		r->queue != SAN_RXN_QUEUE_RETRY; /* there it waits for the ULP, with a limit */
 }
 
-/* The base has just started to wait like that: what is held behind it is withdrawn, too. */
+/* The base has just become such a pull: withdraw what is held behind it, too. */
 static void
 clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
@@ -50,7 +51,7 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 {
 	uint8_t status;
 
-	/* It waits for another pull, and after those that wait already: see tl_rxn.c. */
+	/* The base waits for another pull, behind those that wait already: see tl_rxn.c. */
 	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_rxn_can_pull(tl, tc))) {
 		san_tl_pull_wait(tl, tc, true);
 		if (tc->peer.ordered)
@@ -65,7 +66,10 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 		status = san_tl_ulp_pull_req(tl->conf.ulp, r);
 	else
 		status = san_tl_ulp_atomic(tl->conf.ulp, r);
-	/* RNR of a pull is retried here, for as long as the initiator would (RULE-5). */
+	/*
+	 * A pull that is not ready is retried here, as long as the initiator would retry it
+	 * (RULE-5).
+	 */
 	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
 		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
@@ -255,7 +259,10 @@ san_tl_pull_wake(struct san_tl *tl, uint64_t now_ns)
 
 	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
 		return;
-	/* With the list empty, the connection being called is not queued behind the others. */
+	/*
+	 * The list is emptied first, so that the connection being called is not queued behind the
+	 * others.
+	 */
 	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
 	for (tc = TAILQ_FIRST(&line); tc != NULL && tl_pull_has_room(tl); tc = next) {
 		next = TAILQ_NEXT(tc, pull_link);

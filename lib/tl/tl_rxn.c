@@ -3,33 +3,33 @@
 /*
  * The target's records and the packets held in them (RT-19, RT-26; RULE-8).
  *
- * A connection, open or not (it may open when everything is in use), has a claim, that is, a
- * reserved record, for its head of line, the base RSN, and another for a pull or atomic below the
- * base whose data is being sent. So the base always moves: a push at the base has its record, and a
- * pull either finds one or waits for another pull, whose data needs no scarce resource. Free
- * records beyond the claims serve RSNs out of order.
+ * A claim is a reserved record. Each connection has two: one for its head of line, the base RSN,
+ * and one for a pull or atomic below the base whose data is being sent. A connection that is not
+ * open yet has claims, too, because it may open when everything is in use. So the base always
+ * moves: a push at the base has its record. A pull finds one, or waits for another pull, whose data
+ * needs no scarce resource. Free records beyond the claims serve RSNs out of order.
  *
- * With more than max_wide connections there are claims for max_wide of each kind at a time. A head
- * of line that finds none is refused and resent until others finish. They do finish, because
- * solicited heads have separate claims: those wait for budget, and so perhaps for data behind other
- * heads. The other heads wait only for their own packets, and executed pulls only for ACKs.
+ * With more than max_wide connections, there are max_wide claims of each kind for all. A head of
+ * line that finds none is refused and resent until others finish. They do finish, because solicited
+ * heads have claims of their own. Solicited heads wait for budget, and so perhaps for data behind
+ * other heads. The other heads wait only for their own packets, and executed pulls only for ACKs.
  * (doc/deadlock.md)
  *
- * Hosts share both (RT-35): a host gets one more only while it has less than an eighth of what is
- * left. A silent host keeps its part, so each further one gets an eighth less; of 1,024 something
- * is left after fifty such hosts. A host that is alone may use all spare records.
+ * Hosts share spare records and claims (RT-35). A host gets one more only while it has less than an
+ * eighth of what is left. So each silent host keeps an eighth less than the one before: of 1,024
+ * something is left after fifty such hosts. A host that is alone may use all spare records.
  *
- * Nothing is held for long either. If no part of the base arrives for HELD_NS, what waits for it is
- * dropped; the peer resends it when it is no longer reported. If heads of other connections found
- * no record meanwhile, the base itself gives up its record if it is an unsolicited push: the peer
- * is refused as if there had been no record, and resends all of it. Any other record stays for
- * SAN_HOLD_MAX_NS without progress; then, if heads of others find none, its connection ends
+ * Nothing is held for long. If no part of the base arrives for HELD_NS, the packets that wait for
+ * it are dropped, and the peer resends them when they are no longer reported. If heads of other
+ * connections found no record meanwhile, an unsolicited push at the base gives up its record, too:
+ * the peer gets the refusal for lack of a record, and resends all of it. Any other record stays for
+ * SAN_HOLD_MAX_NS without progress. If heads of others then find none, its connection ends
  * (san_holders.h).
  */
 
 #include "tl_priv.h"
 
-#define LEAST   2                     /* claims of a host: one may be slow while the others go on */
+#define LEAST   2                     /* claims of each host: one may be slow while others go on */
 #define SHARES  8                     /* divisor of what is left */
 #define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost repeatedly arrives within this time */
 
@@ -59,7 +59,7 @@ may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
 }
 
-/* Of the claims of a kind *used* are taken, *own* by this host: true if it may take one. */
+/* True if a host may take a claim of a kind: *used* are taken, *own* of them by this host. */
 static bool
 has_claim(const struct san_tl *tl, uint32_t used, uint32_t own)
 {
@@ -283,7 +283,7 @@ count_held(struct san_tl *tl, struct san_tl_conn *tc, int nb)
 	*san_tl_host_held(tl, tc) += (uint32_t)nb;
 }
 
-/* Position of the base: changes whenever a part of it arrives. */
+/* Position of the base. It changes with each part of it that arrives. */
 static uint32_t
 base_at(const struct san_tl_conn *tc)
 {
@@ -309,7 +309,7 @@ can_give_up(const struct san_tl_conn *tc)
 		(r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE);
 }
 
-/* True if the base waits for something here, not for its peer. */
+/* True if the base waits for this host, not for its peer. */
 static bool
 base_waits_for_us(const struct san_tl_conn *tc)
 {
@@ -432,7 +432,7 @@ san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 	}
 }
 
-/* The rest of the base is placed and acknowledged: that stays. */
+/* Drop LAST of the base. The rest is placed and acknowledged, and stays. */
 static void
 base_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 	       enum san_drop reason, uint64_t now_ns)
@@ -523,7 +523,7 @@ san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 	SAN_VERIFY(!tc->in_admit);
 }
 
-/* Bytes that were granted and may still come, or come again. */
+/* Bytes granted that may still come, or come again. */
 static uint32_t
 rxn_due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
