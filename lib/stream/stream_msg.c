@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sending and receiving messages. Everything that a session has to report is kept in flags until
- * the next message, which carries all of it, with data if there is some. So few messages are sent
- * only for reports (AFC-11, AFC-15). The parts of a message are processed in the order of
- * msg_process(): first what arrived in other ways, then its own payload.
+ * Sending and receiving messages. What a session has to report is kept in flags until the next
+ * message, which carries all of it, with data if there is some. So few messages carry reports only
+ * (AFC-11, AFC-15). The parts of a message are processed in the order of msg_process(): first the
+ * reports on direct transfers, then its own payload.
  */
 
 #include "stream_priv.h"
@@ -35,14 +35,17 @@ wdone_ready(const struct san_stream *s)
 	const struct stream_tx *tx = &s->tx;
 
 	/*
-	 * Ordered: placed before this message arrives; otherwise the results must be known
-	 * (AFC-25).
+	 * An ordered provider places the data before this message arrives. Otherwise wait for the
+	 * results of the writes (AFC-25).
 	 */
 	return tx->wdone_head != tx->wdone_tail &&
 		(s->caps.ordered || tx->wdone[tx->wdone_head % STREAM_WDONES].nb_io == 0);
 }
 
-/* Advertisements wait for a data message if the application is about to send one (AFC-11). */
+/*
+ * True if advertisements wait for a data message, because the application is about to send one
+ * (AFC-11).
+ */
 static bool
 adv_due(struct san_stream *s, uint64_t now_ns)
 {
@@ -82,7 +85,7 @@ put_wdones(struct san_stream *s, struct san_sm *m)
 	}
 }
 
-/* True if it was due; clears it and puts *flag* into the message. */
+/* Put *flag* into the message if *due* is set, and clear it. True if it was set. */
 static bool
 msg_take_flag(bool *due, struct san_sm *m, uint32_t flag)
 {
@@ -166,7 +169,7 @@ msg_count_sent(struct san_stream *s, const struct san_sm *m)
 		san_stream_adv_spend(s);
 }
 
-/* False: the provider has no room; the message is sent first when there is. */
+/* False: the provider has no room. Then this message goes first when it has. */
 static bool
 msg_post_wrs(struct san_stream *s)
 {
@@ -179,7 +182,7 @@ msg_post_wrs(struct san_stream *s)
 	return true;
 }
 
-/* Check that the peer's limits allow *want*, or (with one credit left) any message. */
+/* True if the peer's limits allow *want*, or, with one credit left, any message. */
 static bool
 may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now_ns)
 {
@@ -235,7 +238,7 @@ san_stream_msg_send(struct san_stream *s, uint64_t now_ns)
 	    (s->stuck != STREAM_NONE && !msg_post_wrs(s)))
 		return false;
 	want = san_stream_send_want(s, now_ns);
-	/* Payload is sent after the data written before it, whose write is in progress. */
+	/* Payload must not overtake data whose write is in progress. */
 	if (s->tx.wdone_head != s->tx.wdone_tail && !wdone_ready(s))
 		want = STREAM_WANT_NOTHING;
 	if (s->hello_sent && (!s->hello_rcvd || !may_send(s, &want, update, now_ns)))
@@ -363,7 +366,7 @@ msg_process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t 
 		rx->fin = true;
 		san_stream_offer_rest_void(s);
 	}
-	/* Before the next message: each one fills one advertised set, not two (AFC-12). */
+	/* Do this before the next message: a message fills one advertised set, not two (AFC-12). */
 	san_stream_recv_run(s, now_ns);
 }
 
