@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * There is one interrupt thread, but there may be several ports. So their gates hold it together: a
- * gate that finds it held joins, and when one wants it released all leave. If each port held it
- * alone, the packets of one port would wait until another one is idle.
+ * EAL has one interrupt thread, but there may be several ports. So the gates of all ports hold it
+ * together: a gate that finds it held joins, and all leave when one wants it released. If each port
+ * held it alone, the packets of one port would wait until another port is idle.
  */
 
 #include "engine_gate.h"
@@ -16,11 +16,14 @@
 
 #include "san_time.h"
 
-#define IDLE_NS   (10 * SAN_NS_PER_MS) /* idle time after which the thread is released */
-#define SHARED_NS (20 * SAN_NS_PER_MS) /* the same, if other gates have to leave for it */
-#define DOWN_NS   (2 * SAN_NS_PER_MS)  /* without a link: a new peer needs several turns */
-#define HELD_NS   (1 * SAN_NS_PER_S)   /* longest time: other work needs the thread, too */
-/* Length of a turn: an alarm that is due at once would run before the other work of the thread. */
+#define IDLE_NS   (10 * SAN_NS_PER_MS) /* a gate leaves after this time without traffic */
+#define SHARED_NS (20 * SAN_NS_PER_MS) /* the same, if other gates have to leave with it */
+#define DOWN_NS   (2 * SAN_NS_PER_MS)  /* the same without a link: a peer needs several turns */
+#define HELD_NS   (1 * SAN_NS_PER_S)   /* longest hold: other work needs the thread, too */
+/*
+ * Time for which the thread runs freely. An alarm that is due at once would run before the other
+ * work of the thread.
+ */
 #define FREE_US 100
 
 enum gate_turn {
@@ -30,7 +33,7 @@ enum gate_turn {
 	GATE_LEAVING, /* held until the gates that are in have left; no gate may join */
 };
 
-/* The state: the turn, and the number of gates that are in. */
+/* The state: the turn, and the number of gates that hold the thread, in units of ONE_IN. */
 #define TURN_MASK 3u
 #define ONE_IN    4u
 
@@ -38,7 +41,7 @@ static _Atomic uint32_t state;
 static sem_t go;
 static uint32_t nb_users; /* changed by the one thread that opens or closes ports */
 
-/* Runs in the interrupt thread. */
+/* Hold the interrupt thread. It runs in that thread. */
 static void
 gate_hold_timer(void *arg)
 {
@@ -62,7 +65,7 @@ gate_ask_others(void)
 		atomic_store(&state, GATE_FREE);
 }
 
-/* *now* is the state that the caller has seen. */
+/* Join the gates that hold the thread. *now* is the state that the caller has seen. */
 static bool
 come_in(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 {
@@ -73,7 +76,7 @@ come_in(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 	return true;
 }
 
-/* Make all gates leave. *nb* of those that are in leave now; the last one releases the thread. */
+/* Make all gates leave, *nb* of them now. The last one releases the thread. */
 static void
 let_go(uint32_t nb)
 {
@@ -118,12 +121,12 @@ san_engine_gate_fini(struct san_engine_gate *g)
 		return;
 	if (atomic_exchange(&state, GATE_FREE) == GATE_HELD)
 		sem_post(&go);
-	/* waits for a running one, which finds that no gate wants the thread */
+	/* waits for a running timer, which finds that no gate wants the thread */
 	rte_eal_alarm_cancel(gate_hold_timer, NULL);
 	sem_destroy(&go);
 }
 
-/* Whether the gate may stay in. */
+/* True if the gate may continue to hold the thread. */
 static bool
 may_stay(const struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 {

@@ -41,7 +41,7 @@ san_engine_idle_name(uint8_t policy)
 	return policy < SAN_IDLE_MAX ? names[policy] : "unknown";
 }
 
-/* Whether lcores share CPUs, or outnumber them. */
+/* True if lcores share CPUs, or outnumber them. */
 static bool
 engine_idle_cpu_is_shared(void)
 {
@@ -156,8 +156,8 @@ set_interrupt(const struct san_engine *e, bool on)
 }
 
 /*
- * From now on applications and lcores with work for this one wake it. One more round must follow
- * before it sleeps.
+ * Ask applications, and lcores with work for this one, to wake it. The lcore must run one more
+ * round before it sleeps.
  */
 static void
 engine_idle_doze(struct san_engine *e)
@@ -186,9 +186,9 @@ engine_idle_rise(struct san_engine *e)
 }
 
 /*
- * Work of programs and of other lcores ends a sleep. Packets end it only where the port reports
- * them. Elsewhere the sleep is a quarter of the time since the last work: so a dialogue is resumed
- * soon, and an idle lcore needs little CPU time.
+ * Longest sleep. Work of programs and of other lcores ends it sooner. Packets do so only where the
+ * port reports them. Elsewhere the sleep is a quarter of the time since the last work: a dialogue
+ * resumes soon, and an idle lcore needs little CPU time.
  */
 static uint64_t
 sleep_max_ns(const struct san_engine *e)
@@ -227,7 +227,7 @@ sleep_until_due(struct san_engine *e)
 }
 
 /*
- * If programs share this CPU, one that waits for a completion should run at once, and not after
+ * If programs share this CPU, a program that waits for a completion should run at once, not after
  * some rounds without work.
  */
 static void
@@ -241,8 +241,8 @@ let_run(struct san_engine *e)
 }
 
 /*
- * An lcore stays awake while work waits for room, because room is not reported; and for as long as
- * it expects work soon. Meanwhile it yields to programs on its CPU.
+ * True if the lcore must stay awake: work waits for room, which is not reported, or it expects work
+ * soon. Meanwhile it yields to programs on its CPU.
  */
 static bool
 must_stay_awake(const struct san_engine *e)
