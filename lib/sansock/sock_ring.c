@@ -30,9 +30,9 @@
 /* ---- locks ---- */
 
 /*
- * An owner that died left the ring between two steps, which is a valid state. It may have read the
- * mirror's byte without clearing *mirrored*: the lcore then mirrors once more. An owner that lives
- * finds that its step does not apply any more.
+ * If the owner of the lock died, it left the ring between two steps, which is a valid state. It may
+ * have read the mirror's byte without clearing *mirrored*: then the lcore mirrors once more. If
+ * that owner lives, it finds that its step does not apply any more.
  */
 bool
 san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key)
@@ -225,7 +225,10 @@ send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 	return ENETDOWN;
 }
 
-/* There is no room: fill the pair (see sock_shm.h). 0 or errno. */
+/*
+ * There is no room: fill the pair, so that the kernel reports none either (see sock_shm.h). 0 or
+ * errno.
+ */
 static int
 sock_ring_fill_pair(int fd, struct fd_sock *f)
 {
@@ -280,7 +283,10 @@ san_sock_ring_is_writable(int fd, struct fd_sock *f)
 	return false;
 }
 
-/* The daemon reads it when it moves the bytes to the ring. A waiter's mark may stay for longer. */
+/*
+ * Wait until the daemon has read bytes from the pair: it reads them when it moves them to the ring.
+ * A waiter's mark may stay for longer.
+ */
 void
 san_sock_ring_wait_aside(int fd, const struct fd_sock *f)
 {
@@ -295,7 +301,7 @@ san_sock_ring_wait_aside(int fd, const struct fd_sock *f)
 }
 
 /*
- * Read the mirror's bytes. Not by recv(), which is a cancellation point: the thread holds a lock. A
+ * Read the mirror's bytes. recv() would be a cancellation point, and the thread holds a lock. A
  * byte that comes later is read by san_sock_ring_settle().
  */
 static void
@@ -319,8 +325,8 @@ sock_ring_take_wakeup(int fd, struct fd_sock *f)
 }
 
 /*
- * The mirror has a byte for what is there already. It is withdrawn first; then each burst that
- * comes brings another one.
+ * The mirror's byte is for data that is there already. Withdraw it first, so that each new burst
+ * brings another byte.
  */
 int
 san_sock_ring_wait_more(int fd, struct fd_sock *f, uint32_t seen)

@@ -21,7 +21,7 @@
 #define FEW      32 /* descriptors of a call that need no extra memory */
 
 /*
- * Whether *fd* is carried or may come to be. A set of ours is given to the kernel, which must
+ * True if *fd* is carried or may come to be. A set of ours is given to the kernel, which must
  * report when it is readable.
  */
 static bool
@@ -143,8 +143,8 @@ sock_wait_look_at(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_oth
 }
 
 /*
- * A file that a call waits for, where the wait is counted, and the events of the program. The
- * kernel is also asked for POLLRDHUP of a stream, which a reset brings. It cannot report POLLERR
+ * A file that a call waits for: where its waits are counted, and the events of the program. For a
+ * stream, the kernel is also asked for POLLRDHUP, which a reset brings. It cannot report POLLERR
  * and POLLHUP of the socket, because the stand-in does not have them.
  */
 struct one {
@@ -159,7 +159,7 @@ struct held {
 	struct one *all;
 	struct one few[FEW];
 	struct sock_room room;
-	bool is_short; /* one of them may come to be carried: do not wait for long */
+	bool is_short; /* one of them may come to be carried: look again soon */
 };
 
 static void
@@ -178,7 +178,9 @@ sock_wait_release_held(void *arg)
 		san_sock_room_give(&h->room);
 }
 
-/* Whether it is a stream that has not ended. Otherwise POLLRDHUP would be reported each time. */
+/*
+ * True if it is a stream that has not ended. After the end POLLRDHUP would be reported each time.
+ */
 static bool
 tells_end(const struct fd_sock *f)
 {
@@ -187,8 +189,9 @@ tells_end(const struct fd_sock *f)
 }
 
 /*
- * An error must always be reported. The kernel reports it as it does data, by POLLIN. If there is
- * unread data, which would be reported at once, the call looks for the error periodically instead.
+ * An error must be reported even if the program does not ask for it. The kernel reports it like
+ * data, by POLLIN. With unread data POLLIN would be reported at once, so the call checks for the
+ * error periodically instead.
  */
 static void
 hear_errors(struct held *h, struct pollfd *p, const struct fd_sock *f)
@@ -211,7 +214,7 @@ sock_wait_count_of(struct fd_sock *f)
 	return &f->shm->armed;
 }
 
-/* Whether its owner is not chosen yet, because it has no name. */
+/* True if its owner is not chosen yet, because it has no name. */
 static bool
 is_undecided(const struct fd_sock *f)
 {
@@ -326,7 +329,7 @@ sock_wait_fd_is_in(int fd, const fd_set *set)
 	return set != NULL && FD_ISSET(fd, set);
 }
 
-/* The part of it that the kernel would read and write. */
+/* Bytes of a set that the kernel would read and write. */
 static bool
 is_bad_set(int n, const fd_set *set)
 {
