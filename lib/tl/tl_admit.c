@@ -17,8 +17,8 @@
  *
  * Pulls leave a quarter of the budget to grants; otherwise two hosts could wait for each other. A
  * pull may wait at its target behind an earlier push, which waits for a grant of that target. If
- * pulls of the target fill its budget, the grant waits for them. They may wait here in the same
- * way.
+ * pulls of the target fill its budget, the grant waits for them. They in turn may wait here, behind
+ * a push that waits for a grant of this host.
  *
  * Granted data needs no further grant (RT-16). So granted budget always returns, except behind a
  * send without a receive. If no grant is outstanding, one is always given, however small the room

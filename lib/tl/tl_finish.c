@@ -10,7 +10,7 @@
 
 #include "tl_priv.h"
 
-#define RUN_MAX SAN_WIRE_PACK_MAX /* most pushes reported together */
+#define RUN_MAX SAN_WIRE_PACK_MAX /* maximum number of pushes reported together */
 
 /*
  * ---- message acknowledgments ----
@@ -85,7 +85,7 @@ report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 				       t) == 0)
 			tc->nb_cam_cmpl++;
 		else
-			tc->nb_cmpl_lost++; /* cannot be refused: found by its record */
+			tc->nb_cmpl_lost++; /* the ACK counts: found by its record later */
 		return;
 	}
 	do {
@@ -109,7 +109,7 @@ pass_base(struct san_tl_conn *tc, uint32_t n)
 		tc->rsn_base++;
 }
 
-/* The transaction is done and unused: report it now, or when its turn comes. */
+/* The transaction is done and no packet refers to it: report it now, or when its turn comes. */
 static inline void
 report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
@@ -201,7 +201,7 @@ finish_retire_entries(struct san_tl *tl, struct san_tl_conn *tc, const struct sa
 	struct san_tl_txn *done[RUN_MAX];
 	uint32_t i, k = 0;
 
-	/* No connection may wait for what they release, and none behind them may be finished. */
+	/* This path wakes no connection and looks for no finished transactions behind these. */
 	if (tc->want != 0 || san_tl_has_waiting(tl) || tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0)
 		return 0;
 	for (i = 0; i < n && finish_is_whole_push(&e[i]) && k + e[i].aux < RUN_MAX; i++) {
@@ -250,7 +250,7 @@ on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl
 	san_tl_finish_settle(tl, tc, t);
 }
 
-/* A peer that refused packets has resources for one, or is nearer to that (RT-35). */
+/* The peer acknowledged a packet, so it has resources again, or will soon (RT-35). */
 static void
 deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 		  uint32_t n, uint64_t now_ns)
@@ -315,7 +315,7 @@ san_tl_finish_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 		on_acked(tl, &tl->conns[c->slot], pdl->acked, pdl->nb_acked, now_ns);
 		pdl->nb_acked = 0;
 	}
-	/* Last, because it need not process transactions that are finished by now. */
+	/* Do this last: transactions that are finished by now need not be processed. */
 	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
 		on_cmpl_in(tl, c);
 }

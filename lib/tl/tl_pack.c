@@ -154,7 +154,7 @@ pack_load_request(struct san_tl *tl, uint32_t i, uint32_t rsn)
 	r->ulp_gen = part->ulp_gen;
 }
 
-/* pushReq for every message; false: one was refused, and all are undone. */
+/* Ask the ULP for every message (pushReq). False: one was refused, and all are undone. */
 static bool
 begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
@@ -177,7 +177,9 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 	return false;
 }
 
-/* Place all data and ask for the ULP-ACKs. begin_all() made sure that none is refused. */
+/*
+ * Place all data and ask for the ULP-ACKs. None is refused, because begin_all() has asked for all.
+ */
 static void
 complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	     const struct san_wire_pkt *p)
@@ -200,8 +202,8 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 }
 
 /*
- * True if each of its RSNs after the first, which was checked, is new. An initiator that uses each
- * RSN once ensures that: nothing of them comes before the packet is refused.
+ * True if each RSN of the packet after the first, which was checked, is new. An initiator that uses
+ * each RSN once ensures that.
  */
 static bool
 is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
@@ -217,7 +219,7 @@ is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
 	return true;
 }
 
-/* Execute the packet in its turn. NONE: all of it is done. */
+/* Execute the packet in its turn. Returns NONE if all of it is done. */
 static enum san_drop
 pack_execute_pkt(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 {

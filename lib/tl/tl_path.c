@@ -100,7 +100,7 @@ tl_path_best_bytes(uint32_t rate, uint64_t bytes, uint64_t ns)
 	return (uint32_t)RTE_MIN(RTE_MAX(sample, rate - rate / 8), (uint64_t)UINT32_MAX);
 }
 
-/* A rate was measured: bytes that should be on the path outside the budget. */
+/* After a rate was measured: number of bytes that should be on the path, outside the budget. */
 static uint32_t
 tl_path_wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t now_ns)
 {
@@ -109,7 +109,10 @@ tl_path_wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t 
 
 	p->rate = tl_path_best_bytes(old, p->arrived, ns);
 	tl->rate = RTE_MAX(tl_path_best_bytes(tl->rate, tl->use - p->since_use, ns), p->rate);
-	/* A round trip measured only during setup may include the queue of many setups. */
+	/*
+	 * The first round trip was measured during the setup, and may include the queue of many
+	 * setups.
+	 */
 	if (old == 0 || p->rate == 0)
 		return 0;
 	bytes = (p->rate * p->rtt_ns) >> RATE_SHIFT;
@@ -142,7 +145,10 @@ san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t byte
 	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.base_ns;
 
 	p->arrived += bytes;
-	/* Shortest, because a connection that only measured a queue does not lengthen the path. */
+	/*
+	 * The shortest round trip counts: a connection that measured a queue must not lengthen the
+	 * path.
+	 */
 	if (rtt_ns != 0)
 		p->rtt_ns = p->rtt_ns != 0 ? RTE_MIN(p->rtt_ns, rtt_ns) : rtt_ns;
 	if (likely(now_ns < p->since_ns + RTE_MAX(p->rtt_ns, RATE_NS)) || p->rtt_ns == 0 ||

@@ -3,18 +3,19 @@
 /*
  * Packets that arrive in pieces, because the path no longer carries their length (RT-37).
  *
- * All pieces of a packet have its PSN and headers. They are kept until the payload is complete;
- * then the packet is processed as if it had arrived whole. A single piece changes nothing: the PSN
- * stays open, and nothing is placed or counted. So a packet that arrives whole, in pieces, or both,
- * is executed once as any other (RULE-1).
+ * All pieces of a packet have its PSN and headers. They are kept until the payload is complete.
+ * Then the packet is processed as if it had arrived whole. A single piece changes nothing: the PSN
+ * stays open, and nothing is placed or counted. So a packet that arrives whole, in pieces, or both
+ * ways is executed once, like any other (RULE-1).
  *
  * Pieces count as held packets of the peer host (RT-35). A piece that cannot be kept is dropped
- * silently: the packet is resent. A connection keeps only a few, those of the lowest PSNs, so that
- * its window moves.
+ * silently, and the packet is resent. A connection keeps only a few pieces, those of the lowest
+ * PSNs, so that its window moves.
  *
- * If no more packets may be held, no packet in pieces could ever be completed. So one connection at
- * a time, the *joiner*, may keep the pieces of its lowest PSN beyond the limit: until they are
- * complete, or another connection needs the place after JOIN_NS. That is one packet for each lcore.
+ * If no more packets may be held, packets in pieces could never be completed. So one connection at
+ * a time, the *joiner*, may keep the pieces of its lowest PSN beyond the limit. It may until they
+ * are complete, or until another connection needs the place after JOIN_NS. That is one packet for
+ * each lcore.
  */
 
 #include "tl_priv.h"
@@ -46,7 +47,7 @@ piece_drop(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at, enum
 	san_tl_death_add(tl->death, piece_unlink(tl, tc, at));
 }
 
-/* Its PSN is received or outside the window. */
+/* True if its PSN is received already, or outside the window. */
 static bool
 piece_is_over(const struct san_pdl_conn *c, struct rte_mbuf *m)
 {
@@ -142,7 +143,7 @@ piece_make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, u
 	return place;
 }
 
-/* The first piece of the PSN, if all pieces are there; else NULL. */
+/* The first piece of the PSN if all pieces have arrived; else NULL. */
 static struct rte_mbuf **
 piece_find_whole(struct san_tl_conn *tc, uint32_t psn)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a submit may have to wait for, and which connection is next when it is released (RT-13,
- * RT-26; RULE-6).
+ * What a submitted request may have to wait for, and which connection is next when that is released
+ * (RT-13, RT-26; RULE-6).
  *
  *   own     one of the connection's own transactions must finish: it has N of them, or
  *           its pulls have expired
@@ -12,18 +12,19 @@
  *           wait in a list of their own
  *   budget  for one more pull; a connection always has its first one
  *
- * Records and budget go to the connection that waits longest. A released record is promised to it,
- * because otherwise the releasing connection would take it again. A connection with nothing
- * outstanding and a promised record counts as if it had something outstanding. Of those that wait
- * for budget only the first may try, when its pull fits. The record always comes first: a
- * connection that waits for budget has its record, or two could take from each other in turn
- * forever. No connection is on both lists, and none that waits for something of its own is on
- * either: it would keep others from what they could use.
+ * Records and budget go to the connection that has waited longest. A released record is promised to
+ * it: otherwise the releasing connection would take it again. A connection with nothing outstanding
+ * and a promised record counts as if it had something outstanding. Of the connections that wait for
+ * budget, only the first may try, when its pull fits.
+ *
+ * A connection takes its record before it waits for budget. Otherwise two connections could take
+ * from each other in turn forever. No connection is on both lists. One that waits for something of
+ * its own is on neither: it would keep others from what they could use.
  */
 
 #include "tl_priv.h"
 
-#define PATH_LOOK 8 /* connections in the list that are checked: bounded, even with thousands */
+#define PATH_LOOK 8 /* connections of the list that are checked at most */
 
 /* What *req* has to wait for, enum san_tl_want; 0: nothing. */
 static uint8_t
@@ -43,7 +44,7 @@ want_reason_of(const struct san_tl *tl, const struct san_tl_conn *tc, const stru
 		return 0;
 	if (tc->expired_pulled != 0 || req->length > san_tl_admit_pull_most(tl))
 		return SAN_WANT_OWN;
-	/* No other connection waits for room of its path (RT-41). */
+	/* Room of its path counts only if no other connection waits for it (RT-41). */
 	if (req->length <= san_tl_path_left(tl, &tc->host->paths[false]))
 		return 0;
 	if ((first != NULL && first != tc) || req->length > san_tl_admit_pull_room(tl, tc))
@@ -116,10 +117,12 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 	tc->want |= why;
 	if (why == SAN_WANT_BUDGET) {
 		want_promise_turn(tl, tc);
-		/* Budget returns by arrivals, which wake; or by expiry, which needs a timer. */
+		/*
+		 * Budget returns when data arrives, which wakes, or by expiry, which needs a timer.
+		 */
 		san_tl_admit_set_expiry(tl, tc, now_ns);
 	}
-	/* for what it left to others */
+	/* others may use what it gave up */
 	if (why != 0 && had != tc->want)
 		san_tl_wake(tl);
 	return why != 0;
@@ -142,7 +145,7 @@ san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 	want_call_conn(tl, tc);
 }
 
-/* Before those with something outstanding, which go on anyway. */
+/* Wake these before connections with something outstanding, which continue anyway. */
 static void
 wake_first(struct san_tl *tl)
 {
@@ -179,7 +182,7 @@ san_tl_want_wake_waiting(struct san_tl *tl)
 		want_leave_line(tl, tc, 0);
 		tc->want = SAN_WANT_OWN;
 	}
-	/* The connection keeps its place, or others would overtake it. */
+	/* The connection keeps its place. Otherwise others would overtake it. */
 	if (tc != NULL && tc->want_bytes <= san_tl_admit_pull_room(tl, tc))
 		want_call_conn(tl, tc);
 	if (unlikely(tl->path_room != 0))
