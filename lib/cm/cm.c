@@ -28,7 +28,7 @@
 #include "inet_hash.h"
 #include "san_assert.h"
 
-/* At most the cookies handed out return; each may be repeated. */
+/* Checks allowed for each cookie handed out: it may be returned several times. */
 #define CHECKS_PER_COOKIE 4
 
 static_assert(CM_HASH_KEY == crypto_shorthash_KEYBYTES, "key of the hash");
@@ -222,7 +222,7 @@ san_cm_hash_free(struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid
 		return true;
 	if (!c->is_ghost)
 		return false;
-	/* A peer that takes new names keeps its ghosts; this one loses its own. */
+	/* A peer that uses this name again loses the ghost of it. */
 	san_cm_hash_del(cm, c);
 	c->is_ghost = false;
 	c->state = SAN_CM_IDLE;
@@ -336,7 +336,7 @@ events_take(struct san_cm *cm, struct san_cm_conn *c, unsigned int events)
 void
 san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, uint64_t now_ns)
 {
-	/* The state machine is done with it, so no counter includes it. */
+	/* The state machine has let it go, so no counter includes it. */
 	SAN_ASSERT(c->state == SAN_CM_IDLE || c->state == SAN_CM_TIMEWAIT);
 	san_cm_tx_del(cm, c);
 	if (c->in_change)
@@ -423,7 +423,7 @@ san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_typ
 		TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
 	c->in_ev = true;
 	if (type == SAN_CM_EV_CONNECT_REQUEST)
-		return; /* concerns the owner only */
+		return; /* this event concerns the owner only */
 	SAN_ASSERT(!c->in_resolving);
 	c->changes |= (uint8_t)(1u << type);
 	if (!c->in_change)
@@ -507,7 +507,7 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	if (ev->type == SAN_CM_EV_ESTABLISHED)
 		private_drop(cm, c);
 	events_take(cm, c, 1u << ev->type);
-	/* These never were open: no other layer has anything to release. */
+	/* A connection that was never open holds nothing in other layers. */
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
 		san_cm_conn_free(cm, c, 0, cm->now_ns);
 	else if (!c->in_ev && san_cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Received messages: the connection that they belong to, their validity, and answers that need no
- * connection. cm_fsm.c has their effects on a connection. (RT-24, RT-29; RULE-17)
+ * Received messages: finds the connection that a message belongs to, checks its validity, and sends
+ * the answers that need no connection. cm_fsm.c has the effects on a connection. (RT-24, RT-29;
+ * RULE-17)
  *
- * A message that names our CID must carry our tag, come from our peer's address and in our
- * partition, and (where it has them) carry the peer's CID and tag and the xid of the attempt. RESET
- * cannot name our CID: it echoes our packet.
+ * A message that names our CID must carry our tag, and come from our peer's address and in our
+ * partition. If it has the peer's CID, tag, and the xid of the attempt, these must be right, too.
+ * RESET cannot name our CID: it echoes our packet.
  */
 
 #include <string.h>
 
 #include "cm_priv.h"
 
-/**
- * Send a stateless answer whose rate was already counted. The sender's fields are turned around.
- */
+/** Send a stateless answer, whose rate is already counted, to the sender of the message. */
 static enum san_drop
 answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	    struct san_wire_cm *reply)
@@ -54,7 +53,7 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 {
 	struct san_wire_cm reply = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
 
-	/* Checked before the MAC, which costs more than anything else here (RT-36). */
+	/* Check this before the MAC, which costs more than anything else here (RT-36). */
 	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
 	    !san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
@@ -185,8 +184,8 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
 			/*
-			 * Perhaps the cookie expired during a long wait for accept: a new one
-			 * helps.
+			 * The cookie may have expired during a long wait for accept: send a new
+			 * one.
 			 */
 			answer_cookie(cm, p, msg, s->now_ns);
 			return SAN_DROP_CM_COOKIE;
@@ -259,7 +258,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);
 			return san_cm_fsm_step(cm, c, &end);
 		}
-		/* As if lost: it is repeated, when the owner has taken some events. */
+		/* Treat it as lost: the peer repeats it, and the owner takes events meanwhile. */
 		if (!san_cm_private_keep(cm, c, s->msg))
 			return false;
 		keep_offer(cm, c, s->msg);
@@ -277,7 +276,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 	bool taken;
 
 	drop = find_conn(cm, s->pkt, msg, &c);
-	/* The peer must not wait for a connection that no longer exists here. */
+	/* Tell the peer: it must not wait for a connection that no longer exists here. */
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
 		answer_rej(cm, s->pkt, msg, SAN_CM_R_STALE, s->now_ns);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
@@ -332,7 +331,7 @@ san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t
 	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = SAN_CM_R_STALE};
 
 	cm->now_ns = now_ns;
-	/* These are never answered, so two sides cannot answer each other forever. */
+	/* A RESET is never answered, so two sides cannot answer each other forever. */
 	if (p->op == SAN_OP_CM || p->op == SAN_OP_NACK || p->op == SAN_OP_CNP ||
 	    is_multicast(&p->src))
 		return;
