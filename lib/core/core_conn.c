@@ -255,7 +255,7 @@ san_core_conn_accept(struct san_core *core, uint64_t request, uint32_t qp,
 
 	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
-	/* After it was accepted, the request no longer exists. */
+	/* Once accepted, the request no longer exists. */
 	if (c == NULL || san_cm_state(core->cm, c->slot) != SAN_CM_WAIT_ACCEPT)
 		return -ENOENT;
 	ordered = san_cm_is_ordered(core->cm, c->slot);
@@ -299,7 +299,9 @@ san_core_conn_request_settle(struct san_core *core, uint64_t request, bool adopt
 {
 	const struct san_pdl_conn *c = core_conn_find_request(core, request);
 
-	/* If it has ended meanwhile, the peer knows that and ends the adopted connection. */
+	/*
+	 * If the request has ended meanwhile, the peer knows that, and ends the adopted connection.
+	 */
 	if (c != NULL)
 		san_cm_move_done(core->cm, c->slot, adopted, now_ns);
 }
@@ -349,7 +351,7 @@ san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 
 	if (slot == NO_SLOT)
 		return;
-	/* One of the two calls ends it at once: a connection attempt, or an open connection. */
+	/* Only one of the two applies: to a connection attempt, or to an open connection. */
 	san_cm_fsm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
 	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
 		san_cm_fsm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
@@ -376,8 +378,8 @@ san_core_conn_set_patience(struct san_core *core, uint32_t qp, const struct san_
 }
 
 /*
- * Drained: neither we nor the peer have work, or only the peer for as long as a drain may go
- * without progress. A peer may go on requesting forever.
+ * True if neither side has work. If only the peer has, it may continue for as long as a drain may
+ * last without progress: it might request forever.
  */
 static bool
 core_conn_is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)

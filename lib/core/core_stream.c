@@ -3,22 +3,23 @@
 /*
  * DESIGN NOTES
  *
- * A stream is an ulp queue pair whose number the application knows, while its work is done by a
- * session. The application's posts go to the session. The session's requests complete in a queue of
- * the lcore's own, and are returned to it. Completions of the session go to the application's
- * queues. So the application sees an ordinary queue pair, and the layers below see no streams.
+ * A stream is an ulp queue pair whose number the application knows, while a session does its work.
+ * The application's posts go to the session. The session's requests complete in a queue of the
+ * lcore's own, and these completions are returned to the session. Completions of the session go to
+ * the application's queues. So the application sees an ordinary queue pair, and the layers below
+ * see no streams.
  *
- * Any call that touches a session lists it. Listed sessions are pumped once per burst, before
- * packets are built: small sends posted together are sent together, and a header that is due anyway
- * carries the credit of all that arrived. Only the end of a connection does not wait: the owner
- * gets the event when every request has completed.
+ * A call that touches a session lists it. Listed sessions are pumped once per burst, before packets
+ * are built. So small sends that are posted together are sent together, and a header that is due
+ * anyway carries the credit of all that arrived. Only the end of a connection does not wait: the
+ * owner gets that event when every request has completed.
  *
- * Completions that find the application's queue full wait in the session, in order, receives
- * separate from the rest. There is no notification of a poll, so the queue is tried again after a
- * moment, and after a longer one each time.
+ * If the application's queue is full, completions wait in the session, in order, receives apart
+ * from the rest. A poll of the queue is not notified, so the session tries again after a moment,
+ * and after twice the time if it is still full.
  *
- * An inner queue pair is as deep as the session can fill it, so ulp never refuses for lack of
- * entries, and its own completion queue never becomes full.
+ * An inner queue pair is as deep as the session can fill it. So ulp never refuses for lack of
+ * entries, and the completion queue of the inner queue pair never becomes full.
  *
  * Timers: one per stream, for the session's deadline, the retry of a full queue, and the end of an
  * orphan.
@@ -237,7 +238,7 @@ no_share:
 	return rc;
 }
 
-/* The connection, if there was one, has ended. */
+/* The connection has ended, if there was one. */
 static void
 stream_free(struct core_stream *s)
 {
@@ -281,7 +282,7 @@ san_core_stream_fini_all(struct san_core *core)
 	for (i = 0; core->streams != NULL && i < core->conf.ulp.max_qps; i++) {
 		if (core->streams[i] == NULL)
 			continue;
-		/* Unbind all: there is no connection any more. */
+		/* No connection is left: unbind all. */
 		san_ulp_qp_unbind(core->ulp, core->streams[i]->qpn);
 		stream_free(core->streams[i]);
 	}
@@ -367,7 +368,7 @@ core_stream_post_end(struct core_stream *s, uint64_t now_ns)
 	san_stream_post_send(s->session, &wr, 1, now_ns);
 }
 
-/* Disconnect orderly, when nothing is left to send and either side has finished. */
+/* Disconnect in order once nothing is left to send and either side has finished. */
 static void
 end_in_order(struct core_stream *s, uint64_t now_ns)
 {
@@ -409,7 +410,7 @@ core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 
 	if (s->is_open && s->closing)
 		core_stream_post_end(s, now_ns);
-	/* Also after the end of the connection: received bytes can still be read. */
+	/* Do this after the end of the connection, too: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
 		core_stream_list_work(s);

@@ -4,12 +4,12 @@
  * DESIGN NOTES
  *
  * A work request stays in its entry from post to completion. Only inline data is copied, so a
- * resend reads the payload in place (RULE-16). The send queue holds requests that tl has
- * not accepted. It is submitted strictly from the head, so an ordered queue pair keeps its order
- * (RT-14). A long pull, submitted piece by piece (RULE-6), holds back the requests after it
+ * resend reads the payload in place (RULE-16). The send queue holds requests that tl has not
+ * accepted. They are submitted strictly from the head, so an ordered queue pair keeps its order
+ * (RT-14). A long pull is submitted piece by piece (RULE-6). It holds back the requests after it
  * until its last piece has its RSN.
  *
- * The cookie that tl returns contains queue pair, entry and offset of the piece, so no callback
+ * The cookie that tl returns contains queue pair, entry and offset of the piece. So no callback
  * searches.
  */
 
@@ -148,7 +148,10 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 	rte_prefetch0(e->sge);
 }
 
-/* How many of *n* requests posted now need not wait in the queue: none is before them. */
+/*
+ * Number of the *n* requests posted now that need not wait in the queue, because none is before
+ * them.
+ */
 static inline uint32_t
 ulp_wr_room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
 {
@@ -224,7 +227,7 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]];
 
 		req = next_req(ulp, e, &piece);
-		/* Set before the call, so that a room() from inside is not lost. */
+		/* Set this before the call: tl may call room() from inside it. */
 		qp->blocked = true;
 		if (san_tl_initiator_submit(ulp->tl, qp->slot, req, now_ns) != 0)
 			return;
@@ -338,7 +341,7 @@ ulp_wr_complete_txn(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t sta
 		e->whole = true;
 		qp->sq_head++;
 		/*
-		 * The queue waited for this request's resources: release what tl reserved for it.
+		 * The queue waited for resources of this request: release what tl reserved for it.
 		 */
 		qp->blocked = false;
 		san_tl_want_end(ulp->tl, t->slot);
@@ -351,7 +354,7 @@ ulp_wr_complete_txn(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t sta
 
 /*
  * Complete requests that succeeded: their entries become visible to the consumer together. Returns
- * how many of *t*; the next one is completed separately.
+ * the number of entries of *t* completed. The next one is completed separately.
  */
 static uint32_t
 complete_run(struct san_ulp *ulp, struct san_tl_txn *const t[], uint32_t n)
