@@ -89,7 +89,7 @@ sock_stream_ring_sges(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len,
 	return 2;
 }
 
-/* ---- to receive ---- */
+/* ---- receive ---- */
 
 static void
 sock_stream_post_recv(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
@@ -133,7 +133,7 @@ sock_stream_on_received(struct san_socks *all, struct san_sock *s, uint32_t byte
 	sock_stream_post_recv(all, s, now_ns);
 }
 
-/* ---- to send ---- */
+/* ---- send ---- */
 
 static bool
 wants_end(const struct san_sock *s)
@@ -278,7 +278,7 @@ look_at_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 	sock_stream_set_patience(all, s, now_ns);
 }
 
-/* ---- what happens ---- */
+/* ---- completions and doorbells ---- */
 
 static int
 error_of(uint8_t status)
@@ -335,7 +335,7 @@ san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 		san_sock_mirror(all, s, false);
 }
 
-/* ---- come and go ---- */
+/* ---- the connection begins and ends ---- */
 
 void
 san_sock_stream_set_work(struct san_socks *all, const struct san_sock_work *work)
@@ -377,7 +377,7 @@ san_sock_stream_shut(struct san_socks *all, uint32_t id)
 	san_sock_doorbell(all, id);
 }
 
-/* ---- what was written without a ring ---- */
+/* ---- bytes written without the ring ---- */
 
 bool
 san_sock_stream_may_aside(const struct san_socks *all, uint32_t id)
