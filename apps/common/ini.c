@@ -2,225 +2,172 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cfgfile.h>
-#include <rte_common.h>
-
 #include "ini.h"
 
-#define WHY_MAX 320
+#define WHY_MAX 512
 
-/* A line without its comment and surrounding white space. */
-struct trimmed {
-	const char *text;
-	size_t len;
+struct reader {
+	const struct ini *ini;
+	unsigned int line, head; /* numbers of this line, and of that of the section */
+	char section[INI_LINE];  /* empty: none yet */
+	char *seen;              /* "[one][two]" */
+	char why[WHY_MAX];
 };
 
-static struct trimmed
-ini_trim(const char *line)
+static int
+ini_wrong(struct reader *rd, const char *text, const char *why)
 {
-	struct trimmed t = {.text = line + strspn(line, " \t")};
-
-	t.len = strcspn(t.text, "#\r\n");
-	while (t.len > 0 && (t.text[t.len - 1] == ' ' || t.text[t.len - 1] == '\t'))
-		t.len--;
-	return t;
-}
-
-/* Check a line. NULL: no error. */
-static const char *
-what_is_wrong(const struct trimmed *t, bool *inside)
-{
-	const char *equals;
-
-	if (t->len == 0)
-		return NULL;
-	if (t->text[0] == '[') {
-		*inside = true;
-		if (t->len <= 2 || t->text[t->len - 1] != ']')
-			return "is not [section]";
-		return t->len - 2 < CFG_NAME_LEN ? NULL : "is too long a name";
-	}
-	if (!*inside)
-		return "has no [section] before it";
-	equals = memchr(t->text, '=', t->len);
-	if (equals == NULL || equals == t->text || equals == &t->text[t->len - 1])
-		return "is not key = value";
-	return NULL;
+	snprintf(rd->why, sizeof(rd->why), "\"%s\" %s", text, why);
+	return -EINVAL;
 }
 
 static int
-check_lines(FILE *f, const char *path, char *err, size_t err_len)
+ini_leave(struct reader *rd)
 {
-	const char *wrong = NULL;
-	unsigned int n = 0;
-	bool inside = false;
+	int rc = 0;
+
+	if (rd->section[0] != '\0' && rd->ini->leave != NULL)
+		rc = rd->ini->leave(rd->ini->arg, rd->section, rd->why, sizeof(rd->why));
+	if (rc != 0)
+		rd->line = rd->head;
+	return rc;
+}
+
+static int
+ini_enter(struct reader *rd, const char *text, size_t len)
+{
+	char *seen = NULL;
+	int rc;
+
+	if (len <= 2 || text[len - 1] != ']')
+		return ini_wrong(rd, text, "is not [section]");
+	if (rd->seen != NULL && strstr(rd->seen, text) != NULL) {
+		snprintf(rd->why, sizeof(rd->why), "%s is there already", text);
+		return -EINVAL;
+	}
+	rc = ini_leave(rd);
+	if (rc != 0)
+		return rc;
+	if (asprintf(&seen, "%s%s", rd->seen != NULL ? rd->seen : "", text) < 0)
+		return -ENOMEM;
+	free(rd->seen);
+	rd->seen = seen;
+	rd->head = rd->line;
+	snprintf(rd->section, sizeof(rd->section), "%.*s", (int)len - 2, text + 1);
+	return rd->ini->enter(rd->ini->arg, rd->section, rd->why, sizeof(rd->why));
+}
+
+static size_t
+ini_trim(const char *text, size_t len)
+{
+	while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
+		len--;
+	return len;
+}
+
+static int
+ini_read_line(struct reader *rd, char *line)
+{
+	char *text = line + strspn(line, " \t"), *value;
+	size_t len = ini_trim(text, strcspn(text, "#\r\n")), key;
+
+	text[len] = '\0';
+	if (len == 0)
+		return 0;
+	if (text[0] == '[')
+		return ini_enter(rd, text, len);
+	if (rd->section[0] == '\0')
+		return ini_wrong(rd, text, "has no [section] before it");
+	value = strchr(text, '=');
+	if (value == NULL || value == text || value[1] == '\0')
+		return ini_wrong(rd, text, "is not key = value");
+	key = ini_trim(text, (size_t)(value - text));
+	value++;
+	text[key] = '\0';
+	return rd->ini->set(rd->ini->arg, rd->section, text, value + strspn(value, " \t"), rd->why,
+			    sizeof(rd->why));
+}
+
+static int
+ini_read(struct reader *rd, FILE *f)
+{
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t len;
+	int rc = 0;
 
-	while (wrong == NULL && (len = getline(&line, &room, f)) > 0) {
-		struct trimmed t = ini_trim(line);
-
-		n++;
-		if (strlen(line) != (size_t)len) {
-			wrong = "not a text";
-			snprintf(err, err_len, "%s:%u: %s", path, n, wrong);
-		} else if (len >= INI_LINE) {
-			wrong = "too long";
-			snprintf(err, err_len, "%s:%u: line %s", path, n, wrong);
-		} else if ((wrong = what_is_wrong(&t, &inside)) != NULL) {
-			snprintf(err, err_len, "%s:%u: \"%.*s\" %s", path, n, (int)t.len, t.text,
-				 wrong);
+	while (rc == 0 && (len = getline(&line, &room, f)) > 0) {
+		rd->line++;
+		if (strlen(line) != (size_t)len || len >= INI_LINE) {
+			snprintf(rd->why, sizeof(rd->why),
+				 strlen(line) == (size_t)len ? "line too long" : "not a text");
+			rc = -EINVAL;
+		} else {
+			rc = ini_read_line(rd, line);
 		}
 	}
 	free(line);
-	return wrong == NULL ? 0 : -EINVAL;
-}
-
-static int
-check_file(const char *path, char *err, size_t err_len)
-{
-	FILE *f = fopen(path, "r");
-	int rc = 0;
-
-	if (f != NULL)
-		rc = check_lines(f, path, err, err_len);
-	if (f == NULL || ferror(f)) { /* fopen() of a directory succeeds, but reading fails */
-		rc = -errno;
-		snprintf(err, err_len, "%s: %s", path, strerror(errno));
-	}
-	if (f != NULL)
-		fclose(f);
-	return rc;
-}
-
-static unsigned int
-ini_line_of(const char *path, const char *section, const char *key, int skip)
-{
-	char line[INI_LINE + 1];
-	size_t len = key == NULL ? 0 : strlen(key);
-	bool inside = false, found = false;
-	unsigned int n = 0;
-	FILE *f = fopen(path, "r");
-
-	if (f == NULL)
-		return 0;
-	while (!found && fgets(line, sizeof(line), f) != NULL) {
-		struct trimmed t = ini_trim(line);
-
-		n++;
-		if (t.len > 0 && t.text[0] == '[') {
-			inside = t.len == strlen(section) + 2 &&
-				strncmp(&t.text[1], section, t.len - 2) == 0;
-			found = inside && key == NULL;
-		} else if (inside && key != NULL && t.len > len) {
-			found = strncmp(t.text, key, len) == 0 &&
-				strchr("= \t", t.text[len]) != NULL;
-		}
-		found = found && skip-- == 0;
-	}
-	fclose(f);
-	return n;
-}
-
-static int
-load_section(const struct ini *ini, struct rte_cfgfile *file, const char *section,
-	     const char *path, char *err, size_t err_len)
-{
-	int i, n = rte_cfgfile_section_num_entries(file, section);
-	struct rte_cfgfile_entry *e = calloc((size_t)RTE_MAX(n, 1), sizeof(*e));
-	char why[WHY_MAX];
-	int rc = 0;
-
-	if (e == NULL)
-		return -ENOMEM;
-	rte_cfgfile_section_entries(file, section, e, n);
-	rc = ini->enter(ini->arg, section, why, sizeof(why));
-	if (rc != 0)
-		snprintf(err, err_len, "%s:%u: %s", path, ini_line_of(path, section, NULL, 0),
-			 why);
-	for (i = 0; i < n && rc == 0; i++) {
-		int k, before = 0;
-
-		rc = ini->set(ini->arg, section, e[i].name, e[i].value, why, sizeof(why));
-		for (k = 0; k < i; k++)
-			before += strcmp(e[k].name, e[i].name) == 0;
-		if (rc != 0)
-			snprintf(err, err_len, "%s:%u: %s", path,
-				 ini_line_of(path, section, e[i].name, before), why);
-	}
-	if (rc == 0 && ini->leave != NULL) {
-		rc = ini->leave(ini->arg, section, why, sizeof(why));
-		if (rc != 0)
-			snprintf(err, err_len, "%s:%u: %s", path,
-				 ini_line_of(path, section, NULL, 0), why);
-	}
-	free(e);
-	return rc;
-}
-
-/* Refuse repeated sections: rte_cfgfile would return the keys of the first one for each. */
-static int
-check_twice(char *const *sections, int n, const char *path, char *err, size_t err_len)
-{
-	int i, k;
-
-	for (i = 0; i < n; i++) {
-		for (k = 0; k < i; k++) {
-			if (strcmp(sections[i], sections[k]) != 0)
-				continue;
-			snprintf(err, err_len, "%s:%u: [%s] is there already", path,
-				 ini_line_of(path, sections[i], NULL, 1), sections[i]);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
-
-static int
-load_sections(const struct ini *ini, struct rte_cfgfile *file, const char *path, char *err,
-	      size_t err_len)
-{
-	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
-	char(*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
-	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
-
-	if (names == NULL || list == NULL) {
-		free(names);
-		free(list);
-		return -ENOMEM;
-	}
-	for (i = 0; i < n; i++)
-		list[i] = names[i];
-	rte_cfgfile_sections(file, list, n);
-	rc = check_twice(list, n, path, err, err_len);
-	for (i = 0; i < n && rc == 0; i++)
-		rc = load_section(ini, file, list[i], path, err, err_len);
-	free(names);
-	free(list);
-	return rc;
+	return rc != 0 || ferror(f) ? rc : ini_leave(rd);
 }
 
 int
 san_ini_load(const struct ini *ini, const char *path, char *err, size_t err_len)
 {
-	struct rte_cfgfile_parameters params = {.comment_character = '#'};
-	struct rte_cfgfile *file;
-	int rc = check_file(path, err, err_len);
+	struct reader rd = {.ini = ini};
+	FILE *f = fopen(path, "r");
+	int rc = 0;
 
-	if (rc != 0)
-		return rc;
-	file = rte_cfgfile_load_with_params(path, 0, &params);
-	if (file == NULL) {
-		snprintf(err, err_len, "%s: not an INI file: [section], key = value, # comment",
-			 path);
-		return -EINVAL;
+	if (f != NULL)
+		rc = ini_read(&rd, f);
+	if (rc != 0) {
+		snprintf(err, err_len, "%s:%u: %s", path, rd.line, rd.why);
+	} else if (f == NULL || ferror(f)) { /* fopen() of a directory succeeds, reading fails */
+		rc = -errno;
+		snprintf(err, err_len, "%s: %s", path, strerror(errno));
 	}
-	rc = load_sections(ini, file, path, err, err_len);
-	rte_cfgfile_close(file);
+	if (f != NULL)
+		fclose(f);
+	free(rd.seen);
 	return rc;
+}
+
+/* ---- writing ---- */
+
+static void
+ini_write_head(FILE *out, const struct san_key *keys, const struct san_key *k, const char *section)
+{
+	if (k == keys || strcmp(k->section, k[-1].section) != 0)
+		fprintf(out, "%s[%s]\n", k == keys && section == NULL ? "" : "\n",
+			section != NULL ? section : k->section);
+}
+
+void
+san_ini_write(FILE *out, const struct san_key *keys, const void *base, const char *section)
+{
+	char value[SAN_KEY_TEXT];
+	const struct san_key *k;
+
+	for (k = keys; k->name != NULL; k++) {
+		ini_write_head(out, keys, k, section);
+		if (san_key_value(k, base, value, sizeof(value)))
+			fprintf(out, "%s = %s\n", k->name, value);
+	}
+}
+
+void
+san_ini_explain(FILE *out, const struct san_key *keys, const void *base)
+{
+	char value[SAN_KEY_TEXT], valid[SAN_KEY_TEXT];
+	const struct san_key *k;
+
+	for (k = keys; k->name != NULL; k++) {
+		ini_write_head(out, keys, k, NULL);
+		san_key_value(k, base, value, sizeof(value));
+		san_key_valid(k, valid, sizeof(valid));
+		fprintf(out, "# %s (%s)\n# %s =%s%s\n", k->help, valid, k->name,
+			value[0] != '\0' ? " " : "", value);
+	}
 }

@@ -4,11 +4,13 @@
 
 /**
  * @file
- * INI files. rte_cfgfile reads them. What it would ignore, or refuse without naming the line, is
- * reported with file and line.
+ * INI files. An error has file and line.
  */
 
 #include <stddef.h>
+#include <stdio.h>
+
+#include "san_key.h"
 
 #define INI_LINE 256 /**< bytes of a line, including its end */
 
@@ -31,5 +33,10 @@ struct ini {
  *   file and line.
  */
 int san_ini_load(const struct ini *ini, const char *path, char *err, size_t err_len);
+
+/** Write the keys that are set in *base*. *section*: instead of that in the table, or NULL. */
+void san_ini_write(FILE *out, const struct san_key *keys, const void *base, const char *section);
+/** Write all keys as comments, with their meaning, what is valid, and the value in *base*. */
+void san_ini_explain(FILE *out, const struct san_key *keys, const void *base);
 
 #endif /* INI_H */

@@ -170,13 +170,6 @@ void san_sim_conf_default(struct sim_conf *conf);
 int san_sim_conf_file_load(struct sim_conf *conf, const char *path, char *err, size_t err_len);
 /** Set "section.key=value"; for faults "fault.NAME.key=value". 0, or -EINVAL with *err*. */
 int san_sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len);
-/**
- * Enter a section. That of a fault creates the fault, even without keys. 0, or -EINVAL with *err*.
- */
-int san_sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len);
-/** Set one key of a section. 0, or -EINVAL with *err*. */
-int san_sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name,
-			 const char *value, char *err, size_t err_len);
 /** Derive unset values, and check the combination of keys. 0, or -EINVAL with *err*. */
 int san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len);
 /**
@@ -186,7 +179,7 @@ int san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len);
 void san_sim_conf_print(const struct sim_conf *conf, FILE *out);
 /** "section.key value" for messages; not for faults. */
 void san_sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len);
-/** Print every key with unit, range, default and meaning. */
+/** Print every key as a comment, with meaning, range and default. */
 void san_sim_conf_help(FILE *out);
 /** Names of values, as in files. */
 const char *san_sim_conf_fault_name(uint8_t kind);

@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write the tables of keys into doc/man and config/sanstack.conf, as the programs explain them.
+
+    devtools/keys.py BUILD
+
+A program explains a key by two comments: "# MEANING (VALID)" and "# KEY = DEFAULT". In a page,
+'.\\" keys SECTION' begins a table, and '.\\" end' ends it. test/e2e/test_keys.py
+fails while a file is not as this would write it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGES = {
+    'sansim.1': ('apps/sansim/sansim', '--keys'),
+}
+
+
+def explained(build, program, *words):
+    return subprocess.run([os.path.join(build, program), *words], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def roff(text):
+    return text.replace('\\', '\\e').replace('-', '\\-')
+
+
+def tables(text):
+    """Section: its table."""
+    found = {}
+    for name, body in re.findall(r'^\[(.*)\]\n((?:#.*\n)*)', text, re.M):
+        rows = [f'{roff(key)}\t{roff(default) or "&"}\tT{{\n{roff(meaning)}\nT}}\n'.replace('&', '\\&')
+                for meaning, key, default in re.findall(r'^# (.*)\n# (\S+) = ?(.*)\n', body, re.M)]
+        found[name] = '.na\n.TS\nlB l lx.\n' + ''.join(rows) + '.TE\n.ad\n'
+    return found
+
+
+def page(text, found):
+    return re.sub(r'(?ms)^(\.\\" keys (.*?)\n).*?(?=^\.\\" end$)',
+                  lambda m: m.group(1) + found[m.group(2)], text)
+
+
+def outdated(build):
+    """Each file that is not as it should be, with what it should be."""
+    wrong = {}
+    for name, command in PAGES.items():
+        path = os.path.join(SOURCE, 'doc/man', name)
+        with open(path, encoding='utf-8') as f:
+            text = f.read()
+        right = page(text, tables(explained(build, *command)))
+        if right != text:
+            wrong[path] = right
+    return wrong
+
+
+def main(build):
+    for path, text in outdated(build).items():
+        print(f'wrote {path}')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1])
