@@ -15,14 +15,34 @@ import subprocess
 import sys
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DAEMON = ('apps/sanstack-daemon/sanstack-daemon', '--keys')
 PAGES = {
+    'rtsan-dpdk.7': DAEMON,
     'sansim.1': ('apps/sansim/sansim', '--keys'),
+    'sanstack.conf.5': DAEMON,
 }
+CONFIG = 'config/sanstack.conf'
+CONFIG_HEAD = """\
+# sanstack.conf(5): all keys as comments, with their defaults. It is no configuration to run as it
+# stands: at least args and ip must be given. Others in this folder are.
+
+"""
+CONFIG_TAIL = """
+[partitions]
+# a line for each partition: all, or users and groups
+# 0xffff = all
+# 0x8001 = group:operator
+"""
 
 
 def explained(build, program, *words):
     return subprocess.run([os.path.join(build, program), *words], capture_output=True, text=True,
                           check=True).stdout
+
+
+def read(path):
+    with open(path, encoding='utf-8') as f:
+        return f.read()
 
 
 def roff(text):
@@ -35,7 +55,7 @@ def tables(text):
     for name, body in re.findall(r'^\[(.*)\]\n((?:#.*\n)*)', text, re.M):
         rows = [f'{roff(key)}\t{roff(default) or "&"}\tT{{\n{roff(meaning)}\nT}}\n'.replace('&', '\\&')
                 for meaning, key, default in re.findall(r'^# (.*)\n# (\S+) = ?(.*)\n', body, re.M)]
-        found[name] = '.na\n.TS\nlB l lx.\n' + ''.join(rows) + '.TE\n.ad\n'
+        found[name] = '.na\n.TS\nlB l lx.\n' + ''.join(rows) + '.TE\n.ad\n.PP\n'
     return found
 
 
@@ -46,15 +66,12 @@ def page(text, found):
 
 def outdated(build):
     """Each file that is not as it should be, with what it should be."""
-    wrong = {}
+    config = explained(build, *DAEMON).split('\n[program]')[0]
+    wrong = {os.path.join(SOURCE, CONFIG): CONFIG_HEAD + config + CONFIG_TAIL}
     for name, command in PAGES.items():
         path = os.path.join(SOURCE, 'doc/man', name)
-        with open(path, encoding='utf-8') as f:
-            text = f.read()
-        right = page(text, tables(explained(build, *command)))
-        if right != text:
-            wrong[path] = right
-    return wrong
+        wrong[path] = page(read(path), tables(explained(build, *command)))
+    return {path: text for path, text in wrong.items() if text != read(path)}
 
 
 def main(build):

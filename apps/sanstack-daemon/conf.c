@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +17,6 @@
 #include "ini.h"
 #include "conf.h"
 #include "dpdk_priv.h"
-
-#define TEXT(field)   offsetof(struct conf, field), sizeof(((struct conf *)0)->field)
-#define NUMBER(field) offsetof(struct conf, field), sizeof(((struct conf *)0)->field)
-
-#define LEVEL(name, layer)                                                         \
-	{                                                                          \
-		"log", name, NUMBER(log_level[layer]), 0, 0, level_words, KEY_LIVE \
-	}
 
 static const char *const level_words[] = {
 	"as-started",
@@ -37,58 +28,80 @@ static const char *const level_words[] = {
 	"notice",
 	"info",
 	"debug",
-	NULL,
 };
 static_assert(RTE_LOG_EMERG == 1 && RTE_LOG_DEBUG == 8, "a word's place is its level");
 static const char *const target_words[] = {
 	[CONF_LOG_STDERR] = "stderr",
 	[CONF_LOG_SYSLOG] = "syslog",
-	NULL,
-};
-static const char *const switch_words[] = {"off", "on", NULL};
-
-/** When a changed key takes effect. */
-enum key_when {
-	KEY_START = 0, /**< at the next start */
-	KEY_LIVE,      /**< at once */
 };
 
-/** All keys except those of ports. A text has neither a range nor words. */
-static const struct key {
-	const char *section, *name;
-	size_t offset, size;
-	uint64_t min, max;
-	const char *const *words; /**< the allowed words; the value is the index of the word */
-	enum key_when when;
-} keys[] = {
-	{"eal", "args", TEXT(eal), 0, 0, NULL, KEY_START},
-	{"daemon", "socket", TEXT(socket), 0, 0, NULL, KEY_START},
-	{"daemon", "group", TEXT(group), 0, 0, NULL, KEY_START},
-	{"daemon", "user", TEXT(user), 0, 0, NULL, KEY_START},
-	{"daemon", "pidfile", TEXT(pidfile), 0, 0, NULL, KEY_START},
-	{"daemon", "seccomp", NUMBER(seccomp), 0, 0, switch_words, KEY_START},
-	{"daemon", "takeover", NUMBER(takeover), 0, 0, switch_words, KEY_START},
-	{"daemon", "drain", NUMBER(drain_ms), 0, 3600 * 1000, NULL, KEY_LIVE},
-	{"log", "target", NUMBER(log_target), 0, 0, target_words, KEY_LIVE},
-	LEVEL("wire", SAN_LOG_WIRE),
-	LEVEL("inet", SAN_LOG_INET),
-	LEVEL("pdl", SAN_LOG_PDL),
-	LEVEL("cm", SAN_LOG_CM),
-	LEVEL("tl", SAN_LOG_TL),
-	LEVEL("ulp", SAN_LOG_ULP),
-	LEVEL("core", SAN_LOG_CORE),
-	LEVEL("engine", SAN_LOG_ENGINE),
-	LEVEL("driver", SAN_LOG_DRIVER),
-	{"limits", "apps", NUMBER(apps), 1, SAN_ENGINE_APPS - 1, NULL, KEY_LIVE},
-	{"limits", "apps_per_uid", NUMBER(apps_per_uid), 1, SAN_ENGINE_APPS - 1, NULL, KEY_LIVE},
-	{"limits", "strangers", NUMBER(strangers), 1, 4096, NULL, KEY_LIVE},
-	{"limits", "qps", NUMBER(app_qps), 1, 1u << 20, NULL, KEY_LIVE},
-	{"limits", "conns", NUMBER(app_conns), 1, 1u << 20, NULL, KEY_LIVE},
-	{"limits", "cqs", NUMBER(app_cqs), 1, 1u << 20, NULL, KEY_LIVE},
-	{"limits", "regions", NUMBER(app_regions), 1, 1u << 20, NULL, KEY_LIVE},
-	{"limits", "listeners", NUMBER(app_listeners), 1, 64, NULL, KEY_LIVE},
-	{"limits", "bytes", NUMBER(app_bytes), 1, UINT64_MAX, NULL, KEY_LIVE},
-	{"limits", "sock_bytes", NUMBER(sock_bytes), 1, UINT64_MAX, NULL, KEY_LIVE},
+#define ARGS "at most 1023 characters in all"
+
+/* A repeated key appends to the earlier ones, because a line has a limited length. */
+static const char *
+set_args(void *base, const char *text)
+{
+	struct conf *conf = base;
+	size_t len = strlen(conf->eal);
+
+	if (len + (len != 0) + strlen(text) >= sizeof(conf->eal))
+		return ARGS;
+	if (len != 0)
+		conf->eal[len++] = ' ';
+	strcpy(conf->eal + len, text);
+	return NULL;
+}
+
+#define LIMIT(f, hi) SAN_KEY_NUM(conf, f, 1, hi), .is_live = true
+#define MEMORY(f)    SAN_KEY_BYTES(conf, f, 1, UINT64_MAX), .is_live = true
+#define LEVEL(layer) SAN_KEY_CHOICE(conf, log_level[layer], level_words), .is_live = true
+#define WHICH        "level of messages"
+
+/* All keys except those of ports. */
+static const struct san_key keys[] = {
+	{"eal", "args", "arguments of DPDK's EAL, two lcores at least; may be repeated",
+	 SAN_KEY_AT(conf, eal), SAN_KEY_READ(set_args, ARGS)},
+	{"daemon", "socket", "to which programs connect", SAN_KEY_CHARS(conf, socket)},
+	{"daemon", "group", "its members may connect, besides the daemon's own user",
+	 SAN_KEY_CHARS(conf, group)},
+	{"daemon", "user", "to which the daemon changes once everything is open",
+	 SAN_KEY_CHARS(conf, user)},
+	{"daemon", "pidfile", "file with the daemon's pid", SAN_KEY_CHARS(conf, pidfile)},
+	{"daemon", "seccomp", "filter of system calls", SAN_KEY_ON_OFF(conf, seccomp)},
+	{"daemon", "takeover", "a new daemon may take over from this one",
+	 SAN_KEY_ON_OFF(conf, takeover)},
+	{"daemon", "drain", "time for posted work when the daemon is to end; a number is in ms",
+	 SAN_KEY_UINT(SAN_KEY_TIME, conf, drain_ms, 0, 3600 * 1000, 1, SAN_NS_PER_MS),
+	 .is_live = true},
+	{"log", "target", "where messages go",
+	 SAN_KEY_CHOICE(conf, log_target, target_words), .is_live = true},
+	{"log", "wire", WHICH, LEVEL(SAN_LOG_WIRE)},
+	{"log", "inet", WHICH, LEVEL(SAN_LOG_INET)},
+	{"log", "pdl", WHICH, LEVEL(SAN_LOG_PDL)},
+	{"log", "cm", WHICH, LEVEL(SAN_LOG_CM)},
+	{"log", "tl", WHICH, LEVEL(SAN_LOG_TL)},
+	{"log", "ulp", WHICH, LEVEL(SAN_LOG_ULP)},
+	{"log", "core", WHICH, LEVEL(SAN_LOG_CORE)},
+	{"log", "engine", WHICH, LEVEL(SAN_LOG_ENGINE)},
+	{"log", "driver", WHICH ", also of the daemon", LEVEL(SAN_LOG_DRIVER)},
+	{"limits", "apps", "programs that are attached to a port",
+	 LIMIT(apps, SAN_ENGINE_APPS - 1)},
+	{"limits", "apps_per_uid", "of one user, on all ports together",
+	 LIMIT(apps_per_uid, SAN_ENGINE_APPS - 1)},
+	{"limits", "strangers", "programs that are connected and not attached yet",
+	 LIMIT(strangers, 4096)},
+	{"limits", "qps", "queue pairs of a program; without: three quarters of the port's",
+	 LIMIT(app_qps, 1u << 20)},
+	{"limits", "conns", "its connections; without: three quarters of the port's",
+	 LIMIT(app_conns, 1u << 20)},
+	{"limits", "cqs", "its completion queues", LIMIT(app_cqs, 1u << 20)},
+	{"limits", "regions", "its regions", LIMIT(app_regions, 1u << 20)},
+	{"limits", "listeners", "services that it listens for", LIMIT(app_listeners, 64)},
+	{"limits", "bytes", "memory of its regions, queues, and streams at their largest",
+	 MEMORY(app_bytes)},
+	{"limits", "sock_bytes", "memory of carried sockets of one user, on each port",
+	 MEMORY(sock_bytes)},
+	{0},
 };
 
 /* ---- [port] and [port NAME] ---- */
@@ -258,14 +271,14 @@ static int
 conf_section_enter(void *arg, const char *section, char *why, size_t why_len)
 {
 	const char *name = port_name(section);
-	size_t i;
+	const struct san_key *k;
 
 	if (name != NULL)
 		return enter_port(arg, name, why, why_len);
 	if (strcmp(section, "partitions") == 0)
 		return 0;
-	for (i = 0; i < RTE_DIM(keys); i++)
-		if (strcmp(section, keys[i].section) == 0)
+	for (k = keys; k->name != NULL; k++)
+		if (strcmp(section, k->section) == 0)
 			return 0;
 	snprintf(why, why_len,
 		 "[%s]: known are [eal], [port], [port NAME], [daemon], [log], [limits], "
@@ -281,97 +294,25 @@ conf_section_leave(void *arg, const char *section, char *why, size_t why_len)
 }
 
 static int
-set_word(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
-{
-	size_t len;
-	uint32_t i;
-
-	for (i = 0; k->words[i] != NULL; i++) {
-		if (strcmp(k->words[i], value) != 0)
-			continue;
-		memcpy((uint8_t *)conf + k->offset, &i, sizeof(i));
-		return 0;
-	}
-	len = (size_t)snprintf(why, why_len, "%s = %s: known are", k->name, value);
-	for (i = 0; k->words[i] != NULL && len < why_len; i++)
-		len += (size_t)snprintf(why + len, why_len - len, "%s %s", i == 0 ? "" : ",",
-					k->words[i]);
-	return -EINVAL;
-}
-
-static int
-conf_set_number(struct conf *conf, const struct key *k, const char *value, char *why,
-		size_t why_len)
-{
-	uint64_t v;
-
-	if (!san_dpdk_conf_number(value, &v) || v < k->min || v > k->max) {
-		snprintf(why, why_len, "%s = %s: must be a number, %" PRIu64 " to %" PRIu64,
-			 k->name, value, k->min, k->max);
-		return -EINVAL;
-	}
-	if (k->size == sizeof(uint32_t)) {
-		uint32_t narrow = (uint32_t)v;
-
-		memcpy((uint8_t *)conf + k->offset, &narrow, sizeof(narrow));
-	} else {
-		memcpy((uint8_t *)conf + k->offset, &v, sizeof(v));
-	}
-	return 0;
-}
-
-/* A repeated [eal] args key appends to the earlier ones, because a line has a limited length. */
-static int
-conf_set_text(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
-{
-	char *text = (char *)conf + k->offset;
-	size_t len = text == conf->eal ? strlen(text) : 0;
-
-	if (len + (len != 0) + strlen(value) >= k->size) {
-		snprintf(why, why_len, "%s: at most %zu characters", k->name, k->size - 1);
-		return -EINVAL;
-	}
-	if (len == 0)
-		memset(text, 0, k->size); /* san_conf_apply() compares the whole field */
-	snprintf(text + len, k->size - len, "%s%s", len != 0 ? " " : "", value);
-	return 0;
-}
-
-static int
 conf_set_key(void *arg, const char *section, const char *name, const char *value, char *why,
 	     size_t why_len)
 {
+	const struct san_key *k = san_key_find(keys, section, name);
 	struct conf *conf = arg;
-	size_t i;
 
 	if (port_name(section) != NULL)
 		return conf_set_port(&conf->ports[conf->nb_ports - 1], name, value, why, why_len);
 	if (strcmp(section, "partitions") == 0)
 		return san_partition_set(&conf->partitions, name, value, why, why_len);
-	for (i = 0; i < RTE_DIM(keys); i++) {
-		const struct key *k = &keys[i];
-
-		if (strcmp(section, k->section) != 0 || strcmp(name, k->name) != 0)
-			continue;
-		if (k->words != NULL)
-			return set_word(conf, k, value, why, why_len);
-		if (k->max != 0)
-			return conf_set_number(conf, k, value, why, why_len);
-		return conf_set_text(conf, k, value, why, why_len);
-	}
+	if (k != NULL)
+		return san_key_set(k, conf, name, value, why, why_len);
 	snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
 	return -EINVAL;
 }
 
-int
-san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
+static void
+conf_default(struct conf *conf)
 {
-	const struct ini ini = {.arg = conf,
-				.enter = conf_section_enter,
-				.leave = conf_section_leave,
-				.set = conf_set_key};
-	int rc;
-
 	*conf = (struct conf){
 		.socket = "/run/sanstack/sanstack.sock",
 		.seccomp = 1,
@@ -386,6 +327,31 @@ san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 		.app_bytes = 4ull << 30,
 		.sock_bytes = 1ull << 30,
 	};
+}
+
+void
+san_conf_explain(FILE *out)
+{
+	static struct dpdk_conf port;
+	static struct conf conf;
+
+	conf_default(&conf);
+	san_dpdk_conf_default(&port);
+	san_ini_explain(out, keys, &conf);
+	fputc('\n', out);
+	san_ini_explain(out, dpdk_conf_keys, &port);
+}
+
+int
+san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
+{
+	const struct ini ini = {.arg = conf,
+				.enter = conf_section_enter,
+				.leave = conf_section_leave,
+				.set = conf_set_key};
+	int rc;
+
+	conf_default(conf);
 	rc = san_ini_load(&ini, path, err, err_len);
 	if (rc != 0 || conf->nb_ports != 0)
 		return rc;
@@ -492,16 +458,16 @@ report_ports(const struct conf *conf, const struct conf *next, conf_report repor
 void
 san_conf_apply(struct conf *conf, const struct conf *next, conf_report report)
 {
-	size_t i;
+	const struct san_key *k;
 
-	for (i = 0; i < RTE_DIM(keys); i++) {
-		uint8_t *to = (uint8_t *)conf + keys[i].offset;
-		const uint8_t *from = (const uint8_t *)next + keys[i].offset;
+	for (k = keys; k->name != NULL; k++) {
+		uint8_t *to = (uint8_t *)conf + k->offset;
+		const uint8_t *from = (const uint8_t *)next + k->offset;
 
-		if (keys[i].when == KEY_LIVE)
-			memcpy(to, from, keys[i].size);
-		else if (memcmp(to, from, keys[i].size) != 0)
-			report(keys[i].section, keys[i].name);
+		if (k->is_live)
+			memcpy(to, from, k->size);
+		else if (memcmp(to, from, k->size) != 0)
+			report(k->section, k->name);
 	}
 	conf->partitions = next->partitions;
 	report_ports(conf, next, report);

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "dpdk_priv.h"
 #include "partition.h"
@@ -62,6 +63,9 @@ struct conf {
  */
 int san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len);
 void san_conf_free(struct conf *conf);
+
+/** Write every key as a comment, with meaning, range and default. */
+void san_conf_explain(FILE *out);
 
 /** The section name of a port, for messages. */
 void san_conf_port_section(const struct conf_port *port, char *text, size_t len);

@@ -347,11 +347,12 @@ static int
 daemon_usage(FILE *f)
 {
 	fprintf(f, "usage: sanstack-daemon [--config FILE] [--takeover] [--check-config] "
-		   "[--version]\n"
+		   "[--keys] [--version]\n"
 		   "  -c, --config FILE   instead of " CONF_DEFAULT "; see sanstack.conf(5)\n"
 		   "  --takeover          from the daemon that serves the socket now, if there "
 		   "is one\n"
-		   "  --check-config      say whether it is right, and do nothing\n");
+		   "  --check-config      say whether it is right, and do nothing\n"
+		   "  --keys              every key, with meaning, range and default\n");
 	return f == stderr ? 2 : 0;
 }
 
@@ -362,6 +363,7 @@ main(int argc, char **argv)
 		{"config", required_argument, NULL, 'c'},
 		{"takeover", no_argument, NULL, 't'},
 		{"check-config", no_argument, NULL, 'k'},
+		{"keys", no_argument, NULL, 'l'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
@@ -380,6 +382,8 @@ main(int argc, char **argv)
 			s.takes_over = true;
 		else if (c == 'k')
 			check = true;
+		else if (c == 'l')
+			return san_conf_explain(stdout), fflush(stdout) != 0;
 		else if (c == 'v')
 			return printf("%s\n", rtsan_version()) < 0;
 		else

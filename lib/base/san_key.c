@@ -113,7 +113,8 @@ key_quantity(const struct san_key *k, const char *name, const char *text, uint64
 	if (*end == '.' && k->type != SAN_KEY_NUMBER)
 		for (end++; *end >= '0' && *end <= '9' && scale < DIGITS; end++, scale *= 10)
 			part = part * 10 + (uint64_t)(*end - '0');
-	end += strspn(end, " ");
+	if (end[strspn(end, " ")] != '\0') /* a blank before the unit, but none at the end */
+		end += strspn(end, " ");
 	if (*end == '\0' && k->type == SAN_KEY_TIME)
 		end = (char *)(uintptr_t)key_unit(name);
 	*out = 0;
@@ -272,6 +273,6 @@ san_key_valid(const struct san_key *k, char *buf, size_t len)
 	} else {
 		key_write(k, k->min, min, sizeof(min));
 		key_write(k, k->max, max, sizeof(max));
-		snprintf(buf, len, "%s to %s", min, max);
+		snprintf(buf, len, k->max == UINT64_MAX ? "%s or more" : "%s to %s", min, max);
 	}
 }

@@ -323,7 +323,7 @@ struct rtsan_stream_attr {
 	uint8_t learn;        /**< transfers of a kind until it is learnt; default 3 (AFC-6) */
 	uint8_t scans;        /**< scans in vain until the rest goes in messages; 2 (AFC-13) */
 	bool linger;          /**< posted sends are still delivered after the queue pair is
-				   destroyed or its process has ended: for linger_ms, and while
+				   destroyed or its process has ended: for linger, and while
 				   the port has room for such streams; see rtsan-dpdk(7) */
 	uint16_t nb_recv;     /**< receives posted for messages; default 32 (AFC-14) */
 	uint16_t nb_store;    /**< messages that may be unread; default 32 (AFC-27) */

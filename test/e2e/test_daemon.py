@@ -341,11 +341,11 @@ def wrong_conf(work):
     """An invalid line is reported with its number, and the daemon does not start."""
     cases = [
         ('[port]\nip = 10.0.0.1/24\ncolour = blue\n', ':3: colour'),
-        ('[port]\n\n# comment\nmtu = many\n', ':4: mtu=many'),
+        ('[port]\n\n# comment\nmtu = many\n', ':4: mtu: "many" is not'),
         ('[port]\npoll = caller\n', ':2: poll'),
-        ('[limits]\napps = 0\n', ':2: apps = 0: must be'),
-        ('[limits]\napps = -1\n', ':2: apps = -1: must be'),
-        ('[daemon]\nsocket = ' + 'x' * 200 + '\n', ':2: socket: at most'),
+        ('[limits]\napps = 0\n', ':2: apps: "0" is not 1 to 255'),
+        ('[limits]\napps = -1\n', ':2: apps: "-1" is not 1 to 255'),
+        ('[daemon]\nsocket = ' + 'x' * 200 + '\n', ':2: socket: "xxx'),
         ('[demon]\nsocket = x\n', ':1: [demon]: known are'),
         ('[partitions]\n0 = all\n', ':2: 0: a partition is a number'),
         ('[partitions]\n0x8001 = nobody\n', ':2: 0x8001 = nobody: neither user:NAME'),

@@ -305,7 +305,7 @@ def read_again(work):
     check('has 3, its limit' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'one more')
     # invalid: no change
     rewrite(daemon, 'regions = 1', 'regions = many')
-    wait_log(daemon, ': regions = many: must be a number')
+    wait_log(daemon, ': regions: "many" is not 1 to')
     check(f'{daemon.conf}:' in daemon.process.err(), daemon.process.err())
     check('has 3, its limit' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'as before')
     rewrite(daemon, 'regions = many\nbytes = 4096', 'regions = 9\nbytes = 4096')

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "dpdk_priv.h"
 #include "partition.h"
+#include "san_key.h"
 
 /* ---- configuration ---- */
 
@@ -18,7 +18,7 @@ partition_to_number(const char *text, uint32_t *out)
 {
 	uint64_t v;
 
-	if (!san_dpdk_conf_number(text, &v) || v >= UINT32_MAX)
+	if (!san_key_number(text, &v) || v >= UINT32_MAX)
 		return false;
 	*out = (uint32_t)v;
 	return true;

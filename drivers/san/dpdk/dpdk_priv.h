@@ -14,11 +14,13 @@
 #include "engine.h"
 #include "rtsan_dpdk.h"
 #include "rtsan_provider.h"
+#include "san_key.h"
 
 #define DPDK_PORT_NAME "0" /* of a port without a name */
 #define DPDK_PATH_MAX  256
 #define DPDK_ARGS_MAX  128 /* words of a spec at most */
 #define DPDK_WORD_MAX  512
+#define DPDK_KEYS_MAX  96 /* of port arguments */
 
 /** Port arguments after parsing. */
 struct dpdk_conf {
@@ -26,8 +28,11 @@ struct dpdk_conf {
 	char port[64];                 /**< number or name of the DPDK port */
 	char capture[DPDK_PATH_MAX];   /**< file name; empty: none */
 	struct rtsan_conn_param param; /**< defaults of connections */
+	uint64_t first_psn;            /**< for tests; beyond 32 bits: any */
 	uint32_t poll;                 /**< enum dpdk_poll */
+	uint32_t cc;                   /**< congestion control, as a place in the list of words */
 	bool has_lcores;               /**< lcores= is given; otherwise the first worker, if any */
+	bool is_given[DPDK_KEYS_MAX];  /**< each key of the table */
 };
 
 enum dpdk_poll {
@@ -61,15 +66,16 @@ extern const struct rtsan_provider rtsan_provider_dpdk;
 
 /* ---- dpdk_conf.c ---- */
 
-/** Read 123, 0x7b, 64k, 1M, 1G. False: not such a number. */
-bool san_dpdk_conf_number(const char *text, uint64_t *out);
+/** Port arguments, rtsan-dpdk(7), over struct dpdk_conf. */
+extern const struct san_key dpdk_conf_keys[];
+void san_dpdk_conf_default(struct dpdk_conf *conf);
 /** Read one "key=value". -EINVAL with a text by *host*. */
 int san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
 /** Read "key=value" words. -EINVAL with a text by *host*. */
 int san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		       const struct rtsan_host *host);
-/** Read "drop=0.01,dup=...". After an error *why* has the reason. */
-int san_dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why);
+/** Read "drop=0.01,dup=...". NULL, or a text of what is valid. */
+const char *san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out);
 /** Convert it for the engine. -EINVAL: a probability is out of range. */
 int san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
 				struct san_engine_impair_conf *out);

@@ -77,10 +77,21 @@ rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair
 int
 rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 {
-	const char *why;
-	int rc = san_dpdk_conf_impair(text, out, &why);
+	struct san_engine_impair_conf conf;
+	const char *valid = san_dpdk_conf_impair(text, &conf);
 
-	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s: %s", text, why);
+	if (valid != NULL)
+		return rtsan_provider_host()->fail(-EINVAL, "\"%s\" is not %s", text, valid);
+	*out = (struct rtsan_dpdk_impair){
+		.drop = (double)conf.drop / SAN_IMPAIR_ALWAYS,
+		.duplicate = (double)conf.duplicate / SAN_IMPAIR_ALWAYS,
+		.reorder = (double)conf.reorder / SAN_IMPAIR_ALWAYS,
+		.corrupt = (double)conf.corrupt / SAN_IMPAIR_ALWAYS,
+		.ecn = (double)conf.ecn / SAN_IMPAIR_ALWAYS,
+		.delay_us = (uint32_t)(conf.delay_ns / SAN_NS_PER_US),
+		.seed = conf.seed,
+	};
+	return 0;
 }
 
 void
