@@ -18,6 +18,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DAEMON = ('apps/sanstack-daemon/sanstack-daemon', '--keys')
 PAGES = {
     'rtsan-dpdk.7': DAEMON,
+    'sanbench.1': ('apps/sanbench/sanbench', '--keys'),
     'sansim.1': ('apps/sansim/sansim', '--keys'),
     'sanstack.conf.5': DAEMON,
 }

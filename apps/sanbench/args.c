@@ -1,61 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <arpa/inet.h>
-#include <ctype.h>
-#include <errno.h>
+#include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "ini.h"
 #include "mode.h"
+#include "san_time.h"
 
-/* One argument: name, form of its value, effect, and whether the prompt may set it. */
-struct arg {
-	const char *name;
-	const char *value; /* NULL: none */
-	const char *help;
-	bool is_setting;
-	/* Returns NULL, or what was expected. */
-	const char *(*set)(struct bench_conf *c, const char *v);
-	const char *const *words; /* the allowed values, with a NULL at the end; NULL: any value */
-};
+#define DURATION_MAX (365ull * 86400 * 1000) /* ms */
 
-static const char *const on_off[] = {"on", "off", NULL};
-static const char *const ways[] = {"one", "both", "send-recv", "recv-send", NULL};
-static const char *const manners[] = {"direct", "wait", "small", "mixed", NULL};
-static const char *const stream_modes[] = {"adaptive", "small", "large", "small-large", NULL};
-static const char *const stream_reads[] = {"auto", "never", "always", NULL};
-static const char *const solicits[] = {"auto", "always", "never", NULL};
-static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending", NULL};
-static const char *const pollers[] = {"caller", "lcore", NULL};
+static const char *const ways[] = {"one", "both", "send-recv", "recv-send"};
+static const char *const manners[] = {"direct", "wait", "small", "mixed"};
+static const char *const stream_modes[] = {"adaptive", "small", "large", "small-large"};
+static const char *const stream_reads[] = {"auto", "never", "always"};
+static const char *const solicits[] = {"auto", "always", "never"};
+static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
+static const char *const pollers[] = {NULL, "caller", "lcore"};
 
-/* ---- values ---- */
+#define ADDR   "an IPv4 or IPv6 address"
+#define PREFIX "an address and /BITS; at most 8"
+#define MODES                                                                                    \
+	"send, push, pull, atomic, incast, rpc, connect, idle, stream, tree-send, tree-push or " \
+	"tree-pull"
+#define SIZES  "1 to 1G-64 bytes, or MIN-MAX"
+#define PAIR   "KEY=VALUE without blanks; at most 64"
+#define FAULTS "[rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=TIME,seed=N, or off"
+#define ATTACH "unix:PATH[,port=NAME] of sanstack-daemon, or verbs:DEVICE"
 
-/* A number with an optional K, M or G (powers of 1024). */
-static bool
-args_to_number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
-{
-	static const char units[] = "KMG";
-	const char *unit;
-	uint64_t n;
-	char *end;
-
-	if (v[0] < '0' || v[0] > '9')
-		return false;
-	errno = 0;
-	n = strtoull(v, &end, 0);
-	if (errno != 0)
-		return false;
-	unit = isalpha((unsigned char)*end) ? strchr(units, toupper((unsigned char)*end)) : NULL;
-	if (unit != NULL) {
-		if (n > UINT64_MAX >> (10 * (unit - units + 1)))
-			return false;
-		n <<= 10 * (unit - units + 1);
-		end++;
-	}
-	*out = n;
-	return *end == '\0' && n >= min && n <= max;
-}
+/* ---- values that are no numbers ---- */
 
 static bool
 args_to_text(char *to, size_t size, const char *v)
@@ -63,209 +37,56 @@ args_to_text(char *to, size_t size, const char *v)
 	return v[0] != '\0' && (size_t)snprintf(to, size, "%s", v) < size;
 }
 
-static int
-args_to_choice(const char *v, const char *const *names)
-{
-	int i;
-
-	for (i = 0; names[i] != NULL; i++)
-		if (strcmp(names[i], v) == 0)
-			return i;
-	return -1;
-}
-
-#define SET_NUMBER(fn, field, min, max, expected)                  \
-	static const char *fn(struct bench_conf *c, const char *v) \
-	{                                                          \
-		uint64_t n;                                        \
-                                                                   \
-		if (!args_to_number(v, min, max, &n))              \
-			return expected;                           \
-		c->field = n;                                      \
-		return NULL;                                       \
-	}
-
-#define SET_FLAG(fn, field)                                        \
-	static const char *fn(struct bench_conf *c, const char *v) \
-	{                                                          \
-		if (v == NULL || strcmp(v, "on") == 0)             \
-			c->field = true;                           \
-		else if (strcmp(v, "off") == 0)                    \
-			c->field = false;                          \
-		else                                               \
-			return "on or off";                        \
-		return NULL;                                       \
-	}
-
-#define SET_TEXT(fn, field)                                          \
-	static const char *fn(struct bench_conf *c, const char *v)   \
-	{                                                            \
-		return args_to_text(c->field, sizeof(c->field), v) ? \
-			NULL :                                       \
-			"a text that is not longer";                 \
-	}
-
-SET_NUMBER(set_service, service, 0, UINT64_MAX, "a number")
-SET_NUMBER(set_count, count, 1, UINT64_MAX, "a number of messages, 1 or more")
-SET_NUMBER(set_seed, seed, 0, UINT64_MAX, "a number")
-SET_NUMBER(set_batch, batch, 1, BENCH_BATCH_MAX, "1 to 256 messages")
-SET_NUMBER(set_turns, turns, 1, BENCH_BATCH_MAX, "1 to 256 messages")
-SET_NUMBER(set_rq, rq, 1, BENCH_DEPTH_MAX, "1 to 16384")
-SET_NUMBER(set_timeout, timeout_ms, 1, 3600000, "milliseconds, 1 to 3600000")
-SET_NUMBER(set_window, window, 2, 1024, "packets, 2 to 1024")
-SET_NUMBER(set_first_window, first_window, 2, 1024, "packets, 2 to 1024")
-SET_NUMBER(set_max_txn, max_txn, 1, 256, "transactions, 1 to 256")
-SET_NUMBER(set_msg_limit, msg_limit, 1, 32768, "messages, 1 to 32768")
-SET_NUMBER(set_pkey, pkey, 1, 0xffff, "1 to 0xffff")
-SET_NUMBER(set_rnr, rnr_ms, 1, 65535, "milliseconds, 1 to 65535")
-SET_NUMBER(set_keepalive, keepalive_ms, 1, 65535, "milliseconds, 1 to 65535")
-SET_NUMBER(set_sessions, sessions, 1, UINT32_MAX, "a number of sessions, 1 or more")
-SET_NUMBER(set_memory, memory_mib, 1, 1 << 20, "MiB, 1 to 1048576")
-SET_FLAG(set_server, server)
-SET_FLAG(set_interactive, interactive)
-SET_FLAG(set_verify, verify)
-SET_FLAG(set_imm, imm)
-SET_FLAG(set_live, live)
-SET_FLAG(set_both, both)
-SET_FLAG(set_wait, wait)
-SET_TEXT(set_tree, tree)
-SET_TEXT(set_out, out)
-SET_TEXT(set_capture, capture)
-SET_TEXT(set_json, json)
-SET_TEXT(set_cmdline_file, cmdline_file)
-
 static const char *
-set_connect(struct bench_conf *c, const char *v)
+set_connect(void *conf, const char *v)
 {
+	struct bench_conf *c = conf;
 	struct in6_addr a;
 
 	if (inet_pton(AF_INET, v, &a) != 1 && inet_pton(AF_INET6, v, &a) != 1)
-		return "an IPv4 or IPv6 address";
-	return args_to_text(c->peer, sizeof(c->peer), v) ? NULL : "an IPv4 or IPv6 address";
+		return ADDR;
+	return args_to_text(c->peer, sizeof(c->peer), v) ? NULL : ADDR;
 }
 
 static const char *
-args_set_mode(struct bench_conf *c, const char *v)
+args_set_mode(void *conf, const char *v)
 {
 	const struct bench_mode *m = san_mode_by_name(v);
 
 	if (m == NULL)
-		return "send, push, pull, atomic, incast, rpc, connect, idle, stream, tree-send, "
-		       "tree-push or tree-pull";
-	c->mode = m;
+		return MODES;
+	((struct bench_conf *)conf)->mode = m;
 	return NULL;
 }
 
-static const char *
-set_solicit(struct bench_conf *c, const char *v)
+static bool
+to_size(const char *v, uint64_t *out)
 {
-	int i = args_to_choice(v, solicits);
-
-	if (i < 0)
-		return "auto, always or never";
-	c->solicit = (uint8_t)i;
-	c->has_solicit = true;
-	return NULL;
-}
-
-/* Set a field to the index of a word in *names*. */
-#define SET_WORD(fn, field, names, expected)                       \
-	static const char *fn(struct bench_conf *c, const char *v) \
-	{                                                          \
-		int i = args_to_choice(v, names);                  \
-                                                                   \
-		if (i < 0)                                         \
-			return expected;                           \
-		c->field = (uint8_t)i;                             \
-		return NULL;                                       \
-	}
-
-SET_WORD(set_way, way, ways, "one, both, send-recv or recv-send")
-SET_WORD(set_manner, manner, manners, "direct, wait, small or mixed")
-SET_WORD(set_stream_mode, stream.mode, stream_modes, "adaptive, small, large or small-large")
-SET_WORD(set_stream_read, stream.read, stream_reads, "auto, never or always")
-SET_NUMBER(set_stream_threshold, stream.threshold, 256, 65536, "bytes, 256 to 65536")
-SET_NUMBER(set_stream_msg, stream.msg_size, 512, 65536, "bytes, 512 to 65536")
-SET_NUMBER(set_stream_bufs, stream.nb_recv, 4, 1024, "4 to 1024 messages")
-
-static const char *
-set_order(struct bench_conf *c, const char *v)
-{
-	int i = args_to_choice(v, orders);
-
-	if (i < 0)
-		return "ordered, unordered, relaxed or ending";
-	c->order = (uint8_t)i;
-	return NULL;
+	return san_key_number(v, out) && *out >= 1 && *out <= RTSAN_LENGTH_MAX - 64;
 }
 
 static const char *
-set_size(struct bench_conf *c, const char *v)
+set_size(void *conf, const char *v)
 {
-	static const char expected[] = "1 to 1G-64 bytes, or MIN-MAX";
-	uint64_t min, max, limit = RTSAN_LENGTH_MAX - 64;
+	struct bench_conf *c = conf;
 	const char *dash = strchr(v, '-');
+	uint64_t min, max;
 	char first[32];
 
-	if (dash == NULL) {
-		if (!args_to_number(v, 1, limit, &min))
-			return expected;
-		max = min;
-	} else {
-		if ((size_t)(dash - v) >= sizeof(first))
-			return expected;
-		memcpy(first, v, (size_t)(dash - v));
-		first[dash - v] = '\0';
-		if (!args_to_number(first, 1, limit, &min) ||
-		    !args_to_number(dash + 1, min, limit, &max))
-			return expected;
-	}
+	if (dash != NULL && (size_t)(dash - v) >= sizeof(first))
+		return SIZES;
+	snprintf(first, sizeof(first), "%.*s", dash != NULL ? (int)(dash - v) : 31, v);
+	if (!to_size(first, &min) || !to_size(dash != NULL ? dash + 1 : v, &max) || max < min)
+		return SIZES;
 	c->size_min = (uint32_t)min;
 	c->size_max = (uint32_t)max;
-	c->has_size = true;
 	return NULL;
 }
 
 static const char *
-set_depth(struct bench_conf *c, const char *v)
+args_set_ip(void *conf, const char *v)
 {
-	uint64_t n;
-
-	if (!args_to_number(v, 1, BENCH_DEPTH_MAX, &n))
-		return "1 to 16384 messages under way per connection";
-	c->depth = (uint32_t)n;
-	c->has_depth = true;
-	return NULL;
-}
-
-static const char *
-set_conns(struct bench_conf *c, const char *v)
-{
-	uint64_t n;
-
-	if (!args_to_number(v, 1, BENCH_CONNS_MAX, &n))
-		return "1 to 16384 connections";
-	c->conns = (uint32_t)n;
-	c->has_conns = true;
-	return NULL;
-}
-
-static const char *
-set_duration(struct bench_conf *c, const char *v)
-{
-	char *end;
-	double s = strtod(v, &end);
-
-	if (end == v || *end != '\0' || !(s >= 0.001 && s <= 86400 * 365))
-		return "seconds, 0.001 or more";
-	c->duration_ms = (uint64_t)(s * 1000);
-	c->count = 0;
-	return NULL;
-}
-
-static const char *
-args_set_ip(struct bench_conf *c, const char *v)
-{
+	struct bench_conf *c = conf;
 	char addr[64];
 	struct in6_addr a;
 	bool is_v6 = strchr(v, ':') != NULL;
@@ -273,41 +94,33 @@ args_set_ip(struct bench_conf *c, const char *v)
 	size_t n = slash != NULL ? (size_t)(slash - v) : strlen(v);
 	uint64_t bits;
 
-	if (c->nb_ips == BENCH_IPS_MAX)
-		return "no more than 8 addresses";
-	if (n >= sizeof(addr))
-		return "an IPv4 or IPv6 address, and /PREFIX: what is on the link";
+	if (c->nb_ips == BENCH_IPS_MAX || n >= sizeof(addr))
+		return PREFIX;
 	memcpy(addr, v, n);
 	addr[n] = '\0';
 	if (inet_pton(is_v6 ? AF_INET6 : AF_INET, addr, &a) != 1 ||
-	    (slash != NULL && !args_to_number(slash + 1, 0, is_v6 ? 128 : 32, &bits)))
-		return "an IPv4 or IPv6 address, and /PREFIX: what is on the link";
+	    (slash != NULL && (!san_key_number(slash + 1, &bits) || bits > (is_v6 ? 128 : 32))))
+		return PREFIX;
 	c->ips[c->nb_ips++] = v;
 	return NULL;
 }
 
 static const char *
-set_set(struct bench_conf *c, const char *v)
+set_set(void *conf, const char *v)
 {
-	if (strchr(v, '=') == NULL || v[0] == '=' || strpbrk(v, " \t") != NULL)
-		return "KEY=VALUE without blanks";
-	if (c->nb_sets == BENCH_SETS_MAX)
-		return "no more than 64 of them";
+	struct bench_conf *c = conf;
+
+	if (strchr(v, '=') == NULL || v[0] == '=' || strpbrk(v, " \t") != NULL ||
+	    c->nb_sets == BENCH_SETS_MAX)
+		return PAIR;
 	c->sets[c->nb_sets++] = v;
 	return NULL;
 }
 
 static const char *
-args_set_poll(struct bench_conf *c, const char *v)
+args_set_impair(void *conf, const char *v)
 {
-	if (args_to_choice(v, pollers) < 0)
-		return "caller or lcore";
-	return args_to_text(c->poll, sizeof(c->poll), v) ? NULL : "caller or lcore";
-}
-
-static const char *
-args_set_impair(struct bench_conf *c, const char *v)
-{
+	struct bench_conf *c = conf;
 	struct rtsan_dpdk_impair spec = {.drop = 0};
 	int from = 0, to = 1, i;
 
@@ -318,7 +131,7 @@ args_set_impair(struct bench_conf *c, const char *v)
 	if (from == to)
 		v += 3;
 	if (strcmp(v, "off") != 0 && rtsan_dpdk_impair_parse(v, &spec) < 0)
-		return "[rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N, or off";
+		return FAULTS;
 	for (i = from; i <= to; i++) {
 		c->impair[i] = spec;
 		/*
@@ -332,90 +145,124 @@ args_set_impair(struct bench_conf *c, const char *v)
 }
 
 static const char *
-set_attach(struct bench_conf *c, const char *v)
+set_attach(void *conf, const char *v)
 {
-	static const char expected[] = "unix:PATH[,port=NAME], the socket of sanstack-daemon, or "
-				       "verbs:DEVICE, an RDMA device";
+	struct bench_conf *c = conf;
 	const char *colon = strchr(v, ':');
 
 	if ((strncmp(v, "unix:", 5) != 0 && strncmp(v, "verbs:", 6) != 0) || colon[1] == '\0')
-		return expected;
-	return args_to_text(c->attach, sizeof(c->attach), v) ? NULL : expected;
+		return ATTACH;
+	return args_to_text(c->attach, sizeof(c->attach), v) ? NULL : ATTACH;
 }
 
 /* ---- the table ---- */
 
-static const struct arg args[] = {
-	{"connect", "ADDR", "be a client of the server at ADDR", true, set_connect},
-	{"server", NULL, "listen, and serve what clients want", false, set_server},
-	{"service", "N", "service number of the server (4791)", true, set_service},
-	{"mode", "MODE", "what the client does, see below", true, args_set_mode},
-	{"size", "N|MIN-MAX", "bytes of a message", true, set_size},
-	{"depth", "N", "messages under way per connection", true, set_depth},
-	{"conns", "N", "connections", true, set_conns},
-	{"batch", "N", "messages that are posted together", true, set_batch},
-	{"turns", "N", "connections take turns, N messages each", true, set_turns},
-	{"both", NULL, "mode rpc: the server asks, too", true, set_both, .words = on_off},
-	{"way", "WAY", "streams: one, both, send-recv or recv-send", true, set_way, .words = ways},
-	{"receive", "MANNER", "streams: direct, wait, small or mixed", true,
-	 set_manner, .words = manners},
-	{"stream-mode", "MODE", "adaptive, small, large or small-large", true,
-	 set_stream_mode, .words = stream_modes},
-	{"stream-read", "WHEN", "remote reads: auto, never or always", true,
-	 set_stream_read, .words = stream_reads},
-	{"threshold", "N", "streams: bytes that are large (4096)", true, set_stream_threshold},
-	{"message", "N", "streams: bytes of a message (1536)", true, set_stream_msg},
-	{"buffers", "N", "streams: messages that may come at once (32)", true, set_stream_bufs},
-	{"duration", "S", "seconds of traffic (5)", true, set_duration},
-	{"count", "N", "end after N messages instead", true, set_count},
-	{"verify", NULL, "fill by position, check every byte at the other end", true,
-	 set_verify, .words = on_off},
-	{"order", "ORDER", "ordered, unordered, relaxed or ending connections", true,
-	 set_order, .words = orders},
-	{"solicit", "WHEN", "ask for grants: auto, always, never", true,
-	 set_solicit, .words = solicits},
-	{"imm", NULL, "pushes carry an immediate and consume a receive", true,
-	 set_imm, .words = on_off},
-	{"seed", "N", "of contents and sizes (1)", true, set_seed},
-	{"rq", "N", "server: receives per connection (twice the client's depth)", true, set_rq},
-	{"window", "N", "packets that may arrive at once", true, set_window},
-	{"first-window", "N", "packets that the peer may send at first", true, set_first_window},
-	{"max-txn", "N", "transactions under way per connection", true, set_max_txn},
-	{"msg-limit", "N", "messages not acknowledged, at most", true, set_msg_limit},
-	{"pkey", "N", "partition", true, set_pkey},
-	{"rnr-ms", "MS", "patience with a receiver that is not ready", true, set_rnr},
-	{"keepalive-ms", "MS", "silence after which a peer is probed", true, set_keepalive},
-	{"timeout", "MS", "for connecting, draining, comparing (30000)", true, set_timeout},
-	{"tree", "DIR", "tree modes: what to copy", true, set_tree},
-	{"out", "DIR", "server: where trees are written", true, set_out},
-	{"sessions", "N", "server: end after N clients", false, set_sessions},
-	{"memory", "MIB", "server: memory per client, at most (4096)", true, set_memory},
-	{"attach", "SPEC", "unix:PATH, a daemon, or verbs:DEVICE; comes first", false,
-	 set_attach},
-	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, args_set_ip},
-	{"impair", "SPEC", "faults on the port, see below", true, args_set_impair},
-	{"capture", "FILE", "write every packet to a pcapng file", false, set_capture},
-	{"poll", "WHO", "engine polled by the caller or its own lcore", false,
-	 args_set_poll, .words = pollers},
-	{"set", "KEY=VALUE", "for the provider, see rtsan-dpdk(7); repeatable", false, set_set},
-	{"wait", NULL, "sleep when there is nothing to do", true, set_wait, .words = on_off},
-	{"live", NULL, "rates each second", true, set_live, .words = on_off},
-	{"json", "FILE", "write results as JSON; - is standard output", true, set_json},
-	{"interactive", NULL, "prompt", false, set_interactive},
-	{"cmdline-file", "FILE", "run the commands in FILE first", false, set_cmdline_file},
+#define NUM(f, lo, hi) SAN_KEY_NUM(bench_conf, f, lo, hi)
+#define ON(f)          SAN_KEY_ON_OFF(bench_conf, f)
+#define WORD(f, w)     SAN_KEY_CHOICE(bench_conf, f, w)
+#define TEXT(f)        SAN_KEY_CHARS(bench_conf, f)
+#define READ(fn, how)  SAN_KEY_READ(fn, how)
+/* *one* is the field for a number without a unit */
+#define MSEC(f, hi, one) SAN_KEY_UINT(SAN_KEY_TIME, bench_conf, f, 1, hi, one, SAN_NS_PER_MS)
+#define MIB              (1 << 20)
+#define SET              .is_live = true /* the prompt may set it */
+
+/* All arguments; a setting of the prompt has the same name and value. */
+static const struct san_key args[] = {
+	{"sanbench", "connect", "be a client of the server at this address",
+	 SAN_KEY_AT(bench_conf, peer), READ(set_connect, ADDR), SET},
+	{"sanbench", "server", "listen, and serve clients", ON(server)},
+	{"sanbench", "service", "service number of the server", NUM(service, 0, UINT64_MAX), SET},
+	{"sanbench", "mode", "what the client does, see below; without: push",
+	 READ(args_set_mode, MODES), SET},
+	{"sanbench", "size", "bytes of a message; without: by mode", READ(set_size, SIZES), SET},
+	{"sanbench", "depth", "messages in flight per connection; without: by mode",
+	 NUM(depth, 1, BENCH_DEPTH_MAX), SET},
+	{"sanbench", "conns", "connections; without: by mode", NUM(conns, 1, BENCH_CONNS_MAX), SET},
+	{"sanbench", "batch", "messages posted together; without: up to 32, as there is room",
+	 NUM(batch, 1, BENCH_BATCH_MAX), SET},
+	{"sanbench", "turns", "connections take turns, so many messages each",
+	 NUM(turns, 1, BENCH_BATCH_MAX), SET},
+	{"sanbench", "both", "mode rpc: the server asks, too", ON(both), SET},
+	{"sanbench", "way", "streams: which ends send", WORD(way, ways), SET},
+	{"sanbench", "receive", "streams: how the ends receive", WORD(manner, manners), SET},
+	{"sanbench", "stream-mode", "streams: how this end sends large data",
+	 WORD(stream.mode, stream_modes), SET},
+	{"sanbench", "stream-read", "streams: remote reads of large data",
+	 WORD(stream.read, stream_reads), SET},
+	{"sanbench", "threshold", "streams: bytes that are large; without: 4096",
+	 NUM(stream.threshold, 256, 65536), SET},
+	{"sanbench", "message", "streams: bytes of a message buffer at first; without: 1536",
+	 NUM(stream.msg_size, 512, 65536), SET},
+	{"sanbench", "buffers", "streams: messages that may come at once; without: 32",
+	 NUM(stream.nb_recv, 4, 1024), SET},
+	{"sanbench", "duration", "time of traffic; a number is in seconds",
+	 MSEC(duration_ms, DURATION_MAX, 1000), SET},
+	{"sanbench", "count", "end after so many messages instead", NUM(count, 1, UINT64_MAX), SET},
+	{"sanbench", "verify", "fill by position, check every byte at the other end",
+	 ON(verify), SET},
+	{"sanbench", "order", "kind of connection", WORD(order, orders), SET},
+	{"sanbench", "solicit", "pushes and sends ask for grants; without: by mode",
+	 WORD(solicit, solicits), SET},
+	{"sanbench", "imm", "pushes carry an immediate and consume a receive", ON(imm), SET},
+	{"sanbench", "seed", "of contents and sizes", NUM(seed, 0, UINT64_MAX), SET},
+	{"sanbench", "rq", "server: receives per connection; without: twice the client's depth",
+	 NUM(rq, 1, BENCH_DEPTH_MAX), SET},
+	{"sanbench", "window", "packets that may arrive at once", NUM(window, 2, 1024), SET},
+	{"sanbench", "first-window", "packets that the peer may send at first",
+	 NUM(first_window, 2, 1024), SET},
+	{"sanbench", "max-txn", "transactions in flight per connection", NUM(max_txn, 1, 256), SET},
+	{"sanbench", "msg-limit", "unacknowledged messages", NUM(msg_limit, 1, 32768), SET},
+	{"sanbench", "pkey", "partition", NUM(pkey, 1, 0xffff), SET},
+	{"sanbench", "rnr", "wait for a receiver that is not ready",
+	 SAN_KEY_MS(bench_conf, rnr_ms, 1, 65535), SET},
+	{"sanbench", "keepalive", "silence after which a peer is probed",
+	 SAN_KEY_MS(bench_conf, keepalive_ms, 1, 65535), SET},
+	{"sanbench", "timeout", "for connecting, draining, comparing; a number is in ms",
+	 MSEC(timeout_ms, 3600000, 1), SET},
+	{"sanbench", "tree", "tree modes: folder to copy", TEXT(tree), SET},
+	{"sanbench", "out", "server: folder where trees are written", TEXT(out), SET},
+	{"sanbench", "sessions", "server: end after so many clients", NUM(sessions, 1, UINT32_MAX)},
+	{"sanbench", "memory", "server: memory that a client may have; a number is in MiB",
+	 SAN_KEY_UINT(SAN_KEY_SIZE, bench_conf, memory_mib, 1, MIB, 1, MIB), SET},
+	{"sanbench", "attach", "use a daemon or a device; comes first",
+	 SAN_KEY_AT(bench_conf, attach), READ(set_attach, ATTACH)},
+	{"sanbench", "ip", "own address; may be repeated", READ(args_set_ip, PREFIX)},
+	{"sanbench", "impair", "faults on the port; may be repeated",
+	 READ(args_set_impair, FAULTS), SET},
+	{"sanbench", "capture", "write every packet to this pcapng file", TEXT(capture)},
+	{"sanbench", "poll", "the thread that polls the engine",
+	 SAN_KEY_UINT(SAN_KEY_WORD, bench_conf, poll, 1, 2, 1, 1), .words = pollers},
+	{"sanbench", "set", "for the provider, see rtsan-dpdk(7); may be repeated",
+	 READ(set_set, PAIR)},
+	{"sanbench", "wait", "sleep when there is nothing to do", ON(wait), SET},
+	{"sanbench", "live", "rates each second", ON(live), SET},
+	{"sanbench", "json", "write results to this file as JSON; - is standard output",
+	 TEXT(json), SET},
+	{"sanbench", "interactive", "prompt", ON(interactive)},
+	{"sanbench", "cmdline-file", "run the commands in this file first", TEXT(cmdline_file)},
+	{0},
 };
 
-#define NB_ARGS (sizeof(args) / sizeof(args[0]))
+#define NB_ARGS (sizeof(args) / sizeof(args[0]) - 1)
+static_assert(NB_ARGS <= 64, "bits of struct bench_conf.given");
 
-static const struct arg *
-arg_by_name(const char *name, size_t len)
+static const struct san_key *
+arg_of(const char *word)
 {
-	size_t i;
+	char name[32];
+	size_t n = strcspn(word, "=");
 
-	for (i = 0; i < NB_ARGS; i++)
-		if (strlen(args[i].name) == len && memcmp(args[i].name, name, len) == 0)
-			return &args[i];
-	return NULL;
+	if (n >= sizeof(name))
+		return NULL;
+	snprintf(name, sizeof(name), "%.*s", (int)n, word);
+	return san_key_find(args, NULL, name);
+}
+
+static bool
+is_given(const struct bench_conf *conf, const char *name)
+{
+	return conf->given >> (san_key_find(args, NULL, name) - args) & 1;
 }
 
 bool
@@ -427,7 +274,7 @@ san_args_is_device(const struct bench_conf *conf)
 bool
 san_args_is_ours(const char *word)
 {
-	return strncmp(word, "--", 2) == 0 && arg_by_name(word + 2, strcspn(word + 2, "=")) != NULL;
+	return strncmp(word, "--", 2) == 0 && arg_of(word + 2) != NULL;
 }
 
 void
@@ -444,48 +291,52 @@ san_args_defaults(struct bench_conf *conf)
 }
 
 static int
-args_refuse(char *error, size_t size, const char *arg, const char *value, const char *expected)
+args_refuse(char *error, size_t size, const char *arg, const char *why)
 {
-	if (value != NULL)
-		snprintf(error, size, "%s %.100s: expected %s", arg, value, expected);
-	else
-		snprintf(error, size, "%.100s: %s", arg, expected);
+	snprintf(error, size, "%.100s: %s", arg, why);
 	return -1;
+}
+
+/* *name* is the argument as it was written, behind *dashes*. */
+static int
+args_take(struct bench_conf *conf, const struct san_key *a, const char *name, const char *value,
+	  char *error, size_t size)
+{
+	if (san_key_set(a, conf, name, value, error, size) != 0)
+		return -1;
+	conf->given |= 1ull << (a - args);
+	if (strcmp(a->name, "duration") == 0)
+		conf->count = 0;
+	return 0;
 }
 
 int
 san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size)
 {
-	const char *name, *value, *expected;
-	const struct arg *a;
+	const char *name, *value;
+	const struct san_key *a;
 	char shown[64];
 	int i;
 
 	for (i = 0; i < argc; i++) {
 		name = strcmp(argv[i], "-i") == 0 ? "--interactive" : argv[i];
 		if (strncmp(name, "--", 2) != 0)
-			return args_refuse(error, size, name, NULL,
-					   "what is this? see sanbench --help");
-		name += 2;
-		value = strchr(name, '=');
-		a = arg_by_name(name, value != NULL ? (size_t)(value - name) : strlen(name));
+			return args_refuse(error, size, name, "what is this? see sanbench --help");
+		a = arg_of(name + 2);
 		if (a == NULL)
-			return args_refuse(error, size, argv[i], NULL,
-					   "unknown, see sanbench --help");
-		snprintf(shown, sizeof(shown), "--%s", a->name);
+			return args_refuse(error, size, argv[i], "unknown, see sanbench --help");
+		value = strchr(name, '=');
+		snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(name, "="), name);
+		if (a->type == SAN_KEY_BOOL && value != NULL)
+			return args_refuse(error, size, shown, "takes no value");
 		if (value != NULL)
 			value++;
-		else if (a->value != NULL)
-			value = argv[++i];
-		if (a->value != NULL && (value == NULL || i >= argc))
-			return args_refuse(error, size, shown, NULL, "a value is missing");
-		if (a->value == NULL && value != NULL)
-			return args_refuse(error, size, shown, NULL, "takes no value");
-		expected = a->set(conf, value);
-		if (expected != NULL)
-			return args_refuse(error, size, shown, value, expected);
-		if (strcmp(a->name, "mode") == 0)
-			conf->has_mode = true;
+		else
+			value = a->type == SAN_KEY_BOOL ? "on" : argv[++i];
+		if (i >= argc)
+			return args_refuse(error, size, shown, "a value is missing");
+		if (args_take(conf, a, shown, value, error, size) != 0)
+			return -1;
 	}
 	return san_args_finish(conf, error, size);
 }
@@ -493,15 +344,11 @@ san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size
 int
 san_args_set(struct bench_conf *conf, const char *name, const char *value, char *error, size_t size)
 {
-	const struct arg *a = arg_by_name(name, strlen(name));
-	const char *expected;
+	const struct san_key *a = arg_of(name);
 
-	if (a == NULL || !a->is_setting)
-		return args_refuse(error, size, name, NULL, "no such setting");
-	expected = a->set(conf, value);
-	if (expected != NULL)
-		return args_refuse(error, size, name, value, expected);
-	return 0;
+	if (a == NULL || !a->is_live)
+		return args_refuse(error, size, name, "no such setting");
+	return args_take(conf, a, name, value, error, size);
 }
 
 const char *
@@ -512,7 +359,7 @@ san_args_names(bool only_settings)
 	size_t i, n = 0;
 
 	for (i = 0; i < NB_ARGS; i++)
-		if (args[i].is_setting || !only_settings)
+		if (args[i].is_live || !only_settings)
 			n += (size_t)snprintf(names + n, sizeof(all) - n, "%s%s",
 					      n > 0 ? "#" : "", args[i].name);
 	return names;
@@ -521,7 +368,8 @@ san_args_names(bool only_settings)
 const char *
 san_args_word(const char *name, int i)
 {
-	const struct arg *a = arg_by_name(name, strlen(name));
+	static const char *const on_off[] = {"on", "off"};
+	const struct san_key *a = arg_of(name);
 	int n = 0;
 
 	if (a == NULL)
@@ -531,9 +379,10 @@ san_args_word(const char *name, int i)
 			n++;
 		return i < n ? mode_all[i]->name : NULL;
 	}
-	while (a->words != NULL && a->words[n] != NULL)
-		n++;
-	return i < n ? a->words[i] : NULL;
+	if (a->type == SAN_KEY_BOOL)
+		return i < 2 ? on_off[i] : NULL;
+	return a->words != NULL && a->min + (uint64_t)i <= a->max ? a->words[a->min + (uint64_t)i] :
+								    NULL;
 }
 
 /* Settings that were not given get the defaults of the mode. */
@@ -542,13 +391,13 @@ from_mode(struct bench_conf *conf)
 {
 	const struct bench_mode *m = conf->mode;
 
-	if (!conf->has_size)
+	if (!is_given(conf, "size"))
 		conf->size_min = conf->size_max = m->size;
-	if (!conf->has_depth)
+	if (!is_given(conf, "depth"))
 		conf->depth = m->depth;
-	if (!conf->has_conns)
+	if (!is_given(conf, "conns"))
 		conf->conns = m->conns;
-	if (!conf->has_solicit)
+	if (!is_given(conf, "solicit"))
 		conf->solicit = m->solicit;
 }
 
@@ -572,7 +421,7 @@ batches_wrong(const struct bench_conf *conf)
 static const char *
 device_wrong(const struct bench_conf *conf)
 {
-	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll[0] != '\0')
+	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll != 0)
 		return "--attach: not with --ip, --set or --poll: an RDMA device has its own "
 		       "addresses and no engine, see rtsan-verbs(7)";
 	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
@@ -588,7 +437,7 @@ attached_wrong(const struct bench_conf *conf)
 		return NULL;
 	if (san_args_is_device(conf))
 		return device_wrong(conf);
-	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll[0] != '\0')
+	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll != 0)
 		return "--attach: not with --ip, --set or --poll: the port is the daemon's, see "
 		       "sanstack.conf(5)";
 	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
@@ -609,7 +458,8 @@ san_args_finish(struct bench_conf *conf, char *error, size_t size)
 		wrong = batches_wrong(conf);
 	if (wrong == NULL)
 		wrong = attached_wrong(conf);
-	if (wrong == NULL && conf->peer[0] == '\0' && conf->has_mode && !conf->interactive &&
+	if (wrong == NULL && is_given(conf, "mode") && conf->peer[0] == '\0' &&
+	    !conf->interactive &&
 	    conf->cmdline_file[0] == '\0' && !conf->server)
 		wrong = "--mode: where is the server? --connect ADDR";
 	if (wrong == NULL && conf->server && conf->peer[0] != '\0')
@@ -632,18 +482,35 @@ explain_modes(FILE *f)
 }
 
 static void
-args_explain_one(const struct arg *a, FILE *f)
+args_explain_one(const struct san_key *a, FILE *f)
 {
-	char head[48];
+	static const char *const forms[] = {
+		[SAN_KEY_NUMBER] = "N",
+		[SAN_KEY_TIME] = "TIME",
+		[SAN_KEY_SIZE] = "SIZE",
+		[SAN_KEY_BOOL] = "",
+		[SAN_KEY_WORD] = "WORD",
+		[SAN_KEY_STRING] = "FILE",
+		[SAN_KEY_OWN] = "VALUE",
+	};
+	char head[48], valid[SAN_KEY_TEXT], value[SAN_KEY_TEXT];
+	struct bench_conf conf;
 
-	snprintf(head, sizeof(head), "--%s %s", a->name, a->value != NULL ? a->value : "");
-	fprintf(f, "  %-22s %s\n", head, a->help);
+	san_args_defaults(&conf);
+	san_key_valid(a, valid, sizeof(valid));
+	snprintf(head, sizeof(head), "--%s %s", a->name, forms[a->type]);
+	fprintf(f, "  %-22s %s", head, a->help);
+	if (a->type != SAN_KEY_BOOL && a->type != SAN_KEY_STRING)
+		fprintf(f, " (%s)", valid);
+	if (a->type != SAN_KEY_BOOL && san_key_value(a, &conf, value, sizeof(value)))
+		fprintf(f, ": %s", value);
+	fputc('\n', f);
 }
 
 bool
 san_args_explain(const char *name, FILE *f)
 {
-	const struct arg *a = arg_by_name(name, strlen(name));
+	const struct san_key *a = arg_of(name);
 
 	if (a == NULL)
 		return false;
@@ -661,15 +528,23 @@ san_args_usage(FILE *f)
 	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n"
 	      "       sanbench --attach unix:PATH[,port=NAME] ARGUMENTS\n"
 	      "       sanbench --attach verbs:DEVICE[,...] ARGUMENTS\n\n"
-	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
+	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G,\n"
+	      "times in us, ms, s, sizes in KiB, MiB, GiB.\n\n",
 	      f);
 	for (i = 0; i < NB_ARGS; i++)
 		args_explain_one(&args[i], f);
 	fputs("\nmodes:\n", f);
 	explain_modes(f);
-	fputs("\nfaults: [rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N or off;\n"
-	      "without rx: or tx: in both directions. P is 0 to 1. May be repeated.\n",
-	      f);
+	fputs("\nFaults without rx: or tx: are in both directions. P is 0 to 1.\n", f);
+}
+
+void
+san_args_keys(FILE *f)
+{
+	struct bench_conf conf;
+
+	san_args_defaults(&conf);
+	san_ini_explain(f, args, &conf);
 }
 
 void
@@ -702,8 +577,8 @@ san_args_port_conf(const struct bench_conf *conf, char *out, size_t size)
 		n += (size_t)snprintf(out + n, size - n, "%s=%s ",
 				      strchr(conf->ips[i], ':') != NULL ? "ip6" : "ip",
 				      conf->ips[i]);
-	if (conf->poll[0] != '\0' && n < size)
-		n += (size_t)snprintf(out + n, size - n, "poll=%s ", conf->poll);
+	if (conf->poll != 0 && n < size)
+		n += (size_t)snprintf(out + n, size - n, "poll=%s ", pollers[conf->poll]);
 	for (i = 0; i < conf->nb_sets && n < size; i++)
 		n += (size_t)snprintf(out + n, size - n, "%s ", conf->sets[i]);
 	return n < size ? 0 : -1;

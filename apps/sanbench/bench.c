@@ -191,6 +191,10 @@ main(int argc, char **argv)
 			san_args_usage(stdout);
 			return BENCH_EXIT_OK;
 		}
+		if (strcmp(argv[i], "--keys") == 0) {
+			san_args_keys(stdout);
+			return BENCH_EXIT_OK;
+		}
 		if (strcmp(argv[i], "--version") == 0) {
 			printf("sanbench %s\n", rtsan_version());
 			return BENCH_EXIT_OK;

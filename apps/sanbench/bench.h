@@ -58,7 +58,7 @@ struct bench_conf {
 	uint8_t solicit; /**< enum bench_solicit */
 	uint8_t order;   /**< enum rtsan_order */
 	bool verify, imm, live, both;
-	bool has_mode, has_size, has_depth, has_conns, has_solicit; /**< else by mode */
+	uint64_t given; /**< bits of arguments, of which others have the value of the mode */
 	uint32_t size_min, size_max;
 	uint32_t depth, conns, rq;
 	uint32_t batch;      /**< messages posted together; 0: as many as fit */
@@ -80,7 +80,7 @@ struct bench_conf {
 	uint32_t nb_ips;
 	const char *sets[BENCH_SETS_MAX];
 	uint32_t nb_sets;
-	char poll[16];
+	uint8_t poll;                       /**< 0: not given, 1: caller, 2: lcore */
 	struct rtsan_dpdk_impair impair[2]; /**< 0: rx, 1: tx */
 	bool has_impair[2];
 	char capture[256];
@@ -167,6 +167,8 @@ bool san_args_explain(const char *name, FILE *f);
 /** Apply the defaults of the mode, and check for contradictions. Returns like san_args_parse(). */
 int san_args_finish(struct bench_conf *conf, char *error, size_t size);
 void san_args_usage(FILE *f);
+/** Print every argument as a comment, with meaning, range and default, for devtools/keys.py. */
+void san_args_keys(FILE *f);
 void san_args_show(struct bench_conf *conf, FILE *f);
 /** Arguments for rtsan_dpdk_open(). -1: they don't fit. */
 int san_args_port_conf(const struct bench_conf *conf, char *out, size_t size);
