@@ -20,6 +20,7 @@ PAGES = {
     'rtsan-dpdk.7': DAEMON,
     'sanbench.1': ('apps/sanbench/sanbench', '--keys'),
     'sansim.1': ('apps/sansim/sansim', '--keys'),
+    'sansock.conf.5': ('apps/sansock/sansock', '--keys'),
     'sanstack.conf.5': DAEMON,
 }
 CONFIG = 'config/sanstack.conf'

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ini.h"
 #include "rules.h"
 #include "shmq.h"
 
@@ -463,6 +464,16 @@ cmd_version(int argc, char **argv)
 	return STATUS_OK;
 }
 
+static int
+cmd_keys(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	san_rules_read_init(&rules);
+	san_ini_explain(stdout, rules_settings, &rules.settings);
+	return STATUS_OK;
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -471,6 +482,7 @@ static const struct command {
 	{"explain", cmd_explain},
 	{"check", cmd_check},
 	{"--help", cmd_help},
+	{"--keys", cmd_keys},
 	{"--version", cmd_version},
 };
 

@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "san_key.h"
+
 #define SOCK_RULES_MAX 128
 #define SOCK_GLOB_MAX  64  /**< bytes of a program's pattern, with the final NUL */
 #define SOCK_LINE_MAX  256 /**< bytes of a line */
@@ -105,6 +107,9 @@ struct sock_verdict {
 	bool is_part;
 	const struct sock_rule *rest;
 };
+
+/** The settings, sansock.conf(5), over struct sock_settings. */
+extern const struct san_key rules_settings[];
 
 /** No rules, and all settings have their defaults. */
 void san_rules_read_init(struct sock_rules *rules);

@@ -17,13 +17,11 @@
 #include <unistd.h>
 
 #include "rules.h"
+#include "san_time.h"
 
 #define BLANKS     " \t\r"
 #define PASSWD     "/etc/passwd"
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-#define SPIN_MAX   1000000 /* us */
-#define PROBE_MAX  10000   /* ms */
-#define ANSWER_MAX 60      /* s */
 
 #define DIM(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -356,100 +354,78 @@ read_rule(struct reading *rd, enum sock_action action, char *at)
 
 /* ---- settings ---- */
 
-static int
-set_daemon(struct reading *rd, struct sock_settings *to, const char *value)
+#define DAEMON_PATH "a path from / on, of at most 107 characters"
+#define PORT_NAME   "a name of 1 to 31 letters, digits, - and _"
+/* *one* is the field for a number without a unit, *ns* is one of the field */
+#define SOCK_TIME(f, lo, hi, ns) SAN_KEY_UINT(SAN_KEY_TIME, sock_settings, f, lo, hi, 1, ns)
+
+static const char *
+set_daemon(void *base, const char *text)
 {
-	if (value[0] != '/' || strlen(value) >= sizeof(to->daemon))
-		return rules_read_refuse(rd,
-					 "daemon %s: a path from / on, of at most %zu characters",
-					 value, sizeof(to->daemon) - 1);
-	strcpy(to->daemon, value);
-	return 0;
+	struct sock_settings *to = base;
+
+	if (text[0] != '/' || strlen(text) >= sizeof(to->daemon))
+		return DAEMON_PATH;
+	strcpy(to->daemon, text);
+	return NULL;
 }
 
-static int
-rules_read_set_port(struct reading *rd, struct sock_settings *to, const char *value)
+static const char *
+rules_read_set_port(void *base, const char *text)
 {
-	if (strlen(value) >= sizeof(to->port) || value[strspn(value, NAME_CHARS)] != '\0')
-		return rules_read_refuse(rd, "port %s: a name is 1 to %zu letters, digits, - and _",
-					 value, sizeof(to->port) - 1);
-	strcpy(to->port, value);
-	return 0;
+	struct sock_settings *to = base;
+
+	if (strlen(text) >= sizeof(to->port) || text[strspn(text, NAME_CHARS)] != '\0')
+		return PORT_NAME;
+	strcpy(to->port, text);
+	return NULL;
 }
 
-static int
-set_spin(struct reading *rd, struct sock_settings *to, const char *value)
-{
-	if (!is_number(value, SPIN_MAX, &to->spin_us))
-		return rules_read_refuse(rd, "spin %s: microseconds, 0 to %d", value, SPIN_MAX);
-	return 0;
-}
+static const char *const log_words[] = {
+	[SOCK_LOG_OFF] = "off",
+	[SOCK_LOG_ERROR] = "error",
+	[SOCK_LOG_INFO] = "info",
+};
 
-static int
-set_probe(struct reading *rd, struct sock_settings *to, const char *value)
-{
-	if (!is_number(value, PROBE_MAX, &to->probe_ms))
-		return rules_read_refuse(rd, "probe %s: milliseconds, 0 to %d", value, PROBE_MAX);
-	return 0;
-}
-
-static int
-set_answer(struct reading *rd, struct sock_settings *to, const char *value)
-{
-	if (!is_number(value, ANSWER_MAX, &to->answer_s) || to->answer_s == 0)
-		return rules_read_refuse(rd, "answer %s: seconds, 1 to %d", value, ANSWER_MAX);
-	return 0;
-}
-
-static int
-set_log(struct reading *rd, struct sock_settings *to, const char *value)
-{
-	static const char *const words[] = {
-		[SOCK_LOG_OFF] = "off",
-		[SOCK_LOG_ERROR] = "error",
-		[SOCK_LOG_INFO] = "info",
-	};
-	uint32_t i;
-
-	for (i = 0; i < DIM(words) && strcmp(value, words[i]) != 0; i++)
-		;
-	if (i == DIM(words))
-		return rules_read_refuse(rd, "log %s: known are off, error, info", value);
-	to->log = (enum sock_log)i;
-	return 0;
-}
-
-static const struct setting {
-	const char *name;
-	int (*set)(struct reading *rd, struct sock_settings *to, const char *value);
-} settings[] = {
-	{"daemon", set_daemon},
-	{"port", rules_read_set_port},
-	{"spin", set_spin},
-	{"probe", set_probe},
-	{"answer", set_answer},
-	{"log", set_log},
+const struct san_key rules_settings[] = {
+	{"settings", "daemon", "the UNIX socket of sanstack-daemon",
+	 SAN_KEY_AT(sock_settings, daemon), SAN_KEY_READ(set_daemon, DAEMON_PATH)},
+	{"settings", "port", "the port of the daemon; without: the first",
+	 SAN_KEY_AT(sock_settings, port), SAN_KEY_READ(rules_read_set_port, PORT_NAME)},
+	{"settings", "spin", "longest poll of a blocking call before it sleeps; a number is in us",
+	 SOCK_TIME(spin_us, 0, 1000000, SAN_NS_PER_US)},
+	{"settings", "probe", "longest wait for a daemon of the peer; a number is in ms",
+	 SOCK_TIME(probe_ms, 0, 10000, SAN_NS_PER_MS)},
+	{"settings", "answer", "longest wait for our daemon; a number is in seconds",
+	 SOCK_TIME(answer_s, 1, 60, SAN_NS_PER_S)},
+	{"settings", "log", "messages on standard error",
+	 SAN_KEY_CHOICE(sock_settings, log, log_words)},
+	{0},
 };
 
 /* A setting of an earlier source wins, but the later one must be valid, too. */
 static int
-read_setting(struct reading *rd, uint32_t i, char *at)
+read_setting(struct reading *rd, const struct san_key *k, const char *name, char *at)
 {
 	struct sock_settings read = rd->rules->settings;
+	uint32_t bit = 1u << (k - rules_settings);
 	const char *value = next_word(&at);
+	char err[SOCK_LINE_MAX * 2];
 	int rc;
 
-	if (rd->set & 1u << i)
-		return rules_read_refuse(rd, "%s is there already", settings[i].name);
+	if (rd->set & bit)
+		return rules_read_refuse(rd, "%s is there already", name);
 	if (value == NULL)
-		return rules_read_refuse(rd, "%s: there is nothing behind it", settings[i].name);
+		return rules_read_refuse(rd, "%s: there is nothing behind it", name);
 	if (next_word(&at) != NULL)
-		return rules_read_refuse(rd, "%s: more than one word behind it", settings[i].name);
-	rc = settings[i].set(rd, &read, value);
-	if (rc == 0 && !(rd->rules->set & 1u << i))
+		return rules_read_refuse(rd, "%s: more than one word behind it", name);
+	rc = san_key_set(k, &read, name, value, err, sizeof(err));
+	if (rc != 0)
+		return rules_read_refuse(rd, "%s", err);
+	if (!(rd->rules->set & bit))
 		rd->rules->settings = read;
-	rd->set |= 1u << i;
-	return rc;
+	rd->set |= bit;
+	return 0;
 }
 
 /* ---- sources ---- */
@@ -457,6 +433,7 @@ read_setting(struct reading *rd, uint32_t i, char *at)
 static int
 read_line(struct reading *rd, char *line)
 {
+	const struct san_key *k;
 	const char *word;
 	uint32_t i;
 
@@ -467,9 +444,9 @@ read_line(struct reading *rd, char *line)
 	for (i = 0; i < SOCK_ACTIONS; i++)
 		if (strcmp(word, san_rules_action_name((enum sock_action)i)) == 0)
 			return read_rule(rd, (enum sock_action)i, line);
-	for (i = 0; i < DIM(settings); i++)
-		if (strcmp(word, settings[i].name) == 0)
-			return read_setting(rd, i, line);
+	k = san_key_find(rules_settings, NULL, word);
+	if (k != NULL)
+		return read_setting(rd, k, word, line);
 	return rules_read_refuse(
 		rd,
 		"%s: known are carry, kernel, both, drop, daemon, port, spin, probe, "

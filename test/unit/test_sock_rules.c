@@ -181,6 +181,10 @@ add_text__settings(void **state)
 	assert_int_equal(rules.settings.probe_ms, 10000);
 	assert_int_equal(rules.settings.answer_s, 60);
 	assert_int_equal(rules.settings.log, SOCK_LOG_INFO);
+	read_rules("spin 5ms;probe 1s;answer 30s"); /* one spelling of units */
+	assert_int_equal(rules.settings.spin_us, 5000);
+	assert_int_equal(rules.settings.probe_ms, 1000);
+	assert_int_equal(rules.settings.answer_s, 30);
 }
 
 /* ---- refused ---- */
@@ -229,15 +233,15 @@ add_text__refused(void **state)
 		{"carry local *x", "not an address"},
 		{"carry remote *:9-8", "1: remote *:9-8: 9 is more than 8"},
 		{"daemon", "1: daemon: there is nothing behind it"},
-		{"daemon run", "1: daemon run: a path from / on"},
+		{"daemon run", "1: daemon: \"run\" is not a path from / on"},
 		{"daemon /a /b", "1: daemon: more than one word"},
 		{"spin 1;spin 2", "2: spin is there already"},
-		{"spin 1000001", "1: spin 1000001: microseconds, 0 to 1000000"},
-		{"probe 1s", "1: probe 1s: milliseconds, 0 to 10000"},
-		{"answer 0", "1: answer 0: seconds, 1 to 60"},
-		{"port a.b", "1: port a.b: a name is 1 to 31"},
-		{"port abcdefghijklmnopqrstuvwxyz012345", "a name is 1 to 31"},
-		{"log all", "1: log all: known are off, error, info"},
+		{"spin 1000001", "1: spin: \"1000001\" is not 0 to 1s"},
+		{"probe 11s", "1: probe: \"11s\" is not 0 to 10s"},
+		{"answer 0", "1: answer: \"0\" is not 1s to 60s"},
+		{"port a.b", "1: port: \"a.b\" is not a name of 1 to 31"},
+		{"port abcdefghijklmnopqrstuvwxyz012345", "a name of 1 to 31"},
+		{"log all", "1: log: \"all\" is not off, error or info"},
 	};
 	size_t i;
 
