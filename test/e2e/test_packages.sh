@@ -125,7 +125,7 @@ if command -v systemd-analyze >/dev/null; then
 	! grep sanstack log || fail "the units: $(cat log)"
 fi
 sanstack-daemon --check-config
-mkdir /run/sanstack
+
 sanstack-daemon >daemon.log 2>&1 &
 daemon=$!
 until grep 'ready on' daemon.log; do
