@@ -14,7 +14,7 @@ for layer in "$@"; do
 	outside=$dpdk
 	case $folder in
 	# These must do without DPDK.
-	lib/base | lib/rtsan | lib/stream | lib/sansock | apps/common) outside= ;;
+	lib/abi | lib/base | lib/rtsan | lib/stream | lib/sansock | apps/common) outside= ;;
 	drivers/san/stream | drivers/san/verbs) outside= ;;
 	esac
 	for header in "$folder"/*.h; do

@@ -392,7 +392,7 @@ cm_net_timers(struct cm_net *net, int i)
 		c = container_of(t, struct san_pdl_conn, timer);
 		san_pdl_rtx_on_timer(h->pdl, c, net->now_ns);
 		if (c->failed)
-			san_cm_fsm_failed(h->cm, c->slot, SAN_CM_R_TIMEOUT, net->now_ns);
+			san_cm_fsm_failed(h->cm, c->slot, RTSAN_R_TIMEOUT, net->now_ns);
 		san_cm_fsm_on_timer(h->cm, c->slot, net->now_ns);
 		if (c->state != SAN_CONN_FREE)
 			san_pdl_conn_arm(h->pdl, c);

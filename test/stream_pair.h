@@ -33,7 +33,7 @@ struct pair_req {
 	uint64_t cookie;
 	const void *buf;
 	uint32_t len;
-	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	uint8_t nb_sge;
 	uint64_t addr;
 	uint32_t key;
@@ -116,33 +116,33 @@ pair_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 }
 
 static inline int
-pair_direct(struct pair_end *e, enum pair_kind kind, uint64_t cookie, const struct san_ulp_sge *sge,
+pair_direct(struct pair_end *e, enum pair_kind kind, uint64_t cookie, const struct rtsan_sge *sge,
 	    uint8_t nb_sge, uint64_t addr, uint32_t key)
 {
 	struct pair_req r = {
 		.kind = kind, .cookie = cookie, .nb_sge = nb_sge, .addr = addr, .key = key};
 
-	SAN_VERIFY(nb_sge > 0 && nb_sge <= SAN_ULP_SGE_MAX);
+	SAN_VERIFY(nb_sge > 0 && nb_sge <= RTSAN_SGE_MAX);
 	memcpy(r.sge, sge, nb_sge * sizeof(*sge));
 	return pair_queue(e, &r);
 }
 
 static inline int
-pair_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+pair_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr,
 	   uint32_t key)
 {
 	return pair_direct(arg, PAIR_WRITE, cookie, sge, nb_sge, addr, key);
 }
 
 static inline int
-pair_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+pair_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr,
 	  uint32_t key)
 {
 	return pair_direct(arg, PAIR_READ, cookie, sge, nb_sge, addr, key);
 }
 
 static inline int
-pair_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
+pair_reg(void *arg, const struct rtsan_sge *part, enum san_stream_right right, uint64_t *addr,
 	 uint32_t *key)
 {
 	struct pair_end *e = arg;
@@ -159,7 +159,7 @@ pair_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
 	e->nb_regs++;
 	*addr = 0x1000;
 	*key = ++e->pair->next_key;
-	e->reg[i] = (struct pair_reg){part->addr, part->len, *key, (uint8_t)right};
+	e->reg[i] = (struct pair_reg){part->addr, part->length, *key, (uint8_t)right};
 	return 0;
 }
 
@@ -256,12 +256,12 @@ pair_access(struct pair_end *e, const struct pair_req *r)
 
 	SAN_VERIFY(r->key != 0 && reg != NULL && reg->right == need);
 	for (i = 0; i < r->nb_sge; i++) {
-		SAN_VERIFY(off + r->sge[i].len <= reg->len);
+		SAN_VERIFY(off + r->sge[i].length <= reg->len);
 		if (r->kind == PAIR_WRITE)
-			memcpy(reg->addr + off, r->sge[i].addr, r->sge[i].len);
+			memcpy(reg->addr + off, r->sge[i].addr, r->sge[i].length);
 		else
-			memcpy(r->sge[i].addr, reg->addr + off, r->sge[i].len);
-		off += r->sge[i].len;
+			memcpy(r->sge[i].addr, reg->addr + off, r->sge[i].length);
+		off += r->sge[i].length;
 	}
 	pair_done(e, r->cookie, 0, 0);
 }
@@ -414,11 +414,11 @@ pair_post_send(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t
 {
 	struct san_ulp_wr wr = {
 		.wr_id = id,
-		.op = SAN_WR_SEND,
-		.flags = flags | SAN_WR_SIGNALED,
+		.op = RTSAN_WR_SEND,
+		.flags = flags | RTSAN_WR_SIGNALED,
 		.nb_sge = 1,
 		.length = len,
-		.sge = {{.addr = buf, .len = len}},
+		.sge = {{.addr = buf, .length = len}},
 	};
 
 	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
@@ -428,7 +428,7 @@ static inline uint32_t
 pair_post_recv(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t flags)
 {
 	struct san_ulp_recv r = {
-		.wr_id = id, .nb_sge = 1, .flags = flags, .sge = {{.addr = buf, .len = len}}};
+		.wr_id = id, .nb_sge = 1, .flags = flags, .sge = {{.addr = buf, .length = len}}};
 
 	return san_stream_recv_post(e->s, &r, 1, e->pair->now_ns);
 }
@@ -437,7 +437,12 @@ static inline uint32_t
 pair_ctl(struct pair_end *e, uint64_t id, uint8_t op, uint32_t imm, uint64_t value)
 {
 	struct san_ulp_wr wr = {
-		.wr_id = id, .op = op, .imm = imm, .remote_addr = value, .flags = SAN_WR_SIGNALED};
+		.wr_id = id,
+		.op = op,
+		.imm = imm,
+		.remote_addr = value,
+		.flags = RTSAN_WR_SIGNALED,
+	};
 
 	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
 }

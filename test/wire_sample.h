@@ -78,10 +78,10 @@ static const struct wire_sample wire_samples[] = {
 	{"cm_req_cookie", SAN_OP_CM, .cm_msg = SAN_CM_REQ, .cm_flags = 0x07},
 	{"cm_rep", SAN_OP_CM, .cm_msg = SAN_CM_REP},
 	{"cm_rtu", SAN_OP_CM, .cm_msg = SAN_CM_RTU},
-	{"cm_rej", SAN_OP_CM, .cm_msg = SAN_CM_REJ, .cm_reason = SAN_CM_R_BACKLOG},
-	{"cm_dreq", SAN_OP_CM, .cm_msg = SAN_CM_DREQ, .cm_reason = SAN_CM_R_TIMEOUT},
+	{"cm_rej", SAN_OP_CM, .cm_msg = SAN_CM_REJ, .cm_reason = RTSAN_R_BACKLOG},
+	{"cm_dreq", SAN_OP_CM, .cm_msg = SAN_CM_DREQ, .cm_reason = RTSAN_R_TIMEOUT},
 	{"cm_drep", SAN_OP_CM, .cm_msg = SAN_CM_DREP},
-	{"cm_reset", SAN_OP_CM, .cm_msg = SAN_CM_RESET, .cm_reason = SAN_CM_R_STALE},
+	{"cm_reset", SAN_OP_CM, .cm_msg = SAN_CM_RESET, .cm_reason = RTSAN_R_STALE},
 	{"probe", SAN_OP_PROBE},
 	{"probe_long", SAN_OP_PROBE, .payload = 1200},
 	{"push_packed", SAN_OP_PUSH_PACKED, .payload = 60, .length = 3},
@@ -218,7 +218,7 @@ wire_sample_cm(const struct wire_sample *s)
 	if (s->cm_msg == SAN_CM_RESET) /* it is in the common header */
 		return (struct san_wire_cm){
 			.msg = SAN_CM_RESET,
-			.reason = SAN_CM_R_STALE,
+			.reason = RTSAN_R_STALE,
 			.src_cid = WIRE_SAMPLE_CID,
 			.src_tag = 0xb1b2b3b4,
 			.data_psn = WIRE_SAMPLE_PSN,

@@ -69,17 +69,17 @@ bytes_note(struct sim_world *w, void *state, const struct sim_note *n)
 
 	(void)state;
 	if (n->type == SIM_NOTE_RECEIVED && n->wc->status == SAN_ST_OK) {
-		if (n->wc->op == SAN_WC_RECV)
+		if (n->wc->op == RTSAN_WC_RECV)
 			on_send(w, n);
 		else
 			on_push_imm(w, n);
 	}
 	if (n->type != SIM_NOTE_COMPLETED || n->wc->status != SAN_ST_OK)
 		return;
-	if (op->op == SAN_WR_PULL)
+	if (op->op == RTSAN_WR_PULL)
 		check_bytes_equal(w, n->side, "pull", san_sim_load_own(w, n->side, op->slot),
 				  op->slice, op->len);
-	if ((op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM) && op->life == peer->life)
+	if ((op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM) && op->life == peer->life)
 		check_bytes_equal(w, n->side, "push", san_sim_load_slot(w, peer, op->slot),
 				  op->slice, op->len);
 }

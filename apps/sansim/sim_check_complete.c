@@ -41,8 +41,8 @@ has_reason(struct sim_world *w, const struct sim_note *n)
 		return ended;
 	case SAN_ST_RNR:
 		return w->conf.load.recv_delay_ns != 0;
-	case SAN_WC_ST_FLUSHED:
-	case SAN_WC_ST_RETRY_EXC:
+	case RTSAN_WC_FLUSHED:
+	case RTSAN_WC_RETRY_EXC:
 		return true; /* the connection must end, for a valid reason */
 	default:
 		return false;
@@ -59,10 +59,10 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 		if (!has_reason(w, n))
 			san_sim_world_fail(
 				w, "complete", "side %u: %s %" PRIu64 "%s completed with %s",
-				n->side->id, san_sim_conf_kind_name(n->op->op - SAN_WR_SEND),
+				n->side->id, san_sim_conf_kind_name(n->op->op - RTSAN_WR_SEND),
 				n->op->seq, n->op->bad ? " of a wrong key" : "",
 				san_ulp_status_name(n->wc->status));
-		*ended += n->wc->status >= SAN_WC_ST_RETRY_EXC;
+		*ended += n->wc->status >= RTSAN_WC_RETRY_EXC;
 		break;
 	case SIM_NOTE_BROKEN:
 		if (!san_sim_fault_may_break(w, n->side))

@@ -45,7 +45,8 @@ least_left(const struct sim_world *w, const struct san_tl *tl)
 {
 	uint32_t piece = RTE_MIN(tl->conf.budget_bytes / 8, tl->conf.grant_bytes / 2);
 
-	if (w->conf.load.weights[SAN_WR_PULL - SAN_WR_SEND] != 0 || w->conf.load.streams_ppm != 0)
+	if (w->conf.load.weights[RTSAN_WR_PULL - RTSAN_WR_SEND] != 0 ||
+	    w->conf.load.streams_ppm != 0)
 		return 1;
 	return RTE_MIN(piece, PIECE_BYTES);
 }

@@ -67,15 +67,17 @@ on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
 		o->seqs = seqs;
 		o->nb_seqs = n;
 	}
-	o->seqs[op->seq] = op->op == SAN_WR_SEND || op->op == SAN_WR_PUSH_IMM ? SEQ_RECEIVABLE : 0;
-	o->adds_doubtful += op->op == SAN_WR_FETCH_ADD && !op->bad; /* not with a wrong key */
+	o->seqs[op->seq] = op->op == RTSAN_WR_SEND || op->op == RTSAN_WR_PUSH_IMM ?
+		SEQ_RECEIVABLE :
+		0;
+	o->adds_doubtful += op->op == RTSAN_WR_FETCH_ADD && !op->bad; /* not with a wrong key */
 }
 
 static void
 on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
 	     const struct sim_op *op)
 {
-	bool add = op->op == SAN_WR_FETCH_ADD;
+	bool add = op->op == RTSAN_WR_FETCH_ADD;
 
 	if (op->seq < o->adds_from)
 		return; /* of a process that died after its answer */
@@ -107,7 +109,7 @@ on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
 	o->nb_done = RTE_MAX(o->nb_done, seq + 1);
 	o->seqs[seq] |= n->wc->status == SAN_ST_OK ? SEQ_OK : SEQ_OVER;
 	if (n->wc->status == SAN_ST_OK &&
-	    (n->op->op == SAN_WR_FETCH_ADD || n->op->op == SAN_WR_CMP_SWAP))
+	    (n->op->op == RTSAN_WR_FETCH_ADD || n->op->op == RTSAN_WR_CMP_SWAP))
 		on_old_value(w, o, s, n->op);
 }
 
@@ -117,7 +119,7 @@ received_seq(const struct sim_note *n)
 {
 	uint64_t seq;
 
-	if (n->wc->op == SAN_WC_RECV_PUSH_IMM)
+	if (n->wc->op == RTSAN_WC_RECV_PUSH_IMM)
 		return n->wc->imm;
 	memcpy(&seq, n->data, sizeof(seq));
 	return seq;

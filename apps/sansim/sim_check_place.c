@@ -42,11 +42,11 @@ place_note(struct sim_world *w, void *state, const struct sim_note *n)
 	(void)state;
 	if (n->type != SIM_NOTE_COMPLETED)
 		return;
-	if (op->op == SAN_WR_PULL &&
+	if (op->op == RTSAN_WR_PULL &&
 	    !is_all(san_sim_load_own(w, n->side, op->slot) + op->len, SIM_GUARD, SIM_GUARD_BYTE))
 		san_sim_world_fail(w, "place", "side %u: pull %" PRIu64 ": bytes behind it written",
 				   n->side->id, op->seq);
-	if (op->op != SAN_WR_PUSH && op->op != SAN_WR_PUSH_IMM)
+	if (op->op != RTSAN_WR_PUSH && op->op != RTSAN_WR_PUSH_IMM)
 		return;
 	/* an aborted request may be placed in part while the keys are valid */
 	placed = op->life == peer->life && !op->bad;

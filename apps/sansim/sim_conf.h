@@ -91,7 +91,7 @@ enum sim_solicit {
 	SIM_SOLICIT_MAX
 };
 
-#define SIM_KINDS 6 /**< enum san_ulp_op, from SAN_WR_SEND on */
+#define SIM_KINDS 6 /**< enum rtsan_wr_opcode, from RTSAN_WR_SEND on */
 
 struct sim_load_conf {
 	uint8_t pattern; /**< enum sim_pattern */

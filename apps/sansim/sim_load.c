@@ -71,12 +71,12 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 		s->free[s->nb_free++] = (uint16_t)(lc->depth - 1 - i);
 	if (s->stream)
 		return s->ops == NULL || s->free == NULL ? -ENOMEM : 0;
-	s->own = lc->weights[SAN_WR_PULL - SAN_WR_SEND] == 0 ?
+	s->own = lc->weights[RTSAN_WR_PULL - RTSAN_WR_SEND] == 0 ?
 		NULL :
 		calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
 	target->region = malloc(san_sim_load_region_bytes(w));
 	target->counter = calloc(1, sizeof(*target->counter));
-	target->recv = lc->weights[SAN_WR_SEND - SAN_WR_SEND] == 0 ?
+	target->recv = lc->weights[RTSAN_WR_SEND - RTSAN_WR_SEND] == 0 ?
 		NULL :
 		malloc((size_t)lc->depth * (w->load->slot_bytes + SIM_HEADER));
 	if (s->ops == NULL || s->free == NULL || target->region == NULL || target->counter == NULL)
@@ -222,9 +222,9 @@ san_sim_load_register(struct sim_world *w, struct sim_side *s)
 	/* the outermost guards are not part of the region */
 	rc = san_ulp_mr_add(ulp, s->region + SIM_GUARD,
 			    san_sim_load_region_bytes(w) - 2 * SIM_GUARD, base + SIM_GUARD,
-			    SAN_RIGHT_PUSH, PKEY, &s->rkey);
+			    RTSAN_REMOTE_PUSH, PKEY, &s->rkey);
 	if (rc == 0)
-		rc = san_ulp_mr_add(ulp, s->counter, sizeof(*s->counter), base, SAN_RIGHT_ATOMIC,
+		rc = san_ulp_mr_add(ulp, s->counter, sizeof(*s->counter), base, RTSAN_REMOTE_ATOMIC,
 				    PKEY, &s->rkey_atomic);
 	SAN_VERIFY(rc == 0);
 }
@@ -272,7 +272,7 @@ san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 	rc = san_core_conn_listen(h->core, LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
 	if (rc == 0)
 		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
-				    SAN_RIGHT_PULL, PKEY, &ld->rkey_block[h->id]);
+				    RTSAN_REMOTE_PULL, PKEY, &ld->rkey_block[h->id]);
 	for (s = ld->of_host[h->id]; s != NULL && rc == 0; s = s->next) {
 		rc = create_qp(w, h, s);
 		if (s->counter != NULL)

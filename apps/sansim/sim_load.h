@@ -35,7 +35,7 @@ struct sim_op {
 	uint32_t len;
 	uint32_t life; /**< life of the target when it was posted */
 	uint16_t slot; /**< index in side->ops and in the target's region */
-	uint8_t op;    /**< enum san_ulp_op */
+	uint8_t op;    /**< enum rtsan_wr_opcode */
 	uint8_t state; /**< enum sim_op_state */
 	bool bad;      /**< with a wrong key: must be refused */
 };

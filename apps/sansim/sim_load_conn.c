@@ -163,7 +163,7 @@ san_sim_load_conn_events(struct sim_world *w, struct sim_host *h)
 	struct sim_side *s;
 
 	while (san_core_conn_poll_event(h->core, &ev)) {
-		if (ev.type == SAN_EV_CONNECT_REQUEST) {
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST) {
 			load_conn_on_request(w, h, &ev);
 			continue;
 		}
@@ -173,10 +173,10 @@ san_sim_load_conn_events(struct sim_world *w, struct sim_host *h)
 					   h->id, ev.type, ev.qp);
 			return;
 		}
-		if (ev.type == SAN_EV_ESTABLISHED)
+		if (ev.type == RTSAN_EV_ESTABLISHED)
 			load_conn_on_up(w, s);
 		else
-			on_down(w, s, ev.type == SAN_EV_DISCONNECTED);
+			on_down(w, s, ev.type == RTSAN_EV_DISCONNECTED);
 	}
 }
 

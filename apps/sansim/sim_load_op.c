@@ -28,7 +28,7 @@ draw_kind(struct sim_world *w)
 	pick = san_prng_below(&w->load->prng, sum);
 	for (i = 0; pick >= weights[i]; i++)
 		pick -= weights[i];
-	return (uint8_t)(SAN_WR_SEND + i);
+	return (uint8_t)(RTSAN_WR_SEND + i);
 }
 
 /* Log-uniform: each order of magnitude is equally frequent. */
@@ -49,7 +49,7 @@ draw_size(struct sim_world *w)
 static bool
 is_atomic(const struct sim_op *op)
 {
-	return op->op == SAN_WR_FETCH_ADD || op->op == SAN_WR_CMP_SWAP;
+	return op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP;
 }
 
 static struct sim_op *
@@ -66,13 +66,13 @@ draw_op(struct sim_world *w, struct sim_side *s)
 		.life = san_sim_load_peer(w, s)->life,
 		.slot = slot,
 		.state = SIM_OP_POSTED,
-		.op = s->stream ? SAN_WR_SEND : draw_kind(w),
+		.op = s->stream ? RTSAN_WR_SEND : draw_kind(w),
 	};
 	op->len = is_atomic(op) ? sizeof(uint64_t) : draw_size(w);
-	if (op->op == SAN_WR_SEND && !s->stream)
+	if (op->op == RTSAN_WR_SEND && !s->stream)
 		op->len = RTE_MAX(op->len, (uint32_t)SIM_HEADER);
 	op->slice = san_prng_below(&ld->prng, ld->block_bytes - ld->slot_bytes);
-	op->bad = op->op != SAN_WR_SEND && w->conf.load.bad_ppm != 0 &&
+	op->bad = op->op != RTSAN_WR_SEND && w->conf.load.bad_ppm != 0 &&
 		san_prng_below(&ld->prng, SIM_PPM) < w->conf.load.bad_ppm;
 	return op;
 }
@@ -100,7 +100,7 @@ fill_parts(struct sim_world *w, struct san_ulp_wr *wr, uint8_t *at, uint32_t len
 		bool last = --parts == 0 || len == 1;
 		uint32_t n = last ? len : 1 + san_prng_below(&w->load->prng, len - 1);
 
-		wr->sge[wr->nb_sge++] = (struct san_ulp_sge){.addr = at, .len = n};
+		wr->sge[wr->nb_sge++] = (struct rtsan_sge){.addr = at, .length = n};
 		at += n;
 		len -= n;
 		if (last)
@@ -117,7 +117,7 @@ load_op_fill_send(struct sim_world *w, struct sim_side *s, struct sim_op *op, st
 	}
 	op->header[0] = op->seq;
 	op->header[1] = (uint64_t)op->slice << 32 | op->len;
-	wr->sge[wr->nb_sge++] = (struct san_ulp_sge){.addr = op->header, .len = SIM_HEADER};
+	wr->sge[wr->nb_sge++] = (struct rtsan_sge){.addr = op->header, .length = SIM_HEADER};
 	fill_parts(w, wr, w->load->block + op->slice, op->len - SIM_HEADER);
 }
 
@@ -126,37 +126,37 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 {
 	static const uint8_t solicit[] = {
 		[SIM_SOLICIT_AUTO] = 0,
-		[SIM_SOLICIT_ALWAYS] = SAN_WR_SOLICITED,
-		[SIM_SOLICIT_NEVER] = SAN_WR_UNSOLICITED,
+		[SIM_SOLICIT_ALWAYS] = RTSAN_WR_SOLICITED,
+		[SIM_SOLICIT_NEVER] = RTSAN_WR_UNSOLICITED,
 	};
 	const struct sim_side *peer = san_sim_load_peer(w, s);
 
 	*wr = (struct san_ulp_wr){
 		.wr_id = op->seq << SLOT_BITS | op->slot,
 		.op = op->op,
-		.flags = SAN_WR_SIGNALED | solicit[w->conf.load.solicit],
+		.flags = RTSAN_WR_SIGNALED | solicit[w->conf.load.solicit],
 		.length = op->len,
 		.remote_addr = san_sim_load_remote(w, peer, op->slot),
 		.rkey = peer->rkey,
 		.imm = (uint32_t)op->seq,
 	};
 	switch (op->op) {
-	case SAN_WR_SEND:
+	case RTSAN_WR_SEND:
 		load_op_fill_send(w, s, op, wr);
 		break;
-	case SAN_WR_PULL:
+	case RTSAN_WR_PULL:
 		wr->remote_addr = op->slice;
 		wr->rkey = w->load->rkey_block[peer->host];
 		memset(san_sim_load_own(w, s, op->slot) + op->len, SIM_GUARD_BYTE, SIM_GUARD);
 		fill_parts(w, wr, san_sim_load_own(w, s, op->slot), op->len);
 		break;
-	case SAN_WR_FETCH_ADD:
-	case SAN_WR_CMP_SWAP:
+	case RTSAN_WR_FETCH_ADD:
+	case RTSAN_WR_CMP_SWAP:
 		wr->remote_addr = (uint64_t)(peer->id + 1) << 36;
 		wr->rkey = peer->rkey_atomic;
-		wr->operand = op->op == SAN_WR_FETCH_ADD ? 1 : UINT64_MAX; /* never matches */
+		wr->operand = op->op == RTSAN_WR_FETCH_ADD ? 1 : UINT64_MAX; /* never matches */
 		wr->sge[wr->nb_sge++] =
-			(struct san_ulp_sge){.addr = &op->result, .len = sizeof(op->result)};
+			(struct rtsan_sge){.addr = &op->result, .length = sizeof(op->result)};
 		break;
 	default:
 		fill_parts(w, wr, w->load->block + op->slice, op->len);
@@ -233,7 +233,7 @@ san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot
 	if (s->recv != NULL) {
 		r.nb_sge = 1;
 		r.sge[0].addr = s->recv + slot * recv_bytes(w);
-		r.sge[0].len = (uint32_t)recv_bytes(w);
+		r.sge[0].length = (uint32_t)recv_bytes(w);
 	}
 	if (san_core_post_recv(h->core, s->qp, &r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
 		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
@@ -265,7 +265,7 @@ load_op_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc
 		return;
 	}
 	s->nb_recvs--;
-	if (wc->status == SAN_WC_ST_FLUSHED)
+	if (wc->status == RTSAN_WC_FLUSHED)
 		return;
 	san_sim_check_note(w,
 			   &(struct sim_note){
@@ -300,7 +300,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	uint32_t slot = wc->wr_id & ((1u << SLOT_BITS) - 1);
 	struct sim_op *op;
 
-	if (wc->op == SAN_WC_WAIT) {
+	if (wc->op == RTSAN_WC_STREAM_WAIT) {
 		san_sim_load_stream_on_wait(w, s, wc);
 		return;
 	}
@@ -325,7 +325,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		san_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
 	}
 	/* completions precede the event of the end; what is posted now is flushed at once */
-	s->flushed |= wc->status >= SAN_WC_ST_RETRY_EXC;
+	s->flushed |= wc->status >= RTSAN_WC_RETRY_EXC;
 	if (wc->status != SAN_ST_OK) {
 		s->nb_failed++;
 		w->stats.nb_ops_failed++;
@@ -339,7 +339,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	w->load->last_done_ns = w->now_ns;
 	w->load->nb_pending--;
 	/* prepare the target's slot for the next request */
-	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
+	if (op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM)
 		memset(san_sim_load_slot(w, san_sim_load_peer(w, s), slot), SIM_POISON_BYTE,
 		       op->len);
 	op->state = SIM_OP_FREE;

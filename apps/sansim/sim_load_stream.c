@@ -89,7 +89,7 @@ draw_conf(struct sim_world *w, struct san_stream_conf *c)
 	struct san_prng *g = &w->load->prng;
 
 	san_stream_conf_default(c);
-	c->read = (uint8_t)san_prng_below(g, SAN_STREAM_READ_ALWAYS + 1);
+	c->read = (uint8_t)san_prng_below(g, RTSAN_STREAM_READ_ALWAYS + 1);
 	if (san_prng_below(g, 2) == 0)
 		return;
 	c->nb_recv = (uint16_t)(4 + san_prng_below(g, 12));
@@ -199,7 +199,7 @@ load_stream_post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_
 	struct san_ulp_recv r = {.wr_id = slot, .nb_sge = 1};
 
 	s->flow->len[slot] = len;
-	r.sge[0] = (struct san_ulp_sge){.addr = s->flow->buf[slot], .len = len};
+	r.sge[0] = (struct rtsan_sge){.addr = s->flow->buf[slot], .length = len};
 	if (san_core_post_recv(h->core, s->qp, &r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
 		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
 	else
@@ -211,7 +211,7 @@ load_stream_post_wait(struct sim_world *w, struct sim_side *s)
 {
 	struct sim_host *h = &w->hosts[s->host];
 	const struct san_ulp_wr wr = {
-		.op = SAN_WR_WAIT, .imm = SAN_STREAM_READABLE, .flags = SAN_WR_SIGNALED};
+		.op = SAN_WR_WAIT, .imm = RTSAN_STREAM_READABLE, .flags = RTSAN_WR_SIGNALED};
 
 	if (san_core_post(h->core, s->qp, &wr, 1, san_sim_host_clock(h, w->now_ns)) != 1)
 		san_sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
@@ -259,7 +259,7 @@ san_sim_load_stream_on_wait(struct sim_world *w, struct sim_side *s, const struc
 	s->flow->waiting = false;
 	if (s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END)
 		return;
-	if ((wc->imm & SAN_STREAM_ENDED) != 0)
+	if ((wc->imm & RTSAN_STREAM_ENDED) != 0)
 		return;
 	s->flow->after_wait = true;
 	load_stream_post(w, s, 0, HEAD);
@@ -272,7 +272,7 @@ san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s, const struc
 	uint64_t delay = w->conf.load.recv_delay_ns;
 
 	s->nb_recvs--;
-	if (wc->status >= SAN_WC_ST_RETRY_EXC) {
+	if (wc->status >= RTSAN_WC_RETRY_EXC) {
 		s->flow->ended = true;
 		return;
 	}

@@ -14,10 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rtsan_abi.h"
 #include "san_spsc.h"
 
-#define SAN_ULP_SGE_MAX    4
-#define SAN_ULP_INLINE_MAX 64 /**< bytes copied with the work request */
 #define SAN_ULP_ATOMIC_LEN 8
 
 /**
@@ -28,16 +27,10 @@
 #define SAN_QPN_INDEX(qpn) ((qpn) & ((1u << SAN_QPN_INDEX_BITS) - 1))
 #define SAN_QPN_NONE       UINT32_MAX
 
-enum san_ulp_op {
-	SAN_WR_SEND = 1,
-	SAN_WR_PUSH = 2,
-	SAN_WR_PUSH_IMM = 3,
-	SAN_WR_PULL = 4,
-	SAN_WR_FETCH_ADD = 5,
-	SAN_WR_CMP_SWAP = 6,
-	/* of streams, besides SEND; not ordered with SENDs */
-	SAN_WR_WAIT = 16,     /**< until an event in *imm* holds: enum san_stream_event */
-	SAN_WR_CANCEL = 17,   /**< cancel what *imm* names: enum san_stream_cancel */
+/** Requests of streams besides RTSAN_WR_SEND, not ordered with it: calls of rtsan.h make them. */
+enum san_wr_op {
+	SAN_WR_WAIT = 16,     /**< until an event in *imm* holds: enum rtsan_stream_event */
+	SAN_WR_CANCEL = 17,   /**< cancel what *imm* names: enum rtsan_stream_work */
 	SAN_WR_SHUTDOWN = 18, /**< after the sends before it nothing more is sent */
 	SAN_WR_URGENT = 19,   /**< take the urgent byte: the completion has it in *imm* */
 	SAN_WR_OPTION = 20,   /**< *imm*: enum san_stream_option; value in remote_addr */
@@ -45,53 +38,12 @@ enum san_ulp_op {
 	SAN_WR_GIVE_BACK = 21,
 };
 
-/**
- * Events that a stream's WAIT waits for, and that its completion reports in *imm*. (AFC-1, AFC-19)
- */
-enum san_stream_event {
-	SAN_STREAM_READABLE = 0x1, /**< data, or its end */
-	SAN_STREAM_WRITABLE = 0x2, /**< a send would start at once */
-	SAN_STREAM_URGENT = 0x4,   /**< an urgent byte was announced */
-	SAN_STREAM_ENDED = 0x8,    /**< the connection has ended; always waited for */
-};
-
-enum san_stream_cancel {
-	SAN_STREAM_RECVS = 0x1, /**< posted receives; active ones complete with what arrived */
-	SAN_STREAM_SENDS = 0x2, /**< sends; active ones complete with what was sent */
-	SAN_STREAM_WAITS = 0x4,
-};
-
 /** What OPTION sets, from the next transfer on. */
 enum san_stream_option {
 	SAN_STREAM_OPT_MODE = 1, /**< a fixed mode, or 0xff: adaptive (AFC-6) */
-	SAN_STREAM_OPT_READ = 2, /**< enum san_stream_read */
+	SAN_STREAM_OPT_READ = 2, /**< enum rtsan_stream_read */
 	SAN_STREAM_OPT_HOLD_NS = 3,
 	SAN_STREAM_OPT_GATHER_NS = 4,
-};
-
-/** Flags of a receive on a stream. */
-enum san_recv_flag {
-	SAN_RECV_PEEK = 0x1,     /**< copy available data without consuming it */
-	SAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
-	SAN_RECV_DONTWAIT = 0x4, /**< complete at once, with the data available */
-	/**
-	 * No buffer: the next message buffer is lent. Only for applications in the lcore's process.
-	 */
-	SAN_RECV_LOAN = 0x8,
-};
-
-enum san_ulp_wr_flag {
-	SAN_WR_SIGNALED = 0x1,    /**< a completion entry is written; for errors always */
-	SAN_WR_INLINE = 0x2,      /**< payload is in the request itself */
-	SAN_WR_SOLICITED = 0x4,   /**< force solicited (RT-12) */
-	SAN_WR_UNSOLICITED = 0x8, /**< force unsolicited */
-	SAN_WR_OOB = 0x10,        /**< streams: the last byte is urgent */
-};
-
-struct san_ulp_sge {
-	void *addr;
-	uint32_t len;
-	uint32_t key; /**< of the region that contains it; 0: unregistered memory */
 };
 
 /**
@@ -103,14 +55,15 @@ struct san_ulp_wr {
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t imm;
-	uint8_t op;    /**< enum san_ulp_op */
-	uint8_t flags; /**< enum san_ulp_wr_flag */
+	uint8_t op;    /**< enum rtsan_wr_opcode or san_wr_op */
+	uint8_t flags; /**< enum rtsan_wr_flags */
 	uint8_t nb_sge;
 	uint8_t inline_len;
 	uint32_t length; /**< sum of the parts, at most SAN_WIRE_LENGTH_MAX */
 	union {
-		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
-		uint8_t data[SAN_ULP_INLINE_MAX];
+		/** lkey: the provider's key of the region; 0: unregistered memory */
+		struct rtsan_sge sge[RTSAN_SGE_MAX];
+		uint8_t data[RTSAN_INLINE_MAX];
 	};
 	/* atomics only: unchanged by others */
 	uint64_t operand;
@@ -124,39 +77,9 @@ _Static_assert(offsetof(struct san_ulp_wr, sge[2]) == 64, "of two parts: one cac
 struct san_ulp_recv {
 	uint64_t wr_id;
 	uint8_t nb_sge;
-	uint8_t flags; /**< enum san_recv_flag; streams only */
+	uint8_t flags; /**< enum rtsan_recv_flags; streams only */
 	uint8_t pad[6];
-	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
-};
-
-enum san_ulp_wc_op {
-	SAN_WC_SEND = 1,
-	SAN_WC_PUSH = 2,
-	SAN_WC_PULL = 3,
-	SAN_WC_ATOMIC = 4,
-	SAN_WC_RECV = 5,          /**< a send arrived */
-	SAN_WC_RECV_PUSH_IMM = 6, /**< a push with immediate arrived */
-	/* of streams */
-	SAN_WC_WAIT = 7,
-	SAN_WC_CANCEL = 8,
-	SAN_WC_SHUTDOWN = 9,
-	SAN_WC_URGENT = 10,
-	SAN_WC_OPTION = 11,
-	SAN_WC_GIVE_BACK = 12,
-};
-
-/** Local results of a work request, from 64 on, beyond enum san_wire_status. */
-enum san_ulp_status {
-	SAN_WC_ST_RETRY_EXC = 64,    /**< the peer does not answer (RT-7) */
-	SAN_WC_ST_FLUSHED = 65,      /**< the queue pair was disconnected first */
-	SAN_WC_ST_LOCAL_LENGTH = 66, /**< receive: the send was longer; only this receive fails */
-	/* of streams */
-	SAN_WC_ST_NO_BUFFERS = 67, /**< no registered memory was available: nothing was sent */
-	SAN_WC_ST_CANCELLED = 68,  /**< by SAN_WR_CANCEL; byte_len: moved before */
-	SAN_WC_ST_AGAIN = 69,      /**< DONTWAIT: no data is available */
-	SAN_WC_ST_SHUTDOWN = 70,   /**< a send after SAN_WR_SHUTDOWN */
-	SAN_WC_ST_PROTOCOL = 71,   /**< the peer violated the session protocol */
-	SAN_WC_ST_INVALID = 72,    /**< a value out of range */
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
 };
 
 struct san_ulp_wc {
@@ -164,8 +87,8 @@ struct san_ulp_wc {
 	uint32_t qp; /**< number of the queue pair */
 	uint32_t byte_len;
 	uint32_t imm;
-	uint8_t op;     /**< enum san_ulp_wc_op */
-	uint8_t status; /**< enum san_wire_status or enum san_ulp_status */
+	uint8_t op;     /**< enum rtsan_wc_opcode */
+	uint8_t status; /**< enum rtsan_wc_status */
 	bool has_imm;
 	uint8_t pad;
 	const void *loan; /**< LOAN: the first byte, *imm* names the buffer; else NULL */

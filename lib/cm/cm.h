@@ -47,7 +47,7 @@ enum san_cm_event_type {
 
 struct san_cm_event {
 	uint8_t type;   /**< enum san_cm_event_type */
-	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint8_t reason; /**< enum rtsan_reason */
 	uint16_t slot;
 	uint32_t listener; /**< CONNECT_REQUEST: cookie of the listener */
 	uint64_t cookie;   /**< cookie of the connection, as given to connect or accept */
@@ -240,7 +240,7 @@ void san_cm_fsm_resolved(struct san_cm *cm, const struct san_ip *ip,
 /** A change that the other layers must process at once. */
 struct san_cm_change {
 	uint8_t type;   /**< enum san_cm_event_type; CONNECT_REQUEST is none */
-	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint8_t reason; /**< enum rtsan_reason */
 	uint16_t slot;
 	uint64_t cookie; /**< as given to connect or accept */
 };

@@ -193,15 +193,15 @@ act_withdrawn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	c->peer_cid = s->msg->src_cid;
 	c->peer_tag = s->msg->src_tag;
 	san_cm_setup(cm, c)->private_len = 0;
-	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
-	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, SAN_CM_R_REFUSED);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
+	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, RTSAN_R_REFUSED);
 }
 
 static void
 act_unreachable(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	(void)s;
-	fsm_finish_conn(cm, c, SAN_CM_EV_UNREACHABLE, SAN_CM_R_TIMEOUT);
+	fsm_finish_conn(cm, c, SAN_CM_EV_UNREACHABLE, RTSAN_R_TIMEOUT);
 }
 
 /* ---- accepting ---- */
@@ -387,7 +387,7 @@ static void
 act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED,
-			s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : SAN_CM_R_NONE);
+			s->in == CM_IN_EXPIRED ? RTSAN_R_TIMEOUT : RTSAN_R_NONE);
 }
 
 /* Both sides closed. */
@@ -395,8 +395,8 @@ static void
 act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	(void)s;
-	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
-	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
+	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 }
 
 static void
@@ -404,13 +404,13 @@ act_drep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	/* A repeated DREQ is answered until the core releases the slot. */
 	(void)s;
-	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
 }
 
 static void
 act_ended(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	fsm_send_farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
+	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
 	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
@@ -424,7 +424,7 @@ act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	uint8_t reason = s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : s->reason;
+	uint8_t reason = s->in == CM_IN_EXPIRED ? RTSAN_R_TIMEOUT : s->reason;
 
 	fsm_send_farewell(cm, c, SAN_CM_DREQ, reason);
 	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, reason);
@@ -749,7 +749,7 @@ san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 		if (san_cm_keepalive_on_timer(cm, c, now_ns))
 			return;
 		s.in = CM_IN_FAILED;
-		s.reason = SAN_CM_R_TIMEOUT;
+		s.reason = RTSAN_R_TIMEOUT;
 	} else if (c->state == SAN_CM_DRAINING && fsm_progress_of(pc) != c->drained_to) {
 		act_drain(cm, c, &s);
 		return;

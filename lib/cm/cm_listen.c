@@ -28,16 +28,16 @@ san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t *
 	struct cm_listener *l;
 	uint16_t i;
 
-	*reason = SAN_CM_R_NO_LISTENER;
+	*reason = RTSAN_R_NO_LISTENER;
 	for (i = *cm_listen_list_of(cm, service); i != CM_NO_LISTENER; i = l->next) {
 		l = &cm->listeners[i];
 		if (l->service != service)
 			continue;
 		if (l->pkey == pkey) {
-			*reason = SAN_CM_R_NONE;
+			*reason = RTSAN_R_NONE;
 			return l;
 		}
-		*reason = SAN_CM_R_PKEY;
+		*reason = RTSAN_R_PKEY;
 	}
 	return NULL;
 }
@@ -97,7 +97,7 @@ refuse_waiting(struct san_cm *cm, uint16_t listener)
 {
 	struct cm_step s = {
 		.in = CM_IN_REJECT,
-		.reason = SAN_CM_R_NO_LISTENER,
+		.reason = RTSAN_R_NO_LISTENER,
 		.now_ns = cm->now_ns,
 	};
 	uint32_t slot;

@@ -58,7 +58,7 @@ enum cm_input {
 /** One input and its arguments; unused ones are zero. */
 struct cm_step {
 	enum cm_input in;
-	uint8_t reason; /**< REJECT, FAILED: enum san_wire_cm_reason */
+	uint8_t reason; /**< REJECT, FAILED: enum rtsan_reason */
 	const struct san_wire_pkt *pkt;
 	const struct san_wire_cm *msg;
 	uint64_t now_ns;

@@ -138,9 +138,9 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	if (!san_cm_hash_free(cm, &p->src, msg->src_cid, msg->src_tag))
 		return SAN_DROP_CM_STALE;
 	if (!san_cm_listen_may_wait(cm, l, &p->src))
-		return answer_rej(cm, p, msg, SAN_CM_R_BACKLOG, s->now_ns);
+		return answer_rej(cm, p, msg, RTSAN_R_BACKLOG, s->now_ns);
 	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, &c) != 0)
-		return answer_rej(cm, p, msg, SAN_CM_R_RESOURCES, s->now_ns);
+		return answer_rej(cm, p, msg, RTSAN_R_RESOURCES, s->now_ns);
 	c->passive = true;
 	c->listener = (uint16_t)(l - cm->listeners);
 	san_cm_pdl_conn(cm, c)->path.dst_mac = p->src_mac;
@@ -197,10 +197,10 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 	l = san_cm_listen_find(cm, msg->service, p->pkey, &reason);
 	if (l == NULL) {
 		answer_rej(cm, p, msg, reason, s->now_ns);
-		return reason == SAN_CM_R_PKEY ? SAN_DROP_PKEY : SAN_DROP_NONE;
+		return reason == RTSAN_R_PKEY ? SAN_DROP_PKEY : SAN_DROP_NONE;
 	}
 	if (!is_offer_valid(msg))
-		return answer_rej(cm, p, msg, SAN_CM_R_PARAMETER, s->now_ns);
+		return answer_rej(cm, p, msg, RTSAN_R_PARAMETER, s->now_ns);
 	if (!(msg->flags & SAN_CM_F_COOKIE))
 		return answer_cookie(cm, p, msg, s->now_ns);
 	return add_request(cm, l, s);
@@ -254,8 +254,8 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
 		    san_cm_has_stream(s->msg->features) != san_cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
-			end.reason = SAN_CM_R_PARAMETER;
-			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);
+			end.reason = RTSAN_R_PARAMETER;
+			answer_rej(cm, s->pkt, s->msg, RTSAN_R_PARAMETER, s->now_ns);
 			return san_cm_fsm_step(cm, c, &end);
 		}
 		/* Treat it as lost: the peer repeats it, and the owner takes events meanwhile. */
@@ -278,7 +278,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 	drop = find_conn(cm, s->pkt, msg, &c);
 	/* Tell the peer: it must not wait for a connection that no longer exists here. */
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
-		answer_rej(cm, s->pkt, msg, SAN_CM_R_STALE, s->now_ns);
+		answer_rej(cm, s->pkt, msg, RTSAN_R_STALE, s->now_ns);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
 		cm_rx_answer_msg(cm, s->pkt, msg, &drep, s->now_ns);
 	if (drop != SAN_DROP_NONE)
@@ -328,7 +328,7 @@ is_multicast(const struct san_ip *ip)
 void
 san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns)
 {
-	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = SAN_CM_R_STALE};
+	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = RTSAN_R_STALE};
 
 	cm->now_ns = now_ns;
 	/* A RESET is never answered, so two sides cannot answer each other forever. */

@@ -162,7 +162,7 @@ san_core_destroy(struct san_core *core)
 		return;
 	mem = core->conf.mem;
 	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
-		san_tl_conn_close(core->tl, (uint16_t)slot, SAN_WC_ST_FLUSHED, 0);
+		san_tl_conn_close(core->tl, (uint16_t)slot, RTSAN_WC_FLUSHED, 0);
 	if (core->nb_streams != 0)
 		san_core_stream_fini_all(core);
 	san_tl_death_flush(&core->death);
@@ -582,7 +582,7 @@ on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 		san_core_mac_follow_peer(core, c, now_ns);
 	if (c->failed)
 		san_cm_fsm_failed(core->cm, c->slot,
-				  c->too_narrow ? SAN_CM_R_PATH_MTU : SAN_CM_R_TIMEOUT, now_ns);
+				  c->too_narrow ? RTSAN_R_PATH_MTU : RTSAN_R_TIMEOUT, now_ns);
 	else
 		san_tl_on_timer(core->tl, c, now_ns);
 	if (now_ns >= core->pdl->grace_ns)

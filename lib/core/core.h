@@ -44,17 +44,9 @@ struct san_core_conf {
 	bool express;             /**< ordinary packets use the express path (express.h); default */
 };
 
-enum san_core_event_type {
-	SAN_EV_CONNECT_REQUEST = 1, /**< answer by accept or reject */
-	SAN_EV_ESTABLISHED,
-	SAN_EV_REJECTED,
-	SAN_EV_UNREACHABLE,
-	SAN_EV_DISCONNECTED, /**< the queue pair's work is complete; it may be destroyed */
-};
-
 struct san_core_event {
-	uint8_t type;     /**< enum san_core_event_type */
-	uint8_t reason;   /**< enum san_wire_cm_reason */
+	uint8_t type;     /**< enum rtsan_event_type */
+	uint8_t reason;   /**< enum rtsan_reason */
 	uint32_t qp;      /**< number of the queue pair; SAN_QPN_NONE for a CONNECT_REQUEST */
 	uint64_t request; /**< CONNECT_REQUEST: for accept or reject */
 	uint32_t listener;
@@ -137,8 +129,8 @@ int san_core_conn_accept(struct san_core *core, uint64_t request, uint32_t qp,
 int san_core_conn_reject(struct san_core *core, uint64_t request, const void *private_data,
 			 uint16_t private_len, uint64_t now_ns);
 /**
- * Drain and disconnect; *hard*: disconnect at once. SAN_EV_DISCONNECTED reports the end. -ENOTCONN.
- * A stream is shut down first; it is drained when the peer has received everything.
+ * Drain and disconnect; *hard*: disconnect at once. RTSAN_EV_DISCONNECTED reports the end.
+ * -ENOTCONN. A stream is shut down first; it is drained when the peer has received everything.
  */
 int san_core_conn_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 /**

@@ -89,8 +89,8 @@ static void
 conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_ns)
 {
 	uint32_t qp = (uint32_t)cev->cookie;
-	bool tried = cev->reason == SAN_CM_R_TIMEOUT || cev->reason == SAN_CM_R_PATH_MTU;
-	uint8_t status = tried ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
+	bool tried = cev->reason == RTSAN_R_TIMEOUT || cev->reason == RTSAN_R_PATH_MTU;
+	uint8_t status = tried ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
 	struct core_stream *s = san_core_stream_at(core, qp);
 
 	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
@@ -106,7 +106,7 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 static void
 conn_never(struct san_core *core, const struct san_cm_change *cev)
 {
-	san_tl_conn_close(core->tl, cev->slot, SAN_WC_ST_FLUSHED, 0);
+	san_tl_conn_close(core->tl, cev->slot, RTSAN_WC_FLUSHED, 0);
 	core->slot_of_qp[core_conn_place_of(core, (uint32_t)cev->cookie)] = NO_SLOT;
 }
 
@@ -142,12 +142,12 @@ bool
 san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev)
 {
 	static const uint8_t type_of[] = {
-		[SAN_CM_EV_CONNECT_REQUEST] = SAN_EV_CONNECT_REQUEST,
-		[SAN_CM_EV_ESTABLISHED] = SAN_EV_ESTABLISHED,
-		[SAN_CM_EV_REJECTED] = SAN_EV_REJECTED,
-		[SAN_CM_EV_UNREACHABLE] = SAN_EV_UNREACHABLE,
-		[SAN_CM_EV_DISCONNECTED] = SAN_EV_DISCONNECTED,
-		[SAN_CM_EV_CLOSED] = SAN_EV_DISCONNECTED,
+		[SAN_CM_EV_CONNECT_REQUEST] = RTSAN_EV_CONNECT_REQUEST,
+		[SAN_CM_EV_ESTABLISHED] = RTSAN_EV_ESTABLISHED,
+		[SAN_CM_EV_REJECTED] = RTSAN_EV_REJECTED,
+		[SAN_CM_EV_UNREACHABLE] = RTSAN_EV_UNREACHABLE,
+		[SAN_CM_EV_DISCONNECTED] = RTSAN_EV_DISCONNECTED,
+		[SAN_CM_EV_CLOSED] = RTSAN_EV_DISCONNECTED,
 	};
 	struct san_cm_event cev;
 
@@ -156,7 +156,7 @@ san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev)
 	ev->type = type_of[cev.type];
 	ev->reason = cev.reason;
 	ev->request = request_of(&core->pdl->conns[cev.slot]);
-	ev->qp = ev->type == SAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev.cookie;
+	ev->qp = ev->type == RTSAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev.cookie;
 	ev->listener = cev.listener;
 	ev->stream = cev.stream;
 	ev->peer = cev.peer;
@@ -314,7 +314,7 @@ san_core_conn_reject(struct san_core *core, uint64_t request, const void *privat
 
 	if (c == NULL)
 		return -ENOENT;
-	return san_cm_fsm_reject(core->cm, c->slot, SAN_CM_R_REFUSED, private_data, private_len,
+	return san_cm_fsm_reject(core->cm, c->slot, RTSAN_R_REFUSED, private_data, private_len,
 				 now_ns);
 }
 
@@ -352,7 +352,7 @@ san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 	if (slot == NO_SLOT)
 		return;
 	/* Only one of the two applies: to a connection attempt, or to an open connection. */
-	san_cm_fsm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
+	san_cm_fsm_failed(core->cm, (uint16_t)slot, RTSAN_R_NONE, now_ns);
 	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
 		san_cm_fsm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
 	san_core_conn_cm_events(core, now_ns);

@@ -323,7 +323,7 @@ core_stream_hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t no
 static bool
 is_own_end(const struct core_stream *s, const struct san_ulp_wc *wc)
 {
-	return wc->op == SAN_WC_SHUTDOWN && wc->wr_id == (uint64_t)(uintptr_t)s;
+	return wc->op == RTSAN_WC_STREAM_SHUTDOWN && wc->wr_id == (uint64_t)(uintptr_t)s;
 }
 
 static bool

@@ -22,7 +22,7 @@ core_stream_ops_query(void *arg, struct san_stream_caps *caps)
 		.threshold = THRESHOLD,
 		.can_read = true,
 		.ordered = true,
-		.max_sge = SAN_ULP_SGE_MAX,
+		.max_sge = RTSAN_SGE_MAX,
 	};
 }
 
@@ -32,7 +32,7 @@ core_stream_ops_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	const struct san_ulp_recv r = {
 		.wr_id = cookie,
 		.nb_sge = 1,
-		.sge = {{.addr = buf, .len = len}},
+		.sge = {{.addr = buf, .length = len}},
 	};
 	const struct core_stream *s = arg;
 	struct san_core *core = s->core;
@@ -47,7 +47,7 @@ core_stream_ops_post_wr(const struct core_stream *s, struct san_ulp_wr *wr)
 {
 	struct san_core *core = s->core;
 
-	wr->flags |= SAN_WR_SIGNALED;
+	wr->flags |= RTSAN_WR_SIGNALED;
 	return san_ulp_wr_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
 }
 
@@ -58,16 +58,16 @@ core_stream_ops_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 
 	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
 	wr.wr_id = cookie;
-	wr.op = SAN_WR_SEND;
+	wr.op = RTSAN_WR_SEND;
 	wr.length = len;
 	wr.nb_sge = 1;
-	wr.sge[0] = (struct san_ulp_sge){.addr = (void *)(uintptr_t)buf, .len = len};
+	wr.sge[0] = (struct rtsan_sge){.addr = (void *)(uintptr_t)buf, .length = len};
 	return core_stream_ops_post_wr(arg, &wr);
 }
 
 static int
 post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t cookie,
-	    const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
+	    const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
 {
 	struct san_ulp_wr wr;
 	uint8_t i;
@@ -81,7 +81,7 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
 	wr.nb_sge = nb_sge;
 	for (i = 0; i < nb_sge; i++) {
 		wr.sge[i] = sge[i];
-		wr.length += sge[i].len;
+		wr.length += sge[i].length;
 	}
 	return core_stream_ops_post_wr(s, &wr);
 }
@@ -91,7 +91,7 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
-core_stream_ops_local_sges(const struct core_stream *s, const struct san_ulp_sge *sge,
+core_stream_ops_local_sges(const struct core_stream *s, const struct rtsan_sge *sge,
 			   uint8_t nb_sge)
 {
 	const struct san_core *core = s->core;
@@ -101,37 +101,37 @@ core_stream_ops_local_sges(const struct core_stream *s, const struct san_ulp_sge
 	uint8_t i;
 
 	for (i = 0; i < nb_sge; i++)
-		len += sge[i].len;
+		len += sge[i].length;
 	if (slot == NO_SLOT || len >= (uint64_t)conf->solicit_len * SOLICIT_X ||
 	    (conf->solicit_level != 0 && core->pdl->conns[slot].cc.level >= conf->solicit_level))
 		return 0;
-	return SAN_WR_UNSOLICITED;
+	return RTSAN_WR_UNSOLICITED;
 }
 
 static int
-core_stream_ops_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+core_stream_ops_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		      uint64_t addr, uint32_t key)
 {
 	uint8_t flags = core_stream_ops_local_sges(arg, sge, nb_sge);
 
-	return post_remote(arg, SAN_WR_PUSH, flags, cookie, sge, nb_sge, addr, key);
+	return post_remote(arg, RTSAN_WR_PUSH, flags, cookie, sge, nb_sge, addr, key);
 }
 
 static int
-core_stream_ops_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+core_stream_ops_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		     uint64_t addr, uint32_t key)
 {
-	return post_remote(arg, SAN_WR_PULL, 0, cookie, sge, nb_sge, addr, key);
+	return post_remote(arg, RTSAN_WR_PULL, 0, cookie, sge, nb_sge, addr, key);
 }
 
 /* AFC-24: only with the right requested, and only for the peer of this connection. */
 static int
-core_stream_ops_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
+core_stream_ops_reg(void *arg, const struct rtsan_sge *part, enum san_stream_right right,
 		    uint64_t *addr, uint32_t *key)
 {
 	static const uint8_t rights[] = {
-		[SAN_STREAM_PUSH] = SAN_RIGHT_PUSH,
-		[SAN_STREAM_PULL] = SAN_RIGHT_PULL,
+		[SAN_STREAM_PUSH] = RTSAN_REMOTE_PUSH,
+		[SAN_STREAM_PULL] = RTSAN_REMOTE_PULL,
 	};
 	const struct core_stream *s = arg;
 
@@ -139,7 +139,7 @@ core_stream_ops_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_r
 	*key = 0;
 	if (right == SAN_STREAM_LOCAL) /* ulp accesses the application's memory directly */
 		return 0;
-	return san_ulp_mr_add_stream(s->core->ulp, s->qpn, part->addr, part->len, rights[right],
+	return san_ulp_mr_add_stream(s->core->ulp, s->qpn, part->addr, part->length, rights[right],
 				     key);
 }
 

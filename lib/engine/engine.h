@@ -278,25 +278,11 @@ int san_engine_capture(struct san_engine_port *p, const char *file);
 
 /* ---- engine_show.c ---- */
 
-enum san_engine_show {
-	SAN_SHOW_PORT,
-	SAN_SHOW_CONN,
-	SAN_SHOW_STATS,
-	SAN_SHOW_CAM,
-	SAN_SHOW_DROPS,
-	SAN_SHOW_STREAM,
-};
-
-struct san_engine_counter {
-	const char *name;
-	uint64_t value;
-};
-
-void san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f);
+void san_engine_show(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f);
 /** Get the counters, summed over all engines. Returns their number, fills at most *max*. */
-int san_engine_show_counters(struct san_engine_port *p, struct san_engine_counter *c, int max);
+int san_engine_show_counters(struct san_engine_port *p, struct rtsan_dpdk_counter *c, int max);
 /** The same for one engine. */
-int san_engine_show_counters_of(struct san_engine *e, struct san_engine_counter *c, int max);
+int san_engine_show_counters_of(struct san_engine *e, struct rtsan_dpdk_counter *c, int max);
 uint64_t san_engine_show_leaks(struct san_engine_port *p);
 
 #endif /* ENGINE_H */

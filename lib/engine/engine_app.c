@@ -18,10 +18,10 @@
 #define APP_VISIT 128 /* most entries of a visit: the application may post on meanwhile */
 #define APP_ROUND 256 /* most entries of one application in a round of the lcore */
 #define FLAGS_ALL \
-	(SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
-#define FORCED       (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
-#define STREAM_FLAGS (SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_OOB)
-#define RECV_FLAGS   (SAN_RECV_PEEK | SAN_RECV_WAITALL | SAN_RECV_DONTWAIT)
+	(RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)
+#define FORCED       (RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)
+#define STREAM_FLAGS (RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_OOB)
+#define RECV_FLAGS   (RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL | RTSAN_RECV_DONTWAIT)
 
 /* ---- applications ---- */
 
@@ -69,23 +69,23 @@ san_engine_app_slots(struct san_engine *e, uint16_t app)
 /* ---- entries: these return NULL, or what is wrong ---- */
 
 static const char *
-take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uint8_t nb_sge,
+take_sges(const struct san_engine *e, uint16_t app, struct rtsan_sge *sge, uint8_t nb_sge,
 	  uint64_t *length)
 {
 	const struct san_ulp *ulp = san_core_ulp(e->core);
 	uint8_t i;
 
 	*length = 0;
-	if (nb_sge > SAN_ULP_SGE_MAX)
+	if (nb_sge > RTSAN_SGE_MAX)
 		return "more parts than an entry has";
 	for (i = 0; i < nb_sge; i++) {
-		*length += sge[i].len;
-		if (sge[i].len == 0) {
-			sge[i] = (struct san_ulp_sge){0};
+		*length += sge[i].length;
+		if (sge[i].length == 0) {
+			sge[i] = (struct rtsan_sge){0};
 			continue;
 		}
-		sge[i].addr = san_ulp_mr_find(ulp, sge[i].key, app, (uintptr_t)sge[i].addr,
-					      sge[i].len);
+		sge[i].addr = san_ulp_mr_find(ulp, sge[i].lkey, app, (uintptr_t)sge[i].addr,
+					      sge[i].length);
 		if (sge[i].addr == NULL)
 			return "memory outside its regions";
 	}
@@ -102,7 +102,7 @@ take_control(const struct san_ulp_wr *wr)
 {
 	if (wr->op < SAN_WR_WAIT || wr->op > SAN_WR_OPTION)
 		return "no operation of streams";
-	if ((wr->flags & ~SAN_WR_SIGNALED) != 0)
+	if ((wr->flags & ~RTSAN_WR_SIGNALED) != 0)
 		return "unknown flags";
 	return wr->nb_sge != 0 || wr->length != 0 ? "no parts belong to that" : NULL;
 }
@@ -112,7 +112,7 @@ check_op(const struct san_engine_qp *q, const struct san_ulp_wr *wr)
 {
 	if (q->is_stream)
 		return (wr->flags & ~STREAM_FLAGS) != 0 ? "unknown flags" : NULL;
-	if (wr->op < SAN_WR_SEND || wr->op > SAN_WR_CMP_SWAP)
+	if (wr->op < RTSAN_WR_SEND || wr->op > RTSAN_WR_CMP_SWAP)
 		return "unknown operation";
 	if ((wr->flags & ~FLAGS_ALL) != 0 || (wr->flags & FORCED) == FORCED)
 		return "unknown flags";
@@ -122,17 +122,17 @@ check_op(const struct san_engine_qp *q, const struct san_ulp_wr *wr)
 static const char *
 take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_ulp_wr *wr)
 {
-	bool atomic = wr->op == SAN_WR_FETCH_ADD || wr->op == SAN_WR_CMP_SWAP;
+	bool atomic = wr->op == RTSAN_WR_FETCH_ADD || wr->op == RTSAN_WR_CMP_SWAP;
 	const char *why;
 	uint64_t length;
 
-	if (q->is_stream && wr->op != SAN_WR_SEND)
+	if (q->is_stream && wr->op != RTSAN_WR_SEND)
 		return take_control(wr);
 	why = check_op(q, wr);
 	if (why != NULL)
 		return why;
-	if ((wr->flags & SAN_WR_INLINE) != 0) {
-		if (wr->op > SAN_WR_PUSH_IMM || wr->inline_len > SAN_ULP_INLINE_MAX)
+	if ((wr->flags & RTSAN_WR_INLINE) != 0) {
+		if (wr->op > RTSAN_WR_PUSH_IMM || wr->inline_len > RTSAN_INLINE_MAX)
 			return "no inline data of that kind";
 		length = wr->inline_len;
 	} else {

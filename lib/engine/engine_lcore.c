@@ -401,12 +401,12 @@ san_engine_lcore_qp_del(struct san_engine *e, uint32_t qp)
 }
 
 static bool
-sge_names(const struct san_ulp_sge *sge, uint8_t nb_sge, uint32_t key)
+sge_names(const struct rtsan_sge *sge, uint8_t nb_sge, uint32_t key)
 {
 	uint8_t i;
 
-	for (i = 0; i < nb_sge && i < SAN_ULP_SGE_MAX; i++)
-		if (sge[i].key == key)
+	for (i = 0; i < nb_sge && i < RTSAN_SGE_MAX; i++)
+		if (sge[i].lkey == key)
 			return true;
 	return false;
 }

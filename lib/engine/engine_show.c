@@ -247,17 +247,17 @@ all_values(struct san_engine_port *p, uint64_t sum[NB_COUNTERS])
 }
 
 static int
-engine_show_fill_counters(const uint64_t v[NB_COUNTERS], struct san_engine_counter *c, int max)
+engine_show_fill_counters(const uint64_t v[NB_COUNTERS], struct rtsan_dpdk_counter *c, int max)
 {
 	int i;
 
 	for (i = 0; i < NB_COUNTERS && i < max; i++)
-		c[i] = (struct san_engine_counter){.name = counter_name(i), .value = v[i]};
+		c[i] = (struct rtsan_dpdk_counter){.name = counter_name(i), .value = v[i]};
 	return NB_COUNTERS;
 }
 
 int
-san_engine_show_counters(struct san_engine_port *p, struct san_engine_counter *c, int max)
+san_engine_show_counters(struct san_engine_port *p, struct rtsan_dpdk_counter *c, int max)
 {
 	uint64_t sum[NB_COUNTERS];
 
@@ -266,7 +266,7 @@ san_engine_show_counters(struct san_engine_port *p, struct san_engine_counter *c
 }
 
 int
-san_engine_show_counters_of(struct san_engine *e, struct san_engine_counter *c, int max)
+san_engine_show_counters_of(struct san_engine *e, struct rtsan_dpdk_counter *c, int max)
 {
 	uint64_t v[NB_COUNTERS] = {0};
 
@@ -484,26 +484,26 @@ show_each(struct san_engine_port *p, void (*show)(struct san_engine *e, FILE *f)
 }
 
 void
-san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f)
+san_engine_show(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f)
 {
 	switch (what) {
-	case SAN_SHOW_PORT:
+	case RTSAN_SHOW_PORT:
 		show_port(p, f);
 		show_each(p, show_lcore, f);
 		break;
-	case SAN_SHOW_CONN:
+	case RTSAN_SHOW_CONN:
 		show_each(p, show_conns, f);
 		break;
-	case SAN_SHOW_STATS:
+	case RTSAN_SHOW_STATS:
 		show_stats(p, f);
 		break;
-	case SAN_SHOW_CAM:
+	case RTSAN_SHOW_CAM:
 		show_each(p, show_cam, f);
 		break;
-	case SAN_SHOW_DROPS:
+	case RTSAN_SHOW_DROPS:
 		show_drops(p, f);
 		break;
-	case SAN_SHOW_STREAM:
+	case RTSAN_SHOW_STREAM:
 		show_each(p, san_engine_show_stream_list, f);
 		break;
 	}

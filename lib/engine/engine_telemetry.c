@@ -44,7 +44,7 @@ san_engine_telemetry_error(struct rte_tel_data *d, const char *text)
 static int
 with_prefix(struct san_engine_port *p, struct rte_tel_data *d, const char *prefix, bool want)
 {
-	struct san_engine_counter c[COUNTERS_MAX];
+	struct rtsan_dpdk_counter c[COUNTERS_MAX];
 	int i, n = san_engine_show_counters(p, c, COUNTERS_MAX);
 	size_t len = strlen(prefix);
 
@@ -80,7 +80,7 @@ tel_cam(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 static int
 tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
-	struct san_engine_counter c[COUNTERS_MAX];
+	struct rtsan_dpdk_counter c[COUNTERS_MAX];
 	char *end = NULL;
 	unsigned long id;
 	uint32_t k;

@@ -1,32 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "rtsan_priv.h"
-
-static_assert((int)RTSAN_WC_SEND == (int)SAN_WC_SEND, "opcodes are passed through");
-static_assert((int)RTSAN_WC_PUSH == (int)SAN_WC_PUSH, "opcodes are passed through");
-static_assert((int)RTSAN_WC_PULL == (int)SAN_WC_PULL, "opcodes are passed through");
-static_assert((int)RTSAN_WC_ATOMIC == (int)SAN_WC_ATOMIC, "opcodes are passed through");
-static_assert((int)RTSAN_WC_RECV == (int)SAN_WC_RECV, "opcodes are passed through");
-static_assert((int)RTSAN_WC_RECV_PUSH_IMM == (int)SAN_WC_RECV_PUSH_IMM, "passed through");
-static_assert((int)RTSAN_WC_RETRY_EXC == (int)SAN_WC_ST_RETRY_EXC, "statuses are passed through");
-static_assert((int)RTSAN_WC_FLUSHED == (int)SAN_WC_ST_FLUSHED, "statuses are passed through");
-static_assert((int)RTSAN_WC_LOC_LENGTH == (int)SAN_WC_ST_LOCAL_LENGTH, "passed through");
-static_assert((int)RTSAN_WC_STREAM_WAIT == (int)SAN_WC_WAIT, "opcodes are passed through");
-static_assert((int)RTSAN_WC_STREAM_CANCEL == (int)SAN_WC_CANCEL, "opcodes are passed through");
-static_assert((int)RTSAN_WC_STREAM_SHUTDOWN == (int)SAN_WC_SHUTDOWN, "passed through");
-static_assert((int)RTSAN_WC_STREAM_URGENT == (int)SAN_WC_URGENT, "opcodes are passed through");
-static_assert((int)RTSAN_WC_STREAM_OPTION == (int)SAN_WC_OPTION, "opcodes are passed through");
-static_assert((int)RTSAN_WC_STREAM_GIVE_BACK == (int)SAN_WC_GIVE_BACK, "passed through");
-static_assert((int)RTSAN_WC_NO_BUFFERS == (int)SAN_WC_ST_NO_BUFFERS, "passed through");
-static_assert((int)RTSAN_WC_CANCELLED == (int)SAN_WC_ST_CANCELLED, "passed through");
-static_assert((int)RTSAN_WC_AGAIN == (int)SAN_WC_ST_AGAIN, "statuses are passed through");
-static_assert((int)RTSAN_WC_SHUTDOWN == (int)SAN_WC_ST_SHUTDOWN, "passed through");
-static_assert((int)RTSAN_WC_PROTOCOL == (int)SAN_WC_ST_PROTOCOL, "passed through");
-static_assert((int)RTSAN_WC_INVALID == (int)SAN_WC_ST_INVALID, "passed through");
 
 int
 rtsan_cq_create(struct rtsan_ctx *ctx, uint32_t depth, struct rtsan_cq **out)

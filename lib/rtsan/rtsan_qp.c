@@ -6,7 +6,6 @@
  * pointers of an application again. (SYS-2, RT-10)
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,24 +18,6 @@
 #define FLAGS_STREAM (RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_OOB)
 #define FLAGS_LOAN   (RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT)
 #define FLAGS_RECV   (FLAGS_LOAN | RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL)
-
-static_assert(RTSAN_SGE_MAX == SAN_ULP_SGE_MAX, "the ring's entry holds as many");
-static_assert(RTSAN_INLINE_MAX == SAN_ULP_INLINE_MAX, "the ring's entry holds as many");
-static_assert((int)RTSAN_WR_SEND == (int)SAN_WR_SEND, "opcodes are passed through");
-static_assert((int)RTSAN_WR_PUSH == (int)SAN_WR_PUSH, "opcodes are passed through");
-static_assert((int)RTSAN_WR_PUSH_IMM == (int)SAN_WR_PUSH_IMM, "opcodes are passed through");
-static_assert((int)RTSAN_WR_PULL == (int)SAN_WR_PULL, "opcodes are passed through");
-static_assert((int)RTSAN_WR_FETCH_ADD == (int)SAN_WR_FETCH_ADD, "opcodes are passed through");
-static_assert((int)RTSAN_WR_CMP_SWAP == (int)SAN_WR_CMP_SWAP, "opcodes are passed through");
-static_assert((int)RTSAN_WR_SIGNALED == (int)SAN_WR_SIGNALED, "flags are passed through");
-static_assert((int)RTSAN_WR_INLINE == (int)SAN_WR_INLINE, "flags are passed through");
-static_assert((int)RTSAN_WR_SOLICITED == (int)SAN_WR_SOLICITED, "flags are passed through");
-static_assert((int)RTSAN_WR_UNSOLICITED == (int)SAN_WR_UNSOLICITED, "flags are passed through");
-static_assert((int)RTSAN_WR_OOB == (int)SAN_WR_OOB, "flags are passed through");
-static_assert((int)RTSAN_RECV_PEEK == (int)SAN_RECV_PEEK, "flags are passed through");
-static_assert((int)RTSAN_RECV_WAITALL == (int)SAN_RECV_WAITALL, "flags are passed through");
-static_assert((int)RTSAN_RECV_DONTWAIT == (int)SAN_RECV_DONTWAIT, "flags are passed through");
-static_assert((int)RTSAN_RECV_LOAN == (int)SAN_RECV_LOAN, "flags are passed through");
 
 /* ---- create, destroy ---- */
 
@@ -221,15 +202,15 @@ qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_
 }
 
 static void
-copy_sges(const struct rtsan_ctx *ctx, struct san_ulp_sge *to, const struct rtsan_sge *from,
+copy_sges(const struct rtsan_ctx *ctx, struct rtsan_sge *to, const struct rtsan_sge *from,
 	  uint8_t nb_sge)
 {
 	uint8_t i;
 
 	for (i = 0; i < nb_sge; i++) {
 		to[i].addr = from[i].addr;
-		to[i].len = from[i].length;
-		to[i].key = rtsan_mr_key(ctx, from[i].lkey);
+		to[i].length = from[i].length;
+		to[i].lkey = rtsan_mr_key(ctx, from[i].lkey);
 	}
 }
 

@@ -2,21 +2,12 @@
 
 /* Requests of streams besides sends and receives: they have no SGEs. (AFC-1) */
 
-#include <assert.h>
 #include <errno.h>
 
 #include "rtsan_priv.h"
 
 #define NS_PER_US    1000
 #define OPT_ADAPTIVE 0xff /* see enum san_stream_option */
-
-static_assert((int)RTSAN_STREAM_READABLE == (int)SAN_STREAM_READABLE, "passed through");
-static_assert((int)RTSAN_STREAM_WRITABLE == (int)SAN_STREAM_WRITABLE, "passed through");
-static_assert((int)RTSAN_STREAM_URGENT == (int)SAN_STREAM_URGENT, "passed through");
-static_assert((int)RTSAN_STREAM_ENDED == (int)SAN_STREAM_ENDED, "passed through");
-static_assert((int)RTSAN_STREAM_RECVS == (int)SAN_STREAM_RECVS, "passed through");
-static_assert((int)RTSAN_STREAM_SENDS == (int)SAN_STREAM_SENDS, "passed through");
-static_assert((int)RTSAN_STREAM_WAITS == (int)SAN_STREAM_WAITS, "passed through");
 
 int
 rtsan_stream_wait(struct rtsan_qp *qp, uint32_t events, uint64_t wr_id)

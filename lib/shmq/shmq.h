@@ -21,21 +21,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "rtsan_abi.h"
 #include "san_doorbells.h"
 #include "san_spsc.h"
 #include "san_wr.h"
 
 struct ucred;
 
-#define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     8           /**< changes with any layout here or in included files */
-#define SHMQ_TEXT    192         /* bytes of an error text, with the final NUL */
-#define SHMQ_PEER    48
-#define SHMQ_PORT    32 /* bytes of a port's name, with the final NUL */
-#define SHMQ_PRIVATE 64
-#define SHMQ_LAYOUT  40  /* bytes of the layout text that SHMQ_TAKEOVER compares */
-#define SHMQ_EVENTS  256 /* entries of the event ring */
-#define SHMQ_FDS     253 /* most descriptors of a message: the kernel's limit */
+#define SHMQ_MAGIC  0x716d6873u /* "shmq" */
+#define SHMQ_ABI    8           /**< changes with any layout here or in included files */
+#define SHMQ_TEXT   192         /* bytes of an error text, with the final NUL */
+#define SHMQ_PORT   32          /* bytes of a port's name, with the final NUL */
+#define SHMQ_LAYOUT 40          /* bytes of the layout text that SHMQ_TAKEOVER compares */
+#define SHMQ_EVENTS 256         /* entries of the event ring */
+#define SHMQ_FDS    253         /* most descriptors of a message: the kernel's limit */
 
 /** Why TCP sockets are the kernel's, to be read by people. */
 #define SHMQ_NO_TCP "the port leaves TCP to the kernel, see carry_tcp="
@@ -87,7 +86,7 @@ struct shmq_param {
 	uint16_t rnr_ms, keepalive_ms;
 	uint16_t private_len;
 	uint8_t pad[6];
-	uint8_t private_data[SHMQ_PRIVATE];
+	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 
 /** struct rtsan_stream_attr, if *given*; otherwise the queue pair is not a stream. */
@@ -133,7 +132,7 @@ struct shmq_req {
 			uint16_t pkey, backlog;
 			uint64_t service;
 			uint64_t request;
-			char peer[SHMQ_PEER];
+			char peer[RTSAN_PEER_MAX];
 			struct shmq_param param;
 		} conn;
 		struct {
@@ -189,8 +188,8 @@ struct shmq_event {
 	uint8_t stream;    /**< CONNECT_REQUEST: it is for a stream */
 	uint8_t pad[3];
 	uint64_t request;
-	char peer[SHMQ_PEER];
-	uint8_t private_data[SHMQ_PRIVATE];
+	char peer[RTSAN_PEER_MAX];
+	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 
 /** An address, or a network. */

@@ -78,14 +78,14 @@ sock_stream_broken(struct san_socks *all, struct san_sock *s)
  */
 static uint8_t
 sock_stream_ring_sges(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len,
-		      struct san_ulp_sge sge[2])
+		      struct rtsan_sge sge[2])
 {
 	uint32_t off = at & mask, first = RTE_MIN(len, mask + 1 - off);
 
-	sge[0] = (struct san_ulp_sge){.addr = ring + off, .len = first};
+	sge[0] = (struct rtsan_sge){.addr = ring + off, .length = first};
 	if (first == len)
 		return 1;
-	sge[1] = (struct san_ulp_sge){.addr = ring, .len = len - first};
+	sge[1] = (struct rtsan_sge){.addr = ring, .length = len - first};
 	return 2;
 }
 
@@ -148,7 +148,7 @@ sock_stream_post_end(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 	const struct san_ulp_wr wr = {
 		.wr_id = id_of(all, s),
 		.op = SAN_WR_SHUTDOWN,
-		.flags = SAN_WR_SIGNALED,
+		.flags = RTSAN_WR_SIGNALED,
 	};
 
 	if (!s->stream.shut_posted)
@@ -164,8 +164,8 @@ sock_stream_post_send(struct san_socks *all, struct san_sock *s, struct san_ulp_
 	struct sock_stream *st = &s->stream;
 
 	wr->wr_id = id_of(all, s);
-	wr->op = SAN_WR_SEND;
-	wr->flags = SAN_WR_SIGNALED;
+	wr->op = RTSAN_WR_SEND;
+	wr->flags = RTSAN_WR_SIGNALED;
 	wr->length = len;
 	if (all->work.post(all->work.arg, st->qp, wr, 1, now_ns) != 1)
 		return false;
@@ -284,9 +284,9 @@ static int
 error_of(uint8_t status)
 {
 	switch (status) {
-	case SAN_WC_ST_RETRY_EXC:
+	case RTSAN_WC_RETRY_EXC:
 		return ETIMEDOUT;
-	case SAN_WC_ST_NO_BUFFERS:
+	case RTSAN_WC_NO_BUFFERS:
 		return ENOBUFS;
 	default:
 		return ECONNRESET;
@@ -299,21 +299,21 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 {
 	struct san_sock *s = &all->socks[id];
 
-	if (wc->op == SAN_WC_RECV)
+	if (wc->op == RTSAN_WC_RECV)
 		s->stream.has_recv = false;
 	if (s->is_broken)
 		return;
 	if (wc->status != 0)
 		tx_over(all, s, error_of(wc->status));
-	if (wc->op == SAN_WC_RECV && wc->byte_len != 0)
+	if (wc->op == RTSAN_WC_RECV && wc->byte_len != 0)
 		sock_stream_on_received(all, s, wc->byte_len, now_ns);
-	else if (wc->op == SAN_WC_RECV)
+	else if (wc->op == RTSAN_WC_RECV)
 		rx_over(all, s);
 	else if (wc->status != 0 || s->stream.is_over)
 		return; /* the whole ring is free already */
-	else if (wc->op == SAN_WC_SEND)
+	else if (wc->op == RTSAN_WC_SEND)
 		sock_stream_on_sent(all, s, now_ns);
-	else if (wc->op == SAN_WC_SHUTDOWN)
+	else if (wc->op == RTSAN_WC_STREAM_SHUTDOWN)
 		s->stream.shut_done = true;
 }
 
@@ -397,7 +397,7 @@ san_sock_stream_aside(struct san_socks *all, uint32_t id, const void *data, uint
 {
 	struct san_sock *s = &all->socks[id];
 	uint8_t *to = s->tx + s->tx_mask + 1;
-	struct san_ulp_wr wr = {.nb_sge = 1, .sge = {{.addr = to, .len = len}}};
+	struct san_ulp_wr wr = {.nb_sge = 1, .sge = {{.addr = to, .length = len}}};
 
 	if (s->stream.is_over || s->stream.shut_posted || len == 0 || len > SAN_SOCK_ASIDE)
 		return;

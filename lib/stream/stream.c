@@ -76,7 +76,7 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 		return "T1: 2 to the number of receive buffers";
 	if (conf->mode != SAN_STREAM_ADAPTIVE && conf->mode >= SAN_SM_MODES)
 		return "mode: unknown";
-	if (conf->read > SAN_STREAM_READ_ALWAYS)
+	if (conf->read > RTSAN_STREAM_READ_ALWAYS)
 		return "read: unknown";
 	if (conf->learn == 0 || conf->scans == 0 || conf->scan_ns == 0)
 		return "transfers to learn from, scans and their time: at least 1";
@@ -218,23 +218,23 @@ san_stream_resume(struct san_stream *s, const struct san_stream_ops *ops, void *
 /* ---- pieces of memory ---- */
 
 uint8_t
-san_stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
-		 struct san_ulp_sge *out)
+san_stream_slice(const struct rtsan_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
+		 struct rtsan_sge *out)
 {
 	uint8_t i, n = 0;
 
 	for (i = 0; i < nb && len > 0; i++) {
 		uint32_t bytes;
 
-		if (off >= sge[i].len) {
-			off -= sge[i].len;
+		if (off >= sge[i].length) {
+			off -= sge[i].length;
 			continue;
 		}
-		bytes = sge[i].len - off < len ? sge[i].len - off : len;
-		out[n++] = (struct san_ulp_sge){
+		bytes = sge[i].length - off < len ? sge[i].length - off : len;
+		out[n++] = (struct rtsan_sge){
 			.addr = (uint8_t *)sge[i].addr + off,
-			.len = bytes,
-			.key = sge[i].key,
+			.length = bytes,
+			.lkey = sge[i].lkey,
 		};
 		len -= bytes;
 		off = 0;
@@ -243,7 +243,7 @@ san_stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32
 }
 
 int
-san_stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
+san_stream_reg(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb,
 	       enum san_stream_right right, uint64_t *addrs, uint32_t *keys)
 {
 	uint8_t i;
@@ -303,8 +303,8 @@ san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t n
 		[STREAM_REQ_READ] = "offered memory that can't be read",
 	};
 
-	if (wc->status != 0 && wc->status != SAN_WC_ST_FLUSHED &&
-	    wc->status != SAN_WC_ST_RETRY_EXC)
+	if (wc->status != 0 && wc->status != RTSAN_WC_FLUSHED &&
+	    wc->status != RTSAN_WC_RETRY_EXC)
 		san_stream_break(s, faults[req]);
 	switch (req) {
 	case STREAM_REQ_RECV:
@@ -327,7 +327,7 @@ san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns)
 {
 	s->open = false;
 	s->over = true;
-	s->over_status = s->fault != NULL ? SAN_WC_ST_PROTOCOL : status;
+	s->over_status = s->fault != NULL ? RTSAN_WC_PROTOCOL : status;
 	if (s->stuck != STREAM_NONE)
 		san_stream_pool_put(s, &s->spool, s->stuck);
 	s->stuck = STREAM_NONE;
@@ -413,7 +413,7 @@ san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t
 
 	(void)now_ns;
 	for (i = 0; i < n; i++) {
-		if (wr[i].op == SAN_WR_SEND || wr[i].op == SAN_WR_SHUTDOWN)
+		if (wr[i].op == RTSAN_WR_SEND || wr[i].op == SAN_WR_SHUTDOWN)
 			taken = san_stream_send_post(s, &wr[i]);
 		else
 			taken = san_stream_wait_ctl_post(s, &wr[i]);
@@ -441,7 +441,7 @@ peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 			continue;
 		*wc = (struct san_ulp_wc){
 			.wr_id = e->wr_id,
-			.op = e->fin ? SAN_WC_SHUTDOWN : SAN_WC_SEND,
+			.op = e->fin ? RTSAN_WC_STREAM_SHUTDOWN : RTSAN_WC_SEND,
 			.status = e->copied || e->let_go ? 0 : e->status,
 			.byte_len = e->copied || e->let_go ? e->len : e->off,
 		};
@@ -459,7 +459,7 @@ peek_recv(struct san_stream *s, struct san_ulp_wc *wc)
 		return false;
 	*wc = (struct san_ulp_wc){
 		.wr_id = q->wr_id,
-		.op = SAN_WC_RECV,
+		.op = RTSAN_WC_RECV,
 		.status = q->status,
 		.byte_len = q->filled,
 		.imm = q->loan,

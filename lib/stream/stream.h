@@ -53,9 +53,9 @@ struct san_stream_ops {
 	void (*query)(void *arg, struct san_stream_caps *caps);
 	int (*recv)(void *arg, uint64_t cookie, void *buf, uint32_t len);
 	int (*send)(void *arg, uint64_t cookie, const void *buf, uint32_t len);
-	int (*write)(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+	int (*write)(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		     uint64_t addr, uint32_t key);
-	int (*read)(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+	int (*read)(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		    uint64_t addr, uint32_t key);
 	/**
 	 * Register memory of the application for one right only (AFC-24).
@@ -65,7 +65,7 @@ struct san_stream_ops {
 	 * @return
 	 *   0, -ENOSPC, -ENOMEM.
 	 */
-	int (*reg)(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
+	int (*reg)(void *arg, const struct rtsan_sge *part, enum san_stream_right right,
 		   uint64_t *addr, uint32_t *key);
 	/** On return the peer can no longer access the memory. Not for SAN_STREAM_LOCAL. */
 	void (*dereg)(void *arg, uint32_t key);
@@ -79,13 +79,6 @@ struct san_stream_ops {
 /** enum san_sm_mode, or: learn the mode. */
 #define SAN_STREAM_ADAPTIVE 0xff
 
-/** When remote read is used, if both sides support it. */
-enum san_stream_read {
-	SAN_STREAM_READ_AUTO = 0, /**< in small-then-large mode (AFC-8) */
-	SAN_STREAM_READ_NEVER,    /**< as if the provider did not support it */
-	SAN_STREAM_READ_ALWAYS,   /**< also in large receive mode (AFC-10) */
-};
-
 /** Times in nanoseconds, sizes in bytes. san_stream_conf_default() sets usual values. */
 struct san_stream_conf {
 	uint32_t sq_depth, rq_depth; /**< of the application's queues; powers of two */
@@ -97,7 +90,7 @@ struct san_stream_conf {
 	uint16_t nb_send;            /**< messages in flight, at most */
 	uint16_t t1, t2;             /**< see AFC-15; 0: derived from nb_recv */
 	uint8_t mode;                /**< SAN_STREAM_ADAPTIVE, or a fixed enum san_sm_mode */
-	uint8_t read;                /**< enum san_stream_read */
+	uint8_t read;                /**< enum rtsan_stream_read */
 	uint8_t learn;               /**< transfers of one class that select a mode (AFC-6) */
 	uint8_t scans;               /**< vain scans until the rest is sent in messages (AFC-13) */
 	uint16_t frags;              /**< fragmented sends before a resize is requested (AFC-18) */
@@ -160,7 +153,7 @@ uint32_t san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr,
 uint32_t san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
 			      uint64_t now_ns);
 /**
- * Return a message buffer that was lent (SAN_RECV_LOAN). Until then, or san_stream_destroy(), it
+ * Return a message buffer that was lent (RTSAN_RECV_LOAN). Until then, or san_stream_destroy(), it
  * stays unchanged, even if the connection ends. False: it was not lent.
  */
 bool san_stream_recv_give_back(struct san_stream *s, uint32_t loan);
@@ -209,7 +202,7 @@ bool san_stream_has_fin(const struct san_stream *s);
  * needed.
  */
 bool san_stream_orphan(struct san_stream *s);
-/** True if posted work of the application names *key* (in san_ulp_sge). */
+/** True if posted work of the application names *key* (in rtsan_sge). */
 bool san_stream_show_names_key(const struct san_stream *s, uint32_t key);
 
 /*

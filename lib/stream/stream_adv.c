@@ -71,7 +71,7 @@ next_set(struct san_stream *s)
 	 */
 	if (rx->adv_next != rx->cur) {
 		prev = san_stream_rqe(s, rx->adv_next - 1);
-		if (prev->adv != STREAM_ADV_SENT || (prev->flags & SAN_RECV_WAITALL) != 0 ||
+		if (prev->adv != STREAM_ADV_SENT || (prev->flags & RTSAN_RECV_WAITALL) != 0 ||
 		    prev->room < s->threshold)
 			return NULL;
 	}
@@ -92,8 +92,8 @@ static bool
 adv_fill_one(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 {
 	struct stream_rx *rx = &s->rx;
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
-	uint64_t addrs[SAN_ULP_SGE_MAX];
+	struct rtsan_sge part[RTSAN_SGE_MAX];
+	uint64_t addrs[RTSAN_SGE_MAX];
 	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, adv_room_left(q), part);
 
 	if (san_stream_reg(s, part, nb, SAN_STREAM_PUSH, addrs, q->keys) != 0)
@@ -111,7 +111,7 @@ adv_fill_one(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 	adv->where.nb_seg = nb;
 	for (i = 0; i < nb; i++)
 		adv->where.seg[i] =
-			(struct san_sm_seg){addrs[i], part[i].len, q->keys[i]};
+			(struct san_sm_seg){addrs[i], part[i].length, q->keys[i]};
 	s->stats.nb_advs++;
 	return true;
 }
@@ -187,7 +187,7 @@ san_stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 	san_stream_adv_end(s, q);
 	san_stream_offer_rest_came(s, bytes);
 	/* A set larger than the rest completes short (AFC-21). */
-	if (q->filled == q->room || (q->flags & SAN_RECV_WAITALL) == 0)
+	if (q->filled == q->room || (q->flags & RTSAN_RECV_WAITALL) == 0)
 		san_stream_recv_complete(s, q, 0);
 }
 

@@ -113,7 +113,7 @@ static int
 read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 {
 	struct stream_rx *rx = &s->rx;
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	struct rtsan_sge part[RTSAN_SGE_MAX];
 	const struct san_sm_seg *seg = rx->offer.seg;
 	uint32_t off = rx->offer_off;
 	uint32_t at = q->filled + q->nb_io_bytes;
@@ -176,7 +176,7 @@ san_stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t sta
 	if (s->rx.withdrawn && s->rx.way == STREAM_RX_OFFER)
 		san_stream_offer_give_back(s, SAN_SM_MODES);
 	if (q->filled == q->room ||
-	    ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
+	    ((q->flags & RTSAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
 		san_stream_recv_complete(s, q, 0);
 }
 

@@ -91,16 +91,16 @@ enum stream_way {
 struct stream_sqe {
 	uint64_t wr_id;
 	union {
-		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
-		uint8_t data[SAN_ULP_INLINE_MAX];
+		struct rtsan_sge sge[RTSAN_SGE_MAX];
+		uint8_t data[RTSAN_INLINE_MAX];
 	};
-	struct san_ulp_sge inl; /* *data* as a list of one element */
-	uint32_t len, off;      /* *off*: bytes handed over */
-	uint32_t copy_at;       /* its place in the send buffer */
-	uint32_t nb_copied;     /* bytes copied there */
-	uint32_t keys[SAN_ULP_SGE_MAX];
-	uint64_t addrs[SAN_ULP_SGE_MAX]; /* their remote addresses */
-	uint16_t nb_io;                  /* writes in progress */
+	struct rtsan_sge inl; /* *data* as a list of one element */
+	uint32_t len, off;    /* *off*: bytes handed over */
+	uint32_t copy_at;     /* its place in the send buffer */
+	uint32_t nb_copied;   /* bytes copied there */
+	uint32_t keys[RTSAN_SGE_MAX];
+	uint64_t addrs[RTSAN_SGE_MAX]; /* their remote addresses */
+	uint16_t nb_io;                /* writes in progress */
 	uint8_t nb_sge, nb_keys;
 	uint8_t way;  /* enum stream_way */
 	uint8_t plan; /* *way* after the initial portion; NEW: not decided */
@@ -124,14 +124,14 @@ enum stream_adv_state {
 
 struct stream_rqe {
 	uint64_t wr_id;
-	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	uint32_t room, filled;
-	uint32_t keys[SAN_ULP_SGE_MAX];
+	uint32_t keys[RTSAN_SGE_MAX];
 	uint32_t adv_id, adv_bytes; /* bytes advertised */
 	uint32_t nb_io_bytes;       /* bytes being read into it */
 	uint16_t nb_io;
 	uint8_t nb_sge, nb_keys;
-	uint8_t flags; /* enum san_recv_flag */
+	uint8_t flags; /* enum rtsan_recv_flags */
 	uint8_t adv;   /* enum stream_adv_state */
 	uint8_t status;
 	bool after; /* posted when the application knew of data: no direct transfer (AFC-22) */
@@ -365,10 +365,10 @@ void san_stream_msg_stall(struct san_stream *s, enum stream_stall why);
 /* ---- lists of memory pieces ---- */
 
 /* Store the part of *sge* from *off* on, at most *len* bytes, in *out*; returns its elements. */
-uint8_t san_stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
-			 struct san_ulp_sge *out);
+uint8_t san_stream_slice(const struct rtsan_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
+			 struct rtsan_sge *out);
 /* Register all elements of a slice for *right*. 0, or an error and none is registered. */
-int san_stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
+int san_stream_reg(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb,
 		   enum san_stream_right right, uint64_t *addrs, uint32_t *keys);
 void san_stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb);
 
@@ -524,7 +524,7 @@ bool san_stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q
 static inline bool
 san_stream_recv_is_set(const struct stream_rqe *q)
 {
-	return (q->flags & (SAN_RECV_PEEK | SAN_RECV_DONTWAIT | SAN_RECV_LOAN)) == 0 &&
+	return (q->flags & (RTSAN_RECV_PEEK | RTSAN_RECV_DONTWAIT | RTSAN_RECV_LOAN)) == 0 &&
 		!q->cancelled && !q->unreachable;
 }
 static inline struct stream_rqe *

@@ -107,13 +107,13 @@ static void
 stream_recv_copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *from,
 		     uint32_t bytes)
 {
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, bytes, part);
 
 	san_stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
-		memcpy(part[i].addr, from, part[i].len);
-		from += part[i].len;
+		memcpy(part[i].addr, from, part[i].length);
+		from += part[i].length;
 	}
 	q->filled += bytes;
 }
@@ -203,7 +203,7 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 		open = stream_recv_take_piece(s, q);
 	}
 	if (stream_recv_room_left(q) == 0 || marked ||
-	    (!open && (q->flags & SAN_RECV_WAITALL) == 0))
+	    (!open && (q->flags & RTSAN_RECV_WAITALL) == 0))
 		san_stream_recv_complete(s, q, 0);
 }
 
@@ -249,8 +249,8 @@ stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
 		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 		at = b->next;
 	}
-	if (stream_recv_room_left(q) > 0 && !marked && (q->flags & SAN_RECV_WAITALL) != 0 &&
-	    (q->flags & SAN_RECV_DONTWAIT) == 0 && more_may_come(s))
+	if (stream_recv_room_left(q) > 0 && !marked && (q->flags & RTSAN_RECV_WAITALL) != 0 &&
+	    (q->flags & RTSAN_RECV_DONTWAIT) == 0 && more_may_come(s))
 		return;
 	san_stream_recv_complete(s, q, 0);
 }
@@ -288,7 +288,7 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 			san_stream_offer_read(s, q);
 		return false; /* a notice is answered by the next message */
 	}
-	if (q->filled > 0 && (q->flags & SAN_RECV_WAITALL) == 0) {
+	if (q->filled > 0 && (q->flags & RTSAN_RECV_WAITALL) == 0) {
 		san_stream_recv_complete(s, q, 0);
 		return true;
 	}
@@ -309,11 +309,11 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 		return false;
 	}
 	if (q->cancelled && q->adv == STREAM_ADV_NONE) {
-		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_CANCELLED);
+		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : RTSAN_WC_CANCELLED);
 	} else if (rx->nb_unread > 0) {
-		if ((q->flags & SAN_RECV_PEEK) != 0)
+		if ((q->flags & RTSAN_RECV_PEEK) != 0)
 			stream_recv_peek_data(s, q);
-		else if ((q->flags & SAN_RECV_LOAN) != 0)
+		else if ((q->flags & RTSAN_RECV_LOAN) != 0)
 			stream_recv_lend_data(s, q);
 		else
 			take_unread(s, q);
@@ -324,10 +324,10 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 	} else if (rx->way != STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && take_rest(s, q)) {
 		return true;
 	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
-		   (q->flags & SAN_RECV_WAITALL) == 0) {
+		   (q->flags & RTSAN_RECV_WAITALL) == 0) {
 		san_stream_recv_complete(s, q, 0); /* left open, but no more data comes */
-	} else if ((q->flags & SAN_RECV_DONTWAIT) != 0) {
-		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_AGAIN);
+	} else if ((q->flags & RTSAN_RECV_DONTWAIT) != 0) {
+		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : RTSAN_WC_AGAIN);
 	} else {
 		return false;
 	}
@@ -366,7 +366,7 @@ san_stream_recv_run(struct san_stream *s, uint64_t now_ns)
 	       stream_recv_match_data(s, q))
 		;
 	q = san_stream_recv_first(s);
-	rx->peeks = q != NULL && (q->flags & SAN_RECV_PEEK) != 0;
+	rx->peeks = q != NULL && (q->flags & RTSAN_RECV_PEEK) != 0;
 	/* An application that waits for data has no buffer for the rest. */
 	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 &&
 	    san_stream_wait_for_data(s))
@@ -398,9 +398,9 @@ san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_
 		};
 		for (k = 0; k < r[i].nb_sge; k++) {
 			q->sge[k] = r[i].sge[k];
-			if (q->sge[k].len > RECV_MAX - q->room)
-				q->sge[k].len = RECV_MAX - q->room;
-			q->room += q->sge[k].len;
+			if (q->sge[k].length > RECV_MAX - q->room)
+				q->sge[k].length = RECV_MAX - q->room;
+			q->room += q->sge[k].length;
 		}
 		if (q->room >= s->threshold && san_stream_recv_is_set(q))
 			san_stream_mode_see(s, STREAM_SEE_RECV);
@@ -462,7 +462,7 @@ san_stream_recv_withdrawn(struct san_stream *s)
 	 * returned.
 	 */
 	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
-		q->cancelled |= (q->flags & SAN_RECV_WAITALL) == 0;
+		q->cancelled |= (q->flags & RTSAN_RECV_WAITALL) == 0;
 		san_stream_adv_withdraw(s);
 	}
 }

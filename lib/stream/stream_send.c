@@ -14,7 +14,7 @@
 
 /* ---- memory of an entry ---- */
 
-static const struct san_ulp_sge *
+static const struct rtsan_sge *
 stream_send_sges(const struct stream_sqe *e, uint8_t *nb)
 {
 	*nb = e->inlined ? 1 : e->nb_sge;
@@ -38,15 +38,15 @@ static void
 stream_send_copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t off,
 		    uint32_t bytes)
 {
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint8_t i, nb;
-	const struct san_ulp_sge *sge = stream_send_sges(e, &nb);
+	const struct rtsan_sge *sge = stream_send_sges(e, &nb);
 
 	nb = san_stream_slice(sge, nb, off, bytes, part);
 	san_stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
-		memcpy(to, part[i].addr, part[i].len);
-		to += part[i].len;
+		memcpy(to, part[i].addr, part[i].length);
+		to += part[i].length;
 	}
 }
 
@@ -112,21 +112,21 @@ san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 		return false;
 	*e = (struct stream_sqe){
 		.wr_id = wr->wr_id,
-		.len = wr->op == SAN_WR_SEND ? wr->length : 0,
+		.len = wr->op == RTSAN_WR_SEND ? wr->length : 0,
 		.nb_sge = wr->nb_sge,
-		.inlined = (wr->flags & SAN_WR_INLINE) != 0,
-		.signaled = (wr->flags & SAN_WR_SIGNALED) != 0,
+		.inlined = (wr->flags & RTSAN_WR_INLINE) != 0,
+		.signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0,
 		.fin = wr->op == SAN_WR_SHUTDOWN,
-		.oob = wr->op == SAN_WR_SEND && (wr->flags & SAN_WR_OOB) != 0 && wr->length > 0,
+		.oob = wr->op == RTSAN_WR_SEND && (wr->flags & RTSAN_WR_OOB) != 0 && wr->length > 0,
 	};
 	if (e->inlined) {
 		memcpy(e->data, wr->data, wr->inline_len);
-		e->inl = (struct san_ulp_sge){.addr = e->data, .len = wr->inline_len};
+		e->inl = (struct rtsan_sge){.addr = e->data, .length = wr->inline_len};
 	} else {
 		memcpy(e->sge, wr->sge, sizeof(e->sge));
 	}
 	if (tx->fin_posted || s->over)
-		e->status = s->over ? s->over_status : SAN_WC_ST_SHUTDOWN;
+		e->status = s->over ? s->over_status : RTSAN_WC_SHUTDOWN;
 	else
 		tx->post_pos += stream_send_length(e);
 	tx->fin_posted |= e->fin;
@@ -156,7 +156,7 @@ copy_begin(struct san_stream *s, struct stream_sqe *e)
 		tx->buffer = s->ops->alloc(s->arg, s->conf.send_buffer);
 	if (tx->buffer == NULL) {
 		s->stats.nb_no_buffers++;
-		stream_send_finish_entry(s, e, SAN_WC_ST_NO_BUFFERS);
+		stream_send_finish_entry(s, e, RTSAN_WC_NO_BUFFERS);
 		return false;
 	}
 	e->copying = true;
@@ -189,8 +189,8 @@ copy_aside(struct san_stream *s, struct stream_sqe *e)
 	at = e->copy_at & (size - 1);
 	to_end = san_stream_min(size - at, e->len);
 	memset(e->sge, 0, sizeof(e->sge));
-	e->sge[0] = (struct san_ulp_sge){.addr = buffer + at, .len = to_end};
-	e->sge[1] = (struct san_ulp_sge){.addr = buffer, .len = e->len - to_end};
+	e->sge[0] = (struct rtsan_sge){.addr = buffer + at, .length = to_end};
+	e->sge[1] = (struct rtsan_sge){.addr = buffer, .length = e->len - to_end};
 	e->nb_sge = to_end < e->len ? 2 : 1;
 	e->copying = false;
 	e->copied = true;
@@ -283,12 +283,12 @@ static int
 stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
 {
 	struct stream_tx *tx = &s->tx;
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	struct rtsan_sge part[RTSAN_SGE_MAX];
 	const struct san_sm_seg *seg = a->where.seg;
 	uint16_t done = tx->wdone_tail % STREAM_WDONES;
 	uint16_t place = (uint16_t)(tx->cur & (s->conf.sq_depth - 1));
 	uint32_t off = tx->adv_off, bytes;
-	const struct san_ulp_sge *sge;
+	const struct rtsan_sge *sge;
 	uint8_t nb;
 	int rc;
 
@@ -355,10 +355,10 @@ san_stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, ui
 static bool
 stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 {
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
-	uint32_t no_keys[SAN_ULP_SGE_MAX];
-	uint64_t no_addrs[SAN_ULP_SGE_MAX];
-	const struct san_ulp_sge *sge;
+	struct rtsan_sge part[RTSAN_SGE_MAX];
+	uint32_t no_keys[RTSAN_SGE_MAX];
+	uint64_t no_addrs[RTSAN_SGE_MAX];
+	const struct rtsan_sge *sge;
 	uint8_t nb;
 
 	sge = stream_send_sges(e, &nb);
@@ -388,7 +388,7 @@ stream_send_fail_entry(struct san_stream *s, struct stream_sqe *e)
 		return;
 	}
 	s->stats.nb_no_buffers++;
-	stream_send_finish_entry(s, e, SAN_WC_ST_NO_BUFFERS);
+	stream_send_finish_entry(s, e, RTSAN_WC_NO_BUFFERS);
 }
 
 /* Decide how to send a large send for which no buffer is known. */
@@ -443,7 +443,7 @@ stream_send_give_up(struct san_stream *s, struct stream_sqe *e)
 		return false; /* everything was sent meanwhile */
 	if (s->tx.adv_off > 0)
 		san_stream_send_end_write(s);
-	stream_send_finish_entry(s, e, SAN_WC_ST_CANCELLED);
+	stream_send_finish_entry(s, e, RTSAN_WC_CANCELLED);
 	return true;
 }
 
@@ -571,22 +571,22 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 static void
 stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
 {
-	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
-	const struct san_ulp_sge *sge;
+	struct rtsan_sge part[RTSAN_SGE_MAX];
+	const struct rtsan_sge *sge;
 	uint8_t i, nb;
 
 	sge = stream_send_sges(e, &nb);
 	nb = san_stream_slice(sge, nb, e->off, stream_send_left(e), part);
 	where->nb_seg = 0;
 	for (i = 0; i < nb; i++) {
-		uint32_t n = bytes < part[i].len ? bytes : part[i].len;
+		uint32_t n = bytes < part[i].length ? bytes : part[i].length;
 
 		bytes -= n;
-		if (n == part[i].len)
+		if (n == part[i].length)
 			continue;
 		where->seg[where->nb_seg++] = (struct san_sm_seg){
 			.addr = e->addrs[i] + n,
-			.len = part[i].len - n,
+			.len = part[i].length - n,
 			.key = e->keys[i],
 		};
 	}

@@ -70,12 +70,12 @@ san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 }
 
 static bool
-stream_show_sges_name_key(const struct san_ulp_sge *sge, uint8_t nb, uint32_t key)
+stream_show_sges_name_key(const struct rtsan_sge *sge, uint8_t nb, uint32_t key)
 {
 	uint8_t i;
 
 	for (i = 0; i < nb; i++)
-		if (sge[i].key == key && sge[i].len > 0)
+		if (sge[i].lkey == key && sge[i].length > 0)
 			return true;
 	return false;
 }

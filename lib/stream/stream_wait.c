@@ -29,7 +29,7 @@ san_stream_wait_for_data(const struct san_stream *s)
 	uint32_t i;
 
 	for (i = 0; i < s->nb_waits; i++)
-		if ((s->wait[i].events & SAN_STREAM_READABLE) != 0)
+		if ((s->wait[i].events & RTSAN_STREAM_READABLE) != 0)
 			return true;
 	return false;
 }
@@ -40,13 +40,13 @@ events_now(const struct san_stream *s)
 	uint32_t ev = 0;
 
 	if (s->rx.nb_unread > 0 || s->rx.fin || s->over)
-		ev |= SAN_STREAM_READABLE;
+		ev |= RTSAN_STREAM_READABLE;
 	if (san_stream_send_is_idle(s) || s->over)
-		ev |= SAN_STREAM_WRITABLE;
+		ev |= RTSAN_STREAM_WRITABLE;
 	if (s->urg.announced)
-		ev |= SAN_STREAM_URGENT;
+		ev |= RTSAN_STREAM_URGENT;
 	if (s->over)
-		ev |= SAN_STREAM_ENDED;
+		ev |= RTSAN_STREAM_ENDED;
 	return ev;
 }
 
@@ -60,14 +60,15 @@ san_stream_wait_run(struct san_stream *s)
 	ev = events_now(s);
 	while (i < s->nb_waits) {
 		struct stream_wait *w = &s->wait[i];
-		uint32_t hit = ev & (w->events | SAN_STREAM_ENDED);
+		uint32_t hit = ev & (w->events | RTSAN_STREAM_ENDED);
 
 		if (hit == 0) {
 			i++;
 			continue;
 		}
-		san_stream_wait_ctl_done(s, w->wr_id, SAN_WC_WAIT, 0, hit, s->rx.unread_bytes);
-		s->rx.notified |= (hit & SAN_STREAM_READABLE) != 0;
+		san_stream_wait_ctl_done(s, w->wr_id, RTSAN_WC_STREAM_WAIT, 0, hit,
+					 s->rx.unread_bytes);
+		s->rx.notified |= (hit & RTSAN_STREAM_READABLE) != 0;
 		/* in the order of posting */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
 	}
@@ -77,7 +78,8 @@ static void
 stream_wait_post_wait(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	if (s->nb_waits == SAN_STREAM_WAIT_MAX) {
-		san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_WAIT, SAN_WC_ST_NO_BUFFERS, 0, 0);
+		san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_WAIT, RTSAN_WC_NO_BUFFERS, 0,
+					 0);
 		return;
 	}
 	s->wait[s->nb_waits++] = (struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
@@ -88,17 +90,17 @@ post_cancel(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	uint32_t i;
 
-	if ((wr->imm & SAN_STREAM_RECVS) != 0)
+	if ((wr->imm & RTSAN_STREAM_RECVS) != 0)
 		san_stream_recv_cancel(s);
-	if ((wr->imm & SAN_STREAM_SENDS) != 0)
+	if ((wr->imm & RTSAN_STREAM_SENDS) != 0)
 		san_stream_send_cancel(s);
-	if ((wr->imm & SAN_STREAM_WAITS) != 0) {
+	if ((wr->imm & RTSAN_STREAM_WAITS) != 0) {
 		for (i = 0; i < s->nb_waits; i++)
-			san_stream_wait_ctl_done(s, s->wait[i].wr_id, SAN_WC_WAIT,
-						 SAN_WC_ST_CANCELLED, 0, 0);
+			san_stream_wait_ctl_done(s, s->wait[i].wr_id, RTSAN_WC_STREAM_WAIT,
+						 RTSAN_WC_CANCELLED, 0, 0);
 		s->nb_waits = 0;
 	}
-	san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_CANCEL, 0, wr->imm, 0);
+	san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_CANCEL, 0, wr->imm, 0);
 }
 
 static void
@@ -108,10 +110,11 @@ stream_wait_post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
 	uint8_t status = 0;
 
 	if (!u->announced)
-		status = SAN_WC_ST_INVALID;
+		status = RTSAN_WC_INVALID;
 	else if (!u->there)
-		status = SAN_WC_ST_AGAIN;
-	san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_URGENT, status, u->byte, status == 0);
+		status = RTSAN_WC_AGAIN;
+	san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_URGENT, status, u->byte,
+				 status == 0);
 	if (status == 0)
 		u->announced = u->there = false;
 }
@@ -122,7 +125,7 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 	switch (option) {
 	case SAN_STREAM_OPT_MODE:
 		if (value != SAN_STREAM_ADAPTIVE && value >= SAN_SM_MODES)
-			return SAN_WC_ST_INVALID;
+			return RTSAN_WC_INVALID;
 		/* What the peer reported about a fixed mode is lost: learn from the start. */
 		if (value != SAN_STREAM_ADAPTIVE)
 			s->tx.mode = (uint8_t)value;
@@ -132,8 +135,8 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 		s->tx.nb_cls = 0;
 		return 0;
 	case SAN_STREAM_OPT_READ:
-		if (value > SAN_STREAM_READ_ALWAYS)
-			return SAN_WC_ST_INVALID;
+		if (value > RTSAN_STREAM_READ_ALWAYS)
+			return RTSAN_WC_INVALID;
 		s->conf.read = (uint8_t)value;
 		return 0;
 	case SAN_STREAM_OPT_HOLD_NS:
@@ -143,7 +146,7 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 		s->conf.gather_ns = value;
 		return 0;
 	default:
-		return SAN_WC_ST_INVALID;
+		return RTSAN_WC_INVALID;
 	}
 }
 
@@ -165,11 +168,11 @@ san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 		break;
 	case SAN_WR_GIVE_BACK:
 		san_stream_wait_ctl_done(
-			s, wr->wr_id, SAN_WC_GIVE_BACK,
-			san_stream_recv_give_back(s, wr->imm) ? 0 : SAN_WC_ST_INVALID, wr->imm, 0);
+			s, wr->wr_id, RTSAN_WC_STREAM_GIVE_BACK,
+			san_stream_recv_give_back(s, wr->imm) ? 0 : RTSAN_WC_INVALID, wr->imm, 0);
 		break;
 	default:
-		san_stream_wait_ctl_done(s, wr->wr_id, SAN_WC_OPTION,
+		san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_OPTION,
 					 set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
 		break;
 	}

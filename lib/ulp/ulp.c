@@ -8,7 +8,7 @@
 #include "san_assert.h"
 #include "ulp_priv.h"
 
-#define LOCAL_INDEX(status) ((status)-SAN_WC_ST_RETRY_EXC) /**< local statuses, from 0 */
+#define LOCAL_INDEX(status) ((status)-RTSAN_WC_RETRY_EXC) /**< local statuses, from 0 */
 
 void
 san_ulp_conf_default(struct san_ulp_conf *conf)
@@ -134,18 +134,18 @@ const char *
 san_ulp_status_name(uint8_t status)
 {
 	static const char *const local[] = {
-		[LOCAL_INDEX(SAN_WC_ST_RETRY_EXC)] = "RETRY_EXC",
-		[LOCAL_INDEX(SAN_WC_ST_FLUSHED)] = "FLUSHED",
-		[LOCAL_INDEX(SAN_WC_ST_LOCAL_LENGTH)] = "LOCAL_LENGTH",
-		[LOCAL_INDEX(SAN_WC_ST_NO_BUFFERS)] = "NO_BUFFERS",
-		[LOCAL_INDEX(SAN_WC_ST_CANCELLED)] = "CANCELLED",
-		[LOCAL_INDEX(SAN_WC_ST_AGAIN)] = "AGAIN",
-		[LOCAL_INDEX(SAN_WC_ST_SHUTDOWN)] = "SHUTDOWN",
-		[LOCAL_INDEX(SAN_WC_ST_PROTOCOL)] = "PROTOCOL",
-		[LOCAL_INDEX(SAN_WC_ST_INVALID)] = "INVALID",
+		[LOCAL_INDEX(RTSAN_WC_RETRY_EXC)] = "RETRY_EXC",
+		[LOCAL_INDEX(RTSAN_WC_FLUSHED)] = "FLUSHED",
+		[LOCAL_INDEX(RTSAN_WC_LOC_LENGTH)] = "LOCAL_LENGTH",
+		[LOCAL_INDEX(RTSAN_WC_NO_BUFFERS)] = "NO_BUFFERS",
+		[LOCAL_INDEX(RTSAN_WC_CANCELLED)] = "CANCELLED",
+		[LOCAL_INDEX(RTSAN_WC_AGAIN)] = "AGAIN",
+		[LOCAL_INDEX(RTSAN_WC_SHUTDOWN)] = "SHUTDOWN",
+		[LOCAL_INDEX(RTSAN_WC_PROTOCOL)] = "PROTOCOL",
+		[LOCAL_INDEX(RTSAN_WC_INVALID)] = "INVALID",
 	};
 
-	if (status < SAN_WC_ST_RETRY_EXC)
+	if (status < RTSAN_WC_RETRY_EXC)
 		return san_wire_op_status_name(status);
 	status = LOCAL_INDEX(status);
 	return status < RTE_DIM(local) ? local[status] : "unknown";

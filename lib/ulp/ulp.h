@@ -24,12 +24,6 @@
 #define SAN_ULP_DEPTH_MAX 4096       /**< entries of a send or receive queue, at most */
 #define SAN_ULP_NOBODY    UINT16_MAX /**< owner of objects without an application */
 
-enum san_ulp_right {
-	SAN_RIGHT_PUSH = 0x1,
-	SAN_RIGHT_PULL = 0x2,
-	SAN_RIGHT_ATOMIC = 0x4,
-};
-
 struct san_ulp_conf {
 	uint32_t max_conns;
 	uint32_t max_qps;

@@ -20,7 +20,7 @@
 #include "ulp_priv.h"
 
 #define DRAWS_MAX  64
-#define RIGHTS_ALL (SAN_RIGHT_PUSH | SAN_RIGHT_PULL | SAN_RIGHT_ATOMIC)
+#define RIGHTS_ALL (RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC)
 
 /** True if *key* may be used: 0 means "no key", and the last key of a slot must stay invalid. */
 static bool
@@ -223,7 +223,7 @@ enum access {
 
 static inline enum access
 ulp_mr_check_access(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
-		    uint64_t addr, uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
+		    uint64_t addr, uint64_t len, enum rtsan_access right, struct san_ulp_mr **out)
 {
 	struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
 
@@ -237,7 +237,7 @@ ulp_mr_check_access(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint
 
 bool
 san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
-	       uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
+	       uint64_t len, enum rtsan_access right, struct san_ulp_mr **out)
 {
 	return !qp->failed && (qp->is_known || is_stream(key)) &&
 		ulp_mr_check_access(ulp, qp, key, addr, len, right, out) == ACCESS_OK;
@@ -245,7 +245,7 @@ san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t 
 
 uint8_t
 san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
-		  struct san_ulp_qp *qp, enum san_ulp_right right, struct san_ulp_mr **out)
+		  struct san_ulp_qp *qp, enum rtsan_access right, struct san_ulp_mr **out)
 {
 	enum access found = ACCESS_KEY;
 

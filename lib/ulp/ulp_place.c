@@ -67,7 +67,7 @@ recv_of(const struct san_ulp_qp *qp, const struct san_tl_rxn *r)
 /** Check access to a region; a transfer of no bytes with key 0 needs none. */
 static uint8_t
 open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
-	    enum san_ulp_right right)
+	    enum rtsan_access right)
 {
 	struct san_ulp_mr *mr;
 	uint8_t status;
@@ -130,8 +130,8 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 	}
 	if (r->kind == SAN_KIND_SEND && r->length > e->room) {
 		struct san_ulp_wc wc = {
-			.op = SAN_WC_RECV,
-			.status = SAN_WC_ST_LOCAL_LENGTH,
+			.op = RTSAN_WC_RECV,
+			.status = RTSAN_WC_LOC_LENGTH,
 			.byte_len = r->length,
 		};
 
@@ -154,7 +154,7 @@ san_tl_ulp_push_check(void *arg, struct san_tl_rxn *r)
 		return SAN_ST_REFUSED;
 	if (r->kind == SAN_KIND_SEND)
 		return SAN_ST_OK;
-	return open_region(ulp, qp, r, SAN_RIGHT_PUSH);
+	return open_region(ulp, qp, r, RTSAN_REMOTE_PUSH);
 }
 
 uint8_t
@@ -174,7 +174,7 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 		r->reserved = false;
 	}
 	if (r->kind != SAN_KIND_SEND) {
-		status = open_region(ulp, qp, r, SAN_RIGHT_PUSH);
+		status = open_region(ulp, qp, r, RTSAN_REMOTE_PUSH);
 		if (status != SAN_ST_OK)
 			return status;
 	}
@@ -235,7 +235,7 @@ san_tl_ulp_push_done(void *arg, struct san_tl_rxn *r)
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
 	struct san_ulp_rqe *e;
-	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = r->length};
+	struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .byte_len = r->length};
 
 	if (r->kind == SAN_KIND_PUSH) {
 		if (likely(qp != NULL))
@@ -247,7 +247,7 @@ san_tl_ulp_push_done(void *arg, struct san_tl_rxn *r)
 		return SAN_ST_REFUSED;
 	san_ulp_count_rx(qp, r->length);
 	if (r->kind == SAN_KIND_PUSH_IMM) {
-		wc.op = SAN_WC_RECV_PUSH_IMM;
+		wc.op = RTSAN_WC_RECV_PUSH_IMM;
 		wc.imm = r->imm;
 		wc.has_imm = true;
 	}
@@ -301,7 +301,7 @@ may_push(const struct san_ulp *ulp, const struct san_wire_pkt *p, struct san_ulp
 	if (p->length == 0 && p->key == 0)
 		return true;
 	if (x->mr == NULL || x->mr->key != p->key) {
-		if (!san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, SAN_RIGHT_PUSH, &mr))
+		if (!san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, RTSAN_REMOTE_PUSH, &mr))
 			return false;
 		x->mr = mr;
 	} else if (!san_ulp_mr_has(x->mr, p->addr, p->length)) {
@@ -341,7 +341,7 @@ san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 			   const struct san_wire_pkt *p, struct rte_mbuf *m)
 {
 	const uint8_t *data = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->payload_off);
-	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = p->length};
+	struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .byte_len = p->length};
 	struct san_ulp_rqe *e;
 	rte_be32_t imm;
 
@@ -358,7 +358,7 @@ san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 	} else {
 		memcpy(&imm, data, sizeof(imm));
 		ulp_place_copy(x->dst, data + sizeof(imm), p->length);
-		wc.op = SAN_WC_RECV_PUSH_IMM;
+		wc.op = RTSAN_WC_RECV_PUSH_IMM;
 		wc.imm = rte_be_to_cpu_32(imm);
 		wc.has_imm = true;
 	}
@@ -378,7 +378,7 @@ san_tl_ulp_pull_req(void *arg, struct san_tl_rxn *r)
 	r->ulp_gen = 0;
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	status = open_region(ulp, qp, r, SAN_RIGHT_PULL);
+	status = open_region(ulp, qp, r, RTSAN_REMOTE_PULL);
 	if (likely(status == SAN_ST_OK))
 		san_ulp_count_tx(qp, r->length);
 	return status;
@@ -410,7 +410,7 @@ san_tl_ulp_atomic(void *arg, struct san_tl_rxn *r)
 
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	status = san_ulp_mr_access(ulp, r, SAN_ULP_ATOMIC_LEN, qp, SAN_RIGHT_ATOMIC, &mr);
+	status = san_ulp_mr_access(ulp, r, SAN_ULP_ATOMIC_LEN, qp, RTSAN_REMOTE_ATOMIC, &mr);
 	if (status != SAN_ST_OK)
 		return status;
 	at = (uint64_t *)san_ulp_mr_at(mr, r->addr);

@@ -77,19 +77,19 @@ struct san_ulp_wqe {
 	uint32_t submitted;     /**< bytes submitted to tl: pulls are submitted by pieces */
 	uint16_t nb_out;        /**< pieces that tl has not completed */
 	uint8_t status;         /**< first error */
-	uint8_t wc_op:5;        /**< enum san_ulp_wc_op */
+	uint8_t wc_op:5;        /**< enum rtsan_wc_opcode */
 	bool is_signaled:1;
 	bool whole:1; /**< submitted completely: off the queue */
 	bool used:1;
 	union {
-		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
-		uint8_t data[SAN_ULP_INLINE_MAX];
+		struct rtsan_sge sge[RTSAN_SGE_MAX];
+		uint8_t data[RTSAN_INLINE_MAX];
 	};
 	union {
 		struct {
 			uint64_t operand, swap; /**< of an atomic */
 		};
-		struct san_ulp_sge inl; /**< *data* as a list of one element */
+		struct rtsan_sge inl; /**< *data* as a list of one element */
 	};
 };
 static_assert(sizeof(struct san_ulp_wqe) == 144, "doc/architecture.md: what a connection costs");
@@ -102,7 +102,7 @@ enum san_ulp_rqe_state {
 
 struct san_ulp_rqe {
 	uint64_t wr_id;
-	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	struct san_ulp_sgl sgl;
 	uint64_t room; /**< bytes */
 	uint32_t seq;  /**< order of posting */
@@ -212,11 +212,11 @@ san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
  * nothing: if false, san_ulp_mr_access() decides.
  */
 bool san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
-		    uint64_t addr, uint64_t len, enum san_ulp_right right,
+		    uint64_t addr, uint64_t len, enum rtsan_access right,
 		    struct san_ulp_mr **out);
 /** Region named by *r* with key, address and length, for *right*. SAN_ST_OK, SAN_ST_ACCESS. */
 uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
-			  struct san_ulp_qp *qp, enum san_ulp_right right,
+			  struct san_ulp_qp *qp, enum rtsan_access right,
 			  struct san_ulp_mr **out);
 
 /** True if the bytes are inside. addr + len may wrap, so only differences are compared. */

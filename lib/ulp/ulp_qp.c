@@ -340,7 +340,7 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 static void
 ulp_qp_flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
-	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .status = SAN_WC_ST_FLUSHED};
+	struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .status = RTSAN_WC_FLUSHED};
 	struct san_ulp_rqe *e;
 
 	ulp_qp_unlist(ulp, qp);
@@ -410,7 +410,7 @@ sgl_names_key(const struct san_ulp_sgl *l, uint32_t key)
 	uint32_t i;
 
 	for (i = 0; i < l->nb_sge; i++)
-		if (l->sge[i].key == key)
+		if (l->sge[i].lkey == key)
 			return true;
 	return false;
 }

@@ -16,8 +16,8 @@ sgl_seek(struct san_ulp_sgl *l, uint64_t offset)
 		l->idx = 0;
 		l->start = 0;
 	}
-	while (l->idx < l->nb_sge && offset - l->start >= l->sge[l->idx].len) {
-		l->start += l->sge[l->idx].len;
+	while (l->idx < l->nb_sge && offset - l->start >= l->sge[l->idx].length) {
+		l->start += l->sge[l->idx].length;
 		l->idx++;
 	}
 	return l->idx < l->nb_sge;
@@ -27,10 +27,10 @@ sgl_seek(struct san_ulp_sgl *l, uint64_t offset)
 static uint8_t *
 sgl_piece_at(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len)
 {
-	const struct san_ulp_sge *s = &l->sge[l->idx];
+	const struct rtsan_sge *s = &l->sge[l->idx];
 	uint32_t skip = (uint32_t)(offset - l->start);
 
-	*len = RTE_MIN(want, s->len - skip);
+	*len = RTE_MIN(want, s->length - skip);
 	return (uint8_t *)s->addr + skip;
 }
 
@@ -38,7 +38,7 @@ sgl_piece_at(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32
 static inline uint8_t *
 only_part(const struct san_ulp_sgl *l, uint32_t offset, uint32_t len)
 {
-	bool has = l->nb_sge == 1 && (uint64_t)offset + len <= l->sge->len;
+	bool has = l->nb_sge == 1 && (uint64_t)offset + len <= l->sge->length;
 
 	return likely(has) ? (uint8_t *)l->sge->addr + offset : NULL;
 }

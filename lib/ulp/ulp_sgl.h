@@ -18,7 +18,7 @@
 struct rte_mbuf;
 
 struct san_ulp_sgl {
-	const struct san_ulp_sge *sge;
+	const struct rtsan_sge *sge;
 	uint32_t start; /**< offset at which element *idx* starts */
 	uint16_t idx;   /**< element used last */
 	uint16_t nb_sge;
@@ -26,17 +26,17 @@ struct san_ulp_sgl {
 
 /** *sge* must stay valid while the list is used. */
 static inline void
-san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge)
+san_ulp_sgl_init(struct san_ulp_sgl *l, const struct rtsan_sge *sge, uint32_t nb_sge)
 {
 	*l = (struct san_ulp_sgl){.sge = sge, .nb_sge = (uint16_t)nb_sge};
 }
 
-/** Likewise over *mine*, which gets a copy of the first SAN_ULP_SGE_MAX elements of *sge*. */
+/** Likewise over *mine*, which gets a copy of the first RTSAN_SGE_MAX elements of *sge*. */
 static inline void
-san_ulp_sgl_copy(struct san_ulp_sgl *l, struct san_ulp_sge mine[SAN_ULP_SGE_MAX],
-		 const struct san_ulp_sge *sge, uint32_t nb_sge)
+san_ulp_sgl_copy(struct san_ulp_sgl *l, struct rtsan_sge mine[RTSAN_SGE_MAX],
+		 const struct rtsan_sge *sge, uint32_t nb_sge)
 {
-	uint32_t i, n = RTE_MIN(nb_sge, (uint32_t)SAN_ULP_SGE_MAX);
+	uint32_t i, n = RTE_MIN(nb_sge, (uint32_t)RTSAN_SGE_MAX);
 
 	mine[0] = sge[0];
 	for (i = 1; unlikely(i < n); i++)
@@ -52,7 +52,7 @@ san_ulp_sgl_len(const struct san_ulp_sgl *l)
 	uint32_t i;
 
 	for (i = 0; i < l->nb_sge; i++)
-		len += l->sge[i].len;
+		len += l->sge[i].length;
 	return len;
 }
 

@@ -32,11 +32,11 @@ _Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (COOKIE_QP_SHIFT - COOKIE_WQE_SHIFT), 
 _Static_assert(SAN_ULP_QPS_MAX <= 1u << (64 - COOKIE_QP_SHIFT), "cookie");
 
 /** Indexed by the two flags that force it; if both are set, the first counts. */
-#define FORCED(flags) ((flags) / SAN_WR_SOLICITED & 3)
+#define FORCED(flags) ((flags) / RTSAN_WR_SOLICITED & 3)
 static const uint8_t solicit_of[] = {
-	[FORCED(SAN_WR_SOLICITED)] = SAN_SOLICIT_ALWAYS,
-	[FORCED(SAN_WR_UNSOLICITED)] = SAN_SOLICIT_NEVER,
-	[FORCED(SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)] = SAN_SOLICIT_ALWAYS,
+	[FORCED(RTSAN_WR_SOLICITED)] = SAN_SOLICIT_ALWAYS,
+	[FORCED(RTSAN_WR_UNSOLICITED)] = SAN_SOLICIT_NEVER,
+	[FORCED(RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)] = SAN_SOLICIT_ALWAYS,
 };
 
 /** Operations in terms of tl and the completion queue. */
@@ -44,16 +44,16 @@ static const struct wr_op {
 	uint8_t type;   /**< enum san_tl_type */
 	uint8_t kind;   /**< enum san_wire_kind */
 	uint8_t atomic; /**< enum san_wire_atomic */
-	uint8_t wc_op;  /**< enum san_ulp_wc_op */
+	uint8_t wc_op;  /**< enum rtsan_wc_opcode */
 } ops[] = {
-	[SAN_WR_SEND] = {SAN_TL_PUSH, SAN_KIND_SEND, 0, SAN_WC_SEND},
-	[SAN_WR_PUSH] = {SAN_TL_PUSH, SAN_KIND_PUSH, 0, SAN_WC_PUSH},
-	[SAN_WR_PUSH_IMM] = {SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, SAN_WC_PUSH},
-	[SAN_WR_PULL] = {SAN_TL_PULL, 0, 0, SAN_WC_PULL},
-	[SAN_WR_FETCH_ADD] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, SAN_WC_ATOMIC},
-	[SAN_WR_CMP_SWAP] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, SAN_WC_ATOMIC},
+	[RTSAN_WR_SEND] = {SAN_TL_PUSH, SAN_KIND_SEND, 0, RTSAN_WC_SEND},
+	[RTSAN_WR_PUSH] = {SAN_TL_PUSH, SAN_KIND_PUSH, 0, RTSAN_WC_PUSH},
+	[RTSAN_WR_PUSH_IMM] = {SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, RTSAN_WC_PUSH},
+	[RTSAN_WR_PULL] = {SAN_TL_PULL, 0, 0, RTSAN_WC_PULL},
+	[RTSAN_WR_FETCH_ADD] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, RTSAN_WC_ATOMIC},
+	[RTSAN_WR_CMP_SWAP] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, RTSAN_WC_ATOMIC},
 };
-_Static_assert(RTE_DIM(ops) == SAN_WR_CMP_SWAP + 1, "one row per operation");
+_Static_assert(RTE_DIM(ops) == RTSAN_WR_CMP_SWAP + 1, "one row per operation");
 
 static struct san_ulp_wqe *
 wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
@@ -96,7 +96,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 {
 	const struct wr_op *op = &ops[wr->op];
 	/* A send names no memory of the peer: other contents of these fields must not be sent. */
-	bool names = wr->op != SAN_WR_SEND;
+	bool names = wr->op != RTSAN_WR_SEND;
 	uint32_t n;
 
 	e->req = (struct san_tl_req){
@@ -115,18 +115,18 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 	e->nb_out = 0;
 	e->status = SAN_ST_OK;
 	e->wc_op = op->wc_op;
-	e->is_signaled = (wr->flags & SAN_WR_SIGNALED) != 0;
+	e->is_signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0;
 	e->whole = false;
 	e->used = true;
 	if (unlikely(op->type == SAN_TL_ATOMIC)) {
 		e->req.length = SAN_ULP_ATOMIC_LEN;
 		e->operand = wr->operand;
 		e->swap = wr->swap;
-	} else if ((wr->flags & SAN_WR_INLINE) != 0) {
+	} else if ((wr->flags & RTSAN_WR_INLINE) != 0) {
 		/* A list of one element over our own copy, so that filling makes no difference. */
-		n = RTE_MIN(wr->inline_len, (uint8_t)SAN_ULP_INLINE_MAX);
+		n = RTE_MIN(wr->inline_len, (uint8_t)RTSAN_INLINE_MAX);
 		memcpy(e->data, wr->data, n);
-		e->inl = (struct san_ulp_sge){.addr = e->data, .len = n};
+		e->inl = (struct rtsan_sge){.addr = e->data, .length = n};
 		e->req.length = n;
 		san_ulp_sgl_init(&e->sgl, &e->inl, 1);
 		return;
@@ -178,7 +178,7 @@ san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, 
 
 		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve_send(qp->send_cq))
 			break;
-		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
+		SAN_ASSERT(wr[i].op >= RTSAN_WR_SEND && wr[i].op <= RTSAN_WR_CMP_SWAP);
 		prefetch_wqe(qp);
 		at = qp->sq_free[--qp->nb_sq_free];
 		e = &qp->wqes[at];
@@ -247,7 +247,7 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 
 		e->whole = true;
 		if (e->status == SAN_ST_OK)
-			e->status = SAN_WC_ST_FLUSHED;
+			e->status = RTSAN_WC_FLUSHED;
 		if (e->nb_out == 0)
 			ulp_wr_fail_entry(ulp, qp, e);
 	}
@@ -332,7 +332,7 @@ ulp_wr_complete_txn(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t sta
 
 	e->nb_out--;
 	if (unlikely(qp->failed))
-		status = SAN_WC_ST_FLUSHED;
+		status = RTSAN_WC_FLUSHED;
 	if (status != SAN_ST_OK && e->status == SAN_ST_OK)
 		e->status = status;
 	/* After an error no further piece is requested; only the head can be in pieces. */

@@ -17,6 +17,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include "rtsan_abi.h"
 #include "san_drop.h"
 
 #define SAN_WIRE_PORT        4791 /**< UDP destination port unless configured */
@@ -26,7 +27,7 @@
 #define SAN_WIRE_LENGTH_MAX  (1u << 30)                  /**< bytes of one transaction */
 #define SAN_WIRE_REQ_WORDS   4                           /**< of the request bitmap, at most */
 #define SAN_WIRE_DATA_WORDS  16                          /**< of each data bitmap, at most */
-#define SAN_WIRE_CM_PRIVATE  64                          /**< bytes in a CM message */
+#define SAN_WIRE_CM_PRIVATE  RTSAN_PRIVATE_MAX           /**< bytes in a CM message */
 #define SAN_WIRE_CM_PORTS    8                           /**< steering (RULE-13) */
 #define SAN_WIRE_COOKIE      20                          /**< 16 bytes of MAC, 4 of time slot */
 #define SAN_WIRE_ATOMIC_LEN  16                          /**< operand, swap value */
@@ -82,17 +83,17 @@ enum san_wire_atomic {
 	SAN_ATOMIC_CMP_SWAP = 2,
 };
 
-/** Status in PUSH_GRNT and PULL_DATA, and code of a NACK. */
+/** Status in PUSH_GRNT and PULL_DATA, and code of a NACK; completions report it as well. */
 enum san_wire_status {
-	SAN_ST_OK = 0,
-	SAN_ST_RNR = 1,      /**< NACK: withdraw, wait, resend; grant: waited too long */
-	SAN_ST_ACCESS = 2,   /**< no region has this key and allows this access */
-	SAN_ST_LENGTH = 5,   /**< longer than the posted receive; 3 and 4 are not used */
-	SAN_ST_REVOKED = 6,  /**< the region was revoked in flight */
-	SAN_ST_ALIGN = 7,    /**< atomic on an address that is no multiple of 8 */
-	SAN_ST_RESOURCE = 8, /**< no resources; a retry may help */
-	SAN_ST_REFUSED = 9,  /**< the target's ULP refused this transaction (RT-27) */
-	SAN_ST_ABORTED = 10, /**< given up by the initiator */
+	SAN_ST_OK = RTSAN_WC_SUCCESS,
+	SAN_ST_RNR = RTSAN_WC_RNR_RETRY_EXC, /**< NACK: withdraw, wait, resend; grant: too late */
+	SAN_ST_ACCESS = RTSAN_WC_REM_ACCESS, /**< no region has this key and allows this access */
+	SAN_ST_LENGTH = RTSAN_WC_REM_LENGTH, /**< 3 and 4 are not used */
+	SAN_ST_REVOKED = RTSAN_WC_REM_REVOKED,
+	SAN_ST_ALIGN = RTSAN_WC_REM_ALIGN,
+	SAN_ST_RESOURCE = RTSAN_WC_REM_RESOURCE, /**< a retry may help */
+	SAN_ST_REFUSED = RTSAN_WC_REM_REFUSED,   /**< this transaction only (RT-27) */
+	SAN_ST_ABORTED = RTSAN_WC_ABORTED,       /**< by the initiator */
 	SAN_ST_MAX
 };
 
@@ -223,20 +224,7 @@ enum san_wire_cm_msg {
 };
 
 /** Reasons of SAN_CM_REJ, SAN_CM_DREQ and SAN_CM_RESET. */
-enum san_wire_cm_reason {
-	SAN_CM_R_NONE = 0,
-	SAN_CM_R_NO_LISTENER = 1,
-	SAN_CM_R_REFUSED = 2, /**< by the application */
-	SAN_CM_R_RESOURCES = 3,
-	SAN_CM_R_PKEY = 4,
-	SAN_CM_R_PARAMETER = 5, /**< a parameter out of range */
-	SAN_CM_R_VERSION = 6,
-	SAN_CM_R_BACKLOG = 7,
-	SAN_CM_R_TIMEOUT = 8,
-	SAN_CM_R_STALE = 9,     /**< RESET: unknown CID or tag */
-	SAN_CM_R_PATH_MTU = 10, /**< the path no longer carries packets that long (RT-31) */
-	SAN_CM_R_MAX
-};
+#define SAN_CM_R_MAX (RTSAN_R_PATH_MTU + 1) /**< enum rtsan_reason: those on the wire */
 
 enum san_wire_cm_flag {
 	SAN_CM_F_ORDERED = 0x01,
@@ -259,7 +247,7 @@ enum san_wire_cm_feature {
 struct san_wire_cm {
 	uint8_t msg;    /**< enum san_wire_cm_msg */
 	uint8_t flags;  /**< enum san_wire_cm_flag */
-	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint8_t reason; /**< enum rtsan_reason */
 	uint8_t nb_ports;
 	uint32_t xid;     /**< chosen by the connecting side; identifies the attempt */
 	uint32_t src_cid; /**< the CID on which the sender of this message receives */

@@ -174,7 +174,7 @@ san_wire_cm_parse(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct
 	if (p->payload_len == 0) {
 		*cm = (struct san_wire_cm){
 			.msg = SAN_CM_RESET,
-			.reason = SAN_CM_R_STALE,
+			.reason = RTSAN_R_STALE,
 			.src_cid = p->rsn,
 			.src_tag = p->cmpl_rsn,
 			.data_psn = p->psn,

@@ -89,17 +89,17 @@ static const char *const status_names[] = {
 static_assert(RTE_DIM(status_names) == SAN_ST_MAX, "every status");
 
 static const char *const cm_reason_names[] = {
-	[SAN_CM_R_NONE] = "none",
-	[SAN_CM_R_NO_LISTENER] = "no_listener",
-	[SAN_CM_R_REFUSED] = "refused",
-	[SAN_CM_R_RESOURCES] = "resources",
-	[SAN_CM_R_PKEY] = "pkey",
-	[SAN_CM_R_PARAMETER] = "parameter",
-	[SAN_CM_R_VERSION] = "version",
-	[SAN_CM_R_BACKLOG] = "backlog",
-	[SAN_CM_R_TIMEOUT] = "timeout",
-	[SAN_CM_R_STALE] = "stale",
-	[SAN_CM_R_PATH_MTU] = "path_mtu",
+	[RTSAN_R_NONE] = "none",
+	[RTSAN_R_NO_LISTENER] = "no_listener",
+	[RTSAN_R_REFUSED] = "refused",
+	[RTSAN_R_RESOURCES] = "resources",
+	[RTSAN_R_PKEY] = "pkey",
+	[RTSAN_R_PARAMETER] = "parameter",
+	[RTSAN_R_VERSION] = "version",
+	[RTSAN_R_BACKLOG] = "backlog",
+	[RTSAN_R_TIMEOUT] = "timeout",
+	[RTSAN_R_STALE] = "stale",
+	[RTSAN_R_PATH_MTU] = "path_mtu",
 };
 static_assert(RTE_DIM(cm_reason_names) == SAN_CM_R_MAX, "every reason");
 

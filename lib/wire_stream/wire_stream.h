@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rtsan_abi.h"
+
 #define SAN_SM_VERSION 1
 #define SAN_SM_HDR     28  /**< bytes of the header, without parts */
 #define SAN_SM_SEGS    4   /**< most pieces of memory of one location */
@@ -49,9 +51,9 @@ enum san_sm_flag {
 /** Mode of a sender: how it transfers data (AFC-6, AFC-22). */
 enum san_sm_mode {
 	SAN_SM_DISCOVERY = 0,
-	SAN_SM_SMALL_RECV = 1,  /**< everything in messages */
-	SAN_SM_LARGE_RECV = 2,  /**< receivers advertise */
-	SAN_SM_SMALL_LARGE = 3, /**< small receive, then large */
+	SAN_SM_SMALL_RECV = RTSAN_STREAM_SMALL_RECV,   /**< everything in messages */
+	SAN_SM_LARGE_RECV = RTSAN_STREAM_LARGE_RECV,   /**< receivers advertise */
+	SAN_SM_SMALL_LARGE = RTSAN_STREAM_SMALL_LARGE, /**< small receive, then large */
 	SAN_SM_MODES
 };
 

@@ -71,7 +71,7 @@ static struct {
 	struct san_prng prng;
 	struct side client, server;
 } bench = {
-	.op = SAN_WR_PUSH,
+	.op = RTSAN_WR_PUSH,
 	.size = 64,
 	.depth = 256,
 	.batch = 16,
@@ -114,7 +114,7 @@ make_queues(struct side *s)
 	struct san_ulp *ulp = san_core_ulp(s->core);
 	struct san_ulp_qp_conf conf = {
 		.sq_depth = rte_align32pow2(bench.depth),
-		.rq_depth = bench.op == SAN_WR_SEND ? 2 * rte_align32pow2(bench.depth) : 1,
+		.rq_depth = bench.op == RTSAN_WR_SEND ? 2 * rte_align32pow2(bench.depth) : 1,
 	};
 	uint32_t i;
 
@@ -129,7 +129,7 @@ make_queues(struct side *s)
 	for (i = 0; i < bench.nb_conns; i++)
 		if (san_ulp_qp_create(ulp, &conf, &s->qps[i]) != 0)
 			die("queue pair");
-	if (san_ulp_mr_add(ulp, s->region, REGION, 0, SAN_RIGHT_PUSH | SAN_RIGHT_PULL, PKEY,
+	if (san_ulp_mr_add(ulp, s->region, REGION, 0, RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL, PKEY,
 			   &s->key) != 0)
 		die("region");
 }
@@ -202,11 +202,11 @@ poll_events(struct side *s, uint32_t *next_qp)
 
 	progress(s);
 	while (san_core_conn_poll_event(s->core, &ev)) {
-		if (ev.type == SAN_EV_CONNECT_REQUEST) {
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST) {
 			if (san_core_conn_accept(s->core, ev.request, s->qps[(*next_qp)++], &param,
 						 bench.now_ns) != 0)
 				die("accept");
-		} else if (ev.type == SAN_EV_ESTABLISHED) {
+		} else if (ev.type == RTSAN_EV_ESTABLISHED) {
 			s->nb_up++;
 		} else {
 			die(san_wire_op_cm_reason_name(ev.reason));
@@ -255,10 +255,10 @@ post_batch(struct side *s, uint32_t conn, uint32_t n)
 		wr->remote_addr = off;
 		wr->rkey = bench.server.key;
 		wr->op = bench.op;
-		wr->flags = SAN_WR_SIGNALED;
+		wr->flags = RTSAN_WR_SIGNALED;
 		wr->nb_sge = 1;
 		wr->length = bench.size;
-		wr->sge[0] = (struct san_ulp_sge){.addr = s->region + off, .len = bench.size};
+		wr->sge[0] = (struct rtsan_sge){.addr = s->region + off, .length = bench.size};
 	}
 	if (san_core_post(s->core, s->qps[conn], wrs, n, bench.now_ns) != n)
 		die("send queue");
@@ -273,7 +273,7 @@ post_recvs(struct side *s, uint32_t conn, uint32_t n)
 	for (i = 0; i < n; i++) {
 		r[i].wr_id = conn;
 		r[i].nb_sge = 1;
-		r[i].sge[0] = (struct san_ulp_sge){.addr = s->region, .len = bench.size};
+		r[i].sge[0] = (struct rtsan_sge){.addr = s->region, .length = bench.size};
 	}
 	if (san_core_post_recv(s->core, s->qps[conn], r, n, bench.now_ns) != n)
 		die("receive queue");
@@ -294,7 +294,7 @@ poll(struct side *s, bool answer)
 				;
 			if (wc[i].status != SAN_ST_OK)
 				die(san_ulp_status_name(wc[i].status));
-			if (wc[i].op != SAN_WC_RECV) {
+			if (wc[i].op != RTSAN_WC_RECV) {
 				s->nb_sent += run;
 				continue;
 			}
@@ -340,7 +340,7 @@ run(void)
 	double ns_per_tick = 1e9 / (double)rte_get_tsc_hz();
 	uint32_t i, k;
 
-	for (i = 0; bench.op == SAN_WR_SEND && i < bench.nb_conns; i++) {
+	for (i = 0; bench.op == RTSAN_WR_SEND && i < bench.nb_conns; i++) {
 		for (k = 0; k < rte_align32pow2(bench.depth); k++) {
 			post_recvs(&bench.server, i, 1);
 			if (bench.answers)
@@ -374,11 +374,11 @@ get_args(int argc, char **argv)
 		uint8_t op;
 		bool answers, idle;
 	} ops[] = {
-		{"send", SAN_WR_SEND, false, false},
-		{"push", SAN_WR_PUSH, false, false},
-		{"pull", SAN_WR_PULL, false, false},
-		{"rpc", SAN_WR_SEND, true, false},
-		{"idle", SAN_WR_PUSH, false, true},
+		{"send", RTSAN_WR_SEND, false, false},
+		{"push", RTSAN_WR_PUSH, false, false},
+		{"pull", RTSAN_WR_PULL, false, false},
+		{"rpc", RTSAN_WR_SEND, true, false},
+		{"idle", RTSAN_WR_PUSH, false, true},
 	};
 	uint32_t *numbers[] = {&bench.size, &bench.depth, &bench.batch};
 	unsigned int i;

@@ -164,8 +164,8 @@ post(uint32_t n)
 	for (i = 0; i < n; i++) {
 		wr = &q->sqe[(q->sq.tail + i) & q->sq.mask];
 		wr->wr_id = q->sq.tail + i;
-		wr->op = SAN_WR_SEND;
-		wr->flags = SAN_WR_SIGNALED | SAN_WR_INLINE;
+		wr->op = RTSAN_WR_SEND;
+		wr->flags = RTSAN_WR_SIGNALED | RTSAN_WR_INLINE;
 		wr->nb_sge = 0;
 		wr->inline_len = wr->length = 8;
 		memcpy(wr->data, &wr->wr_id, 8);

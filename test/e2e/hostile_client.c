@@ -41,18 +41,18 @@ on_term(int signum)
 	is_over = signum;
 }
 
-static struct san_ulp_sge
+static struct rtsan_sge
 part(const struct raw_app *a, uint32_t at, uint32_t len)
 {
-	return (struct san_ulp_sge){(void *)(uintptr_t)(RAW_BASE + at), len, a->key};
+	return (struct rtsan_sge){(void *)(uintptr_t)(RAW_BASE + at), len, a->key};
 }
 
 static struct san_ulp_wr
 push(const struct raw_app *from, const struct raw_app *to, uint32_t len)
 {
 	return (struct san_ulp_wr){
-		.op = SAN_WR_PUSH,
-		.flags = SAN_WR_SIGNALED,
+		.op = RTSAN_WR_PUSH,
+		.flags = RTSAN_WR_SIGNALED,
 		.nb_sge = 1,
 		.remote_addr = RAW_BASE,
 		.rkey = to->key,
@@ -147,8 +147,8 @@ flip(void *arg)
 		const struct san_ulp_wr *from = i % 8 == 0 ? &f->bad[i / 8 % 4] : &f->good;
 
 		e->sge[0].addr = from->sge[0].addr;
-		e->sge[0].key = from->sge[0].key;
-		e->sge[0].len = from->sge[0].len;
+		e->sge[0].lkey = from->sge[0].lkey;
+		e->sge[0].length = from->sge[0].length;
 		e->length = from->length;
 		e->rkey = from->rkey;
 	}
@@ -168,7 +168,7 @@ flip_until_ended(struct pair *p, const struct raw_app *other)
 	f.bad[0] = f.bad[1] = f.bad[2] = f.bad[3] = f.good;
 	f.bad[0].sge[0] = part(other, 0, LEN);
 	f.bad[1].sge[0] = part(&p->a, REGION - LEN + 1, LEN);
-	f.bad[2].sge[0].len = f.bad[2].length = 0xfffffff0;
+	f.bad[2].sge[0].length = f.bad[2].length = 0xfffffff0;
 	f.bad[3].rkey = other->key;
 	for (i = 0; i < p->qa.depth; i++)
 		f.entry[i] = f.good;
@@ -267,13 +267,13 @@ mode_foreign(void)
 		change;                          \
 		must_be_malformed(&p, wr, what); \
 	} while (0)
-	MALFORMED(wr.sge[0].key = other.key, "region of another");
-	MALFORMED(wr.sge[0].key = freed, "region that is gone");
+	MALFORMED(wr.sge[0].lkey = other.key, "region of another");
+	MALFORMED(wr.sge[0].lkey = freed, "region that is gone");
 	MALFORMED(wr.sge[0] = part(&p.a, REGION - LEN + 1, LEN), "beyond its region");
 	MALFORMED(wr.sge[0] = part(&p.a, (uint32_t)-1, LEN), "before its region");
 	MALFORMED(wr.sge[0].addr = p.a.region, "by another name");
 	for (i = 0; i < 8; i++)
-		MALFORMED(wr.sge[0].key ^= 1u << (i * 4), "forged");
+		MALFORMED(wr.sge[0].lkey ^= 1u << (i * 4), "forged");
 #undef MALFORMED
 #define REFUSED(change, what)                  \
 	do {                                   \
@@ -282,7 +282,7 @@ mode_foreign(void)
 		must_be_refused(&p, wr, what); \
 	} while (0)
 	REFUSED(wr.rkey = other.key, "peer: region of another");
-	REFUSED((wr.rkey = other.key, wr.op = SAN_WR_PULL), "peer: pull from another");
+	REFUSED((wr.rkey = other.key, wr.op = RTSAN_WR_PULL), "peer: pull from another");
 	REFUSED(wr.rkey = freed, "peer: region that is gone");
 	REFUSED(wr.remote_addr = RAW_BASE + REGION - LEN + 1, "peer: beyond its region");
 	REFUSED(wr.remote_addr = UINT64_MAX - 8, "peer: at the end of everything");
@@ -335,7 +335,7 @@ mode_holes(void)
 		pthread_create(&thread, NULL, punch, &p);
 		for (i = 0; i < 500 && !is_over; i++) {
 			wr = push(&p.a, &p.b, REGION / 2);
-			wr.op = i % 2 == 0 ? SAN_WR_PUSH : SAN_WR_PULL;
+			wr.op = i % 2 == 0 ? RTSAN_WR_PUSH : RTSAN_WR_PULL;
 			raw_post(&p.qa, &wr);
 			/* its indices may be removed, too: then its work requests are invalid */
 			if (!raw_wc(&p.qa, &wc))
@@ -710,19 +710,19 @@ mode_looks(void)
 			r.sge[0] = part(&p.b, 0, LEN);
 			raw_post_recv(&p.qb, &r);
 			wr = push(&p.a, &p.b, len);
-			wr.op = SAN_WR_SEND;
+			wr.op = RTSAN_WR_SEND;
 			raw_post(&p.qa, &wr);
 			if (!raw_wc(&p.qa, &wc) || wc.status != 0 || !raw_wc(&p.qb, &wc) ||
 			    wc.byte_len != len)
 				raw_die("send of %u bytes", len);
-			wr.op = SAN_WR_PULL;
+			wr.op = RTSAN_WR_PULL;
 			raw_post(&p.qa, &wr);
 			if (!raw_wc(&p.qa, &wc) || wc.status != 0)
 				raw_die("pull of %u bytes", len);
 		}
 		/* a pull that fails brings nothing */
 		wr = push(&p.a, &p.b, REGION);
-		wr.op = SAN_WR_PULL;
+		wr.op = RTSAN_WR_PULL;
 		wr.remote_addr += 8;
 		raw_post(&p.qa, &wr);
 		if (!raw_wc(&p.qa, &wc) || wc.status == 0)

@@ -57,12 +57,12 @@ must_hold(const uint8_t *mem, size_t len, int c, const char *what)
 }
 
 static uint8_t
-status_of(enum san_ulp_op op)
+status_of(enum rtsan_wr_opcode op)
 {
-	const uint32_t len = op == SAN_WR_FETCH_ADD ? 8 : LEN;
+	const uint32_t len = op == RTSAN_WR_FETCH_ADD ? 8 : LEN;
 	struct san_ulp_wr wr = {
 		.op = op,
-		.flags = SAN_WR_SIGNALED,
+		.flags = RTSAN_WR_SIGNALED,
 		.nb_sge = 1,
 		.remote_addr = RAW_BASE,
 		.rkey = b.key,
@@ -101,7 +101,8 @@ connect_across(uint16_t pkey_a, uint16_t pkey_b)
 static void
 reach_across(uint16_t other)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL, SAN_WR_FETCH_ADD};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
+						   RTSAN_WR_FETCH_ADD};
 	struct san_ulp_recv r = {
 		.nb_sge = 1,
 		.sge = {{(void *)(uintptr_t)RAW_BASE, LEN, b.key}},
@@ -122,7 +123,7 @@ reach_across(uint16_t other)
 	must_hold(a.region, REGION, 'a', "pulled");
 	must_hold(b.region, REGION, 'b', "pushed");
 	raw_post_recv(&qb, &r);
-	if (status_of(SAN_WR_SEND) != 0 || !raw_wc(&qb, &wc) || wc.byte_len != LEN)
+	if (status_of(RTSAN_WR_SEND) != 0 || !raw_wc(&qb, &wc) || wc.byte_len != LEN)
 		raw_die("send");
 	end_qps();
 }
@@ -135,11 +136,11 @@ reach(void)
 	raw_pair(&qa, &qb, peer, SERVICE);
 	memset(a.region, 'a', REGION);
 	memset(b.region, 'b', REGION);
-	if (status_of(SAN_WR_PULL) != 0)
+	if (status_of(RTSAN_WR_PULL) != 0)
 		raw_die("pull");
 	must_hold(a.region, LEN, 'b', "pull");
 	memset(a.region, 'a', REGION);
-	if (status_of(SAN_WR_PUSH) != 0)
+	if (status_of(RTSAN_WR_PUSH) != 0)
 		raw_die("push");
 	must_hold(b.region, LEN, 'a', "push");
 	end_qps();

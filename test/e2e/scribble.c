@@ -238,7 +238,7 @@ post(struct queue *q)
 		.sge = {{(void *)(uintptr_t)(0x10000 + below(REGION / 2)), len, key}},
 	};
 	if (e->op >= 5)
-		e->length = e->sge[0].len = 8;
+		e->length = e->sge[0].length = 8;
 	if (below(20) == 0)
 		((uint8_t *)e)[below(sizeof(*e))] = (uint8_t)below(256);
 	atomic_store(&q->wq->sq_tail, tail + 1 + (below(50) == 0 ? below(40) : 0));

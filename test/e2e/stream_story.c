@@ -85,7 +85,7 @@ sends(uint32_t who, uint32_t bytes)
 	struct san_ulp_wr wr;
 
 	say(who == A ? "A" : "B", "sends", bytes);
-	world_wr(&wr, SAN_WR_SEND, story.buf[who], bytes, 0, 0, 1, SAN_WR_SIGNALED);
+	world_wr(&wr, RTSAN_WR_SEND, story.buf[who], bytes, 0, 0, 1, RTSAN_WR_SIGNALED);
 	world_post(story.w, story.q[who], &wr);
 }
 
@@ -95,7 +95,7 @@ asks(uint32_t who, uint8_t op, uint32_t imm, const char *what)
 	struct san_ulp_wr wr;
 
 	say(who == A ? "A" : "B", what, 0);
-	world_wr(&wr, (enum san_ulp_op)op, NULL, 0, 0, 0, 1, SAN_WR_SIGNALED);
+	world_wr(&wr, op, NULL, 0, 0, 0, 1, RTSAN_WR_SIGNALED);
 	wr.imm = imm;
 	world_post(story.w, story.q[who], &wr);
 }
@@ -158,7 +158,7 @@ tell_large_small(void)
 static void
 waits(void)
 {
-	asks(B, SAN_WR_WAIT, SAN_STREAM_READABLE, "waits for data");
+	asks(B, SAN_WR_WAIT, RTSAN_STREAM_READABLE, "waits for data");
 	sends(A, LARGE);
 	settle();
 	posts(B, HEAD);
@@ -296,8 +296,8 @@ tell_urgent(void)
 	struct san_ulp_wr wr;
 
 	say("A", "sends 100, the last byte urgent", 0);
-	world_wr(&wr, SAN_WR_SEND, story.buf[A], SMALL, 0, 0, 1, SAN_WR_SIGNALED);
-	wr.flags |= SAN_WR_OOB;
+	world_wr(&wr, RTSAN_WR_SEND, story.buf[A], SMALL, 0, 0, 1, RTSAN_WR_SIGNALED);
+	wr.flags |= RTSAN_WR_OOB;
 	world_post(story.w, story.q[A], &wr);
 	settle();
 }
@@ -308,7 +308,7 @@ tell_withdraw(void)
 	learn(direct);
 	posts(B, LARGE);
 	settle();
-	asks(B, SAN_WR_CANCEL, SAN_STREAM_RECVS, "wants its buffers back");
+	asks(B, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, "wants its buffers back");
 	settle();
 }
 
@@ -324,7 +324,7 @@ tell_end(void)
 static void
 no_reads(struct san_stream_conf *c)
 {
-	c->read = SAN_STREAM_READ_NEVER;
+	c->read = RTSAN_STREAM_READ_NEVER;
 }
 
 static void
@@ -337,7 +337,7 @@ few_buffers(struct san_stream_conf *c)
 static void
 all_reads(struct san_stream_conf *c)
 {
-	c->read = SAN_STREAM_READ_ALWAYS;
+	c->read = RTSAN_STREAM_READ_ALWAYS;
 }
 
 static const struct {

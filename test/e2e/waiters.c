@@ -57,7 +57,7 @@ is_armed(uint32_t i, uint32_t round)
 static void
 send_all(void)
 {
-	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .flags = SAN_WR_SIGNALED};
+	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED};
 	struct san_ulp_recv r = {.nb_sge = 0};
 	uint32_t i;
 

@@ -319,7 +319,7 @@ do_ulp(struct input *in)
 		san_cm_fsm_accept_peer(cm, slot, &param, 2, now_ns);
 		break;
 	case 3:
-		san_cm_fsm_reject(cm, slot, SAN_CM_R_REFUSED, &param, 20, now_ns);
+		san_cm_fsm_reject(cm, slot, RTSAN_R_REFUSED, &param, 20, now_ns);
 		break;
 	case 4:
 		san_cm_fsm_disconnect(cm, slot, what & 0x80, now_ns);
@@ -328,7 +328,7 @@ do_ulp(struct input *in)
 		san_cm_fsm_drained(cm, slot, now_ns);
 		break;
 	case 6:
-		san_cm_fsm_failed(cm, slot, SAN_CM_R_TIMEOUT, now_ns);
+		san_cm_fsm_failed(cm, slot, RTSAN_R_TIMEOUT, now_ns);
 		break;
 	case 7:
 		san_cm_release(cm, slot, now_ns);

@@ -513,7 +513,7 @@ fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
 			req->conn.param.given = 0;
 		} else {
 			req->conn.param.order %= 4;
-			req->conn.param.private_len %= SHMQ_PRIVATE + 2;
+			req->conn.param.private_len %= RTSAN_PRIVATE_MAX + 2;
 		}
 	}
 }
@@ -538,7 +538,7 @@ do_request(struct liar *l, struct input *in)
 
 /* ---- what it writes ---- */
 
-static struct san_ulp_sge
+static struct rtsan_sge
 some_sge(const struct liar *l, struct input *in)
 {
 	uint8_t pick = take8(in);
@@ -549,10 +549,10 @@ some_sge(const struct liar *l, struct input *in)
 		at %= REGION;
 		len %= REGION + 1 - at;
 	}
-	return (struct san_ulp_sge){
+	return (struct rtsan_sge){
 		.addr = (void *)(uintptr_t)(BASE + at),
-		.len = len,
-		.key = (pick & 0x20) != 0 ? take32(in) : of->keys[pick % NB_OBJ],
+		.length = len,
+		.lkey = (pick & 0x20) != 0 ? take32(in) : of->keys[pick % NB_OBJ],
 	};
 }
 
@@ -571,12 +571,12 @@ do_send(struct liar *l, struct input *in)
 	wr.remote_addr = BASE + (take32(in) & (REGION - 1) & ~7u);
 	for (i = 0; i < wr.nb_sge; i++) {
 		wr.sge[i] = some_sge(l, in);
-		wr.length += wr.sge[i].len;
+		wr.length += wr.sge[i].length;
 	}
-	if ((wr.flags & SAN_WR_INLINE) != 0)
+	if ((wr.flags & RTSAN_WR_INLINE) != 0)
 		wr.length = wr.inline_len = take8(in);
-	if (wr.op >= SAN_WR_FETCH_ADD && (fix & 2) == 0)
-		wr.length = wr.sge[0].len = 8;
+	if (wr.op >= RTSAN_WR_FETCH_ADD && (fix & 2) == 0)
+		wr.length = wr.sge[0].length = 8;
 	if ((fix & 1) != 0)
 		((uint8_t *)&wr)[take8(in) % sizeof(wr)] = take8(in);
 	tail = atomic_load(&wq->sq_tail);
@@ -588,13 +588,13 @@ static void
 do_recv(struct liar *l, struct input *in)
 {
 	const struct share *s = &l->qps[take8(in) % NB_OBJ];
-	struct san_ulp_recv r = {.nb_sge = take8(in) % (SAN_ULP_SGE_MAX + 2)};
+	struct san_ulp_recv r = {.nb_sge = take8(in) % (RTSAN_SGE_MAX + 2)};
 	struct san_wq *wq = s->mem;
 	uint32_t i, tail;
 
 	if (wq == NULL)
 		return;
-	for (i = 0; i < r.nb_sge && i < SAN_ULP_SGE_MAX; i++)
+	for (i = 0; i < r.nb_sge && i < RTSAN_SGE_MAX; i++)
 		r.sge[i] = some_sge(l, in);
 	tail = atomic_load(&wq->rq_tail);
 	memcpy((uint8_t *)(wq + 1) + DEPTH * sizeof(struct san_ulp_wr) + tail % DEPTH * sizeof(r),

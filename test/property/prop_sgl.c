@@ -18,10 +18,10 @@
 #define MAX_SEGS 5
 #define GUARD    0xa5
 
-static uint8_t area[SAN_ULP_SGE_MAX][AREA];
-static struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
+static uint8_t area[RTSAN_SGE_MAX][AREA];
+static struct rtsan_sge sge[RTSAN_SGE_MAX];
 static struct san_ulp_sgl list;
-static uint8_t flat[SAN_ULP_SGE_MAX * AREA]; /* what the list must hold */
+static uint8_t flat[RTSAN_SGE_MAX * AREA]; /* what the list must hold */
 static uint8_t bytes[sizeof(flat) + AREA];
 static uint8_t seg_mem[MAX_SEGS][AREA];
 static struct rte_mbuf segs[MAX_SEGS];
@@ -37,16 +37,16 @@ random_len(struct san_prng *g)
 static uint32_t
 make_list(struct san_prng *g)
 {
-	uint32_t nb = san_prng_below(g, SAN_ULP_SGE_MAX + 1);
-	uint32_t shift = san_prng_below(g, SAN_ULP_SGE_MAX);
+	uint32_t nb = san_prng_below(g, RTSAN_SGE_MAX + 1);
+	uint32_t shift = san_prng_below(g, RTSAN_SGE_MAX);
 	uint32_t len = 0;
 	uint32_t i;
 
 	memset(area, GUARD, sizeof(area));
 	for (i = 0; i < nb; i++) {
-		sge[i].addr = area[(i + shift) % SAN_ULP_SGE_MAX] + 1 + san_prng_below(g, 32);
-		sge[i].len = random_len(g);
-		len += sge[i].len;
+		sge[i].addr = area[(i + shift) % RTSAN_SGE_MAX] + 1 + san_prng_below(g, 32);
+		sge[i].length = random_len(g);
+		len += sge[i].length;
 	}
 	san_ulp_sgl_init(&list, sge, nb);
 	PROP_CHECK(san_ulp_sgl_len(&list) == len);
@@ -92,12 +92,12 @@ check_all(uint32_t len)
 	uint32_t i, k, at = 0, inside = 0, changed = 0;
 
 	for (i = 0; i < list.nb_sge; i++)
-		for (k = 0; k < sge[i].len; k++, at++) {
+		for (k = 0; k < sge[i].length; k++, at++) {
 			PROP_CHECK(((uint8_t *)sge[i].addr)[k] == flat[at]);
 			inside += flat[at] != GUARD;
 		}
 	PROP_CHECK(at == len);
-	for (i = 0; i < SAN_ULP_SGE_MAX; i++)
+	for (i = 0; i < RTSAN_SGE_MAX; i++)
 		for (k = 0; k < AREA; k++)
 			changed += area[i][k] != GUARD;
 	PROP_CHECK(changed == inside);

@@ -152,15 +152,15 @@ has_memory(const struct app *a, uint32_t len)
 }
 
 static void
-split(struct san_ulp_sge *sge, uint8_t *nb, uint8_t *buf, uint32_t len)
+split(struct rtsan_sge *sge, uint8_t *nb, uint8_t *buf, uint32_t len)
 {
-	uint8_t parts = (uint8_t)(1 + below(SAN_ULP_SGE_MAX)), i;
+	uint8_t parts = (uint8_t)(1 + below(RTSAN_SGE_MAX)), i;
 
 	*nb = 0;
 	for (i = 0; i < parts && len > 0; i++) {
 		uint32_t n = i == parts - 1 ? len : 1 + below(len);
 
-		sge[(*nb)++] = (struct san_ulp_sge){.addr = buf, .len = n};
+		sge[(*nb)++] = (struct rtsan_sge){.addr = buf, .length = n};
 		buf += n;
 		len -= n;
 	}
@@ -171,7 +171,11 @@ do_send(struct app *a)
 {
 	uint32_t len = random_size(), i;
 	struct send *s = &a->send[a->nb_sends];
-	struct san_ulp_wr wr = {.wr_id = a->nb_sends, .op = SAN_WR_SEND, .flags = SAN_WR_SIGNALED};
+	struct san_ulp_wr wr = {
+		.wr_id = a->nb_sends,
+		.op = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
+	};
 	uint8_t *buf;
 
 	if (a->fin || a->nb_sends == NB_SENDS || under_way(a) >= NB_SLOTS)
@@ -185,8 +189,8 @@ do_send(struct app *a)
 	for (i = 0; i < len; i++)
 		buf[i] = byte_of(s, i);
 	wr.length = len;
-	if (len <= SAN_ULP_INLINE_MAX && below(2) == 0) {
-		wr.flags |= SAN_WR_INLINE;
+	if (len <= RTSAN_INLINE_MAX && below(2) == 0) {
+		wr.flags |= RTSAN_WR_INLINE;
 		wr.inline_len = (uint8_t)len;
 		memcpy(wr.data, buf, len);
 	} else {
@@ -194,7 +198,7 @@ do_send(struct app *a)
 	}
 	if (below(40) == 0) {
 		s->urgent = true;
-		wr.flags |= SAN_WR_OOB;
+		wr.flags |= RTSAN_WR_OOB;
 	}
 	a->nb_sends++;
 	PROP_CHECK(san_stream_post_send(a->e->s, &wr, 1, pair.now_ns) == 1);
@@ -209,7 +213,7 @@ post_recv(struct app *a, uint32_t len, uint8_t flags)
 	if (a->recv_tail - a->recv_head >= 8)
 		return;
 	*p = (struct post){.id = a->recv_tail, .buf = malloc(len + 1), .len = len, .flags = flags};
-	if ((flags & SAN_RECV_LOAN) == 0)
+	if ((flags & RTSAN_RECV_LOAN) == 0)
 		split(r.sge, &r.nb_sge, p->buf, len);
 	a->recv_tail++;
 	PROP_CHECK(san_stream_recv_post(a->e->s, &r, 1, pair.now_ns) == 1);
@@ -218,10 +222,10 @@ post_recv(struct app *a, uint32_t len, uint8_t flags)
 static void
 do_recv(struct app *a)
 {
-	static const uint8_t kinds[] = {0, 0, 0, 0, 0, SAN_RECV_PEEK, SAN_RECV_WAITALL,
-					SAN_RECV_DONTWAIT, SAN_RECV_LOAN,
-					SAN_RECV_PEEK | SAN_RECV_DONTWAIT,
-					SAN_RECV_PEEK | SAN_RECV_WAITALL};
+	static const uint8_t kinds[] = {0, 0, 0, 0, 0, RTSAN_RECV_PEEK, RTSAN_RECV_WAITALL,
+					RTSAN_RECV_DONTWAIT, RTSAN_RECV_LOAN,
+					RTSAN_RECV_PEEK | RTSAN_RECV_DONTWAIT,
+					RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL};
 	uint8_t flags = kinds[below((sizeof(kinds) / sizeof(kinds[0])))];
 	uint32_t len = a->greedy ? 4096 + below(300000) : random_size();
 
@@ -237,7 +241,7 @@ do_ctl(struct app *a)
 		break;
 	case 1:
 		if (below(4) == 0)
-			pair_ctl(a->e, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+			pair_ctl(a->e, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 		break;
 	case 2:
 		if (below(8) == 0) {
@@ -245,11 +249,11 @@ do_ctl(struct app *a)
 
 			for (i = a->nb_ended; i < a->nb_sends; i++)
 				a->send[i].cancelled = true;
-			pair_ctl(a->e, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+			pair_ctl(a->e, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 		}
 		break;
 	case 3:
-		pair_ctl(a->e, 1, SAN_WR_CANCEL, SAN_STREAM_WAITS, 0);
+		pair_ctl(a->e, 1, SAN_WR_CANCEL, RTSAN_STREAM_WAITS, 0);
 		break;
 	case 4:
 		pair_ctl(a->e, 1, SAN_WR_OPTION, SAN_STREAM_OPT_READ, below(3));
@@ -283,7 +287,7 @@ end_sending(struct app *a)
 static bool
 is_death(const struct san_ulp_wc *wc)
 {
-	return dead && (wc->status == SAN_WC_ST_RETRY_EXC || wc->status == SAN_WC_ST_FLUSHED);
+	return dead && (wc->status == RTSAN_WC_RETRY_EXC || wc->status == RTSAN_WC_FLUSHED);
 }
 
 static void
@@ -294,11 +298,11 @@ on_sent(struct app *a, const struct san_ulp_wc *wc)
 	PROP_CHECK(wc->wr_id == a->nb_ended);
 	if (is_death(wc)) {
 		s->cancelled = true;
-	} else if (wc->status == SAN_WC_ST_NO_BUFFERS) {
+	} else if (wc->status == RTSAN_WC_NO_BUFFERS) {
 		PROP_CHECK(wc->byte_len == 0); /* nothing half sent (AFC-20) */
 		s->cancelled = true;
 	} else if (wc->status != 0) {
-		PROP_CHECK(wc->status == SAN_WC_ST_CANCELLED && s->cancelled);
+		PROP_CHECK(wc->status == RTSAN_WC_CANCELLED && s->cancelled);
 	} else {
 		PROP_CHECK(wc->byte_len == s->len);
 	}
@@ -325,11 +329,11 @@ on_received(struct app *a, const struct san_ulp_wc *wc)
 {
 	struct app *from = &app[a == &app[0]];
 	struct post *p = &a->recv[a->recv_head % 256];
-	bool peek = (p->flags & SAN_RECV_PEEK) != 0;
+	bool peek = (p->flags & RTSAN_RECV_PEEK) != 0;
 
 	PROP_CHECK(wc->wr_id == a->recv_head);
 	a->recv_head++;
-	if ((p->flags & SAN_RECV_LOAN) != 0 && wc->has_imm) {
+	if ((p->flags & RTSAN_RECV_LOAN) != 0 && wc->has_imm) {
 		compare(from, san_stream_recv_loan(a->e->s, wc->imm), wc->byte_len, true);
 		PROP_CHECK(san_stream_recv_give_back(a->e->s, wc->imm));
 	} else if (wc->status == 0 && wc->byte_len == 0) {
@@ -338,12 +342,12 @@ on_received(struct app *a, const struct san_ulp_wc *wc)
 	} else if (wc->status == 0) {
 		PROP_CHECK(wc->byte_len <= p->len);
 		/* how much a peek can wait for depends on the sizes of messages */
-		PROP_CHECK((p->flags & SAN_RECV_WAITALL) == 0 || wc->byte_len == p->len || peek ||
+		PROP_CHECK((p->flags & RTSAN_RECV_WAITALL) == 0 || wc->byte_len == p->len || peek ||
 			   dead || from->fin || has_urgent(from) ||
 			   a->e->s->rx.rq[wc->wr_id & 127].cancelled);
 		compare(from, p->buf, wc->byte_len, !peek);
 	} else {
-		PROP_CHECK(wc->status == SAN_WC_ST_CANCELLED || wc->status == SAN_WC_ST_AGAIN ||
+		PROP_CHECK(wc->status == RTSAN_WC_CANCELLED || wc->status == RTSAN_WC_AGAIN ||
 			   is_death(wc));
 		PROP_CHECK(wc->byte_len == 0);
 	}
@@ -371,11 +375,11 @@ hear(struct app *a)
 	struct san_ulp_wc wc;
 
 	while (pair_poll(a->e, &wc)) {
-		if (wc.op == SAN_WC_SEND)
+		if (wc.op == RTSAN_WC_SEND)
 			on_sent(a, &wc);
-		else if (wc.op == SAN_WC_RECV)
+		else if (wc.op == RTSAN_WC_RECV)
 			on_received(a, &wc);
-		else if (wc.op == SAN_WC_URGENT && wc.status == 0)
+		else if (wc.op == RTSAN_WC_STREAM_URGENT && wc.status == 0)
 			on_urgent(a, &wc);
 	}
 }
@@ -500,7 +504,7 @@ die(void)
 
 	dead = true;
 	for (i = 0; i < 2; i++)
-		pair_end_now(&pair.end[i], i == 0 ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED);
+		pair_end_now(&pair.end[i], i == 0 ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED);
 	while (look())
 		;
 	for (i = 0; i < 2; i++) {

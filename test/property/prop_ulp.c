@@ -124,7 +124,7 @@ poll_some(uint32_t n)
 			PROP_CHECK(wc[i].wr_id < nb_items);
 			PROP_CHECK(!it->done);
 			PROP_CHECK(qps[it->qp] == wc[i].qp);
-			PROP_CHECK(it->is_recv == (wc[i].op >= SAN_WC_RECV));
+			PROP_CHECK(it->is_recv == (wc[i].op >= RTSAN_WC_RECV));
 			PROP_CHECK(it->is_recv || wc[i].status != SAN_ST_OK || !it->silent);
 			it->done = true;
 			if (!it->is_recv) {
@@ -144,7 +144,7 @@ post(uint32_t i)
 		return;
 	wr.wr_id = nb_items;
 	wr.imm = nb_items; /* so that the transaction tells whose it is */
-	wr.flags = san_prng_below(&prng, 2) ? SAN_WR_SIGNALED : 0;
+	wr.flags = san_prng_below(&prng, 2) ? RTSAN_WR_SIGNALED : 0;
 	wr.length = san_prng_below(&prng, 60);
 	items[nb_items] = (struct item){.qp = i, .silent = wr.flags == 0};
 	nb_items += san_ulp_wr_post(ulp, qps[i], &wr, 1, 0);
@@ -221,7 +221,7 @@ disconnect(uint32_t i)
 		struct san_tl_txn t = tl.txns[head];
 
 		if (t.slot == i)
-			cmpl(&t, SAN_WC_ST_FLUSHED);
+			cmpl(&t, RTSAN_WC_FLUSHED);
 		else
 			tl.txns[keep++] = t;
 	}

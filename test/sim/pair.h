@@ -20,7 +20,7 @@
 #include "world.h"
 
 #define PAIR_LIMIT (60 * SAN_NS_PER_S)
-#define PAIR_ALL   (SAN_RIGHT_PUSH | SAN_RIGHT_PULL | SAN_RIGHT_ATOMIC)
+#define PAIR_ALL   (RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC)
 
 struct pair {
 	struct world *w;
@@ -70,7 +70,7 @@ pair_close(struct pair *p)
 }
 
 static inline void
-pair_post(struct pair *p, bool from_a, enum san_ulp_op op, uint64_t off, uint32_t len,
+pair_post(struct pair *p, bool from_a, enum rtsan_wr_opcode op, uint64_t off, uint32_t len,
 	  uint64_t wr_id, uint8_t flags)
 {
 	struct san_ulp_wr wr;

@@ -9,7 +9,7 @@
 #define LEN (300 * 1000) /* bytes: several windows, no multiple of the MTU */
 
 static void
-run_wr(struct pair *p, enum san_ulp_op op, uint32_t len, uint8_t flags)
+run_wr(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint8_t flags)
 {
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
@@ -27,7 +27,7 @@ push(struct pair *p, uint32_t len, uint8_t way)
 	/* RT-10, RT-11 */
 	world_pattern(p->a, len, way);
 	memset(p->b, 0xff, LEN);
-	run_wr(p, SAN_WR_PUSH, len, way);
+	run_wr(p, RTSAN_WR_PUSH, len, way);
 	assert_true(world_pattern_ok(p->b, len, way));
 	if (len < LEN)
 		assert_int_equal(p->b[len], 0xff);
@@ -41,9 +41,9 @@ send_recv(struct pair *p, uint32_t len, uint8_t way)
 	world_pattern(p->a, len, way);
 	memset(p->b, 0xff, LEN);
 	world_post_recv(p->w, p->qb, p->b, LEN, 77);
-	run_wr(p, SAN_WR_SEND, len, way);
+	run_wr(p, RTSAN_WR_SEND, len, way);
 	assert_int_equal(pair_wait(p, false, true, &wc), SAN_ST_OK);
-	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_int_equal(wc.byte_len, len);
 	assert_int_equal(wc.wr_id, 77);
 	assert_true(world_pattern_ok(p->b, len, way));
@@ -56,9 +56,9 @@ push_imm(struct pair *p, uint32_t len, uint8_t way)
 
 	memset(p->b, 0xff, LEN);
 	world_post_recv(p->w, p->qb, NULL, 0, 78);
-	run_wr(p, SAN_WR_PUSH_IMM, len, way);
+	run_wr(p, RTSAN_WR_PUSH_IMM, len, way);
 	assert_int_equal(pair_wait(p, false, true, &wc), SAN_ST_OK);
-	assert_int_equal(wc.op, SAN_WC_RECV_PUSH_IMM);
+	assert_int_equal(wc.op, RTSAN_WC_RECV_PUSH_IMM);
 	assert_true(wc.has_imm);
 	assert_int_equal(wc.imm, 0xfeedbeef);
 	assert_int_equal(wc.byte_len, len);
@@ -68,7 +68,7 @@ push_imm(struct pair *p, uint32_t len, uint8_t way)
 static void
 each_kind(struct pair *p, uint32_t len)
 {
-	static const uint8_t ways[] = {0, SAN_WR_SOLICITED, SAN_WR_UNSOLICITED};
+	static const uint8_t ways[] = {0, RTSAN_WR_SOLICITED, RTSAN_WR_UNSOLICITED};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(ways); i++) {
@@ -79,7 +79,7 @@ each_kind(struct pair *p, uint32_t len)
 	/* RT-11: pull */
 	world_pattern(p->b, len, 9);
 	memset(p->a, 0xff, LEN);
-	run_wr(p, SAN_WR_PULL, len, 0);
+	run_wr(p, RTSAN_WR_PULL, len, 0);
 	assert_true(world_pattern_ok(p->a, len, 9));
 }
 
@@ -92,13 +92,13 @@ atomics(struct pair *p)
 
 	/* RT-30 */
 	*word = 1000;
-	world_wr(&wr, SAN_WR_FETCH_ADD, &old, 8, (uint64_t)(uintptr_t)word, p->kb, 1, 0);
+	world_wr(&wr, RTSAN_WR_FETCH_ADD, &old, 8, (uint64_t)(uintptr_t)word, p->kb, 1, 0);
 	wr.operand = 5;
 	world_post(p->w, p->qa, &wr);
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(old, 1000);
 	assert_int_equal(*word, 1005);
-	world_wr(&wr, SAN_WR_CMP_SWAP, &old, 8, (uint64_t)(uintptr_t)word, p->kb, 2, 0);
+	world_wr(&wr, RTSAN_WR_CMP_SWAP, &old, 8, (uint64_t)(uintptr_t)word, p->kb, 2, 0);
 	wr.operand = 1005;
 	wr.swap = 7;
 	world_post(p->w, p->qa, &wr);

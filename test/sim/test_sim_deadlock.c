@@ -14,8 +14,8 @@
 static void
 mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PULL,
-					      SAN_WR_PUSH_IMM};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PULL,
+						   RTSAN_WR_PUSH_IMM};
 	struct san_prng g;
 	struct san_ulp_wc wc;
 	uint64_t next[2] = {0, 0};
@@ -27,7 +27,7 @@ mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
 			world_post_recv(p->w, side ? p->qa : p->qb, p->a + CHUNK, CHUNK, i);
 	for (i = 0; i < nb_ops; i++) {
 		for (side = 0; side < 2; side++) {
-			static const uint8_t ways[] = {0, SAN_WR_SOLICITED, SAN_WR_UNSOLICITED};
+			static const uint8_t ways[] = {0, RTSAN_WR_SOLICITED, RTSAN_WR_UNSOLICITED};
 
 			pair_post(p, side, ops[san_prng_below(&g, RTE_DIM(ops))], 0,
 				  san_prng_below(&g, CHUNK), i, ways[san_prng_below(&g, 3)]);
@@ -145,16 +145,16 @@ sim_deadlock__record_for_a_piece_that_is_off(void **state)
 	pair_open(&p, &conf, true, CHUNK);
 	world_param_default(&param);
 	world_connect(p.w, 0, 1, &param, &param, &qa, &qb);
-	world_wr(&wr, SAN_WR_PULL, p.a, 3000, (uint64_t)(uintptr_t)p.b, p.kb + 1, 1, 0);
+	world_wr(&wr, RTSAN_WR_PULL, p.a, 3000, (uint64_t)(uintptr_t)p.b, p.kb + 1, 1, 0);
 	world_post(p.w, p.qa, &wr);
-	world_wr(&wr, SAN_WR_PUSH, p.a, 10, (uint64_t)(uintptr_t)p.b, p.kb, 2, 0);
+	world_wr(&wr, RTSAN_WR_PUSH, p.a, 10, (uint64_t)(uintptr_t)p.b, p.kb, 2, 0);
 	world_post(p.w, qa, &wr);
 	assert_true(world_wait(p.w, qa, false, &wc, SAN_NS_PER_S));
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_true(world_wait(p.w, p.qa, false, &wc, 0));
 	assert_int_not_equal(wc.status, SAN_ST_OK);
 	/* and it can get the record again when it has work */
-	pair_post(&p, true, SAN_WR_PUSH, 0, 10, 3, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 10, 3, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	world_disconnect(p.w, qa, qb);
 	pair_close(&p);
@@ -194,11 +194,11 @@ sim_deadlock__pushes_behind_pulls_both_ways(void **state)
 		param.data_win = param.first_win = wins[i / 2];
 		pair_open_param(&p, &conf, &param, &param, 3 * CHUNK);
 		for (k = 0; k < 6; k++) {
-			pair_post(&p, true, SAN_WR_PULL, 0, CHUNK, k, 0);
-			pair_post(&p, false, SAN_WR_PULL, 0, CHUNK, k, 0);
+			pair_post(&p, true, RTSAN_WR_PULL, 0, CHUNK, k, 0);
+			pair_post(&p, false, RTSAN_WR_PULL, 0, CHUNK, k, 0);
 		}
-		pair_post(&p, true, SAN_WR_PUSH, CHUNK, CHUNK, k, SAN_WR_UNSOLICITED);
-		pair_post(&p, false, SAN_WR_PUSH, 2 * CHUNK, CHUNK, k, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
+		pair_post(&p, false, RTSAN_WR_PUSH, 2 * CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
 		for (side = 0; side < 2; side++)
 			for (k = 0; k < 7; k++)
 				assert_int_equal(pair_wait(&p, side == 0, false, &wc), SAN_ST_OK);
@@ -244,11 +244,11 @@ sim_deadlock__opens_when_records_are_scarce(void **state)
 	p.w->filter = drop_pull_data;
 	p.w->filter_arg = &f;
 	for (k = 0; k < 8; k++)
-		pair_post(&p, true, SAN_WR_PULL, 0, 100, k, 0);
+		pair_post(&p, true, RTSAN_WR_PULL, 0, 100, k, 0);
 	world_run_for(p.w, 10 * SAN_NS_PER_MS);
 	world_param_default(&param);
 	world_connect(p.w, 0, 1, &param, &param, &qa, &qb);
-	world_wr(&wr, SAN_WR_PULL, p.a, 100, (uint64_t)(uintptr_t)p.b, p.kb, 99, 0);
+	world_wr(&wr, RTSAN_WR_PULL, p.a, 100, (uint64_t)(uintptr_t)p.b, p.kb, 99, 0);
 	world_post(p.w, qa, &wr);
 	world_run_for(p.w, 10 * SAN_NS_PER_MS);
 	f.stop = true;
@@ -264,7 +264,7 @@ sim_deadlock__opens_when_records_are_scarce(void **state)
 static void
 sim_deadlock__no_receive_until_own_push_done(void **state)
 {
-	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct pair p;
@@ -275,10 +275,10 @@ sim_deadlock__no_receive_until_own_push_done(void **state)
 		world_conf_default(&conf);
 		pair_open(&p, &conf, true, 3 * CHUNK);
 		for (k = 0; k < 20; k++)
-			pair_post(&p, true, SAN_WR_SEND, 0, CHUNK, k, ways[i]);
+			pair_post(&p, true, RTSAN_WR_SEND, 0, CHUNK, k, ways[i]);
 		world_run_for(p.w, 5 * SAN_NS_PER_MS);
-		pair_post(&p, false, SAN_WR_PUSH, 0, CHUNK, 1, ways[i]);
-		pair_post(&p, false, SAN_WR_PULL, 0, CHUNK, 2, 0);
+		pair_post(&p, false, RTSAN_WR_PUSH, 0, CHUNK, 1, ways[i]);
+		pair_post(&p, false, RTSAN_WR_PULL, 0, CHUNK, 2, 0);
 		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 		for (k = 0; k < 20; k++)
@@ -342,14 +342,14 @@ lost_once(uint8_t op, bool ordered)
 	p.w->filter_arg = d;
 	/* sends that find no receive at first, to cause NACKs */
 	for (k = 0; k < 5; k++)
-		pair_post(&p, true, SAN_WR_SEND, 0, 3000, k, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_SEND, 0, 3000, k, RTSAN_WR_UNSOLICITED);
 	world_run_for(p.w, 3 * SAN_NS_PER_MS);
 	for (k = 0; k < 5; k++)
 		world_post_recv(p.w, p.qb, p.b, CHUNK, 1000 + k);
 	for (k = 0; k < 5; k++)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	for (k = 0; k < 30; k++) /* in packed packets */
-		pair_post(&p, true, SAN_WR_PUSH, 0, 100, k, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 100, k, RTSAN_WR_UNSOLICITED);
 	for (k = 0; k < 30; k++)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	mixed_both_ways(&p, 30, op, ordered);
@@ -401,11 +401,11 @@ sim_deadlock__1gib_through_64_packets(void **state)
 	pair_open_param(&p, &conf, &param, &param, SAN_WIRE_LENGTH_MAX);
 	p.w->check = false;
 	world_pattern(p.a, p.len, 3);
-	pair_post(&p, true, SAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
 	memset(p.a, 0, p.len);
-	pair_post(&p, true, SAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
 	pair_close(&p);

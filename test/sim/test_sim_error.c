@@ -18,7 +18,7 @@ open_default(struct pair *p, bool ordered)
 }
 
 static void
-post_raw(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr, uint32_t key,
+post_raw(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr, uint32_t key,
 	 uint8_t flags)
 {
 	struct san_ulp_wr wr;
@@ -29,15 +29,15 @@ post_raw(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr, uint3
 
 /* The refused request completes with *status*; its neighbours succeed, in order (RT-27). */
 static void
-refused_between_good_ones(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr,
+refused_between_good_ones(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr,
 			  uint32_t key, uint8_t flags, uint8_t status)
 {
 	struct san_ulp_wc wc;
 
-	pair_post(p, true, SAN_WR_PUSH, 0, 3000, 1, 0);
+	pair_post(p, true, RTSAN_WR_PUSH, 0, 3000, 1, 0);
 	post_raw(p, op, len, raddr, key, flags);
-	pair_post(p, true, SAN_WR_PUSH, 0, 3000, 2, 0);
-	pair_post(p, true, SAN_WR_PULL, 0, 3000, 3, 0);
+	pair_post(p, true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
+	pair_post(p, true, RTSAN_WR_PULL, 0, 3000, 3, 0);
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(pair_wait(p, true, false, &wc), status);
@@ -52,8 +52,9 @@ refused_between_good_ones(struct pair *p, enum san_ulp_op op, uint32_t len, uint
 static void
 sim_error__bad_key_bounds_rights(void **state)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL, SAN_WR_FETCH_ADD};
-	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
+						   RTSAN_WR_FETCH_ADD};
+	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	uint32_t ro;
 	struct pair p;
 	unsigned int i, k;
@@ -63,9 +64,9 @@ sim_error__bad_key_bounds_rights(void **state)
 	for (i = 0; i < RTE_DIM(ops); i++) {
 		for (k = 0; k < RTE_DIM(ways); k++) {
 			uint64_t b = (uint64_t)(uintptr_t)p.b;
-			uint32_t len = ops[i] == SAN_WR_FETCH_ADD ? 8 : 5000;
+			uint32_t len = ops[i] == RTSAN_WR_FETCH_ADD ? 8 : 5000;
 
-			if (ops[i] != SAN_WR_PUSH && k > 0)
+			if (ops[i] != RTSAN_WR_PUSH && k > 0)
 				continue;
 			refused_between_good_ones(&p, ops[i], len, b, p.kb ^ 0x40000000, ways[k],
 						  SAN_ST_ACCESS);
@@ -79,7 +80,7 @@ sim_error__bad_key_bounds_rights(void **state)
 			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
 		}
 	}
-	refused_between_good_ones(&p, SAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)p.b + 4, p.kb, 0,
+	refused_between_good_ones(&p, RTSAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)p.b + 4, p.kb, 0,
 				  SAN_ST_ALIGN);
 	pair_close(&p);
 }
@@ -87,7 +88,7 @@ sim_error__bad_key_bounds_rights(void **state)
 static void
 sim_error__send_longer_than_receive(void **state)
 {
-	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	struct san_ulp_wc wc;
 	struct pair p;
 	unsigned int k;
@@ -99,11 +100,11 @@ sim_error__send_longer_than_receive(void **state)
 		memset(p.a, 1, LEN);
 		world_post_recv(p.w, p.qb, p.b, 100, 1);
 		world_post_recv(p.w, p.qb, p.b, 5000, 2);
-		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k]);
-		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k]);
+		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
+		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_LENGTH);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_WC_ST_LOCAL_LENGTH);
+		assert_int_equal(pair_wait(&p, false, true, &wc), RTSAN_WC_LOC_LENGTH);
 		assert_int_equal(wc.wr_id, 1);
 		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
 		assert_int_equal(wc.wr_id, 2);
@@ -115,7 +116,7 @@ sim_error__send_longer_than_receive(void **state)
 static void
 sim_error__rnr_exceeded(void **state)
 {
-	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	struct san_cm_param param;
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -131,12 +132,12 @@ sim_error__rnr_exceeded(void **state)
 		param.ordered = k < 2;
 		pair_open_param(&p, &conf, &param, &param, LEN);
 		start = p.w->now_ns;
-		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
+		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_RNR);
 		assert_in_range(p.w->now_ns - start, 50 * SAN_NS_PER_MS, 80 * SAN_NS_PER_MS);
 		/* the connection continues, and the next send finds its receive */
 		world_post_recv(p.w, p.qb, p.b, 5000, 1);
-		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
+		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		pair_close(&p);
 	}
@@ -156,7 +157,7 @@ sim_error__rnr_recovers(void **state)
 		world_conf_bad_link(&conf, 8);
 		pair_open(&p, &conf, ordered, LEN);
 		for (i = 0; i < 50; i++)
-			post_raw(&p, SAN_WR_SEND, 2000, 0, 0, 0);
+			post_raw(&p, RTSAN_WR_SEND, 2000, 0, 0, 0);
 		for (i = 0; i < 50; i++) {
 			world_run_for(p.w, 300 * SAN_NS_PER_US);
 			world_post_recv(p.w, p.qb, p.b, 2000, i);
@@ -174,7 +175,7 @@ sim_error__rnr_recovers(void **state)
 static void
 sim_error__region_revoked_in_flight(void **state)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct pair p;
@@ -195,7 +196,7 @@ sim_error__region_revoked_in_flight(void **state)
 		free(big); /* a sanitizer would detect a later access */
 		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_ACCESS);
-		pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 2, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		pair_close(&p);
 	}
@@ -218,15 +219,15 @@ sim_error__peer_vanishes(void **state)
 	world_param_default(&param);
 	param.keepalive_ms = 0;
 	pair_open_param(&p, &conf, &param, &param, LEN);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	pdl = san_core_pdl(p.w->node[0].core);
 	world_node_kill(p.w, 1);
 	start = p.w->now_ns;
 	for (i = 0; i < 10; i++)
-		pair_post(&p, true, i & 1 ? SAN_WR_PULL : SAN_WR_PUSH, 0, 3000, i, 0);
+		pair_post(&p, true, i & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 3000, i, 0);
 	for (i = 0; i < 10; i++) {
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_WC_ST_RETRY_EXC);
+		assert_int_equal(pair_wait(&p, true, false, &wc), RTSAN_WC_RETRY_EXC);
 		assert_int_equal(wc.wr_id, i);
 	}
 	/* upper bound of all timeouts: the initial value, doubled up to the maximum */
@@ -237,7 +238,7 @@ sim_error__peer_vanishes(void **state)
 	assert_true(p.w->now_ns - start <= sum + sum / 10);
 	world_run_for(p.w, SAN_NS_PER_S);
 	assert_true(p.w->qp[p.qa].disconnected);
-	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_TIMEOUT);
+	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_TIMEOUT);
 	pair_close(&p);
 }
 
@@ -278,17 +279,17 @@ sim_error__peer_restarts(void **state)
 	pair_open_param(&p, &conf, &param, &param, LEN);
 	world_node_kill(p.w, 1);
 	world_node_start(p.w, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 0, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
 	assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	world_run_for(p.w, SAN_NS_PER_S);
 	assert_true(p.w->qp[p.qa].disconnected);
-	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_STALE);
+	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_STALE);
 	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
 	world_connect(p.w, 0, 1, &param, &param, &q0, &q1);
 	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
 	p.qa = q0;
 	p.qb = q1;
-	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 0, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	pair_close(&p);
 }
@@ -319,7 +320,7 @@ sim_error__nobody_there(void **state)
 	connect_to(w, q, &ip, &param);
 	world_run_for(w, 5 * SAN_NS_PER_S);
 	assert_true(w->qp[q].rejected);
-	assert_int_equal(w->qp[q].reason, SAN_CM_R_NO_LISTENER);
+	assert_int_equal(w->qp[q].reason, RTSAN_R_NO_LISTENER);
 	q = world_qp_create(w, 0);
 	ip.b[15] = 99; /* no such host */
 	connect_to(w, q, &ip, &param);
@@ -349,7 +350,7 @@ sim_error__partition(void **state)
 	connect_to(w, q, &ip, &param);
 	world_run_for(w, 5 * SAN_NS_PER_S);
 	assert_true(w->qp[q].rejected);
-	assert_int_equal(w->qp[q].reason, SAN_CM_R_PKEY);
+	assert_int_equal(w->qp[q].reason, RTSAN_R_PKEY);
 	world_destroy(w);
 }
 
@@ -433,7 +434,7 @@ sim_error__forged_packets(void **state)
 		p.w->filter = forge_copy;
 		p.w->filter_arg = &f;
 		for (k = 0; k < 10; k++)
-			pair_post(&p, true, SAN_WR_PUSH, 0, 1000, k, 0);
+			pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, k, 0);
 		for (k = 0; k < 10; k++)
 			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_true(f.done);
@@ -458,7 +459,7 @@ sim_error__disconnect_drains(void **state)
 	world_conf_bad_link(&conf, 12);
 	pair_open(&p, &conf, true, LEN);
 	for (k = 0; k < 50; k++)
-		pair_post(&p, true, k & 1 ? SAN_WR_PULL : SAN_WR_PUSH, 0, 30000, k, 0);
+		pair_post(&p, true, k & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 30000, k, 0);
 	world_disconnect(p.w, p.qa, p.qb);
 	for (k = 0; k < 50; k++) {
 		assert_int_equal(san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1), 1);
@@ -506,9 +507,9 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 	pair_open(&p, &conf, true, LEN);
 	p.w->check = false;      /* the test polls during the drain, so there are too many steps */
 	for (k = 0; k < 60; k++) /* takes longer than the limit */
-		pair_post(&p, true, SAN_WR_PUSH, 0, 50000, k, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 50000, k, 0);
 	for (k = 0; k < 8; k++)
-		pair_post(&p, false, SAN_WR_PULL, 0, 50000, k, 0);
+		pair_post(&p, false, RTSAN_WR_PULL, 0, 50000, k, 0);
 	while (nb_of_peer(&p) == 0)
 		world_step(p.w);
 	assert_int_equal(san_core_conn_disconnect(p.w->node[0].core, p.w->qp[p.qa].qp, false,
@@ -524,7 +525,7 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 		while (san_ulp_cq_poll(p.w->qp[p.qb].send_cq, &wc, 1) == 1) {
 			nb_pulled += wc.status == SAN_ST_OK;
 			if (wc.status == SAN_ST_OK)
-				pair_post(&p, false, SAN_WR_PULL, 0, 50000, wc.wr_id, 0);
+				pair_post(&p, false, RTSAN_WR_PULL, 0, 50000, wc.wr_id, 0);
 		}
 		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1) == 1) {
 			assert_int_equal(wc.status, SAN_ST_OK);
@@ -559,7 +560,7 @@ sim_error__queue_pair_used_again(void **state)
 	p.w->qp[p.qa].disconnected = false;
 	connect_to(p.w, p.qa, &ip, &param);
 	p.qb = p.w->nb_qps; /* the one that the other side creates */
-	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 5, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 5, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(wc.wr_id, 5);
 	pair_close(&p);
@@ -586,7 +587,7 @@ sim_error__ended_before_it_opened(void **state)
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	connect_to(w, q, &ip, &param);
-	world_wr(&wr, SAN_WR_SEND, &byte, 1, 0, 0, 3, 0);
+	world_wr(&wr, RTSAN_WR_SEND, &byte, 1, 0, 0, 3, 0);
 	world_post(w, q, &wr);
 	world_run_for(w, SAN_NS_PER_MS);
 	assert_int_equal(san_core_conn_disconnect(w->node[0].core, w->qp[q].qp, false, w->now_ns),
@@ -594,7 +595,7 @@ sim_error__ended_before_it_opened(void **state)
 	world_run_for(w, 20 * SAN_NS_PER_S);
 	assert_true(w->qp[q].disconnected);
 	assert_true(world_wait(w, q, false, &wc, 0));
-	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(wc.status, RTSAN_WC_FLUSHED);
 	assert_int_equal(wc.wr_id, 3);
 	world_destroy(w);
 }
@@ -640,18 +641,18 @@ sim_error__neighbour_moves(void **state)
 
 	(void)state;
 	open_default(&p, true);
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	p.w->filter = move_node_1;
 	p.w->filter_arg = &mv;
 	start_ns = p.w->now_ns;
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
 	assert_in_range(mv.nb_asked, 1, 4);
 	mv.nb_asked = 0;
 	for (start_ns = p.w->now_ns; p.w->now_ns < start_ns + SAN_NS_PER_S;) {
-		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 3, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 3, 0);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		world_run_for(p.w, 10 * SAN_NS_PER_MS);
 	}
@@ -729,8 +730,8 @@ sim_error__own_mac_changes(void **state)
 	p.w->filter = only_new_mac;
 	p.w->filter_arg = &own;
 	start_ns = p.w->now_ns;
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
-	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);

@@ -37,18 +37,18 @@ lose(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 
 struct row {
 	const char *name;
-	enum san_ulp_op op;
+	enum rtsan_wr_opcode op;
 	uint8_t flags;
 	uint8_t wire_op;
 	bool from_b; /* B sends the data */
 };
 
 static const struct row rows[] = {
-	{"push", SAN_WR_PUSH, SAN_WR_UNSOLICITED, SAN_OP_PUSH_UNSLCTD_DATA, false},
-	{"solicited push", SAN_WR_PUSH, SAN_WR_SOLICITED, SAN_OP_PUSH_SLCTD_DATA, false},
-	{"push with immediate", SAN_WR_PUSH_IMM, SAN_WR_UNSOLICITED, SAN_OP_PUSH_UNSLCTD_DATA,
+	{"push", RTSAN_WR_PUSH, RTSAN_WR_UNSOLICITED, SAN_OP_PUSH_UNSLCTD_DATA, false},
+	{"solicited push", RTSAN_WR_PUSH, RTSAN_WR_SOLICITED, SAN_OP_PUSH_SLCTD_DATA, false},
+	{"push with immediate", RTSAN_WR_PUSH_IMM, RTSAN_WR_UNSOLICITED, SAN_OP_PUSH_UNSLCTD_DATA,
 	 false},
-	{"pull", SAN_WR_PULL, 0, SAN_OP_PULL_DATA, true},
+	{"pull", RTSAN_WR_PULL, 0, SAN_OP_PULL_DATA, true},
 };
 
 /* Whether the last byte is placed while packet *lost* is missing. */
@@ -145,18 +145,18 @@ sim_flag__end_in_between(void **state)
 #define BAD 5
 
 static void
-post_one(struct pair *p, uint32_t i, enum san_ulp_op op, uint8_t flags)
+post_one(struct pair *p, uint32_t i, enum rtsan_wr_opcode op, uint8_t flags)
 {
 	struct san_ulp_wr wr;
 
-	world_wr(&wr, op, p->a + i * 64, op == SAN_WR_FETCH_ADD ? 8 : 64,
+	world_wr(&wr, op, p->a + i * 64, op == RTSAN_WR_FETCH_ADD ? 8 : 64,
 		 (uint64_t)(uintptr_t)(p->b + i * 64), i == BAD ? p->kb ^ 0xff : p->kb, i, flags);
 	world_post(p->w, p->qa, &wr);
 }
 
 /* *refused* is the kind of the request with the wrong key, *later* of all requests behind it. */
 static void
-ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, bool ends)
+ends_on_error(enum rtsan_wr_opcode refused, enum rtsan_wr_opcode later, uint8_t flags, bool ends)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -171,8 +171,8 @@ ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, boo
 	pair_open_param(&p, &conf, &param, &param, 65536);
 	memset(p.a, 0x55, NB * 64);
 	for (i = 0; i < NB; i++)
-		post_one(&p, i, i < BAD ? SAN_WR_PUSH : i == BAD ? refused :
-								   later,
+		post_one(&p, i, i == BAD ? refused : i > BAD ? later :
+							       RTSAN_WR_PUSH,
 			 flags);
 	for (i = 0; i < NB; i++) {
 		pair_wait(&p, true, false, &wc);
@@ -180,18 +180,18 @@ ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, boo
 		if (i == BAD)
 			assert_int_equal(wc.status, SAN_ST_ACCESS);
 		else
-			assert_int_equal(wc.status, i > BAD && ends ? SAN_WC_ST_FLUSHED : 0);
-		if (i < BAD || (!ends && i > BAD && later == SAN_WR_PUSH))
+			assert_int_equal(wc.status, i > BAD && ends ? RTSAN_WC_FLUSHED : 0);
+		if (i < BAD || (!ends && i > BAD && later == RTSAN_WR_PUSH))
 			assert_int_equal(p.b[i * 64], 0x55);
-		else if (later != SAN_WR_FETCH_ADD || ends)
+		else if (later != RTSAN_WR_FETCH_ADD || ends)
 			assert_int_equal(p.b[i * 64], 0);
 	}
 	if (ends) {
 		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)
 			world_step(p.w);
 		/* work posted now is flushed, too */
-		post_one(&p, 0, SAN_WR_PUSH, 0);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_WC_ST_FLUSHED);
+		post_one(&p, 0, RTSAN_WR_PUSH, 0);
+		assert_int_equal(pair_wait(&p, true, false, &wc), RTSAN_WC_FLUSHED);
 	}
 	pair_close(&p);
 }
@@ -199,8 +199,9 @@ ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, boo
 static void
 sim_flag__end_on_error(void **state)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL, SAN_WR_FETCH_ADD};
-	static const uint8_t flags[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
+						   RTSAN_WR_FETCH_ADD};
+	static const uint8_t flags[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	unsigned int i, k, n;
 
 	(void)state;

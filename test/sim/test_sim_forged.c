@@ -294,7 +294,7 @@ sim_forged__every_type_every_field(void **state)
 		;
 	/* the victim has data in flight: acknowledgements, marks and RESETs could refer to it */
 	p.w->filter = drop_all;
-	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 1, SAN_WR_UNSOLICITED);
+	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 1, RTSAN_WR_UNSOLICITED);
 	world_run_for(p.w, 10 * SAN_NS_PER_US);
 	assert_true(victim->pdl->inflight > 1);
 	for (w = 0; w < 2 * W_MAX; w++) {
@@ -303,7 +303,7 @@ sim_forged__every_type_every_field(void **state)
 		check_forged(&ordinary, (enum wrong)(w / 2), w % 2);
 	}
 	p.w->filter = NULL;
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	pair_close(&p);

@@ -11,7 +11,7 @@
 static void
 sim_hostile__wrong_key_is_granted_nothing(void **state)
 {
-	static const uint8_t flags[] = {SAN_WR_SOLICITED, 0};
+	static const uint8_t flags[] = {RTSAN_WR_SOLICITED, 0};
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
@@ -24,7 +24,7 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 	pair_open(&p, &conf, true, 4 * MIB);
 	for (i = 0; i < RTE_DIM(flags); i++) {
 		before = p.w->node[1].nb_rx;
-		world_wr(&wr, SAN_WR_PUSH, p.a, 4 * MIB, (uint64_t)(uintptr_t)p.b,
+		world_wr(&wr, RTSAN_WR_PUSH, p.a, 4 * MIB, (uint64_t)(uintptr_t)p.b,
 			 p.kb ^ 0x40000000, i, flags[i]);
 		world_post(p.w, p.qa, &wr);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
@@ -42,7 +42,7 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 static void
 sim_hostile__keys_are_not_guessed(void **state)
 {
-	static const uint8_t ops[] = {SAN_WR_PULL, SAN_WR_PUSH, SAN_WR_FETCH_ADD};
+	static const uint8_t ops[] = {RTSAN_WR_PULL, RTSAN_WR_PUSH, RTSAN_WR_FETCH_ADD};
 	uint64_t b, refused = 0, before = 0;
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -65,7 +65,7 @@ sim_hostile__keys_are_not_guessed(void **state)
 			world_post(p.w, p.qa, &wr);
 			wc.status = 0;
 			pair_wait(&p, true, false, &wc);
-			assert_true(wc.status == SAN_ST_ACCESS || wc.status == SAN_WC_ST_FLUSHED);
+			assert_true(wc.status == SAN_ST_ACCESS || wc.status == RTSAN_WC_FLUSHED);
 		}
 		assert_in_range(i, 64, 66);
 		refused = san_ulp_stats(san_core_ulp(p.w->node[1].core))->nb_bounds_errors;
@@ -146,19 +146,19 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 	q = calloc(n, sizeof(*q));
 	src = calloc(1, MIB);
 	dst = calloc(1, MIB);
-	key = world_mr(w, 0, dst, MIB, SAN_RIGHT_PUSH);
+	key = world_mr(w, 0, dst, MIB, RTSAN_REMOTE_PUSH);
 	world_connect(w, 1, 0, &param, &param, &honest, &qb);
 	is_silent = true;
 	for (i = 0; i < n; i++)
 		world_connect(w, 2 + i % HOSTS, 0, &param, &param, &q[i], &qb);
 	for (i = 0; i < n; i++) {
-		world_wr(&wr, SAN_WR_PUSH, src, solicited_len, (uint64_t)(uintptr_t)dst, key, i,
-			 SAN_WR_SOLICITED);
+		world_wr(&wr, RTSAN_WR_PUSH, src, solicited_len, (uint64_t)(uintptr_t)dst, key, i,
+			 RTSAN_WR_SOLICITED);
 		world_post(w, q[i], &wr);
 	}
 	world_run_for(w, SAN_NS_PER_MS);
-	world_wr(&wr, SAN_WR_PUSH, src, 64 << 10, (uint64_t)(uintptr_t)dst, key, 1,
-		 SAN_WR_SOLICITED);
+	world_wr(&wr, RTSAN_WR_PUSH, src, 64 << 10, (uint64_t)(uintptr_t)dst, key, 1,
+		 RTSAN_WR_SOLICITED);
 	for (i = 0; i < 3; i++) {
 		world_post(w, honest, &wr);
 		assert_true(world_wait(w, honest, false, &wc, 100 * SAN_NS_PER_MS));
@@ -230,7 +230,7 @@ push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		world_wr(&wr, SAN_WR_PUSH, src, HEAD_LEN, raddr, key, i, flags);
+		world_wr(&wr, RTSAN_WR_PUSH, src, HEAD_LEN, raddr, key, i, flags);
 		world_post(w, q[i], &wr);
 	}
 }
@@ -261,7 +261,7 @@ silent_heads(bool ordered, uint32_t flags, uint64_t patience_ns, bool to_their_e
 	src = calloc(1, HEAD_LEN);
 	dst = calloc(1, HEAD_LEN);
 	raddr = (uint64_t)(uintptr_t)dst;
-	key = world_mr(w, 0, dst, HEAD_LEN, SAN_RIGHT_PUSH);
+	key = world_mr(w, 0, dst, HEAD_LEN, RTSAN_REMOTE_PUSH);
 	world_connect(w, 1, 0, &param, &param, &honest, &qb);
 	for (i = 0; i < MANY_HOSTS; i++)
 		world_connect(w, 2 + i, 0, &param, &param, &q[i], &qb);
@@ -296,8 +296,8 @@ static void
 sim_hostile__heads_that_do_not_go_on(void **state)
 {
 	(void)state;
-	silent_heads(true, SAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
-	silent_heads(false, SAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
+	silent_heads(true, RTSAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
+	silent_heads(false, RTSAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
 }
 
 /* RT-35: connections of peers that request grants, answer and send no data are ended. */
@@ -305,8 +305,8 @@ static void
 sim_hostile__granted_heads_that_do_not_go_on(void **state)
 {
 	(void)state;
-	silent_heads(true, SAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
-	silent_heads(false, SAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
+	silent_heads(true, RTSAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
+	silent_heads(false, RTSAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
 }
 
 /* ---- answers that are never acknowledged ---- */
@@ -371,13 +371,13 @@ sim_hostile__answers_never_acknowledged(void **state)
 		world_connect(w, 2, 0, &param, &param, &q[i], &qb);
 	is_deaf = true;
 	for (i = 0; i < PULLERS; i++) {
-		world_wr(&wr, i % 2 == 0 ? SAN_WR_PULL : SAN_WR_FETCH_ADD, src, 8,
+		world_wr(&wr, i % 2 == 0 ? RTSAN_WR_PULL : RTSAN_WR_FETCH_ADD, src, 8,
 			 (uint64_t)(uintptr_t)dst, key, i, 0);
 		world_post(w, q[i], &wr);
 	}
 	world_run_for(w, SAN_NS_PER_MS);
 	for (i = 0; i < 4; i++) {
-		world_wr(&wr, i % 2 == 0 ? SAN_WR_PULL : SAN_WR_FETCH_ADD, src, 8,
+		world_wr(&wr, i % 2 == 0 ? RTSAN_WR_PULL : RTSAN_WR_FETCH_ADD, src, 8,
 			 (uint64_t)(uintptr_t)dst, key, i, 0);
 		world_post(w, honest, &wr);
 		assert_true(world_wait(w, honest, false, &wc, 100 * SAN_NS_PER_MS));
@@ -449,8 +449,8 @@ push_for(struct world *w, uint32_t q, uint8_t *src, uint64_t raddr, uint32_t key
 
 	while (w->now_ns < end) {
 		do
-			world_wr(&wr, SAN_WR_PUSH, src, RATE_LEN, raddr, key, 0,
-				 SAN_WR_UNSOLICITED);
+			world_wr(&wr, RTSAN_WR_PUSH, src, RATE_LEN, raddr, key, 0,
+				 RTSAN_WR_UNSOLICITED);
 		while (world_try_post(w, q, &wr));
 		world_step(w);
 		while (san_ulp_cq_poll(w->qp[q].send_cq, &wc, 1) == 1) {
@@ -509,15 +509,15 @@ sim_hostile__held_for_bases_that_do_not_come(void **state)
 	src = calloc(1, RATE_LEN);
 	dst = calloc(1, RATE_LEN);
 	raddr = (uint64_t)(uintptr_t)dst;
-	key = world_mr(w, 0, dst, RATE_LEN, SAN_RIGHT_PUSH);
+	key = world_mr(w, 0, dst, RATE_LEN, RTSAN_REMOTE_PUSH);
 	world_connect(w, 1, 0, &param, &param, &honest, &qb);
 	for (i = 0; i < QUIET; i++)
 		world_connect(w, 2, 0, &param, &param, &q[i], &qb);
 	before = push_for(w, honest, src, raddr, key, 10 * SAN_NS_PER_MS);
 	for (i = 0; i < QUIET; i++) {
 		for (k = 0; k < 255; k++) {
-			world_wr(&wr, SAN_WR_PUSH, src, HELD_LEN, raddr, key, k,
-				 SAN_WR_UNSOLICITED);
+			world_wr(&wr, RTSAN_WR_PUSH, src, HELD_LEN, raddr, key, k,
+				 RTSAN_WR_UNSOLICITED);
 			posted[i] += world_try_post(w, q[i], &wr);
 		}
 	}

@@ -56,12 +56,12 @@ sim_limits__incast(void **state)
 	src = malloc(len);
 	dst = calloc(SENDERS, len);
 	world_pattern(src, len, 5);
-	key = world_mr(w, 0, dst, (uint64_t)SENDERS * len, SAN_RIGHT_PUSH);
+	key = world_mr(w, 0, dst, (uint64_t)SENDERS * len, RTSAN_REMOTE_PUSH);
 	for (i = 0; i < SENDERS; i++)
 		world_connect(w, i + 1, 0, &param, &param, &qa[i], &qb);
 	for (i = 0; i < SENDERS; i++) {
-		world_wr(&wr, SAN_WR_PUSH, src, len, (uint64_t)(uintptr_t)(dst + i * len),
-			 (uint32_t)key, i, SAN_WR_SOLICITED);
+		world_wr(&wr, RTSAN_WR_PUSH, src, len, (uint64_t)(uintptr_t)(dst + i * len),
+			 (uint32_t)key, i, RTSAN_WR_SOLICITED);
 		world_post(w, qa[i], &wr);
 	}
 	tl = san_core_tl(w->node[0].core);
@@ -168,15 +168,15 @@ sim_limits__incast_on_two_lcores(void **state)
 	dst = calloc(SENDERS, len);
 	world_pattern(src, len, 5);
 	for (i = 0; i < LCORES; i++)
-		key[i] = world_mr(r.w, i, dst, (uint64_t)SENDERS * len, SAN_RIGHT_PUSH);
+		key[i] = world_mr(r.w, i, dst, (uint64_t)SENDERS * len, RTSAN_REMOTE_PUSH);
 	for (i = 0; i < SENDERS; i++)
 		world_connect(r.w, LCORES + i, i % LCORES, &param, &param, &r.qa[i], &qb);
 	end = r.w->now_ns + PAIR_LIMIT;
 	for (k = 0; k < LCORES; k++) {
 		for (i = k; i < SENDERS * rounds; i += LCORES) {
-			world_wr(&wr, SAN_WR_PUSH, src, len,
+			world_wr(&wr, RTSAN_WR_PUSH, src, len,
 				 (uint64_t)(uintptr_t)(dst + i % SENDERS * len), key[k], i,
-				 SAN_WR_SOLICITED);
+				 RTSAN_WR_SOLICITED);
 			world_post(r.w, r.qa[i % SENDERS], &wr);
 		}
 		/* the only active lcore has what the other one does not reserve */
@@ -229,7 +229,7 @@ sim_limits__virtual_window_and_message_limit(void **state)
 	pb.first_win = 11; /* gives a virtual window of 10 */
 	pair_open_param(&p, &conf, &pa, &pb, 65536);
 	for (i = 0; i < 100; i++)
-		pair_post(&p, true, i % 3 ? SAN_WR_PUSH : SAN_WR_PULL, 0, 5000, i, 0);
+		pair_post(&p, true, i % 3 ? RTSAN_WR_PUSH : RTSAN_WR_PULL, 0, 5000, i, 0);
 	end = p.w->now_ns + PAIR_LIMIT;
 	while (nb_done < 100) {
 		struct san_pdl_conn *c = pair_conn(&p, true);
@@ -269,21 +269,21 @@ sim_limits__congestion_and_relief(void **state)
 	pair_open(&p, &conf, true, 1 << 20);
 	c = pair_conn(&p, true);
 	for (i = 0; i < 20; i++) {
-		pair_post(&p, true, SAN_WR_PUSH, 0, 200000, i, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	}
 	before = san_pdl_cc_window(&c->cc);
 	rto_before = c->rtt.rto_ns;
 	p.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
 	for (i = 0; i < 20; i++) {
-		pair_post(&p, true, SAN_WR_PUSH, 0, 200000, i, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	}
 	during = san_pdl_cc_window(&c->cc);
 	rto_during = c->rtt.rto_ns;
 	p.w->node[1].link.delay_ns = 5000;
 	for (i = 0; i < 200; i++) {
-		pair_post(&p, true, SAN_WR_PUSH, 0, 200000, i, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	}
 	after = san_pdl_cc_window(&c->cc);
@@ -314,7 +314,7 @@ goodput_mbps(struct pair *p)
 		if (i == NB_WARM + PUSH_DEPTH)
 			start_ns = p->w->now_ns;
 		if (i < NB_WARM + NB_MEASURED)
-			pair_post(p, true, SAN_WR_PUSH, 0, PUSH_LEN, i, SAN_WR_UNSOLICITED);
+			pair_post(p, true, RTSAN_WR_PUSH, 0, PUSH_LEN, i, RTSAN_WR_UNSOLICITED);
 	}
 	return NB_MEASURED * PUSH_LEN * 8000ULL / (p->w->now_ns - start_ns);
 }
@@ -421,7 +421,7 @@ sim_limits__path_change(void **state)
 	p.w->filter = drop_port;
 	p.w->filter_arg = &bad;
 	for (i = 0; i < 50; i++) {
-		pair_post(&p, true, SAN_WR_PUSH, 0, 100000, i, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 100000, i, 0);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	}
 	assert_true(san_core_pdl(p.w->node[0].core)->stats.nb_path_changes > 0);
@@ -459,7 +459,7 @@ sim_limits__timeout_is_the_last_resort(void **state)
 	p.w->filter = drop_sometimes;
 	p.w->filter_arg = &n;
 	for (i = 0; i < 100; i++) {
-		pair_post(&p, true, SAN_WR_PUSH, 0, 50000 + i, i, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	}
 	pdl = san_core_pdl(p.w->node[0].core);
@@ -473,7 +473,7 @@ sim_limits__timeout_is_the_last_resort(void **state)
 static void
 sim_limits__clean_link(void **state)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	struct world_conf conf;
 	const struct san_pdl *pdl;
 	struct san_ulp_wc wc;
@@ -503,7 +503,7 @@ sim_limits__clean_link(void **state)
 static void
 sim_limits__silence_is_no_loss(void **state)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	/* timeouts begin at 1 ms or more and double, which gives their number */
 	static const struct {
 		uint64_t ns;
@@ -556,7 +556,7 @@ sim_limits__woken_requests_are_work(void **state)
 	pair_open_param(&p, &conf, &param, &param, 4096);
 	core = p.w->node[0].core;
 	for (i = 0; i < 2; i++)
-		pair_post(&p, true, SAN_WR_PUSH, 0, 100, i, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 100, i, 0);
 	world_step(p.w);
 	assert_true(san_core_deadline_ns(core) > p.w->now_ns);
 	san_tl_ulp_room(san_core_ulp(core), pair_conn(&p, true)->slot);

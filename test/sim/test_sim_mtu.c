@@ -42,17 +42,17 @@ pdl_of(const struct pair *p, uint32_t node)
 
 /* Time until a push or pull has placed its bytes. */
 static uint64_t
-move(struct pair *p, enum san_ulp_op op, uint32_t len)
+move(struct pair *p, enum rtsan_wr_opcode op, uint32_t len)
 {
 	uint64_t start = p->w->now_ns;
 	struct san_ulp_wc wc;
 
-	memset(op == SAN_WR_PULL ? p->a : p->b, 0, len);
-	if (op == SAN_WR_PULL)
+	memset(op == RTSAN_WR_PULL ? p->a : p->b, 0, len);
+	if (op == RTSAN_WR_PULL)
 		world_pattern(p->b, len, 1);
-	pair_post(p, true, op, 0, len, 1, SAN_WR_SIGNALED);
+	pair_post(p, true, op, 0, len, 1, RTSAN_WR_SIGNALED);
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
-	assert_true(world_pattern_ok(op == SAN_WR_PULL ? p->a : p->b, len, 1));
+	assert_true(world_pattern_ok(op == RTSAN_WR_PULL ? p->a : p->b, len, 1));
 	return p->w->now_ns - start;
 }
 
@@ -61,9 +61,9 @@ static void
 sim_mtu__narrow_path(void **state)
 {
 	static const struct {
-		enum san_ulp_op op;
+		enum rtsan_wr_opcode op;
 		bool ipv6;
-	} runs[] = {{SAN_WR_PUSH, false}, {SAN_WR_PULL, false}, {SAN_WR_PUSH, true}};
+	} runs[] = {{RTSAN_WR_PUSH, false}, {RTSAN_WR_PULL, false}, {RTSAN_WR_PUSH, true}};
 	uint64_t narrow_ns, known_ns;
 	struct pair p;
 	unsigned int i;
@@ -100,19 +100,19 @@ sim_mtu__wide_path(void **state)
 		uint16_t both = v6 ? BOTH_V6 : BOTH;
 
 		open_path(&p, 9000, 9000, v6);
-		rtt_ns = move(&p, SAN_WR_PUSH, 64);
+		rtt_ns = move(&p, RTSAN_WR_PUSH, 64);
 		assert_true(pair_conn(&p, true)->mtu < both); /* not probed yet */
-		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 		world_run_for(p.w, 20 * rtt_ns);
 		assert_int_equal(pair_conn(&p, true)->mtu, both);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		nb_pkts = pair_conn(&p, true)->nb_tx_pkts;
-		move(&p, SAN_WR_PUSH, LEN);
+		move(&p, RTSAN_WR_PUSH, LEN);
 		assert_in_range(pair_conn(&p, true)->nb_tx_pkts - nb_pkts, LEN / both,
 				LEN / both + 40);
 		/* the other direction probes for itself */
 		assert_true(pair_conn(&p, false)->mtu < both);
-		move(&p, SAN_WR_PULL, LEN);
+		move(&p, RTSAN_WR_PULL, LEN);
 		assert_int_equal(pair_conn(&p, false)->mtu, both);
 		pair_close(&p);
 	}
@@ -125,10 +125,10 @@ sim_mtu__between(void **state)
 
 	(void)state;
 	open_path(&p, 9000, MTU_MID, false);
-	move(&p, SAN_WR_PUSH, LEN);
+	move(&p, RTSAN_WR_PUSH, LEN);
 	world_run_for(p.w, 100 * SAN_NS_PER_MS);
 	assert_int_equal(pair_conn(&p, true)->mtu, 4096 - SAN_WIRE_OVERHEAD_V4);
-	move(&p, SAN_WR_PUSH, LEN);
+	move(&p, RTSAN_WR_PUSH, LEN);
 	assert_int_equal(pdl_of(&p, 0)->stats.nb_rto, 0);
 	pair_close(&p);
 }
@@ -144,10 +144,10 @@ sim_mtu__a_little_narrow(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(paths); i++) {
 		open_path(&p, 9000, paths[i], (i & 1) != 0);
-		move(&p, SAN_WR_PUSH, LEN);
+		move(&p, RTSAN_WR_PUSH, LEN);
 		world_run_for(p.w, 100 * SAN_NS_PER_MS);
 		pdl_of(&p, 0)->stats.nb_rto = 0;
-		move(&p, SAN_WR_PUSH, LEN);
+		move(&p, RTSAN_WR_PUSH, LEN);
 		assert_int_equal(pdl_of(&p, 0)->stats.nb_rto, 0);
 		pair_close(&p);
 	}
@@ -167,7 +167,7 @@ sim_mtu__wide_and_bad(void **state)
 		conf.mtu = 9000;
 		pair_open(&p, &conf, seed & 1, LEN);
 		world_pattern(p.a, LEN, 1);
-		move(&p, SAN_WR_PUSH, LEN);
+		move(&p, RTSAN_WR_PUSH, LEN);
 		world_run_for(p.w, 100 * SAN_NS_PER_MS);
 		assert_int_equal(pair_conn(&p, true)->mtu, BOTH);
 		pair_close(&p);
@@ -184,20 +184,20 @@ sim_mtu__peer_stalls(void **state)
 	(void)state;
 	open_path(&p, 9000, 0, false);
 	pdl_of(&p, 0)->conf.pmtu_after = 1;
-	move(&p, SAN_WR_PUSH, 64);
+	move(&p, RTSAN_WR_PUSH, 64);
 	p.w->node[1].link.down = true;
-	pair_post(&p, true, SAN_WR_PUSH, 0, 4 * BEGIN, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 4 * BEGIN, 2, 0);
 	world_run_for(p.w, 50 * SAN_NS_PER_MS);
 	assert_true(pair_conn(&p, true)->mtu <= BEGIN);
 	p.w->node[1].link.down = false;
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	move(&p, SAN_WR_PUSH, 4 * BEGIN);
+	move(&p, RTSAN_WR_PUSH, 4 * BEGIN);
 	world_run_for(p.w, 300 * SAN_NS_PER_MS);
 	assert_int_equal(pair_conn(&p, true)->mtu, BOTH);
 	pair_close(&p);
 }
 
-static const enum san_ulp_op both_ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+static const enum rtsan_wr_opcode both_ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 
 static void
 set_path(struct pair *p, uint16_t mtu)
@@ -229,14 +229,14 @@ sim_mtu__narrow_from_the_start(void **state)
 
 /* Work of *len* bytes each; meanwhile the path becomes narrow, and then wide again. */
 static void
-work_while_narrow(struct pair *p, enum san_ulp_op op, uint32_t len, uint16_t wide, bool early)
+work_while_narrow(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint16_t wide, bool early)
 {
 	uint64_t start_ns = p->w->now_ns;
 	struct san_ulp_wc wc;
 	unsigned int k;
 
-	memset(op == SAN_WR_PULL ? p->a : p->b, 0, LEN);
-	world_pattern(op == SAN_WR_PULL ? p->b : p->a, LEN, 1);
+	memset(op == RTSAN_WR_PULL ? p->a : p->b, 0, LEN);
+	world_pattern(op == RTSAN_WR_PULL ? p->b : p->a, LEN, 1);
 	for (k = 0; k < NB_WORK; k++)
 		pair_post(p, true, op, k * len, len, k, 0);
 	if (!early)
@@ -247,7 +247,8 @@ work_while_narrow(struct pair *p, enum san_ulp_op op, uint32_t len, uint16_t wid
 		if (k == NB_WORK / 2)
 			set_path(p, wide);
 	}
-	assert_true(world_pattern_ok(op == SAN_WR_PULL ? p->a : p->b, NB_WORK * (uint64_t)len, 1));
+	assert_true(world_pattern_ok(op == RTSAN_WR_PULL ? p->a : p->b, NB_WORK * (uint64_t)len,
+				     1));
 	assert_true(p->w->now_ns - start_ns < 500 * SAN_NS_PER_MS);
 	assert_false(p->w->qp[p->qa].disconnected);
 }
@@ -259,7 +260,7 @@ sim_mtu__path_becomes_narrow(void **state)
 	static const uint16_t wides[] = {1500, 9000};
 	static const uint32_t lens[] = {4000, 90000}; /* unsolicited and solicited pushes */
 	struct world_conf conf;
-	enum san_ulp_op op;
+	enum rtsan_wr_opcode op;
 	unsigned int i, k;
 	struct pair p;
 	bool early;
@@ -279,7 +280,7 @@ sim_mtu__path_becomes_narrow(void **state)
 		for (k = 0; k < 3; k++) /* again and again */
 			work_while_narrow(&p, op, lens[i >> 4 & 1], conf.mtu, early);
 		if (early)
-			assert_true(pdl_of(&p, op == SAN_WR_PULL)->stats.nb_pieces_tx > 0);
+			assert_true(pdl_of(&p, op == RTSAN_WR_PULL)->stats.nb_pieces_tx > 0);
 		pair_close(&p);
 	}
 }
@@ -294,12 +295,12 @@ sim_mtu__narrow_and_packed(void **state)
 
 	(void)state;
 	open_path(&p, 9000, 9000, false);
-	move(&p, SAN_WR_PUSH, LEN);
+	move(&p, RTSAN_WR_PUSH, LEN);
 	for (k = 0; k < n; k++)
 		world_post_recv(p.w, p.qb, p.b + k * 100, 100, k);
 	set_path(&p, 1300);
 	for (k = 0; k < n; k++)
-		pair_post(&p, true, SAN_WR_SEND, k * 100, 100, k, 0);
+		pair_post(&p, true, RTSAN_WR_SEND, k * 100, 100, k, 0);
 	for (k = 0; k < n; k++) {
 		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
 		assert_int_equal(wc.wr_id, k);
@@ -325,7 +326,7 @@ sim_mtu__narrow_and_bad(void **state)
 		conf.link.mtu = 9000;
 		pair_open(&p, &conf, seed & 1, LEN);
 		world_pattern(p.a, LEN, 1);
-		move(&p, SAN_WR_PUSH, LEN);
+		move(&p, RTSAN_WR_PUSH, LEN);
 		world_run_for(p.w, 100 * SAN_NS_PER_MS);
 		set_path(&p, 1300);
 		move(&p, both_ops[seed >> 1 & 1], LEN);
@@ -353,8 +354,8 @@ sim_mtu__too_narrow(void **state)
 		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		world_run_for(p.w, SAN_NS_PER_S);
 		assert_true(p.w->qp[p.qa].disconnected && p.w->qp[p.qb].disconnected);
-		assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_PATH_MTU);
-		assert_int_equal(p.w->qp[p.qb].reason, SAN_CM_R_PATH_MTU);
+		assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_PATH_MTU);
+		assert_int_equal(p.w->qp[p.qb].reason, RTSAN_R_PATH_MTU);
 		pair_close(&p);
 	}
 }
@@ -368,10 +369,10 @@ sim_mtu__narrow_and_short(void **state)
 
 	(void)state;
 	open_path(&p, 9000, 9000, false);
-	move(&p, SAN_WR_PUSH, LEN);
+	move(&p, RTSAN_WR_PUSH, LEN);
 	p.w->node[1].link.mtu = 1500;
 	for (i = 0; i < 100; i++) {
-		move(&p, SAN_WR_PUSH, BEGIN - 100);
+		move(&p, RTSAN_WR_PUSH, BEGIN - 100);
 		world_run_for(p.w, 100 * SAN_NS_PER_MS);
 	}
 	pair_close(&p);

@@ -40,7 +40,8 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 		while (nb_posted < NB) {
 			struct san_ulp_wr wr;
 
-			world_wr(&wr, SAN_WR_SEND, p.a + nb_posted * LEN, LEN, 0, 0, nb_posted, 0);
+			world_wr(&wr, RTSAN_WR_SEND, p.a + nb_posted * LEN, LEN, 0, 0, nb_posted,
+				 0);
 			if (!world_try_post(p.w, p.qa, &wr))
 				break;
 			nb_posted++;
@@ -153,7 +154,7 @@ sim_order__unordered_waits_for_nothing(void **state)
 	p.w->filter_arg = &h;
 	start = p.w->now_ns;
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, SAN_WR_PUSH, 0, 1000, i, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, i, 0);
 	for (i = 1; i < 20; i++) {
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_int_not_equal(wc.wr_id, 0);
@@ -183,7 +184,7 @@ sim_order__ordered_waits(void **state)
 	p.w->filter_arg = &h;
 	memset(p.a, 0x55, 65536);
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, SAN_WR_PUSH, i * 1000, 1000, i, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, i * 1000, 1000, i, 0);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(p.b[1000], 0); /* not placed either: placement is not relaxed here */
 	h.hold = false;
@@ -214,7 +215,7 @@ sim_order__relaxed_places_early(void **state)
 	p.w->filter_arg = &h;
 	memset(p.a, 0x55, 65536);
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, SAN_WR_PUSH, i * 3000, 3000, i, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, i * 3000, 3000, i, 0);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(p.b[3000], 0x55);
 	assert_int_equal(p.b[0], 0);

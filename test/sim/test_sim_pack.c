@@ -35,7 +35,7 @@ look(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 static void
 post_batch(struct pair *p, uint32_t first, uint32_t n, uint32_t bad)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PUSH_IMM};
+	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PUSH_IMM};
 	struct san_ulp_wr wr[BATCH];
 	uint32_t i, at;
 
@@ -254,7 +254,7 @@ sim_pack__one_is_wrong(void **state)
 		if (i % 3 == 1)
 			continue;
 		assert_int_equal(pair_wait(&p, false, true, &wc),
-				 i == 12 ? SAN_WC_ST_LOCAL_LENGTH : SAN_ST_OK);
+				 i == 12 ? RTSAN_WC_LOC_LENGTH : SAN_ST_OK);
 		assert_int_equal(wc.wr_id, i);
 	}
 	assert_int_equal(s.nb_unpack, 2);
@@ -275,7 +275,8 @@ sim_pack__pulls_between(void **state)
 	world_conf_default(&conf);
 	open_seen(&p, &conf, true, &s);
 	for (i = 0; i < 12; i++)
-		pair_post(&p, true, i % 4 == 3 ? SAN_WR_PULL : SAN_WR_PUSH, i * SIZE, SIZE, i, 0);
+		pair_post(&p, true, i % 4 == 3 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i * SIZE, SIZE, i,
+			  0);
 	for (i = 0; i < 12; i++) {
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_int_equal(wc.wr_id, i);

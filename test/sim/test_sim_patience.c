@@ -49,7 +49,7 @@ open_pair(struct pair *p, const struct san_sock_patience *patience)
 	is_cut = false;
 	p->w->filter = cut;
 	set(p, patience);
-	pair_post(p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
+	pair_post(p, true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
 }
 
@@ -71,8 +71,8 @@ sim_patience__link_down(void **state)
 	open_pair(&p, &as_tcp);
 	is_cut = true;
 	world_pattern(p.a, LEN / 2, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN / 2, 1, 0);
-	pair_post(&p, false, SAN_WR_PUSH, LEN / 2, LEN / 2, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN / 2, 1, 0);
+	pair_post(&p, false, RTSAN_WR_PUSH, LEN / 2, LEN / 2, 2, 0);
 	world_run_for(p.w, 18 * SEC);
 	assert_true(is_up(&p));
 	is_cut = false;
@@ -97,7 +97,7 @@ sim_patience__idle(void **state)
 	is_cut = true;
 	world_run_for(p.w, 100 * SEC);
 	assert_true(is_up(&p));
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	world_run_for(p.w, 18 * SEC);
 	assert_true(is_up(&p));
 	is_cut = false;
@@ -122,7 +122,7 @@ sim_patience__old_silence(void **state)
 		for (k = 0; k < pdl->conf.max_conns; k++)
 			pdl->conns[k].stalled_ms = stalled_ms[i];
 		is_cut = true;
-		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 		world_run_for(p.w, 15 * SEC);
 		assert_true(is_up(&p));
 		is_cut = false;
@@ -149,7 +149,7 @@ sim_patience__rare_probes(void **state)
 	is_cut = false;
 	world_run_for(p.w, 31 * SEC);
 	assert_true(p.w->qp[p.qa].disconnected);
-	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_STALE);
+	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_STALE);
 	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
 	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
 	pair_close(&p);
@@ -172,13 +172,13 @@ sim_patience__ends(void **state)
 		open_pair(&p, &patience);
 		is_cut = true;
 		at_ns = p.w->now_ns;
-		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 		assert_true(world_wait(p.w, p.qa, false, &wc, 2 * OUT_S * SEC));
-		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
 		assert_in_range(p.w->now_ns - at_ns, seconds[i] * SEC, seconds[i] * SEC + SEC);
 		is_cut = false;
 		/* the other end, without data in flight, detects the end when it sends */
-		pair_post(&p, false, SAN_WR_PUSH, 0, 100, 2, 0);
+		pair_post(&p, false, RTSAN_WR_PUSH, 0, 100, 2, 0);
 		assert_int_not_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
 		pair_close(&p);
 	}
@@ -217,8 +217,8 @@ sim_patience__keepalive_waits_for_data(void **state)
 
 	(void)state;
 	open_pair(&p, &keeps);
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
-	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	is_cut = true;
 	world_run_for(p.w, 100 * SEC);
 	assert_true(is_up(&p));
@@ -238,13 +238,13 @@ sim_patience__peer_restarts(void **state)
 	(void)state;
 	open_pair(&p, &as_tcp);
 	world_node_kill(p.w, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	world_run_for(p.w, 10 * SEC);
 	assert_false(p.w->qp[p.qa].disconnected);
 	world_node_start(p.w, 1);
 	assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	world_run_for(p.w, SEC);
-	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_STALE);
+	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_STALE);
 	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
 	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
 	pair_close(&p);

@@ -149,9 +149,9 @@ ordered_mix(uint64_t seed)
 	p.w->filter = watch_order;
 	p.w->filter_arg = o;
 	for (i = 0; i < 100; i++)
-		pair_post(&p, true, i % 5 == 4 ? SAN_WR_PULL : SAN_WR_PUSH, 0,
+		pair_post(&p, true, i % 5 == 4 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0,
 			  500 + 300 * (i % 60), i,
-			  i % 3 != 0 ? SAN_WR_SOLICITED : SAN_WR_UNSOLICITED);
+			  i % 3 != 0 ? RTSAN_WR_SOLICITED : RTSAN_WR_UNSOLICITED);
 	for (i = 0; i < 100; i++) {
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		assert_int_equal(wc.wr_id, i); /* RT-14 */
@@ -182,7 +182,7 @@ goes_solicited(struct pair *p, uint32_t len, uint8_t flags, uint8_t level)
 	struct san_ulp_wc wc;
 
 	pair_conn(p, true)->cc.level = level;
-	pair_post(p, true, SAN_WR_PUSH, 0, len, 1, flags);
+	pair_post(p, true, RTSAN_WR_PUSH, 0, len, 1, flags);
 	assert_int_equal(tl->stats.nb_push_slctd + tl->stats.nb_push_unslctd, all + 1);
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
 	return tl->stats.nb_push_slctd != before;
@@ -212,10 +212,10 @@ sim_rules__solicited_from_l_and_c_on(void **state)
 	assert_true(goes_solicited(&p, 100, 0, c));
 	assert_true(goes_solicited(&p, 100, 0, c + 1));
 	/* the caller can force both ways */
-	assert_true(goes_solicited(&p, 1, SAN_WR_SOLICITED, 0));
-	assert_false(goes_solicited(&p, l + 1, SAN_WR_UNSOLICITED, c + 1));
+	assert_true(goes_solicited(&p, 1, RTSAN_WR_SOLICITED, 0));
+	assert_false(goes_solicited(&p, l + 1, RTSAN_WR_UNSOLICITED, c + 1));
 	/* without payload there is nothing to grant */
-	assert_false(goes_solicited(&p, 0, SAN_WR_SOLICITED, 255));
+	assert_false(goes_solicited(&p, 0, RTSAN_WR_SOLICITED, 255));
 	pair_close(&p);
 }
 
@@ -246,7 +246,7 @@ crowd_open(struct crowd *c)
 	c->src = malloc(LEN);
 	c->dst = calloc(2, LEN);
 	world_pattern(c->src, LEN, 6);
-	c->key = world_mr(c->w, 0, c->dst, 2 * LEN, SAN_RIGHT_PUSH);
+	c->key = world_mr(c->w, 0, c->dst, 2 * LEN, RTSAN_REMOTE_PUSH);
 }
 
 static void
@@ -254,8 +254,8 @@ crowd_push(struct crowd *c, int i)
 {
 	struct san_ulp_wr wr;
 
-	world_wr(&wr, SAN_WR_PUSH, c->src, LEN, (uint64_t)(uintptr_t)(c->dst + i * LEN), c->key, 1,
-		 SAN_WR_SOLICITED);
+	world_wr(&wr, RTSAN_WR_PUSH, c->src, LEN, (uint64_t)(uintptr_t)(c->dst + i * LEN), c->key,
+		 1, RTSAN_WR_SOLICITED);
 	world_post(c->w, c->q[i], &wr);
 }
 
@@ -376,7 +376,7 @@ sim_rules__received_messages_still_count(void **state)
 	p.w->filter = hold_first_rsn;
 	p.w->filter_arg = &h;
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, SAN_WR_PUSH, 0, 1000, i, 0);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, i, 0);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 	c = pair_conn(&p, true);
 	/* all but one are received, none is complete: no further one may be sent */
@@ -421,7 +421,7 @@ time_of_push(bool limited)
 	pair_open_param(&p, &conf, &param, &param, BIG);
 	p.w->check = false;
 	start_ns = p.w->now_ns;
-	pair_post(&p, true, SAN_WR_PUSH, 0, BIG, 1, SAN_WR_UNSOLICITED);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, BIG, 1, RTSAN_WR_UNSOLICITED);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	took_ns = p.w->now_ns - start_ns;
 	pair_close(&p);

@@ -71,7 +71,7 @@ write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 
 	for (at = 0; at < LEN; at += n) {
 		n = RTE_MIN(LEN - at, PIECE);
-		world_wr(&wr, SAN_WR_SEND, buf + at, n, 0, 0, 1, 0);
+		world_wr(&wr, RTSAN_WR_SEND, buf + at, n, 0, 0, 1, 0);
 		world_post(w, q, &wr);
 		world_run_for(w, 20 * SAN_NS_PER_US);
 	}

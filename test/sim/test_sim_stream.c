@@ -62,7 +62,7 @@ post_write(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len, uint
 {
 	struct san_ulp_wr wr;
 
-	world_wr(&wr, SAN_WR_SEND, (void *)(uintptr_t)buf, len, 0, 0, 1, 0);
+	world_wr(&wr, RTSAN_WR_SEND, (void *)(uintptr_t)buf, len, 0, 0, 1, 0);
 	wr.flags = flags;
 	world_post(t->w, q, &wr);
 }
@@ -74,7 +74,7 @@ write_all(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len)
 
 	for (at = 0; at < len; at += n) {
 		n = RTE_MIN(len - at, (uint32_t)PIECE);
-		post_write(t, q, buf + at, n, at + n == len ? SAN_WR_SIGNALED : 0);
+		post_write(t, q, buf + at, n, at + n == len ? RTSAN_WR_SIGNALED : 0);
 	}
 }
 
@@ -87,7 +87,7 @@ read_some(struct streams *t, uint32_t q, uint8_t *buf, uint32_t len)
 	world_post_recv(t->w, q, buf, len, 7);
 	assert_true(world_wait(t->w, q, true, &wc, LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(wc.qp, t->w->qp[q].qp);
 	return wc.byte_len;
@@ -116,7 +116,7 @@ transfer(struct streams *t, uint32_t from, uint32_t to, uint64_t seed)
 	assert_true(world_pattern_ok(t->b, LEN, seed));
 	assert_true(world_wait(t->w, from, false, &wc, LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	assert_int_equal(wc.wr_id, 1);
 }
 
@@ -169,7 +169,7 @@ sim_stream__beside_others(void **state)
 	world_param_default(&param);
 	world_connect(t.w, 0, 1, &param, &param, &pa, &pb);
 	world_post_recv(t.w, pb, t.b, 10, 3);
-	post_write(&t, pa, t.a, 10, SAN_WR_SIGNALED);
+	post_write(&t, pa, t.a, 10, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, pb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, 10);
 	assert_true(world_wait(t.w, pa, false, &wc, LIMIT));
@@ -315,7 +315,7 @@ sim_stream__half_close(void **state)
 	open_streams(&t);
 	shut(&t, t.qa);
 	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
-	assert_int_equal(wc.op, SAN_WC_SHUTDOWN);
+	assert_int_equal(wc.op, RTSAN_WC_STREAM_SHUTDOWN);
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_int_equal(read_some(&t, t.qb, t.b, 10), 0);
 	transfer(&t, t.qb, t.qa, 6);
@@ -352,7 +352,7 @@ written(struct streams *t, uint32_t len, uint32_t level)
 	world_run_for(t->w, SAN_NS_PER_MS);
 	for (i = 0; i < tl->pdl->conf.max_conns; i++)
 		tl->pdl->conns[i].cc.level = level;
-	post_write(t, t->qa, t->a, len, SAN_WR_SIGNALED);
+	post_write(t, t->qa, t->a, len, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t->w, t->qb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, len);
 	assert_true(world_wait(t->w, t->qa, false, &wc, LIMIT));
@@ -415,7 +415,7 @@ sim_stream__full_queue(void **state)
 	open_streams(&t);
 	fill_queue(&t, t.w->qp[t.qa].send_cq);
 	for (i = 0; i < 10; i++)
-		post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED);
+		post_write(&t, t.qa, t.a, 100, RTSAN_WR_SIGNALED);
 	read_all(&t, t.qb, t.b, 1000);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	world_run_for(t.w, 5 * SAN_NS_PER_MS);
@@ -427,7 +427,7 @@ sim_stream__full_queue(void **state)
 	for (i = 0; i < 10; i++) {
 		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 		assert_int_equal(wc.wr_id, 1);
-		assert_int_equal(wc.op, SAN_WC_SEND);
+		assert_int_equal(wc.op, RTSAN_WC_SEND);
 	}
 	world_disconnect(t.w, t.qa, t.qb);
 	close_streams(&t);
@@ -449,21 +449,21 @@ sim_stream__full_queue_beside(void **state)
 	fill_queue(&t, t.w->qp[t.qa].send_cq);
 	fill_queue(&t, t.w->qp[t.qb].recv_cq);
 	world_pattern(t.a, 200, 13);
-	post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED);
+	post_write(&t, t.qa, t.a, 100, RTSAN_WR_SIGNALED);
 	world_post_recv(t.w, t.qb, t.b, 100, 7);
 	world_run_for(t.w, SAN_NS_PER_MS);
-	post_write(&t, t.qb, t.a, 200, SAN_WR_SIGNALED);
+	post_write(&t, t.qb, t.a, 200, RTSAN_WR_SIGNALED);
 	read_all(&t, t.qa, t.b + 100, 200);
 	assert_true(world_pattern_ok(t.b + 100, 200, 13));
 	assert_true(world_wait(t.w, t.qb, false, &wc, LIMIT));
-	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	while (world_wait(t.w, t.qb, true, &wc, LIMIT) && wc.wr_id == 99)
 		;
-	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_int_equal(wc.byte_len, 100);
 	while (world_wait(t.w, t.qa, false, &wc, LIMIT) && wc.wr_id == 99)
 		;
-	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	world_disconnect(t.w, t.qa, t.qb);
 	close_streams(&t);
 }
@@ -500,7 +500,7 @@ sim_stream__peer_gone(void **state)
 	for (i = 0; i < 3; i++) {
 		assert_true(world_wait(t.w, t.qa, true, &wc, LIMIT));
 		assert_int_equal(wc.wr_id, i);
-		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
 	}
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[t.qa].disconnected);
@@ -527,9 +527,9 @@ sim_stream__posted_between(void **state)
 	prepare(&t);
 	open_streams(&t);
 	world_disconnect(t.w, t.qa, t.qb);
-	post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED); /* before it has seen the end */
+	post_write(&t, t.qa, t.a, 100, RTSAN_WR_SIGNALED); /* before it has seen the end */
 	assert_true(san_ulp_cq_poll(t.w->qp[t.qa].send_cq, &wc, 1) == 1);
-	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(wc.status, RTSAN_WC_FLUSHED);
 	world_post_recv(t.w, t.qa, t.a, 100, 5);
 	t.qb = t.w->nb_qps;
 	assert_int_equal(connect_again(&t, t.qa, 1), 0);
@@ -545,11 +545,11 @@ give_back(struct streams *t, uint32_t q, uint32_t loan)
 	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
 
-	world_wr(&wr, SAN_WR_GIVE_BACK, NULL, 0, 0, 0, 3, SAN_WR_SIGNALED);
+	world_wr(&wr, SAN_WR_GIVE_BACK, NULL, 0, 0, 0, 3, RTSAN_WR_SIGNALED);
 	wr.imm = loan;
 	world_post(t->w, q, &wr);
 	assert_true(world_wait(t->w, q, false, &wc, LIMIT));
-	assert_int_equal(wc.op, SAN_WC_GIVE_BACK);
+	assert_int_equal(wc.op, RTSAN_WC_STREAM_GIVE_BACK);
 	assert_int_equal(wc.status, SAN_ST_OK);
 }
 
@@ -557,7 +557,7 @@ give_back(struct streams *t, uint32_t q, uint32_t loan)
 static void
 sim_stream__lent_after_the_end(void **state)
 {
-	const struct san_ulp_recv r = {.wr_id = 7, .flags = SAN_RECV_LOAN};
+	const struct san_ulp_recv r = {.wr_id = 7, .flags = RTSAN_RECV_LOAN};
 	struct san_ulp_wc wc;
 	struct streams t;
 
@@ -565,7 +565,7 @@ sim_stream__lent_after_the_end(void **state)
 	prepare(&t);
 	open_streams(&t);
 	world_pattern(t.a, 500, 14);
-	post_write(&t, t.qa, t.a, 500, SAN_WR_SIGNALED);
+	post_write(&t, t.qa, t.a, 500, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_core_post_recv(core_of(&t, t.qb), t.w->qp[t.qb].qp, &r, 1,
 					    t.w->now_ns),
 			 1);
@@ -595,13 +595,13 @@ sim_stream__broken_peer(void **state)
 	open_streams(&t);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	world_post_recv(t.w, t.qb, t.b, 100, 5);
-	world_wr(&wr, SAN_WR_SEND, junk, sizeof(junk), 0, 0, 0, 0);
+	world_wr(&wr, RTSAN_WR_SEND, junk, sizeof(junk), 0, 0, 0, 0);
 	wr.flags = 0;
 	assert_int_equal(san_ulp_wr_post(san_core_ulp(core_of(&t, t.qa)), t.w->qp[t.qa].qp, &wr, 1,
 					 t.w->now_ns),
 			 1);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
-	assert_int_equal(wc.status, SAN_WC_ST_PROTOCOL);
+	assert_int_equal(wc.status, RTSAN_WC_PROTOCOL);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
 	close_streams(&t);
@@ -620,7 +620,7 @@ sim_stream__orphan(void **state)
 	open_streams(&t);
 	core = core_of(&t, t.qa);
 	world_pattern(t.a, 500, 12);
-	post_write(&t, t.qa, t.a, 500, SAN_WR_SIGNALED);
+	post_write(&t, t.qa, t.a, 500, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 	t.w->node[1].paused_until_ns = t.w->now_ns + SAN_NS_PER_MS;
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));

@@ -75,9 +75,9 @@ refused_leaves_bit_clear(struct forge f, enum san_drop want)
 	p.w->filter = forge_first;
 	p.w->filter_arg = &f;
 	world_pattern(p.a, LEN, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1,
-		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? SAN_WR_UNSOLICITED : SAN_WR_SOLICITED);
-	pair_post(&p, true, SAN_WR_PULL, 0, 1000, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1,
+		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? RTSAN_WR_UNSOLICITED : RTSAN_WR_SOLICITED);
+	pair_post(&p, true, RTSAN_WR_PULL, 0, 1000, 2, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_non_null(f.copy);
@@ -128,7 +128,7 @@ sim_verdict__finished_is_acknowledged_and_discarded(void **state)
 	p.w->filter = forge_first;
 	p.w->filter_arg = &f;
 	memset(p.a, 0x55, LEN);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 1, SAN_WR_UNSOLICITED);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, 1, RTSAN_WR_UNSOLICITED);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	world_run_for(p.w, SAN_NS_PER_MS);
 	memset(p.b, 0, LEN);
@@ -192,7 +192,7 @@ sim_verdict__last_waits_for_the_ulp_ack(void **state)
 		pair_open(&p, &conf, ordered, LEN);
 		p.w->filter = lose_some;
 		p.w->filter_arg = &l;
-		pair_post(&p, true, SAN_WR_PUSH, 0, 5000, 1, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 5000, 1, RTSAN_WR_UNSOLICITED);
 		assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 		assert_true(l.nb > 0);
 		world_mr_del(p.w, 1, p.kb);
@@ -220,11 +220,11 @@ sim_verdict__held_is_not_acknowledged(void **state)
 	p.w->filter = lose_some;
 	p.w->filter_arg = &l;
 	world_post_recv(p.w, p.qb, p.b, 100, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 0, SAN_WR_UNSOLICITED);
-	world_wr(&wr, SAN_WR_PUSH, p.a, 1000, (uint64_t)(uintptr_t)p.b, p.kb ^ 0x40000000, 1, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, 0, RTSAN_WR_UNSOLICITED);
+	world_wr(&wr, RTSAN_WR_PUSH, p.a, 1000, (uint64_t)(uintptr_t)p.b, p.kb ^ 0x40000000, 1, 0);
 	world_post(p.w, p.qa, &wr);
-	pair_post(&p, true, SAN_WR_SEND, 0, 1000, 2, 0);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 3, 0);
+	pair_post(&p, true, RTSAN_WR_SEND, 0, 1000, 2, 0);
+	pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, 3, 0);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 	assert_true(san_core_tl(p.w->node[1].core)->nb_held >= 3);
 	l.stop = true;
@@ -265,7 +265,7 @@ sim_verdict__full_reorder_buffer_takes_the_head(void **state)
 	p.w->filter = lose_some;
 	p.w->filter_arg = &l;
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, SAN_WR_PUSH, 0, 4000, i, SAN_WR_UNSOLICITED);
+		pair_post(&p, true, RTSAN_WR_PUSH, 0, 4000, i, RTSAN_WR_UNSOLICITED);
 	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(tl->nb_held, 4);
 	assert_true(tl->stats.nb_red > 0);
@@ -297,8 +297,8 @@ sim_verdict__atomics_happen_once(void **state)
 		old = (uint64_t *)p.a;
 		word = (uint64_t *)p.b;
 		for (i = 0; i < 100; i++) {
-			world_wr(&wr, SAN_WR_FETCH_ADD, &old[i], 8, (uint64_t)(uintptr_t)word, p.kb,
-				 i, 0);
+			world_wr(&wr, RTSAN_WR_FETCH_ADD, &old[i], 8, (uint64_t)(uintptr_t)word,
+				 p.kb, i, 0);
 			wr.operand = 1;
 			world_post(p.w, p.qa, &wr);
 		}

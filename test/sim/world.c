@@ -187,7 +187,7 @@ take_events(struct world *w, uint32_t node)
 	struct world_qp *q;
 
 	while (san_core_conn_poll_event(n->core, &ev)) {
-		if (ev.type == SAN_EV_CONNECT_REQUEST) {
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST) {
 			n->has_request = true;
 			n->request = ev;
 			if (n->accept) {
@@ -206,10 +206,10 @@ take_events(struct world *w, uint32_t node)
 		if (q == NULL)
 			continue;
 		q->reason = ev.reason;
-		q->established |= ev.type == SAN_EV_ESTABLISHED;
-		q->disconnected |= ev.type == SAN_EV_DISCONNECTED;
-		q->rejected |= ev.type == SAN_EV_REJECTED;
-		q->unreachable |= ev.type == SAN_EV_UNREACHABLE;
+		q->established |= ev.type == RTSAN_EV_ESTABLISHED;
+		q->disconnected |= ev.type == RTSAN_EV_DISCONNECTED;
+		q->rejected |= ev.type == RTSAN_EV_REJECTED;
+		q->unreachable |= ev.type == RTSAN_EV_UNREACHABLE;
 	}
 }
 
@@ -486,17 +486,17 @@ world_destroy(struct world *w)
 /* ---- work ---- */
 
 void
-world_wr(struct san_ulp_wr *wr, enum san_ulp_op op, void *buf, uint32_t len, uint64_t raddr,
+world_wr(struct san_ulp_wr *wr, uint8_t op, void *buf, uint32_t len, uint64_t raddr,
 	 uint32_t rkey, uint64_t wr_id, uint8_t flags)
 {
 	memset(wr, 0, sizeof(*wr));
 	wr->wr_id = wr_id;
 	wr->op = (uint8_t)op;
-	wr->flags = flags | SAN_WR_SIGNALED;
+	wr->flags = flags | RTSAN_WR_SIGNALED;
 	wr->length = len;
 	wr->nb_sge = len != 0;
 	wr->sge[0].addr = buf;
-	wr->sge[0].len = len;
+	wr->sge[0].length = len;
 	wr->remote_addr = raddr;
 	wr->rkey = rkey;
 }
@@ -524,7 +524,7 @@ world_post_recv(struct world *w, uint32_t q, void *buf, uint32_t len, uint64_t w
 	struct san_ulp_recv r = {.wr_id = wr_id, .nb_sge = len != 0};
 
 	r.sge[0].addr = buf;
-	r.sge[0].len = len;
+	r.sge[0].length = len;
 	SAN_VERIFY(san_core_post_recv(w->node[w->qp[q].node].core, w->qp[q].qp, &r, 1,
 				      w->now_ns) == 1);
 }

@@ -126,7 +126,7 @@ bool world_try_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr);
 void world_post_recv(struct world *w, uint32_t q, void *buf, uint32_t len, uint64_t wr_id);
 /** Get the next completion of a queue; runs the world until there is one, or to the limit. */
 bool world_wait(struct world *w, uint32_t q, bool recv, struct san_ulp_wc *wc, uint64_t limit_ns);
-void world_wr(struct san_ulp_wr *wr, enum san_ulp_op op, void *buf, uint32_t len, uint64_t raddr,
+void world_wr(struct san_ulp_wr *wr, uint8_t op, void *buf, uint32_t len, uint64_t raddr,
 	      uint32_t rkey, uint64_t wr_id, uint8_t flags);
 uint32_t world_mr(struct world *w, uint32_t node, void *addr, uint64_t len, uint8_t rights);
 void world_mr_del(struct world *w, uint32_t node, uint32_t key);

@@ -166,8 +166,8 @@ event__final(void **state)
 
 	(void)state;
 	cm_net_open(&net, slot);
-	san_cm_fsm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
-	san_cm_fsm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
 	assert_true(san_cm_event_next(cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_DISCONNECTED);
 	assert_false(san_cm_event_next(cm, &ev));
@@ -222,7 +222,7 @@ event__keeps_its_slot(void **state)
 
 	(void)state;
 	cm_net_open(&net, slot);
-	san_cm_fsm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
 	san_cm_release(cm, slot[1], net.now_ns);
 	cm_net_check(&net);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
@@ -271,7 +271,7 @@ release__only_after_the_end(void **state)
 	san_cm_release(net.h[1].cm, 64, net.now_ns);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_ESTABLISHED);
 	net.h[1].no_release = true;
-	san_cm_fsm_failed(net.h[1].cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[1].cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_settle(&net);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_TIMEWAIT);
 	san_cm_release(net.h[1].cm, slot[1], net.now_ns);
@@ -291,7 +291,7 @@ state__of_no_slot(void **state)
 	san_cm_fsm_on_timer(net.h[0].cm, 0, net.now_ns);
 	san_cm_fsm_on_timer(net.h[0].cm, 64, net.now_ns);
 	san_cm_fsm_drained(net.h[0].cm, 64, net.now_ns);
-	san_cm_fsm_failed(net.h[0].cm, 0, SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, 0, RTSAN_R_TIMEOUT, net.now_ns);
 }
 
 /* Slots are reused after their rest, thousands of times. */

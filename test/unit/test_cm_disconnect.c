@@ -68,8 +68,8 @@ assert_ended(int i, uint8_t type, uint8_t reason)
 static void
 assert_orderly(void)
 {
-	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
-	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
+	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
+	assert_ended(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_NONE);
 }
 
 /** arg[0]: message type; arg[1]: how many of them are lost. */
@@ -175,8 +175,8 @@ disconnect__by_the_acceptor(void **state)
 	(void)state;
 	disconnect(1, true);
 	cm_net_run(&net, 1 * MS);
-	assert_ended(1, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
+	assert_ended(1, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_NONE);
 }
 
 static void
@@ -210,7 +210,7 @@ timewait__answers_repeated_dreq(void **state)
 	net.arg[1] = 3;
 	disconnect(0, true);
 	cm_net_run(&net, 2 * SAN_NS_PER_S);
-	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 	assert_int_equal(state_of(1), SAN_CM_TIMEWAIT);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
 	san_cm_release(net.h[1].cm, slot[1], net.now_ns);
@@ -225,7 +225,7 @@ disconnect__nobody_answers(void **state)
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, TRIES_NS + 1 * MS);
-	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_TIMEOUT);
+	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_TIMEOUT);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], TRIES);
 }
 
@@ -256,8 +256,8 @@ disconnect__simultaneous(void **state)
 		if (!(i & 1))
 			drained(0);
 		cm_net_run(&net, 10 * SAN_NS_PER_S);
-		assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
-		assert_ended(1, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+		assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
+		assert_ended(1, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 	}
 }
 
@@ -269,8 +269,8 @@ disconnect__by_both_one_drains(void **state)
 	disconnect(0, false);
 	disconnect(1, true);
 	cm_net_run(&net, 1 * MS);
-	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
-	assert_ended(1, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
+	assert_ended(1, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 }
 
 static void
@@ -346,7 +346,7 @@ disconnect__while_connecting(void **state)
 			 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
-	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_STALE);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_STALE);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
@@ -371,7 +371,7 @@ disconnect__before_the_rep_arrives(void **state)
 	assert_int_equal(san_cm_fsm_disconnect(net.h[1].cm, s, false, net.now_ns), 0);
 	cm_net_run(&net, 1 * SAN_NS_PER_S);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_REFUSED);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_REFUSED);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CLOSED], 1);
 	assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
 }
@@ -381,11 +381,11 @@ static void
 failed__tells_both(void **state)
 {
 	(void)state;
-	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
-	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_run(&net, 1 * MS);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
-	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_TIMEOUT);
+	assert_ended(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_TIMEOUT);
 }
 
 /* Disconnected, and the retries of the DREQ are exhausted. */
@@ -396,9 +396,9 @@ failed__while_waiting_for_drep(void **state)
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
-	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_NONE, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_NONE, net.now_ns);
 	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_NONE);
 }
 
 static void
@@ -407,9 +407,9 @@ failed__while_draining(void **state)
 	(void)state;
 	net.h[1].dead = true;
 	disconnect(0, false);
-	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_run(&net, 1 * MS);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_TIMEOUT);
 }
 
 /* ---- RESET (RULE-17) ---- */
@@ -422,7 +422,7 @@ reset_for(uint32_t psn)
 
 	return (struct san_wire_cm){
 		.msg = SAN_CM_RESET,
-		.reason = SAN_CM_R_STALE,
+		.reason = RTSAN_R_STALE,
 		.src_cid = c->dcid,
 		.src_tag = c->dtag,
 		.data_psn = psn,
@@ -443,7 +443,7 @@ reset__after_restart_of_the_peer(void **state) /* RT-24 */
 	cm_net_tx_data(&net, 0, slot[0]);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_RESET], 1);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 }
 
 /* The same with a new connection under the old CID: only the tag differs. */
@@ -558,7 +558,7 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 	msg = reset_for(psn);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
 	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_RESET_STALE);
 }
 
@@ -588,7 +588,7 @@ reset__data_window(void **state)
 	msg = reset_for(e.psn);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
 	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 }
 
 /* After our DREQ, the RESET of a peer that does not know the connection replaces the DREP. */
@@ -604,7 +604,7 @@ reset__stands_for_drep(void **state)
 	msg = reset_for(0);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
 	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 }
 
 static void
@@ -618,7 +618,7 @@ reset__while_draining(void **state)
 	disconnect(0, false);
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
 	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 }
 
 /* ---- packets of other senders ---- */

@@ -68,8 +68,8 @@ assert_ended(uint8_t type0, uint8_t type1)
 	}
 	assert_int_equal(net.h[0].nb[type0], 1);
 	assert_int_equal(net.h[1].nb[type1], 1);
-	assert_int_equal(net.h[0].last[type0].reason, SAN_CM_R_NONE);
-	assert_int_equal(net.h[1].last[type1].reason, SAN_CM_R_NONE);
+	assert_int_equal(net.h[0].last[type0].reason, RTSAN_R_NONE);
+	assert_int_equal(net.h[1].last[type1].reason, RTSAN_R_NONE);
 	assert_clean();
 }
 
@@ -592,7 +592,7 @@ accept__peer_gone(void **state)
 	cm_net_run(&net, TRIES_NS + 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], TRIES);
 	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
-	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_TIMEOUT);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_TIMEOUT);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].cookie, 7);
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
@@ -672,16 +672,16 @@ reject__with_private_data(void **state)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, RTSAN_R_REFUSED,
 					   NULL, 65, net.now_ns),
 			 -EINVAL);
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, RTSAN_R_REFUSED,
 					   "not today", 9, net.now_ns),
 			 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
-	assert_int_equal(ev->reason, SAN_CM_R_REFUSED);
+	assert_int_equal(ev->reason, RTSAN_R_REFUSED);
 	assert_int_equal(ev->cookie, 42);
 	assert_int_equal(ev->private_len, 9);
 	assert_memory_equal(ev->private_data, "not today", 9);
@@ -697,12 +697,12 @@ reject__lost(void **state)
 	lose_some(SAN_CM_REJ, 1);
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, RTSAN_R_REFUSED,
 					   "no", 2, net.now_ns),
 			 0);
 	cm_net_run(&net, 30 * MS);
 	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_REFUSED);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_REFUSED);
 	assert_memory_equal(net.h[0].last[SAN_CM_EV_REJECTED].private_data, "no", 2);
 	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
 	assert_clean();
@@ -728,9 +728,9 @@ rep__out_of_range(void **state)
 	cm_net_forge(&net, 1, &rep);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PARAMETER);
 	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
-	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_PARAMETER);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_PARAMETER);
 	assert_clean();
 }
 

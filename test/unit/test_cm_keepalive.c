@@ -85,7 +85,7 @@ probe__peer_is_gone(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
 	cm_net_run(&net, 12 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_TIMEOUT);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_TIMEOUT);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].cookie, 42);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 	cm_net_run(&net, 100 * INTERVAL);
@@ -124,7 +124,7 @@ probe__peer_restarted(void **state)
 	cm_net_run(&net, 3 * INTERVAL / 2);
 	assert_int_equal(nb_probes[0], 1);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_STALE);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_STALE);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 

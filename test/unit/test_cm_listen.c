@@ -38,18 +38,18 @@ find__service_and_partition(void **state)
 
 	(void)state;
 	assert_null(san_cm_listen_find(cm, 1, 1, &reason));
-	assert_int_equal(reason, SAN_CM_R_NO_LISTENER);
+	assert_int_equal(reason, RTSAN_R_NO_LISTENER);
 	assert_int_equal(san_cm_listen(cm, 1, 1, 8, 11), 0);
 	assert_int_equal(san_cm_listen(cm, 1, 2, 8, 12), 0);
 	assert_int_equal(san_cm_listen(cm, 1ULL << 63 | 1, 1, 8, 13), 0);
 	assert_int_equal(san_cm_listen_find(cm, 1, 1, &reason)->cookie, 11);
-	assert_int_equal(reason, SAN_CM_R_NONE);
+	assert_int_equal(reason, RTSAN_R_NONE);
 	assert_int_equal(san_cm_listen_find(cm, 1, 2, &reason)->cookie, 12);
 	assert_int_equal(san_cm_listen_find(cm, 1ULL << 63 | 1, 1, &reason)->cookie, 13);
 	assert_null(san_cm_listen_find(cm, 1, 3, &reason));
-	assert_int_equal(reason, SAN_CM_R_PKEY);
+	assert_int_equal(reason, RTSAN_R_PKEY);
 	assert_null(san_cm_listen_find(cm, 2, 1, &reason));
-	assert_int_equal(reason, SAN_CM_R_NO_LISTENER);
+	assert_int_equal(reason, RTSAN_R_NO_LISTENER);
 }
 
 static void
@@ -132,7 +132,7 @@ unlisten__refuses_who_waits(void **state)
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_NO_LISTENER);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_NO_LISTENER);
 	assert_int_equal(
 		san_cm_fsm_accept_peer(net.h[1].cm, waiting, &net.h[1].param, 0, net.now_ns),
 		-ENOENT);

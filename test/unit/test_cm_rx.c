@@ -390,7 +390,7 @@ rej__no_listener(void **state)
 
 	(void)state;
 	msg.service++;
-	expect_rej(&msg, SAN_DROP_NONE, SAN_CM_R_NO_LISTENER);
+	expect_rej(&msg, SAN_DROP_NONE, RTSAN_R_NO_LISTENER);
 }
 
 static void
@@ -401,12 +401,12 @@ rej__other_partition(void **state) /* RT-29 */
 	(void)state;
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 0x9999, 8, 1), 0);
-	expect_rej(&msg, SAN_DROP_PKEY, SAN_CM_R_PKEY);
+	expect_rej(&msg, SAN_DROP_PKEY, RTSAN_R_PKEY);
 	/* the same with both parts of the handshake between real hosts */
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PKEY);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PKEY);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 
@@ -429,7 +429,7 @@ rej__parameter(void **state) /* RULE-7 */
 	bad[7].max_txn = 0;
 	bad[8].data_win = 768;
 	for (i = 0; i < RTE_DIM(bad); i++)
-		expect_rej(&bad[i], SAN_DROP_NONE, SAN_CM_R_PARAMETER);
+		expect_rej(&bad[i], SAN_DROP_NONE, RTSAN_R_PARAMETER);
 }
 
 static void
@@ -453,7 +453,7 @@ rej__backlog(void **state)
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 		ans = only_answer(&p, &path);
 		assert_int_equal(ans.msg, SAN_CM_REJ);
-		assert_int_equal(ans.reason, SAN_CM_R_BACKLOG);
+		assert_int_equal(ans.reason, RTSAN_R_BACKLOG);
 		assert_int_equal(ans.xid, 8);
 		assert_int_equal(net.h[1].pdl->nb_conns, want[host]);
 		san_cm_check(net.h[1].cm);
@@ -498,7 +498,7 @@ rej__resources(void **state)
 	with_cookie(&msg);
 	msg = only_answer(&p, &path);
 	assert_int_equal(msg.msg, SAN_CM_REJ);
-	assert_int_equal(msg.reason, SAN_CM_R_RESOURCES);
+	assert_int_equal(msg.reason, RTSAN_R_RESOURCES);
 }
 
 /* Every reason is reported, also those that only other implementations use. */
@@ -512,7 +512,7 @@ rej__every_reason_is_reported(void **state)
 
 	(void)state;
 	net.h[1].dead = true;
-	for (reason = SAN_CM_R_NO_LISTENER; reason < SAN_CM_R_MAX; reason++) {
+	for (reason = RTSAN_R_NO_LISTENER; reason < SAN_CM_R_MAX; reason++) {
 		cm_net_connect(&net, 0, reason);
 		san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
 		assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
@@ -553,7 +553,7 @@ ghost__late_req(void **state)
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
 	assert_int_equal(
 		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
-	san_cm_fsm_failed(net.h[1].cm, ev.slot, SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[1].cm, ev.slot, RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_settle(&net);
 	assert_nothing_kept();
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
@@ -580,7 +580,7 @@ ghost__slots_are_reused(void **state)
 		msg = cm_net_req(i);
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 		assert_true(san_cm_event_next(net.h[1].cm, &ev));
-		assert_int_equal(san_cm_fsm_reject(net.h[1].cm, ev.slot, SAN_CM_R_REFUSED, NULL, 0,
+		assert_int_equal(san_cm_fsm_reject(net.h[1].cm, ev.slot, RTSAN_R_REFUSED, NULL, 0,
 						   net.now_ns),
 				 0);
 		cm_net_settle(&net);
@@ -604,7 +604,7 @@ rep__for_nothing(void **state)
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_STALE);
 	msg = only_answer(&p, &path);
 	assert_int_equal(msg.msg, SAN_CM_REJ);
-	assert_int_equal(msg.reason, SAN_CM_R_STALE);
+	assert_int_equal(msg.reason, RTSAN_R_STALE);
 	assert_int_equal(msg.src_cid, 0xf00004);
 	assert_int_equal(msg.src_tag, 99);
 }
@@ -622,7 +622,7 @@ answer_reset__echoes(void **state)
 	san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 	msg = only_answer(&q, &path);
 	assert_int_equal(msg.msg, SAN_CM_RESET);
-	assert_int_equal(msg.reason, SAN_CM_R_STALE);
+	assert_int_equal(msg.reason, RTSAN_R_STALE);
 	assert_int_equal(msg.src_cid, 0xabcdef);
 	assert_int_equal(msg.src_tag, 0x11223344);
 	assert_int_equal(msg.data_psn, 0xfffffffe);

@@ -131,7 +131,7 @@ connect__acceptor_without(void **state)
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 0);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PARAMETER);
 }
 
 /* AFC-25: without strict order there is no session, whichever side requests it. */
@@ -159,7 +159,7 @@ connect__not_in_order(void **state)
 	san_cm_setup(h->cm, c)->is_stream = true;
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
-	assert_int_equal(h->last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
+	assert_int_equal(h->last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PARAMETER);
 }
 
 /* The bit is not a feature: it is never set without a stream. */

@@ -127,7 +127,7 @@ farewell__ring_is_full(void **state)
 	cm_net_open(&net, slot);
 	while (san_cm_tx_reply(net.h[0].cm, &p, 1, &m))
 		;
-	san_cm_fsm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
 	assert_int_equal(san_cm_drops(net.h[0].cm)[SAN_DROP_CM_RATE], 1);
 	cm_net_events(&net, 0);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);

@@ -32,8 +32,8 @@ san_engine_app_drain__by_its_own_names(void **state)
 	assert_memory_equal(&apps[1].mem[100], apps[0].mem, 1000);
 	assert_memory_equal(&apps[1].mem[1100], &apps[0].mem[2000], 2000);
 	wr = (struct san_ulp_wr){
-		.op = SAN_WR_SEND,
-		.flags = SAN_WR_INLINE,
+		.op = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_INLINE,
 		.inline_len = 5,
 		.length = 5,
 		.data = "hello",
@@ -52,7 +52,7 @@ assert_fault(const char *text)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		ev = next_event(SAN_EV_DISCONNECTED);
+		ev = next_event(RTSAN_EV_DISCONNECTED);
 		assert_true(ev.qp == apps[0].qp || ev.qp == apps[1].qp);
 	}
 	assert_non_null(san_engine_lcore_qp_fault(e, apps[0].qp));
@@ -91,21 +91,21 @@ san_engine_app_drain__malformed(void **state)
 		fresh_pair();        \
 	} while (0)
 	BAD(wr.op = 0, "unknown operation");
-	BAD(wr.op = SAN_WR_CMP_SWAP + 1, "unknown operation");
+	BAD(wr.op = RTSAN_WR_CMP_SWAP + 1, "unknown operation");
 	BAD(wr.flags = 0x10, "unknown flags");
-	BAD(wr.flags = SAN_WR_SOLICITED | SAN_WR_UNSOLICITED, "unknown flags");
+	BAD(wr.flags = RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED, "unknown flags");
 	BAD(wr.op = SAN_WR_WAIT, "unknown operation");
-	BAD(wr.nb_sge = SAN_ULP_SGE_MAX + 1, "more parts than an entry has");
+	BAD(wr.nb_sge = RTSAN_SGE_MAX + 1, "more parts than an entry has");
 	BAD(wr.nb_sge = 255, "more parts than an entry has");
 	BAD(wr.length = 2999, "wrong length");
 	BAD(wr.length = 3001, "wrong length");
-	BAD((wr.flags = SAN_WR_INLINE, wr.inline_len = 65, wr.length = 65),
+	BAD((wr.flags = RTSAN_WR_INLINE, wr.inline_len = 65, wr.length = 65),
 	    "no inline data of that kind");
-	BAD((wr.flags = SAN_WR_INLINE, wr.op = SAN_WR_PULL, wr.inline_len = wr.length = 8),
+	BAD((wr.flags = RTSAN_WR_INLINE, wr.op = RTSAN_WR_PULL, wr.inline_len = wr.length = 8),
 	    "no inline data of that kind");
-	BAD((wr.op = SAN_WR_FETCH_ADD), "atomic of another length");
+	BAD((wr.op = RTSAN_WR_FETCH_ADD), "atomic of another length");
 	/* lengths whose sum is right only modulo 2^32 */
-	BAD((wr.sge[0].len = UINT32_MAX, wr.sge[1].len = 3001), "memory outside its regions");
+	BAD((wr.sge[0].length = UINT32_MAX, wr.sge[1].length = 3001), "memory outside its regions");
 #undef BAD
 }
 
@@ -128,8 +128,8 @@ san_engine_app_drain__memory_of_others(void **state)
 	OUTSIDE(wr.sge[0] = part(&apps[1], 0, 1000));
 	/* its address in the engine */
 	OUTSIDE(wr.sge[0].addr = apps[0].mem);
-	OUTSIDE(wr.sge[0].key = 0);
-	OUTSIDE(wr.sge[0].key ^= 0x10000);
+	OUTSIDE(wr.sge[0].lkey = 0);
+	OUTSIDE(wr.sge[0].lkey ^= 0x10000);
 	OUTSIDE(wr.sge[0] = part(&apps[0], LEN - 999, 1000));
 	OUTSIDE(wr.sge[0] = part(&apps[0], (uint32_t)-1, 1000));
 	OUTSIDE(wr.sge[1].addr = (void *)(UINTPTR_MAX - 100));
@@ -162,7 +162,7 @@ san_engine_lcore_names_key__by_others(void **state)
 
 	(void)state;
 	/* of zero length, so not looked up */
-	wr.sge[1] = (struct san_ulp_sge){.key = apps[1].key};
+	wr.sge[1] = (struct rtsan_sge){.lkey = apps[1].key};
 	wr.length = 1000;
 	post(&apps[0], &wr);
 	san_engine_progress(port);
@@ -201,12 +201,13 @@ san_ulp_mr_access__of_others(void **state)
 	uint32_t key;
 
 	(void)state;
-	assert_int_equal(san_ulp_mr_add(ulp, mem, sizeof(mem), 0, SAN_RIGHT_PUSH, PKEY, &key), 0);
+	assert_int_equal(san_ulp_mr_add(ulp, mem, sizeof(mem), 0, RTSAN_REMOTE_PUSH, PKEY, &key),
+			 0);
 	assert_int_equal(san_ulp_mr_give(ulp, key, 3), 0);
 	wr.rkey = key;
 	wr.remote_addr = 0;
 	wr.nb_sge = 1;
-	wr.length = wr.sge[0].len = 64;
+	wr.length = wr.sge[0].length = 64;
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_ACCESS);
 	assert_int_equal(san_ulp_mr_give(ulp, key, 2), 0);
@@ -226,8 +227,8 @@ san_engine_app_drain__in_turn(void **state)
 
 	(void)state;
 	assert_int_equal(san_core_conn_disconnect(e->core, apps[0].qp, true, e->now_ns), 0);
-	next_event(SAN_EV_DISCONNECTED);
-	next_event(SAN_EV_DISCONNECTED);
+	next_event(RTSAN_EV_DISCONNECTED);
+	next_event(RTSAN_EV_DISCONNECTED);
 	for (i = 0; i < DEPTH; i++)
 		apps[0].q.rqe[i] = (struct san_ulp_recv){.wr_id = i};
 	atomic_store(&apps[0].wq->rq_tail, DEPTH);
@@ -249,8 +250,8 @@ test_stream_send(void)
 {
 	return (struct san_ulp_wr){
 		.wr_id = 3,
-		.op = SAN_WR_SEND,
-		.flags = SAN_WR_SIGNALED,
+		.op = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
 		.nb_sge = 1,
 		.length = 10,
 		.sge = {part(&apps[0], 0, 10)},
@@ -281,8 +282,8 @@ san_engine_app_drain__stream(void **state)
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 4000, 5)}};
 	struct san_ulp_wr wr = {
 		.wr_id = 8,
-		.op = SAN_WR_SEND,
-		.flags = SAN_WR_INLINE | SAN_WR_OOB,
+		.op = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_INLINE | RTSAN_WR_OOB,
 		.inline_len = 6,
 		.length = 6,
 		.data = "stream",
@@ -290,14 +291,14 @@ san_engine_app_drain__stream(void **state)
 	struct san_ulp_wc wc;
 
 	(void)state;
-	r.flags = SAN_RECV_WAITALL;
+	r.flags = RTSAN_RECV_WAITALL;
 	post_recv(&apps[1], &r);
 	post(&apps[0], &wr);
 	wc = next_wc(&apps[1]);
 	assert_int_equal(wc.wr_id, 5);
 	assert_int_equal(wc.byte_len, 5);
 	assert_memory_equal(&apps[1].mem[4000], "strea", 5);
-	wr = (struct san_ulp_wr){.wr_id = 9, .op = SAN_WR_URGENT, .flags = SAN_WR_SIGNALED};
+	wr = (struct san_ulp_wr){.wr_id = 9, .op = SAN_WR_URGENT, .flags = RTSAN_WR_SIGNALED};
 	post(&apps[1], &wr);
 	wc = next_wc(&apps[1]);
 	assert_int_equal(wc.wr_id, 9);
@@ -307,7 +308,7 @@ san_engine_app_drain__stream(void **state)
 	wr.op = SAN_WR_OPTION;
 	wr.imm = 77;
 	post(&apps[1], &wr);
-	assert_int_equal(next_wc(&apps[1]).status, SAN_WC_ST_INVALID);
+	assert_int_equal(next_wc(&apps[1]).status, RTSAN_WC_INVALID);
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
@@ -326,21 +327,21 @@ san_engine_app_drain__stream_malformed(void **state)
 		assert_fault(text);      \
 		fresh_pair();            \
 	} while (0)
-	BAD(wr.op = SAN_WR_PUSH, "no operation of streams");
+	BAD(wr.op = RTSAN_WR_PUSH, "no operation of streams");
 	BAD(wr.op = SAN_WR_GIVE_BACK + 1, "no operation of streams");
 	/* loans are not allowed: their address would be one in the engine */
-	wr = (struct san_ulp_wr){.op = SAN_WR_GIVE_BACK, .flags = SAN_WR_SIGNALED, .imm = 1};
+	wr = (struct san_ulp_wr){.op = SAN_WR_GIVE_BACK, .flags = RTSAN_WR_SIGNALED, .imm = 1};
 	post(&apps[0], &wr);
 	assert_fault("no operation of streams");
 	fresh_pair();
-	BAD(wr.flags = SAN_WR_SOLICITED, "unknown flags");
-	BAD((wr.op = SAN_WR_WAIT, wr.flags = SAN_WR_OOB), "unknown flags");
+	BAD(wr.flags = RTSAN_WR_SOLICITED, "unknown flags");
+	BAD((wr.op = SAN_WR_WAIT, wr.flags = RTSAN_WR_OOB), "unknown flags");
 	BAD(wr.op = SAN_WR_SHUTDOWN, "no parts belong to that");
 	BAD((wr.op = SAN_WR_CANCEL, wr.nb_sge = 0), "no parts belong to that");
 	BAD(wr.sge[0] = part(&apps[1], 0, 10), "memory outside its regions");
 #undef BAD
 	r.nb_sge = 0;
-	r.flags = SAN_RECV_LOAN;
+	r.flags = RTSAN_RECV_LOAN;
 	post_recv(&apps[0], &r);
 	assert_fault("unknown flags of a receive");
 	fresh_pair();
@@ -517,7 +518,7 @@ assert_disconnected(void)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++)
-		assert_int_equal(next_event(SAN_EV_DISCONNECTED).reason, SAN_CM_R_NONE);
+		assert_int_equal(next_event(RTSAN_EV_DISCONNECTED).reason, RTSAN_R_NONE);
 }
 
 /* Work posted before is done, later work is flushed, and then both ends are notified. */
@@ -540,7 +541,7 @@ san_engine_drain__what_was_posted(void **state)
 	for (i = 0; i < 8; i++)
 		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	for (i = 0; i < 3; i++)
-		assert_int_equal(next_wc(&apps[0]).status, SAN_WC_ST_FLUSHED);
+		assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
 	assert_disconnected();
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
@@ -567,7 +568,7 @@ san_engine_drain_cut__at_once(void **state)
 	post(&apps[0], &wr);
 	assert_int_equal(san_engine_drain(e), 2);
 	san_engine_drain_cut(e);
-	assert_int_equal(next_wc(&apps[0]).status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
 	assert_disconnected();
 }
 

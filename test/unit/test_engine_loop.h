@@ -95,7 +95,7 @@ app_init(struct app *a, uint16_t id)
 	assert_int_equal(app_qp_add(a, &qp), 0);
 	san_wr_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
 	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a),
-					SAN_RIGHT_PUSH | SAN_RIGHT_PULL, PKEY,
+					RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL, PKEY,
 					&a->key),
 			 0);
 	assert_int_equal(san_ulp_mr_give(ulp, a->key, id), 0);
@@ -146,11 +146,11 @@ connect_apps(void)
 	assert_int_equal(san_core_conn_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
 					       SERVICE, &param, e->now_ns),
 			 0);
-	ev = next_event(SAN_EV_CONNECT_REQUEST);
+	ev = next_event(RTSAN_EV_CONNECT_REQUEST);
 	assert_int_equal(san_core_conn_accept(e->core, ev.request, apps[1].qp, &param, e->now_ns),
 			 0);
-	next_event(SAN_EV_ESTABLISHED);
-	next_event(SAN_EV_ESTABLISHED);
+	next_event(RTSAN_EV_ESTABLISHED);
+	next_event(RTSAN_EV_ESTABLISHED);
 	san_core_conn_unlisten(e->core, SERVICE, PKEY);
 }
 
@@ -226,18 +226,18 @@ next_wc(struct app *a)
 }
 
 /* *len* bytes at *at* of *a*, with the address that the application uses. */
-static inline struct san_ulp_sge
+static inline struct rtsan_sge
 part(const struct app *a, uint32_t at, uint32_t len)
 {
-	return (struct san_ulp_sge){(void *)(uintptr_t)(name_of(a) + at), len, a->key};
+	return (struct rtsan_sge){(void *)(uintptr_t)(name_of(a) + at), len, a->key};
 }
 
 static inline struct san_ulp_wr
 good_push(void)
 {
 	return (struct san_ulp_wr){
-		.op = SAN_WR_PUSH,
-		.flags = SAN_WR_SIGNALED,
+		.op = RTSAN_WR_PUSH,
+		.flags = RTSAN_WR_SIGNALED,
 		.remote_addr = name_of(&apps[1]) + 100,
 		.rkey = apps[1].key,
 		.nb_sge = 2,

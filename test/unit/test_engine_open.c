@@ -190,7 +190,7 @@ open__undoes_what_it_did(void **state)
 static void
 counters__of_all(void **state)
 {
-	struct san_engine_counter all[256], one[256];
+	struct rtsan_dpdk_counter all[256], one[256];
 	int n, i;
 
 	(void)state;

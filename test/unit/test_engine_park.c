@@ -102,12 +102,12 @@ park(void)
 static void
 post_one(uint32_t i)
 {
-	static const uint8_t ops[KINDS] = {SAN_WR_PUSH, SAN_WR_SEND, SAN_WR_PULL};
+	static const uint8_t ops[KINDS] = {RTSAN_WR_PUSH, RTSAN_WR_SEND, RTSAN_WR_PULL};
 	struct san_ulp_recv r = {.wr_id = i, .nb_sge = 1, .sge = {part(&apps[1], 0, LEN)}};
 	struct san_ulp_wr wr = {
 		.wr_id = i,
 		.op = ops[i % KINDS],
-		.flags = SAN_WR_SIGNALED,
+		.flags = RTSAN_WR_SIGNALED,
 		.nb_sge = 1,
 		.length = MSG_LEN,
 		.remote_addr = name_of(&apps[1]),
@@ -115,7 +115,7 @@ post_one(uint32_t i)
 		.sge = {part(&apps[0], 0, MSG_LEN)},
 	};
 
-	if (wr.op == SAN_WR_SEND)
+	if (wr.op == RTSAN_WR_SEND)
 		post_recv(&apps[1], &r);
 	post(&apps[0], &wr);
 }

@@ -43,8 +43,8 @@ rtsan_cq_poll__every_field(void **state)
 		.qp = qp->qpn,
 		.byte_len = 77,
 		.imm = 0xdeadbeef,
-		.op = SAN_WC_RECV_PUSH_IMM,
-		.status = SAN_WC_ST_FLUSHED,
+		.op = RTSAN_WC_RECV_PUSH_IMM,
+		.status = RTSAN_WC_FLUSHED,
 		.has_imm = true,
 	};
 	fake->nb_wc = 1;

@@ -101,8 +101,8 @@ rtsan_post_send__every_field(void **state)
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	assert_int_equal(qp->wq.wq->sq_tail, 1);
 	assert_int_equal(e->wr_id, 1);
-	assert_int_equal(e->op, SAN_WR_PUSH_IMM);
-	assert_int_equal(e->flags, SAN_WR_SIGNALED | SAN_WR_SOLICITED);
+	assert_int_equal(e->op, RTSAN_WR_PUSH_IMM);
+	assert_int_equal(e->flags, RTSAN_WR_SIGNALED | RTSAN_WR_SOLICITED);
 	assert_int_equal(e->nb_sge, 2);
 	assert_int_equal(e->inline_len, 0);
 	assert_int_equal(e->length, 30);
@@ -110,14 +110,14 @@ rtsan_post_send__every_field(void **state)
 	assert_int_equal(e->remote_addr, 4);
 	assert_int_equal(e->rkey, 5);
 	assert_ptr_equal(e->sge[1].addr, b);
-	assert_int_equal(e->sge[1].len, 20);
+	assert_int_equal(e->sge[1].length, 20);
 	assert_int_equal(fake->nb_doorbells, 1);
 	/* an atomic */
 	sge[0].length = 8;
 	wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_CMP_SWAP, .nb_sge = 1, .sge = sge, .operand = 6, .swap = 7};
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
-	assert_int_equal(e[1].op, SAN_WR_CMP_SWAP);
+	assert_int_equal(e[1].op, RTSAN_WR_CMP_SWAP);
 	assert_int_equal(e[1].operand, 6);
 	assert_int_equal(e[1].swap, 7);
 }

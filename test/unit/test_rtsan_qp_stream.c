@@ -72,7 +72,7 @@ rtsan_stream__what_is_posted(void **state)
 		assert_int_equal(e[i].op, want[i].op);
 		assert_int_equal(e[i].imm, want[i].imm);
 		assert_int_equal(e[i].remote_addr, want[i].value);
-		assert_int_equal(e[i].flags, SAN_WR_SIGNALED);
+		assert_int_equal(e[i].flags, RTSAN_WR_SIGNALED);
 		assert_int_equal(e[i].nb_sge, 0);
 		assert_int_equal(e[i].length, 0);
 	}
@@ -118,7 +118,7 @@ rtsan_post__by_kind(void **state)
 
 	(void)state;
 	assert_int_equal(rtsan_post_send(stream, &wr, 1), 1);
-	assert_int_equal(stream->wq.sqe[0].flags, SAN_WR_OOB);
+	assert_int_equal(stream->wq.sqe[0].flags, RTSAN_WR_OOB);
 	assert_error(rtsan_post_send(plain, &wr, 1), -EINVAL, "flags 0x10");
 	wr.flags = RTSAN_WR_SOLICITED;
 	assert_error(rtsan_post_send(stream, &wr, 1), -EINVAL, "flags 0x4");
@@ -126,7 +126,7 @@ rtsan_post__by_kind(void **state)
 	wr.opcode = RTSAN_WR_PUSH;
 	assert_error(rtsan_post_send(stream, &wr, 1), -EINVAL, "only sends");
 	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
-	assert_int_equal(stream->wq.rqe[0].flags, SAN_RECV_PEEK);
+	assert_int_equal(stream->wq.rqe[0].flags, RTSAN_RECV_PEEK);
 	assert_error(rtsan_post_recv(plain, &recv, 1), -EINVAL, "for streams");
 	recv.flags = 0x10;
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "unknown bits");
@@ -151,7 +151,7 @@ rtsan_post_recv__loan(void **state)
 	assert_error(rtsan_stream_give_back(stream, 1, 0), -EOPNOTSUPP, "no loans");
 	ctx->caps.has_loan = true;
 	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
-	assert_int_equal(stream->wq.rqe[0].flags, SAN_RECV_LOAN | SAN_RECV_DONTWAIT);
+	assert_int_equal(stream->wq.rqe[0].flags, RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT);
 	assert_int_equal(stream->wq.rqe[0].nb_sge, 0);
 	assert_int_equal(rtsan_stream_give_back(stream, 77, 6), 0);
 	assert_int_equal(stream->wq.sqe[0].op, SAN_WR_GIVE_BACK);

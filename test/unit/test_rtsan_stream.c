@@ -35,13 +35,13 @@ rtsan_stream_shutdown_write__does_not_wait(void **state)
 	fake->wc[0] = (struct san_ulp_wc){
 		.wr_id = s->qp->wq.sqe[0].wr_id,
 		.qp = s->qp->qpn,
-		.op = SAN_WC_SHUTDOWN,
-		.status = SAN_WC_ST_FLUSHED,
+		.op = RTSAN_WC_STREAM_SHUTDOWN,
+		.status = RTSAN_WC_FLUSHED,
 	};
 	fake->wc[1] = (struct san_ulp_wc){
 		.wr_id = (uintptr_t)&s->ctl,
 		.qp = s->qp->qpn,
-		.op = SAN_WC_URGENT,
+		.op = RTSAN_WC_STREAM_URGENT,
 		.imm = '!',
 	};
 	fake->nb_wc = 2;

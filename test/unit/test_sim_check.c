@@ -44,15 +44,15 @@ post_from(uint32_t id, uint8_t kind, uint32_t len)
 static struct sim_op *
 post(uint8_t kind)
 {
-	return post_from(0, kind, kind >= SAN_WR_FETCH_ADD ? sizeof(uint64_t) : LEN);
+	return post_from(0, kind, kind >= RTSAN_WR_FETCH_ADD ? sizeof(uint64_t) : LEN);
 }
 
 /* What a correct target does with a push, and a correct initiator with a pull. */
 static uint8_t *
 place(const struct sim_op *op)
 {
-	uint8_t *at = op->op == SAN_WR_PULL ? san_sim_load_own(w, side(0), op->slot) :
-					      san_sim_load_slot(w, side(1), op->slot);
+	uint8_t *at = op->op == RTSAN_WR_PULL ? san_sim_load_own(w, side(0), op->slot) :
+						san_sim_load_slot(w, side(1), op->slot);
 
 	memcpy(at, w->load->block + op->slice, op->len);
 	return at;
@@ -68,7 +68,7 @@ complete(struct sim_op *op, uint8_t status)
 	san_sim_check_note(w, &n);
 	s->nb_done++;
 	w->load->nb_pending--;
-	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
+	if (op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM)
 		memset(san_sim_load_slot(w, side(1), op->slot), SIM_POISON_BYTE, op->len);
 	op->state = SIM_OP_FREE;
 }
@@ -95,7 +95,7 @@ arrived(const struct sim_op *op)
 static void
 receive_bytes(const uint8_t *data, uint32_t len)
 {
-	const struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = len};
+	const struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .byte_len = len};
 
 	san_sim_check_note(w, &(struct sim_note){
 				      .type = SIM_NOTE_RECEIVED,
@@ -108,10 +108,10 @@ receive_bytes(const uint8_t *data, uint32_t len)
 static void
 receive(const struct sim_op *op)
 {
-	const struct san_ulp_wc wc = {.op = SAN_WC_RECV_PUSH_IMM, .imm = (uint32_t)op->seq};
+	const struct san_ulp_wc wc = {.op = RTSAN_WC_RECV_PUSH_IMM, .imm = (uint32_t)op->seq};
 	const struct sim_note n = {SIM_NOTE_RECEIVED, side(1), NULL, &wc, NULL};
 
-	if (op->op == SAN_WR_SEND)
+	if (op->op == RTSAN_WR_SEND)
 		receive_bytes(arrived(op), op->len);
 	else
 		san_sim_check_note(w, &n);
@@ -143,16 +143,16 @@ san_sim_check_note__what_is_right(void **state)
 	(void)state;
 	talkers();
 	for (i = 0; i < 8; i++)
-		op[i] = post((uint8_t)(SAN_WR_SEND + i % SIM_KINDS));
+		op[i] = post((uint8_t)(RTSAN_WR_SEND + i % SIM_KINDS));
 	for (i = 0; i < 8; i++) {
-		if (op[i]->op == SAN_WR_PUSH || op[i]->op == SAN_WR_PUSH_IMM ||
-		    op[i]->op == SAN_WR_PULL)
+		if (op[i]->op == RTSAN_WR_PUSH || op[i]->op == RTSAN_WR_PUSH_IMM ||
+		    op[i]->op == RTSAN_WR_PULL)
 			place(op[i]);
-		if (op[i]->op == SAN_WR_SEND || op[i]->op == SAN_WR_PUSH_IMM)
+		if (op[i]->op == RTSAN_WR_SEND || op[i]->op == RTSAN_WR_PUSH_IMM)
 			receive(op[i]);
-		if (op[i]->op == SAN_WR_FETCH_ADD)
+		if (op[i]->op == RTSAN_WR_FETCH_ADD)
 			complete_atomic(op[i], (*side(1)->counter)++);
-		else if (op[i]->op == SAN_WR_CMP_SWAP)
+		else if (op[i]->op == RTSAN_WR_CMP_SWAP)
 			complete_atomic(op[i], *side(1)->counter);
 		else
 			complete(op[i], SAN_ST_OK);
@@ -173,7 +173,7 @@ sim_check_order__received_twice(void **state)
 
 	(void)state;
 	talkers_unordered();
-	op = post(SAN_WR_SEND);
+	op = post(RTSAN_WR_SEND);
 	receive(op);
 	assert_fine();
 	receive(op);
@@ -187,7 +187,7 @@ sim_check_order__push_imm_twice(void **state)
 
 	(void)state;
 	talkers_unordered();
-	op = post(SAN_WR_PUSH_IMM);
+	op = post(RTSAN_WR_PUSH_IMM);
 	place(op);
 	receive(op);
 	assert_fine();
@@ -202,8 +202,8 @@ sim_check_order__received_out_of_order(void **state)
 
 	(void)state;
 	talkers();
-	first = post(SAN_WR_SEND);
-	second = post(SAN_WR_SEND);
+	first = post(RTSAN_WR_SEND);
+	second = post(RTSAN_WR_SEND);
 	receive(second);
 	assert_fine();
 	receive(first);
@@ -217,8 +217,8 @@ sim_check_order__unordered_may(void **state)
 
 	(void)state;
 	talkers_unordered();
-	first = post(SAN_WR_SEND);
-	second = post(SAN_WR_SEND);
+	first = post(RTSAN_WR_SEND);
+	second = post(RTSAN_WR_SEND);
 	receive(second);
 	receive(first);
 	complete(second, SAN_ST_OK);
@@ -230,11 +230,11 @@ sim_check_order__unordered_may(void **state)
 static void
 sim_check_order__received_what_was_not_sent(void **state)
 {
-	struct sim_op op = {.seq = 5, .op = SAN_WR_SEND, .len = LEN};
+	struct sim_op op = {.seq = 5, .op = RTSAN_WR_SEND, .len = LEN};
 
 	(void)state;
 	talkers();
-	post(SAN_WR_SEND);
+	post(RTSAN_WR_SEND);
 	receive(&op);
 	assert_fails("order", "received 5, which was not sent");
 }
@@ -246,8 +246,8 @@ sim_check_order__received_what_has_no_receive(void **state)
 
 	(void)state;
 	talkers();
-	op = *post(SAN_WR_PUSH);
-	op.op = SAN_WR_SEND;
+	op = *post(RTSAN_WR_PUSH);
+	op.op = RTSAN_WR_SEND;
 	receive(&op);
 	assert_fails("order", "received 0, which was not sent");
 }
@@ -259,8 +259,8 @@ sim_check_order__completed_out_of_order(void **state)
 
 	(void)state;
 	talkers();
-	first = post(SAN_WR_SEND);
-	second = post(SAN_WR_SEND);
+	first = post(RTSAN_WR_SEND);
+	second = post(RTSAN_WR_SEND);
 	complete(second, SAN_ST_OK);
 	assert_fine();
 	complete(first, SAN_ST_OK);
@@ -272,7 +272,7 @@ sim_check_order__succeeded_and_not_received(void **state)
 {
 	(void)state;
 	talkers();
-	complete(post(SAN_WR_SEND), SAN_ST_OK);
+	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
 	assert_fine();
 	san_sim_check_settled(w);
 	assert_fails("order", "succeeded and was not received");
@@ -284,10 +284,10 @@ sim_check_order__excuses(void **state)
 {
 	(void)state;
 	talkers();
-	complete(post(SAN_WR_SEND), SAN_ST_OK);
+	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
 	*side(1)->counter = 0;
 	note(SIM_NOTE_RESTARTED, 1);
-	complete(post(SAN_WR_SEND), SAN_WC_ST_FLUSHED);
+	complete(post(RTSAN_WR_SEND), RTSAN_WC_FLUSHED);
 	note(SIM_NOTE_DOWN, 0);
 	san_sim_check_settled(w);
 	assert_fine();
@@ -300,7 +300,7 @@ sim_check_order__lost_is_not_completed(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_SEND);
+	op = post(RTSAN_WR_SEND);
 	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
 	side(0)->nb_done++;
 	san_sim_check_settled(w);
@@ -314,7 +314,7 @@ sim_check_order__addition_twice(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_FETCH_ADD);
+	op = post(RTSAN_WR_FETCH_ADD);
 	*side(1)->counter = 2;
 	complete_atomic(op, 0);
 	assert_fine();
@@ -327,7 +327,7 @@ sim_check_order__addition_lost(void **state)
 {
 	(void)state;
 	talkers();
-	complete_atomic(post(SAN_WR_FETCH_ADD), 0);
+	complete_atomic(post(RTSAN_WR_FETCH_ADD), 0);
 	san_sim_check_settled(w);
 	assert_fails("order", "counter");
 }
@@ -339,8 +339,8 @@ sim_check_order__atomic_sees_the_past(void **state)
 
 	(void)state;
 	talkers();
-	first = post(SAN_WR_FETCH_ADD);
-	second = post(SAN_WR_CMP_SWAP);
+	first = post(RTSAN_WR_FETCH_ADD);
+	second = post(RTSAN_WR_CMP_SWAP);
 	complete_atomic(first, 0);
 	assert_fine();
 	complete_atomic(second, 0);
@@ -354,7 +354,7 @@ sim_check_order__atomic_sees_the_future(void **state)
 
 	(void)state;
 	talkers_unordered();
-	op = post(SAN_WR_FETCH_ADD);
+	op = post(RTSAN_WR_FETCH_ADD);
 	complete_atomic(op, 1);
 	assert_fails("order", "saw 1 of 1");
 }
@@ -368,7 +368,7 @@ sim_check_bytes__push(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_PUSH);
+	op = post(RTSAN_WR_PUSH);
 	place(op)[LEN - 1] ^= 1;
 	complete(op, SAN_ST_OK);
 	assert_fails("bytes", "push of 1000 bytes: byte 999");
@@ -379,7 +379,7 @@ sim_check_bytes__push_not_placed(void **state)
 {
 	(void)state;
 	talkers();
-	complete(post(SAN_WR_PUSH), SAN_ST_OK);
+	complete(post(RTSAN_WR_PUSH), SAN_ST_OK);
 	assert_fails("bytes", "push of 1000 bytes: byte 0 is 0xee");
 }
 
@@ -390,7 +390,7 @@ sim_check_bytes__pull(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_PULL);
+	op = post(RTSAN_WR_PULL);
 	place(op)[500] ^= 0x80;
 	complete(op, SAN_ST_OK);
 	assert_fails("bytes", "pull of 1000 bytes: byte 500");
@@ -404,7 +404,7 @@ sim_check_bytes__push_imm(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_PUSH_IMM);
+	op = post(RTSAN_WR_PUSH_IMM);
 	place(op)[0] ^= 1;
 	receive(op);
 	assert_fails("bytes", "push with immediate of 1000 bytes: byte 0");
@@ -417,7 +417,7 @@ sim_check_bytes__send(void **state)
 
 	(void)state;
 	talkers();
-	data = arrived(post(SAN_WR_SEND));
+	data = arrived(post(RTSAN_WR_SEND));
 	data[SIM_HEADER] ^= 1;
 	receive_bytes(data, LEN);
 	assert_fails("bytes", "send of 984 bytes: byte 0");
@@ -430,7 +430,7 @@ sim_check_bytes__send_of_another_length(void **state)
 
 	(void)state;
 	talkers();
-	data = arrived(post(SAN_WR_SEND));
+	data = arrived(post(RTSAN_WR_SEND));
 	receive_bytes(data, LEN - 1);
 	assert_fails("bytes", "a send of 999 bytes says 1000");
 }
@@ -440,7 +440,7 @@ sim_check_bytes__send_without_header(void **state)
 {
 	(void)state;
 	talkers();
-	receive_bytes(arrived(post(SAN_WR_SEND)), SIM_HEADER - 1);
+	receive_bytes(arrived(post(RTSAN_WR_SEND)), SIM_HEADER - 1);
 	assert_fails("bytes", "a send of 15 bytes");
 }
 
@@ -452,9 +452,9 @@ sim_check_bytes__not_of_what_failed(void **state)
 
 	(void)state;
 	talkers();
-	complete(post(SAN_WR_PUSH), SAN_WC_ST_FLUSHED);
-	complete(post(SAN_WR_PULL), SAN_WC_ST_FLUSHED);
-	op = post(SAN_WR_PUSH);
+	complete(post(RTSAN_WR_PUSH), RTSAN_WC_FLUSHED);
+	complete(post(RTSAN_WR_PULL), RTSAN_WC_FLUSHED);
+	op = post(RTSAN_WR_PUSH);
 	san_sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_OK);
 	assert_fine();
@@ -474,14 +474,14 @@ sim_check_complete__statuses_have_reasons(void **state)
 		SAN_ST_RESOURCE,
 		SAN_ST_REFUSED,
 		SAN_ST_ABORTED,
-		SAN_WC_ST_LOCAL_LENGTH,
+		RTSAN_WC_LOC_LENGTH,
 	};
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(never); i++) {
 		talkers();
-		complete(post(SAN_WR_PULL), never[i]);
+		complete(post(RTSAN_WR_PULL), never[i]);
 		assert_fails("complete", "pull 0 completed with");
 		san_sim_world_destroy(w);
 		w = NULL;
@@ -495,14 +495,14 @@ sim_check_complete__statuses_with_reasons(void **state)
 
 	(void)state;
 	world(WORDS(ALL_KINDS, "load.recv-delay=1 ms"));
-	complete(post(SAN_WR_SEND), SAN_ST_RNR);
-	op = post(SAN_WR_PUSH);
+	complete(post(RTSAN_WR_SEND), SAN_ST_RNR);
+	op = post(RTSAN_WR_PUSH);
 	op->bad = true;
 	complete(op, SAN_ST_ACCESS);
-	op = post(SAN_WR_PUSH);
+	op = post(RTSAN_WR_PUSH);
 	san_sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_REVOKED);
-	op = post(SAN_WR_PUSH);
+	op = post(RTSAN_WR_PUSH);
 	san_sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_ACCESS);
 	assert_fine();
@@ -515,7 +515,7 @@ sim_check_complete__wrong_key_succeeds(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_FETCH_ADD);
+	op = post(RTSAN_WR_FETCH_ADD);
 	op->bad = true;
 	*side(1)->counter = 1;
 	complete_atomic(op, 0);
@@ -527,7 +527,7 @@ sim_check_complete__flushed_and_still_connected(void **state)
 {
 	(void)state;
 	talkers();
-	complete(post(SAN_WR_PUSH), SAN_WC_ST_RETRY_EXC);
+	complete(post(RTSAN_WR_PUSH), RTSAN_WC_RETRY_EXC);
 	assert_fine();
 	san_sim_check_settled(w);
 	assert_fails("complete", "flushed, but never disconnected");
@@ -538,7 +538,7 @@ sim_check_complete__ends_before_its_requests(void **state)
 {
 	(void)state;
 	talkers();
-	post(SAN_WR_PUSH);
+	post(RTSAN_WR_PUSH);
 	note(SIM_NOTE_DOWN, 0);
 	assert_fails("complete", "ended before 1");
 }
@@ -559,8 +559,8 @@ sim_check_complete__never_completes(void **state)
 {
 	(void)state;
 	talkers();
-	post(SAN_WR_PUSH);
-	complete(post(SAN_WR_SEND), SAN_WC_ST_FLUSHED);
+	post(RTSAN_WR_PUSH);
+	complete(post(RTSAN_WR_SEND), RTSAN_WC_FLUSHED);
 	san_sim_check_settled(w);
 	assert_fails("complete", "1 of 2 requests completed");
 }
@@ -589,7 +589,7 @@ sim_check_place__before_and_behind(void **state)
 
 		talkers();
 		assert_int_equal(w->load->slot_bytes, 1024);
-		op = post(SAN_WR_PUSH);
+		op = post(RTSAN_WR_PUSH);
 		place(op)[cases[i].at] ^= 1;
 		complete(op, SAN_ST_OK);
 		assert_fails("place", cases[i].text);
@@ -606,7 +606,7 @@ sim_check_place__without_a_right_to(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_PUSH);
+	op = post(RTSAN_WR_PUSH);
 	op->bad = true;
 	place(op);
 	complete(op, SAN_ST_ACCESS);
@@ -620,7 +620,7 @@ sim_check_place__after_the_key_was_revoked(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_PUSH);
+	op = post(RTSAN_WR_PUSH);
 	san_sim_load_new_life(w, side(1));
 	*san_sim_load_slot(w, side(1), op->slot) = 0;
 	complete(op, SAN_ST_REVOKED);
@@ -634,7 +634,7 @@ sim_check_place__behind_a_pull(void **state)
 
 	(void)state;
 	talkers();
-	op = post(SAN_WR_PULL);
+	op = post(RTSAN_WR_PULL);
 	place(op)[LEN] ^= 1;
 	complete(op, SAN_ST_OK);
 	assert_fails("place", "pull 0: bytes behind it written");

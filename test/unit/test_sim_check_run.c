@@ -49,7 +49,7 @@ load_for(const char *const *words, uint64_t ns)
 static void
 sim_check_complete__completed_twice(void **state)
 {
-	struct san_ulp_wc wc = {.op = SAN_WC_PUSH};
+	struct san_ulp_wc wc = {.op = RTSAN_WC_PUSH};
 	struct sim_side *s;
 
 	(void)state;
@@ -205,7 +205,7 @@ sim_check_leak__region(void **state)
 	(void)state;
 	ran(WORDS(SHORT));
 	assert_int_equal(san_ulp_mr_add(san_core_ulp(w->hosts[1].core), &key, sizeof(key), 0,
-					SAN_RIGHT_PUSH, 1, &key),
+					RTSAN_REMOTE_PUSH, 1, &key),
 			 0);
 	san_sim_check_end(w);
 	assert_fails("leak", "host 1: 1 things in use");

@@ -285,12 +285,12 @@ static const struct {
 	FIELD("load.relaxed=yes", load.relaxed, true),
 	FIELD("load.both-ways=yes", load.both_ways, true),
 	FIELD("load.solicit=never", load.solicit, SIM_SOLICIT_NEVER),
-	FIELD("load.send=67", load.weights[SAN_WR_SEND - 1], 67),
-	FIELD("load.push=68", load.weights[SAN_WR_PUSH - 1], 68),
-	FIELD("load.push-imm=69", load.weights[SAN_WR_PUSH_IMM - 1], 69),
-	FIELD("load.pull=70", load.weights[SAN_WR_PULL - 1], 70),
-	FIELD("load.fetch-add=71", load.weights[SAN_WR_FETCH_ADD - 1], 71),
-	FIELD("load.cmp-swap=72", load.weights[SAN_WR_CMP_SWAP - 1], 72),
+	FIELD("load.send=67", load.weights[RTSAN_WR_SEND - 1], 67),
+	FIELD("load.push=68", load.weights[RTSAN_WR_PUSH - 1], 68),
+	FIELD("load.push-imm=69", load.weights[RTSAN_WR_PUSH_IMM - 1], 69),
+	FIELD("load.pull=70", load.weights[RTSAN_WR_PULL - 1], 70),
+	FIELD("load.fetch-add=71", load.weights[RTSAN_WR_FETCH_ADD - 1], 71),
+	FIELD("load.cmp-swap=72", load.weights[RTSAN_WR_CMP_SWAP - 1], 72),
 	FIELD("load.size-min=73", load.size_min, 73),
 	FIELD("load.size-max=74 MiB", load.size_max, 74 << 20),
 	FIELD("load.depth=75", load.depth, 75),
@@ -756,7 +756,7 @@ sim_conf_names__as_in_files(void **state)
 {
 	(void)state;
 	assert_string_equal(san_sim_conf_fault_name(SIM_FAULT_DUPLICATE), "duplicate");
-	assert_string_equal(san_sim_conf_kind_name(SAN_WR_CMP_SWAP - SAN_WR_SEND), "cmp-swap");
+	assert_string_equal(san_sim_conf_kind_name(RTSAN_WR_CMP_SWAP - RTSAN_WR_SEND), "cmp-swap");
 }
 
 UNIT_TEST(test_sim_conf)

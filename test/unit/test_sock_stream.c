@@ -159,13 +159,13 @@ sends(uint32_t at)
 	uint32_t i, k, n = 0;
 
 	assert_true(qp.nb_wr > 0);
-	assert_int_equal(wr.op, SAN_WR_SEND);
+	assert_int_equal(wr.op, RTSAN_WR_SEND);
 	for (i = 0; i < wr.nb_sge; i++)
-		for (k = 0; k < wr.sge[i].len; k++, n++)
+		for (k = 0; k < wr.sge[i].length; k++, n++)
 			assert_int_equal(((uint8_t *)wr.sge[i].addr)[k], byte_at(at + n));
 	assert_int_equal(n, wr.length);
 	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(wr));
-	done(SAN_WC_SEND, 0, n);
+	done(RTSAN_WC_SEND, 0, n);
 	return n;
 }
 
@@ -177,11 +177,11 @@ receives(uint32_t n)
 
 	assert_int_equal(qp.nb_recv, 1);
 	for (i = 0; i < r.nb_sge; i++)
-		for (k = 0; k < r.sge[i].len && sum < n; k++, sum++)
+		for (k = 0; k < r.sge[i].length && sum < n; k++, sum++)
 			((uint8_t *)r.sge[i].addr)[k] = byte_at(at + sum);
 	assert_int_equal(sum, n);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, 0, n);
+	done(RTSAN_WC_RECV, 0, n);
 }
 
 static uint32_t
@@ -191,7 +191,7 @@ room_posted(void)
 
 	assert_int_equal(qp.nb_recv, 1);
 	for (i = 0; i < qp.recv[0].nb_sge; i++)
-		sum += qp.recv[0].sge[i].len;
+		sum += qp.recv[0].sge[i].length;
 	return sum;
 }
 
@@ -388,12 +388,12 @@ end__orderly(void **state)
 	assert_int_equal(qp.nb_wr, 1);
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
 	assert_false(san_sock_stream_is_drained(all, id));
-	done(SAN_WC_SHUTDOWN, 0, 0);
+	done(RTSAN_WC_STREAM_SHUTDOWN, 0, 0);
 	assert_true(san_sock_stream_is_drained(all, id));
 	receives(7);
 	assert_int_equal(atomic_load(&shm->fin), 0);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, 0, 0);
+	done(RTSAN_WC_RECV, 0, 0);
 	assert_int_equal(atomic_load(&shm->fin), 1);
 	assert_int_equal(atomic_load(&shm->error), 0);
 	assert_int_equal(qp.nb_recv, 0);
@@ -434,7 +434,7 @@ end__is_told_as_one(void **state)
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_false(ends);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, 0, 0);
+	done(RTSAN_WC_RECV, 0, 0);
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_true(ends);
 	ring();
@@ -448,7 +448,7 @@ end__told_later(void **state)
 	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, 0, 0);
+	done(RTSAN_WC_RECV, 0, 0);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	atomic_store(&shm->armed, 1);
 	ring();
@@ -467,8 +467,8 @@ end__reset(void **state)
 	atomic_store(&shm->full, 1);
 	atomic_store(&shm->armed, 1);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, SAN_WC_ST_FLUSHED, 0);
-	done(SAN_WC_SEND, SAN_WC_ST_FLUSHED, 0);
+	done(RTSAN_WC_RECV, RTSAN_WC_FLUSHED, 0);
+	done(RTSAN_WC_SEND, RTSAN_WC_FLUSHED, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
 	assert_int_equal(atomic_load(&shm->error), ECONNRESET);
 	assert_int_equal(atomic_load(&shm->fin), 1);
@@ -486,8 +486,8 @@ end__reset_before_sent(void **state)
 	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, SAN_WC_ST_FLUSHED, 0);
-	done(SAN_WC_SEND, 0, RING);
+	done(RTSAN_WC_RECV, RTSAN_WC_FLUSHED, 0);
+	done(RTSAN_WC_SEND, 0, RING);
 	assert_int_equal(atomic_load(&shm->tx_head), atomic_load(&shm->tx_tail));
 }
 
@@ -498,9 +498,9 @@ end__reset_behind_the_end(void **state)
 	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, 0, 0);
+	done(RTSAN_WC_RECV, 0, 0);
 	program_writes(1);
-	done(SAN_WC_SEND, SAN_WC_ST_FLUSHED, 0);
+	done(RTSAN_WC_SEND, RTSAN_WC_FLUSHED, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
 	assert_int_equal(atomic_load(&shm->error), 0);
 }
@@ -511,7 +511,7 @@ end__silence(void **state)
 	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, SAN_WC_ST_RETRY_EXC, 0);
+	done(RTSAN_WC_RECV, RTSAN_WC_RETRY_EXC, 0);
 	assert_int_equal(atomic_load(&shm->error), ETIMEDOUT);
 }
 
@@ -545,7 +545,7 @@ aside__behind_the_ring(void **state)
 	assert_memory_equal(qp.wr[0].sge[0].addr, "aside", 5);
 	assert_int_equal(qp.wr[0].length, 5);
 	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(qp.wr[0]));
-	done(SAN_WC_SEND, 0, 5);
+	done(RTSAN_WC_SEND, 0, 5);
 	assert_int_equal(atomic_load(&shm->tx_head), 10);
 	assert_true(san_sock_stream_may_aside(all, id));
 	assert_int_equal(sends(10), 10);
@@ -565,7 +565,7 @@ hostile__positions(void **state)
 	assert_int_equal(atomic_load(&shm->error), EIO);
 	assert_int_equal(atomic_load(&shm->fin), 1);
 	qp.nb_recv = 0;
-	done(SAN_WC_RECV, 0, 10);
+	done(RTSAN_WC_RECV, 0, 10);
 	assert_int_equal(atomic_load(&shm->rx_tail), 10);
 }
 

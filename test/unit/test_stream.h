@@ -203,13 +203,13 @@ st_received_as(struct pair_end *e, uint8_t status)
 	uint32_t place;
 	const uint8_t *buf;
 
-	assert_true(st_take(e, SAN_WC_RECV, &wc));
+	assert_true(st_take(e, RTSAN_WC_RECV, &wc));
 	assert_int_equal(wc.status, status);
 	assert_int_equal(wc.wr_id, side->recv_head);
 	place = side->recv_head++ % ST_RECVS;
 	buf = wc.has_imm ? san_stream_recv_loan(e->s, wc.imm) : side->recv[place].buf;
 	assert_true(wc.byte_len == 0 || memcmp(buf, peer->src + side->at, wc.byte_len) == 0);
-	if ((side->recv[place].flags & SAN_RECV_PEEK) == 0)
+	if ((side->recv[place].flags & RTSAN_RECV_PEEK) == 0)
 		side->at += wc.byte_len;
 	return wc.byte_len;
 }
@@ -226,7 +226,7 @@ st_sent_as(struct pair_end *e, uint8_t status)
 {
 	struct san_ulp_wc wc = {0};
 
-	assert_true(st_take(e, SAN_WC_SEND, &wc));
+	assert_true(st_take(e, RTSAN_WC_SEND, &wc));
 	assert_int_equal(wc.status, status);
 	return wc.byte_len;
 }
@@ -346,7 +346,7 @@ st_large(uint32_t len)
 static inline void
 st_listen(void)
 {
-	assert_int_equal(pair_ctl(to, 0, SAN_WR_WAIT, SAN_STREAM_READABLE, 0), 1);
+	assert_int_equal(pair_ctl(to, 0, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0), 1);
 }
 
 /* ... and there is some. */
@@ -355,7 +355,7 @@ st_heard(void)
 {
 	struct san_ulp_wc wc = {0};
 
-	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
 	assert_int_equal(wc.status, 0);
 }
 

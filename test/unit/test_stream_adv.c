@@ -96,7 +96,7 @@ withdrawn__waits_for_all(void **state)
 
 	(void)state;
 	raw_start();
-	st_recv_flags(to, 10000, SAN_RECV_WAITALL);
+	st_recv_flags(to, 10000, RTSAN_RECV_WAITALL);
 	m = raw_msg(0);
 	m.mode = SAN_SM_LARGE_RECV;
 	raw_put(&m);
@@ -114,8 +114,8 @@ withdrawn__waits_for_all(void **state)
 	m.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel;
 	raw_put(&m);
 	assert_int_equal(to->nb_regs, 1); /* advertised again, behind the data in it */
-	assert_false(st_has(to, SAN_WC_RECV));
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	assert_false(st_has(to, RTSAN_WC_RECV));
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	raw_run();
 	m = raw_msg(SAN_SM_CANCELLED);
 	m.mode = SAN_SM_LARGE_RECV;
@@ -130,7 +130,7 @@ build__waitall_is_the_last(void **state)
 {
 	(void)state;
 	start_large();
-	st_recv_flags(to, LARGE, SAN_RECV_WAITALL);
+	st_recv_flags(to, LARGE, RTSAN_RECV_WAITALL);
 	st_recv(to, LARGE);
 	st_settle();
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
@@ -153,10 +153,10 @@ build__only_what_is_large(void **state)
 	} rows[] = {
 		{4096, 0, 1},
 		{4095, 0, 0},
-		{LARGE, SAN_RECV_PEEK, 0},
-		{LARGE, SAN_RECV_WAITALL, 1},
-		{LARGE, SAN_RECV_DONTWAIT, 0},
-		{0, SAN_RECV_LOAN, 0},
+		{LARGE, RTSAN_RECV_PEEK, 0},
+		{LARGE, RTSAN_RECV_WAITALL, 1},
+		{LARGE, RTSAN_RECV_DONTWAIT, 0},
+		{0, RTSAN_RECV_LOAN, 0},
 	};
 	uint32_t i;
 
@@ -182,7 +182,7 @@ build__pieces(void **state)
 	(void)state;
 	st_start();
 	for (i = 0; i < 4; i++)
-		r.sge[i] = (struct san_ulp_sge){.addr = side->dst + 20000 * (3 - i), .len = 10000};
+		r.sge[i] = (struct rtsan_sge){.addr = side->dst + 20000 * (3 - i), .length = 10000};
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_send(from, 40000);
 	st_settle();
@@ -312,7 +312,7 @@ spend__one_message_each(void **state)
 	st_send(from, 100);
 	st_settle();
 	assert_int_equal(st_received(to), 100);
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	assert_int_equal(st_view(to).nb_unread_bytes, 100);
 	/* and its advertisement is used up */
 	assert_int_equal(st_view(from).nb_advs, 0);
@@ -356,7 +356,7 @@ adv_crossed_data__offer_is_void(void **state)
 	const struct san_sm *offer;
 
 	(void)state;
-	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
@@ -404,7 +404,7 @@ static void
 adv_crossed_data__no_memory_to_write_from(void **state)
 {
 	(void)state;
-	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	from->no_local = true;
@@ -431,7 +431,7 @@ adv_crossed_data__given_up(void **state)
 	st_recv(to, LARGE);
 	st_send(from, LARGE);
 	pair_pump(&pair);
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2); /* both are in flight before it knows of the set */
 	pair_step(from);
@@ -448,7 +448,7 @@ static void
 may_advertise__not_behind_an_offer(void **state)
 {
 	(void)state;
-	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
@@ -468,7 +468,7 @@ static void
 may_advertise__not_before_the_read(void **state)
 {
 	(void)state;
-	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
@@ -515,7 +515,7 @@ wrote__goes_on_as_sets_are_posted(void **state)
 	start_large();
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
-		assert_false(st_has(from, SAN_WC_SEND));
+		assert_false(st_has(from, RTSAN_WC_SEND));
 		st_recv(to, LARGE);
 		st_settle();
 		assert_int_equal(st_received(to), LARGE);
@@ -555,15 +555,15 @@ withdraw__waits_for_the_answer(void **state)
 	start_large();
 	st_recv(to, LARGE);
 	st_settle();
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	pair_pump(&pair);
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	assert_int_equal(to->nb_regs, 1);
 	st_settle();
 	assert_int_equal(st_said(to, SAN_SM_CANCEL), 1);
 	assert_int_equal(st_said(from, SAN_SM_CANCELLED), 1);
-	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_CANCELLED), 0);
 	assert_int_equal(to->nb_regs, 0);
 	assert_int_equal(st_view(from).nb_advs, 0);
 	st_large(LARGE);
@@ -578,7 +578,7 @@ withdraw__crosses_a_write(void **state)
 	st_recv(to, LARGE);
 	st_settle();
 	st_send(from, LARGE);
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	st_settle();
 	assert_int_equal(st_received(to), LARGE);
@@ -594,13 +594,13 @@ withdraw__others_wait(void **state)
 	start_large();
 	st_recv(to, LARGE);
 	st_settle();
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	pair_pump(&pair);
 	assert_int_equal(to->nb_regs, 1);
 	st_settle();
-	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_CANCELLED), 0);
 	st_send(from, LARGE);
 	st_finish(LARGE);
 }

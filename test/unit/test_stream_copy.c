@@ -20,7 +20,7 @@ copy_aside__no_memory(void **state)
 	from->max_mem = from->mem;
 	st_send(from, LARGE);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_NO_BUFFERS), 0);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 }
 
@@ -41,10 +41,10 @@ copy_aside__within_its_bound(void **state)
 	assert_int_equal(st_sent(from), 60 * KB);
 	st_send(from, 60 * KB); /* no room for this one */
 	pair_pump(&pair);
-	assert_false(st_has(from, SAN_WC_SEND));
+	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_settle();
 	for (i = 0; i < 3; i++) {
-		st_recv_flags(to, 60 * KB, SAN_RECV_WAITALL);
+		st_recv_flags(to, 60 * KB, RTSAN_RECV_WAITALL);
 		st_settle();
 		assert_int_equal(st_received(to), 60 * KB);
 	}
@@ -86,16 +86,16 @@ copy_aside__bit_by_bit(void **state)
 	st_send(from, 320 * KB);
 	assert_true(pair_pump_one(from));
 	for (i = 1; i < 5; i++) {
-		assert_false(st_has(from, SAN_WC_SEND));
+		assert_false(st_has(from, RTSAN_WC_SEND));
 		/* meanwhile it cannot be cancelled, and a scan does not wait for it */
-		pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+		pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 		pair.now_ns += 2 * conf[0].scan_ns;
 		san_stream_tick(from->s, pair.now_ns);
 		assert_true(pair_pump_one(from));
 	}
 	assert_int_equal(st_sent(from), 320 * KB);
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
-	st_recv_flags(to, 320 * KB, SAN_RECV_WAITALL);
+	st_recv_flags(to, 320 * KB, RTSAN_RECV_WAITALL);
 	st_settle();
 	assert_int_equal(st_received(to), 320 * KB);
 	for (i = 0; i < 5; i++)
@@ -128,7 +128,7 @@ copy_aside__off(void **state)
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
-	assert_false(st_has(from, SAN_WC_SEND));
+	assert_false(st_has(from, RTSAN_WC_SEND));
 }
 
 /* Without credit, data waits in the send buffer, if there is one (AFC-14). */
@@ -150,7 +150,7 @@ copy_waiting__without_credit(void **state)
 	assert_int_equal(st_said_data(to), 0);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(st_sent(to), 1000);
-	assert_false(st_has(to, SAN_WC_SEND)); /* no room for the ninth */
+	assert_false(st_has(to, RTSAN_WC_SEND)); /* no room for the ninth */
 }
 
 /* Data behind the end is never sent, so it is not copied: a completion would say it was. */
@@ -169,11 +169,11 @@ copy_waiting__not_behind_the_end(void **state)
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_send(to, 1000);
 	raw_run();
-	assert_false(st_has(to, SAN_WC_SEND));
+	assert_false(st_has(to, RTSAN_WC_SEND));
 	m = raw_msg(0);
 	raw_put(&m);
-	assert_true(st_take(to, SAN_WC_SHUTDOWN, &wc));
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_SHUTDOWN), 0);
+	assert_true(st_take(to, RTSAN_WC_STREAM_SHUTDOWN, &wc));
+	assert_int_equal(st_sent_as(to, RTSAN_WC_SHUTDOWN), 0);
 	assert_int_equal(st_said_data(to), 0);
 }
 
@@ -186,7 +186,7 @@ cancel__not_what_was_copied(void **state)
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_recv(to, LARGE);
 	st_finish(LARGE);
 }

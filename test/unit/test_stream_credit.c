@@ -233,7 +233,7 @@ one_way(uint32_t behind)
 	for (i = 0; i < 1000; i++) {
 		st_send(from, 100);
 		st_settle();
-		while (st_has(from, SAN_WC_SEND))
+		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 		unread++;
 		while (unread > behind) {

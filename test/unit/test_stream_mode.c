@@ -151,14 +151,14 @@ static void
 learn__small_large_without_read(void **state)
 {
 	(void)state;
-	small_large_by_write(false, SAN_STREAM_READ_AUTO);
+	small_large_by_write(false, RTSAN_STREAM_READ_AUTO);
 }
 
 static void
 learn__small_large_read_never(void **state)
 {
 	(void)state;
-	small_large_by_write(true, SAN_STREAM_READ_NEVER);
+	small_large_by_write(true, RTSAN_STREAM_READ_NEVER);
 }
 
 /* Everything in messages, and no notice any more (AFC-9). */
@@ -296,13 +296,13 @@ leave__large_by_waiting(void **state)
 	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
-	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_wait(MS);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
 	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id, 0);
 	st_send(from, LARGE);
 	st_settle();
-	assert_true(st_has(to, SAN_WC_WAIT));
+	assert_true(st_has(to, RTSAN_WC_STREAM_WAIT));
 	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
 	assert_int_equal(st_view(from).change[1].why, SAN_STREAM_WHY_SMALL);
 	st_read(to, LARGE, LARGE);
@@ -338,7 +338,7 @@ way__read_always(void **state)
 	struct san_stream_bytes d;
 
 	(void)state;
-	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	three_reach(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
 	st_settle();
@@ -359,12 +359,12 @@ way__large_by_choice_and_waiting(void **state)
 	(void)state;
 	conf[0].mode = SAN_SM_LARGE_RECV;
 	st_start();
-	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_wait(MS);
 	st_send(from, LARGE);
 	st_settle();
 	assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
-	assert_true(st_has(to, SAN_WC_WAIT));
+	assert_true(st_has(to, RTSAN_WC_STREAM_WAIT));
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
 	st_finish(LARGE);

@@ -29,14 +29,14 @@ msg_check_hello__nothing_before_it(void **state)
 	st_recv(to, LARGE);
 	raw_run();
 	assert_int_equal(st_of(to)->nb_msgs, 1);
-	assert_false(st_has(to, SAN_WC_SEND));
+	assert_false(st_has(to, RTSAN_WC_SEND));
 	hello = raw_hello();
 	raw_put(&hello);
 	/* earlier work of the application completes, in order */
 	assert_int_equal(st_said_data(to), 3);
 	assert_int_equal(st_sent(to), 100);
 	assert_int_equal(st_sent(to), 3000);
-	assert_true(st_has(to, SAN_WC_SHUTDOWN));
+	assert_true(st_has(to, RTSAN_WC_STREAM_SHUTDOWN));
 }
 
 /* Receives are posted before the connection is up. */
@@ -198,7 +198,7 @@ receive__any_order(void **state)
 		pair_pump(&pair);
 		st_settle();
 		st_read(to, 3 * 1400, 3000);
-		while (st_has(from, SAN_WC_SEND))
+		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 	}
 	assert_true(st_stats(to).nb_held > 10);
@@ -350,9 +350,9 @@ fault__is_the_end(void **state)
 	assert_int_equal(st_of(to)->nb_msgs, said);
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_PROTOCOL), 0);
-	assert_int_equal(st_received_as(to, SAN_WC_ST_PROTOCOL), 0);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_PROTOCOL), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_PROTOCOL), 0);
 }
 
 /* ---- combined messages ---- */

@@ -91,7 +91,7 @@ notice__initial_portion_was_consumed(void **state)
 	st_recv(to, 100);
 	st_settle();
 	assert_int_equal(st_received(to), 100);
-	st_recv_flags(to, LARGE - 100, SAN_RECV_WAITALL);
+	st_recv_flags(to, LARGE - 100, RTSAN_RECV_WAITALL);
 	st_settle();
 	assert_int_equal(st_received(to), LARGE - 100);
 	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
@@ -126,9 +126,9 @@ notice__program_waits(void **state)
 	st_send(from, LARGE);
 	st_settle();
 	st_read(to, st_view(to).nb_unread_bytes, 100);
-	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_settle();
-	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
 }
 
@@ -259,7 +259,7 @@ offer__several_sets(void **state)
 	st_recv(to, 10000);
 	st_settle();
 	assert_int_equal(st_received(to), 10000);
-	assert_false(st_has(from, SAN_WC_SEND));
+	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_recv(to, 20000);
 	st_recv(to, LARGE);
 	st_settle();
@@ -275,7 +275,7 @@ static void
 offer__pieces(void **state)
 {
 	struct st_side *a = st_of(from), *b = st_of(to);
-	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .flags = SAN_WR_SIGNALED, .nb_sge = 3};
+	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED, .nb_sge = 3};
 	struct san_ulp_recv r = {.nb_sge = 2};
 	uint32_t i;
 
@@ -283,12 +283,15 @@ offer__pieces(void **state)
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	for (i = 0; i < 3; i++)
-		wr.sge[i] = (struct san_ulp_sge){.addr = a->src + 50000 * i, .len = 500 + 9750 * i};
+		wr.sge[i] = (struct rtsan_sge){
+			.addr = a->src + 50000 * i,
+			.length = 500 + 9750 * i,
+		};
 	wr.length = 500 + 10250 + 20000;
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
 	st_settle();
-	r.sge[0] = (struct san_ulp_sge){.addr = b->dst, .len = 15000};
-	r.sge[1] = (struct san_ulp_sge){.addr = b->dst + 15000, .len = 15750};
+	r.sge[0] = (struct rtsan_sge){.addr = b->dst, .length = 15000};
+	r.sge[1] = (struct rtsan_sge){.addr = b->dst + 15000, .length = 15750};
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_settle();
 	assert_int_equal(st_sent(from), wr.length);
@@ -356,15 +359,15 @@ withdraw__offered(void **state)
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
 	pair_pump(&pair);
-	assert_false(st_has(from, SAN_WC_SEND));
+	assert_false(st_has(from, RTSAN_WC_SEND));
 	assert_int_equal(from->nb_regs, 1); /* (AFC-28) */
 	st_settle();
 	assert_int_equal(st_said(from, SAN_SM_WITHDRAW), 1);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), st_msg(from, SAN_SM_OFFER)->len);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), st_msg(from, SAN_SM_OFFER)->len);
 	assert_int_equal(from->nb_regs, 0);
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
 	st_recv(to, LARGE);
@@ -383,12 +386,12 @@ withdraw__noticed(void **state)
 	st_send(from, LARGE);
 	st_settle();
 	initial = st_msg(from, SAN_SM_NOTICE)->len;
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
 	pair_pump(&pair);
-	assert_false(st_has(from, SAN_WC_SEND));
+	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), initial);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), initial);
 	/* and the stream continues behind it */
 	st_of(from)->src_used = initial;
 	st_send(from, 100);
@@ -412,7 +415,7 @@ withdraw__while_it_is_read(void **state)
 	assert_int_equal(to->nb_req, 1);
 	read = to->req[0];
 	to->nb_req = 0;
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_settle();
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
 	assert_int_equal(from->nb_regs, 1);
@@ -431,15 +434,15 @@ withdraw__while_a_part_is_read(void **state)
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
-	st_recv_flags(to, LARGE / 2, SAN_RECV_WAITALL);
+	st_recv_flags(to, LARGE / 2, RTSAN_RECV_WAITALL);
 	pair_pump(&pair);
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
 	pair_step(from);
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	st_settle();
 	assert_int_equal(st_received(to), LARGE / 2);
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), LARGE / 2);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), LARGE / 2);
 	assert_int_equal(from->nb_regs, 0);
 }
 
@@ -454,7 +457,7 @@ withdraw__answered_already(void **state)
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	pair_step(to);
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair); /* RDONE and WITHDRAW are in flight */
 	st_settle();
 	assert_int_equal(st_received(to), LARGE);
@@ -566,8 +569,8 @@ on_read__fails(void **state)
 	raw_run();
 	assert_int_equal(raw.nb_access, 1);
 	assert_non_null(san_stream_fault(to->s));
-	assert_false(st_has(to, SAN_WC_RECV));
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	assert_false(st_has(to, RTSAN_WC_RECV));
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	/* data received before is delivered */
 	assert_int_equal(st_received_as(to, 0), 1000);
 }
@@ -595,7 +598,7 @@ on_read__first_piece_fails(void **state)
 	to->nb_req = 0;
 	pair_pump_one(to);
 	assert_non_null(san_stream_fault(to->s));
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 }
 
 /*

@@ -139,7 +139,7 @@ resize__ends_in_the_middle(void **state)
 	raw_start();
 	m = raw_resize(3000);
 	raw_put(&m);
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);
 }
 

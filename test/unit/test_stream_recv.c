@@ -57,7 +57,7 @@ stream_recv_peek_data__leaves_it(void **state)
 	st_send(from, 200);
 	st_settle();
 	for (i = 0; i < 2; i++) {
-		st_recv_flags(to, 250, SAN_RECV_PEEK);
+		st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 		st_settle();
 		assert_int_equal(st_received(to), 250);
 	}
@@ -71,9 +71,9 @@ stream_recv_peek_data__waits(void **state)
 {
 	(void)state;
 	st_start();
-	st_recv_flags(to, 250, SAN_RECV_PEEK);
+	st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 	st_settle();
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	st_send(from, 10);
 	st_settle();
 	assert_int_equal(st_received(to), 10);
@@ -88,8 +88,8 @@ take__more_than_there_is(void **state)
 
 	(void)state;
 	st_start();
-	r.sge[0] = (struct san_ulp_sge){.addr = st_of(to)->dst, .len = 1u << 31};
-	r.sge[1] = (struct san_ulp_sge){.addr = st_of(to)->dst, .len = 1u << 31};
+	r.sge[0] = (struct rtsan_sge){.addr = st_of(to)->dst, .length = 1u << 31};
+	r.sge[1] = (struct rtsan_sge){.addr = st_of(to)->dst, .length = 1u << 31};
 	st_of(to)->recv[0].buf = st_of(to)->dst;
 	st_of(to)->recv[0].flags = 0;
 	st_of(to)->recv_tail = 1;
@@ -105,16 +105,16 @@ waitall__until_it_is_full(void **state)
 {
 	(void)state;
 	st_start();
-	st_recv_flags(to, 3000, SAN_RECV_WAITALL);
+	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	st_send(from, 1000);
 	st_settle();
 	st_send(from, 1000);
 	st_settle();
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	st_send(from, 1500);
 	st_settle();
 	assert_int_equal(st_received(to), 3000);
-	st_recv_flags(to, 3000, SAN_RECV_WAITALL);
+	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_settle();
 	assert_int_equal(st_received(to), 500);
@@ -126,24 +126,24 @@ waitall__peek(void **state)
 {
 	(void)state;
 	st_start();
-	st_recv_flags(to, 300, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_recv_flags(to, 300, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	st_send(from, 100);
 	st_settle();
 	st_send(from, 100);
 	st_settle();
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	st_send(from, 150);
 	st_settle();
 	assert_int_equal(st_received(to), 300);
-	st_recv_flags(to, 350 + 10 * ST_INNER, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_recv_flags(to, 350 + 10 * ST_INNER, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	st_send(from, 10 * ST_INNER);
 	st_settle();
 	assert_int_equal(st_received(to), 350 + 10 * ST_INNER);
 	st_read(to, 350 + 10 * ST_INNER, 350 + 10 * ST_INNER);
 	st_send(from, 10);
-	st_recv_flags(to, 300, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_recv_flags(to, 300, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	st_settle();
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_settle();
 	assert_int_equal(st_received(to), 10);
@@ -157,9 +157,9 @@ waitall__peek_of_too_much(void **state)
 
 	(void)state;
 	st_start();
-	st_recv_flags(to, nb * 10 + 1, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_recv_flags(to, nb * 10 + 1, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	for (i = 0; i < nb; i++) {
-		assert_false(st_has(to, SAN_WC_RECV));
+		assert_false(st_has(to, RTSAN_WC_RECV));
 		st_send(from, 10);
 		st_settle();
 	}
@@ -178,12 +178,12 @@ waitall__of_several_large(void **state)
 		st_setup(state);
 		conf[0].mode = (uint8_t)mode;
 		st_start();
-		st_recv_flags(to, 3 * LARGE, SAN_RECV_WAITALL);
+		st_recv_flags(to, 3 * LARGE, RTSAN_RECV_WAITALL);
 		st_send(from, LARGE);
 		st_settle();
 		st_send(from, LARGE);
 		st_settle();
-		assert_false(st_has(to, SAN_WC_RECV));
+		assert_false(st_has(to, RTSAN_WC_RECV));
 		st_send(from, 2 * LARGE);
 		st_settle();
 		assert_int_equal(st_received(to), 3 * LARGE);
@@ -196,12 +196,12 @@ dontwait__there_or_not(void **state)
 {
 	(void)state;
 	st_start();
-	st_recv_flags(to, 100, SAN_RECV_DONTWAIT);
+	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
 	st_settle();
-	assert_int_equal(st_received_as(to, SAN_WC_ST_AGAIN), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_AGAIN), 0);
 	st_send(from, 60);
 	st_settle();
-	st_recv_flags(to, 100, SAN_RECV_DONTWAIT);
+	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
 	st_settle();
 	assert_int_equal(st_received(to), 60);
 }
@@ -222,12 +222,12 @@ stream_recv_lend_data__until_it_comes_back(void **state)
 		st_settle();
 	}
 	for (i = 0; i < 4; i++) {
-		st_recv_flags(to, 0, SAN_RECV_LOAN);
+		st_recv_flags(to, 0, RTSAN_RECV_LOAN);
 		st_settle();
 	}
 	assert_int_equal(st_said_data(from), 4);
 	for (i = 0; i < 4; i++) {
-		assert_true(st_take(to, SAN_WC_RECV, &wc));
+		assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 		assert_true(wc.has_imm);
 		assert_int_equal(wc.byte_len, 1000);
 		assert_memory_equal(san_stream_recv_loan(to->s, wc.imm),
@@ -291,15 +291,15 @@ take__bit_by_bit(void **state)
 		st_send(from, ST_INNER);
 	st_settle();
 	pair.budget = 5 * ST_INNER;
-	st_recv_flags(to, 20 * ST_INNER, SAN_RECV_PEEK);
+	st_recv_flags(to, 20 * ST_INNER, RTSAN_RECV_PEEK);
 	st_recv(to, 15 * ST_INNER);
 	for (i = 0; i < 5; i++)
 		st_recv(to, ST_INNER);
 	assert_true(pair_pump_one(to));
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	assert_true(pair_pump_one(to));
 	assert_true(pair_pump_one(to));
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	assert_int_equal(st_view(to).nb_unread_bytes, 20 * ST_INNER);
 	assert_true(pair_pump_one(to));
 	assert_int_equal(st_received(to), 20 * ST_INNER);
@@ -350,7 +350,7 @@ fin__one_direction(void **state)
 	assert_true(san_stream_has_fin(to->s));
 	st_recv(to, 1000);
 	st_recv(to, 1000);
-	st_recv_flags(to, 1000, SAN_RECV_PEEK);
+	st_recv_flags(to, 1000, RTSAN_RECV_PEEK);
 	st_settle();
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received(to), 0);
@@ -378,10 +378,10 @@ cancel__waiting(void **state)
 	st_start();
 	st_recv(to, 100);
 	st_recv(to, 100);
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	st_settle();
-	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
-	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_CANCELLED), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_CANCELLED), 0);
 	st_send(from, 50);
 	st_settle();
 	st_read(to, 50, 50);
@@ -393,10 +393,10 @@ cancel__with_what_came(void **state)
 {
 	(void)state;
 	st_start();
-	st_recv_flags(to, 3000, SAN_RECV_WAITALL);
+	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	st_send(from, 1000);
 	st_settle();
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	st_settle();
 	assert_int_equal(st_received(to), 1000);
 }
@@ -413,9 +413,9 @@ cancel__while_it_is_read_into(void **state)
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	assert_int_equal(to->req[0].kind, PAIR_READ);
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
-	assert_false(st_has(to, SAN_WC_RECV));
+	assert_false(st_has(to, RTSAN_WC_RECV));
 	st_settle();
 	assert_int_equal(st_received(to), LARGE);
 }

@@ -52,8 +52,8 @@ static void
 small__inlined(void **state)
 {
 	struct san_ulp_wr wr = {
-		.op = SAN_WR_SEND,
-		.flags = SAN_WR_SIGNALED | SAN_WR_INLINE,
+		.op = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED | RTSAN_WR_INLINE,
 		.length = 40,
 		.inline_len = 40,
 	};
@@ -83,21 +83,21 @@ small__empty(void **state)
 static void
 small__unsignaled(void **state)
 {
-	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 1, .length = 100};
+	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 1, .length = 100};
 
 	(void)state;
 	st_start();
-	wr.sge[0] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = 100};
+	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 100};
 	st_of(from)->src_used = 100;
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
 	st_send(from, 100);
 	st_settle();
 	assert_int_equal(st_sent(from), 100);
-	assert_false(st_has(from, SAN_WC_SEND));
-	pair_end_now(from, SAN_WC_ST_FLUSHED);
+	assert_false(st_has(from, RTSAN_WC_SEND));
+	pair_end_now(from, RTSAN_WC_FLUSHED);
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
 	pair_pump_one(from);
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_FLUSHED), 0);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_FLUSHED), 0);
 }
 
 /* The threshold is the provider's or configured; of both sides the larger one counts (AFC-4). */
@@ -223,7 +223,7 @@ no_buffers(uint8_t mode)
 	st_send(from, LARGE);
 	st_send(from, 100);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_NO_BUFFERS), 0);
 	assert_int_equal(st_sent(from), 100);
 	assert_int_equal(st_stats(from).nb_no_buffers, 1);
 	assert_int_equal(st_said_data(from), 1); /* nothing is half sent */
@@ -257,7 +257,7 @@ stream_send_prepare__no_memory_to_offer(void **state)
 static void
 stream_send_prepare__one_piece_of_three(void **state)
 {
-	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 3, .length = 30000};
+	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 3, .length = 30000};
 	uint32_t i;
 
 	(void)state;
@@ -265,10 +265,10 @@ stream_send_prepare__one_piece_of_three(void **state)
 	st_start();
 	from->max_regs = 2;
 	for (i = 0; i < 3; i++)
-		wr.sge[i] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = 10000};
+		wr.sge[i] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 10000};
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_NO_BUFFERS), 0);
 	assert_int_equal(from->nb_regs, 0);
 }
 
@@ -310,7 +310,7 @@ write__done_in_order(void **state)
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2);
 	assert_int_equal(from->req[1].kind, PAIR_SEND);
-	assert_false(st_has(from, SAN_WC_SEND)); /* its memory is still in use */
+	assert_false(st_has(from, RTSAN_WC_SEND)); /* its memory is still in use */
 	st_settle();
 	assert_int_equal(st_sent(from), LARGE);
 }
@@ -329,7 +329,7 @@ write__mixed_unordered(void **state)
 		st_send(from, i % 3 == 0 ? LARGE / 4 : 700);
 		if (i % 5 == 4)
 			st_read(to, st_of(from)->src_used - st_of(to)->at, 20000);
-		while (st_has(from, SAN_WC_SEND))
+		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 	}
 	assert_true(st_stats(from).tx.write + st_stats(from).tx.read > 0);
@@ -365,7 +365,7 @@ write__not_what_was_planned(void **state)
 
 	(void)state;
 	conf[1].mode = SAN_SM_LARGE_RECV;
-	conf[1].read = SAN_STREAM_READ_ALWAYS;
+	conf[1].read = RTSAN_STREAM_READ_ALWAYS;
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
@@ -413,7 +413,7 @@ written__long_after_it_was_told(void **state)
 			pair_done(to, r.cookie, 0, 0);
 		}
 	}
-	assert_false(st_has(to, SAN_WC_SEND));
+	assert_false(st_has(to, RTSAN_WC_SEND));
 	for (i = 0; i < nb; i++)
 		pair_done(to, writes[i], 0, 0);
 	for (i = 0; i < nb; i++)
@@ -431,7 +431,7 @@ pieces_one_by_one(void)
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	from->max_req = 1;
 	for (i = 0; i < 3; i++)
-		r.sge[i] = (struct san_ulp_sge){.addr = st_of(to)->dst + 10000 * i, .len = 10000};
+		r.sge[i] = (struct rtsan_sge){.addr = st_of(to)->dst + 10000 * i, .length = 10000};
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].buf = st_of(to)->dst;
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].flags = 0;
 	r.wr_id = st_of(to)->recv_tail++;
@@ -459,9 +459,9 @@ cancel__in_the_middle_of_a_set(void **state)
 {
 	(void)state;
 	pieces_one_by_one();
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 10000);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 10000);
 	assert_int_equal(st_received(to), 10000);
 }
 
@@ -471,7 +471,7 @@ cancel__of_the_set_in_the_middle(void **state)
 {
 	(void)state;
 	pieces_one_by_one();
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	pair_step(to);
 	st_settle();
@@ -494,10 +494,10 @@ cancel__not_begun(void **state)
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
 	st_settle();
-	assert_false(st_has(from, SAN_WC_SEND));
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	assert_false(st_has(from, RTSAN_WC_SEND));
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 0);
 	st_of(from)->src_used -= LARGE;
 	st_large(LARGE);
 }
@@ -512,9 +512,9 @@ cancel__before_the_hello(void **state)
 	raw_open();
 	st_send(to, 100);
 	raw_run();
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_CANCELLED), 0);
 	st_of(to)->src_used = 0;
 	st_send(to, 200);
 	m = raw_hello();
@@ -528,8 +528,8 @@ cancel__not_the_urgent_byte(void **state)
 {
 	uint8_t byte = 'u';
 	struct san_ulp_wr wr = {
-		.op = SAN_WR_SEND,
-		.flags = SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_OOB,
+		.op = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_OOB,
 		.length = 1,
 		.inline_len = 1,
 	};
@@ -543,26 +543,26 @@ cancel__not_the_urgent_byte(void **state)
 	memcpy(wr.data, &byte, 1);
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
 	st_send(to, 100);
-	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
 	assert_int_equal(st_sent(to), 1);
-	assert_false(st_has(to, SAN_WC_SEND)); /* in order */
+	assert_false(st_has(to, RTSAN_WC_SEND)); /* in order */
 	m = raw_msg(0);
 	raw_put(&m);
 	assert_int_equal(st_said(to, SAN_SM_URGENT_BYTE), 1);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_CANCELLED), 0);
-	assert_false(st_has(to, SAN_WC_SEND));
+	assert_int_equal(st_sent_as(to, RTSAN_WC_CANCELLED), 0);
+	assert_false(st_has(to, RTSAN_WC_SEND));
 	/* behind the end it was never announced, and fails */
 	pair_ctl(to, 2, SAN_WR_SHUTDOWN, 0, 0);
 	m = raw_msg(0);
 	m.pr = 1;
 	raw_put(&m);
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
-	pair_ctl(to, 3, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(to, 3, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
 	m = raw_msg(0);
 	raw_put(&m);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_SHUTDOWN), 0);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_SHUTDOWN), 0);
 }
 
 /* Half of it is written: that is reported, and the stream continues behind it (AFC-28). */
@@ -577,9 +577,9 @@ cancel__partly_written(void **state)
 	st_send(from, LARGE);
 	st_settle();
 	assert_int_equal(st_received(to), 10000);
-	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 10000);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 10000);
 	st_of(from)->src_used -= LARGE - 10000;
 	st_send(from, 100);
 	st_settle();
@@ -598,10 +598,10 @@ cancel__not_the_end(void **state)
 	st_send(from, LARGE);
 	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
 	st_settle();
-	pair_ctl(from, 8, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_ctl(from, 8, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_settle();
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 0);
-	assert_true(st_take(from, SAN_WC_SHUTDOWN, &wc));
+	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 0);
+	assert_true(st_take(from, RTSAN_WC_STREAM_SHUTDOWN, &wc));
 	assert_int_equal(wc.status, 0);
 	assert_true(san_stream_has_fin(to->s));
 	assert_true(san_stream_is_drained(from->s));
@@ -620,9 +620,9 @@ end__nothing_behind_it(void **state)
 	st_send(from, 100);
 	st_settle();
 	assert_int_equal(st_sent(from), 100);
-	assert_true(st_take(from, SAN_WC_SHUTDOWN, &wc));
+	assert_true(st_take(from, RTSAN_WC_STREAM_SHUTDOWN, &wc));
 	assert_int_equal(wc.wr_id, 7);
-	assert_int_equal(st_sent_as(from, SAN_WC_ST_SHUTDOWN), 0);
+	assert_int_equal(st_sent_as(from, RTSAN_WC_SHUTDOWN), 0);
 	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it shares the message */
 	st_recv(to, 100);
 	st_recv(to, 100);

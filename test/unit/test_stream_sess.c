@@ -64,7 +64,7 @@ static const struct {
 	ROW(mode, SAN_SM_SMALL_LARGE, true),
 	ROW(mode, SAN_SM_MODES, false),
 	ROW(mode, SAN_STREAM_ADAPTIVE, true),
-	ROW(read, SAN_STREAM_READ_ALWAYS, true),
+	ROW(read, RTSAN_STREAM_READ_ALWAYS, true),
 	ROW(read, 3, false),
 	ROW(learn, 0, false),
 	ROW(learn, 1, true),
@@ -182,9 +182,9 @@ on_done__failed(void **state)
 		bool fault;
 	} rows[] = {
 		{1, true},
-		{SAN_WC_ST_LOCAL_LENGTH, true},
-		{SAN_WC_ST_FLUSHED, false},
-		{SAN_WC_ST_RETRY_EXC, false},
+		{RTSAN_WC_LOC_LENGTH, true},
+		{RTSAN_WC_FLUSHED, false},
+		{RTSAN_WC_RETRY_EXC, false},
 	};
 	uint32_t i, send;
 
@@ -217,22 +217,22 @@ on_over__all_completes(void **state)
 	st_start();
 	st_send(from, 100);
 	st_settle();
-	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_URGENT, 0);
+	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
 	st_send(to, LARGE);
 	st_send(to, 100);
 	st_settle();
-	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), ST_INNER - 8);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
-	assert_true(st_has(to, SAN_WC_WAIT));
+	pair_end_now(to, RTSAN_WC_RETRY_EXC);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), ST_INNER - 8);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
+	assert_true(st_has(to, RTSAN_WC_STREAM_WAIT));
 	st_recv(to, 200);
 	st_recv(to, 200);
 	pair_pump_one(to);
 	assert_int_equal(st_received(to), 100);
-	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_RETRY_EXC), 0);
 	st_send(to, 100);
 	pair_pump_one(to);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
 	assert_int_equal(to->nb_req, 0);
 	assert_true(san_stream_is_drained(to->s));
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
@@ -250,10 +250,10 @@ on_over__nothing_is_reachable(void **state)
 	st_send(to, LARGE);
 	st_settle();
 	assert_int_equal(to->nb_regs, 2);
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	assert_int_equal(to->nb_regs, 0);
-	assert_int_equal(st_received_as(to, SAN_WC_ST_FLUSHED), 0);
-	st_sent_as(to, SAN_WC_ST_FLUSHED);
+	assert_int_equal(st_received_as(to, RTSAN_WC_FLUSHED), 0);
+	st_sent_as(to, RTSAN_WC_FLUSHED);
 }
 
 /* After an orderly end a receive returns the end, not an error. */
@@ -265,7 +265,7 @@ on_over__behind_the_end(void **state)
 	st_send(from, 100);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_settle();
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	st_recv(to, 200);
 	st_recv(to, 200);
 	pair_pump_one(to);
@@ -283,7 +283,7 @@ on_over__provider_was_full(void **state)
 	st_send(to, 100);
 	pair_pump(&pair);
 	assert_int_equal(to->nb_req, 0);
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);
 	assert_true(san_stream_is_drained(to->s));
 }
@@ -297,9 +297,9 @@ on_over__before_it_opened(void **state)
 	st_send(to, 100);
 	st_recv(to, 100);
 	pair_pump(&pair);
-	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
-	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	pair_end_now(to, RTSAN_WC_RETRY_EXC);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
+	assert_int_equal(st_received_as(to, RTSAN_WC_RETRY_EXC), 0);
 }
 
 /* ---- reported ---- */
@@ -318,12 +318,12 @@ peek__each_kind_by_itself(void **state)
 	pair_ctl(to, 9, SAN_WR_CANCEL, 0, 0);
 	st_settle();
 	assert_true(pair_poll_kind(to, false, &wc));
-	assert_int_equal(wc.op, SAN_WC_CANCEL);
+	assert_int_equal(wc.op, RTSAN_WC_STREAM_CANCEL);
 	assert_true(pair_poll_kind(to, false, &wc));
-	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	assert_false(pair_poll_kind(to, false, &wc));
 	assert_true(pair_poll_kind(to, true, &wc));
-	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_false(pair_poll_kind(to, true, &wc));
 }
 
@@ -405,11 +405,11 @@ on_over__before_the_hello(void **state)
 	raw_open();
 	st_send(to, 100);
 	raw_run();
-	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
+	pair_end_now(to, RTSAN_WC_RETRY_EXC);
 	st_send(to, 200);
 	raw_run();
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
-	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
+	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
 }
 
 /* ---- orphaned ---- */
@@ -426,14 +426,14 @@ orphan__goes_on(void **state)
 	st_send(to, LARGE);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_send(from, 500);
-	pair_ctl(to, 2, SAN_WR_WAIT, SAN_STREAM_URGENT, 0);
+	pair_ctl(to, 2, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
 	st_settle();
 	assert_true(san_stream_orphan(to->s));
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
 	for (i = 0; i < 100; i++) { /* more than may be unread */
 		st_send(from, 1000);
 		st_settle();
-		while (st_has(from, SAN_WC_SEND))
+		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 	}
 	assert_false(san_stream_is_drained(to->s));
@@ -442,7 +442,7 @@ orphan__goes_on(void **state)
 	st_settle();
 	assert_int_equal(st_received(from), 0);
 	assert_true(san_stream_is_drained(to->s));
-	assert_false(st_has(to, SAN_WC_SHUTDOWN) || st_has(to, SAN_WC_WAIT));
+	assert_false(st_has(to, RTSAN_WC_STREAM_SHUTDOWN) || st_has(to, RTSAN_WC_STREAM_WAIT));
 }
 
 /* The peer may have written before it was notified: that is not a fault, and is dropped. */

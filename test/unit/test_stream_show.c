@@ -33,7 +33,7 @@ view__of_each_side(void **state)
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
-	st_recv_flags(to, 10, SAN_RECV_WAITALL);
+	st_recv_flags(to, 10, RTSAN_RECV_WAITALL);
 	st_settle();
 	v = st_view(from);
 	assert_true(v.is_open);
@@ -54,7 +54,7 @@ view__of_each_side(void **state)
 	st_settle();
 	assert_true(st_view(from).fin_sent && st_view(to).fin_rcvd);
 	assert_false(st_view(from).fin_rcvd || st_view(to).fin_sent);
-	pair_end_now(from, SAN_WC_ST_FLUSHED);
+	pair_end_now(from, RTSAN_WC_FLUSHED);
 	assert_false(st_view(from).is_open);
 	assert_int_equal(st_view(from).credit, 0);
 }
@@ -88,17 +88,17 @@ static void
 names_key__of_posted_work(void **state)
 {
 	struct st_side *side = st_of(to);
-	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 2, .length = LARGE + 10};
+	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 2, .length = LARGE + 10};
 	struct san_ulp_recv r = {.nb_sge = 1};
 
 	(void)state;
 	st_start();
 	assert_false(san_stream_show_names_key(to->s, 7));
-	wr.sge[0] = (struct san_ulp_sge){.addr = side->src, .len = 10, .key = 6};
-	wr.sge[1] = (struct san_ulp_sge){.addr = side->src + 10, .len = LARGE, .key = 7};
+	wr.sge[0] = (struct rtsan_sge){.addr = side->src, .length = 10, .lkey = 6};
+	wr.sge[1] = (struct rtsan_sge){.addr = side->src + 10, .length = LARGE, .lkey = 7};
 	side->src_used = LARGE + 10;
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
-	r.sge[0] = (struct san_ulp_sge){.addr = side->dst, .len = 100, .key = 8};
+	r.sge[0] = (struct rtsan_sge){.addr = side->dst, .length = 100, .lkey = 8};
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
 	st_settle();
 	assert_true(san_stream_show_names_key(to->s, 6));
@@ -117,12 +117,12 @@ names_key__of_posted_work(void **state)
 static void
 names_key__copied(void **state)
 {
-	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 1, .length = LARGE};
+	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 1, .length = LARGE};
 
 	(void)state;
 	conf[0].send_buffer = 128 * KB;
 	st_start();
-	wr.sge[0] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = LARGE, .key = 6};
+	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = LARGE, .lkey = 6};
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
 	assert_true(san_stream_show_names_key(from->s, 6));
 	pair_pump(&pair);

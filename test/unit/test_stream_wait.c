@@ -13,7 +13,7 @@ waited(struct pair_end *e, uint64_t id)
 {
 	struct san_ulp_wc wc = {0};
 
-	if (!st_take(e, SAN_WC_WAIT, &wc))
+	if (!st_take(e, RTSAN_WC_STREAM_WAIT, &wc))
 		return 0;
 	assert_int_equal(wc.wr_id, id);
 	assert_int_equal(wc.status, 0);
@@ -35,11 +35,11 @@ wait__nobody(void **state)
 
 	(void)state;
 	st_start();
-	st_send_flags(from, 100, SAN_WR_OOB);
+	st_send_flags(from, 100, RTSAN_WR_OOB);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_settle();
 	assert_false(pair_poll(to, &wc));
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	assert_false(pair_poll(to, &wc));
 }
 
@@ -49,21 +49,21 @@ wait__each_kind(void **state)
 {
 	(void)state;
 	st_start();
-	wait_for(to, 1, SAN_STREAM_READABLE);
-	wait_for(to, 2, SAN_STREAM_URGENT);
-	wait_for(to, 3, SAN_STREAM_ENDED);
+	wait_for(to, 1, RTSAN_STREAM_READABLE);
+	wait_for(to, 2, RTSAN_STREAM_URGENT);
+	wait_for(to, 3, RTSAN_STREAM_ENDED);
 	st_settle();
 	assert_int_equal(waited(to, 1), 0);
 	st_send(from, 10);
 	st_settle();
-	assert_int_equal(waited(to, 1), SAN_STREAM_READABLE);
+	assert_int_equal(waited(to, 1), RTSAN_STREAM_READABLE);
 	assert_int_equal(waited(to, 0), 0);
-	st_send_flags(from, 1, SAN_WR_OOB);
+	st_send_flags(from, 1, RTSAN_WR_OOB);
 	st_settle();
-	assert_int_equal(waited(to, 2), SAN_STREAM_URGENT);
+	assert_int_equal(waited(to, 2), RTSAN_STREAM_URGENT);
 	assert_int_equal(waited(to, 0), 0);
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
-	assert_int_equal(waited(to, 3), SAN_STREAM_ENDED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
+	assert_int_equal(waited(to, 3), RTSAN_STREAM_ENDED);
 }
 
 /* If the condition holds already, the wait completes at once (AFC-19). */
@@ -76,13 +76,13 @@ wait__at_once(void **state)
 	st_start();
 	st_send(from, 70);
 	st_settle();
-	wait_for(to, 1, SAN_STREAM_READABLE | SAN_STREAM_URGENT);
-	wait_for(to, 2, SAN_STREAM_WRITABLE);
+	wait_for(to, 1, RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT);
+	wait_for(to, 2, RTSAN_STREAM_WRITABLE);
 	st_settle();
-	assert_true(st_take(to, SAN_WC_WAIT, &wc));
-	assert_int_equal(wc.imm, SAN_STREAM_READABLE);
+	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
+	assert_int_equal(wc.imm, RTSAN_STREAM_READABLE);
 	assert_int_equal(wc.byte_len, 70); /* number of bytes */
-	assert_int_equal(waited(to, 2), SAN_STREAM_WRITABLE);
+	assert_int_equal(waited(to, 2), RTSAN_STREAM_WRITABLE);
 }
 
 /* An event completes all waits for it, in order, and none twice (AFC-19). */
@@ -94,12 +94,12 @@ wait__all_in_order(void **state)
 	(void)state;
 	st_start();
 	for (id = 1; id <= 5; id++)
-		wait_for(to, id, id == 3 ? SAN_STREAM_URGENT : SAN_STREAM_READABLE);
+		wait_for(to, id, id == 3 ? RTSAN_STREAM_URGENT : RTSAN_STREAM_READABLE);
 	st_send(from, 10);
 	st_settle();
 	for (id = 1; id <= 5; id++)
 		if (id != 3)
-			assert_int_equal(waited(to, id), SAN_STREAM_READABLE);
+			assert_int_equal(waited(to, id), RTSAN_STREAM_READABLE);
 	st_send(from, 10);
 	st_settle();
 	assert_int_equal(waited(to, 0), 0);
@@ -117,12 +117,12 @@ wait__writable(void **state)
 	m = raw_msg(0);
 	m.pr = 1;
 	raw_put(&m);
-	wait_for(to, 1, SAN_STREAM_WRITABLE);
+	wait_for(to, 1, RTSAN_STREAM_WRITABLE);
 	raw_run();
 	assert_int_equal(waited(to, 1), 0);
 	m = raw_msg(0);
 	raw_put(&m);
-	assert_int_equal(waited(to, 1), SAN_STREAM_WRITABLE);
+	assert_int_equal(waited(to, 1), RTSAN_STREAM_WRITABLE);
 }
 
 /* Not while the peer has no room for unread data: the next send would have to wait. */
@@ -139,11 +139,11 @@ wait__writable_with_room(void **state)
 		st_send(from, 1000);
 		st_settle();
 	}
-	wait_for(from, 1, SAN_STREAM_WRITABLE);
+	wait_for(from, 1, RTSAN_STREAM_WRITABLE);
 	st_settle();
 	assert_int_equal(waited(from, 1), 0);
 	st_read(to, 4000, 4000);
-	assert_int_equal(waited(from, 1), SAN_STREAM_WRITABLE);
+	assert_int_equal(waited(from, 1), RTSAN_STREAM_WRITABLE);
 }
 
 /* Not before the peer's count is known, nor while a send waits for a buffer. */
@@ -152,18 +152,18 @@ wait__writable_behind_a_send(void **state)
 {
 	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
-	wait_for(from, 1, SAN_STREAM_WRITABLE);
+	wait_for(from, 1, RTSAN_STREAM_WRITABLE);
 	pair_pump(&pair);
 	assert_int_equal(waited(from, 1), 0);
 	pair_open(&pair);
 	st_settle();
-	assert_int_equal(waited(from, 1), SAN_STREAM_WRITABLE);
+	assert_int_equal(waited(from, 1), RTSAN_STREAM_WRITABLE);
 	st_send(from, LARGE);
-	wait_for(from, 2, SAN_STREAM_WRITABLE);
+	wait_for(from, 2, RTSAN_STREAM_WRITABLE);
 	st_settle();
 	assert_int_equal(waited(from, 2), 0);
 	st_read(to, LARGE, LARGE);
-	assert_int_equal(waited(from, 2), SAN_STREAM_WRITABLE);
+	assert_int_equal(waited(from, 2), RTSAN_STREAM_WRITABLE);
 }
 
 /* The end is readable: a receive would complete. */
@@ -172,10 +172,10 @@ wait__readable_at_the_end(void **state)
 {
 	(void)state;
 	st_start();
-	wait_for(to, 1, SAN_STREAM_READABLE);
+	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_settle();
-	assert_int_equal(waited(to, 1), SAN_STREAM_READABLE);
+	assert_int_equal(waited(to, 1), RTSAN_STREAM_READABLE);
 }
 
 /* The number of waits of a stream is limited; a further one is refused, not lost. */
@@ -188,11 +188,11 @@ wait__too_many(void **state)
 	(void)state;
 	st_start();
 	for (i = 0; i <= SAN_STREAM_WAIT_MAX; i++)
-		wait_for(to, i, SAN_STREAM_URGENT);
-	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+		wait_for(to, i, RTSAN_STREAM_URGENT);
+	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
 	assert_int_equal(wc.wr_id, SAN_STREAM_WAIT_MAX);
-	assert_int_equal(wc.status, SAN_WC_ST_NO_BUFFERS);
-	assert_false(st_has(to, SAN_WC_WAIT));
+	assert_int_equal(wc.status, RTSAN_WC_NO_BUFFERS);
+	assert_false(st_has(to, RTSAN_WC_STREAM_WAIT));
 }
 
 /* Cancelled waits complete as such, and a later event completes none (AFC-19). */
@@ -203,18 +203,18 @@ cancel__waits(void **state)
 
 	(void)state;
 	st_start();
-	wait_for(to, 1, SAN_STREAM_READABLE);
-	wait_for(to, 2, SAN_STREAM_URGENT);
-	pair_ctl(to, 9, SAN_WR_CANCEL, SAN_STREAM_WAITS, 0);
-	assert_true(st_take(to, SAN_WC_WAIT, &wc));
-	assert_int_equal(wc.status, SAN_WC_ST_CANCELLED);
-	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	wait_for(to, 1, RTSAN_STREAM_READABLE);
+	wait_for(to, 2, RTSAN_STREAM_URGENT);
+	pair_ctl(to, 9, SAN_WR_CANCEL, RTSAN_STREAM_WAITS, 0);
+	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
+	assert_int_equal(wc.status, RTSAN_WC_CANCELLED);
+	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
 	assert_int_equal(wc.wr_id, 2);
-	assert_true(st_take(to, SAN_WC_CANCEL, &wc));
+	assert_true(st_take(to, RTSAN_WC_STREAM_CANCEL, &wc));
 	assert_int_equal(wc.wr_id, 9);
 	st_send(from, 10);
 	st_settle();
-	assert_false(st_has(to, SAN_WC_WAIT));
+	assert_false(st_has(to, RTSAN_WC_STREAM_WAIT));
 }
 
 /* If completions are not polled, no more work is taken, and nothing is overwritten. */
@@ -227,11 +227,11 @@ post__nobody_takes(void **state)
 	(void)state;
 	st_start();
 	for (i = 0; i < 8; i++)
-		wait_for(to, i, SAN_STREAM_URGENT);
+		wait_for(to, i, RTSAN_STREAM_URGENT);
 	for (i = 0; i < 200; i++)
 		taken += pair_ctl(to, 100 + i, SAN_WR_CANCEL, 0, 0);
 	assert_in_range(taken, 8, STREAM_DONES - 8);
-	pair_end_now(to, SAN_WC_ST_FLUSHED); /* all waits complete */
+	pair_end_now(to, RTSAN_WC_FLUSHED); /* all waits complete */
 	for (i = 0; i < taken; i++) {
 		assert_true(pair_poll(to, &wc));
 		assert_int_equal(wc.wr_id, 100 + i);
@@ -251,7 +251,7 @@ urgent(struct pair_end *e, uint8_t status)
 	struct san_ulp_wc wc = {0};
 
 	assert_int_equal(pair_ctl(e, 5, SAN_WR_URGENT, 0, 0), 1);
-	assert_true(st_take(e, SAN_WC_URGENT, &wc));
+	assert_true(st_take(e, RTSAN_WC_STREAM_URGENT, &wc));
 	assert_int_equal(wc.status, status);
 	return (uint8_t)wc.imm;
 }
@@ -265,8 +265,8 @@ urgent__beside_the_stream(void **state)
 
 	(void)state;
 	st_start();
-	urgent(to, SAN_WC_ST_INVALID);
-	pair_post_send(from, 1, bytes, 3, SAN_WR_OOB);
+	urgent(to, RTSAN_WC_INVALID);
+	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
 	st_settle();
 	pair_post_send(from, 2, bytes + 3, 3, 0);
 	st_settle();
@@ -274,13 +274,13 @@ urgent__beside_the_stream(void **state)
 	assert_int_equal(st_said(from, SAN_SM_URGENT), 1);
 	assert_int_equal(st_msg(from, SAN_SM_URGENT)->urgent, 2);
 	assert_int_equal(urgent(to, 0), 3);
-	urgent(to, SAN_WC_ST_INVALID);
+	urgent(to, RTSAN_WC_INVALID);
 	pair_post_recv(to, 1, got, 10, 0);
 	pair_post_recv(to, 2, got + 2, 8, 0);
 	st_settle();
-	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 	assert_int_equal(wc.byte_len, 2);
-	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 	assert_int_equal(wc.byte_len, 3);
 	assert_memory_equal(got, ((uint8_t[]){1, 2, 4, 5, 6}), 5);
 }
@@ -294,13 +294,13 @@ urgent__peek(void **state)
 
 	(void)state;
 	st_start();
-	pair_post_send(from, 1, bytes, 3, SAN_WR_OOB);
+	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
 	st_settle();
 	pair_post_send(from, 2, bytes + 3, 3, 0);
 	st_settle();
-	pair_post_recv(to, 1, got, 10, SAN_RECV_PEEK);
+	pair_post_recv(to, 1, got, 10, RTSAN_RECV_PEEK);
 	st_settle();
-	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 	assert_int_equal(wc.byte_len, 2);
 }
 
@@ -313,11 +313,11 @@ urgent__announced_first(void **state)
 	st_send(from, LARGE);
 	st_settle();
 	st_of(from)->src[LARGE] = 77;
-	st_send_flags(from, 1, SAN_WR_OOB);
-	wait_for(to, 1, SAN_STREAM_URGENT);
+	st_send_flags(from, 1, RTSAN_WR_OOB);
+	wait_for(to, 1, RTSAN_STREAM_URGENT);
 	st_settle();
-	assert_int_equal(waited(to, 1), SAN_STREAM_URGENT);
-	urgent(to, SAN_WC_ST_AGAIN); /* it is announced */
+	assert_int_equal(waited(to, 1), RTSAN_STREAM_URGENT);
+	urgent(to, RTSAN_WC_AGAIN); /* it is announced */
 	st_read(to, LARGE, LARGE);
 	assert_int_equal(urgent(to, 0), 77);
 }
@@ -330,9 +330,9 @@ borrow_some(uint32_t at, uint32_t *len)
 {
 	struct san_ulp_wc wc = {0};
 
-	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
+	assert_int_equal(pair_post_recv(to, 7, NULL, 0, RTSAN_RECV_LOAN), 1);
 	st_settle();
-	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 	assert_int_equal(wc.status, 0);
 	*len = wc.byte_len;
 	assert_ptr_equal(wc.loan, san_stream_recv_loan(to->s, wc.imm));
@@ -355,7 +355,7 @@ give_back(uint32_t loan, uint8_t status)
 	struct san_ulp_wc wc = {0};
 
 	assert_int_equal(pair_ctl(to, 11, SAN_WR_GIVE_BACK, loan, 0), 1);
-	assert_true(st_take(to, SAN_WC_GIVE_BACK, &wc));
+	assert_true(st_take(to, RTSAN_WC_STREAM_GIVE_BACK, &wc));
 	assert_int_equal(wc.wr_id, 11);
 	assert_int_equal(wc.status, status);
 	assert_int_equal(wc.imm, loan);
@@ -382,9 +382,9 @@ give_back__by_request(void **state)
 	for (i = 4; i-- > 0;)
 		give_back(loan[i], 0);
 	assert_false(san_stream_recv_has_lent(to->s));
-	give_back(loan[0], SAN_WC_ST_INVALID);
-	give_back(0, SAN_WC_ST_INVALID);
-	give_back(UINT32_MAX, SAN_WC_ST_INVALID);
+	give_back(loan[0], RTSAN_WC_INVALID);
+	give_back(0, RTSAN_WC_INVALID);
+	give_back(UINT32_MAX, RTSAN_WC_INVALID);
 	st_settle();
 	assert_int_equal(st_said_data(from), 5);
 	give_back(borrow(4000, 1000), 0);
@@ -431,18 +431,18 @@ give_back__after_the_end(void **state)
 	first = borrow(0, 1000);
 	st_send(from, 500);
 	st_settle();
-	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	pair_end_now(to, RTSAN_WC_FLUSHED);
 	assert_memory_equal(san_stream_recv_loan(to->s, first), st_of(from)->src, 1000);
 	/* nor data that was received and not yet lent */
-	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
+	assert_int_equal(pair_post_recv(to, 7, NULL, 0, RTSAN_RECV_LOAN), 1);
 	pair_pump_one(to);
-	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 	second = wc.imm;
 	assert_memory_equal(wc.loan, st_of(from)->src + 1000, 500);
-	assert_int_equal(pair_post_recv(to, 8, NULL, 0, SAN_RECV_LOAN), 1);
+	assert_int_equal(pair_post_recv(to, 8, NULL, 0, RTSAN_RECV_LOAN), 1);
 	pair_pump_one(to);
-	assert_true(st_take(to, SAN_WC_RECV, &wc));
-	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
+	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
+	assert_int_equal(wc.status, RTSAN_WC_FLUSHED);
 	assert_false(wc.has_imm);
 	assert_null(wc.loan);
 	assert_memory_equal(san_stream_recv_loan(to->s, first), st_of(from)->src, 1000);
@@ -479,15 +479,15 @@ option__values(void **state)
 		uint8_t status;
 	} rows[] = {
 		{SAN_STREAM_OPT_MODE, SAN_SM_SMALL_LARGE, 0},
-		{SAN_STREAM_OPT_MODE, SAN_SM_MODES, SAN_WC_ST_INVALID},
-		{SAN_STREAM_OPT_MODE, 256, SAN_WC_ST_INVALID},
+		{SAN_STREAM_OPT_MODE, SAN_SM_MODES, RTSAN_WC_INVALID},
+		{SAN_STREAM_OPT_MODE, 256, RTSAN_WC_INVALID},
 		{SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE, 0},
-		{SAN_STREAM_OPT_READ, SAN_STREAM_READ_ALWAYS, 0},
-		{SAN_STREAM_OPT_READ, SAN_STREAM_READ_ALWAYS + 1, SAN_WC_ST_INVALID},
+		{SAN_STREAM_OPT_READ, RTSAN_STREAM_READ_ALWAYS, 0},
+		{SAN_STREAM_OPT_READ, RTSAN_STREAM_READ_ALWAYS + 1, RTSAN_WC_INVALID},
 		{SAN_STREAM_OPT_HOLD_NS, 0, 0},
 		{SAN_STREAM_OPT_GATHER_NS, UINT64_MAX, 0},
-		{0, 0, SAN_WC_ST_INVALID},
-		{99, 0, SAN_WC_ST_INVALID},
+		{0, 0, RTSAN_WC_INVALID},
+		{99, 0, RTSAN_WC_INVALID},
 	};
 	struct san_ulp_wc wc = {0};
 	uint32_t i;
@@ -496,7 +496,7 @@ option__values(void **state)
 	st_start();
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		pair_ctl(from, i, SAN_WR_OPTION, rows[i].option, rows[i].value);
-		assert_true(st_take(from, SAN_WC_OPTION, &wc));
+		assert_true(st_take(from, RTSAN_WC_STREAM_OPTION, &wc));
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.status, rows[i].status);
 		assert_int_equal(wc.imm, rows[i].option);

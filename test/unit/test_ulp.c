@@ -58,14 +58,14 @@ static void
 san_ulp_destroy__whatever_is_under_way(void **state)
 {
 	struct test_ulp t;
-	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, SAN_WR_SIGNALED);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, RTSAN_WR_SIGNALED);
 	uint32_t key;
 	uint8_t mem[8];
 
 	(void)state;
 	test_ulp_open(&t, 8, 8, 16);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
-	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, SAN_RIGHT_PUSH, PKEY, &key), 0);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, RTSAN_REMOTE_PUSH, PKEY, &key), 0);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	fake.room = 0;
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
@@ -80,9 +80,9 @@ san_ulp_status_name__all_have_one(void **state)
 
 	(void)state;
 	assert_string_equal(san_ulp_status_name(SAN_ST_RNR), san_wire_op_status_name(SAN_ST_RNR));
-	assert_string_equal(san_ulp_status_name(SAN_WC_ST_RETRY_EXC), "RETRY_EXC");
-	assert_string_equal(san_ulp_status_name(SAN_WC_ST_FLUSHED), "FLUSHED");
-	assert_string_equal(san_ulp_status_name(SAN_WC_ST_LOCAL_LENGTH), "LOCAL_LENGTH");
+	assert_string_equal(san_ulp_status_name(RTSAN_WC_RETRY_EXC), "RETRY_EXC");
+	assert_string_equal(san_ulp_status_name(RTSAN_WC_FLUSHED), "FLUSHED");
+	assert_string_equal(san_ulp_status_name(RTSAN_WC_LOC_LENGTH), "LOCAL_LENGTH");
 	for (i = 0; i < 256; i++) {
 		assert_non_null(san_ulp_status_name((uint8_t)i));
 		for (j = 0; j < SAN_ST_MAX && i < j; j++)

@@ -138,7 +138,11 @@ test_wr(uint8_t op, uint64_t wr_id, uint8_t flags)
 static inline uint32_t
 test_post_recv(struct test_ulp *t, uint64_t wr_id, void *addr, uint32_t len)
 {
-	struct san_ulp_recv r = {.wr_id = wr_id, .nb_sge = 1, .sge = {{.addr = addr, .len = len}}};
+	struct san_ulp_recv r = {
+		.wr_id = wr_id,
+		.nb_sge = 1,
+		.sge = {{.addr = addr, .length = len}},
+	};
 
 	return san_ulp_qp_post_recv(t->ulp, t->qp, &r, 1, 0);
 }

@@ -21,7 +21,7 @@ add(struct test_ulp *t)
 	uint32_t key;
 
 	assert_int_equal(
-		san_ulp_mr_add(t->ulp, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY, &key), 0);
+		san_ulp_mr_add(t->ulp, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, &key), 0);
 	return key;
 }
 
@@ -160,7 +160,8 @@ guess__stream(void **state)
 
 	spend(t, key);
 	reconnect(t);
-	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, SAN_RIGHT_PULL, &own), 0);
+	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, RTSAN_REMOTE_PULL, &own),
+			 0);
 	assert_int_equal(pull_at(t, own, 0), SAN_ST_OK);
 	assert_int_equal(pull(t, key), SAN_ST_ACCESS);
 	assert_int_equal(pull_at(t, own, 0), SAN_ST_OK);
@@ -228,7 +229,8 @@ guess__express(void **state)
 	};
 	struct san_ulp_express x;
 
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE, SAN_RIGHT_PULL | SAN_RIGHT_PUSH,
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE,
+					RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
 					PKEY, &p.key),
 			 0);
 	san_ulp_place_express_start(t->ulp, SLOT, &x);

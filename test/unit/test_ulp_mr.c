@@ -127,13 +127,13 @@ san_ulp_mr_add__dead_key_stays_dead(void **state)
 	uint32_t key;
 
 	follow(t, keys, 4);
-	key = add(t, SAN_RIGHT_PULL, PKEY);
+	key = add(t, RTSAN_REMOTE_PULL, PKEY);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
-	assert_int_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x68880001);
+	assert_int_equal(add(t, RTSAN_REMOTE_PULL, PKEY), 0x68880001);
 	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_ACCESS);
 	follow(t, stuck, 1);
 	assert_int_equal(san_ulp_mr_del(t->ulp, 0x68880001), 0);
-	assert_int_not_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x68880001);
+	assert_int_not_equal(add(t, RTSAN_REMOTE_PULL, PKEY), 0x68880001);
 	assert_int_equal(try_pull(t, 0x68880001, BASE, 1), SAN_ST_ACCESS);
 }
 
@@ -155,8 +155,8 @@ static void
 san_ulp_mr_access__key_and_partition(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t mine = add(t, SAN_RIGHT_PULL, PKEY);
-	uint32_t other = add(t, SAN_RIGHT_PULL, PKEY + 1);
+	uint32_t mine = add(t, RTSAN_REMOTE_PULL, PKEY);
+	uint32_t other = add(t, RTSAN_REMOTE_PULL, PKEY + 1);
 
 	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_OK);
 	assert_int_equal(try_pull(t, mine ^ 0x80000000, BASE, LEN), SAN_ST_ACCESS);
@@ -192,7 +192,7 @@ san_ulp_mr_access__bounds(void **state)
 		{BASE + 1, UINT32_MAX, SAN_ST_ACCESS},
 	};
 	struct test_ulp *t = *state;
-	uint32_t key = add(t, SAN_RIGHT_PULL, PKEY);
+	uint32_t key = add(t, RTSAN_REMOTE_PULL, PKEY);
 	uint32_t nb_bad = 0;
 	uint32_t i;
 
@@ -220,11 +220,11 @@ san_ulp_mr_access__each_right_alone(void **state)
 		pull.key = key;
 		atomic.key = key;
 		assert_int_equal(san_tl_ulp_push_req(t->ulp, &push),
-				 rights & SAN_RIGHT_PUSH ? SAN_ST_OK : SAN_ST_ACCESS);
+				 rights & RTSAN_REMOTE_PUSH ? SAN_ST_OK : SAN_ST_ACCESS);
 		assert_int_equal(san_tl_ulp_pull_req(t->ulp, &pull),
-				 rights & SAN_RIGHT_PULL ? SAN_ST_OK : SAN_ST_ACCESS);
+				 rights & RTSAN_REMOTE_PULL ? SAN_ST_OK : SAN_ST_ACCESS);
 		assert_int_equal(san_tl_ulp_atomic(t->ulp, &atomic),
-				 rights & SAN_RIGHT_ATOMIC ? SAN_ST_OK : SAN_ST_ACCESS);
+				 rights & RTSAN_REMOTE_ATOMIC ? SAN_ST_OK : SAN_ST_ACCESS);
 		assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	}
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_rights_errors, 12);
@@ -235,16 +235,16 @@ static void
 san_ulp_mr_copy__same_key(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add(t, SAN_RIGHT_PULL, PKEY);
+	uint32_t key = add(t, RTSAN_REMOTE_PULL, PKEY);
 	struct san_ulp_conf conf;
 	struct san_ulp *other;
 
 	test_ulp_conf(t, &conf);
 	assert_int_equal(san_ulp_create(&conf, &other), 0);
-	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY, key), 0);
-	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY, key),
+	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, key), 0);
+	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, key),
 			 -EEXIST);
-	assert_int_equal(san_ulp_mr_copy(other, mem, 0, BASE, SAN_RIGHT_PULL, PKEY, key + 1),
+	assert_int_equal(san_ulp_mr_copy(other, mem, 0, BASE, RTSAN_REMOTE_PULL, PKEY, key + 1),
 			 -EINVAL);
 	assert_int_equal(san_ulp_mr_nb(other), 1);
 	san_ulp_check(other);
@@ -261,7 +261,7 @@ san_ulp_mr_copy__not_a_streams_key(void **state)
 {
 	struct test_ulp *t = *state;
 
-	assert_int_equal(san_ulp_mr_copy(t->ulp, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY,
+	assert_int_equal(san_ulp_mr_copy(t->ulp, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY,
 					 SAN_ULP_KEY_STREAM | 1),
 			 -EINVAL);
 }
@@ -276,7 +276,7 @@ san_ulp_mr_add_stream__beside_programs(void **state)
 
 	follow(t, stuck, 1);
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, SAN_RIGHT_PUSH,
+		assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, RTSAN_REMOTE_PUSH,
 						       &keys[i]),
 				 0);
 		assert_int_not_equal(keys[i] & SAN_ULP_KEY_STREAM, 0);
@@ -308,12 +308,12 @@ san_ulp_mr_add_stream__peer_only(void **state)
 
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, 0, 0, &key), -EINVAL);
 	assert_int_equal(
-		san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, SAN_RIGHT_PULL, &key), 0);
+		san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, RTSAN_REMOTE_PULL, &key), 0);
 	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
 	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_ACCESS);
 	assert_null(san_ulp_mr_find(t->ulp, key, 0, 0, 1));
 	/* regions of an application are not accessible after it has ended */
-	program = add(t, SAN_RIGHT_PULL, PKEY);
+	program = add(t, RTSAN_REMOTE_PULL, PKEY);
 	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_OK);
 	san_ulp_qp_disown(t->ulp, t->qp);
 	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_ACCESS);

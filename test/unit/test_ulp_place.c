@@ -105,7 +105,7 @@ static void
 push__lands_in_its_region(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 300, key, BASE + 100);
 
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
@@ -124,7 +124,7 @@ static void
 push_place__packet_in_segments(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 90, key, BASE);
 	struct san_tl_rxn s = test_push(SAN_KIND_SEND, 90, 0, 0);
 	struct rte_mbuf *m = test_eal_exact(pool, data, 30);
@@ -149,7 +149,7 @@ static void
 push_place__never_beyond_what_was_let_in(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, key, BASE);
 
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
@@ -165,7 +165,7 @@ static void
 push_place__revoked(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, key, BASE);
 	uint32_t i;
 
@@ -174,7 +174,7 @@ push_place__revoked(void **state)
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	assert_int_equal(place(t, &r, 25, 25, 25), SAN_ST_REVOKED);
 	for (i = 0; i < 16; i++)
-		add_region(t, SAN_RIGHT_PUSH);
+		add_region(t, RTSAN_REMOTE_PUSH);
 	assert_int_equal(place(t, &r, 25, 25, 25), SAN_ST_REVOKED);
 	assert_int_equal(mem[25], 0);
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_revoked, 2);
@@ -235,7 +235,7 @@ send__fills_the_posted_receive(void **state)
 	wc = test_poll_one(t->recv_cq);
 	assert_int_equal(wc.wr_id, 9);
 	assert_int_equal(wc.qp, t->qp);
-	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_int_equal(wc.byte_len, 70);
 	assert_false(wc.has_imm);
@@ -295,8 +295,8 @@ send__longer_than_the_receive(void **state)
 	assert_int_equal(push_req(t, &r), SAN_ST_LENGTH);
 	wc = test_poll_one(t->recv_cq);
 	assert_int_equal(wc.wr_id, 1);
-	assert_int_equal(wc.op, SAN_WC_RECV);
-	assert_int_equal(wc.status, SAN_WC_ST_LOCAL_LENGTH);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
+	assert_int_equal(wc.status, RTSAN_WC_LOC_LENGTH);
 	assert_int_equal(wc.byte_len, 9);
 	/* nothing to return */
 	san_tl_ulp_push_abort(t->ulp, &r);
@@ -355,7 +355,7 @@ static void
 push_imm__places_and_completes_a_receive(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH_IMM, 40, key, BASE + 8);
 	uint8_t untouched[4] = {0};
 	struct san_ulp_wc wc;
@@ -370,7 +370,7 @@ push_imm__places_and_completes_a_receive(void **state)
 	assert_int_equal(untouched[1], 0);
 	wc = test_poll_one(t->recv_cq);
 	assert_int_equal(wc.wr_id, 3);
-	assert_int_equal(wc.op, SAN_WC_RECV_PUSH_IMM);
+	assert_int_equal(wc.op, RTSAN_WC_RECV_PUSH_IMM);
 	assert_int_equal(wc.byte_len, 40);
 	assert_true(wc.has_imm);
 	assert_int_equal(wc.imm, 0xdeadbeef);
@@ -380,7 +380,7 @@ static void
 push_imm__key_before_receive(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH_IMM, 40, key ^ 0x100, BASE);
 
 	/* an invalid one does not wait for a receive, and takes none */
@@ -404,7 +404,7 @@ static void
 pull__reads_the_region_each_time(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PULL);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PULL);
 	struct san_tl_rxn r = {.type = SAN_TL_PULL, .slot = SLOT, .length = 100, .key = key};
 	uint8_t out[100];
 
@@ -443,7 +443,7 @@ static void
 atomic__fetch_add(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_ATOMIC);
+	uint32_t key = add_region(t, RTSAN_REMOTE_ATOMIC);
 	struct san_tl_rxn r = atomic_on(key, BASE + 16, SAN_ATOMIC_FETCH_ADD, 5);
 
 	words[2] = UINT64_MAX - 1;
@@ -458,7 +458,7 @@ static void
 atomic__compare_and_swap(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_ATOMIC);
+	uint32_t key = add_region(t, RTSAN_REMOTE_ATOMIC);
 	struct san_tl_rxn r = atomic_on(key, BASE, SAN_ATOMIC_CMP_SWAP, 10);
 
 	words[0] = 10;
@@ -476,8 +476,8 @@ static void
 atomic__refusals(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_ATOMIC);
-	uint32_t other = add_region(t, SAN_RIGHT_PUSH | SAN_RIGHT_PULL);
+	uint32_t key = add_region(t, RTSAN_REMOTE_ATOMIC);
+	uint32_t other = add_region(t, RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL);
 	uint32_t skewed;
 	const struct {
 		uint32_t key;
@@ -499,7 +499,7 @@ atomic__refusals(void **state)
 		assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), cases[i].status);
 	}
 	/* the address in the region is aligned, but our memory is not */
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, SAN_RIGHT_ATOMIC, PKEY, &skewed),
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, RTSAN_REMOTE_ATOMIC, PKEY, &skewed),
 			 0);
 	r = atomic_on(skewed, 8, SAN_ATOMIC_FETCH_ADD, 1);
 	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_ALIGN);
@@ -529,11 +529,11 @@ static void
 san_ulp_qp_view__traffic(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH | SAN_RIGHT_PULL);
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL);
 	struct san_tl_rxn push = test_push(SAN_KIND_PUSH, 300, key, BASE);
 	struct san_tl_rxn send = test_push(SAN_KIND_SEND, 8, 0, 0);
 	struct san_tl_rxn pull = {.type = SAN_TL_PULL, .slot = SLOT, .length = 70, .key = key};
-	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 1, 0);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 1, 0);
 	struct san_ulp_qp_view v;
 
 	assert_false(san_ulp_qp_view(t->ulp, t->qp ^ 1, &v));
@@ -548,9 +548,9 @@ san_ulp_qp_view__traffic(void **state)
 	assert_int_not_equal(san_tl_ulp_pull_req(t->ulp, &pull), SAN_ST_OK);
 	wr.length = 20;
 	wr.nb_sge = 1;
-	wr.sge[0] = (struct san_ulp_sge){.addr = mem, .len = 20};
+	wr.sge[0] = (struct rtsan_sge){.addr = mem, .length = 20};
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	wr.op = SAN_WR_PULL;
+	wr.op = RTSAN_WR_PULL;
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	fake_cmpl(0, SAN_ST_OK);
@@ -588,9 +588,10 @@ static void
 express__only_what_can_be_taken(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key = add_region(t, SAN_RIGHT_PUSH), no_right;
+	uint32_t key = add_region(t, RTSAN_REMOTE_PUSH), no_right;
 
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, 8, BASE, SAN_RIGHT_PULL, PKEY, &no_right), 0);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, 8, BASE, RTSAN_REMOTE_PULL, PKEY, &no_right),
+			 0);
 	assert_true(express(t, SAN_KIND_PUSH, key, BASE, sizeof(words)));
 	assert_true(express(t, SAN_KIND_PUSH, 0, 0, 0));
 	assert_false(express(t, SAN_KIND_PUSH, key, BASE + 1, sizeof(words)));
@@ -629,7 +630,7 @@ express__same_region_again(void **state)
 	struct test_ulp *t = *state;
 	struct san_wire_pkt p = {
 		.flags = SAN_KIND_PUSH << SAN_F_KIND_SHIFT,
-		.key = add_region(t, SAN_RIGHT_PUSH),
+		.key = add_region(t, RTSAN_REMOTE_PUSH),
 		.addr = BASE,
 		.length = 8,
 	};

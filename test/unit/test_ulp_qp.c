@@ -50,7 +50,7 @@ expect_flushed(struct san_ulp_cq *cq, uint8_t op, uint64_t first, uint32_t n)
 	for (i = 0; i < n; i++) {
 		assert_int_equal(wc[i].wr_id, first + i);
 		assert_int_equal(wc[i].op, op);
-		assert_int_equal(wc[i].status, SAN_WC_ST_FLUSHED);
+		assert_int_equal(wc[i].status, RTSAN_WC_FLUSHED);
 		assert_int_equal(wc[i].byte_len, 0);
 	}
 }
@@ -169,7 +169,7 @@ san_ulp_qp_bind__submits_what_waited(void **state)
 	(void)state;
 	test_ulp_open(&t, 8, 8, 16);
 	for (i = 0; i < 3; i++)
-		wr[i] = test_wr(SAN_WR_SEND, 100 + i, SAN_WR_SIGNALED);
+		wr[i] = test_wr(RTSAN_WR_SEND, 100 + i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
 	post_recvs(&t, 1, 2);
 	san_ulp_qp_pump(t.ulp, 0);
@@ -191,7 +191,7 @@ static void
 san_ulp_qp_is_idle__counts_requests(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 
 	post_recvs(t, 1, 1);
 	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
@@ -220,7 +220,7 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	fake.room = 2;
 	for (i = 0; i < 6; i++) {
 		/* unsignaled: errors complete nevertheless */
-		wr = test_wr(SAN_WR_SEND, 100 + i, 0);
+		wr = test_wr(RTSAN_WR_SEND, 100 + i, 0);
 		assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	}
 	post_recvs(t, 1, 6);
@@ -229,16 +229,16 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	assert_int_equal(take(t, &b), SAN_ST_OK);
 	assert_int_equal(take(t, &c), SAN_ST_OK);
 	san_tl_ulp_push_abort(t->ulp, &b);
-	fake_cmpl(0, SAN_WC_ST_RETRY_EXC);
-	fake_cmpl(1, SAN_WC_ST_RETRY_EXC);
+	fake_cmpl(0, RTSAN_WC_RETRY_EXC);
+	fake_cmpl(1, RTSAN_WC_RETRY_EXC);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(san_ulp_cq_poll(t->send_cq, &wc, 1), 1);
 		assert_int_equal(wc.wr_id, 100 + i);
-		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
 	}
 	san_ulp_qp_unbind(t->ulp, t->qp);
-	expect_flushed(t->send_cq, SAN_WC_SEND, 102, 4);
-	expect_flushed(t->recv_cq, SAN_WC_RECV, 1, 6);
+	expect_flushed(t->send_cq, RTSAN_WC_SEND, 102, 4);
+	expect_flushed(t->recv_cq, RTSAN_WC_RECV, 1, 6);
 	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
 	/* later calls of tl for them have no effect */
 	san_tl_ulp_push_abort(t->ulp, &a);
@@ -260,12 +260,12 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
 	assert_false(san_ulp_qp_has_work(t.ulp)); /* until the application polls */
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), -EBUSY);
-	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 4);
 	san_ulp_qp_pump(t.ulp, 0);
 	san_ulp_qp_pump(t.ulp, 0);
-	expect_flushed(t.recv_cq, SAN_WC_RECV, 5, 4);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 5, 4);
 	san_ulp_qp_pump(t.ulp, 0);
-	expect_flushed(t.recv_cq, SAN_WC_RECV, 9, 2);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 9, 2);
 	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	test_ulp_close(&t);
@@ -317,13 +317,13 @@ static void
 san_ulp_qp_unbind__later_posts_are_flushed(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 9, 0);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 9, 0);
 
 	san_ulp_qp_unbind(t->ulp, t->qp);
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	expect_flushed(t->send_cq, SAN_WC_PUSH, 9, 1);
+	expect_flushed(t->send_cq, RTSAN_WC_PUSH, 9, 1);
 	post_recvs(t, 4, 2);
-	expect_flushed(t->recv_cq, SAN_WC_RECV, 4, 2);
+	expect_flushed(t->recv_cq, RTSAN_WC_RECV, 4, 2);
 	assert_int_equal(fake.nb_txns, 0);
 	/* a new connection makes it usable again */
 	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY, &peer), 0);
@@ -352,12 +352,12 @@ san_ulp_qp_destroy__flushes_what_fits(void **state)
 	(void)state;
 	test_ulp_open(&t, 8, 8, 4);
 	for (i = 0; i < 3; i++)
-		wr[i] = test_wr(SAN_WR_PULL, 100 + i, 0);
+		wr[i] = test_wr(RTSAN_WR_PULL, 100 + i, 0);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
 	post_recvs(&t, 1, 6);
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, t.qp), 0);
-	expect_flushed(t.send_cq, SAN_WC_PULL, 100, 3);
-	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
+	expect_flushed(t.send_cq, RTSAN_WC_PULL, 100, 3);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 4);
 	san_ulp_qp_pump(t.ulp, 0);
 	test_ulp_close(&t);
 }
@@ -372,7 +372,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 
 	san_ulp_qp_pump(t->ulp, 0);
 	for (gone = 0; gone < 3; gone++) {
-		struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+		struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 		uint32_t qp[3];
 
 		fake.nb_txns = 0;
@@ -404,14 +404,14 @@ static void
 san_ulp_qp_names_key__until_completed(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 	struct san_ulp_recv recv = {.nb_sge = 2, .sge = {{mem, 4, 50}, {mem + 4, 4, 60}}};
 	struct san_tl_rxn r = send_of(8);
 
 	wr.nb_sge = 2;
-	wr.sge[0] = (struct san_ulp_sge){mem, 4, 70};
-	wr.sge[1] = (struct san_ulp_sge){mem, 4, 80};
-	wr.sge[2].key = 90; /* not part of it */
+	wr.sge[0] = (struct rtsan_sge){mem, 4, 70};
+	wr.sge[1] = (struct rtsan_sge){mem, 4, 80};
+	wr.sge[2].lkey = 90; /* not part of it */
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
 	assert_true(san_ulp_qp_names_key(t->ulp, 60));
@@ -424,8 +424,8 @@ san_ulp_qp_names_key__until_completed(void **state)
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_false(san_ulp_qp_names_key(t->ulp, 60));
 	/* inline data that looks like a list refers to nothing */
-	wr.flags = SAN_WR_INLINE;
-	wr.inline_len = SAN_ULP_INLINE_MAX;
+	wr.flags = RTSAN_WR_INLINE;
+	wr.inline_len = RTSAN_INLINE_MAX;
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_false(san_ulp_qp_names_key(t->ulp, 70));
 	fake_cmpl(1, SAN_ST_OK);
@@ -504,7 +504,7 @@ static void
 san_ulp_qp_pump__visits_each_once(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 
 	san_ulp_qp_pump(t->ulp, 0); /* it was marked when it was bound */
 	fake.room = 0;

@@ -19,14 +19,14 @@ post(struct test_ulp *t, const struct san_ulp_wr *wr)
 static struct san_ulp_wr
 wr_over(uint8_t op, uint64_t wr_id, uint8_t *buf, uint32_t len, uint8_t parts)
 {
-	struct san_ulp_wr wr = test_wr(op, wr_id, SAN_WR_SIGNALED);
+	struct san_ulp_wr wr = test_wr(op, wr_id, RTSAN_WR_SIGNALED);
 	uint8_t i;
 
 	wr.length = len;
 	wr.nb_sge = parts;
 	for (i = 0; i < parts; i++) {
 		wr.sge[i].addr = buf + i * (len / parts);
-		wr.sge[i].len = i + 1 < parts ? len / parts : len - i * (len / parts);
+		wr.sge[i].length = i + 1 < parts ? len / parts : len - i * (len / parts);
 	}
 	return wr;
 }
@@ -58,12 +58,12 @@ san_ulp_wr_post__maps_each_operation(void **state)
 		uint8_t op, type, kind, atomic, wc_op;
 		uint32_t length;
 	} cases[] = {
-		{SAN_WR_SEND, SAN_TL_PUSH, SAN_KIND_SEND, 0, SAN_WC_SEND, 40},
-		{SAN_WR_PUSH, SAN_TL_PUSH, SAN_KIND_PUSH, 0, SAN_WC_PUSH, 40},
-		{SAN_WR_PUSH_IMM, SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, SAN_WC_PUSH, 40},
-		{SAN_WR_PULL, SAN_TL_PULL, 0, 0, SAN_WC_PULL, 40},
-		{SAN_WR_FETCH_ADD, SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, SAN_WC_ATOMIC, 8},
-		{SAN_WR_CMP_SWAP, SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, SAN_WC_ATOMIC, 8},
+		{RTSAN_WR_SEND, SAN_TL_PUSH, SAN_KIND_SEND, 0, RTSAN_WC_SEND, 40},
+		{RTSAN_WR_PUSH, SAN_TL_PUSH, SAN_KIND_PUSH, 0, RTSAN_WC_PUSH, 40},
+		{RTSAN_WR_PUSH_IMM, SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, RTSAN_WC_PUSH, 40},
+		{RTSAN_WR_PULL, SAN_TL_PULL, 0, 0, RTSAN_WC_PULL, 40},
+		{RTSAN_WR_FETCH_ADD, SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, RTSAN_WC_ATOMIC, 8},
+		{RTSAN_WR_CMP_SWAP, SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, RTSAN_WC_ATOMIC, 8},
 	};
 	struct test_ulp *t = *state;
 	rte_be64_t args[2];
@@ -88,8 +88,8 @@ san_ulp_wr_post__maps_each_operation(void **state)
 		assert_int_equal(req->solicit, SAN_SOLICIT_AUTO);
 		assert_int_equal(req->length, cases[i].length);
 		/* a send has no address at the peer */
-		assert_int_equal(req->addr, cases[i].op == SAN_WR_SEND ? 0 : 0x1122334455667788);
-		assert_int_equal(req->key, cases[i].op == SAN_WR_SEND ? 0 : 0xfeed);
+		assert_int_equal(req->addr, cases[i].op == RTSAN_WR_SEND ? 0 : 0x1122334455667788);
+		assert_int_equal(req->key, cases[i].op == RTSAN_WR_SEND ? 0 : 0xfeed);
 		assert_int_equal(req->imm, 0xcafe);
 		if (cases[i].type == SAN_TL_ATOMIC) {
 			san_tl_ulp_atomic_fill(t->ulp, &fake.txns[i], args);
@@ -113,10 +113,10 @@ static void
 san_ulp_wr_post__solicited_by_flag(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 1, SAN_WR_SOLICITED);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 1, RTSAN_WR_SOLICITED);
 
 	post(t, &wr);
-	wr.flags = SAN_WR_UNSOLICITED;
+	wr.flags = RTSAN_WR_UNSOLICITED;
 	post(t, &wr);
 	assert_int_equal(fake.txns[0].req.solicit, SAN_SOLICIT_ALWAYS);
 	assert_int_equal(fake.txns[1].req.solicit, SAN_SOLICIT_NEVER);
@@ -128,7 +128,7 @@ static void
 san_ulp_wr_post__unsignaled_success_is_silent(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 	struct san_ulp_wc wc;
 	uint32_t i;
 
@@ -153,7 +153,7 @@ san_ulp_wr_post__takes_what_the_queue_holds(void **state)
 	uint32_t i;
 
 	for (i = 0; i < 10; i++)
-		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
+		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 8);
 	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 0);
 	assert_int_equal(san_ulp_wr_post(t->ulp, 99, wr, 10, 0), 0);
@@ -178,7 +178,7 @@ san_ulp_wr_post__takes_what_the_cq_holds(void **state)
 	test_ulp_open(&t, 8, 8, 4);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 8; i++)
-		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
+		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 4);
 	for (i = 0; i < 4; i++)
 		fake_cmpl(i, SAN_ST_OK);
@@ -202,7 +202,7 @@ san_ulp_wr_post__deepest_queue(void **state)
 	test_ulp_open(&t, 4096, 4096, 4096);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 4096; i++) {
-		wr = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
+		wr = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	}
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 0);
@@ -225,7 +225,7 @@ san_ulp_wr_submit__waits_in_order(void **state)
 
 	fake.room = 2;
 	for (i = 0; i < 4; i++) {
-		wr = test_wr(SAN_WR_PUSH, i, SAN_WR_SIGNALED);
+		wr = test_wr(RTSAN_WR_PUSH, i, RTSAN_WR_SIGNALED);
 		wr.remote_addr = i;
 		post(t, &wr);
 	}
@@ -259,8 +259,8 @@ san_ulp_wr_submit__splits_long_pulls(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[2500], data[2500];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 4);
-	struct san_ulp_wr next = test_wr(SAN_WR_SEND, 6, SAN_WR_SIGNALED);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 4);
+	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
 	uint32_t i;
 
 	count_up(data, sizeof(data));
@@ -299,11 +299,11 @@ san_ulp_wr_submit__pull_of_a_whole_piece(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[2000];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, 1000, 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, 1000, 1);
 
 	post(t, &wr);
 	assert_int_equal(fake.nb_txns, 1);
-	wr = wr_over(SAN_WR_PULL, 6, buf, 2000, 1);
+	wr = wr_over(RTSAN_WR_PULL, 6, buf, 2000, 1);
 	post(t, &wr);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(fake.txns[2].req.length, 1000);
@@ -317,7 +317,7 @@ san_ulp_wr_cmpl__first_error_of_the_pieces(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[3000];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 	struct san_ulp_wc wc;
 
 	post(t, &wr);
@@ -336,8 +336,8 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[5000];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
-	struct san_ulp_wr next = test_wr(SAN_WR_SEND, 6, SAN_WR_SIGNALED);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
 
 	fake.room = 2;
 	post(t, &wr);
@@ -364,8 +364,8 @@ san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[5000];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
-	struct san_ulp_wr next = test_wr(SAN_WR_SEND, 6, SAN_WR_SIGNALED);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
 
 	fake.room = 2;
 	post(t, &wr);
@@ -388,7 +388,7 @@ san_ulp_wr_cmpl__error_after_room(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[5000];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	fake.room = 2;
 	post(t, &wr);
@@ -407,7 +407,7 @@ san_ulp_wr_flush__pull_in_pieces(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[5000];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	fake.room = 2;
 	post(t, &wr);
@@ -415,7 +415,7 @@ san_ulp_wr_flush__pull_in_pieces(void **state)
 	fake_cmpl(1, SAN_ST_OK);
 	test_poll_none(t->send_cq);
 	san_ulp_qp_unbind(t->ulp, t->qp);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(test_poll_one(t->send_cq).status, RTSAN_WC_FLUSHED);
 }
 
 static void
@@ -427,7 +427,7 @@ san_ulp_wr_fill__gathers_any_offset(void **state)
 	uint32_t offset;
 
 	count_up(buf, sizeof(buf));
-	wr = wr_over(SAN_WR_PUSH, 1, buf, sizeof(buf), 4);
+	wr = wr_over(RTSAN_WR_PUSH, 1, buf, sizeof(buf), 4);
 	post(t, &wr);
 	/* first in order, then a resend of the middle, then all at once */
 	for (offset = 0; offset < 1001; offset += 77) {
@@ -448,16 +448,16 @@ static void
 san_ulp_wr_fill__inline_by_value(void **state)
 {
 	struct test_ulp *t = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, SAN_WR_INLINE);
-	uint8_t want[SAN_ULP_INLINE_MAX], out[SAN_ULP_INLINE_MAX];
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, RTSAN_WR_INLINE);
+	uint8_t want[RTSAN_INLINE_MAX], out[RTSAN_INLINE_MAX];
 
-	wr.inline_len = SAN_ULP_INLINE_MAX;
-	wr.length = SAN_ULP_INLINE_MAX;
-	count_up(wr.data, SAN_ULP_INLINE_MAX);
+	wr.inline_len = RTSAN_INLINE_MAX;
+	wr.length = RTSAN_INLINE_MAX;
+	count_up(wr.data, RTSAN_INLINE_MAX);
 	memcpy(want, wr.data, sizeof(want));
 	post(t, &wr);
 	memset(&wr, 0xee, sizeof(wr));
-	assert_int_equal(fake.txns[0].req.length, SAN_ULP_INLINE_MAX);
+	assert_int_equal(fake.txns[0].req.length, RTSAN_INLINE_MAX);
 	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, sizeof(out));
 	assert_memory_equal(out, want, sizeof(out));
 	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 10, out, 20);
@@ -472,9 +472,9 @@ san_ulp_wr__inline_atomic(void **state)
 	struct test_ulp *t = *state;
 	rte_be64_t args[2];
 	uint64_t old = 0;
-	struct san_ulp_wr wr = wr_over(SAN_WR_FETCH_ADD, 1, (uint8_t *)&old, sizeof(old), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_FETCH_ADD, 1, (uint8_t *)&old, sizeof(old), 1);
 
-	wr.flags |= SAN_WR_INLINE;
+	wr.flags |= RTSAN_WR_INLINE;
 	wr.operand = 1000;
 	post(t, &wr);
 	san_tl_ulp_atomic_fill(t->ulp, &fake.txns[0], args);
@@ -490,7 +490,7 @@ san_ulp_wr_fill__short_list(void **state)
 	static const uint8_t zeros[8];
 	struct test_ulp *t = *state;
 	uint8_t buf[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[16];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PUSH, 1, buf, sizeof(buf), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PUSH, 1, buf, sizeof(buf), 1);
 
 	wr.length = 16;
 	post(t, &wr);
@@ -504,12 +504,13 @@ san_ulp_wr_fill__short_list(void **state)
 static void
 san_ulp_wr_post__zero_length(void **state)
 {
-	static const uint8_t ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PUSH_IMM, SAN_WR_PULL};
+	static const uint8_t ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PUSH_IMM,
+				      RTSAN_WR_PULL};
 	struct test_ulp *t = *state;
 	uint32_t i;
 
 	for (i = 0; i < sizeof(ops); i++) {
-		struct san_ulp_wr wr = test_wr(ops[i], i, SAN_WR_SIGNALED);
+		struct san_ulp_wr wr = test_wr(ops[i], i, RTSAN_WR_SIGNALED);
 
 		post(t, &wr);
 		assert_int_equal(fake.nb_txns, i + 1);
@@ -525,7 +526,7 @@ san_ulp_wr_place__stays_inside(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[2000] = {0}, data[100];
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	memset(data, 0xaa, sizeof(data));
 	post(t, &wr);
@@ -546,7 +547,7 @@ san_ulp_wr_place__list_too_short(void **state)
 {
 	struct test_ulp *t = *state;
 	uint8_t buf[10] = {0}, data[20] = {0};
-	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	wr.length = 20;
 	post(t, &wr);
@@ -561,7 +562,7 @@ san_ulp_wr_place__atomic_result(void **state)
 	struct test_ulp *t = *state;
 	static const uint8_t wire[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 	uint64_t result = 0;
-	struct san_ulp_wr wr = wr_over(SAN_WR_FETCH_ADD, 5, (uint8_t *)&result, 8, 2);
+	struct san_ulp_wr wr = wr_over(RTSAN_WR_FETCH_ADD, 5, (uint8_t *)&result, 8, 2);
 	struct rte_mbuf *m = test_eal_exact(pool, wire, 9);
 
 	post(t, &wr);
@@ -594,12 +595,12 @@ san_ulp_wr_cmpl__run(void **state)
 	struct san_tl_txn *t[4];
 	struct san_ulp_wc wc[4];
 	struct test_ulp *x = *state;
-	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 0, SAN_WR_SIGNALED);
+	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 0, RTSAN_WR_SIGNALED);
 	uint32_t i;
 
 	for (i = 0; i < 4; i++) {
 		wr.wr_id = i;
-		wr.flags = i == 1 ? 0 : SAN_WR_SIGNALED;
+		wr.flags = i == 1 ? 0 : RTSAN_WR_SIGNALED;
 		post(x, &wr);
 		t[i] = &fake.txns[i];
 	}
@@ -614,7 +615,7 @@ san_ulp_wr_cmpl__run(void **state)
 	fake_cmpl(4, SAN_ST_OK); /* it was done before the peer refused the other one */
 	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
 	assert_int_equal(wc[0].status, SAN_ST_ACCESS);
-	assert_int_equal(wc[1].status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(wc[1].status, RTSAN_WC_FLUSHED);
 	assert_int_equal(san_ulp_qp_next_failed(x->ulp), x->qp);
 }
 

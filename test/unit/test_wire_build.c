@@ -390,7 +390,7 @@ build_cm__unused_is_zero(void **state)
 	memset(&cm, 0xee, sizeof(cm));
 	cm.msg = SAN_CM_REP;
 	cm.flags = SAN_CM_F_ORDERED;
-	cm.reason = SAN_CM_R_NONE;
+	cm.reason = RTSAN_R_NONE;
 	cm.nb_ports = 3;
 	cm.private_len = 5;
 	cm.src_cid = cm.dst_cid = 7;
@@ -454,7 +454,7 @@ names__every_value(void **state)
 				 i >= SAN_CM_R_MAX);
 	}
 	assert_string_equal(san_wire_op_status_name(SAN_ST_ABORTED), "aborted");
-	assert_string_equal(san_wire_op_cm_reason_name(SAN_CM_R_STALE), "stale");
+	assert_string_equal(san_wire_op_cm_reason_name(RTSAN_R_STALE), "stale");
 }
 
 /* No test may leak an mbuf. */

@@ -156,7 +156,7 @@ san_app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req
 		     struct passed *p, struct answer *ans)
 {
 	struct rtsan_conn_param param;
-	char peer[SHMQ_PEER + 1] = "";
+	char peer[RTSAN_PEER_MAX + 1] = "";
 	int rc = take_qp(port, a, req->conn.id, ans);
 
 	(void)p;
@@ -169,7 +169,7 @@ san_app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req
 	rc = app_conn_check(port, a, req->conn.service, param.pkey, ans);
 	if (rc != 0)
 		return rc;
-	memcpy(peer, req->conn.peer, SHMQ_PEER);
+	memcpy(peer, req->conn.peer, RTSAN_PEER_MAX);
 	return san_dpdk_conn_connect(port->ctx, req->conn.id, peer, req->conn.service, &param);
 }
 

@@ -2,7 +2,6 @@
 
 /* Connections: converts the parameters of rtsan.h to those of the core, and events back. */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,17 +11,6 @@
 #include "dpdk_priv.h"
 
 #define FIRST_WINDOW_MIN 2 /* RULE-7 */
-
-static_assert((int)RTSAN_EV_CONNECT_REQUEST == (int)SAN_EV_CONNECT_REQUEST, "passed through");
-static_assert((int)RTSAN_EV_ESTABLISHED == (int)SAN_EV_ESTABLISHED, "passed through");
-static_assert((int)RTSAN_EV_REJECTED == (int)SAN_EV_REJECTED, "passed through");
-static_assert((int)RTSAN_EV_UNREACHABLE == (int)SAN_EV_UNREACHABLE, "passed through");
-static_assert((int)RTSAN_EV_DISCONNECTED == (int)SAN_EV_DISCONNECTED, "passed through");
-static_assert((int)RTSAN_R_NO_LISTENER == (int)SAN_CM_R_NO_LISTENER, "passed through");
-static_assert((int)RTSAN_R_TIMEOUT == (int)SAN_CM_R_TIMEOUT, "passed through");
-static_assert((int)RTSAN_R_STALE == (int)SAN_CM_R_STALE, "passed through");
-static_assert((int)RTSAN_R_PATH_MTU == (int)SAN_CM_R_PATH_MTU, "passed through");
-static_assert(RTSAN_PRIVATE_MAX == SAN_WIRE_CM_PRIVATE, "a message carries as many");
 
 struct conn_call {
 	uint64_t service;

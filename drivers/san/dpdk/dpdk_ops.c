@@ -5,7 +5,6 @@
  * path, which use the rings directly (SYS-2).
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,6 @@
 #include "san_assert.h"
 #include "san_log.h"
 #include "stream_attr.h"
-
-static_assert((int)RTSAN_REMOTE_PUSH == (int)SAN_RIGHT_PUSH, "rights are passed through");
-static_assert((int)RTSAN_REMOTE_PULL == (int)SAN_RIGHT_PULL, "rights are passed through");
-static_assert((int)RTSAN_REMOTE_ATOMIC == (int)SAN_RIGHT_ATOMIC, "rights are passed through");
 
 /* ---- open, close ---- */
 

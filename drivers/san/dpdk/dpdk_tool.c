@@ -2,22 +2,10 @@
 
 /* Functions of rtsan_dpdk.h, for tools. Each checks that the context is this provider's. */
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "dpdk_priv.h"
-
-static_assert((int)RTSAN_SHOW_PORT == (int)SAN_SHOW_PORT, "passed through");
-static_assert((int)RTSAN_SHOW_CONN == (int)SAN_SHOW_CONN, "passed through");
-static_assert((int)RTSAN_SHOW_STATS == (int)SAN_SHOW_STATS, "passed through");
-static_assert((int)RTSAN_SHOW_CAM == (int)SAN_SHOW_CAM, "passed through");
-static_assert((int)RTSAN_SHOW_DROPS == (int)SAN_SHOW_DROPS, "passed through");
-static_assert((int)RTSAN_SHOW_STREAM == (int)SAN_SHOW_STREAM, "passed through");
-static_assert(sizeof(struct rtsan_dpdk_counter) == sizeof(struct san_engine_counter) &&
-		      offsetof(struct rtsan_dpdk_counter, value) ==
-			      offsetof(struct san_engine_counter, value),
-	      "passed through");
 
 static struct san_engine_port *
 dpdk_tool_port_of(const struct rtsan_ctx *ctx)
@@ -100,7 +88,7 @@ rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f)
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
 	if (p != NULL)
-		san_engine_show(p, (enum san_engine_show)what, f);
+		san_engine_show(p, (enum rtsan_dpdk_show)what, f);
 }
 
 int
@@ -108,7 +96,7 @@ rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max
 {
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
-	return p != NULL ? san_engine_show_counters(p, (struct san_engine_counter *)c, max) :
+	return p != NULL ? san_engine_show_counters(p, (struct rtsan_dpdk_counter *)c, max) :
 			   -EINVAL;
 }
 

@@ -41,22 +41,9 @@ int rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_im
 /** "drop=0.01,dup=0.01,reorder=0.05,delay=100,corrupt=0.001,ecn=0.1,seed=7" → *out*. -EINVAL. */
 int rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out);
 
-enum rtsan_dpdk_show {
-	RTSAN_SHOW_PORT,
-	RTSAN_SHOW_CONN,
-	RTSAN_SHOW_STATS,
-	RTSAN_SHOW_CAM,
-	RTSAN_SHOW_DROPS,
-	RTSAN_SHOW_STREAM,
-};
 /** Print to *f* for people. */
 void rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f);
 
-/** A counter by name ("rtx", "early", "tlp", "rto", "cam_inserts", "drop_icrc" ...). */
-struct rtsan_dpdk_counter {
-	const char *name;
-	uint64_t value;
-};
 /** Get all counters. Returns their number and fills at most *max* of them. */
 int rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max);
 /** Number of objects that teardown should have released and did not; 0 is right. */

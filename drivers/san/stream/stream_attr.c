@@ -2,17 +2,10 @@
 
 /* Converts the attributes of a stream in rtsan.h, where 0 is the default, to those of a session. */
 
-#include <assert.h>
 #include <errno.h>
 
 #include "san_time.h"
 #include "stream_attr.h"
-
-static_assert((int)RTSAN_STREAM_SMALL_RECV == (int)SAN_SM_SMALL_RECV, "passed through");
-static_assert((int)RTSAN_STREAM_LARGE_RECV == (int)SAN_SM_LARGE_RECV, "passed through");
-static_assert((int)RTSAN_STREAM_SMALL_LARGE == (int)SAN_SM_SMALL_LARGE, "passed through");
-static_assert((int)RTSAN_STREAM_READ_AUTO == (int)SAN_STREAM_READ_AUTO, "passed through");
-static_assert((int)RTSAN_STREAM_READ_ALWAYS == (int)SAN_STREAM_READ_ALWAYS, "passed through");
 
 /* Set *field* to *value*, unless that is 0. */
 #define SET(field, value) ((field) = (value) != 0 ? (value) : (field))

@@ -6,7 +6,6 @@
  * map, without a system call. What the daemon checks is not checked here. (SYS-2)
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,9 +18,6 @@
 #include "unix_priv.h"
 
 #define ALIVE_EVERY 1024 /* polls without an event, between checks whether the daemon is alive */
-
-static_assert(SHMQ_PRIVATE == RTSAN_PRIVATE_MAX, "a message carries as many");
-static_assert(SHMQ_PEER == sizeof(((struct rtsan_event *)0)->peer), "copied");
 
 /* ---- contexts ---- */
 

@@ -32,10 +32,10 @@
 static uint8_t
 verbs_cq_refused_status(uint8_t op)
 {
-	if (op >= SAN_WR_FETCH_ADD)
+	if (op >= RTSAN_WR_FETCH_ADD)
 		return RTSAN_WC_REM_ALIGN;
-	return op == SAN_WR_SEND || op == SAN_WR_PUSH_IMM ? RTSAN_WC_REM_LENGTH :
-							    RTSAN_WC_REM_REFUSED;
+	return op == RTSAN_WR_SEND || op == RTSAN_WR_PUSH_IMM ? RTSAN_WC_REM_LENGTH :
+								RTSAN_WC_REM_REFUSED;
 }
 
 static uint8_t
@@ -70,15 +70,15 @@ static uint8_t
 op_of(uint8_t op)
 {
 	switch (op) {
-	case SAN_WR_SEND:
-		return SAN_WC_SEND;
-	case SAN_WR_PUSH:
-	case SAN_WR_PUSH_IMM:
-		return SAN_WC_PUSH;
-	case SAN_WR_PULL:
-		return SAN_WC_PULL;
+	case RTSAN_WR_SEND:
+		return RTSAN_WC_SEND;
+	case RTSAN_WR_PUSH:
+	case RTSAN_WR_PUSH_IMM:
+		return RTSAN_WC_PUSH;
+	case RTSAN_WR_PULL:
+		return RTSAN_WC_PULL;
 	default:
-		return SAN_WC_ATOMIC;
+		return RTSAN_WC_ATOMIC;
 	}
 }
 
@@ -100,7 +100,7 @@ end_temps(struct verbs_qp *q, uint32_t slot)
 	struct ibv_mr **temps = q->temps;
 	uint32_t i;
 
-	for (i = slot * SAN_ULP_SGE_MAX; temps != NULL && i < (slot + 1) * SAN_ULP_SGE_MAX; i++)
+	for (i = slot * RTSAN_SGE_MAX; temps != NULL && i < (slot + 1) * RTSAN_SGE_MAX; i++)
 		if (temps[i] != NULL) {
 			ibv_dereg_mr(temps[i]);
 			temps[i] = NULL;
@@ -123,7 +123,7 @@ static bool
 verbs_cq_fill_sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
 {
 	const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
-	bool wants = status != 0 || (e->flags & SAN_WR_SIGNALED) != 0;
+	bool wants = status != 0 || (e->flags & RTSAN_WR_SIGNALED) != 0;
 
 	*to = (struct san_ulp_wc){
 		.wr_id = e->wr_id,
@@ -147,11 +147,11 @@ verbs_cq_fill_received(struct verbs_qp *q, uint32_t at, uint8_t status, const st
 		.wr_id = e->wr_id,
 		.qp = atomic_load(&q->qpn),
 		.byte_len = status == 0 && wc != NULL ? wc->byte_len : 0,
-		.op = SAN_WC_RECV,
+		.op = RTSAN_WC_RECV,
 		.status = status,
 	};
 	if (status == 0 && wc != NULL && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-		to->op = SAN_WC_RECV_PUSH_IMM;
+		to->op = RTSAN_WC_RECV_PUSH_IMM;
 	if (status == 0 && wc != NULL && (wc->wc_flags & IBV_WC_WITH_IMM) != 0) {
 		to->has_imm = true;
 		to->imm = ntohl(wc->imm_data);

@@ -168,9 +168,9 @@ check_device(struct verbs_ctx *ctx)
 		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s has no reads, or no parts of "
 						    "a request",
 				       ctx->device);
-	ctx->max_sge = ctx->attr.max_sge < SAN_ULP_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
-							     SAN_ULP_SGE_MAX;
-	atomic_store(&ctx->max_inline, SAN_ULP_INLINE_MAX); /* san_verbs_qp_make() may reduce it */
+	ctx->max_sge = ctx->attr.max_sge < RTSAN_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
+							   RTSAN_SGE_MAX;
+	atomic_store(&ctx->max_inline, RTSAN_INLINE_MAX); /* san_verbs_qp_make() may reduce it */
 	return verbs_ctx_find_port(ctx);
 }
 
@@ -400,7 +400,7 @@ verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 		.max_mrs = verbs_ctx_least(a->max_mr, VERBS_MRS),
 		.max_wr = depth_from(wr - VERBS_MARKS),
 		.max_sge = ctx->max_sge,
-		.max_inline = SAN_ULP_INLINE_MAX,
+		.max_inline = RTSAN_INLINE_MAX,
 		.nb_lcores = 1,
 		.max_msg = RTSAN_LENGTH_MAX,
 		.has_mr_reg = true,

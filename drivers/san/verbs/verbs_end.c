@@ -232,7 +232,7 @@ under_way(const struct verbs_qp *q, bool *needs)
 		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
 
 		bytes += e->length;
-		*needs |= e->op == SAN_WR_SEND || e->op == SAN_WR_PUSH_IMM;
+		*needs |= e->op == RTSAN_WR_SEND || e->op == RTSAN_WR_PUSH_IMM;
 	}
 	return bytes;
 }

@@ -63,12 +63,12 @@ san_verbs_mr_add(void *priv, struct rtsan_provider_mr *conf)
 }
 
 bool
-san_verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key)
+san_verbs_mr_names(const struct rtsan_sge *sge, uint32_t n, uint32_t key)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		if (sge[i].key == key && sge[i].len != 0)
+		if (sge[i].lkey == key && sge[i].length != 0)
 			return true;
 	return false;
 }
@@ -97,9 +97,10 @@ named_by(const struct verbs_qp *q, uint32_t key)
 	for (at = atomic_load(&q->wq->sq_head); at != tail; at++) {
 		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
 
-		if ((e->flags & SAN_WR_INLINE) != 0 || !san_verbs_mr_names(e->sge, e->nb_sge, key))
+		if ((e->flags & RTSAN_WR_INLINE) != 0 ||
+		    !san_verbs_mr_names(e->sge, e->nb_sge, key))
 			continue;
-		if ((e->flags & SAN_WR_SIGNALED) != 0)
+		if ((e->flags & RTSAN_WR_SIGNALED) != 0)
 			return NAMED;
 		by = NAMED_SILENTLY;
 	}

@@ -238,7 +238,7 @@ int san_verbs_mr_del(void *priv, uint32_t key);
 /** The region *key*; NULL: none. */
 struct ibv_mr *san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key);
 /** Whether one of these elements names *key*. */
-bool san_verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key);
+bool san_verbs_mr_names(const struct rtsan_sge *sge, uint32_t n, uint32_t key);
 
 /* ---- verbs_cq.c ---- */
 

@@ -66,7 +66,7 @@ san_verbs_qp_make_queues(struct verbs_qp *q)
 void
 san_verbs_qp_end_queues(struct verbs_qp *q)
 {
-	uint32_t i, n = (q->sq_depth + q->rq_depth) * SAN_ULP_SGE_MAX;
+	uint32_t i, n = (q->sq_depth + q->rq_depth) * RTSAN_SGE_MAX;
 
 	for (i = 0; q->temps != NULL && i < n; i++)
 		if (q->temps[i] != NULL)
@@ -285,13 +285,13 @@ san_verbs_qp_is_empty(const struct verbs_qp *q)
 
 /* Register memory that is in no region, until the request is done. */
 static struct ibv_mr *
-register_part(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, uint32_t temp)
+register_part(struct verbs_qp *q, const struct rtsan_sge *from, bool is_target, uint32_t temp)
 {
 	int access = is_target ? IBV_ACCESS_LOCAL_WRITE : 0;
 
 	if (q->temps[temp] != NULL) /* from a connection that was not established */
 		return q->temps[temp];
-	q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->len, access);
+	q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->length, access);
 	return q->temps[temp];
 }
 
@@ -299,17 +299,17 @@ static bool
 make_temps(struct verbs_qp *q)
 {
 	if (q->temps == NULL)
-		q->temps = calloc((q->sq_depth + q->rq_depth) * SAN_ULP_SGE_MAX, sizeof(*q->temps));
+		q->temps = calloc((q->sq_depth + q->rq_depth) * RTSAN_SGE_MAX, sizeof(*q->temps));
 	return q->temps != NULL;
 }
 
 static const struct ibv_mr *
-region_of(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, uint32_t temp)
+region_of(struct verbs_qp *q, const struct rtsan_sge *from, bool is_target, uint32_t temp)
 {
 	const struct ibv_mr *mr = NULL;
 
-	if (from->key != 0)
-		return san_verbs_mr_find(q->ctx, from->key);
+	if (from->lkey != 0)
+		return san_verbs_mr_find(q->ctx, from->lkey);
 	if (q->stream != NULL)
 		mr = san_verbs_stream_find(q->stream, from->addr);
 	if (mr != NULL || !make_temps(q))
@@ -322,17 +322,17 @@ region_of(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, ui
  * memory could not be registered.
  */
 static bool
-verbs_qp_fill_sges(struct verbs_qp *q, struct ibv_sge *to, const struct san_ulp_sge *from,
+verbs_qp_fill_sges(struct verbs_qp *q, struct ibv_sge *to, const struct rtsan_sge *from,
 		   uint32_t n, bool is_target, uint32_t slot)
 {
 	const struct ibv_mr *mr;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		to[i] = (struct ibv_sge){.addr = (uintptr_t)from[i].addr, .length = from[i].len};
-		if (from[i].len == 0)
+		to[i] = (struct ibv_sge){.addr = (uintptr_t)from[i].addr, .length = from[i].length};
+		if (from[i].length == 0)
 			continue;
-		mr = region_of(q, &from[i], is_target, slot * SAN_ULP_SGE_MAX + i);
+		mr = region_of(q, &from[i], is_target, slot * RTSAN_SGE_MAX + i);
 		if (mr == NULL)
 			return false;
 		to[i].lkey = mr->lkey;
@@ -344,17 +344,17 @@ static void
 fill_op(struct ibv_send_wr *w, const struct san_ulp_wr *e)
 {
 	static const enum ibv_wr_opcode ops[] = {
-		[SAN_WR_SEND] = IBV_WR_SEND,
-		[SAN_WR_PUSH] = IBV_WR_RDMA_WRITE,
-		[SAN_WR_PUSH_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-		[SAN_WR_PULL] = IBV_WR_RDMA_READ,
-		[SAN_WR_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
-		[SAN_WR_CMP_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+		[RTSAN_WR_SEND] = IBV_WR_SEND,
+		[RTSAN_WR_PUSH] = IBV_WR_RDMA_WRITE,
+		[RTSAN_WR_PUSH_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+		[RTSAN_WR_PULL] = IBV_WR_RDMA_READ,
+		[RTSAN_WR_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		[RTSAN_WR_CMP_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
 
 	w->opcode = ops[e->op];
 	w->imm_data = htonl(e->imm);
-	if (e->op < SAN_WR_FETCH_ADD) {
+	if (e->op < RTSAN_WR_FETCH_ADD) {
 		w->wr.rdma.remote_addr = e->remote_addr;
 		w->wr.rdma.rkey = e->rkey;
 		return;
@@ -378,10 +378,10 @@ verbs_qp_fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sg
 	};
 	fill_op(w, e);
 	/* places must be released, also those of unsignaled requests */
-	if ((e->flags & SAN_WR_SIGNALED) != 0 || at % every == every - 1)
+	if ((e->flags & RTSAN_WR_SIGNALED) != 0 || at % every == every - 1)
 		w->send_flags |= IBV_SEND_SIGNALED;
-	if ((e->flags & SAN_WR_INLINE) == 0)
-		return verbs_qp_fill_sges(q, sge, e->sge, e->nb_sge, e->op >= SAN_WR_PULL, slot);
+	if ((e->flags & RTSAN_WR_INLINE) == 0)
+		return verbs_qp_fill_sges(q, sge, e->sge, e->nb_sge, e->op >= RTSAN_WR_PULL, slot);
 	w->num_sge = e->inline_len != 0;
 	*sge = (struct ibv_sge){
 		.addr = (uintptr_t)e->data,
@@ -412,7 +412,7 @@ fail_send(struct verbs_qp *q, uint8_t status)
 {
 	const struct san_ulp_wr *e = &q->sqe[q->sq_posted & (q->sq_depth - 1)];
 
-	if (e->op >= SAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
+	if (e->op >= RTSAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
 		status = RTSAN_WC_REM_ALIGN; /* at other devices the peer refuses it */
 	if (verbs_qp_fail_post(q, status))
 		q->blame_send = status;
@@ -422,7 +422,7 @@ static void
 verbs_qp_post_sends(struct verbs_qp *q)
 {
 	struct ibv_send_wr w[BURST], *bad = NULL;
-	struct ibv_sge sge[BURST][SAN_ULP_SGE_MAX];
+	struct ibv_sge sge[BURST][RTSAN_SGE_MAX];
 	bool is_good = true, is_posted = true;
 	uint32_t tail, n, i;
 
@@ -450,7 +450,7 @@ verbs_qp_post_sends(struct verbs_qp *q)
 static void
 verbs_qp_post_recvs(struct verbs_qp *q)
 {
-	struct ibv_sge sge[SAN_ULP_SGE_MAX];
+	struct ibv_sge sge[RTSAN_SGE_MAX];
 	const struct san_ulp_recv *e;
 	struct ibv_recv_wr w, *bad;
 	uint32_t slot, tail = atomic_load_explicit(&q->wq->rq_tail, memory_order_acquire);

@@ -17,7 +17,6 @@
  * may access is registered for that one access, and only as long as it is allowed (AFC-24).
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +55,6 @@ struct verbs_stream {
 	uint64_t linger_ns;
 };
 
-static_assert(SAN_ULP_SGE_MAX == RTSAN_SGE_MAX, "passed through");
-
 /* ---- operations for the session ---- */
 
 static void
@@ -84,7 +81,7 @@ verbs_stream_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	q->rqe[tail & (q->rq_depth - 1)] = (struct san_ulp_recv){
 		.wr_id = cookie,
 		.nb_sge = 1,
-		.sge = {{.addr = buf, .len = len}},
+		.sge = {{.addr = buf, .length = len}},
 	};
 	atomic_store(&q->wq->rq_tail, tail + 1);
 	return 0;
@@ -93,7 +90,7 @@ verbs_stream_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 /* All requests of a session are signaled. */
 static int
 verbs_stream_post_wr(struct verbs_stream *s, uint8_t op, uint64_t cookie,
-		     const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
+		     const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
 {
 	struct verbs_qp *q = s->q;
 	uint32_t tail = atomic_load(&q->wq->sq_tail);
@@ -105,14 +102,14 @@ verbs_stream_post_wr(struct verbs_stream *s, uint8_t op, uint64_t cookie,
 	*wr = (struct san_ulp_wr){
 		.wr_id = cookie,
 		.op = op,
-		.flags = SAN_WR_SIGNALED,
+		.flags = RTSAN_WR_SIGNALED,
 		.remote_addr = addr,
 		.rkey = key,
 		.nb_sge = nb_sge,
 	};
 	for (i = 0; i < nb_sge; i++) {
 		wr->sge[i] = sge[i];
-		wr->length += sge[i].len;
+		wr->length += sge[i].length;
 	}
 	atomic_store(&q->wq->sq_tail, tail + 1);
 	return 0;
@@ -121,23 +118,23 @@ verbs_stream_post_wr(struct verbs_stream *s, uint8_t op, uint64_t cookie,
 static int
 verbs_stream_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 {
-	const struct san_ulp_sge sge = {.addr = (void *)(uintptr_t)buf, .len = len};
+	const struct rtsan_sge sge = {.addr = (void *)(uintptr_t)buf, .length = len};
 
-	return verbs_stream_post_wr(arg, SAN_WR_SEND, cookie, &sge, 1, 0, 0);
+	return verbs_stream_post_wr(arg, RTSAN_WR_SEND, cookie, &sge, 1, 0, 0);
 }
 
 static int
-verbs_stream_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+verbs_stream_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		   uint64_t addr, uint32_t key)
 {
-	return verbs_stream_post_wr(arg, SAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
+	return verbs_stream_post_wr(arg, RTSAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
 }
 
 static int
-verbs_stream_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge,
+verbs_stream_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		  uint64_t addr, uint32_t key)
 {
-	return verbs_stream_post_wr(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
+	return verbs_stream_post_wr(arg, RTSAN_WR_PULL, cookie, sge, nb_sge, addr, key);
 }
 
 static struct chunk *
@@ -169,7 +166,7 @@ verbs_stream_chunk_end(struct chunk **at)
 }
 
 static int
-verbs_stream_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right,
+verbs_stream_reg(void *arg, const struct rtsan_sge *part, enum san_stream_right right,
 		 uint64_t *addr, uint32_t *key)
 {
 	static const int access[] = {
@@ -183,7 +180,7 @@ verbs_stream_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_righ
 	*addr = (uintptr_t)part->addr;
 	if (right == SAN_STREAM_LOCAL) /* verbs_qp.c registers it, as for other requests */
 		return 0;
-	c = verbs_stream_chunk_add(s, &s->shared, part->addr, part->len, access[right]);
+	c = verbs_stream_chunk_add(s, &s->shared, part->addr, part->length, access[right]);
 	if (c == NULL)
 		return -ENOMEM;
 	*key = c->mr->rkey;
@@ -433,7 +430,7 @@ verbs_stream_give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
 
 	while (san_stream_peek(s->session, recv, &wc)) {
 		wc.qp = atomic_load(&s->q->qpn);
-		if (cq != NULL && !(wc.op == SAN_WC_SHUTDOWN && wc.wr_id == OWN_END) &&
+		if (cq != NULL && !(wc.op == RTSAN_WC_STREAM_SHUTDOWN && wc.wr_id == OWN_END) &&
 		    !san_verbs_cq_give(cq, &wc))
 			return false;
 		san_stream_take(s->session, recv);
@@ -576,7 +573,7 @@ san_verbs_stream_names(const struct verbs_stream *s, uint32_t key)
 	for (at = s->wq.sq.head; at != tail; at++) {
 		const struct san_ulp_wr *wr = &s->wq.sqe[at & s->wq.sq.mask];
 
-		if ((wr->flags & SAN_WR_INLINE) == 0 &&
+		if ((wr->flags & RTSAN_WR_INLINE) == 0 &&
 		    san_verbs_mr_names(wr->sge, wr->nb_sge, key))
 			return true;
 	}
