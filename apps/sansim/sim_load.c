@@ -269,7 +269,7 @@ san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 	struct sim_side *s;
 	int rc;
 
-	rc = san_core_conn_listen(h->core, LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
+	rc = san_cm_listen(san_core_cm(h->core), LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
 	if (rc == 0)
 		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
 				    RTSAN_REMOTE_PULL, PKEY, &ld->rkey_block[h->id]);

@@ -673,6 +673,12 @@ san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv
 
 /* ---- for owners that configure and show ---- */
 
+struct san_cm *
+san_core_cm(struct san_core *core)
+{
+	return core->cm;
+}
+
 struct san_ulp *
 san_core_ulp(struct san_core *core)
 {

@@ -109,10 +109,7 @@ uint32_t san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_
 uint32_t san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r,
 			    uint32_t n, uint64_t now_ns);
 
-/* ---- connections ---- */
-int san_core_conn_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
-			 uint32_t cookie);
-void san_core_conn_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
+/* ---- connections; listeners: see cm.h ---- */
 /**
  * Connect *qp*. An event reports the outcome. -EADDRNOTAVAIL, -ENETUNREACH: see inet.h; -ENOSPC: no
  * connection is left, or no unordered one; see cm. -EINVAL: a stream that is not strictly ordered.
@@ -148,6 +145,7 @@ void san_core_conn_set_patience(struct san_core *core, uint32_t qp,
 /*
  * ---- layers, for owners that configure and show ----
  */
+struct san_cm *san_core_cm(struct san_core *core);
 struct san_ulp *san_core_ulp(struct san_core *core);
 struct san_pdl *san_core_pdl(struct san_core *core);
 struct san_tl *san_core_tl(struct san_core *core);

@@ -165,19 +165,6 @@ san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev)
 	return true;
 }
 
-int
-san_core_conn_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
-		     uint32_t cookie)
-{
-	return san_cm_listen(core->cm, service, pkey, backlog, cookie);
-}
-
-void
-san_core_conn_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
-{
-	san_cm_listen_end(core->cm, service, pkey);
-}
-
 /* *slot* will carry *qp*; *accepted*: the peer requested it. */
 static void
 take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered, bool accepted)

@@ -228,8 +228,8 @@ struct san_wq *san_engine_lcore_qp_del(struct san_engine *e, uint32_t qp);
 uint32_t san_engine_drain(struct san_engine *e);
 /** The same at once: work in progress is flushed, and each peer gets one message. */
 void san_engine_drain_cut(struct san_engine *e);
-/** Whether posted work of *app*, the owner of the region, refers to *key*. */
-bool san_engine_lcore_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
+/** Whether posted work of the owner of the region refers to *key*. */
+bool san_engine_lcore_names_key(const struct san_engine *e, uint32_t key);
 
 /* ---- sockets: on lcore 0, through san_engine_loop_call() ---- */
 

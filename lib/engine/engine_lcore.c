@@ -437,8 +437,9 @@ wq_names(const struct san_wq_cons *q, uint32_t key)
  * Only the rings of *app* are searched: another application could write any key into its own rings.
  */
 bool
-san_engine_lcore_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
+san_engine_lcore_names_key(const struct san_engine *e, uint32_t key)
 {
+	uint16_t app = san_ulp_mr_owner(san_core_ulp(e->core), key);
 	const struct san_engine_qp *q;
 	uint32_t i;
 

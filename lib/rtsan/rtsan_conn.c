@@ -7,10 +7,8 @@
 #include "rtsan_priv.h"
 
 static int
-check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param)
+conn_check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param)
 {
-	if (param == NULL)
-		return 0;
 	if (param->order > RTSAN_ENDING)
 		return rtsan_fail(-EINVAL, "connection: order %u is unknown", param->order);
 	if (param->order == RTSAN_UNORDERED && !ctx->caps.has_unordered)
@@ -24,10 +22,37 @@ check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param)
 	return 0;
 }
 
+/* Check *param* (or NULL: all defaults) and fill it in. */
+static int
+conn_take_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param,
+		struct shmq_conn *to)
+{
+	int rc = param != NULL ? conn_check_param(ctx, param) : 0;
+
+	if (rc != 0 || param == NULL)
+		return rc;
+	to->order = param->order;
+	to->pkey = param->pkey;
+	to->window = param->window;
+	to->first_window = param->first_window;
+	to->max_txn = param->max_txn;
+	to->msg_limit = param->msg_limit;
+	to->rnr_ms = param->rnr_ms;
+	to->keepalive_ms = param->keepalive_ms;
+	to->private_len = param->private_len;
+	if (param->private_len != 0)
+		memcpy(to->private_data, param->private_data, param->private_len);
+	return 0;
+}
+
 int
 rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t backlog,
 	     struct rtsan_listener **out)
 {
+	struct shmq_req req = {
+		.type = SHMQ_LISTEN,
+		.conn = {.service = service, .pkey = pkey, .backlog = backlog},
+	};
 	struct rtsan_listener *listener;
 	int rc;
 
@@ -40,9 +65,9 @@ rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t ba
 	listener->service = service;
 	listener->pkey = pkey;
 	pthread_mutex_lock(&ctx->lock);
-	listener->cookie = ++ctx->listener_cookie;
+	req.id = listener->cookie = ++ctx->listener_cookie;
 	rtsan_error_clear();
-	rc = ctx->ops->listen(ctx->priv, service, pkey, backlog, listener->cookie);
+	rc = ctx->ops->call(ctx->priv, &req);
 	if (rc == 0)
 		LIST_INSERT_HEAD(&ctx->listeners, listener, link);
 	pthread_mutex_unlock(&ctx->lock);
@@ -57,13 +82,16 @@ rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t ba
 void
 rtsan_listener_destroy(struct rtsan_listener *listener)
 {
+	struct shmq_req req = {.type = SHMQ_UNLISTEN};
 	struct rtsan_ctx *ctx;
 
 	if (listener == NULL)
 		return;
 	ctx = listener->ctx;
+	req.conn.service = listener->service;
+	req.conn.pkey = listener->pkey;
 	pthread_mutex_lock(&ctx->lock);
-	ctx->ops->unlisten(ctx->priv, listener->service, listener->pkey);
+	ctx->ops->call(ctx->priv, &req);
 	LIST_REMOVE(listener, link);
 	pthread_mutex_unlock(&ctx->lock);
 	free(listener);
@@ -74,20 +102,19 @@ rtsan_listener_destroy(struct rtsan_listener *listener)
  * that event does not tell which connection it means.
  */
 static int
-conn_begin_setup(struct rtsan_qp *qp, bool *was_ended)
+conn_begin_setup(struct rtsan_qp *qp, struct shmq_req *req)
 {
+	bool was_ended;
+	int rc;
+
 	rtsan_error_clear();
 	if (atomic_exchange(&qp->busy, true))
 		return rtsan_fail(-EISCONN, "the queue pair has a connection, or the event that "
 					    "ended it was not polled");
 	/* Cleared now: an event may report the end before the provider returns. */
-	*was_ended = atomic_exchange(&qp->ended, false);
-	return 0;
-}
-
-static int
-conn_setup_began(struct rtsan_qp *qp, bool was_ended, int rc)
-{
+	was_ended = atomic_exchange(&qp->ended, false);
+	req->id = qp->qpn;
+	rc = qp->ctx->ops->call(qp->ctx->priv, req);
 	if (rc != 0) {
 		atomic_store(&qp->ended, was_ended);
 		atomic_store(&qp->busy, false);
@@ -99,71 +126,79 @@ int
 rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 	      const struct rtsan_conn_param *param)
 {
-	const struct rtsan_provider_ops *ops = qp->ctx->ops;
-	int rc = check_param(qp->ctx, param);
-	bool was_ended;
+	struct shmq_req req = {.type = SHMQ_CONNECT, .conn = {.service = service}};
+	int rc = conn_take_param(qp->ctx, param, &req.conn);
 
 	if (rc != 0)
 		return rc;
 	if (peer == NULL)
 		return rtsan_fail(-EINVAL, "connect: no address");
-	rc = conn_begin_setup(qp, &was_ended);
-	if (rc == 0)
-		rc = conn_setup_began(qp, was_ended,
-				      ops->connect(qp->ctx->priv, qp->qpn, peer, service, param));
-	return rtsan_fail_else(rc, "connect");
+	if (strlen(peer) >= sizeof(req.conn.peer))
+		return rtsan_fail(-EINVAL, "connect: \"%s\" is not an address", peer);
+	strcpy(req.conn.peer, peer);
+	return rtsan_fail_else(conn_begin_setup(qp, &req), "connect");
 }
 
 int
 rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 	     const struct rtsan_conn_param *param)
 {
-	int rc = check_param(ctx, param);
-	bool was_ended;
+	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.request = request}};
+	int rc = conn_take_param(ctx, param, &req.conn);
 
 	if (rc != 0)
 		return rc;
 	if (qp == NULL || qp->ctx != ctx)
 		return rtsan_fail(-EINVAL, "accept: queue pair of another context");
-	rc = conn_begin_setup(qp, &was_ended);
-	if (rc == 0)
-		rc = conn_setup_began(qp, was_ended,
-				      ctx->ops->accept(ctx->priv, request, qp->qpn, param));
-	return rtsan_fail_else(rc, "accept");
+	return rtsan_fail_else(conn_begin_setup(qp, &req), "accept");
 }
 
 int
 rtsan_reject(struct rtsan_ctx *ctx, uint64_t request, const void *private_data,
 	     uint16_t private_len)
 {
+	struct shmq_req req = {
+		.type = SHMQ_REJECT,
+		.conn = {.request = request, .private_len = private_len},
+	};
+
 	if (private_len > RTSAN_PRIVATE_MAX || (private_len != 0 && private_data == NULL))
 		return rtsan_fail(-EINVAL, "reject: private data of %u bytes, at most %u",
 				  private_len, RTSAN_PRIVATE_MAX);
+	if (private_len != 0)
+		memcpy(req.conn.private_data, private_data, private_len);
 	rtsan_error_clear();
-	return rtsan_fail_else(ctx->ops->reject(ctx->priv, request, private_data, private_len),
-			       "reject");
+	return rtsan_fail_else(ctx->ops->call(ctx->priv, &req), "reject");
 }
 
 int
 rtsan_disconnect(struct rtsan_qp *qp)
 {
+	struct shmq_req req = {.type = SHMQ_DISCONNECT, .id = qp->qpn};
+
 	rtsan_error_clear();
-	return rtsan_fail_else(qp->ctx->ops->disconnect(qp->ctx->priv, qp->qpn), "disconnect");
+	return rtsan_fail_else(qp->ctx->ops->call(qp->ctx->priv, &req), "disconnect");
 }
 
 /* ---- events ---- */
 
 /* Add the objects. False: they no longer exist, so there is nothing to report. */
 static bool
-conn_event_resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe,
+conn_event_resolve(struct rtsan_ctx *ctx, const struct shmq_event *pe,
 		   struct rtsan_event *ev)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_qp *qp;
 
-	*ev = pe->ev;
-	ev->qp = NULL;
-	ev->listener = NULL;
+	*ev = (struct rtsan_event){
+		.type = pe->type,
+		.reason = pe->reason,
+		.private_len = pe->private_len,
+		.request = pe->request,
+		.stream = pe->stream != 0,
+	};
+	memcpy(ev->peer, pe->peer, sizeof(ev->peer));
+	memcpy(ev->private_data, pe->private_data, sizeof(ev->private_data));
 	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
 		LIST_FOREACH(listener, &ctx->listeners, link)
 			if (listener->cookie == pe->listener)
@@ -184,18 +219,18 @@ conn_event_resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe,
 
 /* True for a queue pair or listener that the application uses as a stream only. With both locks. */
 static bool
-is_for_stream(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
+is_for_stream(struct rtsan_ctx *ctx, const struct shmq_event *pe)
 {
 	const struct rtsan_qp *qp = rtsan_qp_find(ctx, pe->qp);
 	struct rtsan_event ev;
 
-	if (pe->ev.type != RTSAN_EV_CONNECT_REQUEST && (qp == NULL || qp->sync == NULL))
+	if (pe->type != RTSAN_EV_CONNECT_REQUEST && (qp == NULL || qp->sync == NULL))
 		return false;
 	return conn_event_resolve(ctx, pe, &ev) && rtsan_stream_on_event(&ev);
 }
 
 static void
-conn_event_keep(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
+conn_event_keep(struct rtsan_ctx *ctx, const struct shmq_event *pe)
 {
 	ctx->spare->ev = *pe;
 	STAILQ_INSERT_TAIL(&ctx->kept, ctx->spare, link);
@@ -205,7 +240,7 @@ conn_event_keep(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
 int
 rtsan_event_share(struct rtsan_ctx *ctx)
 {
-	struct rtsan_provider_event pe;
+	struct shmq_event pe;
 	int rc;
 
 	pthread_mutex_lock(&ctx->lock);
@@ -244,7 +279,7 @@ rtsan_event_recall(struct rtsan_ctx *ctx)
 
 /* Take a kept event, or a new one: 1, 0 or -EIO. */
 static int
-conn_event_next(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)
+conn_event_next(struct rtsan_ctx *ctx, struct shmq_event *pe)
 {
 	struct rtsan_kept *k = STAILQ_FIRST(&ctx->kept);
 
@@ -259,7 +294,7 @@ conn_event_next(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)
 int
 rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 {
-	struct rtsan_provider_event pe;
+	struct shmq_event pe;
 	bool worked = false;
 	int rc;
 

@@ -69,10 +69,11 @@ mr_find_slot(struct rtsan_ctx *ctx)
 	return NULL;
 }
 
-/* *map_size*: bytes that we mapped and must unmap. */
+/* *map_size*: bytes that we mapped and must unmap. *fd*: see struct rtsan_provider_ops. */
 static int
-mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, struct rtsan_mr **out)
+mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, struct rtsan_mr **out)
 {
+	struct rtsan_provider_keys keys;
 	struct rtsan_mr *mr;
 	uint32_t gen_mask = UINT32_MAX >> ctx->lkey_bits;
 	int rc;
@@ -84,13 +85,13 @@ mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, str
 		return rtsan_fail(-ENOSPC, "region: all %u are in use", ctx->caps.max_mrs);
 	}
 	rtsan_error_clear();
-	rc = ctx->ops->mr_add(ctx->priv, pm);
+	rc = ctx->ops->mr_add(ctx->priv, req, fd, &keys);
 	if (rc == 0) {
 		mr->ctx = ctx;
-		mr->addr = (uintptr_t)pm->addr;
-		mr->length = pm->length;
-		mr->key = pm->key;
-		mr->rkey = pm->rkey;
+		mr->addr = (uintptr_t)req->mr.addr;
+		mr->length = req->mr.length;
+		mr->key = keys.key;
+		mr->rkey = keys.rkey;
 		mr->map_size = map_size;
 		mr->mapped = map_size != 0;
 		mr->gen = (mr->gen + 1) & gen_mask;
@@ -112,19 +113,21 @@ map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint3
 {
 	size_t size = whole_pages(length);
 	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-	struct rtsan_provider_mr pm = {
-		.addr = addr,
-		.length = length,
-		.access = access,
-		.fd = fd,
-		.offset = offset,
+	struct shmq_req req = {
+		.type = SHMQ_MR_ADD,
+		.mr = {
+			.addr = (uintptr_t)addr,
+			.length = length,
+			.offset = offset,
+			.access = access,
+		},
 	};
 	int rc;
 
 	if (addr == MAP_FAILED)
 		return rtsan_fail(errno == ENOMEM ? -ENOMEM : -EBADF,
 				  "region: mmap of %zu bytes: %s", size, strerror(errno));
-	rc = mr_add(ctx, &pm, size, out);
+	rc = mr_add(ctx, &req, fd, size, out);
 	if (rc != 0)
 		munmap(addr, size);
 	return rc;
@@ -179,11 +182,9 @@ int
 rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 	     struct rtsan_mr **mr)
 {
-	struct rtsan_provider_mr pm = {
-		.addr = addr,
-		.length = length,
-		.access = access,
-		.fd = -1,
+	struct shmq_req req = {
+		.type = SHMQ_MR_ADD,
+		.mr = {.addr = (uintptr_t)addr, .length = length, .access = access},
 	};
 	int rc = check_args(length, access, mr);
 
@@ -196,7 +197,7 @@ rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 				  ctx->caps.provider);
 	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
 		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);
-	return mr_add(ctx, &pm, 0, mr);
+	return mr_add(ctx, &req, -1, 0, mr);
 }
 
 void
@@ -213,13 +214,14 @@ rtsan_mr_dereg(struct rtsan_mr *mr)
 {
 	struct rtsan_ctx *ctx = mr->ctx;
 	uint32_t lkey = atomic_load(&mr->lkey);
+	struct shmq_req req = {.type = SHMQ_MR_DEL, .id = mr->key};
 	int rc;
 
 	if (lkey == 0)
 		return rtsan_fail(-EINVAL, "region: deregistered before");
 	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
-	rc = ctx->ops->mr_del(ctx->priv, mr->key);
+	rc = ctx->ops->call(ctx->priv, &req);
 	if (rc == 0)
 		rtsan_mr_release(mr);
 	pthread_mutex_unlock(&ctx->lock);

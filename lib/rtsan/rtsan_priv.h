@@ -66,7 +66,7 @@ struct rtsan_qp {
 
 /** An event that is kept for rtsan_event_poll(). */
 struct rtsan_kept {
-	struct rtsan_provider_event ev;
+	struct shmq_event ev;
 	STAILQ_ENTRY(rtsan_kept) link;
 };
 

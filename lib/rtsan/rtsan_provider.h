@@ -8,6 +8,9 @@
  * symbol, `const struct rtsan_provider rtsan_provider_<name>`. librtsan loads it by the name before
  * the colon in the spec of rtsan_open().
  *
+ * A control call crosses this interface as a record (shmq_req.h), which librtsan has filled in and
+ * checked.
+ *
  * The data path crosses this interface in two places only: struct san_wq (work requests, checked by
  * librtsan) with one doorbell per posting call, and cq_poll. (SYS-2, RT-10)
  *
@@ -23,9 +26,10 @@
 
 #include "rtsan.h"
 #include "san_wr.h"
+#include "shmq_req.h"
 
-/** Changes whenever a struct of this file or san_wr.h does. */
-#define RTSAN_PROVIDER_ABI 6
+/** Changes whenever a struct of this file, shmq_req.h or san_wr.h does. */
+#define RTSAN_PROVIDER_ABI 7
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
 /** Functions of librtsan for providers. */
@@ -34,28 +38,15 @@ struct rtsan_host {
 	int (*fail)(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 };
 
-/** An event of a provider: librtsan adds the objects. */
-struct rtsan_provider_event {
-	struct rtsan_event ev; /**< qp and listener are not set */
-	uint32_t qp;           /**< number of the queue pair, or SAN_QPN_NONE */
-	uint32_t listener;     /**< cookie passed to listen */
-};
-
-struct rtsan_provider_mr {
-	void *addr; /**< in this process; stays mapped until mr_del has returned */
-	size_t length;
-	uint32_t access;
-	int fd;          /**< a memfd with this memory; -1: it cannot be shared */
-	uint64_t offset; /**< offset in the memfd */
-	/* result */
-	uint32_t key;  /**< key in entries of work queues, and for mr_del */
-	uint32_t rkey; /**< key for the peer */
+/** Names of a region. */
+struct rtsan_provider_keys {
+	uint32_t key;  /**< in entries of work queues, and in SHMQ_MR_DEL */
+	uint32_t rkey; /**< for the peer */
 };
 
 struct rtsan_provider_qp {
+	const struct shmq_req *req; /**< SHMQ_QP_CREATE, without the ids of the queues: */
 	void *send_cq, *recv_cq;
-	uint32_t sq_depth, rq_depth;            /**< powers of two */
-	const struct rtsan_stream_attr *stream; /**< NULL: not a stream */
 	/* result */
 	uint32_t qp;
 	struct san_wq *wq; /**< of the provider, valid until qp_destroy is called */
@@ -68,9 +59,17 @@ struct rtsan_provider_ops {
 	int (*progress)(void *priv);
 	void (*query)(void *priv, struct rtsan_caps *caps);
 
-	int (*mr_add)(void *priv, struct rtsan_provider_mr *mr);
-	/** Revoke the key. -EBUSY: posted work names it; nothing has changed. */
-	int (*mr_del)(void *priv, uint32_t key);
+	/**
+	 * Execute a record without a result: SHMQ_MR_DEL (-EBUSY: posted work names the region;
+	 * nothing has changed), and SHMQ_LISTEN to SHMQ_DISCONNECT.
+	 */
+	int (*call)(void *priv, const struct shmq_req *req);
+	/**
+	 * SHMQ_MR_ADD. The memory stays mapped in this process until SHMQ_MR_DEL. *fd*: a memfd
+	 * with it; -1: it cannot be shared.
+	 */
+	int (*mr_add)(void *priv, const struct shmq_req *req, int fd,
+		      struct rtsan_provider_keys *keys);
 
 	int (*cq_create)(void *priv, uint32_t depth, void **cq);
 	int (*cq_destroy)(void *priv, void *cq);
@@ -86,17 +85,8 @@ struct rtsan_provider_ops {
 	/** The work queues of *qp* have new entries. */
 	void (*doorbell)(void *priv, uint32_t qp);
 
-	int (*listen)(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
-		      uint32_t cookie);
-	void (*unlisten)(void *priv, uint64_t service, uint16_t pkey);
-	int (*connect)(void *priv, uint32_t qp, const char *peer, uint64_t service,
-		       const struct rtsan_conn_param *param);
-	int (*accept)(void *priv, uint64_t request, uint32_t qp,
-		      const struct rtsan_conn_param *param);
-	int (*reject)(void *priv, uint64_t request, const void *data, uint16_t len);
-	int (*disconnect)(void *priv, uint32_t qp);
 	/** 1, 0 or -EIO. */
-	int (*event_poll)(void *priv, struct rtsan_provider_event *ev);
+	int (*event_poll)(void *priv, struct shmq_event *ev);
 	/** Like cq_fd and cq_arm, for events. */
 	int (*event_fd)(void *priv);
 	int (*event_arm)(void *priv);

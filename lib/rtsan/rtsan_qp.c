@@ -62,21 +62,24 @@ place_qp(struct rtsan_ctx *ctx, struct rtsan_qp *qp)
 int
 rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **out)
 {
-	struct rtsan_provider_qp conf = {0};
+	struct shmq_req req = {.type = SHMQ_QP_CREATE};
+	struct rtsan_provider_qp conf = {.req = &req};
 	struct rtsan_qp *qp;
 	int rc = check_attr(ctx, attr);
 
 	if (rc != 0)
 		return rc;
-	conf.sq_depth = san_spsc_size(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
-	conf.rq_depth = san_spsc_size(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
+	req.qp.sq_depth = san_spsc_size(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
+	req.qp.rq_depth = san_spsc_size(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return rtsan_fail(-ENOMEM, "queue pair: no memory");
 	qp->ctx = ctx;
 	qp->context = attr->context;
 	qp->is_stream = attr->stream != NULL;
-	conf.stream = attr->stream;
+	req.qp.is_stream = qp->is_stream;
+	if (qp->is_stream)
+		req.qp.stream = *attr->stream;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	conf.send_cq = qp->send_cq->priv;
@@ -86,7 +89,7 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	rc = ctx->ops->qp_create(ctx->priv, &conf);
 	if (rc == 0) {
 		qp->qpn = conf.qp;
-		san_wr_wq_prod_init(&qp->wq, conf.wq, conf.sq_depth, conf.rq_depth);
+		san_wr_wq_prod_init(&qp->wq, conf.wq, req.qp.sq_depth, req.qp.rq_depth);
 		place_qp(ctx, qp);
 	}
 	pthread_mutex_unlock(&ctx->lock);

@@ -21,131 +21,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "rtsan_abi.h"
 #include "san_doorbells.h"
 #include "san_spsc.h"
 #include "san_wr.h"
+#include "shmq_req.h"
 
 struct ucred;
 
-#define SHMQ_MAGIC  0x716d6873u /* "shmq" */
-#define SHMQ_ABI    8           /**< changes with any layout here or in included files */
-#define SHMQ_TEXT   192         /* bytes of an error text, with the final NUL */
-#define SHMQ_PORT   32          /* bytes of a port's name, with the final NUL */
-#define SHMQ_LAYOUT 40          /* bytes of the layout text that SHMQ_TAKEOVER compares */
-#define SHMQ_EVENTS 256         /* entries of the event ring */
-#define SHMQ_FDS    253         /* most descriptors of a message: the kernel's limit */
+#define SHMQ_TEXT   192 /* bytes of an error text, with the final NUL */
+#define SHMQ_EVENTS 256 /* entries of the event ring */
+#define SHMQ_FDS    253 /* most descriptors of a message: the kernel's limit */
 
 /** Why TCP sockets are the kernel's, to be read by people. */
 #define SHMQ_NO_TCP "the port leaves TCP to the kernel, see carry_tcp="
-
-enum shmq_type {
-	SHMQ_HELLO = 1, /**< the first request; the answer brings struct shmq_ctl */
-	SHMQ_MR_ADD = 2,
-	SHMQ_MR_DEL = 3,
-	SHMQ_CQ_CREATE = 4, /**< the answer brings struct san_cq */
-	SHMQ_CQ_DESTROY = 5,
-	SHMQ_QP_CREATE = 6, /**< the answer brings struct san_wq */
-	SHMQ_QP_DESTROY = 7,
-	SHMQ_LISTEN = 8,
-	SHMQ_UNLISTEN = 9,
-	SHMQ_CONNECT = 10,
-	SHMQ_ACCEPT = 11,
-	SHMQ_REJECT = 12,
-	SHMQ_DISCONNECT = 13,
-	/** the answer brings the waiter's end of a pair: see san_shmq_pair() */
-	SHMQ_CQ_FD = 14,
-	SHMQ_EVENT_FD = 15, /**< the same for events */
-	SHMQ_WAKE_FD = 16,  /**< of an lcore: the answer brings an eventfd that wakes it */
-	/*
-	 * A carried socket (sock_shm.h). The first request brings the kernel's socket, which the
-	 * daemon keeps. The answer brings its stand-in, which all later requests bring.
-	 */
-	SHMQ_SOCK_CARRY = 17,  /**< the answer brings the stand-in */
-	SHMQ_SOCK_FIND = 18,   /**< the answer brings its memory */
-	SHMQ_SOCK_SYNC = 19,   /**< the kernel's socket has a new name or other options */
-	SHMQ_SOCK_KERNEL = 20, /**< the answer brings the kernel's socket */
-	SHMQ_SOCK_GROUP = 21,  /**< the kernel's socket has joined or left a group */
-	/* TCP: each of LISTEN, CONNECT and ACCEPT brings the kernel's socket */
-	SHMQ_SOCK_LISTEN = 22,  /**< the answer brings a descriptor: held while listening */
-	SHMQ_SOCK_CONNECT = 23, /**< the answer brings the stand-in, used once it is up */
-	SHMQ_SOCK_ACCEPT = 24,  /**< the answer brings the stand-in */
-	SHMQ_SOCK_SETTLE = 25,  /**< release the sockets that have ended; -EBUSY: ask again */
-	SHMQ_SOCK_CLOSED = 26,  /**< -EBUSY: its user's descriptors are not closed yet; ask again */
-	SHMQ_TYPES,
-	SHMQ_TAKEOVER = 256 /**< from one daemon to the next; not for applications */
-};
-
-/** struct rtsan_conn_param, with its private data. */
-struct shmq_param {
-	uint8_t order;
-	uint8_t given; /**< otherwise everything has its default */
-	uint16_t pkey;
-	uint16_t window, first_window;
-	uint16_t max_txn, msg_limit;
-	uint16_t rnr_ms, keepalive_ms;
-	uint16_t private_len;
-	uint8_t pad[6];
-	uint8_t private_data[RTSAN_PRIVATE_MAX];
-};
-
-/** struct rtsan_stream_attr, if *given*; otherwise the queue pair is not a stream. */
-struct shmq_stream {
-	uint8_t given;
-	uint8_t mode, read, linger;
-	uint8_t learn, scans;
-	uint16_t nb_recv, nb_store, nb_send;
-	uint16_t t1, t2;
-	uint16_t frags;
-	uint8_t pad[2];
-	uint32_t threshold;
-	uint32_t msg_size, msg_max;
-	uint32_t send_buffer;
-	uint32_t scan_us, hold_us, gather_us;
-};
-
-struct shmq_req {
-	uint32_t magic; /**< magic and abi have the same place in every version */
-	uint32_t abi;
-	uint32_t type; /**< enum shmq_type */
-	uint32_t pad;
-	union {
-		struct {
-			char port[SHMQ_PORT]; /**< its name; empty: the daemon's first one */
-		} hello;
-		struct {
-			uint64_t addr; /**< address of the first byte in the application */
-			uint64_t length;
-			uint64_t offset; /**< in the memfd that comes with the request */
-			uint32_t access;
-		} mr;
-		struct {
-			uint32_t depth; /**< of a completion queue */
-		} cq;
-		struct {
-			uint32_t send_cq, recv_cq;   /**< their ids */
-			uint32_t sq_depth, rq_depth; /**< powers of two */
-			struct shmq_stream stream;
-		} qp;
-		struct {
-			uint32_t id; /**< queue pair, or cookie of a listener */
-			uint16_t pkey, backlog;
-			uint64_t service;
-			uint64_t request;
-			char peer[RTSAN_PEER_MAX];
-			struct shmq_param param;
-		} conn;
-		struct {
-			uint8_t local_only; /**< the kernel's socket receives local packets only */
-			uint8_t leaves;     /**< it leaves the group; otherwise it joins */
-			uint8_t group[16];
-			uint8_t peer[16]; /**< to connect to */
-			uint16_t peer_port;
-		} sock;
-		uint32_t id; /**< region, completion queue, queue pair or lcore of the request */
-		char layout[SHMQ_LAYOUT];
-	};
-};
 
 struct shmq_rep {
 	uint32_t magic;
@@ -179,19 +67,6 @@ struct shmq_rep {
 	char text[SHMQ_TEXT];
 };
 
-/** struct rtsan_event, with its queue pair or listener. */
-struct shmq_event {
-	uint8_t type, reason;
-	uint16_t private_len;
-	uint32_t qp;
-	uint32_t listener; /**< cookie */
-	uint8_t stream;    /**< CONNECT_REQUEST: it is for a stream */
-	uint8_t pad[3];
-	uint64_t request;
-	char peer[RTSAN_PEER_MAX];
-	uint8_t private_data[RTSAN_PRIVATE_MAX];
-};
-
 /** An address, or a network. */
 struct shmq_net {
 	uint8_t ip[16];
@@ -216,9 +91,7 @@ struct shmq_ctl {
 	struct shmq_net nets[SHMQ_NETS];
 };
 
-_Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
-_Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
 
 /**
  * Bytes of struct shmq_ctl and the doorbells; *nb_doorbells* of an lcore: lcore_qps +

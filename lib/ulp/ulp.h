@@ -102,6 +102,8 @@ int san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base
 int san_ulp_mr_del(struct san_ulp *ulp, uint32_t key);
 /** Assign the region to *owner*; it has none (0) before. -ENOENT. */
 int san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner);
+/** The owner of the region; SAN_ULP_NOBODY: there is none of this key. */
+uint16_t san_ulp_mr_owner(const struct san_ulp *ulp, uint32_t key);
 /**
  * Translate *addr* of *owner* in its region *key*, for *len* bytes; NULL: no such region of this
  * owner, or not inside.

@@ -172,6 +172,14 @@ san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner)
 	return 0;
 }
 
+uint16_t
+san_ulp_mr_owner(const struct san_ulp *ulp, uint32_t key)
+{
+	const struct san_ulp_mr *mr = ulp_mr_find_key(ulp, key);
+
+	return mr != NULL ? mr->owner : SAN_ULP_NOBODY;
+}
+
 void
 san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing)
 {

@@ -224,7 +224,7 @@ connect_all(void)
 	struct san_ip peer;
 
 	san_sim_core_ip(&peer, SERVER, false);
-	if (san_core_conn_listen(server->core, SERVICE, PKEY, 1024, 0) != 0)
+	if (san_cm_listen(san_core_cm(server->core), SERVICE, PKEY, 1024, 0) != 0)
 		die("listen");
 	while (client->nb_up < bench.nb_conns || server->nb_up < bench.nb_conns) {
 		for (; started < bench.nb_conns && started < client->nb_up + CONNECTING; started++)

@@ -264,8 +264,8 @@ int
 raw_listen(const struct raw_app *a, uint64_t service)
 {
 	struct shmq_req req = {.type = SHMQ_LISTEN,
-			       .conn = {.id = 1,
-					.pkey = a->pkey,
+			       .id = 1,
+			       .conn = {.pkey = a->pkey,
 					.backlog = 16,
 					.service = service}};
 	struct shmq_rep rep;
@@ -277,12 +277,12 @@ raw_listen(const struct raw_app *a, uint64_t service)
 int
 raw_connect(const struct raw_qp *q, const char *peer, uint64_t service)
 {
-	struct shmq_req req = {.type = SHMQ_CONNECT, .conn = {.id = q->qp, .service = service}};
+	struct shmq_req req = {.type = SHMQ_CONNECT,
+			       .id = q->qp,
+			       .conn = {.pkey = q->app->pkey, .service = service}};
 	struct shmq_rep rep;
 	int fd;
 
-	req.conn.param.given = 1;
-	req.conn.param.pkey = q->app->pkey;
 	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
 	return raw_ask(q->app, &req, -1, &rep, &fd);
 }
@@ -290,7 +290,9 @@ raw_connect(const struct raw_qp *q, const char *peer, uint64_t service)
 int
 raw_accept(const struct raw_qp *q, uint64_t request)
 {
-	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.id = q->qp, .request = request}};
+	struct shmq_req req = {.type = SHMQ_ACCEPT,
+			       .id = q->qp,
+			       .conn = {.request = request}};
 	struct shmq_rep rep;
 	int fd;
 

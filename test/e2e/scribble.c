@@ -164,15 +164,15 @@ static void
 begin(struct queue *q)
 {
 	struct shmq_req req = {.type = SHMQ_CONNECT,
-			       .conn = {.id = q->qp, .service = SERVICE}};
+			       .id = q->qp,
+			       .conn = {.service = SERVICE}};
 	struct shmq_rep rep;
 	int fd;
 
 	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
-	memcpy(req.conn.param.private_data, &key, sizeof(key));
-	req.conn.param.private_len = sizeof(key);
-	req.conn.param.given = 1;
-	req.conn.param.order = (uint8_t)below(3);
+	memcpy(req.conn.private_data, &key, sizeof(key));
+	req.conn.private_len = sizeof(key);
+	req.conn.order = (uint8_t)below(3);
 	if (!is_server)
 		ask(&req, -1, &rep, &fd);
 }
@@ -190,7 +190,7 @@ accept_one(const struct shmq_event *ev)
 		;
 	if (i == QPS)
 		i = below(QPS); /* one that is connected already: must be refused */
-	req.conn.id = queues[i].qp;
+	req.id = queues[i].qp;
 	if (ask(&req, -1, &rep, &fd) == 0)
 		queues[i].up = true;
 }
@@ -302,7 +302,8 @@ int
 main(int argc, char **argv)
 {
 	struct shmq_req req = {.type = SHMQ_LISTEN,
-			       .conn = {.id = 1, .backlog = QPS, .service = SERVICE}};
+			       .id = 1,
+			       .conn = {.backlog = QPS, .service = SERVICE}};
 	struct shmq_rep rep;
 	uint32_t i, nb_turns;
 	int fd;

@@ -11,7 +11,7 @@ import struct
 import sys
 
 from e2e import check
-from test_daemon import HELLO, LISTEN, REP, ask, request
+from test_daemon import HELLO, LISTEN, REP, ask, conn_body, request
 
 FIND, SOCK_LISTEN, CONNECT, ACCEPT = 18, 22, 23, 24
 TOKEN = '4E41537F'      # its address in the form of /proc/net/tcp
@@ -59,7 +59,7 @@ def main():
     refused(s, FIND, lease[0], 'listener')
 
     # services of TCP ports are reserved for the daemon
-    refused(s, LISTEN, None, 'kept for', struct.pack('<IHHQ', 1, 0, 16, SERVICE + 22))
+    refused(s, LISTEN, None, 'kept for', conn_body(SERVICE + 22, backlog=16))
     print('refused')
     return 0
 

@@ -19,8 +19,9 @@ from e2e import BUILD, IS_CHECK, PATIENCE, SANITIZE, Process, Tests, check, unti
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
 FILECOPY = os.path.join(BUILD, 'examples/filecopy')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
-REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 8
+REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 9
 HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 27
+UNLISTEN, ACCEPT, REJECT, DISCONNECT = 9, 11, 12, 13
 
 
 def exchange(work, daemon):
@@ -133,8 +134,8 @@ def dial(daemon):
     return s
 
 
-def request(kind, body=b'', magic=MAGIC, abi=ABI):
-    return (struct.pack('<IIII', magic, abi, kind, 0) + body).ljust(REQ, b'\0')[:REQ]
+def request(kind, body=b'', magic=MAGIC, abi=ABI, number=0):
+    return (struct.pack('<IIII', magic, abi, kind, number) + body).ljust(REQ, b'\0')[:REQ]
 
 
 def ask_id(s, message):
@@ -167,6 +168,12 @@ def memfd(size, seal=True):
 
 def mr_body(length, offset=0, access=0, addr=0x10000):
     return struct.pack('<QQQI', addr, length, offset, access)
+
+
+def conn_body(service=0, pkey=0, backlog=0, asked=0, peer=b'', private_len=0, order=0):
+    """struct shmq_conn."""
+    return struct.pack('<HH4xQQ48s12xHBx64s', pkey, backlog, service, asked, peer, private_len,
+                       order, b'')
 
 
 def refused(work):
@@ -212,8 +219,30 @@ def refused(work):
               f'depths {sizes}')
     check('no such completion queue' in
           ask(s, request(QP_CREATE, struct.pack('<IIII', 0, 7, 8, 8)))[1], "another's queue")
+    rc, qp = ask_id(s, request(QP_CREATE, struct.pack('<IIII', 0, 1, 8, 8)))
+    check(rc == 0, 'queue pair')
+    cases = [
+        (LISTEN, qp, conn_body(7), 'backlog'),
+        (UNLISTEN, 0, conn_body(7), 'does not listen'),
+        (CONNECT, qp, conn_body(7, peer=b'1' * 48), 'is not an address'),
+        (CONNECT, qp, conn_body(7, peer=b'10.9.9.1/8'), 'is not an address'),
+        (CONNECT, qp, conn_body(7, peer=b'10.9.9.1', order=4), 'order 4'),
+        (CONNECT, qp, conn_body(7, peer=b'10.9.9.1', private_len=65), '65 bytes'),
+        (CONNECT, qp + 1, conn_body(7, peer=b'10.9.9.1'), 'none with number'),
+        (ACCEPT, qp, conn_body(private_len=65535), '65535 bytes'),
+        (ACCEPT, qp, conn_body(asked=5), 'no such request'),
+        (REJECT, 0, conn_body(private_len=65535), '65535 bytes'),
+        (REJECT, 0, conn_body(asked=5), 'no such request'),
+        (DISCONNECT, qp + 1, b'', 'none with number'),
+    ]
+    for kind, number, body, text in cases:
+        rc, why = ask(s, request(kind, body, number=number))
+        check(rc < 0 and text in why, f'{kind}, {text}: {rc} {why}')
     other = dial(daemon)
     check(ask(other, request(HELLO))[0] == 0, 'hello')
+    for kind in (CONNECT, ACCEPT, DISCONNECT):
+        rc, why = ask(other, request(kind, conn_body(7, peer=b'10.9.9.1'), number=qp))
+        check('none with number' in why, f"{kind}, another's queue pair: {rc} {why}")
     check('no such completion queue' in
           ask(other, request(QP_CREATE, struct.pack('<IIII', 0, 1, 8, 8)))[1], "another's queue")
     for fd in (good, short, bare, holes):
@@ -224,9 +253,9 @@ def refused(work):
 
 
 def stream_body(mode=0xff, read=0, learn=3, scans=2, recv=32, store=32, send=32, t1=0, t2=0,
-                threshold=0, size=1536, most=8192, buffer=0):
-    """Body of a request for a stream's queue pair, as in struct shmq_stream."""
-    return struct.pack('<IIII6B6H2x7I', 0, 0, 16, 16, 1, mode, read, 0, learn, scans, recv,
+                threshold=0, size=1536, most=8192, buffer=0, linger=0):
+    """struct shmq_qp of a stream."""
+    return struct.pack('<IIIIB3x5Bx6H2x7I', 0, 0, 16, 16, 1, mode, read, learn, scans, linger, recv,
                        store, send, t1, t2, 0, threshold, size, most, buffer, 0, 0, 0)
 
 
@@ -260,7 +289,7 @@ def streams_refused(work):
         check(rc < 0 and 'stream: ' in why and text in why, f'{text}: {rc} {why}')
     check(daemon.held() == before, f'{daemon.held()} {before}')
     # a valid request succeeds after a refused one
-    check(ask(s, request(QP_CREATE, stream_body()))[0] == 0, 'a good one')
+    check(ask(s, request(QP_CREATE, stream_body(linger=0xff)))[0] == 0, 'a good one')
     s.close()
     daemon.stop()
 

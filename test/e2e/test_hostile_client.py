@@ -123,7 +123,7 @@ def counted(work):
         if first:
             check(ask(s, create)[0] == 0, 'and another one')
         check('left of its limit' in ask(s, create)[1], 'one more')
-        check(ask(s, request(QP_DESTROY, struct.pack('<I', qp)))[0] == 0, 'destroy')
+        check(ask(s, request(QP_DESTROY, number=qp))[0] == 0, 'destroy')
     s.close()
     daemon.stop()
 

@@ -154,18 +154,17 @@ def numbers(work):
     check(rc == 0, 'queue pair')
     socket.send_fds(own, [request(MR_ADD, mr_body(4096))], [fd])
     key = struct.unpack_from('<I', own.recv(256), 16)[0]
-    cases = [(MR_DEL, struct.pack('<I', key)), (CQ_DESTROY, struct.pack('<I', cq)),
-             (QP_DESTROY, struct.pack('<I', qp)),
-             (QP_CREATE, struct.pack('<IIII', cq, cq, 8, 8))]
-    for kind, body in cases:
-        rc, why = ask(other, request(kind, body))
+    cases = [(MR_DEL, b'', key), (CQ_DESTROY, b'', cq), (QP_DESTROY, b'', qp),
+             (QP_CREATE, struct.pack('<IIII', cq, cq, 8, 8), 0)]
+    for kind, body, number in cases:
+        rc, why = ask(other, request(kind, body, number=number))
         check(rc < 0 and ('none with' in why or 'no such' in why), f'{kind}: {rc} {why}')
     # the other port starts its own numbers: the same ones, for its own applications
     check(ask_id(other, request(CQ_CREATE, struct.pack('<I', 16))) == (0, cq), 'first queue')
-    check(ask(other, request(CQ_DESTROY, struct.pack('<I', cq)))[0] == 0, 'its own')
+    check(ask(other, request(CQ_DESTROY, number=cq))[0] == 0, 'its own')
     for kind in (QP_DESTROY, CQ_DESTROY, MR_DEL):
-        body = struct.pack('<I', {QP_DESTROY: qp, CQ_DESTROY: cq, MR_DEL: key}[kind])
-        check(ask(own, request(kind, body))[0] == 0, f'{kind}: it was still there')
+        number = {QP_DESTROY: qp, CQ_DESTROY: cq, MR_DEL: key}[kind]
+        check(ask(own, request(kind, number=number))[0] == 0, f'{kind}: it was still there')
     os.close(fd)
     for s in apps:
         s.close()

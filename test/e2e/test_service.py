@@ -17,8 +17,8 @@ import time
 from daemon import DAEMON, IP, Daemon, alone, embedded
 from e2e import (BUILD, PATIENCE, SANITIZE, SLOW, Process, Tests, Work, check,
                  need_namespaces, until_true)
-from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, ask, ask_id, dial,
-                         exchange, memfd, mr_body, request, stream_body)
+from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, ask, ask_id,
+                         conn_body, dial, exchange, memfd, mr_body, request, stream_body)
 
 TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
 LEAVER = os.path.join(BUILD, 'test/e2e/leaver')
@@ -419,7 +419,7 @@ class AsNobody:
 
 
 def listen(s, service, pkey):
-    return ask(s, request(LISTEN, struct.pack('<IHHQ', service, pkey, 1, service)))
+    return ask(s, request(LISTEN, conn_body(service, pkey, 1), number=service))
 
 
 def partitions(work):
@@ -443,9 +443,8 @@ def partitions(work):
     check(ask(root, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'queue')
     rc, qp = ask_id(root, request(QP_CREATE, struct.pack('<IIII', 0, 0, 8, 8)))
     check(rc == 0, 'queue pair')
-    param = struct.pack('<BBHHHHHHHH6x64x', 0, 1, 0x8001, 0, 0, 0, 0, 0, 0, 0)
-    peer = IP['client'].encode().ljust(48, b'\0')
-    rc, why = ask(root, request(CONNECT, struct.pack('<IHHQQ', qp, 0, 0, 7, 0) + peer + param))
+    to = conn_body(7, 0x8001, peer=IP['client'].encode())
+    rc, why = ask(root, request(CONNECT, to, number=qp))
     check(rc == -errno.EACCES, f'connect: {rc} {why}')
     rewrite(daemon, '0x8001 = user:nobody, user:1', '0x8001 = user:root')
     wait_log(daemon, 'is read again')

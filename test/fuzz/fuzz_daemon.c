@@ -502,19 +502,18 @@ fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
 			req->hello.port[0] = (pick & 7) == 7 ? '1' : '0';
 		break;
 	default:
-		req->conn.id = of->qps[at].id;
+		req->id = of->qps[at].id;
 		req->conn.service &= 3;
 		req->conn.backlog = (uint16_t)(1 + (req->conn.backlog & 3));
 		req->conn.pkey = 0;
 		req->conn.request = some_request(of, (uint32_t)req->conn.request);
 		if ((fix & 2) != 0)
 			memcpy(req->conn.peer, OWN_IP, sizeof(OWN_IP));
-		if ((fix & 4) != 0) {
-			req->conn.param.given = 0;
-		} else {
-			req->conn.param.order %= 4;
-			req->conn.param.private_len %= RTSAN_PRIVATE_MAX + 2;
-		}
+		if ((fix & 4) != 0) /* the defaults */
+			memset(&req->conn.window, 0,
+			       sizeof(req->conn) - offsetof(struct shmq_conn, window));
+		req->conn.order %= RTSAN_ENDING + 2;
+		req->conn.private_len %= RTSAN_PRIVATE_MAX + 2;
 	}
 }
 
@@ -524,7 +523,8 @@ do_request(struct liar *l, struct input *in)
 	uint8_t fix = take8(in), pick = take8(in), kind = take8(in);
 	struct shmq_req req = {.type = kind & 31};
 
-	take(in, &req.id, take8(in) % (sizeof(req) - offsetof(struct shmq_req, id)));
+	take(in, req.room, take8(in) % sizeof(req.room));
+	memcpy(&req.id, req.room, sizeof(req.id));
 	if (l->app == NULL)
 		return;
 	if ((fix & 0x40) != 0) {

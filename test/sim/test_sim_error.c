@@ -343,7 +343,7 @@ sim_error__partition(void **state)
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
-	assert_int_equal(san_core_conn_listen(w->node[1].core, 7, 0x8001, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, 0x8001, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	param.pkey = 0x8002;
@@ -583,7 +583,7 @@ sim_error__ended_before_it_opened(void **state)
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
-	assert_int_equal(san_core_conn_listen(w->node[1].core, 7, 0xffff, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, 0xffff, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	connect_to(w, q, &ip, &param);

@@ -48,7 +48,7 @@ connect_sock(struct world *w, uint32_t sock_qp)
 	uint32_t q, i;
 
 	world_param_default(&param);
-	assert_int_equal(san_core_conn_listen(w->node[1].core, 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, param.pkey, 4, 0), 0);
 	q = world_qp_create(w, 0);
 	world_ip(w, 1, &ip);
 	assert_int_equal(

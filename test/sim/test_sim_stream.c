@@ -199,7 +199,7 @@ sim_stream__other_kind(void **state)
 	n = &t.w->node[1];
 	world_param_default(&param);
 	world_ip(t.w, 1, &ip);
-	assert_int_equal(san_core_conn_listen(n->core, 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(n->core), 7, param.pkey, 4, 0), 0);
 	t.w->conf.stream = &t.stream;
 	qa = world_qp_create(t.w, 0);
 	stream = world_qp_create(t.w, 1);
@@ -506,7 +506,7 @@ sim_stream__peer_gone(void **state)
 	assert_true(t.w->qp[t.qa].disconnected);
 	world_node_start(t.w, 1);
 	world_param_default(&param);
-	assert_int_equal(san_core_conn_listen(t.w->node[1].core, 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(t.w->node[1].core), 7, param.pkey, 4, 0), 0);
 	t.qb = t.w->nb_qps;
 	assert_int_equal(connect_again(&t, t.qa, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);

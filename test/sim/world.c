@@ -415,7 +415,7 @@ world_connect(struct world *w, uint32_t a, uint32_t b, const struct san_cm_param
 	struct san_ip ip;
 	int rc;
 
-	rc = san_core_conn_listen(w->node[b].core, 7, pb->pkey, 16, 0);
+	rc = san_cm_listen(san_core_cm(w->node[b].core), 7, pb->pkey, 16, 0);
 	SAN_VERIFY(rc == 0 || rc == -EADDRINUSE);
 	w->node[b].accept = true;
 	w->node[b].param = *pb;

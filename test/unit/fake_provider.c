@@ -62,26 +62,33 @@ fake_query(void *priv, struct rtsan_caps *caps)
 }
 
 static int
-fake_mr_add(void *priv, struct rtsan_provider_mr *mr)
+fake_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
 {
 	(void)priv;
-	fake_state.mr_addr = mr->addr;
-	fake_state.mr_seals = fcntl(mr->fd, F_GET_SEALS);
-	mr->key = 0x1000 + mr->access;
-	mr->rkey = 0x2000 + mr->access;
+	fake_state.mr_addr = (void *)(uintptr_t)req->mr.addr;
+	fake_state.mr_seals = fcntl(fd, F_GET_SEALS);
+	keys->key = 0x1000 + req->mr.access;
+	keys->rkey = 0x2000 + req->mr.access;
 	if (fake_state.mr_add_rc == 0)
 		fake_state.nb_mrs++;
 	return fake_state.mr_add_rc;
 }
 
 static int
-fake_mr_del(void *priv, uint32_t key)
+fake_call(void *priv, const struct shmq_req *req)
 {
+	bool is_mr = req->type == SHMQ_MR_DEL;
+	int rc = is_mr ? fake_state.mr_del_rc : fake_state.conn_rc;
+
 	(void)priv;
-	fake_state.last_key = key;
-	if (fake_state.mr_del_rc == 0)
-		fake_state.nb_mrs--;
-	return fake_state.mr_del_rc;
+	fake_state.last = *req;
+	if (req->type == SHMQ_LISTEN)
+		fake_state.cookie = req->id;
+	if (rc != 0)
+		return rc;
+	fake_state.nb_mrs -= is_mr;
+	fake_state.nb_listeners += (req->type == SHMQ_LISTEN) - (req->type == SHMQ_UNLISTEN);
+	return 0;
 }
 
 static int
@@ -119,15 +126,18 @@ fake_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 static int
 fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
+	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
+
 	(void)priv;
 	if (fake_state.qp_rc != 0)
 		return fake_state.qp_rc;
 	for (conf->qp = 0; fake_state.qp_used[conf->qp]; conf->qp++)
 		;
-	conf->wq = aligned_alloc(64, san_wr_wq_bytes(conf->sq_depth, conf->rq_depth));
-	memset(conf->wq, 0, san_wr_wq_bytes(conf->sq_depth, conf->rq_depth));
+	conf->wq = aligned_alloc(64, bytes);
+	memset(conf->wq, 0, bytes);
 	fake_state.qp_used[conf->qp] = true;
 	fake_state.qp[conf->qp] = *conf;
+	fake_state.qp_req[conf->qp] = *conf->req;
 	fake_state.nb_qps++;
 	return 0;
 }
@@ -150,67 +160,7 @@ fake_doorbell(void *priv, uint32_t qp)
 }
 
 static int
-fake_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
-{
-	(void)priv;
-	(void)pkey;
-	(void)backlog;
-	fake_state.service = service;
-	fake_state.cookie = cookie;
-	if (fake_state.conn_rc == 0)
-		fake_state.nb_listeners++;
-	return fake_state.conn_rc;
-}
-
-static void
-fake_unlisten(void *priv, uint64_t service, uint16_t pkey)
-{
-	(void)priv;
-	(void)pkey;
-	fake_state.service = service;
-	fake_state.nb_listeners--;
-}
-
-static int
-fake_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-	     const struct rtsan_conn_param *param)
-{
-	(void)priv;
-	(void)qp;
-	fake_state.service = service;
-	snprintf(fake_state.peer, sizeof(fake_state.peer), "%s", peer);
-	if (param != NULL)
-		fake_state.param = *param;
-	return fake_state.conn_rc;
-}
-
-static int
-fake_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
-{
-	(void)request;
-	return fake_connect(priv, qp, "", 0, param);
-}
-
-static int
-fake_reject(void *priv, uint64_t request, const void *data, uint16_t len)
-{
-	(void)priv;
-	(void)request;
-	(void)data;
-	(void)len;
-	return fake_state.conn_rc;
-}
-
-static int
-fake_disconnect(void *priv, uint32_t qp)
-{
-	(void)priv;
-	(void)qp;
-	return fake_state.conn_rc;
-}
-
-static int
-fake_event_poll(void *priv, struct rtsan_provider_event *ev)
+fake_event_poll(void *priv, struct shmq_event *ev)
 {
 	(void)priv;
 	if (fake_state.nb_ev == 0)
@@ -226,20 +176,14 @@ static const struct rtsan_provider_ops ops = {
 	.close = fake_close,
 	.progress = fake_progress,
 	.query = fake_query,
+	.call = fake_call,
 	.mr_add = fake_mr_add,
-	.mr_del = fake_mr_del,
 	.cq_create = fake_cq_create,
 	.cq_destroy = fake_cq_destroy,
 	.cq_poll = fake_cq_poll,
 	.qp_create = fake_qp_create,
 	.qp_destroy = fake_qp_destroy,
 	.doorbell = fake_doorbell,
-	.listen = fake_listen,
-	.unlisten = fake_unlisten,
-	.connect = fake_connect,
-	.accept = fake_accept,
-	.reject = fake_reject,
-	.disconnect = fake_disconnect,
 	.event_poll = fake_event_poll,
 };
 

@@ -19,19 +19,18 @@ struct fake_state {
 	struct san_ulp_wc wc[FAKE_MAX]; /**< nb_wc of them are ready to be polled */
 	int nb_wc;
 	int wc_at_progress; /**< number that becomes ready with the next progress */
-	struct rtsan_provider_event ev[FAKE_MAX];
+	struct shmq_event ev[FAKE_MAX];
 	int nb_ev;
 	/* recorded for the test */
 	char args[128];
 	struct rtsan_provider_qp qp[FAKE_MAX];
+	struct shmq_req qp_req[FAKE_MAX]; /**< their *req* */
 	bool qp_used[FAKE_MAX];
 	int nb_open, nb_mrs, nb_cqs, nb_qps, nb_doorbells, nb_progress, nb_listeners;
 	void *mr_addr;
-	int mr_seals; /**< of its memfd; -1: none */
-	uint64_t service;
-	uint32_t cookie, last_key;
-	struct rtsan_conn_param param;
-	char peer[64];
+	int mr_seals;         /**< of its memfd; -1: none */
+	struct shmq_req last; /**< record of the last call */
+	uint32_t cookie;      /**< of the last listener */
 };
 
 #endif /* FAKE_PROVIDER_H */

@@ -151,7 +151,7 @@ san_engine_app_drain__index_beyond(void **state)
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
 	/* regions can still be queried */
-	assert_false(san_engine_lcore_names_key(e, 2, apps[1].key));
+	assert_false(san_engine_lcore_names_key(e, apps[1].key));
 }
 
 /* An application cannot keep a region of another one alive by naming it. */
@@ -166,14 +166,14 @@ san_engine_lcore_names_key__by_others(void **state)
 	wr.length = 1000;
 	post(&apps[0], &wr);
 	san_engine_progress(port);
-	assert_false(san_engine_lcore_names_key(e, 2, apps[1].key));
+	assert_false(san_engine_lcore_names_key(e, apps[1].key));
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	/* in the ring, but without a doorbell */
 	wr.sge[1] = part(&apps[1], 0, 100);
 	apps[0].q.sqe[1] = wr;
 	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
-	assert_false(san_engine_lcore_names_key(e, 2, apps[1].key));
-	assert_true(san_engine_lcore_names_key(e, 1, apps[0].key));
+	assert_false(san_engine_lcore_names_key(e, apps[1].key));
+	assert_true(san_engine_lcore_names_key(e, apps[0].key));
 }
 
 /* New work cannot use a region that is being removed; remote sides still can. */

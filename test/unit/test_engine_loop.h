@@ -142,7 +142,7 @@ connect_apps(void)
 	};
 	struct san_core_event ev;
 
-	assert_int_equal(san_core_conn_listen(e->core, SERVICE, PKEY, 4, 1), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(e->core), SERVICE, PKEY, 4, 1), 0);
 	assert_int_equal(san_core_conn_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
 					       SERVICE, &param, e->now_ns),
 			 0);
@@ -151,7 +151,7 @@ connect_apps(void)
 			 0);
 	next_event(RTSAN_EV_ESTABLISHED);
 	next_event(RTSAN_EV_ESTABLISHED);
-	san_core_conn_unlisten(e->core, SERVICE, PKEY);
+	san_cm_listen_end(san_core_cm(e->core), SERVICE, PKEY);
 }
 
 static inline int

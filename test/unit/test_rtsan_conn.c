@@ -18,7 +18,7 @@ rtsan_listen__arguments(void **state)
 	assert_int_equal(fake->nb_listeners, 1);
 	rtsan_listener_destroy(listener);
 	assert_int_equal(fake->nb_listeners, 0);
-	assert_int_equal(fake->service, 77);
+	assert_int_equal(fake->last.conn.service, 77);
 	rtsan_listener_destroy(NULL);
 }
 
@@ -39,8 +39,8 @@ rtsan_connect__arguments(void **state)
 	param.private_data = "x";
 	assert_error(rtsan_connect(qp, NULL, 1, &param), -EINVAL, "no address");
 	assert_int_equal(rtsan_connect(qp, "10.0.0.1", 9, &param), 0);
-	assert_string_equal(fake->peer, "10.0.0.1");
-	assert_int_equal(fake->param.order, RTSAN_UNORDERED);
+	assert_string_equal(fake->last.conn.peer, "10.0.0.1");
+	assert_int_equal(fake->last.conn.order, RTSAN_UNORDERED);
 	fake->conn_rc = -EISCONN;
 	assert_error(rtsan_connect(qp, "10.0.0.1", 9, &param), -EISCONN, "connect");
 	assert_error(rtsan_disconnect(qp), -EISCONN, "disconnect");
@@ -76,11 +76,11 @@ rtsan_event_poll__puts_objects_in(void **state)
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 0);
 	assert_int_equal(fake->nb_progress, 1);
-	fake->ev[0].ev.type = RTSAN_EV_CONNECT_REQUEST;
-	fake->ev[0].ev.request = 5;
+	fake->ev[0].type = RTSAN_EV_CONNECT_REQUEST;
+	fake->ev[0].request = 5;
 	fake->ev[0].listener = fake->cookie;
 	fake->ev[0].qp = UINT32_MAX;
-	fake->ev[1].ev.type = RTSAN_EV_ESTABLISHED;
+	fake->ev[1].type = RTSAN_EV_ESTABLISHED;
 	fake->ev[1].qp = qp->qpn;
 	fake->nb_ev = 2;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
@@ -100,13 +100,13 @@ rtsan_event_poll__objects_gone(void **state)
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
 	(void)state;
-	fake->ev[0].ev.type = RTSAN_EV_CONNECT_REQUEST;
+	fake->ev[0].type = RTSAN_EV_CONNECT_REQUEST;
 	fake->ev[0].listener = 99;
-	fake->ev[1].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[1].type = RTSAN_EV_DISCONNECTED;
 	fake->ev[1].qp = 7;
-	fake->ev[2].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[2].type = RTSAN_EV_DISCONNECTED;
 	fake->ev[2].qp = UINT32_MAX;
-	fake->ev[3].ev.type = RTSAN_EV_REJECTED;
+	fake->ev[3].type = RTSAN_EV_REJECTED;
 	fake->ev[3].qp = qp->qpn;
 	fake->nb_ev = 4;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
@@ -128,8 +128,8 @@ rtsan_connect__after_the_end_was_told(void **state)
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
 	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");
 	assert_error(rtsan_accept(ctx, 5, qp, NULL), -EISCONN, "polled");
-	fake->ev[0].ev.type = RTSAN_EV_ESTABLISHED;
-	fake->ev[1].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[0].type = RTSAN_EV_ESTABLISHED;
+	fake->ev[1].type = RTSAN_EV_DISCONNECTED;
 	fake->ev[0].qp = fake->ev[1].qp = qp->qpn;
 	fake->nb_ev = 2;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);

@@ -131,7 +131,7 @@ rtsan_mr_dereg__busy(void **state)
 	lkey = rtsan_mr_lkey(mr);
 	fake->mr_del_rc = -EBUSY;
 	assert_error(rtsan_mr_dereg(mr), -EBUSY, "posted work");
-	assert_int_equal(fake->last_key, rtsan_mr_rkey(mr) - 0x1000);
+	assert_int_equal(fake->last.id, rtsan_mr_rkey(mr) - 0x1000);
 	assert_int_equal(check(rtsan_mr_addr(mr), 100, lkey), 0);
 	fake->mr_del_rc = 0;
 	assert_int_equal(rtsan_mr_dereg(mr), 0);

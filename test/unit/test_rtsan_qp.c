@@ -22,8 +22,8 @@ rtsan_qp_create__arguments(void **state)
 	attr.rq_depth = 64;
 	attr.context = &attr;
 	assert_int_equal(rtsan_qp_create(ctx, &attr, &qp), 0);
-	assert_int_equal(fake->qp[qp->qpn].sq_depth, 16);
-	assert_int_equal(fake->qp[qp->qpn].rq_depth, 64);
+	assert_int_equal(fake->qp_req[qp->qpn].qp.sq_depth, 16);
+	assert_int_equal(fake->qp_req[qp->qpn].qp.rq_depth, 64);
 	assert_ptr_equal(rtsan_qp_context(qp), &attr);
 	fake->qp_rc = -ENOSPC;
 	assert_error(rtsan_qp_create(ctx, &attr, &qp), -ENOSPC, "queue pair");
@@ -186,7 +186,7 @@ rtsan_post__ended(void **state)
 	struct rtsan_event ev;
 
 	(void)state;
-	fake->ev[0].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[0].type = RTSAN_EV_DISCONNECTED;
 	fake->ev[0].qp = qp->qpn;
 	fake->nb_ev = 1;
 	/* until the end is reported it may post, and gets completions */

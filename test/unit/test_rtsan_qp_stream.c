@@ -22,11 +22,14 @@ static void
 rtsan_qp_create__stream(void **state)
 {
 	struct rtsan_stream_attr attr = {.msg_size = 2000};
+	const struct shmq_req *req;
 	struct rtsan_cq *cq;
 
 	(void)state;
-	assert_ptr_equal(fake->qp[stream_of(&attr, 8)->qpn].stream, &attr);
-	assert_null(fake->qp[test_rtsan_qp(&cq, 8)->qpn].stream);
+	req = &fake->qp_req[stream_of(&attr, 8)->qpn];
+	assert_true(req->qp.is_stream);
+	assert_memory_equal(&req->qp.stream, &attr, sizeof(attr));
+	assert_false(fake->qp_req[test_rtsan_qp(&cq, 8)->qpn].qp.is_stream);
 }
 
 /* Each call is one entry of the send queue, and one doorbell. (AFC-1, AFC-28) */

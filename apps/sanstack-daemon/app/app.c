@@ -242,22 +242,17 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, s
 static int
 add_region(struct app *a, struct answer *ans)
 {
-	const struct shmq_req *req = &a->grows;
-	struct rtsan_provider_mr mr = {
-		.addr = a->growing.mem,
-		.length = req->mr.length,
-		.access = req->mr.access,
-	};
 	struct app_port *port = a->port;
-	int rc = san_dpdk_ops_mr_add(port->ctx, a->id, req->mr.addr, &mr);
+	uint32_t key;
+	int rc = san_dpdk_ops_mr_add(port->ctx, a->id, &a->grows, a->growing.mem, &key);
 
 	if (rc != 0)
 		return rc;
-	*mr_place(port, mr.key) = (struct app_mr){.app = a, .key = mr.key, .mem = a->growing};
+	*mr_place(port, key) = (struct app_mr){.app = a, .key = key, .mem = a->growing};
 	a->growing.mem = NULL;
 	a->nb_mrs++;
-	a->bytes += mr.length;
-	ans->rep.id = mr.key;
+	a->bytes += a->grows.mr.length;
+	ans->rep.id = key;
 	return 0;
 }
 
@@ -277,7 +272,8 @@ san_app_grow(struct app *a)
 int
 san_app_del_mr(struct app_port *port, struct app_mr *mr)
 {
-	int rc = san_dpdk_ops_mr_del(port->ctx, mr->app->id, mr->key);
+	const struct shmq_req req = {.type = SHMQ_MR_DEL, .id = mr->key};
+	int rc = san_dpdk_call(port->ctx, &req);
 
 	if (rc != 0)
 		return rc;
@@ -432,8 +428,9 @@ static int
 app_make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf,
 	    struct answer *ans)
 {
-	size_t bytes = san_wr_wq_bytes(conf->sq_depth, conf->rq_depth);
-	uint64_t stream_bytes = san_dpdk_ops_stream_bytes(conf);
+	const struct shmq_qp *qp = &conf->req->qp;
+	size_t bytes = san_wr_wq_bytes(qp->sq_depth, qp->rq_depth);
+	uint64_t stream_bytes = san_dpdk_ops_stream_bytes(qp);
 	struct app_mem mem;
 	int rc;
 
@@ -465,11 +462,7 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 {
 	const struct app_cq *send_cq = find_cq(port, a, req->qp.send_cq);
 	const struct app_cq *recv_cq = find_cq(port, a, req->qp.recv_cq);
-	struct rtsan_provider_qp conf = {
-		.sq_depth = req->qp.sq_depth,
-		.rq_depth = req->qp.rq_depth,
-	};
-	struct rtsan_stream_attr stream;
+	struct rtsan_provider_qp conf = {.req = req};
 	int rc = check_qps(port, a, ans);
 
 	(void)p;
@@ -477,12 +470,11 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 		return rc;
 	if (send_cq == NULL || recv_cq == NULL)
 		return san_app_refuse(ans, -EINVAL, "queue pair: no such completion queue");
-	if (!app_is_depth(conf.sq_depth) || !app_is_depth(conf.rq_depth))
-		return san_app_refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
-				      conf.rq_depth);
+	if (!app_is_depth(req->qp.sq_depth) || !app_is_depth(req->qp.rq_depth))
+		return san_app_refuse(ans, -EINVAL, "queue pair: depths %u, %u", req->qp.sq_depth,
+				      req->qp.rq_depth);
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	conf.stream = san_app_conv_stream(&req->qp.stream, &stream);
 	rc = app_make_qp(port, a, &conf, ans);
 	if (rc == 0)
 		ans->rep.id = conf.qp;

@@ -54,6 +54,7 @@ int
 san_app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req *req,
 		    struct passed *p, struct answer *ans)
 {
+	struct shmq_req own = *req;
 	struct app_listener *l;
 	int rc;
 
@@ -71,11 +72,11 @@ san_app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req 
 	if (l == NULL)
 		return -ENOMEM;
 	l->app = a;
-	l->id = ++port->next_listener;
-	l->cookie = req->conn.id;
+	own.id = l->id = ++port->next_listener;
+	l->cookie = req->id;
 	l->service = req->conn.service;
 	l->pkey = req->conn.pkey;
-	rc = san_dpdk_conn_listen(port->ctx, l->service, l->pkey, req->conn.backlog, l->id);
+	rc = san_dpdk_call(port->ctx, &own);
 	if (rc != 0) {
 		free(l);
 		return rc;
@@ -88,7 +89,12 @@ san_app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req 
 void
 san_app_conn_del_listener(struct app_port *port, struct app_listener *l)
 {
-	san_dpdk_conn_unlisten(port->ctx, l->service, l->pkey);
+	const struct shmq_req req = {
+		.type = SHMQ_UNLISTEN,
+		.conn = {.service = l->service, .pkey = l->pkey},
+	};
+
+	san_dpdk_call(port->ctx, &req);
 	LIST_REMOVE(l, link);
 	l->app->nb_listeners--;
 	free(l);
@@ -110,29 +116,16 @@ san_app_conn_unlisten(struct app_port *port, struct app *a, const struct shmq_re
 	return san_app_refuse(ans, -ENOENT, "unlisten: does not listen there");
 }
 
-/* Copy and check the parameters like librtsan does. */
+/* Check the parameters like librtsan does. */
 static int
-app_conn_take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct answer *ans)
+app_conn_check_param(const struct shmq_conn *conn, struct answer *ans)
 {
-	memset(to, 0, sizeof(*to));
-	if (!from->given)
-		return 0;
-	if (from->order > RTSAN_ENDING)
-		return san_app_refuse(ans, -EINVAL, "connection: order %u is unknown", from->order);
-	if (from->private_len > RTSAN_PRIVATE_MAX)
+	if (conn->order > RTSAN_ENDING)
+		return san_app_refuse(ans, -EINVAL, "connection: order %u is unknown", conn->order);
+	if (conn->private_len > RTSAN_PRIVATE_MAX)
 		return san_app_refuse(ans, -EINVAL,
 				      "connection: private data of %u bytes, at most %u",
-				      from->private_len, RTSAN_PRIVATE_MAX);
-	to->order = from->order;
-	to->pkey = from->pkey;
-	to->window = from->window;
-	to->first_window = from->first_window;
-	to->max_txn = from->max_txn;
-	to->msg_limit = from->msg_limit;
-	to->rnr_ms = from->rnr_ms;
-	to->keepalive_ms = from->keepalive_ms;
-	to->private_len = from->private_len;
-	to->private_data = from->private_data;
+				      conn->private_len, RTSAN_PRIVATE_MAX);
 	return 0;
 }
 
@@ -155,22 +148,16 @@ int
 san_app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req *req,
 		     struct passed *p, struct answer *ans)
 {
-	struct rtsan_conn_param param;
-	char peer[RTSAN_PEER_MAX + 1] = "";
-	int rc = take_qp(port, a, req->conn.id, ans);
+	int rc = take_qp(port, a, req->id, ans);
 
 	(void)p;
 	if (rc == 0)
-		rc = app_conn_take_param(&req->conn.param, &param, ans);
+		rc = app_conn_check_param(&req->conn, ans);
 	if (rc == 0)
 		rc = check_conns(port, a, ans);
-	if (rc != 0)
-		return rc;
-	rc = app_conn_check(port, a, req->conn.service, param.pkey, ans);
-	if (rc != 0)
-		return rc;
-	memcpy(peer, req->conn.peer, RTSAN_PEER_MAX);
-	return san_dpdk_conn_connect(port->ctx, req->conn.id, peer, req->conn.service, &param);
+	if (rc == 0)
+		rc = app_conn_check(port, a, req->conn.service, req->conn.pkey, ans);
+	return rc == 0 ? san_dpdk_call(port->ctx, req) : rc;
 }
 
 int
@@ -178,20 +165,18 @@ san_app_conn_accept(struct app_port *port, struct app *a, const struct shmq_req 
 		    struct passed *p, struct answer *ans)
 {
 	struct app_request *r = app_conn_find_request(port, a, req->conn.request);
-	struct rtsan_conn_param param;
-	int rc = take_qp(port, a, req->conn.id, ans);
+	int rc = take_qp(port, a, req->id, ans);
 
 	(void)p;
 	if (rc == 0)
-		rc = app_conn_take_param(&req->conn.param, &param, ans);
+		rc = app_conn_check_param(&req->conn, ans);
+	if (rc == 0 && r == NULL)
+		rc = san_app_refuse(ans, -ENOENT, "accept: no such request");
+	if (rc == 0)
+		rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	if (r == NULL)
-		return san_app_refuse(ans, -ENOENT, "accept: no such request");
-	rc = check_conns(port, a, ans);
-	if (rc != 0)
-		return rc;
-	rc = san_dpdk_conn_accept(port->ctx, req->conn.request, req->conn.id, &param);
+	rc = san_dpdk_call(port->ctx, req);
 	if (rc == 0 || rc == -ENOENT)
 		r->app = NULL;
 	return rc;
@@ -202,8 +187,7 @@ san_app_conn_reject(struct app_port *port, struct app *a, const struct shmq_req 
 		    struct passed *p, struct answer *ans)
 {
 	struct app_request *r = app_conn_find_request(port, a, req->conn.request);
-	struct rtsan_conn_param param;
-	int rc = app_conn_take_param(&req->conn.param, &param, ans);
+	int rc = app_conn_check_param(&req->conn, ans);
 
 	(void)p;
 	if (rc != 0)
@@ -211,8 +195,7 @@ san_app_conn_reject(struct app_port *port, struct app *a, const struct shmq_req 
 	if (r == NULL)
 		return san_app_refuse(ans, -ENOENT, "reject: no such request");
 	r->app = NULL;
-	return san_dpdk_conn_reject(port->ctx, req->conn.request, param.private_data,
-				    param.private_len);
+	return san_dpdk_call(port->ctx, req);
 }
 
 int
@@ -222,5 +205,5 @@ san_app_conn_disconnect(struct app_port *port, struct app *a, const struct shmq_
 	(void)p;
 	if (san_app_find_qp(port, a, req->id) == NULL)
 		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	return san_dpdk_conn_disconnect(port->ctx, req->id);
+	return san_dpdk_call(port->ctx, req);
 }

@@ -4,34 +4,6 @@
 
 #include "app_conv.h"
 
-const struct rtsan_stream_attr *
-san_app_conv_stream(const struct shmq_stream *from, struct rtsan_stream_attr *to)
-{
-	if (from->given == 0)
-		return NULL;
-	*to = (struct rtsan_stream_attr){
-		.mode = from->mode,
-		.read = from->read,
-		.linger = from->linger != 0,
-		.learn = from->learn,
-		.scans = from->scans,
-		.nb_recv = from->nb_recv,
-		.nb_store = from->nb_store,
-		.nb_send = from->nb_send,
-		.t1 = from->t1,
-		.t2 = from->t2,
-		.frags = from->frags,
-		.threshold = from->threshold,
-		.msg_size = from->msg_size,
-		.msg_max = from->msg_max,
-		.send_buffer = from->send_buffer,
-		.scan_us = from->scan_us,
-		.hold_us = from->hold_us,
-		.gather_us = from->gather_us,
-	};
-	return to;
-}
-
 void
 san_app_conv_nets(const struct app_port *port, struct shmq_ctl *ctl)
 {

@@ -7,9 +7,6 @@
 #include "app_port.h"
 #include "shmq.h"
 
-/** NULL: the queue pair is no stream. Values out of range are refused later, with a text. */
-const struct rtsan_stream_attr *san_app_conv_stream(const struct shmq_stream *from,
-						    struct rtsan_stream_attr *to);
 /** Publish the port's addresses and routes, so that a program need not ask for them. */
 void san_app_conv_nets(const struct app_port *port, struct shmq_ctl *ctl);
 

@@ -178,7 +178,7 @@ san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 static void
 apps_reject_request(struct app_port *port, struct app_request *r)
 {
-	san_dpdk_conn_reject(port->ctx, r->request, NULL, 0);
+	san_dpdk_call_reject(port->ctx, r->request);
 	r->app = NULL;
 }
 
@@ -307,18 +307,17 @@ apps_find_listener(const struct app_port *port, uint32_t id)
 	return NULL;
 }
 
-/* Find the application that an event is for. NULL: none. */
+/* Find the application that an event is for, and word the event for it. NULL: none. */
 static struct app *
-app_event_address(struct app_port *port, const struct rtsan_provider_event *from,
-		  struct shmq_event *ev)
+app_event_address(struct app_port *port, struct shmq_event *ev)
 {
 	const struct app_listener *l;
 	const struct app_qp *q;
 
-	if (san_socks_tcp_conn_event(port, from))
+	if (san_socks_tcp_conn_event(port, ev))
 		return NULL;
-	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
-		l = apps_find_listener(port, from->listener);
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		l = apps_find_listener(port, ev->listener);
 		if (l == NULL)
 			return NULL;
 		ev->listener = l->cookie;
@@ -327,18 +326,18 @@ app_event_address(struct app_port *port, const struct rtsan_provider_event *from
 		 * requests
 		 */
 		if (l->app->nb_late >= SHMQ_EVENTS) {
-			san_dpdk_conn_reject(port->ctx, from->ev.request, NULL, 0);
+			san_dpdk_call_reject(port->ctx, ev->request);
 			return NULL;
 		}
-		*san_app_port_request(port, from->ev.request) =
-			(struct app_request){.app = l->app, .request = from->ev.request};
+		*san_app_port_request(port, ev->request) =
+			(struct app_request){.app = l->app, .request = ev->request};
 		return l->app;
 	}
-	q = &port->qps[SAN_QPN_INDEX(from->qp)];
-	if (q->app == NULL || q->qpn != from->qp)
+	ev->listener = 0; /* not the application's number */
+	q = &port->qps[SAN_QPN_INDEX(ev->qp)];
+	if (q->app == NULL || q->qpn != ev->qp)
 		return NULL;
-	if (from->ev.type == RTSAN_EV_DISCONNECTED &&
-	    san_dpdk_ops_qp_fault(port->ctx, q->qpn) != NULL)
+	if (ev->type == RTSAN_EV_DISCONNECTED && san_dpdk_ops_qp_fault(port->ctx, q->qpn) != NULL)
 		ev->reason = RTSAN_R_MALFORMED;
 	return q->app;
 }
@@ -403,26 +402,15 @@ san_apps_engines_end(struct apps *all)
 static bool
 port_events(struct apps *all, struct app_port *port)
 {
-	struct rtsan_provider_event from;
+	struct shmq_event ev;
 	bool late = false;
 	struct app *a;
 	int rc;
 
-	while ((rc = san_dpdk_conn_event_poll(port->ctx, &from)) == 1) {
-		struct shmq_event ev = {
-			.type = from.ev.type,
-			.reason = from.ev.reason,
-			.private_len = from.ev.private_len,
-			.qp = from.qp,
-			.request = from.ev.request,
-			.stream = from.ev.stream,
-		};
-
-		a = app_event_address(port, &from, &ev);
+	while ((rc = san_dpdk_call_event_poll(port->ctx, &ev)) == 1) {
+		a = app_event_address(port, &ev);
 		if (a == NULL)
 			continue;
-		memcpy(ev.peer, from.ev.peer, sizeof(ev.peer));
-		memcpy(ev.private_data, from.ev.private_data, sizeof(ev.private_data));
 		app_event_give(a, &ev);
 		late |= !STAILQ_EMPTY(&a->late);
 	}

@@ -25,7 +25,7 @@ struct app_port;
 struct apps;
 struct helper;
 struct passed;
-struct rtsan_provider_event;
+struct shmq_event;
 
 /**
  * Service of a TCP port, which is added to it. Daemons use these services to connect carried
@@ -118,7 +118,7 @@ void san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_b
 /** True if event *ev* belongs to a socket. The next san_socks_expire() handles it. */
 bool san_socks_event(const struct epoll_event *ev);
 /** Handle an event of a carried stream. False: it is another one's. */
-bool san_socks_tcp_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
+bool san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev);
 /**
  * Serve all sockets, and release closed ones that have sent everything. Returns when to call again.
  */

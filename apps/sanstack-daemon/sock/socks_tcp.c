@@ -245,6 +245,7 @@ socks_tcp_discard(struct app_sock *s)
 void
 san_socks_tcp_end(struct app_sock *s)
 {
+	struct shmq_req req = {.type = SHMQ_UNLISTEN};
 	const struct app_sock *other;
 	uint32_t i;
 
@@ -260,7 +261,8 @@ san_socks_tcp_end(struct app_sock *s)
 		    other->tcp_port == s->tcp_port)
 			return;
 	}
-	san_dpdk_conn_unlisten(s->port->ctx, SOCKS_SERVICE | s->tcp_port, 0);
+	req.conn.service = SOCKS_SERVICE | s->tcp_port;
+	san_dpdk_call(s->port->ctx, &req);
 }
 
 bool
@@ -314,6 +316,7 @@ static int
 serve_listen(struct app_port *port, const struct app *a, const struct helper_facts *facts,
 	     struct shmq_rep *rep, int *out_fd)
 {
+	struct shmq_req req = {.type = SHMQ_LISTEN, .conn.backlog = BACKLOG};
 	struct app_sock *s;
 	struct san_ip ip;
 	uint16_t tcp_port;
@@ -343,9 +346,10 @@ serve_listen(struct app_port *port, const struct app *a, const struct helper_fac
 	s->inode = facts->inode; /* a listener stays a socket of the kernel */
 	if (rc == 0)
 		rc = san_socks_watch_pair(s);
+	req.id = COOKIE | tcp_port;
+	req.conn.service = SOCKS_SERVICE | tcp_port;
 	if (rc == 0)
-		rc = san_dpdk_conn_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG,
-					  COOKIE | tcp_port);
+		rc = san_dpdk_call(port->ctx, &req);
 	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener: see socks_tcp_find_listener() */
 		s->tcp_port = tcp_port;
 		return 0;
@@ -407,7 +411,7 @@ socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener
 /* ---- connections from peers ---- */
 
 static void
-name_peer(struct app_sock *s, const struct rtsan_event *ev, const struct hello *h,
+name_peer(struct app_sock *s, const struct shmq_event *ev, const struct hello *h,
 	  uint16_t tcp_port)
 {
 	struct san_sock_shm *shm = s->mem.mem;
@@ -423,8 +427,9 @@ name_peer(struct app_sock *s, const struct rtsan_event *ev, const struct hello *
 }
 
 static int
-socks_tcp_accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp_port)
+socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uint16_t tcp_port)
 {
+	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.request = ev->request}};
 	const struct app_sock *listener;
 	struct app_sock *s;
 	struct shmq_rep nobody;
@@ -454,7 +459,8 @@ socks_tcp_accept_request(struct app_port *port, const struct rtsan_event *ev, ui
 		memcpy(any.b, listener->ip, sizeof(any.b));
 		s->to_any = san_socks_is_any(&any);
 		s->listener_inode = listener->inode;
-		rc = san_dpdk_conn_accept(port->ctx, ev->request, s->qpn, NULL);
+		req.id = s->qpn;
+		rc = san_dpdk_call(port->ctx, &req);
 	}
 	if (rc != 0)
 		socks_tcp_discard(s);
@@ -529,8 +535,12 @@ static int
 begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_shm *shm = s->mem.mem;
-	struct rtsan_conn_param param = {0};
 	struct hello h = {.sport = 0};
+	struct shmq_req req = {
+		.type = SHMQ_CONNECT,
+		.id = s->qpn,
+		.conn = {.service = SOCKS_SERVICE | s->tcp_port, .private_len = sizeof(h)},
+	};
 	char text[SAN_INET_TEXT];
 	struct san_ip ip, dst;
 	uint16_t port;
@@ -557,12 +567,11 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 	memcpy(h.magic, magic, sizeof(h.magic));
 	memcpy(h.dst, dst.b, sizeof(h.dst));
 	h.sport = htons(port);
-	param.private_data = &h;
-	param.private_len = sizeof(h);
+	memcpy(req.conn.private_data, &h, sizeof(h));
+	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", san_inet_addr_text(&dst, text));
 	s->connects = true;
 	s->began_ns = san_engine_clock_monotonic();
-	return san_dpdk_conn_connect(s->port->ctx, s->qpn, san_inet_addr_text(&dst, text),
-				     SOCKS_SERVICE | s->tcp_port, &param);
+	return san_dpdk_call(s->port->ctx, &req);
 }
 
 int
@@ -626,29 +635,29 @@ san_socks_tcp_serve(struct app_port *port, const struct app *a, const struct shm
 /* ---- events of the engine ---- */
 
 bool
-san_socks_tcp_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
+san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 {
 	struct app_sock *s;
 
-	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
-		if ((from->listener & COOKIE) == 0)
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		if ((ev->listener & COOKIE) == 0)
 			return false;
-		if (socks_tcp_accept_request(port, &from->ev, (uint16_t)from->listener) != 0)
-			san_dpdk_conn_reject(port->ctx, from->ev.request, NULL, 0);
+		if (socks_tcp_accept_request(port, ev, (uint16_t)ev->listener) != 0)
+			san_dpdk_call_reject(port->ctx, ev->request);
 		return true;
 	}
-	s = port->qps[SAN_QPN_INDEX(from->qp)].sock;
-	if (s == NULL || s->qpn != from->qp)
+	s = port->qps[SAN_QPN_INDEX(ev->qp)].sock;
+	if (s == NULL || s->qpn != ev->qp)
 		return false;
 	s->connects = false;
-	if (from->ev.type == RTSAN_EV_ESTABLISHED) {
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
 		port->nb_streams[s->held >= 0]++;
 		socks_tcp_call_engine(s, do_up, 0);
 		s->began_ns = san_engine_clock_monotonic();
 		if (s->held >= 0)
 			san_socks_token_offer(s, s->began_ns);
-	} else if (from->ev.type != RTSAN_EV_DISCONNECTED) {
-		if (from->ev.type == RTSAN_EV_UNREACHABLE)
+	} else if (ev->type != RTSAN_EV_DISCONNECTED) {
+		if (ev->type == RTSAN_EV_UNREACHABLE)
 			not_there(s);
 		else
 			san_socks_tell_refused(s->kernel_inode,

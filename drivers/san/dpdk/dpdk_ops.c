@@ -211,8 +211,8 @@ san_dpdk_ops_qp_fault(struct dpdk_ctx *ctx, uint32_t qp)
 
 struct mr_call {
 	const struct dpdk_ctx *ctx;
-	const struct rtsan_provider_mr *mr;
-	uint64_t base;
+	const struct shmq_req *req;
+	void *mem;
 	uint16_t app;
 	uint32_t key;
 };
@@ -222,8 +222,8 @@ do_mr_add(struct san_engine *e, void *arg)
 {
 	struct mr_call *call = arg;
 	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
-	int rc = san_ulp_mr_add(ulp, call->mr->addr, call->mr->length, call->base,
-				(uint8_t)call->mr->access, call->ctx->param.pkey, &call->key);
+	int rc = san_ulp_mr_add(ulp, call->mem, call->req->mr.length, call->req->mr.addr,
+				(uint8_t)call->req->mr.access, call->ctx->param.pkey, &call->key);
 
 	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
 }
@@ -233,39 +233,10 @@ do_mr_copy(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
-	int rc = san_ulp_mr_copy(ulp, call->mr->addr, call->mr->length, call->base,
-				 (uint8_t)call->mr->access, call->ctx->param.pkey, call->key);
+	int rc = san_ulp_mr_copy(ulp, call->mem, call->req->mr.length, call->req->mr.addr,
+				 (uint8_t)call->req->mr.access, call->ctx->param.pkey, call->key);
 
 	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
-}
-
-static int
-do_mr_del(struct san_engine *e, void *arg)
-{
-	const struct mr_call *call = arg;
-
-	return san_ulp_mr_del(san_core_ulp(san_engine_lcore_core(e)), call->key);
-}
-
-/* In one call: work that is posted later cannot name the region either. */
-static int
-do_mr_close(struct san_engine *e, void *arg)
-{
-	const struct mr_call *call = arg;
-
-	if (san_engine_lcore_names_key(e, call->app, call->key))
-		return -EBUSY;
-	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->key, true);
-	return 0;
-}
-
-static int
-do_mr_reopen(struct san_engine *e, void *arg)
-{
-	const struct mr_call *call = arg;
-
-	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->key, false);
-	return 0;
 }
 
 /*
@@ -273,9 +244,10 @@ do_mr_reopen(struct san_engine *e, void *arg)
  * table is free in all.
  */
 int
-san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr)
+san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, const struct shmq_req *req, void *mem,
+		    uint32_t *key)
 {
-	struct mr_call call = {.ctx = ctx, .mr = mr, .base = base, .app = app};
+	struct mr_call call = {.ctx = ctx, .req = req, .mem = mem, .app = app};
 	int rc = san_engine_loop_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
 	uint32_t i;
 
@@ -283,39 +255,18 @@ san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rt
 		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
 		SAN_VERIFY(rc == 0);
 	}
-	mr->key = mr->rkey = call.key;
+	*key = call.key;
 	return rc;
 }
 
 static int
-dpdk_ops_mr_add(void *priv, struct rtsan_provider_mr *mr)
+dpdk_ops_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
 {
-	return san_dpdk_ops_mr_add(priv, 0, (uintptr_t)mr->addr, mr);
-}
+	int rc = san_dpdk_ops_mr_add(priv, 0, req, (void *)(uintptr_t)req->mr.addr, &keys->key);
 
-int
-san_dpdk_ops_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key)
-{
-	struct mr_call call = {.app = app, .key = key};
-	uint32_t i;
-	int rc = 0;
-
-	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
-		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_close, &call);
-	if (rc != 0) {
-		while (i-- > 0)
-			san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_reopen, &call);
-		return rc;
-	}
-	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
-		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_del, &call);
+	(void)fd;
+	keys->rkey = keys->key;
 	return rc;
-}
-
-static int
-dpdk_ops_mr_del(void *priv, uint32_t key)
-{
-	return san_dpdk_ops_mr_del(priv, 0, key);
 }
 
 /* ---- completion queues ---- */
@@ -578,37 +529,38 @@ place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint
 }
 
 uint64_t
-san_dpdk_ops_stream_bytes(const struct rtsan_provider_qp *conf)
+san_dpdk_ops_stream_bytes(const struct shmq_qp *qp)
 {
 	struct san_stream_conf own;
 
-	if (conf->stream == NULL)
+	if (!qp->is_stream)
 		return 0;
-	san_stream_attr_fill(conf, &own);
+	san_stream_attr_fill(qp, &own);
 	return san_core_stream_bytes_max(&own);
 }
 
 int
 san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf)
 {
+	const struct shmq_qp *qp = &conf->req->qp;
 	struct qp_call call = {
 		.wq = conf->wq,
 		.app = app,
-		.is_stream = conf->stream != NULL,
+		.is_stream = qp->is_stream != 0,
 		.conf.qp = {
 			.send_cq = conf->send_cq,
 			.recv_cq = conf->recv_cq,
-			.sq_depth = conf->sq_depth,
-			.rq_depth = conf->rq_depth,
+			.sq_depth = qp->sq_depth,
+			.rq_depth = qp->rq_depth,
 		},
 	};
 	uint32_t id;
 	int rc;
 
-	rc = san_stream_attr_conf(ctx->host, conf, &call.conf.stream);
+	rc = san_stream_attr_conf(ctx->host, qp, &call.conf.stream);
 	if (rc != 0)
 		return rc;
-	call.lingers = call.is_stream && conf->stream->linger;
+	call.lingers = call.is_stream && qp->stream.linger != 0;
 	id = choose_engine(ctx, conf);
 	rc = place_cqs(ctx, conf, id);
 	if (rc != 0)
@@ -631,7 +583,7 @@ dpdk_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	int rc;
 
 	conf->wq = aligned_alloc(RTE_CACHE_LINE_SIZE,
-				 san_wr_wq_bytes(conf->sq_depth, conf->rq_depth));
+				 san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth));
 	if (conf->wq == NULL)
 		return -ENOMEM;
 	memset(conf->wq, 0, sizeof(*conf->wq)); /* entries are written before they are read */
@@ -679,8 +631,8 @@ static const struct rtsan_provider_ops ops = {
 	.close = dpdk_ops_close,
 	.progress = dpdk_ops_progress,
 	.query = dpdk_ops_query,
+	.call = san_dpdk_call,
 	.mr_add = dpdk_ops_mr_add,
-	.mr_del = dpdk_ops_mr_del,
 	.cq_create = dpdk_ops_cq_create,
 	.cq_destroy = dpdk_ops_cq_destroy,
 	.cq_poll = dpdk_ops_cq_poll,
@@ -689,13 +641,7 @@ static const struct rtsan_provider_ops ops = {
 	.qp_create = dpdk_ops_qp_create,
 	.qp_destroy = dpdk_ops_qp_destroy,
 	.doorbell = dpdk_ops_doorbell,
-	.listen = san_dpdk_conn_listen,
-	.unlisten = san_dpdk_conn_unlisten,
-	.connect = san_dpdk_conn_connect,
-	.accept = san_dpdk_conn_accept,
-	.reject = san_dpdk_conn_reject,
-	.disconnect = san_dpdk_conn_disconnect,
-	.event_poll = san_dpdk_conn_event_poll,
+	.event_poll = san_dpdk_call_event_poll,
 	.event_fd = dpdk_ops_event_fd,
 	.event_arm = dpdk_ops_event_arm,
 };

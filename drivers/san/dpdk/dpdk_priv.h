@@ -185,11 +185,9 @@ void san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app);
 uint32_t san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint16_t app);
 /** Orphaned queue pairs of streams of *user*, on all engines. */
 uint32_t san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
-/** *base*: address of the first byte for *app* and for peers. */
-int san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base,
-			struct rtsan_provider_mr *mr);
-/** -EBUSY: posted work names the region. */
-int san_dpdk_ops_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key);
+/** Execute SHMQ_MR_ADD for *mem* in this process, to be named by mr.addr, also by peers. */
+int san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, const struct shmq_req *req, void *mem,
+			uint32_t *key);
 /** Create it in *mem*, which is zeroed, if not NULL: then *depth* is a power of two, at least 2. */
 int san_dpdk_ops_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
 int san_dpdk_ops_cq_destroy(void *priv, void *cq);
@@ -203,19 +201,17 @@ struct san_wq *san_dpdk_ops_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
 const char *san_dpdk_ops_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
 
 /** Memory that this stream may take at most, beside its program's; 0: not a stream. */
-uint64_t san_dpdk_ops_stream_bytes(const struct rtsan_provider_qp *conf);
+uint64_t san_dpdk_ops_stream_bytes(const struct shmq_qp *qp);
 
-/* ---- dpdk_conn.c ---- */
+/* ---- dpdk_call.c ---- */
 
-int san_dpdk_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
-			 uint32_t cookie);
-void san_dpdk_conn_unlisten(void *priv, uint64_t service, uint16_t pkey);
-int san_dpdk_conn_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-			  const struct rtsan_conn_param *param);
-int san_dpdk_conn_accept(void *priv, uint64_t request, uint32_t qp,
-			 const struct rtsan_conn_param *param);
-int san_dpdk_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len);
-int san_dpdk_conn_disconnect(void *priv, uint32_t qp);
-int san_dpdk_conn_event_poll(void *priv, struct rtsan_provider_event *ev);
+/**
+ * Execute a record: SHMQ_MR_DEL, or SHMQ_LISTEN to SHMQ_DISCONNECT. It is valid, and its
+ * application owns everything that it names. 0 or -errno; most errors have a text.
+ */
+int san_dpdk_call(void *priv, const struct shmq_req *req);
+/** SHMQ_REJECT without private data. */
+int san_dpdk_call_reject(struct dpdk_ctx *ctx, uint64_t request);
+int san_dpdk_call_event_poll(void *priv, struct shmq_event *ev);
 
 #endif /* DPDK_PRIV_H */

@@ -20,13 +20,13 @@ set_ns(uint64_t *field, uint32_t us)
 }
 
 void
-san_stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
+san_stream_attr_fill(const struct shmq_qp *qp, struct san_stream_conf *out)
 {
-	const struct rtsan_stream_attr *a = conf->stream;
+	const struct rtsan_stream_attr *a = &qp->stream;
 
 	san_stream_conf_default(out);
-	out->sq_depth = conf->sq_depth;
-	out->rq_depth = conf->rq_depth;
+	out->sq_depth = qp->sq_depth;
+	out->rq_depth = qp->rq_depth;
 	SET(out->mode, a->mode);
 	out->read = a->read;
 	SET(out->learn, a->learn);
@@ -49,14 +49,14 @@ san_stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_con
 }
 
 int
-san_stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
+san_stream_attr_conf(const struct rtsan_host *host, const struct shmq_qp *qp,
 		     struct san_stream_conf *out)
 {
 	const char *why;
 
-	if (conf->stream == NULL)
+	if (!qp->is_stream)
 		return 0;
-	san_stream_attr_fill(conf, out);
+	san_stream_attr_fill(qp, out);
 	why = san_stream_conf_check(out);
 	return why != NULL ? host->fail(-EINVAL, "stream: %s", why) : 0;
 }

@@ -10,10 +10,10 @@
 #include "rtsan_provider.h"
 #include "stream.h"
 
-/** Convert conf->stream, which is not NULL, without checks. */
-void san_stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out);
-/** Convert and check conf->stream, if there is one. -EINVAL with a text by *host*. */
-int san_stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
+/** Convert qp->stream without checks. */
+void san_stream_attr_fill(const struct shmq_qp *qp, struct san_stream_conf *out);
+/** If it is a stream, convert and check qp->stream. -EINVAL with a text by *host*. */
+int san_stream_attr_conf(const struct rtsan_host *host, const struct shmq_qp *qp,
 			 struct san_stream_conf *out);
 
 #endif /* STREAM_ATTR_H */

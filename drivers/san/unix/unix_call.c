@@ -26,18 +26,22 @@ static int
 unix_call_exchange(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep,
 		   int *got)
 {
-	int rc = san_shmq_send(ctx->sock, req, sizeof(*req), fd, true);
+	struct shmq_req msg = *req;
+	int rc;
+
+	msg.magic = SHMQ_MAGIC;
+	msg.abi = SHMQ_ABI;
+	rc = san_shmq_send(ctx->sock, &msg, sizeof(msg), fd, true);
 
 	return rc == 0 ? san_shmq_recv(ctx->sock, rep, sizeof(*rep), got, true) : rc;
 }
 
 int
-san_unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+san_unix_call(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep,
+	      int *got)
 {
 	int rc, came = -1;
 
-	req->magic = SHMQ_MAGIC;
-	req->abi = SHMQ_ABI;
 	pthread_mutex_lock(&ctx->lock);
 	rc = unix_call_exchange(ctx, req, fd, rep, &came);
 	pthread_mutex_unlock(&ctx->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider whose engine runs in another process, sanstack-daemon. Each call of rtsan.h that
- * sets something up is a request to the daemon. Posting, polling and events use memory that both
+ * The provider whose engine runs in another process, sanstack-daemon. The record of each control
+ * call is sent to the daemon. Posting, polling and events use memory that both
  * map, without a system call. What the daemon checks is not checked here. (SYS-2)
  */
 
@@ -76,15 +76,6 @@ unix_ops_query(void *priv, struct rtsan_caps *caps)
 	*caps = ctx->caps;
 }
 
-static int
-call_id(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
-{
-	struct shmq_req req = {.type = type, .id = id};
-	struct shmq_rep rep;
-
-	return san_unix_call(ctx, &req, -1, &rep, NULL);
-}
-
 /* Map memory that the daemon has made. */
 static void *
 unix_ops_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
@@ -98,32 +89,33 @@ unix_ops_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
 	return NULL;
 }
 
-/* ---- regions ---- */
+/* ---- records that go as they are ---- */
 
 static int
-unix_ops_mr_add(void *priv, struct rtsan_provider_mr *mr)
+unix_ops_call(void *priv, const struct shmq_req *req)
 {
-	struct shmq_req req = {
-		.type = SHMQ_MR_ADD,
-		.mr = {
-			.addr = (uintptr_t)mr->addr,
-			.length = mr->length,
-			.offset = mr->offset,
-			.access = mr->access,
-		},
-	};
 	struct shmq_rep rep;
-	int rc = san_unix_call(priv, &req, mr->fd, &rep, NULL);
 
-	if (rc == 0)
-		mr->key = mr->rkey = rep.id;
-	return rc;
+	return san_unix_call(priv, req, -1, &rep, NULL);
 }
 
 static int
-unix_ops_mr_del(void *priv, uint32_t key)
+call_id(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
 {
-	return call_id(priv, SHMQ_MR_DEL, key);
+	struct shmq_req req = {.type = type, .id = id};
+
+	return unix_ops_call(ctx, &req);
+}
+
+static int
+unix_ops_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
+{
+	struct shmq_rep rep;
+	int rc = san_unix_call(priv, req, fd, &rep, NULL);
+
+	if (rc == 0)
+		keys->key = keys->rkey = rep.id;
+	return rc;
 }
 
 /* ---- completion queues ---- */
@@ -239,58 +231,23 @@ unix_ops_event_arm(void *priv)
 
 /* ---- queue pairs ---- */
 
-static void
-fill_stream(struct shmq_stream *to, const struct rtsan_stream_attr *from)
-{
-	if (from == NULL)
-		return;
-	*to = (struct shmq_stream){
-		.given = 1,
-		.mode = from->mode,
-		.read = from->read,
-		.linger = from->linger,
-		.learn = from->learn,
-		.scans = from->scans,
-		.nb_recv = from->nb_recv,
-		.nb_store = from->nb_store,
-		.nb_send = from->nb_send,
-		.t1 = from->t1,
-		.t2 = from->t2,
-		.frags = from->frags,
-		.threshold = from->threshold,
-		.msg_size = from->msg_size,
-		.msg_max = from->msg_max,
-		.send_buffer = from->send_buffer,
-		.scan_us = from->scan_us,
-		.hold_us = from->hold_us,
-		.gather_us = from->gather_us,
-	};
-}
-
 static int
 unix_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	struct unix_ctx *ctx = priv;
 	const struct unix_cq *send_cq = conf->send_cq, *recv_cq = conf->recv_cq;
-	struct shmq_req req = {
-		.type = SHMQ_QP_CREATE,
-		.qp = {
-			.send_cq = send_cq->id,
-			.recv_cq = recv_cq->id,
-			.sq_depth = conf->sq_depth,
-			.rq_depth = conf->rq_depth,
-		},
-	};
+	struct shmq_req req = *conf->req;
 	struct unix_qp *q;
 	struct shmq_rep rep;
 	int rc, fd;
 
-	fill_stream(&req.qp.stream, conf->stream);
+	req.qp.send_cq = send_cq->id;
+	req.qp.recv_cq = recv_cq->id;
 	rc = san_unix_call(ctx, &req, -1, &rep, &fd);
 	if (rc != 0)
 		return rc;
 	q = &ctx->qps[SAN_QPN_INDEX(rep.id)];
-	q->bytes = san_wr_wq_bytes(conf->sq_depth, conf->rq_depth);
+	q->bytes = san_wr_wq_bytes(req.qp.sq_depth, req.qp.rq_depth);
 	q->wq = unix_ops_map_mem(ctx, fd, q->bytes);
 	if (q->wq == NULL) {
 		call_id(ctx, SHMQ_QP_DESTROY, rep.id);
@@ -323,112 +280,19 @@ unix_ops_doorbell(void *priv, uint32_t qp)
 		eventfd_write(ctx->wake_fds[lcore], 1);
 }
 
-/* ---- connections ---- */
-
-static void
-unix_ops_fill_param(struct shmq_param *to, const struct rtsan_conn_param *from)
-{
-	if (from == NULL)
-		return;
-	to->given = 1;
-	to->order = from->order;
-	to->pkey = from->pkey;
-	to->window = from->window;
-	to->first_window = from->first_window;
-	to->max_txn = from->max_txn;
-	to->msg_limit = from->msg_limit;
-	to->rnr_ms = from->rnr_ms;
-	to->keepalive_ms = from->keepalive_ms;
-	to->private_len = from->private_len;
-	if (from->private_len != 0)
-		memcpy(to->private_data, from->private_data, from->private_len);
-}
+/* ---- events ---- */
 
 static int
-op_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
-{
-	struct shmq_req req = {
-		.type = SHMQ_LISTEN,
-		.conn = {.id = cookie, .service = service, .pkey = pkey, .backlog = backlog},
-	};
-	struct shmq_rep rep;
-
-	return san_unix_call(priv, &req, -1, &rep, NULL);
-}
-
-static void
-op_unlisten(void *priv, uint64_t service, uint16_t pkey)
-{
-	struct shmq_req req = {.type = SHMQ_UNLISTEN, .conn = {.service = service, .pkey = pkey}};
-	struct shmq_rep rep;
-
-	san_unix_call(priv, &req, -1, &rep, NULL);
-}
-
-static int
-op_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-	   const struct rtsan_conn_param *param)
-{
-	struct shmq_req req = {.type = SHMQ_CONNECT, .conn = {.id = qp, .service = service}};
-	struct unix_ctx *ctx = priv;
-	struct shmq_rep rep;
-
-	if (strlen(peer) >= sizeof(req.conn.peer))
-		return ctx->host->fail(-EINVAL, "connect: \"%s\" is not an address", peer);
-	strcpy(req.conn.peer, peer);
-	unix_ops_fill_param(&req.conn.param, param);
-	return san_unix_call(ctx, &req, -1, &rep, NULL);
-}
-
-static int
-op_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
-{
-	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.id = qp, .request = request}};
-	struct shmq_rep rep;
-
-	unix_ops_fill_param(&req.conn.param, param);
-	return san_unix_call(priv, &req, -1, &rep, NULL);
-}
-
-static int
-op_reject(void *priv, uint64_t request, const void *data, uint16_t len)
-{
-	const struct rtsan_conn_param param = {.private_data = data, .private_len = len};
-	struct shmq_req req = {.type = SHMQ_REJECT, .conn = {.request = request}};
-	struct shmq_rep rep;
-
-	unix_ops_fill_param(&req.conn.param, &param);
-	return san_unix_call(priv, &req, -1, &rep, NULL);
-}
-
-static int
-op_disconnect(void *priv, uint32_t qp)
-{
-	return call_id(priv, SHMQ_DISCONNECT, qp);
-}
-
-static int
-op_event_poll(void *priv, struct rtsan_provider_event *ev)
+unix_ops_event_poll(void *priv, struct shmq_event *ev)
 {
 	struct unix_ctx *ctx = priv;
-	const struct shmq_event *from;
 
 	if (san_spsc_count(&ctx->events, &ctx->ctl->ev_tail) == 0) {
 		if (++ctx->nb_idle % ALIVE_EVERY == 0 && !san_unix_call_is_alive(ctx))
 			return -EIO;
 		return atomic_load(&ctx->ctl->orphaned) || atomic_load(&ctx->is_lost) ? -EIO : 0;
 	}
-	from = &ctx->ctl->events[ctx->events.head & ctx->events.mask];
-	memset(ev, 0, sizeof(*ev));
-	ev->qp = from->qp;
-	ev->listener = from->listener;
-	ev->ev.type = from->type;
-	ev->ev.reason = from->reason;
-	ev->ev.request = from->request;
-	ev->ev.stream = from->stream != 0;
-	ev->ev.private_len = from->private_len;
-	memcpy(ev->ev.private_data, from->private_data, sizeof(ev->ev.private_data));
-	memcpy(ev->ev.peer, from->peer, sizeof(ev->ev.peer));
+	*ev = ctx->ctl->events[ctx->events.head & ctx->events.mask];
 	san_spsc_pop(&ctx->events, &ctx->ctl->ev_head, 1);
 	return 1;
 }
@@ -438,8 +302,8 @@ static const struct rtsan_provider_ops ops = {
 	.close = unix_ops_close,
 	.progress = unix_ops_progress,
 	.query = unix_ops_query,
+	.call = unix_ops_call,
 	.mr_add = unix_ops_mr_add,
-	.mr_del = unix_ops_mr_del,
 	.cq_create = unix_ops_cq_create,
 	.cq_destroy = unix_ops_cq_destroy,
 	.cq_poll = unix_ops_cq_poll,
@@ -448,13 +312,7 @@ static const struct rtsan_provider_ops ops = {
 	.qp_create = unix_ops_qp_create,
 	.qp_destroy = unix_ops_qp_destroy,
 	.doorbell = unix_ops_doorbell,
-	.listen = op_listen,
-	.unlisten = op_unlisten,
-	.connect = op_connect,
-	.accept = op_accept,
-	.reject = op_reject,
-	.disconnect = op_disconnect,
-	.event_poll = op_event_poll,
+	.event_poll = unix_ops_event_poll,
 	.event_fd = unix_ops_event_fd,
 	.event_arm = unix_ops_event_arm,
 };

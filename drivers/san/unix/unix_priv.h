@@ -68,7 +68,7 @@ void san_unix_call_close(struct unix_ctx *ctx);
  * @return
  *   0; -errno. If the daemon refuses, the text is the daemon's.
  */
-int san_unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep,
+int san_unix_call(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep,
 		  int *got);
 /** Request a descriptor, by *id*. Returns it, or -errno. */
 int san_unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id);

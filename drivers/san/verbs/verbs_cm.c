@@ -110,7 +110,7 @@ read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello
 static enum rtsan_reason
 keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs_hello *h)
 {
-	struct rtsan_provider_event *ev;
+	struct shmq_event *ev;
 	struct verbs_request *r = NULL;
 	struct verbs_listener *l;
 	uint32_t i;
@@ -134,19 +134,16 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 	r->reads_in = e->ev.param.conn.initiator_depth;
 	r->reads_out = e->ev.param.conn.responder_resources;
 	ev = &r->event.ev;
-	*ev = (struct rtsan_provider_event){
-		.ev = {
-			.type = RTSAN_EV_CONNECT_REQUEST,
-			.request = (uint64_t)r->gen * VERBS_REQUESTS +
-				(uint64_t)(r - ctx->requests),
-			.stream = r->is_stream,
-			.private_len = h->len,
-		},
+	*ev = (struct shmq_event){
+		.type = RTSAN_EV_CONNECT_REQUEST,
+		.request = (uint64_t)r->gen * VERBS_REQUESTS + (uint64_t)(r - ctx->requests),
+		.stream = r->is_stream,
+		.private_len = h->len,
 		.qp = SAN_QPN_NONE,
 		.listener = l->cookie,
 	};
-	memcpy(ev->ev.private_data, h->data, h->len);
-	san_verbs_end_fill_peer(&ev->ev, e->ev.id);
+	memcpy(ev->private_data, h->data, h->len);
+	san_verbs_end_fill_peer(ev, e->ev.id);
 	san_verbs_conn_put(ctx, &r->event);
 	return RTSAN_R_NONE;
 }

@@ -84,7 +84,7 @@ san_verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e)
 }
 
 int
-san_verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev)
+san_verbs_conn_event_poll(void *priv, struct shmq_event *ev)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_event *e;
@@ -129,12 +129,11 @@ san_verbs_conn_event_arm(void *priv)
 
 /* Whether it may begin a connection. */
 static int
-verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct rtsan_conn_param *param)
+verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct shmq_conn *conn)
 {
 	struct verbs_ctx *ctx = q->ctx;
-	int rc;
+	int rc = check_pkey(ctx, conn->pkey);
 
-	rc = param != NULL ? check_pkey(ctx, param->pkey) : 0;
 	if (rc != 0)
 		return rc;
 	if (atomic_load(&ctx->is_lost))
@@ -146,17 +145,12 @@ verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct rtsan_
 }
 
 static void
-verbs_conn_take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acceptor)
+verbs_conn_take_param(struct verbs_qp *q, const struct shmq_conn *conn, bool is_acceptor)
 {
-	q->private_len = param != NULL ? param->private_len : 0;
-	if (q->private_len != 0)
-		memcpy(q->private_data, param->private_data, q->private_len);
-	q->keepalive_ms = KEEPALIVE_MS;
-	if (param != NULL && param->keepalive_ms != 0)
-		q->keepalive_ms = param->keepalive_ms;
-	q->rnr_ms = RNR_MS;
-	if (param != NULL && param->rnr_ms != 0)
-		q->rnr_ms = param->rnr_ms;
+	q->private_len = conn->private_len;
+	memcpy(q->private_data, conn->private_data, conn->private_len);
+	q->keepalive_ms = conn->keepalive_ms != 0 ? conn->keepalive_ms : KEEPALIVE_MS;
+	q->rnr_ms = conn->rnr_ms != 0 ? conn->rnr_ms : RNR_MS;
 	q->is_acceptor = is_acceptor;
 	q->nb_stale = 0;
 	q->moved_ns = q->out_ns = 0;
@@ -238,23 +232,21 @@ verbs_conn_connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
 	return rc;
 }
 
-int
-san_verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
-		       const struct rtsan_conn_param *param)
+static int
+do_connect(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_ctx *ctx = priv;
-	struct verbs_qp *q = san_verbs_qp_find(ctx, qpn);
-	int rc = check_service(ctx, service);
+	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
+	int rc = check_service(ctx, req->conn.service);
 
 	if (q == NULL)
 		return -EINVAL;
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&q->lock);
-	rc = verbs_conn_begin_setup(q, "connect", param);
+	rc = verbs_conn_begin_setup(q, "connect", &req->conn);
 	if (rc == 0) {
-		verbs_conn_take_param(q, param, false);
-		rc = verbs_conn_connect_to(q, peer, service);
+		verbs_conn_take_param(q, &req->conn, false);
+		rc = verbs_conn_connect_to(q, req->conn.peer, req->conn.service);
 		san_verbs_thread_look(q);
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -341,20 +333,19 @@ verbs_conn_accept_request(struct verbs_qp *q, uint64_t request)
 	return q->ctx->host->fail(rc, "accept: %s: %s", q->ctx->device, strerror(-rc));
 }
 
-int
-san_verbs_conn_accept(void *priv, uint64_t request, uint32_t qpn,
-		      const struct rtsan_conn_param *param)
+static int
+do_accept(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
 	int rc;
 
 	if (q == NULL)
 		return -EINVAL;
 	pthread_mutex_lock(&q->lock);
-	rc = verbs_conn_begin_setup(q, "accept", param);
+	rc = verbs_conn_begin_setup(q, "accept", &req->conn);
 	if (rc == 0) {
-		verbs_conn_take_param(q, param, true);
-		rc = verbs_conn_accept_request(q, request);
+		verbs_conn_take_param(q, &req->conn, true);
+		rc = verbs_conn_accept_request(q, req->conn.request);
 		san_verbs_thread_look(q);
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -378,28 +369,28 @@ san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reas
 	san_verbs_thread_retire(ctx, id, false);
 }
 
-int
-san_verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len)
+static int
+do_reject(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_ctx *ctx = priv;
 	struct verbs_request *r;
 	struct rdma_cm_id *id = NULL;
 
 	pthread_mutex_lock(&ctx->lock);
-	r = verbs_conn_find_request(ctx, request);
+	r = verbs_conn_find_request(ctx, req->conn.request);
 	if (r != NULL)
 		id = san_verbs_conn_take(ctx, r);
 	pthread_mutex_unlock(&ctx->lock);
 	if (id == NULL)
 		return ctx->host->fail(-ENOENT, "reject: the request is gone");
-	san_verbs_conn_refuse(ctx, id, RTSAN_R_REFUSED, data, len);
+	san_verbs_conn_refuse(ctx, id, RTSAN_R_REFUSED, req->conn.private_data,
+			      req->conn.private_len);
 	return 0;
 }
 
-int
-san_verbs_conn_disconnect(void *priv, uint32_t qpn)
+static int
+do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
 	int rc = 0;
 
 	if (q == NULL)
@@ -435,16 +426,14 @@ listen_at(struct verbs_ctx *ctx, struct verbs_listener *l)
 			       verbs_conn_tcp_port_of(ctx, l->service), ctx->ip, strerror(errno));
 }
 
-int
-san_verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
-		      uint32_t cookie)
+static int
+do_listen(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_ctx *ctx = priv;
 	struct verbs_listener *l;
-	int rc = check_service(ctx, service);
+	int rc = check_service(ctx, req->conn.service);
 
 	if (rc == 0)
-		rc = check_pkey(ctx, pkey);
+		rc = check_pkey(ctx, req->conn.pkey);
 	if (rc == 0 && atomic_load(&ctx->is_lost))
 		rc = ctx->host->fail(-EIO, "listen: %s is gone", ctx->device);
 	if (rc != 0)
@@ -452,7 +441,11 @@ san_verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t back
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
-	*l = (struct verbs_listener){.service = service, .cookie = cookie, .backlog = backlog};
+	*l = (struct verbs_listener){
+		.service = req->conn.service,
+		.cookie = req->id,
+		.backlog = req->conn.backlog,
+	};
 	/* under the lock: its first request must find it */
 	pthread_mutex_lock(&ctx->lock);
 	rc = listen_at(ctx, l);
@@ -486,24 +479,48 @@ refuse_all(struct verbs_ctx *ctx, const struct verbs_listener *l)
 }
 
 void
-san_verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey)
+san_verbs_conn_unlisten(struct verbs_ctx *ctx, struct verbs_listener *l)
 {
-	struct verbs_ctx *ctx = priv;
-	struct verbs_listener *l;
-
-	(void)pkey;
 	pthread_mutex_lock(&ctx->lock);
-	LIST_FOREACH(l, &ctx->listeners, link) {
-		if (l->service == service)
-			break;
-	}
-	if (l != NULL)
-		LIST_REMOVE(l, link);
+	LIST_REMOVE(l, link);
 	pthread_mutex_unlock(&ctx->lock);
-	if (l == NULL)
-		return;
 	refuse_all(ctx, l);
 	if (l->id != NULL)
 		san_verbs_thread_retire(ctx, l->id, true);
 	free(l);
+}
+
+static int
+do_unlisten(struct verbs_ctx *ctx, const struct shmq_req *req)
+{
+	struct verbs_listener *l;
+
+	pthread_mutex_lock(&ctx->lock);
+	LIST_FOREACH(l, &ctx->listeners, link) {
+		if (l->service == req->conn.service)
+			break;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (l == NULL)
+		return -ENOENT;
+	san_verbs_conn_unlisten(ctx, l);
+	return 0;
+}
+
+/* ---- records ---- */
+
+int
+san_verbs_conn_call(void *priv, const struct shmq_req *req)
+{
+	static int (*const calls[])(struct verbs_ctx * ctx, const struct shmq_req *req) = {
+		[SHMQ_MR_DEL] = san_verbs_mr_del,
+		[SHMQ_LISTEN] = do_listen,
+		[SHMQ_UNLISTEN] = do_unlisten,
+		[SHMQ_CONNECT] = do_connect,
+		[SHMQ_ACCEPT] = do_accept,
+		[SHMQ_REJECT] = do_reject,
+		[SHMQ_DISCONNECT] = do_disconnect,
+	};
+
+	return calls[req->type](priv, req);
 }

@@ -288,7 +288,7 @@ verbs_ctx_close(void *priv)
 	LIST_REMOVE(ctx, link);
 	pthread_mutex_unlock(&all_lock);
 	while ((l = LIST_FIRST(&ctx->listeners)) != NULL)
-		san_verbs_conn_unlisten(ctx, l->service, 0);
+		san_verbs_conn_unlisten(ctx, l);
 	for (i = 0; i < VERBS_QPS; i++) {
 		struct verbs_qp *q = &ctx->qps[i];
 
@@ -415,8 +415,8 @@ static const struct rtsan_provider_ops verbs_ops = {
 	.close = verbs_ctx_close,
 	.progress = verbs_ctx_progress,
 	.query = verbs_ctx_query,
+	.call = san_verbs_conn_call,
 	.mr_add = san_verbs_mr_add,
-	.mr_del = san_verbs_mr_del,
 	.cq_create = san_verbs_cq_create,
 	.cq_destroy = san_verbs_cq_destroy,
 	.cq_poll = san_verbs_cq_poll,
@@ -425,12 +425,6 @@ static const struct rtsan_provider_ops verbs_ops = {
 	.qp_create = san_verbs_qp_create,
 	.qp_destroy = san_verbs_qp_destroy,
 	.doorbell = san_verbs_qp_doorbell,
-	.listen = san_verbs_conn_listen,
-	.unlisten = san_verbs_conn_unlisten,
-	.connect = san_verbs_conn_connect,
-	.accept = san_verbs_conn_accept,
-	.reject = san_verbs_conn_reject,
-	.disconnect = san_verbs_conn_disconnect,
 	.event_poll = san_verbs_conn_event_poll,
 	.event_fd = san_verbs_conn_event_fd,
 	.event_arm = san_verbs_conn_event_arm,

@@ -39,7 +39,7 @@
 /* ---- events for the program ---- */
 
 void
-san_verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id)
+san_verbs_end_fill_peer(struct shmq_event *ev, struct rdma_cm_id *id)
 {
 	const struct sockaddr *sa = id != NULL ? rdma_get_peer_addr(id) : NULL;
 
@@ -54,15 +54,12 @@ static void
 verbs_end_fill_event(struct verbs_qp *q, struct verbs_event *e, uint8_t type, uint8_t reason,
 		     const struct verbs_hello *h)
 {
-	e->ev = (struct rtsan_provider_event){
-		.ev = {.type = type, .reason = reason},
-		.qp = atomic_load(&q->qpn),
-	};
-	san_verbs_end_fill_peer(&e->ev.ev, q->id);
+	e->ev = (struct shmq_event){.type = type, .reason = reason, .qp = atomic_load(&q->qpn)};
+	san_verbs_end_fill_peer(&e->ev, q->id);
 	if (h == NULL)
 		return;
-	e->ev.ev.private_len = h->len;
-	memcpy(e->ev.ev.private_data, h->data, h->len);
+	e->ev.private_len = h->len;
+	memcpy(e->ev.private_data, h->data, h->len);
 }
 
 static void
@@ -113,7 +110,7 @@ san_verbs_end_drain(struct verbs_qp *q)
 static bool
 was_never_up(const struct verbs_qp *q)
 {
-	return q->events[1].ev.ev.type != RTSAN_EV_DISCONNECTED;
+	return q->events[1].ev.type != RTSAN_EV_DISCONNECTED;
 }
 
 void
@@ -168,7 +165,7 @@ verbs_end_is_drained(struct verbs_qp *q, uint64_t now_ns)
 static uint8_t
 status_at_end(const struct verbs_qp *q)
 {
-	return q->events[1].ev.ev.reason == RTSAN_R_TIMEOUT ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
+	return q->events[1].ev.reason == RTSAN_R_TIMEOUT ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
 }
 
 /* All work has come back: report the end. Then the program may connect again. */

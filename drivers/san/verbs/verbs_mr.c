@@ -37,26 +37,28 @@ verbs_mr_index(struct verbs_ctx *ctx, struct ibv_mr *mr)
 }
 
 int
-san_verbs_mr_add(void *priv, struct rtsan_provider_mr *conf)
+san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
 {
 	struct verbs_ctx *ctx = priv;
 	int access = IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_mr *mr;
 
-	if ((conf->access & RTSAN_REMOTE_PUSH) != 0)
+	(void)fd;
+	if ((req->mr.access & RTSAN_REMOTE_PUSH) != 0)
 		access |= IBV_ACCESS_REMOTE_WRITE;
-	if ((conf->access & RTSAN_REMOTE_PULL) != 0)
+	if ((req->mr.access & RTSAN_REMOTE_PULL) != 0)
 		access |= IBV_ACCESS_REMOTE_READ;
-	if ((conf->access & RTSAN_REMOTE_ATOMIC) != 0)
+	if ((req->mr.access & RTSAN_REMOTE_ATOMIC) != 0)
 		access |= IBV_ACCESS_REMOTE_ATOMIC;
-	mr = ibv_reg_mr(ctx->pd, conf->addr, conf->length, access);
+	mr = ibv_reg_mr(ctx->pd, (void *)(uintptr_t)req->mr.addr, req->mr.length, access);
 	if (mr == NULL)
-		return ctx->host->fail(-errno, "region of %zu bytes: %s: %s%s", conf->length,
+		return ctx->host->fail(-errno, "region of %llu bytes: %s: %s%s",
+				       (unsigned long long)req->mr.length,
 				       ctx->device, strerror(errno),
 				       errno == ENOMEM ? " (see ulimit -l)" : "");
-	conf->rkey = mr->rkey;
-	conf->key = verbs_mr_index(ctx, mr);
-	if (conf->key != 0)
+	keys->rkey = mr->rkey;
+	keys->key = verbs_mr_index(ctx, mr);
+	if (keys->key != 0)
 		return 0;
 	ibv_dereg_mr(mr);
 	return ctx->host->fail(-ENOSPC, "region: there are %u already", VERBS_MRS);
@@ -144,9 +146,9 @@ is_named(struct verbs_qp *q, uint32_t key)
 }
 
 int
-san_verbs_mr_del(void *priv, uint32_t key)
+san_verbs_mr_del(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_ctx *ctx = priv;
+	uint32_t key = req->id;
 	struct ibv_mr *mr = san_verbs_mr_find(ctx, key);
 	uint32_t i;
 

@@ -74,7 +74,7 @@ struct verbs_cq {
 
 /** An event that the program has not polled yet. */
 struct verbs_event {
-	struct rtsan_provider_event ev;
+	struct shmq_event ev;
 	bool is_queued;
 	STAILQ_ENTRY(verbs_event) link;
 };
@@ -233,8 +233,9 @@ bool san_verbs_ctx_has_cq(const struct ibv_cq *cq);
 
 /* ---- verbs_mr.c ---- */
 
-int san_verbs_mr_add(void *priv, struct rtsan_provider_mr *mr);
-int san_verbs_mr_del(void *priv, uint32_t key);
+int san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd,
+		     struct rtsan_provider_keys *keys);
+int san_verbs_mr_del(struct verbs_ctx *ctx, const struct shmq_req *req);
 /** The region *key*; NULL: none. */
 struct ibv_mr *san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key);
 /** Whether one of these elements names *key*. */
@@ -295,16 +296,9 @@ bool san_verbs_qp_is_empty(const struct verbs_qp *q);
 
 /* ---- verbs_conn.c: operations for programs ---- */
 
-int san_verbs_conn_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
-			  uint32_t cookie);
-void san_verbs_conn_unlisten(void *priv, uint64_t service, uint16_t pkey);
-int san_verbs_conn_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
-			   const struct rtsan_conn_param *param);
-int san_verbs_conn_accept(void *priv, uint64_t request, uint32_t qp,
-			  const struct rtsan_conn_param *param);
-int san_verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len);
-int san_verbs_conn_disconnect(void *priv, uint32_t qp);
-int san_verbs_conn_event_poll(void *priv, struct rtsan_provider_event *ev);
+int san_verbs_conn_call(void *priv, const struct shmq_req *req);
+void san_verbs_conn_unlisten(struct verbs_ctx *ctx, struct verbs_listener *l);
+int san_verbs_conn_event_poll(void *priv, struct shmq_event *ev);
 int san_verbs_conn_event_fd(void *priv);
 int san_verbs_conn_event_arm(void *priv);
 /** Queue an event, in place of one of *e* that was not polled. Under the context's lock. */
@@ -323,7 +317,7 @@ void san_verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t
 /* ---- verbs_end.c: ends of connections, under the lock of the queue pair ---- */
 
 /** Write the peer's address as text. Needs no lock. */
-void san_verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id);
+void san_verbs_end_fill_peer(struct shmq_event *ev, struct rdma_cm_id *id);
 /** Report that it is connected. */
 void san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);
 /** End in order, when posted work is done. */

@@ -88,42 +88,44 @@ verbs_qp_fill_conf(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 
 	q->send_cq = conf->send_cq;
 	q->recv_cq = conf->recv_cq;
-	q->sq_depth = conf->sq_depth;
-	q->rq_depth = conf->rq_depth;
+	q->sq_depth = conf->req->qp.sq_depth;
+	q->rq_depth = conf->req->qp.rq_depth;
 	q->sq_posted = q->rq_posted = 0;
 	q->state = VERBS_IDLE;
 	q->armed_ns = SAN_TIME_NEVER;
 	atomic_store(&q->failed, 0);
-	if (conf->stream != NULL)
+	if (conf->req->qp.is_stream)
 		rc = san_verbs_stream_create(q, conf);
 	else
 		rc = san_verbs_qp_make_queues(q);
-	if (rc == 0 && conf->stream == NULL)
+	if (rc == 0 && !conf->req->qp.is_stream)
 		conf->wq = q->wq;
 	return rc;
 }
 
+/* A stream's requests complete in a queue of its own. */
 static int
-verbs_qp_join_cqs(struct rtsan_provider_qp *conf)
+verbs_qp_join_cqs(const struct rtsan_provider_qp *conf)
 {
-	/* a stream's requests complete in a queue of its own */
-	uint32_t ours = conf->stream == NULL ? VERBS_MARKS : 0;
-	int rc;
+	const struct shmq_qp *qp = &conf->req->qp;
+	uint32_t nb_sends = qp->is_stream ? 0 : qp->sq_depth + VERBS_MARKS;
+	int rc = san_verbs_cq_join(conf->send_cq, nb_sends);
 
-	rc = san_verbs_cq_join(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
 	if (rc != 0)
 		return rc;
-	rc = san_verbs_cq_join(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
+	rc = san_verbs_cq_join(conf->recv_cq, qp->is_stream ? 0 : qp->rq_depth);
 	if (rc != 0)
-		san_verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
+		san_verbs_cq_leave(conf->send_cq, nb_sends);
 	return rc;
 }
 
 static void
 verbs_qp_leave_cqs(const struct rtsan_provider_qp *conf)
 {
-	san_verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + VERBS_MARKS : 0);
-	san_verbs_cq_leave(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
+	const struct shmq_qp *qp = &conf->req->qp;
+
+	san_verbs_cq_leave(conf->send_cq, qp->is_stream ? 0 : qp->sq_depth + VERBS_MARKS);
+	san_verbs_cq_leave(conf->recv_cq, qp->is_stream ? 0 : qp->rq_depth);
 }
 
 int
@@ -135,7 +137,7 @@ san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 
 	if (atomic_load(&ctx->is_lost))
 		return ctx->host->fail(-EIO, "queue pair: %s is gone", ctx->device);
-	if (conf->stream != NULL && ctx->is_plain)
+	if (conf->req->qp.is_stream && ctx->is_plain)
 		return ctx->host->fail(-EOPNOTSUPP, "queue pair: with plain there are no streams");
 	pthread_mutex_lock(&ctx->lock);
 	q = verbs_qp_take_free(ctx);
@@ -182,20 +184,15 @@ forget_events(struct verbs_qp *q)
 void
 san_verbs_qp_free(struct verbs_qp *q)
 {
-	struct rtsan_provider_qp conf = {
-		.send_cq = q->send_cq,
-		.recv_cq = q->recv_cq,
-		.sq_depth = q->sq_depth,
-		.rq_depth = q->rq_depth,
-	};
-
 	san_verbs_end_drop(q);
 	forget_events(q);
 	san_verbs_cq_forget(q);
-	if (q->stream != NULL)
+	if (q->stream != NULL) {
 		san_verbs_stream_destroy(q); /* also leaves the program's completion queues */
-	else
-		verbs_qp_leave_cqs(&conf);
+	} else {
+		san_verbs_cq_leave(q->send_cq, q->sq_depth + VERBS_MARKS);
+		san_verbs_cq_leave(q->recv_cq, q->rq_depth);
+	}
 	san_verbs_qp_end_queues(q);
 	atomic_store(&q->qpn, SAN_QPN_NONE);
 }

@@ -263,7 +263,7 @@ verbs_stream_new_session(struct verbs_stream *s, struct san_stream *session)
 static struct san_wq *
 make_wq(const struct rtsan_provider_qp *conf)
 {
-	size_t bytes = san_wr_wq_bytes(conf->sq_depth, conf->rq_depth);
+	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
 	struct san_wq *wq = aligned_alloc(64, bytes);
 
 	return wq != NULL ? memset(wq, 0, bytes) : NULL;
@@ -299,8 +299,8 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	s->q = q;
 	s->ctx = q->ctx;
 	s->linger_ns = SAN_TIME_NEVER;
-	s->lingers = conf->stream->linger;
-	rc = san_stream_attr_conf(s->ctx->host, conf, &s->conf);
+	s->lingers = conf->req->qp.stream.linger;
+	rc = san_stream_attr_conf(s->ctx->host, &conf->req->qp, &s->conf);
 	if (rc == 0)
 		rc = make_inner(s);
 	wq = rc == 0 ? make_wq(conf) : NULL;
@@ -316,7 +316,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 		free(s);
 		return rc;
 	}
-	san_wr_wq_cons_init(&s->wq, wq, conf->sq_depth, conf->rq_depth);
+	san_wr_wq_cons_init(&s->wq, wq, conf->req->qp.sq_depth, conf->req->qp.rq_depth);
 	s->send_cq = conf->send_cq;
 	s->recv_cq = conf->recv_cq;
 	verbs_stream_new_session(s, session);

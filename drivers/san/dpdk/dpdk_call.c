@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Executes the records of control calls (shmq_req.h), of this program and of the daemon's
+ * applications, on the lcores that they are for; converts events. A record is valid here: librtsan
+ * has filled it in, or the daemon has checked its copy.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "dpdk_priv.h"
+#include "san_assert.h"
+
+#define FIRST_WINDOW_MIN 2 /* RULE-7 */
+
+/** A record on its way to the lcores, with what its execution needs besides. */
+struct dpdk_call {
+	const struct shmq_req *req;
+	uint16_t pkey; /* of a listener */
+	struct san_ip peer;
+	struct san_cm_param param;
+	struct san_cm_moved moved;
+	bool adopted;
+};
+
+/* ---- on the lcore ---- */
+
+/* In one call: work that is posted later cannot name the region either. */
+static int
+do_mr_close(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	if (san_engine_lcore_names_key(e, call->req->id))
+		return -EBUSY;
+	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->req->id, true);
+	return 0;
+}
+
+static int
+do_mr_reopen(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->req->id, false);
+	return 0;
+}
+
+static int
+do_mr_del(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	return san_ulp_mr_del(san_core_ulp(san_engine_lcore_core(e)), call->req->id);
+}
+
+static int
+do_listen(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+	const struct shmq_conn *conn = &call->req->conn;
+
+	return san_cm_listen(san_core_cm(san_engine_lcore_core(e)), conn->service, call->pkey,
+			     conn->backlog, call->req->id);
+}
+
+static int
+do_unlisten(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	san_cm_listen_end(san_core_cm(san_engine_lcore_core(e)), call->req->conn.service,
+			  call->pkey);
+	return 0;
+}
+
+static int
+do_connect(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+	const struct shmq_conn *conn = &call->req->conn;
+
+	return san_core_conn_connect(san_engine_lcore_core(e), call->req->id, &call->peer,
+				     conn->service, &call->param, san_engine_lcore_now_ns(e));
+}
+
+static int
+do_accept(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+	const struct shmq_conn *conn = &call->req->conn;
+
+	return san_core_conn_accept(san_engine_lcore_core(e), conn->request, call->req->id,
+				    &call->param, san_engine_lcore_now_ns(e));
+}
+
+static int
+do_take(struct san_engine *e, void *arg)
+{
+	struct dpdk_call *call = arg;
+
+	return san_core_conn_request_take(san_engine_lcore_core(e), call->req->conn.request,
+					  &call->moved, san_engine_lcore_now_ns(e));
+}
+
+static int
+do_adopt(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	return san_core_conn_request_adopt(san_engine_lcore_core(e), &call->moved,
+					   call->req->id, &call->param,
+					   san_engine_lcore_now_ns(e));
+}
+
+static int
+do_settle(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	san_core_conn_request_settle(san_engine_lcore_core(e), call->req->conn.request,
+				     call->adopted, san_engine_lcore_now_ns(e));
+	return 0;
+}
+
+static int
+do_reject(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+	const struct shmq_conn *conn = &call->req->conn;
+
+	return san_core_conn_reject(san_engine_lcore_core(e), conn->request, conn->private_data,
+				    conn->private_len, san_engine_lcore_now_ns(e));
+}
+
+static int
+do_disconnect(struct san_engine *e, void *arg)
+{
+	const struct dpdk_call *call = arg;
+
+	return san_core_conn_disconnect(san_engine_lcore_core(e), call->req->id, false,
+					san_engine_lcore_now_ns(e));
+}
+
+/* ---- on the caller's thread ---- */
+
+/* Convert the parameters of a record, with the context's defaults, for the core. */
+static int
+call_fill_param(const struct dpdk_ctx *ctx, const struct shmq_conn *p,
+		struct san_cm_param *out)
+{
+	const struct rtsan_conn_param *d = &ctx->param;
+	uint16_t window = p->window != 0 ? p->window : d->window;
+	uint16_t first = p->first_window != 0 ? p->first_window :
+		p->window != 0                ? window :
+						d->first_window;
+
+	if (window < SAN_WIN_MIN || window > SAN_WIN_DATA_MAX)
+		return ctx->host->fail(-EINVAL, "window %u: must be %u to %u", window, SAN_WIN_MIN,
+				       SAN_WIN_DATA_MAX);
+	if (first < FIRST_WINDOW_MIN)
+		return ctx->host->fail(-EINVAL, "first_window %u: at least %u", first,
+				       FIRST_WINDOW_MIN);
+	memset(out, 0, sizeof(*out));
+	out->ordered = p->order != RTSAN_UNORDERED;
+	out->relaxed = p->order == RTSAN_RELAXED;
+	out->ends = p->order == RTSAN_ENDING;
+	out->pkey = p->pkey != 0 ? p->pkey : d->pkey;
+	out->data_win = (uint16_t)rte_align32pow2(window);
+	out->req_win = (uint16_t)RTE_MIN(out->data_win, (uint16_t)SAN_WIN_REQ_MAX);
+	out->first_win = first;
+	out->max_txn = p->max_txn != 0 ? p->max_txn : d->max_txn;
+	out->msg_limit = p->msg_limit != 0 ? p->msg_limit :
+		p->max_txn != 0            ? p->max_txn :
+					     d->msg_limit;
+	out->rnr_ms = p->rnr_ms != 0 ? p->rnr_ms : d->rnr_ms;
+	out->keepalive_ms = p->keepalive_ms != 0 ? p->keepalive_ms : d->keepalive_ms;
+	if (out->max_txn > SAN_TL_N_MAX)
+		return ctx->host->fail(-EINVAL, "max_txn %u: at most %u", out->max_txn,
+				       SAN_TL_N_MAX);
+	SAN_VERIFY(p->private_len <= sizeof(out->private_data));
+	out->private_len = p->private_len;
+	memcpy(out->private_data, p->private_data, p->private_len);
+	return 0;
+}
+
+static int
+call_fill_peer(const struct dpdk_ctx *ctx, const struct shmq_conn *conn, struct san_ip *out)
+{
+	struct san_inet_addr addr;
+
+	/* the daemon passes on what an application wrote: it need not have an end */
+	if (memchr(conn->peer, '\0', sizeof(conn->peer)) == NULL ||
+	    strchr(conn->peer, '/') != NULL || san_inet_addr_parse(conn->peer, &addr) != 0)
+		return ctx->host->fail(-EINVAL, "connect: \"%.*s\" is not an address",
+				       (int)sizeof(conn->peer), conn->peer);
+	*out = addr.ip;
+	return 0;
+}
+
+/* Which lcores a record is for. */
+enum call_place {
+	ON_ALL,
+	AT_QP,      /* that of the queue pair */
+	AT_REQUEST, /* that of the connection request */
+};
+
+static const struct call_row {
+	san_engine_fn run;
+	san_engine_fn undo; /* takes *run* back if another lcore has failed */
+	san_engine_fn then; /* when all have succeeded */
+	enum call_place place;
+	bool has_param, has_peer;
+} rows[SHMQ_TYPES] = {
+	[SHMQ_MR_DEL] = {do_mr_close, do_mr_reopen, do_mr_del, .place = ON_ALL},
+	[SHMQ_LISTEN] = {do_listen, do_unlisten, .place = ON_ALL}, /* a request comes to any */
+	[SHMQ_UNLISTEN] = {do_unlisten, .place = ON_ALL},
+	[SHMQ_CONNECT] = {do_connect, .place = AT_QP, .has_param = true, .has_peer = true},
+	[SHMQ_ACCEPT] = {do_accept, .place = AT_QP, .has_param = true},
+	[SHMQ_REJECT] = {do_reject, .place = AT_REQUEST},
+	[SHMQ_DISCONNECT] = {do_disconnect, .place = AT_QP},
+};
+
+/* A request is named by a CID, which contains the number of its lcore. */
+static uint32_t
+lcore_of_request(const struct dpdk_ctx *ctx, uint64_t request)
+{
+	uint32_t id = san_pdl_cid_lcore((uint32_t)request);
+
+	return id < ctx->nb_engines ? id : 0;
+}
+
+/* Accept on another lcore than the one that has the request: that of the queue pair. */
+static int
+call_move_request(struct san_engine *from, struct san_engine *to, struct dpdk_call *call)
+{
+	int rc = san_engine_loop_call(from, do_take, call);
+
+	if (rc != 0)
+		return rc;
+	rc = san_engine_loop_call(to, do_adopt, call);
+	call->adopted = rc == 0;
+	san_engine_loop_call(from, do_settle, call);
+	return rc;
+}
+
+static int
+call_explain(const struct dpdk_ctx *ctx, const struct shmq_req *req, int rc)
+{
+	if (req->type == SHMQ_CONNECT && rc == -EADDRNOTAVAIL)
+		return ctx->host->fail(rc, "connect: no address of our own to talk to %s",
+				       req->conn.peer);
+	if (req->type == SHMQ_CONNECT && rc == -ENETUNREACH)
+		return ctx->host->fail(rc,
+				       "connect: no route to %s: in no prefix of our addresses, "
+				       "and gw= is not set",
+				       req->conn.peer);
+	if (req->type == SHMQ_ACCEPT && rc == -EPROTOTYPE)
+		return ctx->host->fail(rc, "accept: one of request and queue pair is for a stream, "
+					   "the other is not");
+	return rc;
+}
+
+int
+san_dpdk_call(void *priv, const struct shmq_req *req)
+{
+	const struct dpdk_ctx *ctx = priv;
+	const struct call_row *row = &rows[req->type];
+	struct dpdk_call call = {
+		.req = req,
+		.pkey = req->conn.pkey != 0 ? req->conn.pkey : ctx->param.pkey,
+	};
+	uint32_t i, had = lcore_of_request(ctx, req->conn.request);
+	uint32_t from = row->place == ON_ALL ? 0 :
+		row->place == AT_REQUEST     ? had :
+					       SAN_QPN_INDEX(req->id) >> ctx->qp_shift;
+	uint32_t end = row->place == ON_ALL ? ctx->nb_engines : from + 1;
+	int rc = row->has_peer ? call_fill_peer(ctx, &req->conn, &call.peer) : 0;
+
+	if (rc == 0 && row->has_param)
+		rc = call_fill_param(ctx, &req->conn, &call.param);
+	if (rc != 0)
+		return rc;
+	if (req->type == SHMQ_ACCEPT && had != from)
+		return call_explain(ctx, req,
+				    call_move_request(san_engine_at(ctx->port, had),
+						      san_engine_at(ctx->port, from), &call));
+	for (i = from; i < end && rc == 0; i++)
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), row->run, &call);
+	if (rc != 0) {
+		for (i--; i > from; i--)
+			san_engine_loop_call(san_engine_at(ctx->port, i - 1), row->undo, &call);
+		return call_explain(ctx, req, rc);
+	}
+	for (i = from; i < end && row->then != NULL && rc == 0; i++)
+		rc = san_engine_loop_call(san_engine_at(ctx->port, i), row->then, &call);
+	return rc;
+}
+
+int
+san_dpdk_call_reject(struct dpdk_ctx *ctx, uint64_t request)
+{
+	const struct shmq_req req = {.type = SHMQ_REJECT, .conn = {.request = request}};
+
+	return san_dpdk_call(ctx, &req);
+}
+
+/* ---- events ---- */
+
+int
+san_dpdk_call_event_poll(void *priv, struct shmq_event *ev)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct san_core_event core;
+	char text[SAN_INET_TEXT];
+
+	if (!san_engine_event(ctx->port, &core))
+		return san_engine_is_lost(ctx->port) ? -EIO : 0;
+	memset(ev, 0, sizeof(*ev));
+	ev->qp = core.qp;
+	ev->listener = core.listener;
+	ev->type = core.type;
+	ev->reason = core.reason;
+	ev->request = core.request;
+	ev->stream = core.stream;
+	ev->private_len = RTE_MIN(core.private_len, (uint16_t)RTSAN_PRIVATE_MAX);
+	memcpy(ev->private_data, core.private_data, ev->private_len);
+	snprintf(ev->peer, sizeof(ev->peer), "%s", san_inet_addr_text(&core.peer, text));
+	return 1;
+}
