@@ -8,6 +8,7 @@
  * direction, both with the same faults.
  */
 
+#include "san_assert.h"
 #include "sim_link.h"
 
 struct cable {
@@ -50,22 +51,24 @@ cable_send(struct cable *c, int to, struct rte_mbuf *m, uint64_t delay_ns, uint6
 	san_sim_link_send(&c->net, &c->to[to], m, now_ns);
 }
 
-/** The next packet that arrives until *now_ns*, at side *to*; NULL: none. The caller's. */
-static inline struct rte_mbuf *
-cable_arrival(struct cable *c, int *to, uint64_t now_ns)
-{
-	uint32_t id = 0;
-	struct rte_mbuf *m = san_sim_link_arrival(&c->net, now_ns, &id);
-
-	*to = (int)id;
-	return m;
-}
-
-/** When that is; SAN_TIME_NEVER: nothing is under way. */
+/** When the next packet arrives; SAN_TIME_NEVER: nothing is under way. */
 static inline uint64_t
 cable_next_ns(const struct cable *c)
 {
 	return san_sim_event_next_ns(&c->net.events);
+}
+
+/** The next packet that arrives until *now_ns*, at side *to*; NULL: none. The caller's. */
+static inline struct rte_mbuf *
+cable_arrival(struct cable *c, int *to, uint64_t now_ns)
+{
+	struct sim_event ev;
+
+	if (cable_next_ns(c) > now_ns || !san_sim_event_pop(&c->net.events, &ev))
+		return NULL;
+	SAN_VERIFY(ev.kind == SIM_EV_ARRIVE);
+	*to = (int)ev.obj;
+	return ev.arg;
 }
 
 #endif /* CABLE_H */

@@ -15,7 +15,7 @@
 #include <rte_common.h>
 
 #include "cable.h"
-#include "cm.h"
+#include "cm_priv.h"
 #include "san_assert.h"
 #include "unit/test_eal.h"
 

@@ -9,13 +9,15 @@
  * mbuf with its header in host order in the private area, as after parsing.
  */
 
+#include <errno.h>
+
 #include <rte_hash.h>
 
 #include "pdl.h"
 #include "san_assert.h"
 #include "san_prng.h"
 #include "unit/test_eal.h"
-#include "tl.h"
+#include "tl_priv.h"
 
 #define TL_HOST_CONNS 8
 
@@ -285,6 +287,24 @@ tl_host_deadline_ns(const struct tl_host *h)
 	return san_pdl_sched_has_work(h->pdl) || h->tl->nack_head != h->tl->nack_tail ?
 		0 :
 		san_wheel_deadline_ns(&h->pdl->wheel);
+}
+
+/** Give up the request with this cookie, at any time: a ULP never asks for that. */
+static inline int
+tl_host_abort(struct tl_host *h, uint16_t slot, uint64_t cookie)
+{
+	struct san_tl_conn *tc = &h->tl->conns[slot];
+	struct san_tl_txn *t;
+	uint32_t rsn;
+
+	for (rsn = tc->rsn_base; tc->open && rsn != tc->rsn_next; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t == NULL || t->req.cookie != cookie || t->state == SAN_TXN_DONE)
+			continue;
+		san_tl_nack_txn_abort(h->tl, tc, t, SAN_ST_ABORTED);
+		return 0;
+	}
+	return -ENOENT;
 }
 
 /** A deep copy of a packet: a duplicate. */

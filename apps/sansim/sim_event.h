@@ -95,13 +95,6 @@ san_sim_event_next_ns(const struct sim_events *q)
 	return san_sim_event_lane_is_empty(&q->due) ? heap_ns : san_time_min(heap_ns, q->due_ns);
 }
 
-/** Number of events. */
-static inline uint32_t
-san_sim_event_nb(const struct sim_events *q)
-{
-	return q->nb_events;
-}
-
 void san_sim_event_check(const struct sim_events *q);
 
 #endif /* SIM_EVENT_H */

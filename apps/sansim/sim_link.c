@@ -212,15 +212,3 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	sim_link_trace(net, l, m, at_ns, NULL);
 	sim_link_deliver(net, l, m, at_ns);
 }
-
-struct rte_mbuf *
-san_sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id)
-{
-	struct sim_event ev;
-
-	if (san_sim_event_next_ns(&net->events) > now_ns || !san_sim_event_pop(&net->events, &ev))
-		return NULL;
-	SAN_VERIFY(ev.kind == SIM_EV_ARRIVE);
-	*id = ev.obj;
-	return ev.arg;
-}

@@ -90,10 +90,5 @@ void san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf 
 		       uint64_t now_ns);
 /** Queued bytes, including the packet being sent. */
 uint64_t san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
-/**
- * The next packet that has arrived by *now_ns*, and its link; NULL: none. There must be no other
- * events.
- */
-struct rte_mbuf *san_sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id);
 
 #endif /* SIM_LINK_H */

@@ -541,12 +541,6 @@ san_cm_agreed(const struct san_cm *cm, uint16_t slot)
 	return &san_cm_setup(cm, &cm->conns[slot])->agreed;
 }
 
-uint64_t
-san_cm_nb_half_open(const struct san_cm *cm)
-{
-	return cm->nb_half_open;
-}
-
 const uint64_t *
 san_cm_drops(const struct san_cm *cm)
 {

@@ -266,7 +266,6 @@ void san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
  * changes, or events, DISCONNECTED and CLOSED, and only then.
  */
 void san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
-uint64_t san_cm_nb_half_open(const struct san_cm *cm);
 void san_cm_check(const struct san_cm *cm);
 
 /** Drops that no call returned, by enum san_drop: answers above the rate limit. */

@@ -61,15 +61,6 @@ hash_rest(const struct san_cm_steer *s, const struct san_ip *src, const struct s
 		steer_hash_udp_port(s->key, *at + PORT_BITS, dst_port);
 }
 
-uint16_t
-san_cm_steer_queue(const struct san_cm_steer *s, const struct san_ip *src,
-		   const struct san_ip *dst, uint16_t src_port, uint16_t dst_port)
-{
-	uint32_t at, h = hash_rest(s, src, dst, dst_port, &at);
-
-	return s->table[(h ^ steer_hash_udp_port(s->key, at, src_port)) & (s->table_size - 1u)];
-}
-
 uint8_t
 san_cm_steer_udp_ports(const struct san_cm_steer *s, uint16_t queue, const struct san_ip *src,
 		       const struct san_ip *dst, uint16_t dst_port, uint32_t first,

@@ -27,9 +27,6 @@ struct san_cm_steer {
 	uint16_t table[SAN_STEER_TABLE_MAX];
 };
 
-/** Queue to which the port steers a packet from *src* to *dst*. */
-uint16_t san_cm_steer_queue(const struct san_cm_steer *s, const struct san_ip *src,
-			    const struct san_ip *dst, uint16_t src_port, uint16_t dst_port);
 /**
  * Find source ports that bring packets from *src* to *queue*, starting at the *first*th dynamic
  * port. Returns their number: 0 if no port does, or if the hash ignores ports.

@@ -135,7 +135,7 @@ san_core_stream_bytes_max(const struct san_stream_conf *conf)
 static int
 inner_create(struct core_stream *s, const struct san_ulp_qp_conf *outer)
 {
-	struct san_ulp_qp_conf inner = {.cookie = outer->cookie, .owner = outer->owner};
+	struct san_ulp_qp_conf inner = {.owner = outer->owner};
 	uint32_t cq_depth = san_core_share_inner_depths(&s->conf, &inner);
 	struct san_ulp *ulp = s->core->ulp;
 	int rc;

@@ -161,8 +161,6 @@ int san_inet_group_leave(struct san_inet *in, const struct san_ip *group, uint64
  * is a member of some groups: all systems, all nodes, solicited nodes.
  */
 uint32_t san_inet_group_all(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
-/** How often another host claimed *ip*, one of our addresses. */
-uint64_t san_inet_own_conflicts(const struct san_inet *in, const struct san_ip *ip);
 /** True if san_inet_tx_burst() has frames. */
 bool san_inet_has_tx(const struct san_inet *in);
 /** Take at most *n* frames to send; the caller owns them. */

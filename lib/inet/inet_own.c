@@ -2,9 +2,9 @@
 
 /*
  * Our addresses. They are announced on the link at start and when the MAC address of the port
- * changes, so that no host keeps the old one. Hosts that claim one of them are counted (RFC 5227
- * 2.4, RFC 4861 7.2.6). An IPv4 address is defended, with a limit, so that two hosts that both
- * claim it do not flood the link. (RT-31, UDP-3)
+ * changes, so that no host keeps the old one. What claims one of them is not learned. An IPv4
+ * address is defended (RFC 5227 2.4), with a limit, so that two hosts that both claim it do not
+ * flood the link. (RT-31, UDP-3)
  *
  * Timer: the next announcement.
  */
@@ -54,41 +54,22 @@ san_inet_own_tick(struct san_inet *in, uint64_t now_ns)
 	return in->announce_ns;
 }
 
-/** Index of our address; nb_addrs: not ours. */
-static uint16_t
-own_find_addr(const struct san_inet *in, const struct san_ip *ip)
+bool
+san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
+		     const struct rte_ether_addr *mac, uint64_t now_ns)
 {
 	uint16_t i;
 
 	for (i = 0; i < in->conf.nb_addrs; i++)
 		if (san_wire_ip_eq(&in->conf.addrs[i].ip, ip))
 			break;
-	return i;
-}
-
-bool
-san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
-		     const struct rte_ether_addr *mac, uint64_t now_ns)
-{
-	uint16_t i = own_find_addr(in, ip);
-	struct inet_own *own = &in->own[i];
-
 	/* A link may return our own packets. */
 	if (i == in->conf.nb_addrs || rte_is_same_ether_addr(mac, &in->conf.mac))
 		return false;
-	own->nb_conflicts++;
 	/* For IPv6 there is no rule for an address in use. */
-	if (san_wire_ip_is_v4(ip) && !in->conf.quiet && now_ns >= own->defend_ns) {
+	if (san_wire_ip_is_v4(ip) && !in->conf.quiet && now_ns >= in->defend_ns[i]) {
 		own_announce_addr(in, ip);
-		own->defend_ns = now_ns + DEFEND_NS;
+		in->defend_ns[i] = now_ns + DEFEND_NS;
 	}
 	return true;
-}
-
-uint64_t
-san_inet_own_conflicts(const struct san_inet *in, const struct san_ip *ip)
-{
-	uint16_t i = own_find_addr(in, ip);
-
-	return i < in->conf.nb_addrs ? in->own[i].nb_conflicts : 0;
 }

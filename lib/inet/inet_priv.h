@@ -93,12 +93,6 @@ struct inet_path {
 	uint64_t until_ns;
 };
 
-/** State of one of our addresses. */
-struct inet_own {
-	uint64_t nb_conflicts;
-	uint64_t defend_ns; /**< next defence not before */
-};
-
 /**
  * Kinds of unauthenticated requests, each rate-limited on its own: a flood of one stops no other.
  */
@@ -118,7 +112,7 @@ struct san_inet {
 	struct rte_mbuf **out;
 	uint32_t out_head, out_tail;
 	/* inet_own.c */
-	struct inet_own own[8]; /**< same index as conf.addrs */
+	uint64_t defend_ns[8]; /**< of conf.addrs[]: next defence not before */
 	uint64_t announce_ns;
 	uint8_t nb_announced;
 	/* inet_neigh.c */

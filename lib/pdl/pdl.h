@@ -551,8 +551,6 @@ struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns);
  */
 void san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		      struct san_wire_ack *ack, uint64_t now_ns);
-/** Owe an ACK at once (duplicate, overrun, ULP-ACK with AckReq ...). */
-void san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Owe a PROBE at once (keep-alive, no progress). */
 void san_pdl_ack_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
 

@@ -139,12 +139,6 @@ san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
 }
 
 void
-san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c)
-{
-	san_pdl_ack_owe(pdl, c, true);
-}
-
-void
 san_pdl_ack_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	c->probe_due = true;

@@ -55,12 +55,6 @@ san_sock_table_set_device(struct san_socks *all, uint32_t if_index)
 	all->if_index = if_index;
 }
 
-uint32_t
-san_sock_table_nb(const struct san_socks *all)
-{
-	return all->nb;
-}
-
 int
 san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes, uint32_t tx_bytes,
 	     int wake_fd, uint32_t *id)
@@ -72,7 +66,6 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 	*id = all->free_head;
 	s = &all->socks[*id];
 	all->free_head = s->next;
-	all->nb++;
 	*s = (struct san_sock){
 		.shm = shm,
 		.rx = san_sock_shm_rx_ring(shm),
@@ -126,7 +119,6 @@ san_sock_del(struct san_socks *all, uint32_t id)
 	s->shm = NULL;
 	s->next = all->free_head;
 	all->free_head = id;
-	all->nb--;
 }
 
 void

@@ -73,7 +73,6 @@ int san_sock_table_create(struct san_mem *mem, uint32_t max, struct san_socks **
 /** Set the index of the kernel's device behind the link, which programs may ask for; 0: none. */
 void san_sock_table_set_device(struct san_socks *all, uint32_t if_index);
 void san_sock_table_destroy(struct san_socks *all);
-uint32_t san_sock_table_nb(const struct san_socks *all);
 
 /**
  * Add a socket with memory *shm*. The caller owns it and has made it: zeros, except the constants.

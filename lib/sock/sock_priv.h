@@ -52,7 +52,7 @@ struct san_sock {
 
 struct san_socks {
 	struct san_mem *mem;
-	uint32_t max, nb;
+	uint32_t max;
 	uint32_t if_index;
 	uint32_t free_head;
 	uint32_t wake_head;

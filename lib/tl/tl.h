@@ -660,15 +660,6 @@ san_tl_on_ack(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 		san_tl_finish_acked(tl, c, now_ns);
 }
 
-/* ---- tl_nack.c ---- */
-
-/**
- * Give up one request: send RESYNC(abort). The request completes with SAN_ST_ABORTED, or with its
- * result if it is too late: a push whose LAST was sent is not aborted, unless the target is not
- * ready for it. -ENOENT: no request has this cookie.
- */
-int san_tl_nack_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns);
-
 /* ---- receive: tl_target.c and tl_initiator.c by opcode ---- */
 
 /**

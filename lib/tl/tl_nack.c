@@ -692,26 +692,6 @@ san_tl_nack_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 	san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
-int
-san_tl_nack_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
-{
-	struct san_tl_conn *tc = &tl->conns[slot];
-	struct san_tl_txn *t;
-	uint32_t rsn;
-
-	(void)now_ns;
-	if (!tc->open)
-		return -ENOENT;
-	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
-		t = san_tl_txn_at(tc, rsn);
-		if (t == NULL || t->req.cookie != cookie || t->state == SAN_TXN_DONE)
-			continue;
-		san_tl_nack_txn_abort(tl, tc, t, SAN_ST_ABORTED);
-		return 0;
-	}
-	return -ENOENT;
-}
-
 bool
 san_tl_nack_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
 {

@@ -8,8 +8,6 @@
 #include "san_assert.h"
 #include "ulp_priv.h"
 
-#define LOCAL_INDEX(status) ((status)-RTSAN_WC_RETRY_EXC) /**< local statuses, from 0 */
-
 void
 san_ulp_conf_default(struct san_ulp_conf *conf)
 {
@@ -133,22 +131,28 @@ san_ulp_stats(const struct san_ulp *ulp)
 const char *
 san_ulp_status_name(uint8_t status)
 {
-	static const char *const local[] = {
-		[LOCAL_INDEX(RTSAN_WC_RETRY_EXC)] = "RETRY_EXC",
-		[LOCAL_INDEX(RTSAN_WC_FLUSHED)] = "FLUSHED",
-		[LOCAL_INDEX(RTSAN_WC_LOC_LENGTH)] = "LOCAL_LENGTH",
-		[LOCAL_INDEX(RTSAN_WC_NO_BUFFERS)] = "NO_BUFFERS",
-		[LOCAL_INDEX(RTSAN_WC_CANCELLED)] = "CANCELLED",
-		[LOCAL_INDEX(RTSAN_WC_AGAIN)] = "AGAIN",
-		[LOCAL_INDEX(RTSAN_WC_SHUTDOWN)] = "SHUTDOWN",
-		[LOCAL_INDEX(RTSAN_WC_PROTOCOL)] = "PROTOCOL",
-		[LOCAL_INDEX(RTSAN_WC_INVALID)] = "INVALID",
+	static const char *const names[] = {
+		[SAN_ST_OK] = "ok",
+		[SAN_ST_RNR] = "rnr",
+		[SAN_ST_ACCESS] = "access",
+		[SAN_ST_LENGTH] = "length",
+		[SAN_ST_REVOKED] = "revoked",
+		[SAN_ST_ALIGN] = "align",
+		[SAN_ST_RESOURCE] = "resource",
+		[SAN_ST_REFUSED] = "refused",
+		[SAN_ST_ABORTED] = "aborted",
+		[RTSAN_WC_RETRY_EXC] = "RETRY_EXC",
+		[RTSAN_WC_FLUSHED] = "FLUSHED",
+		[RTSAN_WC_LOC_LENGTH] = "LOCAL_LENGTH",
+		[RTSAN_WC_NO_BUFFERS] = "NO_BUFFERS",
+		[RTSAN_WC_CANCELLED] = "CANCELLED",
+		[RTSAN_WC_AGAIN] = "AGAIN",
+		[RTSAN_WC_SHUTDOWN] = "SHUTDOWN",
+		[RTSAN_WC_PROTOCOL] = "PROTOCOL",
+		[RTSAN_WC_INVALID] = "INVALID",
 	};
 
-	if (status < RTSAN_WC_RETRY_EXC)
-		return san_wire_op_status_name(status);
-	status = LOCAL_INDEX(status);
-	return status < RTE_DIM(local) ? local[status] : "unknown";
+	return status < RTE_DIM(names) && names[status] != NULL ? names[status] : "unknown";
 }
 
 static void

@@ -194,8 +194,8 @@ void san_ulp_cq_wake_all(struct san_ulp *ulp);
 struct san_ulp_qp_conf {
 	struct san_ulp_cq *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth; /**< powers of two */
-	uint64_t cookie;
-	uint16_t owner; /**< application whose regions the peer may access; see san_ulp_mr_give() */
+	/** Application whose regions the peer may access; see san_ulp_mr_give(). */
+	uint16_t owner;
 };
 int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qpn);
 /** Bytes of a queue pair with these depths. */
@@ -235,7 +235,6 @@ uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
 uint16_t san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn);
 /** Its application has ended: its peer can no longer access regions of applications. */
 void san_ulp_qp_disown(struct san_ulp *ulp, uint32_t qpn);
-uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** True if no work request is in progress and, after unbind, no receive is left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);
 /** False: there is no such queue pair. */

@@ -153,7 +153,6 @@ struct san_ulp_qp {
 	uint32_t rq_seq;
 	uint32_t nb_set_aside; /**< receives reserved for solicited sends (RULE-4) */
 	uint64_t nb_rx, rx_bytes;
-	uint64_t cookie;
 	/* see ulp_guess.c */
 	struct san_ip peer;
 	uint32_t nb_guesses;

@@ -56,7 +56,6 @@ qp_alloc(struct san_mem *mem, const struct san_ulp_qp_conf *conf)
 		return NULL;
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
-	qp->cookie = conf->cookie;
 	qp->owner = conf->owner;
 	qp->sq_depth = conf->sq_depth;
 	qp->rq_depth = conf->rq_depth;
@@ -169,14 +168,6 @@ san_ulp_qp_disown(struct san_ulp *ulp, uint32_t qpn)
 
 	if (qp != NULL)
 		qp->owner = SAN_ULP_NOBODY;
-}
-
-uint64_t
-san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn)
-{
-	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
-
-	return qp != NULL ? qp->cookie : 0;
 }
 
 void

@@ -418,8 +418,4 @@ void san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 /** Compute the ICRC of a packet that was built, and store it. */
 void san_wire_icrc_seal(struct rte_mbuf *m);
 
-const char *san_wire_op_name(uint8_t op);
-const char *san_wire_op_status_name(uint8_t status);
-const char *san_wire_op_cm_reason_name(uint8_t reason);
-
 #endif /* WIRE_H */

@@ -23,7 +23,6 @@
 
 /** Properties of a packet type. */
 struct wire_op {
-	const char *name;
 	uint8_t ext_len; /**< bytes of the extended header */
 	uint8_t flags;   /**< enum san_wire_flag allowed */
 	uint8_t payload; /**< exact payload length, or WIRE_ANY_LEN */

@@ -209,7 +209,7 @@ poll_events(struct side *s, uint32_t *next_qp)
 		} else if (ev.type == RTSAN_EV_ESTABLISHED) {
 			s->nb_up++;
 		} else {
-			die(san_wire_op_cm_reason_name(ev.reason));
+			die("connect");
 		}
 	}
 }

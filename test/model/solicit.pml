@@ -601,7 +601,7 @@ end:	do
 #ifdef LONG
 	:: atomic { P.sent > 2 && !(P.data & 4) -> d_step { P.data = P.data | 4 } }
 #endif
-	/* san_tl_nack_abort(): one that was sent to its end is not called back */
+	/* san_tl_nack_txn_abort(): one that was sent to its end is not called back */
 	:: atomic { !calm && P.state <= SENDING -> d_step { P.state = ABORTING } }
 	/* ACKs */
 	:: atomic { P.got_req && !P.req_acked -> d_step { P.req_acked = 1 } }

@@ -289,7 +289,7 @@ give_up(uint32_t side, uint32_t i)
 	id = below(d->next);
 	if (d->txns[id].completed)
 		return;
-	if (san_tl_nack_abort(w.h[side].tl, mh->slot[i], id, w.now) == 0)
+	if (tl_host_abort(&w.h[side], mh->slot[i], id) == 0)
 		d->txns[id].aborted = true;
 }
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include "cm_net.h"
-#include "cm_priv.h"
 
 #define MS SAN_NS_PER_MS
 

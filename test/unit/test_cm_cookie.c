@@ -4,7 +4,6 @@
 
 #include "unit.h"
 #include "cm_net.h"
-#include "cm_priv.h"
 
 #define SLOT_NS (4 * SAN_NS_PER_S)
 

@@ -51,7 +51,7 @@ assert_clean(void)
 
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(net.h[i].pdl->nb_conns, 0);
-		assert_int_equal(san_cm_nb_half_open(net.h[i].cm), 0);
+		assert_int_equal(net.h[i].cm->nb_half_open, 0);
 	}
 }
 
@@ -606,7 +606,7 @@ accept__never(void **state)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
+	assert_int_equal(net.h[1].cm->nb_half_open, 1);
 	cm_net_run(&net, 30 * SAN_NS_PER_S);
 	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
 	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);

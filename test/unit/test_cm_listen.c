@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include "cm_net.h"
-#include "cm_priv.h"
 
 #define MS SAN_NS_PER_MS
 
@@ -158,9 +157,9 @@ unlisten__before_the_event(void **state)
 		assert_true(san_cm_tx_next(net.h[from].cm, &path, &p, &msg, net.now_ns));
 		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &p, &msg));
 	}
-	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
+	assert_int_equal(net.h[1].cm->nb_half_open, 1);
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
-	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 0);
+	assert_int_equal(net.h[1].cm->nb_half_open, 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);

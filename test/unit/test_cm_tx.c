@@ -4,7 +4,6 @@
 
 #include "unit.h"
 #include "cm_net.h"
-#include "cm_priv.h"
 
 #define MS SAN_NS_PER_MS
 

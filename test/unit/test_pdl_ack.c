@@ -112,7 +112,7 @@ san_pdl_ack_next__overrun_is_flagged(void **state)
 	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_int_equal(ack.ack.oow, SAN_OOW_DATA);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_int_equal(ack.ack.oow, 0);
 	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
@@ -168,7 +168,7 @@ san_pdl_ack_fill__fields(void **state)
 	assert_int_equal(ack.ack.first_win, 77);
 	assert_false(ack.p.ackreq);
 	serial = ack.ack.serial;
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_true(ack.ack.serial == serial + 1);
 }
@@ -200,7 +200,7 @@ san_pdl_ack_fill__probe_then_ack(void **state)
 {
 	(void)state;
 	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_int_equal(ack.p.op, SAN_OP_PROBE);
 	assert_int_equal(pair.c[1]->nb_probes, 1);

@@ -11,7 +11,7 @@ static void
 give_rtt(uint64_t rtt_ns)
 {
 	san_pdl_rtt_sample(&pair.c[1]->rtt, &pair.pdl[1]->conf, rtt_ns, 0);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 }
 
@@ -50,7 +50,7 @@ san_pdl_ack_piggyback__not_of_the_buffers(void **state)
 	pair_hold(&pair, 1, 900);
 	k = data();
 	arrive(&k, SAN_RX_ACKED);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_report(&pair, 1));
 	forget_acked();
 	full = pair.c[0]->cc.host_window;

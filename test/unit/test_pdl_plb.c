@@ -181,7 +181,7 @@ san_pdl_plb_timeout__not_while_heard(void **state)
 	while (c->nb_rto < 3) {
 		pair_pass(&pair, 100000);
 		pair_again(&pair, 0, &k);
-		san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+		san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 		assert_true(pair_report(&pair, 1));
 	}
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);

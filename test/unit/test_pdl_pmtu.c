@@ -165,7 +165,7 @@ san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
 	assert_int_equal(pair.c[1]->mtu, BEGIN); /* each direction separately */
 	/* an answered PROBE is not reported again */
 	send_data(BOTH);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &k));
 	assert_int_equal(k.p.rsn, 0);
 	go_on(SAN_NS_PER_S);

@@ -83,7 +83,7 @@ exchange(uint64_t rtt_ns)
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	pair_pass(&pair, rtt_ns / 2);
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 	pair_pass(&pair, rtt_ns - rtt_ns / 2);
 	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);

@@ -35,7 +35,7 @@ exchange(uint64_t rtt_ns)
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	pair_pass(&pair, rtt_ns / 2);
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 	pair_pass(&pair, rtt_ns / 2);
 	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
@@ -55,7 +55,7 @@ send_op(uint8_t op, uint32_t rsn)
 static void
 report(void)
 {
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_report(&pair, 1));
 	pair.pdl[0]->nb_acked = 0;
 }
@@ -696,7 +696,7 @@ san_pdl_rtx_cancel__late_hint(void **state)
 	(void)state;
 	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &late));
 	san_pdl_rx_revoke(pair.pdl[1], pair.c[1], k.p.psn);
 	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);

@@ -141,7 +141,7 @@ san_pdl_tx_again__progress_under_a_tiny_window(void **state)
 	while (san_pdl_has_outstanding(c)) {
 		assert_true(pair_again(&pair, 0, &k));
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-		san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+		san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 		pair.c[1]->rx_first_win = 2;
 		assert_true(pair_report(&pair, 1));
 		pdl->nb_acked = 0;

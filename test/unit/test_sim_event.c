@@ -63,7 +63,7 @@ assert_empty(void)
 {
 	struct sim_event ev;
 
-	assert_int_equal(san_sim_event_nb(&q), 0);
+	assert_int_equal(q.nb_events, 0);
 	assert_true(san_sim_event_next_ns(&q) == SAN_TIME_NEVER);
 	assert_false(san_sim_event_pop(&q, &ev));
 }
@@ -166,11 +166,11 @@ san_sim_event_pop__push_into_the_vacant_root(void **state)
 	for (i = 0; i < 10; i++)
 		push(10 * i, i);
 	assert_pop(0, 0);
-	assert_int_equal(san_sim_event_nb(&q), 9);
+	assert_int_equal(q.nb_events, 9);
 	assert_true(san_sim_event_next_ns(&q) == 10);
 	/* Before all, in the middle, after all. */
 	push(3, 100);
-	assert_int_equal(san_sim_event_nb(&q), 10);
+	assert_int_equal(q.nb_events, 10);
 	assert_pop(3, 100);
 	push(55, 101);
 	assert_pop(10, 1);
@@ -206,7 +206,7 @@ san_sim_event_push_lane__same_time(void **state)
 	push_lane(0, 7, 7);
 	push_lane(2, 7, 8);
 	push(7, 9);
-	assert_int_equal(san_sim_event_nb(&q), 8);
+	assert_int_equal(q.nb_events, 8);
 	san_sim_event_check(&q);
 	for (i = 2; i < 10; i++)
 		assert_pop(7, i);
@@ -309,7 +309,7 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 			now_ns = ev.at_ns;
 			assert_pop(ev.at_ns, ev.obj);
 		}
-		assert_int_equal(san_sim_event_nb(&q), nb_model);
+		assert_int_equal(q.nb_events, nb_model);
 		assert_true(san_sim_event_next_ns(&q) ==
 			    (nb_model > 0 ? model[0].at_ns : SAN_TIME_NEVER));
 		san_sim_event_check(&q);
@@ -350,7 +350,7 @@ sim_events__grows(void **state)
 	san_prng_seed(&g, 1);
 	for (i = 0; i < NB; i++)
 		push(san_prng_below(&g, NB / 4), i);
-	assert_int_equal(san_sim_event_nb(&q), NB);
+	assert_int_equal(q.nb_events, NB);
 	san_sim_event_check(&q);
 	for (i = 0; i < NB; i++) {
 		assert_true(san_sim_event_pop(&q, &ev));

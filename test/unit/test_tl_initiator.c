@@ -146,7 +146,7 @@ san_tl_initiator_express_tx__only_pushes(void **state)
 	assert_int_equal(pair_tx(0), 3);
 	assert_null(san_tl_initiator_express_next(tl, pair.c[0])); /* nothing of it is granted */
 	assert_int_equal(PUSH(4), 0);
-	assert_int_equal(san_tl_nack_abort(tl, pair.slot[0], 4, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 4), 0);
 	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 }
 
@@ -157,7 +157,7 @@ san_tl_initiator_express_tx__behind_abort(void **state)
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_true(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
 	assert_false(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
 }
 

@@ -495,15 +495,15 @@ san_tl_nack_rx_resync__ahead(void **state)
 
 /* RULE-5: the initiator aborts one; its neighbours are not affected. */
 static void
-san_tl_nack_abort__one_of_three(void **state)
+san_tl_nack_txn_abort__one_of_three(void **state)
 {
 	(void)state;
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), -ENOENT);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), -ENOENT);
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 5000), 0);
 	assert_int_equal(PUSH(2), 0);
 	pair_tx(0); /* sends the first, and the request of the second */
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
@@ -520,19 +520,19 @@ san_tl_nack_abort__one_of_three(void **state)
 
 /* Sent completely it is too late, and LAST keeps its meaning. */
 static void
-san_tl_nack_abort__too_late(void **state)
+san_tl_nack_txn_abort__too_late(void **state)
 {
 	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_tx(0), 1);
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_done, 1);
 	/* but it does not wait for a receiver that is not ready */
 	assert_int_equal(SEND(1), 0);
 	assert_int_equal(pair_tx(0), 1);
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), 0);
 	pair_rx(1, 0);
 	pair_settle();
 	assert_int_equal(pair.f[0].status[1], SAN_ST_ABORTED);
@@ -570,8 +570,8 @@ UNIT_TEST(test_tl_nack)
 		T(san_tl_nack_refused_get__table),
 		T(san_tl_nack_rx_resync__request_never_arrived),
 		T(san_tl_nack_rx_resync__ahead),
-		T(san_tl_nack_abort__one_of_three),
-		T(san_tl_nack_abort__too_late),
+		T(san_tl_nack_txn_abort__one_of_three),
+		T(san_tl_nack_txn_abort__too_late),
 		T(san_tl_nack_next__gone),
 	};
 

@@ -377,7 +377,7 @@ san_tl_rxn_unreserve__given_up_before_data(void **state)
 {
 	(void)state;
 	one_waits();
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
 	second_is_sent(SAN_ST_ABORTED);
 }
 
@@ -391,7 +391,7 @@ san_tl_rxn_push_undo__given_up_with_data(void **state)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE); /* takes the receive */
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 	assert_true(pair_tc(1)->grant_wait);
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
 	second_is_sent(SAN_ST_ABORTED);
 	assert_int_equal(pair.f[1].nb_abort, 1);
 }

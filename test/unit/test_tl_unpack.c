@@ -178,7 +178,7 @@ san_tl_pack_unpack__given_up(void **state)
 	SEND(1);
 	SEND(2);
 	pair_tx(0);
-	assert_int_equal(san_tl_nack_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), 0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 2;
 	pair_settle();

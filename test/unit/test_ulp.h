@@ -84,7 +84,7 @@ static inline void
 test_ulp_open(struct test_ulp *t, uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
 {
 	struct san_ulp_conf conf;
-	struct san_ulp_qp_conf qp_conf = {.sq_depth = sq_depth, .rq_depth = rq_depth, .cookie = 77};
+	struct san_ulp_qp_conf qp_conf = {.sq_depth = sq_depth, .rq_depth = rq_depth};
 
 	test_ulp_conf(t, &conf);
 	assert_int_equal(san_ulp_create(&conf, &t->ulp), 0);

@@ -303,7 +303,7 @@ static void
 san_ulp_mr_add_stream__peer_only(void **state)
 {
 	struct test_ulp *t = *state;
-	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0, 0};
+	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
 	uint32_t key, program, other;
 
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, 0, 0, &key), -EINVAL);

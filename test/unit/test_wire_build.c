@@ -435,28 +435,6 @@ build__ipv4_checksum(void **state)
 	}
 }
 
-static void
-names__every_value(void **state)
-{
-	unsigned int i;
-
-	(void)state;
-	assert_string_equal(san_wire_op_name(SAN_OP_PUSH_SLCTD_REQ), "PUSH_SLCTD_REQ");
-	assert_string_equal(san_wire_op_name(SAN_OP_PROBE), "PROBE");
-	assert_string_equal(san_wire_op_name(SAN_OP_CNP), "CNP");
-	assert_string_equal(san_wire_op_name(SAN_OP_PUSH_PACKED), "PUSH_PACKED");
-	assert_string_equal(san_wire_op_name(0xcd), "unknown");
-	assert_string_equal(san_wire_op_name(0), "unknown");
-	for (i = 0; i < 256; i++) {
-		assert_int_equal(strcmp(san_wire_op_status_name((uint8_t)i), "unknown") == 0,
-				 i >= SAN_ST_MAX || i == 3 || i == 4);
-		assert_int_equal(strcmp(san_wire_op_cm_reason_name((uint8_t)i), "unknown") == 0,
-				 i >= SAN_CM_R_MAX);
-	}
-	assert_string_equal(san_wire_op_status_name(SAN_ST_ABORTED), "aborted");
-	assert_string_equal(san_wire_op_cm_reason_name(RTSAN_R_STALE), "stale");
-}
-
 /* No test may leak an mbuf. */
 static void
 pool__nothing_leaked(void **state)
@@ -481,7 +459,6 @@ UNIT_TEST(test_wire_build)
 		cmocka_unit_test(payload_max__fits_mtu),
 		cmocka_unit_test(build_cm__unused_is_zero),
 		cmocka_unit_test(build__ipv4_checksum),
-		cmocka_unit_test(names__every_value),
 		cmocka_unit_test(pool__nothing_leaked),
 	};
 
