@@ -140,8 +140,8 @@ pair_close(void)
 		for (slot = 0; slot < TL_HOST_CONNS; slot++)
 			san_tl_conn_close(tl, slot, SAN_ST_ABORTED, pair.now);
 		san_tl_check(tl);
-		SAN_VERIFY(tl->nb_free_txns == tl->conf.max_txns);
-		SAN_VERIFY(tl->nb_free_rxns == tl->conf.max_rxns);
+		SAN_VERIFY(tl->free_txns.nb == tl->conf.max_txns);
+		SAN_VERIFY(tl->free_rxns.nb == tl->conf.max_rxns);
 		SAN_VERIFY(tl->cam.nb_used == 0 && tl->nb_held == 0);
 		SAN_VERIFY(tl->budget_used == 0 && tl->expired_used == 0);
 		SAN_VERIFY(pair.f[i].nb_set_aside == 0);

@@ -88,10 +88,9 @@ cm_alloc_tables(struct san_cm *cm)
 	cm->out = san_mem_calloc(mem, CM_OUT_MAX, sizeof(*cm->out));
 	cm->privates = san_mem_calloc(mem, CM_PRIVATES, sizeof(*cm->privates));
 	if (cm->conns == NULL || cm->listeners == NULL || cm->buckets == NULL || cm->out == NULL ||
-	    cm->privates == NULL)
+	    san_pool_create(&cm->free_privates, mem, cm->privates, CM_PRIVATES,
+			    sizeof(*cm->privates)))
 		return -ENOMEM;
-	for (i = 0; i < CM_PRIVATES; i++)
-		cm->privates[i].next = (uint16_t)(i + 1 < CM_PRIVATES ? i + 1 : CM_NO_PRIVATE);
 	for (i = 0; i < cm->conf.max_conns; i++) {
 		cm->conns[i].slot = (uint16_t)i;
 		cm->conns[i].listener = CM_NO_LISTENER;
@@ -151,6 +150,7 @@ san_cm_destroy(struct san_cm *cm)
 	if (cm == NULL)
 		return;
 	mem = cm->conf.mem;
+	san_pool_destroy(&cm->free_privates, mem);
 	san_mem_end(mem, cm->privates);
 	san_mem_end(mem, cm->out);
 	san_mem_end(mem, cm->buckets);
@@ -303,11 +303,10 @@ san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_w
 
 	if (msg->private_len == 0)
 		return true;
-	if (cm->free_private == CM_NO_PRIVATE)
+	if (cm->free_privates.nb == 0)
 		return false;
-	c->private_idx = cm->free_private;
-	p = &cm->privates[c->private_idx];
-	cm->free_private = p->next;
+	p = san_pool_take(&cm->free_privates);
+	c->private_idx = (uint16_t)(p - cm->privates);
 	p->len = msg->private_len;
 	memcpy(p->data, msg->private_data, p->len);
 	return true;
@@ -318,8 +317,7 @@ private_drop(struct san_cm *cm, struct san_cm_conn *c)
 {
 	if (c->private_idx == CM_NO_PRIVATE)
 		return;
-	cm->privates[c->private_idx].next = cm->free_private;
-	cm->free_private = c->private_idx;
+	san_pool_give(&cm->free_privates, &cm->privates[c->private_idx]);
 	c->private_idx = CM_NO_PRIVATE;
 }
 

@@ -17,6 +17,7 @@
 
 #include "cm.h"
 #include "inet_rate.h"
+#include "san_pool.h"
 
 #define CM_NO_SLOT       UINT32_MAX
 #define CM_NO_LISTENER   UINT16_MAX
@@ -143,7 +144,6 @@ struct cm_out {
 
 /** Private data of a REP, until the owner takes it. */
 struct cm_private {
-	uint16_t next; /**< next free one */
 	uint16_t len;
 	uint8_t data[SAN_WIRE_CM_PRIVATE];
 };
@@ -165,8 +165,8 @@ struct san_cm {
 	struct cm_out *out;
 	uint32_t out_head, out_tail;
 	struct cm_private *privates; /**< CM_PRIVATES */
-	uint16_t free_private;       /**< first of the free ones, or CM_NO_PRIVATE */
-	uint64_t now_ns;             /**< time of the latest call, for calls without one */
+	struct san_pool free_privates;
+	uint64_t now_ns; /**< time of the latest call, for calls without one */
 	uint64_t nb_half_open;
 	uint64_t drops[SAN_DROP_MAX];
 	struct san_inet_rate answers; /**< rate limit of stateless answers */

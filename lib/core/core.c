@@ -740,9 +740,9 @@ san_core_leaks(const struct san_core *core)
 	const struct san_tl *tl = core->tl;
 	const struct san_pdl *pdl = core->pdl;
 
-	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_wide - pdl->nb_free_wide) +
-		(SAN_WIN_MAX * pdl->conf.max_wide - pdl->nb_free_rxwords) +
-		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
+	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_wide - pdl->free_wide.nb) +
+		(SAN_WIN_MAX * pdl->conf.max_wide - pdl->free_rxwords.nb) +
+		(tl->conf.max_txns - tl->free_txns.nb) + (tl->conf.max_rxns - tl->free_rxns.nb) +
 		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->expired_used +
 		san_ulp_mr_nb(core->ulp) + core->nb_streams;
 }

@@ -49,17 +49,14 @@ san_inet_neigh_create(struct san_inet *in)
 	in->neigh = calloc(in->conf.max_neighbours, sizeof(*in->neigh));
 	in->buckets = calloc(nb_buckets, sizeof(*in->buckets));
 	in->waits = calloc(in->conf.max_waiting + 1u, sizeof(*in->waits));
-	if (in->neigh == NULL || in->buckets == NULL || in->waits == NULL)
+	if (in->buckets == NULL ||
+	    san_pool_create(&in->free_neigh, NULL, in->neigh, in->conf.max_neighbours,
+			    sizeof(*in->neigh)) ||
+	    san_pool_create(&in->free_waits, NULL, in->waits, in->conf.max_waiting,
+			    sizeof(*in->waits)))
 		return -ENOMEM;
 	for (i = 0; i < nb_buckets; i++)
 		in->buckets[i] = INET_NONE;
-	for (i = 0; i < in->conf.max_neighbours; i++)
-		in->neigh[i].next = i + 1 < in->conf.max_neighbours ? i + 1 : INET_NONE;
-	in->wait_free = INET_NONE;
-	for (i = 0; i < in->conf.max_waiting; i++) {
-		in->waits[i].next = in->wait_free;
-		in->wait_free = i;
-	}
 	in->bucket_mask = nb_buckets - 1;
 	return 0;
 }
@@ -71,6 +68,8 @@ san_inet_neigh_destroy(struct san_inet *in)
 
 	for (i = 0; in->waits != NULL && i < in->conf.max_waiting; i++)
 		rte_pktmbuf_free(in->waits[i].m);
+	san_pool_destroy(&in->free_waits, NULL);
+	san_pool_destroy(&in->free_neigh, NULL);
 	free(in->waits);
 	free(in->buckets);
 	free(in->neigh);
@@ -84,15 +83,13 @@ san_inet_neigh_destroy(struct san_inet *in)
 static struct rte_mbuf *
 take_waiting(struct san_inet *in, struct inet_neigh *e)
 {
-	uint32_t i = e->wait_head;
-	struct inet_wait *w = &in->waits[i];
+	struct inet_wait *w = &in->waits[e->wait_head];
 	struct rte_mbuf *m = w->m;
 
 	e->nb_waiting -= w->is_first;
 	e->wait_head = w->next;
 	w->m = NULL;
-	w->next = in->wait_free;
-	in->wait_free = i;
+	san_pool_give(&in->free_waits, w);
 	return m;
 }
 
@@ -125,32 +122,21 @@ send_waiting(struct san_inet *in, struct inet_neigh *e)
 	}
 }
 
-static bool
-neigh_has_room(const struct san_inet *in, uint32_t n)
-{
-	uint32_t i = in->wait_free;
-
-	while (n > 0 && i != INET_NONE) {
-		i = in->waits[i].next;
-		n--;
-	}
-	return n == 0;
-}
-
 bool
 san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m, uint32_t n)
 {
+	struct inet_wait *w;
 	uint32_t i, k;
 
 	/* Limit one neighbour to half of all waiting frames: it may never answer. */
 	if (e->nb_waiting >= in->conf.max_waiting / 2)
 		drop_oldest(in, e);
-	if (!neigh_has_room(in, n))
+	if (in->free_waits.nb < n)
 		return false;
 	for (k = 0; k < n; k++) {
-		i = in->wait_free;
-		in->wait_free = in->waits[i].next;
-		in->waits[i] = (struct inet_wait){.m = m[k], .next = INET_NONE, .is_first = k == 0};
+		w = san_pool_take(&in->free_waits);
+		*w = (struct inet_wait){.m = m[k], .next = INET_NONE, .is_first = k == 0};
+		i = (uint32_t)(w - in->waits);
 		if (e->wait_head == INET_NONE)
 			e->wait_head = i;
 		else
@@ -191,8 +177,7 @@ neigh_del(struct san_inet *in, struct inet_neigh *e)
 	drop_waiting(in, e);
 	TAILQ_REMOVE(&in->states[e->state], e, link);
 	memset(e, 0, sizeof(*e));
-	e->next = in->free_head;
-	in->free_head = idx;
+	san_pool_give(&in->free_neigh, e);
 }
 
 /** The entry to replace. */
@@ -220,10 +205,9 @@ neigh_add(struct san_inet *in, const struct san_ip *ip)
 	uint32_t *bucket = neigh_bucket_of(in, ip);
 	struct inet_neigh *e;
 
-	if (in->free_head == INET_NONE)
+	if (in->free_neigh.nb == 0)
 		neigh_del(in, neigh_find_victim(in));
-	e = &in->neigh[in->free_head];
-	in->free_head = e->next;
+	e = san_pool_take(&in->free_neigh);
 	e->ip = *ip;
 	e->wait_head = INET_NONE;
 	e->next = *bucket;

@@ -20,6 +20,7 @@
 
 #include "inet.h"
 #include "inet_rate.h"
+#include "san_pool.h"
 #include "san_prng.h"
 
 #define INET_NONE        UINT32_MAX
@@ -56,7 +57,7 @@ struct inet_neigh {
 	uint16_t nb_waiting;          /**< datagrams waiting for it */
 	uint32_t wait_head;           /**< first of their frames; INET_NONE: none */
 	uint32_t wait_tail;           /**< last of their frames */
-	uint32_t next;                /**< in its bucket or in the free list */
+	uint32_t next;                /**< in its bucket */
 	uint64_t next_ns;             /**< end of its time in this state */
 	TAILQ_ENTRY(inet_neigh) link; /**< in the list of its state */
 };
@@ -119,10 +120,10 @@ struct san_inet {
 	struct inet_neigh *neigh;
 	uint32_t *buckets;
 	uint32_t bucket_mask;
-	uint32_t free_head;
+	struct san_pool free_neigh;
 	struct inet_neigh_list states[INET_NEIGH_MAX]; /**< per state, longest in it first */
 	struct inet_wait *waits;
-	uint32_t wait_free;
+	struct san_pool free_waits;
 	/* inet_ip.c */
 	uint32_t ids[INET_IDS]; /**< see san_inet_ip_id() */
 	/* inet_whole.c */
@@ -130,9 +131,9 @@ struct san_inet {
 	struct inet_piece *pieces;
 	uint32_t nb_partials;
 	uint32_t nb_pieces;
-	uint32_t piece_free; /* free list; INET_NONE: empty */
-	uint64_t nb_begun;   /**< packets begun so far */
-	uint64_t whole_ns;   /**< next time that a packet has waited too long */
+	struct san_pool free_pieces;
+	uint64_t nb_begun; /**< packets begun so far */
+	uint64_t whole_ns; /**< next time that a packet has waited too long */
 	/* inet_path.c */
 	struct inet_path *paths;
 	uint32_t nb_path_sets;

@@ -76,19 +76,15 @@ struct frag {
 int
 san_inet_whole_create(struct san_inet *in)
 {
-	uint32_t i;
-
 	in->whole_ns = SAN_TIME_NEVER;
-	in->piece_free = INET_NONE;
 	if (in->conf.max_partial == 0)
 		return 0;
 	in->partials = calloc(in->conf.max_partial, sizeof(in->partials[0]));
 	in->pieces = calloc(in->conf.max_frags, sizeof(in->pieces[0]));
-	if (in->partials == NULL || in->pieces == NULL)
+	if (in->partials == NULL)
 		return -ENOMEM;
-	for (i = in->conf.max_frags; i-- != 0; in->piece_free = i)
-		in->pieces[i].next = in->piece_free;
-	return 0;
+	return san_pool_create(&in->free_pieces, NULL, in->pieces, in->conf.max_frags,
+			       sizeof(in->pieces[0]));
 }
 
 void
@@ -98,6 +94,7 @@ san_inet_whole_destroy(struct san_inet *in)
 
 	for (i = 0; in->pieces != NULL && i < in->conf.max_frags; i++)
 		rte_pktmbuf_free(in->pieces[i].m);
+	san_pool_destroy(&in->free_pieces, NULL);
 	free(in->pieces);
 	free(in->partials);
 }
@@ -109,12 +106,10 @@ whole_take_piece(struct san_inet *in, struct inet_partial *p)
 {
 	struct inet_piece *x = &in->pieces[p->first];
 	struct rte_mbuf *m = x->m;
-	uint32_t i = p->first;
 
 	p->first = x->next;
 	x->m = NULL;
-	x->next = in->piece_free;
-	in->piece_free = i;
+	san_pool_give(&in->free_pieces, x);
 	in->nb_pieces--;
 	p->nb_pieces--;
 	return m;
@@ -125,10 +120,10 @@ static void
 put_piece(struct san_inet *in, struct inet_partial *p, uint32_t prev, struct rte_mbuf *m,
 	  const struct frag *f)
 {
-	uint32_t i = in->piece_free, *link = prev == INET_NONE ? &p->first : &in->pieces[prev].next;
-	struct inet_piece *x = &in->pieces[i];
+	uint32_t *link = prev == INET_NONE ? &p->first : &in->pieces[prev].next;
+	struct inet_piece *x = san_pool_take(&in->free_pieces);
+	uint32_t i = (uint32_t)(x - in->pieces);
 
-	in->piece_free = x->next;
 	*x = (struct inet_piece){m, *link, (uint16_t)f->at, (uint16_t)(f->end - f->at)};
 	*link = i;
 	if (prev == p->last)
@@ -206,7 +201,7 @@ find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, ui
 	*victim = NULL;
 	if (partials > (in->conf.max_partial + 1u) / 2 || pieces > in->conf.max_frags / 2)
 		*victim = own;
-	else if (in->nb_partials + is_new > in->conf.max_partial || in->piece_free == INET_NONE)
+	else if (in->nb_partials + is_new > in->conf.max_partial || in->free_pieces.nb == 0)
 		*victim = all;
 	else
 		return true;
@@ -546,7 +541,7 @@ check_share(const struct san_inet *in, const struct san_ip *src)
 void
 san_inet_whole_check(const struct san_inet *in)
 {
-	uint32_t i, partials = 0, pieces = 0, nb_free = 0;
+	uint32_t i, partials = 0, pieces = 0;
 
 	for (i = 0; i < in->conf.max_partial; i++) {
 		if (!in->partials[i].is_used)
@@ -556,8 +551,6 @@ san_inet_whole_check(const struct san_inet *in)
 		pieces += in->partials[i].nb_pieces;
 		partials++;
 	}
-	for (i = in->piece_free; i != INET_NONE; i = in->pieces[i].next)
-		nb_free++;
 	SAN_VERIFY(partials == in->nb_partials && pieces == in->nb_pieces);
-	SAN_VERIFY(in->conf.max_partial == 0 || nb_free + pieces == in->conf.max_frags);
+	SAN_VERIFY(in->conf.max_partial == 0 || in->free_pieces.nb + pieces == in->conf.max_frags);
 }

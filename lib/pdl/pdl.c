@@ -78,35 +78,25 @@ pdl_alloc_tables(struct san_pdl *pdl)
 
 	pdl->conns = san_mem_aligned(mem, conf->max_conns * sizeof(*pdl->conns));
 	pdl->wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(*pdl->wide));
-	pdl->free_wide =
-		san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
 	pdl->rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
-	pdl->free_rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1,
-					   sizeof(struct san_pdl_rxwords *));
 	pdl->free_slots = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->slot_owner = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->slot_owner));
 	pdl->next_cid = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->next_cid));
 	pdl->owners = san_mem_calloc(mem, conf->nb_owners, sizeof(*pdl->owners));
-	if (pdl->conns == NULL || pdl->wide == NULL || pdl->free_wide == NULL ||
-	    pdl->rxwords == NULL || pdl->free_rxwords == NULL || pdl->free_slots == NULL ||
-	    pdl->slot_owner == NULL || pdl->next_cid == NULL || pdl->owners == NULL)
+	if (pdl->conns == NULL || pdl->free_slots == NULL || pdl->slot_owner == NULL ||
+	    pdl->next_cid == NULL || pdl->owners == NULL ||
+	    san_pool_create(&pdl->free_wide, mem, pdl->wide, conf->max_wide, sizeof(*pdl->wide)) ||
+	    san_pool_create(&pdl->free_rxwords, mem, pdl->rxwords, SAN_WIN_MAX * conf->max_wide,
+			    sizeof(*pdl->rxwords)))
 		return -ENOMEM;
 	return 0;
 }
 
 static void
-fill_pools(struct san_pdl *pdl)
+fill_slots(struct san_pdl *pdl)
 {
-	uint32_t i, n = pdl->conf.max_wide;
+	uint32_t i;
 
-	/* Blocks are taken in order of their addresses, so that fewer pages are touched. */
-	for (i = 0; i < n; i++)
-		pdl->free_wide[i] = &pdl->wide[n - 1 - i];
-	pdl->nb_free_wide = n;
-	n *= SAN_WIN_MAX;
-	for (i = 0; i < n; i++)
-		pdl->free_rxwords[i] = &pdl->rxwords[n - 1 - i];
-	pdl->nb_free_rxwords = n;
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		pdl->free_slots[i] = i;
 		pdl->next_cid[i] = i;
@@ -145,7 +135,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	TAILQ_INIT(&pdl->acks);
 	TAILQ_INIT(&pdl->held_acks);
 	pdl->share = RTE_MIN(conf->budget_pkts, (uint32_t)SAN_WIN_DATA_MAX);
-	fill_pools(pdl);
+	fill_slots(pdl);
 	*out = pdl;
 	return 0;
 }
@@ -162,9 +152,9 @@ san_pdl_destroy(struct san_pdl *pdl)
 	san_mem_end(mem, pdl->next_cid);
 	san_mem_end(mem, pdl->slot_owner);
 	san_mem_end(mem, pdl->free_slots);
-	san_mem_end(mem, pdl->free_rxwords);
+	san_pool_destroy(&pdl->free_rxwords, mem);
 	san_mem_end(mem, pdl->rxwords);
-	san_mem_end(mem, pdl->free_wide);
+	san_pool_destroy(&pdl->free_wide, mem);
 	san_mem_end(mem, pdl->wide);
 	san_mem_end(mem, pdl->conns);
 	san_mem_end(mem, pdl);
@@ -362,7 +352,7 @@ void
 san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words)
 {
 	TAILQ_REMOVE(&pdl->used_rxwords, &words->holder, link);
-	pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
+	san_pool_give(&pdl->free_rxwords, words);
 }
 
 void
@@ -594,8 +584,8 @@ san_pdl_check(const struct san_pdl *pdl)
 	SAN_VERIFY(conns == pdl->nb_conns &&
 		   conns + pdl->nb_kept + pdl->free_count == pdl->conf.max_conns);
 	SAN_VERIFY(active == pdl->nb_active && tokens == pdl->nb_tokens);
-	SAN_VERIFY(wide + pdl->nb_free_wide == pdl->conf.max_wide);
-	SAN_VERIFY(words + pdl->nb_free_rxwords == SAN_WIN_MAX * pdl->conf.max_wide);
+	SAN_VERIFY(wide + pdl->free_wide.nb == pdl->conf.max_wide);
+	SAN_VERIFY(words + pdl->free_rxwords.nb == SAN_WIN_MAX * pdl->conf.max_wide);
 	SAN_VERIFY(inflight == pdl->inflight);
 	/* PCB-4: at most the host's budget */
 	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);

@@ -28,6 +28,7 @@
 #include "san_drop.h"
 #include "san_hold.h"
 #include "san_mem.h"
+#include "san_pool.h"
 #include "san_prng.h"
 #include "san_time.h"
 #include "san_wheel.h"
@@ -320,12 +321,10 @@ struct san_pdl {
 		const struct san_pdl_conn *conn;
 		uint64_t now_ns, due_ns;
 	} visit;
-	struct san_pdl_wide *wide;       /**< max_wide */
-	struct san_pdl_wide **free_wide; /**< stack: the block returned last is on top */
-	uint32_t nb_free_wide;
+	struct san_pdl_wide *wide; /**< max_wide */
+	struct san_pool free_wide;
 	struct san_pdl_rxwords *rxwords; /**< max_wide for each window */
-	struct san_pdl_rxwords **free_rxwords;
-	uint32_t nb_free_rxwords;
+	struct san_pool free_rxwords;
 	struct san_holders used_rxwords;
 	uint32_t *free_slots; /**< ring: the slot free for the longest time is first */
 	uint8_t *slot_owner;  /**< owner that the slot counts for; 0: none */

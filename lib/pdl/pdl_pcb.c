@@ -185,14 +185,14 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 	if (likely(san_pdl_is_wide(c)))
 		return;
-	if (unlikely(pdl->nb_free_wide == 0)) {
+	if (unlikely(pdl->free_wide.nb == 0)) {
 		pdl->stats.nb_narrow++;
 		if (c->txb == NULL)
 			c->txb = san_pdl_win_narrow_init(&c->narrow);
 		c->is_lent = false;
 		return;
 	}
-	b = pdl->free_wide[--pdl->nb_free_wide];
+	b = san_pool_take(&pdl->free_wide);
 	if (b->b.e[0] == NULL) /* first use: touch its pages only now */
 		san_pdl_win_wide_init(b);
 	if (c->txb != NULL)
@@ -206,6 +206,6 @@ san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->txb == NULL || san_pdl_has_outstanding(c) || c->in_wait || c->token)
 		return;
 	if (likely(san_pdl_is_wide(c)))
-		pdl->free_wide[pdl->nb_free_wide++] = san_pdl_wide_of(c);
+		san_pool_give(&pdl->free_wide, san_pdl_wide_of(c));
 	c->txb = NULL;
 }

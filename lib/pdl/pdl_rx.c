@@ -76,12 +76,12 @@ pdl_rx_widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w,
 {
 	struct san_pdl_rxwords *words;
 
-	if (pdl->nb_free_rxwords == 0) {
+	if (pdl->free_rxwords.nb == 0) {
 		pdl->stats.nb_narrow++;
 		end_stale(pdl, now_ns);
 		return false;
 	}
-	words = pdl->free_rxwords[--pdl->nb_free_rxwords];
+	words = san_pool_take(&pdl->free_rxwords);
 	words->conn = c;
 	words->window = w;
 	san_holders_enter(&pdl->used_rxwords, &words->holder);

@@ -25,15 +25,13 @@ san_sock_table_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
 	all->max = max;
 	all->socks = san_mem_calloc(mem, max, sizeof(*all->socks));
 	all->ports = san_mem_calloc(mem, PORTS, sizeof(*all->ports));
-	if (all->socks == NULL || all->ports == NULL) {
+	if (all->ports == NULL ||
+	    san_pool_create(&all->free, mem, all->socks, max, sizeof(*all->socks))) {
 		san_sock_table_destroy(all);
 		return -ENOMEM;
 	}
 	for (i = 0; i < PORTS; i++)
 		all->ports[i] = SOCK_NONE;
-	for (i = 0; i < max; i++)
-		all->socks[i].next = i + 1 < max ? i + 1 : SOCK_NONE;
-	all->free_head = max != 0 ? 0 : SOCK_NONE;
 	all->wake_head = all->work_head = all->work_tail = SOCK_NONE;
 	*out = all;
 	return 0;
@@ -44,6 +42,7 @@ san_sock_table_destroy(struct san_socks *all)
 {
 	struct san_mem *mem = all->mem;
 
+	san_pool_destroy(&all->free, mem);
 	san_mem_end(mem, all->ports);
 	san_mem_end(mem, all->socks);
 	san_mem_end(mem, all);
@@ -61,11 +60,10 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 {
 	struct san_sock *s;
 
-	if (all->free_head == SOCK_NONE)
+	if (all->free.nb == 0)
 		return -ENOSPC;
-	*id = all->free_head;
-	s = &all->socks[*id];
-	all->free_head = s->next;
+	s = san_pool_take(&all->free);
+	*id = (uint32_t)(s - all->socks);
 	*s = (struct san_sock){
 		.shm = shm,
 		.rx = san_sock_shm_rx_ring(shm),
@@ -117,8 +115,7 @@ san_sock_del(struct san_socks *all, uint32_t id)
 	forget_wake(all, s);
 	forget_work(all, s);
 	s->shm = NULL;
-	s->next = all->free_head;
-	all->free_head = id;
+	san_pool_give(&all->free, s);
 }
 
 void

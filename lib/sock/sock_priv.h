@@ -4,6 +4,7 @@
 
 /** @file Shared by the files of this folder. (UDP-6) */
 
+#include "san_pool.h"
 #include "sock.h"
 
 #define SOCK_NONE UINT32_MAX
@@ -54,7 +55,7 @@ struct san_socks {
 	struct san_mem *mem;
 	uint32_t max;
 	uint32_t if_index;
-	uint32_t free_head;
+	struct san_pool free;
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;
 	struct san_sock_work work;

@@ -60,44 +60,24 @@ alloc_pools(struct san_tl *tl)
 {
 	const struct san_tl_conf *conf = &tl->conf;
 	struct san_mem *mem = conf->mem;
-	uint32_t i;
 
 	tl->conns = san_mem_calloc(mem, conf->max_conns, sizeof(*tl->conns));
 	tl->txns = san_mem_aligned(mem, (size_t)conf->max_txns * sizeof(*tl->txns));
 	tl->extras = san_mem_calloc(mem, conf->max_txns, sizeof(*tl->extras));
-	tl->free_txns = san_mem_calloc(mem, conf->max_txns, sizeof(struct san_tl_txn *));
 	tl->rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->rxns));
-	tl->free_rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(struct san_tl_rxn *));
-	tl->rings = san_mem_calloc(mem, (size_t)conf->max_wide * SAN_TL_N_MAX,
-				   sizeof(struct san_tl_txn *));
-	tl->free_rings = san_mem_calloc(mem, conf->max_wide, sizeof(struct san_tl_txn **));
+	tl->rings = san_mem_calloc(mem, (size_t)conf->max_wide * SAN_TL_N_MAX, sizeof(*tl->rings));
 	tl->memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(*tl->memos));
-	tl->free_memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(struct san_tl_memo *));
 	tl->refused = san_mem_calloc(mem, conf->max_refused, sizeof(*tl->refused));
-	tl->free_refused = san_mem_calloc(mem, conf->max_refused, sizeof(struct san_tl_refused *));
-	if (tl->conns == NULL || tl->txns == NULL || tl->extras == NULL || tl->free_txns == NULL ||
-	    tl->rxns == NULL || tl->free_rxns == NULL || tl->rings == NULL ||
-	    tl->free_rings == NULL || tl->memos == NULL || tl->free_memos == NULL ||
-	    tl->refused == NULL || tl->free_refused == NULL)
+	if (tl->conns == NULL || tl->extras == NULL ||
+	    san_pool_create(&tl->free_txns, mem, tl->txns, conf->max_txns, sizeof(*tl->txns)) ||
+	    san_pool_create(&tl->free_rxns, mem, tl->rxns, conf->max_rxns, sizeof(*tl->rxns)) ||
+	    san_pool_create(&tl->free_rings, mem, tl->rings, conf->max_wide,
+			    SAN_TL_N_MAX * sizeof(*tl->rings)) ||
+	    san_pool_create(&tl->free_memos, mem, tl->memos, conf->max_unordered,
+			    sizeof(*tl->memos)) ||
+	    san_pool_create(&tl->free_refused, mem, tl->refused, conf->max_refused,
+			    sizeof(*tl->refused)))
 		return -ENOMEM;
-	/* from the end, so that the first ones are taken first */
-	while (tl->nb_free_txns < conf->max_txns) {
-		tl->free_txns[tl->nb_free_txns] = &tl->txns[conf->max_txns - 1 - tl->nb_free_txns];
-		tl->nb_free_txns++;
-	}
-	while (tl->nb_free_rxns < conf->max_rxns) {
-		tl->free_rxns[tl->nb_free_rxns] = &tl->rxns[conf->max_rxns - 1 - tl->nb_free_rxns];
-		tl->nb_free_rxns++;
-	}
-	while (tl->nb_free_rings < conf->max_wide) {
-		size_t ring = conf->max_wide - 1 - tl->nb_free_rings;
-
-		tl->free_rings[tl->nb_free_rings++] = &tl->rings[ring * SAN_TL_N_MAX];
-	}
-	for (i = conf->max_unordered; i != 0; i--)
-		tl->free_memos[tl->nb_free_memos++] = &tl->memos[i - 1];
-	for (i = conf->max_refused; i != 0; i--)
-		tl->free_refused[tl->nb_free_refused++] = &tl->refused[i - 1];
 	return 0;
 }
 
@@ -161,15 +141,15 @@ san_tl_destroy(struct san_tl *tl)
 	mem = tl->conf.mem;
 	san_tl_lend_leave(tl);
 	san_tl_host_fini(tl);
-	san_mem_end(mem, tl->free_refused);
+	san_pool_destroy(&tl->free_refused, mem);
 	san_mem_end(mem, tl->refused);
-	san_mem_end(mem, tl->free_memos);
+	san_pool_destroy(&tl->free_memos, mem);
 	san_mem_end(mem, tl->memos);
-	san_mem_end(mem, tl->free_rings);
+	san_pool_destroy(&tl->free_rings, mem);
 	san_mem_end(mem, tl->rings);
-	san_mem_end(mem, tl->free_rxns);
+	san_pool_destroy(&tl->free_rxns, mem);
 	san_mem_end(mem, tl->rxns);
-	san_mem_end(mem, tl->free_txns);
+	san_pool_destroy(&tl->free_txns, mem);
 	san_mem_end(mem, tl->extras);
 	san_mem_end(mem, tl->txns);
 	san_mem_end(mem, tl->conns);
@@ -181,7 +161,7 @@ san_tl_destroy(struct san_tl *tl)
 bool
 san_tl_may_prepare(const struct san_tl *tl, bool ordered)
 {
-	return ordered || tl->nb_free_memos != 0;
+	return ordered || tl->free_memos.nb != 0;
 }
 
 void
@@ -191,7 +171,7 @@ san_tl_conn_prepare(struct san_tl *tl, uint16_t slot, bool ordered)
 
 	SAN_VERIFY(!tc->open && tc->memo == NULL && san_tl_may_prepare(tl, ordered));
 	if (!ordered)
-		tc->memo = tl->free_memos[--tl->nb_free_memos];
+		tc->memo = san_pool_take(&tl->free_memos);
 }
 
 /* Release what the connection remembers of finished RSNs. */
@@ -200,7 +180,7 @@ tl_forget_conn(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	if (tc->memo != NULL) {
 		memset(tc->memo, 0, sizeof(*tc->memo));
-		tl->free_memos[tl->nb_free_memos++] = tc->memo;
+		san_pool_give(&tl->free_memos, tc->memo);
 		tc->memo = NULL;
 	}
 	if (tc->refused != NULL) {
@@ -547,17 +527,17 @@ san_tl_check(const struct san_tl *tl)
 	}
 	check_charges(tl);
 	san_tl_host_check(tl);
-	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
+	SAN_VERIFY(nb_txns + tl->free_txns.nb == tl->conf.max_txns);
 	SAN_VERIFY(nb_busy == tl->nb_busy && nb_waiting == tl->nb_waiting);
-	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->nb_free_txns);
-	SAN_VERIFY(nb_rings + tl->nb_free_rings == tl->conf.max_wide);
-	SAN_VERIFY(nb_memos + tl->nb_free_memos == tl->conf.max_unordered);
-	SAN_VERIFY(nb_refused + tl->nb_free_refused == tl->conf.max_refused);
-	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
+	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->free_txns.nb);
+	SAN_VERIFY(nb_rings + tl->free_rings.nb == tl->conf.max_wide);
+	SAN_VERIFY(nb_memos + tl->free_memos.nb == tl->conf.max_unordered);
+	SAN_VERIFY(nb_refused + tl->free_refused.nb == tl->conf.max_refused);
+	SAN_VERIFY(nb_rxns + tl->free_rxns.nb == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held + SAN_TL_PIECES_MAX);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);
 	/* RT-26: heads of line find their records. */
 	SAN_VERIFY(nb_heads[0] == tl->nb_heads[0] && nb_heads[1] == tl->nb_heads[1]);
-	SAN_VERIFY(nb_pullers == tl->nb_pullers && tl->nb_free_rxns >= san_tl_rxn_nb_claims(tl));
+	SAN_VERIFY(nb_pullers == tl->nb_pullers && tl->free_rxns.nb >= san_tl_rxn_nb_claims(tl));
 	SAN_VERIFY(nb_admit == tl->nb_admit);
 }

@@ -520,14 +520,12 @@ struct san_tl {
 	struct san_cam cam;
 	struct san_tl_conn *conns; /**< by slot */
 	struct san_tl_txn *txns;
-	struct san_tl_extra *extras;   /**< one for each of *txns* */
-	struct san_tl_txn **free_txns; /**< stack: the record used last is on top */
-	uint32_t nb_free_txns;
+	struct san_tl_extra *extras; /**< one for each of *txns* */
+	struct san_pool free_txns;
 	uint32_t nb_busy;     /**< connections with something outstanding, or a promise */
 	uint32_t nb_promised; /**< records reserved for connections that waited */
 	struct san_tl_rxn *rxns;
-	struct san_tl_rxn **free_rxns;
-	uint32_t nb_free_rxns;
+	struct san_pool free_rxns;
 	uint32_t nb_heads[2]; /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;  /**< connections with an executed pull below the base */
 	uint32_t nb_scarce;   /**< times that a base found no record */
@@ -536,14 +534,11 @@ struct san_tl {
 	struct san_tl_rxn scratch; /**< of a push that its only packet completes */
 	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
 	struct san_tl_txn **rings; /**< max_wide rings of SAN_TL_N_MAX pointers each */
-	struct san_tl_txn ***free_rings;
-	uint32_t nb_free_rings;
+	struct san_pool free_rings;
 	struct san_tl_memo *memos; /**< max_unordered */
-	struct san_tl_memo **free_memos;
-	uint32_t nb_free_memos;
+	struct san_pool free_memos;
 	struct san_tl_refused *refused; /**< max_refused */
-	struct san_tl_refused **free_refused;
-	uint32_t nb_free_refused;
+	struct san_pool free_refused;
 	uint32_t budget_bytes; /**< current budget; see tl_lend.c */
 	uint32_t limit_bytes;  /**< part of it that may be used: others may be short */
 	uint32_t share_bytes;  /**< part that it can always get */

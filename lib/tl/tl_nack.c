@@ -272,7 +272,7 @@ refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 
-	if (tl->nb_free_refused == 0) {
+	if (tl->free_refused.nb == 0) {
 		/*
 		 * Copies of the push would be taken for those of a finished one. So end the
 		 * connection.
@@ -280,14 +280,14 @@ refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 		san_pdl_conn_fail(tl->pdl, c);
 		return false;
 	}
-	tc->refused = tl->free_refused[--tl->nb_free_refused];
+	tc->refused = san_pool_take(&tl->free_refused);
 	return true;
 }
 
 void
 san_tl_nack_refused_return(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	tl->free_refused[tl->nb_free_refused++] = tc->refused;
+	san_pool_give(&tl->free_refused, tc->refused);
 	tc->refused = NULL;
 }
 

@@ -179,7 +179,7 @@ san_tl_nb_idle(const struct san_tl *tl)
 static inline uint32_t
 san_tl_nb_common(const struct san_tl *tl)
 {
-	return tl->nb_free_txns - san_tl_nb_idle(tl) - tl->nb_promised;
+	return tl->free_txns.nb - san_tl_nb_idle(tl) - tl->nb_promised;
 }
 
 /** True if a record is available for a connection with nothing outstanding. */
@@ -193,7 +193,7 @@ san_tl_has_first(const struct san_tl *tl)
 static inline bool
 san_tl_has_ring(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return tc->txn_mask != 0 || tl->nb_free_rings != 0;
+	return tc->txn_mask != 0 || tl->free_rings.nb != 0;
 }
 
 /** True for a push that need not wait, on a connection that does not wait: the common case. */

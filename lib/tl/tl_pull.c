@@ -247,7 +247,7 @@ san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait)
 static bool
 tl_pull_has_room(const struct san_tl *tl)
 {
-	return tl->nb_pullers < tl->conf.max_wide || tl->nb_free_rxns > san_tl_rxn_nb_claims(tl);
+	return tl->nb_pullers < tl->conf.max_wide || tl->free_rxns.nb > san_tl_rxn_nb_claims(tl);
 }
 
 void

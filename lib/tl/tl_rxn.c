@@ -54,7 +54,7 @@ san_tl_rxn_nb_claims(const struct san_tl *tl)
 static bool
 may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 {
-	uint32_t spare = rxn_claims_left(tl->nb_free_rxns, san_tl_rxn_nb_claims(tl));
+	uint32_t spare = rxn_claims_left(tl->free_rxns.nb, san_tl_rxn_nb_claims(tl));
 
 	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
 }
@@ -118,7 +118,7 @@ san_tl_rxn_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 static struct san_tl_rxn *
 rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited)
 {
-	struct san_tl_rxn *r = tl->free_rxns[--tl->nb_free_rxns];
+	struct san_tl_rxn *r = san_pool_take(&tl->free_rxns);
 
 	*r = (struct san_tl_rxn){
 		.slot = tc->slot,
@@ -191,7 +191,7 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	tc->nb_rxns--;
 	tc->host->nb_rxns--;
 	r->state = SAN_RXN_FREE;
-	tl->free_rxns[tl->nb_free_rxns++] = r;
+	san_pool_give(&tl->free_rxns, r);
 }
 
 /*

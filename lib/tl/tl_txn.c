@@ -16,9 +16,9 @@ san_tl_txn_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
 
 	if (tc->txn_mask != 0)
 		return true;
-	if (tl->nb_free_rings == 0)
+	if (tl->free_rings.nb == 0)
 		return false;
-	ring = tl->free_rings[--tl->nb_free_rings];
+	ring = san_pool_take(&tl->free_rings);
 	if (tc->one != NULL)
 		ring[SAN_TL_SLOT(tc->one->rsn)] = tc->one;
 	tc->txns = ring;
@@ -30,7 +30,7 @@ static void
 ring_return(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	if (tc->txn_mask != 0)
-		tl->free_rings[tl->nb_free_rings++] = tc->txns;
+		san_pool_give(&tl->free_rings, tc->txns);
 	tc->one = NULL;
 	tc->txns = &tc->one;
 	tc->txn_mask = 0;
@@ -39,7 +39,7 @@ ring_return(struct san_tl *tl, struct san_tl_conn *tc)
 struct san_tl_txn *
 san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 {
-	struct san_tl_txn *t = tl->free_txns[--tl->nb_free_txns];
+	struct san_tl_txn *t = san_pool_take(&tl->free_txns);
 
 	if (tc->nb_txns == 0)
 		tl->nb_busy++;
@@ -69,7 +69,7 @@ san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn
 		t[i]->state = SAN_TXN_FREE;
 		tc->nb_msgs -= t[i]->msg_counted;
 		tc->txns[t[i]->rsn & tc->txn_mask] = NULL;
-		tl->free_txns[tl->nb_free_txns++] = t[i];
+		san_pool_give(&tl->free_txns, t[i]);
 	}
 	tc->nb_txns = (uint16_t)(tc->nb_txns - n);
 	if (tc->nb_txns == 0) {

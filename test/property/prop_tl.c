@@ -433,8 +433,8 @@ nothing_left(void)
 			san_tl_check(tl);
 		}
 		san_tl_death_flush(&w.h[side].death);
-		PROP_CHECK(tl->nb_free_txns == tl->conf.max_txns);
-		PROP_CHECK(tl->nb_free_rxns == tl->conf.max_rxns);
+		PROP_CHECK(tl->free_txns.nb == tl->conf.max_txns);
+		PROP_CHECK(tl->free_rxns.nb == tl->conf.max_rxns);
 		PROP_CHECK(tl->cam.nb_used == 0 && tl->nb_held == 0);
 		PROP_CHECK(tl->budget_used == 0 && tl->expired_used == 0 && tl->nb_admit == 0);
 		PROP_CHECK(TAILQ_EMPTY(&tl->charges[0]) && TAILQ_EMPTY(&tl->charges[1]));

@@ -61,7 +61,7 @@ arrive(void)
 	if (want != SAN_POS_NEW || i >= m.nb)
 		return; /* never sent: lost */
 	if (!san_pdl_win_rx_reaches(rxw(), m.first_psn + i))
-		san_pdl_win_rx_widen(rxw(), pdl->free_rxwords[--pdl->nb_free_rxwords]);
+		san_pdl_win_rx_widen(rxw(), san_pool_take(&pdl->free_rxwords));
 	m.received[i] = true;
 	if (san_prng_below(&rnd, 2) == 0) {
 		san_pdl_win_rx_receive(rxw(), m.first_psn + i);
@@ -89,7 +89,7 @@ settle(void)
 		san_pdl_win_rx_ack(rxw(), m.first_psn + i);
 		words = san_pdl_win_rx_narrow(rxw());
 		if (words != NULL)
-			pair.pdl[1]->free_rxwords[pair.pdl[1]->nb_free_rxwords++] = words;
+			san_pool_give(&pair.pdl[1]->free_rxwords, words);
 		return;
 	}
 	san_pdl_win_rx_revoke(rxw(), m.first_psn + i);

@@ -484,7 +484,7 @@ nb_of_peer(struct pair *p)
 {
 	const struct san_tl *tl = san_core_tl(p->w->node[0].core);
 
-	return tl->conf.max_rxns - tl->nb_free_rxns;
+	return tl->conf.max_rxns - tl->free_rxns.nb;
 }
 
 /*

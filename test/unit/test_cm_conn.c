@@ -239,22 +239,23 @@ static void
 private__no_room(void **state)
 {
 	struct san_cm *cm = net.h[0].cm;
-	uint16_t first = cm->free_private, slot;
+	uint32_t nb = cm->free_privates.nb;
+	uint16_t slot;
 
 	(void)state;
 	net.h[1].param.private_len = 3;
 	memcpy(net.h[1].param.private_data, "xyz", 3);
-	cm->free_private = CM_NO_PRIVATE;
+	cm->free_privates.nb = 0;
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 100 * MS);
 	assert_int_equal(san_cm_state(cm, slot), SAN_CM_REQ_COOKIE_SENT);
 	assert_true(net.h[0].nb_rx[SAN_CM_REP] > 1);
-	cm->free_private = first;
+	cm->free_privates.nb = nb;
 	cm_net_run(&net, 1000 * MS);
 	assert_int_equal(san_cm_state(cm, slot), SAN_CM_ESTABLISHED);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_len, 3);
 	assert_memory_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_data, "xyz", 3);
-	assert_int_equal(cm->free_private, first); /* taken and returned */
+	assert_int_equal(cm->free_privates.nb, nb); /* taken and returned */
 }
 
 /* Only ended connections can be released. */

@@ -108,7 +108,7 @@ san_pdl_rtx_on_timer__no_memory_is_no_silence(void **state)
 	uint32_t i;
 
 	(void)state;
-	pair.pdl[1]->nb_free_rxwords = 0; /* other connections use it all */
+	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
 		far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
 		assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_RECEIVED), SAN_DROP_NONE);
@@ -131,7 +131,7 @@ san_pdl_rtx_on_timer__no_memory_is_no_silence(void **state)
 		pair_again(&pair, 0, &far);
 	}
 	assert_true(c->failed);
-	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
+	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
 }
 
 /* With many packets outstanding, the first one to exhaust its retries decides. */

@@ -356,11 +356,11 @@ san_pdl_rx_check__wide_while_needed(void **state)
 
 	(void)state;
 	far.p.psn += SAN_BITMAP_NARROW;
-	pair.pdl[1]->nb_free_rxwords = 0; /* other connections use it all */
+	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_int_equal(pair.c[1]->ack.oow, SAN_OOW_DATA);
 	assert_int_equal(pair.pdl[1]->stats.nb_narrow, 1);
-	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
+	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_REFUSED), SAN_DROP_NONE);
 	assert_false(san_bitmap_is_wide(&w->rcvd)); /* it was not taken */
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
@@ -385,7 +385,7 @@ san_pdl_rx_check__words_of_a_liar(void **state)
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 2, &req));
 	req.p.psn += SAN_BITMAP_NARROW;
-	pair.pdl[1]->nb_free_rxwords = 0; /* other connections use it all */
+	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	pair.now += SAN_HOLD_MAX_NS;
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE); /* progress */
@@ -397,7 +397,7 @@ san_pdl_rx_check__words_of_a_liar(void **state)
 	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_true(c->failed);
 	assert_true(san_wheel_timer_is_armed(&c->timer) && c->timer.deadline_ns <= pair.now);
-	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide - 1;
+	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide - 1;
 	san_pdl_check(pair.pdl[1]);
 }
 

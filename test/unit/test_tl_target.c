@@ -257,7 +257,7 @@ san_tl_target_rx_push__no_record_but_for_the_head(void **state)
 
 	(void)state;
 	/* three for each possible connection, open or not, and some more */
-	assert_int_equal(tl->nb_free_rxns, 3 * TL_HOST_CONNS + 14);
+	assert_int_equal(tl->free_rxns.nb, 3 * TL_HOST_CONNS + 14);
 	tl->conf.max_held = tl->conf.max_held_conn = 100;
 	for (i = 0; i < 16; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
@@ -269,7 +269,7 @@ san_tl_target_rx_push__no_record_but_for_the_head(void **state)
 		nb_ok += drop == SAN_DROP_NONE;
 	}
 	assert_int_equal(nb_ok, 2 * 14);
-	assert_int_equal(tl->nb_free_rxns, 3 * TL_HOST_CONNS);
+	assert_int_equal(tl->free_rxns.nb, 3 * TL_HOST_CONNS);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 1 + 14);
@@ -511,7 +511,7 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	assert_null(san_tl_rxn_new(tl, tc[1], tc[1]->rx_base + 1, true));
 	s = san_tl_rxn_new(tl, tc[1], tc[1]->rx_base, true);
 	assert_non_null(s);
-	assert_int_equal(tl->nb_free_rxns, 1);
+	assert_int_equal(tl->free_rxns.nb, 1);
 	assert_true(san_tl_rxn_can_pull(tl, tc[0])); /* the rest is for that */
 	san_tl_rxn_detach(tl, tc[0], r);
 	san_tl_rxn_set_pulling(tl, tc[0], 1);
@@ -687,7 +687,7 @@ san_tl_nack_refused_set__no_memory_ends_it(void **state)
 
 	(void)state;
 	pair_open(&l, NULL);
-	pair.h[1].tl->nb_free_refused = 0;
+	pair.h[1].tl->free_refused.nb = 0;
 	pair.h[1].tl->conf.max_refused = 0;
 	pair.f[1].push_req = SAN_ST_ACCESS;
 	assert_int_equal(PUSH(0), 0);

@@ -408,7 +408,7 @@ san_tl_initiator_submit__one_at_a_time_without_a_ring(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++)
 		assert_int_equal(ASK(0), 0);
-	assert_int_equal(tl->nb_free_rings, 0);
+	assert_int_equal(tl->free_rings.nb, 0);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(ASK(1), 0);
 		assert_int_equal(ASK(1), -EAGAIN);
@@ -425,7 +425,7 @@ san_tl_initiator_submit__one_at_a_time_without_a_ring(void **state)
 	assert_int_equal(ASK(1), 0);
 	assert_int_equal(ASK(1), 0);
 	assert_true(san_tl_txn_at(&tl->conns[conn[1]], tl->conns[conn[1]].rsn_base) != NULL);
-	assert_int_equal(tl->nb_free_rings, 0);
+	assert_int_equal(tl->free_rings.nb, 0);
 }
 
 /* Without a record of its own, and none free: in order of arrival. */

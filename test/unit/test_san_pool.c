@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+
+#include "unit.h"
+#include "san_pool.h"
+
+#define NB 5
+
+struct object {
+	uint64_t a, b, c;
+};
+
+static struct object objs[NB];
+static struct san_pool pool;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return san_pool_create(&pool, NULL, objs, NB, sizeof(objs[0]));
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_pool_destroy(&pool, NULL);
+	return 0;
+}
+
+static void
+san_pool_take__by_address(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < NB; i++) {
+		assert_int_equal(pool.nb, NB - i);
+		assert_ptr_equal(san_pool_take(&pool), &objs[i]);
+	}
+	assert_int_equal(pool.nb, 0);
+}
+
+static void
+san_pool_give__last_is_taken_first(void **state)
+{
+	(void)state;
+	while (pool.nb != 0)
+		san_pool_take(&pool);
+	san_pool_give(&pool, &objs[3]);
+	san_pool_give(&pool, &objs[1]);
+	assert_int_equal(pool.nb, 2);
+	assert_ptr_equal(san_pool_take(&pool), &objs[1]);
+	san_pool_give(&pool, &objs[4]);
+	assert_ptr_equal(san_pool_take(&pool), &objs[4]);
+	assert_ptr_equal(san_pool_take(&pool), &objs[3]);
+	assert_int_equal(pool.nb, 0);
+}
+
+static void
+san_pool_create__of_nothing(void **state)
+{
+	struct san_pool none;
+
+	(void)state;
+	assert_int_equal(san_pool_create(&none, NULL, objs, 0, sizeof(objs[0])), 0);
+	assert_int_equal(none.nb, 0);
+	san_pool_destroy(&none, NULL);
+	assert_int_equal(san_pool_create(&none, NULL, NULL, NB, sizeof(objs[0])), -ENOMEM);
+	san_pool_destroy(&none, NULL);
+}
+
+UNIT_TEST(test_san_pool)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(san_pool_take__by_address),
+		TEST(san_pool_give__last_is_taken_first),
+		cmocka_unit_test(san_pool_create__of_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
