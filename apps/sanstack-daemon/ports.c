@@ -12,6 +12,7 @@
 #include "ports.h"
 #include "san_log.h"
 #include "socks.h"
+#include "view.h"
 
 #define STATE_EACH ((size_t)64 << 30) /* part of PORTS_STATE_BYTES for each port */
 #define STATE_NB   (PORTS_STATE_BYTES / STATE_EACH)
@@ -282,7 +283,7 @@ san_ports_close(struct server *s)
 	for (i = 0; i < s->all.nb_ports; i++) {
 		port = &s->all.ports[i];
 		san_socks_close(port);
-		leaks = san_engine_show_leaks(port->ctx->port);
+		leaks = san_view_counters_leaks(port->ctx->port);
 		if (leaks != 0)
 			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records without an owner",
 				port->name, leaks);

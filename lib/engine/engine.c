@@ -13,6 +13,8 @@
 #include <rte_lcore.h>
 
 #include "engine_priv.h"
+#include "view.h"
+#include "view_capture.h"
 
 #define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers are sent */
 #define FAREWELL_NS    (20 * SAN_NS_PER_MS)
@@ -184,7 +186,7 @@ engine_begin_lcores(struct san_engine_port *p, const char **why)
 	if (rc == 0 && p->conf.own_lcore && !p->conf.waits)
 		rc = san_engine_start(p, why);
 	if (rc == 0)
-		san_engine_telemetry_add(p);
+		san_view_telemetry_add(p);
 	return rc;
 }
 
@@ -251,7 +253,7 @@ stop_lcores(struct san_engine_port *p)
 {
 	uint32_t i;
 
-	san_engine_telemetry_del(p);
+	san_view_telemetry_del(p);
 	atomic_store(&p->stop, true);
 	for (i = 0; i < p->nb_engines; i++) {
 		san_engine_wake(p->engines[i]);
@@ -300,8 +302,8 @@ san_engine_halt(struct san_engine_port *p)
 	/* another thread may still poll */
 	atomic_store(&p->lost, true);
 	stop_lcores(p);
-	san_engine_capture(p, NULL);
-	san_engine_trace_save();
+	san_view_capture(p, NULL);
+	san_view_trace_save();
 	san_engine_port_shut(p);
 }
 
@@ -314,8 +316,8 @@ san_engine_close(struct san_engine_port *p)
 	stop_lcores(p);
 	if (p->nb_engines != 0)
 		say_farewell(p);
-	san_engine_capture(p, NULL);
-	san_engine_trace_save();
+	san_view_capture(p, NULL);
+	san_view_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_lcore_destroy(p->engines[i]);
 	if (p->image != NULL && mem != NULL)
@@ -336,8 +338,8 @@ san_engine_park(struct san_engine_port *p)
 	uint32_t i;
 
 	stop_lcores(p);
-	san_engine_capture(p, NULL);
-	san_engine_trace_save();
+	san_view_capture(p, NULL);
+	san_view_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_lcore_rest(p->engines[i]);
 	p->nb_engines = 0;

@@ -273,16 +273,4 @@ bool san_engine_is_lost(const struct san_engine_port *p);
 /** Set the faults before transmission (*tx*) or after reception. NULL: off. */
 int san_engine_set_impair(struct san_engine_port *p, bool tx,
 			  const struct san_engine_impair_conf *conf);
-/** Write every packet of the port to *file* (pcapng), until NULL is given. 0 or -errno. */
-int san_engine_capture(struct san_engine_port *p, const char *file);
-
-/* ---- engine_show.c ---- */
-
-void san_engine_show(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f);
-/** Get the counters, summed over all engines. Returns their number, fills at most *max*. */
-int san_engine_show_counters(struct san_engine_port *p, struct rtsan_dpdk_counter *c, int max);
-/** The same for one engine. */
-int san_engine_show_counters_of(struct san_engine *e, struct rtsan_dpdk_counter *c, int max);
-uint64_t san_engine_show_leaks(struct san_engine_port *p);
-
 #endif /* ENGINE_H */

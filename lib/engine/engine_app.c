@@ -44,7 +44,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user,
 	e->apps[app].doorbells = doorbells;
 	e->apps[app].wake_fd = wake_fd;
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
-	san_engine_trace_attach(e->id, app);
+	san_view_trace_attach(e->id, app);
 	return 0;
 }
 
@@ -54,7 +54,7 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 	/* closing the descriptor would not remove it from epoll: the application has it open */
 	if (e->apps[app].doorbells != NULL && e->apps[app].wake_fd >= 0)
 		san_engine_idle_del(e, e->apps[app].wake_fd);
-	san_engine_trace_detach(e->id, app);
+	san_view_trace_detach(e->id, app);
 	e->apps[app] = (struct san_engine_app){.doorbells = NULL};
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].doorbells == NULL)
 		e->nb_apps--;
@@ -173,7 +173,7 @@ end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
 	q->fault = why;
 	e->stats.nb_app_faults++;
 	e->apps[q->app].nb_faults++;
-	san_engine_trace_fault(e->id, q->app, q->qpn, why);
+	san_view_trace_fault(e->id, q->app, q->qpn, why);
 	san_core_conn_abort(e->core, q->qpn, e->now_ns);
 }
 

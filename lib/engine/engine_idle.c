@@ -218,7 +218,7 @@ sleep_until_due(struct san_engine *e)
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
-	san_engine_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
+	san_view_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	/* which one it was does not matter: the next round checks everything */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
 	if (e->hears) /* a packet would have ended the sleep: none has waited for us */

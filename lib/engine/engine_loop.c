@@ -13,6 +13,7 @@
 #include <rte_pause.h>
 
 #include "engine_priv.h"
+#include "view_capture.h"
 
 #define DOORBELL_BURST   128
 #define AGAIN_BURST      64
@@ -243,7 +244,7 @@ take_in(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
 	uint16_t n = nb_in;
 
 	if (unlikely(e->capturing))
-		san_engine_capture_pkts(e, in, nb_in, false);
+		san_view_capture_pkts(e, in, nb_in, false);
 	if (unlikely(san_engine_impair_is_on(&e->impair_rx))) {
 		n = san_engine_impair_run(&e->impair_rx, in, nb_in, out, ENGINE_OUT_MAX, e->now_ns);
 		pkts = out;
@@ -362,7 +363,7 @@ loop_transmit_pkts(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t sent, i;
 
 	if (unlikely(e->capturing) && e->has_queue)
-		san_engine_capture_pkts(e, pkts, n, true);
+		san_view_capture_pkts(e, pkts, n, true);
 	if (likely(e->has_queue))
 		n = san_engine_local_tx(e, pkts, n);
 	if (unlikely(e->port->conf.vlan != 0) && e->has_queue)
@@ -447,7 +448,7 @@ give_events(struct san_engine *e)
 
 	while (san_spsc_room(&q->prod, &q->head) != 0 &&
 	       san_core_conn_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask])) {
-		san_engine_trace_conn(e->id, &e->events[q->prod.tail & q->prod.mask]);
+		san_view_trace_conn(e->id, &e->events[q->prod.tail & q->prod.mask]);
 		san_spsc_push(&q->prod, &q->tail, 1);
 	}
 	if (unlikely(q->prod.tail != before))
@@ -490,7 +491,7 @@ trace_timeouts(struct san_engine *e)
 
 	if (likely(nb == e->traced_rto))
 		return;
-	san_engine_trace_rto(e->id, nb - e->traced_rto);
+	san_view_trace_rto(e->id, nb - e->traced_rto);
 	e->traced_rto = nb;
 }
 

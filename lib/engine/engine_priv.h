@@ -19,7 +19,7 @@
 #include "engine_clock.h"
 #include "engine_gate.h"
 #include "engine_memif.h"
-#include "engine_trace.h"
+#include "view_trace.h"
 
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< for frames longer than ENGINE_SHORT */
@@ -30,7 +30,7 @@
 #define ENGINE_EVENTS     256
 #define ENGINE_LANES      1024 /**< most packets handed over that wait for an lcore */
 
-struct san_engine_capture; /* engine_capture.c */
+struct san_view_capture; /* view_capture.c */
 
 /** Packets handed over from one lcore to another. */
 struct san_engine_lane {
@@ -103,7 +103,7 @@ struct san_engine_port {
 	struct san_engine_image *image; /**< NULL: the port has no cores */
 	bool resumes;                   /**< it continues, or will continue, a parked port */
 	struct rte_mempool *pool;
-	struct san_engine_capture *capture;
+	struct san_view_capture *capture;
 	_Atomic bool stop;
 	uint32_t next_event; /**< engine to be checked first */
 	int event_fd;
@@ -378,28 +378,5 @@ void san_engine_port_close(struct san_engine_port *p);
 /** Link speed; 0: unknown. */
 uint32_t san_engine_port_mbps(const struct san_engine_port *p);
 bool san_engine_port_is_up(const struct san_engine_port *p);
-
-/* ---- engine_capture.c ---- */
-
-void san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, bool tx);
-
-/* ---- engine_show.c ---- */
-
-/** Name of a value of enum san_conn_state. */
-const char *san_engine_show_conn_state(uint8_t state);
-
-/* ---- engine_show_stream.c ---- */
-
-/** The stream of connection *c*, or NULL. Call on its lcore. */
-const struct san_stream *san_engine_show_stream_of(const struct san_engine *e,
-						   const struct san_pdl_conn *c);
-/** Show all streams. Call on their lcore. */
-void san_engine_show_stream_list(struct san_engine *e, FILE *f);
-
-/* ---- engine_telemetry.c ---- */
-
-void san_engine_telemetry_add(struct san_engine_port *p);
-/** On return no thread of telemetry reads the engines any more. */
-void san_engine_telemetry_del(struct san_engine_port *p);
 
 #endif /* ENGINE_PRIV_H */

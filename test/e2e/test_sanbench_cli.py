@@ -171,13 +171,14 @@ def prompt_stream(work):
     check([n for n, _ in shown] == ['1', '1', '0'], done.stdout)
     learnt, small = shown[0][1], shown[1][1]
     for text, mode in ((learnt, 'large'), (small, 'small')):
-        check(re.search(f'cid 0x[0-9a-f]{{6}} tx {mode}, rx discovery, threshold 4096', text), text)
-        check('stalls: credit' in text and 'resizes' in text and 'stale' in text, text)
-    message, write, read = map(int, re.search(
-        r'tx bytes: (\d+) message, (\d+) write, (\d+) read', learnt).groups())
-    check(write > 10 * (message + read), learnt)     # it may read while it discovers
-    check(re.search(r'\d us ago: discovery > large \(learnt\)', learnt), learnt)
-    check(re.search(r'tx bytes: [1-9]\d* message, 0 write, 0 read', small), small)
+        check(re.search(f'cid=0x[0-9a-f]{{6}} mode={mode} peer_mode=discovery ', text), text)
+        check(re.search(r'\bthreshold=4096\s', text), text)
+    moved = [dict((key, int(n)) for key, n in re.findall(r'tx_(\w+)_bytes=(\d+)', text))
+             for text in (learnt, small)]
+    # it may read while it discovers
+    check(moved[0]['write'] > 10 * (moved[0]['message'] + moved[0]['read']), learnt)
+    check(re.search(r'\d: discovery > large \(learnt\)', learnt), learnt)
+    check(moved[1]['message'] > 0 and moved[1]['write'] == moved[1]['read'] == 0, small)
     server.stop()
 
 

@@ -33,6 +33,7 @@
 #include "helper.h"
 #include "rtsan_priv.h"
 #include "san_assert.h"
+#include "view.h"
 #define TEST_EAL_MB "128"
 #include "unit/test_eal.h"
 
@@ -670,7 +671,7 @@ teardown(uint32_t nb_fds)
 		SAN_VERIFY(port->cqs[i].app == NULL);
 	SAN_VERIFY(san_ulp_mr_nb(san_core_ulp(e->core)) == 0);
 	SAN_VERIFY(san_core_pdl(e->core)->nb_conns == 0);
-	SAN_VERIFY(san_engine_show_leaks(port->ctx->port) == 0);
+	SAN_VERIFY(san_view_counters_leaks(port->ctx->port) == 0);
 	/* what was punched is there again for the next input */
 	SAN_VERIFY(posix_fallocate(region_fd, 0, REGION) == 0);
 	now = held(nb_inputs++ % MAPS_EVERY == 0);

@@ -23,6 +23,7 @@
 #include "engine_priv.h"
 #define TEST_EAL_MB "128"
 #include "test_eal.h"
+#include "view.h"
 
 #define DEPTH      512
 #define LEN        5000
@@ -188,7 +189,7 @@ teardown(void **state)
 	(void)state;
 	end_apps();
 	alarm(0);
-	return san_engine_show_leaks(port) == 0 ? 0 : -1;
+	return san_view_counters_leaks(port) == 0 ? 0 : -1;
 }
 
 /* ---- what an application does ---- */

@@ -14,6 +14,7 @@
 
 #include "engine_priv.h"
 #include "test_eal.h"
+#include "view.h"
 
 #define NB 2
 
@@ -105,7 +106,7 @@ open__an_engine_on_each_lcore(void **state)
 	}
 	assert_false(san_engine_event(port, &ev));
 	assert_int_equal(san_engine_progress(port), 0);
-	assert_int_equal(san_engine_show_leaks(port), 0);
+	assert_int_equal(san_view_counters_leaks(port), 0);
 }
 
 /* Key and table are read back, and each engine gives peers source ports of its own queue. */
@@ -187,8 +188,8 @@ open__undoes_what_it_did(void **state)
 static void
 counters__of_all(void **state)
 {
-	struct rtsan_dpdk_counter all[256], one[256];
-	int n, i;
+	struct rtsan_dpdk_counter all[SAN_VIEW_COUNTERS], one[SAN_VIEW_COUNTERS];
+	uint32_t n, i;
 
 	(void)state;
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
@@ -196,19 +197,23 @@ counters__of_all(void **state)
 	san_core_tl(port->engines[1]->core)->stats.budget_high = 50;
 	san_core_tl(port->engines[0]->core)->stats.nb_pulls = 3;
 	san_core_tl(port->engines[1]->core)->stats.nb_pulls = 4;
-	n = san_engine_show_counters(port, all, RTE_DIM(all));
-	assert_int_equal(san_engine_show_counters_of(port->engines[1], one, RTE_DIM(one)), n);
+	n = san_view_counters(port, NULL, all);
+	assert_int_equal(san_view_counters(port, port->engines[1], one), n);
 	for (i = 0; i < n; i++) {
 		if (strcmp(all[i].name, "budget_high") == 0) {
 			assert_int_equal(all[i].value, 70);
 			assert_int_equal(one[i].value, 50);
+			assert_true(san_view_counters_is_gauge(all[i].name));
 		}
 		if (strcmp(all[i].name, "pulls") == 0) {
 			assert_int_equal(all[i].value, 7);
 			assert_int_equal(one[i].value, 4);
+			assert_false(san_view_counters_is_gauge(all[i].name));
 		}
 	}
-	assert_true(n > 60 && n < 256);
+	assert_true(n > 60);
+	assert_true(san_view_counters_is_gauge("budget"));
+	assert_false(san_view_counters_is_gauge("drop_icrc"));
 }
 
 /* A device that always has as many frames as requested. */

@@ -11,9 +11,9 @@
 #include <rte_telemetry.h>
 
 #include "app_telemetry.h"
-#include "engine_conn.h"
-#include "engine_telemetry.h"
 #include "socks_tell.h"
+#include "view_conn.h"
+#include "view_telemetry.h"
 
 #define PAGE    24    /* applications per answer: some 500 bytes each, of at most 16 KiB */
 #define NUMBERS 65536 /* upper bound of socket numbers */
@@ -79,7 +79,7 @@ copy_apps(const struct app_port *port, struct row *rows)
 }
 
 static int
-add_app(struct rte_tel_data *d, const struct row *r, const struct san_engine_app_view *v)
+add_app(struct rte_tel_data *d, const struct row *r, const struct san_view_app *v)
 {
 	struct rte_tel_data *one = rte_tel_data_alloc();
 	char name[16];
@@ -134,12 +134,12 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 static int
 app_telemetry_tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
-	static struct san_engine_app_view views[SAN_ENGINE_APPS];
+	static struct san_view_app views[SAN_ENGINE_APPS];
 	static struct row rows[SAN_ENGINE_APPS];
 	uint32_t i, n = copy_apps(port, rows), nb_listed = 0;
 	int rc;
 
-	san_engine_conn_count_apps(port->ctx->port, views);
+	san_view_conn_count_apps(port->ctx->port, views);
 	rte_tel_data_start_dict(d);
 	rc = add_limits(d, port);
 	for (i = 0; i < n && nb_listed < PAGE && rc == 0; i++) {
@@ -162,7 +162,7 @@ tell_of(struct rte_tel_data *d, const char *name, uint32_t from, tell_fn fn)
 	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
 			return fn(d, &apps->ports[i], from);
-	return san_engine_telemetry_error(d, "there is no port with this name");
+	return san_view_telemetry_error(d, "there is no port with this name");
 }
 
 static int
@@ -174,17 +174,17 @@ app_telemetry_answer(struct rte_tel_data *d, const char *params, tell_fn fn, uns
 	char *end = NULL;
 	int rc = -ENODEV;
 
-	if (!san_engine_telemetry_port_name(&params, name))
-		return san_engine_telemetry_error(d, "there is no port with this name");
+	if (!san_view_telemetry_port_name(&params, name))
+		return san_view_telemetry_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
 		if (*end != '\0' || from >= max)
-			return san_engine_telemetry_error(d, "the parameter is a number");
+			return san_view_telemetry_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
-		return san_engine_telemetry_error(d, "the daemon is busy");
+		return san_view_telemetry_error(d, "the daemon is busy");
 	if (apps != NULL)
 		rc = tell_of(d, name, (uint32_t)from, fn);
 	pthread_mutex_unlock(&lock);

@@ -15,8 +15,8 @@
 #include <rte_lcore.h>
 
 #include "dpdk_priv.h"
-#include "engine_capture.h"
 #include "san_log.h"
+#include "view_capture.h"
 
 static _Atomic bool claimed;
 static LIST_HEAD(, dpdk_ctx) opened = LIST_HEAD_INITIALIZER(opened);
@@ -94,7 +94,7 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 	}
 	if (conf->capture[0] == '\0')
 		return 0;
-	rc = san_engine_capture(ctx->port, conf->capture);
+	rc = san_view_capture(ctx->port, conf->capture);
 	if (rc != 0) {
 		san_engine_close(ctx->port);
 		san_dpdk_eal_remove(dev);
@@ -181,7 +181,7 @@ san_dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
 int
 san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 {
-	struct san_engine_capture_view view;
+	struct san_view_capture_view view;
 	const char *why = "";
 	int rc = san_engine_resume(ctx->port, mem, &why);
 
@@ -189,8 +189,8 @@ san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 		return ctx->host->fail(rc, "%s (%s)", why, strerror(-rc));
 	count_qps(ctx);
 	/* parking has ended the capture */
-	if (ctx->capture[0] != '\0' && !san_engine_capture_show(ctx->port, &view)) {
-		rc = san_engine_capture(ctx->port, ctx->capture);
+	if (ctx->capture[0] != '\0' && !san_view_capture_show(ctx->port, &view)) {
+		rc = san_view_capture(ctx->port, ctx->capture);
 		if (rc != 0)
 			SAN_LOG(DRIVER, WARNING, "capture=%s: %s", ctx->capture, strerror(-rc));
 	}

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "dpdk_priv.h"
+#include "view.h"
+#include "view_capture.h"
 
 static struct san_engine_port *
 dpdk_tool_port_of(const struct rtsan_ctx *ctx)
@@ -88,16 +90,22 @@ rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f)
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
 	if (p != NULL)
-		san_engine_show(p, (enum rtsan_dpdk_show)what, f);
+		san_view_text(p, (enum rtsan_dpdk_show)what, f);
 }
 
 int
 rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max)
 {
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
+	struct rtsan_dpdk_counter all[SAN_VIEW_COUNTERS];
+	int i, n;
 
-	return p != NULL ? san_engine_show_counters(p, (struct rtsan_dpdk_counter *)c, max) :
-			   -EINVAL;
+	if (p == NULL)
+		return -EINVAL;
+	n = (int)san_view_counters(p, NULL, all);
+	for (i = 0; i < n && i < max; i++)
+		c[i] = all[i];
+	return n;
 }
 
 uint64_t
@@ -105,7 +113,7 @@ rtsan_dpdk_leaks(struct rtsan_ctx *ctx)
 {
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
-	return p != NULL ? san_engine_show_leaks(p) : 0;
+	return p != NULL ? san_view_counters_leaks(p) : 0;
 }
 
 int
@@ -113,7 +121,7 @@ rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file)
 {
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 
-	int rc = p != NULL ? san_engine_capture(p, file) : -EINVAL;
+	int rc = p != NULL ? san_view_capture(p, file) : -EINVAL;
 
 	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s", strerror(-rc));
 }

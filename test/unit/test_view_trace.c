@@ -3,28 +3,28 @@
 #include <malloc.h>
 
 #include "unit.h"
-#include "engine_trace.h"
+#include "view_trace.h"
 
 #define TIMES 2000
 
 /* Without tracing there is no cost, however often an lcore sleeps. */
 static void
-san_engine_trace_sleep__costs_no_memory(void **state)
+san_view_trace_sleep__costs_no_memory(void **state)
 {
 	size_t before, i;
 
 	(void)state;
-	san_engine_trace_sleep(0, 1);
+	san_view_trace_sleep(0, 1);
 	before = mallinfo2().uordblks;
 	for (i = 0; i < TIMES; i++)
-		san_engine_trace_sleep(0, i);
+		san_view_trace_sleep(0, i);
 	assert_int_equal(mallinfo2().uordblks, before);
 }
 
-UNIT_TEST(test_engine_trace)
+UNIT_TEST(test_view_trace)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_engine_trace_sleep__costs_no_memory),
+		cmocka_unit_test(san_view_trace_sleep__costs_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

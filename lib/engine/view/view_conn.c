@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine_conn.h"
 #include "engine_priv.h"
+#include "view_conn.h"
 
 #define SLICE 256 /* places visited in one call */
 
@@ -17,9 +17,9 @@ app_of(const struct san_engine *e, uint32_t qpn)
 }
 
 static void
-view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san_engine_conn *out)
+view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san_view_conn *out)
 {
-	out->cwnd = san_pdl_cc_window(&c->cc);
+	out->cwnd_milli = (uint64_t)san_pdl_cc_window(&c->cc) * 1000 / SAN_CC_ONE;
 	out->first_win = c->pcb.first_win;
 	out->virtual_win = san_pdl_pcb_vwin(pdl, c);
 	out->req_win = c->tx[SAN_WIN_REQ].size;
@@ -38,21 +38,18 @@ view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san
 	out->nb_rto = c->nb_rto;
 	out->nb_dup = c->nb_dup;
 	out->nb_cuts = c->cc.nb_cuts;
+	out->level = c->cc.level;
 }
 
-/*
- * If the application polls the engine, this runs in another thread. It may read single words then,
- * but must not follow pointers that the engine may free: queue pair and reason are unknown.
- */
-static void
-engine_conn_view(struct san_engine *e, uint32_t slot, struct san_engine_conn *out)
+void
+san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner, struct san_view_conn *out)
 {
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	const struct san_tl *tl = san_core_tl(e->core);
 	const struct san_ulp *ulp = san_core_ulp(e->core);
 	const struct san_pdl_conn *c = &pdl->conns[slot];
 
-	*out = (struct san_engine_conn){
+	*out = (struct san_view_conn){
 		.cid = c->cid,
 		.dcid = c->dcid,
 		.qpn = SAN_QPN_NONE,
@@ -67,9 +64,10 @@ engine_conn_view(struct san_engine *e, uint32_t slot, struct san_engine_conn *ou
 		.pkey = c->pkey,
 		.nb_messages = tl->conns[slot].nb_msgs,
 		.max_messages = c->pcb.msg_limit,
+		.packs = tl->conns[slot].peer.pack,
 	};
 	view_packets(pdl, c, out);
-	if (!e->launched)
+	if (!is_owner)
 		return;
 	out->hold = (uint8_t)san_tl_hold(tl, c, e->now_ns);
 	out->qpn = san_ulp_qp_of(ulp, (uint16_t)slot);
@@ -79,12 +77,106 @@ engine_conn_view(struct san_engine *e, uint32_t slot, struct san_engine_conn *ou
 		out->qpn = SAN_QPN_NONE;
 }
 
+/* ---- forms ---- */
+
+#define FIELD(name, member) SAN_VIEW_FIELD(struct san_view_conn, name, member)
+
+static const struct san_view_field in_list[] = {
+	FIELD("app", app),
+	FIELD("lcore", lcore),
+	FIELD("tx_bytes", qp.traffic.tx_bytes),
+	FIELD("rx_bytes", qp.traffic.rx_bytes),
+	FIELD("tx_pkts", nb_tx_pkts),
+	FIELD("rx_pkts", nb_rx_pkts),
+	FIELD("rtx", nb_rtx),
+	FIELD("rtt_ns", srtt_ns),
+	FIELD("in_flight", in_flight),
+	FIELD("limit", limit),
+};
+
+static const struct san_view_field alone[] = {
+	FIELD("cwnd_milli", cwnd_milli),
+	FIELD("first_window", first_win),
+	FIELD("virtual_window", virtual_win),
+	FIELD("request_window", req_win),
+	FIELD("data_window", data_win),
+	FIELD("messages", nb_messages),
+	FIELD("message_limit", max_messages),
+	FIELD("cuts", nb_cuts),
+	FIELD("rttvar_ns", rttvar_ns),
+	FIELD("rtt_base_ns", rtt_base_ns),
+	FIELD("rto_ns", rto_ns),
+	FIELD("early", nb_fast_rtx),
+	FIELD("tlp", nb_tlp),
+	FIELD("rto", nb_rto),
+	FIELD("duplicates", nb_dup),
+	FIELD("tx_messages", qp.traffic.nb_tx),
+	FIELD("rx_messages", qp.traffic.nb_rx),
+	FIELD("send_depth", qp.sq_depth),
+	FIELD("sends", qp.nb_requests),
+	FIELD("sends_waiting", qp.nb_waiting),
+	FIELD("recv_depth", qp.rq_depth),
+	FIELD("recvs", qp.nb_recvs),
+	FIELD("level", level),
+	FIELD("packs", packs),
+};
+
+static const char *
+conn_state_name(uint8_t state)
+{
+	static const char *const names[] = {"free", "setup", "open", "closing"};
+
+	return state < RTE_DIM(names) ? names[state] : "unknown";
+}
+
+static const char *
+conn_order_name(const struct san_view_conn *c)
+{
+	if (!c->ordered)
+		return "unordered";
+	return c->relaxed ? "relaxed" : "ordered";
+}
+
+static void
+put_hex(struct san_view *v, const char *name, int digits, uint32_t value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "0x%0*x", digits, value);
+	san_view_string(v, name, text);
+}
+
+void
+san_view_conn_brief(struct san_view *v, const struct san_view_conn *c)
+{
+	char addr[SAN_INET_TEXT];
+
+	san_view_string(v, "peer", san_inet_addr_text(&c->peer, addr));
+	san_view_string(v, "state", conn_state_name(c->state));
+	san_view_string(v, "reason", san_hold_name(c->hold));
+	san_view_fields(v, in_list, RTE_DIM(in_list), c);
+}
+
+void
+san_view_conn_full(struct san_view *v, const struct san_view_conn *c)
+{
+	put_hex(v, "cid", 6, c->cid);
+	put_hex(v, "peer_cid", 6, c->dcid);
+	put_hex(v, "pkey", 4, c->pkey);
+	san_view_u64(v, "qp", c->qpn);
+	san_view_string(v, "order", conn_order_name(c));
+	san_view_u64(v, "mtu", c->mtu);
+	san_view_u64(v, "source_port", c->port);
+	san_view_conn_brief(v, c);
+	san_view_fields(v, alone, RTE_DIM(alone), c);
+}
+
 /* ---- pages ---- */
 
 struct page {
 	uint32_t slot, end; /**< slots to visit: from, and up to */
 	uint16_t app;
-	struct san_engine_conn *out;
+	struct san_view_conn *out;
 	uint32_t nb, max;
 };
 
@@ -95,19 +187,19 @@ do_page(struct san_engine *e, void *arg)
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 
 	for (; page->slot < page->end && page->nb < page->max; page->slot++) {
-		struct san_engine_conn *out = &page->out[page->nb];
+		struct san_view_conn *out = &page->out[page->nb];
 
 		if (pdl->conns[page->slot].state == SAN_CONN_FREE)
 			continue;
-		engine_conn_view(e, page->slot, out);
-		page->nb += page->app == ENGINE_APP_ANY || page->app == out->app;
+		san_view_conn_of(e, page->slot, e->launched, out);
+		page->nb += page->app == VIEW_APP_ANY || page->app == out->app;
 	}
 	return 0;
 }
 
 uint32_t
-san_engine_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
-		    struct san_engine_conn *out, uint32_t max, uint32_t *next)
+san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
+		  struct san_view_conn *out, uint32_t max, uint32_t *next)
 {
 	const uint32_t per = p->conf.core.pdl.max_conns, all = per * p->nb_engines;
 	struct page page = {.app = app, .out = out, .max = max};
@@ -126,7 +218,7 @@ san_engine_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
 
 struct one {
 	uint32_t cid;
-	struct san_engine_conn *out;
+	struct san_view_conn *out;
 };
 
 static int
@@ -137,12 +229,12 @@ do_one(struct san_engine *e, void *arg)
 
 	if (c == NULL)
 		return -ENOENT;
-	engine_conn_view(e, c->slot, one->out);
+	san_view_conn_of(e, c->slot, e->launched, one->out);
 	return 0;
 }
 
 int
-san_engine_conn(struct san_engine_port *p, uint32_t cid, struct san_engine_conn *out)
+san_view_conn_one(struct san_engine_port *p, uint32_t cid, struct san_view_conn *out)
 {
 	struct one one = {.cid = cid, .out = out};
 	uint32_t lcore = san_pdl_cid_lcore(cid);
@@ -156,8 +248,8 @@ san_engine_conn(struct san_engine_port *p, uint32_t cid, struct san_engine_conn 
 struct count {
 	uint32_t at, end;
 	union {
-		struct san_engine_census *census;
-		struct san_engine_app_view *apps;
+		struct san_view_census *census;
+		struct san_view_app *apps;
 	};
 };
 
@@ -198,7 +290,7 @@ do_census(struct san_engine *e, void *arg)
 }
 
 void
-san_engine_conn_count(struct san_engine_port *p, struct san_engine_census *out)
+san_view_conn_count(struct san_engine_port *p, struct san_view_census *out)
 {
 	struct count count = {.census = out};
 
@@ -215,12 +307,12 @@ do_apps(struct san_engine *e, void *arg)
 	uint32_t i;
 
 	for (i = count->at; i < count->end; i++) {
-		struct san_engine_app_view *app = &count->apps[e->qps[i].app];
+		struct san_view_app *app = &count->apps[e->qps[i].app];
 
 		if (e->qps[i].wq.wq == NULL)
 			continue;
 		app->nb_qps++;
-		/* as in engine_conn_view(): the queue pair itself is read only on its lcore */
+		/* as in san_view_conn_of(): the queue pair itself is read only on its lcore */
 		if (!e->launched || !san_ulp_qp_view(ulp, e->qps[i].qpn, &qp))
 			continue;
 		app->nb_conns += qp.is_bound;
@@ -232,7 +324,7 @@ do_apps(struct san_engine *e, void *arg)
 static int
 do_past(struct san_engine *e, void *arg)
 {
-	struct san_engine_app_view *apps = arg;
+	struct san_view_app *apps = arg;
 	uint32_t i;
 
 	for (i = 0; i < e->nb_apps; i++) {
@@ -243,7 +335,7 @@ do_past(struct san_engine *e, void *arg)
 }
 
 void
-san_engine_conn_count_apps(struct san_engine_port *p, struct san_engine_app_view *out)
+san_view_conn_count_apps(struct san_engine_port *p, struct san_view_app *out)
 {
 	struct count count = {.apps = out};
 	uint32_t i;

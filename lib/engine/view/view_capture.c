@@ -20,17 +20,17 @@
 #include <rte_pcapng.h>
 #include <rte_spinlock.h>
 
-#include "engine_capture.h"
 #include "engine_priv.h"
+#include "view_capture.h"
 
 #define CAPTURE_POOL (4 * ENGINE_OUT_MAX)
 
-struct san_engine_capture {
+struct san_view_capture {
 	rte_pcapng_t *file;
 	rte_spinlock_t lock; /* of *file* */
 	struct rte_mempool *pool;
-	struct san_engine_capture_conf conf;
-	char name[ENGINE_CAPTURE_NAME];
+	struct san_view_capture_conf conf;
+	char name[VIEW_CAPTURE_NAME];
 	uint16_t udp_port;
 	_Atomic uint64_t nb_pkts, nb_missed;
 };
@@ -55,7 +55,7 @@ goes_to(const struct rte_mbuf *m, const struct san_ip *peer)
  * address.
  */
 static bool
-capture_is_wanted(const struct san_engine_capture *cap, const struct rte_mbuf *m, bool tx)
+capture_is_wanted(const struct san_view_capture *cap, const struct rte_mbuf *m, bool tx)
 {
 	struct san_wire_peek peek;
 
@@ -68,9 +68,9 @@ capture_is_wanted(const struct san_engine_capture *cap, const struct rte_mbuf *m
 }
 
 void
-san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, bool tx)
+san_view_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, bool tx)
 {
-	struct san_engine_capture *cap = e->port->capture;
+	struct san_view_capture *cap = e->port->capture;
 	enum rte_pcapng_direction dir = tx ? RTE_PCAPNG_DIRECTION_OUT : RTE_PCAPNG_DIRECTION_IN;
 	struct rte_mbuf *copies[ENGINE_OUT_MAX];
 	uint64_t tsc = rte_rdtsc();
@@ -105,7 +105,7 @@ do_capturing(struct san_engine *e, void *arg)
 
 /* On return no engine uses a capture other than *cap*; NULL: none. */
 static void
-tell_engines(struct san_engine_port *p, struct san_engine_capture *cap)
+tell_engines(struct san_engine_port *p, struct san_view_capture *cap)
 {
 	uint32_t i;
 
@@ -116,7 +116,7 @@ tell_engines(struct san_engine_port *p, struct san_engine_capture *cap)
 static void
 capture_stop(struct san_engine_port *p)
 {
-	struct san_engine_capture *cap = p->capture;
+	struct san_view_capture *cap = p->capture;
 
 	if (cap == NULL)
 		return;
@@ -129,9 +129,9 @@ capture_stop(struct san_engine_port *p)
 
 /* Returns false if there is no capture. */
 static bool
-capture_view_of(const struct san_engine_port *p, struct san_engine_capture_view *out)
+capture_view_of(const struct san_engine_port *p, struct san_view_capture_view *out)
 {
-	const struct san_engine_capture *cap = p->capture;
+	const struct san_view_capture *cap = p->capture;
 
 	if (cap == NULL)
 		return false;
@@ -155,10 +155,10 @@ capture_make_pool(const struct san_engine_port *p)
 }
 
 static int
-capture_start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
+capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (conf->overwrite ? O_TRUNC : O_EXCL);
-	struct san_engine_capture *cap;
+	struct san_view_capture *cap;
 	int fd, rc = -ENOMEM;
 
 	if (strlen(conf->file) >= sizeof(cap->name))
@@ -198,9 +198,9 @@ no_file:
 }
 
 int
-san_engine_capture(struct san_engine_port *p, const char *file)
+san_view_capture(struct san_engine_port *p, const char *file)
 {
-	const struct san_engine_capture_conf conf = {.file = file, .overwrite = true};
+	const struct san_view_capture_conf conf = {.file = file, .overwrite = true};
 	int rc;
 
 	pthread_mutex_lock(&control);
@@ -211,7 +211,7 @@ san_engine_capture(struct san_engine_port *p, const char *file)
 }
 
 int
-san_engine_capture_start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
+san_view_capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
 	int rc = -EBUSY;
 
@@ -226,7 +226,7 @@ san_engine_capture_start(struct san_engine_port *p, const struct san_engine_capt
 }
 
 bool
-san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_view *out)
+san_view_capture_stop(struct san_engine_port *p, struct san_view_capture_view *out)
 {
 	bool was_on;
 
@@ -241,7 +241,7 @@ san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_vie
 }
 
 bool
-san_engine_capture_show(struct san_engine_port *p, struct san_engine_capture_view *out)
+san_view_capture_show(struct san_engine_port *p, struct san_view_capture_view *out)
 {
 	bool is_on;
 

@@ -15,9 +15,9 @@
 #include <rte_telemetry.h>
 
 #include "engine_priv.h"
-#include "engine_telemetry.h"
+#include "view.h"
+#include "view_telemetry.h"
 
-#define COUNTERS_MAX  256
 #define BUSY_LEAST_NS (100 * SAN_NS_PER_MS) /* a percentage of a shorter time means nothing */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,56 +35,60 @@ static struct place {
 static uint32_t nb_places;
 
 int
-san_engine_telemetry_error(struct rte_tel_data *d, const char *text)
+san_view_telemetry_error(struct rte_tel_data *d, const char *text)
 {
 	rte_tel_data_start_dict(d);
 	return rte_tel_data_add_dict_string(d, "error", text);
 }
 
 static int
-with_prefix(struct san_engine_port *p, struct rte_tel_data *d, const char *prefix, bool want)
-{
-	struct rtsan_dpdk_counter c[COUNTERS_MAX];
-	int i, n = san_engine_show_counters(p, c, COUNTERS_MAX);
-	size_t len = strlen(prefix);
-
-	rte_tel_data_start_dict(d);
-	for (i = 0; i < RTE_MIN(n, COUNTERS_MAX); i++)
-		if ((strncmp(c[i].name, prefix, len) == 0) == want)
-			rte_tel_data_add_dict_u64(d, c[i].name, c[i].value);
-	return 0;
-}
-
-static int
 tel_stats(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	(void)params;
-	return with_prefix(p, d, "drop_", false);
+	rte_tel_data_start_dict(d);
+	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "drop_", false);
+	return 0;
 }
 
 static int
 tel_drops(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	(void)params;
-	return with_prefix(p, d, "drop_", true);
+	rte_tel_data_start_dict(d);
+	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "drop_", true);
+	return 0;
 }
 
 static int
 tel_cam(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	(void)params;
-	return with_prefix(p, d, "cam_", true);
+	rte_tel_data_start_dict(d);
+	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "cam_", true);
+	return 0;
+}
+
+static int
+tel_gauges(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct rtsan_dpdk_counter c[SAN_VIEW_COUNTERS];
+	uint32_t i, n = san_view_counters(p, NULL, c);
+
+	(void)params;
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	for (i = 0; i < n; i++)
+		if (san_view_counters_is_gauge(c[i].name))
+			rte_tel_data_add_array_string(d, c[i].name);
+	return 0;
 }
 
 /* Show the counters of one engine; without a number, list the lcores. */
 static int
 tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
-	struct rtsan_dpdk_counter c[COUNTERS_MAX];
 	char *end = NULL;
 	unsigned long id;
 	uint32_t k;
-	int i, n;
 
 	if (params == NULL || params[0] == '\0') {
 		rte_tel_data_start_array(d, RTE_TEL_INT_VAL);
@@ -95,10 +99,8 @@ tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	id = strtoul(params, &end, 10);
 	if (*end != '\0' || id >= p->nb_engines)
 		return -EINVAL;
-	n = san_engine_show_counters_of(p->engines[id], c, COUNTERS_MAX);
 	rte_tel_data_start_dict(d);
-	for (i = 0; i < RTE_MIN(n, COUNTERS_MAX); i++)
-		rte_tel_data_add_dict_u64(d, c[i].name, c[i].value);
+	san_view_counters_put(p, p->engines[id], &(struct san_view){.dict = d}, "", true);
 	return 0;
 }
 
@@ -112,28 +114,6 @@ busy_percent(struct last *l, uint64_t time_ns, uint64_t busy_ns)
 		l->busy_ns = busy_ns;
 	}
 	return l->percent;
-}
-
-struct lcore_view {
-	struct san_engine_stats stats;
-	uint64_t time_ns, busy_ns;
-	uint32_t nb_conns, nb_backlog, nb_inflight;
-};
-
-static int
-do_lcore(struct san_engine *e, void *arg)
-{
-	struct lcore_view *out = arg;
-
-	*out = (struct lcore_view){
-		.stats = e->stats,
-		.time_ns = e->now_ns - e->busy.since_ns,
-		.busy_ns = e->busy.busy_ns,
-		.nb_conns = san_core_pdl(e->core)->nb_conns,
-		.nb_inflight = san_core_pdl(e->core)->inflight,
-		.nb_backlog = e->nb_backlog,
-	};
-	return 0;
 }
 
 static struct place *
@@ -151,27 +131,17 @@ add_lcore(struct rte_tel_data *d, struct san_engine *e)
 {
 	struct last *last = &telemetry_place_of(e->port)->last[e->id];
 	struct rte_tel_data *one = rte_tel_data_alloc();
-	struct lcore_view v;
+	struct san_view_busy busy;
 	char name[16];
 
 	if (one == NULL)
 		return -ENOMEM;
-	san_engine_loop_read(e, do_lcore, &v);
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_int(one, "lcore",
 				  e->launched ? (int)e->port->conf.lcores[e->id] : -1);
+	busy = san_view_lcore(e, &(struct san_view){.dict = one});
 	rte_tel_data_add_dict_u64(one, "busy_percent",
-				  busy_percent(last, v.time_ns, v.busy_ns));
-	rte_tel_data_add_dict_u64(one, "time_ns", v.time_ns);
-	rte_tel_data_add_dict_u64(one, "busy_ns", v.busy_ns);
-	rte_tel_data_add_dict_u64(one, "loops", v.stats.nb_loops);
-	rte_tel_data_add_dict_u64(one, "loops_idle", v.stats.nb_idle_loops);
-	rte_tel_data_add_dict_u64(one, "sleeps", v.stats.nb_sleeps);
-	rte_tel_data_add_dict_u64(one, "rx_pkts", v.stats.nb_rx);
-	rte_tel_data_add_dict_u64(one, "tx_pkts", v.stats.nb_tx);
-	rte_tel_data_add_dict_u64(one, "conns", v.nb_conns);
-	rte_tel_data_add_dict_u64(one, "in_flight", v.nb_inflight);
-	rte_tel_data_add_dict_u64(one, "backlog", v.nb_backlog);
+				  busy_percent(last, busy.time_ns, busy.busy_ns));
 	snprintf(name, sizeof(name), "%u", e->id);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }
@@ -244,30 +214,31 @@ static const struct command {
 	 "Names of the ports. Every other command takes port=NAME as its first parameter; without "
 	 "it, it is about the first one"},
 	{"/sanstack/port", tel_port, "The port. No parameters"},
-	{"/sanstack/conn", san_engine_telemetry_conn_one,
+	{"/sanstack/conn", san_view_telemetry_conn_one,
 	 "One connection. Parameter: CID; none: conn_list"},
-	{"/sanstack/stream", san_engine_telemetry_stream, "One stream. Parameter: CID"},
-	{"/sanstack/conn_list", san_engine_telemetry_conn_list,
+	{"/sanstack/stream", san_view_stream_telemetry, "One stream. Parameter: CID"},
+	{"/sanstack/conn_list", san_view_telemetry_conn_list,
 	 "Connections, a page of them. Parameters: OFFSET (0, then what next says), APP"},
-	{"/sanstack/reasons", san_engine_telemetry_conn_reasons,
+	{"/sanstack/reasons", san_view_telemetry_conn_reasons,
 	 "Connections by what holds them back now. No parameters"},
-	{"/sanstack/hist", san_engine_telemetry_conn_hist,
+	{"/sanstack/hist", san_view_telemetry_conn_hist,
 	 "Histograms: rounds with work, round trips now. Bucket i: from 2^i ns. No parameters"},
 	{"/sanstack/lcores", tel_lcores, "All lcores and how busy they are. No parameters"},
-	{"/sanstack/capture", san_engine_telemetry_conn_capture,
+	{"/sanstack/capture", san_view_telemetry_conn_capture,
 	 "Packets into a pcapng file. Parameters: FILE, CID (0: all), SNAP; none: show"},
-	{"/sanstack/capture_stop", san_engine_telemetry_conn_capture_stop,
+	{"/sanstack/capture_stop", san_view_telemetry_conn_capture_stop,
 	 "End capturing. No parameters"},
 	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0"},
 	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters"},
 	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters"},
+	{"/sanstack/gauges", tel_gauges, "Counters that are states, not counts. No parameters"},
 	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters"},
 };
 
 #define PORT_KEY "port="
 
 bool
-san_engine_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME])
+san_view_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME])
 {
 	const char *from = *params;
 	size_t len;
@@ -292,7 +263,7 @@ telemetry_find_port(const char **params)
 	char name[SAN_ENGINE_NAME];
 	uint32_t i;
 
-	if (!san_engine_telemetry_port_name(params, name))
+	if (!san_view_telemetry_port_name(params, name))
 		return NULL;
 	for (i = 0; i < nb_places; i++)
 		if (name[0] == '\0' || strcmp(places[i].port->conf.name, name) == 0)
@@ -309,7 +280,7 @@ telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d
 	if (nb_places == 0)
 		return -ENODEV;
 	if (port == NULL)
-		return san_engine_telemetry_error(d, "there is no port with this name");
+		return san_view_telemetry_error(d, "there is no port with this name");
 	for (i = 0; i < RTE_DIM(commands); i++)
 		if (strcmp(cmd, commands[i].name) == 0)
 			return commands[i].fn(port, d, params);
@@ -327,7 +298,7 @@ telemetry_handle_cmd(const char *cmd, const char *params, struct rte_tel_data *d
 	return rc;
 }
 
-RTE_INIT(engine_telemetry_register)
+RTE_INIT(view_telemetry_register)
 {
 	size_t i;
 
@@ -337,7 +308,7 @@ RTE_INIT(engine_telemetry_register)
 }
 
 void
-san_engine_telemetry_add(struct san_engine_port *p)
+san_view_telemetry_add(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
 	if (nb_places < RTE_DIM(places))
@@ -346,7 +317,7 @@ san_engine_telemetry_add(struct san_engine_port *p)
 }
 
 void
-san_engine_telemetry_del(struct san_engine_port *p)
+san_view_telemetry_del(struct san_engine_port *p)
 {
 	uint32_t i;
 

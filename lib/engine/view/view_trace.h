@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_TRACE_H
-#define ENGINE_TRACE_H
+#ifndef VIEW_TRACE_H
+#define VIEW_TRACE_H
 
 /**
  * @file
@@ -14,16 +14,16 @@
 #include "core.h"
 
 /** A connection was requested, established or refused, or has ended. */
-void san_engine_trace_conn(uint16_t lcore, const struct san_core_event *ev);
+void san_view_trace_conn(uint16_t lcore, const struct san_core_event *ev);
 /** *n* packets, of any connections, timed out in this round. */
-void san_engine_trace_rto(uint16_t lcore, uint64_t n);
-void san_engine_trace_attach(uint16_t lcore, uint16_t app);
-void san_engine_trace_detach(uint16_t lcore, uint16_t app);
+void san_view_trace_rto(uint16_t lcore, uint64_t n);
+void san_view_trace_attach(uint16_t lcore, uint16_t app);
+void san_view_trace_detach(uint16_t lcore, uint16_t app);
 /** A queue pair was ended for an invalid entry of its application. */
-void san_engine_trace_fault(uint16_t lcore, uint16_t app, uint32_t qpn, const char *why);
+void san_view_trace_fault(uint16_t lcore, uint16_t app, uint32_t qpn, const char *why);
 /** The lcore is about to sleep, at most for *ns*. */
-void san_engine_trace_sleep(uint16_t lcore, uint64_t ns);
+void san_view_trace_sleep(uint16_t lcore, uint64_t ns);
 /** Write the trace to files: EAL itself would do so only in its cleanup. */
-void san_engine_trace_save(void);
+void san_view_trace_save(void);
 
-#endif /* ENGINE_TRACE_H */
+#endif /* VIEW_TRACE_H */

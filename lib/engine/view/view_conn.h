@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_CONN_H
-#define ENGINE_CONN_H
+#ifndef VIEW_CONN_H
+#define VIEW_CONN_H
 
 /**
  * @file
@@ -15,10 +15,11 @@
 #include "engine.h"
 #include "engine_busy.h"
 #include "san_hold.h"
+#include "view.h"
 
-#define ENGINE_APP_ANY UINT16_MAX
+#define VIEW_APP_ANY UINT16_MAX
 
-struct san_engine_conn {
+struct san_view_conn {
 	uint32_t cid, dcid;
 	uint32_t qpn; /**< SAN_QPN_NONE: none, or unknown */
 	uint16_t lcore, app;
@@ -27,31 +28,43 @@ struct san_engine_conn {
 	bool ordered, relaxed;
 	struct san_ip peer;
 	uint16_t port, mtu, pkey;
-	uint32_t cwnd; /**< Q16 packets */
+	uint64_t cwnd_milli; /**< thousandths of a packet */
 	uint32_t first_win, virtual_win, req_win, data_win, limit, in_flight;
 	uint32_t nb_messages, max_messages;
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
 	uint64_t rtt_base_ns; /**< RTT without queueing, as far as measured; 0: unknown */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
 	uint32_t nb_rtx, nb_fast_rtx, nb_tlp, nb_rto, nb_dup, nb_cuts;
+	uint32_t level;            /**< congestion level */
+	bool packs;                /**< small messages share a packet */
 	struct san_ulp_qp_view qp; /**< zeros without a queue pair */
 };
 
 /** Sums over all connections of a port at this moment. */
-struct san_engine_census {
+struct san_view_census {
 	uint32_t holds[SAN_HOLD_MAX + 1];
 	uint64_t rtt[ENGINE_HIST];
 	uint64_t rtt_sum_ns;
 };
 
 /** Sums of an application over all lcores. */
-struct san_engine_app_view {
+struct san_view_app {
 	uint32_t nb_conns, nb_qps, nb_faults;
 	struct san_ulp_traffic traffic;
 };
 
 /**
- * Get the next connections; only those of *app* unless it is ENGINE_APP_ANY.
+ * Get the connection of *slot*. Unless this is the thread that owns the engine, queue pair and
+ * reason are unknown.
+ */
+void san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner,
+		      struct san_view_conn *out);
+/** Show what a list has of a connection. */
+void san_view_conn_brief(struct san_view *v, const struct san_view_conn *c);
+/** Show all of a connection. */
+void san_view_conn_full(struct san_view *v, const struct san_view_conn *c);
+/**
+ * Get the next connections; only those of *app* unless it is VIEW_APP_ANY.
  *
  * @param from
  *   0, or the last *next*.
@@ -60,12 +73,12 @@ struct san_engine_app_view {
  * @return
  *   Number in *out*, at most *max*.
  */
-uint32_t san_engine_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
-			     struct san_engine_conn *out, uint32_t max, uint32_t *next);
+uint32_t san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
+			   struct san_view_conn *out, uint32_t max, uint32_t *next);
 /** Get one connection by its CID. -ENOENT. */
-int san_engine_conn(struct san_engine_port *p, uint32_t cid, struct san_engine_conn *out);
-void san_engine_conn_count(struct san_engine_port *p, struct san_engine_census *out);
+int san_view_conn_one(struct san_engine_port *p, uint32_t cid, struct san_view_conn *out);
+void san_view_conn_count(struct san_engine_port *p, struct san_view_census *out);
 /** Fill SAN_ENGINE_APPS entries of *out*, indexed by application. */
-void san_engine_conn_count_apps(struct san_engine_port *p, struct san_engine_app_view *out);
+void san_view_conn_count_apps(struct san_engine_port *p, struct san_view_app *out);
 
-#endif /* ENGINE_CONN_H */
+#endif /* VIEW_CONN_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_TRACE_POINTS_H
-#define ENGINE_TRACE_POINTS_H
+#ifndef VIEW_TRACE_POINTS_H
+#define VIEW_TRACE_POINTS_H
 
 /**
  * @file
- * The fields of each trace point, in the form that rte_trace needs. Included by engine_trace.c,
- * where they record, and by engine_trace_register.c, where they are registered.
+ * The fields of each trace point, in the form that rte_trace needs. Included by view_trace.c,
+ * where they record, and by view_trace_register.c, where they are registered.
  */
 
 #ifndef ALLOW_EXPERIMENTAL_API
@@ -68,4 +68,4 @@ RTE_TRACE_POINT(
 
 /* clang-format on */
 
-#endif /* ENGINE_TRACE_POINTS_H */
+#endif /* VIEW_TRACE_POINTS_H */

@@ -10,7 +10,7 @@
 
 #include <rte_trace_point_register.h>
 
-#include "engine_trace_points.h"
+#include "view_trace_points.h"
 
 RTE_TRACE_POINT_REGISTER(san_trace_conn, sanstack.conn.event)
 RTE_TRACE_POINT_REGISTER(san_trace_rto, sanstack.conn.rto)
