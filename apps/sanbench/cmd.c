@@ -14,7 +14,7 @@
 
 struct bench *cmd_bench;
 
-static cmdline_parse_ctx_t commands[] = {
+cmdline_parse_ctx_t cmd_all[] = {
 	&cmd_help,
 	&cmd_help_option,
 	&cmd_show,
@@ -57,7 +57,7 @@ bool
 san_cmd_run_file(struct bench *b, const char *path)
 {
 	FILE *f = fopen(path, "r");
-	struct cmdline *cl = cmdline_new(commands, "", STDIN_FILENO, STDOUT_FILENO);
+	struct cmdline *cl = cmdline_new(cmd_all, "", STDIN_FILENO, STDOUT_FILENO);
 	char line[LINE_MAX_BYTES + 2];
 	uint32_t number = 0;
 	int status;
@@ -112,7 +112,7 @@ san_cmd_prompt(struct bench *b)
 
 	cmd_bench = b;
 	san_cmd_traffic_init();
-	cl = cmdline_stdin_new(commands, "sanbench> ");
+	cl = cmdline_stdin_new(cmd_all, "sanbench> ");
 	if (cl == NULL) {
 		san_bench_fail(b, "no prompt on this standard input");
 		return;

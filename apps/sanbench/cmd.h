@@ -12,6 +12,8 @@
 
 /** The program that commands act on: rte_cmdline passes no context. */
 extern struct bench *cmd_bench;
+/** All commands, in the order of the help; NULL ends them. */
+extern cmdline_parse_ctx_t cmd_all[];
 
 /* cmd_port.c */
 extern cmdline_parse_inst_t cmd_capture, cmd_impair;

@@ -46,28 +46,12 @@ cmd_do_show(void *parsed, struct cmdline *cl, void *data)
 static void
 do_help(void *parsed, struct cmdline *cl, void *data)
 {
-	static cmdline_parse_inst_t *const all[] = {
-		&cmd_help,
-		&cmd_help_option,
-		&cmd_show,
-		&cmd_set,
-		&cmd_connect,
-		&cmd_listen,
-		&cmd_unlisten,
-		&cmd_start,
-		&cmd_stop,
-		&cmd_wait,
-		&cmd_sleep,
-		&cmd_impair,
-		&cmd_capture,
-		&cmd_quit,
-	};
 	size_t i;
 
 	(void)parsed;
 	(void)data;
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		cmdline_printf(cl, "%s\n", all[i]->help_str);
+	for (i = 0; cmd_all[i] != NULL; i++)
+		cmdline_printf(cl, "%s\n", cmd_all[i]->help_str);
 }
 
 static void

@@ -204,30 +204,30 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	return rc;
 }
 
-EXPORT int
-getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+static int
+switch_name(int fd, bool is_peer, int (*real)(int, struct sockaddr *, socklen_t *),
+	    struct sockaddr *sa, socklen_t *len)
 {
 	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(getsockname)(fd, sa, len));
-	rc = san_sock_opt_name(fd, f, false, sa, len);
+		return BY_KERNEL(pinned, real(fd, sa, len));
+	rc = san_sock_opt_name(fd, f, is_peer, sa, len);
 	san_sock_fd_put(f);
 	return rc;
 }
 
 EXPORT int
+getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	return switch_name(fd, false, REAL(getsockname), sa, len);
+}
+
+EXPORT int
 getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
-	int rc;
-
-	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(getpeername)(fd, sa, len));
-	rc = san_sock_opt_name(fd, f, true, sa, len);
-	san_sock_fd_put(f);
-	return rc;
+	return switch_name(fd, true, REAL(getpeername), sa, len);
 }
 
 EXPORT int
