@@ -126,7 +126,7 @@ void
 san_tl_finish_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
 {
 	t->status = status;
-	t->state = SAN_TXN_DONE;
+	san_tl_txn_set(t, SAN_TXN_DONE);
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	if (unlikely(t->has_extra)) {
 		san_tl_admit_charge_release(tl, &san_tl_extra(tl, t)->charge);

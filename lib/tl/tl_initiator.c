@@ -207,7 +207,7 @@ san_tl_initiator_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct 
 	if (t->state == SAN_TXN_ABORTING)
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_ABORT);
 	else
-		t->state = t->req.type == SAN_TL_PUSH ? SAN_TXN_SENDING : SAN_TXN_SENT;
+		san_tl_txn_set(t, t->req.type == SAN_TL_PUSH ? SAN_TXN_SENDING : SAN_TXN_SENT);
 	return true;
 }
 
@@ -265,7 +265,7 @@ initiator_advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 	t->sent += len;
 	t->nb_unacked++;
 	t->last_sent = last;
-	t->state = last ? SAN_TXN_SENT : SAN_TXN_SENDING;
+	san_tl_txn_set(t, last ? SAN_TXN_SENT : SAN_TXN_SENDING);
 	if (likely(tc->peer.ordered))
 		tc->data_rsn = t->rsn + last;
 	else if (!san_tl_txn_can_send(t))

@@ -174,7 +174,7 @@ san_tl_nack_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_
 	san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
 	if (r->has_last)
 		san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
-	r->state = SAN_RXN_AHEAD;
+	san_tl_rxn_set(tl, r, SAN_RXN_AHEAD);
 	r->seen_last = false;
 	r->has_last = false;
 	r->received = 0;
@@ -328,7 +328,7 @@ abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 	san_tl_rxn_push_undo(tl, tc, r);
 	san_tl_rxn_unreserve(tl, tc, r);
 	r->has_last = false;
-	r->state = SAN_RXN_ABORTED;
+	san_tl_rxn_set(tl, r, SAN_RXN_ABORTED);
 	san_tl_solicit_ssn_leave(tl, tc, r);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);
@@ -351,7 +351,7 @@ abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_
 		r = san_tl_rxn_new(tl, tc, rsn, false);
 		if (r == NULL)
 			return false;
-		r->state = SAN_RXN_ABORTED;
+		san_tl_rxn_set(tl, r, SAN_RXN_ABORTED);
 	}
 	if (san_tl_in_turn(tc, rsn))
 		san_tl_target_rsn_finish(tl, tc, rsn, SAN_ST_OK);
@@ -393,7 +393,7 @@ san_tl_nack_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl
 	t->sent = 0;
 	t->nb_packed = 0;
 	t->last_sent = false;
-	t->state = t->req_sent ? SAN_TXN_SENDING : SAN_TXN_POSTED;
+	san_tl_txn_set(t, t->req_sent ? SAN_TXN_SENDING : SAN_TXN_POSTED);
 	if (t->unwanted)
 		san_tl_nack_txn_abort(tl, tc, t, t->status);
 }
@@ -572,7 +572,7 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 	if (t->list == SAN_TXN_LIST_ABORT)
 		t->aborted = false;
 	t->status = status;
-	t->state = SAN_TXN_ABORTING;
+	san_tl_txn_set(t, SAN_TXN_ABORTING);
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	san_pdl_rtx_cancel(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
 	san_tl_finish_settle(tl, tc, t);
@@ -681,7 +681,7 @@ san_tl_nack_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 		return;
 	}
 	tl->stats.nb_aborts++;
-	t->state = SAN_TXN_ABORTING;
+	san_tl_txn_set(t, SAN_TXN_ABORTING);
 	t->aborted = true;
 	if (t->has_extra)
 		san_tl_admit_charge_release(tl, &san_tl_extra(tl, t)->charge);

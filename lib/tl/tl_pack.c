@@ -44,7 +44,7 @@ take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 		t->sent = t->req.length;
 		t->last_sent = true;
 		t->nb_unacked++;
-		t->state = SAN_TXN_SENT;
+		san_tl_txn_set(t, SAN_TXN_SENT);
 		t->nb_packed = i == 0 ? (uint8_t)(e->aux + 1) : 0;
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	}

@@ -13,6 +13,28 @@
 
 #define SAN_TL_SLOT(rsn) ((rsn) & (SAN_TL_N_MAX - 1))
 
+/* ---- states: tl_state.c has the tables ---- */
+
+/** For each state, a bit for each state that may follow it. */
+extern const uint8_t san_tl_state_txn[], san_tl_state_rxn[];
+
+/** The only place where the state of an initiator's record changes, after its birth as POSTED. */
+static inline void
+san_tl_txn_set(struct san_tl_txn *t, enum san_txn_state to)
+{
+	SAN_ASSERT((san_tl_state_txn[t->state] & 1u << to) != 0);
+	t->state = (uint8_t)to;
+}
+
+/** Likewise of a target's record, which is born as AHEAD. Counts refusals. */
+static inline void
+san_tl_rxn_set(struct san_tl *tl, struct san_tl_rxn *r, enum san_rxn_state to)
+{
+	SAN_ASSERT((san_tl_state_rxn[r->state] & 1u << to) != 0);
+	tl->stats.nb_refused += to == SAN_RXN_REFUSED;
+	r->state = (uint8_t)to;
+}
+
 /* ---- small helpers ---- */
 
 static inline struct san_pdl_conn *

@@ -80,7 +80,7 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 		tl->stats.nb_refused++;
 	san_tl_target_fail_if_ends(tl, tc, status);
 	r->status = status;
-	r->state = SAN_RXN_PULLING;
+	san_tl_rxn_set(tl, r, SAN_RXN_PULLING);
 	if (r->type == SAN_TL_ATOMIC)
 		r->length = sizeof(r->result);
 	san_tl_rxn_detach(tl, tc, r);

@@ -190,7 +190,7 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	TAILQ_REMOVE(&tl->used_rxns, &r->holder, link);
 	tc->nb_rxns--;
 	tc->host->nb_rxns--;
-	r->state = SAN_RXN_FREE;
+	san_tl_rxn_set(tl, r, SAN_RXN_FREE);
 	san_pool_give(&tl->free_rxns, r);
 }
 

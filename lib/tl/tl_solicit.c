@@ -129,7 +129,7 @@ san_tl_solicit_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mb
 		 * (RULE-5).
 		 */
 		t->status = p->status;
-		t->state = SAN_TXN_ABORTING;
+		san_tl_txn_set(t, SAN_TXN_ABORTING);
 		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 		san_pdl_rtx_cancel(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
 		san_tl_finish_settle(tl, tc, t);
@@ -276,9 +276,8 @@ void
 san_tl_solicit_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			    uint8_t status)
 {
-	r->state = SAN_RXN_REFUSED;
+	san_tl_rxn_set(tl, r, SAN_RXN_REFUSED);
 	r->status = status;
-	tl->stats.nb_refused++;
 	san_tl_solicit_ssn_leave(tl, tc, r);
 	san_tl_rxn_out(tl, tc, r, true);
 }

@@ -148,9 +148,8 @@ target_refuse_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn 
 		   uint8_t code)
 {
 	code = final_status(code);
-	tl->stats.nb_refused++;
 	r->status = code;
-	r->state = SAN_RXN_REFUSED;
+	san_tl_rxn_set(tl, r, SAN_RXN_REFUSED);
 	san_tl_nack(tl, tc, psn, r->rsn, code);
 	return PUT_ERROR;
 }
@@ -169,7 +168,7 @@ target_begin_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *
 	if (status != SAN_ST_OK)
 		return target_refuse_push(tl, tc, r, psn, status);
 	r->begun = true;
-	r->state = SAN_RXN_ACTIVE;
+	san_tl_rxn_set(tl, r, SAN_RXN_ACTIVE);
 	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_RNR)) && san_tl_in_turn(tc, r->rsn))
 		rnr_over(tl, tc);
 	return PUT_PLACED;

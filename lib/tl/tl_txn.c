@@ -66,7 +66,7 @@ san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		t[i]->state = SAN_TXN_FREE;
+		san_tl_txn_set(t[i], SAN_TXN_FREE);
 		tc->nb_msgs -= t[i]->msg_counted;
 		tc->txns[t[i]->rsn & tc->txn_mask] = NULL;
 		san_pool_give(&tl->free_txns, t[i]);
