@@ -16,7 +16,7 @@
 #define RTSAN_SGE_MAX     4          /**< scatter-gather elements of a work request */
 #define RTSAN_INLINE_MAX  64         /**< bytes that RTSAN_WR_INLINE copies */
 #define RTSAN_PRIVATE_MAX 64         /**< private data of connection setup */
-#define RTSAN_PEER_MAX    48         /**< text of a peer's address, with the final NUL */
+#define RTSAN_ADDRESS_MAX 48         /**< text of an address, with the final NUL */
 #define RTSAN_LENGTH_MAX  (1u << 30) /**< bytes of one work request */
 
 /* ------------------------------------------------------ memory regions -- */

@@ -109,6 +109,18 @@ struct rtsan_caps {
  */
 int rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps);
 
+/**
+ * Get an address of the context's own, in the form that a peer passes to rtsan_connect(). (SYS-12)
+ *
+ * @param index
+ *   0, 1 ...; the order is that of the port's configuration.
+ * @param text
+ *   Result.
+ * @return
+ *   0, or -ENOENT: there are no more.
+ */
+int rtsan_address(struct rtsan_ctx *ctx, uint32_t index, char text[RTSAN_ADDRESS_MAX]);
+
 /* ------------------------------------------------------ memory regions -- */
 
 /**
@@ -293,7 +305,7 @@ struct rtsan_event {
 	bool stream;                     /**< CONNECT_REQUEST: accept it with a stream */
 	struct rtsan_qp *qp;             /**< other events */
 	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
-	char peer[RTSAN_PEER_MAX];       /**< the peer's address, text */
+	char peer[RTSAN_ADDRESS_MAX];    /**< the peer's address */
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 

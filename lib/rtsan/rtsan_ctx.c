@@ -259,3 +259,11 @@ rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps)
 	*caps = ctx->caps;
 	return 0;
 }
+
+int
+rtsan_address(struct rtsan_ctx *ctx, uint32_t index, char text[RTSAN_ADDRESS_MAX])
+{
+	int rc = ctx->ops->address(ctx->priv, index, text);
+
+	return rc == 0 ? 0 : rtsan_fail(rc, "address %u: there is none", index);
+}

@@ -58,6 +58,8 @@ struct rtsan_provider_ops {
 	void (*close)(void *priv);
 	int (*progress)(void *priv);
 	void (*query)(void *priv, struct rtsan_caps *caps);
+	/** See rtsan_address(). */
+	int (*address)(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX]);
 
 	/**
 	 * Execute a record without a result: SHMQ_MR_DEL (-EBUSY: posted work names the region;

@@ -70,11 +70,11 @@ struct shmq_qp {
  * in struct rtsan_conn_param.
  */
 struct shmq_conn {
-	uint16_t pkey;             /**< partition; 0: the port's */
-	uint16_t backlog;          /**< SHMQ_LISTEN */
-	uint64_t service;          /**< SHMQ_LISTEN, SHMQ_UNLISTEN, SHMQ_CONNECT */
-	uint64_t request;          /**< SHMQ_ACCEPT, SHMQ_REJECT */
-	char peer[RTSAN_PEER_MAX]; /**< SHMQ_CONNECT: text of its address */
+	uint16_t pkey;                /**< partition; 0: the port's */
+	uint16_t backlog;             /**< SHMQ_LISTEN */
+	uint64_t service;             /**< SHMQ_LISTEN, SHMQ_UNLISTEN, SHMQ_CONNECT */
+	uint64_t request;             /**< SHMQ_ACCEPT, SHMQ_REJECT */
+	char peer[RTSAN_ADDRESS_MAX]; /**< SHMQ_CONNECT: text of its address */
 	uint16_t window, first_window;
 	uint16_t max_txn, msg_limit;
 	uint16_t rnr_ms, keepalive_ms;
@@ -128,7 +128,7 @@ struct shmq_event {
 	uint8_t stream;    /**< CONNECT_REQUEST: it is for a stream */
 	uint8_t pad[3];
 	uint64_t request;
-	char peer[RTSAN_PEER_MAX];
+	char peer[RTSAN_ADDRESS_MAX];
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 

@@ -171,12 +171,23 @@ fake_event_poll(void *priv, struct shmq_event *ev)
 	return 1;
 }
 
+static int
+fake_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
+{
+	(void)priv;
+	if (index > 1)
+		return -ENOENT;
+	strcpy(text, index == 0 ? "10.0.0.1" : "fd00::1");
+	return 0;
+}
+
 static const struct rtsan_provider_ops ops = {
 	.open = fake_open,
 	.close = fake_close,
 	.progress = fake_progress,
 	.query = fake_query,
 	.call = fake_call,
+	.address = fake_address,
 	.mr_add = fake_mr_add,
 	.cq_create = fake_cq_create,
 	.cq_destroy = fake_cq_destroy,

@@ -112,6 +112,20 @@ rtsan_query__caps(void **state)
 	assert_int_equal(caps.max_mrs, 4);
 }
 
+/* SYS-12 */
+static void
+rtsan_address__one_after_the_other(void **state)
+{
+	char text[RTSAN_ADDRESS_MAX];
+
+	(void)state;
+	assert_int_equal(rtsan_address(ctx, 0, text), 0);
+	assert_string_equal(text, "10.0.0.1");
+	assert_int_equal(rtsan_address(ctx, 1, text), 0);
+	assert_string_equal(text, "fd00::1");
+	assert_error(rtsan_address(ctx, 2, text), -ENOENT, "address 2");
+}
+
 static void
 rtsan_provider_priv__other_provider(void **state)
 {
@@ -141,6 +155,7 @@ UNIT_TEST(test_rtsan_ctx)
 		TEST(rtsan_close__releases_everything),
 		TEST(rtsan_close__busy_queue),
 		TEST(rtsan_query__caps),
+		TEST(rtsan_address__one_after_the_other),
 		TEST(rtsan_provider_priv__other_provider),
 		TEST(rtsan_version__text),
 	};

@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -86,6 +87,20 @@ dpdk_ops_query(void *priv, struct rtsan_caps *caps)
 		.has_loan = true,
 		.provider = "dpdk",
 	};
+}
+
+static int
+dpdk_ops_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
+{
+	const struct dpdk_ctx *ctx = priv;
+	const struct san_inet_conf *inet = &san_engine_conf_of(ctx->port)->core.inet;
+	char buf[SAN_INET_TEXT];
+
+	if (index >= inet->nb_addrs)
+		return -ENOENT;
+	snprintf(text, RTSAN_ADDRESS_MAX, "%s",
+		 san_inet_addr_text(&inet->addrs[index].ip, buf));
+	return 0;
 }
 
 /* ---- applications ---- */
@@ -632,6 +647,7 @@ static const struct rtsan_provider_ops ops = {
 	.progress = dpdk_ops_progress,
 	.query = dpdk_ops_query,
 	.call = san_dpdk_call,
+	.address = dpdk_ops_address,
 	.mr_add = dpdk_ops_mr_add,
 	.cq_create = dpdk_ops_cq_create,
 	.cq_destroy = dpdk_ops_cq_destroy,

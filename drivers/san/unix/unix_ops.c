@@ -6,6 +6,7 @@
  * map, without a system call. What the daemon checks is not checked here. (SYS-2)
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -74,6 +75,22 @@ unix_ops_query(void *priv, struct rtsan_caps *caps)
 	const struct unix_ctx *ctx = priv;
 
 	*caps = ctx->caps;
+}
+
+static int
+unix_ops_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
+{
+	const struct unix_ctx *ctx = priv;
+	const struct in6_addr *ip;
+	bool v4;
+
+	if (index >= ctx->ctl->nb_addrs)
+		return -ENOENT;
+	ip = (const struct in6_addr *)ctx->ctl->nets[index].ip;
+	v4 = IN6_IS_ADDR_V4MAPPED(ip);
+	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &ip->s6_addr[12] : ip->s6_addr, text,
+		  RTSAN_ADDRESS_MAX);
+	return 0;
 }
 
 /* Map memory that the daemon has made. */
@@ -303,6 +320,7 @@ static const struct rtsan_provider_ops ops = {
 	.progress = unix_ops_progress,
 	.query = unix_ops_query,
 	.call = unix_ops_call,
+	.address = unix_ops_address,
 	.mr_add = unix_ops_mr_add,
 	.cq_create = unix_ops_cq_create,
 	.cq_destroy = unix_ops_cq_destroy,

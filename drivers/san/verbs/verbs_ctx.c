@@ -410,12 +410,24 @@ verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 	snprintf(caps->provider, sizeof(caps->provider), "verbs %.24s", ctx->device);
 }
 
+static int
+verbs_ctx_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
+{
+	const struct verbs_ctx *ctx = priv;
+
+	if (index != 0)
+		return -ENOENT;
+	strcpy(text, ctx->ip);
+	return 0;
+}
+
 static const struct rtsan_provider_ops verbs_ops = {
 	.open = verbs_ctx_open,
 	.close = verbs_ctx_close,
 	.progress = verbs_ctx_progress,
 	.query = verbs_ctx_query,
 	.call = san_verbs_conn_call,
+	.address = verbs_ctx_address,
 	.mr_add = san_verbs_mr_add,
 	.cq_create = san_verbs_cq_create,
 	.cq_destroy = san_verbs_cq_destroy,
