@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Connections of endpoints. */
+
+#include <string.h>
+
+#include "ofi_priv.h"
+
+/* ---- private data ---- */
+
+uint16_t
+san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data, size_t length)
+{
+	struct ofi_cm_hdr hdr = {
+		.magic = OFI_CM_MAGIC,
+		.version = OFI_CM_VERSION,
+		.port = port,
+		.nb_msg = OFI_NB_MSG,
+		.nb_rma = OFI_NB_RMA,
+		.buf_size = OFI_BUF_SIZE,
+	};
+
+	if (length > OFI_CM_DATA)
+		length = OFI_CM_DATA;
+	if (data == NULL)
+		length = 0;
+	hdr.length = (uint8_t)length;
+	memcpy(to, &hdr, sizeof(hdr));
+	if (length != 0)
+		memcpy(to + sizeof(hdr), data, length);
+	return (uint16_t)(sizeof(hdr) + length);
+}
+
+bool
+san_ofi_cm_read(const struct rtsan_event *ev, struct ofi_cm_hdr *hdr)
+{
+	if (ev->private_len < sizeof(*hdr))
+		return false;
+	memcpy(hdr, ev->private_data, sizeof(*hdr));
+	/* a transport may have padded the data */
+	return hdr->magic == OFI_CM_MAGIC && hdr->version == OFI_CM_VERSION &&
+		hdr->length <= ev->private_len - sizeof(*hdr) && hdr->buf_size >= OFI_BUF_SIZE &&
+		hdr->nb_msg != 0 && hdr->nb_msg <= OFI_NB_MSG && hdr->nb_rma != 0 &&
+		hdr->nb_rma <= OFI_NB_RMA;
+}
+
+/* ---- events ---- */
+
+static void
+cm_tell(struct ofi_ep *ep, uint32_t type, const void *data, size_t length)
+{
+	const struct ofi_event ev = {.type = type, .fid = &ep->fid.fid, .length = length};
+
+	san_ofi_eq_put(ep->eq, &ev, data);
+}
+
+static void
+cm_tell_error(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size_t length)
+{
+	const struct ofi_event ev = {
+		.fid = &ep->fid.fid, .err = err, .prov_errno = reason, .length = length};
+
+	san_ofi_eq_put(ep->eq, &ev, data);
+}
+
+static void
+cm_take_credits(struct ofi_ep *ep, const struct ofi_cm_hdr *hdr)
+{
+	ep->credit[OFI_CLASS_MSG] += hdr->nb_msg;
+	ep->credit[OFI_CLASS_RMA] += hdr->nb_rma;
+}
+
+static void
+cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
+{
+	struct ofi_cm_hdr hdr = {0};
+
+	if (!ep->is_accepted && !san_ofi_cm_read(ev, &hdr)) {
+		OFI_WARN(FI_LOG_EP_CTRL, "%s: the peer is no provider of this version\n",
+			 ev->peer);
+		rtsan_disconnect(ep->qp);
+		cm_tell_error(ep, FI_ECONNREFUSED, RTSAN_R_VERSION, NULL, 0);
+		san_ofi_ep_end(ep);
+		return;
+	}
+	cm_take_credits(ep, &hdr);
+	ep->state = OFI_EP_CONNECTED;
+	cm_tell(ep, FI_CONNECTED, san_ofi_cm_data(ev), hdr.length);
+	san_ofi_progress_mark(ep);
+}
+
+static void
+cm_on_rejected(struct ofi_ep *ep, const struct rtsan_event *ev)
+{
+	struct ofi_cm_hdr hdr = {0};
+	bool ours = san_ofi_cm_read(ev, &hdr);
+
+	cm_tell_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev), ours ? hdr.length : 0);
+	san_ofi_ep_end(ep);
+}
+
+static void
+cm_on_disconnected(struct ofi_ep *ep, const struct rtsan_event *ev)
+{
+	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut)
+		cm_tell(ep, FI_SHUTDOWN, NULL, 0);
+	else if (ep->state == OFI_EP_CONNECTING)
+		cm_tell_error(ep, FI_ECONNABORTED, ev->reason, NULL, 0);
+	san_ofi_ep_end(ep);
+}
+
+void
+san_ofi_cm_on_event(const struct rtsan_event *ev)
+{
+	struct ofi_ep *ep = rtsan_qp_context(ev->qp);
+
+	OFI_INFO(FI_LOG_EP_CTRL, "endpoint %p: event %u, %s\n", (void *)ep, ev->type,
+		 rtsan_reason_text(ev->reason));
+	switch (ev->type) {
+	case RTSAN_EV_ESTABLISHED:
+		if (ep->state == OFI_EP_CONNECTING)
+			cm_on_established(ep, ev);
+		break;
+	case RTSAN_EV_REJECTED:
+		cm_on_rejected(ep, ev);
+		break;
+	case RTSAN_EV_UNREACHABLE:
+		cm_tell_error(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
+		san_ofi_ep_end(ep);
+		break;
+	default:
+		cm_on_disconnected(ep, ev);
+		break;
+	}
+}
+
+/* ---- calls ---- */
+
+/* An own address of the peer's family, if the program has not chosen one. */
+static int
+cm_choose_local(struct ofi_ep *ep)
+{
+	uint16_t port = ep->local.sa.sa_family != 0 ? san_ofi_addr_port(&ep->local) : 0;
+	int rc = 0;
+
+	if (ep->local.sa.sa_family != ep->peer.sa.sa_family || san_ofi_addr_is_any(&ep->local)) {
+		rc = san_ofi_ctx_addr(ep->domain->ctx, ep->peer.sa.sa_family, &ep->local);
+		if (rc == 0)
+			san_ofi_addr_set_port(&ep->local, port);
+	}
+	return rc;
+}
+
+static int
+cm_connect_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
+{
+	char text[RTSAN_ADDRESS_MAX];
+	uint8_t data[RTSAN_PRIVATE_MAX];
+	struct rtsan_conn_param conn = {.private_data = data};
+	int rc = san_ofi_ep_enable(ep);
+
+	if (rc != 0)
+		return rc;
+	if (ep->state != OFI_EP_ENABLED)
+		return -FI_EISCONN;
+	rc = cm_choose_local(ep);
+	if (rc != 0)
+		return rc;
+	conn.private_len =
+		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
+	san_ofi_addr_text(&ep->peer, text);
+	rc = rtsan_connect(ep->qp, text, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), &conn);
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, text);
+	ep->state = OFI_EP_CONNECTING;
+	return 0;
+}
+
+static int
+cm_connect(struct fid_ep *fid, const void *addr, const void *param, size_t paramlen)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	int rc = 0;
+
+	san_ofi_ctx_lock();
+	if (ep->connreq != NULL || ep->is_accepted)
+		rc = -FI_EINVAL;
+	else if (addr != NULL) /* its length is that of its family */
+		rc = san_ofi_addr_read(&ep->peer, addr, sizeof(ep->peer));
+	else if (ep->peer.sa.sa_family == 0)
+		rc = -FI_EINVAL;
+	if (rc == 0)
+		rc = cm_connect_locked(ep, param, paramlen);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
+{
+	struct ofi_connreq *req = ep->connreq;
+	uint8_t data[RTSAN_PRIVATE_MAX];
+	struct rtsan_conn_param conn = {.private_data = data};
+	int rc;
+
+	if (req == NULL || req->is_done)
+		return -FI_EINVAL;
+	rc = san_ofi_ep_enable(ep);
+	if (rc != 0)
+		return rc;
+	if (ep->state != OFI_EP_ENABLED)
+		return -FI_EISCONN;
+	conn.private_len =
+		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
+	rc = rtsan_accept(ep->domain->ctx->san, req->request, ep->qp, &conn);
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, "fi_accept");
+	cm_take_credits(ep, &req->hdr);
+	ep->peer = req->peer;
+	ep->is_accepted = true;
+	ep->connreq = NULL; /* it goes with its passive endpoint */
+	req->is_done = true;
+	ep->state = OFI_EP_CONNECTING;
+	return 0;
+}
+
+static int
+cm_accept(struct fid_ep *fid, const void *param, size_t paramlen)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	int rc;
+
+	san_ofi_ctx_lock();
+	rc = cm_accept_locked(ep, param, paramlen);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+cm_shutdown(struct fid_ep *fid, uint64_t flags)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	int rc = -FI_ENOTCONN;
+
+	if (flags != 0)
+		return -FI_EBADFLAGS;
+	san_ofi_ctx_lock();
+	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut) {
+		ep->is_shut = true;
+		rc = rtsan_disconnect(ep->qp);
+	} else if (ep->state == OFI_EP_ENDED) {
+		rc = 0; /* the peer was faster */
+	}
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+cm_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	int rc = -FI_EOPBADSTATE;
+
+	san_ofi_ctx_lock();
+	if (ep->state < OFI_EP_CONNECTING)
+		rc = san_ofi_addr_read(&ep->local, addr, addrlen);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+cm_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	int rc = 0;
+
+	san_ofi_ctx_lock();
+	if (ep->local.sa.sa_family == 0)
+		rc = san_ofi_ctx_addr(ep->domain->ctx, AF_UNSPEC, &ep->local);
+	if (rc == 0)
+		rc = san_ofi_addr_copy(&ep->local, addr, addrlen);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+cm_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	int rc = -FI_ENOTCONN;
+
+	san_ofi_ctx_lock();
+	if (ep->state == OFI_EP_CONNECTED)
+		rc = san_ofi_addr_copy(&ep->peer, addr, addrlen);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+struct fi_ops_cm san_ofi_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = cm_setname,
+	.getname = cm_getname,
+	.getpeer = cm_getpeer,
+	.connect = cm_connect,
+	.listen = san_ofi_none_listen,
+	.accept = cm_accept,
+	.reject = san_ofi_none_reject,
+	.shutdown = cm_shutdown,
+	.join = san_ofi_none_join,
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Memory regions. Where the transport can register a program's memory, it does. Else a region is an
+ * entry of a table, from which the provider serves the peers' requests.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "ofi_priv.h"
+
+#define MR_NATIVE    (1ull << 63)
+#define MR_TABLE_MIN 64
+
+bool
+san_ofi_mr_is_native(uint64_t key)
+{
+	return (key & MR_NATIVE) != 0;
+}
+
+uint32_t
+san_ofi_mr_rkey(uint64_t key)
+{
+	return (uint32_t)key;
+}
+
+uint32_t
+san_ofi_mr_lkey(void *desc)
+{
+	const struct ofi_mr *mr = desc;
+
+	return mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
+}
+
+uint32_t
+san_ofi_mr_find(struct ofi_ctx *ctx, uint64_t key, uint64_t addr, size_t length, uint64_t access)
+{
+	uint32_t place = (uint32_t)key;
+	const struct ofi_mr *mr = place < ctx->nb_mrs ? ctx->mrs[place] : NULL;
+
+	if (mr == NULL || mr->fid.key != key)
+		return FI_EKEYREJECTED;
+	if (addr < mr->addr || length > mr->length || addr - mr->addr > mr->length - length)
+		return FI_EACCES;
+	return (mr->access & access) == access ? 0 : FI_EACCES;
+}
+
+/* ---- the table ---- */
+
+static bool
+mr_table_grow(struct ofi_ctx *ctx)
+{
+	uint32_t nb = ctx->nb_mrs != 0 ? 2 * ctx->nb_mrs : MR_TABLE_MIN;
+	struct ofi_mr **mrs = realloc(ctx->mrs, nb * sizeof(*mrs));
+
+	if (mrs == NULL)
+		return false;
+	memset(&mrs[ctx->nb_mrs], 0, (nb - ctx->nb_mrs) * sizeof(*mrs));
+	ctx->next_mr = ctx->nb_mrs;
+	ctx->mrs = mrs;
+	ctx->nb_mrs = nb;
+	return true;
+}
+
+static int
+mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
+{
+	uint32_t random, i;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -FI_EIO;
+	for (i = 0; i < ctx->nb_mrs; i++)
+		if (ctx->mrs[(ctx->next_mr + i) % ctx->nb_mrs] == NULL)
+			break;
+	if (i == ctx->nb_mrs) {
+		if (!mr_table_grow(ctx))
+			return -FI_ENOMEM;
+		i = 0;
+	}
+	i = (ctx->next_mr + i) % ctx->nb_mrs;
+	ctx->mrs[i] = mr;
+	ctx->next_mr = i + 1;
+	mr->fid.key = (uint64_t)(random >> 1) << 32 | i;
+	return 0;
+}
+
+static uint32_t
+mr_rights(uint64_t access)
+{
+	uint32_t rights = 0;
+
+	if ((access & FI_REMOTE_WRITE) != 0)
+		rights |= RTSAN_REMOTE_PUSH | RTSAN_REMOTE_ATOMIC;
+	if ((access & FI_REMOTE_READ) != 0)
+		rights |= RTSAN_REMOTE_PULL;
+	return rights;
+}
+
+static int
+mr_register(struct ofi_ctx *ctx, struct ofi_mr *mr)
+{
+	int rc;
+
+	if (!ctx->caps.has_mr_reg || mr->length == 0)
+		return mr_table_add(ctx, mr);
+	rc = rtsan_mr_reg(ctx->san, (void *)(uintptr_t)mr->addr, mr->length,
+			  mr_rights(mr->access), &mr->mr);
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, "fi_mr_reg");
+	mr->fid.key = MR_NATIVE | rtsan_mr_rkey(mr->mr);
+	return 0;
+}
+
+/* ---- calls ---- */
+
+static int
+mr_close(struct fid *fid)
+{
+	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
+	int rc = 0;
+
+	san_ofi_ctx_lock();
+	if (mr->mr != NULL)
+		rc = rtsan_mr_dereg(mr->mr);
+	else
+		mr->domain->ctx->mrs[(uint32_t)mr->fid.key] = NULL;
+	if (rc == 0)
+		mr->domain->refs--;
+	san_ofi_ctx_unlock();
+	if (rc != 0)
+		return rc;
+	free(mr);
+	return 0;
+}
+
+static int
+mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid, (void)bfid, (void)flags;
+	return -FI_ENOSYS; /* without FI_MR_ENDPOINT and FI_RMA_EVENT there is nothing to bind */
+}
+
+static struct fi_ops mr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mr_close,
+	.bind = mr_bind,
+	.control = san_ofi_none_control,
+	.ops_open = san_ofi_none_ops_open,
+};
+
+static int
+mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **out)
+{
+	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
+	struct ofi_mr *mr;
+	int rc;
+
+	if (fid->fclass != FI_CLASS_DOMAIN || attr->iov_count != 1 || flags != 0)
+		return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
+	if (attr->iface != FI_HMEM_SYSTEM)
+		return -FI_ENOSYS;
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return -FI_ENOMEM;
+	mr->domain = domain;
+	mr->addr = (uintptr_t)attr->mr_iov[0].iov_base;
+	mr->length = attr->mr_iov[0].iov_len;
+	mr->access = attr->access;
+	mr->fid.fid.fclass = FI_CLASS_MR;
+	mr->fid.fid.context = attr->context;
+	mr->fid.fid.ops = &mr_fid_ops;
+	mr->fid.mem_desc = mr;
+	san_ofi_ctx_lock();
+	rc = mr_register(domain->ctx, mr);
+	if (rc == 0)
+		domain->refs++;
+	san_ofi_ctx_unlock();
+	if (rc != 0) {
+		free(mr);
+		return rc;
+	}
+	*out = &mr->fid;
+	return 0;
+}
+
+static int
+mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset,
+	uint64_t key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	const struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = key,
+		.context = context,
+	};
+
+	return mr_regattr(fid, &attr, flags, mr);
+}
+
+static int
+mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t key,
+       uint64_t flags, struct fid_mr **mr, void *context)
+{
+	const struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+
+	return mr_regv(fid, &iov, 1, access, offset, key, flags, mr, context);
+}
+
+struct fi_ops_mr san_ofi_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = mr_reg,
+	.regv = mr_regv,
+	.regattr = mr_regattr,
+};

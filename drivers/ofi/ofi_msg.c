@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* fi_send(), fi_recv() and their kin. */
+
+#include "ofi_priv.h"
+
+/* ---- sends ---- */
+
+static ssize_t
+msg_post(struct fid_ep *fid, struct ofi_op_args *args, uint64_t own_flags, bool has_own)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	ssize_t rc;
+
+	args->kind = OFI_OP_SEND;
+	args->flags |= has_own ? san_ofi_msg_own_flags(ep, own_flags) : san_ofi_msg_flags(ep);
+	san_ofi_ctx_lock();
+	rc = san_ofi_op_post(ep, args);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static ssize_t
+msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+	  void *context)
+{
+	struct ofi_op_args args = {.iov = iov, .desc = desc, .count = count, .context = context};
+
+	(void)addr;
+	return msg_post(ep, &args, 0, false);
+}
+
+static ssize_t
+msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
+{
+	const struct iovec iov = {(void *)(uintptr_t)buf, len};
+
+	return msg_sendv(ep, &iov, &desc, 1, addr, context);
+}
+
+static ssize_t
+msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	struct ofi_op_args args = {
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.context = msg->context,
+		.data = msg->data,
+	};
+
+	return msg_post(ep, &args, flags, true);
+}
+
+static ssize_t
+msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+	     fi_addr_t addr, void *context)
+{
+	const struct iovec iov = {(void *)(uintptr_t)buf, len};
+	struct ofi_op_args args = {
+		.flags = FI_REMOTE_CQ_DATA,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.context = context,
+		.data = data,
+	};
+
+	(void)addr;
+	return msg_post(ep, &args, 0, false);
+}
+
+/* An inject has no completion, whatever the endpoint's defaults are. */
+static ssize_t
+msg_inject_flags(struct fid_ep *fid, const void *buf, size_t len, uint64_t data, uint64_t flags)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	const struct iovec iov = {(void *)(uintptr_t)buf, len};
+	const struct ofi_op_args args = {
+		.kind = OFI_OP_SEND,
+		.flags = FI_INJECT | flags,
+		.iov = &iov,
+		.count = 1,
+		.data = data,
+	};
+	ssize_t rc;
+
+	san_ofi_ctx_lock();
+	rc = san_ofi_op_post(ep, &args);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static ssize_t
+msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
+{
+	(void)addr;
+	return msg_inject_flags(ep, buf, len, 0, 0);
+}
+
+static ssize_t
+msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr)
+{
+	(void)addr;
+	return msg_inject_flags(ep, buf, len, data, FI_REMOTE_CQ_DATA);
+}
+
+/* ---- receives ---- */
+
+static ssize_t
+msg_post_recv(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	int rc;
+
+	if (!ep->rx_selective)
+		flags |= FI_COMPLETION;
+	san_ofi_ctx_lock();
+	if (ep->state == OFI_EP_NEW)
+		rc = -FI_EOPBADSTATE;
+	else if (ep->rxq != &ep->own_rxq)
+		rc = -FI_EINVAL;
+	else if (ep->state == OFI_EP_ENDED && STAILQ_EMPTY(&ep->held))
+		rc = -FI_ENOTCONN;
+	else
+		rc = san_ofi_rxq_post(ep->rxq, msg, flags);
+	if (rc == 0 && ep->is_starving) {
+		san_ofi_rx_feed(ep);
+		san_ofi_rx_repost(ep);
+		san_ofi_tx_push(ep);
+	}
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static ssize_t
+msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+{
+	return msg_post_recv(container_of(fid, struct ofi_ep, fid), msg, flags);
+}
+
+static ssize_t
+msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+	  void *context)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	const struct fi_msg msg = {
+		.msg_iov = iov, .desc = desc, .iov_count = count, .context = context};
+
+	(void)addr;
+	return msg_post_recv(ep, &msg, ep->rx_flags);
+}
+
+static ssize_t
+msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
+{
+	const struct iovec iov = {buf, len};
+
+	return msg_recvv(ep, &iov, &desc, 1, addr, context);
+}
+
+struct fi_ops_msg san_ofi_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = msg_recv,
+	.recvv = msg_recvv,
+	.recvmsg = msg_recvmsg,
+	.send = msg_send,
+	.sendv = msg_sendv,
+	.sendmsg = msg_sendmsg,
+	.inject = msg_inject,
+	.senddata = msg_senddata,
+	.injectdata = msg_injectdata,
+};
+
+/* ---- shared receives ---- */
+
+static ssize_t
+msg_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid);
+	struct ofi_ep *ep;
+	int rc;
+
+	san_ofi_ctx_lock();
+	rc = san_ofi_rxq_post(q, msg, flags | FI_COMPLETION);
+	ep = STAILQ_FIRST(&q->starving);
+	if (rc == 0 && ep != NULL) {
+		san_ofi_rx_feed(ep);
+		san_ofi_rx_repost(ep);
+		san_ofi_tx_push(ep);
+	}
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static ssize_t
+msg_srx_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+	      void *context)
+{
+	const struct fi_msg msg = {
+		.msg_iov = iov, .desc = desc, .iov_count = count, .context = context};
+
+	(void)addr;
+	return msg_srx_recvmsg(ep, &msg, 0);
+}
+
+static ssize_t
+msg_srx_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
+{
+	const struct iovec iov = {buf, len};
+
+	return msg_srx_recvv(ep, &iov, &desc, 1, addr, context);
+}
+
+struct fi_ops_msg san_ofi_msg_srx_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = msg_srx_recv,
+	.recvv = msg_srx_recvv,
+	.recvmsg = msg_srx_recvmsg,
+};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Calls that endpoints of this type do not have: libfabric calls them without a look. */
+
+#include "ofi_priv.h"
+
+int
+san_ofi_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid, (void)bfid, (void)flags;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid, (void)command, (void)arg;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
+{
+	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
+	return -FI_ENOSYS;
+}
+
+/* ---- connections ---- */
+
+int
+san_ofi_none_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	(void)fid, (void)addr, (void)addrlen;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	(void)fid, (void)addr, (void)addrlen;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	(void)ep, (void)addr, (void)addrlen;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
+{
+	(void)ep, (void)addr, (void)param, (void)paramlen;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_listen(struct fid_pep *pep)
+{
+	(void)pep;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	(void)ep, (void)param, (void)paramlen;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
+{
+	(void)pep, (void)handle, (void)param, (void)paramlen;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_shutdown(struct fid_ep *ep, uint64_t flags)
+{
+	(void)ep, (void)flags;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context)
+{
+	(void)ep, (void)addr, (void)flags, (void)mc, (void)context;
+	return -FI_ENOSYS;
+}
+
+struct fi_ops_cm san_ofi_none_cm = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = san_ofi_none_setname,
+	.getname = san_ofi_none_getname,
+	.getpeer = san_ofi_none_getpeer,
+	.connect = san_ofi_none_connect,
+	.listen = san_ofi_none_listen,
+	.accept = san_ofi_none_accept,
+	.reject = san_ofi_none_reject,
+	.shutdown = san_ofi_none_shutdown,
+	.join = san_ofi_none_join,
+};
+
+/* ---- tagged messages ---- */
+
+static ssize_t
+none_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, uint64_t tag,
+	   uint64_t ignore, void *context)
+{
+	(void)ep, (void)buf, (void)len, (void)desc, (void)addr, (void)tag, (void)ignore;
+	(void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+	    uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)ep, (void)iov, (void)desc, (void)count, (void)addr, (void)tag, (void)ignore;
+	(void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_tmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	(void)ep, (void)msg, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr, uint64_t tag,
+	   void *context)
+{
+	(void)ep, (void)buf, (void)len, (void)desc, (void)addr, (void)tag, (void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+	    uint64_t tag, void *context)
+{
+	(void)ep, (void)iov, (void)desc, (void)count, (void)addr, (void)tag, (void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
+{
+	(void)ep, (void)buf, (void)len, (void)addr, (void)tag;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+	       fi_addr_t addr, uint64_t tag, void *context)
+{
+	(void)ep, (void)buf, (void)len, (void)desc, (void)data, (void)addr, (void)tag;
+	(void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t
+none_tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr,
+		 uint64_t tag)
+{
+	(void)ep, (void)buf, (void)len, (void)data, (void)addr, (void)tag;
+	return -FI_ENOSYS;
+}
+
+struct fi_ops_tagged san_ofi_none_tagged = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = none_trecv,
+	.recvv = none_trecvv,
+	.recvmsg = none_tmsg,
+	.send = none_tsend,
+	.sendv = none_tsendv,
+	.sendmsg = none_tmsg,
+	.inject = none_tinject,
+	.senddata = none_tsenddata,
+	.injectdata = none_tinjectdata,
+};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Operations of the program, and answers to the peer's requests, from the call to the end. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi_priv.h"
+
+/** What completions of a kind look like. */
+static const struct {
+	uint64_t flags;
+	enum ofi_cntr_kind cntr;
+} op_kinds[] = {
+	[OFI_OP_SEND] = {FI_SEND | FI_MSG, OFI_CNTR_SEND},
+	[OFI_OP_WRITE] = {FI_WRITE | FI_RMA, OFI_CNTR_WRITE},
+	[OFI_OP_READ] = {FI_READ | FI_RMA, OFI_CNTR_READ},
+	[OFI_OP_ATOMIC] = {FI_ATOMIC, OFI_CNTR_WRITE},
+};
+
+static bool
+op_is_own(const struct ofi_op *op)
+{
+	return op->kind <= OFI_OP_ATOMIC;
+}
+
+/* ---- the program's memory ---- */
+
+static void
+op_copy(const struct ofi_op *op, size_t offset, uint8_t *buf, size_t length, bool out)
+{
+	uint8_t *at;
+	size_t n;
+	uint8_t i;
+
+	for (i = 0; i < op->nb_iov && length != 0; i++) {
+		if (offset >= op->iov[i].iov_len) {
+			offset -= op->iov[i].iov_len;
+			continue;
+		}
+		at = (uint8_t *)op->iov[i].iov_base + offset;
+		n = op->iov[i].iov_len - offset;
+		if (n > length)
+			n = length;
+		if (out)
+			memcpy(buf, at, n);
+		else
+			memcpy(at, buf, n);
+		offset = 0;
+		buf += n;
+		length -= n;
+	}
+}
+
+void
+san_ofi_op_copy_out(const struct ofi_op *op, size_t offset, void *to, size_t length)
+{
+	op_copy(op, offset, to, length, true);
+}
+
+void
+san_ofi_op_copy_in(const struct ofi_op *op, size_t offset, const void *from, size_t length)
+{
+	op_copy(op, offset, (uint8_t *)(uintptr_t)from, length, false);
+}
+
+/* ---- begin ---- */
+
+static struct ofi_op *
+op_alloc(struct ofi_ep *ep, enum ofi_kind kind)
+{
+	struct ofi_ctx *ctx = ep->domain->ctx;
+	struct ofi_op *op = LIST_FIRST(&ctx->ops);
+
+	if (op != NULL)
+		LIST_REMOVE(op, link);
+	else
+		op = malloc(sizeof(*op));
+	if (op == NULL)
+		return NULL;
+	memset(op, 0, sizeof(*op));
+	op->ep = ep;
+	op->kind = (uint8_t)kind;
+	LIST_INSERT_HEAD(&ep->ops, op, link);
+	return op;
+}
+
+static void
+op_free(struct ofi_op *op)
+{
+	struct ofi_ctx *ctx = op->ep->domain->ctx;
+
+	if (op->buf != NULL)
+		san_ofi_ctx_buf_put(ctx, op->buf);
+	LIST_REMOVE(op, link);
+	LIST_INSERT_HEAD(&ctx->ops, op, link);
+}
+
+/* A number by which the peer answers. There are as many as there may be operations. */
+static void
+op_need_answer(struct ofi_op *op)
+{
+	struct ofi_ep *ep = op->ep;
+
+	while (ep->requests[ep->next_request % OFI_REQUESTS] != NULL)
+		ep->next_request++;
+	op->id = ep->next_request++ % OFI_REQUESTS;
+	ep->requests[op->id] = op;
+	op->needs_answer = true;
+}
+
+struct ofi_op *
+san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id)
+{
+	return id < OFI_REQUESTS ? ep->requests[id] : NULL;
+}
+
+static void
+op_set_iov(struct ofi_op *op, const struct ofi_op_args *args)
+{
+	size_t i;
+
+	op->nb_iov = (uint8_t)args->count;
+	for (i = 0; i < args->count; i++) {
+		op->iov[i] = args->iov[i];
+		op->lkey[i] = args->desc != NULL ? san_ofi_mr_lkey(args->desc[i]) : 0;
+		op->length += args->iov[i].iov_len;
+	}
+}
+
+/* Copy the bytes now, behind the place of a header. */
+static int
+op_inject(struct ofi_op *op)
+{
+	if (op->length > OFI_INJECT)
+		return -FI_EINVAL;
+	op->buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
+	if (op->buf == NULL)
+		return -FI_EAGAIN;
+	san_ofi_op_copy_out(op, 0, op->buf->data + sizeof(struct ofi_hdr), op->length);
+	return 0;
+}
+
+static int
+op_check_args(const struct ofi_ep *ep, const struct ofi_op_args *args)
+{
+	size_t i, length = 0;
+
+	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
+		return -FI_ENOTCONN;
+	if (args->count > OFI_IOV)
+		return -FI_EINVAL;
+	for (i = 0; i < args->count; i++)
+		length += args->iov[i].iov_len;
+	if (length > RTSAN_LENGTH_MAX)
+		return -FI_EMSGSIZE;
+	return ep->nb_ops >= ep->tx_size ? -FI_EAGAIN : 0;
+}
+
+ssize_t
+san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
+{
+	int rc = op_check_args(ep, args);
+	struct ofi_op *op;
+
+	if (rc != 0)
+		return rc;
+	op = op_alloc(ep, args->kind);
+	if (op == NULL)
+		return -FI_ENOMEM;
+	op->context = args->context;
+	op->flags = args->flags;
+	op->data = args->data;
+	op->addr = args->addr;
+	op->key = args->key;
+	op->atomic = (uint8_t)args->atomic;
+	op->operand = args->operand;
+	op->compare = args->compare;
+	op->is_native = args->kind != OFI_OP_SEND && san_ofi_mr_is_native(args->key);
+	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
+	op_set_iov(op, args);
+	if ((args->flags & FI_INJECT) != 0) {
+		rc = op_inject(op);
+		if (rc != 0) {
+			op_free(op);
+			return rc;
+		}
+	}
+	if (args->kind == OFI_OP_SEND ? (args->flags & FI_DELIVERY_COMPLETE) != 0 : !op->is_native)
+		op_need_answer(op);
+	ep->nb_ops++;
+	STAILQ_INSERT_TAIL(&ep->sends, op, queue);
+	san_ofi_tx_push(ep);
+	return 0;
+}
+
+struct ofi_op *
+san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
+{
+	struct ofi_op *op;
+
+	if (ep->nb_answers >= OFI_REQUESTS) {
+		san_ofi_ep_break(ep, "too many requests");
+		return NULL;
+	}
+	op = op_alloc(ep, kind);
+	if (op == NULL) {
+		san_ofi_ep_break(ep, "no memory for an answer");
+		return NULL;
+	}
+	op->id = id;
+	ep->nb_answers++;
+	STAILQ_INSERT_TAIL(&ep->answers, op, queue);
+	return op;
+}
+
+/* ---- end ---- */
+
+static void
+op_report(struct ofi_op *op)
+{
+	const struct fi_cq_err_entry e = {
+		.op_context = op->context,
+		.flags = op_kinds[op->kind].flags |
+			(op->kind != OFI_OP_ATOMIC ? 0 :
+				 op->nb_iov != 0   ? FI_READ :
+						     FI_WRITE),
+		.err = op->err,
+		.prov_errno = op->prov_errno,
+	};
+
+	if (op->is_reported)
+		return;
+	op->is_reported = true;
+	san_ofi_ep_report(op->ep, &e, (op->flags & FI_COMPLETION) != 0);
+}
+
+static void
+op_finish(struct ofi_op *op)
+{
+	struct ofi_ep *ep = op->ep;
+
+	if (op_is_own(op)) {
+		op_report(op);
+		ep->nb_ops--;
+		if (op->has_begun)
+			ep->nb_begun--;
+	} else {
+		ep->nb_answers--;
+	}
+	op_free(op);
+}
+
+void
+san_ofi_op_check(struct ofi_op *op)
+{
+	if (!op->is_posted)
+		return;
+	if (op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
+	    op->err == 0 && op->kind <= OFI_OP_WRITE)
+		op_report(op);
+	if (op->nb_wr == 0 && !op->needs_answer)
+		op_finish(op);
+}
+
+void
+san_ofi_op_cancel(struct ofi_op *op)
+{
+	if (op->needs_answer)
+		op->ep->requests[op->id] = NULL;
+	if (op->err == 0) {
+		op->err = FI_ECANCELED;
+		op->prov_errno = RTSAN_WC_FLUSHED;
+	}
+	op_finish(op);
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef OFI_PRIV_H
+#define OFI_PRIV_H
+
+/**
+ * @file
+ * The objects of the libfabric provider, and the functions that its files call of each other.
+ * doc/libfabric.md says why they are so. (OFI-1)
+ *
+ * One lock protects everything: the functions that libfabric calls take it, all others expect it.
+ */
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#include "ofi_wire.h"
+#include "rtsan.h"
+
+#define OFI_NAME         "sanstack"
+#define OFI_DEFAULT_SPEC "unix:/run/sanstack/sanstack.sock"
+
+#define OFI_INJECT     4096 /* bytes of an inject */
+#define OFI_IOV        4
+#define OFI_TX_SIZE    256 /* operations of an endpoint; OFI_REQUESTS if asked for */
+#define OFI_RX_SIZE    1024
+#define OFI_RX_MAX     65536
+#define OFI_MULTI_RECV 64 /* least room of a buffer for many messages */
+#define OFI_BACKLOG    128
+#define OFI_ADDRS      24
+
+#define OFI_SQ_DEPTH 256
+#define OFI_RQ_DEPTH 128
+
+/* Kinds of wr_id; none: a send buffer. */
+#define OFI_WR_OP 1u /* an operation: the bytes were inline */
+#define OFI_WR_RX 2u /* a receive of the pool */
+
+/* prov_errno: a status of rtsan.h, or with this an errno that the peer's provider answered. */
+#define OFI_ERRNO 256
+
+extern struct fi_provider san_ofi_init_provider;
+
+#define OFI_WARN(subsys, ...) FI_WARN(&san_ofi_init_provider, subsys, __VA_ARGS__)
+#define OFI_INFO(subsys, ...) FI_INFO(&san_ofi_init_provider, subsys, __VA_ARGS__)
+
+union ofi_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/** Credits and receives of a pool are of a class. */
+enum ofi_class {
+	OFI_CLASS_MSG = 0, /**< messages, which may wait for a receive */
+	OFI_CLASS_RMA = 1, /**< requests and answers, consumed at once */
+	OFI_CLASSES,
+	OFI_CLASS_NONE = OFI_CLASSES, /**< needs no credit */
+};
+
+/** A completion queue of the transport, for several endpoints. */
+struct ofi_lane {
+	struct rtsan_cq *cq;
+	uint32_t room; /**< entries that are not reserved */
+	int fd;        /**< for waiting; -1: not asked for yet */
+	SLIST_ENTRY(ofi_lane) link;
+};
+
+/** A send buffer, in memory of the transport. */
+struct ofi_buf {
+	uint8_t *data; /**< OFI_BUF_SIZE bytes */
+	uint32_t lkey;
+	struct ofi_op *op;
+	size_t offset, length; /**< part of the operation's bytes, if they are to be copied back */
+	LIST_ENTRY(ofi_buf) link;
+};
+
+/** A receive of an endpoint's pool. */
+struct ofi_rx {
+	uint8_t *data;
+	uint32_t length;
+	STAILQ_ENTRY(ofi_rx) link;
+};
+
+/** The context of the process. */
+struct ofi_ctx {
+	struct rtsan_ctx *san;
+	struct rtsan_caps caps;
+	uint32_t refs;
+	bool is_lost; /**< the daemon or the port has ended */
+	uint32_t nb_idle;
+	SLIST_HEAD(, ofi_lane) lanes;
+	LIST_HEAD(, ofi_buf) bufs;   /**< free send buffers */
+	LIST_HEAD(, ofi_op) ops;     /**< free ones */
+	LIST_HEAD(, ofi_ep) eps;     /**< enabled ones */
+	STAILQ_HEAD(, ofi_ep) dirty; /**< endpoints with something to do after a round */
+	LIST_HEAD(, ofi_pep) peps;   /**< listening ones */
+	LIST_HEAD(, ofi_wait) waits;
+	SLIST_HEAD(, ofi_chunk) chunks; /**< memory of the send buffers */
+	struct ofi_mr **mrs;            /**< regions that the provider serves itself */
+	uint32_t nb_mrs, next_mr;
+};
+
+/** What a thread sleeps on. */
+struct ofi_wait {
+	struct ofi_ctx *ctx;
+	enum fi_wait_obj obj;
+	int epfd, evfd;  /**< -1: FI_WAIT_NONE */
+	bool for_events; /**< of connections; else completions */
+	bool armed;
+	LIST_ENTRY(ofi_wait) link;
+};
+
+struct ofi_fabric {
+	struct fid_fabric fid;
+	uint32_t refs;
+};
+
+struct ofi_domain {
+	struct fid_domain fid;
+	struct ofi_fabric *fabric;
+	struct ofi_ctx *ctx;
+	uint32_t refs;
+};
+
+struct ofi_eq {
+	struct fid_eq fid;
+	struct ofi_fabric *fabric;
+	struct ofi_wait wait;
+	uint32_t refs;
+	STAILQ_HEAD(, ofi_event) events;
+	struct ofi_event *shown; /**< its error data belongs to the program until the next read */
+};
+
+struct ofi_cq {
+	struct fid_cq fid;
+	struct ofi_domain *domain;
+	struct ofi_wait wait;
+	enum fi_cq_format format;
+	uint32_t refs;
+	struct fi_cq_err_entry *ring;
+	uint32_t size, head, nb;
+	bool is_signaled; /**< fi_cq_signal() */
+};
+
+struct ofi_cntr {
+	struct fid_cntr fid;
+	struct ofi_domain *domain;
+	struct ofi_wait wait;
+	uint32_t refs;
+	uint64_t value, errors;
+};
+
+struct ofi_mr {
+	struct fid_mr fid;
+	struct ofi_domain *domain;
+	struct rtsan_mr *mr; /**< NULL: served by the provider */
+	uint64_t addr;
+	size_t length;
+	uint64_t access;
+};
+
+/** A posted fi_recv(). */
+struct ofi_recv {
+	void *context;
+	uint64_t flags; /**< FI_COMPLETION, FI_MULTI_RECV */
+	struct iovec iov[OFI_IOV];
+	uint8_t nb_iov;
+	bool is_taken;      /**< no longer in the queue */
+	uint32_t nb_active; /**< messages that are being received */
+	size_t length;
+	size_t used; /**< of a buffer for many messages */
+	STAILQ_ENTRY(ofi_recv) link;
+};
+
+/** Posted receives, of one endpoint or shared. */
+struct ofi_rxq {
+	struct fid_ep fid; /**< if shared */
+	struct ofi_domain *domain;
+	uint32_t refs;
+	struct ofi_cq *cq;
+	uint32_t nb, max;
+	size_t min_multi;
+	STAILQ_HEAD(, ofi_recv) posted;
+	STAILQ_HEAD(, ofi_ep) starving; /**< endpoints with messages that wait for a receive */
+};
+
+enum ofi_kind {
+	OFI_OP_SEND = 0,
+	OFI_OP_WRITE,
+	OFI_OP_READ,
+	OFI_OP_ATOMIC,
+	OFI_OP_ACK,       /**< an answer */
+	OFI_OP_READ_DATA, /**< an answer */
+	OFI_OP_CREDIT,
+};
+
+/** An operation of the program, or an answer. */
+struct ofi_op {
+	struct ofi_ep *ep;
+	void *context;
+	uint64_t flags; /**< of the completion; FI_COMPLETION: report it, FI_FENCE, levels */
+	uint8_t kind;   /**< enum ofi_kind */
+	uint8_t atomic; /**< enum ofi_atomic */
+	bool is_native; /**< executed by the transport alone */
+	bool has_begun;
+	bool is_posted; /**< everything is with the transport */
+	bool needs_answer;
+	bool needs_data; /**< CQ data is to follow what the transport executes */
+	bool is_direct;  /**< the transport reads the program's memory */
+	bool is_reported;
+	uint8_t nb_iov;
+	struct iovec iov[OFI_IOV];
+	uint32_t lkey[OFI_IOV];
+	size_t length;
+	size_t posted;   /**< bytes with the transport */
+	size_t answered; /**< bytes of READ_DATA that have come */
+	uint32_t nb_wr;  /**< requests of the transport that are not complete */
+	uint32_t id;
+	uint32_t status; /**< of an answer */
+	uint64_t data, addr, key, operand, compare;
+	int err, prov_errno;
+	struct ofi_buf *buf; /**< bytes that were copied when it was posted */
+	STAILQ_ENTRY(ofi_op) queue;
+	LIST_ENTRY(ofi_op) link;
+};
+
+STAILQ_HEAD(ofi_queue, ofi_op);
+
+enum ofi_state {
+	OFI_EP_NEW = 0,
+	OFI_EP_ENABLED,    /**< receives may be posted */
+	OFI_EP_CONNECTING, /**< or accepting */
+	OFI_EP_CONNECTED,
+	OFI_EP_ENDED,
+};
+
+enum ofi_cntr_kind {
+	OFI_CNTR_SEND = 0,
+	OFI_CNTR_RECV,
+	OFI_CNTR_READ,
+	OFI_CNTR_WRITE,
+	OFI_CNTRS,
+};
+
+struct ofi_ep {
+	struct fid_ep fid;
+	struct ofi_domain *domain;
+	struct ofi_eq *eq;
+	struct ofi_cq *tx_cq, *rx_cq;
+	bool tx_selective, rx_selective;
+	struct ofi_cntr *cntrs[OFI_CNTRS];
+	struct ofi_rxq *rxq; /**< own_rxq or a shared one */
+	struct ofi_rxq own_rxq;
+	uint64_t tx_flags, rx_flags; /**< defaults of operations */
+	uint32_t tx_size;
+	enum ofi_state state;
+	bool is_accepted; /**< else it connects */
+	bool is_shut;     /**< by fi_shutdown() */
+	union ofi_addr local, peer;
+	struct ofi_connreq *connreq;
+	struct rtsan_qp *qp;
+	struct ofi_lane *lane;
+	/* receives of the pool */
+	struct rtsan_mr *rx_mr;
+	struct ofi_rx rx[OFI_NB_RX];
+	STAILQ_HEAD(, ofi_rx) consumed;        /**< to be posted again */
+	STAILQ_HEAD(, ofi_rx) held;            /**< messages that wait for a receive */
+	uint32_t nb_consumed[OFI_CLASSES + 1]; /**< of those, by class */
+	uint32_t due[OFI_CLASSES];             /**< credits to return */
+	/* the message that is being received */
+	struct ofi_recv *recv;
+	size_t recv_base, recv_length, recv_at;
+	uint32_t write_status; /**< of the write that is being received */
+	/* sending */
+	uint32_t credit[OFI_CLASSES];
+	uint32_t nb_ops;     /**< of the program */
+	uint32_t nb_begun;   /**< of those, begun */
+	uint32_t nb_wr;      /**< requests of the transport */
+	uint32_t nb_answers; /**< of the peer's requests that are not answered */
+	struct ofi_queue sends, answers;
+	LIST_HEAD(, ofi_op) ops;   /**< all */
+	LIST_HEAD(, ofi_buf) bufs; /**< with the transport */
+	struct ofi_op *requests[OFI_REQUESTS];
+	uint32_t next_request;
+	bool is_dirty, is_starving;
+	STAILQ_ENTRY(ofi_ep) dirty, starving;
+	LIST_ENTRY(ofi_ep) link;
+};
+
+struct ofi_pep {
+	struct fid_pep fid;
+	struct ofi_fabric *fabric;
+	struct ofi_ctx *ctx;
+	struct ofi_eq *eq;
+	struct fi_info *info;
+	union ofi_addr local;
+	uint16_t backlog;
+	struct rtsan_listener *listener;
+	LIST_HEAD(, ofi_connreq) requests;
+	LIST_ENTRY(ofi_pep) link;
+};
+
+/** A connection request: the handle of an fi_info. */
+struct ofi_connreq {
+	struct fid fid;
+	struct ofi_pep *pep;
+	uint64_t request;
+	union ofi_addr peer;
+	struct ofi_cm_hdr hdr;
+	bool is_done;
+	LIST_ENTRY(ofi_connreq) link;
+};
+
+/* ---- ofi_init.c ---- */
+
+/** Spec of the context. */
+const char *san_ofi_init_spec(void);
+/** It is the program's choice, not the default. */
+bool san_ofi_init_has_spec(void);
+
+/* ---- ofi_info.c ---- */
+
+int san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
+		     const struct fi_info *hints, struct fi_info **info);
+/** Set the addresses of *info*; either may be NULL. 0 or -FI_ENOMEM. */
+int san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src,
+			   const union ofi_addr *dest);
+
+/* ---- ofi_addr.c ---- */
+
+size_t san_ofi_addr_len(const union ofi_addr *a);
+uint32_t san_ofi_addr_format(const union ofi_addr *a);
+uint16_t san_ofi_addr_port(const union ofi_addr *a);
+void san_ofi_addr_set_port(union ofi_addr *a, uint16_t port);
+bool san_ofi_addr_is_any(const union ofi_addr *a);
+bool san_ofi_addr_is_same_ip(const union ofi_addr *a, const union ofi_addr *b);
+/** Read an address that a program passes. 0, -FI_EINVAL: of another family, or too short. */
+int san_ofi_addr_read(union ofi_addr *to, const void *from, size_t len);
+/** Read the address's text, which rtsan.h gives. 0 or -FI_EINVAL. */
+int san_ofi_addr_parse(union ofi_addr *to, const char *text, uint16_t port);
+void san_ofi_addr_text(const union ofi_addr *a, char text[RTSAN_ADDRESS_MAX]);
+/** Copy it to a program's buffer. 0 or -FI_ETOOSMALL. */
+int san_ofi_addr_copy(const union ofi_addr *a, void *to, size_t *len);
+/** Resolve a name. 0 or -FI_ENODATA. */
+int san_ofi_addr_resolve(union ofi_addr *to, const char *node, const char *service, bool numeric,
+			 int family);
+
+/* ---- ofi_ctx.c ---- */
+
+void san_ofi_ctx_lock(void);
+void san_ofi_ctx_unlock(void);
+/** The process's context, opened if need be. 0 or -errno, with a text in the log. */
+int san_ofi_ctx_get(struct ofi_ctx **ctx);
+void san_ofi_ctx_put(struct ofi_ctx *ctx);
+/**
+ * Addresses of the context, without the lock.
+ *
+ * @return
+ *   Their number, 0: not known before an engine runs, or -errno: there will be no context.
+ */
+int san_ofi_ctx_addrs(union ofi_addr addrs[OFI_ADDRS]);
+/** The first address of *family*, or of any (AF_UNSPEC). 0 or -FI_EADDRNOTAVAIL. */
+int san_ofi_ctx_addr(struct ofi_ctx *ctx, int family, union ofi_addr *a);
+/** Reserve entries for an endpoint. 0 or -errno. */
+int san_ofi_ctx_lane_get(struct ofi_ctx *ctx, struct ofi_lane **lane);
+void san_ofi_ctx_lane_put(struct ofi_lane *lane);
+/** A send buffer, or NULL. */
+struct ofi_buf *san_ofi_ctx_buf_get(struct ofi_ctx *ctx);
+void san_ofi_ctx_buf_put(struct ofi_ctx *ctx, struct ofi_buf *buf);
+/** -errno for an error of rtsan.h, whose text is logged. */
+int san_ofi_ctx_fail(int rc, const char *what);
+
+/* ---- ofi_progress.c ---- */
+
+/** A round: completions, then what follows from them; now and then events of connections. */
+void san_ofi_progress(struct ofi_ctx *ctx);
+/** Events of connections. */
+void san_ofi_progress_events(struct ofi_ctx *ctx);
+/** *ep* has something to do at the end of the round. */
+void san_ofi_progress_mark(struct ofi_ep *ep);
+
+/* ---- ofi_wait.c ---- */
+
+int san_ofi_wait_init(struct ofi_wait *w, struct ofi_ctx *ctx, enum fi_wait_obj obj,
+		      bool for_events);
+void san_ofi_wait_fini(struct ofi_wait *w);
+/** Another thread may be asleep: wake it. */
+void san_ofi_wait_wake(struct ofi_wait *w);
+/** A lane is new: let all sleepers wait for it, too. */
+int san_ofi_wait_add_lane(struct ofi_ctx *ctx, struct ofi_lane *lane);
+/** Before a sleep. 0; -FI_EAGAIN: there was progress, look again; or -errno. */
+int san_ofi_wait_arm(struct ofi_wait *w);
+/** Sleep without the lock, which is held before and after. 0, or -FI_EAGAIN: a signal came. */
+int san_ofi_wait_sleep(struct ofi_wait *w, int timeout_ms);
+/** FI_GETWAIT, FI_GETWAITOBJ. */
+int san_ofi_wait_control(struct ofi_wait *w, int command, void *arg);
+/** Milliseconds of the clock, for timeouts. */
+int64_t san_ofi_wait_now_ms(void);
+
+/* ---- ofi_fabric.c, ofi_domain.c, ofi_eq.c, ofi_cq.c, ofi_cntr.c ---- */
+
+int san_ofi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+int san_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+			struct fid_domain **domain, void *context);
+int san_ofi_domain_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
+				enum fi_op op, struct fi_atomic_attr *attr, uint64_t flags);
+
+struct ofi_event {
+	uint32_t type;
+	fid_t fid;
+	struct fi_info *info;
+	int err; /**< 0: no error */
+	int prov_errno;
+	bool is_user; /**< of fi_eq_write(): *data* is all of it */
+	size_t length;
+	STAILQ_ENTRY(ofi_event) link;
+	uint8_t data[];
+};
+
+int san_ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		    void *context);
+/** Add a copy of *ev* with *data*. Without memory it is lost, and logged. */
+void san_ofi_eq_put(struct ofi_eq *eq, const struct ofi_event *ev, const void *data);
+/** Remove the events of *fid*, which is being closed. */
+void san_ofi_eq_forget(struct ofi_eq *eq, fid_t fid);
+
+int san_ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		    void *context);
+void san_ofi_cq_put(struct ofi_cq *cq, const struct fi_cq_err_entry *e);
+/** -FI_EAGAIN: not empty. */
+int san_ofi_cq_trywait(struct ofi_cq *cq);
+
+int san_ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		      struct fid_cntr **cntr, void *context);
+void san_ofi_cntr_add(struct ofi_cntr *cntr, bool is_error);
+
+/* ---- ofi_mr.c ---- */
+
+extern struct fi_ops_mr san_ofi_mr_ops;
+/** Key of a region that the transport reaches itself. */
+bool san_ofi_mr_is_native(uint64_t key);
+uint32_t san_ofi_mr_rkey(uint64_t key);
+/** Memory of a region of ours. 0 or FI_EACCES, FI_EKEYREJECTED. */
+uint32_t san_ofi_mr_find(struct ofi_ctx *ctx, uint64_t key, uint64_t addr, size_t length,
+			 uint64_t access);
+/** The lkey of a descriptor. */
+uint32_t san_ofi_mr_lkey(void *desc);
+
+/* ---- ofi_ep.c, ofi_cm.c, ofi_pep.c ---- */
+
+int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		    void *context);
+/** Give it what it needs of the transport. 0 or -errno. */
+int san_ofi_ep_enable(struct ofi_ep *ep);
+/** The connection has ended: everything that is posted completes, as soon as it is back. */
+void san_ofi_ep_end(struct ofi_ep *ep);
+/** The peer has sent nonsense: end the connection. */
+void san_ofi_ep_break(struct ofi_ep *ep, const char *why);
+/** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */
+void san_ofi_ep_report(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wanted);
+
+extern struct fi_ops_cm san_ofi_cm_ops;
+void san_ofi_cm_on_event(const struct rtsan_event *ev);
+/** Write private data: ours, then *data*. Returns its length. */
+uint16_t san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data,
+			 size_t length);
+/** Read it. False: it is not of this provider. */
+bool san_ofi_cm_read(const struct rtsan_event *ev, struct ofi_cm_hdr *hdr);
+/** The program's data in *ev*. */
+static inline const uint8_t *
+san_ofi_cm_data(const struct rtsan_event *ev)
+{
+	return ev->private_data + sizeof(struct ofi_cm_hdr);
+}
+
+int san_ofi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+		     void *context);
+void san_ofi_pep_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev);
+
+/* ---- ofi_rxq.c: posted receives ---- */
+
+void san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max);
+void san_ofi_rxq_fini(struct ofi_rxq *q);
+/** Complete all as cancelled. */
+void san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep);
+/** A shared queue. */
+int san_ofi_rxq_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
+		     void *context);
+/** Cancel the receive with *context*. 0 or -FI_ENOENT. */
+int san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context);
+/** Post a receive. *flags*: FI_COMPLETION, FI_MULTI_RECV. 0, -FI_EAGAIN, -FI_EINVAL. */
+int san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags);
+/** Begin a message of *length* bytes in the next receive: it, and where; or NULL. */
+struct ofi_recv *san_ofi_rxq_take(struct ofi_rxq *q, size_t length, size_t *base);
+/** A message is complete, or the connection has ended (*err*). */
+void san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
+		      struct fi_cq_err_entry *e);
+int san_ofi_rxq_setopt(struct ofi_rxq *q, int level, int name, const void *value, size_t len);
+int san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, size_t *len);
+
+/* ---- ofi_rx.c: what comes ---- */
+
+void san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx);
+/** Give held messages to receives. */
+void san_ofi_rx_feed(struct ofi_ep *ep);
+/** Post the consumed receives of the pool again. */
+void san_ofi_rx_repost(struct ofi_ep *ep);
+
+/* ---- ofi_op.c, ofi_tx.c: what goes ---- */
+
+/** What an operation of the program is made of. */
+struct ofi_op_args {
+	enum ofi_kind kind;
+	uint64_t flags;
+	void *context;
+	const struct iovec *iov;
+	void **desc;
+	size_t count;
+	uint64_t data, addr, key;
+	enum ofi_atomic atomic;
+	uint64_t operand, compare;
+};
+/** Begin an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
+ssize_t san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args);
+/** An answer to request *id* of the peer. NULL: no memory, or the peer asks for too much. */
+struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id);
+/** Complete it if nothing is missing. */
+void san_ofi_op_check(struct ofi_op *op);
+/** Complete it, whatever is missing. */
+void san_ofi_op_cancel(struct ofi_op *op);
+/** The operation that the peer answers, or NULL. */
+struct ofi_op *san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id);
+void san_ofi_op_copy_out(const struct ofi_op *op, size_t offset, void *to, size_t length);
+void san_ofi_op_copy_in(const struct ofi_op *op, size_t offset, const void *from, size_t length);
+
+/** Send what can be sent. */
+void san_ofi_tx_push(struct ofi_ep *ep);
+void san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc);
+
+/* ---- ofi_msg.c, ofi_rma.c, ofi_atomic.c: the calls ---- */
+
+/** Flags of an operation whose call has none. */
+static inline uint64_t
+san_ofi_msg_flags(const struct ofi_ep *ep)
+{
+	return ep->tx_flags | (ep->tx_selective ? 0 : FI_COMPLETION);
+}
+
+/** Flags of an operation whose call has *flags*. */
+static inline uint64_t
+san_ofi_msg_own_flags(const struct ofi_ep *ep, uint64_t flags)
+{
+	return flags | (ep->tx_selective ? 0 : FI_COMPLETION);
+}
+
+extern struct fi_ops_msg san_ofi_msg_ops, san_ofi_msg_srx_ops;
+extern struct fi_ops_rma san_ofi_rma_ops;
+extern struct fi_ops_atomic san_ofi_atomic_ops;
+
+/* ---- ofi_none.c: calls that are not supported ---- */
+
+extern struct fi_ops_tagged san_ofi_none_tagged;
+extern struct fi_ops_cm san_ofi_none_cm;
+int san_ofi_none_setname(fid_t fid, void *addr, size_t addrlen);
+int san_ofi_none_getname(fid_t fid, void *addr, size_t *addrlen);
+int san_ofi_none_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen);
+int san_ofi_none_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen);
+int san_ofi_none_listen(struct fid_pep *pep);
+int san_ofi_none_accept(struct fid_ep *ep, const void *param, size_t paramlen);
+int san_ofi_none_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen);
+int san_ofi_none_shutdown(struct fid_ep *ep, uint64_t flags);
+int san_ofi_none_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
+		      void *context);
+int san_ofi_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int san_ofi_none_control(struct fid *fid, int command, void *arg);
+int san_ofi_none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			  void *context);
+
+#endif /* OFI_PRIV_H */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A round of work: what has come, and what follows from it. */
+
+#include <string.h>
+
+#include "ofi_priv.h"
+
+#define BURST       32
+#define EVENT_EVERY 64 /* rounds without a completion, between looks at events */
+
+/* Work requests name an operation (inline: bit 0), a receive (bit 1) or a send buffer. */
+static void
+progress_wc(const struct rtsan_wc *wc)
+{
+	struct ofi_ep *ep = rtsan_qp_context(wc->qp);
+	struct ofi_rx *rx;
+
+	if ((wc->wr_id & OFI_WR_RX) == 0) {
+		san_ofi_tx_on_wc(ep, wc);
+		return;
+	}
+	if (wc->status != RTSAN_WC_SUCCESS) {
+		san_ofi_ep_end(ep);
+		return;
+	}
+	rx = (struct ofi_rx *)(uintptr_t)(wc->wr_id & ~(uint64_t)OFI_WR_RX);
+	rx->length = wc->byte_len;
+	san_ofi_rx_on_recv(ep, rx);
+}
+
+void
+san_ofi_progress_mark(struct ofi_ep *ep)
+{
+	if (ep->is_dirty)
+		return;
+	ep->is_dirty = true;
+	STAILQ_INSERT_TAIL(&ep->domain->ctx->dirty, ep, dirty);
+}
+
+static void
+progress_dirty(struct ofi_ctx *ctx)
+{
+	struct ofi_ep *ep;
+
+	while ((ep = STAILQ_FIRST(&ctx->dirty)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ctx->dirty, dirty);
+		ep->is_dirty = false;
+		san_ofi_rx_repost(ep);
+		san_ofi_tx_push(ep);
+	}
+}
+
+/* Number of completions. */
+static uint32_t
+progress_lanes(struct ofi_ctx *ctx)
+{
+	struct rtsan_wc wc[BURST];
+	struct ofi_lane *lane;
+	uint32_t sum = 0;
+	int i, n;
+
+	if (ctx->is_lost)
+		return 0;
+	SLIST_FOREACH(lane, &ctx->lanes, link) {
+		n = rtsan_cq_poll(lane->cq, wc, BURST);
+		for (i = 0; i < n; i++)
+			progress_wc(&wc[i]);
+		sum += (uint32_t)n;
+	}
+	progress_dirty(ctx);
+	return sum;
+}
+
+/* The daemon, or the port, is gone: all connections have ended. */
+static void
+progress_lose(struct ofi_ctx *ctx)
+{
+	struct ofi_ep *ep;
+
+	while (progress_lanes(ctx) != 0) /* what came before can be polled */
+		;
+	ctx->is_lost = true;
+	OFI_WARN(FI_LOG_CORE, "%s: %s\n", san_ofi_init_spec(), rtsan_error());
+	LIST_FOREACH(ep, &ctx->eps, link) {
+		const struct ofi_event ev = {
+			.type = FI_SHUTDOWN, .fid = &ep->fid.fid, .err = 0};
+
+		if (ep->eq != NULL && ep->state >= OFI_EP_CONNECTING &&
+		    ep->state < OFI_EP_ENDED)
+			san_ofi_eq_put(ep->eq, &ev, NULL);
+		san_ofi_ep_end(ep);
+	}
+}
+
+void
+san_ofi_progress_events(struct ofi_ctx *ctx)
+{
+	struct rtsan_event ev;
+	struct ofi_ep *ep;
+	int rc;
+
+	if (ctx->is_lost)
+		return;
+	while ((rc = rtsan_event_poll(ctx->san, &ev)) == 1) {
+		/* all work of a connection that has ended is complete: take that first */
+		while (ev.type == RTSAN_EV_DISCONNECTED && progress_lanes(ctx) != 0)
+			;
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+			san_ofi_pep_on_request(ctx, &ev);
+		else
+			san_ofi_cm_on_event(&ev);
+	}
+	/* some may have found no send buffer */
+	LIST_FOREACH(ep, &ctx->eps, link)
+		if (!STAILQ_EMPTY(&ep->sends) || !STAILQ_EMPTY(&ep->answers))
+			san_ofi_progress_mark(ep);
+	progress_dirty(ctx);
+	if (rc < 0)
+		progress_lose(ctx);
+}
+
+void
+san_ofi_progress(struct ofi_ctx *ctx)
+{
+	if (progress_lanes(ctx) != 0 || ++ctx->nb_idle % EVENT_EVERY != 0)
+		return;
+	san_ofi_progress_events(ctx);
+}

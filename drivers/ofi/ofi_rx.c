@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What comes: messages go to posted receives, requests to memory are served, answers complete
+ * operations. Each message has filled a receive of the pool.
+ */
+
+#include <string.h>
+
+#include "ofi_priv.h"
+
+#define RX_BURST 32
+
+static const struct ofi_hdr *
+rx_hdr(const struct ofi_rx *rx)
+{
+	return (const struct ofi_hdr *)rx->data;
+}
+
+/* ---- the pool ---- */
+
+static void
+rx_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class class)
+{
+	STAILQ_INSERT_TAIL(&ep->consumed, rx, link);
+	ep->nb_consumed[class]++;
+	san_ofi_progress_mark(ep);
+}
+
+/* A credit is returned only after its receive is posted. */
+void
+san_ofi_rx_repost(struct ofi_ep *ep)
+{
+	struct rtsan_recv_wr wr[RX_BURST];
+	struct rtsan_sge sge[RX_BURST];
+	struct ofi_rx *rx;
+	int i, n;
+
+	while (!STAILQ_EMPTY(&ep->consumed)) {
+		for (n = 0; n < RX_BURST && (rx = STAILQ_FIRST(&ep->consumed)) != NULL; n++) {
+			STAILQ_REMOVE_HEAD(&ep->consumed, link);
+			sge[n] = (struct rtsan_sge){
+				.addr = rx->data,
+				.length = OFI_BUF_SIZE,
+				.lkey = rtsan_mr_lkey(ep->rx_mr),
+			};
+			wr[n] = (struct rtsan_recv_wr){
+				.wr_id = (uintptr_t)rx | OFI_WR_RX,
+				.sge = &sge[n],
+				.nb_sge = 1,
+			};
+		}
+		if (rtsan_post_recv(ep->qp, wr, n) != n) /* the connection has ended */
+			return;
+	}
+	for (i = 0; i < OFI_CLASSES; i++) {
+		ep->due[i] += ep->nb_consumed[i];
+		ep->nb_consumed[i] = 0;
+	}
+	ep->nb_consumed[OFI_CLASS_NONE] = 0;
+}
+
+/* ---- messages ---- */
+
+static void
+rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t length)
+{
+	size_t n;
+	uint8_t i;
+
+	for (i = 0; i < r->nb_iov && length != 0; i++) {
+		if (offset >= r->iov[i].iov_len) {
+			offset -= r->iov[i].iov_len;
+			continue;
+		}
+		n = r->iov[i].iov_len - offset;
+		if (n > length)
+			n = length;
+		memcpy((uint8_t *)r->iov[i].iov_base + offset, from, n);
+		offset = 0;
+		from += n;
+		length -= n;
+	}
+}
+
+static void
+rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
+{
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_ACK, id);
+
+	if (op == NULL)
+		return;
+	op->status = status;
+	op->data = data;
+}
+
+/* The last part of a message has come. */
+static void
+rx_complete(struct ofi_ep *ep, const struct ofi_hdr *hdr)
+{
+	struct ofi_recv *r = ep->recv;
+	size_t room = r->length - ep->recv_base;
+	struct fi_cq_err_entry e = {
+		.op_context = r->context,
+		.flags = FI_RECV | FI_MSG,
+		.len = ep->recv_length,
+	};
+
+	if ((r->flags & FI_MULTI_RECV) != 0)
+		e.buf = (uint8_t *)r->iov[0].iov_base + ep->recv_base;
+	if ((hdr->flags & OFI_CQ_DATA) != 0) {
+		e.flags |= FI_REMOTE_CQ_DATA;
+		e.data = hdr->data;
+	}
+	if (ep->recv_length > room) {
+		e.len = room;
+		e.olen = ep->recv_length - room;
+		e.err = FI_ETRUNC;
+		e.prov_errno = RTSAN_WC_LOC_LENGTH;
+	}
+	ep->recv = NULL;
+	if ((hdr->flags & OFI_WANT_ACK) != 0)
+		rx_answer(ep, hdr->id, (uint32_t)e.err, 0);
+	san_ofi_rxq_done(ep->rxq, ep, r, &e);
+}
+
+/* False: it must wait for a receive. */
+static bool
+rx_message(struct ofi_ep *ep, const struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+	size_t length = rx->length - OFI_HDR_SHORT, room;
+
+	if ((hdr->flags & OFI_FIRST) != 0 && ep->recv == NULL) {
+		ep->recv = san_ofi_rxq_take(ep->rxq, hdr->length, &ep->recv_base);
+		if (ep->recv == NULL)
+			return false;
+		ep->recv_length = hdr->length;
+		ep->recv_at = 0;
+	} else if ((hdr->flags & OFI_FIRST) != 0 || ep->recv == NULL) {
+		san_ofi_ep_break(ep, "parts of messages are out of order");
+		return true;
+	}
+	if (length > ep->recv_length - ep->recv_at) {
+		san_ofi_ep_break(ep, "a message is longer than it says");
+		return true;
+	}
+	room = ep->recv->length - ep->recv_base;
+	if (ep->recv_at < room)
+		rx_place(ep->recv, ep->recv_base + ep->recv_at,
+			 rx->data + OFI_HDR_SHORT,
+			 length < room - ep->recv_at ? length : room - ep->recv_at);
+	ep->recv_at += length;
+	if ((hdr->flags & OFI_LAST) == 0)
+		return true;
+	if (ep->recv_at == ep->recv_length)
+		rx_complete(ep, hdr);
+	else
+		san_ofi_ep_break(ep, "a message is shorter than it says");
+	return true;
+}
+
+static void
+rx_starve(struct ofi_ep *ep)
+{
+	if (ep->is_starving)
+		return;
+	ep->is_starving = true;
+	STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
+}
+
+void
+san_ofi_rx_feed(struct ofi_ep *ep)
+{
+	struct ofi_rx *rx;
+
+	if (ep->is_starving) {
+		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
+		ep->is_starving = false;
+	}
+	while ((rx = STAILQ_FIRST(&ep->held)) != NULL) {
+		if (!rx_message(ep, rx)) {
+			rx_starve(ep);
+			return;
+		}
+		STAILQ_REMOVE_HEAD(&ep->held, link);
+		rx_consume(ep, rx, OFI_CLASS_MSG);
+	}
+}
+
+static void
+rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	if (STAILQ_EMPTY(&ep->held) && rx_message(ep, rx)) {
+		rx_consume(ep, rx, OFI_CLASS_MSG);
+		return;
+	}
+	STAILQ_INSERT_TAIL(&ep->held, rx, link);
+	rx_starve(ep);
+}
+
+/* ---- requests for memory ---- */
+
+/* Tell the program of a write with CQ data. */
+static void
+rx_tell_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
+{
+	const struct fi_cq_err_entry e = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.data = hdr->data,
+	};
+
+	if (ep->rx_cq != NULL)
+		san_ofi_cq_put(ep->rx_cq, &e);
+}
+
+static void
+rx_on_data(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	rx_tell_written(ep, rx_hdr(rx));
+}
+
+static void
+rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+	size_t length = rx->length - OFI_HDR_MEM;
+
+	if ((hdr->flags & OFI_FIRST) != 0)
+		ep->write_status = 0;
+	if (ep->write_status == 0)
+		ep->write_status = san_ofi_mr_find(ep->domain->ctx, hdr->key, hdr->addr, length,
+						   FI_REMOTE_WRITE);
+	if (ep->write_status == 0)
+		memcpy((void *)(uintptr_t)hdr->addr, rx->data + OFI_HDR_MEM, length);
+	if ((hdr->flags & OFI_LAST) == 0)
+		return;
+	if ((hdr->flags & OFI_CQ_DATA) != 0 && ep->write_status == 0)
+		rx_tell_written(ep, hdr);
+	rx_answer(ep, hdr->id, ep->write_status, 0);
+}
+
+/* The memory is looked up again for each part of the answer, because a region may be closed. */
+static void
+rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_READ_DATA, hdr->id);
+
+	if (op == NULL)
+		return;
+	op->addr = hdr->addr;
+	op->key = hdr->key;
+	op->length = hdr->length;
+	op->nb_iov = 1;
+	op->iov[0].iov_base = (void *)(uintptr_t)hdr->addr;
+	op->iov[0].iov_len = hdr->length;
+}
+
+static void
+rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
+	uint32_t status = san_ofi_mr_find(ep->domain->ctx, hdr->key, hdr->addr, sizeof(*at),
+					  FI_REMOTE_WRITE);
+
+	if (status == 0 && hdr->addr % sizeof(*at) != 0)
+		status = FI_EINVAL;
+	if (status == 0 && hdr->status == OFI_FETCH_ADD)
+		old = __atomic_fetch_add(at, hdr->operand, __ATOMIC_SEQ_CST);
+	else if (status == 0)
+		__atomic_compare_exchange_n(at, &old, hdr->operand, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	rx_answer(ep, hdr->id, status, old);
+}
+
+/* ---- answers ---- */
+
+static void
+rx_end_request(struct ofi_op *op, uint32_t status)
+{
+	if (status != 0 && op->err == 0) {
+		op->err = (int)status;
+		op->prov_errno = OFI_ERRNO + (int)status;
+	}
+	op->ep->requests[op->id] = NULL;
+	op->needs_answer = false;
+	san_ofi_op_check(op);
+}
+
+static void
+rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+	struct ofi_op *op = san_ofi_op_of_request(ep, hdr->id);
+
+	if (op == NULL || op->kind == OFI_OP_READ) {
+		san_ofi_ep_break(ep, "an answer without a request");
+		return;
+	}
+	if (op->kind == OFI_OP_ATOMIC && hdr->status == 0)
+		san_ofi_op_copy_in(op, 0, &hdr->data, sizeof(hdr->data));
+	rx_end_request(op, hdr->status);
+}
+
+static void
+rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+	struct ofi_op *op = san_ofi_op_of_request(ep, hdr->id);
+	size_t length = rx->length - OFI_HDR_SHORT;
+
+	if (op == NULL || op->kind != OFI_OP_READ || length > op->length - op->answered) {
+		san_ofi_ep_break(ep, "an answer without a read");
+		return;
+	}
+	san_ofi_op_copy_in(op, op->answered, rx->data + OFI_HDR_SHORT, length);
+	op->answered += length;
+	if ((hdr->flags & OFI_LAST) == 0)
+		return;
+	if (hdr->status == 0 && op->answered != op->length)
+		san_ofi_ep_break(ep, "a read has too little data");
+	else
+		rx_end_request(op, hdr->status);
+}
+
+/* ---- all ---- */
+
+static void
+rx_on_credit(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	(void)ep, (void)rx; /* the header has them */
+}
+
+static const struct {
+	void (*on)(struct ofi_ep *ep, struct ofi_rx *rx);
+	size_t hdr_size;
+	enum ofi_class class;
+} rx_types[OFI_TYPES] = {
+	[OFI_MSG] = {rx_on_message, OFI_HDR_SHORT, OFI_CLASS_MSG},
+	[OFI_WRITE] = {rx_on_write, OFI_HDR_MEM, OFI_CLASS_RMA},
+	[OFI_READ] = {rx_on_read, OFI_HDR_MEM, OFI_CLASS_RMA},
+	[OFI_ATOMIC] = {rx_on_atomic, sizeof(struct ofi_hdr), OFI_CLASS_RMA},
+	[OFI_DATA] = {rx_on_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
+	[OFI_ACK] = {rx_on_ack, OFI_HDR_SHORT, OFI_CLASS_RMA},
+	[OFI_READ_DATA] = {rx_on_read_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
+	[OFI_CREDIT] = {rx_on_credit, OFI_HDR_SHORT, OFI_CLASS_NONE},
+};
+
+void
+san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+
+	san_ofi_progress_mark(ep);
+	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES ||
+	    rx_types[hdr->type].on == NULL || rx->length < rx_types[hdr->type].hdr_size) {
+		san_ofi_ep_break(ep, "a message of unknown kind");
+		return;
+	}
+	ep->credit[OFI_CLASS_MSG] += hdr->credit[OFI_CLASS_MSG];
+	ep->credit[OFI_CLASS_RMA] += hdr->credit[OFI_CLASS_RMA];
+	if (ep->credit[OFI_CLASS_MSG] > OFI_NB_MSG || ep->credit[OFI_CLASS_RMA] > OFI_NB_RMA) {
+		san_ofi_ep_break(ep, "more credits than receives");
+		return;
+	}
+	rx_types[hdr->type].on(ep, rx);
+	if (hdr->type != OFI_MSG) /* a message may be held */
+		rx_consume(ep, rx, rx_types[hdr->type].class);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Posted receives, of one endpoint or shared by several. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi_priv.h"
+
+void
+san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max)
+{
+	q->domain = domain;
+	q->max = max;
+	q->min_multi = OFI_MULTI_RECV;
+	STAILQ_INIT(&q->posted);
+	STAILQ_INIT(&q->starving);
+}
+
+void
+san_ofi_rxq_fini(struct ofi_rxq *q)
+{
+	struct ofi_recv *r;
+
+	while ((r = STAILQ_FIRST(&q->posted)) != NULL) {
+		STAILQ_REMOVE_HEAD(&q->posted, link);
+		free(r);
+	}
+}
+
+/* ---- posting, taking ---- */
+
+int
+san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags)
+{
+	struct ofi_recv *r;
+	size_t i;
+
+	if (msg->iov_count > OFI_IOV || (msg->iov_count != 1 && (flags & FI_MULTI_RECV) != 0))
+		return -FI_EINVAL;
+	if (q->nb >= q->max)
+		return -FI_EAGAIN;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return -FI_ENOMEM;
+	r->context = msg->context;
+	r->flags = flags;
+	r->nb_iov = (uint8_t)msg->iov_count;
+	for (i = 0; i < msg->iov_count; i++) {
+		r->iov[i] = msg->msg_iov[i];
+		r->length += msg->msg_iov[i].iov_len;
+	}
+	STAILQ_INSERT_TAIL(&q->posted, r, link);
+	q->nb++;
+	return 0;
+}
+
+static void
+rxq_remove(struct ofi_rxq *q, struct ofi_recv *r)
+{
+	STAILQ_REMOVE(&q->posted, r, ofi_recv, link);
+	r->is_taken = true;
+	q->nb--;
+}
+
+/* A buffer for many messages stays as long as it has room for another one. */
+struct ofi_recv *
+san_ofi_rxq_take(struct ofi_rxq *q, size_t length, size_t *base)
+{
+	struct ofi_recv *r = STAILQ_FIRST(&q->posted);
+	size_t room;
+
+	if (r == NULL)
+		return NULL;
+	room = r->length - r->used;
+	*base = r->used;
+	r->nb_active++;
+	r->used += length < room ? length : room;
+	if ((r->flags & FI_MULTI_RECV) == 0 || r->length - r->used < q->min_multi)
+		rxq_remove(q, r);
+	return r;
+}
+
+void
+san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
+		 struct fi_cq_err_entry *e)
+{
+	(void)q;
+	r->nb_active--;
+	if ((r->flags & FI_MULTI_RECV) != 0 && r->is_taken && r->nb_active == 0)
+		e->flags |= FI_MULTI_RECV;
+	san_ofi_ep_report(ep, e, (r->flags & FI_COMPLETION) != 0 || (e->flags & FI_MULTI_RECV) != 0);
+	if (r->is_taken && r->nb_active == 0)
+		free(r);
+}
+
+/* ---- cancelling ---- */
+
+static void
+rxq_report_cancel(struct ofi_rxq *q, struct ofi_ep *ep, const struct ofi_recv *r)
+{
+	const struct fi_cq_err_entry e = {
+		.op_context = r->context,
+		.flags = FI_RECV | FI_MSG | (r->flags & FI_MULTI_RECV),
+		.err = FI_ECANCELED,
+		.prov_errno = RTSAN_WC_FLUSHED,
+	};
+
+	if (ep != NULL)
+		san_ofi_ep_report(ep, &e, true);
+	else if (q->cq != NULL)
+		san_ofi_cq_put(q->cq, &e);
+}
+
+void
+san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep)
+{
+	struct ofi_recv *r;
+
+	while ((r = STAILQ_FIRST(&q->posted)) != NULL) {
+		rxq_remove(q, r);
+		if (r->nb_active != 0)
+			continue; /* the end of its last message frees it */
+		rxq_report_cancel(q, ep, r);
+		free(r);
+	}
+}
+
+int
+san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
+{
+	struct ofi_recv *r;
+
+	STAILQ_FOREACH(r, &q->posted, link)
+		if (r->context == context)
+			break;
+	if (r == NULL)
+		return -FI_ENOENT;
+	rxq_remove(q, r);
+	rxq_report_cancel(q, ep, r);
+	if (r->nb_active == 0)
+		free(r);
+	return 0;
+}
+
+/* ---- options ---- */
+
+int
+san_ofi_rxq_setopt(struct ofi_rxq *q, int level, int name, const void *value, size_t len)
+{
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (len != sizeof(size_t))
+		return -FI_EINVAL;
+	memcpy(&q->min_multi, value, sizeof(size_t));
+	return 0;
+}
+
+int
+san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, size_t *len)
+{
+	const size_t cm_data = OFI_CM_DATA;
+	const size_t *from = name == FI_OPT_MIN_MULTI_RECV ? &q->min_multi : &cm_data;
+	size_t room = *len;
+
+	if (level != FI_OPT_ENDPOINT ||
+	    (name != FI_OPT_MIN_MULTI_RECV && name != FI_OPT_CM_DATA_SIZE))
+		return -FI_ENOPROTOOPT;
+	*len = sizeof(size_t);
+	if (room < sizeof(size_t))
+		return -FI_ETOOSMALL;
+	memcpy(value, from, sizeof(size_t));
+	return 0;
+}
+
+/* ---- shared queues ---- */
+
+static ssize_t
+rxq_ep_cancel(fid_t fid, void *context)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+	int rc;
+
+	san_ofi_ctx_lock();
+	rc = san_ofi_rxq_cancel(q, NULL, context);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+rxq_ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
+{
+	return san_ofi_rxq_getopt(container_of(fid, struct ofi_rxq, fid.fid), level, name, value,
+				  len);
+}
+
+static int
+rxq_ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
+{
+	return san_ofi_rxq_setopt(container_of(fid, struct ofi_rxq, fid.fid), level, name, value,
+				  len);
+}
+
+static struct fi_ops_ep rxq_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = rxq_ep_cancel,
+	.getopt = rxq_ep_getopt,
+	.setopt = rxq_ep_setopt,
+};
+
+static int
+rxq_close(struct fid *fid)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+
+	san_ofi_ctx_lock();
+	if (q->refs != 0) {
+		san_ofi_ctx_unlock();
+		return -FI_EBUSY;
+	}
+	san_ofi_rxq_flush(q, NULL);
+	if (q->cq != NULL)
+		q->cq->refs--;
+	q->domain->refs--;
+	san_ofi_ctx_unlock();
+	free(q);
+	return 0;
+}
+
+static int
+rxq_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+
+	(void)flags;
+	if (bfid->fclass != FI_CLASS_CQ || q->cq != NULL)
+		return -FI_EINVAL;
+	q->cq = container_of(bfid, struct ofi_cq, fid.fid);
+	q->cq->refs++;
+	return 0;
+}
+
+static int
+rxq_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid, (void)arg;
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+}
+
+static struct fi_ops rxq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = rxq_close,
+	.bind = rxq_bind,
+	.control = rxq_control,
+	.ops_open = san_ofi_none_ops_open,
+};
+
+int
+san_ofi_rxq_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **out,
+		 void *context)
+{
+	struct ofi_rxq *q = calloc(1, sizeof(*q));
+	size_t size = attr != NULL && attr->size != 0 ? attr->size : OFI_RX_SIZE;
+
+	if (q == NULL)
+		return -FI_ENOMEM;
+	san_ofi_rxq_init(q, container_of(domain, struct ofi_domain, fid),
+			 (uint32_t)(size < OFI_RX_MAX ? size : OFI_RX_MAX));
+	q->fid.fid.fclass = FI_CLASS_SRX_CTX;
+	q->fid.fid.context = context;
+	q->fid.fid.ops = &rxq_fid_ops;
+	q->fid.ops = &rxq_ep_ops;
+	q->fid.cm = &san_ofi_none_cm;
+	q->fid.msg = &san_ofi_msg_srx_ops;
+	q->fid.tagged = &san_ofi_none_tagged;
+	san_ofi_ctx_lock();
+	q->domain->refs++;
+	san_ofi_ctx_unlock();
+	*out = &q->fid;
+	return 0;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What goes. Operations wait in order until credits, send buffers and places in the send queue
+ * allow their next part. Answers have a queue of their own, so that no message that waits for a
+ * receive is in their way.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "ofi_priv.h"
+
+/** Payload begins there in a send buffer; a shorter header lies right before it. */
+#define TX_AT       sizeof(struct ofi_hdr)
+#define TX_PART_MAX (OFI_BUF_SIZE - TX_AT)
+#define TX_COPY_MAX 1024 /* up to that a copy costs less than one more element */
+
+static const uint8_t tx_types[] = {
+	[OFI_OP_SEND] = OFI_MSG,
+	[OFI_OP_WRITE] = OFI_WRITE,
+	[OFI_OP_READ] = OFI_READ,
+	[OFI_OP_ATOMIC] = OFI_ATOMIC,
+	[OFI_OP_ACK] = OFI_ACK,
+	[OFI_OP_READ_DATA] = OFI_READ_DATA,
+	[OFI_OP_CREDIT] = OFI_CREDIT,
+};
+
+/** The next message of an operation. */
+struct tx_part {
+	struct ofi_hdr hdr;
+	size_t hdr_size, length;
+	enum ofi_class class;
+};
+
+static bool
+tx_has_payload(const struct ofi_op *op)
+{
+	return op->kind == OFI_OP_SEND || op->kind == OFI_OP_WRITE || op->kind == OFI_OP_READ_DATA;
+}
+
+static bool
+tx_is_done(const struct ofi_op *op)
+{
+	if (!op->has_begun || op->needs_data)
+		return false;
+	return (!op->is_native && !tx_has_payload(op)) || op->posted == op->length;
+}
+
+/* A region may have been closed since the peer asked for it. */
+static void
+tx_check_memory(struct ofi_op *op)
+{
+	op->status = san_ofi_mr_find(op->ep->domain->ctx, op->key, op->addr, op->length,
+				     FI_REMOTE_READ);
+	if (op->status != 0)
+		op->length = op->posted;
+}
+
+static size_t
+tx_hdr_size(uint8_t type)
+{
+	if (type == OFI_ATOMIC)
+		return sizeof(struct ofi_hdr);
+	return type == OFI_WRITE || type == OFI_READ ? OFI_HDR_MEM : OFI_HDR_SHORT;
+}
+
+static void
+tx_fill(struct ofi_op *op, struct tx_part *p)
+{
+	uint8_t type = op->needs_data && op->is_native ? OFI_DATA : tx_types[op->kind];
+	size_t left;
+
+	if (op->kind == OFI_OP_READ_DATA)
+		tx_check_memory(op);
+	left = type != OFI_DATA && tx_has_payload(op) ? op->length - op->posted : 0;
+	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
+	p->hdr_size = tx_hdr_size(type);
+	p->class = type == OFI_MSG ? OFI_CLASS_MSG :
+		type == OFI_CREDIT ? OFI_CLASS_NONE :
+				     OFI_CLASS_RMA;
+	p->hdr = (struct ofi_hdr){
+		.type = type,
+		.id = op->id,
+		.length = (uint32_t)op->length,
+		.status = type == OFI_ATOMIC ? op->atomic : op->status,
+		.data = op->data,
+		.addr = op->addr + op->posted,
+		.key = op->key,
+		.operand = op->operand,
+		.compare = op->compare,
+	};
+	if (op->posted == 0)
+		p->hdr.flags |= OFI_FIRST;
+	if (p->length == left)
+		p->hdr.flags |= OFI_LAST;
+	if ((op->flags & FI_REMOTE_CQ_DATA) != 0)
+		p->hdr.flags |= OFI_CQ_DATA;
+	if (op->kind == OFI_OP_SEND && op->needs_answer)
+		p->hdr.flags |= OFI_WANT_ACK;
+}
+
+static void
+tx_fill_credits(const struct ofi_ep *ep, struct ofi_hdr *hdr)
+{
+	int i;
+
+	for (i = 0; i < OFI_CLASSES; i++)
+		hdr->credit[i] = (uint8_t)ep->due[i]; /* no more than the pool has */
+}
+
+/* ---- posting ---- */
+
+/* 1: posted; 0: no room; or -errno. */
+static int
+tx_post(struct ofi_op *op, struct rtsan_send_wr *wr, struct ofi_buf *buf)
+{
+	struct ofi_ep *ep = op->ep;
+	int rc;
+
+	wr->flags |= RTSAN_WR_SIGNALED;
+	wr->wr_id = buf != NULL ? (uintptr_t)buf : (uintptr_t)op | OFI_WR_OP;
+	rc = rtsan_post_send(ep->qp, wr, 1);
+	if (rc == 1) {
+		op->nb_wr++;
+		ep->nb_wr++;
+		if (buf != NULL) {
+			buf->op = op;
+			LIST_INSERT_HEAD(&ep->bufs, buf, link);
+		}
+		if (buf == op->buf)
+			op->buf = NULL;
+	} else if (buf != NULL && buf != op->buf) {
+		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
+	}
+	return rc;
+}
+
+/* Bytes that were injected lie in the operation's buffer. */
+static void
+tx_copy(const struct ofi_op *op, uint8_t *to, size_t length)
+{
+	if (op->buf != NULL)
+		memcpy(to, op->buf->data + TX_AT + op->posted, length);
+	else
+		san_ofi_op_copy_out(op, op->posted, to, length);
+}
+
+static int
+tx_post_inline(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part *p)
+{
+	uint8_t bytes[RTSAN_INLINE_MAX];
+	const struct rtsan_sge sge = {bytes, (uint32_t)(p->hdr_size + p->length), 0};
+
+	memcpy(bytes, &p->hdr, p->hdr_size);
+	tx_copy(op, bytes + p->hdr_size, p->length);
+	wr->sge = &sge;
+	wr->nb_sge = sge.length != 0;
+	wr->flags = RTSAN_WR_INLINE;
+	return tx_post(op, wr, NULL);
+}
+
+static int
+tx_post_copied(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part *p)
+{
+	struct ofi_buf *buf = op->buf;
+	struct rtsan_sge sge;
+
+	if (buf == NULL) {
+		buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
+		if (buf == NULL)
+			return 0;
+		san_ofi_op_copy_out(op, op->posted, buf->data + TX_AT, p->length);
+	}
+	sge.addr = buf->data + TX_AT - p->hdr_size;
+	sge.length = (uint32_t)(p->hdr_size + p->length);
+	sge.lkey = buf->lkey;
+	memcpy(sge.addr, &p->hdr, p->hdr_size);
+	wr->sge = &sge;
+	wr->nb_sge = 1;
+	return tx_post(op, wr, buf);
+}
+
+/* Name *length* bytes of the program's memory. Number of elements; 0: more than *max*. */
+static uint8_t
+tx_name(const struct ofi_op *op, size_t length, struct rtsan_sge *sge, uint32_t max)
+{
+	size_t offset = op->posted, n;
+	uint8_t i, nb = 0;
+
+	for (i = 0; i < op->nb_iov && length != 0; i++) {
+		if (offset >= op->iov[i].iov_len) {
+			offset -= op->iov[i].iov_len;
+			continue;
+		}
+		if (nb == max)
+			return 0;
+		n = op->iov[i].iov_len - offset;
+		if (n > length)
+			n = length;
+		sge[nb].addr = (uint8_t *)op->iov[i].iov_base + offset;
+		sge[nb].length = (uint32_t)n;
+		sge[nb++].lkey = op->lkey[i];
+		offset = 0;
+		length -= n;
+	}
+	return nb;
+}
+
+/* The transport takes the bytes from the program's memory. */
+static int
+tx_post_direct(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part *p,
+	       struct rtsan_sge sge[OFI_IOV], uint8_t nb)
+{
+	struct ofi_buf *buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
+
+	if (buf == NULL)
+		return 0;
+	memcpy(buf->data, &p->hdr, p->hdr_size);
+	sge[0] = (struct rtsan_sge){buf->data, (uint32_t)p->hdr_size, buf->lkey};
+	wr->sge = sge;
+	wr->nb_sge = (uint8_t)(nb + 1);
+	op->is_direct = true;
+	return tx_post(op, wr, buf);
+}
+
+static bool
+tx_may_name(const struct ofi_op *op, size_t length)
+{
+	return op->ep->domain->ctx->caps.has_mr_reg && op->buf == NULL && length > TX_COPY_MAX &&
+		op->kind != OFI_OP_READ_DATA;
+}
+
+/* True: a part of *length* bytes has been posted. */
+static bool
+tx_advance(struct ofi_op *op, int rc, size_t length)
+{
+	if (rc < 0 && rc != -ENOTCONN)
+		san_ofi_ep_break(op->ep, rtsan_error());
+	if (rc != 1)
+		return false;
+	op->posted += length;
+	if (!op->has_begun && op->kind <= OFI_OP_ATOMIC)
+		op->ep->nb_begun++;
+	op->has_begun = true;
+	return true;
+}
+
+/* ---- messages ---- */
+
+/* Post the next message of *op*. False: not now. */
+static bool
+tx_message(struct ofi_op *op)
+{
+	const struct rtsan_caps *caps = &op->ep->domain->ctx->caps;
+	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_SEND};
+	struct ofi_ep *ep = op->ep;
+	struct rtsan_sge sge[OFI_IOV];
+	struct tx_part p;
+	uint8_t nb = 0;
+	int i, rc;
+
+	tx_fill(op, &p);
+	if (p.class != OFI_CLASS_NONE && ep->credit[p.class] == 0)
+		return false;
+	tx_fill_credits(ep, &p.hdr);
+	if (tx_may_name(op, p.length))
+		nb = tx_name(op, p.length, &sge[1], caps->max_sge - 1);
+	if (p.hdr_size + p.length <= caps->max_inline)
+		rc = tx_post_inline(op, &wr, &p);
+	else if (nb != 0)
+		rc = tx_post_direct(op, &wr, &p, sge, nb);
+	else
+		rc = tx_post_copied(op, &wr, &p);
+	if (!tx_advance(op, rc, p.length))
+		return false;
+	for (i = 0; i < OFI_CLASSES; i++)
+		ep->due[i] -= p.hdr.credit[i];
+	if (p.class != OFI_CLASS_NONE)
+		ep->credit[p.class]--;
+	if (p.hdr.type == OFI_DATA)
+		op->needs_data = false;
+	return true;
+}
+
+/* ---- what the transport executes ---- */
+
+/* The program's memory, or a send buffer from or to which bytes are copied. */
+static bool
+tx_native_memory(struct ofi_op *op)
+{
+	bool reads = op->kind == OFI_OP_READ;
+	struct rtsan_send_wr wr = {
+		.opcode = reads ? RTSAN_WR_PULL : RTSAN_WR_PUSH,
+		.remote_addr = op->addr + op->posted,
+		.rkey = san_ofi_mr_rkey(op->key),
+	};
+	const struct rtsan_caps *caps = &op->ep->domain->ctx->caps;
+	size_t left = op->length - op->posted;
+	struct tx_part p = {.length = left < TX_PART_MAX ? left : TX_PART_MAX};
+	struct rtsan_sge sge[OFI_IOV];
+	struct ofi_buf *buf;
+
+	if (!reads && left <= caps->max_inline)
+		return tx_advance(op, tx_post_inline(op, &wr, &p), left);
+	if (caps->has_mr_reg && op->buf == NULL)
+		wr.nb_sge = tx_name(op, left, sge, caps->max_sge);
+	if (wr.nb_sge != 0) {
+		wr.sge = sge;
+		op->is_direct = true;
+		return tx_advance(op, tx_post(op, &wr, NULL), left);
+	}
+	if (!reads)
+		return tx_advance(op, tx_post_copied(op, &wr, &p), p.length);
+	buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
+	if (buf == NULL)
+		return false;
+	buf->offset = op->posted;
+	buf->length = p.length;
+	sge[0] = (struct rtsan_sge){buf->data, (uint32_t)p.length, buf->lkey};
+	wr.sge = sge;
+	wr.nb_sge = p.length != 0;
+	return tx_advance(op, tx_post(op, &wr, buf), p.length);
+}
+
+static bool
+tx_native_atomic(struct ofi_op *op)
+{
+	bool adds = op->atomic == OFI_FETCH_ADD;
+	struct rtsan_send_wr wr = {
+		.opcode = adds ? RTSAN_WR_FETCH_ADD : RTSAN_WR_CMP_SWAP,
+		.remote_addr = op->addr,
+		.rkey = san_ofi_mr_rkey(op->key),
+		.operand = adds ? op->operand : op->compare,
+		.swap = op->operand,
+		.nb_sge = 1,
+	};
+	struct ofi_buf *buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
+	struct rtsan_sge sge;
+
+	if (buf == NULL)
+		return false;
+	buf->offset = 0;
+	buf->length = op->length; /* 0: the old value is not asked for */
+	sge = (struct rtsan_sge){buf->data, sizeof(uint64_t), buf->lkey};
+	wr.sge = &sge;
+	return tx_advance(op, tx_post(op, &wr, buf), op->length);
+}
+
+/* ---- queues ---- */
+
+static bool
+tx_next(struct ofi_op *op)
+{
+	if (op->ep->nb_wr >= OFI_SQ_DEPTH)
+		return false;
+	if (!op->is_native || (op->has_begun && op->posted == op->length))
+		return tx_message(op);
+	return op->kind == OFI_OP_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
+}
+
+static void
+tx_queue_push(struct ofi_ep *ep, struct ofi_queue *q)
+{
+	struct ofi_op *op;
+
+	while ((op = STAILQ_FIRST(q)) != NULL) {
+		if ((op->flags & FI_FENCE) != 0 && !op->has_begun && ep->nb_begun != 0)
+			return;
+		while (!tx_is_done(op))
+			if (!tx_next(op))
+				return;
+		STAILQ_REMOVE_HEAD(q, queue);
+		op->is_posted = true;
+		san_ofi_op_check(op);
+	}
+}
+
+/* Credits that nothing has taken along go alone, before the peer has too few. */
+static void
+tx_push_credits(struct ofi_ep *ep)
+{
+	struct ofi_op *op;
+
+	if (ep->due[OFI_CLASS_MSG] < OFI_DUE(OFI_NB_MSG) &&
+	    ep->due[OFI_CLASS_RMA] < OFI_DUE(OFI_NB_RMA))
+		return;
+	op = san_ofi_op_answer(ep, OFI_OP_CREDIT, 0);
+	if (op == NULL)
+		return;
+	STAILQ_REMOVE(&ep->answers, op, ofi_op, queue);
+	op->is_posted = true;
+	if (ep->nb_wr >= OFI_SQ_DEPTH || !tx_message(op))
+		san_ofi_op_check(op); /* with the next completion again */
+}
+
+void
+san_ofi_tx_push(struct ofi_ep *ep)
+{
+	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
+		return;
+	tx_queue_push(ep, &ep->answers);
+	if (ep->state == OFI_EP_CONNECTED)
+		tx_queue_push(ep, &ep->sends);
+	if (ep->state == OFI_EP_CONNECTED)
+		tx_push_credits(ep);
+}
+
+/* ---- completions ---- */
+
+static const int tx_errnos[] = {
+	[RTSAN_WC_RNR_RETRY_EXC] = FI_ETIMEDOUT,
+	[RTSAN_WC_REM_ACCESS] = FI_EACCES,
+	[RTSAN_WC_REM_LENGTH] = FI_ETRUNC,
+	[RTSAN_WC_REM_REVOKED] = FI_EACCES,
+	[RTSAN_WC_REM_ALIGN] = FI_EINVAL,
+	[RTSAN_WC_REM_RESOURCE] = FI_EREMOTEIO,
+	[RTSAN_WC_REM_REFUSED] = FI_EREMOTEIO,
+	[RTSAN_WC_ABORTED] = FI_ECONNABORTED,
+	[RTSAN_WC_RETRY_EXC] = FI_ETIMEDOUT,
+	[RTSAN_WC_FLUSHED] = FI_ECANCELED,
+};
+
+static int
+tx_errno(uint8_t status)
+{
+	int err = status < sizeof(tx_errnos) / sizeof(tx_errnos[0]) ? tx_errnos[status] : 0;
+
+	return err != 0 ? err : FI_EIO;
+}
+
+void
+san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
+{
+	bool is_op = (wc->wr_id & OFI_WR_OP) != 0;
+	uintptr_t p = (uintptr_t)(wc->wr_id & ~(uint64_t)OFI_WR_OP);
+	struct ofi_buf *buf = is_op ? NULL : (struct ofi_buf *)p;
+	struct ofi_op *op = is_op ? (struct ofi_op *)p : buf->op;
+
+	op->nb_wr--;
+	ep->nb_wr--;
+	if (wc->status != RTSAN_WC_SUCCESS && op->err == 0) {
+		op->err = tx_errno(wc->status);
+		op->prov_errno = wc->status;
+	}
+	if (buf != NULL) {
+		if (wc->status == RTSAN_WC_SUCCESS && buf->length != 0)
+			san_ofi_op_copy_in(op, buf->offset, buf->data, buf->length);
+		LIST_REMOVE(buf, link);
+		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
+	}
+	san_ofi_op_check(op);
+	san_ofi_progress_mark(ep);
+}
