@@ -110,6 +110,7 @@ ep_create_pool(struct ofi_ep *ep)
 		return san_ofi_ctx_fail(rc, "receives of an endpoint");
 	for (i = 0; i < OFI_NB_RX; i++) {
 		ep->rx[i].data = (uint8_t *)rtsan_mr_addr(ep->rx_mr) + i * OFI_BUF_SIZE;
+		ep->rx[i].class = OFI_CLASS_NONE; /* the peer is told of these at first */
 		STAILQ_INSERT_TAIL(&ep->consumed, &ep->rx[i], link);
 	}
 	san_ofi_rx_repost(ep);

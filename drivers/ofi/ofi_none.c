@@ -84,7 +84,8 @@ san_ofi_none_shutdown(struct fid_ep *ep, uint64_t flags)
 }
 
 int
-san_ofi_none_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context)
+san_ofi_none_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
+		  void *context)
 {
 	(void)ep, (void)addr, (void)flags, (void)mc, (void)context;
 	return -FI_ENOSYS;

@@ -44,7 +44,7 @@
 #define OFI_ADDRS      24
 
 #define OFI_SQ_DEPTH 256
-#define OFI_RQ_DEPTH 128
+#define OFI_RQ_DEPTH 256 /* places may be free later than completions come */
 
 /* Kinds of wr_id; none: a send buffer. */
 #define OFI_WR_OP 1u /* an operation: the bytes were inline */
@@ -93,6 +93,7 @@ struct ofi_buf {
 struct ofi_rx {
 	uint8_t *data;
 	uint32_t length;
+	enum ofi_class class; /**< of its credit, once it is consumed */
 	STAILQ_ENTRY(ofi_rx) link;
 };
 
@@ -278,10 +279,9 @@ struct ofi_ep {
 	/* receives of the pool */
 	struct rtsan_mr *rx_mr;
 	struct ofi_rx rx[OFI_NB_RX];
-	STAILQ_HEAD(, ofi_rx) consumed;        /**< to be posted again */
-	STAILQ_HEAD(, ofi_rx) held;            /**< messages that wait for a receive */
-	uint32_t nb_consumed[OFI_CLASSES + 1]; /**< of those, by class */
-	uint32_t due[OFI_CLASSES];             /**< credits to return */
+	STAILQ_HEAD(, ofi_rx) consumed; /**< to be posted again */
+	STAILQ_HEAD(, ofi_rx) held;     /**< messages that wait for a receive */
+	uint32_t due[OFI_CLASSES];      /**< credits to return */
 	/* the message that is being received */
 	struct ofi_recv *recv;
 	size_t recv_base, recv_length, recv_at;

@@ -111,9 +111,10 @@ san_ofi_progress_events(struct ofi_ctx *ctx)
 		else
 			san_ofi_cm_on_event(&ev);
 	}
-	/* some may have found no send buffer */
+	/* some may have found no send buffer, or no room for receives */
 	LIST_FOREACH(ep, &ctx->eps, link)
-		if (!STAILQ_EMPTY(&ep->sends) || !STAILQ_EMPTY(&ep->answers))
+		if (!STAILQ_EMPTY(&ep->sends) || !STAILQ_EMPTY(&ep->answers) ||
+		    !STAILQ_EMPTY(&ep->consumed))
 			san_ofi_progress_mark(ep);
 	progress_dirty(ctx);
 	if (rc < 0)

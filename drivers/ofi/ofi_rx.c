@@ -22,42 +22,56 @@ rx_hdr(const struct ofi_rx *rx)
 static void
 rx_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class class)
 {
+	rx->class = class;
 	STAILQ_INSERT_TAIL(&ep->consumed, rx, link);
-	ep->nb_consumed[class]++;
 	san_ofi_progress_mark(ep);
 }
 
-/* A credit is returned only after its receive is posted. */
-void
-san_ofi_rx_repost(struct ofi_ep *ep)
+static int
+rx_post(struct ofi_ep *ep, struct ofi_rx *const *rx, int n)
 {
 	struct rtsan_recv_wr wr[RX_BURST];
 	struct rtsan_sge sge[RX_BURST];
-	struct ofi_rx *rx;
-	int i, n;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		sge[i] = (struct rtsan_sge){
+			.addr = rx[i]->data,
+			.length = OFI_BUF_SIZE,
+			.lkey = rtsan_mr_lkey(ep->rx_mr),
+		};
+		wr[i] = (struct rtsan_recv_wr){
+			.wr_id = (uintptr_t)rx[i] | OFI_WR_RX,
+			.sge = &sge[i],
+			.nb_sge = 1,
+		};
+	}
+	return rtsan_post_recv(ep->qp, wr, n);
+}
+
+/* Credits are returned only after their receives are posted, which may have to wait for room. */
+void
+san_ofi_rx_repost(struct ofi_ep *ep)
+{
+	struct ofi_rx *rx[RX_BURST], *next;
+	int i, n, posted;
 
 	while (!STAILQ_EMPTY(&ep->consumed)) {
-		for (n = 0; n < RX_BURST && (rx = STAILQ_FIRST(&ep->consumed)) != NULL; n++) {
-			STAILQ_REMOVE_HEAD(&ep->consumed, link);
-			sge[n] = (struct rtsan_sge){
-				.addr = rx->data,
-				.length = OFI_BUF_SIZE,
-				.lkey = rtsan_mr_lkey(ep->rx_mr),
-			};
-			wr[n] = (struct rtsan_recv_wr){
-				.wr_id = (uintptr_t)rx | OFI_WR_RX,
-				.sge = &sge[n],
-				.nb_sge = 1,
-			};
+		n = 0;
+		STAILQ_FOREACH(next, &ep->consumed, link) {
+			rx[n++] = next;
+			if (n == RX_BURST)
+				break;
 		}
-		if (rtsan_post_recv(ep->qp, wr, n) != n) /* the connection has ended */
+		posted = rx_post(ep, rx, n);
+		for (i = 0; i < posted; i++) {
+			STAILQ_REMOVE_HEAD(&ep->consumed, link);
+			if (rx[i]->class < OFI_CLASSES)
+				ep->due[rx[i]->class]++;
+		}
+		if (posted != n)
 			return;
 	}
-	for (i = 0; i < OFI_CLASSES; i++) {
-		ep->due[i] += ep->nb_consumed[i];
-		ep->nb_consumed[i] = 0;
-	}
-	ep->nb_consumed[OFI_CLASS_NONE] = 0;
 }
 
 /* ---- messages ---- */

@@ -89,7 +89,8 @@ san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
 	r->nb_active--;
 	if ((r->flags & FI_MULTI_RECV) != 0 && r->is_taken && r->nb_active == 0)
 		e->flags |= FI_MULTI_RECV;
-	san_ofi_ep_report(ep, e, (r->flags & FI_COMPLETION) != 0 || (e->flags & FI_MULTI_RECV) != 0);
+	san_ofi_ep_report(ep, e,
+			  (r->flags & FI_COMPLETION) != 0 || (e->flags & FI_MULTI_RECV) != 0);
 	if (r->is_taken && r->nb_active == 0)
 		free(r);
 }
