@@ -20,8 +20,6 @@ san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data, 
 		.buf_size = OFI_BUF_SIZE,
 	};
 
-	if (length > OFI_CM_DATA)
-		length = OFI_CM_DATA;
 	if (data == NULL)
 		length = 0;
 	hdr.length = (uint8_t)length;
@@ -60,7 +58,18 @@ cm_tell_error(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size
 	const struct ofi_event ev = {
 		.fid = &ep->fid.fid, .err = err, .prov_errno = reason, .length = length};
 
+	ep->conn = OFI_CONN_NONE;
 	san_ofi_eq_put(ep->eq, &ev, data);
+}
+
+void
+san_ofi_cm_tell_end(struct ofi_ep *ep, uint8_t reason)
+{
+	if (ep->conn == OFI_CONN_UP)
+		cm_tell(ep, FI_SHUTDOWN, NULL, 0);
+	else if (ep->conn == OFI_CONN_BEGUN)
+		cm_tell_error(ep, FI_ECONNABORTED, reason, NULL, 0);
+	ep->conn = OFI_CONN_NONE;
 }
 
 static void
@@ -85,6 +94,7 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 	}
 	cm_take_credits(ep, &hdr);
 	ep->state = OFI_EP_CONNECTED;
+	ep->conn = OFI_CONN_UP;
 	cm_tell(ep, FI_CONNECTED, san_ofi_cm_data(ev), hdr.length);
 	san_ofi_progress_mark(ep);
 }
@@ -96,16 +106,6 @@ cm_on_rejected(struct ofi_ep *ep, const struct rtsan_event *ev)
 	bool ours = san_ofi_cm_read(ev, &hdr);
 
 	cm_tell_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev), ours ? hdr.length : 0);
-	san_ofi_ep_end(ep);
-}
-
-static void
-cm_on_disconnected(struct ofi_ep *ep, const struct rtsan_event *ev)
-{
-	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut)
-		cm_tell(ep, FI_SHUTDOWN, NULL, 0);
-	else if (ep->state == OFI_EP_CONNECTING)
-		cm_tell_error(ep, FI_ECONNABORTED, ev->reason, NULL, 0);
 	san_ofi_ep_end(ep);
 }
 
@@ -129,7 +129,8 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 		san_ofi_ep_end(ep);
 		break;
 	default:
-		cm_on_disconnected(ep, ev);
+		san_ofi_cm_tell_end(ep, ev->reason);
+		san_ofi_ep_end(ep);
 		break;
 	}
 }
@@ -173,6 +174,7 @@ cm_connect_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 	if (rc != 0)
 		return san_ofi_ctx_fail(rc, text);
 	ep->state = OFI_EP_CONNECTING;
+	ep->conn = OFI_CONN_BEGUN;
 	return 0;
 }
 
@@ -183,7 +185,7 @@ cm_connect(struct fid_ep *fid, const void *addr, const void *param, size_t param
 	int rc = 0;
 
 	san_ofi_ctx_lock();
-	if (ep->connreq != NULL || ep->is_accepted)
+	if (ep->connreq != NULL || ep->is_accepted || paramlen > OFI_CM_DATA)
 		rc = -FI_EINVAL;
 	else if (addr != NULL) /* its length is that of its family */
 		rc = san_ofi_addr_read(&ep->peer, addr, sizeof(ep->peer));
@@ -203,7 +205,7 @@ cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 	struct rtsan_conn_param conn = {.private_data = data};
 	int rc;
 
-	if (req == NULL || req->is_done)
+	if (req == NULL || req->is_done || paramlen > OFI_CM_DATA)
 		return -FI_EINVAL;
 	rc = san_ofi_ep_enable(ep);
 	if (rc != 0)
@@ -221,6 +223,7 @@ cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 	ep->connreq = NULL; /* it goes with its passive endpoint */
 	req->is_done = true;
 	ep->state = OFI_EP_CONNECTING;
+	ep->conn = OFI_CONN_BEGUN;
 	return 0;
 }
 
@@ -245,7 +248,7 @@ cm_shutdown(struct fid_ep *fid, uint64_t flags)
 	if (flags != 0)
 		return -FI_EBADFLAGS;
 	san_ofi_ctx_lock();
-	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut) {
+	if (ep->state == OFI_EP_CONNECTED) {
 		ep->is_shut = true;
 		rc = rtsan_disconnect(ep->qp);
 	} else if (ep->state == OFI_EP_ENDED) {

@@ -86,15 +86,12 @@ san_ofi_ep_end(struct ofi_ep *ep)
 void
 san_ofi_ep_break(struct ofi_ep *ep, const char *why)
 {
-	const struct ofi_event ev = {.type = FI_SHUTDOWN, .fid = &ep->fid.fid};
-
 	OFI_WARN(FI_LOG_EP_DATA, "endpoint %p: %s\n", (void *)ep, why);
 	if (ep->state == OFI_EP_ENDED)
 		return;
 	ep->is_shut = true;
 	rtsan_disconnect(ep->qp);
-	if (ep->eq != NULL)
-		san_ofi_eq_put(ep->eq, &ev, NULL);
+	san_ofi_cm_tell_end(ep, RTSAN_R_REFUSED);
 	san_ofi_ep_end(ep);
 }
 
@@ -431,11 +428,14 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 		san_ofi_addr_read(&ep->local, info->src_addr, info->src_addrlen);
 	if (info->dest_addr != NULL)
 		san_ofi_addr_read(&ep->peer, info->dest_addr, info->dest_addrlen);
-	if (info->handle != NULL) {
-		if (info->handle->fclass != FI_CLASS_CONNREQ)
-			return -FI_EINVAL;
+	if (info->handle == NULL)
+		return 0;
+	if (info->handle->fclass == FI_CLASS_CONNREQ)
 		ep->connreq = container_of(info->handle, struct ofi_connreq, fid);
-	}
+	else if (info->handle->fclass == FI_CLASS_PEP) /* it takes over the address */
+		ep->local = container_of(info->handle, struct ofi_pep, fid.fid)->local;
+	else
+		return -FI_EINVAL;
 	return 0;
 }
 

@@ -167,7 +167,7 @@ pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen
 	struct ofi_connreq *req;
 	int rc;
 
-	if (handle == NULL || handle->fclass != FI_CLASS_CONNREQ)
+	if (handle == NULL || handle->fclass != FI_CLASS_CONNREQ || paramlen > OFI_CM_DATA)
 		return -FI_EINVAL;
 	req = container_of(handle, struct ofi_connreq, fid);
 	san_ofi_ctx_lock();

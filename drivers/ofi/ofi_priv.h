@@ -250,6 +250,13 @@ enum ofi_state {
 	OFI_EP_ENDED,
 };
 
+/** What the program knows of the connection. The endpoint may have ended before it is told. */
+enum ofi_conn {
+	OFI_CONN_NONE = 0, /**< nothing, or its end */
+	OFI_CONN_BEGUN,
+	OFI_CONN_UP,
+};
+
 enum ofi_cntr_kind {
 	OFI_CNTR_SEND = 0,
 	OFI_CNTR_RECV,
@@ -271,7 +278,8 @@ struct ofi_ep {
 	uint32_t tx_size;
 	enum ofi_state state;
 	bool is_accepted; /**< else it connects */
-	bool is_shut;     /**< by fi_shutdown() */
+	enum ofi_conn conn;
+	bool is_shut; /**< by fi_shutdown() */
 	union ofi_addr local, peer;
 	struct ofi_connreq *connreq;
 	struct rtsan_qp *qp;
@@ -476,6 +484,8 @@ void san_ofi_ep_report(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool 
 
 extern struct fi_ops_cm san_ofi_cm_ops;
 void san_ofi_cm_on_event(const struct rtsan_event *ev);
+/** Tell the program, unless it knows, that the connection has ended or never will be. */
+void san_ofi_cm_tell_end(struct ofi_ep *ep, uint8_t reason);
 /** Write private data: ours, then *data*. Returns its length. */
 uint16_t san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data,
 			 size_t length);

@@ -83,12 +83,7 @@ progress_lose(struct ofi_ctx *ctx)
 	ctx->is_lost = true;
 	OFI_WARN(FI_LOG_CORE, "%s: %s\n", san_ofi_init_spec(), rtsan_error());
 	LIST_FOREACH(ep, &ctx->eps, link) {
-		const struct ofi_event ev = {
-			.type = FI_SHUTDOWN, .fid = &ep->fid.fid, .err = 0};
-
-		if (ep->eq != NULL && ep->state >= OFI_EP_CONNECTING &&
-		    ep->state < OFI_EP_ENDED)
-			san_ofi_eq_put(ep->eq, &ev, NULL);
+		san_ofi_cm_tell_end(ep, RTSAN_R_NONE);
 		san_ofi_ep_end(ep);
 	}
 }

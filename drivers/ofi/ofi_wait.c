@@ -101,6 +101,8 @@ san_ofi_wait_init(struct ofi_wait *w, struct ofi_ctx *ctx, enum fi_wait_obj obj,
 	}
 	if (obj == FI_WAIT_NONE)
 		return 0;
+	if (obj == FI_WAIT_UNSPEC) /* rxm asks which one it is */
+		w->obj = wait_has_fd(ctx) ? FI_WAIT_FD : FI_WAIT_YIELD;
 	if (obj == FI_WAIT_FD && !wait_has_fd(ctx)) {
 		OFI_WARN(FI_LOG_CORE, "FI_WAIT_FD: %s\n", rtsan_error());
 		return -FI_ENOSYS;
@@ -203,7 +205,7 @@ san_ofi_wait_control(struct ofi_wait *w, int command, void *arg)
 	}
 	if (command != FI_GETWAIT)
 		return -FI_ENOSYS;
-	if (w->obj != FI_WAIT_FD && w->obj != FI_WAIT_UNSPEC)
+	if (w->obj != FI_WAIT_FD)
 		return -FI_ENODATA;
 	*(int *)arg = w->epfd;
 	return 0;
