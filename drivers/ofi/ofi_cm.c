@@ -248,12 +248,10 @@ cm_shutdown(struct fid_ep *fid, uint64_t flags)
 	if (flags != 0)
 		return -FI_EBADFLAGS;
 	san_ofi_ctx_lock();
-	if (ep->state == OFI_EP_CONNECTED) {
-		ep->is_shut = true;
-		rc = rtsan_disconnect(ep->qp);
-	} else if (ep->state == OFI_EP_ENDED) {
+	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut)
+		rc = san_ofi_tx_finish(ep);
+	else if (ep->state == OFI_EP_ENDED)
 		rc = 0; /* the peer was faster */
-	}
 	san_ofi_ctx_unlock();
 	return rc;
 }

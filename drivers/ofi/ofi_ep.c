@@ -272,19 +272,30 @@ ep_unbind(struct ofi_ep *ep)
 
 /* ---- open, close ---- */
 
-/* Operations that the program believes to be done are sent first, for a while. */
+/* Another round while the endpoint closes. False: time is over. */
+static bool
+ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
+{
+	san_ofi_progress_events(ep->domain->ctx);
+	san_ofi_progress(ep->domain->ctx);
+	san_ofi_ctx_unlock();
+	sched_yield();
+	san_ofi_ctx_lock();
+	return san_ofi_wait_now_ms() < end_ms;
+}
+
+/* What the program believes to be sent is sent first. */
 static void
 ep_linger(struct ofi_ep *ep)
 {
 	int64_t end = san_ofi_wait_now_ms() + EP_LINGER_MS;
 
-	while (ep->state == OFI_EP_CONNECTED && !LIST_EMPTY(&ep->ops) &&
-	       san_ofi_wait_now_ms() < end) {
-		san_ofi_progress(ep->domain->ctx);
-		san_ofi_ctx_unlock();
-		sched_yield();
-		san_ofi_ctx_lock();
-	}
+	while (ep->state == OFI_EP_CONNECTED && !LIST_EMPTY(&ep->ops) && ep_linger_on(ep, end))
+		;
+	if (ep->state != OFI_EP_CONNECTED || (!ep->is_shut && san_ofi_tx_finish(ep) != 0))
+		return;
+	while (ep->conn == OFI_CONN_UP && ep_linger_on(ep, end))
+		;
 }
 
 static void

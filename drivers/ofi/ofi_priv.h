@@ -560,6 +560,8 @@ void san_ofi_op_copy_in(const struct ofi_op *op, size_t offset, const void *from
 
 /** Send what can be sent. */
 void san_ofi_tx_push(struct ofi_ep *ep);
+/** Disconnect in order. 0 or -errno. */
+int san_ofi_tx_finish(struct ofi_ep *ep);
 void san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc);
 
 /* ---- ofi_msg.c, ofi_rma.c, ofi_atomic.c: the calls ---- */

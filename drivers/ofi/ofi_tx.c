@@ -376,22 +376,38 @@ tx_queue_push(struct ofi_ep *ep, struct ofi_queue *q)
 	}
 }
 
-/* Credits that nothing has taken along go alone, before the peer has too few. */
 static void
-tx_push_credits(struct ofi_ep *ep)
+tx_send_credits(struct ofi_ep *ep)
 {
-	struct ofi_op *op;
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_CREDIT, 0);
 
-	if (ep->due[OFI_CLASS_MSG] < OFI_DUE(OFI_NB_MSG) &&
-	    ep->due[OFI_CLASS_RMA] < OFI_DUE(OFI_NB_RMA))
-		return;
-	op = san_ofi_op_answer(ep, OFI_OP_CREDIT, 0);
 	if (op == NULL)
 		return;
 	STAILQ_REMOVE(&ep->answers, op, ofi_op, queue);
 	op->is_posted = true;
 	if (ep->nb_wr >= OFI_SQ_DEPTH || !tx_message(op))
 		san_ofi_op_check(op); /* with the next completion again */
+}
+
+/*
+ * The transport of the peer takes the acknowledgement of its last messages along with this one.
+ * Without it their senders may be told that the connection ended first, although they have arrived.
+ */
+int
+san_ofi_tx_finish(struct ofi_ep *ep)
+{
+	tx_send_credits(ep);
+	ep->is_shut = true;
+	return rtsan_disconnect(ep->qp);
+}
+
+/* Credits that nothing has taken along go alone, before the peer has too few. */
+static void
+tx_push_credits(struct ofi_ep *ep)
+{
+	if (ep->due[OFI_CLASS_MSG] >= OFI_DUE(OFI_NB_MSG) ||
+	    ep->due[OFI_CLASS_RMA] >= OFI_DUE(OFI_NB_RMA))
+		tx_send_credits(ep);
 }
 
 void

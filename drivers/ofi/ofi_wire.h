@@ -25,12 +25,12 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are not conver
 #define OFI_BUF_SIZE  16640 /* bytes of a receive: a packet of ofi_rxm and a header */
 #define OFI_NB_MSG    64    /* receives of a pool for messages */
 #define OFI_NB_RMA    32    /* for requests and answers, which are consumed at once */
-#define OFI_NB_CREDIT 8     /* for messages that only return credits */
+#define OFI_NB_CREDIT 9     /* for messages that only return credits, and the last one */
 #define OFI_NB_RX     (OFI_NB_MSG + OFI_NB_RMA + OFI_NB_CREDIT)
 #define OFI_DUE(nb)   ((nb) / 4) /* that many return alone */
 #define OFI_REQUESTS  1024       /* unanswered requests of an endpoint at most */
 
-static_assert(OFI_NB_MSG / OFI_DUE(OFI_NB_MSG) + OFI_NB_RMA / OFI_DUE(OFI_NB_RMA) <=
+static_assert(OFI_NB_MSG / OFI_DUE(OFI_NB_MSG) + OFI_NB_RMA / OFI_DUE(OFI_NB_RMA) <
 		      OFI_NB_CREDIT,
 	      "one credit message for each quarter that the peer has not seen");
 
