@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Calls of libfabric on endpoints of type FI_EP_MSG, between two processes, for test_ofi.py: what
+ * fi_pingpong does not do. (OFI-1)
+ *
+ *	ofi_calls server            prints its port
+ *	ofi_calls client IP PORT    does every case
+ *	ofi_calls refused IP PORT   connects, and expects an error
+ *	ofi_calls hold IP PORT      connects, and waits for the end of the connection
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#define CHECK(cond)                                                                               \
+	do {                                                                                      \
+		if (!(cond)) {                                                                    \
+			fprintf(stderr, "%s:%d: not: %s (errno %d)\n", __FILE__, __LINE__, #cond, \
+				errno);                                                           \
+			exit(1);                                                                  \
+		}                                                                                 \
+	} while (0)
+
+#define MEMORY   (1 << 20)
+#define WAIT_MS  60000
+#define CQ_VALUE 0x1122334455667788ull
+
+/** What the server tells of its memory. */
+struct place {
+	uint64_t addr, key;
+};
+
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_eq *eq;
+static struct fid_cq *cq;
+static struct fid_cntr *cntr;
+static struct fid_ep *ep;
+static struct fid_mr *mr;
+static struct fi_info *info;
+static char *memory;
+
+/* ---- set-up ---- */
+
+static void
+get_info(const char *ip, const char *port)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->fabric_attr->prov_name = strdup("sanstack");
+	CHECK(fi_getinfo(FI_VERSION(1, 17), ip, port, 0, hints, &info) == 0);
+	fi_freeinfo(hints);
+	CHECK(fi_fabric(info->fabric_attr, &fabric, NULL) == 0);
+	CHECK(fi_eq_open(fabric, &(struct fi_eq_attr){.wait_obj = FI_WAIT_UNSPEC}, &eq, NULL) == 0);
+}
+
+static void
+open_ep(struct fi_info *of)
+{
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
+
+	CHECK(fi_domain(fabric, of, &domain, NULL) == 0);
+	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	CHECK(fi_cntr_open(domain, NULL, &cntr, NULL) == 0);
+	CHECK(fi_endpoint(domain, of, &ep, NULL) == 0);
+	CHECK(fi_ep_bind(ep, &eq->fid, 0) == 0);
+	CHECK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	CHECK(fi_ep_bind(ep, &cntr->fid, FI_RECV) == 0);
+	CHECK(fi_enable(ep) == 0);
+	memory = calloc(1, MEMORY);
+	CHECK(fi_mr_reg(domain, memory, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
+			NULL) == 0);
+}
+
+static void
+close_all(void)
+{
+	CHECK(fi_close(&mr->fid) == 0);
+	CHECK(fi_close(&ep->fid) == 0);
+	CHECK(fi_close(&cntr->fid) == 0);
+	CHECK(fi_close(&cq->fid) == 0);
+	CHECK(fi_close(&domain->fid) == 0);
+	CHECK(fi_close(&eq->fid) == 0);
+	CHECK(fi_close(&fabric->fid) == 0);
+	fi_freeinfo(info);
+	free(memory);
+}
+
+/* The next event, with CM data. */
+static uint32_t
+next_event(struct fi_eq_cm_entry *e, size_t size, ssize_t *len)
+{
+	uint32_t event = 0;
+
+	*len = fi_eq_sread(eq, &event, e, size, WAIT_MS, 0);
+	return event;
+}
+
+/* ---- completions ---- */
+
+/* Sleep on the descriptor until there is a completion or an error. */
+static ssize_t
+wait_cq(struct fi_cq_data_entry *e)
+{
+	struct fid *fids[] = {&cq->fid};
+	struct pollfd p = {.events = POLLIN};
+	ssize_t n;
+
+	CHECK(fi_control(&cq->fid, FI_GETWAIT, &p.fd) == 0);
+	for (;;) {
+		n = fi_cq_read(cq, e, 1);
+		if (n != -FI_EAGAIN)
+			return n;
+		if (fi_trywait(fabric, fids, 1) == 0)
+			CHECK(poll(&p, 1, WAIT_MS) == 1);
+	}
+}
+
+static struct fi_cq_data_entry
+done(void *context)
+{
+	struct fi_cq_data_entry e;
+
+	CHECK(wait_cq(&e) == 1);
+	CHECK(e.op_context == context);
+	return e;
+}
+
+static struct fi_cq_err_entry
+failed(void *context)
+{
+	struct fi_cq_data_entry e;
+	struct fi_cq_err_entry err = {0};
+
+	CHECK(wait_cq(&e) == -FI_EAVAIL);
+	CHECK(fi_cq_readerr(cq, &err, 0) == 1);
+	CHECK(err.op_context == context);
+	CHECK(strlen(fi_cq_strerror(cq, err.prov_errno, err.err_data, NULL, 0)) > 5);
+	return err;
+}
+
+static void
+send_text(const char *text, uint64_t flags)
+{
+	struct iovec iov = {(void *)(uintptr_t)text, strlen(text) + 1};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .context = (void *)2};
+
+	CHECK(fi_sendmsg(ep, &msg, flags) == 0);
+	CHECK((done((void *)2).flags & FI_SEND) != 0);
+}
+
+static void
+recv_text(const char *text)
+{
+	char buf[64];
+
+	CHECK(fi_recv(ep, buf, sizeof(buf), NULL, 0, buf) == 0);
+	CHECK(done(buf).len == strlen(text) + 1 && strcmp(buf, text) == 0);
+}
+
+/* ---- cases: what the client does, and what the server does ---- */
+
+static void
+client_messages(void)
+{
+	static char big[300000];
+	struct iovec iov[2] = {{big, 100000}, {big + 100000, 200000}};
+	char word[8] = "inject";
+	size_t i;
+
+	for (i = 0; i < sizeof(big); i++)
+		big[i] = (char)(i * 7);
+	CHECK(fi_inject(ep, word, 7, 0) == 0);
+	memset(word, 0, sizeof(word)); /* it was copied */
+	CHECK(fi_senddata(ep, "data", 5, NULL, CQ_VALUE, 0, big) == 0);
+	done(big);
+	CHECK(fi_sendv(ep, iov, NULL, 2, 0, big) == 0);
+	done(big);
+	send_text("too long for four bytes", 0);
+	send_text("delivered", FI_DELIVERY_COMPLETE);
+	for (i = 0; i < 3; i++)
+		send_text("many", 0);
+	recv_text("got it all");
+}
+
+static void
+server_messages(void)
+{
+	static char big[300000], many[16];
+	struct iovec iov = {many, 15};
+	const struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = many};
+	struct fi_cq_data_entry e;
+	struct fi_cq_err_entry err;
+	size_t i, min = 5;
+
+	recv_text("inject");
+	CHECK(fi_recv(ep, big, sizeof(big), NULL, 0, big) == 0);
+	e = done(big);
+	CHECK((e.flags & FI_REMOTE_CQ_DATA) != 0 && e.data == CQ_VALUE && e.len == 5);
+	CHECK(fi_recv(ep, big, sizeof(big), NULL, 0, big) == 0);
+	CHECK(done(big).len == sizeof(big));
+	for (i = 0; i < sizeof(big); i++)
+		CHECK(big[i] == (char)(i * 7));
+	CHECK(fi_recv(ep, big, 4, NULL, 0, big) == 0);
+	err = failed(big);
+	CHECK(err.err == FI_ETRUNC && err.len == 4 && err.olen == 20);
+	recv_text("delivered");
+	CHECK(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
+	CHECK(fi_recvmsg(ep, &multi, FI_MULTI_RECV) == 0);
+	for (i = 0; i < 3; i++) {
+		e = done(many);
+		CHECK(e.buf == many + 5 * i && e.len == 5);
+		CHECK(((e.flags & FI_MULTI_RECV) != 0) == (i == 2));
+	}
+	CHECK(fi_recv(ep, big, 4, NULL, 0, big) == 0);
+	CHECK(fi_cancel(&ep->fid, big) == 0);
+	CHECK(failed(big).err == FI_ECANCELED);
+	send_text("got it all", 0);
+}
+
+static void
+client_memory(const struct place *at)
+{
+	static char mine[200000], back[200000];
+	uint64_t operand = 5, compare = 12, old = 0;
+	struct fi_atomic_attr attr;
+	size_t i;
+
+	for (i = 0; i < sizeof(mine); i++)
+		mine[i] = (char)(i * 3 + 1);
+	CHECK(fi_write(ep, mine, sizeof(mine), NULL, 0, at->addr + 64, at->key, mine) == 0);
+	CHECK((done(mine).flags & FI_WRITE) != 0);
+	CHECK(fi_read(ep, back, sizeof(back), NULL, 0, at->addr + 64, at->key, back) == 0);
+	CHECK((done(back).flags & FI_READ) != 0);
+	CHECK(memcmp(mine, back, sizeof(mine)) == 0);
+	CHECK(fi_inject_write(ep, "w", 2, 0, at->addr + 16, at->key) == 0);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_SUM, &attr, FI_FETCH_ATOMIC) == 0);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_PROD, &attr, 0) == -FI_EOPNOTSUPP);
+	CHECK(fi_query_atomic(domain, FI_INT32, FI_SUM, &attr, 0) == -FI_EOPNOTSUPP);
+	CHECK(fi_fetch_atomic(ep, &operand, 1, NULL, &old, NULL, 0, at->addr, at->key, FI_UINT64,
+			      FI_SUM, &old) == 0);
+	done(&old);
+	CHECK(old == 7);
+	operand = 99;
+	CHECK(fi_compare_atomic(ep, &operand, 1, NULL, &compare, NULL, &old, NULL, 0, at->addr,
+				at->key, FI_UINT64, FI_CSWAP, &old) == 0);
+	done(&old);
+	CHECK(old == 12);
+	CHECK(fi_read(ep, back, 8, NULL, 0, at->addr, at->key ^ 0x40000001, back) == 0);
+	i = (size_t)failed(back).err;
+	CHECK(i == FI_EACCES || i == FI_EKEYREJECTED);
+	CHECK(fi_write(ep, mine, 64, NULL, 0, at->addr + MEMORY - 8, at->key, mine) == 0);
+	CHECK(failed(mine).err == FI_EACCES);
+	CHECK(fi_writedata(ep, mine, 100, NULL, CQ_VALUE, 0, at->addr + 512, at->key, mine) == 0);
+	done(mine);
+}
+
+static void
+server_memory(void)
+{
+	struct fi_cq_data_entry e;
+	uint64_t value;
+	size_t i;
+
+	e = done(NULL); /* of a write with data, which takes no receive */
+	CHECK((e.flags & FI_REMOTE_WRITE) != 0 && e.data == CQ_VALUE);
+	memcpy(&value, memory, sizeof(value));
+	CHECK(value == 99 && strcmp(memory + 16, "w") == 0);
+	for (i = 0; i < 100; i++)
+		CHECK(memory[512 + i] == (char)(i * 3 + 1));
+	CHECK(fi_cntr_read(cntr) >= 7 && fi_cntr_readerr(cntr) == 2);
+}
+
+/* ---- roles ---- */
+
+static int
+serve(void)
+{
+	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
+	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
+	struct fid_pep *pep;
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} addr;
+	size_t size = sizeof(size_t), cm_size = 0, addr_len = sizeof(addr);
+	struct place at;
+	uint64_t seven = 7;
+	ssize_t len;
+
+	get_info(NULL, NULL);
+	CHECK(fi_passive_ep(fabric, info, &pep, NULL) == 0);
+	CHECK(fi_getopt(&pep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &cm_size, &size) == 0);
+	CHECK(cm_size == 48);
+	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0);
+	CHECK(fi_listen(pep) == 0);
+	CHECK(fi_getname(&pep->fid, &addr, &addr_len) == 0);
+	CHECK(addr.sa.sa_family == AF_INET && addr.in.sin_addr.s_addr != 0);
+	printf("port %u\n", ntohs(addr.in.sin_port));
+	fflush(stdout);
+	CHECK(next_event(e, sizeof(room), &len) == FI_CONNREQ);
+	CHECK(len == (ssize_t)sizeof(*e) + 6 && memcmp(e->data, "hello", 6) == 0);
+	open_ep(e->info);
+	fi_freeinfo(e->info);
+	memcpy(memory, &seven, sizeof(seven));
+	at.addr = (uintptr_t)memory;
+	at.key = fi_mr_key(mr);
+	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
+	CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
+	server_messages();
+	server_memory();
+	send_text("bye", 0);
+	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	CHECK(fi_close(&pep->fid) == 0);
+	close_all();
+	return 0;
+}
+
+static void
+client_connect(const char *ip, const char *port)
+{
+	get_info(ip, port);
+	open_ep(info);
+	CHECK(fi_connect(ep, info->dest_addr, "hello", 6) == 0);
+}
+
+static int
+run_client(const char *ip, const char *port, bool holds)
+{
+	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
+	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
+	struct place at;
+	ssize_t len;
+
+	client_connect(ip, port);
+	CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED);
+	CHECK(len == (ssize_t)(sizeof(*e) + sizeof(at)));
+	memcpy(&at, e->data, sizeof(at));
+	if (holds) {
+		CHECK(fi_recv(ep, memory, 64, NULL, 0, memory) == 0);
+		printf("connected\n");
+		fflush(stdout);
+		CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+		CHECK(failed(memory).err == FI_ECANCELED);
+		CHECK(fi_send(ep, memory, 8, NULL, 0, memory) == -FI_ENOTCONN);
+	} else {
+		client_messages();
+		client_memory(&at);
+		recv_text("bye");
+	}
+	close_all();
+	printf("done\n");
+	return 0;
+}
+
+static int
+expect_refusal(const char *ip, const char *port)
+{
+	struct fi_eq_err_entry err = {0};
+	struct fi_eq_cm_entry e;
+	ssize_t len;
+
+	client_connect(ip, port);
+	next_event(&e, sizeof(e), &len);
+	CHECK(len == -FI_EAVAIL);
+	CHECK(fi_eq_readerr(eq, &err, 0) == sizeof(err));
+	printf("%s: %s\n", fi_strerror(err.err),
+	       fi_eq_strerror(eq, err.prov_errno, err.err_data, NULL, 0));
+	close_all();
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 2)
+		return serve();
+	if (argc != 4)
+		return 2;
+	if (strcmp(argv[1], "refused") == 0)
+		return expect_refusal(argv[2], argv[3]);
+	return run_client(argv[2], argv[3], strcmp(argv[1], "hold") == 0);
+}

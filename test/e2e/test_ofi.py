@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The libfabric provider: fi_info and fi_pingpong of libfabric, calls of libfabric that fi_pingpong
+does not make, and Open MPI, over the daemon and with the engine in the process. (OFI-1)
+
+Programs run unmodified; FI_SANSTACK_SPEC and the folder of the provider are all that they are told.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+
+from daemon import IP, Daemon, eal
+from e2e import BUILD, PATIENCE, SANITIZE, Process, Tests, Work, check, cpus, skip, until_true
+
+CALLS = os.path.join(BUILD, 'test/e2e/ofi_calls')
+MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
+RDM = 'sanstack;ofi_rxm'
+NULL = '--vdev=net_null0,no-rx=1'
+NO_PORT = 1     # a port on which no program listens
+
+MPI4PY = """
+import sys
+sys.path.insert(0, '/usr/lib/python3/dist-packages')
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+data = {'rank': comm.rank, 'bytes': bytes(range(256)) * 4000}
+got = comm.sendrecv(data, dest=(comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+total = comm.allreduce(got['rank'])
+assert got['bytes'] == data['bytes'] and total == comm.size * (comm.size - 1) // 2
+gathered = comm.gather(comm.rank ** 2, root=0)
+if comm.rank == 0:
+    print('gathered', gathered)
+"""
+
+
+def environment(spec):
+    return {**os.environ, 'FI_PROVIDER_PATH': os.path.join(BUILD, 'drivers/ofi'),
+            'FI_SANSTACK_SPEC': spec, 'FI_LOG_LEVEL': 'warn', 'OMPI_MCA_mpi_yield_when_idle': '1'}
+
+
+def embedded(work, role):
+    """The engine in the process, on a memif link, on an lcore of its own."""
+    cpu = cpus()[role == 'client']
+    return (f'dpdk:{eal(work, role, f"0@{cpu},1@{cpu}")} -- ip={IP[role]}/24 conns=64 idle=sleep '
+            'poll=lcore')
+
+
+def one_daemon(work):
+    daemon = Daemon(work, 'server', vdev=NULL)
+    return [daemon], (daemon.spec, daemon.spec), IP['server']
+
+
+def two_daemons(work):
+    daemons = [Daemon(work, role) for role in ('server', 'client')]
+    return daemons, (daemons[0].spec, daemons[1].spec), IP['server']
+
+
+def no_daemon(work):
+    return [], (embedded(work, 'server'), embedded(work, 'client')), IP['server']
+
+
+def with_ends(start, function, *args):
+    with Work() as work:
+        daemons, specs, ip = start(work)
+        before = [d.held() for d in daemons]
+        function(work, specs, ip, *args)
+        for daemon, held in zip(daemons, before):
+            daemon.settle(held)
+            daemon.settle_engine()
+        for daemon in daemons:
+            daemon.stop()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return str(s.getsockname()[1])
+
+
+def finish(process):
+    check(process.wait() == 0, f'{process.name}: {process.tail()}')
+
+
+# ---- without MPI ----
+
+def run(spec, *command):
+    return subprocess.run(command, env=environment(spec), timeout=PATIENCE, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def info(work, specs, ip):
+    out = run(specs[0], 'fi_info', '-p', 'sanstack').stdout
+    for provider, kind in (('sanstack', 'FI_EP_MSG'), (RDM, 'FI_EP_RDM')):
+        check(re.search(rf'provider: {provider}\n(    .*\n)*    type: {kind}', out),
+              f'no {provider} in: {out}')
+
+
+def pingpong(work, specs, ip, provider, kind, *options):
+    port = free_port()
+    command = ['fi_pingpong', '-p', provider, '-e', kind, '-c', '-I', '20', *options]
+    server = Process(work, 'server', [*command, '-B', port], environment(specs[0]))
+    until_true(lambda: f'server does not listen: {server.tail()}',
+               lambda: f':{int(port):04X} ' in open('/proc/net/tcp', encoding='ascii').read())
+    client = Process(work, 'client', [*command, '-P', port, '127.0.0.1'], environment(specs[1]))
+    finish(client)
+    finish(server)
+    check('1m' in client.out(), client.tail())
+
+
+def serve(work, specs):
+    server = Process(work, 'calls-server', [CALLS, 'server'], environment(specs[0]))
+    server.wait_text('port ')
+    return server, re.search(r'port (\d+)', server.out())[1]
+
+
+def calls(work, specs, ip):
+    server, port = serve(work, specs)
+    client = Process(work, 'calls-client', [CALLS, 'client', ip, port], environment(specs[1]))
+    finish(client)
+    finish(server)
+
+
+def refused(work, specs, ip):
+    """Nobody listens, and nobody is there: an error with a text, in bounded time."""
+    out = run(specs[1], CALLS, 'refused', ip, str(NO_PORT)).stdout
+    check('Connection refused: the peer has no listener' in out, out)
+    out = run(specs[1], CALLS, 'refused', ip.rpartition('.')[0] + '.77', str(NO_PORT)).stdout
+    check('Connection timed out: ' in out, out)
+
+
+def peer_dies(work, specs, ip):
+    server, port = serve(work, specs)
+    client = Process(work, 'calls-hold', [CALLS, 'hold', ip, port], environment(specs[1]))
+    client.wait_text('connected')
+    server.kill()
+    finish(client)
+    check('done' in client.out(), client.tail())
+
+
+def daemon_dies():
+    with Work() as work:
+        daemons, specs, ip = one_daemon(work)
+        server, port = serve(work, specs)
+        client = Process(work, 'calls-hold', [CALLS, 'hold', ip, port], environment(specs[1]))
+        client.wait_text('connected')
+        daemons[0].process.kill()
+        finish(client)
+        server.stop()
+
+
+def no_context():
+    for spec, text in (('unix:/nowhere/san.sock', 'is sanstack-daemon running?'),
+                       ('nosuch:x', 'librtsan-nosuch.so'), ('bad', 'has no "provider:"')):
+        done = run(spec, 'fi_info', '-p', 'sanstack')
+        check(done.returncode != 0 and text in done.stdout, f'{spec}: {done.stdout}')
+
+
+# ---- Open MPI ----
+
+OFI = ('--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', RDM,
+       '--mca', 'btl', '^ofi', '--mca', 'osc', 'pt2pt')
+SHARED_MEMORY = ('--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader', '--mca', 'osc', 'pt2pt')
+
+
+def mpirun(work, specs, ranks, transport, *program):
+    """Start *ranks* ranks, half of them with each spec."""
+    command = ['mpirun', '--allow-run-as-root', '--oversubscribe', '--bind-to', 'none', *transport]
+    for name in ('FI_PROVIDER_PATH', 'RTSAN_PROVIDER_PATH', 'LD_LIBRARY_PATH', 'FI_LOG_LEVEL'):
+        command += ['-x', name]
+    for i, spec in enumerate(specs):
+        command += [':'] if i else []
+        command += ['-n', str(ranks // 2), '-x', f'FI_SANSTACK_SPEC={spec}', *program]
+    return Process(work, 'mpirun', command, environment(specs[0]))
+
+
+def mpi_results(work, specs, ranks, transport, *program):
+    process = mpirun(work, specs, ranks, transport, *program)
+    for _ in range(3):      # a rank may think as long as PATIENCE
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.popen.wait(PATIENCE)
+    finish(process)
+    return process.out()
+
+
+def mpi_same(work, specs, ip, ranks, size):
+    ours = mpi_results(work, specs, ranks, OFI, MPI, size)
+    theirs = mpi_results(work, specs, ranks, SHARED_MEMORY, MPI, size)
+    check(ours.count('\n') == 5 and ours == theirs, f'{ours} is not {theirs}')
+
+
+def mpi_python(work, specs, ip):
+    script = work.path('ring.py')
+    with open(script, 'w', encoding='ascii') as f:
+        f.write(MPI4PY)
+    out = mpi_results(work, specs, 4, OFI, '/usr/bin/python3', script)
+    check('gathered [0, 1, 4, 9]' in out, out)
+
+
+def mpi_thinks(work, specs, ip, seconds):
+    """A rank that does not call the library loses no connection and no message."""
+    ours = mpi_results(work, specs, 4, OFI, MPI, 'think', seconds)
+    theirs = mpi_results(work, specs, 4, SHARED_MEMORY, MPI, 'think', '0')
+    check(ours == theirs != '', f'{ours} is not {theirs}')
+
+
+def mpi_rank_dies(work, specs, ip):
+    process = mpirun(work, specs, 4, OFI, MPI, 'loop')
+    process.wait_text('looping')
+    with open(f'/proc/{process.popen.pid}/task/{process.popen.pid}/children', encoding='ascii') as f:
+        ranks = f.read().split()
+    check(len(ranks) == 4, f'ranks: {ranks}')
+    os.kill(int(ranks[2]), 9)
+    check(process.wait() != 0, 'mpirun does not report the killed rank')
+
+
+def main():
+    if not os.path.exists(CALLS) or shutil.which('fi_pingpong') is None:
+        skip('no libfabric (libfabric-dev, libfabric-bin)')
+    tests = Tests()
+    tests.add('no context', no_context)
+    tests.add('fi_info', with_ends, one_daemon, info)
+    for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons),
+                        ('embedded', no_daemon)):
+        tests.add(f'{name}: calls', with_ends, start, calls)
+        add = tests.add_long if start is two_daemons else tests.add
+        add(f'{name}: fi_pingpong msg', with_ends, start, pingpong, 'sanstack', 'msg')
+        add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong, RDM, 'rdm', '-m', 'tagged')
+    tests.add('two daemons: refused', with_ends, two_daemons, refused)
+    tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
+    tests.add('daemon dies', daemon_dies)
+    if os.path.exists(MPI) and shutil.which('mpirun') is not None and not SANITIZE:
+        for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
+            for ranks, size in ((2, '67108864'), (4, '4194304')):
+                tests.add_long(f'{name}: MPI, {ranks} ranks', with_ends, start, mpi_same, ranks, size)
+            tests.add_long(f'{name}: mpi4py', with_ends, start, mpi_python)
+            tests.add_long(f'{name}: MPI, a rank dies', with_ends, start, mpi_rank_dies)
+        tests.add_long('two daemons: MPI, a rank thinks', with_ends, two_daemons, mpi_thinks, '120')
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
