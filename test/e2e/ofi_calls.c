@@ -7,6 +7,7 @@
  *	ofi_calls server            prints its port
  *	ofi_calls client IP PORT    does every case
  *	ofi_calls refused IP PORT   connects, and expects an error
+ *	ofi_calls many              opens endpoints until one is refused
  *	ofi_calls hold IP PORT      connects, and waits for the end of the connection
  */
 
@@ -390,11 +391,32 @@ expect_refusal(const char *ip, const char *port)
 	return 0;
 }
 
+static int
+open_many(void)
+{
+	struct fid_ep *many[64];
+	int n = 0, rc = 0;
+
+	get_info(NULL, NULL);
+	open_ep(info);
+	while (rc == 0 && n < 64) {
+		CHECK(fi_endpoint(domain, info, &many[n], NULL) == 0);
+		CHECK(fi_ep_bind(many[n], &eq->fid, 0) == 0);
+		CHECK(fi_ep_bind(many[n], &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+		rc = fi_enable(many[n++]);
+	}
+	printf("%d endpoints: %s\n", n, fi_strerror(-rc));
+	while (n > 0)
+		CHECK(fi_close(&many[--n]->fid) == 0);
+	close_all();
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc == 2)
-		return serve();
+		return strcmp(argv[1], "many") == 0 ? open_many() : serve();
 	if (argc != 4)
 		return 2;
 	if (strcmp(argv[1], "refused") == 0)

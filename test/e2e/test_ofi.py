@@ -153,6 +153,14 @@ def daemon_dies():
         server.stop()
 
 
+def too_many():
+    with Work() as work:
+        daemon = Daemon(work, 'server', vdev=NULL, limits='qps = 8')
+        out = run(daemon.spec, CALLS, 'many').stdout
+        check('8 endpoints: No space left on device' in out and 'queue pair' in out, out)
+        daemon.stop()
+
+
 def no_context():
     for spec, text in (('unix:/nowhere/san.sock', 'is sanstack-daemon running?'),
                        ('nosuch:x', 'librtsan-nosuch.so'), ('bad', 'has no "provider:"')):
@@ -233,6 +241,7 @@ def main():
     tests.add('two daemons: refused', with_ends, two_daemons, refused)
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
     tests.add('daemon dies', daemon_dies)
+    tests.add('too many endpoints', too_many)
     if os.path.exists(MPI) and shutil.which('mpirun') is not None and not SANITIZE:
         for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
             for ranks, size in ((2, '67108864'), (4, '4194304')):
