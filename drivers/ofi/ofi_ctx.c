@@ -125,6 +125,11 @@ ctx_create(struct ofi_ctx **out)
 		free(ctx);
 		return san_ofi_ctx_fail(rc, san_ofi_init_spec());
 	}
+	if (rtsan_event_fd(ctx->san) == -ENOTSUP) {
+		rtsan_close(ctx->san);
+		free(ctx);
+		return san_ofi_ctx_fail(-FI_EOPNOTSUPP, "peers would lose a program that computes");
+	}
 	rtsan_query(ctx->san, &ctx->caps);
 	ctx_note_addrs(ctx->san);
 	SLIST_INIT(&ctx->lanes);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -43,7 +42,7 @@ wait_watch_lane(const struct ofi_wait *w, struct ofi_lane *lane)
 	return wait_watch(w, lane->fd);
 }
 
-/* Watch what the transport has. -ENOTSUP: it has nothing (poll=caller). */
+/* Watch what the transport has. */
 static int
 wait_watch_all(struct ofi_wait *w)
 {
@@ -70,8 +69,7 @@ san_ofi_wait_add_lane(struct ofi_ctx *ctx, struct ofi_lane *lane)
 		rc = wait_watch_lane(w, lane);
 		san_ofi_wait_wake(w); /* it has not armed this one */
 	}
-	/* a waiter that may spin does not need it */
-	return rc == -ENOTSUP ? 0 : rc;
+	return rc;
 }
 
 static bool
@@ -79,13 +77,6 @@ wait_is_known(enum fi_wait_obj obj)
 {
 	return obj == FI_WAIT_NONE || obj == FI_WAIT_UNSPEC || obj == FI_WAIT_FD ||
 		obj == FI_WAIT_YIELD;
-}
-
-/* FI_WAIT_FD must work from the beginning: no lane exists yet, so ask for events. */
-static bool
-wait_has_fd(struct ofi_ctx *ctx)
-{
-	return rtsan_event_fd(ctx->san) >= 0;
 }
 
 int
@@ -102,20 +93,15 @@ san_ofi_wait_init(struct ofi_wait *w, struct ofi_ctx *ctx, enum fi_wait_obj obj,
 	if (obj == FI_WAIT_NONE)
 		return 0;
 	if (obj == FI_WAIT_UNSPEC) /* rxm asks which one it is */
-		w->obj = wait_has_fd(ctx) ? FI_WAIT_FD : FI_WAIT_YIELD;
-	if (obj == FI_WAIT_FD && !wait_has_fd(ctx)) {
-		OFI_WARN(FI_LOG_CORE, "FI_WAIT_FD: %s\n", rtsan_error());
-		return -FI_ENOSYS;
-	}
+		w->obj = FI_WAIT_FD;
 	w->epfd = epoll_create1(EPOLL_CLOEXEC);
 	w->evfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = w->epfd < 0 || w->evfd < 0 ? -errno : wait_watch(w, w->evfd);
 	if (rc == 0)
 		rc = wait_watch_all(w);
 	LIST_INSERT_HEAD(&ctx->waits, w, link);
-	if (rc == 0 || rc == -ENOTSUP)
-		return 0;
-	san_ofi_wait_fini(w);
+	if (rc != 0)
+		san_ofi_wait_fini(w);
 	return rc;
 }
 
@@ -169,7 +155,7 @@ san_ofi_wait_arm(struct ofi_wait *w)
 	rc = wait_arm_transport(w);
 	if (rc == 1)
 		return -FI_EAGAIN;
-	if (rc != 0 && rc != -ENOTSUP)
+	if (rc != 0)
 		return rc;
 	w->armed = true;
 	return 0;
@@ -179,16 +165,10 @@ int
 san_ofi_wait_sleep(struct ofi_wait *w, int timeout_ms)
 {
 	struct pollfd p = {.fd = w->epfd, .events = POLLIN};
-	bool spins = !wait_has_fd(w->ctx);
 	int rc;
 
 	san_ofi_ctx_unlock();
-	if (spins) {
-		sched_yield(); /* the caller polls the port */
-		rc = 0;
-	} else {
-		rc = poll(&p, 1, timeout_ms);
-	}
+	rc = poll(&p, 1, timeout_ms);
 	san_ofi_ctx_lock();
 	w->armed = false;
 	return rc < 0 ? -FI_EAGAIN : 0;

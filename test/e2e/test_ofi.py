@@ -153,6 +153,12 @@ def daemon_dies():
         server.stop()
 
 
+def no_lcore(work, specs, ip):
+    """Peers of a program that polls the port itself would lose it whenever it computes."""
+    out = run(specs[0].replace(' poll=lcore', ' poll=caller'), CALLS, 'server').stdout
+    check('poll=lcore gives it an lcore' in out and 'not supported' in out, out)
+
+
 def too_many():
     with Work() as work:
         daemon = Daemon(work, 'server', vdev=NULL, limits='qps = 8')
@@ -242,6 +248,7 @@ def main():
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
     tests.add('daemon dies', daemon_dies)
     tests.add('too many endpoints', too_many)
+    tests.add('embedded: no lcore', with_ends, no_daemon, no_lcore)
     if os.path.exists(MPI) and shutil.which('mpirun') is not None and not SANITIZE:
         for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
             for ranks, size in ((2, '67108864'), (4, '4194304')):
