@@ -505,7 +505,6 @@ void san_ofi_pep_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev);
 /* ---- ofi_rxq.c: posted receives ---- */
 
 void san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max);
-void san_ofi_rxq_fini(struct ofi_rxq *q);
 /** Complete all as cancelled. */
 void san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep);
 /** A shared queue. */

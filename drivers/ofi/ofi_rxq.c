@@ -17,17 +17,6 @@ san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max)
 	STAILQ_INIT(&q->starving);
 }
 
-void
-san_ofi_rxq_fini(struct ofi_rxq *q)
-{
-	struct ofi_recv *r;
-
-	while ((r = STAILQ_FIRST(&q->posted)) != NULL) {
-		STAILQ_REMOVE_HEAD(&q->posted, link);
-		free(r);
-	}
-}
-
 /* ---- posting, taking ---- */
 
 int
