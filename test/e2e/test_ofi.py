@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 from daemon import IP, Daemon, eal
-from e2e import BUILD, PATIENCE, SANITIZE, Process, Tests, Work, check, cpus, skip, until_true
+from e2e import (BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, cpus, skip,
+                 until_true)
 
 CALLS = os.path.join(BUILD, 'test/e2e/ofi_calls')
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
@@ -57,6 +58,14 @@ def one_daemon(work):
 
 def two_daemons(work):
     daemons = [Daemon(work, role) for role in ('server', 'client')]
+    return daemons, (daemons[0].spec, daemons[1].spec), IP['server']
+
+
+def on_veth(work):
+    """Daemons in namespaces of their own; the ranks are in one."""
+    link = Veth(work, 'af_packet')
+    daemons = [Daemon(work, role, wrap=link.wrap(role), vdev=link.vdev(role))
+               for role in ('server', 'client')]
     return daemons, (daemons[0].spec, daemons[1].spec), IP['server']
 
 
@@ -258,6 +267,7 @@ def main():
                 tests.add_long(f'{name}: MPI, {ranks} ranks', with_ends, start, mpi_same, ranks, size)
             tests.add_long(f'{name}: mpi4py', with_ends, start, mpi_python)
             tests.add_long(f'{name}: MPI, a rank dies', with_ends, start, mpi_rank_dies)
+        tests.add_long('veth: MPI, 4 ranks', with_ends, on_veth, mpi_same, 4, '4194304')
         tests.add_long('two daemons: MPI, a rank thinks', with_ends, two_daemons, mpi_thinks, '120')
     return tests.run()
 
