@@ -96,33 +96,72 @@ key_factor(const struct san_key *k, const char *unit, uint64_t *mul, uint64_t *d
 	return false;
 }
 
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Digits and their point: *whole* + *part* / *scale*. Returns their end, or NULL. */
+static const char *
+key_digits(const struct san_key *k, const char *text, uint64_t *whole, uint64_t *part,
+	   uint64_t *scale)
+{
+	bool is_hex = text[0] == '0' && (text[1] | 0x20) == 'x';
+	bool has_point = k->type != SAN_KEY_NUMBER;
+	char *end = (char *)(uintptr_t)text;
+
+	*whole = *part = 0;
+	*scale = 1;
+	errno = 0;
+	if (is_digit(text[0])) /* no sign, no blank */
+		*whole = strtoull(text, &end, is_hex ? 16 : 10);
+	else if (!has_point || text[0] != '.' || !is_digit(text[1]))
+		return NULL;
+	/* 010 is octal for some programs and ten for others */
+	if (errno != 0 || (text[0] == '0' && is_digit(text[1])))
+		return NULL;
+	if (*end != '.' || !has_point)
+		return end;
+	for (end++; is_digit(*end) && *scale < DIGITS; end++, *scale *= 10)
+		*part = *part * 10 + (uint64_t)(*end - '0');
+	return end + strspn(end, "0123456789");
+}
+
+/* "1e-3": the text behind the exponent, which divides by 10 so often. */
+static const char *
+key_exponent(const struct san_key *k, const char *text, uint64_t *by)
+{
+	*by = 1;
+	if (k->type != SAN_KEY_PART || (*text | 0x20) != 'e' || text[1] != '-' ||
+	    !is_digit(text[2]) || is_digit(text[3]))
+		return text;
+	for (char n = text[2]; n > '0'; n--)
+		*by *= 10;
+	return text + 3;
+}
+
 /* "1.5us": digits behind the point count as far as the unit is divisible. */
 static bool
 key_quantity(const struct san_key *k, const char *name, const char *text, uint64_t *out)
 {
-	uint64_t whole, part = 0, scale = 1, mul, div;
+	uint64_t whole, part, scale, mul, div, by;
 	unsigned __int128 v;
-	char *end;
+	const char *end = key_digits(k, text, &whole, &part, &scale);
 
-	if (*text < '0' || *text > '9') /* no sign, no blank */
+	if (end == NULL)
 		return false;
-	errno = 0;
-	whole = strtoull(text, &end, text[1] == 'x' ? 16 : 10);
-	if (errno != 0)
-		return false;
-	if (*end == '.' && k->type != SAN_KEY_NUMBER)
-		for (end++; *end >= '0' && *end <= '9' && scale < DIGITS; end++, scale *= 10)
-			part = part * 10 + (uint64_t)(*end - '0');
+	end = key_exponent(k, end, &by);
 	if (end[strspn(end, " ")] != '\0') /* a blank before the unit, but none at the end */
 		end += strspn(end, " ");
 	if (*end == '\0' && k->type == SAN_KEY_TIME)
-		end = (char *)(uintptr_t)key_unit(name);
+		end = key_unit(name);
 	*out = 0;
 	if (whole == 0 && part == 0 && *end == '\0')
 		return true; /* 0 of any unit */
 	if (!key_factor(k, end, &mul, &div))
 		return false;
-	v = ((unsigned __int128)whole * scale + part) * mul / scale / div;
+	v = ((unsigned __int128)whole * scale + part) * mul / scale / div / by;
 	*out = (uint64_t)v;
 	/* a small value must not round to 0, which often means "default" */
 	return v <= UINT64_MAX && (v == 0) == (whole == 0 && part == 0);

@@ -21,7 +21,7 @@ enum san_key_type {
 	SAN_KEY_TIME,   /**< 10us: ns, us, ms, s */
 	SAN_KEY_SIZE,   /**< 64KiB: B, KiB, MiB, GiB, or as a number */
 	SAN_KEY_RATE,   /**< 25Gb/s: Mb/s, Gb/s */
-	SAN_KEY_PART,   /**< 0.01 or 1% */
+	SAN_KEY_PART,   /**< 0.01, 1e-2 or 1% */
 	SAN_KEY_BOOL,   /**< on, off; yes, no, 1 and 0 are the same */
 	SAN_KEY_WORD,   /**< words[min] to words[max]; the value is the place */
 	SAN_KEY_STRING, /**< 1 to *size* - 1 characters */

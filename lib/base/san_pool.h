@@ -19,7 +19,8 @@
 
 struct san_pool {
 	void **free;
-	uint32_t nb; /**< free objects */
+	uint32_t nb;  /**< free objects */
+	uint32_t max; /**< all objects */
 };
 
 /**
@@ -32,6 +33,7 @@ san_pool_create(struct san_pool *p, struct san_mem *mem, void *objs, uint32_t nb
 	p->free = san_mem_calloc(mem, (size_t)nb + 1, sizeof(*p->free));
 	if (objs == NULL || p->free == NULL)
 		return -ENOMEM;
+	p->max = nb;
 	for (p->nb = 0; p->nb < nb; p->nb++)
 		p->free[p->nb] = (uint8_t *)objs + (nb - 1 - p->nb) * size;
 	return 0;
@@ -55,6 +57,7 @@ san_pool_take(struct san_pool *p)
 static inline void
 san_pool_give(struct san_pool *p, void *obj)
 {
+	SAN_ASSERT(p->nb < p->max);
 	p->free[p->nb++] = obj;
 }
 

@@ -292,7 +292,7 @@ san_dpdk_call(void *priv, const struct shmq_req *req)
 	for (i = from; i < end && rc == 0; i++)
 		rc = san_engine_loop_call(san_engine_at(ctx->port, i), row->run, &call);
 	if (rc != 0) {
-		for (i--; i > from; i--)
+		for (i--; i > from && row->undo != NULL; i--)
 			san_engine_loop_call(san_engine_at(ctx->port, i - 1), row->undo, &call);
 		return call_explain(ctx, req, rc);
 	}

@@ -72,6 +72,8 @@ rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 
 	if (valid != NULL)
 		return rtsan_provider_host()->fail(-EINVAL, "\"%s\" is not %s", text, valid);
+	if (conf.delay_ns % SAN_NS_PER_US != 0)
+		return rtsan_provider_host()->fail(-EINVAL, "%s: the delay is not whole us", text);
 	*out = (struct rtsan_dpdk_impair){
 		.drop = (double)conf.drop / SAN_IMPAIR_ALWAYS,
 		.duplicate = (double)conf.duplicate / SAN_IMPAIR_ALWAYS,
