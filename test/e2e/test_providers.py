@@ -113,7 +113,7 @@ def wrong_use(work):
     for program, args, status, says in [
             *((name, (), 2, 'usage') for name in ('pingpong', 'kvget', 'filecopy', 'stream')),
             ('pingpong', ('client', f'dpdk:{eal} -- ip=10.0.0.300/24', SERVER_IP), 1,
-             'pingpong: ip=10.0.0.300/24: not an address'),
+             'pingpong: ip: "10.0.0.300/24" is not an address'),
             ('pingpong', ('client', f'dpdk:{eal} -- ip=10.0.0.3/24', SERVER_IP), 1,
              'port=0: no such port')]:
         done = work.start(program, [os.path.join(BUILD, f'examples/{program}'), *args])
