@@ -50,7 +50,7 @@ check: deps-check with-tests
 check-all: deps-check-all with-tests
 	@/usr/bin/python3 devtools/check.py --all --suite "$(SUITE)" --plain $(BUILD) --asan $(BUILD_ASAN)
 
-# This stack, the link and the kernel in turn, about twenty-five minutes; results in $(BUILD)/bench.
+# This stack, the link and the kernel in turn, about thirty minutes; results in $(BUILD)/bench.
 # BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/performance.md.
 # PROFILE=1: instructions and cache misses per operation instead.
 # BASE=commit: that commit and this tree in turn, or their instructions; fails if this one is slower

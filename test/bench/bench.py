@@ -28,6 +28,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import compare                                      # noqa: E402
+import fabric                                       # noqa: E402
 import profile_core                                 # noqa: E402
 from figures import FIGURES, VARIANTS, judge        # noqa: E402
 from report import chart, plot, table               # noqa: E402
@@ -72,7 +73,7 @@ def measure(runner, group, figures, rounds):
 def measure_all(args, runner):
     """Records of the requested figures."""
     records, errors = [], []
-    wanted = [f for f in FIGURES if chosen(args, f)]
+    wanted = possible(args, runner)
     for group in dict.fromkeys(f.group for f in wanted):
         figures = [f for f in wanted if f.group == group]
         rounds = 1 if all(f.once for f in figures) else args.rounds
@@ -88,6 +89,16 @@ def chosen(args, figure):
     if args.only:
         return args.only in (figure.name, figure.group)
     return figure.quick if args.quick else True
+
+
+def possible(args, runner):
+    """The requested figures, without those whose programs are not here."""
+    wanted = [f for f in FIGURES if chosen(args, f)]
+    lacking = fabric.missing(runner)
+    found = [f for f in wanted if not lacking or f.group != fabric.GROUP]
+    if len(found) < len(wanted):
+        print(f'bench: {fabric.GROUP} is skipped: no {", ".join(lacking)}', file=sys.stderr)
+    return found
 
 
 # ---- environment of the figures ----
@@ -192,8 +203,7 @@ def run_comparison(args, runner):
     lines = [*head(found)[:-1], f'- base: {args.base}, {base.parent.name}.']
     if flags(base) != found['flags']:
         lines.append(f'- its flags: {" ".join(flags(base)["options"])}.')
-    wanted = [f for f in FIGURES if chosen(args, f)]
-    records, errors = compare.compare(runner, base, wanted, args.rounds, args.within / 100)
+    records, errors = compare.compare(runner, base, possible(args, runner), args.rounds, args.within / 100)
     return end_comparison(args, [*lines, ''], records, errors)
 
 

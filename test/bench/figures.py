@@ -8,6 +8,7 @@ quantity of one variant by that of another. The variants of a group are measured
 import dataclasses
 import statistics
 
+import fabric
 from sockets import LINKS, by_kernel, memcached, over, redis, start_up
 
 MIB = 1 << 20
@@ -87,6 +88,27 @@ MANNERS = {
     'mixed': 'each manner in turn',
 }
 FORCED = ('small', 'large', 'small-large')
+
+
+def ofi(link):
+    """Programs on libfabric and MPI over a link, against the same by TCP over the veth."""
+    def figure(what, title, unit, ours, base, key, target):
+        return Figure(f'ofi_{what}_{link}', fabric.GROUP, f'{title}, over {link}', unit,
+                      f'{ours}, {link}', base, key, 'peer', target if link == 'memif' else '',
+                      lower=unit == 'us', quick=(what, link) == ('msg_latency', 'memif'))
+
+    faster, wider = '<= 0.5', '>= 1.5'
+    return [
+        *(figure(f'{kind}_{what}', f'libfabric, {kind}, {title} ping-pong, one way', unit,
+                 f'libfabric, {kind}', f'libfabric tcp, {kind}', key, target)
+          for kind in fabric.KINDS
+          for what, title, unit, key, target in (('latency', '8 B', 'us', 'us', faster),
+                                                 ('bulk', '1 MiB', 'Gb/s', 'gbps', wider))),
+        *(figure(f'mpi_{what}', f'MPI, {title}', unit, 'MPI', 'MPI, TCP', key, target)
+          for what, title, unit, key, target in (
+              ('small', 'allreduce of 8 B', 'us', 'us', faster),
+              ('bulk', 'allreduce of 1 MiB', 'Gb/s', 'gbps', wider),
+              ('rate', '8 B, 64 under way, one way', 'M/s', 'mpps', '')))]
 
 
 def learnt(manner, forced):
@@ -287,6 +309,15 @@ VARIANTS = {
     **{f'{name}, {link}': over(link, run) for name, run in PROGRAMS.items()
        for link in LINKS},
     **{f'{name}, kernel': by_kernel(run) for name, run in PROGRAMS.items()},
+    # libfabric and MPI
+    **{f'libfabric tcp, {kind}': fabric.tcp(kind) for kind in fabric.KINDS},
+    **{f'libfabric, {kind}, {link}': fabric.ours(kind, link) for kind in fabric.KINDS
+       for link in fabric.LINKS},
+    'libfabric, msg, embedded': fabric.embedded_msg,
+    'sanbench, lcore': fabric.sanbench('--poll', 'lcore', '--set', 'idle=yield', lcore=True),
+    'sanbench, caller': fabric.sanbench(),
+    'MPI, TCP': fabric.mpi_tcp,
+    **{f'MPI, {link}': fabric.mpi(link) for link in fabric.LINKS},
     'start': start_up,
     'allowed start': constant(added_ms=5),
 }
@@ -458,6 +489,15 @@ FIGURES = [
     *program('memcached UDP', 'memcaslap, UDP, 16 clients', 'thousand/s', 'kps'),
     Figure('sock_start', 'sock-start', 'added to the start of a program that no rule is for', 'ms',
            'start', 'allowed start', 'added_ms', 'peer', '<= 1', lower=True, quick=True),
+    *(figure for link in fabric.LINKS for figure in ofi(link)),
+    *(Figure(f'ofi_overhead_{who}', fabric.GROUP,
+             '8 B there and back, FI_EP_MSG, embedded, against sanbench', 'us',
+             'libfabric, msg, embedded', f'sanbench, {who}', 'both_us', 'peer', target, lower=True)
+      for who, target in (('lcore', '<= 1.15'), ('caller', ''))),
+    Figure('ofi_rxm', fabric.GROUP, '8 B, libfabric, RDM by ofi_rxm against MSG, over memif', 'us',
+           'libfabric, rdm, memif', 'libfabric, msg, memif', 'us', 'peer', '', lower=True),
+    Figure('ofi_rxm_bulk', fabric.GROUP, '1 MiB, libfabric, RDM by ofi_rxm against MSG, over memif',
+           'Gb/s', 'libfabric, rdm, memif', 'libfabric, msg, memif', 'gbps', 'peer', ''),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

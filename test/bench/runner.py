@@ -130,20 +130,23 @@ class Runner:
 
     # ---- this stack and the bare link: two EAL processes on memif ----
 
-    def eal(self, role, cpu, mtu, huge):
+    def eal(self, role, mtu, huge, lcore=False):
+        """On the CPU of that role; *lcore*: another thread there drives the port."""
+        cpu = self.cpus[role == 'server']
+        lcores = f'0@{cpu},1@{cpu}' if lcore else f'0@{cpu}'
         memory = ['--in-memory'] if huge else ['--no-huge', '--no-shconf']
         mac = '02:00:00:00:00:' + ('01' if role == 'server' else '02')
-        return ['--lcores', f'0@{cpu}', '--no-pci', '--no-telemetry', '--log-level=3',
+        return ['--lcores', lcores, '--no-pci', '--no-telemetry', '--log-level=3',
                 '--file-prefix', f'bench-{role}-{os.getpid()}', *memory, '-m', EAL_MB,
                 f'--vdev=net_memif0,role={role},id=0,socket={self.tmp / "memif.sock"},'
                 f'socket-abstract=no,bsize={MEMIF_ROOM[mtu]},rsize=10,mac={mac}']
 
-    def memif(self, program, server, client, mtu, huge):
+    def memif(self, program, server, client, mtu, huge, lcore=False):
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         program = self.build / program
         return self.pair(
-            [program, *self.eal('server', self.cpus[1], mtu, huge), '--', *server],
-            [program, *self.eal('client', self.cpus[0], mtu, huge), '--', *client],
+            [program, *self.eal('server', mtu, huge, lcore), '--', *server],
+            [program, *self.eal('client', mtu, huge, lcore), '--', *client],
             self.wait_ready, None)
 
     def link(self, server, client, *what, mtu=1500, answer=()):
@@ -152,7 +155,7 @@ class Runner:
                          [client, self.ms, *what], mtu, self.huge)
         return json.loads(next(o.strip().splitlines()[-1] for o in out if '{' in o))
 
-    def san(self, mode, *client, server=(), mtu=1500, huge=True):
+    def san(self, mode, *client, server=(), mtu=1500, huge=True, lcore=False):
         """sanbench; *client* and *server* are additional arguments."""
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         for report in reports:
@@ -163,7 +166,7 @@ class Runner:
                     '--json', reports[0], *server],
                    ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
                     '--duration', self.ms / 1000, *common, '--json', reports[1], *client],
-                   mtu, self.huge and huge)
+                   mtu, self.huge and huge, lcore)
         return self.result(reports)
 
     @staticmethod
@@ -181,9 +184,7 @@ class Runner:
 
     def daemon(self, mtu, *port, vdev=None, role='client', ip='10.98.0.2'):
         """A daemon whose lcore is on the CPU of that role."""
-        cpu = self.cpus[role == 'server']
-        words = [str(w) for w in self.eal(role, cpu, mtu, self.huge)]
-        words[1] = f'0@{cpu},1@{cpu}'
+        words = [str(w) for w in self.eal(role, mtu, self.huge, lcore=True)]
         words[-1] = vdev or words[-1]
         conf = self.tmp / f'{role}.conf'
         lines = ['[eal]', *(f'args = {" ".join(words[i:i + 4])}' for i in range(0, len(words), 4)),
@@ -207,7 +208,7 @@ class Runner:
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         program = self.build / 'apps/sanbench/sanbench'
-        eal = [*self.eal('server', self.cpus[1], mtu, self.huge), '--']
+        eal = [*self.eal('server', mtu, self.huge), '--']
         port = ['--ip', '10.98.0.1/24', '--set', f'mtu={mtu}']
         started = []
         try:
@@ -271,7 +272,7 @@ class Runner:
         """CPU share of a sleeping daemon with a link and without applications."""
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         started = [self.start([self.build / 'apps/sanbench/sanbench',
-                               *self.eal('server', self.cpus[1], 1500, self.huge), '--', '--server',
+                               *self.eal('server', 1500, self.huge), '--', '--server',
                                '--ip', '10.98.0.1/24', '--set', 'idle=sleep'], 'server')]
         try:
             self.wait_ready(started[0])

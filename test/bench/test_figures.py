@@ -2,15 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Judgment of the figures of make bench: pure functions, nothing is measured. (SYS-3)"""
 
+import argparse
+import contextlib
+import io
 import pathlib
 import random
 import sys
+import types
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import bench                        # noqa: E402
 import compare                      # noqa: E402
+import fabric                       # noqa: E402
 from figures import FIGURES, judge  # noqa: E402
 from report import CHART, chart, plot, table    # noqa: E402
 from runner import RunError, divide     # noqa: E402
@@ -65,6 +71,17 @@ class Judge(unittest.TestCase):
     def test_run_that_took_no_time(self):
         self.assertEqual(divide(6, 3, 'seconds'), 2)
         self.assertRaises(RunError, divide, 1, 0, 'seconds')
+
+
+class Possible(unittest.TestCase):
+    def test_without_libfabric(self):
+        """The other figures are measured, and a word says what is missing."""
+        args = argparse.Namespace(only=None, quick=False)
+        runner = types.SimpleNamespace(build=pathlib.Path('/nonexistent'))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            found = bench.possible(args, runner)
+        self.assertEqual({f.group for f in FIGURES} - {f.group for f in found}, {fabric.GROUP})
+        self.assertIn('libsanstack-fi.so', said.getvalue())
 
 
 class Compare(unittest.TestCase):
