@@ -14,7 +14,7 @@
 #define LARGE  (1u << 20)
 #define WORDS  (LARGE / sizeof(int64_t))
 #define WINDOW 64
-#define WARM   20
+#define BATCH  50
 
 static int rank;
 static int64_t out[WORDS], in[WORDS];
@@ -59,30 +59,35 @@ window(void)
 		MPI_Send(out, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
 }
 
-/* Microseconds of one. */
+/* Microseconds of a batch. */
 static double
-each(void (*op)(void), int n)
+batch(void (*op)(void))
 {
 	double begin;
 	int i;
 
 	MPI_Barrier(MPI_COMM_WORLD);
 	begin = MPI_Wtime();
-	for (i = 0; i < n; i++)
+	for (i = 0; i < BATCH; i++)
 		op();
-	return (MPI_Wtime() - begin) * 1e6 / n;
+	return (MPI_Wtime() - begin) * 1e6;
 }
 
-/* Rank 0 says how many fit. */
+/* Microseconds of one. Rank 0 says when the time is over. */
 static double
 measure(void (*op)(void), int ms)
 {
-	int n;
+	int n = 0, more = 1;
+	double us = 0;
 
-	each(op, WARM);
-	n = (int)(ms * 1e3 / each(op, WARM)) + 1;
-	MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	return each(op, n);
+	batch(op);
+	while (more) {
+		us += batch(op);
+		n += BATCH;
+		more = us < ms * 1e3;
+		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	}
+	return us / n;
 }
 
 int

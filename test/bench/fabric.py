@@ -20,7 +20,7 @@ MTU = 1500
 CONNS = 'conns = 64'
 CONTROL_PORT = 4795     # of fi_pingpong
 SMALL, LARGE = 8, 1 << 20
-LARGE_EACH_MS, SMALL_EACH_MS = 0.5, 20  # messages, so that a run takes about as long as others
+LARGE_EACH_MS, SMALL_EACH_MS = 0.25, 10  # messages, so that a run takes about as long as others
 RXM = ';ofi_rxm'
 # A rank that spins keeps its daemon from their CPU. On a busy machine TCP is faster so, too.
 YIELD = ('--mca', 'mpi_yield_when_idle', 1)
@@ -124,7 +124,11 @@ def mpirun(runner, ends, transport, prefix):
     for i, role in enumerate(IP):
         command += ([':'] if i else []) + ['-n', 1, *prefix(role), 'env', *ends[role],
                                            runner.build / 'test/bench/bench_mpi', runner.ms]
-    return json.loads(runner.finish(runner.start(command, 'mpirun')).splitlines()[-1])
+    started = runner.start(command, 'mpirun')
+    try:
+        return json.loads(runner.finish(started).splitlines()[-1])
+    finally:
+        stop(started)
 
 
 def mpi(link):
