@@ -243,7 +243,8 @@ conf_set_port(struct conf_port *port, const char *name, const char *value, char 
 	      size_t why_len)
 {
 	static struct dpdk_conf scratch; /* each argument is checked alone */
-	char word[CONF_WORD_MAX];
+	char word[CONF_WORD_MAX], again[CONF_WORD_MAX], text[SAN_KEY_TEXT];
+	const struct san_key *k;
 	int rc;
 
 	if (port->nb_words == CONF_WORDS_MAX ||
@@ -262,7 +263,12 @@ conf_set_port(struct conf_port *port, const char *name, const char *value, char 
 		return rc;
 	}
 	keep_own(port, &scratch);
-	return add_word(port, word);
+	k = san_key_find(dpdk_conf_keys, NULL, name);
+	/* one spelling, so that another one of the same value is no change */
+	if (!san_key_value(k, &scratch, text, sizeof(text)) ||
+	    snprintf(again, sizeof(again), "%s=%s", k->name, text) >= (int)sizeof(again))
+		return add_word(port, word);
+	return add_word(port, again);
 }
 
 /* ---- sections and keys ---- */

@@ -311,7 +311,11 @@ def read_again(work):
     rewrite(daemon, 'regions = many\nbytes = 4096', 'regions = 9\nbytes = 4096')
     wait_log(daemon, 'is read again', 3)
     check('0 are left' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'fewer bytes than held')
-    rewrite(daemon, 'conns = 64', 'conns = 32\nip = 10.9.9.9/8')
+    # the same value in other words: no change
+    rewrite(daemon, 'conns = 64', 'conns = 0x40')
+    wait_log(daemon, 'is read again', 4)
+    check('changed' not in daemon.process.err(), daemon.process.err())
+    rewrite(daemon, 'conns = 0x40', 'conns = 32\nip = 10.9.9.9/8')
     wait_log(daemon, 'port.conns changed: needs a restart')
     wait_log(daemon, 'port.ip changed: needs a restart')
     check(daemon.process.err().count('port.conns changed') == 1, daemon.process.err())
@@ -321,7 +325,7 @@ def read_again(work):
     # log levels
     check('attached' not in daemon.process.err(), daemon.process.err())
     rewrite(daemon, 'driver = notice', 'driver = info')
-    wait_log(daemon, 'is read again', 6)
+    wait_log(daemon, 'is read again', 7)
     t = dial(daemon)
     check(ask(t, request(HELLO))[0] == 0, 'hello')
     wait_log(daemon, 'attached')
