@@ -220,8 +220,8 @@ cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 	cm_take_credits(ep, &req->hdr);
 	ep->peer = req->peer;
 	ep->is_accepted = true;
-	ep->connreq = NULL; /* it goes with its passive endpoint */
-	req->is_done = true;
+	ep->connreq = NULL;
+	san_ofi_pep_request_free(req);
 	ep->state = OFI_EP_CONNECTING;
 	ep->conn = OFI_CONN_BEGUN;
 	return 0;

@@ -26,6 +26,7 @@ cntr_get(struct fid_cntr *fid, bool errors)
 	san_ofi_ctx_lock();
 	san_ofi_progress(cntr->domain->ctx);
 	value = errors ? cntr->errors : cntr->value;
+	cntr->seen = cntr->value + cntr->errors;
 	san_ofi_ctx_unlock();
 	return value;
 }

@@ -55,8 +55,8 @@ ep_cancel_ops(struct ofi_ep *ep, bool all)
 	}
 }
 
-static void
-ep_cancel_recvs(struct ofi_ep *ep)
+void
+san_ofi_ep_cancel_recv(struct ofi_ep *ep)
 {
 	struct fi_cq_err_entry e = {
 		.flags = FI_RECV | FI_MSG,
@@ -64,11 +64,17 @@ ep_cancel_recvs(struct ofi_ep *ep)
 		.prov_errno = RTSAN_WC_FLUSHED,
 	};
 
-	if (ep->recv != NULL) {
-		e.op_context = ep->recv->context;
-		san_ofi_rxq_done(ep->rxq, ep, ep->recv, &e);
-		ep->recv = NULL;
-	}
+	if (ep->recv == NULL)
+		return;
+	e.op_context = ep->recv->context;
+	san_ofi_rxq_done(ep->rxq, ep, ep->recv, &e);
+	ep->recv = NULL;
+}
+
+static void
+ep_cancel_recvs(struct ofi_ep *ep)
+{
+	san_ofi_ep_cancel_recv(ep);
 	if (ep->rxq == &ep->own_rxq)
 		san_ofi_rxq_flush(ep->rxq, ep);
 }
@@ -272,6 +278,27 @@ ep_unbind(struct ofi_ep *ep)
 
 /* ---- open, close ---- */
 
+static int
+ep_take_request(struct ofi_ep *ep, struct ofi_connreq *req)
+{
+	if (req->is_taken)
+		return -FI_EBUSY;
+	req->is_taken = true;
+	ep->connreq = req;
+	return 0;
+}
+
+/* The program has not accepted it. */
+static void
+ep_drop_request(struct ofi_ep *ep)
+{
+	if (ep->connreq == NULL)
+		return;
+	if (!ep->connreq->is_done)
+		rtsan_reject(ep->domain->ctx->san, ep->connreq->request, NULL, 0);
+	san_ofi_pep_request_free(ep->connreq);
+}
+
 /* Another round while the endpoint closes. False: time is over. */
 static bool
 ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
@@ -313,6 +340,7 @@ ep_release(struct ofi_ep *ep)
 	LIST_REMOVE(ep, link);
 	rtsan_qp_destroy(ep->qp);
 	san_ofi_ep_end(ep);
+	ep_cancel_recvs(ep); /* those posted since it ended */
 	ep_cancel_ops(ep, true);
 	while ((buf = LIST_FIRST(&ep->bufs)) != NULL) {
 		LIST_REMOVE(buf, link);
@@ -329,6 +357,7 @@ ep_close(struct fid *fid)
 
 	san_ofi_ctx_lock();
 	ep_linger(ep);
+	ep_drop_request(ep);
 	ep_release(ep);
 	ep_unbind(ep);
 	ep->domain->refs--;
@@ -442,8 +471,8 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 	if (info->handle == NULL)
 		return 0;
 	if (info->handle->fclass == FI_CLASS_CONNREQ)
-		ep->connreq = container_of(info->handle, struct ofi_connreq, fid);
-	else if (info->handle->fclass == FI_CLASS_PEP) /* it takes over the address */
+		return ep_take_request(ep, container_of(info->handle, struct ofi_connreq, fid));
+	if (info->handle->fclass == FI_CLASS_PEP) /* it takes over the address */
 		ep->local = container_of(info->handle, struct ofi_pep, fid.fid)->local;
 	else
 		return -FI_EINVAL;

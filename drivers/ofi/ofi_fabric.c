@@ -23,7 +23,8 @@ fabric_trywait_one(struct fid *fid)
 	case FI_CLASS_CNTR:
 		cntr = container_of(fid, struct ofi_cntr, fid.fid);
 		san_ofi_progress(cntr->domain->ctx);
-		return san_ofi_wait_arm(&cntr->wait);
+		return cntr->value + cntr->errors == cntr->seen ? san_ofi_wait_arm(&cntr->wait) :
+								  -FI_EAGAIN;
 	default:
 		return -FI_EINVAL;
 	}

@@ -2,6 +2,7 @@
 
 /* What libfabric finds when it loads the provider. */
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "ofi_priv.h"
@@ -37,5 +38,7 @@ FI_EXT_INI
 			OFI_DEFAULT_SPEC);
 	if (fi_param_get_str(&san_ofi_init_provider, "spec", &init_spec) != 0)
 		init_spec = NULL;
+	/* a child finds the lock free, whatever other threads of its parent do */
+	pthread_atfork(san_ofi_ctx_lock, san_ofi_ctx_unlock, san_ofi_ctx_unlock);
 	return &san_ofi_init_provider;
 }

@@ -35,12 +35,14 @@ san_ofi_mr_lkey(void *desc)
 }
 
 uint32_t
-san_ofi_mr_find(struct ofi_ctx *ctx, uint64_t key, uint64_t addr, size_t length, uint64_t access)
+san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, size_t length,
+		uint64_t access)
 {
+	const struct ofi_ctx *ctx = domain->ctx;
 	uint32_t place = (uint32_t)key;
 	const struct ofi_mr *mr = place < ctx->nb_mrs ? ctx->mrs[place] : NULL;
 
-	if (mr == NULL || mr->fid.key != key)
+	if (mr == NULL || mr->fid.key != key || mr->domain != domain)
 		return FI_EKEYREJECTED;
 	if (addr < mr->addr || length > mr->length || addr - mr->addr > mr->length - length)
 		return FI_EACCES;

@@ -182,8 +182,9 @@ msg_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 
 	san_ofi_ctx_lock();
 	rc = san_ofi_rxq_post(q, msg, flags | FI_COMPLETION);
-	ep = STAILQ_FIRST(&q->starving);
-	if (rc == 0 && ep != NULL) {
+	/* one with FI_MULTI_RECV may have room for the messages of several endpoints */
+	while (rc == 0 && !STAILQ_EMPTY(&q->posted) &&
+	       (ep = STAILQ_FIRST(&q->starving)) != NULL) {
 		san_ofi_rx_feed(ep);
 		san_ofi_rx_repost(ep);
 		san_ofi_tx_push(ep);

@@ -14,14 +14,26 @@
 
 /* ---- requests ---- */
 
+void
+san_ofi_pep_request_free(struct ofi_connreq *req)
+{
+	if (req->pep != NULL)
+		LIST_REMOVE(req, link);
+	free(req);
+}
+
 static int
 pep_reject_request(struct ofi_connreq *req, const void *param, size_t paramlen)
 {
 	uint8_t data[RTSAN_PRIVATE_MAX];
 	uint16_t len = san_ofi_cm_fill(data, 0, param, paramlen);
 
+	int rc = rtsan_reject(req->pep->ctx->san, req->request, data, len);
+
 	req->is_done = true;
-	return rtsan_reject(req->pep->ctx->san, req->request, data, len);
+	if (!req->is_taken)
+		san_ofi_pep_request_free(req);
+	return rc;
 }
 
 static struct fi_info *
@@ -262,7 +274,9 @@ pep_close(struct fid *fid)
 	}
 	while ((req = LIST_FIRST(&pep->requests)) != NULL) {
 		LIST_REMOVE(req, link);
-		free(req);
+		req->pep = NULL;
+		if (!req->is_taken)
+			free(req);
 	}
 	if (pep->eq != NULL) {
 		san_ofi_eq_forget(pep->eq, &pep->fid.fid);

@@ -164,6 +164,7 @@ struct ofi_cntr {
 	struct ofi_wait wait;
 	uint32_t refs;
 	uint64_t value, errors;
+	uint64_t seen; /**< their sum when the program read last */
 };
 
 struct ofi_mr {
@@ -323,14 +324,18 @@ struct ofi_pep {
 	LIST_ENTRY(ofi_pep) link;
 };
 
-/** A connection request: the handle of an fi_info. */
+/**
+ * A connection request: the handle of an fi_info. It ends when it is accepted or rejected, with the
+ * endpoint that was opened for it, or with its passive endpoint.
+ */
 struct ofi_connreq {
 	struct fid fid;
-	struct ofi_pep *pep;
+	struct ofi_pep *pep; /**< NULL: closed */
 	uint64_t request;
 	union ofi_addr peer;
 	struct ofi_cm_hdr hdr;
-	bool is_done;
+	bool is_taken; /**< by an endpoint */
+	bool is_done;  /**< rejected meanwhile */
 	LIST_ENTRY(ofi_connreq) link;
 };
 
@@ -464,7 +469,7 @@ extern struct fi_ops_mr san_ofi_mr_ops;
 bool san_ofi_mr_is_native(uint64_t key);
 uint32_t san_ofi_mr_rkey(uint64_t key);
 /** Memory of a region of ours. 0 or FI_EACCES, FI_EKEYREJECTED. */
-uint32_t san_ofi_mr_find(struct ofi_ctx *ctx, uint64_t key, uint64_t addr, size_t length,
+uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, size_t length,
 			 uint64_t access);
 /** The lkey of a descriptor. */
 uint32_t san_ofi_mr_lkey(void *desc);
@@ -473,10 +478,14 @@ uint32_t san_ofi_mr_lkey(void *desc);
 
 int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		    void *context);
+/** Free a request that is accepted, or that its endpoint drops. */
+void san_ofi_pep_request_free(struct ofi_connreq *req);
 /** Give it what it needs of the transport. 0 or -errno. */
 int san_ofi_ep_enable(struct ofi_ep *ep);
 /** The connection has ended: everything that is posted completes, as soon as it is back. */
 void san_ofi_ep_end(struct ofi_ep *ep);
+/** Report the receive that a message has begun to fill, whose rest does not come, as cancelled. */
+void san_ofi_ep_cancel_recv(struct ofi_ep *ep);
 /** The peer has sent nonsense: end the connection. */
 void san_ofi_ep_break(struct ofi_ep *ep, const char *why);
 /** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */

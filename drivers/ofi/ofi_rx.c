@@ -200,6 +200,8 @@ san_ofi_rx_feed(struct ofi_ep *ep)
 		STAILQ_REMOVE_HEAD(&ep->held, link);
 		rx_consume(ep, rx, OFI_CLASS_MSG);
 	}
+	if (ep->state == OFI_EP_ENDED)
+		san_ofi_ep_cancel_recv(ep); /* the rest of its message does not come */
 }
 
 static void
@@ -243,7 +245,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 	if ((hdr->flags & OFI_FIRST) != 0)
 		ep->write_status = 0;
 	if (ep->write_status == 0)
-		ep->write_status = san_ofi_mr_find(ep->domain->ctx, hdr->key, hdr->addr, length,
+		ep->write_status = san_ofi_mr_find(ep->domain, hdr->key, hdr->addr, length,
 						   FI_REMOTE_WRITE);
 	if (ep->write_status == 0)
 		memcpy((void *)(uintptr_t)hdr->addr, rx->data + OFI_HDR_MEM, length);
@@ -276,10 +278,10 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
-	uint32_t status = san_ofi_mr_find(ep->domain->ctx, hdr->key, hdr->addr, sizeof(*at),
+	uint32_t status = san_ofi_mr_find(ep->domain, hdr->key, hdr->addr, sizeof(*at),
 					  FI_REMOTE_WRITE);
 
-	if (status == 0 && hdr->addr % sizeof(*at) != 0)
+	if (status == 0 && (hdr->addr % sizeof(*at) != 0 || (hdr->status != OFI_FETCH_ADD && hdr->status != OFI_CMP_SWAP)))
 		status = FI_EINVAL;
 	if (status == 0 && hdr->status == OFI_FETCH_ADD)
 		old = __atomic_fetch_add(at, hdr->operand, __ATOMIC_SEQ_CST);
@@ -294,6 +296,8 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_end_request(struct ofi_op *op, uint32_t status)
 {
+	if (status >= FI_ERRNO_MAX) /* the peer's word */
+		status = FI_EIO;
 	if (status != 0 && op->err == 0) {
 		op->err = (int)status;
 		op->prov_errno = OFI_ERRNO + (int)status;
@@ -367,6 +371,8 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 
+	if (ep->state == OFI_EP_ENDED)
+		return; /* broken, and the peer does not know yet */
 	san_ofi_progress_mark(ep);
 	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES ||
 	    rx_types[hdr->type].on == NULL || rx->length < rx_types[hdr->type].hdr_size) {

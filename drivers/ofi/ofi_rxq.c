@@ -127,9 +127,10 @@ san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
 	if (r == NULL)
 		return -FI_ENOENT;
 	rxq_remove(q, r);
+	if (r->nb_active != 0)
+		return 0; /* the end of its last message returns the buffer */
 	rxq_report_cancel(q, ep, r);
-	if (r->nb_active == 0)
-		free(r);
+	free(r);
 	return 0;
 }
 

@@ -51,7 +51,9 @@ tx_is_done(const struct ofi_op *op)
 static void
 tx_check_memory(struct ofi_op *op)
 {
-	op->status = san_ofi_mr_find(op->ep->domain->ctx, op->key, op->addr, op->length,
+	if (op->status != 0)
+		return;
+	op->status = san_ofi_mr_find(op->ep->domain, op->key, op->addr, op->length,
 				     FI_REMOTE_READ);
 	if (op->status != 0)
 		op->length = op->posted;
@@ -385,7 +387,7 @@ tx_send_credits(struct ofi_ep *ep)
 		return;
 	STAILQ_REMOVE(&ep->answers, op, ofi_op, queue);
 	op->is_posted = true;
-	if (ep->nb_wr >= OFI_SQ_DEPTH || !tx_message(op))
+	if ((ep->nb_wr >= OFI_SQ_DEPTH || !tx_message(op)) && ep->state == OFI_EP_CONNECTED)
 		san_ofi_op_check(op); /* with the next completion again */
 }
 
