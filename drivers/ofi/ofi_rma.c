@@ -45,14 +45,12 @@ rma_message(struct fid_ep *fid, enum ofi_kind kind, const struct fi_msg_rma *msg
 	return rma_post(fid, &args);
 }
 
-/* ---- reads ---- */
-
 static ssize_t
-rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
-	  uint64_t addr, uint64_t key, void *context)
+rma_post_iov(struct fid_ep *ep, enum ofi_kind kind, const struct iovec *iov, void **desc,
+	     size_t count, uint64_t addr, uint64_t key, void *context)
 {
 	const struct ofi_op_args args = {
-		.kind = OFI_OP_READ,
+		.kind = kind,
 		.flags = rma_flags(ep),
 		.context = context,
 		.iov = iov,
@@ -62,8 +60,17 @@ rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 		.key = key,
 	};
 
-	(void)from;
 	return rma_post(ep, &args);
+}
+
+/* ---- reads ---- */
+
+static ssize_t
+rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
+	  uint64_t addr, uint64_t key, void *context)
+{
+	(void)from;
+	return rma_post_iov(ep, OFI_OP_READ, iov, desc, count, addr, key, context);
 }
 
 static ssize_t
@@ -87,19 +94,8 @@ static ssize_t
 rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
 	   uint64_t addr, uint64_t key, void *context)
 {
-	const struct ofi_op_args args = {
-		.kind = OFI_OP_WRITE,
-		.flags = rma_flags(ep),
-		.context = context,
-		.iov = iov,
-		.desc = desc,
-		.count = count,
-		.addr = addr,
-		.key = key,
-	};
-
 	(void)to;
-	return rma_post(ep, &args);
+	return rma_post_iov(ep, OFI_OP_WRITE, iov, desc, count, addr, key, context);
 }
 
 static ssize_t
