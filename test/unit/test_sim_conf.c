@@ -404,7 +404,7 @@ san_sim_conf_set__what_is_wrong(void **state)
 		{"link.delay=5 KiB", "0 to 1s"},
 		{"link.delay=5 m", "0 to 1s"},
 		{"link.delay=1.0.5 us", "0 to 1s"},
-		{"link.delay=.5 us", "0 to 1s"},
+		{"link.delay=. us", "0 to 1s"},
 		{"link.delay=1.1 s", "0 to 1s"},
 		/* more than 64 bits of nanoseconds */
 		{"run.stall=18446744073.709551617 s", "1ns to 3600s"},
