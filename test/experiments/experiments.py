@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import subprocess
@@ -46,12 +47,9 @@ class RunError(Exception):
 
 
 def quantity(text):
-    """'4 MiB' in bytes, times in seconds, rates in bits per second; words as they are."""
-    value, _, unit = text.partition(' ')
-    try:
-        return float(value) * UNITS.get(unit, 1)
-    except ValueError:
-        return text
+    """'4MiB' in bytes, times in seconds, rates in bits per second; words as they are."""
+    found = re.fullmatch(r'([0-9.]+) ?(\S*)', text)
+    return float(found[1]) * UNITS.get(found[2], 1) if found else text
 
 
 def cpu_s():
