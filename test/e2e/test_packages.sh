@@ -151,7 +151,7 @@ wait $daemon
 
 # ---- and away ----
 rm asked
-names='sanstack sanstack-doc librtsan-dev libsansock librtsan0'
+names='sanstack sanstack-doc librtsan-dev libsansock libsanstack-fi librtsan0'
 # shellcheck disable=SC2086
 {
 	quietly dpkg --remove $names
