@@ -469,8 +469,8 @@ extern struct fi_ops_mr san_ofi_mr_ops;
 bool san_ofi_mr_is_native(uint64_t key);
 uint32_t san_ofi_mr_rkey(uint64_t key);
 /** Memory of a region of ours. 0 or FI_EACCES, FI_EKEYREJECTED. */
-uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, size_t length,
-			 uint64_t access);
+uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr,
+			 size_t length, uint64_t access);
 /** The lkey of a descriptor. */
 uint32_t san_ofi_mr_lkey(void *desc);
 

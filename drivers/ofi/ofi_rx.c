@@ -281,7 +281,9 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	uint32_t status = san_ofi_mr_find(ep->domain, hdr->key, hdr->addr, sizeof(*at),
 					  FI_REMOTE_WRITE);
 
-	if (status == 0 && (hdr->addr % sizeof(*at) != 0 || (hdr->status != OFI_FETCH_ADD && hdr->status != OFI_CMP_SWAP)))
+	if (status == 0 && hdr->addr % sizeof(*at) != 0)
+		status = FI_EINVAL;
+	if (status == 0 && hdr->status != OFI_FETCH_ADD && hdr->status != OFI_CMP_SWAP)
 		status = FI_EINVAL;
 	if (status == 0 && hdr->status == OFI_FETCH_ADD)
 		old = __atomic_fetch_add(at, hdr->operand, __ATOMIC_SEQ_CST);
