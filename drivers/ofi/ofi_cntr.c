@@ -112,6 +112,7 @@ cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 		}
 		break;
 	}
+	san_ofi_wait_leave(&cntr->wait);
 	san_ofi_ctx_unlock();
 	return rc;
 }

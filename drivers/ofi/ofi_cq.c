@@ -131,6 +131,7 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 			rc = san_ofi_wait_sleep(&cq->wait, timeout < 0 ? -1 : (int)(end - now));
 	}
 	cq->is_signaled = false;
+	san_ofi_wait_leave(&cq->wait);
 	san_ofi_ctx_unlock();
 	return n;
 }

@@ -131,6 +131,7 @@ eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout,
 		if (san_ofi_wait_arm(&eq->wait) == 0)
 			rc = san_ofi_wait_sleep(&eq->wait, timeout < 0 ? -1 : (int)(end - now));
 	}
+	san_ofi_wait_leave(&eq->wait);
 	san_ofi_ctx_unlock();
 	return n;
 }

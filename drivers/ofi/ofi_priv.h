@@ -123,6 +123,7 @@ struct ofi_wait {
 	int epfd, evfd;  /**< -1: FI_WAIT_NONE */
 	bool for_events; /**< of connections; else completions */
 	bool armed;
+	uint32_t sleepers; /**< threads in san_ofi_wait_sleep() */
 	LIST_ENTRY(ofi_wait) link;
 };
 
@@ -420,6 +421,8 @@ int san_ofi_wait_add_lane(struct ofi_ctx *ctx, struct ofi_lane *lane);
 int san_ofi_wait_arm(struct ofi_wait *w);
 /** Sleep without the lock, which is held before and after. 0, or -FI_EAGAIN: a signal came. */
 int san_ofi_wait_sleep(struct ofi_wait *w, int timeout_ms);
+/** A thread that may have slept returns to the program: others that sleep have to arm anew. */
+void san_ofi_wait_leave(struct ofi_wait *w);
 /** FI_GETWAIT, FI_GETWAITOBJ. */
 int san_ofi_wait_control(struct ofi_wait *w, int command, void *arg);
 /** Milliseconds of the clock, for timeouts. */

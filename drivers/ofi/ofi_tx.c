@@ -349,6 +349,21 @@ tx_native_atomic(struct ofi_op *op)
 	return tx_advance(op, tx_post(op, &wr, buf), op->length);
 }
 
+/*
+ * CQ data follows a write once the transport has executed it: the peer is not told of a write that
+ * was refused. The completion of the write marks the endpoint.
+ */
+static bool
+tx_native_data(struct ofi_op *op)
+{
+	if (op->nb_wr != 0)
+		return false;
+	if (op->err == 0)
+		return tx_message(op);
+	op->needs_data = false;
+	return true;
+}
+
 /* ---- queues ---- */
 
 static bool
@@ -356,7 +371,9 @@ tx_next(struct ofi_op *op)
 {
 	if (op->ep->nb_wr >= OFI_SQ_DEPTH)
 		return false;
-	if (!op->is_native || (op->has_begun && op->posted == op->length))
+	if (op->is_native && op->has_begun && op->posted == op->length)
+		return tx_native_data(op);
+	if (!op->is_native)
 		return tx_message(op);
 	return op->kind == OFI_OP_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
 }

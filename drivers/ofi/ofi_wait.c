@@ -146,6 +146,7 @@ wait_arm_transport(struct ofi_wait *w)
 int
 san_ofi_wait_arm(struct ofi_wait *w)
 {
+	struct ofi_wait *other;
 	eventfd_t n;
 	int rc;
 
@@ -153,10 +154,11 @@ san_ofi_wait_arm(struct ofi_wait *w)
 		return -FI_EINVAL;
 	eventfd_read(w->evfd, &n);
 	rc = wait_arm_transport(w);
-	if (rc == 1)
-		return -FI_EAGAIN;
+	if (rc == 1) /* not all is armed any more, for others neither */
+		LIST_FOREACH(other, &w->ctx->waits, link)
+			san_ofi_wait_wake(other);
 	if (rc != 0)
-		return rc;
+		return rc == 1 ? -FI_EAGAIN : rc;
 	w->armed = true;
 	return 0;
 }
@@ -167,11 +169,21 @@ san_ofi_wait_sleep(struct ofi_wait *w, int timeout_ms)
 	struct pollfd p = {.fd = w->epfd, .events = POLLIN};
 	int rc;
 
+	w->sleepers++;
 	san_ofi_ctx_unlock();
 	rc = poll(&p, 1, timeout_ms);
 	san_ofi_ctx_lock();
-	w->armed = false;
+	w->sleepers--;
+	if (w->sleepers == 0)
+		w->armed = false;
 	return rc < 0 ? -FI_EAGAIN : 0;
+}
+
+void
+san_ofi_wait_leave(struct ofi_wait *w)
+{
+	if (w->sleepers != 0)
+		eventfd_write(w->evfd, 1);
 }
 
 int

@@ -7,6 +7,7 @@
  *	ofi_calls server            prints its port
  *	ofi_calls client IP PORT    does every case
  *	ofi_calls refused IP PORT   connects, and expects an error
+ *	ofi_calls alone             does what needs no peer
  *	ofi_calls many              opens endpoints until one is refused
  *	ofi_calls hold IP PORT      connects, and waits for the end of the connection
  */
@@ -14,10 +15,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fabric.h>
@@ -41,10 +44,12 @@
 #define MEMORY   (1 << 20)
 #define WAIT_MS  60000
 #define CQ_VALUE 0x1122334455667788ull
+#define NATIVE   (1ull << 63) /* key of a region that the transport reaches itself */
 
 /** What the server tells of its memory. */
 struct place {
 	uint64_t addr, key;
+	uint64_t other; /**< key of another domain */
 };
 
 static struct fid_fabric *fabric;
@@ -271,6 +276,13 @@ client_memory(const struct place *at)
 	CHECK(i == FI_EACCES || i == FI_EKEYREJECTED);
 	CHECK(fi_write(ep, mine, 64, NULL, 0, at->addr + MEMORY - 8, at->key, mine) == 0);
 	CHECK(failed(mine).err == FI_EACCES);
+	/* the target is not told of a write that is refused */
+	CHECK(fi_writedata(ep, mine, 100, NULL, 1, 0, at->addr + MEMORY - 8, at->key, mine) == 0);
+	CHECK(failed(mine).err == FI_EACCES);
+	if ((at->other & NATIVE) == 0) { /* the transport knows no domains */
+		CHECK(fi_read(ep, back, 8, NULL, 0, at->addr, at->other, back) == 0);
+		CHECK(failed(back).err == FI_EKEYREJECTED);
+	}
 	CHECK(fi_writedata(ep, mine, 100, NULL, CQ_VALUE, 0, at->addr + 512, at->key, mine) == 0);
 	done(mine);
 }
@@ -305,6 +317,8 @@ serve(void)
 		struct sockaddr_in6 in6;
 	} addr;
 	size_t size = sizeof(size_t), cm_size = 0, addr_len = sizeof(addr);
+	struct fid_domain *other;
+	struct fid_mr *other_mr;
 	struct place at;
 	uint64_t seven = 7;
 	ssize_t len;
@@ -326,13 +340,18 @@ serve(void)
 	memcpy(memory, &seven, sizeof(seven));
 	at.addr = (uintptr_t)memory;
 	at.key = fi_mr_key(mr);
+	CHECK(fi_domain(fabric, info, &other, NULL) == 0);
+	CHECK(fi_mr_reg(other, memory, MEMORY, FI_REMOTE_READ, 0, 0, 0, &other_mr, NULL) == 0);
+	at.other = fi_mr_key(other_mr);
 	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
 	CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
+	CHECK(fi_close(&pep->fid) == 0);
 	server_messages();
 	server_memory();
 	send_text("bye", 0);
 	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
-	CHECK(fi_close(&pep->fid) == 0);
+	CHECK(fi_close(&other_mr->fid) == 0);
+	CHECK(fi_close(&other->fid) == 0);
 	close_all();
 	return 0;
 }
@@ -412,11 +431,73 @@ open_many(void)
 	return 0;
 }
 
+/* What the program counts between its look and its sleep is not overlooked. */
+static void
+counter_is_looked_at(void)
+{
+	struct fi_cntr_attr attr = {.wait_obj = FI_WAIT_FD};
+	struct fid_cntr *waited;
+	struct fid *fid;
+
+	CHECK(fi_cntr_open(domain, &attr, &waited, NULL) == 0);
+	fid = &waited->fid;
+	CHECK(fi_cntr_read(waited) == 0);
+	CHECK(fi_cntr_add(waited, 1) == 0);
+	CHECK(fi_trywait(fabric, &fid, 1) == -FI_EAGAIN);
+	CHECK(fi_cntr_read(waited) == 1);
+	CHECK(fi_trywait(fabric, &fid, 1) == 0);
+	CHECK(fi_close(&waited->fid) == 0);
+}
+
+static void *
+sleep_on_cq(void *arg)
+{
+	struct fi_cq_data_entry e;
+
+	*(ssize_t *)arg = fi_cq_sread(cq, &e, 1, NULL, WAIT_MS);
+	return NULL;
+}
+
+/* A thread whose time is over does not take the other one's waking away. */
+static void
+both_sleepers_are_woken(void)
+{
+	struct fi_cq_data_entry e;
+	ssize_t rc = 0;
+	pthread_t other;
+
+	CHECK(pthread_create(&other, NULL, sleep_on_cq, &rc) == 0);
+	CHECK(fi_cq_sread(cq, &e, 1, NULL, 300) == -FI_EAGAIN);
+	CHECK(fi_cq_signal(cq) == 0);
+	CHECK(pthread_join(other, NULL) == 0 && rc == -FI_EAGAIN);
+}
+
+static int
+be_alone(void)
+{
+	int64_t begun;
+	struct timespec ts;
+
+	get_info(NULL, NULL);
+	open_ep(info);
+	counter_is_looked_at();
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	begun = ts.tv_sec;
+	both_sleepers_are_woken();
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	CHECK(ts.tv_sec - begun < WAIT_MS / 2000); /* not by its own time */
+	close_all();
+	printf("done\n");
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc == 2)
-		return strcmp(argv[1], "many") == 0 ? open_many() : serve();
+		return strcmp(argv[1], "many") == 0   ? open_many() :
+			strcmp(argv[1], "alone") == 0 ? be_alone() :
+							serve();
 	if (argc != 4)
 		return 2;
 	if (strcmp(argv[1], "refused") == 0)

@@ -134,6 +134,12 @@ def calls(work, specs, ip):
     finish(server)
 
 
+def alone(work, specs, ip):
+    """Calls that need no peer."""
+    out = run(specs[0], CALLS, 'alone').stdout
+    check(out.endswith('done\n'), out)
+
+
 def refused(work, specs, ip):
     """Nobody listens, and nobody is there: an error with a text, in bounded time."""
     out = run(specs[1], CALLS, 'refused', ip, str(NO_PORT)).stdout
@@ -253,6 +259,7 @@ def main():
         add = tests.add_long if start is two_daemons else tests.add
         add(f'{name}: fi_pingpong msg', with_ends, start, pingpong, 'sanstack', 'msg')
         add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong, RDM, 'rdm', '-m', 'tagged')
+    tests.add('one daemon: alone', with_ends, one_daemon, alone)
     tests.add('two daemons: refused', with_ends, two_daemons, refused)
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
     tests.add('daemon dies', daemon_dies)
