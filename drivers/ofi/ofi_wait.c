@@ -174,8 +174,7 @@ san_ofi_wait_sleep(struct ofi_wait *w, int timeout_ms)
 	rc = poll(&p, 1, timeout_ms);
 	san_ofi_ctx_lock();
 	w->sleepers--;
-	if (w->sleepers == 0)
-		w->armed = false;
+	w->armed = false;
 	return rc < 0 ? -FI_EAGAIN : 0;
 }
 
