@@ -53,7 +53,7 @@ struct conf {
 	uint32_t app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
 	uint64_t sock_bytes; /**< memory of all sockets of one user, per port */
-	uint32_t apps, apps_per_uid, strangers;
+	uint32_t apps, apps_per_uid, unattached;
 	struct partitions partitions;
 };
 

@@ -61,7 +61,7 @@ san_key_find(const struct san_key *keys, const char *section, const char *name)
 	for (k = keys; k->name != NULL; k++) {
 		if (section != NULL && strcmp(k->section, section) != 0)
 			continue;
-		if (strcmp(k->name, name) == 0)
+		if (strcmp(k->name, name) == 0 || (k->old != NULL && strcmp(k->old, name) == 0))
 			return k;
 		len = strlen(k->name);
 		if (k->type == SAN_KEY_TIME && strncmp(k->name, name, len) == 0 &&

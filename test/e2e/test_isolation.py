@@ -606,7 +606,7 @@ def subordinate(work):
     subuid = work.path('subuid')
     with open(subuid, 'w', encoding='utf-8') as f:
         f.write('65534:100000:65536\n')
-    daemon = opened(Daemon(work, 'server', limits='strangers = 32', wrap=[
+    daemon = opened(Daemon(work, 'server', limits='unattached = 32', wrap=[
         *OWN_MOUNTS, 'sh', '-c', f"""{OWN_MOUNTS_SH}mount --bind {subuid} /etc/subuid && exec "$@" """, 'sh']))
     mute = []
     for uid in [*range(100000, 100020), 65534]:
@@ -686,7 +686,7 @@ def is_open(s):
 
 def flooded(work):
     """A user that is refused without end can't fill the log; messages about another user appear."""
-    daemon = opened(Daemon(work, 'server', limits='strangers = 8'))
+    daemon = opened(Daemon(work, 'server', limits='unattached = 8'))
     with AsNobody():
         mute = [dial(daemon) for _ in range(8)]
         for _ in range(3000):
@@ -716,7 +716,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 def unread_log(work):
     """A daemon whose messages are not read goes on."""
-    daemon = opened(Daemon(work, 'server', limits='strangers = 8',
+    daemon = opened(Daemon(work, 'server', limits='unattached = 8',
                            wrap=[sock.PYTHON, '-c', UNREAD]))
     with AsNobody():
         mute = [dial(daemon) for _ in range(8)]     # two of them are refused, which is logged

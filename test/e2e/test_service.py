@@ -459,9 +459,9 @@ def partitions(work):
     daemon.stop()
 
 
-def strangers(work):
+def unattached(work):
     """Connections without a hello are closed after a time, and their number is limited."""
-    daemon = Daemon(work, 'server', limits='strangers = 3')
+    daemon = Daemon(work, 'server', limits='unattached = 3')
     good = dial(daemon)
     check(ask(good, request(HELLO))[0] == 0, 'hello')
     mute = [dial(daemon) for _ in range(4)]
@@ -585,7 +585,7 @@ def main():
             (tests.add_long, 'messages for the journal', journal),
             (tests.add, 'posted work is done before the end', drained),
             (tests.add_long, 'the end at once', cut_off),
-            (tests.add_long, 'strangers', strangers),
+            (tests.add_long, 'unattached', unattached),
             (tests.add, 'applications of one user', of_one_user),
             (tests.add_long, 'queue pairs left behind', left_queue_pairs),
             (tests.add_long, 'memory left behind', left_memory),

@@ -77,7 +77,7 @@ struct liar {
 static struct conf conf = {
 	.apps = NB_APPS - 1, /* one of them is too many */
 	.apps_per_uid = NB_APPS,
-	.strangers = NB_APPS,
+	.unattached = NB_APPS,
 	.app_qps = 6,
 	.app_cqs = 6,
 	.app_regions = 6,

@@ -39,7 +39,7 @@ static const struct san_key keys[] = {
 	{"b", "mib", "", SAN_KEY_UINT(SAN_KEY_SIZE, conf, mib, 1, 1 << 20, 1, 1 << 20)},
 	{"b", "rate", "", SAN_KEY_MBPS(conf, mbps, 1, 1600000)},
 	{"b", "part", "", SAN_KEY_RATIO(conf, ppm, 1000000)},
-	{"b", "flag", "", SAN_KEY_ON_OFF(conf, flag)},
+	{"b", "flag", "", SAN_KEY_ON_OFF(conf, flag), .old = "switch"},
 	{"b", "word", "", SAN_KEY_CHOICE(conf, word, words)},
 	{"b", "name", "", SAN_KEY_CHARS(conf, name)},
 	{"b", "own", "", SAN_KEY_READ(set_own, "mine")},
@@ -198,6 +198,8 @@ san_key_find__by_section_and_unit(void **state)
 	assert_ptr_equal(san_key_find(keys, "a", "number"), &keys[0]);
 	assert_null(san_key_find(keys, "b", "number"));
 	assert_ptr_equal(san_key_find(keys, NULL, "ns_us"), san_key_find(keys, "a", "ns"));
+	assert_ptr_equal(san_key_find(keys, "b", "switch"), san_key_find(keys, "b", "flag"));
+	assert_null(san_key_find(keys, "a", "switch"));
 	/* only a time, and only us and ms */
 	assert_null(san_key_find(keys, NULL, "number_us"));
 	assert_null(san_key_find(keys, NULL, "ns_s"));

@@ -253,7 +253,7 @@ static const struct {
 	FIELD("host.budget=39", host.budget_pkts, 39),
 	FIELD("host.incast=40 KiB", host.incast_bytes, 40960),
 	FIELD("host.paths=42 KiB", host.path_bytes, 43008),
-	FIELD("host.lapsed=41 KiB", host.expired_bytes, 41984),
+	FIELD("host.expired=41 KiB", host.expired_bytes, 41984),
 	FIELD("host.grant=42 KiB", host.grant_bytes, 43008),
 	FIELD("host.solicit=43 KiB", host.solicit_len, 44032),
 	FIELD("host.solicit-level=44", host.solicit_level, 44),

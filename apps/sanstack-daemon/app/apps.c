@@ -104,7 +104,7 @@ static bool
 apps_has_room(const struct apps *all, uid_t owner)
 {
 	return san_users_may(owner, count_silent_of(all, owner), all->nb - all->nb_attached,
-			     all->conf->strangers);
+			     all->conf->unattached);
 }
 
 uint32_t
