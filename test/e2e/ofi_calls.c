@@ -10,6 +10,9 @@
  *	ofi_calls alone             does what needs no peer
  *	ofi_calls many              opens endpoints until one is refused
  *	ofi_calls hold IP PORT      connects, and waits for the end of the connection
+ *	ofi_calls shared FILE       serves two endpoints with shared receives; FILE.1 and FILE.2
+ *	                            say that their messages are under way
+ *	ofi_calls two IP PORT       is their peer, and ends in the middle of a message
  */
 
 #include <arpa/inet.h>
@@ -305,25 +308,19 @@ server_memory(void)
 
 /* ---- roles ---- */
 
-static int
-serve(void)
+/* Listen at a free port, which is printed. */
+static struct fid_pep *
+listen_anywhere(void)
 {
-	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
-	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
+	size_t size = sizeof(size_t), cm_size = 0, addr_len;
 	struct fid_pep *pep;
 	union {
 		struct sockaddr sa;
 		struct sockaddr_in in;
 		struct sockaddr_in6 in6;
 	} addr;
-	size_t size = sizeof(size_t), cm_size = 0, addr_len = sizeof(addr);
-	struct fid_domain *other;
-	struct fid_mr *other_mr;
-	struct place at;
-	uint64_t seven = 7;
-	ssize_t len;
 
-	get_info(NULL, NULL);
+	addr_len = sizeof(addr);
 	CHECK(fi_passive_ep(fabric, info, &pep, NULL) == 0);
 	CHECK(fi_getopt(&pep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &cm_size, &size) == 0);
 	CHECK(cm_size == 48);
@@ -333,6 +330,23 @@ serve(void)
 	CHECK(addr.sa.sa_family == AF_INET && addr.in.sin_addr.s_addr != 0);
 	printf("port %u\n", ntohs(addr.in.sin_port));
 	fflush(stdout);
+	return pep;
+}
+
+static int
+serve(void)
+{
+	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
+	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
+	struct fid_domain *other;
+	struct fid_pep *pep;
+	struct fid_mr *other_mr;
+	struct place at;
+	uint64_t seven = 7;
+	ssize_t len;
+
+	get_info(NULL, NULL);
+	pep = listen_anywhere();
 	CHECK(next_event(e, sizeof(room), &len) == FI_CONNREQ);
 	CHECK(len == (ssize_t)sizeof(*e) + 6 && memcmp(e->data, "hello", 6) == 0);
 	open_ep(e->info);
@@ -431,6 +445,129 @@ open_many(void)
 	return 0;
 }
 
+/* ---- two endpoints with shared receives ---- */
+
+static void
+say(const char *text)
+{
+	printf("%s\n", text);
+	fflush(stdout);
+}
+
+static struct fid_ep *
+one_of_two(struct fi_info *of, struct fid_ep *srx)
+{
+	struct fid_ep *one;
+
+	CHECK(fi_endpoint(domain, of, &one, NULL) == 0);
+	CHECK(fi_ep_bind(one, &eq->fid, 0) == 0);
+	CHECK(fi_ep_bind(one, &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	if (srx != NULL)
+		CHECK(fi_ep_bind(one, &srx->fid, 0) == 0);
+	CHECK(fi_enable(one) == 0);
+	return one;
+}
+
+/* Make progress until the file is there, and as long as messages that have come need. */
+static void
+hold_until(const char *file, const char *suffix)
+{
+	struct fi_cq_data_entry e;
+	char path[4096];
+	int i;
+
+	snprintf(path, sizeof(path), "%s%s", file, suffix);
+	for (i = 0; i < 200; i += access(path, F_OK) == 0) {
+		CHECK(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
+		usleep(1000);
+	}
+}
+
+static int
+serve_two(const char *file)
+{
+	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
+	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
+	struct fid_ep *srx, *two[2];
+	char texts[17], more[64];
+	struct iovec iov = {texts, sizeof(texts)};
+	const struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = texts};
+	struct fid_pep *pep;
+	size_t min = 6;
+	ssize_t len;
+	int i;
+
+	get_info(NULL, NULL);
+	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
+	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	CHECK(fi_srx_context(domain, info->rx_attr, &srx, NULL) == 0);
+	CHECK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
+	pep = listen_anywhere();
+	for (i = 0; i < 2; i++) {
+		CHECK(next_event(e, sizeof(room), &len) == FI_CONNREQ);
+		two[i] = one_of_two(e->info, srx);
+		fi_freeinfo(e->info);
+		CHECK(fi_accept(two[i], NULL, 0) == 0);
+		CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED);
+	}
+	/* a buffer with room for both messages wakes both endpoints */
+	hold_until(file, ".1");
+	CHECK(fi_recvmsg(srx, &multi, FI_MULTI_RECV) == 0);
+	CHECK((done(texts).flags & FI_MULTI_RECV) == 0);
+	CHECK((done(texts).flags & FI_MULTI_RECV) != 0);
+	CHECK(memcmp(texts, "first\0first", 12) == 0);
+	CHECK(fi_inject(two[0], "go", 3, 0) == 0);
+	/* the peer dies in the middle of a message that no receive waits for */
+	hold_until(file, ".2");
+	say("held");
+	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	CHECK(fi_recv(srx, more, sizeof(more), NULL, 0, more) == 0);
+	CHECK(failed(more).err == FI_ECANCELED);
+	CHECK(fi_close(&pep->fid) == 0);
+	for (i = 0; i < 2; i++)
+		CHECK(fi_close(&two[i]->fid) == 0);
+	CHECK(fi_close(&srx->fid) == 0 && fi_close(&cq->fid) == 0);
+	CHECK(fi_close(&domain->fid) == 0 && fi_close(&eq->fid) == 0);
+	CHECK(fi_close(&fabric->fid) == 0);
+	fi_freeinfo(info);
+	say("done");
+	return 0;
+}
+
+static int
+be_two(const char *ip, const char *port)
+{
+	static char big[2000000]; /* more than the peer's pool holds */
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
+	struct fi_cq_data_entry c;
+	struct fi_eq_cm_entry e;
+	struct fid_ep *two[2];
+	ssize_t len;
+	int i;
+
+	get_info(ip, port);
+	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
+	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	for (i = 0; i < 2; i++) {
+		two[i] = one_of_two(info, NULL);
+		CHECK(fi_connect(two[i], info->dest_addr, NULL, 0) == 0);
+		CHECK(next_event(&e, sizeof(e), &len) == FI_CONNECTED);
+	}
+	CHECK(fi_recv(two[0], big, 3, NULL, 0, big) == 0);
+	for (i = 0; i < 2; i++) {
+		CHECK(fi_send(two[i], "first", 6, NULL, 0, two) == 0);
+		CHECK(wait_cq(&c) == 1 && c.op_context == two);
+	}
+	say("sent");
+	CHECK(done(big).len == 3);
+	CHECK(fi_send(two[0], big, sizeof(big), NULL, 0, big) == 0);
+	say("half");
+	for (;;) /* until it is killed */
+		CHECK(fi_cq_sread(cq, &c, 1, NULL, 1000) == -FI_EAGAIN);
+}
+
 /* What the program counts between its look and its sleep is not overlooked. */
 static void
 counter_is_looked_at(void)
@@ -498,8 +635,12 @@ main(int argc, char **argv)
 		return strcmp(argv[1], "many") == 0   ? open_many() :
 			strcmp(argv[1], "alone") == 0 ? be_alone() :
 							serve();
+	if (argc == 3)
+		return serve_two(argv[2]);
 	if (argc != 4)
 		return 2;
+	if (strcmp(argv[1], "two") == 0)
+		return be_two(argv[2], argv[3]);
 	if (strcmp(argv[1], "refused") == 0)
 		return expect_refusal(argv[2], argv[3]);
 	return run_client(argv[2], argv[3], strcmp(argv[1], "hold") == 0);

@@ -121,8 +121,8 @@ def pingpong(work, specs, ip, provider, kind, *options):
     check('1m' in client.out(), client.tail())
 
 
-def serve(work, specs):
-    server = Process(work, 'calls-server', [CALLS, 'server'], environment(specs[0]))
+def serve(work, specs, *role):
+    server = Process(work, 'calls-server', [CALLS, *(role or ['server'])], environment(specs[0]))
     server.wait_text('port ')
     return server, re.search(r'port (\d+)', server.out())[1]
 
@@ -155,6 +155,21 @@ def peer_dies(work, specs, ip):
     server.kill()
     finish(client)
     check('done' in client.out(), client.tail())
+
+
+def shared(work, specs, ip):
+    """Two endpoints with shared receives: one buffer serves both, and the end of their peer in the
+    middle of a message ends the receive that took the beginning."""
+    file = work.path('under-way')
+    server, port = serve(work, specs, 'shared', file)
+    client = Process(work, 'calls-two', [CALLS, 'two', ip, port], environment(specs[1]))
+    for number, text in ((1, 'sent'), (2, 'half')):
+        client.wait_text(text)
+        open(f'{file}.{number}', 'w', encoding='ascii').close()
+    server.wait_text('held')
+    client.kill()
+    finish(server)
+    check('done' in server.out(), server.tail())
 
 
 def daemon_dies():
@@ -262,6 +277,7 @@ def main():
     tests.add('one daemon: alone', with_ends, one_daemon, alone)
     tests.add('two daemons: refused', with_ends, two_daemons, refused)
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
+    tests.add('one daemon: shared receives', with_ends, one_daemon, shared)
     tests.add('daemon dies', daemon_dies)
     tests.add('too many endpoints', too_many)
     tests.add('embedded: no lcore', with_ends, no_daemon, no_lcore)
