@@ -140,14 +140,14 @@ def prompt_file(work):
                 'impair tx:drop=0.01\n'
                 'start\nshow conn\nwait\n'
                 'impair off\n'
-                'set mode pull\nset duration 0.5\nstart\nsleep 0.2\nstop\nwait\n'
+                'set mode pull\nset duration 3600\nstart\nsleep 2\nstop\nwait\n'
                 'show port\nshow conn\nshow stats\nshow cam\nshow drops\nshow histogram\n'
                 'show config\nquit\n')
     done = run(link.program('client', ['--cmdline-file', path]))
     check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
     check(done.stdout.count('content verified by both sides') == 2, done.stdout)
     for text in ('client: push to', 'client: pull to', 'show port|conn|stream|stats', 'up to ns',
-                 'mode pull size 100-5000 depth 16', 'duration 0.500'):
+                 'mode pull size 100-5000 depth 16', 'duration 3600.000'):
         check(text in done.stdout, f'"{text}" is missing: {done.stdout}')
     server.process.wait_text('server: session 2 ')      # it may not have seen the end yet
     status, result = server.stop()
@@ -162,8 +162,8 @@ def prompt_stream(work):
     with open(path, 'w', encoding='utf-8') as f:
         f.write(f'connect {link.server_ip}\nset mode stream\nset size 50000\nset depth 1\n'
                 'set verify on\nset duration 3600\nset way one\nset receive direct\n'
-                'start\nsleep 0.5\nshow stream\nstop\nwait\n'
-                'set stream-mode small\nstart\nsleep 0.5\nshow stream\nstop\nwait\n'
+                'start\nsleep 2\nshow stream\nstop\nwait\n'
+                'set stream-mode small\nstart\nsleep 2\nshow stream\nstop\nwait\n'
                 'show stream\nquit\n')
     done = run(link.program('client', ['--cmdline-file', path]))
     check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
