@@ -63,13 +63,18 @@ def netcat(pair):
     return server.out()
 
 
+def length(path):
+    """Bytes of a file that a program may not have created yet."""
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
 def socat_udp(pair):
     program, = need('socat')
     want = sample(pair.path('in'), 60_000)
     pair.server(program, '-u', 'UDP-RECV:5003', f'CREATE:{pair.path("out")}', port=5003)
     pair.client(program, '-u', '-b', 1000, f'FILE:{pair.path("in")}',
                 f'UDP:{pair.server_ip}:5003')
-    until_true('the file', lambda: os.path.getsize(pair.path('out')) >= 60_000)
+    until_true('the file', lambda: length(pair.path('out')) >= 60_000)
     check(file_digest(pair.path('out')) == want, 'the file differs')
     return want
 
@@ -167,8 +172,7 @@ def netcat_tcp(pair):
     client = pair.background('nc', '/bin/sh', '-c', f'{here} '
                              f'{{ until test -e go; do sleep 0.05; done; cat question; }} | '
                              f'{program} -N {pair.server_ip} 5012 >got-answer')
-    until_true('the answer', lambda: os.path.exists(pair.path('got-answer')) and
-             os.path.getsize(pair.path('got-answer')) == 1_000_000)
+    until_true('the answer', lambda: length(pair.path('got-answer')) == 1_000_000)
     check(client.is_alive() and server.is_alive(), 'gone before the question')
     pair.write('go', '')
     check((client.wait(), server.wait()) == (0, 0), client.tail() + server.tail())
