@@ -39,6 +39,12 @@ san_ofi_ctx_unlock(void)
 	pthread_mutex_unlock(&ctx_mutex);
 }
 
+bool
+san_ofi_ctx_trylock(void)
+{
+	return pthread_mutex_trylock(&ctx_mutex) == 0;
+}
+
 int
 san_ofi_ctx_fail(int rc, const char *what)
 {
@@ -125,11 +131,6 @@ ctx_create(struct ofi_ctx **out)
 		free(ctx);
 		return san_ofi_ctx_fail(rc, san_ofi_init_spec());
 	}
-	if (rtsan_event_fd(ctx->san) == -ENOTSUP) {
-		rtsan_close(ctx->san);
-		free(ctx);
-		return san_ofi_ctx_fail(-FI_EOPNOTSUPP, "peers would lose a program that computes");
-	}
 	rtsan_query(ctx->san, &ctx->caps);
 	ctx_note_addrs(ctx->san);
 	SLIST_INIT(&ctx->lanes);
@@ -140,6 +141,12 @@ ctx_create(struct ofi_ctx **out)
 	LIST_INIT(&ctx->peps);
 	LIST_INIT(&ctx->waits);
 	SLIST_INIT(&ctx->chunks);
+	rc = rtsan_event_fd(ctx->san) == -ENOTSUP ? san_ofi_drive_start(ctx) : 0;
+	if (rc != 0) {
+		rtsan_close(ctx->san);
+		free(ctx);
+		return rc;
+	}
 	*out = ctx;
 	return 0;
 }
@@ -173,6 +180,7 @@ san_ofi_ctx_put(struct ofi_ctx *ctx)
 		return;
 	if (ctx == ctx_open)
 		ctx_open = NULL;
+	san_ofi_drive_stop(ctx);
 	rtsan_close(ctx->san);
 	while ((chunk = SLIST_FIRST(&ctx->chunks)) != NULL) {
 		SLIST_REMOVE_HEAD(&ctx->chunks, link);

@@ -102,8 +102,9 @@ struct ofi_ctx {
 	struct rtsan_ctx *san;
 	struct rtsan_caps caps;
 	uint32_t refs;
-	bool is_lost; /**< the daemon or the port has ended */
-	uint32_t nb_idle;
+	struct ofi_drive *drive; /**< NULL: the engine has threads of its own */
+	bool is_lost;            /**< the daemon or the port has ended */
+	uint32_t nb_rounds;
 	SLIST_HEAD(, ofi_lane) lanes;
 	LIST_HEAD(, ofi_buf) bufs;   /**< free send buffers */
 	LIST_HEAD(, ofi_op) ops;     /**< free ones */
@@ -378,6 +379,8 @@ int san_ofi_addr_resolve(union ofi_addr *to, const char *node, const char *servi
 
 void san_ofi_ctx_lock(void);
 void san_ofi_ctx_unlock(void);
+/** True: it is locked. Never waits. */
+bool san_ofi_ctx_trylock(void);
 /** The process's context, opened if need be. 0 or -errno, with a text in the log. */
 int san_ofi_ctx_get(struct ofi_ctx **ctx);
 void san_ofi_ctx_put(struct ofi_ctx *ctx);
@@ -403,10 +406,21 @@ int san_ofi_ctx_fail(int rc, const char *what);
 
 /** A round: completions, then what follows from them; now and then events of connections. */
 void san_ofi_progress(struct ofi_ctx *ctx);
+/** A round, and events of connections. */
+void san_ofi_progress_all(struct ofi_ctx *ctx);
 /** Events of connections. */
 void san_ofi_progress_events(struct ofi_ctx *ctx);
 /** *ep* has something to do at the end of the round. */
 void san_ofi_progress_mark(struct ofi_ep *ep);
+
+/* ---- ofi_drive.c ---- */
+
+/** Start the thread that drives the engine while the program does not. 0 or -errno. */
+int san_ofi_drive_start(struct ofi_ctx *ctx);
+/** End it, if there is one. */
+void san_ofi_drive_stop(struct ofi_ctx *ctx);
+/** A thread is about to sleep: look more often. */
+void san_ofi_drive_wake(struct ofi_ctx *ctx);
 
 /* ---- ofi_wait.c ---- */
 

@@ -7,7 +7,7 @@
 #include "ofi_priv.h"
 
 #define BURST       32
-#define EVENT_EVERY 64 /* rounds without a completion, between looks at events */
+#define EVENT_EVERY 64 /* rounds between looks at events */
 
 /* Work requests name an operation (inline: bit 0), a receive (bit 1) or a send buffer. */
 static void
@@ -76,6 +76,7 @@ progress_lanes(struct ofi_ctx *ctx)
 static void
 progress_lose(struct ofi_ctx *ctx)
 {
+	struct ofi_wait *w;
 	struct ofi_ep *ep;
 
 	while (progress_lanes(ctx) != 0) /* what came before can be polled */
@@ -86,6 +87,8 @@ progress_lose(struct ofi_ctx *ctx)
 		san_ofi_cm_tell_end(ep, RTSAN_R_NONE);
 		san_ofi_ep_end(ep);
 	}
+	LIST_FOREACH(w, &ctx->waits, link)
+		san_ofi_wait_wake(w);
 }
 
 void
@@ -119,7 +122,14 @@ san_ofi_progress_events(struct ofi_ctx *ctx)
 void
 san_ofi_progress(struct ofi_ctx *ctx)
 {
-	if (progress_lanes(ctx) != 0 || ++ctx->nb_idle % EVENT_EVERY != 0)
-		return;
+	progress_lanes(ctx);
+	if (++ctx->nb_rounds % EVENT_EVERY == 0)
+		san_ofi_progress_events(ctx);
+}
+
+void
+san_ofi_progress_all(struct ofi_ctx *ctx)
+{
+	progress_lanes(ctx);
 	san_ofi_progress_events(ctx);
 }

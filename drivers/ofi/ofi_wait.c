@@ -49,6 +49,8 @@ wait_watch_all(struct ofi_wait *w)
 	struct ofi_lane *lane;
 	int rc = 0;
 
+	if (w->ctx->drive != NULL)
+		return 0; /* its thread makes the progress that writes evfd */
 	if (w->for_events)
 		return wait_watch(w, rtsan_event_fd(w->ctx->san));
 	SLIST_FOREACH(lane, &w->ctx->lanes, link)
@@ -64,7 +66,7 @@ san_ofi_wait_add_lane(struct ofi_ctx *ctx, struct ofi_lane *lane)
 	int rc = 0;
 
 	LIST_FOREACH(w, &ctx->waits, link) {
-		if (rc != 0 || w->for_events)
+		if (rc != 0 || w->for_events || ctx->drive != NULL)
 			continue;
 		rc = wait_watch_lane(w, lane);
 		san_ofi_wait_wake(w); /* it has not armed this one */
@@ -133,6 +135,10 @@ wait_arm_transport(struct ofi_wait *w)
 	struct ofi_lane *lane;
 	int rc;
 
+	if (w->ctx->drive != NULL) {
+		san_ofi_drive_wake(w->ctx);
+		return 0;
+	}
 	if (w->for_events)
 		return rtsan_event_arm(w->ctx->san);
 	SLIST_FOREACH(lane, &w->ctx->lanes, link) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs on libfabric and MPI: over this stack's provider, over libfabric's tcp provider, and over
-Open MPI's own TCP. Each end has a CPU; its engine shares it with the program.
+Open MPI's own TCP. Each end has a CPU. It has a daemon, which shares the CPU with the program, or
+the program has the engine and polls it.
 """
 
 import contextlib
@@ -14,7 +15,6 @@ GROUP = 'ofi'
 PROGRAMS = ('fi_pingpong', 'mpirun')
 BUILT = ('drivers/ofi/libsanstack-fi.so', 'test/bench/bench_mpi')
 KINDS = ('msg', 'rdm')     # of endpoints
-LINKS = {'memif': None, 'veth': VETH}
 IP = {'client': '10.98.0.2', 'server': '10.98.0.1'}
 MTU = 1500
 CONNS = 'conns = 64'
@@ -46,15 +46,14 @@ def settings(runner, spec):
 
 
 @contextlib.contextmanager
-def attached(runner, link):
-    """A daemon at each end."""
+def attached(runner, vdev=None):
+    """A daemon at each end; *vdev* joins them, or memif."""
     started = []
     (runner.tmp / 'memif.sock').unlink(missing_ok=True)
     runner.set_kernel(MTU, False, False)    # frames on the veth must be like those on a wire
     try:
         for role, ip in reversed(IP.items()):
-            started.append(runner.daemon(MTU, CONNS, 'idle = yield', vdev=LINKS[link], role=role,
-                                         ip=ip))
+            started.append(runner.daemon(MTU, CONNS, 'idle = yield', vdev=vdev, role=role, ip=ip))
         yield {role: settings(runner, f'unix:{runner.socket(role)}') for role in IP}
     finally:
         for process in reversed(started):
@@ -63,13 +62,17 @@ def attached(runner, link):
 
 @contextlib.contextmanager
 def embedded(runner):
-    """The engine in each program."""
+    """The engine in each program, joined by memif."""
     def words(role):
-        return ' '.join(str(w) for w in runner.eal(role, MTU, runner.huge, lcore=True))
+        return ' '.join(str(w) for w in runner.eal(role, MTU, runner.huge))
 
     (runner.tmp / 'memif.sock').unlink(missing_ok=True)
-    yield {role: settings(runner, f'dpdk:{words(role)} -- ip={ip}/24 mtu={MTU} '
-                          'conns=64 idle=yield poll=lcore') for role, ip in IP.items()}
+    yield {role: settings(runner, f'dpdk:{words(role)} -- ip={ip}/24 mtu={MTU} conns=64 idle=yield')
+           for role, ip in IP.items()}
+
+
+# Where a program finds its transport.
+ENDS = {'memif': attached, 'veth': lambda runner: attached(runner, VETH), 'embedded': embedded}
 
 
 @contextlib.contextmanager
@@ -105,16 +108,12 @@ def libfabric(where, provider, kind):
     return run
 
 
-def ours(kind, link):
-    return libfabric(lambda runner: attached(runner, link),
-                     'sanstack' + (RXM if kind == 'rdm' else ''), kind)
+def ours(kind, where):
+    return libfabric(ENDS[where], 'sanstack' + (RXM if kind == 'rdm' else ''), kind)
 
 
 def tcp(kind):
     return libfabric(kernel, 'tcp' + (RXM if kind == 'rdm' else ''), kind)
-
-
-embedded_msg = libfabric(embedded, 'sanstack', 'msg')
 
 
 def mpirun(runner, ends, transport, prefix):
@@ -131,10 +130,10 @@ def mpirun(runner, ends, transport, prefix):
         stop(started)
 
 
-def mpi(link):
-    """The ranks are in one namespace, and each has its daemon."""
+def mpi(where):
+    """The ranks are in one namespace."""
     def run(runner):
-        with attached(runner, link) as ends:
+        with ENDS[where](runner) as ends:
             return mpirun(runner, ends, OFI,
                           lambda role: ['taskset', '-c', runner.cpus[role == 'server']])
     return run
@@ -145,9 +144,7 @@ def mpi_tcp(runner):
         return mpirun(runner, ends, TCP, runner.at)
 
 
-def sanbench(*how, **more):
-    """Messages there and back without libfabric; *how* is for both ends."""
-    def run(runner):
-        got = runner.san('rpc', '--size', SMALL, '--depth', 1, *how, server=how, **more)
-        return {**got, 'both_us': divide(1, got['mpps'], 'messages')}
-    return run
+def sanbench(runner):
+    """Messages there and back without libfabric."""
+    got = runner.san('rpc', '--size', SMALL, '--depth', 1)
+    return {**got, 'both_us': divide(1, got['mpps'], 'messages')}

@@ -90,12 +90,15 @@ MANNERS = {
 FORCED = ('small', 'large', 'small-large')
 
 
-def ofi(link):
-    """Programs on libfabric and MPI over a link, against the same by TCP over the veth."""
+PLACES = {'memif': 'two daemons, memif', 'veth': 'two daemons, veth', 'embedded': 'embedded, memif'}
+
+
+def ofi(where):
+    """Programs on libfabric and MPI, against the same by TCP over the veth."""
     def figure(what, title, unit, ours, base, key, target):
-        return Figure(f'ofi_{what}_{link}', fabric.GROUP, f'{title}, over {link}', unit,
-                      f'{ours}, {link}', base, key, 'peer', target if link == 'memif' else '',
-                      lower=unit == 'us', quick=(what, link) == ('msg_latency', 'memif'))
+        return Figure(f'ofi_{what}_{where}', fabric.GROUP, f'{title}, {PLACES[where]}', unit,
+                      f'{ours}, {where}', base, key, 'peer', target if where != 'veth' else '',
+                      lower=unit == 'us', quick=(what, where) == ('msg_latency', 'embedded'))
 
     faster, wider = '<= 0.5', '>= 1.5'
     return [
@@ -311,13 +314,11 @@ VARIANTS = {
     **{f'{name}, kernel': by_kernel(run) for name, run in PROGRAMS.items()},
     # libfabric and MPI
     **{f'libfabric tcp, {kind}': fabric.tcp(kind) for kind in fabric.KINDS},
-    **{f'libfabric, {kind}, {link}': fabric.ours(kind, link) for kind in fabric.KINDS
-       for link in fabric.LINKS},
-    'libfabric, msg, embedded': fabric.embedded_msg,
-    'sanbench, lcore': fabric.sanbench('--poll', 'lcore', '--set', 'idle=yield', lcore=True),
-    'sanbench, caller': fabric.sanbench(),
+    **{f'libfabric, {kind}, {where}': fabric.ours(kind, where) for kind in fabric.KINDS
+       for where in fabric.ENDS},
+    'sanbench, rpc': fabric.sanbench,
     'MPI, TCP': fabric.mpi_tcp,
-    **{f'MPI, {link}': fabric.mpi(link) for link in fabric.LINKS},
+    **{f'MPI, {where}': fabric.mpi(where) for where in fabric.ENDS},
     'start': start_up,
     'allowed start': constant(added_ms=5),
 }
@@ -489,15 +490,14 @@ FIGURES = [
     *program('memcached UDP', 'memcaslap, UDP, 16 clients', 'thousand/s', 'kps'),
     Figure('sock_start', 'sock-start', 'added to the start of a program that no rule is for', 'ms',
            'start', 'allowed start', 'added_ms', 'peer', '<= 1', lower=True, quick=True),
-    *(figure for link in fabric.LINKS for figure in ofi(link)),
-    *(Figure(f'ofi_overhead_{who}', fabric.GROUP,
-             '8 B there and back, FI_EP_MSG, embedded, against sanbench', 'us',
-             'libfabric, msg, embedded', f'sanbench, {who}', 'both_us', 'peer', target, lower=True)
-      for who, target in (('lcore', '<= 1.15'), ('caller', ''))),
-    Figure('ofi_rxm', fabric.GROUP, '8 B, libfabric, RDM by ofi_rxm against MSG, over memif', 'us',
-           'libfabric, rdm, memif', 'libfabric, msg, memif', 'us', 'peer', '', lower=True),
-    Figure('ofi_rxm_bulk', fabric.GROUP, '1 MiB, libfabric, RDM by ofi_rxm against MSG, over memif',
-           'Gb/s', 'libfabric, rdm, memif', 'libfabric, msg, memif', 'gbps', 'peer', ''),
+    *(figure for where in fabric.ENDS for figure in ofi(where)),
+    Figure('ofi_overhead', fabric.GROUP,
+           '8 B there and back, FI_EP_MSG against sanbench, embedded, memif', 'us',
+           'libfabric, msg, embedded', 'sanbench, rpc', 'both_us', 'peer', '<= 1.15', lower=True),
+    Figure('ofi_rxm', fabric.GROUP, '8 B, RDM by ofi_rxm against MSG, embedded, memif', 'us',
+           'libfabric, rdm, embedded', 'libfabric, msg, embedded', 'us', 'peer', '', lower=True),
+    Figure('ofi_rxm_bulk', fabric.GROUP, '1 MiB, RDM by ofi_rxm against MSG, embedded, memif',
+           'Gb/s', 'libfabric, rdm, embedded', 'libfabric, msg, embedded', 'gbps', 'peer', ''),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

@@ -141,12 +141,12 @@ class Runner:
                 f'--vdev=net_memif0,role={role},id=0,socket={self.tmp / "memif.sock"},'
                 f'socket-abstract=no,bsize={MEMIF_ROOM[mtu]},rsize=10,mac={mac}']
 
-    def memif(self, program, server, client, mtu, huge, lcore=False):
+    def memif(self, program, server, client, mtu, huge):
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         program = self.build / program
         return self.pair(
-            [program, *self.eal('server', mtu, huge, lcore), '--', *server],
-            [program, *self.eal('client', mtu, huge, lcore), '--', *client],
+            [program, *self.eal('server', mtu, huge), '--', *server],
+            [program, *self.eal('client', mtu, huge), '--', *client],
             self.wait_ready, None)
 
     def link(self, server, client, *what, mtu=1500, answer=()):
@@ -155,7 +155,7 @@ class Runner:
                          [client, self.ms, *what], mtu, self.huge)
         return json.loads(next(o.strip().splitlines()[-1] for o in out if '{' in o))
 
-    def san(self, mode, *client, server=(), mtu=1500, huge=True, lcore=False):
+    def san(self, mode, *client, server=(), mtu=1500, huge=True):
         """sanbench; *client* and *server* are additional arguments."""
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         for report in reports:
@@ -166,7 +166,7 @@ class Runner:
                     '--json', reports[0], *server],
                    ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
                     '--duration', self.ms / 1000, *common, '--json', reports[1], *client],
-                   mtu, self.huge and huge, lcore)
+                   mtu, self.huge and huge)
         return self.result(reports)
 
     @staticmethod

@@ -5,6 +5,7 @@
  * fi_pingpong does not do. (OFI-1)
  *
  *	ofi_calls server            prints its port
+ *	ofi_calls thinks            is a server that makes no call for THINK_S
  *	ofi_calls client IP PORT    does every case
  *	ofi_calls refused IP PORT   connects, and expects an error
  *	ofi_calls alone             does what needs no peer
@@ -46,6 +47,7 @@
 
 #define MEMORY   (1 << 20)
 #define WAIT_MS  60000
+#define THINK_S  3
 #define CQ_VALUE 0x1122334455667788ull
 #define NATIVE   (1ull << 63) /* key of a region that the transport reaches itself */
 
@@ -334,7 +336,7 @@ listen_anywhere(void)
 }
 
 static int
-serve(void)
+serve(bool thinks)
 {
 	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
 	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
@@ -360,6 +362,8 @@ serve(void)
 	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
 	CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
 	CHECK(fi_close(&pep->fid) == 0);
+	if (thinks)
+		sleep(THINK_S);
 	server_messages();
 	server_memory();
 	send_text("bye", 0);
@@ -634,7 +638,7 @@ main(int argc, char **argv)
 	if (argc == 2)
 		return strcmp(argv[1], "many") == 0   ? open_many() :
 			strcmp(argv[1], "alone") == 0 ? be_alone() :
-							serve();
+							serve(strcmp(argv[1], "thinks") == 0);
 	if (argc == 3)
 		return serve_two(argv[2]);
 	if (argc != 4)
