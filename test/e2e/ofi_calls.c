@@ -36,17 +36,9 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#define CHECK(cond)                                                                               \
-	do {                                                                                      \
-		if (!(cond)) {                                                                    \
-			fprintf(stderr, "%s:%d: not: %s (errno %d)\n", __FILE__, __LINE__, #cond, \
-				errno);                                                           \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
+#include "ofi_common.h"
 
 #define MEMORY   (1 << 20)
-#define WAIT_MS  60000
 #define THINK_S  3
 #define CQ_VALUE 0x1122334455667788ull
 #define NATIVE   (1ull << 63) /* key of a region that the transport reaches itself */
@@ -57,32 +49,14 @@ struct place {
 	uint64_t other; /**< key of another domain */
 };
 
-static struct fid_fabric *fabric;
 static struct fid_domain *domain;
-static struct fid_eq *eq;
 static struct fid_cq *cq;
 static struct fid_cntr *cntr;
 static struct fid_ep *ep;
 static struct fid_mr *mr;
-static struct fi_info *info;
 static char *memory;
 
 /* ---- set-up ---- */
-
-static void
-get_info(const char *ip, const char *port)
-{
-	struct fi_info *hints = fi_allocinfo();
-
-	hints->ep_attr->type = FI_EP_MSG;
-	hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	hints->fabric_attr->prov_name = strdup("sanstack");
-	CHECK(fi_getinfo(FI_VERSION(1, 17), ip, port, 0, hints, &info) == 0);
-	fi_freeinfo(hints);
-	CHECK(fi_fabric(info->fabric_attr, &fabric, NULL) == 0);
-	CHECK(fi_eq_open(fabric, &(struct fi_eq_attr){.wait_obj = FI_WAIT_UNSPEC}, &eq, NULL) == 0);
-}
 
 static void
 open_ep(struct fi_info *of)
@@ -116,57 +90,18 @@ close_all(void)
 	free(memory);
 }
 
-/* The next event, with CM data. */
-static uint32_t
-next_event(struct fi_eq_cm_entry *e, size_t size, ssize_t *len)
-{
-	uint32_t event = 0;
-
-	*len = fi_eq_sread(eq, &event, e, size, WAIT_MS, 0);
-	return event;
-}
-
 /* ---- completions ---- */
-
-/* Sleep on the descriptor until there is a completion or an error. */
-static ssize_t
-wait_cq(struct fi_cq_data_entry *e)
-{
-	struct fid *fids[] = {&cq->fid};
-	struct pollfd p = {.events = POLLIN};
-	ssize_t n;
-
-	CHECK(fi_control(&cq->fid, FI_GETWAIT, &p.fd) == 0);
-	for (;;) {
-		n = fi_cq_read(cq, e, 1);
-		if (n != -FI_EAGAIN)
-			return n;
-		if (fi_trywait(fabric, fids, 1) == 0)
-			CHECK(poll(&p, 1, WAIT_MS) == 1);
-	}
-}
 
 static struct fi_cq_data_entry
 done(void *context)
 {
-	struct fi_cq_data_entry e;
-
-	CHECK(wait_cq(&e) == 1);
-	CHECK(e.op_context == context);
-	return e;
+	return ofi_common_done(cq, context);
 }
 
 static struct fi_cq_err_entry
 failed(void *context)
 {
-	struct fi_cq_data_entry e;
-	struct fi_cq_err_entry err = {0};
-
-	CHECK(wait_cq(&e) == -FI_EAVAIL);
-	CHECK(fi_cq_readerr(cq, &err, 0) == 1);
-	CHECK(err.op_context == context);
-	CHECK(strlen(fi_cq_strerror(cq, err.prov_errno, err.err_data, NULL, 0)) > 5);
-	return err;
+	return ofi_common_failed(cq, context);
 }
 
 static void
@@ -347,9 +282,9 @@ serve(bool thinks)
 	uint64_t seven = 7;
 	ssize_t len;
 
-	get_info(NULL, NULL);
+	ofi_common_get_info(NULL, NULL);
 	pep = listen_anywhere();
-	CHECK(next_event(e, sizeof(room), &len) == FI_CONNREQ);
+	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNREQ);
 	CHECK(len == (ssize_t)sizeof(*e) + 6 && memcmp(e->data, "hello", 6) == 0);
 	open_ep(e->info);
 	fi_freeinfo(e->info);
@@ -360,14 +295,14 @@ serve(bool thinks)
 	CHECK(fi_mr_reg(other, memory, MEMORY, FI_REMOTE_READ, 0, 0, 0, &other_mr, NULL) == 0);
 	at.other = fi_mr_key(other_mr);
 	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
-	CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
+	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
 	CHECK(fi_close(&pep->fid) == 0);
 	if (thinks)
 		sleep(THINK_S);
 	server_messages();
 	server_memory();
 	send_text("bye", 0);
-	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
 	CHECK(fi_close(&other_mr->fid) == 0);
 	CHECK(fi_close(&other->fid) == 0);
 	close_all();
@@ -377,7 +312,7 @@ serve(bool thinks)
 static void
 client_connect(const char *ip, const char *port)
 {
-	get_info(ip, port);
+	ofi_common_get_info(ip, port);
 	open_ep(info);
 	CHECK(fi_connect(ep, info->dest_addr, "hello", 6) == 0);
 }
@@ -391,14 +326,14 @@ run_client(const char *ip, const char *port, bool holds)
 	ssize_t len;
 
 	client_connect(ip, port);
-	CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED);
+	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED);
 	CHECK(len == (ssize_t)(sizeof(*e) + sizeof(at)));
 	memcpy(&at, e->data, sizeof(at));
 	if (holds) {
 		CHECK(fi_recv(ep, memory, 64, NULL, 0, memory) == 0);
 		printf("connected\n");
 		fflush(stdout);
-		CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
 		CHECK(failed(memory).err == FI_ECANCELED);
 		CHECK(fi_send(ep, memory, 8, NULL, 0, memory) == -FI_ENOTCONN);
 	} else {
@@ -419,7 +354,7 @@ expect_refusal(const char *ip, const char *port)
 	ssize_t len;
 
 	client_connect(ip, port);
-	next_event(&e, sizeof(e), &len);
+	ofi_common_event(&e, sizeof(e), &len);
 	CHECK(len == -FI_EAVAIL);
 	CHECK(fi_eq_readerr(eq, &err, 0) == sizeof(err));
 	printf("%s: %s\n", fi_strerror(err.err),
@@ -434,7 +369,7 @@ open_many(void)
 	struct fid_ep *many[64];
 	int n = 0, rc = 0;
 
-	get_info(NULL, NULL);
+	ofi_common_get_info(NULL, NULL);
 	open_ep(info);
 	while (rc == 0 && n < 64) {
 		CHECK(fi_endpoint(domain, info, &many[n], NULL) == 0);
@@ -502,18 +437,18 @@ serve_two(const char *file)
 	ssize_t len;
 	int i;
 
-	get_info(NULL, NULL);
+	ofi_common_get_info(NULL, NULL);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
 	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
 	CHECK(fi_srx_context(domain, info->rx_attr, &srx, NULL) == 0);
 	CHECK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
 	pep = listen_anywhere();
 	for (i = 0; i < 2; i++) {
-		CHECK(next_event(e, sizeof(room), &len) == FI_CONNREQ);
+		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNREQ);
 		two[i] = one_of_two(e->info, srx);
 		fi_freeinfo(e->info);
 		CHECK(fi_accept(two[i], NULL, 0) == 0);
-		CHECK(next_event(e, sizeof(room), &len) == FI_CONNECTED);
+		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED);
 	}
 	/* a buffer with room for both messages wakes both endpoints */
 	hold_until(file, ".1");
@@ -525,8 +460,8 @@ serve_two(const char *file)
 	/* the peer dies in the middle of a message that no receive waits for */
 	hold_until(file, ".2");
 	say("held");
-	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
-	CHECK(next_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
 	CHECK(fi_recv(srx, more, sizeof(more), NULL, 0, more) == 0);
 	CHECK(failed(more).err == FI_ECANCELED);
 	CHECK(fi_close(&pep->fid) == 0);
@@ -551,18 +486,18 @@ be_two(const char *ip, const char *port)
 	ssize_t len;
 	int i;
 
-	get_info(ip, port);
+	ofi_common_get_info(ip, port);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
 	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
 	for (i = 0; i < 2; i++) {
 		two[i] = one_of_two(info, NULL);
 		CHECK(fi_connect(two[i], info->dest_addr, NULL, 0) == 0);
-		CHECK(next_event(&e, sizeof(e), &len) == FI_CONNECTED);
+		CHECK(ofi_common_event(&e, sizeof(e), &len) == FI_CONNECTED);
 	}
 	CHECK(fi_recv(two[0], big, 3, NULL, 0, big) == 0);
 	for (i = 0; i < 2; i++) {
 		CHECK(fi_send(two[i], "first", 6, NULL, 0, two) == 0);
-		CHECK(wait_cq(&c) == 1 && c.op_context == two);
+		CHECK(ofi_common_wait(cq, &c) == 1 && c.op_context == two);
 	}
 	say("sent");
 	CHECK(done(big).len == 3);
@@ -619,7 +554,7 @@ be_alone(void)
 	int64_t begun;
 	struct timespec ts;
 
-	get_info(NULL, NULL);
+	ofi_common_get_info(NULL, NULL);
 	open_ep(info);
 	counter_is_looked_at();
 	clock_gettime(CLOCK_MONOTONIC, &ts);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <poll.h>
+#include <string.h>
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "ofi_common.h"
+
+struct fid_fabric *fabric;
+struct fid_eq *eq;
+struct fi_info *info;
+
+void
+ofi_common_get_info(const char *ip, const char *port)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->fabric_attr->prov_name = strdup("sanstack");
+	CHECK(fi_getinfo(FI_VERSION(1, 17), ip, port, 0, hints, &info) == 0);
+	fi_freeinfo(hints);
+	CHECK(fi_fabric(info->fabric_attr, &fabric, NULL) == 0);
+	CHECK(fi_eq_open(fabric, &(struct fi_eq_attr){.wait_obj = FI_WAIT_UNSPEC}, &eq, NULL) == 0);
+}
+
+uint32_t
+ofi_common_event(void *e, size_t size, ssize_t *len)
+{
+	uint32_t event = 0;
+
+	*len = fi_eq_sread(eq, &event, e, size, WAIT_MS, 0);
+	return event;
+}
+
+ssize_t
+ofi_common_wait(struct fid_cq *cq, struct fi_cq_data_entry *e)
+{
+	struct fid *fids[] = {&cq->fid};
+	struct pollfd p = {.events = POLLIN};
+	ssize_t n;
+
+	CHECK(fi_control(&cq->fid, FI_GETWAIT, &p.fd) == 0);
+	for (;;) {
+		n = fi_cq_read(cq, e, 1);
+		if (n != -FI_EAGAIN)
+			return n;
+		if (fi_trywait(fabric, fids, 1) == 0)
+			CHECK(poll(&p, 1, WAIT_MS) == 1);
+	}
+}
+
+struct fi_cq_data_entry
+ofi_common_done(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry e;
+
+	CHECK(ofi_common_wait(cq, &e) == 1);
+	CHECK(e.op_context == context);
+	return e;
+}
+
+struct fi_cq_err_entry
+ofi_common_failed(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry e;
+	struct fi_cq_err_entry err = {0};
+
+	CHECK(ofi_common_wait(cq, &e) == -FI_EAVAIL);
+	CHECK(fi_cq_readerr(cq, &err, 0) == 1);
+	CHECK(err.op_context == context);
+	CHECK(strlen(fi_cq_strerror(cq, err.prov_errno, err.err_data, NULL, 0)) > 5);
+	return err;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef OFI_COMMON_H
+#define OFI_COMMON_H
+
+/**
+ * @file
+ * What the programs of test_ofi.py have in common: one fabric, and waiting for what comes. (OFI-1)
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+
+#define CHECK(cond)                                                                               \
+	do {                                                                                      \
+		if (!(cond)) {                                                                    \
+			fprintf(stderr, "%s:%d: not: %s (errno %d)\n", __FILE__, __LINE__, #cond, \
+				errno);                                                           \
+			exit(1);                                                                  \
+		}                                                                                 \
+	} while (0)
+
+#define WAIT_MS 60000
+
+extern struct fid_fabric *fabric;
+extern struct fid_eq *eq;
+extern struct fi_info *info;
+
+/** Open the fabric and its event queue. */
+void ofi_common_get_info(const char *ip, const char *port);
+/** The next event, with CM data. */
+uint32_t ofi_common_event(void *e, size_t size, ssize_t *len);
+/** Sleep on the descriptor until there is a completion or an error. */
+ssize_t ofi_common_wait(struct fid_cq *cq, struct fi_cq_data_entry *e);
+/** The next completion is that of *context*. */
+struct fi_cq_data_entry ofi_common_done(struct fid_cq *cq, void *context);
+/** The next completion is an error of *context*. */
+struct fi_cq_err_entry ofi_common_failed(struct fid_cq *cq, void *context);
+
+#endif /* OFI_COMMON_H */
