@@ -55,8 +55,6 @@ tx_check_memory(struct ofi_op *op)
 		return;
 	op->status = san_ofi_mr_find(op->ep->domain, op->key, op->addr, op->length,
 				     FI_REMOTE_READ);
-	if (op->status != 0)
-		op->length = op->posted;
 }
 
 static size_t
@@ -75,7 +73,9 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 
 	if (op->kind == OFI_OP_READ_DATA)
 		tx_check_memory(op);
-	left = type != OFI_DATA && tx_has_payload(op) ? op->length - op->posted : 0;
+	left = type != OFI_DATA && tx_has_payload(op) && op->status == 0 ?
+		op->length - op->posted :
+		0;
 	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
 	p->hdr_size = tx_hdr_size(type);
 	p->class = type == OFI_MSG ? OFI_CLASS_MSG :
@@ -276,6 +276,8 @@ tx_message(struct ofi_op *op)
 		rc = tx_post_copied(op, &wr, &p);
 	if (!tx_advance(op, rc, p.length))
 		return false;
+	if (op->status != 0) /* the refusal is the last part, sent only now */
+		op->length = op->posted;
 	for (i = 0; i < OFI_CLASSES; i++)
 		ep->due[i] -= p.hdr.credit[i];
 	if (p.class != OFI_CLASS_NONE)
