@@ -278,8 +278,9 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
+	bool fetches = hdr->length != 0;
 	uint32_t status = san_ofi_mr_find(ep->domain, hdr->key, hdr->addr, sizeof(*at),
-					  FI_REMOTE_WRITE);
+					  FI_REMOTE_WRITE | (fetches ? FI_REMOTE_READ : 0));
 
 	if (status == 0 && hdr->addr % sizeof(*at) != 0)
 		status = FI_EINVAL;
@@ -290,7 +291,7 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	else if (status == 0)
 		__atomic_compare_exchange_n(at, &old, hdr->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
-	rx_answer(ep, hdr->id, status, old);
+	rx_answer(ep, hdr->id, status, fetches ? old : 0);
 }
 
 /* ---- answers ---- */

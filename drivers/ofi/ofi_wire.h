@@ -70,7 +70,7 @@ struct ofi_hdr {
 	uint8_t flags;     /**< enum ofi_type_flags */
 	uint8_t credit[2]; /**< returned, by enum ofi_class */
 	uint32_t id;       /**< of the request, or of the request that is answered */
-	uint32_t length;   /**< of all parts (MSG, READ) */
+	uint32_t length;   /**< of all parts (MSG, READ); ATOMIC: of the old value, 0: unwanted */
 	uint32_t status;   /**< errno of libfabric; ATOMIC: enum ofi_atomic */
 	uint64_t data;
 	/* requests for memory */
