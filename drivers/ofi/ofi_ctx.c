@@ -181,6 +181,7 @@ san_ofi_ctx_put(struct ofi_ctx *ctx)
 	if (ctx == ctx_open)
 		ctx_open = NULL;
 	san_ofi_drive_stop(ctx);
+	san_ofi_pep_end_all(ctx);
 	rtsan_close(ctx->san);
 	while ((chunk = SLIST_FIRST(&ctx->chunks)) != NULL) {
 		SLIST_REMOVE_HEAD(&ctx->chunks, link);

@@ -288,17 +288,6 @@ ep_take_request(struct ofi_ep *ep, struct ofi_connreq *req)
 	return 0;
 }
 
-/* The program has not accepted it. */
-static void
-ep_drop_request(struct ofi_ep *ep)
-{
-	if (ep->connreq == NULL)
-		return;
-	if (!ep->connreq->is_done)
-		rtsan_reject(ep->domain->ctx->san, ep->connreq->request, NULL, 0);
-	san_ofi_pep_request_free(ep->connreq);
-}
-
 /* Another round while the endpoint closes. False: time is over. */
 static bool
 ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
@@ -357,7 +346,8 @@ ep_close(struct fid *fid)
 
 	san_ofi_ctx_lock();
 	ep_linger(ep);
-	ep_drop_request(ep);
+	if (ep->connreq != NULL)
+		san_ofi_pep_request_drop(ep->connreq);
 	ep_release(ep);
 	ep_unbind(ep);
 	ep->domain->refs--;

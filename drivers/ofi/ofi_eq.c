@@ -8,11 +8,15 @@
 
 #include "ofi_priv.h"
 
+/* A connection request that the program has not seen is rejected. */
 static void
 eq_free_event(struct ofi_event *ev)
 {
-	if (ev != NULL && ev->info != NULL)
+	if (ev != NULL && ev->info != NULL) {
+		san_ofi_pep_request_drop(
+			container_of(ev->info->handle, struct ofi_connreq, fid));
 		fi_freeinfo(ev->info);
+	}
 	free(ev);
 }
 

@@ -14,12 +14,25 @@
 
 /* ---- requests ---- */
 
+static void
+pep_free(struct ofi_pep *pep)
+{
+	if (pep->listener != NULL)
+		rtsan_listener_destroy(pep->listener);
+	LIST_REMOVE(pep, link);
+	fi_freeinfo(pep->info);
+	free(pep);
+}
+
 void
 san_ofi_pep_request_free(struct ofi_connreq *req)
 {
-	if (req->pep != NULL)
-		LIST_REMOVE(req, link);
+	struct ofi_pep *pep = req->pep;
+
+	LIST_REMOVE(req, link);
 	free(req);
+	if (pep->is_closed && LIST_EMPTY(&pep->requests))
+		pep_free(pep);
 }
 
 static int
@@ -27,13 +40,59 @@ pep_reject_request(struct ofi_connreq *req, const void *param, size_t paramlen)
 {
 	uint8_t data[RTSAN_PRIVATE_MAX];
 	uint16_t len = san_ofi_cm_fill(data, 0, param, paramlen);
-
 	int rc = rtsan_reject(req->pep->ctx->san, req->request, data, len);
 
 	req->is_done = true;
 	if (!req->is_taken)
 		san_ofi_pep_request_free(req);
 	return rc;
+}
+
+void
+san_ofi_pep_request_drop(struct ofi_connreq *req)
+{
+	if (!req->is_done)
+		rtsan_reject(req->pep->ctx->san, req->request, NULL, 0);
+	san_ofi_pep_request_free(req);
+}
+
+/* The transport drops requests with their listener. */
+static void
+pep_end_listener(struct ofi_pep *pep)
+{
+	struct ofi_connreq *req;
+
+	rtsan_listener_destroy(pep->listener);
+	pep->listener = NULL;
+	LIST_FOREACH(req, &pep->requests, link)
+		req->is_done = true;
+}
+
+/* Passive endpoints that the program has closed leave *port* to the next one. */
+static void
+pep_clear_port(struct ofi_ctx *ctx, uint16_t port)
+{
+	struct ofi_pep *pep;
+
+	LIST_FOREACH(pep, &ctx->peps, link)
+		if (pep->is_closed && pep->listener != NULL &&
+		    san_ofi_addr_port(&pep->local) == port)
+			pep_end_listener(pep);
+}
+
+void
+san_ofi_pep_end_all(struct ofi_ctx *ctx)
+{
+	struct ofi_connreq *req;
+	struct ofi_pep *pep;
+
+	while ((pep = LIST_FIRST(&ctx->peps)) != NULL) {
+		while ((req = LIST_FIRST(&pep->requests)) != NULL) {
+			LIST_REMOVE(req, link);
+			free(req);
+		}
+		pep_free(pep);
+	}
 }
 
 static struct fi_info *
@@ -82,7 +141,7 @@ san_ofi_pep_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev)
 	LIST_FOREACH(pep, &ctx->peps, link)
 		if (pep->listener == ev->listener)
 			break;
-	if (pep != NULL)
+	if (pep != NULL && !pep->is_closed)
 		req = pep_add_request(pep, ev);
 	if (req == NULL) {
 		rtsan_reject(ctx->san, ev->request, NULL, 0);
@@ -140,6 +199,7 @@ pep_choose_local(struct ofi_pep *pep)
 static int
 pep_listen_locked(struct ofi_pep *pep)
 {
+	uint16_t port;
 	int rc, i;
 
 	if (pep->eq == NULL)
@@ -149,15 +209,14 @@ pep_listen_locked(struct ofi_pep *pep)
 	rc = pep_choose_local(pep);
 	if (rc != 0)
 		return rc;
-	if (san_ofi_addr_port(&pep->local) != 0)
-		rc = pep_listen_at(pep, san_ofi_addr_port(&pep->local));
+	port = san_ofi_addr_port(&pep->local);
+	pep_clear_port(pep->ctx, port);
+	if (port != 0)
+		rc = pep_listen_at(pep, port);
 	else
 		for (i = 0, rc = -FI_EADDRINUSE; i < PEP_TRIES && rc == -FI_EADDRINUSE; i++)
 			rc = pep_listen_at(pep, pep_draw_port());
-	if (rc != 0)
-		return san_ofi_ctx_fail(rc, "fi_listen");
-	LIST_INSERT_HEAD(&pep->ctx->peps, pep, link);
-	return 0;
+	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_listen");
 }
 
 static int
@@ -265,29 +324,20 @@ static int
 pep_close(struct fid *fid)
 {
 	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
-	struct ofi_connreq *req;
+	struct ofi_ctx *ctx = pep->ctx;
 
 	san_ofi_ctx_lock();
-	if (pep->listener != NULL) {
-		LIST_REMOVE(pep, link);
-		rtsan_listener_destroy(pep->listener);
-	}
-	while ((req = LIST_FIRST(&pep->requests)) != NULL) {
-		LIST_REMOVE(req, link);
-		req->pep = NULL;
-		if (!req->is_taken)
-			free(req);
-	}
 	if (pep->eq != NULL) {
 		san_ofi_eq_forget(pep->eq, &pep->fid.fid);
 		pep->eq->refs--;
 	}
-	san_ofi_ctx_put(pep->ctx);
 	pep->fabric->refs--;
 	san_ofi_ctx_unlock();
-	fi_freeinfo(pep->info);
-	free(pep);
 	return 0;
+	pep->is_closed = true;
+	if (LIST_EMPTY(&pep->requests))
+		pep_free(pep);
+	san_ofi_ctx_put(ctx);
 }
 
 static int
@@ -352,12 +402,14 @@ san_ofi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep
 	san_ofi_ctx_lock();
 	if (rc == 0)
 		rc = san_ofi_ctx_get(&pep->ctx);
-	if (rc == 0)
+	if (rc == 0) {
 		pep->fabric->refs++;
 	san_ofi_ctx_unlock();
 	if (rc != 0) {
 		fi_freeinfo(pep->info);
 		free(pep);
+		LIST_INSERT_HEAD(&pep->ctx->peps, pep, link);
+	}
 		return rc;
 	}
 	*out = &pep->fid;

@@ -110,7 +110,7 @@ struct ofi_ctx {
 	LIST_HEAD(, ofi_op) ops;     /**< free ones */
 	LIST_HEAD(, ofi_ep) eps;     /**< enabled ones */
 	STAILQ_HEAD(, ofi_ep) dirty; /**< endpoints with something to do after a round */
-	LIST_HEAD(, ofi_pep) peps;   /**< listening ones */
+	LIST_HEAD(, ofi_pep) peps;   /**< all, and those that are closed with requests */
 	LIST_HEAD(, ofi_wait) waits;
 	SLIST_HEAD(, ofi_chunk) chunks; /**< memory of the send buffers */
 	struct ofi_mr **mrs;            /**< regions that the provider serves itself */
@@ -315,6 +315,11 @@ struct ofi_ep {
 
 struct ofi_pep {
 	struct fid_pep fid;
+/**
+ * A passive endpoint. When the program closes it, the listener and the requests that the program
+ * knows stay, so that they can be accepted: until the last one is answered, the program listens at
+ * the port again, or the context is closed.
+ */
 	struct ofi_fabric *fabric;
 	struct ofi_ctx *ctx;
 	struct ofi_eq *eq;
@@ -324,20 +329,21 @@ struct ofi_pep {
 	struct rtsan_listener *listener;
 	LIST_HEAD(, ofi_connreq) requests;
 	LIST_ENTRY(ofi_pep) link;
+	bool is_closed;
 };
 
 /**
- * A connection request: the handle of an fi_info. It ends when it is accepted or rejected, with the
- * endpoint that was opened for it, or with its passive endpoint.
+ * A connection request: the handle of an fi_info. It ends when it is accepted or rejected, or with
+ * the endpoint that was opened for it.
  */
 struct ofi_connreq {
 	struct fid fid;
-	struct ofi_pep *pep; /**< NULL: closed */
+	struct ofi_pep *pep;
 	uint64_t request;
 	union ofi_addr peer;
 	struct ofi_cm_hdr hdr;
 	bool is_taken; /**< by an endpoint */
-	bool is_done;  /**< rejected meanwhile */
+	bool is_done;  /**< rejected, or dropped by the transport */
 	LIST_ENTRY(ofi_connreq) link;
 };
 
@@ -499,6 +505,10 @@ int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
 void san_ofi_pep_request_free(struct ofi_connreq *req);
 /** Give it what it needs of the transport. 0 or -errno. */
 int san_ofi_ep_enable(struct ofi_ep *ep);
+/** Reject a request that the program does not answer, and free it. */
+void san_ofi_pep_request_drop(struct ofi_connreq *req);
+/** The context is closed: what passive endpoints have left behind ends. */
+void san_ofi_pep_end_all(struct ofi_ctx *ctx);
 /** The connection has ended: everything that is posted completes, as soon as it is back. */
 void san_ofi_ep_end(struct ofi_ep *ep);
 /** Report the receive that a message has begun to fill, whose rest does not come, as cancelled. */
