@@ -243,15 +243,12 @@ static int
 cm_shutdown(struct fid_ep *fid, uint64_t flags)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	int rc = -FI_ENOTCONN;
+	int rc;
 
 	if (flags != 0)
 		return -FI_EBADFLAGS;
 	san_ofi_ctx_lock();
-	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut)
-		rc = san_ofi_tx_finish(ep);
-	else if (ep->state == OFI_EP_ENDED)
-		rc = 0; /* the peer was faster */
+	rc = san_ofi_ep_shutdown(ep);
 	san_ofi_ctx_unlock();
 	return rc;
 }

@@ -300,6 +300,27 @@ ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
 	return san_ofi_wait_now_ms() < end_ms;
 }
 
+/* Disconnect, and wait for the end, with which everything completes. */
+static int
+ep_shut(struct ofi_ep *ep, int64_t end_ms)
+{
+	int rc = ep->is_shut ? 0 : san_ofi_tx_finish(ep);
+
+	while (rc == 0 && ep->conn == OFI_CONN_UP && ep_linger_on(ep, end_ms))
+		;
+	return rc;
+}
+
+int
+san_ofi_ep_shutdown(struct ofi_ep *ep)
+{
+	if (ep->state == OFI_EP_ENDED)
+		return 0; /* the peer was faster */
+	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
+		return -FI_ENOTCONN;
+	return ep_shut(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
+}
+
 /* What the program believes to be sent is sent first. */
 static void
 ep_linger(struct ofi_ep *ep)
@@ -308,10 +329,8 @@ ep_linger(struct ofi_ep *ep)
 
 	while (ep->state == OFI_EP_CONNECTED && !LIST_EMPTY(&ep->ops) && ep_linger_on(ep, end))
 		;
-	if (ep->state != OFI_EP_CONNECTED || (!ep->is_shut && san_ofi_tx_finish(ep) != 0))
-		return;
-	while (ep->conn == OFI_CONN_UP && ep_linger_on(ep, end))
-		;
+	if (ep->state == OFI_EP_CONNECTED)
+		ep_shut(ep, end);
 }
 
 static void

@@ -509,6 +509,8 @@ int san_ofi_ep_enable(struct ofi_ep *ep);
 void san_ofi_pep_request_drop(struct ofi_connreq *req);
 /** The context is closed: what passive endpoints have left behind ends. */
 void san_ofi_pep_end_all(struct ofi_ctx *ctx);
+/** Disconnect; a peer that answers ends the connection before the return. 0 or -errno. */
+int san_ofi_ep_shutdown(struct ofi_ep *ep);
 /** The connection has ended: everything that is posted completes, as soon as it is back. */
 void san_ofi_ep_end(struct ofi_ep *ep);
 /** Report the receive that a message has begun to fill, whose rest does not come, as cancelled. */
