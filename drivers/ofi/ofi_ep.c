@@ -140,10 +140,11 @@ ep_check_parts(const struct ofi_ep *ep)
 {
 	if (ep->eq == NULL)
 		return -FI_ENOEQ;
-	return ep->tx_cq == NULL && ep->rx_cq == NULL && ep->cntrs[OFI_CNTR_SEND] == NULL &&
-			ep->cntrs[OFI_CNTR_RECV] == NULL ?
-		-FI_ENOCQ :
-		0;
+	/* counters do not tell of errors, and one queue at least makes progress */
+	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->tx_cq == NULL) ||
+	    ((ep->caps & FI_RECV) != 0 && ep->rx_cq == NULL))
+		return -FI_ENOCQ;
+	return ep->tx_cq == NULL && ep->rx_cq == NULL ? -FI_ENOCQ : 0;
 }
 
 int
@@ -208,11 +209,14 @@ ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 
 	if ((flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0)
 		return -FI_ENOSYS; /* the transport does not tell the target */
+	if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0)
+		return -FI_EBADFLAGS;
+	for (i = 0; i < OFI_CNTRS; i++)
+		if ((flags & bits[i]) != 0 && ep->cntrs[i] != NULL)
+			return -FI_EINVAL;
 	for (i = 0; i < OFI_CNTRS; i++) {
 		if ((flags & bits[i]) == 0)
 			continue;
-		if (ep->cntrs[i] != NULL)
-			return -FI_EINVAL;
 		ep->cntrs[i] = cntr;
 		cntr->refs++;
 	}
@@ -375,24 +379,34 @@ ep_close(struct fid *fid)
 	return 0;
 }
 
+/* One direction's default flags, which *flags* names. */
+static int
+ep_control_flags(struct ofi_ep *ep, bool is_set, uint64_t *flags)
+{
+	const uint64_t both = FI_TRANSMIT | FI_RECV;
+	uint64_t way = flags != NULL ? *flags & both : 0;
+	uint64_t *own = way == FI_TRANSMIT ? &ep->tx_flags : &ep->rx_flags;
+
+	if (way == 0 || way == both)
+		return -FI_EINVAL;
+	if (is_set)
+		*own = *flags & ~both;
+	else
+		*flags = *own;
+	return 0;
+}
+
 static int
 ep_control(struct fid *fid, int command, void *arg)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	uint64_t *flags = arg;
-	int rc = 0;
+	int rc = -FI_ENOSYS;
 
 	san_ofi_ctx_lock();
 	if (command == FI_ENABLE)
 		rc = san_ofi_ep_enable(ep);
-	else if (command == FI_GETOPSFLAG && arg != NULL)
-		*flags = (*flags & FI_TRANSMIT) != 0 ? ep->tx_flags : ep->rx_flags;
-	else if (command == FI_SETOPSFLAG && arg != NULL && (*flags & FI_TRANSMIT) != 0)
-		ep->tx_flags = *flags & ~FI_TRANSMIT;
-	else if (command == FI_SETOPSFLAG && arg != NULL && (*flags & FI_RECV) != 0)
-		ep->rx_flags = *flags & ~FI_RECV;
-	else
-		rc = -FI_ENOSYS;
+	else if (command == FI_GETOPSFLAG || command == FI_SETOPSFLAG)
+		rc = ep_control_flags(ep, command == FI_SETOPSFLAG, arg);
 	san_ofi_ctx_unlock();
 	return rc;
 }
@@ -428,6 +442,10 @@ static struct fi_ops_ep ep_ops = {
 	.cancel = ep_cancel,
 	.getopt = ep_getopt,
 	.setopt = ep_setopt,
+	.tx_ctx = san_ofi_none_tx_ctx,
+	.rx_ctx = san_ofi_none_rx_ctx,
+	.rx_size_left = san_ofi_none_size_left,
+	.tx_size_left = san_ofi_none_size_left,
 };
 
 static struct fi_ops ep_fid_ops = {
@@ -459,6 +477,7 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 
 	if (info->ep_attr != NULL && info->ep_attr->type != FI_EP_MSG)
 		return -FI_EINVAL;
+	ep->caps = info->caps;
 	ep->tx_size = OFI_TX_SIZE;
 	if (info->tx_attr != NULL) {
 		ep->tx_flags = info->tx_attr->op_flags;

@@ -8,7 +8,7 @@
 
 #include "ofi_priv.h"
 
-#define INFO_TX_CAPS (FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
+#define INFO_TX_CAPS (FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE)
 #define INFO_RX_CAPS \
 	(FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV)
 #define INFO_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
@@ -43,6 +43,7 @@ static struct fi_rx_attr info_rx = {
 
 static struct fi_ep_attr info_ep = {
 	.type = FI_EP_MSG,
+	.protocol = OFI_PROTOCOL,
 	.protocol_version = OFI_CM_VERSION,
 	.max_msg_size = RTSAN_LENGTH_MAX,
 	.max_order_raw_size = RTSAN_LENGTH_MAX,
@@ -110,7 +111,7 @@ info_check_ep(const struct fi_ep_attr *h)
 		return true;
 	if (h->type != FI_EP_UNSPEC && h->type != FI_EP_MSG)
 		return info_refuse("type of endpoint");
-	if (h->protocol != FI_PROTO_UNSPEC)
+	if (h->protocol != FI_PROTO_UNSPEC && h->protocol != OFI_PROTOCOL)
 		return info_refuse("protocol");
 	if (h->max_msg_size > info_ep.max_msg_size || h->msg_prefix_size != 0)
 		return info_refuse("max_msg_size, msg_prefix_size");

@@ -25,6 +25,31 @@ san_ofi_none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **
 	return -FI_ENOSYS;
 }
 
+/* ---- contexts of endpoints ---- */
+
+int
+san_ofi_none_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **ep,
+		    void *context)
+{
+	(void)sep, (void)index, (void)attr, (void)ep, (void)context;
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_none_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **ep,
+		    void *context)
+{
+	(void)sep, (void)index, (void)attr, (void)ep, (void)context;
+	return -FI_ENOSYS;
+}
+
+ssize_t
+san_ofi_none_size_left(struct fid_ep *ep)
+{
+	(void)ep;
+	return -FI_ENOSYS;
+}
+
 /* ---- connections ---- */
 
 int

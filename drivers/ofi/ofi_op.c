@@ -7,15 +7,12 @@
 
 #include "ofi_priv.h"
 
-/** What completions of a kind look like. */
-static const struct {
-	uint64_t flags;
-	enum ofi_cntr_kind cntr;
-} op_kinds[] = {
-	[OFI_OP_SEND] = {FI_SEND | FI_MSG, OFI_CNTR_SEND},
-	[OFI_OP_WRITE] = {FI_WRITE | FI_RMA, OFI_CNTR_WRITE},
-	[OFI_OP_READ] = {FI_READ | FI_RMA, OFI_CNTR_READ},
-	[OFI_OP_ATOMIC] = {FI_ATOMIC, OFI_CNTR_WRITE},
+/* Flags of a completion, by kind. */
+static const uint64_t op_flags[] = {
+	[OFI_OP_SEND] = FI_SEND | FI_MSG,
+	[OFI_OP_WRITE] = FI_WRITE | FI_RMA,
+	[OFI_OP_READ] = FI_READ | FI_RMA,
+	[OFI_OP_ATOMIC] = FI_ATOMIC,
 };
 
 static bool
@@ -222,7 +219,7 @@ op_report(struct ofi_op *op)
 {
 	const struct fi_cq_err_entry e = {
 		.op_context = op->context,
-		.flags = op_kinds[op->kind].flags |
+		.flags = op_flags[op->kind] |
 			(op->kind != OFI_OP_ATOMIC ? 0 :
 				 op->nb_iov != 0   ? FI_READ :
 						     FI_WRITE),

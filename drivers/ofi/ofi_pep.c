@@ -316,6 +316,10 @@ static struct fi_ops_ep pep_ops = {
 	.cancel = pep_cancel,
 	.getopt = pep_getopt,
 	.setopt = pep_setopt,
+	.tx_ctx = san_ofi_none_tx_ctx,
+	.rx_ctx = san_ofi_none_rx_ctx,
+	.rx_size_left = san_ofi_none_size_left,
+	.tx_size_left = san_ofi_none_size_left,
 };
 
 /* ---- open, close ---- */
@@ -332,12 +336,12 @@ pep_close(struct fid *fid)
 		pep->eq->refs--;
 	}
 	pep->fabric->refs--;
-	san_ofi_ctx_unlock();
-	return 0;
 	pep->is_closed = true;
 	if (LIST_EMPTY(&pep->requests))
 		pep_free(pep);
 	san_ofi_ctx_put(ctx);
+	san_ofi_ctx_unlock();
+	return 0;
 }
 
 static int
@@ -404,12 +408,12 @@ san_ofi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep
 		rc = san_ofi_ctx_get(&pep->ctx);
 	if (rc == 0) {
 		pep->fabric->refs++;
+		LIST_INSERT_HEAD(&pep->ctx->peps, pep, link);
+	}
 	san_ofi_ctx_unlock();
 	if (rc != 0) {
 		fi_freeinfo(pep->info);
 		free(pep);
-		LIST_INSERT_HEAD(&pep->ctx->peps, pep, link);
-	}
 		return rc;
 	}
 	*out = &pep->fid;

@@ -33,6 +33,7 @@
 
 #define OFI_NAME         "sanstack"
 #define OFI_DEFAULT_SPEC "unix:/run/sanstack/sanstack.sock"
+#define OFI_PROTOCOL     0x80534f46u /* the highest bit: of a provider */
 
 #define OFI_INJECT     4096 /* bytes of an inject */
 #define OFI_IOV        4
@@ -277,6 +278,7 @@ struct ofi_ep {
 	struct ofi_cntr *cntrs[OFI_CNTRS];
 	struct ofi_rxq *rxq; /**< own_rxq or a shared one */
 	struct ofi_rxq own_rxq;
+	uint64_t caps;
 	uint64_t tx_flags, rx_flags; /**< defaults of operations */
 	uint32_t tx_size;
 	enum ofi_state state;
@@ -313,13 +315,13 @@ struct ofi_ep {
 	LIST_ENTRY(ofi_ep) link;
 };
 
-struct ofi_pep {
-	struct fid_pep fid;
 /**
  * A passive endpoint. When the program closes it, the listener and the requests that the program
  * knows stay, so that they can be accepted: until the last one is answered, the program listens at
  * the port again, or the context is closed.
  */
+struct ofi_pep {
+	struct fid_pep fid;
 	struct ofi_fabric *fabric;
 	struct ofi_ctx *ctx;
 	struct ofi_eq *eq;
@@ -327,9 +329,9 @@ struct ofi_pep {
 	union ofi_addr local;
 	uint16_t backlog;
 	struct rtsan_listener *listener;
+	bool is_closed;
 	LIST_HEAD(, ofi_connreq) requests;
 	LIST_ENTRY(ofi_pep) link;
-	bool is_closed;
 };
 
 /**
@@ -501,14 +503,14 @@ uint32_t san_ofi_mr_lkey(void *desc);
 
 int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		    void *context);
-/** Free a request that is accepted, or that its endpoint drops. */
+/** Free a request that is accepted. */
 void san_ofi_pep_request_free(struct ofi_connreq *req);
-/** Give it what it needs of the transport. 0 or -errno. */
-int san_ofi_ep_enable(struct ofi_ep *ep);
 /** Reject a request that the program does not answer, and free it. */
 void san_ofi_pep_request_drop(struct ofi_connreq *req);
 /** The context is closed: what passive endpoints have left behind ends. */
 void san_ofi_pep_end_all(struct ofi_ctx *ctx);
+/** Give it what it needs of the transport. 0 or -errno. */
+int san_ofi_ep_enable(struct ofi_ep *ep);
 /** Disconnect; a peer that answers ends the connection before the return. 0 or -errno. */
 int san_ofi_ep_shutdown(struct ofi_ep *ep);
 /** The connection has ended: everything that is posted completes, as soon as it is back. */
@@ -625,6 +627,11 @@ extern struct fi_ops_atomic san_ofi_atomic_ops;
 
 extern struct fi_ops_tagged san_ofi_none_tagged;
 extern struct fi_ops_cm san_ofi_none_cm;
+int san_ofi_none_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **ep,
+			void *context);
+int san_ofi_none_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **ep,
+			void *context);
+ssize_t san_ofi_none_size_left(struct fid_ep *ep);
 int san_ofi_none_setname(fid_t fid, void *addr, size_t addrlen);
 int san_ofi_none_getname(fid_t fid, void *addr, size_t *addrlen);
 int san_ofi_none_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen);

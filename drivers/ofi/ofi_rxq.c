@@ -197,6 +197,10 @@ static struct fi_ops_ep rxq_ep_ops = {
 	.cancel = rxq_ep_cancel,
 	.getopt = rxq_ep_getopt,
 	.setopt = rxq_ep_setopt,
+	.tx_ctx = san_ofi_none_tx_ctx,
+	.rx_ctx = san_ofi_none_rx_ctx,
+	.rx_size_left = san_ofi_none_size_left,
+	.tx_size_left = san_ofi_none_size_left,
 };
 
 static int

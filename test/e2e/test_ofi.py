@@ -19,6 +19,7 @@ from e2e import (BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, c
                  until_true)
 
 CALLS = os.path.join(BUILD, 'test/e2e/ofi_calls')
+PAIR = os.path.join(BUILD, 'test/e2e/ofi_pair')
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
 RDM = 'sanstack;ofi_rxm'
 NULL = '--vdev=net_null0,no-rx=1'
@@ -146,6 +147,12 @@ def calls(work, specs, ip, role='server'):
 def alone(work, specs, ip):
     """Calls that need no peer."""
     out = run(specs[0], CALLS, 'alone').stdout
+    check(out.endswith('done\n'), out)
+
+
+def pair(work, specs, ip):
+    """Two endpoints of one process, and a child that dies in the middle of a message."""
+    out = run(specs[0], PAIR).stdout
     check(out.endswith('done\n'), out)
 
 
@@ -278,6 +285,7 @@ def main():
         add(f'{name}: fi_pingpong msg', with_ends, start, pingpong, 'sanstack', 'msg')
         add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong, RDM, 'rdm', '-m', 'tagged')
     tests.add('one daemon: alone', with_ends, one_daemon, alone)
+    tests.add('one daemon: pair', with_ends, one_daemon, pair)
     tests.add('two daemons: refused', with_ends, two_daemons, refused)
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
     tests.add('one daemon: shared receives', with_ends, one_daemon, shared)

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Calls of libfabric on two connected endpoints of one process, for test_ofi.py: what needs the
+ * steps of both sides in one order. (OFI-1)
+ */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "ofi_common.h"
+
+#define BIG      3000000 /* more than the credits of a pool */
+#define REQUESTS 1024
+#define READ     20000 /* its answer takes two credits, so that requests wait for them */
+#define REFUSED  100   /* more than credits */
+
+static struct fid_domain *domain;
+static struct fid_ep *ep[2]; /* the first one connects */
+static struct fid_cq *cq[2];
+static struct sockaddr_storage listens_at;
+static char from[BIG], to[BIG];
+
+/* ---- set-up ---- */
+
+static struct fid_pep *
+listen_somewhere(void)
+{
+	size_t len = sizeof(listens_at);
+	struct fid_pep *pep;
+
+	CHECK(fi_passive_ep(fabric, info, &pep, NULL) == 0);
+	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0);
+	CHECK(fi_listen(pep) == 0);
+	CHECK(fi_getname(&pep->fid, &listens_at, &len) == 0);
+	return pep;
+}
+
+/* An endpoint without its parts. */
+static struct fid_ep *
+make_ep(struct fi_info *of)
+{
+	struct fid_ep *one;
+
+	CHECK(fi_endpoint(domain, of, &one, NULL) == 0);
+	CHECK(fi_ep_bind(one, &eq->fid, 0) == 0);
+	return one;
+}
+
+static void
+open_side(int i, struct fi_info *of)
+{
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
+
+	CHECK(fi_cq_open(domain, &attr, &cq[i], NULL) == 0);
+	ep[i] = make_ep(of);
+	CHECK(fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV) == 0);
+	CHECK(fi_enable(ep[i]) == 0);
+}
+
+static void
+close_side(int i)
+{
+	CHECK(fi_close(&ep[i]->fid) == 0);
+	CHECK(fi_close(&cq[i]->fid) == 0);
+}
+
+static void
+expect_event(uint32_t type)
+{
+	struct fi_eq_cm_entry e;
+	ssize_t len;
+
+	CHECK(ofi_common_event(&e, sizeof(e), &len) == type && len == sizeof(e));
+}
+
+/* The information of a request. */
+static struct fi_info *
+expect_request(void)
+{
+	struct fi_eq_cm_entry e;
+	ssize_t len;
+
+	CHECK(ofi_common_event(&e, sizeof(e), &len) == FI_CONNREQ);
+	return e.info;
+}
+
+static void
+accept_request(struct fi_info *of)
+{
+	open_side(1, of);
+	fi_freeinfo(of);
+	CHECK(fi_accept(ep[1], NULL, 0) == 0);
+}
+
+static void
+connect_pair(void)
+{
+	struct fid_pep *pep = listen_somewhere();
+
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	accept_request(expect_request());
+	expect_event(FI_CONNECTED);
+	expect_event(FI_CONNECTED);
+	CHECK(fi_close(&pep->fid) == 0);
+}
+
+static void
+close_pair(void)
+{
+	close_side(0);
+	close_side(1);
+}
+
+/* The pair still works. */
+static void
+exchange(void)
+{
+	char word[3] = "";
+
+	CHECK(fi_recv(ep[1], word, sizeof(word), NULL, 0, word) == 0);
+	CHECK(fi_send(ep[0], "on", 3, NULL, 0, ep) == 0);
+	CHECK(ofi_common_done(cq[1], word).len == 3 && strcmp(word, "on") == 0);
+	ofi_common_done(cq[0], ep);
+}
+
+/* Look at both queues, which are empty, until the first byte of a large message is there. */
+static void
+until_begun(const char *byte)
+{
+	struct fi_cq_data_entry e;
+
+	while (*(const volatile char *)byte == 0) {
+		CHECK(fi_cq_read(cq[0], &e, 1) == -FI_EAGAIN);
+		CHECK(fi_cq_read(cq[1], &e, 1) == -FI_EAGAIN);
+	}
+}
+
+/* ---- cases ---- */
+
+/* A closed passive endpoint leaves the requests to fi_accept() that the program has seen. */
+static void
+request_outlives_passive_endpoint(void)
+{
+	struct fid_pep *pep = listen_somewhere();
+	struct fi_info *of;
+
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	of = expect_request();
+	CHECK(fi_close(&pep->fid) == 0);
+	accept_request(of);
+	expect_event(FI_CONNECTED);
+	expect_event(FI_CONNECTED);
+	exchange();
+	close_pair();
+}
+
+static void
+expect_refused(void)
+{
+	struct fi_eq_err_entry err = {0};
+	struct fi_eq_cm_entry e;
+	ssize_t len;
+
+	ofi_common_event(&e, sizeof(e), &len);
+	CHECK(len == -FI_EAVAIL && fi_eq_readerr(eq, &err, 0) == sizeof(err));
+	CHECK(err.fid == &ep[0]->fid && err.err == FI_ECONNREFUSED);
+	close_side(0);
+}
+
+/* What nobody will accept is refused: an event that is not read, a handle that is not used. */
+static void
+request_is_refused(void)
+{
+	struct fi_eq_cm_entry e;
+	struct fid_pep *pep = listen_somewhere(), *again;
+	struct fi_info *of = fi_dupinfo(info), *request;
+	uint32_t event;
+
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	while (fi_eq_read(eq, &event, &e, sizeof(e), FI_PEEK) == -FI_EAGAIN)
+		;
+	CHECK(fi_close(&pep->fid) == 0);
+	expect_refused();
+
+	pep = listen_somewhere();
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	request = expect_request();
+	CHECK(fi_close(&pep->fid) == 0);
+	free(of->src_addr); /* the next one takes the port over */
+	of->src_addrlen = sizeof(listens_at);
+	of->src_addr = memcpy(malloc(sizeof(listens_at)), &listens_at, sizeof(listens_at));
+	CHECK(fi_passive_ep(fabric, of, &again, NULL) == 0);
+	CHECK(fi_pep_bind(again, &eq->fid, 0) == 0);
+	CHECK(fi_listen(again) == 0);
+	expect_refused();
+	CHECK(fi_close(&again->fid) == 0);
+	fi_freeinfo(request);
+	fi_freeinfo(of);
+}
+
+/* A receive that a message has begun to fill is not cancelled, but complete. */
+static void
+cancel_in_use(void)
+{
+	struct iovec iov = {to, BIG};
+	const struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = to};
+	struct fi_cq_data_entry e;
+
+	connect_pair();
+	to[0] = 0;
+	CHECK(fi_recv(ep[1], to, BIG, NULL, 0, to) == 0);
+	CHECK(fi_send(ep[0], from, BIG, NULL, 0, from) == 0);
+	until_begun(to);
+	CHECK(fi_cancel(&ep[1]->fid, to) == -FI_ENOENT);
+	CHECK(ofi_common_done(cq[1], to).len == BIG && memcmp(from, to, BIG) == 0);
+	ofi_common_done(cq[0], from);
+	/* a buffer for many messages is returned with the one that is under way */
+	to[0] = 0;
+	CHECK(fi_recvmsg(ep[1], &multi, FI_MULTI_RECV) == 0);
+	CHECK(fi_send(ep[0], from, BIG / 2, NULL, 0, from) == 0);
+	until_begun(to);
+	CHECK(fi_cancel(&ep[1]->fid, to) == 0);
+	e = ofi_common_done(cq[1], to);
+	CHECK(e.len == BIG / 2 && (e.flags & FI_MULTI_RECV) != 0);
+	ofi_common_done(cq[0], from);
+	exchange();
+	close_pair();
+}
+
+/* The region is closed while answers wait for credits; and requests wait that are refused. */
+static void
+read_is_refused_late(void)
+{
+	struct fid_mr *mr;
+	uint64_t key;
+	int i;
+
+	connect_pair();
+	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
+	key = fi_mr_key(mr);
+	to[0] = 0;
+	CHECK(fi_read(ep[0], to, BIG, NULL, 0, (uintptr_t)from, key, to) == 0);
+	until_begun(to);
+	CHECK(fi_close(&mr->fid) == 0);
+	CHECK(ofi_common_failed(cq[0], to).err == FI_EKEYREJECTED);
+	for (i = 0; i < REFUSED; i++)
+		CHECK(fi_read(ep[0], &to[i], 1, NULL, 0, (uintptr_t)from, key, &to[i]) == 0);
+	for (i = 0; i < REFUSED; i++)
+		CHECK(ofi_common_failed(cq[0], &to[i]).err == FI_EKEYREJECTED);
+	exchange();
+	close_pair();
+}
+
+/* As many operations as an endpoint may have, again and again. */
+static void
+many_requests(void)
+{
+	struct fi_cq_data_entry e[64];
+	struct fid_mr *mr;
+	int i, posted = 0, done = 0;
+	ssize_t n;
+
+	info->tx_attr->size = REQUESTS;
+	connect_pair();
+	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
+	while (done < 2 * REQUESTS) {
+		for (; posted - done < REQUESTS; posted++)
+			CHECK(fi_read(ep[0], to, READ, NULL, 0, (uintptr_t)&from[posted],
+				      fi_mr_key(mr), NULL) == 0);
+		CHECK(fi_read(ep[0], to, 1, NULL, 0, (uintptr_t)from, fi_mr_key(mr), NULL) ==
+		      -FI_EAGAIN);
+		n = fi_cq_read(cq[0], e, 64);
+		CHECK(n > 0 || n == -FI_EAGAIN);
+		done += n > 0 ? (int)n : 0;
+	}
+	for (i = done; i < posted; i++)
+		ofi_common_done(cq[0], NULL);
+	CHECK(memcmp(&from[posted - 1], to, READ) == 0); /* in order */
+	CHECK(fi_close(&mr->fid) == 0);
+	exchange();
+	close_pair();
+	info->tx_attr->size = 0;
+}
+
+/* An old value is read: the region needs that right, too. */
+static void
+fetch_needs_both_rights(void)
+{
+	static uint64_t word;
+	uint64_t one = 1, old = 0;
+	struct fid_mr *mr;
+
+	connect_pair();
+	CHECK(fi_mr_reg(domain, &word, sizeof(word), FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL) == 0);
+	CHECK(fi_atomic(ep[0], &one, 1, NULL, 0, (uintptr_t)&word, fi_mr_key(mr), FI_UINT64,
+			FI_SUM, &one) == 0);
+	ofi_common_done(cq[0], &one);
+	CHECK(fi_fetch_atomic(ep[0], &one, 1, NULL, &old, NULL, 0, (uintptr_t)&word,
+			      fi_mr_key(mr), FI_UINT64, FI_SUM, &one) == 0);
+	CHECK(ofi_common_failed(cq[0], &one).err == FI_EACCES);
+	CHECK(fi_compare_atomic(ep[0], &one, 1, NULL, &one, NULL, &old, NULL, 0, (uintptr_t)&word,
+				fi_mr_key(mr), FI_UINT64, FI_CSWAP, &one) == 0);
+	CHECK(ofi_common_failed(cq[0], &one).err == FI_EACCES);
+	CHECK(word == 1 && old == 0);
+	CHECK(fi_close(&mr->fid) == 0);
+	close_pair();
+}
+
+/* Everything is complete when fi_shutdown() returns. */
+static void
+shutdown_cancels(void)
+{
+	struct fi_cq_data_entry e;
+	struct fi_cq_err_entry err = {0};
+	struct fid *fid;
+
+	connect_pair();
+	fid = &cq[0]->fid;
+	CHECK(fi_recv(ep[0], to, 8, NULL, 0, to) == 0);
+	CHECK(fi_shutdown(ep[0], 0) == 0);
+	CHECK(fi_trywait(fabric, &fid, 1) == -FI_EAGAIN);
+	CHECK(fi_cq_read(cq[0], &e, 1) == -FI_EAVAIL && fi_cq_readerr(cq[0], &err, 0) == 1);
+	CHECK(err.op_context == to && err.err == FI_ECANCELED);
+	expect_event(FI_SHUTDOWN);
+	expect_event(FI_SHUTDOWN);
+	close_pair();
+}
+
+static void
+be_child(void)
+{
+	ofi_common_get_info(NULL, NULL);
+	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	expect_event(FI_CONNECTED);
+	CHECK(fi_send(ep[0], from, BIG, NULL, 0, from) == 0);
+	ofi_common_done(cq[0], from);
+	CHECK(false); /* it is killed before */
+}
+
+/*
+ * A child of fork() has a context of its own, and its parent goes on. It dies in the middle of a
+ * message: that receive and the next one complete.
+ */
+static void
+child_dies(void)
+{
+	struct fid_ep *first;
+	struct fid_cq *first_cq;
+	struct fid_pep *pep;
+	pid_t child;
+	int status;
+
+	connect_pair();
+	exchange();
+	pep = listen_somewhere();
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+		be_child();
+	first = ep[1];
+	first_cq = cq[1];
+	accept_request(expect_request());
+	expect_event(FI_CONNECTED);
+	to[0] = 0;
+	CHECK(fi_recv(ep[1], to, BIG, NULL, 0, to) == 0);
+	CHECK(fi_recv(ep[1], &to[1], 1, NULL, 0, &to[1]) == 0);
+	until_begun(to);
+	CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+	CHECK(WIFSIGNALED(status));
+	CHECK(ofi_common_failed(cq[1], to).err == FI_ECANCELED);
+	CHECK(ofi_common_failed(cq[1], &to[1]).err == FI_ECANCELED);
+	expect_event(FI_SHUTDOWN);
+	close_side(1);
+	ep[1] = first;
+	cq[1] = first_cq;
+	exchange();
+	CHECK(fi_close(&pep->fid) == 0);
+	close_pair();
+}
+
+/* ---- calls whose answers the manual pages say ---- */
+
+static void
+enable_needs_its_parts(void)
+{
+	struct fi_cq_attr attr = {0};
+	struct fid_cntr *cntr;
+	struct fid_ep *one;
+	struct fid_cq *q;
+
+	CHECK(fi_cq_open(domain, &attr, &q, NULL) == 0);
+	CHECK(fi_cntr_open(domain, NULL, &cntr, NULL) == 0);
+	CHECK(fi_endpoint(domain, info, &one, NULL) == 0);
+	CHECK(fi_enable(one) == -FI_ENOEQ);
+	CHECK(fi_ep_bind(one, &eq->fid, 0) == 0);
+	CHECK(fi_ep_bind(one, &cntr->fid, FI_SEND) == 0);
+	CHECK(fi_ep_bind(one, &cntr->fid, FI_SEND | FI_RECV) == -FI_EINVAL);
+	CHECK(fi_ep_bind(one, &cntr->fid, FI_RECV) == 0);
+	CHECK(fi_ep_bind(one, &cntr->fid, FI_MULTI_RECV) == -FI_EBADFLAGS);
+	CHECK(fi_enable(one) == -FI_ENOCQ);
+	CHECK(fi_ep_bind(one, &q->fid, FI_TRANSMIT) == 0);
+	CHECK(fi_enable(one) == -FI_ENOCQ);
+	CHECK(fi_ep_bind(one, &q->fid, FI_RECV) == 0);
+	CHECK(fi_enable(one) == 0);
+	CHECK(fi_ep_bind(one, &q->fid, FI_RECV) == -FI_EOPBADSTATE);
+	CHECK(fi_close(&one->fid) == 0);
+	CHECK(fi_close(&cntr->fid) == 0 && fi_close(&q->fid) == 0);
+}
+
+static void
+flags_of_operations(void)
+{
+	struct fid_ep *one = make_ep(info), *none;
+	uint64_t flags = FI_TRANSMIT | FI_INJECT;
+
+	CHECK(fi_control(&one->fid, FI_SETOPSFLAG, &flags) == 0);
+	flags = FI_TRANSMIT;
+	CHECK(fi_control(&one->fid, FI_GETOPSFLAG, &flags) == 0 && flags == FI_INJECT);
+	flags = FI_RECV;
+	CHECK(fi_control(&one->fid, FI_GETOPSFLAG, &flags) == 0 && flags == 0);
+	CHECK(fi_control(&one->fid, FI_GETOPSFLAG, &flags) == -FI_EINVAL);
+	flags = FI_TRANSMIT | FI_RECV;
+	CHECK(fi_control(&one->fid, FI_SETOPSFLAG, &flags) == -FI_EINVAL);
+	CHECK(fi_tx_context(one, 0, NULL, &none, NULL) == -FI_ENOSYS);
+	CHECK(fi_rx_context(one, 0, NULL, &none, NULL) == -FI_ENOSYS);
+	CHECK(one->ops->rx_size_left(one) == -FI_ENOSYS);
+	CHECK(fi_close(&one->fid) == 0);
+}
+
+/* The answer to a program is what it may ask for. */
+static void
+info_may_be_asked_for(void)
+{
+	struct fi_info *all, *again, *hints = fi_allocinfo();
+
+	hints->fabric_attr->prov_name = strdup("sanstack");
+	CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &all) == 0);
+	fi_freeinfo(all);
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->domain_attr->mr_mode = info->domain_attr->mr_mode;
+	CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &all) == 0);
+	CHECK((all->caps & FI_FENCE) != 0 && (all->tx_attr->caps & FI_FENCE) != 0);
+	CHECK(all->ep_attr->protocol >> 31 == 1); /* of a provider */
+	CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, all, &again) == 0);
+	CHECK(again->caps == all->caps);
+	fi_freeinfo(hints);
+	fi_freeinfo(all);
+	fi_freeinfo(again);
+}
+
+int
+main(void)
+{
+	size_t i;
+
+	for (i = 0; i < BIG; i++)
+		from[i] = (char)(i % 251 + 1);
+	ofi_common_get_info(NULL, NULL);
+	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
+	info_may_be_asked_for();
+	enable_needs_its_parts();
+	flags_of_operations();
+	request_outlives_passive_endpoint();
+	request_is_refused();
+	cancel_in_use();
+	read_is_refused_late();
+	many_requests();
+	fetch_needs_both_rights();
+	shutdown_cancels();
+	child_dies();
+	CHECK(fi_close(&domain->fid) == 0);
+	CHECK(fi_close(&eq->fid) == 0 && fi_close(&fabric->fid) == 0);
+	fi_freeinfo(info);
+	printf("done\n");
+	return 0;
+}
