@@ -112,8 +112,6 @@ msg_post_recv(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
 	int rc;
 
-	if (!ep->rx_selective)
-		flags |= FI_COMPLETION;
 	san_ofi_ctx_lock();
 	if (ep->state == OFI_EP_NEW)
 		rc = -FI_EOPBADSTATE;
@@ -181,7 +179,7 @@ msg_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 	int rc;
 
 	san_ofi_ctx_lock();
-	rc = san_ofi_rxq_post(q, msg, flags | FI_COMPLETION);
+	rc = san_ofi_rxq_post(q, msg, flags);
 	/* one with FI_MULTI_RECV may have room for the messages of several endpoints */
 	while (rc == 0 && !STAILQ_EMPTY(&q->posted) &&
 	       (ep = STAILQ_FIRST(&q->starving)) != NULL) {
@@ -201,7 +199,7 @@ msg_srx_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t co
 		.msg_iov = iov, .desc = desc, .iov_count = count, .context = context};
 
 	(void)addr;
-	return msg_srx_recvmsg(ep, &msg, 0);
+	return msg_srx_recvmsg(ep, &msg, container_of(ep, struct ofi_rxq, fid)->flags);
 }
 
 static ssize_t

@@ -199,6 +199,7 @@ struct ofi_rxq {
 	uint32_t refs;
 	struct ofi_cq *cq;
 	uint32_t nb, max;
+	uint64_t flags; /**< defaults of receives, if shared */
 	size_t min_multi;
 	STAILQ_HEAD(, ofi_recv) posted;
 	STAILQ_HEAD(, ofi_ep) starving; /**< endpoints with messages that wait for a receive */

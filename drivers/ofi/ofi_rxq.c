@@ -78,8 +78,10 @@ san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
 	r->nb_active--;
 	if ((r->flags & FI_MULTI_RECV) != 0 && r->is_taken && r->nb_active == 0)
 		e->flags |= FI_MULTI_RECV;
+	/* the endpoint says whether that is selective, not the queue that it may share */
 	san_ofi_ep_report(ep, e,
-			  (r->flags & FI_COMPLETION) != 0 || (e->flags & FI_MULTI_RECV) != 0);
+			  !ep->rx_selective || (r->flags & FI_COMPLETION) != 0 ||
+				  (e->flags & FI_MULTI_RECV) != 0);
 	if (r->is_taken && r->nb_active == 0)
 		free(r);
 }
@@ -261,6 +263,7 @@ san_ofi_rxq_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_
 		return -FI_ENOMEM;
 	san_ofi_rxq_init(q, container_of(domain, struct ofi_domain, fid),
 			 (uint32_t)(size < OFI_RX_MAX ? size : OFI_RX_MAX));
+	q->flags = attr != NULL ? attr->op_flags : 0;
 	q->fid.fid.fclass = FI_CLASS_SRX_CTX;
 	q->fid.fid.context = context;
 	q->fid.fid.ops = &rxq_fid_ops;

@@ -59,11 +59,17 @@ make_ep(struct fi_info *of)
 }
 
 static void
-open_side(int i, struct fi_info *of)
+open_cq(int i)
 {
 	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
 
 	CHECK(fi_cq_open(domain, &attr, &cq[i], NULL) == 0);
+}
+
+static void
+open_side(int i, struct fi_info *of)
+{
+	open_cq(i);
 	ep[i] = make_ep(of);
 	CHECK(fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV) == 0);
 	CHECK(fi_enable(ep[i]) == 0);
@@ -134,6 +140,32 @@ exchange(void)
 	CHECK(fi_send(ep[0], "on", 3, NULL, 0, ep) == 0);
 	CHECK(ofi_common_done(cq[1], word).len == 3 && strcmp(word, "on") == 0);
 	ofi_common_done(cq[0], ep);
+}
+
+/* The pair with shared receives for the second one, without completions unless asked for. */
+static struct fid_ep *
+connect_shared(void)
+{
+	struct fi_rx_attr attr = {.op_flags = FI_MULTI_RECV};
+	struct fid_pep *pep = listen_somewhere();
+	struct fid_ep *srx;
+	struct fi_info *of;
+
+	CHECK(fi_srx_context(domain, &attr, &srx, NULL) == 0);
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	of = expect_request();
+	open_cq(1);
+	ep[1] = make_ep(of);
+	fi_freeinfo(of);
+	CHECK(fi_ep_bind(ep[1], &cq[1]->fid, FI_TRANSMIT) == 0);
+	CHECK(fi_ep_bind(ep[1], &cq[1]->fid, FI_RECV | FI_SELECTIVE_COMPLETION) == 0);
+	CHECK(fi_ep_bind(ep[1], &srx->fid, 0) == 0);
+	CHECK(fi_accept(ep[1], NULL, 0) == 0);
+	expect_event(FI_CONNECTED);
+	expect_event(FI_CONNECTED);
+	CHECK(fi_close(&pep->fid) == 0);
+	return srx;
 }
 
 /* Look at both queues, which are empty, until the first byte of a large message is there. */
@@ -322,6 +354,30 @@ fetch_needs_both_rights(void)
 	close_pair();
 }
 
+/*
+ * Flags of shared receives are their own, selective completion is the endpoint's: of three messages
+ * in one buffer only the last one is reported, with the buffer.
+ */
+static void
+shared_receives_have_flags(void)
+{
+	struct fid_ep *srx = connect_shared();
+	struct fi_cq_data_entry e;
+	size_t min = 2;
+	int i;
+
+	CHECK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
+	CHECK(fi_recv(srx, to, 6, NULL, 0, to) == 0);
+	for (i = 0; i < 3; i++) {
+		CHECK(fi_send(ep[0], &from[2 * i], 2, NULL, 0, from) == 0);
+		ofi_common_done(cq[0], from);
+	}
+	e = ofi_common_done(cq[1], to);
+	CHECK((e.flags & FI_MULTI_RECV) != 0 && e.buf == &to[4] && memcmp(from, to, 6) == 0);
+	close_pair();
+	CHECK(fi_close(&srx->fid) == 0);
+}
+
 /* Everything is complete when fi_shutdown() returns. */
 static void
 shutdown_cancels(void)
@@ -484,6 +540,7 @@ main(void)
 	read_is_refused_late();
 	many_requests();
 	fetch_needs_both_rights();
+	shared_receives_have_flags();
 	shutdown_cancels();
 	child_dies();
 	CHECK(fi_close(&domain->fid) == 0);
