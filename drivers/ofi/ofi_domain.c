@@ -14,9 +14,14 @@ int
 san_ofi_domain_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 			    struct fi_atomic_attr *attr, uint64_t flags)
 {
+	const uint64_t both = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
 	bool compares = (flags & FI_COMPARE_ATOMIC) != 0;
 
 	(void)domain;
+	if ((flags & FI_TAGGED) != 0) /* to a tagged receive */
+		return -FI_EOPNOTSUPP;
+	if ((flags & ~both) != 0 || flags == both)
+		return -FI_EBADFLAGS;
 	if (datatype != FI_INT64 && datatype != FI_UINT64)
 		return -FI_EOPNOTSUPP;
 	if (op != (compares ? FI_CSWAP : FI_SUM))

@@ -501,6 +501,20 @@ flags_of_operations(void)
 	CHECK(fi_close(&one->fid) == 0);
 }
 
+static void
+atomics_are_queried(void)
+{
+	const uint64_t both = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
+	struct fi_atomic_attr a;
+
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_SUM, &a, FI_FETCH_ATOMIC) == 0 && a.size == 8);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_CSWAP, &a, FI_COMPARE_ATOMIC) == 0);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_CSWAP, &a, 0) == -FI_EOPNOTSUPP);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_SUM, &a, FI_TAGGED) == -FI_EOPNOTSUPP);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_CSWAP, &a, both) == -FI_EBADFLAGS);
+	CHECK(fi_query_atomic(domain, FI_UINT64, FI_SUM, &a, FI_RECV) == -FI_EBADFLAGS);
+}
+
 /* The answer to a program is what it may ask for. */
 static void
 info_may_be_asked_for(void)
@@ -534,6 +548,7 @@ main(void)
 	info_may_be_asked_for();
 	enable_needs_its_parts();
 	flags_of_operations();
+	atomics_are_queried();
 	request_outlives_passive_endpoint();
 	request_is_refused();
 	cancel_in_use();
