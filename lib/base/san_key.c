@@ -71,172 +71,6 @@ san_key_find(const struct san_key *keys, const char *section, const char *name)
 	return NULL;
 }
 
-/* ---- reading ---- */
-
-/* A text without a unit counts *one* each; *mul* / *div* is the field for 1 of the unit. */
-static bool
-key_factor(const struct san_key *k, const char *unit, uint64_t *mul, uint64_t *div)
-{
-	/* 64k is as usual as 64K */
-	int (*compare)(const char *, const char *) =
-		k->type == SAN_KEY_NUMBER || k->type == SAN_KEY_SIZE ? strcasecmp : strcmp;
-	size_t i;
-
-	*mul = k->one;
-	*div = k->type == SAN_KEY_PART && unit[0] == '%' ? 100 : 1;
-	if (unit[0] == '\0' || (*div == 100 && unit[1] == '\0'))
-		return k->one != 0;
-	for (i = 0; i < DIM(units); i++) {
-		if (units[i].type != k->type || compare(units[i].name, unit) != 0)
-			continue;
-		*mul = units[i].factor * (k->type == SAN_KEY_NUMBER ? k->one : 1);
-		*div = k->per;
-		return true;
-	}
-	return false;
-}
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* Digits and their point: *whole* + *part* / *scale*. Returns their end, or NULL. */
-static const char *
-key_digits(const struct san_key *k, const char *text, uint64_t *whole, uint64_t *part,
-	   uint64_t *scale)
-{
-	bool is_hex = text[0] == '0' && (text[1] | 0x20) == 'x';
-	bool has_point = k->type != SAN_KEY_NUMBER;
-	char *end = (char *)(uintptr_t)text;
-
-	*whole = *part = 0;
-	*scale = 1;
-	errno = 0;
-	if (is_digit(text[0])) /* no sign, no blank */
-		*whole = strtoull(text, &end, is_hex ? 16 : 10);
-	else if (!has_point || text[0] != '.' || !is_digit(text[1]))
-		return NULL;
-	/* 010 is octal for some programs and ten for others */
-	if (errno != 0 || (text[0] == '0' && is_digit(text[1])))
-		return NULL;
-	if (*end != '.' || !has_point)
-		return end;
-	for (end++; is_digit(*end) && *scale < DIGITS; end++, *scale *= 10)
-		*part = *part * 10 + (uint64_t)(*end - '0');
-	return end + strspn(end, "0123456789");
-}
-
-/* "1e-3": the text behind the exponent, which divides by 10 so often. */
-static const char *
-key_exponent(const struct san_key *k, const char *text, uint64_t *by)
-{
-	*by = 1;
-	if (k->type != SAN_KEY_PART || (*text | 0x20) != 'e' || text[1] != '-' ||
-	    !is_digit(text[2]) || is_digit(text[3]))
-		return text;
-	for (char n = text[2]; n > '0'; n--)
-		*by *= 10;
-	return text + 3;
-}
-
-/* "1.5us": digits behind the point count as far as the unit is divisible. */
-static bool
-key_quantity(const struct san_key *k, const char *name, const char *text, uint64_t *out)
-{
-	uint64_t whole, part, scale, mul, div, by;
-	unsigned __int128 v;
-	const char *end = key_digits(k, text, &whole, &part, &scale);
-
-	if (end == NULL)
-		return false;
-	end = key_exponent(k, end, &by);
-	if (end[strspn(end, " ")] != '\0') /* a blank before the unit, but none at the end */
-		end += strspn(end, " ");
-	if (*end == '\0' && k->type == SAN_KEY_TIME)
-		end = key_unit(name);
-	*out = 0;
-	if (whole == 0 && part == 0 && *end == '\0')
-		return true; /* 0 of any unit */
-	if (!key_factor(k, end, &mul, &div))
-		return false;
-	v = ((unsigned __int128)whole * scale + part) * mul / scale / div / by;
-	*out = (uint64_t)v;
-	/* a small value must not round to 0, which often means "default" */
-	return v <= UINT64_MAX && (v == 0) == (whole == 0 && part == 0);
-}
-
-static bool
-key_word(const char *const *words, uint64_t min, uint64_t max, const char *text, uint64_t *out)
-{
-	for (*out = min; *out <= max; (*out)++)
-		if (strcmp(words[*out], text) == 0)
-			return true;
-	return false;
-}
-
-bool
-san_key_number(const char *text, uint64_t *out)
-{
-	static const struct san_key number = {.type = SAN_KEY_NUMBER, .one = 1, .per = 1};
-
-	return key_quantity(&number, "", text, out);
-}
-
-static bool
-key_string(const struct san_key *k, void *base, const char *text)
-{
-	size_t len = strlen(text);
-
-	if (len == 0 || len >= k->size)
-		return false;
-	memset((char *)base + k->offset, 0, k->size); /* a caller may compare the field */
-	memcpy((char *)base + k->offset, text, len);
-	return true;
-}
-
-static bool
-key_integer(const struct san_key *k, void *base, const char *name, const char *text)
-{
-	uint64_t v;
-
-	if (k->type == SAN_KEY_WORD) {
-		if (!key_word(k->words, k->min, k->max, text, &v))
-			return false;
-	} else if (k->type == SAN_KEY_BOOL) {
-		if (!key_word(bools, 0, DIM(bools) - 1, text, &v))
-			return false;
-		v = v % 2 * k->one;
-	} else if (!key_quantity(k, name, text, &v) || v < k->min || v > k->max) {
-		return false;
-	}
-	memcpy((char *)base + k->offset, &v, k->size); /* little-endian, like DPDK's processors */
-	return true;
-}
-
-int
-san_key_set(const struct san_key *k, void *base, const char *name, const char *text, char *err,
-	    size_t err_len)
-{
-	char buf[SAN_KEY_TEXT];
-	const char *valid = buf;
-	bool done = false;
-
-	if (k->type == SAN_KEY_OWN) {
-		valid = k->set(base, text);
-		done = valid == NULL;
-	} else {
-		done = k->type == SAN_KEY_STRING ? key_string(k, base, text) :
-						   key_integer(k, base, name, text);
-		san_key_valid(k, buf, sizeof(buf));
-	}
-	if (done)
-		return 0;
-	snprintf(err, err_len, "%s: \"%.*s\" is not %s", name, SHOWN, text, valid);
-	return -EINVAL;
-}
-
 /* ---- writing ---- */
 
 /* Use the largest unit that is exact. */
@@ -314,4 +148,181 @@ san_key_valid(const struct san_key *k, char *buf, size_t len)
 		key_write(k, k->max, max, sizeof(max));
 		snprintf(buf, len, k->max == UINT64_MAX ? "%s or more" : "%s to %s", min, max);
 	}
+}
+
+/* ---- reading ---- */
+
+/* A text without a unit counts *one* each; *mul* / *div* is the field for 1 of the unit. */
+static bool
+key_factor(const struct san_key *k, const char *unit, uint64_t *mul, uint64_t *div)
+{
+	/* 64k is as usual as 64K */
+	int (*compare)(const char *, const char *) =
+		k->type == SAN_KEY_NUMBER || k->type == SAN_KEY_SIZE ? strcasecmp : strcmp;
+	size_t i;
+
+	*mul = k->one;
+	*div = k->type == SAN_KEY_PART && unit[0] == '%' ? 100 : 1;
+	if (unit[0] == '\0' || (*div == 100 && unit[1] == '\0'))
+		return k->one != 0;
+	for (i = 0; i < DIM(units); i++) {
+		if (units[i].type != k->type || compare(units[i].name, unit) != 0)
+			continue;
+		*mul = units[i].factor * (k->type == SAN_KEY_NUMBER ? k->one : 1);
+		*div = k->per;
+		return true;
+	}
+	return false;
+}
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Digits and their point: *whole* + *part* / *scale*. Returns their end, or NULL. */
+static const char *
+key_digits(const struct san_key *k, const char *text, uint64_t *whole, uint64_t *part,
+	   uint64_t *scale)
+{
+	bool is_hex = text[0] == '0' && (text[1] | 0x20) == 'x';
+	bool has_point = k->type != SAN_KEY_NUMBER;
+	char *end = (char *)(uintptr_t)text;
+
+	*whole = *part = 0;
+	*scale = 1;
+	errno = 0;
+	if (is_digit(text[0])) /* no sign, no blank */
+		*whole = strtoull(text, &end, is_hex ? 16 : 10);
+	else if (!has_point || text[0] != '.' || !is_digit(text[1]))
+		return NULL;
+	/* 010 is octal for some programs and ten for others */
+	if (errno != 0 || (text[0] == '0' && is_digit(text[1])))
+		return NULL;
+	if (*end != '.' || !has_point)
+		return end;
+	for (end++; is_digit(*end) && *scale < DIGITS; end++, *scale *= 10)
+		*part = *part * 10 + (uint64_t)(*end - '0');
+	return end + strspn(end, k->type == SAN_KEY_PART ? "0123456789" : "0");
+}
+
+/* "1e-3": the text behind the exponent, which divides by 10 so often. */
+static const char *
+key_exponent(const struct san_key *k, const char *text, uint64_t *by)
+{
+	*by = 1;
+	if (k->type != SAN_KEY_PART || (*text | 0x20) != 'e' || text[1] != '-' ||
+	    !is_digit(text[2]) || is_digit(text[3]))
+		return text;
+	for (char n = text[2]; n > '0'; n--)
+		*by *= 10;
+	return text + 3;
+}
+
+/* 0; -EINVAL; -EDOM: a fraction of 1 of the field. Only a SAN_KEY_PART is rounded. */
+static int
+key_quantity(const struct san_key *k, const char *name, const char *text, uint64_t *out)
+{
+	uint64_t whole, part, scale, mul, div, by;
+	unsigned __int128 v, one;
+	const char *end = key_digits(k, text, &whole, &part, &scale);
+
+	if (end == NULL)
+		return -EINVAL;
+	end = key_exponent(k, end, &by);
+	if (end[strspn(end, " ")] != '\0') /* a blank before the unit, but none at the end */
+		end += strspn(end, " ");
+	if (*end == '\0' && k->type == SAN_KEY_TIME)
+		end = key_unit(name);
+	*out = 0;
+	if (whole == 0 && part == 0 && *end == '\0')
+		return 0; /* 0 of any unit */
+	if (!key_factor(k, end, &mul, &div))
+		return -EINVAL;
+	v = ((unsigned __int128)whole * scale + part) * mul;
+	one = (unsigned __int128)scale * div * by;
+	if (k->type != SAN_KEY_PART && v % one != 0)
+		return -EDOM;
+	*out = (uint64_t)(v / one);
+	/* a small value must not round to 0, which often means "default" */
+	return v / one <= UINT64_MAX && (v < one) == (whole == 0 && part == 0) ? 0 : -EINVAL;
+}
+
+static int
+key_word(const char *const *words, uint64_t min, uint64_t max, const char *text, uint64_t *out)
+{
+	for (*out = min; *out <= max; (*out)++)
+		if (strcmp(words[*out], text) == 0)
+			return 0;
+	return -EINVAL;
+}
+
+bool
+san_key_number(const char *text, uint64_t *out)
+{
+	static const struct san_key number = {.type = SAN_KEY_NUMBER, .one = 1, .per = 1};
+
+	return key_quantity(&number, "", text, out) == 0;
+}
+
+static int
+key_string(const struct san_key *k, void *base, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || len >= k->size)
+		return -EINVAL;
+	memset((char *)base + k->offset, 0, k->size); /* a caller may compare the field */
+	memcpy((char *)base + k->offset, text, len);
+	return 0;
+}
+
+static int
+key_integer(const struct san_key *k, void *base, const char *name, const char *text)
+{
+	uint64_t v;
+	int rc;
+
+	if (k->type == SAN_KEY_WORD)
+		rc = key_word(k->words, k->min, k->max, text, &v);
+	else if (k->type == SAN_KEY_BOOL)
+		rc = key_word(bools, 0, DIM(bools) - 1, text, &v);
+	else
+		rc = key_quantity(k, name, text, &v);
+	if (rc != 0)
+		return rc;
+	if (k->type == SAN_KEY_BOOL)
+		v = v % 2 * k->one;
+	else if (v < k->min || v > k->max)
+		return -EINVAL;
+	memcpy((char *)base + k->offset, &v, k->size); /* little-endian, like DPDK's processors */
+	return 0;
+}
+
+int
+san_key_set(const struct san_key *k, void *base, const char *name, const char *text, char *err,
+	    size_t err_len)
+{
+	char buf[SAN_KEY_TEXT], one[32];
+	const char *valid = buf;
+	int rc;
+
+	if (k->type == SAN_KEY_OWN) {
+		valid = k->set(base, text);
+		rc = valid == NULL ? 0 : -EINVAL;
+	} else {
+		rc = k->type == SAN_KEY_STRING ? key_string(k, base, text) :
+						 key_integer(k, base, name, text);
+	}
+	if (rc == 0)
+		return 0;
+	if (rc == -EDOM) {
+		key_write(k, 1, one, sizeof(one));
+		snprintf(buf, sizeof(buf), "a multiple of %s", one);
+	} else if (valid == buf) {
+		san_key_valid(k, buf, sizeof(buf));
+	}
+	snprintf(err, err_len, "%s: \"%.*s\" is not %s", name, SHOWN, text, valid);
+	return -EINVAL;
 }
