@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -117,8 +118,8 @@ set_set(void *conf, const char *v)
 	return NULL;
 }
 
-static const char *
-args_set_impair(void *conf, const char *v)
+static int
+args_set_impair(void *conf, const char *v, char *error, size_t size)
 {
 	struct bench_conf *c = conf;
 	struct rtsan_dpdk_impair spec = {.drop = 0};
@@ -130,8 +131,10 @@ args_set_impair(void *conf, const char *v)
 		from = 1;
 	if (from == to)
 		v += 3;
-	if (strcmp(v, "off") != 0 && rtsan_dpdk_impair_parse(v, &spec) < 0)
-		return FAULTS;
+	if (strcmp(v, "off") != 0 && rtsan_dpdk_impair_parse(v, &spec) < 0) {
+		snprintf(error, size, "%s", rtsan_error());
+		return -EINVAL;
+	}
 	for (i = from; i <= to; i++) {
 		c->impair[i] = spec;
 		/*
@@ -141,7 +144,7 @@ args_set_impair(void *conf, const char *v)
 		c->impair[i].seed += (uint64_t)i;
 		c->has_impair[i] = strcmp(v, "off") != 0;
 	}
-	return NULL;
+	return 0;
 }
 
 static const char *
@@ -229,7 +232,7 @@ static const struct san_key args[] = {
 	 SAN_KEY_AT(bench_conf, attach), READ(set_attach, ATTACH)},
 	{"sanbench", "ip", "own address; may be repeated", READ(args_set_ip, PREFIX)},
 	{"sanbench", "impair", "faults on the port; may be repeated",
-	 READ(args_set_impair, FAULTS), SET},
+	 SAN_KEY_LIST(args_set_impair, FAULTS), SET},
 	{"sanbench", "capture", "write every packet to this pcapng file", TEXT(capture)},
 	{"sanbench", "poll", "the thread that polls the engine",
 	 SAN_KEY_UINT(SAN_KEY_WORD, bench_conf, poll, 1, 2, 1, 1), .words = pollers},

@@ -306,8 +306,12 @@ san_key_set(const struct san_key *k, void *base, const char *name, const char *t
 {
 	char buf[SAN_KEY_TEXT], one[32];
 	const char *valid = buf;
-	int rc;
+	int rc, n;
 
+	if (k->set_list != NULL) {
+		n = snprintf(err, err_len, "%s: ", name);
+		return k->set_list(base, text, err + n, err_len - (size_t)n);
+	}
 	if (k->type == SAN_KEY_OWN) {
 		valid = k->set(base, text);
 		rc = valid == NULL ? 0 : -EINVAL;

@@ -38,6 +38,8 @@ struct san_key {
 	const char *const *words;
 	/** SAN_KEY_OWN: returns NULL, or a text of what is valid. *size* 0: it is not written. */
 	const char *(*set)(void *base, const char *text);
+	/** Instead of set(), for a list: 0, or -EINVAL and which element is wrong, and why. */
+	int (*set_list)(void *base, const char *text, char *err, size_t err_len);
 	const char *form; /**< SAN_KEY_OWN: what is valid */
 	const char *old;  /**< a name of before, which is still read; NULL: none */
 	bool is_live;     /**< may change while the program runs */
@@ -65,6 +67,7 @@ struct san_key {
 	SAN_KEY_UINT(SAN_KEY_WORD, s, f, 0, sizeof(w) / sizeof((w)[0]) - 1, 1, 1), .words = w
 #define SAN_KEY_CHARS(s, f)   .type = SAN_KEY_STRING, SAN_KEY_AT(s, f), .min = 1
 #define SAN_KEY_READ(fn, how) .type = SAN_KEY_OWN, .set = fn, .form = how
+#define SAN_KEY_LIST(fn, how) .type = SAN_KEY_OWN, .set_list = fn, .form = how
 
 /**
  * Find a key in a table that ends with a zeroed entry. A time may have its unit behind the name:
@@ -82,6 +85,7 @@ const struct san_key *san_key_find(const struct san_key *keys, const char *secti
  *   The key as it was written, for the message and the unit behind it.
  * @return
  *   0; -EINVAL: not valid, *err* has key, value and what is valid, and nothing has changed.
+ *   Of a list the elements before the wrong one may be set.
  */
 int san_key_set(const struct san_key *k, void *base, const char *name, const char *text, char *err,
 		size_t err_len);

@@ -101,43 +101,59 @@ set_route(void *conf, const char *text)
 	return strchr(text, ',') == NULL ? ROUTE : add_route(conf, text, ROUTE);
 }
 
-/* Worker lcores of EAL, each of which runs an engine. */
+/* Returns NULL, or what is wrong with *word*. */
 static const char *
-set_lcores(void *base, const char *text)
+lcores_add(struct san_engine_conf *to, const char *word)
 {
-	struct dpdk_conf *conf = base;
-	struct san_engine_conf *engine = &conf->engine;
-	char buf[DPDK_WORD_MAX], *save = NULL, *word;
 	uint64_t lcore;
 	uint32_t i;
 
-	engine->nb_lcores = 0;
-	snprintf(buf, sizeof(buf), "%s", text);
-	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
-		if (!san_key_number(word, &lcore) || lcore >= RTE_MAX_LCORE ||
-		    engine->nb_lcores == RTE_DIM(engine->lcores))
-			return LCORES;
-		for (i = 0; i < engine->nb_lcores; i++)
-			if (engine->lcores[i] == lcore)
-				return LCORES;
-		engine->lcores[engine->nb_lcores++] = (uint32_t)lcore;
-	}
-	if (engine->nb_lcores == 0)
-		return LCORES;
-	conf->has_lcores = true;
+	if (!san_key_number(word, &lcore) || lcore >= RTE_MAX_LCORE)
+		return "is not the number of an lcore";
+	for (i = 0; i < to->nb_lcores; i++)
+		if (to->lcores[i] == lcore)
+			return "is there already";
+	if (to->nb_lcores == RTE_DIM(to->lcores))
+		return "is one lcore too many";
+	to->lcores[to->nb_lcores++] = (uint32_t)lcore;
 	return NULL;
 }
 
-static const char *
-set_impair_tx(void *conf, const char *text)
+/* Worker lcores of EAL, each of which runs an engine. */
+static int
+set_lcores(void *base, const char *text, char *err, size_t err_len)
 {
-	return san_dpdk_conf_impair(text, &((struct dpdk_conf *)conf)->engine.impair_tx);
+	struct dpdk_conf *conf = base;
+	char buf[DPDK_WORD_MAX], *save = NULL, *word;
+	const char *wrong;
+
+	conf->engine.nb_lcores = 0;
+	snprintf(buf, sizeof(buf), "%s", text);
+	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
+		wrong = lcores_add(&conf->engine, word);
+		if (wrong == NULL)
+			continue;
+		snprintf(err, err_len, "\"%s\" in \"%s\" %s", word, text, wrong);
+		return -EINVAL;
+	}
+	conf->has_lcores = conf->engine.nb_lcores > 0;
+	if (!conf->has_lcores)
+		snprintf(err, err_len, "\"%s\" is not " LCORES, text);
+	return conf->has_lcores ? 0 : -EINVAL;
 }
 
-static const char *
-set_impair_rx(void *conf, const char *text)
+static int
+set_impair_tx(void *conf, const char *text, char *err, size_t err_len)
 {
-	return san_dpdk_conf_impair(text, &((struct dpdk_conf *)conf)->engine.impair_rx);
+	return san_dpdk_conf_impair(text, &((struct dpdk_conf *)conf)->engine.impair_tx, err,
+				    err_len);
+}
+
+static int
+set_impair_rx(void *conf, const char *text, char *err, size_t err_len)
+{
+	return san_dpdk_conf_impair(text, &((struct dpdk_conf *)conf)->engine.impair_rx, err,
+				    err_len);
 }
 
 /* ---- the table ---- */
@@ -176,7 +192,7 @@ const struct san_key dpdk_conf_keys[] = {
 	{"port", "dscp", "code point of every packet", NUM(CORE(cm.path.dscp), 0, 63)},
 	/* engine */
 	{"port", "lcores", "workers of EAL that run an engine each",
-	 SAN_KEY_READ(set_lcores, LCORES)},
+	 SAN_KEY_LIST(set_lcores, LCORES)},
 	{"port", "idle", "what an idle lcore does", WORD(engine.idle, idle_words)},
 	{"port", "sleep", "longest sleep of an idle lcore", USEC(engine.sleep_max_us, 1, 100000)},
 	/* connections */
@@ -282,8 +298,8 @@ const struct san_key dpdk_conf_keys[] = {
 	{"port", "pull_piece", "bytes of the pieces of long pulls",
 	 BYTES(CORE(ulp.pull_piece), 1, SAN_WIRE_LENGTH_MAX)},
 	/* tests */
-	{"port", "impair_tx", "faults before transmission", SAN_KEY_READ(set_impair_tx, IMPAIR)},
-	{"port", "impair_rx", "faults after reception", SAN_KEY_READ(set_impair_rx, IMPAIR)},
+	{"port", "impair_tx", "faults before transmission", SAN_KEY_LIST(set_impair_tx, IMPAIR)},
+	{"port", "impair_rx", "faults after reception", SAN_KEY_LIST(set_impair_rx, IMPAIR)},
 	{"port", "capture", "file for every packet of the port", SAN_KEY_CHARS(dpdk_conf, capture)},
 	{"port", "seed", "of keys and tags, which are predictable then; 0: none",
 	 NUM(engine.secret_seed, 0, UINT64_MAX)},
@@ -510,26 +526,34 @@ static const struct san_key impair_keys[] = {
 	{0},
 };
 
-const char *
-san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out)
+int
+san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out, char *err,
+		     size_t err_len)
 {
-	char buf[DPDK_WORD_MAX], err[SAN_KEY_TEXT], *save = NULL, *word, *value;
+	char buf[DPDK_WORD_MAX], *save = NULL, *word, *value;
 	const struct san_key *k;
 
 	*out = (struct san_engine_impair_conf){.seed = IMPAIR_SEED};
-	if (strlen(text) >= sizeof(buf))
-		return IMPAIR;
+	if (strlen(text) >= sizeof(buf)) {
+		snprintf(err, err_len, "at most %zu characters", sizeof(buf) - 1);
+		return -EINVAL;
+	}
 	strcpy(buf, text);
 	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
 		value = strchr(word, '=');
-		if (value == NULL)
-			return IMPAIR;
-		*value++ = '\0';
-		k = san_key_find(impair_keys, NULL, word);
-		if (k == NULL || san_key_set(k, out, word, value, err, sizeof(err)) != 0)
-			return IMPAIR;
+		k = NULL;
+		if (value != NULL) {
+			*value++ = '\0';
+			k = san_key_find(impair_keys, NULL, word);
+		}
+		if (k == NULL) {
+			snprintf(err, err_len, "\"%s\" is none of " IMPAIR, word);
+			return -EINVAL;
+		}
+		if (san_key_set(k, out, word, value, err, err_len) != 0)
+			return -EINVAL;
 	}
-	return NULL;
+	return 0;
 }
 
 static int

@@ -74,8 +74,9 @@ int san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rt
 /** Read "key=value" words. -EINVAL with a text by *host*. */
 int san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		       const struct rtsan_host *host);
-/** Read "drop=0.01,dup=...". NULL, or a text of what is valid. */
-const char *san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out);
+/** Read "drop=0.01,dup=...". -EINVAL: *err* has the element that is wrong, and why. */
+int san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out, char *err,
+			 size_t err_len);
 /** Convert it for the engine. -EINVAL: a probability is out of range. */
 int san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
 				struct san_engine_impair_conf *out);

@@ -68,12 +68,13 @@ int
 rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 {
 	struct san_engine_impair_conf conf;
-	const char *valid = san_dpdk_conf_impair(text, &conf);
+	char err[SAN_KEY_TEXT];
 
-	if (valid != NULL)
-		return rtsan_provider_host()->fail(-EINVAL, "\"%s\" is not %s", text, valid);
+	if (san_dpdk_conf_impair(text, &conf, err, sizeof(err)) != 0)
+		return rtsan_provider_host()->fail(-EINVAL, "%s", err);
 	if (conf.delay_ns % SAN_NS_PER_US != 0)
-		return rtsan_provider_host()->fail(-EINVAL, "%s: the delay is not whole us", text);
+		return rtsan_provider_host()->fail(-EINVAL, "%s: delay is not a multiple of 1us",
+						   text);
 	*out = (struct rtsan_dpdk_impair){
 		.drop = (double)conf.drop / SAN_IMPAIR_ALWAYS,
 		.duplicate = (double)conf.duplicate / SAN_IMPAIR_ALWAYS,
