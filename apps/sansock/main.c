@@ -340,14 +340,16 @@ dial_as(uid_t uid, const char *path)
 	return WEXITSTATUS(status);
 }
 
-/*
- * Ask the daemon at *path*, as the library does, whether its port leaves TCP to the kernel. The
- * answer's descriptor is not wanted: the kernel closes it.
- */
+/* Ask the daemon at *path*, without attaching to it, whether its port leaves TCP to the kernel. */
 static bool
 is_tcp_left(const char *path)
 {
-	struct shmq_req req = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .type = SHMQ_HELLO};
+	struct shmq_req req = {
+		.magic = SHMQ_MAGIC,
+		.abi = SHMQ_ABI,
+		.type = SHMQ_HELLO,
+		.hello.is_query = 1,
+	};
 	const struct timeval patience = {.tv_sec = rules.settings.answer_s};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

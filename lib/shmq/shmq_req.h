@@ -93,6 +93,7 @@ struct shmq_req {
 	union {
 		struct {
 			char port[SHMQ_PORT]; /**< its name; empty: the daemon's first one */
+			uint8_t is_query;     /**< report the port only: nothing is attached */
 		} hello;
 		struct {
 			uint64_t addr; /**< address of the first byte in the application */

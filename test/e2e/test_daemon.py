@@ -183,6 +183,8 @@ def refused(work):
     check('a hello must come first' in ask(s, request(CQ_CREATE))[1], 'before hello')
     check('version' in ask(s, request(HELLO, abi=ABI + 1))[1], 'another version')
     check('not a request' in ask(s, request(HELLO, magic=1))[1], 'another magic')
+    check(ask(s, request(HELLO, b''.ljust(32, b'\0') + b'\1'))[0] == 0, 'a query')
+    check('a hello must come first' in ask(s, request(CQ_CREATE))[1], 'a query does not attach')
     check(ask(s, request(HELLO))[0] == 0, 'hello')
     check('before' in ask(s, request(HELLO))[1], 'hello twice')
     for kind in (0, TYPES, 2 ** 31):

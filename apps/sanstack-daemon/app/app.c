@@ -157,9 +157,8 @@ app_find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 }
 
 static void
-fill_hello(const struct app_port *port, const struct app *a, struct shmq_rep *rep)
+fill_hello(const struct app_port *port, struct shmq_rep *rep)
 {
-	rep->hello.ctl_bytes = a->ctl_mem.bytes;
 	rep->hello.max_msg = port->caps.max_msg;
 	rep->hello.max_qps = port->caps.max_qps;
 	rep->hello.max_cqs = RTE_MIN(port->conf->app_cqs, port->caps.max_cqs);
@@ -186,6 +185,9 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	port = app_find_port(all, req, ans);
 	if (port == NULL)
 		return -ENODEV;
+	fill_hello(port, &ans->rep);
+	if (req->hello.is_query)
+		return 0;
 	nb = san_apps_of(all, a->owner);
 	if (!san_apps_have_place(port, a->owner, 0)) {
 		LOG_OF(a->owner, WARNING,
@@ -206,7 +208,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	port->nb_attached++;
 	LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
 	       (int)a->pid, a->uid);
-	fill_hello(port, a, &ans->rep);
+	ans->rep.hello.ctl_bytes = a->ctl_mem.bytes;
 	return 0;
 }
 
