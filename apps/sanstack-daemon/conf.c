@@ -264,7 +264,7 @@ conf_set_port(struct conf_port *port, const char *name, const char *value, char 
 	}
 	keep_own(port, &scratch);
 	k = san_key_find(dpdk_conf_keys, NULL, name);
-	/* one spelling, so that another one of the same value is no change */
+	/* normalised, so that another spelling of the same value is no change for a reload */
 	if (!san_key_value(k, &scratch, text, sizeof(text)) ||
 	    snprintf(again, sizeof(again), "%s=%s", k->name, text) >= (int)sizeof(again))
 		return add_word(port, word);

@@ -206,8 +206,8 @@ make_ports(struct server *s)
 }
 
 /*
- * The devices belong to the other daemon until san_takeover_commit(). It goes on if this one
- * fails.
+ * The devices belong to the other daemon until san_takeover_commit(). It continues to serve
+ * if this one fails.
  */
 static void
 take_devices(struct server *s)

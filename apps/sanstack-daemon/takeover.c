@@ -407,7 +407,7 @@ takeover_hand_over(const struct server *s, int sock, uint64_t parked_ns)
 }
 
 /*
- * The new daemon may be slow, not dead, and have the ports. The shutdown tells it not to go on.
+ * The new daemon may be slow, not dead, and have the ports. After the shutdown it cannot commit.
  * When its end closes, it has parked the ports or has exited.
  */
 static int

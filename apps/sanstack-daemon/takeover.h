@@ -30,7 +30,7 @@ int san_takeover_receive(struct server *s);
 /** Load its state: the ports in s->all, which are parked on open devices, and the shared memory. */
 int san_takeover_load(struct server *s);
 /**
- * Ask to commit, once the ports can start. On error they must be parked: the old daemon goes on.
+ * Ask to commit, once the ports can start. On error they must be parked: the old daemon continues.
  */
 int san_takeover_commit(struct server *s);
 /** Log what was taken over. */

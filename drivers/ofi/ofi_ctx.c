@@ -66,7 +66,7 @@ ctx_note_addrs(struct rtsan_ctx *san)
 			ctx_nb_addrs++;
 }
 
-/* A look at what a context would have. An engine is not started for that. */
+/* Query the addresses that a context would have. No engine is started for that. */
 static int
 ctx_probe(void)
 {
@@ -77,7 +77,7 @@ ctx_probe(void)
 		return 0;
 	rc = rtsan_open(san_ofi_init_spec(), &san);
 	if (rc != 0) {
-		/* without a daemon the provider is merely absent, unless it was asked for */
+		/* a missing daemon is an error only if the program has named one */
 		FI_LOG(&san_ofi_init_provider,
 		       san_ofi_init_has_spec() ? FI_LOG_WARN : FI_LOG_INFO, FI_LOG_CORE, "%s\n",
 		       rtsan_error());
@@ -157,7 +157,7 @@ san_ofi_ctx_get(struct ofi_ctx **out)
 	int rc;
 
 	if (ctx_open == NULL || ctx_pid != getpid()) {
-		rc = ctx_create(&ctx_open); /* that of a parent stays the parent's */
+		rc = ctx_create(&ctx_open); /* after fork() the old one is the parent's */
 		if (rc != 0) {
 			ctx_open = NULL;
 			return rc;

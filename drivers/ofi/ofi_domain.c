@@ -31,7 +31,7 @@ san_ofi_domain_query_atomic(struct fid_domain *domain, enum fi_datatype datatype
 	return 0;
 }
 
-/* ---- what there is not ---- */
+/* ---- not supported ---- */
 
 static int
 domain_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

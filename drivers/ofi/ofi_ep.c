@@ -8,7 +8,7 @@
 
 #include "ofi_priv.h"
 
-#define EP_LINGER_MS 1000 /* what was injected is still sent when an endpoint is closed */
+#define EP_LINGER_MS 1000 /* time for injected data to be sent when an endpoint is closed */
 
 /* ---- completions ---- */
 
@@ -30,7 +30,10 @@ san_ofi_ep_report(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wa
 
 /* ---- end ---- */
 
-/* What the transport no longer has completes now; the rest when it comes back. */
+/*
+ * Cancel operations. Those with work requests in the transport end with its last completion, unless
+ * *all* of them end now.
+ */
 static void
 ep_cancel_ops(struct ofi_ep *ep, bool all)
 {
@@ -113,7 +116,7 @@ ep_create_pool(struct ofi_ep *ep)
 		return san_ofi_ctx_fail(rc, "receives of an endpoint");
 	for (i = 0; i < OFI_NB_RX; i++) {
 		ep->rx[i].data = (uint8_t *)rtsan_mr_addr(ep->rx_mr) + i * OFI_BUF_SIZE;
-		ep->rx[i].class = OFI_CLASS_NONE; /* the peer is told of these at first */
+		ep->rx[i].class = OFI_CLASS_NONE; /* private data has these credits */
 		STAILQ_INSERT_TAIL(&ep->consumed, &ep->rx[i], link);
 	}
 	san_ofi_rx_repost(ep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* fi_getinfo(): what the provider offers, and whether that is what the program asks for. */
+/* fi_getinfo(): what the provider offers, and whether it matches the hints of the program. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static const struct fi_info info_all = {
 	.fabric_attr = &info_fabric,
 };
 
-/* ---- what is asked for ---- */
+/* ---- hints ---- */
 
 static bool
 info_refuse(const char *what)
@@ -221,9 +221,9 @@ info_check(uint32_t version, const struct fi_info *h)
 		 info_check_rx(h->rx_attr) && info_check_names(h));
 }
 
-/* ---- what is answered ---- */
+/* ---- answers ---- */
 
-/* Capabilities as asked for, with the directions that they imply. */
+/* The requested capabilities, with the directions that they imply. */
 static uint64_t
 info_caps(uint64_t asked)
 {
@@ -298,7 +298,7 @@ san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src, const un
 
 /* ---- addresses ---- */
 
-/** What the program says about addresses, and which ones the context has. */
+/** Addresses that the program passes, and those of the context. */
 struct info_where {
 	bool has_src, has_dest;
 	union ofi_addr src, dest;
@@ -361,8 +361,8 @@ info_is_loopback(const union ofi_addr *a)
 }
 
 /*
- * The source address for *family*: an own one, with the port that is asked for. NULL: not known
- * before the engine runs. False: nothing can be sent from what is asked for, or to it.
+ * Choose the source address for *family*: an own one, with the requested port. *has_src* false: not
+ * known before the engine runs. Returns false if the requested addresses cannot be used.
  */
 static bool
 info_choose(const struct info_where *w, int family, union ofi_addr *src, bool *has_src)

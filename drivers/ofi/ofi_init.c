@@ -38,7 +38,7 @@ FI_EXT_INI
 			OFI_DEFAULT_SPEC);
 	if (fi_param_get_str(&san_ofi_init_provider, "spec", &init_spec) != 0)
 		init_spec = NULL;
-	/* a child finds the lock free, whatever other threads of its parent do */
+	/* so that the lock is free in a child of fork() */
 	pthread_atfork(san_ofi_ctx_lock, san_ofi_ctx_unlock, san_ofi_ctx_unlock);
 	return &san_ofi_init_provider;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* fi_send(), fi_recv() and their kin. */
+/* fi_send(), fi_recv() and their variants. */
 
 #include "ofi_priv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls that endpoints of this type do not have: libfabric calls them without a look. */
+/* Calls that endpoints of this type lack: libfabric calls them without a check. */
 
 #include "ofi_priv.h"
 

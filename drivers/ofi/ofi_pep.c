@@ -178,7 +178,7 @@ pep_listen_at(struct ofi_pep *pep, uint16_t port)
 	return rc;
 }
 
-/* The address that peers are told: an own one, even if the program says any. */
+/* Choose the address to report to peers: an own one, also if the program binds to any. */
 static int
 pep_choose_local(struct ofi_pep *pep)
 {

@@ -37,7 +37,7 @@
 
 #define OFI_INJECT     4096 /* bytes of an inject */
 #define OFI_IOV        4
-#define OFI_TX_SIZE    256 /* operations of an endpoint; OFI_REQUESTS if asked for */
+#define OFI_TX_SIZE    256 /* operations of an endpoint; up to OFI_REQUESTS by hints */
 #define OFI_RX_SIZE    1024
 #define OFI_RX_MAX     65536
 #define OFI_MULTI_RECV 64 /* least room of a buffer for many messages */
@@ -77,7 +77,7 @@ enum ofi_class {
 struct ofi_lane {
 	struct rtsan_cq *cq;
 	uint32_t room; /**< entries that are not reserved */
-	int fd;        /**< for waiting; -1: not asked for yet */
+	int fd;        /**< for waiting; -1: not requested yet */
 	SLIST_ENTRY(ofi_lane) link;
 };
 
@@ -255,7 +255,7 @@ enum ofi_state {
 	OFI_EP_ENDED,
 };
 
-/** What the program knows of the connection. The endpoint may have ended before it is told. */
+/** The last reported state of the connection. The endpoint may have ended before the report. */
 enum ofi_conn {
 	OFI_CONN_NONE = 0, /**< nothing, or its end */
 	OFI_CONN_BEGUN,
@@ -518,14 +518,14 @@ int san_ofi_ep_shutdown(struct ofi_ep *ep);
 void san_ofi_ep_end(struct ofi_ep *ep);
 /** Report the receive that a message has begun to fill, whose rest does not come, as cancelled. */
 void san_ofi_ep_cancel_recv(struct ofi_ep *ep);
-/** The peer has sent nonsense: end the connection. */
+/** The peer has violated the protocol: end the connection. */
 void san_ofi_ep_break(struct ofi_ep *ep, const char *why);
 /** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */
 void san_ofi_ep_report(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wanted);
 
 extern struct fi_ops_cm san_ofi_cm_ops;
 void san_ofi_cm_on_event(const struct rtsan_event *ev);
-/** Tell the program, unless it knows, that the connection has ended or never will be. */
+/** Report once that the connection has ended, or that its set-up has failed. */
 void san_ofi_cm_tell_end(struct ofi_ep *ep, uint8_t reason);
 /** Write private data: ours, then *data*. Returns its length. */
 uint16_t san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data,
@@ -563,7 +563,7 @@ void san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
 int san_ofi_rxq_setopt(struct ofi_rxq *q, int level, int name, const void *value, size_t len);
 int san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, size_t *len);
 
-/* ---- ofi_rx.c: what comes ---- */
+/* ---- ofi_rx.c: receiving ---- */
 
 void san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx);
 /** Give held messages to receives. */
@@ -571,7 +571,7 @@ void san_ofi_rx_feed(struct ofi_ep *ep);
 /** Post the consumed receives of the pool again. */
 void san_ofi_rx_repost(struct ofi_ep *ep);
 
-/* ---- ofi_op.c, ofi_tx.c: what goes ---- */
+/* ---- ofi_op.c, ofi_tx.c: sending ---- */
 
 /** What an operation of the program is made of. */
 struct ofi_op_args {
@@ -587,11 +587,11 @@ struct ofi_op_args {
 };
 /** Begin an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
 ssize_t san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args);
-/** An answer to request *id* of the peer. NULL: no memory, or the peer asks for too much. */
+/** An answer to request *id* of the peer. NULL: no memory, or too many requests. */
 struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id);
-/** Complete it if nothing is missing. */
+/** Complete it if all of its work is done. */
 void san_ofi_op_check(struct ofi_op *op);
-/** Complete it, whatever is missing. */
+/** Complete it now. */
 void san_ofi_op_cancel(struct ofi_op *op);
 /** The operation that the peer answers, or NULL. */
 struct ofi_op *san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id);

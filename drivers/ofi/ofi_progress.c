@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A round of work: what has come, and what follows from it. */
+/* A round of progress: completions of the transport, then sends and receives that they allow. */
 
 #include <string.h>
 
@@ -72,14 +72,14 @@ progress_lanes(struct ofi_ctx *ctx)
 	return sum;
 }
 
-/* The daemon, or the port, is gone: all connections have ended. */
+/* The daemon or the port has ended, and with it all connections. */
 static void
 progress_lose(struct ofi_ctx *ctx)
 {
 	struct ofi_wait *w;
 	struct ofi_ep *ep;
 
-	while (progress_lanes(ctx) != 0) /* what came before can be polled */
+	while (progress_lanes(ctx) != 0) /* completions from before can be polled */
 		;
 	ctx->is_lost = true;
 	OFI_WARN(FI_LOG_CORE, "%s: %s\n", san_ofi_init_spec(), rtsan_error());

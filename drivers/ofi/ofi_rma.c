@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* fi_read(), fi_write() and their kin. */
+/* fi_read(), fi_write() and their variants. */
 
 #include "ofi_priv.h"
 

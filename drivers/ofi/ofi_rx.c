@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What comes: messages go to posted receives, requests to memory are served, answers complete
+ * Received messages: data goes to posted receives, requests to memory are served, answers complete
  * operations. Each message has filled a receive of the pool.
  */
 
@@ -108,7 +108,7 @@ rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
 	op->data = data;
 }
 
-/* The last part of a message has come. */
+/* The last part of a message has arrived. */
 static void
 rx_complete(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 {
@@ -201,7 +201,7 @@ san_ofi_rx_feed(struct ofi_ep *ep)
 		rx_consume(ep, rx, OFI_CLASS_MSG);
 	}
 	if (ep->state == OFI_EP_ENDED)
-		san_ofi_ep_cancel_recv(ep); /* the rest of its message does not come */
+		san_ofi_ep_cancel_recv(ep); /* the rest of its message will not arrive */
 }
 
 static void
@@ -217,7 +217,7 @@ rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 
 /* ---- requests for memory ---- */
 
-/* Tell the program of a write with CQ data. */
+/* Report a write with CQ data to the program. */
 static void
 rx_tell_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 {
@@ -299,7 +299,7 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_end_request(struct ofi_op *op, uint32_t status)
 {
-	if (status >= FI_ERRNO_MAX) /* the peer's word */
+	if (status >= FI_ERRNO_MAX) /* a value of the peer */
 		status = FI_EIO;
 	if (status != 0 && op->err == 0) {
 		op->err = (int)status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What goes. Operations wait in order until credits, send buffers and places in the send queue
+ * Sending. Operations wait in order until credits, send buffers and places in the send queue
  * allow their next part. Answers have a queue of their own, so that no message that waits for a
  * receive is in their way.
  */
@@ -47,7 +47,7 @@ tx_is_done(const struct ofi_op *op)
 	return (!op->is_native && !tx_has_payload(op)) || op->posted == op->length;
 }
 
-/* A region may have been closed since the peer asked for it. */
+/* Check again: the region may have been closed since the peer requested the read. */
 static void
 tx_check_memory(struct ofi_op *op)
 {
@@ -209,7 +209,7 @@ tx_name(const struct ofi_op *op, size_t length, struct rtsan_sge *sge, uint32_t 
 	return nb;
 }
 
-/* The transport takes the bytes from the program's memory. */
+/* Post a part without a copy: the transport reads the program's memory. */
 static int
 tx_post_direct(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part *p,
 	       struct rtsan_sge sge[OFI_IOV], uint8_t nb)
@@ -345,15 +345,15 @@ tx_native_atomic(struct ofi_op *op)
 	if (buf == NULL)
 		return false;
 	buf->offset = 0;
-	buf->length = op->length; /* 0: the old value is not asked for */
+	buf->length = op->length; /* 0: the program does not fetch the old value */
 	sge = (struct rtsan_sge){buf->data, sizeof(uint64_t), buf->lkey};
 	wr.sge = &sge;
 	return tx_advance(op, tx_post(op, &wr, buf), op->length);
 }
 
 /*
- * CQ data follows a write once the transport has executed it: the peer is not told of a write that
- * was refused. The completion of the write marks the endpoint.
+ * CQ data follows a write once the transport has executed it, so a refused write is not reported to
+ * the peer. The completion of the write marks the endpoint.
  */
 static bool
 tx_native_data(struct ofi_op *op)
@@ -407,12 +407,12 @@ tx_send_credits(struct ofi_ep *ep)
 	STAILQ_REMOVE(&ep->answers, op, ofi_op, queue);
 	op->is_posted = true;
 	if ((ep->nb_wr >= OFI_SQ_DEPTH || !tx_message(op)) && ep->state == OFI_EP_CONNECTED)
-		san_ofi_op_check(op); /* with the next completion again */
+		san_ofi_op_check(op); /* tried again with the next completion */
 }
 
 /*
- * The transport of the peer takes the acknowledgement of its last messages along with this one.
- * Without it their senders may be told that the connection ended first, although they have arrived.
+ * Send a last message, which carries the acknowledgement of the peer's last messages. Without it
+ * these may complete as flushed at the peer, although they have arrived.
  */
 int
 san_ofi_tx_finish(struct ofi_ep *ep)
@@ -422,7 +422,7 @@ san_ofi_tx_finish(struct ofi_ep *ep)
 	return rtsan_disconnect(ep->qp);
 }
 
-/* Credits that nothing has taken along go alone, before the peer has too few. */
+/* Send credits alone, if no message has carried them, before the peer has too few. */
 static void
 tx_push_credits(struct ofi_ep *ep)
 {

@@ -42,7 +42,7 @@ wait_watch_lane(const struct ofi_wait *w, struct ofi_lane *lane)
 	return wait_watch(w, lane->fd);
 }
 
-/* Watch what the transport has. */
+/* Watch all descriptors of the transport. */
 static int
 wait_watch_all(struct ofi_wait *w)
 {
@@ -128,7 +128,7 @@ san_ofi_wait_wake(struct ofi_wait *w)
 	eventfd_write(w->evfd, 1);
 }
 
-/* 0; 1: something has come; or -errno. */
+/* 0; 1: there are completions or events; or -errno. */
 static int
 wait_arm_transport(struct ofi_wait *w)
 {
@@ -160,7 +160,7 @@ san_ofi_wait_arm(struct ofi_wait *w)
 		return -FI_EINVAL;
 	eventfd_read(w->evfd, &n);
 	rc = wait_arm_transport(w);
-	if (rc == 1) /* not all is armed any more, for others neither */
+	if (rc == 1) /* some queues are disarmed now, for other waiters as well */
 		LIST_FOREACH(other, &w->ctx->waits, link)
 			san_ofi_wait_wake(other);
 	if (rc != 0)

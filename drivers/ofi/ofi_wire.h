@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What two providers tell each other: private data of the connection's setup, and the headers of
+ * What two providers send to each other: private data of the connection's setup, and the headers of
  * messages, in little-endian order. Each message fills a receive of the peer's pool, for which the
  * sender holds a credit of the message's class. (OFI-1)
  */

@@ -5,8 +5,8 @@
 /**
  * @file
  * Values and structures of rtsan.h that every layer uses as they are: applications, librtsan, the
- * daemon's socket and shared memory, the lcore. Programs include rtsan.h. Nothing here has an
- * address in it that another process would follow, except struct rtsan_sge.
+ * daemon's socket and shared memory, the lcore. Programs include rtsan.h. Only struct rtsan_sge
+ * contains an address that another process uses.
  *
  * Values are explicit: they are in shared memory, and some on the wire.
  */
@@ -194,7 +194,7 @@ struct rtsan_stream_attr {
  * that polls the last byte finds all others before it (RT-39). A relaxed connection does not
  * guarantee that.
  *
- * After a failed request an ordered connection goes on with the next one. If it is RTSAN_ENDING,
+ * After a failed request an ordered connection continues with the next. If it is RTSAN_ENDING,
  * the target executes no later request, all requests that complete later are flushed, and the
  * connection ends, in both directions. A stream is RTSAN_ORDERED; it ends on errors by itself.
  */

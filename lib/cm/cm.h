@@ -226,8 +226,8 @@ const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot
 bool san_cm_tx_pending(const struct san_cm *cm);
 /**
  * Take the next message to send. Its path has the peer's IP address, and its MAC address if known,
- * else zero. In that case the caller resolves it, calls san_cm_fsm_resolved(), and goes on with the
- * next message; this one comes again.
+ * else zero. In that case the caller resolves it, calls san_cm_fsm_resolved(), and continues with
+ * the next message; this one is returned again later.
  */
 bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pkt *p,
 		    struct san_wire_cm *msg, uint64_t now_ns);

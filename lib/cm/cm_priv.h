@@ -270,7 +270,7 @@ void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c,
 
 /* ---- cm_listen.c ---- */
 
-/** Find a listener; NULL: *reason* tells why there is none. */
+/** Find a listener; NULL: there is none, for *reason*. */
 struct cm_listener *san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey,
 				       uint8_t *reason);
 /** Add *change* to the WAIT_ACCEPT counts of the listener and the host of *c*. */

@@ -39,7 +39,7 @@ struct san_core_conf {
 	struct san_mem *mem;      /**< holds all protocol state; NULL: the heap */
 	uint64_t stream_mem;      /**< bytes for all streams together */
 	uint64_t stream_mem_user; /**< ... for the streams of one user; see san_core_stream_conf */
-	uint64_t linger_ns;       /**< how long an orphaned stream goes on sending */
+	uint64_t linger_ns;       /**< how long an orphaned stream continues to send */
 	uint32_t max_socks;       /**< carried sockets; 0: none, and no memory for them */
 	bool express;             /**< ordinary packets use the express path (express.h); default */
 };

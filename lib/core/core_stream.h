@@ -43,7 +43,7 @@ int san_core_stream_create(struct san_core *core, const struct san_core_stream_c
  */
 int san_core_stream_destroy(struct san_core *core, uint32_t qp);
 /**
- * The application has ended: its memory and queues are no longer accessed. The stream goes on
+ * The application has ended: its memory and queues are no longer accessed. The stream continues
  * sending for at most conf.linger_ns; then the queue pair is destroyed.
  *
  * @return

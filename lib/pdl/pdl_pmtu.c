@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Path MTU (RT-31, RT-37). The handshake tells what both ends accept. The path between them may
+ * Path MTU (RT-31, RT-37). The handshake has what both ends accept. The path between them may
  * carry less, and drops longer packets silently.
  *
  * Raising. A connection starts with the length that any Ethernet carries. After a number of full

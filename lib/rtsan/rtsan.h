@@ -13,7 +13,7 @@
  * - A request that the target refuses completes in error and the connection continues (RT-27); only
  *   an unreachable peer ends it. (But see caps.ends_on_error.)
  * - A queue pair may be unordered: no request waits for another (RT-15).
- * rtsan_query() tells what a provider lacks; doc/providers.md compares them.
+ * rtsan_query() reports what a provider supports; doc/providers.md compares them.
  *
  * Numbers are in host byte order, sizes in bytes, unless noted otherwise. Functions return 0 or a
  * negative errno; posting and polling return counts.
@@ -54,7 +54,7 @@ struct rtsan_listener;
  * @param ctx
  *   Result; close it with rtsan_close().
  * @return
- *   0 or a negative errno; rtsan_error() tells what is wrong and where.
+ *   0 or a negative errno; rtsan_error() says what is wrong and where.
  *   - -EINVAL: malformed spec, unknown argument or bad value.
  *   - -ENOENT: the provider's library is not installed.
  *   - -ENODEV: no port or device, or none with this name.
@@ -74,7 +74,7 @@ void rtsan_close(struct rtsan_ctx *ctx);
 const char *rtsan_error(void);
 
 /**
- * Let the engine work: one round of receive, timers, transmit. Does nothing if the engine has its
+ * Run the engine for one round: receive, timers, transmit. Does nothing if the engine has its
  * own lcore. rtsan_cq_poll() and rtsan_event_poll() do it themselves before they return nothing.
  *
  * @return
@@ -180,7 +180,7 @@ struct rtsan_wc {
 	struct rtsan_qp *qp;
 	/**
 	 * Bytes moved. For a receive with LOC_LENGTH: bytes that arrived and were refused (verbs:
-	 * 0, the device does not tell). For a stream's wait: bytes unread. For other failures 0,
+	 * 0, not counted by the device). For a stream's wait: bytes unread. For other failures 0,
 	 * except for sends of a stream.
 	 */
 	uint32_t byte_len;

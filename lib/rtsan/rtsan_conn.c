@@ -99,7 +99,7 @@ rtsan_listener_destroy(struct rtsan_listener *listener)
 
 /*
  * A queue pair gets its next connection only after the end of the last one was reported, because
- * that event does not tell which connection it means.
+ * that event does not identify the connection.
  */
 static int
 conn_begin_setup(struct rtsan_qp *qp, struct shmq_req *req)

@@ -65,10 +65,10 @@ int rtsan_stream_accept(struct rtsan_listener *listener, const struct rtsan_stre
  * it any more.
  *
  * @return
- *   0: it ended without an error. As with close(2), only an answer of the peer's application can
- *   tell whether it has read everything. Or
+ *   0: it ended without an error. As with close(2), only an answer of the peer's application
+ *   shows that it has read everything. Or
  *   - -EAGAIN: the peer did not receive everything in time. With attr.linger and the daemon, the
- *     stream goes on sending without the application, if there is room for such streams;
+ *     stream continues without the application, if there is room for such streams;
  *     otherwise the data is lost, and the peer sees a reset.
  *   - -ETIMEDOUT: the peer no longer answers, or did not for a while before.
  *   - -ECONNRESET: the connection broke, for the reason in rtsan_error(). (A peer that aborts
@@ -129,9 +129,9 @@ ssize_t rtsan_stream_borrow(struct rtsan_stream *stream, const void **data, uint
  */
 int rtsan_stream_return(struct rtsan_stream *stream, uint32_t loan);
 /**
- * Write, as write(2): returns when the buffer may be reused, while the bytes are being sent. An
- * application that writes more than both sides store, to one that does the same and reads later,
- * waits forever, as over any stream.
+ * Write, as write(2): returns when the buffer may be reused, while the bytes are being sent. Two
+ * applications wait forever if each writes more than both sides can store before it reads, as over
+ * any stream.
  *
  * @return
  *   Bytes: all of them, or fewer after a timeout; or

@@ -48,7 +48,7 @@ rtsan_cq_fd(struct rtsan_cq *cq)
 			       "descriptor of a completion queue");
 }
 
-/* Without a descriptor it only tells whether there are completions. */
+/* Without a descriptor it only reports whether there are completions. */
 static int
 arm_cq(void *of)
 {

@@ -142,10 +142,10 @@ int san_rules_read_all(struct sock_rules *rules, char *err, size_t err_len);
  *
  * Every address of this host reaches a socket that is bound to a wildcard (0.0.0.0, ::). A rule
  * that covers some of them decides for these: "carry local 10.0.0.1:5000" carries what a server on
- * 0.0.0.0:5000 receives by 10.0.0.1 and leaves it the rest, so the action is SOCK_BOTH. If such a
- * rule did not match, its author would be surprised, because most servers bind so; if it took the
- * server away from all other addresses, that would be worse. A socket is refused if a rule drops a
- * part of it: otherwise the wildcard would receive what the rule forbids.
+ * 0.0.0.0:5000 receives by 10.0.0.1 and leaves it the rest, so the action is SOCK_BOTH. Most
+ * servers bind to a wildcard. A rule that did not match them would seldom have an effect, and one
+ * that carried them as a whole would cut them off from their other addresses. A socket is refused
+ * if a rule drops a part of it: otherwise the wildcard would receive what the rule forbids.
  */
 struct sock_verdict san_rules_match(const struct sock_rules *rules, const struct sock_query *q);
 

@@ -29,7 +29,7 @@
 #include "sock_route.h"
 #include "sock_shm.h"
 
-#define AGAIN_S 5 /* before the next attempt to reach a daemon that was not there */
+#define AGAIN_S 5 /* before the next attempt to reach a daemon */
 
 /* State of the connection to one daemon. Never freed: another thread may be using its doorbells. */
 struct view {

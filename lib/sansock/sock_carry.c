@@ -137,7 +137,7 @@ san_sock_carry_map(struct fd_sock *f, int shadow)
 
 /* ---- replace the kernel's socket ---- */
 
-/* SIGIO has the receiver that it had for the kernel's socket, and is sent for each burst. */
+/* SIGIO goes to the receiver that the kernel's socket has, and is sent for each burst. */
 static void
 signal_as(struct fd_sock *f, int shadow)
 {
@@ -519,8 +519,8 @@ san_sock_carry_is_ending(enum shmq_type type)
 }
 
 /*
- * The daemon closes the kernel's socket of a carried one a moment after its program has closed it:
- * so a port in use may be free soon.
+ * The daemon closes the kernel's socket of a carried one shortly after its program has closed it.
+ * So a port in use may become free soon.
  */
 int
 san_sock_carry_bind(int fd, const struct sockaddr *sa, socklen_t len)

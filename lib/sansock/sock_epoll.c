@@ -27,8 +27,8 @@
 #define ROOM ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
 /*
- * Returns the events of a socket. *is_notified*: the kernel has reported it, perhaps without need;
- * then what caused the report is taken back.
+ * Returns the events of a socket. *is_notified*: the kernel has reported the socket, maybe for
+ * events that are over; then the cause of that report is removed.
  */
 static uint32_t
 epoll_look_at_item(const struct sock_eitem *it, bool is_notified)
@@ -160,7 +160,7 @@ epoll_ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 	return n > 0 ? epoll_sift_events(w->set, ev, n) : 0;
 }
 
-/* Find what is ready. Every LATE calls the kernel goes first: its descriptors must not starve. */
+/* Find what is ready. Every LATE calls ask the kernel first: its descriptors must not starve. */
 static int
 epoll_look_at_all(const struct wait *w)
 {

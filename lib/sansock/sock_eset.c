@@ -14,15 +14,15 @@
  * Any other use gives the set to the kernel for good: another thread waits for it, it gets a second
  * descriptor, it is put into another set or passed to poll() or select(), it has more than NEAR
  * sockets, or another process gets it. Then the kernel has the program's own data, the sockets stay
- * armed, and no state of the set is left here. A set whose creation was not seen is the kernel's
- * from the beginning.
+ * armed, and no state of the set is left here. A set that is created by a call that is not
+ * intercepted is the kernel's from the beginning.
  *
  * With EPOLLET a socket is reported if it has changed since it was last checked: more data has
  * come, it has ended, it has room and had none, or a write was refused meanwhile.
  *
  * A child process has its parent's sets, too, but few children use them: one that saves a database
- * does not. A child that uses a set gives it to the kernel. By memory that both share, it asks its
- * parent to do so, too.
+ * does not. A child that uses a set gives it to the kernel, and sets a flag in shared memory, by
+ * which its parent does the same.
  */
 
 #include <errno.h>

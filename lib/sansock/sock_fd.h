@@ -20,7 +20,7 @@
 #define SOCK_FDS    65536 /**< higher descriptors are left to the kernel */
 #define SOCK_FILES  16384
 #define SOCK_SETS   4 /**< epoll sets of a socket before it is carried */
-#define SOCK_GROUPS 4 /**< ... and groups */
+#define SOCK_GROUPS 4 /**< its groups before it is carried */
 
 /** An epoll set that has the socket. */
 struct sock_set {
@@ -75,7 +75,7 @@ san_sock_fd_set_carried(struct fd_sock *f)
 
 /** The process has started, or is a new child. */
 void san_sock_fd_begin(void);
-/** ... in which other threads' references are void; *hold* takes those of other tables. */
+/** In a child: drop the references of other threads; *hold* takes those of other tables. */
 void san_sock_fd_recount(void (*hold)(void));
 /** False in a child of vfork(), or of an unseen clone() that shares our memory. */
 bool san_sock_fd_is_us(void);
@@ -90,7 +90,7 @@ san_sock_fd_hold(struct fd_sock *f)
 }
 /** *fd* is a new socket of the kernel, which may come to be carried. */
 void san_sock_fd_track(int fd, int domain, bool is_udp);
-/** ... and succeeds *f*. */
+/** The same, and *fd* succeeds *f*. */
 void san_sock_fd_succeed(int fd, const struct fd_sock *f);
 /** The kernel has made *to* a duplicate of *from*. */
 void san_sock_fd_dup(int from, int to);

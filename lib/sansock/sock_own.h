@@ -25,7 +25,7 @@ int san_sock_own_dup(int fd, _Atomic int *holder);
 /** Close a descriptor of the library; -1: do nothing. */
 void san_sock_own_close(int fd);
 bool san_sock_own_is(int fd);
-/** The kernel has given *fd* to the program: an unseen call has closed the library's. */
+/** The kernel has given *fd* to the program: a call not intercepted has closed the library's. */
 void san_sock_own_lost(int fd);
 /** The program wants the number *fd*: move the library's descriptor away. */
 void san_sock_own_make_way(int fd);

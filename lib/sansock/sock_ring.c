@@ -21,7 +21,7 @@
 #define NS_PER_S      1000000000ull
 #define ASIDE_STEPS   10000 /* 1 s */
 #define ASIDE_STEP_NS 100000
-#define TELL_TRIES    20 /* times some 100 ns: a byte is being written */
+#define TELL_TRIES    20 /* of some 100 ns each: a byte is being written */
 
 /* Reads without data until the descriptor is checked: in general, and while waiters are armed. */
 #define EMPTY          65536

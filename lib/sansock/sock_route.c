@@ -25,7 +25,7 @@
 
 #define ANSWERS  4096 /* entries of the cache, by address */
 #define HOLDS_S  10
-#define IS_PORTS 1u /* bit of *told*; the bits above are the second in which it expires */
+#define IS_PORTS 1u /* bit of *answer*; the bits above are the second in which it expires */
 
 /*
  * One thread at a time writes an entry, while *turn* is odd; a reader compares *turn* before and

@@ -39,7 +39,7 @@ int san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how);
 void san_sock_tcp_linger(struct fd_sock *f);
 /** getsockname() and getpeername(): the kernel's socket does not have these names. */
 int san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
-/** ... also when it is not connected any more. */
+/** The same, also when it is not connected any more. */
 int san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
 /** State as in the kernel: TCP_ESTABLISHED and so on. */
 int san_sock_tcp_state(const struct fd_sock *f);

@@ -25,7 +25,7 @@
 #define READ_OK    1u
 #define WRITE_OK   2u
 #define TURN_BITS  26
-#define USER_BEGIN 65536 /* vm.mmap_min_addr; NULL is below and often valid */
+#define USER_BEGIN 65536 /* vm.mmap_min_addr; callers often pass NULL, which is below */
 #define USER_END   (1ull << 47)
 
 /* For a page: its number, the value of *turn* when it was good, and READ_OK or WRITE_OK. */

@@ -32,7 +32,7 @@ struct ucred;
 #define SHMQ_EVENTS 256 /* entries of the event ring */
 #define SHMQ_FDS    253 /* most descriptors of a message: the kernel's limit */
 
-/** Why TCP sockets are the kernel's, to be read by people. */
+/** Text for people: why the kernel keeps TCP sockets. */
 #define SHMQ_NO_TCP "the port leaves TCP to the kernel, see carry_tcp="
 
 struct shmq_rep {

@@ -69,8 +69,8 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 
 	(void)context;
 	/*
-	 * Two threads may be here for the same page. The second replaces the first one's page:
-	 * zeros by zeros, and what was written to it meanwhile has no owner.
+	 * Two threads may handle the same page. The second one replaces the first one's page, which
+	 * loses what was written to it since. The application that owns the page ends anyway.
 	 */
 	if (r == NULL ||
 	    mmap((void *)page, guard.page, PROT_READ | PROT_WRITE,

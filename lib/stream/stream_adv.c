@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Advertisements: the receiver tells where the buffers of its application are, and the sender
+ * Advertisements: the receiver reports where the buffers of its application are, and the sender
  * writes into them (AFC-5, AFC-7). Sets are advertised in the order in which they will be filled,
  * starting with the first incomplete one, and only while nothing is unread. So the next byte of the
  * stream belongs into the first of them.

@@ -10,12 +10,12 @@
  * - a notice by advertising buffers, and an offer by reading into them, as the application posts
  *   them;
  * - either one by "send the rest in messages", if the application posts a small buffer for it, or
- *   waits for more data; it returns an offer with that, and tells how far it has read.
+ *   waits for more data; it returns an offer with that, and reports how far it has read.
  *
  * An offer belongs to the receiver until it is returned (AFC-28), so only the receiver detects that
  * no buffer is posted for it (AFC-13); after a notice the sender detects that. A sender whose
- * application gives up asks for the return of either, and nothing follows before the answer, as
- * always.
+ * application cancels the send requests the return of either, and nothing follows before the
+ * answer.
  */
 
 #include "stream_priv.h"

@@ -178,7 +178,7 @@ enum stream_stall {
 };
 struct stream_tx {
 	struct stream_sqe *sq;
-	uint32_t head, cur, tail, notified; /* ring indices; head <= cur, told <= tail */
+	uint32_t head, cur, tail, notified; /* ring indices; head <= cur, notified <= tail */
 	uint8_t mode;                       /* enum san_sm_mode */
 	uint8_t mode_reported;              /* mode in our last message */
 	/* class of the last transfers, and their number (AFC-6) */

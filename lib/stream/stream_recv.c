@@ -208,7 +208,7 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 }
 
 /*
- * True if more data may arrive before the application reads. A large send that waits is then told
+ * True if more data may arrive before the application reads. A large send that waits is then asked
  * to continue in messages.
  */
 static bool

@@ -3,7 +3,7 @@
 /*
  * The size of message buffers follows the sends that are sent in messages and are too long for one,
  * up to the threshold (AFC-18). The sender asks for the largest size it has seen. The receiver
- * replaces its buffers as they are returned, and tells after which message that is complete. Then
+ * replaces its buffers as they are returned, and reports after which message that is complete. Then
  * the sender replaces its own in the same way.
  *
  * Nothing waits here, so requests that cross cannot deadlock. The accepting side still does not

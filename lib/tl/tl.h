@@ -401,7 +401,7 @@ struct san_tl_conn {
 	uint16_t nb_txns;
 	uint32_t rsn_base; /**< oldest unfinished; reported next if ordered */
 	uint32_t rsn_next;
-	uint64_t nb_issued; /**< RSNs ever used: tells unused from finished ones */
+	uint64_t nb_issued; /**< RSNs ever used: distinguishes unused from finished ones */
 	uint32_t ssn_base;  /**< ordered: lowest not fully granted */
 	uint32_t ssn_next;
 	uint32_t adm_rsn;           /**< next RSN to be counted for PCB-3, in RSN order */
@@ -627,8 +627,8 @@ void san_tl_want_end(struct san_tl *tl, uint16_t slot);
 
 /**
  * pushReq or pullReq. It is registered under its RSN (and SSN) before anything is sent, and the
- * connection is kicked. -EAGAIN: N, records or pull budget are exhausted; san_tl_ulp_room() tells
- * when to retry. -ENOTCONN: not open, or draining.
+ * connection is kicked. -EAGAIN: N, records or pull budget are exhausted; san_tl_ulp_room()
+ * reports when to retry. -ENOTCONN: not open, or draining.
  */
 int san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req,
 			    uint64_t now_ns);

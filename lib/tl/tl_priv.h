@@ -236,7 +236,7 @@ san_tl_has_waiting(const struct san_tl *tl)
 	return tl->nb_waiting != 0;
 }
 
-/** True if *req* must wait. Then san_tl_ulp_room() tells when to try again. */
+/** True if *req* must wait. san_tl_ulp_room() reports when to try again. */
 bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 		 uint64_t now_ns);
 /** One of the connection's transactions finished. */
@@ -428,7 +428,7 @@ bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl
 #define SAN_TL_PIECES_MAX 32 /**< per connection: a few of the longest packets */
 
 /**
- * A piece of a packet arrived. Returns the packet if it is complete now; NULL: *drop* tells the
+ * A piece of a packet arrived. Returns the packet if it is complete now; NULL: *drop* has the
  * result.
  */
 struct rte_mbuf *san_tl_piece_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,

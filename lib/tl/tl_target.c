@@ -413,7 +413,7 @@ push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
 }
 
-/* Get a record for the packet; NULL: *drop* tells why not. */
+/* Get a record for the packet; NULL: *drop* has the reason. */
 static struct san_tl_rxn *
 record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
 	   enum san_drop *drop)

@@ -3,8 +3,8 @@
 /*
  * DESIGN NOTES
  *
- * A key is random. Its lowest bits are the slot in the table, so an access needs no search, and one
- * key tells nothing about another. The highest bit marks regions of streams; keys of applications
+ * A key is random. Its lowest bits are the slot in the table, so an access needs no search. One key
+ * reveals nothing about another. The highest bit marks regions of streams; keys of applications
  * are copied to all lcores, where their slots must be free. If the slot is in use, a new key is
  * drawn. Taking the next free slot would make keys adjacent; only an almost full table does that,
  * so that the number of draws is bounded.

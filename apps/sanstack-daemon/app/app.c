@@ -545,7 +545,7 @@ static app_serve_fn *const serve[] = {
 	[SHMQ_SOCK_SETTLE] = serve_sock,
 	[SHMQ_SOCK_CLOSED] = serve_sock,
 };
-static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
+static_assert(RTE_DIM(serve) == SHMQ_TYPES, "each request has a function");
 
 /* Requests that begin something new. They are refused once the daemon drains. */
 static const bool is_begin[SHMQ_TYPES] = {

@@ -148,7 +148,7 @@ uint32_t san_apps_ranges(const struct apps *all);
 
 /** End connections that have not sent a hello in time. Returns when to check again. */
 uint64_t san_apps_expire_silent(struct apps *all, uint64_t now_ns);
-/** Refuse new applications, listeners and connections. Existing connections go on. */
+/** Refuse new applications, listeners and connections. Existing connections continue. */
 void san_apps_close(struct apps *all);
 /** Wake all waiting threads of applications, so that they check their queues again. */
 void san_apps_wake(const struct apps *all);

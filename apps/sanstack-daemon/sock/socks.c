@@ -412,7 +412,7 @@ look_after(struct app_sock *s, uint64_t now_ns)
 	return SAN_TIME_NEVER;
 }
 
-/* Find closed sockets now, before their events arrive. */
+/* Poll the pairs for closed sockets, before their events arrive. */
 static void
 hear_all(struct app_port *port)
 {

@@ -185,7 +185,7 @@ socks_tcp_call_engine(struct app_sock *s, san_engine_fn fn, int err)
 
 static struct {
 	struct san_ip ip;
-	uid_t uid; /* per user: a user's experience does not affect others */
+	uid_t uid; /* an entry is of one user, so a user's failures do not affect others */
 	uint64_t until_ns;
 } unknown[UNKNOWN_MAX];
 static uint32_t next_unknown;
@@ -278,7 +278,7 @@ bool
 san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->connects) {
-		/* the program gave up; giving up at once proves nothing */
+		/* the program stopped waiting; a short wait does not show that no daemon answers */
 		if (now_ns - s->began_ns >= PATIENCE_NS)
 			not_there(s);
 		return true;

@@ -119,7 +119,7 @@ harden_thread_is_done(long tid)
 	return permitted == 0 && effective == 0 && no_new == 1 && uid == (int)getuid();
 }
 
-/* One pass over all threads. Returns the number of threads that had to be signaled. */
+/* Signal the threads that still have rights, in one pass. Returns their number. */
 static int
 tell_threads(void)
 {

@@ -211,7 +211,7 @@ enum call_place {
 
 static const struct call_row {
 	san_engine_fn run;
-	san_engine_fn undo; /* takes *run* back if another lcore has failed */
+	san_engine_fn undo; /* reverts *run* if another lcore has failed */
 	san_engine_fn then; /* when all have succeeded */
 	enum call_place place;
 	bool has_param, has_peer;

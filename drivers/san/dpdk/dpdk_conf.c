@@ -344,9 +344,10 @@ is_given(const struct dpdk_conf *conf, const char *key)
 
 /*
  * An engine that sleeps adds its sleep to the delay at either end, which is no congestion. So the
- * delay target allows for sleeps of a busy engine. The window is never paced below a packet, which
- * would turn each sleep into hundreds. An ACK waits longer for the answer of a program, which comes
- * only after its thread has been woken, and a tail probe allows for that wait.
+ * delay target allows for sleeps of a busy engine. The congestion window stays at one packet or
+ * more: with 1/100 a packet is sent each hundredth round trip, and each of these has the sleep.
+ * An ACK waits longer for the answer of a program, whose thread must be woken first, and a
+ * tail-loss probe allows for that wait.
  */
 static void
 derive_sleep(struct dpdk_conf *conf)

@@ -171,7 +171,7 @@ find_interface(const char *device, const struct rtsan_host *host)
 			  (int)strcspn(device, ","), device);
 }
 
-/* Check what devices need of this host. None of them has been made yet. */
+/* Check what devices need of this host, before any of them is created. */
 static int
 prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 {

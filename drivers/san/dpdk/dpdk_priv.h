@@ -135,7 +135,7 @@ int san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_h
 
 /* ---- dpdk_ctx.c: for one thread ---- */
 
-/** For a process with one context: 0, and it is claimed; -EBUSY: it was. */
+/** Claim the only context of the process. 0; -EBUSY: it is claimed already. */
 int san_dpdk_ctx_claim(const struct rtsan_host *host);
 void san_dpdk_ctx_unclaim(void);
 /**
@@ -189,7 +189,7 @@ uint32_t san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
 /** Execute SHMQ_MR_ADD for *mem* in this process, to be named by mr.addr, also by peers. */
 int san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, const struct shmq_req *req, void *mem,
 			uint32_t *key);
-/** Create it in *mem*, which is zeroed, if not NULL: then *depth* is a power of two, at least 2. */
+/** NULL, or zeroed memory for the queue: then *depth* is a power of two, at least 2. */
 int san_dpdk_ops_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
 int san_dpdk_ops_cq_destroy(void *priv, void *cq);
 /** Write to *fd*, the caller's, to wake a thread that waits for completions; -1: none waits. */
@@ -198,7 +198,7 @@ void san_dpdk_ops_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd);
 int san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf);
 /** Destroy it. Returns its wq, which is not accessed any more. */
 struct san_wq *san_dpdk_ops_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
-/** What its application wrote into its queues that ended the queue pair; NULL: nothing. */
+/** Text: the invalid entry of its application that ended the queue pair; NULL: none. */
 const char *san_dpdk_ops_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
 
 /** Memory that this stream may take at most, beside its program's; 0: not a stream. */

@@ -23,7 +23,7 @@ struct unix_ctx {
 	const struct rtsan_host *host;
 	int sock;
 	bool yields;   /**< the daemon's lcores share the CPUs of programs */
-	int event_fd;  /**< readable when there are events, once armed; -1: not asked for */
+	int event_fd;  /**< readable when there are events, once armed; -1: not requested */
 	int *wake_fds; /**< one for each lcore; NULL: lcores never sleep */
 	uint32_t lcore_qps, qp_shift;
 	uint32_t nb_doorbells; /**< doorbells of an lcore */
@@ -42,14 +42,14 @@ struct unix_cq {
 	uint32_t id;
 	struct san_cq *mem;
 	size_t bytes;
-	int fd; /**< readable when there are completions, once armed; -1: not asked for */
+	int fd; /**< readable when there are completions, once armed; -1: not requested */
 	struct san_spsc_cons c;
 };
 
 /* ---- unix_call.c ---- */
 
 /**
- * Connect to a daemon and say hello.
+ * Connect to a daemon and attach to it (SHMQ_HELLO).
  *
  * @param args
  *   Path of the daemon's socket; or "PATH,port=NAME" for another port than its first one.
@@ -72,7 +72,7 @@ int san_unix_call(struct unix_ctx *ctx, const struct shmq_req *req, int fd, stru
 		  int *got);
 /** Request a descriptor, by *id*. Returns it, or -errno. */
 int san_unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id);
-/** Whether the daemon is alive. */
+/** True if the daemon is alive. */
 bool san_unix_call_is_alive(struct unix_ctx *ctx);
 
 #endif /* UNIX_PRIV_H */

@@ -389,7 +389,7 @@ san_verbs_cm_run(struct verbs_ctx *ctx)
 	for (i = 0; i < ROUND && verbs_cm_take_event(ctx, &e); i++) {
 		if (e.ev.event == RDMA_CM_EVENT_ADDR_CHANGE ||
 		    e.ev.event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
-			continue; /* the connection goes on, or ended long ago */
+			continue; /* the connection continues, or ended long ago */
 		if (e.ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && e.ev.id->verbs == ctx->dev)
 			san_verbs_ctx_fail(ctx->dev);
 		if (e.ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {

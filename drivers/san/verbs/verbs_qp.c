@@ -25,7 +25,7 @@ san_verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
 
 /* ---- create, destroy ---- */
 
-/* Find a free one. The search goes on behind the last one, so numbers are not reused at once. */
+/* Find a free one. The search begins behind the last one, so numbers are not reused at once. */
 static struct verbs_qp *
 verbs_qp_take_free(struct verbs_ctx *ctx)
 {
