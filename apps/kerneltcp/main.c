@@ -170,7 +170,7 @@ kerneltcp_take_answer(struct run *r, size_t len)
 	uint8_t answer[QUESTION];
 
 	if (!read_all(r->sock, answer, len))
-		kerneltcp_die(1, "the server is gone");
+		kerneltcp_die(1, "the server has closed the connection");
 	san_hist_add(&r->hist, kerneltcp_now_ns() - r->sent_ns[r->nb_answered++ % UNDER_WAY]);
 }
 
@@ -259,7 +259,7 @@ kerneltcp_measure(const char *json, char *const *files, int nb)
 	r.rtx = kerneltcp_retransmits(r.sock);
 	kerneltcp_write_all(r.sock, &last, sizeof(last));
 	if (!read_all(r.sock, &r.server_rtx, sizeof(r.server_rtx)))
-		kerneltcp_die(1, "the server is gone");
+		kerneltcp_die(1, "the server has closed the connection");
 	kerneltcp_write_json(&r, json);
 }
 

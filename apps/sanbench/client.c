@@ -62,7 +62,7 @@ event_text(const struct rtsan_event *ev)
 {
 	switch (ev->type) {
 	case RTSAN_EV_UNREACHABLE:
-		return "unreachable: nobody answered";
+		return "unreachable: no answer";
 	case RTSAN_EV_REJECTED:
 		return "refused the connection";
 	default:
@@ -411,7 +411,7 @@ static void
 check_deadline(struct client *c)
 {
 	static const char *const doing[] = {
-		[CLIENT_CTL] = "nobody answered, and connecting",
+		[CLIENT_CTL] = "connecting to the server",
 		[CLIENT_DATA] = "connecting",
 		[CLIENT_MANIFEST] = "announcing the tree",
 		[CLIENT_DRAIN] = "completing what was posted",

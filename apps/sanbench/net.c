@@ -149,7 +149,7 @@ poll_events(struct bench *b)
 		nb++;
 	}
 	if (n < 0 && bench_stop_asked == 0) {
-		san_bench_fail(b, "the port is gone: %s", rtsan_error());
+		san_bench_fail(b, "the port has failed: %s", rtsan_error());
 		bench_stop_asked = 2;
 	}
 	b->event_wait = nb > 0 ? 0 : EVENT_EVERY;

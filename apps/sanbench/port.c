@@ -111,7 +111,7 @@ san_port_open(struct bench *b, int argc, char **argv)
 		return ret;
 	if (b->conf.wait && rtsan_event_fd(b->ctx) == -ENOTSUP) {
 		san_bench_fail(
-			b, "--wait: needs --attach or --poll lcore: nobody else polls the port");
+			b, "--wait: needs --attach or --poll lcore: nothing else polls the port");
 		rtsan_close(b->ctx);
 		return -EINVAL;
 	}

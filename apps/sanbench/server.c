@@ -76,7 +76,7 @@ on_placed(struct session *s, const struct ctl_msg *msg)
 	if (p == NULL || !p->is_open || !san_mode_has_placed(s->mode, s->hello.flags) ||
 	    (s->out != NULL && !s->is_manifest_done) || msg->a < p->placed ||
 	    msg->a - p->looked > p->hello.slots)
-		san_server_session_error(s, "the client says that impossible things are in place");
+		san_server_session_error(s, "the client reports impossible placements");
 	else
 		p->placed = msg->a;
 }
@@ -132,7 +132,7 @@ session_on_ctl_event(void *owner, const struct rtsan_event *ev)
 	if (ev->type == RTSAN_EV_ESTABLISHED)
 		return;
 	if (!s->is_reported)
-		san_server_session_error(s, "the client has gone: %s",
+		san_server_session_error(s, "the client has disconnected: %s",
 					 rtsan_reason_text(ev->reason));
 	s->is_dead = true;
 }

@@ -163,7 +163,7 @@ enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
 		return -EINVAL;
 	}
 	if (conf_find_port(conf, name) != NULL) { /* both are [port] sections without a name */
-		snprintf(why, why_len, "[port %s]: [port] is called so", name);
+		snprintf(why, why_len, "[port %s]: [port] has this name", name);
 		return -EINVAL;
 	}
 	if (conf->nb_ports == CONF_PORTS_MAX) {

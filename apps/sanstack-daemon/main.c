@@ -174,7 +174,7 @@ static void
 warn_of(const char *path)
 {
 	if (path[0] != '\0' && !san_harden_can_remove(path))
-		SAN_LOG(DRIVER, WARNING, "%s will stay when we end: its folder is another's", path);
+		SAN_LOG(DRIVER, WARNING, "%s stays at the end: its folder is another user's", path);
 }
 
 static void

@@ -223,7 +223,7 @@ check_other(int sock)
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	if (cred.uid == 0 || cred.uid == geteuid())
 		return 0;
-	return rtsan_provider_host()->fail(-EPERM, "user %u serves it, who is not root",
+	return rtsan_provider_host()->fail(-EPERM, "it is served by user %u, not by root",
 					   cred.uid);
 }
 
@@ -239,7 +239,7 @@ san_takeover_receive(struct server *s)
 	/* connect late, because a connection without a request is closed soon */
 	s->other = takeover_dial_old(&s->conf);
 	if (s->other < 0)
-		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served is gone");
+		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served has ended");
 	rc = check_other(s->other);
 	if (rc == 0)
 		rc = takeover_ask(s->other, &req);
@@ -500,11 +500,12 @@ san_takeover_give(struct server *s)
 		s->phase = SERVER_OVER;
 		return;
 	}
-	SAN_LOG(DRIVER, ERR, "pid=%d did not take over (%s): we go on", (int)a->pid, strerror(-rc));
+	SAN_LOG(DRIVER, ERR, "pid=%d did not take over (%s): this one continues", (int)a->pid,
+		strerror(-rc));
 	rc = go_on(s, a->sock);
 	if (rc == 0)
 		return;
-	SAN_LOG(DRIVER, ERR, "nor can we: %s", rtsan_error());
+	SAN_LOG(DRIVER, ERR, "this one cannot continue: %s", rtsan_error());
 	s->is_taken = true; /* there are no ports to close */
 	s->is_lost = true;
 	s->phase = SERVER_OVER;

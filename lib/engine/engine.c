@@ -109,7 +109,7 @@ engine_claim_image(struct san_engine_image *image, const char **why)
 
 	if (atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_CLAIMED))
 		return 0;
-	*why = was == SAN_IMAGE_CLAIMED ? "another process goes on with it" :
+	*why = was == SAN_IMAGE_CLAIMED ? "another process resumes it" :
 					  "the process that took it over has died";
 	return was == SAN_IMAGE_CLAIMED ? -EBUSY : -EOWNERDEAD;
 }

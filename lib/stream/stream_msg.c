@@ -265,7 +265,7 @@ msg_check_hello(struct san_stream *s, const struct san_sm *m)
 	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 ||
 	    m->hello.nb_adv == 0 || m->pr < 2 ||
 	    ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
-		san_stream_break(s, "says what can't be in its hello");
+		san_stream_break(s, "sends invalid values in its hello");
 		return false;
 	}
 	s->hello_rcvd = true;

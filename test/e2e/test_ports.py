@@ -371,7 +371,7 @@ def wrong_conf(work):
         ('[port a/b]\n', ':1: [port a/b]: a name is'),
         ('[ports]\n', ':1: [ports]: known are [eal], [port], [port NAME]'),
         ('[port a]\n[port b]\n[port a]\n', ':3: [port a] is there already'),
-        ('[port]\n[port 0]\n', ':2: [port 0]: [port] is called so'),
+        ('[port]\n[port 0]\n', ':2: [port 0]: [port] has this name'),
         (one + '[port b]\nlcores = 2\ncolour = blue\n', ':5: colour'),
         (one + '[port b]\nport = 1\nlcores = 2,1\n',
          ':3: [port b]: lcore 1 is also that of port 0'),

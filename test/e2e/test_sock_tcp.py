@@ -508,7 +508,7 @@ l = listen(); s, _ = l.accept(); s.recv(9)
         ('udp', 'up', str(PORT), s.pid, 'no', 'no rule')], rows('server', ours))
     check(rows('client', peer) == [
         ('tcp', 'up', str(PORT), client.pid, 'yes', rule),
-        ('tcp', 'up', str(PORT + 1), client.pid, 'no', 'nobody listens there with the library')],
+        ('tcp', 'up', str(PORT + 1), client.pid, 'no', 'no listener there uses the library')],
           rows('client', peer))
 
 

@@ -360,8 +360,8 @@ def new_one_killed(work):
             must_move(link.daemons['server'], client)
             continue
         served += 'ready' in new.out()
-        ended += 'nor can we' in daemon.process.err()
-        check('ready' in new.out() or 'nor can we' in daemon.process.err(), daemon.process.tail())
+        ended += 'this one cannot continue' in daemon.process.err()
+        check('ready' in new.out() or 'this one cannot continue' in daemon.process.err(), daemon.process.tail())
         check(client.wait() == 1 and ('failed' in client.err() or 'gone' in client.err()), client.tail())
         link.daemons['client'] = daemon.again()
         client = start_load(link, MODES[1])
@@ -383,7 +383,7 @@ def can_not_open(work, kind, changes):
                        link.end('client').get('wrap', ()))
         check(new.wait() == 1 and text in new.err(), new.tail())
         print(f'# {new.err().strip().splitlines()[-1]}', flush=True)
-        until_true(daemon.process.tail, lambda: 'we go on' in daemon.process.err())
+        until_true(daemon.process.tail, lambda: 'this one continues' in daemon.process.err())
         check(daemon.process.is_alive(), daemon.process.tail())
         must_move(link.daemons['server'], client, server.process)
     link.daemons['client'] = takeover(daemon)
@@ -526,9 +526,9 @@ def lying_daemon(work):
         (struct.pack('<QQiIII', 0, 1 << 37, 0, 1, 0, 0), [memory], 'port: its memory'),
         (port, [memory], 'too short'),
         (port + struct.pack('<I', 9) + b'\xff' * 900, [memory], 'application: its socket'),
-        (port + struct.pack('<I', 0) + b'\7' * 900, [memory], 'a thing of no application'),
+        (port + struct.pack('<I', 0) + b'\7' * 900, [memory], 'an object of no application'),
         (port + bytes(20), [memory], 'nothing is parked there'),
-        (port + bytes(21), [memory], 'more than there should be'),
+        (port + bytes(21), [memory], 'more bytes than expected'),
     ]
     for data, fds, text in cases:
         new = next_one(daemon, conf)
@@ -570,12 +570,12 @@ def silent(work):
     question = asked(daemon)
 
     def ask_once():
-        said = daemon.process.err().count('we go on')
+        said = daemon.process.err().count('this one continues')
         with dial(daemon) as s:
             say_as(s, 1, question)
             check(struct.unpack_from('<i', s.recv(1000), 8)[0] == 0, 'it is not taken for a daemon')
             until_true(daemon.process.tail,
-                       lambda: daemon.process.err().count('we go on') > said)
+                       lambda: daemon.process.err().count('this one continues') > said)
             must_go_on(daemon, *pair)
 
     ask_once()      # both wait meanwhile, for which a program gets a socket

@@ -67,7 +67,7 @@ san_dpdk_conf_read__says_what_is_wrong(void **state)
 		{"ip=10.0.0.1/24 lcores=1,2,1", "lcores: \"1\" in \"1,2,1\" is there already"},
 		{"ip=10.0.0.1/24 lcores=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
 		 "15,16\" is one lcore too many"},
-		{"ip=10.0.0.1/24 lcores=1 poll=caller", "poll=caller: there are lcores="},
+		{"ip=10.0.0.1/24 lcores=1 poll=caller", "poll=caller: not with lcores="},
 		{"ip=10.0.0.1/24 lcores=1,2,3 conns=20000", "conns=20000: at most 16384 with 3"},
 		{"ip=10.0.0.1/24 gw=10.0.0.2/24", "gw: \"10.0.0.2/24\" is not an address"},
 		{"ip=10.0.0.1/24 gw=10.1.0.2", "router 10.1.0.2: in no prefix of an address"},

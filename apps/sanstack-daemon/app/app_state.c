@@ -547,7 +547,7 @@ load_thing(struct app_port *port, const struct saved *s, struct app *a, struct s
 	case SAVED_REQUEST:
 		return load_request(port, s->index, a, st);
 	default:
-		return san_state_fail(st, "a thing of unknown kind");
+		return san_state_fail(st, "an object of unknown kind");
 	}
 }
 
@@ -564,7 +564,7 @@ load_things(const struct apps *all, struct app_port *port, struct state *st)
 			return st->failed ? -EPROTO : rc;
 		a = find_app(all, port, s.app);
 		rc = a != NULL ? load_thing(port, &s, a, st) :
-				 san_state_fail(st, "a thing of no application");
+				 san_state_fail(st, "an object of no application");
 	}
 }
 
@@ -591,7 +591,7 @@ san_app_state_load(struct apps *all, struct state *st)
 	for (i = 0; rc == 0 && i < all->nb_ports; i++)
 		rc = load_things(all, &all->ports[i], st);
 	if (rc == 0 && san_state_left(st) != 0)
-		rc = san_state_fail(st, "more than there should be");
+		rc = san_state_fail(st, "more bytes than expected");
 	return st->failed ? -EPROTO : rc;
 }
 

@@ -222,15 +222,16 @@ tel_sock_reasons(const char *cmd, const char *params, struct rte_tel_data *d)
 RTE_INIT(app_telemetry_register)
 {
 	rte_telemetry_register_cmd("/sanstack/apps", tel_apps,
-				   "Applications. Parameter: where to begin, 0 or what next says");
+				   "Applications. Parameter: first number, 0 or the last *next*");
 	rte_telemetry_register_cmd("/sanstack/sockets", tel_sockets,
-				   "Carried sockets: how many, their memory, and how many were "
-				   "refused for lack of either");
+				   "Carried sockets: number, memory, and number of those refused "
+				   "at a limit of either");
 	rte_telemetry_register_cmd("/sanstack/sock_list", tel_sock_list,
-				   "Each of them. Parameter: where to begin, 0 or what next says");
+				   "Each carried socket. Parameter: first number, 0 or the last "
+				   "*next*");
 	rte_telemetry_register_cmd("/sanstack/sock_reasons", tel_sock_reasons,
-				   "By inode of the last sockets that were to be carried and are "
-				   "the kernel's: why");
+				   "Why the last sockets that a rule would carry are the kernel's, "
+				   "by inode");
 }
 
 void

@@ -236,7 +236,7 @@ san_apps_destroy(struct apps *all, struct app *a)
 		free(ev);
 	}
 	if (a->attached) {
-		LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d gone", a->id, a->port->name,
+		LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d detached", a->id, a->port->name,
 		       (int)a->pid);
 		all->nb_attached--;
 		a->port->nb_attached--;
@@ -478,7 +478,7 @@ san_apps_expire_silent(struct apps *all, uint64_t now_ns)
 		if (a->attached || a->over)
 			continue;
 		if (now_ns >= a->hello_ns) {
-			LOG_OF(a->owner, WARNING, "pid=%d uid=%u: connected and said nothing",
+			LOG_OF(a->owner, WARNING, "pid=%d uid=%u: connected, but sent no hello",
 			       (int)a->pid, a->uid);
 			a->over = true;
 		} else {

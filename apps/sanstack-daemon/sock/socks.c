@@ -227,7 +227,7 @@ check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep
 	if (!san_users_may(owner, nb, port->nb_socks, port->max_socks))
 		why = "no room for one more; see sockets=";
 	else if (bytes + need > port->conf->sock_bytes)
-		why = "its user's have all memory that they may have; see sock_bytes=";
+		why = "its user's sockets have reached their limit; see sock_bytes=";
 	if (why == NULL)
 		return 0;
 	port->nb_socks_refused++;

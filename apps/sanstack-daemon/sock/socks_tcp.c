@@ -559,7 +559,7 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 	memcpy(s->own_ip, ip.b, sizeof(s->own_ip));
 	s->own_port = port;
 	if (is_twice(s))
-		return san_socks_refuse(rep, -EALREADY, "another one connects these two addresses");
+		return san_socks_refuse(rep, -EALREADY, "another stream has these two addresses");
 	san_socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
 	san_socks_fill_addr(&shm->peer, &dst, s->tcp_port, facts->local.ss_family, 0);
 	rep->sock.id = s->id;
@@ -595,7 +595,7 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
 	if (is_unknown(&dst, a->uid, san_engine_clock_monotonic()))
-		return san_socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
+		return san_socks_refuse(rep, -EHOSTUNREACH, "no daemon has answered there");
 	if (!p->facts->is_closed || p->facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EISCONN, "it connects, or listens, already");
 	s = san_socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
@@ -661,7 +661,7 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 			not_there(s);
 		else
 			san_socks_tell_refused(s->kernel_inode,
-					       "nobody listens there with the library");
+					       "no listener there uses the library");
 		socks_tcp_call_engine(s, do_refuse, ECONNREFUSED);
 	}
 	return true;

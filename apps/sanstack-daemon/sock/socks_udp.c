@@ -361,7 +361,7 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 	memcpy(group.b, req->sock.group, sizeof(group.b));
 	if (!leaves && !may_join(s->port, s->owner, group.b))
 		return san_socks_refuse(rep, -ENOBUFS,
-					"its user's are in all groups that they may be");
+					"its user's sockets are in as many groups as they may be");
 	rc = san_engine_loop_call(san_socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */

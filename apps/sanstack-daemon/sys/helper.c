@@ -318,7 +318,7 @@ helper_hear_msg(struct helper *h, const struct helper_msg *m, int fd)
 	if (m->op == HELPER_CLOSE)
 		h->nb_handles--;
 	if (h->was_late)
-		LOG_OF(h->uid, NOTICE, "uid=%u: its helper goes on", h->uid);
+		LOG_OF(h->uid, NOTICE, "uid=%u: its helper answers again", h->uid);
 	h->was_late = false;
 	if (m->op != HELPER_BEGUN)
 		helpers.ops->heard(helpers.ctx, h, m, fd);

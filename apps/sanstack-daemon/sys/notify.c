@@ -47,7 +47,7 @@ san_notify_status(const struct apps *all)
 	for (i = 0; i < all->nb_ports; i++)
 		if (len < sizeof(text) && san_engine_is_lost(all->ports[i].ctx->port))
 			len += (size_t)snprintf(text + len, sizeof(text) - len,
-						"; port %s is gone", all->ports[i].name);
+						"; port %s has failed", all->ports[i].name);
 	sd_notifyf(0, "STATUS=%s", text);
 	setproctitle("%s", text);
 }
@@ -92,7 +92,7 @@ is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		loops = san_engine_loop_count(san_engine_at(port->ctx->port, i));
 		if (loops == last[i]) {
-			SAN_LOG(DRIVER, ERR, "port=%s lcore=%u hangs: the watchdog is not told",
+			SAN_LOG(DRIVER, ERR, "port=%s lcore=%u hangs: the watchdog is not reset",
 				port->name, i);
 			alive = false;
 		}

@@ -402,7 +402,7 @@ derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
 	uint32_t most = (1u << SAN_QPN_INDEX_BITS) / rte_align32pow2(engine->nb_lcores);
 
 	if (conf->has_lcores && conf->poll == DPDK_POLL_CALLER)
-		return host->fail(-EINVAL, "poll=caller: there are lcores=, which poll");
+		return host->fail(-EINVAL, "poll=caller: not with lcores=, which poll");
 	engine->own_lcore = conf->has_lcores || conf->poll == DPDK_POLL_LCORE;
 	core->ulp.max_qps = core->pdl.max_conns;
 	if (engine->nb_lcores > 1)

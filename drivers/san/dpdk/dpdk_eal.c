@@ -116,7 +116,7 @@ start_again(const char *args, const struct rtsan_host *host)
 	if (removed.name[0] == '\0' || rte_eth_dev_get_port_by_name(removed.name, &port_id) == 0)
 		return 0;
 	if (rte_eal_hotplug_add(removed.bus, removed.name, removed.args) != 0)
-		return host->fail(-ENODEV, "device %s did not come back: %s", removed.name,
+		return host->fail(-ENODEV, "device %s cannot be probed again: %s", removed.name,
 				  rte_strerror(rte_errno));
 	return 0;
 }

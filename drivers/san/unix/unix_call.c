@@ -19,7 +19,7 @@ static int
 unix_call_daemon_died(struct unix_ctx *ctx, int rc)
 {
 	atomic_store(&ctx->is_lost, true);
-	return ctx->host->fail(-EIO, "the daemon is gone (%s)", strerror(-rc));
+	return ctx->host->fail(-EIO, "the daemon has ended (%s)", strerror(-rc));
 }
 
 static int

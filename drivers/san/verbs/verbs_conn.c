@@ -137,7 +137,7 @@ verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct shmq_c
 	if (rc != 0)
 		return rc;
 	if (atomic_load(&ctx->is_lost))
-		return ctx->host->fail(-EIO, "%s: %s is gone", what, ctx->device);
+		return ctx->host->fail(-EIO, "%s: %s has failed", what, ctx->device);
 	if (q->state != VERBS_IDLE)
 		return ctx->host->fail(-EISCONN, "%s: it has a connection", what);
 	rc = q->stream != NULL ? san_verbs_stream_renew(q) : 0;
@@ -287,7 +287,7 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 	pthread_mutex_lock(&ctx->lock);
 	r = verbs_conn_find_request(ctx, request);
 	if (r == NULL) {
-		rc = ctx->host->fail(-ENOENT, "accept: the request is gone");
+		rc = ctx->host->fail(-ENOENT, "accept: the request no longer exists");
 	} else if (r->is_stream != (q->stream != NULL)) {
 		rc = ctx->host->fail(-EPROTOTYPE, "accept: the request is %s a stream",
 				     r->is_stream ? "for" : "not for");
@@ -329,7 +329,7 @@ verbs_conn_accept_request(struct verbs_qp *q, uint64_t request)
 	}
 	san_verbs_end_leave(q);
 	if (rc == 0 || rc == -EINVAL) /* the connection manager has noticed it first */
-		return q->ctx->host->fail(-ENOENT, "accept: the request is gone");
+		return q->ctx->host->fail(-ENOENT, "accept: the request no longer exists");
 	return q->ctx->host->fail(rc, "accept: %s: %s", q->ctx->device, strerror(-rc));
 }
 
@@ -381,7 +381,7 @@ do_reject(struct verbs_ctx *ctx, const struct shmq_req *req)
 		id = san_verbs_conn_take(ctx, r);
 	pthread_mutex_unlock(&ctx->lock);
 	if (id == NULL)
-		return ctx->host->fail(-ENOENT, "reject: the request is gone");
+		return ctx->host->fail(-ENOENT, "reject: the request no longer exists");
 	san_verbs_conn_refuse(ctx, id, RTSAN_R_REFUSED, req->conn.private_data,
 			      req->conn.private_len);
 	return 0;
@@ -435,7 +435,7 @@ do_listen(struct verbs_ctx *ctx, const struct shmq_req *req)
 	if (rc == 0)
 		rc = check_pkey(ctx, req->conn.pkey);
 	if (rc == 0 && atomic_load(&ctx->is_lost))
-		rc = ctx->host->fail(-EIO, "listen: %s is gone", ctx->device);
+		rc = ctx->host->fail(-EIO, "listen: %s has failed", ctx->device);
 	if (rc != 0)
 		return rc;
 	l = calloc(1, sizeof(*l));

@@ -136,7 +136,7 @@ san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	int rc;
 
 	if (atomic_load(&ctx->is_lost))
-		return ctx->host->fail(-EIO, "queue pair: %s is gone", ctx->device);
+		return ctx->host->fail(-EIO, "queue pair: %s has failed", ctx->device);
 	if (conf->req->qp.is_stream && ctx->is_plain)
 		return ctx->host->fail(-EOPNOTSUPP, "queue pair: with plain there are no streams");
 	pthread_mutex_lock(&ctx->lock);

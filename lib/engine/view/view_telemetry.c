@@ -218,7 +218,7 @@ static const struct command {
 	 "One connection. Parameter: CID; none: conn_list"},
 	{"/sanstack/stream", san_view_stream_telemetry, "One stream. Parameter: CID"},
 	{"/sanstack/conn_list", san_view_telemetry_conn_list,
-	 "Connections, a page of them. Parameters: OFFSET (0, then what next says), APP"},
+	 "Connections, a page of them. Parameters: OFFSET (0 or the last *next*), APP"},
 	{"/sanstack/reasons", san_view_telemetry_conn_reasons,
 	 "Connections by what holds them back now. No parameters"},
 	{"/sanstack/hist", san_view_telemetry_conn_hist,

@@ -52,7 +52,7 @@ text_port(const struct san_engine_port *p, FILE *f)
 	for (i = 0; i < p->conf.core.inet.nb_addrs; i++)
 		fprintf(f, "  address %s\n",
 			san_inet_addr_text(&p->conf.core.inet.addrs[i].ip, addr));
-	fprintf(f, "  mtu %u (told to the port: %u), rings %u rx, %u tx, %s, idle %s\n", p->mtu,
+	fprintf(f, "  mtu %u (set at the port: %u), rings %u rx, %u tx, %s, idle %s\n", p->mtu,
 		p->declared, p->nb_rxd, p->nb_txd,
 		p->launched ? "own lcore" : "polled by caller", san_engine_idle_name(p->idle));
 	text_offloads("offered:", p->rx_capa, p->tx_capa, f);
