@@ -25,7 +25,7 @@ static _Atomic uint32_t changes;
 static _Atomic uint32_t forker;
 
 static void
-owner_test_step(void)
+owner_sleep_step(void)
 {
 	static const struct timespec ts = {.tv_nsec = STEP_NS};
 
@@ -42,7 +42,7 @@ san_sock_owner_pin(struct fd_sock *f)
 
 	while (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
 		if ((pins & CHANGING) != 0) {
-			owner_test_step();
+			owner_sleep_step();
 			pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
 		} else if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
 			/* the owner may have changed between the two checks */
@@ -76,7 +76,7 @@ void
 san_sock_owner_change_wait(const struct fd_sock *f)
 {
 	while ((atomic_load(&f->pins) & CHANGING) != 0)
-		owner_test_step();
+		owner_sleep_step();
 }
 
 void
@@ -86,7 +86,7 @@ san_sock_owner_pin_any(struct fd_sock *f)
 
 	do {
 		while ((pins & CHANGING) != 0) {
-			owner_test_step();
+			owner_sleep_step();
 			pins = atomic_load(&f->pins);
 		}
 	} while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
@@ -103,7 +103,7 @@ owner_take_word(_Atomic uint32_t *word, uint32_t to, int steps)
 	while (!atomic_compare_exchange_strong(word, &none, to)) {
 		if (steps-- == 0)
 			return false;
-		owner_test_step();
+		owner_sleep_step();
 		none = 0;
 	}
 	return true;
@@ -120,7 +120,7 @@ begin_one(void)
 		 * sockets
 		 */
 		while ((nb & CHANGING) != 0 && atomic_load(&forker) != san_sock_lock_thread()) {
-			owner_test_step();
+			owner_sleep_step();
 			nb = atomic_load(&changes);
 		}
 	} while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
@@ -240,7 +240,7 @@ owner_choose(int fd, struct fd_sock *f)
 
 	san_sock_owner_count_down(&f->pins);
 	for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
-		owner_test_step();
+		owner_sleep_step();
 	if (!atomic_load(&f->is_chosen))
 		san_sock_carry(fd, f, NULL);
 	san_sock_fd_put(f);
