@@ -115,11 +115,11 @@ struct san_pdl_rtt {
 	uint64_t srtt_ns; /**< 0: no sample yet */
 	uint64_t var_ns;
 	uint64_t rto_ns;
-	uint8_t backoff;      /**< doublings of rto_ns */
-	uint8_t nb_overtaken; /**< not 0: recently a reordered packet was taken for lost */
-	uint64_t base_ns;     /**< delay of the path without a queue; 0 = unknown */
-	uint64_t rest_ns;     /**< congestion window at its minimum since; 0 = it is not */
-	uint64_t rest_min_ns; /**< smallest delay since then */
+	uint8_t backoff;         /**< doublings of rto_ns */
+	uint8_t nb_reorder_wait; /**< not 0: recently a reordered packet was taken for lost */
+	uint64_t base_ns;        /**< delay of the path without a queue; 0 = unknown */
+	uint64_t rest_ns;        /**< congestion window at its minimum since; 0 = it is not */
+	uint64_t rest_min_ns;    /**< smallest delay since then */
 };
 
 /** ACK policy state (RT-8, RULE-11). */

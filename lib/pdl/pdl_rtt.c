@@ -92,7 +92,7 @@ san_pdl_rtt_gap_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	uint64_t answer_ns = san_pdl_rtt_answer_ns(pdl, c);
 
 	/* Gaps are reported at once, so the ACK delay is left out, unless that proved too short. */
-	if (c->rtt.nb_overtaken != 0 || c->rtt.srtt_ns == 0)
+	if (c->rtt.nb_reorder_wait != 0 || c->rtt.srtt_ns == 0)
 		return answer_ns;
 	return RTE_MIN(c->rtt.srtt_ns + 2 * c->rtt.var_ns, answer_ns);
 }

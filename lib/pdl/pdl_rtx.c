@@ -28,7 +28,7 @@
 #define TAILS_MAX    4 /* tail-loss probes in a row, each after twice the silence */
 #define FAST_RTX_MAX 3 /* fast retransmits of a PSN between two timeouts */
 /* After a spurious fast retransmit, this many losses must be real before gaps are trusted again. */
-#define OVERTAKEN 32
+#define REORDER_WAIT 32
 /*
  * Missing packets of a window that a timeout resends while the peer is silent. They are more than
  * one, because a burst of losses can drop several.
@@ -78,15 +78,15 @@ san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
  * missing packets wait longer from now on.
  */
 static void
-learn_overtaken(struct san_pdl_conn *c, const struct san_pdl_entry *e, enum san_win win,
-		uint32_t psn, uint64_t now_ns)
+rtx_learn_reordering(struct san_pdl_conn *c, const struct san_pdl_entry *e, enum san_win win,
+		     uint32_t psn, uint64_t now_ns)
 {
 	uint32_t age = (uint32_t)now_ns - e->sent_ts;
 
 	if (san_bitmap_test(&c->txb->lost[win], psn) || age < c->rtt.base_ns)
-		c->rtt.nb_overtaken = OVERTAKEN;
-	else if (c->rtt.nb_overtaken != 0)
-		c->rtt.nb_overtaken--;
+		c->rtt.nb_reorder_wait = REORDER_WAIT;
+	else if (c->rtt.nb_reorder_wait != 0)
+		c->rtt.nb_reorder_wait--;
 }
 
 void
@@ -109,7 +109,7 @@ san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 		e = san_pdl_win_tx_entry(c->txb, win, p);
 		if (unlikely(e->state & SAN_ENT_FAST_RTX) &&
 		    !san_bitmap_test(&c->txb->rcvd[win], p))
-			learn_overtaken(c, e, win, p, now_ns);
+			rtx_learn_reordering(c, e, win, p, now_ns);
 		if (unlikely(c->tx[win].nb_lost != 0))
 			san_pdl_rtx_find(c, win, p);
 		*to++ = *e;
@@ -159,7 +159,7 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
 		return false;
 	if ((e->state & SAN_ENT_FAST_RTX) != 0)
-		learn_overtaken(c, e, win, psn, now_ns);
+		rtx_learn_reordering(c, e, win, psn, now_ns);
 	/* A scan leaves lost entries alone, so this one may be overdue. */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		start_timeout(pdl, c, e, now_ns);

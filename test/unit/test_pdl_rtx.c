@@ -331,12 +331,12 @@ san_pdl_rtx_gaps__overtaken(void **state)
 	pair_recv(&pair, 1, &d[0], SAN_RX_ACKED);
 	report();
 	assert_true(san_pdl_rtt_gap_ns(pair.pdl[0], c) == san_pdl_rtt_answer_ns(pair.pdl[0], c));
-	c->rtt.nb_overtaken = 1;
+	c->rtt.nb_reorder_wait = 1;
 	lose_first(d); /* this time it was lost */
 	pair_pass(&pair, 100 * SAN_NS_PER_US);
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 	report();
-	assert_int_equal(c->rtt.nb_overtaken, 0);
+	assert_int_equal(c->rtt.nb_reorder_wait, 0);
 }
 
 /* Each fast retransmit of a packet waits longer; after a few, only the timeout resends it. */
