@@ -287,7 +287,7 @@ sock_opt_kernel_number(int kernel, int level, int name)
 }
 
 static void
-tell_patience(int kernel, struct fd_sock *f)
+sock_opt_copy_patience(int kernel, struct fd_sock *f)
 {
 	uint32_t timeout_ms = sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
 	bool probes = sock_opt_kernel_number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
@@ -312,7 +312,7 @@ san_sock_opt_stream(int kernel, struct fd_sock *f)
 
 	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
 		atomic_store(&f->shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
-	tell_patience(kernel, f);
+	sock_opt_copy_patience(kernel, f);
 }
 
 void

@@ -267,7 +267,7 @@ sock_stream_set_patience(struct san_socks *all, struct san_sock *s, uint64_t now
 }
 
 static void
-look_at_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
+sock_stream_check_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	/* pairs with the release of the program that wrote the fields */
 	uint32_t nb = atomic_load_explicit(&s->shm->nb_patience, memory_order_acquire);
@@ -320,7 +320,7 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 void
 san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
-	look_at_patience(all, s, now_ns);
+	sock_stream_check_patience(all, s, now_ns);
 	sock_stream_post_sends(all, s, now_ns);
 	sock_stream_post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
