@@ -364,7 +364,7 @@ san_socks_event(const struct epoll_event *ev)
 		s->is_relay_due = true; /* the next look moves the bytes */
 		return true;
 	}
-	if ((what & TAGS) == TAG_TOKEN && san_socks_token_is_spoken(s)) {
+	if ((what & TAGS) == TAG_TOKEN && san_socks_token_has_data(s)) {
 		san_socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* the listener closed before accepting it */

@@ -214,7 +214,7 @@ san_socks_token_unclaimed(struct app_sock *s)
 }
 
 bool
-san_socks_token_is_spoken(const struct app_sock *s)
+san_socks_token_has_data(const struct app_sock *s)
 {
 	char byte;
 

@@ -23,7 +23,7 @@ void san_socks_token_offer(struct app_sock *s, uint64_t now_ns);
 /** Continue to offer *s*. Returns when to call again. */
 uint64_t san_socks_token_look(struct app_sock *s, uint64_t now_ns);
 /** True if a program has written to the token without having claimed it. */
-bool san_socks_token_is_spoken(const struct app_sock *s);
+bool san_socks_token_has_data(const struct app_sock *s);
 /** A program has accepted the token without claiming it: relay; see socks_relay.h. */
 void san_socks_token_unclaimed(struct app_sock *s);
 /** A program has accepted a socket. If it is a token, return the stream. 0 or -errno. */
