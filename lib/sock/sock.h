@@ -129,11 +129,11 @@ void san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_u
 			  uint64_t now_ns);
 /** No program has the socket any more: send what is in its ring, then the end of the stream. */
 void san_sock_stream_shut(struct san_socks *all, uint32_t id);
-/** Whether san_sock_stream_aside() may send bytes now, behind those that are in the ring. */
-bool san_sock_stream_may_aside(const struct san_socks *all, uint32_t id);
-/** Send up to SAN_SOCK_ASIDE bytes that are not in the ring. */
-void san_sock_stream_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
-			   uint64_t now_ns);
+/** Whether san_sock_stream_append() may send bytes now, behind those that are in the ring. */
+bool san_sock_stream_may_append(const struct san_socks *all, uint32_t id);
+/** Send up to SAN_SOCK_APPEND bytes that are not in the ring. */
+void san_sock_stream_append(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+			    uint64_t now_ns);
 /** Whether nothing is sent any more: the connection was refused, or has ended. */
 bool san_sock_stream_is_over(const struct san_socks *all, uint32_t id);
 /**

@@ -16,10 +16,10 @@ struct sock_stream {
 	uint32_t qp;        /**< SAN_QPN_NONE: the socket is not a stream */
 	uint32_t tx_posted; /**< position up to which sends are posted */
 	uint32_t first, nb_sends;
-	/** ring bytes of each send in flight; 0: san_sock_stream_aside() */
+	/** ring bytes of each send in flight; 0: san_sock_stream_append() */
 	uint32_t len[SOCK_SENDS];
 	uint32_t nb_patience; /**< nb_patience of the shared memory, as last seen */
-	bool has_aside;       /**< a send of san_sock_stream_aside() is in flight */
+	bool has_appended;    /**< a send of san_sock_stream_append() is in flight */
 	bool is_up;
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< a receive is posted */

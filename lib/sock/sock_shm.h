@@ -54,7 +54,7 @@
 #define SAN_SOCK_FULL     65536u /**< longer than any datagram */
 #define SAN_SOCK_NUDGE    64u
 #define SAN_SOCK_MARK     "sansock: full, and waits"
-#define SAN_SOCK_ASIDE    69632u /**< bytes behind a stream's rings: see san_sock_stream_aside() */
+#define SAN_SOCK_APPEND   69632u /**< bytes behind a stream's rings: see san_sock_stream_append() */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
 
@@ -183,7 +183,7 @@ san_sock_shm_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
 static inline size_t
 san_sock_shm_stream_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
 {
-	return san_sock_shm_bytes(rx_bytes, tx_bytes) + SAN_SOCK_ASIDE;
+	return san_sock_shm_bytes(rx_bytes, tx_bytes) + SAN_SOCK_APPEND;
 }
 
 static inline uint8_t *

@@ -214,7 +214,7 @@ sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 	struct sock_stream *st = &s->stream;
 
 	if (st->len[st->first] == 0)
-		st->has_aside = false;
+		st->has_appended = false;
 	s->tx_head += st->len[st->first];
 	st->first = (st->first + 1) % SOCK_SENDS;
 	st->nb_sends--;
@@ -380,29 +380,29 @@ san_sock_stream_shut(struct san_socks *all, uint32_t id)
 /* ---- bytes written without the ring ---- */
 
 bool
-san_sock_stream_may_aside(const struct san_socks *all, uint32_t id)
+san_sock_stream_may_append(const struct san_socks *all, uint32_t id)
 {
 	const struct san_sock *s = &all->socks[id];
 	const struct sock_stream *st = &s->stream;
 
 	if (st->is_over || st->shut_posted)
 		return true; /* these bytes are dropped, like all that are written after the end */
-	return st->is_up && !st->has_aside && st->nb_sends < SOCK_SENDS &&
+	return st->is_up && !st->has_appended && st->nb_sends < SOCK_SENDS &&
 		st->tx_posted == atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
 }
 
 void
-san_sock_stream_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
-		      uint64_t now_ns)
+san_sock_stream_append(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+		       uint64_t now_ns)
 {
 	struct san_sock *s = &all->socks[id];
 	uint8_t *to = s->tx + s->tx_mask + 1;
 	struct san_ulp_wr wr = {.nb_sge = 1, .sge = {{.addr = to, .length = len}}};
 
-	if (s->stream.is_over || s->stream.shut_posted || len == 0 || len > SAN_SOCK_ASIDE)
+	if (s->stream.is_over || s->stream.shut_posted || len == 0 || len > SAN_SOCK_APPEND)
 		return;
 	memcpy(to, data, len);
-	s->stream.has_aside = sock_stream_post_send(all, s, &wr, len, 0, now_ns);
+	s->stream.has_appended = sock_stream_post_send(all, s, &wr, len, 0, now_ns);
 }
 
 bool

@@ -533,12 +533,12 @@ static void
 aside__behind_the_ring(void **state)
 {
 	(void)state;
-	assert_false(san_sock_stream_may_aside(all, id));
+	assert_false(san_sock_stream_may_append(all, id));
 	program_writes(10);
 	san_sock_stream_up(all, id, 0);
-	assert_true(san_sock_stream_may_aside(all, id));
-	san_sock_stream_aside(all, id, "aside", 5, 0);
-	assert_false(san_sock_stream_may_aside(all, id));
+	assert_true(san_sock_stream_may_append(all, id));
+	san_sock_stream_append(all, id, "aside", 5, 0);
+	assert_false(san_sock_stream_may_append(all, id));
 	program_writes(10);
 	assert_int_equal(qp.nb_wr, 3);
 	assert_int_equal(sends(0), 10);
@@ -547,7 +547,7 @@ aside__behind_the_ring(void **state)
 	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(qp.wr[0]));
 	done(RTSAN_WC_SEND, 0, 5);
 	assert_int_equal(atomic_load(&shm->tx_head), 10);
-	assert_true(san_sock_stream_may_aside(all, id));
+	assert_true(san_sock_stream_may_append(all, id));
 	assert_int_equal(sends(10), 10);
 }
 

@@ -104,7 +104,7 @@ may_read(struct app_sock *s, bool is_full)
 		return true;
 	if (is_full)
 		return san_sock_shm_need_not_wait(s->mem.mem, size);
-	return (s->kind != SOCKS_STREAM || san_socks_tcp_aside(s, NULL, 0)) &&
+	return (s->kind != SOCKS_STREAM || san_socks_tcp_append(s, NULL, 0)) &&
 		san_sock_shm_has_room(s->mem.mem, size);
 }
 
@@ -112,7 +112,7 @@ may_read(struct app_sock *s, bool is_full)
 static void
 pass_on(struct app_sock *s, const struct next *next)
 {
-	static uint8_t data[SAN_SOCK_ASIDE];
+	static uint8_t data[SAN_SOCK_APPEND];
 	const struct helper_dgram d = {.sock = san_socks_name(s), .handle = s->kernel};
 	ssize_t n;
 
@@ -120,7 +120,7 @@ pass_on(struct app_sock *s, const struct next *next)
 		return;
 	n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
 	if (n > 0 && s->kind == SOCKS_STREAM)
-		san_socks_tcp_aside(s, data, (size_t)n);
+		san_socks_tcp_append(s, data, (size_t)n);
 	else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)
 		san_helper_send(s->helper, &d, data, (size_t)n);
 }

@@ -88,7 +88,7 @@ bool san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns);
  * Append *len* bytes at *data*, which were written to the program's end, to the stream. With NULL
  * only check. False: try later.
  */
-bool san_socks_tcp_aside(struct app_sock *s, const void *data, size_t len);
+bool san_socks_tcp_append(struct app_sock *s, const void *data, size_t len);
 /** Destroy its queue pair. */
 void san_socks_tcp_end(struct app_sock *s);
 

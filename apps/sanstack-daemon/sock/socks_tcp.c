@@ -148,7 +148,7 @@ do_may_aside(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	return san_sock_stream_may_aside(san_core_socks(san_engine_lcore_core(e)), c->s->id);
+	return san_sock_stream_may_append(san_core_socks(san_engine_lcore_core(e)), c->s->id);
 }
 
 static int
@@ -156,8 +156,8 @@ do_aside(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	san_sock_stream_aside(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->data,
-			      (uint32_t)c->len, san_engine_lcore_now_ns(e));
+	san_sock_stream_append(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->data,
+			       (uint32_t)c->len, san_engine_lcore_now_ns(e));
 	return true;
 }
 
@@ -266,7 +266,7 @@ san_socks_tcp_end(struct app_sock *s)
 }
 
 bool
-san_socks_tcp_aside(struct app_sock *s, const void *data, size_t len)
+san_socks_tcp_append(struct app_sock *s, const void *data, size_t len)
 {
 	struct tcp_call c = {.s = s, .data = data, .len = len};
 
