@@ -19,7 +19,7 @@
 #include "sock_ring.h"
 
 #define NS_PER_S      1000000000ull
-#define ASIDE_STEPS   10000 /* 1 s */
+#define PAIR_STEPS    10000 /* 1 s */
 #define ASIDE_STEP_NS 100000
 #define TELL_TRIES    20 /* of some 100 ns each: a byte is being written */
 
@@ -288,12 +288,12 @@ san_sock_ring_is_writable(int fd, struct fd_sock *f)
  * A waiter's mark may stay for longer.
  */
 void
-san_sock_ring_wait_aside(int fd, const struct fd_sock *f)
+san_sock_ring_wait_pair(int fd, const struct fd_sock *f)
 {
 	const struct timespec step = {.tv_nsec = ASIDE_STEP_NS};
 	int tries, left = 0;
 
-	for (tries = 0; tries < ASIDE_STEPS && atomic_load(&f->shm->full) == 0; tries++) {
+	for (tries = 0; tries < PAIR_STEPS && atomic_load(&f->shm->full) == 0; tries++) {
 		if (REAL(ioctl)(fd, SIOCOUTQ, &left) != 0 || left == 0)
 			return;
 		nanosleep(&step, NULL);

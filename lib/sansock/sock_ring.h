@@ -47,7 +47,7 @@ void san_sock_ring_unmirror(int fd, struct fd_sock *f);
 void san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified);
 
 /** Wait up to a second until bytes that the C library wrote to the descriptor are on their way. */
-void san_sock_ring_wait_aside(int fd, const struct fd_sock *f);
+void san_sock_ring_wait_pair(int fd, const struct fd_sock *f);
 
 /** Bytes of all buffers; or -errno. */
 ssize_t san_sock_ring_length(const struct msghdr *msg);

@@ -7,7 +7,7 @@
  * socket's number, for fileno() and freopen(), and a buffer of the size that a socket gets, so the
  * same bytes are written together. It also has the wide-character part of a stream that the C
  * library has made for a descriptor: without it freopen() would crash. Wide characters are written
- * to the descriptor directly (see san_sock_ring_wait_aside()).
+ * to the descriptor directly (see san_sock_ring_wait_pair()).
  *
  * Standard streams are made when the process starts, and put in place by a single store, because
  * dup2(), which puts sockets there, may be called in a signal handler. They stay in place then, for

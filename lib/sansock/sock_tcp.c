@@ -134,7 +134,7 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	if (err != 0)
 		return sock_tcp_fail(err);
 	if (f->is_stdio)
-		san_sock_ring_wait_aside(fd, f);
+		san_sock_ring_wait_pair(fd, f);
 	while ((done < len || len == 0) && (err = sock_tcp_check_send(f, done)) == 0 && len != 0) {
 		n = sock_tcp_put_bytes(f, msg, (size_t)done, (size_t)(len - done));
 		if (n > 0) {
@@ -352,7 +352,7 @@ san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how)
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD) {
-		san_sock_ring_wait_aside(fd, f);
+		san_sock_ring_wait_pair(fd, f);
 		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
 	}
 	san_sock_attach_doorbell(f);

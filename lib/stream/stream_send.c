@@ -170,7 +170,7 @@ copy_begin(struct san_stream *s, struct stream_sqe *e)
  * or not all of it yet.
  */
 static bool
-copy_aside(struct san_stream *s, struct stream_sqe *e)
+sqe_copy_to_buffer(struct san_stream *s, struct stream_sqe *e)
 {
 	uint32_t size = s->conf.send_buffer, at, to_end, n;
 	uint8_t *buffer;
@@ -212,7 +212,7 @@ copy_waiting(struct san_stream *s)
 		if (e->done || e->status != 0 || e->fin || e->copied || e->inlined)
 			continue;
 		if (e->way != STREAM_WAY_NEW || e->nb_keys > 0 || e->registered ||
-		    !copy_aside(s, e))
+		    !sqe_copy_to_buffer(s, e))
 			return;
 	}
 }
@@ -415,7 +415,7 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 		return true; /* a message is enough */
 	if (s->conf.send_buffer > 0 && e->way == STREAM_WAY_NEW && e->nb_keys == 0 &&
 	    !e->registered)
-		copy_aside(s, e);
+		sqe_copy_to_buffer(s, e);
 	if (e->done || e->copying)
 		return true;
 	if (!san_stream_adv_any(s)) {
