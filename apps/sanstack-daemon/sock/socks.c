@@ -342,7 +342,7 @@ socks_hang_up(struct app_sock *s)
  * one. So an event that ends a socket is verified.
  */
 static bool
-is_so(int fd, short event)
+event_holds(int fd, short event)
 {
 	struct pollfd p = {.fd = fd, .events = event};
 
@@ -366,11 +366,11 @@ san_socks_event(const struct epoll_event *ev)
 	}
 	if ((what & TAGS) == TAG_TOKEN && san_socks_token_has_data(s)) {
 		san_socks_token_unclaimed(s);
-	} else if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
+	} else if ((what & TAGS) == TAG_TOKEN && event_holds(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* the listener closed before accepting it */
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&
-		   is_so(s->pair, 0)) {
+		   event_holds(s->pair, 0)) {
 		socks_hang_up(s);
 	}
 	return true;
@@ -400,7 +400,7 @@ may_end(struct app_sock *s, uint64_t now_ns)
 
 /* Returns when to look again. */
 static uint64_t
-look_after(struct app_sock *s, uint64_t now_ns)
+socks_step(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->has_sent)
 		s->has_sent = san_socks_pair_read(s);
@@ -414,7 +414,7 @@ look_after(struct app_sock *s, uint64_t now_ns)
 
 /* Poll the pairs for closed sockets, before their events arrive. */
 static void
-hear_all(struct app_port *port)
+socks_poll_pairs(struct app_port *port)
 {
 	struct pollfd p[POLL_MAX];
 	struct app_sock *s;
@@ -451,7 +451,7 @@ release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
 		s = &port->socks[i];
 		if (s->port == NULL || !s->is_over)
 			continue;
-		look_after(s, now_ns);
+		socks_step(s, now_ns);
 		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->owner == owner;
 	}
 	return is_soon;
@@ -468,7 +468,7 @@ serve_settle(struct app_port *port, uid_t owner)
 	/* checked first: a descriptor that a helper closes may be the last one of a socket */
 	bool is_soon = san_helper_are_closing(owner);
 
-	hear_all(port);
+	socks_poll_pairs(port);
 	is_soon |= release_all(port, owner, san_engine_clock_monotonic());
 	return is_soon || san_helper_are_closing(owner) ? -EBUSY : 0;
 }
@@ -484,7 +484,7 @@ san_socks_expire(struct apps *all, uint64_t now_ns)
 		port = &all->ports[i];
 		for (k = 0; k < port->max_socks && port->nb_socks != 0; k++)
 			if (port->socks[k].port != NULL)
-				due_ns = san_time_min(due_ns, look_after(&port->socks[k], now_ns));
+				due_ns = san_time_min(due_ns, socks_step(&port->socks[k], now_ns));
 	}
 	return due_ns;
 }
@@ -570,7 +570,7 @@ socks_serve_one(struct app_port *port, struct app *a, const struct shmq_req *req
 
 /* Requests to carry a socket. */
 static bool
-is_wish(uint32_t type)
+is_carry_request(uint32_t type)
 {
 	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
 }
@@ -594,7 +594,9 @@ san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req
 {
 	int rc = socks_serve_one(port, a, req, p, rep, out_fd);
 
-	return is_wish(req->type) && p != NULL ? socks_answer_rc(rc, p->facts->inode, rep) : rc;
+	if (!is_carry_request(req->type) || p == NULL)
+		return rc;
+	return socks_answer_rc(rc, p->facts->inode, rep);
 }
 
 /* ---- answers of helpers ---- */

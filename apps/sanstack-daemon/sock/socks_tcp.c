@@ -204,7 +204,7 @@ is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
 
 /* No answer arrived while the program waited: remember the peer. */
 static void
-not_there(const struct app_sock *s)
+tcp_note_no_answer(const struct app_sock *s)
 {
 	san_socks_tell_refused(s->kernel_inode, "no daemon has answered at the peer");
 	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
@@ -280,7 +280,7 @@ san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 	if (s->connects) {
 		/* the program stopped waiting; a short wait does not show that no daemon answers */
 		if (now_ns - s->began_ns >= PATIENCE_NS)
-			not_there(s);
+			tcp_note_no_answer(s);
 		return true;
 	}
 	/* data written to the pair is appended once the ring is empty */
@@ -658,7 +658,7 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 			san_socks_token_offer(s, s->began_ns);
 	} else if (ev->type != RTSAN_EV_DISCONNECTED) {
 		if (ev->type == RTSAN_EV_UNREACHABLE)
-			not_there(s);
+			tcp_note_no_answer(s);
 		else
 			san_socks_tell_refused(s->kernel_inode,
 					       "no listener there uses the library");
