@@ -235,7 +235,7 @@ adv_crossed_data(struct san_stream *s, struct stream_adv *a)
 }
 
 static void
-hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *adv)
+adv_on_adv(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *adv)
 {
 	struct stream_tx *tx = &s->tx;
 	uint32_t used = san_seq_max(m->nb_rcvd, tx->matched);
@@ -270,7 +270,7 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 }
 
 void
-san_stream_adv_hear(struct san_stream *s, const struct san_sm *m)
+san_stream_adv_on_msg(struct san_stream *s, const struct san_sm *m)
 {
 	uint8_t i;
 
@@ -280,7 +280,7 @@ san_stream_adv_hear(struct san_stream *s, const struct san_sm *m)
 	}
 	s->tx.posture = STREAM_POSTURE_NONE;
 	for (i = 0; i < m->nb_adv && s->fault == NULL; i++)
-		hear_one(s, m, &m->adv[i]);
+		adv_on_adv(s, m, &m->adv[i]);
 }
 
 void

@@ -72,7 +72,7 @@ san_stream_credit_left(const struct san_stream *s)
 }
 
 void
-san_stream_credit_hear(struct san_stream *s, const struct san_sm *m)
+san_stream_credit_on_msg(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_credit *cr = &s->cr;
 

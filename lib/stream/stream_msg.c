@@ -293,13 +293,13 @@ process_parts(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
 	if ((m->flags & SAN_SM_SMALL) != 0)
 		san_stream_send_small(s, m->small_id, now_ns);
 	if ((m->flags & SAN_SM_ADV) != 0)
-		san_stream_adv_hear(s, m);
+		san_stream_adv_on_msg(s, m);
 	if ((m->flags & SAN_SM_CANCEL) != 0)
 		san_stream_adv_forget(s, m->cancel);
 	if ((m->flags & SAN_SM_RESIZED) != 0)
-		san_stream_resize_hear_done(s, m->resized.bytes, m->resized.after);
+		san_stream_resize_on_done(s, m->resized.bytes, m->resized.after);
 	if ((m->flags & SAN_SM_RESIZE) != 0)
-		san_stream_resize_hear(s, m->resize);
+		san_stream_resize_on_request(s, m->resize);
 	if ((m->flags & SAN_SM_REDISCOVER) != 0 && s->tx.mode == SAN_SM_SMALL_RECV)
 		san_stream_mode_leave(s, SAN_STREAM_WHY_LARGE, now_ns);
 	if ((m->flags & SAN_SM_WITHDRAW) != 0)
@@ -317,7 +317,7 @@ process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	struct stream_buf *b = &s->rpool.bufs[at];
 
 	if ((m->flags & (SAN_SM_NOTICE | SAN_SM_OFFER)) != 0)
-		san_stream_offer_hear(s, m);
+		san_stream_offer_on_msg(s, m);
 	if (m->len == 0)
 		return false;
 	s->stats.nb_rx_data++;
@@ -418,7 +418,7 @@ san_stream_msg_receive(struct san_stream *s, uint16_t at, uint32_t len, uint64_t
 		san_stream_pool_put(s, &s->rpool, at);
 		return;
 	}
-	san_stream_credit_hear(s, &m);
+	san_stream_credit_on_msg(s, &m);
 	if (ahead > 0) {
 		msg_hold_late(s, at, len, m.seq);
 		return;

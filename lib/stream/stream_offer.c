@@ -30,7 +30,7 @@ class_of(const struct stream_rqe *q)
 }
 
 void
-san_stream_offer_hear(struct san_stream *s, const struct san_sm *m)
+san_stream_offer_on_msg(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_rx *rx = &s->rx;
 	uint64_t room = 0;

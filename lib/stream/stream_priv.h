@@ -390,7 +390,7 @@ void san_stream_credit_init(struct san_stream *s);
 /* Messages that may be sent now; the last one is only for an update. */
 uint32_t san_stream_credit_left(const struct san_stream *s);
 /* Process the counts of a header, in any order of arrival. */
-void san_stream_credit_hear(struct san_stream *s, const struct san_sm *m);
+void san_stream_credit_on_msg(struct san_stream *s, const struct san_sm *m);
 /* Fill in the counts of a header, and count the message as sent. */
 void san_stream_credit_say(struct san_stream *s, struct san_sm *m);
 /* True if the peer is running out of credit, so that our last credit may be spent on an update. */
@@ -433,7 +433,7 @@ bool san_stream_adv_ready(struct san_stream *s);
 /* Add sets that can be advertised to *m*, within *room* bytes. */
 void san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room);
 /* Process the peer's advertisements. */
-void san_stream_adv_hear(struct san_stream *s, const struct san_sm *m);
+void san_stream_adv_on_msg(struct san_stream *s, const struct san_sm *m);
 /* A data message was sent: it uses up the oldest set. */
 void san_stream_adv_spend(struct san_stream *s);
 /* Our set is no longer advertised. */
@@ -455,7 +455,7 @@ san_stream_adv_any(const struct san_stream *s)
 /* ---- stream_offer.c ---- */
 
 /* A large send starts with this message; *m* says where the rest is or that it will follow. */
-void san_stream_offer_hear(struct san_stream *s, const struct san_sm *m);
+void san_stream_offer_on_msg(struct san_stream *s, const struct san_sm *m);
 /* Read into *q*; false: no room for the request now. */
 bool san_stream_offer_read(struct san_stream *s, struct stream_rqe *q);
 void san_stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status);
@@ -474,8 +474,8 @@ void san_stream_offer_answer_small(struct san_stream *s);
 /* ---- stream_resize.c ---- */
 
 void san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e);
-void san_stream_resize_hear(struct san_stream *s, uint32_t size);
-void san_stream_resize_hear_done(struct san_stream *s, uint32_t size, uint32_t after);
+void san_stream_resize_on_request(struct san_stream *s, uint32_t size);
+void san_stream_resize_on_done(struct san_stream *s, uint32_t size, uint32_t after);
 /* Use the new size for sending if it is allowed now. */
 void san_stream_resize_run(struct san_stream *s);
 

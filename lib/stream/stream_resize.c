@@ -33,7 +33,7 @@ san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 }
 
 void
-san_stream_resize_hear(struct san_stream *s, uint32_t size)
+san_stream_resize_on_request(struct san_stream *s, uint32_t size)
 {
 	if (s->accepted && s->tx.asked != 0)
 		return;
@@ -50,7 +50,7 @@ san_stream_resize_hear(struct san_stream *s, uint32_t size)
 }
 
 void
-san_stream_resize_hear_done(struct san_stream *s, uint32_t size, uint32_t after)
+san_stream_resize_on_done(struct san_stream *s, uint32_t size, uint32_t after)
 {
 	struct stream_tx *tx = &s->tx;
 
