@@ -264,7 +264,7 @@ daemon_begin(struct server *s)
 	if (!takes)
 		return;
 	san_apps_wake(&s->all);
-	san_takeover_tell(s);
+	san_takeover_log(s);
 	take_pidfile(s);
 }
 

@@ -96,7 +96,7 @@ server_serve_app(struct server *s, struct app *a)
 	for (i = 0; i < SERVE_MAX && rc == 1 && !a->over && s->taker == NULL; i++) {
 		rc = san_app_turn_next(&s->all, a, &req);
 		if (rc == 1 && san_takeover_is_request(&req))
-			san_takeover_hear(s, a, &req);
+			san_takeover_on_request(s, a, &req);
 		else if (rc == 1)
 			san_app_serve(&s->all, a, &req);
 		if (san_engine_clock_monotonic() > end_ns)
@@ -167,7 +167,7 @@ server_on_signal(struct server *s)
 static void
 on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
 {
-	san_app_turn_heard(&((struct server *)ctx)->all, h, m, fd);
+	san_app_turn_on_answer(&((struct server *)ctx)->all, h, m, fd);
 }
 
 static void
@@ -265,7 +265,7 @@ san_server_run(struct server *s)
 		due_ns = san_time_min(due_ns, on_time(s));
 		/* requests in progress are answered first */
 		if (s->taker != NULL) {
-			san_app_turn_hurry(&s->all);
+			san_app_turn_abort_late(&s->all);
 			server_free_ended(s);
 		}
 		if (s->taker != NULL && !san_app_turn_are_waiting(&s->all)) {

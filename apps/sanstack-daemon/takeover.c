@@ -266,7 +266,7 @@ san_takeover_commit(struct server *s)
 }
 
 void
-san_takeover_tell(const struct server *s)
+san_takeover_log(const struct server *s)
 {
 	uint64_t ns = san_engine_clock_monotonic() - s->parked_ns;
 
@@ -463,7 +463,7 @@ go_on(struct server *s, int sock)
 }
 
 void
-san_takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
+san_takeover_on_request(struct server *s, struct app *a, const struct shmq_req *req)
 {
 	const char *why;
 	int rc;

@@ -34,14 +34,14 @@ int san_takeover_load(struct server *s);
  */
 int san_takeover_commit(struct server *s);
 /** Log what was taken over. */
-void san_takeover_tell(const struct server *s);
+void san_takeover_log(const struct server *s);
 
 /* ---- old daemon ---- */
 
 /** True if *req* asks for a takeover. */
 bool san_takeover_is_request(const struct shmq_req *req);
 /** *a* asks for a takeover: it becomes s->taker, or is refused. */
-void san_takeover_hear(struct server *s, struct app *a, const struct shmq_req *req);
+void san_takeover_on_request(struct server *s, struct app *a, const struct shmq_req *req);
 /**
  * Hand over to s->taker. All applications that are over are destroyed. Returns after the takeover,
  * with s->phase SERVER_OVER and s->is_taken true, or after a failure. Then this daemon serves

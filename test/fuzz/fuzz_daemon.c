@@ -128,7 +128,7 @@ static void
 on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
 {
 	(void)ctx;
-	san_app_turn_heard(&all, h, m, fd);
+	san_app_turn_on_answer(&all, h, m, fd);
 }
 
 static void

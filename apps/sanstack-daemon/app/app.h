@@ -122,11 +122,11 @@ int san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req);
 /** Execute and answer a request that came without descriptors. */
 void san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
 /** A helper has answered. The callee owns *fd*, which may be -1. */
-void san_app_turn_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
+void san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
 /** The helper's process has ended; see helper_ops. */
 void san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun);
 /** Before a takeover: abort what has taken longer than HELPER_LATE_NS. */
-void san_app_turn_hurry(struct apps *all);
+void san_app_turn_abort_late(struct apps *all);
 /** Handle timeouts and map regions by steps. Returns when to call again. */
 uint64_t san_app_turn_step(struct apps *all, uint64_t now_ns);
 /** Number of attached applications of *owner* on all ports. */

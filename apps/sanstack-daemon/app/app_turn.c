@@ -148,7 +148,7 @@ app_turn_on_fetched(struct apps *all, struct app *a, struct helper *h, const str
 }
 
 void
-san_app_turn_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd)
+san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_msg *m, int fd)
 {
 	struct app *a = find_job(all, m->job);
 	bool is_wanted = a != NULL && !a->is_notified;
@@ -168,7 +168,7 @@ san_app_turn_heard(struct apps *all, struct helper *h, const struct helper_msg *
 	case HELPER_CLOSE:
 		break;
 	default:
-		rc = san_socks_heard(all, m, is_wanted ? &a->ans.rep : &none.rep, is_wanted);
+		rc = san_socks_on_answer(all, m, is_wanted ? &a->ans.rep : &none.rep, is_wanted);
 		if (is_wanted)
 			san_app_answer(all, a, rc);
 		else if (a != NULL)
@@ -179,7 +179,7 @@ san_app_turn_heard(struct apps *all, struct helper *h, const struct helper_msg *
 
 /* Send an error from the daemon itself; the helper is still busy with the request. */
 static void
-app_turn_tell_app(struct app *a, int rc, const char *why)
+app_turn_send_error(struct app *a, int rc, const char *why)
 {
 	struct answer *ans = &a->ans;
 
@@ -276,8 +276,8 @@ app_turn_look_at(struct apps *all, struct app *a, uint64_t now_ns)
 	if (a->is_answered)
 		a->over = true; /* a second answer would confuse the application */
 	else
-		app_turn_tell_app(a, -ETIMEDOUT,
-				  "a descriptor of this user's programs holds up the kernel");
+		app_turn_send_error(a, -ETIMEDOUT,
+				    "a descriptor of this user's programs holds up the kernel");
 	return SAN_TIME_NEVER;
 }
 
@@ -293,7 +293,7 @@ san_app_turn_step(struct apps *all, uint64_t now_ns)
 }
 
 void
-san_app_turn_hurry(struct apps *all)
+san_app_turn_abort_late(struct apps *all)
 {
 	uint64_t now_ns = san_engine_clock_monotonic();
 	struct app *a;

@@ -49,20 +49,20 @@ find_group(const char *name, gid_t *out)
 
 /* Parse one word of a value. Returns NULL, or what is wrong. */
 static const char *
-add_who(struct partition *p, const char *word)
+partition_add_member(struct partition *p, const char *word)
 {
 	if (strcmp(word, "all") == 0) {
 		p->all = true;
 		return NULL;
 	}
 	if (strncmp(word, "user:", 5) == 0) {
-		if (p->nb_users == PARTITION_WHO)
+		if (p->nb_users == PARTITION_MEMBERS)
 			return "too many users";
 		return partition_find_user(word + 5, &p->users[p->nb_users++]) ? NULL :
 										 "no such user";
 	}
 	if (strncmp(word, "group:", 6) == 0) {
-		if (p->nb_groups == PARTITION_WHO)
+		if (p->nb_groups == PARTITION_MEMBERS)
 			return "too many groups";
 		return find_group(word + 6, &p->groups[p->nb_groups++]) ? NULL : "no such group";
 	}
@@ -94,7 +94,7 @@ san_partition_set(struct partitions *all, const char *name, const char *value, c
 	strcpy(copy, value);
 	for (word = strtok_r(copy, " \t,", &save); word != NULL && wrong == NULL;
 	     word = strtok_r(NULL, " \t,", &save))
-		wrong = add_who(p, word);
+		wrong = partition_add_member(p, word);
 	if (wrong != NULL) {
 		snprintf(why, why_len, "%s = %s: %s", name, value, wrong);
 		return -EINVAL;

@@ -12,16 +12,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PARTITIONS_MAX   64
-#define PARTITION_WHO    16 /* users and groups of one partition */
-#define PARTITION_GROUPS 64 /* groups of one program; further ones are ignored */
+#define PARTITIONS_MAX    64
+#define PARTITION_MEMBERS 16 /* users and groups of one partition */
+#define PARTITION_GROUPS  64 /* groups of one program; further ones are ignored */
 
 struct partition {
 	uint16_t pkey;
 	bool all; /**< any user */
 	uint8_t nb_users, nb_groups;
-	uid_t users[PARTITION_WHO];
-	gid_t groups[PARTITION_WHO];
+	uid_t users[PARTITION_MEMBERS];
+	gid_t groups[PARTITION_MEMBERS];
 };
 
 struct partitions {

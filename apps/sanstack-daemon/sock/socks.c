@@ -614,7 +614,8 @@ socks_find_named(const struct apps *all, const struct helper_sock *name)
 }
 
 int
-san_socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep, bool is_wanted)
+san_socks_on_answer(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
+		    bool is_wanted)
 {
 	struct app_sock *s = socks_find_named(all, &m->sock);
 	uint64_t inode;

@@ -97,7 +97,7 @@ struct app_sock {
  * @param out_fd
  *   Descriptor to send with the answer, the caller's; or -1.
  * @return
- *   0; -EINPROGRESS: a helper has to answer first, see san_socks_heard(); or -errno.
+ *   0; -EINPROGRESS: a helper has to answer first, see san_socks_on_answer(); or -errno.
  */
 int san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
 		    struct passed *p, struct shmq_rep *rep, int *out_fd);
@@ -108,8 +108,8 @@ int san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req 
  * @param is_wanted
  *   An application waits for it. If not, a socket that is not carried yet is released.
  */
-int san_socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
-		    bool is_wanted);
+int san_socks_on_answer(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
+			bool is_wanted);
 /** The kernel's socket has received a datagram, or has an error. */
 void san_socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data,
 		     uint32_t len);

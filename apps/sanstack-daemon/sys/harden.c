@@ -121,7 +121,7 @@ harden_thread_is_done(long tid)
 
 /* Signal the threads that still have rights, in one pass. Returns their number. */
 static int
-tell_threads(void)
+harden_signal_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
 	const struct dirent *entry;
@@ -152,7 +152,7 @@ drop_all_threads(void)
 	if (sigaction(SIGNAL, &act, NULL) != 0)
 		return -errno;
 	for (i = 0; i < TRIES && clean < CLEAN_PASSES; i++) {
-		nb = tell_threads();
+		nb = harden_signal_threads();
 		if (nb < 0)
 			return nb;
 		clean = nb == 0 ? clean + 1 : 0;

@@ -105,7 +105,7 @@ do_capturing(struct san_engine *e, void *arg)
 
 /* On return no engine uses a capture other than *cap*; NULL: none. */
 static void
-tell_engines(struct san_engine_port *p, struct san_view_capture *cap)
+capture_set_engines(struct san_engine_port *p, struct san_view_capture *cap)
 {
 	uint32_t i;
 
@@ -120,7 +120,7 @@ capture_stop(struct san_engine_port *p)
 
 	if (cap == NULL)
 		return;
-	tell_engines(p, NULL);
+	capture_set_engines(p, NULL);
 	p->capture = NULL;
 	rte_pcapng_close(cap->file);
 	rte_mempool_free(cap->pool);
@@ -184,7 +184,7 @@ capture_start(struct san_engine_port *p, const struct san_view_capture_conf *con
 	if (cap->file == NULL)
 		goto no_pcapng;
 	p->capture = cap;
-	tell_engines(p, cap);
+	capture_set_engines(p, cap);
 	return 0;
 
 no_pcapng:
@@ -233,7 +233,7 @@ san_view_capture_stop(struct san_engine_port *p, struct san_view_capture_view *o
 	if (!p->launched)
 		return false;
 	pthread_mutex_lock(&control);
-	tell_engines(p, NULL); /* afterwards the counters are final */
+	capture_set_engines(p, NULL); /* afterwards the counters are final */
 	was_on = capture_view_of(p, out);
 	capture_stop(p);
 	pthread_mutex_unlock(&control);
