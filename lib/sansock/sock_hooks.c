@@ -3,12 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * A temporary socket asks the kernel, because the attempt changes the socket. For TCP,
- * TCP_FASTOPEN_CONNECT asks without sending: connect() makes all checks, but leaves the first SYN
+ * The check uses a temporary socket, because it changes the socket. For TCP,
+ * TCP_FASTOPEN_CONNECT checks without sending: connect() makes all checks, but leaves the first SYN
  * to the first write(). For UDP, an empty message that only confirms the neighbour (MSG_PROBE) does
  * it.
  *
- * Packet filters (IPAddressDeny= of systemd) can only be asked by sending a packet, and are not.
+ * Packet filters (IPAddressDeny= of systemd) can only be checked by sending a packet, and are not.
  */
 
 #include <errno.h>

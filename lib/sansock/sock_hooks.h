@@ -17,10 +17,10 @@ struct fd_sock;
 
 /**
  * Whether the program may connect the TCP socket *f* to *sa*. No packet is sent. False: it may not,
- * or the check is not possible; the kernel's connect() finds out.
+ * or the check is not possible; the kernel's connect() decides.
  */
 bool san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
-/** Whether *f* may send to *to*, as in *rec*; asked about once per address. 0 or errno. */
+/** Whether *f* may send to *to*, as in *rec*; checked once per address. 0 or errno. */
 int san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 			const struct sockaddr *to, socklen_t len);
 #endif /* SOCK_HOOKS_H */

@@ -10,7 +10,7 @@
  *
  * The death of an owner can be detected if it is in our PID namespace. For other owners, and for
  * those that keep the lock, ROUNDS limits the wait. It counts rounds and not time: after the
- * machine has stood still, the owner still gets time to release the lock.
+ * machine was suspended, the owner still gets time to release the lock.
  */
 
 #include <errno.h>

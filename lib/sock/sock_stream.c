@@ -246,7 +246,7 @@ keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, ui
 	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, PROBES_MAX), 1u);
 }
 
-/* Set the patience that the program asked for, or TCP's. (UDP-12) */
+/* Apply the patience that the program has set at its socket, or TCP's. (UDP-12) */
 static void
 sock_stream_set_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {

@@ -6,7 +6,7 @@
  *
  * Credit (AFC-14): credit = PR - (LSSQ - LRSQ), the posted receives less the messages that had not
  * arrived when they were counted. The last one is for an update (AFC-16): with one left on both
- * sides, each can still tell the other to go on.
+ * sides, each can still send the other an update.
  *
  * Room (AFC-27): the messages with payload that the peer's application has not read are fewer than
  * the buffers that the peer has reserved for them. Without this limit unread data would use up the

@@ -29,7 +29,7 @@
 
 #include "tl_priv.h"
 
-#define LEAST   2                     /* claims of each host: one may be slow while others go on */
+#define LEAST   2                     /* claims of each host: a slow one does not stop the others */
 #define SHARES  8                     /* divisor of what is left */
 #define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost repeatedly arrives within this time */
 
