@@ -111,17 +111,17 @@ find_words(int rc)
 							   strerror(-rc);
 
 	if (us.why[0] == '\0')
-		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf_daemon());
+		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf()->daemon);
 }
 
 static int
 attach_dial(void)
 {
-	const struct timeval patience = {.tv_sec = san_sock_conf_answer_s()};
+	const struct timeval patience = {.tv_sec = san_sock_conf()->answer_s};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, rc;
 
-	strncpy(addr.sun_path, san_sock_conf_daemon(), sizeof(addr.sun_path) - 1);
+	strncpy(addr.sun_path, san_sock_conf()->daemon, sizeof(addr.sun_path) - 1);
 	fd = san_sock_own(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
 	if (fd < 0)
 		return -errno;
@@ -155,7 +155,7 @@ attach_look_at(struct view *v)
 	int rc, fd;
 
 	v->wake_fd = -1;
-	strncpy(req.hello.port, san_sock_conf_port(), SHMQ_PORT - 1);
+	strncpy(req.hello.port, san_sock_conf()->port, SHMQ_PORT - 1);
 	rc = attach_exchange(&req, -1, &v->hello, &fd);
 	if (rc != 0)
 		return rc;

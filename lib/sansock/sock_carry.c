@@ -32,6 +32,7 @@
 #include "sock_owner.h"
 #include "sock_real.h"
 #include "sock_ring.h"
+#include "sock_time.h"
 #include "sock_uring.h"
 
 #define STAYS          "a socket stays with the kernel"
@@ -368,10 +369,7 @@ is_successor(int fd, const struct fd_sock *f)
 static int64_t
 now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec;
+	return san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / 1000000000;
 }
 
 bool

@@ -61,40 +61,16 @@ sock_conf_rules(void)
 	return &rules;
 }
 
+const struct sock_settings *
+san_sock_conf(void)
+{
+	return &sock_conf_rules()->settings;
+}
+
 bool
 san_sock_conf_is_idle(void)
 {
 	return sock_conf_rules()->nb_rules == 0;
-}
-
-const char *
-san_sock_conf_daemon(void)
-{
-	return sock_conf_rules()->settings.daemon;
-}
-
-const char *
-san_sock_conf_port(void)
-{
-	return sock_conf_rules()->settings.port;
-}
-
-uint32_t
-san_sock_conf_spin_us(void)
-{
-	return sock_conf_rules()->settings.spin_us;
-}
-
-uint32_t
-san_sock_conf_probe_ms(void)
-{
-	return sock_conf_rules()->settings.probe_ms;
-}
-
-uint32_t
-san_sock_conf_answer_s(void)
-{
-	return sock_conf_rules()->settings.answer_s;
 }
 
 bool

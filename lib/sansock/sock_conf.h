@@ -10,15 +10,7 @@
 
 #include "rules.h"
 
-/** Path of the daemon's socket. */
-const char *san_sock_conf_daemon(void);
-/** Name of the daemon's port; empty: its first one. */
-const char *san_sock_conf_port(void);
-/** Longest poll, in microseconds, of a call before it sleeps. */
-uint32_t san_sock_conf_spin_us(void);
-/** Longest wait, in milliseconds, for an answer of the peer's daemon. */
-uint32_t san_sock_conf_probe_ms(void);
-uint32_t san_sock_conf_answer_s(void);
+const struct sock_settings *san_sock_conf(void);
 /** Whether there are no rules. */
 bool san_sock_conf_is_idle(void);
 /** Whether a rule refuses something: then the address of each datagram is checked. */

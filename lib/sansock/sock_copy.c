@@ -18,13 +18,6 @@
 #include "sock_room.h"
 #include "sock_switch.h"
 
-static ssize_t
-sock_copy_fail(int err)
-{
-	errno = err;
-	return -1;
-}
-
 /* Send a file's bytes and advance its offset by the number of bytes sent. */
 static ssize_t
 copy_file(int fd, int from, off_t *offset, size_t size)
@@ -34,10 +27,10 @@ copy_file(int fd, int from, off_t *offset, size_t size)
 	ssize_t n;
 
 	if (at < 0)
-		return sock_copy_fail(errno == ESPIPE ? EINVAL : errno);
+		return san_sock_real_fail(errno == ESPIPE ? EINVAL : errno);
 	san_sock_room_take(&room, SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return sock_copy_fail(ENOMEM);
+		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	n = pread(from, room.mem, size < room.bytes ? size : room.bytes, at);
 	if (n > 0)
@@ -61,11 +54,7 @@ sendfile(int fd, int from, off_t *offset, size_t size)
 	return copy_file(fd, from, offset, size);
 }
 
-EXPORT ssize_t
-sendfile64(int fd, int from, off_t *offset, size_t size)
-{
-	return sendfile(fd, from, offset, size);
-}
+EXPORT_AS(sendfile, sendfile64);
 
 /* ---- splice ---- */
 
@@ -90,8 +79,8 @@ sock_copy_wait_for(int fd, short events, bool may_wait)
 	struct pollfd p = {.fd = fd, .events = events};
 	int n = poll(&p, 1, may_wait ? -1 : 0);
 
-	return n == 0 ? (int)sock_copy_fail(EAGAIN) : n < 0 ? -1 :
-							      0;
+	return n == 0 ? san_sock_real_fail(EAGAIN) : n < 0 ? -1 :
+							     0;
 }
 
 /* Send all of *n* bytes: they cannot be put back. */
@@ -124,7 +113,7 @@ from_pipe(int pipe, int fd, const struct fd_sock *f, size_t size, bool may_wait)
 		return -1;
 	san_sock_room_take(&room, SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return sock_copy_fail(ENOMEM);
+		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	n = REAL(read)(pipe, room.mem, size < room.bytes ? size : room.bytes);
 	if (n > 0)
@@ -155,7 +144,7 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 		return -1;
 	san_sock_room_take(&room, SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return sock_copy_fail(ENOMEM);
+		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	most = sock_copy_room_in(pipe);
 	most = most < size ? most : size;
@@ -192,7 +181,7 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 	}
 	err = check_splice(in, out, in != NULL ? to : from, from_at, to_at);
 	if (err != 0)
-		n = sock_copy_fail(err);
+		n = san_sock_real_fail(err);
 	else if (size == 0)
 		n = 0;
 	else if (in != NULL)

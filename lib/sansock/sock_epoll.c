@@ -14,6 +14,7 @@
 #include "sock_eset.h"
 #include "sock_real.h"
 #include "sock_tcp.h"
+#include "sock_time.h"
 #include "sock_udp.h"
 
 #define NS_PER_MS 1000000ll
@@ -105,19 +106,11 @@ struct wait {
 	bool is_found; /**< a carried socket ended the wait: a longer spin would have seen it */
 };
 
-static int64_t
-epoll_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
-}
-
 static bool
 epoll_wait_is_over(const struct wait *w)
 {
-	return w->until_ns != INT64_MAX && (w->until_ns == 0 || epoll_now_ns() >= w->until_ns);
+	return w->until_ns != INT64_MAX &&
+		(w->until_ns == 0 || san_sock_time_ns(CLOCK_MONOTONIC) >= w->until_ns);
 }
 
 static int
@@ -127,7 +120,9 @@ left_ms(const struct wait *w)
 
 	if (w->until_ns == INT64_MAX)
 		return -1;
-	ms = w->until_ns == 0 ? 0 : (w->until_ns - epoll_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
+	if (w->until_ns == 0)
+		return 0;
+	ms = (w->until_ns - san_sock_time_ns(CLOCK_MONOTONIC) + NS_PER_MS - 1) / NS_PER_MS;
 	return ms < 0 ? 0 : ms > INT_MAX ? INT_MAX :
 					   (int)ms;
 }
@@ -190,7 +185,7 @@ epoll_wait_spin(struct wait *w, int64_t began_ns)
 			epoll_wait_lock(w);
 		}
 		n = w->is_given ? 0 : epoll_scan_set(w->set, w->ev, w->max);
-	} while (n == 0 && !w->is_given && epoll_now_ns() < until_ns);
+	} while (n == 0 && !w->is_given && san_sock_time_ns(CLOCK_MONOTONIC) < until_ns);
 	w->is_found = n != 0;
 	return n;
 }
@@ -231,18 +226,17 @@ static int
 wait_alone(struct wait *w)
 {
 	int n = epoll_look_at_all(w);
-	int64_t began_ns;
+	int64_t began_ns, took_ns;
 
 	while (n == 0 && !epoll_wait_is_over(w) && !w->is_given) {
-		began_ns = epoll_now_ns();
+		began_ns = san_sock_time_ns(CLOCK_MONOTONIC);
 		n = w->set->nb != 0 ? epoll_wait_spin(w, began_ns) : 0;
 		if (n == 0 && !w->is_given)
 			n = sleep_in_kernel(w);
+		took_ns = san_sock_time_ns(CLOCK_MONOTONIC) - began_ns;
 		if (!w->is_given)
-			san_spin_learn(&w->set->spin,
-				       w->is_found ? (uint64_t)(epoll_now_ns() - began_ns) :
-						     UINT64_MAX,
-				       san_sock_conf_spin_us() * 1000);
+			san_spin_learn(&w->set->spin, w->is_found ? (uint64_t)took_ns : UINT64_MAX,
+				       san_sock_conf()->spin_us * 1000);
 	}
 	return n;
 }
@@ -282,17 +276,15 @@ san_sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_n
 
 	if (w.set == NULL || max <= 0)
 		return -2;
-	if (san_sock_touch_is_bad_out(ev, sizeof(*ev))) {
-		errno = EFAULT;
-		return -1;
-	}
+	if (san_sock_touch_is_bad_out(ev, sizeof(*ev)))
+		return san_sock_real_fail(EFAULT);
 	if (!epoll_wait_is_ours(&w)) {
 		/* the kernel's events may have our cookies, which the program must not get */
 		errno = EINTR;
 		return san_sock_eset_of(epfd) == w.set ? -1 : -2;
 	}
 	if (timeout_ns > 0)
-		w.until_ns = epoll_now_ns() + timeout_ns;
+		w.until_ns = san_sock_time_ns(CLOCK_MONOTONIC) + timeout_ns;
 	n = wait_alone(&w);
 	err = errno;
 	if (!w.is_given)

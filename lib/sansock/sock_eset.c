@@ -203,16 +203,6 @@ link_item(struct sock_eset *s, struct sock_eitem *it)
 }
 
 static void
-unlink_item(struct sock_eset *s, struct sock_eitem *it)
-{
-	items[it->prev - 1].next = it->next;
-	items[it->next - 1].prev = it->prev;
-	if (s->first == number_of(it))
-		s->first = it->next;
-	s->nb--;
-}
-
-static void
 arm_item(struct sock_eitem *it)
 {
 	if (it->is_armed)
@@ -235,7 +225,11 @@ eset_item_drop(struct sock_eset *s, struct sock_eitem *it)
 	struct fd_sock *f = atomic_load(&it->f);
 
 	disarm_item(it);
-	unlink_item(s, it);
+	items[it->prev - 1].next = it->next;
+	items[it->next - 1].prev = it->prev;
+	if (s->first == number_of(it))
+		s->first = it->next;
+	s->nb--;
 	atomic_store(&f->item, 0);
 	atomic_store(&it->f, NULL);
 	san_sock_fd_put(f);
@@ -286,17 +280,14 @@ san_sock_eset_has_edge(struct sock_eitem *it)
 	return has;
 }
 
-/* Events for which the kernel reports the socket to us. EPOLLONESHOT is implemented here. */
-static uint32_t
-to_tell(const struct sock_eitem *it)
-{
-	return it->is_off ? EPOLLONESHOT : it->events & ~(uint32_t)EPOLLONESHOT;
-}
-
 static void
 tell_kernel(struct sock_eset *s, struct sock_eitem *it)
 {
-	struct epoll_event ev = {to_tell(it), {.u64 = eset_cookie_of(number_of(it))}};
+	/* EPOLLONESHOT is implemented here */
+	struct epoll_event ev = {
+		it->is_off ? EPOLLONESHOT : it->events & ~(uint32_t)EPOLLONESHOT,
+		{.u64 = eset_cookie_of(number_of(it))},
+	};
 
 	if (it->is_out) {
 		REAL(epoll_ctl)
@@ -453,10 +444,8 @@ eset_item_change(struct sock_eset *s, int op, int fd, struct fd_sock *f, struct 
 	if (it == NULL)
 		return op == EPOLL_CTL_ADD ? eset_item_add(s, fd, f, ev) :
 					     eset_ctl_by_kernel(s->epfd, op, fd, f, ev);
-	if (op == EPOLL_CTL_ADD ? is_in : !is_in) {
-		errno = is_in ? EEXIST : ENOENT;
-		return -1;
-	}
+	if (op == EPOLL_CTL_ADD ? is_in : !is_in)
+		return san_sock_real_fail(is_in ? EEXIST : ENOENT);
 	return op == EPOLL_CTL_DEL ? take_out(s, it) : eset_item_modify(s, it, ev);
 }
 

@@ -21,13 +21,6 @@
 #define HEADS_V4 52 /* bytes of the headers of IP and TCP, with timestamps */
 #define HEADS_V6 72
 
-static int
-sock_opt_fail(int err)
-{
-	errno = err;
-	return -1;
-}
-
 /*
  * Options that add control messages to each datagram: the library adds them. The kernel's socket
  * has most of them turned on for the daemon.
@@ -64,7 +57,7 @@ give_int(int v, void *value, socklen_t *len)
 	if (*len > sizeof(v))
 		*len = sizeof(v);
 	if (san_sock_touch_is_bad_out(value, *len))
-		return sock_opt_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	memcpy(value, &v, *len);
 	return 0;
 }
@@ -99,9 +92,9 @@ san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, so
 	int kernel, rc;
 
 	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
-		return sock_opt_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	if ((int)*len < 0)
-		return sock_opt_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	if (bit != 0)
 		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
 	/* not the kernel's: the daemon passes its errors on, and one must not be returned twice */
@@ -116,7 +109,7 @@ san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, so
 	if (!f->is_udp && level == IPPROTO_TCP && name == TCP_MAXSEG)
 		return give_int((int)sock_opt_max_segment(f), value, len);
 	kernel = san_sock_carry_kernel(fd, f);
-	rc = kernel < 0 ? sock_opt_fail(ENETDOWN) :
+	rc = kernel < 0 ? san_sock_real_fail(ENETDOWN) :
 			  REAL(getsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && !f->is_udp && level == IPPROTO_TCP && name == TCP_INFO)
 		fill_info(f, value, *len);
@@ -225,7 +218,7 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 	if (bit != 0) {
 		rc = read_flag(level, value, len, &v);
 		if (rc != 0)
-			return sock_opt_fail(rc);
+			return san_sock_real_fail(rc);
 		if (v != 0)
 			atomic_fetch_or(&f->shm->options, bit);
 		else
@@ -233,20 +226,20 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 		return 0;
 	}
 	if (len != 0 && san_sock_touch_is_bad(value, len))
-		return sock_opt_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return sock_opt_fail(ENETDOWN);
+		return san_sock_real_fail(ENETDOWN);
 	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
 		/* the filter is the daemon's */
-		return sock_opt_fail(len < sizeof(v) ? EINVAL : ENOENT);
+		return san_sock_real_fail(len < sizeof(v) ? EINVAL : ENOENT);
 	if (!f->is_udp && level == IPPROTO_TCP && is_before_connect(name))
-		return sock_opt_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	/* or refuse it as a kernel without the option does: programs are prepared for that */
 	if (san_sock_opt_kind_is_kernels(kernel, f, level, name, value, len, &text)) {
 		if (!san_sock_carry_can_give_back(f)) {
 			san_sock_conf_tell("an option of a carried socket is refused", text);
-			return sock_opt_fail(ENOPROTOOPT);
+			return san_sock_real_fail(ENOPROTOOPT);
 		}
 		/* a refused option must change nothing; a filter would replace the daemon's */
 		if (!is_filter(level, name) &&
@@ -254,7 +247,7 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 			return -1;
 		return san_sock_carry_give_back(fd, f, text) ?
 			setsockopt(fd, level, name, value, len) :
-			sock_opt_fail(ENOPROTOOPT);
+			san_sock_real_fail(ENOPROTOOPT);
 	}
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
@@ -266,7 +259,7 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 		/* the port would not receive the group: undo it, with errno for lack of room */
 		REAL(setsockopt)
 		(kernel, level, leave_of(name), value, len);
-		return sock_opt_fail(ENOBUFS);
+		return san_sock_real_fail(ENOBUFS);
 	}
 	if (rc == 0 && is_time(level, name)) /* calls wait by these */
 		san_sock_opt_times(kernel, fd);
@@ -406,16 +399,16 @@ san_sock_opt_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, sockl
 	int kernel, rc;
 
 	if (len < sizeof(sa->sa_family))
-		return sock_opt_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	if (san_sock_touch_is_bad(sa, len))
-		return sock_opt_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	if (!f->is_udp)
 		return sa->sa_family == AF_UNSPEC && san_sock_carry_disconnect(fd, f) == 0 ?
 			0 :
-			sock_opt_fail(EISCONN);
+			san_sock_real_fail(EISCONN);
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return sock_opt_fail(ENETDOWN);
+		return san_sock_real_fail(ENETDOWN);
 	rc = REAL(connect)(kernel, sa, len);
 	if (rc == 0)
 		san_sock_carry_sync(fd, f);
@@ -431,7 +424,7 @@ san_sock_opt_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, soc
 		return san_sock_tcp_name(f, peer, sa, len);
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return sock_opt_fail(ENETDOWN);
+		return san_sock_real_fail(ENETDOWN);
 	return peer ? REAL(getpeername)(kernel, sa, len) : REAL(getsockname)(kernel, sa, len);
 }
 
@@ -444,11 +437,11 @@ san_sock_opt_shutdown(int fd, struct fd_sock *f, int how)
 		return san_sock_tcp_shutdown(fd, f, how);
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return sock_opt_fail(ENETDOWN);
+		return san_sock_real_fail(ENETDOWN);
 	/* not for SHUT_RD: the kernel's socket would be readable for ever */
 	rc = how == SHUT_RD ? 0 : REAL(shutdown)(kernel, SHUT_WR);
 	if (rc == 0 && f->shm->peer.family == 0)
-		rc = sock_opt_fail(ENOTCONN); /* as the kernel, which shuts it down all the same */
+		rc = san_sock_real_fail(ENOTCONN); /* as the kernel, which shuts it down, too */
 	err = errno;
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
@@ -466,13 +459,13 @@ san_sock_opt_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 
 	if (request == FIONREAD) {
 		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
-			return sock_opt_fail(EFAULT);
+			return san_sock_real_fail(EFAULT);
 		*(int *)arg = f->is_udp ? san_sock_udp_next(f) : san_sock_tcp_unread(f);
 		return 0;
 	}
 	if (request == TIOCOUTQ && !f->is_udp) {
 		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
-			return sock_opt_fail(EFAULT);
+			return san_sock_real_fail(EFAULT);
 		*(int *)arg = san_sock_tcp_unsent(f);
 		return 0;
 	}
@@ -494,7 +487,7 @@ san_sock_opt_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 	    request == FIOGETOWN || request == SIOCSPGRP || request == SIOCGPGRP)
 		return REAL(ioctl)(fd, request, arg);
 	kernel = san_sock_carry_kernel(fd, f);
-	return kernel < 0 ? sock_opt_fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
+	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
 }
 
 int

@@ -8,6 +8,7 @@
  * constructors of other libraries may call before ours has run. (UDP-1)
  */
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -38,7 +39,6 @@
 	X(fclose, int, (void *))                                                                 \
 	X(fdopen, void *, (int, const char *))                                                   \
 	X(freopen, void *, (const char *, const char *, void *))                                 \
-	X(freopen64, void *, (const char *, const char *, void *))                               \
 	X(perror, void, (const char *))                                                          \
 	X(vdprintf, int, (int, const char *, va_list))                                           \
 	X(__vdprintf_chk, int, (int, int, const char *, va_list))                                \
@@ -46,7 +46,6 @@
 	X(dup2, int, (int, int))                                                                 \
 	X(dup3, int, (int, int, int))                                                            \
 	X(fcntl, int, (int, int, ...))                                                           \
-	X(fcntl64, int, (int, int, ...))                                                         \
 	X(ioctl, int, (int, unsigned long, ...))                                                 \
 	X(read, ssize_t, (int, void *, size_t))                                                  \
 	X(readv, ssize_t, (int, const struct iovec *, int))                                      \
@@ -99,5 +98,13 @@ void san_sock_real_find(size_t offset);
 			san_sock_real_find(offsetof(struct sock_real, name)); \
 		sock_real.name;                                               \
 	}))
+
+/** Fail as they do: -1 and *err* in errno. */
+static inline int
+san_sock_real_fail(int err)
+{
+	errno = err;
+	return -1;
+}
 
 #endif /* SOCK_REAL_H */

@@ -10,15 +10,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "sock_attach.h"
 #include "sock_conf.h"
 #include "sock_lock.h"
 #include "sock_real.h"
 #include "sock_ring.h"
+#include "sock_time.h"
 
-#define NS_PER_S      1000000000ull
 #define PAIR_STEPS    10000 /* 1 s */
 #define ASIDE_STEP_NS 100000
 #define TELL_TRIES    20 /* of some 100 ns each: a byte is being written */
@@ -121,26 +120,19 @@ san_sock_ring_is_deserted(int fd, struct fd_sock *f)
 	return n == 0;
 }
 
-static uint64_t
-sock_ring_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* Learn from a wait that began at *began_ns*; not *is_over*: a timeout or a signal ended it. */
 static void
-sock_ring_learn(struct san_spin *s, uint64_t began_ns, bool is_over)
+sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over)
 {
-	san_spin_learn(s, is_over ? sock_ring_now_ns() - began_ns : UINT64_MAX,
-		       san_sock_conf_spin_us() * 1000);
+	int64_t took_ns = san_sock_time_ns(CLOCK_MONOTONIC) - began_ns;
+
+	san_spin_learn(s, is_over ? (uint64_t)took_ns : UINT64_MAX,
+		       san_sock_conf()->spin_us * 1000);
 }
 
 /* Poll for data, or for room, for as long as *s* says. */
 static bool
-sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, uint64_t began_ns)
+sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, int64_t began_ns)
 {
 	do {
 		if (to_send ? san_sock_shm_has_room(f->shm, f->tx_bytes) :
@@ -148,7 +140,7 @@ sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, 
 			return true;
 		if (san_sock_attach_yields())
 			sched_yield();
-	} while (sock_ring_now_ns() < began_ns + san_spin_ns(s));
+	} while (san_sock_time_ns(CLOCK_MONOTONIC) < began_ns + san_spin_ns(s));
 	return false;
 }
 
@@ -174,7 +166,7 @@ int
 san_sock_ring_wait_something(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint64_t began_ns = sock_ring_now_ns();
+	int64_t began_ns = san_sock_time_ns(CLOCK_MONOTONIC);
 	ssize_t n = 1;
 	char byte;
 	int err;
@@ -244,7 +236,7 @@ int
 san_sock_ring_wait_room(int fd, struct fd_sock *f, int flags)
 {
 	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
-	uint64_t began_ns = waits ? sock_ring_now_ns() : 0;
+	int64_t began_ns = waits ? san_sock_time_ns(CLOCK_MONOTONIC) : 0;
 	int err;
 
 	if (waits && sock_ring_spin(f, &f->tx_spin, true, began_ns)) {

@@ -76,8 +76,7 @@ sock_stdio_seek(void *cookie, off64_t *offset, int whence)
 	(void)cookie;
 	(void)offset;
 	(void)whence;
-	errno = ESPIPE;
-	return -1;
+	return san_sock_real_fail(ESPIPE);
 }
 
 /* Release only the memory of *real*, and not its descriptor. */
@@ -285,12 +284,7 @@ freopen(const char *path, const char *mode, FILE *file)
 	return REAL(freopen)(path, mode, file);
 }
 
-EXPORT FILE *
-freopen64(const char *path, const char *mode, FILE *file)
-{
-	sock_stdio_leave(file);
-	return REAL(freopen64)(path, mode, file);
-}
+EXPORT_AS(freopen, freopen64);
 
 /* ---- functions that write to a descriptor ---- */
 
@@ -305,10 +299,8 @@ sock_stdio_print(int fd, int flag, const char *format, va_list ap)
 
 	san_sock_room_take(&room, sizeof(*s));
 	s = room.mem;
-	if (s == NULL) {
-		errno = ENOMEM;
-		return -1;
-	}
+	if (s == NULL)
+		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	*s = (struct stream){.fd = fd};
 	file = sock_stdio_make(s, "w", NULL);

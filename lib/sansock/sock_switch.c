@@ -127,8 +127,7 @@ listen(int fd, int backlog)
 	int rc;
 
 	if (f != NULL && atomic_load(&f->carried)) {
-		errno = f->is_udp ? EOPNOTSUPP : EINVAL;
-		rc = -1;
+		rc = san_sock_real_fail(f->is_udp ? EOPNOTSUPP : EINVAL);
 	} else {
 		rc = REAL(listen)(fd, backlog);
 		if (rc == 0 && f != NULL && !f->is_udp)
@@ -159,12 +158,10 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 
 	if (f == NULL)
 		return REAL(bind)(fd, sa, len);
-	if (atomic_load(&f->carried)) {
-		errno = san_sock_touch_is_bad(sa, len) ? EFAULT : EINVAL; /* it has a name */
-		rc = -1;
+	if (atomic_load(&f->carried)) { /* it has a name */
+		rc = san_sock_real_fail(san_sock_touch_is_bad(sa, len) ? EFAULT : EINVAL);
 	} else if (san_sock_carry_is_refused(fd, f, sa, NULL)) {
-		errno = EPERM;
-		rc = -1;
+		rc = san_sock_real_fail(EPERM);
 	} else {
 		rc = san_sock_carry_bind(fd, sa, len);
 		if (rc == 0)
@@ -184,13 +181,11 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	if (f == NULL)
 		return REAL(connect)(fd, sa, len);
 	if (san_sock_carry_is_refused(fd, f, NULL, sa)) {
-		errno = EPERM;
-		rc = -1;
+		rc = san_sock_real_fail(EPERM);
 	} else if (atomic_load(&f->carried)) {
 		rc = san_sock_opt_connect(fd, f, sa, len);
 	} else if (!f->is_udp && (rc = san_sock_tcp_conn_connect(fd, f, sa, len)) != -EINPROGRESS) {
-		errno = rc != 0 ? -rc : errno;
-		rc = rc != 0 ? -1 : 0;
+		rc = rc != 0 ? san_sock_real_fail(-rc) : 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
 		/* a failed connect() may leave a local name, too */
@@ -315,10 +310,8 @@ close(int fd)
 	struct fd_sock *f;
 	int rc;
 
-	if (san_sock_own_is(fd)) {
-		errno = EBADF;
-		return -1;
-	}
+	if (san_sock_own_is(fd))
+		return san_sock_real_fail(EBADF);
 	f = pin_at(fd);
 	if (f != NULL)
 		san_sock_fd_hold(f);
@@ -349,15 +342,6 @@ closefrom(int first)
 	(first);
 }
 
-/* The kernel has made *to* a duplicate of *from*. */
-static void
-sock_switch_note_dup(int from, int to)
-{
-	san_sock_eset_expose(from);
-	san_sock_fd_dup(from, to);
-	san_sock_stdio_at(to);
-}
-
 /* *to* is about to become a duplicate of *from*, if that is open. */
 static void
 sock_switch_make_way(int from, int to)
@@ -375,8 +359,11 @@ sock_switch_make_way(int from, int to)
 static int
 made_same(int from, int rc, struct fd_sock *at_from, struct fd_sock *at_to)
 {
-	if (rc >= 0)
-		sock_switch_note_dup(from, rc);
+	if (rc >= 0) {
+		san_sock_eset_expose(from);
+		san_sock_fd_dup(from, rc);
+		san_sock_stdio_at(rc);
+	}
 	san_sock_owner_unpin(at_from);
 	san_sock_owner_unpin(at_to);
 	return rc;
@@ -408,12 +395,17 @@ dup3(int fd, int to, int flags)
 	return made_same(fd, REAL(dup3)(fd, to, flags), at_fd, at_to);
 }
 
-static int
-sock_switch_fcntl(int fd, int cmd, void *arg)
+EXPORT int
+fcntl(int fd, int cmd, ...)
 {
 	struct fd_sock *pinned, *f;
+	va_list ap;
+	void *arg;
 	int rc;
 
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
 		pinned = pin_at(fd);
 		return made_same(fd, REAL(fcntl)(fd, cmd, arg), pinned, NULL);
@@ -426,29 +418,7 @@ sock_switch_fcntl(int fd, int cmd, void *arg)
 	return rc;
 }
 
-EXPORT int
-fcntl(int fd, int cmd, ...)
-{
-	va_list ap;
-	void *arg;
-
-	va_start(ap, cmd);
-	arg = va_arg(ap, void *);
-	va_end(ap);
-	return sock_switch_fcntl(fd, cmd, arg);
-}
-
-EXPORT int
-fcntl64(int fd, int cmd, ...)
-{
-	va_list ap;
-	void *arg;
-
-	va_start(ap, cmd);
-	arg = va_arg(ap, void *);
-	va_end(ap);
-	return sock_switch_fcntl(fd, cmd, arg);
-}
+EXPORT_AS(fcntl, fcntl64);
 
 EXPORT int
 ioctl(int fd, unsigned long request, ...)

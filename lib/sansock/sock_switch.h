@@ -7,6 +7,8 @@
 #include "sock_owner.h"
 
 #define EXPORT __attribute__((visibility("default")))
+/** The function *name* in the same file has another name, too. */
+#define EXPORT_AS(name, other) EXPORT __typeof__(name) other __attribute__((alias(#name)))
 
 /**
  * Returns *f*, to which the caller has a reference, if the daemon serves it. NULL: the kernel does.

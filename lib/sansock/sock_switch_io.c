@@ -47,10 +47,8 @@ sock_io_receiver(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 		err = san_sock_owner_gate_wait(fd, *pinned);
 		if (err < 0)
 			return 0;
-		if (err > 0) {
-			errno = err;
-			return -1;
-		}
+		if (err > 0)
+			return san_sock_real_fail(err);
 	}
 }
 
@@ -90,8 +88,7 @@ take_message(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	if (!san_sock_touch_is_bad_out(msg, sizeof(*msg)))
 		return sock_io_take(fd, f, msg, flags);
-	errno = EFAULT;
-	return -1;
+	return san_sock_real_fail(EFAULT);
 }
 
 EXPORT ssize_t
@@ -204,11 +201,7 @@ preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 	return BY_KERNEL(pinned, REAL(preadv2)(fd, iov, nb_iov, at, flags));
 }
 
-EXPORT ssize_t
-preadv64v2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
-{
-	return preadv2(fd, iov, nb_iov, at, flags);
-}
+EXPORT_AS(preadv2, preadv64v2);
 
 /* Checks for buffers whose size the compiler knows. */
 EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
@@ -278,8 +271,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	err = timeout == NULL ? 0 : check_time(timeout);
 	if (err != 0) {
 		san_sock_fd_put(f);
-		errno = err;
-		return -1;
+		return san_sock_real_fail(err);
 	}
 	if (timeout != NULL) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
@@ -324,8 +316,7 @@ sock_io_sender(int fd, const struct sockaddr *to, struct fd_sock **f, struct fd_
 	    !atomic_load_explicit(&at->is_kernels, memory_order_relaxed)) {
 		if (to != NULL && san_sock_carry_is_refused(fd, at, NULL, to)) {
 			san_sock_fd_put(at);
-			errno = EPERM;
-			return -1;
+			return san_sock_real_fail(EPERM);
 		}
 		san_sock_carry_first(fd, at, to);
 	}
@@ -363,8 +354,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 	}
 	if (is_bad) {
 		san_sock_fd_put(f);
-		errno = EFAULT;
-		return -1;
+		return san_sock_real_fail(EFAULT);
 	}
 	return sock_io_give(fd, f, msg, flags);
 }
@@ -442,11 +432,7 @@ pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 	return BY_KERNEL(pinned, REAL(pwritev2)(fd, iov, nb_iov, at, flags));
 }
 
-EXPORT ssize_t
-pwritev64v2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
-{
-	return pwritev2(fd, iov, nb_iov, at, flags);
-}
+EXPORT_AS(pwritev2, pwritev64v2);
 
 static int
 send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)

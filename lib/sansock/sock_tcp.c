@@ -17,13 +17,6 @@
 #define LINGER_STEP_NS (1000000000 / LINGER_STEPS_S)
 #define LAST_STEPS     20 /* until the daemon has seen whether it was the last descriptor */
 
-static int
-sock_tcp_fail(int err)
-{
-	errno = err;
-	return -1;
-}
-
 /* ---- to send ---- */
 
 /* Nothing can be sent any more: SIGPIPE, unless *flags* prevent it. */
@@ -32,7 +25,7 @@ broken_pipe(int flags)
 {
 	if ((flags & MSG_NOSIGNAL) == 0)
 		pthread_kill(pthread_self(), SIGPIPE);
-	return sock_tcp_fail(EPIPE);
+	return san_sock_real_fail(EPIPE);
 }
 
 /* Copy *len* bytes of *msg*, from its byte *skip* on, to ring position *at*. 0 or -EFAULT. */
@@ -129,10 +122,10 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	int err = 0;
 
 	if (len < 0)
-		return sock_tcp_fail((int)-len);
+		return san_sock_real_fail((int)-len);
 	err = check_message(msg, flags);
 	if (err != 0)
-		return sock_tcp_fail(err);
+		return san_sock_real_fail(err);
 	if (f->is_stdio)
 		san_sock_ring_wait_pair(fd, f);
 	while ((done < len || len == 0) && (err = sock_tcp_check_send(f, done)) == 0 && len != 0) {
@@ -153,7 +146,7 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		san_sock_ring_note_filled(fd, f);
 	if (done > 0 || err == 0)
 		return done;
-	return err == EPIPE ? broken_pipe(flags) : sock_tcp_fail(err);
+	return err == EPIPE ? broken_pipe(flags) : san_sock_real_fail(err);
 }
 
 /* ---- to receive ---- */
@@ -172,15 +165,6 @@ sock_tcp_empty_ring(struct fd_sock *f, uint32_t at, const struct msghdr *msg, si
 	if (done == first)
 		done += san_sock_ring_scatter(msg, skip + first, ring, len - first);
 	return done == len ? 0 : -EFAULT;
-}
-
-/* Notify the lcore if it waits for room. Pairs with its fence before it waits. */
-static void
-tell_room(struct fd_sock *f)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&f->shm->rx_waits, memory_order_relaxed) != 0)
-		san_sock_attach_doorbell(f);
 }
 
 /* Take what is there, under the lock. 0: nothing; -EFAULT. */
@@ -203,7 +187,10 @@ sock_tcp_take_locked(struct fd_sock *f, const struct msghdr *msg, size_t skip, s
 	if (!atomic_compare_exchange_strong_explicit(&shm->rx_head, &head, head + n,
 						     memory_order_release, memory_order_relaxed))
 		return 0;
-	tell_room(f);
+	/* pairs with the lcore's fence before it waits for room */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&f->shm->rx_waits, memory_order_relaxed) != 0)
+		san_sock_attach_doorbell(f);
 	return n;
 }
 
@@ -302,16 +289,16 @@ san_sock_tcp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	int err;
 
 	if (len < 0)
-		return sock_tcp_fail((int)-len);
+		return san_sock_real_fail((int)-len);
 	if ((flags & MSG_ERRQUEUE) != 0)
-		return sock_tcp_fail(EAGAIN);
+		return san_sock_real_fail(EAGAIN);
 	if ((flags & MSG_OOB) != 0)
-		return sock_tcp_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	msg->msg_flags = 0;
 	msg->msg_namelen = 0;
 	msg->msg_controllen = 0;
 	done = take_some(fd, f, msg, (size_t)len, flags, &err);
-	return done > 0 || err == 0 ? done : sock_tcp_fail(err);
+	return done > 0 || err == 0 ? done : san_sock_real_fail(err);
 }
 
 /* ---- state ---- */
@@ -346,9 +333,9 @@ int
 san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how)
 {
 	if (how < SHUT_RD || how > SHUT_RDWR)
-		return sock_tcp_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	if (atomic_load(&f->shm->state) > SAN_SOCK_UP)
-		return sock_tcp_fail(ENOTCONN);
+		return san_sock_real_fail(ENOTCONN);
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD) {
@@ -401,7 +388,7 @@ int
 san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
 	if (peer && san_sock_tcp_state(f) == TCP_CLOSE)
-		return sock_tcp_fail(ENOTCONN);
+		return san_sock_real_fail(ENOTCONN);
 	return san_sock_tcp_name_of(f, peer, sa, len);
 }
 
@@ -413,12 +400,12 @@ san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, so
 	socklen_t bytes;
 
 	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
-		return sock_tcp_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	if ((int)*len < 0)
-		return sock_tcp_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	bytes = san_sock_ring_write_name(f->domain, a->ip, a->port, &ss);
 	if (san_sock_touch_is_bad_out(sa, bytes < *len ? bytes : *len))
-		return sock_tcp_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	memcpy(sa, &ss, bytes < *len ? bytes : *len);
 	*len = bytes;
 	return 0;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
@@ -22,6 +21,7 @@
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
+#include "sock_time.h"
 #include "sock_uring.h"
 
 #define NS_PER_MS 1000000ll
@@ -73,20 +73,12 @@ read_peer(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len,
 	return false;
 }
 
-static int64_t
-sock_tcp_conn_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
-}
-
 /* Whether the peer's daemon accepts the stream within the probe time. */
 static bool
 comes_up(struct fd_sock *f, int shadow)
 {
-	int64_t until_ns = sock_tcp_conn_now_ns() + san_sock_conf_probe_ms() * NS_PER_MS, left_ns;
+	int64_t wait_ns = san_sock_conf()->probe_ms * NS_PER_MS, left_ns;
+	int64_t until_ns = san_sock_time_ns(CLOCK_MONOTONIC) + wait_ns;
 	struct pollfd p = {.fd = shadow, .events = POLLIN};
 	uint32_t state;
 
@@ -95,7 +87,7 @@ comes_up(struct fd_sock *f, int shadow)
 	atomic_thread_fence(memory_order_seq_cst);
 	while ((state = atomic_load_explicit(&f->shm->state, memory_order_acquire)) ==
 		       SAN_SOCK_CONNECTING &&
-	       (left_ns = until_ns - sock_tcp_conn_now_ns()) > 0)
+	       (left_ns = until_ns - san_sock_time_ns(CLOCK_MONOTONIC)) > 0)
 		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);

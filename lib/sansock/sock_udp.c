@@ -24,13 +24,6 @@
 
 /* ---- addresses ---- */
 
-static int
-sock_udp_fail(int err)
-{
-	errno = err;
-	return -1;
-}
-
 /* Read the destination from the name in *msg*. 0 or errno. */
 static int
 sock_udp_read_name(const struct fd_sock *f, const struct msghdr *msg, struct san_sock_rec *rec)
@@ -106,7 +99,7 @@ send_kernel(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
 	int kernel = san_sock_carry_kernel(fd, f);
 
-	return kernel < 0 ? sock_udp_fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
+	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
 }
 
 /* Whether it is a device other than the port's. */
@@ -198,17 +191,17 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	int rc, err;
 
 	if (len < 0)
-		return sock_udp_fail((int)-len);
+		return san_sock_real_fail((int)-len);
 	if (len > SAN_SOCK_DGRAM)
-		return sock_udp_fail(EMSGSIZE);
+		return san_sock_real_fail(EMSGSIZE);
 	if ((flags & MSG_OOB) != 0)
-		return sock_udp_fail(EOPNOTSUPP);
+		return san_sock_real_fail(EOPNOTSUPP);
 	if ((atomic_load(&shm->shut) & (SHUT_WR + 1)) != 0)
-		return sock_udp_fail(EPIPE);
+		return san_sock_real_fail(EPIPE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
 		rc = sock_udp_read_name(f, msg, &head);
 		if (rc != 0)
-			return sock_udp_fail(rc);
+			return san_sock_real_fail(rc);
 	} else if (shm->peer.family == 0) {
 		return send_kernel(fd, f, msg, flags); /* it may be connected to port 0 */
 	} else {
@@ -217,9 +210,9 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	}
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
 	    (err = san_sock_ring_take_error(f)) != 0)
-		return sock_udp_fail(err);
+		return san_sock_real_fail(err);
 	if (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0)
-		return sock_udp_fail(ENETDOWN);
+		return san_sock_real_fail(ENETDOWN);
 	/* the kernel keeps it until more is sent */
 	if ((flags & MSG_MORE) != 0 && san_sock_carry_give_back(fd, f, "MSG_MORE"))
 		return sendmsg(fd, msg, flags);
@@ -227,21 +220,21 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	    head.dport == 0 || !san_sock_attach_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
 	if (sock_udp_is_too_long(f, &head, len))
-		return sock_udp_fail(EMSGSIZE);
+		return san_sock_real_fail(EMSGSIZE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0 &&
 	    (rc = san_sock_hooks_send(f, &head, msg->msg_name, msg->msg_namelen)) != 0)
-		return sock_udp_fail(rc);
+		return san_sock_real_fail(rc);
 	head.bytes = (uint32_t)len;
 	while ((rc = sock_udp_put_rec(f, &head, msg)) != 0) {
 		if (atomic_load(&shm->orphaned) != 0)
-			return sock_udp_fail(ENETDOWN);
+			return san_sock_real_fail(ENETDOWN);
 		if (rc == -EFAULT)
-			return sock_udp_fail(EFAULT);
+			return san_sock_real_fail(EFAULT);
 		if (rc == -EDEADLK) /* the kernel's socket has the same name */
 			return send_kernel(fd, f, msg, flags);
 		rc = san_sock_ring_wait_room(fd, f, flags);
 		if (rc != 0)
-			return sock_udp_fail(rc);
+			return san_sock_real_fail(rc);
 	}
 	san_sock_attach_doorbell(f);
 	return len;
@@ -307,11 +300,11 @@ san_sock_udp_stamp(const struct fd_sock *f, bool in_ns, void *arg)
 	struct timeval tv;
 
 	if (f->last_ns == 0)
-		return sock_udp_fail(ENOENT);
+		return san_sock_real_fail(ENOENT);
 	real_time(f->last_ns, &ts);
 	TIMESPEC_TO_TIMEVAL(&tv, &ts);
 	if (san_sock_touch_is_bad_out(arg, sizeof(ts)))
-		return sock_udp_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	if (in_ns)
 		memcpy(arg, &ts, sizeof(ts));
 	else
@@ -473,7 +466,7 @@ recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	int kernel = san_sock_carry_kernel(fd, f);
 
 	if (kernel < 0)
-		return sock_udp_fail(EAGAIN);
+		return san_sock_real_fail(EAGAIN);
 	got.msg_control = control;
 	got.msg_controllen = sizeof(control);
 	n = REAL(recvmsg)(kernel, &got, flags);
@@ -507,22 +500,22 @@ san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	int err;
 
 	if (rc < 0)
-		return sock_udp_fail((int)-rc);
+		return san_sock_real_fail((int)-rc);
 	if (msg->msg_name != NULL && (int)msg->msg_namelen < 0)
-		return sock_udp_fail(EINVAL);
+		return san_sock_real_fail(EINVAL);
 	if ((msg->msg_name != NULL &&
 	     san_sock_touch_is_bad_out(msg->msg_name, name_room(f, msg))) ||
 	    (msg->msg_control != NULL &&
 	     san_sock_touch_is_bad_out(msg->msg_control, msg->msg_controllen)))
-		return sock_udp_fail(EFAULT);
+		return san_sock_real_fail(EFAULT);
 	if ((flags & MSG_ERRQUEUE) != 0)
 		return recv_error(fd, f, msg, flags);
 	while ((rc = sock_udp_take_rec(fd, f, msg, flags)) == -EAGAIN) {
 		if (atomic_load(&shm->orphaned) != 0)
-			return sock_udp_fail(ENETDOWN);
+			return san_sock_real_fail(ENETDOWN);
 		/* also of a socket that is shut down, as in the kernel */
 		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
-			return sock_udp_fail(EAGAIN);
+			return san_sock_real_fail(EAGAIN);
 		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
 			msg->msg_flags = 0;
 			msg->msg_namelen = 0;
@@ -530,11 +523,11 @@ san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 		}
 		err = san_sock_ring_wait_something(fd, f);
 		if (err != 0)
-			return sock_udp_fail(err);
+			return san_sock_real_fail(err);
 	}
 	if (rc == -EDEADLK)
 		rc = -EAGAIN; /* the interrupted call has the lock, and its datagram */
-	return rc < 0 ? sock_udp_fail((int)-rc) : rc;
+	return rc < 0 ? san_sock_real_fail((int)-rc) : rc;
 }
 
 /* ---- state ---- */

@@ -12,23 +12,14 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sock_real.h"
+#include "sock_time.h"
 #include "sock_uring.h"
 
 #define HOLDS_NS 100000000 /* validity of an answer, for programs that connect often */
 #define FDS_MAX  256       /* only the lowest descriptors are checked */
-
-static int64_t
-sock_uring_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
 
 static bool
 is_ring(int dir, int fd)
@@ -69,9 +60,9 @@ san_sock_uring_is_used(void)
 
 	if (atomic_load(&has)) /* what it has asked for may concern later sockets */
 		return true;
-	if (sock_uring_now_ns() < atomic_load(&until_ns))
+	if (san_sock_time_ns(CLOCK_MONOTONIC_COARSE) < atomic_load(&until_ns))
 		return false;
 	atomic_store(&has, dlsym(RTLD_DEFAULT, "io_uring_queue_init") != NULL || has_ring());
-	atomic_store(&until_ns, sock_uring_now_ns() + HOLDS_NS);
+	atomic_store(&until_ns, san_sock_time_ns(CLOCK_MONOTONIC_COARSE) + HOLDS_NS);
 	return atomic_load(&has);
 }

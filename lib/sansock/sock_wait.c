@@ -13,6 +13,7 @@
 #include "sock_room.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
+#include "sock_time.h"
 #include "sock_udp.h"
 #include "sock_wait.h"
 
@@ -42,22 +43,13 @@ sock_wait_concerns_fd(int fd)
 /* ---- time left ---- */
 
 static int64_t
-sock_wait_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
-static int64_t
 sock_wait_deadline_ns(const struct timespec *timeout)
 {
 	if (timeout == NULL)
 		return INT64_MAX;
 	if (timeout->tv_sec > INT64_MAX / NS_PER_S / 2)
 		return INT64_MAX;
-	return sock_wait_now_ns() + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
+	return san_sock_time_ns(CLOCK_MONOTONIC) + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
 }
 
 /* NULL: no limit. */
@@ -68,7 +60,7 @@ sock_wait_time_left(int64_t until, struct timespec *ts)
 
 	if (until == INT64_MAX)
 		return NULL;
-	ns = until - sock_wait_now_ns();
+	ns = until - san_sock_time_ns(CLOCK_MONOTONIC);
 	if (ns < 0)
 		ns = 0;
 	*ts = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
@@ -214,13 +206,6 @@ sock_wait_count_of(struct fd_sock *f)
 	return &f->shm->armed;
 }
 
-/* True if its owner is not chosen yet, because it has no name. */
-static bool
-is_undecided(const struct fd_sock *f)
-{
-	return f->is_udp && !atomic_load(&f->is_chosen) && !atomic_load(&f->carried);
-}
-
 static int
 sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 {
@@ -240,7 +225,8 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 		f = fds[i].fd >= 0 ? san_sock_fd_get(fds[i].fd) : NULL;
 		if (f == NULL)
 			continue;
-		if (is_undecided(f)) {
+		/* without a name its owner is not chosen yet */
+		if (f->is_udp && !atomic_load(&f->is_chosen) && !atomic_load(&f->carried)) {
 			san_sock_fd_put(f);
 			h->is_short = true;
 			continue;
@@ -260,7 +246,7 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 static int64_t
 sock_wait_soon_ns(const struct held *h, int64_t until)
 {
-	int64_t short_ns = h->is_short ? sock_wait_now_ns() + SHORT_NS : INT64_MAX;
+	int64_t short_ns = h->is_short ? san_sock_time_ns(CLOCK_MONOTONIC) + SHORT_NS : INT64_MAX;
 
 	return until < short_ns ? until : short_ns;
 }
@@ -298,10 +284,8 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 			return rc < 0 ? rc : sock_wait_merge_events(fds, n);
 		}
 		err = sock_wait_hold_files(&held, fds, n);
-		if (err != 0) {
-			errno = err;
-			return -1;
-		}
+		if (err != 0)
+			return san_sock_real_fail(err);
 		pthread_cleanup_push(sock_wait_release_held, &held);
 		if (sock_wait_look_at(fds, n, false, &others) != 0)
 			rc = REAL(ppoll)(fds, n, &zero, mask);
@@ -316,7 +300,7 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 			return rc;
 		rc = sock_wait_merge_events(fds, n);
 		/* another thread may have read what woke this one */
-		if (rc != 0 || sock_wait_now_ns() >= until)
+		if (rc != 0 || san_sock_time_ns(CLOCK_MONOTONIC) >= until)
 			return rc;
 	}
 }
@@ -391,10 +375,8 @@ mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *e
 	nfds_t i;
 
 	for (i = 0; i < nb; i++) {
-		if ((fds[i].revents & POLLNVAL) != 0) {
-			errno = EBADF;
-			return -1;
-		}
+		if ((fds[i].revents & POLLNVAL) != 0)
+			return san_sock_real_fail(EBADF);
 	}
 	for (i = 0; i < nb; i++) {
 		short is = fds[i].revents;
@@ -420,10 +402,8 @@ san_sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struc
 		san_sock_room_take(&room, (size_t)n * sizeof(*fds));
 		fds = room.mem;
 	}
-	if (fds == NULL) {
-		errno = ENOMEM;
-		return -1;
-	}
+	if (fds == NULL)
+		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	nb = to_poll(n, in, out, except, fds);
 	rc = san_sock_wait_poll(fds, nb, timeout, mask);
