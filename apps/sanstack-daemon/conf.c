@@ -226,18 +226,6 @@ leave_port(const struct conf *conf, char *why, size_t why_len)
 	return 0;
 }
 
-/* Keep the values of *word* that must be unique among ports. */
-static void
-keep_own(struct conf_port *port, const struct dpdk_conf *read)
-{
-	if (read->port[0] != '\0')
-		snprintf(port->device, sizeof(port->device), "%s", read->port);
-	if (!read->has_lcores)
-		return;
-	port->nb_lcores = read->engine.nb_lcores;
-	memcpy(port->lcores, read->engine.lcores, sizeof(port->lcores));
-}
-
 static int
 conf_set_port(struct conf_port *port, const char *name, const char *value, char *why,
 	      size_t why_len)
@@ -262,7 +250,13 @@ conf_set_port(struct conf_port *port, const char *name, const char *value, char 
 		snprintf(why, why_len, "%s", rtsan_error());
 		return rc;
 	}
-	keep_own(port, &scratch);
+	/* values that must be unique among ports */
+	if (scratch.port[0] != '\0')
+		snprintf(port->device, sizeof(port->device), "%s", scratch.port);
+	if (scratch.has_lcores) {
+		port->nb_lcores = scratch.engine.nb_lcores;
+		memcpy(port->lcores, scratch.engine.lcores, sizeof(port->lcores));
+	}
 	k = san_key_find(dpdk_conf_keys, NULL, name);
 	/* normalised, so that another spelling of the same value is no change for a reload */
 	if (!san_key_value(k, &scratch, text, sizeof(text)) ||

@@ -41,15 +41,6 @@ call_all(const struct server *s, san_engine_fn fn, void *arg)
 	}
 }
 
-/* Abort the *left* queue pairs that have not ended, and let applications read their events. */
-static void
-drain_cut_rest(struct server *s, uint32_t left, uint64_t now_ns)
-{
-	call_all(s, do_cut, NULL);
-	s->phase = s->all.nb_attached != 0 || left != 0 ? SERVER_LEAVING : SERVER_OVER;
-	s->phase_ns = now_ns + LEAVE_NS;
-}
-
 void
 san_drain_signal(struct server *s)
 {
@@ -87,7 +78,10 @@ san_drain_step(struct server *s, uint64_t now_ns)
 			return now_ns + POLL_NS;
 		if (left != 0)
 			SAN_LOG(DRIVER, WARNING, "queue_pairs=%u had not ended", left);
-		drain_cut_rest(s, left, now_ns);
+		/* abort them, and let applications read their events */
+		call_all(s, do_cut, NULL);
+		s->phase = s->all.nb_attached != 0 || left != 0 ? SERVER_LEAVING : SERVER_OVER;
+		s->phase_ns = now_ns + LEAVE_NS;
 		return now_ns + POLL_NS;
 	case SERVER_LEAVING:
 		if (now_ns >= s->phase_ns)

@@ -74,22 +74,12 @@ is_stale(const struct sockaddr_un *addr)
 	return stale;
 }
 
-static void
-share_with(const char *path, const char *group)
-{
-	const struct group *g = getgrnam(group);
-
-	if (g == NULL)
-		daemon_die("[daemon] group = %s: no such group", group);
-	if (chown(path, (uid_t)-1, g->gr_gid) != 0 || chmod(path, 0660) != 0)
-		daemon_die("%s: %s", path, strerror(errno));
-}
-
 static int
 daemon_open_socket(const struct conf *conf)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const struct group *g;
 	mode_t before;
 	int rc;
 
@@ -102,8 +92,12 @@ daemon_open_socket(const struct conf *conf)
 	if (rc != 0)
 		daemon_die("%s: %s%s", conf->socket, strerror(errno),
 			   errno == EADDRINUSE ? ": another daemon serves it" : "");
-	if (conf->group[0] != '\0')
-		share_with(conf->socket, conf->group);
+	g = conf->group[0] != '\0' ? getgrnam(conf->group) : NULL;
+	if (g == NULL && conf->group[0] != '\0')
+		daemon_die("[daemon] group = %s: no such group", conf->group);
+	if (g != NULL &&
+	    (chown(conf->socket, (uid_t)-1, g->gr_gid) != 0 || chmod(conf->socket, 0660) != 0))
+		daemon_die("%s: %s", conf->socket, strerror(errno));
 	if (listen(sock, BACKLOG) != 0)
 		daemon_die("%s: %s", conf->socket, strerror(errno));
 	return sock;
@@ -125,21 +119,6 @@ open_signals(void)
 	if (fd < 0)
 		daemon_die("signalfd: %s", strerror(errno));
 	return fd;
-}
-
-/*
- * The daemon has a descriptor for each program that waits, and a helper one for each carried
- * socket.
- */
-static void
-raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static struct pidfh *
@@ -287,13 +266,18 @@ static void
 daemon_start(struct server *s)
 {
 	struct harden_user user;
+	struct rlimit limit;
 	char err[256];
 
 	if (san_harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
 		daemon_die("%s", err);
 	san_users_read(SUBUID);
 	s->user = user.given ? user.uid : geteuid();
-	raise_descriptors();
+	/* one for each program that waits; a helper has one for each carried socket */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	if (san_helper_begin(&user, s->conf.seccomp != 0) != 0)
 		daemon_die("helpers: %s", strerror(errno));
 	if (san_logging_open(&s->conf) != 0)

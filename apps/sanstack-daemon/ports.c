@@ -256,7 +256,7 @@ san_ports_park(struct server *s)
 			continue;
 		san_socks_close(port);
 		port->mac = san_engine_mac(port->ctx->port);
-		san_dpdk_ctx_park(port->ctx);
+		san_engine_park(port->ctx->port); /* san_dpdk_ctx_resume() goes on */
 		if (san_engine_is_shareable(port->ctx->port))
 			continue;
 		san_dpdk_ctx_close(port->ctx);

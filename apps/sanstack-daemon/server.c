@@ -98,7 +98,7 @@ server_serve_app(struct server *s, struct app *a)
 		if (rc == 1 && san_takeover_is_request(&req))
 			san_takeover_on_request(s, a, &req);
 		else if (rc == 1)
-			san_app_serve(&s->all, a, &req);
+			san_app_answer(&s->all, a, san_app_serve(&s->all, a, &req, NULL));
 		if (san_engine_clock_monotonic() > end_ns)
 			break;
 	}

@@ -101,12 +101,6 @@ san_state_get_fd(struct state *st, int place)
 	return fd;
 }
 
-size_t
-san_state_left(const struct state *st)
-{
-	return st->len - st->at;
-}
-
 int
 san_state_fail(struct state *st, const char *why)
 {

@@ -30,8 +30,6 @@ int san_state_put_fd(struct state *st, int fd);
 void san_state_get(struct state *st, void *p, size_t len);
 /** Take the descriptor of an index. The caller owns it; -1 for -1. */
 int san_state_get_fd(struct state *st, int place);
-/** Bytes that are not read yet. */
-size_t san_state_left(const struct state *st);
 /** Record that the received state is wrong; *why* is a literal. Returns -EPROTO. */
 int san_state_fail(struct state *st, const char *why);
 

@@ -165,16 +165,6 @@ find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 	return 0;
 }
 
-static int
-open_device(struct san_engine_port *p, const char **why)
-{
-	p->idle = san_engine_idle_choose(p->conf.idle);
-	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
-	*why = "no descriptor for events";
-	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return p->event_fd >= 0 ? san_engine_port_open(p, why) : -errno;
-}
-
 /* Start the engines; the image exists. */
 static int
 engine_begin_lcores(struct san_engine_port *p, const char **why)
@@ -219,7 +209,11 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	p->event_fd = p->mac_fd = -1;
 	p->id = conf->port_id;
 	p->driver = "";
-	rc = open_device(p, why);
+	p->idle = san_engine_idle_choose(p->conf.idle);
+	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
+	*why = "no descriptor for events";
+	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = p->event_fd >= 0 ? san_engine_port_open(p, why) : -errno;
 	if (rc == 0 && !conf->resumes) {
 		rc = make_image(p, why);
 		if (rc == 0)

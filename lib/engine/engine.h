@@ -192,8 +192,6 @@ void san_engine_app_del(struct san_engine *e, uint16_t app);
 
 /** Number of queue pairs of all applications. */
 uint32_t san_engine_lcore_nb_qps(const struct san_engine *e);
-/** Connection slots of *app*, which is not 0, that others cannot take. */
-uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
 
 /**
  * Add a queue pair of *app*. *wq* is zeroed and stays the caller's. Errors are those of
@@ -233,8 +231,6 @@ bool san_engine_lcore_names_key(const struct san_engine *e, uint32_t key);
 
 /* ---- sockets: on lcore 0, through san_engine_loop_call() ---- */
 
-/** Most sockets of a port; 0: it carries none. Their doorbells follow those of queue pairs. */
-uint32_t san_engine_sock_max(const struct san_engine_port *p);
 /**
  * Whether TCP sockets are carried over the port. By default they are, unless the kernel processes
  * each of its packets as well: then the kernel's own TCP has more throughput. (UDP-13)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "engine_priv.h"
 
@@ -53,17 +54,11 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 {
 	/* closing the descriptor would not remove it from epoll: the application has it open */
 	if (e->apps[app].doorbells != NULL && e->apps[app].wake_fd >= 0)
-		san_engine_idle_del(e, e->apps[app].wake_fd);
+		epoll_ctl(e->epoll, EPOLL_CTL_DEL, e->apps[app].wake_fd, NULL);
 	san_view_trace_detach(e->id, app);
 	e->apps[app] = (struct san_engine_app){.doorbells = NULL};
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].doorbells == NULL)
 		e->nb_apps--;
-}
-
-uint32_t
-san_engine_app_slots(struct san_engine *e, uint16_t app)
-{
-	return san_pdl_owner_slots(san_core_pdl(e->core), (uint8_t)app);
 }
 
 /* ---- entries: these return NULL, or what is wrong ---- */
@@ -167,16 +162,6 @@ san_engine_app_refill(struct san_engine *e)
 		e->apps[i].left = APP_ROUND;
 }
 
-static void
-end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
-{
-	q->fault = why;
-	e->stats.nb_app_faults++;
-	e->apps[q->app].nb_faults++;
-	san_view_trace_fault(e->id, q->app, q->qpn, why);
-	san_core_conn_abort(e->core, q->qpn, e->now_ns);
-}
-
 /* Number of entries to copy in one piece from *head*; 0 and a fault if *count* is impossible. */
 static uint32_t
 engine_app_entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
@@ -267,9 +252,12 @@ san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q)
 	all = drain_recvs(e, q, &why);
 	if (why == NULL)
 		all = drain_sends(e, q, &why) && all;
-	if (why != NULL) {
-		end_qp(e, q, why);
-		return true;
-	}
-	return all;
+	if (why == NULL)
+		return all;
+	q->fault = why;
+	e->stats.nb_app_faults++;
+	e->apps[q->app].nb_faults++;
+	san_view_trace_fault(e->id, q->app, q->qpn, why);
+	san_core_conn_abort(e->core, q->qpn, e->now_ns);
+	return true;
 }

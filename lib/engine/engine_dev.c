@@ -52,16 +52,6 @@ engine_dev_change_state(struct san_engine_port *p, enum san_engine_dev state)
 }
 
 static void
-see_name(struct san_engine_port *p, const char *name)
-{
-	if (p->dev.name[0] != '\0' && strcmp(p->dev.name, name) != 0)
-		SAN_LOG(ENGINE, NOTICE,
-			"port=%u device=%s is called %s now; so it must be at the next start",
-			p->id, p->dev.name, name);
-	snprintf(p->dev.name, sizeof(p->dev.name), "%s", name);
-}
-
-static void
 see_mtu(struct san_engine_port *p, uint32_t mtu)
 {
 	if (p->dev.mtu != 0 && mtu < p->mtu && mtu != p->dev.mtu)
@@ -88,7 +78,11 @@ san_engine_dev_look(struct san_engine_port *p, int fd)
 			engine_dev_change_state(p, SAN_ENGINE_DEV_REMOVED);
 		return;
 	}
-	see_name(p, req.ifr_name);
+	if (p->dev.name[0] != '\0' && strcmp(p->dev.name, req.ifr_name) != 0)
+		SAN_LOG(ENGINE, NOTICE,
+			"port=%u device=%s is called %s now; so it must be at the next start",
+			p->id, p->dev.name, req.ifr_name);
+	snprintf(p->dev.name, sizeof(p->dev.name), "%s", req.ifr_name);
 	if (ioctl(fd, SIOCGIFFLAGS, &req) == 0)
 		engine_dev_change_state(
 			p, (req.ifr_flags & IFF_UP) != 0 ? SAN_ENGINE_DEV_UP : SAN_ENGINE_DEV_DOWN);

@@ -137,16 +137,6 @@ may_stay(const struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
 		now_ns - g->since_ns < HELD_NS;
 }
 
-/* This port has no link, and the thread is held for other ports. */
-static void
-gate_make_way(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
-{
-	if ((now & TURN_MASK) != GATE_HELD)
-		g->since_ns = now_ns;
-	else if (now_ns - g->since_ns >= DOWN_NS)
-		let_go(0);
-}
-
 bool
 san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 {
@@ -169,7 +159,10 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 		return come_in(g, now, now_ns);
 	if (is_up && now == GATE_FREE)
 		gate_ask_others();
-	if (!is_up)
-		gate_make_way(g, now, now_ns);
+	/* this port has no link, and the thread is held for other ports */
+	if (!is_up && (now & TURN_MASK) != GATE_HELD)
+		g->since_ns = now_ns;
+	else if (!is_up && now_ns - g->since_ns >= DOWN_NS)
+		let_go(0);
 	return false;
 }

@@ -75,12 +75,6 @@ san_engine_idle_add(const struct san_engine *e, int fd)
 	return epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
-void
-san_engine_idle_del(const struct san_engine *e, int fd)
-{
-	epoll_ctl(e->epoll, EPOLL_CTL_DEL, fd, NULL);
-}
-
 static bool
 add_driver_fds(const struct san_engine *e)
 {

@@ -135,20 +135,6 @@ is_ip(const struct rte_mbuf *m)
 		type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
 }
 
-/*
- * Returns a copy of *m* that shares no memory with another packet, and frees *m*. NULL, and *m*
- * stays, if there is no mbuf.
- */
-static struct rte_mbuf *
-private_copy(struct rte_mbuf *m)
-{
-	struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
-
-	if (copy != NULL)
-		rte_pktmbuf_free(m);
-	return copy;
-}
-
 static struct rte_mbuf *
 impair_corrupt_pkt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t where)
 {
@@ -157,9 +143,10 @@ impair_corrupt_pkt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t wh
 
 	if (!is_ip(m))
 		return m;
-	copy = private_copy(m);
+	copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX); /* *m* may share memory */
 	if (copy == NULL)
 		return m;
+	rte_pktmbuf_free(m);
 	bit = (uint32_t)(where % (8 * (copy->pkt_len - sizeof(struct rte_ether_hdr))));
 	byte = (uint32_t)sizeof(struct rte_ether_hdr) + bit / 8;
 	for (seg = copy; byte >= seg->data_len; seg = seg->next)

@@ -89,15 +89,6 @@ lcore_make_doorbells(uint32_t nb_qps)
 	return doorbells;
 }
 
-static int
-engine_make_rings(struct san_engine *e)
-{
-	e->doorbells = lcore_make_doorbells(san_engine_nb_doorbells(e));
-	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->doorbells, -1);
-	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
-	return e->doorbells != NULL && e->calls != NULL ? 0 : -ENOMEM;
-}
-
 /* Set what is specific to lcore *id* of *nb*, and give it its share of the limits of the host. */
 static void
 engine_share_limits(struct san_core_conf *core, uint32_t id, uint32_t nb)
@@ -169,9 +160,11 @@ engine_build_core(struct san_engine *e, const char **why)
 	int rc;
 
 	*why = "no memory for queues";
-	rc = engine_make_rings(e);
-	if (rc != 0)
-		return rc;
+	e->doorbells = lcore_make_doorbells(san_engine_nb_doorbells(e));
+	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->doorbells, -1);
+	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
+	if (e->doorbells == NULL || e->calls == NULL)
+		return -ENOMEM;
 	rc = san_engine_idle_init(e, why);
 	if (rc != 0)
 		return rc;

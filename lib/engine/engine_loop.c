@@ -495,13 +495,6 @@ trace_timeouts(struct san_engine *e)
 	e->traced_rto = nb;
 }
 
-/* Whether the CPU may be taken away after this round, perhaps for long. */
-static inline bool
-gives_way(const struct san_engine *e)
-{
-	return !e->launched || e->port->idle == SAN_IDLE_YIELD;
-}
-
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
@@ -532,8 +525,11 @@ san_engine_loop_once(struct san_engine *e)
 	work += loop_rx_burst(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
-	/* if work was posted, the next round sends: it follows at once */
-	if (posted == 0 || gives_way(e))
+	/*
+	 * If work was posted, the next round sends: it follows at once, unless the CPU may be taken
+	 * away after this one, perhaps for long.
+	 */
+	if (posted == 0 || !e->launched || e->port->idle == SAN_IDLE_YIELD)
 		work += loop_tx_burst(e);
 	give_events(e);
 	san_engine_idle_wake_waiters(e);

@@ -76,17 +76,11 @@ engine_mac_look_timer(void *arg)
 	rte_eal_alarm_set(LOOK_US, engine_mac_look_timer, p);
 }
 
-/* For net_tap, the device is the other end of a link, with a MAC address of its own. */
-static bool
-is_tap(const struct san_engine_port *p)
-{
-	return p->driver != NULL && strcmp(p->driver, "net_tap") == 0;
-}
-
 bool
 san_engine_mac_is_own(const struct san_engine_port *p)
 {
-	return p->if_index == 0 || is_tap(p);
+	/* for net_tap, the device is the other end of a link, with a MAC address of its own */
+	return p->if_index == 0 || (p->driver != NULL && strcmp(p->driver, "net_tap") == 0);
 }
 
 void

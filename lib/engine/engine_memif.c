@@ -67,12 +67,6 @@ engine_memif_ask_link(struct san_engine_memif *m)
 	return rc;
 }
 
-static bool
-is_under_way(const struct san_engine_memif *m)
-{
-	return m->socket != 0 && socket_to_server(m->fd) == m->socket;
-}
-
 static void
 engine_memif_report_peer(struct san_engine_memif *m, bool is_lost)
 {
@@ -93,7 +87,7 @@ engine_memif_look_timer(void *arg)
 		engine_memif_report_peer(m, false);
 		m->wait_us = LOOK_MIN_US;
 	} else {
-		if (!is_under_way(m)) {
+		if (m->socket == 0 || socket_to_server(m->fd) != m->socket) {
 			engine_memif_report_peer(m, true);
 			if (m->is_started)
 				rte_eth_dev_stop(m->port_id);

@@ -349,7 +349,6 @@ int san_engine_idle_init(struct san_engine *e, const char **why);
 void san_engine_idle_fini(struct san_engine *e);
 /** Let *fd* wake the lcore, or stop that. */
 int san_engine_idle_add(const struct san_engine *e, int fd);
-void san_engine_idle_del(const struct san_engine *e, int fd);
 /** After a round that found *work*: yield, pause or sleep, by the policy. */
 void san_engine_idle_after(struct san_engine *e, uint32_t work);
 /** There are new completions: wake the programs that wait for them. */

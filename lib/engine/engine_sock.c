@@ -10,12 +10,6 @@
 
 #define ENGINE_GROUPS 128 /* most group addresses set on a device */
 
-uint32_t
-san_engine_sock_max(const struct san_engine_port *p)
-{
-	return p->conf.core.max_socks;
-}
-
 bool
 san_engine_sock_carries_tcp(const struct san_engine_port *p)
 {

@@ -396,7 +396,7 @@ serve(struct app *a)
 	while ((rc = san_app_turn_next(&all, a, &req)) == -EBUSY)
 		san_helper_serve();
 	if (rc == 1)
-		san_app_serve(&all, a, &req);
+		san_app_answer(&all, a, san_app_serve(&all, a, &req, NULL));
 	a->over |= rc < 0;
 	while (a->job != 0) {
 		if (a->growing.mem == NULL)

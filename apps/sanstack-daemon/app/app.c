@@ -31,12 +31,12 @@
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
 int
-san_app_refuse(struct answer *ans, int rc, const char *fmt, ...)
+san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(ans->rep.text, sizeof(ans->rep.text), fmt, ap);
+	vsnprintf(a->ans.rep.text, sizeof(a->ans.rep.text), fmt, ap);
 	va_end(ap);
 	return rc;
 }
@@ -51,19 +51,19 @@ guard_of(const struct app *a)
 /* ---- ownership: lookups return NULL for an object that *a* does not own ---- */
 
 struct app_qp *
-san_app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
+san_app_find_qp(const struct app *a, uint32_t qpn)
 {
-	struct app_qp *q = &port->qps[SAN_QPN_INDEX(qpn)];
+	struct app_qp *q = &a->port->qps[SAN_QPN_INDEX(qpn)];
 
-	if (SAN_QPN_INDEX(qpn) >= port->caps.max_qps)
+	if (SAN_QPN_INDEX(qpn) >= a->port->caps.max_qps)
 		return NULL;
 	return q->app == a && q->qpn == qpn ? q : NULL;
 }
 
 static struct app_cq *
-find_cq(struct app_port *port, const struct app *a, uint32_t id)
+find_cq(const struct app *a, uint32_t id)
 {
-	return id < port->caps.max_cqs && port->cqs[id].app == a ? &port->cqs[id] : NULL;
+	return id < a->port->caps.max_cqs && a->port->cqs[id].app == a ? &a->port->cqs[id] : NULL;
 }
 
 static struct app_mr *
@@ -76,27 +76,26 @@ mr_place(struct app_port *port, uint32_t key)
 
 /* Check that the limit of *a* leaves *bytes* of memory for *what*. */
 static int
-check_bytes(const struct app_port *port, const struct app *a, const char *what, uint64_t bytes,
-	    struct answer *ans)
+check_bytes(struct app *a, const char *what, uint64_t bytes)
 {
 	/* a reload may have set the limit below what the application already has */
-	uint64_t left = port->conf->app_bytes - RTE_MIN(port->conf->app_bytes, a->bytes);
+	uint64_t max = a->port->conf->app_bytes, left = max - RTE_MIN(max, a->bytes);
 
 	if (bytes != 0 && bytes <= left)
 		return 0;
-	return san_app_refuse(ans, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
+	return san_app_refuse(a, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
 			      (unsigned long long)bytes, (unsigned long long)left);
 }
 
 /* Check that *a* may have one more queue pair. Orphaned queue pairs of its user count as well. */
 static int
-check_qps(struct app_port *port, const struct app *a, struct answer *ans)
+check_qps(struct app *a)
 {
-	uint32_t nb_orphans = san_dpdk_ops_user_orphans(port->ctx, a->owner);
+	uint32_t nb_orphans = san_dpdk_ops_user_orphans(a->port->ctx, a->owner);
 
-	if (a->nb_qps + nb_orphans < san_app_port_qps_each(port))
+	if (a->nb_qps + nb_orphans < san_app_port_qps_each(a->port))
 		return 0;
-	return san_app_refuse(ans, -ENOSPC,
+	return san_app_refuse(a, -ENOSPC,
 			      "queue pair: this application has %u, and %u of its user's "
 			      "linger, its limit",
 			      a->nb_qps, nb_orphans);
@@ -105,7 +104,7 @@ check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 /* ---- hello ---- */
 
 static int
-make_ctl(struct app_port *port, struct app *a, int *fd)
+make_ctl(struct app_port *port, struct app *a)
 {
 	struct san_doorbells *doorbells[SAN_ENGINE_LCORES];
 	uint32_t i;
@@ -117,7 +116,7 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 		return -EUSERS;
 	rc = san_app_mem_create(&a->ctl_mem, "sanstack-ctl",
 				san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells),
-				guard_of(a), fd);
+				guard_of(a), &a->ans.fd);
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
@@ -134,9 +133,9 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 	return san_dpdk_ops_app_add(port->ctx, a->id, a->owner, doorbells, a->wake_fds);
 }
 
-/* The port that *req* names, or the first one. NULL: no such port, *ans* lists the ports. */
+/* The port that *req* names, or the first one. NULL: no such port, the answer lists them. */
 static struct app_port *
-app_find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
+app_find_port(struct apps *all, struct app *a, const struct shmq_req *req)
 {
 	char name[SHMQ_PORT + 1] = "", known[SHMQ_TEXT] = "";
 	size_t len = 0;
@@ -152,7 +151,7 @@ app_find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
 						i == 0 ? "" : ", ", all->ports[i].name);
 	}
-	san_app_refuse(ans, 0, "port %s: there is none; there are: %s", name, known);
+	san_app_refuse(a, 0, "port %s: there is none; there are: %s", name, known);
 	return NULL;
 }
 
@@ -174,18 +173,18 @@ fill_hello(const struct app_port *port, struct shmq_rep *rep)
 }
 
 static int
-serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct answer *ans)
+serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 {
 	struct app_port *port;
 	uint32_t nb;
 	int rc;
 
 	if (a->attached)
-		return san_app_refuse(ans, -EISCONN, "a hello was accepted before");
-	port = app_find_port(all, req, ans);
+		return san_app_refuse(a, -EISCONN, "a hello was accepted before");
+	port = app_find_port(all, a, req);
 	if (port == NULL)
 		return -ENODEV;
-	fill_hello(port, &ans->rep);
+	fill_hello(port, &a->ans.rep);
 	if (req->hello.is_query)
 		return 0;
 	nb = san_apps_of(all, a->owner);
@@ -193,12 +192,12 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 		LOG_OF(a->owner, WARNING,
 		       "port=%s pid=%d uid=%u: applications=%u of %u: one more is refused",
 		       port->name, (int)a->pid, a->uid, nb, port->nb_attached);
-		return san_app_refuse(ans, -EUSERS,
+		return san_app_refuse(a, -EUSERS,
 				      "port %s serves %u applications, %u of them of user %u; see "
 				      "apps= and apps_per_uid=",
 				      port->name, port->nb_attached, nb, a->owner);
 	}
-	rc = make_ctl(port, a, &ans->fd);
+	rc = make_ctl(port, a);
 	if (rc != 0) {
 		a->over = true; /* it is partly attached */
 		return rc;
@@ -208,28 +207,28 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	port->nb_attached++;
 	LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
 	       (int)a->pid, a->uid);
-	ans->rep.hello.ctl_bytes = a->ctl_mem.bytes;
+	a->ans.rep.hello.ctl_bytes = a->ctl_mem.bytes;
 	return 0;
 }
 
 /* ---- regions ---- */
 
 static int
-serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-	     struct answer *ans)
+serve_mr_add(struct app *a, const struct shmq_req *req)
 {
+	const struct passed *p = a->passed;
 	int rc;
 
 	if (p == NULL)
-		return san_app_refuse(ans, -EINVAL, "region: no descriptor of its memory");
-	if (a->nb_mrs >= port->conf->app_regions)
-		return san_app_refuse(ans, -ENOSPC, "region: this application has %u, its limit",
+		return san_app_refuse(a, -EINVAL, "region: no descriptor of its memory");
+	if (a->nb_mrs >= a->port->conf->app_regions)
+		return san_app_refuse(a, -ENOSPC, "region: this application has %u, its limit",
 				      a->nb_mrs);
-	rc = check_bytes(port, a, "region", req->mr.length, ans);
+	rc = check_bytes(a, "region", req->mr.length);
 	if (rc == 0 && p->why[0] != '\0')
-		return san_app_refuse(ans, -EINVAL, "region: its memory %s", p->why);
+		return san_app_refuse(a, -EINVAL, "region: its memory %s", p->why);
 	if (rc == 0 && p->memory < 0)
-		return san_app_refuse(ans, -EMFILE, "region: the daemon has no descriptor left");
+		return san_app_refuse(a, -EMFILE, "region: the daemon has no descriptor left");
 	if (rc == 0)
 		rc = san_app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
 					guard_of(a));
@@ -242,7 +241,7 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, s
 
 /* All pages of the region are mapped: register it. */
 static int
-add_region(struct app *a, struct answer *ans)
+add_region(struct app *a)
 {
 	struct app_port *port = a->port;
 	uint32_t key;
@@ -254,7 +253,7 @@ add_region(struct app *a, struct answer *ans)
 	a->growing.mem = NULL;
 	a->nb_mrs++;
 	a->bytes += a->grows.mr.length;
-	ans->rep.id = key;
+	a->ans.rep.id = key;
 	return 0;
 }
 
@@ -265,8 +264,8 @@ san_app_grow(struct app *a)
 
 	if (rc > 0)
 		return -EINPROGRESS;
-	rc = rc == 0 ? add_region(a, &a->ans) :
-		       san_app_refuse(&a->ans, rc, "region: its memory can't be mapped");
+	rc = rc == 0 ? add_region(a) :
+		       san_app_refuse(a, rc, "region: its memory can't be mapped");
 	san_app_mem_end(&a->growing);
 	return rc;
 }
@@ -287,46 +286,44 @@ san_app_del_mr(struct app_port *port, struct app_mr *mr)
 }
 
 static int
-serve_mr_del(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-	     struct answer *ans)
+serve_mr_del(struct app *a, const struct shmq_req *req)
 {
+	struct app_port *port = a->port;
 	struct app_mr *mr = mr_place(port, req->id);
 
-	(void)p;
 	if (mr->app != a || mr->key != req->id)
-		return san_app_refuse(ans, -ENOENT, "region: none with key 0x%x", req->id);
+		return san_app_refuse(a, -ENOENT, "region: none with key 0x%x", req->id);
 	return san_app_del_mr(port, mr);
 }
 
 /* ---- completion queues ---- */
 
 static int
-serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		struct answer *ans)
+serve_cq_create(struct app *a, const struct shmq_req *req)
 {
+	struct app_port *port = a->port;
 	uint32_t id, depth;
 	struct app_cq *q;
 	size_t bytes;
 	int rc;
 
-	(void)p;
 	if (a->nb_cqs >= port->conf->app_cqs)
-		return san_app_refuse(ans, -ENOSPC,
+		return san_app_refuse(a, -ENOSPC,
 				      "completion queue: this application has %u, its limit",
 				      a->nb_cqs);
 	if (req->cq.depth == 0 || req->cq.depth > CQ_DEPTH_MAX)
-		return san_app_refuse(ans, -EINVAL, "completion queue: depth %u", req->cq.depth);
+		return san_app_refuse(a, -EINVAL, "completion queue: depth %u", req->cq.depth);
 	for (id = 0; id < port->caps.max_cqs && port->cqs[id].app != NULL; id++)
 		;
 	if (id == port->caps.max_cqs)
-		return san_app_refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=",
+		return san_app_refuse(a, -ENOSPC, "completion queue: all %u are in use; see cqs=",
 				      id);
 	depth = san_ulp_cq_depth(req->cq.depth);
 	q = &port->cqs[id];
 	bytes = san_wr_cq_bytes(depth);
-	rc = check_bytes(port, a, "completion queue", bytes, ans);
+	rc = check_bytes(a, "completion queue", bytes);
 	if (rc == 0)
-		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, guard_of(a), &ans->fd);
+		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, guard_of(a), &a->ans.fd);
 	if (rc != 0)
 		return rc;
 	q->wake_sock = -1;
@@ -338,8 +335,8 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	q->app = a;
 	a->bytes += bytes;
 	a->nb_cqs++;
-	ans->rep.cq.id = id;
-	ans->rep.cq.depth = depth;
+	a->ans.rep.cq.id = id;
+	a->ans.rep.cq.depth = depth;
 	return 0;
 }
 
@@ -360,61 +357,52 @@ san_app_del_cq(struct app_port *port, struct app_cq *q)
 }
 
 static int
-serve_cq_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		 struct answer *ans)
+serve_cq_destroy(struct app *a, const struct shmq_req *req)
 {
-	struct app_cq *q = find_cq(port, a, req->id);
+	struct app_cq *q = find_cq(a, req->id);
 
-	(void)p;
 	if (q == NULL)
-		return san_app_refuse(ans, -ENOENT, "completion queue: none with number %u",
+		return san_app_refuse(a, -ENOENT, "completion queue: none with number %u",
 				      req->id);
-	return san_app_del_cq(port, q);
+	return san_app_del_cq(a->port, q);
 }
 
 /* ---- waiting (AFC-19) ---- */
 
 static int
-serve_cq_fd(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-	    struct answer *ans)
+serve_cq_fd(struct app *a, const struct shmq_req *req)
 {
-	struct app_cq *q = find_cq(port, a, req->id);
+	struct app_cq *q = find_cq(a, req->id);
 	int rc;
 
-	(void)p;
 	if (q == NULL)
-		return san_app_refuse(ans, -ENOENT, "completion queue: none with number %u",
+		return san_app_refuse(a, -ENOENT, "completion queue: none with number %u",
 				      req->id);
 	if (q->wake_sock >= 0)
-		return san_app_refuse(ans, -EEXIST, "completion queue %u: has its descriptor",
+		return san_app_refuse(a, -EEXIST, "completion queue %u: has its descriptor",
 				      req->id);
-	rc = san_shmq_pair(&q->wake_sock, &ans->fd);
+	rc = san_shmq_pair(&q->wake_sock, &a->ans.fd);
 	if (rc == 0)
-		san_dpdk_ops_cq_watch(port->ctx, q->cq, q->wake_sock);
+		san_dpdk_ops_cq_watch(a->port->ctx, q->cq, q->wake_sock);
 	return rc;
 }
 
 static int
-serve_event_fd(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-	       struct answer *ans)
+serve_event_fd(struct app *a, const struct shmq_req *req)
 {
-	(void)port;
 	(void)req;
-	(void)p;
 	if (a->wake_sock >= 0)
-		return san_app_refuse(ans, -EEXIST, "events: has their descriptor");
-	return san_shmq_pair(&a->wake_sock, &ans->fd);
+		return san_app_refuse(a, -EEXIST, "events: has their descriptor");
+	return san_shmq_pair(&a->wake_sock, &a->ans.fd);
 }
 
 static int
-serve_wake_fd(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-	      struct answer *ans)
+serve_wake_fd(struct app *a, const struct shmq_req *req)
 {
-	(void)p;
-	if (!port->sleeps || req->id >= port->caps.nb_lcores)
-		return san_app_refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
-	ans->fd = dup(a->wake_fds[req->id]);
-	return ans->fd < 0 ? -errno : 0;
+	if (!a->port->sleeps || req->id >= a->port->caps.nb_lcores)
+		return san_app_refuse(a, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
+	a->ans.fd = dup(a->wake_fds[req->id]);
+	return a->ans.fd < 0 ? -errno : 0;
 }
 
 /* ---- queue pairs ---- */
@@ -427,18 +415,18 @@ app_is_depth(uint32_t depth)
 
 /* The work queue lies in shared memory. A stream's buffers count against the limit, too. */
 static int
-app_make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf,
-	    struct answer *ans)
+app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 {
+	struct app_port *port = a->port;
 	const struct shmq_qp *qp = &conf->req->qp;
 	size_t bytes = san_wr_wq_bytes(qp->sq_depth, qp->rq_depth);
 	uint64_t stream_bytes = san_dpdk_ops_stream_bytes(qp);
 	struct app_mem mem;
 	int rc;
 
-	rc = check_bytes(port, a, "queue pair", bytes + stream_bytes, ans);
+	rc = check_bytes(a, "queue pair", bytes + stream_bytes);
 	if (rc == 0)
-		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &ans->fd);
+		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &a->ans.fd);
 	if (rc != 0)
 		return rc;
 	conf->wq = mem.mem;
@@ -459,27 +447,25 @@ app_make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf
 }
 
 static int
-serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		struct answer *ans)
+serve_qp_create(struct app *a, const struct shmq_req *req)
 {
-	const struct app_cq *send_cq = find_cq(port, a, req->qp.send_cq);
-	const struct app_cq *recv_cq = find_cq(port, a, req->qp.recv_cq);
+	const struct app_cq *send_cq = find_cq(a, req->qp.send_cq);
+	const struct app_cq *recv_cq = find_cq(a, req->qp.recv_cq);
 	struct rtsan_provider_qp conf = {.req = req};
-	int rc = check_qps(port, a, ans);
+	int rc = check_qps(a);
 
-	(void)p;
 	if (rc != 0)
 		return rc;
 	if (send_cq == NULL || recv_cq == NULL)
-		return san_app_refuse(ans, -EINVAL, "queue pair: no such completion queue");
+		return san_app_refuse(a, -EINVAL, "queue pair: no such completion queue");
 	if (!app_is_depth(req->qp.sq_depth) || !app_is_depth(req->qp.rq_depth))
-		return san_app_refuse(ans, -EINVAL, "queue pair: depths %u, %u", req->qp.sq_depth,
+		return san_app_refuse(a, -EINVAL, "queue pair: depths %u, %u", req->qp.sq_depth,
 				      req->qp.rq_depth);
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	rc = app_make_qp(port, a, &conf, ans);
+	rc = app_make_qp(a, &conf);
 	if (rc == 0)
-		ans->rep.id = conf.qp;
+		a->ans.rep.id = conf.qp;
 	return rc;
 }
 
@@ -494,25 +480,14 @@ san_app_del_qp(struct app_port *port, struct app_qp *q)
 }
 
 static int
-serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		 struct answer *ans)
+serve_qp_destroy(struct app *a, const struct shmq_req *req)
 {
-	struct app_qp *q = san_app_find_qp(port, a, req->id);
+	struct app_qp *q = san_app_find_qp(a, req->id);
 
-	(void)p;
 	if (q == NULL)
-		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	san_app_del_qp(port, q);
+		return san_app_refuse(a, -ENOENT, "queue pair: none with number 0x%x", req->id);
+	san_app_del_qp(a->port, q);
 	return 0;
-}
-
-/* ---- sockets ---- */
-
-static int
-serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-	   struct answer *ans)
-{
-	return san_socks_serve(port, a, req, p, &ans->rep, &ans->fd);
 }
 
 /* ---- requests ---- */
@@ -534,16 +509,16 @@ static app_serve_fn *const serve[] = {
 	[SHMQ_CQ_FD] = serve_cq_fd,
 	[SHMQ_EVENT_FD] = serve_event_fd,
 	[SHMQ_WAKE_FD] = serve_wake_fd,
-	[SHMQ_SOCK_CARRY] = serve_sock,
-	[SHMQ_SOCK_FIND] = serve_sock,
-	[SHMQ_SOCK_SYNC] = serve_sock,
-	[SHMQ_SOCK_KERNEL] = serve_sock,
-	[SHMQ_SOCK_GROUP] = serve_sock,
-	[SHMQ_SOCK_LISTEN] = serve_sock,
-	[SHMQ_SOCK_CONNECT] = serve_sock,
-	[SHMQ_SOCK_ACCEPT] = serve_sock,
-	[SHMQ_SOCK_SETTLE] = serve_sock,
-	[SHMQ_SOCK_CLOSED] = serve_sock,
+	[SHMQ_SOCK_CARRY] = san_socks_serve,
+	[SHMQ_SOCK_FIND] = san_socks_serve,
+	[SHMQ_SOCK_SYNC] = san_socks_serve,
+	[SHMQ_SOCK_KERNEL] = san_socks_serve,
+	[SHMQ_SOCK_GROUP] = san_socks_serve,
+	[SHMQ_SOCK_LISTEN] = san_socks_serve,
+	[SHMQ_SOCK_CONNECT] = san_socks_serve,
+	[SHMQ_SOCK_ACCEPT] = san_socks_serve,
+	[SHMQ_SOCK_SETTLE] = san_socks_serve,
+	[SHMQ_SOCK_CLOSED] = san_socks_serve,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "each request has a function");
 
@@ -559,30 +534,30 @@ static const bool is_begin[SHMQ_TYPES] = {
 	[SHMQ_SOCK_CONNECT] = true,
 };
 
-static int
-serve_one(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
+int
+san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
 {
 	bool is_hello = req->type == SHMQ_HELLO;
-	struct answer *ans = &a->ans;
 
-	memset(&ans->rep, 0, sizeof(ans->rep));
-	ans->fd = -1;
+	memset(&a->ans.rep, 0, sizeof(a->ans.rep));
+	a->ans.fd = -1;
+	a->passed = p;
 	rtsan_error_clear();
 	if (req->magic != SHMQ_MAGIC)
-		return san_app_refuse(ans, -EPROTO, "not a request");
+		return san_app_refuse(a, -EPROTO, "not a request");
 	if (req->abi != SHMQ_ABI)
-		return san_app_refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
+		return san_app_refuse(a, -EPROTO, "the daemon speaks version %u, the library %u",
 				      SHMQ_ABI,
 				      req->abi);
 	if (!is_hello && (req->type >= RTE_DIM(serve) || serve[req->type] == NULL))
-		return san_app_refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
+		return san_app_refuse(a, -EPROTO, "request of an unknown kind, %u", req->type);
 	if (all->closing && is_begin[req->type])
-		return san_app_refuse(ans, -ESHUTDOWN, "the daemon is about to end");
+		return san_app_refuse(a, -ESHUTDOWN, "the daemon is about to end");
 	if (is_hello)
-		return serve_hello(all, a, req, ans);
+		return serve_hello(all, a, req);
 	if (!a->attached)
-		return san_app_refuse(ans, -EPROTO, "a hello must come first");
-	return serve[req->type](a->port, a, req, p, ans);
+		return san_app_refuse(a, -EPROTO, "a hello must come first");
+	return serve[req->type](a, req);
 }
 
 void
@@ -604,16 +579,4 @@ san_app_answer(struct apps *all, struct app *a, int rc)
 	ans->rep.abi = SHMQ_ABI;
 	ans->rep.rc = rc;
 	san_app_turn_send(all, a);
-}
-
-void
-san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req)
-{
-	san_app_answer(all, a, serve_one(all, a, req, NULL));
-}
-
-void
-san_app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
-{
-	san_app_answer(all, a, serve_one(all, a, req, p));
 }

@@ -61,6 +61,7 @@ struct app {
 	bool is_notified;       /**< the daemon has sent an error; the helper is still busy */
 	bool is_answered;       /**< a helper sends, or has sent, the answer */
 	bool is_unsent;         /**< the answer waits: too many descriptors are in flight */
+	struct passed *passed;  /**< descriptor of the request that is being served, or NULL */
 	struct answer ans;      /**< the answer, as far as it is known */
 	struct app_mem growing; /**< the region that is being mapped */
 	struct shmq_req grows;  /**< the request for that region */
@@ -119,8 +120,13 @@ void san_apps_destroy(struct apps *all, struct app *a);
  *   helper is late or missing; -ENOTCONN, -EPROTO: the connection is unusable.
  */
 int san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req);
-/** Execute and answer a request that came without descriptors. */
-void san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
+/**
+ * Execute a request; *p* is NULL if it has no descriptor. Returns *rc* of san_app_answer(), which
+ * follows.
+ */
+int san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p);
+/** Answer its request; -EINPROGRESS: the answer comes later. */
+void san_app_answer(struct apps *all, struct app *a, int rc);
 /** A helper has answered. The callee owns *fd*, which may be -1. */
 void san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
 /** The helper's process has ended; see helper_ops. */

@@ -11,23 +11,23 @@
 #include "rtsan_priv.h"
 
 static struct app_request *
-app_conn_find_request(struct app_port *port, const struct app *a, uint64_t request)
+app_conn_find_request(const struct app *a, uint64_t request)
 {
-	struct app_request *r = san_app_port_request(port, request);
+	struct app_request *r = san_app_port_request(a->port, request);
 
 	return r->app == a && r->request == request ? r : NULL;
 }
 
 /* Check that *a* may have one more connection. */
 static int
-check_conns(struct app_port *port, const struct app *a, struct answer *ans)
+check_conns(struct app *a)
 {
-	uint32_t max = san_app_port_conns_each(port);
-	uint32_t nb = san_dpdk_ops_app_slots(port->ctx, a->id);
+	uint32_t max = san_app_port_conns_each(a->port);
+	uint32_t nb = san_dpdk_ops_app_slots(a->port->ctx, a->id);
 
 	if (nb < max)
 		return 0;
-	return san_app_refuse(ans, -EAGAIN, "connection: this application has %u, its limit", nb);
+	return san_app_refuse(a, -EAGAIN, "connection: this application has %u, its limit", nb);
 }
 
 /*
@@ -35,37 +35,35 @@ check_conns(struct app_port *port, const struct app *a, struct answer *ans)
  * carried TCP sockets are for these alone.
  */
 static int
-app_conn_check(const struct app_port *port, const struct app *a, uint64_t service, uint16_t pkey,
-	       struct answer *ans)
+app_conn_check(struct app *a, uint64_t service, uint16_t pkey)
 {
 	if (san_socks_is_service(service))
-		return san_app_refuse(ans, -EACCES,
+		return san_app_refuse(a, -EACCES,
 				      "service 0x%016" PRIx64 ": kept for carried TCP sockets",
 				      service);
 	if (pkey == 0)
-		pkey = port->ctx->param.pkey;
-	if (san_partition_may(&port->conf->partitions, pkey, &a->user))
+		pkey = a->port->ctx->param.pkey;
+	if (san_partition_may(&a->port->conf->partitions, pkey, &a->user))
 		return 0;
-	return san_app_refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]",
+	return san_app_refuse(a, -EACCES, "partition 0x%04x: not for this user; see [partitions]",
 			      pkey);
 }
 
 int
-san_app_conn_listen(struct app_port *port, struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct answer *ans)
+san_app_conn_listen(struct app *a, const struct shmq_req *req)
 {
+	struct app_port *port = a->port;
 	struct shmq_req own = *req;
 	struct app_listener *l;
 	int rc;
 
-	(void)p;
 	if (req->conn.backlog == 0)
-		return san_app_refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = app_conn_check(port, a, req->conn.service, req->conn.pkey, ans);
+		return san_app_refuse(a, -EINVAL, "listen: backlog must be at least 1");
+	rc = app_conn_check(a, req->conn.service, req->conn.pkey);
 	if (rc != 0)
 		return rc;
 	if (a->nb_listeners >= port->conf->app_listeners)
-		return san_app_refuse(ans, -ENOSPC,
+		return san_app_refuse(a, -ENOSPC,
 				      "listen: this application has %u listeners, its limit",
 				      a->nb_listeners);
 	l = calloc(1, sizeof(*l));
@@ -101,29 +99,28 @@ san_app_conn_del_listener(struct app_port *port, struct app_listener *l)
 }
 
 int
-san_app_conn_unlisten(struct app_port *port, struct app *a, const struct shmq_req *req,
-		      struct passed *p, struct answer *ans)
+san_app_conn_unlisten(struct app *a, const struct shmq_req *req)
 {
+	struct app_port *port = a->port;
 	struct app_listener *l;
 
-	(void)p;
 	LIST_FOREACH(l, &port->listeners, link) {
 		if (l->app == a && l->service == req->conn.service && l->pkey == req->conn.pkey) {
 			san_app_conn_del_listener(port, l);
 			return 0;
 		}
 	}
-	return san_app_refuse(ans, -ENOENT, "unlisten: does not listen there");
+	return san_app_refuse(a, -ENOENT, "unlisten: does not listen there");
 }
 
 /* Check the parameters like librtsan does. */
 static int
-app_conn_check_param(const struct shmq_conn *conn, struct answer *ans)
+app_conn_check_param(struct app *a, const struct shmq_conn *conn)
 {
 	if (conn->order > RTSAN_ENDING)
-		return san_app_refuse(ans, -EINVAL, "connection: order %u is unknown", conn->order);
+		return san_app_refuse(a, -EINVAL, "connection: order %u is unknown", conn->order);
 	if (conn->private_len > RTSAN_PRIVATE_MAX)
-		return san_app_refuse(ans, -EINVAL,
+		return san_app_refuse(a, -EINVAL,
 				      "connection: private data of %u bytes, at most %u",
 				      conn->private_len, RTSAN_PRIVATE_MAX);
 	return 0;
@@ -131,79 +128,71 @@ app_conn_check_param(const struct shmq_conn *conn, struct answer *ans)
 
 /* Check the queue pair that a connection request names. */
 static int
-take_qp(struct app_port *port, struct app *a, uint32_t qpn, struct answer *ans)
+take_qp(struct app *a, uint32_t qpn)
 {
 	const char *fault;
 
-	if (san_app_find_qp(port, a, qpn) == NULL)
-		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", qpn);
-	fault = san_dpdk_ops_qp_fault(port->ctx, qpn);
+	if (san_app_find_qp(a, qpn) == NULL)
+		return san_app_refuse(a, -ENOENT, "queue pair: none with number 0x%x", qpn);
+	fault = san_dpdk_ops_qp_fault(a->port->ctx, qpn);
 	if (fault != NULL)
-		return san_app_refuse(ans, -EBADMSG, "queue pair: ended for an entry with %s",
+		return san_app_refuse(a, -EBADMSG, "queue pair: ended for an entry with %s",
 				      fault);
 	return 0;
 }
 
 int
-san_app_conn_connect(struct app_port *port, struct app *a, const struct shmq_req *req,
-		     struct passed *p, struct answer *ans)
+san_app_conn_connect(struct app *a, const struct shmq_req *req)
 {
-	int rc = take_qp(port, a, req->id, ans);
+	int rc = take_qp(a, req->id);
 
-	(void)p;
 	if (rc == 0)
-		rc = app_conn_check_param(&req->conn, ans);
+		rc = app_conn_check_param(a, &req->conn);
 	if (rc == 0)
-		rc = check_conns(port, a, ans);
+		rc = check_conns(a);
 	if (rc == 0)
-		rc = app_conn_check(port, a, req->conn.service, req->conn.pkey, ans);
-	return rc == 0 ? san_dpdk_call(port->ctx, req) : rc;
+		rc = app_conn_check(a, req->conn.service, req->conn.pkey);
+	return rc == 0 ? san_dpdk_call(a->port->ctx, req) : rc;
 }
 
 int
-san_app_conn_accept(struct app_port *port, struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct answer *ans)
+san_app_conn_accept(struct app *a, const struct shmq_req *req)
 {
-	struct app_request *r = app_conn_find_request(port, a, req->conn.request);
-	int rc = take_qp(port, a, req->id, ans);
+	struct app_request *r = app_conn_find_request(a, req->conn.request);
+	int rc = take_qp(a, req->id);
 
-	(void)p;
 	if (rc == 0)
-		rc = app_conn_check_param(&req->conn, ans);
+		rc = app_conn_check_param(a, &req->conn);
 	if (rc == 0 && r == NULL)
-		rc = san_app_refuse(ans, -ENOENT, "accept: no such request");
+		rc = san_app_refuse(a, -ENOENT, "accept: no such request");
 	if (rc == 0)
-		rc = check_conns(port, a, ans);
+		rc = check_conns(a);
 	if (rc != 0)
 		return rc;
-	rc = san_dpdk_call(port->ctx, req);
+	rc = san_dpdk_call(a->port->ctx, req);
 	if (rc == 0 || rc == -ENOENT)
 		r->app = NULL;
 	return rc;
 }
 
 int
-san_app_conn_reject(struct app_port *port, struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct answer *ans)
+san_app_conn_reject(struct app *a, const struct shmq_req *req)
 {
-	struct app_request *r = app_conn_find_request(port, a, req->conn.request);
-	int rc = app_conn_check_param(&req->conn, ans);
+	struct app_request *r = app_conn_find_request(a, req->conn.request);
+	int rc = app_conn_check_param(a, &req->conn);
 
-	(void)p;
 	if (rc != 0)
 		return rc;
 	if (r == NULL)
-		return san_app_refuse(ans, -ENOENT, "reject: no such request");
+		return san_app_refuse(a, -ENOENT, "reject: no such request");
 	r->app = NULL;
-	return san_dpdk_call(port->ctx, req);
+	return san_dpdk_call(a->port->ctx, req);
 }
 
 int
-san_app_conn_disconnect(struct app_port *port, struct app *a, const struct shmq_req *req,
-			struct passed *p, struct answer *ans)
+san_app_conn_disconnect(struct app *a, const struct shmq_req *req)
 {
-	(void)p;
-	if (san_app_find_qp(port, a, req->id) == NULL)
-		return san_app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	return san_dpdk_call(port->ctx, req);
+	if (san_app_find_qp(a, req->id) == NULL)
+		return san_app_refuse(a, -ENOENT, "queue pair: none with number 0x%x", req->id);
+	return san_dpdk_call(a->port->ctx, req);
 }

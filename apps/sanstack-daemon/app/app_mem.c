@@ -86,13 +86,6 @@ san_app_mem_take(struct app_mem *m, uint16_t owner)
 	return rc;
 }
 
-static void
-end_now(const struct app_mem *m)
-{
-	san_shmq_mem_unmap(m->mem, m->bytes);
-	close(m->fd);
-}
-
 void
 san_app_mem_end(struct app_mem *m)
 {
@@ -103,7 +96,8 @@ san_app_mem_end(struct app_mem *m)
 	san_shmq_guard_del(m->guard);
 	g = m->is_theirs ? malloc(sizeof(*g)) : NULL;
 	if (g == NULL) {
-		end_now(m);
+		san_shmq_mem_unmap(m->mem, m->bytes);
+		close(m->fd);
 	} else {
 		/* the rest has no page tables, so one call is fast enough */
 		san_shmq_mem_unmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);

@@ -23,7 +23,7 @@ san_app_port_init(struct app_port *port, const char *name, const struct conf *co
 	port->yields = san_engine_yields(ctx->port);
 	port->sleeps = san_engine_sleeps(ctx->port);
 	port->carries_tcp = san_engine_sock_carries_tcp(ctx->port);
-	port->max_socks = san_engine_sock_max(ctx->port);
+	port->max_socks = san_engine_conf_of(ctx->port)->core.max_socks;
 	port->nb_doorbells = port->lcore_qps + port->max_socks;
 	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
 	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));

@@ -9,34 +9,23 @@
 
 #include "app.h"
 
-/**
- * Serve a request on *port*; *p* is NULL if it has no descriptor. Returns *rc* of
- * san_app_answer().
- */
-typedef int app_serve_fn(struct app_port *port, struct app *a, const struct shmq_req *req,
-			 struct passed *p, struct answer *ans);
+/** Serve a request. Returns *rc* of san_app_answer(). */
+typedef int app_serve_fn(struct app *a, const struct shmq_req *req);
 
 app_serve_fn san_app_conn_listen, san_app_conn_unlisten, san_app_conn_connect, san_app_conn_accept,
 	san_app_conn_reject, san_app_conn_disconnect;
 
 /** Add an application with the credentials of *sock*, not attached. NULL: no memory. */
 struct app *san_apps_add(struct apps *all, int sock);
-/** Set the text of the answer; returns *rc*. */
-int san_app_refuse(struct answer *ans, int rc, const char *fmt, ...)
+/** Set the text of its answer; returns *rc*. */
+int san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /** NULL: *a* has no queue pair of that number. */
-struct app_qp *san_app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn);
-/** san_app_serve() for a request with a descriptor: of a socket or of memory. */
-void san_app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req,
-			  struct passed *p);
+struct app_qp *san_app_find_qp(const struct app *a, uint32_t qpn);
 /** Map one more step of the region that *a* waits for. Returns *rc* of san_app_answer(). */
 int san_app_grow(struct app *a);
-/** Answer its request; -EINPROGRESS: the answer comes later. */
-void san_app_answer(struct apps *all, struct app *a, int rc);
 /** Send the pending answer, now or as soon as its descriptor can be sent. */
 void san_app_turn_send(struct apps *all, struct app *a);
-/** The request is answered: read the next one. */
-void san_app_turn_end_job(struct apps *all, struct app *a);
 
 /** -EBUSY: posted work refers to it. */
 int san_app_del_mr(struct app_port *port, struct app_mr *mr);

@@ -207,18 +207,6 @@ save_conns(const struct app_port *port, struct state *st)
 }
 
 static void
-save_things(const struct app_port *port, struct state *st)
-{
-	const struct saved end = {.kind = SAVED_END};
-
-	save_cqs(port, st);
-	save_qps(port, st);
-	save_mrs(port, st);
-	save_conns(port, st);
-	san_state_put(st, &end, sizeof(end));
-}
-
-static void
 save_port(const struct app_port *port, struct state *st)
 {
 	const struct saved_port s = {
@@ -261,6 +249,7 @@ save_app(const struct app *a, struct state *st)
 void
 san_app_state_save(const struct apps *all, struct state *st)
 {
+	const struct saved end = {.kind = SAVED_END};
 	const struct app *a;
 	uint32_t i, nb = 0;
 
@@ -272,8 +261,13 @@ san_app_state_save(const struct apps *all, struct state *st)
 	LIST_FOREACH(a, &all->list, link)
 		if (!a->over)
 			save_app(a, st);
-	for (i = 0; i < all->nb_ports; i++)
-		save_things(&all->ports[i], st);
+	for (i = 0; i < all->nb_ports; i++) {
+		save_cqs(&all->ports[i], st);
+		save_qps(&all->ports[i], st);
+		save_mrs(&all->ports[i], st);
+		save_conns(&all->ports[i], st);
+		san_state_put(st, &end, sizeof(end));
+	}
 }
 
 /* ---- load ---- */
@@ -590,7 +584,7 @@ san_app_state_load(struct apps *all, struct state *st)
 		rc = load_app(all, st);
 	for (i = 0; rc == 0 && i < all->nb_ports; i++)
 		rc = load_things(all, &all->ports[i], st);
-	if (rc == 0 && san_state_left(st) != 0)
+	if (rc == 0 && st->at != st->len)
 		rc = san_state_fail(st, "more bytes than expected");
 	return st->failed ? -EPROTO : rc;
 }

@@ -152,33 +152,50 @@ app_telemetry_tell(struct rte_tel_data *d, const struct app_port *port, uint32_t
 	return rc;
 }
 
-typedef int (*tell_fn)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+static const struct command {
+	const char *name;
+	int (*tell)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+	unsigned long max; /* numbers are below it */
+	const char *help;
+} commands[] = {
+	{"/sanstack/apps", app_telemetry_tell, SAN_ENGINE_APPS,
+	 "Applications. Parameter: first number, 0 or the last *next*"},
+	{"/sanstack/sockets", san_socks_tell_sum, NUMBERS,
+	 "Carried sockets: number, memory, and number of those refused at a limit of either"},
+	{"/sanstack/sock_list", san_socks_tell_list, NUMBERS,
+	 "Each carried socket. Parameter: first number, 0 or the last *next*"},
+	{"/sanstack/sock_reasons", san_socks_tell_reasons, NUMBERS,
+	 "Why the last sockets that a rule would carry are the kernel's, by inode"},
+};
 
 static int
-tell_of(struct rte_tel_data *d, const char *name, uint32_t from, tell_fn fn)
+tell_of(struct rte_tel_data *d, const char *name, uint32_t from, const struct command *c)
 {
 	uint32_t i;
 
 	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
-			return fn(d, &apps->ports[i], from);
+			return c->tell(d, &apps->ports[i], from);
 	return san_view_telemetry_error(d, "there is no port with this name");
 }
 
 static int
-app_telemetry_answer(struct rte_tel_data *d, const char *params, tell_fn fn, unsigned long max)
+app_telemetry_answer(const char *cmd, const char *params, struct rte_tel_data *d)
 {
+	const struct command *c = commands;
 	char name[SAN_ENGINE_NAME];
 	unsigned long from = 0;
 	struct timespec until;
 	char *end = NULL;
 	int rc = -ENODEV;
 
+	while (strcmp(c->name, cmd) != 0)
+		c++;
 	if (!san_view_telemetry_port_name(&params, name))
 		return san_view_telemetry_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
-		if (*end != '\0' || from >= max)
+		if (*end != '\0' || from >= c->max)
 			return san_view_telemetry_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -186,52 +203,18 @@ app_telemetry_answer(struct rte_tel_data *d, const char *params, tell_fn fn, uns
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
 		return san_view_telemetry_error(d, "the daemon is busy");
 	if (apps != NULL)
-		rc = tell_of(d, name, (uint32_t)from, fn);
+		rc = tell_of(d, name, (uint32_t)from, c);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
 
-static int
-tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	(void)cmd;
-	return app_telemetry_answer(d, params, app_telemetry_tell, SAN_ENGINE_APPS);
-}
-
-static int
-tel_sockets(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	(void)cmd;
-	return app_telemetry_answer(d, params, san_socks_tell_sum, NUMBERS);
-}
-
-static int
-tel_sock_list(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	(void)cmd;
-	return app_telemetry_answer(d, params, san_socks_tell_list, NUMBERS);
-}
-
-static int
-tel_sock_reasons(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	(void)cmd;
-	return app_telemetry_answer(d, params, san_socks_tell_reasons, NUMBERS);
-}
-
 RTE_INIT(app_telemetry_register)
 {
-	rte_telemetry_register_cmd("/sanstack/apps", tel_apps,
-				   "Applications. Parameter: first number, 0 or the last *next*");
-	rte_telemetry_register_cmd("/sanstack/sockets", tel_sockets,
-				   "Carried sockets: number, memory, and number of those refused "
-				   "at a limit of either");
-	rte_telemetry_register_cmd("/sanstack/sock_list", tel_sock_list,
-				   "Each carried socket. Parameter: first number, 0 or the last "
-				   "*next*");
-	rte_telemetry_register_cmd("/sanstack/sock_reasons", tel_sock_reasons,
-				   "Why the last sockets that a rule would carry are the kernel's, "
-				   "by inode");
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(commands); i++)
+		rte_telemetry_register_cmd(commands[i].name, app_telemetry_answer,
+					   commands[i].help);
 }
 
 void

@@ -36,8 +36,9 @@ set_paused(const struct apps *all, struct app *a, bool is_paused)
 	a->over |= epoll_ctl(all->epoll, EPOLL_CTL_MOD, a->sock, &ev) != 0;
 }
 
-void
-san_app_turn_end_job(struct apps *all, struct app *a)
+/* The request is answered: read the next one. */
+static void
+app_turn_end_job(struct apps *all, struct app *a)
 {
 	if (a->ans.fd >= 0)
 		close(a->ans.fd);
@@ -60,7 +61,7 @@ san_app_turn_send(struct apps *all, struct app *a)
 
 	if (rc != -ETOOMANYREFS) {
 		a->over |= rc != 0; /* the application does not read its answers */
-		san_app_turn_end_job(all, a);
+		app_turn_end_job(all, a);
 		return;
 	}
 	if (!a->is_unsent)
@@ -133,12 +134,12 @@ app_turn_on_fetched(struct apps *all, struct app *a, struct helper *h, const str
 	if (a != NULL && m->rc != 0) {
 		a->over = true;
 	} else if (a != NULL && !a->is_notified) {
-		san_app_serve_passed(all, a, &m->req, &p);
+		san_app_answer(all, a, san_app_serve(all, a, &m->req, &p));
 		is_kept = a->growing.mem != NULL;
 		a->grown_at = all->nb_grown;
 	}
 	if (a != NULL && (a->over || a->is_notified))
-		san_app_turn_end_job(all, a);
+		app_turn_end_job(all, a);
 	if (p.handle >= 0)
 		san_helper_close(h, p.handle);
 	if (memory >= 0 && is_kept)
@@ -163,7 +164,7 @@ san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_m
 		if (a == NULL)
 			break;
 		a->over |= m->rc != 0;
-		san_app_turn_end_job(all, a);
+		app_turn_end_job(all, a);
 		break;
 	case HELPER_CLOSE:
 		break;
@@ -172,7 +173,7 @@ san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_m
 		if (is_wanted)
 			san_app_answer(all, a, rc);
 		else if (a != NULL)
-			san_app_turn_end_job(all, a);
+			app_turn_end_job(all, a);
 		break;
 	}
 }
@@ -202,7 +203,7 @@ san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun)
 		if (a->asked != h)
 			continue;
 		a->over |= has_begun; /* unknown whether its message was fetched */
-		san_app_turn_end_job(all, a);
+		app_turn_end_job(all, a);
 		set_paused(all, a, true); /* delay the next try to fetch */
 		a->job_ns = san_engine_clock_monotonic();
 	}

@@ -100,13 +100,6 @@ has_app(const struct apps *all, uid_t owner)
 	return false;
 }
 
-static bool
-apps_has_room(const struct apps *all, uid_t owner)
-{
-	return san_users_may(owner, count_silent_of(all, owner), all->nb - all->nb_attached,
-			     all->conf->unattached);
-}
-
 uint32_t
 san_apps_of(const struct apps *all, uid_t owner)
 {
@@ -160,12 +153,16 @@ san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
-	struct app *a;
+	struct app *a = NULL;
+	uid_t owner;
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	a = apps_has_room(all, san_users_owner(cred.uid)) ? san_apps_add(all, sock) : NULL;
+	owner = san_users_owner(cred.uid);
+	if (san_users_may(owner, count_silent_of(all, owner), all->nb - all->nb_attached,
+			  all->conf->unattached))
+		a = san_apps_add(all, sock);
 	if (a == NULL) {
-		LOG_OF(san_users_owner(cred.uid), WARNING,
+		LOG_OF(owner, WARNING,
 		       "pid=%d uid=%u: connections=%u: one more is refused", (int)cred.pid,
 		       cred.uid, all->nb);
 		san_helper_hang_up(sock);

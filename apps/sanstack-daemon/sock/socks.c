@@ -388,16 +388,6 @@ socks_end_one(struct app_sock *s)
 	san_socks_release(s);
 }
 
-/* Data that was sent before close() is still delivered. */
-static bool
-may_end(struct app_sock *s, uint64_t now_ns)
-{
-	if (s->over_ns == 0)
-		s->over_ns = now_ns;
-	return s->kind == SOCKS_DGRAM ? san_socks_udp_may_end(s, now_ns) :
-					san_socks_tcp_may_end(s, now_ns);
-}
-
 /* Returns when to look again. */
 static uint64_t
 socks_step(struct app_sock *s, uint64_t now_ns)
@@ -406,7 +396,11 @@ socks_step(struct app_sock *s, uint64_t now_ns)
 		s->has_sent = san_socks_pair_read(s);
 	if (!s->is_over)
 		return s->has_sent ? now_ns + LINGER_STEP : san_socks_token_look(s, now_ns);
-	if (!may_end(s, now_ns))
+	if (s->over_ns == 0)
+		s->over_ns = now_ns;
+	/* data that was sent before close() is still delivered */
+	if (s->kind == SOCKS_DGRAM ? !san_socks_udp_may_end(s, now_ns) :
+				     !san_socks_tcp_may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
 	socks_end_one(s);
 	return SAN_TIME_NEVER;
@@ -492,15 +486,17 @@ san_socks_expire(struct apps *all, uint64_t now_ns)
 /* ---- requests ---- */
 
 static int
-serve_find(struct app_sock *s, struct shmq_rep *rep, int *out_fd)
+serve_find(const struct app_sock *s, struct app *a)
 {
+	struct shmq_rep *rep = &a->ans.rep;
+
 	if (s->mem.mem == NULL)
 		return san_socks_refuse(rep, -EINVAL, "it is a listener");
 	rep->sock.id = s->id;
 	rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
 	rep->sock.bytes = s->mem.bytes;
-	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
-	return *out_fd < 0 ? -errno : 0;
+	a->ans.fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
+	return a->ans.fd < 0 ? -errno : 0;
 }
 
 /* The helper sends the answer. */
@@ -518,54 +514,47 @@ serve_kernel(const struct app_sock *s, struct app *a)
 	return rc;
 }
 
-static int
-serve_sync(const struct app_sock *s, const struct app *a)
-{
-	struct helper_msg m = {.op = HELPER_LOOK};
-
-	/* the properties of a stream do not change */
-	return s->kind == SOCKS_DGRAM ? san_socks_ask(s, &m, a) : 0;
-}
-
 /* Serve a request about a carried socket. */
 static int
-serve_carried(struct app_sock *s, struct app *a, const struct shmq_req *req,
-	      struct shmq_rep *rep, int *out_fd)
+serve_carried(struct app_sock *s, struct app *a, const struct shmq_req *req)
 {
+	struct helper_msg look = {.op = HELPER_LOOK};
+
 	switch (req->type) {
 	case SHMQ_SOCK_FIND:
-		return serve_find(s, rep, out_fd);
+		return serve_find(s, a);
 	case SHMQ_SOCK_KERNEL:
 		return serve_kernel(s, a);
 	case SHMQ_SOCK_SYNC:
-		return serve_sync(s, a);
+		/* the properties of a stream do not change */
+		return s->kind == SOCKS_DGRAM ? san_socks_ask(s, &look, a) : 0;
 	default:
-		return s->kind == SOCKS_DGRAM ? san_socks_udp_group(s, req, rep) : 0;
+		return s->kind == SOCKS_DGRAM ? san_socks_udp_group(s, req, &a->ans.rep) : 0;
 	}
 }
 
 static int
-socks_serve_one(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
-		struct shmq_rep *rep, int *out_fd)
+socks_serve_one(struct app *a, const struct shmq_req *req)
 {
+	struct shmq_rep *rep = &a->ans.rep;
 	struct app_sock *s;
 
-	if (port->max_socks == 0)
+	if (a->port->max_socks == 0)
 		return san_socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
 	if (req->type == SHMQ_SOCK_SETTLE)
-		return serve_settle(port, a->owner);
+		return serve_settle(a->port, a->owner);
 	if (req->type == SHMQ_SOCK_CLOSED)
 		return san_helper_are_closing(a->owner) ? -EBUSY : 0;
-	if (p == NULL || p->handle < 0)
+	if (a->passed == NULL || a->passed->handle < 0)
 		return san_socks_refuse(rep, -EBADF, "no descriptor of it");
 	if (req->type == SHMQ_SOCK_CARRY)
-		return san_socks_udp_carry(port, a, req, p, rep, out_fd);
+		return san_socks_udp_carry(a, req);
 	if (req->type >= SHMQ_SOCK_LISTEN)
-		return san_socks_tcp_serve(port, a, req, p, rep, out_fd);
-	s = san_socks_find(port, p->facts->cookie, false);
+		return san_socks_tcp_serve(a, req);
+	s = san_socks_find(a->port, a->passed->facts->cookie, false);
 	if (s == NULL)
 		return san_socks_refuse(rep, -ENOENT, "not carried here");
-	return serve_carried(s, a, req, rep, out_fd);
+	return serve_carried(s, a, req);
 }
 
 /* Requests to carry a socket. */
@@ -589,14 +578,13 @@ socks_answer_rc(int rc, uint64_t inode, struct shmq_rep *rep)
 }
 
 int
-san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
-		struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_serve(struct app *a, const struct shmq_req *req)
 {
-	int rc = socks_serve_one(port, a, req, p, rep, out_fd);
+	int rc = socks_serve_one(a, req);
 
-	if (!is_carry_request(req->type) || p == NULL)
+	if (!is_carry_request(req->type) || a->passed == NULL)
 		return rc;
-	return socks_answer_rc(rc, p->facts->inode, rep);
+	return socks_answer_rc(rc, a->passed->facts->inode, &a->ans.rep);
 }
 
 /* ---- answers of helpers ---- */

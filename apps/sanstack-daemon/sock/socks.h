@@ -24,7 +24,6 @@ struct app;
 struct app_port;
 struct apps;
 struct helper;
-struct passed;
 struct shmq_event;
 
 /**
@@ -90,17 +89,12 @@ struct app_sock {
 };
 
 /**
- * Serve a request of an application.
+ * Serve a request of an application. The handle of the passed socket becomes -1 if it is kept.
  *
- * @param p
- *   The socket, or NULL. Its handle becomes -1 if it is kept.
- * @param out_fd
- *   Descriptor to send with the answer, the caller's; or -1.
  * @return
  *   0; -EINPROGRESS: a helper has to answer first, see san_socks_on_answer(); or -errno.
  */
-int san_socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct shmq_rep *rep, int *out_fd);
+int san_socks_serve(struct app *a, const struct shmq_req *req);
 /**
  * A helper has answered CARRY, BIND, LOOK or DISCARD, or reports CHANGED. Returns like
  * san_socks_serve().

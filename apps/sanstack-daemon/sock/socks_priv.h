@@ -58,8 +58,7 @@ int san_socks_watch_relay(const struct app_sock *s);
 /* ---- socks_udp.c ---- */
 
 /** CARRY: see san_socks_serve(). */
-int san_socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
-			struct passed *p, struct shmq_rep *rep, int *out_fd);
+int san_socks_udp_carry(struct app *a, const struct shmq_req *req);
 /** The helper has answered the question of san_socks_udp_carry(). *s* is released on error. */
 int san_socks_udp_carried(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep);
 /** The kernel's socket has a new address or new options. */
@@ -78,8 +77,7 @@ void san_socks_udp_end(struct app_sock *s);
 /* ---- socks_tcp.c ---- */
 
 /** LISTEN, CONNECT, ACCEPT: see san_socks_serve(). */
-int san_socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
-			struct passed *p, struct shmq_rep *rep, int *out_fd);
+int san_socks_tcp_serve(struct app *a, const struct shmq_req *req);
 /** The kernel has bound a connecting socket to a port. */
 int san_socks_tcp_bound(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep);
 /** A closed socket: true if it can be released, because its data arrived or the time is over. */

@@ -313,9 +313,10 @@ is_room_for_listener(const struct app_port *port, uid_t owner)
 }
 
 static int
-serve_listen(struct app_port *port, const struct app *a, const struct helper_facts *facts,
-	     struct shmq_rep *rep, int *out_fd)
+serve_listen(struct app *a, const struct helper_facts *facts)
 {
+	struct app_port *port = a->port;
+	struct shmq_rep *rep = &a->ans.rep;
 	struct shmq_req req = {.type = SHMQ_LISTEN, .conn.backlog = BACKLOG};
 	struct app_sock *s;
 	struct san_ip ip;
@@ -342,7 +343,7 @@ serve_listen(struct app_port *port, const struct app *a, const struct helper_fac
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
 	memcpy(s->ip, ip.b, sizeof(s->ip));
-	rc = san_socks_new_pair(s, out_fd);
+	rc = san_socks_new_pair(s, &a->ans.fd);
 	s->inode = facts->inode; /* a listener stays a socket of the kernel */
 	if (rc == 0)
 		rc = san_socks_watch_pair(s);
@@ -354,8 +355,8 @@ serve_listen(struct app_port *port, const struct app *a, const struct helper_fac
 		s->tcp_port = tcp_port;
 		return 0;
 	}
-	close(*out_fd);
-	*out_fd = -1;
+	close(a->ans.fd);
+	a->ans.fd = -1;
 	san_socks_release(s);
 	return rc;
 }
@@ -585,9 +586,10 @@ san_socks_tcp_bound(struct app_sock *s, const struct helper_msg *m, struct shmq_
 }
 
 static int
-serve_connect(struct app_port *port, const struct app *a, const struct shmq_req *req,
-	      struct passed *p, struct shmq_rep *rep, int *out_fd)
+serve_connect(struct app *a, const struct shmq_req *req)
 {
+	struct passed *p = a->passed;
+	struct shmq_rep *rep = &a->ans.rep;
 	const struct sockaddr_in *local = (const struct sockaddr_in *)&p->facts->local;
 	struct app_sock *s;
 	struct san_ip dst;
@@ -598,13 +600,13 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 		return san_socks_refuse(rep, -EHOSTUNREACH, "no daemon has answered there");
 	if (!p->facts->is_closed || p->facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EISCONN, "it connects, or listens, already");
-	s = san_socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
+	s = san_socks_take(a->port, a->uid, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->tcp_port = req->sock.peer_port;
 	memcpy(s->ip, dst.b, sizeof(s->ip));
 	san_socks_keep(s, p);
-	rc = stream_make(s, san_app_port_guard_id(port, a->id), out_fd);
+	rc = stream_make(s, san_app_port_guard_id(a->port, a->id), &a->ans.fd);
 	if (rc == 0) /* IPv6 has the port at the same offset */
 		rc = local->sin_port == 0 ? ask_name(s, a, p->facts->local.ss_family) :
 					    begin_connect(s, p->facts, rep);
@@ -614,22 +616,23 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 }
 
 int
-san_socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_tcp_serve(struct app *a, const struct shmq_req *req)
 {
-	int rc = san_socks_check_kernel(port, p->facts, IPPROTO_TCP, rep);
+	struct app_port *port = a->port;
+	struct shmq_rep *rep = &a->ans.rep;
+	int rc = san_socks_check_kernel(port, a->passed->facts, IPPROTO_TCP, rep);
 
 	if (rc != 0)
 		return rc;
 	if (req->type == SHMQ_SOCK_ACCEPT)
-		return san_socks_token_claim(port, p, rep, out_fd);
+		return san_socks_token_claim(port, a->passed, rep, &a->ans.fd);
 	if (!san_partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return san_socks_refuse(rep, -EACCES, "the partition is not for this user");
 	if (!port->carries_tcp)
 		return san_socks_refuse(rep, -EOPNOTSUPP, SHMQ_NO_TCP);
 	if (req->type == SHMQ_SOCK_LISTEN)
-		return serve_listen(port, a, p->facts, rep, out_fd);
-	return serve_connect(port, a, req, p, rep, out_fd);
+		return serve_listen(a, a->passed->facts);
+	return serve_connect(a, req);
 }
 
 /* ---- events of the engine ---- */

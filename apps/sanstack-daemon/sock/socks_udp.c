@@ -176,13 +176,12 @@ do_has_sent(struct san_engine *e, void *arg)
 
 /* Create its memory, its pair, and its entry on the lcore. */
 static int
-socks_udp_make_shm(struct app_sock *s, uint16_t guard, const struct helper_facts *facts,
-		   struct shmq_rep *rep, int *shadow)
+socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts *facts)
 {
 	struct san_sock_names names;
 	struct sock_call call = {.s = s, .names = &names};
 	struct san_sock_shm *shm;
-	int rc = san_socks_memory(s, guard, SOCK_DGRAM);
+	int rc = san_socks_memory(s, san_app_port_guard_id(a->port, a->id), SOCK_DGRAM);
 
 	if (rc != 0)
 		return rc;
@@ -190,10 +189,10 @@ socks_udp_make_shm(struct app_sock *s, uint16_t guard, const struct helper_facts
 	take_names(facts, s->uid, &names, shm);
 	s->family = names.family;
 	atomic_init(&shm->nonblock, facts->nonblock);
-	rc = check_names(s->port, &names, rep);
+	rc = check_names(s->port, &names, &a->ans.rep);
 	names.port = 0; /* nothing is received before a helper holds the port */
 	if (rc == 0)
-		rc = san_socks_new_pair(s, shadow);
+		rc = san_socks_new_pair(s, &a->ans.fd);
 	if (rc == 0)
 		rc = san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_add, &call);
 	if (rc != 0)
@@ -230,21 +229,22 @@ socks_udp_discard(struct app_sock *s)
 }
 
 int
-san_socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
-		    struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 {
+	struct passed *p = a->passed;
+	struct shmq_rep *rep = &a->ans.rep;
 	struct app_sock *s;
-	int rc = san_socks_check_kernel(port, p->facts, IPPROTO_UDP, rep);
+	int rc = san_socks_check_kernel(a->port, p->facts, IPPROTO_UDP, rep);
 
 	if (rc != 0)
 		return rc;
-	if (san_socks_find(port, p->facts->cookie, true) != NULL)
+	if (san_socks_find(a->port, p->facts->cookie, true) != NULL)
 		return san_socks_refuse(rep, -EALREADY, "it is carried");
-	s = san_socks_take(port, a->uid, SOCKS_BYTES, rep);
+	s = san_socks_take(a->port, a->uid, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->cookie = p->facts->cookie;
-	rc = socks_udp_make_shm(s, san_app_port_guard_id(port, a->id), p->facts, rep, out_fd);
+	rc = socks_udp_make_shm(s, a, p->facts);
 	if (rc != 0) {
 		san_socks_release(s);
 		return rc;

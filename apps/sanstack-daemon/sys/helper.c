@@ -191,27 +191,19 @@ helper_start(uid_t uid)
 	return NULL;
 }
 
-/* End helpers without work. The next question starts them again. */
-static void
-end_idle(void)
-{
-	struct helper *h;
-
-	LIST_FOREACH(h, &helpers.all, link) {
-		h->is_unused |= h->nb_handles == 0 && h->nb_asked == 0;
-		end_unused(h);
-	}
-}
-
 struct helper *
 san_helper_of(uid_t uid, bool has_app)
 {
-	struct helper *h = helper_find(uid);
+	struct helper *h = helper_find(uid), *idle;
 
-	if (h == NULL && helpers.nb == HELPERS_MAX)
-		end_idle();
-	if (h == NULL && helpers.nb == HELPERS_MAX)
+	if (h == NULL && helpers.nb == HELPERS_MAX) {
+		/* end those without work: the next question starts them again */
+		LIST_FOREACH(idle, &helpers.all, link) {
+			idle->is_unused |= idle->nb_handles == 0 && idle->nb_asked == 0;
+			end_unused(idle);
+		}
 		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
+	}
 	if (h == NULL && helpers.nb < HELPERS_MAX)
 		h = helper_start(uid);
 	if (h == NULL || h->is_ending)
@@ -297,18 +289,11 @@ san_helper_send(struct helper *h, const struct helper_dgram *d, const void *data
 
 /* ---- answers ---- */
 
-/* True for messages that answer no question. */
-static bool
-is_unasked(uint32_t op)
-{
-	return op == HELPER_BEGUN || op == HELPER_CHANGED;
-}
-
 static void
 helper_hear_msg(struct helper *h, const struct helper_msg *m, int fd)
 {
 	h->has_begun = true;
-	if (!is_unasked(m->op)) {
+	if (m->op != HELPER_BEGUN && m->op != HELPER_CHANGED) { /* they answer no question */
 		h->nb_asked--;
 		h->nb_closing -= is_closing(m->op);
 		h->since_ns = san_engine_clock_monotonic();

@@ -81,19 +81,6 @@ look_at_names(int fd, struct helper_facts *f)
 		f->peer.ss_family = 0;
 }
 
-/*
- * A socket that was connected still reports its old port, which another socket may own by now. Bind
- * it again, to own the port. EINVAL: it owns the port already.
- */
-static void
-hold_service(int fd, struct helper_facts *f)
-{
-	/* IPv4 and IPv6 have the port at the same offset */
-	if (((const struct sockaddr_in *)&f->local)->sin_port != 0 &&
-	    bind(fd, (const struct sockaddr *)&f->local, sizeof(f->local)) != 0 && errno != EINVAL)
-		f->local.ss_family = 0;
-}
-
 /* The options that apply to sent packets. */
 static void
 look_at_sending(int fd, struct helper_facts *f)
@@ -138,8 +125,15 @@ san_helper_look(int fd, struct helper_facts *f)
 	f->listens = san_helper_look_int(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1;
 	f->is_closed = f->protocol == IPPROTO_TCP && is_closed(fd);
 	look_at_names(fd, f);
-	if (f->is_closed && f->local.ss_family != 0)
-		hold_service(fd, f);
+	/*
+	 * A socket that was connected still reports its old port, which another socket may own by
+	 * now. Bind it again, to own the port. EINVAL: it owns the port already. IPv4 and IPv6 have
+	 * the port at the same offset.
+	 */
+	if (f->is_closed && f->local.ss_family != 0 &&
+	    ((const struct sockaddr_in *)&f->local)->sin_port != 0 &&
+	    bind(fd, (const struct sockaddr *)&f->local, sizeof(f->local)) != 0 && errno != EINVAL)
+		f->local.ss_family = 0;
 	look_at_sending(fd, f);
 }
 

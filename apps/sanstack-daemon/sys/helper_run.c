@@ -93,12 +93,6 @@ fetch_memory(struct helper_msg *m, int fd)
 	return -1;
 }
 
-static bool
-is_about_socket(uint32_t type)
-{
-	return type >= SHMQ_SOCK_CARRY && type < SHMQ_TYPES;
-}
-
 static void
 serve_fetch(struct helper_msg *m, int sock)
 {
@@ -111,7 +105,8 @@ serve_fetch(struct helper_msg *m, int sock)
 	m->rc = san_shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb);
 	if (m->rc == 0 && nb == 1 && m->req.type == SHMQ_MR_ADD)
 		memory = fetch_memory(m, fds[0]);
-	if (m->rc == 0 && nb == 1 && is_about_socket(m->req.type)) {
+	if (m->rc == 0 && nb == 1 && m->req.type >= SHMQ_SOCK_CARRY &&
+	    m->req.type < SHMQ_TYPES) {
 		san_helper_look(fds[0], &m->facts);
 		m->handle = fds[--nb];
 	}
@@ -166,15 +161,6 @@ turn_options_on(struct carried *c)
 	}
 }
 
-/* Edge-triggered: a socket stays readable after its end, and while it has an unread error. */
-static int
-helper_run_watch(int fd)
-{
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data = {.fd = fd}};
-
-	return epoll_ctl(us.epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
-}
-
 /* Restore the options: other processes may share the socket, or the program keeps it. */
 static void
 helper_run_restore_fd(int fd)
@@ -198,6 +184,7 @@ helper_run_restore_fd(int fd)
 static int
 helper_run_carry(struct helper_msg *m)
 {
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data = {.fd = m->handle}};
 	struct helper_filter filter = m->filter;
 	struct carried *c = calloc(1, sizeof(*c));
 	int rc = c != NULL ? san_helper_look_hold_name(m->handle) : -ENOMEM;
@@ -216,8 +203,9 @@ helper_run_carry(struct helper_msg *m)
 	turn_options_on(c);
 	LIST_INSERT_HEAD(&us.carried, c, link);
 	rc = san_sock_filter_port(m->handle, &filter);
-	if (rc == 0)
-		rc = helper_run_watch(m->handle);
+	/* edge-triggered: it stays readable after its end, and while it has an unread error */
+	if (rc == 0 && epoll_ctl(us.epoll, EPOLL_CTL_ADD, m->handle, &ev) != 0)
+		rc = -errno;
 	if (rc != 0)
 		helper_run_restore_fd(m->handle);
 	return rc;
@@ -498,18 +486,6 @@ helper_run_on_event(const struct epoll_event *ev)
 	}
 }
 
-/* Watch for room only while there is none. */
-static void
-watch_data(bool for_room)
-{
-	struct epoll_event ev = {
-		.events = for_room ? EPOLLIN | EPOLLOUT : EPOLLIN,
-		.data = {.fd = us.data},
-	};
-
-	epoll_ctl(us.epoll, EPOLL_CTL_MOD, us.data, &ev);
-}
-
 void
 san_helper_run(int control, int data)
 {
@@ -527,7 +503,8 @@ san_helper_run(int control, int data)
 	in.data.fd = data;
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, data, &in);
 	for (;;) {
-		watch_data(us.is_full);
+		in.events = us.is_full ? EPOLLIN | EPOLLOUT : EPOLLIN;
+		epoll_ctl(us.epoll, EPOLL_CTL_MOD, us.data, &in);
 		n = epoll_wait(us.epoll, ev, EVENTS,
 			       more                            ? 0 :
 				       LIST_EMPTY(&us.carried) ? -1 :

@@ -61,22 +61,16 @@ open_syslog(void)
 	return -1;
 }
 
-/*
- * Check that a write would not block. A pipe or stream that is ready has room for PIPE_BUF bytes,
- * which is more than a message. A file is always ready.
- */
-static bool
-logging_is_writable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLOUT};
-
-	return poll(&p, 1, 0) > 0 && (p.revents & POLLOUT) != 0;
-}
-
 static bool
 to_stderr(int level, const char *text, int len)
 {
-	if (!logging_is_writable(STDERR_FILENO))
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	/*
+	 * The write must not block. A pipe or stream that is ready has room for PIPE_BUF bytes,
+	 * which is more than a message. A file is always ready.
+	 */
+	if (poll(&p, 1, 0) <= 0 || (p.revents & POLLOUT) == 0)
 		return false;
 	if (to_journal)
 		return dprintf(STDERR_FILENO, "<%d>%.*s", level, len, text) > 0;

@@ -219,12 +219,6 @@ san_dpdk_ctx_start(struct dpdk_ctx *ctx)
 }
 
 void
-san_dpdk_ctx_park(struct dpdk_ctx *ctx)
-{
-	san_engine_park(ctx->port);
-}
-
-void
 san_dpdk_ctx_close(struct dpdk_ctx *ctx)
 {
 	struct rte_device *dev = san_dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);

@@ -112,6 +112,17 @@ struct app_call {
 	int wake_fd;
 };
 
+/* The sum of what *fn* returns on all lcores. */
+static uint32_t
+call_all(const struct dpdk_ctx *ctx, san_engine_fn fn, void *arg)
+{
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < ctx->nb_engines; i++)
+		sum += (uint32_t)san_engine_loop_call(san_engine_at(ctx->port, i), fn, arg);
+	return sum;
+}
+
 static int
 do_app_add(struct san_engine *e, void *arg)
 {
@@ -153,10 +164,8 @@ void
 san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app)
 {
 	struct app_call call = {.app = app};
-	uint32_t i;
 
-	for (i = 0; i < ctx->nb_engines; i++)
-		san_engine_loop_call(san_engine_at(ctx->port, i), do_app_del, &call);
+	call_all(ctx, do_app_del, &call);
 }
 
 static int
@@ -164,19 +173,16 @@ do_app_slots(struct san_engine *e, void *arg)
 {
 	const struct app_call *call = arg;
 
-	return (int)san_engine_app_slots(e, call->app);
+	return (int)san_pdl_owner_slots(san_core_pdl(san_engine_lcore_core(e)),
+					(uint8_t)call->app);
 }
 
 uint32_t
 san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint16_t app)
 {
 	struct app_call call = {.app = app};
-	uint32_t i, sum = 0;
 
-	for (i = 0; i < ctx->nb_engines; i++)
-		sum += (uint32_t)san_engine_loop_call(san_engine_at(ctx->port, i), do_app_slots,
-						      &call);
-	return sum;
+	return call_all(ctx, do_app_slots, &call);
 }
 
 static int
@@ -191,12 +197,8 @@ uint32_t
 san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user)
 {
 	struct app_call call = {.user = user};
-	uint32_t i, sum = 0;
 
-	for (i = 0; i < ctx->nb_engines; i++)
-		sum += (uint32_t)san_engine_loop_call(san_engine_at(ctx->port, i), do_user_orphans,
-						      &call);
-	return sum;
+	return call_all(ctx, do_user_orphans, &call);
 }
 
 struct fault_call {
@@ -290,6 +292,7 @@ struct cq_call {
 	uint32_t depth;
 	struct san_cq *mem; /**< NULL: the ulp layer allocates it */
 	struct san_ulp_cq *cq;
+	int fd; /**< see san_dpdk_ops_cq_watch() */
 };
 
 static int
@@ -383,15 +386,10 @@ cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 
 /* ---- waiting ---- */
 
-struct watch_call {
-	struct san_ulp_cq *cq;
-	int fd;
-};
-
 static int
 do_cq_watch(struct san_engine *e, void *arg)
 {
-	const struct watch_call *call = arg;
+	const struct cq_call *call = arg;
 
 	(void)e;
 	san_ulp_cq_watch(call->cq, call->fd);
@@ -401,7 +399,7 @@ do_cq_watch(struct san_engine *e, void *arg)
 void
 san_dpdk_ops_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
 {
-	struct watch_call call = {.cq = cq, .fd = fd};
+	struct cq_call call = {.cq = cq, .fd = fd};
 
 	san_engine_loop_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
 }

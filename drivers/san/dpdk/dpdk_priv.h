@@ -159,11 +159,6 @@ int san_dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host 
 /** Start the lcores of a context with *mem*. */
 int san_dpdk_ctx_start(struct dpdk_ctx *ctx);
 void san_dpdk_ctx_close(struct dpdk_ctx *ctx);
-/**
- * Live restart: park the state in its *mem*, for san_dpdk_ctx_resume() here or in another
- * process.
- */
-void san_dpdk_ctx_park(struct dpdk_ctx *ctx);
 /** The process ends with open contexts: stop their engines. */
 void san_dpdk_ctx_halt(void);
 

@@ -22,28 +22,19 @@ unix_call_daemon_died(struct unix_ctx *ctx, int rc)
 	return ctx->host->fail(-EIO, "the daemon has ended (%s)", strerror(-rc));
 }
 
-static int
-unix_call_exchange(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep,
-		   int *got)
-{
-	struct shmq_req msg = *req;
-	int rc;
-
-	msg.magic = SHMQ_MAGIC;
-	msg.abi = SHMQ_ABI;
-	rc = san_shmq_send(ctx->sock, &msg, sizeof(msg), fd, true);
-
-	return rc == 0 ? san_shmq_recv(ctx->sock, rep, sizeof(*rep), got, true) : rc;
-}
-
 int
 san_unix_call(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep,
 	      int *got)
 {
+	struct shmq_req msg = *req;
 	int rc, came = -1;
 
+	msg.magic = SHMQ_MAGIC;
+	msg.abi = SHMQ_ABI;
 	pthread_mutex_lock(&ctx->lock);
-	rc = unix_call_exchange(ctx, req, fd, rep, &came);
+	rc = san_shmq_send(ctx->sock, &msg, sizeof(msg), fd, true);
+	if (rc == 0)
+		rc = san_shmq_recv(ctx->sock, rep, sizeof(*rep), &came, true);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0)
 		return unix_call_daemon_died(ctx, rc);
