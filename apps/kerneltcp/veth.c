@@ -122,15 +122,6 @@ raise_device(const char *name, uint32_t ip)
 	return rc;
 }
 
-/* Within a new user namespace an ordinary user may create a network namespace. */
-static int
-leave_network(void)
-{
-	int rc = unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET);
-
-	return rc == 0 ? 0 : -errno;
-}
-
 /* Wait for the result of the other process. */
 static int
 veth_hear_parent(int sock)
@@ -160,11 +151,12 @@ veth_join_child(int sock)
 int
 san_veth_fork(pid_t *child, const char **what)
 {
-	int socks[2], rc = leave_network();
+	int socks[2], rc;
 
 	*what = "a network namespace";
-	if (rc != 0)
-		return rc;
+	/* within a new user namespace an ordinary user may create a network namespace */
+	if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) != 0)
+		return -errno;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) != 0)
 		return -errno;
 	*child = fork();

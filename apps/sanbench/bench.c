@@ -89,17 +89,6 @@ san_bench_step(struct bench *b)
 }
 
 static void
-run_server(struct bench *b)
-{
-	uint32_t sessions = b->conf.sessions;
-
-	if (san_server_start(b) < 0)
-		return;
-	while (bench_stop_asked == 0 && (sessions == 0 || b->served.sessions < sessions))
-		san_bench_step(b);
-}
-
-static void
 run_client(struct bench *b)
 {
 	uint64_t stop_by = 0;
@@ -128,7 +117,11 @@ bench_run(struct bench *b)
 		if (san_server_start(b) == 0)
 			san_cmd_prompt(b);
 	} else if (conf->server) {
-		run_server(b);
+		if (san_server_start(b) != 0)
+			return;
+		while (bench_stop_asked == 0 &&
+		       (conf->sessions == 0 || b->served.sessions < conf->sessions))
+			san_bench_step(b);
 	} else if (is_batch && !conf->interactive && conf->cmdline_file[0] == '\0') {
 		run_client(b);
 	} else if (conf->interactive || conf->cmdline_file[0] == '\0') {
@@ -150,13 +143,6 @@ bench_finish(struct bench *b)
 	san_port_close(b);
 }
 
-/* An attached program has no EAL arguments, so --attach comes first. */
-static bool
-is_attach(const char *word)
-{
-	return strcmp(word, "--attach") == 0 || strncmp(word, "--attach=", 9) == 0;
-}
-
 /*
  * Find the own arguments: they follow the "--" that ends those of EAL, or are all arguments if
  * --attach comes first. Returns the index before the first one; -1: an error was printed.
@@ -166,7 +152,8 @@ split_args(int argc, char **argv)
 {
 	int split;
 
-	if (argc > 1 && is_attach(argv[1]))
+	if (argc > 1 &&
+	    (strcmp(argv[1], "--attach") == 0 || strncmp(argv[1], "--attach=", 9) == 0))
 		return 0;
 	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
 		if (san_args_is_ours(argv[split])) {

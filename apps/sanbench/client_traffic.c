@@ -177,19 +177,13 @@ pump_turns(struct client *c)
 
 /* ---- telling the server ---- */
 
-/* Number of messages of the connection that the server may check. */
-static uint64_t
-traffic_placed(const struct client_conn *conn)
-{
-	return (conn->client->mode->flags & MODE_SERVER_PULLS) != 0 ? conn->next : conn->lowest;
-}
-
 /* Send PLACED for every quarter of the slots, or at once if the connection waits for slots. */
 static bool
 tell_placed(struct client_conn *conn)
 {
 	struct client *c = conn->client;
-	uint64_t now = traffic_placed(conn);
+	bool by_next = (c->mode->flags & MODE_SERVER_PULLS) != 0;
+	uint64_t now = by_next ? conn->next : conn->lowest; /* the server may check those before */
 	bool is_due = now - conn->reported >= (c->hello.slots + 3u) / 4 || traffic_room(conn) == 0;
 	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->index, .a = now};
 

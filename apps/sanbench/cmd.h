@@ -10,6 +10,23 @@
 
 #include "mode.h"
 
+/** What a command is parsed into. */
+struct cmd_result {
+	cmdline_fixed_string_t command;
+	cmdline_fixed_string_t name; /* of an option, or what else the command is about */
+	cmdline_fixed_string_t value;
+};
+
+/** Define cmd_*id*, which begins with *word* and is run by do_*id*(). Then tokens may follow. */
+#define CMD(id, word, help, ...)                                            \
+	static cmdline_parse_token_string_t token_##id =                    \
+		TOKEN_STRING_INITIALIZER(struct cmd_result, command, word); \
+	cmdline_parse_inst_t cmd_##id = {                                   \
+		.f = do_##id,                                               \
+		.help_str = help,                                           \
+		.tokens = {&token_##id.hdr, ##__VA_ARGS__, NULL},           \
+	}
+
 /** The program that commands act on: rte_cmdline passes no context. */
 extern struct bench *cmd_bench;
 /** All commands, in the order of the help; NULL ends them. */

@@ -4,13 +4,8 @@
 
 #include "cmd.h"
 
-struct conn_result {
-	cmdline_fixed_string_t command;
-	cmdline_fixed_string_t peer;
-};
-
 static void
-cmd_do_listen(void *parsed, struct cmdline *cl, void *data)
+do_listen(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)data;
@@ -21,7 +16,7 @@ cmd_do_listen(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-cmd_do_unlisten(void *parsed, struct cmdline *cl, void *data)
+do_unlisten(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)data;
@@ -32,39 +27,19 @@ cmd_do_unlisten(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-cmd_do_connect(void *parsed, struct cmdline *cl, void *data)
+do_connect(void *parsed, struct cmdline *cl, void *data)
 {
-	struct conn_result *r = parsed;
+	struct cmd_result *r = parsed;
 	char error[BENCH_TEXT];
 
 	(void)data;
-	if (san_args_set(&cmd_bench->conf, "connect", r->peer, error, sizeof(error)) < 0)
+	if (san_args_set(&cmd_bench->conf, "connect", r->value, error, sizeof(error)) < 0)
 		san_cmd_error(cl, error);
 }
 
-static cmdline_parse_token_string_t token_listen =
-	TOKEN_STRING_INITIALIZER(struct conn_result, command, "listen");
-static cmdline_parse_token_string_t token_unlisten =
-	TOKEN_STRING_INITIALIZER(struct conn_result, command, "unlisten");
-static cmdline_parse_token_string_t token_connect =
-	TOKEN_STRING_INITIALIZER(struct conn_result, command, "connect");
-static cmdline_parse_token_string_t token_peer =
-	TOKEN_STRING_INITIALIZER(struct conn_result, peer, NULL);
+static cmdline_parse_token_string_t token_value =
+	TOKEN_STRING_INITIALIZER(struct cmd_result, value, NULL);
 
-cmdline_parse_inst_t cmd_listen = {
-	.f = cmd_do_listen,
-	.help_str = "listen: serve clients in the background",
-	.tokens = {(void *)&token_listen, NULL},
-};
-
-cmdline_parse_inst_t cmd_unlisten = {
-	.f = cmd_do_unlisten,
-	.help_str = "unlisten: end every session, serve no more",
-	.tokens = {(void *)&token_unlisten, NULL},
-};
-
-cmdline_parse_inst_t cmd_connect = {
-	.f = cmd_do_connect,
-	.help_str = "connect ADDR: the server of the next start",
-	.tokens = {(void *)&token_connect, (void *)&token_peer, NULL},
-};
+CMD(listen, "listen", "listen: serve clients in the background");
+CMD(unlisten, "unlisten", "unlisten: end every session, serve no more");
+CMD(connect, "connect", "connect ADDR: the server of the next start", &token_value.hdr);

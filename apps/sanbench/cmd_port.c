@@ -7,15 +7,10 @@
 #include "cmd.h"
 #include "port.h"
 
-struct word_result {
-	cmdline_fixed_string_t command;
-	cmdline_fixed_string_t value;
-};
-
 static void
 do_capture(void *parsed, struct cmdline *cl, void *data)
 {
-	struct word_result *r = parsed;
+	struct cmd_result *r = parsed;
 	bool is_off = strcmp(r->value, "off") == 0;
 
 	(void)data;
@@ -26,9 +21,9 @@ do_capture(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-cmd_do_impair(void *parsed, struct cmdline *cl, void *data)
+do_impair(void *parsed, struct cmdline *cl, void *data)
 {
-	struct word_result *r = parsed;
+	struct cmd_result *r = parsed;
 	char error[BENCH_TEXT];
 
 	(void)data;
@@ -40,21 +35,9 @@ cmd_do_impair(void *parsed, struct cmdline *cl, void *data)
 		san_port_apply_impair(cmd_bench);
 }
 
-static cmdline_parse_token_string_t token_capture =
-	TOKEN_STRING_INITIALIZER(struct word_result, command, "capture");
-static cmdline_parse_token_string_t token_impair =
-	TOKEN_STRING_INITIALIZER(struct word_result, command, "impair");
 static cmdline_parse_token_string_t token_value =
-	TOKEN_STRING_INITIALIZER(struct word_result, value, NULL);
+	TOKEN_STRING_INITIALIZER(struct cmd_result, value, NULL);
 
-cmdline_parse_inst_t cmd_capture = {
-	.f = do_capture,
-	.help_str = "capture FILE|off: write every packet to a pcapng file",
-	.tokens = {(void *)&token_capture, (void *)&token_value, NULL},
-};
-
-cmdline_parse_inst_t cmd_impair = {
-	.f = cmd_do_impair,
-	.help_str = "impair [rx:|tx:]SPEC|off: faults, e.g. drop=0.01,reorder=0.05,seed=7",
-	.tokens = {(void *)&token_impair, (void *)&token_value, NULL},
-};
+CMD(capture, "capture", "capture FILE|off: write every packet to a pcapng file", &token_value.hdr);
+CMD(impair, "impair", "impair [rx:|tx:]SPEC|off: faults, e.g. drop=0.01,reorder=0.05,seed=7",
+    &token_value.hdr);

@@ -7,11 +7,6 @@
 #include "cmd.h"
 #include "port.h"
 
-struct show_result {
-	cmdline_fixed_string_t command;
-	cmdline_fixed_string_t what;
-};
-
 static const char *const shown[] = {
 	[RTSAN_SHOW_PORT] = "port",
 	[RTSAN_SHOW_CONN] = "conn",
@@ -22,19 +17,19 @@ static const char *const shown[] = {
 };
 
 static void
-cmd_do_show(void *parsed, struct cmdline *cl, void *data)
+do_show(void *parsed, struct cmdline *cl, void *data)
 {
-	struct show_result *r = parsed;
+	struct cmd_result *r = parsed;
 	size_t i;
 
 	(void)data;
 	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		if (strcmp(r->what, shown[i]) == 0 &&
+		if (strcmp(r->name, shown[i]) == 0 &&
 		    san_port_show(cmd_bench, (enum rtsan_dpdk_show)i, stdout) < 0)
 			san_cmd_error(cl, san_port_attached(cmd_bench));
-	if (strcmp(r->what, "config") == 0)
+	if (strcmp(r->name, "config") == 0)
 		san_args_show(&cmd_bench->conf, stdout);
-	if (strcmp(r->what, "histogram") == 0) {
+	if (strcmp(r->name, "histogram") == 0) {
 		if (cmd_bench->client == NULL)
 			san_cmd_error(cl, "no traffic yet");
 		else
@@ -57,12 +52,12 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 static void
 do_help_option(void *parsed, struct cmdline *cl, void *data)
 {
-	struct show_result *r = parsed;
+	struct cmd_result *r = parsed;
 	char text[BENCH_TEXT];
 
 	(void)data;
-	if (!san_args_explain(r->what, stdout)) {
-		snprintf(text, sizeof(text), "%.100s: no such option", r->what);
+	if (!san_args_explain(r->name, stdout)) {
+		snprintf(text, sizeof(text), "%.100s: no such option", r->name);
 		san_cmd_error(cl, text);
 	}
 	fflush(stdout);
@@ -85,12 +80,8 @@ parse_option(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigne
 	return cmdline_parse_string(&any.hdr, text, res, size);
 }
 
-static cmdline_parse_token_string_t token_show =
-	TOKEN_STRING_INITIALIZER(struct show_result, command, "show");
 static cmdline_parse_token_string_t token_what = TOKEN_STRING_INITIALIZER(
-	struct show_result, what, "port#conn#stream#stats#cam#drops#histogram#config");
-static cmdline_parse_token_string_t token_help =
-	TOKEN_STRING_INITIALIZER(struct show_result, command, "help");
+	struct cmd_result, name, "port#conn#stream#stats#cam#drops#histogram#config");
 /* Completes known names but accepts any, so that an unknown name gets a helpful error. */
 static struct cmdline_token_ops option_ops = {
 	.parse = parse_option,
@@ -99,34 +90,13 @@ static struct cmdline_token_ops option_ops = {
 	.get_help = cmdline_get_help_string,
 };
 static cmdline_parse_token_string_t token_option = {
-	.hdr = {.ops = &option_ops, .offset = offsetof(struct show_result, what)},
-};
-static cmdline_parse_token_string_t token_quit =
-	TOKEN_STRING_INITIALIZER(struct show_result, command, "quit");
-
-cmdline_parse_inst_t cmd_show = {
-	.f = cmd_do_show,
-	.help_str = "show port|conn|stream|stats|cam|drops|histogram|config",
-	.tokens = {(void *)&token_show, (void *)&token_what, NULL},
+	.hdr = {.ops = &option_ops, .offset = offsetof(struct cmd_result, name)},
 };
 
-cmdline_parse_inst_t cmd_help = {
-	.f = do_help,
-	.help_str = "help: this list",
-	.tokens = {(void *)&token_help, NULL},
-};
-
-cmdline_parse_inst_t cmd_help_option = {
-	.f = do_help_option,
-	.help_str = "help OPTION: what --help has of it",
-	.tokens = {(void *)&token_help, (void *)&token_option, NULL},
-};
-
-cmdline_parse_inst_t cmd_quit = {
-	.f = do_quit,
-	.help_str = "quit: end what runs, and the program",
-	.tokens = {(void *)&token_quit, NULL},
-};
+CMD(show, "show", "show port|conn|stream|stats|cam|drops|histogram|config", &token_what.hdr);
+CMD(help, "help", "help: this list");
+CMD(help_option, "help", "help OPTION: what --help has of it", &token_option.hdr);
+CMD(quit, "quit", "quit: end what runs, and the program");
 
 void
 san_cmd_show_init(void)

@@ -10,16 +10,10 @@
 #include "cmd.h"
 #include "port.h"
 
-struct set_result {
-	cmdline_fixed_string_t command;
-	cmdline_fixed_string_t name;
-	cmdline_fixed_string_t value;
-};
-
 static void
 do_set(void *parsed, struct cmdline *cl, void *data)
 {
-	struct set_result *r = parsed;
+	struct cmd_result *r = parsed;
 	char error[BENCH_TEXT];
 
 	(void)data;
@@ -71,7 +65,7 @@ do_wait(void *parsed, struct cmdline *cl, void *data)
 static void
 do_sleep(void *parsed, struct cmdline *cl, void *data)
 {
-	struct set_result *r = parsed;
+	struct cmd_result *r = parsed;
 	double s = atof(r->value);
 	uint64_t until = rte_rdtsc() + (uint64_t)(s * (double)cmd_bench->hz);
 
@@ -132,24 +126,14 @@ static struct cmdline_token_ops value_ops = {
 	.get_help = cmdline_get_help_string,
 };
 
-static cmdline_parse_token_string_t token_set =
-	TOKEN_STRING_INITIALIZER(struct set_result, command, "set");
 static cmdline_parse_token_string_t token_name = {
-	.hdr = {.ops = &name_ops, .offset = offsetof(struct set_result, name)},
+	.hdr = {.ops = &name_ops, .offset = offsetof(struct cmd_result, name)},
 };
 static cmdline_parse_token_string_t token_value = {
-	.hdr = {.ops = &value_ops, .offset = offsetof(struct set_result, value)},
+	.hdr = {.ops = &value_ops, .offset = offsetof(struct cmd_result, value)},
 };
 static cmdline_parse_token_string_t token_seconds =
-	TOKEN_STRING_INITIALIZER(struct set_result, value, NULL);
-static cmdline_parse_token_string_t token_start =
-	TOKEN_STRING_INITIALIZER(struct set_result, command, "start");
-static cmdline_parse_token_string_t token_stop =
-	TOKEN_STRING_INITIALIZER(struct set_result, command, "stop");
-static cmdline_parse_token_string_t token_wait =
-	TOKEN_STRING_INITIALIZER(struct set_result, command, "wait");
-static cmdline_parse_token_string_t token_sleep =
-	TOKEN_STRING_INITIALIZER(struct set_result, command, "sleep");
+	TOKEN_STRING_INITIALIZER(struct cmd_result, value, NULL);
 
 void
 san_cmd_traffic_init(void)
@@ -158,32 +142,10 @@ san_cmd_traffic_init(void)
 	san_cmd_show_init();
 }
 
-cmdline_parse_inst_t cmd_set = {
-	.f = do_set,
-	.help_str = "set NAME VALUE: as the argument --NAME; on or off where that has no value",
-	.tokens = {(void *)&token_set, (void *)&token_name, (void *)&token_value, NULL},
-};
-
-cmdline_parse_inst_t cmd_start = {
-	.f = do_start,
-	.help_str = "start: connect and begin traffic, in the background",
-	.tokens = {(void *)&token_start, NULL},
-};
-
-cmdline_parse_inst_t cmd_stop = {
-	.f = do_stop,
-	.help_str = "stop: end traffic orderly",
-	.tokens = {(void *)&token_stop, NULL},
-};
-
-cmdline_parse_inst_t cmd_wait = {
-	.f = do_wait,
-	.help_str = "wait: until traffic has ended",
-	.tokens = {(void *)&token_wait, NULL},
-};
-
-cmdline_parse_inst_t cmd_sleep = {
-	.f = do_sleep,
-	.help_str = "sleep SECONDS: go on with what runs in the background",
-	.tokens = {(void *)&token_sleep, (void *)&token_seconds, NULL},
-};
+CMD(set, "set", "set NAME VALUE: as the argument --NAME; on or off where that has no value",
+    &token_name.hdr, &token_value.hdr);
+CMD(start, "start", "start: connect and begin traffic, in the background");
+CMD(stop, "stop", "stop: end traffic orderly");
+CMD(wait, "wait", "wait: until traffic has ended");
+CMD(sleep, "sleep", "sleep SECONDS: go on with what runs in the background",
+    &token_seconds.hdr);

@@ -8,8 +8,9 @@
 
 #define GOLDEN 0x9e3779b97f4a7c15ull
 
-uint64_t
-san_content_mix(uint64_t x)
+/* A hash: each bit of the result depends on all bits of *x*. */
+static uint64_t
+content_mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -19,7 +20,7 @@ san_content_mix(uint64_t x)
 uint64_t
 san_content_base(uint64_t seed, uint16_t conn, uint64_t msg)
 {
-	return san_content_mix(san_content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
+	return content_mix(content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
 }
 
 /* The multiplications are independent of each other, so that compilers can vectorize them. */

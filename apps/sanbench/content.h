@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** A hash: each bit of the result depends on all bits of *x*. */
-uint64_t san_content_mix(uint64_t x);
 /** The stream of bytes for message *msg* of connection *conn*, in the run with *seed*. */
 uint64_t san_content_base(uint64_t seed, uint16_t conn, uint64_t msg);
 /** Write *len* bytes of stream *base* from offset *off*. */

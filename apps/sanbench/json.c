@@ -45,25 +45,12 @@ put_counter(FILE *f, const char *key, uint64_t value)
 static void
 put_lat(FILE *f, const struct hist_summary *l)
 {
-	const struct {
-		const char *key;
-		uint64_t value;
-	} all[] = {
-		{"count", l->count},
-		{"mean", l->mean_ns},
-		{"min", l->min_ns},
-		{"p50", l->p50_ns},
-		{"p90", l->p90_ns},
-		{"p99", l->p99_ns},
-		{"p999", l->p999_ns},
-		{"max", l->max_ns},
-	};
-	size_t i;
-
-	fputs("  \"latency_ns\": {", f);
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		fprintf(f, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", all[i].key, all[i].value);
-	fputs("},\n", f);
+	fprintf(f,
+		"  \"latency_ns\": {\"count\": %" PRIu64 ", \"mean\": %" PRIu64
+		", \"min\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p90\": %" PRIu64
+		", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "},\n",
+		l->count, l->mean_ns, l->min_ns, l->p50_ns, l->p90_ns, l->p99_ns, l->p999_ns,
+		l->max_ns);
 }
 
 static void

@@ -27,12 +27,6 @@ own_before(uint64_t i)
 	return i - i / SHARED_EVERY;
 }
 
-static bool
-is_swap(const struct client_conn *c, uint64_t i)
-{
-	return c->client->conf.order == RTSAN_ORDERED && own_before(i) % 2 == 1;
-}
-
 static const char *
 atomic_check(const struct bench_conf *conf)
 {
@@ -59,7 +53,7 @@ atomic_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct 
 	if (mode_atomic_is_shared(i)) {
 		wr->remote_addr = c->peer.shared_addr;
 		wr->rkey = c->peer.shared_rkey;
-	} else if (is_swap(c, i)) {
+	} else if (c->client->conf.order == RTSAN_ORDERED && own_before(i) % 2 == 1) {
 		wr->opcode = RTSAN_WR_CMP_SWAP;
 		wr->operand = own_before(i);
 		wr->swap = own_before(i) + 1;

@@ -43,14 +43,6 @@ san_report_live(struct client *c)
 	c->live_rtx = rtx;
 }
 
-static void
-print_latency(const struct hist_summary *l, FILE *f)
-{
-	fprintf(f, "  latency us: p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  mean %.2f\n",
-		(double)l->p50_ns / 1e3, (double)l->p90_ns / 1e3, (double)l->p99_ns / 1e3,
-		(double)l->p999_ns / 1e3, (double)l->max_ns / 1e3, (double)l->mean_ns / 1e3);
-}
-
 /* The counters of another process are unknown. */
 static void
 print_rtx(uint64_t rtx, const char *where, FILE *f)
@@ -84,7 +76,9 @@ san_report_client(const struct client *c, FILE *f)
 		lat = c->report.lat;
 	else
 		san_hist_summarize(&c->lat, &lat);
-	print_latency(&lat, f);
+	fprintf(f, "  latency us: p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  mean %.2f\n",
+		(double)lat.p50_ns / 1e3, (double)lat.p90_ns / 1e3, (double)lat.p99_ns / 1e3,
+		(double)lat.p999_ns / 1e3, (double)lat.max_ns / 1e3, (double)lat.mean_ns / 1e3);
 	print_rtx(c->rtx, "here", f);
 	print_rtx(c->report.rtx, "at the server", f);
 	fprintf(f, "  %s by both sides: no errors\n",

@@ -328,21 +328,11 @@ session_compare(struct session *s)
 		san_server_session_error(s, "%s", error);
 }
 
-static void
-session_report(struct session *s)
-{
-	struct ctl_msg msg = {.type = CTL_REPORT, .len = sizeof(s->report)};
-
-	s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);
-	san_hist_summarize(&s->lat, &s->report.lat);
-	if (san_ctl_send(&s->ctl, &msg, &s->report) == 0)
-		s->is_reported = true;
-}
-
 static bool
 session_step(struct session *s)
 {
 	struct ctl_msg msg = {.type = CTL_READY};
+	struct ctl_msg report = {.type = CTL_REPORT, .len = sizeof(s->report)};
 	bool has_worked = false;
 	uint32_t i;
 
@@ -359,8 +349,12 @@ session_step(struct session *s)
 		s->is_compared = true;
 	}
 	/* report an error at once: later errors would only hide it */
-	if (s->is_compared || s->report.errors > 0)
-		session_report(s);
+	if (s->is_compared || s->report.errors > 0) {
+		s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);
+		san_hist_summarize(&s->lat, &s->report.lat);
+		if (san_ctl_send(&s->ctl, &report, &s->report) == 0)
+			s->is_reported = true;
+	}
 	return has_worked;
 }
 
