@@ -50,7 +50,9 @@ san_sim_check_destroy(struct sim_world *w)
 	if (w->checks == NULL)
 		return;
 	for (i = 0; i < RTE_DIM(checkers); i++)
-		if (checkers[i]->fini != NULL && w->checks->state[i] != NULL)
+		if (checkers[i]->fini == NULL)
+			free(w->checks->state[i]);
+		else if (w->checks->state[i] != NULL)
 			checkers[i]->fini(w, w->checks->state[i]);
 	free(w->checks);
 	w->checks = NULL;

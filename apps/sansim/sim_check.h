@@ -33,7 +33,6 @@ struct sim_note {
 
 /** Any function may be NULL. */
 struct sim_checker {
-	const char *name;
 	/** *state* is passed to the other functions. 0 or -ENOMEM. */
 	int (*begin)(struct sim_world *w, void **state);
 	void (*note)(struct sim_world *w, void *state, const struct sim_note *n);
@@ -45,6 +44,7 @@ struct sim_checker {
 	void (*settled)(struct sim_world *w, void *state);
 	/** Connections are closed, queue pairs and regions released. */
 	void (*end)(struct sim_world *w, void *state);
+	/** NULL: *state* is freed. */
 	void (*fini)(struct sim_world *w, void *state);
 };
 

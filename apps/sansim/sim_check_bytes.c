@@ -85,6 +85,5 @@ bytes_note(struct sim_world *w, void *state, const struct sim_note *n)
 }
 
 const struct sim_checker sim_check_bytes = {
-	.name = "bytes",
 	.note = bytes_note,
 };

@@ -20,13 +20,6 @@ complete_begin(struct sim_world *w, void **state)
 	return *state == NULL ? -ENOMEM : 0;
 }
 
-static void
-complete_fini(struct sim_world *w, void *state)
-{
-	(void)w;
-	free(state);
-}
-
 static bool
 has_reason(struct sim_world *w, const struct sim_note *n)
 {
@@ -109,9 +102,7 @@ complete_settled(struct sim_world *w, void *state)
 }
 
 const struct sim_checker sim_check_complete = {
-	.name = "complete",
 	.begin = complete_begin,
 	.note = complete_note,
 	.settled = complete_settled,
-	.fini = complete_fini,
 };

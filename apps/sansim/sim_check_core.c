@@ -15,6 +15,5 @@ core_round(struct sim_world *w, void *state, struct sim_host *h)
 }
 
 const struct sim_checker sim_check_core = {
-	.name = "core",
 	.round = core_round,
 };

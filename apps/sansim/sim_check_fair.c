@@ -17,6 +17,5 @@ fair_settled(struct sim_world *w, void *state)
 }
 
 const struct sim_checker sim_check_fair = {
-	.name = "fair",
 	.settled = fair_settled,
 };

@@ -160,6 +160,5 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 }
 
 const struct sim_checker sim_check_grant = {
-	.name = "grant",
 	.round = grant_round,
 };

@@ -47,6 +47,5 @@ leak_end(struct sim_world *w, void *state)
 }
 
 const struct sim_checker sim_check_leak = {
-	.name = "leak",
 	.end = leak_end,
 };

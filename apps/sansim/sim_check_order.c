@@ -145,17 +145,6 @@ on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
 	o->seqs[seq] |= SEQ_RECEIVED;
 }
 
-/* The target has a new process: its counter is 0, and what the old one received is unknown. */
-static void
-on_restart(struct order *o, const struct sim_side *initiator)
-{
-	o->excused = initiator->nb_posted;
-	o->adds_from = initiator->nb_posted;
-	o->adds_ok = 0;
-	o->adds_doubtful = 0;
-	o->next_old = 0;
-}
-
 static void
 order_note(struct sim_world *w, void *state, const struct sim_note *n)
 {
@@ -178,7 +167,12 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 		on_received(w, peer, n);
 		break;
 	case SIM_NOTE_RESTARTED:
-		on_restart(peer, san_sim_load_peer(w, n->side));
+		/* its counter is 0 again, and what the old process received is unknown */
+		peer->excused = san_sim_load_peer(w, n->side)->nb_posted;
+		peer->adds_from = peer->excused;
+		peer->adds_ok = 0;
+		peer->adds_doubtful = 0;
+		peer->next_old = 0;
 		break;
 	default:
 		break;
@@ -217,7 +211,6 @@ order_settled(struct sim_world *w, void *state)
 }
 
 const struct sim_checker sim_check_order = {
-	.name = "order",
 	.begin = order_begin,
 	.note = order_note,
 	.settled = order_settled,

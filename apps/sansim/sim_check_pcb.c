@@ -118,7 +118,6 @@ pcb_round(struct sim_world *w, void *state, struct sim_host *h)
 }
 
 const struct sim_checker sim_check_pcb = {
-	.name = "pcb",
 	.begin = pcb_begin,
 	.round = pcb_round,
 	.fini = pcb_fini,

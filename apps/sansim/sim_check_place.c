@@ -66,7 +66,6 @@ place_end(struct sim_world *w, void *state)
 }
 
 const struct sim_checker sim_check_place = {
-	.name = "place",
 	.note = place_note,
 	.end = place_end,
 };

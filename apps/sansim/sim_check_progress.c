@@ -39,7 +39,6 @@ progress_settled(struct sim_world *w, void *state)
 }
 
 const struct sim_checker sim_check_progress = {
-	.name = "progress",
 	.sample = progress_sample,
 	.settled = progress_settled,
 };

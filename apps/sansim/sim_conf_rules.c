@@ -28,16 +28,6 @@ conf_rules_clash(const struct sim_conf *conf, const char *a, const char *how, co
 	return -EINVAL;
 }
 
-static uint32_t
-sum_weights(const struct sim_load_conf *load)
-{
-	uint32_t i, sum = 0;
-
-	for (i = 0; i < SIM_KINDS; i++)
-		sum += load->weights[i];
-	return sum;
-}
-
 /* Each key separately, because a delay or a mark of 0 is valid. */
 static void
 inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
@@ -133,17 +123,6 @@ check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 }
 
 static int
-check_faults(struct sim_conf *conf, char *err, size_t err_len)
-{
-	uint32_t i;
-	int rc = 0;
-
-	for (i = 0; i < conf->nb_faults && rc == 0; i++)
-		rc = check_fault(&conf->faults[i], err, err_len);
-	return rc;
-}
-
-static int
 check_network(const struct sim_conf *conf, char *err, size_t err_len)
 {
 	uint32_t hosts = conf->topo.hosts;
@@ -183,14 +162,17 @@ check_mtu(const struct sim_conf *conf, char *err, size_t err_len)
 static int
 check_load(const struct sim_conf *conf, char *err, size_t err_len)
 {
+	uint32_t i;
+
 	if (conf->load.size_min > conf->load.size_max)
 		return conf_rules_clash(conf, "load.size-min", "is more than", "load.size-max", err,
 					err_len);
 	if (conf->run.warmup_ns >= conf->run.duration_ns)
 		return conf_rules_clash(conf, "run.warmup", "is not less than", "run.duration", err,
 					err_len);
-	if (sum_weights(&conf->load) != 0)
-		return 0;
+	for (i = 0; i < SIM_KINDS; i++)
+		if (conf->load.weights[i] != 0)
+			return 0;
 	snprintf(err, err_len, "load: no kind has a weight");
 	return -EINVAL;
 }
@@ -198,6 +180,7 @@ check_load(const struct sim_conf *conf, char *err, size_t err_len)
 int
 san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len)
 {
+	uint32_t i;
 	int rc;
 
 	inherit_core(&conf->core, &conf->edge);
@@ -208,5 +191,7 @@ san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len)
 		rc = check_mtu(conf, err, err_len);
 	if (rc == 0)
 		rc = conf_rules_host(conf, err, err_len);
-	return rc == 0 ? check_faults(conf, err, err_len) : rc;
+	for (i = 0; i < conf->nb_faults && rc == 0; i++)
+		rc = check_fault(&conf->faults[i], err, err_len);
+	return rc;
 }

@@ -248,23 +248,6 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 	f->arg_ns = draw_spread(g, US, MS);
 }
 
-/* Drawn last, so that seeds from before this feature and streams still give the same scenario. */
-static void
-draw_path_mtu(struct san_prng *g, struct sim_conf *c)
-{
-	static const uint16_t mtus[] = {1500, 1500, 4096, 5000};
-
-	if (one_in(g, 3))
-		c->edge.mtu = mtus[draw_below(g, RTE_DIM(mtus))];
-}
-
-static void
-draw_streams(struct san_prng *g, struct sim_conf *c)
-{
-	if (one_in(g, 3))
-		c->load.streams_ppm = one_in(g, 2) ? SIM_PPM : SIM_PPM / 2;
-}
-
 /*
  * Narrow paths, of 1,280 bytes or more, permanently or for a while. They end and stop nothing, so
  * they do not count as silence. (RT-37)
@@ -356,6 +339,7 @@ draw_mute(struct san_prng *g, struct sim_conf *c)
 void
 san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 {
+	static const uint16_t mtus[] = {1500, 1500, 4096, 5000};
 	struct san_prng g;
 	uint32_t n;
 
@@ -374,8 +358,11 @@ san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 	conf->run.check_every = conf->load.connections > 6 ? 8 : 1;
 	for (n = draw_below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);
-	draw_path_mtu(&g, conf);
-	draw_streams(&g, conf);
+	/* last, so that seeds from before these features still give the same scenario */
+	if (one_in(&g, 3))
+		conf->edge.mtu = mtus[draw_below(&g, RTE_DIM(mtus))];
+	if (one_in(&g, 3))
+		conf->load.streams_ppm = one_in(&g, 2) ? SIM_PPM : SIM_PPM / 2;
 	draw_narrow(&g, conf);
 	draw_long(&g, conf);
 	draw_foreign(&g, conf);

@@ -145,7 +145,7 @@ int
 san_sim_host_start(struct sim_world *w, struct sim_host *h)
 {
 	struct san_core_conf conf;
-	uint32_t nb_cqes = san_sim_load_cqes_of(w, h->id);
+	uint32_t nb_cqes = (san_sim_load_conns_of(w, h->id) + 1) * 2 * w->conf.load.depth;
 	int rc;
 
 	fill_conf(w, h, &conf);
@@ -281,8 +281,6 @@ into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	if (h->pool == w->net.pool && m->pool == w->net.pool)
 		return m;
 	copy = rte_pktmbuf_copy(m, h->pool, 0, UINT32_MAX);
-	if (copy == NULL)
-		h->nb_rx_nombuf++;
 	rte_pktmbuf_free(m);
 	return copy;
 }

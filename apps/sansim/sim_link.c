@@ -52,12 +52,6 @@ san_sim_link_fini(struct sim_link *l)
 	san_sim_event_lane_fini(&l->lane);
 }
 
-static uint64_t
-byte_ps(const struct sim_link *l, uint64_t bytes)
-{
-	return l->conf->rate_mbps == 0 ? 0 : bytes * 8 * SIM_PPM / l->conf->rate_mbps;
-}
-
 uint64_t
 san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 {
@@ -198,8 +192,9 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	}
 	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes)
 		l->nb_marked += san_sim_pkt_mark_ce(m);
-	l->busy_ps = (l->busy_ps > now_ps ? l->busy_ps : now_ps) +
-		byte_ps(l, m->pkt_len + FRAME_EXTRA);
+	l->busy_ps = l->busy_ps > now_ps ? l->busy_ps : now_ps;
+	if (l->conf->rate_mbps != 0)
+		l->busy_ps += (m->pkt_len + FRAME_EXTRA) * 8ull * SIM_PPM / l->conf->rate_mbps;
 	l->nb_pkts++;
 	l->nb_bytes += m->pkt_len + FRAME_EXTRA;
 	queued = san_sim_link_backlog(l, now_ns);

@@ -106,20 +106,6 @@ create_conn(struct sim_world *w, uint32_t conn)
 	return rc;
 }
 
-/* Link the sides of each host, ordered by number. */
-static void
-link_hosts(struct sim_load *ld)
-{
-	uint32_t i;
-
-	for (i = ld->nb_sides; i-- > 0;) {
-		struct sim_side *s = &ld->sides[i];
-
-		s->next = ld->of_host[s->host];
-		ld->of_host[s->host] = s;
-	}
-}
-
 int
 san_sim_load_create(struct sim_world *w)
 {
@@ -149,8 +135,13 @@ san_sim_load_create(struct sim_world *w)
 	}
 	for (i = 0; i < lc->connections && rc == 0; i++)
 		rc = create_conn(w, i);
-	if (rc == 0)
-		link_hosts(ld);
+	/* link the sides of each host, ordered by number */
+	for (i = ld->nb_sides; i-- > 0 && rc == 0;) {
+		struct sim_side *s = &ld->sides[i];
+
+		s->next = ld->of_host[s->host];
+		ld->of_host[s->host] = s;
+	}
 	return rc;
 }
 
@@ -190,12 +181,6 @@ san_sim_load_conns_of(const struct sim_world *w, uint32_t host)
 	return n;
 }
 
-uint32_t
-san_sim_load_cqes_of(const struct sim_world *w, uint32_t host)
-{
-	return (san_sim_load_conns_of(w, host) + 1) * 2 * w->conf.load.depth;
-}
-
 /* ---- processes ---- */
 
 void
@@ -210,8 +195,9 @@ san_sim_load_new_life(struct sim_world *w, struct sim_side *s)
 		memset(san_sim_load_slot(w, s, i), SIM_POISON_BYTE, w->load->slot_bytes);
 }
 
-void
-san_sim_load_register(struct sim_world *w, struct sim_side *s)
+/* Register the keys of a target: a new life begins. */
+static void
+sim_load_register(struct sim_world *w, struct sim_side *s)
 {
 	struct san_ulp *ulp = san_core_ulp(w->hosts[s->host].core);
 	uint64_t base = ((uint64_t)s->id + 1) << 36;
@@ -229,8 +215,8 @@ san_sim_load_register(struct sim_world *w, struct sim_side *s)
 	SAN_VERIFY(rc == 0);
 }
 
-void
-san_sim_load_deregister(struct sim_world *w, struct sim_side *s)
+static void
+sim_load_deregister(struct sim_world *w, struct sim_side *s)
 {
 	struct san_ulp *ulp = san_core_ulp(w->hosts[s->host].core);
 
@@ -278,7 +264,7 @@ san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 		if (s->counter != NULL)
 			*s->counter = 0;
 		san_sim_load_new_life(w, s);
-		san_sim_load_register(w, s);
+		sim_load_register(w, s);
 		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RESTARTED, .side = s});
 		if (s->state != SIM_SIDE_OVER && (s->id & 1) == 0)
 			san_sim_world_at(w, w->now_ns, SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
@@ -338,9 +324,9 @@ sim_load_revoke_slots(struct sim_world *w, struct sim_side *s)
 	if (w->load->ending)
 		return;
 	if (w->hosts[s->host].core != NULL) {
-		san_sim_load_deregister(w, s);
+		sim_load_deregister(w, s);
 		san_sim_load_new_life(w, s);
-		san_sim_load_register(w, s);
+		sim_load_register(w, s);
 	}
 	plan_revocation(w, s);
 }
@@ -435,7 +421,7 @@ san_sim_load_release(struct sim_world *w)
 		if (rc != 0)
 			san_sim_world_fail(w, "leak", "side %u: qp_destroy: %s", i, strerror(-rc));
 		s->qp = SAN_QPN_NONE;
-		san_sim_load_deregister(w, s);
+		sim_load_deregister(w, s);
 	}
 	for (i = 0; i < w->nb_hosts; i++)
 		if (w->hosts[i].core != NULL)

@@ -64,10 +64,10 @@ struct sim_side {
 	uint64_t nb_posted;         /**< next sequence number */
 	uint64_t nb_done;           /**< completed in any way, or lost with the process */
 	uint64_t nb_failed;
-	uint64_t bytes_done, ops_done; /**< successful, during the measurement */
-	uint64_t last_ns;              /**< last completion, or first post after a pause */
-	bool counted;                  /**< counted in load->nb_todo */
-	bool flushed;                  /**< its connection has ended: post nothing more */
+	uint64_t bytes_done; /**< successful, during the measurement */
+	uint64_t last_ns;    /**< last completion, or first post after a pause */
+	bool counted;        /**< counted in load->nb_todo */
+	bool flushed;        /**< its connection has ended: post nothing more */
 	uint16_t nb_free;
 	uint16_t *free;     /**< free slots */
 	struct sim_op *ops; /**< load.depth */
@@ -107,8 +107,6 @@ struct sim_load {
 int san_sim_load_create(struct sim_world *w);
 void san_sim_load_destroy(struct sim_world *w);
 uint32_t san_sim_load_conns_of(const struct sim_world *w, uint32_t host);
-/** Entries that the host's completion queues need. */
-uint32_t san_sim_load_cqes_of(const struct sim_world *w, uint32_t host);
 /** A host has a new process: create queue pairs, regions and listener. 0 or -errno. */
 int san_sim_load_host_up(struct sim_world *w, struct sim_host *h);
 /** Its process has died: open requests never complete. */
@@ -144,9 +142,6 @@ void san_sim_load_op_completions(struct sim_world *w, struct sim_host *h);
 void san_sim_load_op_post_recvs(struct sim_world *w, struct sim_side *s);
 void san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot,
 			       uint32_t epoch);
-/** Register the keys of a target: a new life begins. */
-void san_sim_load_register(struct sim_world *w, struct sim_side *s);
-void san_sim_load_deregister(struct sim_world *w, struct sim_side *s);
 /** Placed data is discarded, and older requests must not place any more. */
 void san_sim_load_new_life(struct sim_world *w, struct sim_side *s);
 /** The side posts nothing more. */

@@ -46,12 +46,6 @@ draw_size(struct sim_world *w)
 	return RTE_MIN(hi, from + san_prng_below(&w->load->prng, from));
 }
 
-static bool
-is_atomic(const struct sim_op *op)
-{
-	return op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP;
-}
-
 static struct sim_op *
 draw_op(struct sim_world *w, struct sim_side *s)
 {
@@ -68,24 +62,14 @@ draw_op(struct sim_world *w, struct sim_side *s)
 		.state = SIM_OP_POSTED,
 		.op = s->stream ? RTSAN_WR_SEND : draw_kind(w),
 	};
-	op->len = is_atomic(op) ? sizeof(uint64_t) : draw_size(w);
+	op->len = op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP ? sizeof(uint64_t) :
+										draw_size(w);
 	if (op->op == RTSAN_WR_SEND && !s->stream)
 		op->len = RTE_MAX(op->len, (uint32_t)SIM_HEADER);
 	op->slice = san_prng_below(&ld->prng, ld->block_bytes - ld->slot_bytes);
 	op->bad = op->op != RTSAN_WR_SEND && w->conf.load.bad_ppm != 0 &&
 		san_prng_below(&ld->prng, SIM_PPM) < w->conf.load.bad_ppm;
 	return op;
-}
-
-/* Undo an operation that was drawn but could not be posted. */
-static void
-undo_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
-{
-	op->state = SIM_OP_FREE;
-	s->free[s->nb_free++] = op->slot;
-	s->nb_posted--;
-	w->load->nb_pending--;
-	w->stats.nb_ops--;
 }
 
 /* ---- posting ---- */
@@ -202,7 +186,11 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 		if (!s->stream)
 			san_sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
 		/* a stream still queues data after it was copied and completed */
-		undo_op(w, s, op);
+		op->state = SIM_OP_FREE;
+		s->free[s->nb_free++] = op->slot;
+		s->nb_posted--;
+		w->load->nb_pending--;
+		w->stats.nb_ops--;
 		san_sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
 		break;
 	}
@@ -321,7 +309,6 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 			      });
 	if (wc->status == SAN_ST_OK && is_measured(w)) {
 		s->bytes_done += op->len;
-		s->ops_done++;
 		san_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
 	}
 	/* completions precede the event of the end; what is posted now is flushed at once */

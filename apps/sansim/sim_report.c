@@ -267,17 +267,6 @@ queued_most(const struct sim_world *w)
 	return most;
 }
 
-static void
-series_head(const struct sim_world *w)
-{
-	uint32_t i;
-
-	fputs("time_ns,queue_bytes,bytes,inflight,cam", w->series);
-	for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
-		fprintf(w->series, ",flow%u", i);
-	fputc('\n', w->series);
-}
-
 void
 san_sim_report_series(struct sim_world *w)
 {
@@ -285,8 +274,12 @@ san_sim_report_series(struct sim_world *w)
 	uint64_t inflight = 0, cam = 0;
 	uint32_t i;
 
-	if (!w->series_begun)
-		series_head(w);
+	if (!w->series_begun) {
+		fputs("time_ns,queue_bytes,bytes,inflight,cam", w->series);
+		for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
+			fprintf(w->series, ",flow%u", i);
+		fputc('\n', w->series);
+	}
 	w->series_begun = true;
 	for (i = 0; i < w->nb_hosts; i++) {
 		if (w->hosts[i].core == NULL)

@@ -468,15 +468,6 @@ take_verdict(struct campaign *c, struct worker *wk)
 		report_failure(c, v.index, v.why);
 }
 
-static void
-watch_hang(struct campaign *c, struct worker *wk)
-{
-	if (swarm_now_s() - wk->since_s < RUN_SECONDS)
-		return;
-	kill(wk->pid, SIGKILL);
-	swarm_worker_died(c, wk, "the run does not end");
-}
-
 static bool
 wait_some(struct campaign *c)
 {
@@ -495,10 +486,12 @@ wait_some(struct campaign *c)
 		if (!c->workers[i].open)
 			continue;
 		/* poll again: shrinking another failure may have taken minutes */
-		if (poll(&p[i], 1, 0) > 0)
+		if (poll(&p[i], 1, 0) > 0) {
 			take_verdict(c, &c->workers[i]);
-		else
-			watch_hang(c, &c->workers[i]);
+		} else if (swarm_now_s() - c->workers[i].since_s >= RUN_SECONDS) {
+			kill(c->workers[i].pid, SIGKILL);
+			swarm_worker_died(c, &c->workers[i], "the run does not end");
+		}
 	}
 	return true;
 }

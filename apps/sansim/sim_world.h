@@ -54,8 +54,7 @@ struct sim_host {
 	uint64_t held_ns;     /**< pauses since its last round: packets may have waited that long */
 	struct rte_mbuf **rx; /**< ring of received packets */
 	uint32_t rx_mask, rx_head, rx_tail;
-	uint64_t nb_rx_full;   /**< ring full */
-	uint64_t nb_rx_nombuf; /**< its pool was empty */
+	uint64_t nb_rx_full; /**< ring full */
 	uint64_t nb_rounds;
 	uint32_t inflight_high;
 };
