@@ -256,18 +256,6 @@ san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
 
 /* ---- slots ---- */
 
-/** Initial path, until the peer has sent its ports: any of the entropy range. (RULE-13) */
-static void
-set_path(struct san_cm *cm, struct san_wire_path *path, const struct san_ip *local,
-	 const struct san_ip *peer)
-{
-	*path = cm->conf.path;
-	path->src = *local;
-	path->dst = *peer;
-	memset(&path->dst_mac, 0, sizeof(path->dst_mac));
-	path->src_port = (uint16_t)(49152 + san_prng_below(&cm->pdl->prng, 16384));
-}
-
 int
 san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
 		uint16_t pkey, struct san_cm_conn **out)
@@ -289,7 +277,12 @@ san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_
 	c->private_idx = CM_NO_PRIVATE;
 	c->hash_next = CM_NO_SLOT;
 	c->peer = *peer;
-	set_path(cm, &pc->path, local, peer);
+	pc->path = cm->conf.path;
+	pc->path.src = *local;
+	pc->path.dst = *peer;
+	memset(&pc->path.dst_mac, 0, sizeof(pc->path.dst_mac));
+	/* until the peer has sent its ports: any of the entropy range (RULE-13) */
+	pc->path.src_port = (uint16_t)(49152 + san_prng_below(&cm->pdl->prng, 16384));
 	pc->pkey = pkey;
 	pc->cm_deadline_ns = SAN_TIME_NEVER;
 	*out = c;
@@ -310,15 +303,6 @@ san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_w
 	p->len = msg->private_len;
 	memcpy(p->data, msg->private_data, p->len);
 	return true;
-}
-
-static void
-private_drop(struct san_cm *cm, struct san_cm_conn *c)
-{
-	if (c->private_idx == CM_NO_PRIVATE)
-		return;
-	san_pool_give(&cm->free_privates, &cm->privates[c->private_idx]);
-	c->private_idx = CM_NO_PRIVATE;
 }
 
 static void
@@ -473,13 +457,6 @@ cm_fill_private(const struct san_cm *cm, const struct san_cm_conn *c, struct san
 }
 
 static void
-request_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
-{
-	ev->listener = cm->listeners[c->listener].cookie;
-	ev->stream = san_cm_has_stream(san_cm_setup(cm, c)->agreed.features);
-}
-
-static void
 fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
@@ -487,10 +464,12 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 	ev->cookie = c->cookie;
 	ev->peer = c->peer;
 	ev->type = (uint8_t)__builtin_ctz(c->events);
-	if (ev->type == SAN_CM_EV_CONNECT_REQUEST)
-		request_event(cm, c, ev);
-	else if (ev->type != SAN_CM_EV_ESTABLISHED)
+	if (ev->type == SAN_CM_EV_CONNECT_REQUEST) {
+		ev->listener = cm->listeners[c->listener].cookie;
+		ev->stream = san_cm_has_stream(san_cm_setup(cm, c)->agreed.features);
+	} else if (ev->type != SAN_CM_EV_ESTABLISHED) {
 		ev->reason = c->reason;
+	}
 	cm_fill_private(cm, c, ev);
 }
 
@@ -502,8 +481,10 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	if (c == NULL)
 		return false;
 	fill_event(cm, c, ev);
-	if (ev->type == SAN_CM_EV_ESTABLISHED)
-		private_drop(cm, c);
+	if (ev->type == SAN_CM_EV_ESTABLISHED && c->private_idx != CM_NO_PRIVATE) {
+		san_pool_give(&cm->free_privates, &cm->privates[c->private_idx]);
+		c->private_idx = CM_NO_PRIVATE;
+	}
 	events_take(cm, c, 1u << ev->type);
 	/* A connection that was never open holds nothing in other layers. */
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)

@@ -69,21 +69,18 @@ is_window(uint16_t win, uint32_t max)
 	return win >= SAN_WIN_MIN && win <= max && (win & (win - 1)) == 0;
 }
 
-/** A stream's session relies on a send arriving after the pushes before it. (AFC-25) */
-static bool
-is_strict(uint8_t flags)
-{
-	return (flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED;
-}
-
-/** True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) */
+/**
+ * True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) A stream's session
+ * relies on a send arriving after the pushes before it. (AFC-25)
+ */
 static bool
 is_offer_valid(const struct san_wire_cm *msg)
 {
 	return is_window(msg->req_win, SAN_WIN_REQ_MAX) &&
 		is_window(msg->data_win, SAN_WIN_DATA_MAX) && msg->first_win >= SAN_WIN_MIN &&
 		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN &&
-		(!san_cm_has_stream(msg->features) || is_strict(msg->flags));
+		(!san_cm_has_stream(msg->features) ||
+		 (msg->flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED);
 }
 
 bool
@@ -303,7 +300,8 @@ is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struc
 		return false;
 	return san_pdl_rtx_is_outstanding(pc, SAN_WIN_REQ, s->msg->data_psn) ||
 		san_pdl_rtx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn) ||
-		san_pdl_rtx_probe_is_outstanding(pc, s->msg->data_psn);
+		/* that of a PROBE is the next one */
+		(pc->nb_probes != 0 && s->msg->data_psn == pc->tx[SAN_WIN_DATA].next);
 }
 
 static enum san_drop

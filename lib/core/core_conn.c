@@ -102,14 +102,6 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 	san_cm_release(core->cm, cev->slot, now_ns);
 }
 
-/* A connection attempt failed. */
-static void
-conn_never(struct san_core *core, const struct san_cm_change *cev)
-{
-	san_tl_conn_close(core->tl, cev->slot, RTSAN_WC_FLUSHED, 0);
-	core->slot_of_qp[core_conn_place_of(core, (uint32_t)cev->cookie)] = NO_SLOT;
-}
-
 static __rte_noinline void
 take_cm_events(struct san_core *core, uint64_t now_ns)
 {
@@ -122,7 +114,9 @@ take_cm_events(struct san_core *core, uint64_t now_ns)
 			break;
 		case SAN_CM_EV_REJECTED:
 		case SAN_CM_EV_UNREACHABLE:
-			conn_never(core, &change);
+			san_tl_conn_close(core->tl, change.slot, RTSAN_WC_FLUSHED, 0);
+			core->slot_of_qp[core_conn_place_of(core, (uint32_t)change.cookie)] =
+				NO_SLOT;
 			break;
 		default:
 			conn_over(core, &change, now_ns);
@@ -172,7 +166,7 @@ take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered, bool 
 	struct core_stream *s = san_core_stream_at(core, qp);
 
 	if (s != NULL)
-		san_core_stream_asked(s, accepted);
+		s->accepted = accepted;
 	san_tl_conn_prepare(core->tl, slot, ordered);
 	san_pdl_conn_give(core->pdl, &core->pdl->conns[slot],
 			  (uint8_t)san_ulp_qp_owner(core->ulp, qp));

@@ -131,8 +131,6 @@ void san_core_stream_check_all(const struct san_core *core);
 
 /** The stream is to be connected, perhaps again. -EBUSY: see san_ulp_qp_renew(); -ENOMEM. */
 int san_core_stream_renew(struct core_stream *s, uint64_t now_ns);
-/** A connection was requested by us, or (*accepted*) by the peer. */
-void san_core_stream_asked(struct core_stream *s, bool accepted);
 void san_core_stream_opened(struct core_stream *s, uint64_t now_ns);
 /** ulp holds nothing more of the stream; posted work completes with *status*. */
 void san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns);

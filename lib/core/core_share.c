@@ -33,27 +33,18 @@ core_share_find_user(const struct san_core *core, uint32_t id)
 	return NULL;
 }
 
-static struct core_user *
-core_share_add_user(struct san_core *core, uint32_t id)
-{
-	struct core_user *u = san_mem_calloc(core->conf.mem, 1, sizeof(*u));
-
-	if (u == NULL)
-		return NULL;
-	u->id = id;
-	LIST_INSERT_HEAD(&core->users, u, link);
-	return u;
-}
-
 int
 san_core_share_init(struct san_core *core, struct core_share *share, uint32_t user)
 {
 	struct core_user *u = core_share_find_user(core, user);
 
-	if (u == NULL)
-		u = core_share_add_user(core, user);
-	if (u == NULL)
-		return -ENOMEM;
+	if (u == NULL) {
+		u = san_mem_calloc(core->conf.mem, 1, sizeof(*u));
+		if (u == NULL)
+			return -ENOMEM;
+		u->id = user;
+		LIST_INSERT_HEAD(&core->users, u, link);
+	}
 	u->nb_streams++;
 	*share = (struct core_share){.user = u};
 	return 0;

@@ -368,17 +368,6 @@ core_stream_post_end(struct core_stream *s, uint64_t now_ns)
 	san_stream_post_send(s->session, &wr, 1, now_ns);
 }
 
-/* Disconnect in order once nothing is left to send and either side has finished. */
-static void
-end_in_order(struct core_stream *s, uint64_t now_ns)
-{
-	if (s->disconnects || !san_stream_is_drained(s->session) ||
-	    !(s->closing || san_stream_has_fin(s->session)))
-		return;
-	s->disconnects = true;
-	san_core_conn_disconnect_qp(s->core, s->qpn, false, now_ns);
-}
-
 /* Arm the timer for the earliest deadline. */
 static void
 core_stream_arm(struct core_stream *s, bool is_full, uint64_t now_ns)
@@ -415,10 +404,14 @@ core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 	if (budget == 0)
 		core_stream_list_work(s);
 	if (s->is_open) {
-		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
+		bool ends = s->closing || san_stream_has_fin(s->session);
+
+		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns) {
 			san_core_conn_abort(core, s->qpn, now_ns);
-		else
-			end_in_order(s, now_ns);
+		} else if (ends && !s->disconnects && san_stream_is_drained(s->session)) {
+			s->disconnects = true;
+			san_core_conn_disconnect_qp(core, s->qpn, false, now_ns);
+		}
 	}
 	if (s->is_over && s->share.is_orphan) {
 		stream_free(s);
@@ -535,12 +528,6 @@ san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
 	san_stream_destroy(s->session);
 	core_stream_new_session(s, session);
 	return 0;
-}
-
-void
-san_core_stream_asked(struct core_stream *s, bool accepted)
-{
-	s->accepted = accepted;
 }
 
 void

@@ -113,7 +113,7 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 	for (i = 0; i < INET_ANSWER_MAX; i++)
 		san_inet_rate_init(&in->answers[i], SAN_NS_PER_S / conf->answers_per_s,
 				   conf->answers_burst, in->hash_seed + i);
-	san_inet_own_init(in);
+	in->announce_ns = conf->announce && !conf->quiet ? 0 : SAN_TIME_NEVER;
 	rc = create_tables(in);
 	if (rc != 0) {
 		san_inet_destroy(in);
@@ -130,8 +130,8 @@ san_inet_destroy(struct san_inet *in)
 		return;
 	while (in->out_head != in->out_tail)
 		rte_pktmbuf_free(in->out[in->out_head++ & (in->conf.max_out - 1)]);
-	san_inet_group_destroy(in);
-	san_inet_path_destroy(in);
+	free(in->groups);
+	free(in->paths);
 	san_inet_whole_destroy(in);
 	san_inet_neigh_destroy(in);
 	free(in->out);

@@ -21,7 +21,6 @@
 #define EXCEEDED       11
 #define PARAMETER      12
 #define CODE_PORT      3
-#define CODE_FRAG      4
 #define V6_UNREACHABLE 1 /* ICMPv6 */
 #define V6_TOO_BIG     2
 #define V6_EXCEEDED    3

@@ -21,12 +21,6 @@
 #define OWN_MAX        (2 + RTE_DIM(((struct san_inet_conf *)0)->addrs))
 #define UNSOLICITED_MS 1000 /* latest time of the second report after the first */
 
-void
-san_inet_group_destroy(struct san_inet *in)
-{
-	free(in->groups);
-}
-
 static const struct san_ip all_systems = {{[10] = 0xff, 0xff, 224, 0, 0, 1}};
 static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 

@@ -57,13 +57,6 @@ copy_frame(struct san_inet *in, const struct inet_rx *rx, uint32_t hdr_len, uint
 	return m;
 }
 
-/** True without options and extension headers; an echo request with them is not answered. */
-static bool
-is_plain(const struct inet_rx *rx, uint32_t ip_len)
-{
-	return rx->off == INET_ETH_LEN + ip_len;
-}
-
 static enum san_drop
 echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 {
@@ -148,8 +141,9 @@ san_inet_icmp_rx_v6(struct san_inet *in, const struct inet_rx *rx)
 				   san_inet_nd_rx(in, rx, icmp.icmp_type);
 	if (icmp.icmp_code != 0 || !san_inet_is_unicast(&rx->src))
 		return SAN_DROP_INET_MALFORMED;
+	/* an echo request with extension headers is not answered */
 	if (rx->group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||
-	    !is_plain(rx, sizeof(struct rte_ipv6_hdr)))
+	    rx->off != INET_ETH_LEN + sizeof(struct rte_ipv6_hdr))
 		return SAN_DROP_INET_UNWANTED;
 	if (!san_inet_may_answer(in, INET_ANSWER_ECHO, &rx->src, rx->now_ns))
 		return SAN_DROP_NONE;

@@ -65,14 +65,6 @@ struct nd_out {
 };
 
 static void
-put_opt(struct nd_opt *opt, uint8_t type, const struct rte_ether_addr *mac)
-{
-	opt->type = type;
-	opt->len = 1;
-	memcpy(opt->mac, mac->addr_bytes, sizeof(opt->mac));
-}
-
-static void
 put_nd(struct san_inet *in, const struct nd_out *o)
 {
 	uint16_t len = (uint16_t)(sizeof(struct nd_msg) + (o->bare ? 0 : sizeof(struct nd_opt)));
@@ -102,8 +94,11 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	x->msg.type = o->type;
 	x->msg.flags = o->flags;
 	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));
-	if (!o->bare)
-		put_opt(&x->opt, o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA, &in->conf.mac);
+	if (!o->bare) {
+		x->opt.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
+		x->opt.len = 1;
+		memcpy(x->opt.mac, in->conf.mac.addr_bytes, sizeof(x->opt.mac));
+	}
 	x->msg.cksum = (uint16_t)~san_inet_ip_cksum(m, INET_ETH_LEN + sizeof(x->ip), len, o->src,
 						    &o->dst, INET_PROTO_V6);
 	san_inet_out_add(in, m);

@@ -109,19 +109,6 @@ drop_waiting(struct san_inet *in, struct inet_neigh *e)
 		drop_oldest(in, e);
 }
 
-/** Send what waited: the MAC address is known now. */
-static void
-send_waiting(struct san_inet *in, struct inet_neigh *e)
-{
-	struct rte_mbuf *m;
-
-	while (e->wait_head != INET_NONE) {
-		m = take_waiting(in, e);
-		rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = e->mac;
-		in->drops[SAN_DROP_TX_FULL] += san_inet_out_add(in, m) != SAN_DROP_NONE;
-	}
-}
-
 bool
 san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m, uint32_t n)
 {
@@ -289,6 +276,7 @@ void
 san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct inet_claim *claim)
 {
 	struct inet_neigh *e;
+	struct rte_mbuf *m;
 
 	/*
 	 * Store only addresses that a neighbour can have. Forged packets could fill the table
@@ -310,7 +298,11 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 		neigh_enter_state(in, e, INET_NEIGH_STALE, STALE_NS, rx->now_ns);
 	else
 		neigh_confirm(in, e, rx->now_ns);
-	send_waiting(in, e);
+	while (e->wait_head != INET_NONE) {
+		m = take_waiting(in, e);
+		rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = e->mac;
+		in->drops[SAN_DROP_TX_FULL] += san_inet_out_add(in, m) != SAN_DROP_NONE;
+	}
 	rx->r->what = SAN_INET_LEARNED;
 	rx->r->ip = claim->ip;
 	rx->r->mac = claim->mac;

@@ -26,12 +26,6 @@ own_announce_addr(struct san_inet *in, const struct san_ip *ip)
 }
 
 void
-san_inet_own_init(struct san_inet *in)
-{
-	in->announce_ns = in->conf.announce && !in->conf.quiet ? 0 : SAN_TIME_NEVER;
-}
-
-void
 san_inet_own_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce)
 {
 	in->conf.mac = *mac;

@@ -25,12 +25,6 @@ san_inet_path_create(struct san_inet *in)
 	return in->paths != NULL ? 0 : -ENOMEM;
 }
 
-void
-san_inet_path_destroy(struct san_inet *in)
-{
-	free(in->paths);
-}
-
 /** First entry of the set for *ip*. */
 static struct inet_path *
 set_of(const struct san_inet *in, const struct san_ip *ip)

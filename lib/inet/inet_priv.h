@@ -201,8 +201,6 @@ bool san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struc
 /** Our address with the longest prefix that contains *peer*; else any of its family. */
 const struct san_inet_addr *san_inet_route_best_source(const struct san_inet *in,
 						       const struct san_ip *peer, bool *on_link);
-/** Next hop on the link to *ip*, which is unicast. NULL: none. */
-const struct san_ip *san_inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip);
 /** True for the broadcast addresses of the link and of our IPv4 networks. */
 bool san_inet_route_is_broadcast(const struct san_inet *in, const struct san_ip *ip);
 /** 0; -EAGAIN: wait for hop->neigh; -ENETUNREACH, -EHOSTUNREACH: see san_inet_udp_send(). */
@@ -233,7 +231,6 @@ uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_own.c ---- */
 
-void san_inet_own_init(struct san_inet *in);
 /** *mac* claims *ip*. True: this is our address, and not our MAC address. */
 bool san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
 			  const struct rte_ether_addr *mac, uint64_t now_ns);
@@ -317,7 +314,6 @@ enum san_drop san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx,
 /* ---- inet_path.c ---- */
 
 int san_inet_path_create(struct san_inet *in);
-void san_inet_path_destroy(struct san_inet *in);
 
 /* ---- inet_udp.c ---- */
 
@@ -327,7 +323,6 @@ enum san_drop san_inet_udp_rx(const struct inet_rx *rx);
 /* ---- inet_group.c ---- */
 
 int san_inet_group_create(struct san_inet *in);
-void san_inet_group_destroy(struct san_inet *in);
 /** True if a socket here joined *group*. */
 bool san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group);
 /** A router queries *group*, or *all* groups of its family; answer within *max_ms*. */

@@ -93,8 +93,9 @@ best_route(const struct san_inet *in, const struct san_ip *ip)
 	return best;
 }
 
-const struct san_ip *
-san_inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip)
+/* Next hop on the link to *ip*, which is unicast. NULL: none. */
+static const struct san_ip *
+inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip)
 {
 	const struct san_inet_route *route;
 	bool on_link;
@@ -117,7 +118,7 @@ san_inet_route_source(const struct san_inet *in, const struct san_ip *peer, stru
 	if (san_inet_route_best_source(in, peer, &on_link) == NULL)
 		return -EADDRNOTAVAIL;
 	if (!san_inet_route_is_local(in, peer))
-		hop = san_inet_route_next_hop(in, peer);
+		hop = inet_route_next_hop(in, peer);
 	if (hop == NULL)
 		return -ENETUNREACH;
 	a = san_inet_route_best_source(in, hop, &on_link);
@@ -138,7 +139,7 @@ san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t no
 		*mac = in->conf.mac;
 		return 0;
 	}
-	hop = san_inet_route_next_hop(in, ip);
+	hop = inet_route_next_hop(in, ip);
 	if (hop == NULL)
 		return -EHOSTUNREACH;
 	rc = san_inet_neigh_find(in, hop, now_ns, &e);
@@ -153,7 +154,7 @@ san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint6
 {
 	const struct san_ip *hop = san_inet_route_is_local(in, ip) ?
 		NULL :
-		san_inet_route_next_hop(in, ip);
+		inet_route_next_hop(in, ip);
 
 	if (hop != NULL)
 		san_inet_neigh_doubt(in, hop, now_ns);
@@ -227,7 +228,7 @@ san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_n
 		memset(&hop->mac, 0xff, sizeof(hop->mac));
 		return 0;
 	}
-	next = san_inet_route_next_hop(in, dst);
+	next = inet_route_next_hop(in, dst);
 	if (next == NULL)
 		return -ENETUNREACH;
 	rc = san_inet_neigh_find(in, next, now_ns, &e);

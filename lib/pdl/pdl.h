@@ -579,8 +579,6 @@ void san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win
 		       uint64_t delay_ns, uint64_t now_ns);
 /** True while *psn* is assigned and not acknowledged in *win*. */
 bool san_pdl_rtx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
-/** True if a PROBE that carried *psn* is not answered yet. A PROBE takes no PSN of its own. */
-bool san_pdl_rtx_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn);
 /**
  * The packets that follow may have waited for us for *gap_ns*. After a long gap the answers that
  * our timers wait for may be queued behind them: until pdl->grace_ns the timers do not fire.

@@ -315,16 +315,6 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	pdl->stats.nb_ack_tx++;
 }
 
-static void
-fill_probe(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
-{
-	c->probe_due = false;
-	c->probe_ns = now_ns;
-	if (c->nb_probes < UINT8_MAX)
-		c->nb_probes++;
-	pdl->stats.nb_probe_tx++;
-}
-
 void
 san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		 struct san_wire_ack *ack, uint64_t now_ns)
@@ -341,7 +331,11 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 		pdl->stats.nb_probe_tx++;
 	} else if (c->probe_due) {
 		p->op = SAN_OP_PROBE;
-		fill_probe(pdl, c, now_ns);
+		c->probe_due = false;
+		c->probe_ns = now_ns;
+		if (c->nb_probes < UINT8_MAX)
+			c->nb_probes++;
+		pdl->stats.nb_probe_tx++;
 	} else {
 		p->op = SAN_OP_ACK;
 		p->rsn = c->ack.probe_len;

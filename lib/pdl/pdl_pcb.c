@@ -69,17 +69,6 @@ san_pdl_pcb_is_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded
 /* ---- host budget ---- */
 
 static void
-pcb_wait_for_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
-{
-	if (c->in_wait)
-		return;
-	c->in_wait = true;
-	TAILQ_INSERT_TAIL(&pdl->wait, c, wait_link);
-	pdl->stats.nb_budget_waits++;
-	set_active(pdl, c, true); /* it has queued packets (PCB-2) */
-}
-
-static void
 stop_waiting(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->in_wait)
@@ -104,9 +93,11 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 	SAN_ASSERT(taken <= pdl->conf.budget_pkts);
 	/* While a connection waits, all budget is in flight or reserved by tokens. */
 	SAN_ASSERT(TAILQ_EMPTY(&pdl->wait) || taken == pdl->conf.budget_pkts);
-	if (taken - c->token == pdl->conf.budget_pkts) {
-		pcb_wait_for_budget(pdl, c);
-		return 0;
+	if (taken - c->token == pdl->conf.budget_pkts && !c->in_wait) {
+		c->in_wait = true;
+		TAILQ_INSERT_TAIL(&pdl->wait, c, wait_link);
+		pdl->stats.nb_budget_waits++;
+		set_active(pdl, c, true); /* it has queued packets (PCB-2) */
 	}
 	return pdl->conf.budget_pkts - taken + c->token;
 }

@@ -132,15 +132,6 @@ san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mt
 	set_mtu(c, mtu);
 }
 
-static void
-pmtu_search_on(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
-{
-	if (c->pmtu.size != 0 || now_ns < c->pmtu.at_ns || pdl->conf.pmtu_after == 0)
-		return;
-	if (++c->pmtu.nb_full >= pdl->conf.pmtu_after)
-		try_size(pdl, c, c->mtu_max, now_ns);
-}
-
 void
 san_pdl_pmtu_on_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t len, uint64_t now_ns)
 {
@@ -148,8 +139,11 @@ san_pdl_pmtu_on_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t len, 
 		c->pmtu.watch = true;
 		set_mtu(c, c->mtu);
 	}
-	if (len >= c->mtu && c->mtu < c->mtu_max)
-		pmtu_search_on(pdl, c, now_ns);
+	if (len < c->mtu || c->mtu >= c->mtu_max || c->pmtu.size != 0 || now_ns < c->pmtu.at_ns ||
+	    pdl->conf.pmtu_after == 0)
+		return;
+	if (++c->pmtu.nb_full >= pdl->conf.pmtu_after)
+		try_size(pdl, c, c->mtu_max, now_ns);
 }
 
 void

@@ -117,9 +117,6 @@ void san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /* ---- pdl_rtx.c ---- */
 
-/** An outstanding packet has left the network: take it out of the in-flight sum of PCB-2. */
-void san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
-			  uint32_t psn);
 /** Mark a PSN lost: it must be resent. */
 void san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /** Undo san_pdl_rtx_lose(): the PSN need not be resent. */

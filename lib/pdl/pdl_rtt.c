@@ -30,19 +30,6 @@
 #define HANDSHAKE_MAX 10 /* limit, in initial timeouts */
 #define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronise */
 
-static void
-set_rto(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint32_t level)
-{
-	/* A steady long path has no variation, so the minimum RTO is added to the round trip. */
-	uint64_t rto = r->srtt_ns + RTE_MAX(conf->rto_min_ns, 4 * r->var_ns);
-
-	/*
-	 * Up to twice as long at full congestion: the minimum alone would hide congestion (RT-9).
-	 */
-	rto += rto * level / SAN_CC_LEVELS;
-	r->rto_ns = RTE_MIN(rto, conf->rto_max_ns);
-}
-
 void
 san_pdl_rtt_init(struct san_pdl_rtt *r, const struct san_pdl_conf *conf)
 {
@@ -53,6 +40,8 @@ void
 san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint64_t rtt_ns,
 		   uint32_t level)
 {
+	uint64_t rto;
+
 	if (r->srtt_ns == 0) {
 		r->srtt_ns = rtt_ns;
 		r->var_ns = rtt_ns / 2;
@@ -63,7 +52,13 @@ san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint6
 		r->srtt_ns += (rtt_ns >> SRTT_SHIFT) - (r->srtt_ns >> SRTT_SHIFT);
 	}
 	r->srtt_ns = RTE_MAX(r->srtt_ns, 1u); /* 0 means none */
-	set_rto(r, conf, level);
+	/* A steady long path has no variation, so the minimum RTO is added to the round trip. */
+	rto = r->srtt_ns + RTE_MAX(conf->rto_min_ns, 4 * r->var_ns);
+	/*
+	 * Up to twice as long at full congestion: the minimum alone would hide congestion (RT-9).
+	 */
+	rto += rto * level / SAN_CC_LEVELS;
+	r->rto_ns = RTE_MIN(rto, conf->rto_max_ns);
 }
 
 uint64_t

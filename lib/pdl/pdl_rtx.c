@@ -37,8 +37,9 @@
 
 /* ---- states of an entry ---- */
 
-void
-san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+/* An outstanding packet has left the network: take it out of the in-flight sum of PCB-2. */
+static void
+pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 {
 	if (!san_bitmap_test(&c->txb->flight[win], psn))
 		return;
@@ -53,7 +54,7 @@ san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		return;
-	san_pdl_rtx_unflight(pdl, c, win, psn);
+	pdl_rtx_unflight(pdl, c, win, psn);
 	e->state &= (uint8_t)~SAN_ENT_DEFER;
 	san_bitmap_set(&c->txb->lost[win], psn);
 	c->tx[win].nb_lost++;
@@ -163,7 +164,7 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	/* A scan leaves lost entries alone, so this one may be overdue. */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		start_timeout(pdl, c, e, now_ns);
-	san_pdl_rtx_unflight(pdl, c, win, psn);
+	pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	e->state &= (uint8_t)~SAN_ENT_DEFER;
 	san_bitmap_set(&c->txb->rcvd[win], psn);
@@ -483,7 +484,7 @@ is_silent(const struct san_pdl_entry *e, const struct scan *s)
 static void
 expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
 {
-	san_pdl_rtx_unflight(pdl, c, e->win, e->psn);
+	pdl_rtx_unflight(pdl, c, e->win, e->psn);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_FAST_RTX) | SAN_ENT_SILENT);
 	/* sent_ts has 32 bits: limit the age so that it cannot wrap. */
 	if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
@@ -644,7 +645,7 @@ static void
 turn_into_resync(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint8_t code)
 {
 	/* Update all counters before *op* changes, because they depend on it. */
-	san_pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, e->psn);
+	pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, e->psn);
 	san_pdl_rtx_find(c, SAN_WIN_DATA, e->psn);
 	san_bitmap_clear(&c->txb->rcvd[SAN_WIN_DATA], e->psn);
 	e->op = SAN_OP_RESYNC;
@@ -692,7 +693,7 @@ san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 	if (!san_pdl_rtx_is_outstanding(c, win, psn))
 		return;
 	e = san_pdl_win_tx_entry(c->txb, win, psn);
-	san_pdl_rtx_unflight(pdl, c, win, psn);
+	pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	san_bitmap_clear(&c->txb->rcvd[win], psn);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_DEFER | SAN_ENT_REFUSED);
@@ -710,10 +711,4 @@ san_pdl_rtx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint3
 
 	return san_seq_ge(psn, w->base) && san_seq_lt(psn, w->next) &&
 		!san_bitmap_test(&c->txb->acked[win], psn);
-}
-
-bool
-san_pdl_rtx_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn)
-{
-	return c->nb_probes != 0 && psn == c->tx[SAN_WIN_DATA].next;
 }

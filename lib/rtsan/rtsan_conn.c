@@ -229,14 +229,6 @@ is_for_stream(struct rtsan_ctx *ctx, const struct shmq_event *pe)
 	return conn_event_resolve(ctx, pe, &ev) && rtsan_stream_on_event(&ev);
 }
 
-static void
-conn_event_keep(struct rtsan_ctx *ctx, const struct shmq_event *pe)
-{
-	ctx->spare->ev = *pe;
-	STAILQ_INSERT_TAIL(&ctx->kept, ctx->spare, link);
-	ctx->spare = NULL;
-}
-
 int
 rtsan_event_share(struct rtsan_ctx *ctx)
 {
@@ -250,8 +242,11 @@ rtsan_event_share(struct rtsan_ctx *ctx)
 		rc = ctx->spare != NULL ? ctx->ops->event_poll(ctx->priv, &pe) : -ENOMEM;
 		if (rc <= 0)
 			break;
-		if (!is_for_stream(ctx, &pe))
-			conn_event_keep(ctx, &pe);
+		if (is_for_stream(ctx, &pe))
+			continue;
+		ctx->spare->ev = pe;
+		STAILQ_INSERT_TAIL(&ctx->kept, ctx->spare, link);
+		ctx->spare = NULL;
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == -ENOMEM)

@@ -50,15 +50,6 @@ rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn)
 	return atomic_load(&place->qpn) == qpn ? qp : NULL;
 }
 
-static void
-place_qp(struct rtsan_ctx *ctx, struct rtsan_qp *qp)
-{
-	struct rtsan_qp_place *place = &ctx->qps[SAN_QPN_INDEX(qp->qpn)];
-
-	atomic_store(&place->qp, qp);
-	atomic_store(&place->qpn, qp->qpn);
-}
-
 int
 rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **out)
 {
@@ -90,7 +81,8 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	if (rc == 0) {
 		qp->qpn = conf.qp;
 		san_wr_wq_prod_init(&qp->wq, conf.wq, req.qp.sq_depth, req.qp.rq_depth);
-		place_qp(ctx, qp);
+		atomic_store(&ctx->qps[SAN_QPN_INDEX(qp->qpn)].qp, qp);
+		atomic_store(&ctx->qps[SAN_QPN_INDEX(qp->qpn)].qpn, qp->qpn);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {

@@ -43,9 +43,8 @@ struct san_sock_names {
 };
 
 struct san_sock_stats {
-	uint64_t nb_rx, nb_rx_bytes, nb_tx, nb_tx_bytes;
+	uint64_t nb_rx, nb_tx, nb_tx_bytes;
 	uint64_t nb_rx_full; /**< datagrams without room in its ring */
-	uint64_t nb_tx_bad;  /**< datagrams that could not be sent; the program gets the error */
 };
 
 /** How long a stream bears silence of its peer. */

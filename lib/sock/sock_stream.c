@@ -122,17 +122,6 @@ sock_stream_post_recv(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 		atomic_store_explicit(&s->shm->rx_waits, 0, memory_order_relaxed);
 }
 
-static void
-sock_stream_on_received(struct san_socks *all, struct san_sock *s, uint32_t bytes, uint64_t now_ns)
-{
-	s->rx_tail += bytes;
-	s->stats.nb_rx++;
-	s->stats.nb_rx_bytes += bytes;
-	atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
-	san_sock_mirror(all, s, true);
-	sock_stream_post_recv(all, s, now_ns);
-}
-
 /* ---- send ---- */
 
 static bool
@@ -305,16 +294,21 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 		return;
 	if (wc->status != 0)
 		tx_over(all, s, error_of(wc->status));
-	if (wc->op == RTSAN_WC_RECV && wc->byte_len != 0)
-		sock_stream_on_received(all, s, wc->byte_len, now_ns);
-	else if (wc->op == RTSAN_WC_RECV)
+	if (wc->op == RTSAN_WC_RECV && wc->byte_len != 0) {
+		s->rx_tail += wc->byte_len;
+		s->stats.nb_rx++;
+		atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
+		san_sock_mirror(all, s, true);
+		sock_stream_post_recv(all, s, now_ns);
+	} else if (wc->op == RTSAN_WC_RECV) {
 		rx_over(all, s);
-	else if (wc->status != 0 || s->stream.is_over)
+	} else if (wc->status != 0 || s->stream.is_over) {
 		return; /* the whole ring is free already */
-	else if (wc->op == RTSAN_WC_SEND)
+	} else if (wc->op == RTSAN_WC_SEND) {
 		sock_stream_on_sent(all, s, now_ns);
-	else if (wc->op == RTSAN_WC_STREAM_SHUTDOWN)
+	} else if (wc->op == RTSAN_WC_STREAM_SHUTDOWN) {
 		s->stream.shut_done = true;
+	}
 }
 
 void

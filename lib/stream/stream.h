@@ -235,7 +235,7 @@ struct san_stream_bytes {
 struct san_stream_stats {
 	struct san_stream_bytes tx, rx;
 	uint64_t nb_tx_msgs, nb_rx_msgs;
-	uint64_t nb_tx_data, nb_rx_data;    /**< messages with payload */
+	uint64_t nb_rx_data;                /**< messages with payload */
 	uint64_t nb_updates;                /**< credit updates sent */
 	uint64_t nb_advs, nb_adv_rides;     /**< sent; those in a data message */
 	uint64_t nb_stale;                  /**< advertisements received but used up already */

@@ -117,12 +117,6 @@ san_stream_credit_may_update(const struct san_stream *s)
 }
 
 bool
-san_stream_credit_room_left(const struct san_stream *s)
-{
-	return s->cr.nb_payload_rcvd - s->cr.nb_freed < s->conf.nb_store;
-}
-
-bool
 san_stream_credit_has_room(const struct san_stream *s)
 {
 	return s->cr.nb_payload - s->cr.peer_freed < s->peer_store;

@@ -163,7 +163,6 @@ msg_count_sent(struct san_stream *s, const struct san_sm *m)
 	}
 	if (m->len == 0)
 		return;
-	s->stats.nb_tx_data++;
 	s->cr.nb_payload++;
 	if ((m->flags & (SAN_SM_INITIAL | SAN_SM_URGENT_BYTE)) == 0)
 		san_stream_adv_spend(s);

@@ -22,13 +22,6 @@
 
 /* ---- receiver ---- */
 
-/* The class of the first buffer for the rest (AFC-22). */
-static uint8_t
-class_of(const struct stream_rqe *q)
-{
-	return q->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV;
-}
-
 void
 san_stream_offer_on_msg(struct san_stream *s, const struct san_sm *m)
 {
@@ -145,8 +138,8 @@ san_stream_offer_read(struct san_stream *s, struct stream_rqe *q)
 
 	if (rest < left)
 		left = rest;
-	if (rx->cls == SAN_SM_MODES)
-		rx->cls = class_of(q);
+	if (rx->cls == SAN_SM_MODES) /* of the first buffer for the rest (AFC-22) */
+		rx->cls = q->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV;
 	rx->scans = 0;
 	while (left > 0) {
 		uint32_t before = q->nb_io_bytes;

@@ -260,7 +260,7 @@ struct stream_credit {
 };
 
 struct stream_urgent {
-	uint32_t tx_mark, rx_mark;
+	uint32_t tx_mark;
 	bool tx_due;           /* to be announced */
 	bool announced, there; /* rx: it was announced; it has arrived */
 	uint8_t byte;
@@ -399,8 +399,6 @@ bool san_stream_credit_must_update(const struct san_stream *s);
 bool san_stream_credit_may_update(const struct san_stream *s);
 /* True if the peer has room for one more unread message with payload. */
 bool san_stream_credit_has_room(const struct san_stream *s);
-/* True if the peer may still send one before any is read here. */
-bool san_stream_credit_room_left(const struct san_stream *s);
 
 /* ---- stream_mode.c ---- */
 
@@ -415,7 +413,6 @@ void san_stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns);
 void san_stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns);
 /* How to begin a large send for which no buffer is known. */
 uint8_t san_stream_mode_way(struct san_stream *s, uint64_t now_ns);
-bool san_stream_mode_can_offer(const struct san_stream *s);
 
 /* Actions of the application that show in which order it receives and sends (AFC-11). */
 enum stream_see {
@@ -519,8 +516,6 @@ void san_stream_recv_cancel(struct san_stream *s);
 /* The sender gives up the rest of a large send (AFC-28). */
 void san_stream_recv_withdrawn(struct san_stream *s);
 void san_stream_recv_scan(struct san_stream *s);
-/* True if *q* can take the rest of a large send. */
-bool san_stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q);
 static inline bool
 san_stream_recv_is_set(const struct stream_rqe *q)
 {
@@ -539,8 +534,6 @@ san_stream_recv_first(struct san_stream *s)
 bool san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr);
 /* Complete the waits for which an event holds. */
 void san_stream_wait_run(struct san_stream *s);
-void san_stream_wait_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status,
-			      uint32_t imm, uint32_t byte_len);
 /* True if the application waits for data instead of posting buffers. */
 bool san_stream_wait_for_data(const struct san_stream *s);
 

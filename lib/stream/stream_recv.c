@@ -95,8 +95,9 @@ san_stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t sta
 
 /* ---- matching ---- */
 
-bool
-san_stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
+/* True if *q* can take the rest of a large send. */
+static bool
+stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
 {
 	uint32_t need = s->rx.rest < s->threshold ? s->rx.rest : s->threshold;
 
@@ -180,7 +181,7 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 	if (!initial || rx->nb_unread > 0)
 		return false;
 	return q->adv == STREAM_ADV_SENT ||
-		(rx->way != STREAM_RX_NONE && san_stream_recv_fits(s, q));
+		(rx->way != STREAM_RX_NONE && stream_recv_fits(s, q));
 }
 
 static void
@@ -214,7 +215,7 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 static bool
 more_may_come(struct san_stream *s)
 {
-	if (s->rx.fin || s->over || !san_stream_credit_room_left(s))
+	if (s->rx.fin || s->over || s->cr.nb_payload_rcvd - s->cr.nb_freed >= s->conf.nb_store)
 		return false;
 	if (s->rx.way != STREAM_RX_NONE)
 		san_stream_offer_answer_small(s);
@@ -283,7 +284,7 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
 
-	if (san_stream_recv_fits(s, q)) {
+	if (stream_recv_fits(s, q)) {
 		if (rx->way == STREAM_RX_OFFER)
 			san_stream_offer_read(s, q);
 		return false; /* a notice is answered by the next message */

@@ -9,9 +9,9 @@
 
 #include "stream_priv.h"
 
-void
-san_stream_wait_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status,
-			 uint32_t imm, uint32_t byte_len)
+static void
+stream_wait_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status,
+		     uint32_t imm, uint32_t byte_len)
 {
 	SAN_ASSERT(s->done_tail - s->done_head < STREAM_DONES);
 	s->dones[s->done_tail++ % STREAM_DONES] = (struct stream_done){
@@ -66,8 +66,8 @@ san_stream_wait_run(struct san_stream *s)
 			i++;
 			continue;
 		}
-		san_stream_wait_ctl_done(s, w->wr_id, RTSAN_WC_STREAM_WAIT, 0, hit,
-					 s->rx.unread_bytes);
+		stream_wait_ctl_done(s, w->wr_id, RTSAN_WC_STREAM_WAIT, 0, hit,
+				     s->rx.unread_bytes);
 		s->rx.notified |= (hit & RTSAN_STREAM_READABLE) != 0;
 		/* in the order of posting */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
@@ -78,8 +78,8 @@ static void
 stream_wait_post_wait(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	if (s->nb_waits == SAN_STREAM_WAIT_MAX) {
-		san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_WAIT, RTSAN_WC_NO_BUFFERS, 0,
-					 0);
+		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_WAIT, RTSAN_WC_NO_BUFFERS, 0,
+				     0);
 		return;
 	}
 	s->wait[s->nb_waits++] = (struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
@@ -96,11 +96,11 @@ post_cancel(struct san_stream *s, const struct san_ulp_wr *wr)
 		san_stream_send_cancel(s);
 	if ((wr->imm & RTSAN_STREAM_WAITS) != 0) {
 		for (i = 0; i < s->nb_waits; i++)
-			san_stream_wait_ctl_done(s, s->wait[i].wr_id, RTSAN_WC_STREAM_WAIT,
-						 RTSAN_WC_CANCELLED, 0, 0);
+			stream_wait_ctl_done(s, s->wait[i].wr_id, RTSAN_WC_STREAM_WAIT,
+					     RTSAN_WC_CANCELLED, 0, 0);
 		s->nb_waits = 0;
 	}
-	san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_CANCEL, 0, wr->imm, 0);
+	stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_CANCEL, 0, wr->imm, 0);
 }
 
 static void
@@ -113,8 +113,8 @@ stream_wait_post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
 		status = RTSAN_WC_INVALID;
 	else if (!u->there)
 		status = RTSAN_WC_AGAIN;
-	san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_URGENT, status, u->byte,
-				 status == 0);
+	stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_URGENT, status, u->byte,
+			     status == 0);
 	if (status == 0)
 		u->announced = u->there = false;
 }
@@ -167,13 +167,13 @@ san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 		stream_wait_post_urgent(s, wr);
 		break;
 	case SAN_WR_GIVE_BACK:
-		san_stream_wait_ctl_done(
+		stream_wait_ctl_done(
 			s, wr->wr_id, RTSAN_WC_STREAM_GIVE_BACK,
 			san_stream_recv_give_back(s, wr->imm) ? 0 : RTSAN_WC_INVALID, wr->imm, 0);
 		break;
 	default:
-		san_stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_OPTION,
-					 set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
+		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_OPTION,
+				     set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
 		break;
 	}
 	return true;

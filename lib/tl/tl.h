@@ -202,7 +202,6 @@ struct san_tl_rxn {
 	bool in_cam;     /**< in the CAM under SAN_CAM_REQUEST */
 	bool in_cam_ssn; /**< in the CAM under SAN_CAM_SOLICIT */
 	bool in_out;     /**< a grant is decided and has no PSN yet */
-	bool deferred;   /**< counted as a request that waited for budget */
 	uint8_t queue;   /**< enum san_rxn_queue */
 	uint32_t rsn;
 	uint32_t ssn;
@@ -484,7 +483,6 @@ struct san_tl_stats {
 	uint64_t nb_aborts;
 	uint64_t nb_red;           /**< packets refused in the red zone */
 	uint64_t nb_finished_data; /**< packets of finished transactions, discarded */
-	uint64_t nb_nacks_lost;    /**< no room, or rate limit; the next copy asks again */
 	/* packing (RT-34) */
 	uint64_t nb_packed_tx, nb_packed_rx;       /**< packets sent once, and accepted */
 	uint64_t nb_pack_msgs_tx, nb_pack_msgs_rx; /**< messages in them */

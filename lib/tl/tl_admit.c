@@ -137,15 +137,6 @@ list_tail(struct san_tl *tl, struct san_tl_charge *ch)
 	TAILQ_INSERT_TAIL(&tl->charges[ch->granted], ch, link);
 }
 
-static void
-charge_unlist(struct san_tl *tl, struct san_tl_charge *ch)
-{
-	if (!ch->listed)
-		return;
-	ch->listed = false;
-	TAILQ_REMOVE(&tl->charges[ch->granted], ch, link);
-}
-
 void
 san_tl_admit_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
 {
@@ -181,8 +172,10 @@ charge_take_back(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 	if (bytes == 0)
 		return;
 	add_charged(tl, ch, -(int64_t)bytes);
-	if (ch->charged == 0)
-		charge_unlist(tl, ch);
+	if (ch->charged == 0 && ch->listed) {
+		ch->listed = false;
+		TAILQ_REMOVE(&tl->charges[ch->granted], ch, link);
+	}
 }
 
 /*
@@ -387,16 +380,6 @@ admit_pick_conn(struct san_tl *tl, bool missed)
 	return tc != NULL ? tc : pick_of(tl, &tl->admit[0], missed);
 }
 
-/* Move the host to the end of its list. */
-static void
-host_pass(struct san_tl *tl, struct san_tl_host *h)
-{
-	if (!h->in_admit)
-		return;
-	TAILQ_REMOVE(&tl->admit[h->slow], h, link);
-	TAILQ_INSERT_TAIL(&tl->admit[h->slow], h, link);
-}
-
 /* Any waiting connection: its timer serves all of them. */
 static struct san_tl_conn *
 first_waiting(const struct san_tl *tl)
@@ -482,7 +465,10 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		admit_list(tl, tc, false);
 		granted = step != 0 && san_tl_solicit_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_update(tl, tc);
-		host_pass(tl, tc->host);
+		if (tc->host->in_admit) { /* so does the host */
+			TAILQ_REMOVE(&tl->admit[tc->host->slow], tc->host, link);
+			TAILQ_INSERT_TAIL(&tl->admit[tc->host->slow], tc->host, link);
+		}
 		/* A connection that now waits for a receive has left the list: it is not a miss. */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}

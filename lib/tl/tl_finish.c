@@ -239,17 +239,6 @@ on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 	}
 }
 
-static void
-on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
-
-	if (t == NULL)
-		return;
-	t->req_acked = true;
-	san_tl_finish_settle(tl, tc, t);
-}
-
 /* The peer acknowledged a packet, so it has resources again, or will soon (RT-35). */
 static void
 deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
@@ -274,6 +263,7 @@ static void
 on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n,
 	 uint64_t now_ns)
 {
+	struct san_tl_txn *t;
 	uint32_t i, k;
 
 	if (!tc->open)
@@ -295,7 +285,11 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 		case SAN_OP_PUSH_SLCTD_REQ:
 		case SAN_OP_PULL_REQ:
 		case SAN_OP_ATOMIC_REQ:
-			on_acked_request(tl, tc, &e[i]);
+			t = san_tl_txn_at(tc, e[i].rsn);
+			if (t == NULL)
+				break;
+			t->req_acked = true;
+			san_tl_finish_settle(tl, tc, t);
 			break;
 		case SAN_OP_PULL_DATA:
 			san_tl_pull_acked(tl, tc, &e[i], now_ns);

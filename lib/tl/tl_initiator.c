@@ -233,12 +233,6 @@ ordered_push(struct san_tl_conn *tc)
 	return NULL;
 }
 
-static inline uint32_t
-imm_len_of(const struct san_tl_txn *t)
-{
-	return t->req.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
-}
-
 static inline struct san_tl_txn *
 next_push(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -250,7 +244,8 @@ static inline void
 initiator_advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint16_t mtu,
 		  struct san_pdl_entry *e)
 {
-	uint32_t left = t->req.length - t->sent, imm_len = imm_len_of(t);
+	uint32_t left = t->req.length - t->sent;
+	uint32_t imm_len = t->req.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
 	uint32_t may = unlikely(t->solicited) ? t->granted - t->sent : left;
 	bool last = may == left && left + imm_len <= mtu;
 	uint32_t len = likely(last) ? left : RTE_MIN(may, mtu);

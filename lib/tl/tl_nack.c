@@ -58,10 +58,8 @@ nack_add(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t flags, uint32_
 
 	if (tl->nack_tail - tl->nack_head == SAN_TL_NACKS ||
 	    !san_rate_take(&tc->host->nacks_ns, SAN_NS_PER_MS / tl->conf.nacks_per_ms, HOST_BURST,
-			   tl->now_ns)) {
-		tl->stats.nb_nacks_lost++;
-		return;
-	}
+			   tl->now_ns))
+		return; /* the next copy asks again */
 	n = &tl->nacks[tl->nack_tail++ & (SAN_TL_NACKS - 1)];
 	*n = (struct san_tl_nack){
 		.cid = tl->pdl->conns[tc->slot].cid,

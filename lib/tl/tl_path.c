@@ -74,12 +74,6 @@ san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes
 	return tl_path_move_sum(tl, p, bytes, before);
 }
 
-static uint64_t
-tl_path_headroom(const struct san_tl *tl, uint64_t product, bool grew)
-{
-	return grew ? product / 2 : RTE_MIN(product / 4, (uint64_t)tl->budget_bytes / 2);
-}
-
 /* Usable budget: connections get at most a quarter each while others wait. */
 static uint64_t
 tl_path_usable(const struct san_tl *tl, bool granted)
@@ -116,7 +110,8 @@ tl_path_wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t 
 	if (old == 0 || p->rate == 0)
 		return 0;
 	bytes = (p->rate * p->rtt_ns) >> RATE_SHIFT;
-	bytes += tl_path_headroom(tl, bytes, GREW(p->rate, old));
+	bytes += GREW(p->rate, old) ? bytes / 2 :
+				      RTE_MIN(bytes / 4, (uint64_t)tl->budget_bytes / 2);
 	share = tl_path_usable(tl, granted) * p->rate / tl->rate;
 	return (uint32_t)(bytes > share ? RTE_MIN(bytes - share, tl->conf.path_bytes / 2ull) : 0);
 }

@@ -47,21 +47,16 @@ piece_drop(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at, enum
 	san_tl_death_add(tl->death, piece_unlink(tl, tc, at));
 }
 
-/* True if its PSN is received already, or outside the window. */
-static bool
-piece_is_over(const struct san_pdl_conn *c, struct rte_mbuf *m)
-{
-	return san_pdl_win_rx_classify(&c->rx[SAN_WIN_DATA], piece_pkt_of(m)->psn) != SAN_POS_NEW;
-}
-
 void
 san_tl_piece_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason)
 {
 	const struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct rte_mbuf **at = &tc->pieces;
+	enum san_pdl_pos pos;
 
 	while (*at != NULL) {
-		if (all || piece_is_over(c, *at))
+		pos = san_pdl_win_rx_classify(&c->rx[SAN_WIN_DATA], piece_pkt_of(*at)->psn);
+		if (all || pos != SAN_POS_NEW) /* received already, or outside the window */
 			piece_drop(tl, tc, at, reason);
 		else
 			at = &san_wire_pkt(*at)->next;

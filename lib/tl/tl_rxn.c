@@ -432,16 +432,6 @@ san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 	}
 }
 
-/* Drop LAST of the base. The rest is placed and acknowledged, and stays. */
-static void
-base_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-	       enum san_drop reason, uint64_t now_ns)
-{
-	san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
-	r->seen_last = false;
-	r->arrived = r->received;
-}
-
 void
 san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
 			 uint64_t now_ns)
@@ -452,10 +442,14 @@ san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_dro
 	san_tl_piece_drop(tl, tc, true, reason);
 	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
-		if (r->held_head != NULL && r == tc->cur)
-			base_last_drop(tl, tc, r, reason, now_ns);
-		else if (r->held_head != NULL)
+		if (r->held_head != NULL && r == tc->cur) {
+			/* only LAST: the rest of the base is placed and acknowledged, and stays */
+			san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
+			r->seen_last = false;
+			r->arrived = r->received;
+		} else if (r->held_head != NULL) {
 			san_tl_nack_push_reset(tl, tc, r, reason, now_ns);
+		}
 	}
 	for (rsn = tc->rsn_base; tc->nb_held != 0 && rsn != tc->rsn_next; rsn++)
 		san_tl_rxn_pull_last_drop(tl, tc, san_tl_txn_at(tc, rsn), reason);

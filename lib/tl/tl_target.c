@@ -373,16 +373,6 @@ target_rxn_matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
 }
 
-static inline void
-target_push_arrives(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p,
-		    uint64_t now_ns)
-{
-	r->arrived += san_tl_data_len(p);
-	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
-	if (r->solicited)
-		san_tl_admit_charge_use(tl, &r->charge, san_tl_data_len(p), now_ns);
-}
-
 enum san_drop
 san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			 enum san_drop drop, uint64_t now_ns)
@@ -469,7 +459,10 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 		/* LAST that is held back is only resent, because the rest may be placed. */
 		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
 				 san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
-	target_push_arrives(tl, r, p, now_ns);
+	r->arrived += san_tl_data_len(p);
+	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
+	if (r->solicited)
+		san_tl_admit_charge_use(tl, &r->charge, san_tl_data_len(p), now_ns);
 	if (out != PUT_HOLD)
 		return target_conclude_push(tl, tc, r, m, out, true, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
@@ -673,10 +666,8 @@ first_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 		return;
 	}
 	san_tl_admit_run(tl, now_ns);
-	if (r->granted == 0 && !tc->grant_wait) {
-		r->deferred = true;
+	if (r->granted == 0 && !tc->grant_wait)
 		tl->stats.nb_grants_deferred++;
-	}
 }
 
 static enum san_drop

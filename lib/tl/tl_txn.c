@@ -26,16 +26,6 @@ san_tl_txn_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
 	return true;
 }
 
-static void
-ring_return(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	if (tc->txn_mask != 0)
-		san_pool_give(&tl->free_rings, tc->txns);
-	tc->one = NULL;
-	tc->txns = &tc->one;
-	tc->txn_mask = 0;
-}
-
 struct san_tl_txn *
 san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 {
@@ -73,7 +63,11 @@ san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn
 	}
 	tc->nb_txns = (uint16_t)(tc->nb_txns - n);
 	if (tc->nb_txns == 0) {
-		ring_return(tl, tc);
+		if (tc->txn_mask != 0)
+			san_pool_give(&tl->free_rings, tc->txns);
+		tc->one = NULL;
+		tc->txns = &tc->one;
+		tc->txn_mask = 0;
 		tl->nb_busy -= !(tc->want & SAN_WANT_PROMISED);
 	}
 }

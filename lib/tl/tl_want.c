@@ -145,19 +145,6 @@ san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 	want_call_conn(tl, tc);
 }
 
-/* Wake these before connections with something outstanding, which continue anyway. */
-static void
-wake_first(struct san_tl *tl)
-{
-	struct san_tl_conn *tc;
-
-	while ((tc = TAILQ_FIRST(&tl->want_first)) != NULL && san_tl_has_first(tl)) {
-		want_leave_line(tl, tc, 0);
-		want_promise_turn(tl, tc);
-		want_call_conn(tl, tc);
-	}
-}
-
 /* Call those near the front of the budget list whose path has room outside the budget. */
 static void
 wake_paths(struct san_tl *tl)
@@ -187,7 +174,12 @@ san_tl_want_wake_waiting(struct san_tl *tl)
 		want_call_conn(tl, tc);
 	if (unlikely(tl->path_room != 0))
 		wake_paths(tl);
-	wake_first(tl);
+	/* these before connections with something outstanding, which continue anyway */
+	while ((tc = TAILQ_FIRST(&tl->want_first)) != NULL && san_tl_has_first(tl)) {
+		want_leave_line(tl, tc, 0);
+		want_promise_turn(tl, tc);
+		want_call_conn(tl, tc);
+	}
 	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && san_tl_nb_common(tl) != 0 &&
 	       san_tl_txn_ring_take(tl, tc)) {
 		want_leave_line(tl, tc, 0);

@@ -258,24 +258,19 @@ san_ulp_cq_nb_qps(const struct san_ulp_cq *cq)
 	return cq->nb_qps;
 }
 
-static void
-forget_own(struct san_ulp_cq *cq)
-{
-	ulp_cq_unnotify(cq);
-	LIST_REMOVE(cq, own_link);
-}
-
 int
 san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
 	int rc = 0;
 
-	if (cq->waiter != SAN_ULP_CQ_OWN)
+	if (cq->waiter != SAN_ULP_CQ_OWN) {
 		rc = san_ulp_cq_leave(ulp, cq);
-	else if (cq->nb_qps > 0)
+	} else if (cq->nb_qps > 0) {
 		rc = -EBUSY;
-	else
-		forget_own(cq);
+	} else {
+		ulp_cq_unnotify(cq);
+		LIST_REMOVE(cq, own_link);
+	}
 	if (rc == 0)
 		san_ulp_cq_free(ulp, cq);
 	return rc;

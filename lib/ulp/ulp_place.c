@@ -25,20 +25,6 @@
 _Static_assert(SAN_ULP_MRS_MAX <= 1u << REF_RECV_SHIFT, "ulp_ref");
 _Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (32 - REF_RECV_SHIFT), "ulp_ref");
 
-static void
-ref_mr(const struct san_ulp *ulp, struct san_tl_rxn *r, const struct san_ulp_mr *mr)
-{
-	r->ulp_ref |= (uint32_t)(mr - ulp->mrs);
-	r->ulp_gen |= (uint64_t)mr->gen << GEN_MR_SHIFT;
-}
-
-static void
-ref_recv(struct san_tl_rxn *r, const struct san_ulp_qp *qp, const struct san_ulp_rqe *e)
-{
-	r->ulp_ref |= (uint32_t)(e - qp->rqes) << REF_RECV_SHIFT;
-	r->ulp_gen |= e->gen;
-}
-
 /** Region that the transaction was admitted to; NULL: revoked since (counted). */
 static const struct san_ulp_mr *
 mr_of(struct san_ulp *ulp, const struct san_tl_rxn *r)
@@ -75,8 +61,10 @@ open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
 	if (r->length == 0 && r->key == 0)
 		return SAN_ST_OK;
 	status = san_ulp_mr_access(ulp, r, r->length, qp, right, &mr);
-	if (status == SAN_ST_OK)
-		ref_mr(ulp, r, mr);
+	if (status == SAN_ST_OK) {
+		r->ulp_ref |= (uint32_t)(mr - ulp->mrs);
+		r->ulp_gen |= (uint64_t)mr->gen << GEN_MR_SHIFT;
+	}
 	return status;
 }
 
@@ -138,7 +126,8 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
 		return SAN_ST_LENGTH;
 	}
-	ref_recv(r, qp, e);
+	r->ulp_ref |= (uint32_t)(e - qp->rqes) << REF_RECV_SHIFT;
+	r->ulp_gen |= e->gen;
 	return SAN_ST_OK;
 }
 

@@ -132,19 +132,6 @@ san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	TAILQ_INSERT_TAIL(&ulp->pump, qp, link);
 }
 
-/* The queue pair has ended and its receives find no room. */
-static void
-wait_for_room(struct san_ulp *ulp, struct san_ulp_qp *qp)
-{
-	struct san_ulp_cq *cq = qp->recv_cq;
-
-	SAN_ASSERT(qp->listed == SAN_ULP_UNLISTED);
-	if (TAILQ_EMPTY(&cq->full))
-		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
-	qp->listed = SAN_ULP_IN_FULL;
-	TAILQ_INSERT_TAIL(&cq->full, qp, link);
-}
-
 uint32_t
 san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot)
 {
@@ -267,13 +254,6 @@ san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qpn)
 
 /* ---- receives ---- */
 
-static void
-recv_release(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
-{
-	e->state = SAN_RQE_FREE;
-	qp->rq_free[qp->nb_rq_free++] = (uint16_t)(e - qp->rqes);
-}
-
 struct san_ulp_rqe *
 san_ulp_qp_take_recv(struct san_ulp_qp *qp)
 {
@@ -324,7 +304,8 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 	wc->qp = qp->qpn;
 	san_ulp_cq_put(qp->recv_cq, wc);
 	ulp->stats.nb_wcs++;
-	recv_release(qp, e);
+	e->state = SAN_RQE_FREE;
+	qp->rq_free[qp->nb_rq_free++] = (uint16_t)(e - qp->rqes);
 }
 
 /** Complete posted receives as flushed; if the CQ is full, the rest waits for room. */
@@ -332,13 +313,18 @@ static void
 ulp_qp_flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .status = RTSAN_WC_FLUSHED};
+	struct san_ulp_cq *cq = qp->recv_cq;
 	struct san_ulp_rqe *e;
 
 	ulp_qp_unlist(ulp, qp);
 	while ((e = san_ulp_qp_take_recv(qp)) != NULL)
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
-	if (san_ulp_qp_nb_posted(qp) > 0)
-		wait_for_room(ulp, qp);
+	if (san_ulp_qp_nb_posted(qp) == 0)
+		return;
+	if (TAILQ_EMPTY(&cq->full))
+		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
+	qp->listed = SAN_ULP_IN_FULL;
+	TAILQ_INSERT_TAIL(&cq->full, qp, link);
 }
 
 /** Flush everything queued, in order: requests, then receives. */

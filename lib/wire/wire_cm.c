@@ -20,30 +20,23 @@ put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
 	memcpy(x->private_data, cm->private_data, cm->private_len);
 }
 
-/**
- * A RESET is only a common header, no longer than the shortest packet that it answers. So no sender
- * can make us send more to a forged address than it sends to us. (RT-36)
- */
-static void
-build_reset(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p,
-	    const struct san_wire_cm *cm)
-{
-	struct san_wire_pkt reset = *p;
-
-	reset.psn = cm->data_psn;
-	reset.rsn = cm->src_cid;
-	reset.cmpl_rsn = cm->src_tag;
-	san_wire_build(m, path, &reset);
-}
-
 void
 san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		  const struct san_wire_pkt *p, const struct san_wire_cm *cm)
 {
+	struct san_wire_pkt reset;
 	struct wire_cm *x;
 
+	/*
+	 * A RESET is only a common header, no longer than the shortest packet that it answers. So
+	 * no sender can make us send more to a forged address than it sends to us. (RT-36)
+	 */
 	if (cm->msg == SAN_CM_RESET) {
-		build_reset(m, path, p, cm);
+		reset = *p;
+		reset.psn = cm->data_psn;
+		reset.rsn = cm->src_cid;
+		reset.cmpl_rsn = cm->src_tag;
+		san_wire_build(m, path, &reset);
 		return;
 	}
 	x = (struct wire_cm *)rte_pktmbuf_append(m, sizeof(*x));

@@ -131,6 +131,4 @@ struct wire_ack {
 static_assert(sizeof(struct wire_ack) == 20, "ACK");
 static_assert(offsetof(struct wire_ack, bits) == 18, "ACK bits");
 
-#define WIRE_EXT_MAX 20 /**< longest extended header */
-
 #endif /* WIRE_RT_H */

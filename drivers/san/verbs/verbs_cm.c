@@ -256,15 +256,6 @@ verbs_cm_ask_device(struct verbs_qp *q)
 }
 
 static void
-on_route(struct verbs_qp *q)
-{
-	if (q->id->verbs == q->ctx->dev)
-		verbs_cm_ask_device(q);
-	else /* the route uses another device */
-		san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
-}
-
-static void
 on_rejected(struct verbs_qp *q, const struct cm_event *e)
 {
 	uint8_t reason = e->ev.status == NO_SERVICE ? RTSAN_R_NO_LISTENER :
@@ -323,7 +314,10 @@ verbs_cm_on_event(struct verbs_qp *q, const struct cm_event *e)
 			san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		on_route(q);
+		if (q->id->verbs == q->ctx->dev)
+			verbs_cm_ask_device(q);
+		else /* the route uses another device */
+			san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -199,22 +199,14 @@ san_verbs_conn_resolve(struct verbs_qp *q)
 }
 
 static int
-check_private(const struct verbs_qp *q)
+verbs_conn_connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
 {
+	int rc;
+
 	/* programs of other libraries do not know halves */
 	if (q->ctx->is_plain && q->private_len > VERBS_HELLO_ASK)
 		return q->ctx->host->fail(-EMSGSIZE, "connect: private data of %u bytes, not %d",
 					  q->private_len, VERBS_HELLO_ASK);
-	return 0;
-}
-
-static int
-verbs_conn_connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
-{
-	int rc = check_private(q);
-
-	if (rc != 0)
-		return rc;
 	if (verbs_conn_to_sockaddr(peer, verbs_conn_tcp_port_of(q->ctx, service), &q->peer) != 0)
 		return q->ctx->host->fail(-EINVAL, "connect: \"%s\" is no address", peer);
 	q->service = service;
@@ -263,8 +255,9 @@ verbs_conn_find_request(struct verbs_ctx *ctx, uint64_t request)
 	return r->id != NULL && r->gen == request / VERBS_REQUESTS ? r : NULL;
 }
 
-struct rdma_cm_id *
-san_verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r)
+/* Release the place of a request, and return its ID to the caller. Under the context's lock. */
+static struct rdma_cm_id *
+verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r)
 {
 	struct rdma_cm_id *id = r->id;
 
@@ -293,7 +286,7 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 				     r->is_stream ? "for" : "not for");
 	} else {
 		san_verbs_conn_param(ctx, r->reads_in, r->reads_out, conn);
-		q->id = san_verbs_conn_take(ctx, r);
+		q->id = verbs_conn_take(ctx, r);
 		q->id->context = q;
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -378,7 +371,7 @@ do_reject(struct verbs_ctx *ctx, const struct shmq_req *req)
 	pthread_mutex_lock(&ctx->lock);
 	r = verbs_conn_find_request(ctx, req->conn.request);
 	if (r != NULL)
-		id = san_verbs_conn_take(ctx, r);
+		id = verbs_conn_take(ctx, r);
 	pthread_mutex_unlock(&ctx->lock);
 	if (id == NULL)
 		return ctx->host->fail(-ENOENT, "reject: the request no longer exists");
@@ -470,7 +463,7 @@ refuse_all(struct verbs_ctx *ctx, const struct verbs_listener *l)
 	for (i = 0; i < VERBS_REQUESTS; i++) {
 		pthread_mutex_lock(&ctx->lock);
 		id = ctx->requests[i].id != NULL && ctx->requests[i].listener == l ?
-			san_verbs_conn_take(ctx, &ctx->requests[i]) :
+			verbs_conn_take(ctx, &ctx->requests[i]) :
 			NULL;
 		pthread_mutex_unlock(&ctx->lock);
 		if (id != NULL)

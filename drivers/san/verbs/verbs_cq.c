@@ -160,16 +160,6 @@ verbs_cq_fill_received(struct verbs_qp *q, uint32_t at, uint8_t status, const st
 	atomic_store_explicit(&q->wq->rq_head, at + 1, memory_order_release);
 }
 
-/* A mark is done: it is the last one, or the connection has ended (see san_verbs_cq_settle()). */
-static void
-verbs_cq_on_mark(struct verbs_qp *q, uint8_t status)
-{
-	if (status == RTSAN_WC_SUCCESS &&
-	    (int32_t)(q->mark_at - atomic_load(&q->wq->sq_head)) > 0)
-		free_sends(q, q->mark_at);
-	atomic_fetch_sub(&q->marks, 1);
-}
-
 /* The place whose lower bits are *place*. */
 static uint32_t
 verbs_cq_place_of(uint32_t head, uint32_t place)
@@ -200,7 +190,11 @@ verbs_cq_translate_wc(const struct verbs_cq *cq, const struct ibv_wc *wc, struct
 	if ((wc->wr_id & VERBS_MARK) != 0) {
 		status = status_of(wc->status, 0);
 		note_failure(q, status);
-		verbs_cq_on_mark(q, status);
+		/* the last one, or the connection has ended (see san_verbs_cq_settle()) */
+		if (status == RTSAN_WC_SUCCESS &&
+		    (int32_t)(q->mark_at - atomic_load(&q->wq->sq_head)) > 0)
+			free_sends(q, q->mark_at);
+		atomic_fetch_sub(&q->marks, 1);
 		return false;
 	}
 	at = verbs_cq_place_of(atomic_load(&q->wq->sq_head), place);

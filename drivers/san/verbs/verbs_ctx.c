@@ -84,12 +84,6 @@ verbs_ctx_find_device(struct verbs_ctx *ctx)
 			       ctx->device, names[0] != '\0' ? names : " none");
 }
 
-static bool
-is_link_local(const struct in6_addr *a)
-{
-	return a->s6_addr[0] == 0xfe && (a->s6_addr[1] & 0xc0) == 0x80;
-}
-
 /*
  * A RoCE port has its addresses in its table, and *ip* must be there. Without *ip* the first IPv4
  * address is taken, otherwise the first IPv6 address that is not link-local. On InfiniBand *ip*
@@ -113,7 +107,8 @@ has_address(struct verbs_ctx *ctx, uint8_t port)
 			inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
 		if (ctx->ip[0] != '\0' && strcmp(text, ctx->ip) == 0)
 			return true;
-		if (ctx->ip[0] != '\0' || IN6_IS_ADDR_UNSPECIFIED(a) || is_link_local(a))
+		if (ctx->ip[0] != '\0' || IN6_IS_ADDR_UNSPECIFIED(a) ||
+		    IN6_IS_ADDR_LINKLOCAL(a))
 			continue;
 		if (IN6_IS_ADDR_V4MAPPED(a)) {
 			strcpy(ctx->ip, text);

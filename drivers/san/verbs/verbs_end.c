@@ -162,20 +162,16 @@ verbs_end_is_drained(struct verbs_qp *q, uint64_t now_ns)
 		 atomic_load(&q->wq->rq_head) == q->rq_posted);
 }
 
-static uint8_t
-status_at_end(const struct verbs_qp *q)
-{
-	return q->events[1].ev.reason == RTSAN_R_TIMEOUT ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
-}
-
 /* All work has come back: report the end. Then the program may connect again. */
 static void
 verbs_end_finish(struct verbs_qp *q)
 {
+	bool is_late = q->events[1].ev.reason == RTSAN_R_TIMEOUT;
+
 	san_verbs_end_leave(q);
 	q->state = VERBS_IDLE;
 	if (q->stream != NULL && !was_never_up(q))
-		san_verbs_stream_over(q, status_at_end(q));
+		san_verbs_stream_over(q, is_late ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED);
 	verbs_end_tell_event(q, &q->events[1]);
 	if (q->stream != NULL && san_verbs_stream_is_orphan(q->stream))
 		san_verbs_qp_free(q);
@@ -203,17 +199,6 @@ verbs_end_free_drained(struct verbs_qp *q, uint64_t now_ns)
 		return true;
 	verbs_end_finish(q);
 	return false;
-}
-
-/* No new work is sent. The thread takes completions itself, because the program may not poll. */
-static void
-verbs_end_drain_qp(struct verbs_qp *q)
-{
-	san_verbs_cq_harvest(q->send_cq);
-	if (san_verbs_qp_is_empty(q))
-		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
-	else
-		san_verbs_qp_mark(q);
 }
 
 /* ---- silence ---- */
@@ -324,7 +309,12 @@ san_verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
 	case VERBS_UP:
 		return san_time_min(next_ns, verbs_end_watch_qp(q, now_ns));
 	case VERBS_DRAINING:
-		verbs_end_drain_qp(q);
+		/* completions are taken here, because the program may not poll */
+		san_verbs_cq_harvest(q->send_cq);
+		if (atomic_load(&q->wq->sq_head) == atomic_load(&q->wq->sq_tail))
+			san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+		else
+			san_verbs_qp_mark(q);
 		if (q->state == VERBS_DRAINING)
 			verbs_end_watch_qp(q, now_ns);
 		return now_ns + TICK_NS;

@@ -291,8 +291,6 @@ void san_verbs_qp_post(struct verbs_qp *q);
  * unsignaled ones; and it notices a peer that does not exist any more. True: it is in flight.
  */
 bool san_verbs_qp_mark(struct verbs_qp *q);
-/** Whether the send queue has no requests, neither posted nor in flight. */
-bool san_verbs_qp_is_empty(const struct verbs_qp *q);
 
 /* ---- verbs_conn.c: operations for programs ---- */
 
@@ -303,8 +301,6 @@ int san_verbs_conn_event_fd(void *priv);
 int san_verbs_conn_event_arm(void *priv);
 /** Queue an event, in place of one of *e* that was not polled. Under the context's lock. */
 void san_verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e);
-/** Release the place of a request, and return its ID to the caller. Under the context's lock. */
-struct rdma_cm_id *san_verbs_conn_take(struct verbs_ctx *ctx, struct verbs_request *r);
 /** Refuse a request that was taken or never kept, for *reason*, with private data. */
 void san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
 			   const void *data, uint16_t len);

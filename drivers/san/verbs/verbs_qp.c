@@ -272,33 +272,7 @@ san_verbs_qp_unmake(struct verbs_qp *q)
 	san_verbs_cq_harvest(q->recv_cq);
 }
 
-bool
-san_verbs_qp_is_empty(const struct verbs_qp *q)
-{
-	return atomic_load(&q->wq->sq_head) == atomic_load(&q->wq->sq_tail);
-}
-
 /* ---- posting ---- */
-
-/* Register memory that is in no region, until the request is done. */
-static struct ibv_mr *
-register_part(struct verbs_qp *q, const struct rtsan_sge *from, bool is_target, uint32_t temp)
-{
-	int access = is_target ? IBV_ACCESS_LOCAL_WRITE : 0;
-
-	if (q->temps[temp] != NULL) /* from a connection that was not established */
-		return q->temps[temp];
-	q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->length, access);
-	return q->temps[temp];
-}
-
-static bool
-make_temps(struct verbs_qp *q)
-{
-	if (q->temps == NULL)
-		q->temps = calloc((q->sq_depth + q->rq_depth) * RTSAN_SGE_MAX, sizeof(*q->temps));
-	return q->temps != NULL;
-}
 
 static const struct ibv_mr *
 region_of(struct verbs_qp *q, const struct rtsan_sge *from, bool is_target, uint32_t temp)
@@ -309,9 +283,15 @@ region_of(struct verbs_qp *q, const struct rtsan_sge *from, bool is_target, uint
 		return san_verbs_mr_find(q->ctx, from->lkey);
 	if (q->stream != NULL)
 		mr = san_verbs_stream_find(q->stream, from->addr);
-	if (mr != NULL || !make_temps(q))
+	if (mr == NULL && q->temps == NULL)
+		q->temps = calloc((q->sq_depth + q->rq_depth) * RTSAN_SGE_MAX, sizeof(*q->temps));
+	if (mr != NULL || q->temps == NULL)
 		return mr;
-	return register_part(q, from, is_target, temp);
+	/* until the request is done; it may be there from a connection that was not established */
+	if (q->temps[temp] == NULL)
+		q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->length,
+					    is_target ? IBV_ACCESS_LOCAL_WRITE : 0);
+	return q->temps[temp];
 }
 
 /*

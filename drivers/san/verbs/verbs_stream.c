@@ -450,16 +450,6 @@ verbs_stream_give_wcs(struct verbs_stream *s)
 	s->is_blocked = !verbs_stream_give_kind(s, false, s->send_cq) || !recvs;
 }
 
-/* Post the end of what is sent, unless the program has done so. */
-static void
-verbs_stream_post_end(struct verbs_stream *s, uint64_t now_ns)
-{
-	const struct san_ulp_wr wr = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
-
-	if (!san_stream_is_shut(s->session))
-		san_stream_post_send(s->session, &wr, 1, now_ns);
-}
-
 /* End the connection in order once all is sent and one side has ended. */
 static void
 end_if(struct verbs_stream *s, uint64_t now_ns)
@@ -473,20 +463,11 @@ end_if(struct verbs_stream *s, uint64_t now_ns)
 		san_verbs_end_drain(s->q);
 }
 
-/* Have the device report the next completion. Those that came before are taken now. */
-static void
-verbs_stream_arm(struct verbs_stream *s, uint64_t now_ns)
-{
-	if (s->is_armed)
-		return;
-	s->is_armed = ibv_req_notify_cq(s->own->cq, 0) == 0;
-	verbs_stream_hand_over(s, now_ns);
-}
-
 uint64_t
 san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 {
 	struct verbs_stream *s = q->stream;
+	const struct san_ulp_wr end = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
 	uint32_t left;
 
 	if (s->wq.wq != NULL) {
@@ -494,11 +475,15 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 		take_recvs(s, now_ns);
 	}
 	verbs_stream_hand_over(s, now_ns);
-	verbs_stream_arm(s, now_ns);
+	if (!s->is_armed) {
+		s->is_armed = ibv_req_notify_cq(s->own->cq, 0) == 0;
+		verbs_stream_hand_over(s, now_ns); /* those that came before it was armed */
+	}
 	if (san_stream_deadline_ns(s->session) <= now_ns)
 		san_stream_tick(s->session, now_ns);
-	if (s->is_open && s->is_closing)
-		verbs_stream_post_end(s, now_ns);
+	/* post the end of what is sent, unless the program has done so */
+	if (s->is_open && s->is_closing && !san_stream_is_shut(s->session))
+		san_stream_post_send(s->session, &end, 1, now_ns);
 	left = san_stream_pump(s->session, ROUND, now_ns);
 	san_verbs_qp_post(q);
 	if (s->is_open)

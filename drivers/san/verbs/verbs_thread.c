@@ -79,16 +79,6 @@ destroy_retired(struct verbs_ctx *ctx)
 }
 
 static void
-verbs_thread_arm_timer(struct verbs_qp *q, uint64_t at_ns)
-{
-	q->armed_ns = at_ns;
-	if (at_ns == SAN_TIME_NEVER)
-		san_wheel_cancel(&q->ctx->wheel, &q->timer);
-	else
-		san_wheel_arm(&q->ctx->wheel, &q->timer, at_ns);
-}
-
-static void
 verbs_thread_look_at(struct verbs_qp *q)
 {
 	uint64_t next_ns = SAN_TIME_NEVER;
@@ -96,7 +86,11 @@ verbs_thread_look_at(struct verbs_qp *q)
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE)
 		next_ns = san_verbs_end_look(q, san_verbs_now_ns());
-	verbs_thread_arm_timer(q, next_ns);
+	q->armed_ns = next_ns;
+	if (next_ns == SAN_TIME_NEVER)
+		san_wheel_cancel(&q->ctx->wheel, &q->timer);
+	else
+		san_wheel_arm(&q->ctx->wheel, &q->timer, next_ns);
 	pthread_mutex_unlock(&q->lock);
 }
 
