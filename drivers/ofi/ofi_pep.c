@@ -56,28 +56,27 @@ san_ofi_pep_request_drop(struct ofi_connreq *req)
 	san_ofi_pep_request_free(req);
 }
 
-/* The transport drops requests with their listener. */
-static void
-pep_end_listener(struct ofi_pep *pep)
+/* Take over what a closed passive endpoint has left at *port*: the transport has one listener. */
+static bool
+pep_adopt(struct ofi_pep *pep, uint16_t port)
 {
 	struct ofi_connreq *req;
+	struct ofi_pep *old;
 
-	rtsan_listener_destroy(pep->listener);
-	pep->listener = NULL;
-	LIST_FOREACH(req, &pep->requests, link)
-		req->is_done = true;
-}
-
-/* Passive endpoints that the program has closed leave *port* to the next one. */
-static void
-pep_clear_port(struct ofi_ctx *ctx, uint16_t port)
-{
-	struct ofi_pep *pep;
-
-	LIST_FOREACH(pep, &ctx->peps, link)
-		if (pep->is_closed && pep->listener != NULL &&
-		    san_ofi_addr_port(&pep->local) == port)
-			pep_end_listener(pep);
+	LIST_FOREACH(old, &pep->ctx->peps, link)
+		if (old->is_closed && san_ofi_addr_port(&old->local) == port)
+			break;
+	if (old == NULL)
+		return false;
+	pep->listener = old->listener;
+	old->listener = NULL;
+	while ((req = LIST_FIRST(&old->requests)) != NULL) {
+		LIST_REMOVE(req, link);
+		LIST_INSERT_HEAD(&pep->requests, req, link);
+		req->pep = pep;
+	}
+	pep_free(old);
+	return true;
 }
 
 void
@@ -210,9 +209,8 @@ pep_listen_locked(struct ofi_pep *pep)
 	if (rc != 0)
 		return rc;
 	port = san_ofi_addr_port(&pep->local);
-	pep_clear_port(pep->ctx, port);
 	if (port != 0)
-		rc = pep_listen_at(pep, port);
+		rc = pep_adopt(pep, port) ? 0 : pep_listen_at(pep, port);
 	else
 		for (i = 0, rc = -FI_EADDRINUSE; i < PEP_TRIES && rc == -FI_EADDRINUSE; i++)
 			rc = pep_listen_at(pep, pep_draw_port());

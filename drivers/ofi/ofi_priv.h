@@ -318,8 +318,8 @@ struct ofi_ep {
 
 /**
  * A passive endpoint. When the program closes it, the listener and the requests that the program
- * knows stay, so that they can be accepted: until the last one is answered, the program listens at
- * the port again, or the context is closed.
+ * knows stay, so that they can be accepted: until the last one is answered, or the context is
+ * closed. The next passive endpoint at the port takes them over.
  */
 struct ofi_pep {
 	struct fid_pep fid;
@@ -346,7 +346,7 @@ struct ofi_connreq {
 	union ofi_addr peer;
 	struct ofi_cm_hdr hdr;
 	bool is_taken; /**< by an endpoint */
-	bool is_done;  /**< rejected, or dropped by the transport */
+	bool is_done;  /**< rejected */
 	LIST_ENTRY(ofi_connreq) link;
 };
 

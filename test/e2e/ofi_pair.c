@@ -200,50 +200,55 @@ request_outlives_passive_endpoint(void)
 	close_pair();
 }
 
+/* A request is refused whose event the program has not read. */
 static void
-expect_refused(void)
+unseen_request_is_refused(void)
 {
 	struct fi_eq_err_entry err = {0};
 	struct fi_eq_cm_entry e;
-	ssize_t len;
-
-	ofi_common_event(&e, sizeof(e), &len);
-	CHECK(len == -FI_EAVAIL && fi_eq_readerr(eq, &err, 0) == sizeof(err));
-	CHECK(err.fid == &ep[0]->fid && err.err == FI_ECONNREFUSED);
-	close_side(0);
-}
-
-/* What nobody will accept is refused: an event that is not read, a handle that is not used. */
-static void
-request_is_refused(void)
-{
-	struct fi_eq_cm_entry e;
-	struct fid_pep *pep = listen_somewhere(), *again;
-	struct fi_info *of = fi_dupinfo(info), *request;
+	struct fid_pep *pep = listen_somewhere();
 	uint32_t event;
+	ssize_t len;
 
 	open_side(0, info);
 	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
 	while (fi_eq_read(eq, &event, &e, sizeof(e), FI_PEEK) == -FI_EAGAIN)
 		;
 	CHECK(fi_close(&pep->fid) == 0);
-	expect_refused();
+	ofi_common_event(&e, sizeof(e), &len);
+	CHECK(len == -FI_EAVAIL && fi_eq_readerr(eq, &err, 0) == sizeof(err));
+	CHECK(err.fid == &ep[0]->fid && err.err == FI_ECONNREFUSED);
+	close_side(0);
+}
 
-	pep = listen_somewhere();
+/* The next passive endpoint gets the port, and the request is accepted all the same. */
+static void
+port_is_listened_at_again(void)
+{
+	struct fid_pep *pep = listen_somewhere();
+	struct fi_info *of = fi_dupinfo(info), *request;
+
 	open_side(0, info);
 	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
 	request = expect_request();
 	CHECK(fi_close(&pep->fid) == 0);
-	free(of->src_addr); /* the next one takes the port over */
+	free(of->src_addr);
 	of->src_addrlen = sizeof(listens_at);
 	of->src_addr = memcpy(malloc(sizeof(listens_at)), &listens_at, sizeof(listens_at));
-	CHECK(fi_passive_ep(fabric, of, &again, NULL) == 0);
-	CHECK(fi_pep_bind(again, &eq->fid, 0) == 0);
-	CHECK(fi_listen(again) == 0);
-	expect_refused();
-	CHECK(fi_close(&again->fid) == 0);
-	fi_freeinfo(request);
+	CHECK(fi_passive_ep(fabric, of, &pep, NULL) == 0);
 	fi_freeinfo(of);
+	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0);
+	CHECK(fi_listen(pep) == 0);
+	accept_request(request);
+	expect_event(FI_CONNECTED);
+	expect_event(FI_CONNECTED);
+	close_pair();
+	open_side(0, info);
+	CHECK(fi_connect(ep[0], &listens_at, NULL, 0) == 0);
+	request = expect_request();
+	CHECK(fi_close(&pep->fid) == 0);
+	close_side(0); /* its request ends with the context */
+	fi_freeinfo(request);
 }
 
 /* A receive that a message has begun to fill is not cancelled, but complete. */
@@ -550,7 +555,8 @@ main(void)
 	flags_of_operations();
 	atomics_are_queried();
 	request_outlives_passive_endpoint();
-	request_is_refused();
+	unseen_request_is_refused();
+	port_is_listened_at_again();
 	cancel_in_use();
 	read_is_refused_late();
 	many_requests();
