@@ -281,7 +281,7 @@ def main():
         tests.add(f'{name}: calls', with_ends, start, calls)
         if SANITIZE:    # libfabric's programs can't load a provider with sanitizers
             continue
-        add = tests.add_long if start is two_daemons else tests.add
+        add = tests.add if start in (one_daemon, polled) else tests.add_long
         add(f'{name}: fi_pingpong msg', with_ends, start, pingpong, 'sanstack', 'msg')
         add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong, RDM, 'rdm', '-m', 'tagged')
     tests.add('one daemon: alone', with_ends, one_daemon, alone)
