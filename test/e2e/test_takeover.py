@@ -482,7 +482,7 @@ def false_daemon(work):
         check(new.wait() == 1 and 'others may write there' in new.err(), new.tail())
         os.chown(folder, 0, -1)
         new = next_one(daemon, conf)
-        check(new.wait() == 1 and f'user {NOBODY} serves it' in new.err(), new.tail())
+        check(new.wait() == 1 and f'served by user {NOBODY}, not by root' in new.err(), new.tail())
     daemon.stop()
 
 
