@@ -191,7 +191,7 @@ def other_user(work):
     all_threads(daemon, NOBODY)
     daemon.stop()
     check(not os.path.exists(daemon.path) and not os.path.exists(work.path('pid')), 'files are left')
-    check('will stay' not in daemon.process.err(), daemon.process.err())
+    check('stays at the end' not in daemon.process.err(), daemon.process.err())
 
 
 def root_without_rights(work):
@@ -222,7 +222,7 @@ def can_not_remove(work):
     """A folder of another user: the daemon warns at start and end, and the next one starts."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', daemon='user = nobody')
-    check(f'{daemon.path} will stay' in daemon.process.err(), daemon.process.err())
+    check(f'{daemon.path} stays at the end' in daemon.process.err(), daemon.process.err())
     daemon.stop()
     check(f'{daemon.path} stays: Permission denied' in daemon.process.err(), daemon.process.err())
     for path in (daemon.path, work.path('memif.sock')):

@@ -629,7 +629,7 @@ def as_service(work):
         daemon.stop()
     finally:
         del os.environ['NOTIFY_SOCKET']
-    check('will stay' not in daemon.process.err(), daemon.process.err())
+    check('stays at the end' not in daemon.process.err(), daemon.process.err())
     for left in (path, daemon.path):
         check(not os.path.exists(left), f'{left} is left')
 
