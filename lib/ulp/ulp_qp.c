@@ -321,6 +321,7 @@ ulp_qp_flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
 	if (san_ulp_qp_nb_posted(qp) == 0)
 		return;
+	SAN_ASSERT(qp->listed == SAN_ULP_UNLISTED);
 	if (TAILQ_EMPTY(&cq->full))
 		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
 	qp->listed = SAN_ULP_IN_FULL;
