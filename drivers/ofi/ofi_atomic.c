@@ -13,6 +13,7 @@ struct atomic_call {
 	const struct fi_ioc *from, *compare;
 	struct fi_ioc *result;
 	size_t nb_from, nb_compare, nb_result;
+	fi_addr_t to;
 	uint64_t addr, key;
 	enum fi_datatype datatype;
 	enum fi_op op;
@@ -44,6 +45,7 @@ atomic_post(const struct atomic_call *c)
 	struct ofi_op_args args = {
 		.kind = OFI_OP_ATOMIC,
 		.flags = c->flags & ~FI_INJECT, /* the operands are copied in any case */
+		.to = c->to,
 		.context = c->context,
 		.addr = c->addr,
 		.key = c->key,
@@ -84,6 +86,7 @@ atomic_of_msg(struct fid_ep *ep, uint64_t kind, const struct fi_msg_atomic *msg,
 		.kind = kind,
 		.from = msg->msg_iov,
 		.nb_from = at->count == 1 ? msg->iov_count : 0, /* 0 is refused */
+		.to = msg->addr,
 		.addr = at->addr,
 		.key = at->key,
 		.datatype = msg->datatype,
@@ -103,6 +106,7 @@ atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t c
 		.ep = ep,
 		.from = iov,
 		.nb_from = count,
+		.to = to,
 		.addr = addr,
 		.key = key,
 		.datatype = datatype,
@@ -111,7 +115,7 @@ atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t c
 		.flags = atomic_flags(ep),
 	};
 
-	(void)desc, (void)to;
+	(void)desc;
 	return atomic_post(&c);
 }
 
@@ -141,13 +145,13 @@ atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t to, ui
 		.ep = ep,
 		.from = &iov,
 		.nb_from = 1,
+		.to = to,
 		.addr = addr,
 		.key = key,
 		.datatype = datatype,
 		.op = op,
 	};
 
-	(void)to;
 	return atomic_post(&c);
 }
 
@@ -166,6 +170,7 @@ atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.nb_from = count,
 		.result = resultv,
 		.nb_result = result_count,
+		.to = to,
 		.addr = addr,
 		.key = key,
 		.datatype = datatype,
@@ -174,7 +179,7 @@ atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.flags = atomic_flags(ep),
 	};
 
-	(void)desc, (void)result_desc, (void)to;
+	(void)desc, (void)result_desc;
 	return atomic_post(&c);
 }
 
@@ -220,6 +225,7 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.nb_compare = compare_count,
 		.result = resultv,
 		.nb_result = result_count,
+		.to = to,
 		.addr = addr,
 		.key = key,
 		.datatype = datatype,
@@ -228,7 +234,7 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.flags = atomic_flags(ep),
 	};
 
-	(void)desc, (void)compare_desc, (void)result_desc, (void)to;
+	(void)desc, (void)compare_desc, (void)result_desc;
 	return atomic_post(&c);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 /* ---- private data ---- */
 
@@ -49,7 +49,8 @@ cm_tell(struct ofi_ep *ep, uint32_t type, const void *data, size_t length)
 {
 	const struct ofi_event ev = {.type = type, .fid = &ep->fid.fid, .length = length};
 
-	san_ofi_eq_put(ep->eq, &ev, data);
+	if (ep->eq != NULL) /* a connection of FI_EP_RDM has none */
+		san_ofi_eq_put(ep->eq, &ev, data);
 }
 
 static void
@@ -59,7 +60,8 @@ cm_tell_error(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size
 		.fid = &ep->fid.fid, .err = err, .prov_errno = reason, .length = length};
 
 	ep->conn = OFI_CONN_NONE;
-	san_ofi_eq_put(ep->eq, &ev, data);
+	if (ep->eq != NULL)
+		san_ofi_eq_put(ep->eq, &ev, data);
 }
 
 void
@@ -133,6 +135,8 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 		san_ofi_ep_end(ep);
 		break;
 	}
+	if (ep->owner != NULL)
+		san_ofi_rdm_on_event(ep, ev);
 }
 
 /* ---- calls ---- */
@@ -152,8 +156,8 @@ cm_choose_local(struct ofi_ep *ep)
 	return rc;
 }
 
-static int
-cm_connect_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
+int
+san_ofi_cm_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen)
 {
 	char text[RTSAN_ADDRESS_MAX];
 	uint8_t data[RTSAN_PRIVATE_MAX];
@@ -170,7 +174,7 @@ cm_connect_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 	conn.private_len =
 		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
 	san_ofi_addr_text(&ep->peer, text);
-	rc = rtsan_connect(ep->qp, text, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), &conn);
+	rc = rtsan_connect(ep->qp, text, service, &conn);
 	if (rc != 0)
 		return san_ofi_ctx_fail(rc, text);
 	ep->state = OFI_EP_CONNECTING;
@@ -192,21 +196,20 @@ cm_connect(struct fid_ep *fid, const void *addr, const void *param, size_t param
 	else if (ep->peer.sa.sa_family == 0)
 		rc = -FI_EINVAL;
 	if (rc == 0)
-		rc = cm_connect_locked(ep, param, paramlen);
+		rc = san_ofi_cm_connect(ep, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), param,
+					paramlen);
 	san_ofi_ctx_unlock();
 	return rc;
 }
 
-static int
-cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
+int
+san_ofi_cm_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr *hdr,
+		  const void *param, size_t paramlen)
 {
-	struct ofi_connreq *req = ep->connreq;
 	uint8_t data[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param conn = {.private_data = data};
 	int rc;
 
-	if (req == NULL || req->is_done || paramlen > OFI_CM_DATA)
-		return -FI_EINVAL;
 	rc = san_ofi_ep_enable(ep);
 	if (rc != 0)
 		return rc;
@@ -214,16 +217,30 @@ cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 		return -FI_EISCONN;
 	conn.private_len =
 		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
-	rc = rtsan_accept(ep->domain->ctx->san, req->request, ep->qp, &conn);
+	rc = rtsan_accept(ep->domain->ctx->san, request, ep->qp, &conn);
 	if (rc != 0)
 		return san_ofi_ctx_fail(rc, "fi_accept");
-	cm_take_credits(ep, &req->hdr);
-	ep->peer = req->peer;
+	cm_take_credits(ep, hdr);
 	ep->is_accepted = true;
-	ep->connreq = NULL;
-	san_ofi_pep_request_free(req);
 	ep->state = OFI_EP_CONNECTING;
 	ep->conn = OFI_CONN_BEGUN;
+	return 0;
+}
+
+static int
+cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
+{
+	struct ofi_connreq *req = ep->connreq;
+	int rc;
+
+	if (req == NULL || req->is_done || paramlen > OFI_CM_DATA)
+		return -FI_EINVAL;
+	rc = san_ofi_cm_accept(ep, req->request, &req->hdr, param, paramlen);
+	if (rc != 0)
+		return rc;
+	ep->peer = req->peer;
+	ep->connreq = NULL;
+	san_ofi_pep_request_free(req);
 	return 0;
 }
 
@@ -260,7 +277,7 @@ cm_setname(fid_t fid, void *addr, size_t addrlen)
 	int rc = -FI_EOPBADSTATE;
 
 	san_ofi_ctx_lock();
-	if (ep->state < OFI_EP_CONNECTING)
+	if (ep->state < (ep->rdm != NULL ? OFI_EP_ENABLED : OFI_EP_CONNECTING))
 		rc = san_ofi_addr_read(&ep->local, addr, addrlen);
 	san_ofi_ctx_unlock();
 	return rc;
@@ -304,5 +321,18 @@ struct fi_ops_cm san_ofi_cm_ops = {
 	.accept = cm_accept,
 	.reject = san_ofi_none_reject,
 	.shutdown = cm_shutdown,
+	.join = san_ofi_none_join,
+};
+
+struct fi_ops_cm san_ofi_cm_rdm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = cm_setname,
+	.getname = cm_getname,
+	.getpeer = san_ofi_none_getpeer,
+	.connect = san_ofi_none_connect,
+	.listen = san_ofi_none_listen,
+	.accept = san_ofi_none_accept,
+	.reject = san_ofi_none_reject,
+	.shutdown = san_ofi_none_shutdown,
 	.join = san_ofi_none_join,
 };

@@ -74,7 +74,7 @@ cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *from)
 			break;
 		memcpy((uint8_t *)buf + n * size, e, size);
 		if (from != NULL)
-			from[n] = FI_ADDR_NOTAVAIL;
+			from[n] = (fi_addr_t)e->err_data_size - 1; /* see ofi_tag.c */
 		cq_drop_first(cq);
 	}
 	if (n != 0)

@@ -139,6 +139,7 @@ ctx_create(struct ofi_ctx **out)
 	LIST_INIT(&ctx->eps);
 	STAILQ_INIT(&ctx->dirty);
 	LIST_INIT(&ctx->peps);
+	LIST_INIT(&ctx->rdms);
 	LIST_INIT(&ctx->waits);
 	SLIST_INIT(&ctx->chunks);
 	rc = rtsan_event_fd(ctx->san) == -ENOTSUP ? san_ofi_drive_start(ctx) : 0;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 /*
  * The two of the transport, on 8 bytes. FI_SUM works with and without FI_FETCH_ATOMIC, FI_CSWAP
@@ -32,14 +32,6 @@ san_ofi_domain_query_atomic(struct fid_domain *domain, enum fi_datatype datatype
 }
 
 /* ---- not supported ---- */
-
-static int
-domain_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
-	       void *context)
-{
-	(void)domain, (void)attr, (void)av, (void)context;
-	return -FI_ENOSYS;
-}
 
 static int
 domain_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
@@ -74,7 +66,7 @@ domain_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
 
 static struct fi_ops_domain domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
-	.av_open = domain_av_open,
+	.av_open = san_ofi_av_open,
 	.cq_open = san_ofi_cq_open,
 	.endpoint = san_ofi_ep_open,
 	.scalable_ep = domain_scalable_ep,

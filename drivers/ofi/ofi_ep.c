@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 #define EP_LINGER_MS 1000 /* time for injected data to be sent when an endpoint is closed */
 
@@ -141,7 +141,7 @@ ep_create_qp(struct ofi_ep *ep)
 static int
 ep_check_parts(const struct ofi_ep *ep)
 {
-	if (ep->eq == NULL)
+	if (ep->eq == NULL && ep->rdm == NULL && ep->owner == NULL)
 		return -FI_ENOEQ;
 	/* counters do not tell of errors, and one queue at least makes progress */
 	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->tx_cq == NULL) ||
@@ -157,6 +157,8 @@ san_ofi_ep_enable(struct ofi_ep *ep)
 
 	if (rc != 0 || ep->state != OFI_EP_NEW)
 		return rc;
+	if (ep->rdm != NULL)
+		return san_ofi_rdm_enable(ep);
 	rc = san_ofi_ctx_lane_get(ep->domain->ctx, &ep->lane);
 	if (rc != 0)
 		return rc;
@@ -240,8 +242,14 @@ ep_bind_one(struct ofi_ep *ep, struct fid *bfid, uint64_t flags)
 		return ep_bind_cq(ep, container_of(bfid, struct ofi_cq, fid.fid), flags);
 	case FI_CLASS_CNTR:
 		return ep_bind_cntr(ep, container_of(bfid, struct ofi_cntr, fid.fid), flags);
+	case FI_CLASS_AV:
+		if (ep->rdm == NULL || ep->rdm->av != NULL)
+			return -FI_EINVAL;
+		ep->rdm->av = container_of(bfid, struct ofi_av, fid.fid);
+		ep->rdm->av->refs++;
+		return 0;
 	case FI_CLASS_SRX_CTX:
-		if (ep->rxq != &ep->own_rxq)
+		if (ep->rxq != &ep->own_rxq || ep->rdm != NULL)
 			return -FI_EINVAL;
 		ep->rxq = container_of(bfid, struct ofi_rxq, fid.fid);
 		ep->rxq->refs++;
@@ -329,13 +337,17 @@ san_ofi_ep_shutdown(struct ofi_ep *ep)
 }
 
 /* What the program believes to be sent is sent first. */
-static void
-ep_linger(struct ofi_ep *ep)
+void
+san_ofi_ep_drain(struct ofi_ep *ep, int64_t end)
 {
-	int64_t end = san_ofi_wait_now_ms() + EP_LINGER_MS;
-
 	while (ep->state == OFI_EP_CONNECTED && !LIST_EMPTY(&ep->ops) && ep_linger_on(ep, end))
 		;
+}
+
+void
+san_ofi_ep_linger(struct ofi_ep *ep, int64_t end)
+{
+	san_ofi_ep_drain(ep, end);
 	if (ep->state == OFI_EP_CONNECTED)
 		ep_shut(ep, end);
 }
@@ -365,20 +377,31 @@ ep_release(struct ofi_ep *ep)
 	san_ofi_ctx_lane_put(ep->lane);
 }
 
+static void
+ep_free(struct ofi_ep *ep)
+{
+	if (ep->rdm == NULL)
+		ep_release(ep);
+	ep_unbind(ep);
+	ep->domain->refs--;
+	free(ep->rdm);
+	free(ep);
+}
+
 static int
 ep_close(struct fid *fid)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
 
 	san_ofi_ctx_lock();
-	ep_linger(ep);
+	if (ep->rdm != NULL)
+		san_ofi_rdm_close(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
+	else
+		san_ofi_ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
 	if (ep->connreq != NULL)
 		san_ofi_pep_request_drop(ep->connreq);
-	ep_release(ep);
-	ep_unbind(ep);
-	ep->domain->refs--;
+	ep_free(ep);
 	san_ofi_ctx_unlock();
-	free(ep);
 	return 0;
 }
 
@@ -422,6 +445,8 @@ ep_cancel(fid_t fid, void *context)
 
 	san_ofi_ctx_lock();
 	rc = san_ofi_rxq_cancel(ep->rxq, ep, context);
+	if (rc == -FI_ENOENT && ep->rdm != NULL)
+		rc = san_ofi_rxq_cancel(&ep->rdm->tagged, ep, context);
 	san_ofi_ctx_unlock();
 	return rc;
 }
@@ -478,7 +503,8 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 {
 	size_t rx_size = OFI_RX_SIZE;
 
-	if (info->ep_attr != NULL && info->ep_attr->type != FI_EP_MSG)
+	if (info->ep_attr != NULL && info->ep_attr->type != FI_EP_MSG &&
+	    info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
 	ep->caps = info->caps;
 	ep->tx_size = OFI_TX_SIZE;
@@ -499,6 +525,8 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 		san_ofi_addr_read(&ep->local, info->src_addr, info->src_addrlen);
 	if (info->dest_addr != NULL)
 		san_ofi_addr_read(&ep->peer, info->dest_addr, info->dest_addrlen);
+	if (info->ep_attr != NULL && info->ep_attr->type == FI_EP_RDM)
+		return san_ofi_rdm_init(ep);
 	if (info->handle == NULL)
 		return 0;
 	if (info->handle->fclass == FI_CLASS_CONNREQ)
@@ -510,15 +538,15 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 	return 0;
 }
 
-int
-san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context)
+static struct ofi_ep *
+ep_alloc(struct ofi_domain *domain)
 {
 	struct ofi_ep *ep = calloc(1, sizeof(*ep));
-	int rc;
 
 	if (ep == NULL)
-		return -FI_ENOMEM;
-	ep->domain = container_of(domain, struct ofi_domain, fid);
+		return NULL;
+	ep->domain = domain;
+	ep->from = FI_ADDR_NOTAVAIL;
 	ep->rxq = &ep->own_rxq;
 	STAILQ_INIT(&ep->consumed);
 	STAILQ_INIT(&ep->held);
@@ -526,6 +554,54 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	STAILQ_INIT(&ep->answers);
 	LIST_INIT(&ep->ops);
 	LIST_INIT(&ep->bufs);
+	return ep;
+}
+
+struct ofi_ep *
+san_ofi_ep_conn_open(struct ofi_ep *owner)
+{
+	struct ofi_ep *conn = ep_alloc(owner->domain);
+	int i;
+
+	if (conn == NULL)
+		return NULL;
+	conn->owner = owner;
+	conn->local = owner->local;
+	conn->tx_size = owner->tx_size;
+	conn->tx_selective = owner->tx_selective;
+	conn->rx_selective = owner->rx_selective;
+	san_ofi_rxq_init(&conn->own_rxq, conn->domain, 0);
+	conn->tx_cq = owner->tx_cq;
+	conn->rx_cq = owner->rx_cq;
+	if (conn->tx_cq != NULL)
+		conn->tx_cq->refs++;
+	if (conn->rx_cq != NULL)
+		conn->rx_cq->refs++;
+	for (i = 0; i < OFI_CNTRS; i++) {
+		conn->cntrs[i] = owner->cntrs[i];
+		if (conn->cntrs[i] != NULL)
+			conn->cntrs[i]->refs++;
+	}
+	conn->domain->refs++;
+	LIST_INSERT_HEAD(&owner->rdm->conns, conn, conn_link);
+	return conn;
+}
+
+void
+san_ofi_ep_conn_close(struct ofi_ep *conn)
+{
+	LIST_REMOVE(conn, conn_link);
+	ep_free(conn);
+}
+
+int
+san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context)
+{
+	struct ofi_ep *ep = ep_alloc(container_of(domain, struct ofi_domain, fid));
+	int rc;
+
+	if (ep == NULL)
+		return -FI_ENOMEM;
 	ep_set_fid(ep, context);
 	rc = ep_set_info(ep, info);
 	if (rc != 0) {

@@ -13,6 +13,10 @@
 	(FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV)
 #define INFO_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define INFO_CAPS        (INFO_TX_CAPS | INFO_RX_CAPS | INFO_DOMAIN_CAPS)
+/* what FI_EP_RDM has besides */
+#define INFO_RDM_TX_CAPS FI_TAGGED
+#define INFO_RDM_RX_CAPS (FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
+#define INFO_RDM_CAPS    (INFO_CAPS | INFO_RDM_TX_CAPS | INFO_RDM_RX_CAPS)
 #define INFO_TX_FLAGS                                                            \
 	(FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE | FI_REMOTE_CQ_DATA)
@@ -94,9 +98,9 @@ info_refuse(const char *what)
 }
 
 static bool
-info_check_caps(const struct fi_info *h)
+info_check_caps(const struct fi_info *h, enum fi_ep_type type)
 {
-	if ((h->caps & ~INFO_CAPS) != 0)
+	if ((h->caps & ~(type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS)) != 0)
 		return info_refuse("caps");
 	if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != FI_SOCKADDR &&
 	    h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6)
@@ -105,11 +109,11 @@ info_check_caps(const struct fi_info *h)
 }
 
 static bool
-info_check_ep(const struct fi_ep_attr *h)
+info_check_ep(const struct fi_ep_attr *h, enum fi_ep_type type)
 {
 	if (h == NULL)
 		return true;
-	if (h->type != FI_EP_UNSPEC && h->type != FI_EP_MSG)
+	if (h->type != FI_EP_UNSPEC && h->type != type)
 		return info_refuse("type of endpoint");
 	if (h->protocol != FI_PROTO_UNSPEC && h->protocol != OFI_PROTOCOL)
 		return info_refuse("protocol");
@@ -119,7 +123,8 @@ info_check_ep(const struct fi_ep_attr *h)
 	    h->max_order_war_size > info_ep.max_order_war_size ||
 	    h->max_order_waw_size > info_ep.max_order_waw_size)
 		return info_refuse("max_order_size");
-	if (h->tx_ctx_cnt > 1 || (h->rx_ctx_cnt > 1 && h->rx_ctx_cnt != FI_SHARED_CONTEXT))
+	if (h->tx_ctx_cnt > 1 ||
+	    (h->rx_ctx_cnt > 1 && (h->rx_ctx_cnt != FI_SHARED_CONTEXT || type == FI_EP_RDM)))
 		return info_refuse("contexts of an endpoint");
 	return h->auth_key_size == 0 || info_refuse("auth_key");
 }
@@ -137,7 +142,8 @@ info_check_mr_mode(uint32_t version, uint64_t caps, int mode)
 }
 
 static bool
-info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *h)
+info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *h,
+		  enum fi_ep_type type)
 {
 	if (h == NULL)
 		return true;
@@ -153,7 +159,7 @@ info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *
 	    h->mr_cnt > info_domain.mr_cnt || h->mr_iov_limit > 1)
 		return info_refuse("number of objects");
 	if (h->max_ep_tx_ctx > 1 || h->max_ep_rx_ctx > 1 || h->max_ep_stx_ctx != 0 ||
-	    h->max_ep_srx_ctx > 1)
+	    h->max_ep_srx_ctx > (type == FI_EP_MSG))
 		return info_refuse("contexts of an endpoint");
 	if (h->auth_key_size != 0)
 		return info_refuse("auth_key");
@@ -161,27 +167,34 @@ info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *
 }
 
 static bool
-info_check_tx(const struct fi_tx_attr *h)
+info_check_tx(const struct fi_tx_attr *h, enum fi_ep_type type)
 {
+	uint64_t caps = INFO_TX_CAPS | INFO_DOMAIN_CAPS |
+		(type == FI_EP_RDM ? INFO_RDM_TX_CAPS : 0);
+	size_t size = type == FI_EP_RDM ? OFI_RDM_REQUESTS : OFI_REQUESTS;
+
 	if (h == NULL)
 		return true;
-	if ((h->caps & ~(INFO_TX_CAPS | INFO_DOMAIN_CAPS)) != 0 ||
+	if ((h->caps & ~caps) != 0 ||
 	    (h->op_flags & ~INFO_TX_FLAGS) != 0)
 		return info_refuse("caps, op_flags of sending");
 	if ((h->msg_order & ~INFO_ORDER) != 0 || h->comp_order != 0)
 		return info_refuse("order of sending");
-	if (h->inject_size > OFI_INJECT || h->size > OFI_REQUESTS || h->iov_limit > OFI_IOV ||
+	if (h->inject_size > OFI_INJECT || h->size > size || h->iov_limit > OFI_IOV ||
 	    h->rma_iov_limit > 1)
 		return info_refuse("sizes of sending");
 	return true;
 }
 
 static bool
-info_check_rx(const struct fi_rx_attr *h)
+info_check_rx(const struct fi_rx_attr *h, enum fi_ep_type type)
 {
+	uint64_t caps = INFO_RX_CAPS | INFO_DOMAIN_CAPS |
+		(type == FI_EP_RDM ? INFO_RDM_RX_CAPS : 0);
+
 	if (h == NULL)
 		return true;
-	if ((h->caps & ~(INFO_RX_CAPS | INFO_DOMAIN_CAPS)) != 0 ||
+	if ((h->caps & ~caps) != 0 ||
 	    (h->op_flags & ~INFO_RX_FLAGS) != 0)
 		return info_refuse("caps, op_flags of receiving");
 	if ((h->msg_order & ~INFO_ORDER) != 0 || h->comp_order != 0)
@@ -213,25 +226,27 @@ info_check_names(const struct fi_info *h)
 }
 
 static bool
-info_check(uint32_t version, const struct fi_info *h)
+info_check(uint32_t version, const struct fi_info *h, enum fi_ep_type type)
 {
-	return h == NULL ||
-		(info_check_caps(h) && info_check_ep(h->ep_attr) &&
-		 info_check_domain(version, h->caps, h->domain_attr) && info_check_tx(h->tx_attr) &&
-		 info_check_rx(h->rx_attr) && info_check_names(h));
+	if (h == NULL)
+		return true;
+	return info_check_caps(h, type) && info_check_ep(h->ep_attr, type) &&
+		info_check_domain(version, h->caps, h->domain_attr, type) &&
+		info_check_tx(h->tx_attr, type) && info_check_rx(h->rx_attr, type) &&
+		info_check_names(h);
 }
 
 /* ---- answers ---- */
 
 /* The requested capabilities, with the directions that they imply. */
 static uint64_t
-info_caps(uint64_t asked)
+info_caps(uint64_t asked, enum fi_ep_type type)
 {
 	uint64_t caps = asked;
 
 	if (asked == 0)
-		return INFO_CAPS;
-	if ((asked & FI_MSG) != 0 && (asked & (FI_SEND | FI_RECV)) == 0)
+		return type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS;
+	if ((asked & (FI_MSG | FI_TAGGED)) != 0 && (asked & (FI_SEND | FI_RECV)) == 0)
 		caps |= FI_SEND | FI_RECV;
 	if ((asked & (FI_RMA | FI_ATOMIC)) != 0 &&
 	    (asked & (FI_READ | FI_WRITE | INFO_TARGET)) == 0)
@@ -240,11 +255,22 @@ info_caps(uint64_t asked)
 }
 
 static void
-info_fit(uint32_t version, const struct fi_info *h, struct fi_info *info)
+info_fit_rdm(const struct fi_info *h, struct fi_info *info)
 {
-	info->caps = info_caps(h != NULL ? h->caps : 0);
-	info->tx_attr->caps = info->caps & INFO_TX_CAPS;
-	info->rx_attr->caps = info->caps & INFO_RX_CAPS;
+	info->ep_attr->type = FI_EP_RDM;
+	info->domain_attr->max_ep_srx_ctx = 0;
+	if (h != NULL && h->domain_attr != NULL)
+		info->domain_attr->av_type = h->domain_attr->av_type;
+}
+
+static void
+info_fit(uint32_t version, const struct fi_info *h, enum fi_ep_type type, struct fi_info *info)
+{
+	info->caps = info_caps(h != NULL ? h->caps : 0, type);
+	info->tx_attr->caps = info->caps & (INFO_TX_CAPS | INFO_RDM_TX_CAPS);
+	info->rx_attr->caps = info->caps & (INFO_RX_CAPS | INFO_RDM_RX_CAPS);
+	if (type == FI_EP_RDM)
+		info_fit_rdm(h, info);
 	if ((info->caps & (FI_RMA | FI_ATOMIC)) == 0)
 		info->domain_attr->mr_mode = 0;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) ||
@@ -396,8 +422,8 @@ info_choose(const struct info_where *w, int family, union ofi_addr *src, bool *h
 
 /* Add an answer for addresses of *family*, if that is possible. */
 static int
-info_add(uint32_t version, const struct fi_info *hints, const struct info_where *w, int family,
-	 struct fi_info **tail)
+info_add_one(uint32_t version, const struct fi_info *hints, const struct info_where *w, int family,
+	     enum fi_ep_type type, struct fi_info **tail)
 {
 	struct fi_info *info;
 	union ofi_addr src;
@@ -409,7 +435,7 @@ info_add(uint32_t version, const struct fi_info *hints, const struct info_where 
 	if (info == NULL)
 		return -FI_ENOMEM;
 	*tail = info;
-	info_fit(version, hints, info);
+	info_fit(version, hints, type, info);
 	info->fabric_attr->name = strdup(OFI_NAME);
 	info->domain_attr->name = strdup(info_domain_name());
 	if (info->fabric_attr->name == NULL || info->domain_attr->name == NULL)
@@ -421,15 +447,34 @@ info_add(uint32_t version, const struct fi_info *hints, const struct info_where 
 	return 0;
 }
 
+/* Add the answers for endpoints of *type*. */
+static int
+info_add(uint32_t version, const struct fi_info *hints, const struct info_where *w,
+	 enum fi_ep_type type, struct fi_info **tail)
+{
+	int family = info_family(hints), rc = 0;
+
+	if (!info_check(version, hints, type))
+		return 0;
+	if (family != AF_INET6)
+		rc = info_add_one(version, hints, w, AF_INET, type, tail);
+	/* without known addresses both families would be guesses */
+	if (rc == 0 && family != AF_INET && (*tail == NULL || w->nb_own > 0))
+		rc = info_add_one(version, hints, w, AF_INET6, type,
+				  *tail != NULL ? &(*tail)->next : tail);
+	return rc;
+}
+
 int
 san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		 const struct fi_info *hints, struct fi_info **info)
 {
 	struct info_where w = {0};
-	int family, rc;
+	struct fi_info **tail;
+	int rc;
 
 	*info = NULL;
-	if (!info_check(version, hints))
+	if (!info_check(version, hints, FI_EP_MSG) && !info_check(version, hints, FI_EP_RDM))
 		return -FI_ENODATA;
 	w.nb_own = san_ofi_ctx_addrs(w.own);
 	if (w.nb_own < 0)
@@ -437,14 +482,11 @@ san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64
 	rc = info_read_addrs(&w, node, service, flags, hints);
 	if (rc != 0)
 		return rc;
-	family = info_family(hints);
-	rc = 0;
-	if (family != AF_INET6)
-		rc = info_add(version, hints, &w, AF_INET, info);
-	/* without known addresses both families would be guesses */
-	if (rc == 0 && family != AF_INET && (*info == NULL || w.nb_own > 0))
-		rc = info_add(version, hints, &w, AF_INET6,
-			      *info != NULL ? &(*info)->next : info);
+	rc = info_add(version, hints, &w, FI_EP_MSG, info);
+	for (tail = info; *tail != NULL;)
+		tail = &(*tail)->next;
+	if (rc == 0)
+		rc = info_add(version, hints, &w, FI_EP_RDM, tail);
 	if (rc != 0) {
 		fi_freeinfo(*info);
 		*info = NULL;

@@ -118,16 +118,51 @@ mr_register(struct ofi_ctx *ctx, struct ofi_mr *mr)
 /* ---- calls ---- */
 
 static int
+mr_deregister(struct ofi_mr *mr)
+{
+	if (mr->mr != NULL)
+		return rtsan_mr_dereg(mr->mr);
+	mr->domain->ctx->mrs[(uint32_t)mr->fid.key] = NULL;
+	return 0;
+}
+
+int
+san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
+		struct ofi_mr **out)
+{
+	struct ofi_mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	if (mr == NULL)
+		return -FI_ENOMEM;
+	mr->domain = domain;
+	mr->addr = (uintptr_t)iov->iov_base;
+	mr->length = iov->iov_len;
+	mr->access = access;
+	rc = mr_register(domain->ctx, mr);
+	if (rc != 0) {
+		free(mr);
+		return rc;
+	}
+	*out = mr;
+	return 0;
+}
+
+void
+san_ofi_mr_free(struct ofi_mr *mr)
+{
+	mr_deregister(mr);
+	free(mr);
+}
+
+static int
 mr_close(struct fid *fid)
 {
 	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
-	int rc = 0;
+	int rc;
 
 	san_ofi_ctx_lock();
-	if (mr->mr != NULL)
-		rc = rtsan_mr_dereg(mr->mr);
-	else
-		mr->domain->ctx->mrs[(uint32_t)mr->fid.key] = NULL;
+	rc = mr_deregister(mr);
 	if (rc == 0)
 		mr->domain->refs--;
 	san_ofi_ctx_unlock();
@@ -163,26 +198,17 @@ mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struc
 		return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
 	if (attr->iface != FI_HMEM_SYSTEM)
 		return -FI_ENOSYS;
-	mr = calloc(1, sizeof(*mr));
-	if (mr == NULL)
-		return -FI_ENOMEM;
-	mr->domain = domain;
-	mr->addr = (uintptr_t)attr->mr_iov[0].iov_base;
-	mr->length = attr->mr_iov[0].iov_len;
-	mr->access = attr->access;
+	san_ofi_ctx_lock();
+	rc = san_ofi_mr_open(domain, &attr->mr_iov[0], attr->access, &mr);
+	if (rc == 0)
+		domain->refs++;
+	san_ofi_ctx_unlock();
+	if (rc != 0)
+		return rc;
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &mr_fid_ops;
 	mr->fid.mem_desc = mr;
-	san_ofi_ctx_lock();
-	rc = mr_register(domain->ctx, mr);
-	if (rc == 0)
-		domain->refs++;
-	san_ofi_ctx_unlock();
-	if (rc != 0) {
-		free(mr);
-		return rc;
-	}
 	*out = &mr->fid;
 	return 0;
 }

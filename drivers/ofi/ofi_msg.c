@@ -2,7 +2,7 @@
 
 /* fi_send(), fi_recv() and their variants. */
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 /* ---- sends ---- */
 
@@ -24,9 +24,9 @@ static ssize_t
 msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
 	  void *context)
 {
-	struct ofi_op_args args = {.iov = iov, .desc = desc, .count = count, .context = context};
+	struct ofi_op_args args = {
+		.to = addr, .iov = iov, .desc = desc, .count = count, .context = context};
 
-	(void)addr;
 	return msg_post(ep, &args, 0, false);
 }
 
@@ -42,6 +42,7 @@ static ssize_t
 msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
 	struct ofi_op_args args = {
+		.to = msg->addr,
 		.iov = msg->msg_iov,
 		.desc = msg->desc,
 		.count = msg->iov_count,
@@ -59,6 +60,7 @@ msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 	struct ofi_op_args args = {
 		.flags = FI_REMOTE_CQ_DATA,
+		.to = addr,
 		.iov = &iov,
 		.desc = &desc,
 		.count = 1,
@@ -66,19 +68,20 @@ msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_
 		.data = data,
 	};
 
-	(void)addr;
 	return msg_post(ep, &args, 0, false);
 }
 
 /* An inject has no completion, whatever the endpoint's defaults are. */
 static ssize_t
-msg_inject_flags(struct fid_ep *fid, const void *buf, size_t len, uint64_t data, uint64_t flags)
+msg_inject_flags(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to, uint64_t data,
+		 uint64_t flags)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 	const struct ofi_op_args args = {
 		.kind = OFI_OP_SEND,
 		.flags = FI_INJECT | flags,
+		.to = to,
 		.iov = &iov,
 		.count = 1,
 		.data = data,
@@ -94,15 +97,13 @@ msg_inject_flags(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
 static ssize_t
 msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
 {
-	(void)addr;
-	return msg_inject_flags(ep, buf, len, 0, 0);
+	return msg_inject_flags(ep, buf, len, addr, 0, 0);
 }
 
 static ssize_t
 msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr)
 {
-	(void)addr;
-	return msg_inject_flags(ep, buf, len, data, FI_REMOTE_CQ_DATA);
+	return msg_inject_flags(ep, buf, len, addr, data, FI_REMOTE_CQ_DATA);
 }
 
 /* ---- receives ---- */
@@ -115,6 +116,8 @@ msg_post_recv(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t flags)
 	san_ofi_ctx_lock();
 	if (ep->state == OFI_EP_NEW)
 		rc = -FI_EOPBADSTATE;
+	else if (ep->rdm != NULL)
+		rc = san_ofi_tag_post(ep, msg, 0, ~0ull, flags & ~FI_TAGGED);
 	else if (ep->rxq != &ep->own_rxq)
 		rc = -FI_EINVAL;
 	else if (ep->state == OFI_EP_ENDED && STAILQ_EMPTY(&ep->held))
@@ -142,9 +145,8 @@ msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	const struct fi_msg msg = {
-		.msg_iov = iov, .desc = desc, .iov_count = count, .context = context};
+		.msg_iov = iov, .desc = desc, .iov_count = count, .addr = addr, .context = context};
 
-	(void)addr;
 	return msg_post_recv(ep, &msg, ep->rx_flags);
 }
 

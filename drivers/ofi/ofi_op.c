@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 /* Flags of a completion, by kind. */
 static const uint64_t op_flags[] = {
@@ -87,6 +87,8 @@ op_free(struct ofi_op *op)
 {
 	struct ofi_ctx *ctx = op->ep->domain->ctx;
 
+	if (op->offer != NULL)
+		san_ofi_tag_withdraw(op);
 	if (op->buf != NULL)
 		san_ofi_ctx_buf_put(ctx, op->buf);
 	LIST_REMOVE(op, link);
@@ -157,9 +159,13 @@ op_check_args(const struct ofi_ep *ep, const struct ofi_op_args *args)
 ssize_t
 san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
-	int rc = op_check_args(ep, args);
 	struct ofi_op *op;
+	int rc = 0;
 
+	if (ep->rdm != NULL)
+		ep = san_ofi_rdm_conn(ep, args->to, &rc);
+	if (rc == 0)
+		rc = op_check_args(ep, args);
 	if (rc != 0)
 		return rc;
 	op = op_alloc(ep, args->kind);
@@ -176,18 +182,42 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op->is_native = args->kind != OFI_OP_SEND && san_ofi_mr_is_native(args->key);
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
 	op_set_iov(op, args);
-	if ((args->flags & FI_INJECT) != 0) {
+	if ((args->flags & FI_INJECT) != 0)
 		rc = op_inject(op);
-		if (rc != 0) {
-			op_free(op);
-			return rc;
-		}
+	else if (args->kind == OFI_OP_SEND && ep->owner != NULL && op->length > OFI_EAGER)
+		rc = san_ofi_tag_offer(op);
+	if (rc != 0) {
+		op_free(op);
+		return rc;
 	}
-	if (args->kind == OFI_OP_SEND ? (args->flags & FI_DELIVERY_COMPLETE) != 0 : !op->is_native)
+	if (args->kind == OFI_OP_SEND ?
+		    (args->flags & FI_DELIVERY_COMPLETE) != 0 || op->offer != NULL :
+		    !op->is_native)
 		op_need_answer(op);
 	ep->nb_ops++;
 	STAILQ_INSERT_TAIL(&ep->sends, op, queue);
 	san_ofi_tx_push(ep);
+	return 0;
+}
+
+/* It goes with the answers: no send that waits is in its way. */
+int
+san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_op_args *args)
+{
+	struct ofi_op *op = op_alloc(conn, OFI_OP_READ);
+
+	if (op == NULL)
+		return -FI_ENOMEM;
+	op->fetch = fetch;
+	op->addr = args->addr;
+	op->key = args->key;
+	op->is_native = san_ofi_mr_is_native(args->key);
+	op_set_iov(op, args);
+	if (!op->is_native)
+		op_need_answer(op);
+	conn->nb_ops++;
+	STAILQ_INSERT_TAIL(&conn->answers, op, queue);
+	san_ofi_progress_mark(conn);
 	return 0;
 }
 
@@ -219,7 +249,8 @@ op_report(struct ofi_op *op)
 {
 	const struct fi_cq_err_entry e = {
 		.op_context = op->context,
-		.flags = op_flags[op->kind] |
+		.flags = ((op->flags & FI_TAGGED) != 0 ? FI_SEND | FI_TAGGED :
+							 op_flags[op->kind]) |
 			(op->kind != OFI_OP_ATOMIC ? 0 :
 				 op->nb_iov != 0   ? FI_READ :
 						     FI_WRITE),
@@ -236,10 +267,13 @@ op_report(struct ofi_op *op)
 static void
 op_finish(struct ofi_op *op)
 {
+	struct ofi_fetch *fetch = op->fetch;
+	int err = op->err, prov_errno = op->prov_errno;
 	struct ofi_ep *ep = op->ep;
 
 	if (op_is_own(op)) {
-		op_report(op);
+		if (fetch == NULL)
+			op_report(op);
 		ep->nb_ops--;
 		if (op->has_begun)
 			ep->nb_begun--;
@@ -247,6 +281,8 @@ op_finish(struct ofi_op *op)
 		ep->nb_answers--;
 	}
 	op_free(op);
+	if (fetch != NULL)
+		san_ofi_tag_on_read(fetch, err, prov_errno);
 }
 
 void

@@ -157,8 +157,8 @@ san_ofi_pep_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev)
 
 /* ---- calls ---- */
 
-static uint16_t
-pep_draw_port(void)
+uint16_t
+san_ofi_pep_draw_port(void)
 {
 	uint32_t random = 0;
 
@@ -213,7 +213,7 @@ pep_listen_locked(struct ofi_pep *pep)
 		rc = pep_adopt(pep, port) ? 0 : pep_listen_at(pep, port);
 	else
 		for (i = 0, rc = -FI_EADDRINUSE; i < PEP_TRIES && rc == -FI_EADDRINUSE; i++)
-			rc = pep_listen_at(pep, pep_draw_port());
+			rc = pep_listen_at(pep, san_ofi_pep_draw_port());
 	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_listen");
 }
 

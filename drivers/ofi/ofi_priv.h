@@ -112,6 +112,7 @@ struct ofi_ctx {
 	LIST_HEAD(, ofi_ep) eps;     /**< enabled ones */
 	STAILQ_HEAD(, ofi_ep) dirty; /**< endpoints with something to do after a round */
 	LIST_HEAD(, ofi_pep) peps;   /**< all, and those that are closed with requests */
+	LIST_HEAD(, ofi_rdm) rdms;   /**< enabled ones */
 	LIST_HEAD(, ofi_wait) waits;
 	SLIST_HEAD(, ofi_chunk) chunks; /**< memory of the send buffers */
 	struct ofi_mr **mrs;            /**< regions that the provider serves itself */
@@ -189,6 +190,9 @@ struct ofi_recv {
 	uint32_t nb_active; /**< messages that are being received */
 	size_t length;
 	size_t used; /**< of a buffer for many messages */
+	/* of an endpoint FI_EP_RDM */
+	uint64_t tag, ignore;
+	fi_addr_t from; /**< FI_ADDR_UNSPEC: anyone */
 	STAILQ_ENTRY(ofi_recv) link;
 };
 
@@ -240,7 +244,9 @@ struct ofi_op {
 	uint32_t status; /**< of an answer */
 	uint64_t data, addr, key, operand, compare;
 	int err, prov_errno;
-	struct ofi_buf *buf; /**< bytes that were copied when it was posted */
+	struct ofi_buf *buf;     /**< bytes that were copied when it was posted */
+	struct ofi_offer *offer; /**< a message that the peer reads */
+	struct ofi_fetch *fetch; /**< a read of such a message of the peer's */
 	STAILQ_ENTRY(ofi_op) queue;
 	LIST_ENTRY(ofi_op) link;
 };
@@ -270,8 +276,19 @@ enum ofi_cntr_kind {
 	OFI_CNTRS,
 };
 
+/**
+ * An endpoint. Of FI_EP_RDM it has *rdm*, and for each peer a connection: an endpoint of its own,
+ * which the program does not see.
+ */
 struct ofi_ep {
 	struct fid_ep fid;
+	struct ofi_rdm *rdm;
+	struct ofi_ep *owner; /**< of a connection */
+	fi_addr_t from;       /**< peer of a connection, or FI_ADDR_NOTAVAIL */
+	uint32_t nb_held;     /**< messages of a connection that wait for a receive */
+	uint32_t nb_in_pool;  /**< of those, in receives of the pool */
+	uint32_t nb_fetches;
+	LIST_ENTRY(ofi_ep) conn_link;
 	struct ofi_domain *domain;
 	struct ofi_eq *eq;
 	struct ofi_cq *tx_cq, *rx_cq;
@@ -497,6 +514,10 @@ uint32_t san_ofi_mr_rkey(uint64_t key);
 /** Memory of a region of ours. 0 or FI_EACCES, FI_EKEYREJECTED. */
 uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr,
 			 size_t length, uint64_t access);
+/** Register memory for the provider itself. 0 or -errno. */
+int san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
+		    struct ofi_mr **mr);
+void san_ofi_mr_free(struct ofi_mr *mr);
 /** The lkey of a descriptor. */
 uint32_t san_ofi_mr_lkey(void *desc);
 
@@ -523,7 +544,20 @@ void san_ofi_ep_break(struct ofi_ep *ep, const char *why);
 /** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */
 void san_ofi_ep_report(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wanted);
 
-extern struct fi_ops_cm san_ofi_cm_ops;
+/** A connection of an endpoint FI_EP_RDM, or NULL. */
+struct ofi_ep *san_ofi_ep_conn_open(struct ofi_ep *owner);
+void san_ofi_ep_conn_close(struct ofi_ep *conn);
+/** Send what is posted, until *end_ms*. */
+void san_ofi_ep_drain(struct ofi_ep *ep, int64_t end_ms);
+/** Then disconnect. */
+void san_ofi_ep_linger(struct ofi_ep *ep, int64_t end_ms);
+
+extern struct fi_ops_cm san_ofi_cm_ops, san_ofi_cm_rdm_ops;
+/** Connect to *ep*'s peer, or accept its request. 0 or -errno. */
+int san_ofi_cm_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen);
+int san_ofi_cm_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr *hdr,
+		      const void *param, size_t paramlen);
+
 void san_ofi_cm_on_event(const struct rtsan_event *ev);
 /** Report once that the connection has ended, or that its set-up has failed. */
 void san_ofi_cm_tell_end(struct ofi_ep *ep, uint8_t reason);
@@ -542,6 +576,8 @@ san_ofi_cm_data(const struct rtsan_event *ev)
 int san_ofi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
 		     void *context);
 void san_ofi_pep_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev);
+/** A port for an endpoint that has not chosen one. */
+uint16_t san_ofi_pep_draw_port(void);
 
 /* ---- ofi_rxq.c: posted receives ---- */
 
@@ -557,6 +593,8 @@ int san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context);
 int san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags);
 /** Begin a message of *length* bytes in the next receive: it, and where; or NULL. */
 struct ofi_recv *san_ofi_rxq_take(struct ofi_rxq *q, size_t length, size_t *base);
+/** Begin a message in receive *r*. Returns where. */
+size_t san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length);
 /** A message is complete, or the connection has ended (*err*). */
 void san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
 		      struct fi_cq_err_entry *e);
@@ -571,22 +609,34 @@ void san_ofi_rx_feed(struct ofi_ep *ep);
 /** Post the consumed receives of the pool again. */
 void san_ofi_rx_repost(struct ofi_ep *ep);
 
+/** The message in *rx* no longer needs it. */
+void san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx);
+/** Copy bytes of a message to its receive. */
+void san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from,
+		      size_t length);
+/** Answer the peer's request *id*. */
+void san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data);
+
 /* ---- ofi_op.c, ofi_tx.c: sending ---- */
 
 /** What an operation of the program is made of. */
 struct ofi_op_args {
 	enum ofi_kind kind;
 	uint64_t flags;
+	fi_addr_t to; /**< of FI_EP_RDM */
 	void *context;
 	const struct iovec *iov;
 	void **desc;
 	size_t count;
-	uint64_t data, addr, key;
+	uint64_t data, key;
+	uint64_t addr; /**< of memory; of a tagged message: its tag */
 	enum ofi_atomic atomic;
 	uint64_t operand, compare;
 };
 /** Begin an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
 ssize_t san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args);
+/** Read a part of a message that the peer offers. 0 or -errno. */
+int san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_op_args *args);
 /** An answer to request *id* of the peer. NULL: no memory, or too many requests. */
 struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id);
 /** Complete it if all of its work is done. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 #define BURST       32
 #define EVENT_EVERY 64 /* rounds between looks at events */
@@ -104,9 +104,9 @@ san_ofi_progress_events(struct ofi_ctx *ctx)
 		/* all work of a connection that has ended is complete: take that first */
 		while (ev.type == RTSAN_EV_DISCONNECTED && progress_lanes(ctx) != 0)
 			;
-		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST && !san_ofi_rdm_on_request(ctx, &ev))
 			san_ofi_pep_on_request(ctx, &ev);
-		else
+		else if (ev.type != RTSAN_EV_CONNECT_REQUEST)
 			san_ofi_cm_on_event(&ev);
 	}
 	/* some may have found no send buffer, or no room for receives */
@@ -117,6 +117,7 @@ san_ofi_progress_events(struct ofi_ctx *ctx)
 	progress_dirty(ctx);
 	if (rc < 0)
 		progress_lose(ctx);
+	san_ofi_rdm_reap(ctx);
 }
 
 void

@@ -28,6 +28,7 @@ rma_message(struct fid_ep *fid, enum ofi_kind kind, const struct fi_msg_rma *msg
 	const struct ofi_op_args args = {
 		.kind = kind,
 		.flags = san_ofi_msg_own_flags(container_of(fid, struct ofi_ep, fid), flags),
+		.to = msg->addr,
 		.context = msg->context,
 		.iov = msg->msg_iov,
 		.desc = msg->desc,
@@ -47,11 +48,12 @@ rma_message(struct fid_ep *fid, enum ofi_kind kind, const struct fi_msg_rma *msg
 
 static ssize_t
 rma_post_iov(struct fid_ep *ep, enum ofi_kind kind, const struct iovec *iov, void **desc,
-	     size_t count, uint64_t addr, uint64_t key, void *context)
+	     size_t count, fi_addr_t to, uint64_t addr, uint64_t key, void *context)
 {
 	const struct ofi_op_args args = {
 		.kind = kind,
 		.flags = rma_flags(ep),
+		.to = to,
 		.context = context,
 		.iov = iov,
 		.desc = desc,
@@ -69,8 +71,7 @@ static ssize_t
 rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
 	  uint64_t addr, uint64_t key, void *context)
 {
-	(void)from;
-	return rma_post_iov(ep, OFI_OP_READ, iov, desc, count, addr, key, context);
+	return rma_post_iov(ep, OFI_OP_READ, iov, desc, count, from, addr, key, context);
 }
 
 static ssize_t
@@ -94,8 +95,7 @@ static ssize_t
 rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
 	   uint64_t addr, uint64_t key, void *context)
 {
-	(void)to;
-	return rma_post_iov(ep, OFI_OP_WRITE, iov, desc, count, addr, key, context);
+	return rma_post_iov(ep, OFI_OP_WRITE, iov, desc, count, to, addr, key, context);
 }
 
 static ssize_t
@@ -133,9 +133,8 @@ rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 
-	(void)to;
 	return rma_write_flags(ep, &iov, NULL, 0, addr, key,
-			       (struct ofi_op_args){.flags = FI_INJECT});
+			       (struct ofi_op_args){.flags = FI_INJECT, .to = to});
 }
 
 static ssize_t
@@ -144,10 +143,10 @@ rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 
-	(void)to;
 	return rma_write_flags(ep, &iov, &desc, data, addr, key,
 			       (struct ofi_op_args){
 				       .flags = rma_flags(ep) | FI_REMOTE_CQ_DATA,
+				       .to = to,
 				       .context = context,
 			       });
 }
@@ -158,9 +157,11 @@ rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 
-	(void)to;
 	return rma_write_flags(ep, &iov, NULL, data, addr, key,
-			       (struct ofi_op_args){.flags = FI_INJECT | FI_REMOTE_CQ_DATA});
+			       (struct ofi_op_args){
+				       .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+				       .to = to,
+			       });
 }
 
 struct fi_ops_rma san_ofi_rma_ops = {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 #define RX_BURST 32
 
@@ -76,8 +76,8 @@ san_ofi_rx_repost(struct ofi_ep *ep)
 
 /* ---- messages ---- */
 
-static void
-rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t length)
+void
+san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t length)
 {
 	size_t n;
 	uint8_t i;
@@ -97,8 +97,8 @@ rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t le
 	}
 }
 
-static void
-rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
+void
+san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
 {
 	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_ACK, id);
 
@@ -134,7 +134,7 @@ rx_complete(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 	}
 	ep->recv = NULL;
 	if ((hdr->flags & OFI_WANT_ACK) != 0)
-		rx_answer(ep, hdr->id, (uint32_t)e.err, 0);
+		san_ofi_rx_answer(ep, hdr->id, (uint32_t)e.err, 0);
 	san_ofi_rxq_done(ep->rxq, ep, r, &e);
 }
 
@@ -161,9 +161,9 @@ rx_message(struct ofi_ep *ep, const struct ofi_rx *rx)
 	}
 	room = ep->recv->length - ep->recv_base;
 	if (ep->recv_at < room)
-		rx_place(ep->recv, ep->recv_base + ep->recv_at,
-			 rx->data + OFI_HDR_SHORT,
-			 length < room - ep->recv_at ? length : room - ep->recv_at);
+		san_ofi_rx_place(ep->recv, ep->recv_base + ep->recv_at,
+				 rx->data + OFI_HDR_SHORT,
+				 length < room - ep->recv_at ? length : room - ep->recv_at);
 	ep->recv_at += length;
 	if ((hdr->flags & OFI_LAST) == 0)
 		return true;
@@ -202,6 +202,21 @@ san_ofi_rx_feed(struct ofi_ep *ep)
 	}
 	if (ep->state == OFI_EP_ENDED)
 		san_ofi_ep_cancel_recv(ep); /* the rest of its message will not arrive */
+}
+
+void
+san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	rx_consume(ep, rx, OFI_CLASS_MSG);
+}
+
+static void
+rx_on_rdm_message(struct ofi_ep *ep, struct ofi_rx *rx)
+{
+	if (ep->owner == NULL)
+		san_ofi_ep_break(ep, "a message for another type of endpoint");
+	else if (san_ofi_tag_on_message(ep, rx))
+		san_ofi_rx_release(ep, rx);
 }
 
 static void
@@ -253,7 +268,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 		return;
 	if ((hdr->flags & OFI_CQ_DATA) != 0 && ep->write_status == 0)
 		rx_tell_written(ep, hdr);
-	rx_answer(ep, hdr->id, ep->write_status, 0);
+	san_ofi_rx_answer(ep, hdr->id, ep->write_status, 0);
 }
 
 /* The memory is looked up again for each part of the answer, because a region may be closed. */
@@ -291,7 +306,7 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	else if (status == 0)
 		__atomic_compare_exchange_n(at, &old, hdr->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
-	rx_answer(ep, hdr->id, status, fetches ? old : 0);
+	san_ofi_rx_answer(ep, hdr->id, status, fetches ? old : 0);
 }
 
 /* ---- answers ---- */
@@ -366,6 +381,7 @@ static const struct {
 	[OFI_DATA] = {rx_on_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
 	[OFI_ACK] = {rx_on_ack, OFI_HDR_SHORT, OFI_CLASS_RMA},
 	[OFI_READ_DATA] = {rx_on_read_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
+	[OFI_RDM_MSG] = {rx_on_rdm_message, OFI_HDR_RDM, OFI_CLASS_MSG},
 	[OFI_CREDIT] = {rx_on_credit, OFI_HDR_SHORT, OFI_CLASS_NONE},
 };
 
@@ -389,6 +405,6 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 		return;
 	}
 	rx_types[hdr->type].on(ep, rx);
-	if (hdr->type != OFI_MSG) /* a message may be held */
+	if (hdr->type != OFI_MSG && hdr->type != OFI_RDM_MSG) /* messages may be held */
 		rx_consume(ep, rx, rx_types[hdr->type].class);
 }

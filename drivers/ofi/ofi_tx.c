@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ofi_priv.h"
+#include "ofi_rdm.h"
 
 /** Payload begins there in a send buffer; a shorter header lies right before it. */
 #define TX_AT       sizeof(struct ofi_hdr)
@@ -57,18 +57,39 @@ tx_check_memory(struct ofi_op *op)
 				     FI_REMOTE_READ);
 }
 
+static uint8_t
+tx_type(const struct ofi_op *op)
+{
+	if (op->needs_data && op->is_native)
+		return OFI_DATA;
+	return op->kind == OFI_OP_SEND && op->ep->owner != NULL ? OFI_RDM_MSG : tx_types[op->kind];
+}
+
 static size_t
 tx_hdr_size(uint8_t type)
 {
+	if (type == OFI_RDM_MSG)
+		return OFI_HDR_RDM;
 	if (type == OFI_ATOMIC)
 		return sizeof(struct ofi_hdr);
 	return type == OFI_WRITE || type == OFI_READ ? OFI_HDR_MEM : OFI_HDR_SHORT;
 }
 
 static void
+tx_fill_rdm(const struct ofi_op *op, struct ofi_hdr *hdr)
+{
+	if ((op->flags & FI_TAGGED) != 0)
+		hdr->flags |= OFI_TAGGED;
+	if (op->offer == NULL)
+		return;
+	hdr->flags |= OFI_PLACES;
+	hdr->length = (uint32_t)op->offer->length;
+}
+
+static void
 tx_fill(struct ofi_op *op, struct tx_part *p)
 {
-	uint8_t type = op->needs_data && op->is_native ? OFI_DATA : tx_types[op->kind];
+	uint8_t type = tx_type(op);
 	size_t left;
 
 	if (op->kind == OFI_OP_READ_DATA)
@@ -78,9 +99,9 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 		0;
 	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
 	p->hdr_size = tx_hdr_size(type);
-	p->class = type == OFI_MSG ? OFI_CLASS_MSG :
-		type == OFI_CREDIT ? OFI_CLASS_NONE :
-				     OFI_CLASS_RMA;
+	p->class = type == OFI_MSG || type == OFI_RDM_MSG ? OFI_CLASS_MSG :
+		type == OFI_CREDIT                        ? OFI_CLASS_NONE :
+							    OFI_CLASS_RMA;
 	p->hdr = (struct ofi_hdr){
 		.type = type,
 		.id = op->id,
@@ -100,6 +121,8 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 		p->hdr.flags |= OFI_CQ_DATA;
 	if (op->kind == OFI_OP_SEND && op->needs_answer)
 		p->hdr.flags |= OFI_WANT_ACK;
+	if (type == OFI_RDM_MSG)
+		tx_fill_rdm(op, &p->hdr);
 }
 
 static void

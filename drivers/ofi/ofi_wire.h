@@ -22,6 +22,9 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are not conver
 /** Service of a port: the upper half keeps away from the numbers of other programs. */
 #define OFI_SERVICE(port) (0x53414e4f46490000ull | (port))
 
+/** Of the port of an endpoint FI_EP_RDM. */
+#define OFI_RDM_SERVICE(port) (0x53414e4f46520000ull | (port))
+
 #define OFI_BUF_SIZE  16640 /* bytes of a receive: a packet of ofi_rxm and a header */
 #define OFI_NB_MSG    64    /* receives of a pool for messages */
 #define OFI_NB_RMA    32    /* for requests and answers, which are consumed at once */
@@ -55,6 +58,7 @@ enum ofi_type {
 	OFI_ACK = 6,       /**< *status*; of an atomic the old value in *data* */
 	OFI_READ_DATA = 7, /**< a part of what was read; *status* in the last one */
 	OFI_CREDIT = 8,    /**< credits only */
+	OFI_RDM_MSG = 9,   /**< a whole message of an endpoint FI_EP_RDM; *addr* is its tag */
 	OFI_TYPES,
 };
 
@@ -63,6 +67,8 @@ enum ofi_type_flags {
 	OFI_LAST = 0x2,
 	OFI_CQ_DATA = 0x4,  /**< *data* is CQ data */
 	OFI_WANT_ACK = 0x8, /**< a message: answer when it has been received */
+	OFI_TAGGED = 0x10,  /**< an RDM_MSG */
+	OFI_PLACES = 0x20,  /**< an RDM_MSG: where the bytes are to be read (struct ofi_place) */
 };
 
 struct ofi_hdr {
@@ -82,7 +88,18 @@ struct ofi_hdr {
 };
 
 #define OFI_HDR_SHORT offsetof(struct ofi_hdr, addr)
+#define OFI_HDR_RDM   offsetof(struct ofi_hdr, key)
 #define OFI_HDR_MEM   offsetof(struct ofi_hdr, operand)
+
+/** A part of a message that the receiver reads. */
+struct ofi_place {
+	uint64_t addr, key, length;
+};
+
+/** Of a connection of FI_EP_RDM: as many may be reads of the peer's messages. */
+#define OFI_RDM_REQUESTS (OFI_REQUESTS / 2)
+
+#define OFI_EAGER (OFI_BUF_SIZE - sizeof(struct ofi_hdr)) /* longer messages are read */
 
 enum ofi_atomic {
 	OFI_FETCH_ADD = 1,
@@ -91,5 +108,6 @@ enum ofi_atomic {
 
 static_assert(sizeof(struct ofi_cm_hdr) == 16, "on the wire");
 static_assert(sizeof(struct ofi_hdr) == 56, "on the wire");
+static_assert(sizeof(struct ofi_place) == 24, "on the wire");
 
 #endif /* OFI_WIRE_H */

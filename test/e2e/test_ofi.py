@@ -19,9 +19,11 @@ from e2e import (BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, c
                  until_true)
 
 CALLS = os.path.join(BUILD, 'test/e2e/ofi_calls')
+RDM_CALLS = os.path.join(BUILD, 'test/e2e/ofi_rdm')
 PAIR = os.path.join(BUILD, 'test/e2e/ofi_pair')
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
-RDM = 'sanstack;ofi_rxm'
+RXM = 'sanstack;ofi_rxm'
+NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # fi_pingpong takes the first that has the type
 NULL = '--vdev=net_null0,no-rx=1'
 NO_PORT = 1     # a port on which no program listens
 
@@ -83,6 +85,11 @@ def polled(work):
     return [], (spec('server'), spec('client')), IP['server']
 
 
+def polled_alone(work):
+    return [], [f'dpdk:{eal(work, "server", f"0@{cpus()[0]}", vdev=NULL)} -- ip={IP["server"]}/24 '
+                'conns=64 idle=yield'], IP['server']
+
+
 def with_ends(start, function, *args):
     with Work() as work:
         daemons, specs, ip = start(work)
@@ -114,21 +121,28 @@ def run(spec, *command):
 
 def info(work, specs, ip):
     out = run(specs[0], 'fi_info', '-p', 'sanstack').stdout
-    for provider, kind in (('sanstack', 'FI_EP_MSG'), (RDM, 'FI_EP_RDM')):
+    for provider, kind in (('sanstack', 'FI_EP_MSG'), ('sanstack', 'FI_EP_RDM'),
+                           (RXM, 'FI_EP_RDM')):
         check(re.search(rf'provider: {provider}\n(    .*\n)*    type: {kind}', out),
               f'no {provider} in: {out}')
 
 
-def pingpong(work, specs, ip, provider, kind, *options):
+def pingpong(work, specs, ip, provider, kind, *options, env=None):
     port = free_port()
     command = ['fi_pingpong', '-p', provider, '-e', kind, '-c', '-I', '20', *options]
-    server = Process(work, 'server', [*command, '-B', port], environment(specs[0]))
+    env = env or {}
+    server = Process(work, 'server', [*command, '-B', port], {**environment(specs[0]), **env})
     until_true(lambda: f'server does not listen: {server.tail()}',
                lambda: f':{int(port):04X} ' in open('/proc/net/tcp', encoding='ascii').read())
-    client = Process(work, 'client', [*command, '-P', port, '127.0.0.1'], environment(specs[1]))
+    client = Process(work, 'client', [*command, '-P', port, '127.0.0.1'],
+                     {**environment(specs[1]), **env})
     finish(client)
     finish(server)
     check('1m' in client.out(), client.tail())
+
+
+def pingpong_rdm(work, specs, ip):
+    pingpong(work, specs, ip, 'sanstack', 'rdm', '-m', 'tagged', env=NO_RXM)
 
 
 def serve(work, specs, *role):
@@ -154,6 +168,23 @@ def pair(work, specs, ip):
     """Two endpoints of one process, and a child that dies in the middle of a message."""
     out = run(specs[0], PAIR).stdout
     check(out.endswith('done\n'), out)
+
+
+def rdm(work, specs, ip):
+    """Endpoints FI_EP_RDM of one process."""
+    out = run(specs[0], RDM_CALLS).stdout
+    check(out.endswith('done\n'), out)
+
+
+def rdm_peer_dies(work, specs, ip):
+    server = Process(work, 'rdm-peer', [RDM_CALLS, 'peer'], environment(specs[0]))
+    server.wait_text('address ')
+    address = re.search(r'address (\S+)', server.out())[1]
+    client = Process(work, 'rdm-hold', [RDM_CALLS, 'hold', address], environment(specs[1]))
+    client.wait_text('holding')
+    server.kill()
+    finish(client)
+    check('done' in client.out(), client.tail())
 
 
 def refused(work, specs, ip):
@@ -216,8 +247,13 @@ def no_context():
 
 # ---- Open MPI ----
 
-OFI = ('--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', RDM,
-       '--mca', 'btl', '^ofi', '--mca', 'osc', 'pt2pt')
+def ofi(provider):
+    return ('--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', provider,
+            '--mca', 'btl', '^ofi', '--mca', 'osc', 'pt2pt')
+
+
+OFI = ofi(RXM)
+OWN = ofi('sanstack')
 SHARED_MEMORY = ('--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader', '--mca', 'osc', 'pt2pt')
 
 
@@ -241,8 +277,8 @@ def mpi_results(work, specs, ranks, transport, *program):
     return process.out()
 
 
-def mpi_same(work, specs, ip, ranks, size):
-    ours = mpi_results(work, specs, ranks, OFI, MPI, size)
+def mpi_same(work, specs, ip, ranks, size, transport=OFI):
+    ours = mpi_results(work, specs, ranks, transport, MPI, size)
     theirs = mpi_results(work, specs, ranks, SHARED_MEMORY, MPI, size)
     check(ours.count('\n') == 5 and ours == theirs, f'{ours} is not {theirs}')
 
@@ -255,15 +291,15 @@ def mpi_python(work, specs, ip):
     check('gathered [0, 1, 4, 9]' in out, out)
 
 
-def mpi_thinks(work, specs, ip, seconds):
+def mpi_thinks(work, specs, ip, seconds, transport=OFI):
     """A rank that does not call the library loses no connection and no message."""
-    ours = mpi_results(work, specs, 4, OFI, MPI, 'think', seconds)
+    ours = mpi_results(work, specs, 4, transport, MPI, 'think', seconds)
     theirs = mpi_results(work, specs, 4, SHARED_MEMORY, MPI, 'think', '0')
     check(ours == theirs != '', f'{ours} is not {theirs}')
 
 
-def mpi_rank_dies(work, specs, ip):
-    process = mpirun(work, specs, 4, OFI, MPI, 'loop')
+def mpi_rank_dies(work, specs, ip, transport=OFI):
+    process = mpirun(work, specs, 4, transport, MPI, 'loop')
     process.wait_text('looping')
     with open(f'/proc/{process.popen.pid}/task/{process.popen.pid}/children', encoding='ascii') as f:
         ranks = f.read().split()
@@ -283,16 +319,20 @@ def main():
             continue
         add = tests.add if start in (one_daemon, polled) else tests.add_long
         add(f'{name}: fi_pingpong msg', with_ends, start, pingpong, 'sanstack', 'msg')
-        add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong, RDM, 'rdm', '-m', 'tagged')
+        add(f'{name}: fi_pingpong rxm', with_ends, start, pingpong, RXM, 'rdm', '-m', 'tagged')
+        add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong_rdm)
     tests.add('one daemon: alone', with_ends, one_daemon, alone)
     tests.add('one daemon: pair', with_ends, one_daemon, pair)
     tests.add('two daemons: refused', with_ends, two_daemons, refused)
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
+    tests.add('one daemon: rdm', with_ends, one_daemon, rdm)
+    tests.add('two daemons: rdm, peer dies', with_ends, two_daemons, rdm_peer_dies)
     tests.add('one daemon: shared receives', with_ends, one_daemon, shared)
     tests.add('daemon dies', daemon_dies)
     tests.add('too many endpoints', too_many)
     tests.add('polled: a program thinks', with_ends, polled, calls, 'thinks')
     tests.add('polled: alone', with_ends, polled, alone)
+    tests.add('polled: rdm', with_ends, polled_alone, rdm)
     if not SANITIZE:
         tests.add('no context', no_context)
         tests.add('fi_info', with_ends, one_daemon, info)
@@ -300,10 +340,15 @@ def main():
         for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
             for ranks, size in ((2, '67108864'), (4, '4194304')):
                 tests.add_long(f'{name}: MPI, {ranks} ranks', with_ends, start, mpi_same, ranks, size)
+                tests.add_long(f'{name}: MPI by RDM, {ranks} ranks', with_ends, start, mpi_same,
+                               ranks, size, OWN)
             tests.add_long(f'{name}: mpi4py', with_ends, start, mpi_python)
             tests.add_long(f'{name}: MPI, a rank dies', with_ends, start, mpi_rank_dies)
+            tests.add_long(f'{name}: MPI by RDM, a rank dies', with_ends, start, mpi_rank_dies, OWN)
         tests.add_long('veth: MPI, 4 ranks', with_ends, on_veth, mpi_same, 4, '4194304')
         tests.add_long('two daemons: MPI, a rank thinks', with_ends, two_daemons, mpi_thinks, '120')
+        tests.add_long('two daemons: MPI by RDM, a rank thinks', with_ends, two_daemons, mpi_thinks,
+                       '120', OWN)
     return tests.run()
 
 

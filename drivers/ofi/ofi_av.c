@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Address vectors: a table, whose places are the addresses of either type. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi_rdm.h"
+
+#define AV_SIZE 64
+
+const union ofi_addr *
+san_ofi_av_find(const struct ofi_av *av, fi_addr_t at)
+{
+	return at < av->nb && av->addrs[at].sa.sa_family != 0 ? &av->addrs[at] : NULL;
+}
+
+fi_addr_t
+san_ofi_av_search(const struct ofi_av *av, const union ofi_addr *a)
+{
+	size_t i;
+
+	for (i = 0; i < av->nb; i++)
+		if (san_ofi_addr_is_same_ip(&av->addrs[i], a) &&
+		    san_ofi_addr_port(&av->addrs[i]) == san_ofi_addr_port(a))
+			return i;
+	return FI_ADDR_NOTAVAIL;
+}
+
+/* The first free place. 0 or -FI_ENOMEM. */
+static int
+av_place(struct ofi_av *av, fi_addr_t *at)
+{
+	size_t i, nb = av->nb != 0 ? 2 * av->nb : AV_SIZE;
+	union ofi_addr *addrs;
+
+	for (i = av->next; i < av->nb; i++)
+		if (av->addrs[i].sa.sa_family == 0)
+			break;
+	*at = i;
+	if (i < av->nb)
+		return 0;
+	addrs = realloc(av->addrs, nb * sizeof(*addrs));
+	if (addrs == NULL)
+		return -FI_ENOMEM;
+	memset(&addrs[av->nb], 0, (nb - av->nb) * sizeof(*addrs));
+	av->addrs = addrs;
+	av->nb = nb;
+	return 0;
+}
+
+static int
+av_add(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *out)
+{
+	struct ofi_rdm *rdm;
+	fi_addr_t at;
+	int rc = av_place(av, &at);
+
+	*out = FI_ADDR_NOTAVAIL;
+	if (rc != 0)
+		return rc;
+	av->addrs[at] = *a;
+	av->next = at + 1;
+	LIST_FOREACH(rdm, &av->rdms, av_link)
+		san_ofi_rdm_on_insert(rdm, at, a);
+	*out = at;
+	return 0;
+}
+
+static int
+av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, uint64_t flags,
+	  void *context)
+{
+	struct ofi_av *av = container_of(fid, struct ofi_av, fid);
+	int *errors = (flags & FI_SYNC_ERR) != 0 ? context : NULL;
+	const uint8_t *from = addr;
+	union ofi_addr a = {0};
+	fi_addr_t at;
+	int rc, n = 0;
+	size_t i;
+
+	if ((flags & ~(FI_MORE | FI_SYNC_ERR)) != 0)
+		return -FI_EBADFLAGS;
+	san_ofi_ctx_lock();
+	for (i = 0; i < count; i++) {
+		rc = san_ofi_addr_read(&a, from, sizeof(a)); /* its length is that of its family */
+		from += san_ofi_addr_len(&a);
+		at = FI_ADDR_NOTAVAIL;
+		if (rc == 0)
+			rc = av_add(av, &a, &at);
+		if (out != NULL)
+			out[i] = at;
+		if (errors != NULL)
+			errors[i] = -rc;
+		n += rc == 0;
+	}
+	san_ofi_ctx_unlock();
+	return n;
+}
+
+static int
+av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *out,
+	     uint64_t flags, void *context)
+{
+	union ofi_addr a;
+	int rc = san_ofi_addr_resolve(&a, node, service, false, AF_UNSPEC);
+
+	return rc == 0 ? av_insert(fid, &a, 1, out, flags, context) : rc;
+}
+
+static int
+av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
+	     size_t svccnt, fi_addr_t *out, uint64_t flags, void *context)
+{
+	(void)fid, (void)node, (void)nodecnt, (void)service, (void)svccnt, (void)out, (void)flags;
+	(void)context;
+	return -FI_ENOSYS;
+}
+
+static int
+av_remove(struct fid_av *fid, fi_addr_t *at, size_t count, uint64_t flags)
+{
+	struct ofi_av *av = container_of(fid, struct ofi_av, fid);
+	struct ofi_rdm *rdm;
+	int rc = 0;
+	size_t i;
+
+	if (flags != 0)
+		return -FI_EBADFLAGS;
+	san_ofi_ctx_lock();
+	for (i = 0; i < count; i++) {
+		if (san_ofi_av_find(av, at[i]) == NULL) {
+			rc = -FI_EINVAL;
+			continue;
+		}
+		memset(&av->addrs[at[i]], 0, sizeof(av->addrs[0]));
+		if (at[i] < av->next)
+			av->next = at[i];
+		LIST_FOREACH(rdm, &av->rdms, av_link)
+			san_ofi_rdm_on_remove(rdm, at[i]);
+	}
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+av_lookup(struct fid_av *fid, fi_addr_t at, void *addr, size_t *addrlen)
+{
+	const struct ofi_av *av = container_of(fid, struct ofi_av, fid);
+	const union ofi_addr *a;
+
+	san_ofi_ctx_lock();
+	a = san_ofi_av_find(av, at);
+	if (a != NULL)
+		san_ofi_addr_copy(a, addr, addrlen); /* cut, if there is no room */
+	san_ofi_ctx_unlock();
+	return a != NULL ? 0 : -FI_EINVAL;
+}
+
+static const char *
+av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
+{
+	char ip[RTSAN_ADDRESS_MAX], text[RTSAN_ADDRESS_MAX + 16];
+	union ofi_addr a;
+	int n;
+
+	(void)fid;
+	if (san_ofi_addr_read(&a, addr, sizeof(a)) != 0)
+		return NULL;
+	san_ofi_addr_text(&a, ip);
+	n = snprintf(text, sizeof(text), a.sa.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u", ip,
+		     san_ofi_addr_port(&a));
+	if (*len != 0)
+		snprintf(buf, *len, "%s", text);
+	*len = (size_t)n + 1;
+	return buf;
+}
+
+static int
+av_set(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid_av_set **set, void *context)
+{
+	(void)fid, (void)attr, (void)set, (void)context;
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_av av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = av_insert,
+	.insertsvc = av_insertsvc,
+	.insertsym = av_insertsym,
+	.remove = av_remove,
+	.lookup = av_lookup,
+	.straddr = av_straddr,
+	.av_set = av_set,
+};
+
+/* ---- open, close ---- */
+
+static int
+av_close(struct fid *fid)
+{
+	struct ofi_av *av = container_of(fid, struct ofi_av, fid.fid);
+
+	san_ofi_ctx_lock();
+	if (av->refs != 0) {
+		san_ofi_ctx_unlock();
+		return -FI_EBUSY;
+	}
+	av->domain->refs--;
+	san_ofi_ctx_unlock();
+	free(av->addrs);
+	free(av);
+	return 0;
+}
+
+static struct fi_ops av_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = av_close,
+	.bind = san_ofi_none_bind,
+	.control = san_ofi_none_control,
+	.ops_open = san_ofi_none_ops_open,
+};
+
+int
+san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **out,
+		void *context)
+{
+	struct ofi_av *av;
+
+	if (attr->flags != 0 || attr->name != NULL || attr->rx_ctx_bits != 0)
+		return -FI_ENOSYS; /* neither asynchronous nor shared by processes */
+	av = calloc(1, sizeof(*av));
+	if (av == NULL)
+		return -FI_ENOMEM;
+	if (attr->type == FI_AV_UNSPEC)
+		attr->type = FI_AV_TABLE;
+	av->domain = container_of(domain, struct ofi_domain, fid);
+	LIST_INIT(&av->rdms);
+	av->fid.fid.fclass = FI_CLASS_AV;
+	av->fid.fid.context = context;
+	av->fid.fid.ops = &av_fid_ops;
+	av->fid.ops = &av_ops;
+	san_ofi_ctx_lock();
+	av->domain->refs++;
+	san_ofi_ctx_unlock();
+	*out = &av->fid;
+	return 0;
+}

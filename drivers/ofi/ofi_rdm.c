@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Endpoints FI_EP_RDM: a connection for each peer, made with the first operation to it. If both
+ * peers begin at once, each has a connection of its own to send by, and receives from both.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi_rdm.h"
+
+#define RDM_TRIES       64     /* ports */
+#define RDM_PATIENCE_MS 150000 /* a peer that does not accept may be computing */
+
+/* ---- peers ---- */
+
+static struct ofi_peer *
+rdm_peer(struct ofi_rdm *rdm, fi_addr_t at)
+{
+	size_t nb = rdm->av->nb;
+	struct ofi_peer *peers;
+
+	if (san_ofi_av_find(rdm->av, at) == NULL)
+		return NULL;
+	if (at < rdm->nb_peers)
+		return &rdm->peers[at];
+	peers = realloc(rdm->peers, nb * sizeof(*peers));
+	if (peers == NULL)
+		return NULL;
+	memset(&peers[rdm->nb_peers], 0, (nb - rdm->nb_peers) * sizeof(*peers));
+	rdm->peers = peers;
+	rdm->nb_peers = nb;
+	return &peers[at];
+}
+
+static bool
+rdm_is_alive(const struct ofi_ep *conn)
+{
+	return conn->state != OFI_EP_ENDED && !conn->is_shut;
+}
+
+/* A connection that the peer has made serves as well. */
+static struct ofi_ep *
+rdm_adopt(struct ofi_rdm *rdm, fi_addr_t at)
+{
+	struct ofi_ep *conn;
+
+	LIST_FOREACH(conn, &rdm->conns, conn_link)
+		if (conn->from == at && rdm_is_alive(conn))
+			return conn;
+	return NULL;
+}
+
+static int
+rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
+{
+	const union ofi_addr *a = san_ofi_av_find(rdm->av, at);
+	struct ofi_ep *conn = san_ofi_ep_conn_open(rdm->ep);
+	int rc;
+
+	if (conn == NULL)
+		return -FI_ENOMEM;
+	conn->peer = *a;
+	conn->from = at;
+	rc = san_ofi_cm_connect(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), &rdm->ep->local,
+				san_ofi_addr_len(&rdm->ep->local));
+	if (rc != 0) {
+		san_ofi_ep_conn_close(conn);
+		return rc;
+	}
+	peer->conn = conn;
+	if (peer->since == 0)
+		peer->since = san_ofi_wait_now_ms();
+	return 0;
+}
+
+/* 0: peer->conn is connected. */
+static int
+rdm_reach(struct ofi_rdm *rdm, fi_addr_t at)
+{
+	struct ofi_peer *peer = rdm_peer(rdm, at);
+	int rc;
+
+	if (peer == NULL)
+		return -FI_EINVAL;
+	san_ofi_progress_all(rdm->ep->domain->ctx);
+	if (peer->err != 0) {
+		rc = -peer->err;
+		peer->err = 0;
+		peer->since = 0;
+		return rc;
+	}
+	if (peer->conn == NULL || !rdm_is_alive(peer->conn))
+		peer->conn = rdm_adopt(rdm, at);
+	if (peer->conn == NULL) {
+		rc = rdm_connect(rdm, at, peer);
+		if (rc != 0)
+			return rc;
+	}
+	return peer->conn->state == OFI_EP_CONNECTED ? 0 : -FI_EAGAIN;
+}
+
+struct ofi_ep *
+san_ofi_rdm_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
+{
+	struct ofi_rdm *rdm = ep->rdm;
+	struct ofi_ep *conn = to < rdm->nb_peers ? rdm->peers[to].conn : NULL;
+
+	*rc = 0;
+	if (conn != NULL && conn->state == OFI_EP_CONNECTED && !conn->is_shut)
+		return conn;
+	*rc = ep->state == OFI_EP_ENABLED ? rdm_reach(rdm, to) : -FI_EOPBADSTATE;
+	return *rc == 0 ? rdm->peers[to].conn : NULL;
+}
+
+/* ---- the address vector ---- */
+
+void
+san_ofi_rdm_on_insert(struct ofi_rdm *rdm, fi_addr_t at, const union ofi_addr *a)
+{
+	struct ofi_ep *conn;
+
+	LIST_FOREACH(conn, &rdm->conns, conn_link)
+		if (conn->from == FI_ADDR_NOTAVAIL && san_ofi_addr_is_same_ip(&conn->peer, a) &&
+		    san_ofi_addr_port(&conn->peer) == san_ofi_addr_port(a))
+			conn->from = at;
+}
+
+void
+san_ofi_rdm_on_remove(struct ofi_rdm *rdm, fi_addr_t at)
+{
+	struct ofi_ep *conn;
+
+	LIST_FOREACH(conn, &rdm->conns, conn_link)
+		if (conn->from == at)
+			conn->from = FI_ADDR_NOTAVAIL;
+	if (at < rdm->nb_peers)
+		rdm->peers[at] = (struct ofi_peer){0};
+}
+
+/* ---- events ---- */
+
+static int
+rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
+{
+	struct ofi_cm_hdr hdr;
+	union ofi_addr name;
+	struct ofi_ep *conn;
+	int rc;
+
+	if (!san_ofi_cm_read(ev, &hdr) ||
+	    san_ofi_addr_read(&name, san_ofi_cm_data(ev), hdr.length) != 0)
+		return -FI_EINVAL;
+	conn = san_ofi_ep_conn_open(rdm->ep);
+	if (conn == NULL)
+		return -FI_ENOMEM;
+	conn->peer = name;
+	conn->from = san_ofi_av_search(rdm->av, &name);
+	rc = san_ofi_cm_accept(conn, ev->request, &hdr, NULL, 0);
+	if (rc != 0)
+		san_ofi_ep_conn_close(conn);
+	return rc;
+}
+
+bool
+san_ofi_rdm_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev)
+{
+	struct ofi_rdm *rdm;
+
+	LIST_FOREACH(rdm, &ctx->rdms, link)
+		if (rdm->listener == ev->listener)
+			break;
+	if (rdm == NULL)
+		return false;
+	if (rdm_accept(rdm, ev) != 0)
+		rtsan_reject(ctx->san, ev->request, NULL, 0);
+	return true;
+}
+
+/* Why a connection was not made, if it is not to be tried again. */
+static int
+rdm_verdict(const struct ofi_peer *peer, const struct rtsan_event *ev)
+{
+	bool late = san_ofi_wait_now_ms() - peer->since > RDM_PATIENCE_MS;
+
+	if (ev->type == RTSAN_EV_UNREACHABLE)
+		return late ? FI_ETIMEDOUT : 0;
+	if (ev->reason == RTSAN_R_BACKLOG || ev->reason == RTSAN_R_RESOURCES)
+		return late ? FI_ECONNREFUSED : 0;
+	return FI_ECONNREFUSED;
+}
+
+void
+san_ofi_rdm_on_event(struct ofi_ep *conn, const struct rtsan_event *ev)
+{
+	struct ofi_rdm *rdm = conn->owner->rdm;
+	struct ofi_peer *peer;
+
+	if (conn->from >= rdm->nb_peers || rdm->peers[conn->from].conn != conn)
+		return;
+	peer = &rdm->peers[conn->from];
+	if (conn->state == OFI_EP_CONNECTED)
+		peer->since = 0;
+	else if (ev->type == RTSAN_EV_REJECTED || ev->type == RTSAN_EV_UNREACHABLE)
+		peer->err = rdm_verdict(peer, ev);
+	if (conn->state == OFI_EP_ENDED)
+		peer->conn = NULL;
+}
+
+static void
+rdm_forget(struct ofi_rdm *rdm, struct ofi_ep *conn)
+{
+	if (conn->from < rdm->nb_peers && rdm->peers[conn->from].conn == conn)
+		rdm->peers[conn->from].conn = NULL;
+	san_ofi_ep_conn_close(conn);
+}
+
+void
+san_ofi_rdm_reap(struct ofi_ctx *ctx)
+{
+	struct ofi_ep *conn, *next;
+	struct ofi_rdm *rdm;
+
+	LIST_FOREACH(rdm, &ctx->rdms, link)
+		for (conn = LIST_FIRST(&rdm->conns); conn != NULL; conn = next) {
+			next = LIST_NEXT(conn, conn_link);
+			if (conn->state == OFI_EP_ENDED && conn->nb_held == 0 &&
+			    LIST_EMPTY(&conn->ops))
+				rdm_forget(rdm, conn);
+		}
+}
+
+/* ---- open, close ---- */
+
+int
+san_ofi_rdm_init(struct ofi_ep *ep)
+{
+	struct ofi_rdm *rdm = calloc(1, sizeof(*rdm));
+
+	if (rdm == NULL)
+		return -FI_ENOMEM;
+	if (ep->tx_size > OFI_RDM_REQUESTS) {
+		free(rdm);
+		return -FI_EINVAL;
+	}
+	rdm->ep = ep;
+	rdm->is_directed = (ep->caps & FI_DIRECTED_RECV) != 0;
+	san_ofi_rxq_init(&rdm->tagged, ep->domain, ep->own_rxq.max);
+	STAILQ_INIT(&rdm->umsgs[0]);
+	STAILQ_INIT(&rdm->umsgs[1]);
+	LIST_INIT(&rdm->conns);
+	ep->rdm = rdm;
+	ep->fid.cm = &san_ofi_cm_rdm_ops;
+	ep->fid.tagged = &san_ofi_tagged_ops;
+	return 0;
+}
+
+static int
+rdm_listen(struct ofi_ep *ep)
+{
+	struct rtsan_ctx *san = ep->domain->ctx->san;
+	uint16_t port = san_ofi_addr_port(&ep->local);
+	int i, rc = -FI_EADDRINUSE;
+
+	if (port != 0)
+		rc = rtsan_listen(san, OFI_RDM_SERVICE(port), 0, OFI_BACKLOG, &ep->rdm->listener);
+	for (i = 0; port == 0 && i < RDM_TRIES && rc == -FI_EADDRINUSE; i++) {
+		san_ofi_addr_set_port(&ep->local, san_ofi_pep_draw_port());
+		rc = rtsan_listen(san, OFI_RDM_SERVICE(san_ofi_addr_port(&ep->local)), 0,
+				  OFI_BACKLOG, &ep->rdm->listener);
+	}
+	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_enable");
+}
+
+int
+san_ofi_rdm_enable(struct ofi_ep *ep)
+{
+	uint16_t port = ep->local.sa.sa_family != 0 ? san_ofi_addr_port(&ep->local) : 0;
+	int rc = 0;
+
+	if (ep->rdm->av == NULL)
+		return -FI_ENOAV;
+	if (ep->local.sa.sa_family == 0 || san_ofi_addr_is_any(&ep->local)) {
+		rc = san_ofi_ctx_addr(ep->domain->ctx, ep->local.sa.sa_family, &ep->local);
+		san_ofi_addr_set_port(&ep->local, port);
+	}
+	if (rc == 0)
+		rc = rdm_listen(ep);
+	if (rc != 0)
+		return rc;
+	ep->state = OFI_EP_ENABLED;
+	LIST_INSERT_HEAD(&ep->domain->ctx->rdms, ep->rdm, link);
+	LIST_INSERT_HEAD(&ep->rdm->av->rdms, ep->rdm, av_link);
+	return 0;
+}
+
+void
+san_ofi_rdm_close(struct ofi_ep *ep, int64_t end_ms)
+{
+	struct ofi_rdm *rdm = ep->rdm;
+	struct ofi_ep *conn;
+
+	if (ep->state != OFI_EP_NEW) {
+		LIST_REMOVE(rdm, link); /* nothing is reaped, nothing new comes */
+		LIST_REMOVE(rdm, av_link);
+		rtsan_listener_destroy(rdm->listener);
+	}
+	LIST_FOREACH(conn, &rdm->conns, conn_link)
+		san_ofi_ep_drain(conn, end_ms);
+	LIST_FOREACH(conn, &rdm->conns, conn_link) /* all at once */
+		if (conn->state == OFI_EP_CONNECTED && !conn->is_shut)
+			san_ofi_tx_finish(conn);
+	LIST_FOREACH(conn, &rdm->conns, conn_link)
+		san_ofi_ep_linger(conn, end_ms);
+	san_ofi_tag_drop_all(rdm);
+	while ((conn = LIST_FIRST(&rdm->conns)) != NULL)
+		san_ofi_ep_conn_close(conn);
+	san_ofi_rxq_flush(&ep->own_rxq, ep);
+	san_ofi_rxq_flush(&rdm->tagged, ep);
+	if (rdm->av != NULL)
+		rdm->av->refs--;
+	free(rdm->peers);
+}
