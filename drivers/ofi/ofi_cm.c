@@ -95,7 +95,8 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 		return;
 	}
 	cm_take_credits(ep, &hdr);
-	ep->state = OFI_EP_CONNECTED;
+	if (ep->state == OFI_EP_CONNECTING)
+		ep->state = OFI_EP_CONNECTED;
 	ep->conn = OFI_CONN_UP;
 	cm_tell(ep, FI_CONNECTED, san_ofi_cm_data(ev), hdr.length);
 	san_ofi_progress_mark(ep);
@@ -120,7 +121,7 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 		 rtsan_reason_text(ev->reason));
 	switch (ev->type) {
 	case RTSAN_EV_ESTABLISHED:
-		if (ep->state == OFI_EP_CONNECTING)
+		if (ep->conn == OFI_CONN_BEGUN)
 			cm_on_established(ep, ev);
 		break;
 	case RTSAN_EV_REJECTED:

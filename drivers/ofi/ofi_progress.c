@@ -26,6 +26,8 @@ progress_wc(const struct rtsan_wc *wc)
 	}
 	rx = (struct ofi_rx *)(uintptr_t)(wc->wr_id & ~(uint64_t)OFI_WR_RX);
 	rx->length = wc->byte_len;
+	if (ep->state == OFI_EP_CONNECTING)
+		ep->state = OFI_EP_CONNECTED; /* the event has not been read yet */
 	san_ofi_rx_on_recv(ep, rx);
 }
 

@@ -295,6 +295,8 @@ serve(bool thinks)
 	CHECK(fi_mr_reg(other, memory, MEMORY, FI_REMOTE_READ, 0, 0, 0, &other_mr, NULL) == 0);
 	at.other = fi_mr_key(other_mr);
 	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
+	recv_text("on");
+	CHECK(fi_inject(ep, "on", 3, 0) == 0); /* connected, though the event is not read */
 	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
 	CHECK(fi_close(&pep->fid) == 0);
 	if (thinks)
@@ -337,6 +339,8 @@ run_client(const char *ip, const char *port, bool holds)
 		CHECK(failed(memory).err == FI_ECANCELED);
 		CHECK(fi_send(ep, memory, 8, NULL, 0, memory) == -FI_ENOTCONN);
 	} else {
+		CHECK(fi_inject(ep, "on", 3, 0) == 0);
+		recv_text("on");
 		client_messages();
 		client_memory(&at);
 		recv_text("bye");
