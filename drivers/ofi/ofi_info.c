@@ -17,6 +17,7 @@
 #define INFO_RDM_TX_CAPS FI_TAGGED
 #define INFO_RDM_RX_CAPS (FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
 #define INFO_RDM_CAPS    (INFO_CAPS | INFO_RDM_TX_CAPS | INFO_RDM_RX_CAPS)
+#define INFO_TAG_FORMAT  0xaaaaaaaaaaaaaaaaull /* each bit is a field */
 #define INFO_TX_FLAGS                                                            \
 	(FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE | FI_REMOTE_CQ_DATA)
@@ -257,7 +258,10 @@ info_caps(uint64_t asked, enum fi_ep_type type)
 static void
 info_fit_rdm(const struct fi_info *h, struct fi_info *info)
 {
+	bool has_format = h != NULL && h->ep_attr != NULL && h->ep_attr->mem_tag_format != 0;
+
 	info->ep_attr->type = FI_EP_RDM;
+	info->ep_attr->mem_tag_format = has_format ? h->ep_attr->mem_tag_format : INFO_TAG_FORMAT;
 	info->domain_attr->max_ep_srx_ctx = 0;
 	if (h != NULL && h->domain_attr != NULL)
 		info->domain_attr->av_type = h->domain_attr->av_type;

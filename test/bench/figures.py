@@ -104,7 +104,7 @@ def ofi(where):
     return [
         *(figure(f'{kind}_{what}', f'libfabric, {kind}, {title} ping-pong, one way', unit,
                  f'libfabric, {kind}', f'libfabric tcp, {kind}', key, target)
-          for kind in fabric.KINDS
+          for kind in fabric.TCP_KINDS
           for what, title, unit, key, target in (('latency', '8 B', 'us', 'us', faster),
                                                  ('bulk', '1 MiB', 'Gb/s', 'gbps', wider))),
         *(figure(f'mpi_{what}', f'MPI, {title}', unit, 'MPI', 'MPI, TCP', key, target)
@@ -313,12 +313,13 @@ VARIANTS = {
        for link in LINKS},
     **{f'{name}, kernel': by_kernel(run) for name, run in PROGRAMS.items()},
     # libfabric and MPI
-    **{f'libfabric tcp, {kind}': fabric.tcp(kind) for kind in fabric.KINDS},
+    **{f'libfabric tcp, {kind}': fabric.tcp(kind) for kind in fabric.TCP_KINDS},
     **{f'libfabric, {kind}, {where}': fabric.ours(kind, where) for kind in fabric.KINDS
        for where in fabric.ENDS},
     'sanbench, rpc': fabric.sanbench,
     'MPI, TCP': fabric.mpi_tcp,
     **{f'MPI, {where}': fabric.mpi(where) for where in fabric.ENDS},
+    'MPI by ofi_rxm, embedded': fabric.mpi('embedded', fabric.RXM),
     'start': start_up,
     'allowed start': constant(added_ms=5),
 }
@@ -494,10 +495,13 @@ FIGURES = [
     Figure('ofi_overhead', fabric.GROUP,
            '8 B there and back, FI_EP_MSG against sanbench, embedded, memif', 'us',
            'libfabric, msg, embedded', 'sanbench, rpc', 'both_us', 'peer', '<= 1.15', lower=True),
-    Figure('ofi_rxm', fabric.GROUP, '8 B, RDM by ofi_rxm against MSG, embedded, memif', 'us',
-           'libfabric, rdm, embedded', 'libfabric, msg, embedded', 'us', 'peer', '', lower=True),
-    Figure('ofi_rxm_bulk', fabric.GROUP, '1 MiB, RDM by ofi_rxm against MSG, embedded, memif',
-           'Gb/s', 'libfabric, rdm, embedded', 'libfabric, msg, embedded', 'gbps', 'peer', ''),
+    Figure('ofi_rdm', fabric.GROUP, '8 B, RDM against RDM by ofi_rxm, embedded, memif', 'us',
+           'libfabric, rdm, embedded', 'libfabric, rxm, embedded', 'us', 'peer', '', lower=True),
+    Figure('ofi_rdm_bulk', fabric.GROUP, '1 MiB, RDM against RDM by ofi_rxm, embedded, memif',
+           'Gb/s', 'libfabric, rdm, embedded', 'libfabric, rxm, embedded', 'gbps', 'peer', ''),
+    Figure('ofi_mpi_rdm_rate', fabric.GROUP,
+           'MPI, 8 B, 64 under way, one way, RDM against RDM by ofi_rxm, embedded, memif', 'M/s',
+           'MPI, embedded', 'MPI by ofi_rxm, embedded', 'mpps', 'peer', ''),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

@@ -23,7 +23,7 @@ RDM_CALLS = os.path.join(BUILD, 'test/e2e/ofi_rdm')
 PAIR = os.path.join(BUILD, 'test/e2e/ofi_pair')
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
 RXM = 'sanstack;ofi_rxm'
-NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # fi_pingpong takes the first that has the type
+NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # libfabric lists it before the provider
 NULL = '--vdev=net_null0,no-rx=1'
 NO_PORT = 1     # a port on which no program listens
 
@@ -125,6 +125,9 @@ def info(work, specs, ip):
                            (RXM, 'FI_EP_RDM')):
         check(re.search(rf'provider: {provider}\n(    .*\n)*    type: {kind}', out),
               f'no {provider} in: {out}')
+    # MPI counts the bits of a tag
+    out = run(specs[0], 'fi_info', '-v', '-p', 'sanstack', '-t', 'FI_EP_RDM').stdout
+    check('mem_tag_format: 0xaaaaaaaaaaaaaaaa' in out, out)
 
 
 def pingpong(work, specs, ip, provider, kind, *options, env=None):
@@ -265,7 +268,8 @@ def mpirun(work, specs, ranks, transport, *program):
     for i, spec in enumerate(specs):
         command += [':'] if i else []
         command += ['-n', str(ranks // 2), '-x', f'FI_SANSTACK_SPEC={spec}', *program]
-    return Process(work, 'mpirun', command, environment(specs[0]))
+    own = NO_RXM if transport is OWN else {}
+    return Process(work, 'mpirun', command, {**environment(specs[0]), **own})
 
 
 def mpi_results(work, specs, ranks, transport, *program):
@@ -287,7 +291,7 @@ def mpi_python(work, specs, ip):
     script = work.path('ring.py')
     with open(script, 'w', encoding='ascii') as f:
         f.write(MPI4PY)
-    out = mpi_results(work, specs, 4, OFI, '/usr/bin/python3', script)
+    out = mpi_results(work, specs, 4, OWN, '/usr/bin/python3', script)
     check('gathered [0, 1, 4, 9]' in out, out)
 
 
@@ -346,6 +350,7 @@ def main():
             tests.add_long(f'{name}: MPI, a rank dies', with_ends, start, mpi_rank_dies)
             tests.add_long(f'{name}: MPI by RDM, a rank dies', with_ends, start, mpi_rank_dies, OWN)
         tests.add_long('veth: MPI, 4 ranks', with_ends, on_veth, mpi_same, 4, '4194304')
+        tests.add_long('veth: MPI by RDM, 4 ranks', with_ends, on_veth, mpi_same, 4, '4194304', OWN)
         tests.add_long('two daemons: MPI, a rank thinks', with_ends, two_daemons, mpi_thinks, '120')
         tests.add_long('two daemons: MPI by RDM, a rank thinks', with_ends, two_daemons, mpi_thinks,
                        '120', OWN)
