@@ -105,6 +105,7 @@ struct ofi_ctx {
 	uint32_t refs;
 	struct ofi_drive *drive; /**< NULL: the engine has threads of its own */
 	bool is_lost;            /**< the daemon or the port has ended */
+	bool has_rdm;            /**< sleepers for completions watch events of connections, too */
 	uint32_t nb_rounds;
 	SLIST_HEAD(, ofi_lane) lanes;
 	LIST_HEAD(, ofi_buf) bufs;   /**< free send buffers */
@@ -329,6 +330,7 @@ struct ofi_ep {
 	struct ofi_op *requests[OFI_REQUESTS];
 	uint32_t next_request;
 	bool is_dirty, is_starving;
+	bool needs_room; /**< in queues of the transport, which has no completion for that */
 	STAILQ_ENTRY(ofi_ep) dirty, starving;
 	LIST_ENTRY(ofi_ep) link;
 };
@@ -438,6 +440,10 @@ void san_ofi_progress_all(struct ofi_ctx *ctx);
 void san_ofi_progress_events(struct ofi_ctx *ctx);
 /** *ep* has something to do at the end of the round. */
 void san_ofi_progress_mark(struct ofi_ep *ep);
+/** The transport has no room for work of *ep*: keep threads from sleeping until it has. */
+void san_ofi_progress_need_room(struct ofi_ep *ep);
+/** Try again what had no room. True: there was something. */
+bool san_ofi_progress_retry(struct ofi_ctx *ctx);
 
 /* ---- ofi_drive.c ---- */
 
@@ -457,6 +463,8 @@ void san_ofi_wait_fini(struct ofi_wait *w);
 void san_ofi_wait_wake(struct ofi_wait *w);
 /** A lane is new: let all sleepers wait for it, too. */
 int san_ofi_wait_add_lane(struct ofi_ctx *ctx, struct ofi_lane *lane);
+/** From now on, sleepers for completions wait for events of connections, too. */
+int san_ofi_wait_add_events(struct ofi_ctx *ctx);
 /** Before a sleep. 0; -FI_EAGAIN: there was progress, look again; or -errno. */
 int san_ofi_wait_arm(struct ofi_wait *w);
 /** Sleep without the lock, which is held before and after. 0, or -FI_EAGAIN: a signal came. */

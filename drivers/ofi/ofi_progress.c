@@ -48,9 +48,35 @@ progress_dirty(struct ofi_ctx *ctx)
 	while ((ep = STAILQ_FIRST(&ctx->dirty)) != NULL) {
 		STAILQ_REMOVE_HEAD(&ctx->dirty, dirty);
 		ep->is_dirty = false;
+		ep->needs_room = false;
 		san_ofi_rx_repost(ep);
 		san_ofi_tx_push(ep);
 	}
+}
+
+void
+san_ofi_progress_need_room(struct ofi_ep *ep)
+{
+	struct ofi_wait *w;
+
+	ep->needs_room = true;
+	LIST_FOREACH(w, &ep->domain->ctx->waits, link)
+		san_ofi_wait_wake(w);
+}
+
+bool
+san_ofi_progress_retry(struct ofi_ctx *ctx)
+{
+	bool retries = false;
+	struct ofi_ep *ep;
+
+	LIST_FOREACH(ep, &ctx->eps, link)
+		if (ep->needs_room && ep->state == OFI_EP_CONNECTED) {
+			san_ofi_progress_mark(ep);
+			retries = true;
+		}
+	progress_dirty(ctx);
+	return retries;
 }
 
 /* Number of completions. */

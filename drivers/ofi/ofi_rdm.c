@@ -286,6 +286,8 @@ san_ofi_rdm_enable(struct ofi_ep *ep)
 		san_ofi_addr_set_port(&ep->local, port);
 	}
 	if (rc == 0)
+		rc = san_ofi_wait_add_events(ep->domain->ctx);
+	if (rc == 0)
 		rc = rdm_listen(ep);
 	if (rc != 0)
 		return rc;

@@ -69,8 +69,10 @@ san_ofi_rx_repost(struct ofi_ep *ep)
 			if (rx[i]->class < OFI_CLASSES)
 				ep->due[rx[i]->class]++;
 		}
-		if (posted != n)
+		if (posted != n) {
+			san_ofi_progress_need_room(ep);
 			return;
+		}
 	}
 }
 

@@ -155,9 +155,12 @@ tx_post(struct ofi_op *op, struct rtsan_send_wr *wr, struct ofi_buf *buf)
 		}
 		if (buf == op->buf)
 			op->buf = NULL;
-	} else if (buf != NULL && buf != op->buf) {
-		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
+		return 1;
 	}
+	if (buf != NULL && buf != op->buf)
+		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
+	if (rc == 0 && ep->nb_wr == 0) /* else a completion makes room */
+		san_ofi_progress_need_room(ep);
 	return rc;
 }
 

@@ -42,6 +42,13 @@ wait_watch_lane(const struct ofi_wait *w, struct ofi_lane *lane)
 	return wait_watch(w, lane->fd);
 }
 
+/* FI_EP_RDM accepts connections in calls that wait for completions. */
+static bool
+wait_has_events(const struct ofi_wait *w)
+{
+	return w->for_events || w->ctx->has_rdm;
+}
+
 /* Watch all descriptors of the transport. */
 static int
 wait_watch_all(struct ofi_wait *w)
@@ -51,11 +58,29 @@ wait_watch_all(struct ofi_wait *w)
 
 	if (w->ctx->drive != NULL)
 		return 0; /* its thread makes the progress that writes evfd */
-	if (w->for_events)
-		return wait_watch(w, rtsan_event_fd(w->ctx->san));
+	if (wait_has_events(w))
+		rc = wait_watch(w, rtsan_event_fd(w->ctx->san));
 	SLIST_FOREACH(lane, &w->ctx->lanes, link)
-		if (rc == 0)
+		if (rc == 0 && !w->for_events)
 			rc = wait_watch_lane(w, lane);
+	return rc;
+}
+
+int
+san_ofi_wait_add_events(struct ofi_ctx *ctx)
+{
+	struct ofi_wait *w;
+	int rc = 0;
+
+	if (ctx->has_rdm)
+		return 0;
+	LIST_FOREACH(w, &ctx->waits, link) {
+		if (rc != 0 || w->for_events || ctx->drive != NULL)
+			continue;
+		rc = wait_watch(w, rtsan_event_fd(ctx->san));
+		san_ofi_wait_wake(w);
+	}
+	ctx->has_rdm = rc == 0;
 	return rc;
 }
 
@@ -133,14 +158,18 @@ static int
 wait_arm_transport(struct ofi_wait *w)
 {
 	struct ofi_lane *lane;
-	int rc;
+	int rc = 0;
 
 	if (w->ctx->drive != NULL) {
 		san_ofi_drive_wake(w->ctx);
 		return 0;
 	}
-	if (w->for_events)
-		return rtsan_event_arm(w->ctx->san);
+	if (wait_has_events(w))
+		rc = rtsan_event_arm(w->ctx->san);
+	if (rc == 1 && !w->for_events)
+		san_ofi_progress_events(w->ctx);
+	if (rc != 0 || w->for_events)
+		return rc;
 	SLIST_FOREACH(lane, &w->ctx->lanes, link) {
 		rc = rtsan_cq_arm(lane->cq);
 		if (rc != 0)
@@ -158,6 +187,8 @@ san_ofi_wait_arm(struct ofi_wait *w)
 
 	if (w->obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
+	if (san_ofi_progress_retry(w->ctx))
+		return -FI_EAGAIN;
 	eventfd_read(w->evfd, &n);
 	rc = wait_arm_transport(w);
 	if (rc == 1) /* some queues are disarmed now, for other waiters as well */
