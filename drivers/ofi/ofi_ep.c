@@ -210,12 +210,15 @@ ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 		[OFI_CNTR_READ] = FI_READ,
 		[OFI_CNTR_WRITE] = FI_WRITE,
 	};
+	const uint64_t local = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+	const uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
 	int i;
 
-	if ((flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0)
-		return -FI_ENOSYS; /* the transport does not tell the target */
-	if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0)
+	if ((flags & ~(local | remote)) != 0)
 		return -FI_EBADFLAGS;
+	/* the transport does not tell the target; some name that besides, without FI_RMA_EVENT */
+	if ((flags & local) == 0)
+		return -FI_ENOSYS;
 	for (i = 0; i < OFI_CNTRS; i++)
 		if ((flags & bits[i]) != 0 && ep->cntrs[i] != NULL)
 			return -FI_EINVAL;
