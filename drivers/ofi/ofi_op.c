@@ -15,12 +15,6 @@ static const uint64_t op_flags[] = {
 	[OFI_OP_ATOMIC] = FI_ATOMIC,
 };
 
-static bool
-op_is_own(const struct ofi_op *op)
-{
-	return op->kind <= OFI_OP_ATOMIC;
-}
-
 /* ---- the program's memory ---- */
 
 static void
@@ -215,7 +209,7 @@ san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_
 	op_set_iov(op, args);
 	if (!op->is_native)
 		op_need_answer(op);
-	conn->nb_ops++;
+	conn->nb_answers++;
 	STAILQ_INSERT_TAIL(&conn->answers, op, queue);
 	san_ofi_progress_mark(conn);
 	return 0;
@@ -271,9 +265,8 @@ op_finish(struct ofi_op *op)
 	int err = op->err, prov_errno = op->prov_errno;
 	struct ofi_ep *ep = op->ep;
 
-	if (op_is_own(op)) {
-		if (fetch == NULL)
-			op_report(op);
+	if (san_ofi_op_is_own(op)) {
+		op_report(op);
 		ep->nb_ops--;
 		if (op->has_begun)
 			ep->nb_begun--;
@@ -290,7 +283,7 @@ san_ofi_op_check(struct ofi_op *op)
 {
 	if (!op->is_posted)
 		return;
-	if (op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
+	if (san_ofi_op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
 	    op->err == 0 && op->kind <= OFI_OP_WRITE)
 		op_report(op);
 	if (op->nb_wr == 0 && !op->needs_answer)

@@ -252,6 +252,13 @@ struct ofi_op {
 	LIST_ENTRY(ofi_op) link;
 };
 
+/** Of the program: neither an answer nor a read of a long message. */
+static inline bool
+san_ofi_op_is_own(const struct ofi_op *op)
+{
+	return op->kind <= OFI_OP_ATOMIC && op->fetch == NULL;
+}
+
 STAILQ_HEAD(ofi_queue, ofi_op);
 
 enum ofi_state {
@@ -323,7 +330,7 @@ struct ofi_ep {
 	uint32_t nb_ops;     /**< of the program */
 	uint32_t nb_begun;   /**< of those, begun */
 	uint32_t nb_wr;      /**< requests of the transport */
-	uint32_t nb_answers; /**< of the peer's requests that are not answered */
+	uint32_t nb_answers; /**< to the peer, and reads of its long messages */
 	struct ofi_queue sends, answers;
 	LIST_HEAD(, ofi_op) ops;   /**< all */
 	LIST_HEAD(, ofi_buf) bufs; /**< with the transport */

@@ -268,7 +268,7 @@ tx_advance(struct ofi_op *op, int rc, size_t length)
 	if (rc != 1)
 		return false;
 	op->posted += length;
-	if (!op->has_begun && op->kind <= OFI_OP_ATOMIC)
+	if (!op->has_begun && san_ofi_op_is_own(op))
 		op->ep->nb_begun++;
 	op->has_begun = true;
 	return true;
