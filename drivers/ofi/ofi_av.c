@@ -228,7 +228,7 @@ san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 {
 	struct ofi_av *av;
 
-	if (attr->flags != 0 || attr->name != NULL || attr->rx_ctx_bits != 0)
+	if ((attr->flags & ~FI_SYMMETRIC) != 0 || attr->name != NULL || attr->rx_ctx_bits != 0)
 		return -FI_ENOSYS; /* neither asynchronous nor shared by processes */
 	av = calloc(1, sizeof(*av));
 	if (av == NULL)

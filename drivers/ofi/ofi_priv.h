@@ -295,7 +295,7 @@ struct ofi_ep {
 	fi_addr_t from;       /**< peer of a connection, or FI_ADDR_NOTAVAIL */
 	uint32_t nb_held;     /**< messages of a connection that wait for a receive */
 	uint32_t nb_in_pool;  /**< of those, in receives of the pool */
-	uint32_t nb_fetches;
+	uint32_t nb_offers;   /**< long messages of the peer that are not answered */
 	LIST_ENTRY(ofi_ep) conn_link;
 	struct ofi_domain *domain;
 	struct ofi_eq *eq;

@@ -115,6 +115,7 @@ progress_lose(struct ofi_ctx *ctx)
 		san_ofi_cm_tell_end(ep, RTSAN_R_NONE);
 		san_ofi_ep_end(ep);
 	}
+	san_ofi_rdm_end_all(ctx);
 	LIST_FOREACH(w, &ctx->waits, link)
 		san_ofi_wait_wake(w);
 }

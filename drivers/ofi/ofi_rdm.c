@@ -85,14 +85,18 @@ rdm_reach(struct ofi_rdm *rdm, fi_addr_t at)
 	if (peer == NULL)
 		return -FI_EINVAL;
 	san_ofi_progress_all(rdm->ep->domain->ctx);
+	if (rdm->ep->state == OFI_EP_ENDED)
+		return -FI_ENOTCONN;
+	if (peer->conn == NULL || !rdm_is_alive(peer->conn)) {
+		peer->conn = rdm_adopt(rdm, at);
+		if (peer->conn != NULL) /* our own attempts no longer count */
+			*peer = (struct ofi_peer){.conn = peer->conn};
+	}
 	if (peer->err != 0) {
 		rc = -peer->err;
-		peer->err = 0;
-		peer->since = 0;
+		*peer = (struct ofi_peer){0};
 		return rc;
 	}
-	if (peer->conn == NULL || !rdm_is_alive(peer->conn))
-		peer->conn = rdm_adopt(rdm, at);
 	if (peer->conn == NULL) {
 		rc = rdm_connect(rdm, at, peer);
 		if (rc != 0)
@@ -110,7 +114,7 @@ san_ofi_rdm_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
 	*rc = 0;
 	if (conn != NULL && conn->state == OFI_EP_CONNECTED && !conn->is_shut)
 		return conn;
-	*rc = ep->state == OFI_EP_ENABLED ? rdm_reach(rdm, to) : -FI_EOPBADSTATE;
+	*rc = ep->state != OFI_EP_NEW ? rdm_reach(rdm, to) : -FI_EOPBADSTATE;
 	return *rc == 0 ? rdm->peers[to].conn : NULL;
 }
 
@@ -229,6 +233,18 @@ san_ofi_rdm_reap(struct ofi_ctx *ctx)
 			    LIST_EMPTY(&conn->ops))
 				rdm_forget(rdm, conn);
 		}
+}
+
+void
+san_ofi_rdm_end_all(struct ofi_ctx *ctx)
+{
+	struct ofi_rdm *rdm;
+
+	LIST_FOREACH(rdm, &ctx->rdms, link) {
+		rdm->ep->state = OFI_EP_ENDED;
+		san_ofi_rxq_flush(&rdm->ep->own_rxq, rdm->ep);
+		san_ofi_rxq_flush(&rdm->tagged, rdm->ep);
+	}
 }
 
 /* ---- open, close ---- */

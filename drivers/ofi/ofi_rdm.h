@@ -88,6 +88,8 @@ void san_ofi_rdm_on_event(struct ofi_ep *conn, const struct rtsan_event *ev);
 void san_ofi_rdm_on_insert(struct ofi_rdm *rdm, fi_addr_t at, const union ofi_addr *a);
 /** An address is no longer in the vector. */
 void san_ofi_rdm_on_remove(struct ofi_rdm *rdm, fi_addr_t at);
+/** The daemon or the port has ended: nothing comes any more. */
+void san_ofi_rdm_end_all(struct ofi_ctx *ctx);
 /** Free connections that have ended. */
 void san_ofi_rdm_reap(struct ofi_ctx *ctx);
 

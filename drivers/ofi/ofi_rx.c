@@ -215,9 +215,7 @@ san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_on_rdm_message(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	if (ep->owner == NULL)
-		san_ofi_ep_break(ep, "a message for another type of endpoint");
-	else if (san_ofi_tag_on_message(ep, rx))
+	if (san_ofi_tag_on_message(ep, rx))
 		san_ofi_rx_release(ep, rx);
 }
 
@@ -241,6 +239,7 @@ rx_tell_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 	const struct fi_cq_err_entry e = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 		.data = hdr->data,
+		.err_data_size = (size_t)ep->from + 1, /* see ofi_tag.c */
 	};
 
 	if (ep->rx_cq != NULL)
@@ -387,6 +386,17 @@ static const struct {
 	[OFI_CREDIT] = {rx_on_credit, OFI_HDR_SHORT, OFI_CLASS_NONE},
 };
 
+static bool
+rx_is_known(const struct ofi_ep *ep, const struct ofi_rx *rx)
+{
+	uint8_t type = rx_hdr(rx)->type;
+
+	if (rx->length < OFI_HDR_SHORT || type >= OFI_TYPES || rx_types[type].on == NULL)
+		return false;
+	return rx->length >= rx_types[type].hdr_size &&
+		type != (ep->owner != NULL ? OFI_MSG : OFI_RDM_MSG);
+}
+
 void
 san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 {
@@ -395,8 +405,7 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 	if (ep->state == OFI_EP_ENDED)
 		return; /* broken, and the peer does not know yet */
 	san_ofi_progress_mark(ep);
-	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES ||
-	    rx_types[hdr->type].on == NULL || rx->length < rx_types[hdr->type].hdr_size) {
+	if (!rx_is_known(ep, rx)) {
 		san_ofi_ep_break(ep, "a message of unknown kind");
 		return;
 	}

@@ -68,9 +68,12 @@ tag_fill(struct fi_cq_err_entry *e, const struct ofi_ep *conn, const struct ofi_
 static void
 tag_answer(struct ofi_ep *conn, const struct ofi_hdr *hdr, int err)
 {
-	if ((hdr->flags & OFI_WANT_ACK) == 0 || conn->state != OFI_EP_CONNECTED)
+	bool is_offer = (hdr->flags & OFI_PLACES) != 0;
+
+	conn->nb_offers -= is_offer;
+	if ((hdr->flags & OFI_WANT_ACK) == 0 || conn->state == OFI_EP_ENDED)
 		return;
-	if ((hdr->flags & OFI_PLACES) != 0 && err == FI_ETRUNC)
+	if (is_offer && err == FI_ETRUNC)
 		err = 0; /* the sender has not asked whether there was room */
 	san_ofi_rx_answer(conn, hdr->id, (uint32_t)err, 0);
 	san_ofi_progress_mark(conn);
@@ -104,7 +107,6 @@ tag_complete(struct ofi_ep *conn, struct ofi_rxq *q, struct ofi_recv *r, size_t 
 static void
 tag_fetch_end(struct ofi_fetch *f)
 {
-	f->conn->nb_fetches--;
 	tag_complete(f->conn, f->q, f->recv, f->base, &f->hdr, f->err, f->prov_errno);
 	free(f);
 }
@@ -142,7 +144,7 @@ tag_fetch_next(struct ofi_fetch *f)
 	size_t length;
 	int rc;
 
-	if (f->err == 0 && f->conn->state != OFI_EP_CONNECTED) {
+	if (f->err == 0 && f->conn->state == OFI_EP_ENDED) {
 		f->err = FI_ECANCELED;
 		f->prov_errno = RTSAN_WC_FLUSHED;
 	}
@@ -191,7 +193,6 @@ tag_fetch(struct ofi_ep *conn, struct ofi_rxq *q, struct ofi_recv *r, size_t bas
 	f->base = base;
 	f->end = hdr->length < room ? hdr->length : room;
 	f->nb = (uint8_t)TAG_PLACES(length - OFI_HDR_RDM);
-	conn->nb_fetches++;
 	tag_fetch_next(f);
 }
 
@@ -266,10 +267,19 @@ tag_deliver(struct ofi_ep *conn, struct ofi_rxq *q, struct ofi_recv *r, const ui
 static bool
 tag_is_sound(const struct ofi_ep *conn, const struct ofi_hdr *hdr, size_t payload)
 {
+	const struct ofi_place *places =
+		(const struct ofi_place *)((const uint8_t *)hdr + OFI_HDR_RDM);
+	uint64_t left = hdr->length;
+	size_t i;
+
 	if ((hdr->flags & OFI_PLACES) == 0)
 		return hdr->length == payload;
-	return payload % sizeof(struct ofi_place) == 0 && TAG_PLACES(payload) <= OFI_IOV &&
-		(hdr->flags & OFI_WANT_ACK) != 0 && conn->nb_fetches < OFI_RDM_REQUESTS;
+	if (payload % sizeof(*places) != 0 || TAG_PLACES(payload) > OFI_IOV ||
+	    (hdr->flags & OFI_WANT_ACK) == 0 || conn->nb_offers >= OFI_RDM_REQUESTS)
+		return false;
+	for (i = 0; i < TAG_PLACES(payload) && places[i].length <= left; i++)
+		left -= places[i].length;
+	return i == TAG_PLACES(payload) && left == 0;
 }
 
 /* A message without a receive: it stays where it is, or is copied if its peer has many. */
@@ -314,9 +324,10 @@ san_ofi_tag_on_message(struct ofi_ep *conn, struct ofi_rx *rx)
 	struct ofi_recv *r;
 
 	if (!tag_is_sound(conn, hdr, rx->length - OFI_HDR_RDM)) {
-		san_ofi_ep_break(conn, "a message of a wrong length");
+		san_ofi_ep_break(conn, "a message of a wrong length, or too many long ones");
 		return true;
 	}
+	conn->nb_offers += (hdr->flags & OFI_PLACES) != 0;
 	STAILQ_FOREACH(r, &q->posted, link)
 		if (tag_matches(r, conn, hdr->addr))
 			break;
@@ -406,7 +417,7 @@ tag_look(struct ofi_rdm *rdm, const struct ofi_recv *like, uint64_t flags)
 	bool claims = (flags & FI_PEEK) == 0;
 	struct ofi_umsg *u;
 
-	if ((flags & FI_CLAIM) != 0 && like->context == NULL)
+	if ((flags & (FI_PEEK | FI_CLAIM)) == 0 || ((flags & FI_CLAIM) != 0 && !like->context))
 		return -FI_EINVAL;
 	if (!claims)
 		san_ofi_progress(rdm->ep->domain->ctx);
@@ -430,9 +441,10 @@ int
 san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint64_t ignore,
 		 uint64_t flags)
 {
-	bool is_tagged = (flags & FI_TAGGED) != 0, more = true;
+	bool is_tagged = (flags & FI_TAGGED) != 0, more;
 	const void *claim = (flags & FI_CLAIM) != 0 ? msg->context : NULL;
 	struct ofi_rdm *rdm = ep->rdm;
+	struct ofi_umsgs *list = &rdm->umsgs[is_tagged];
 	struct ofi_rxq *q = tag_queue(rdm, is_tagged);
 	struct ofi_recv like = {.context = msg->context, .tag = tag, .ignore = ignore}, *r;
 	struct ofi_umsg *u;
@@ -441,8 +453,11 @@ san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint
 	like.from = rdm->is_directed ? msg->addr : FI_ADDR_UNSPEC;
 	if (is_tagged && (flags & (FI_PEEK | FI_DISCARD)) != 0)
 		return tag_look(rdm, &like, flags);
-	if (claim != NULL && tag_find(&rdm->umsgs[is_tagged], &like, claim) == NULL)
+	u = tag_find(list, &like, claim);
+	if ((flags & FI_CLAIM) != 0 && (claim == NULL || u == NULL))
 		return -FI_EINVAL;
+	if (ep->state == OFI_EP_ENDED && u == NULL)
+		return -FI_ENOTCONN;
 	rc = san_ofi_rxq_post(q, msg, flags);
 	if (rc != 0)
 		return rc;
@@ -450,10 +465,11 @@ san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint
 	r->tag = tag;
 	r->ignore = ignore;
 	r->from = like.from;
-	while (more && (u = tag_find(&rdm->umsgs[is_tagged], r, claim)) != NULL) {
-		tag_take(rdm, q, &rdm->umsgs[is_tagged], r, u);
+	while (u != NULL) {
+		tag_take(rdm, q, list, r, u);
 		/* it is freed with its last message */
 		more = (flags & FI_MULTI_RECV) != 0 && tag_last(q) == r;
+		u = more ? tag_find(list, r, NULL) : NULL;
 	}
 	return 0;
 }

@@ -20,6 +20,8 @@ from e2e import (BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, c
 
 CALLS = os.path.join(BUILD, 'test/e2e/ofi_calls')
 RDM_CALLS = os.path.join(BUILD, 'test/e2e/ofi_rdm')
+RDM_PAIR = os.path.join(BUILD, 'test/e2e/ofi_rdm_pair')
+RDM_HOSTILE = os.path.join(BUILD, 'test/e2e/ofi_rdm_hostile')
 PAIR = os.path.join(BUILD, 'test/e2e/ofi_pair')
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
 RXM = 'sanstack;ofi_rxm'
@@ -179,15 +181,28 @@ def rdm(work, specs, ip):
     check(out.endswith('done\n'), out)
 
 
-def rdm_peer_dies(work, specs, ip):
-    server = Process(work, 'rdm-peer', [RDM_CALLS, 'peer'], environment(specs[0]))
+def rdm_server(work, specs, role):
+    server = Process(work, f'rdm-{role}', [RDM_PAIR, role], environment(specs[0]))
     server.wait_text('address ')
-    address = re.search(r'address (\S+)', server.out())[1]
-    client = Process(work, 'rdm-hold', [RDM_CALLS, 'hold', address], environment(specs[1]))
+    return server, re.search(r'address (\S+)', server.out())[1]
+
+
+def rdm_peer_dies(work, specs, ip):
+    """Both sleep while they exchange messages; then one is killed."""
+    server, address = rdm_server(work, specs, 'peer')
+    client = Process(work, 'rdm-hold', [RDM_PAIR, 'hold', address], environment(specs[1]))
     client.wait_text('holding')
     server.kill()
     finish(client)
     check('done' in client.out(), client.tail())
+
+
+def rdm_hostile(work, specs, ip):
+    """A peer that breaks the protocol loses its connection, and its victim goes on."""
+    server, address = rdm_server(work, specs, 'victim')
+    done = run(specs[1], RDM_HOSTILE, specs[1], *address.rsplit(':', 1))
+    check(done.stdout.endswith('done\n'), done.stdout)
+    finish(server)
 
 
 def refused(work, specs, ip):
@@ -231,6 +246,15 @@ def daemon_dies():
         daemons[0].process.kill()
         finish(client)
         server.stop()
+
+
+def rdm_daemon_dies():
+    with Work() as work:
+        daemons, specs, _ = one_daemon(work)
+        program = Process(work, 'rdm-wait', [RDM_PAIR, 'wait'], environment(specs[0]))
+        program.wait_text('waiting')
+        daemons[0].process.kill()
+        finish(program)
 
 
 def too_many():
@@ -331,8 +355,10 @@ def main():
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
     tests.add('one daemon: rdm', with_ends, one_daemon, rdm)
     tests.add('two daemons: rdm, peer dies', with_ends, two_daemons, rdm_peer_dies)
+    tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, rdm_hostile)
     tests.add('one daemon: shared receives', with_ends, one_daemon, shared)
     tests.add('daemon dies', daemon_dies)
+    tests.add('rdm, daemon dies', rdm_daemon_dies)
     tests.add('too many endpoints', too_many)
     tests.add('polled: a program thinks', with_ends, polled, calls, 'thinks')
     tests.add('polled: alone', with_ends, polled, alone)
