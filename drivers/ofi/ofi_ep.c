@@ -343,7 +343,7 @@ san_ofi_ep_shutdown(struct ofi_ep *ep)
 void
 san_ofi_ep_drain(struct ofi_ep *ep, int64_t end)
 {
-	while (ep->state == OFI_EP_CONNECTED && !LIST_EMPTY(&ep->ops) && ep_linger_on(ep, end))
+	while (ep->state != OFI_EP_ENDED && !LIST_EMPTY(&ep->ops) && ep_linger_on(ep, end))
 		;
 }
 

@@ -37,7 +37,10 @@ static struct sockaddr_in victim;
 /* What a long message says of itself. */
 #define LONG (OFI_TAGGED | OFI_PLACES | OFI_WANT_ACK)
 
-/** A message, sent *repeat* times more. The last of the table is correct. */
+/**
+ * A message, sent *repeat* times more. The last two are correct and of one connection, but the
+ * bytes of the long one are not to be had.
+ */
 static const struct fault {
 	const char *name;
 	uint8_t type, flags;
@@ -56,9 +59,10 @@ static const struct fault {
 	{"of FI_EP_MSG", OFI_MSG, OFI_FIRST | OFI_LAST, 16, 0, 0, {0}, 0},
 	{"too many long ones", OFI_RDM_MSG, LONG, 0, 0, 0, {0}, OFI_RDM_REQUESTS},
 	{"none", OFI_RDM_MSG, OFI_TAGGED, 0, TAG_LAST, 0, {0}, 0},
+	{"no bytes", OFI_RDM_MSG, LONG, 100, TAG_LAST + 1, 1, {100}, 0},
 };
 
-#define NB_FAULTS ((int)(sizeof(faults) / sizeof(faults[0])) - 1)
+#define NB_FAULTS ((int)(sizeof(faults) / sizeof(faults[0])) - 2)
 
 static struct rtsan_event
 event(const char *name)
@@ -144,11 +148,14 @@ main(int argc, char **argv)
 	CHECK(rtsan_open(argv[1], &ctx) == 0);
 	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
 	CHECK(rtsan_mr_alloc(ctx, 2 * OFI_BUF_SIZE, 0, &mr) == 0);
-	for (i = 0; i <= NB_FAULTS; i++) {
-		connect_qp();
+	for (i = 0; i < NB_FAULTS + 2; i++) {
+		if (i <= NB_FAULTS)
+			connect_qp();
 		for (sent = 0; sent <= faults[i].repeat && send_fault(&faults[i]); sent++)
 			;
 		CHECK(sent >= faults[i].repeat); /* what is allowed was taken */
+		if (i == NB_FAULTS)
+			continue;
 		CHECK(event(faults[i].name).type == RTSAN_EV_DISCONNECTED);
 		rtsan_qp_destroy(qp);
 	}

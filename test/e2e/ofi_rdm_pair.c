@@ -6,15 +6,22 @@
  *
  *	ofi_rdm_pair peer          prints its address, sleeps for messages, and stays to be killed
  *	ofi_rdm_pair hold ADDRESS  sends to a peer until it dies, then to itself
+ *	ofi_rdm_pair slow          prints its address, and takes one message in slow steps
+ *	ofi_rdm_pair one ADDRESS LENGTH  sends that message
  *	ofi_rdm_pair wait          waits for a message until its daemon dies
  *	ofi_rdm_pair victim        prints its address, and waits for a message with TAG_LAST
  */
 
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <netinet/in.h>
 
 #include "ofi_rdm_common.h"
 
-#define LONG 60 /* long messages to a peer that sleeps */
+#define NB_LONG 250 /* long messages to a peer that sleeps */
+#define LONG    1000000
 
 static void
 print_address(const struct node *n)
@@ -34,15 +41,58 @@ be_peer(void)
 
 	int i;
 
-	for (i = 0; i <= LONG; i++) {
+	for (i = 0; i <= NB_LONG; i++) {
 		CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 0, 0, &contexts[i]) == 0);
 		if (i == 0)
 			print_address(n);
 		CHECK(fi_cq_sread(n->cq, &e, 1, NULL, WAIT_MS) == 1);
-		CHECK(e.op_context == &contexts[i] && e.len == (i == 0 ? 1 : BIG));
+		CHECK(e.op_context == &contexts[i] && e.len == (i == 0 ? 1 : LONG));
 	}
 	for (;;)
 		rdm_progress();
+}
+
+/*
+ * Each step looks at completions, one of many at events. So the message comes before the report of
+ * its connection. It is answered although the endpoint is closed as soon as it is there.
+ */
+static void
+be_slow(void)
+{
+	struct node *n = &nodes[0];
+	struct fi_cq_tagged_entry e;
+	time_t end = time(NULL) + WAIT_MS / 1000;
+	ssize_t rc;
+
+	CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 0, 0, &contexts[0]) == 0);
+	print_address(n);
+	while ((rc = fi_cq_read(n->cq, &e, 1)) == -FI_EAGAIN) {
+		CHECK(time(NULL) < end);
+		usleep(2000);
+	}
+	CHECK(rc == 1 && memcmp(from, to, e.len) == 0);
+}
+
+static void
+insert_peer(struct node *n, char *address)
+{
+	char *colon = strrchr(address, ':');
+
+	*colon = 0;
+	CHECK(fi_av_insertsvc(n->av, address, colon + 1, &n->at[1], 0, NULL) == 1);
+}
+
+static void
+send_one(char *address, size_t len)
+{
+	const struct iovec iov = {from, len};
+	struct node *n = &nodes[0];
+	struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .context = &contexts[0]};
+
+	insert_peer(n, address);
+	msg.addr = n->at[1];
+	POST(fi_tsendmsg(n->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	rdm_done(n, &contexts[0], NULL);
 }
 
 /* Sends to it fail, at the latest when the connection is made again; those to others do not. */
@@ -50,19 +100,17 @@ static void
 hold(char *address)
 {
 	struct node *n = &nodes[0];
-	char *colon = strrchr(address, ':');
 	struct fi_cq_err_entry err;
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 	int i;
 
-	*colon = 0;
-	CHECK(fi_av_insertsvc(n->av, address, colon + 1, &n->at[1], 0, NULL) == 1);
+	insert_peer(n, address);
 	CHECK(fi_av_insert(n->av, &n->name, 1, &n->at[0], 0, NULL) == 1);
 	rdm_send_tag(0, 1, 0, 1);
 	rdm_done(n, &contexts[MANY], NULL);
-	for (i = 0; i < LONG; i++) {
-		rdm_send_tag(0, 1, 0, BIG);
+	for (i = 0; i < NB_LONG; i++) {
+		rdm_send_tag(0, 1, 0, LONG);
 		CHECK(fi_cq_sread(n->cq, &e, 1, NULL, WAIT_MS) == 1);
 	}
 	POST(fi_tsend(n->ep, from, BIG, NULL, n->at[1], 1, &contexts[0])); /* never received */
@@ -99,14 +147,27 @@ lose(void)
 	rdm_receive_tag(0, 1, 10); /* it had come */
 }
 
-/* A hostile peer costs it that connection, and no more. */
+/*
+ * A hostile peer costs it that connection, and no more. A long message whose bytes the peer does
+ * not send is not in the way of a fenced one to the peer.
+ */
 static void
 be_victim(void)
 {
 	struct node *n = &nodes[0];
+	const struct iovec iov = {from, 1};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .context = &contexts[0]};
+	struct sockaddr_in peer;
 
 	print_address(n);
 	rdm_receive_tag(0, TAG_LAST, 0);
+	CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, TAG_LAST + 1, 0, NULL) == 0);
+	rdm_drain();
+	memcpy(&peer, &n->name, sizeof(peer));
+	peer.sin_port = htons(9);
+	CHECK(fi_av_insert(n->av, &peer, 1, &msg.addr, 0, NULL) == 1);
+	POST(fi_sendmsg(n->ep, &msg, FI_FENCE));
+	rdm_done(n, &contexts[0], NULL);
 }
 
 int
@@ -119,6 +180,10 @@ main(int argc, char **argv)
 		hold(argv[2]);
 	else if (strcmp(argv[1], "peer") == 0)
 		be_peer();
+	else if (strcmp(argv[1], "slow") == 0)
+		be_slow();
+	else if (strcmp(argv[1], "one") == 0)
+		send_one(argv[2], strtoul(argv[3], NULL, 0));
 	else if (strcmp(argv[1], "wait") == 0)
 		lose();
 	else

@@ -197,6 +197,15 @@ def rdm_peer_dies(work, specs, ip):
     check('done' in client.out(), client.tail())
 
 
+def rdm_early(work, specs, ip):
+    """The first message comes before the report of its connection, short or long."""
+    for length in ('1', '3000000'):
+        server, address = rdm_server(work, specs, 'slow')
+        out = run(specs[1], RDM_PAIR, 'one', address, length).stdout
+        check(out.endswith('done\n'), out)
+        finish(server)
+
+
 def rdm_hostile(work, specs, ip):
     """A peer that breaks the protocol loses its connection, and its victim goes on."""
     server, address = rdm_server(work, specs, 'victim')
@@ -354,7 +363,9 @@ def main():
     tests.add('two daemons: refused', with_ends, two_daemons, refused)
     tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
     tests.add('one daemon: rdm', with_ends, one_daemon, rdm)
-    tests.add('two daemons: rdm, peer dies', with_ends, two_daemons, rdm_peer_dies)
+    for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
+        tests.add(f'{name}: rdm, peer dies', with_ends, start, rdm_peer_dies)
+    tests.add('two daemons: rdm, an early message', with_ends, two_daemons, rdm_early)
     tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, rdm_hostile)
     tests.add('one daemon: shared receives', with_ends, one_daemon, shared)
     tests.add('daemon dies', daemon_dies)
