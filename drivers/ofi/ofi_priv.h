@@ -193,7 +193,7 @@ struct ofi_recv {
 	size_t used; /**< of a buffer for many messages */
 	/* of an endpoint FI_EP_RDM */
 	uint64_t tag, ignore;
-	fi_addr_t from; /**< FI_ADDR_UNSPEC: anyone */
+	fi_addr_t from; /**< FI_ADDR_UNSPEC: any peer */
 	STAILQ_ENTRY(ofi_recv) link;
 };
 
