@@ -185,7 +185,7 @@ count_silence(struct sim_world *w)
 
 /* The shortest silence after which an end may give up its connection (RT-7, RT-24). */
 static uint64_t
-patience_ns(struct sim_world *w, struct san_core *core)
+give_up_ns(struct sim_world *w, struct san_core *core)
 {
 	const struct san_pdl_conf *pdl = &san_core_pdl(core)->conf;
 	uint64_t alive_ns = w->conf.host.keepalive_ms * (uint64_t)SAN_NS_PER_MS;
@@ -217,7 +217,7 @@ san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
 	if (h->nb_starts > 1 || peer->nb_starts > 1 || peer->core == NULL)
 		return true;
 	count_silence(w);
-	return w->conf.host.max_retries != 0 || w->silence_ns >= patience_ns(w, h->core);
+	return w->conf.host.max_retries != 0 || w->silence_ns >= give_up_ns(w, h->core);
 }
 
 void

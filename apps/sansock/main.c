@@ -350,7 +350,7 @@ is_tcp_left(const char *path)
 		.type = SHMQ_HELLO,
 		.hello.is_query = 1,
 	};
-	const struct timeval patience = {.tv_sec = rules.settings.answer_s};
+	const struct timeval timeout = {.tv_sec = rules.settings.answer_s};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct shmq_rep rep = {.rc = -1};
@@ -358,7 +358,7 @@ is_tcp_left(const char *path)
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	snprintf(req.hello.port, sizeof(req.hello.port), "%s", rules.settings.port);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	is_answer = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 &&
 		send(fd, &req, sizeof(req), MSG_NOSIGNAL) == (ssize_t)sizeof(req) &&
 		recv(fd, &rep, sizeof(rep), 0) == (ssize_t)sizeof(rep);

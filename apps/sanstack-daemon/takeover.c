@@ -83,7 +83,7 @@ takeover_request_of(const struct conf *conf)
 
 /* Limit the time to wait for the other daemon. */
 static void
-takeover_set_patience(int sock)
+takeover_set_timeouts(int sock)
 {
 	const struct timeval tv = {.tv_sec = WAIT_S};
 
@@ -103,7 +103,7 @@ takeover_dial_old(const struct conf *conf)
 
 	strcpy(addr.sun_path, conf->socket);
 	if (sock >= 0 && connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
-		takeover_set_patience(sock);
+		takeover_set_timeouts(sock);
 		return sock;
 	}
 	if (sock >= 0)
@@ -488,7 +488,7 @@ san_takeover_give(struct server *s)
 
 	s->taker = NULL;
 	a->over = true; /* it is no application, and ends here */
-	takeover_set_patience(a->sock);
+	takeover_set_timeouts(a->sock);
 	if (takeover_reply(a->sock, 0, NULL, true) != 0)
 		return;
 	san_notify_alive();

@@ -108,9 +108,9 @@ sock_post_recv(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 }
 
 static void
-sock_set_patience(void *arg, uint32_t qp, const struct san_sock_patience *p, uint64_t now_ns)
+sock_set_timeouts(void *arg, uint32_t qp, const struct san_sock_timeouts *p, uint64_t now_ns)
 {
-	san_core_conn_set_patience(arg, qp, p, now_ns);
+	san_core_conn_set_timeouts(arg, qp, p, now_ns);
 }
 
 void
@@ -119,7 +119,7 @@ san_core_set_sock_work(struct san_core *core)
 	const struct san_sock_work work = {
 		.post = sock_post,
 		.post_recv = sock_post_recv,
-		.set_patience = sock_set_patience,
+		.set_timeouts = sock_set_timeouts,
 		.arg = core,
 	};
 

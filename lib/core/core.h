@@ -139,8 +139,8 @@ void san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns);
  * Set how long an open connection tolerates the silence of its peer, instead of san_cm_param and
  * conf. A restarted peer is detected nevertheless. Harmless without a connection. (UDP-12)
  */
-void san_core_conn_set_patience(struct san_core *core, uint32_t qp,
-				const struct san_sock_patience *p, uint64_t now_ns);
+void san_core_conn_set_timeouts(struct san_core *core, uint32_t qp,
+				const struct san_sock_timeouts *p, uint64_t now_ns);
 
 /*
  * ---- layers, for owners that configure and show ----

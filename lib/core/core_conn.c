@@ -340,7 +340,7 @@ san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 }
 
 void
-san_core_conn_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
+san_core_conn_set_timeouts(struct san_core *core, uint32_t qp, const struct san_sock_timeouts *p,
 			   uint64_t now_ns)
 {
 	const struct san_cm_keepalive k = {
@@ -353,8 +353,8 @@ san_core_conn_set_patience(struct san_core *core, uint32_t qp, const struct san_
 
 	if (slot == NO_SLOT)
 		return;
-	core->pdl->conns[slot].patience = (uint16_t)RTE_MIN(
-		p->timeout_ms / SAN_PDL_PATIENCE_MS + 1, (uint32_t)UINT16_MAX);
+	core->pdl->conns[slot].user_timeout = (uint16_t)RTE_MIN(
+		p->timeout_ms / SAN_PDL_USER_TIMEOUT_MS + 1, (uint32_t)UINT16_MAX);
 	san_cm_keepalive_set(core->cm, (uint16_t)slot, &k, now_ns);
 }
 

@@ -101,14 +101,14 @@ engine_memif_look_timer(void *arg)
 
 int
 san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
-		       uint32_t patience_ms)
+		       uint32_t timeout_ms)
 {
 	int rc;
 
 	*m = (struct san_engine_memif){.asks = asks, .port_id = port_id, .wait_us = LOOK_MIN_US};
 	if (!asks)
 		return rte_eth_dev_start(port_id);
-	for (rc = engine_memif_ask_link(m); rc != 0 && patience_ms != 0; patience_ms--) {
+	for (rc = engine_memif_ask_link(m); rc != 0 && timeout_ms != 0; timeout_ms--) {
 		rte_delay_us_sleep(1000);
 		rc = engine_memif_ask_link(m);
 	}

@@ -35,11 +35,11 @@ struct san_engine_memif {
 bool san_engine_memif_is_client(const struct rte_eth_dev_info *info);
 /**
  * Start the port and request its link; with *asks* false only start it. If there is no server, try
- * again for *patience_ms*. Returns the result of rte_eth_dev_start(). After success, stop *m*
+ * again for *timeout_ms*. Returns the result of rte_eth_dev_start(). After success, stop *m*
  * before the port.
  */
 int san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
-			   uint32_t patience_ms);
+			   uint32_t timeout_ms);
 /** Stop requesting the link. */
 void san_engine_memif_stop(struct san_engine_memif *m);
 

@@ -144,7 +144,7 @@ struct san_pdl_ackst {
 	uint64_t last_ns;     /**< last dedicated ACK sent: at least one per RTT (RT-25) */
 };
 
-#define SAN_PDL_PATIENCE_MS 250
+#define SAN_PDL_USER_TIMEOUT_MS 250
 
 #define SAN_PDL_SETUP 192 /**< scratch bytes for the setup of a connection */
 
@@ -235,9 +235,10 @@ struct san_pdl_conn {
 	struct san_wire_path path;
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that steer to the peer's lcore */
 	/**
-	 * Silence to tolerate, in units of SAN_PDL_PATIENCE_MS; 0: conf.max_retries decides. (RT-7)
+	 * Silence until the connection ends, in units of SAN_PDL_USER_TIMEOUT_MS; 0:
+	 * conf.max_retries decides. (RT-7)
 	 */
-	uint16_t patience;
+	uint16_t user_timeout;
 	uint32_t stalled_ms; /**< first retry of the last silence, low bits of the clock */
 	/* counters for show */
 	uint64_t nb_tx_pkts, nb_rx_pkts;

@@ -421,15 +421,15 @@ is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t
  * (UDP-12)
  */
 static bool
-is_patient(struct san_pdl_conn *c, uint64_t now_ns)
+is_in_time(struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS);
-	uint32_t heard_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
+	uint32_t last_rx_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
 
 	/* If the stall did not begin between the two times, it belongs to an earlier silence. */
-	if (c->stalled_ms - heard_ms - 1 >= now_ms - heard_ms)
+	if (c->stalled_ms - last_rx_ms - 1 >= now_ms - last_rx_ms)
 		c->stalled_ms = now_ms;
-	return now_ms - c->stalled_ms < c->patience * SAN_PDL_PATIENCE_MS;
+	return now_ms - c->stalled_ms < c->user_timeout * SAN_PDL_USER_TIMEOUT_MS;
 }
 
 /* Count a retry; false if retries are exhausted. */
@@ -437,7 +437,7 @@ static bool
 rtx_retry_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		uint64_t now_ns)
 {
-	if (c->patience != 0 ? !is_patient(c, now_ns) : e->retries >= pdl->conf.max_retries) {
+	if (c->user_timeout != 0 ? !is_in_time(c, now_ns) : e->retries >= pdl->conf.max_retries) {
 		if (is_too_far(c, e, now_ns))
 			return true;
 		pdl->stats.nb_failed += !c->failed;

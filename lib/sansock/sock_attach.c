@@ -117,7 +117,7 @@ find_words(int rc)
 static int
 attach_dial(void)
 {
-	const struct timeval patience = {.tv_sec = san_sock_conf()->answer_s};
+	const struct timeval timeout = {.tv_sec = san_sock_conf()->answer_s};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, rc;
 
@@ -126,9 +126,9 @@ attach_dial(void)
 	if (fd < 0)
 		return -errno;
 	REAL(setsockopt)
-	(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	REAL(setsockopt)
-	(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
 		san_sock_own_close(fd);

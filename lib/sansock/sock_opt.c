@@ -280,20 +280,20 @@ sock_opt_kernel_number(int kernel, int level, int name)
 }
 
 static void
-sock_opt_copy_patience(int kernel, struct fd_sock *f)
+sock_opt_copy_timeouts(int kernel, struct fd_sock *f)
 {
 	uint32_t timeout_ms = sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
 	bool probes = sock_opt_kernel_number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
 	struct san_sock_shm *shm = f->shm;
 
-	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_patience) == 0)
+	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_timeout_changes) == 0)
 		return; /* TCP's defaults apply already */
 	atomic_store(&shm->timeout_ms, timeout_ms);
 	atomic_store(&shm->idle_s,
 		     probes ? sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPIDLE) : 0);
 	atomic_store(&shm->every_s, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPINTVL));
 	atomic_store(&shm->probes, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPCNT));
-	atomic_fetch_add(&shm->nb_patience, 1);
+	atomic_fetch_add(&shm->nb_timeout_changes, 1);
 	san_sock_attach_doorbell(f);
 }
 
@@ -305,7 +305,7 @@ san_sock_opt_stream(int kernel, struct fd_sock *f)
 
 	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
 		atomic_store(&f->shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
-	sock_opt_copy_patience(kernel, f);
+	sock_opt_copy_timeouts(kernel, f);
 }
 
 void

@@ -25,7 +25,7 @@ void san_sock_opt_restore(int kernel, const struct fd_sock *f);
 void san_sock_opt_inherit(int fd, struct fd_sock *f);
 /** Copy the timeouts of the kernel's socket to *shadow*, by which calls wait. */
 void san_sock_opt_times(int fd, int shadow);
-/** Copy SO_LINGER and the patience (UDP-12) of the kernel's socket to the stream *f*. */
+/** Copy SO_LINGER and the timeouts (UDP-12) of the kernel's socket to the stream *f*. */
 void san_sock_opt_stream(int kernel, struct fd_sock *f);
 int san_sock_opt_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
 int san_sock_opt_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);

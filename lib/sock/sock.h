@@ -47,8 +47,8 @@ struct san_sock_stats {
 	uint64_t nb_rx_full; /**< datagrams without room in its ring */
 };
 
-/** How long a stream bears silence of its peer. */
-struct san_sock_patience {
+/** How long a stream tolerates silence of its peer. */
+struct san_sock_timeouts {
 	uint32_t timeout_ms;        /**< with data in flight */
 	uint32_t idle_ms, every_ms; /**< silence before the first probe, between probes; 0: none */
 	uint8_t probes;             /**< unanswered probes at most; 0: no limit */
@@ -60,7 +60,7 @@ struct san_sock_work {
 			 uint64_t now_ns);
 	uint32_t (*post_recv)(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 			      uint64_t now_ns);
-	void (*set_patience)(void *arg, uint32_t qp, const struct san_sock_patience *p,
+	void (*set_timeouts)(void *arg, uint32_t qp, const struct san_sock_timeouts *p,
 			     uint64_t now_ns);
 	void *arg;
 };

@@ -18,8 +18,8 @@ struct sock_stream {
 	uint32_t first, nb_sends;
 	/** ring bytes of each send in flight; 0: san_sock_stream_append() */
 	uint32_t len[SOCK_SENDS];
-	uint32_t nb_patience; /**< nb_patience of the shared memory, as last seen */
-	bool has_appended;    /**< a send of san_sock_stream_append() is in flight */
+	uint32_t nb_timeout_changes; /**< nb_timeout_changes of the shared memory, as last seen */
+	bool has_appended;           /**< a send of san_sock_stream_append() is in flight */
 	bool is_up;
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< a receive is posted */

@@ -130,8 +130,8 @@ struct san_sock_shm {
 	_Atomic uint32_t shut;        /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
 	_Atomic uint32_t linger;      /**< SO_LINGER of a stream: seconds + 1; or 0 */
 	_Atomic uint32_t is_returned; /**< enum san_sock_returned */
-	/* of a stream: how long it bears silence; see struct san_sock_patience */
-	_Atomic uint32_t nb_patience;             /**< number of changes of the next fields */
+	/* of a stream: see struct san_sock_timeouts */
+	_Atomic uint32_t nb_timeout_changes;      /**< number of changes of the next fields */
 	_Atomic uint32_t timeout_ms;              /**< TCP_USER_TIMEOUT; 0: SAN_SOCK_TIMEOUT_MS */
 	_Atomic uint32_t idle_s, every_s, probes; /**< keep-alive; idle_s 0: none */
 };

@@ -212,7 +212,7 @@ sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 	sock_stream_post_sends(all, s, now_ns);
 }
 
-/* ---- patience ---- */
+/* ---- timeouts and keep-alive ---- */
 
 #define RARE_MS     30000u /* probes without SO_KEEPALIVE: has the peer restarted? */
 #define PROBES_MAX  127u   /* this and SECONDS_MAX are Linux's limits */
@@ -220,7 +220,7 @@ sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 
 /* Apply SO_KEEPALIVE. With TCP_USER_TIMEOUT, that time ends the connection, not TCP_KEEPCNT. */
 static void
-keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
+keep_alive(struct san_sock_timeouts *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
 	   uint32_t probes)
 {
 	uint32_t rest_ms;
@@ -235,14 +235,14 @@ keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, ui
 	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, PROBES_MAX), 1u);
 }
 
-/* Apply the patience that the program has set at its socket, or TCP's. (UDP-12) */
+/* Apply the timeouts that the program has set at its socket, or TCP's defaults. (UDP-12) */
 static void
-sock_stream_set_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
+sock_stream_set_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	const struct san_sock_shm *shm = s->shm;
 	uint32_t timeout_ms = atomic_load_explicit(&shm->timeout_ms, memory_order_relaxed);
 	uint32_t idle_s = atomic_load_explicit(&shm->idle_s, memory_order_relaxed);
-	struct san_sock_patience p = {
+	struct san_sock_timeouts p = {
 		.timeout_ms = timeout_ms != 0 ? timeout_ms : SAN_SOCK_TIMEOUT_MS,
 		.idle_ms = RARE_MS,
 		.every_ms = RARE_MS,
@@ -252,19 +252,19 @@ sock_stream_set_patience(struct san_socks *all, struct san_sock *s, uint64_t now
 		keep_alive(&p, timeout_ms, idle_s,
 			   atomic_load_explicit(&shm->every_s, memory_order_relaxed),
 			   atomic_load_explicit(&shm->probes, memory_order_relaxed));
-	all->work.set_patience(all->work.arg, s->stream.qp, &p, now_ns);
+	all->work.set_timeouts(all->work.arg, s->stream.qp, &p, now_ns);
 }
 
 static void
-sock_stream_check_patience(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
+sock_stream_check_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	/* pairs with the release of the program that wrote the fields */
-	uint32_t nb = atomic_load_explicit(&s->shm->nb_patience, memory_order_acquire);
+	uint32_t nb = atomic_load_explicit(&s->shm->nb_timeout_changes, memory_order_acquire);
 
-	if (likely(nb == s->stream.nb_patience) || !s->stream.is_up || s->stream.is_over)
+	if (likely(nb == s->stream.nb_timeout_changes) || !s->stream.is_up || s->stream.is_over)
 		return;
-	s->stream.nb_patience = nb;
-	sock_stream_set_patience(all, s, now_ns);
+	s->stream.nb_timeout_changes = nb;
+	sock_stream_set_timeouts(all, s, now_ns);
 }
 
 /* ---- completions and doorbells ---- */
@@ -314,7 +314,7 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 void
 san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
-	sock_stream_check_patience(all, s, now_ns);
+	sock_stream_check_timeouts(all, s, now_ns);
 	sock_stream_post_sends(all, s, now_ns);
 	sock_stream_post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
@@ -351,7 +351,7 @@ san_sock_stream_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
 	if (s->stream.is_over)
 		return;
 	s->stream.is_up = true;
-	sock_stream_set_patience(all, s, now_ns);
+	sock_stream_set_timeouts(all, s, now_ns);
 	atomic_store_explicit(&s->shm->state, SAN_SOCK_UP, memory_order_release);
 	san_sock_mirror(all, s, true);
 	sock_stream_post_recv(all, s, now_ns);

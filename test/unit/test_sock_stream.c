@@ -25,8 +25,8 @@ static struct {
 	struct san_ulp_wr wr[MAX];
 	struct san_ulp_recv recv[MAX];
 	uint32_t nb_wr, nb_recv, room;
-	struct san_sock_patience patience;
-	uint32_t nb_patience;
+	struct san_sock_timeouts timeouts;
+	uint32_t nb_timeout_changes;
 } qp;
 
 static uint32_t
@@ -54,13 +54,13 @@ post_recv(void *arg, uint32_t number, const struct san_ulp_recv *r, uint32_t n, 
 }
 
 static void
-set_patience(void *arg, uint32_t number, const struct san_sock_patience *p, uint64_t now_ns)
+set_timeouts(void *arg, uint32_t number, const struct san_sock_timeouts *p, uint64_t now_ns)
 {
 	(void)arg;
 	(void)now_ns;
 	assert_int_equal(number, QP);
-	qp.patience = *p;
-	qp.nb_patience++;
+	qp.timeouts = *p;
+	qp.nb_timeout_changes++;
 }
 
 static int
@@ -69,7 +69,7 @@ setup(void **state)
 	const struct san_sock_work work = {
 		.post = post,
 		.post_recv = post_recv,
-		.set_patience = set_patience,
+		.set_timeouts = set_timeouts,
 	};
 
 	(void)state;
@@ -313,45 +313,46 @@ room__not_behind_an_end(void **state)
 
 /* As in TCP, unless the application sets it; invalid values are limited. (UDP-12) */
 static void
-patience__as_it_is_asked_for(void **state)
+timeouts__as_it_is_asked_for(void **state)
 {
 	(void)state;
-	assert_int_equal(qp.nb_patience, 0);
+	assert_int_equal(qp.nb_timeout_changes, 0);
 	san_sock_stream_up(all, id, 0);
-	assert_int_equal(qp.nb_patience, 1);
-	assert_int_equal(qp.patience.timeout_ms, SAN_SOCK_TIMEOUT_MS);
-	assert_int_equal(qp.patience.probes, 0); /* none ends it */
+	assert_int_equal(qp.nb_timeout_changes, 1);
+	assert_int_equal(qp.timeouts.timeout_ms, SAN_SOCK_TIMEOUT_MS);
+	assert_int_equal(qp.timeouts.probes, 0); /* none ends it */
 	program_writes(1);
-	assert_int_equal(qp.nb_patience, 1);
+	assert_int_equal(qp.nb_timeout_changes, 1);
 	atomic_store(&shm->timeout_ms, 5000);
 	atomic_store(&shm->idle_s, 60);
 	atomic_store(&shm->every_s, 0);
 	atomic_store(&shm->probes, 1000);
 	program_writes(1);
-	assert_int_equal(qp.nb_patience, 1); /* the application has not marked them as written */
-	atomic_store(&shm->nb_patience, 1);
+	/* the application has not marked them as written */
+	assert_int_equal(qp.nb_timeout_changes, 1);
+	atomic_store(&shm->nb_timeout_changes, 1);
 	program_writes(1);
 	program_writes(1);
-	assert_int_equal(qp.nb_patience, 2);
-	assert_int_equal(qp.patience.timeout_ms, 5000);
-	assert_int_equal(qp.patience.idle_ms, 60000);
-	assert_int_equal(qp.patience.every_ms, 1000);
-	assert_int_equal(qp.patience.probes, 1); /* it ends by its time-out */
+	assert_int_equal(qp.nb_timeout_changes, 2);
+	assert_int_equal(qp.timeouts.timeout_ms, 5000);
+	assert_int_equal(qp.timeouts.idle_ms, 60000);
+	assert_int_equal(qp.timeouts.every_ms, 1000);
+	assert_int_equal(qp.timeouts.probes, 1); /* it ends by its time-out */
 	atomic_store(&shm->timeout_ms, 90000);
 	atomic_store(&shm->every_s, 10);
-	atomic_store(&shm->nb_patience, 2);
+	atomic_store(&shm->nb_timeout_changes, 2);
 	program_writes(1);
-	assert_int_equal(qp.patience.probes, 3);
+	assert_int_equal(qp.timeouts.probes, 3);
 	atomic_store(&shm->idle_s, 1);
 	atomic_store(&shm->every_s, 1);
 	atomic_store(&shm->timeout_ms, 600000);
-	atomic_store(&shm->nb_patience, 4);
+	atomic_store(&shm->nb_timeout_changes, 4);
 	program_writes(1);
-	assert_in_range(qp.patience.probes * qp.patience.every_ms, 599000, 604000);
+	assert_in_range(qp.timeouts.probes * qp.timeouts.every_ms, 599000, 604000);
 	atomic_store(&shm->timeout_ms, 0);
-	atomic_store(&shm->nb_patience, 3);
+	atomic_store(&shm->nb_timeout_changes, 3);
 	program_writes(1);
-	assert_int_equal(qp.patience.probes, 127);
+	assert_int_equal(qp.timeouts.probes, 127);
 }
 
 /* Data of an application that has ended is sent, although its doorbells are removed. */
@@ -603,7 +604,7 @@ UNIT_TEST(test_sock_stream)
 		TEST(recv__waits_for_room),
 		TEST(mirror__what_there_is),
 		TEST(room__not_behind_an_end),
-		TEST(patience__as_it_is_asked_for),
+		TEST(timeouts__as_it_is_asked_for),
 		TEST(end__orderly),
 		TEST(end__abandoned),
 		TEST(bytes__without_a_bell),

@@ -13,10 +13,10 @@
  * mark now and then, an empty write: that is the keep-alive. A mark behind all posted work also
  * shows when that is done, for a connection that ends in order.
  *
- * A peer that posts no receive. The device's patience is short or endless (RNR retries: 1 to 6, or
- * no limit). So the device has no limit, and the time is measured here: if no request and no mark
- * completes for rnr_ms, while a request in flight needs a receive, the connection ends for that
- * reason. Long requests have more time.
+ * A peer that posts no receive. A device could wait for a short time or forever (1 to 6 RNR
+ * retries, or no limit). It is set to no limit, and the time is measured here: if no request and no
+ * mark completes for rnr_ms, while a request in flight needs a receive, the connection ends for
+ * that reason. Long requests have more time.
  *
  * A peer that does not answer at all. The device gives up by itself, after two to eight seconds. If
  * rnr_ms is shorter, both cases look the same. The device must not give up earlier: it counts from

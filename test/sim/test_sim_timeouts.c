@@ -11,7 +11,7 @@
 #define MS    SAN_NS_PER_MS
 #define SEC   SAN_NS_PER_S
 
-static const struct san_sock_patience as_tcp = {.timeout_ms = OUT_S * 1000};
+static const struct san_sock_timeouts as_tcp = {.timeout_ms = OUT_S * 1000};
 static bool is_cut;
 
 static int
@@ -26,17 +26,17 @@ cut(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 }
 
 static void
-set(struct pair *p, const struct san_sock_patience *patience)
+set(struct pair *p, const struct san_sock_timeouts *timeouts)
 {
 	uint32_t q[] = {p->qa, p->qb}, i;
 
 	for (i = 0; i < 2; i++)
-		san_core_conn_set_patience(p->w->node[i].core, p->w->qp[q[i]].qp, patience,
+		san_core_conn_set_timeouts(p->w->node[i].core, p->w->qp[q[i]].qp, timeouts,
 					   p->w->now_ns);
 }
 
 static void
-open_pair(struct pair *p, const struct san_sock_patience *patience)
+open_pair(struct pair *p, const struct san_sock_timeouts *timeouts)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -48,7 +48,7 @@ open_pair(struct pair *p, const struct san_sock_patience *patience)
 	pair_open_param(p, &conf, &param, &param, LEN);
 	is_cut = false;
 	p->w->filter = cut;
-	set(p, patience);
+	set(p, timeouts);
 	pair_post(p, true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
 	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
 }
@@ -61,7 +61,7 @@ is_up(const struct pair *p)
 
 /* With data in flight in both directions: it continues as soon as the link is back. */
 static void
-sim_patience__link_down(void **state)
+sim_timeouts__link_down(void **state)
 {
 	struct san_ulp_wc wc;
 	uint64_t back_ns;
@@ -87,7 +87,7 @@ sim_patience__link_down(void **state)
 
 /* Without data, both ends wait forever; and silence before there was data does not count. */
 static void
-sim_patience__idle(void **state)
+sim_timeouts__idle(void **state)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
@@ -107,7 +107,7 @@ sim_patience__idle(void **state)
 
 /* A silence of weeks ago is not part of this one, although the clock's low bits repeat. */
 static void
-sim_patience__old_silence(void **state)
+sim_timeouts__old_silence(void **state)
 {
 	static const uint32_t stalled_ms[] = {0, 1000, 1u << 30, INT32_MAX, 1u << 31, UINT32_MAX};
 	struct san_ulp_wc wc;
@@ -133,9 +133,9 @@ sim_patience__old_silence(void **state)
 
 /* Unanswered probes do not end a connection; an answered one reports a restart. */
 static void
-sim_patience__rare_probes(void **state)
+sim_timeouts__rare_probes(void **state)
 {
-	const struct san_sock_patience rare = {
+	const struct san_sock_timeouts rare = {
 		.timeout_ms = OUT_S * 1000, .idle_ms = 30000, .every_ms = 30000};
 	struct pair p;
 
@@ -157,10 +157,10 @@ sim_patience__rare_probes(void **state)
 
 /* TCP_USER_TIMEOUT: a long one, and one that is shorter than the transport's own retries. */
 static void
-sim_patience__ends(void **state)
+sim_timeouts__ends(void **state)
 {
 	static const uint32_t seconds[] = {OUT_S, 2};
-	struct san_sock_patience patience = {.timeout_ms = 0};
+	struct san_sock_timeouts timeouts = {.timeout_ms = 0};
 	struct san_ulp_wc wc;
 	struct pair p;
 	uint64_t at_ns;
@@ -168,8 +168,8 @@ sim_patience__ends(void **state)
 
 	(void)state;
 	for (i = 0; i < 2; i++) {
-		patience.timeout_ms = seconds[i] * 1000;
-		open_pair(&p, &patience);
+		timeouts.timeout_ms = seconds[i] * 1000;
+		open_pair(&p, &timeouts);
 		is_cut = true;
 		at_ns = p.w->now_ns;
 		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
@@ -186,9 +186,9 @@ sim_patience__ends(void **state)
 
 /* SO_KEEPALIVE: ends after *idle_ms* and *probes* unanswered probes. */
 static void
-sim_patience__keepalive(void **state)
+sim_timeouts__keepalive(void **state)
 {
-	const struct san_sock_patience keeps = {
+	const struct san_sock_timeouts keeps = {
 		.timeout_ms = 900000, .idle_ms = 20000, .every_ms = 5000, .probes = 3};
 	struct pair p;
 
@@ -208,9 +208,9 @@ sim_patience__keepalive(void **state)
 
 /* No keepalive probes while data is in flight, as in TCP. */
 static void
-sim_patience__keepalive_waits_for_data(void **state)
+sim_timeouts__keepalive_waits_for_data(void **state)
 {
-	const struct san_sock_patience keeps = {
+	const struct san_sock_timeouts keeps = {
 		.timeout_ms = 900000, .idle_ms = 2000, .every_ms = 1000, .probes = 3};
 	struct san_ulp_wc wc;
 	struct pair p;
@@ -228,9 +228,9 @@ sim_patience__keepalive_waits_for_data(void **state)
 	pair_close(&p);
 }
 
-/* Patience is for a peer that may return: a restarted one says that it does not. */
+/* A long timeout is for a peer that may return. A restarted peer reports that it does not. */
 static void
-sim_patience__peer_restarts(void **state)
+sim_timeouts__peer_restarts(void **state)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
@@ -250,17 +250,17 @@ sim_patience__peer_restarts(void **state)
 	pair_close(&p);
 }
 
-UNIT_TEST(test_sim_patience)
+UNIT_TEST(test_sim_timeouts)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_patience__link_down),
-		cmocka_unit_test(sim_patience__idle),
-		cmocka_unit_test(sim_patience__old_silence),
-		cmocka_unit_test(sim_patience__rare_probes),
-		cmocka_unit_test(sim_patience__ends),
-		cmocka_unit_test(sim_patience__keepalive),
-		cmocka_unit_test(sim_patience__keepalive_waits_for_data),
-		cmocka_unit_test(sim_patience__peer_restarts),
+		cmocka_unit_test(sim_timeouts__link_down),
+		cmocka_unit_test(sim_timeouts__idle),
+		cmocka_unit_test(sim_timeouts__old_silence),
+		cmocka_unit_test(sim_timeouts__rare_probes),
+		cmocka_unit_test(sim_timeouts__ends),
+		cmocka_unit_test(sim_timeouts__keepalive),
+		cmocka_unit_test(sim_timeouts__keepalive_waits_for_data),
+		cmocka_unit_test(sim_timeouts__peer_restarts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
