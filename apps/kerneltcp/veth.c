@@ -132,7 +132,7 @@ veth_hear_parent(int sock)
 }
 
 static int
-veth_tell_child(int sock, int rc)
+veth_send_rc(int sock, int rc)
 {
 	return write(sock, &rc, sizeof(rc)) == sizeof(rc) ? rc : -EPIPE;
 }
@@ -141,11 +141,11 @@ veth_tell_child(int sock, int rc)
 static int
 veth_join_child(int sock)
 {
-	int rc = veth_tell_child(sock, unshare(CLONE_NEWNET) == 0 ? 0 : -errno);
+	int rc = veth_send_rc(sock, unshare(CLONE_NEWNET) == 0 ? 0 : -errno);
 
 	if (rc == 0)
 		rc = veth_hear_parent(sock);
-	return rc == 0 ? veth_tell_child(sock, raise_device(CLIENT_DEV, VETH_CLIENT_IP)) : rc;
+	return rc == 0 ? veth_send_rc(sock, raise_device(CLIENT_DEV, VETH_CLIENT_IP)) : rc;
 }
 
 int
@@ -171,7 +171,7 @@ san_veth_fork(pid_t *child, const char **what)
 		rc = make_pair(*child);
 		if (rc == 0)
 			rc = raise_device(SERVER_DEV, VETH_SERVER_IP);
-		veth_tell_child(socks[0], rc);
+		veth_send_rc(socks[0], rc);
 	}
 	if (rc == 0)
 		rc = veth_hear_parent(socks[0]);

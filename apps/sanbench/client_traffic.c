@@ -179,7 +179,7 @@ pump_turns(struct client *c)
 
 /* Send PLACED for every quarter of the slots, or at once if the connection waits for slots. */
 static bool
-tell_placed(struct client_conn *conn)
+report_placed(struct client_conn *conn)
 {
 	struct client *c = conn->client;
 	bool by_next = (c->mode->flags & MODE_SERVER_PULLS) != 0;
@@ -233,13 +233,13 @@ pump_all(struct client *c)
 }
 
 static bool
-tell_all(struct client *c)
+report_all(struct client *c)
 {
 	bool has_worked = false;
 	uint32_t i;
 
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
-		has_worked |= tell_placed(&c->conns[i]);
+		has_worked |= report_placed(&c->conns[i]);
 	return has_worked;
 }
 
@@ -254,7 +254,7 @@ san_client_traffic_step(struct client *c)
 	else
 		has_worked = pump_all(c);
 	if (c->has_placed)
-		has_worked |= tell_all(c);
+		has_worked |= report_all(c);
 	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||
 	    !(c->is_stopped || is_time_over(c) || is_all_made(c)))
 		return has_worked;
@@ -286,7 +286,7 @@ san_client_traffic_drain(struct client *c)
 	bool has_worked = c->mode->step != NULL ? c->mode->step(c, false) : false;
 
 	if (c->has_placed)
-		has_worked |= tell_all(c);
+		has_worked |= report_all(c);
 	if (!traffic_is_drained(c) || c->is_failed)
 		return has_worked;
 	c->end = rte_rdtsc();

@@ -107,7 +107,7 @@ take_input(struct cmdline *cl)
 void
 san_cmd_prompt(struct bench *b)
 {
-	uint64_t look_at = 0;
+	uint64_t check_at = 0;
 	struct cmdline *cl;
 
 	cmd_bench = b;
@@ -119,11 +119,11 @@ san_cmd_prompt(struct bench *b)
 	}
 	while (!b->is_quit && bench_stop_asked == 0) {
 		san_bench_step(b);
-		if (rte_rdtsc() < look_at)
+		if (rte_rdtsc() < check_at)
 			continue;
 		if (!take_input(cl))
 			break;
-		look_at = rte_rdtsc() + san_bench_ticks_of_ms(b, INPUT_MS);
+		check_at = rte_rdtsc() + san_bench_ticks_of_ms(b, INPUT_MS);
 	}
 	cmdline_stdin_exit(cl);
 	printf("\n");

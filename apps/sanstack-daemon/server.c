@@ -186,7 +186,7 @@ int
 san_server_open_helpers(struct server *s)
 {
 	static const struct helper_ops ops = {
-		.heard = on_answer,
+		.on_answer = on_answer,
 		.dgram = on_dgram,
 		.ended = on_end,
 	};

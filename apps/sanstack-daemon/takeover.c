@@ -321,8 +321,8 @@ is_of_our_namespaces(pid_t pid)
 static bool
 may_take(const struct app *a)
 {
-	return (a->uid == 0 && a->said.pid == FIRST_PID) ||
-		(a->uid == geteuid() && is_of_our_namespaces(a->said.pid));
+	return (a->uid == 0 && a->sender.pid == FIRST_PID) ||
+		(a->uid == geteuid() && is_of_our_namespaces(a->sender.pid));
 }
 
 /* The reason to refuse, or NULL. */

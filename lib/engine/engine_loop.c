@@ -417,7 +417,7 @@ tx_lane(struct san_engine *e, uint32_t from)
 static uint16_t
 loop_tx_burst(struct san_engine *e)
 {
-	uint32_t i, who, nb = e->port->nb_engines;
+	uint32_t i, lcore, nb = e->port->nb_engines;
 	uint16_t n = 0;
 
 	if (e->nb_backlog != 0)
@@ -432,8 +432,8 @@ loop_tx_burst(struct san_engine *e)
 	 */
 	e->turn = e->turn + 1 < nb ? e->turn + 1 : 0;
 	for (i = 0; i < nb; i++) {
-		who = e->turn + i < nb ? e->turn + i : e->turn + i - nb;
-		n += who == e->id ? tx_core(e) : tx_lane(e, who);
+		lcore = e->turn + i < nb ? e->turn + i : e->turn + i - nb;
+		n += lcore == e->id ? tx_core(e) : tx_lane(e, lcore);
 	}
 	return n;
 }

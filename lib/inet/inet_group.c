@@ -112,7 +112,8 @@ group_report(struct san_inet *in, struct inet_group *g, uint64_t now_ns)
 }
 
 static void
-group_tell_router(struct san_inet *in, struct inet_group *g, enum inet_report what, uint64_t now_ns)
+group_report_change(struct san_inet *in, struct inet_group *g, enum inet_report what,
+		    uint64_t now_ns)
 {
 	g->nb_reports = 0;
 	if (!is_reported(in, g))
@@ -123,8 +124,8 @@ group_tell_router(struct san_inet *in, struct inet_group *g, enum inet_report wh
 }
 
 void
-san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, uint32_t max_ms,
-		     uint64_t now_ns)
+san_inet_group_on_query(struct san_inet *in, const struct san_ip *group, bool all, uint32_t max_ms,
+			uint64_t now_ns)
 {
 	uint32_t i;
 
@@ -147,7 +148,7 @@ san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, 
 }
 
 void
-san_inet_group_heard(struct san_inet *in, const struct san_ip *group)
+san_inet_group_on_report(struct san_inet *in, const struct san_ip *group)
 {
 	struct inet_group *g = group_find(in, group);
 
@@ -238,7 +239,7 @@ san_inet_group_join(struct san_inet *in, const struct san_ip *group, uint64_t no
 	}
 	g->nb_members++;
 	if (g->nb_members == 1 && !g->own)
-		group_tell_router(in, g, INET_REPORT_JOIN, now_ns);
+		group_report_change(in, g, INET_REPORT_JOIN, now_ns);
 	return 0;
 }
 
@@ -251,7 +252,7 @@ san_inet_group_leave(struct san_inet *in, const struct san_ip *group, uint64_t n
 		return -ENOENT;
 	g->nb_members--;
 	if (g->nb_members == 0 && !g->own)
-		group_tell_router(in, g, INET_REPORT_LEAVE, now_ns);
+		group_report_change(in, g, INET_REPORT_LEAVE, now_ns);
 	return 0;
 }
 

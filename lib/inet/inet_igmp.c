@@ -127,7 +127,7 @@ rx_query(struct san_inet *in, const struct inet_rx *rx, const uint8_t msg[8])
 								  V1_MS;
 	if (!is_v3)
 		in->igmp_older_ns = rx->now_ns + OLDER_NS;
-	san_inet_group_asked(in, &group, san_inet_is_any_v4(&group), max_ms, rx->now_ns);
+	san_inet_group_on_query(in, &group, san_inet_is_any_v4(&group), max_ms, rx->now_ns);
 	return SAN_DROP_NONE;
 }
 
@@ -147,6 +147,6 @@ san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx)
 	/* The answer of one member is enough. */
 	san_inet_from_v4(&group, msg + 4);
 	if (rx->now_ns < in->igmp_older_ns)
-		san_inet_group_heard(in, &group);
+		san_inet_group_on_report(in, &group);
 	return SAN_DROP_NONE;
 }

@@ -146,7 +146,7 @@ san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (msg.type == REPORT_V1) {
 		/* The answer of one member is enough. */
 		if (rx->now_ns < in->mld_older_ns)
-			san_inet_group_heard(in, &group);
+			san_inet_group_on_report(in, &group);
 		return SAN_DROP_NONE;
 	}
 	if (msg.type != QUERY)
@@ -155,8 +155,8 @@ san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 		return SAN_DROP_INET_MALFORMED;
 	if (rx->len == QUERY_V1)
 		in->mld_older_ns = rx->now_ns + OLDER_NS;
-	san_inet_group_asked(in, &group, all,
-			     mld_response_ms((uint32_t)msg.delay[0] << 8 | msg.delay[1]),
-			     rx->now_ns);
+	san_inet_group_on_query(in, &group, all,
+				mld_response_ms((uint32_t)msg.delay[0] << 8 | msg.delay[1]),
+				rx->now_ns);
 	return SAN_DROP_NONE;
 }

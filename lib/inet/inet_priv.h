@@ -326,10 +326,10 @@ int san_inet_group_create(struct san_inet *in);
 /** True if a socket here joined *group*. */
 bool san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group);
 /** A router queries *group*, or *all* groups of its family; answer within *max_ms*. */
-void san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all,
-			  uint32_t max_ms, uint64_t now_ns);
+void san_inet_group_on_query(struct san_inet *in, const struct san_ip *group, bool all,
+			     uint32_t max_ms, uint64_t now_ns);
 /** Another member answered for *group*. */
-void san_inet_group_heard(struct san_inet *in, const struct san_ip *group);
+void san_inet_group_on_report(struct san_inet *in, const struct san_ip *group);
 /** Send reports that are due; returns the next time for a call. */
 uint64_t san_inet_group_tick(struct san_inet *in, uint64_t now_ns);
 

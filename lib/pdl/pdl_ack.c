@@ -80,7 +80,7 @@ answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 }
 
 void
-san_pdl_ack_asked(struct san_pdl *pdl, struct san_pdl_conn *c)
+san_pdl_ack_on_request(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	struct san_pdl_ackst *a = &c->ack;
 

@@ -200,7 +200,7 @@ san_pdl_pmtu_on_acked(const struct san_pdl *pdl, struct san_pdl_conn *c)
 
 /* True if an ACK came since *e* was last sent. */
 static bool
-is_heard(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
+is_answered_since(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
 {
 	uint64_t sent_ns = now_ns - ((uint32_t)now_ns - e->sent_ts);
 
@@ -209,7 +209,7 @@ is_heard(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t n
 
 /* True if the peer has received *psn*. */
 static bool
-has_come(const struct san_pdl_conn *c, uint32_t psn)
+has_arrived(const struct san_pdl_conn *c, uint32_t psn)
 {
 	return san_bitmap_test(&c->txb->acked[SAN_WIN_DATA], psn) ||
 		san_bitmap_test(&c->txb->rcvd[SAN_WIN_DATA], psn);
@@ -227,7 +227,7 @@ passed_by_long(const struct san_pdl_conn *c, const struct san_pdl_entry *e)
 			san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn);
 
 		if (x->len > pmtu_sure_size(c) && (int32_t)(x->sent_ts - e->sent_ts) >= 0 &&
-		    has_come(c, psn))
+		    has_arrived(c, psn))
 			return true;
 	}
 	return false;
@@ -243,7 +243,7 @@ lose_long(struct san_pdl *pdl, struct san_pdl_conn *c)
 	for (psn = w->base; psn != w->next; psn++) {
 		struct san_pdl_entry *e = san_pdl_win_tx_entry(c->txb, SAN_WIN_DATA, psn);
 
-		if (e->len <= c->mtu || (e->state & SAN_ENT_DEFER) != 0 || has_come(c, psn))
+		if (e->len <= c->mtu || (e->state & SAN_ENT_DEFER) != 0 || has_arrived(c, psn))
 			continue;
 		e->retries = 0;
 		e->state &= (uint8_t)~SAN_ENT_FAST_RTX;
@@ -265,7 +265,7 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 	/* A full peer drops packets of any length. */
 	if (c->peer_level >= LEVEL_HALF)
 		return;
-	if (cut || n < (c->pmtu.proven ? LOSSES : 1) || !is_heard(c, e, now_ns)) {
+	if (cut || n < (c->pmtu.proven ? LOSSES : 1) || !is_answered_since(c, e, now_ns)) {
 		/* Silence says nothing about lengths, unless a short packet is answered. */
 		if (e->retries != 0 || (!cut && !c->pmtu.proven))
 			san_pdl_ack_probe_now(pdl, c);
@@ -289,5 +289,5 @@ bool
 san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
 			 uint64_t now_ns)
 {
-	return e->len > pmtu_sure_size(c) && is_heard(c, e, now_ns);
+	return e->len > pmtu_sure_size(c) && is_answered_since(c, e, now_ns);
 }

@@ -94,7 +94,7 @@ void san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must);
  * A packet asked for an ACK: owe it now, or hold it if a packet of ours will likely carry it
  * (RT-8).
  */
-void san_pdl_ack_asked(struct san_pdl *pdl, struct san_pdl_conn *c);
+void san_pdl_ack_on_request(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** A packet of ours is sent: learn whether it soon follows a packet that asked for an ACK. */
 void san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** *n* packets were received or acknowledged in a window: coalesce their ACK (RT-8). */
@@ -139,7 +139,7 @@ uint32_t san_pdl_rtx_gaps(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo
 /** An ACK brought news: restart tail-loss probe and backoff. */
 void san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** The first packet of the peer since a timeout in silence: restart timeouts, allow new packets. */
-void san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+void san_pdl_rtx_silence_ends(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** Entry *e* is sent now, for the first time or again: start its timers. */
 void san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		      uint64_t now_ns);

@@ -572,7 +572,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 void
-san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+san_pdl_rtx_silence_ends(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t win, psn;
 

@@ -159,7 +159,7 @@ take_header(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_p
 {
 	c->last_rx_ns = now_ns;
 	if (unlikely(c->odd & SAN_ODD_SILENT))
-		san_pdl_rtx_heard(pdl, c, now_ns);
+		san_pdl_rtx_silence_ends(pdl, c, now_ns);
 	c->cmpl_in = san_seq_max(c->cmpl_in, p->cmpl_rsn);
 }
 
@@ -226,7 +226,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	}
 	pdl_rx_narrow(pdl, w);
 	if (p->ackreq)
-		san_pdl_ack_asked(pdl, c);
+		san_pdl_ack_on_request(pdl, c);
 }
 
 void
@@ -284,7 +284,7 @@ san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb
 	c->nb_rx_pkts += nb_taken;
 	san_pdl_ack_coalesce(pdl, c, nb_taken, now_ns);
 	if (ackreq)
-		san_pdl_ack_asked(pdl, c);
+		san_pdl_ack_on_request(pdl, c);
 }
 
 void

@@ -492,7 +492,7 @@ stream_io_happened(const struct rtsan_stream *s)
 
 /* Check the streams. Where another thread takes completions, use what it has taken. */
 static int
-stream_io_look_at(struct rtsan_stream_poll *p, uint32_t nb)
+stream_io_set_revents(struct rtsan_stream_poll *p, uint32_t nb)
 {
 	uint32_t i;
 	int ready = 0;
@@ -569,7 +569,7 @@ poll_all(struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int64_t e
 	int rc, left;
 
 	for (;;) {
-		rc = stream_io_look_at(p, nb);
+		rc = stream_io_set_revents(p, nb);
 		left = rtsan_turn_left_ms(end_ms);
 		if (rc != 0 || left == 0)
 			return rc;

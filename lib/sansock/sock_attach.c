@@ -147,7 +147,7 @@ attach_hang_up(void)
 }
 
 static int
-attach_look_at(struct view *v)
+attach_hello(struct view *v)
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
@@ -176,7 +176,7 @@ attach_look_at(struct view *v)
 }
 
 static int
-attach_introduce(void)
+attach_make_view(void)
 {
 	struct view *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -184,7 +184,7 @@ attach_introduce(void)
 
 	if (v == MAP_FAILED)
 		return -ENOMEM;
-	rc = attach_look_at(v);
+	rc = attach_hello(v);
 	if (rc == 0)
 		atomic_store_explicit(&us.view, v, memory_order_release);
 	else
@@ -206,7 +206,7 @@ attach_locked(void)
 	us.why[0] = '\0';
 	rc = attach_dial();
 	if (rc == 0)
-		rc = attach_introduce();
+		rc = attach_make_view();
 	us.failed = rc == 0 ? 0 : now.tv_sec;
 	us.rc = rc;
 	if (rc != 0) {
@@ -268,7 +268,7 @@ int
 san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep,
 		    int *got)
 {
-	int rc, came, was = errno;
+	int rc, rx_fd, was = errno;
 	struct held old;
 
 	req->type = type;
@@ -276,11 +276,11 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 	attach_lock(&old);
 	rc = attach_locked();
 	if (rc == 0) {
-		rc = attach_talk(req, fd, rep, &came);
+		rc = attach_talk(req, fd, rep, &rx_fd);
 		if (attach_rc_is_lost(rc)) { /* a new daemon may have started */
 			attach_hang_up();
 			rc = attach_locked();
-			rc = rc == 0 ? attach_talk(req, fd, rep, &came) : rc;
+			rc = rc == 0 ? attach_talk(req, fd, rep, &rx_fd) : rc;
 		}
 		/* the answer may come too late, and would be taken for that of the next request */
 		if (attach_rc_is_lost(rc) || rc == -EAGAIN)
@@ -288,10 +288,10 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 		else if (rc == 0)
 			rc = rep->rc;
 		if (rc == 0 && got != NULL)
-			*got = came;
-		else if (came >= 0)
+			*got = rx_fd;
+		else if (rx_fd >= 0)
 			REAL(close)
-		(came);
+		(rx_fd);
 	}
 	if (rc != 0 && rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",

@@ -293,11 +293,11 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 				rc = carry_by_daemon(fd, f, action, &rep);
 			san_sock_owner_change_end(&change);
 		} else {
-			san_sock_conf_tell(STAYS, "another thread waits for it");
+			san_sock_conf_info(STAYS, "another thread waits for it");
 		}
 	}
 	if (rc != 0)
-		san_sock_conf_say(STAYS, rep.text);
+		san_sock_conf_error(STAYS, rep.text);
 	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !san_sock_conf_may_drop());
 	san_sock_owner_chosen(f);
 	errno = was;
@@ -418,7 +418,7 @@ san_sock_carry_return(int fd, struct fd_sock *f)
 void
 san_sock_carry_stay(struct fd_sock *f, const char *why)
 {
-	san_sock_conf_tell(STAYS, why);
+	san_sock_conf_info(STAYS, why);
 	atomic_store(&f->stays, true);
 	/* closing the lease ends the daemon's part of a listener */
 	san_sock_own_close(atomic_exchange(&f->lease, -1));
@@ -588,8 +588,8 @@ san_sock_carry_adopt(int fd)
 			san_sock_fd_set_carried(f);
 		} else {
 			san_sock_fd_forget(fd);
-			san_sock_conf_say("a socket that was inherited can't be used",
-					  strerror(-rc));
+			san_sock_conf_error("a socket that was inherited can't be used",
+					    strerror(-rc));
 		}
 		san_sock_fd_put(f);
 	}

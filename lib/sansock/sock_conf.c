@@ -105,7 +105,7 @@ sock_conf_addr_text(const struct sockaddr *sa, char *text, size_t len)
 }
 
 static void
-tell_verdict(const struct sock_query *q, const struct sock_verdict *v)
+sock_conf_log_verdict(const struct sock_query *q, const struct sock_verdict *v)
 {
 	char text[SOCK_ERR_MAX], local[64], remote[64], place[SOCK_FILE_MAX + 32] = "no rule";
 
@@ -135,12 +135,12 @@ san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 	const struct sock_verdict verdict = san_rules_match(sock_conf_rules(), &query);
 
 	if (is_logged && sock_conf_rules()->settings.log == SOCK_LOG_INFO)
-		tell_verdict(&query, &verdict);
+		sock_conf_log_verdict(&query, &verdict);
 	return verdict.action;
 }
 
 void
-san_sock_conf_tell(const char *what, const char *why)
+san_sock_conf_info(const char *what, const char *why)
 {
 	char text[SOCK_ERR_MAX];
 
@@ -151,7 +151,7 @@ san_sock_conf_tell(const char *what, const char *why)
 }
 
 void
-san_sock_conf_say(const char *what, const char *why)
+san_sock_conf_error(const char *what, const char *why)
 {
 	char text[SOCK_ERR_MAX];
 

@@ -22,8 +22,8 @@ bool san_sock_conf_may_drop(void);
 enum sock_action san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 				      const struct sockaddr *remote, bool is_logged);
 /** Log, at level info, what was done with a socket against its rule. */
-void san_sock_conf_tell(const char *what, const char *why);
+void san_sock_conf_info(const char *what, const char *why);
 /** Log an error, unless logging is off. */
-void san_sock_conf_say(const char *what, const char *why);
+void san_sock_conf_error(const char *what, const char *why);
 
 #endif /* SOCK_CONF_H */

@@ -32,7 +32,7 @@
  * events that are over; then the cause of that report is removed.
  */
 static uint32_t
-epoll_look_at_item(const struct sock_eitem *it, bool is_notified)
+epoll_item_events(const struct sock_eitem *it, bool is_notified)
 {
 	struct fd_sock *f = atomic_load(&it->f);
 	short wanted = (short)(it->events & ASKED);
@@ -46,10 +46,10 @@ static uint32_t
 epoll_item_is_ready(struct sock_eitem *it)
 {
 	/* checked before: data that comes in between counts as another edge */
-	bool tells = (it->events & EPOLLET) == 0 || san_sock_eset_has_edge(it);
-	uint32_t is = epoll_look_at_item(it, false);
+	bool is_reported = (it->events & EPOLLET) == 0 || san_sock_eset_has_edge(it);
+	uint32_t is = epoll_item_events(it, false);
 
-	return tells ? is : 0;
+	return is_reported ? is : 0;
 }
 
 /* Find up to *max* ready sockets. The next call begins behind the last one found. */
@@ -86,7 +86,7 @@ epoll_sift_events(const struct sock_eset *s, struct epoll_event *ev, int n)
 		}
 		it = s != NULL ? san_sock_eset_item(s, ev[i].data.u64 & 0xffff) : NULL;
 		if (it != NULL && !it->is_out && (ev[i].events & ~ROOM) != 0)
-			epoll_look_at_item(it, true);
+			epoll_item_events(it, true);
 	}
 	return to;
 }
@@ -157,7 +157,7 @@ epoll_ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 
 /* Find what is ready. Every LATE calls ask the kernel first: its descriptors must not starve. */
 static int
-epoll_look_at_all(const struct wait *w)
+epoll_find_ready(const struct wait *w)
 {
 	int n = 0;
 
@@ -197,7 +197,7 @@ sleep_in_kernel(struct wait *w)
 	struct sock_eset *s = w->set;
 	int n, ours, others, err;
 
-	san_sock_eset_tell_kernel(s);
+	san_sock_eset_sync(s);
 	san_sock_eset_arm(s, true);
 	n = epoll_scan_set(s, w->ev, w->max);
 	if (n != 0) {
@@ -225,7 +225,7 @@ sleep_in_kernel(struct wait *w)
 static int
 wait_alone(struct wait *w)
 {
-	int n = epoll_look_at_all(w);
+	int n = epoll_find_ready(w);
 	int64_t began_ns, took_ns;
 
 	while (n == 0 && !epoll_wait_is_over(w) && !w->is_given) {

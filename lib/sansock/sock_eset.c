@@ -281,7 +281,7 @@ san_sock_eset_has_edge(struct sock_eitem *it)
 }
 
 static void
-tell_kernel(struct sock_eset *s, struct sock_eitem *it)
+eset_item_sync(struct sock_eset *s, struct sock_eitem *it)
 {
 	/* EPOLLONESHOT is implemented here */
 	struct epoll_event ev = {
@@ -301,14 +301,14 @@ tell_kernel(struct sock_eset *s, struct sock_eitem *it)
 }
 
 void
-san_sock_eset_tell_kernel(struct sock_eset *s)
+san_sock_eset_sync(struct sock_eset *s)
 {
 	struct sock_eitem *it = san_sock_eset_item(s, s->first), *next;
 	uint32_t left;
 
 	for (left = s->nb; left != 0; left--, it = next) {
 		next = &items[it->next - 1];
-		tell_kernel(s, it);
+		eset_item_sync(s, it);
 	}
 }
 
@@ -338,7 +338,7 @@ san_sock_eset_give(struct sock_eset *s)
 		ev = (struct epoll_event){it->is_off ? EPOLLONESHOT : it->events,
 					  {.u64 = it->data}};
 		if (it->is_out)
-			tell_kernel(s, it);
+			eset_item_sync(s, it);
 		else if (eset_item_hand_over(s, it, &ev) != 0)
 			eset_item_drop(s, it); /* the descriptor has been closed */
 	}
@@ -420,7 +420,7 @@ eset_item_modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event 
 	eset_item_set(it, ev);
 	if (s->is_asleep) {
 		it->known = ~ev->events; /* wakes the thread, whether or not the events differ */
-		tell_kernel(s, it);
+		eset_item_sync(s, it);
 	}
 	eset_item_wake(s, it);
 	return 0;
@@ -431,7 +431,7 @@ take_out(struct sock_eset *s, struct sock_eitem *it)
 {
 	it->is_out = true;
 	if (s->is_asleep)
-		tell_kernel(s, it);
+		eset_item_sync(s, it);
 	return 0;
 }
 

@@ -52,7 +52,7 @@ bool san_sock_eset_has_edge(struct sock_eitem *it);
 /** Arm all sockets of the set, before its thread sleeps, or disarm them. */
 void san_sock_eset_arm(struct sock_eset *s, bool is_asleep);
 /** Pass changes by epoll_ctl() to the kernel. */
-void san_sock_eset_tell_kernel(struct sock_eset *s);
+void san_sock_eset_sync(struct sock_eset *s);
 /** Whether the set must be given to the kernel: the parent has it, or a child uses it. */
 static inline bool
 san_sock_eset_is_shared(const struct sock_eset *s)

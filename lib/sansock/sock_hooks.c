@@ -54,7 +54,7 @@ san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, sockl
 		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) == 0 &&
 		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &on, sizeof(on)) == 0;
 	if (!may)
-		san_sock_conf_tell("a connection is the kernel's",
+		san_sock_conf_info("a connection is the kernel's",
 				   "it cannot be checked: net.ipv4.tcp_fastopen lacks 1");
 	else if (REAL(connect)(fd, sa, len) != 0)
 		may = !sock_hooks_err_refuses(errno);

@@ -238,7 +238,7 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 	/* or refuse it as a kernel without the option does: programs are prepared for that */
 	if (san_sock_opt_kind_is_kernels(kernel, f, level, name, value, len, &text)) {
 		if (!san_sock_carry_can_give_back(f)) {
-			san_sock_conf_tell("an option of a carried socket is refused", text);
+			san_sock_conf_info("an option of a carried socket is refused", text);
 			return san_sock_real_fail(ENOPROTOOPT);
 		}
 		/* a refused option must change nothing; a filter would replace the daemon's */

@@ -355,7 +355,7 @@ void
 san_sock_ring_unmirror(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t state = SAN_SOCK_TO_TELL;
+	uint32_t state = SAN_SOCK_TO_NOTIFY;
 
 	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == SAN_SOCK_UNNOTIFIED ||
 	    san_sock_ring_has_something(shm))

@@ -110,7 +110,7 @@ may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 	if (why == NULL && san_sock_attach_carries_tcp())
 		return true;
 	if (why == NULL) {
-		san_sock_conf_tell(BY_KERNEL, SHMQ_NO_TCP);
+		san_sock_conf_info(BY_KERNEL, SHMQ_NO_TCP);
 		return false;
 	}
 	if (sa->sa_family == AF_INET6)
@@ -118,7 +118,7 @@ may_reach(const struct sockaddr *sa, const uint8_t ip[16])
 	inet_ntop(sa->sa_family, at, name, sizeof(name));
 	snprintf(text, sizeof(text), "%s%s%s", san_sock_attach() == 0 ? name : "",
 		 san_sock_attach() == 0 ? " " : "", why);
-	san_sock_conf_tell(BY_KERNEL, text);
+	san_sock_conf_info(BY_KERNEL, text);
 	return false;
 }
 
@@ -140,7 +140,7 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 	}
 	rc = san_sock_attach_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow);
 	if (rc != 0) {
-		san_sock_conf_tell(BY_KERNEL, rep.text);
+		san_sock_conf_info(BY_KERNEL, rep.text);
 		errno = was;
 		return rc == -EALREADY ? -EADDRNOTAVAIL : -EINPROGRESS;
 	}
@@ -152,7 +152,7 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 		san_sock_carry_replace(f, shadow);
 		san_sock_owner_change_end(&change);
 	} else if (rc == 0) {
-		san_sock_conf_tell(BY_KERNEL,
+		san_sock_conf_info(BY_KERNEL,
 				   "no carried listener there, or no daemon at the peer");
 		munmap(f->shm, f->bytes);
 		f->shm = NULL;
@@ -184,9 +184,9 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 	if (rc == 0)
 		atomic_store(&f->lease, san_sock_own(lease, &f->lease));
 	else if (!san_sock_attach_carries_tcp())
-		san_sock_conf_tell(LISTENER, rep.text);
+		san_sock_conf_info(LISTENER, rep.text);
 	else
-		san_sock_conf_say(LISTENER, rep.text);
+		san_sock_conf_error(LISTENER, rep.text);
 	/* while the daemon has its copy open, our close() would not end the kernel's listener */
 	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && san_sock_carry_is_ending(SHMQ_SOCK_CLOSED);
 	     i++)

@@ -43,14 +43,14 @@ static bool
 sock_touch_ask_kernel(uintptr_t at, uint64_t how)
 {
 	const int no_way = -1, add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, -1);
-	static uint32_t nobody; /* a futex without waiters */
+	static uint32_t no_waiters; /* a futex without waiters */
 	int was = errno;
 	long rc;
 
 	if (how == READ_OK)
 		rc = REAL(syscall)(SYS_rt_sigprocmask, no_way, at & ~(uintptr_t)7, NULL, 8);
 	else
-		rc = REAL(syscall)(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+		rc = REAL(syscall)(SYS_futex, &no_waiters, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
 				   at & ~(uintptr_t)3, add_nothing);
 	if (rc < 0 && errno == EFAULT) {
 		errno = was;

@@ -86,7 +86,7 @@ san_sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 }
 
 static short
-look_one(int fd, struct fd_sock *f, short events, bool is_notified)
+sock_wait_events_of(int fd, struct fd_sock *f, short events, bool is_notified)
 {
 	return f->is_udp ? san_sock_udp_poll(fd, f, events, is_notified) :
 			   san_sock_tcp_poll(fd, f, events, is_notified);
@@ -111,7 +111,7 @@ sock_wait_file_of(struct pollfd *p)
 
 /* Set the events of the carried ones. *nb_others*: descriptors that the kernel serves. */
 static int
-sock_wait_look_at(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_others)
+sock_wait_set_revents(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_others)
 {
 	struct fd_sock *f;
 	int ready = 0;
@@ -126,8 +126,8 @@ sock_wait_look_at(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_oth
 				fds[i].revents = 0;
 			continue;
 		}
-		fds[i].revents = look_one(fds[i].fd, f, fds[i].events,
-					  is_notified && fds[i].revents != 0);
+		fds[i].revents = sock_wait_events_of(fds[i].fd, f, fds[i].events,
+						     is_notified && fds[i].revents != 0);
 		ready += fds[i].revents != 0;
 		san_sock_fd_put(f);
 	}
@@ -258,7 +258,7 @@ sock_wait_merge_events(struct pollfd *fds, nfds_t n)
 	nfds_t i, others;
 	int ready = 0;
 
-	sock_wait_look_at(fds, n, true, &others);
+	sock_wait_set_revents(fds, n, true, &others);
 	for (i = 0; i < n; i++)
 		ready += fds[i].fd >= 0 && fds[i].revents != 0;
 	return ready;
@@ -276,7 +276,7 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	int rc, err;
 
 	for (;;) {
-		rc = sock_wait_look_at(fds, n, false, &others);
+		rc = sock_wait_set_revents(fds, n, false, &others);
 		if (rc != 0 && others == 0)
 			return rc;
 		if (rc != 0) {
@@ -287,7 +287,7 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		if (err != 0)
 			return san_sock_real_fail(err);
 		pthread_cleanup_push(sock_wait_release_held, &held);
-		if (sock_wait_look_at(fds, n, false, &others) != 0)
+		if (sock_wait_set_revents(fds, n, false, &others) != 0)
 			rc = REAL(ppoll)(fds, n, &zero, mask);
 		else
 			rc = REAL(ppoll)(fds, n,

@@ -161,7 +161,7 @@ sock_has_end(const struct san_sock *s)
 void
 san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new)
 {
-	uint32_t untold = SAN_SOCK_UNNOTIFIED;
+	uint32_t unnotified = SAN_SOCK_UNNOTIFIED;
 
 	/* pairs with the fence of an arming program: it sees the record, or we *armed* (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -169,7 +169,7 @@ san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new)
 		return;
 	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
 	is_new = is_new || (sock_has_end(s) && !s->stream.fin_notified);
-	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
+	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &unnotified, SAN_SOCK_TO_NOTIFY) &&
 	     !is_new) ||
 	    s->is_woken)
 		return;
@@ -188,7 +188,7 @@ san_sock_wake_next(struct san_socks *all, bool *ends)
 		s = &all->socks[all->wake_head];
 		all->wake_head = s->wake_next;
 		s->is_woken = false;
-		state = SAN_SOCK_TO_TELL;
+		state = SAN_SOCK_TO_NOTIFY;
 		*ends = sock_has_end(s);
 		if (*ends) { /* the end of a stream stays */
 			s->stream.fin_notified = true;

@@ -138,8 +138,8 @@ struct san_sock_shm {
 
 enum san_sock_mirrored {
 	SAN_SOCK_UNNOTIFIED = 0,
-	SAN_SOCK_TO_TELL,  /**< a byte follows, unless this is cleared before */
-	SAN_SOCK_NOTIFIED, /**< the byte is in the pair, or will be at once */
+	SAN_SOCK_TO_NOTIFY, /**< a byte follows, unless this is cleared before */
+	SAN_SOCK_NOTIFIED,  /**< the byte is in the pair, or will be at once */
 };
 
 /** Whether the kernel serves the socket again, and for which processes. */

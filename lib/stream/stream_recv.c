@@ -337,7 +337,7 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 
 /* In large receive mode the sender waits for buffers: report if none will come (AFC-22). */
 static void
-tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
+stream_recv_report_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
 {
 	struct stream_rx *rx = &s->rx;
 	bool small = q != NULL ? !san_stream_recv_is_set(q) || q->room < s->threshold :
@@ -372,7 +372,7 @@ san_stream_recv_run(struct san_stream *s, uint64_t now_ns)
 	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 &&
 	    san_stream_wait_for_data(s))
 		san_stream_offer_answer_small(s);
-	tell_posture(s, q, now_ns);
+	stream_recv_report_posture(s, q, now_ns);
 }
 
 /*

@@ -42,7 +42,7 @@ mix_address(const uint8_t *addr, uint32_t len)
 }
 
 static void
-peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t who,
+peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t names_hash,
 	struct san_wire_peek *out)
 {
 	const struct wire_cm *cm = (const void *)((const struct wire_rt *)(bth + 1) + 1);
@@ -54,7 +54,7 @@ peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t who,
 		return;
 	out->cm_msg = cm->msg;
 	out->cm_cid = rte_be_to_cpu_32(cm->dst_cid);
-	out->cm_attempt = wire_peek_mix_hash(wire_peek_mix_hash(who, cm->src_cid), cm->xid);
+	out->cm_attempt = wire_peek_mix_hash(wire_peek_mix_hash(names_hash, cm->src_cid), cm->xid);
 }
 
 bool

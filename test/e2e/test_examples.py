@@ -119,8 +119,8 @@ def quiet(work):
         says(asked, 'waiting for the peer')
         asked.signal('INT')
         asked.wait()
-        is_heard = 'EAL: ' in asked.err() and 'TELEMETRY: ' in asked.err()
-        check(is_heard if is_told else 'EAL' not in asked.err() and 'TELE' not in asked.err(),
+        is_answered_since = 'EAL: ' in asked.err() and 'TELEMETRY: ' in asked.err()
+        check(is_answered_since if is_told else 'EAL' not in asked.err() and 'TELE' not in asked.err(),
               f'{more}: {asked.err()}')
 
 

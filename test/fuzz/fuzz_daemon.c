@@ -153,7 +153,7 @@ static void
 open_helpers(void)
 {
 	static const struct helper_ops ops = {
-		.heard = on_answer,
+		.on_answer = on_answer,
 		.dgram = on_dgram,
 		.ended = on_end,
 	};

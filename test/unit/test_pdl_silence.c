@@ -158,7 +158,7 @@ san_pdl_rtx_on_timer__lost_go_in_silence(void **state)
 
 /* The peer is heard, but sends no news: what timed out gets a full timeout, then is resent. */
 static void
-san_pdl_rtx_heard__timeouts_anew(void **state)
+san_pdl_rtx_silence_ends__timeouts_anew(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint32_t i, first;
@@ -218,7 +218,7 @@ UNIT_TEST(test_pdl_silence)
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_rtx_on_timer__silent_peer),
 		T(san_pdl_rtx_on_timer__lost_go_in_silence),
-		T(san_pdl_rtx_heard__timeouts_anew),
+		T(san_pdl_rtx_silence_ends__timeouts_anew),
 		T(san_pdl_rtx_rx_gap__timers_wait),
 	};
 

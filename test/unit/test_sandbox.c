@@ -28,7 +28,7 @@
 
 static int (*volatile call)(void);
 static volatile bool begin, other_thread;
-static enum sandbox_of who;
+static enum sandbox_role who;
 
 /* 0 or -errno. */
 static int

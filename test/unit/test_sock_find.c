@@ -233,7 +233,7 @@ wake__taken_back(void **state)
 	(void)state;
 	atomic_store(&p[i].shm->armed, 1);
 	arrives(&d);
-	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_TELL);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_NOTIFY);
 	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNNOTIFIED);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	arrives(&d);

@@ -50,8 +50,8 @@ struct app {
 	int sock;
 	pid_t pid;
 	uid_t uid;
-	uid_t owner;       /**< the user whose limits apply; see san_users_owner() */
-	struct ucred said; /**< credentials of the sender of its last request */
+	uid_t owner;         /**< the user whose limits apply; see san_users_owner() */
+	struct ucred sender; /**< credentials of the sender of its last request */
 	struct partition_user user;
 	bool attached;          /**< its hello was accepted */
 	bool over;              /**< to be destroyed */

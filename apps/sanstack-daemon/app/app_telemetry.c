@@ -11,7 +11,7 @@
 #include <rte_telemetry.h>
 
 #include "app_telemetry.h"
-#include "socks_tell.h"
+#include "socks_telemetry.h"
 #include "view_conn.h"
 #include "view_telemetry.h"
 
@@ -132,7 +132,7 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 
 /* Report the applications of *port* from number *from* on. */
 static int
-app_telemetry_tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	static struct san_view_app views[SAN_ENGINE_APPS];
 	static struct row rows[SAN_ENGINE_APPS];
@@ -154,28 +154,28 @@ app_telemetry_tell(struct rte_tel_data *d, const struct app_port *port, uint32_t
 
 static const struct command {
 	const char *name;
-	int (*tell)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+	int (*run)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 	unsigned long max; /* numbers are below it */
 	const char *help;
 } commands[] = {
-	{"/sanstack/apps", app_telemetry_tell, SAN_ENGINE_APPS,
+	{"/sanstack/apps", app_telemetry_apps, SAN_ENGINE_APPS,
 	 "Applications. Parameter: first number, 0 or the last *next*"},
-	{"/sanstack/sockets", san_socks_tell_sum, NUMBERS,
+	{"/sanstack/sockets", san_socks_telemetry_sum, NUMBERS,
 	 "Carried sockets: number, memory, and number of those refused at a limit of either"},
-	{"/sanstack/sock_list", san_socks_tell_list, NUMBERS,
+	{"/sanstack/sock_list", san_socks_telemetry_list, NUMBERS,
 	 "Each carried socket. Parameter: first number, 0 or the last *next*"},
-	{"/sanstack/sock_reasons", san_socks_tell_reasons, NUMBERS,
+	{"/sanstack/sock_reasons", san_socks_telemetry_reasons, NUMBERS,
 	 "Why the last sockets that a rule would carry are the kernel's, by inode"},
 };
 
 static int
-tell_of(struct rte_tel_data *d, const char *name, uint32_t from, const struct command *c)
+app_telemetry_run(struct rte_tel_data *d, const char *name, uint32_t from, const struct command *c)
 {
 	uint32_t i;
 
 	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
-			return c->tell(d, &apps->ports[i], from);
+			return c->run(d, &apps->ports[i], from);
 	return san_view_telemetry_error(d, "there is no port with this name");
 }
 
@@ -203,7 +203,7 @@ app_telemetry_answer(const char *cmd, const char *params, struct rte_tel_data *d
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
 		return san_view_telemetry_error(d, "the daemon is busy");
 	if (apps != NULL)
-		rc = tell_of(d, name, (uint32_t)from, c);
+		rc = app_telemetry_run(d, name, (uint32_t)from, c);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }

@@ -95,7 +95,7 @@ san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req)
 
 	if (a->job != 0 || a->is_unsent)
 		return -EBUSY;
-	rc = san_shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->said);
+	rc = san_shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->sender);
 	if (has_fds) /* a hello has no descriptors */
 		return a->attached && san_helper_are_there() ? app_turn_fetch_msg(all, a) : -EPROTO;
 	if (rc != 0)
@@ -252,7 +252,7 @@ grow_one(struct apps *all, uint64_t now_ns)
 
 /* Check the timeouts of *a*. Returns when to call again. */
 static uint64_t
-app_turn_look_at(struct apps *all, struct app *a, uint64_t now_ns)
+app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
 {
 	if (!a->is_paused || a->over)
 		return SAN_TIME_NEVER;
@@ -289,7 +289,7 @@ san_app_turn_step(struct apps *all, uint64_t now_ns)
 	struct app *a;
 
 	LIST_FOREACH(a, &all->list, link)
-		due_ns = san_time_min(due_ns, app_turn_look_at(all, a, now_ns));
+		due_ns = san_time_min(due_ns, app_turn_check_timeouts(all, a, now_ns));
 	return due_ns;
 }
 

@@ -26,7 +26,7 @@
 #include "san_time.h"
 #include "socks_pair.h"
 #include "socks_priv.h"
-#include "socks_tell.h"
+#include "socks_telemetry.h"
 #include "socks_token.h"
 #include "users.h"
 
@@ -573,7 +573,7 @@ socks_answer_rc(int rc, uint64_t inode, struct shmq_rep *rep)
 	if (rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",
 			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
-	san_socks_tell_refused(inode, rep->text);
+	san_socks_telemetry_refused(inode, rep->text);
 	return rc;
 }
 

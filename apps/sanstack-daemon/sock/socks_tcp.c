@@ -25,7 +25,7 @@
 #include "logging.h"
 #include "san_time.h"
 #include "socks_priv.h"
-#include "socks_tell.h"
+#include "socks_telemetry.h"
 #include "socks_token.h"
 
 #define COOKIE      0x80000000u /* marks the daemon's listeners; the lower bits are their port */
@@ -206,7 +206,7 @@ is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
 static void
 tcp_note_no_answer(const struct app_sock *s)
 {
-	san_socks_tell_refused(s->kernel_inode, "no daemon has answered at the peer");
+	san_socks_telemetry_refused(s->kernel_inode, "no daemon has answered at the peer");
 	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
 	unknown[next_unknown].uid = s->uid;
 	unknown[next_unknown].until_ns = san_engine_clock_monotonic() + UNKNOWN_NS;
@@ -404,7 +404,7 @@ socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener
 		LOG_OF(listener->owner, WARNING,
 		       "port=%s tcp=%u user=%u: no place for a program that accepts: the kernel's",
 		       port->name, listener->tcp_port, listener->owner);
-		san_socks_tell_refused(listener->inode, "no place for programs that accept");
+		san_socks_telemetry_refused(listener->inode, "no place for programs that accept");
 	}
 	return has;
 }
@@ -433,7 +433,7 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.request = ev->request}};
 	const struct app_sock *listener;
 	struct app_sock *s;
-	struct shmq_rep nobody;
+	struct shmq_rep no_answer;
 	struct san_ip dst, any;
 	struct hello h;
 	int rc;
@@ -449,7 +449,7 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 		return -ECONNREFUSED;
 	if (!socks_tcp_has_place(port, listener))
 		return -EUSERS;
-	s = san_socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &nobody);
+	s = san_socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &no_answer);
 	if (s == NULL)
 		return -ENOSPC;
 	rc = stream_make(s, 0, &s->held);
@@ -663,8 +663,8 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 		if (ev->type == RTSAN_EV_UNREACHABLE)
 			tcp_note_no_answer(s);
 		else
-			san_socks_tell_refused(s->kernel_inode,
-					       "no listener there uses the library");
+			san_socks_telemetry_refused(s->kernel_inode,
+						    "no listener there uses the library");
 		socks_tcp_call_engine(s, do_refuse, ECONNREFUSED);
 	}
 	return true;

@@ -20,7 +20,7 @@
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_relay.h"
-#include "socks_tell.h"
+#include "socks_telemetry.h"
 #include "socks_token.h"
 
 #define STATE_LISTEN 10 /* in /proc/net/tcp */
@@ -207,8 +207,8 @@ is_accepted(const char *table, const struct app_sock *s)
 void
 san_socks_token_unclaimed(struct app_sock *s)
 {
-	san_socks_tell_refused(s->listener_inode,
-			       "its program accepts without the library, or by io_uring");
+	san_socks_telemetry_refused(s->listener_inode,
+				    "its program accepts without the library, or by io_uring");
 	set_asleep(s->port, s->tcp_port, true);
 	san_socks_relay_begin(s);
 }

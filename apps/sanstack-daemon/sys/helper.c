@@ -39,7 +39,7 @@ struct outgoing {
 struct helper {
 	uid_t uid;
 	int control, data;
-	uint32_t nb_asked;   /**< questions without an answer */
+	uint32_t nb_pending; /**< questions without an answer */
 	uint32_t nb_closing; /**< those of them that close something */
 	uint32_t nb_handles; /**< handles that the helper holds */
 	uint64_t since_ns;   /**< when the helper could start on the oldest question */
@@ -120,7 +120,7 @@ helper_find(uid_t uid)
 static void
 end_unused(struct helper *h)
 {
-	if (!h->is_unused || h->is_ending || h->nb_handles != 0 || h->nb_asked != 0)
+	if (!h->is_unused || h->is_ending || h->nb_handles != 0 || h->nb_pending != 0)
 		return;
 	h->is_ending = true;
 	shutdown(h->control, SHUT_WR);
@@ -199,7 +199,7 @@ san_helper_of(uid_t uid, bool has_app)
 	if (h == NULL && helpers.nb == HELPERS_MAX) {
 		/* end those without work: the next question starts them again */
 		LIST_FOREACH(idle, &helpers.all, link) {
-			idle->is_unused |= idle->nb_handles == 0 && idle->nb_asked == 0;
+			idle->is_unused |= idle->nb_handles == 0 && idle->nb_pending == 0;
 			end_unused(idle);
 		}
 		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
@@ -248,7 +248,7 @@ san_helper_ask(struct helper *h, const struct helper_msg *m, int fd)
 		rc = put_off(h, m, fd); /* also if it has ended, which is reported soon */
 	if (rc != 0)
 		return rc;
-	if (h->nb_asked++ == 0)
+	if (h->nb_pending++ == 0)
 		h->since_ns = san_engine_clock_monotonic();
 	h->nb_closing += is_closing(m->op);
 	return 0;
@@ -294,7 +294,7 @@ helper_hear_msg(struct helper *h, const struct helper_msg *m, int fd)
 {
 	h->has_begun = true;
 	if (m->op != HELPER_BEGUN && m->op != HELPER_CHANGED) { /* they answer no question */
-		h->nb_asked--;
+		h->nb_pending--;
 		h->nb_closing -= is_closing(m->op);
 		h->since_ns = san_engine_clock_monotonic();
 	}
@@ -306,7 +306,7 @@ helper_hear_msg(struct helper *h, const struct helper_msg *m, int fd)
 		LOG_OF(h->uid, NOTICE, "uid=%u: its helper answers again", h->uid);
 	h->was_late = false;
 	if (m->op != HELPER_BEGUN)
-		helpers.ops->heard(helpers.ctx, h, m, fd);
+		helpers.ops->on_answer(helpers.ctx, h, m, fd);
 }
 
 static void
@@ -388,7 +388,7 @@ san_helper_serve(void)
 bool
 san_helper_is_late(const struct helper *h, uint64_t now_ns)
 {
-	return h->nb_asked != 0 && now_ns > h->since_ns && now_ns - h->since_ns >= HELPER_LATE_NS;
+	return h->nb_pending != 0 && now_ns > h->since_ns && now_ns - h->since_ns >= HELPER_LATE_NS;
 }
 
 bool

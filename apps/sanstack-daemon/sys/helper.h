@@ -30,7 +30,7 @@ struct helper;
 /** Callbacks of the daemon. */
 struct helper_ops {
 	/** An answer, or HELPER_CHANGED. The callee owns *fd*, which may be -1. */
-	void (*heard)(void *ctx, struct helper *h, const struct helper_msg *m, int fd);
+	void (*on_answer)(void *ctx, struct helper *h, const struct helper_msg *m, int fd);
 	/** A datagram of a carried socket, or an error. */
 	void (*dgram)(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len);
 	/**

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "helper_look.h"
+#include "helper_facts.h"
 #include "helper_msg.h"
 #include "helper_run.h"
 #include "sock_filter.h"
@@ -107,7 +107,7 @@ serve_fetch(struct helper_msg *m, int sock)
 		memory = fetch_memory(m, fds[0]);
 	if (m->rc == 0 && nb == 1 && m->req.type >= SHMQ_SOCK_CARRY &&
 	    m->req.type < SHMQ_TYPES) {
-		san_helper_look(fds[0], &m->facts);
+		san_helper_facts_read(fds[0], &m->facts);
 		m->handle = fds[--nb];
 	}
 	helper_run_answer(m, memory);
@@ -156,7 +156,7 @@ turn_options_on(struct carried *c)
 	const int on = 1;
 
 	for (i = 0; i < OPTIONS; i++) {
-		c->had[i] = san_helper_look_int(c->fd, options[v6][i].level, options[v6][i].name);
+		c->had[i] = san_helper_facts_int(c->fd, options[v6][i].level, options[v6][i].name);
 		setsockopt(c->fd, options[v6][i].level, options[v6][i].name, &on, sizeof(on));
 	}
 }
@@ -187,13 +187,13 @@ helper_run_carry(struct helper_msg *m)
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data = {.fd = m->handle}};
 	struct helper_filter filter = m->filter;
 	struct carried *c = calloc(1, sizeof(*c));
-	int rc = c != NULL ? san_helper_look_hold_name(m->handle) : -ENOMEM;
+	int rc = c != NULL ? san_helper_facts_hold_name(m->handle) : -ENOMEM;
 
 	if (rc != 0) {
 		free(c);
 		return rc;
 	}
-	san_helper_look(m->handle, &m->facts);
+	san_helper_facts_read(m->handle, &m->facts);
 	c->fd = m->handle;
 	c->sock = m->sock;
 	c->family = m->facts.domain;
@@ -238,7 +238,7 @@ bind_to(struct helper_msg *m)
 
 	for (i = 0; i < BIND_TRIES && rc == -EADDRINUSE; i++)
 		rc = bind_once(m);
-	san_helper_look(m->handle, &m->facts);
+	san_helper_facts_read(m->handle, &m->facts);
 	return rc;
 }
 
@@ -290,7 +290,7 @@ helper_run_serve(struct helper_msg *m, int sock)
 		helper_run_answer(m, -1);
 		break;
 	case HELPER_LOOK:
-		san_helper_look(m->handle, &m->facts);
+		san_helper_facts_read(m->handle, &m->facts);
 		helper_run_answer(m, -1);
 		break;
 	case HELPER_CARRY:
@@ -434,7 +434,7 @@ helper_run_verify(void)
 	struct carried *c;
 
 	LIST_FOREACH(c, &us.carried, link) {
-		san_helper_look(c->fd, &m.facts);
+		san_helper_facts_read(c->fd, &m.facts);
 		if (m.facts.device == c->device &&
 		    memcmp(&m.facts.local, &c->local, sizeof(c->local)) == 0)
 			continue;

@@ -186,7 +186,7 @@ static const int absent[] = {
 };
 
 /**
- * The calls of helper_run.c and helper_look.c, and no others. The process that forks helpers has
+ * The calls of helper_run.c and helper_facts.c, and no others. The process that forks helpers has
  * them, too.
  */
 static const int of_helpers[] = {
@@ -289,15 +289,15 @@ allow_tcp(scmp_filter_ctx ctx, int family)
 }
 
 static int
-add_helper_rules(scmp_filter_ctx ctx, enum sandbox_of who)
+add_helper_rules(scmp_filter_ctx ctx, enum sandbox_role role)
 {
 	int rc = sandbox_allow_calls(ctx, of_helpers, RTE_DIM(of_helpers));
 
 	if (rc == 0)
 		rc = allow_if(ctx, of_helpers_if, RTE_DIM(of_helpers_if));
-	if (rc == 0 && who == SANDBOX_FORKER)
+	if (rc == 0 && role == SANDBOX_FORKER)
 		rc = sandbox_allow_calls(ctx, of_forker, RTE_DIM(of_forker));
-	if (rc == 0 && who == SANDBOX_FORKER)
+	if (rc == 0 && role == SANDBOX_FORKER)
 		rc = allow_if(ctx, of_forker_if, RTE_DIM(of_forker_if));
 	if (rc == 0)
 		rc = allow_tcp(ctx, AF_INET);
@@ -327,7 +327,7 @@ add_rules(scmp_filter_ctx ctx)
 }
 
 int
-san_sandbox_enter(enum sandbox_of who, char *err, size_t err_len)
+san_sandbox_enter(enum sandbox_role role, char *err, size_t err_len)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx == NULL ? -ENOMEM : 0;
@@ -339,7 +339,7 @@ san_sandbox_enter(enum sandbox_of who, char *err, size_t err_len)
 	if (rc == 0) /* the kernel searches a binary tree instead of a list */
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (rc == 0)
-		rc = who == SANDBOX_DAEMON ? add_rules(ctx) : add_helper_rules(ctx, who);
+		rc = role == SANDBOX_DAEMON ? add_rules(ctx) : add_helper_rules(ctx, role);
 	if (rc == 0)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);

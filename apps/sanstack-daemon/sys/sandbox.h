@@ -10,13 +10,13 @@
 #include <stddef.h>
 
 /** The process whose calls are allowed. */
-enum sandbox_of {
+enum sandbox_role {
 	SANDBOX_DAEMON,
 	SANDBOX_FORKER, /**< forks the helpers */
 	SANDBOX_HELPER,
 };
 
 /** Restrict all threads, permanently. -errno with a text in *err*. */
-int san_sandbox_enter(enum sandbox_of who, char *err, size_t err_len);
+int san_sandbox_enter(enum sandbox_role role, char *err, size_t err_len);
 
 #endif /* DAEMON_SANDBOX_H */

@@ -27,26 +27,26 @@ san_unix_call(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct s
 	      int *got)
 {
 	struct shmq_req msg = *req;
-	int rc, came = -1;
+	int rc, rx_fd = -1;
 
 	msg.magic = SHMQ_MAGIC;
 	msg.abi = SHMQ_ABI;
 	pthread_mutex_lock(&ctx->lock);
 	rc = san_shmq_send(ctx->sock, &msg, sizeof(msg), fd, true);
 	if (rc == 0)
-		rc = san_shmq_recv(ctx->sock, rep, sizeof(*rep), &came, true);
+		rc = san_shmq_recv(ctx->sock, rep, sizeof(*rep), &rx_fd, true);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0)
 		return unix_call_daemon_died(ctx, rc);
 	rep->text[SHMQ_TEXT - 1] = '\0';
-	if (rep->rc == 0 && got != NULL && came < 0)
+	if (rep->rc == 0 && got != NULL && rx_fd < 0)
 		rc = unix_call_daemon_died(ctx, -EPROTO);
 	else if (rep->rc != 0)
 		rc = rep->text[0] != '\0' ? ctx->host->fail(rep->rc, "%s", rep->text) : rep->rc;
 	if (rc == 0 && got != NULL)
-		*got = came;
-	else if (came >= 0)
-		close(came);
+		*got = rx_fd;
+	else if (rx_fd >= 0)
+		close(rx_fd);
 	return rc;
 }
 
@@ -166,7 +166,7 @@ take_wake_fds(struct unix_ctx *ctx)
 }
 
 static int
-unix_call_introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
+unix_call_hello(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
@@ -204,7 +204,7 @@ san_unix_call_open(struct unix_ctx *ctx, const char *args)
 	if (rc == 0)
 		rc = unix_call_dial(ctx, path);
 	if (rc == 0)
-		rc = unix_call_introduce(ctx, port);
+		rc = unix_call_hello(ctx, port);
 	if (rc != 0)
 		san_unix_call_close(ctx);
 	return rc;

@@ -238,7 +238,7 @@ verbs_cq_harvest_one(struct verbs_cq *cq)
 
 /* Wake a thread that waits to poll. */
 static void
-verbs_cq_tell_waiter(struct verbs_cq *cq)
+verbs_cq_wake_waiter(struct verbs_cq *cq)
 {
 	if (cq->is_armed && cq->nb_kept != 0) {
 		cq->is_armed = false;
@@ -272,7 +272,7 @@ san_verbs_cq_harvest(struct verbs_cq *cq)
 
 	pthread_mutex_lock(&cq->lock);
 	all = verbs_cq_harvest_one(cq);
-	verbs_cq_tell_waiter(cq);
+	verbs_cq_wake_waiter(cq);
 	pthread_mutex_unlock(&cq->lock);
 	return all;
 }
@@ -287,7 +287,7 @@ san_verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 	if (has) {
 		*verbs_cq_place(cq) = *wc;
 		cq->nb_kept++;
-		verbs_cq_tell_waiter(cq);
+		verbs_cq_wake_waiter(cq);
 	} else {
 		cq->is_awaited = true;
 	}
@@ -399,8 +399,8 @@ san_verbs_cq_flush(struct verbs_qp *q)
 	lock_both(q);
 	all = flush_sends(q);
 	all = verbs_cq_flush_recvs(q) && all;
-	verbs_cq_tell_waiter(q->send_cq);
-	verbs_cq_tell_waiter(q->recv_cq);
+	verbs_cq_wake_waiter(q->send_cq);
+	verbs_cq_wake_waiter(q->recv_cq);
 	unlock_both(q);
 	return all;
 }

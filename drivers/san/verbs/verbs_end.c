@@ -290,7 +290,7 @@ verbs_end_fail_qp(struct verbs_qp *q, uint8_t status)
 }
 
 uint64_t
-san_verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
+san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns)
 {
 	uint8_t failed = atomic_load(&q->failed);
 	uint64_t next_ns = SAN_TIME_NEVER;

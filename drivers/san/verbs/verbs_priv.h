@@ -326,7 +326,7 @@ void san_verbs_end_drop(struct verbs_qp *q);
 /** Give up the ID, which the thread destroys. */
 void san_verbs_end_leave(struct verbs_qp *q);
 /** Do what its state requires, in the thread. Returns when to call it again. */
-uint64_t san_verbs_end_look(struct verbs_qp *q, uint64_t now_ns);
+uint64_t san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns);
 
 /* ---- verbs_thread.c ---- */
 

@@ -79,13 +79,13 @@ destroy_retired(struct verbs_ctx *ctx)
 }
 
 static void
-verbs_thread_look_at(struct verbs_qp *q)
+verbs_thread_serve_qp(struct verbs_qp *q)
 {
 	uint64_t next_ns = SAN_TIME_NEVER;
 
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE)
-		next_ns = san_verbs_end_look(q, san_verbs_now_ns());
+		next_ns = san_verbs_end_serve(q, san_verbs_now_ns());
 	q->armed_ns = next_ns;
 	if (next_ns == SAN_TIME_NEVER)
 		san_wheel_cancel(&q->ctx->wheel, &q->timer);
@@ -96,7 +96,7 @@ verbs_thread_look_at(struct verbs_qp *q)
 
 /* Those that are listed meanwhile are for the next round; otherwise this one might never end. */
 static void
-look_at_listed(struct verbs_ctx *ctx)
+verbs_thread_serve_listed(struct verbs_ctx *ctx)
 {
 	STAILQ_HEAD(, verbs_qp) now = STAILQ_HEAD_INITIALIZER(now);
 	struct verbs_qp *q;
@@ -107,30 +107,30 @@ look_at_listed(struct verbs_ctx *ctx)
 		STAILQ_REMOVE_HEAD(&now, todo);
 		q->is_listed = false;
 		pthread_mutex_unlock(&ctx->lock);
-		verbs_thread_look_at(q);
+		verbs_thread_serve_qp(q);
 		pthread_mutex_lock(&ctx->lock);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 }
 
 static void
-look_at_due(struct verbs_ctx *ctx)
+verbs_thread_serve_due(struct verbs_ctx *ctx)
 {
 	struct san_timer *t;
 
 	while ((t = san_wheel_poll(&ctx->wheel, san_verbs_now_ns())) != NULL)
-		verbs_thread_look_at(
+		verbs_thread_serve_qp(
 			(struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
 }
 
 static void
-verbs_thread_look_at_all(struct verbs_ctx *ctx)
+verbs_thread_serve_all(struct verbs_ctx *ctx)
 {
 	uint32_t i;
 
 	for (i = 0; i < VERBS_QPS; i++)
 		if (atomic_load(&ctx->qps[i].qpn) != SAN_QPN_NONE)
-			verbs_thread_look_at(&ctx->qps[i]);
+			verbs_thread_serve_qp(&ctx->qps[i]);
 }
 
 /* Look at the streams whose requests have completed. */
@@ -149,7 +149,7 @@ take_completions(struct verbs_ctx *ctx)
 		if (q->stream != NULL)
 			san_verbs_stream_doorbell(q->stream);
 		pthread_mutex_unlock(&q->lock);
-		verbs_thread_look_at(q);
+		verbs_thread_serve_qp(q);
 	}
 }
 
@@ -239,11 +239,11 @@ verbs_thread_main(void *arg)
 			take_device_events(ctx);
 			take_completions(ctx);
 		}
-		look_at_listed(ctx);
-		look_at_due(ctx);
+		verbs_thread_serve_listed(ctx);
+		verbs_thread_serve_due(ctx);
 		if (atomic_exchange(&ctx->has_room, false) ||
 		    (atomic_load(&ctx->is_lost) && !was_lost))
-			verbs_thread_look_at_all(ctx);
+			verbs_thread_serve_all(ctx);
 		was_lost = atomic_load(&ctx->is_lost);
 		destroy_retired(ctx);
 	}

@@ -8,7 +8,7 @@
 #include "app.h"
 #include "inet.h"
 #include "socks.h"
-#include "socks_tell.h"
+#include "socks_telemetry.h"
 
 #define PAGE    40  /* sockets per answer: some 300 bytes each, of at most 16 KiB */
 #define REASONS 128 /* likewise, of 100 bytes */
@@ -20,7 +20,7 @@ static struct {
 static uint32_t next_reason;
 
 void
-san_socks_tell_refused(uint64_t inode, const char *why)
+san_socks_telemetry_refused(uint64_t inode, const char *why)
 {
 	uint32_t i;
 
@@ -37,7 +37,7 @@ san_socks_tell_refused(uint64_t inode, const char *why)
 }
 
 int
-san_socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	uint64_t bytes;
 	uint32_t nb = san_socks_count(port, NULL, &bytes);
@@ -125,7 +125,7 @@ add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 }
 
 int
-san_socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+san_socks_telemetry_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	uint32_t i, nb_listed = 0;
 	int rc = 0;
@@ -142,7 +142,7 @@ san_socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_
 }
 
 int
-san_socks_tell_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+san_socks_telemetry_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	char name[24];
 	uint32_t i;

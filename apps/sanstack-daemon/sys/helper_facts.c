@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "helper_look.h"
+#include "helper_facts.h"
 #include "sock.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -17,7 +17,7 @@
 #endif
 
 int
-san_helper_look_int(int fd, int level, int name)
+san_helper_facts_int(int fd, int level, int name)
 {
 	int v = -1;
 	socklen_t len = sizeof(v);
@@ -70,7 +70,7 @@ is_closed(int fd)
 }
 
 static void
-look_at_names(int fd, struct helper_facts *f)
+helper_facts_read_names(int fd, struct helper_facts *f)
 {
 	socklen_t len = sizeof(f->local);
 
@@ -83,48 +83,49 @@ look_at_names(int fd, struct helper_facts *f)
 
 /* The options that apply to sent packets. */
 static void
-look_at_sending(int fd, struct helper_facts *f)
+helper_facts_read_sending(int fd, struct helper_facts *f)
 {
 	bool v4 = f->domain == AF_INET;
 	int v;
 
-	v = v4 ? san_helper_look_int(fd, IPPROTO_IP, IP_TTL) :
-		 san_helper_look_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
+	v = v4 ? san_helper_facts_int(fd, IPPROTO_IP, IP_TTL) :
+		 san_helper_facts_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
 	f->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
-	v = v4 ? san_helper_look_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
-		 san_helper_look_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
+	v = v4 ? san_helper_facts_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
+		 san_helper_facts_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
 	/* IPv6 has the same values */
 	f->df = v == IP_PMTUDISC_DO    ? SAN_SOCK_DF :
 		v == IP_PMTUDISC_PROBE ? SAN_SOCK_DF_PROBE :
 					 SAN_SOCK_DF_NONE;
-	v = v4 ? san_helper_look_int(fd, IPPROTO_IP, IP_TOS) :
-		 san_helper_look_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
+	v = v4 ? san_helper_facts_int(fd, IPPROTO_IP, IP_TOS) :
+		 san_helper_facts_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
 	f->tos = v > 0 ? (uint8_t)v : 0;
 }
 
 void
-san_helper_look(int fd, struct helper_facts *f)
+san_helper_facts_read(int fd, struct helper_facts *f)
 {
 	struct stat st;
 
 	memset(f, 0, sizeof(*f));
 	f->inode = fstat(fd, &st) == 0 ? st.st_ino : 0;
-	f->domain = san_helper_look_int(fd, SOL_SOCKET, SO_DOMAIN);
-	f->protocol = san_helper_look_int(fd, SOL_SOCKET, SO_PROTOCOL);
+	f->domain = san_helper_facts_int(fd, SOL_SOCKET, SO_DOMAIN);
+	f->protocol = san_helper_facts_int(fd, SOL_SOCKET, SO_PROTOCOL);
 	if (f->domain < 0)
 		return;
 	f->cookie = cookie_of(fd, SO_COOKIE);
 	if (f->domain != AF_INET && f->domain != AF_INET6)
 		return;
 	f->is_our_net = is_our_net(fd);
-	f->device = san_helper_look_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	f->device = san_helper_facts_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
 	f->has_filter = has_filter(fd);
-	f->reuseport = san_helper_look_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
-	f->v6only = f->domain == AF_INET6 && san_helper_look_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
+	f->reuseport = san_helper_facts_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
+	f->v6only = f->domain == AF_INET6 &&
+		san_helper_facts_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
 	f->nonblock = (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
-	f->listens = san_helper_look_int(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1;
+	f->listens = san_helper_facts_int(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1;
 	f->is_closed = f->protocol == IPPROTO_TCP && is_closed(fd);
-	look_at_names(fd, f);
+	helper_facts_read_names(fd, f);
 	/*
 	 * A socket that was connected still reports its old port, which another socket may own by
 	 * now. Bind it again, to own the port. EINVAL: it owns the port already. IPv4 and IPv6 have
@@ -134,13 +135,13 @@ san_helper_look(int fd, struct helper_facts *f)
 	    ((const struct sockaddr_in *)&f->local)->sin_port != 0 &&
 	    bind(fd, (const struct sockaddr *)&f->local, sizeof(f->local)) != 0 && errno != EINVAL)
 		f->local.ss_family = 0;
-	look_at_sending(fd, f);
+	helper_facts_read_sending(fd, f);
 }
 
 /* ---- keeping the port ---- */
 
 static bool
-helper_look_name_of(int fd, struct sockaddr_storage *ss)
+helper_facts_name_of(int fd, struct sockaddr_storage *ss)
 {
 	socklen_t len = sizeof(*ss);
 
@@ -149,29 +150,29 @@ helper_look_name_of(int fd, struct sockaddr_storage *ss)
 
 /* IPv4 and IPv6 have the port at the same offset. */
 static in_port_t *
-helper_look_service_of(struct sockaddr_storage *ss)
+helper_facts_service_of(struct sockaddr_storage *ss)
 {
 	return &((struct sockaddr_in *)ss)->sin_port;
 }
 
 int
-san_helper_look_hold_name(int fd)
+san_helper_facts_hold_name(int fd)
 {
 	const struct sockaddr none = {.sa_family = AF_UNSPEC};
-	int device = san_helper_look_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	int device = san_helper_facts_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
 	struct sockaddr_storage before, after, peer;
 	socklen_t len = sizeof(peer);
 	bool has_peer = getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
 
-	if (!helper_look_name_of(fd, &before) || connect(fd, &none, sizeof(none)) != 0 ||
-	    !helper_look_name_of(fd, &after))
+	if (!helper_facts_name_of(fd, &before) || connect(fd, &none, sizeof(none)) != 0 ||
+	    !helper_facts_name_of(fd, &after))
 		return -errno;
 	/* connect(AF_UNSPEC) has cleared the device, too */
 	if (device > 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, sizeof(device)) != 0)
 		return -errno;
-	if (*helper_look_service_of(&after) == 0) {
-		*helper_look_service_of(&after) = *helper_look_service_of(&before);
+	if (*helper_facts_service_of(&after) == 0) {
+		*helper_facts_service_of(&after) = *helper_facts_service_of(&before);
 		if (bind(fd, (const struct sockaddr *)&after, sizeof(after)) != 0)
 			return -errno;
 	}
