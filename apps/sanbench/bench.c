@@ -15,13 +15,13 @@
 #define STOP_GRACE_MS 5000
 #define WAIT_MS       10 /* maximum sleep, because deadlines and the prompt are polled */
 
-volatile int bench_stop_asked;
+volatile int bench_nb_stops;
 
 static void
 bench_on_signal(int signum)
 {
 	(void)signum;
-	bench_stop_asked++;
+	bench_nb_stops++;
 }
 
 void
@@ -77,7 +77,7 @@ san_bench_step(struct bench *b)
 	if (b->server != NULL)
 		has_worked |= san_server_step(b->server);
 	if (b->client != NULL && !b->is_client_reported) {
-		if (bench_stop_asked > 0 && b->client->state < CLIENT_CLOSE)
+		if (bench_nb_stops > 0 && b->client->state < CLIENT_CLOSE)
 			san_client_stop(b->client);
 		has_worked |= san_client_step(b->client);
 		if (b->client->state == CLIENT_OVER)
@@ -94,12 +94,12 @@ run_client(struct bench *b)
 	uint64_t stop_by = 0;
 
 	san_bench_client_start(b);
-	while (b->client != NULL && !b->is_client_reported && bench_stop_asked < 2) {
+	while (b->client != NULL && !b->is_client_reported && bench_nb_stops < 2) {
 		san_bench_step(b);
-		if (bench_stop_asked == 1 && stop_by == 0)
+		if (bench_nb_stops == 1 && stop_by == 0)
 			stop_by = rte_rdtsc() + san_bench_ticks_of_ms(b, STOP_GRACE_MS);
 		if (stop_by != 0 && rte_rdtsc() > stop_by)
-			bench_stop_asked = 2;
+			bench_nb_stops = 2;
 	}
 }
 
@@ -119,7 +119,7 @@ bench_run(struct bench *b)
 	} else if (conf->server) {
 		if (san_server_start(b) != 0)
 			return;
-		while (bench_stop_asked == 0 &&
+		while (bench_nb_stops == 0 &&
 		       (conf->sessions == 0 || b->served.sessions < conf->sessions))
 			san_bench_step(b);
 	} else if (is_batch && !conf->interactive && conf->cmdline_file[0] == '\0') {

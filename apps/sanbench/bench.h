@@ -117,7 +117,7 @@ struct bench {
 };
 
 /** Number of stop requests of the operator: the first ends the run cleanly, the second at once. */
-extern volatile int bench_stop_asked;
+extern volatile int bench_nb_stops;
 
 /** One step of everything; may sleep for a moment with --wait. False: nothing happened. */
 bool san_bench_step(struct bench *b);

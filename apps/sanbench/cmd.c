@@ -66,7 +66,7 @@ san_cmd_run_file(struct bench *b, const char *path)
 	san_cmd_traffic_init();
 	if (f == NULL || cl == NULL)
 		san_bench_fail(b, "--cmdline-file %s: can't be read", path);
-	while (f != NULL && cl != NULL && !b->is_quit && bench_stop_asked == 0 &&
+	while (f != NULL && cl != NULL && !b->is_quit && bench_nb_stops == 0 &&
 	       fgets(line, LINE_MAX_BYTES, f) != NULL) {
 		number++;
 		if (line[strspn(line, " \t\r\n")] == '\0' || line[0] == '#')
@@ -117,7 +117,7 @@ san_cmd_prompt(struct bench *b)
 		san_bench_fail(b, "no prompt on this standard input");
 		return;
 	}
-	while (!b->is_quit && bench_stop_asked == 0) {
+	while (!b->is_quit && bench_nb_stops == 0) {
 		san_bench_step(b);
 		if (rte_rdtsc() < check_at)
 			continue;

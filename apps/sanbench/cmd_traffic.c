@@ -58,7 +58,7 @@ do_wait(void *parsed, struct cmdline *cl, void *data)
 	(void)cl;
 	(void)data;
 	while (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER &&
-	       bench_stop_asked < 2)
+	       bench_nb_stops < 2)
 		san_bench_step(cmd_bench);
 }
 
@@ -74,7 +74,7 @@ do_sleep(void *parsed, struct cmdline *cl, void *data)
 		san_cmd_error(cl, "sleep SECONDS");
 		return;
 	}
-	while (rte_rdtsc() < until && bench_stop_asked == 0)
+	while (rte_rdtsc() < until && bench_nb_stops == 0)
 		san_bench_step(cmd_bench);
 }
 

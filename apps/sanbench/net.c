@@ -148,9 +148,9 @@ poll_events(struct bench *b)
 			event_to_qp(&ev);
 		nb++;
 	}
-	if (n < 0 && bench_stop_asked == 0) {
+	if (n < 0 && bench_nb_stops == 0) {
 		san_bench_fail(b, "the port has failed: %s", rtsan_error());
-		bench_stop_asked = 2;
+		bench_nb_stops = 2;
 	}
 	b->event_wait = nb > 0 ? 0 : EVENT_EVERY;
 	return nb;

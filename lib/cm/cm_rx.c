@@ -16,8 +16,8 @@
 
 /** Send a stateless answer, whose rate is already counted, to the sender of the message. */
 static enum san_drop
-answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-	    struct san_wire_cm *reply)
+cm_rx_send_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+		  struct san_wire_cm *reply)
 {
 	reply->xid = msg->xid;
 	reply->src_cid = msg->dst_cid;
@@ -30,12 +30,12 @@ answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wi
 }
 
 static enum san_drop
-cm_rx_answer_msg(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-		 struct san_wire_cm *reply, uint64_t now_ns)
+cm_rx_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	     struct san_wire_cm *reply, uint64_t now_ns)
 {
 	if (!san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
-	return answer_paid(cm, p, msg, reply);
+	return cm_rx_send_answer(cm, p, msg, reply);
 }
 
 static enum san_drop
@@ -44,7 +44,7 @@ answer_rej(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wir
 {
 	struct san_wire_cm rej = {.msg = SAN_CM_REJ, .reason = reason};
 
-	return cm_rx_answer_msg(cm, p, msg, &rej, now_ns);
+	return cm_rx_answer(cm, p, msg, &rej, now_ns);
 }
 
 static enum san_drop
@@ -58,7 +58,7 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 	    !san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
-	return answer_paid(cm, p, msg, &reply);
+	return cm_rx_send_answer(cm, p, msg, &reply);
 }
 
 /* ---- REQ ---- */
@@ -264,7 +264,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 static enum san_drop
-rx_named(struct san_cm *cm, const struct cm_step *s)
+cm_rx_conn_msg(struct san_cm *cm, const struct cm_step *s)
 {
 	const struct san_wire_cm *msg = s->msg;
 	struct san_wire_cm drep = {.msg = SAN_CM_DREP};
@@ -277,7 +277,7 @@ rx_named(struct san_cm *cm, const struct cm_step *s)
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
 		answer_rej(cm, s->pkt, msg, RTSAN_R_STALE, s->now_ns);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
-		cm_rx_answer_msg(cm, s->pkt, msg, &drep, s->now_ns);
+		cm_rx_answer(cm, s->pkt, msg, &drep, s->now_ns);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	taken = msg->msg == SAN_CM_REP ? rx_rep(cm, c, s) : san_cm_fsm_step(cm, c, s);
@@ -374,7 +374,7 @@ san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt
 		return rx_req(cm, &s);
 	if (msg.msg == SAN_CM_RESET)
 		return rx_reset(cm, &s);
-	return rx_named(cm, &s);
+	return cm_rx_conn_msg(cm, &s);
 }
 
 bool

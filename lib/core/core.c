@@ -227,7 +227,7 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 	drop = san_inet_ip_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
 	/* Take only addresses that were requested: other claims are unauthenticated (RT-36). */
-	if (r.what == SAN_INET_LEARNED && r.awaited)
+	if (r.what == SAN_INET_LEARNED && r.was_pending)
 		san_cm_fsm_resolved(core->cm, &r.ip, &r.mac, now_ns);
 	if (r.what == SAN_INET_ERROR && core->socks != NULL &&
 	    san_sock_dgram_error(core->socks, &r))

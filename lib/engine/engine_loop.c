@@ -31,7 +31,7 @@ struct engine_call {
 };
 
 static uint32_t
-do_calls(struct san_engine *e)
+loop_run_calls(struct san_engine *e)
 {
 	struct engine_call *c;
 	uint32_t n = 0;
@@ -138,7 +138,7 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 
 /* The doorbells of sockets follow those of queue pairs. */
 static void
-loop_answer_doorbell(struct san_engine *e, uint16_t app, uint32_t index)
+loop_handle_doorbell(struct san_engine *e, uint16_t app, uint32_t index)
 {
 	uint32_t max_qps = e->conf.ulp.max_qps;
 
@@ -151,7 +151,7 @@ loop_answer_doorbell(struct san_engine *e, uint16_t app, uint32_t index)
 
 /* Returns the number of doorbells handled. */
 static uint32_t
-loop_answer_doorbells(struct san_engine *e, uint16_t app)
+loop_handle_app_doorbells(struct san_engine *e, uint16_t app)
 {
 	uint32_t ids[DOORBELL_BURST], i, n, nb_doorbells = san_engine_nb_doorbells(e);
 
@@ -165,13 +165,13 @@ loop_answer_doorbells(struct san_engine *e, uint16_t app)
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n && ids[i + 1] < e->conf.ulp.max_qps)
 			prefetch_qp(e, &e->qps[ids[i + 1]]);
-		loop_answer_doorbell(e, app, ids[i]);
+		loop_handle_doorbell(e, app, ids[i]);
 	}
 	return n;
 }
 
 static uint32_t
-loop_do_doorbells(struct san_engine *e)
+loop_handle_doorbells(struct san_engine *e)
 {
 	uint32_t i, index, n = 0, before = RTE_MIN(e->nb_again, (uint32_t)AGAIN_BURST);
 
@@ -186,7 +186,7 @@ loop_do_doorbells(struct san_engine *e)
 	}
 	for (i = 0; i < e->nb_apps; i++)
 		if (e->apps[i].doorbells != NULL)
-			n += loop_answer_doorbells(e, (uint16_t)i);
+			n += loop_handle_app_doorbells(e, (uint16_t)i);
 	e->stats.nb_doorbells += n;
 	return n;
 }
@@ -238,7 +238,7 @@ burst_after(struct rte_mbuf *const *pkts, uint16_t n)
 
 /* Handle packets from the port, or packets that this host sent to itself. */
 static void
-take_in(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
+loop_process_rx(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
 {
 	struct rte_mbuf *out[ENGINE_OUT_MAX], **pkts = in;
 	uint16_t n = nb_in;
@@ -273,7 +273,7 @@ rx_port(struct san_engine *e)
 	e->stats.nb_rx += n;
 	if (unlikely(e->port->conf.vlan != 0))
 		n = san_engine_vlan_rx(e, in, n);
-	take_in(e, in, n);
+	loop_process_rx(e, in, n);
 	return nb_in; /* more may be there, of other VLANs, too */
 }
 
@@ -284,7 +284,7 @@ rx_local(struct san_engine *e)
 	uint16_t n, sum = 0;
 
 	for (; (n = san_engine_local_rx(e, in, ENGINE_BURST)) != 0; sum += n)
-		take_in(e, in, n);
+		loop_process_rx(e, in, n);
 	return sum;
 }
 
@@ -441,7 +441,7 @@ loop_tx_burst(struct san_engine *e)
 /* ---- events ---- */
 
 static void
-give_events(struct san_engine *e)
+loop_push_events(struct san_engine *e)
 {
 	struct san_spsc *q = &e->event_q;
 	uint32_t before = q->prod.tail;
@@ -459,7 +459,7 @@ give_events(struct san_engine *e)
 
 /* The speed is unknown while the port still negotiates it. */
 static void
-ask_speed(struct san_engine *e)
+loop_update_speed(struct san_engine *e)
 {
 	struct san_pdl_conf *pdl = &san_core_pdl(e->core)->conf;
 
@@ -504,15 +504,15 @@ san_engine_loop_once(struct san_engine *e)
 	e->now_ns = san_engine_clock_now(&e->clock);
 	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
-		work += do_calls(e);
-	posted = loop_do_doorbells(e);
+		work += loop_run_calls(e);
+	posted = loop_handle_doorbells(e);
 	work += posted;
 	if (unlikely(san_engine_is_lost(e->port))) {
 		san_engine_idle_wake_all(e);
 		san_engine_busy_end(&e->busy, work);
 		return work;
 	}
-	ask_speed(e);
+	loop_update_speed(e);
 	if (unlikely(e->mac != atomic_load_explicit(&e->port->mac, memory_order_relaxed)))
 		san_engine_mac_follow(e);
 	e->may_burst = may_burst(e);
@@ -531,7 +531,7 @@ san_engine_loop_once(struct san_engine *e)
 	 */
 	if (posted == 0 || !e->launched || e->port->idle == SAN_IDLE_YIELD)
 		work += loop_tx_burst(e);
-	give_events(e);
+	loop_push_events(e);
 	san_engine_idle_wake_waiters(e);
 	san_engine_sock_wake(e);
 	san_engine_busy_end(&e->busy, work);
@@ -549,6 +549,6 @@ san_engine_loop_main(void *arg)
 	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
 		san_engine_idle_after(e, san_engine_loop_once(e));
 	/* complete the calls that are still queued: their callers wait */
-	do_calls(e);
+	loop_run_calls(e);
 	return 0;
 }

@@ -80,7 +80,7 @@ struct san_inet_result {
 	uint8_t what; /**< enum san_inet_what */
 	struct san_ip ip;
 	struct rte_ether_addr mac;
-	bool awaited; /**< LEARNED: it was unknown and had been requested */
+	bool was_pending; /**< LEARNED: it was unknown and had been requested */
 	struct san_inet_dgram d;
 	struct rte_mbuf *m; /**< UDP: the whole datagram; the caller frees it */
 	uint32_t off, len;  /**< ... its payload: offset in the frame, bytes */

@@ -215,7 +215,8 @@ neigh_enter_state(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_sta
 }
 
 static void
-neigh_ask(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t now_ns)
+neigh_send_request(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state,
+		   uint64_t now_ns)
 {
 	/*
 	 * A known neighbour is asked by unicast first. If it does not answer, it may have a new MAC
@@ -246,7 +247,7 @@ san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_
 
 	if (e == NULL) {
 		e = neigh_add(in, hop);
-		neigh_ask(in, e, INET_NEIGH_PENDING, now_ns);
+		neigh_send_request(in, e, INET_NEIGH_PENDING, now_ns);
 	}
 	if (e->state == INET_NEIGH_STALE)
 		neigh_enter_state(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
@@ -293,7 +294,7 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 		 !rte_is_same_ether_addr(&e->mac, &claim->mac))
 		return;
 	e->mac = claim->mac;
-	rx->r->awaited = !neigh_is_known(e);
+	rx->r->was_pending = !neigh_is_known(e);
 	if (e->state == INET_NEIGH_FREE || e->state == INET_NEIGH_STALE)
 		neigh_enter_state(in, e, INET_NEIGH_STALE, STALE_NS, rx->now_ns);
 	else
@@ -318,7 +319,7 @@ san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t no
 }
 
 void
-san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns)
+san_inet_neigh_verify(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns)
 {
 	struct inet_neigh *e = neigh_find(in, hop);
 
@@ -327,7 +328,7 @@ san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now
 	    (e->state == INET_NEIGH_REACHABLE &&
 	     now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns))
 		return;
-	neigh_ask(in, e, INET_NEIGH_REFRESH, now_ns);
+	neigh_send_request(in, e, INET_NEIGH_REFRESH, now_ns);
 }
 
 /** The time of the entry in its state is over. */
@@ -339,7 +340,7 @@ neigh_expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 	switch (e->state) {
 	case INET_NEIGH_REACHABLE:
 		if (e->used)
-			neigh_ask(in, e, INET_NEIGH_REFRESH, now_ns);
+			neigh_send_request(in, e, INET_NEIGH_REFRESH, now_ns);
 		else
 			neigh_enter_state(in, e, INET_NEIGH_STALE, STALE_NS, now_ns);
 		break;
@@ -347,7 +348,7 @@ neigh_expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 	case INET_NEIGH_REFRESH:
 		if (e->retries < conf->max_retries) {
 			e->retries++;
-			neigh_ask(in, e, e->state, now_ns);
+			neigh_send_request(in, e, e->state, now_ns);
 		} else if (e->state == INET_NEIGH_PENDING) {
 			drop_waiting(in, e);
 			neigh_enter_state(in, e, INET_NEIGH_FAILED,

@@ -225,7 +225,7 @@ void san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx,
 /** The neighbour is there, with its MAC address unchanged (advertisement without address). */
 void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
 /** Packets to it get no answer: request its MAC address again, unless that is under way. */
-void san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns);
+void san_inet_neigh_verify(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns);
 /** Retries and ageing; returns the next time for a call. */
 uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 

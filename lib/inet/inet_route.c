@@ -157,7 +157,7 @@ san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint6
 		inet_route_next_hop(in, ip);
 
 	if (hop != NULL)
-		san_inet_neigh_doubt(in, hop, now_ns);
+		san_inet_neigh_verify(in, hop, now_ns);
 	return san_inet_route_resolve(in, ip, now_ns, mac);
 }
 

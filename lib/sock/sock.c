@@ -130,7 +130,7 @@ san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *n
 }
 
 bool
-san_sock_asks_link(const struct san_socks *all, uint32_t id)
+san_sock_uses_link(const struct san_socks *all, uint32_t id)
 {
 	const struct san_sock *s = &all->socks[id];
 

@@ -110,7 +110,7 @@ uint32_t san_sock_dgram_rx(struct san_socks *all, const struct san_inet_result *
 void san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
 			uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
 /** Whether it is connected and has sent to that peer by the link: then errors can come for it. */
-bool san_sock_asks_link(const struct san_socks *all, uint32_t id);
+bool san_sock_uses_link(const struct san_socks *all, uint32_t id);
 /** The next call of the socket's program fails with *err*. */
 void san_sock_dgram_fail(struct san_socks *all, uint32_t id, int err);
 /* ---- streams: sock_stream.c ---- */

@@ -14,7 +14,7 @@
  *   attempt()      what names an attempt and no acceptor yet. cm_rx.c: rx_req(),
  *                  find_attempt(), add_request(), answer_cookie(), answer_rej(),
  *                  rx_reset() at the accepting side; act_cookie(), act_rejected()
- *   pair()         what names both. cm_rx.c: find_conn(), rx_rep(), rx_named(),
+ *   pair()         what names both. cm_rx.c: find_conn(), rx_rep(), cm_rx_conn_msg(),
  *                  rx_reset(), san_cm_rx_implicit_rtu(), san_cm_rx_answer_reset();
  *                  cm_fsm.c: act_ready(), act_rtu_again(), act_withdrawn(),
  *                  act_open(), act_ended(), act_both_closed(), act_lost()
@@ -436,7 +436,7 @@ end:	do
 	:: atomic { in_con(REP) && con_takes && is_open(con) && acc_has(p) &&
 		    !(TO_ACC(x, p) & RTU) -> d_step {
 		put(TO_ACC(x, p), RTU) } }
-	/* rx_named(): we no longer know it */
+	/* cm_rx_conn_msg(): we no longer know it */
 	:: atomic { in_con(REP) && !con_takes && acc_has(p) && !(TO_ACC(x, p) & REJ_REP) -> d_step {
 		put(TO_ACC(x, p), REJ_REP) } }
 	/* act_withdrawn(), act_ended(), act_both_closed(); their DREP is the next step's */

@@ -325,7 +325,7 @@ resolve__asks_and_learns(void **state)
 	assert_memory_equal(out.b, want, sizeof(want));
 	assert_int_equal(count_sent(), 0);
 	answer("10.0.0.2", inet_peer_mac);
-	assert_true(h.r.awaited);
+	assert_true(h.r.was_pending);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
 	assert_memory_equal(&h.learned_mac, inet_peer_mac, 6);
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
@@ -425,9 +425,9 @@ age__used_is_refreshed(void **state)
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 }
 
-/* If a neighbour is doubted, it is asked at once, but only once, however often. (RT-38) */
+/* However often a neighbour is to be verified, it gets one request, at once. (RT-38) */
 static void
-doubt__asks_again(void **state)
+verify__one_request(void **state)
 {
 	const struct rte_ether_addr moved = {{2, 0, 0, 0, 9, 9}};
 	const struct san_ip ip = inet_ip("10.0.0.2");
@@ -622,7 +622,7 @@ arp__request_is_answered(void **state)
 	assert_int_equal(out.len, sizeof(want));
 	assert_memory_equal(out.b, want, sizeof(want));
 	/* the sender of the request is known from now on; no packet waited for it */
-	assert_false(h.r.awaited);
+	assert_false(h.r.was_pending);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 	assert_int_equal(count_sent(), 0);
@@ -771,7 +771,7 @@ UNIT_TEST(test_inet_neigh)
 		TEST(resolve__no_such_host),
 		TEST(resolve__nobody_answers),
 		TEST(age__used_is_refreshed),
-		TEST(doubt__asks_again),
+		TEST(verify__one_request),
 		TEST(age__unused_is_forgotten),
 		TEST(age__gone),
 		TEST(age__moved),

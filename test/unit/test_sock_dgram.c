@@ -385,13 +385,13 @@ error__which_way(void **state)
 	san_sock_name(all, p.id, &n);
 	assert_true(sock_write(&p, PEER, 7, data, 100));
 	pump();
-	assert_false(san_sock_asks_link(all, p.id));
+	assert_false(san_sock_uses_link(all, p.id));
 	n = sock_named(US, 5000, PEER, 7);
 	san_sock_name(all, p.id, &n);
-	assert_false(san_sock_asks_link(all, p.id));
+	assert_false(san_sock_uses_link(all, p.id));
 	assert_true(sock_write(&p, PEER, 7, data, 100));
 	pump();
-	assert_true(san_sock_asks_link(all, p.id));
+	assert_true(san_sock_uses_link(all, p.id));
 }
 
 UNIT_TEST(test_sock_dgram)

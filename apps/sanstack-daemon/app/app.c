@@ -234,7 +234,7 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 					guard_of(a));
 	if (rc != 0)
 		return rc;
-	a->asked = NULL;
+	a->waits_for = NULL;
 	a->grows = *req;
 	return -EINPROGRESS;
 }

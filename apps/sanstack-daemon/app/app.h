@@ -53,22 +53,22 @@ struct app {
 	uid_t owner;         /**< the user whose limits apply; see san_users_owner() */
 	struct ucred sender; /**< credentials of the sender of its last request */
 	struct partition_user user;
-	bool attached;          /**< its hello was accepted */
-	bool over;              /**< to be destroyed */
-	uint64_t job;           /**< number of the request that a helper handles; 0: none */
-	uint64_t job_ns;        /**< start time of the job, or of the pause */
-	struct helper *asked;   /**< the helper it waits for; NULL: it waits for its memory */
-	bool is_notified;       /**< the daemon has sent an error; the helper is still busy */
-	bool is_answered;       /**< a helper sends, or has sent, the answer */
-	bool is_unsent;         /**< the answer waits: too many descriptors are in flight */
-	struct passed *passed;  /**< descriptor of the request that is being served, or NULL */
-	struct answer ans;      /**< the answer, as far as it is known */
-	struct app_mem growing; /**< the region that is being mapped */
-	struct shmq_req grows;  /**< the request for that region */
-	uint64_t grown_at;      /**< value of nb_grown at its last step */
-	bool is_paused;         /**< its requests are not read for now */
-	uint64_t hello_ns;      /**< deadline for its hello */
-	struct app_mem ctl_mem; /**< memory of *ctl*; both are valid once attached */
+	bool attached;            /**< its hello was accepted */
+	bool over;                /**< to be destroyed */
+	uint64_t job;             /**< number of the request that a helper handles; 0: none */
+	uint64_t job_ns;          /**< start time of the job, or of the pause */
+	struct helper *waits_for; /**< the helper it waits for; NULL: it waits for its memory */
+	bool is_notified;         /**< the daemon has sent an error; the helper is still busy */
+	bool is_answered;         /**< a helper sends, or has sent, the answer */
+	bool is_unsent;           /**< the answer waits: too many descriptors are in flight */
+	struct passed *passed;    /**< descriptor of the request that is being served, or NULL */
+	struct answer ans;        /**< the answer, as far as it is known */
+	struct app_mem growing;   /**< the region that is being mapped */
+	struct shmq_req grows;    /**< the request for that region */
+	uint64_t grown_at;        /**< value of nb_grown at its last step */
+	bool is_paused;           /**< its requests are not read for now */
+	uint64_t hello_ns;        /**< deadline for its hello */
+	struct app_mem ctl_mem;   /**< memory of *ctl*; both are valid once attached */
 	struct shmq_ctl *ctl;
 	struct san_spsc_prod events;
 	int wake_sock;                   /**< wakes a thread that waits for events, or -1 */

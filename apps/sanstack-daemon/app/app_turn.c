@@ -44,7 +44,7 @@ app_turn_end_job(struct apps *all, struct app *a)
 		close(a->ans.fd);
 	a->ans.fd = -1;
 	a->job = 0;
-	a->asked = NULL;
+	a->waits_for = NULL;
 	a->is_notified = a->is_answered = a->is_unsent = false;
 	set_paused(all, a, false);
 }
@@ -83,7 +83,7 @@ app_turn_fetch_msg(struct apps *all, struct app *a)
 		return -EBUSY;
 	memset(&a->ans.rep, 0, sizeof(a->ans.rep));
 	all->last_job = a->job = m.job;
-	a->asked = h;
+	a->waits_for = h;
 	return 0;
 }
 
@@ -200,7 +200,7 @@ san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun)
 
 	san_socks_helper_ended(all, h, has_begun);
 	LIST_FOREACH(a, &all->list, link) {
-		if (a->asked != h)
+		if (a->waits_for != h)
 			continue;
 		a->over |= has_begun; /* unknown whether its message was fetched */
 		app_turn_end_job(all, a);
@@ -270,7 +270,7 @@ app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
 		set_paused(all, a, false);
 		return SAN_TIME_NEVER;
 	}
-	if (a->asked == NULL || a->is_notified)
+	if (a->waits_for == NULL || a->is_notified)
 		return SAN_TIME_NEVER;
 	if (now_ns - a->job_ns < HELPER_LATE_NS)
 		return a->job_ns + HELPER_LATE_NS;

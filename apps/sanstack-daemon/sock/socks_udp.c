@@ -158,7 +158,7 @@ do_fail(struct san_engine *e, void *arg)
 	const struct sock_call *c = arg;
 
 	/* the kernel sees the errors of its device, too; the lcore reports those itself */
-	if (!san_sock_asks_link(all, c->s->id))
+	if (!san_sock_uses_link(all, c->s->id))
 		san_sock_dgram_fail(all, c->s->id, c->err);
 	return 0;
 }

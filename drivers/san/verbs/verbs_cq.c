@@ -257,8 +257,8 @@ poll_kept(struct verbs_cq *cq, struct san_ulp_wc *wc, int n)
 			cq->kept_head = 0;
 		cq->nb_kept--;
 	}
-	if (i > 0 && cq->is_awaited) {
-		cq->is_awaited = false;
+	if (i > 0 && cq->has_waiter) {
+		cq->has_waiter = false;
 		atomic_store(&cq->ctx->has_room, true);
 		san_verbs_thread_kick(cq->ctx);
 	}
@@ -289,7 +289,7 @@ san_verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 		cq->nb_kept++;
 		verbs_cq_wake_waiter(cq);
 	} else {
-		cq->is_awaited = true;
+		cq->has_waiter = true;
 	}
 	pthread_mutex_unlock(&cq->lock);
 	return has;

@@ -65,7 +65,7 @@ struct verbs_cq {
 	uint32_t used;                    /**< of *depth*: needed by its queue pairs */
 	uint32_t users;                   /**< number of its queue pairs */
 	bool is_armed;                    /**< a thread waits for kept completions */
-	bool is_awaited;                  /**< a stream waits for room here */
+	bool has_waiter;                  /**< a stream waits for room here */
 	/* ring of *depth* entries */
 	struct san_ulp_wc *kept;
 	uint32_t kept_head, nb_kept;
