@@ -5,16 +5,17 @@
  * the answers that need no connection. cm_fsm.c has the effects on a connection. (RT-24, RT-29;
  * RULE-17)
  *
- * A message that names our CID must carry our tag, and come from our peer's address and in our
- * partition. If it has the peer's CID, tag, and the xid of the attempt, these must be right, too.
- * RESET cannot name our CID: it echoes our packet.
+ * A message that names our CID must carry our tag, and come from our peer's address in our
+ * partition. Its xid must be that of the attempt. Once the peer's CID and tag are known, a message
+ * that has them must have the same ones. A RESET does not name our CID: it repeats CID and tag of
+ * our packet.
  */
 
 #include <string.h>
 
 #include "cm_priv.h"
 
-/** Send a stateless answer, whose rate is already counted, to the sender of the message. */
+/** Answer the sender of *msg* without state. The caller has checked the rate of answers. */
 static enum san_drop
 cm_rx_send_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 		  struct san_wire_cm *reply)
@@ -70,8 +71,8 @@ is_window(uint16_t win, uint32_t max)
 }
 
 /**
- * True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) A stream's session
- * relies on a send arriving after the pushes before it. (AFC-25)
+ * True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) A stream needs an
+ * ordered connection, because its sends must arrive after the pushes before them. (AFC-25)
  */
 static bool
 is_offer_valid(const struct san_wire_cm *msg)
@@ -246,7 +247,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	struct cm_step end = *s;
 
 	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
-		/* An acceptor without streams omits the bit; its name must be unique. */
+		/* an acceptor without streams omits their bit; CID and tag must be unused here */
 		if (!is_offer_valid(s->msg) ||
 		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
 		    san_cm_has_stream(s->msg->features) != san_cm_setup(cm, c)->is_stream) {
@@ -255,7 +256,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 			answer_rej(cm, s->pkt, s->msg, RTSAN_R_PARAMETER, s->now_ns);
 			return san_cm_fsm_step(cm, c, &end);
 		}
-		/* Treat it as lost: the peer repeats it, and the owner takes events meanwhile. */
+		/* No memory for private data: ignore the REP. The peer repeats it later. */
 		if (!san_cm_private_keep(cm, c, s->msg))
 			return false;
 		keep_offer(cm, c, s->msg);
@@ -273,7 +274,7 @@ cm_rx_conn_msg(struct san_cm *cm, const struct cm_step *s)
 	bool taken;
 
 	drop = find_conn(cm, s->pkt, msg, &c);
-	/* Tell the peer: it must not wait for a connection that no longer exists here. */
+	/* Answer, so that the peer does not wait for a connection that no longer exists here. */
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
 		answer_rej(cm, s->pkt, msg, RTSAN_R_STALE, s->now_ns);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
@@ -300,7 +301,7 @@ is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struc
 		return false;
 	return san_pdl_rtx_is_outstanding(pc, SAN_WIN_REQ, s->msg->data_psn) ||
 		san_pdl_rtx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn) ||
-		/* that of a PROBE is the next one */
+		/* a PROBE carries the next PSN */
 		(pc->nb_probes != 0 && s->msg->data_psn == pc->tx[SAN_WIN_DATA].next);
 }
 

@@ -40,8 +40,8 @@ loop_run_calls(struct san_engine *e)
 		c->rc = c->fn(e, c->arg);
 		n++;
 		/*
-		 * pairs with the acquire in san_engine_loop_call(), which may return from here on:
-		 * then *c* is gone
+		 * pairs with the acquire in san_engine_loop_call(), which may return now: *c* is
+		 * invalid from here on
 		 */
 		atomic_store_explicit(&c->done, true, memory_order_release);
 	}
@@ -74,7 +74,7 @@ san_engine_loop_call(struct san_engine *e, san_engine_fn fn, void *arg)
 int
 san_engine_loop_read(struct san_engine *e, san_engine_fn fn, void *arg)
 {
-	/* without a launched lcore, now_ns belongs to the thread that polls: do not change it */
+	/* without a launched lcore only the thread that polls may change now_ns */
 	return e->launched ? san_engine_loop_call(e, fn, arg) : fn(e, arg);
 }
 
@@ -136,7 +136,7 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 	san_core_prefetch_qp(e->core, q->qpn);
 }
 
-/* The doorbells of sockets follow those of queue pairs. */
+/* Doorbells from max_qps on are those of sockets. */
 static void
 loop_handle_doorbell(struct san_engine *e, uint16_t app, uint32_t index)
 {
@@ -263,7 +263,7 @@ rx_port(struct san_engine *e)
 	struct rte_mbuf *in[ENGINE_BURST];
 	uint16_t n = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst), nb_in = n;
 
-	/* no packet came, but packets that the impairment stage delays may be due */
+	/* without a packet, only packets that the impairment stage has delayed may be due */
 	if (n == 0 && likely(!san_engine_impair_is_on(&e->impair_rx)))
 		return 0;
 	if (n != 0) {
@@ -274,7 +274,7 @@ rx_port(struct san_engine *e)
 	if (unlikely(e->port->conf.vlan != 0))
 		n = san_engine_vlan_rx(e, in, n);
 	loop_process_rx(e, in, n);
-	return nb_in; /* more may be there, of other VLANs, too */
+	return nb_in; /* packets of other VLANs count: more may follow them */
 }
 
 static uint16_t
@@ -288,7 +288,7 @@ rx_local(struct san_engine *e)
 	return sum;
 }
 
-/* Receive what other lcores received for this one. */
+/* Process packets that other lcores have received for this one. */
 static uint16_t
 rx_lanes(struct san_engine *e)
 {
@@ -519,15 +519,15 @@ san_engine_loop_once(struct san_engine *e)
 	/* send what was just posted before received packets are processed */
 	if (posted != 0) {
 		work += loop_tx_burst(e);
-		/* otherwise an ACK could arrive at the very time at which its packet was sent */
+		/* without this an ACK could arrive at the time at which its packet was sent */
 		e->now_ns = san_engine_clock_now(&e->clock);
 	}
 	work += loop_rx_burst(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
 	/*
-	 * If work was posted, the next round sends: it follows at once, unless the CPU may be taken
-	 * away after this one, perhaps for long.
+	 * If work was posted, the next round sends, because it follows at once. An lcore that
+	 * yields sends now: another thread may use the CPU for long before the next round.
 	 */
 	if (posted == 0 || !e->launched || e->port->idle == SAN_IDLE_YIELD)
 		work += loop_tx_burst(e);

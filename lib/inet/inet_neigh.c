@@ -8,11 +8,11 @@
  *   PENDING -> FAILED -> FREE       REFRESH -> FREE, without answer
  *   FREE -> STALE -> FREE           REACHABLE -> STALE, if not used
  *
- * REACHABLE -> REFRESH also as soon as a connection finds that its peer is silent. (RT-38)
+ * An entry also becomes REFRESH when a connection finds that its peer is silent. (RT-38)
  *
  * A host that requests our address becomes STALE: it is known but not in use. An entry in use is
- * verified every few seconds, because datagrams have no ACK that would show that they arrive. So a
- * new MAC address of a neighbour is noticed sooner than by the kernel, which waits longer.
+ * verified every few seconds, because datagrams have no ACK that would show that they arrive. The
+ * kernel waits longer, so it finds a new MAC address of a neighbour later.
  *
  * The table has a fixed size. A new entry replaces the entry that has been STALE longest. If none
  * is STALE, it replaces one in another state.
@@ -21,8 +21,8 @@
  * becomes FAILED they are dropped, and the next send reports the error.
  *
  * Timer: next_ns of each entry. All entries stay in a state for the same time, so each state's list
- * is in the order of next_ns. Only the heads of the lists are checked, whatever fills the table
- * (RT-36).
+ * is in the order of next_ns. Only the heads of the lists are checked, so the cost does not depend
+ * on the number of entries (RT-36).
  */
 
 #include <errno.h>
@@ -115,7 +115,7 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 	struct inet_wait *w;
 	uint32_t i, k;
 
-	/* Limit one neighbour to half of all waiting frames: it may never answer. */
+	/* One neighbour gets at most half of the places: it may never answer. */
 	if (e->nb_waiting >= in->conf.max_waiting / 2)
 		drop_oldest(in, e);
 	if (in->free_waits.nb < n)
@@ -167,7 +167,7 @@ neigh_del(struct san_inet *in, struct inet_neigh *e)
 	san_pool_give(&in->free_neigh, e);
 }
 
-/** The entry to replace. */
+/** The entry that a new one replaces. */
 static struct inet_neigh *
 neigh_find_victim(const struct san_inet *in)
 {
@@ -219,8 +219,8 @@ neigh_send_request(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_st
 		   uint64_t now_ns)
 {
 	/*
-	 * A known neighbour is asked by unicast first. If it does not answer, it may have a new MAC
-	 * address.
+	 * The first request to a known neighbour is unicast. If there is no answer, the neighbour
+	 * may have a new MAC address.
 	 */
 	bool alone = state == INET_NEIGH_REFRESH && e->retries == 0;
 
@@ -280,8 +280,8 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 	struct rte_mbuf *m;
 
 	/*
-	 * Store only addresses that a neighbour can have. Forged packets could fill the table
-	 * otherwise.
+	 * Store only addresses that a neighbour can have. Otherwise forged packets could fill the
+	 * table.
 	 */
 	if (!is_neighbour(in, &claim->ip) || !rte_is_valid_assigned_ether_addr(&claim->mac))
 		return;
@@ -323,7 +323,7 @@ san_inet_neigh_verify(struct san_inet *in, const struct san_ip *hop, uint64_t no
 {
 	struct inet_neigh *e = neigh_find(in, hop);
 
-	/* Many connections may doubt the same neighbour: one recent confirmation serves all. */
+	/* many connections may have the same neighbour: a recent confirmation serves them all */
 	if (e == NULL || !neigh_is_known(e) || e->state == INET_NEIGH_REFRESH ||
 	    (e->state == INET_NEIGH_REACHABLE &&
 	     now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns))
@@ -331,7 +331,7 @@ san_inet_neigh_verify(struct san_inet *in, const struct san_ip *hop, uint64_t no
 	neigh_send_request(in, e, INET_NEIGH_REFRESH, now_ns);
 }
 
-/** The time of the entry in its state is over. */
+/** The timer of the entry has expired. */
 static void
 neigh_expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 {

@@ -99,7 +99,7 @@ struct san_pdl_pmtu {
 	uint16_t size;     /**< payload size being tried; 0: no search */
 	uint16_t nb_full;  /**< full packets sent since the last search */
 	uint8_t nb_tries;  /**< tries of this size */
-	uint8_t nb_misses; /**< tries of this size without an answer although the peer was heard */
+	uint8_t nb_misses; /**< tries of this size without an answer from a peer that sends */
 	bool proven;       /**< the path has carried a packet longer than SAN_MTU_SURE */
 	bool watch;        /**< a packet that may prove it is outstanding */
 };

@@ -14,7 +14,7 @@
 
 enum san_odd {
 	SAN_ODD_STATE = 0x01,  /**< pdl.c: not open */
-	SAN_ODD_SILENT = 0x02, /**< pdl_rtx.c: a timeout, and nothing heard since */
+	SAN_ODD_SILENT = 0x02, /**< pdl_rtx.c: no packet received since a timeout */
 	SAN_ODD_BASE = 0x04,   /**< tl_rxn.c: the base RSN has a record, part of it came */
 	SAN_ODD_AHEAD = 0x08,  /**< tl_rxn.c: the CAM has records of later RSNs */
 	SAN_ODD_HEAD = 0x10,   /**< tl_rxn.c: the base is a request without a record */

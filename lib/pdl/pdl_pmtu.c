@@ -16,9 +16,9 @@
  * have changed.
  *
  * Lowering. A path may carry less than before, or less than any Ethernet from the start. A packet
- * is too long if it is lost LOSSES times and the peer was heard each time. Before any long packet
- * has arrived, the first loss is enough. The loss does not count if a long packet sent later has
- * arrived, or if the peer is full. Then packets get the length that every path carries, and the
+ * is too long if it is lost LOSSES times while the peer answers other packets. Before any long
+ * packet has arrived, the first loss is enough. The loss does not count if a long packet sent later
+ * has arrived, or if the peer is full. Then packets get the length that every path carries, and the
  * search starts again.
  *
  * An outstanding packet that is too long is sent in pieces (pdl_tx.c) under its PSN, because only
@@ -167,7 +167,7 @@ san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 
 	if (m->size == 0 || now_ns < m->at_ns)
 		return;
-	/* The short PROBE was sent, and an ACK came since. */
+	/* The short PROBE was sent, and an ACK has arrived since. */
 	m->nb_misses += c->nb_probes == 0 && !c->probe_due;
 	if (m->nb_misses < MISSES_MAX) {
 		if (m->nb_tries < TRIES_MAX)
@@ -198,7 +198,7 @@ san_pdl_pmtu_on_acked(const struct san_pdl *pdl, struct san_pdl_conn *c)
 	set_mtu(c, c->mtu);
 }
 
-/* True if an ACK came since *e* was last sent. */
+/* True if an ACK has arrived since *e* was last sent. */
 static bool
 is_answered_since(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
 {

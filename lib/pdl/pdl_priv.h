@@ -211,7 +211,7 @@ void san_pdl_pmtu_stop(struct san_pdl_conn *c, uint64_t again_ns);
 void san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c,
 			  const struct san_pdl_entry *e, uint64_t now_ns);
 /**
- * Retries of *e* are exhausted: true if it is long and the peer was heard since it was last sent.
+ * Retries of *e* are exhausted: true if it is long and the peer has sent an ACK since.
  */
 bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
 			      uint64_t now_ns);

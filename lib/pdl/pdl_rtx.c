@@ -393,7 +393,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 struct scan {
 	uint64_t now_ns;
 	uint64_t next_ns;  /* earliest due of the remaining entries */
-	uint64_t heard_ns; /* age from which a packet could be answered by the last one heard */
+	uint64_t heard_ns; /* least age of a sent packet that the last received one could answer */
 	bool timed_out;
 	bool lost;
 };
@@ -473,7 +473,7 @@ expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e
 	set_due(e, s->now_ns + wait_ns, s);
 }
 
-/* True if nothing was heard since an answer to *e* could have arrived. */
+/* True if no packet has arrived since an answer to *e* could have arrived. */
 static bool
 is_silent(const struct san_pdl_entry *e, const struct scan *s)
 {

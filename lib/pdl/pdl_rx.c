@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Processing of one received packet: checks that change nothing, ACK fields and place in the window
- * (rx_check); the verdict of the transaction sublayer (rx_commit, later rx_ack or rx_revoke).
+ * Processes one received packet. rx_check checks it without any change, then applies its ACK fields
+ * and finds its place in the window. rx_commit takes the verdict of the transaction sublayer;
+ * rx_ack or rx_revoke may follow later.
  * (RT-5, RT-18, RT-21, RT-24, RT-29, RT-33)
  */
 
@@ -55,7 +56,7 @@ pdl_rx_belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 	return SAN_DROP_STATE;
 }
 
-/* No words are left. End connections that hold words although their base does not move. */
+/* No words are left: end connections that hold words although their base does not move. */
 static void
 end_stale(struct san_pdl *pdl, uint64_t now_ns)
 {
@@ -70,7 +71,7 @@ end_stale(struct san_pdl *pdl, uint64_t now_ns)
 	}
 }
 
-/* A packet came that the narrow bitmaps do not reach: make them wide. */
+/* The narrow bitmaps do not reach the PSN of a packet: make them wide. */
 static bool
 pdl_rx_widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
 {
@@ -114,7 +115,7 @@ pdl_rx_place_pkt(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_w
 
 	if (unlikely(pos == SAN_POS_NEW && !san_pdl_win_rx_reaches(&c->rx[win], p->psn) &&
 		     !pdl_rx_widen(pdl, c, &c->rx[win], now_ns)))
-		pos = SAN_POS_BEYOND; /* while other windows use all the memory */
+		pos = SAN_POS_BEYOND; /* other windows use all the memory */
 
 	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
 	if (p->ce) {
@@ -208,8 +209,8 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	w = &c->rx[win];
 	in_order = p->psn == w->high;
 	/*
-	 * Acknowledgments by tl before this packet may have emptied the window, which then gave up
-	 * its words.
+	 * tl may have acknowledged all other packets since rx_check. The window then returned its
+	 * words.
 	 */
 	if (unlikely(verdict != SAN_RX_REFUSED && !san_pdl_win_rx_reaches(w, p->psn) &&
 		     !pdl_rx_widen(pdl, c, w, now_ns)))
@@ -220,7 +221,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 		else
 			san_pdl_win_rx_receive(w, p->psn);
 		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
-		/* It opens or fills a gap: report that at once. */
+		/* the packet opens or fills a gap: report that at once */
 		if (!in_order)
 			san_pdl_ack_owe(pdl, c, true);
 	}
@@ -237,7 +238,7 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 	if (san_seq_lt(psn, w->base) || san_bitmap_test(&w->acked, psn))
 		return;
 	san_pdl_win_rx_ack(w, psn);
-	/* Nothing more is held: a peer that waits for this packet need not wait for the timer. */
+	/* no other packet is held: the peer may wait for this ACK, so do not wait for the timer */
 	if (!san_pdl_win_rx_has_gap(w))
 		san_pdl_ack_owe(pdl, c, false);
 	else

@@ -38,8 +38,8 @@ enum san_pdl_pos {
 };
 
 /**
- * A receive window. Its bitmaps are narrow until a PSN beyond SAN_BITMAP_NARROW comes. Both are
- * wide or neither is.
+ * A receive window. Its bitmaps are narrow until a PSN beyond SAN_BITMAP_NARROW arrives. Then both
+ * are wide.
  */
 struct san_pdl_rxw {
 	uint32_t base; /**< eBSN: lowest PSN not acknowledged */
@@ -82,11 +82,11 @@ san_pdl_win_rx_reaches(const struct san_pdl_rxw *w, uint32_t psn)
 }
 /** Make the bitmaps wide. *words* are zeros. */
 void san_pdl_win_rx_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words);
-/** Make the bitmaps narrow, whatever is set. Returns the words as they are. */
+/** Make the bitmaps narrow even if bits are set. Returns the words unchanged. */
 struct san_pdl_rxwords *san_pdl_win_rx_close(struct san_pdl_rxw *w);
 /**
- * If the bitmaps are wide without need: make them narrow and return the words, which are zeros
- * again; else NULL.
+ * If the bitmaps are wide and no bit is set: make them narrow and return the words, which are
+ * zeros. Else return NULL.
  */
 struct san_pdl_rxwords *san_pdl_win_rx_narrow(struct san_pdl_rxw *w);
 void san_pdl_win_rx_check(const struct san_pdl_rxw *w);
@@ -120,10 +120,10 @@ enum san_pdl_entry_state {
 	SAN_ENT_FAST_RTX = 0x03, /**< mask: number of fast retransmits since the last timeout */
 	SAN_ENT_PROBED = 0x04,   /**< reported received, and a PROBE asked for it (RULE-2) */
 	SAN_ENT_DEFER = 0x08,    /**< refused for lack of resources: resent when due */
-	SAN_ENT_TAIL = 0x10,     /**< marked lost by the tail-loss probe: *due* stays */
+	SAN_ENT_TAIL = 0x10,     /**< resent by the tail-loss probe, which keeps its *due* */
 	SAN_ENT_SENT = 0x20,     /**< sent at least once in its present form */
-	SAN_ENT_REFUSED = 0x40,  /**< was deferred before: leaves turns to new packets */
-	SAN_ENT_SILENT = 0x80,   /**< timed out in silence: the timer restarts when it ends */
+	SAN_ENT_REFUSED = 0x40,  /**< was deferred before: new packets may be sent first */
+	SAN_ENT_SILENT = 0x80,   /**< timed out in silence, whose end restarts its timer */
 };
 
 /** State of the two transmit windows while anything is outstanding. */

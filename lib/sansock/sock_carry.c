@@ -3,9 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * The kernel binds and connects first: it makes all checks and reports all errors. Then its socket
- * goes to the daemon. The stand-in, one end of a pair of sockets, replaces it at all of its
- * descriptors, and in epoll sets that have it already.
+ * The kernel binds and connects first: it makes all checks and reports all errors. Then the daemon
+ * receives the kernel's socket. A stand-in, which is one end of a pair of sockets, replaces it at
+ * all of its descriptors, and in the epoll sets that contain it.
  */
 
 #include <errno.h>
@@ -70,7 +70,7 @@ carry_leave_sets(struct fd_sock *f)
 	for (i = 0; i < SOCK_SETS; i++)
 		if (f->sets[i].epfd >= 0 &&
 		    REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL) != 0)
-			f->sets[i].epfd = -1; /* the number is of another epoll set now */
+			f->sets[i].epfd = -1; /* the number has been reused */
 }
 
 static void
@@ -138,7 +138,7 @@ san_sock_carry_map(struct fd_sock *f, int shadow)
 
 /* ---- replace the kernel's socket ---- */
 
-/* SIGIO goes to the receiver that the kernel's socket has, and is sent for each burst. */
+/* Send SIGIO to the owner of the kernel's socket, once for each burst. */
 static void
 signal_as(struct fd_sock *f, int shadow)
 {
@@ -241,7 +241,7 @@ carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *to, enum sock_
 	return false;
 }
 
-/* Look the route up now, and not when the first datagram is sent. */
+/* Look up the route now, so that the first datagram does not wait for it. */
 static void
 look_up_peer(const struct fd_sock *f)
 {
@@ -254,7 +254,7 @@ static int
 carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_rep *rep)
 {
 	struct shmq_req req = {0};
-	uint32_t bits = san_sock_opt_bits(fd); /* read first: the daemon turns on more */
+	uint32_t bits = san_sock_opt_bits(fd); /* read before the daemon sets further options */
 	int shadow, rc;
 
 	req.sock.local_only = action == SOCK_CARRY;
@@ -376,8 +376,8 @@ bool
 san_sock_carry_may_return(const struct fd_sock *f)
 {
 	/*
-	 * Without a device of its own, the kernel would receive nothing of the port. If several
-	 * processes have the socket, only one of them continues with the kernel's.
+	 * If the port has no device of the kernel, the kernel would receive no datagrams. If
+	 * several processes have the socket, only one of them continues with the kernel's socket.
 	 */
 	return f->is_udp && atomic_load(&f->shm->orphaned) != 0 && atomic_load(&f->kernel) >= 0 &&
 		f->shm->if_index != 0 &&
@@ -424,7 +424,7 @@ san_sock_carry_stay(struct fd_sock *f, const char *why)
 	san_sock_own_close(atomic_exchange(&f->lease, -1));
 }
 
-/* Wait until the daemon is done with the kernel's socket: nothing of it may take effect later. */
+/* Wait until the daemon has finished its work on the kernel's socket, so that none follows. */
 static void
 carry_wait_for_end(void)
 {
@@ -446,7 +446,7 @@ carry_take_back(int fd, struct fd_sock *f)
 		return NULL;
 	if (san_sock_fd_number(fd, f) == fd &&
 	    atomic_exchange(&f->shm->is_returned, SAN_SOCK_GIVEN_BACK) == 0) {
-		/* as after the daemon's end: waiting calls begin anew, with the kernel's socket */
+		/* waiting calls restart with the kernel's socket, as after the daemon's end */
 		atomic_store(&f->shm->orphaned, 1);
 		REAL(shutdown)
 		(fd, SHUT_RDWR);
@@ -510,15 +510,15 @@ san_sock_carry_is_ending(enum shmq_type type)
 
 	if (san_sock_attach_ask(type, -1, &req, &rep, NULL) != -EBUSY)
 		return false;
-	/* by syscall(): bind() and listen() are no cancellation points */
+	/* a library function would be a cancellation point, which bind() and listen() are not */
 	REAL(syscall)
 	(SYS_nanosleep, &step, NULL);
 	return true;
 }
 
 /*
- * The daemon closes the kernel's socket of a carried one shortly after its program has closed it.
- * So a port in use may become free soon.
+ * When a program closes a carried socket, the daemon closes the kernel's socket shortly afterwards.
+ * So a port in use may become free soon: try again.
  */
 int
 san_sock_carry_bind(int fd, const struct sockaddr *sa, socklen_t len)
@@ -540,10 +540,10 @@ san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 	struct sockaddr_storage bound;
 	int was = errno;
 
-	/* called for each datagram of the kernel if a rule may refuse it */
+	/* if a rule may refuse a datagram, this is called for each one that the kernel sends */
 	if (atomic_load(&f->is_chosen))
 		return;
-	/* as the kernel binds a socket that sends */
+	/* bind it as the kernel does at the first send */
 	if (san_sock_carry_bound_to(fd, &bound) == NULL)
 		REAL(bind)
 	(fd, (const struct sockaddr *)&any,

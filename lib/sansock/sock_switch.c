@@ -61,8 +61,8 @@ socket(int domain, int type, int protocol)
 }
 
 /*
- * A socket was accepted. Forget a socket of the same number whose close was not seen. If the
- * connection is a token, it becomes a stream.
+ * A socket was accepted as descriptor *new*. Forget a former socket of this number, whose close was
+ * not intercepted. If the connection is a token, it becomes a stream.
  */
 static int
 sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
@@ -76,7 +76,7 @@ sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_
 	return new;
 }
 
-/* Room for a name, which the call overwrites. */
+/* The room for a name. Read it before the call, which overwrites it. */
 static socklen_t
 sock_switch_room_of(const struct sockaddr *sa, const socklen_t *len)
 {
@@ -84,8 +84,8 @@ sock_switch_room_of(const struct sockaddr *sa, const socklen_t *len)
 }
 
 /*
- * True if *fd* is a carried UDP socket. errno is set here: the kernel would return another one for
- * the stand-in.
+ * True if *fd* is a carried UDP socket. errno is set here, because the kernel would set another one
+ * for the stand-in.
  */
 static bool
 is_no_listener(int fd)
@@ -188,7 +188,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = rc != 0 ? san_sock_real_fail(-rc) : 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
-		/* a failed connect() may leave a local name, too */
+		/* also a connect() that fails may have bound the socket */
 		if (f->is_udp && (rc == 0 || san_sock_carry_bound_to(fd, &local) != NULL))
 			san_sock_carry(fd, f, NULL);
 		else if (rc == 0)
@@ -291,8 +291,8 @@ shutdown(int fd, int how)
 }
 
 /*
- * Pin the file at *fd*, whose descriptors are about to change; san_sock_owner_unpin() ends that.
- * NULL: it is no socket of ours.
+ * Pin the file at *fd*, whose descriptors are about to change, until san_sock_owner_unpin(). NULL:
+ * it is not a socket that the library follows.
  */
 static struct fd_sock *
 pin_at(int fd)
@@ -497,8 +497,8 @@ static __attribute__((constructor)) void
 sock_switch_begin(void)
 {
 	/*
-	 * look it up now: allocators call these functions under their locks, which come before the
-	 * loader's
+	 * Look these functions up now. Allocators call them under their own locks, which must be
+	 * taken before the loader's lock.
 	 */
 	(void)REAL(munmap);
 	(void)REAL(mprotect);

@@ -149,7 +149,7 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 	return &all->socks[id].stats;
 }
 
-/* Whether nothing more is read from the stream: it stays readable, and the kernel must say so. */
+/* Whether nothing more can be read from the stream. The kernel must then report it readable. */
 static bool
 sock_has_end(const struct san_sock *s)
 {
@@ -195,7 +195,7 @@ san_sock_wake_next(struct san_socks *all, bool *ends)
 			atomic_store(&s->shm->mirrored, SAN_SOCK_NOTIFIED);
 			return s->wake_fd;
 		}
-		/* a program may have read everything meanwhile */
+		/* a program may have read all data since */
 		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_NOTIFIED) ||
 		    state == SAN_SOCK_NOTIFIED)
 			return s->wake_fd;
@@ -231,7 +231,7 @@ san_sock_doorbell_all(struct san_socks *all)
 void
 san_sock_on_room(struct san_socks *all, struct san_sock *s)
 {
-	/* no fence: a waiting thread that this misses checks again by itself, somewhat later */
+	/* no fence: a thread that begins to wait now is not seen, but checks again by itself */
 	if (likely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) == 0) ||
 	    !san_sock_shm_need_not_wait(s->shm, s->tx_mask + 1))
 		return;

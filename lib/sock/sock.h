@@ -8,9 +8,9 @@
  * between the rings that programs see (sock_shm.h) and the link (inet.h), and moves bytes of
  * streams between rings and queue pairs. Sans-I/O. (UDP-6, AFC-1)
  *
- * The kernel has decided before which name a socket has, who may use that name, and which of
- * several sockets receives a datagram: each carried socket has a socket of the kernel behind it
- * that is bound and connected.
+ * Each carried socket has a socket of the kernel behind it, which is bound and connected. So the
+ * kernel decides which name a socket has, which program may use that name, and which of several
+ * sockets receives a datagram.
  */
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ enum san_sock_df {
 	SAN_SOCK_DF_PROBE, /**< no, and the known path MTU does not limit their length */
 };
 
-/** What the kernel says about a socket. */
+/** Names and options of the kernel's socket. */
 struct san_sock_names {
 	struct san_ip local, peer; /**< all zero: any */
 	uint16_t port, peer_port;  /**< host byte order; peer_port 0: not connected */
@@ -74,7 +74,7 @@ void san_sock_table_set_device(struct san_socks *all, uint32_t if_index);
 void san_sock_table_destroy(struct san_socks *all);
 
 /**
- * Add a socket with memory *shm*. The caller owns it and has made it: zeros, except the constants.
+ * Add a socket with memory *shm*. The caller owns the memory. It is zero except for the constants.
  *
  * @param wake_fd
  *   The daemon's end of the pair: san_sock_wake_next() returns it.
@@ -106,10 +106,10 @@ const struct san_sock_stats *san_sock_stats(const struct san_socks *all, uint32_
  * which may be above one for a group.
  */
 uint32_t san_sock_dgram_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns);
-/** Give socket *id* a datagram that did not come by the link. */
+/** Give socket *id* a datagram that the kernel has received. */
 void san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
 			uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
-/** Whether it is connected and has sent to that peer by the link: then errors can come for it. */
+/** Whether it is connected and has sent to its peer: then the link may report errors for it. */
 bool san_sock_uses_link(const struct san_socks *all, uint32_t id);
 /** The next call of the socket's program fails with *err*. */
 void san_sock_dgram_fail(struct san_socks *all, uint32_t id, int err);
@@ -126,7 +126,7 @@ void san_sock_stream_over(struct san_socks *all, uint32_t id, int err);
 /** Work of its queue pair is complete. */
 void san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,
 			  uint64_t now_ns);
-/** No program has the socket any more: send what is in its ring, then the end of the stream. */
+/** No program has the socket any more: send the bytes in its ring, then the end of the stream. */
 void san_sock_stream_shut(struct san_socks *all, uint32_t id);
 /** Whether san_sock_stream_append() may send bytes now, behind those that are in the ring. */
 bool san_sock_stream_may_append(const struct san_socks *all, uint32_t id);
@@ -136,7 +136,7 @@ void san_sock_stream_append(struct san_socks *all, uint32_t id, const void *data
 /** Whether nothing is sent any more: the connection was refused, or has ended. */
 bool san_sock_stream_is_over(const struct san_socks *all, uint32_t id);
 /**
- * Whether the stream has taken all that was written, and the end; also true if it cannot any more.
+ * Whether the stream has accepted all bytes and the end, or has ended before.
  * san_stream_is_drained() says whether the peer has received it.
  */
 bool san_sock_stream_is_drained(const struct san_socks *all, uint32_t id);
@@ -149,15 +149,15 @@ bool san_sock_stream_is_reset(const struct san_socks *all, uint32_t id);
 bool san_sock_dgram_error(struct san_socks *all, const struct san_inet_result *r);
 /** The program of *id* has notified: the next san_sock_dgram_pump() visits the socket. */
 void san_sock_doorbell(struct san_socks *all, uint32_t id);
-/** Do so for every socket: a program has ended, and its doorbells are lost. */
+/** Visit every socket: a program has ended, and its doorbells are lost. */
 void san_sock_doorbell_all(struct san_socks *all);
-/** Send what is in the rings of sockets that notified, in turns, as long as *in* has room. */
+/** Send datagrams of the sockets that have notified, in turns, as long as *in* has room. */
 void san_sock_dgram_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns);
 /** Whether its send ring is empty, or broken. */
 bool san_sock_dgram_has_sent(const struct san_socks *all, uint32_t id);
 /** Whether a socket waits for its visit. */
 bool san_sock_table_has_work(const struct san_socks *all);
-/** Whether a send ring that was full has room again. Reported once, and rarely not at all. */
+/** Whether a send ring that was full has room again. Reported at most once. */
 bool san_sock_table_has_room(struct san_socks *all);
 /**
  * The daemon's end of the pair of a socket that became readable and has an armed waiter; -1: no

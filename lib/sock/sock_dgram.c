@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Datagrams between the link and programs' rings. A program may change its send ring at any time: a
- * head is copied first, then checked, and only the copy is used. (UDP-3, UDP-8, SYS-5)
+ * Moves datagrams between the link and programs' rings. A program may change its send ring at any
+ * time, so the head of a record is copied before it is checked, and only the copy is used. (UDP-3,
+ * UDP-8, SYS-5)
  */
 
 #include <errno.h>
@@ -78,7 +79,7 @@ san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgr
 	dgram_put_rec(all, s, end);
 }
 
-/* Copies once, from the packet to where programs read it. */
+/* Copy the packet to the ring of the program. */
 static void
 dgram_take_result(struct san_socks *all, struct san_sock *s, const struct san_inet_result *r,
 		  uint64_t now_ns)
@@ -118,7 +119,7 @@ san_sock_dgram_rx(struct san_socks *all, const struct san_inet_result *r, uint64
 bool
 san_sock_dgram_error(struct san_socks *all, const struct san_inet_result *r)
 {
-	/* its answer would have these addresses */
+	/* the addresses of an answer to the datagram: they find the socket that sent it */
 	const struct san_inet_dgram back = {
 		.src = r->d.dst,
 		.dst = r->d.src,
@@ -129,7 +130,7 @@ san_sock_dgram_error(struct san_socks *all, const struct san_inet_result *r)
 
 	if (s == NULL)
 		return false;
-	/* an unconnected socket sends to many peers: its error could not name the peer */
+	/* a socket that is not connected sends to many peers, and an error does not name one */
 	if (s->names.peer_port != 0 && r->hard)
 		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), r->err);
 	return true;
@@ -171,7 +172,7 @@ dgram_send_rec(struct san_sock *s, struct san_inet *in, const struct san_sock_re
 	static const uint8_t zero[sizeof(rec->src)];
 	int rc;
 
-	/* the kernel does not hold the name any more, so it must not be a source */
+	/* the kernel no longer reserves the port, so it must not be a source */
 	if (n->port == 0)
 		return -EADDRNOTAVAIL;
 	/* the socket's own peer is not used instead: it may have changed since the program wrote */
@@ -239,7 +240,7 @@ dgram_visit_sock(struct san_socks *all, struct san_sock *s, struct san_inet *in,
 		rc = send_next(all, s, in, tail, now_ns);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
 	san_sock_on_room(all, s);
-	/* the program may have armed while records were there, or have taken the last one before */
+	/* report again: the program may have armed the socket while records were unread */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
@@ -255,7 +256,7 @@ san_sock_dgram_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 	uint32_t last = all->work_tail, id;
 	struct san_sock *s;
 
-	/* each once: a socket that has more is appended behind *last* */
+	/* visit each socket once: one with more datagrams is appended behind *last* */
 	do {
 		id = all->work_head;
 		if (id == SOCK_NONE)

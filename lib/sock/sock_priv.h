@@ -24,7 +24,7 @@ struct sock_stream {
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< a receive is posted */
 	bool has_fin;      /**< nothing is received any more */
-	bool fin_notified; /**< the kernel knows of the end, or of shutdown() */
+	bool fin_notified; /**< the kernel reports the end, or shutdown() */
 	bool shut_posted;  /**< our end of the stream is posted */
 	bool shut_done;    /**< ... and the peer has it */
 	bool is_abandoned; /**< see san_sock_stream_shut() */
@@ -59,7 +59,7 @@ struct san_socks {
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;
 	struct san_sock_work work;
-	bool has_room;   /**< one that was full has room: not reported yet */
+	bool has_room;   /**< a send ring that was full has room, which is not reported yet */
 	uint32_t *ports; /**< for each local port, the socket that was named last */
 	struct san_sock *socks;
 };
@@ -91,8 +91,8 @@ void san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t n
 /* ---- sock.c ---- */
 
 /**
- * The socket is readable or has an error: notify a thread that waits in the kernel. *is_new*:
- * because of new data, which the kernel reports with EPOLLET even if older data is unread.
+ * The socket is readable or has an error: notify a thread that waits in the kernel. *is_new*: new
+ * data is the reason. With EPOLLET the kernel reports it even if older data is unread.
  */
 void san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new);
 /** Data was sent: if a thread waits for room and there is enough, report it. */

@@ -11,32 +11,33 @@
  * descriptor maps it, too: fork(), exec() and SCM_RIGHTS add one more user. Programs serialize
  * themselves by the locks at its end, which the lcore neither takes nor trusts.
  *
- * Positions are bytes since the beginning, modulo 2^32; each is written by one side. A record is a
- * head of one cache line and its bytes; the next record begins at the next line. A record that does
- * not fit before the ring's end begins at the ring's start; one of SAN_SOCK_PAD bytes fills the
- * space before it. A record that is put into an empty ring begins at the start, too: the producer
- * moves the position of the start, the *base*. So a socket that is read in time uses the same few
- * lines again and again.
+ * Positions count bytes since the beginning, modulo 2^32. Each is written by one side. A record is
+ * a head of one cache line and its bytes; the next record begins at the next line. A record that
+ * does not fit before the ring's end begins at the ring's start; one of SAN_SOCK_PAD bytes fills
+ * the space before it. A record that is put into an empty ring begins at the start, too: the
+ * producer moves the position of the start, the *base*. So a socket that is read in time uses the
+ * same few lines again and again.
  *
  * A stream's rings have no records: positions count its bytes, and *base* is 0.
  *
  * **The mirror.** Programs may wait in the kernel for a descriptor, which is one end of a pair of
- * sockets. A program that does so, or that may without our library, increments *armed*. After the
- * lcore has put a record, it reads *armed* behind a fence. If it is set, the lcore announces in
- * *mirrored* a byte for its end of the pair, and writes it at the end of its round unless the
- * announcement was withdrawn. A program that takes the last record withdraws it; if the byte was
- * written already, it reads the byte. Then it clears *mirrored*, and notifies the lcore if, behind
- * a fence, there are records again. So the kernel reports readable while there is something to
- * read and not longer, and without a waiter neither side makes a system call. With *edges*, for
- * EPOLLET, each burst that arrives brings a byte, also while records are unread: each byte is an
- * edge. The end of a stream is a shutdown of the pair's other end: the descriptor stays readable.
+ * sockets. A program that waits there increments *armed*; so does one that could wait without our
+ * library. After the lcore has put a record, it reads *armed* behind a fence. If it is set, the
+ * lcore announces a byte in *mirrored*. At the end of its round it writes the byte to its end of
+ * the pair, unless the announcement was withdrawn. A program that takes the last record withdraws
+ * it; if the byte was already written, the program reads the byte. Then it clears *mirrored*, and
+ * notifies the lcore if, behind a fence, there are records again. So the kernel reports the
+ * descriptor readable exactly while there are records. Without a waiter neither side makes a system
+ * call. With *edges*, for EPOLLET, each burst that arrives brings a byte, also while records are
+ * unread: each byte is an edge. At the end of a stream the pair's other end is shut down, so the
+ * descriptor stays readable.
  *
  * **Room.** A program that finds no room sets *full* and sends a message of SAN_SOCK_FULL bytes,
  * beginning with SAN_SOCK_MARK, from its end of the pair. The message fills the pair: the kernel
- * does not report writable any more, and a thread that sends one more message, of SAN_SOCK_NUDGE
- * bytes, sleeps. The daemon reads these messages when half of the ring is free again. For each it
- * notifies the lcore on behalf of the sender, which may be a child process without a doorbell of
- * its own because the daemon had no place for it.
+ * no longer reports it writable, and a thread that sends one more message, of SAN_SOCK_NUDGE
+ * bytes, sleeps. The daemon reads these messages when half of the ring is free again. For each
+ * message it notifies the lcore in place of the sender. The sender may be a child process that has
+ * no doorbell, because the daemon had no place for it.
  */
 
 #include <stdatomic.h>
@@ -62,7 +63,7 @@
 #define SAN_SOCK_STREAM_RX_BYTES (256u << 10)
 #define SAN_SOCK_STREAM_TX_BYTES (512u << 10)
 
-#define SAN_SOCK_TIMEOUT_MS 924600u /**< so long Linux resends a segment (15 retries) */
+#define SAN_SOCK_TIMEOUT_MS 924600u /**< Linux resends a segment for so long (15 retries) */
 
 /** An address of a program; IPv4 as an IPv4-mapped IPv6 address. */
 struct san_sock_addr {
@@ -111,7 +112,7 @@ struct san_sock_shm {
 	_Atomic uint32_t orphaned; /**< nothing is received or sent any more */
 	_Atomic uint64_t nb_drops; /**< datagrams dropped for lack of room */
 	_Atomic uint32_t state;    /**< of a stream: enum san_sock_state */
-	_Atomic uint32_t fin;      /**< of a stream: nothing comes behind rx_tail */
+	_Atomic uint32_t fin;      /**< of a stream: rx_tail is the end */
 	_Atomic uint32_t rx_waits; /**< of a stream: a reader that makes room must notify */
 	/* written by programs */
 	_Alignas(64) _Atomic uint32_t rx_head;
@@ -119,7 +120,7 @@ struct san_sock_shm {
 	_Atomic uint32_t edges; /**< a program wants a byte for each burst */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
-	_Atomic uint32_t full; /**< a thread waits for room; cleared by the lcore when there is */
+	_Atomic uint32_t full; /**< a thread waits for room; the lcore clears it if there is */
 	/* written by both sides */
 	_Alignas(64) _Atomic uint32_t mirrored; /**< enum san_sock_mirrored */
 	/* used among programs */
@@ -142,7 +143,7 @@ enum san_sock_mirrored {
 	SAN_SOCK_NOTIFIED,  /**< the byte is in the pair, or will be at once */
 };
 
-/** Whether the kernel serves the socket again, and for which processes. */
+/** Whether the kernel serves the socket again, and for which processes. Zero: it does not. */
 enum san_sock_returned {
 	SAN_SOCK_RETURNED = 1, /**< for one process: the daemon has ended */
 	SAN_SOCK_GIVEN_BACK,   /**< for all of them: a program asked for it */

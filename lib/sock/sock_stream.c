@@ -46,7 +46,7 @@ tx_over(struct san_socks *all, struct san_sock *s, int err)
 	/* release all room, so that threads stop waiting for it */
 	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	/* after the peer's end no error is set: readers get end of file, senders look at *state* */
+	/* after the peer's end no error is set: readers get end of file, senders check *state* */
 	if (!st->has_fin)
 		atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
@@ -214,7 +214,7 @@ sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 
 /* ---- timeouts and keep-alive ---- */
 
-#define RARE_MS     30000u /* probes without SO_KEEPALIVE: has the peer restarted? */
+#define RARE_MS     30000u /* interval of probes without SO_KEEPALIVE: they find a restart */
 #define PROBES_MAX  127u   /* this and SECONDS_MAX are Linux's limits */
 #define SECONDS_MAX 32767u
 
@@ -320,7 +320,7 @@ san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 	if (unlikely(wants_end(s)))
 		san_sock_on_room(all, s);
 	/*
-	 * the program may have begun to wait when data was there, or has read the last byte since
+	 * report again: the program may have begun to wait while data was unread
 	 */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    s->stream.has_fin || s->stream.is_over ||

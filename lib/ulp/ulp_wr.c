@@ -31,7 +31,7 @@
 _Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (COOKIE_QP_SHIFT - COOKIE_WQE_SHIFT), "cookie");
 _Static_assert(SAN_ULP_QPS_MAX <= 1u << (64 - COOKIE_QP_SHIFT), "cookie");
 
-/** Indexed by the two flags that force it; if both are set, the first counts. */
+/** Indexed by the two flags that force a mode; if both are set, RTSAN_WR_SOLICITED counts. */
 #define FORCED(flags) ((flags) / RTSAN_WR_SOLICITED & 3)
 static const uint8_t solicit_of[] = {
 	[FORCED(RTSAN_WR_SOLICITED)] = SAN_SOLICIT_ALWAYS,
@@ -95,7 +95,7 @@ static inline void
 wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 {
 	const struct wr_op *op = &ops[wr->op];
-	/* A send names no memory of the peer: other contents of these fields must not be sent. */
+	/* A send names no memory of the peer, so the contents of these fields must not be sent. */
 	bool names = wr->op != RTSAN_WR_SEND;
 	uint32_t n;
 
@@ -123,7 +123,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 		e->operand = wr->operand;
 		e->swap = wr->swap;
 	} else if ((wr->flags & RTSAN_WR_INLINE) != 0) {
-		/* A list of one element over our own copy, so that filling makes no difference. */
+		/* the list has one element, our copy: packets are filled as for other requests */
 		n = RTE_MIN(wr->inline_len, (uint8_t)RTSAN_INLINE_MAX);
 		memcpy(e->data, wr->data, n);
 		e->inl = (struct rtsan_sge){.addr = e->data, .length = n};
@@ -149,8 +149,8 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 }
 
 /*
- * Number of the *n* requests posted now that need not wait in the queue, because none is before
- * them.
+ * Number of the *n* requests posted now that can be submitted without the send queue: it is empty,
+ * and tl has room for them.
  */
 static inline uint32_t
 ulp_wr_room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
@@ -227,7 +227,7 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]];
 
 		req = next_req(ulp, e, &piece);
-		/* Set this before the call: tl may call room() from inside it. */
+		/* set it before the call: tl may call room() inside, which clears it */
 		qp->blocked = true;
 		if (san_tl_initiator_submit(ulp->tl, qp->slot, req, now_ns) != 0)
 			return;
@@ -267,8 +267,8 @@ san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, voi
 
 	n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
 	/*
-	 * The application owns the list: if it is shorter than declared, none of our memory may be
-	 * sent.
+	 * The application owns the list, and may have made it shorter. Send zeros then, not our
+	 * memory.
 	 */
 	if (unlikely(n < len))
 		memset((uint8_t *)dst + n, 0, len - n);
@@ -314,7 +314,7 @@ san_tl_ulp_pull_place(void *arg, const struct san_tl_txn *t, uint32_t offset, st
 	if (t->req.type == SAN_TL_ATOMIC) {
 		n = place_result(e, m, off, len);
 	} else {
-		/* Stay inside the piece, whatever the peer claims. */
+		/* the peer may claim any offset: stay inside the piece */
 		if (offset > t->req.length || len > t->req.length - offset)
 			return SAN_ST_LENGTH;
 		offset += (uint32_t)t->req.cookie; /* start of the piece */
@@ -341,7 +341,8 @@ ulp_wr_complete_txn(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t sta
 		e->whole = true;
 		qp->sq_head++;
 		/*
-		 * The queue waited for resources of this request: release what tl reserved for it.
+		 * The queue may have waited for resources for this request: release what tl has
+		 * reserved.
 		 */
 		qp->blocked = false;
 		san_tl_want_end(ulp->tl, t->slot);

@@ -3,12 +3,12 @@
 /*
  * DESIGN NOTES
  *
- * An application names its objects by the engine's own numbers. Tables record the owner of each
- * number. A number that belongs to another application is answered like one that does not exist, so
- * an application learns nothing about others, and no translation of numbers is needed.
+ * An application names its objects by the engine's own numbers, so numbers need no translation.
+ * Tables record the owner of each number. The answer for a number of another application is the
+ * same as for one that does not exist, so an application learns nothing about others.
  *
- * One thread serves requests one after the other and completes each before the next. It never waits
- * for an application, so one that stays silent or sends half a request delays no other.
+ * One thread serves all requests and completes each before the next. It never waits for an
+ * application: one that stays silent, or sends half a request, delays no other.
  */
 
 #include <errno.h>

@@ -40,7 +40,7 @@ struct passed {
 	const struct helper_facts *facts;
 	int32_t handle;  /**< the helper's handle of a socket, or -1; closed unless it is taken */
 	int memory;      /**< memory that the helper has checked, or -1; stays the caller's */
-	const char *why; /**< why the memory was refused */
+	const char *why; /**< why the memory was refused; empty: it was not */
 };
 
 struct app {
@@ -56,13 +56,13 @@ struct app {
 	bool attached;            /**< its hello was accepted */
 	bool over;                /**< to be destroyed */
 	uint64_t job;             /**< number of the request that a helper handles; 0: none */
-	uint64_t job_ns;          /**< start time of the job, or of the pause */
+	uint64_t job_ns;          /**< time at which the job or the pause began */
 	struct helper *waits_for; /**< the helper it waits for; NULL: it waits for its memory */
-	bool is_notified;         /**< the daemon has sent an error; the helper is still busy */
+	bool is_notified;         /**< an error was sent, but the helper is still busy */
 	bool is_answered;         /**< a helper sends, or has sent, the answer */
 	bool is_unsent;           /**< the answer waits: too many descriptors are in flight */
 	struct passed *passed;    /**< descriptor of the request that is being served, or NULL */
-	struct answer ans;        /**< the answer, as far as it is known */
+	struct answer ans;        /**< the answer, perhaps incomplete */
 	struct app_mem growing;   /**< the region that is being mapped */
 	struct shmq_req grows;    /**< the request for that region */
 	uint64_t grown_at;        /**< value of nb_grown at its last step */

@@ -11,7 +11,7 @@
 #include "socks_telemetry.h"
 
 #define PAGE    40  /* sockets per answer: some 300 bytes each, of at most 16 KiB */
-#define REASONS 128 /* likewise, of 100 bytes */
+#define REASONS 128 /* reasons kept, which fit one answer with 100 bytes each */
 
 static struct {
 	uint64_t inode;
@@ -83,7 +83,7 @@ state_of(const struct app_sock *s, const struct san_sock_shm *shm)
 	return names[RTE_MIN(state, RTE_DIM(names) - 1)];
 }
 
-/* The state of the rings. The program's side of it is not trusted. */
+/* The state of the rings. The program's positions may be wrong. */
 static void
 add_rings(struct rte_tel_data *d, const struct san_sock_shm *shm)
 {

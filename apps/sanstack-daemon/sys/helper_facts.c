@@ -35,8 +35,8 @@ cookie_of(int fd, int name)
 }
 
 /*
- * Check the network namespace: in another one the socket's address means something else. False if
- * the kernel can't tell.
+ * Check that the socket is in our network namespace: in another one its address has another
+ * meaning. False if the kernel does not report the namespace.
  */
 static bool
 is_our_net(int fd)
@@ -127,9 +127,9 @@ san_helper_facts_read(int fd, struct helper_facts *f)
 	f->is_closed = f->protocol == IPPROTO_TCP && is_closed(fd);
 	helper_facts_read_names(fd, f);
 	/*
-	 * A socket that was connected still reports its old port, which another socket may own by
-	 * now. Bind it again, to own the port. EINVAL: it owns the port already. IPv4 and IPv6 have
-	 * the port at the same offset.
+	 * A socket that was connected still reports its old port, but another socket may own the
+	 * port now. Bind the socket again. EINVAL: it still owns the port. IPv4 and IPv6 have the
+	 * port at the same offset.
 	 */
 	if (f->is_closed && f->local.ss_family != 0 &&
 	    ((const struct sockaddr_in *)&f->local)->sin_port != 0 &&

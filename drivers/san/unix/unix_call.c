@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests to the daemon. One at a time: others wait until the answer has come. */
+/* Requests to the daemon. Each waits for its answer, and other threads wait meanwhile. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ san_unix_call_is_alive(struct unix_ctx *ctx)
 	char byte;
 	ssize_t n;
 
-	/* a request is in progress, and its thread will notice */
+	/* another thread's request is in progress and will find out */
 	if (pthread_mutex_trylock(&ctx->lock) != 0)
 		return true;
 	n = recv(ctx->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);

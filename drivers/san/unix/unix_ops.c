@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider whose engine runs in another process, sanstack-daemon. The record of each control
- * call is sent to the daemon. Posting, polling and events use memory that both
- * map, without a system call. What the daemon checks is not checked here. (SYS-2)
+ * The provider whose engine runs in another process, sanstack-daemon. Each control call sends a
+ * record to the daemon. Posting, polling and events need no system call: they use memory that both
+ * processes map. Arguments are not checked here, because the daemon checks them. (SYS-2)
  */
 
 #include <arpa/inet.h>
@@ -93,7 +93,7 @@ unix_ops_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 	return 0;
 }
 
-/* Map memory that the daemon has made. */
+/* Map memory that the daemon has created. */
 static void *
 unix_ops_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
 {
@@ -106,7 +106,7 @@ unix_ops_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
 	return NULL;
 }
 
-/* ---- records that go as they are ---- */
+/* ---- records that are sent unchanged ---- */
 
 static int
 unix_ops_call(void *priv, const struct shmq_req *req)
@@ -221,7 +221,7 @@ unix_ops_cq_arm(void *priv, void *arg)
 	int rc = unix_ops_drain_fd(priv, cq->fd);
 
 	if (!san_spsc_arm(&cq->c, &cq->mem->tail, &cq->mem->armed))
-		return 1; /* completions from before the daemon's end can be polled */
+		return 1; /* completions can be polled, also those from before the daemon's end */
 	return rc;
 }
 
