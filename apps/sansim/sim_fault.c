@@ -31,8 +31,8 @@ is_blocking(const struct sim_fault_conf *f)
 }
 
 /*
- * True if it can drop a packet and all its retransmissions. A burst can: on an idle link nothing
- * else ends it.
+ * True if the fault can drop a packet and all its retransmissions. A burst can, because on an idle
+ * link it does not end by other packets.
  */
 static bool
 is_silencing(const struct sim_fault_conf *f)
@@ -63,7 +63,7 @@ static struct sim_host *
 fault_host_of(struct sim_world *w, const struct sim_fault_conf *f)
 {
 	unsigned int id;
-	char more; /* detects a direction, which is not allowed for a host */
+	char more; /* is set if a direction follows, which a host cannot have */
 
 	if (sscanf(f->where, "host:%u%c", &id, &more) != 1 || id >= w->nb_hosts)
 		return NULL;

@@ -26,19 +26,19 @@
 #include "shmq_guard.h"
 #include "takeover.h"
 
-#define WAIT_S      4 /* of the other daemon, per step; less than half a usual watchdog period */
-#define LEAVE_TRIES 5 /* of WAIT_S: for a daemon that failed to exit */
+#define WAIT_S      4 /* time for a step of the other daemon; below half of a usual watchdog's */
+#define LEAVE_TRIES 5 /* times WAIT_S, for a daemon that has failed to end */
 #define FIRST_PID   1
 
 /**
- * What a new daemon needs to open the ports' devices. The rest follows, and is read only after
- * rights are dropped.
+ * What a new daemon needs to open the ports' devices. All other state follows, and is read only
+ * after rights are dropped.
  */
 struct given {
 	uint64_t parked_ns; /**< CLOCK_MONOTONIC; applications have been waiting since then */
 	int32_t pid;
 	int32_t listener; /**< index of the descriptor */
-	/** Indices; they keep others from binding the ports' UDP ports meanwhile. */
+	/** Indices of descriptors that keep other programs from binding the ports' UDP ports. */
 	int32_t guards[SAN_ENGINE_GUARDS];
 	struct rte_ether_addr macs[CONF_PORTS_MAX];
 };
@@ -55,7 +55,7 @@ takeover_hash_text(uint64_t h, const char *text)
 	return h;
 }
 
-/* What both daemons must have in common: structures, sections of ports, DPDK version. */
+/* What must be equal in both daemons: structures, sections of ports, DPDK version. */
 static void
 takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
 {
@@ -123,8 +123,8 @@ san_takeover_find(const struct conf *conf)
 
 /*
  * Prove CAP_SYS_ADMIN in the PID namespace: only a process that has it may send the credentials of
- * process 1. Without it send the own ones explicitly, because the kernel adds none before the other
- * daemon asks for them.
+ * process 1. Without it send the own credentials explicitly, because the kernel adds none before
+ * the other daemon has set SO_PASSCRED.
  */
 static int
 takeover_ask(int sock, const struct shmq_req *req)
@@ -195,7 +195,7 @@ load_apps(struct server *s, struct state *st)
 	return rc == 0 ? san_app_state_load(&s->all, st) : rc;
 }
 
-/* Refuse if another user could have put a socket there. */
+/* Refuse a folder in which another user could have created the socket. */
 static int
 check_folder(const struct server *s)
 {
@@ -213,7 +213,7 @@ check_folder(const struct server *s)
 					   folder);
 }
 
-/* SO_PEERCRED is that of the time of listen(): root or the daemon's own user. */
+/* SO_PEERCRED is from the time of listen(). It must be root or the daemon's own user. */
 static int
 check_other(int sock)
 {
@@ -292,7 +292,7 @@ is_same_file(const char *a, const char *b)
 }
 
 /*
- * A PID may be reused, but not while the process is alive: the pidfd proves at the end that it is.
+ * A PID is not reused while its process is alive. The pidfd proves at the end that it still is.
  */
 static bool
 is_of_our_namespaces(pid_t pid)
@@ -407,8 +407,8 @@ takeover_hand_over(const struct server *s, int sock, uint64_t parked_ns)
 }
 
 /*
- * The new daemon may be slow, not dead, and have the ports. After the shutdown it cannot commit.
- * When its end closes, it has parked the ports or has exited.
+ * The new daemon may still run, and have the ports. After the shutdown it cannot commit. When its
+ * end of the socket closes, it has parked the ports or has ended.
  */
 static int
 takeover_wait_for_end(int sock)
@@ -447,7 +447,7 @@ go_on(struct server *s, int sock)
 {
 	int rc = open_again(s);
 
-	if (rc != 0) { /* the new daemon may have opened a port or a device already */
+	if (rc != 0) { /* the new daemon may have opened a port or a device */
 		san_ports_park(s);
 		rc = takeover_wait_for_end(sock);
 		if (rc == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The complete protocol of one lcore. This file only moves data between the layers: pdl processes
- * PSNs, tl transactions, ulp bytes, and cm connections. No layer calls a layer above, except that
+ * The complete protocol of one lcore. This file only moves data between the layers: pdl for PSNs,
+ * tl for transactions, ulp for bytes, cm for connections. No layer calls a layer above, except that
  * tl calls its ULP.
  */
 
@@ -326,7 +326,7 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
 	/*
-	 * Report how full the reorder buffer is: a slow receiver slows its peers down by that
+	 * Report how full the reorder buffer is, so that peers of a slow receiver send less
 	 * (RULE-12).
 	 */
 	core->pdl->rx_level = 0;
@@ -427,7 +427,7 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	};
 	bool done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 
-	/* This is the last packet for now: no later one would cause an ACK of it (RULE-11). */
+	/* No packet follows this one soon, so it must ask for its ACK itself (RULE-11). */
 	if (done && v.nb != 0)
 		san_wire_build_ask_ack(pkts[v.nb - 1]);
 	san_pdl_sched_end(core->pdl, c, !done);
@@ -477,7 +477,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			break;
 		pkts[k] = san_visit_spare_take(&core->spare);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
-		if (p.payload_len != 0) /* it is a PROBE for the path MTU */
+		if (p.payload_len != 0) /* a PROBE that tests the path MTU */
 			core_pad_frame(pkts[k], p.payload_len);
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What an lcore does when it finds no work (ARCH-6). Polling alone is right for a CPU of its own.
- * Where lcores share a CPU, a loop that never yields holds up the peer that it waits for.
+ * What an lcore does when it finds no work (ARCH-6). On a CPU of its own it should only poll. If
+ * lcores share a CPU, a loop that never yields delays the peer for which it waits.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "engine_priv.h"
 
-#define EMPTY_ROUNDS       64 /* before it yields: a reply over a fast link comes sooner */
+#define EMPTY_ROUNDS       64 /* before it yields: a reply over a fast link arrives sooner */
 #define EMPTY_ROUNDS_SLEEP 2  /* the same if lcores sleep: programs wait for this CPU */
 #define SLEEP_MIN_NS       (20 * SAN_NS_PER_US)
 #define INTERRUPT_MAX_NS   (100 * SAN_NS_PER_MS) /* to notice a removed port or a link change */
@@ -150,8 +150,8 @@ set_interrupt(const struct san_engine *e, bool on)
 }
 
 /*
- * Ask applications, and lcores with work for this one, to wake it. The lcore must run one more
- * round before it sleeps.
+ * From now on applications, and lcores with work for this one, must wake it. The lcore must run one
+ * more round before it sleeps.
  */
 static void
 engine_idle_doze(struct san_engine *e)
@@ -180,9 +180,9 @@ engine_idle_rise(struct san_engine *e)
 }
 
 /*
- * Longest sleep. Work of programs and of other lcores ends it sooner. Packets do so only where the
- * port reports them. Elsewhere the sleep is a quarter of the time since the last work: a dialogue
- * resumes soon, and an idle lcore needs little CPU time.
+ * Longest sleep. Work of programs and of other lcores ends it sooner, and so do packets if the port
+ * reports them. If not, the sleep is a quarter of the time since the last work: a dialogue resumes
+ * soon, and an idle lcore needs little CPU time.
  */
 static uint64_t
 sleep_max_ns(const struct san_engine *e)
@@ -208,14 +208,14 @@ sleep_until_due(struct san_engine *e)
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_tx));
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_rx));
 	if (unlikely(san_engine_is_lost(e->port)))
-		due_ns = SAN_TIME_NEVER; /* deadlines do not matter any more */
+		due_ns = SAN_TIME_NEVER; /* a lost port has no deadlines */
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
 	san_view_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	/* which one it was does not matter: the next round checks everything */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
-	if (e->hears) /* a packet would have ended the sleep: none has waited for us */
+	if (e->hears) /* a packet would have ended the sleep, so none is waiting */
 		e->rx_ns = san_engine_clock_now(&e->clock);
 	e->stats.nb_sleeps++;
 }
@@ -235,8 +235,8 @@ let_run(struct san_engine *e)
 }
 
 /*
- * True if the lcore must stay awake: work waits for room, which is not reported, or it expects work
- * soon. Meanwhile it yields to programs on its CPU.
+ * True if the lcore must stay awake: work waits for room, which nothing reports, or work is
+ * expected soon. The lcore then yields to programs on its CPU.
  */
 static bool
 must_stay_awake(const struct san_engine *e)
@@ -281,7 +281,7 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 void
 san_engine_idle_wake_waiters(struct san_engine *e)
 {
-	const uint64_t one = 1; /* in the size that an eventfd takes */
+	const uint64_t one = 1; /* an eventfd takes 8 bytes */
 	int fd;
 
 	/* a full descriptor is readable, as intended; a closed one has no waiter */

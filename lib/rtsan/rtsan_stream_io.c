@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams of rtsan_stream.h: bytes. A call posts one request and waits for its completion. On a
- * timeout the request is cancelled, and the call returns when the memory belongs to the caller
- * again. All completions of a stream are in one queue: a waiting thread takes them for all
+ * Reads and writes of rtsan_stream.h. A call posts one request and waits for its completion. After
+ * a timeout it cancels the request, and returns when the memory belongs to the caller again. All
+ * completions of a stream are in one queue; one waiting thread takes them for all threads
  * (rtsan_turn.h).
  */
 
@@ -17,7 +17,7 @@
 
 #include "rtsan_stream_priv.h"
 
-#define AT_ONCE_MS 1 /* time for a write that must not wait to start */
+#define AT_ONCE_MS 1 /* time in which a write that must not wait has to start */
 #define ALL_EVENTS (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
 
 /* ---- completions ---- */
@@ -102,7 +102,7 @@ rc_of(uint8_t status)
 
 typedef int (*post_fn)(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id);
 
-/* Reserve *ctl*, the only request besides the data at a time; the caller posts it next. */
+/* Reserve *ctl*: a stream has one control request at a time. The caller posts it next. */
 static void
 begin_ctl(struct rtsan_stream *s)
 {
@@ -112,7 +112,7 @@ begin_ctl(struct rtsan_stream *s)
 	begin_op(&s->ctl);
 }
 
-/* It takes only time of the lcore, so the wait ignores the caller's timeout. */
+/* Wait for the control request. The lcore completes it soon, so there is no timeout. */
 static int
 finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 {
@@ -158,7 +158,7 @@ finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int
 
 /* ---- reading ---- */
 
-/* Fill the elements with memory that the provider can use; with a region, data is copied later. */
+/* Fill the elements with memory that the provider can use: the caller's, or a region for copies. */
 static uint8_t
 read_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov,
 	   struct rtsan_sge sge[RTSAN_SGE_MAX])
@@ -307,7 +307,7 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 
 	pthread_mutex_lock(&s->turn.lock);
 	begin_op(&s->write);
-	/* It would wait behind the end, which may wait for the peer. */
+	/* behind the end a write would wait, perhaps for the peer */
 	rc = s->is_shut ? rc_of(RTSAN_WC_SHUTDOWN) : rtsan_post_send(s->qp, wr, 1);
 	n = rc == 1 ? finish_op(s, &s->write, RTSAN_STREAM_SENDS,
 				timeout_ms == 0 ? AT_ONCE_MS : timeout_ms) :
@@ -413,7 +413,7 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 {
 	int rc = 0;
 
-	/* No wait: the peer decides how long its completion takes. */
+	/* do not wait: the peer decides when it completes */
 	pthread_mutex_lock(&s->turn.lock);
 	if (!s->is_shut) {
 		begin_op(&s->end);
@@ -421,7 +421,7 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 		s->is_shut = rc == 0;
 	}
 	pthread_mutex_unlock(&s->turn.lock);
-	/* An application that drives the port may not do so for some time. */
+	/* an application that polls the engine itself may not poll again for some time */
 	if (rc == 0 && rtsan_progress(s->ctx) < 0)
 		return rtsan_fail(-EIO, "stream: the port has failed");
 	return rc;
@@ -483,14 +483,14 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 	return rc;
 }
 
-/* Events that hold and were waited for; 0: none yet. With the lock. */
+/* Requested events that are true; 0: none yet. With the lock. */
 static uint32_t
 stream_io_happened(const struct rtsan_stream *s)
 {
 	return s->wait.done ? s->wait.wc.imm : 0;
 }
 
-/* Check the streams. Where another thread takes completions, use what it has taken. */
+/* Set revents of all streams. If another thread takes completions, use those it has taken. */
 static int
 stream_io_set_revents(struct rtsan_stream_poll *p, uint32_t nb)
 {
@@ -513,8 +513,8 @@ stream_io_set_revents(struct rtsan_stream_poll *p, uint32_t nb)
 }
 
 /*
- * Prepare the wake-up: by the queue, unless another thread waits there, and by a thread that takes
- * completions, now or a moment later. 0; 1: an event holds; -errno. With the lock.
+ * Prepare the wake-up: by the queue, unless another thread waits there, and by the thread that
+ * takes completions. 0; 1: an event is true; -errno. With the lock.
  */
 static int
 begin_sleep(struct rtsan_stream *s, struct pollfd fds[2])
@@ -548,7 +548,7 @@ sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, in
 		pthread_mutex_lock(&p[i].stream->turn.lock);
 		rc = begin_sleep(p[i].stream, &fds[2 * i]);
 		pthread_mutex_unlock(&p[i].stream->turn.lock);
-		if (rc == -ENOTSUP) { /* this thread drives the port */
+		if (rc == -ENOTSUP) { /* this thread polls the engine */
 			sched_yield();
 			return rtsan_progress(p[i].stream->ctx) < 0 ? -EIO : 0;
 		}

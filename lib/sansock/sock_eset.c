@@ -3,26 +3,27 @@
 /*
  * DESIGN NOTES
  *
- * An epoll set is *ours* while this process has created it and one thread waits for it, by
- * epoll_wait(). That thread then checks the carried sockets itself, in the memory that it shares
- * with the lcore. It asks the kernel for other descriptors now and then, and before it sleeps. It
- * sleeps in the kernel. There the set contains the carried sockets, too, with a number of ours (a
- * cookie) in place of the program's data. While it sleeps, each carried socket is *armed*, as in
- * poll() (sock_shm.h). Changes by epoll_ctl() go to the kernel only before it sleeps: a program
- * that asks for room while it has something to send changes the set with each answer.
+ * An epoll set is *ours* if this process has created it and a single thread waits for it, by
+ * epoll_wait(). That thread checks the carried sockets itself, in the memory that it shares with
+ * the lcore. It checks other descriptors by the kernel, now and then and before it sleeps. It
+ * sleeps in the kernel. The kernel's set also contains the carried sockets, with a number of ours
+ * (a cookie) in place of the program's data. While the thread sleeps, each carried socket is
+ * *armed*, as in poll() (sock_shm.h). Changes by epoll_ctl() are passed to the kernel only before
+ * the thread sleeps, because some programs change the events of a socket with each answer that they
+ * send.
  *
- * Any other use gives the set to the kernel for good: another thread waits for it, it gets a second
- * descriptor, it is put into another set or passed to poll() or select(), it has more than NEAR
- * sockets, or another process gets it. Then the kernel has the program's own data, the sockets stay
- * armed, and no state of the set is left here. A set that is created by a call that is not
- * intercepted is the kernel's from the beginning.
+ * Any other use gives the set to the kernel for good: a second thread waits for it, it gets a
+ * second descriptor, it is put into another set or passed to poll() or select(), it has more than
+ * NEAR sockets, or another process gets it. The kernel then has the program's own data, the sockets
+ * stay armed, and the library keeps no state of the set. If a call that is not intercepted creates
+ * a set, the set is the kernel's from the beginning.
  *
- * With EPOLLET a socket is reported if it has changed since it was last checked: more data has
- * come, it has ended, it has room and had none, or a write was refused meanwhile.
+ * With EPOLLET a socket is reported if it has changed since it was last checked: data has arrived,
+ * the socket has ended, it has room again, or a write was refused.
  *
- * A child process has its parent's sets, too, but few children use them: one that saves a database
- * does not. A child that uses a set gives it to the kernel, and sets a flag in shared memory, by
- * which its parent does the same.
+ * A child process also has its parent's sets, but few children use them. A child that uses a set
+ * gives it to the kernel and sets a flag in shared memory. Then the parent gives it to the kernel,
+ * too.
  */
 
 #include <errno.h>
@@ -137,7 +138,7 @@ san_sock_eset_make(int epfd)
 		s->is_used = &used[s - sets];
 		atomic_store(s->is_used, 0);
 	}
-	/* another thread may have been faster; without a free place the set is the kernel's */
+	/* another thread may have done it first; without a free place the set is the kernel's */
 	atomic_compare_exchange_strong(&set_at[epfd], &fresh,
 				       s != NULL ? (uint8_t)(s - sets + 1) : 0);
 	san_sock_lock_unlock(&sets_lock, key);
@@ -265,7 +266,7 @@ san_sock_eset_has_edge(struct sock_eitem *it)
 	struct fd_sock *f = atomic_load(&it->f);
 	struct san_sock_shm *shm = f->shm;
 	bool room = (it->events & ROOM) != 0 && san_sock_shm_has_room(shm, f->tx_bytes);
-	/* each of them fits into its bits */
+	/* each value fits its bits */
 	uint32_t ends = (atomic_load(&shm->fin) != 0) | (atomic_load(&shm->orphaned) != 0) << 1 |
 		(atomic_load(&shm->error) != 0) << 2 | atomic_load(&shm->shut) << 4 |
 		atomic_load(&shm->state) << 8;
@@ -419,7 +420,7 @@ eset_item_modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event 
 		return eset_item_hand_over(s, it, ev); /* the kernel returns its error */
 	eset_item_set(it, ev);
 	if (s->is_asleep) {
-		it->known = ~ev->events; /* wakes the thread, whether or not the events differ */
+		it->known = ~ev->events; /* always differs, so the thread is woken */
 		eset_item_sync(s, it);
 	}
 	eset_item_wake(s, it);
@@ -527,8 +528,8 @@ eset_leave_all(int fd, struct fd_sock *f)
 	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
 	if (!san_sock_lock_wait(&s->lock, &key)) {
 		/*
-		 * this is a signal handler, and it interrupted the owner of the lock: the next
-		 * change to the kernel's set drops the item
+		 * This is a signal handler, which has interrupted the owner of the lock. The next
+		 * change to the kernel's set drops the item.
 		 */
 		it->fd = -1;
 		it->is_out = true;
@@ -607,7 +608,7 @@ san_sock_eset_begin_child(void)
 	struct sock_eitem *it;
 	struct sock_eset *s;
 
-	san_sock_eset_share(); /* another thread may have created one meanwhile */
+	san_sock_eset_share(); /* another thread may have created a set since */
 	memset(&sets_lock, 0, sizeof(sets_lock));
 	used = NULL;
 	for (s = sets; s < &sets[SETS]; s++) {

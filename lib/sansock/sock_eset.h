@@ -14,15 +14,15 @@ struct sock_eitem {
 	_Atomic(struct fd_sock *) f; /**< NULL: free; otherwise the item has a reference */
 	uint64_t data;
 	uint32_t events;
-	uint32_t known; /**< events that the kernel has */
+	uint32_t known; /**< events in the kernel's set */
 	int fd;
 	uint16_t next, prev; /**< of a ring of the set's items */
 	uint8_t set;
-	bool is_out;   /**< removed; the kernel does not know yet */
+	bool is_out;   /**< removed, but still in the kernel's set */
 	bool is_armed; /**< counted in *armed* of the socket */
 	bool is_off;   /**< EPOLLONESHOT: it was reported */
 	/* EPOLLET: state of the socket when it was last checked */
-	bool is_new; /**< not checked yet: whatever there is counts as an edge */
+	bool is_new; /**< not checked yet: every event counts as an edge */
 	bool had_room;
 	uint32_t rx_tail, ends, nb_refused, nb_errors;
 };
@@ -37,7 +37,7 @@ struct sock_eset {
 	uint16_t late;            /**< calls since the kernel was last asked */
 	uint32_t thread;          /**< the thread that waits; 0: none yet */
 	bool is_asleep;           /**< that thread sleeps */
-	bool is_parents;          /**< the parent process has it, too */
+	bool is_parents;          /**< the parent process also has the set */
 	_Atomic uint8_t *is_used; /**< set by a child that uses it; in shared memory */
 };
 

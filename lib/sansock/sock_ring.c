@@ -20,9 +20,9 @@
 
 #define PAIR_STEPS    10000 /* 1 s */
 #define ASIDE_STEP_NS 100000
-#define TELL_TRIES    20 /* of some 100 ns each: a byte is being written */
+#define BYTE_TRIES    20 /* of some 100 ns each, until a byte that is being written arrives */
 
-/* Reads without data until the descriptor is checked: in general, and while waiters are armed. */
+/* Reads without data before the descriptor is checked: in general, and while waiters are armed. */
 #define EMPTY          65536
 #define EMPTY_NOTIFIED 4
 
@@ -30,8 +30,8 @@
 
 /*
  * If the owner of the lock died, it left the ring between two steps, which is a valid state. It may
- * have read the mirror's byte without clearing *mirrored*: then the lcore mirrors once more. If
- * that owner lives, it finds that its step does not apply any more.
+ * have read the mirror's byte without clearing *mirrored*. Clear it, so that the lcore may write
+ * another byte. If that owner is alive after all, its step fails, because the ring has changed.
  */
 bool
 san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key)
@@ -42,7 +42,7 @@ san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key)
 		atomic_store(&f->shm->mirrored, 0);
 		san_sock_attach_doorbell(f);
 	}
-	return rc >= 0; /* otherwise a signal handler interrupted this thread's call */
+	return rc >= 0; /* < 0: a signal handler has interrupted this thread's own call */
 }
 
 void
@@ -80,7 +80,7 @@ san_sock_ring_has_something(const struct san_sock_shm *shm)
 		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
-/* The daemon has ended. That resets a stream which has no end yet. */
+/* The daemon has ended, which resets a stream unless its end was received. */
 static void
 sock_ring_daemon_lost(struct san_sock_shm *shm)
 {
@@ -88,7 +88,7 @@ sock_ring_daemon_lost(struct san_sock_shm *shm)
 		atomic_store(&shm->error, ECONNRESET);
 }
 
-/* The pair's other end is closed: either the stream has ended, or the daemon has. */
+/* The pair's other end is closed: the stream or the daemon has ended. */
 static void
 sock_ring_pair_closed(int fd, struct san_sock_shm *shm)
 {
@@ -96,7 +96,7 @@ sock_ring_pair_closed(int fd, struct san_sock_shm *shm)
 
 	if (atomic_load(&shm->fin) != 0)
 		return;
-	/* after our shutdown() it has ended, too, but the daemon still takes what is sent */
+	/* after our shutdown() the stream has ended for reading, but may still send */
 	if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0 ||
 	    (REAL(poll)(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0))
 		sock_ring_daemon_lost(shm);
@@ -115,12 +115,12 @@ san_sock_ring_is_deserted(int fd, struct fd_sock *f)
 	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
 	if (n == 0)
 		sock_ring_pair_closed(fd, f->shm);
-	else if (n > 0) /* the byte came after its data had been read */
+	else if (n > 0) /* the byte arrived after its data had been read */
 		san_sock_ring_settle(fd, f, true);
 	return n == 0;
 }
 
-/* Learn from a wait that began at *began_ns*; not *is_over*: a timeout or a signal ended it. */
+/* Learn from a wait that began at *began_ns*, unless a timeout or a signal ended it. */
 static void
 sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over)
 {
@@ -130,7 +130,7 @@ sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over)
 		       san_sock_conf()->spin_us * 1000);
 }
 
-/* Poll for data, or for room, for as long as *s* says. */
+/* Poll for data or for room, at most for the time in *s*. */
 static bool
 sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, int64_t began_ns)
 {
@@ -159,8 +159,8 @@ leave_full(void *f)
 }
 
 /*
- * Waits in a blocking read of the descriptor. So the kernel wakes the thread, applies SO_RCVTIMEO,
- * signals and SA_RESTART, and cancels the thread as in recv().
+ * Wait in a blocking read of the descriptor. The kernel then applies SO_RCVTIMEO, signals,
+ * SA_RESTART and cancellation as in recv().
  */
 int
 san_sock_ring_wait_something(int fd, struct fd_sock *f)
@@ -189,7 +189,7 @@ san_sock_ring_wait_something(int fd, struct fd_sock *f)
 	if (n == 0)
 		sock_ring_pair_closed(fd, shm);
 	else if (n > 0 && !san_sock_ring_has_something(shm))
-		/* the data was read, or the byte came too late */
+		/* the data has been read, or the byte arrived late */
 		san_sock_ring_settle(fd, f, true);
 	return n < 0 ? err : 0;
 }
@@ -218,8 +218,8 @@ send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 }
 
 /*
- * There is no room: fill the pair, so that the kernel reports none either (see sock_shm.h). 0 or
- * errno.
+ * There is no room: fill the pair, so that the kernel does not report it writable (see sock_shm.h).
+ * 0 or errno.
  */
 static int
 sock_ring_fill_pair(int fd, struct fd_sock *f)
@@ -227,7 +227,7 @@ sock_ring_fill_pair(int fd, struct fd_sock *f)
 	int err;
 
 	atomic_store(&f->shm->full, 1);
-	san_sock_attach_doorbell(f); /* a program that was killed may not have notified */
+	san_sock_attach_doorbell(f); /* for a program that was killed before its doorbell */
 	err = send_mark(fd, f, SAN_SOCK_FULL, MSG_DONTWAIT);
 	return err == EAGAIN ? 0 : err; /* the pair is full already */
 }
@@ -270,14 +270,14 @@ san_sock_ring_is_writable(int fd, struct fd_sock *f)
 
 	if (san_sock_shm_has_room(f->shm, f->tx_bytes))
 		return true;
-	sock_ring_fill_pair(fd, f); /* then the kernel does not report it, either */
+	sock_ring_fill_pair(fd, f); /* then the kernel does not report it writable */
 	errno = was;
 	return false;
 }
 
 /*
- * Wait until the daemon has read bytes from the pair: it reads them when it moves them to the ring.
- * A waiter's mark may stay for longer.
+ * Wait until the daemon has moved bytes from the pair to the ring. A waiter's mark may stay in the
+ * pair for longer.
  */
 void
 san_sock_ring_wait_pair(int fd, const struct fd_sock *f)
@@ -293,8 +293,8 @@ san_sock_ring_wait_pair(int fd, const struct fd_sock *f)
 }
 
 /*
- * Read the mirror's bytes. recv() would be a cancellation point, and the thread holds a lock. A
- * byte that comes later is read by san_sock_ring_settle().
+ * Read the mirror's bytes, not by recv(): it would be a cancellation point, and the thread holds a
+ * lock. san_sock_ring_settle() reads a byte that arrives later.
  */
 static void
 sock_ring_take_wakeup(int fd, struct fd_sock *f)
@@ -306,7 +306,7 @@ sock_ring_take_wakeup(int fd, struct fd_sock *f)
 
 	fd = san_sock_fd_number(fd, f);
 	/* the first byte may be on its way */
-	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
+	for (tries = 0; tries < BYTE_TRIES && nb == 0 && n != 0; tries++)
 		do {
 			n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL);
 			nb += n > 0;
@@ -317,7 +317,7 @@ sock_ring_take_wakeup(int fd, struct fd_sock *f)
 }
 
 /*
- * The mirror's byte is for data that is there already. Withdraw it first, so that each new burst
+ * The mirror's byte was for data that has arrived before. Withdraw it first, so that each new burst
  * brings another byte.
  */
 int
@@ -378,7 +378,7 @@ san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified)
 		return;
 	if (!san_sock_ring_lock_rx(f, &key))
 		return;
-	/* the byte of an edge came too late */
+	/* the byte of an edge arrived after its data was read */
 	if (is_notified && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNNOTIFIED &&
 	    !san_sock_ring_has_something(f->shm))
 		sock_ring_take_wakeup(fd, f);
@@ -406,7 +406,7 @@ san_sock_ring_length(const struct msghdr *msg)
 }
 
 /*
- * Copy the next *len* bytes of *msg* behind *skip*, to *to* or from *from*. Returns the number of
+ * Copy *len* bytes of *msg* after the first *skip*, to *to* or from *from*. Returns the number of
  * bytes before the first part that is not accessible.
  */
 static size_t

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender: a queue of sends that the application posted. The entry *cur* is being handed to the
- * provider. Entries before it are handed over but not complete: the writes of several sends may be
- * in progress at once, and they complete in order. Small sends are copied into messages and
- * complete at once. Small sends that are posted together share a message. (AFC-3, AFC-21, AFC-22,
- * AFC-25, AFC-26)
+ * The sender: a queue of sends that the application has posted. The entry *cur* is being handed to
+ * the provider. Entries before *cur* are handed over but not complete: writes of several sends may
+ * be in progress at once, and complete in order. Small sends are copied into messages and complete
+ * at once. Small sends that are posted together share a message. (AFC-3, AFC-21, AFC-22, AFC-25,
+ * AFC-26)
  */
 
 #include "stream_priv.h"
@@ -166,8 +166,8 @@ copy_begin(struct san_stream *s, struct stream_sqe *e)
 }
 
 /*
- * Copy the send into the send buffer, so that it completes now (AFC-26). False: it is not copied,
- * or not all of it yet.
+ * Copy the send into the send buffer, so that it completes now (AFC-26). False: nothing is copied,
+ * or only a part so far.
  */
 static bool
 sqe_copy_to_buffer(struct san_stream *s, struct stream_sqe *e)
@@ -250,7 +250,7 @@ san_stream_send_over(struct san_stream *s)
 	for (at = tx->head; at != tx->tail; at++) {
 		struct stream_sqe *e = san_stream_sqe(s, at);
 
-		e->nb_io = 0; /* the provider has completed all */
+		e->nb_io = 0; /* the provider has completed all requests */
 		if (!e->done)
 			stream_send_finish_entry(s, e, e->status != 0 ? e->status : s->over_status);
 	}
@@ -278,7 +278,7 @@ san_stream_send_end_write(struct san_stream *s)
 	tx->adv_head++;
 }
 
-/* One request: the part where *e* and the advertised piece overlap. */
+/* Post one write: the part where *e* and the advertised piece overlap. */
 static int
 stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
 {
@@ -304,8 +304,8 @@ stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct
 	e->off += bytes;
 	e->nb_io++;
 	/*
-	 * An ordered provider needs no count: the peer may get the report, and the slot may be
-	 * reused, before the writes complete.
+	 * With an ordered provider writes are not counted. The report may be sent, and the slot
+	 * reused, before the writes complete, because the peer gets the report after the data.
 	 */
 	tx->wdone[done].nb_io += !s->caps.ordered;
 	tx->adv_off += bytes;
@@ -349,8 +349,8 @@ san_stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, ui
 }
 
 /*
- * Register the rest of the send: as a source of our writes, or for reads by the peer. It has one of
- * these rights at a time (AFC-24). False: it cannot be registered.
+ * Register the rest of the send, either as a source of our writes or for reads by the peer. Memory
+ * has only one of these rights at a time (AFC-24). False: it cannot be registered.
  */
 static bool
 stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
@@ -412,7 +412,7 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 		return true;
 	if (e->way != STREAM_WAY_NOTICED && stream_send_left(e) < s->threshold &&
 	    s->tx.adv_off == 0)
-		return true; /* a message is enough */
+		return true; /* a message has room for it */
 	if (s->conf.send_buffer > 0 && e->way == STREAM_WAY_NEW && e->nb_keys == 0 &&
 	    !e->registered)
 		sqe_copy_to_buffer(s, e);
@@ -440,7 +440,7 @@ stream_send_give_up(struct san_stream *s, struct stream_sqe *e)
 	    e->nb_io > 0)
 		return false;
 	if (stream_send_left(e) == 0 && !e->oob)
-		return false; /* everything was sent meanwhile */
+		return false; /* all of it has been sent */
 	if (s->tx.adv_off > 0)
 		san_stream_send_end_write(s);
 	stream_send_finish_entry(s, e, RTSAN_WC_CANCELLED);
@@ -515,14 +515,14 @@ san_stream_send_want(struct san_stream *s, uint64_t now_ns)
 		return STREAM_WANT_NOTHING;
 	if (stream_send_left(e) < s->threshold)
 		return stream_send_gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
-	/* If a buffer is known, write into it as soon as the provider has room: no message then. */
+	/* if a buffer is known, no message is sent: write when the provider has room */
 	return e->plan != STREAM_WAY_NEW && !san_stream_adv_any(s) ? STREAM_WANT_INITIAL :
 								     STREAM_WANT_NOTHING;
 }
 
 /*
  * Maximum payload bytes of one message. It is less than a large send, so that it fits into any set
- * behind an initial portion that may be there already (AFC-12, AFC-23).
+ * of buffers, also behind an initial portion (AFC-12, AFC-23).
  */
 static uint32_t
 payload_room(const struct san_stream *s, const struct san_sm *m, uint32_t size)
@@ -567,7 +567,7 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 	tx->gather_until = 0;
 }
 
-/* Addresses and keys of the rest for reads: what was registered, without the first *bytes*. */
+/* Addresses and keys by which the peer reads the rest: without the first *bytes*. */
 static void
 stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
 {
@@ -655,7 +655,7 @@ san_stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 		tx->posture = STREAM_POSTURE_SMALL;
 		return;
 	}
-	/* Ignore a late answer: the send has switched to messages meanwhile. */
+	/* ignore a late answer: the send has switched to messages */
 	if (tx->cur == tx->tail || e->way != STREAM_WAY_NOTICED || id != tx->send_id)
 		return;
 	e->way = STREAM_WAY_MESSAGES;

@@ -5,26 +5,27 @@
  *
  * A claim is a reserved record. Each connection has two: one for its head of line, the base RSN,
  * and one for a pull or atomic below the base whose data is being sent. A connection that is not
- * open yet has claims, too, because it may open when everything is in use. So the base always
- * moves: a push at the base has its record. A pull finds one, or waits for another pull, whose data
- * needs no scarce resource. Free records beyond the claims serve RSNs out of order.
+ * open yet has claims, too, because all other records may be in use when it opens. So the base
+ * always moves: a push at the base has its record. A pull at the base finds a record, or waits for
+ * another pull, whose data needs no scarce resource. Records beyond the claims are for RSNs out of
+ * order.
  *
  * With more than max_wide connections, there are max_wide claims of each kind for all. A head of
- * line that finds none is refused and resent until others finish. They do finish, because solicited
- * heads have claims of their own. Solicited heads wait for budget, and so perhaps for data behind
- * other heads. The other heads wait only for their own packets, and executed pulls only for ACKs.
+ * line that finds none is refused and resent until others finish. Solicited heads may wait for
+ * budget, and so for data behind other heads; therefore they have claims of their own. The other
+ * heads wait only for their own packets, and executed pulls only for ACKs. So all of them finish.
  * (doc/deadlock.md)
  *
  * Hosts share spare records and claims (RT-35). A host gets one more only while it has less than an
- * eighth of what is left. So each silent host keeps an eighth less than the one before: of 1,024
- * something is left after fifty such hosts. A host that is alone may use all spare records.
+ * eighth of those that are left. So each silent host keeps less than the one before: of 1,024
+ * records, some are left after fifty such hosts. A host that is alone may use all spare records.
  *
  * Nothing is held for long. If no part of the base arrives for HELD_NS, the packets that wait for
  * it are dropped, and the peer resends them when they are no longer reported. If heads of other
- * connections found no record meanwhile, an unsolicited push at the base gives up its record, too:
- * the peer gets the refusal for lack of a record, and resends all of it. Any other record stays for
- * SAN_HOLD_MAX_NS without progress. If heads of others then find none, its connection ends
- * (san_holders.h).
+ * connections found no record in that time, an unsolicited push at the base gives up its record,
+ * too: it is refused for lack of a record, and the peer resends all of it. Any other record may
+ * stay for SAN_HOLD_MAX_NS without progress. If heads of others find none after that, its
+ * connection ends (san_holders.h).
  */
 
 #include "tl_priv.h"
@@ -204,7 +205,7 @@ san_tl_rxn_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 	if (r->begun)
 		san_tl_ulp_push_abort(tl->conf.ulp, r);
 	r->begun = false;
-	/* Even if it did not begin: push_req() released the reserved receive. */
+	/* also if the push did not begin: push_req() has released the reserved receive */
 	san_tl_solicit_grant_wake(tl, tc);
 }
 
@@ -321,8 +322,8 @@ base_waits_for_us(const struct san_tl_conn *tc)
 }
 
 /*
- * A value that changes while the peer does its part. An executed pull ends when its data is
- * acknowledged, any other record when the base reaches it and finishes.
+ * A value that changes while the peer makes progress. The record of an executed pull ends when its
+ * data is acknowledged, any other record when the base reaches it and finishes.
  */
 static uint32_t
 rxn_progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
@@ -443,7 +444,7 @@ san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_dro
 	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
 		if (r->held_head != NULL && r == tc->cur) {
-			/* only LAST: the rest of the base is placed and acknowledged, and stays */
+			/* drop only LAST: the rest of the base is placed and acknowledged */
 			san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
 			r->seen_last = false;
 			r->arrived = r->received;
@@ -517,7 +518,7 @@ san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 	SAN_VERIFY(!tc->in_admit);
 }
 
-/* Bytes granted that may still come, or come again. */
+/* Bytes that are granted and may still arrive, for the first time or again. */
 static uint32_t
 rxn_due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {

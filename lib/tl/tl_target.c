@@ -7,7 +7,7 @@
  * On an ordered connection the base is the lowest unfinished RSN, and its packets are processed at
  * once. Packets of a later RSN are held in the record of that RSN, which is in the CAM. When the
  * base reaches it, the record is taken out of the CAM and its packets are processed in order of
- * arrival. This repeats until a look-up misses. On an unordered connection packets of every
+ * arrival. This repeats while the CAM has the next RSN. On an unordered connection packets of every
  * unfinished RSN are processed at once. A push in one packet that is the base needs neither a
  * record of the pool nor a look-up.
  *
@@ -21,11 +21,11 @@
 /** Result of one packet of push data. */
 enum put {
 	PUT_PLACED = 0, /**< placed; more is to come */
-	PUT_WAIT,       /**< LAST is placed and waits for its turn or for the rest */
+	PUT_WAIT,       /**< LAST is placed, but not the rest, or the push must wait for its turn */
 	PUT_FINISHED,   /**< all is placed, and the ULP acknowledged */
-	PUT_RNR,        /**< not now: neither this packet nor the rest */
+	PUT_RNR,        /**< the receiver is not ready for the push */
 	PUT_ERROR,      /**< completed in error */
-	PUT_HOLD,       /**< ahead of its turn: retry when the base gets there */
+	PUT_HOLD,       /**< ahead of its turn: retry when it is the base */
 };
 
 /* ---- order ---- */
@@ -54,7 +54,7 @@ san_tl_target_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 	return san_tl_reorder_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
 }
 
-/* The RSN that got an RNR was accepted, or is finished: grants are possible again. */
+/* The RSN that was answered by RNR is now accepted or finished: grants are possible again. */
 static void
 rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
 {
@@ -117,7 +117,7 @@ san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn
 void
 san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
 {
-	/* The others have no record, so the base passes them at once. */
+	/* RSNs that were refused have no record: the base passes them at once */
 	if (likely(tc->peer.ordered && tc->nb_refused == 0)) {
 		tc->rx_base += n - 1;
 		tl->stats.nb_served += n - 1;
@@ -131,8 +131,8 @@ san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t
 /* ---- one packet of push data ---- */
 
 /*
- * On the wire, RNR and RESOURCE mean "not now". If a ULP returns one of them here, it refuses for
- * good, so another status is sent.
+ * On the wire RNR and RESOURCE mean that a retry may succeed. Here a ULP that returns one of them
+ * has refused finally, so another status is sent.
  */
 static uint8_t
 final_status(uint8_t code)
@@ -154,7 +154,7 @@ target_refuse_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn 
 	return PUT_ERROR;
 }
 
-/* Begin the push, with the first packet of the RSN: pushReq. */
+/* Begin the push with the first packet of its RSN: call pushReq. */
 static enum put
 target_begin_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
 {
@@ -248,8 +248,8 @@ finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 }
 
 /*
- * Release the rest of a refused push. No PSN of it stays reported as received: otherwise the
- * initiator would not send the RESYNC under it.
+ * Release the rest of a refused push. None of its PSNs may stay reported as received: the initiator
+ * would not send the RESYNC under such a PSN.
  */
 static void
 drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
@@ -335,7 +335,7 @@ set_push(struct san_tl_rxn *r, const struct san_wire_pkt *p)
 	r->addr = p->addr;
 }
 
-/* A push that comes in one packet and in its turn needs no record: use the scratch record. */
+/* A push in one packet that arrives in its turn needs no record: use the scratch record. */
 static struct san_tl_rxn *
 use_scratch(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
@@ -368,7 +368,7 @@ target_rxn_matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 		return false;
 	if ((p->flags & SAN_F_LAST) && (r->seen_last || p->offset + len != r->length))
 		return false;
-	if (r->solicited) /* each byte once: more would return more than was charged */
+	if (r->solicited) /* each byte once: the budget must get back only what was charged */
 		return p->offset + len <= r->granted && len <= r->granted - r->arrived;
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
 }
@@ -438,7 +438,7 @@ static inline bool
 target_last_is_ahead(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
 		     const struct san_wire_pkt *p)
 {
-	/* It waits unless the data received so far ends where LAST begins. */
+	/* it waits if data before LAST is missing */
 	return (p->flags & SAN_F_LAST) != 0 && r->received != p->offset && tc->peer.ordered &&
 		!tc->peer.relaxed;
 }
@@ -579,7 +579,7 @@ target_replay_held(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn 
 	}
 	if (tc->cur != r || !r->has_last || r->received != r->length)
 		return tc->rx_base != base;
-	/* Relaxed: all of it was placed ahead of its turn. */
+	/* with relaxed placement all data was placed ahead of its turn */
 	out = target_complete_push(tl, tc, r);
 	if (out == PUT_FINISHED) {
 		san_pdl_rx_ack(tl->pdl, c, r->last_psn, now_ns);
@@ -601,8 +601,7 @@ san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_n
 		case SAN_RXN_REFUSED:
 		case SAN_RXN_ABORTED:
 			/*
-			 * A grant packet with the refusal is sent first: only the record knows of
-			 * it.
+			 * The record must stay until the grant packet with the refusal is sent.
 			 */
 			moved = !r->in_out;
 			if (moved)
@@ -652,8 +651,8 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 }
 
 /*
- * Grant what the budget allows. A push that its first packet would cause to be refused is refused
- * before the first grant. Otherwise the initiator would send a grant's worth of data in vain
+ * Grant as much as the budget allows. If the first packet would show that the push must be refused,
+ * refuse it before the first grant. Otherwise the initiator would send the granted data in vain
  * (RT-27).
  */
 static void

@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * The kernel decides about addresses: which address a program may bind, whether it is in use, which
+ * The kernel decides about addresses: which one a program may bind, whether it is in use, which
  * port is free, which source address a route selects. Only a socket that the kernel has bound is
- * carried, and its address is read from the kernel, not taken from the program. So a program can't
- * carry a socket that it could not have bound.
+ * carried, and its address is read from the kernel, not from the program. So a program can carry
+ * only a socket that it may bind.
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 #include "socks_token.h"
 #include "users.h"
 
-#define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next look */
+#define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */
 #define POLL_MAX    64                  /* pairs per poll() */
 #define TAG_PAIR    ((uintptr_t)1)      /* tags in the pointer of an event */
 #define TAG_HELD    ((uintptr_t)2)
@@ -171,7 +171,7 @@ int
 san_socks_watch_token(const struct app_sock *s)
 {
 	struct epoll_event token = {
-		/* a program that accepted it without the library may have written */
+		/* a program without the library may have accepted it, and written */
 		.events = EPOLLIN | EPOLLRDHUP,
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
 	};
@@ -330,7 +330,7 @@ san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type)
 static void
 socks_hang_up(struct app_sock *s)
 {
-	s->has_sent = true; /* the program may have written before */
+	s->has_sent = true; /* the program may have written before it closed the socket */
 	s->is_over = true;
 	if (s->mem.mem != NULL)
 		atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
@@ -338,8 +338,8 @@ socks_hang_up(struct app_sock *s)
 }
 
 /*
- * An event may refer to a socket that serve_settle() has released since, and the entry to a new
- * one. So an event that ends a socket is verified.
+ * Check an event that ends a socket. It may be of a socket that serve_settle() has released since,
+ * whose entry has a new socket.
  */
 static bool
 event_holds(int fd, short event)
@@ -358,10 +358,10 @@ san_socks_event(const struct epoll_event *ev)
 	if ((what & TAGS) == 0)
 		return false;
 	if (s->port == NULL)
-		return true; /* released meanwhile */
+		return true; /* it was released */
 	s->has_sent = true;
 	if (s->is_relayed && (what & TAGS) != TAG_PAIR) {
-		s->is_relay_due = true; /* the next look moves the bytes */
+		s->is_relay_due = true; /* socks_step() moves the bytes */
 		return true;
 	}
 	if ((what & TAGS) == TAG_TOKEN && san_socks_token_has_data(s)) {
@@ -388,7 +388,7 @@ socks_end_one(struct app_sock *s)
 	san_socks_release(s);
 }
 
-/* Returns when to look again. */
+/* Returns when to call again. */
 static uint64_t
 socks_step(struct app_sock *s, uint64_t now_ns)
 {
@@ -431,8 +431,8 @@ socks_poll_pairs(struct app_port *port)
 }
 
 /*
- * Release the sockets that have ended. True if one of *owner* still waits for the lcore to send its
- * last datagrams, and so keeps its port.
+ * Release the sockets that have ended. True if a socket of *owner* keeps its port, because the
+ * lcore has yet to send its last datagrams.
  */
 static bool
 release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
@@ -452,14 +452,14 @@ release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
 }
 
 /*
- * A program that closed a socket, or has seen another program end, may bind the port at once. So
- * release closed sockets before their events arrive. -EBUSY: one of the user still has its port,
- * the program asks again.
+ * A program that has closed a socket, or has waited for another program's end, may bind the port at
+ * once. So release closed sockets before their events arrive. -EBUSY: a socket of the user still
+ * has its port; the program repeats the request.
  */
 static int
 serve_settle(struct app_port *port, uid_t owner)
 {
-	/* checked first: a descriptor that a helper closes may be the last one of a socket */
+	/* check it first: the descriptor that a helper closes may be a socket's last */
 	bool is_soon = san_helper_are_closing(owner);
 
 	socks_poll_pairs(port);
@@ -622,7 +622,7 @@ san_socks_on_answer(struct apps *all, const struct helper_msg *m, struct shmq_re
 		return socks_answer_rc(san_socks_tcp_bound(s, m, rep), inode, rep);
 	case HELPER_DISCARD:
 		s->is_discarding = false;
-		s->has_sent = true; /* there may be more */
+		s->has_sent = true; /* more messages may follow */
 		return 0;
 	default:
 		return san_socks_udp_rename(s, &m->facts, rep);
@@ -654,8 +654,8 @@ san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_begun)
 			if (!has_begun && s->owner == san_helper_uid(h))
 				s->is_discarding = false;
 			/*
-			 * the message may have been forwarded already, so the pair can't be read
-			 * further
+			 * The helper may have forwarded the message already, so the pair must not
+			 * be read further.
 			 */
 			if (s->helper == h || (s->is_discarding && s->owner == san_helper_uid(h)))
 				socks_end_one(s);

@@ -3,13 +3,13 @@
 /*
  * DESIGN NOTES
  *
- * The ID of a request at the device is its place in its queue. A completion so says how far the
- * device has come, and releases all places before it. For that reason some unsignaled requests are
- * signaled at the device (verbs_qp.c); their completions are not reported.
+ * The ID of a request at the device is its place in its queue. So a completion shows how far the
+ * device has come, and releases all places before it. Therefore some unsignaled requests are
+ * signaled at the device (verbs_qp.c); their completions are not reported to the program.
  *
  * The device's queue has room for all requests that its queue pairs can have in flight, so it never
- * overruns. Completions that were taken from the device for another reason than a poll are kept
- * here, and so are completions of streams.
+ * overruns. Completions that are taken from the device outside of a poll are kept here, and so are
+ * completions of streams.
  */
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 #include "verbs_priv.h"
 
 #define HARVEST 32                 /* completions taken at once */
-#define MARKS   (32 * VERBS_MARKS) /* room for marks that a queue has from the beginning */
+#define MARKS   (32 * VERBS_MARKS) /* room for marks in a new queue */
 
 /* ---- meaning of a completion, as in the table of doc/providers.md ---- */
 
@@ -82,7 +82,7 @@ op_of(uint8_t op)
 	}
 }
 
-/* The failure ends the connection. That takes time, so the thread does it and not the poll. */
+/* The failure ends the connection. That takes time, so the context's thread does it. */
 static void
 note_failure(struct verbs_qp *q, uint8_t status)
 {
@@ -190,7 +190,7 @@ verbs_cq_translate_wc(const struct verbs_cq *cq, const struct ibv_wc *wc, struct
 	if ((wc->wr_id & VERBS_MARK) != 0) {
 		status = status_of(wc->status, 0);
 		note_failure(q, status);
-		/* the last one, or the connection has ended (see san_verbs_cq_settle()) */
+		/* it is the last one, or the connection has ended (see san_verbs_cq_settle()) */
 		if (status == RTSAN_WC_SUCCESS &&
 		    (int32_t)(q->mark_at - atomic_load(&q->wq->sq_head)) > 0)
 			free_sends(q, q->mark_at);
@@ -318,7 +318,7 @@ san_verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 
 /* ---- ends of connections ---- */
 
-/* In order of address: another queue pair may have the same two the other way round. */
+/* Lock in order of address: another queue pair may have the same two queues in reverse. */
 static void
 lock_both(const struct verbs_qp *q)
 {
