@@ -44,7 +44,7 @@ struct flow {
 	uint64_t *stamp;
 	uint64_t nb_sent; /* completed sends */
 	/* requests: data to receive, or to answer */
-	uint64_t want;    /* missing bytes of the current answer, or request */
+	uint64_t want;    /* bytes of the current answer or request that have not arrived */
 	uint64_t turn;    /* its number */
 	uint64_t answers; /* answers to send */
 	uint32_t nb_recvs;
@@ -342,7 +342,7 @@ step_asking(struct flow *f, uint64_t max)
 		worked = flow_receive(f);
 	if (asks)
 		worked |= send_some(f, 1);
-	/* receive the rest of the answer, or finally the peer's end */
+	/* receive the rest of the answer; at last, the peer's end */
 	if (f->want > 0 || f->shut)
 		worked |= flow_receive(f);
 	return worked;

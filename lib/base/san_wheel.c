@@ -10,11 +10,11 @@
  * and the current tick alone, so it is not stored.
  *
  * When the tick enters a slot of a higher level, the timers of this slot are distributed to the
- * levels below in list order, before any can be armed there directly. That keeps the arming order
- * within a slot. Choosing the level by distance, as most wheels do, would let a timer that was
- * armed later overtake an earlier one.
+ * levels below in list order, before any timer can be armed there directly. So timers of one slot
+ * stay in the order in which they were armed. If the level were chosen by distance, as in most
+ * wheels, a timer could overtake one that was armed before.
  *
- * Timers beyond level 3 (the next 2^32 ticks, 73 minutes, and beyond) wait in its slot 0. No tick
+ * Timers beyond level 3, which covers 2^32 ticks (73 minutes), wait in slot 0 of level 3. No tick
  * of the current turn needs this slot, because the slot of the current digit is always empty.
  */
 
@@ -54,7 +54,7 @@ wheel_place_of(const struct san_wheel *w, const struct san_timer *t)
 	uint64_t differ;
 	uint32_t level = 0;
 
-	/* An overdue timer is in the current slot, which is not left before it is empty. */
+	/* an overdue timer goes into the current slot, which must be empty before the next one */
 	if (tick < w->tick)
 		tick = w->tick;
 	differ = tick ^ w->tick;

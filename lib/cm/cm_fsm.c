@@ -11,7 +11,7 @@
  * Each state has at most one timer, in cm_deadline_ns of the connection:
  *   RESOLVING, REQ_SENT, REQ_COOKIE_SENT, REP_SENT, DREQ_SENT
  *                 send c->msg again, max_retries times, at intervals of retry_wait_ns()
- *   WAIT_ACCEPT   longer than the connecting side repeats its REQ
+ *   WAIT_ACCEPT   for longer than the connecting side repeats its REQ
  *   ESTABLISHED   keep-alive (cm_keepalive.c)
  *   DRAINING      drain_ns without progress
  *   TIMEWAIT      none: it ends when the core releases the slot
@@ -51,7 +51,7 @@ is_half_open(uint8_t state)
 	return state == SAN_CM_WAIT_ACCEPT || state == SAN_CM_REP_SENT;
 }
 
-/** The only place where the state changes: counts, traces, leaves the lists of the old state. */
+/** Change the state; this is the only place. Counts, traces, and leaves lists of the old state. */
 static void
 set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 {
@@ -152,7 +152,7 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
-	/* The answer came before the address was resolved. */
+	/* the answer arrived before the address was resolved */
 	if (rte_is_zero_ether_addr(&pc->path.dst_mac))
 		pc->path.dst_mac = s->pkt->src_mac;
 	measure_path(cm, c, s);
@@ -321,8 +321,8 @@ act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /*
  * The peer repeats its REQ although the connection is open here. Either another packet was taken
- * for its RTU, or the REQ is a late copy. The REP fits both: the peer answers it by an RTU. If the
- * memory of the setup is in use otherwise, the REP cannot be built. Then the peer has no
+ * for its RTU, or the REQ is a late copy. In both cases send the REP, which the peer answers by an
+ * RTU. If the memory of the set-up has been reused, the REP cannot be built. Then the peer has no
  * connection, and keep-alive detects that.
  */
 static void
@@ -382,7 +382,7 @@ act_none(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	(void)s;
 }
 
-/* Our close ends: by a DREP, by a RESET, or because no answer came. */
+/* Our close ends: by a DREP, by a RESET, or because there is no answer. */
 static void
 act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -420,7 +420,7 @@ act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
-/* Send a DREQ all the same: if only one direction fails, the peer learns of the end by it. */
+/* Send a DREQ: if only one direction fails, it still reports the end to the peer. */
 static void
 act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -619,8 +619,8 @@ san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 }
 
 /*
- * A request can be answered once the ULP has taken its event. Before that, a slot number that the
- * ULP passes means an earlier request.
+ * A request can be answered once the ULP has taken its event. If the ULP passes the number of its
+ * slot before, it means an earlier request.
  */
 static bool
 is_answerable(const struct san_cm_conn *c)

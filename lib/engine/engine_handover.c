@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Lcores that share a port hand packets over to each other (SYS-1; RULE-13): received
- * packets, where the port has fewer queues than lcores or cannot be steered, and packets to send,
- * from lcores without a queue.
+ * Lcores that share a port hand packets over to each other (SYS-1; RULE-13): received packets, if
+ * the port has fewer queues than lcores or cannot be steered, and packets to send, from lcores
+ * without a queue.
  *
  * DESIGN NOTES
  *
- * A lane is a ring from one lcore to one other. One ring per destination would need fewer rings,
- * but each would have several producers. Where lcores share a CPU, a producer that is preempted
- * between reserving its place and filling it stalls all others.
+ * A lane is a ring from one lcore to one other. One ring for each destination would be fewer rings,
+ * but each would have several producers. If lcores share a CPU, a producer that is preempted
+ * between reserving its place and filling it would stall all others.
  */
 
 #include <errno.h>

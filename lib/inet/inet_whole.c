@@ -5,23 +5,23 @@
  *
  * DESIGN NOTES
  *
- * A packet whose fragments contradict each other is dropped as a whole, and so are further
- * fragments of it: its name is kept until its time is up. Fragments contradict if they overlap, if
- * they disagree on the end of the packet, or if there is data after its end. RFC 5722 forbids
- * overlaps for IPv6. IPv4 has no such rule, but no honest host sends them. A duplicate does not
- * contradict, because a network may duplicate.
+ * If fragments of a packet contradict each other, the packet is dropped, and so are further
+ * fragments: its name is kept until its time is over. Fragments contradict if they overlap, if they
+ * disagree on the end of the packet, or if there is data after its end. RFC 5722 forbids overlaps
+ * for IPv6. IPv4 has no such rule, but no honest host sends them. Duplicates are accepted, because
+ * a network may duplicate.
  *
  * Fragments hold mbufs that the port needs. So there are at most conf.max_frags fragments and
  * conf.max_partial packets, and one source has at most half of each. A source that needs more loses
- * its oldest packet: it has sent others since, so a fragment of that packet was lost. Forged
- * sources evade the limit of one source. When they have filled the tables, packets older than
- * CROWDED_NS make room.
+ * its oldest packet. It has sent others since, so a fragment of that packet was probably lost.
+ * Forged sources evade the limit of one source. When the tables are full, packets older than
+ * CROWDED_NS are dropped.
  *
  * A look-up scans all packets: they are few, and adjacent in memory. The fragments of a packet are
  * a list, which is walked if they arrive out of order. So their number is limited to that of the
  * longest datagram over the narrowest path (RT-36).
  *
- * Timer: when the oldest packet has waited too long.
+ * Timer: the time at which the oldest packet has waited too long.
  */
 
 #include <errno.h>

@@ -11,13 +11,12 @@
  * connection then stays on the list, owes nothing, and is skipped.
  *
  * Holding: a request and its answer should be two packets, not four. The answer carries the ACK if
- * it is sent within a third of a round trip, or within ack_hold_ns. If several answers came in this
- * time, the next ACK is held for an answer, but not for longer. If an answer is late, many timely
- * ones are needed before an ACK is held again: two ends that both wait for an ACK must not both
- * hold theirs.
+ * it is sent within a third of a round trip, or within ack_hold_ns. After several such answers the
+ * next ACK is held for that time. If an answer is late, many timely ones are needed before an ACK
+ * is held again: two ends that both wait for an ACK must not both hold theirs.
  *
  * Receiving: the fields of each window are handled alone. Bases and acknowledged bits are final and
- * ORed, however late they come. Received bits are a hint that only an ACK with a newer serial
+ * ORed, also those of a late ACK. Received bits are a hint that only an ACK with a newer serial
  * number replaces.
  */
 
@@ -64,7 +63,7 @@ san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 {
-	if (must && c->ack.held) /* such as a duplicate: the peer did not wait for the ACK */
+	if (must && c->ack.held) /* for example a duplicate: the peer has not waited for the ACK */
 		c->ack.nb_doubts = DOUBTS;
 	c->ack.now = true;
 	c->ack.must |= must;
@@ -171,7 +170,7 @@ void
 san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		 uint32_t nb_unreported, uint64_t now_ns)
 {
-	/* Echo the packet that was sent last. A reordered one says less of the path now. */
+	/* echo the packet that was sent last: a reordered one has an older state of the path */
 	if (c->ack.echo_valid && nb_unreported > 0 &&
 	    san_seq_lt(p->tx_time, c->ack.echo_tx))
 		return;
@@ -282,7 +281,7 @@ fill_bitmaps(const struct san_pdl_conn *c, struct san_wire_ack *ack)
 
 /*
  * The fill level of the reorder buffer for this peer, 0 .. 1000. It is full at the share at which
- * packets of the peer are refused. Peers that leave room are not slowed down because others do not
+ * packets of the peer are refused. A peer that leaves room is not slowed down by others that do not
  * (RT-35).
  */
 static uint16_t

@@ -161,7 +161,7 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 		return false;
 	if ((e->state & SAN_ENT_FAST_RTX) != 0)
 		rtx_learn_reordering(c, e, win, psn, now_ns);
-	/* A scan leaves lost entries alone, so this one may be overdue. */
+	/* a scan skips lost entries, so this one may be overdue */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		start_timeout(pdl, c, e, now_ns);
 	pdl_rtx_unflight(pdl, c, win, psn);
@@ -373,7 +373,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 		if (psn == w->next || (e->state & SAN_ENT_DEFER) != 0)
 			continue;
-		/* Its timeout comes before the probe could be answered. */
+		/* the timeout expires before an answer to the probe could arrive */
 		if (san_pdl_tick_ns(e->due, now_ns) < now_ns + c->rtt.srtt_ns)
 			continue;
 		e->state |= SAN_ENT_TAIL;
@@ -452,8 +452,8 @@ rtx_retry_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entr
 
 /*
  * *e* is reported received but not acknowledged. Ask by PROBE instead of resending it. A retry
- * counts only in silence: no ACK came for an RTO although a PROBE is unanswered (RULE-2). The
- * interval doubles, because a ULP may take long to finish.
+ * counts only in silence: a PROBE is unanswered, and no ACK has arrived for an RTO (RULE-2). The
+ * interval doubles, because a ULP may need a long time.
  */
 static void
 expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
@@ -537,7 +537,7 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 		if (san_seq_gt(e->due, now))
 			s->next_ns = san_time_min(s->next_ns, san_pdl_tick_ns(e->due, s->now_ns));
 		else if (san_bitmap_test(&c->txb->lost[win], psn))
-			; /* overdue, waiting to be resent: its timer starts then */
+			; /* it is overdue and waits to be resent, which starts its timer */
 		else
 			rtx_expire_entry(pdl, c, e, nb_missing < QUIET_MAX, s);
 		nb_missing += missing;
@@ -566,7 +566,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		}
 		san_pdl_plb_timeout(pdl, c, now_ns);
 	}
-	/* Less is in flight now, so packets that were lost earlier may be sent, too. */
+	/* fewer packets are in flight now, so packets that were lost earlier may be resent */
 	if (s.lost || san_pdl_has_lost(c))
 		san_pdl_sched_kick(pdl, c);
 }

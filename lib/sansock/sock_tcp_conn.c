@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* TCP sockets of the kernel become streams: by connect(), listen() and accept(). (UDP-1, UDP-2) */
+/* Turns TCP sockets of the kernel into streams, at connect() and accept(). (UDP-1, UDP-2) */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -91,14 +91,13 @@ comes_up(struct fd_sock *f, int shadow)
 		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);
-	/* the byte for being connected is not for the program */
+	/* read the byte that reports the connection: the program must not see it */
 	san_sock_ring_settle(shadow, f, false);
 	return state == SAN_SOCK_UP;
 }
 
 /*
- * False, with the reason logged, if the port carries no TCP or does not lead there, or if no daemon
- * serves us.
+ * True if the daemon carries TCP and its port reaches the address. Otherwise the reason is logged.
  */
 static bool
 may_reach(const struct sockaddr *sa, const uint8_t ip[16])
@@ -247,7 +246,7 @@ san_sock_tcp_conn_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_
 	struct fd_sock *f;
 	int was = errno;
 
-	/* its listener may have been inherited or received */
+	/* the listener may have been inherited or received from another process */
 	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = san_sock_fd_get(fd)) != NULL) {

@@ -109,7 +109,7 @@ is_elsewhere(const struct fd_sock *f, uint32_t if_index)
 	return if_index != 0 && if_index != f->shm->if_index;
 }
 
-/* Whether it is unspecified or the port's. The kernel knows whether others may be used. */
+/* Whether it is unspecified or the port's. The kernel decides about other addresses. */
 static bool
 is_ports(const uint8_t source[16])
 {
@@ -203,7 +203,7 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		if (rc != 0)
 			return san_sock_real_fail(rc);
 	} else if (shm->peer.family == 0) {
-		return send_kernel(fd, f, msg, flags); /* it may be connected to port 0 */
+		return send_kernel(fd, f, msg, flags); /* the peer may be port 0 */
 	} else {
 		memcpy(head.dst, shm->peer.ip, sizeof(head.dst));
 		head.dport = shm->peer.port;
@@ -213,7 +213,7 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		return san_sock_real_fail(err);
 	if (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0)
 		return san_sock_real_fail(ENETDOWN);
-	/* the kernel keeps it until more is sent */
+	/* the kernel collects parts of a datagram */
 	if ((flags & MSG_MORE) != 0 && san_sock_carry_give_back(fd, f, "MSG_MORE"))
 		return sendmsg(fd, msg, flags);
 	if (!sock_udp_read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
@@ -431,7 +431,7 @@ sock_udp_take_rec(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	return rc;
 }
 
-/* Whether the program asked for it. The daemon turns more options on. */
+/* Whether the program has set its option. The daemon sets more options. */
 static bool
 sock_udp_wants_control(const struct fd_sock *f, const struct cmsghdr *c)
 {
@@ -482,7 +482,7 @@ recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	return n;
 }
 
-/* Most bytes that are written of a name. */
+/* Greatest length of a name that is written. */
 static size_t
 name_room(const struct fd_sock *f, const struct msghdr *msg)
 {
@@ -513,7 +513,7 @@ san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	while ((rc = sock_udp_take_rec(fd, f, msg, flags)) == -EAGAIN) {
 		if (atomic_load(&shm->orphaned) != 0)
 			return san_sock_real_fail(ENETDOWN);
-		/* also of a socket that is shut down, as in the kernel */
+		/* also if the socket is shut down, as in the kernel */
 		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
 			return san_sock_real_fail(EAGAIN);
 		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
@@ -537,7 +537,7 @@ san_sock_udp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
-	/* a read would continue with the kernel's socket: then POLLIN alone is reported */
+	/* if a read would continue with the kernel's socket, only POLLIN is reported */
 	bool is_over = atomic_load(&shm->orphaned) != 0 &&
 		((events & (POLLIN | POLLRDNORM)) == 0 || !san_sock_carry_may_return(f));
 	short is = 0;

@@ -3,10 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * The handler runs in the thread that touched the page, at any point, so it takes no lock and reads
- * only atomic words. The range that it looks for cannot be removed meanwhile, because it is in use.
- * Other ranges may be added or removed meanwhile; therefore the first word of a range is written
- * last and read twice.
+ * The handler runs in the thread that touched the page, at any point of its code. So it takes no
+ * lock and reads only atomic words. The range that it looks for is in use and cannot be removed.
+ * Other ranges may be added or removed at the same time; therefore the first word of a range is
+ * written last and read twice.
  *
  * The table is searched linearly. A search tree would have to change while a handler may read it,
  * for an event that happens at most once in the life of an application.
@@ -69,8 +69,8 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 
 	(void)context;
 	/*
-	 * Two threads may handle the same page. The second one replaces the first one's page, which
-	 * loses what was written to it since. The application that owns the page ends anyway.
+	 * Two threads may handle the same page. The second one replaces the page of the first one,
+	 * and data written in between is lost. The application that owns the page ends anyway.
 	 */
 	if (r == NULL ||
 	    mmap((void *)page, guard.page, PROT_READ | PROT_WRITE,
@@ -83,7 +83,7 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	}
 	atomic_store(&r->failed, true);
 	if (write(guard.event_fd, &one, sizeof(one)) < 0) {
-		/* the counter is at its limit: readable already */
+		/* the counter is at its limit, so the descriptor is readable */
 	}
 	errno = before;
 }
@@ -158,7 +158,7 @@ san_shmq_guard_failed(uint16_t *owner)
 	uint64_t n;
 	uint32_t i;
 
-	/* a failure after this read makes it readable again */
+	/* a failure after this read makes the descriptor readable again */
 	if (read(guard.event_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return false;
 	for (i = 0; i < guard.max; i++) {

@@ -3,15 +3,15 @@
 /*
  * Advertisements: the receiver reports where the buffers of its application are, and the sender
  * writes into them (AFC-5, AFC-7). Sets are advertised in the order in which they will be filled,
- * starting with the first incomplete one, and only while nothing is unread. So the next byte of the
- * stream belongs into the first of them.
+ * starting with the first incomplete one, and only while no data is unread. So the next byte of the
+ * stream belongs into the first advertised set.
  *
  * Messages in flight may fill a set before the sender receives its advertisement (AFC-12). Each
- * data message fills one set, whatever room is left in it, so both sides can count. The
- * advertisement contains R, the number of data messages received. Of the S messages sent, those
- * above R use up the oldest sets that no earlier message has used up; *matched* is the last message
- * that did. A data message sent later uses up the oldest known set. Sets that are used up are
- * dropped here.
+ * data message uses up one set, even if it leaves room in it, so both sides can count. The
+ * advertisement contains R, the number of data messages received. Of the S messages sent, each
+ * above R uses up the oldest set that no earlier message has used up; *matched* is the last such
+ * message. A data message that is sent later uses up the oldest known set. Sets that are used up
+ * are dropped here.
  *
  * An initial portion is not counted. It is placed at the start of the first set, which stays open,
  * and the written data follows. If the set was advertised before the portion arrived, the sender
@@ -20,7 +20,7 @@
 
 #include "stream_priv.h"
 
-#define ADV_BYTES 80 /* most bytes of one in a message */
+#define ADV_BYTES 80 /* most bytes of an advertisement in a message */
 
 /*
  * ---- our sets ----
@@ -39,7 +39,7 @@ may_advertise(const struct san_stream *s)
 
 	return s->hello_rcvd && !s->rx.fin && s->rx.nb_unread == 0 && s->rx.nb_advs < max &&
 		s->rx.way != STREAM_RX_OFFER && /* after an offer we read (AFC-10) */
-		!s->rx.withdrawing;             /* the old ones are returned first */
+		!s->rx.withdrawing;             /* the old sets are returned first */
 }
 
 /* The next set to advertise, or NULL. */
@@ -128,7 +128,7 @@ san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
 			m->nb_adv++;
 			continue;
 		}
-		q->unreachable = true; /* (AFC-20): messages fill it */
+		q->unreachable = true; /* messages fill it (AFC-20) */
 		if (s->rx.nb_advs == 0)
 			san_stream_offer_answer_small(s);
 	}
@@ -177,7 +177,7 @@ san_stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 	struct stream_rqe *q = san_stream_recv_first(s);
 
 	if (s->orphan)
-		return; /* written before it ended; the data is not needed */
+		return; /* the receive ended before: the data is not needed */
 	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > adv_room_left(q)) {
 		san_stream_break(s, "wrote into a buffer that was not advertised");
 		return;

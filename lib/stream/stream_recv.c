@@ -2,9 +2,9 @@
 
 /*
  * The receiver: a list of unread data, each piece in its message buffer, and a queue of receives
- * that the application posted. The payload of a message is appended to the list. Then the receives
- * of the queue take data from the list. They take all of it while the peer knows of a buffer,
- * otherwise as much as the copy budget allows. (AFC-1, AFC-21, AFC-27)
+ * that the application has posted. The payload of a message is appended to the list. Then the
+ * receives take data from the list: all of it if the peer knows of a buffer, otherwise as much as
+ * the copy budget allows. (AFC-1, AFC-21, AFC-27)
  */
 
 #include "stream_priv.h"
@@ -120,8 +120,8 @@ stream_recv_copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *
 }
 
 /*
- * Data of a large send came in messages for a large buffer: report it, because another mode would
- * be better (AFC-22).
+ * Data of a large send arrived in messages for a large buffer: report it, because another mode
+ * would be better (AFC-22).
  */
 static void
 note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream_buf *b)
@@ -136,9 +136,9 @@ note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream
 }
 
 /*
- * True if the copy budget is used up and the next piece may wait. It may not while the sender knows
- * of a buffer: the next message may concern that buffer, so all data before it must be in place. In
- * that case only the last message is unread.
+ * True if the copy budget is used up and the next piece may wait. If the sender knows of a buffer,
+ * the piece must not wait: the next message may concern that buffer, and all data before it must be
+ * in place. In that case only the last message is unread.
  */
 static bool
 is_spent(const struct san_stream *s)
@@ -175,7 +175,7 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 		return false;
 	san_stream_recv_drop(s);
 	/*
-	 * An initial portion with data behind it belongs to an earlier send, whose rest came in
+	 * An initial portion with data behind it belongs to an earlier send, whose rest arrived in
 	 * messages.
 	 */
 	if (!initial || rx->nb_unread > 0)
@@ -192,8 +192,8 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 
 	while (stream_recv_room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
 		/*
-		 * A receive ends before the urgent byte (AFC-1). It does not if the sender counts
-		 * on its message to fill the advertised set.
+		 * A receive ends before the urgent byte (AFC-1), unless the sender expects that its
+		 * message fills the advertised set.
 		 */
 		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 &&
 			q->adv == STREAM_ADV_NONE;
@@ -223,7 +223,8 @@ more_may_come(struct san_stream *s)
 }
 
 /*
- * PEEK: copy unread data. It continues where it stopped, because no receive takes data meanwhile.
+ * PEEK: copy unread data, from the place where the last call stopped: no receive takes data before
+ * the peek is complete.
  */
 static void
 stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
@@ -276,7 +277,7 @@ stream_recv_lend_data(struct san_stream *s, struct stream_rqe *q)
 }
 
 /*
- * Nothing is unread: decide how the rest of a large send gets into *q*, or why it does not. True:
+ * No data is unread: decide how the rest of a large send gets into *q*, or why it cannot. True:
  * match again.
  */
 static bool
@@ -287,7 +288,7 @@ take_rest(struct san_stream *s, struct stream_rqe *q)
 	if (stream_recv_fits(s, q)) {
 		if (rx->way == STREAM_RX_OFFER)
 			san_stream_offer_read(s, q);
-		return false; /* a notice is answered by the next message */
+		return false; /* the next message answers the notice */
 	}
 	if (q->filled > 0 && (q->flags & RTSAN_RECV_WAITALL) == 0) {
 		san_stream_recv_complete(s, q, 0);
@@ -318,7 +319,7 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 			stream_recv_lend_data(s, q);
 		else
 			take_unread(s, q);
-		/* *q* was left open: read the rest of an offer now, not at the next scan. */
+		/* *q* is still open: read the rest of an offer now, not at the next scan */
 		return q != san_stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
 		san_stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
@@ -326,7 +327,7 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 		return true;
 	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
 		   (q->flags & RTSAN_RECV_WAITALL) == 0) {
-		san_stream_recv_complete(s, q, 0); /* left open, but no more data comes */
+		san_stream_recv_complete(s, q, 0); /* it is open, but no more data arrives */
 	} else if ((q->flags & RTSAN_RECV_DONTWAIT) != 0) {
 		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : RTSAN_WC_AGAIN);
 	} else {
@@ -459,8 +460,7 @@ san_stream_recv_withdrawn(struct san_stream *s)
 	}
 	san_stream_offer_give_back(s, SAN_SM_MODES);
 	/*
-	 * Bytes before an advertised set are passed to the application as soon as the set is
-	 * returned.
+	 * When the set is returned, the application gets the bytes before it at once.
 	 */
 	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
 		q->cancelled |= (q->flags & RTSAN_RECV_WAITALL) == 0;

@@ -4,25 +4,25 @@
  * Incast control (RT-13; RULE-6): limits the bytes that may be on their way to this lcore. It
  * decides which connection gets the next grant, and how large the grant is.
  *
- *   budget_used   granted or pulled, and not placed: at most budget_bytes, at every step. With
+ *   budget_used   bytes granted or pulled and not placed: never more than budget_bytes. With
  *                 several lcores budget_bytes changes as it is lent (tl_lend.c)
- *   path_used     likewise, but on long paths, outside the budget (tl_path.c)
+ *   path_used     the same on long paths, outside the budget (tl_path.c)
  *   pulled_used   part of budget_used that is pulled: at most three quarters
  *   slow_used     granted to slow hosts (below): one grant at a time
  *   expired_used  granted or pulled, but expired: unused for 4 RTT, in which nothing arrived that
  *                 may precede it
  *
- * Data that is placed ahead of its turn, or held, still counts. An RNR for a lower RSN drops it,
- * and then it comes again without a new request (RULE-4).
+ * Data that is placed ahead of its turn, or held, still counts: an RNR for a lower RSN drops it,
+ * and then it is sent again without a new request (RULE-4).
  *
  * Pulls leave a quarter of the budget to grants; otherwise two hosts could wait for each other. A
  * pull may wait at its target behind an earlier push, which waits for a grant of that target. If
- * pulls of the target fill its budget, the grant waits for them. They in turn may wait here, behind
- * a push that waits for a grant of this host.
+ * pulls of the target fill its budget, the grant waits for these pulls. They may wait at this host,
+ * behind a push that waits for a grant of this host.
  *
  * Granted data needs no further grant (RT-16). So granted budget always returns, except behind a
- * send without a receive. If no grant is outstanding, one is always given, however small the room
- * is. So the head of each queue is granted within a bounded time.
+ * send without a receive. If no grant is outstanding, the next one is given even if there is little
+ * room. So the head of each queue is granted within a bounded time.
  *
  * A grant stays valid when it expires: only its bytes leave the account. A connection with expired
  * grants gets no further grant until it has used them. A connection with expired pulls pulls one
@@ -42,10 +42,10 @@
 #define EXPIRY_RTTS     4
 #define EXPIRY_MIN_NS   (100 * SAN_NS_PER_US)
 #define EXPIRY_MAX_NS   (100 * SAN_NS_PER_MS)
-#define QUEUE_EXPIRIES  64          /* a grant may queue for so many; 512 KiB at 1 Gb/s take 42 */
+#define QUEUE_EXPIRIES  64          /* longest queueing of a grant; 512 KiB at 1 Gb/s take 42 */
 #define GRANT_MIN_BYTES (32u << 10) /* least grant, unless less is requested: each costs a packet */
 #define SRPT_LOOK       64          /* connections that the search compares at most */
-/* vain tries in a row: at most four connections hold a quarter of the budget each */
+/* tries in a row that grant nothing: at most four connections hold a quarter of the budget each */
 #define MISSES_MAX 8
 
 /* ---- accounts ---- */
@@ -260,9 +260,9 @@ san_tl_admit_set_expiry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_
 
 /*
  * True if data of the grant may still be in a queue, behind data of earlier grants. The RTT of an
- * idle network does not include that queue. While such data arrives, silence does not mean that the
- * initiator does not send. The last condition limits the time: otherwise a peer that sends its
- * grant byte by byte would keep the grants of others from expiring.
+ * idle network does not include that queue. While data of earlier grants arrives, the initiator may
+ * have sent this one. The last condition limits the time: otherwise a peer that sends its grant
+ * byte by byte would keep the grants of others from expiring.
  */
 static bool
 is_queued(const struct san_tl *tl, const struct san_tl_charge *ch, uint64_t now_ns)
@@ -280,7 +280,7 @@ charge_expire_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 
 	while ((ch = TAILQ_FIRST(&tl->charges[granted])) != NULL &&
 	       now_ns >= ch->queued_ns + charge_expiry_ns(tl, ch)) {
-		if (ch->since_ns != ch->queued_ns) { /* used meanwhile */
+		if (ch->since_ns != ch->queued_ns) { /* it was used since */
 			list_tail(tl, ch);
 			continue;
 		}
@@ -380,7 +380,7 @@ admit_pick_conn(struct san_tl *tl, bool missed)
 	return tc != NULL ? tc : pick_of(tl, &tl->admit[0], missed);
 }
 
-/* Any waiting connection: its timer serves all of them. */
+/* Some waiting connection, whose timer serves all of them. */
 static struct san_tl_conn *
 first_waiting(const struct san_tl *tl)
 {
@@ -405,10 +405,10 @@ step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 /*
- * Least room that is worth a grant. Budget returns packet by packet. If each packet's worth were
- * granted at once, there would be as many grants as data packets. For the same reason a grant
- * leaves of its request either that much or nothing. Otherwise the budget would hold hundreds of
- * small remainders, with as many bytes of headers and probes.
+ * Least room that is worth a grant. Budget returns packet by packet. If each part were granted at
+ * once, there would be as many grants as data packets. For the same reason a grant leaves either
+ * nothing of its request or at least this much. Otherwise the budget would hold hundreds of small
+ * remainders, whose headers and probes would be as large as their data.
  */
 static uint32_t
 least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -461,15 +461,15 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		if (tl->path_room == 0 && any_granted(tl) && budget_room(tl) < least_room(tl, tc))
 			break;
 		step = admit_step_of(tl, tc);
-		/* granted or not, it goes to the end of the list */
+		/* in both cases the connection goes to the end of the list */
 		admit_list(tl, tc, false);
 		granted = step != 0 && san_tl_solicit_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_update(tl, tc);
-		if (tc->host->in_admit) { /* so does the host */
+		if (tc->host->in_admit) { /* so does its host */
 			TAILQ_REMOVE(&tl->admit[tc->host->slow], tc->host, link);
 			TAILQ_INSERT_TAIL(&tl->admit[tc->host->slow], tc->host, link);
 		}
-		/* A connection that now waits for a receive has left the list: it is not a miss. */
+		/* a connection that has left the list waits for a receive: this is not a miss */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}
 	/* Waiting connections are woken when an unused grant expires, if not sooner. */

@@ -25,7 +25,7 @@
 _Static_assert(SAN_ULP_MRS_MAX <= 1u << REF_RECV_SHIFT, "ulp_ref");
 _Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (32 - REF_RECV_SHIFT), "ulp_ref");
 
-/** Region that the transaction was admitted to; NULL: revoked since (counted). */
+/** The region that pushReq found; NULL: it was revoked since, which is counted. */
 static const struct san_ulp_mr *
 mr_of(struct san_ulp *ulp, const struct san_tl_rxn *r)
 {
@@ -37,7 +37,7 @@ mr_of(struct san_ulp *ulp, const struct san_tl_rxn *r)
 	return NULL;
 }
 
-/** Receive that the transaction took; NULL: none, or completed since. */
+/** The receive of the transaction; NULL: it has none, or the receive has completed. */
 static struct san_ulp_rqe *
 recv_of(const struct san_ulp_qp *qp, const struct san_tl_rxn *r)
 {
@@ -112,7 +112,7 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 		return SAN_ST_RNR;
 	}
 	if (r->kind == SAN_KIND_SEND && r->length > e->room && r->packed) {
-		/* The receive completes in error when the send comes again, alone (RT-34). */
+		/* the send is repeated alone, and then the receive completes in error (RT-34) */
 		san_ulp_qp_return_recv(qp, e);
 		return SAN_ST_LENGTH;
 	}
@@ -157,7 +157,7 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 	r->ulp_gen = 0;
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	/* The push is the head of line now: it needs no reservation, whatever happens. */
+	/* the push is the head of line, so it needs no reservation any more */
 	if (r->reserved) {
 		san_tl_ulp_unreserve(ulp, r->slot);
 		r->reserved = false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The way of a request: read, fetched by a helper if it has descriptors, and answered.
+ * Reads requests, has a helper fetch those with descriptors, and answers them.
  *
  * DESIGN NOTES
  *
  * An application has one request in progress at a time. Further requests wait in the kernel, and
  * its socket is watched only for a hang-up. A request that a helper fetches is answered within
- * HELPER_LATE_NS. The next request is read only when the helper has finished, because the same
- * message could be fetched twice otherwise.
+ * HELPER_LATE_NS. The next request is read only after the helper has finished: until then the
+ * message may still be in the socket.
  */
 
 #include <errno.h>
@@ -202,7 +202,7 @@ san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun)
 	LIST_FOREACH(a, &all->list, link) {
 		if (a->waits_for != h)
 			continue;
-		a->over |= has_begun; /* unknown whether its message was fetched */
+		a->over |= has_begun; /* the helper may have fetched the message */
 		app_turn_end_job(all, a);
 		set_paused(all, a, true); /* delay the next try to fetch */
 		a->job_ns = san_engine_clock_monotonic();
@@ -211,7 +211,7 @@ san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun)
 
 /* ---- steps and timeouts ---- */
 
-/* When an application of the user was last served a step. */
+/* The latest step that an application of the user has got. */
 static uint64_t
 last_step(const struct apps *all, uid_t owner)
 {
@@ -275,7 +275,7 @@ app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
 	if (now_ns - a->job_ns < HELPER_LATE_NS)
 		return a->job_ns + HELPER_LATE_NS;
 	if (a->is_answered)
-		a->over = true; /* a second answer would confuse the application */
+		a->over = true; /* it must not get a second answer */
 	else
 		app_turn_send_error(a, -ETIMEDOUT,
 				    "a descriptor of this user's programs holds up the kernel");
@@ -300,7 +300,7 @@ san_app_turn_abort_late(struct apps *all)
 	struct app *a;
 
 	LIST_FOREACH(a, &all->list, link) {
-		/* the message may still be in the socket and would be answered a second time */
+		/* the message may still be in the socket, and would get a second answer */
 		a->over |= a->is_notified;
 		if (a->growing.mem == NULL || now_ns - a->job_ns < HELPER_LATE_NS)
 			continue;

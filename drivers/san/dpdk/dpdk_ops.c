@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Operations of the provider. Each is a call on the engine's thread, except the two of the data
- * path, which use the rings directly (SYS-2).
+ * Operations of the provider. Each is a call on the engine's thread. Only the two operations of the
+ * data path use the rings directly (SYS-2).
  */
 
 #include <errno.h>
@@ -379,7 +379,7 @@ cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 	if (rc != 0)
 		return rc;
 	rc = san_engine_loop_call(san_engine_at(ctx->port, to), do_cq_join, cq);
-	if (rc != 0) /* the place that it has left is still free */
+	if (rc != 0) /* move it back: its old place is still free */
 		san_engine_loop_call(san_engine_at(ctx->port, from), do_cq_join, cq);
 	return rc;
 }
@@ -404,7 +404,7 @@ san_dpdk_ops_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
 	san_engine_loop_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
 }
 
-/* A program that polls the port itself cannot sleep: nothing would be received. */
+/* A program that polls the engine itself cannot sleep: no packet would be received. */
 static int
 polls_itself(const struct dpdk_ctx *ctx)
 {
