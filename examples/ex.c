@@ -9,9 +9,9 @@
 
 #include "ex.h"
 
-#define PATIENCE_MS 30000 /* limit without any event or completion */
-#define PATIENCE_NS (PATIENCE_MS * 1000000ULL)
-#define SLICE_MS    1000 /* maximum sleep, after which it prints what it waits for */
+#define TIMEOUT_MS 30000 /* limit without any event or completion */
+#define TIMEOUT_NS (TIMEOUT_MS * 1000000ULL)
+#define SLICE_MS   1000 /* maximum sleep, after which it prints what it waits for */
 
 static volatile sig_atomic_t told_to_end; /* signal number */
 
@@ -125,7 +125,7 @@ next_event(struct ex *ex)
 			break;
 		end_if_told(ex);
 		say_waiting(ex, since);
-		if (ex_now_ns() - since > PATIENCE_NS)
+		if (ex_now_ns() - since > TIMEOUT_NS)
 			ex_die(ex, "nothing happens");
 	}
 	if (rc < 0)
@@ -197,7 +197,7 @@ ex_connect(struct ex *ex, const char *peer, const void *data, uint16_t len)
 		if (rtsan_connect(ex->qp, peer, EX_SERVICE, &param) != 0)
 			ex_die(ex, "%s", rtsan_error());
 		next_event(ex);
-		if (!may_be_late(&ex->ev) || ex_now_ns() - since > PATIENCE_NS)
+		if (!may_be_late(&ex->ev) || ex_now_ns() - since > TIMEOUT_NS)
 			break;
 		say_waiting(ex, since);
 		nanosleep(&pause, NULL);
@@ -270,7 +270,7 @@ ex_wait(struct ex *ex, struct rtsan_wc *wc)
 			ex_die(ex, "%s", rtsan_error());
 		end_if_told(ex);
 		if (until == 0)
-			until = ex_now_ns() + PATIENCE_NS;
+			until = ex_now_ns() + TIMEOUT_NS;
 		else if (ex_now_ns() > until)
 			ex_die(ex, "no completion comes");
 	}

@@ -16,11 +16,11 @@
 
 #include <rtsan_stream.h>
 
-#define SERVICE     0x6563686f /* "echo" */
-#define PATIENCE_S  30
-#define PATIENCE_MS (PATIENCE_S * 1000)
-#define SLICE_MS    1000        /* maximum wait before checking for a signal */
-#define CHUNK       (64 * 1024) /* also the server's read size */
+#define SERVICE    0x6563686f /* "echo" */
+#define TIMEOUT_S  30
+#define TIMEOUT_MS (TIMEOUT_S * 1000)
+#define SLICE_MS   1000        /* maximum wait before checking for a signal */
+#define CHUNK      (64 * 1024) /* also the server's read size */
 
 static struct rtsan_ctx *ctx;
 static volatile sig_atomic_t told_to_end; /* signal number */
@@ -75,12 +75,12 @@ accept_next(struct rtsan_listener *listener)
 	 * middle
 	 */
 	while ((rc = rtsan_event_wait(ctx, SLICE_MS / 10)) == 0 || rc == -EINTR ||
-	       (rc = rtsan_stream_accept(listener, NULL, PATIENCE_MS, &s)) == -ECONNABORTED ||
+	       (rc = rtsan_stream_accept(listener, NULL, TIMEOUT_MS, &s)) == -ECONNABORTED ||
 	       rc == -EHOSTUNREACH) {
 		end_if_told();
 		if (slices++ == 10)
 			fprintf(stderr, "stream: waiting for a peer\n");
-		if (slices > PATIENCE_S * 10) {
+		if (slices > TIMEOUT_S * 10) {
 			fprintf(stderr, "stream: nobody comes\n");
 			rtsan_close(ctx);
 			exit(1);
@@ -104,7 +104,7 @@ connect_to(const char *peer)
 	while ((rc = rtsan_stream_connect(ctx, peer, SERVICE, NULL, SLICE_MS, &s)) != 0) {
 		end_if_told();
 		if ((rc != -EAGAIN && rc != -ECONNREFUSED && rc != -EHOSTUNREACH) ||
-		    time(NULL) - since > PATIENCE_S)
+		    time(NULL) - since > TIMEOUT_S)
 			die("connect");
 		if (!is_said && (rc == -EAGAIN || time(NULL) - since > 1)) {
 			fprintf(stderr, "stream: waiting for the peer at %s\n", peer);
@@ -134,7 +134,7 @@ serve(void)
 	if (rtsan_listen(ctx, SERVICE, 0, 1, &listener) != 0)
 		die("listen");
 	s = accept_next(listener);
-	rtsan_stream_set_timeout(s, PATIENCE_MS);
+	rtsan_stream_set_timeout(s, TIMEOUT_MS);
 	while ((n = rtsan_stream_read(s, buf, sizeof(buf), 0)) > 0) {
 		end_if_told();
 		if (rtsan_stream_write(s, buf, (size_t)n) != n)
@@ -143,7 +143,7 @@ serve(void)
 	}
 	if (n < 0)
 		die("read");
-	if (rtsan_stream_close(s, PATIENCE_MS) != 0)
+	if (rtsan_stream_close(s, TIMEOUT_MS) != 0)
 		die("close");
 	rtsan_listener_destroy(listener);
 	printf("echoed %zu bytes\n", sum);
@@ -169,7 +169,7 @@ ask(const char *peer, size_t bytes)
 	struct rtsan_stream *s = connect_to(peer);
 	size_t done = 0, len, i;
 
-	rtsan_stream_set_timeout(s, PATIENCE_MS);
+	rtsan_stream_set_timeout(s, TIMEOUT_MS);
 	for (; done < bytes; done += len) {
 		end_if_told();
 		/*
@@ -190,7 +190,7 @@ ask(const char *peer, size_t bytes)
 		die("shutdown");
 	if (rtsan_stream_read(s, buf, 1, 0) != 0)
 		die("end");
-	if (rtsan_stream_close(s, PATIENCE_MS) != 0)
+	if (rtsan_stream_close(s, TIMEOUT_MS) != 0)
 		die("close");
 	printf("%zu bytes came back\n", done);
 }

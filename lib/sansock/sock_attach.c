@@ -3,9 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * The process has one connection to the daemon. Requests go over it one at a time, under a lock. A
- * signal handler must not wait for the lock that its own thread holds, so signals are blocked while
- * it is held. Sending and receiving make no request.
+ * The process has one connection to the daemon, for one request at a time, under a lock. A signal
+ * handler must not wait for a lock that its own thread holds, so signals are blocked while the lock
+ * is held. Sending and receiving data need no request.
  */
 
 #include <errno.h>
@@ -100,7 +100,7 @@ attach_exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 	return rc == 0 ? rep->rc : rc;
 }
 
-/* Describe the error, unless the daemon has sent a text. The path comes last: it may be cut off. */
+/* Describe the error, unless the daemon has sent a text. The path is last: it may be cut off. */
 static void
 find_words(int rc)
 {
@@ -282,7 +282,7 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 			rc = attach_locked();
 			rc = rc == 0 ? attach_talk(req, fd, rep, &rx_fd) : rc;
 		}
-		/* the answer may come too late, and would be taken for that of the next request */
+		/* a late answer would be taken for that of the next request */
 		if (attach_rc_is_lost(rc) || rc == -EAGAIN)
 			attach_hang_up();
 		else if (rc == 0)
@@ -368,7 +368,7 @@ attach_is_in(const struct shmq_net *net, const uint8_t ip[16])
 	return bits == 0 || ((net->ip[bytes] ^ ip[bytes]) & (uint8_t)(0xff00 >> bits)) == 0;
 }
 
-/* Whether it is the link's broadcast address. The kernel knows which sockets may send to it. */
+/* Whether it is the link's broadcast address. The kernel decides which sockets may send to it. */
 static bool
 is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 {

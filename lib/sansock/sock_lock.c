@@ -25,13 +25,13 @@
 #include "sock_lock.h"
 #include "sock_real.h"
 
-#define OWNER    0x003fffffu /* thread ID; they are below 2^22 */
-#define TURN     0x00400000u
-#define TURNS    0x7fc00000u
-#define WAITED   0x80000000u /* a thread waits: to release the lock wakes one */
-#define ROUND_NS 20000000
-#define ROUNDS   50
-#define PATIENCE 60 /* times ROUNDS that san_sock_lock_wait() waits */
+#define OWNER     0x003fffffu /* thread ID; they are below 2^22 */
+#define TURN      0x00400000u
+#define TURNS     0x7fc00000u
+#define WAITED    0x80000000u /* a thread waits: to release the lock wakes one */
+#define ROUND_NS  20000000
+#define ROUNDS    50
+#define WAITS_MAX 60 /* times ROUNDS that san_sock_lock_wait() waits */
 
 #define NO_SPACE 1 /* the namespace is not known; real numbers are higher */
 
@@ -185,7 +185,7 @@ san_sock_lock_wait(struct san_sock_lock *l, uint32_t *key)
 	int i;
 
 	/* the owner may not get a CPU, on a busy machine */
-	for (i = 0; i < PATIENCE; i++)
+	for (i = 0; i < WAITS_MAX; i++)
 		if (san_sock_lock(l, false, key) >= 0)
 			return true;
 	return false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sending and receiving messages. What a session has to report is kept in flags until the next
- * message, which carries all of it, with data if there is some. So few messages carry reports only
- * (AFC-11, AFC-15). The parts of a message are processed in the order of msg_process(): first the
- * reports on direct transfers, then its own payload.
+ * Sending and receiving messages. Reports of a session are kept in flags until the next message,
+ * which carries all of them, and data if there is some. So few messages carry only reports (AFC-11,
+ * AFC-15). The parts of a message are processed in the order of msg_process(): first the reports on
+ * direct transfers, then its own payload.
  */
 
 #include "stream_priv.h"
@@ -168,7 +168,7 @@ msg_count_sent(struct san_stream *s, const struct san_sm *m)
 		san_stream_adv_spend(s);
 }
 
-/* False: the provider has no room. Then this message goes first when it has. */
+/* False: the provider has no room. The message is then the first one to be posted later. */
 static bool
 msg_post_wrs(struct san_stream *s)
 {

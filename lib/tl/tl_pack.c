@@ -9,11 +9,11 @@
  * (RULE-3) and none waits for others. The entry of the PSN stores the first RSN and the number; the
  * packet is built from the records each time it is sent.
  *
- * Target. The packet is accepted or refused as a whole. First the ULP is asked for each message. If
- * it refuses one, what the others took is returned, and the packet is refused by RNR(first RSN,
- * delay 0, unpack). As any RNR, this withdraws the packet, and its messages are sent alone from
- * then on. A message that is wrong, or finds no receive, then gets its own answer, and so do the
- * others. So a refusal costs a round trip, and no message is refused twice as part of a packet.
+ * Target. The packet is accepted or refused as a whole. First pushReq is called for each message.
+ * If the ULP refuses one, the resources of the others are returned, and the packet is refused by
+ * RNR(first RSN, delay 0, unpack). Like any RNR, this withdraws the packet. Its messages are then
+ * sent alone, and each gets its own answer. So a refusal costs a round trip, and no message is
+ * refused twice as part of a packet.
  *
  * Rounds ensure exactly-once. Before the RNR of the first RSN the messages are sent only in this
  * packet; after it, only alone. A copy of the packet that arrives later is of an old round, or its
@@ -202,8 +202,8 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 }
 
 /*
- * True if each RSN of the packet after the first, which was checked, is new. An initiator that uses
- * each RSN once ensures that.
+ * True if all RSNs of the packet are new. The first one was checked before. A correct initiator
+ * uses each RSN once.
  */
 static bool
 is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)

@@ -2,8 +2,8 @@
 
 /*
  * Pulls and atomics of the peer (RT-11, RT-30; RULE-14). They are executed in their turn, and then
- * data is owed. The bytes are read each time a packet is built, also when it is resent. A record is
- * freed when all of its data is acknowledged.
+ * their data is sent. The bytes are read each time a packet is built, also when it is resent. A
+ * record is freed when all of its data is acknowledged.
  */
 
 #include "tl_priv.h"
@@ -14,10 +14,10 @@
 
 /*
  * True if the base is a pull that is not executed: it waits for a record, for its request, or for
- * its data. It waits until pull data of ours is acknowledged. Pushes behind it, held or refused
- * under their PSNs, would fill the peer's data window, which the peer needs for its own pull data
- * to us. If both sides did so, nothing would move. So these pushes are refused as by RNR, which
- * empties the window.
+ * its data. It may wait until pull data of ours is acknowledged. Pushes behind it, which are held
+ * or refused under their PSNs, would fill the peer's data window. The peer needs this window for
+ * its own pull data to us. If both sides filled it, neither would make progress. So these pushes
+ * are refused as by RNR, which empties the window.
  */
 bool
 san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc)
@@ -27,10 +27,10 @@ san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc)
 	if (r == NULL || !tc->peer.ordered)
 		return san_tl_is_odd(tl, tc, SAN_ODD_HEAD);
 	return (r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
-		r->queue != SAN_RXN_QUEUE_RETRY; /* there it waits for the ULP, with a limit */
+		r->queue != SAN_RXN_QUEUE_RETRY; /* that queue waits for the ULP, with a limit */
 }
 
-/* The base has just become such a pull: withdraw what is held behind it, too. */
+/* The base has just become such a pull: withdraw also the packets held behind it. */
 static void
 clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {

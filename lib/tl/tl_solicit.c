@@ -147,7 +147,7 @@ san_tl_solicit_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn)
 {
 	int32_t ahead = san_seq_diff(ssn, tc->ssn_queued);
 
-	/* Each SSN comes once, and not more SSNs than RSNs are in use. */
+	/* each SSN is used once, and no more SSNs than RSNs are in use */
 	return !tc->peer.ordered || (ahead >= 0 && ahead < tc->peer.n_rx);
 }
 
@@ -218,7 +218,7 @@ san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_t
 
 	if (r->in_cam_ssn) {
 		/*
-		 * The SSN still takes its turn. The entry that is removed leaves room for this one.
+		 * The SSN still takes its turn. Removing the entry leaves room for the new one.
 		 */
 		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
 		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));

@@ -5,10 +5,10 @@
  *
  * DESIGN NOTES
  *
- * A listener stays a socket of the kernel. The daemon registers a service for its port and listens
- * to it. A program that connects asks its daemon first, which connects to that service at the
- * peer's daemon. If the service does not exist there, or no daemon answers, the program continues
- * with the kernel's connect(), and the peer sees an ordinary connection.
+ * A listener stays a socket of the kernel. The daemon listens for a service whose number is derived
+ * from the port. A program that connects asks its daemon first, which connects to that service at
+ * the peer's daemon. If the service does not exist there, or no daemon answers, the program
+ * continues with the kernel's connect(), and the peer gets an ordinary connection.
  *
  * How a program accepts a stream: socks_token.c.
  */
@@ -28,16 +28,16 @@
 #include "socks_telemetry.h"
 #include "socks_token.h"
 
-#define COOKIE      0x80000000u /* marks the daemon's listeners; the lower bits are their port */
-#define BACKLOG     64          /* connection requests; the daemon accepts them soon */
-#define SQ_DEPTH    16
-#define RQ_DEPTH    4
-#define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to receive what was sent */
-#define PATIENCE_NS (5 * SAN_NS_PER_MS) /* a shorter wait does not prove that no daemon answers */
-#define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* until a peer without an answer is asked again */
-#define UNKNOWN_MAX 64
+#define COOKIE       0x80000000u /* marks the daemon's listeners; the lower bits are their port */
+#define BACKLOG      64          /* connection requests; the daemon accepts them soon */
+#define SQ_DEPTH     16
+#define RQ_DEPTH     4
+#define LINGER_NS    (60 * SAN_NS_PER_S) /* for the peer to receive what was sent */
+#define PROBE_MIN_NS (5 * SAN_NS_PER_MS) /* a shorter wait does not prove that no daemon answers */
+#define UNKNOWN_NS   (30 * SAN_NS_PER_S) /* until a peer without an answer is asked again */
+#define UNKNOWN_MAX  64
 
-/* What a connecting program's daemon sends, beside the peer's address. */
+/* What the daemon of a connecting program sends, besides the peer's address. */
 struct hello {
 	uint8_t magic[4];
 	uint8_t dst[16];
@@ -105,7 +105,7 @@ do_refuse(struct san_engine *e, void *arg)
 }
 
 /*
- * The peer has received everything including the end. Data that only the stream has accepted could
+ * True if the peer has received all data and the end. Data that only the stream has accepted could
  * still be lost.
  */
 static bool
@@ -119,7 +119,7 @@ socks_tcp_is_drained(struct san_core *core, const struct app_sock *s)
 	return san_sock_stream_is_drained(all, s->id) && san_stream_is_drained(session);
 }
 
-/* True if it can be released. If data is lost by that, the peer sees a reset, as with TCP. */
+/* True if it can be released. If that loses data, the peer gets a reset, as with TCP. */
 static int
 do_shut(struct san_engine *e, void *arg)
 {
@@ -279,7 +279,7 @@ san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->connects) {
 		/* the program stopped waiting; a short wait does not show that no daemon answers */
-		if (now_ns - s->began_ns >= PATIENCE_NS)
+		if (now_ns - s->began_ns >= PROBE_MIN_NS)
 			tcp_note_no_answer(s);
 		return true;
 	}
@@ -382,9 +382,9 @@ socks_tcp_find_listener(const struct app_port *port, uint16_t tcp_port, const st
 }
 
 /*
- * Check that the program that will accept the stream could attach. It may not have attached yet,
- * and neither may those that will accept waiting streams. Otherwise the peer continues with the
- * kernel's connect().
+ * Check that the program that will accept the stream can attach. It may not have attached yet, and
+ * the same holds for programs that will accept waiting streams. If there is no place, the peer
+ * continues with the kernel's connect().
  */
 static bool
 socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener)

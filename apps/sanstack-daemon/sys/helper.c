@@ -3,7 +3,7 @@
 /*
  * DESIGN NOTES
  *
- * A helper occupies its place until its process has ended. Its last answer does not suffice: it
+ * A helper occupies its place until its process has ended, not only until its last answer: it
  * closes the descriptors of a message after the answer, and close() may block.
  */
 
@@ -24,10 +24,10 @@
 #include "san_log.h"
 #include "san_time.h"
 
-#define EVENTS   16
-#define HEAR_MAX 32                   /* messages of one helper per turn */
-#define AGAIN_NS (10 * SAN_NS_PER_MS) /* delay before a message is sent again */
-#define TAG_DATA ((uintptr_t)1)       /* tags an event of the data channel */
+#define EVENTS      16
+#define ANSWERS_MAX 32                   /* messages of one helper per turn */
+#define AGAIN_NS    (10 * SAN_NS_PER_MS) /* delay before a message is sent again */
+#define TAG_DATA    ((uintptr_t)1)       /* tags an event of the data channel */
 
 /** A question that waits for room in the channel, with a duplicate of its descriptor. */
 struct outgoing {
@@ -42,8 +42,8 @@ struct helper {
 	uint32_t nb_pending; /**< questions without an answer */
 	uint32_t nb_closing; /**< those of them that close something */
 	uint32_t nb_handles; /**< handles that the helper holds */
-	uint64_t since_ns;   /**< when the helper could start on the oldest question */
-	bool was_late;       /**< the delay is in the log */
+	uint64_t since_ns;   /**< time at which the oldest question became the next one */
+	bool was_late;       /**< its delay has been logged */
 	bool has_begun;      /**< the process runs, so it may have fetched messages */
 	bool is_unused;      /**< its user has no application */
 	bool is_ending;      /**< it was asked to end */
@@ -154,7 +154,7 @@ helper_discard(struct helper *h)
 	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL) {
 		STAILQ_REMOVE_HEAD(&h->outgoing, link);
 		if (o->fd >= 0)
-			/* it may be the last reference to its file by now */
+			/* it may now be the last reference to its file, and close() may block */
 			san_helper_close_fd(o->fd);
 		free(o);
 	}
@@ -245,7 +245,7 @@ san_helper_ask(struct helper *h, const struct helper_msg *m, int fd)
 					      -EAGAIN;
 
 	if (rc == -EAGAIN || (rc != 0 && fd < 0))
-		rc = put_off(h, m, fd); /* also if it has ended, which is reported soon */
+		rc = put_off(h, m, fd); /* also if it has ended: epoll reports that soon */
 	if (rc != 0)
 		return rc;
 	if (h->nb_pending++ == 0)
@@ -319,7 +319,7 @@ hear_control(struct helper *h)
 	 * After a helper's end recv() reports the pending error (-ENOTCONN) once before the
 	 * remaining answers, so the first one is skipped.
 	 */
-	for (i = 0; i < HEAR_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
+	for (i = 0; i < ANSWERS_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
 		rc = san_shmq_recv(h->control, &m, sizeof(m), &fd, false);
 		if (rc == -EPROTO)
 			rc = 0; /* the descriptor was lost: the daemon's limit is reached */
@@ -338,7 +338,7 @@ hear_data(const struct helper *h)
 	ssize_t n;
 	int i;
 
-	for (i = 0; i < HEAR_MAX; i++) {
+	for (i = 0; i < ANSWERS_MAX; i++) {
 		n = recv(h->data, in, sizeof(in), MSG_DONTWAIT);
 		if (n < (ssize_t)sizeof(d))
 			return;
@@ -438,7 +438,7 @@ san_helper_hang_up(int sock)
 		san_helper_close_fd(sock);
 }
 
-/* Have the next descriptors closed by one new process. False: none are left, or try later. */
+/* Start a process that closes the next descriptors. False: none are left, or try later. */
 static bool
 close_some(void)
 {
