@@ -12,6 +12,7 @@
  *	ofi_rdm_pair victim        prints its address, and waits for a message with TAG_LAST
  */
 
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,8 +21,7 @@
 
 #include "ofi_rdm_common.h"
 
-#define NB_LONG 250 /* long messages to a peer that sleeps */
-#define LONG    1000000
+#define NB_SIZED 300 /* messages to a peer that sleeps, and back */
 
 static void
 print_address(const struct node *n)
@@ -33,21 +33,44 @@ print_address(const struct node *n)
 	fflush(stdout);
 }
 
+/* Sleep until the completion of *context*. */
+static void
+sleep_for(struct node *n, void *context)
+{
+	struct fi_cq_tagged_entry e;
+
+	do
+		CHECK(fi_cq_sread(n->cq, &e, 1, NULL, WAIT_MS) == 1);
+	while (e.op_context != context);
+}
+
+/* Messages there and back: those of a length, then longer ones. */
+static void
+exchange(struct node *n, bool begins)
+{
+	int i;
+
+	for (i = 0; i < NB_SIZED; i++) {
+		CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 3, 0, &contexts[1]) == 0);
+		if (!begins)
+			sleep_for(n, &contexts[1]);
+		POST(fi_tsend(n->ep, from, 64ul << i / 20, NULL, n->at[1], 3, &contexts[2]));
+		sleep_for(n, &contexts[2]);
+		if (begins)
+			sleep_for(n, &contexts[1]);
+	}
+}
+
 static void
 be_peer(void)
 {
 	struct node *n = &nodes[0];
-	struct fi_cq_tagged_entry e;
 
-	int i;
-
-	for (i = 0; i <= NB_LONG; i++) {
-		CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 0, 0, &contexts[i]) == 0);
-		if (i == 0)
-			print_address(n);
-		CHECK(fi_cq_sread(n->cq, &e, 1, NULL, WAIT_MS) == 1);
-		CHECK(e.op_context == &contexts[i] && e.len == (i == 0 ? 1 : LONG));
-	}
+	CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 0, 0, &contexts[0]) == 0);
+	print_address(n);
+	sleep_for(n, &contexts[0]);
+	CHECK(fi_av_insert(n->av, to, 1, &n->at[1], 0, NULL) == 1);
+	exchange(n, false);
 	for (;;)
 		rdm_progress();
 }
@@ -103,16 +126,12 @@ hold(char *address)
 	struct fi_cq_err_entry err;
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
-	int i;
 
 	insert_peer(n, address);
 	CHECK(fi_av_insert(n->av, &n->name, 1, &n->at[0], 0, NULL) == 1);
-	rdm_send_tag(0, 1, 0, 1);
-	rdm_done(n, &contexts[MANY], NULL);
-	for (i = 0; i < NB_LONG; i++) {
-		rdm_send_tag(0, 1, 0, LONG);
-		CHECK(fi_cq_sread(n->cq, &e, 1, NULL, WAIT_MS) == 1);
-	}
+	POST(fi_tsend(n->ep, &n->name, sizeof(n->name), NULL, n->at[1], 0, &contexts[0]));
+	rdm_done(n, &contexts[0], NULL);
+	exchange(n, true);
 	POST(fi_tsend(n->ep, from, BIG, NULL, n->at[1], 1, &contexts[0])); /* never received */
 	printf("holding\n");
 	fflush(stdout);
