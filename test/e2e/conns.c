@@ -15,10 +15,10 @@
 
 #include "conns.h"
 
-#define REGION  100000
-#define ROUNDS  3
-#define PATIENT 120 /* seconds before a wait fails */
-#define UNDER   40  /* requests in flight */
+#define REGION    100000
+#define ROUNDS    3
+#define TIMEOUT_S 120 /* seconds before a wait fails */
+#define UNDER     40  /* requests in flight */
 
 enum service {
 	ORDERLY = 1, /* its connections end in order */
@@ -68,7 +68,7 @@ now(void)
 struct rtsan_event
 conns_event(const char *file, int line, enum rtsan_event_type want)
 {
-	time_t until = now() + PATIENT;
+	time_t until = now() + TIMEOUT_S;
 	struct rtsan_event ev = {.type = 0};
 
 	while (rtsan_event_poll(ctx, &ev) == 0)
@@ -85,7 +85,7 @@ conns_event(const char *file, int line, enum rtsan_event_type want)
 static struct rtsan_wc
 completion(int line)
 {
-	time_t until = now() + PATIENT;
+	time_t until = now() + TIMEOUT_S;
 	struct rtsan_wc wc = {.status = 0};
 
 	while (rtsan_cq_poll(cq, &wc, 1) == 0)
@@ -267,7 +267,7 @@ be_deaf(const char *spec)
 	fflush(stdout);
 	while (nb_told == 0)
 		rtsan_progress(ctx);
-	until = now() + PATIENT;
+	until = now() + TIMEOUT_S;
 	do {
 		has = rtsan_event_poll(ctx, &ev) == 1;
 		if (has)
@@ -552,7 +552,7 @@ test_second(const char *spec)
 static void
 stop_server(void)
 {
-	time_t until = now() + PATIENT;
+	time_t until = now() + TIMEOUT_S;
 	struct rtsan_event ev = {.type = 0};
 
 	rtsan_qp_destroy(qp);

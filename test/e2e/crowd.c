@@ -27,7 +27,7 @@
 #include "rtsan.h"
 
 #define PAIRS_MAX  32 /* a daemon has 64 services for all applications together */
-#define PATIENT_MS 120000
+#define TIMEOUT_MS 120000
 #define RETRY_US   20000
 #define AT_ONCE    8 /* connections that an application sets up at a time */
 #define SLEEP_MS   50
@@ -156,7 +156,7 @@ take(struct rtsan_wc *wc, int n)
 	if (got == 0) {
 		if (since == 0)
 			since = now_ns();
-		if (now_ns() - since > PATIENT_MS * 1000000ull)
+		if (now_ns() - since > TIMEOUT_MS * 1000000ull)
 			die("nothing completes");
 		if (rtsan_cq_wait(cq, SLEEP_MS) < 0)
 			die("wait");
@@ -194,7 +194,7 @@ accept_all(void)
 		die("listen");
 	shared->nb_listening++;
 	while (nb_up < nb_conns) {
-		if (rtsan_event_wait(ctx, PATIENT_MS) != 1)
+		if (rtsan_event_wait(ctx, TIMEOUT_MS) != 1)
 			die("nobody connects any more: %u of %u", nb_up, nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type == RTSAN_EV_ESTABLISHED) {
@@ -234,7 +234,7 @@ serve(void)
 		}
 	}
 	/* the last answer may be in flight until its client has disconnected */
-	while (nb_over < nb_conns && rtsan_event_wait(ctx, PATIENT_MS) == 1)
+	while (nb_over < nb_conns && rtsan_event_wait(ctx, TIMEOUT_MS) == 1)
 		while (rtsan_event_poll(ctx, &ev) == 1)
 			nb_over += ev.type == RTSAN_EV_DISCONNECTED;
 	if (nb_over < nb_conns)
@@ -266,7 +266,7 @@ connect_all(void)
 	while (nb_up < nb_conns) {
 		while (nb < nb_conns && nb - nb_up < AT_ONCE)
 			connect_one(&conns[nb++]);
-		if (rtsan_event_wait(ctx, PATIENT_MS) != 1)
+		if (rtsan_event_wait(ctx, TIMEOUT_MS) != 1)
 			die("nobody answers: %u of %u", nb_up, nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type != RTSAN_EV_ESTABLISHED)

@@ -651,7 +651,7 @@ mode_secret(void)
 }
 
 static void
-look_at_app(const struct raw_app *a)
+check_app_memory(const struct raw_app *a)
 {
 	must_not_see(a->ctl, a->hello.hello.ctl_bytes, "ctl");
 	if (a->region != NULL)
@@ -659,7 +659,7 @@ look_at_app(const struct raw_app *a)
 }
 
 static void
-look_at_qp(const struct raw_qp *q)
+check_qp_memory(const struct raw_qp *q)
 {
 	must_not_see(q->wq, q->wq_bytes, "work queues");
 	must_not_see(q->cq_mem, q->cq_bytes, "completion queue");
@@ -667,7 +667,7 @@ look_at_qp(const struct raw_qp *q)
 
 /* Requests of every type, with invalid IDs: answers must have no old data. */
 static void
-look_at_answers(const struct raw_app *a)
+check_answers(const struct raw_app *a)
 {
 	uint32_t type, i;
 
@@ -700,11 +700,11 @@ mode_looks(void)
 
 	for (nb = 0; nb < LOOKS; nb++) {
 		pair_attach(&p, F_SEAL_SHRINK);
-		look_at_app(&p.a);
-		look_at_app(&p.b);
+		check_app_memory(&p.a);
+		check_app_memory(&p.b);
 		pair_connect(&p);
-		look_at_qp(&p.qa);
-		look_at_qp(&p.qb);
+		check_qp_memory(&p.qa);
+		check_qp_memory(&p.qb);
 		/* short messages into long buffers: the bytes behind them stay */
 		for (len = 1; len < 16; len++) {
 			r.sge[0] = part(&p.b, 0, LEN);
@@ -727,11 +727,11 @@ mode_looks(void)
 		raw_post(&p.qa, &wr);
 		if (!raw_wc(&p.qa, &wc) || wc.status == 0)
 			raw_die("pull beyond the end");
-		look_at_answers(&p.a);
-		look_at_app(&p.a);
-		look_at_app(&p.b);
-		look_at_qp(&p.qa);
-		look_at_qp(&p.qb);
+		check_answers(&p.a);
+		check_app_memory(&p.a);
+		check_app_memory(&p.b);
+		check_qp_memory(&p.qa);
+		check_qp_memory(&p.qb);
 		pair_end(&p);
 		pair_detach(&p);
 	}

@@ -15,7 +15,7 @@
 #include <rtsan_stream.h>
 
 #define SERVICE    98
-#define PATIENT_MS 20000
+#define TIMEOUT_MS 20000
 #define BUFFER     65536
 #define LENGTH     60000 /* fits into the buffer, but the peer does not take all of it unread */
 #define BACKLOG    64
@@ -38,7 +38,7 @@ serve(struct rtsan_ctx *ctx)
 	printf("listens\n");
 	fflush(stdout);
 	for (;;)
-		rtsan_stream_accept(listener, NULL, PATIENT_MS, &s);
+		rtsan_stream_accept(listener, NULL, TIMEOUT_MS, &s);
 }
 
 static void
@@ -49,8 +49,8 @@ leave(struct rtsan_ctx *ctx, const char *peer, int nb)
 	struct rtsan_stream *s;
 
 	while (nb-- > 0) {
-		CHECK(rtsan_stream_connect(ctx, peer, SERVICE, &attr, PATIENT_MS, &s) == 0);
-		rtsan_stream_set_timeout(s, PATIENT_MS);
+		CHECK(rtsan_stream_connect(ctx, peer, SERVICE, &attr, TIMEOUT_MS, &s) == 0);
+		rtsan_stream_set_timeout(s, TIMEOUT_MS);
 		CHECK(rtsan_stream_write(s, buf, sizeof(buf)) == (ssize_t)sizeof(buf));
 	}
 	_exit(0);

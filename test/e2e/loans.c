@@ -18,7 +18,7 @@
 #include <rtsan_stream.h>
 
 #define SERVICE    98
-#define PATIENT_MS 20000
+#define TIMEOUT_MS 20000
 #define MUCH       3000000u
 #define PIECE      7001 /* bytes of a send; not a round number */
 #define HELD       31   /* loans held at a time; nb_store is 32 */
@@ -74,7 +74,7 @@ next_event(uint8_t type)
 	struct rtsan_event ev;
 
 	while (rtsan_event_poll(ctx, &ev) == 0)
-		CHECK(rtsan_event_wait(ctx, PATIENT_MS) == 1);
+		CHECK(rtsan_event_wait(ctx, TIMEOUT_MS) == 1);
 	CHECK(ev.type == type);
 	return ev;
 }
@@ -85,7 +85,7 @@ next_wc(int i, uint64_t work)
 	struct rtsan_wc wc;
 
 	while (rtsan_cq_poll(cq[i], &wc, 1) == 0)
-		CHECK(rtsan_cq_wait(cq[i], PATIENT_MS) == 1);
+		CHECK(rtsan_cq_wait(cq[i], TIMEOUT_MS) == 1);
 	CHECK(wc.wr_id == work);
 	return wc;
 }
@@ -281,7 +281,7 @@ read_without(struct rtsan_stream *s)
 static void *
 accept_one(void *out)
 {
-	CHECK(rtsan_stream_accept(listener, NULL, PATIENT_MS, out) == 0);
+	CHECK(rtsan_stream_accept(listener, NULL, TIMEOUT_MS, out) == 0);
 	return NULL;
 }
 
@@ -294,10 +294,10 @@ streams(bool has_loan)
 	pthread_t thread;
 
 	CHECK(pthread_create(&thread, NULL, accept_one, &peer) == 0);
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, PATIENT_MS, &s) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, TIMEOUT_MS, &s) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
-	rtsan_stream_set_timeout(s, PATIENT_MS);
-	rtsan_stream_set_timeout(peer, PATIENT_MS);
+	rtsan_stream_set_timeout(s, TIMEOUT_MS);
+	rtsan_stream_set_timeout(peer, TIMEOUT_MS);
 	if (has_loan) {
 		CHECK(pthread_create(&thread, NULL, write_all, s) == 0);
 		read_by_loans(peer);
@@ -308,8 +308,8 @@ streams(bool has_loan)
 		read_without(peer);
 	}
 	CHECK(rtsan_stream_shutdown_write(peer) == 0);
-	CHECK(rtsan_stream_close(s, PATIENT_MS) == 0);
-	CHECK(rtsan_stream_close(peer, PATIENT_MS) == 0);
+	CHECK(rtsan_stream_close(s, TIMEOUT_MS) == 0);
+	CHECK(rtsan_stream_close(peer, TIMEOUT_MS) == 0);
 }
 
 int

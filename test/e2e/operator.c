@@ -15,10 +15,10 @@
 
 #include "rtsan.h"
 
-#define SERVICE 9
-#define REGION  65536
-#define PATIENT 60000 /* ms to wait for a receiver that is not ready */
-#define AT_ONCE 64    /* connections that are set up at a time */
+#define SERVICE    9
+#define REGION     65536
+#define TIMEOUT_MS 60000 /* ms to wait for a receiver that is not ready */
+#define AT_ONCE    64    /* connections that are set up at a time */
 
 static struct rtsan_ctx *ctx;
 static struct rtsan_cq *cq;
@@ -81,7 +81,7 @@ work(int recv)
 static void
 serve(int nb_recvs)
 {
-	const struct rtsan_conn_param param = {.rnr_ms = PATIENT};
+	const struct rtsan_conn_param param = {.rnr_ms = TIMEOUT_MS};
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
 	struct rtsan_qp *qp;
@@ -108,7 +108,7 @@ serve(int nb_recvs)
 static void
 connect_all(const char *peer, int nb_conns, int nb_sends)
 {
-	const struct rtsan_conn_param param = {.rnr_ms = PATIENT};
+	const struct rtsan_conn_param param = {.rnr_ms = TIMEOUT_MS};
 	struct rtsan_event ev;
 	int i, asked = 0, open = 0;
 

@@ -14,7 +14,7 @@
 
 #include "raw_app.h"
 
-#define PATIENT_S 10
+#define TIMEOUT_S 10
 
 void
 raw_die(const char *fmt, ...)
@@ -221,7 +221,7 @@ bool
 raw_wc(struct raw_qp *q, struct san_ulp_wc *wc)
 {
 	const struct shmq_ctl *ctl = q->app->ctl;
-	time_t until = time(NULL) + PATIENT_S;
+	time_t until = time(NULL) + TIMEOUT_S;
 	uint32_t tail;
 
 	for (;;) {
@@ -251,7 +251,7 @@ raw_event(struct raw_app *a, struct shmq_event *ev)
 struct shmq_event
 raw_wait_event(struct raw_app *a, enum raw_event type)
 {
-	time_t until = time(NULL) + PATIENT_S;
+	time_t until = time(NULL) + TIMEOUT_S;
 	struct shmq_event ev;
 
 	while (!raw_event(a, &ev) || ev.type != type)

@@ -20,7 +20,7 @@
 #include <rtsan_stream.h>
 
 #define SERVICE    99
-#define PATIENT_MS 20000
+#define TIMEOUT_MS 20000
 #define SHORT_MS   60
 #define MUCH       (4u << 20)
 #define CHUNK      50001  /* not a round number */
@@ -63,7 +63,7 @@ pattern(size_t at)
 static void *
 accept_one(void *out)
 {
-	CHECK(rtsan_stream_accept(listener, NULL, PATIENT_MS, out) == 0);
+	CHECK(rtsan_stream_accept(listener, NULL, TIMEOUT_MS, out) == 0);
 	return NULL;
 }
 
@@ -73,16 +73,16 @@ make_pair(struct rtsan_stream **one, struct rtsan_stream **other)
 	pthread_t thread;
 
 	CHECK(pthread_create(&thread, NULL, accept_one, other) == 0);
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, PATIENT_MS, one) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, TIMEOUT_MS, one) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
-	rtsan_stream_set_timeout(*one, PATIENT_MS);
-	rtsan_stream_set_timeout(*other, PATIENT_MS);
+	rtsan_stream_set_timeout(*one, TIMEOUT_MS);
+	rtsan_stream_set_timeout(*other, TIMEOUT_MS);
 }
 
 static void *
 close_one(void *s)
 {
-	CHECK(rtsan_stream_close(s, PATIENT_MS) == 0);
+	CHECK(rtsan_stream_close(s, TIMEOUT_MS) == 0);
 	return NULL;
 }
 
@@ -158,7 +158,7 @@ read_in_time(void)
 
 	rtsan_stream_set_timeout(b, 0);
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), 0) == -EAGAIN);
-	rtsan_stream_set_timeout(b, PATIENT_MS);
+	rtsan_stream_set_timeout(b, TIMEOUT_MS);
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), RTSAN_RECV_DONTWAIT) == -EAGAIN);
 	rtsan_stream_set_timeout(b, SHORT_MS);
 	from = now_ms();
@@ -169,7 +169,7 @@ read_in_time(void)
 	/* an incomplete read with WAITALL returns what is there when it expires */
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), RTSAN_RECV_WAITALL) == 3);
 	CHECK(memcmp(buf, "abc", 3) == 0);
-	rtsan_stream_set_timeout(b, PATIENT_MS);
+	rtsan_stream_set_timeout(b, TIMEOUT_MS);
 }
 
 /* A reader that does not read blocks the writer. What was written before arrives once. */
@@ -193,7 +193,7 @@ write_in_time(void)
 		CHECK(sent < 64u << 20);
 	}
 	CHECK(n == -EAGAIN);
-	rtsan_stream_set_timeout(a, PATIENT_MS);
+	rtsan_stream_set_timeout(a, TIMEOUT_MS);
 	read_checked(b, 0, sent);
 	CHECK(rtsan_stream_read(b, buf, 1, RTSAN_RECV_DONTWAIT) == -EAGAIN);
 }
@@ -227,7 +227,7 @@ urgent(void)
 
 	CHECK(rtsan_stream_recv_urgent(b, &byte) == -EINVAL);
 	CHECK(rtsan_stream_send_urgent(a, '!') == 0);
-	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1 && p.revents == RTSAN_STREAM_URGENT);
+	CHECK(rtsan_stream_poll(&p, 1, TIMEOUT_MS) == 1 && p.revents == RTSAN_STREAM_URGENT);
 	while ((rc = rtsan_stream_recv_urgent(b, &byte)) == -EAGAIN)
 		;
 	CHECK(rc == 0 && byte == '!');
@@ -250,13 +250,13 @@ poll_several(void)
 	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
 	CHECK(rtsan_stream_poll(p, 2, SHORT_MS) == 0 && now_ms() - from >= SHORT_MS);
 	CHECK(rtsan_stream_write(c, "x", 1) == 1);
-	CHECK(rtsan_stream_poll(p, 2, PATIENT_MS) == 1);
+	CHECK(rtsan_stream_poll(p, 2, TIMEOUT_MS) == 1);
 	CHECK(p[0].revents == 0 && p[1].revents == RTSAN_STREAM_READABLE);
 	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 1);
 	/* after the read it is not readable any more */
 	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
 	p[1].events = RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE;
-	CHECK(rtsan_stream_poll(p, 2, PATIENT_MS) == 1 && p[1].revents == RTSAN_STREAM_WRITABLE);
+	CHECK(rtsan_stream_poll(p, 2, TIMEOUT_MS) == 1 && p[1].revents == RTSAN_STREAM_WRITABLE);
 	p[1].events = 0x100;
 	CHECK(rtsan_stream_poll(p, 2, 0) == -EINVAL);
 	close_pair(c, d);
@@ -343,16 +343,16 @@ shutdown_at_once(void)
 	make_pair(&c, &d);
 	CHECK(pthread_create(&thread, NULL, write_one, c) == 0);
 	p.stream = d;
-	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1); /* the write has begun */
+	CHECK(rtsan_stream_poll(&p, 1, TIMEOUT_MS) == 1); /* the write has begun */
 	from = now_ms();
 	CHECK(rtsan_stream_shutdown_write(c) == 0);
 	CHECK(rtsan_stream_shutdown_write(c) == 0);
 	CHECK(rtsan_stream_recv_urgent(c, &byte) == -EINVAL);
 	CHECK(rtsan_stream_write(d, "y", 1) == 1);
 	p.stream = c;
-	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1 && p.revents == RTSAN_STREAM_READABLE);
+	CHECK(rtsan_stream_poll(&p, 1, TIMEOUT_MS) == 1 && p.revents == RTSAN_STREAM_READABLE);
 	CHECK(rtsan_stream_read(c, &byte, 1, 0) == 1 && byte == 'y');
-	CHECK(now_ms() - from < PATIENT_MS / 2);
+	CHECK(now_ms() - from < TIMEOUT_MS / 2);
 	read_checked(d, 0, ONE);
 	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
@@ -380,7 +380,7 @@ close_after_write(void)
 	read_much(d);
 	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
-	CHECK(rtsan_stream_close(d, PATIENT_MS) == 0);
+	CHECK(rtsan_stream_close(d, TIMEOUT_MS) == 0);
 }
 
 static void
@@ -388,10 +388,10 @@ nobody_there(void)
 {
 	struct rtsan_stream *s;
 
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, PATIENT_MS, &s) ==
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, TIMEOUT_MS, &s) ==
 	      -ECONNREFUSED);
 	CHECK(rtsan_stream_accept(listener, NULL, SHORT_MS, &s) == -EAGAIN);
-	CHECK(rtsan_stream_connect(ctx, "nowhere", SERVICE, NULL, PATIENT_MS, &s) == -EINVAL);
+	CHECK(rtsan_stream_connect(ctx, "nowhere", SERVICE, NULL, TIMEOUT_MS, &s) == -EINVAL);
 }
 
 static struct rtsan_stream *late;
@@ -400,7 +400,7 @@ static void *
 connect_late(void *arg)
 {
 	(void)arg;
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, PATIENT_MS, &late) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, TIMEOUT_MS, &late) == 0);
 	return NULL;
 }
 
@@ -415,7 +415,7 @@ accept_late(void)
 	CHECK(rtsan_listen(ctx, SERVICE + 1, 0, 8, &l) == 0);
 	CHECK(pthread_create(&thread, NULL, connect_late, NULL) == 0);
 	CHECK(rtsan_stream_accept(listener, NULL, 5 * SHORT_MS, &s) == -EAGAIN);
-	CHECK(rtsan_stream_accept(l, NULL, PATIENT_MS, &s) == 0);
+	CHECK(rtsan_stream_accept(l, NULL, TIMEOUT_MS, &s) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	close_pair(late, s);
 	rtsan_listener_destroy(l);
@@ -444,10 +444,10 @@ lingers(void)
 	for (i = 0; i < MUCH; i++)
 		buf[i] = pattern(i);
 	CHECK(pthread_create(&thread, NULL, accept_one, &other) == 0);
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE, &attr, PATIENT_MS, &one) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, &attr, TIMEOUT_MS, &one) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
-	rtsan_stream_set_timeout(one, PATIENT_MS);
-	rtsan_stream_set_timeout(other, PATIENT_MS);
+	rtsan_stream_set_timeout(one, TIMEOUT_MS);
+	rtsan_stream_set_timeout(other, TIMEOUT_MS);
 	CHECK(rtsan_stream_write(one, buf, MUCH) == MUCH);
 	rc = rtsan_stream_close(one, 0); /* the peer has read nothing */
 	CHECK(rc == -EAGAIN);

@@ -229,10 +229,10 @@ def streams(work, daemons):
     """How a stream moves bytes and why, at both ends; and connections that are no
     streams. (AFC-6)"""
     with stream(work, daemons):
-        look_at_stream(daemons)
+        check_stream_views(daemons)
 
 
-def look_at_stream(daemons):
+def check_stream_views(daemons):
     ends = []
 
     def are_streams():

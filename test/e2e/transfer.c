@@ -18,11 +18,11 @@
 
 #include "rtsan.h"
 
-#define SERVICE 9
-#define LENGTH  (32u << 20) /* bytes of a push */
-#define NB      64
-#define LATER   8
-#define PATIENT 200 /* seconds */
+#define SERVICE   9
+#define LENGTH    (32u << 20) /* bytes of a push */
+#define NB        64
+#define LATER     8
+#define TIMEOUT_S 200 /* seconds */
 
 static struct rtsan_ctx *ctx;
 static struct rtsan_cq *cq;
@@ -50,10 +50,10 @@ on_signal(int sig)
 }
 
 static void
-patience(time_t *until)
+check_timeout(time_t *until)
 {
 	if (*until == 0)
-		*until = time(NULL) + PATIENT;
+		*until = time(NULL) + TIMEOUT_S;
 	CHECK(time(NULL) < *until);
 }
 
@@ -64,7 +64,7 @@ event(enum rtsan_event_type want)
 	time_t until = 0;
 
 	while (rtsan_event_poll(ctx, &ev) == 0) {
-		patience(&until);
+		check_timeout(&until);
 		rtsan_progress(ctx);
 	}
 	CHECK(ev.type == want);
@@ -104,7 +104,7 @@ server(const char *spec)
 	printf("ended: %s\n", ev.reason == RTSAN_R_NONE ? "told" : rtsan_reason_text(ev.reason));
 	fflush(stdout);
 	while (!more) { /* closing its link now would lose the answer in it */
-		patience(&until);
+		check_timeout(&until);
 		rtsan_progress(ctx);
 	}
 	rtsan_close(ctx);
@@ -144,7 +144,7 @@ client(const char *spec, const char *peer, int nb)
 	puts("posted");
 	fflush(stdout);
 	while (nb_done + nb_flushed + nb_other < nb_posted) {
-		patience(&until);
+		check_timeout(&until);
 		rtsan_progress(ctx);
 		if (more) {
 			more = 0;
@@ -160,7 +160,7 @@ client(const char *spec, const char *peer, int nb)
 	ev = event(RTSAN_EV_DISCONNECTED);
 	printf("ended: %u\n", ev.reason);
 	while ((rc = rtsan_event_poll(ctx, &ev)) == 0)
-		patience(&until);
+		check_timeout(&until);
 	printf("then %s\n", strerror(-rc));
 	CHECK(rc == -EIO);
 	rtsan_close(ctx);

@@ -20,7 +20,7 @@
 #define SERVICE    4713
 #define DEPTH      2
 #define WAKE_BYTES 8     /* of one wake-up at most */
-#define PATIENT_MS 10000 /* for the next wake-up */
+#define TIMEOUT_MS 10000 /* for the next wake-up */
 
 static struct raw_app app;
 static struct raw_qp *qps;
@@ -79,7 +79,7 @@ wait_armed(uint32_t round)
 		left += is_armed(i, round);
 	}
 	while (left > 0) {
-		if (poll(fds, nb_queues, PATIENT_MS) <= 0)
+		if (poll(fds, nb_queues, TIMEOUT_MS) <= 0)
 			raw_die("round %u: %u of %u queues are not woken", round, left, nb_queues);
 		for (i = 0; i < nb_queues; i++) {
 			if (fds[i].events == 0 || fds[i].revents == 0)

@@ -237,7 +237,7 @@ push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_
 
 /* *to_their_end*: only the end of the connections frees their records. */
 static void
-silent_heads(bool ordered, uint32_t flags, uint64_t patience_ns, bool to_their_end)
+silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_end)
 {
 	uint32_t nb_ended = 0;
 	uint32_t honest, qb, q[MANY_HOSTS], key, i;
@@ -270,7 +270,7 @@ silent_heads(bool ordered, uint32_t flags, uint64_t patience_ns, bool to_their_e
 	world_run_for(w, SAN_NS_PER_MS);
 	for (i = 0; i < 3; i++) {
 		push_heads(w, &honest, 1, src, raddr, key, flags);
-		assert_true(world_wait(w, honest, false, &wc, patience_ns));
+		assert_true(world_wait(w, honest, false, &wc, timeout_ns));
 		assert_int_equal(wc.status, SAN_ST_OK);
 	}
 	san_tl_check(san_core_tl(w->node[0].core));

@@ -22,7 +22,7 @@
 
 #include "verbs_hello.h"
 
-#define PATIENT_MS 10000
+#define TIMEOUT_MS 10000
 #define NB_FLOOD   400
 #define FLOOD_MS   3000 /* that they last */
 #define NB_HALVES  300
@@ -50,7 +50,7 @@ next_event(int *why)
 	struct verbs_hello h;
 	int type;
 
-	if (poll(&fd, 1, PATIENT_MS) != 1 || rdma_get_cm_event(channel, &ev) != 0)
+	if (poll(&fd, 1, TIMEOUT_MS) != 1 || rdma_get_cm_event(channel, &ev) != 0)
 		return -1;
 	type = ev->event;
 	*why = ev->status;
