@@ -293,6 +293,7 @@ struct ofi_ep {
 	struct ofi_rdm *rdm;
 	struct ofi_ep *owner; /**< of a connection */
 	fi_addr_t from;       /**< peer of a connection, or FI_ADDR_NOTAVAIL */
+	bool is_claimed;      /**< the peer has named another address than its own */
 	uint32_t nb_held;     /**< messages of a connection that wait for a receive */
 	uint32_t nb_in_pool;  /**< of those, in receives of the pool */
 	uint32_t nb_offers;   /**< long messages of the peer that are not answered */

@@ -40,14 +40,17 @@ rdm_is_alive(const struct ofi_ep *conn)
 	return conn->state != OFI_EP_ENDED && !conn->is_shut;
 }
 
-/* A connection that the peer has made serves as well. */
+/*
+ * A connection that the peer has made serves as well, unless its request came from another host
+ * than the one that it names: then messages for that host must not go to it.
+ */
 static struct ofi_ep *
 rdm_adopt(struct ofi_rdm *rdm, fi_addr_t at)
 {
 	struct ofi_ep *conn;
 
 	LIST_FOREACH(conn, &rdm->conns, conn_link)
-		if (conn->from == at && rdm_is_alive(conn))
+		if (conn->from == at && !conn->is_claimed && rdm_is_alive(conn))
 			return conn;
 	return NULL;
 }
@@ -149,18 +152,20 @@ static int
 rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
 {
 	struct ofi_cm_hdr hdr;
-	union ofi_addr name;
+	union ofi_addr name, host;
 	struct ofi_ep *conn;
 	int rc;
 
 	if (!san_ofi_cm_read(ev, &hdr) ||
-	    san_ofi_addr_read(&name, san_ofi_cm_data(ev), hdr.length) != 0)
+	    san_ofi_addr_read(&name, san_ofi_cm_data(ev), hdr.length) != 0 ||
+	    san_ofi_addr_parse(&host, ev->peer, 0) != 0)
 		return -FI_EINVAL;
 	conn = san_ofi_ep_conn_open(rdm->ep);
 	if (conn == NULL)
 		return -FI_ENOMEM;
 	conn->peer = name;
 	conn->from = san_ofi_av_search(rdm->av, &name);
+	conn->is_claimed = !san_ofi_addr_is_same_ip(&name, &host);
 	rc = san_ofi_cm_accept(conn, ev->request, &hdr, NULL, 0);
 	if (rc != 0)
 		san_ofi_ep_conn_close(conn);

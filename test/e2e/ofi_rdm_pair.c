@@ -10,6 +10,7 @@
  *	ofi_rdm_pair one ADDRESS LENGTH  sends that message
  *	ofi_rdm_pair wait          waits for a message until its daemon dies
  *	ofi_rdm_pair victim        prints its address, and waits for a message with TAG_LAST
+ *	ofi_rdm_pair wary          the same; then it sends to the address that the peer has named
  */
 
 #include <stdbool.h>
@@ -189,6 +190,25 @@ be_victim(void)
 	rdm_done(n, &contexts[0], NULL);
 }
 
+/* A peer that names another host does not get the messages for that one. */
+static void
+be_wary(void)
+{
+	struct node *n = &nodes[0];
+	struct sockaddr_in other;
+	fi_addr_t at;
+	ssize_t rc;
+
+	print_address(n);
+	rdm_receive_tag(0, TAG_LAST, 0);
+	memcpy(&other, &n->name, sizeof(other));
+	other.sin_port = htons(9);
+	CHECK(fi_av_insert(n->av, &other, 1, &at, 0, NULL) == 1);
+	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 0, NULL)) == -FI_EAGAIN)
+		rdm_progress();
+	CHECK(rc == -FI_ECONNREFUSED); /* nothing listens there */
+}
+
 int
 main(int argc, char **argv)
 {
@@ -205,6 +225,8 @@ main(int argc, char **argv)
 		send_one(argv[2], strtoul(argv[3], NULL, 0));
 	else if (strcmp(argv[1], "wait") == 0)
 		lose();
+	else if (strcmp(argv[1], "wary") == 0)
+		be_wary();
 	else
 		be_victim();
 	rdm_close_node(&nodes[0]);

@@ -206,9 +206,9 @@ def rdm_early(work, specs, ip):
         finish(server)
 
 
-def rdm_hostile(work, specs, ip):
+def rdm_hostile(work, specs, ip, role='victim'):
     """A peer that breaks the protocol loses its connection, and its victim goes on."""
-    server, address = rdm_server(work, specs, 'victim')
+    server, address = rdm_server(work, specs, role)
     done = run(specs[1], RDM_HOSTILE, specs[1], *address.rsplit(':', 1))
     check(done.stdout.endswith('done\n'), done.stdout)
     finish(server)
@@ -367,6 +367,7 @@ def main():
         tests.add(f'{name}: rdm, peer dies', with_ends, start, rdm_peer_dies)
     tests.add('two daemons: rdm, an early message', with_ends, two_daemons, rdm_early)
     tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, rdm_hostile)
+    tests.add('two daemons: rdm, a false name', with_ends, two_daemons, rdm_hostile, 'wary')
     tests.add('one daemon: shared receives', with_ends, one_daemon, shared)
     tests.add('daemon dies', daemon_dies)
     tests.add('rdm, daemon dies', rdm_daemon_dies)
