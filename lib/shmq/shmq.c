@@ -92,6 +92,20 @@ has_ucred(struct msghdr *m)
 	return c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS;
 }
 
+/* A peer that has closed with unread messages causes one error, ahead of those that it sent. */
+static ssize_t
+shmq_recvmsg(int sock, struct msghdr *m, int flags)
+{
+	bool is_reset = false;
+	ssize_t n;
+
+	do {
+		n = recvmsg(sock, m, flags | MSG_CMSG_CLOEXEC);
+		is_reset = n < 0 && errno == ECONNRESET && !is_reset;
+	} while (n < 0 && (errno == EINTR || is_reset));
+	return n;
+}
+
 static int
 shmq_recv_msg(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
 	      int flags)
@@ -111,9 +125,7 @@ shmq_recv_msg(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_
 	ssize_t n;
 
 	*nb_fds = 0;
-	do
-		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | flags);
-	while (n < 0 && errno == EINTR);
+	n = shmq_recvmsg(sock, &m, flags);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*nb_fds = take_fds(&m, fds);
@@ -149,15 +161,10 @@ san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *fro
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf),
 	};
-	bool is_reset = false;
 	ssize_t n;
 
 	*has_fds = false;
-	/* a peer that closed with unread answers causes one error ahead of its messages */
-	do {
-		n = recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		is_reset = n < 0 && errno == ECONNRESET && !is_reset;
-	} while (n < 0 && (errno == EINTR || is_reset));
+	n = shmq_recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*has_fds = (m.msg_flags & MSG_CTRUNC) != 0;
@@ -176,10 +183,19 @@ san_shmq_peek_init(int sock)
 	return setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0 ? 0 : -errno;
 }
 
+ssize_t
+san_shmq_recv_bytes(int sock, void *bytes, size_t size, int flags)
+{
+	struct iovec iov = {.iov_base = bytes, .iov_len = size};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	return shmq_recvmsg(sock, &m, flags | MSG_DONTWAIT);
+}
+
 void
 san_shmq_skip(int sock)
 {
-	recv(sock, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
+	san_shmq_recv_bytes(sock, NULL, 0, MSG_TRUNC);
 }
 
 void

@@ -158,6 +158,11 @@ int san_shmq_peek_init(int sock);
  *   Like san_shmq_recv().
  */
 int san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from);
+/**
+ * recv() without waiting. A peer that closes with unread messages does not make it fail while there
+ * are messages of the peer's.
+ */
+ssize_t san_shmq_recv_bytes(int sock, void *bytes, size_t size, int flags);
 /** Consume a message that san_shmq_peek() has shown to have no descriptors. */
 void san_shmq_skip(int sock);
 /**

@@ -74,6 +74,7 @@ send_raw(size_t size, int n)
 	char buf[CMSG_SPACE(64 * sizeof(int))] = {0}, bytes[2 * SIZE] = {0};
 	struct iovec iov = {.iov_base = bytes, .iov_len = size};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	const int any = STDERR_FILENO;
 	struct cmsghdr *c;
 	int i;
 
@@ -84,7 +85,7 @@ send_raw(size_t size, int n)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
 	for (i = 0; i < n; i++)
-		memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &ends[0], sizeof(int));
+		memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &any, sizeof(int));
 	assert_int_equal(sendmsg(ends[0], &m, 0), size);
 }
 
@@ -177,21 +178,65 @@ san_shmq_peek__leaves_descriptors(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
-/* A peer that closes with an unread answer causes an error: its messages are still there. */
+/* Send a message, and close with an unread answer. That causes an error ahead of the message. */
+static void
+peer_leaves(int nb_fds)
+{
+	const char answer[SIZE] = "";
+
+	assert_int_equal(san_shmq_peek_init(ends[1]), 0);
+	assert_int_equal(san_shmq_send(ends[1], answer, SIZE, -1, false), 0);
+	send_raw(SIZE, nb_fds);
+	close(ends[0]);
+	ends[0] = open("/dev/null", O_RDWR); /* for the teardown */
+}
+
 static void
 san_shmq_peek__peer_left(void **state)
 {
-	char in[SIZE] = "";
+	char in[SIZE];
 	bool has_fds;
 
 	(void)state;
-	assert_int_equal(san_shmq_peek_init(ends[1]), 0);
-	assert_int_equal(san_shmq_send(ends[1], in, SIZE, -1, false), 0);
-	send_raw(SIZE, 1);
-	close(ends[0]);
-	ends[0] = open("/dev/null", O_RDWR); /* for the teardown */
+	peer_leaves(1);
 	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
 	assert_true(has_fds);
+}
+
+static void
+san_shmq_recv_fds__peer_left(void **state)
+{
+	int fds[SHMQ_FDS];
+	char in[SIZE];
+	uint32_t nb;
+
+	(void)state;
+	peer_leaves(1);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	assert_int_equal(nb, 1);
+	close(fds[0]);
+}
+
+static void
+san_shmq_recv_bytes__peer_left(void **state)
+{
+	char in[SIZE];
+
+	(void)state;
+	peer_leaves(0);
+	assert_int_equal(san_shmq_recv_bytes(ends[1], in, SIZE, MSG_PEEK), SIZE);
+}
+
+static void
+san_shmq_skip__peer_left(void **state)
+{
+	char in[SIZE];
+	bool has_fds;
+
+	(void)state;
+	peer_leaves(0);
+	san_shmq_skip(ends[1]);
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
 }
 
 /* Empty messages are not the end; after it nothing is received. */
@@ -299,6 +344,9 @@ UNIT_TEST(test_shmq)
 		TEST(san_shmq_recv_fds__all_of_them),
 		TEST(san_shmq_peek__leaves_descriptors),
 		TEST(san_shmq_peek__peer_left),
+		TEST(san_shmq_recv_fds__peer_left),
+		TEST(san_shmq_recv_bytes__peer_left),
+		TEST(san_shmq_skip__peer_left),
 		TEST(san_shmq_hang_up__all_that_came),
 		TEST(san_shmq_mem_create__sealed),
 		TEST(san_shmq_mem_check__of_others),

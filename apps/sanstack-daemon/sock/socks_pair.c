@@ -85,7 +85,7 @@ pair_peek_next(const struct app_sock *s, struct next *next)
 {
 	uint8_t head[SAN_SOCK_NUDGE];
 	int rc = san_shmq_peek(s->pair, head, sizeof(head), &next->has_fds, NULL);
-	ssize_t n = recv(s->pair, NULL, 0, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n = san_shmq_recv_bytes(s->pair, NULL, 0, MSG_PEEK | MSG_TRUNC);
 
 	if ((rc != 0 && rc != -EPROTO) || n < 0)
 		return false;
@@ -118,7 +118,7 @@ pass_on(struct app_sock *s, const struct next *next)
 
 	if (next->is_full || s->kind == SOCKS_LISTENER)
 		return;
-	n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
+	n = san_shmq_recv_bytes(s->pair, data, sizeof(data), MSG_PEEK);
 	if (n > 0 && s->kind == SOCKS_STREAM)
 		san_socks_tcp_append(s, data, (size_t)n);
 	else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)

@@ -315,11 +315,7 @@ hear_control(struct helper *h)
 	struct helper_msg m;
 	int i, fd, rc = 0;
 
-	/*
-	 * After a helper's end recv() reports the pending error (-ENOTCONN) once before the
-	 * remaining answers, so the first one is skipped.
-	 */
-	for (i = 0; i < ANSWERS_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
+	for (i = 0; i < ANSWERS_MAX && rc == 0; i++) {
 		rc = san_shmq_recv(h->control, &m, sizeof(m), &fd, false);
 		if (rc == -EPROTO)
 			rc = 0; /* the descriptor was lost: the daemon's limit is reached */
@@ -339,7 +335,7 @@ hear_data(const struct helper *h)
 	int i;
 
 	for (i = 0; i < ANSWERS_MAX; i++) {
-		n = recv(h->data, in, sizeof(in), MSG_DONTWAIT);
+		n = san_shmq_recv_bytes(h->data, in, sizeof(in), 0);
 		if (n < (ssize_t)sizeof(d))
 			return;
 		memcpy(&d, in, sizeof(d));
