@@ -135,13 +135,13 @@ def info(work, specs, ip):
 def pingpong(work, specs, ip, provider, kind, *options, env=None):
     port = free_port()
     command = ['fi_pingpong', '-p', provider, '-e', kind, '-c', '-I', '20', *options]
-    env = env or {}
+    env = {'FI_LOG_LEVEL': 'info', **(env or {})}   # it says why a connection ends
     server = Process(work, 'server', [*command, '-B', port], {**environment(specs[0]), **env})
     until_true(lambda: f'server does not listen: {server.tail()}',
                lambda: f':{int(port):04X} ' in open('/proc/net/tcp', encoding='ascii').read())
     client = Process(work, 'client', [*command, '-P', port, '127.0.0.1'],
                      {**environment(specs[1]), **env})
-    finish(client)
+    check(client.wait() == 0, f'client: {client.tail()}; server: {server.tail()}')
     finish(server)
     check('1m' in client.out(), client.tail())
 
