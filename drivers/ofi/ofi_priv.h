@@ -627,6 +627,9 @@ void san_ofi_rx_repost(struct ofi_ep *ep);
 
 /** The message in *rx* no longer needs it. */
 void san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx);
+/** Memory of *r* from *offset* on. Returns the number of elements. */
+size_t san_ofi_rx_slice(const struct ofi_recv *r, size_t offset, size_t length,
+			struct iovec iov[OFI_IOV]);
 /** Copy bytes of a message to its receive. */
 void san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from,
 		      size_t length);

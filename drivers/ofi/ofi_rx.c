@@ -78,10 +78,10 @@ san_ofi_rx_repost(struct ofi_ep *ep)
 
 /* ---- messages ---- */
 
-void
-san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t length)
+size_t
+san_ofi_rx_slice(const struct ofi_recv *r, size_t offset, size_t length, struct iovec iov[OFI_IOV])
 {
-	size_t n;
+	size_t n, nb = 0;
 	uint8_t i;
 
 	for (i = 0; i < r->nb_iov && length != 0; i++) {
@@ -92,10 +92,23 @@ san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, s
 		n = r->iov[i].iov_len - offset;
 		if (n > length)
 			n = length;
-		memcpy((uint8_t *)r->iov[i].iov_base + offset, from, n);
+		iov[nb].iov_base = (uint8_t *)r->iov[i].iov_base + offset;
+		iov[nb++].iov_len = n;
 		offset = 0;
-		from += n;
 		length -= n;
+	}
+	return nb;
+}
+
+void
+san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t length)
+{
+	struct iovec iov[OFI_IOV];
+	size_t i, nb = san_ofi_rx_slice(r, offset, length, iov);
+
+	for (i = 0; i < nb; i++) {
+		memcpy(iov[i].iov_base, from, iov[i].iov_len);
+		from += iov[i].iov_len;
 	}
 }
 

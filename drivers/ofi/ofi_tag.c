@@ -111,29 +111,6 @@ tag_fetch_end(struct ofi_fetch *f)
 	free(f);
 }
 
-/* Memory of *r* from *offset* on. Number of elements. */
-static size_t
-tag_slice(const struct ofi_recv *r, size_t offset, size_t length, struct iovec *iov)
-{
-	size_t n, nb = 0;
-	uint8_t i;
-
-	for (i = 0; i < r->nb_iov && length != 0; i++) {
-		if (offset >= r->iov[i].iov_len) {
-			offset -= r->iov[i].iov_len;
-			continue;
-		}
-		n = r->iov[i].iov_len - offset;
-		if (n > length)
-			n = length;
-		iov[nb].iov_base = (uint8_t *)r->iov[i].iov_base + offset;
-		iov[nb++].iov_len = n;
-		offset = 0;
-		length -= n;
-	}
-	return nb;
-}
-
 /* Read the next part of the message, or end. */
 static void
 tag_fetch_next(struct ofi_fetch *f)
@@ -155,7 +132,7 @@ tag_fetch_next(struct ofi_fetch *f)
 	length = p->length < f->end - f->at ? p->length : f->end - f->at;
 	args.addr = p->addr;
 	args.key = p->key;
-	args.count = tag_slice(f->recv, f->base + f->at, length, iov);
+	args.count = san_ofi_rx_slice(f->recv, f->base + f->at, length, iov);
 	f->next++;
 	f->at += length;
 	rc = san_ofi_op_fetch(f->conn, f, &args);
