@@ -300,9 +300,9 @@ daemon_start(struct server *s)
 	    san_server_watch(s, s->guard, &s->guard) != 0 || san_server_open_helpers(s) != 0)
 		daemon_die("epoll, or one more thread: %s", strerror(errno));
 	daemon_begin(s);
+	san_app_telemetry_start(&s->all);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
-	san_app_telemetry_start(&s->all);
 	san_notify_ready(&s->notify, &s->all);
 }
 
