@@ -45,7 +45,7 @@ san_ofi_cm_read(const struct rtsan_event *ev, struct ofi_cm_hdr *hdr)
 /* ---- events ---- */
 
 static void
-cm_tell(struct ofi_ep *ep, uint32_t type, const void *data, size_t length)
+cm_report(struct ofi_ep *ep, uint32_t type, const void *data, size_t length)
 {
 	const struct ofi_event ev = {.type = type, .fid = &ep->fid.fid, .length = length};
 
@@ -54,7 +54,7 @@ cm_tell(struct ofi_ep *ep, uint32_t type, const void *data, size_t length)
 }
 
 static void
-cm_tell_error(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size_t length)
+cm_report_error(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size_t length)
 {
 	const struct ofi_event ev = {
 		.fid = &ep->fid.fid, .err = err, .prov_errno = reason, .length = length};
@@ -65,12 +65,12 @@ cm_tell_error(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size
 }
 
 void
-san_ofi_cm_tell_end(struct ofi_ep *ep, uint8_t reason)
+san_ofi_cm_report_end(struct ofi_ep *ep, uint8_t reason)
 {
 	if (ep->conn == OFI_CONN_UP)
-		cm_tell(ep, FI_SHUTDOWN, NULL, 0);
+		cm_report(ep, FI_SHUTDOWN, NULL, 0);
 	else if (ep->conn == OFI_CONN_BEGUN)
-		cm_tell_error(ep, FI_ECONNABORTED, reason, NULL, 0);
+		cm_report_error(ep, FI_ECONNABORTED, reason, NULL, 0);
 	ep->conn = OFI_CONN_NONE;
 }
 
@@ -90,7 +90,7 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 		OFI_WARN(FI_LOG_EP_CTRL, "%s: the peer is no provider of this version\n",
 			 ev->peer);
 		rtsan_disconnect(ep->qp);
-		cm_tell_error(ep, FI_ECONNREFUSED, RTSAN_R_VERSION, NULL, 0);
+		cm_report_error(ep, FI_ECONNREFUSED, RTSAN_R_VERSION, NULL, 0);
 		san_ofi_ep_end(ep);
 		return;
 	}
@@ -98,7 +98,7 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 	if (ep->state == OFI_EP_CONNECTING)
 		ep->state = OFI_EP_CONNECTED;
 	ep->conn = OFI_CONN_UP;
-	cm_tell(ep, FI_CONNECTED, san_ofi_cm_data(ev), hdr.length);
+	cm_report(ep, FI_CONNECTED, san_ofi_cm_data(ev), hdr.length);
 	san_ofi_progress_mark(ep);
 }
 
@@ -108,7 +108,8 @@ cm_on_rejected(struct ofi_ep *ep, const struct rtsan_event *ev)
 	struct ofi_cm_hdr hdr = {0};
 	bool ours = san_ofi_cm_read(ev, &hdr);
 
-	cm_tell_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev), ours ? hdr.length : 0);
+	cm_report_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev),
+			ours ? hdr.length : 0);
 	san_ofi_ep_end(ep);
 }
 
@@ -128,11 +129,11 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 		cm_on_rejected(ep, ev);
 		break;
 	case RTSAN_EV_UNREACHABLE:
-		cm_tell_error(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
+		cm_report_error(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
 		san_ofi_ep_end(ep);
 		break;
 	default:
-		san_ofi_cm_tell_end(ep, ev->reason);
+		san_ofi_cm_report_end(ep, ev->reason);
 		san_ofi_ep_end(ep);
 		break;
 	}

@@ -100,7 +100,7 @@ san_ofi_ep_break(struct ofi_ep *ep, const char *why)
 		return;
 	ep->is_shut = true;
 	rtsan_disconnect(ep->qp);
-	san_ofi_cm_tell_end(ep, RTSAN_R_REFUSED);
+	san_ofi_cm_report_end(ep, RTSAN_R_REFUSED);
 	san_ofi_ep_end(ep);
 }
 

@@ -576,7 +576,7 @@ int san_ofi_cm_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_h
 
 void san_ofi_cm_on_event(const struct rtsan_event *ev);
 /** Report once that the connection has ended, or that its set-up has failed. */
-void san_ofi_cm_tell_end(struct ofi_ep *ep, uint8_t reason);
+void san_ofi_cm_report_end(struct ofi_ep *ep, uint8_t reason);
 /** Write private data: ours, then *data*. Returns its length. */
 uint16_t san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data,
 			 size_t length);

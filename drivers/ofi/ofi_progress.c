@@ -112,7 +112,7 @@ progress_lose(struct ofi_ctx *ctx)
 	ctx->is_lost = true;
 	OFI_WARN(FI_LOG_CORE, "%s: %s\n", san_ofi_init_spec(), rtsan_error());
 	LIST_FOREACH(ep, &ctx->eps, link) {
-		san_ofi_cm_tell_end(ep, RTSAN_R_NONE);
+		san_ofi_cm_report_end(ep, RTSAN_R_NONE);
 		san_ofi_ep_end(ep);
 	}
 	san_ofi_rdm_end_all(ctx);

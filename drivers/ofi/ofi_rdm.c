@@ -10,8 +10,8 @@
 
 #include "ofi_rdm.h"
 
-#define RDM_TRIES       64     /* ports */
-#define RDM_PATIENCE_MS 150000 /* a peer that does not accept may be computing */
+#define RDM_TRIES      64     /* ports */
+#define RDM_GIVE_UP_MS 150000 /* a peer that does not accept may be computing */
 
 /* ---- peers ---- */
 
@@ -191,7 +191,7 @@ san_ofi_rdm_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev)
 static int
 rdm_verdict(const struct ofi_peer *peer, const struct rtsan_event *ev)
 {
-	bool late = san_ofi_wait_now_ms() - peer->since > RDM_PATIENCE_MS;
+	bool late = san_ofi_wait_now_ms() - peer->since > RDM_GIVE_UP_MS;
 
 	if (ev->type == RTSAN_EV_UNREACHABLE)
 		return late ? FI_ETIMEDOUT : 0;

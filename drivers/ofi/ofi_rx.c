@@ -247,7 +247,7 @@ rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 
 /* Report a write with CQ data to the program. */
 static void
-rx_tell_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
+rx_report_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 {
 	const struct fi_cq_err_entry e = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
@@ -262,7 +262,7 @@ rx_tell_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 static void
 rx_on_data(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	rx_tell_written(ep, rx_hdr(rx));
+	rx_report_written(ep, rx_hdr(rx));
 }
 
 static void
@@ -281,7 +281,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 	if ((hdr->flags & OFI_LAST) == 0)
 		return;
 	if ((hdr->flags & OFI_CQ_DATA) != 0 && ep->write_status == 0)
-		rx_tell_written(ep, hdr);
+		rx_report_written(ep, hdr);
 	san_ofi_rx_answer(ep, hdr->id, ep->write_status, 0);
 }
 

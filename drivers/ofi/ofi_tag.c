@@ -366,9 +366,9 @@ tag_take(struct ofi_rdm *rdm, struct ofi_rxq *q, struct ofi_umsgs *list, struct 
 	san_ofi_tx_push(conn);
 }
 
-/* FI_PEEK, and FI_CLAIM with FI_DISCARD: tell of a message. */
+/* FI_PEEK, and FI_CLAIM with FI_DISCARD: report a message. */
 static void
-tag_tell(struct ofi_rdm *rdm, const struct ofi_recv *r, struct ofi_umsg *u, uint64_t flags)
+tag_report(struct ofi_rdm *rdm, const struct ofi_recv *r, struct ofi_umsg *u, uint64_t flags)
 {
 	struct fi_cq_err_entry e = {.flags = FI_RECV | FI_TAGGED, .tag = r->tag};
 
@@ -401,7 +401,7 @@ tag_look(struct ofi_rdm *rdm, const struct ofi_recv *like, uint64_t flags)
 	u = tag_find(&rdm->umsgs[1], like, claims ? like->context : NULL);
 	if (claims && u == NULL)
 		return -FI_EINVAL;
-	tag_tell(rdm, like, u, flags);
+	tag_report(rdm, like, u, flags);
 	return 0;
 }
 
