@@ -417,7 +417,8 @@ struct rtsan_recv_wr {
  * Post work requests to the send queue. Never blocks. (RT-10, RT-11, SYS-2)
  *
  * @param qp
- *   Queue pair; before it is connected they wait. One thread at a time per QP.
+ *   Queue pair; before it is connected they wait. Those posted after the end of the connection,
+ *   but before its event is polled, complete as flushed. One thread at a time per QP.
  * @param wr
  *   Requests; copied, reusable on return. Memory named by an SGE stays the
  *   caller's and must not change until its completion is polled.

@@ -85,22 +85,18 @@ next_event(struct client *c, uint64_t ms)
 	return 0;
 }
 
-/* Connect with *behaviour*. Returns the type of the event that follows. */
+/* Connect the queue pair. Returns the type of the event that follows. */
 static int
-connect_as(struct client *c, const char *peer, uint64_t service, uint16_t pkey, uint8_t behaviour)
+connect_qp(struct client *c, const char *peer, uint64_t service, uint16_t pkey)
 {
-	struct rtsan_qp_attr attr = {.send_cq = c->cq, .recv_cq = c->cq};
 	struct rtsan_conn_param param = {
 		.pkey = pkey,
 		.rnr_ms = 300,
-		.private_data = &behaviour,
+		.private_data = &c->behaviour,
 		.private_len = 1,
 	};
 	int type;
 
-	if (rtsan_qp_create(c->ctx, &attr, &c->qp) < 0)
-		errors_die("rtsan_qp_create");
-	c->behaviour = behaviour;
 	c->refused = rtsan_connect(c->qp, peer, service, &param);
 	if (c->refused < 0)
 		return wrong(c, "rtsan_connect: %s", rtsan_error());
@@ -108,6 +104,18 @@ connect_as(struct client *c, const char *peer, uint64_t service, uint16_t pkey, 
 	if (type == RTSAN_EV_ESTABLISHED)
 		memcpy(&c->offer, c->ev.private_data, sizeof(c->offer));
 	return type;
+}
+
+/* Connect a new one with *behaviour*. */
+static int
+connect_as(struct client *c, const char *peer, uint64_t service, uint16_t pkey, uint8_t behaviour)
+{
+	struct rtsan_qp_attr attr = {.send_cq = c->cq, .recv_cq = c->cq};
+
+	if (rtsan_qp_create(c->ctx, &attr, &c->qp) < 0)
+		errors_die("rtsan_qp_create");
+	c->behaviour = behaviour;
+	return connect_qp(c, peer, service, pkey);
 }
 
 static int
@@ -539,6 +547,42 @@ case_local(struct client *c)
 	return rtsan_post_send(c->qp, &wr, 1) == -ENOTCONN ? 0 : wrong(c, "posted to the dead");
 }
 
+/*
+ * Work that is posted after the end of the connection, while its event is not polled yet, completes
+ * as flushed. Then the queue pair connects again.
+ */
+static int
+case_late(struct client *c)
+{
+	const struct rtsan_recv_wr receive = {.nb_sge = 0};
+	const struct timespec pause = {.tv_nsec = 5000000};
+	int i, got;
+
+	if (connected(c, PLAIN) < 0 || rtsan_disconnect(c->qp) < 0)
+		return wrong(c, "no connection, or no end: %s", rtsan_error());
+	do {
+		if (post(c, RTSAN_WR_SEND, 10, 0, 0) != 1)
+			return wrong(c, "not taken: %s", rtsan_error());
+		got = next_status(c);
+	} while (got == RTSAN_WC_SUCCESS);
+	for (i = 0; i < 50 && got == RTSAN_WC_FLUSHED; i++) {
+		nanosleep(&pause, NULL);
+		if ((i % 2 ? post(c, RTSAN_WR_SEND, 10, 0, 0) :
+			     rtsan_post_recv(c->qp, &receive, 1)) != 1)
+			return wrong(c, "not taken: %s", rtsan_error());
+		got = next_status(c);
+	}
+	if (got != RTSAN_WC_FLUSHED)
+		return wrong(c, "status %d of late work", got);
+	if (next_event(c, LIMIT_MS) != RTSAN_EV_DISCONNECTED)
+		return wrong(c, "no end of connection");
+	if (post(c, RTSAN_WR_SEND, 10, 0, 0) != -ENOTCONN)
+		return wrong(c, "posted to the dead");
+	if (connect_qp(c, c->peer, SERVICE, 0) != RTSAN_EV_ESTABLISHED)
+		return wrong(c, "it does not connect again");
+	return lives_on(c);
+}
+
 /* Transfers in both directions until the connection ends. Then everything posted has completed. */
 static int
 stream_to_end(struct client *c)
@@ -686,6 +730,7 @@ static const struct {
 	{"revoked-push", case_revoked_push},
 	{"revoked-pull", case_revoked_pull},
 	{"local", case_local},
+	{"late", case_late},
 	{"idle", case_idle},
 	{"removed", case_removed},
 	{"killed", case_killed},

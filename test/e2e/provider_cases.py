@@ -15,7 +15,7 @@ PROGRAMS = {
     'sanbench': 'apps/sanbench/sanbench',
 }
 ERRORS = ('no-listener', 'refused', 'partition', 'key', 'bounds', 'rights', 'align', 'too-long',
-          'not-ready', 'revoked-push', 'revoked-pull', 'local', 'unreachable')
+          'not-ready', 'revoked-push', 'revoked-pull', 'local', 'late', 'unreachable')
 FEW = 4 if SANITIZE else 1
 
 

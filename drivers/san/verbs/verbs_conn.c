@@ -138,7 +138,7 @@ verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct shmq_c
 		return rc;
 	if (atomic_load(&ctx->is_lost))
 		return ctx->host->fail(-EIO, "%s: %s has failed", what, ctx->device);
-	if (q->state != VERBS_IDLE)
+	if (san_verbs_end_is_connected(q))
 		return ctx->host->fail(-EISCONN, "%s: it has a connection", what);
 	rc = q->stream != NULL ? san_verbs_stream_renew(q) : 0;
 	return rc != 0 ? ctx->host->fail(rc, "%s: %s", what, strerror(-rc)) : 0;
@@ -395,7 +395,7 @@ do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 		san_verbs_end_drain(q);
 	else if (q->state == VERBS_RESOLVING || q->state == VERBS_CONNECTING)
 		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
-	else if (q->state == VERBS_IDLE)
+	else if (!san_verbs_end_is_connected(q))
 		rc = -ENOTCONN;
 	san_verbs_thread_look(q);
 	pthread_mutex_unlock(&q->lock);

@@ -7,7 +7,8 @@
  *
  * A connection that ends gives back all posted work before its program gets the event. The device's
  * queue pair is put into its error state, in which it flushes everything, and a mark behind that
- * shows the end. Work that the device never had comes back from the rings.
+ * shows the end. Work that the device never had comes back from the rings; so does work that the
+ * program posts before it polls the event.
  *
  * Silence. A device notices the loss of its peer only when it sends. So an idle connection sends a
  * mark now and then, an empty write: that is the keep-alive. A mark behind all posted work also
@@ -99,6 +100,12 @@ is_device(const struct verbs_qp *q)
 	return q->id != NULL && q->id->qp != NULL;
 }
 
+bool
+san_verbs_end_is_connected(const struct verbs_qp *q)
+{
+	return q->state != VERBS_IDLE && q->state != VERBS_ENDED;
+}
+
 void
 san_verbs_end_drain(struct verbs_qp *q)
 {
@@ -169,7 +176,7 @@ verbs_end_finish(struct verbs_qp *q)
 	bool is_late = q->events[1].ev.reason == RTSAN_R_TIMEOUT;
 
 	san_verbs_end_leave(q);
-	q->state = VERBS_IDLE;
+	q->state = q->stream != NULL || was_never_up(q) ? VERBS_IDLE : VERBS_ENDED;
 	if (q->stream != NULL && !was_never_up(q))
 		san_verbs_stream_over(q, is_late ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED);
 	verbs_end_tell_event(q, &q->events[1]);
@@ -295,7 +302,7 @@ san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns)
 	uint8_t failed = atomic_load(&q->failed);
 	uint64_t next_ns = SAN_TIME_NEVER;
 
-	if ((failed != 0 || atomic_load(&q->ctx->is_lost)) && q->state != VERBS_IDLE &&
+	if ((failed != 0 || atomic_load(&q->ctx->is_lost)) && san_verbs_end_is_connected(q) &&
 	    q->state != VERBS_ENDING)
 		verbs_end_fail_qp(q, failed);
 	if (q->stream != NULL && q->state != VERBS_ENDING)
@@ -322,6 +329,8 @@ san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns)
 		if (verbs_end_free_drained(q, now_ns))
 			return now_ns + TICK_NS;
 		return q->stream != NULL ? now_ns : SAN_TIME_NEVER;
+	case VERBS_ENDED:
+		return san_verbs_cq_flush(q) ? SAN_TIME_NEVER : now_ns + TICK_NS;
 	default:
 		return next_ns;
 	}

@@ -86,6 +86,7 @@ enum verbs_state {
 	VERBS_UP,
 	VERBS_DRAINING, /**< ends when posted work is done */
 	VERBS_ENDING,   /**< posted work comes back */
+	VERBS_ENDED,    /**< the same for late work, until it connects again; not for streams */
 };
 
 /** A queue pair. Each connection has a new one of the device. */
@@ -316,6 +317,8 @@ void san_verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t
 void san_verbs_end_fill_peer(struct shmq_event *ev, struct rdma_cm_id *id);
 /** Report that it is connected. */
 void san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);
+/** Whether it has a connection, or one that begins or ends. */
+bool san_verbs_end_is_connected(const struct verbs_qp *q);
 /** End in order, when posted work is done. */
 void san_verbs_end_drain(struct verbs_qp *q);
 /** End now: posted work comes back, then the program gets *type*, *reason* and *h*. */

@@ -455,6 +455,8 @@ verbs_qp_post_recvs(struct verbs_qp *q)
 void
 san_verbs_qp_post(struct verbs_qp *q)
 {
+	if (q->state == VERBS_ENDED)
+		san_verbs_thread_look(q);
 	if (q->id == NULL || q->id->qp == NULL || q->state == VERBS_ENDING ||
 	    atomic_load(&q->failed) != 0)
 		return;
