@@ -171,6 +171,27 @@ check_device(struct verbs_ctx *ctx)
 
 /* ---- open, close ---- */
 
+/*
+ * librdmacm opens each device once and keeps it open; and the kernel refuses requests by a process
+ * that did not open the device. So a child of fork() has no device until it calls exec().
+ */
+static int
+check_process(const struct verbs_ctx *ctx)
+{
+	static pid_t owner;
+	bool is_child;
+
+	pthread_mutex_lock(&all_lock);
+	if (owner == 0)
+		owner = getpid();
+	is_child = owner != getpid();
+	pthread_mutex_unlock(&all_lock);
+	return is_child ? ctx->host->fail(-EOPNOTSUPP, "verbs: %s: the parent of this process has "
+						       "opened RDMA devices: exec() is needed",
+					  ctx->device) :
+			  0;
+}
+
 static int
 make_tables(struct verbs_ctx *ctx)
 {
@@ -252,6 +273,8 @@ verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 		return -ENOMEM;
 	verbs_ctx_init(ctx, host);
 	rc = read_spec(ctx, args);
+	if (rc == 0)
+		rc = check_process(ctx);
 	if (rc == 0)
 		rc = verbs_ctx_find_device(ctx);
 	if (rc == 0)
