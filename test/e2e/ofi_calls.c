@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of libfabric on endpoints of type FI_EP_MSG, between two processes, for test_ofi.py: what
+ * Calls of libfabric on endpoints of type FI_EP_MSG, between two processes, for ofi_cases.py: what
  * fi_pingpong does not do. (OFI-1)
  *
  *	ofi_calls server            prints its port
@@ -183,10 +183,11 @@ server_messages(void)
 	send_text("got it all", 0);
 }
 
+static char mine[200000], back[200000];
+
 static void
 client_memory(const struct place *at)
 {
-	static char mine[200000], back[200000];
 	uint64_t operand = 5, compare = 12, old = 0;
 	struct fi_atomic_attr attr;
 	size_t i;
@@ -211,18 +212,42 @@ client_memory(const struct place *at)
 				at->key, FI_UINT64, FI_CSWAP, &old) == 0);
 	done(&old);
 	CHECK(old == 12);
-	CHECK(fi_read(ep, back, 8, NULL, 0, at->addr, at->key ^ 0x40000001, back) == 0);
-	i = (size_t)failed(back).err;
-	CHECK(i == FI_EACCES || i == FI_EKEYREJECTED);
-	CHECK(fi_write(ep, mine, 64, NULL, 0, at->addr + MEMORY - 8, at->key, mine) == 0);
-	CHECK(failed(mine).err == FI_EACCES);
+}
+
+/* A key that does not exist: the read fails; with an RDMA device its connection ends, too. */
+static void
+read_is_refused(const struct place *at)
+{
+	char bytes[8];
+	int err;
+
+	CHECK(fi_read(ep, bytes, 8, NULL, 0, at->addr, at->key ^ 0x40000001, bytes) == 0);
+	err = failed(bytes).err;
+	CHECK(err == FI_EACCES || err == FI_EKEYREJECTED);
+}
+
+/* Others leave the connection as it was. */
+static void
+client_refusals(const struct place *at)
+{
+	char bytes[100] = "";
+
+	read_is_refused(at);
+	CHECK(fi_write(ep, bytes, 64, NULL, 0, at->addr + MEMORY - 8, at->key, bytes) == 0);
+	CHECK(failed(bytes).err == FI_EACCES);
 	/* the target is not told of a write that is refused */
-	CHECK(fi_writedata(ep, mine, 100, NULL, 1, 0, at->addr + MEMORY - 8, at->key, mine) == 0);
-	CHECK(failed(mine).err == FI_EACCES);
+	CHECK(fi_writedata(ep, bytes, 100, NULL, 1, 0, at->addr + MEMORY - 8, at->key, bytes) == 0);
+	CHECK(failed(bytes).err == FI_EACCES);
 	if ((at->other & NATIVE) == 0) { /* the transport knows no domains */
-		CHECK(fi_read(ep, back, 8, NULL, 0, at->addr, at->other, back) == 0);
-		CHECK(failed(back).err == FI_EKEYREJECTED);
+		CHECK(fi_read(ep, bytes, 8, NULL, 0, at->addr, at->other, bytes) == 0);
+		CHECK(failed(bytes).err == FI_EKEYREJECTED);
 	}
+}
+
+/* The target learns of this one. */
+static void
+client_writes_data(const struct place *at)
+{
 	CHECK(fi_writedata(ep, mine, 100, NULL, CQ_VALUE, 0, at->addr + 512, at->key, mine) == 0);
 	done(mine);
 }
@@ -271,7 +296,7 @@ listen_anywhere(void)
 }
 
 static int
-serve(bool thinks)
+serve(const char *role)
 {
 	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
 	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
@@ -295,15 +320,19 @@ serve(bool thinks)
 	CHECK(fi_mr_reg(other, memory, MEMORY, FI_REMOTE_READ, 0, 0, 0, &other_mr, NULL) == 0);
 	at.other = fi_mr_key(other_mr);
 	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
-	recv_text("on");
-	CHECK(fi_inject(ep, "on", 3, 0) == 0); /* connected, though the event is not read */
+	if (strcmp(role, "intruded") != 0) {
+		recv_text("on");
+		CHECK(fi_inject(ep, "on", 3, 0) == 0); /* connected, though the event is not read */
+	}
 	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
 	CHECK(fi_close(&pep->fid) == 0);
-	if (thinks)
+	if (strcmp(role, "thinks") == 0)
 		sleep(THINK_S);
-	server_messages();
-	server_memory();
-	send_text("bye", 0);
+	if (strcmp(role, "intruded") != 0) {
+		server_messages();
+		server_memory();
+		send_text("bye", 0);
+	}
 	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
 	CHECK(fi_close(&other_mr->fid) == 0);
 	CHECK(fi_close(&other->fid) == 0);
@@ -319,8 +348,21 @@ client_connect(const char *ip, const char *port)
 	CHECK(fi_connect(ep, info->dest_addr, "hello", 6) == 0);
 }
 
+static void
+use_connection(const struct place *at, bool is_polite)
+{
+	CHECK(fi_inject(ep, "on", 3, 0) == 0);
+	recv_text("on");
+	client_messages();
+	client_memory(at);
+	if (!is_polite)
+		client_refusals(at);
+	client_writes_data(at);
+	recv_text("bye");
+}
+
 static int
-run_client(const char *ip, const char *port, bool holds)
+run_client(const char *role, const char *ip, const char *port)
 {
 	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
 	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
@@ -331,19 +373,17 @@ run_client(const char *ip, const char *port, bool holds)
 	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED);
 	CHECK(len == (ssize_t)(sizeof(*e) + sizeof(at)));
 	memcpy(&at, e->data, sizeof(at));
-	if (holds) {
+	if (strcmp(role, "hold") == 0) {
 		CHECK(fi_recv(ep, memory, 64, NULL, 0, memory) == 0);
 		printf("connected\n");
 		fflush(stdout);
 		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
 		CHECK(failed(memory).err == FI_ECANCELED);
 		CHECK(fi_send(ep, memory, 8, NULL, 0, memory) == -FI_ENOTCONN);
+	} else if (strcmp(role, "intrude") == 0) {
+		read_is_refused(&at);
 	} else {
-		CHECK(fi_inject(ep, "on", 3, 0) == 0);
-		recv_text("on");
-		client_messages();
-		client_memory(&at);
-		recv_text("bye");
+		use_connection(&at, strcmp(role, "polite") == 0);
 	}
 	close_all();
 	printf("done\n");
@@ -577,7 +617,7 @@ main(int argc, char **argv)
 	if (argc == 2)
 		return strcmp(argv[1], "many") == 0   ? open_many() :
 			strcmp(argv[1], "alone") == 0 ? be_alone() :
-							serve(strcmp(argv[1], "thinks") == 0);
+							serve(argv[1]);
 	if (argc == 3)
 		return serve_two(argv[2]);
 	if (argc != 4)
@@ -586,5 +626,5 @@ main(int argc, char **argv)
 		return be_two(argv[2], argv[3]);
 	if (strcmp(argv[1], "refused") == 0)
 		return expect_refusal(argv[2], argv[3]);
-	return run_client(argv[2], argv[3], strcmp(argv[1], "hold") == 0);
+	return run_client(argv[1], argv[2], argv[3]);
 }

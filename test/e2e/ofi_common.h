@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the programs of test_ofi.py have in common: one fabric, and waiting for what comes. (OFI-1)
+ * What the programs of ofi_cases.py have in common: one fabric, and waiting for what comes. (OFI-1)
  */
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints FI_EP_RDM of one process, for test_ofi.py: matching, messages without a receive, long
+ * Endpoints FI_EP_RDM of one process, for ofi_cases.py: matching, messages without a receive, long
  * ones, memory, and peers that end. (OFI-1)
  */
 
@@ -509,22 +509,37 @@ vector_v6(void)
 	CHECK(fi_av_remove(nodes[0].av, at, 2, 0) == 0);
 }
 
+/* Until node 0 sees the end of the connection, messages are still acknowledged, or fail late. */
+static ssize_t
+send_until_refused(int to_node)
+{
+	struct node *n = &nodes[0];
+	struct fi_cq_err_entry err = {0};
+	struct fi_cq_tagged_entry e;
+	ssize_t rc;
+
+	while ((rc = fi_tsend(n->ep, from, 1, NULL, n->at[to_node], 0, NULL)) == 0 ||
+	       rc == -FI_EAGAIN)
+		if (rc == 0 && rdm_wait_one(n, &e, NULL) == -FI_EAVAIL)
+			CHECK(fi_cq_readerr(n->cq, &err, 0) == 1 && err.err == FI_ECANCELED);
+		else
+			rdm_progress();
+	return rc;
+}
+
 /* A message to an endpoint that is no longer there fails; the others go on, and a new one, too. */
 static void
 reopen(void)
 {
 	struct node *n = &nodes[0], *ended = &nodes[2];
 	struct sockaddr_storage name = ended->name;
-	ssize_t rc;
 
 	rdm_send_tag(2, 0, 1, 10);
 	rdm_send_tag(2, 0, 2, BIG);
 	rdm_drain();
 	rdm_close_node(ended);
 	memset(ended, 0, sizeof(*ended));
-	while ((rc = fi_tsend(n->ep, from, 1, NULL, n->at[2], 0, NULL)) == -FI_EAGAIN)
-		rdm_progress();
-	CHECK(rc == -FI_ECONNREFUSED);
+	CHECK(send_until_refused(2) == -FI_ECONNREFUSED);
 	/* what had come is received, and what it had yet to be asked for is lost */
 	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 1, 0, &contexts[0]));
 	CHECK(rdm_done(n, &contexts[0], NULL).len == 10);

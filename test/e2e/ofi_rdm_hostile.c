@@ -2,7 +2,7 @@
 
 /*
  * ofi_rdm_hostile SPEC IP PORT: a peer of an endpoint FI_EP_RDM that breaks its protocol, for
- * test_ofi.py. Each fault must end its connection; a correct message at last arrives. (OFI-1)
+ * ofi_cases.py. Each fault must end its connection; a correct message at last arrives. (OFI-1)
  */
 
 #include <stdio.h>

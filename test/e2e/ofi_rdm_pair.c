@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints FI_EP_RDM whose peers, or daemon, test_ofi.py ends, and one with a hostile peer.
+ * Endpoints FI_EP_RDM whose peers, or daemon, ofi_cases.py ends, and one with a hostile peer.
  * (OFI-1)
  *
  *	ofi_rdm_pair peer          prints its address, sleeps for messages, and stays to be killed

@@ -1,33 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The libfabric provider: fi_info and fi_pingpong of libfabric, calls of libfabric that fi_pingpong
-does not make, and Open MPI, over the daemon and with the engine in the process. (OFI-1)
-
-Programs run unmodified; FI_SANSTACK_SPEC and the folder of the provider are all that they are told.
+"""The libfabric provider over daemons and with the engine in the process: the cases of ofi_cases.py,
+the end of a daemon, and Open MPI. (OFI-1)
 """
 
 import contextlib
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
 
+import ofi_cases
 from daemon import IP, Daemon, eal
-from e2e import (BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, cpus, skip,
-                 until_true)
+from e2e import BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, cpus, skip
+from ofi_cases import finish
 
-CALLS = os.path.join(BUILD, 'test/e2e/ofi_calls')
-RDM_CALLS = os.path.join(BUILD, 'test/e2e/ofi_rdm')
-RDM_PAIR = os.path.join(BUILD, 'test/e2e/ofi_rdm_pair')
-RDM_HOSTILE = os.path.join(BUILD, 'test/e2e/ofi_rdm_hostile')
-PAIR = os.path.join(BUILD, 'test/e2e/ofi_pair')
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
-RXM = 'sanstack;ofi_rxm'
-NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # libfabric lists it before the provider
 NULL = '--vdev=net_null0,no-rx=1'
-NO_PORT = 1     # a port on which no program listens
 
 MPI4PY = """
 import sys
@@ -44,11 +34,6 @@ if comm.rank == 0:
 """
 
 
-def environment(spec):
-    return {**os.environ, 'FI_PROVIDER_PATH': os.path.join(BUILD, 'drivers/ofi'),
-            'FI_SANSTACK_SPEC': spec, 'FI_LOG_LEVEL': 'warn', 'OMPI_MCA_mpi_yield_when_idle': '1'}
-
-
 def embedded(work, role):
     """The engine in the process, on a memif link, on an lcore of its own."""
     cpu = cpus()[role == 'client']
@@ -58,12 +43,12 @@ def embedded(work, role):
 
 def one_daemon(work):
     daemon = Daemon(work, 'server', vdev=NULL)
-    return [daemon], (daemon.spec, daemon.spec), IP['server']
+    return [daemon], (daemon.spec, daemon.spec)
 
 
 def two_daemons(work):
     daemons = [Daemon(work, role) for role in ('server', 'client')]
-    return daemons, (daemons[0].spec, daemons[1].spec), IP['server']
+    return daemons, (daemons[0].spec, daemons[1].spec)
 
 
 def on_veth(work):
@@ -71,11 +56,11 @@ def on_veth(work):
     link = Veth(work, 'af_packet')
     daemons = [Daemon(work, role, wrap=link.wrap(role), vdev=link.vdev(role))
                for role in ('server', 'client')]
-    return daemons, (daemons[0].spec, daemons[1].spec), IP['server']
+    return daemons, (daemons[0].spec, daemons[1].spec)
 
 
 def no_daemon(work):
-    return [], (embedded(work, 'server'), embedded(work, 'client')), IP['server']
+    return [], (embedded(work, 'server'), embedded(work, 'client'))
 
 
 def polled(work):
@@ -84,19 +69,51 @@ def polled(work):
         cpu = cpus()[role == 'client']
         return (f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=64 idle=yield '
                 'poll=caller keepalive=100ms')
-    return [], (spec('server'), spec('client')), IP['server']
+    return [], (spec('server'), spec('client'))
 
 
 def polled_alone(work):
     return [], [f'dpdk:{eal(work, "server", f"0@{cpus()[0]}", vdev=NULL)} -- ip={IP["server"]}/24 '
-                'conns=64 idle=yield'], IP['server']
+                'conns=64 idle=yield']
+
+
+class Here(ofi_cases.Ends):
+    """Both ends are processes on this machine."""
+
+    server_ip = IP['server']
+    control_ip = '127.0.0.1'
+    folder = os.path.join(BUILD, 'drivers/ofi')
+
+    def __init__(self, work, specs):
+        self.work = work
+        self.specs = {'server': specs[0], 'client': specs[-1]}
+
+    def program(self, name):
+        return os.path.join(BUILD, 'test/e2e', name)
+
+    def spec(self, role):
+        return self.specs[role]
+
+    def start(self, role, name, command, env):
+        return Process(self.work, name, command, env)
+
+    def sh(self, role, command):
+        return subprocess.run(['sh', '-c', command], check=True, capture_output=True, text=True).stdout
+
+    def path(self, role, name):
+        return self.work.path(name)
+
+    def free_port(self):
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            return str(s.getsockname()[1])
 
 
 def with_ends(start, function, *args):
     with Work() as work:
-        daemons, specs, ip = start(work)
+        daemons, specs = start(work)
         before = [d.held() for d in daemons]
-        function(work, specs, ip, *args)
+        function(Here(work, specs), *args)
         for daemon, held in zip(daemons, before):
             daemon.settle(held)
             daemon.settle_engine()
@@ -104,153 +121,12 @@ def with_ends(start, function, *args):
             daemon.stop()
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return str(s.getsockname()[1])
-
-
-def finish(process):
-    check(process.wait() == 0, f'{process.name}: {process.tail()}')
-
-
-# ---- without MPI ----
-
-def run(spec, *command):
-    return subprocess.run(command, env=environment(spec), timeout=PATIENCE, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def info(work, specs, ip):
-    out = run(specs[0], 'fi_info', '-p', 'sanstack').stdout
-    for provider, kind in (('sanstack', 'FI_EP_MSG'), ('sanstack', 'FI_EP_RDM'),
-                           (RXM, 'FI_EP_RDM')):
-        check(re.search(rf'provider: {provider}\n(    .*\n)*    type: {kind}', out),
-              f'no {provider} in: {out}')
-    # MPI counts the bits of a tag
-    out = run(specs[0], 'fi_info', '-v', '-p', 'sanstack', '-t', 'FI_EP_RDM').stdout
-    check('mem_tag_format: 0xaaaaaaaaaaaaaaaa' in out, out)
-
-
-def pingpong(work, specs, ip, provider, kind, *options, env=None):
-    port = free_port()
-    command = ['fi_pingpong', '-p', provider, '-e', kind, '-c', '-I', '20', *options]
-    env = {'FI_LOG_LEVEL': 'info', **(env or {})}   # it says why a connection ends
-    server = Process(work, 'server', [*command, '-B', port], {**environment(specs[0]), **env})
-    until_true(lambda: f'server does not listen: {server.tail()}',
-               lambda: f':{int(port):04X} ' in open('/proc/net/tcp', encoding='ascii').read())
-    client = Process(work, 'client', [*command, '-P', port, '127.0.0.1'],
-                     {**environment(specs[1]), **env})
-    check(client.wait() == 0, f'client: {client.tail()}; server: {server.tail()}')
-    finish(server)
-    check('1m' in client.out(), client.tail())
-
-
-def pingpong_rdm(work, specs, ip):
-    pingpong(work, specs, ip, 'sanstack', 'rdm', '-m', 'tagged', env=NO_RXM)
-
-
-def serve(work, specs, *role):
-    server = Process(work, 'calls-server', [CALLS, *(role or ['server'])], environment(specs[0]))
-    server.wait_text('port ')
-    return server, re.search(r'port (\d+)', server.out())[1]
-
-
-def calls(work, specs, ip, role='server'):
-    server, port = serve(work, specs, role)
-    client = Process(work, 'calls-client', [CALLS, 'client', ip, port], environment(specs[1]))
-    finish(client)
-    finish(server)
-
-
-def alone(work, specs, ip):
-    """Calls that need no peer."""
-    out = run(specs[0], CALLS, 'alone').stdout
-    check(out.endswith('done\n'), out)
-
-
-def pair(work, specs, ip):
-    """Two endpoints of one process, and a child that dies in the middle of a message."""
-    out = run(specs[0], PAIR).stdout
-    check(out.endswith('done\n'), out)
-
-
-def rdm(work, specs, ip):
-    """Endpoints FI_EP_RDM of one process."""
-    out = run(specs[0], RDM_CALLS).stdout
-    check(out.endswith('done\n'), out)
-
-
-def rdm_server(work, specs, role):
-    server = Process(work, f'rdm-{role}', [RDM_PAIR, role], environment(specs[0]))
-    server.wait_text('address ')
-    return server, re.search(r'address (\S+)', server.out())[1]
-
-
-def rdm_peer_dies(work, specs, ip):
-    """Both sleep while they exchange messages; then one is killed."""
-    server, address = rdm_server(work, specs, 'peer')
-    client = Process(work, 'rdm-hold', [RDM_PAIR, 'hold', address], environment(specs[1]))
-    client.wait_text('holding')
-    server.kill()
-    finish(client)
-    check('done' in client.out(), client.tail())
-
-
-def rdm_early(work, specs, ip):
-    """The first message comes before the report of its connection, short or long."""
-    for length in ('1', '3000000'):
-        server, address = rdm_server(work, specs, 'slow')
-        out = run(specs[1], RDM_PAIR, 'one', address, length).stdout
-        check(out.endswith('done\n'), out)
-        finish(server)
-
-
-def rdm_hostile(work, specs, ip, role='victim'):
-    """A peer that breaks the protocol loses its connection, and its victim goes on."""
-    server, address = rdm_server(work, specs, role)
-    done = run(specs[1], RDM_HOSTILE, specs[1], *address.rsplit(':', 1))
-    check(done.stdout.endswith('done\n'), done.stdout)
-    finish(server)
-
-
-def refused(work, specs, ip):
-    """Nobody listens, and nobody is there: an error with a text, in bounded time."""
-    out = run(specs[1], CALLS, 'refused', ip, str(NO_PORT)).stdout
-    check('Connection refused: the peer has no listener' in out, out)
-    out = run(specs[1], CALLS, 'refused', ip.rpartition('.')[0] + '.77', str(NO_PORT)).stdout
-    check('Connection timed out: ' in out, out)
-
-
-def peer_dies(work, specs, ip):
-    server, port = serve(work, specs)
-    client = Process(work, 'calls-hold', [CALLS, 'hold', ip, port], environment(specs[1]))
-    client.wait_text('connected')
-    server.kill()
-    finish(client)
-    check('done' in client.out(), client.tail())
-
-
-def shared(work, specs, ip):
-    """Two endpoints with shared receives: one buffer serves both, and the end of their peer in the
-    middle of a message ends the receive that took the beginning."""
-    file = work.path('under-way')
-    server, port = serve(work, specs, 'shared', file)
-    client = Process(work, 'calls-two', [CALLS, 'two', ip, port], environment(specs[1]))
-    for number, text in ((1, 'sent'), (2, 'half')):
-        client.wait_text(text)
-        open(f'{file}.{number}', 'w', encoding='ascii').close()
-    server.wait_text('held')
-    client.kill()
-    finish(server)
-    check('done' in server.out(), server.tail())
-
-
 def daemon_dies():
     with Work() as work:
-        daemons, specs, ip = one_daemon(work)
-        server, port = serve(work, specs)
-        client = Process(work, 'calls-hold', [CALLS, 'hold', ip, port], environment(specs[1]))
+        daemons, specs = one_daemon(work)
+        ends = Here(work, specs)
+        server, port = ofi_cases.serve(ends)
+        client = ends.call('client', 'ofi_calls', 'hold', ends.server_ip, port)
         client.wait_text('connected')
         daemons[0].process.kill()
         finish(client)
@@ -259,8 +135,8 @@ def daemon_dies():
 
 def rdm_daemon_dies():
     with Work() as work:
-        daemons, specs, _ = one_daemon(work)
-        program = Process(work, 'rdm-wait', [RDM_PAIR, 'wait'], environment(specs[0]))
+        daemons, specs = one_daemon(work)
+        program = Here(work, specs).call('server', 'ofi_rdm_pair', 'wait')
         program.wait_text('waiting')
         daemons[0].process.kill()
         finish(program)
@@ -269,16 +145,18 @@ def rdm_daemon_dies():
 def too_many():
     with Work() as work:
         daemon = Daemon(work, 'server', vdev=NULL, limits='qps = 8')
-        out = run(daemon.spec, CALLS, 'many').stdout
-        check('8 endpoints: No space left on device' in out and 'queue pair' in out, out)
+        process = Here(work, [daemon.spec]).call('server', 'ofi_calls', 'many')
+        check('8 endpoints: No space left on device' in finish(process), process.tail())
+        check('queue pair' in process.err(), process.tail())
         daemon.stop()
 
 
 def no_context():
     for spec, text in (('unix:/nowhere/san.sock', 'is sanstack-daemon running?'),
                        ('nosuch:x', 'librtsan-nosuch.so'), ('bad', 'has no "provider:"')):
-        done = run(spec, 'fi_info', '-p', 'sanstack')
-        check(done.returncode != 0 and text in done.stdout, f'{spec}: {done.stdout}')
+        with Work() as work:
+            process = Here(work, [spec]).launch('server', ['fi_info', '-p', 'sanstack'])
+            check(process.wait() != 0 and text in process.tail(), f'{spec}: {process.tail()}')
 
 
 # ---- Open MPI ----
@@ -288,55 +166,54 @@ def ofi(provider):
             '--mca', 'btl', '^ofi', '--mca', 'osc', 'pt2pt')
 
 
-OFI = ofi(RXM)
+OFI = ofi(ofi_cases.RXM)
 OWN = ofi('sanstack')
 SHARED_MEMORY = ('--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader', '--mca', 'osc', 'pt2pt')
 
 
-def mpirun(work, specs, ranks, transport, *program):
-    """Start *ranks* ranks, half of them with each spec."""
+def mpirun(ends, ranks, transport, *program):
+    """Start *ranks* ranks, half of them at each end."""
     command = ['mpirun', '--allow-run-as-root', '--oversubscribe', '--bind-to', 'none', *transport]
     for name in ('FI_PROVIDER_PATH', 'RTSAN_PROVIDER_PATH', 'LD_LIBRARY_PATH', 'FI_LOG_LEVEL'):
         command += ['-x', name]
-    for i, spec in enumerate(specs):
-        command += [':'] if i else []
-        command += ['-n', str(ranks // 2), '-x', f'FI_SANSTACK_SPEC={spec}', *program]
-    own = NO_RXM if transport is OWN else {}
-    return Process(work, 'mpirun', command, {**environment(specs[0]), **own})
+    for role in ('server', 'client'):
+        command += [':'] if role == 'client' else []
+        command += ['-n', str(ranks // 2), '-x', f'FI_SANSTACK_SPEC={ends.spec(role)}', *program]
+    env = {'OMPI_MCA_mpi_yield_when_idle': '1', **(ofi_cases.NO_RXM if transport is OWN else {})}
+    return ends.launch('server', command, env)
 
 
-def mpi_results(work, specs, ranks, transport, *program):
-    process = mpirun(work, specs, ranks, transport, *program)
+def mpi_results(ends, ranks, transport, *program):
+    process = mpirun(ends, ranks, transport, *program)
     for _ in range(3):      # a rank may think as long as PATIENCE
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.popen.wait(PATIENCE)
-    finish(process)
-    return process.out()
+    return finish(process)
 
 
-def mpi_same(work, specs, ip, ranks, size, transport=OFI):
-    ours = mpi_results(work, specs, ranks, transport, MPI, size)
-    theirs = mpi_results(work, specs, ranks, SHARED_MEMORY, MPI, size)
+def mpi_same(ends, ranks, size, transport=OFI):
+    ours = mpi_results(ends, ranks, transport, MPI, size)
+    theirs = mpi_results(ends, ranks, SHARED_MEMORY, MPI, size)
     check(ours.count('\n') == 5 and ours == theirs, f'{ours} is not {theirs}')
 
 
-def mpi_python(work, specs, ip):
-    script = work.path('ring.py')
+def mpi_python(ends):
+    script = ends.work.path('ring.py')
     with open(script, 'w', encoding='ascii') as f:
         f.write(MPI4PY)
-    out = mpi_results(work, specs, 4, OWN, '/usr/bin/python3', script)
+    out = mpi_results(ends, 4, OWN, '/usr/bin/python3', script)
     check('gathered [0, 1, 4, 9]' in out, out)
 
 
-def mpi_thinks(work, specs, ip, seconds, transport=OFI):
+def mpi_thinks(ends, seconds, transport=OFI):
     """A rank that does not call the library loses no connection and no message."""
-    ours = mpi_results(work, specs, 4, transport, MPI, 'think', seconds)
-    theirs = mpi_results(work, specs, 4, SHARED_MEMORY, MPI, 'think', '0')
+    ours = mpi_results(ends, 4, transport, MPI, 'think', seconds)
+    theirs = mpi_results(ends, 4, SHARED_MEMORY, MPI, 'think', '0')
     check(ours == theirs != '', f'{ours} is not {theirs}')
 
 
-def mpi_rank_dies(work, specs, ip, transport=OFI):
-    process = mpirun(work, specs, 4, transport, MPI, 'loop')
+def mpi_rank_dies(ends, transport=OFI):
+    process = mpirun(ends, 4, transport, MPI, 'loop')
     process.wait_text('looping')
     with open(f'/proc/{process.popen.pid}/task/{process.popen.pid}/children', encoding='ascii') as f:
         ranks = f.read().split()
@@ -346,38 +223,38 @@ def mpi_rank_dies(work, specs, ip, transport=OFI):
 
 
 def main():
-    if not os.path.exists(CALLS) or shutil.which('fi_pingpong') is None:
+    if not ofi_cases.can_run():
         skip('no libfabric (libfabric-dev, libfabric-bin)')
     tests = Tests()
     for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons),
                         ('embedded', no_daemon), ('polled', polled)):
-        tests.add(f'{name}: calls', with_ends, start, calls)
+        tests.add(f'{name}: calls', with_ends, start, ofi_cases.calls)
         if SANITIZE:    # libfabric's programs can't load a provider with sanitizers
             continue
         add = tests.add if start in (one_daemon, polled) else tests.add_long
-        add(f'{name}: fi_pingpong msg', with_ends, start, pingpong, 'sanstack', 'msg')
-        add(f'{name}: fi_pingpong rxm', with_ends, start, pingpong, RXM, 'rdm', '-m', 'tagged')
-        add(f'{name}: fi_pingpong rdm', with_ends, start, pingpong_rdm)
-    tests.add('one daemon: alone', with_ends, one_daemon, alone)
-    tests.add('one daemon: pair', with_ends, one_daemon, pair)
-    tests.add('two daemons: refused', with_ends, two_daemons, refused)
-    tests.add('two daemons: peer dies', with_ends, two_daemons, peer_dies)
-    tests.add('one daemon: rdm', with_ends, one_daemon, rdm)
+        for case, *args in ofi_cases.PINGPONGS:
+            add(f'{name}: {case}', with_ends, start, *args)
+    tests.add('one daemon: alone', with_ends, one_daemon, ofi_cases.alone)
+    tests.add('one daemon: pair', with_ends, one_daemon, ofi_cases.pair)
+    tests.add('two daemons: refused', with_ends, two_daemons, ofi_cases.refused)
+    tests.add('two daemons: peer dies', with_ends, two_daemons, ofi_cases.peer_dies)
+    tests.add('one daemon: rdm', with_ends, one_daemon, ofi_cases.rdm)
     for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
-        tests.add(f'{name}: rdm, peer dies', with_ends, start, rdm_peer_dies)
-    tests.add('two daemons: rdm, an early message', with_ends, two_daemons, rdm_early)
-    tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, rdm_hostile)
-    tests.add('two daemons: rdm, a false name', with_ends, two_daemons, rdm_hostile, 'wary')
-    tests.add('one daemon: shared receives', with_ends, one_daemon, shared)
+        tests.add(f'{name}: rdm, peer dies', with_ends, start, ofi_cases.rdm_peer_dies)
+    tests.add('two daemons: rdm, an early message', with_ends, two_daemons, ofi_cases.rdm_early)
+    tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, ofi_cases.rdm_hostile)
+    tests.add('two daemons: rdm, a false name', with_ends, two_daemons, ofi_cases.rdm_false_name)
+    tests.add('one daemon: shared receives', with_ends, one_daemon, ofi_cases.shared)
     tests.add('daemon dies', daemon_dies)
     tests.add('rdm, daemon dies', rdm_daemon_dies)
     tests.add('too many endpoints', too_many)
-    tests.add('polled: a program thinks', with_ends, polled, calls, 'thinks')
-    tests.add('polled: alone', with_ends, polled, alone)
-    tests.add('polled: rdm', with_ends, polled_alone, rdm)
+    tests.add('polled: a program thinks', with_ends, polled, ofi_cases.calls, 'thinks')
+    tests.add('polled: alone', with_ends, polled, ofi_cases.alone)
+    tests.add('polled: pair', with_ends, polled_alone, ofi_cases.pair)
+    tests.add('polled: rdm', with_ends, polled_alone, ofi_cases.rdm)
     if not SANITIZE:
         tests.add('no context', no_context)
-        tests.add('fi_info', with_ends, one_daemon, info)
+        tests.add('fi_info', with_ends, one_daemon, ofi_cases.info)
     if os.path.exists(MPI) and shutil.which('mpirun') is not None and not SANITIZE:
         for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
             for ranks, size in ((2, '67108864'), (4, '4194304')):

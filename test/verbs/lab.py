@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 import guest
+import ofi_cases
 from e2e import BUILD, SANITIZE, check
 from provider_cases import PROGRAMS
 from remote import Pair
@@ -19,6 +20,7 @@ POOR = os.path.join(BUILD, 'test/verbs/libpoor.so')
 # of rdmacm-utils; and what threads that are cancelled load by name
 FOREIGN = ('rping', 'ucmatose', 'rdma_server', 'rdma_client')
 FOREIGN_LIBRARY = '/lib/x86_64-linux-gnu/libgcc_s.so.1'
+OFI_FOLDER = 'lib/ofi'
 MEMORY_MB = 1536 if SANITIZE else 768
 
 
@@ -62,6 +64,12 @@ class Lab:
         image.library(FOREIGN_LIBRARY, 'libgcc_s.so.1')
         image.library(PROVIDER, 'librtsan-verbs.so')
         image.library(POOR, 'libpoor.so')
+        if ofi_cases.can_run():
+            for name in ofi_cases.PROGRAMS:
+                image.program(os.path.join(BUILD, 'test/e2e', name))
+            for name in ('fi_info', 'fi_pingpong'):
+                image.program(shutil.which(name))
+            image.with_libraries(ofi_cases.PROVIDER, f'{OFI_FOLDER}/libsanstack-fi.so')
         if not SANITIZE:
             # what a debugger wants is half of it
             subprocess.run(f'strip -g {self.dir}/root/bin/* 2>/dev/null; '

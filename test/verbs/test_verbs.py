@@ -13,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '../e2e')]
 
 import cases_device  # noqa: E402
+import cases_ofi  # noqa: E402
 import cases_peer  # noqa: E402
 import provider_cases  # noqa: E402
 from ends import Guests  # noqa: E402
@@ -30,6 +31,7 @@ def main():
         guests = Guests(lab)
         provider_cases.add_all(tests, guests, guests.run)
         cases_device.add_all(tests, guests)
+        cases_ofi.add_all(tests, guests)
         cases_peer.add_all(tests, guests)
         tests.add('no kernel complains', lab.stop)
         return tests.run()

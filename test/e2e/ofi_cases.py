@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cases of the libfabric provider: fi_info and fi_pingpong of libfabric, and calls of libfabric that
+these do not make. test_ofi.py runs them over daemons and with the engine in the process,
+test/verbs/test_verbs.py on an RDMA device. (OFI-1)
+
+Programs run unmodified; FI_SANSTACK_SPEC and the folder of the provider are all that they are told.
+"""
+
+import os
+import re
+import shutil
+
+from e2e import BUILD, check, until_true
+
+PROVIDER = os.path.join(BUILD, 'drivers/ofi/libsanstack-fi.so')
+PROGRAMS = ('ofi_calls', 'ofi_pair', 'ofi_rdm', 'ofi_rdm_pair', 'ofi_rdm_hostile')
+RXM = 'sanstack;ofi_rxm'
+NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # libfabric lists it before the provider
+NO_PORT = '1'   # a port on which no program listens
+
+
+class Ends:
+    """The two ends of a link, 'server' and 'client', where the programs of a case run."""
+
+    server_ip = None        # address of the provider
+    control_ip = None       # address of the kernel, for fi_pingpong
+    folder = None           # of the provider
+
+    def program(self, name):
+        """Path of a program of PROGRAMS."""
+        raise NotImplementedError
+
+    def spec(self, role):
+        """The spec of a role."""
+        raise NotImplementedError
+
+    def start(self, role, name, command, env):
+        """Start a process at an end. Returns an object like e2e.Process."""
+        raise NotImplementedError
+
+    def sh(self, role, command):
+        """Run a command. Returns its output."""
+        raise NotImplementedError
+
+    def path(self, role, name):
+        """Path of a file of this case."""
+        raise NotImplementedError
+
+    def free_port(self):
+        """A TCP port of the server, for fi_pingpong."""
+        raise NotImplementedError
+
+    def launch(self, role, command, env=None):
+        """Start a program that uses the provider."""
+        env = {'FI_PROVIDER_PATH': self.folder, 'FI_SANSTACK_SPEC': self.spec(role),
+               'FI_LOG_LEVEL': 'warn', **(env or {})}
+        return self.start(role, f'{role}-{command[0].rpartition("/")[2]}', command, env)
+
+    def call(self, role, name, *args):
+        """Start one of PROGRAMS."""
+        return self.launch(role, [self.program(name), *args])
+
+
+def can_run():
+    return os.path.exists(PROVIDER) and shutil.which('fi_pingpong') is not None
+
+
+def finish(process, *others):
+    """Wait until it has ended well. Returns its output."""
+    check(process.wait() == 0, '; '.join(f'{p.name}: {p.tail()}' for p in (process, *others)))
+    return process.out()
+
+
+def ends_well(ends, role, name, *args):
+    """Run a program that prints "done" at its end. Returns its output."""
+    process = ends.call(role, name, *args)
+    process.wait()
+    check(process.out().endswith('done\n'), process.tail())
+    return process.out()
+
+
+# ---- libfabric's own programs ----
+
+def info(ends):
+    out = finish(ends.launch('server', ['fi_info', '-p', 'sanstack']))
+    for provider, kind in (('sanstack', 'FI_EP_MSG'), ('sanstack', 'FI_EP_RDM'),
+                           (RXM, 'FI_EP_RDM')):
+        check(re.search(rf'provider: {provider}\n(    .*\n)*    type: {kind}', out),
+              f'no {provider} in: {out}')
+    # MPI counts the bits of a tag
+    out = finish(ends.launch('server', ['fi_info', '-v', '-p', 'sanstack', '-t', 'FI_EP_RDM']))
+    check('mem_tag_format: 0xaaaaaaaaaaaaaaaa' in out, out)
+
+
+def pingpong(ends, provider, kind, *options, env=None):
+    port = ends.free_port()
+    command = ['fi_pingpong', '-p', provider, '-e', kind, '-c', '-I', '20', *options]
+    env = {'FI_LOG_LEVEL': 'info', **(env or {})}   # it says why a connection ends
+    server = ends.launch('server', [*command, '-B', port], env)
+    until_true(lambda: f'server does not listen: {server.tail()}',
+               lambda: f':{int(port):04X} ' in ends.sh('server', 'cat /proc/net/tcp'))
+    client = ends.launch('client', [*command, '-P', port, ends.control_ip], env)
+    check('1m' in finish(client, server), client.tail())
+    finish(server)
+
+
+def pingpong_rdm(ends):
+    pingpong(ends, 'sanstack', 'rdm', '-m', 'tagged', env=NO_RXM)
+
+
+PINGPONGS = (('fi_pingpong msg', pingpong, 'sanstack', 'msg'),
+             ('fi_pingpong rxm', pingpong, RXM, 'rdm', '-m', 'tagged'),
+             ('fi_pingpong rdm', pingpong_rdm))
+
+
+# ---- FI_EP_MSG ----
+
+def serve(ends, *role):
+    server = ends.call('server', 'ofi_calls', *(role or ['server']))
+    server.wait_text('port ')
+    return server, re.search(r'port (\d+)', server.out())[1]
+
+
+def calls(ends, server_role='server', client_role='client'):
+    server, port = serve(ends, server_role)
+    finish(ends.call('client', 'ofi_calls', client_role, ends.server_ip, port), server)
+    finish(server)
+
+
+def alone(ends):
+    """Calls that need no peer."""
+    ends_well(ends, 'server', 'ofi_calls', 'alone')
+
+
+def pair(ends):
+    """Two endpoints of one process, and a child that dies in the middle of a message."""
+    ends_well(ends, 'server', 'ofi_pair')
+
+
+def refused(ends):
+    """Nobody listens, and nobody is there: an error with a text, in bounded time."""
+    out = finish(ends.call('client', 'ofi_calls', 'refused', ends.server_ip, NO_PORT))
+    check('Connection refused: the peer has no listener' in out, out)
+    absent = ends.server_ip.rpartition('.')[0] + '.77'
+    out = finish(ends.call('client', 'ofi_calls', 'refused', absent, NO_PORT))
+    check('Connection timed out: ' in out, out)
+
+
+def peer_dies(ends):
+    server, port = serve(ends)
+    client = ends.call('client', 'ofi_calls', 'hold', ends.server_ip, port)
+    client.wait_text('connected')
+    server.kill()
+    check('done' in finish(client), client.tail())
+
+
+def shared(ends):
+    """Two endpoints with shared receives: one buffer serves both, and the end of their peer in the
+    middle of a message ends the receive that took the beginning."""
+    file = ends.path('server', 'under-way')
+    server, port = serve(ends, 'shared', file)
+    client = ends.call('client', 'ofi_calls', 'two', ends.server_ip, port)
+    for number, text in ((1, 'sent'), (2, 'half')):
+        client.wait_text(text)
+        ends.sh('server', f'>{file}.{number}')
+    server.wait_text('held')
+    client.kill()
+    check('done' in finish(server), server.tail())
+
+
+# ---- FI_EP_RDM ----
+
+def rdm(ends):
+    """Endpoints of one process."""
+    ends_well(ends, 'server', 'ofi_rdm')
+
+
+def rdm_server(ends, role):
+    server = ends.call('server', 'ofi_rdm_pair', role)
+    server.wait_text('address ')
+    return server, re.search(r'address (\S+)', server.out())[1]
+
+
+def rdm_peer_dies(ends):
+    """Both sleep while they exchange messages; then one is killed."""
+    server, address = rdm_server(ends, 'peer')
+    client = ends.call('client', 'ofi_rdm_pair', 'hold', address)
+    client.wait_text('holding')
+    server.kill()
+    check('done' in finish(client), client.tail())
+
+
+def rdm_early(ends):
+    """The first message comes before the report of its connection, short or long."""
+    for length in ('1', '3000000'):
+        server, address = rdm_server(ends, 'slow')
+        ends_well(ends, 'client', 'ofi_rdm_pair', 'one', address, length)
+        finish(server)
+
+
+def rdm_hostile(ends):
+    """A peer that breaks the protocol loses its connection, and its victim goes on."""
+    server, address = rdm_server(ends, 'victim')
+    ends_well(ends, 'server', 'ofi_rdm_hostile', ends.spec('server'), *address.rsplit(':', 1))
+    finish(server)
+
+
+def rdm_false_name(ends):
+    """The same from another host than the one that it names: messages for that host wait."""
+    server, address = rdm_server(ends, 'wary')
+    ends_well(ends, 'client', 'ofi_rdm_hostile', ends.spec('client'), *address.rsplit(':', 1))
+    finish(server)
