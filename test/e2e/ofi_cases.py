@@ -137,6 +137,13 @@ def pair(ends):
     ends_well(ends, 'server', 'ofi_pair')
 
 
+def leaves(ends):
+    """It exits and closes nothing: the thread that drives its engine is in no unloaded code."""
+    for _ in range(5):
+        process = ends.call('server', 'ofi_pair', 'leave')
+        check(process.wait() == 3, process.tail())
+
+
 def refused(ends):
     """Nobody listens, and nobody is there: an error with a text, in bounded time."""
     out = finish(ends.call('client', 'ofi_calls', 'refused', ends.server_ip, NO_PORT))

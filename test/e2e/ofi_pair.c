@@ -578,8 +578,20 @@ info_may_be_asked_for(void)
 	fi_freeinfo(again);
 }
 
+/* It exits in the middle of a message, and closes nothing. */
+static void
+leave(void)
+{
+	connect_pair();
+	to[0] = 0;
+	CHECK(fi_recv(ep[1], to, BIG, NULL, 0, to) == 0);
+	CHECK(fi_send(ep[0], from, BIG, NULL, 0, from) == 0);
+	until_begun(to);
+	exit(3);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	size_t i;
 
@@ -587,6 +599,8 @@ main(void)
 		from[i] = (char)(i % 251 + 1);
 	ofi_common_get_info(NULL, NULL);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
+	if (argc == 2 && strcmp(argv[1], "leave") == 0)
+		leave();
 	info_may_be_asked_for();
 	enable_needs_its_parts();
 	flags_of_operations();

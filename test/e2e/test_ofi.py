@@ -251,6 +251,7 @@ def main():
     tests.add('polled: a program thinks', with_ends, polled, ofi_cases.calls, 'thinks')
     tests.add('polled: alone', with_ends, polled, ofi_cases.alone)
     tests.add('polled: pair', with_ends, polled_alone, ofi_cases.pair)
+    tests.add('polled: leaves', with_ends, polled_alone, ofi_cases.leaves)
     tests.add('polled: rdm', with_ends, polled_alone, ofi_cases.rdm)
     if not SANITIZE:
         tests.add('no context', no_context)
