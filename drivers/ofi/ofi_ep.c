@@ -58,26 +58,9 @@ ep_cancel_ops(struct ofi_ep *ep, bool all)
 	}
 }
 
-void
-san_ofi_ep_cancel_recv(struct ofi_ep *ep)
-{
-	struct fi_cq_err_entry e = {
-		.flags = FI_RECV | FI_MSG,
-		.err = FI_ECANCELED,
-		.prov_errno = RTSAN_WC_FLUSHED,
-	};
-
-	if (ep->recv == NULL)
-		return;
-	e.op_context = ep->recv->context;
-	san_ofi_rxq_done(ep->rxq, ep, ep->recv, &e);
-	ep->recv = NULL;
-}
-
 static void
 ep_cancel_recvs(struct ofi_ep *ep)
 {
-	san_ofi_ep_cancel_recv(ep);
 	if (ep->rxq == &ep->own_rxq)
 		san_ofi_rxq_flush(ep->rxq, ep);
 }
@@ -553,6 +536,7 @@ ep_alloc(struct ofi_domain *domain)
 	ep->rxq = &ep->own_rxq;
 	STAILQ_INIT(&ep->consumed);
 	STAILQ_INIT(&ep->held);
+	STAILQ_INIT(&ep->fetches);
 	STAILQ_INIT(&ep->sends);
 	STAILQ_INIT(&ep->answers);
 	LIST_INIT(&ep->ops);

@@ -172,7 +172,6 @@ info_check_tx(const struct fi_tx_attr *h, enum fi_ep_type type)
 {
 	uint64_t caps = INFO_TX_CAPS | INFO_DOMAIN_CAPS |
 		(type == FI_EP_RDM ? INFO_RDM_TX_CAPS : 0);
-	size_t size = type == FI_EP_RDM ? OFI_RDM_REQUESTS : OFI_REQUESTS;
 
 	if (h == NULL)
 		return true;
@@ -181,7 +180,7 @@ info_check_tx(const struct fi_tx_attr *h, enum fi_ep_type type)
 		return info_refuse("caps, op_flags of sending");
 	if ((h->msg_order & ~INFO_ORDER) != 0 || h->comp_order != 0)
 		return info_refuse("order of sending");
-	if (h->inject_size > OFI_INJECT || h->size > size || h->iov_limit > OFI_IOV ||
+	if (h->inject_size > OFI_INJECT || h->size > OFI_REQUESTS || h->iov_limit > OFI_IOV ||
 	    h->rma_iov_limit > 1)
 		return info_refuse("sizes of sending");
 	return true;

@@ -15,46 +15,6 @@ static const uint64_t op_flags[] = {
 	[OFI_OP_ATOMIC] = FI_ATOMIC,
 };
 
-/* ---- the program's memory ---- */
-
-static void
-op_copy(const struct ofi_op *op, size_t offset, uint8_t *buf, size_t length, bool out)
-{
-	uint8_t *at;
-	size_t n;
-	uint8_t i;
-
-	for (i = 0; i < op->nb_iov && length != 0; i++) {
-		if (offset >= op->iov[i].iov_len) {
-			offset -= op->iov[i].iov_len;
-			continue;
-		}
-		at = (uint8_t *)op->iov[i].iov_base + offset;
-		n = op->iov[i].iov_len - offset;
-		if (n > length)
-			n = length;
-		if (out)
-			memcpy(buf, at, n);
-		else
-			memcpy(at, buf, n);
-		offset = 0;
-		buf += n;
-		length -= n;
-	}
-}
-
-void
-san_ofi_op_copy_out(const struct ofi_op *op, size_t offset, void *to, size_t length)
-{
-	op_copy(op, offset, to, length, true);
-}
-
-void
-san_ofi_op_copy_in(const struct ofi_op *op, size_t offset, const void *from, size_t length)
-{
-	op_copy(op, offset, (uint8_t *)(uintptr_t)from, length, false);
-}
-
 /* ---- begin ---- */
 
 static struct ofi_op *
@@ -82,7 +42,7 @@ op_free(struct ofi_op *op)
 	struct ofi_ctx *ctx = op->ep->domain->ctx;
 
 	if (op->offer != NULL)
-		san_ofi_tag_withdraw(op);
+		san_ofi_offer_withdraw(op);
 	if (op->buf != NULL)
 		san_ofi_ctx_buf_put(ctx, op->buf);
 	LIST_REMOVE(op, link);
@@ -95,9 +55,9 @@ op_need_answer(struct ofi_op *op)
 {
 	struct ofi_ep *ep = op->ep;
 
-	while (ep->requests[ep->next_request % OFI_REQUESTS] != NULL)
+	while (ep->requests[ep->next_request % OFI_NUMBERS] != NULL)
 		ep->next_request++;
-	op->id = ep->next_request++ % OFI_REQUESTS;
+	op->id = ep->next_request++ % OFI_NUMBERS;
 	ep->requests[op->id] = op;
 	op->needs_answer = true;
 }
@@ -105,7 +65,7 @@ op_need_answer(struct ofi_op *op)
 struct ofi_op *
 san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id)
 {
-	return id < OFI_REQUESTS ? ep->requests[id] : NULL;
+	return id < OFI_NUMBERS ? ep->requests[id] : NULL;
 }
 
 static void
@@ -130,7 +90,8 @@ op_inject(struct ofi_op *op)
 	op->buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
 	if (op->buf == NULL)
 		return -FI_EAGAIN;
-	san_ofi_op_copy_out(op, 0, op->buf->data + sizeof(struct ofi_hdr), op->length);
+	san_ofi_iov_read(op->iov, op->nb_iov, 0, op->buf->data + sizeof(struct ofi_hdr),
+			 op->length);
 	return 0;
 }
 
@@ -178,8 +139,8 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op_set_iov(op, args);
 	if ((args->flags & FI_INJECT) != 0)
 		rc = op_inject(op);
-	else if (args->kind == OFI_OP_SEND && ep->owner != NULL && op->length > OFI_EAGER)
-		rc = san_ofi_tag_offer(op);
+	else if (args->kind == OFI_OP_SEND && op->length > OFI_EAGER)
+		rc = san_ofi_offer_make(op);
 	if (rc != 0) {
 		op_free(op);
 		return rc;
@@ -221,7 +182,7 @@ san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
 	struct ofi_op *op;
 
 	/* a peer may reuse the place of a request before we see that its answer was sent */
-	if (kind != OFI_OP_CREDIT && ep->nb_answers >= 2 * OFI_REQUESTS) {
+	if (kind != OFI_OP_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
 		san_ofi_ep_break(ep, "too many requests");
 		return NULL;
 	}
@@ -275,7 +236,7 @@ op_finish(struct ofi_op *op)
 	}
 	op_free(op);
 	if (fetch != NULL)
-		san_ofi_tag_on_read(fetch, err, prov_errno);
+		san_ofi_deliver_on_read(fetch, err, prov_errno);
 }
 
 void

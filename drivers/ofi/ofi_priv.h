@@ -44,6 +44,7 @@
 #define OFI_BACKLOG    128
 #define OFI_ADDRS      24
 
+#define OFI_NUMBERS  (2 * OFI_REQUESTS) /* of operations, and of reads of long messages */
 #define OFI_SQ_DEPTH 256
 #define OFI_RQ_DEPTH 256 /* places may be free later than completions come */
 
@@ -210,6 +211,13 @@ struct ofi_rxq {
 	STAILQ_HEAD(, ofi_ep) starving; /**< endpoints with messages that wait for a receive */
 };
 
+/** A long message that the peer reads. */
+struct ofi_offer {
+	size_t length;
+	uint8_t nb;
+	struct ofi_mr *mrs[OFI_IOV];
+};
+
 enum ofi_kind {
 	OFI_OP_SEND = 0,
 	OFI_OP_WRITE,
@@ -319,13 +327,11 @@ struct ofi_ep {
 	/* receives of the pool */
 	struct rtsan_mr *rx_mr;
 	struct ofi_rx rx[OFI_NB_RX];
-	STAILQ_HEAD(, ofi_rx) consumed; /**< to be posted again */
-	STAILQ_HEAD(, ofi_rx) held;     /**< messages that wait for a receive */
-	uint32_t due[OFI_CLASSES];      /**< credits to return */
-	/* the message that is being received */
-	struct ofi_recv *recv;
-	size_t recv_base, recv_length, recv_at;
-	uint32_t write_status; /**< of the write that is being received */
+	STAILQ_HEAD(, ofi_rx) consumed;   /**< to be posted again */
+	STAILQ_HEAD(, ofi_rx) held;       /**< messages that wait for a receive */
+	uint32_t due[OFI_CLASSES];        /**< credits to return */
+	STAILQ_HEAD(, ofi_fetch) fetches; /**< messages that complete in order (FI_EP_MSG) */
+	uint32_t write_status;            /**< of the write that is being received */
 	/* sending */
 	uint32_t credit[OFI_CLASSES];
 	uint32_t nb_ops;     /**< of the program */
@@ -333,9 +339,9 @@ struct ofi_ep {
 	uint32_t nb_wr;      /**< requests of the transport */
 	uint32_t nb_answers; /**< to the peer, and reads of its long messages */
 	struct ofi_queue sends, answers;
-	LIST_HEAD(, ofi_op) ops;   /**< all */
-	LIST_HEAD(, ofi_buf) bufs; /**< with the transport */
-	struct ofi_op *requests[OFI_REQUESTS];
+	LIST_HEAD(, ofi_op) ops;              /**< all */
+	LIST_HEAD(, ofi_buf) bufs;            /**< with the transport */
+	struct ofi_op *requests[OFI_NUMBERS]; /**< that the peer answers, by their numbers */
 	uint32_t next_request;
 	bool is_dirty, is_starving;
 	bool needs_room; /**< in queues of the transport, which has no completion for that */
@@ -553,8 +559,6 @@ int san_ofi_ep_enable(struct ofi_ep *ep);
 int san_ofi_ep_shutdown(struct ofi_ep *ep);
 /** The connection has ended: everything that is posted completes, as soon as it is back. */
 void san_ofi_ep_end(struct ofi_ep *ep);
-/** Report the receive that a message has begun to fill, whose rest does not come, as cancelled. */
-void san_ofi_ep_cancel_recv(struct ofi_ep *ep);
 /** The peer has violated the protocol: end the connection. */
 void san_ofi_ep_break(struct ofi_ep *ep, const char *why);
 /** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */
@@ -607,8 +611,6 @@ int san_ofi_rxq_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 int san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context);
 /** Post a receive. *flags*: FI_COMPLETION, FI_MULTI_RECV. 0, -FI_EAGAIN, -FI_EINVAL. */
 int san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags);
-/** Begin a message of *length* bytes in the next receive: it, and where; or NULL. */
-struct ofi_recv *san_ofi_rxq_take(struct ofi_rxq *q, size_t length, size_t *base);
 /** Begin a message in receive *r*. Returns where. */
 size_t san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length);
 /** A message is complete, or the connection has ended (*err*). */
@@ -627,14 +629,41 @@ void san_ofi_rx_repost(struct ofi_ep *ep);
 
 /** The message in *rx* no longer needs it. */
 void san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx);
-/** Memory of *r* from *offset* on. Returns the number of elements. */
-size_t san_ofi_rx_slice(const struct ofi_recv *r, size_t offset, size_t length,
-			struct iovec iov[OFI_IOV]);
-/** Copy bytes of a message to its receive. */
-void san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from,
-		      size_t length);
 /** Answer the peer's request *id*. */
 void san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data);
+
+/* ---- ofi_iov.c: memory in pieces ---- */
+
+/** Its pieces from *offset* on, of *length* bytes in sum. Returns their number. */
+size_t san_ofi_iov_slice(const struct iovec *from, size_t nb_from, size_t offset, size_t length,
+			 struct iovec to[OFI_IOV]);
+/** Copy bytes of it. */
+void san_ofi_iov_read(const struct iovec *from, size_t nb_from, size_t offset, void *to,
+		      size_t length);
+/** Copy bytes to it. */
+void san_ofi_iov_write(const struct iovec *to, size_t nb_to, size_t offset, const void *from,
+		       size_t length);
+
+/* ---- ofi_deliver.c: a message and its receive ---- */
+
+/** Whether a message with *payload* bytes behind its header keeps to the protocol. */
+bool san_ofi_deliver_is_sound(const struct ofi_ep *ep, const struct ofi_hdr *hdr, size_t payload);
+/** Give a message, *length* bytes with its header, to receive *r* of *q*. */
+void san_ofi_deliver(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r,
+		     const uint8_t *bytes, size_t length);
+/** Describe a message in a completion. */
+void san_ofi_deliver_fill(struct fi_cq_err_entry *e, const struct ofi_ep *ep,
+			  const struct ofi_hdr *hdr);
+/** Answer a message, if the sender waits for that. */
+void san_ofi_deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err);
+/** A read of a long message is complete. */
+void san_ofi_deliver_on_read(struct ofi_fetch *fetch, int err, int prov_errno);
+
+/* ---- ofi_offer.c: long messages, at the sender ---- */
+
+/** Let the peer read a message. 0 or -errno. */
+int san_ofi_offer_make(struct ofi_op *op);
+void san_ofi_offer_withdraw(struct ofi_op *op);
 
 /* ---- ofi_op.c, ofi_tx.c: sending ---- */
 
@@ -664,8 +693,6 @@ void san_ofi_op_check(struct ofi_op *op);
 void san_ofi_op_cancel(struct ofi_op *op);
 /** The operation that the peer answers, or NULL. */
 struct ofi_op *san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id);
-void san_ofi_op_copy_out(const struct ofi_op *op, size_t offset, void *to, size_t length);
-void san_ofi_op_copy_in(const struct ofi_op *op, size_t offset, const void *from, size_t length);
 
 /** Send what can be sent. */
 void san_ofi_tx_push(struct ofi_ep *ep);

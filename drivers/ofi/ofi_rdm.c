@@ -261,10 +261,6 @@ san_ofi_rdm_init(struct ofi_ep *ep)
 
 	if (rdm == NULL)
 		return -FI_ENOMEM;
-	if (ep->tx_size > OFI_RDM_REQUESTS) {
-		free(rdm);
-		return -FI_EINVAL;
-	}
 	rdm->ep = ep;
 	rdm->is_directed = (ep->caps & FI_DIRECTED_RECV) != 0;
 	san_ofi_rxq_init(&rdm->tagged, ep->domain, ep->own_rxq.max);

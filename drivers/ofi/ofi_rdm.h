@@ -22,13 +22,6 @@ struct ofi_umsg {
 
 STAILQ_HEAD(ofi_umsgs, ofi_umsg);
 
-/** A long message that the peer reads. */
-struct ofi_offer {
-	size_t length;
-	uint8_t nb;
-	struct ofi_mr *mrs[OFI_IOV];
-};
-
 /** What a connection is to be made for: an entry of the address vector. */
 struct ofi_peer {
 	struct ofi_ep *conn;
@@ -102,11 +95,6 @@ int san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, 
 		     uint64_t flags);
 /** Drop the messages that wait for a receive. */
 void san_ofi_tag_drop_all(struct ofi_rdm *rdm);
-/** Let the peer read a message. 0 or -errno. */
-int san_ofi_tag_offer(struct ofi_op *op);
-void san_ofi_tag_withdraw(struct ofi_op *op);
-/** A read of a message of the peer's is complete. */
-void san_ofi_tag_on_read(struct ofi_fetch *fetch, int err, int prov_errno);
 
 extern struct fi_ops_tagged san_ofi_tagged_ops;
 

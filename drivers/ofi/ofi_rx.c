@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Received messages: data goes to posted receives, requests to memory are served, answers complete
- * operations. Each message has filled a receive of the pool.
+ * What the peer sends: messages go to posted receives, requests to memory are served, answers
+ * complete operations. Each has filled a receive of the pool.
  */
 
 #include <string.h>
@@ -76,42 +76,6 @@ san_ofi_rx_repost(struct ofi_ep *ep)
 	}
 }
 
-/* ---- messages ---- */
-
-size_t
-san_ofi_rx_slice(const struct ofi_recv *r, size_t offset, size_t length, struct iovec iov[OFI_IOV])
-{
-	size_t n, nb = 0;
-	uint8_t i;
-
-	for (i = 0; i < r->nb_iov && length != 0; i++) {
-		if (offset >= r->iov[i].iov_len) {
-			offset -= r->iov[i].iov_len;
-			continue;
-		}
-		n = r->iov[i].iov_len - offset;
-		if (n > length)
-			n = length;
-		iov[nb].iov_base = (uint8_t *)r->iov[i].iov_base + offset;
-		iov[nb++].iov_len = n;
-		offset = 0;
-		length -= n;
-	}
-	return nb;
-}
-
-void
-san_ofi_rx_place(const struct ofi_recv *r, size_t offset, const uint8_t *from, size_t length)
-{
-	struct iovec iov[OFI_IOV];
-	size_t i, nb = san_ofi_rx_slice(r, offset, length, iov);
-
-	for (i = 0; i < nb; i++) {
-		memcpy(iov[i].iov_base, from, iov[i].iov_len);
-		from += iov[i].iov_len;
-	}
-}
-
 void
 san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
 {
@@ -123,71 +87,7 @@ san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data
 	op->data = data;
 }
 
-/* The last part of a message has arrived. */
-static void
-rx_complete(struct ofi_ep *ep, const struct ofi_hdr *hdr)
-{
-	struct ofi_recv *r = ep->recv;
-	size_t room = r->length - ep->recv_base;
-	struct fi_cq_err_entry e = {
-		.op_context = r->context,
-		.flags = FI_RECV | FI_MSG,
-		.len = ep->recv_length,
-	};
-
-	if ((r->flags & FI_MULTI_RECV) != 0)
-		e.buf = (uint8_t *)r->iov[0].iov_base + ep->recv_base;
-	if ((hdr->flags & OFI_CQ_DATA) != 0) {
-		e.flags |= FI_REMOTE_CQ_DATA;
-		e.data = hdr->data;
-	}
-	if (ep->recv_length > room) {
-		e.len = room;
-		e.olen = ep->recv_length - room;
-		e.err = FI_ETRUNC;
-		e.prov_errno = RTSAN_WC_LOC_LENGTH;
-	}
-	ep->recv = NULL;
-	if ((hdr->flags & OFI_WANT_ACK) != 0)
-		san_ofi_rx_answer(ep, hdr->id, (uint32_t)e.err, 0);
-	san_ofi_rxq_done(ep->rxq, ep, r, &e);
-}
-
-/* False: it must wait for a receive. */
-static bool
-rx_message(struct ofi_ep *ep, const struct ofi_rx *rx)
-{
-	const struct ofi_hdr *hdr = rx_hdr(rx);
-	size_t length = rx->length - OFI_HDR_SHORT, room;
-
-	if ((hdr->flags & OFI_FIRST) != 0 && ep->recv == NULL) {
-		ep->recv = san_ofi_rxq_take(ep->rxq, hdr->length, &ep->recv_base);
-		if (ep->recv == NULL)
-			return false;
-		ep->recv_length = hdr->length;
-		ep->recv_at = 0;
-	} else if ((hdr->flags & OFI_FIRST) != 0 || ep->recv == NULL) {
-		san_ofi_ep_break(ep, "parts of messages are out of order");
-		return true;
-	}
-	if (length > ep->recv_length - ep->recv_at) {
-		san_ofi_ep_break(ep, "a message is longer than it says");
-		return true;
-	}
-	room = ep->recv->length - ep->recv_base;
-	if (ep->recv_at < room)
-		san_ofi_rx_place(ep->recv, ep->recv_base + ep->recv_at,
-				 rx->data + OFI_HDR_SHORT,
-				 length < room - ep->recv_at ? length : room - ep->recv_at);
-	ep->recv_at += length;
-	if ((hdr->flags & OFI_LAST) == 0)
-		return true;
-	if (ep->recv_at == ep->recv_length)
-		rx_complete(ep, hdr);
-	else
-		san_ofi_ep_break(ep, "a message is shorter than it says");
-	return true;
-}
+/* ---- messages ---- */
 
 static void
 rx_starve(struct ofi_ep *ep)
@@ -196,6 +96,17 @@ rx_starve(struct ofi_ep *ep)
 		return;
 	ep->is_starving = true;
 	STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
+}
+
+/* Give a message to the next receive. False: there is none. */
+static bool
+rx_give(struct ofi_ep *ep, const struct ofi_rx *rx)
+{
+	struct ofi_recv *r = STAILQ_FIRST(&ep->rxq->posted);
+
+	if (r != NULL)
+		san_ofi_deliver(ep, ep->rxq, r, rx->data, rx->length);
+	return r != NULL;
 }
 
 void
@@ -208,15 +119,13 @@ san_ofi_rx_feed(struct ofi_ep *ep)
 		ep->is_starving = false;
 	}
 	while ((rx = STAILQ_FIRST(&ep->held)) != NULL) {
-		if (!rx_message(ep, rx)) {
+		if (!rx_give(ep, rx)) {
 			rx_starve(ep);
 			return;
 		}
 		STAILQ_REMOVE_HEAD(&ep->held, link);
-		rx_consume(ep, rx, OFI_CLASS_MSG);
+		san_ofi_rx_release(ep, rx);
 	}
-	if (ep->state == OFI_EP_ENDED)
-		san_ofi_ep_cancel_recv(ep); /* the rest of its message will not arrive */
 }
 
 void
@@ -226,21 +135,22 @@ san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx)
 }
 
 static void
-rx_on_rdm_message(struct ofi_ep *ep, struct ofi_rx *rx)
-{
-	if (san_ofi_tag_on_message(ep, rx))
-		san_ofi_rx_release(ep, rx);
-}
-
-static void
 rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	if (STAILQ_EMPTY(&ep->held) && rx_message(ep, rx)) {
-		rx_consume(ep, rx, OFI_CLASS_MSG);
+	const struct ofi_hdr *hdr = rx_hdr(rx);
+
+	if (!san_ofi_deliver_is_sound(ep, hdr, rx->length - OFI_HDR_MSG)) {
+		san_ofi_ep_break(ep, "a message of a wrong length, or too many long ones");
 		return;
 	}
-	STAILQ_INSERT_TAIL(&ep->held, rx, link);
-	rx_starve(ep);
+	ep->nb_offers += (hdr->flags & OFI_PLACES) != 0;
+	if (ep->owner != NULL ? san_ofi_tag_on_message(ep, rx) :
+				STAILQ_EMPTY(&ep->held) && rx_give(ep, rx)) {
+		san_ofi_rx_release(ep, rx);
+	} else if (ep->owner == NULL) {
+		STAILQ_INSERT_TAIL(&ep->held, rx, link);
+		rx_starve(ep);
+	}
 }
 
 /* ---- requests for memory ---- */
@@ -252,7 +162,7 @@ rx_report_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 	const struct fi_cq_err_entry e = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 		.data = hdr->data,
-		.err_data_size = (size_t)ep->from + 1, /* see ofi_tag.c */
+		.err_data_size = (size_t)ep->from + 1, /* see ofi_deliver.c */
 	};
 
 	if (ep->rx_cq != NULL)
@@ -350,7 +260,7 @@ rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 		return;
 	}
 	if (op->kind == OFI_OP_ATOMIC && hdr->status == 0)
-		san_ofi_op_copy_in(op, 0, &hdr->data, sizeof(hdr->data));
+		san_ofi_iov_write(op->iov, op->nb_iov, 0, &hdr->data, sizeof(hdr->data));
 	rx_end_request(op, hdr->status);
 }
 
@@ -365,7 +275,7 @@ rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 		san_ofi_ep_break(ep, "an answer without a read");
 		return;
 	}
-	san_ofi_op_copy_in(op, op->answered, rx->data + OFI_HDR_SHORT, length);
+	san_ofi_iov_write(op->iov, op->nb_iov, op->answered, rx->data + OFI_HDR_SHORT, length);
 	op->answered += length;
 	if ((hdr->flags & OFI_LAST) == 0)
 		return;
@@ -388,26 +298,23 @@ static const struct {
 	size_t hdr_size;
 	enum ofi_class class;
 } rx_types[OFI_TYPES] = {
-	[OFI_MSG] = {rx_on_message, OFI_HDR_SHORT, OFI_CLASS_MSG},
+	[OFI_MSG] = {rx_on_message, OFI_HDR_MSG, OFI_CLASS_MSG},
 	[OFI_WRITE] = {rx_on_write, OFI_HDR_MEM, OFI_CLASS_RMA},
 	[OFI_READ] = {rx_on_read, OFI_HDR_MEM, OFI_CLASS_RMA},
 	[OFI_ATOMIC] = {rx_on_atomic, sizeof(struct ofi_hdr), OFI_CLASS_RMA},
 	[OFI_DATA] = {rx_on_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
 	[OFI_ACK] = {rx_on_ack, OFI_HDR_SHORT, OFI_CLASS_RMA},
 	[OFI_READ_DATA] = {rx_on_read_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
-	[OFI_RDM_MSG] = {rx_on_rdm_message, OFI_HDR_RDM, OFI_CLASS_MSG},
 	[OFI_CREDIT] = {rx_on_credit, OFI_HDR_SHORT, OFI_CLASS_NONE},
 };
 
 static bool
-rx_is_known(const struct ofi_ep *ep, const struct ofi_rx *rx)
+rx_is_known(const struct ofi_rx *rx)
 {
 	uint8_t type = rx_hdr(rx)->type;
 
-	if (rx->length < OFI_HDR_SHORT || type >= OFI_TYPES || rx_types[type].on == NULL)
-		return false;
-	return rx->length >= rx_types[type].hdr_size &&
-		type != (ep->owner != NULL ? OFI_MSG : OFI_RDM_MSG);
+	return rx->length >= OFI_HDR_SHORT && type < OFI_TYPES && rx_types[type].on != NULL &&
+		rx->length >= rx_types[type].hdr_size;
 }
 
 void
@@ -418,7 +325,7 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 	if (ep->state == OFI_EP_ENDED)
 		return; /* broken, and the peer does not know yet */
 	san_ofi_progress_mark(ep);
-	if (!rx_is_known(ep, rx)) {
+	if (!rx_is_known(rx)) {
 		san_ofi_ep_break(ep, "a message of unknown kind");
 		return;
 	}
@@ -429,6 +336,6 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 		return;
 	}
 	rx_types[hdr->type].on(ep, rx);
-	if (hdr->type != OFI_MSG && hdr->type != OFI_RDM_MSG) /* messages may be held */
+	if (hdr->type != OFI_MSG) /* messages may be held */
 		rx_consume(ep, rx, rx_types[hdr->type].class);
 }

@@ -67,16 +67,6 @@ san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length)
 	return base;
 }
 
-struct ofi_recv *
-san_ofi_rxq_take(struct ofi_rxq *q, size_t length, size_t *base)
-{
-	struct ofi_recv *r = STAILQ_FIRST(&q->posted);
-
-	if (r != NULL)
-		*base = san_ofi_rxq_use(q, r, length);
-	return r;
-}
-
 void
 san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
 		 struct fi_cq_err_entry *e)

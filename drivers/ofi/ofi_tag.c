@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Messages of endpoints FI_EP_RDM: which receive they go to, those that wait for one, and long
- * ones, which the receiver reads from the sender's memory.
- */
+/* Messages of endpoints FI_EP_RDM: which receive they go to, and those that wait for one. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +9,6 @@
 
 #define TAG_IN_POOL    (OFI_NB_MSG / 2) /* messages of a peer that wait uncopied */
 #define TAG_COPIED_MAX (256ul << 20)    /* bytes of copies; then peers wait */
-#define TAG_PLACES(l)  ((l) / sizeof(struct ofi_place))
-
-/** A long message that is being read. */
-struct ofi_fetch {
-	struct ofi_ep *conn;
-	struct ofi_rxq *q;
-	struct ofi_recv *recv;
-	size_t base; /**< in the receive */
-	size_t at;   /**< bytes that were asked for */
-	size_t end;  /**< of those that have room */
-	struct ofi_hdr hdr;
-	struct ofi_place places[OFI_IOV];
-	uint8_t nb, next;
-	int err, prov_errno;
-};
 
 static const uint8_t *
 tag_bytes(const struct ofi_umsg *u)
@@ -47,217 +29,7 @@ tag_matches(const struct ofi_recv *r, const struct ofi_ep *conn, uint64_t tag)
 		(r->from == FI_ADDR_UNSPEC || r->from == conn->from);
 }
 
-/* ---- completions ---- */
-
-/* The source is in *err_data_size*, plus 1: entries without an error have no other use for it. */
-static void
-tag_fill(struct fi_cq_err_entry *e, const struct ofi_ep *conn, const struct ofi_hdr *hdr)
-{
-	bool is_tagged = (hdr->flags & OFI_TAGGED) != 0;
-
-	e->flags = FI_RECV | (is_tagged ? FI_TAGGED : FI_MSG);
-	e->len = hdr->length;
-	e->tag = is_tagged ? hdr->addr : 0;
-	if ((hdr->flags & OFI_CQ_DATA) != 0) {
-		e->flags |= FI_REMOTE_CQ_DATA;
-		e->data = hdr->data;
-	}
-	e->err_data_size = (size_t)conn->from + 1;
-}
-
-static void
-tag_answer(struct ofi_ep *conn, const struct ofi_hdr *hdr, int err)
-{
-	bool is_offer = (hdr->flags & OFI_PLACES) != 0;
-
-	conn->nb_offers -= is_offer;
-	if ((hdr->flags & OFI_WANT_ACK) == 0 || conn->state == OFI_EP_ENDED)
-		return;
-	if (is_offer && err == FI_ETRUNC)
-		err = 0; /* the sender has not asked whether there was room */
-	san_ofi_rx_answer(conn, hdr->id, (uint32_t)err, 0);
-	san_ofi_progress_mark(conn);
-}
-
-static void
-tag_complete(struct ofi_ep *conn, struct ofi_rxq *q, struct ofi_recv *r, size_t base,
-	     const struct ofi_hdr *hdr, int err, int prov_errno)
-{
-	struct fi_cq_err_entry e = {.op_context = r->context, .err = err};
-	size_t room = r->length - base;
-
-	tag_fill(&e, conn, hdr);
-	if ((r->flags & FI_MULTI_RECV) != 0)
-		e.buf = (uint8_t *)r->iov[0].iov_base + base;
-	if (err == 0 && hdr->length > room) {
-		e.len = room;
-		e.olen = hdr->length - room;
-		e.err = FI_ETRUNC;
-		prov_errno = RTSAN_WC_LOC_LENGTH;
-	}
-	e.prov_errno = prov_errno;
-	if (e.err != 0)
-		e.err_data_size = 0;
-	tag_answer(conn, hdr, e.err);
-	san_ofi_rxq_done(q, conn, r, &e);
-}
-
-/* ---- long messages, at the receiver ---- */
-
-static void
-tag_fetch_end(struct ofi_fetch *f)
-{
-	tag_complete(f->conn, f->q, f->recv, f->base, &f->hdr, f->err, f->prov_errno);
-	free(f);
-}
-
-/* Read the next part of the message, or end. */
-static void
-tag_fetch_next(struct ofi_fetch *f)
-{
-	struct iovec iov[OFI_IOV];
-	struct ofi_op_args args = {.iov = iov};
-	const struct ofi_place *p = &f->places[f->next];
-	size_t length;
-	int rc;
-
-	if (f->err == 0 && f->conn->state == OFI_EP_ENDED) {
-		f->err = FI_ECANCELED;
-		f->prov_errno = RTSAN_WC_FLUSHED;
-	}
-	if (f->err != 0 || f->next == f->nb || f->at == f->end) {
-		tag_fetch_end(f);
-		return;
-	}
-	length = p->length < f->end - f->at ? p->length : f->end - f->at;
-	args.addr = p->addr;
-	args.key = p->key;
-	args.count = san_ofi_rx_slice(f->recv, f->base + f->at, length, iov);
-	f->next++;
-	f->at += length;
-	rc = san_ofi_op_fetch(f->conn, f, &args);
-	if (rc != 0) {
-		f->err = -rc;
-		tag_fetch_end(f);
-	}
-}
-
-void
-san_ofi_tag_on_read(struct ofi_fetch *f, int err, int prov_errno)
-{
-	f->err = err;
-	f->prov_errno = prov_errno;
-	tag_fetch_next(f);
-}
-
-static void
-tag_fetch(struct ofi_ep *conn, struct ofi_rxq *q, struct ofi_recv *r, size_t base,
-	  const uint8_t *bytes, size_t length)
-{
-	struct ofi_fetch *f = calloc(1, sizeof(*f));
-	const struct ofi_hdr *hdr = (const struct ofi_hdr *)bytes;
-	size_t room = r->length - base;
-
-	if (f == NULL) {
-		tag_complete(conn, q, r, base, hdr, FI_ENOMEM, 0);
-		return;
-	}
-	memcpy(&f->hdr, hdr, OFI_HDR_RDM);
-	memcpy(f->places, bytes + OFI_HDR_RDM, length - OFI_HDR_RDM);
-	f->conn = conn;
-	f->q = q;
-	f->recv = r;
-	f->base = base;
-	f->end = hdr->length < room ? hdr->length : room;
-	f->nb = (uint8_t)TAG_PLACES(length - OFI_HDR_RDM);
-	tag_fetch_next(f);
-}
-
-/* ---- long messages, at the sender ---- */
-
-int
-san_ofi_tag_offer(struct ofi_op *op)
-{
-	struct ofi_domain *domain = op->ep->domain;
-	struct ofi_offer *offer = calloc(1, sizeof(*offer));
-	struct ofi_place place;
-	int rc = 0;
-	uint8_t i;
-
-	if (offer == NULL)
-		return -FI_ENOMEM;
-	op->buf = san_ofi_ctx_buf_get(domain->ctx);
-	if (op->buf == NULL) {
-		free(offer);
-		return -FI_EAGAIN;
-	}
-	op->offer = offer;
-	offer->length = op->length;
-	for (i = 0; i < op->nb_iov && rc == 0; i++) {
-		if (op->iov[i].iov_len == 0)
-			continue;
-		rc = san_ofi_mr_open(domain, &op->iov[i], FI_REMOTE_READ, &offer->mrs[offer->nb]);
-		if (rc != 0)
-			break;
-		place.addr = (uintptr_t)op->iov[i].iov_base;
-		place.key = offer->mrs[offer->nb]->fid.key;
-		place.length = op->iov[i].iov_len;
-		memcpy(op->buf->data + sizeof(struct ofi_hdr) + offer->nb++ * sizeof(place),
-		       &place, sizeof(place));
-	}
-	op->nb_iov = 0;
-	op->length = offer->nb * sizeof(place);
-	op->is_direct = true; /* not complete before it has been read */
-	/* all regions are in use: others end */
-	return rc == -FI_ENOSPC && op->ep->nb_ops != 0 ? -FI_EAGAIN : rc;
-}
-
-void
-san_ofi_tag_withdraw(struct ofi_op *op)
-{
-	uint8_t i;
-
-	for (i = 0; i < op->offer->nb; i++)
-		san_ofi_mr_free(op->offer->mrs[i]);
-	free(op->offer);
-}
-
 /* ---- messages ---- */
-
-/* Give a message to a receive. */
-static void
-tag_deliver(struct ofi_ep *conn, struct ofi_rxq *q, struct ofi_recv *r, const uint8_t *bytes,
-	    size_t length)
-{
-	const struct ofi_hdr *hdr = (const struct ofi_hdr *)bytes;
-	size_t base = san_ofi_rxq_use(q, r, hdr->length), room = r->length - base;
-
-	if ((hdr->flags & OFI_PLACES) != 0) {
-		tag_fetch(conn, q, r, base, bytes, length);
-		return;
-	}
-	length -= OFI_HDR_RDM;
-	san_ofi_rx_place(r, base, bytes + OFI_HDR_RDM, length < room ? length : room);
-	tag_complete(conn, q, r, base, hdr, 0, 0);
-}
-
-static bool
-tag_is_sound(const struct ofi_ep *conn, const struct ofi_hdr *hdr, size_t payload)
-{
-	const struct ofi_place *places =
-		(const struct ofi_place *)((const uint8_t *)hdr + OFI_HDR_RDM);
-	uint64_t left = hdr->length;
-	size_t i;
-
-	if ((hdr->flags & OFI_PLACES) == 0)
-		return hdr->length == payload;
-	if (payload % sizeof(*places) != 0 || TAG_PLACES(payload) > OFI_IOV ||
-	    (hdr->flags & OFI_WANT_ACK) == 0 || conn->nb_offers >= OFI_RDM_REQUESTS)
-		return false;
-	for (i = 0; i < TAG_PLACES(payload) && places[i].length <= left; i++)
-		left -= places[i].length;
-	return i == TAG_PLACES(payload) && left == 0;
-}
 
 /* A message without a receive: it stays where it is, or is copied if its peer has many. */
 static bool
@@ -300,17 +72,12 @@ san_ofi_tag_on_message(struct ofi_ep *conn, struct ofi_rx *rx)
 	struct ofi_rxq *q = tag_queue(rdm, is_tagged);
 	struct ofi_recv *r;
 
-	if (!tag_is_sound(conn, hdr, rx->length - OFI_HDR_RDM)) {
-		san_ofi_ep_break(conn, "a message of a wrong length, or too many long ones");
-		return true;
-	}
-	conn->nb_offers += (hdr->flags & OFI_PLACES) != 0;
 	STAILQ_FOREACH(r, &q->posted, link)
 		if (tag_matches(r, conn, hdr->addr))
 			break;
 	if (r == NULL)
 		return tag_keep(rdm, conn, rx, is_tagged);
-	tag_deliver(conn, q, r, rx->data, rx->length);
+	san_ofi_deliver(conn, q, r, rx->data, rx->length);
 	return true;
 }
 
@@ -360,7 +127,7 @@ tag_take(struct ofi_rdm *rdm, struct ofi_rxq *q, struct ofi_umsgs *list, struct 
 {
 	struct ofi_ep *conn = u->conn;
 
-	tag_deliver(conn, q, r, tag_bytes(u), u->length);
+	san_ofi_deliver(conn, q, r, tag_bytes(u), u->length);
 	tag_drop(rdm, list, u);
 	san_ofi_rx_repost(conn);
 	san_ofi_tx_push(conn);
@@ -375,10 +142,10 @@ tag_report(struct ofi_rdm *rdm, const struct ofi_recv *r, struct ofi_umsg *u, ui
 	if (u == NULL)
 		e.err = FI_ENOMSG;
 	else
-		tag_fill(&e, u->conn, (const struct ofi_hdr *)tag_bytes(u));
+		san_ofi_deliver_fill(&e, u->conn, (const struct ofi_hdr *)tag_bytes(u));
 	e.op_context = r->context;
 	if (u != NULL && (flags & FI_DISCARD) != 0) {
-		tag_answer(u->conn, (const struct ofi_hdr *)tag_bytes(u), 0);
+		san_ofi_deliver_answer(u->conn, (const struct ofi_hdr *)tag_bytes(u), 0);
 		tag_drop(rdm, &rdm->umsgs[1], u);
 	} else if (u != NULL && (flags & FI_CLAIM) != 0) {
 		u->claim = r->context;

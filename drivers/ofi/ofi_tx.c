@@ -62,21 +62,21 @@ tx_type(const struct ofi_op *op)
 {
 	if (op->needs_data && op->is_native)
 		return OFI_DATA;
-	return op->kind == OFI_OP_SEND && op->ep->owner != NULL ? OFI_RDM_MSG : tx_types[op->kind];
+	return tx_types[op->kind];
 }
 
 static size_t
 tx_hdr_size(uint8_t type)
 {
-	if (type == OFI_RDM_MSG)
-		return OFI_HDR_RDM;
+	if (type == OFI_MSG)
+		return OFI_HDR_MSG;
 	if (type == OFI_ATOMIC)
 		return sizeof(struct ofi_hdr);
 	return type == OFI_WRITE || type == OFI_READ ? OFI_HDR_MEM : OFI_HDR_SHORT;
 }
 
 static void
-tx_fill_rdm(const struct ofi_op *op, struct ofi_hdr *hdr)
+tx_fill_message(const struct ofi_op *op, struct ofi_hdr *hdr)
 {
 	if ((op->flags & FI_TAGGED) != 0)
 		hdr->flags |= OFI_TAGGED;
@@ -99,9 +99,9 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 		0;
 	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
 	p->hdr_size = tx_hdr_size(type);
-	p->class = type == OFI_MSG || type == OFI_RDM_MSG ? OFI_CLASS_MSG :
-		type == OFI_CREDIT                        ? OFI_CLASS_NONE :
-							    OFI_CLASS_RMA;
+	p->class = type == OFI_MSG ? OFI_CLASS_MSG :
+		type == OFI_CREDIT ? OFI_CLASS_NONE :
+				     OFI_CLASS_RMA;
 	p->hdr = (struct ofi_hdr){
 		.type = type,
 		.id = op->id,
@@ -121,8 +121,8 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 		p->hdr.flags |= OFI_CQ_DATA;
 	if (op->kind == OFI_OP_SEND && op->needs_answer)
 		p->hdr.flags |= OFI_WANT_ACK;
-	if (type == OFI_RDM_MSG)
-		tx_fill_rdm(op, &p->hdr);
+	if (type == OFI_MSG)
+		tx_fill_message(op, &p->hdr);
 }
 
 static void
@@ -171,7 +171,7 @@ tx_copy(const struct ofi_op *op, uint8_t *to, size_t length)
 	if (op->buf != NULL)
 		memcpy(to, op->buf->data + TX_AT + op->posted, length);
 	else
-		san_ofi_op_copy_out(op, op->posted, to, length);
+		san_ofi_iov_read(op->iov, op->nb_iov, op->posted, to, length);
 }
 
 static int
@@ -198,7 +198,7 @@ tx_post_copied(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 		buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
 		if (buf == NULL)
 			return 0;
-		san_ofi_op_copy_out(op, op->posted, buf->data + TX_AT, p->length);
+		san_ofi_iov_read(op->iov, op->nb_iov, op->posted, buf->data + TX_AT, p->length);
 	}
 	sge.addr = buf->data + TX_AT - p->hdr_size;
 	sge.length = (uint32_t)(p->hdr_size + p->length);
@@ -508,7 +508,7 @@ san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 	}
 	if (buf != NULL) {
 		if (wc->status == RTSAN_WC_SUCCESS && buf->length != 0)
-			san_ofi_op_copy_in(op, buf->offset, buf->data, buf->length);
+			san_ofi_iov_write(op->iov, op->nb_iov, buf->offset, buf->data, buf->length);
 		LIST_REMOVE(buf, link);
 		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
 	}

@@ -17,7 +17,7 @@
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are not converted");
 
 #define OFI_CM_MAGIC   0x49464f53u /* "SOFI" */
-#define OFI_CM_VERSION 1
+#define OFI_CM_VERSION 2
 
 /** Service of a port: the upper half keeps away from the numbers of other programs. */
 #define OFI_SERVICE(port) (0x53414e4f46490000ull | (port))
@@ -31,7 +31,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are not conver
 #define OFI_NB_CREDIT 9     /* for messages that only return credits, and the last one */
 #define OFI_NB_RX     (OFI_NB_MSG + OFI_NB_RMA + OFI_NB_CREDIT)
 #define OFI_DUE(nb)   ((nb) / 4) /* that many return alone */
-#define OFI_REQUESTS  1024       /* unanswered requests of an endpoint at most */
+#define OFI_REQUESTS  1024       /* operations of an endpoint, or long messages of its peer */
 
 static_assert(OFI_NB_MSG / OFI_DUE(OFI_NB_MSG) + OFI_NB_RMA / OFI_DUE(OFI_NB_RMA) <
 		      OFI_NB_CREDIT,
@@ -50,7 +50,7 @@ struct ofi_cm_hdr {
 #define OFI_CM_DATA (RTSAN_PRIVATE_MAX - sizeof(struct ofi_cm_hdr))
 
 enum ofi_type {
-	OFI_MSG = 1,       /**< a part of a message */
+	OFI_MSG = 1,       /**< a message; *addr* is its tag */
 	OFI_WRITE = 2,     /**< a part of a write; the last one is answered by an ACK */
 	OFI_READ = 3,      /**< answered by READ_DATA */
 	OFI_ATOMIC = 4,    /**< answered by an ACK */
@@ -58,7 +58,6 @@ enum ofi_type {
 	OFI_ACK = 6,       /**< *status*; of an atomic the old value in *data* */
 	OFI_READ_DATA = 7, /**< a part of what was read; *status* in the last one */
 	OFI_CREDIT = 8,    /**< credits only */
-	OFI_RDM_MSG = 9,   /**< a whole message of an endpoint FI_EP_RDM; *addr* is its tag */
 	OFI_TYPES,
 };
 
@@ -67,8 +66,8 @@ enum ofi_type_flags {
 	OFI_LAST = 0x2,
 	OFI_CQ_DATA = 0x4,  /**< *data* is CQ data */
 	OFI_WANT_ACK = 0x8, /**< a message: answer when it has been received */
-	OFI_TAGGED = 0x10,  /**< an RDM_MSG */
-	OFI_PLACES = 0x20,  /**< an RDM_MSG: where the bytes are to be read (struct ofi_place) */
+	OFI_TAGGED = 0x10,  /**< a message of FI_EP_RDM */
+	OFI_PLACES = 0x20,  /**< a message: where the bytes are to be read (struct ofi_place) */
 };
 
 struct ofi_hdr {
@@ -76,7 +75,7 @@ struct ofi_hdr {
 	uint8_t flags;     /**< enum ofi_type_flags */
 	uint8_t credit[2]; /**< returned, by enum ofi_class */
 	uint32_t id;       /**< of the request, or of the request that is answered */
-	uint32_t length;   /**< of all parts (MSG, READ); ATOMIC: of the old value, 0: unwanted */
+	uint32_t length;   /**< of all bytes (MSG, READ); ATOMIC: of the old value, 0: unwanted */
 	uint32_t status;   /**< errno of libfabric; ATOMIC: enum ofi_atomic */
 	uint64_t data;
 	/* requests for memory */
@@ -88,16 +87,13 @@ struct ofi_hdr {
 };
 
 #define OFI_HDR_SHORT offsetof(struct ofi_hdr, addr)
-#define OFI_HDR_RDM   offsetof(struct ofi_hdr, key)
+#define OFI_HDR_MSG   offsetof(struct ofi_hdr, key)
 #define OFI_HDR_MEM   offsetof(struct ofi_hdr, operand)
 
 /** A part of a message that the receiver reads. */
 struct ofi_place {
 	uint64_t addr, key, length;
 };
-
-/** Of a connection of FI_EP_RDM: as many may be reads of the peer's messages. */
-#define OFI_RDM_REQUESTS (OFI_REQUESTS / 2)
 
 #define OFI_EAGER (OFI_BUF_SIZE - sizeof(struct ofi_hdr)) /* longer messages are read */
 

@@ -50,16 +50,17 @@ static const struct fault {
 	uint64_t places[NB_PLACES]; /* their lengths */
 	int repeat;
 } faults[] = {
-	{"less than it says", OFI_RDM_MSG, LONG, 100, 0, 1, {50}, 0},
-	{"more than it says", OFI_RDM_MSG, LONG, 100, 0, 2, {50, 51}, 0},
-	{"an overflow", OFI_RDM_MSG, LONG, 0, 0, 2, {HUGE, HUGE}, 0},
-	{"too many places", OFI_RDM_MSG, LONG, 5, 0, NB_PLACES, {1, 1, 1, 1, 1}, 0},
-	{"no answer wanted", OFI_RDM_MSG, OFI_TAGGED | OFI_PLACES, 1, 0, 1, {1}, 0},
-	{"another length", OFI_RDM_MSG, OFI_TAGGED, 5, 0, 0, {0}, 0},
-	{"of FI_EP_MSG", OFI_MSG, OFI_FIRST | OFI_LAST, 16, 0, 0, {0}, 0},
-	{"too many long ones", OFI_RDM_MSG, LONG, 0, 0, 0, {0}, OFI_RDM_REQUESTS},
-	{"none", OFI_RDM_MSG, OFI_TAGGED, 0, TAG_LAST, 0, {0}, 0},
-	{"no bytes", OFI_RDM_MSG, LONG, 100, TAG_LAST + 1, 1, {100}, 0},
+	{"less than it says", OFI_MSG, LONG, 100, 0, 1, {50}, 0},
+	{"more than it says", OFI_MSG, LONG, 100, 0, 2, {50, 51}, 0},
+	{"an overflow", OFI_MSG, LONG, 0, 0, 2, {HUGE, HUGE}, 0},
+	{"too many places", OFI_MSG, LONG, 5, 0, NB_PLACES, {1, 1, 1, 1, 1}, 0},
+	{"no answer wanted", OFI_MSG, OFI_TAGGED | OFI_PLACES, 1, 0, 1, {1}, 0},
+	{"another length", OFI_MSG, OFI_TAGGED, 5, 0, 0, {0}, 0},
+	{"a place of no bytes", OFI_MSG, LONG, 100, 0, 2, {100, 0}, 0},
+	{"unknown", OFI_TYPES, OFI_TAGGED, 0, 0, 0, {0}, 0},
+	{"too many long ones", OFI_MSG, LONG, 0, 0, 0, {0}, OFI_REQUESTS},
+	{"none", OFI_MSG, OFI_TAGGED, 0, TAG_LAST, 0, {0}, 0},
+	{"no bytes", OFI_MSG, LONG, 100, TAG_LAST + 1, 1, {100}, 0},
 };
 
 #define NB_FAULTS ((int)(sizeof(faults) / sizeof(faults[0])) - 2)
@@ -124,9 +125,9 @@ send_fault(const struct fault *f)
 	memcpy(bytes, &hdr, sizeof(hdr));
 	for (i = 0; i < f->nb_places; i++) {
 		place.length = f->places[i];
-		memcpy(bytes + OFI_HDR_RDM + i * sizeof(place), &place, sizeof(place));
+		memcpy(bytes + OFI_HDR_MSG + i * sizeof(place), &place, sizeof(place));
 	}
-	sge.length = (uint32_t)(OFI_HDR_RDM + f->nb_places * sizeof(place));
+	sge.length = (uint32_t)(OFI_HDR_MSG + f->nb_places * sizeof(place));
 	if (rtsan_post_send(qp, &wr, 1) != 1)
 		return 0;
 	do
