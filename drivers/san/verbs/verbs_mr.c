@@ -36,11 +36,18 @@ verbs_mr_index(struct verbs_ctx *ctx, struct ibv_mr *mr)
 	return 0;
 }
 
+static struct ibv_mr *
+verbs_mr_register(const struct verbs_ctx *ctx, const struct shmq_req *req, int access)
+{
+	return ibv_reg_mr(ctx->pd, (void *)(uintptr_t)req->mr.addr, req->mr.length, access);
+}
+
 int
 san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
 {
 	struct verbs_ctx *ctx = priv;
-	int access = IBV_ACCESS_LOCAL_WRITE;
+	const int reads = IBV_ACCESS_REMOTE_READ, local = IBV_ACCESS_LOCAL_WRITE;
+	int access = local;
 	struct ibv_mr *mr;
 
 	(void)fd;
@@ -50,7 +57,9 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 		access |= IBV_ACCESS_REMOTE_READ;
 	if ((req->mr.access & RTSAN_REMOTE_ATOMIC) != 0)
 		access |= IBV_ACCESS_REMOTE_ATOMIC;
-	mr = ibv_reg_mr(ctx->pd, (void *)(uintptr_t)req->mr.addr, req->mr.length, access);
+	mr = verbs_mr_register(ctx, req, access);
+	if (mr == NULL && errno == EFAULT && (access & ~reads) == local) /* read-only memory */
+		mr = verbs_mr_register(ctx, req, access & reads);
 	if (mr == NULL)
 		return ctx->host->fail(-errno, "region of %llu bytes: %s: %s%s",
 				       (unsigned long long)req->mr.length,
