@@ -57,8 +57,6 @@ san_ofi_deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 	ep->nb_offers -= is_offer;
 	if ((hdr->flags & OFI_WANT_ACK) == 0 || ep->state == OFI_EP_ENDED)
 		return;
-	if (is_offer && err == FI_ETRUNC)
-		err = 0; /* the sender has not asked whether there was room */
 	san_ofi_rx_answer(ep, hdr->id, (uint32_t)err, 0);
 	san_ofi_progress_mark(ep);
 }
@@ -69,6 +67,7 @@ deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_
 {
 	struct fi_cq_err_entry e = {.op_context = r->context, .err = err};
 	size_t room = r->length - base;
+	int rc;
 
 	san_ofi_deliver_fill(&e, ep, hdr);
 	if ((r->flags & FI_MULTI_RECV) != 0)
@@ -82,8 +81,9 @@ deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_
 	e.prov_errno = prov_errno;
 	if (e.err != 0)
 		e.err_data_size = 0;
-	san_ofi_deliver_answer(ep, hdr, e.err);
+	rc = e.err;
 	san_ofi_rxq_done(q, ep, r, &e);
+	san_ofi_deliver_answer(ep, hdr, rc);
 }
 
 /* ---- messages that need more than one step ---- */
@@ -107,8 +107,10 @@ deliver_fetch_end(struct ofi_fetch *f)
 	f->is_whole = true;
 	while ((f = STAILQ_FIRST(&ep->fetches)) != NULL && f->is_whole) {
 		STAILQ_REMOVE_HEAD(&ep->fetches, link);
+		ep->nb_fetches--;
 		deliver_fetch_complete(f);
 	}
+	san_ofi_progress_mark(ep); /* others may begin */
 }
 
 /* Read the next part of the message, or end. */
@@ -158,8 +160,8 @@ deliver_fetch(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_t b
 	size_t room = r->length - base;
 
 	if (f == NULL) {
-		deliver_complete(ep, q, r, base, hdr, FI_ENOMEM, 0);
 		san_ofi_ep_break(ep, "no memory for a message");
+		deliver_complete(ep, q, r, base, hdr, FI_ENOMEM, 0);
 		return;
 	}
 	*f = (struct ofi_fetch){
@@ -170,8 +172,10 @@ deliver_fetch(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_t b
 		.end = hdr->length < room ? hdr->length : room,
 	};
 	memcpy(&f->hdr, hdr, OFI_HDR_MSG);
-	if (ep->owner == NULL)
+	if (ep->owner == NULL) {
 		STAILQ_INSERT_TAIL(&ep->fetches, f, link);
+		ep->nb_fetches++;
+	}
 	if ((hdr->flags & OFI_PLACES) == 0) {
 		deliver_fetch_end(f);
 		return;

@@ -312,17 +312,7 @@ ep_shut(struct ofi_ep *ep, int64_t end_ms)
 	return rc;
 }
 
-int
-san_ofi_ep_shutdown(struct ofi_ep *ep)
-{
-	if (ep->state == OFI_EP_ENDED)
-		return 0; /* the peer was faster */
-	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
-		return -FI_ENOTCONN;
-	return ep_shut(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
-}
-
-/* What the program believes to be sent is sent first. */
+/* What the program believes to be sent is sent first, and answers to the peer. */
 void
 san_ofi_ep_drain(struct ofi_ep *ep, int64_t end)
 {
@@ -330,12 +320,21 @@ san_ofi_ep_drain(struct ofi_ep *ep, int64_t end)
 		;
 }
 
-void
+int
 san_ofi_ep_linger(struct ofi_ep *ep, int64_t end)
 {
 	san_ofi_ep_drain(ep, end);
-	if (ep->state == OFI_EP_CONNECTED)
-		ep_shut(ep, end);
+	return ep->state == OFI_EP_CONNECTED ? ep_shut(ep, end) : 0;
+}
+
+int
+san_ofi_ep_shutdown(struct ofi_ep *ep)
+{
+	if (ep->state == OFI_EP_ENDED)
+		return 0; /* the peer was faster */
+	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
+		return -FI_ENOTCONN;
+	return san_ofi_ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
 }
 
 static void
@@ -352,9 +351,9 @@ ep_release(struct ofi_ep *ep)
 		return;
 	LIST_REMOVE(ep, link);
 	rtsan_qp_destroy(ep->qp);
-	san_ofi_ep_end(ep);
-	ep_cancel_recvs(ep); /* those posted since it ended */
-	ep_cancel_ops(ep, true);
+	ep->state = OFI_EP_ENDED;
+	ep_cancel_ops(ep, true); /* first: receives that are in use are older than posted ones */
+	ep_cancel_recvs(ep);
 	while ((buf = LIST_FIRST(&ep->bufs)) != NULL) {
 		LIST_REMOVE(buf, link);
 		san_ofi_ctx_buf_put(ctx, buf);

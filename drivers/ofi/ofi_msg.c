@@ -13,7 +13,8 @@ msg_post(struct fid_ep *fid, struct ofi_op_args *args, uint64_t own_flags, bool 
 	ssize_t rc;
 
 	args->kind = OFI_OP_SEND;
-	args->flags |= has_own ? san_ofi_msg_own_flags(ep, own_flags) : san_ofi_msg_flags(ep);
+	args->flags |= has_own ? san_ofi_msg_own_flags(ep, own_flags & ~FI_TAGGED) :
+				 san_ofi_msg_flags(ep);
 	san_ofi_ctx_lock();
 	rc = san_ofi_op_post(ep, args);
 	san_ofi_ctx_unlock();

@@ -108,6 +108,7 @@ struct ofi_ctx {
 	bool is_lost;            /**< the daemon or the port has ended */
 	bool has_rdm;            /**< sleepers for completions watch events of connections, too */
 	uint32_t nb_rounds;
+	uint32_t nb_offers; /**< long messages that peers read */
 	SLIST_HEAD(, ofi_lane) lanes;
 	LIST_HEAD(, ofi_buf) bufs;   /**< free send buffers */
 	LIST_HEAD(, ofi_op) ops;     /**< free ones */
@@ -216,6 +217,7 @@ struct ofi_offer {
 	size_t length;
 	uint8_t nb;
 	struct ofi_mr *mrs[OFI_IOV];
+	struct ofi_place places[OFI_IOV]; /**< what the message has instead of its bytes */
 };
 
 enum ofi_kind {
@@ -331,7 +333,8 @@ struct ofi_ep {
 	STAILQ_HEAD(, ofi_rx) held;       /**< messages that wait for a receive */
 	uint32_t due[OFI_CLASSES];        /**< credits to return */
 	STAILQ_HEAD(, ofi_fetch) fetches; /**< messages that complete in order (FI_EP_MSG) */
-	uint32_t write_status;            /**< of the write that is being received */
+	uint32_t nb_fetches;
+	uint32_t write_status; /**< of the write that is being received */
 	/* sending */
 	uint32_t credit[OFI_CLASSES];
 	uint32_t nb_ops;     /**< of the program */
@@ -570,7 +573,7 @@ void san_ofi_ep_conn_close(struct ofi_ep *conn);
 /** Send what is posted, until *end_ms*. */
 void san_ofi_ep_drain(struct ofi_ep *ep, int64_t end_ms);
 /** Then disconnect. */
-void san_ofi_ep_linger(struct ofi_ep *ep, int64_t end_ms);
+int san_ofi_ep_linger(struct ofi_ep *ep, int64_t end_ms);
 
 extern struct fi_ops_cm san_ofi_cm_ops, san_ofi_cm_rdm_ops;
 /** Connect to *ep*'s peer, or accept its request. 0 or -errno. */

@@ -49,6 +49,8 @@ progress_dirty(struct ofi_ctx *ctx)
 		STAILQ_REMOVE_HEAD(&ctx->dirty, dirty);
 		ep->is_dirty = false;
 		ep->needs_room = false;
+		if (!STAILQ_EMPTY(&ep->held) && !ep->is_starving)
+			san_ofi_rx_feed(ep);
 		san_ofi_rx_repost(ep);
 		san_ofi_tx_push(ep);
 	}

@@ -98,6 +98,21 @@ rx_starve(struct ofi_ep *ep)
 	STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
 }
 
+/* Whether one more message may be incomplete. */
+static bool
+rx_may_begin(const struct ofi_ep *ep)
+{
+	return ep->nb_fetches < OFI_REQUESTS;
+}
+
+/* A long message whose sender is no longer there takes no receive that others could use. */
+static bool
+rx_is_lost(const struct ofi_ep *ep, const struct ofi_rx *rx)
+{
+	return ep->state == OFI_EP_ENDED && ep->rxq != &ep->own_rxq &&
+		(rx_hdr(rx)->flags & OFI_PLACES) != 0;
+}
+
 /* Give a message to the next receive. False: there is none. */
 static bool
 rx_give(struct ofi_ep *ep, const struct ofi_rx *rx)
@@ -118,8 +133,8 @@ san_ofi_rx_feed(struct ofi_ep *ep)
 		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
 		ep->is_starving = false;
 	}
-	while ((rx = STAILQ_FIRST(&ep->held)) != NULL) {
-		if (!rx_give(ep, rx)) {
+	while ((rx = STAILQ_FIRST(&ep->held)) != NULL && rx_may_begin(ep)) {
+		if (!rx_is_lost(ep, rx) && !rx_give(ep, rx)) {
 			rx_starve(ep);
 			return;
 		}
@@ -144,12 +159,12 @@ rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 		return;
 	}
 	ep->nb_offers += (hdr->flags & OFI_PLACES) != 0;
-	if (ep->owner != NULL ? san_ofi_tag_on_message(ep, rx) :
-				STAILQ_EMPTY(&ep->held) && rx_give(ep, rx)) {
-		san_ofi_rx_release(ep, rx);
-	} else if (ep->owner == NULL) {
+	if (ep->owner == NULL) {
 		STAILQ_INSERT_TAIL(&ep->held, rx, link);
-		rx_starve(ep);
+		if (!ep->is_starving)
+			san_ofi_rx_feed(ep);
+	} else if (san_ofi_tag_on_message(ep, rx)) {
+		san_ofi_rx_release(ep, rx);
 	}
 }
 
@@ -254,14 +269,17 @@ rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 	struct ofi_op *op = san_ofi_op_of_request(ep, hdr->id);
+	uint32_t status = hdr->status;
 
 	if (op == NULL || op->kind == OFI_OP_READ) {
 		san_ofi_ep_break(ep, "an answer without a request");
 		return;
 	}
-	if (op->kind == OFI_OP_ATOMIC && hdr->status == 0)
+	if (op->offer != NULL && (op->flags & FI_DELIVERY_COMPLETE) == 0 && status == FI_ETRUNC)
+		status = 0; /* the program has not asked whether there was room */
+	if (op->kind == OFI_OP_ATOMIC && status == 0)
 		san_ofi_iov_write(op->iov, op->nb_iov, 0, &hdr->data, sizeof(hdr->data));
-	rx_end_request(op, hdr->status);
+	rx_end_request(op, status);
 }
 
 static void

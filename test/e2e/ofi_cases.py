@@ -162,8 +162,8 @@ def peer_dies(ends):
 
 
 def shared(ends):
-    """Two endpoints with shared receives: one buffer serves both, and the end of their peer in the
-    middle of a message ends the receive that took the beginning."""
+    """Two endpoints with shared receives: one buffer serves both, and a long message whose sender
+    is dead takes none."""
     file = ends.path('server', 'under-way')
     server, port = serve(ends, 'shared', file)
     client = ends.call('client', 'ofi_calls', 'two', ends.server_ip, port)

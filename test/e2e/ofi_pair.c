@@ -345,6 +345,44 @@ receives_complete_in_order(void)
 	close_pair();
 }
 
+/* A sender that asks learns that a long message did not fit; FI_TAGGED changes nothing. */
+static void
+long_message_is_truncated(void)
+{
+	const struct iovec iov = {from, PIECE};
+	const struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .context = from};
+	struct fi_cq_err_entry e;
+
+	connect_pair();
+	CHECK(fi_recv(ep[1], to, PIECE / 2, NULL, 0, to) == 0);
+	CHECK(fi_sendmsg(ep[0], &msg, FI_DELIVERY_COMPLETE | FI_TAGGED) == 0);
+	e = ofi_common_failed(cq[1], to);
+	CHECK(e.err == FI_ETRUNC && e.len == PIECE / 2 && e.olen == PIECE - PIECE / 2);
+	CHECK(ofi_common_failed(cq[0], from).err == FI_ETRUNC);
+	CHECK(fi_recv(ep[1], to, PIECE / 2, NULL, 0, to) == 0);
+	CHECK(fi_sendmsg(ep[0], &msg, 0) == 0);
+	CHECK(ofi_common_failed(cq[1], to).err == FI_ETRUNC);
+	ofi_common_done(cq[0], from);
+	close_pair();
+}
+
+/* A long message of read-only memory, and the end of its connection right behind it. */
+static void
+long_message_before_shutdown(void)
+{
+	static const char constant[PIECE] = {1};
+
+	connect_pair();
+	CHECK(fi_recv(ep[1], to, PIECE, NULL, 0, to) == 0);
+	CHECK(fi_send(ep[0], constant, PIECE, NULL, 0, to) == 0);
+	CHECK(fi_shutdown(ep[0], 0) == 0);
+	ofi_common_done(cq[0], to);
+	CHECK(ofi_common_done(cq[1], to).len == PIECE && memcmp(to, constant, PIECE) == 0);
+	expect_event(FI_SHUTDOWN);
+	expect_event(FI_SHUTDOWN);
+	close_pair();
+}
+
 /* As many operations as an endpoint may have, again and again. */
 static void
 many_requests(void)
@@ -647,6 +685,8 @@ main(int argc, char **argv)
 	if (!is_device()) /* a message may be complete before the program sees that it has begun */
 		cancel_in_use();
 	receives_complete_in_order();
+	long_message_is_truncated();
+	long_message_before_shutdown();
 	many_requests();
 	shared_receives_have_flags();
 	shutdown_cancels();
