@@ -69,19 +69,20 @@ def attached(runner, vdev=None):
 
 
 @contextlib.contextmanager
-def embedded(runner):
+def embedded(runner, mtu=MTU):
     """The engine in each program, joined by memif. Ranks start at the same time, and so would
     compete for hugepages."""
     def words(role):
-        return ' '.join(str(w) for w in runner.eal(role, MTU, False))
+        return ' '.join(str(w) for w in runner.eal(role, mtu, False))
 
     (runner.tmp / 'memif.sock').unlink(missing_ok=True)
-    yield {role: settings(runner, f'dpdk:{words(role)} -- ip={ip}/24 mtu={MTU} conns=64 idle=yield')
+    yield {role: settings(runner, f'dpdk:{words(role)} -- ip={ip}/24 mtu={mtu} conns=64 idle=yield')
            for role, ip in IP.items()}
 
 
 # Where a program finds its transport.
-ENDS = {'memif': attached, 'veth': lambda runner: attached(runner, VETH), 'embedded': embedded}
+ENDS = {'memif': attached, 'veth': lambda runner: attached(runner, VETH), 'embedded': embedded,
+        'embedded9000': lambda runner: embedded(runner, 9000)}
 
 
 @contextlib.contextmanager
@@ -142,7 +143,7 @@ def mpirun(runner, ends, transport, prefix):
 
 def after(runner, where, role):
     """The client's port starts only after the server's, which makes the socket of memif."""
-    if where != 'embedded' or role == 'server':
+    if not where.startswith('embedded') or role == 'server':
         return []
     return ['sh', '-c', 'until test -S "$0"; do sleep 0.1; done; exec "$@"',
             runner.tmp / 'memif.sock']

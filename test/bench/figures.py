@@ -90,7 +90,8 @@ MANNERS = {
 FORCED = ('small', 'large', 'small-large')
 
 
-PLACES = {'memif': 'two daemons, memif', 'veth': 'two daemons, veth', 'embedded': 'embedded, memif'}
+PLACES = {'memif': 'two daemons, memif', 'veth': 'two daemons, veth', 'embedded': 'embedded, memif',
+          'embedded9000': 'embedded, memif, MTU 9000'}
 
 
 def ofi(where):
