@@ -106,12 +106,13 @@ def paths(work):
     for manner in ('direct', 'wait', 'small'):
         result = run_one(link, ['--size', '100000', '--depth', '1', '--way', 'one', '--receive',
                                 manner], 200)
-        half = result['messages'] / 2
+        nb = result['messages']
         writes[manner] = counter(result, 'push_solicited')
         messages[manner] = counter(result, 'push_unsolicited')
-        check((writes[manner] > half) == (manner == 'direct'), f'written: {writes}, of {2 * half}')
+        # a busy machine turned up to half of the others into writes
+        check((writes[manner] > 0.75 * nb) == (manner == 'direct'), f'written: {writes}, of {nb}')
         # bytes not written or in messages are read; learning takes some 27 messages
-        check((messages[manner] > 40 * half) == (manner == 'small'), f'messages: {messages}')
+        check((messages[manner] > 20 * nb) == (manner == 'small'), f'messages: {messages}')
     server.stop_ok()
     link.stop()
 
