@@ -67,7 +67,6 @@ deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_
 {
 	struct fi_cq_err_entry e = {.op_context = r->context, .err = err};
 	size_t room = r->length - base;
-	int rc;
 
 	san_ofi_deliver_fill(&e, ep, hdr);
 	if ((r->flags & FI_MULTI_RECV) != 0)
@@ -81,9 +80,8 @@ deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_
 	e.prov_errno = prov_errno;
 	if (e.err != 0)
 		e.err_data_size = 0;
-	rc = e.err;
 	san_ofi_rxq_done(q, ep, r, &e);
-	san_ofi_deliver_answer(ep, hdr, rc);
+	san_ofi_deliver_answer(ep, hdr, e.err);
 }
 
 /* ---- messages that need more than one step ---- */

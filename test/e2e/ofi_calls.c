@@ -226,7 +226,7 @@ read_is_refused(const struct place *at)
 	CHECK(err == FI_EACCES || err == FI_EKEYREJECTED);
 }
 
-/* Others leave the connection as it was. */
+/* Other transports refuse an access and keep the connection. */
 static void
 client_refusals(const struct place *at)
 {
