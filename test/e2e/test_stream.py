@@ -95,24 +95,29 @@ def loans(work, idle):
          'all by loans')
 
 
+def path_of(link, manner):
+    """Receive in a manner: the fractions of messages that were written, and sent as messages."""
+    result = run_one(link, ['--size', '100000', '--depth', '1', '--way', 'one', '--receive',
+                            manner], 200)
+    nb = result['messages']
+    return counter(result, 'push_solicited') / nb, counter(result, 'push_unsolicited') / nb
+
+
 def paths(work):
     """AFC-6 to AFC-9: the path follows from how the server receives: each transfer is a write, a
     read by the server, or messages, except during learning and when a busy machine delays a
-    program. (test_stream_mode checks each of them.)
+    program: then it is tried again. (test_stream_mode checks each of them.)
     """
     link = Memif(work)
     server = Server(link)
-    writes, messages = {}, {}
     for manner in ('direct', 'wait', 'small'):
-        result = run_one(link, ['--size', '100000', '--depth', '1', '--way', 'one', '--receive',
-                                manner], 200)
-        nb = result['messages']
-        writes[manner] = counter(result, 'push_solicited')
-        messages[manner] = counter(result, 'push_unsolicited')
-        # a busy machine turned up to half of the others into writes
-        check((writes[manner] > 0.75 * nb) == (manner == 'direct'), f'written: {writes}, of {nb}')
-        # bytes not written or in messages are read; learning takes some 27 messages
-        check((messages[manner] > 20 * nb) == (manner == 'small'), f'messages: {messages}')
+        for _ in range(5):
+            written, messages = path_of(link, manner)
+            # bytes not written or in messages are read; learning takes some 27 messages
+            fits = (written > 0.5) == (manner == 'direct') and (messages > 20) == (manner == 'small')
+            if fits:
+                break
+        check(fits, f'{manner}: of a transfer {written} were written; {messages} messages')
     server.stop_ok()
     link.stop()
 
