@@ -572,7 +572,7 @@ struct ofi_ep *san_ofi_ep_conn_open(struct ofi_ep *owner);
 void san_ofi_ep_conn_close(struct ofi_ep *conn);
 /** Send what is posted, until *end_ms*. */
 void san_ofi_ep_drain(struct ofi_ep *ep, int64_t end_ms);
-/** Then disconnect. */
+/** Then disconnect. 0 or -errno. */
 int san_ofi_ep_linger(struct ofi_ep *ep, int64_t end_ms);
 
 extern struct fi_ops_cm san_ofi_cm_ops, san_ofi_cm_rdm_ops;
