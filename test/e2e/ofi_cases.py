@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 
+import provider_cases
 from e2e import BUILD, check, until_true
 
 PROVIDER = os.path.join(BUILD, 'drivers/ofi/libsanstack-fi.so')
@@ -19,32 +20,11 @@ NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # libfabric lists it before the provid
 NO_PORT = '1'   # a port on which no program listens
 
 
-class Ends:
-    """The two ends of a link, 'server' and 'client', where the programs of a case run."""
+class Ends(provider_cases.Ends):
+    """The two ends of a link, where programs use the provider."""
 
-    server_ip = None        # address of the provider
-    control_ip = None       # address of the kernel, for fi_pingpong
+    control_ip = None       # address of the kernel at the server, for fi_pingpong
     folder = None           # of the provider
-
-    def program(self, name):
-        """Path of a program of PROGRAMS."""
-        raise NotImplementedError
-
-    def spec(self, role):
-        """The spec of a role."""
-        raise NotImplementedError
-
-    def start(self, role, name, command, env):
-        """Start a process at an end. Returns an object like e2e.Process."""
-        raise NotImplementedError
-
-    def sh(self, role, command):
-        """Run a command. Returns its output."""
-        raise NotImplementedError
-
-    def path(self, role, name):
-        """Path of a file of this case."""
-        raise NotImplementedError
 
     def free_port(self):
         """A TCP port of the server, for fi_pingpong."""

@@ -46,7 +46,7 @@ class Ends:
         """The spec of a program that talks to itself, from several threads."""
         return self.spec('server')
 
-    def start(self, role, name, command):
+    def start(self, role, name, command, env=None):
         """Start a process at an end. Returns an object like e2e.Process."""
         raise NotImplementedError
 

@@ -80,8 +80,7 @@ def polled_alone(work):
 class Here(ofi_cases.Ends):
     """Both ends are processes on this machine."""
 
-    server_ip = IP['server']
-    control_ip = '127.0.0.1'
+    server_ip, control_ip = IP['server'], '127.0.0.1'
     folder = os.path.join(BUILD, 'drivers/ofi')
 
     def __init__(self, work, specs):
@@ -94,7 +93,7 @@ class Here(ofi_cases.Ends):
     def spec(self, role):
         return self.specs[role]
 
-    def start(self, role, name, command, env):
+    def start(self, role, name, command, env=None):
         return Process(self.work, name, command, env)
 
     def sh(self, role, command):

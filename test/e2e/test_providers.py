@@ -33,8 +33,8 @@ class Here(provider_cases.Ends):
     def program(self, name):
         return os.path.join(BUILD, provider_cases.PROGRAMS[name])
 
-    def start(self, role, name, command):
-        return self.work.start(name, command)
+    def start(self, role, name, command, env=None):
+        return self.work.start(name, command, env)
 
     def bench(self, role, own):
         return self.link.program(role, own)

@@ -3,32 +3,15 @@
 
 import ofi_cases
 from e2e import SANITIZE
+from ends import Guests
 from lab import OFI_FOLDER
 
 
-class Ends(ofi_cases.Ends):
+class Ends(ofi_cases.Ends, Guests):
     """The guests as ends of its cases."""
 
+    control_ip = Guests.server_ip
     folder = f'/{OFI_FOLDER}'
-
-    def __init__(self, guests):
-        self.guests = guests
-        self.server_ip = self.control_ip = guests.server_ip
-
-    def program(self, name):
-        return self.guests.program(name)
-
-    def spec(self, role):
-        return self.guests.spec(role)
-
-    def start(self, role, name, command, env):
-        return self.guests.start(role, name, command, env)
-
-    def sh(self, role, command):
-        return self.guests.sh(role, command)
-
-    def path(self, role, name):
-        return self.guests.path(role, name)
 
     def free_port(self):
         return '47592'
@@ -37,9 +20,10 @@ class Ends(ofi_cases.Ends):
 def add_all(tests, guests):
     if not ofi_cases.can_run():
         return
+    ends = Ends(guests.lab)
 
     def add(name, function, *args):
-        tests.add(f'libfabric: {name}', guests.run, lambda _: function(Ends(guests), *args))
+        tests.add(f'libfabric: {name}', ends.run, function, *args)
 
     if not SANITIZE:    # libfabric's programs can't load a provider with sanitizers
         add('fi_info', ofi_cases.info)
@@ -47,13 +31,6 @@ def add_all(tests, guests):
             add(case, *args)
     add('calls', ofi_cases.calls, 'server', 'polite')
     add('refused access', ofi_cases.calls, 'intruded', 'intrude')
-    add('shared receives', ofi_cases.shared)
-    add('alone', ofi_cases.alone)
-    add('pair', ofi_cases.pair)
-    add('refused', ofi_cases.refused)
-    add('peer dies', ofi_cases.peer_dies)
-    add('rdm', ofi_cases.rdm)
-    add('rdm, peer dies', ofi_cases.rdm_peer_dies)
-    add('rdm, an early message', ofi_cases.rdm_early)
-    add('rdm, a hostile peer', ofi_cases.rdm_hostile)
-    add('rdm, a false name', ofi_cases.rdm_false_name)
+    for name in ('shared', 'alone', 'pair', 'refused', 'peer_dies', 'rdm', 'rdm_peer_dies',
+                 'rdm_early', 'rdm_hostile', 'rdm_false_name'):
+        add(name.replace('_', ' '), getattr(ofi_cases, name))
