@@ -29,6 +29,12 @@ def embedded(work, role, port=''):
     return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=64 idle=sleep {port}'
 
 
+def check_notified(process):
+    """The program has ended because its daemon has: an event, or a request, has failed."""
+    check(process.wait() == 1, process.tail())
+    check('failed' in process.tail() or 'the daemon has ended' in process.tail(), process.tail())
+
+
 def write_conf(work, name, text):
     path = work.path(name)
     with open(path, 'w', encoding='utf-8') as f:

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from daemon import (DAEMON, IP, PINGPONG, Daemon, alone, connected, eal, embedded, wait_listening,
-                    write_conf)
+from daemon import (DAEMON, IP, PINGPONG, Daemon, alone, check_notified, connected, eal, embedded,
+                    wait_listening, write_conf)
 from e2e import BUILD, IS_CHECK, PATIENCE, SANITIZE, Process, Tests, check, until_true
 
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
@@ -121,7 +121,7 @@ def daemon_dies(work):
         server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
         wait_listening(daemon, server)
         daemon.process.popen.send_signal(how)
-        check(server.wait() == 1 and 'failed' in server.tail(), server.tail())
+        check_notified(server)
         daemon.process.wait()
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from daemon import Attached, Daemon, alone
+from daemon import Attached, Daemon, alone, check_notified
 from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check, until_true
 
 CROWD = os.path.join(BUILD, 'test/bench/crowd')
@@ -128,7 +128,7 @@ def daemons_killed(work, mode):
         time.sleep(rng.random() * 0.2 * SLOW)   # at a random moment
         dead = link.daemons['client']
         dead.process.kill()
-        check(client.wait() == 1 and ('failed' in client.err() or 'gone' in client.err()), client.tail())
+        check_notified(client)
         link.daemons['client'] = dead.again()
         survivor.round_over(i)
         no_wrong_data(client, server.process)

@@ -8,7 +8,8 @@ import sys
 import time
 
 from e2e import BUILD, SANITIZE, Failed, Process, Tests, check, cpus, until_true
-from daemon import IP, PINGPONG, Daemon, alone, connected, eal, embedded, wait_listening
+from daemon import (IP, PINGPONG, Daemon, alone, check_notified, connected, eal, embedded,
+                    wait_listening)
 
 WAITERS = os.path.join(BUILD, 'test/e2e/waiters')
 SLEEP_NS = 2e6      # sleep of a daemon that has been idle for long
@@ -120,7 +121,7 @@ def daemon_dies(work):
         waiting = Process(work, 'waiting', [PINGPONG, '-w', 'server', daemons[1].spec])
         wait_listening(daemons[1], waiting)
         daemons[1].process.popen.send_signal(how)
-        check(waiting.wait() == 1 and 'failed' in waiting.tail(), waiting.tail())
+        check_notified(waiting)
         for d in daemons:
             d.process.wait()
 

@@ -17,7 +17,7 @@ import sys
 import time
 
 from asleep import wait_asleep
-from daemon import DAEMON, IP, PINGPONG, Attached, Daemon, alone, connected
+from daemon import DAEMON, IP, PINGPONG, Attached, Daemon, alone, check_notified, connected
 from e2e import (BUILD, IS_CHECK, OWN_MOUNTS, PATIENCE, SANITIZE, SLOW, Process, Server, Tests,
                  Veth, check, load, need_namespaces, until_true)
 from test_daemon import ABI, HELLO, MAGIC, REP, ask, dial, request
@@ -362,7 +362,7 @@ def new_one_killed(work):
         served += 'ready' in new.out()
         ended += 'this one cannot continue' in daemon.process.err()
         check('ready' in new.out() or 'this one cannot continue' in daemon.process.err(), daemon.process.tail())
-        check(client.wait() == 1 and ('failed' in client.err() or 'gone' in client.err()), client.tail())
+        check_notified(client)
         link.daemons['client'] = daemon.again()
         client = start_load(link, MODES[1])
     end_load(client)
