@@ -39,11 +39,11 @@
 #include "ofi_common.h"
 
 #define MEMORY   (1 << 20)
-#define THINK_S  3
+#define THINK_S  8 /* a peer without the thread that answers is given up after 5 s */
 #define CQ_VALUE 0x1122334455667788ull
 #define NATIVE   (1ull << 63) /* key of a region that the transport reaches itself */
 
-/** What the server tells of its memory. */
+/** Where the memory of the server is; the first message to the client. */
 struct place {
 	uint64_t addr, key;
 	uint64_t other; /**< key of another domain */

@@ -55,12 +55,25 @@ ofi_common_wait(struct fid_cq *cq, struct fi_cq_data_entry *e)
 	}
 }
 
+static void
+print_error(struct fid_cq *cq)
+{
+	struct fi_cq_err_entry err = {0};
+
+	if (fi_cq_readerr(cq, &err, 0) == 1)
+		fprintf(stderr, "completion: %s: %s\n", fi_strerror(err.err),
+			fi_cq_strerror(cq, err.prov_errno, err.err_data, NULL, 0));
+}
+
 struct fi_cq_data_entry
 ofi_common_done(struct fid_cq *cq, void *context)
 {
 	struct fi_cq_data_entry e;
+	ssize_t rc = ofi_common_wait(cq, &e);
 
-	CHECK(ofi_common_wait(cq, &e) == 1);
+	if (rc == -FI_EAVAIL)
+		print_error(cq);
+	CHECK(rc == 1);
 	CHECK(e.op_context == context);
 	return e;
 }
