@@ -4,7 +4,8 @@
  * Copies a file to the other side, by pushes into its memory or by sends into its receives, and
  * compares checksums.
  *
- *   filecopy server SPEC FILE filecopy client SPEC PEER FILE push|send
+ *	filecopy server SPEC FILE
+ *	filecopy client SPEC PEER FILE push|send
  */
 
 #include <fcntl.h>

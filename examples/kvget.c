@@ -4,7 +4,8 @@
  * A key-value store that clients read without the server's CPU: the server publishes a hash table,
  * and a client pulls the bucket where a key should be.
  *
- *   kvget server SPEC kvget client SPEC PEER [KEYS]
+ *	kvget server SPEC
+ *	kvget client SPEC PEER [KEYS]
  */
 
 #include <stdio.h>

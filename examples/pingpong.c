@@ -3,7 +3,8 @@
 /*
  * Sends a number to the server and back, repeatedly.
  *
- *   pingpong [-w] server SPEC pingpong [-w] client SPEC PEER [ROUNDS]
+ *	pingpong [-w] server SPEC
+ *	pingpong [-w] client SPEC PEER [ROUNDS]
  *
  * -w: sleep until something arrives, instead of polling.
  */

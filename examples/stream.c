@@ -4,7 +4,8 @@
  * An echo over streams: the server returns what it reads, and the client compares it with what it
  * wrote. It needs neither regions nor completions, only read and write.
  *
- * stream server SPEC stream client SPEC PEER [MBYTES]
+ *	stream server SPEC
+ *	stream client SPEC PEER [MBYTES]
  */
 
 #include <errno.h>

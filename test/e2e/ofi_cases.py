@@ -14,7 +14,7 @@ import provider_cases
 from e2e import BUILD, check, until_true
 
 PROVIDER = os.path.join(BUILD, 'drivers/ofi/libsanstack-fi.so')
-PROGRAMS = ('ofi_calls', 'ofi_pair', 'ofi_rdm', 'ofi_rdm_pair', 'ofi_rdm_hostile')
+PROGRAMS = ('ofi_calls', 'ofi_pair', 'ofi_rdm', 'ofi_rdm_pair', 'ofi_hostile')
 RXM = 'sanstack;ofi_rxm'
 NO_RXM = {'FI_PROVIDER': '^ofi_rxm'}      # libfabric lists it before the provider
 NO_PORT = '1'   # a port on which no program listens
@@ -155,6 +155,20 @@ def shared(ends):
     check('done' in finish(server), server.tail())
 
 
+def hostile(ends):
+    """A peer sends messages behind one that it never completes: a bounded number is taken."""
+    server = ends.call('server', 'ofi_pair', 'victim')
+    server.wait_text('port ')
+    port = re.search(r'port (\d+)', server.out())[1]
+    ends_well(ends, 'server', 'ofi_hostile', 'msg', ends.spec('server'), ends.server_ip, port)
+    finish(server)
+
+
+def few_regions(ends):
+    """More long messages than the engine has regions."""
+    ends_well(ends, 'server', 'ofi_pair', 'regions')
+
+
 # ---- FI_EP_RDM ----
 
 def rdm(ends):
@@ -188,12 +202,12 @@ def rdm_early(ends):
 def rdm_hostile(ends):
     """A peer that breaks the protocol loses its connection, and its victim goes on."""
     server, address = rdm_server(ends, 'victim')
-    ends_well(ends, 'server', 'ofi_rdm_hostile', ends.spec('server'), *address.rsplit(':', 1))
+    ends_well(ends, 'server', 'ofi_hostile', 'rdm', ends.spec('server'), *address.rsplit(':', 1))
     finish(server)
 
 
 def rdm_false_name(ends):
     """The same from another host than the one that it names: messages for that host wait."""
     server, address = rdm_server(ends, 'wary')
-    ends_well(ends, 'client', 'ofi_rdm_hostile', ends.spec('client'), *address.rsplit(':', 1))
+    ends_well(ends, 'client', 'ofi_hostile', 'rdm', ends.spec('client'), *address.rsplit(':', 1))
     finish(server)

@@ -3,6 +3,11 @@
 /*
  * Calls of libfabric on two connected endpoints of one process, for ofi_cases.py: what needs the
  * steps of both sides in one order. (OFI-1)
+ *
+ *	ofi_pair          all cases that need no more
+ *	ofi_pair leave    exits in the middle of a message
+ *	ofi_pair regions  needs more regions than there are
+ *	ofi_pair victim   prints its port, and takes the messages of a hostile peer
  */
 
 #include <signal.h>
@@ -11,6 +16,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <netinet/in.h>
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -664,17 +671,71 @@ leave(void)
 	exit(3);
 }
 
-int
-main(int argc, char **argv)
+/* Long messages need regions, and wait for those of others. */
+static void
+regions_run_out(void)
 {
-	size_t i;
+	struct fi_cq_data_entry e;
+	int i, nb_again = 0, done = 0;
+	ssize_t rc;
 
-	for (i = 0; i < BIG; i++)
-		from[i] = (char)(i % 251 + 1);
-	ofi_common_get_info(NULL, NULL);
-	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
-	if (argc == 2 && strcmp(argv[1], "leave") == 0)
-		leave();
+	connect_pair();
+	for (i = 0; i < MESSAGES; i++)
+		CHECK(fi_recv(ep[1], &to[i * PIECE], PIECE, NULL, 0, &to[i]) == 0);
+	for (i = 0; i < MESSAGES; i++) {
+		while ((rc = fi_send(ep[0], &from[i], PIECE, NULL, 0, &from[i])) == -FI_EAGAIN) {
+			nb_again++;
+			done += fi_cq_read(cq[0], &e, 1) == 1;
+		}
+		CHECK(rc == 0);
+	}
+	CHECK(nb_again > 0);
+	for (i = 0; i < MESSAGES; i++) {
+		CHECK(ofi_common_done(cq[1], &to[i]).len == PIECE);
+		CHECK(memcmp(&to[i * PIECE], &from[i], PIECE) == 0);
+	}
+	for (; done < MESSAGES; done++)
+		CHECK(ofi_common_wait(cq[0], &e) == 1);
+	close_pair();
+}
+
+/* A hostile peer fills a buffer for many messages, behind a long one that does not come. */
+static void
+be_victim(void)
+{
+	struct iovec iov = {to, BIG};
+	const struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = to};
+	struct fid_pep *pep = listen_somewhere();
+	struct fi_cq_data_entry e;
+	ssize_t rc;
+
+	printf("port %d\n", ntohs(((struct sockaddr_in *)&listens_at)->sin_port));
+	fflush(stdout);
+	accept_request(expect_request());
+	CHECK(fi_recvmsg(ep[1], &multi, FI_MULTI_RECV) == 0);
+	CHECK(ofi_common_failed(cq[1], to).err == FI_ECANCELED);
+	while ((rc = fi_cq_read(cq[1], &e, 1)) == 1 && e.len == 0)
+		;
+	CHECK(rc == -FI_EAVAIL);
+	CHECK(ofi_common_failed(cq[1], to).err == FI_ECANCELED); /* the buffer */
+	expect_event(FI_CONNECTED);
+	expect_event(FI_SHUTDOWN);
+	close_side(1);
+	CHECK(fi_close(&pep->fid) == 0);
+}
+
+static void
+close_all(void)
+{
+	CHECK(fi_close(&domain->fid) == 0);
+	CHECK(fi_close(&eq->fid) == 0 && fi_close(&fabric->fid) == 0);
+	fi_freeinfo(info);
+	printf("done\n");
+}
+
+static void
+call_in_one_process(void)
+{
 	info_may_be_asked_for();
 	enable_needs_its_parts();
 	flags_of_operations();
@@ -697,9 +758,26 @@ main(int argc, char **argv)
 		fetch_needs_both_rights();
 		child_dies();
 	}
-	CHECK(fi_close(&domain->fid) == 0);
-	CHECK(fi_close(&eq->fid) == 0 && fi_close(&fabric->fid) == 0);
-	fi_freeinfo(info);
-	printf("done\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *role = argc == 2 ? argv[1] : "";
+	size_t i;
+
+	for (i = 0; i < BIG; i++)
+		from[i] = (char)(i % 251 + 1);
+	ofi_common_get_info(NULL, NULL);
+	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
+	if (strcmp(role, "leave") == 0)
+		leave();
+	else if (strcmp(role, "regions") == 0)
+		regions_run_out();
+	else if (strcmp(role, "victim") == 0)
+		be_victim();
+	else
+		call_in_one_process();
+	close_all();
 	return 0;
 }

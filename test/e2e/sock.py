@@ -370,7 +370,8 @@ def carried(pair, kernel, grown):
     received, sent = (kernel[name] for name in COUNTED[pair.proto])
     most = max(received, sent) // FEW + pair.kernels + TOKEN * grown['streams_accepted']
     for name in COUNTED[pair.proto]:
-        check(grown[name] <= most, f'the kernel has {name} {grown[name]}, at most {most}')
+        check(grown[name] <= most, f'the kernel has {name} {grown[name]}, at most {most}; '
+                                   f'the daemon: {pair.daemons["us"].process.tail()}')
     wanted = sent if pair.ours == SERVER else received
     if pair.sent is not None:       # the number of repetitions depends on the transport
         wanted = pair.sent

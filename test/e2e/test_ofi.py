@@ -64,17 +64,21 @@ def no_daemon(work):
 
 
 def polled(work):
-    """The engine in the process, without an lcore. A silent peer is given up after half a second."""
+    """The engine in the process, without an lcore. A silent peer is given up after five seconds."""
     def spec(role):
         cpu = cpus()[role == 'client']
         return (f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=64 idle=yield '
-                'poll=caller keepalive=100ms')
+                'poll=caller')
     return [], (spec('server'), spec('client'))
 
 
-def polled_alone(work):
+def polled_alone(work, more=''):
     return [], [f'dpdk:{eal(work, "server", f"0@{cpus()[0]}", vdev=NULL)} -- ip={IP["server"]}/24 '
-                'conns=64 idle=yield']
+                f'conns=64 idle=yield {more}']
+
+
+def few_regions(work):
+    return polled_alone(work, 'regions=16')
 
 
 class Here(ofi_cases.Ends):
@@ -243,6 +247,7 @@ def main():
     tests.add('two daemons: rdm, an early message', with_ends, two_daemons, ofi_cases.rdm_early)
     tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, ofi_cases.rdm_hostile)
     tests.add('two daemons: rdm, a false name', with_ends, two_daemons, ofi_cases.rdm_false_name)
+    tests.add('one daemon: a hostile peer', with_ends, one_daemon, ofi_cases.hostile)
     tests.add('one daemon: shared receives', with_ends, one_daemon, ofi_cases.shared)
     tests.add('daemon dies', daemon_dies)
     tests.add('rdm, daemon dies', rdm_daemon_dies)
@@ -250,6 +255,7 @@ def main():
     tests.add('polled: a program thinks', with_ends, polled, ofi_cases.calls, 'thinks')
     tests.add('polled: alone', with_ends, polled, ofi_cases.alone)
     tests.add('polled: pair', with_ends, polled_alone, ofi_cases.pair)
+    tests.add('polled: few regions', with_ends, few_regions, ofi_cases.few_regions)
     tests.add('polled: leaves', with_ends, polled_alone, ofi_cases.leaves)
     tests.add('polled: rdm', with_ends, polled_alone, ofi_cases.rdm)
     if not SANITIZE:

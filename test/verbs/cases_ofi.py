@@ -31,6 +31,6 @@ def add_all(tests, guests):
             add(case, *args)
     add('calls', ofi_cases.calls, 'server', 'polite')
     add('refused access', ofi_cases.calls, 'intruded', 'intrude')
-    for name in ('shared', 'alone', 'pair', 'refused', 'peer_dies', 'rdm', 'rdm_peer_dies',
+    for name in ('shared', 'hostile', 'alone', 'pair', 'refused', 'peer_dies', 'rdm', 'rdm_peer_dies',
                  'rdm_early', 'rdm_hostile', 'rdm_false_name'):
         add(name.replace('_', ' '), getattr(ofi_cases, name))

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ofi_rdm_hostile SPEC IP PORT: a peer of an endpoint FI_EP_RDM that breaks its protocol, for
- * ofi_cases.py. Each fault must end its connection; a correct message at last arrives. (OFI-1)
+ * Peers that break the provider's protocol, or use up what it has, for ofi_cases.py. (OFI-1)
+ *
+ *	ofi_hostile rdm SPEC IP PORT  of FI_EP_RDM: each fault must end its connection; a correct
+ *	                              message at last arrives
+ *	ofi_hostile msg SPEC IP PORT  of FI_EP_MSG: sends short messages behind a long one
+ *	                              without bytes, until no credits come back
  */
 
 #include <stdio.h>
@@ -16,14 +20,17 @@
 
 #define TAG_LAST  0x7777
 #define PATIENT   20 /* seconds */
+#define QUIET     2  /* seconds without credits: there will be none */
 #define HUGE      (1ull << 63)
-#define NB_PLACES 5 /* one more than is allowed */
+#define NB_PLACES 5   /* one more than is allowed */
+#define RX_SIZE   64u /* the victim's messages are headers */
 
 static struct rtsan_ctx *ctx;
 static struct rtsan_cq *cq;
 static struct rtsan_qp *qp;
-static struct rtsan_mr *mr;
+static struct rtsan_mr *mr; /* the receives, then the message to send */
 static struct sockaddr_in victim;
+static int credits; /* for messages */
 
 #define CHECK(cond)                                                                         \
 	do {                                                                                \
@@ -65,6 +72,39 @@ static const struct fault {
 
 #define NB_FAULTS ((int)(sizeof(faults) / sizeof(faults[0])) - 2)
 
+static uint8_t *
+rx_at(uint64_t slot)
+{
+	return (uint8_t *)rtsan_mr_addr(mr) + slot * RX_SIZE;
+}
+
+static int
+post_recv(uint64_t slot)
+{
+	struct rtsan_sge sge = {rx_at(slot), RX_SIZE, rtsan_mr_lkey(mr)};
+	const struct rtsan_recv_wr wr = {.wr_id = slot, .sge = &sge, .nb_sge = 1};
+
+	return rtsan_post_recv(qp, &wr, 1);
+}
+
+/* The next completion of a send, if there is one. Received credits are counted. */
+static int
+poll_sent(struct rtsan_wc *wc)
+{
+	const struct ofi_hdr *hdr;
+
+	while (rtsan_cq_poll(cq, wc, 1) == 1) {
+		if (wc->opcode != RTSAN_WC_RECV)
+			return 1;
+		if (wc->status != RTSAN_WC_SUCCESS)
+			continue;
+		hdr = (const struct ofi_hdr *)rx_at(wc->wr_id);
+		credits += hdr->credit[0];
+		post_recv(wc->wr_id); /* the connection may have ended */
+	}
+	return 0;
+}
+
 static struct rtsan_event
 event(const char *name)
 {
@@ -73,7 +113,7 @@ event(const char *name)
 	struct rtsan_wc wc;
 
 	while (rtsan_event_poll(ctx, &ev) == 0) {
-		rtsan_cq_poll(cq, &wc, 1);
+		poll_sent(&wc);
 		if (time(NULL) >= end) {
 			fprintf(stderr, "%s: not noticed\n", name);
 			exit(1);
@@ -82,29 +122,30 @@ event(const char *name)
 	return ev;
 }
 
+/* Connect to *service* with the provider's private data, and that of an endpoint FI_EP_RDM. */
 static void
-connect_qp(void)
+connect_qp(uint64_t service, const struct sockaddr_in *name)
 {
 	const struct rtsan_qp_attr attr = {
 		.send_cq = cq, .recv_cq = cq, .sq_depth = 32, .rq_depth = OFI_NB_RX};
-	struct ofi_cm_hdr hdr = {OFI_CM_MAGIC, OFI_CM_VERSION, sizeof(victim), 9, OFI_NB_MSG,
-				 OFI_NB_RMA, OFI_BUF_SIZE};
-	struct rtsan_sge sge = {rtsan_mr_addr(mr), OFI_BUF_SIZE, rtsan_mr_lkey(mr)};
-	const struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
-	struct sockaddr_in name = victim;
-	uint8_t data[sizeof(hdr) + sizeof(name)];
-	struct rtsan_conn_param param = {.private_data = data, .private_len = sizeof(data)};
+	uint8_t length = name != NULL ? sizeof(*name) : 0;
+	struct ofi_cm_hdr hdr = {OFI_CM_MAGIC, OFI_CM_VERSION, length, 9, OFI_NB_MSG, OFI_NB_RMA,
+				 OFI_BUF_SIZE};
+	uint8_t data[sizeof(hdr) + sizeof(*name)];
+	struct rtsan_conn_param param = {.private_data = data,
+					 .private_len = (uint8_t)(sizeof(hdr) + length)};
 	char ip[RTSAN_ADDRESS_MAX];
-	int i;
+	uint64_t i;
 
-	name.sin_port = htons(9);
 	memcpy(data, &hdr, sizeof(hdr));
-	memcpy(data + sizeof(hdr), &name, sizeof(name));
+	if (name != NULL)
+		memcpy(data + sizeof(hdr), name, length);
 	CHECK(rtsan_qp_create(ctx, &attr, &qp) == 0);
 	for (i = 0; i < OFI_NB_RX; i++)
-		CHECK(rtsan_post_recv(qp, &wr, 1) == 1);
+		CHECK(post_recv(i) == 1);
+	credits = OFI_NB_MSG;
 	inet_ntop(AF_INET, &victim.sin_addr, ip, sizeof(ip));
-	CHECK(rtsan_connect(qp, ip, OFI_RDM_SERVICE(ntohs(victim.sin_port)), &param) == 0);
+	CHECK(rtsan_connect(qp, ip, service, &param) == 0);
 	CHECK(event("connect").type == RTSAN_EV_ESTABLISHED);
 }
 
@@ -115,7 +156,7 @@ send_fault(const struct fault *f)
 	const struct ofi_hdr hdr = {
 		.type = f->type, .flags = f->flags, .length = f->length, .addr = f->tag};
 	struct ofi_place place = {.key = 1};
-	uint8_t *bytes = (uint8_t *)rtsan_mr_addr(mr) + OFI_BUF_SIZE;
+	uint8_t *bytes = rx_at(OFI_NB_RX);
 	struct rtsan_sge sge = {bytes, 0, rtsan_mr_lkey(mr)};
 	const struct rtsan_send_wr wr = {
 		.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED, .sge = &sge, .nb_sge = 1};
@@ -130,28 +171,24 @@ send_fault(const struct fault *f)
 	sge.length = (uint32_t)(OFI_HDR_MSG + f->nb_places * sizeof(place));
 	if (rtsan_post_send(qp, &wr, 1) != 1)
 		return 0;
-	do
-		while (rtsan_cq_poll(cq, &wc, 1) == 0)
-			;
-	while (wc.opcode == RTSAN_WC_RECV);
+	credits--;
+	while (!poll_sent(&wc))
+		;
 	return wc.status == RTSAN_WC_SUCCESS;
 }
 
-int
-main(int argc, char **argv)
+/* ---- FI_EP_RDM ---- */
+
+static void
+break_rdm(uint16_t port)
 {
+	struct sockaddr_in name = victim;
 	int i, sent;
 
-	CHECK(argc == 4);
-	victim.sin_family = AF_INET;
-	CHECK(inet_pton(AF_INET, argv[2], &victim.sin_addr) == 1);
-	victim.sin_port = htons((uint16_t)atoi(argv[3]));
-	CHECK(rtsan_open(argv[1], &ctx) == 0);
-	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
-	CHECK(rtsan_mr_alloc(ctx, 2 * OFI_BUF_SIZE, 0, &mr) == 0);
+	name.sin_port = htons(9);
 	for (i = 0; i < NB_FAULTS + 2; i++) {
 		if (i <= NB_FAULTS)
-			connect_qp();
+			connect_qp(OFI_RDM_SERVICE(port), &name);
 		for (sent = 0; sent <= faults[i].repeat && send_fault(&faults[i]); sent++)
 			;
 		CHECK(sent >= faults[i].repeat); /* what is allowed was taken */
@@ -160,6 +197,56 @@ main(int argc, char **argv)
 		CHECK(event(faults[i].name).type == RTSAN_EV_DISCONNECTED);
 		rtsan_qp_destroy(qp);
 	}
+}
+
+/* ---- FI_EP_MSG ---- */
+
+/* As many messages may be incomplete as operations. Others keep the receives of their credits. */
+static void
+fill_msg(uint16_t port)
+{
+	const struct fault whole = {.type = OFI_MSG};
+	const struct fault no_bytes = {
+		.type = OFI_MSG,
+		.flags = OFI_PLACES | OFI_WANT_ACK,
+		.length = 100,
+		.nb_places = 1,
+		.places = {100},
+	};
+	time_t quiet_since = time(NULL);
+	struct rtsan_wc wc;
+	int sent = 1;
+
+	connect_qp(OFI_SERVICE(port), NULL);
+	CHECK(send_fault(&no_bytes));
+	while (time(NULL) - quiet_since <= QUIET) {
+		poll_sent(&wc);
+		if (credits == 0)
+			continue;
+		CHECK(send_fault(&whole));
+		quiet_since = time(NULL);
+		CHECK(++sent <= OFI_REQUESTS + 2 * OFI_NB_MSG);
+	}
+	CHECK(sent >= OFI_REQUESTS);
+}
+
+int
+main(int argc, char **argv)
+{
+	uint16_t port;
+
+	CHECK(argc == 5);
+	port = (uint16_t)atoi(argv[4]);
+	victim.sin_family = AF_INET;
+	victim.sin_port = htons(port);
+	CHECK(inet_pton(AF_INET, argv[3], &victim.sin_addr) == 1);
+	CHECK(rtsan_open(argv[2], &ctx) == 0);
+	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
+	CHECK(rtsan_mr_alloc(ctx, OFI_NB_RX * RX_SIZE + OFI_BUF_SIZE, 0, &mr) == 0);
+	if (strcmp(argv[1], "msg") == 0)
+		fill_msg(port);
+	else
+		break_rdm(port);
 	rtsan_close(ctx);
 	printf("done\n");
 	return 0;
