@@ -483,13 +483,14 @@ go_to(struct pair *p, enum stage stage)
 		raw_post(&p->qa, &wr);
 }
 
+/* Each stage at least once in both orders of ends, however slow the machine is. */
 static void
 mode_stages(void)
 {
 	struct pair p;
 	uint32_t i;
 
-	for (i = 0; !is_over; i++) {
+	for (i = 0; !is_over || i < 2 * STAGE_MAX; i++) {
 		enum stage stage = i % STAGE_MAX;
 
 		memset(&p, 0, sizeof(p));
@@ -505,8 +506,6 @@ mode_stages(void)
 			raw_drop_qp(&p.qb);
 		}
 	}
-	if (i < 2 * STAGE_MAX)
-		raw_die("only %u ends", i);
 	printf("%u ends\n", i);
 }
 
