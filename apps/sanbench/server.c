@@ -372,11 +372,13 @@ session_summary(const struct session *s)
 	fflush(stdout);
 }
 
+/* Print and count a session that is over. */
 static void
-session_count(const struct session *s)
+session_conclude(const struct session *s)
 {
 	struct bench_served *served = &s->b->served;
 
+	session_summary(s);
 	served->sessions++;
 	served->msgs += s->report.msgs;
 	served->bytes += s->report.bytes;
@@ -399,8 +401,7 @@ san_server_step(struct server *s)
 			continue;
 		}
 		*at = one->next;
-		session_summary(one);
-		session_count(one);
+		session_conclude(one);
 		san_server_accept_free(one);
 	}
 	return has_worked;
@@ -439,6 +440,8 @@ san_server_stop(struct server *s)
 	rtsan_listener_destroy(s->listener);
 	while ((one = s->sessions) != NULL) {
 		s->sessions = one->next;
+		if (one->is_reported) /* the client has the result, and is about to disconnect */
+			session_conclude(one);
 		san_server_accept_free(one);
 	}
 	s->b->server = NULL;
