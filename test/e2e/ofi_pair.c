@@ -396,24 +396,29 @@ many_requests(void)
 {
 	struct fi_cq_data_entry e[64];
 	struct fid_mr *mr;
-	int i, posted = 0, done = 0;
+	int i, posted = 0, done = 0, nb_refused = 0;
+	uint64_t key;
 	ssize_t n;
 
 	info->tx_attr->size = REQUESTS;
 	connect_pair();
 	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
+	key = fi_mr_key(mr);
 	while (done < 2 * REQUESTS) {
 		for (; posted - done < REQUESTS; posted++)
-			CHECK(fi_read(ep[0], to, READ, NULL, 0, (uintptr_t)&from[posted],
-				      fi_mr_key(mr), NULL) == 0);
-		CHECK(fi_read(ep[0], to, 1, NULL, 0, (uintptr_t)from, fi_mr_key(mr), NULL) ==
-		      -FI_EAGAIN);
+			CHECK(fi_read(ep[0], to, READ, NULL, 0, (uintptr_t)&from[posted], key,
+				      NULL) == 0);
+		n = fi_read(ep[0], to, READ, NULL, 0, (uintptr_t)&from[posted], key, NULL);
+		CHECK(n == 0 || n == -FI_EAGAIN);
+		nb_refused += n != 0;
+		posted += n == 0; /* meanwhile a thread of the provider has made room */
 		n = fi_cq_read(cq[0], e, 64);
 		CHECK(n > 0 || n == -FI_EAGAIN);
 		done += n > 0 ? (int)n : 0;
 	}
 	for (i = done; i < posted; i++)
 		ofi_common_done(cq[0], NULL);
+	CHECK(nb_refused > 0);
 	CHECK(memcmp(&from[posted - 1], to, READ) == 0); /* in order */
 	CHECK(fi_close(&mr->fid) == 0);
 	exchange();
