@@ -19,8 +19,9 @@
  * @param child
  *   Result: 0 in the child, its PID in the parent. Both devices are up and have addresses.
  * @return
- *   0, or a negative errno with the failed step in *what*: - -EPERM: no right to create a
- *   namespace. - -EOPNOTSUPP: the kernel has no veth.
+ *   0, or a negative errno with the failed step in *what*:
+ *   - -EPERM: no right to create a namespace.
+ *   - -EOPNOTSUPP: the kernel has no veth.
  */
 int san_veth_fork(pid_t *child, const char **what);
 

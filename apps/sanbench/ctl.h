@@ -7,14 +7,13 @@
  * Control messages between the two ends of a run. They are sends on a connection of their own,
  * which is always ordered.
  *
- *   client                           server MANIFEST ... MANIFEST_END  -->          (trees) list
- *   of files
- *                              <--  READY   (trees) they can be
- *                              written
+ *   client                           server
+ *   MANIFEST ... MANIFEST_END  -->          (trees) list of files
+ *                              <--  READY   (trees) they can be written
  *   PLACED(conn, n)            -->          messages below n are in their slots
  *                              <--  DONE(conn, n)  they were checked
- *   CONN_END(conn, ...)        -->          totals of the connection END
- *   -->
+ *   CONN_END(conn, ...)        -->          totals of the connection
+ *   END                        -->
  *                              <--  REPORT  what the server found
  */
 

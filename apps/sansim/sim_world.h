@@ -7,10 +7,14 @@
  * Hosts, switches and links in one process and in virtual time. The protocol code is the product's;
  * its environment is simulated: cables, queues, clocks, programs, and the faults of all of these.
  *
- *   sim_event.c   queue of events sim_pool.c    buffers of all packets sim_link.c    one
- *   direction of a cable, with the queue in front of it sim_topo.c    topology and forwarding
- *   sim_host.c    an engine, its clock, its receive ring sim_load.c    the programs: connections,
- *   requests, memory sim_fault.c   faults: kind, time and place sim_check*.c  invariants
+ *   sim_event.c   queue of events
+ *   sim_pool.c    buffers of all packets
+ *   sim_link.c    one direction of a cable, with the queue in front of it
+ *   sim_topo.c    topology and forwarding
+ *   sim_host.c    an engine, its clock, its receive ring
+ *   sim_load.c    the programs: connections, requests, memory
+ *   sim_fault.c   faults: kind, time and place
+ *   sim_check*.c  invariants
  *   sim_world.c   the event loop and the phases of a run
  *
  * One world at a time; nothing is thread-safe.
