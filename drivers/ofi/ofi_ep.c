@@ -126,7 +126,7 @@ ep_check_parts(const struct ofi_ep *ep)
 {
 	if (ep->eq == NULL && ep->rdm == NULL && ep->owner == NULL)
 		return -FI_ENOEQ;
-	/* counters do not tell of errors, and one queue at least makes progress */
+	/* counters do not report errors, and one queue at least makes progress */
 	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->tx_cq == NULL) ||
 	    ((ep->caps & FI_RECV) != 0 && ep->rx_cq == NULL))
 		return -FI_ENOCQ;
@@ -199,7 +199,7 @@ ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 
 	if ((flags & ~(local | remote)) != 0)
 		return -FI_EBADFLAGS;
-	/* the transport does not tell the target; some name that besides, without FI_RMA_EVENT */
+	/* the transport does not notify the target; some ask for that too, without FI_RMA_EVENT */
 	if ((flags & local) == 0)
 		return -FI_ENOSYS;
 	for (i = 0; i < OFI_CNTRS; i++)

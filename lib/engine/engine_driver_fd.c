@@ -27,7 +27,7 @@ is_bound_to(int fd, uint32_t if_index)
 		(uint32_t)name.sll_ifindex == if_index;
 }
 
-/* The kernel does not tell which device it is of: a packet of another port ends the sleep, too. */
+/* The kernel does not report the device: a packet of another port ends the sleep, too. */
 static bool
 is_xdp(int fd)
 {

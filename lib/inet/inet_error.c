@@ -128,7 +128,7 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 		san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
-/** The next plateau, if a router does not tell the MTU (RFC 1191, 7.1). */
+/** The next plateau, if a router does not report the MTU (RFC 1191, 7.1). */
 static uint16_t
 inet_error_mtu_plateau(uint32_t len)
 {

@@ -60,7 +60,7 @@ tl_hold_is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
 	return tc->peer.ordered && oldest != NULL && san_tl_rnr_since_ns(tl, oldest) != 0;
 }
 
-/* Everything that tl accepted is sent: tell why it does not accept more. */
+/* Everything that tl accepted is sent: the reason for which it does not accept more. */
 static enum san_hold
 submit_hold(const struct san_tl_conn *tc)
 {
