@@ -348,7 +348,7 @@ def journal(work):
     ask(s, request(HELLO))
     s.close()
     wait_log(daemon, '<6>san.driver: app=1')
-    wait_log(daemon, 'gone')
+    wait_log(daemon, ' detached')
     before = daemon.process.err()
     manager.listen()
     rewrite(daemon, '[log]', '[log]\ntarget = syslog')

@@ -433,7 +433,7 @@ def refused(work):
                 rc, why = answer(s)
                 check(rc < 0 and text in why, f'{rc} {why}')
     daemon.settle(before)
-    check('resum' not in daemon.process.err(), daemon.process.err())
+    check('this one continues' not in daemon.process.err(), daemon.process.err())
     daemon.stop()
 
 
