@@ -32,7 +32,8 @@ def embedded(work, role, port=''):
 def check_notified(process):
     """The program has ended because its daemon has: an event, or a request, has failed."""
     check(process.wait() == 1, process.tail())
-    check('failed' in process.tail() or 'the daemon has ended' in process.tail(), process.tail())
+    check('the port has failed' in process.err() or 'the daemon has ended' in process.err(),
+          process.tail())
 
 
 def write_conf(work, name, text):
