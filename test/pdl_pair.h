@@ -254,10 +254,7 @@ pair_report(struct pair *t, int side)
 static inline void
 pair_hold(struct pair *t, int side, uint32_t level)
 {
-	static uint32_t held;
-
-	held = level;
-	t->pdl[side]->nb_held = &held;
+	t->pdl[side]->uses[0].nb_held = level;
 	t->pdl[side]->rx_free = 1000;
 	t->pdl[side]->rx_level = 1;
 }

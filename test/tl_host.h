@@ -39,6 +39,7 @@ struct tl_pkt {
 
 /** What the two sides of one connection agree on. */
 struct tl_link {
+	uint8_t net; /* of the peer: other hosts are in other ones */
 	bool ordered, relaxed, pack;
 	uint16_t req_win, data_win, msg_limit, n, mtu;
 	uint16_t rnr_ms;
@@ -116,7 +117,7 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 		SAN_VERIFY(san_pdl_conn_add(h[i]->pdl, &c[i]) == 0);
 		c[i]->pkey = 0x8001;
 		c[i]->path.src = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, 0, h[i]->side + 1}};
-		c[i]->path.dst = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, 0, h[1 - i]->side + 1}};
+		c[i]->path.dst = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, l->net, h[1 - i]->side + 1}};
 		slot[i] = c[i]->slot;
 	}
 	for (i = 0; i < 2; i++) {

@@ -737,14 +737,14 @@ san_core_check(const struct san_core *core)
 uint64_t
 san_core_leaks(const struct san_core *core)
 {
-	const struct san_tl *tl = core->tl;
-	const struct san_pdl *pdl = core->pdl;
+	struct san_core_pool pools[SAN_CORE_POOLS];
+	uint64_t n = san_ulp_mr_nb(core->ulp) + core->nb_streams;
+	uint32_t i;
 
-	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_wide - pdl->free_wide.nb) +
-		(SAN_WIN_MAX * pdl->conf.max_wide - pdl->free_rxwords.nb) +
-		(tl->conf.max_txns - tl->free_txns.nb) + (tl->conf.max_rxns - tl->free_rxns.nb) +
-		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->expired_used +
-		san_ulp_mr_nb(core->ulp) + core->nb_streams;
+	san_core_pools(core, pools);
+	for (i = 0; i < SAN_CORE_POOLS; i++)
+		n += pools[i].used;
+	return n;
 }
 
 uint32_t

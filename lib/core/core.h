@@ -178,6 +178,15 @@ int san_core_conn_request_adopt(struct san_core *core, const struct san_cm_moved
 void san_core_conn_request_settle(struct san_core *core, uint64_t request, bool adopted,
 				  uint64_t now_ns);
 
+/** A pool that the connections of an lcore share (RT-35). */
+struct san_core_pool {
+	const char *name;
+	uint32_t used, max; /**< parts, packets or bytes; expired grants are not limited by *max* */
+};
+#define SAN_CORE_POOLS 13
+
+/** All of them: core_pool.c. */
+void san_core_pools(const struct san_core *core, struct san_core_pool pools[SAN_CORE_POOLS]);
 /** Verify every invariant of every layer. For tests. */
 void san_core_check(const struct san_core *core);
 /**

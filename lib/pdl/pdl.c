@@ -74,20 +74,22 @@ static int
 pdl_alloc_tables(struct san_pdl *pdl)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
+	uint32_t nb_wide = san_holders_nb_parts(conf->max_conns, conf->max_wide);
+	uint32_t nb_words = SAN_WIN_MAX * nb_wide;
 	struct san_mem *mem = conf->mem;
 
 	pdl->conns = san_mem_aligned(mem, conf->max_conns * sizeof(*pdl->conns));
-	pdl->wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(*pdl->wide));
-	pdl->rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
+	pdl->wide = san_mem_calloc(mem, RTE_MAX(nb_wide, 1u), sizeof(*pdl->wide));
+	pdl->rxwords = san_mem_calloc(mem, nb_words + 1, sizeof(*pdl->rxwords));
 	pdl->free_slots = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->slot_owner = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->slot_owner));
 	pdl->next_cid = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->next_cid));
 	pdl->owners = san_mem_calloc(mem, conf->nb_owners, sizeof(*pdl->owners));
+	pdl->uses = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->uses));
 	if (pdl->conns == NULL || pdl->free_slots == NULL || pdl->slot_owner == NULL ||
-	    pdl->next_cid == NULL || pdl->owners == NULL ||
-	    san_pool_create(&pdl->free_wide, mem, pdl->wide, conf->max_wide, sizeof(*pdl->wide)) ||
-	    san_pool_create(&pdl->free_rxwords, mem, pdl->rxwords, SAN_WIN_MAX * conf->max_wide,
-			    sizeof(*pdl->rxwords)))
+	    pdl->next_cid == NULL || pdl->owners == NULL || pdl->uses == NULL ||
+	    san_pool_create(&pdl->free_wide, mem, pdl->wide, nb_wide, sizeof(*pdl->wide)) ||
+	    san_pool_create(&pdl->free_rxwords, mem, pdl->rxwords, nb_words, sizeof(*pdl->rxwords)))
 		return -ENOMEM;
 	return 0;
 }
@@ -148,6 +150,7 @@ san_pdl_destroy(struct san_pdl *pdl)
 	if (pdl == NULL)
 		return;
 	mem = pdl->conf.mem;
+	san_mem_end(mem, pdl->uses);
 	san_mem_end(mem, pdl->owners);
 	san_mem_end(mem, pdl->next_cid);
 	san_mem_end(mem, pdl->slot_owner);
@@ -351,6 +354,7 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words)
 {
+	pdl->uses[words->conn->host].nb_words--;
 	TAILQ_REMOVE(&pdl->used_rxwords, &words->holder, link);
 	san_pool_give(&pdl->free_rxwords, words);
 }
@@ -560,6 +564,7 @@ void
 san_pdl_check(const struct san_pdl *pdl)
 {
 	uint32_t i, conns = 0, active = 0, inflight = 0, wide = 0, words = 0, tokens = 0;
+	uint32_t used[2] = {0};
 
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		const struct san_pdl_conn *c = &pdl->conns[i];
@@ -584,8 +589,13 @@ san_pdl_check(const struct san_pdl *pdl)
 	SAN_VERIFY(conns == pdl->nb_conns &&
 		   conns + pdl->nb_kept + pdl->free_count == pdl->conf.max_conns);
 	SAN_VERIFY(active == pdl->nb_active && tokens == pdl->nb_tokens);
-	SAN_VERIFY(wide + pdl->free_wide.nb == pdl->conf.max_wide);
-	SAN_VERIFY(words + pdl->free_rxwords.nb == SAN_WIN_MAX * pdl->conf.max_wide);
+	for (i = 0; i < pdl->conf.max_conns; i++) {
+		used[0] += pdl->uses[i].nb_wide;
+		used[1] += pdl->uses[i].nb_words;
+	}
+	SAN_VERIFY(wide == used[0] && words == used[1]);
+	SAN_VERIFY(wide + pdl->free_wide.nb == pdl->free_wide.max);
+	SAN_VERIFY(words + pdl->free_rxwords.nb == pdl->free_rxwords.max);
 	SAN_VERIFY(inflight == pdl->inflight);
 	/* PCB-4: at most the host's budget */
 	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);

@@ -218,7 +218,7 @@ struct san_pdl_conn {
 	uint16_t peer_ecn;      /**< ecn_count of the newest ACK */
 	uint16_t peer_level;    /**< buffer level of the newest ACK */
 	uint16_t rx_first_win;  /**< first window in our ACKs; cm may set it (PCB-1) */
-	uint16_t held_by;       /**< tl: index in nb_held */
+	uint16_t host;          /**< tl: its peer host, index in pdl->uses */
 	uint64_t last_ack_ns;   /**< when the newest dedicated ACK arrived */
 	uint64_t probe_ns;      /**< last PROBE */
 	uint64_t cnp_ns;        /**< last CNP sent */
@@ -294,6 +294,13 @@ struct san_pdl_owner {
 	uint32_t nb_slots;               /**< slots taken, not given back; owner 0: 0 */
 };
 
+/** What the connections of a peer host use of the pools of packet delivery (RT-35). */
+struct san_pdl_use {
+	uint32_t nb_held;  /**< tl: packets held */
+	uint32_t nb_wide;  /**< blocks of transmit windows */
+	uint32_t nb_words; /**< words of receive windows */
+};
+
 struct san_pdl {
 	struct san_pdl_conf conf;
 	char cc_name[8]; /**< name of conf.cc, whose address differs in another process */
@@ -311,7 +318,8 @@ struct san_pdl {
 	uint32_t nb_tokens;                /**< budget reserved for connections just woken */
 	uint16_t rx_level;                 /**< core: how full receive buffers are, 0 .. 1000 */
 	uint32_t rx_free;                  /**< core: packets that may still be held, if any are */
-	const uint32_t *nb_held;           /**< tl: packets held for each peer host */
+	struct san_pdl_use *uses;          /**< by peer host; tl numbers the hosts */
+	uint32_t nb_hosts;                 /**< tl: hosts with open connections */
 	uint64_t rx_gap_ns;                /**< core: packets may have waited for us this long */
 	/** no timer fires before; 0: none set. san_pdl_rtx_rx_gap() */
 	uint64_t grace_ns;
@@ -401,6 +409,18 @@ void san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_conn_fail(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Verify every invariant of windows, counters and lists. For tests. */
 void san_pdl_check(const struct san_pdl *pdl);
+
+/**
+ * RT-35: true if a host that has *own* of *pool* may take one more. The pool has *each* parts for
+ * each of max_wide connections, and spare ones: with more connections, hosts compete for them.
+ */
+static inline bool
+san_pdl_may_take(const struct san_pdl *pdl, uint32_t own, const struct san_pool *pool,
+		 uint32_t each)
+{
+	return san_holders_may_take(pdl->nb_conns > pdl->conf.max_wide && pdl->nb_hosts > 1, own,
+				    pool->nb, pool->max - each * pdl->conf.max_wide);
+}
 
 /* ---- pdl_rx.c: one received packet in three steps ---- */
 

@@ -289,7 +289,7 @@ level_for(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
 	if (likely(pdl->rx_level == 0))
 		return 0;
-	return (uint16_t)RTE_MIN(pdl->nb_held[c->held_by] * 1000ULL / RTE_MAX(pdl->rx_free, 1u),
+	return (uint16_t)RTE_MIN(pdl->uses[c->host].nb_held * 1000ULL / RTE_MAX(pdl->rx_free, 1u),
 				 1000ULL);
 }
 

@@ -176,7 +176,7 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 	if (likely(san_pdl_is_wide(c)))
 		return;
-	if (unlikely(pdl->free_wide.nb == 0)) {
+	if (unlikely(!san_pdl_may_take(pdl, pdl->uses[c->host].nb_wide, &pdl->free_wide, 1))) {
 		pdl->stats.nb_narrow++;
 		if (c->txb == NULL)
 			c->txb = san_pdl_win_narrow_init(&c->narrow);
@@ -184,6 +184,7 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 		return;
 	}
 	b = san_pool_take(&pdl->free_wide);
+	pdl->uses[c->host].nb_wide++;
 	if (b->b.e[0] == NULL) /* first use: touch its pages only now */
 		san_pdl_win_wide_init(b);
 	if (c->txb != NULL)
@@ -196,7 +197,9 @@ san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->txb == NULL || san_pdl_has_outstanding(c) || c->in_wait || c->token)
 		return;
-	if (likely(san_pdl_is_wide(c)))
+	if (likely(san_pdl_is_wide(c))) {
 		san_pool_give(&pdl->free_wide, san_pdl_wide_of(c));
+		pdl->uses[c->host].nb_wide--;
+	}
 	c->txb = NULL;
 }

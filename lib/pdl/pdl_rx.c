@@ -75,14 +75,16 @@ end_stale(struct san_pdl *pdl, uint64_t now_ns)
 static bool
 pdl_rx_widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
 {
+	struct san_pdl_use *use = &pdl->uses[c->host];
 	struct san_pdl_rxwords *words;
 
-	if (pdl->free_rxwords.nb == 0) {
+	if (!san_pdl_may_take(pdl, use->nb_words, &pdl->free_rxwords, SAN_WIN_MAX)) {
 		pdl->stats.nb_narrow++;
 		end_stale(pdl, now_ns);
 		return false;
 	}
 	words = san_pool_take(&pdl->free_rxwords);
+	use->nb_words++;
 	words->conn = c;
 	words->window = w;
 	san_holders_enter(&pdl->used_rxwords, &words->holder);

@@ -59,19 +59,20 @@ static int
 alloc_pools(struct san_tl *tl)
 {
 	const struct san_tl_conf *conf = &tl->conf;
+	uint32_t nb_rings = san_holders_nb_parts(conf->max_conns, conf->max_wide);
 	struct san_mem *mem = conf->mem;
 
 	tl->conns = san_mem_calloc(mem, conf->max_conns, sizeof(*tl->conns));
 	tl->txns = san_mem_aligned(mem, (size_t)conf->max_txns * sizeof(*tl->txns));
 	tl->extras = san_mem_calloc(mem, conf->max_txns, sizeof(*tl->extras));
 	tl->rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->rxns));
-	tl->rings = san_mem_calloc(mem, (size_t)conf->max_wide * SAN_TL_N_MAX, sizeof(*tl->rings));
+	tl->rings = san_mem_calloc(mem, (size_t)nb_rings * SAN_TL_N_MAX, sizeof(*tl->rings));
 	tl->memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(*tl->memos));
 	tl->refused = san_mem_calloc(mem, conf->max_refused, sizeof(*tl->refused));
 	if (tl->conns == NULL || tl->extras == NULL ||
 	    san_pool_create(&tl->free_txns, mem, tl->txns, conf->max_txns, sizeof(*tl->txns)) ||
 	    san_pool_create(&tl->free_rxns, mem, tl->rxns, conf->max_rxns, sizeof(*tl->rxns)) ||
-	    san_pool_create(&tl->free_rings, mem, tl->rings, conf->max_wide,
+	    san_pool_create(&tl->free_rings, mem, tl->rings, nb_rings,
 			    SAN_TL_N_MAX * sizeof(*tl->rings)) ||
 	    san_pool_create(&tl->free_memos, mem, tl->memos, conf->max_unordered,
 			    sizeof(*tl->memos)) ||
@@ -115,9 +116,11 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	TAILQ_INIT(&tl->admit[1]);
 	TAILQ_INIT(&tl->pull_wait);
 	TAILQ_INIT(&tl->used_rxns);
+	TAILQ_INIT(&tl->used_refused);
 	TAILQ_INIT(&tl->want_record);
 	TAILQ_INIT(&tl->want_first);
 	TAILQ_INIT(&tl->want_budget);
+	TAILQ_INIT(&tl->want_hosts);
 	TAILQ_INIT(&tl->charges[0]);
 	TAILQ_INIT(&tl->charges[1]);
 	if (alloc_pools(tl) != 0 || san_tl_host_init(tl) != 0) {
@@ -183,10 +186,8 @@ tl_forget_conn(struct san_tl *tl, struct san_tl_conn *tc)
 		san_pool_give(&tl->free_memos, tc->memo);
 		tc->memo = NULL;
 	}
-	if (tc->refused != NULL) {
-		memset(tc->refused, 0, sizeof(*tc->refused));
-		san_tl_nack_refused_return(tl, tc);
-	}
+	if (tc->refused != NULL)
+		san_tl_nack_refused_forget(tl, tc);
 }
 
 void
@@ -247,8 +248,8 @@ san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now
 	tc->draining = true;
 	san_tl_finish_close(tl, tc, status);
 	san_tl_rxn_close_all(tl, tc);
-	san_tl_host_leave(tl, tc);
 	tl_forget_conn(tl, tc);
+	san_tl_host_leave(tl, tc);
 	tc->open = false;
 	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
 	/* what it held is available to others now */
@@ -279,6 +280,8 @@ san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	      enum san_verdict verdict, enum san_drop drop, uint64_t now_ns)
 {
 	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, verdict, now_ns);
+	if (unlikely(tl->conns[c->slot].refused != NULL))
+		san_tl_nack_refused_pass(tl, &tl->conns[c->slot]);
 	san_tl_death_add(tl->death, m);
 	return drop;
 }
@@ -450,6 +453,8 @@ san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 	san_tl_admit_expire(tl, now_ns);
 	if (unlikely(tl->nb_scarce != tl->seen_scarce))
 		san_tl_rxn_end_stale(tl, now_ns);
+	if (unlikely(tl->nb_short != 0))
+		san_tl_want_end_stale(tl, now_ns);
 	if (tl->conf.lend != NULL)
 		san_tl_lend_tick(tl, san_tl_admit_waits_for_budget(tl));
 	san_tl_wake(tl);
@@ -498,7 +503,7 @@ san_tl_check(const struct san_tl *tl)
 {
 	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_admit = 0, nb_busy = 0;
 	uint32_t nb_heads[2] = {0}, nb_pullers = 0, nb_rings = 0, nb_memos = 0, nb_refused = 0;
-	uint32_t nb_waiting = 0, slot;
+	uint32_t nb_waiting = 0, nb_short = 0, slot;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		const struct san_tl_conn *tc = &tl->conns[slot];
@@ -506,6 +511,7 @@ san_tl_check(const struct san_tl *tl)
 		SAN_VERIFY(tc->slot == slot);
 		nb_busy += tc->nb_txns != 0 || (tc->want & SAN_WANT_PROMISED);
 		nb_waiting += (tc->want & SAN_WANT_LISTED) != 0;
+		nb_short += (tc->want & SAN_WANT_RECORDS) != 0;
 		nb_memos += tc->memo != NULL;
 		nb_refused += tc->refused != NULL;
 		if (!tc->open) {
@@ -530,9 +536,10 @@ san_tl_check(const struct san_tl *tl)
 	SAN_VERIFY(nb_txns + tl->free_txns.nb == tl->conf.max_txns);
 	SAN_VERIFY(nb_busy == tl->nb_busy && nb_waiting == tl->nb_waiting);
 	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->free_txns.nb);
-	SAN_VERIFY(nb_rings + tl->free_rings.nb == tl->conf.max_wide);
+	SAN_VERIFY(nb_short == tl->nb_short);
+	SAN_VERIFY(nb_rings + tl->free_rings.nb == tl->free_rings.max);
 	SAN_VERIFY(nb_memos + tl->free_memos.nb == tl->conf.max_unordered);
-	SAN_VERIFY(nb_refused + tl->free_refused.nb == tl->conf.max_refused);
+	SAN_VERIFY(nb_refused + tl->free_refused.nb == tl->free_refused.max);
 	SAN_VERIFY(nb_rxns + tl->free_rxns.nb == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held + SAN_TL_PIECES_MAX);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);

@@ -335,7 +335,9 @@ enum san_tl_want {
 	SAN_WANT_BUDGET = 0x4,   /**< listed in tl->want_budget */
 	SAN_WANT_PROMISED = 0x8, /**< a free record is reserved for it */
 	SAN_WANT_FIRST = 0x10,   /**< listed in tl->want_first */
-	SAN_WANT_LISTED = SAN_WANT_RECORD | SAN_WANT_BUDGET | SAN_WANT_FIRST,
+	SAN_WANT_SHARE = 0x20,   /**< listed in its host's *want*: the host has its share */
+	SAN_WANT_RECORDS = SAN_WANT_RECORD | SAN_WANT_FIRST | SAN_WANT_SHARE,
+	SAN_WANT_LISTED = SAN_WANT_RECORDS | SAN_WANT_BUDGET,
 };
 
 /** State of RSNs at the target of an unordered connection, indexed by RSN mod SAN_TL_N_MAX. */
@@ -347,6 +349,9 @@ struct san_tl_memo {
 /** Likewise for pushes completed in error: half a byte each, the status or 0. */
 struct san_tl_refused {
 	uint8_t status[SAN_TL_N_MAX / 2];
+	uint32_t psn; /**< the highest one that was refused */
+	uint16_t slot;
+	struct san_holder holder;
 };
 
 TAILQ_HEAD(san_tl_conns, san_tl_conn);
@@ -377,13 +382,20 @@ struct san_tl_host {
 	bool slow;                   /**< more than expired_bytes of its grants have expired */
 	uint32_t nb_conns;           /**< open connections; 0: the record is free */
 	uint32_t expired;            /**< its part of expired_used, from grants */
-	uint32_t nb_rxns;            /**< records in use */
+	uint32_t nb_txns;            /**< initiator's records in use or promised */
+	uint32_t nb_busy;            /**< connections with one of those */
+	uint32_t nb_rings;           /**< rings in use */
+	uint32_t nb_refused;         /**< connections that remember refused pushes */
+	uint32_t nb_solicit;         /**< SSNs in the CAM, with and without a record */
+	uint32_t nb_rxns;            /**< target's records in use */
 	uint32_t nb_heads[2];        /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;         /**< connections with an executed pull below the base */
 	uint64_t nacks_ns;           /**< rate limit of NACKs, see san_rate.h */
 	struct san_tl_conns admit;   /**< its connections that have something to grant */
+	struct san_tl_conns want;    /**< those that wait for its share of records and rings */
 	struct san_tl_path paths[2]; /**< pulled, and granted */
 	TAILQ_ENTRY(san_tl_host) link;
+	TAILQ_ENTRY(san_tl_host) want_link;   /**< on tl->want_hosts while *want* is not empty */
 	SLIST_ENTRY(san_tl_host) bucket_link; /**< in a bucket or the free list */
 };
 TAILQ_HEAD(san_tl_host_list, san_tl_host);
@@ -400,8 +412,9 @@ struct san_tl_conn {
 	uint16_t nb_txns;
 	uint32_t rsn_base; /**< oldest unfinished; reported next if ordered */
 	uint32_t rsn_next;
-	uint64_t nb_issued; /**< RSNs ever used: distinguishes unused from finished ones */
-	uint32_t ssn_base;  /**< ordered: lowest not fully granted */
+	uint32_t stale_mark; /**< its progress at *stale_ms*: see tl_want.c */
+	uint64_t nb_issued;  /**< RSNs ever used: distinguishes unused from finished ones */
+	uint32_t ssn_base;   /**< ordered: lowest not fully granted */
 	uint32_t ssn_next;
 	uint32_t adm_rsn;           /**< next RSN to be counted for PCB-3, in RSN order */
 	uint32_t req_rsn;           /**< next RSN whose request may be sent */
@@ -419,6 +432,7 @@ struct san_tl_conn {
 	uint64_t rnr_until_ns;      /**< ordered: push data waits until then; 0 = no wait */
 	struct san_tl_txn **txns;   /**< ring by RSN: *one*, or a pool ring while in use */
 	uint32_t txn_mask;          /**< size of the ring - 1 */
+	uint32_t stale_ms;          /**< first sweep that found it there; 0: none yet */
 	struct san_tl_txn *one;     /**< ring for a single transaction */
 	struct san_tl_extras ready; /**< unordered push data */
 	struct san_tl_extras wait;
@@ -443,7 +457,6 @@ struct san_tl_conn {
 	uint16_t nb_pulling;
 	uint16_t nb_ahead;         /**< records in the CAM */
 	uint16_t nb_solicit;       /**< SSNs in the CAM */
-	uint16_t nb_refused;       /**< statuses in *refused* */
 	uint32_t nb_held;          /**< mbufs held */
 	struct rte_mbuf *pieces;   /**< incomplete packets' pieces, by PSN and offset */
 	uint32_t held_at;          /**< position of the base at the last check of held packets */
@@ -537,6 +550,7 @@ struct san_tl {
 	struct san_pool free_memos;
 	struct san_tl_refused *refused; /**< max_refused */
 	struct san_pool free_refused;
+	struct san_holders used_refused;
 	uint32_t budget_bytes; /**< current budget; see tl_lend.c */
 	uint32_t limit_bytes;  /**< part of it that may be used: others may be short */
 	uint32_t share_bytes;  /**< part that it can always get */
@@ -557,18 +571,20 @@ struct san_tl {
 	uint32_t nb_admit;
 	uint32_t slow_used;            /**< part of both, granted to slow hosts */
 	struct san_tl_host *hosts;     /**< max_conns */
-	uint32_t *host_held;           /**< for each of *hosts*: mbufs held */
 	struct san_tl_bucket *buckets; /**< hash table of hosts in use */
 	uint32_t bucket_mask, hash_seed;
-	uint32_t nb_hosts; /**< in use */
 	struct san_tl_bucket free_hosts;
-	struct san_tl_host_list admit[2]; /**< hosts with something to grant: others, slow ones */
-	struct san_tl_conns pull_wait;    /**< whose base is a waiting pull, longest first */
-	uint32_t nb_waiting;              /**< connections on the next three lists */
-	struct san_tl_conns want_record;  /**< no record was free, longest waiting first */
-	struct san_tl_conns want_first;   /**< likewise, with nothing outstanding */
-	struct san_tl_conns want_budget;  /**< likewise, waiting for pull budget */
-	struct san_tl_charges charges[2]; /**< pulled, granted; longest unused first */
+	struct san_tl_host_list admit[2];   /**< hosts with something to grant: others, slow ones */
+	struct san_tl_conns pull_wait;      /**< whose base is a waiting pull, longest first */
+	uint32_t nb_waiting;                /**< connections on the next three lists and of hosts */
+	uint32_t nb_short;                  /**< those of them that wait for records */
+	uint32_t sweep_slot;                /**< next one that is checked for progress meanwhile */
+	uint64_t sweep_ns;                  /**< time of the next check */
+	struct san_tl_conns want_record;    /**< no record was free, longest waiting first */
+	struct san_tl_conns want_first;     /**< likewise, with nothing outstanding */
+	struct san_tl_conns want_budget;    /**< likewise, waiting for pull budget */
+	struct san_tl_host_list want_hosts; /**< with connections that wait for their share */
+	struct san_tl_charges charges[2];   /**< pulled, granted; longest unused first */
 	uint32_t nack_head, nack_tail;
 	struct san_tl_nack nacks[SAN_TL_NACKS];
 	struct san_tl_stats stats;

@@ -66,7 +66,7 @@ submit_hold(const struct san_tl_conn *tc)
 {
 	if (tc->adm_rsn != tc->rsn_next)
 		return SAN_HOLD_MESSAGES;
-	if ((tc->want & (SAN_WANT_RECORD | SAN_WANT_FIRST)) != 0)
+	if ((tc->want & SAN_WANT_RECORDS) != 0)
 		return SAN_HOLD_RECORDS;
 	if ((tc->want & SAN_WANT_BUDGET) != 0)
 		return SAN_HOLD_PULLS;

@@ -21,10 +21,8 @@ san_tl_host_init(struct san_tl *tl)
 
 	tl->hosts = san_mem_calloc(tl->conf.mem, tl->conf.max_conns, sizeof(*tl->hosts));
 	tl->buckets = san_mem_calloc(tl->conf.mem, n, sizeof(*tl->buckets));
-	tl->host_held = san_mem_calloc(tl->conf.mem, tl->conf.max_conns, sizeof(*tl->host_held));
-	if (tl->hosts == NULL || tl->buckets == NULL || tl->host_held == NULL)
+	if (tl->hosts == NULL || tl->buckets == NULL)
 		return -ENOMEM;
-	tl->pdl->nb_held = tl->host_held;
 	tl->bucket_mask = n - 1;
 	/* so that peers cannot choose addresses that fall into one bucket */
 	tl->hash_seed = (uint32_t)san_prng_u64(&prng);
@@ -36,7 +34,6 @@ san_tl_host_init(struct san_tl *tl)
 void
 san_tl_host_fini(struct san_tl *tl)
 {
-	san_mem_end(tl->conf.mem, tl->host_held);
 	san_mem_end(tl->conf.mem, tl->buckets);
 	san_mem_end(tl->conf.mem, tl->hosts);
 }
@@ -64,12 +61,13 @@ san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc)
 		SLIST_REMOVE_HEAD(&tl->free_hosts, bucket_link);
 		*h = (struct san_tl_host){.ip = c->path.dst, .pkey = c->pkey};
 		TAILQ_INIT(&h->admit);
+		TAILQ_INIT(&h->want);
 		SLIST_INSERT_HEAD(bucket, h, bucket_link);
-		tl->nb_hosts++;
+		tl->pdl->nb_hosts++;
 	}
 	h->nb_conns++;
 	tc->host = h;
-	c->held_by = (uint16_t)(h - tl->hosts);
+	c->host = (uint16_t)(h - tl->hosts);
 }
 
 void
@@ -81,25 +79,34 @@ san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc)
 	if (--h->nb_conns != 0)
 		return;
 	SAN_VERIFY(h->expired == 0 && h->nb_rxns == 0 && !h->in_admit);
+	SAN_VERIFY(h->nb_txns == 0 && h->nb_busy == 0 && h->nb_rings == 0 && h->nb_refused == 0);
 	san_tl_path_end(tl, &h->paths[false]);
 	san_tl_path_end(tl, &h->paths[true]);
 	SLIST_REMOVE(tl_host_bucket_of(tl, &h->ip, h->pkey), h, san_tl_host, bucket_link);
 	SLIST_INSERT_HEAD(&tl->free_hosts, h, bucket_link);
-	tl->nb_hosts--;
+	tl->pdl->nb_hosts--;
 }
 
 static void
 tl_host_check_one(const struct san_tl *tl, const struct san_tl_host *h)
 {
 	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, nb_pullers = 0;
+	uint32_t nb_txns = 0, nb_busy = 0, nb_rings = 0, nb_refused = 0, nb_solicit = 0;
 	uint32_t nb_held = 0, expired = 0, slot;
 	const struct san_tl_conn *tc;
+	bool is_promised;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		tc = &tl->conns[slot];
 		if (tc->host != h)
 			continue;
 		nb_conns++;
+		is_promised = (tc->want & SAN_WANT_PROMISED) != 0;
+		nb_txns += tc->nb_txns + is_promised;
+		nb_busy += tc->nb_txns != 0 || is_promised;
+		nb_rings += tc->txn_mask != 0;
+		nb_refused += tc->refused != NULL;
+		nb_solicit += tc->nb_solicit;
 		nb_rxns += tc->nb_rxns;
 		if (tc->cur != NULL)
 			nb_heads[tc->cur->solicited]++;
@@ -108,9 +115,11 @@ tl_host_check_one(const struct san_tl *tl, const struct san_tl_host *h)
 		expired += tc->expired;
 	}
 	SAN_VERIFY(nb_conns == h->nb_conns && nb_rxns == h->nb_rxns && expired == h->expired);
+	SAN_VERIFY(nb_txns == h->nb_txns && nb_busy == h->nb_busy && nb_rings == h->nb_rings);
+	SAN_VERIFY(nb_refused == h->nb_refused && nb_solicit == h->nb_solicit);
 	SAN_VERIFY(nb_heads[0] == h->nb_heads[0] && nb_heads[1] == h->nb_heads[1]);
 	SAN_VERIFY(nb_pullers == h->nb_pullers);
-	SAN_VERIFY(nb_held == tl->host_held[h - tl->hosts]);
+	SAN_VERIFY(nb_held == tl->pdl->uses[h - tl->hosts].nb_held);
 	SAN_VERIFY(h->slow == (h->expired > tl->conf.expired_bytes));
 	SAN_VERIFY(h->in_admit == !TAILQ_EMPTY(&h->admit));
 }

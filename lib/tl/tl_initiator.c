@@ -120,11 +120,13 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 static inline uint32_t
 records_for(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	bool is_first = tc->nb_txns == 0;
+	uint32_t spare = san_tl_nb_spare(tl, tc->host);
 
-	if (!san_tl_has_ring(tl, tc))
-		return is_first && san_tl_has_first(tl);
-	return san_tl_nb_common(tl) + (is_first && tl->nb_busy < tl->conf.max_wide);
+	if (tc->nb_txns != 0)
+		return san_tl_has_ring(tl, tc) ? spare : 0;
+	if (!san_tl_has_first(tl, tc->host))
+		return 0;
+	return san_tl_has_ring(tl, tc) ? RTE_MAX(spare + (san_tl_nb_idle(tl) != 0), 1u) : 1;
 }
 
 uint32_t

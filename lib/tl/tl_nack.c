@@ -20,8 +20,8 @@
  * Transactions that hold records need no place in the request window to finish, and a connection
  * sends one abort at a time. The NACK shows that the peer is alive, so it counts no retry.
  *
- * Complete-in-error. The target is done with the RSN at once. It remembers the status as long as
- * the initiator can ask, and answers every packet of the RSN with it. The initiator turns the PSNs
+ * Complete-in-error. The target is done with the RSN at once. It remembers the status until the
+ * initiator knows it, and answers every packet of the RSN with it. The initiator turns the PSNs
  * into RESYNC.
  *
  * Abort. RESYNC(abort) finishes the RSN at the target, even if nothing else of it ever arrived. The
@@ -206,22 +206,25 @@ refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t c
 }
 
 void
-san_tl_nack_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
-		uint64_t now_ns)
+san_tl_nack_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+		    uint8_t code, uint64_t now_ns)
 {
 	uint32_t rsn = r->rsn;
 	bool unpack = r->packed;
 
-	tl->stats.nb_rnr_tx++;
+	tl->stats.nb_rnr_tx += code == SAN_ST_RNR;
 	tl->stats.nb_unpack_tx += unpack;
 	tc->nb_waits += rsn == tc->rx_base;
 	if (!tc->peer.ordered || r == &tl->scratch)
 		san_tl_nack_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
 	if (!tc->peer.ordered)
-		next_round(tc, rsn, SAN_ST_RNR);
+		next_round(tc, rsn, code);
 	else
-		refuse_onward(tl, tc, rsn, SAN_ST_RNR, unpack, now_ns);
-	nack_rnr(tl, tc, psn, rsn, unpack);
+		refuse_onward(tl, tc, rsn, code, unpack, now_ns);
+	if (code == SAN_ST_RNR)
+		nack_rnr(tl, tc, psn, rsn, unpack);
+	else
+		san_tl_nack(tl, tc, psn, rsn, code);
 }
 
 void
@@ -260,49 +263,75 @@ san_tl_nack_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, u
 /* ---- target: completed in error ---- */
 
 /*
- * A status is remembered as long as the initiator can ask for it. While RSN r is unfinished at the
- * initiator, it uses no RSN from r + N on. So r + N takes over the slot of r. The statuses are not
+ * A status is remembered until the initiator knows it. The refused packet leaves its bit clear, so
+ * the base of the data window passes its PSN only by the RESYNC that answers the refusal. Then
+ * copies of the push that are still in the network do no harm: the initiator has its status. Until
+ * then they must not be taken for those of a finished push. While RSN r is unfinished at the
+ * initiator, it uses no RSN from r + N on, so r + N takes over the slot of r. The statuses are not
  * in the CAM: a refused RSN is the head of line, which must never wait for space that RSNs behind
  * it hold (RULE-8).
+ *
+ * Hosts share the memory (RT-35). A push that finds none waits as if it had found no record.
  */
 static bool
-refused_take(struct san_tl *tl, struct san_tl_conn *tc)
+refused_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn)
 {
-	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct san_pool *pool = &tl->free_refused;
+	const struct san_tl_refused *f;
+	struct san_holder *h;
+	uint32_t i;
 
-	if (tl->free_refused.nb == 0) {
-		/*
-		 * Copies of the push would be taken for those of a finished one. So end the
-		 * connection.
-		 */
-		san_pdl_conn_fail(tl->pdl, c);
-		return false;
+	if (san_holders_may_take(tl->pdl->nb_hosts > 1, tc->host->nb_refused, pool->nb,
+				 pool->max / SAN_SHARES)) {
+		tc->refused = san_pool_take(pool);
+		tc->refused->slot = tc->slot;
+		tc->refused->psn = psn;
+		tc->host->nb_refused++;
+		san_holders_enter(&tl->used_refused, &tc->refused->holder);
+		return true;
 	}
-	tc->refused = san_pool_take(&tl->free_refused);
+	for (i = 0; i < SAN_HOLDERS_LOOKS && (h = TAILQ_FIRST(&tl->used_refused)) != NULL; i++) {
+		f = container_of(h, struct san_tl_refused, holder);
+		if (san_holders_is_stale(&tl->used_refused, h,
+					 tl->pdl->conns[f->slot].rx[SAN_WIN_DATA].base, tl->now_ns))
+			san_pdl_conn_fail(tl->pdl, &tl->pdl->conns[f->slot]);
+	}
+	return false;
+}
+
+bool
+san_tl_nack_refused_note(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn)
+{
+	if (tc->refused == NULL)
+		return refused_take(tl, tc, psn);
+	tc->refused->psn = san_seq_max(tc->refused->psn, psn);
 	return true;
 }
 
 void
-san_tl_nack_refused_return(struct san_tl *tl, struct san_tl_conn *tc)
+san_tl_nack_refused_forget(struct san_tl *tl, struct san_tl_conn *tc)
 {
+	TAILQ_REMOVE(&tl->used_refused, &tc->refused->holder, link);
+	memset(tc->refused, 0, sizeof(*tc->refused));
 	san_pool_give(&tl->free_refused, tc->refused);
 	tc->refused = NULL;
+	tc->host->nb_refused--;
 }
 
 void
-san_tl_nack_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+san_tl_nack_refused_pass(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	unsigned int shift = (rsn & 1) * 4;
-	uint8_t *pair, old;
+	if (san_seq_gt(san_tl_pdl_conn(tl, tc)->rx[SAN_WIN_DATA].base, tc->refused->psn))
+		san_tl_nack_refused_forget(tl, tc);
+}
 
-	if (tc->refused == NULL && !refused_take(tl, tc))
-		return;
-	pair = &tc->refused->status[SAN_TL_SLOT(rsn) / 2];
-	old = (*pair >> shift) & 0xf;
-	tc->nb_refused = (uint16_t)(tc->nb_refused + (code != SAN_ST_OK) - (old != SAN_ST_OK));
+void
+san_tl_nack_refused_set(const struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+{
+	uint8_t *pair = &tc->refused->status[SAN_TL_SLOT(rsn) / 2];
+	unsigned int shift = (rsn & 1) * 4;
+
 	*pair = (uint8_t)((*pair & ~(0xf << shift)) | code << shift);
-	if (tc->nb_refused == 0)
-		san_tl_nack_refused_return(tl, tc);
 }
 
 uint8_t
@@ -310,7 +339,7 @@ san_tl_nack_refused_get(const struct san_tl_conn *tc, uint32_t rsn)
 {
 	int32_t behind = san_seq_diff(tc->rx_base, rsn);
 
-	if (tc->nb_refused == 0 || behind > SAN_TL_N_MAX)
+	if (tc->refused == NULL || behind > SAN_TL_N_MAX)
 		return SAN_ST_OK;
 	return (tc->refused->status[SAN_TL_SLOT(rsn) / 2] >> ((rsn & 1) * 4)) & 0xf;
 }

@@ -250,7 +250,7 @@ pack_conclude(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, enum san_
 	      uint64_t now_ns)
 {
 	if (drop == SAN_DROP_RNR)
-		san_tl_nack_rnr(tl, tc, &tl->scratch, psn, now_ns);
+		san_tl_nack_not_now(tl, tc, &tl->scratch, psn, SAN_ST_RNR, now_ns);
 	tl->scratch.packed = false;
 }
 

@@ -145,7 +145,7 @@ void san_tl_host_check(const struct san_tl *tl);
 static inline uint32_t *
 san_tl_host_held(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return &tl->host_held[tc->host - tl->hosts];
+	return &tl->pdl->uses[tc->host - tl->hosts].nb_held;
 }
 
 /* ---- tl_path.c ---- */
@@ -204,18 +204,45 @@ san_tl_nb_common(const struct san_tl *tl)
 	return tl->free_txns.nb - san_tl_nb_idle(tl) - tl->nb_promised;
 }
 
+/** How many of those the host may take (RT-35). */
+static inline uint32_t
+san_tl_nb_spare(const struct san_tl *tl, const struct san_tl_host *h)
+{
+	uint32_t common = san_tl_nb_common(tl), share;
+
+	if (likely(tl->pdl->nb_hosts == 1))
+		return common;
+	share = (common + SAN_SHARES - 1) / SAN_SHARES;
+	return share > h->nb_txns ? share - h->nb_txns : 0;
+}
+
+/**
+ * True if a host with *own* may take one of *left* parts, of which each of max_wide connections has
+ * one, and *spare* are beyond that (RT-35).
+ */
+static inline bool
+san_tl_may_claim(const struct san_tl *tl, uint32_t own, uint32_t left, uint32_t spare)
+{
+	return san_holders_may_take(tl->pdl->nb_conns > tl->conf.max_wide &&
+					    tl->pdl->nb_hosts > 1,
+				    own, left, spare);
+}
+
 /** True if a record is available for a connection with nothing outstanding. */
 static inline bool
-san_tl_has_first(const struct san_tl *tl)
+san_tl_has_first(const struct san_tl *tl, const struct san_tl_host *h)
 {
-	return tl->nb_busy < tl->conf.max_wide || san_tl_nb_common(tl) != 0;
+	return san_tl_may_claim(tl, h->nb_busy, san_tl_nb_idle(tl), 0) ||
+		san_tl_nb_spare(tl, h) != 0;
 }
 
 /** True if the connection has or can get a ring for more than one transaction. */
 static inline bool
 san_tl_has_ring(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return tc->txn_mask != 0 || tl->free_rings.nb != 0;
+	return tc->txn_mask != 0 ||
+		san_tl_may_claim(tl, tc->host->nb_rings, tl->free_rings.nb,
+				 tl->free_rings.max - tl->conf.max_wide);
 }
 
 /** True for a push that need not wait, on a connection that does not wait: the common case. */
@@ -225,8 +252,8 @@ san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
 {
 	return req->type == SAN_TL_PUSH && tc->want == 0 &&
 		tc->rsn_next - tc->rsn_base < tc->peer.n_tx &&
-		(tc->nb_txns == 0 ? san_tl_has_first(tl) :
-				    san_tl_nb_common(tl) != 0 && san_tl_has_ring(tl, tc));
+		(tc->nb_txns == 0 ? san_tl_has_first(tl, tc->host) :
+				    san_tl_nb_spare(tl, tc->host) != 0 && san_tl_has_ring(tl, tc));
 }
 
 /** True if a connection waits for resources that others may release. */
@@ -243,6 +270,17 @@ bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_
 void san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
 /** Records or budget were released. */
 void san_tl_want_wake_waiting(struct san_tl *tl);
+/**
+ * Connections wait for records: end those that hold some and made no progress for long (RT-35).
+ */
+void san_tl_want_end_stale(struct san_tl *tl, uint64_t now_ns);
+/** Count a connection with its first record, or without any more. */
+static inline void
+san_tl_set_busy(struct san_tl *tl, struct san_tl_conn *tc, bool busy)
+{
+	tl->nb_busy += busy ? 1 : -1u;
+	tc->host->nb_busy += busy ? 1 : -1u;
+}
 static inline void
 san_tl_wake(struct san_tl *tl)
 {
@@ -509,6 +547,8 @@ bool san_tl_solicit_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn);
 /** A request with *ssn* arrived; *r* NULL: its transaction is finished. False: the CAM is full. */
 bool san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 			     struct san_tl_rxn *r);
+/** The connection ends: forget the SSNs whose transactions finished before their turn. */
+void san_tl_solicit_ssn_end_all(struct san_tl *tl, struct san_tl_conn *tc);
 /** The transaction ended before the turn of its SSN. */
 void san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
@@ -569,9 +609,12 @@ bool san_tl_nack_is_old_round(const struct san_tl_conn *tc, const struct san_wir
 /** Refuse such a packet with the same NACK again. */
 void san_tl_nack_repeat(struct san_tl *tl, const struct san_tl_conn *tc,
 			const struct san_wire_pkt *p);
-/** RNR for the RSN of *r*: drop what is held and placed of it (ordered: and above). */
-void san_tl_nack_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
-		     uint64_t now_ns);
+/**
+ * The RSN of *r* must wait: drop what is held and placed of it (ordered: and above). *code*: RNR,
+ * or RESOURCE.
+ */
+void san_tl_nack_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			 uint32_t psn, uint8_t code, uint64_t now_ns);
 /** Refuse packet *psn* of *rsn* for lack of a record or of space to hold it. */
 void san_tl_nack_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
 			   uint64_t now_ns);
@@ -592,10 +635,14 @@ void san_tl_nack_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_
  */
 void san_tl_nack_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			    enum san_drop reason, uint64_t now_ns);
-/** Remember the status of a finished RSN: the error *code*, or OK. */
-void san_tl_nack_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
-/** All statuses are OK: return their memory. */
-void san_tl_nack_refused_return(struct san_tl *tl, struct san_tl_conn *tc);
+/** Packet *psn* is to be refused for good. False: there is no memory for it, so it must wait. */
+bool san_tl_nack_refused_note(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn);
+/** Remember the status of a finished RSN: the error *code*, or OK. tc->refused is not NULL. */
+void san_tl_nack_refused_set(const struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+/** The base of the data window may have moved: forget the statuses if the peer knows them. */
+void san_tl_nack_refused_pass(struct san_tl *tl, struct san_tl_conn *tc);
+/** Forget all statuses and return their memory. */
+void san_tl_nack_refused_forget(struct san_tl *tl, struct san_tl_conn *tc);
 /** Status of a finished RSN: OK, or the error with which its packets are refused. */
 uint8_t san_tl_nack_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
 /** True for a push that is neither given up nor finished. */

@@ -57,7 +57,7 @@ may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 {
 	uint32_t spare = rxn_claims_left(tl->free_rxns.nb, san_tl_rxn_nb_claims(tl));
 
-	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
+	return spare != 0 && (tl->pdl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
 }
 
 /* True if a host may take a claim of a kind: *used* are taken, *own* of them by this host. */
@@ -497,9 +497,7 @@ san_tl_rxn_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_
 void
 san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct san_tl_rxn *r;
-	uint32_t ssn;
 
 	san_tl_piece_drop(tl, tc, true, SAN_DROP_STATE);
 	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
@@ -510,10 +508,7 @@ san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 	}
-	/* SSNs whose transactions finished before their turn */
-	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
-		tc->nb_solicit -=
-			san_tl_reorder_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
+	san_tl_solicit_ssn_end_all(tl, tc);
 	san_tl_pull_wait(tl, tc, false);
 	SAN_VERIFY(!tc->in_admit);
 }

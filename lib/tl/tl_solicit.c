@@ -174,6 +174,27 @@ no_record(struct san_tl *tl)
 	return &tl->scratch;
 }
 
+static void
+ssn_count(struct san_tl_conn *tc, int change)
+{
+	tc->nb_solicit = (uint16_t)(tc->nb_solicit + change);
+	tc->host->nb_solicit += (uint32_t)change;
+}
+
+/*
+ * True if the host of *tc* may have one more SSN in the CAM (RT-35). Entries of other kinds are
+ * limited by the records that they belong to, but an SSN outlives its record if the push is
+ * aborted.
+ */
+static bool
+has_cam_share(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	uint32_t most = tl->conf.max_txns + tl->conf.max_rxns;
+
+	return san_holders_may_take(tl->pdl->nb_hosts > 1, tc->host->nb_solicit,
+				    most - RTE_MIN(most, tl->cam.nb_used), 0);
+}
+
 bool
 san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 			struct san_tl_rxn *r)
@@ -187,9 +208,10 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 		return true;
 	}
 	if (ssn != tc->ssn_queued) {
-		if (san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, ssn, value) != 0)
+		if (!has_cam_share(tl, tc) ||
+		    san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, ssn, value) != 0)
 			return false;
-		tc->nb_solicit++;
+		ssn_count(tc, 1);
 		if (r != NULL)
 			r->in_cam_ssn = true;
 		return true;
@@ -204,7 +226,8 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 		value = NULL;
 		if (tc->nb_solicit != 0)
 			value = san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, tc->ssn_queued);
-		tc->nb_solicit -= value != NULL;
+		if (value != NULL)
+			ssn_count(tc, -1);
 	}
 	update_rx_ssn(tc);
 	return true;
@@ -231,6 +254,16 @@ san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_t
 		san_tl_admit_update(tl, tc);
 		update_rx_ssn(tc);
 	}
+}
+
+void
+san_tl_solicit_ssn_end_all(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	uint32_t ssn, cid = san_tl_pdl_conn(tl, tc)->cid;
+
+	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
+		if (san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, ssn) != NULL)
+			ssn_count(tc, -1);
 }
 
 /* ---- target: grants ---- */

@@ -24,6 +24,7 @@ enum put {
 	PUT_WAIT,       /**< LAST is placed, but not the rest, or the push must wait for its turn */
 	PUT_FINISHED,   /**< all is placed, and the ULP acknowledged */
 	PUT_RNR,        /**< the receiver is not ready for the push */
+	PUT_LATER,      /**< it must be refused, and there is no memory for that now */
 	PUT_ERROR,      /**< completed in error */
 	PUT_HOLD,       /**< ahead of its turn: retry when it is the base */
 };
@@ -97,9 +98,10 @@ void
 san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
 	tl->stats.nb_served++;
-	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0)) {
-		san_tl_nack_refused_set(tl, tc, rsn, code);
-		san_tl_target_fail_if_ends(tl, tc, code);
+	san_tl_target_fail_if_ends(tl, tc, code);
+	if (unlikely(tc->refused != NULL)) {
+		san_tl_nack_refused_set(tc, rsn, code);
+		san_tl_nack_refused_pass(tl, tc);
 	}
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
@@ -118,7 +120,7 @@ void
 san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
 {
 	/* RSNs that were refused have no record: the base passes them at once */
-	if (likely(tc->peer.ordered && tc->nb_refused == 0)) {
+	if (likely(tc->peer.ordered && tc->refused == NULL)) {
 		tc->rx_base += n - 1;
 		tl->stats.nb_served += n - 1;
 		rsn += n - 1;
@@ -142,11 +144,20 @@ final_status(uint8_t code)
 		code;
 }
 
-/* Complete the push in error (RT-27). */
+/* Complete the push in error (RT-27), or later. */
 static enum put
 target_refuse_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 		   uint8_t code)
 {
+	if (unlikely(!san_tl_nack_refused_note(tl, tc, psn))) {
+		if (!r->begun)
+			return san_tl_in_turn(tc, r->rsn) ? PUT_LATER : PUT_HOLD;
+		/*
+		 * Part of it is placed, so it cannot come again. Without the status its copies
+		 * would be taken for those of a finished push: the connection ends.
+		 */
+		san_pdl_conn_fail(tl->pdl, san_tl_pdl_conn(tl, tc));
+	}
 	code = final_status(code);
 	r->status = code;
 	san_tl_rxn_set(tl, r, SAN_RXN_REFUSED);
@@ -297,6 +308,7 @@ target_conclude_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 		[PUT_WAIT] = {SAN_RX_RECEIVED, SAN_DROP_NONE},
 		[PUT_FINISHED] = {SAN_RX_ACKED, SAN_DROP_NONE},
 		[PUT_RNR] = {SAN_RX_REFUSED, SAN_DROP_RNR},
+		[PUT_LATER] = {SAN_RX_REFUSED, SAN_DROP_NO_TXN},
 		[PUT_ERROR] = {SAN_RX_REFUSED, SAN_DROP_ABORTED},
 	};
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
@@ -312,7 +324,9 @@ target_conclude_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 		finish_push(tl, tc, r);
 		break;
 	case PUT_RNR:
-		san_tl_nack_rnr(tl, tc, r, psn, now_ns);
+	case PUT_LATER:
+		san_tl_nack_not_now(tl, tc, r, psn, out == PUT_RNR ? SAN_ST_RNR : SAN_ST_RESOURCE,
+				    now_ns);
 		break;
 	case PUT_ERROR:
 		drop_refused(tl, tc, r, psn, now_ns);

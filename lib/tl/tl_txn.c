@@ -16,9 +16,10 @@ san_tl_txn_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
 
 	if (tc->txn_mask != 0)
 		return true;
-	if (tl->free_rings.nb == 0)
+	if (!san_tl_has_ring(tl, tc))
 		return false;
 	ring = san_pool_take(&tl->free_rings);
+	tc->host->nb_rings++;
 	if (tc->one != NULL)
 		ring[SAN_TL_SLOT(tc->one->rsn)] = tc->one;
 	tc->txns = ring;
@@ -32,7 +33,7 @@ san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_re
 	struct san_tl_txn *t = san_pool_take(&tl->free_txns);
 
 	if (tc->nb_txns == 0)
-		tl->nb_busy++;
+		san_tl_set_busy(tl, tc, true);
 	else if (tc->txn_mask == 0)
 		san_tl_txn_ring_take(tl, tc);
 	SAN_ASSERT(tc->nb_txns == 0 || tc->txn_mask != 0);
@@ -45,6 +46,7 @@ san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_re
 	SAN_ASSERT(tc->txns[t->rsn & tc->txn_mask] == NULL);
 	tc->txns[t->rsn & tc->txn_mask] = t;
 	tc->nb_txns++;
+	tc->host->nb_txns++;
 	tc->nb_issued++;
 	return t;
 }
@@ -62,13 +64,17 @@ san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn
 		san_pool_give(&tl->free_txns, t[i]);
 	}
 	tc->nb_txns = (uint16_t)(tc->nb_txns - n);
+	tc->host->nb_txns -= n;
 	if (tc->nb_txns == 0) {
-		if (tc->txn_mask != 0)
+		if (tc->txn_mask != 0) {
 			san_pool_give(&tl->free_rings, tc->txns);
+			tc->host->nb_rings--;
+		}
 		tc->one = NULL;
 		tc->txns = &tc->one;
 		tc->txn_mask = 0;
-		tl->nb_busy -= !(tc->want & SAN_WANT_PROMISED);
+		if (!(tc->want & SAN_WANT_PROMISED))
+			san_tl_set_busy(tl, tc, false);
 	}
 }
 

@@ -373,7 +373,7 @@ run(uint64_t seed)
 		struct san_pdl *pdl = pair.pdl[side];
 
 		PROP_CHECK(pdl->inflight == 0 && pdl->nb_tokens == 0 && pdl->nb_active == 0);
-		PROP_CHECK(pdl->free_wide.nb == pdl->conf.max_wide);
+		PROP_CHECK(pdl->free_wide.nb == pdl->free_wide.max);
 		PROP_CHECK(!san_pdl_sched_has_work(pdl) && cable_next_ns(&cable) == SAN_TIME_NEVER);
 		PROP_CHECK(pdl->drops[SAN_DROP_ACK_BEYOND] == 0);
 	}

@@ -60,8 +60,10 @@ arrive(void)
 	PROP_CHECK(san_pdl_win_rx_classify(rxw(), m.first_psn + i) == want);
 	if (want != SAN_POS_NEW || i >= m.nb)
 		return; /* never sent: lost */
-	if (!san_pdl_win_rx_reaches(rxw(), m.first_psn + i))
+	if (!san_pdl_win_rx_reaches(rxw(), m.first_psn + i)) {
 		san_pdl_win_rx_widen(rxw(), san_pool_take(&pdl->free_rxwords));
+		pdl->uses[0].nb_words++;
+	}
 	m.received[i] = true;
 	if (san_prng_below(&rnd, 2) == 0) {
 		san_pdl_win_rx_receive(rxw(), m.first_psn + i);
@@ -88,8 +90,10 @@ settle(void)
 		m.acked[i] = true;
 		san_pdl_win_rx_ack(rxw(), m.first_psn + i);
 		words = san_pdl_win_rx_narrow(rxw());
-		if (words != NULL)
+		if (words != NULL) {
 			san_pool_give(&pair.pdl[1]->free_rxwords, words);
+			pair.pdl[1]->uses[0].nb_words--;
+		}
 		return;
 	}
 	san_pdl_win_rx_revoke(rxw(), m.first_psn + i);

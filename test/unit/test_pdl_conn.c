@@ -356,7 +356,7 @@ san_pdl_conn_del__releases_everything(void **state)
 	pair_del(pair.pdl[0], pair.c[0]);
 	san_pdl_check(pair.pdl[0]);
 	assert_int_equal(pair.pdl[0]->nb_conns, 0);
-	assert_int_equal(pair.pdl[0]->free_wide.nb, pair.pdl[0]->conf.max_wide);
+	assert_int_equal(pair.pdl[0]->free_wide.nb, pair.pdl[0]->free_wide.max);
 	assert_int_equal(pair.pdl[0]->inflight, 0);
 	assert_false(san_pdl_sched_has_work(pair.pdl[0]));
 	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);

@@ -326,7 +326,7 @@ san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
 	assert_false(san_pdl_is_wide(pair.c[0]));
 	pair_recv(&pair, 1, &k[1], SAN_RX_RECEIVED);
 	assert_true(pair_report(&pair, 1));
-	pair.pdl[0]->free_wide.nb = pair.pdl[0]->conf.max_wide;
+	pair.pdl[0]->free_wide.nb = pair.pdl[0]->free_wide.max;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 3, &k[2]));
 	assert_true(san_pdl_is_wide(pair.c[0]));
 	san_pdl_check(pair.pdl[0]);
@@ -339,7 +339,7 @@ san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
 	san_pdl_rx_ack(pair.pdl[1], pair.c[1], k[1].p.psn, pair.now);
 	assert_true(pair_report(&pair, 1));
 	assert_int_equal(pair.pdl[0]->nb_acked, 3);
-	assert_int_equal(pair.pdl[0]->free_wide.nb, pair.pdl[0]->conf.max_wide);
+	assert_int_equal(pair.pdl[0]->free_wide.nb, pair.pdl[0]->free_wide.max);
 	pair_close(&pair);
 }
 

@@ -131,7 +131,7 @@ san_pdl_rtx_on_timer__no_memory_is_no_silence(void **state)
 		pair_again(&pair, 0, &far);
 	}
 	assert_true(c->failed);
-	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
+	pair.pdl[1]->free_rxwords.nb = pair.pdl[1]->free_rxwords.max;
 }
 
 /* With many packets outstanding, the first one to exhaust its retries decides. */

@@ -419,26 +419,52 @@ complete_in_error__late(void **state)
 static void
 san_tl_nack_refused_get__table(void **state)
 {
-	struct tl_pkt *k = &pair.out[0];
+	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t i;
 
 	(void)state;
-	pair.f[1].push_req = SAN_ST_ACCESS;
-	assert_int_equal(PUSH(0), 0);
-	assert_int_equal(pair_tx(0), 1);
-	pair_rx(1, 0);
-	assert_int_equal(pair_tc(1)->nb_refused, 1);
-	pair.f[1].push_req = SAN_ST_OK;
-	for (i = 1; i < SAN_TL_N_MAX + 1; i++) {
-		struct san_wire_pkt *p = &san_wire_pkt(k->m)->w;
+	tc->rx_base = pair_rsn(SAN_TL_N_MAX);
+	assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(0)), SAN_ST_OK);
+	assert_true(san_tl_nack_refused_note(pair.h[1].tl, tc, pair.c[1]->rx[SAN_WIN_DATA].base));
+	for (i = 0; i < SAN_TL_N_MAX; i++)
+		san_tl_nack_refused_set(tc, pair_rsn(i), i % SAN_ST_MAX);
+	for (i = 0; i < SAN_TL_N_MAX; i++)
+		assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(i)), i % SAN_ST_MAX);
+	tc->rx_base++; /* RSN 256 finishes: it replaces RSN 0, which is done at the initiator */
+	san_tl_nack_refused_set(tc, pair_rsn(SAN_TL_N_MAX), SAN_ST_ACCESS);
+	assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(0)), SAN_ST_OK);
+	assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(SAN_TL_N_MAX)), SAN_ST_ACCESS);
+	assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(1)), 1);
+	tc->rx_base = pair_rsn(0);
+}
 
-		assert_int_equal(pair_rx(1, 0), i == 1 ? SAN_DROP_ABORTED : SAN_DROP_NONE);
-		p->rsn = pair_rsn(i);
-		p->psn += i != 1;
-	}
-	assert_int_equal(pair_tc(1)->nb_refused, 1);
+/*
+ * RT-27, RT-35: a status is remembered until the RESYNC shows that the initiator knows it, also
+ * while later pushes finish.
+ */
+static void
+san_tl_nack_refused_pass__with_the_resync(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
+
+	(void)state;
+	pair.f[1].bad = SAN_ST_ACCESS;
+	pair.f[1].bad_rsn = pair_rsn(1);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 3);
+	pair_rx(1, 1); /* ahead of its turn: held */
+	pair_rx(1, 2);
+	assert_null(pair_tc(1)->refused);
 	pair_rx(1, 0);
-	assert_int_equal(pair_tc(1)->nb_refused, 0); /* RSN 256 has replaced it */
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(3));
+	assert_int_equal(san_tl_nack_refused_get(pair_tc(1), pair_rsn(1)), SAN_ST_ACCESS);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_ACCESS);
+	assert_null(pair_tc(1)->refused);
+	assert_int_equal(tl->free_refused.nb, tl->free_refused.max);
 }
 
 /* RT-27; RULE-5: RESYNC(abort) of an RSN that the target does not know. */
@@ -568,6 +594,7 @@ UNIT_TEST(test_tl_nack)
 		T(complete_in_error__the_connection_lives),
 		T(complete_in_error__late),
 		T(san_tl_nack_refused_get__table),
+		T(san_tl_nack_refused_pass__with_the_resync),
 		T(san_tl_nack_rx_resync__request_never_arrived),
 		T(san_tl_nack_rx_resync__ahead),
 		T(san_tl_nack_txn_abort__one_of_three),

@@ -487,6 +487,30 @@ san_tl_solicit_ssn_valid__each_once(void **state)
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 }
 
+/* RT-35: SSNs without a record, of pushes that were given up, are limited by host. */
+static void
+san_tl_solicit_ssn_join__share_of_a_host(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	struct san_tl_conn *tc = pair_tc(1);
+	struct san_tl_conf conf = tl->conf;
+	uint32_t ssn = tc->ssn_queued, n;
+
+	(void)state;
+	tl->conf.max_txns = 0;
+	tl->conf.max_rxns = 40;
+	for (n = 1; san_tl_solicit_ssn_join(tl, tc, ssn + n, NULL); n++)
+		assert_true(n < 60);
+	assert_true(n > 40); /* no other host needs them */
+	san_tl_solicit_ssn_end_all(tl, tc);
+	tl->pdl->nb_hosts++;
+	for (n = 1; san_tl_solicit_ssn_join(tl, tc, ssn + n, NULL); n++)
+		;
+	assert_int_equal(n - 1, 40 / (SAN_SHARES + 1) + 1);
+	tl->pdl->nb_hosts--;
+	tl->conf = conf;
+}
+
 UNIT_TEST(test_tl_solicit)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -510,6 +534,7 @@ UNIT_TEST(test_tl_solicit)
 		T(san_tl_solicit_grant_timer__refused_in_the_end),
 		U(san_tl_solicit_grant_timer__also_when_woken, setup_unordered),
 		T(san_tl_solicit_ssn_valid__each_once),
+		T(san_tl_solicit_ssn_join__share_of_a_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -406,8 +406,10 @@ san_tl_initiator_submit__one_at_a_time_without_a_ring(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++) {
 		assert_int_equal(ASK(0), 0);
+		assert_int_equal(ASK(2), 0);
+	}
 	assert_int_equal(tl->free_rings.nb, 0);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(ASK(1), 0);
@@ -497,12 +499,94 @@ san_tl_wake__first_before_new(void **state)
 	assert_int_equal(ASK(1), 0);
 }
 
+/* ---- shares of hosts ---- */
+
+#define SILENT 3 /* connections of a host that acknowledges nothing; the last is of another host */
+
+static int
+setup_hosts(void **state)
+{
+	struct tl_link l = pair_link(true);
+	uint16_t slot[2];
+
+	(void)state;
+	open_wide(MANY, 1);
+	san_tl_conn_close(pair.h[0].tl, conn[SILENT], SAN_ST_ABORTED, pair.now);
+	l.net = 1;
+	pair_connect(&l, slot);
+	conn[SILENT] = slot[0];
+	assert_int_equal(pair.h[0].pdl->nb_hosts, 2);
+	return 0;
+}
+
+/* RT-35: a host has an eighth of what is left. The others need not wait for it. */
+static void
+san_tl_want__share_of_a_host(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+	const struct san_tl_host *h = tl->conns[conn[0]].host;
+	int i;
+
+	(void)state;
+	for (i = 0; i < SILENT; i++)
+		while (ASK(i) == 0)
+			;
+	assert_in_range(h->nb_txns, 2, SILENT);
+	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_SHARE);
+	assert_int_equal(ASK(SILENT), 0);
+	assert_int_equal(ASK(SILENT), 0); /* more than one, so it has a ring, too */
+	assert_called(0, 0);
+	finish_one(0); /* it answers, so that its connection continues */
+	assert_called(1, 0);
+	assert_int_equal(ASK(0), 0);
+	assert_int_equal(ASK(0), -EAGAIN);
+}
+
+/* Wait *ns* in steps, so that each connection is swept. */
+static void
+sweep(uint64_t ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < 100; i++) {
+		pair.now += ns / 100;
+		san_tl_tick(pair.h[0].tl, pair.now);
+	}
+}
+
+/*
+ * RT-35: a connection that holds records and makes no progress for two minutes ends, if others wait
+ * for records. One that makes progress does not.
+ */
+static void
+san_tl_want_end_stale__no_progress(void **state)
+{
+	struct san_pdl *pdl = pair.h[0].pdl;
+
+	(void)state;
+	while (ASK(0) == 0)
+		;
+	san_tl_want_end(pair.h[0].tl, conn[0]);
+	sweep(2 * SAN_HOLD_MAX_NS);
+	assert_false(pdl->conns[conn[0]].failed); /* no other connection waits */
+	assert_int_equal(ASK(1), 0);
+	assert_int_equal(ASK(1), -EAGAIN);
+	sweep(SAN_HOLD_MAX_NS - SAN_NS_PER_S);
+	assert_false(pdl->conns[conn[0]].failed);
+	pdl->conns[conn[1]].tx[SAN_WIN_DATA].base++; /* acknowledged */
+	sweep(3 * SAN_NS_PER_S);
+	assert_true(pdl->conns[conn[0]].failed);
+	assert_false(pdl->conns[conn[1]].failed);
+	pdl->conns[conn[1]].tx[SAN_WIN_DATA].base--;
+}
+
 UNIT_TEST(test_tl_want)
 {
 #define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
 #define F(f) cmocka_unit_test_setup_teardown(f, setup_scarce, teardown)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define M(f) cmocka_unit_test_setup_teardown(f, setup_many, teardown)
+#define H(f) cmocka_unit_test_setup_teardown(f, setup_hosts, teardown)
 	const struct CMUnitTest tests[] = {
 		T(san_tl_initiator_submit__one_record_each),
 		T(san_tl_want_wake_own__its_last_record),
@@ -516,6 +600,8 @@ UNIT_TEST(test_tl_want)
 		M(san_tl_initiator_submit__longer_than_the_budget),
 		M(san_tl_wake__lapsed_leave_the_line),
 		T(san_tl_want__the_record_first),
+		T(san_tl_want_end_stale__no_progress),
+		H(san_tl_want__share_of_a_host),
 		N(san_tl_initiator_submit__one_at_a_time_without_a_ring),
 		F(san_tl_wake__first_in_turn),
 		F(san_tl_wake__first_before_more),
