@@ -105,10 +105,27 @@ san_wire_check_get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
 	p->psn = san_wire_bth_psn(bth);
 }
 
+/**
+ * Payload and padding fill what the headers leave of *len* exactly, in words of four bytes.
+ * p->payload_off is set, and within *len*.
+ */
+static inline enum san_drop
+san_wire_check_payload(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
+{
+	uint32_t pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
+
+	len -= p->payload_off + WIRE_ICRC_LEN;
+	if (len % 4 != 0 || len < pad)
+		return SAN_DROP_BTH;
+	p->payload_len = (uint16_t)(len - pad);
+	return SAN_DROP_NONE;
+}
+
 /** Check the ICRC and the padding before it. */
 static inline enum san_drop
-san_wire_check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
+san_wire_check_tail(struct rte_mbuf *m, const struct san_wire_pkt *p, uint32_t len)
 {
+	uint32_t pad = len - WIRE_ICRC_LEN - p->payload_off - p->payload_len;
 	static const uint8_t zero[3];
 	uint8_t copy[SAN_WIRE_TAIL_MAX];
 	const uint8_t *tail;
@@ -116,7 +133,7 @@ san_wire_check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
 
 	tail = rte_pktmbuf_read(m, len - WIRE_ICRC_LEN - pad, pad + WIRE_ICRC_LEN, copy);
 	memcpy(&icrc, tail + pad, sizeof(icrc));
-	if (rte_le_to_cpu_32(icrc) != san_wire_icrc(m, v6, len - WIRE_ICRC_LEN))
+	if (rte_le_to_cpu_32(icrc) != san_wire_icrc(m, p->v6, len - WIRE_ICRC_LEN))
 		return SAN_DROP_ICRC;
 	if (unlikely(pad != 0) && memcmp(tail, zero, pad) != 0)
 		return SAN_DROP_RESERVED;
@@ -142,17 +159,7 @@ san_wire_check_parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
 	return SAN_DROP_NONE;
 }
 
-/** Payload bytes of the transaction: all but the immediate. */
-static inline uint32_t
-san_wire_check_data_len(const struct san_wire_pkt *p)
-{
-	bool imm = (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
-		(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST);
-
-	return imm ? p->payload_len - (uint32_t)SAN_WIRE_IMM_LEN : p->payload_len;
-}
-
-/** Check flags, payload length and CID against the packet type. */
+/** Check flags, kind, payload length and CID against the packet type. */
 static inline enum san_drop
 san_wire_check_type(const struct san_wire_pkt *p)
 {
@@ -162,9 +169,6 @@ san_wire_check_type(const struct san_wire_pkt *p)
 	if ((p->flags & ~desc->flags) != 0 || kind > SAN_KIND_PUSH_IMM)
 		return SAN_DROP_FIELD;
 	if (desc->payload != WIRE_ANY_LEN && p->payload_len != desc->payload)
-		return SAN_DROP_FIELD;
-	if (kind == SAN_KIND_PUSH_IMM && (p->flags & SAN_F_LAST) &&
-	    p->payload_len < SAN_WIRE_IMM_LEN)
 		return SAN_DROP_FIELD;
 	/* Only CM packets go to that CID: another one would be answered like a CM packet. */
 	if ((p->op == SAN_OP_CM) != (p->dcid == SAN_WIRE_CID_CM))
@@ -181,12 +185,25 @@ san_wire_check_parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
 	return p->length <= SAN_WIRE_LENGTH_MAX ? SAN_DROP_NONE : SAN_DROP_FIELD;
 }
 
-/** The data is within *length*; no sum here can wrap. */
+/** Bytes before the data: the immediate, in the last packet. */
+static inline uint32_t
+san_wire_check_imm_len(const struct san_wire_pkt *p)
+{
+	return (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
+			(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST) ?
+		SAN_WIRE_IMM_LEN :
+		0;
+}
+
+/** The payload has its immediate, and the data is within *length*; nothing here can wrap. */
 static inline enum san_drop
 san_wire_check_parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
 {
+	uint32_t imm_len = san_wire_check_imm_len(p);
+
 	p->offset = rte_be_to_cpu_32(offset);
-	if (p->offset > length || san_wire_check_data_len(p) > length - p->offset)
+	if (p->payload_len < imm_len ||
+	    (uint64_t)p->offset + p->payload_len - imm_len > length)
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
 }

@@ -29,6 +29,7 @@ is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 	uint32_t len;
 
 	return rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 == 6 && f->ip.proto == IPPROTO_UDP &&
+		!san_wire_ip_is_v4(&path->dst) &&
 		memcmp(f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
 		memcmp(f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
 		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
@@ -87,27 +88,38 @@ san_wire_express_cid_at(const struct rte_mbuf *m)
 											&v6->bth);
 }
 
+/**
+ * Parse and check the fields that may differ in packets alike; *p* has the flags. Both functions
+ * below take a packet by this one, so neither can be without a check of the other.
+ */
+static inline bool
+express_numbers(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
+{
+	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
+	const struct wire_unslctd_data *x = (const struct wire_unslctd_data *)(rt + 1);
+
+	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
+	p->psn = san_wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
+	p->rsn = rte_be_to_cpu_32(rt->rsn);
+	/* the data is within the length, so it begins at 0 if it has that length */
+	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE &&
+		san_wire_check_parse_unslctd_data(x, p) == SAN_DROP_NONE &&
+		p->payload_len == p->length + san_wire_check_imm_len(p);
+}
+
 bool
 san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
 		 struct san_wire_pkt *p)
 {
 	const struct wire_bth *bth = express_front(m, path, udp_port, p);
-	const struct wire_rt *rt;
-	uint32_t pad, len;
 
 	if (bth == NULL || san_wire_check_bth(bth) != SAN_DROP_NONE)
 		return false;
 	san_wire_check_get_bth(bth, p);
-	pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
-	len = rte_pktmbuf_data_len(m) - p->payload_off - WIRE_ICRC_LEN;
-	if (len % 4 != 0 || len < pad)
-		return false;
-	p->payload_len = (uint16_t)(len - pad);
-	rt = (const struct wire_rt *)(bth + 1);
-	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
-		san_wire_check_type(p) == SAN_DROP_NONE &&
-		san_wire_check_parse_unslctd_data((const void *)(rt + 1), p) == SAN_DROP_NONE &&
-		p->offset == 0 && san_wire_check_data_len(p) == p->length;
+	return san_wire_check_parse_rt((const struct wire_rt *)(bth + 1), p) == SAN_DROP_NONE &&
+		(p->flags & SAN_F_PIECE) == 0 &&
+		express_numbers(bth, rte_pktmbuf_data_len(m), p) &&
+		san_wire_check_type(p) == SAN_DROP_NONE;
 }
 
 /*
@@ -177,26 +189,6 @@ is_next_v6(const struct wire_front_v6 *f, uint32_t len)
 	return f->ip.payload_len == behind && f->udp.dgram_len == behind;
 }
 
-/** Parse the fields that differ; false if lengths do not match. */
-static inline bool
-parse_next(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
-{
-	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
-	const struct wire_unslctd_data *x = (const struct wire_unslctd_data *)(rt + 1);
-	uint32_t pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
-
-	len -= p->payload_off + WIRE_ICRC_LEN;
-	if (len % 4 != 0 || len < pad || x->offset != 0)
-		return false;
-	p->payload_len = (uint16_t)(len - pad);
-	p->length = rte_be_to_cpu_32(x->remote.length);
-	p->addr = rte_be_to_cpu_64(x->remote.addr);
-	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
-	p->psn = san_wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
-	p->rsn = rte_be_to_cpu_32(rt->rsn);
-	return san_wire_check_data_len(p) == p->length;
-}
-
 bool
 san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 		      struct san_wire_pkt *p)
@@ -212,18 +204,14 @@ san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 		return false;
 	if (unlikely(p->v6))
 		return wire_express_is_alike(a, b, alike_v6, sizeof(alike_v6)) &&
-			is_next_v6(v6, len) && parse_next(&v6->bth, len, p);
+			is_next_v6(v6, len) && express_numbers(&v6->bth, len, p);
 	return wire_express_is_alike(a, b, alike_v4, sizeof(alike_v4)) &&
 		is_next_v4(v4, (const struct wire_front_v4 *)b, len) &&
-		parse_next(&v4->bth, len, p);
+		express_numbers(&v4->bth, len, p);
 }
 
 bool
 san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
-	uint32_t len = rte_pktmbuf_data_len(m);
-
-	return san_wire_check_tail(m, p->v6, len,
-				   len - WIRE_ICRC_LEN - p->payload_off - p->payload_len) ==
-		SAN_DROP_NONE;
+	return san_wire_check_tail(m, p, rte_pktmbuf_data_len(m)) == SAN_DROP_NONE;
 }

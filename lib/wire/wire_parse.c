@@ -154,9 +154,8 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	return headers_at(m, sizeof(*f));
 }
 
-/** Check lengths: header, payload, padding and ICRC fill *len* exactly, in words of four bytes. */
 static inline enum san_drop
-parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pad)
+parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len)
 {
 	const struct wire_bth *bth;
 	uint16_t front, hdr_len;
@@ -168,16 +167,12 @@ parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pa
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	san_wire_check_get_bth(bth, p);
-	*pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
 	hdr_len = san_wire_op_hdr_len(p->op, p->v6);
 	if (len < (uint32_t)hdr_len + WIRE_ICRC_LEN)
 		return SAN_DROP_SHORT;
-	len -= (uint32_t)hdr_len + WIRE_ICRC_LEN;
-	if (len % 4 != 0 || len < *pad)
-		return SAN_DROP_BTH;
 	p->payload_off = hdr_len;
-	p->payload_len = (uint16_t)(len - *pad);
-	return headers_at(m, hdr_len);
+	drop = san_wire_check_payload(bth, len, p);
+	return drop != SAN_DROP_NONE ? drop : headers_at(m, hdr_len);
 }
 
 static inline bool
@@ -429,7 +424,7 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 	       struct san_wire_ack *ack)
 {
 	const struct wire_eth *eth;
-	uint32_t len, pad;
+	uint32_t len;
 	enum san_drop drop;
 
 	/* Clear it in two parts: each is short enough for a few vector stores instead of a loop. */
@@ -448,10 +443,10 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 		return SAN_DROP_NOT_OURS;
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	drop = parse_bth(m, p, len, &pad);
+	drop = parse_bth(m, p, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	drop = san_wire_check_tail(m, p->v6, len, pad);
+	drop = san_wire_check_tail(m, p, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	drop = parse_body(m, p, ack);

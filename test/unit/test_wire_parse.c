@@ -536,6 +536,7 @@ parse__payload_of_type(void **state)
 		{"probe", 0, 32},
 		{"pull_data_last", 0, 32},
 		{"push_slctd_data", 0, 32},
+		{"push_slctd_data_imm", 4, 4},
 		{"push_unslctd_data_imm", 4, 20},
 	};
 	struct san_wire_path path = wire_sample_path(true);
