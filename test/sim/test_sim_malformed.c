@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Malformed packets of a peer that follow its ordinary ones have the same effect with express and
+ * without: on drops, completions, memory, windows. Among them are lengths that wrap, in a region
+ * that has room for them. (RT-42)
+ */
+
+#include <sys/mman.h>
+
+#include "pair.h"
+#include "unit.h"
+
+#include "core_priv.h"
+#include "wire_sample.h"
+
+#define REGION    (5ull << 30) /* a length below 0 is within it, if it is not checked */
+#define NB_RECVS  8
+#define RECV_LEN  64
+#define HOSTILE   6000 /* at least as many */
+#define DATA      128  /* of the region and of the receives that is compared */
+#define FIRST_LEN 8
+
+struct push {
+	uint8_t kind;
+	uint16_t payload;
+	uint32_t length, offset;
+	uint16_t behind; /* bytes of Ethernet padding */
+};
+
+/* What the target has of three pushes: an ordinary one, a hostile one, and one in its place. */
+struct effect {
+	uint64_t drops[SAN_DROP_MAX];
+	uint32_t psn, high, rsn;
+	struct san_ulp_wc wc[NB_RECVS];
+	uint32_t nb_wc;
+	uint64_t nb_placed_bytes, rx_bytes;
+	uint8_t data[DATA], recvs[DATA];
+};
+
+static struct pair p;
+static struct san_core *target;
+static struct san_pdl_conn *conn;
+static uint8_t *region;
+static uint32_t key, nb_recvs;
+static uint8_t recvs[NB_RECVS * RECV_LEN];
+
+static struct rte_mbuf *
+push_build(const struct push *h, uint32_t psn, uint32_t rsn, uint8_t last)
+{
+	const struct wire_sample s = {
+		.op = SAN_OP_PUSH_UNSLCTD_DATA,
+		.flags = last | (uint8_t)(h->kind << SAN_F_KIND_SHIFT),
+		.payload = h->payload,
+		.length = h->length,
+		.offset = h->offset,
+	};
+	struct san_wire_pkt pkt = wire_sample_pkt(&s);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p.w->pool);
+	struct san_wire_path path = conn->path;
+
+	path.src = conn->path.dst;
+	path.dst = conn->path.src;
+	pkt.pkey = conn->pkey;
+	pkt.dcid = conn->cid;
+	pkt.tag = conn->tag;
+	pkt.psn = psn;
+	pkt.rsn = rsn;
+	pkt.round = 0;
+	pkt.req_ebsn = conn->tx[SAN_WIN_REQ].next;
+	pkt.data_ebsn = conn->tx[SAN_WIN_DATA].next;
+	pkt.cmpl_rsn = conn->cmpl_in;
+	pkt.key = key;
+	pkt.addr = (uintptr_t)region + 2u * h->kind;
+	wire_sample_payload(&s, (uint8_t *)rte_pktmbuf_append(m, s.payload));
+	san_wire_build(m, &path, &pkt);
+	san_wire_icrc_seal(m);
+	memset(rte_pktmbuf_append(m, h->behind), 0, h->behind);
+	return m;
+}
+
+/* LAST of a push was taken, and its begin does not come otherwise: send it. */
+static void
+begin_late(const struct push *h)
+{
+	const struct san_pdl_rxw *w = &conn->rx[SAN_WIN_DATA];
+	struct push begin = *h;
+	struct rte_mbuf *m;
+
+	begin.payload = (uint16_t)h->offset;
+	begin.offset = begin.behind = 0;
+	m = push_build(&begin, w->high, target->tl->conns[conn->slot].rx_base, 0);
+	san_core_rx_burst(target, &m, 1, p.w->now_ns);
+	assert_int_equal(conn->odd, 0);
+}
+
+static void
+effect_of(const struct push *first, const struct push *h, struct effect *e)
+{
+	uint32_t psn = conn->rx[SAN_WIN_DATA].base, rsn = target->tl->conns[conn->slot].rx_base;
+	struct rte_mbuf *burst[3] = {
+		push_build(first, psn, rsn, SAN_F_LAST),
+		push_build(h, psn + 1, rsn + 1, SAN_F_LAST),
+		push_build(first, psn + 1, rsn + 1, SAN_F_LAST),
+	};
+
+	memset(e, 0, sizeof(*e));
+	for (; nb_recvs < NB_RECVS; nb_recvs++)
+		world_post_recv(p.w, p.qb, recvs + nb_recvs * RECV_LEN, RECV_LEN, nb_recvs);
+	san_core_rx_burst(target, burst, RTE_DIM(burst), p.w->now_ns);
+	san_core_check(target);
+	san_core_drops(target, e->drops);
+	e->psn = conn->rx[SAN_WIN_DATA].base;
+	e->high = conn->rx[SAN_WIN_DATA].high;
+	e->rsn = target->tl->conns[conn->slot].rx_base;
+	e->nb_placed_bytes = san_ulp_stats(target->ulp)->nb_placed_bytes;
+	e->nb_wc = san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, e->wc, NB_RECVS);
+	nb_recvs -= e->nb_wc;
+	memcpy(e->data, region, sizeof(e->data));
+	memcpy(e->recvs, recvs, sizeof(e->recvs));
+}
+
+/* An ordinary one and the hostile one behind it, number *i*. False: there is none. */
+static bool
+pushes_draw(uint32_t i, struct push *first, struct push *h)
+{
+	static const uint32_t offsets[] = {0, 1, -4u};
+	static const uint16_t behinds[] = {0, 4};
+	static const int64_t lengths[] = {
+		0,
+		1,
+		SAN_WIRE_LENGTH_MAX,
+		SAN_WIRE_LENGTH_MAX + 1,
+		1u << 31,
+		UINT32_MAX,
+	};
+
+	first->kind = (uint8_t)(i % 3);
+	first->payload = FIRST_LEN;
+	first->length = FIRST_LEN - (first->kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0);
+	first->offset = first->behind = 0;
+	i /= 3;
+	h->kind = (uint8_t)(i % 4);
+	i /= 4;
+	h->payload = (uint16_t)(i % 9);
+	i /= 9;
+	h->offset = offsets[i % RTE_DIM(offsets)];
+	i /= RTE_DIM(offsets);
+	h->behind = behinds[i % RTE_DIM(behinds)];
+	i /= RTE_DIM(behinds);
+	/* what is left of the payload without an immediate, and around it; and limits */
+	h->length = i < 9 ? h->payload + 1u - i : (uint32_t)lengths[(i - 9) % RTE_DIM(lengths)];
+	return i < 9 + RTE_DIM(lengths);
+}
+
+static void
+hostile_tune(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	conf->express = *(const bool *)arg;
+}
+
+static void
+target_open(bool express)
+{
+	struct world_conf conf;
+
+	world_conf_default(&conf);
+	conf.tune = hostile_tune;
+	conf.tune_arg = &express;
+	memset(region, 0, DATA);
+	memset(recvs, 0, sizeof(recvs));
+	nb_recvs = 0;
+	pair_open(&p, &conf, true, 64);
+	key = world_mr(p.w, 1, region, REGION, PAIR_ALL);
+	target = p.w->node[1].core;
+	conn = pair_conn(&p, false);
+}
+
+/* Returns how many pushes took express. */
+static uint64_t
+target_close(void)
+{
+	uint64_t nb = san_ulp_stats(target->ulp)->nb_express_rx;
+
+	world_node_kill(p.w, 0);
+	world_node_kill(p.w, 1);
+	world_destroy(p.w);
+	free(p.a);
+	free(p.b);
+	return nb;
+}
+
+/* Give all to one target. The first time their effects are stored, then they are compared. */
+static uint64_t
+hostile_run(bool express, struct effect *effects)
+{
+	struct push first, h;
+	struct effect e;
+	uint32_t i;
+
+	target_open(express);
+	for (i = 0; pushes_draw(i, &first, &h); i++) {
+		effect_of(&first, &h, &e);
+		if (express && memcmp(&e, &effects[i], sizeof(e)) != 0)
+			fail_msg("push of kind %u, %u bytes, length %#x, offset %#x, %u behind: "
+				 "its effect is another one by express",
+				 h.kind, h.payload, h.length, h.offset, h.behind);
+		effects[i] = e;
+		if (conn->odd != 0)
+			begin_late(&h);
+	}
+	assert_true(i > HOSTILE);
+	return target_close();
+}
+
+static void
+sim_malformed__same_effect(void **state)
+{
+	struct effect *effects = calloc(2 * HOSTILE, sizeof(*effects));
+
+	(void)state;
+	assert_non_null(effects);
+	region = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_true(region != MAP_FAILED);
+	assert_int_equal(hostile_run(false, effects), 0);
+	assert_true(hostile_run(true, effects) > HOSTILE);
+	munmap(region, REGION);
+	free(effects);
+}
+
+UNIT_TEST(test_sim_malformed)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_malformed__same_effect),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
