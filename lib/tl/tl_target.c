@@ -539,7 +539,8 @@ san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf
 uint16_t
 san_tl_target_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n)
 {
-	return tl->conns[slot].peer.ordered ? n : RTE_MIN(n, 1);
+	/* Grants are looked for after each packet while one waits: their order depends on it. */
+	return tl->conns[slot].peer.ordered && tl->nb_admit == 0 ? n : RTE_MIN(n, 1);
 }
 
 bool
