@@ -2,22 +2,90 @@
 
 /*
  * Express is a short cut of the general path: with and without it, every host sends the same
- * packets at the same times. The scenarios have mostly ordinary packets, with one fault each, and
- * there are seeds of the swarm. (RT-42)
+ * packets at the same times, and its programs get the same completions. The bytes in memory are
+ * those that were posted, which the simulator checks at each completion. There are scenarios of
+ * mostly ordinary packets with one fault each, scenarios of small messages drawn from seeds, and
+ * seeds of the swarm. (RT-42)
  */
 
 #include "unit.h"
 #include "unit/test_sim.h"
 
+#include <inttypes.h>
+
+#include "san_prng.h"
 #include "sim_report.h"
 #include "sim_swarm.h"
 
 #define SEED_FIRST 1000
 #define SEEDS      60
+#define DRAWN      200
+
+/* Completions that the programs of the simulator poll. */
+static struct {
+	const struct sim_world *world;
+	uint64_t nb, hash;
+} seen;
+
+static uint64_t
+hash_add(uint64_t hash, const void *data, size_t len)
+{
+	const uint64_t *word = data;
+	size_t i;
+
+	assert_int_equal(len % sizeof(*word), 0);
+	for (i = 0; i < len / sizeof(*word); i++)
+		hash = (hash ^ (hash >> 29) ^ word[i]) * 0x9e3779b97f4a7c15;
+	return hash;
+}
+
+/* The linker puts this before the function (meson.build). */
+uint32_t __real_san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
+uint32_t __wrap_san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
+
+uint32_t
+__wrap_san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
+{
+	n = __real_san_ulp_cq_poll(cq, wc, n);
+	if (seen.world == NULL || n == 0)
+		return n;
+	seen.hash = hash_add(seen.hash, &seen.world->now_ns, sizeof(seen.world->now_ns));
+	seen.hash = hash_add(seen.hash, wc, n * sizeof(*wc));
+	seen.nb += n;
+	return n;
+}
 
 struct outcome {
-	uint64_t hash, nb_rx, nb_tx; /* packets that took express */
+	uint64_t packets, completions, counters; /* hashes */
+	uint64_t nb_completions;
+	uint64_t nb_rx, nb_tx; /* packets that took express */
 };
+
+/* All counters of the hosts that run at the end, except those of express. */
+static uint64_t
+counters_of(const struct sim_world *w)
+{
+	uint64_t drops[SAN_DROP_MAX], hash = w->now_ns;
+	struct san_ulp_stats ulp;
+	struct san_tl_stats tl;
+	uint32_t i;
+
+	for (i = 0; i < w->nb_hosts; i++) {
+		struct san_core *core = w->hosts[i].core;
+
+		if (core == NULL)
+			continue;
+		ulp = *san_ulp_stats(san_core_ulp(core));
+		tl = san_core_tl(core)->stats;
+		ulp.nb_express_rx = tl.nb_express_tx = 0;
+		san_core_drops(core, drops);
+		hash = hash_add(hash, &san_core_pdl(core)->stats, sizeof(struct san_pdl_stats));
+		hash = hash_add(hash, &tl, sizeof(tl));
+		hash = hash_add(hash, &ulp, sizeof(ulp));
+		hash = hash_add(hash, drops, sizeof(drops));
+	}
+	return hash;
+}
 
 static struct outcome
 run(struct sim_conf *conf, bool express)
@@ -30,13 +98,20 @@ run(struct sim_conf *conf, bool express)
 
 	conf->host.express = express;
 	assert_int_equal(san_sim_world_create(conf, &no_watch, &w), 0);
+	seen.world = w;
+	seen.nb = seen.hash = 0;
 	san_sim_world_run(w);
+	seen.world = NULL;
 	test_sim_assert_fine(w);
 	sums = w->dead_engines;
 	for (i = 0; i < w->nb_hosts; i++)
-		san_sim_report_engine(&sums, w->hosts[i].core);
+		if (w->hosts[i].core != NULL)
+			san_sim_report_engine(&sums, w->hosts[i].core);
 	out = (struct outcome){
-		.hash = w->hash,
+		.packets = w->hash,
+		.completions = seen.hash,
+		.counters = counters_of(w),
+		.nb_completions = seen.nb,
 		.nb_rx = sums.nb_express_rx,
 		.nb_tx = sums.nb_express_tx,
 	};
@@ -44,14 +119,25 @@ run(struct sim_conf *conf, bool express)
 	return out;
 }
 
-static struct outcome
-assert_equal(struct sim_conf *conf)
+/* Runs a scenario with and without express; adds the packets that took it to *all*. */
+static void
+assert_equal(struct sim_conf *conf, const char *name, struct outcome *all)
 {
 	struct outcome with = run(conf, true), without = run(conf, false);
 
-	assert_int_equal(with.hash, without.hash);
+	if (with.packets != without.packets || with.completions != without.completions ||
+	    with.counters != without.counters) {
+		printf("# sansim --scenario FILE, with and without --set host.express=off:\n");
+		san_sim_swarm_print(conf, name, stdout);
+		fail_msg("%s: %s differ", name,
+			 with.packets != without.packets                 ? "packets" :
+				 with.completions != without.completions ? "completions" :
+									   "counters");
+	}
 	assert_int_equal(without.nb_rx + without.nb_tx, 0);
-	return with;
+	all->nb_completions += with.nb_completions;
+	all->nb_rx += with.nb_rx;
+	all->nb_tx += with.nb_tx;
 }
 
 static const char *const small[] = {
@@ -92,8 +178,8 @@ static const char *const faults[][3] = {
 static void
 sim_express__same_packets(void **state)
 {
+	struct outcome all;
 	struct sim_conf conf;
-	struct outcome out;
 	char err[256];
 	size_t i, k;
 
@@ -105,24 +191,100 @@ sim_express__same_packets(void **state)
 				fail_msg("%s", err);
 		if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
 			fail_msg("%s", err);
-		out = assert_equal(&conf);
-		assert_true(out.nb_rx > 20 && out.nb_tx > 20);
+		all = (struct outcome){0};
+		assert_equal(&conf, faults[i][0], &all);
+		assert_true(all.nb_rx > 20 && all.nb_tx > 20);
 	}
+}
+
+/* Small messages, of which most go by express. Rounds are long, so that many arrive together. */
+static void
+draw_small(uint64_t seed, struct sim_conf *conf)
+{
+	static const uint8_t kinds[] = {SIM_FAULT_LOSS, SIM_FAULT_DUPLICATE, SIM_FAULT_REORDER};
+	static const uint64_t polls_ns[] = {500, 3000, 20000, 100000};
+	static const uint32_t sizes[] = {64, 400, 1200, 3000};
+	struct sim_load_conf *l = &conf->load;
+	struct sim_host_conf *h = &conf->host;
+	struct san_prng g;
+
+	san_sim_conf_default(conf);
+	san_prng_seed(&g, seed);
+	conf->run.seed = seed;
+	conf->run.duration_ns = SAN_NS_PER_S;
+	conf->run.check_every = 0;
+	conf->topo.type = SIM_TOPO_STAR;
+	conf->topo.hosts = 2 + san_prng_below(&g, 2);
+	conf->edge.delay_ns = 100 + san_prng_below(&g, 20000);
+	conf->edge.rate_mbps = 10000;
+	conf->edge.buffer_bytes = 64 << 10; /* mbufs take most of the time of so short a run */
+	h->rx_ring = 256;
+	h->nic_bytes = 8 << 10;
+	h->req_win = 32;
+	h->data_win = 128;
+	h->poll_ns = polls_ns[san_prng_below(&g, RTE_DIM(polls_ns))];
+	h->pack = san_prng_below(&g, 3) == 0;
+	h->ack_every = san_prng_below(&g, 3) == 0 ? 0 : 2 + san_prng_below(&g, 15);
+	l->pattern = SIM_PATTERN_INCAST;
+	l->connections = 1 + san_prng_below(&g, 4);
+	l->unordered_ppm = san_prng_below(&g, 3) == 0 ? SIM_PPM / 2 : 0;
+	l->both_ways = san_prng_below(&g, 2) == 0;
+	l->size_min = 1;
+	l->size_max = sizes[san_prng_below(&g, RTE_DIM(sizes))];
+	l->depth = 64;
+	l->ops = 500;
+	l->weights[0] = l->weights[1] = l->weights[2] = 4;
+	l->weights[3] = san_prng_below(&g, 3) == 0;
+	if (san_prng_below(&g, 3) == 0) { /* the longer ones wait for grants */
+		h->solicit_len = l->size_max / 4;
+		h->incast_bytes = 4 * l->size_max;
+	}
+	if (san_prng_below(&g, 3) == 0)
+		l->recv_delay_ns = 20000;
+	if (san_prng_below(&g, 2) == 0) {
+		conf->nb_faults = 1;
+		conf->faults[0] = (struct sim_fault_conf){
+			.name = "f",
+			.where = "all",
+			.kind = kinds[san_prng_below(&g, RTE_DIM(kinds))],
+			.rate_ppm = SIM_PPM / 50,
+			.arg_ns = 5000,
+		};
+	}
+}
+
+static void
+sim_express__same_small(void **state)
+{
+	static struct sim_conf conf;
+	struct outcome all = {0};
+	char name[32], err[256];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < DRAWN / UNIT_EVERY; i++) {
+		draw_small(i, &conf);
+		if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
+			fail_msg("seed %" PRIu32 ": %s", i, err);
+		snprintf(name, sizeof(name), "small messages, seed %" PRIu32, i);
+		assert_equal(&conf, name, &all);
+	}
+	assert_true(all.nb_rx > 5000 && all.nb_tx > 5000);
 }
 
 static void
 sim_express__same_swarm(void **state)
 {
 	static struct sim_conf conf;
-	struct outcome out, all = {0};
+	struct outcome all = {0};
+	char name[32];
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < SEEDS; i += UNIT_EVERY) {
 		san_sim_draw_swarm(SEED_FIRST + i, &conf);
-		out = assert_equal(&conf);
-		all.nb_rx += out.nb_rx;
-		all.nb_tx += out.nb_tx;
+		snprintf(name, sizeof(name), "swarm, seed %" PRIu32, SEED_FIRST + i);
+		assert_equal(&conf, name, &all);
 	}
 	assert_true(all.nb_rx > 1000 && all.nb_tx > 1000);
 }
@@ -131,6 +293,7 @@ UNIT_TEST(test_sim_express)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_express__same_packets),
+		cmocka_unit_test(sim_express__same_small),
 		cmocka_unit_test(sim_express__same_swarm),
 	};
 
