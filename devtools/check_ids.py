@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks the IDs of doc/spec.md: each has one section, code and a test name it in a comment, and no
-other ID is used. The files and functions that a section names exist. Manual pages and messages of
-programs contain no IDs.
+other ID is used. The files and functions that a section names exist, and so do those that a model
+mirrors. Manual pages and messages of programs contain no IDs.
 
 usage: check_ids.py [--map]     --map prints, for each ID, the files that name it
 """
@@ -22,6 +22,7 @@ ID = re.compile(r'\b(?:RT|PCB|AFC|UDP|SYS|OFI|RULE|ARCH)\\?-\d+\b')
 SECTION = re.compile(rf'^### ({ID.pattern}) ', re.M)
 COMMENT = re.compile(r'/\*.*?\*/', re.S)
 PLACE = re.compile(r'`([\w./-]+\.\w+|debian/rules)(?::(\w+))?`')
+MIRRORED = re.compile(r'(\w+\.[ch])\b|(\w+)\(\)')
 BY_NUMBER = re.compile(r'\bdesign,?[\s*#]+(?:rule|section)s?\s+\d', re.I)
 
 
@@ -67,7 +68,24 @@ def check_places(texts, name, section):
             yield f'{SPEC}: {name}: there is no {function}() in {path}'
 
 
+def check_model(texts, path):
+    """Errors in what a model says that it mirrors: `file.c: one(), two(); other.c: three()`."""
+    head, _, model = texts[path].partition('*/\n\n#')
+    _, _, head = head.partition('What mirrors what')
+    lib = {os.path.basename(name): text for name, text in texts.items() if name.startswith('lib/')}
+    file = None
+    for name, function in MIRRORED.findall(head.partition('What is abstracted')[0]):
+        file = name or file
+        if file and file not in lib:
+            yield f'{path}: there is no {file}'
+        elif function and not re.search(rf'\b{function}\(', model + lib.get(file, '')):
+            yield f'{path}: there is no {function}() in {file}'
+
+
 def check(texts, sections, names):
+    for path in texts:
+        if path.endswith('.pml'):
+            yield from check_model(texts, path)
     for name, section in sections:
         yield from check_places(texts, name, section)
         if '\nNot built yet.' not in section:

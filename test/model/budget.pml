@@ -14,7 +14,8 @@
  *   arrive        tl_target.c: san_tl_target_rx_push(); tl_initiator.c: data in the order of RSNs
  *   held          tl_target.c: put_or_hold(): there, but charged until it is in its turn
  *   in_turn       tl_target.c: base_next(), target_replay_held()
- *   pulled        tl_target.c: execute(): in its turn; tl_initiator.c: san_tl_initiator_rx_pull_data()
+ *   pulled        tl_pull.c: san_tl_pull_execute(): in its turn; tl_initiator.c:
+ *                 san_tl_initiator_rx_pull_data()
  *   lapse         tl_admit.c: charge_expire_longest()
  *   charge, back, fit   tl_path.c: san_tl_path_add(), fit_room(): what of it is in the budget
  *

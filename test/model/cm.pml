@@ -9,11 +9,11 @@
  *   connecting()   cm_fsm.c: san_cm_fsm_connect(), act_ask(), act_unreachable(),
  *                  san_cm_fsm_disconnect(), act_drain(), act_dreq(), act_closed(),
  *                  act_failed(); san_cm_fsm_on_timer(); cm_keepalive.c; data of pdl
- *   accepting()    the same for one record of the other side, and san_cm_fsm_accept_peer(),
+ *   accepting()    the same for one record of the other side. cm_fsm.c: san_cm_fsm_accept_peer(),
  *                  san_cm_fsm_reject(), act_forget(), act_refuse_again()
  *   attempt()      what names an attempt and no acceptor yet. cm_rx.c: rx_req(),
  *                  find_attempt(), add_request(), answer_cookie(), answer_rej(),
- *                  rx_reset() at the accepting side; act_cookie(), act_rejected()
+ *                  rx_reset() at the accepting side; cm_fsm.c: act_cookie(), act_rejected()
  *   pair()         what names both. cm_rx.c: find_conn(), rx_rep(), cm_rx_conn_msg(),
  *                  rx_reset(), san_cm_rx_implicit_rtu(), san_cm_rx_answer_reset();
  *                  cm_fsm.c: act_ready(), act_rtu_again(), act_withdrawn(),

@@ -8,12 +8,13 @@
  * What mirrors what
  *
  *   initiator()    tl_initiator.c: san_tl_initiator_next_request(), san_tl_initiator_next_push(),
- *                  ordered_push(), san_tl_finish_acked(), san_tl_finish_settle(), san_tl_finish_txn();
- *                  tl_solicit.c: san_tl_solicit_rx_grant(); tl_nack.c: san_tl_nack_txn_abort(),
+ *                  ordered_push(); tl_finish.c: san_tl_finish_acked(), san_tl_finish_settle(),
+ *                  san_tl_finish_txn(); tl_solicit.c: san_tl_solicit_rx_grant(); tl_nack.c: san_tl_nack_txn_abort(),
  *                  san_tl_nack_next_abort(); pdl_rtx.c: what is lost goes again
  *   target()       tl_target.c: target_rx_solicit(), request_over(), san_tl_target_rx_push(),
  *                  push_over(), target_rxn_matches(); tl_nack.c: san_tl_nack_rx_resync(), abort_record();
- *                  tl_solicit.c: san_tl_solicit_next_grant(), refuse_head(), san_tl_solicit_grant_wake(); pdl_win.c: what is new
+ *                  tl_solicit.c: san_tl_solicit_next_grant(), san_tl_solicit_grant_refuse(),
+ *                  san_tl_solicit_grant_wake(); pdl_win.c: what is new
  *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_solicit_ssn_join(), san_tl_solicit_ssn_leave(),
  *                  join_queue(), has_receive(), san_tl_solicit_grant_one()
  *   may_grant() .. release()     tl_admit.c: san_tl_admit_may_grant(), admit_step_of(), san_tl_admit_run(),
@@ -644,7 +645,7 @@ end:	do
 proctype target(byte q)
 {
 end:	do
-	/* rx_solicit(); of one that was given up, request_over() */
+	/* target_rx_solicit(); of one that was given up, request_over() */
 	:: atomic { P.req == AIR && !P.got_req -> d_step {
 		P.got_req = 1;
 		if
@@ -700,7 +701,7 @@ end:	do
 		P.lapsed = 0 } }
 #endif
 #ifdef SENDS
-	/* refuse_head(): it waited longer than the initiator wants to */
+	/* san_tl_solicit_grant_refuse(): it waited longer than the initiator wants to */
 	:: atomic { C.wait && head(CONN(q)) == q -> d_step {
 		P.rec = REFUSED;
 		unqueue(q);

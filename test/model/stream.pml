@@ -13,7 +13,7 @@
  *   may_send       stream.c: two credits, and room in the other side's store
  *   rx             stream.c: a message is taken, its buffer is posted again
  *   read           the program takes a message out of the store: its room is free again
- *   ask .. on_resized()    stream_resize.c: RESIZE, RESIZED
+ *   ask, on_resize   stream_resize.c: RESIZE, RESIZED; san_stream_resize_on_done()
  *
  * What is abstracted, and why that is sound
  *
