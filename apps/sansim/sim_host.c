@@ -394,6 +394,7 @@ san_sim_host_round(struct sim_world *w, struct sim_host *h)
 	if (h->core == NULL || h->nb_paused != 0)
 		return;
 	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns, clock_ns);
+	san_core_pdl(h->core)->away_ns += h->held_ns;
 	h->held_ns = 0;
 	sim_host_receive(h, clock_ns);
 	san_core_tick(h->core, clock_ns);

@@ -3,7 +3,7 @@
 /*
  * Keep-alive (RT-24, UDP-12): decides when a PROBE is due. Packet delivery sends the PROBE, and the
  * answer changes last_rx_ns. A peer is dead if it leaves the configured number of PROBEs
- * unanswered.
+ * unanswered while this lcore runs.
  *
  * Timer: cm_deadline_ns of an ESTABLISHED connection. A received packet does not move it, because
  * that would cost the hot path a cache line. It fires once per interval and then checks how long
@@ -50,6 +50,7 @@ san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now
 {
 	struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 	uint64_t idle_ns = c->keepalive.idle_ms * SAN_NS_PER_MS;
+	uint64_t every_ns = c->keepalive.every_ms * SAN_NS_PER_MS;
 
 	if (c->probes != 0 && pc->last_rx_ns != c->probe_seen_ns)
 		c->probes = 0;
@@ -61,11 +62,14 @@ san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now
 		san_cm_timer(cm, c, pc->last_rx_ns + idle_ns);
 		return true;
 	}
-	if (c->keepalive.probes != 0 && c->probes >= c->keepalive.probes)
+	/* TCP's keep-alive knows no excuse, and its silence begins with a retry */
+	if ((pc->user_timeout != 0 ||
+	     !san_pdl_rtx_is_excused(cm->pdl, pc, c->keepalive.probes * every_ns, now_ns)) &&
+	    c->keepalive.probes != 0 && c->probes >= c->keepalive.probes)
 		return false;
 	c->probes = RTE_MIN(c->probes + 1, RTE_MAX(c->keepalive.probes, 1));
 	c->probe_seen_ns = pc->last_rx_ns;
 	san_pdl_ack_probe_now(cm->pdl, pc);
-	san_cm_timer(cm, c, now_ns + c->keepalive.every_ms * SAN_NS_PER_MS);
+	san_cm_timer(cm, c, now_ns + every_ns);
 	return true;
 }

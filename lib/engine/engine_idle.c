@@ -215,6 +215,7 @@ sleep_until_due(struct san_engine *e)
 	san_view_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	/* which one it was does not matter: the next round checks everything */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
+	e->slept_ns = (uint64_t)ts.tv_nsec;
 	if (e->hears) /* a packet would have ended the sleep, so none is waiting */
 		e->rx_ns = san_engine_clock_now(&e->clock);
 	e->stats.nb_sleeps++;

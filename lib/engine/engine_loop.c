@@ -17,6 +17,7 @@
 
 #define DOORBELL_BURST   128
 #define AGAIN_BURST      64
+#define AWAY_NS          (500 * SAN_NS_PER_US) /* a longer round means that the lcore did not run */
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* a query of the link may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* a peer's process may be descheduled as long */
@@ -498,10 +499,14 @@ trace_timeouts(struct san_engine *e)
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
+	uint64_t due_ns = e->now_ns + e->slept_ns + AWAY_NS;
 	uint32_t posted, work = 0;
 
 	count_loop(e);
 	e->now_ns = san_engine_clock_now(&e->clock);
+	if (unlikely(e->now_ns > due_ns))
+		san_core_pdl(e->core)->away_ns += e->now_ns - due_ns;
+	e->slept_ns = 0;
 	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
 		work += loop_run_calls(e);

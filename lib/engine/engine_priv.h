@@ -201,6 +201,7 @@ struct san_engine {
 	int epoll;                /**< of the events that end a sleep; -1: it never sleeps */
 	int wake_fd;
 	uint64_t now_ns;
+	uint64_t slept_ns;   /**< longest sleep since then that was intended */
 	uint64_t rx_ns;      /* when the port was polled last */
 	uint64_t backlog_ns; /**< when it was sent from last */
 	uint64_t link_ns;    /**< when the link was queried last */

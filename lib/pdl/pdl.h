@@ -117,6 +117,7 @@ struct san_pdl_rtt {
 	uint64_t rto_ns;
 	uint8_t backoff;         /**< doublings of rto_ns */
 	uint8_t nb_reorder_wait; /**< not 0: recently a reordered packet was taken for lost */
+	uint32_t away_ms;        /**< pdl->away_ns at the time stalled_ms */
 	uint64_t base_ns;        /**< delay of the path without a queue; 0 = unknown */
 	uint64_t rest_ns;        /**< congestion window at its minimum since; 0 = it is not */
 	uint64_t rest_min_ns;    /**< smallest delay since then */
@@ -239,7 +240,7 @@ struct san_pdl_conn {
 	 * conf.max_retries decides. (RT-7)
 	 */
 	uint16_t user_timeout;
-	uint32_t stalled_ms; /**< first retry of the last silence, low bits of the clock */
+	uint32_t stalled_ms; /**< first retry or PROBE of the last silence, low bits */
 	/* counters for show */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
 	uint32_t nb_rtx, nb_fast_rtx, nb_tlp, nb_rto, nb_dup;
@@ -321,6 +322,7 @@ struct san_pdl {
 	struct san_pdl_use *uses;          /**< by peer host; tl numbers the hosts */
 	uint32_t nb_hosts;                 /**< tl: hosts with open connections */
 	uint64_t rx_gap_ns;                /**< core: packets may have waited for us this long */
+	uint64_t away_ns;                  /**< engine: sum of the times that this lcore did not run */
 	/** no timer fires before; 0: none set. san_pdl_rtx_rx_gap() */
 	uint64_t grace_ns;
 	uint32_t nb_active;
@@ -605,6 +607,12 @@ bool san_pdl_rtx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, 
  * our timers wait for may be queued behind them: until pdl->grace_ns the timers do not fire.
  */
 void san_pdl_rtx_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns);
+/**
+ * True if *c* must not end yet for the silence of its peer: this lcore did not run for most of it,
+ * so the peer's machine may be as busy, and the rest is shorter than *patience_ns*. (RT-7, RT-24)
+ */
+bool san_pdl_rtx_is_excused(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t patience_ns,
+			    uint64_t now_ns);
 /**
  * The connection's timer fired: coalescing, fast retransmit, tail-loss probe, timeouts, pacing. May
  * set c->failed. The caller re-arms with san_pdl_conn_arm().

@@ -15,7 +15,8 @@
  *   rtx_deadline_ns  an entry may have timed out: scan all outstanding entries
  *
  * In two cases silence does not mean loss. First, this lcore did not run. Then the answers are in
- * its receive queue, and its timers wait for a grace period (san_pdl_rtx_rx_gap()). Second, the
+ * its receive queue, and its timers wait for a grace period (san_pdl_rtx_rx_gap()). The time that
+ * it did not run counts little of a peer's silence (san_pdl_rtx_is_excused()). Second, the
  * peer is silent: nothing was heard for an RTO or longer. Then each timeout resends only the lowest
  * QUIET_MAX missing packets of each window, and only these count retries. All other packets keep
  * their state. The first packet heard restarts their timers, and the ACKs that follow report what
@@ -33,7 +34,8 @@
  * Missing packets of a window that a timeout resends while the peer is silent. They are more than
  * one, because a burst of losses can drop several.
  */
-#define QUIET_MAX 16
+#define QUIET_MAX  16
+#define AWAY_SHARE 16 /* one part of an absence counts all the same: dead peers are found */
 
 /* ---- states of an entry ---- */
 
@@ -416,28 +418,46 @@ is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t
 		san_pdl_tick(now_ns) - c->oow_tick <= san_pdl_tick((uint32_t)now_ns - e->sent_ts);
 }
 
-/*
- * True if a carried socket still tolerates the silence of its peer, counted from the first retry.
- * (UDP-12)
- */
-static bool
-is_in_time(struct san_pdl_conn *c, uint64_t now_ns)
+/* Length of the silence of the peer, counted from the first retry or PROBE. */
+static uint32_t
+rtx_stalled_ms(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS);
 	uint32_t last_rx_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
 
 	/* If the stall did not begin between the two times, it belongs to an earlier silence. */
-	if (c->stalled_ms - last_rx_ms - 1 >= now_ms - last_rx_ms)
+	if (c->stalled_ms - last_rx_ms - 1 >= now_ms - last_rx_ms) {
 		c->stalled_ms = now_ms;
-	return now_ms - c->stalled_ms < c->user_timeout * SAN_PDL_USER_TIMEOUT_MS;
+		c->rtt.away_ms = (uint32_t)(pdl->away_ns / SAN_NS_PER_MS);
+	}
+	return now_ms - c->stalled_ms;
 }
 
-/* Count a retry; false if retries are exhausted. */
+bool
+san_pdl_rtx_is_excused(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t patience_ns,
+		       uint64_t now_ns)
+{
+	uint32_t stalled_ms = rtx_stalled_ms(pdl, c, now_ns);
+	uint32_t away_ms = (uint32_t)(pdl->away_ns / SAN_NS_PER_MS) - c->rtt.away_ms;
+
+	away_ms -= away_ms / AWAY_SHARE;
+	return away_ms > stalled_ms / 2 && stalled_ms - away_ms < patience_ns / SAN_NS_PER_MS;
+}
+
+/* Count a retry; false if retries, or the time of a carried socket (UDP-12), are exhausted. */
 static bool
 rtx_retry_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		uint64_t now_ns)
 {
-	if (c->user_timeout != 0 ? !is_in_time(c, now_ns) : e->retries >= pdl->conf.max_retries) {
+	uint32_t stalled_ms = rtx_stalled_ms(pdl, c, now_ns);
+	/* about the sum of the timeouts */
+	uint64_t patience_ns = pdl->conf.max_retries * pdl->conf.rto_max_ns / 2;
+	bool is_over = e->retries >= pdl->conf.max_retries &&
+		!san_pdl_rtx_is_excused(pdl, c, patience_ns, now_ns);
+
+	if (c->user_timeout != 0)
+		is_over = stalled_ms >= c->user_timeout * SAN_PDL_USER_TIMEOUT_MS;
+	if (is_over) {
 		if (is_too_far(c, e, now_ns))
 			return true;
 		pdl->stats.nb_failed += !c->failed;
