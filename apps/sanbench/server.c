@@ -54,16 +54,12 @@ on_manifest(struct session *s, const void *payload, uint32_t len)
 static void
 on_manifest_end(struct session *s, const struct ctl_msg *msg)
 {
-	char error[BENCH_TEXT];
-
 	if (s->out == NULL || s->is_manifest_done) {
 		san_server_session_error(s, "a manifest out of place");
 		return;
 	}
 	if (san_tree_write_entries(s->out) != msg->a || san_tree_write_bytes(s->out) != msg->b)
 		san_server_session_error(s, "the manifest is incomplete");
-	else if (san_tree_write_make(s->out, error, sizeof(error)) < 0)
-		san_server_session_error(s, "%s", error);
 	else
 		s->is_manifest_done = true;
 }
@@ -301,7 +297,6 @@ is_all_here(const struct session *s)
 static void
 session_compare(struct session *s)
 {
-	char error[BENCH_TEXT];
 	struct peer *p;
 	uint64_t shared;
 	uint32_t i;
@@ -323,9 +318,20 @@ session_compare(struct session *s)
 				s, "the shared counter is %" PRIu64 " and not %" PRIu64, shared,
 				s->end_value);
 	}
-	if (s->out != NULL && s->report.errors == 0 &&
-	    san_tree_write_finish(s->out, error, sizeof(error)) < 0)
+}
+
+/* True if parts of the tree are left for the next step: the client expects answers meanwhile. */
+static bool
+session_finish_tree(struct session *s)
+{
+	char error[BENCH_TEXT];
+	int ret = 0;
+
+	if (s->out != NULL && s->report.errors == 0)
+		ret = san_tree_write_finish(s->out, error, sizeof(error));
+	if (ret < 0)
 		san_server_session_error(s, "%s", error);
+	return ret > 0;
 }
 
 static bool
@@ -348,6 +354,8 @@ session_step(struct session *s)
 		session_compare(s);
 		s->is_compared = true;
 	}
+	if (s->is_compared && session_finish_tree(s))
+		return true;
 	/* report an error at once: later errors would only hide it */
 	if (s->is_compared || s->report.errors > 0) {
 		s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);

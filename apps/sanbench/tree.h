@@ -44,19 +44,17 @@ struct tree_out;
 int san_tree_write_open(const char *dir, struct tree_out **out);
 /** Release it; written files stay. */
 void san_tree_write_close(struct tree_out *o);
-/** Decode entries of san_tree_list_manifest(). 0, or -1 with a text in *error*. */
+/**
+ * Decode entries of san_tree_list_manifest(), and create folders and empty files. 0, or -1 with a
+ * text in *error*.
+ */
 int san_tree_write_manifest(struct tree_out *o, const void *buf, size_t len, char *error,
 			    size_t size);
-/** All entries are known: create folders and empty files. 0, or -1 with a text in *error*. */
-int san_tree_write_make(struct tree_out *o, char *error, size_t size);
 uint64_t san_tree_write_bytes(const struct tree_out *o);
 uint32_t san_tree_write_entries(const struct tree_out *o);
 /** Write bytes of the stream. 0 or a negative errno; -ERANGE: outside of the stream. */
 int san_tree_write_file(struct tree_out *o, uint64_t off, const void *buf, size_t len);
-/**
- * Everything is written: create symbolic links and set permissions. 0, or -1 with a text in
- * *error*.
- */
+/** All is written: make links, set permissions. 1: call again, 0, or -1 with a text in *error*. */
 int san_tree_write_finish(struct tree_out *o, char *error, size_t size);
 
 #endif /* TREE_H */

@@ -12,12 +12,13 @@
 #include "tree.h"
 #include "tree_entry.h"
 
-#define ENTRIES_MAX 1000000
+#define ENTRIES_MAX  1000000
+#define FINISH_BURST 32 /* entries: the caller must poll in between */
 
 struct tree_out {
 	int root;
 	struct tree_entry *entries;
-	uint32_t nb, max;
+	uint32_t nb, max, nb_finished;
 	uint64_t bytes;
 	uint32_t open_entry;
 	int fd; /**< -1: none */
@@ -136,32 +137,6 @@ entry_take(struct tree_out *o, const struct tree_record *r, const char *text)
 	return wrong;
 }
 
-int
-san_tree_write_manifest(struct tree_out *o, const void *buf, size_t len, char *error, size_t size)
-{
-	const uint8_t *p = buf, *end = p + len;
-	const char *wrong = NULL;
-	struct tree_record r;
-
-	while (p < end && wrong == NULL) {
-		if ((size_t)(end - p) < sizeof(r)) {
-			wrong = "an entry is cut off";
-			break;
-		}
-		memcpy(&r, p, sizeof(r));
-		p += sizeof(r);
-		if ((size_t)(end - p) < (size_t)r.path_len + r.target_len) {
-			wrong = "an entry is cut off";
-			break;
-		}
-		wrong = entry_take(o, &r, (const char *)p);
-		p += r.path_len + r.target_len;
-	}
-	if (wrong != NULL)
-		snprintf(error, size, "manifest refused: %s", wrong);
-	return wrong == NULL ? 0 : -1;
-}
-
 /*
  * Open the folder of *path* component by component, so that no symbolic link is followed. *name*
  * becomes the last component.
@@ -216,19 +191,34 @@ entry_make(struct tree_out *o, const struct tree_entry *e)
 }
 
 int
-san_tree_write_make(struct tree_out *o, char *error, size_t size)
+san_tree_write_manifest(struct tree_out *o, const void *buf, size_t len, char *error, size_t size)
 {
-	uint32_t i;
-	int ret;
+	const uint8_t *p = buf, *end = p + len;
+	const char *wrong = NULL;
+	struct tree_record r;
+	int ret = 0;
 
-	for (i = 0; i < o->nb; i++) {
-		ret = entry_make(o, &o->entries[i]);
-		if (ret < 0) {
-			snprintf(error, size, "%.100s: %s", o->entries[i].path, strerror(-ret));
-			return -1;
+	while (p < end && wrong == NULL && ret == 0) {
+		if ((size_t)(end - p) < sizeof(r)) {
+			wrong = "an entry is cut off";
+			break;
 		}
+		memcpy(&r, p, sizeof(r));
+		p += sizeof(r);
+		if ((size_t)(end - p) < (size_t)r.path_len + r.target_len) {
+			wrong = "an entry is cut off";
+			break;
+		}
+		wrong = entry_take(o, &r, (const char *)p);
+		p += r.path_len + r.target_len;
+		if (wrong == NULL)
+			ret = entry_make(o, &o->entries[o->nb - 1]);
 	}
-	return 0;
+	if (wrong != NULL)
+		snprintf(error, size, "manifest refused: %s", wrong);
+	else if (ret < 0)
+		snprintf(error, size, "%.100s: %s", o->entries[o->nb - 1].path, strerror(-ret));
+	return wrong == NULL && ret == 0 ? 0 : -1;
 }
 
 uint64_t
@@ -318,16 +308,18 @@ entry_finish(struct tree_out *o, const struct tree_entry *e)
 int
 san_tree_write_finish(struct tree_out *o, char *error, size_t size)
 {
+	const struct tree_entry *e;
 	uint32_t i;
 	int ret;
 
 	/* backwards: the content of a folder that becomes read-only is complete by then */
-	for (i = o->nb; i-- > 0;) {
-		ret = entry_finish(o, &o->entries[i]);
+	for (i = 0; i < FINISH_BURST && o->nb_finished < o->nb; i++) {
+		e = &o->entries[o->nb - 1 - o->nb_finished++];
+		ret = entry_finish(o, e);
 		if (ret < 0) {
-			snprintf(error, size, "%.100s: %s", o->entries[i].path, strerror(-ret));
+			snprintf(error, size, "%.100s: %s", e->path, strerror(-ret));
 			return -1;
 		}
 	}
-	return 0;
+	return o->nb_finished < o->nb;
 }
