@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@
 #include "sim_world.h"
 
 #define WORKERS_MAX   16
-#define RUN_SECONDS   600 /* real time; a longer run is considered hung */
+#define RUN_SECONDS   600 /* CPU time; a longer run is considered hung */
 #define SHRINK_ROUNDS 4
 #define REASON_MAX    200 /* line length of an INI file */
 
@@ -34,9 +35,8 @@ struct verdict {
 
 struct worker {
 	pid_t pid;
-	int fd;           /* pipe with verdicts */
-	uint64_t next;    /* index of its current run */
-	uint64_t since_s; /* start of that run */
+	int fd;        /* pipe with verdicts */
+	uint64_t next; /* index of its current run */
 	bool open;
 };
 
@@ -62,8 +62,17 @@ static void
 run_one(const struct sim_conf *conf, struct verdict *v)
 {
 	static const struct sim_watch no_watch;
+	struct rlimit limit;
 	struct sim_world *w;
 
+	/*
+	 * A run that does not end is killed by SIGXCPU. CPU time, because a worker may be stopped,
+	 * or wait for a busy machine. A hard limit would kill it without that signal.
+	 */
+	getrlimit(RLIMIT_CPU, &limit);
+	limit.rlim_cur = RTE_MIN((rlim_t)(clock() / CLOCKS_PER_SEC) + RUN_SECONDS,
+				 limit.rlim_max - 1);
+	setrlimit(RLIMIT_CPU, &limit);
 	if (san_sim_world_create(conf, &no_watch, &w) != 0) {
 		v->failed = v->unbuilt = true;
 		snprintf(v->why, sizeof(v->why), "the simulation could not be built");
@@ -133,20 +142,24 @@ swarm_worker_run(const struct campaign *c, int fd, uint64_t next)
 
 /* ---- one run, for shrinking and for the command line ---- */
 
+static const char *
+death_of(int status)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU ?
+		"the run does not end" :
+		"the process died; see above";
+}
+
 static int
 swarm_worker_reap(pid_t pid, int fd, struct verdict *v)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	bool died = read(fd, v, sizeof(*v)) != sizeof(*v);
 	int status;
 
-	if (poll(&p, 1, RUN_SECONDS * 1000) == 0) {
-		kill(pid, SIGKILL);
-		snprintf(v->why, sizeof(v->why), "the run does not end");
-	} else if (read(fd, v, sizeof(*v)) != sizeof(*v)) {
-		snprintf(v->why, sizeof(v->why), "the process died; see above");
-	}
 	close(fd);
 	waitpid(pid, &status, 0);
+	if (died)
+		snprintf(v->why, sizeof(v->why), "%s", death_of(status));
 	if (v->unbuilt)
 		return -EINVAL;
 	return v->failed ? -EIO : 0;
@@ -419,7 +432,6 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 	if (!has_run(c, next))
 		return;
 	wk->next = next;
-	wk->since_s = swarm_now_s();
 	wk->pid = swarm_spawn_worker(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
 		swarm_worker_run(c, wk->fd, next);
@@ -430,9 +442,9 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 	}
 }
 
-/* A worker has ended: it had no more runs, or a run failed for the reason *why*. */
+/* A worker has ended: it had no more runs, or a run failed. */
 static void
-swarm_worker_died(struct campaign *c, struct worker *wk, const char *why)
+swarm_worker_died(struct campaign *c, struct worker *wk)
 {
 	uint64_t next = wk->next;
 	int status;
@@ -443,7 +455,7 @@ swarm_worker_died(struct campaign *c, struct worker *wk, const char *why)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return;
 	c->sum.nb_runs++;
-	report_failure(c, next, why);
+	report_failure(c, next, death_of(status));
 	start_worker(c, wk, next + c->conf->nb_workers);
 }
 
@@ -453,11 +465,10 @@ take_verdict(struct campaign *c, struct worker *wk)
 	struct verdict v;
 
 	if (read(wk->fd, &v, sizeof(v)) != sizeof(v)) {
-		swarm_worker_died(c, wk, "the process died; see above");
+		swarm_worker_died(c, wk);
 		return;
 	}
 	wk->next = v.index + c->conf->nb_workers;
-	wk->since_s = swarm_now_s();
 	c->sum.nb_runs++;
 	c->sum.nb_events += v.nb_events;
 	c->sum.nb_faults += v.nb_faults;
@@ -481,18 +492,10 @@ wait_some(struct campaign *c)
 	}
 	if (n == 0)
 		return false;
-	poll(p, c->conf->nb_workers, 1000);
-	for (i = 0; i < c->conf->nb_workers; i++) {
-		if (!c->workers[i].open)
-			continue;
-		/* poll again: shrinking another failure may have taken minutes */
-		if (poll(&p[i], 1, 0) > 0) {
+	poll(p, c->conf->nb_workers, -1);
+	for (i = 0; i < c->conf->nb_workers; i++)
+		if (p[i].revents != 0)
 			take_verdict(c, &c->workers[i]);
-		} else if (swarm_now_s() - c->workers[i].since_s >= RUN_SECONDS) {
-			kill(c->workers[i].pid, SIGKILL);
-			swarm_worker_died(c, &c->workers[i], "the run does not end");
-		}
-	}
 	return true;
 }
 

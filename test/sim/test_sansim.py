@@ -13,6 +13,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '../e2e'))
 
-from e2e import BUILD, SANITIZE, SLOW, SOURCE, Tests, check  # noqa: E402
+from e2e import BUILD, SANITIZE, SLOW, SOURCE, Tests, check, until_true  # noqa: E402
 
 SANSIM = os.path.join(BUILD, 'apps/sansim/sansim')
 MANUAL = os.path.join(SOURCE, 'doc/man/sansim.1')
@@ -458,6 +459,27 @@ def swarm_fails():
     check('3 runs, 3 failed' in done.stdout, done.stdout)
 
 
+def read_of(process, name):
+    with open(f'/proc/{process}/{name}', encoding='utf-8') as f:
+        return f.read()
+
+
+def swarm_worker_stops():
+    """A worker that was stopped has not failed: what is limited is its time on the CPU."""
+    with subprocess.Popen([SANSIM, '--swarm', '1', '--seed', '40', '--workers', '1'], text=True,
+                          stdout=subprocess.PIPE) as swarm:
+        children = f'task/{swarm.pid}/children'
+        until_true('a worker', lambda: read_of(swarm.pid, children).split())
+        worker = int(read_of(swarm.pid, children))
+        until_true('its limit', lambda: re.search(r'^Max cpu time +6\d\d ',
+                                                  read_of(worker, 'limits'), re.M))
+        os.kill(worker, signal.SIGSTOP)
+        until_true('stopped', lambda: read_of(worker, 'stat').rsplit(')', 1)[1].split()[0] == 'T')
+        os.kill(worker, signal.SIGCONT)
+        out = swarm.communicate(timeout=120 * SLOW)[0]
+    check('1 runs, 0 failed' in out, out)
+
+
 def swarm_cannot_write(folder):
     """What is shorter has no place; said on standard error, not on the way to nowhere."""
     if SANITIZE:
@@ -533,6 +555,7 @@ def main():
         tests.add('a failed run is repeated', failure_is_repeated, folder)
         tests.add('a failed run is shrunk', failure_is_shrunk, folder)
         tests.add('a swarm fails', swarm_fails)
+        tests.add('a worker of a swarm stops', swarm_worker_stops)
         tests.add('a swarm cannot write', swarm_cannot_write, folder)
         tests.add('a swarm cannot start', swarm_cannot_start)
         tests.add_long('a swarm ends in time', swarm_ends_in_time)

@@ -8,6 +8,8 @@
 #include "test_sim.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sim_eal.h"
@@ -268,6 +270,29 @@ san_sim_swarm_try__large(void **state)
 		fail_msg("%s", err);
 }
 
+/* A run that takes hours: its process is ended for the CPU time that it used. */
+static void
+san_sim_swarm_try__does_not_end(void **state)
+{
+	const struct rlimit most = {.rlim_cur = 3, .rlim_max = 3}, none = {0};
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		setrlimit(RLIMIT_CPU, &most);
+		setrlimit(RLIMIT_CORE, &none);
+		scenario(WORDS("run.duration=3600 s", "load.connections=8", "load.depth=64"));
+		_exit(try_quietly(&conf, NULL) == -EIO &&
+				      strcmp(err, "the run does not end") == 0 ?
+			      0 :
+			      1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* ---- shrinking ---- */
 
 /* Several things can be removed; the time to settle is too short, and stays. */
@@ -405,6 +430,7 @@ UNIT_TEST(test_sim_swarm)
 		cmocka_unit_test(san_sim_swarm_try__fails),
 		cmocka_unit_test(san_sim_swarm_try__no_scenario),
 		cmocka_unit_test(san_sim_swarm_try__large),
+		cmocka_unit_test(san_sim_swarm_try__does_not_end),
 		cmocka_unit_test(san_sim_swarm_shrink__smaller_and_still_failing),
 		cmocka_unit_test(san_sim_swarm_shrink__keeps_what_it_needs),
 		cmocka_unit_test(san_sim_swarm_shrink__unfair),
