@@ -63,8 +63,11 @@ int64_t
 san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes)
 {
 	struct san_tl_path *p = san_tl_path_of(tl, ch->slot, ch->granted);
-	uint32_t before = san_tl_path_over(p);
+	uint32_t before = san_tl_path_over(p), left = tl->conf.path_bytes - tl->path_used;
 
+	/* Other paths may have taken what this one had room for. */
+	if (unlikely(bytes > 0 && p->room > (uint64_t)p->charged + left))
+		set_room(tl, p, p->charged + left);
 	p->charged = (uint32_t)(p->charged + bytes);
 	if (likely(p->room == 0))
 		return bytes;
