@@ -62,18 +62,24 @@ check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_
 				   r->length - r->granted, r->length);
 }
 
-/* The most that a path with this round-trip time can hold; the rest is in a queue (RT-41). */
+/*
+ * The most that a path with this round-trip time has room for: what it can hold, or nothing if that
+ * fits into the budget; the rest would be in a queue. The limit of all paths comes after that
+ * comparison: of a long path it leaves half, however little that is (RT-41).
+ */
 static uint64_t
 path_most(const struct sim_world *w, const struct san_tl *tl, uint64_t rtt_ns)
 {
-	uint64_t ns = rtt_ns + w->conf.host.poll_ns;
+	uint64_t ns = rtt_ns + w->conf.host.poll_ns, most;
 
+	/* one packet more or less per round trip matters on the shortest paths */
+	most = w->conf.edge.rate_mbps * ns / 8000 * 2 + BURST_PKTS * w->conf.host.mtu;
 	/* packets that arrive together after a fault look like any rate */
 	if (w->conf.nb_faults != 0)
-		return tl->conf.path_bytes;
-	/* one packet more or less per round trip matters on the shortest paths */
-	return RTE_MIN(w->conf.edge.rate_mbps * ns / 8000 * 2 + BURST_PKTS * w->conf.host.mtu,
-		       tl->conf.path_bytes);
+		most = UINT64_MAX;
+	if (most <= tl->budget_bytes / 4 * 3) /* two hosts that wait get at most half of it each */
+		return 0;
+	return RTE_MIN(most, tl->conf.path_bytes / 2);
 }
 
 static void
@@ -90,8 +96,6 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 		san_sim_world_fail(w, "grant",
 				   "host %u: %u bytes expired of one peer; the bound is %" PRIu64,
 				   h->id, peer->expired, bound);
-	if (path <= tl->budget_bytes / 4 * 3) /* two hosts that wait get at most half of it each */
-		path = 0;
 	if (peer->paths[true].room > path || peer->paths[false].room > path)
 		san_sim_world_fail(w, "grant",
 				   "host %u: a path has room for %u and %u bytes beyond "

@@ -326,6 +326,28 @@ sim_check_grant__room_on_a_short_path(void **state)
 	assert_fails("grant", "beyond the budget");
 }
 
+/* A long path may have half of host.paths, be that less than the budget. (RT-41) */
+static void
+sim_check_grant__room_on_a_long_path(void **state)
+{
+	struct san_tl_path *p;
+	struct san_tl *tl;
+
+	(void)state;
+	load_for(WORDS("load.solicit=always", "load.size-min=1 MiB", "load.size-max=1 MiB",
+		       "link.delay=1 ms", "link.rate=10 Gb/s", "host.paths=300 KiB"),
+		 50 * MS);
+	tl = san_core_tl(w->hosts[1].core);
+	p = &tl->conns[0].host->paths[true];
+	assert_int_equal(p->room, tl->conf.path_bytes / 2);
+	san_sim_check_round(w, &w->hosts[1]);
+	assert_fine();
+	p->room++;
+	san_sim_check_round(w, &w->hosts[1]);
+	p->room--;
+	assert_fails("grant", "beyond the budget");
+}
+
 static void
 sim_check_grant__counters(void **state)
 {
@@ -641,6 +663,7 @@ UNIT_TEST(test_sim_check_run)
 		CASE(sim_check_grant__records_above_the_budget),
 		CASE(sim_check_grant__lapsed_records_above_their_bound),
 		CASE(sim_check_grant__room_on_a_short_path),
+		CASE(sim_check_grant__room_on_a_long_path),
 		CASE(sim_check_grant__crumbs),
 		CASE(sim_check_grant__counters),
 		CASE(sim_check_pcb__budget),
