@@ -63,7 +63,7 @@ san_sim_check_note(struct sim_world *w, const struct sim_note *n)
 {
 	size_t i;
 
-	for (i = 0; i < RTE_DIM(checkers); i++)
+	for (i = 0; i < RTE_DIM(checkers) && n->side->innocent; i++)
 		if (checkers[i]->note != NULL)
 			checkers[i]->note(w, w->checks->state[i], n);
 }

@@ -31,7 +31,7 @@ struct sim_note {
 	const uint8_t *data;
 };
 
-/** Any function may be NULL. */
+/** Any function may be NULL. Sides that are not innocent cause no note (sim_lie.c). */
 struct sim_checker {
 	/** *state* is passed to the other functions. 0 or -ENOMEM. */
 	int (*begin)(struct sim_world *w, void **state);

@@ -206,7 +206,8 @@ order_settled(struct sim_world *w, void *state)
 	uint32_t i;
 
 	for (i = 0; i < w->load->nb_sides; i++)
-		if (w->load->sides[i].initiates && !w->load->sides[i].stream)
+		if (w->load->sides[i].initiates && !w->load->sides[i].stream &&
+		    w->load->sides[i].innocent)
 			settled_side(w, &all[i], &w->load->sides[i]);
 }
 

@@ -18,7 +18,7 @@ progress_sample(struct sim_world *w, void *state)
 		const struct sim_side *s = &w->load->sides[i];
 		uint64_t since = RTE_MAX(s->last_ns, w->unblocked_ns);
 
-		if (s->nb_posted != s->nb_done && s->state == SIM_SIDE_UP &&
+		if (s->innocent && s->nb_posted != s->nb_done && s->state == SIM_SIDE_UP &&
 		    w->now_ns > since + w->conf.run.stall_ns)
 			san_sim_world_fail(w, "progress",
 					   "side %u: of %" PRIu64

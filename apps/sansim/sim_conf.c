@@ -74,6 +74,18 @@ static const char *const fault_words[] = {
 	[SIM_FAULT_FORGE] = "forge",
 	[SIM_FAULT_MUTE] = "mute",
 	[SIM_FAULT_MOVE] = "move",
+	[SIM_FAULT_LIE] = "lie",
+};
+
+static const char *const lie_words[] = {
+	[SIM_LIE_NONE] = "none",
+	[SIM_LIE_RECEIVED] = "received",
+	[SIM_LIE_PARTIAL] = "partial",
+	[SIM_LIE_UNACKED] = "unacked",
+	[SIM_LIE_REFUSE] = "refuse",
+	[SIM_LIE_BEGIN] = "begin",
+	[SIM_LIE_QUIET] = "quiet",
+	[SIM_LIE_SILENT] = "silent",
 };
 
 static const char *const kind_words[SIM_KINDS] = {
@@ -263,6 +275,7 @@ static const struct san_key fault_keys[] = {
 	{"fault.NAME", "arg", "reorder, duplicate: greatest delay of a packet",
 	 TIME(arg_ns, 0, SEC)},
 	{"fault.NAME", "mtu", "narrow: IP bytes; longer packets are lost", NUM(mtu, 0, 9000)},
+	{"fault.NAME", "lie", "lie: see FAULTS", WORD(lie, lie_words)},
 	{0},
 };
 

@@ -128,7 +128,20 @@ enum sim_fault_kind {
 	SIM_FAULT_FORGE,     /**< a forged CNP follows each so many packets */
 	SIM_FAULT_MUTE,      /**< data is lost, all else passes: a peer that does not continue */
 	SIM_FAULT_MOVE,      /**< the host changes its MAC address silently */
+	SIM_FAULT_LIE,       /**< the host falsifies what it sends */
 	SIM_FAULT_MAX
+};
+
+enum sim_lie {
+	SIM_LIE_NONE,
+	SIM_LIE_RECEIVED, /**< it reports data as received, and acknowledges none */
+	SIM_LIE_PARTIAL,  /**< likewise, but acknowledges every second packet; tiny window */
+	SIM_LIE_UNACKED,  /**< reports nothing; tiny window */
+	SIM_LIE_REFUSE,   /**< refuses data, and posts no receives */
+	SIM_LIE_BEGIN,    /**< does not use grants, nor continue what it began */
+	SIM_LIE_QUIET,    /**< sends ACKs only */
+	SIM_LIE_SILENT,   /**< sends nothing */
+	SIM_LIE_MAX
 };
 
 struct sim_fault_conf {
@@ -140,6 +153,7 @@ struct sim_fault_conf {
 	uint32_t rate_ppm;        /**< UINT32_MAX: not set */
 	uint64_t arg_ns;
 	uint16_t mtu; /**< narrow */
+	uint8_t lie;  /**< enum sim_lie */
 };
 
 struct sim_run_conf {

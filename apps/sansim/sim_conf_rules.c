@@ -114,6 +114,8 @@ check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 		why = "wants an arg, by how much packets come later";
 	else if (f->kind == SIM_FAULT_NARROW && f->mtu == 0)
 		why = "wants an mtu, what is left of the path's";
+	else if (f->kind == SIM_FAULT_LIE && f->lie == SIM_LIE_NONE)
+		why = "wants a lie";
 	if (why == NULL)
 		return 0;
 	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,

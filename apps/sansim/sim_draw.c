@@ -336,6 +336,31 @@ draw_mute(struct san_prng *g, struct sim_conf *c)
 	f->for_ns = draw_spread(g, 10 * US, 400 * MS);
 }
 
+/* Hosts that lie, not 0 nor all others (RT-35). They compete for small pools in half of these. */
+static void
+draw_liars(struct san_prng *g, struct sim_conf *c)
+{
+	uint32_t n, host, others = c->topo.hosts - 1;
+	struct sim_fault_conf *f;
+
+	if (c->topo.hosts < 3 || !one_in(g, 8))
+		return;
+	host = draw_below(g, others);
+	for (n = 1 + draw_below(g, others - 1); n > 0; n--) {
+		f = &c->faults[c->nb_faults];
+		*f = (struct sim_fault_conf){.kind = SIM_FAULT_LIE};
+		snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+		snprintf(f->where, sizeof(f->where), "host:%u", 1 + host++ % others);
+		f->lie = (uint8_t)(1 + draw_below(g, SIM_LIE_MAX - 1));
+		f->at_ns = one_in(g, 2) ? 0 : draw_spread(g, US, 20 * MS);
+		f->for_ns = one_in(g, 4) ? draw_spread(g, 10 * US, 400 * MS) : 0;
+	}
+	if (one_in(g, 2) && c->edge.delay_ns < MS) {
+		c->host.max_wide = 1 + draw_below(g, 8);
+		c->host.max_txns = 1 + draw_below(g, 16);
+	}
+}
+
 void
 san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 {
@@ -367,4 +392,5 @@ san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 	draw_long(&g, conf);
 	draw_foreign(&g, conf);
 	draw_mute(&g, conf);
+	draw_liars(&g, conf);
 }

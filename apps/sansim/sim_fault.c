@@ -56,7 +56,7 @@ static bool
 is_of_host(const struct sim_fault_conf *f)
 {
 	return f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART ||
-		f->kind == SIM_FAULT_MOVE;
+		f->kind == SIM_FAULT_MOVE || f->kind == SIM_FAULT_LIE;
 }
 
 static struct sim_host *
@@ -247,6 +247,8 @@ san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 		move_host(w, fault_host_of(w, f));
 	else if (f->kind == SIM_FAULT_NARROW)
 		narrow_links(w);
+	else if (f->kind == SIM_FAULT_LIE)
+		fault_host_of(w, f)->lie = begins ? f->lie : SIM_LIE_NONE;
 	else
 		while ((l = san_sim_topo_match(w, f->where, &i)) != NULL)
 			change_link(l, f, begins);
@@ -268,6 +270,8 @@ san_sim_fault_create(struct sim_world *w)
 				is_of_host(f) ? "a host" : "a place of this topology");
 			return -EINVAL;
 		}
+		if (f->kind == SIM_FAULT_LIE)
+			fault_host_of(w, f)->liar = true;
 	}
 	return 0;
 }
@@ -294,6 +298,7 @@ san_sim_fault_end(struct sim_world *w)
 
 	w->faults_over = true;
 	for (i = 0; i < w->conf.nb_faults; i++)
-		if (w->fault_active[i] && w->conf.faults[i].kind != SIM_FAULT_RESTART)
+		if (w->fault_active[i] && w->conf.faults[i].kind != SIM_FAULT_RESTART &&
+		    w->conf.faults[i].kind != SIM_FAULT_LIE)
 			san_sim_fault_event(w, i, false);
 }

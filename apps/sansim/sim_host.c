@@ -356,6 +356,8 @@ sim_host_transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 		for (i = 0; i < k; i++) {
 			struct rte_mbuf *m = out_of_pool(w, h, pkts[i]);
 
+			if (m != NULL && h->lie != SIM_LIE_NONE)
+				m = san_sim_lie_falsify(w, h, m);
 			if (m != NULL)
 				san_sim_world_send(w, l, m);
 		}

@@ -98,6 +98,7 @@ create_conn(struct sim_world *w, uint32_t conn)
 	*b = (struct sim_side){.id = 2 * conn + 1, .qp = SAN_QPN_NONE, .ordered = ordered};
 	a->stream = b->stream = stream;
 	draw_pair(w, conn, &a->host, &b->host);
+	a->innocent = b->innocent = !w->hosts[a->host].liar && !w->hosts[b->host].liar;
 	a->initiates = true;
 	b->initiates = w->conf.load.both_ways;
 	rc = alloc_side(w, a);
@@ -280,7 +281,7 @@ lose_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 	s->free[s->nb_free++] = op->slot;
 	s->nb_done++;
 	s->nb_failed++;
-	w->load->nb_pending--;
+	w->load->nb_pending -= s->innocent;
 }
 
 void
@@ -349,7 +350,7 @@ san_sim_load_start(struct sim_world *w)
 		s->stop_ns = w->now_ns + w->conf.run.duration_ns -
 			RTE_MIN((uint64_t)(i / SIM_SIDES) * lc->stop_step_ns,
 				w->conf.run.duration_ns);
-		s->counted = lc->ops != 0 && s->state != SIM_SIDE_OVER;
+		s->counted = lc->ops != 0 && s->state != SIM_SIDE_OVER && s->innocent;
 		ld->nb_todo += s->counted;
 		san_sim_world_at(w, s->start_ns, SIM_EV_LOAD, i, SIM_LOAD_POST, NULL);
 	}

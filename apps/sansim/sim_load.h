@@ -56,6 +56,7 @@ struct sim_side {
 	uint8_t state; /**< enum sim_side_state */
 	bool ordered;
 	bool stream;           /**< its connection is a stream */
+	bool innocent;         /**< neither end is a host that lies */
 	struct sim_flow *flow; /**< state of a stream's data, or NULL */
 	bool initiates;
 	struct sim_side *next; /**< next side of the same host */
@@ -93,8 +94,8 @@ struct sim_load {
 	struct san_prng prng;
 	uint32_t nb_up;      /**< connected sides */
 	uint32_t nb_over;    /**< sides that will not connect again */
-	uint32_t nb_todo;    /**< sides that have not posted all of load.ops */
-	uint64_t nb_pending; /**< open requests */
+	uint32_t nb_todo;    /**< innocent sides that have not posted all of load.ops */
+	uint64_t nb_pending; /**< open requests of innocent sides */
 	uint64_t nb_flow;    /**< sends of streams not yet received */
 	bool started;
 	bool ending;  /**< post and connect nothing new */

@@ -180,13 +180,16 @@ san_sim_load_conn_events(struct sim_world *w, struct sim_host *h)
 	}
 }
 
-/* True if the other end does not know this connection and so will not end it. */
+/*
+ * True if the other end does not know this connection and so will not end it, or if it lies: drains
+ * may wait as long as a peer is alive.
+ */
 static bool
 is_alone(struct sim_world *w, const struct sim_side *s)
 {
 	const struct sim_side *peer = san_sim_load_peer(w, s);
 
-	return peer->state != SIM_SIDE_UP && peer->state != SIM_SIDE_END;
+	return !s->innocent || (peer->state != SIM_SIDE_UP && peer->state != SIM_SIDE_END);
 }
 
 void

@@ -174,7 +174,7 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 			s->last_ns = w->now_ns;
 		op = draw_op(w, s);
 		fill_wr(w, s, op, &wr);
-		w->load->nb_pending++;
+		w->load->nb_pending += s->innocent;
 		w->stats.nb_ops++;
 		san_sim_check_note(
 			w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
@@ -189,7 +189,7 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 		op->state = SIM_OP_FREE;
 		s->free[s->nb_free++] = op->slot;
 		s->nb_posted--;
-		w->load->nb_pending--;
+		w->load->nb_pending -= s->innocent;
 		w->stats.nb_ops--;
 		san_sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
 		break;
@@ -212,7 +212,8 @@ san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot
 	struct sim_host *h = &w->hosts[s->host];
 	struct san_ulp_recv r = {.wr_id = slot};
 
-	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER)
+	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER ||
+	    h->lie == SIM_LIE_REFUSE)
 		return; /* all are posted again with the next connection */
 	if (s->stream) {
 		san_sim_load_stream_receive(w, s);
@@ -317,14 +318,14 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		s->nb_failed++;
 		w->stats.nb_ops_failed++;
 	}
-	if (w->now_ns - s->last_ns > w->longest_silence_ns) {
+	if (s->innocent && w->now_ns - s->last_ns > w->longest_silence_ns) {
 		w->longest_silence_ns = w->now_ns - s->last_ns;
 		w->silent_side = s->id;
 	}
 	s->nb_done++;
 	s->last_ns = w->now_ns;
 	w->load->last_done_ns = w->now_ns;
-	w->load->nb_pending--;
+	w->load->nb_pending -= s->innocent;
 	/* prepare the target's slot for the next request */
 	if (op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM)
 		memset(san_sim_load_slot(w, san_sim_load_peer(w, s), slot), SIM_POISON_BYTE,

@@ -40,7 +40,7 @@ struct sim_flow {
 	struct piece *log;
 	uint32_t cap, head, nb;
 	uint32_t off; /* received bytes of the first piece */
-	bool live;    /* counted in load->nb_flow */
+	bool live;    /* counted in load->nb_flow, as only innocent sides are */
 	/* receiver */
 	uint8_t manner; /* enum manner */
 	uint32_t left;  /* receives until the next manner */
@@ -140,7 +140,7 @@ san_sim_load_stream_up(struct sim_world *w, struct sim_side *s)
 	struct sim_flow *f = s->flow;
 
 	f->head = f->nb = f->off = 0;
-	f->live = true;
+	f->live = s->innocent;
 	f->waiting = f->after_wait = f->ended = false;
 	s->recv_epoch++;
 	san_sim_load_stream_receive(w, s);
@@ -164,7 +164,7 @@ load_stream_take_bytes(struct sim_world *w, struct sim_side *s, const uint8_t *g
 	struct sim_side *peer = san_sim_load_peer(w, s);
 	struct sim_flow *f = peer->flow;
 
-	while (len > 0) {
+	while (len > 0 && s->innocent) {
 		const struct piece *p = &f->log[f->head];
 		uint32_t n;
 

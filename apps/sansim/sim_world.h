@@ -14,6 +14,7 @@
  *   sim_host.c    an engine, its clock, its receive ring
  *   sim_load.c    the programs: connections, requests, memory
  *   sim_fault.c   faults: kind, time and place
+ *   sim_lie.c     hosts that lie
  *   sim_check*.c  invariants
  *   sim_world.c   the event loop and the phases of a run
  *
@@ -41,6 +42,12 @@ enum sim_event_kind {
 
 #define SIM_PLANS 64u /* per host: timers are up to 50 us ahead, at a granularity of 1 us */
 
+/** What a liar acknowledged on a connection before it lied. */
+struct sim_kept {
+	uint32_t tag, data, cmpl;
+	uint8_t round;
+};
+
 struct sim_host {
 	uint32_t id;
 	uint32_t nb_starts;    /**< 1: first process */
@@ -61,6 +68,9 @@ struct sim_host {
 	uint64_t nb_rx_full; /**< ring full */
 	uint64_t nb_rounds;
 	uint32_t inflight_high;
+	bool liar;                /**< a fault of the scenario makes it lie */
+	uint8_t lie;              /**< enum sim_lie: now */
+	struct sim_kept kept[32]; /**< hashed by tag */
 };
 
 struct sim_stats {
@@ -174,6 +184,11 @@ void san_sim_host_round(struct sim_world *w, struct sim_host *h);
 /** Make it check its work soon: something was posted, or a pause has ended. */
 void san_sim_host_wake(struct sim_world *w, struct sim_host *h);
 uint64_t san_sim_host_clock(const struct sim_host *h, uint64_t now_ns);
+
+/* ---- sim_lie.c ---- */
+
+/** What a liar sends in place of *m*; NULL: nothing, and *m* is freed. */
+struct rte_mbuf *san_sim_lie_falsify(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m);
 
 /* ---- sim_fault.c ---- */
 

@@ -71,6 +71,8 @@ SCENARIOS = {
     'forge': ['fault.f.kind=forge', 'fault.f.rate=50 %', 'host.cc=dcqcn', *EVERY_KIND],
     'mute': ['fault.f.kind=mute', 'fault.f.where=host:1:up', 'fault.f.at=100 us',
              'fault.f.for=3 ms', 'load.solicit=always', *EVERY_KIND],
+    'lie': ['fault.f.kind=lie', 'fault.f.where=host:1', 'fault.f.lie=partial',
+            'topology.type=star', *MANY, *EVERY_KIND],
     'move': ['fault.f.kind=move', 'fault.f.where=host:1', 'fault.f.at=100 us',
              'fault.f.for=2 ms', *EVERY_KIND],
     'wrong-keys': ['load.bad-key=5 %', 'load.revoke=100 us', 'load.recv-delay=50 us', *EVERY_KIND],

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Hosts that lie: what their peers see of each lie, and that pairs of innocent hosts keep all that
+ * they are promised. (RT-35)
+ */
+
+#include "test_sim_one.h"
+#include "unit.h"
+
+#define LIE(lie) "fault.f.kind=lie", "fault.f.where=host:1", "fault.f.lie=" lie
+
+#define BOTH                                                                                 \
+	"load.both-ways=yes", "load.depth=8", "load.size-min=2 KiB", "load.size-max=64 KiB", \
+		"load.ops=8", "run.stall=10 s", "run.duration=10 s"
+
+static struct san_pdl_conn *peer; /* connection 0 at the innocent host */
+static uint32_t base;             /* ... and its base when the lie began */
+
+static void
+run_ns(uint64_t ns)
+{
+	uint64_t end_ns = w->now_ns + ns;
+
+	while (san_sim_world_step(w, end_ns))
+		;
+	assert_fine();
+}
+
+/* Host 0 and host 1 push to each other while host 1 lies. */
+static void
+lied(const char *const *words)
+{
+	struct san_pdl *pdl;
+
+	world(words);
+	while (w->load->nb_up < w->load->nb_sides)
+		assert_true(san_sim_world_step(w, 60 * SAN_NS_PER_S));
+	pdl = san_core_pdl(w->hosts[0].core);
+	for (peer = pdl->conns; peer->state != SAN_CONN_OPEN;)
+		peer++;
+	base = peer->tx[SAN_WIN_DATA].base;
+	san_sim_load_start(w);
+	san_sim_fault_arm(w);
+	run_ns(10 * MS);
+	assert_false(side(0)->innocent || side(1)->innocent);
+	assert_int_equal(w->load->nb_pending, 0); /* nothing waits for them */
+}
+
+/* No falsified packet is one that the peer takes for a broken one. */
+static void
+assert_well_formed(void)
+{
+	uint64_t drops[SAN_DROP_MAX] = {0};
+
+	san_core_drops(w->hosts[0].core, drops);
+	assert_int_equal(drops[SAN_DROP_ICRC] + drops[SAN_DROP_FIELD], 0);
+}
+
+static void
+san_sim_lie_falsify__received(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("received"), BOTH));
+	assert_well_formed();
+	assert_int_equal(side(0)->nb_done, 0);
+	assert_int_equal(peer->tx[SAN_WIN_DATA].base, base);
+	assert_true(peer->tx[SAN_WIN_DATA].next - base > 64);
+	assert_true(san_bitmap_get64(&peer->txb->rcvd[SAN_WIN_DATA], base) == UINT64_MAX);
+	assert_true(san_bitmap_get64(&peer->txb->acked[SAN_WIN_DATA], base) == 0);
+	assert_int_equal(side(1)->nb_done, 8); /* its own requests are honest */
+}
+
+static void
+san_sim_lie_falsify__partial(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("partial"), BOTH));
+	assert_well_formed();
+	assert_int_equal(side(0)->nb_done, 0);
+	assert_int_equal(peer->tx[SAN_WIN_DATA].base, base);
+	assert_true((san_bitmap_get64(&peer->txb->acked[SAN_WIN_DATA], base) & 0xf) == 0xa);
+	assert_true((san_bitmap_get64(&peer->txb->rcvd[SAN_WIN_DATA], base) & 1) == 1);
+	assert_int_equal(peer->pcb.first_win, SAN_WIN_MIN);
+}
+
+static void
+san_sim_lie_falsify__unacked(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("unacked"), BOTH));
+	assert_well_formed();
+	assert_int_equal(side(0)->nb_done, 0);
+	assert_int_equal(peer->tx[SAN_WIN_DATA].base, base);
+	assert_true(san_bitmap_get64(&peer->txb->rcvd[SAN_WIN_DATA], base) == 0);
+}
+
+/* The peer takes the refusals: it withdraws its data, and sends it again. */
+static void
+san_sim_lie_falsify__refuse(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("refuse"), BOTH, "load.solicit=never"));
+	assert_well_formed();
+	assert_true(side(0)->nb_done < 8);
+	assert_true(san_core_tl(w->hosts[0].core)->stats.nb_rnr_rx > 1);
+}
+
+static void
+san_sim_lie_falsify__refuse_receives(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("refuse"), BOTH, "load.send=1", "load.push=0"));
+	assert_true(side(1)->nb_recvs < 8);
+}
+
+/* What it was granted stays granted, and what it began unfinished. */
+static void
+san_sim_lie_falsify__begin(void **state)
+{
+	struct san_tl *tl;
+
+	(void)state;
+	lied(WORDS(LIE("begin"), BOTH, "load.solicit=always"));
+	tl = san_core_tl(w->hosts[0].core);
+	assert_int_equal(side(1)->nb_done, 0);
+	assert_true(tl->stats.nb_grants > 0 && tl->budget_used + tl->expired_used > 0);
+	assert_int_equal(side(0)->nb_done, 8); /* it grants, and acknowledges */
+}
+
+static void
+san_sim_lie_falsify__quiet(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("quiet"), BOTH, "load.solicit=never"));
+	assert_int_equal(side(0)->nb_done, 8);
+	assert_int_equal(side(1)->nb_done, 0);
+}
+
+static void
+san_sim_lie_falsify__silent(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("silent"), BOTH));
+	assert_int_equal(side(0)->nb_done + side(1)->nb_done, 0);
+	assert_int_equal(peer->rx[SAN_WIN_DATA].base, peer->rx[SAN_WIN_DATA].high);
+}
+
+/* It is honest again when the fault ends: everything completes. */
+static void
+san_sim_lie_falsify__until_it_ends(void **state)
+{
+	(void)state;
+	lied(WORDS(LIE("received"), BOTH, "fault.f.for=20 ms"));
+	assert_int_equal(side(0)->nb_done, 0);
+	run_ns(1000 * MS);
+	assert_int_equal(side(0)->nb_done, 8);
+}
+
+/* ---- whole runs ---- */
+
+#define STAR                                                                                   \
+	"topology.type=star", "topology.hosts=4", "load.pattern=incast", "load.connections=6", \
+		"load.send=1", "load.push-imm=1", "load.pull=1", "load.size-min=1", BOTH
+
+/* Innocents complete, the end leaves nothing behind, and liars did not. */
+static void
+san_sim_lie__innocents_complete(void **state)
+{
+	static const char *const lies[] = {"received", "partial", "unacked", "refuse",
+					   "begin", "quiet", "silent"};
+	char word[64];
+	uint32_t i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(lies); i++) {
+		snprintf(word, sizeof(word), "fault.f.lie=%s", lies[i]);
+		world(WORDS("fault.f.kind=lie", "fault.f.where=host:1", word, STAR));
+		san_sim_world_run(w);
+		assert_fine();
+		assert_true(w->net.nb_faults > 10);
+		for (k = 0; k < w->load->nb_sides; k++) {
+			assert_int_equal(side(k)->innocent, side(k & ~1u)->host != 1);
+			if (side(k)->innocent)
+				assert_int_equal(side(k)->nb_done - side(k)->nb_failed, 8);
+		}
+		san_sim_world_destroy(w);
+		w = NULL;
+	}
+}
+
+/* The same requests, incomplete: a failure only of innocents. */
+static void
+san_sim_check_note__innocents_only(void **state)
+{
+	struct sim_note n = {.type = SIM_NOTE_DOWN};
+
+	(void)state;
+	world(WORDS(LIE("silent"), "topology.type=star", "topology.hosts=3", "load.pattern=fan",
+		    "load.connections=2"));
+	side(0)->nb_posted = side(2)->nb_posted = 1;
+	n.side = side(0);
+	san_sim_check_note(w, &n);
+	san_sim_check_sample(w);
+	assert_fine();
+	n.side = side(2);
+	san_sim_check_note(w, &n);
+	assert_fails("complete", "side 2: ended before 1 requests");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+UNIT_TEST(test_sim_lie)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(san_sim_lie_falsify__received),
+		CASE(san_sim_lie_falsify__partial),
+		CASE(san_sim_lie_falsify__unacked),
+		CASE(san_sim_lie_falsify__refuse),
+		CASE(san_sim_lie_falsify__refuse_receives),
+		CASE(san_sim_lie_falsify__begin),
+		CASE(san_sim_lie_falsify__quiet),
+		CASE(san_sim_lie_falsify__silent),
+		CASE(san_sim_lie_falsify__until_it_ends),
+		CASE(san_sim_lie__innocents_complete),
+		CASE(san_sim_check_note__innocents_only),
+	};
+
+	return cmocka_run_group_tests_name("sim_lie", tests, NULL, NULL);
+}
