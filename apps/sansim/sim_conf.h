@@ -33,6 +33,7 @@ struct sim_topo_conf {
 	uint32_t hosts;
 	uint32_t leaves;
 	uint32_t spines;
+	bool doubling; /**< cables of hosts have different lengths */
 };
 
 enum sim_cc {

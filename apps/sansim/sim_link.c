@@ -199,7 +199,7 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	l->nb_bytes += m->pkt_len + FRAME_EXTRA;
 	queued = san_sim_link_backlog(l, now_ns);
 	l->high_bytes = queued > l->high_bytes ? queued : l->high_bytes;
-	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns;
+	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns + l->more_ns;
 	if (l->faulty) {
 		sim_link_carry(net, l, m, at_ns);
 		return;

@@ -47,6 +47,7 @@ struct sim_link {
 	const struct sim_link_conf *conf;
 	uint32_t id;
 	uint32_t from, to; /**< nodes: hosts first, then switches */
+	uint64_t more_ns;  /**< propagation beyond that of conf */
 	uint64_t busy_ps;  /**< the port is busy until then */
 	uint32_t buffer_bytes;
 	int32_t trace_if;            /**< negative: not traced */

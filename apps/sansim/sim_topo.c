@@ -18,7 +18,8 @@
 #include "sim_pkt.h"
 #include "sim_world.h"
 
-#define ND_TARGET 8 /* offset of the target in a neighbor solicitation, after the ICMPv6 header */
+#define DOUBLE_MAX 20u /* longest cable, log2 of link.delay */
+#define ND_TARGET  8   /* offset of the target in a solicitation, after the ICMPv6 header */
 
 /* ---- building ---- */
 
@@ -77,8 +78,12 @@ san_sim_topo_create(struct sim_world *w)
 		add_cable(w, &w->conf.edge, 0, 1);
 		return 0;
 	}
-	for (i = 0; i < t->hosts; i++)
+	for (i = 0; i < t->hosts; i++) {
 		add_cable(w, &w->conf.edge, i, first + edge_of(w, i));
+		if (t->doubling && i > 1)
+			w->links[2 * i].more_ns = w->links[2 * i + 1].more_ns =
+				w->conf.edge.delay_ns * ((1u << RTE_MIN(i - 1, DOUBLE_MAX)) - 1);
+	}
 	if (t->type == SIM_TOPO_DUMBBELL)
 		add_cable(w, &w->conf.core, first, first + 1);
 	if (t->type == SIM_TOPO_LEAF_SPINE)

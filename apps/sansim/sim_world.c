@@ -242,7 +242,7 @@ link_pkts(const struct sim_world *w, const struct sim_link *l)
 {
 	uint64_t queue = l->from < w->nb_hosts ? w->conf.host.nic_bytes : l->conf->buffer_bytes;
 
-	return (queue + l->conf->rate_mbps * l->conf->delay_ns / 8000) / PKT_MIN;
+	return (queue + l->conf->rate_mbps * (l->conf->delay_ns + l->more_ns) / 8000) / PKT_MIN;
 }
 
 /* Sum of rings, packets held for order, and packets in flight as far as links hold them. */

@@ -73,6 +73,21 @@ san_sim_topo_create__links_both_ways(void **state)
 	}
 }
 
+/* Cables of 1, 1, 2, 4, 8 us; those between switches are as long as they were. */
+static void
+san_sim_topo_create__doubling(void **state)
+{
+	struct shape shape = {"dumbbell", "5", "2", "2"};
+	struct sim_world *w = network(&shape, "link.doubling=on");
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < w->nb_links; i++)
+		assert_true(w->links[i].conf->delay_ns + w->links[i].more_ns ==
+			    (i < 4 || i >= 10 ? 1000 : 1000u << (i / 2 - 1)));
+	test_sim_network_free(w);
+}
+
 /* ---- forwarding ---- */
 
 /* Send from a host; where it arrives, over how many links; the spine, if there is one. */
@@ -360,6 +375,7 @@ UNIT_TEST(test_sim_topo)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_sim_topo_create__links_both_ways),
+		cmocka_unit_test(san_sim_topo_create__doubling),
 		cmocka_unit_test(san_sim_topo_arrive__everybody_reaches_everybody),
 		cmocka_unit_test(san_sim_topo_arrive__arp),
 		cmocka_unit_test(san_sim_topo_arrive__neighbour_solicitation),
