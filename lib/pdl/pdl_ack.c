@@ -502,6 +502,7 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	/* Before the first sample: long enough that packets of one flight cause one cut. */
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
 	s->rx_level = c->peer_level;
+	san_pdl_cc_set_path(cc, &conf->cc_conf, c->rtt.base_ns);
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
 	if (s->nb_lost != 0)
 		cc->ops->on_loss(cc, &conf->cc_conf, s->rtt_ns, s->now_ns);

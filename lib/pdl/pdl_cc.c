@@ -10,6 +10,7 @@
 
 #define HOST_FULL 750 /* per mille of the receiver's buffers: cut from here on */
 #define HOST_LOW  500 /* grow up to here */
+#define GAIN_MAX  (2 * SAN_CC_ONE)
 
 const struct san_pdl_cc_ops *
 san_pdl_cc_find(const char *name)
@@ -34,13 +35,27 @@ san_pdl_cc_may_cut(const struct san_pdl_cc *cc, uint64_t rtt_ns, uint64_t now_ns
 	return cc->last_cut_ns == 0 || now_ns >= cc->last_cut_ns + rtt_ns;
 }
 
+/*
+ * With its queue a round trip of the shortest path takes about twice the target. A longer path
+ * counts as so many of them. Its least window is larger by this factor: the same rate for all.
+ */
+void
+san_pdl_cc_set_path(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t path_ns)
+{
+	uint64_t trips = SAN_CC_ONE + path_ns * SAN_CC_ONE / (2 * conf->target_ns);
+	uint64_t floor = RTE_MIN(conf->window_min * trips / SAN_CC_ONE, (uint64_t)SAN_CC_ONE);
+
+	cc->gain = (uint32_t)RTE_MIN(trips, (uint64_t)GAIN_MAX);
+	cc->floor = RTE_MAX((uint32_t)floor, conf->window_min);
+}
+
 void
 san_pdl_cc_cut(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t keep,
 	       uint32_t floor, uint64_t now_ns)
 {
 	uint32_t window = (uint32_t)(((uint64_t)cc->window * keep) >> 16);
 
-	floor = RTE_MAX(floor, conf->window_min);
+	floor = RTE_MAX(floor, RTE_MAX(cc->floor, conf->window_min));
 	window = RTE_MAX(window, floor);
 	cc->window = RTE_MIN(window, cc->window);
 	cc->last_cut_ns = RTE_MAX(now_ns, 1u);

@@ -39,11 +39,14 @@ struct san_pdl_cc {
 	const struct san_pdl_cc_ops *ops;
 	uint32_t window;      /**< congestion window, Q16 packets */
 	uint32_t host_window; /**< window for the receiver's host, Q16 packets */
-	uint32_t level;       /**< congestion level, 0 .. 255: C of RT-12 */
+	uint16_t level;       /**< congestion level, 0 .. 255: C of RT-12 */
+	bool limited;         /**< there was a sign of a limit */
 	uint32_t nb_cuts;
 	uint64_t last_cut_ns;
 	uint64_t host_cut_ns;
-	uint64_t priv[6]; /**< private to the algorithm */
+	uint32_t gain;    /**< growth per round trip in packets, more on a long path, Q16 */
+	uint32_t floor;   /**< least window of the path, Q16 packets; 0: not known yet */
+	uint64_t priv[5]; /**< private to the algorithm */
 };
 
 struct san_pdl_cc_ops {
@@ -73,7 +76,10 @@ extern const struct san_pdl_cc_ops san_pdl_cc_fixed;
  */
 void san_pdl_cc_host(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		     const struct san_pdl_cc_sample *s);
-/** Set cc->window to window * keep / 65536, at least *floor* and the minimum, and count the cut. */
+/** Set gain and floor of a path whose round trip without a queue is *path_ns*; 0 = unknown. */
+void san_pdl_cc_set_path(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
+			 uint64_t path_ns);
+/** Set cc->window to window * keep / 65536, at least *floor* and that of the path. */
 void san_pdl_cc_cut(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t keep,
 		    uint32_t floor, uint64_t now_ns);
 /** True if a cut is allowed: at most one multiplicative decrease per round trip. */

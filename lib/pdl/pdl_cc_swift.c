@@ -23,6 +23,13 @@
  * The target has a part for many flows on one link: it grows as the window shrinks, so that flows
  * with unequal windows converge. This part is base / 2 / sqrt(window), with the root rounded to a
  * power of two.
+ *
+ * Flows with unequal round trips share a link. Growth by one packet per round trip would give
+ * each a share in inverse proportion to its round trip. On a long path a round trip therefore
+ * counts for more than one (san_pdl_cc_set_path): the window grows by *gain* packets, and its
+ * part of the target is that of window / gain. Gain is at most two. A filter of three round trips
+ * sees an increasing share of the gaps of a queue as they become longer, and each cut is as late
+ * as a round trip: with more gain, flows of 200 us and above take the shares of the others.
  */
 
 #include <stddef.h>
@@ -36,7 +43,6 @@
 #define MIN_1     priv[2] /* smallest delay of the last round trip */
 #define MIN_2     priv[3] /* smallest delay of the round trip before */
 #define LOSS      priv[4] /* share of packets lost recently, Q16 */
-#define LIMITED   priv[5] /* not 0: there was a sign of a limit */
 
 #define BETA       52429u           /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF  32768u           /* 0.5: the deepest cut */
@@ -54,6 +60,7 @@ swift_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 		.window = conf->window_init,
 		.host_window = conf->window_max,
 	};
+	san_pdl_cc_set_path(cc, conf, 0);
 }
 
 /* The smaller of two delays, where 0 means none. */
@@ -102,7 +109,7 @@ loss_add(struct san_pdl_cc *cc, const struct san_pdl_cc_sample *s)
 static uint64_t
 target_of(const struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 {
-	uint32_t pkts = cc->window / SAN_CC_ONE;
+	uint32_t pkts = cc->window / cc->gain;
 	uint64_t extra = conf->target_ns;
 
 	if (pkts != 0)
@@ -129,8 +136,8 @@ swift_grow_window(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uin
 {
 	uint64_t add = (uint64_t)nb_acked * SAN_CC_ONE;
 
-	if (cc->window >= SAN_CC_ONE && cc->LIMITED)
-		add = add * SAN_CC_ONE / cc->window;
+	if (cc->window >= SAN_CC_ONE && cc->limited)
+		add = add * cc->gain / cc->window;
 	cc->window = (uint32_t)RTE_MIN(cc->window + add, (uint64_t)conf->window_max);
 }
 
@@ -160,7 +167,7 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	 * A whole round trip of late samples is a sign: some late samples are caused by the bursts
 	 * of a doubling window.
 	 */
-	cc->LIMITED |= cc->MIN_1 > target || s->nb_lost != 0 || s->nb_ce != 0 ||
+	cc->limited |= cc->MIN_1 > target || s->nb_lost != 0 || s->nb_ce != 0 ||
 		cc->host_window < cc->window;
 	delay = swift_filtered_ns(cc);
 	if (s->delay_ns != 0)
@@ -188,7 +195,7 @@ swift_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_
 {
 	bool late = swift_filtered_ns(cc) > target_of(cc, conf);
 
-	cc->LIMITED = true;
+	cc->limited = true;
 	if (!san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
 		return;
 	if (late)
@@ -205,8 +212,8 @@ swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 	 * packet: a flow with nothing else in flight would be paced to a stop.
 	 */
 	san_pdl_cc_cut(cc, conf, KEEP_HALF, SAN_CC_ONE, now_ns);
-	cc->level = RTE_MAX(cc->level, (uint32_t)LEVEL_MAX / 2);
-	cc->LIMITED = true;
+	cc->level = RTE_MAX(cc->level, LEVEL_MAX / 2);
+	cc->limited = true;
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_swift = {

@@ -10,7 +10,9 @@
  *
  * A target delay assumes a fabric whose path delay is small. On a longer path every sample would
  * exceed it, and the window would fall to its minimum. So the delay of the path without a queue is
- * subtracted. The handshake measures it, and a faster packet lowers it. No later sample raises it:
+ * subtracted, but for the fifth of the target that the shortest paths take. Flows of all paths
+ * then accept the same queue; with unequal ones those of the longest would be at their minimum
+ * (RT-9). The handshake measures it, and a faster packet lowers it. No later sample raises it:
  * flows that join a standing queue would count the queue as path and build another one on top. A
  * path that became longer, however, brings the window to its minimum and keeps it there. After a
  * second at the minimum, the smallest delay of that second becomes the delay of the path.
@@ -21,11 +23,11 @@
 
 #include "pdl_priv.h"
 
-#define SRTT_SHIFT    3                         /* weight of a new sample: 1/8 */
-#define VAR_SHIFT     2                         /* and 1/4 in the variation */
-#define HOPS          4                         /* each transmits the whole packet again */
-#define OVERHEAD      256                       /* bytes: headers, and the ACK on its way back */
-#define NEAR(target)  ((target) - (target) / 5) /* share of the target that the path may take */
+#define SRTT_SHIFT    3              /* weight of a new sample: 1/8 */
+#define VAR_SHIFT     2              /* and 1/4 in the variation */
+#define HOPS          4              /* each transmits the whole packet again */
+#define OVERHEAD      256            /* bytes: headers, and the ACK on its way back */
+#define NEAR(target)  ((target) / 5) /* part of the target for the path */
 #define REST_NS       SAN_NS_PER_S
 #define HANDSHAKE_MAX 10 /* limit, in initial timeouts */
 #define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronise */
@@ -160,9 +162,10 @@ watch_rest(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t del
 	   uint64_t seen_ns, uint64_t now_ns)
 {
 	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
+	uint32_t floor = RTE_MAX(c->cc.floor, cc->window_min);
 	struct san_pdl_rtt *r = &c->rtt;
 
-	if (c->cc.window > cc->window_min && seen_ns <= SAN_CC_STALL * cc->target_ns) {
+	if (c->cc.window > floor && seen_ns <= SAN_CC_STALL * cc->target_ns) {
 		r->rest_ns = 0;
 	} else if (r->rest_ns == 0) {
 		r->rest_ns = now_ns;

@@ -258,6 +258,52 @@ swift__below_one_packet(void **state)
 	assert_true(cc.window >= PKT(2));
 }
 
+/*
+ * RT-9: a round trip of a long path counts for several: the window grows by two packets, and the
+ * part of the target for many flows is that of half the window.
+ */
+static void
+swift__long_path_grows_more(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	san_pdl_cc_set_path(&cc, &conf, 2 * TARGET);
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
+	for (i = 0; i < 20; i++)
+		round_trip(TARGET / 2, 8);
+	assert_in_range(cc.window, PKT(32 + 34), PKT(32 + 42));
+	for (i = 0; i < 2; i++) {
+		start(&san_pdl_cc_swift);
+		san_pdl_cc_set_path(&cc, &conf, i * 2 * TARGET);
+		cc.window = PKT(4); /* target 31.25 us, of half as many packets 37.5 us */
+		cc.limited = true;
+		round_trip(35 * SAN_NS_PER_US, 4);
+		round_trip(35 * SAN_NS_PER_US, 4);
+		round_trip(35 * SAN_NS_PER_US, 4);
+		assert_true((cc.nb_cuts == 0) == (i == 1));
+	}
+}
+
+/* RT-9: the least window is a rate, the same for all paths, and never more than a packet. */
+static void
+san_pdl_cc_set_path__floor(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	san_pdl_cc_set_path(&cc, &conf, 40 * TARGET);
+	for (i = 0; i < 100; i++)
+		round_trip(10 * TARGET, 1);
+	assert_int_equal(cc.window, 21 * conf.window_min);
+	san_pdl_cc_set_path(&cc, &conf, SAN_NS_PER_S);
+	assert_int_equal(cc.floor, SAN_CC_ONE);
+	san_pdl_cc_set_path(&cc, &conf, 0);
+	assert_int_equal(cc.floor, conf.window_min);
+}
+
 /* Delay beyond that of any fabric: not below the initial window; timeouts: one packet. */
 static void
 swift__host_that_does_not_run(void **state)
@@ -647,6 +693,8 @@ UNIT_TEST(test_pdl_cc)
 		cmocka_unit_test(swift__late_sample_or_stall_does_not_cut),
 		cmocka_unit_test(swift__one_cut_per_rtt_at_most_half),
 		cmocka_unit_test(swift__below_one_packet),
+		cmocka_unit_test(swift__long_path_grows_more),
+		cmocka_unit_test(san_pdl_cc_set_path__floor),
 		cmocka_unit_test(swift__host_that_does_not_run),
 		cmocka_unit_test(swift__loss_up_to_a_share_is_noise),
 		cmocka_unit_test(swift__loss_above_the_share),

@@ -247,36 +247,36 @@ san_pdl_rtt_path__first_sample(void **state)
 	assert_true(r->base_ns == 1 && r->srtt_ns == 1);
 }
 
-/* For a path of up to 4/5 of the target (25 us) the target is used as it is. */
+/* For a path of up to a fifth of the target (25 us) the target is used as it is. */
 static void
 san_pdl_rtt_weigh__short_path(void **state)
 {
 	uint64_t ns;
 
 	(void)state;
-	path(20 * US);
-	for (ns = 20 * US; ns < SAN_NS_PER_MS; ns += 777)
+	path(5 * US);
+	for (ns = 5 * US; ns < SAN_NS_PER_MS; ns += 777)
 		assert_true(weigh(ns) == ns);
-	for (ns = 20 * US; ns > 0; ns -= 500)
+	for (ns = 5 * US; ns > 0; ns -= 500)
 		assert_true(weigh(ns) == ns);
 	/* without a measured handshake the first sample replaces it */
 	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
-	assert_true(weigh(7 * US) == 7 * US);
+	assert_true(weigh(4 * US) == 4 * US);
 	assert_true(weigh(90 * US) == 90 * US);
 }
 
-/* Beyond that only the queue counts, on top of 4/5 of the target. */
+/* Beyond that only the queue counts, on top of a fifth of the target: for all paths the same. */
 static void
 san_pdl_rtt_weigh__long_path(void **state)
 {
 	(void)state;
-	path(20 * US + 1);
-	assert_true(weigh(20 * US + 1) == 20 * US);
+	path(5 * US + 1);
+	assert_true(weigh(5 * US + 1) == 5 * US);
 	assert_true(weigh(30 * US) == 30 * US - 1);
 	path(400 * US);
-	assert_true(weigh(400 * US) == 20 * US);
-	assert_true(weigh(407 * US) == 27 * US);
-	assert_true(weigh(9 * SAN_NS_PER_MS) == 9 * SAN_NS_PER_MS - 380 * US);
+	assert_true(weigh(400 * US) == 5 * US);
+	assert_true(weigh(407 * US) == 12 * US);
+	assert_true(weigh(9 * SAN_NS_PER_MS) == 9 * SAN_NS_PER_MS - 395 * US);
 }
 
 /* The least delay is the path. No number of later samples raises it. */
@@ -287,14 +287,14 @@ san_pdl_rtt_weigh__samples_only_lower_the_base(void **state)
 
 	(void)state;
 	path(400 * US);
-	assert_true(weigh(390 * US) == 20 * US);
-	assert_true(weigh(400 * US) == 30 * US);
+	assert_true(weigh(390 * US) == 5 * US);
+	assert_true(weigh(400 * US) == 15 * US);
 	for (i = 0; i < 10000; i++) {
 		pair.now += SAN_NS_PER_MS;
-		assert_true(weigh(800 * US) == 430 * US);
+		assert_true(weigh(800 * US) == 415 * US);
 	}
 	assert_true(pair.c[0]->rtt.base_ns == 390 * US);
-	assert_true(weigh(12 * US) == 12 * US);
+	assert_true(weigh(4 * US) == 4 * US);
 	assert_true(weigh(400 * US) == 400 * US);
 }
 
@@ -305,12 +305,12 @@ san_pdl_rtt_weigh__slow_link(void **state)
 	(void)state;
 	assert_int_equal(pair.c[0]->mtu, 1024);
 	pair.pdl[0]->conf.link_mbps = 1000;
-	path(10 * US);
+	path(4 * US);
 	assert_true(weigh(100 * US) == 59040);
 	path(400 * US); /* both */
-	assert_true(weigh(500 * US) == 79040);
+	assert_true(weigh(500 * US) == 64040);
 	pair.pdl[0]->conf.link_mbps = 100000;
-	path(10 * US);
+	path(4 * US);
 	assert_true(weigh(100 * US) == 100 * US - 409);
 }
 
@@ -345,7 +345,7 @@ san_pdl_rtt_weigh__learned_anew(void **state)
 	uint64_t start;
 
 	(void)state;
-	path(10 * US);
+	path(4 * US);
 	c->cc.window = pair.pdl[0]->conf.cc_conf.window_min;
 	start = pair.now;
 	assert_true(weigh(500 * US) == 500 * US);
@@ -354,15 +354,15 @@ san_pdl_rtt_weigh__learned_anew(void **state)
 	pair.now = start + SAN_NS_PER_S - 1;
 	assert_true(weigh(500 * US) == 500 * US);
 	pair.now++;
-	assert_true(weigh(500 * US) == 40 * US);
+	assert_true(weigh(500 * US) == 25 * US);
 	assert_true(c->rtt.base_ns == 480 * US);
 	/* still at its minimum: the next second detects the next change */
 	pair.now += SAN_NS_PER_US;
-	assert_true(weigh(900 * US) == 440 * US);
+	assert_true(weigh(900 * US) == 425 * US);
 	pair.now += SAN_NS_PER_S - 1;
-	assert_true(weigh(900 * US) == 440 * US);
+	assert_true(weigh(900 * US) == 425 * US);
 	pair.now++;
-	assert_true(weigh(900 * US) == 20 * US);
+	assert_true(weigh(900 * US) == 5 * US);
 }
 
 /* If the window grows in between, it is a queue that varies. */
@@ -374,7 +374,7 @@ san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
 	uint32_t i;
 
 	(void)state;
-	path(10 * US);
+	path(4 * US);
 	c->cc.window = min + 1;
 	for (i = 0; i < 50; i++) {
 		pair.now += SAN_NS_PER_S / 10;
@@ -385,7 +385,7 @@ san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
 		pair.now += SAN_NS_PER_S / 10;
 		assert_true(weigh(500 * US) == 500 * US);
 	}
-	assert_true(c->rtt.base_ns == 10 * US);
+	assert_true(c->rtt.base_ns == 4 * US);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
