@@ -451,6 +451,7 @@ struct san_tl_conn {
 	bool rnr_unpack;     /**< ordered: our last RNR refused a packed packet */
 	uint8_t rnr_code;    /**< ordered: code of our last RNR; RESOURCE: no record */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
+	bool using_expired;  /**< expired grants are being used: the last change was a use */
 	bool in_admit;
 	bool in_pull_wait;
 	uint16_t nb_rxns; /**< records in use */

@@ -25,8 +25,10 @@
  * room. So the head of each queue is granted within a bounded time.
  *
  * A grant stays valid when it expires: only its bytes leave the account. A connection with expired
- * grants gets no further grant until it has used them. A connection with expired pulls pulls one
- * piece at a time. So a silent peer that returns brings at most one grant for each connection.
+ * grants gets no further grant until it uses them and no more than half a grant of them is left. So
+ * a peer that is only slow, because its window is small, always has something to send: its share is
+ * what it uses. A silent peer that returns brings at most one grant for each connection. A
+ * connection with expired pulls pulls one piece at a time.
  *
  * Hosts take turns, and within a host its connections do (RT-35): a host with a thousand
  * connections has one share. A host with more than expired_bytes of expired grants is slow. All
@@ -208,6 +210,7 @@ charge_add_expired(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 	tl->expired_used = (uint32_t)(tl->expired_used + bytes);
 	if (!ch->granted)
 		return;
+	tc->using_expired = bytes < 0;
 	tc->host->expired = (uint32_t)(tc->host->expired + bytes);
 	host_list(tl, tc->host);
 	san_tl_admit_update(tl, tc);
@@ -325,8 +328,10 @@ admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 bool
 san_tl_admit_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
+	uint32_t most = tc->using_expired ? tl->conf.grant_bytes / 2 : 0;
+
 	/* A grant to a connection in RNR would stay unused. */
-	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->expired == 0 &&
+	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->expired <= most &&
 		!san_tl_is_odd(tl, tc, SAN_ODD_RNR);
 }
 

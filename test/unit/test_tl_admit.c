@@ -264,6 +264,35 @@ san_tl_admit_expire__slow_host(void **state)
 	assert_false(target(0)->host->slow);
 }
 
+/*
+ * RT-13: a slow sender is granted more before it has sent all that had expired: once it has begun,
+ * and half a grant is left.
+ */
+static void
+san_tl_admit_expire__more_from_half_a_grant(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	push_on(0, 0, 2800);
+	push_on(0, 1, 100);
+	pair_xfer(0);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(target(0)->expired, 2900);
+	push_on(0, 2, 200);
+	pair_xfer(0);
+	assert_int_equal(target(0)->charged, 0);
+	pair_xfer(1);
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++) {
+		pair_rx(1, i);
+		assert_int_equal(target(0)->charged, target(0)->expired <= 2000 ? 200 : 0);
+	}
+	assert_int_equal(target(0)->expired, 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+}
+
 /* RT-13: a connection that does not use its grants gets no more, to leave some for others. */
 static void
 san_tl_admit_expire__no_more_until_used(void **state)
@@ -775,6 +804,7 @@ UNIT_TEST(test_tl_admit)
 		U(san_tl_admit_run__shortest_first, setup_srpt),
 		T(san_tl_admit_expire__stays_valid),
 		T(san_tl_admit_expire__slow_host),
+		T(san_tl_admit_expire__more_from_half_a_grant),
 		T(san_tl_admit_expire__no_more_until_used),
 		T(san_tl_admit_expire__used_meanwhile),
 		T(san_tl_admit_expire__not_behind_others),
