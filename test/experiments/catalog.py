@@ -817,6 +817,51 @@ class Long(Experiment):
         return found
 
 
+# ---- 10: senders at unequal distances ----
+
+class Rtt(Experiment):
+    name = 'rtt'
+    x = 'longest round trip, us'
+    VARIANTS = {'solicited': 'always', 'unsolicited': 'never'}
+    STAR = {'topology.type': 'star', 'topology.hosts': 12, 'load.connections': 11,
+            'link.delay': '500 ns', 'link.doubling': 'on'}
+    PLACES = {84: {}, 1025: STAR}
+    SHORTEST_US = {84: 4, 1025: 2}
+    FAIR = {84: 0.9, 1025: 0.7}
+
+    def runs(self):
+        for x, sets in self.PLACES.items():
+            for variant, solicit in self.VARIANTS.items():
+                yield self.run(variant, x, {**sets, 'load.solicit': solicit}, cost=5)
+
+    def derive(self, run, conf, figures, series):
+        figures['share_of_link'] = figures['goodput_kbps'] * 1e3 / conf['link']['rate']
+
+    def table(self, got):
+        rows = [[number(self.SHORTEST_US[x]), number(x, 4), v,
+                 number(got.mean(v, x, 'jain_ppm', 1e-6)),
+                 number(got.mean(v, x, 'goodput_kbps', 1e-6)),
+                 number(got.mean(v, x, 'queue_high_bytes', 1 / 1024), 4),
+                 number(got.mean(v, x, 'grants_lapsed'), 6),
+                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'timeouts'), 6)]
+                for x in got.xs() for v in self.VARIANTS]
+        return table(['shortest round trip, us', 'longest, us', 'pushes', "Jain's index", 'Gb/s',
+                      'queue at most, KiB', 'expired grants', 'drops', 'timeouts'], rows)
+
+    def plots(self, got):
+        return []
+
+    def targets(self, got):
+        found = []
+        for x, least in self.FAIR.items():
+            who = f'{self.SHORTEST_US[x]} to {x:,} us, solicited'
+            found += target_if(f"Jain's index, {who}",
+                               got.mean('solicited', x, 'jain_ppm', 1e-6), least)
+            found += target_if(f'goodput / link rate, {who}',
+                               got.mean('solicited', x, 'share_of_link'), 0.91)
+        return found
+
+
 # ---- and the simulator itself ----
 
 class Speed(Experiment):
@@ -874,4 +919,4 @@ def slow_ones(got, runs):
 
 
 ALL = {e.name: e for e in (Loss(), Small(), Reorder(), Incast(), Vwin(), Cc(), Path(), Hol(), Slow(),
-                           Long(), Speed())}
+                           Long(), Rtt(), Speed())}
