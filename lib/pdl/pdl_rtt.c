@@ -10,12 +10,13 @@
  *
  * A target delay assumes a fabric whose path delay is small. On a longer path every sample would
  * exceed it, and the window would fall to its minimum. So the delay of the path without a queue is
- * subtracted, but for the fifth of the target that the shortest paths take. Flows of all paths
- * then accept the same queue; with unequal ones those of the longest would be at their minimum
- * (RT-9). The handshake measures it, and a faster packet lowers it. No later sample raises it:
- * flows that join a standing queue would count the queue as path and build another one on top. A
- * path that became longer, however, brings the window to its minimum and keeps it there. After a
- * second at the minimum, the smallest delay of that second becomes the delay of the path.
+ * subtracted, but for the three tenths of the target that the shortest paths take. Flows of all
+ * paths then accept nearly the same queue; if the others' is much shorter, they are at their
+ * minimum (RT-9). With less, many flows that measured a queue on a short path differ. The handshake
+ * measures it, and a faster packet lowers it. No later sample raises it: flows that join a standing
+ * queue would count the queue as path and build another one on top. A path that became longer,
+ * however, brings the window to its minimum and keeps it there. After a second at the minimum, the
+ * smallest delay of that second becomes the delay of the path.
  *
  * A packet also takes time to be transmitted at each hop. This time is no queue either; it matters
  * only on a slow link.
@@ -23,11 +24,11 @@
 
 #include "pdl_priv.h"
 
-#define SRTT_SHIFT    3              /* weight of a new sample: 1/8 */
-#define VAR_SHIFT     2              /* and 1/4 in the variation */
-#define HOPS          4              /* each transmits the whole packet again */
-#define OVERHEAD      256            /* bytes: headers, and the ACK on its way back */
-#define NEAR(target)  ((target) / 5) /* part of the target for the path */
+#define SRTT_SHIFT    3                 /* weight of a new sample: 1/8 */
+#define VAR_SHIFT     2                 /* and 1/4 in the variation */
+#define HOPS          4                 /* each transmits the whole packet again */
+#define OVERHEAD      256               /* bytes: headers, and the ACK on its way back */
+#define NEAR(target)  ((target)*3 / 10) /* part of the target for the path */
 #define REST_NS       SAN_NS_PER_S
 #define HANDSHAKE_MAX 10 /* limit, in initial timeouts */
 #define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronise */

@@ -247,7 +247,7 @@ san_pdl_rtt_path__first_sample(void **state)
 	assert_true(r->base_ns == 1 && r->srtt_ns == 1);
 }
 
-/* For a path of up to a fifth of the target (25 us) the target is used as it is. */
+/* For a path of up to 3/10 of the target (25 us) the target is used as it is. */
 static void
 san_pdl_rtt_weigh__short_path(void **state)
 {
@@ -265,18 +265,18 @@ san_pdl_rtt_weigh__short_path(void **state)
 	assert_true(weigh(90 * US) == 90 * US);
 }
 
-/* Beyond that only the queue counts, on top of a fifth of the target: for all paths the same. */
+/* Beyond that only the queue counts, on top of 3/10 of the target: for all paths the same. */
 static void
 san_pdl_rtt_weigh__long_path(void **state)
 {
 	(void)state;
-	path(5 * US + 1);
-	assert_true(weigh(5 * US + 1) == 5 * US);
+	path(7501);
+	assert_true(weigh(7501) == 7500);
 	assert_true(weigh(30 * US) == 30 * US - 1);
 	path(400 * US);
-	assert_true(weigh(400 * US) == 5 * US);
-	assert_true(weigh(407 * US) == 12 * US);
-	assert_true(weigh(9 * SAN_NS_PER_MS) == 9 * SAN_NS_PER_MS - 395 * US);
+	assert_true(weigh(400 * US) == 7500);
+	assert_true(weigh(407 * US) == 14500);
+	assert_true(weigh(9 * SAN_NS_PER_MS) == 9 * SAN_NS_PER_MS - 392500);
 }
 
 /* The least delay is the path. No number of later samples raises it. */
@@ -287,11 +287,11 @@ san_pdl_rtt_weigh__samples_only_lower_the_base(void **state)
 
 	(void)state;
 	path(400 * US);
-	assert_true(weigh(390 * US) == 5 * US);
-	assert_true(weigh(400 * US) == 15 * US);
+	assert_true(weigh(390 * US) == 7500);
+	assert_true(weigh(400 * US) == 17500);
 	for (i = 0; i < 10000; i++) {
 		pair.now += SAN_NS_PER_MS;
-		assert_true(weigh(800 * US) == 415 * US);
+		assert_true(weigh(800 * US) == 417500);
 	}
 	assert_true(pair.c[0]->rtt.base_ns == 390 * US);
 	assert_true(weigh(4 * US) == 4 * US);
@@ -308,7 +308,7 @@ san_pdl_rtt_weigh__slow_link(void **state)
 	path(4 * US);
 	assert_true(weigh(100 * US) == 59040);
 	path(400 * US); /* both */
-	assert_true(weigh(500 * US) == 64040);
+	assert_true(weigh(500 * US) == 66540);
 	pair.pdl[0]->conf.link_mbps = 100000;
 	path(4 * US);
 	assert_true(weigh(100 * US) == 100 * US - 409);
@@ -354,15 +354,15 @@ san_pdl_rtt_weigh__learned_anew(void **state)
 	pair.now = start + SAN_NS_PER_S - 1;
 	assert_true(weigh(500 * US) == 500 * US);
 	pair.now++;
-	assert_true(weigh(500 * US) == 25 * US);
+	assert_true(weigh(500 * US) == 27500);
 	assert_true(c->rtt.base_ns == 480 * US);
 	/* still at its minimum: the next second detects the next change */
 	pair.now += SAN_NS_PER_US;
-	assert_true(weigh(900 * US) == 425 * US);
+	assert_true(weigh(900 * US) == 427500);
 	pair.now += SAN_NS_PER_S - 1;
-	assert_true(weigh(900 * US) == 425 * US);
+	assert_true(weigh(900 * US) == 427500);
 	pair.now++;
-	assert_true(weigh(900 * US) == 5 * US);
+	assert_true(weigh(900 * US) == 7500);
 }
 
 /* If the window grows in between, it is a queue that varies. */
