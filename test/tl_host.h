@@ -117,7 +117,9 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 		SAN_VERIFY(san_pdl_conn_add(h[i]->pdl, &c[i]) == 0);
 		c[i]->pkey = 0x8001;
 		c[i]->path.src = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, 0, h[i]->side + 1}};
-		c[i]->path.dst = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, l->net, h[1 - i]->side + 1}};
+		c[i]->path.dst = c[i]->path.src;
+		c[i]->path.dst.b[14] = l->net;
+		c[i]->path.dst.b[15] = h[1 - i]->side + 1;
 		slot[i] = c[i]->slot;
 	}
 	for (i = 0; i < 2; i++) {

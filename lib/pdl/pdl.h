@@ -322,7 +322,7 @@ struct san_pdl {
 	struct san_pdl_use *uses;          /**< by peer host; tl numbers the hosts */
 	uint32_t nb_hosts;                 /**< tl: hosts with open connections */
 	uint64_t rx_gap_ns;                /**< core: packets may have waited for us this long */
-	uint64_t away_ns;                  /**< engine: sum of the times that this lcore did not run */
+	uint64_t away_ns;                  /**< engine: sum of times that this lcore did not run */
 	/** no timer fires before; 0: none set. san_pdl_rtx_rx_gap() */
 	uint64_t grace_ns;
 	uint32_t nb_active;

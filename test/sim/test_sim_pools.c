@@ -267,8 +267,8 @@ attack(const struct attack *a)
 		f.key[i] = key[i];
 	}
 	for (i = 0; i < NB_HOSTILE; i++)
-		world_connect(f.w, 2, 0, &hostile_param, &hostile_param, a->is_asked ? &other : &q[i],
-			      a->is_asked ? &q[i] : &other);
+		world_connect(f.w, 2, 0, &hostile_param, &hostile_param,
+			      a->is_asked ? &other : &q[i], a->is_asked ? &q[i] : &other);
 	rate(&f);
 	before = rate(&f);
 	drain(&f); /* so that it holds nothing when the attack begins */

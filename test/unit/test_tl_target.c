@@ -679,84 +679,6 @@ san_tl_may_prepare__unordered_only(void **state)
 	pair_close();
 }
 
-/* RT-27, RT-35: a refusal for which there is no memory comes later. The connection lives. */
-static void
-san_tl_nack_refused_note__no_memory_waits(void **state)
-{
-	struct tl_link l = pair_link(true);
-	struct san_pool *pool;
-	uint32_t max, i;
-
-	(void)state;
-	for (i = 0; i < 2; i++) {
-		l.ordered = i == 0;
-		pair_open(&l, NULL);
-		pool = &pair.h[1].tl->free_refused;
-		max = pool->max;
-		pool->nb = pool->max = 0;
-		pair.f[1].bad = SAN_ST_ACCESS;
-		pair.f[1].bad_rsn = pair_rsn(0);
-		assert_int_equal(PUSH(0), 0);
-		assert_int_equal(PUSH(1), 0);
-		pair_settle();
-		assert_int_equal(pair.f[0].nb_cmpl, i);
-		assert_false(pair.c[1]->failed);
-		pool->nb = pool->max = max;
-		pair_settle();
-		assert_int_equal(pair.f[0].nb_cmpl, 2);
-		assert_int_equal(pair.f[0].status[i], SAN_ST_ACCESS);
-		assert_int_equal(pair.f[0].status[1 - i], SAN_ST_OK);
-		pair_close();
-	}
-}
-
-/* Not if a part of the push is placed: without its status it would become a success. */
-static void
-san_tl_nack_refused_note__no_memory_ends_it(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	pair_open(&l, NULL);
-	pair.h[1].tl->free_refused.nb = pair.h[1].tl->free_refused.max = 0;
-	pair.f[1].push_place = SAN_ST_REVOKED;
-	assert_int_equal(PUSH(0), 0);
-	pair_tx(0);
-	pair_rx(1, 0);
-	assert_true(pair.c[1]->failed);
-	assert_true(san_wheel_timer_is_armed(&pair.c[1]->timer) &&
-		    pair.c[1]->timer.deadline_ns <= pair.now);
-	pair_close();
-}
-
-/* RT-35: a connection whose peer does not answer refusals ends when others find no memory. */
-static void
-san_tl_nack_refused_note__stale_holders(void **state)
-{
-	struct tl_link l = pair_link(true);
-	struct san_tl *tl;
-	uint16_t other[2];
-
-	(void)state;
-	pair_open(&l, NULL);
-	tl = pair.h[1].tl;
-	pair_connect(&l, other);
-	tl->free_refused.nb = tl->free_refused.max = 1;
-	pair.f[1].push_req = SAN_ST_ACCESS;
-	assert_int_equal(PUSH(0), 0);
-	pair_tx(0);
-	pair_rx(1, 0);
-	assert_non_null(pair_tc(1)->refused);
-	assert_false(san_tl_nack_refused_note(tl, &tl->conns[other[1]], 1));
-	tl->now_ns += SAN_HOLD_MAX_NS - 1;
-	assert_false(san_tl_nack_refused_note(tl, &tl->conns[other[1]], 1));
-	assert_false(pair.c[1]->failed);
-	tl->now_ns++;
-	assert_false(san_tl_nack_refused_note(tl, &tl->conns[other[1]], 1));
-	assert_true(pair.c[1]->failed);
-	pair_close();
-}
-
 static bool
 express(uint32_t rsn, uint8_t round, uint16_t nb_taken)
 {
@@ -836,9 +758,6 @@ UNIT_TEST(test_tl_target)
 		cmocka_unit_test(san_tl_rxn_end_stale__each_kind),
 		cmocka_unit_test(san_tl_pull_wake__in_turn),
 		cmocka_unit_test(san_tl_may_prepare__unordered_only),
-		cmocka_unit_test(san_tl_nack_refused_note__no_memory_waits),
-		cmocka_unit_test(san_tl_nack_refused_note__no_memory_ends_it),
-		cmocka_unit_test(san_tl_nack_refused_note__stale_holders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
