@@ -42,14 +42,18 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 		if (!read_headers(x, c, pkts[k], last, &p, &is_alike) ||
 		    !san_pdl_rx_express(c, &p, k) ||
 		    !san_tl_target_express(x->tl, c->slot, &p, k) ||
-		    !san_wire_express_sum(pkts[k], &p) || !san_ulp_place_express(x->ulp, &p, &u))
+		    !san_wire_express_sum(pkts[k], &p))
 			break;
 		if (k + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[k + PREFETCH_AHEAD], void *));
 		if (!is_alike) {
 			san_pdl_rx_express_ack(x->pdl, c, &p, k, now_ns);
 			san_tl_on_ack(x->tl, c, now_ns);
+			u.mr = NULL; /* the ACK may have ended the peer's rights (RT-40) */
 		}
+		/* The general path then applies the ACK again, which changes nothing. */
+		if (!san_ulp_place_express(x->ulp, &p, &u))
+			break;
 		san_ulp_place_express_take(x->ulp, &u, &p, pkts[k]);
 		ackreq |= p.ackreq;
 		last = pkts[k];

@@ -213,12 +213,80 @@ sim_flag__end_on_error(void **state)
 			}
 }
 
+static bool is_resync_sent;
+
+/* Once the RESYNC is sent, its acknowledgement comes only with a push. */
+static int
+drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	static struct san_wire_ack ack;
+	struct san_wire_pkt p;
+
+	(void)w;
+	(void)to;
+	(void)arg;
+	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+		return 1;
+	is_resync_sent |= from == 0 && p.op == SAN_OP_RESYNC;
+	return from == 0 || !is_resync_sent || p.op != SAN_OP_ACK;
+}
+
+static void
+tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	conf->express = *(const bool *)arg;
+}
+
+/*
+ * RT-40, RT-42: a push that brings the ACK by which the queue pair ends is refused, by express as
+ * well.
+ */
+static void
+sim_flag__not_with_the_end(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	bool express[] = {false, true};
+	struct pair p;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(express); i++) {
+		world_conf_default(&conf);
+		conf.tune = tune_express;
+		conf.tune_arg = &express[i];
+		world_param_default(&param);
+		param.ends = true;
+		pair_open_param(&p, &conf, &param, &param, 65536);
+		memset(p.b, 0x55, 8192);
+		pair_post(&p, false, RTSAN_WR_PUSH, 0, 64, 1, 0); /* its key is known then */
+		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+		is_resync_sent = false;
+		p.w->filter = drop_acks;
+		post_one(&p, BAD, RTSAN_WR_PUSH, 0);
+		while (!is_resync_sent)
+			world_step(p.w);
+		world_run_for(p.w, 20 * SAN_NS_PER_US);
+		pair_post(&p, false, RTSAN_WR_PUSH, 4096, 64, 2, 0);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
+		world_run_for(p.w, SAN_NS_PER_MS);
+		assert_int_equal(p.a[4096], 0);
+		p.w->filter = NULL;
+		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)
+			world_step(p.w);
+		pair_close(&p);
+	}
+}
+
 UNIT_TEST(test_sim_flag)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_flag__last_byte_last),
 		cmocka_unit_test(sim_flag__end_in_between),
 		cmocka_unit_test(sim_flag__end_on_error),
+		cmocka_unit_test(sim_flag__not_with_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
