@@ -167,13 +167,6 @@ update_rx_ssn(struct san_tl_conn *tc)
 	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
 }
 
-/* Value in the CAM for an SSN whose transaction has ended. */
-static void *
-no_record(struct san_tl *tl)
-{
-	return &tl->scratch;
-}
-
 static void
 ssn_count(struct san_tl_conn *tc, int change)
 {
@@ -200,7 +193,7 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 			struct san_tl_rxn *r)
 {
 	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
-	void *value = r != NULL ? r : no_record(tl);
+	void *value = r != NULL ? r : &tl->scratch; /* an SSN without a record */
 
 	if (!tc->peer.ordered) {
 		if (r != NULL)
@@ -217,7 +210,7 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 		return true;
 	}
 	while (value != NULL) {
-		if (value != no_record(tl)) {
+		if (value != &tl->scratch) {
 			r = value;
 			r->in_cam_ssn = false;
 			join_queue(tl, tc, r);
@@ -244,7 +237,7 @@ san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_t
 		 * The SSN still takes its turn. Removing the entry leaves room for the new one.
 		 */
 		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
-		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
+		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, &tl->scratch);
 		SAN_VERIFY(rc == 0);
 		r->in_cam_ssn = false;
 	} else if (r->queue == SAN_RXN_QUEUE_GRANT) {

@@ -140,12 +140,6 @@ want_promise_turn(struct san_tl *tl, struct san_tl_conn *tc)
 	tc->want |= SAN_WANT_PROMISED;
 }
 
-static void
-want_call_conn(struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	san_tl_ulp_room(tl->conf.ulp, tc->slot);
-}
-
 bool
 san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 	    uint64_t now_ns)
@@ -187,7 +181,7 @@ san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 	    !((tc->want & SAN_WANT_BUDGET) && tc->nb_pulls == 0))
 		return;
 	want_leave_line(tl, tc, SAN_WANT_PROMISED);
-	want_call_conn(tl, tc);
+	san_tl_ulp_room(tl->conf.ulp, tc->slot);
 }
 
 /* Call those near the front of the budget list whose path has room outside the budget. */
@@ -199,7 +193,7 @@ wake_paths(struct san_tl *tl)
 
 	TAILQ_FOREACH(tc, &tl->want_budget, want_link) {
 		if (tc->want_bytes <= san_tl_path_left(tl, &tc->host->paths[false]))
-			want_call_conn(tl, tc);
+			san_tl_ulp_room(tl->conf.ulp, tc->slot);
 		if (++n == PATH_LOOK)
 			return;
 	}
@@ -224,7 +218,7 @@ wake_line(struct san_tl *tl, struct san_tl_conns *line)
 		if (tc->nb_txns != 0)
 			san_tl_txn_ring_take(tl, tc);
 		want_promise_turn(tl, tc);
-		want_call_conn(tl, tc);
+		san_tl_ulp_room(tl->conf.ulp, tc->slot);
 	}
 }
 
@@ -253,7 +247,7 @@ san_tl_want_wake_waiting(struct san_tl *tl)
 	}
 	/* The connection keeps its place. Otherwise others would overtake it. */
 	if (tc != NULL && tc->want_bytes <= san_tl_admit_pull_room(tl, tc))
-		want_call_conn(tl, tc);
+		san_tl_ulp_room(tl->conf.ulp, tc->slot);
 	if (unlikely(tl->path_room != 0))
 		wake_paths(tl);
 	/* these before connections with something outstanding, which continue anyway */
@@ -262,19 +256,11 @@ san_tl_want_wake_waiting(struct san_tl *tl)
 	wake_hosts(tl);
 }
 
-/* A value that changes while the peer lets the connection make progress as initiator. */
-static uint32_t
-want_progress_of(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	const struct san_pdl_conn *c = &tl->pdl->conns[tc->slot];
-
-	return c->tx[SAN_WIN_REQ].base + c->tx[SAN_WIN_DATA].base + (uint32_t)tc->nb_issued;
-}
-
 void
 san_tl_want_end_stale(struct san_tl *tl, uint64_t now_ns)
 {
 	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS) | 1; /* 0 is none */
+	const struct san_pdl_conn *c;
 	struct san_tl_conn *tc;
 	uint32_t i, mark;
 
@@ -283,7 +269,10 @@ san_tl_want_end_stale(struct san_tl *tl, uint64_t now_ns)
 	tl->sweep_ns = now_ns + SWEEP_NS;
 	for (i = 0; i < RTE_MIN(SWEEP_LOOK, tl->conf.max_conns); i++) {
 		tc = &tl->conns[tl->sweep_slot++ % tl->conf.max_conns];
-		mark = want_progress_of(tl, tc);
+		c = san_tl_pdl_conn(tl, tc);
+		/* any progress changes it: an ACK, or a request that found room */
+		mark = c->tx[SAN_WIN_REQ].base + c->tx[SAN_WIN_DATA].base +
+			(uint32_t)tc->nb_issued;
 		if (!tc->open || tc->nb_txns == 0 || tc->stale_ms == 0 || tc->stale_mark != mark) {
 			tc->stale_mark = mark;
 			tc->stale_ms = now_ms;
