@@ -140,17 +140,27 @@ traffic_pump(struct client_conn *conn, uint64_t max)
 	return done > 0 ? (uint32_t)done : 0;
 }
 
-/* Post what fits, or whole batches if a batch size is set. */
-static uint32_t
-pump_some(struct client_conn *conn)
+/* Post what fits on each connection, or whole batches if a batch size is set. */
+static bool
+pump_all(struct client *c)
 {
-	uint64_t n = traffic_room(conn), batch = conn->client->conf.batch;
+	uint64_t n, batch, last = c->msgs;
+	struct client_conn *conn;
+	uint32_t i;
 
-	if (batch == 0)
-		return n > 0 ? traffic_pump(conn, n < POST_BURST ? n : POST_BURST) : 0;
-	if (batch > conn->limit - conn->next)
-		batch = conn->limit - conn->next; /* the last batch may be smaller */
-	return n >= batch && batch > 0 ? traffic_pump(conn, batch) : 0;
+	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
+		conn = &c->conns[i];
+		n = traffic_room(conn);
+		/* the last batch may be smaller */
+		batch = RTE_MIN(c->conf.batch, conn->limit - conn->next);
+		if (c->conf.batch == 0)
+			n = RTE_MIN(n, (uint64_t)POST_BURST);
+		else
+			n = n < batch ? 0 : batch;
+		if (n > 0)
+			traffic_pump(conn, n);
+	}
+	return c->msgs != last;
 }
 
 /* Give each connection a turn, as far as the common depth permits. */
@@ -220,19 +230,6 @@ is_all_made(const struct client *c)
 }
 
 static bool
-pump_all(struct client *c)
-{
-	bool has_worked = false;
-	uint32_t i;
-
-	if (c->conf.turns > 0)
-		return pump_turns(c);
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
-		has_worked |= pump_some(&c->conns[i]) > 0;
-	return has_worked;
-}
-
-static bool
 report_all(struct client *c)
 {
 	bool has_worked = false;
@@ -252,7 +249,7 @@ san_client_traffic_step(struct client *c)
 	if (c->mode->step != NULL)
 		has_worked = c->mode->step(c, true);
 	else
-		has_worked = pump_all(c);
+		has_worked = c->conf.turns > 0 ? pump_turns(c) : pump_all(c);
 	if (c->has_placed)
 		has_worked |= report_all(c);
 	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include <rte_common.h>
+
 enum tree_kind {
 	TREE_DIR = 1,
 	TREE_FILE = 2,
@@ -30,9 +32,12 @@ struct tree_record {
 
 _Static_assert(sizeof(struct tree_record) == 16, "no padding");
 
-/** First entry that may contain byte *off*. Offsets of files ascend; other entries have none. */
+/**
+ * The file that contains byte *off*; *len* is cut to what it has from there. *nb*: none. Offsets of
+ * files ascend; other entries have none.
+ */
 static inline uint32_t
-san_tree_entry_find(const struct tree_entry *entries, uint32_t nb, uint64_t off)
+san_tree_entry_at(const struct tree_entry *entries, uint32_t nb, uint64_t off, size_t *len)
 {
 	uint32_t low = 0, high = nb, mid, at;
 
@@ -43,12 +48,14 @@ san_tree_entry_find(const struct tree_entry *entries, uint32_t nb, uint64_t off)
 			at++;
 		if (at == high || entries[at].offset > off)
 			high = mid;
-		else if (entries[at].offset + entries[at].size > off)
-			return at;
-		else
+		else if (entries[at].offset + entries[at].size <= off)
 			low = at + 1;
+		else {
+			*len = RTE_MIN(*len, entries[at].offset + entries[at].size - off);
+			return at;
+		}
 	}
-	return low;
+	return nb;
 }
 
 #endif /* TREE_ENTRY_H */

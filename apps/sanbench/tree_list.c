@@ -229,28 +229,25 @@ tree_list_file_open(struct tree *t, uint32_t i)
 int
 san_tree_list_read(struct tree *t, uint64_t off, void *buf, size_t len)
 {
-	uint32_t i = san_tree_entry_find(t->entries, t->nb, off);
-	const struct tree_entry *e;
 	uint8_t *p = buf;
-	ssize_t n;
+	ssize_t done;
+	uint32_t i;
+	size_t n;
 	int ret;
 
-	while (len > 0 && i < t->nb) {
-		e = &t->entries[i];
-		if (e->kind != TREE_FILE || off >= e->offset + e->size) {
-			i++;
-			continue;
-		}
+	for (; len > 0; len -= (size_t)done) {
+		n = len;
+		i = san_tree_entry_at(t->entries, t->nb, off, &n);
+		if (i == t->nb)
+			return -ERANGE;
 		ret = tree_list_file_open(t, i);
 		if (ret < 0)
 			return ret;
-		n = (ssize_t)(e->offset + e->size - off < len ? e->offset + e->size - off : len);
-		n = pread(t->fd, p, (size_t)n, (off_t)(off - e->offset));
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		p += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
+		done = pread(t->fd, p, n, (off_t)(off - t->entries[i].offset));
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		p += done;
+		off += (uint64_t)done;
 	}
-	return len > 0 ? -ERANGE : 0;
+	return 0;
 }

@@ -256,30 +256,27 @@ tree_write_file_open(struct tree_out *o, uint32_t i)
 int
 san_tree_write_file(struct tree_out *o, uint64_t off, const void *buf, size_t len)
 {
-	uint32_t i = san_tree_entry_find(o->entries, o->nb, off);
-	const struct tree_entry *e;
 	const uint8_t *p = buf;
-	ssize_t n;
+	ssize_t done;
+	uint32_t i;
+	size_t n;
 	int ret;
 
-	while (len > 0 && i < o->nb) {
-		e = &o->entries[i];
-		if (e->kind != TREE_FILE || off >= e->offset + e->size) {
-			i++;
-			continue;
-		}
+	for (; len > 0; len -= (size_t)done) {
+		n = len;
+		i = san_tree_entry_at(o->entries, o->nb, off, &n);
+		if (i == o->nb)
+			return -ERANGE;
 		ret = tree_write_file_open(o, i);
 		if (ret < 0)
 			return ret;
-		n = (ssize_t)(e->offset + e->size - off < len ? e->offset + e->size - off : len);
-		n = pwrite(o->fd, p, (size_t)n, (off_t)(off - e->offset));
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		p += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
+		done = pwrite(o->fd, p, n, (off_t)(off - o->entries[i].offset));
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		p += done;
+		off += (uint64_t)done;
 	}
-	return len > 0 ? -ERANGE : 0;
+	return 0;
 }
 
 static int

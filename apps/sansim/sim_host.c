@@ -272,15 +272,15 @@ san_sim_host_wake(struct sim_world *w, struct sim_host *h)
 		sim_host_plan_round(w, h, RTE_MAX(round_ns, w->now_ns));
 }
 
-/* A driver fills its ring from its own pool. A common pool needs no copy. */
+/* A packet that passes between pools is copied, as by a driver: no pool loses an mbuf. */
 static struct rte_mbuf *
-into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
+into_pool(struct rte_mempool *pool, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
 
-	if (h->pool == w->net.pool && m->pool == w->net.pool)
+	if (m->pool == pool)
 		return m;
-	copy = rte_pktmbuf_copy(m, h->pool, 0, UINT32_MAX);
+	copy = rte_pktmbuf_copy(m, pool, 0, UINT32_MAX);
 	rte_pktmbuf_free(m);
 	return copy;
 }
@@ -304,7 +304,7 @@ san_sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	m = into_pool(w, h, m);
+	m = into_pool(h->pool, m);
 	if (m == NULL)
 		return;
 	h->rx[h->rx_tail++ & h->rx_mask] = m;
@@ -325,20 +325,6 @@ sim_host_receive(struct sim_host *h, uint64_t now_ns)
 	}
 }
 
-/* A packet may go to another host, but the sender's pool must not lose the mbuf. */
-static struct rte_mbuf *
-out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
-{
-	struct rte_mbuf *copy;
-
-	if (h->pool == w->net.pool)
-		return m;
-	copy = rte_pktmbuf_copy(m, w->net.pool, 0, UINT32_MAX);
-	w->net.nb_no_mbuf += copy == NULL;
-	rte_pktmbuf_free(m);
-	return copy;
-}
-
 /* True: there may be more, but the port has enough for now. */
 static bool
 sim_host_transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
@@ -354,8 +340,9 @@ sim_host_transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 		n = (uint16_t)RTE_MIN(RTE_MAX(room, 4u), (uint64_t)SAN_CORE_BURST);
 		k = san_core_tx_burst(h->core, pkts, n, now_ns);
 		for (i = 0; i < k; i++) {
-			struct rte_mbuf *m = out_of_pool(w, h, pkts[i]);
+			struct rte_mbuf *m = into_pool(w->net.pool, pkts[i]);
 
+			w->net.nb_no_mbuf += m == NULL;
 			if (m != NULL && h->lie != SIM_LIE_NONE)
 				m = san_sim_lie_falsify(w, h, m);
 			if (m != NULL)

@@ -44,32 +44,29 @@ measured_ns(const struct sim_world *w)
 	return w->conf.run.duration_ns - w->conf.run.warmup_ns;
 }
 
+/* Statistics are 64-bit counters only. */
+static void
+add_counters(void *sums, const void *stats, size_t size)
+{
+	const uint64_t *from = stats;
+	uint64_t *to = sums;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
 void
 san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 {
-	const struct san_pdl *pdl = san_core_pdl(core);
+	uint64_t budget_high = s->tl.budget_high, path_high = s->tl.path_high;
 	const struct san_tl *tl = san_core_tl(core);
 
-	s->pdl.nb_rtx += pdl->stats.nb_rtx;
-	s->pdl.nb_fast_rtx += pdl->stats.nb_fast_rtx;
-	s->pdl.nb_tlp += pdl->stats.nb_tlp;
-	s->pdl.nb_rto += pdl->stats.nb_rto;
-	s->pdl.nb_failed += pdl->stats.nb_failed;
-	s->pdl.nb_ack_tx += pdl->stats.nb_ack_tx;
-	s->pdl.nb_path_changes += pdl->stats.nb_path_changes;
-	s->pdl.nb_cc_cuts += pdl->stats.nb_cc_cuts;
-	s->pdl.nb_budget_waits += pdl->stats.nb_budget_waits;
-	s->tl.nb_grants += tl->stats.nb_grants;
-	s->tl.nb_grants_expired += tl->stats.nb_grants_expired;
-	s->tl.nb_rnr_tx += tl->stats.nb_rnr_tx;
-	s->tl.nb_red += tl->stats.nb_red;
-	s->tl.nb_packed_tx += tl->stats.nb_packed_tx;
-	s->tl.nb_pack_msgs_tx += tl->stats.nb_pack_msgs_tx;
-	s->tl.nb_unpack_tx += tl->stats.nb_unpack_tx;
-	s->tl.budget_high = RTE_MAX(s->tl.budget_high, tl->stats.budget_high);
-	s->tl.path_high = RTE_MAX(s->tl.path_high, tl->stats.path_high);
+	add_counters(&s->pdl, &san_core_pdl(core)->stats, sizeof(s->pdl));
+	add_counters(&s->tl, &tl->stats, sizeof(s->tl));
+	s->tl.budget_high = RTE_MAX(budget_high, tl->stats.budget_high);
+	s->tl.path_high = RTE_MAX(path_high, tl->stats.path_high);
 	s->nb_express_rx += san_ulp_stats(san_core_ulp(core))->nb_express_rx;
-	s->nb_express_tx += san_core_tl(core)->stats.nb_express_tx;
 	s->cam_high = RTE_MAX(s->cam_high, tl->cam.nb_high);
 	s->cam_inserts += tl->cam.nb_inserts;
 	s->cam_rejects += tl->cam.nb_rejects;
@@ -208,7 +205,7 @@ report_collect_figures(const struct sim_world *w, struct figure *f)
 	PUT("packed_messages", e->tl.nb_pack_msgs_tx);
 	PUT("unpacked", e->tl.nb_unpack_tx);
 	PUT("express_rx", e->nb_express_rx);
-	PUT("express_tx", e->nb_express_tx);
+	PUT("express_tx", e->tl.nb_express_tx);
 	PUT("cam_high", e->cam_high);
 	PUT("cam_inserts", e->cam_inserts);
 	PUT("cam_rejects", e->cam_rejects);

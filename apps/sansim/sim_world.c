@@ -127,15 +127,15 @@ all_over(const struct sim_world *w)
 }
 
 /*
- * Run until *done* or the time is over; returns whether it is done. Checks at multiples of LOOK_NS
- * only, because an event that only samples must not change the end of a phase.
+ * Run until *done*, if given, or the time is over; returns whether it is done. Checks at multiples
+ * of LOOK_NS only, because an event that only samples must not change the end of a phase.
  */
 static bool
 run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t end_ns)
 {
 	uint64_t began_ns = w->now_ns;
 
-	while (!done(w) && !w->failed && w->now_ns < end_ns) {
+	while (!(done != NULL && done(w)) && !w->failed && w->now_ns < end_ns) {
 		uint64_t next_ns = RTE_MIN(san_sim_event_next_ns(&w->net.events), end_ns);
 		uint64_t after_ns = RTE_MAX(next_ns, w->now_ns + 1) - began_ns;
 		uint64_t look_ns = began_ns + RTE_ALIGN_MUL_CEIL(after_ns, LOOK_NS);
@@ -143,22 +143,15 @@ run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t
 		while (san_sim_world_step(w, RTE_MIN(look_ns, end_ns)))
 			;
 	}
-	return done(w);
+	return done == NULL || done(w);
 }
 
-static bool
-world_is_never_done(const struct sim_world *w)
-{
-	(void)w;
-	return false;
-}
-
-/* Exclude the connection set-up from the measurement. */
 static void
-clear_counters(struct sim_world *w)
+start_load(struct sim_world *w)
 {
 	uint32_t i;
 
+	/* exclude the connection set-up from the measurement */
 	for (i = 0; i < w->nb_links; i++) {
 		struct sim_link *l = &w->links[i];
 
@@ -167,12 +160,6 @@ clear_counters(struct sim_world *w)
 	}
 	for (i = 0; i < w->nb_hosts; i++)
 		w->hosts[i].inflight_high = 0;
-}
-
-static void
-start_load(struct sim_world *w)
-{
-	clear_counters(w);
 	w->load_ns = w->now_ns;
 	w->unblocked_ns = w->now_ns;
 	san_sim_load_start(w);
@@ -201,7 +188,7 @@ world_run_load(struct sim_world *w)
 	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))
 		san_sim_world_fail(w, "progress", "%u of %u sides do not end",
 				   w->load->nb_sides - w->load->nb_over, w->load->nb_sides);
-	run_until(w, world_is_never_done, w->now_ns + QUIET_NS);
+	run_until(w, NULL, w->now_ns + QUIET_NS);
 	if (w->failed)
 		return;
 	san_sim_load_release(w);

@@ -83,8 +83,7 @@ struct sim_stats {
 struct sim_engine_sums {
 	struct san_pdl_stats pdl;
 	struct san_tl_stats tl;
-	uint64_t nb_express_rx, nb_express_tx;
-	uint64_t cam_high, cam_inserts, cam_rejects;
+	uint64_t nb_express_rx, cam_high, cam_inserts, cam_rejects;
 };
 
 /** Sums of the links' counters, from the start of the load until it settled. */

@@ -470,15 +470,6 @@ loop_update_speed(struct san_engine *e)
 	pdl->link_mbps = san_engine_port_mbps(e->port);
 }
 
-/* There is one writer, so neither a lock nor an atomic addition is needed. */
-static inline void
-count_loop(struct san_engine *e)
-{
-	uint64_t n = atomic_load_explicit(&e->stats.nb_loops, memory_order_relaxed);
-
-	atomic_store_explicit(&e->stats.nb_loops, n + 1, memory_order_relaxed);
-}
-
 uint64_t
 san_engine_loop_count(const struct san_engine *e)
 {
@@ -502,7 +493,9 @@ san_engine_loop_once(struct san_engine *e)
 	uint64_t due_ns = e->now_ns + e->slept_ns + AWAY_NS;
 	uint32_t posted, work = 0;
 
-	count_loop(e);
+	/* one writer: neither a lock nor an atomic addition is needed */
+	atomic_store_explicit(&e->stats.nb_loops, san_engine_loop_count(e) + 1,
+			      memory_order_relaxed);
 	e->now_ns = san_engine_clock_now(&e->clock);
 	if (unlikely(e->now_ns > due_ns))
 		san_core_pdl(e->core)->away_ns += e->now_ns - due_ns;

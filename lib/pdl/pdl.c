@@ -94,20 +94,6 @@ pdl_alloc_tables(struct san_pdl *pdl)
 	return 0;
 }
 
-static void
-fill_slots(struct san_pdl *pdl)
-{
-	uint32_t i;
-
-	for (i = 0; i < pdl->conf.max_conns; i++) {
-		pdl->free_slots[i] = i;
-		pdl->next_cid[i] = i;
-		pdl->conns[i].slot = (uint16_t)i;
-		pdl->conns[i].odd = SAN_ODD_STATE;
-	}
-	pdl->free_count = pdl->conf.max_conns;
-}
-
 int
 san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out)
 {
@@ -137,7 +123,13 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	TAILQ_INIT(&pdl->acks);
 	TAILQ_INIT(&pdl->held_acks);
 	pdl->share = RTE_MIN(conf->budget_pkts, (uint32_t)SAN_WIN_DATA_MAX);
-	fill_slots(pdl);
+	for (i = 0; i < conf->max_conns; i++) {
+		pdl->free_slots[i] = i;
+		pdl->next_cid[i] = i;
+		pdl->conns[i].slot = (uint16_t)i;
+		pdl->conns[i].odd = SAN_ODD_STATE;
+	}
+	pdl->free_count = conf->max_conns;
 	*out = pdl;
 	return 0;
 }
@@ -231,30 +223,7 @@ san_pdl_conn_find(struct san_pdl *pdl, uint32_t cid)
 	return c->state != SAN_CONN_FREE && c->cid == cid ? c : NULL;
 }
 
-static uint32_t
-secret_not_zero(struct san_pdl *pdl)
-{
-	uint32_t v;
-
-	do {
-		v = pdl->conf.secret32(pdl->conf.secret_arg);
-	} while (v == 0);
-	return v;
-}
-
 /* ---- life ---- */
-
-static void
-no_deadlines(struct san_pdl_conn *c)
-{
-	c->ack.deadline_ns = SAN_TIME_NEVER;
-	c->ack.nb_doubts = SAN_PDL_DOUBTS;
-	c->rtx_deadline_ns = SAN_TIME_NEVER;
-	c->gap_deadline_ns = SAN_TIME_NEVER;
-	c->tlp_deadline_ns = SAN_TIME_NEVER;
-	c->tl_deadline_ns = SAN_TIME_NEVER;
-	c->cm_deadline_ns = SAN_TIME_NEVER;
-}
 
 void
 san_pdl_conn_give(struct san_pdl *pdl, struct san_pdl_conn *c, uint8_t owner)
@@ -292,9 +261,17 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 		.state = SAN_CONN_SETUP,
 		.odd = SAN_ODD_STATE,
 		.is_lent = true,
+		.ack = {.deadline_ns = SAN_TIME_NEVER, .nb_doubts = SAN_PDL_DOUBTS},
+		.rtx_deadline_ns = SAN_TIME_NEVER,
+		.gap_deadline_ns = SAN_TIME_NEVER,
+		.tlp_deadline_ns = SAN_TIME_NEVER,
+		.tl_deadline_ns = SAN_TIME_NEVER,
+		.cm_deadline_ns = SAN_TIME_NEVER,
 	};
 	c->cid = next_cid(pdl, slot);
-	c->tag = secret_not_zero(pdl);
+	do
+		c->tag = conf->secret32(conf->secret_arg);
+	while (c->tag == 0);
 	for (win = 0; win < SAN_WIN_MAX; win++) {
 		psn[win] = conf->secret32(conf->secret_arg);
 		if (conf->fixed_psn)
@@ -303,7 +280,6 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 	}
 	san_pdl_rtt_init(&c->rtt, conf);
 	conf->cc->init(&c->cc, &conf->cc_conf);
-	no_deadlines(c);
 	*out = c;
 	return 0;
 }
@@ -548,27 +524,16 @@ check_lists(const struct san_pdl *pdl)
 	SAN_VERIFY(ready == 0 && turns == 0 && wait == 0 && acks == 0);
 }
 
-static void
-check_owners(const struct san_pdl *pdl)
-{
-	uint32_t i, slots = 0, sum = 0;
-
-	for (i = 0; i < pdl->conf.nb_owners; i++)
-		sum += pdl->owners[i].nb_slots;
-	for (i = 0; i < pdl->conf.max_conns; i++)
-		slots += pdl->slot_owner[i] != 0;
-	SAN_VERIFY(slots == sum);
-}
-
 void
 san_pdl_check(const struct san_pdl *pdl)
 {
 	uint32_t i, conns = 0, active = 0, inflight = 0, wide = 0, words = 0, tokens = 0;
-	uint32_t used[2] = {0};
+	uint32_t used[2] = {0}, owned = 0;
 
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		const struct san_pdl_conn *c = &pdl->conns[i];
 
+		owned += pdl->slot_owner[i] != 0;
 		SAN_VERIFY(c->slot == i);
 		SAN_VERIFY(((c->odd & SAN_ODD_STATE) == 0) == (c->state == SAN_CONN_OPEN));
 		if (c->state == SAN_CONN_FREE) {
@@ -584,7 +549,9 @@ san_pdl_check(const struct san_pdl *pdl)
 		words += san_bitmap_is_wide(&c->rx[SAN_WIN_DATA].rcvd);
 		tokens += c->token;
 	}
-	check_owners(pdl);
+	for (i = 0; i < pdl->conf.nb_owners; i++)
+		owned -= pdl->owners[i].nb_slots;
+	SAN_VERIFY(owned == 0);
 	check_lists(pdl);
 	SAN_VERIFY(conns == pdl->nb_conns &&
 		   conns + pdl->nb_kept + pdl->free_count == pdl->conf.max_conns);

@@ -487,7 +487,7 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 	 * of the network. If either side was held up, the rest may be far too small for the base.
 	 */
 	if (rtt_ns < s->delay_ns + prompt_ns && pdl->rx_gap_ns <= prompt_ns)
-		san_pdl_rtt_base(&c->rtt, s->delay_ns);
+		san_pdl_rtt_base(conf, c, s->delay_ns);
 	s->delay_ns = s->delay_ns > pdl->rx_gap_ns ? s->delay_ns - pdl->rx_gap_ns : 1;
 	s->delay_ns = san_pdl_rtt_weigh(conf, c, s->delay_ns, s->now_ns);
 }
@@ -502,7 +502,6 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	/* Before the first sample: long enough that packets of one flight cause one cut. */
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
 	s->rx_level = c->peer_level;
-	san_pdl_cc_set_path(cc, &conf->cc_conf, c->rtt.base_ns);
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
 	if (s->nb_lost != 0)
 		cc->ops->on_loss(cc, &conf->cc_conf, s->rtt_ns, s->now_ns);

@@ -162,7 +162,7 @@ uint64_t san_pdl_rtt_gap_ns(const struct san_pdl *pdl, const struct san_pdl_conn
 /** Silence after which a tail-loss probe is sent. */
 uint64_t san_pdl_rtt_tail_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** A packet took *delay_ns*, measured without guesses: the path without a queue takes no more. */
-void san_pdl_rtt_base(struct san_pdl_rtt *r, uint64_t delay_ns);
+void san_pdl_rtt_base(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns);
 /**
  * The part of a fabric delay that congestion control uses. Transmission time on slow links is
  * subtracted, and on a path whose delay alone is near the target also the delay of the path.

@@ -129,17 +129,25 @@ send_time_ns(const struct san_pdl_conf *conf, const struct san_pdl_conn *c)
 	return conf->link_mbps == 0 ? 0 : bytes * 8000ULL / conf->link_mbps;
 }
 
-void
-san_pdl_rtt_base(struct san_pdl_rtt *r, uint64_t delay_ns)
+/* It rarely changes, so what congestion control derives from it costs no packet anything. */
+static void
+rtt_set_base(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t base_ns)
 {
-	if (r->base_ns == 0 || delay_ns < r->base_ns)
-		r->base_ns = RTE_MAX(delay_ns, 1u);
+	c->rtt.base_ns = base_ns;
+	san_pdl_cc_set_path(&c->cc, &conf->cc_conf, base_ns);
+}
+
+void
+san_pdl_rtt_base(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns)
+{
+	if (c->rtt.base_ns == 0 || delay_ns < c->rtt.base_ns)
+		rtt_set_base(conf, c, RTE_MAX(delay_ns, 1u));
 }
 
 void
 san_pdl_rtt_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns)
 {
-	san_pdl_rtt_base(&c->rtt, rtt_ns);
+	san_pdl_rtt_base(&pdl->conf, c, rtt_ns);
 	/* A longer time is not the path: the other side did not run. */
 	if (rtt_ns <= HANDSHAKE_MAX * pdl->conf.rto_init_ns)
 		san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0);
@@ -175,7 +183,7 @@ watch_rest(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t del
 		r->rest_min_ns = RTE_MIN(r->rest_min_ns, delay_ns);
 		if (now_ns < r->rest_ns + REST_NS)
 			return;
-		r->base_ns = r->rest_min_ns;
+		rtt_set_base(conf, c, r->rest_min_ns);
 		r->rest_ns = 0;
 	}
 }

@@ -30,8 +30,6 @@
 
 #include "tl_priv.h"
 
-#define LEAST   2                     /* claims of each host: a slow one does not stop the others */
-#define SHARES  8                     /* divisor of what is left */
 #define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost repeatedly arrives within this time */
 
 /* ---- claims ---- */
@@ -57,18 +55,15 @@ may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 {
 	uint32_t spare = rxn_claims_left(tl->free_rxns.nb, san_tl_rxn_nb_claims(tl));
 
-	return spare != 0 && (tl->pdl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
+	return spare != 0 && (tl->pdl->nb_hosts == 1 || h->nb_rxns * SAN_SHARES < spare);
 }
 
 /* True if a host may take a claim of a kind: *used* are taken, *own* of them by this host. */
 static bool
 has_claim(const struct san_tl *tl, uint32_t used, uint32_t own)
 {
-	if (used >= tl->conf.max_wide)
-		return false;
-	if (tl->pdl->nb_conns <= tl->conf.max_wide) /* one each */
-		return true;
-	return own < LEAST || own * SHARES < tl->conf.max_wide - used;
+	return san_holders_may_take(tl->pdl->nb_conns > tl->conf.max_wide, own,
+				    rxn_claims_left(tl->conf.max_wide, used), 0);
 }
 
 static void

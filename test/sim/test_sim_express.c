@@ -113,7 +113,7 @@ run(struct sim_conf *conf, bool express)
 		.counters = counters_of(w),
 		.nb_completions = seen.nb,
 		.nb_rx = sums.nb_express_rx,
-		.nb_tx = sums.nb_express_tx,
+		.nb_tx = sums.tl.nb_express_tx,
 	};
 	assert_int_equal(san_sim_world_destroy(w), 0);
 	return out;

@@ -223,7 +223,7 @@ san_pdl_rtt_echo__each_packet_once(void **state)
 static uint64_t
 weigh(uint64_t delay_ns)
 {
-	san_pdl_rtt_base(&pair.c[0]->rtt, delay_ns);
+	san_pdl_rtt_base(&pair.pdl[0]->conf, pair.c[0], delay_ns);
 	return san_pdl_rtt_weigh(&pair.pdl[0]->conf, pair.c[0], delay_ns, pair.now);
 }
 
@@ -370,11 +370,11 @@ static void
 san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
 {
 	struct san_pdl_conn *c = pair.c[0];
-	const uint32_t min = pair.pdl[0]->conf.cc_conf.window_min;
-	uint32_t i;
+	uint32_t i, min;
 
 	(void)state;
 	path(4 * US);
+	min = c->cc.floor;
 	c->cc.window = min + 1;
 	for (i = 0; i < 50; i++) {
 		pair.now += SAN_NS_PER_S / 10;
