@@ -36,6 +36,7 @@
 #include "server.h"
 #include "shmq_guard.h"
 #include "takeover.h"
+#include "tcp_diag.h"
 #include "users.h"
 
 #define BACKLOG        64
@@ -285,6 +286,7 @@ daemon_start(struct server *s)
 	s->signals = open_signals(); /* before threads start, which inherit the signal mask */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
+	san_tcp_diag_open(); /* without it listeners stay with the kernel */
 	san_apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;
 	if (s->takes_over && san_takeover_find(&s->conf))

@@ -566,6 +566,31 @@ stands_for_one(int fd)
 		memcmp(peer.sun_path + 1, SAN_SOCK_PEER, strlen(SAN_SOCK_PEER)) == 0;
 }
 
+static int
+option_of(int fd, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return REAL(getsockopt)(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : -1;
+}
+
+/* The process may accept connections of the listener: san_sock_tcp_conn_wait() reports it. */
+static void
+adopt_listener(int fd)
+{
+	struct fd_sock *f;
+
+	if (option_of(fd, SO_ACCEPTCONN) != 1 || option_of(fd, SO_PROTOCOL) != IPPROTO_TCP)
+		return;
+	san_sock_fd_track(fd, option_of(fd, SO_DOMAIN), false);
+	f = san_sock_fd_get(fd);
+	if (f == NULL)
+		return;
+	atomic_store(&f->is_foreign, true);
+	san_sock_fd_put(f);
+}
+
 void
 san_sock_carry_adopt(int fd)
 {
@@ -574,6 +599,7 @@ san_sock_carry_adopt(int fd)
 
 	san_sock_fd_forget(fd);
 	if (!stands_for_one(fd)) {
+		adopt_listener(fd);
 		errno = was;
 		return;
 	}

@@ -159,6 +159,7 @@ sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
 	f->shm = NULL;
 	f->bytes = 0;
 	f->kernel = f->lease = -1;
+	f->is_foreign = f->waits = false;
 	f->nb_groups = 0;
 	f->item = 0;
 	f->pins = 0;

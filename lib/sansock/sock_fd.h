@@ -45,6 +45,8 @@ struct fd_sock {
 	uint32_t id, rx_bytes, tx_bytes; /**< copies: other programs can write to *shm* */
 	_Atomic int kernel;              /**< the kernel's socket; -1: not known yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
+	_Atomic bool is_foreign;         /**< another process's listener: no lease yet */
+	_Atomic bool waits;              /**< the daemon knows that a program waits for it */
 	_Atomic uint32_t item;           /**< number in an epoll set: sock_eset.c; 0: none */
 	uint32_t line;                   /**< the same for its successor: san_sock_carry_return() */
 	_Atomic int64_t retry_s;         /**< offer it to a new daemon then; 0: do not */

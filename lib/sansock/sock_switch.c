@@ -85,16 +85,19 @@ sock_switch_room_of(const struct sockaddr *sa, const socklen_t *len)
 
 /*
  * True if *fd* is a carried UDP socket. errno is set here, because the kernel would set another one
- * for the stand-in.
+ * for the stand-in. A listener gets streams from now on.
  */
 static bool
 is_no_listener(int fd)
 {
-	struct fd_sock *f = san_sock_switch_carried_now(fd);
-	bool is = f != NULL && f->is_udp;
+	struct fd_sock *f = san_sock_fd_get(fd);
+	bool is = f != NULL && f->is_udp && atomic_load(&f->carried);
 
-	if (f != NULL)
-		san_sock_fd_put(f);
+	if (f == NULL)
+		return false;
+	if (!f->is_udp)
+		san_sock_tcp_conn_wait(fd, f);
+	san_sock_fd_put(f);
 	if (is)
 		errno = EOPNOTSUPP;
 	return is;

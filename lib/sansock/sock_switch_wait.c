@@ -13,6 +13,7 @@
 #include "sock_epoll.h"
 #include "sock_real.h"
 #include "sock_switch.h"
+#include "sock_tcp.h"
 #include "sock_wait.h"
 
 static const struct timespec *
@@ -159,8 +160,10 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (pinned == NULL)
 		san_sock_eset_expose(fd);
 	rc = REAL(epoll_ctl)(epfd, op, fd, ev);
-	if (rc == 0 && pinned != NULL)
+	if (rc == 0 && pinned != NULL) {
+		san_sock_tcp_conn_wait(fd, pinned);
 		san_sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	}
 	san_sock_owner_unpin(pinned);
 	return rc;
 }

@@ -25,6 +25,11 @@ int san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *
 /** The kernel's *fd* listens: register it at the daemon if a rule carries it. */
 void san_sock_tcp_conn_listen(int fd, struct fd_sock *f);
 /**
+ * The program waits for connections of listener *f*, or accepts one: from now on the daemon offers
+ * it streams. A program that waits without the library never gets any.
+ */
+void san_sock_tcp_conn_wait(int fd, struct fd_sock *f);
+/**
  * *fd* was accepted from a listener of the kernel. If it is a token, replace it by the stream, and
  * set *sa* to the stream's peer. *room*: bytes of *sa*.
  */

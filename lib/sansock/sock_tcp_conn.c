@@ -193,6 +193,21 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 	errno = was;
 }
 
+void
+san_sock_tcp_conn_wait(int fd, struct fd_sock *f)
+{
+	int lease, was = errno;
+
+	if (atomic_load(&f->is_foreign) && atomic_exchange(&f->is_foreign, false))
+		san_sock_tcp_conn_listen(fd, f);
+	lease = atomic_load(&f->lease);
+	if (lease < 0 || atomic_load(&f->waits))
+		return;
+	if (san_sock_attach() == 0 && REAL(send)(lease, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		atomic_store(&f->waits, true);
+	errno = was;
+}
+
 /* ---- accept ---- */
 
 static bool
@@ -209,7 +224,7 @@ is_token(const struct sockaddr_storage *ss)
 		ip = in->sin_addr.s_addr;
 	else
 		return false;
-	return ip == htonl(SHMQ_TOKEN_IP);
+	return (ntohl(ip) & ~SHMQ_TOKEN_MASK) == SHMQ_TOKEN_NET;
 }
 
 static int
@@ -246,7 +261,6 @@ san_sock_tcp_conn_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_
 	struct fd_sock *f;
 	int was = errno;
 
-	/* the listener may have been inherited or received from another process */
 	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = san_sock_fd_get(fd)) != NULL) {

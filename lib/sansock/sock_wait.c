@@ -35,6 +35,7 @@ sock_wait_concerns_fd(int fd)
 	f = san_sock_fd_get(fd);
 	if (f == NULL)
 		return false;
+	san_sock_tcp_conn_wait(fd, f);
 	does = atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
 	san_sock_fd_put(f);
 	return does;

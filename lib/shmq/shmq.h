@@ -74,8 +74,9 @@ struct shmq_net {
 	uint8_t pad[7];
 };
 
-/** Source address of a connection that stands for a stream at accept(): SHMQ_SOCK_ACCEPT. */
-#define SHMQ_TOKEN_IP 0x7f53414eu /* 127.83.65.78 */
+/** Source addresses of connections that stand for streams at accept(): SHMQ_SOCK_ACCEPT. */
+#define SHMQ_TOKEN_NET  0x7f530000u /* 127.83.0.0/16 */
+#define SHMQ_TOKEN_MASK 0x0000ffffu
 
 #define SHMQ_NETS 24
 

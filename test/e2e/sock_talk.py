@@ -36,10 +36,12 @@ def all_of(s, n=1 << 40):
     while len(parts) < n and (d := s.recv(65536)): parts += d
     return parts
 def digest(b): return len(b), hashlib.sha256(b).hexdigest()[:12]
-def listen():
+def listen(waits=True):
     tell("server", str(os.getpid())); l = socket.socket()
     l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    l.bind((ip, port)); l.listen(); say("ready")
+    l.bind((ip, port)); l.listen()
+    if waits: ready(l)      # from now on it gets streams
+    say("ready")
     return l
 def dial(**how):
     tell("client", str(os.getpid())); return socket.create_connection((ip, port), **how)

@@ -345,10 +345,12 @@ def receives(peer, port, ring):
 
 
 def stale_listener(pair):
-    """A listener that has closed, before the daemon knows of it, does not lead peers to a listener
-    of the loopback device on the same port."""
+    """A listener that has closed, before the daemon knows of it or while its lease is kept, does not
+    lead peers to another listener on the same port."""
     daemon = opened(pair.daemons['us'])
-    for address, here in ((OUR_IP, True), ('0.0.0.0', True), ('0.0.0.0', False)):
+    for address, taker, here in ((OUR_IP, '127.0.0.1', True), ('0.0.0.0', '127.0.0.1', True),
+                                 ('0.0.0.0', '127.0.0.1', False), ('0.0.0.0', '0.0.0.0', True),
+                                 ('0.0.0.0', '0.0.0.0', False), (OUR_IP, OUR_IP, True)):
         with inside(pair.at_us):
             mine, other = socket.socket(), socket.socket()
         mine.bind((address, 0))
@@ -358,22 +360,56 @@ def stale_listener(pair):
         pass_fd(bad, SOCK_LISTEN, mine.fileno())
         rc, why, lease = answer(bad)
         check(rc == 0, why)
+        os.write(lease, b'x')   # as a program that waits for connections
         mine.close()
-        until_true('it is closed', lambda: can_bind(other, ('127.0.0.1', port)))
+        until_true('it is closed', lambda: can_bind(other, (taker, port)))
         other.listen()
         if not here:    # if the kernel does not have the port's address
             pair.at_us.run('ip', 'address', 'del', f'{OUR_IP}/24', 'dev', 'a0')
+        before = pair.grown()['streams_accepted']
         out = pair.server(sock.PYTHON, '-c', f"""
 import socket
-try: socket.create_connection(("{OUR_IP}", {port}), 20).recv(1); print("over")
+try: socket.create_connection(("{OUR_IP}", {port}), 2).close(); print("over")
 except OSError as e: print("over", e)
 """, text='over').out()
-        check(not select.select([other], [], [], 0)[0], f'{address}: it gets a connection: {out}')
+        while select.select([other], [], [], 0)[0]:
+            peer = other.accept()[1]
+            check(not peer[0].startswith('127.'), f'{address}, {taker}: {peer}: {out}')
+        after = pair.grown()['streams_accepted']
+        check(before == after, f'{address}, {taker}: a stream: {out}')
         if not here:
             pair.at_us.run('ip', 'address', 'add', f'{OUR_IP}/24', 'dev', 'a0')
         os.close(lease)
         bad.close()
         other.close()
+
+
+def taken_ports(pair):
+    """A user that binds all ports costs others the carrying, and no connection. The log has it."""
+    listener = pair.background('listener', sock.PYTHON, '-c', f"""
+import select, socket
+l = socket.create_server(("{OUR_IP}", 8090)); select.select([l], [], [], 0); print("ready", flush=True)
+for _ in range(3): l.accept()[0].send(b"x")
+""")
+    listener.wait_text('ready')
+    few = 'net.ipv4.ip_local_port_range'
+    before = pair.at_us.run('sysctl', '-n', few).strip()
+    pair.at_us.run('sysctl', '-qw', f'{few}=40000 40009')
+    with inside(pair.at_us):
+        taken = [socket.socket() for _ in range(10)]
+    for i, s in enumerate(taken):
+        s.bind(('0.0.0.0', 40000 + i))
+    for carried in (0, 0, 1):
+        if carried:
+            for s in taken:
+                s.close()
+        out = pair.server(sock.PYTHON, '-c', f"""
+import socket; print(socket.create_connection(("{OUR_IP}", 8090), 20).recv(1), flush=True)
+""", text='x').out()
+        check(out == "b'x'\n", out)
+        check(pair.grown()['streams_accepted'] == carried, pair.grown()['streams_accepted'])
+    pair.at_us.run('sysctl', '-qw', f'{few}={before}')
+    check('no tokens' in pair.daemons['us'].process.err(), 'nothing is logged')
 
 
 def crowded_groups(pair):
@@ -735,6 +771,8 @@ def main():
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('crowded groups', sock.may_fail(lambda: crowded_groups(sock.shared(sock.CLIENT))))
     tests.add('a stale listener', sock.may_fail(lambda: stale_listener(
+        sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
+    tests.add('ports that are taken', sock.may_fail(lambda: taken_ports(
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('a hook of sendto()', sock.may_fail(lambda: hook_of_sendto(
         sock.shared(sock.CLIENT))))

@@ -33,8 +33,7 @@
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */
 #define POLL_MAX    64                  /* pairs per poll() */
 #define TAG_PAIR    ((uintptr_t)1)      /* tags in the pointer of an event */
-#define TAG_HELD    ((uintptr_t)2)
-#define TAG_TOKEN   ((uintptr_t)3)
+#define TAG_TOKEN   ((uintptr_t)2)
 #define TAGS        ((uintptr_t)3)
 
 /* All sockets belong to the first lcore. */
@@ -177,26 +176,6 @@ san_socks_watch_token(const struct app_sock *s)
 	};
 
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
-}
-
-int
-san_socks_watch_relay(const struct app_sock *s)
-{
-	struct epoll_event token = {
-		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
-	};
-	struct epoll_event held = {
-		.events = EPOLLIN | EPOLLET,
-		.data = {.ptr = (void *)((uintptr_t)s | TAG_HELD)},
-	};
-
-	/* the token may be watched already */
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
-	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 &&
-			epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->held, &held) == 0 ?
-		0 :
-		-errno;
 }
 
 uint32_t
@@ -360,10 +339,6 @@ san_socks_event(const struct epoll_event *ev)
 	if (s->port == NULL)
 		return true; /* it was released */
 	s->has_sent = true;
-	if (s->is_relayed && (what & TAGS) != TAG_PAIR) {
-		s->is_relay_due = true; /* socks_step() moves the bytes */
-		return true;
-	}
 	if ((what & TAGS) == TAG_TOKEN && san_socks_token_has_data(s)) {
 		san_socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && event_holds(s->token, POLLIN)) {

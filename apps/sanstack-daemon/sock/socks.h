@@ -10,6 +10,7 @@
  * passing, close() and exit. When the last is closed, the daemon's end hangs up.
  */
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -65,27 +66,24 @@ struct app_sock {
 	struct app_mem mem;      /**< struct san_sock_shm */
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
-	uint16_t tcp_port;   /**< listening or accepted: own port; connecting: the peer's */
-	uint16_t token_port; /**< own port of the token; 0: no token, or it was claimed */
-	uint8_t ip[16];      /**< listening or accepted: own address; connecting: the peer's */
-	uint32_t nb_groups;  /**< multicast groups of a datagram socket */
+	uint16_t tcp_port;  /**< listening or accepted: own port; connecting: the peer's */
+	uint8_t ip[16];     /**< listening or accepted: own address; connecting: the peer's */
+	uint32_t nb_groups; /**< multicast groups of a datagram socket */
 	uint8_t groups[SAN_SOCK_GROUPS][16];
-	bool to_any;              /**< accepted by a listener of all addresses */
-	uint64_t listener_inode;  /**< that listener */
-	uint64_t asleep_until_ns; /**< of a listener whose program does not accept */
-	uint8_t own_ip[16];       /**< connecting: own address */
-	uint16_t own_port;        /**< connecting: own port; else 0 */
-	bool connects;            /**< the peer has not answered yet */
-	bool wants_token;         /**< the listener's queue is full */
-	bool was_missed;          /**< not accepted within CLAIM_NS */
-	bool was_accepted;        /**< accepted but not claimed, at the last look */
-	uint64_t look_ns;         /**< time of the next look */
-	bool is_relayed;          /**< see socks_relay.h; then the directions that have ended */
-	bool relay_in_over, relay_out_over;
-	bool is_relay_due; /**< an event arrived */
-	uint64_t began_ns; /**< begin of the current state */
-	int token;         /**< the daemon's end of the connection to the listener, or -1 */
-	int held;          /**< the program's end until a program claims it, or -1 */
+	uint64_t listener;             /**< accepted: the cookie of the kernel's listener */
+	bool is_waited_for;            /**< a listener that a program with the library waits for */
+	uint64_t asleep_until_ns;      /**< of a listener whose program does not accept */
+	uint8_t own_ip[16];            /**< connecting: own address */
+	uint16_t own_port;             /**< connecting: own port; else 0 */
+	bool connects;                 /**< the peer has not answered yet */
+	bool wants_token;              /**< the listener's queue is full */
+	bool is_offered;               /**< the token is in the queue, or not claimed yet */
+	bool is_accepted;              /**< the latter, at the last look */
+	uint64_t look_ns;              /**< time of the next look */
+	uint64_t began_ns;             /**< begin of the current state */
+	int token;                     /**< the daemon's end of the connection, or -1 */
+	struct sockaddr_in token_name; /**< its own name */
+	int held;                      /**< the program's end until a program claims it, or -1 */
 };
 
 /**

@@ -163,6 +163,7 @@ san_socks_pair_read(struct app_sock *s)
 	for (i = 0; i < READ_MAX && !s->is_discarding; i++) {
 		if (!pair_peek_next(s, &next))
 			return false;
+		s->is_waited_for |= s->kind == SOCKS_LISTENER;
 		if (next.is_full && s->kind != SOCKS_LISTENER)
 			san_socks_pair_doorbell(s);
 		if (!may_read(s, next.is_full) ||

@@ -52,8 +52,6 @@ int san_socks_new_pair(struct app_sock *s, int *shadow);
 /** Watch for the program's end, or the listener, to close. */
 int san_socks_watch_pair(const struct app_sock *s);
 int san_socks_watch_token(const struct app_sock *s);
-/** Watch the token and the program's end for data and room, edge-triggered. */
-int san_socks_watch_relay(const struct app_sock *s);
 
 /* ---- socks_udp.c ---- */
 

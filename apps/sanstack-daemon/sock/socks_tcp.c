@@ -334,8 +334,11 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 	    (!san_socks_is_any(&ip) || facts->v6only))
 		return san_socks_refuse(rep, -EOPNOTSUPP,
 					"tokens are of IPv4, and it takes IPv6 only");
-	if (!san_socks_token_can())
-		return san_socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
+	rc = san_socks_token_check(&ip, tcp_port);
+	if (rc != 0)
+		return san_socks_refuse(rep, rc,
+					"no tokens: is the loopback device up, and the kernel's "
+					"module tcp_diag there?");
 	if (!is_room_for_listener(port, a->owner))
 		return san_socks_refuse(rep, -ENOSPC, "no room for one more listener");
 	s = san_socks_take(port, a->uid, 0, rep);
@@ -345,13 +348,14 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 	memcpy(s->ip, ip.b, sizeof(s->ip));
 	rc = san_socks_new_pair(s, &a->ans.fd);
 	s->inode = facts->inode; /* a listener stays a socket of the kernel */
+	s->cookie = facts->cookie;
 	if (rc == 0)
 		rc = san_socks_watch_pair(s);
 	req.id = COOKIE | tcp_port;
 	req.conn.service = SOCKS_SERVICE | tcp_port;
 	if (rc == 0)
 		rc = san_dpdk_call(port->ctx, &req);
-	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener: see socks_tcp_find_listener() */
+	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener at this port */
 		s->tcp_port = tcp_port;
 		return 0;
 	}
@@ -359,26 +363,6 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 	a->ans.fd = -1;
 	san_socks_release(s);
 	return rc;
-}
-
-static const struct app_sock *
-socks_tcp_find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_ip *dst)
-{
-	uint64_t now_ns = san_engine_clock_monotonic();
-	const struct app_sock *s;
-	struct san_ip ip;
-	uint32_t i;
-
-	for (i = 0; i < port->max_socks; i++) {
-		s = &port->socks[i];
-		if (s->port == NULL || s->kind != SOCKS_LISTENER || s->is_over ||
-		    s->asleep_until_ns > now_ns || s->tcp_port != tcp_port)
-			continue;
-		memcpy(ip.b, s->ip, sizeof(ip.b));
-		if (san_socks_is_any(&ip) || san_wire_ip_eq(&ip, dst))
-			return s;
-	}
-	return NULL;
 }
 
 /*
@@ -396,7 +380,7 @@ socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener
 	for (i = 0; i < port->max_socks; i++) {
 		s = &port->socks[i];
 		nb += s->port != NULL && s->kind == SOCKS_STREAM && s->held >= 0 &&
-			!s->is_relayed && s->owner == listener->owner;
+			s->owner == listener->owner;
 	}
 	/* with one program per user, the one that listens is attached already */
 	has = port->conf->apps_per_uid == 1 || san_apps_have_place(port, listener->owner, nb);
@@ -431,35 +415,37 @@ static int
 socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uint16_t tcp_port)
 {
 	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.request = ev->request}};
-	const struct app_sock *listener;
-	struct app_sock *s;
+	struct sockaddr_in name;
+	struct app_sock *l, *s = NULL;
 	struct shmq_rep no_answer;
-	struct san_ip dst, any;
+	struct san_ip dst;
 	struct hello h;
-	int rc;
+	int rc, token;
 
 	if (!ev->stream || ev->private_len < sizeof(h))
 		return -EPROTO;
 	memcpy(&h, ev->private_data, sizeof(h));
 	memcpy(dst.b, h.dst, sizeof(dst.b));
-	listener = memcmp(h.magic, magic, sizeof(magic)) == 0 && san_socks_is_ours(port, &dst) ?
-		socks_tcp_find_listener(port, tcp_port, &dst) :
-		NULL;
-	if (listener == NULL)
+	if (memcmp(h.magic, magic, sizeof(magic)) != 0 || !san_socks_is_ours(port, &dst))
 		return -ECONNREFUSED;
-	if (!socks_tcp_has_place(port, listener))
-		return -EUSERS;
-	s = san_socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &no_answer);
-	if (s == NULL)
-		return -ENOSPC;
+	token = san_socks_token_create(&name);
+	if (token < 0)
+		return token;
+	l = san_socks_token_listener(port, &name, &dst, tcp_port);
+	if (l != NULL && socks_tcp_has_place(port, l))
+		s = san_socks_take(port, l->uid, SOCKS_STREAM_BYTES, &no_answer);
+	if (s == NULL) {
+		close(token);
+		return -ECONNREFUSED;
+	}
+	s->token = token;
+	s->token_name = name;
+	s->listener = l->cookie;
 	rc = stream_make(s, 0, &s->held);
 	if (rc == 0) {
 		name_peer(s, ev, &h, tcp_port);
 		memcpy(s->ip, dst.b, sizeof(s->ip));
 		s->tcp_port = tcp_port;
-		memcpy(any.b, listener->ip, sizeof(any.b));
-		s->to_any = san_socks_is_any(&any);
-		s->listener_inode = listener->inode;
 		req.id = s->qpn;
 		rc = san_dpdk_call(port->ctx, &req);
 	}

@@ -3,214 +3,229 @@
 /*
  * Programs wait for connections, accept them and share listeners in many ways. So each stream must
  * come out of accept() on the kernel's listener. For each stream that is up, the daemon connects to
- * the listener from an address of this host that nothing else uses. This connection is the token.
- * It takes a place in the listener's queue, and waits if the queue is full. The kernel chooses for
- * it among listeners that share the port. When a program has accepted the token, the library
- * presents it to the daemon and gets the stream. (UDP-1)
+ * the listener from a loopback address that it chooses at random. This connection is the token. It
+ * takes a place in the listener's queue, and waits if the queue is full. The kernel chooses for it
+ * among listeners that share the port. When a program has accepted the token, the library presents
+ * it to the daemon and gets the stream. (UDP-1)
+ *
+ * The kernel proves each claim (SYS-7):
+ * - It names the socket that would accept the token. Only a listener that a program has registered
+ *   gets one: the cookie shows that it is this very socket.
+ * - The socket that a program presents must be the other end of the token's connection.
+ *
+ * The token has its name before the peer gets an answer. Without a name, or without a listener, the
+ * peer continues with the kernel's connect().
  */
 
 #include <errno.h>
-#include <inttypes.h>
-#include <netinet/in.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine_clock.h"
+#include "logging.h"
 #include "san_time.h"
 #include "socks_priv.h"
-#include "socks_relay.h"
 #include "socks_telemetry.h"
 #include "socks_token.h"
+#include "tcp_diag.h"
 
-#define STATE_LISTEN 10 /* in /proc/net/tcp */
-#define OFFER_NS     (10 * SAN_NS_PER_MS)
-#define WAIT_NS      (60 * SAN_NS_PER_S)   /* for a place in the queue */
-#define LOOK_NS      (500 * SAN_NS_PER_MS) /* until an accepted token is claimed; checked twice */
-#define LOOK_MAX_NS  (8 * SAN_NS_PER_S)    /* maximum interval between checks of one token */
-#define SCAN_NS      (20 * SAN_NS_PER_MS)  /* minimum interval between checks, of all tokens */
-#define ASLEEP_NS    (60 * SAN_NS_PER_S)
-#define CLAIM_NS     (5 * SAN_NS_PER_S) /* time to accept; then the listener gets no more streams */
+#define OFFER_NS  (10 * SAN_NS_PER_MS)
+#define WAIT_NS   (60 * SAN_NS_PER_S) /* for a place in the queue */
+#define LOOK_NS   (500 * SAN_NS_PER_MS)
+#define ASLEEP_NS (60 * SAN_NS_PER_S)
+#define UNHEARD   "its program accepts without the library, or by io_uring"
+#define CLAIM_NS  (5 * SAN_NS_PER_S) /* to accept a token, and to claim an accepted one */
 
-/* Create a socket that is bound to the token address. 0 or -errno. */
-static int
-token_socket(int *fd, uint16_t *port)
+int
+san_socks_token_create(struct sockaddr_in *name)
 {
-	struct sockaddr_in own = {
+	socklen_t len = sizeof(*name);
+	int rc, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	*name = (struct sockaddr_in){
 		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(SHMQ_TOKEN_IP),
+		.sin_addr.s_addr = htonl(SHMQ_TOKEN_NET | arc4random_uniform(SHMQ_TOKEN_MASK)),
 	};
-	socklen_t len = sizeof(own);
-
-	*fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (*fd < 0 || bind(*fd, (const struct sockaddr *)&own, len) != 0 ||
-	    getsockname(*fd, (struct sockaddr *)&own, &len) != 0)
-		return -errno;
-	*port = ntohs(own.sin_port);
-	return 0;
-}
-
-/* False if the loopback device is down. */
-bool
-san_socks_token_can(void)
-{
-	uint16_t port;
-	int fd, rc = token_socket(&fd, &port);
-
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)name, len) == 0 &&
+	    getsockname(fd, (struct sockaddr *)name, &len) == 0)
+		return fd;
+	rc = -errno;
+	LOG_OF(0, WARNING, "no tokens, so the kernel serves TCP: %s", strerror(-rc));
 	if (fd >= 0)
 		close(fd);
-	return rc == 0;
+	return rc;
 }
 
-/*
- * Set whether the listeners of *tcp_port* get streams. They get none while their program does not
- * claim those that it has.
- */
-static void
-set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
+static struct sockaddr_in
+token_destination(const struct san_ip *dst, uint16_t tcp_port)
 {
-	struct app_sock *s;
-	uint32_t i;
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons(tcp_port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
 
-	for (i = 0; i < port->max_socks; i++) {
-		s = &port->socks[i];
-		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->tcp_port == tcp_port)
-			s->asleep_until_ns =
-				is_asleep ? san_engine_clock_monotonic() + ASLEEP_NS : 0;
-	}
+	if (san_wire_ip_is_v4(dst) && !san_socks_is_any(dst))
+		memcpy(&to.sin_addr, dst->b + 12, sizeof(to.sin_addr));
+	return to;
+}
+
+/* Programs that share a listener may have a lease each: the one behind *s*, or (NULL) the first. */
+static struct app_sock *
+next_lease(const struct app_port *port, uint64_t cookie, struct app_sock *s)
+{
+	for (s = s == NULL ? port->socks : s + 1; s < port->socks + port->max_socks; s++)
+		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->cookie == cookie &&
+		    !s->is_over)
+			return s;
+	return NULL;
+}
+
+/* The lease of the kernel's listener that would accept the token, if there is one. */
+static struct app_sock *
+find_listener(const struct app_port *port, const struct sockaddr_in *name,
+	      const struct sockaddr_in *to)
+{
+	struct app_sock *found = NULL, *s = NULL;
+	struct tcp_diag d;
+
+	if (san_tcp_diag_find(to, name, &d) != 0)
+		return NULL;
+	while ((found == NULL || !found->is_waited_for) &&
+	       (s = next_lease(port, d.cookie, s)) != NULL)
+		found = s;
+	return found;
+}
+
+int
+san_socks_token_check(const struct san_ip *ip, uint16_t tcp_port)
+{
+	const struct sockaddr_in to = token_destination(ip, tcp_port);
+	struct sockaddr_in name;
+	struct tcp_diag d;
+	int fd = san_socks_token_create(&name);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return san_tcp_diag_find(&to, &name, &d);
+}
+
+struct app_sock *
+san_socks_token_listener(const struct app_port *port, const struct sockaddr_in *name,
+			 const struct san_ip *dst, uint16_t tcp_port)
+{
+	const struct sockaddr_in to = token_destination(dst, tcp_port);
+	struct app_sock *s = find_listener(port, name, &to);
+
+	if (s != NULL && !s->is_waited_for)
+		san_socks_telemetry_refused(s->inode, UNHEARD);
+	return s != NULL && s->is_waited_for &&
+			s->asleep_until_ns <= san_engine_clock_monotonic() ?
+		s :
+		NULL;
 }
 
 /*
  * Connections within the host complete at once. Returns 0, -EAGAIN if the queue is full, or -errno.
  */
 static int
-token_connect_to(int fd, uint32_t ip, uint16_t tcp_port)
+token_connect_to(int fd, struct sockaddr_in *to)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(tcp_port),
-		.sin_addr.s_addr = htonl(ip),
-	};
-	socklen_t len = sizeof(to), err_len = sizeof(int);
+	socklen_t len = sizeof(*to), err_len = sizeof(int);
 	int err = 0;
 
-	if (connect(fd, (const struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS)
+	if (connect(fd, (const struct sockaddr *)to, len) != 0 && errno != EINPROGRESS)
 		return -errno;
-	if (getpeername(fd, (struct sockaddr *)&to, &len) == 0)
+	if (getpeername(fd, (struct sockaddr *)to, &len) == 0)
 		return 0;
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len);
 	return err != 0 ? -err : -EAGAIN;
 }
 
-/* True if the kernel's listener of *inode* listens on *tcp_port* of all addresses now. */
-static bool
-is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
-{
-	unsigned int port, state;
-	char line[256], ip[33];
-	FILE *f = fopen(table, "re");
-	bool is = false;
-	uint64_t one;
-
-	if (f == NULL)
-		return false;
-	while (!is && fgets(line, sizeof(line), f) != NULL)
-		is = sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %" SCNu64, ip,
-			    &port, &state, &one) == 4 &&
-			one == inode && port == tcp_port && state == STATE_LISTEN &&
-			strspn(ip, "0") == strlen(ip);
-	fclose(f);
-	return is;
-}
-
 /*
- * True if the token may go to the loopback address, because the kernel lacks the address that the
- * peer used. The listener must accept connections to any address.
+ * Connect to the address that the peer used. If the kernel lacks it, use the loopback address. The
+ * same listener must accept it.
  */
-static bool
-may_be_loopback(const struct app_sock *s)
-{
-	return s->to_any &&
-		(is_listening("/proc/net/tcp", s->listener_inode, s->tcp_port) ||
-		 is_listening("/proc/net/tcp6", s->listener_inode, s->tcp_port));
-}
-
-/* Connect to the address that the peer used. If the kernel lacks it, try the loopback address. */
 static int
-make_token(struct app_sock *s)
+token_connect(const struct app_sock *s)
 {
+	const struct app_sock *l;
+	struct sockaddr_in to;
 	struct san_ip dst;
-	uint32_t ip;
-	int rc;
+	int i, rc = 0;
 
-	rc = token_socket(&s->token, &s->token_port);
-	if (rc != 0)
-		return rc;
 	memcpy(dst.b, s->ip, sizeof(dst.b));
-	memcpy(&ip, dst.b + 12, sizeof(ip));
-	rc = san_wire_ip_is_v4(&dst) ? token_connect_to(s->token, ntohl(ip), s->tcp_port) :
-				       -EADDRNOTAVAIL;
-	if (rc != 0 && rc != -EAGAIN && may_be_loopback(s))
-		rc = token_connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
+	to = token_destination(&dst, s->tcp_port);
+	for (i = 0; i < 2; i++) {
+		l = find_listener(s->port, &s->token_name, &to);
+		if (l == NULL || l->cookie != s->listener)
+			return -ECONNREFUSED;
+		rc = token_connect_to(s->token, &to);
+		if (rc == 0 || rc == -EAGAIN)
+			break;
+		to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	}
 	return rc == 0 ? san_socks_watch_token(s) : rc;
 }
 
 /*
- * A stream is up: put its token into the listener's queue. While the queue is full, try again
- * later, as TCP repeats its SYN.
+ * Put the token into the listener's queue. While the queue is full, try again later, as TCP repeats
+ * its SYN.
  */
 void
 san_socks_token_offer(struct app_sock *s, uint64_t now_ns)
 {
-	int rc = make_token(s);
+	int rc = s->token >= 0 ? token_connect(s) : -EAGAIN;
 
+	s->is_offered = rc == 0;
 	s->wants_token = rc == -EAGAIN && now_ns - s->began_ns < WAIT_NS;
-	if (rc == 0) {
+	if (s->is_offered) {
 		s->began_ns = now_ns;
 		s->look_ns = now_ns + LOOK_NS;
 		return;
 	}
 	if (s->token >= 0)
 		close(s->token);
-	s->token = -1;
-	s->token_port = 0;
+	s->token = s->wants_token ? san_socks_token_create(&s->token_name) : -1;
 	s->is_over = !s->wants_token;
 }
 
 /* ---- unclaimed tokens ---- */
 
-/*
- * True if a program has accepted the token. A connection in the listener's queue has no inode yet.
- */
-static bool
-is_accepted(const char *table, const struct app_sock *s)
+/* The listener of *s* gets no more streams until then. */
+static void
+set_asleep(const struct app_sock *s, uint64_t until_ns, const char *why)
 {
-	unsigned int port, peer_port;
-	char line[256], peer[33], token[9];
-	FILE *f = fopen(table, "re");
-	uint64_t inode;
-	bool is = false;
+	struct app_sock *l = NULL;
 
-	if (f == NULL)
-		return false;
-	snprintf(token, sizeof(token), "%08X", htonl(SHMQ_TOKEN_IP));
-	while (!is && fgets(line, sizeof(line), f) != NULL)
-		is = sscanf(line,
-			    " %*u: %*32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*s %*s %*s %*s %*s %" SCNu64,
-			    &port, peer, &peer_port, &inode) == 4 &&
-			port == s->tcp_port && peer_port == s->token_port && inode != 0 &&
-			strcmp(peer + strlen(peer) - strlen(token), token) == 0;
-	fclose(f);
-	return is;
+	while ((l = next_lease(s->port, s->listener, l)) != NULL) {
+		/* a program that accepts without the library may do so again */
+		if (l->asleep_until_ns != SAN_TIME_NEVER)
+			l->asleep_until_ns = until_ns;
+		if (why != NULL)
+			san_socks_telemetry_refused(l->inode, why);
+	}
+}
+
+/* True if a program has accepted the token: while it is in the queue it has no inode. */
+static bool
+is_accepted(const struct app_sock *s)
+{
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+	struct tcp_diag d;
+
+	return getpeername(s->token, (struct sockaddr *)&at, &len) == 0 &&
+		san_tcp_diag_find(&at, &s->token_name, &d) == 0 && d.inode != 0;
 }
 
 void
 san_socks_token_unclaimed(struct app_sock *s)
 {
-	san_socks_telemetry_refused(s->listener_inode,
-				    "its program accepts without the library, or by io_uring");
-	set_asleep(s->port, s->tcp_port, true);
-	san_socks_relay_begin(s);
+	set_asleep(s, SAN_TIME_NEVER, UNHEARD);
+	s->is_over = true;
 }
 
 bool
@@ -221,40 +236,25 @@ san_socks_token_has_data(const struct app_sock *s)
 	return s->held >= 0 && recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Time of the next check. Intervals grow, and one check comes when the time to accept is over. */
-static uint64_t
-next_look(const struct app_sock *s, bool is_accepted, uint64_t now_ns)
-{
-	uint64_t waited_ns = now_ns - s->began_ns;
-	uint64_t ns = RTE_MIN(RTE_MAX(waited_ns, LOOK_NS), LOOK_MAX_NS);
-
-	if (is_accepted)
-		return now_ns + LOOK_NS;
-	return now_ns + (waited_ns < CLAIM_NS ? RTE_MIN(ns, CLAIM_NS - waited_ns) : ns);
-}
-
 /* Find out whether the program has accepted the token and never claims it. */
 static void
 look_for_claim(struct app_sock *s, uint64_t now_ns)
 {
-	static uint64_t scan_ns; /* the tables may be long, and tokens numerous */
-	bool is;
+	bool is = is_accepted(s);
 
-	if (now_ns < scan_ns) {
-		s->look_ns = scan_ns;
+	if (is && !s->is_accepted) {
+		s->is_accepted = true;
+		s->began_ns = now_ns;
+	}
+	s->look_ns = now_ns + LOOK_NS;
+	if (now_ns - s->began_ns < CLAIM_NS) {
+		s->look_ns = RTE_MIN(s->look_ns, s->began_ns + CLAIM_NS);
 		return;
 	}
-	scan_ns = now_ns + SCAN_NS;
-	is = is_accepted("/proc/net/tcp", s) || is_accepted("/proc/net/tcp6", s);
-	s->look_ns = next_look(s, is, now_ns);
-	if (is && s->was_accepted)
+	if (is)
 		san_socks_token_unclaimed(s);
-	s->was_accepted = is;
-	if (s->was_missed || now_ns - s->began_ns < CLAIM_NS)
-		return;
-	/* the program is busy: send no more streams to its listener */
-	set_asleep(s->port, s->tcp_port, true);
-	s->was_missed = true;
+	else /* the program is busy: send no more streams to its listener */
+		set_asleep(s, now_ns + ASLEEP_NS, NULL);
 }
 
 uint64_t
@@ -262,17 +262,15 @@ san_socks_token_look(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->kind != SOCKS_STREAM || s->held < 0)
 		return SAN_TIME_NEVER;
-	if (s->is_relayed)
-		return san_socks_relay_step(s, now_ns);
 	if (s->wants_token) {
 		san_socks_token_offer(s, now_ns);
 		return now_ns + OFFER_NS;
 	}
-	if (s->token_port == 0)
+	if (!s->is_offered)
 		return SAN_TIME_NEVER;
 	if (now_ns >= s->look_ns)
 		look_for_claim(s, now_ns);
-	return s->is_relayed ? now_ns : s->look_ns;
+	return s->is_over ? now_ns : s->look_ns;
 }
 
 /* ---- accepted tokens ---- */
@@ -327,15 +325,16 @@ san_socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *
 	token_name_of(&p->facts->peer, &ip, &token_port);
 	for (i = 0; i < port->max_socks && s == NULL; i++) {
 		one = &port->socks[i];
-		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
-		    !one->is_over && !one->is_relayed && is_other_end(p->facts, one->token))
+		if (one->port != NULL && one->is_offered && !one->is_over &&
+		    ntohs(one->token_name.sin_port) == token_port &&
+		    is_other_end(p->facts, one->token))
 			s = one;
 	}
 	if (s == NULL)
 		return san_socks_refuse(rep, -ENOENT, "nothing of ours");
 	san_socks_keep(s, p);
-	s->token_port = 0;
-	set_asleep(port, s->tcp_port, false);
+	s->is_offered = false;
+	set_asleep(s, 0, NULL);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	*out_fd = s->held;
