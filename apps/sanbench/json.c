@@ -3,6 +3,7 @@
 /* Results as JSON. doc/man/sanbench.1 describes the keys. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,17 +130,18 @@ out_close(FILE *f)
 int
 san_json_try(const char *path)
 {
-	bool is_there = access(path, F_OK) == 0;
-	FILE *f;
+	int fd;
 
 	if (strcmp(path, "-") == 0)
 		return 0;
-	f = fopen(path, "a");
-	if (f == NULL)
-		return -errno;
-	fclose(f);
-	if (!is_there) /* only a check: leave no empty file behind */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0) /* only a check: leave no empty file behind */
 		unlink(path);
+	else if (errno == EEXIST)
+		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	close(fd);
 	return 0;
 }
 

@@ -61,8 +61,8 @@ san_drain_signal(struct server *s)
 	 */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
 	san_helper_close_fd(s->listener);
-	if (unlink(s->conf.socket) != 0)
-		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.socket, strerror(errno));
+	if (san_dpdk_memif_unlink(s->conf.socket, s->user, rtsan_provider_host()) != 0)
+		SAN_LOG(DRIVER, WARNING, "%s", rtsan_error());
 	san_apps_close(&s->all);
 }
 

@@ -62,21 +62,8 @@ daemon_die(const char *fmt, ...)
 
 /* ---- set-up ---- */
 
-/* Check for a socket file that a daemon left behind. */
-static bool
-is_stale(const struct sockaddr_un *addr)
-{
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	bool stale;
-
-	stale = connect(sock, (const struct sockaddr *)addr, sizeof(*addr)) != 0 &&
-		errno == ECONNREFUSED;
-	close(sock);
-	return stale;
-}
-
 static int
-daemon_open_socket(const struct conf *conf)
+daemon_open_socket(const struct conf *conf, uid_t user)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -85,14 +72,13 @@ daemon_open_socket(const struct conf *conf)
 	int rc;
 
 	strcpy(addr.sun_path, conf->socket);
-	if (is_stale(&addr))
-		unlink(addr.sun_path);
+	if (san_dpdk_memif_clear_path(conf->socket, user, true, rtsan_provider_host()) != 0)
+		daemon_die("%s", rtsan_error());
 	before = umask(0177);
 	rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
 	umask(before);
 	if (rc != 0)
-		daemon_die("%s: %s%s", conf->socket, strerror(errno),
-			   errno == EADDRINUSE ? ": another daemon serves it" : "");
+		daemon_die("%s: %s", conf->socket, strerror(errno));
 	g = conf->group[0] != '\0' ? getgrnam(conf->group) : NULL;
 	if (g == NULL && conf->group[0] != '\0')
 		daemon_die("[daemon] group = %s: no such group", conf->group);
@@ -122,6 +108,24 @@ open_signals(void)
 	return fd;
 }
 
+/* libbsd empties the file, and the daemon removes it: it must have held a PID, if anything. */
+static bool
+may_be_pidfile(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[16] = "";
+	struct stat st;
+	bool may;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	may = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < (off_t)sizeof(text) &&
+		read(fd, text, sizeof(text)) == st.st_size &&
+		text[strspn(text, "0123456789\n")] == '\0';
+	close(fd);
+	return may;
+}
+
 static struct pidfh *
 open_pidfile(const struct conf *conf)
 {
@@ -130,6 +134,8 @@ open_pidfile(const struct conf *conf)
 
 	if (conf->pidfile[0] == '\0')
 		return NULL;
+	if (!may_be_pidfile(conf->pidfile))
+		daemon_die("%s: is no pidfile; it stays", conf->pidfile);
 	pidfile = pidfile_open(conf->pidfile, 0644, &other);
 	if (pidfile == NULL && errno == EEXIST)
 		daemon_die("%s: another daemon runs, pid %d", conf->pidfile, (int)other);
@@ -178,7 +184,7 @@ static void
 make_ports(struct server *s)
 {
 	s->pidfile = open_pidfile(&s->conf);
-	s->listener = daemon_open_socket(&s->conf);
+	s->listener = daemon_open_socket(&s->conf, s->user);
 	if (san_ports_start_eal(&s->conf, false) != 0 || san_ports_open(s) != 0)
 		daemon_die("%s", rtsan_error());
 	if (san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)

@@ -405,11 +405,90 @@ def one_at_a_time(work):
     daemon = Daemon(work, 'server')
     second = subprocess.run([DAEMON, '-c', work.path('server.conf')], capture_output=True,
                             text=True, timeout=PATIENCE, check=False)
-    check(second.returncode == 1 and 'another daemon' in second.stderr, second.stderr)
+    check(second.returncode == 1 and 'another process has this socket' in second.stderr,
+          second.stderr)
     daemon.process.kill()
     os.unlink(f'{work.dir}/memif.sock')         # memif's own socket, which DPDK would fail on
     Daemon(work, 'server').stop()
     check(not os.path.exists(daemon.path), 'the socket is left')
+
+
+def make_socket(path):
+    """Leave a socket file like a killed process."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+
+
+def make_foreign_socket(path):
+    make_socket(path)
+    os.chown(path, 65534, -1)
+
+
+def make_file(path):
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('127.0.0.1 localhost\n')
+
+
+def make_link(path):
+    make_file(path + '.target')
+    os.symlink(path + '.target', path)
+
+
+def run_briefly(work, name, text):
+    """A daemon with these keys and no use of a device. Returns its error output."""
+    args = eal(work, 'server', '0@0,1@0', '--vdev=net_null0,no-rx=1')
+    conf = write_conf(work, 'brief.conf', f"""[eal]
+args = {args.replace('--log-level=error', '')}
+[port]
+ip = 10.0.0.1/24
+idle = sleep
+[daemon]
+seccomp = {'off' if SANITIZE else 'on'}
+{text}
+""")
+    process = Process(work, name, [DAEMON, '--config', conf])
+    until_true(process.tail, lambda: not process.is_alive() or 'ready' in process.out())
+    if process.is_alive():
+        check(process.stop() == 0, process.tail())
+    return process.err()
+
+
+def other_files(work):
+    """A socket or pidfile that the configuration names is removed only if it is one, the daemon's,
+    and left behind."""
+    cases = [(make_socket, None), (make_file, 'is no socket'), (make_link, 'is no socket'),
+             (os.mkdir, 'is no socket'), (os.mkfifo, 'is no socket'),
+             (make_foreign_socket, 'a socket of user 65534')]
+    for i, (make, why) in enumerate(cases if os.getuid() == 0 else cases[:-1]):
+        path = work.path(f'file{i}')
+        make(path)
+        before = os.lstat(path)
+        err = run_briefly(work, f'socket{i}', f'socket = {path}')
+        if why is None:
+            check(not os.path.lexists(path), 'a socket that was left behind is not replaced')
+            continue
+        check(f'{path}: {why}' in err, f'{make.__name__}: {err}')
+        after = os.lstat(path)
+        check((before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns), err)
+    cases = [('12345', None), ('', None), ('127.0.0.1 localhost\n', 'no pidfile'),
+             ('1' * 100, 'no pidfile')]
+    for i, (text, why) in enumerate(cases):
+        path = write_conf(work, f'pid{i}', text)
+        err = run_briefly(work, f'pid{i}', f'socket = {work.path("sock")}\npidfile = {path}')
+        check(os.path.exists(path) == (why is not None) and (why or '') in err, f'{text}: {err}')
+        if why is not None:
+            with open(path, encoding='utf-8') as f:
+                check(f.read() == text, 'it was emptied')
+
+
+def replaced_socket(work):
+    """What lies at the path of its socket when a daemon ends stays, unless it is a socket."""
+    daemon = Daemon(work, 'server')
+    os.unlink(daemon.path)
+    make_file(daemon.path)
+    daemon.stop()
+    check(os.path.isfile(daemon.path), 'a file that is no socket was removed')
+    check(f'{daemon.path}: is no socket; it stays' in daemon.process.err(), daemon.process.err())
 
 
 def main():
@@ -428,6 +507,8 @@ def main():
             ('memory written over', scribble),
             ('wrong configuration', wrong_conf),
             ('one daemon at a time', one_at_a_time),
+            ('other files at its paths', other_files),
+            ('another file in place of its socket', replaced_socket),
     ]:
         tests.add(name, alone, test)
     tests.add_long('lifecycle, attached', alone, lifecycle)

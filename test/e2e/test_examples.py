@@ -88,7 +88,7 @@ def not_ours(work):
     says(first, 'waiting for a peer')
     second = start(work, link, 'pingpong', 'server')
     check(second.wait() == 1, second.tail())
-    check(f'{link.socket}: another process has this memif socket' in second.err(), second.tail())
+    check(f'{link.socket}: another process has this socket' in second.err(), second.tail())
     client = start(work, link, 'pingpong', 'client', SERVER_IP, '100')
     check(client.wait() == 0 and first.wait() == 0, f'{client.tail()} {first.tail()}')
 

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The socket file of a memif server. A server that is killed does not remove its file, and for the
- * next one the driver (DPDK 22.11) only reports "Address already in use". So before the driver
- * runs, a file without a socket of any process is removed here. A socket in use, and a file that is
- * no socket, stay.
+ * Socket files of a memif server and of the daemon. A server that is killed does not remove its
+ * file, and for the next memif server the driver (DPDK 22.11) only reports "Address already in
+ * use". So before the driver runs, a socket file without a socket of any process is removed here. A
+ * socket in use, a socket of another user, and a file that is no socket stay.
  *
- * The check is a connect() with another type of socket than memif's. The kernel answers EPROTOTYPE
- * if any process has a memif socket there, even before it listens, and ECONNREFUSED if none has. So
- * a running server does not notice the check. Two servers that start on one path at the same moment
- * may both find a stale file: then the first one cannot be reached.
+ * The check is a connect() with another type of socket than the server's. The kernel answers
+ * EPROTOTYPE if any process has a socket there, even before it listens, and ECONNREFUSED if none
+ * has, or if the file is no socket. So a running server does not notice the check. Two servers that
+ * start on one path at the same moment may both find a stale file: then the first one cannot be
+ * reached.
  */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -73,28 +77,60 @@ dpdk_memif_ask_server(const struct sockaddr_un *addr)
 }
 
 int
-san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host)
+san_dpdk_memif_unlink(const char *path, uid_t owner, const struct rtsan_host *host)
+{
+	char copy[2][sizeof(((struct sockaddr_un *)0)->sun_path)];
+	const char *name;
+	struct stat st;
+	int folder, rc;
+
+	snprintf(copy[0], sizeof(copy[0]), "%s", path);
+	snprintf(copy[1], sizeof(copy[1]), "%s", path);
+	/* another user may be able to replace the folder, but not what this descriptor refers to */
+	folder = open(dirname(copy[0]), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	name = basename(copy[1]);
+	if (folder < 0 || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		rc = errno == ENOENT ? 0 : host->fail(-errno, "%s: %s", path, strerror(errno));
+	else if (!S_ISSOCK(st.st_mode))
+		rc = host->fail(-ENOTSOCK, "%s: is no socket; it stays", path);
+	else if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner)
+		rc = host->fail(-EPERM, "%s: a socket of user %u; it stays", path, st.st_uid);
+	else if (unlinkat(folder, name, 0) != 0)
+		rc = host->fail(-errno, "%s: can't be removed: %s", path, strerror(errno));
+	else
+		rc = 0;
+	if (folder >= 0)
+		close(folder);
+	return rc;
+}
+
+int
+san_dpdk_memif_clear_path(const char *path, uid_t owner, bool is_first,
+			  const struct rtsan_host *host)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct stat st;
 	int rc;
 
-	if (!has_file(device, &addr) || lstat(addr.sun_path, &st) != 0)
-		return 0;
-	if (!S_ISSOCK(st.st_mode))
-		return host->fail(-ENOTSOCK, "%s: is no socket; name another file for memif",
-				  addr.sun_path);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	rc = dpdk_memif_ask_server(&addr);
 	if (rc == 0 && is_first)
-		return host->fail(-EADDRINUSE, "%s: another process has this memif socket; end it, "
-					       "or name another file",
-				  addr.sun_path);
+		return host->fail(-EADDRINUSE, "%s: another process has this socket; end it, or "
+					       "name another file",
+				  path);
 	if (rc != -ECONNREFUSED)
-		return 0; /* the driver reports the error */
-	if (unlink(addr.sun_path) != 0)
-		return host->fail(-errno, "%s: the memif socket of a process that has ended; "
-					  "remove it",
-				  addr.sun_path);
-	SAN_LOG(DRIVER, INFO, "memif=%s removed, a process that has ended left it", addr.sun_path);
-	return 0;
+		return 0; /* the caller's bind() reports the error */
+	rc = san_dpdk_memif_unlink(path, owner, host);
+	if (rc == 0)
+		SAN_LOG(DRIVER, INFO, "socket=%s removed, a process that has ended left it", path);
+	return rc;
+}
+
+int
+san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host)
+{
+	struct sockaddr_un addr;
+
+	return has_file(device, &addr) ?
+		san_dpdk_memif_clear_path(addr.sun_path, geteuid(), is_first, host) :
+		0;
 }

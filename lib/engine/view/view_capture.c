@@ -191,7 +191,8 @@ no_pcapng:
 	rte_mempool_free(cap->pool);
 no_pool:
 	close(fd);
-	unlink(cap->name);
+	if (!conf->overwrite) /* another file than a new one stays */
+		unlink(cap->name);
 no_file:
 	free(cap);
 	return rc;
