@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 
 #include "san_mem.h"
 
-#define LINE 64
+#define LINE  64
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct free_block {
 	size_t bytes;
@@ -56,10 +58,12 @@ san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out)
 {
 	int rc;
 
-	*fd = memfd_create("sanstack-state", MFD_CLOEXEC);
+	*fd = memfd_create("sanstack-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
-	rc = ftruncate(*fd, (off_t)max) == 0 ? mem_map_fd(*fd, at, max, out) : -errno;
+	rc = ftruncate(*fd, (off_t)max) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) == 0 ?
+		mem_map_fd(*fd, at, max, out) :
+		-errno;
 	if (rc != 0) {
 		close(*fd);
 		*fd = -1;
@@ -71,10 +75,43 @@ san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out)
 	return 0;
 }
 
+bool
+san_mem_has(const struct san_mem *mem, const void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p - (uintptr_t)mem; /* below the arena: a large number */
+
+	return at % sizeof(void *) == 0 && at >= sizeof(*mem) && at <= mem->used &&
+		bytes <= mem->used - at;
+}
+
+/* Check what another process has written: each hole lies behind the one before. */
+static bool
+mem_is_valid(const struct san_mem *mem, size_t max)
+{
+	const struct free_block *h, *next;
+
+	if (mem->max != max || mem->used > max || mem->used < sizeof(*mem))
+		return false;
+	for (h = mem->free_blocks; h != NULL; h = next) {
+		if (!san_mem_has(mem, h, sizeof(*h)) || h->bytes < sizeof(*h) ||
+		    !san_mem_has(mem, h, h->bytes))
+			return false;
+		next = h->next;
+		if (next != NULL && (uintptr_t)next < (uintptr_t)h + h->bytes)
+			return false;
+	}
+	return true;
+}
+
 int
 san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out)
 {
-	return mem_map_fd(fd, at, max, out);
+	int rc = mem_map_fd(fd, at, max, out);
+
+	if (rc != 0 || mem_is_valid(*out, max))
+		return rc;
+	munmap(*out, max);
+	return -EPROTO;
 }
 
 void

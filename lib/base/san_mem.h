@@ -11,6 +11,7 @@
  * Thread rule: any thread. Not for the packet path.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,10 +31,15 @@ struct san_mem;
  *   0, -EEXIST (the address is in use), or the error of the kernel.
  */
 int san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out);
-/** Map the arena that another process created, by its descriptor. */
+/**
+ * Map the arena that another process created, by its descriptor. 0, the error of the kernel, or
+ * -EPROTO: its header or list of free memory is invalid. *fd* has at least *max* bytes.
+ */
 int san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out);
 /** Unmap the arena from this process; other processes keep it. */
 void san_mem_close(struct san_mem *mem);
+/** True if *bytes* at *p* lie in the used part of the arena. For pointers of another process. */
+bool san_mem_has(const struct san_mem *mem, const void *p, size_t bytes);
 size_t san_mem_max(const struct san_mem *mem);
 
 /** What the next process looks for first; NULL until it is set. */

@@ -72,6 +72,11 @@ void san_core_destroy(struct san_core *core);
  */
 void san_core_park(struct san_core *core, uint64_t now_ns);
 /**
+ * True if a core that another process has parked, and its parts, lie in *mem*. Check this before
+ * san_core_park_resume().
+ */
+bool san_core_park_lies_in(const struct san_core *core, const struct san_mem *mem);
+/**
  * Resume a parked core, also in another process. Of *conf* only what belongs to the process is
  * used: pool, tables, functions, the port's own address. 0, -EINVAL, -ENOMEM; on an error it is
  * still parked.

@@ -19,6 +19,16 @@ san_core_park(struct san_core *core, uint64_t now_ns)
 	core->inet = NULL;
 }
 
+bool
+san_core_park_lies_in(const struct san_core *core, const struct san_mem *mem)
+{
+	if (!san_mem_has(mem, core, sizeof(*core)))
+		return false;
+	return san_mem_has(mem, core->pdl, 1) && san_mem_has(mem, core->tl, 1) &&
+		san_mem_has(mem, core->cm, 1) && san_mem_has(mem, core->ulp, 1) &&
+		(core->socks == NULL || san_mem_has(mem, core->socks, 1));
+}
+
 int
 san_core_park_resume(struct san_core *core, const struct san_core_conf *conf)
 {

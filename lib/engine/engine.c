@@ -89,16 +89,19 @@ san_engine_start(struct san_engine_port *p, const char **why)
 	return 0;
 }
 
-/* The tables of a parked engine cannot be resized. */
+/* The tables of a parked engine, which another process has written, cannot be resized. */
 static bool
-has_room_of(const struct san_engine *e, const struct san_core_conf *core)
+has_room_of(const struct san_engine *e, const struct san_core_conf *core, const struct san_mem *mem)
 {
-	return e->conf.pdl.max_conns == core->pdl.max_conns &&
+	return san_mem_has(mem, e, sizeof(*e)) && e->conf.pdl.max_conns == core->pdl.max_conns &&
 		e->conf.ulp.max_qps == core->ulp.max_qps &&
 		e->conf.ulp.max_cqs == core->ulp.max_cqs &&
 		e->conf.ulp.max_mrs == core->ulp.max_mrs &&
 		e->conf.max_socks == core->max_socks &&
-		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs;
+		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs &&
+		san_mem_has(mem, e->qps, core->ulp.max_qps * sizeof(*e->qps)) &&
+		san_mem_has(mem, e->again, core->ulp.max_qps * sizeof(*e->again)) &&
+		san_core_park_lies_in(e->core, mem);
 }
 
 /* Claim a parked port. One process succeeds, once. */
@@ -146,17 +149,19 @@ static int
 find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 {
 	struct san_engine_image *image = san_mem_root(mem);
+	uint32_t i;
 	int rc;
 
 	*why = "nothing is parked there";
-	if (image == NULL)
+	if (!san_mem_has(mem, image, sizeof(*image)))
 		return -EINVAL;
 	*why = "parked with another number of lcores";
 	if (image->nb_engines != p->conf.nb_lcores)
 		return -EINVAL;
 	*why = "parked with room for other numbers of connections, queues or regions";
-	if (!has_room_of(image->engines[0], &p->conf.core))
-		return -EINVAL;
+	for (i = 0; i < p->conf.nb_lcores; i++)
+		if (!has_room_of(image->engines[i], &p->conf.core, mem))
+			return -EINVAL;
 	rc = engine_claim_image(image, why);
 	if (rc != 0)
 		return rc;

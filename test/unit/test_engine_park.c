@@ -185,9 +185,20 @@ static void
 san_engine_resume__what_fails(void **state)
 {
 	struct san_engine_image *image = san_mem_root(state_mem);
+	struct san_engine *first = image->engines[0];
+	void *bad[] = {NULL, NULL, (uint8_t *)state_mem - 4096, (void *)0x4141414141414140};
+	void **pointers[] = {
+		(void **)&image->engines[0],
+		(void **)&first->core,
+		(void **)&first->qps,
+		(void **)&first->again,
+	};
 	const char *why = "";
+	size_t i, k;
+	void *was;
 
 	(void)state;
+	bad[1] = (uint8_t *)state_mem + san_mem_max(state_mem) - 8; /* in it, but not used */
 	post_one(0);
 	san_engine_park(port);
 	image->nb_engines = 2;
@@ -198,10 +209,20 @@ san_engine_resume__what_fails(void **state)
 	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 	assert_non_null(strstr(why, "other numbers of connections"));
 	port->conf.core.pdl.max_conns /= 2;
-	san_mem_set_root(state_mem, NULL);
-	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
-	assert_string_equal(why, "nothing is parked there");
-	san_mem_set_root(state_mem, image);
+	/* pointers out of the arena are not followed */
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		san_mem_set_root(state_mem, bad[i]);
+		assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
+		assert_string_equal(why, "nothing is parked there");
+		san_mem_set_root(state_mem, image);
+		for (k = 0; k < sizeof(pointers) / sizeof(pointers[0]); k++) {
+			was = *pointers[k];
+			*pointers[k] = bad[i];
+			assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
+			assert_non_null(strstr(why, "other numbers of connections"));
+			*pointers[k] = was;
+		}
+	}
 	/* a value that the engine refuses when it is half created */
 	port->conf.impair_tx.drop = 2 * SAN_IMPAIR_ALWAYS;
 	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,67 @@ san_mem_open__in_another_process(void **state)
 	close(fd);
 }
 
+/* An arena that another process has damaged is refused, and so are pointers out of it. */
+static void
+san_mem_open__invalid(void **state)
+{
+	static const struct {
+		size_t word; /* of the header: busy, max, used, root, first hole */
+		uint64_t value;
+	} cases[] = {
+		{1, MAX + 4096},
+		{2, MAX + 64},
+		{2, 8},
+		{4, 8},
+		{4, AT - 64},
+		{4, AT + MAX - 64},
+		{4, 0x4141414141414141},
+	};
+	struct san_mem *mem, *again;
+	uint64_t *hole, *words;
+	uint8_t *part;
+	size_t i;
+	int fd;
+
+	(void)state;
+	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	hole = san_mem_aligned(mem, 192);
+	part = san_mem_aligned(mem, 64);
+	assert_true(san_mem_has(mem, part, 64));
+	assert_false(san_mem_has(mem, part, 65));
+	assert_false(san_mem_has(mem, part + 1, 1));
+	assert_false(san_mem_has(mem, part, SIZE_MAX));
+	assert_false(san_mem_has(mem, mem, 1));
+	assert_false(san_mem_has(mem, NULL, 0));
+	assert_false(san_mem_has(mem, (uint8_t *)mem - 64, 64));
+	san_mem_free(mem, hole, 64);
+	san_mem_free(mem, hole + 16, 64);
+	san_mem_close(mem);
+	words = mmap(NULL, MAX, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(words != MAP_FAILED);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t was = words[cases[i].word];
+
+		words[cases[i].word] = cases[i].value;
+		assert_int_equal(san_mem_open(fd, AT, MAX, &again), -EPROTO);
+		words[cases[i].word] = was;
+	}
+	/* holes: the first one lies before its successor, which has none */
+	hole = (uint64_t *)((uintptr_t)words + ((uintptr_t)hole - AT));
+	assert_int_equal(san_mem_open(fd, AT, MAX, &again), 0);
+	san_mem_close(again);
+	hole[17] = words[4]; /* a ring */
+	assert_int_equal(san_mem_open(fd, AT, MAX, &again), -EPROTO);
+	hole[17] = 0;
+	hole[0] = 0; /* no bytes */
+	assert_int_equal(san_mem_open(fd, AT, MAX, &again), -EPROTO);
+	hole[0] = MAX;
+	assert_int_equal(san_mem_open(fd, AT, MAX, &again), -EPROTO);
+	munmap(words, MAX);
+	close(fd);
+}
+
 /* Without an arena it uses the heap. */
 static void
 san_mem__heap(void **state)
@@ -125,6 +187,7 @@ UNIT_TEST(test_san_mem)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_mem_aligned__against_a_model),
 		cmocka_unit_test(san_mem_open__in_another_process),
+		cmocka_unit_test(san_mem_open__invalid),
 		cmocka_unit_test(san_mem__heap),
 	};
 
