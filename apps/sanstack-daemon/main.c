@@ -114,15 +114,12 @@ may_be_pidfile(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char text[16] = "";
-	struct stat st;
-	bool may;
+	bool may = fd < 0 ? errno == ENOENT :
+			    read(fd, text, sizeof(text)) < (ssize_t)sizeof(text) &&
+			text[strspn(text, "0123456789\n")] == '\0';
 
-	if (fd < 0)
-		return errno == ENOENT;
-	may = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < (off_t)sizeof(text) &&
-		read(fd, text, sizeof(text)) == st.st_size &&
-		text[strspn(text, "0123456789\n")] == '\0';
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return may;
 }
 
@@ -293,6 +290,7 @@ daemon_start(struct server *s)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
 	san_tcp_diag_open(); /* without it listeners stay with the kernel */
+	s->note = san_takeover_make_note();
 	san_apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;
 	if (s->takes_over && san_takeover_find(&s->conf))

@@ -35,6 +35,7 @@ struct server {
 	bool is_lost;      /**< neither daemon could go on: nothing serves */
 	struct app *taker; /**< a daemon that asks to take over, or NULL */
 	int other;         /**< socket to the daemon that serves; -1: none */
+	int note;          /**< what proves this daemon to the next one; see takeover.c */
 	pid_t other_pid;
 	uint64_t parked_ns; /**< applications have been waiting since then */
 	enum server_phase phase;

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * DESIGN NOTES
+ *
+ * Each daemon proves to the other that it is root of this host: the new one by its request
+ * (san_shmq_send_proof()); the old one, which has dropped its rights, by a note. The note is a
+ * message that it sent to itself before, and that waits in a socket together with the credentials
+ * that the kernel has checked. The old daemon passes the socket on, and the new one looks at the
+ * message. No other message has this text, so a request of root is no note.
+ *
+ * A daemon without CAP_SYS_ADMIN must have the other one's user and namespaces, which /proc shows.
+ * A PID may be reused: the new daemon asks again, and the same process must answer.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +40,8 @@
 
 #define WAIT_S      4 /* time for a step of the other daemon; below half of a usual watchdog's */
 #define LEAVE_TRIES 5 /* times WAIT_S, for a daemon that has failed to end */
-#define FIRST_PID   1
+
+static const char note_text[] = "sanstack-daemon: I have the ports";
 
 /**
  * What a new daemon needs to open the ports' devices. All other state follows, and is read only
@@ -81,6 +94,66 @@ takeover_request_of(const struct conf *conf)
 	return req;
 }
 
+/* True if root of this host has sent it, and another daemon may have passed it on. */
+static bool
+takeover_is_note(int fd)
+{
+	char text[sizeof(note_text)];
+	struct ucred from;
+	bool has_fds;
+
+	return san_shmq_peek_init(fd) == 0 &&
+		san_shmq_peek(fd, text, sizeof(text), &has_fds, &from) == 0 &&
+		memcmp(text, note_text, sizeof(text)) == 0 && san_shmq_is_root(&from);
+}
+
+int
+san_takeover_make_note(void)
+{
+	int ends[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -errno;
+	rc = san_shmq_send_proof(ends[1], note_text, sizeof(note_text));
+	close(ends[1]);
+	if (rc == 0)
+		return ends[0];
+	close(ends[0]);
+	return rc;
+}
+
+/* Open a process that has our user and namespaces. Returns a pidfd; or -1: it has others. */
+static int
+takeover_open_peer(const struct ucred *of)
+{
+	static const char *const kinds[] = {"mnt", "pid", "user"};
+	int fd = of->uid == geteuid() ? pidfd_open(of->pid, 0) : -1;
+	char theirs[64], ours[64];
+	bool is_same = fd >= 0;
+	struct stat st[2];
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(kinds) && is_same; i++) {
+		snprintf(theirs, sizeof(theirs), "/proc/%d/ns/%s", (int)of->pid, kinds[i]);
+		snprintf(ours, sizeof(ours), "/proc/self/ns/%s", kinds[i]);
+		is_same = stat(theirs, &st[0]) == 0 && stat(ours, &st[1]) == 0 &&
+			st[0].st_dev == st[1].st_dev && st[0].st_ino == st[1].st_ino;
+	}
+	if (is_same || fd < 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* While a process lives, its PID is not reused. */
+static bool
+takeover_is_alive(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+}
+
 /* Limit the time to wait for the other daemon. */
 static void
 takeover_set_timeouts(int sock)
@@ -121,27 +194,56 @@ san_takeover_find(const struct conf *conf)
 	return sock >= 0;
 }
 
-/*
- * Prove CAP_SYS_ADMIN in the PID namespace: only a process that has it may send the credentials of
- * process 1. Without it send the own credentials explicitly, because the kernel adds none before
- * the other daemon has set SO_PASSCRED.
- */
+/* Ask, and get who answers after that. The caller owns *note*, which may be -1. */
 static int
-takeover_ask(int sock, const struct shmq_req *req)
+takeover_ask(struct server *s, struct ucred *from, int *note)
 {
+	struct shmq_req req = takeover_request_of(&s->conf);
+	struct pollfd p = {.fd = s->other, .events = POLLIN};
 	struct shmq_rep rep = {.rc = 0};
-	int fd, rc;
+	bool has_fds;
+	int rc = poll(&p, 1, 0) == 0 ? san_shmq_send_proof(s->other, &req, sizeof(req)) : -EPROTO;
 
-	rc = san_shmq_send_as(sock, req, sizeof(*req), FIRST_PID);
-	if (rc == -EPERM)
-		rc = san_shmq_send_as(sock, req, sizeof(*req), getpid());
+	*note = -1;
+	if (rc == 0 && poll(&p, 1, WAIT_S * 1000) != 1)
+		rc = -ETIMEDOUT;
 	if (rc == 0)
-		rc = san_shmq_recv(sock, &rep, sizeof(rep), &fd, true);
+		rc = san_shmq_peek(s->other, &rep, sizeof(rep), &has_fds, from);
+	if (rc == 0)
+		rc = san_shmq_recv(s->other, &rep, sizeof(rep), note, false);
 	if (rc == 0 && rep.rc == 0)
 		return 0;
 	rep.text[sizeof(rep.text) - 1] = '\0';
+	san_logging_printable(rep.text);
 	return rtsan_provider_host()->fail(rc != 0 ? rc : rep.rc, "the daemon that serves: %s",
 					   rc != 0 ? strerror(-rc) : rep.text);
+}
+
+/* Ask until the other daemon has proved who it is. */
+static int
+takeover_ask_proof(struct server *s)
+{
+	struct ucred first, second;
+	int note, none, peer, rc = takeover_ask(s, &first, &note);
+	bool is_proved = rc == 0 && takeover_is_note(note);
+
+	if (rc != 0)
+		return rc;
+	peer = is_proved ? -1 : takeover_open_peer(&first);
+	if (is_proved || peer >= 0)
+		rc = takeover_ask(s, &second, &none);
+	if (rc == 0 && !is_proved && (!takeover_is_alive(peer) || second.pid != first.pid))
+		rc = rtsan_provider_host()->fail(-EPERM,
+						 "it is served by user %u, who is neither root of "
+						 "this host nor has this user and namespaces",
+						 first.uid);
+	if (peer >= 0)
+		close(peer);
+	if (is_proved && !takeover_is_note(s->note))
+		RTE_SWAP(s->note, note);
+	if (note >= 0)
+		close(note);
+	return rc;
 }
 
 /* Receive and load the next part of the other daemon's state. */
@@ -161,19 +263,35 @@ takeover_receive_state(struct server *s, int (*load)(struct server *s, struct st
 						     why != NULL ? why : strerror(-rc));
 }
 
+static uint64_t
+socket_option(int sock, int option)
+{
+	uint64_t value = 0; /* also if the kernel writes an int */
+	socklen_t len = sizeof(value);
+
+	return getsockopt(sock, SOL_SOCKET, option, &value, &len) == 0 ? value : 0;
+}
+
 static int
 load_given(struct server *s, struct state *st)
 {
+	uint64_t ours = socket_option(s->other, SO_NETNS_COOKIE);
 	struct given given;
 	uint32_t i;
 	int rc, fd;
 
 	san_state_get(st, &given, sizeof(given));
 	s->listener = san_state_get_fd(st, given.listener);
-	if (s->listener < 0)
+	if (socket_option(s->listener, SO_DOMAIN) != AF_UNIX ||
+	    socket_option(s->listener, SO_TYPE) != SOCK_SEQPACKET ||
+	    socket_option(s->listener, SO_ACCEPTCONN) != 1)
 		return san_state_fail(st, "no socket to listen on");
+	if (socket_option(s->listener, SO_NETNS_COOKIE) != ours)
+		return san_state_fail(st, "a socket of another network namespace");
 	for (i = 0; i < SAN_ENGINE_GUARDS; i++) {
 		fd = san_state_get_fd(st, given.guards[i]);
+		if (fd >= 0 && socket_option(fd, SO_NETNS_COOKIE) != ours)
+			return san_state_fail(st, "a guard of another network namespace");
 		rc = fd >= 0 ? san_engine_kernel_guard_adopt(fd) : 0;
 		if (rc != 0)
 			return rc;
@@ -195,57 +313,19 @@ load_apps(struct server *s, struct state *st)
 	return rc == 0 ? san_app_state_load(&s->all, st) : rc;
 }
 
-/* Refuse a folder in which another user could have created the socket. */
-static int
-check_folder(const struct server *s)
-{
-	char copy[sizeof(s->conf.socket)];
-	const char *folder;
-	struct stat st;
-
-	strcpy(copy, s->conf.socket);
-	folder = dirname(copy);
-	if (stat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == s->user) &&
-	    (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-		return 0;
-	return rtsan_provider_host()->fail(-EPERM,
-					   "%s: others may write there; its socket may be theirs",
-					   folder);
-}
-
-/* SO_PEERCRED is from the time of listen(). It must be root or the daemon's own user. */
-static int
-check_other(int sock)
-{
-	struct ucred cred = {.uid = (uid_t)-1};
-	socklen_t len = sizeof(cred);
-
-	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	if (cred.uid == 0 || cred.uid == geteuid())
-		return 0;
-	return rtsan_provider_host()->fail(-EPERM, "it is served by user %u, not by root",
-					   cred.uid);
-}
-
 int
 san_takeover_receive(struct server *s)
 {
-	struct shmq_req req = takeover_request_of(&s->conf);
-	int rc = check_folder(s);
-
-	if (rc != 0)
-		return rc;
+	int rc;
 
 	/* connect late, because a connection without a request is closed soon */
 	s->other = takeover_dial_old(&s->conf);
 	if (s->other < 0)
 		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served has ended");
-	rc = check_other(s->other);
+	rc = san_shmq_peek_init(s->other);
 	if (rc == 0)
-		rc = takeover_ask(s->other, &req);
-	if (rc != 0)
-		return rc;
-	return takeover_receive_state(s, load_given);
+		rc = takeover_ask_proof(s);
+	return rc == 0 ? takeover_receive_state(s, load_given) : rc;
 }
 
 int
@@ -257,9 +337,11 @@ san_takeover_load(struct server *s)
 int
 san_takeover_commit(struct server *s)
 {
-	struct shmq_req req = takeover_request_of(&s->conf);
-	int rc = takeover_ask(s->other, &req);
+	struct ucred from;
+	int note, rc = takeover_ask(s, &from, &note);
 
+	if (note >= 0)
+		close(note);
 	close(s->other);
 	s->other = -1;
 	return rc;
@@ -282,47 +364,20 @@ san_takeover_is_request(const struct shmq_req *req)
 	return req->magic == SHMQ_MAGIC && req->abi == SHMQ_ABI && req->type == SHMQ_TAKEOVER;
 }
 
-static bool
-is_same_file(const char *a, const char *b)
-{
-	struct stat st[2];
-
-	return stat(a, &st[0]) == 0 && stat(b, &st[1]) == 0 && st[0].st_dev == st[1].st_dev &&
-		st[0].st_ino == st[1].st_ino;
-}
-
-/*
- * A PID is not reused while its process is alive. The pidfd proves at the end that it still is.
- */
-static bool
-is_of_our_namespaces(pid_t pid)
-{
-	static const char *const kinds[] = {"mnt", "pid", "user"};
-	struct pollfd p = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-	char theirs[64], ours[64];
-	bool is_same = p.fd >= 0;
-	size_t i;
-
-	for (i = 0; i < RTE_DIM(kinds) && is_same; i++) {
-		snprintf(theirs, sizeof(theirs), "/proc/%d/ns/%s", (int)pid, kinds[i]);
-		snprintf(ours, sizeof(ours), "/proc/self/ns/%s", kinds[i]);
-		is_same = is_same_file(theirs, ours);
-	}
-	is_same = is_same && poll(&p, 1, 0) == 0; /* it is alive */
-	if (p.fd >= 0)
-		close(p.fd);
-	return is_same;
-}
-
-/*
- * A process that may send the credentials of process 1 has CAP_SYS_ADMIN in this PID namespace: it
- * is root of this host, not of a container. Any other one must have the same user and namespaces.
- */
+/* Root of this host may, and a process with our user and namespaces. */
 static bool
 may_take(const struct app *a)
 {
-	return (a->uid == 0 && a->sender.pid == FIRST_PID) ||
-		(a->uid == geteuid() && is_of_our_namespaces(a->sender.pid));
+	int peer;
+	bool may;
+
+	if (san_shmq_is_root(&a->sender))
+		return true;
+	peer = takeover_open_peer(&a->sender);
+	may = takeover_is_alive(peer);
+	if (peer >= 0)
+		close(peer);
+	return may;
 }
 
 /* The reason to refuse, or NULL. */
@@ -349,12 +404,12 @@ takeover_objection_to(const struct server *s, const struct app *a, const struct 
 }
 
 static int
-takeover_reply(int sock, int rc, const char *why, bool wait)
+takeover_reply(int sock, int rc, const char *why, int note, bool wait)
 {
 	struct shmq_rep rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
 
 	snprintf(rep.text, sizeof(rep.text), "%s", why != NULL ? why : "");
-	return san_shmq_send(sock, &rep, sizeof(rep), -1, wait);
+	return san_shmq_send(sock, &rep, sizeof(rep), note, wait);
 }
 
 static int
@@ -376,34 +431,33 @@ send_given(const struct server *s, int sock, uint64_t parked_ns)
 	return rc;
 }
 
+/* Wait until the new daemon asks again, and answer it. */
 static int
-send_apps(const struct server *s, int sock)
+takeover_confirm(int sock)
 {
-	struct state st = {.failed = false};
-	int rc;
+	struct shmq_req req;
+	int fd, rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
 
-	san_app_state_save(&s->all, &st);
-	rc = san_state_send(&st, sock);
-	san_state_free(&st, false);
-	return rc;
+	if (rc == 0 && fd >= 0)
+		close(fd);
+	if (rc == 0 && !san_takeover_is_request(&req))
+		rc = -EPROTO;
+	return rc == 0 ? takeover_reply(sock, 0, NULL, -1, true) : rc;
 }
 
 /* 0: the new daemon has everything, and this one must not access it any more. */
 static int
 takeover_hand_over(const struct server *s, int sock, uint64_t parked_ns)
 {
-	int fd, rc = send_given(s, sock, parked_ns);
-	struct shmq_req req;
+	int rc = send_given(s, sock, parked_ns);
+	struct state st = {.failed = false};
 
-	if (rc == 0)
-		rc = send_apps(s, sock);
-	if (rc == 0)
-		rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
-	if (rc == 0 && fd >= 0)
-		close(fd);
-	if (rc == 0 && !san_takeover_is_request(&req))
-		rc = -EPROTO;
-	return rc == 0 ? takeover_reply(sock, 0, NULL, true) : rc;
+	if (rc != 0)
+		return rc;
+	san_app_state_save(&s->all, &st);
+	rc = san_state_send(&st, sock);
+	san_state_free(&st, false);
+	return rc == 0 ? takeover_confirm(sock) : rc;
 }
 
 /*
@@ -474,7 +528,7 @@ san_takeover_on_request(struct server *s, struct app *a, const struct shmq_req *
 		return;
 	}
 	/* do not wait for a process that has no right to ask */
-	takeover_reply(a->sock, rc, why, false);
+	takeover_reply(a->sock, rc, why, -1, false);
 	LOG_OF(a->owner, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
 	a->over = true;
 }
@@ -483,18 +537,23 @@ void
 san_takeover_give(struct server *s)
 {
 	struct app *a = s->taker;
+	bool is_parked;
 	uint64_t now_ns;
 	int rc;
 
 	s->taker = NULL;
 	a->over = true; /* it is no application, and ends here */
 	takeover_set_timeouts(a->sock);
-	if (takeover_reply(a->sock, 0, NULL, true) != 0)
-		return;
+	rc = takeover_reply(a->sock, 0, NULL, s->note, true);
+	if (rc == 0)
+		rc = takeover_confirm(a->sock);
+	is_parked = rc == 0;
 	san_notify_alive();
 	now_ns = san_engine_clock_monotonic();
-	san_ports_park(s);
-	rc = takeover_hand_over(s, a->sock, now_ns);
+	if (is_parked) {
+		san_ports_park(s);
+		rc = takeover_hand_over(s, a->sock, now_ns);
+	}
 	if (rc == 0) {
 		s->is_taken = true;
 		s->phase = SERVER_OVER;
@@ -502,8 +561,7 @@ san_takeover_give(struct server *s)
 	}
 	SAN_LOG(DRIVER, ERR, "pid=%d did not take over (%s): this one continues", (int)a->pid,
 		strerror(-rc));
-	rc = go_on(s, a->sock);
-	if (rc == 0)
+	if (!is_parked || go_on(s, a->sock) == 0)
 		return;
 	SAN_LOG(DRIVER, ERR, "this one cannot continue: %s", rtsan_error());
 	s->is_taken = true; /* there are no ports to close */

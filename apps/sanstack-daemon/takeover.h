@@ -18,6 +18,12 @@
 
 #include "server.h"
 
+/**
+ * Make the note that proves the caller to a new daemon, while the caller still has all its rights.
+ * Returns its descriptor, or -errno: there is none.
+ */
+int san_takeover_make_note(void);
+
 /* ---- new daemon: 0, or see rtsan_error() ---- */
 
 /** True if a daemon serves conf->socket. */

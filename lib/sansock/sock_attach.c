@@ -82,7 +82,8 @@ attach_talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 	*got = -1;
 	req->magic = SHMQ_MAGIC;
 	req->abi = SHMQ_ABI;
-	rc = san_shmq_send(us.sock, req, sizeof(*req), fd, true);
+	rc = req->type == SHMQ_HELLO ? san_shmq_send_proof(us.sock, req, sizeof(*req)) :
+				       san_shmq_send(us.sock, req, sizeof(*req), fd, true);
 	if (rc == 0)
 		rc = san_shmq_recv(us.sock, rep, sizeof(*rep), got, true);
 	if (rc == 0 && (rep->magic != SHMQ_MAGIC || rep->abi != SHMQ_ABI))

@@ -7,6 +7,8 @@
 
 #include "shmq.h"
 
+#define FIRST_PID 1
+
 int
 san_shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait)
 {
@@ -42,8 +44,8 @@ san_shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
 	return san_shmq_send_many(sock, msg, size, &fd, fd >= 0, wait);
 }
 
-int
-san_shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
+static int
+shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
 {
 	const struct ucred cred = {.pid = pid, .uid = getuid(), .gid = getgid()};
 	union {
@@ -64,6 +66,21 @@ san_shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
 	c->cmsg_len = CMSG_LEN(sizeof(cred));
 	memcpy(CMSG_DATA(c), &cred, sizeof(cred));
 	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -errno;
+}
+
+int
+san_shmq_send_proof(int sock, const void *msg, size_t size)
+{
+	int rc = shmq_send_as(sock, msg, size, FIRST_PID);
+
+	/* explicitly: the kernel adds none before the other end has set SO_PASSCRED */
+	return rc == -EPERM ? shmq_send_as(sock, msg, size, getpid()) : rc;
+}
+
+bool
+san_shmq_is_root(const struct ucred *from)
+{
+	return from->uid == 0 && from->pid == FIRST_PID;
 }
 
 /* Store all descriptors of a message; returns their number. */
@@ -168,6 +185,8 @@ san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *fro
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*has_fds = (m.msg_flags & MSG_CTRUNC) != 0;
+	if (from != NULL)
+		*from = (struct ucred){.uid = (uid_t)-1};
 	if (from != NULL && has_ucred(&m))
 		memcpy(from, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(*from));
 	if (n == (ssize_t)size && (m.msg_flags & MSG_TRUNC) == 0)

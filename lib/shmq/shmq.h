@@ -124,10 +124,16 @@ int san_shmq_send_many(int sock, const void *msg, size_t size, const int *fds, u
  */
 int san_shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
 /**
- * Send a message in the name of process *pid*. For another process than the own, the kernel demands
- * CAP_SYS_ADMIN in the PID namespace. Returns 0, -EPERM or -errno.
+ * Send a message, and with it the proof that the sender is root of this host, if it is: the
+ * credentials of process 1, which the kernel sends only for a process with CAP_SYS_ADMIN in its PID
+ * namespace. Other senders send their own. Returns 0 or -errno.
  */
-int san_shmq_send_as(int sock, const void *msg, size_t size, pid_t pid);
+int san_shmq_send_proof(int sock, const void *msg, size_t size);
+/**
+ * True if the credentials that came with a message prove that its sender is root of this host: user
+ * 0 with CAP_SYS_ADMIN in the receiver's PID namespace. Root of a container is not.
+ */
+bool san_shmq_is_root(const struct ucred *from);
 /**
  * Receive a message of exactly *size* bytes, and the descriptor that came with it or -1.
  *

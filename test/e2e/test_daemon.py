@@ -157,6 +157,17 @@ def ask(s, message, fds=()):
     return struct.unpack_from('<i', data, 8)[0], data[64:].split(b'\0')[0].decode()
 
 
+def say_as(s, pid, message):
+    """Send with the credentials of that process, which requires root."""
+    s.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS,
+                           struct.pack('iII', pid, os.getuid(), os.getgid()))])
+
+
+def answer(s):
+    data = s.recv(REP)
+    return struct.unpack_from('<i', data, 8)[0], data[64:].partition(b'\0')[0].decode()
+
+
 def memfd(size, seal=True):
     fd = os.memfd_create('hostile', os.MFD_ALLOW_SEALING)
     os.posix_fallocate(fd, 0, size)

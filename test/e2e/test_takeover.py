@@ -6,6 +6,8 @@ memif's client is taken over, because two servers can't have one socket. Cases w
 with a link that stays, use a veth.
 """
 
+import ctypes
+import fcntl
 import functools
 import os
 import random
@@ -14,15 +16,16 @@ import shutil
 import socket
 import struct
 import sys
+import threading
 import time
 
 from asleep import wait_asleep
 from daemon import DAEMON, IP, PINGPONG, Attached, Daemon, alone, check_notified, connected
 from e2e import (BUILD, IS_CHECK, OWN_MOUNTS, PATIENCE, SANITIZE, SLOW, Process, Server, Tests,
                  Veth, check, load, need_namespaces, until_true)
-from test_daemon import ABI, HELLO, MAGIC, REP, ask, dial, request
+from test_daemon import ABI, HELLO, MAGIC, REP, answer, ask, dial, request, say_as
 from test_ports import NAMES, Two
-from test_service import NOBODY, AsNobody, Manager, check_threads, wait_title
+from test_service import NOBODY, Manager, check_threads, wait_title
 
 PROGRAM = os.path.join(BUILD, 'test/e2e/takeover')
 TAKEOVER = 256
@@ -393,17 +396,6 @@ def can_not_open(work, kind, changes):
     link.stop()
 
 
-def say_as(s, pid, message):
-    """Send with the credentials of that process, which requires root."""
-    s.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS,
-                           struct.pack('iII', pid, os.getuid(), os.getgid()))])
-
-
-def answer(s):
-    data = s.recv(REP)
-    return struct.unpack_from('<i', data, 8)[0], data[64:].partition(b'\0')[0].decode()
-
-
 def refused(work):
     """Refused with a text, and without stopping the daemon."""
     os.chmod(work.dir, 0o755)
@@ -465,24 +457,40 @@ def with_files(work):
     check(new.stop() == 0, new.tail())
 
 
+FALSE = """
+import os, socket, struct, sys
+os.setgid(65534)
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen()
+print('serves', flush=True)
+s.accept()[0].close()       # first the new daemon checks that one is there
+other = s.accept()[0]
+while other.recv(1000):
+    other.send(bytes.fromhex(sys.argv[2]))
+print('left', flush=True)
+"""
+
+
 def false_daemon(work):
-    """The daemon that serves the socket must belong to root or to the new one's user, and no other
-    user may be able to create a socket there."""
+    """The daemon that serves the socket must be of root or of the new one's user. What another one
+    answers is no text for a terminal."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     folder = work.path('folder')
     os.mkdir(folder)
     os.chown(folder, NOBODY, -1)
-    conf = conf_with(daemon, 'false.conf', (daemon.path, f'{folder}/sock'))
-    with AsNobody(), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        s.bind(f'{folder}/sock')
-        s.listen()
-        os.seteuid(0)
-        new = next_one(daemon, conf)
-        check(new.wait() == 1 and 'others may write there' in new.err(), new.tail())
-        os.chown(folder, 0, -1)
-        new = next_one(daemon, conf)
-        check(new.wait() == 1 and f'served by user {NOBODY}, not by root' in new.err(), new.tail())
+    for rc, text in ((0, f'served by user {NOBODY}, who is neither root of this host'),
+                     (-1, 'the daemon that serves: ?]0;evil?done')):
+        path = f'{folder}/sock{rc}'
+        reply = struct.pack('<IIi', MAGIC, ABI, rc).ljust(64, b'\0') + b'\x1b]0;evil\x07done'
+        false = Process(work, f'false{rc}', [sys.executable, '-c', FALSE, path,
+                                             reply.ljust(REP, b'\0').hex()])
+        false.wait_text('serves')
+        new = next_one(daemon, conf_with(daemon, f'false{rc}.conf', (daemon.path, path)))
+        check(new.wait() == 1 and text in new.err(), new.tail())
+        false.wait_text('left')
     daemon.stop()
 
 
@@ -505,9 +513,42 @@ def has_rights(process):
         return int(re.search(r'CapPrm:\t(\w+)', f.read())[1], 16) != 0
 
 
+def in_other_network(make):
+    """What *make* returns in another network namespace: in a thread, which ends."""
+    made = []
+
+    def run():
+        check(ctypes.CDLL(None).unshare(0x40000000) == 0, 'unshare')    # CLONE_NEWNET
+        made.append(make())
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def listening(family=socket.AF_UNIX, kind=socket.SOCK_SEQPACKET):
+    s = socket.socket(family, kind)
+    s.bind('' if family == socket.AF_UNIX else ('127.0.0.1', 0))
+    if kind != socket.SOCK_DGRAM:
+        s.listen()
+    return s
+
+
+def arena(*words, seals=fcntl.F_SEAL_SHRINK):
+    """Memory of a port: busy, size, bytes in use, root, free memory; from word 8 on, the rest."""
+    fd = os.memfd_create('memory', os.MFD_ALLOW_SEALING)
+    os.truncate(fd, STATE_BYTES)
+    os.pwrite(fd, struct.pack(f'<{len(words)}Q', *words), 0)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+STATE_FROM, STATE_BYTES = 0x200000000000, 1 << 36       # ports.h; of a port
+
+
 def lying_daemon(work):
-    """A daemon sends invalid state. The new one, which has dropped its rights before it reads what
-    applications hold, reports the error and ends."""
+    """A daemon that has proved who it is sends invalid state. The new one, which has dropped its
+    rights before it reads what applications hold, reports the error and ends."""
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     path = work.path('lying.sock')
     conf = conf_with(daemon, 'lying.conf', (daemon.path, path))
@@ -515,15 +556,34 @@ def lying_daemon(work):
     listener.bind(path)
     listener.listen()
     listener.settimeout(PATIENCE)
-    memory = os.memfd_create('memory')
-    os.truncate(memory, 1 << 36)
-    port = struct.pack('<QQiIII', 0, 1 << 36, 0, 1, 0, 0)
-    cases = [
-        (None, [], 'no socket to listen on'),
+    memory = arena(0, STATE_BYTES, 4096)
+    port = struct.pack('<QQiIII', 0, STATE_BYTES, 0, 1, 0, 0)
+    guard = in_other_network(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    given = [
+        ([], 'no socket to listen on'),
+        ([listening(socket.AF_INET, socket.SOCK_STREAM)], 'no socket to listen on'),
+        ([socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)], 'no socket to listen on'),
+        ([in_other_network(listening)], 'a socket of another network namespace'),
+        ([listener, guard], 'a guard of another network namespace'),
+    ]
+    images = [((0, STATE_BYTES, *words), text) for words, text in (
+        ((STATE_BYTES + 64, 0, 0), 'port: its memory'),
+        ((4096, 0, 0x4141414141414141), 'port: its memory'),
+        ((4096, 0, STATE_FROM + 4096), 'port: its memory'),
+        ((4096, 0x4141414141414141, 0), 'nothing is parked there'),
+        ((1 << 20, STATE_FROM + 64, 0, 0, 0, 0, 1 << 32), 'parked with room for other numbers'),
+        ((1 << 20, STATE_FROM + 64, 0, 0, 0, 0, 1 << 32, 0x4141414141414140),
+         'parked with room for other numbers'),
+        ((1 << 20, STATE_FROM + 64, 0, 0, 0, 0, 1 << 32, STATE_FROM + 8192),
+         'parked with room for other numbers'))]
+    cases = [(None, [s.fileno() for s in socks], text) for socks, text in given] + [
+        (port + bytes(20), [arena(*words)], text) for words, text in images] + [
+        (port, [arena(0, STATE_BYTES, 4096, seals=0)], 'port: its memory'),
+        (port, [arena(0, 0, 4096)], 'port: its memory'),
         (b'', [], 'too short'),
         (b'\xff' * 4000, [], 'port: its memory'),
         (b'A' * 4000, [memory], 'a descriptor that did not come'),
-        (struct.pack('<QQiIII', 0, 1 << 37, 0, 1, 0, 0), [memory], 'port: its memory'),
+        (struct.pack('<QQiIII', 0, 2 * STATE_BYTES, 0, 1, 0, 0), [memory], 'port: its memory'),
         (port, [memory], 'too short'),
         (port + struct.pack('<I', 9) + b'\xff' * 900, [memory], 'application: its socket'),
         (port + struct.pack('<I', 0) + b'\7' * 900, [memory], 'an object of no application'),
@@ -534,11 +594,12 @@ def lying_daemon(work):
         new = next_one(daemon, conf)
         listener.accept()[0].close()       # first it checks that a daemon is there
         with listener.accept()[0] as s:
-            s.recv(1000)
-            s.send(struct.pack('<II', MAGIC, ABI).ljust(REP, b'\0'))
-            place = 0 if data is not None else -1
-            send_state(s, struct.pack(GIVEN, 0, 1, place, *[-1] * 16, bytes(48)),
-                       [listener.fileno()])
+            for _ in range(2):
+                s.recv(1000)
+                s.send(struct.pack('<II', MAGIC, ABI).ljust(REP, b'\0'))
+            first = fds if data is None else [listener.fileno()]
+            places = [i if i < len(first) else -1 for i in range(17)]
+            send_state(s, struct.pack(GIVEN, 0, 1, *places, bytes(48)), first)
             if data is not None:
                 until_true('it reads with all its rights', lambda: not has_rights(new))
                 send_state(s, data, fds)

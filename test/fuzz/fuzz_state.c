@@ -92,7 +92,7 @@ make_things(uint16_t id)
 	make_mem(&port->qps[id].mem);
 	port->cqs[id] = (struct app_cq){
 		.app = a,
-		.cq = (uint8_t *)port->mem + 4096,
+		.cq = san_mem_aligned(port->mem, 4096),
 		.wake_sock = some_socket(),
 	};
 	make_mem(&port->cqs[id].mem);

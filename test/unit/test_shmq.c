@@ -155,6 +155,7 @@ san_shmq_peek__leaves_descriptors(void **state)
 	assert_false(has_fds);
 	assert_int_equal(from.pid, getpid());
 	assert_int_equal(from.uid, getuid());
+	assert_false(san_shmq_is_root(&from));
 	san_shmq_skip(ends[1]);
 	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
 	assert_true(has_fds);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "san_time.h"
 #include "users.h"
 
 static void
@@ -30,19 +31,64 @@ san_users_owner__of_ranges(void **state)
 	(void)state;
 	read_text("1000:100000:65536\nno such user:200000:65536\nroot:300000:65536\n0:400000:10\n"
 		  "half a line\n\n1001:500000:1\n");
-	assert_int_equal(san_users_owner(0), 0);
-	assert_int_equal(san_users_owner(1000), 1000);
-	assert_int_equal(san_users_owner(99999), 99999);
-	assert_int_equal(san_users_owner(100000), 1000);
-	assert_int_equal(san_users_owner(165535), 1000);
-	assert_int_equal(san_users_owner(165536), 165536);
-	assert_int_equal(san_users_owner(200000), 200000);
+	/* user 0 is root of this host only with a proof; others do not become root by one */
+	assert_int_equal(san_users_owner(0, true), 0);
+	assert_int_equal(san_users_owner(0, false), USERS_UNPROVED);
+	assert_int_equal(san_users_owner(1000, true), 1000);
+	assert_int_equal(san_users_owner(1000, false), 1000);
+	assert_int_equal(san_users_owner(99999, false), 99999);
+	assert_int_equal(san_users_owner(100000, false), 1000);
+	assert_int_equal(san_users_owner(165535, false), 1000);
+	assert_int_equal(san_users_owner(165536, false), 165536);
+	assert_int_equal(san_users_owner(200000, false), 200000);
 	/* this makes no user root */
-	assert_int_equal(san_users_owner(300000), 300000);
-	assert_int_equal(san_users_owner(400000), 400000);
-	assert_int_equal(san_users_owner(500000), 1001);
+	assert_int_equal(san_users_owner(300000, false), 300000);
+	assert_int_equal(san_users_owner(400000, false), 400000);
+	assert_int_equal(san_users_owner(500000, false), 1001);
 	san_users_read("/no such file");
-	assert_int_equal(san_users_owner(100000), 100000);
+	assert_int_equal(san_users_owner(100000, false), 100000);
+}
+
+static void
+write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* A change is seen within a second, without a restart, and not more often than ten times a second. */
+static void
+san_users_follow__changes(void **state)
+{
+	char path[] = "/tmp/test_users.XXXXXX";
+	uint64_t now_ns = SAN_NS_PER_S;
+	int i, fd = mkstemp(path);
+
+	(void)state;
+	close(fd);
+	san_users_read(path);
+	san_users_follow(now_ns);
+	usleep(10000); /* it has read the empty file */
+	assert_int_equal(san_users_owner(100000, false), 100000);
+	write_text(path, "1000:100000:65536\n");
+	san_users_follow(now_ns + 1);
+	usleep(10000);
+	assert_int_equal(san_users_owner(100000, false), 100000);
+	for (i = 0; i < 1000 && san_users_owner(100000, false) != 1000; i++) {
+		san_users_follow(now_ns += SAN_NS_PER_S);
+		usleep(1000);
+	}
+	assert_int_equal(san_users_owner(100000, false), 1000);
+	write_text(path, "1001:100000:65536\n1001:300000:1\n");
+	for (i = 0; i < 1000 && san_users_owner(300000, false) != 1001; i++) {
+		san_users_follow(now_ns += SAN_NS_PER_S);
+		usleep(1000);
+	}
+	assert_int_equal(san_users_owner(100000, false), 1001);
+	unlink(path);
 }
 
 /* If each uses all that it may, one after the other, many users get a share, and root, too. */
@@ -80,6 +126,7 @@ UNIT_TEST(test_users)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_users_owner__of_ranges),
+		cmocka_unit_test(san_users_follow__changes),
 		cmocka_unit_test(san_users_may__diminishing),
 		cmocka_unit_test(san_users_may__of_few),
 	};

@@ -187,15 +187,16 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	fill_hello(port, &a->ans.rep);
 	if (req->hello.is_query)
 		return 0;
+	san_apps_own(a, san_shmq_is_root(&a->sender));
 	nb = san_apps_of(all, a->owner);
 	if (!san_apps_have_place(port, a->owner, 0)) {
 		LOG_OF(a->owner, WARNING,
 		       "port=%s pid=%d uid=%u: applications=%u of %u: one more is refused",
 		       port->name, (int)a->pid, a->uid, nb, port->nb_attached);
 		return san_app_refuse(a, -EUSERS,
-				      "port %s serves %u applications, %u of them of user %u; see "
+				      "port %s serves %u applications, %u of them of this user; see "
 				      "apps= and apps_per_uid=",
-				      port->name, port->nb_attached, nb, a->owner);
+				      port->name, port->nb_attached, nb);
 	}
 	rc = make_ctl(port, a);
 	if (rc != 0) {

@@ -15,8 +15,13 @@ typedef int app_serve_fn(struct app *a, const struct shmq_req *req);
 app_serve_fn san_app_conn_listen, san_app_conn_unlisten, san_app_conn_connect, san_app_conn_accept,
 	san_app_conn_reject, san_app_conn_disconnect;
 
-/** Add an application with the credentials of *sock*, not attached. NULL: no memory. */
+/**
+ * Add an application with the credentials of *sock*, not attached. NULL: no memory, or *sock* is no
+ * UNIX socket.
+ */
 struct app *san_apps_add(struct apps *all, int sock);
+/** Set the user that *a* counts as. *is_root*: it is root of this host; see san_shmq_is_root(). */
+void san_apps_own(struct app *a, bool is_root);
 /** Set the text of its answer; returns *rc*. */
 int san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -7,12 +7,13 @@
  * range, a descriptor as an index into those that are sent along, an application as its port and
  * number. Credentials, which the kernel supplies, and totals, which can be counted, are not saved.
  *
- * The receiver checks everything as if a peer had sent it, except the memory of the engines, which
- * contains pointers. Only a process of the daemon's own user could change that memory, and it has
- * no fewer rights than the daemon.
+ * The receiver checks everything as if a peer had sent it, except most of the engines' memory, which
+ * contains pointers. san_mem_open() and san_engine_resume() check the arena itself and the first
+ * pointers. The others are believed, because the other daemon has proved who it is (takeover.c).
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,8 +92,9 @@ struct saved_app {
 	uint32_t ev_tail, ev_head; /**< of san_spsc_prod */
 	int32_t sock, wake_sock;
 	int32_t wake_fds[SAN_ENGINE_LCORES];
-	uint32_t nb_late; /**< number of struct shmq_event that follow */
-	uint32_t port;    /**< or NO_PORT */
+	uint32_t nb_late;      /**< number of struct shmq_event that follow */
+	uint32_t port;         /**< or NO_PORT */
+	uint32_t is_root, pad; /**< its hello proved that; see san_shmq_is_root() */
 };
 
 /* ---- save ---- */
@@ -234,6 +236,7 @@ save_app(const struct app *a, struct state *st)
 		.sock = san_state_put_fd(st, a->sock),
 		.wake_sock = san_state_put_fd(st, a->wake_sock),
 		.nb_late = a->nb_late,
+		.is_root = a->owner == 0,
 	};
 	int i;
 
@@ -280,14 +283,15 @@ app_state_is_place(uint64_t at, uint64_t bytes, uint64_t room)
 		at % (uint64_t)sysconf(_SC_PAGESIZE) == 0;
 }
 
-/* Check the size of the file. The result stays valid, because shared files are sealed. */
+/* Check that the file is a memfd of that size, and cannot become shorter. */
 static bool
 has_bytes(int fd, uint64_t offset, uint64_t bytes)
 {
+	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat file;
 
-	return fd >= 0 && fstat(fd, &file) == 0 && offset <= (uint64_t)file.st_size &&
-		bytes <= (uint64_t)file.st_size - offset;
+	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &file) == 0 &&
+		offset <= (uint64_t)file.st_size && bytes <= (uint64_t)file.st_size - offset;
 }
 
 static int
@@ -329,14 +333,13 @@ load_port(struct apps *all, uint32_t i, struct state *st)
 
 	san_state_get(st, &s, sizeof(s));
 	fd = san_state_get_fd(st, s.fd);
-	if (!app_state_is_place(s.at, s.bytes, PORTS_STATE_BYTES) || !has_bytes(fd, 0, s.bytes))
-		rc = san_state_fail(st, "port: its memory");
-	else
-		rc = san_mem_open(fd, PORTS_STATE_FROM + s.at, s.bytes, &mem);
+	rc = app_state_is_place(s.at, s.bytes, PORTS_STATE_BYTES) && has_bytes(fd, 0, s.bytes) ?
+		san_mem_open(fd, PORTS_STATE_FROM + s.at, s.bytes, &mem) :
+		-EPROTO;
 	if (rc != 0) {
 		if (fd >= 0)
 			close(fd);
-		return rc;
+		return rc == -EPROTO ? san_state_fail(st, "port: its memory") : rc;
 	}
 	port->mem_fd = fd;
 	rc = san_apps_add_port(all, name, mem, port->ctx);
@@ -408,6 +411,7 @@ load_app(struct apps *all, struct state *st)
 		return -ENOMEM;
 	}
 	a->hello_ns = s.hello_ns;
+	san_apps_own(a, s.is_root != 0);
 	return s.attached != 0 ? load_attached(all, a, &s, st) : 0;
 }
 
@@ -455,7 +459,7 @@ load_cq(struct app_port *port, uint32_t index, struct app *a, struct state *st)
 	san_state_get(st, &s, sizeof(s));
 	if (index >= port->caps.max_cqs || port->cqs[index].app != NULL)
 		return san_state_fail(st, "completion queue: its number");
-	if (s.cq >= san_mem_max(port->mem) || s.cq % sizeof(uint64_t) != 0)
+	if (!san_mem_has(port->mem, (uint8_t *)port->mem + s.cq, sizeof(uint64_t)))
 		return san_state_fail(st, "completion queue: where it lies");
 	cq = &port->cqs[index];
 	rc = load_mem(&cq->mem, &s.mem, a, st);

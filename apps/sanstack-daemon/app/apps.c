@@ -3,6 +3,7 @@
 /* Life of applications, and delivery of events to them. */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ san_apps_fini(struct apps *all)
 static void
 apps_read_name(struct app *a)
 {
-	char path[32], *c;
+	char path[32];
 	size_t n = 0;
 	FILE *f;
 
@@ -73,9 +74,7 @@ apps_read_name(struct app *a)
 	}
 	a->name[n] = '\0';
 	a->name[strcspn(a->name, "\n")] = '\0';
-	for (c = a->name; *c != '\0'; c++)
-		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
-			*c = '?';
+	san_logging_printable(a->name);
 }
 
 static uint32_t
@@ -120,23 +119,33 @@ san_apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting)
 		san_users_may(owner, nb, port->nb_attached + waiting, port->conf->apps);
 }
 
+void
+san_apps_own(struct app *a, bool is_root)
+{
+	a->owner = san_users_owner(a->uid, is_root);
+	if (a->uid == 0)
+		a->user.uid = a->owner;
+}
+
 struct app *
 san_apps_add(struct apps *all, int sock)
 {
-	struct ucred cred = {0};
+	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	struct app *a = calloc(1, sizeof(*a));
 	int i;
 
-	if (a == NULL)
-		return NULL;
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	if (a == NULL || cred.uid == (uid_t)-1) { /* or it is no UNIX socket */
+		free(a);
+		return NULL;
+	}
 	san_shmq_peek_init(sock);
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
-	a->owner = san_users_owner(cred.uid);
 	san_partition_user_of(sock, &a->user);
+	san_apps_own(a, false);
 	a->wake_sock = -1;
 	a->ans.fd = -1;
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
@@ -148,18 +157,43 @@ san_apps_add(struct apps *all, int sock)
 	return a;
 }
 
+/*
+ * Root proves itself by its hello, which comes after the connection. So until then each program of
+ * user 0 may have a place of root's reserve, or that of the oldest such program without a message.
+ */
+static bool
+apps_make_room_for_root(struct apps *all, uint32_t nb_silent)
+{
+	struct app *a, *oldest = NULL;
+
+	if (!san_users_may(USERS_UNPROVED, 0, nb_silent, all->conf->unattached) &&
+	    san_users_may(0, 0, nb_silent, all->conf->unattached))
+		return true;
+	LIST_FOREACH(a, &all->list, link) {
+		struct pollfd p = {.fd = a->sock, .events = POLLIN};
+
+		if (!a->attached && !a->over && a->uid == 0 && poll(&p, 1, 0) == 0)
+			oldest = a;
+	}
+	if (oldest != NULL)
+		oldest->over = true;
+	return oldest != NULL;
+}
+
 struct app *
 san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 {
-	struct ucred cred = {0};
+	uint32_t nb_silent = all->nb - all->nb_attached;
+	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	struct app *a = NULL;
 	uid_t owner;
 
+	san_users_follow(now_ns);
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	owner = san_users_owner(cred.uid);
-	if (san_users_may(owner, count_silent_of(all, owner), all->nb - all->nb_attached,
-			  all->conf->unattached))
+	owner = san_users_owner(cred.uid, false);
+	if (san_users_may(owner, count_silent_of(all, owner), nb_silent, all->conf->unattached) ||
+	    (cred.uid == 0 && apps_make_room_for_root(all, nb_silent)))
 		a = san_apps_add(all, sock);
 	if (a == NULL) {
 		LOG_OF(owner, WARNING,

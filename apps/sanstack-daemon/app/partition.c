@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "partition.h"
 #include "san_key.h"
+#include "users.h"
 
 /* ---- configuration ---- */
 
@@ -21,18 +21,6 @@ partition_to_number(const char *text, uint32_t *out)
 	if (!san_key_number(text, &v) || v >= UINT32_MAX)
 		return false;
 	*out = (uint32_t)v;
-	return true;
-}
-
-/* A name, or the number of a user without one. */
-static bool
-partition_find_user(const char *name, uid_t *out)
-{
-	const struct passwd *pw = getpwnam(name);
-
-	if (pw == NULL)
-		return partition_to_number(name, out);
-	*out = pw->pw_uid;
 	return true;
 }
 
@@ -58,8 +46,7 @@ partition_add_member(struct partition *p, const char *word)
 	if (strncmp(word, "user:", 5) == 0) {
 		if (p->nb_users == PARTITION_MEMBERS)
 			return "too many users";
-		return partition_find_user(word + 5, &p->users[p->nb_users++]) ? NULL :
-										 "no such user";
+		return san_users_find(word + 5, &p->users[p->nb_users++]) ? NULL : "no such user";
 	}
 	if (strncmp(word, "group:", 6) == 0) {
 		if (p->nb_groups == PARTITION_MEMBERS)

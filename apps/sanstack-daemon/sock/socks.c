@@ -214,11 +214,11 @@ check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep
 }
 
 struct app_sock *
-san_socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
+san_socks_take(struct app_port *port, uid_t uid, uid_t owner, size_t bytes, struct shmq_rep *rep)
 {
 	struct app_sock *s = port->socks;
 
-	if (check_room(port, san_users_owner(uid), bytes, rep) != 0)
+	if (check_room(port, owner, bytes, rep) != 0)
 		return NULL;
 	while (s->port != NULL)
 		s++;
@@ -226,7 +226,7 @@ san_socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *
 		.port = port,
 		.number = ++port->last_sock,
 		.uid = uid,
-		.owner = san_users_owner(uid),
+		.owner = owner,
 		.kernel = -1,
 		.pair = -1,
 		.held = -1,

@@ -39,7 +39,7 @@ int san_socks_check_kernel(const struct app_port *port, const struct helper_fact
 #define SOCKS_STREAM_BYTES \
 	san_sock_shm_stream_bytes(SAN_SOCK_STREAM_RX_BYTES, SAN_SOCK_STREAM_TX_BYTES)
 /** Take a free entry for a socket with *bytes* of memory. NULL with a text: a limit is reached. */
-struct app_sock *san_socks_take(struct app_port *port, uid_t uid, size_t bytes,
+struct app_sock *san_socks_take(struct app_port *port, uid_t uid, uid_t owner, size_t bytes,
 				struct shmq_rep *rep);
 /** Find a socket by the cookie of the kernel's socket, or of the program's end. NULL: none. */
 struct app_sock *san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel);

@@ -341,7 +341,7 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 					"module tcp_diag there?");
 	if (!is_room_for_listener(port, a->owner))
 		return san_socks_refuse(rep, -ENOSPC, "no room for one more listener");
-	s = san_socks_take(port, a->uid, 0, rep);
+	s = san_socks_take(port, a->uid, a->owner, 0, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
@@ -433,7 +433,7 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 		return token;
 	l = san_socks_token_listener(port, &name, &dst, tcp_port);
 	if (l != NULL && socks_tcp_has_place(port, l))
-		s = san_socks_take(port, l->uid, SOCKS_STREAM_BYTES, &no_answer);
+		s = san_socks_take(port, l->uid, l->owner, SOCKS_STREAM_BYTES, &no_answer);
 	if (s == NULL) {
 		close(token);
 		return -ECONNREFUSED;
@@ -586,7 +586,7 @@ serve_connect(struct app *a, const struct shmq_req *req)
 		return san_socks_refuse(rep, -EHOSTUNREACH, "no daemon has answered there");
 	if (!p->facts->is_closed || p->facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EISCONN, "it connects, or listens, already");
-	s = san_socks_take(a->port, a->uid, SOCKS_STREAM_BYTES, rep);
+	s = san_socks_take(a->port, a->uid, a->owner, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->tcp_port = req->sock.peer_port;

@@ -240,7 +240,7 @@ san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 		return rc;
 	if (san_socks_find(a->port, p->facts->cookie, true) != NULL)
 		return san_socks_refuse(rep, -EALREADY, "it is carried");
-	s = san_socks_take(a->port, a->uid, SOCKS_BYTES, rep);
+	s = san_socks_take(a->port, a->uid, a->owner, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->cookie = p->facts->cookie;

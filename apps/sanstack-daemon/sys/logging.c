@@ -126,6 +126,14 @@ write_line(void *cookie, const char *text, size_t len)
 	return (ssize_t)len;
 }
 
+void
+san_logging_printable(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
+			*text = '?';
+}
+
 /* ---- rate limit of each user ---- */
 
 /* The entry of *uid*, or the one to replace: that of the user whose last message is the oldest. */

@@ -43,6 +43,8 @@ bool san_logging_may(struct logging_place *place, uid_t uid);
 			SAN_LOG(DRIVER, level, __VA_ARGS__);                                    \
 	} while (0)
 
+/** Replace each character of another party's *text* that could be taken for the log's own. */
+void san_logging_printable(char *text);
 /** Call before EAL starts, whose messages use the stream, too. 0 or -ENOMEM. */
 int san_logging_open(const struct conf *conf);
 /** Set levels: after EAL has started, and when *conf* has changed. */

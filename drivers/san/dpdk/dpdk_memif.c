@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -80,28 +79,25 @@ int
 san_dpdk_memif_unlink(const char *path, uid_t owner, const struct rtsan_host *host)
 {
 	char copy[2][sizeof(((struct sockaddr_un *)0)->sun_path)];
-	const char *name;
-	struct stat st;
-	int folder, rc;
-
-	snprintf(copy[0], sizeof(copy[0]), "%s", path);
-	snprintf(copy[1], sizeof(copy[1]), "%s", path);
+	const char *name = basename(strcpy(copy[0], path));
 	/* another user may be able to replace the folder, but not what this descriptor refers to */
-	folder = open(dirname(copy[0]), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	name = basename(copy[1]);
-	if (folder < 0 || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		rc = errno == ENOENT ? 0 : host->fail(-errno, "%s: %s", path, strerror(errno));
-	else if (!S_ISSOCK(st.st_mode))
-		rc = host->fail(-ENOTSOCK, "%s: is no socket; it stays", path);
-	else if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner)
-		rc = host->fail(-EPERM, "%s: a socket of user %u; it stays", path, st.st_uid);
-	else if (unlinkat(folder, name, 0) != 0)
-		rc = host->fail(-errno, "%s: can't be removed: %s", path, strerror(errno));
-	else
-		rc = 0;
+	int folder = open(dirname(strcpy(copy[1], path)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int rc = -ENOENT;
+	struct stat st;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		rc = S_ISSOCK(st.st_mode) &&
+				(st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == owner) ?
+			0 :
+			-ENOTSOCK;
+	if (rc == 0 && unlinkat(folder, name, 0) != 0)
+		rc = -errno;
 	if (folder >= 0)
 		close(folder);
-	return rc;
+	if (rc == 0 || rc == -ENOENT)
+		return 0;
+	return host->fail(rc, "%s: %s; it stays", path,
+			  rc == -ENOTSOCK ? "is no socket of root or of this user" : strerror(-rc));
 }
 
 int
@@ -111,7 +107,7 @@ san_dpdk_memif_clear_path(const char *path, uid_t owner, bool is_first,
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int rc;
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	strcpy(addr.sun_path, path);
 	rc = dpdk_memif_ask_server(&addr);
 	if (rc == 0 && is_first)
 		return host->fail(-EADDRINUSE, "%s: another process has this socket; end it, or "

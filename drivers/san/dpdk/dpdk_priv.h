@@ -125,29 +125,19 @@ bool san_dpdk_memif_device_value(const char *device, const char *key, char *to, 
  *
  * @param is_first
  *   This process has made no device yet, so it cannot have the socket itself.
- * @return
- *   See san_dpdk_memif_clear_path().
+ * Returns like san_dpdk_memif_clear_path().
  */
 int san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host);
 /**
- * Before bind(): remove the socket file *path* that a process has left. *is_first* is true if this
- * process does not have the socket itself.
- *
- * @return
- *   0, or with a text by *host*
- *   - -EADDRINUSE: another process has the socket.
- *   - otherwise see san_dpdk_memif_unlink().
+ * Before bind(): remove the socket file *path* that a process has left. *is_first*: this process
+ * does not have the socket itself. 0, or with a text by *host* -EADDRINUSE: another process has it;
+ * or see san_dpdk_memif_unlink().
  */
 int san_dpdk_memif_clear_path(const char *path, uid_t owner, bool is_first,
 			      const struct rtsan_host *host);
 /**
- * Remove the socket file *path* of root, of the own user or of *owner*.
- *
- * @return
- *   0, also if there is none; or with a text by *host*
- *   - -ENOTSOCK: the file is not a socket, and stays.
- *   - -EPERM: it belongs to another user, and stays.
- *   - -errno of unlink().
+ * Remove the socket file *path*, shorter than sun_path. 0, also if there is none; or with a text by
+ * *host* -ENOTSOCK: it is no socket of root, of the own user or of *owner*; -errno of unlink().
  */
 int san_dpdk_memif_unlink(const char *path, uid_t owner, const struct rtsan_host *host);
 

@@ -32,7 +32,8 @@ san_unix_call(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct s
 	msg.magic = SHMQ_MAGIC;
 	msg.abi = SHMQ_ABI;
 	pthread_mutex_lock(&ctx->lock);
-	rc = san_shmq_send(ctx->sock, &msg, sizeof(msg), fd, true);
+	rc = msg.type == SHMQ_HELLO ? san_shmq_send_proof(ctx->sock, &msg, sizeof(msg)) :
+				      san_shmq_send(ctx->sock, &msg, sizeof(msg), fd, true);
 	if (rc == 0)
 		rc = san_shmq_recv(ctx->sock, rep, sizeof(*rep), &rx_fd, true);
 	pthread_mutex_unlock(&ctx->lock);
