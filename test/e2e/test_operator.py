@@ -17,7 +17,8 @@ import urllib.request
 import ctf
 from daemon import IP, PINGPONG, Daemon, wait_listening
 from daemon import eal as eal_of, embedded as embedded_at
-from e2e import (BENCH, BUILD, PATIENCE, SOURCE, Failed, Process, Tests, Work, check, until_true)
+from e2e import (BENCH, BUILD, PATIENCE, SOURCE, Failed, Process, Skipped, Tests, Work, check,
+                 until_true)
 from openmetrics import parse
 from test_daemon import HELLO, ask, dial, request
 
@@ -207,6 +208,70 @@ def unnamed(work, daemons):
     shutil.rmtree(os.path.join(folder, 'rte'))
     add('rte', daemons[1])
     ask(0, 'memif')
+
+
+EVIL = '\x1b]0;title\x07\x1b[2J\x9b1m\u202eevil\nline'
+FALSE = """
+import json, os, socket, sys, threading
+path, uid, evil = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+os.setgroups([])
+os.setgid(uid)
+os.setuid(uid)
+l = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+l.bind(path)
+l.listen()
+print('serves', flush=True)
+answers = {'ports': ['0', evil], 'drops': {'drop_' + evil: 1}, 'reasons': {evil: evil},
+           'port': {'port_name': evil, 'mtu': evil}, 'cam': {'error': evil},
+           'capture': dict.fromkeys(('file', 'active', 'cid', 'packets', 'missed'), evil)}
+def serve(s):
+    s.send(json.dumps({'pid': 1, 'max_output_len': 16384}).encode())
+    while question := s.recv(1000).decode():
+        name = question.split(',')[0]
+        s.send(json.dumps({name: answers.get(name.split('/')[2])}).encode())
+while True:
+    threading.Thread(target=serve, args=l.accept()[:1], daemon=True).start()
+"""
+
+
+def foreign(work, _):
+    """A socket of another user, or in its folder, is used only by name. What a process answers has
+    no effect on a terminal."""
+    def ask(status, *args):
+        done = subprocess.run([SANCTL, *args], capture_output=True, text=True, check=False,
+                              timeout=PATIENCE,
+                              env={**os.environ, 'RUNTIME_DIRECTORY': work.path('foreign')})
+        check(done.returncode == status, f'{args}: {done.returncode} {done.stdout} {done.stderr}')
+        return done.stdout + done.stderr
+
+    if os.geteuid() != 0:
+        raise Skipped('another user: needs root')
+    folder = work.path('foreign/dpdk/rte')
+    os.makedirs(folder)
+    os.chmod(work.dir, 0o755)
+    path = os.path.join(folder, 'dpdk_telemetry.v2')
+    for user, owner, mode in ((65534, 65534, 0o755), (0, 65534, 0o755), (0, 0, 0o777),
+                              (0, 0, 0o755)):
+        os.chown(folder, user, -1)
+        os.chmod(folder, 0o755)
+        false = Process(work, 'false', [sys.executable, '-c', FALSE, path, str(user),
+                                        json.dumps(EVIL)])
+        false.wait_text('serves')
+        os.chown(folder, owner, -1)
+        os.chmod(folder, mode)
+        if (user, owner, mode) == (0, 0, 0o755):
+            check('evil' in ask(0, 'port'), 'one of root is not used')
+        for args in () if (user, owner, mode) == (0, 0, 0o755) else ((), ('-f', 'rte')):
+            said = ask(1, *args, 'port')
+            check('another user serves it' in said and 'evil' not in said, said)
+        for command, status in (('drops', 0), ('reasons', 0), ('port', 0), ('cam', 1),
+                                ('capture show', 0), ('hist', 1)):
+            said = ask(status, '--socket', path, *command.split())
+            check(all(c.isprintable() or c == '\n' for c in said), repr(said))
+            check(command == 'hist' or '\\x1b]0;title\\x07' in said, repr(said))
+            check('\nline' not in said, repr(said))
+        false.kill()
+        os.unlink(path)
 
 
 @contextlib.contextmanager
@@ -472,6 +537,7 @@ def main():
                 (tests.add, 'reasons', reasons),
                 (tests.add_long, 'tables of sanctl', tables),
                 (tests.add_long, 'sanctl without a name', unnamed),
+                (tests.add, 'a socket of another user', foreign),
                 (tests.add, 'streams', streams),
                 (tests.add_long, 'OpenMetrics', metrics),
                 (tests.add, 'captures', captures),
