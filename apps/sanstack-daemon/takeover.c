@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_jhash.h>
 #include <rte_version.h>
 
 #include "app_state.h"
@@ -37,6 +38,8 @@
 #include "san_log.h"
 #include "shmq_guard.h"
 #include "takeover.h"
+
+#define HASH_OF(text, h) rte_jhash((text), (uint32_t)strlen(text) + 1, (h))
 
 #define WAIT_S      4 /* time for a step of the other daemon; below half of a usual watchdog's */
 #define LEAVE_TRIES 5 /* times WAIT_S, for a daemon that has failed to end */
@@ -58,43 +61,22 @@ struct given {
 
 /* ---- both ---- */
 
-/* FNV-1a. */
-static uint64_t
-takeover_hash_text(uint64_t h, const char *text)
-{
-	do
-		h = (h ^ (uint8_t)*text) * 0x100000001b3;
-	while (*text++ != '\0');
-	return h;
-}
-
 /* What must be equal in both daemons: structures, sections of ports, DPDK version. */
 static void
 takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
 {
-	uint64_t h = 0xcbf29ce484222325;
-	uint32_t i;
+	uint32_t i, h = HASH_OF(rte_version(), 0);
 	int k;
 
 	for (i = 0; i < conf->nb_ports; i++) {
-		h = takeover_hash_text(h, conf->ports[i].name);
+		h = HASH_OF(conf->ports[i].name, h);
 		for (k = 0; k < conf->ports[i].nb_words; k++)
-			h = takeover_hash_text(h, conf->ports[i].words[k]);
+			h = HASH_OF(conf->ports[i].words[k], h);
 	}
-	h = takeover_hash_text(h, rte_version());
-	snprintf(text, SHMQ_LAYOUT, "%s %016llx", layout, (unsigned long long)h);
+	snprintf(text, SHMQ_LAYOUT, "%s %08x", layout, h);
 }
 
-static struct shmq_req
-takeover_request_of(const struct conf *conf)
-{
-	struct shmq_req req = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .type = SHMQ_TAKEOVER};
-
-	takeover_describe_layout(conf, req.layout);
-	return req;
-}
-
-/* True if root of this host has sent it, and another daemon may have passed it on. */
+/* True if *fd* holds a note of root of this host. */
 static bool
 takeover_is_note(int fd)
 {
@@ -110,16 +92,13 @@ takeover_is_note(int fd)
 int
 san_takeover_make_note(void)
 {
-	int ends[2], rc;
+	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-		return -errno;
-	rc = san_shmq_send_proof(ends[1], note_text, sizeof(note_text));
+		return -1;
+	san_shmq_send_proof(ends[1], note_text, sizeof(note_text));
 	close(ends[1]);
-	if (rc == 0)
-		return ends[0];
-	close(ends[0]);
-	return rc;
+	return ends[0];
 }
 
 /* Open a process that has our user and namespaces. Returns a pidfd; or -1: it has others. */
@@ -198,13 +177,15 @@ san_takeover_find(const struct conf *conf)
 static int
 takeover_ask(struct server *s, struct ucred *from, int *note)
 {
-	struct shmq_req req = takeover_request_of(&s->conf);
+	struct shmq_req req = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .type = SHMQ_TAKEOVER};
 	struct pollfd p = {.fd = s->other, .events = POLLIN};
 	struct shmq_rep rep = {.rc = 0};
 	bool has_fds;
-	int rc = poll(&p, 1, 0) == 0 ? san_shmq_send_proof(s->other, &req, sizeof(req)) : -EPROTO;
+	int rc;
 
 	*note = -1;
+	takeover_describe_layout(&s->conf, req.layout);
+	rc = poll(&p, 1, 0) == 0 ? san_shmq_send_proof(s->other, &req, sizeof(req)) : -EPROTO;
 	if (rc == 0 && poll(&p, 1, WAIT_S * 1000) != 1)
 		rc = -ETIMEDOUT;
 	if (rc == 0)

@@ -20,7 +20,7 @@
 
 /**
  * Make the note that proves the caller to a new daemon, while the caller still has all its rights.
- * Returns its descriptor, or -errno: there is none.
+ * Returns its descriptor, or -1.
  */
 int san_takeover_make_note(void);
 

@@ -630,13 +630,19 @@ def unsigned(pair):
 # ---- shares ----
 
 def subordinate(work):
-    """Subordinate users of one user have one share together; another user and root get theirs."""
+    """Subordinate users of one user have one share together, also if they became that after the
+    daemon's start; another user and root get theirs."""
     os.chmod(work.dir, 0o755)
     subuid = work.path('subuid')
     with open(subuid, 'w', encoding='utf-8') as f:
-        f.write('65534:100000:65536\n')
+        f.write('65533:100000:65536\n')
     daemon = opened(Daemon(work, 'server', limits='unattached = 32', wrap=[
         *OWN_MOUNTS, 'sh', '-c', f"""{OWN_MOUNTS_SH}mount --bind {subuid} /etc/subuid && exec "$@" """, 'sh']))
+    with open(subuid, 'w', encoding='utf-8') as f:
+        f.write('nobody:100000:65536\n')
+    time.sleep(0.2)
+    with dial(daemon):      # it looks at the file
+        time.sleep(1)
     mute = []
     for uid in [*range(100000, 100020), 65534]:
         os.seteuid(uid)

@@ -558,6 +558,7 @@ def lying_daemon(work):
     listener.settimeout(PATIENCE)
     memory = arena(0, STATE_BYTES, 4096)
     port = struct.pack('<QQiIII', 0, STATE_BYTES, 0, 1, 0, 0)
+    nothing = bytes(4 + 80)     # no application; app_state.c: struct saved, the end
     guard = in_other_network(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     given = [
         ([], 'no socket to listen on'),
@@ -577,7 +578,7 @@ def lying_daemon(work):
         ((1 << 20, STATE_FROM + 64, 0, 0, 0, 0, 1 << 32, STATE_FROM + 8192),
          'parked with room for other numbers'))]
     cases = [(None, [s.fileno() for s in socks], text) for socks, text in given] + [
-        (port + bytes(20), [arena(*words)], text) for words, text in images] + [
+        (port + nothing, [arena(*words)], text) for words, text in images] + [
         (port, [arena(0, STATE_BYTES, 4096, seals=0)], 'port: its memory'),
         (port, [arena(0, 0, 4096)], 'port: its memory'),
         (b'', [], 'too short'),
@@ -587,8 +588,8 @@ def lying_daemon(work):
         (port, [memory], 'too short'),
         (port + struct.pack('<I', 9) + b'\xff' * 900, [memory], 'application: its socket'),
         (port + struct.pack('<I', 0) + b'\7' * 900, [memory], 'an object of no application'),
-        (port + bytes(20), [memory], 'nothing is parked there'),
-        (port + bytes(21), [memory], 'more bytes than expected'),
+        (port + nothing, [memory], 'nothing is parked there'),
+        (port + nothing + b'\0', [memory], 'more bytes than expected'),
     ]
     for data, fds, text in cases:
         new = next_one(daemon, conf)

@@ -59,7 +59,7 @@ write_text(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* A change is seen within a second, without a restart, and not more often than ten times a second. */
+/* A change is seen without a restart. The file is looked at ten times a second at most. */
 static void
 san_users_follow__changes(void **state)
 {

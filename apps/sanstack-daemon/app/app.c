@@ -194,8 +194,8 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 		       "port=%s pid=%d uid=%u: applications=%u of %u: one more is refused",
 		       port->name, (int)a->pid, a->uid, nb, port->nb_attached);
 		return san_app_refuse(a, -EUSERS,
-				      "port %s serves %u applications, %u of them of this user; see "
-				      "apps= and apps_per_uid=",
+				      "port %s serves %u applications, %u of them of this user; "
+				      "see apps= and apps_per_uid=",
 				      port->name, port->nb_attached, nb);
 	}
 	rc = make_ctl(port, a);

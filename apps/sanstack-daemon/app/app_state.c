@@ -7,9 +7,9 @@
  * range, a descriptor as an index into those that are sent along, an application as its port and
  * number. Credentials, which the kernel supplies, and totals, which can be counted, are not saved.
  *
- * The receiver checks everything as if a peer had sent it, except most of the engines' memory, which
- * contains pointers. san_mem_open() and san_engine_resume() check the arena itself and the first
- * pointers. The others are believed, because the other daemon has proved who it is (takeover.c).
+ * The receiver checks everything as if a peer had sent it, except most of the engines' memory,
+ * which contains pointers. san_mem_open() and san_engine_resume() check the arena itself and the
+ * first pointers. The others are believed: the other daemon has proved who it is (takeover.c).
  */
 
 #include <errno.h>
@@ -42,39 +42,16 @@ struct saved_mem {
 	uint32_t is_theirs;
 };
 
-/** Precedes each object that an application holds. */
+/** An object that an application holds. */
 struct saved {
 	uint32_t kind; /**< enum saved_kind */
 	uint32_t index;
-	uint32_t app; /**< number of the application that owns it */
-	uint32_t pad;
-};
-
-struct saved_qp {
-	uint64_t stream_bytes;
+	uint32_t app;    /**< number of the application that owns it */
+	uint32_t number; /**< of a queue pair or listener; key of a region */
+	uint64_t value;  /**< bytes of streams; place of a completion queue; service; request */
 	struct saved_mem mem;
-	uint32_t qpn, pad;
-};
-
-struct saved_cq {
-	uint64_t cq; /**< offset in the port's memory */
-	struct saved_mem mem;
+	uint32_t cookie, pkey; /**< of a listener */
 	int32_t wake_sock, pad;
-};
-
-struct saved_mr {
-	struct saved_mem mem;
-	uint32_t key, pad;
-};
-
-struct saved_listener {
-	uint64_t service;
-	uint32_t id, cookie;
-	uint32_t pkey, pad;
-};
-
-struct saved_request {
-	uint64_t request;
 };
 
 struct saved_port {
@@ -113,99 +90,61 @@ saved_mem(const struct app_mem *m, struct state *st)
 }
 
 static void
-save_thing(struct state *st, enum saved_kind kind, uint32_t index, const struct app *a,
-	   const void *p, size_t len)
+save_things(const struct app_port *port, struct state *st)
 {
-	const struct saved s = {.kind = kind, .index = index, .app = a->id};
-
-	san_state_put(st, &s, sizeof(s));
-	san_state_put(st, p, len);
-}
-
-static void
-save_cqs(const struct app_port *port, struct state *st)
-{
-	const struct app_cq *cq;
+	const struct app_listener *l;
+	struct saved s;
 	uint32_t i;
 
 	for (i = 0; i < port->caps.max_cqs; i++) {
-		struct saved_cq s;
+		const struct app_cq *cq = &port->cqs[i];
 
-		cq = &port->cqs[i];
 		if (cq->app == NULL)
 			continue;
-		s = (struct saved_cq){
-			.cq = (uintptr_t)cq->cq - (uintptr_t)port->mem,
-			.mem = saved_mem(&cq->mem, st),
-			.wake_sock = san_state_put_fd(st, cq->wake_sock),
-		};
-		save_thing(st, SAVED_CQ, i, cq->app, &s, sizeof(s));
+		s = (struct saved){.kind = SAVED_CQ, .index = i, .app = cq->app->id};
+		s.value = (uintptr_t)cq->cq - (uintptr_t)port->mem;
+		s.mem = saved_mem(&cq->mem, st);
+		s.wake_sock = san_state_put_fd(st, cq->wake_sock);
+		san_state_put(st, &s, sizeof(s));
 	}
-}
-
-static void
-save_qps(const struct app_port *port, struct state *st)
-{
-	const struct app_qp *qp;
-	uint32_t i;
-
 	for (i = 0; i < port->caps.max_qps; i++) {
-		struct saved_qp s;
+		const struct app_qp *qp = &port->qps[i];
 
-		qp = &port->qps[i];
 		if (qp->app == NULL)
 			continue;
-		s = (struct saved_qp){
-			.qpn = qp->qpn,
-			.stream_bytes = qp->stream_bytes,
-			.mem = saved_mem(&qp->mem, st),
-		};
-		save_thing(st, SAVED_QP, i, qp->app, &s, sizeof(s));
+		s = (struct saved){.kind = SAVED_QP, .index = i, .app = qp->app->id};
+		s.number = qp->qpn;
+		s.value = qp->stream_bytes;
+		s.mem = saved_mem(&qp->mem, st);
+		san_state_put(st, &s, sizeof(s));
 	}
-}
-
-static void
-save_mrs(const struct app_port *port, struct state *st)
-{
-	const struct app_mr *mr;
-	uint32_t i;
-
 	for (i = 0; i < port->caps.max_mrs; i++) {
-		struct saved_mr s;
+		const struct app_mr *mr = &port->mrs[i];
 
-		mr = &port->mrs[i];
 		if (mr->app == NULL)
 			continue;
-		s = (struct saved_mr){.key = mr->key, .mem = saved_mem(&mr->mem, st)};
-		save_thing(st, SAVED_MR, i, mr->app, &s, sizeof(s));
+		s = (struct saved){.kind = SAVED_MR, .index = i, .app = mr->app->id};
+		s.number = mr->key;
+		s.mem = saved_mem(&mr->mem, st);
+		san_state_put(st, &s, sizeof(s));
 	}
-}
-
-static void
-save_conns(const struct app_port *port, struct state *st)
-{
-	const struct app_request *r;
-	const struct app_listener *l;
-	uint32_t i;
-
 	LIST_FOREACH(l, &port->listeners, link) {
-		const struct saved_listener s = {
-			.id = l->id,
-			.cookie = l->cookie,
-			.service = l->service,
-			.pkey = l->pkey,
-		};
-
-		save_thing(st, SAVED_LISTENER, 0, l->app, &s, sizeof(s));
+		s = (struct saved){.kind = SAVED_LISTENER, .app = l->app->id, .number = l->id};
+		s.value = l->service;
+		s.cookie = l->cookie;
+		s.pkey = l->pkey;
+		san_state_put(st, &s, sizeof(s));
 	}
 	for (i = 0; i < port->caps.max_qps; i++) {
-		struct saved_request s;
+		const struct app_request *r = &port->requests[i];
 
-		r = &port->requests[i];
-		s = (struct saved_request){.request = r->request};
+		s = (struct saved){.kind = SAVED_REQUEST, .index = i, .value = r->request};
+		s.app = r->app != NULL ? r->app->id : 0;
 		if (r->app != NULL)
-			save_thing(st, SAVED_REQUEST, i, r->app, &s, sizeof(s));
+			san_state_put(st, &s, sizeof(s));
 	}
+	s = (struct saved){.kind = SAVED_END};
+	san_state_put(st, &s, sizeof(s));
 }
 
 static void
@@ -252,7 +191,6 @@ save_app(const struct app *a, struct state *st)
 void
 san_app_state_save(const struct apps *all, struct state *st)
 {
-	const struct saved end = {.kind = SAVED_END};
 	const struct app *a;
 	uint32_t i, nb = 0;
 
@@ -264,13 +202,8 @@ san_app_state_save(const struct apps *all, struct state *st)
 	LIST_FOREACH(a, &all->list, link)
 		if (!a->over)
 			save_app(a, st);
-	for (i = 0; i < all->nb_ports; i++) {
-		save_cqs(&all->ports[i], st);
-		save_qps(&all->ports[i], st);
-		save_mrs(&all->ports[i], st);
-		save_conns(&all->ports[i], st);
-		san_state_put(st, &end, sizeof(end));
-	}
+	for (i = 0; i < all->nb_ports; i++)
+		save_things(&all->ports[i], st);
 }
 
 /* ---- load ---- */
@@ -427,123 +360,99 @@ find_app(const struct apps *all, const struct app_port *port, uint32_t id)
 }
 
 static int
-load_qp(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+load_qp(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
-	struct saved_qp s;
-	struct app_qp *qp;
+	struct app_qp *qp = &port->qps[s->index];
 	int rc;
 
-	san_state_get(st, &s, sizeof(s));
-	if (index >= port->caps.max_qps || SAN_QPN_INDEX(s.qpn) != index ||
-	    port->qps[index].app != NULL)
+	if (s->index >= port->caps.max_qps || SAN_QPN_INDEX(s->number) != s->index ||
+	    qp->app != NULL)
 		return san_state_fail(st, "queue pair: its number");
-	qp = &port->qps[index];
-	rc = load_mem(&qp->mem, &s.mem, a, st);
+	rc = load_mem(&qp->mem, &s->mem, a, st);
 	if (rc != 0)
 		return rc;
 	qp->app = a;
-	qp->qpn = s.qpn;
-	qp->stream_bytes = s.stream_bytes;
+	qp->qpn = s->number;
+	qp->stream_bytes = s->value;
 	a->nb_qps++;
 	a->bytes += qp->mem.bytes + qp->stream_bytes;
 	return 0;
 }
 
 static int
-load_cq(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+load_cq(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
-	struct saved_cq s;
-	struct app_cq *cq;
+	struct app_cq *cq = &port->cqs[s->index];
 	int rc;
 
-	san_state_get(st, &s, sizeof(s));
-	if (index >= port->caps.max_cqs || port->cqs[index].app != NULL)
+	if (s->index >= port->caps.max_cqs || cq->app != NULL)
 		return san_state_fail(st, "completion queue: its number");
-	if (!san_mem_has(port->mem, (uint8_t *)port->mem + s.cq, sizeof(uint64_t)))
+	if (!san_mem_has(port->mem, (uint8_t *)port->mem + s->value, sizeof(uint64_t)))
 		return san_state_fail(st, "completion queue: where it lies");
-	cq = &port->cqs[index];
-	rc = load_mem(&cq->mem, &s.mem, a, st);
+	rc = load_mem(&cq->mem, &s->mem, a, st);
 	if (rc != 0)
 		return rc;
 	cq->app = a;
-	cq->cq = (uint8_t *)port->mem + s.cq;
-	cq->wake_sock = san_state_get_fd(st, s.wake_sock);
+	cq->cq = (uint8_t *)port->mem + s->value;
+	cq->wake_sock = san_state_get_fd(st, s->wake_sock);
 	a->nb_cqs++;
 	a->bytes += cq->mem.bytes;
 	return 0;
 }
 
 static int
-load_mr(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+load_mr(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
-	struct saved_mr s;
-	struct app_mr *mr;
+	struct app_mr *mr = &port->mrs[s->index];
 	int rc;
 
-	san_state_get(st, &s, sizeof(s));
-	if (index >= port->caps.max_mrs || (s.key & (port->caps.max_mrs - 1)) != index ||
-	    port->mrs[index].app != NULL)
+	if (s->index >= port->caps.max_mrs ||
+	    (s->number & (port->caps.max_mrs - 1)) != s->index || mr->app != NULL)
 		return san_state_fail(st, "region: its number");
-	mr = &port->mrs[index];
-	rc = load_mem(&mr->mem, &s.mem, a, st);
+	rc = load_mem(&mr->mem, &s->mem, a, st);
 	if (rc != 0)
 		return rc;
 	mr->app = a;
-	mr->key = s.key;
+	mr->key = s->number;
 	a->nb_mrs++;
 	a->bytes += mr->mem.bytes;
 	return 0;
 }
 
 static int
-load_listener(struct app_port *port, struct app *a, struct state *st)
-{
-	struct saved_listener s;
-	struct app_listener *l = malloc(sizeof(*l));
-
-	if (l == NULL)
-		return -ENOMEM;
-	san_state_get(st, &s, sizeof(s));
-	*l = (struct app_listener){
-		.app = a,
-		.id = s.id,
-		.cookie = s.cookie,
-		.service = s.service,
-		.pkey = (uint16_t)s.pkey,
-	};
-	LIST_INSERT_HEAD(&port->listeners, l, link);
-	a->nb_listeners++;
-	return 0;
-}
-
-static int
-load_request(struct app_port *port, uint32_t index, struct app *a, struct state *st)
-{
-	struct saved_request s;
-	struct app_request *r;
-
-	san_state_get(st, &s, sizeof(s));
-	r = san_app_port_request(port, s.request);
-	if (index >= port->caps.max_qps || r != &port->requests[index] || r->app != NULL)
-		return san_state_fail(st, "connection request: its number");
-	*r = (struct app_request){.request = s.request, .app = a};
-	return 0;
-}
-
-static int
 load_thing(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
+	struct app_listener *l;
+	struct app_request *r;
+
 	switch (s->kind) {
 	case SAVED_QP:
-		return load_qp(port, s->index, a, st);
+		return load_qp(port, s, a, st);
 	case SAVED_CQ:
-		return load_cq(port, s->index, a, st);
+		return load_cq(port, s, a, st);
 	case SAVED_MR:
-		return load_mr(port, s->index, a, st);
+		return load_mr(port, s, a, st);
 	case SAVED_LISTENER:
-		return load_listener(port, a, st);
+		l = malloc(sizeof(*l));
+		if (l == NULL)
+			return -ENOMEM;
+		*l = (struct app_listener){
+			.app = a,
+			.id = s->number,
+			.cookie = s->cookie,
+			.service = s->value,
+			.pkey = (uint16_t)s->pkey,
+		};
+		LIST_INSERT_HEAD(&port->listeners, l, link);
+		a->nb_listeners++;
+		return 0;
 	case SAVED_REQUEST:
-		return load_request(port, s->index, a, st);
+		r = san_app_port_request(port, s->value);
+		if (s->index >= port->caps.max_qps || r != &port->requests[s->index] ||
+		    r->app != NULL)
+			return san_state_fail(st, "connection request: its number");
+		*r = (struct app_request){.request = s->value, .app = a};
+		return 0;
 	default:
 		return san_state_fail(st, "an object of unknown kind");
 	}
