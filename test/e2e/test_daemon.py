@@ -469,7 +469,7 @@ def other_files(work):
     and left behind."""
     cases = [(make_socket, None), (make_file, 'is no socket'), (make_link, 'is no socket'),
              (os.mkdir, 'is no socket'), (os.mkfifo, 'is no socket'),
-             (make_foreign_socket, 'a socket of user 65534')]
+             (make_foreign_socket, 'is no socket of root or of this user')]
     for i, (make, why) in enumerate(cases if os.getuid() == 0 else cases[:-1]):
         path = work.path(f'file{i}')
         make(path)
@@ -499,7 +499,8 @@ def replaced_socket(work):
     make_file(daemon.path)
     daemon.stop()
     check(os.path.isfile(daemon.path), 'a file that is no socket was removed')
-    check(f'{daemon.path}: is no socket; it stays' in daemon.process.err(), daemon.process.err())
+    check(f'{daemon.path}: is no socket of root or of this user; it stays' in daemon.process.err(),
+          daemon.process.err())
 
 
 def main():
