@@ -337,7 +337,7 @@ def limits(work):
     daemon = Two(work, daemon='[limits]\napps_per_uid = 1')
     apps = [dial(daemon) for _ in range(2)]
     check(ask(apps[0], request(HELLO))[0] == 0, 'hello')
-    check('of user' in ask(apps[1], request(HELLO, b'east'))[1], 'of one user')
+    check('of this user' in ask(apps[1], request(HELLO, b'east'))[1], 'of one user')
     for s in apps:
         s.close()
     daemon.stop()
