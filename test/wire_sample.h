@@ -202,7 +202,7 @@ wire_sample_cm(const struct wire_sample *s)
 		.req_psn = 0x51525354,
 		.data_psn = 0x61626364,
 		.first_rsn = 0x71727374,
-		.features = 0x81828384,
+		.features = 0x81828380,
 		.mtu = 0x0a0b,
 		.req_win = 0x0c0d,
 		.data_win = 0x0e0f,
@@ -212,6 +212,7 @@ wire_sample_cm(const struct wire_sample *s)
 		.keepalive_ms = 0x2a2b,
 		.private_len = s->cm_msg * 8,
 		.service = 0x9192939495969798,
+		.uid = RTSAN_UID_NONE,
 	};
 	unsigned int i;
 

@@ -15,7 +15,7 @@ local VERSION = 1
 local LENGTH_MAX = 0x40000000
 local CM_LEN = 164
 local PACK_MAX = 64
-local FEAT_STREAM = 1 -- bit of the features
+local FEAT_STREAM, FEAT_USER = 1, 2 -- bits of the features
 local SM_VERSION, SM_HDR_LEN = 1, 28
 
 san.prefs.port = Pref.uint("UDP port", 4791, "UDP destination port of the transport")
@@ -151,6 +151,7 @@ local f = {
 	cm_keepalive_ms = ProtoField.uint16("san.cm.keepalive_ms", "Keep-alive (ms)", base.DEC),
 	cm_private_len = ProtoField.uint16("san.cm.private_len", "Private data length", base.DEC),
 	cm_service = ProtoField.uint64("san.cm.service", "Service", base.HEX),
+	cm_uid = ProtoField.uint32("san.cm.uid", "User"),
 	cm_cookie = ProtoField.bytes("san.cm.cookie", "Cookie"),
 	cm_port = ProtoField.uint16("san.cm.port", "Source port", base.DEC),
 	cm_private = ProtoField.bytes("san.cm.private", "Private data"),
@@ -533,6 +534,9 @@ local function add_cm(tree, range, len)
 	known(t:add(f.cm_nb_ports, cm(3, 1)), cm(3, 1):uint() <= 8)
 	for _, l in ipairs(cm_layout) do
 		t:add(l[1], cm(l[2], l[3]))
+	end
+	if (msg == 1 or msg == 3) and bits(cm(36, 4):uint(), FEAT_USER, 1) == 1 then
+		t:add(f.cm_uid, cm(msg == 1 and 20 or 60, 4))
 	end
 	add_cm_tail(t, cm, flags)
 	learn_stream(cm, msg)

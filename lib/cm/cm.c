@@ -467,7 +467,10 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST) {
 		ev->listener = cm->listeners[c->listener].cookie;
 		ev->stream = san_cm_has_stream(san_cm_setup(cm, c)->agreed.features);
-	} else if (ev->type != SAN_CM_EV_ESTABLISHED) {
+		ev->uid = c->peer_uid;
+	} else if (ev->type == SAN_CM_EV_ESTABLISHED) {
+		ev->uid = c->peer_uid;
+	} else {
 		ev->reason = c->reason;
 	}
 	cm_fill_private(cm, c, ev);

@@ -52,7 +52,8 @@ struct san_cm_event {
 	uint32_t listener; /**< CONNECT_REQUEST: cookie of the listener */
 	uint64_t cookie;   /**< cookie of the connection, as given to connect or accept */
 	struct san_ip peer;
-	bool stream; /**< CONNECT_REQUEST: for a stream */
+	bool stream;  /**< CONNECT_REQUEST: for a stream */
+	uint32_t uid; /**< CONNECT_REQUEST, ESTABLISHED: as the peer's host states it */
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
@@ -70,6 +71,7 @@ struct san_cm_param {
 	uint16_t msg_limit;         /**< PCB-3, local */
 	uint16_t rnr_ms;
 	uint16_t keepalive_ms; /**< silence before a PROBE is sent; 0 = never */
+	uint32_t uid;          /**< user to state to the peer; RTSAN_UID_NONE: none */
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
@@ -171,7 +173,7 @@ struct san_cm_moved {
 	uint16_t pkey;
 	uint8_t flags; /**< enum san_wire_cm_flag */
 	uint32_t xid;
-	uint32_t peer_cid, peer_tag;
+	uint32_t peer_cid, peer_tag, peer_uid;
 	struct san_cm_agreed offer; /**< offer of the peer */
 };
 /**

@@ -54,6 +54,7 @@ put_request(struct writer *w, const struct san_wire_cm *msg)
 
 	cookie_put32(w, (uint32_t)(msg->flags & ~SAN_CM_F_COOKIE) << 8 | msg->nb_ports);
 	cookie_put32(w, msg->xid);
+	cookie_put32(w, msg->uid);
 	cookie_put32(w, msg->src_cid);
 	cookie_put32(w, msg->src_tag);
 	cookie_put32(w, msg->req_psn);

@@ -559,6 +559,7 @@ fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_par
 	own->max_txn = param->max_txn;
 	own->rnr_ms = param->rnr_ms;
 	own->is_stream = param->stream;
+	c->uid = param->uid;
 	own->private_len = param->private_len;
 	memcpy(own->private_data, param->private_data, param->private_len);
 	c->keepalive_ms = param->keepalive_ms;

@@ -32,6 +32,7 @@ san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint
 	out->xid = c->xid;
 	out->peer_cid = c->peer_cid;
 	out->peer_tag = c->peer_tag;
+	out->peer_uid = c->peer_uid;
 	out->offer = setup->agreed;
 	return 0;
 }
@@ -58,6 +59,7 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 	c->passive = true;
 	c->peer_cid = in->peer_cid;
 	c->peer_tag = in->peer_tag;
+	c->peer_uid = in->peer_uid;
 	c->xid = in->xid;
 	setup = san_cm_setup(cm, c);
 	setup->agreed = in->offer;

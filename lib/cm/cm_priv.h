@@ -108,10 +108,14 @@ struct san_cm_conn {
 	uint16_t private_idx;  /**< ESTABLISHED: index of the private data that waits */
 	uint32_t xid;          /**< identifies the attempt */
 	uint32_t hash_next;    /**< slot, or CM_NO_SLOT */
-	uint32_t drained_to;   /**< DRAINING: progress_of() when the timer was set */
+	union {
+		uint32_t uid;        /**< of our ULP; in messages until ESTABLISHED */
+		uint32_t drained_to; /**< DRAINING: fsm_progress_of() when the timer was set */
+	};
 	struct san_cm_keepalive keepalive;
 	uint32_t peer_cid, peer_tag; /**< destination of our messages; 0 = not known yet */
 	struct san_ip peer;
+	uint32_t peer_uid;
 	uint64_t cookie; /**< of the ULP */
 	union {
 		uint64_t probe_seen_ns; /**< last_rx_ns when the last PROBE was requested */

@@ -108,6 +108,7 @@ keep_offer(const struct san_cm *cm, struct san_cm_conn *c, const struct san_wire
 
 	c->peer_cid = msg->src_cid;
 	c->peer_tag = msg->src_tag;
+	c->peer_uid = msg->uid;
 	a->pdl.dcid = msg->src_cid;
 	a->pdl.dtag = msg->src_tag;
 	a->pdl.req_psn = msg->req_psn;

@@ -45,7 +45,9 @@ cm_tx_fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct sa
 	msg->req_psn = pc->tx[SAN_WIN_REQ].base;
 	msg->data_psn = pc->tx[SAN_WIN_DATA].base;
 	msg->first_rsn = setup->first_rsn;
-	msg->features = cm->conf.features | (setup->is_stream ? SAN_CM_FEAT_STREAM : 0);
+	msg->features = cm->conf.features | (setup->is_stream ? SAN_CM_FEAT_STREAM : 0) |
+		(c->uid != RTSAN_UID_NONE ? SAN_CM_FEAT_USER : 0);
+	msg->uid = c->uid;
 	msg->mtu = setup->mtu;
 	msg->req_win = setup->req_win;
 	msg->data_win = setup->data_win;

@@ -50,7 +50,9 @@ struct san_core_event {
 	uint32_t qp;      /**< number of the queue pair; SAN_QPN_NONE for a CONNECT_REQUEST */
 	uint64_t request; /**< CONNECT_REQUEST: for accept or reject */
 	uint32_t listener;
-	bool stream; /**< CONNECT_REQUEST: must be accepted with a stream */
+	bool stream;   /**< CONNECT_REQUEST: must be accepted with a stream */
+	bool is_local; /**< the peer is a program of this port: *uid* is what its owner states */
+	uint32_t uid;  /**< CONNECT_REQUEST, ESTABLISHED: of the peer, or RTSAN_UID_NONE */
 	struct san_ip peer;
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];

@@ -154,6 +154,9 @@ san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev)
 	ev->listener = cev.listener;
 	ev->stream = cev.stream;
 	ev->peer = cev.peer;
+	ev->uid = cev.uid;
+	/* it has returned a cookie, or our tag, that was sent to this address */
+	ev->is_local = san_inet_route_is_local(core->inet, &cev.peer);
 	ev->private_len = cev.private_len;
 	memcpy(ev->private_data, cev.private_data, sizeof(ev->private_data));
 	return true;

@@ -297,15 +297,29 @@ struct rtsan_conn_param {
 	uint16_t private_len; /**< at most RTSAN_PRIVATE_MAX */
 };
 
+/** How far rtsan_event.uid can be trusted. */
+enum rtsan_user {
+	RTSAN_USER_NONE = 0,   /**< not known: an RDMA device, or a peer that does not state it */
+	RTSAN_USER_STATED = 1, /**< stated by the peer's host: as trustworthy as that */
+	RTSAN_USER_PROVED = 2, /**< a program of the same daemon: the kernel has proved it */
+};
+
 struct rtsan_event {
 	uint8_t type;   /**< enum rtsan_event_type */
 	uint8_t reason; /**< enum rtsan_reason */
 	uint16_t private_len;
+	/**
+	 * CONNECT_REQUEST, ESTABLISHED: the user whose program the peer is, or RTSAN_UID_NONE.
+	 * Subordinate users count as theirs. The peer's program cannot influence it.
+	 */
+	uint32_t uid;
 	uint64_t request;                /**< CONNECT_REQUEST: for accept or reject */
 	bool stream;                     /**< CONNECT_REQUEST: accept it with a stream */
+	uint8_t user;                    /**< enum rtsan_user: who says *uid* */
+	bool own_user;                   /**< *uid* is known, and the user of this program */
 	struct rtsan_qp *qp;             /**< other events */
 	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
-	char peer[RTSAN_ADDRESS_MAX];    /**< the peer's address */
+	char peer[RTSAN_ADDRESS_MAX];    /**< the peer's address, from the link */
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 

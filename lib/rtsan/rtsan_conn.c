@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rtsan_priv.h"
 
@@ -114,6 +115,7 @@ conn_begin_setup(struct rtsan_qp *qp, struct shmq_req *req)
 	/* Cleared now: an event may report the end before the provider returns. */
 	was_ended = atomic_exchange(&qp->ended, false);
 	req->id = qp->qpn;
+	req->conn.uid = geteuid();
 	rc = qp->ctx->ops->call(qp->ctx->priv, req);
 	if (rc != 0) {
 		atomic_store(&qp->ended, was_ended);
@@ -196,6 +198,9 @@ conn_event_resolve(struct rtsan_ctx *ctx, const struct shmq_event *pe,
 		.private_len = pe->private_len,
 		.request = pe->request,
 		.stream = pe->stream != 0,
+		.uid = pe->user != RTSAN_USER_NONE ? pe->uid : RTSAN_UID_NONE,
+		.user = pe->user,
+		.own_user = pe->own_user != 0,
 	};
 	memcpy(ev->peer, pe->peer, sizeof(ev->peer));
 	memcpy(ev->private_data, pe->private_data, sizeof(ev->private_data));

@@ -15,7 +15,7 @@
 #include "rtsan_abi.h"
 
 #define SHMQ_MAGIC  0x716d6873u /* "shmq" */
-#define SHMQ_ABI    9           /**< changes with any layout here, in shmq.h or in included files */
+#define SHMQ_ABI    10          /**< changes with any layout here, in shmq.h or in included files */
 #define SHMQ_PORT   32          /* bytes of a port's name, with the final NUL */
 #define SHMQ_LAYOUT 40          /* bytes of the layout text that SHMQ_TAKEOVER compares */
 
@@ -72,6 +72,7 @@ struct shmq_qp {
 struct shmq_conn {
 	uint16_t pkey;                /**< partition; 0: the port's */
 	uint16_t backlog;             /**< SHMQ_LISTEN */
+	uint32_t uid;                 /**< SHMQ_CONNECT, SHMQ_ACCEPT; the daemon enters it */
 	uint64_t service;             /**< SHMQ_LISTEN, SHMQ_UNLISTEN, SHMQ_CONNECT */
 	uint64_t request;             /**< SHMQ_ACCEPT, SHMQ_REJECT */
 	char peer[RTSAN_ADDRESS_MAX]; /**< SHMQ_CONNECT: text of its address */
@@ -127,13 +128,17 @@ struct shmq_event {
 	uint32_t qp;       /**< number of the queue pair, or SAN_QPN_NONE */
 	uint32_t listener; /**< CONNECT_REQUEST: its cookie */
 	uint8_t stream;    /**< CONNECT_REQUEST: it is for a stream */
-	uint8_t pad[3];
+	uint8_t user;      /**< enum rtsan_user */
+	uint8_t own_user;  /**< *uid* is that of the application */
+	uint8_t pad;
+	uint32_t uid;
+	uint32_t pad_end;
 	uint64_t request;
 	char peer[RTSAN_ADDRESS_MAX];
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 
 _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
-_Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
+_Static_assert(sizeof(struct shmq_event) == 144, "SHMQ_ABI");
 
 #endif /* SHMQ_REQ_H */

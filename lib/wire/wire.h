@@ -241,6 +241,7 @@ enum san_wire_cm_flag {
 enum san_wire_cm_feature {
 	SAN_CM_FEAT_PACK = 0x1,   /**< PUSH_PACKED (RT-34) */
 	SAN_CM_FEAT_STREAM = 0x2, /**< its sends carry a stream's session (AFC-2; wire_stream.h) */
+	SAN_CM_FEAT_USER = 0x4,   /**< not negotiated: REQ and REP name the sender's user */
 };
 
 /** A CM message in host order: the payload of a SAN_OP_CM packet. */
@@ -269,6 +270,7 @@ struct san_wire_cm {
 	uint64_t service;                /**< service that the connecting side requests */
 	uint8_t cookie[SAN_WIRE_COOKIE]; /**< sent only with SAN_CM_F_COOKIE */
 	uint16_t ports[SAN_WIRE_CM_PORTS];
+	uint32_t uid; /**< REQ, REP with SAN_CM_FEAT_USER; otherwise RTSAN_UID_NONE */
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
 

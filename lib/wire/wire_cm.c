@@ -4,6 +4,17 @@
 #include "wire_cm.h"
 #include "wire_priv.h"
 
+/**
+ * The user is in a field that has no other use in the message: the receiver's tag of a REQ, the
+ * service of a REP. Programs can write neither.
+ */
+static bool
+has_user(const struct san_wire_cm *cm)
+{
+	return (cm->features & SAN_CM_FEAT_USER) != 0 &&
+		(cm->msg == SAN_CM_REQ || cm->msg == SAN_CM_REP);
+}
+
 /** Unused fields are sent as zero, so that none of our memory leaks. */
 static void
 put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
@@ -64,6 +75,10 @@ san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 	x->keepalive_ms = rte_cpu_to_be_16(cm->keepalive_ms);
 	x->private_len = rte_cpu_to_be_16(cm->private_len);
 	x->service = rte_cpu_to_be_64(cm->service);
+	if (has_user(cm) && cm->msg == SAN_CM_REQ)
+		x->dst_tag = rte_cpu_to_be_32(cm->uid);
+	else if (has_user(cm))
+		x->service = rte_cpu_to_be_64(cm->uid);
 	put_cm_tail(x, cm);
 	san_wire_build(m, path, p);
 }
@@ -156,6 +171,14 @@ get_cm(const struct wire_cm *x, struct san_wire_cm *cm)
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		cm->ports[i] = rte_be_to_cpu_16(x->ports[i]);
 	memcpy(cm->private_data, x->private_data, sizeof(cm->private_data));
+	cm->uid = RTSAN_UID_NONE;
+	if (has_user(cm) && cm->msg == SAN_CM_REQ) {
+		cm->uid = cm->dst_tag;
+		cm->dst_tag = 0;
+	} else if (has_user(cm)) {
+		cm->uid = (uint32_t)cm->service;
+		cm->service = 0;
+	}
 }
 
 enum san_drop

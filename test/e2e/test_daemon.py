@@ -19,7 +19,7 @@ from e2e import BUILD, IS_CHECK, PATIENCE, SANITIZE, Process, Tests, check, unti
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
 FILECOPY = os.path.join(BUILD, 'examples/filecopy')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
-REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 9
+REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 10
 HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 27
 UNLISTEN, ACCEPT, REJECT, DISCONNECT = 9, 11, 12, 13
 

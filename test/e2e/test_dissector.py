@@ -42,7 +42,7 @@ CM = {
     "san.cm.xid": "0x01020304", "san.cm.src_cid": "0x00111213", "san.cm.src_tag": "0x21222324",
     "san.cm.dst_cid": "0x00313233", "san.cm.dst_tag": "0x41424344",
     "san.cm.req_psn": str(0x51525354), "san.cm.data_psn": str(0x61626364),
-    "san.cm.first_rsn": str(0x71727374), "san.cm.features": "0x81828384",
+    "san.cm.first_rsn": str(0x71727374), "san.cm.features": "0x81828380",
     "san.cm.mtu": str(0x0a0b), "san.cm.req_win": str(0x0c0d), "san.cm.data_win": str(0x0e0f),
     "san.cm.first_win": str(0x1a1b), "san.cm.max_txn": str(0x1c1d), "san.cm.rnr_ms": str(0x1e1f),
     "san.cm.keepalive_ms": str(0x2a2b), "san.cm.service": "0x9192939495969798",

@@ -155,6 +155,25 @@ resolving__lists_are_short(void **state)
 	san_cm_check(cm);
 }
 
+/* Each side learns the other's user, or that the other does not state it. */
+static void
+event__states_the_user(void **state)
+{
+	static const uint32_t uids[][2] = {{1000, 7}, {RTSAN_UID_NONE, 0}, {0, RTSAN_UID_NONE}};
+	uint16_t slot[2];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(uids); i++) {
+		net.h[0].param.uid = uids[i][0];
+		net.h[1].param.uid = uids[i][1];
+		cm_net_open(&net, slot);
+		assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].uid, uids[i][0]);
+		assert_int_equal(net.h[1].last[SAN_CM_EV_ESTABLISHED].uid, uids[i][0]);
+		assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].uid, uids[i][1]);
+	}
+}
+
 /* There is one final event, and no event after it. */
 static void
 event__final(void **state)
@@ -321,6 +340,7 @@ UNIT_TEST(test_cm_conn)
 		TEST(hash__finds_each),
 		TEST(hash__chains_are_short),
 		TEST(resolving__lists_are_short),
+		TEST(event__states_the_user),
 		TEST(event__final),
 		TEST(event__two_at_once),
 		TEST(event__keeps_its_slot),

@@ -121,6 +121,7 @@ move__establishes_there(void **state)
 	(void)state;
 	net.h[0].param.ordered = false;
 	net.h[0].param.mtu = 1000;
+	net.h[0].param.uid = 1000;
 	from = request();
 	to = move(from);
 	assert_int_equal(san_cm_state(net.h[1].cm, from), SAN_CM_IDLE);
@@ -132,6 +133,7 @@ move__establishes_there(void **state)
 	assert_true(san_cm_event_next(there.cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_ESTABLISHED);
 	assert_int_equal(ev.cookie, COOKIE);
+	assert_int_equal(ev.uid, 1000);
 	assert_memory_equal(&ev.peer, &net.h[0].ip, sizeof(ev.peer));
 	/* both sides have agreed on the same, as without the move */
 	a = san_cm_agreed(net.h[0].cm, net.h[0].last[SAN_CM_EV_ESTABLISHED].slot);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <unistd.h>
+
 #include "test_rtsan.h"
 #include "unit.h"
 
@@ -40,6 +42,7 @@ rtsan_connect__arguments(void **state)
 	assert_error(rtsan_connect(qp, NULL, 1, &param), -EINVAL, "no address");
 	assert_int_equal(rtsan_connect(qp, "10.0.0.1", 9, &param), 0);
 	assert_string_equal(fake->last.conn.peer, "10.0.0.1");
+	assert_int_equal(fake->last.conn.uid, geteuid());
 	assert_int_equal(fake->last.conn.order, RTSAN_UNORDERED);
 	fake->conn_rc = -EISCONN;
 	assert_error(rtsan_connect(qp, "10.0.0.1", 9, &param), -EISCONN, "connect");
@@ -80,6 +83,9 @@ rtsan_event_poll__puts_objects_in(void **state)
 	fake->ev[0].request = 5;
 	fake->ev[0].listener = fake->cookie;
 	fake->ev[0].qp = UINT32_MAX;
+	fake->ev[0].uid = 1000;
+	fake->ev[0].user = RTSAN_USER_PROVED;
+	fake->ev[0].own_user = 1;
 	fake->ev[1].type = RTSAN_EV_ESTABLISHED;
 	fake->ev[1].qp = qp->qpn;
 	fake->nb_ev = 2;
@@ -87,8 +93,12 @@ rtsan_event_poll__puts_objects_in(void **state)
 	assert_ptr_equal(ev.listener, listener);
 	assert_null(ev.qp);
 	assert_int_equal(ev.request, 5);
+	assert_int_equal(ev.uid, 1000);
+	assert_true(ev.user == RTSAN_USER_PROVED && ev.own_user);
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_ptr_equal(ev.qp, qp);
+	assert_int_equal(ev.uid, RTSAN_UID_NONE); /* the provider does not know */
+	assert_true(ev.user == RTSAN_USER_NONE && !ev.own_user);
 }
 
 /* Events of objects that were destroyed are not reported. */

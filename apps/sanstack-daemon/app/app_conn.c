@@ -144,6 +144,7 @@ take_qp(struct app *a, uint32_t qpn)
 int
 san_app_conn_connect(struct app *a, const struct shmq_req *req)
 {
+	struct shmq_req own = *req;
 	int rc = take_qp(a, req->id);
 
 	if (rc == 0)
@@ -152,13 +153,15 @@ san_app_conn_connect(struct app *a, const struct shmq_req *req)
 		rc = check_conns(a);
 	if (rc == 0)
 		rc = app_conn_check(a, req->conn.service, req->conn.pkey);
-	return rc == 0 ? san_dpdk_call(a->port->ctx, req) : rc;
+	own.conn.uid = a->owner;
+	return rc == 0 ? san_dpdk_call(a->port->ctx, &own) : rc;
 }
 
 int
 san_app_conn_accept(struct app *a, const struct shmq_req *req)
 {
 	struct app_request *r = app_conn_find_request(a, req->conn.request);
+	struct shmq_req own = *req;
 	int rc = take_qp(a, req->id);
 
 	if (rc == 0)
@@ -169,7 +172,8 @@ san_app_conn_accept(struct app *a, const struct shmq_req *req)
 		rc = check_conns(a);
 	if (rc != 0)
 		return rc;
-	rc = san_dpdk_call(a->port->ctx, req);
+	own.conn.uid = a->owner;
+	rc = san_dpdk_call(a->port->ctx, &own);
 	if (rc == 0 || rc == -ENOENT)
 		r->app = NULL;
 	return rc;

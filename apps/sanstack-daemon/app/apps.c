@@ -442,6 +442,7 @@ port_events(struct apps *all, struct app_port *port)
 		a = app_event_address(port, &ev);
 		if (a == NULL)
 			continue;
+		ev.own_user = ev.user != RTSAN_USER_NONE && ev.uid == a->owner;
 		app_event_give(a, &ev);
 		late |= !STAILQ_EMPTY(&a->late);
 	}

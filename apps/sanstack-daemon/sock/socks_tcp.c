@@ -447,6 +447,7 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 		memcpy(s->ip, dst.b, sizeof(s->ip));
 		s->tcp_port = tcp_port;
 		req.id = s->qpn;
+		req.conn.uid = s->owner;
 		rc = san_dpdk_call(port->ctx, &req);
 	}
 	if (rc != 0)
@@ -555,6 +556,7 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 	memcpy(h.dst, dst.b, sizeof(h.dst));
 	h.sport = htons(port);
 	memcpy(req.conn.private_data, &h, sizeof(h));
+	req.conn.uid = s->owner;
 	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", san_inet_addr_text(&dst, text));
 	s->connects = true;
 	s->began_ns = san_engine_clock_monotonic();

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 
@@ -179,6 +180,7 @@ call_fill_param(const struct dpdk_ctx *ctx, const struct shmq_conn *p,
 					     d->msg_limit;
 	out->rnr_ms = p->rnr_ms != 0 ? p->rnr_ms : d->rnr_ms;
 	out->keepalive_ms = p->keepalive_ms != 0 ? p->keepalive_ms : d->keepalive_ms;
+	out->uid = p->uid;
 	if (out->max_txn > SAN_TL_N_MAX)
 		return ctx->host->fail(-EINVAL, "max_txn %u: at most %u", out->max_txn,
 				       SAN_TL_N_MAX);
@@ -327,6 +329,10 @@ san_dpdk_call_event_poll(void *priv, struct shmq_event *ev)
 	ev->reason = core.reason;
 	ev->request = core.request;
 	ev->stream = core.stream;
+	ev->uid = core.uid;
+	if (core.uid != RTSAN_UID_NONE)
+		ev->user = core.is_local ? RTSAN_USER_PROVED : RTSAN_USER_STATED;
+	ev->own_user = ev->user != RTSAN_USER_NONE && core.uid == geteuid();
 	ev->private_len = RTE_MIN(core.private_len, (uint16_t)RTSAN_PRIVATE_MAX);
 	memcpy(ev->private_data, core.private_data, ev->private_len);
 	snprintf(ev->peer, sizeof(ev->peer), "%s", san_inet_addr_text(&core.peer, text));
