@@ -36,6 +36,30 @@ san_ofi_addr_set_port(union ofi_addr *a, uint16_t port)
 		a->in.sin_port = htons(port);
 }
 
+uint64_t
+san_ofi_addr_token(const union ofi_addr *a)
+{
+	uint64_t token;
+
+	memcpy(&token, a->in.sin_zero, sizeof(token));
+	if (a->sa.sa_family == AF_INET6) /* an address on a link has a scope, but no flow */
+		token = a->in6.sin6_flowinfo == 0 ?
+			0 :
+			(uint64_t)a->in6.sin6_flowinfo << 32 | a->in6.sin6_scope_id;
+	return token;
+}
+
+void
+san_ofi_addr_set_token(union ofi_addr *a, uint64_t token)
+{
+	if (a->sa.sa_family == AF_INET6) {
+		a->in6.sin6_flowinfo = (uint32_t)(token >> 32);
+		a->in6.sin6_scope_id = (uint32_t)token;
+	} else {
+		memcpy(a->in.sin_zero, &token, sizeof(token));
+	}
+}
+
 bool
 san_ofi_addr_is_any(const union ofi_addr *a)
 {

@@ -16,18 +16,6 @@ san_ofi_av_find(const struct ofi_av *av, fi_addr_t at)
 	return at < av->nb && av->addrs[at].sa.sa_family != 0 ? &av->addrs[at] : NULL;
 }
 
-fi_addr_t
-san_ofi_av_search(const struct ofi_av *av, const union ofi_addr *a)
-{
-	size_t i;
-
-	for (i = 0; i < av->nb; i++)
-		if (san_ofi_addr_is_same_ip(&av->addrs[i], a) &&
-		    san_ofi_addr_port(&av->addrs[i]) == san_ofi_addr_port(a))
-			return i;
-	return FI_ADDR_NOTAVAIL;
-}
-
 /* The first free place. 0 or -FI_ENOMEM. */
 static int
 av_place(struct ofi_av *av, fi_addr_t *at)
@@ -177,13 +165,6 @@ av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
 	return buf;
 }
 
-static int
-av_set(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid_av_set **set, void *context)
-{
-	(void)fid, (void)attr, (void)set, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops_av av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = av_insert,
@@ -192,7 +173,6 @@ static struct fi_ops_av av_ops = {
 	.remove = av_remove,
 	.lookup = av_lookup,
 	.straddr = av_straddr,
-	.av_set = av_set,
 };
 
 /* ---- open, close ---- */

@@ -42,6 +42,44 @@ san_ofi_cm_read(const struct rtsan_event *ev, struct ofi_cm_hdr *hdr)
 		hdr->nb_rma <= OFI_NB_RMA;
 }
 
+/* ---- who the peer is ---- */
+
+bool
+san_ofi_cm_is_user(const struct rtsan_event *ev, bool needs_proof)
+{
+	if (san_ofi_init_has_user(ev->uid))
+		return true;
+	if (ev->user != RTSAN_USER_NONE && !ev->own_user)
+		return false;
+	return !needs_proof || ev->user == RTSAN_USER_PROVED;
+}
+
+int
+san_ofi_cm_origin(const struct rtsan_event *ev, struct ofi_origin *to)
+{
+	union ofi_addr host;
+
+	if (san_ofi_addr_parse(&host, ev->peer, 0) != 0)
+		return -FI_EINVAL;
+	memset(to, 0, sizeof(*to));
+	if (host.sa.sa_family == AF_INET6) /* a host may use all addresses of its network */
+		memcpy(to->ip, &host.in6.sin6_addr, sizeof(to->ip) / 2);
+	else
+		memcpy(&to->ip[sizeof(to->ip) - sizeof(host.in.sin_addr)], &host.in.sin_addr,
+		       sizeof(host.in.sin_addr));
+	to->uid = ev->user == RTSAN_USER_PROVED ? ev->uid : RTSAN_UID_NONE;
+	return 0;
+}
+
+/* Check that the peer which has accepted is of this provider, and the one that was meant. */
+static bool
+cm_is_meant(const struct ofi_ep *ep, const struct rtsan_event *ev, struct ofi_cm_hdr *hdr)
+{
+	return san_ofi_cm_read(ev, hdr) &&
+		(ep->owner != NULL ? san_ofi_rdm_is_proved(ep, ev) :
+				     san_ofi_cm_is_user(ev, false));
+}
+
 /* ---- events ---- */
 
 static void
@@ -85,9 +123,12 @@ static void
 cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 {
 	struct ofi_cm_hdr hdr = {0};
+	struct ofi_rx *rx;
 
-	if (!ep->is_accepted && !san_ofi_cm_read(ev, &hdr)) {
-		OFI_WARN(FI_LOG_EP_CTRL, "%s: the peer is no provider of this version\n",
+	if (!ep->is_accepted && !cm_is_meant(ep, ev, &hdr)) {
+		OFI_WARN(FI_LOG_EP_CTRL,
+			 "%s: the peer is no provider of this version, of another user, or not "
+			 "the endpoint of this name\n",
 			 ev->peer);
 		rtsan_disconnect(ep->qp);
 		cm_report_error(ep, FI_ECONNREFUSED, RTSAN_R_VERSION, NULL, 0);
@@ -95,10 +136,16 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 		return;
 	}
 	cm_take_credits(ep, &hdr);
+	if (!ep->is_accepted)
+		san_ofi_cm_origin(ev, &ep->origin);
 	if (ep->state == OFI_EP_CONNECTING)
 		ep->state = OFI_EP_CONNECTED;
 	ep->conn = OFI_CONN_UP;
 	cm_report(ep, FI_CONNECTED, san_ofi_cm_data(ev), hdr.length);
+	while ((rx = STAILQ_FIRST(&ep->early)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ep->early, link);
+		san_ofi_rx_on_recv(ep, rx);
+	}
 	san_ofi_progress_mark(ep);
 }
 
@@ -241,6 +288,7 @@ cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
 	if (rc != 0)
 		return rc;
 	ep->peer = req->peer;
+	ep->origin = req->origin;
 	ep->connreq = NULL;
 	san_ofi_pep_request_free(req);
 	return 0;
@@ -294,6 +342,8 @@ cm_getname(fid_t fid, void *addr, size_t *addrlen)
 	san_ofi_ctx_lock();
 	if (ep->local.sa.sa_family == 0)
 		rc = san_ofi_ctx_addr(ep->domain->ctx, AF_UNSPEC, &ep->local);
+	if (rc == 0 && ep->rdm != NULL)
+		san_ofi_rdm_name(ep);
 	if (rc == 0)
 		rc = san_ofi_addr_copy(&ep->local, addr, addrlen);
 	san_ofi_ctx_unlock();
@@ -323,7 +373,6 @@ struct fi_ops_cm san_ofi_cm_ops = {
 	.accept = cm_accept,
 	.reject = san_ofi_none_reject,
 	.shutdown = cm_shutdown,
-	.join = san_ofi_none_join,
 };
 
 struct fi_ops_cm san_ofi_cm_rdm_ops = {
@@ -336,5 +385,4 @@ struct fi_ops_cm san_ofi_cm_rdm_ops = {
 	.accept = san_ofi_none_accept,
 	.reject = san_ofi_none_reject,
 	.shutdown = san_ofi_none_shutdown,
-	.join = san_ofi_none_join,
 };

@@ -535,6 +535,7 @@ ep_alloc(struct ofi_domain *domain)
 	ep->rxq = &ep->own_rxq;
 	STAILQ_INIT(&ep->consumed);
 	STAILQ_INIT(&ep->held);
+	STAILQ_INIT(&ep->early);
 	STAILQ_INIT(&ep->fetches);
 	STAILQ_INIT(&ep->sends);
 	STAILQ_INIT(&ep->answers);

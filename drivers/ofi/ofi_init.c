@@ -4,10 +4,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ofi_priv.h"
 
-static char *init_spec;
+static char *init_spec, *init_users;
 
 const char *
 san_ofi_init_spec(void)
@@ -19,6 +20,20 @@ bool
 san_ofi_init_has_spec(void)
 {
 	return init_spec != NULL;
+}
+
+bool
+san_ofi_init_has_user(uint32_t uid)
+{
+	const char *p = init_users != NULL ? init_users : "";
+	char *end;
+
+	if (strcmp(p, "any") == 0)
+		return true;
+	for (; *p >= '0' && *p <= '9'; p = end + (*end == ','))
+		if (strtoul(p, &end, 10) == uid)
+			return true;
+	return false;
 }
 
 struct fi_provider san_ofi_init_provider = {
@@ -38,6 +53,11 @@ FI_EXT_INI
 			OFI_DEFAULT_SPEC);
 	if (fi_param_get_str(&san_ofi_init_provider, "spec", &init_spec) != 0)
 		init_spec = NULL;
+	fi_param_define(&san_ofi_init_provider, "users", FI_PARAM_STRING,
+			"Other users whose programs may connect: numbers with commas, or any "
+			"(default: none)");
+	if (fi_param_get_str(&san_ofi_init_provider, "users", &init_users) != 0)
+		init_users = NULL;
 	/* so that the lock is free in a child of fork() */
 	pthread_atfork(san_ofi_ctx_lock, san_ofi_ctx_unlock, san_ofi_ctx_unlock);
 	return &san_ofi_init_provider;

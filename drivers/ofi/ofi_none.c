@@ -4,24 +4,23 @@
 
 #include "ofi_priv.h"
 
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 int
 san_ofi_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	(void)fid, (void)bfid, (void)flags;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_control(struct fid *fid, int command, void *arg)
 {
-	(void)fid, (void)command, (void)arg;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
 {
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
 	return -FI_ENOSYS;
 }
 
@@ -31,7 +30,6 @@ int
 san_ofi_none_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **ep,
 		    void *context)
 {
-	(void)sep, (void)index, (void)attr, (void)ep, (void)context;
 	return -FI_ENOSYS;
 }
 
@@ -39,14 +37,12 @@ int
 san_ofi_none_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **ep,
 		    void *context)
 {
-	(void)sep, (void)index, (void)attr, (void)ep, (void)context;
 	return -FI_ENOSYS;
 }
 
 ssize_t
 san_ofi_none_size_left(struct fid_ep *ep)
 {
-	(void)ep;
 	return -FI_ENOSYS;
 }
 
@@ -55,64 +51,48 @@ san_ofi_none_size_left(struct fid_ep *ep)
 int
 san_ofi_none_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	(void)fid, (void)addr, (void)addrlen;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	(void)fid, (void)addr, (void)addrlen;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
 {
-	(void)ep, (void)addr, (void)addrlen;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
 {
-	(void)ep, (void)addr, (void)param, (void)paramlen;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_listen(struct fid_pep *pep)
 {
-	(void)pep;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 {
-	(void)ep, (void)param, (void)paramlen;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
 {
-	(void)pep, (void)handle, (void)param, (void)paramlen;
 	return -FI_ENOSYS;
 }
 
 int
 san_ofi_none_shutdown(struct fid_ep *ep, uint64_t flags)
 {
-	(void)ep, (void)flags;
-	return -FI_ENOSYS;
-}
-
-int
-san_ofi_none_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
-		  void *context)
-{
-	(void)ep, (void)addr, (void)flags, (void)mc, (void)context;
 	return -FI_ENOSYS;
 }
 
@@ -126,7 +106,6 @@ struct fi_ops_cm san_ofi_none_cm = {
 	.accept = san_ofi_none_accept,
 	.reject = san_ofi_none_reject,
 	.shutdown = san_ofi_none_shutdown,
-	.join = san_ofi_none_join,
 };
 
 /* ---- tagged messages ---- */
@@ -135,8 +114,6 @@ static ssize_t
 none_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, uint64_t tag,
 	   uint64_t ignore, void *context)
 {
-	(void)ep, (void)buf, (void)len, (void)desc, (void)addr, (void)tag, (void)ignore;
-	(void)context;
 	return -FI_ENOSYS;
 }
 
@@ -144,15 +121,12 @@ static ssize_t
 none_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
 	    uint64_t tag, uint64_t ignore, void *context)
 {
-	(void)ep, (void)iov, (void)desc, (void)count, (void)addr, (void)tag, (void)ignore;
-	(void)context;
 	return -FI_ENOSYS;
 }
 
 static ssize_t
 none_tmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	(void)ep, (void)msg, (void)flags;
 	return -FI_ENOSYS;
 }
 
@@ -160,7 +134,6 @@ static ssize_t
 none_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr, uint64_t tag,
 	   void *context)
 {
-	(void)ep, (void)buf, (void)len, (void)desc, (void)addr, (void)tag, (void)context;
 	return -FI_ENOSYS;
 }
 
@@ -168,14 +141,12 @@ static ssize_t
 none_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
 	    uint64_t tag, void *context)
 {
-	(void)ep, (void)iov, (void)desc, (void)count, (void)addr, (void)tag, (void)context;
 	return -FI_ENOSYS;
 }
 
 static ssize_t
 none_tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
 {
-	(void)ep, (void)buf, (void)len, (void)addr, (void)tag;
 	return -FI_ENOSYS;
 }
 
@@ -183,8 +154,6 @@ static ssize_t
 none_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
 	       fi_addr_t addr, uint64_t tag, void *context)
 {
-	(void)ep, (void)buf, (void)len, (void)desc, (void)data, (void)addr, (void)tag;
-	(void)context;
 	return -FI_ENOSYS;
 }
 
@@ -192,7 +161,6 @@ static ssize_t
 none_tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr,
 		 uint64_t tag)
 {
-	(void)ep, (void)buf, (void)len, (void)data, (void)addr, (void)tag;
 	return -FI_ENOSYS;
 }
 

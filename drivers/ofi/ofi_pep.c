@@ -120,9 +120,11 @@ pep_add_request(struct ofi_pep *pep, const struct rtsan_event *ev)
 	req->fid.fclass = FI_CLASS_CONNREQ;
 	req->pep = pep;
 	req->request = ev->request;
-	if (!san_ofi_cm_read(ev, &req->hdr) ||
+	if (!san_ofi_cm_read(ev, &req->hdr) || !san_ofi_cm_is_user(ev, false) ||
+	    san_ofi_cm_origin(ev, &req->origin) != 0 ||
 	    san_ofi_addr_parse(&req->peer, ev->peer, req->hdr.port) != 0) {
-		OFI_INFO(FI_LOG_EP_CTRL, "%s: a request of another program\n", ev->peer);
+		OFI_INFO(FI_LOG_EP_CTRL, "%s: a request of another program, or another user\n",
+			 ev->peer);
 		free(req);
 		return NULL;
 	}
@@ -283,7 +285,6 @@ static struct fi_ops_cm pep_cm_ops = {
 	.accept = san_ofi_none_accept,
 	.reject = pep_reject,
 	.shutdown = san_ofi_none_shutdown,
-	.join = san_ofi_none_join,
 };
 
 static ssize_t

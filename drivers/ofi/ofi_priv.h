@@ -43,6 +43,7 @@
 #define OFI_MULTI_RECV 64 /* least room of a buffer for many messages */
 #define OFI_BACKLOG    128
 #define OFI_ADDRS      24
+#define OFI_GUESSERS   1024
 
 #define OFI_NUMBERS  (2 * OFI_REQUESTS) /* of operations, and of reads of long messages */
 #define OFI_SQ_DEPTH 256
@@ -64,6 +65,12 @@ union ofi_addr {
 	struct sockaddr sa;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
+};
+
+/** Where a connection comes from, for limits: a host, or a user of this daemon. */
+struct ofi_origin {
+	uint8_t ip[16]; /**< IPv6: of the network */
+	uint32_t uid;   /**< of another host RTSAN_UID_NONE, because it could state any */
 };
 
 /** Credits and receives of a pool are of a class. */
@@ -120,6 +127,10 @@ struct ofi_ctx {
 	SLIST_HEAD(, ofi_chunk) chunks; /**< memory of the send buffers */
 	struct ofi_mr **mrs;            /**< regions that the provider serves itself */
 	uint32_t nb_mrs, next_mr;
+	struct ofi_guesser {
+		struct ofi_origin from;
+		uint64_t spent_ms; /**< see san_rate_take(); all times have an hour added */
+	} guessers[OFI_GUESSERS];  /**< who asked for memory */
 };
 
 /** What a thread sleeps on. */
@@ -301,12 +312,14 @@ enum ofi_cntr_kind {
 struct ofi_ep {
 	struct fid_ep fid;
 	struct ofi_rdm *rdm;
-	struct ofi_ep *owner; /**< of a connection */
-	fi_addr_t from;       /**< peer of a connection, or FI_ADDR_NOTAVAIL */
-	bool is_claimed;      /**< the peer has named another address than its own */
-	uint32_t nb_held;     /**< messages of a connection that wait for a receive */
-	uint32_t nb_in_pool;  /**< of those, in receives of the pool */
-	uint32_t nb_offers;   /**< long messages of the peer that are not answered */
+	struct ofi_ep *owner;     /**< of a connection */
+	fi_addr_t from;           /**< peer of a connection, or FI_ADDR_NOTAVAIL */
+	uint8_t nonce[OFI_PROOF]; /**< of a connection's request */
+	uint8_t owns[OFI_PROOF];  /**< the peer's proof of its name */
+	uint64_t token;           /**< that the request was for */
+	uint32_t nb_held;         /**< messages of a connection that wait for a receive */
+	uint32_t nb_in_pool;      /**< of those, in receives of the pool */
+	uint32_t nb_offers;       /**< long messages of the peer that are not answered */
 	LIST_ENTRY(ofi_ep) conn_link;
 	struct ofi_domain *domain;
 	struct ofi_eq *eq;
@@ -323,6 +336,7 @@ struct ofi_ep {
 	enum ofi_conn conn;
 	bool is_shut; /**< by fi_shutdown() */
 	union ofi_addr local, peer;
+	struct ofi_origin origin;
 	struct ofi_connreq *connreq;
 	struct rtsan_qp *qp;
 	struct ofi_lane *lane;
@@ -331,10 +345,13 @@ struct ofi_ep {
 	struct ofi_rx rx[OFI_NB_RX];
 	STAILQ_HEAD(, ofi_rx) consumed;   /**< to be posted again */
 	STAILQ_HEAD(, ofi_rx) held;       /**< messages that wait for a receive */
+	STAILQ_HEAD(, ofi_rx) early;      /**< ... for the report that the connection is made */
 	uint32_t due[OFI_CLASSES];        /**< credits to return */
 	STAILQ_HEAD(, ofi_fetch) fetches; /**< messages that complete in order (FI_EP_MSG) */
 	uint32_t nb_fetches;
 	uint32_t write_status; /**< of the write that is being received */
+	uint32_t nb_guesses;   /**< requests for memory that were refused */
+	bool is_known;         /**< one was not */
 	/* sending */
 	uint32_t credit[OFI_CLASSES];
 	uint32_t nb_ops;     /**< of the program */
@@ -380,6 +397,7 @@ struct ofi_connreq {
 	struct ofi_pep *pep;
 	uint64_t request;
 	union ofi_addr peer;
+	struct ofi_origin origin;
 	struct ofi_cm_hdr hdr;
 	bool is_taken; /**< by an endpoint */
 	bool is_done;  /**< rejected */
@@ -392,6 +410,8 @@ struct ofi_connreq {
 const char *san_ofi_init_spec(void);
 /** It is the program's choice, not the default. */
 bool san_ofi_init_has_spec(void);
+/** The program's parameter names the user as one whose programs may connect. */
+bool san_ofi_init_has_user(uint32_t uid);
 
 /* ---- ofi_info.c ---- */
 
@@ -407,6 +427,9 @@ size_t san_ofi_addr_len(const union ofi_addr *a);
 uint32_t san_ofi_addr_format(const union ofi_addr *a);
 uint16_t san_ofi_addr_port(const union ofi_addr *a);
 void san_ofi_addr_set_port(union ofi_addr *a, uint16_t port);
+/** Token of an endpoint's name, in fields that are zero in other addresses. 0: none. */
+uint64_t san_ofi_addr_token(const union ofi_addr *a);
+void san_ofi_addr_set_token(union ofi_addr *a, uint64_t token);
 bool san_ofi_addr_is_any(const union ofi_addr *a);
 bool san_ofi_addr_is_same_ip(const union ofi_addr *a, const union ofi_addr *b);
 /** Read an address that a program passes. 0, -FI_EINVAL: of another family, or too short. */
@@ -536,9 +559,12 @@ extern struct fi_ops_mr san_ofi_mr_ops;
 /** Key of a region that the transport reaches itself. */
 bool san_ofi_mr_is_native(uint64_t key);
 uint32_t san_ofi_mr_rkey(uint64_t key);
-/** Memory of a region of ours. 0 or FI_EACCES, FI_EKEYREJECTED. */
+/** Check memory of a region of ours. 0, or for whatever reason FI_EACCES. */
 uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr,
 			 size_t length, uint64_t access);
+/** The same for a request of the peer of *ep*, whose connection too many refusals end. */
+uint32_t san_ofi_mr_find_for(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t length,
+			     uint64_t access);
 /** Register memory for the provider itself. 0 or -errno. */
 int san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
 		    struct ofi_mr **mr);
@@ -587,6 +613,14 @@ void san_ofi_cm_report_end(struct ofi_ep *ep, uint8_t reason);
 /** Write private data: ours, then *data*. Returns its length. */
 uint16_t san_ofi_cm_fill(uint8_t to[RTSAN_PRIVATE_MAX], uint16_t port, const void *data,
 			 size_t length);
+/**
+ * Whether programs of the peer's user may be connected: of this program's user, or as the program's
+ * parameter says. A user that only the peer's host states, or that is not known, is taken for this
+ * one's only without *needs_proof*.
+ */
+bool san_ofi_cm_is_user(const struct rtsan_event *ev, bool needs_proof);
+/** Find where the peer of *ev* is. 0, or -FI_EINVAL: its address is not readable. */
+int san_ofi_cm_origin(const struct rtsan_event *ev, struct ofi_origin *to);
 /** Read it. False: it is not of this provider. */
 bool san_ofi_cm_read(const struct rtsan_event *ev, struct ofi_cm_hdr *hdr);
 /** The program's data in *ev*. */
@@ -740,8 +774,6 @@ int san_ofi_none_listen(struct fid_pep *pep);
 int san_ofi_none_accept(struct fid_ep *ep, const void *param, size_t paramlen);
 int san_ofi_none_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen);
 int san_ofi_none_shutdown(struct fid_ep *ep, uint64_t flags);
-int san_ofi_none_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
-		      void *context);
 int san_ofi_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int san_ofi_none_control(struct fid *fid, int command, void *arg);
 int san_ofi_none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,

@@ -26,6 +26,10 @@ progress_wc(const struct rtsan_wc *wc)
 	}
 	rx = (struct ofi_rx *)(uintptr_t)(wc->wr_id & ~(uint64_t)OFI_WR_RX);
 	rx->length = wc->byte_len;
+	if (ep->state == OFI_EP_CONNECTING && !ep->is_accepted) {
+		STAILQ_INSERT_TAIL(&ep->early, rx, link); /* the event says whether it is meant */
+		return;
+	}
 	if (ep->state == OFI_EP_CONNECTING)
 		ep->state = OFI_EP_CONNECTED; /* the event has not been read yet */
 	san_ofi_rx_on_recv(ep, rx);

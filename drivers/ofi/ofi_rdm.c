@@ -3,15 +3,87 @@
 /*
  * Endpoints FI_EP_RDM: a connection for each peer, made with the first operation to it. If both
  * peers begin at once, each has a connection of its own to send by, and receives from both.
+ *
+ * The name of an endpoint has a random token. Who connects proves that it knows the token of the
+ * peer's name, and the token of its own, so that no other program takes its place; who accepts
+ * proves that it knows its own. A proof is a hash of tokens and of a number that the connecting
+ * side has drawn: it is of no use for another connection, and nobody learns a token from it.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <sodium.h>
+
 #include "ofi_rdm.h"
 
 #define RDM_TRIES      64     /* ports */
 #define RDM_GIVE_UP_MS 150000 /* a peer that does not accept may be computing */
+#define RDM_ORIGIN_MAX 512    /* connections from a host, or from a user of this one */
+
+/* ---- names ---- */
+
+/** What a proof shows. */
+enum rdm_proof {
+	RDM_KNOWS = 1,   /**< the connecting side: the accepting one's token */
+	RDM_OWNS = 2,    /**< the connecting side: its own */
+	RDM_ACCEPTS = 3, /**< the accepting side: its own */
+};
+
+/* *other*: OWNS: the accepting side's token, so that this side cannot pass the proof on. */
+static void
+rdm_prove(uint8_t to[OFI_PROOF], enum rdm_proof what, uint64_t token, uint64_t other,
+	  const uint8_t nonce[OFI_PROOF])
+{
+	const uint64_t in[] = {what, token, other};
+
+	crypto_generichash(to, OFI_PROOF, (const uint8_t *)in, sizeof(in), nonce, OFI_PROOF);
+}
+
+static bool
+rdm_proves(const uint8_t proof[OFI_PROOF], enum rdm_proof what, uint64_t token, uint64_t other,
+	   const uint8_t nonce[OFI_PROOF])
+{
+	uint8_t want[OFI_PROOF];
+
+	rdm_prove(want, what, token, other, nonce);
+	return sodium_memcmp(want, proof, OFI_PROOF) == 0;
+}
+
+/* Address *a* is the name of the peer that has made *conn*, or that of the one it is made to. */
+static bool
+rdm_is_named(const struct ofi_ep *conn, const union ofi_addr *a)
+{
+	uint64_t token = san_ofi_addr_token(a);
+
+	if (a->sa.sa_family == 0 || san_ofi_addr_port(&conn->peer) != san_ofi_addr_port(a))
+		return false;
+	if (token == san_ofi_addr_token(&conn->peer)) /* none, if the peer has made it */
+		return san_ofi_addr_is_same_ip(&conn->peer, a);
+	/* a host may send from another address than the one that the name has */
+	return rdm_proves(conn->owns, RDM_OWNS, token, conn->token, conn->nonce);
+}
+
+void
+san_ofi_rdm_name(struct ofi_ep *ep)
+{
+	uint64_t token = san_ofi_addr_token(&ep->local);
+
+	if (token != 0) /* the program begins again at a name that it had */
+		ep->rdm->token = token;
+	else
+		san_ofi_addr_set_token(&ep->local, ep->rdm->token);
+}
+
+bool
+san_ofi_rdm_is_proved(const struct ofi_ep *conn, const struct rtsan_event *ev)
+{
+	bool has_token = conn->token != 0;
+
+	return san_ofi_cm_is_user(ev, !has_token) &&
+		(!has_token ||
+		 rdm_proves(san_ofi_cm_data(ev), RDM_ACCEPTS, conn->token, 0, conn->nonce));
+}
 
 /* ---- peers ---- */
 
@@ -41,16 +113,18 @@ rdm_is_alive(const struct ofi_ep *conn)
 }
 
 /*
- * A connection that the peer has made serves as well, unless its request came from another host
- * than the one that it names: then messages for that host must not go to it.
+ * A connection that the peer has made serves as well, unless its request came from another address
+ * than that of its name: then messages for that address must not go to it.
  */
 static struct ofi_ep *
 rdm_adopt(struct ofi_rdm *rdm, fi_addr_t at)
 {
+	const union ofi_addr *a = san_ofi_av_find(rdm->av, at);
 	struct ofi_ep *conn;
 
 	LIST_FOREACH(conn, &rdm->conns, conn_link)
-		if (conn->from == at && !conn->is_claimed && rdm_is_alive(conn))
+		if (conn->from == at && san_ofi_addr_is_same_ip(&conn->peer, a) &&
+		    rdm_is_alive(conn))
 			return conn;
 	return NULL;
 }
@@ -60,14 +134,19 @@ rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
 {
 	const union ofi_addr *a = san_ofi_av_find(rdm->av, at);
 	struct ofi_ep *conn = san_ofi_ep_conn_open(rdm->ep);
+	struct ofi_rdm_req req;
 	int rc;
 
 	if (conn == NULL)
 		return -FI_ENOMEM;
 	conn->peer = *a;
 	conn->from = at;
-	rc = san_ofi_cm_connect(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), &rdm->ep->local,
-				san_ofi_addr_len(&rdm->ep->local));
+	conn->token = san_ofi_addr_token(a);
+	randombytes_buf(conn->nonce, sizeof(conn->nonce));
+	rdm_prove(req.knows, RDM_KNOWS, conn->token, 0, conn->nonce);
+	rdm_prove(req.owns, RDM_OWNS, rdm->token, conn->token, conn->nonce);
+	memcpy(req.nonce, conn->nonce, sizeof(req.nonce));
+	rc = san_ofi_cm_connect(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), &req, sizeof(req));
 	if (rc != 0) {
 		san_ofi_ep_conn_close(conn);
 		return rc;
@@ -129,8 +208,7 @@ san_ofi_rdm_on_insert(struct ofi_rdm *rdm, fi_addr_t at, const union ofi_addr *a
 	struct ofi_ep *conn;
 
 	LIST_FOREACH(conn, &rdm->conns, conn_link)
-		if (conn->from == FI_ADDR_NOTAVAIL && san_ofi_addr_is_same_ip(&conn->peer, a) &&
-		    san_ofi_addr_port(&conn->peer) == san_ofi_addr_port(a))
+		if (conn->from == FI_ADDR_NOTAVAIL && rdm_is_named(conn, a))
 			conn->from = at;
 }
 
@@ -148,25 +226,50 @@ san_ofi_rdm_on_remove(struct ofi_rdm *rdm, fi_addr_t at)
 
 /* ---- events ---- */
 
+/* One origin alone does not get all that the program and the daemon have. */
+static bool
+rdm_is_room_for(const struct ofi_rdm *rdm, const struct ofi_origin *origin)
+{
+	const struct ofi_ep *conn;
+	uint32_t nb = 0;
+
+	LIST_FOREACH(conn, &rdm->conns, conn_link)
+		nb += conn->is_accepted && memcmp(&conn->origin, origin, sizeof(*origin)) == 0;
+	return nb < RDM_ORIGIN_MAX;
+}
+
+/* The name of the peer is its port, at the address that the link reports, or what it proves. */
 static int
 rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
 {
+	const struct ofi_rdm_req *req = (const void *)san_ofi_cm_data(ev);
+	uint8_t accepts[OFI_PROOF];
+	struct ofi_origin origin;
 	struct ofi_cm_hdr hdr;
-	union ofi_addr name, host;
 	struct ofi_ep *conn;
+	bool knows;
+	size_t i;
 	int rc;
 
-	if (!san_ofi_cm_read(ev, &hdr) ||
-	    san_ofi_addr_read(&name, san_ofi_cm_data(ev), hdr.length) != 0 ||
-	    san_ofi_addr_parse(&host, ev->peer, 0) != 0)
+	if (!san_ofi_cm_read(ev, &hdr) || hdr.length != sizeof(*req) ||
+	    san_ofi_cm_origin(ev, &origin) != 0)
 		return -FI_EINVAL;
+	knows = rdm_proves(req->knows, RDM_KNOWS, rdm->token, 0, req->nonce);
+	if (!san_ofi_cm_is_user(ev, !knows) || !rdm_is_room_for(rdm, &origin))
+		return -FI_EACCES;
 	conn = san_ofi_ep_conn_open(rdm->ep);
 	if (conn == NULL)
 		return -FI_ENOMEM;
-	conn->peer = name;
-	conn->from = san_ofi_av_search(rdm->av, &name);
-	conn->is_claimed = !san_ofi_addr_is_same_ip(&name, &host);
-	rc = san_ofi_cm_accept(conn, ev->request, &hdr, NULL, 0);
+	conn->origin = origin;
+	conn->token = knows ? rdm->token : 0;
+	memcpy(conn->nonce, req->nonce, sizeof(conn->nonce));
+	memcpy(conn->owns, req->owns, sizeof(conn->owns));
+	san_ofi_addr_parse(&conn->peer, ev->peer, hdr.port);
+	for (i = 0; i < rdm->av->nb && conn->from == FI_ADDR_NOTAVAIL; i++)
+		if (rdm_is_named(conn, &rdm->av->addrs[i]))
+			conn->from = i;
+	rdm_prove(accepts, RDM_ACCEPTS, rdm->token, 0, req->nonce);
+	rc = san_ofi_cm_accept(conn, ev->request, &hdr, accepts, sizeof(accepts));
 	if (rc != 0)
 		san_ofi_ep_conn_close(conn);
 	return rc;
@@ -211,7 +314,7 @@ san_ofi_rdm_on_event(struct ofi_ep *conn, const struct rtsan_event *ev)
 	peer = &rdm->peers[conn->from];
 	if (conn->state == OFI_EP_CONNECTED)
 		peer->since = 0;
-	else if (ev->type == RTSAN_EV_REJECTED || ev->type == RTSAN_EV_UNREACHABLE)
+	else if (ev->type != RTSAN_EV_DISCONNECTED) /* ESTABLISHED, but not as it was meant */
 		peer->err = rdm_verdict(peer, ev);
 	if (conn->state == OFI_EP_ENDED)
 		peer->conn = NULL;
@@ -261,6 +364,7 @@ san_ofi_rdm_init(struct ofi_ep *ep)
 
 	if (rdm == NULL)
 		return -FI_ENOMEM;
+	randombytes_buf(&rdm->token, sizeof(rdm->token));
 	rdm->ep = ep;
 	rdm->is_directed = (ep->caps & FI_DIRECTED_RECV) != 0;
 	san_ofi_rxq_init(&rdm->tagged, ep->domain, ep->own_rxq.max);
@@ -308,6 +412,7 @@ san_ofi_rdm_enable(struct ofi_ep *ep)
 		rc = rdm_listen(ep);
 	if (rc != 0)
 		return rc;
+	san_ofi_rdm_name(ep);
 	ep->state = OFI_EP_ENABLED;
 	LIST_INSERT_HEAD(&ep->domain->ctx->rdms, ep->rdm, link);
 	LIST_INSERT_HEAD(&ep->rdm->av->rdms, ep->rdm, av_link);

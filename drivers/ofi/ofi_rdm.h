@@ -35,6 +35,7 @@ struct ofi_rdm {
 	struct ofi_av *av;
 	struct rtsan_listener *listener;
 	bool is_directed;
+	uint64_t token;            /**< of its name */
 	struct ofi_rxq tagged;     /**< tagged receives; others are in own_rxq */
 	struct ofi_umsgs umsgs[2]; /**< untagged, tagged */
 	size_t copied;             /**< bytes of their copies */
@@ -61,20 +62,22 @@ int san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct f
 		    void *context);
 /** The address, or NULL. */
 const union ofi_addr *san_ofi_av_find(const struct ofi_av *av, fi_addr_t at);
-/** Where an address is, or FI_ADDR_NOTAVAIL. */
-fi_addr_t san_ofi_av_search(const struct ofi_av *av, const union ofi_addr *a);
 
 /* ---- ofi_rdm.c: connections of endpoints FI_EP_RDM ---- */
 
 /** Make *ep* an endpoint FI_EP_RDM. 0 or -errno. */
 int san_ofi_rdm_init(struct ofi_ep *ep);
 int san_ofi_rdm_enable(struct ofi_ep *ep);
+/** Its address, which is known by now, has its token. */
+void san_ofi_rdm_name(struct ofi_ep *ep);
 /** Close its connections, in order until *end_ms*. */
 void san_ofi_rdm_close(struct ofi_ep *ep, int64_t end_ms);
 /** The connection to *to*, or NULL: -FI_EAGAIN in *rc*, while it is made, or -errno. */
 struct ofi_ep *san_ofi_rdm_conn(struct ofi_ep *ep, fi_addr_t to, int *rc);
 /** A request for a listener. False: of none of these endpoints. */
 bool san_ofi_rdm_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev);
+/** Whether the peer that has accepted is the program that was meant. */
+bool san_ofi_rdm_is_proved(const struct ofi_ep *conn, const struct rtsan_event *ev);
 /** A connection has been made, or not, or has ended. */
 void san_ofi_rdm_on_event(struct ofi_ep *conn, const struct rtsan_event *ev);
 /** An address is new in the vector. */

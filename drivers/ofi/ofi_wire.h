@@ -48,6 +48,14 @@ struct ofi_cm_hdr {
 };
 
 #define OFI_CM_DATA (RTSAN_PRIVATE_MAX - sizeof(struct ofi_cm_hdr))
+#define OFI_PROOF   16
+
+/** Data of FI_EP_RDM in a request: proofs that tokens are known. An acceptance has one proof. */
+struct ofi_rdm_req {
+	uint8_t nonce[OFI_PROOF];
+	uint8_t knows[OFI_PROOF]; /**< of the accepting endpoint's token */
+	uint8_t owns[OFI_PROOF];  /**< of the connecting endpoint's token */
+};
 
 enum ofi_type {
 	OFI_MSG = 1,       /**< a message; *addr* is its tag */
@@ -103,6 +111,7 @@ enum ofi_atomic {
 };
 
 static_assert(sizeof(struct ofi_cm_hdr) == 16, "on the wire");
+static_assert(sizeof(struct ofi_rdm_req) == OFI_CM_DATA, "on the wire");
 static_assert(sizeof(struct ofi_hdr) == 56, "on the wire");
 static_assert(sizeof(struct ofi_place) == 24, "on the wire");
 

@@ -176,16 +176,17 @@ def rdm(ends):
     ends_well(ends, 'server', 'ofi_rdm')
 
 
-def rdm_server(ends, role):
-    server = ends.call('server', 'ofi_rdm_pair', role)
-    server.wait_text('address ')
-    return server, re.search(r'address (\S+)', server.out())[1]
+def rdm_server(ends, *args, env=None):
+    """Returns it, its address, and its name with the token."""
+    server = ends.launch('server', [ends.program('ofi_rdm_pair'), *args], env)
+    server.wait_text(' name ')
+    return server, *re.search(r'address (\S+) name (\S+)', server.out()).groups()
 
 
 def rdm_peer_dies(ends):
     """Both sleep while they exchange messages; then one is killed."""
-    server, address = rdm_server(ends, 'peer')
-    client = ends.call('client', 'ofi_rdm_pair', 'hold', address)
+    server, _, name = rdm_server(ends, 'peer')
+    client = ends.call('client', 'ofi_rdm_pair', 'hold', name)
     client.wait_text('holding')
     server.kill()
     check('done' in finish(client), client.tail())
@@ -194,20 +195,49 @@ def rdm_peer_dies(ends):
 def rdm_early(ends):
     """The first message comes before the report of its connection, short or long."""
     for length in ('1', '3000000'):
-        server, address = rdm_server(ends, 'slow')
-        ends_well(ends, 'client', 'ofi_rdm_pair', 'one', address, length)
+        server, _, name = rdm_server(ends, 'slow')
+        ends_well(ends, 'client', 'ofi_rdm_pair', 'one', name, length)
         finish(server)
 
 
 def rdm_hostile(ends):
     """A peer that breaks the protocol loses its connection, and its victim goes on."""
-    server, address = rdm_server(ends, 'victim')
+    server, address, _ = rdm_server(ends, 'victim')
     ends_well(ends, 'server', 'ofi_hostile', 'rdm', ends.spec('server'), *address.rsplit(':', 1))
     finish(server)
 
 
 def rdm_false_name(ends):
-    """The same from another host than the one that it names: messages for that host wait."""
-    server, address = rdm_server(ends, 'wary')
-    ends_well(ends, 'client', 'ofi_hostile', 'rdm', ends.spec('client'), *address.rsplit(':', 1))
+    """The same, but what it says of itself is not the name that its victim knows: messages for that
+    name wait."""
+    server, address, _ = rdm_server(ends, 'wary')
+    ends_well(ends, 'server', 'ofi_hostile', 'rdm', ends.spec('server'), *address.rsplit(':', 1))
+    finish(server)
+
+
+def forge(ends, role, name, address, *user):
+    ends_well(ends, role, 'ofi_hostile', name, ends.spec(role), *address.rsplit(':', 1), *user)
+
+
+def rdm_forged(ends, role, *user):
+    """A program that does not know the token, of another user or on another host, is refused."""
+    go = ends.path('server', 'go')
+    server, address, _ = rdm_server(ends, 'alone', go)
+    forge(ends, role, 'forge', address, *user)
+    ends.sh('server', f'>{go}')
+    finish(server)
+
+
+def rdm_allowed(ends, user):
+    """The program allows that user."""
+    server, address, _ = rdm_server(ends, 'victim', env={'FI_SANSTACK_USERS': f'7,{user}'})
+    forge(ends, 'server', 'rdm', address, user)
+    finish(server)
+
+
+def other_user(ends, user):
+    """Requests to an endpoint FI_EP_MSG."""
+    server, port = serve(ends)
+    forge(ends, 'server', 'forge-msg', f'{ends.server_ip}:{port}', user)
+    finish(ends.call('client', 'ofi_calls', 'client', ends.server_ip, port), server)
     finish(server)

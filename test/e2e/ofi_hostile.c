@@ -7,12 +7,16 @@
  *	                              message at last arrives
  *	ofi_hostile msg SPEC IP PORT  of FI_EP_MSG: sends short messages behind a long one
  *	                              without bytes, until no credits come back
+ *	ofi_hostile forge SPEC IP PORT [UID]      of FI_EP_RDM, as this user: claims to be another
+ *	ofi_hostile forge-msg SPEC IP PORT [UID]  endpoint; or of FI_EP_MSG: it must be refused
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <arpa/inet.h>
 
@@ -122,31 +126,38 @@ event(const char *name)
 	return ev;
 }
 
-/* Connect to *service* with the provider's private data, and that of an endpoint FI_EP_RDM. */
-static void
-connect_qp(uint64_t service, const struct sockaddr_in *name)
+/*
+ * Connect to *service* with the provider's private data, of FI_EP_RDM without proofs. Returns the
+ * type of the event.
+ */
+static uint8_t
+try_qp(uint64_t service, bool is_rdm)
 {
 	const struct rtsan_qp_attr attr = {
 		.send_cq = cq, .recv_cq = cq, .sq_depth = 32, .rq_depth = OFI_NB_RX};
-	uint8_t length = name != NULL ? sizeof(*name) : 0;
+	uint8_t length = is_rdm ? sizeof(struct ofi_rdm_req) : 0;
 	struct ofi_cm_hdr hdr = {OFI_CM_MAGIC, OFI_CM_VERSION, length, 9, OFI_NB_MSG, OFI_NB_RMA,
 				 OFI_BUF_SIZE};
-	uint8_t data[sizeof(hdr) + sizeof(*name)];
+	uint8_t data[sizeof(hdr) + sizeof(struct ofi_rdm_req)] = {0};
 	struct rtsan_conn_param param = {.private_data = data,
 					 .private_len = (uint8_t)(sizeof(hdr) + length)};
 	char ip[RTSAN_ADDRESS_MAX];
 	uint64_t i;
 
 	memcpy(data, &hdr, sizeof(hdr));
-	if (name != NULL)
-		memcpy(data + sizeof(hdr), name, length);
 	CHECK(rtsan_qp_create(ctx, &attr, &qp) == 0);
 	for (i = 0; i < OFI_NB_RX; i++)
 		CHECK(post_recv(i) == 1);
 	credits = OFI_NB_MSG;
 	inet_ntop(AF_INET, &victim.sin_addr, ip, sizeof(ip));
 	CHECK(rtsan_connect(qp, ip, service, &param) == 0);
-	CHECK(event("connect").type == RTSAN_EV_ESTABLISHED);
+	return event("connect").type;
+}
+
+static void
+connect_qp(uint64_t service, bool is_rdm)
+{
+	CHECK(try_qp(service, is_rdm) == RTSAN_EV_ESTABLISHED);
 }
 
 /* False: the connection has ended. */
@@ -182,13 +193,11 @@ send_fault(const struct fault *f)
 static void
 break_rdm(uint16_t port)
 {
-	struct sockaddr_in name = victim;
 	int i, sent;
 
-	name.sin_port = htons(9);
 	for (i = 0; i < NB_FAULTS + 2; i++) {
 		if (i <= NB_FAULTS)
-			connect_qp(OFI_RDM_SERVICE(port), &name);
+			connect_qp(OFI_RDM_SERVICE(port), true);
 		for (sent = 0; sent <= faults[i].repeat && send_fault(&faults[i]); sent++)
 			;
 		CHECK(sent >= faults[i].repeat); /* what is allowed was taken */
@@ -217,7 +226,7 @@ fill_msg(uint16_t port)
 	struct rtsan_wc wc;
 	int sent = 1;
 
-	connect_qp(OFI_SERVICE(port), NULL);
+	connect_qp(OFI_SERVICE(port), false);
 	CHECK(send_fault(&no_bytes));
 	while (time(NULL) - quiet_since <= QUIET) {
 		poll_sent(&wc);
@@ -230,21 +239,42 @@ fill_msg(uint16_t port)
 	CHECK(sent >= OFI_REQUESTS);
 }
 
+/* ---- both ---- */
+
+static void
+be_refused(uint64_t service, bool is_rdm)
+{
+	int i;
+
+	for (i = 0; i < OFI_NB_RX; i++) {
+		CHECK(try_qp(service, is_rdm) == RTSAN_EV_REJECTED);
+		rtsan_qp_destroy(qp);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	uint16_t port;
 
-	CHECK(argc == 5);
+	CHECK(argc >= 5);
 	port = (uint16_t)atoi(argv[4]);
 	victim.sin_family = AF_INET;
 	victim.sin_port = htons(port);
 	CHECK(inet_pton(AF_INET, argv[3], &victim.sin_addr) == 1);
+	/* the kernel tells the daemon this user; later librtsan writes root into the requests */
+	if (argc == 6)
+		CHECK(seteuid((uid_t)atoi(argv[5])) == 0);
 	CHECK(rtsan_open(argv[2], &ctx) == 0);
+	CHECK(argc != 6 || seteuid(getuid()) == 0);
 	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
 	CHECK(rtsan_mr_alloc(ctx, OFI_NB_RX * RX_SIZE + OFI_BUF_SIZE, 0, &mr) == 0);
 	if (strcmp(argv[1], "msg") == 0)
 		fill_msg(port);
+	else if (strcmp(argv[1], "forge") == 0)
+		be_refused(OFI_RDM_SERVICE(port), true);
+	else if (strcmp(argv[1], "forge-msg") == 0)
+		be_refused(OFI_SERVICE(port), false);
 	else
 		break_rdm(port);
 	rtsan_close(ctx);

@@ -563,6 +563,24 @@ reopen(void)
 	rdm_receive_tag(2, 5, 10);
 }
 
+/* A peer that accepts at an address, but does not know the token of its name, gets nothing. */
+static void
+other_token(void)
+{
+	struct node *n = &nodes[0];
+	struct sockaddr_in name;
+	fi_addr_t at;
+	ssize_t rc;
+
+	memcpy(&name, &nodes[1].name, sizeof(name));
+	name.sin_zero[0] ^= 1;
+	CHECK(fi_av_insert(n->av, &name, 1, &at, 0, NULL) == 1);
+	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 9, NULL)) == -FI_EAGAIN)
+		rdm_progress();
+	CHECK(rc == -FI_ECONNREFUSED);
+	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
+}
+
 int
 main(void)
 {
@@ -586,6 +604,7 @@ main(void)
 	source();
 	vector();
 	vector_v6();
+	other_token();
 	reopen();
 	for (i = 0; i < NODES; i++)
 		rdm_close_node(&nodes[i]);

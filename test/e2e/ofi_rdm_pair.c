@@ -5,12 +5,13 @@
  * (OFI-1)
  *
  *	ofi_rdm_pair peer          prints its address, sleeps for messages, and stays to be killed
- *	ofi_rdm_pair hold ADDRESS  sends to a peer until it dies, then to itself
+ *	ofi_rdm_pair hold NAME  sends to a peer until it dies, then to itself
  *	ofi_rdm_pair slow          prints its address, and takes one message in slow steps
- *	ofi_rdm_pair one ADDRESS LENGTH  sends that message
+ *	ofi_rdm_pair one NAME LENGTH  sends that message
  *	ofi_rdm_pair wait          waits for a message until its daemon dies
  *	ofi_rdm_pair victim        prints its address, and waits for a message with TAG_LAST
- *	ofi_rdm_pair wary          the same; then it sends to the address that the peer has named
+ *	ofi_rdm_pair wary          the same; then it sends to the name that the peer claims
+ *	ofi_rdm_pair alone         prints its address, and sends to itself when a file is there
  */
 
 #include <stdbool.h>
@@ -24,13 +25,17 @@
 
 #define NB_SIZED 300 /* messages to a peer that sleeps, and back */
 
+/* As text, and the name itself in hexadecimal digits: the text has no token. */
 static void
 print_address(const struct node *n)
 {
 	char text[64];
-	size_t len = sizeof(text);
+	size_t i, len = sizeof(text);
 
-	printf("address %s\n", fi_av_straddr(n->av, &n->name, text, &len));
+	printf("address %s name ", fi_av_straddr(n->av, &n->name, text, &len));
+	for (i = 0; i < sizeof(struct sockaddr_in); i++)
+		printf("%02x", ((const uint8_t *)&n->name)[i]);
+	printf("\n");
 	fflush(stdout);
 }
 
@@ -98,22 +103,24 @@ be_slow(void)
 }
 
 static void
-insert_peer(struct node *n, char *address)
+insert_peer(struct node *n, const char *name)
 {
-	char *colon = strrchr(address, ':');
+	uint8_t bytes[sizeof(struct sockaddr_in)];
+	size_t i;
 
-	*colon = 0;
-	CHECK(fi_av_insertsvc(n->av, address, colon + 1, &n->at[1], 0, NULL) == 1);
+	for (i = 0; i < sizeof(bytes); i++)
+		CHECK(sscanf(&name[2 * i], "%2hhx", &bytes[i]) == 1);
+	CHECK(fi_av_insert(n->av, bytes, 1, &n->at[1], 0, NULL) == 1);
 }
 
 static void
-send_one(char *address, size_t len)
+send_one(const char *name, size_t len)
 {
 	const struct iovec iov = {from, len};
 	struct node *n = &nodes[0];
 	struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .context = &contexts[0]};
 
-	insert_peer(n, address);
+	insert_peer(n, name);
 	msg.addr = n->at[1];
 	POST(fi_tsendmsg(n->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
 	rdm_done(n, &contexts[0], NULL);
@@ -121,14 +128,14 @@ send_one(char *address, size_t len)
 
 /* Sends to it fail, at the latest when the connection is made again; those to others do not. */
 static void
-hold(char *address)
+hold(const char *name)
 {
 	struct node *n = &nodes[0];
 	struct fi_cq_err_entry err;
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 
-	insert_peer(n, address);
+	insert_peer(n, name);
 	CHECK(fi_av_insert(n->av, &n->name, 1, &n->at[0], 0, NULL) == 1);
 	POST(fi_tsend(n->ep, &n->name, sizeof(n->name), NULL, n->at[1], 0, &contexts[0]));
 	rdm_done(n, &contexts[0], NULL);
@@ -184,13 +191,29 @@ be_victim(void)
 	CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, TAG_LAST + 1, 0, NULL) == 0);
 	rdm_drain();
 	memcpy(&peer, &n->name, sizeof(peer));
+	memset(peer.sin_zero, 0, sizeof(peer.sin_zero)); /* it has proved nothing */
 	peer.sin_port = htons(9);
 	CHECK(fi_av_insert(n->av, &peer, 1, &msg.addr, 0, NULL) == 1);
 	POST(fi_sendmsg(n->ep, &msg, FI_FENCE));
 	rdm_done(n, &contexts[0], NULL);
 }
 
-/* A peer that names another host does not get the messages for that one. */
+/* Others that knock meanwhile get nothing, and the endpoint goes on. */
+static void
+be_alone(const char *file)
+{
+	struct node *n = &nodes[0];
+
+	print_address(n);
+	CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, TAG_LAST, 0, &contexts[1]) == 0);
+	while (access(file, F_OK) != 0)
+		rdm_progress();
+	CHECK(fi_av_insert(n->av, &n->name, 1, &n->at[0], 0, NULL) == 1);
+	rdm_send_tag(0, 0, TAG_LAST, 7);
+	CHECK(rdm_done(n, &contexts[1], NULL).len == 7);
+}
+
+/* A peer that claims a port, but not the token of a name there, gets no messages for that name. */
 static void
 be_wary(void)
 {
@@ -202,7 +225,7 @@ be_wary(void)
 	print_address(n);
 	rdm_receive_tag(0, TAG_LAST, 0);
 	memcpy(&other, &n->name, sizeof(other));
-	other.sin_port = htons(9);
+	other.sin_port = htons(9); /* the token stays */
 	CHECK(fi_av_insert(n->av, &other, 1, &at, 0, NULL) == 1);
 	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 0, NULL)) == -FI_EAGAIN)
 		rdm_progress();
@@ -225,6 +248,8 @@ main(int argc, char **argv)
 		send_one(argv[2], strtoul(argv[3], NULL, 0));
 	else if (strcmp(argv[1], "wait") == 0)
 		lose();
+	else if (strcmp(argv[1], "alone") == 0)
+		be_alone(argv[2]);
 	else if (strcmp(argv[1], "wary") == 0)
 		be_wary();
 	else

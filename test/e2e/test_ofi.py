@@ -18,6 +18,7 @@ from ofi_cases import finish
 
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
 NULL = '--vdev=net_null0,no-rx=1'
+NOBODY = '65534'
 
 MPI4PY = """
 import sys
@@ -44,6 +45,14 @@ def embedded(work, role):
 def one_daemon(work):
     daemon = Daemon(work, 'server', vdev=NULL)
     return [daemon], (daemon.spec, daemon.spec)
+
+
+def for_all(work):
+    """One daemon, for every user."""
+    daemons, specs = one_daemon(work)
+    os.chmod(work.dir, 0o755)
+    os.chmod(daemons[0].path, 0o666)
+    return daemons, specs
 
 
 def two_daemons(work):
@@ -246,7 +255,14 @@ def main():
         tests.add(f'{name}: rdm, peer dies', with_ends, start, ofi_cases.rdm_peer_dies)
     tests.add('two daemons: rdm, an early message', with_ends, two_daemons, ofi_cases.rdm_early)
     tests.add('one daemon: rdm, a hostile peer', with_ends, one_daemon, ofi_cases.rdm_hostile)
-    tests.add('two daemons: rdm, a false name', with_ends, two_daemons, ofi_cases.rdm_false_name)
+    tests.add('one daemon: rdm, a false name', with_ends, one_daemon, ofi_cases.rdm_false_name)
+    tests.add('one daemon: rdm, another user', with_ends, for_all, ofi_cases.rdm_forged,
+              'server', NOBODY)
+    tests.add('two daemons: rdm, another host', with_ends, two_daemons, ofi_cases.rdm_forged,
+              'client')
+    tests.add('one daemon: rdm, an allowed user', with_ends, for_all, ofi_cases.rdm_allowed,
+              NOBODY)
+    tests.add('one daemon: another user', with_ends, for_all, ofi_cases.other_user, NOBODY)
     tests.add('one daemon: a hostile peer', with_ends, one_daemon, ofi_cases.hostile)
     tests.add('one daemon: shared receives', with_ends, one_daemon, ofi_cases.shared)
     tests.add('daemon dies', daemon_dies)
