@@ -10,9 +10,14 @@
 #include <sys/random.h>
 
 #include "ofi_priv.h"
+#include "san_rate.h"
 
-#define MR_NATIVE    (1ull << 63)
-#define MR_TABLE_MIN 64
+#define MR_NATIVE       (1ull << 63)
+#define MR_TABLE_MIN    64
+#define GUESSES         64   /* of a connection */
+#define GUESSES_AN_HOUR 1000 /* of an origin; half of them at once */
+#define HOUR_MS         3600000u
+#define EACH_MS         (2 * HOUR_MS / GUESSES_AN_HOUR)
 
 bool
 san_ofi_mr_is_native(uint64_t key)
@@ -43,10 +48,51 @@ san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, si
 	const struct ofi_mr *mr = place < ctx->nb_mrs ? ctx->mrs[place] : NULL;
 
 	if (mr == NULL || mr->fid.key != key || mr->domain != domain)
-		return FI_EKEYREJECTED;
+		return FI_EACCES;
 	if (addr < mr->addr || length > mr->length || addr - mr->addr > mr->length - length)
 		return FI_EACCES;
 	return (mr->access & access) == access ? 0 : FI_EACCES;
+}
+
+/* ---- guesses ---- */
+
+/* The entry of *from*, or the one to replace: that which has spent the least. */
+static struct ofi_guesser *
+mr_guesser_find(struct ofi_ctx *ctx, const struct ofi_origin *from)
+{
+	struct ofi_guesser *g, *least = ctx->guessers;
+
+	for (g = ctx->guessers; g < ctx->guessers + OFI_GUESSERS; g++) {
+		if (memcmp(&g->from, from, sizeof(*from)) == 0)
+			return g;
+		if (g->spent_ms < least->spent_ms)
+			least = g;
+	}
+	*least = (struct ofi_guesser){.from = *from};
+	return least;
+}
+
+/*
+ * A peer cannot find keys by trying: the limits are those of the transport's own regions, and so
+ * are their effects (lib/ulp/ulp_guess.c).
+ */
+uint32_t
+san_ofi_mr_find_for(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t length, uint64_t access)
+{
+	uint64_t now_ms = (uint64_t)san_ofi_wait_now_ms() + HOUR_MS;
+	struct ofi_ctx *ctx = ep->domain->ctx;
+	bool may = ep->is_known ||
+		mr_guesser_find(ctx, &ep->origin)->spent_ms + EACH_MS <= now_ms;
+
+	if (may && san_ofi_mr_find(ep->domain, key, addr, length, access) == 0) {
+		ep->is_known = true;
+		return 0;
+	}
+	may = san_rate_take(&mr_guesser_find(ctx, &ep->origin)->spent_ms, EACH_MS,
+			    GUESSES_AN_HOUR / 2, now_ms);
+	if (++ep->nb_guesses >= GUESSES || (!may && ep->is_known))
+		san_ofi_ep_break(ep, "too many requests for memory that it may not use");
+	return FI_EACCES;
 }
 
 /* ---- the table ---- */

@@ -181,6 +181,8 @@ san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
 {
 	struct ofi_op *op;
 
+	if (ep->state == OFI_EP_ENDED)
+		return NULL;
 	/* a peer may reuse the place of a request before we see that its answer was sent */
 	if (kind != OFI_OP_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
 		san_ofi_ep_break(ep, "too many requests");

@@ -199,8 +199,8 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 	if ((hdr->flags & OFI_FIRST) != 0)
 		ep->write_status = 0;
 	if (ep->write_status == 0)
-		ep->write_status = san_ofi_mr_find(ep->domain, hdr->key, hdr->addr, length,
-						   FI_REMOTE_WRITE);
+		ep->write_status =
+			san_ofi_mr_find_for(ep, hdr->key, hdr->addr, length, FI_REMOTE_WRITE);
 	if (ep->write_status == 0)
 		memcpy((void *)(uintptr_t)hdr->addr, rx->data + OFI_HDR_MEM, length);
 	if ((hdr->flags & OFI_LAST) == 0)
@@ -215,10 +215,12 @@ static void
 rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
+	uint32_t status = san_ofi_mr_find_for(ep, hdr->key, hdr->addr, hdr->length, FI_REMOTE_READ);
 	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_READ_DATA, hdr->id);
 
 	if (op == NULL)
 		return;
+	op->status = status;
 	op->addr = hdr->addr;
 	op->key = hdr->key;
 	op->length = hdr->length;
@@ -233,8 +235,8 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
 	bool fetches = hdr->length != 0;
-	uint32_t status = san_ofi_mr_find(ep->domain, hdr->key, hdr->addr, sizeof(*at),
-					  FI_REMOTE_WRITE | (fetches ? FI_REMOTE_READ : 0));
+	uint32_t status = san_ofi_mr_find_for(ep, hdr->key, hdr->addr, sizeof(*at),
+					      FI_REMOTE_WRITE | (fetches ? FI_REMOTE_READ : 0));
 
 	if (status == 0 && hdr->addr % sizeof(*at) != 0)
 		status = FI_EINVAL;

@@ -17,10 +17,12 @@
 
 #include "ofi_rdm_common.h"
 
-#define PART  16000
-#define EAGER 16584 /* bytes of the longest message that is one part */
-#define KEPT  (256l << 20)
-#define GIB   (1ul << 30)
+#define PART    16000
+#define EAGER   16584 /* bytes of the longest message that is one part */
+#define GUESSES 64    /* refusals that end a connection */
+#define BUDGET  512   /* more refusals than a host gets at once */
+#define KEPT    (256l << 20)
+#define GIB     (1ul << 30)
 
 static void
 open_nodes(void)
@@ -563,6 +565,51 @@ reopen(void)
 	rdm_receive_tag(2, 5, 10);
 }
 
+/*
+ * All refusals are the same. The 64th ends the connection. When a host has had too many, its new
+ * connections do not even use what they may; one that has done so before goes on.
+ */
+static void
+guesses(uint64_t key)
+{
+	const uint64_t at = (uintptr_t)from;
+	struct node guesser = {0};
+	struct fi_cq_err_entry e;
+	fi_addr_t n;
+	int i;
+
+	rdm_open_node(&guesser);
+	CHECK(fi_av_insert(guesser.av, &nodes[0].name, 1, &n, 0, NULL) == 1);
+	POST(fi_read(nodes[1].ep, to, 8, NULL, nodes[1].at[0], at, key, &contexts[1]));
+	rdm_done(&nodes[1], &contexts[1], NULL);
+	for (i = 1; i <= BUDGET; i++) {
+		if (i % 3 == 0)
+			POST(fi_write(guesser.ep, to, 8, NULL, n, at, key, &contexts[0]));
+		else
+			POST(fi_read(guesser.ep, to, 8, NULL, n, at + (i % 3 == 1),
+				     key ^ (uint64_t)(i % 3 == 2) << 40, &contexts[0]));
+		e = rdm_failed(&guesser, &contexts[0]);
+		CHECK(e.err == (i % GUESSES == 0 ? FI_ECANCELED : FI_EACCES));
+		CHECK(i % GUESSES == 0 || e.prov_errno == 256 + FI_EACCES);
+	}
+	POST(fi_read(guesser.ep, to, 8, NULL, n, at, key, &contexts[0]));
+	CHECK(rdm_failed(&guesser, &contexts[0]).err == FI_EACCES);
+	POST(fi_read(nodes[1].ep, to, 8, NULL, nodes[1].at[0], at, key, &contexts[1]));
+	rdm_done(&nodes[1], &contexts[1], NULL);
+	rdm_close_node(&guesser);
+}
+
+static void
+keys(void)
+{
+	struct fid_mr *mr;
+
+	CHECK(fi_mr_reg(rdm_domain, from, 8, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
+	if (fi_mr_key(mr) >> 63 == 0) /* else the transport counts */
+		guesses(fi_mr_key(mr));
+	CHECK(fi_close(&mr->fid) == 0);
+}
+
 /* A peer that accepts at an address, but does not know the token of its name, gets nothing. */
 static void
 other_token(void)
@@ -605,6 +652,7 @@ main(void)
 	vector();
 	vector_v6();
 	other_token();
+	keys();
 	reopen();
 	for (i = 0; i < NODES; i++)
 		rdm_close_node(&nodes[i]);
