@@ -261,7 +261,7 @@ act_refuse_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 {
 	struct san_wire_cm rej;
 
-	if (!c->is_refused || !san_inet_rate_take(&cm->answers, &c->peer, s->now_ns))
+	if (!c->is_refused || !san_cm_rx_rate_take(cm, &cm->answers, &c->peer, s->now_ns))
 		return;
 	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
 	san_cm_tx_reply(cm, s->pkt, san_cm_reply_udp_port(s->pkt, s->msg), &rej);

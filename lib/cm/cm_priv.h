@@ -28,6 +28,7 @@
 #define CM_SERVICES      (1u << CM_SERVICES_BITS)
 #define CM_PRIVATES      1024 /**< private data items waiting for the owner */
 #define CM_WAIT_HOSTS    1024 /**< counters of waiting requests, power of two */
+#define CM_KNOWN         1024 /**< hosts and networks that are remembered, power of two */
 #define CM_RETRIES_MAX   20   /**< with so many doublings retry_ns stays far below 2^64 */
 #define CM_HASH_KEY      16   /**< bytes, crypto_shorthash */
 #define CM_MTU_MIN       64   /**< payload bytes: far below any link's MTU, but sensible */
@@ -173,8 +174,9 @@ struct san_cm {
 	uint64_t now_ns; /**< time of the latest call, for calls without one */
 	uint64_t nb_half_open;
 	uint64_t drops[SAN_DROP_MAX];
-	struct san_inet_rate answers; /**< rate limit of stateless answers */
-	struct san_inet_rate checks;  /**< rate limit of cookie checks: each computes a MAC */
+	struct san_inet_rate answers;  /**< rate limit of stateless answers */
+	struct san_inet_rate checks;   /**< rate limit of cookie checks: each computes a MAC */
+	struct san_ip known[CM_KNOWN]; /**< hosts that proved their address, and nets */
 };
 
 static inline struct san_pdl_conn *
@@ -285,6 +287,9 @@ bool san_cm_listen_may_wait(struct san_cm *cm, const struct cm_listener *l,
 
 /* ---- cm_rx.c ---- */
 
+/** san_inet_rate_take() for *host*; hosts that have proved their address go first. */
+bool san_cm_rx_rate_take(struct san_cm *cm, struct san_inet_rate *rate, const struct san_ip *host,
+			 uint64_t now_ns);
 /** True if the parameters of our ULP are in range. */
 bool san_cm_rx_param_valid(const struct san_cm_param *param);
 

@@ -14,6 +14,50 @@
 #include <string.h>
 
 #include "cm_priv.h"
+#include "inet_hash.h"
+
+/*
+ * ---- hosts that have proved their address: by a cookie, or by a connection's tag ----
+ */
+
+/** The network of a host: 24 bits of an IPv4 address, 64 of an IPv6 address. */
+static struct san_ip
+cm_rx_net_of(const struct san_ip *host)
+{
+	struct san_ip net = *host;
+
+	memset(&net.b[san_wire_ip_is_v4(host) ? 15 : 8], 0, san_wire_ip_is_v4(host) ? 1 : 8);
+	return net;
+}
+
+static struct san_ip *
+known_place_of(struct san_cm *cm, const struct san_ip *ip)
+{
+	return &cm->known[san_inet_hash(ip, cm->answers.seed) % CM_KNOWN];
+}
+
+static void
+cm_rx_note_known(struct san_cm *cm, const struct san_ip *host)
+{
+	struct san_ip net = cm_rx_net_of(host);
+
+	*known_place_of(cm, &net) = net;
+	*known_place_of(cm, host) = *host;
+}
+
+bool
+san_cm_rx_rate_take(struct san_cm *cm, struct san_inet_rate *rate, const struct san_ip *host,
+		    uint64_t now_ns)
+{
+	struct san_ip net = cm_rx_net_of(host);
+	enum san_inet_trust trust = SAN_INET_STRANGER;
+
+	if (san_wire_ip_eq(known_place_of(cm, host), host))
+		trust = SAN_INET_KNOWN;
+	else if (san_wire_ip_eq(known_place_of(cm, &net), &net))
+		trust = SAN_INET_NET;
+	return san_inet_rate_take(rate, host, trust, now_ns);
+}
 
 /** Answer the sender of *msg* without state. The caller has checked the rate of answers. */
 static enum san_drop
@@ -34,7 +78,7 @@ static enum san_drop
 cm_rx_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	     struct san_wire_cm *reply, uint64_t now_ns)
 {
-	if (!san_inet_rate_take(&cm->answers, &p->src, now_ns))
+	if (!san_cm_rx_rate_take(cm, &cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	return cm_rx_send_answer(cm, p, msg, reply);
 }
@@ -56,7 +100,7 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 
 	/* Check this before the MAC, which costs more than anything else here (RT-36). */
 	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
-	    !san_inet_rate_take(&cm->answers, &p->src, now_ns))
+	    !san_cm_rx_rate_take(cm, &cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
 	return cm_rx_send_answer(cm, p, msg, &reply);
@@ -179,7 +223,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 	uint8_t reason;
 
 	if (msg->flags & SAN_CM_F_COOKIE) {
-		if (!san_inet_rate_take(&cm->checks, &p->src, s->now_ns))
+		if (!san_cm_rx_rate_take(cm, &cm->checks, &p->src, s->now_ns))
 			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
 			/*
@@ -189,6 +233,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 			answer_cookie(cm, p, msg, s->now_ns);
 			return SAN_DROP_CM_COOKIE;
 		}
+		cm_rx_note_known(cm, &p->src);
 		c = find_attempt(cm, p, msg, s->now_ns);
 		if (c != NULL)
 			return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
@@ -282,6 +327,7 @@ cm_rx_conn_msg(struct san_cm *cm, const struct cm_step *s)
 		cm_rx_answer(cm, s->pkt, msg, &drep, s->now_ns);
 	if (drop != SAN_DROP_NONE)
 		return drop;
+	cm_rx_note_known(cm, &s->pkt->src);
 	taken = msg->msg == SAN_CM_REP ? rx_rep(cm, c, s) : san_cm_fsm_step(cm, c, s);
 	return taken ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
 }
@@ -338,7 +384,7 @@ san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t
 	reset.src_cid = p->dcid;
 	reset.src_tag = p->tag;
 	reset.data_psn = p->psn;
-	if (!san_inet_rate_take(&cm->answers, &p->src, now_ns) ||
+	if (!san_cm_rx_rate_take(cm, &cm->answers, &p->src, now_ns) ||
 	    !san_cm_tx_reply(cm, p, p->src_port, &reset))
 		cm->drops[SAN_DROP_CM_RATE]++;
 }

@@ -195,7 +195,7 @@ san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struct san
 {
 	if (in->conf.quiet)
 		return false;
-	if (san_inet_rate_take(&in->answers[kind], host, now_ns))
+	if (san_inet_rate_take(&in->answers[kind], host, SAN_INET_KNOWN, now_ns))
 		return true;
 	in->drops[SAN_DROP_INET_RATE]++;
 	return false;

@@ -10,6 +10,9 @@
  *
  * There is no record per host. Its budget is one of a fixed number, chosen by a keyed hash of its
  * address. Two hosts that share a budget have different ones a second later.
+ *
+ * Forged addresses can use up all budgets. Therefore a part of a burst is kept for hosts that the
+ * caller trusts more: a flood of others leaves it to them.
  */
 
 #include <stdbool.h>
@@ -18,6 +21,14 @@
 #include "wire.h"
 
 #define SAN_INET_RATE_HOSTS 1024 /**< number of budgets; power of two */
+
+/** Eighths of a burst that are kept for others. */
+enum san_inet_trust {
+	SAN_INET_KNOWN = 0, /**< the host has proved its address */
+	SAN_INET_NET = 1,   /**< another host of its network has */
+	SAN_INET_STRANGER = 2,
+	SAN_INET_EXCESS = 4, /**< beyond the host's guaranteed share */
+};
 
 struct san_inet_rate {
 	uint64_t each_ns; /**< time between two answers */
@@ -30,6 +41,7 @@ struct san_inet_rate {
 /** *seed* must be unknown to peers. */
 void san_inet_rate_init(struct san_inet_rate *r, uint64_t each_ns, uint32_t burst, uint32_t seed);
 /** True if *host* may get an answer; takes it from its budget and from the total. */
-bool san_inet_rate_take(struct san_inet_rate *r, const struct san_ip *host, uint64_t now_ns);
+bool san_inet_rate_take(struct san_inet_rate *r, const struct san_ip *host,
+			enum san_inet_trust trust, uint64_t now_ns);
 
 #endif /* INET_RATE_H */

@@ -162,6 +162,52 @@ flood__of_one_host(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
+/* A forged REQ of another host each time, without a cookie or with a wrong one. */
+static void
+forge_random(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t i)
+{
+	put_be32(p->src.b + 12, 0x14000000 + i * 0x9e3779b9 % 0x60000000);
+	san_cm_rx(net.h[1].cm, m, p, net.now_ns);
+}
+
+/*
+ * Two million REQs a second of random hosts: a host that has connected before connects like without
+ * them. (RT-35, RT-36)
+ */
+static void
+flood__of_random_hosts(void **state)
+{
+	struct san_wire_cm msg[2] = {cm_net_req(0), cm_net_req(1)};
+	struct san_wire_path path = cm_net_path(&net, 0);
+	struct san_wire_pkt p[2] = {cm_pkt, cm_pkt};
+	struct san_wire_ack ack;
+	struct rte_mbuf *m[2];
+	uint32_t i, k;
+
+	(void)state;
+	msg[1].flags |= SAN_CM_F_COOKIE;
+	put_be32(msg[1].cookie + 16, (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S)));
+	for (i = 0; i < 2; i++) {
+		m[i] = cm_net_build(&net, &path, &p[i], &msg[i]);
+		assert_int_equal(san_wire_parse(m[i], SAN_WIRE_PORT, &p[i], &ack), SAN_DROP_NONE);
+	}
+	cm_net_connect(&net, 0, 0);
+	cm_net_run(&net, 100 * MS);
+	for (k = 1; k <= 8; k++) {
+		assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], k);
+		for (i = 0; i < 4000; i++) {
+			if (i == 2000 + 3 * k)
+				cm_net_connect(&net, 0, k);
+			forge_random(m[0], &p[0], k * 4000 + i);
+			forge_random(m[1], &p[1], k * 4000 + i);
+			cm_net_run(&net, 1000);
+		}
+	}
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], k);
+	rte_pktmbuf_free(m[0]);
+	rte_pktmbuf_free(m[1]);
+}
+
 UNIT_TEST(test_cm_flood)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -170,6 +216,7 @@ UNIT_TEST(test_cm_flood)
 		TEST(flood__wrong_cookies),
 		TEST(flood__resets_are_limited),
 		TEST(flood__of_one_host),
+		TEST(flood__of_random_hosts),
 	};
 
 	pool = test_eal_pool("cm_flood", 1023, 2048);

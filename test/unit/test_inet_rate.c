@@ -11,6 +11,7 @@
 #define BURST 400
 
 static struct san_inet_rate rate;
+static enum san_inet_trust trust;
 
 static struct san_ip
 host(uint32_t i)
@@ -30,7 +31,7 @@ take(uint32_t who, uint32_t n, uint64_t now_ns)
 	uint32_t k = 0;
 
 	while (n-- > 0)
-		k += san_inet_rate_take(&rate, &ip, now_ns);
+		k += san_inet_rate_take(&rate, &ip, trust, now_ns);
 	return k;
 }
 
@@ -38,6 +39,7 @@ static int
 setup(void **state)
 {
 	(void)state;
+	trust = SAN_INET_KNOWN;
 	san_inet_rate_init(&rate, EACH, BURST, 0x5eed);
 	return 0;
 }
@@ -96,12 +98,33 @@ rate_take__same_budget(void **state)
 	assert_int_equal(got, n);
 }
 
+/* A flood of strangers with forged addresses leaves known hosts all that they ask for. */
+static void
+rate_take__known_first(void **state)
+{
+	static const enum san_inet_trust better[] = {SAN_INET_KNOWN, SAN_INET_NET};
+	uint64_t now_ns = SAN_NS_PER_S;
+	uint32_t i, k, flood = 0, got = 0;
+
+	(void)state;
+	for (i = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS) {
+		trust = SAN_INET_STRANGER;
+		for (k = 0; k < 1000; k++)
+			flood += take(i * 1000 + k, 1, now_ns);
+		trust = better[i % 2];
+		got += take(1 << 23, 2, now_ns);
+	}
+	assert_int_equal(got, 2000);
+	assert_in_range(flood, 8000, 8000 + BURST);
+}
+
 UNIT_TEST(test_inet_rate)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(rate_take__one_flood, setup),
 		cmocka_unit_test_setup(rate_take__many_floods, setup),
 		cmocka_unit_test_setup(rate_take__same_budget, setup),
+		cmocka_unit_test_setup(rate_take__known_first, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
