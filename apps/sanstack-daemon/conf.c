@@ -101,6 +101,9 @@ static const struct san_key keys[] = {
 	 MEMORY(app_bytes)},
 	{"limits", "sock_bytes", "memory of carried sockets of one user, on each port",
 	 MEMORY(sock_bytes)},
+	{"limits", "memory",
+	 "memory of programs together, and of carried sockets; default: the machine's",
+	 MEMORY(memory)},
 	{0},
 };
 

@@ -53,6 +53,7 @@ struct conf {
 	uint32_t app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
 	uint64_t sock_bytes; /**< memory of all sockets of one user, per port */
+	uint64_t memory;     /**< memory of all programs together; 0: the machine's */
 	uint32_t apps, apps_per_uid, unattached;
 	struct partitions partitions;
 };

@@ -11,7 +11,9 @@ import sys
 import test_daemon
 from daemon import wait_listening
 from e2e import BUILD, SANITIZE, Process, Tests, Work, check
-from test_daemon import CQ_CREATE, FILECOPY, HELLO, IP, QP_CREATE, Daemon, ask, request
+from test_daemon import (CQ_CREATE, FILECOPY, HELLO, IP, LISTEN, MR_ADD, QP_CREATE, Daemon, ask,
+                         ask_id, memfd, mr_body, request)
+from test_service import NOBODY, conn_body
 
 HOSTILE = os.path.join(BUILD, 'test/e2e/hostile_client')
 PARTITION = os.path.join(BUILD, 'test/e2e/partition')
@@ -133,6 +135,63 @@ def crowded_out(work):
     attacked(work, 'churn', 10 * COPIES, 'conns = 256', 'conns = 64', IP['client'])
 
 
+# A request for one more, the places of the port, and those that a program may take.
+HOGGED = {
+    'queue pairs': (None, 256, 192),
+    'completion queues': (request(CQ_CREATE, struct.pack('<I', 16)), 512, 256),
+    'regions': (request(MR_ADD, mr_body(4096)), 256, 100),
+    'listeners': (None, 256, 8),
+}
+
+
+class Program:
+    """An attached program of a user, which takes places."""
+
+    def __init__(self, daemon, uid):
+        os.seteuid(uid)
+        self.s = test_daemon.dial(daemon)
+        os.seteuid(0)
+        check(ask(self.s, request(HELLO))[0] == 0, 'hello')
+        self.fd, self.nb = memfd(4096), 0
+        self.cq = ask_id(self.s, HOGGED['completion queues'][0])[1]
+
+    def take(self, what):
+        """Take one more place. The result and the text of the answer."""
+        one = HOGGED[what][0]
+        if what == 'listeners':
+            one = request(LISTEN, conn_body((self.fd << 32) + self.nb, 0, 1), number=self.nb)
+        if what == 'queue pairs':
+            one = request(QP_CREATE, struct.pack('<IIII', self.cq, self.cq, 16, 16))
+        rc, why = ask(self.s, one, [self.fd] if what == 'regions' else ())
+        self.nb += rc == 0
+        return rc, why
+
+
+def hogged(work, what):
+    """A user with many programs takes all that it may. Another one gets a place, and so does root;
+    the log says so, but not each time."""
+    places, each = HOGGED[what][1:]
+    daemon = Daemon(work, 'server', 'conns = 256\nregions = 256\ncqs = 512', 'regions = 100')
+    os.chmod(work.dir, 0o755)
+    os.chmod(daemon.path, 0o666)
+    hogs, why = [], ''
+    while not hogs or hogs[-1].nb != 0:
+        check(len(hogs) <= places / each, f'{what}: {[hog.nb for hog in hogs]}')
+        hogs.append(Program(daemon, NOBODY))
+        while (one := hogs[-1].take(what))[0] == 0:
+            pass
+        why = one[1]
+    nb = sum(hog.nb for hog in hogs)
+    check(f'of user {NOBODY}' in why, why)
+    check(places / 2 < nb < places * 3 / 4, f'{what}: {nb} places')
+    lines = [line for line in daemon.process.err().splitlines() if f'of user {NOBODY}' in line]
+    check(len(lines) == 1, f'{lines}')
+    for uid in (5, 0):
+        rc, why = Program(daemon, uid).take(what)
+        check(rc == 0, f'{what}, user {uid}: {why}')
+    daemon.stop()
+
+
 def rings_all(work):
     """Full rings of 200 queue pairs, with doorbells rung all the time, do not stall
     other programs."""
@@ -166,6 +225,8 @@ def main():
     tests.add('partitions', alone, partitions)
     tests.add('memory of queues', alone, counted)
     tests.add('connections without end', alone, crowded_out)
+    for what in HOGGED:
+        tests.add(f'one user takes all {what}', alone, hogged, what)
     tests.add('full rings', alone, rings_all)
     return tests.run()
 

@@ -4,10 +4,13 @@
 
 #include "unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <rte_common.h>
 
 #include "san_time.h"
 #include "users.h"
@@ -122,6 +125,128 @@ san_users_may__of_few(void **state)
 	assert_false(san_users_may(0, 0, 1, 1));
 }
 
+#define NB      64
+#define HOSTILE 1000u
+#define OTHER   1001u
+
+/* Take places of *what*, up to *nb*, for user *uid* on port *port*. The number of places. */
+static uint32_t
+take_places(uint16_t port, uid_t uid, enum users_place what, uint32_t nb)
+{
+	struct users_want w = {
+		.port = port, .what = what, .owner = san_users_owner(uid, true), .nb = 1, .max = NB};
+	char why[256];
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		if (san_users_check(&w, why, sizeof(why)) != 0)
+			break;
+		assert_int_equal(san_users_count(port, w.owner, what, 1), 0);
+	}
+	return i;
+}
+
+static void
+give_places(uint16_t port, uid_t uid, enum users_place what)
+{
+	uid_t owner = san_users_owner(uid, true);
+
+	san_users_count(port, owner, what, -(int64_t)san_users_nb(port, &owner, what));
+}
+
+/*
+ * A hostile user has many programs, also of its subordinate users, and each takes what it gets.
+ * Another user and root get theirs, of everything that programs take. (SYS-9)
+ */
+static void
+san_users_check__each_place(void **state)
+{
+	enum users_place what;
+	uint32_t i, nb;
+
+	(void)state;
+	read_text("1000:100000:65536\n");
+	for (what = 0; what < USERS_PLACES; what++) {
+		nb = 0;
+		for (i = 0; i < 100; i++)
+			nb += take_places(1, i % 2 == 0 ? HOSTILE : 100000 + i, what, 3);
+		assert_int_equal(nb, 45); /* three quarters of what root leaves */
+		assert_int_equal(take_places(1, OTHER, what, NB), 12);
+		assert_int_equal(take_places(1, 0, what, NB), NB - 45 - 12);
+		assert_int_equal(san_users_nb(1, NULL, what), NB);
+		give_places(1, HOSTILE, what);
+		give_places(1, OTHER, what);
+		give_places(1, 0, what);
+		assert_int_equal(san_users_nb(0, NULL, USERS_FDS), 0);
+	}
+}
+
+/* Ports have places of their own, but share memory and descriptors. */
+static void
+san_users_check__of_ports(void **state)
+{
+	static const enum users_place common[] = {
+		USERS_UNATTACHED, USERS_BYTES, USERS_SOCK_BYTES, USERS_FDS};
+	bool is_common;
+	enum users_place what;
+	uint32_t i;
+
+	(void)state;
+	for (what = 0; what < USERS_PLACES; what++) {
+		is_common = false;
+		for (i = 0; i < RTE_DIM(common); i++)
+			is_common |= what == common[i];
+		assert_int_equal(take_places(1, HOSTILE, what, NB), 45);
+		assert_int_equal(take_places(2, HOSTILE, what, NB), is_common ? 0 : 45);
+		give_places(2, HOSTILE, what);
+		give_places(1, HOSTILE, what);
+	}
+}
+
+/* A refusal has a text, and is reported once until the user has more or less. */
+static void
+san_users_check__refusal(void **state)
+{
+	struct users_want w = {.what = USERS_CQS, .owner = HOSTILE, .nb = 1, .max = NB};
+	char why[256];
+
+	(void)state;
+	assert_int_equal(take_places(0, HOSTILE, USERS_CQS, NB), 45);
+	assert_int_equal(san_users_check(&w, why, sizeof(why)), -EALREADY);
+	assert_string_equal(why, "completion queue: 45 of 64 are in use, 45 of user 1000: one more "
+				 "is refused; see cqs=");
+	san_users_count(0, HOSTILE, USERS_CQS, -1);
+	assert_int_equal(san_users_check(&w, why, sizeof(why)), 0);
+	w.nb = 2;
+	assert_int_equal(san_users_check(&w, why, sizeof(why)), -ENOSPC);
+	w.nb = UINT64_MAX;
+	assert_int_equal(san_users_check(&w, why, sizeof(why)), -EALREADY);
+	give_places(0, HOSTILE, USERS_CQS);
+	/* what others count takes part */
+	w.nb = 1;
+	w.own = 45;
+	assert_int_equal(san_users_check(&w, why, sizeof(why)), -ENOSPC);
+	w.own = 11;
+	w.others = 45;
+	assert_int_equal(san_users_check(&w, why, sizeof(why)), 0);
+}
+
+/* Descriptors are counted with what has them. */
+static void
+san_users_count__descriptors(void **state)
+{
+	enum users_place what;
+
+	(void)state;
+	for (what = 0; what < USERS_FDS; what++) {
+		san_users_count(1, HOSTILE, what, 5);
+		assert_int_equal(san_users_nb(0, NULL, USERS_FDS), san_users_fds(what, 5));
+		san_users_count(1, HOSTILE, what, -5);
+	}
+	assert_true(san_users_fds(USERS_MRS, 1) != 0);
+	assert_int_equal(san_users_nb(0, NULL, USERS_FDS), 0);
+}
+
 UNIT_TEST(test_users)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +254,10 @@ UNIT_TEST(test_users)
 		cmocka_unit_test(san_users_follow__changes),
 		cmocka_unit_test(san_users_may__diminishing),
 		cmocka_unit_test(san_users_may__of_few),
+		cmocka_unit_test(san_users_check__each_place),
+		cmocka_unit_test(san_users_check__of_ports),
+		cmocka_unit_test(san_users_check__refusal),
+		cmocka_unit_test(san_users_count__descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,10 +79,10 @@ static int
 check_bytes(struct app *a, const char *what, uint64_t bytes)
 {
 	/* a reload may have set the limit below what the application already has */
-	uint64_t max = a->port->conf->app_bytes, left = max - RTE_MIN(max, a->bytes);
+	uint64_t max = a->port->conf->app_bytes, left = max - RTE_MIN(max, a->nb[USERS_BYTES]);
 
 	if (bytes != 0 && bytes <= left)
-		return 0;
+		return san_apps_check(a->port, USERS_BYTES, a->owner, bytes);
 	return san_app_refuse(a, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
 			      (unsigned long long)bytes, (unsigned long long)left);
 }
@@ -92,13 +92,33 @@ static int
 check_qps(struct app *a)
 {
 	uint32_t nb_orphans = san_dpdk_ops_user_orphans(a->port->ctx, a->owner);
+	const struct users_want w = {
+		.what = USERS_QPS, .owner = a->owner, .nb = 1, .own = nb_orphans};
 
-	if (a->nb_qps + nb_orphans < san_app_port_qps_each(a->port))
-		return 0;
+	if (a->nb[USERS_QPS] + nb_orphans < san_app_port_qps_each(a->port))
+		return san_apps_check_beside(a->port, w);
 	return san_app_refuse(a, -ENOSPC,
 			      "queue pair: this application has %u, and %u of its user's "
 			      "linger, its limit",
-			      a->nb_qps, nb_orphans);
+			      (uint32_t)a->nb[USERS_QPS], nb_orphans);
+}
+
+int
+san_app_check_one(struct app *a, enum users_place what, const char *name, uint32_t each)
+{
+	if (a->nb[what] < each)
+		return san_apps_check(a->port, what, a->owner, 1);
+	return san_app_refuse(a, -ENOSPC, "%s: this application has %u, its limit", name,
+			      (uint32_t)a->nb[what]);
+}
+
+void
+san_app_count(struct app *a, enum users_place what, int sign, uint64_t bytes)
+{
+	a->nb[what] += (uint64_t)sign;
+	a->nb[USERS_BYTES] += (uint64_t)(sign * (int64_t)bytes);
+	san_users_count(a->port->index, a->owner, what, sign);
+	san_users_count(a->port->index, a->owner, USERS_BYTES, sign * (int64_t)bytes);
 }
 
 /* ---- hello ---- */
@@ -114,6 +134,7 @@ make_ctl(struct app_port *port, struct app *a)
 	a->id = san_app_port_take_id(port);
 	if (a->id == 0)
 		return -EUSERS;
+	port->owners[a->id] = a->owner;
 	rc = san_app_mem_create(&a->ctl_mem, "sanstack-ctl",
 				san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells),
 				guard_of(a), &a->ans.fd);
@@ -190,9 +211,6 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	san_apps_own(a, san_shmq_is_root(&a->sender));
 	nb = san_apps_of(all, a->owner);
 	if (!san_apps_have_place(port, a->owner, 0)) {
-		LOG_OF(a->owner, WARNING,
-		       "port=%s pid=%d uid=%u: applications=%u of %u: one more is refused",
-		       port->name, (int)a->pid, a->uid, nb, port->nb_attached);
 		return san_app_refuse(a, -EUSERS,
 				      "port %s serves %u applications, %u of them of this user; "
 				      "see apps= and apps_per_uid=",
@@ -203,9 +221,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 		a->over = true; /* it is partly attached */
 		return rc;
 	}
-	a->attached = true;
-	all->nb_attached++;
-	port->nb_attached++;
+	san_apps_attached(all, a);
 	LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
 	       (int)a->pid, a->uid);
 	a->ans.rep.hello.ctl_bytes = a->ctl_mem.bytes;
@@ -222,10 +238,9 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 
 	if (p == NULL)
 		return san_app_refuse(a, -EINVAL, "region: no descriptor of its memory");
-	if (a->nb_mrs >= a->port->conf->app_regions)
-		return san_app_refuse(a, -ENOSPC, "region: this application has %u, its limit",
-				      a->nb_mrs);
-	rc = check_bytes(a, "region", req->mr.length);
+	rc = san_app_check_one(a, USERS_MRS, "region", a->port->conf->app_regions);
+	if (rc == 0)
+		rc = check_bytes(a, "region", req->mr.length);
 	if (rc == 0 && p->why[0] != '\0')
 		return san_app_refuse(a, -EINVAL, "region: its memory %s", p->why);
 	if (rc == 0 && p->memory < 0)
@@ -235,6 +250,7 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 					guard_of(a));
 	if (rc != 0)
 		return rc;
+	san_app_count(a, USERS_MRS, 1, req->mr.length);
 	a->waits_for = NULL;
 	a->grows = *req;
 	return -EINPROGRESS;
@@ -252,8 +268,6 @@ add_region(struct app *a)
 		return rc;
 	*mr_place(port, key) = (struct app_mr){.app = a, .key = key, .mem = a->growing};
 	a->growing.mem = NULL;
-	a->nb_mrs++;
-	a->bytes += a->grows.mr.length;
 	a->ans.rep.id = key;
 	return 0;
 }
@@ -267,8 +281,17 @@ san_app_grow(struct app *a)
 		return -EINPROGRESS;
 	rc = rc == 0 ? add_region(a) :
 		       san_app_refuse(a, rc, "region: its memory can't be mapped");
-	san_app_mem_end(&a->growing);
+	san_app_end_growing(a);
 	return rc;
+}
+
+void
+san_app_end_growing(struct app *a)
+{
+	if (a->growing.mem == NULL)
+		return;
+	san_app_count(a, USERS_MRS, -1, a->growing.bytes);
+	san_app_mem_end(&a->growing);
 }
 
 int
@@ -279,8 +302,7 @@ san_app_del_mr(struct app_port *port, struct app_mr *mr)
 
 	if (rc != 0)
 		return rc;
-	mr->app->nb_mrs--;
-	mr->app->bytes -= mr->mem.bytes;
+	san_app_count(mr->app, USERS_MRS, -1, mr->mem.bytes);
 	san_app_mem_end(&mr->mem);
 	mr->app = NULL;
 	return 0;
@@ -308,10 +330,9 @@ serve_cq_create(struct app *a, const struct shmq_req *req)
 	size_t bytes;
 	int rc;
 
-	if (a->nb_cqs >= port->conf->app_cqs)
-		return san_app_refuse(a, -ENOSPC,
-				      "completion queue: this application has %u, its limit",
-				      a->nb_cqs);
+	rc = san_app_check_one(a, USERS_CQS, "completion queue", port->conf->app_cqs);
+	if (rc != 0)
+		return rc;
 	if (req->cq.depth == 0 || req->cq.depth > CQ_DEPTH_MAX)
 		return san_app_refuse(a, -EINVAL, "completion queue: depth %u", req->cq.depth);
 	for (id = 0; id < port->caps.max_cqs && port->cqs[id].app != NULL; id++)
@@ -334,8 +355,7 @@ serve_cq_create(struct app *a, const struct shmq_req *req)
 		return rc;
 	}
 	q->app = a;
-	a->bytes += bytes;
-	a->nb_cqs++;
+	san_app_count(a, USERS_CQS, 1, bytes);
 	a->ans.rep.cq.id = id;
 	a->ans.rep.cq.depth = depth;
 	return 0;
@@ -350,9 +370,8 @@ san_app_del_cq(struct app_port *port, struct app_cq *q)
 		return rc;
 	if (q->wake_sock >= 0)
 		close(q->wake_sock);
-	q->app->bytes -= q->mem.bytes;
+	san_app_count(q->app, USERS_CQS, -1, q->mem.bytes);
 	san_app_mem_end(&q->mem);
-	q->app->nb_cqs--;
 	q->app = NULL;
 	return 0;
 }
@@ -442,8 +461,8 @@ app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 		.stream_bytes = stream_bytes,
 		.mem = mem,
 	};
-	a->bytes += bytes + stream_bytes;
-	a->nb_qps++;
+	a->nb[USERS_BYTES] += stream_bytes;
+	san_app_count(a, USERS_QPS, 1, bytes);
 	return 0;
 }
 
@@ -474,9 +493,9 @@ void
 san_app_del_qp(struct app_port *port, struct app_qp *q)
 {
 	san_dpdk_ops_qp_destroy(port->ctx, q->qpn);
-	q->app->bytes -= q->mem.bytes + q->stream_bytes;
+	q->app->nb[USERS_BYTES] -= q->stream_bytes;
+	san_app_count(q->app, USERS_QPS, -1, q->mem.bytes);
 	san_app_mem_end(&q->mem);
-	q->app->nb_qps--;
 	q->app = NULL;
 }
 

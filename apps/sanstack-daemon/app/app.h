@@ -19,6 +19,7 @@
 #include "helper.h"
 #include "shmq.h"
 #include "socks.h"
+#include "users.h"
 
 /** An event that waits because the application's ring is full. */
 struct app_event {
@@ -75,8 +76,7 @@ struct app {
 	int wake_fds[SAN_ENGINE_LCORES]; /**< applications write to them to wake an lcore; or -1 */
 	STAILQ_HEAD(, app_event) late;
 	uint32_t nb_late;
-	uint32_t nb_qps, nb_cqs, nb_mrs, nb_listeners;
-	uint64_t bytes; /**< memory of its regions and queues */
+	uint64_t nb[USERS_PLACES]; /**< what it has; USERS_BYTES: and its streams may have */
 	LIST_ENTRY(app) link;
 };
 
@@ -88,6 +88,8 @@ struct apps {
 	LIST_HEAD(, app) list;
 	bool closing; /**< the daemon drains: nothing new is begun */
 	uint32_t nb, nb_attached;
+	uint64_t max_fds;  /**< descriptors that the daemon may have */
+	uint64_t memory;   /**< memory of the machine */
 	int epoll;         /**< watches the applications' sockets */
 	uint64_t last_job; /**< last job number assigned */
 	uint64_t nb_grown; /**< steps of mapping done so far, of all regions */
@@ -139,6 +141,13 @@ uint64_t san_app_turn_step(struct apps *all, uint64_t now_ns);
 uint32_t san_apps_of(const struct apps *all, uid_t owner);
 /** Check that *owner* may attach one more application to *port* beside *waiting* others. */
 bool san_apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting);
+/**
+ * Check that *owner* may have *nb* more places of *port*, and the descriptors for them. -ENOSPC: it
+ * is logged, and rtsan_error() has the text.
+ */
+int san_apps_check(const struct app_port *port, enum users_place what, uid_t owner, uint64_t nb);
+/** As san_apps_check(), beside *own* and *others* that san_users_count() does not know. */
+int san_apps_check_beside(const struct app_port *port, struct users_want w);
 /** True if an application waits for an answer. */
 bool san_app_turn_are_waiting(const struct apps *all);
 /**

@@ -18,16 +18,27 @@ app_conn_find_request(const struct app *a, uint64_t request)
 	return r->app == a && r->request == request ? r : NULL;
 }
 
-/* Check that *a* may have one more connection. */
+/*
+ * Check that *a* may have one more connection. Those of applications of its user that have ended
+ * count, too, until their numbers are reusable.
+ */
 static int
 check_conns(struct app *a)
 {
-	uint32_t max = san_app_port_conns_each(a->port);
-	uint32_t nb = san_dpdk_ops_app_slots(a->port->ctx, a->id);
+	struct users_want w = {.what = USERS_CONNS, .owner = a->owner, .nb = 1};
+	uint32_t slots[SAN_ENGINE_APPS] = {0}, i;
 
-	if (nb < max)
-		return 0;
-	return san_app_refuse(a, -EAGAIN, "connection: this application has %u, its limit", nb);
+	san_dpdk_ops_app_slots(a->port->ctx, slots);
+	for (i = 0; i < SAN_ENGINE_APPS; i++)
+		if (i != 0 && a->port->owners[i] == a->owner)
+			w.own += slots[i];
+		else
+			w.others += slots[i];
+	if (slots[a->id] >= san_app_port_conns_each(a->port))
+		return san_app_refuse(a, -EAGAIN,
+				      "connection: this application has %u, its limit",
+				      slots[a->id]);
+	return san_apps_check_beside(a->port, w) == 0 ? 0 : -EAGAIN;
 }
 
 /*
@@ -62,10 +73,9 @@ san_app_conn_listen(struct app *a, const struct shmq_req *req)
 	rc = app_conn_check(a, req->conn.service, req->conn.pkey);
 	if (rc != 0)
 		return rc;
-	if (a->nb_listeners >= port->conf->app_listeners)
-		return san_app_refuse(a, -ENOSPC,
-				      "listen: this application has %u listeners, its limit",
-				      a->nb_listeners);
+	rc = san_app_check_one(a, USERS_LISTENERS, "listener", port->conf->app_listeners);
+	if (rc != 0)
+		return rc;
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
@@ -80,7 +90,7 @@ san_app_conn_listen(struct app *a, const struct shmq_req *req)
 		return rc;
 	}
 	LIST_INSERT_HEAD(&port->listeners, l, link);
-	a->nb_listeners++;
+	san_app_count(a, USERS_LISTENERS, 1, 0);
 	return 0;
 }
 
@@ -94,7 +104,7 @@ san_app_conn_del_listener(struct app_port *port, struct app_listener *l)
 
 	san_dpdk_call(port->ctx, &req);
 	LIST_REMOVE(l, link);
-	l->app->nb_listeners--;
+	san_app_count(l->app, USERS_LISTENERS, -1, 0);
 	free(l);
 }
 

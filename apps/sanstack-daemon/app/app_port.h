@@ -87,8 +87,9 @@ struct app_port {
 	uint64_t nb_socks_refused; /**< because no entry was free */
 	int epoll;                 /**< watches the descriptors of sockets */
 	uint32_t nb_attached;
-	bool used[SAN_ENGINE_APPS]; /**< numbers in use; 0 is the daemon's */
-	uint16_t last_id;           /**< newest number; numbers rotate, so that old ones rest */
+	bool used[SAN_ENGINE_APPS];    /**< numbers in use; 0 is the daemon's */
+	uid_t owners[SAN_ENGINE_APPS]; /**< users of the numbers: the last ones, if not in use */
+	uint16_t last_id;              /**< newest number; numbers rotate, so that old ones rest */
 };
 
 /**

@@ -25,6 +25,14 @@ void san_apps_own(struct app *a, bool is_root);
 /** Set the text of its answer; returns *rc*. */
 int san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/** Check that *a* may have one more of *what*, called *name*: an application has *each* at most. */
+int san_app_check_one(struct app *a, enum users_place what, const char *name, uint32_t each);
+/** Its hello was accepted. */
+void san_apps_attached(struct apps *all, struct app *a);
+/** Count the object and its memory, or no longer: *sign* is 1 or -1. */
+void san_app_count(struct app *a, enum users_place what, int sign, uint64_t bytes);
+/** End mapping the region that *a* waits for, if any. */
+void san_app_end_growing(struct app *a);
 /** NULL: *a* has no queue pair of that number. */
 struct app_qp *san_app_find_qp(const struct app *a, uint32_t qpn);
 /** Map one more step of the region that *a* waits for. Returns *rc* of san_app_answer(). */

@@ -314,10 +314,9 @@ load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
-	a->attached = true;
-	all->nb_attached++;
-	port->nb_attached++;
+	san_apps_attached(all, a);
 	port->used[a->id] = true;
+	port->owners[a->id] = a->owner;
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	a->events.tail = s->ev_tail;
 	a->events.head_seen = s->ev_head;
@@ -374,8 +373,8 @@ load_qp(struct app_port *port, const struct saved *s, struct app *a, struct stat
 	qp->app = a;
 	qp->qpn = s->number;
 	qp->stream_bytes = s->value;
-	a->nb_qps++;
-	a->bytes += qp->mem.bytes + qp->stream_bytes;
+	a->nb[USERS_BYTES] += qp->stream_bytes;
+	san_app_count(a, USERS_QPS, 1, qp->mem.bytes);
 	return 0;
 }
 
@@ -395,8 +394,7 @@ load_cq(struct app_port *port, const struct saved *s, struct app *a, struct stat
 	cq->app = a;
 	cq->cq = (uint8_t *)port->mem + s->value;
 	cq->wake_sock = san_state_get_fd(st, s->wake_sock);
-	a->nb_cqs++;
-	a->bytes += cq->mem.bytes;
+	san_app_count(a, USERS_CQS, 1, cq->mem.bytes);
 	return 0;
 }
 
@@ -414,8 +412,7 @@ load_mr(struct app_port *port, const struct saved *s, struct app *a, struct stat
 		return rc;
 	mr->app = a;
 	mr->key = s->number;
-	a->nb_mrs++;
-	a->bytes += mr->mem.bytes;
+	san_app_count(a, USERS_MRS, 1, mr->mem.bytes);
 	return 0;
 }
 
@@ -444,7 +441,7 @@ load_thing(struct app_port *port, const struct saved *s, struct app *a, struct s
 			.pkey = (uint16_t)s->pkey,
 		};
 		LIST_INSERT_HEAD(&port->listeners, l, link);
-		a->nb_listeners++;
+		san_app_count(a, USERS_LISTENERS, 1, 0);
 		return 0;
 	case SAVED_REQUEST:
 		r = san_app_port_request(port, s->value);

@@ -25,8 +25,8 @@ struct row {
 	pid_t pid;
 	uid_t uid;
 	char name[APP_NAME];
-	uint32_t nb_qps, nb_cqs, nb_mrs, nb_listeners, nb_late;
-	uint64_t bytes;
+	uint32_t nb_late;
+	uint64_t nb[USERS_PLACES];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -64,14 +64,10 @@ copy_apps(const struct app_port *port, struct row *rows)
 			.id = a->id,
 			.pid = a->pid,
 			.uid = a->uid,
-			.nb_qps = a->nb_qps,
-			.nb_cqs = a->nb_cqs,
-			.nb_mrs = a->nb_mrs,
-			.nb_listeners = a->nb_listeners,
 			.nb_late = a->nb_late,
-			.bytes = a->bytes,
 		};
 		memcpy(rows[n].name, a->name, sizeof(a->name));
+		memcpy(rows[n].nb, a->nb, sizeof(a->nb));
 		n++;
 	}
 	qsort(rows, n, sizeof(rows[0]), by_id);
@@ -90,11 +86,11 @@ add_app(struct rte_tel_data *d, const struct row *r, const struct san_view_app *
 	rte_tel_data_add_dict_u64(one, "pid", (uint64_t)r->pid);
 	rte_tel_data_add_dict_u64(one, "uid", r->uid);
 	rte_tel_data_add_dict_string(one, "name", r->name);
-	rte_tel_data_add_dict_u64(one, "qps", r->nb_qps);
-	rte_tel_data_add_dict_u64(one, "cqs", r->nb_cqs);
-	rte_tel_data_add_dict_u64(one, "regions", r->nb_mrs);
-	rte_tel_data_add_dict_u64(one, "listeners", r->nb_listeners);
-	rte_tel_data_add_dict_u64(one, "bytes", r->bytes);
+	rte_tel_data_add_dict_u64(one, "qps", r->nb[USERS_QPS]);
+	rte_tel_data_add_dict_u64(one, "cqs", r->nb[USERS_CQS]);
+	rte_tel_data_add_dict_u64(one, "regions", r->nb[USERS_MRS]);
+	rte_tel_data_add_dict_u64(one, "listeners", r->nb[USERS_LISTENERS]);
+	rte_tel_data_add_dict_u64(one, "bytes", r->nb[USERS_BYTES]);
 	rte_tel_data_add_dict_u64(one, "events_late", r->nb_late);
 	rte_tel_data_add_dict_u64(one, "conns", v->nb_conns);
 	rte_tel_data_add_dict_u64(one, "tx_messages", v->traffic.nb_tx);

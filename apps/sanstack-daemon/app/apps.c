@@ -28,6 +28,8 @@ san_apps_init(struct apps *all, const struct conf *conf)
 {
 	memset(all, 0, sizeof(*all));
 	all->conf = conf;
+	all->max_fds = (uint64_t)sysconf(_SC_OPEN_MAX);
+	all->memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	LIST_INIT(&all->list);
 }
 
@@ -77,17 +79,6 @@ apps_read_name(struct app *a)
 	san_logging_printable(a->name);
 }
 
-static uint32_t
-count_silent_of(const struct apps *all, uid_t owner)
-{
-	const struct app *a;
-	uint32_t n = 0;
-
-	LIST_FOREACH(a, &all->list, link)
-		n += !a->attached && a->owner == owner;
-	return n;
-}
-
 static bool
 has_app(const struct apps *all, uid_t owner)
 {
@@ -102,27 +93,93 @@ has_app(const struct apps *all, uid_t owner)
 uint32_t
 san_apps_of(const struct apps *all, uid_t owner)
 {
-	const struct app *a;
-	uint32_t n = 0;
+	uint32_t i, n = 0;
 
-	LIST_FOREACH(a, &all->list, link)
-		n += a->attached && a->owner == owner;
+	for (i = 0; i < all->nb_ports; i++)
+		n += (uint32_t)san_users_nb(all->ports[i].index, &owner, USERS_APPS);
 	return n;
+}
+
+/* How many there are of *what*, for all users together. */
+static uint64_t
+apps_max_of(const struct app_port *port, enum users_place what)
+{
+	const struct san_core_conf *core = &san_engine_conf_of(port->ctx->port)->core;
+	uint64_t memory = port->conf->memory != 0 ? port->conf->memory : port->all->memory;
+	const uint64_t max[] = {
+		[USERS_UNATTACHED] = port->conf->unattached,
+		[USERS_APPS] = port->conf->apps,
+		[USERS_QPS] = port->caps.max_qps,
+		[USERS_CONNS] = port->max_conns,
+		[USERS_CQS] = port->caps.max_cqs,
+		[USERS_MRS] = port->caps.max_mrs,
+		[USERS_BYTES] = memory,
+		[USERS_LISTENERS] = core->cm.max_listeners,
+		[USERS_SOCKS] = port->max_socks,
+		[USERS_SOCK_BYTES] = memory,
+		[USERS_GROUPS] = core->inet.max_groups,
+		[USERS_FDS] = port->all->max_fds,
+	};
+
+	static_assert(RTE_DIM(max) == USERS_PLACES, "each has a limit");
+	return max[what];
+}
+
+int
+san_apps_check_beside(const struct app_port *port, struct users_want w)
+{
+	char why[SHMQ_TEXT];
+	int rc;
+
+	w.port = port->index;
+	w.max = apps_max_of(port, w.what);
+	rc = san_users_check(&w, why, sizeof(why));
+	if (rc == -ENOSPC)
+		LOG_OF(w.owner, WARNING, "port=%s %s", port->name, why);
+	return rc == 0 ? 0 : rtsan_provider_host()->fail(-ENOSPC, "%s", why);
+}
+
+int
+san_apps_check(const struct app_port *port, enum users_place what, uid_t owner, uint64_t nb)
+{
+	struct users_want w = {.what = what, .owner = owner, .nb = nb};
+	int rc = nb != 0 ? san_apps_check_beside(port, w) : 0;
+
+	w.what = USERS_FDS;
+	w.nb = san_users_fds(what, nb);
+	return rc == 0 && w.nb != 0 ? san_apps_check_beside(port, w) : rc;
 }
 
 bool
 san_apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting)
 {
-	uint32_t nb = san_apps_of(port->all, owner) + waiting;
+	const struct users_want w = {
+		.what = USERS_APPS, .owner = owner, .nb = 1, .own = waiting};
 
-	return nb < port->conf->apps_per_uid &&
-		san_users_may(owner, nb, port->nb_attached + waiting, port->conf->apps);
+	return san_apps_of(port->all, owner) + waiting < port->conf->apps_per_uid &&
+		san_apps_check_beside(port, w) == 0;
+}
+
+void
+san_apps_attached(struct apps *all, struct app *a)
+{
+	a->attached = true;
+	all->nb_attached++;
+	a->port->nb_attached++;
+	san_users_count(a->port->index, a->owner, USERS_APPS, 1);
+	san_users_count(0, a->owner, USERS_UNATTACHED, -1);
 }
 
 void
 san_apps_own(struct app *a, bool is_root)
 {
-	a->owner = san_users_owner(a->uid, is_root);
+	uid_t owner = san_users_owner(a->uid, is_root);
+
+	/* it is not attached yet */
+	if (owner != a->owner && san_users_count(0, owner, USERS_UNATTACHED, 1) == 0) {
+		san_users_count(0, a->owner, USERS_UNATTACHED, -1);
+		a->owner = owner;
+	}
 	if (a->uid == 0)
 		a->user.uid = a->owner;
 }
@@ -136,7 +193,8 @@ san_apps_add(struct apps *all, int sock)
 	int i;
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	if (a == NULL || cred.uid == (uid_t)-1) { /* or it is no UNIX socket */
+	if (a == NULL || cred.uid == (uid_t)-1 || /* it is no UNIX socket */
+	    san_users_count(0, san_users_owner(cred.uid, false), USERS_UNATTACHED, 1) != 0) {
 		free(a);
 		return NULL;
 	}
@@ -144,6 +202,7 @@ san_apps_add(struct apps *all, int sock)
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
+	a->owner = san_users_owner(cred.uid, false);
 	san_partition_user_of(sock, &a->user);
 	san_apps_own(a, false);
 	a->wake_sock = -1;
@@ -187,18 +246,14 @@ san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	struct app *a = NULL;
-	uid_t owner;
 
 	san_users_follow(now_ns);
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	owner = san_users_owner(cred.uid, false);
-	if (san_users_may(owner, count_silent_of(all, owner), nb_silent, all->conf->unattached) ||
+	if (san_apps_check(&all->ports[0], USERS_UNATTACHED, san_users_owner(cred.uid, false), 1) ==
+		    0 ||
 	    (cred.uid == 0 && apps_make_room_for_root(all, nb_silent)))
 		a = san_apps_add(all, sock);
 	if (a == NULL) {
-		LOG_OF(owner, WARNING,
-		       "pid=%d uid=%u: connections=%u: one more is refused", (int)cred.pid,
-		       cred.uid, all->nb);
 		san_helper_hang_up(sock);
 		return NULL;
 	}
@@ -231,16 +286,16 @@ apps_release_port(struct app_port *port, struct app *a)
 		if (l->app == a)
 			san_app_conn_del_listener(port, l);
 	}
-	for (i = 0; i < port->caps.max_qps && a->nb_qps > 0; i++)
+	for (i = 0; i < port->caps.max_qps && a->nb[USERS_QPS] > 0; i++)
 		if (port->qps[i].app == a)
 			san_app_del_qp(port, &port->qps[i]);
-	for (i = 0; i < port->caps.max_cqs && a->nb_cqs > 0; i++) {
+	for (i = 0; i < port->caps.max_cqs && a->nb[USERS_CQS] > 0; i++) {
 		if (port->cqs[i].app != a)
 			continue;
 		rc = san_app_del_cq(port, &port->cqs[i]);
 		SAN_VERIFY(rc == 0);
 	}
-	for (i = 0; i < port->caps.max_mrs && a->nb_mrs > 0; i++) {
+	for (i = 0; i < port->caps.max_mrs && a->nb[USERS_MRS] > 0; i++) {
 		if (port->mrs[i].app != a)
 			continue;
 		rc = san_app_del_mr(port, &port->mrs[i]);
@@ -254,6 +309,7 @@ san_apps_destroy(struct apps *all, struct app *a)
 	struct app_event *ev;
 	int i;
 
+	san_app_end_growing(a);
 	if (a->port != NULL)
 		apps_release_port(a->port, a);
 	if (a->ctl != NULL) {
@@ -272,6 +328,8 @@ san_apps_destroy(struct apps *all, struct app *a)
 		all->nb_attached--;
 		a->port->nb_attached--;
 	}
+	san_users_count(a->attached ? a->port->index : 0, a->owner,
+			a->attached ? USERS_APPS : USERS_UNATTACHED, -1);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		if (a->wake_fds[i] >= 0)
 			close(a->wake_fds[i]);
@@ -281,7 +339,6 @@ san_apps_destroy(struct apps *all, struct app *a)
 		a->port->used[a->id] = false;
 	if (a->ans.fd >= 0)
 		close(a->ans.fd);
-	san_app_mem_end(&a->growing);
 	LIST_REMOVE(a, link);
 	all->nb--;
 	san_helper_hang_up(a->sock);

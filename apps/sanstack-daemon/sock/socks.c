@@ -178,39 +178,23 @@ san_socks_watch_token(const struct app_sock *s)
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
 }
 
-uint32_t
-san_socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes)
-{
-	uint32_t i, nb = 0;
-
-	*bytes = 0;
-	for (i = 0; i < port->max_socks; i++) {
-		const struct app_sock *s = &port->socks[i];
-
-		if (s->port == NULL || (owner != NULL && s->owner != *owner))
-			continue;
-		*bytes += s->mem.bytes;
-		nb++;
-	}
-	return nb;
 }
 
 /* Check the limits for a socket of *owner* that takes *need* bytes. */
 static int
 check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep)
 {
-	uint64_t bytes;
-	uint32_t nb = san_socks_count(port, &owner, &bytes);
-	const char *why = NULL;
+	uint64_t bytes = san_users_nb(port->index, &owner, USERS_SOCK_BYTES);
+	int rc = san_apps_check(port, USERS_SOCKS, owner, 1);
 
-	if (!san_users_may(owner, nb, port->nb_socks, port->max_socks))
-		why = "no room for one more; see sockets=";
-	else if (bytes + need > port->conf->sock_bytes)
-		why = "its user's sockets have reached their limit; see sock_bytes=";
-	if (why == NULL)
-		return 0;
-	port->nb_socks_refused++;
-	return san_socks_refuse(rep, -ENOSPC, why);
+	if (rc == 0)
+		rc = san_apps_check(port, USERS_SOCK_BYTES, owner, need);
+	if (rc == 0 && bytes + need > port->conf->sock_bytes)
+		rc = san_socks_refuse(rep, -ENOSPC,
+				      "its user's sockets have reached their limit; see "
+				      "sock_bytes=");
+	port->nb_socks_refused += rc != 0;
+	return rc;
 }
 
 struct app_sock *
@@ -234,6 +218,7 @@ san_socks_take(struct app_port *port, uid_t uid, uid_t owner, size_t bytes, stru
 		.qpn = SAN_QPN_NONE,
 	};
 	port->nb_socks++;
+	san_users_count(port->index, s->owner, USERS_SOCKS, 1);
 	return s;
 }
 
@@ -264,7 +249,11 @@ san_socks_release(struct app_sock *s)
 		san_helper_close(s->helper, s->kernel);
 	if (s->held >= 0)
 		close(s->held);
+	if (s->mem.mem != NULL)
+		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES,
+				-(int64_t)s->mem.bytes);
 	san_app_mem_end(&s->mem);
+	san_users_count(s->port->index, s->owner, USERS_SOCKS, -1);
 	s->port->nb_socks--;
 	s->port = NULL;
 }
@@ -293,6 +282,7 @@ san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type)
 		close(mem_fd); /* *mem* has a duplicate */
 	if (rc != 0)
 		return rc;
+	san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES, (int64_t)s->mem.bytes);
 	shm = s->mem.mem;
 	shm->abi = SAN_SOCK_ABI;
 	shm->rx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;

@@ -115,8 +115,6 @@ bool san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev
  * Serve all sockets, and release closed ones that have sent everything. Returns when to call again.
  */
 uint64_t san_socks_expire(struct apps *all, uint64_t now_ns);
-/** Number of sockets of *owner*, or of all (NULL); *bytes*: their memory. */
-uint32_t san_socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes);
 /** An application has ended: send the data for which it could not ring the doorbell any more. */
 void san_socks_app_ended(struct app_port *port);
 /** The port closes: release all sockets. */

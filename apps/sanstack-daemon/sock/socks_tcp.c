@@ -222,7 +222,9 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	int rc;
 
 	s->kind = SOCKS_STREAM;
-	rc = san_socks_memory(s, guard, SOCK_STREAM);
+	rc = san_apps_check(s->port, USERS_QPS, s->owner, 1);
+	if (rc == 0)
+		rc = san_socks_memory(s, guard, SOCK_STREAM);
 	if (rc == 0)
 		rc = san_socks_new_pair(s, shadow);
 	if (rc == 0)
@@ -232,6 +234,7 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	shm = s->mem.mem;
 	shm->id = s->id;
 	s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = s;
+	san_users_count(s->port->index, s->owner, USERS_QPS, 1);
 	return san_socks_watch_pair(s);
 }
 
@@ -251,10 +254,12 @@ san_socks_tcp_end(struct app_sock *s)
 
 	if (s->kind == SOCKS_STREAM && s->qpn != SAN_QPN_NONE) {
 		s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = NULL;
+		san_users_count(s->port->index, s->owner, USERS_QPS, -1);
 		socks_tcp_call_engine(s, socks_tcp_do_del, 0);
 	}
 	if (s->kind != SOCKS_LISTENER || s->tcp_port == 0)
 		return;
+	san_users_count(s->port->index, s->owner, USERS_LISTENERS, -1);
 	for (i = 0; i < s->port->max_socks; i++) {
 		other = &s->port->socks[i];
 		if (other != s && other->port != NULL && other->kind == SOCKS_LISTENER &&
@@ -294,24 +299,6 @@ san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 
 /* ---- listeners ---- */
 
-/* Limit the listeners of all users together, and of each user, to a part of the transport's. */
-static bool
-is_room_for_listener(const struct app_port *port, uid_t owner)
-{
-	uint32_t max = san_engine_conf_of(port->ctx->port)->core.cm.max_listeners, i;
-	uint32_t nb = 0, own = 0;
-
-	for (i = 0; i < port->max_socks; i++) {
-		const struct app_sock *s = &port->socks[i];
-
-		if (s->port == NULL || s->kind != SOCKS_LISTENER)
-			continue;
-		nb++;
-		own += s->owner == owner;
-	}
-	return nb < max / 4 * 3 && own < max / 2;
-}
-
 static int
 serve_listen(struct app *a, const struct helper_facts *facts)
 {
@@ -339,8 +326,9 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 		return san_socks_refuse(rep, rc,
 					"no tokens: is the loopback device up, and the kernel's "
 					"module tcp_diag there?");
-	if (!is_room_for_listener(port, a->owner))
-		return san_socks_refuse(rep, -ENOSPC, "no room for one more listener");
+	rc = san_apps_check(port, USERS_LISTENERS, a->owner, 1);
+	if (rc != 0)
+		return rc;
 	s = san_socks_take(port, a->uid, a->owner, 0, rep);
 	if (s == NULL)
 		return -ENOSPC;
@@ -357,6 +345,7 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 		rc = san_dpdk_call(port->ctx, &req);
 	if (rc == 0 || rc == -EADDRINUSE) { /* of another listener at this port */
 		s->tcp_port = tcp_port;
+		san_users_count(port->index, s->owner, USERS_LISTENERS, 1);
 		return 0;
 	}
 	close(a->ans.fd);

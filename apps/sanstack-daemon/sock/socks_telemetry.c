@@ -39,16 +39,13 @@ san_socks_telemetry_refused(uint64_t inode, const char *why)
 int
 san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
-	uint64_t bytes;
-	uint32_t nb = san_socks_count(port, NULL, &bytes);
-
 	(void)from;
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_u64(d, "sockets", nb);
+	rte_tel_data_add_dict_u64(d, "sockets", port->nb_socks);
 	rte_tel_data_add_dict_u64(d, "sockets_max", port->max_socks);
 	rte_tel_data_add_dict_u64(d, "streams_connected", port->nb_streams[false]);
 	rte_tel_data_add_dict_u64(d, "streams_accepted", port->nb_streams[true]);
-	rte_tel_data_add_dict_u64(d, "bytes", bytes);
+	rte_tel_data_add_dict_u64(d, "bytes", san_users_nb(port->index, NULL, USERS_SOCK_BYTES));
 	rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
 	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);
 }

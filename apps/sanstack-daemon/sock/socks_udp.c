@@ -317,37 +317,38 @@ note_group(struct app_sock *s, const uint8_t group[16], bool leaves)
 		memcpy(s->groups[s->nb_groups++], group, 16);
 }
 
-/*
- * Number of groups that *s* is in, but no earlier socket of the same user, and that are not
- * *group*.
- */
-static uint32_t
-count_new(const struct app_port *port, const struct app_sock *s, const uint8_t group[16])
+/* Number of groups of *owner*, or of all (NULL), without *group*. */
+static uint64_t
+count_groups(const struct app_port *port, const uid_t *owner, const uint8_t group[16])
 {
-	const struct app_sock *o;
-	uint32_t i, nb = 0;
+	const struct app_sock *s, *o, *end = port->socks + port->max_socks;
+	uint64_t nb = 0;
 	bool is_new;
+	uint32_t i;
 
-	for (i = 0; i < s->nb_groups; i++) {
-		is_new = memcmp(s->groups[i], group, 16) != 0;
-		for (o = port->socks; o != s && is_new; o++)
-			is_new = o->port == NULL || o->owner != s->owner ||
-				socks_udp_place_of(o, s->groups[i]) == o->nb_groups;
-		nb += is_new;
+	for (s = port->socks; s != end; s++) {
+		for (i = 0; s->port != NULL && i < s->nb_groups; i++) {
+			is_new = (owner == NULL || s->owner == *owner) &&
+				memcmp(s->groups[i], group, 16) != 0;
+			for (o = port->socks; o != s && is_new; o++)
+				is_new = o->port == NULL || (owner != NULL && o->owner != *owner) ||
+					socks_udp_place_of(o, s->groups[i]) == o->nb_groups;
+			nb += is_new;
+		}
 	}
 	return nb;
 }
 
-/* A user may be in a quarter of the port's groups, with any number of sockets. */
-static bool
-may_join(const struct app_port *port, uid_t owner, const uint8_t group[16])
+/* A user may be in its share of the port's groups, with any number of sockets. */
+static int
+check_join(const struct app_port *port, uid_t owner, const uint8_t group[16])
 {
-	uint32_t i, nb = 0, max = san_engine_conf_of(port->ctx->port)->core.inet.max_groups / 4;
+	struct users_want w = {.what = USERS_GROUPS, .owner = owner, .nb = 1};
 
-	for (i = 0; i < port->max_socks && nb < max; i++)
-		if (port->socks[i].port != NULL && port->socks[i].owner == owner)
-			nb += count_new(port, &port->socks[i], group);
-	return nb < max;
+	w.own = count_groups(port, &owner, group);
+	w.others = count_groups(port, NULL, group);
+	w.others -= RTE_MIN(w.others, w.own);
+	return san_apps_check_beside(port, w);
 }
 
 int
@@ -359,9 +360,8 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	if (!leaves && !may_join(s->port, s->owner, group.b))
-		return san_socks_refuse(rep, -ENOBUFS,
-					"its user's sockets are in as many groups as they may be");
+	if (!leaves && check_join(s->port, s->owner, group.b) != 0)
+		return -ENOBUFS;
 	rc = san_engine_loop_call(san_socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */

@@ -171,18 +171,17 @@ san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app)
 static int
 do_app_slots(struct san_engine *e, void *arg)
 {
-	const struct app_call *call = arg;
+	uint32_t *nb = arg, i;
 
-	return (int)san_pdl_owner_slots(san_core_pdl(san_engine_lcore_core(e)),
-					(uint8_t)call->app);
+	for (i = 0; i < SAN_ENGINE_APPS; i++)
+		nb[i] += san_pdl_owner_slots(san_core_pdl(san_engine_lcore_core(e)), (uint8_t)i);
+	return 0;
 }
 
-uint32_t
-san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint16_t app)
+void
+san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint32_t nb[SAN_ENGINE_APPS])
 {
-	struct app_call call = {.app = app};
-
-	return call_all(ctx, do_app_slots, &call);
+	call_all(ctx, do_app_slots, nb);
 }
 
 static int

@@ -185,8 +185,11 @@ int san_dpdk_ops_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
 			 struct san_doorbells *const doorbells[], const int wake_fds[]);
 /** Remove it, when it has nothing any more. */
 void san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app);
-/** Connections of *app* on all engines, with those whose numbers are not reusable yet. */
-uint32_t san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint16_t app);
+/**
+ * Add to *nb* the connections of each application, on all engines, with those whose numbers are not
+ * reusable yet.
+ */
+void san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint32_t nb[SAN_ENGINE_APPS]);
 /** Orphaned queue pairs of streams of *user*, on all engines. */
 uint32_t san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
 /** Execute SHMQ_MR_ADD for *mem* in this process, to be named by mr.addr, also by peers. */
