@@ -3,6 +3,12 @@
 /*
  * DESIGN NOTES
  *
+ * A program can punch holes into memory that it shares. The kernel would fill a hole at each touch,
+ * and the touch would wait while the program punches. With userfaultfd(2) it is a SIGBUS instead,
+ * so that the program ends. Only the touch that finds the hole waits, for the call that makes it.
+ * A seal against holes (F_SEAL_FUTURE_WRITE) is no choice: a daemon that takes over could not map
+ * the memory.
+ *
  * The handler runs in the thread that touched the page, at any point of its code. So it takes no
  * lock and reads only atomic words. The range that it looks for is in use and cannot be removed.
  * Other ranges may be added or removed at the same time; therefore the first word of a range is
@@ -13,14 +19,20 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shmq_guard.h"
+
+#define CHUNK ((uintptr_t)2 << 20) /* replaced at once: the kernel limits the number of mappings */
 
 struct range {
 	_Atomic uintptr_t first; /**< 0: free */
@@ -35,6 +47,7 @@ static struct {
 	uint32_t max;
 	uint32_t free; /**< index of the first free one, or SHMQ_GUARD_NONE */
 	int event_fd;
+	int fault_fd; /**< turns touches of holes into SIGBUS; -1: the kernel has no userfaultfd */
 	uintptr_t page;
 } guard = {.free = SHMQ_GUARD_NONE, .event_fd = -1};
 
@@ -62,18 +75,26 @@ guard_find_range(uintptr_t at)
 static void
 on_sigbus(int sig, siginfo_t *info, void *context)
 {
-	uintptr_t page = (uintptr_t)info->si_addr & ~(guard.page - 1);
+	uintptr_t from = (uintptr_t)info->si_addr & ~(CHUNK - 1), to = from + CHUNK, first = 0;
 	struct range *r = guard_find_range((uintptr_t)info->si_addr);
 	const uint64_t one = 1;
 	int before = errno;
 
 	(void)context;
+	if (r != NULL) {
+		first = atomic_load(&r->first);
+		/* a range with a second failure is replaced as a whole: each one may take long */
+		if (from < first || atomic_load(&r->failed))
+			from = first;
+		if (to > first + r->bytes || atomic_load(&r->failed))
+			to = first + r->bytes;
+	}
 	/*
 	 * Two threads may handle the same page. The second one replaces the page of the first one,
 	 * and data written in between is lost. The application that owns the page ends anyway.
 	 */
 	if (r == NULL ||
-	    mmap((void *)page, guard.page, PROT_READ | PROT_WRITE,
+	    mmap((void *)from, to - from, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
 		/* not a guarded range: the fault repeats on return, and then ends the process */
 		signal(sig, SIG_DFL);
@@ -94,6 +115,7 @@ int
 san_shmq_guard_init(uint32_t max, int *event_fd)
 {
 	struct sigaction act = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
+	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
 	uint32_t i;
 
 	guard.ranges = calloc(max, sizeof(*guard.ranges));
@@ -102,6 +124,11 @@ san_shmq_guard_init(uint32_t max, int *event_fd)
 	guard.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (guard.event_fd < 0)
 		return -errno;
+	guard.fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	if (guard.fault_fd >= 0 && ioctl(guard.fault_fd, UFFDIO_API, &api) != 0) {
+		close(guard.fault_fd);
+		guard.fault_fd = -1;
+	}
 	guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	for (i = 0; i < max; i++)
 		guard.ranges[i].next_free = i + 1 < max ? i + 1 : SHMQ_GUARD_NONE;
@@ -115,6 +142,7 @@ san_shmq_guard_init(uint32_t max, int *event_fd)
 uint32_t
 san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 {
+	struct uffdio_register holes = {.mode = UFFDIO_REGISTER_MODE_MISSING};
 	uint32_t at = guard.free;
 	struct range *r;
 
@@ -126,6 +154,10 @@ san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 	atomic_store(&r->failed, false);
 	atomic_store(&r->bytes, (bytes + guard.page - 1) & ~(guard.page - 1));
 	atomic_store(&r->first, (uintptr_t)mem);
+	holes.range.start = (uintptr_t)mem;
+	holes.range.len = atomic_load(&r->bytes);
+	/* if it can't be registered, the kernel fills holes */
+	ioctl(guard.fault_fd, UFFDIO_REGISTER, &holes);
 	return at;
 }
 

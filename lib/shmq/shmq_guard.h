@@ -5,10 +5,10 @@
 /**
  * @file
  * Memory that is shared with another process may fail: the kernel has no page for it, the page is
- * broken, or the file shrank in spite of its seals. SIGBUS would then end the daemon, and the
- * service of all applications with it. Therefore each shared range is guarded. A page that fails is
- * replaced by a private page of zeros, the thread that touched it continues, and the owner of the
- * range is reported. (SYS-5)
+ * broken, the other process has punched a hole, or the file shrank in spite of its seals. SIGBUS
+ * would then end the daemon, and the service of all applications with it. Therefore each shared
+ * range is guarded. A page that fails is replaced, with those around it, by private pages of zeros,
+ * the thread that touched it continues, and the owner of the range is reported. (SYS-5)
  *
  * One thread adds and removes ranges; any thread may touch them.
  */

@@ -13,7 +13,7 @@ from daemon import wait_listening
 from e2e import BUILD, SANITIZE, Process, Tests, Work, check
 from test_daemon import (CQ_CREATE, FILECOPY, HELLO, IP, LISTEN, MR_ADD, QP_CREATE, Daemon, ask,
                          ask_id, memfd, mr_body, request)
-from test_service import NOBODY, conn_body
+from test_service import NOBODY, AsNobody, conn_body
 
 HOSTILE = os.path.join(BUILD, 'test/e2e/hostile_client')
 PARTITION = os.path.join(BUILD, 'test/e2e/partition')
@@ -45,6 +45,7 @@ def attacked(work, mode, copies=COPIES, port=PORT, limits='', peer=IP['server'])
     for i in range(copies):
         works(work, daemon, ('push', 'send')[i % 2])
     check(attacker.stop() == 0, attacker.tail())
+    check(mode != 'holes' or 'its memory failed' in daemon.process.err(), daemon.process.tail())
     daemon.settle(before)
     daemon.stop()
     print(f'# {copies} copies; {attacker.out().strip()}')
@@ -86,6 +87,12 @@ def sigbus(work):
             attacker = hostile(work, daemon, 'sigbus')
             check(attacker.wait() == 0, f'{attacker.tail()} {daemon.process.tail()}')
         check('its memory failed' in daemon.process.err(), daemon.process.tail())
+        os.chmod(work.dir, 0o777)
+        os.chmod(daemon.path, 0o666)
+        for rc in (0, 1):   # a user may do so once a minute
+            with AsNobody():
+                attacker = hostile(work, daemon, 'sigbus')
+            check(attacker.wait() == rc, f'{attacker.tail()} {daemon.process.tail()}')
         check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
         server.kill()
         client.kill()

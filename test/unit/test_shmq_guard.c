@@ -4,11 +4,14 @@
 
 #include "unit.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,8 +63,6 @@ shmq_guard__page_fails(void **state)
 	assert_int_equal(mem[PAGE + 5], 0);
 	mem[BYTES - 1] = 9;
 	assert_int_equal(mem[BYTES - 1], 9);
-	/* pages that have not failed are unchanged and still shared */
-	assert_int_equal(mem[0], 0x5a);
 	assert_true(is_told());
 	assert_true(san_shmq_guard_failed(&owner));
 	assert_int_equal(owner, 7);
@@ -69,6 +70,90 @@ shmq_guard__page_fails(void **state)
 	assert_false(is_told());
 	san_shmq_guard_del(range);
 	munmap((void *)mem, BYTES);
+}
+
+#define MIB ((size_t)1 << 20)
+
+/*
+ * Holes: the first one is reported, and what is far from it stays. A second one, while the owner
+ * is about to end, costs the range.
+ */
+static void
+shmq_guard__holes(void **state)
+{
+	int fd = memfd_create("holes", 0);
+	volatile uint8_t *mem;
+	uint16_t owner = 0;
+	uint32_t range;
+
+	(void)state;
+	sigaction(SIGBUS, &guards, NULL);
+	assert_int_equal(ftruncate(fd, 8 * MIB), 0);
+	mem = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	memset((void *)mem, 0x5a, 8 * MIB);
+	range = san_shmq_guard_add((void *)mem, 8 * MIB, 7);
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE);
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 7 * MIB, PAGE);
+	assert_int_equal(mem[5 * MIB], 0x5a);
+	assert_false(is_told());
+	assert_int_equal(mem[5], 0);
+	assert_true(is_told());
+	assert_int_equal(mem[5 * MIB], 0x5a);
+	assert_int_equal(mem[7 * MIB], 0);
+	assert_int_equal(mem[5 * MIB], 0);
+	assert_true(san_shmq_guard_failed(&owner));
+	assert_int_equal(owner, 7);
+	san_shmq_guard_del(range);
+	munmap((void *)mem, 8 * MIB);
+	close(fd);
+}
+
+static _Atomic bool is_punched;
+
+static void *
+punch(void *arg)
+{
+	int fd = *(int *)arg;
+
+	while (!atomic_load(&is_punched)) {
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 64 * MIB);
+		posix_fallocate(fd, 0, 64 * MIB);
+	}
+	return NULL;
+}
+
+/* Memory that is punched and filled all the time: a thread that touches it waits twice at most. */
+static void
+shmq_guard__waits(void **state)
+{
+	int fd = memfd_create("holes", 0);
+	struct rusage before, after;
+	volatile uint8_t *mem;
+	pthread_t thread;
+	uint32_t range, i;
+	uint16_t owner;
+
+	(void)state;
+	sigaction(SIGBUS, &guards, NULL);
+	assert_int_equal(posix_fallocate(fd, 0, 64 * MIB), 0);
+	mem = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	range = san_shmq_guard_add((void *)mem, 64 * MIB, 7);
+	assert_int_equal(pthread_create(&thread, NULL, punch, &fd), 0);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+	for (i = 0; i < 2000000; i++)
+		mem[i * 7919ull * PAGE % (64 * MIB)]++; /* each page, far from the last one */
+	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	atomic_store(&is_punched, true);
+	pthread_join(thread, NULL);
+	/* for a punch, and for the lock of the mappings of the process */
+	print_message("%ld waits\n", after.ru_nvcsw - before.ru_nvcsw);
+	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 0, 4);
+	assert_true(san_shmq_guard_failed(&owner));
+	san_shmq_guard_del(range);
+	munmap((void *)mem, 64 * MIB);
+	close(fd);
 }
 
 static void *
@@ -201,6 +286,8 @@ UNIT_TEST(test_shmq_guard)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shmq_guard__page_fails),
+		cmocka_unit_test(shmq_guard__holes),
+		cmocka_unit_test(shmq_guard__waits),
 		cmocka_unit_test(shmq_guard__any_thread),
 		cmocka_unit_test(san_shmq_guard_disown__left_behind),
 		cmocka_unit_test(shmq_guard__not_ours),

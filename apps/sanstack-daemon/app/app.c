@@ -23,6 +23,7 @@
 #include "app.h"
 #include "app_conv.h"
 #include "app_priv.h"
+#include "engine_clock.h"
 #include "rtsan_priv.h"
 #include "logging.h"
 #include "san_log.h"
@@ -233,11 +234,19 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 static int
 serve_mr_add(struct app *a, const struct shmq_req *req)
 {
+	const struct apps *all = a->port->all;
 	const struct passed *p = a->passed;
+	uint32_t i;
 	int rc;
 
 	if (p == NULL)
 		return san_app_refuse(a, -EINVAL, "region: no descriptor of its memory");
+	/* each failure may hold up an lcore, see shmq_guard.c */
+	for (i = 0; i < APPS_FAILED; i++)
+		if (a->owner != 0 && all->failed[i].owner == a->owner &&
+		    all->failed[i].until_ns > san_engine_clock_monotonic())
+			return san_app_refuse(a, -EAGAIN, "region: memory of this user's program "
+							  "has failed: wait a minute");
 	rc = san_app_check_one(a, USERS_MRS, "region", a->port->conf->app_regions);
 	if (rc == 0)
 		rc = check_bytes(a, "region", req->mr.length);

@@ -27,7 +27,8 @@ struct app_event {
 	STAILQ_ENTRY(app_event) link;
 };
 
-#define APP_NAME 16 /* the kernel's limit for the name of a process */
+#define APP_NAME    16 /* the kernel's limit for the name of a process */
+#define APPS_FAILED 32
 
 /** The answer to one request. */
 struct answer {
@@ -88,8 +89,13 @@ struct apps {
 	LIST_HEAD(, app) list;
 	bool closing; /**< the daemon drains: nothing new is begun */
 	uint32_t nb, nb_attached;
-	uint64_t max_fds;  /**< descriptors that the daemon may have */
-	uint64_t memory;   /**< memory of the machine */
+	uint64_t max_fds; /**< descriptors that the daemon may have */
+	uint64_t memory;  /**< memory of the machine */
+	struct {
+		uid_t owner;
+		uint64_t until_ns;
+	} failed[APPS_FAILED]; /**< users whose memory has failed add no regions for a while */
+	uint32_t nb_failed;
 	int epoll;         /**< watches the applications' sockets */
 	uint64_t last_job; /**< last job number assigned */
 	uint64_t nb_grown; /**< steps of mapping done so far, of all regions */

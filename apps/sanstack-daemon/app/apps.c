@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "app_priv.h"
+#include "engine_clock.h"
 #include "san_assert.h"
 #include "logging.h"
 #include "san_log.h"
@@ -20,6 +21,7 @@
 
 #define HELLO_NS  (5 * SAN_NS_PER_S) /* time limit for the hello */
 #define LATE_EACH 4                  /* unread events per queue pair */
+#define FAILED_NS (60 * SAN_NS_PER_S)
 
 /* ---- all of them ---- */
 
@@ -551,6 +553,9 @@ san_apps_failed(struct apps *all)
 					      "it ends",
 			       a->id, a->port->name, (int)a->pid);
 			a->over = true;
+			all->failed[all->nb_failed % APPS_FAILED].owner = a->owner;
+			all->failed[all->nb_failed++ % APPS_FAILED].until_ns =
+				san_engine_clock_monotonic() + FAILED_NS;
 		}
 	}
 }
