@@ -266,7 +266,7 @@ check(void)
 		for (other = LIST_NEXT(a, link); other != NULL; other = LIST_NEXT(other, link))
 			SAN_VERIFY(!a->attached || !other->attached || a->id != other->id);
 		nb += a->attached;
-		nb_mrs -= a->nb_mrs;
+		nb_mrs -= (uint32_t)a->nb[USERS_MRS];
 	}
 	SAN_VERIFY(nb == all.nb_attached && nb_mrs == 0);
 }

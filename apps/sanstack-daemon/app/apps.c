@@ -81,17 +81,6 @@ apps_read_name(struct app *a)
 	san_logging_printable(a->name);
 }
 
-static bool
-has_app(const struct apps *all, uid_t owner)
-{
-	const struct app *a;
-
-	LIST_FOREACH(a, &all->list, link)
-		if (a->owner == owner)
-			return true;
-	return false;
-}
-
 uint32_t
 san_apps_of(const struct apps *all, uid_t owner)
 {
@@ -330,8 +319,10 @@ san_apps_destroy(struct apps *all, struct app *a)
 		all->nb_attached--;
 		a->port->nb_attached--;
 	}
-	san_users_count(a->attached ? a->port->index : 0, a->owner,
-			a->attached ? USERS_APPS : USERS_UNATTACHED, -1);
+	if (a->attached)
+		san_users_count(a->port->index, a->owner, USERS_APPS, -1);
+	else
+		san_users_count(0, a->owner, USERS_UNATTACHED, -1);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		if (a->wake_fds[i] >= 0)
 			close(a->wake_fds[i]);
@@ -344,7 +335,7 @@ san_apps_destroy(struct apps *all, struct app *a)
 	LIST_REMOVE(a, link);
 	all->nb--;
 	san_helper_hang_up(a->sock);
-	if (!has_app(all, a->owner))
+	if (san_users_nb(0, &a->owner, USERS_UNATTACHED) + san_apps_of(all, a->owner) == 0)
 		san_helper_leave(a->owner);
 	free(a);
 }
