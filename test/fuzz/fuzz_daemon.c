@@ -3,7 +3,8 @@
 /*
  * Any requests to the daemon, in any order, from several applications, mixed with whatever they
  * write into the memory that they share with it. The daemon's own functions serve them, on an
- * engine whose port is a loop; the clock is ours. (SYS-5)
+ * engine whose port is a loop; the clock is ours. The helper is no process of its own: it takes its
+ * turns here, so that it is measured and checked as well. (SYS-5, SYS-6)
  *
  * Input: records of one byte of what and what belongs to it. Numbers, keys and requests are
  * those that an application was given, or another one was, or made up: so that a fuzzer gets
@@ -17,7 +18,6 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -29,24 +29,26 @@
 
 #include "app.h"
 #include "engine_priv.h"
-#include "harden.h"
 #include "helper.h"
+#include "helper_fork.h"
+#include "helper_run.h"
 #include "rtsan_priv.h"
 #include "san_assert.h"
 #include "view.h"
 #define TEST_EAL_MB "128"
 #include "unit/test_eal.h"
 
-#define NB_APPS    3
-#define NB_OBJ     4 /* of a kind that an application remembers */
-#define REGION     8192
-#define BASE       0x10000 /* what an application calls the first byte of its regions */
-#define OWN_IP     "10.0.0.1"
-#define DEPTH      8
-#define STEP_NS    (1 * SAN_NS_PER_US)
-#define END_NS     (500 * SAN_NS_PER_MS)
-#define END_RUNS   100
-#define MAPS_EVERY 32 /* inputs, after one of which mappings are counted */
+#define NB_APPS      3
+#define NB_OBJ       4 /* of a kind that an application remembers */
+#define REGION       8192
+#define BASE         0x10000 /* what an application calls the first byte of its regions */
+#define OWN_IP       "10.0.0.1"
+#define DEPTH        8
+#define STEP_NS      (1 * SAN_NS_PER_US)
+#define END_NS       (500 * SAN_NS_PER_MS)
+#define END_RUNS     100
+#define EVENTS_EVERY 4  /* rounds: it costs a system call */
+#define MAPS_EVERY   32 /* inputs, after one of which mappings are counted */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,21 +57,12 @@ struct input {
 	size_t size;
 };
 
-/** Memory that the daemon made and passed. */
-struct share {
-	uint32_t id;
-	int fd;
-	void *mem;
-	size_t bytes;
-};
-
 /** An application as it sees itself. */
 struct liar {
 	struct app *app;
-	int sock;   /**< its end */
-	int waiter; /**< its end of a pair; -1: none, or closed */
-	struct share ctl, cqs[NB_OBJ], qps[NB_OBJ];
-	uint32_t keys[NB_OBJ];
+	int sock;                                        /**< its end */
+	int waiter;                                      /**< its end of a pair; -1: none, or closed */
+	uint32_t cqs[NB_OBJ], qps[NB_OBJ], keys[NB_OBJ]; /**< numbers that it was given */
 	uint64_t request;
 	uint32_t nb_cqs, nb_qps, nb_keys;
 };
@@ -87,9 +80,13 @@ static struct conf conf = {
 };
 static struct apps all;
 static struct app_port *port; /**< its only one */
+static struct helping {
+	bool is_on;
+	int control, data, events;
+} helping;
 static struct san_engine *e;
 static struct liar liars[NB_APPS];
-static int region_fd, helpers_fd;
+static int region_fd;
 static uint32_t nb_inputs; /**< that left nothing */
 
 static uint8_t
@@ -148,7 +145,56 @@ on_end(void *ctx, struct helper *h, bool has_begun)
 	SAN_VERIFY(false);
 }
 
-/* A process of its own: forked before there are threads. */
+int
+san_helper_fork_init(const struct harden_user *user, bool seccomp)
+{
+	(void)user;
+	(void)seccomp;
+	return -ENOSYS; /* nobody asks for it */
+}
+
+int
+san_helper_fork(int forker, uid_t uid, int *control, int *data)
+{
+	int ends[2][2], i;
+
+	(void)forker;
+	SAN_VERIFY(uid == getuid() && !helping.is_on);
+	for (i = 0; i < 2; i++)
+		SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends[i]) == 0);
+	*control = ends[0][0];
+	*data = ends[1][0];
+	helping = (struct helping){
+		.is_on = true,
+		.control = ends[0][1],
+		.data = ends[1][1],
+		.events = san_helper_run_begin(ends[0][1], ends[1][1]),
+	};
+	return 0;
+}
+
+int
+san_helper_fork_close(int forker, const int *fds, uint32_t nb)
+{
+	(void)forker;
+	(void)fds;
+	(void)nb;
+	return 0; /* the caller's close() is the last one */
+}
+
+/* A turn of the helper, and one of the daemon with what it says. */
+static void
+help(void)
+{
+	if (helping.is_on && !san_helper_run_turn(false)) {
+		close(helping.control);
+		close(helping.data);
+		close(helping.events);
+		helping.is_on = false;
+	}
+	san_helper_serve();
+}
+
 static void
 open_helpers(void)
 {
@@ -157,11 +203,8 @@ open_helpers(void)
 		.dgram = on_dgram,
 		.ended = on_end,
 	};
-	const struct harden_user same = {.given = false};
 
-	SAN_VERIFY(san_helper_begin(&same, false) == 0);
-	helpers_fd = san_helper_open(&ops, NULL);
-	SAN_VERIFY(helpers_fd >= 0);
+	SAN_VERIFY(san_helper_open(&ops, NULL) >= 0);
 }
 
 static void
@@ -181,10 +224,15 @@ open_port(void)
 		"seed=1",
 	};
 	struct dpdk_ctx *ctx;
+	cpu_set_t cpu;
 	uint16_t id;
 	int rc;
 
 	open_helpers();
+	/* threads on other CPUs would make each munmap() wait for those */
+	CPU_ZERO(&cpu);
+	CPU_SET((unsigned int)sched_getcpu(), &cpu);
+	sched_setaffinity(0, sizeof(cpu), &cpu);
 	test_eal_init();
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
@@ -210,7 +258,8 @@ run(uint32_t rounds, uint64_t step_ns)
 	while (rounds-- > 0) {
 		e->clock.last_ns += step_ns;
 		san_engine_progress(port->ctx->port);
-		san_apps_events(&all);
+		if (rounds % EVENTS_EVERY == 0)
+			san_apps_events(&all);
 	}
 }
 
@@ -239,7 +288,7 @@ held(bool maps)
 
 	while (san_app_mem_step() || san_helper_nb() != 0) {
 		san_helper_leave(getuid());
-		san_helper_serve();
+		help();
 	}
 	san_helper_step(san_engine_clock_monotonic());
 	while (readdir(d) != NULL)
@@ -255,37 +304,32 @@ held(bool maps)
 	return h;
 }
 
-static void
-map_share(struct share *s, uint32_t id, int fd)
+/*
+ * Memory that the daemon shares is written through the daemon's own mapping: another one of each
+ * would take longer than all else. NULL: there is none, or no longer.
+ */
+static const struct app_mem *
+ctl_of(const struct liar *l)
 {
-	struct stat st;
-
-	SAN_VERIFY(fstat(fd, &st) == 0);
-	s->id = id;
-	s->fd = fd;
-	s->bytes = (size_t)st.st_size;
-	s->mem = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	SAN_VERIFY(s->mem != MAP_FAILED);
+	return l->app != NULL && l->app->ctl_mem.mem != NULL ? &l->app->ctl_mem : NULL;
 }
 
-static void
-unmap_share(struct share *s)
+static const struct app_mem *
+cq_of(const struct liar *l, uint8_t pick)
 {
-	if (s->mem == NULL)
-		return;
-	munmap(s->mem, s->bytes);
-	close(s->fd);
-	s->mem = NULL;
+	uint32_t at = pick % NB_OBJ;
+	const struct app_mem *m = &port->cqs[l->cqs[at] % port->caps.max_cqs].mem;
+
+	return at < l->nb_cqs && m->mem != NULL ? m : NULL;
 }
 
-/* In the place of one that it remembers no more. */
-static void
-remember(struct share *list, uint32_t *nb, uint32_t id, int fd)
+static const struct app_mem *
+qp_of(const struct liar *l, uint8_t pick)
 {
-	struct share *s = &list[(*nb)++ % NB_OBJ];
+	uint32_t at = pick % NB_OBJ;
+	const struct app_mem *m = &port->qps[SAN_QPN_INDEX(l->qps[at]) % port->caps.max_qps].mem;
 
-	unmap_share(s);
-	map_share(s, id, fd);
+	return at < l->nb_qps && m->mem != NULL ? m : NULL;
 }
 
 static void
@@ -308,8 +352,6 @@ attach(struct liar *l)
 static void
 detach(struct liar *l)
 {
-	uint32_t i;
-
 	if (l->app == NULL)
 		return;
 	san_apps_destroy(&all, l->app);
@@ -317,11 +359,6 @@ detach(struct liar *l)
 	close(l->sock);
 	if (l->waiter >= 0)
 		close(l->waiter);
-	unmap_share(&l->ctl);
-	for (i = 0; i < NB_OBJ; i++) {
-		unmap_share(&l->cqs[i]);
-		unmap_share(&l->qps[i]);
-	}
 }
 
 /* ---- requests ---- */
@@ -330,15 +367,12 @@ static void
 keep_answer(struct liar *l, const struct shmq_req *req, const struct shmq_rep *rep, int fd)
 {
 	switch (req->type) {
-	case SHMQ_HELLO:
-		map_share(&l->ctl, 0, fd);
-		return;
 	case SHMQ_CQ_CREATE:
-		remember(l->cqs, &l->nb_cqs, rep->cq.id, fd);
-		return;
+		l->cqs[l->nb_cqs++ % NB_OBJ] = rep->cq.id;
+		break;
 	case SHMQ_QP_CREATE:
-		remember(l->qps, &l->nb_qps, rep->id, fd);
-		return;
+		l->qps[l->nb_qps++ % NB_OBJ] = rep->id;
+		break;
 	case SHMQ_MR_ADD:
 		l->keys[l->nb_keys++ % NB_OBJ] = rep->id;
 		break;
@@ -388,20 +422,17 @@ some_fd(uint8_t kind)
 static void
 serve(struct app *a)
 {
-	struct pollfd p = {.fd = helpers_fd, .events = POLLIN};
 	struct shmq_req req;
 	int rc;
 
 	/* the helper before is about to end */
 	while ((rc = san_app_turn_next(&all, a, &req)) == -EBUSY)
-		san_helper_serve();
+		help();
 	if (rc == 1)
 		san_app_answer(&all, a, san_app_serve(&all, a, &req, NULL));
 	a->over |= rc < 0;
 	while (a->job != 0) {
-		if (a->growing.mem == NULL)
-			poll(&p, 1, -1);
-		san_helper_serve();
+		help();
 		san_app_turn_step(&all, san_engine_clock_monotonic());
 	}
 }
@@ -447,11 +478,13 @@ some_liar(uint8_t pick)
 static uint64_t
 some_request(const struct liar *l, uint32_t other)
 {
-	const struct shmq_ctl *ctl = l->ctl.mem;
+	const struct app_mem *mem = ctl_of(l);
+	const struct shmq_ctl *ctl;
 	uint32_t tail;
 
-	if (ctl == NULL || (other & 7) == 7)
+	if (mem == NULL || (other & 7) == 7)
 		return other;
+	ctl = mem->mem;
 	tail = atomic_load(&ctl->ev_tail) - (other & 7);
 	return ctl->events[(tail - 1) % SHMQ_EVENTS].request;
 }
@@ -483,16 +516,16 @@ fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
 		break;
 	case SHMQ_CQ_DESTROY:
 	case SHMQ_CQ_FD:
-		req->id = of->cqs[at].id;
+		req->id = of->cqs[at];
 		break;
 	case SHMQ_QP_CREATE:
-		req->qp.send_cq = of->cqs[at].id;
-		req->qp.recv_cq = of->cqs[(fix & 2) != 0 ? at : (at + 1u) % NB_OBJ].id;
+		req->qp.send_cq = of->cqs[at];
+		req->qp.recv_cq = of->cqs[(fix & 2) != 0 ? at : (at + 1u) % NB_OBJ];
 		req->qp.sq_depth = req->qp.rq_depth = DEPTH;
 		break;
 	case SHMQ_QP_DESTROY:
 	case SHMQ_DISCONNECT:
-		req->id = of->qps[at].id;
+		req->id = of->qps[at];
 		break;
 	case SHMQ_WAKE_FD:
 		req->id &= 1;
@@ -503,7 +536,7 @@ fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
 			req->hello.port[0] = (pick & 7) == 7 ? '1' : '0';
 		break;
 	default:
-		req->id = of->qps[at].id;
+		req->id = of->qps[at];
 		req->conn.service &= 3;
 		req->conn.backlog = (uint16_t)(1 + (req->conn.backlog & 3));
 		req->conn.pkey = 0;
@@ -560,14 +593,15 @@ some_sge(const struct liar *l, struct input *in)
 static void
 do_send(struct liar *l, struct input *in)
 {
-	const struct share *s = &l->qps[take8(in) % NB_OBJ];
+	const struct app_mem *mem = qp_of(l, take8(in));
 	uint8_t fix = take8(in), what = take8(in), pick = take8(in);
 	struct san_ulp_wr wr = {.op = what & 7, .flags = what >> 4 & 7, .nb_sge = pick & 3};
-	struct san_wq *wq = s->mem;
+	struct san_wq *wq;
 	uint32_t i, tail;
 
-	if (wq == NULL)
+	if (mem == NULL)
 		return;
+	wq = mem->mem;
 	wr.rkey = liars[pick % NB_APPS].keys[pick >> 2 & (NB_OBJ - 1)];
 	wr.remote_addr = BASE + (take32(in) & (REGION - 1) & ~7u);
 	for (i = 0; i < wr.nb_sge; i++) {
@@ -588,13 +622,14 @@ do_send(struct liar *l, struct input *in)
 static void
 do_recv(struct liar *l, struct input *in)
 {
-	const struct share *s = &l->qps[take8(in) % NB_OBJ];
+	const struct app_mem *mem = qp_of(l, take8(in));
 	struct san_ulp_recv r = {.nb_sge = take8(in) % (RTSAN_SGE_MAX + 2)};
-	struct san_wq *wq = s->mem;
+	struct san_wq *wq;
 	uint32_t i, tail;
 
-	if (wq == NULL)
+	if (mem == NULL)
 		return;
+	wq = mem->mem;
 	for (i = 0; i < r.nb_sge && i < RTSAN_SGE_MAX; i++)
 		r.sge[i] = some_sge(l, in);
 	tail = atomic_load(&wq->rq_tail);
@@ -608,12 +643,12 @@ static void
 do_poke(struct liar *l, struct input *in)
 {
 	uint8_t pick = take8(in), n = take8(in);
-	const struct share *s = pick < 64 ? &l->ctl :
-		pick < 160                ? &l->cqs[pick % NB_OBJ] :
-					    &l->qps[pick % NB_OBJ];
+	const struct app_mem *s = pick < 64 ? ctl_of(l) :
+		pick < 160                  ? cq_of(l, pick) :
+					      qp_of(l, pick);
 	uint32_t at = take32(in);
 
-	if (s->mem == NULL)
+	if (s == NULL)
 		return;
 	if (n > 240) {
 		fallocate(n > 248 ? region_fd : s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -630,30 +665,38 @@ do_ring(struct liar *l, struct input *in)
 {
 	uint8_t pick = take8(in);
 
-	if (l->ctl.mem == NULL)
+	if (ctl_of(l) == NULL)
 		return;
-	san_doorbells_ring(san_shmq_doorbells(l->ctl.mem, 0, port->nb_doorbells),
+	san_doorbells_ring(san_shmq_doorbells(l->app->ctl_mem.mem, 0, port->nb_doorbells),
 			   (pick & 0x80) != 0 ? pick % port->lcore_qps :
-						SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
+						SAN_QPN_INDEX(l->qps[pick % NB_OBJ]));
 }
 
 static void
 do_arm(struct liar *l, struct input *in)
 {
-	struct san_cq *cq = l->cqs[take8(in) % NB_OBJ].mem;
-	struct shmq_ctl *ctl = l->ctl.mem;
+	const struct app_mem *mem = cq_of(l, take8(in));
+	struct san_cq *cq;
 
-	if (ctl != NULL)
-		atomic_store(&ctl->ev_armed, 1);
-	if (cq == NULL)
+	if (ctl_of(l) != NULL)
+		atomic_store(&((struct shmq_ctl *)l->app->ctl_mem.mem)->ev_armed, 1);
+	if (mem == NULL)
 		return;
+	cq = mem->mem;
 	atomic_store(&cq->armed, 1);
 	atomic_store(&cq->head, atomic_load(&cq->tail));
 }
 
 /* ---- all of it ---- */
 
-/* Everybody goes, and then nothing is left. */
+static bool
+is_empty(void)
+{
+	return san_ulp_mr_nb(san_core_ulp(e->core)) == 0 && san_core_pdl(e->core)->nb_conns == 0 &&
+		san_view_counters_leaks(port->ctx->port) == 0;
+}
+
+/* Everybody goes, and then nothing is left; what ends by time has ended for the next input. */
 static void
 teardown(uint32_t nb_fds)
 {
@@ -662,16 +705,16 @@ teardown(uint32_t nb_fds)
 
 	for (i = 0; i < NB_APPS; i++)
 		detach(&liars[i]);
-	run(END_RUNS, END_NS);
+	for (i = 0; i < END_RUNS && !is_empty(); i++)
+		run(1, END_NS);
+	run(2, END_RUNS * END_NS);
 	san_core_check(e->core);
 	SAN_VERIFY(all.nb == 0 && all.nb_attached == 0 && LIST_EMPTY(&port->listeners));
 	for (i = 0; i < port->caps.max_qps; i++)
 		SAN_VERIFY(port->qps[i].app == NULL && port->requests[i].app == NULL);
 	for (i = 0; i < port->caps.max_cqs; i++)
 		SAN_VERIFY(port->cqs[i].app == NULL);
-	SAN_VERIFY(san_ulp_mr_nb(san_core_ulp(e->core)) == 0);
-	SAN_VERIFY(san_core_pdl(e->core)->nb_conns == 0);
-	SAN_VERIFY(san_view_counters_leaks(port->ctx->port) == 0);
+	SAN_VERIFY(is_empty());
 	/* what was punched is there again for the next input */
 	SAN_VERIFY(posix_fallocate(region_fd, 0, REGION) == 0);
 	now = held(nb_inputs++ % MAPS_EVERY == 0);

@@ -57,7 +57,10 @@ be_helper(uid_t uid, int control, int data, bool seccomp)
 	setproctitle("helper of user %u", uid);
 	if (seccomp && san_sandbox_enter(SANDBOX_HELPER, err, sizeof(err)) != 0)
 		_exit(1);
-	san_helper_run(control, data);
+	san_helper_run_begin(control, data);
+	while (san_helper_run_turn(true))
+		;
+	_exit(0);
 }
 
 /*

@@ -48,7 +48,10 @@ struct carried {
 
 static struct {
 	int control, data, epoll;
-	bool is_full; /* no room in the data channel: the daemon has not read it */
+	bool is_full;  /* no room in the data channel: the daemon has not read it */
+	bool has_more; /* datagrams of carried sockets */
+	bool is_over;  /* the daemon has ended, or has asked the helper to end */
+	uint64_t verified_ms;
 	LIST_HEAD(, carried) carried;
 } us;
 
@@ -465,8 +468,7 @@ serve_control(void)
 
 	while ((rc = san_shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
 		helper_run_serve(&m, sock);
-	if (rc != -EAGAIN)
-		_exit(0); /* the daemon has ended, or has asked the helper to end */
+	us.is_over = rc != -EAGAIN;
 }
 
 static void
@@ -486,35 +488,39 @@ helper_run_on_event(const struct epoll_event *ev)
 	}
 }
 
-void
-san_helper_run(int control, int data)
+int
+san_helper_run_begin(int control, int data)
 {
-	struct epoll_event ev[EVENTS], in = {.events = EPOLLIN, .data = {.fd = control}};
+	struct epoll_event in = {.events = EPOLLIN, .data = {.fd = control}};
 	struct helper_msg begun = {.op = HELPER_BEGUN};
-	uint64_t verified_ms = now_ms();
-	bool more = false;
-	int i, n;
 
 	us.control = control;
 	us.data = data;
 	us.epoll = epoll_create1(EPOLL_CLOEXEC);
+	us.is_over = us.has_more = us.is_full = false;
+	us.verified_ms = now_ms();
 	helper_run_answer(&begun, -1);
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, control, &in);
 	in.data.fd = data;
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, data, &in);
-	for (;;) {
-		in.events = us.is_full ? EPOLLIN | EPOLLOUT : EPOLLIN;
-		epoll_ctl(us.epoll, EPOLL_CTL_MOD, us.data, &in);
-		n = epoll_wait(us.epoll, ev, EVENTS,
-			       more                            ? 0 :
-				       LIST_EMPTY(&us.carried) ? -1 :
-								 VERIFY_MS);
-		for (i = 0; i < n; i++)
-			helper_run_on_event(&ev[i]);
-		more = helper_run_pump();
-		if (now_ms() - verified_ms >= VERIFY_MS) {
-			helper_run_verify();
-			verified_ms = now_ms();
-		}
+	return us.epoll;
+}
+
+bool
+san_helper_run_turn(bool waits)
+{
+	struct epoll_event ev[EVENTS], in = {.events = EPOLLIN, .data = {.fd = us.data}};
+	int i, n, wait_ms = LIST_EMPTY(&us.carried) ? -1 : VERIFY_MS;
+
+	in.events |= us.is_full ? EPOLLOUT : 0;
+	epoll_ctl(us.epoll, EPOLL_CTL_MOD, us.data, &in);
+	n = epoll_wait(us.epoll, ev, EVENTS, !waits || us.has_more ? 0 : wait_ms);
+	for (i = 0; i < n; i++)
+		helper_run_on_event(&ev[i]);
+	us.has_more = helper_run_pump();
+	if (now_ms() - us.verified_ms >= VERIFY_MS) {
+		helper_run_verify();
+		us.verified_ms = now_ms();
 	}
+	return !us.is_over;
 }

@@ -8,14 +8,28 @@
  * passed, and knows nothing of ports, applications or packets. (SYS-6)
  */
 
+#include <stdbool.h>
+
 /**
- * Serve until the daemon ends. The process has no other descriptors and no other task.
+ * Begin to serve.
  *
  * @param control
  *   Questions and answers: helper_msg.h.
  * @param data
  *   Datagrams.
+ * @return
+ *   A descriptor that is readable when san_helper_run_turn() has something to do. Who ends helping
+ *   without ending the process closes it, and the two channels.
  */
-void __attribute__((noreturn)) san_helper_run(int control, int data);
+int san_helper_run_begin(int control, int data);
+/**
+ * Serve what there is.
+ *
+ * @param waits
+ *   Wait until there is something.
+ * @return
+ *   False: the daemon has ended, or has asked the helper to end.
+ */
+bool san_helper_run_turn(bool waits);
 
 #endif /* DAEMON_HELPER_RUN_H */
