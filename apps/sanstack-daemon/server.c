@@ -24,7 +24,7 @@
 #define EVENTS     64                  /* events per epoll_wait() */
 #define LATE_NS    (1 * SAN_NS_PER_MS) /* delay before events without room are delivered again */
 #define SERVE_NS   (2 * SAN_NS_PER_MS) /* time per application, and per batch of events */
-#define SERVE_MAX  16                  /* requests of one application per turn */
+#define SERVE_MAX  16                  /* requests of one application per turn (SYS-13) */
 #define SEND_BYTES 4096                /* unread answers of an application; libraries have one */
 
 int

@@ -53,7 +53,7 @@ class Daemon:
     """A daemon at one end of the memif link."""
 
     def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
-                 env=None, vdev=None, lcores=1, ip=None):
+                 env=None, vdev=None, lcores=1, ip=None, at=None):
         cpu = cpus()[role == 'client']
         workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
         port = port or 'conns = 64'
@@ -67,7 +67,7 @@ class Daemon:
         self.spec = f'unix:{work.dir}/{role}.sock'
         self.path = f'{work.dir}/{role}.sock'
         self.prefix = f'{work.tag}x{work.nb_prefixes}'
-        args = eal(work, role, ','.join([f'0@{cpu}', *workers]), vdev)
+        args = eal(work, role, at or ','.join([f'0@{cpu}', *workers]), vdev)
         self.conf = write_conf(work, f'{role}.conf', f"""[eal]
 args = {args.replace('--log-level=error', '')}
 [port]

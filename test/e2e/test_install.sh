@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What is installed is enough to build and to read: headers, libraries, pkg-config files, one
-# manual page for each public call. (SYS-2)
+# manual page for each public call; programs are protected. (SYS-2, SYS-10)
 set -u
 failed=0
 dir=$(mktemp -d)
@@ -48,6 +48,32 @@ done
 for conf in config/*.conf; do
 	[ -n "$(find "$dir/root" -path "*/doc/sanstack/examples/$conf")" ] || fail "$conf is not installed"
 done
+
+# ---- what makes a fault in a program harder to use; sanitizers go without ----
+protected() { # $1: a program or library, $2: symbols that it must use
+	readelf -hldW "$1" >"$dir/elf"
+	grep -q 'Type: *DYN' "$dir/elf" || fail "$1: at a fixed address"
+	grep -q 'GNU_RELRO' "$dir/elf" || fail "$1: relocations stay writable"
+	grep -qE '\(FLAGS_1\).*NOW|BIND_NOW' "$dir/elf" || fail "$1: functions are bound late"
+	grep 'GNU_STACK' "$dir/elf" | grep -q 'RW ' || fail "$1: its stack can be executed"
+	for symbol in $2; do
+		readelf --dyn-syms -W "$1" | grep -qE " UND $symbol(@|$)" || fail "$1: no $symbol"
+	done
+}
+if [ "$SAN_SANITIZE" = 0 ]; then
+	nb=0
+	for file in $(find "$dir/root" -type f -perm -u+x); do
+		readelf -h "$file" >/dev/null 2>&1 || continue
+		nb=$((nb + 1))
+		case $file in
+		*/sanstack-daemon | */sanbench) protected "$file" '__stack_chk_fail __[a-z_]*cpy_chk' ;;
+		*) protected "$file" '' ;;
+		esac
+		[ "$(uname -m)" != x86_64 ] || objdump -d "$file" | grep -q endbr64 ||
+			fail "$file: jumps may end anywhere"
+	done
+	[ $nb -ge 8 ] || fail "only $nb programs and libraries found"
+fi
 
 # ---- a program built from what is installed, shared and static ----
 pc=$(dirname "$(find "$dir/root" -name librtsan.pc)")

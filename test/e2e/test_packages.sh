@@ -132,7 +132,10 @@ until grep 'ready on' daemon.log; do
 	kill -0 $daemon 2>/dev/null || fail "the daemon: $(cat daemon.log)"
 	sleep 0.1
 done
+grep -qx 'user = sanstack' /usr/share/doc/sanstack/examples/config/af-packet.conf ||
+	fail "an example for the service stays root"
 work() {
+	[ "$(stat -c %U /proc/$daemon)" = sanstack ] || fail "the daemon is $(stat -c %U /proc/$daemon)"
 	./pingpong -w server unix:/run/sanstack/sanstack.sock >server.log 2>&1 &
 	./pingpong -w client unix:/run/sanstack/sanstack.sock 10.0.0.1 100
 	wait $!
