@@ -6,7 +6,7 @@
  *   neighbour KIND SOCKET PEER
  *
  * "fair" keeps a few small pushes under way, as an ordinary busy program does. All others take what
- * they can: for each hostile kind, a program beside it should feel little more than beside that one.
+ * they can: a program beside a hostile kind should feel little more than beside the fair one.
  */
 
 #include <fcntl.h>
@@ -188,7 +188,7 @@ punch(void *unused)
 	return NULL;
 }
 
-/* Pages of its region come and go while the daemon writes to them. It comes again if it is ended. */
+/* Pages of its region come and go while the daemon writes to them. Ended, it comes again. */
 static void
 be_pages(void)
 {

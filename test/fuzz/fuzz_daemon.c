@@ -61,7 +61,7 @@ struct input {
 struct liar {
 	struct app *app;
 	int sock;                                        /**< its end */
-	int waiter;                                      /**< its end of a pair; -1: none, or closed */
+	int waiter;                                      /**< its end of a pair, or -1 */
 	uint32_t cqs[NB_OBJ], qps[NB_OBJ], keys[NB_OBJ]; /**< numbers that it was given */
 	uint64_t request;
 	uint32_t nb_cqs, nb_qps, nb_keys;

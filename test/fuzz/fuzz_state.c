@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a new daemon gets from the one that it takes over from: that of a real daemon, with bytes of
- * the input in it. Each three bytes of the input are a place and what stands there; the first byte
- * says where it ends. Whatever it is, it is taken or refused, and nothing stays.
+ * What a new daemon gets from the one that it takes over from: the first message, the bytes and the
+ * descriptors. It is that of a real daemon, changed by the input. Each three bytes of the input are
+ * a place and what stands there; the first byte says where it ends. Whatever it is, it is taken or
+ * refused, and nothing stays. (SYS-8)
  */
 
 #include <dirent.h>
@@ -34,6 +35,15 @@ static struct conf conf = {.nb_ports = 1, .ports = {{.name = "0"}}};
 static struct apps all;
 static struct dpdk_ctx *ctx;
 static struct state base; /* as it is saved */
+
+/** The first message, as state.c has it. */
+union first {
+	struct {
+		uint64_t len;
+		uint32_t nb_fds, pad;
+	};
+	uint8_t bytes[16];
+};
 
 /* ---- a daemon with two applications ---- */
 
@@ -344,11 +354,63 @@ make_base(void)
 	check_bytes();
 }
 
+static int
+other_fd(uint8_t kind)
+{
+	switch (kind % 4) {
+	case 0:
+		return open("/dev/null", O_RDWR | O_CLOEXEC);
+	case 1:
+		return memfd_create("fuzz-state", MFD_CLOEXEC);
+	case 2:
+		return some_socket();
+	default:
+		return fcntl(base.fds[kind / 4 % base.nb_fds], F_DUPFD_CLOEXEC, 0);
+	}
+}
+
+static void
+change(struct state *st, union first *first, uint32_t at, uint8_t value)
+{
+	at %= (uint32_t)base.len + base.nb_fds + (uint32_t)sizeof(first->bytes);
+	if (at < base.len) {
+		st->data[at] = value;
+	} else if ((at -= (uint32_t)base.len) < base.nb_fds) {
+		close(st->fds[at]);
+		st->fds[at] = other_fd(value);
+	} else {
+		first->bytes[at - base.nb_fds] = value;
+	}
+}
+
+/* *st* goes through a socket, behind that first message. */
+static int
+hand_over(struct state *st, const union first *first, struct state *got)
+{
+	int rc, socks[2], fd = memfd_create("fuzz-state", MFD_CLOEXEC);
+	uint32_t at, nb;
+
+	SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) == 0);
+	SAN_VERIFY(write(fd, st->data, st->len) == (ssize_t)st->len);
+	SAN_VERIFY(san_shmq_send(socks[0], first, sizeof(*first), fd, false) == 0);
+	close(fd);
+	for (at = 0; at < st->nb_fds; at += nb) {
+		nb = RTE_MIN(st->nb_fds - at, (uint32_t)SHMQ_FDS);
+		SAN_VERIFY(san_shmq_send_many(socks[0], "", 1, &st->fds[at], nb, false) == 0);
+	}
+	close(socks[0]);
+	san_state_free(st, true);
+	rc = san_state_recv(got, socks[1]);
+	close(socks[1]);
+	return rc;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint32_t fds;
-	struct state st;
+	struct state st, got;
+	union first first;
 	size_t i;
 
 	if (base.data == NULL) {
@@ -358,9 +420,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	copy_base(&st);
 	if (size > 0 && data[0] != 0)
 		st.len = st.len * data[0] / UINT8_MAX;
+	first = (union first){.len = st.len, .nb_fds = st.nb_fds};
 	for (i = 1; i + 2 < size; i += 3)
-		st.data[(data[i] | data[i + 1] << 8) % base.len] = data[i + 2];
-	try(&st);
+		change(&st, &first, data[i] | (uint32_t)data[i + 1] << 8, data[i + 2]);
+	if (hand_over(&st, &first, &got) == 0)
+		try(&got);
+	else
+		san_state_free(&got, true);
 	SAN_VERIFY(nb_fds() == fds);
 	return 0;
 }
