@@ -124,7 +124,8 @@ san_shmq_guard_init(uint32_t max, int *event_fd)
 	guard.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (guard.event_fd < 0)
 		return -errno;
-	guard.fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	guard.fault_fd = (int)syscall(SYS_userfaultfd,
+				      O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	if (guard.fault_fd >= 0 && ioctl(guard.fault_fd, UFFDIO_API, &api) != 0) {
 		close(guard.fault_fd);
 		guard.fault_fd = -1;

@@ -53,7 +53,7 @@ static const int allowed[] = {
 	CALL(eventfd2),
 	CALL(fcntl),
 	CALL(flock),
-	CALL(ioctl), /* link state of tap and af_packet, interrupts of vfio */
+	CALL(ioctl),       /* link state of tap and af_packet, interrupts of vfio */
 	CALL(userfaultfd), /* of memory that is shared, after a takeover */
 	CALL(pipe2),
 	CALL(poll),
