@@ -134,7 +134,12 @@ static uint32_t
 take_places(uint16_t port, uid_t uid, enum users_place what, uint32_t nb)
 {
 	struct users_want w = {
-		.port = port, .what = what, .owner = san_users_owner(uid, true), .nb = 1, .max = NB};
+		.port = port,
+		.what = what,
+		.owner = san_users_owner(uid, true),
+		.nb = 1,
+		.max = NB,
+	};
 	char why[256];
 	uint32_t i;
 
