@@ -177,7 +177,6 @@ san_socks_watch_token(const struct app_sock *s)
 
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
 }
-}
 
 /* Check the limits for a socket of *owner* that takes *need* bytes. */
 static int
