@@ -133,6 +133,8 @@ cm_valid(const struct san_wire_cm *cm)
 		return false;
 	if (cm->nb_ports > SAN_WIRE_CM_PORTS || !udp_ports_valid(cm))
 		return false;
+	if (cm->msg == SAN_CM_REP && has_user(cm) && cm->service != 0)
+		return false;
 	if (cm->private_len > SAN_WIRE_CM_PRIVATE)
 		return false;
 	return wire_cm_is_zero(cm->private_data + cm->private_len,
@@ -177,7 +179,7 @@ get_cm(const struct wire_cm *x, struct san_wire_cm *cm)
 		cm->dst_tag = 0;
 	} else if (has_user(cm)) {
 		cm->uid = (uint32_t)cm->service;
-		cm->service = 0;
+		cm->service &= ~(uint64_t)UINT32_MAX;
 	}
 }
 

@@ -386,7 +386,8 @@ load_cq(struct app_port *port, const struct saved *s, struct app *a, struct stat
 
 	if (s->index >= port->caps.max_cqs || cq->app != NULL)
 		return san_state_fail(st, "completion queue: its number");
-	if (!san_mem_has(port->mem, (uint8_t *)port->mem + s->value, sizeof(uint64_t)))
+	if (s->value >= san_mem_max(port->mem) || s->value % sizeof(uint64_t) != 0 ||
+	    !san_mem_has(port->mem, (uint8_t *)port->mem + s->value, sizeof(uint64_t)))
 		return san_state_fail(st, "completion queue: where it lies");
 	rc = load_mem(&cq->mem, &s->mem, a, st);
 	if (rc != 0)
