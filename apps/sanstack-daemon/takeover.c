@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include <rte_common.h>
-#include <rte_jhash.h>
+#include <rte_hash_crc.h>
 #include <rte_version.h>
 
 #include "app_state.h"
@@ -39,7 +39,7 @@
 #include "shmq_guard.h"
 #include "takeover.h"
 
-#define HASH_OF(text, h) rte_jhash((text), (uint32_t)strlen(text) + 1, (h))
+#define HASH_OF(text, h) rte_hash_crc((text), (uint32_t)strlen(text) + 1, (h))
 
 #define WAIT_S      4 /* time for a step of the other daemon; below half of a usual watchdog's */
 #define LEAVE_TRIES 5 /* times WAIT_S, for a daemon that has failed to end */

@@ -274,14 +274,9 @@ one(struct queue *q)
 		scribble_over(doorbells, san_doorbells_bytes(nb_doorbells));
 		break;
 	case 3:
-		/* a hole: memory that the daemon maps becomes zero */
-		fallocate(below(2) ? region_fd : q->wq_fd,
-			  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, below(4) * 4096, 4096);
-		break;
-	case 4:
 		atomic_store(&q->cq_mem->head, (uint32_t)san_prng_u64(&prng));
 		break;
-	case 5:
+	case 4:
 		if (ftruncate(region_fd, 0) == 0)
 			die("the seal does not hold");
 		break;

@@ -80,7 +80,7 @@ def embedded_waits(work):
 
 def many_queues(work):
     """One program waits for 1,000 queues: all armed ones wake it, and no others."""
-    daemon = Daemon(work, 'server', 'conns = 2048\ncqs = 1024', 'cqs = 1024')
+    daemon = Daemon(work, 'server', 'conns = 2048\ncqs = 2048', 'cqs = 1024')
     before = daemon.held()
     waiters = Process(work, 'waiters', [WAITERS, daemon.path, IP['server'], '1000', '20'])
     check(waiters.wait() == 0, f'{waiters.tail()} {daemon.process.tail()}')

@@ -414,7 +414,7 @@ import socket; print(socket.create_connection(("{OUR_IP}", 8090), 20).recv(1), f
 
 def crowded_groups(pair):
     """Sockets of one user can be in its share of the port's groups, and root's in all. A program
-    gets an error beyond that, while others can join."""
+    gets an error beyond that, while others can join. User 0 without a proof is one of them."""
     daemon = opened(pair.daemons['us'])
     program = f"""
 import socket
@@ -445,7 +445,7 @@ except OSError as e: print(nb, e.errno)
             pass_fd(bad, SOCK_GROUP, shadow.fileno(), body)
             nb[-1] += answer(bad)[0] == 0
         socks += [s, shadow, bad]
-    check(nb == [15, 15, 15, 0, 15], f'{nb}')
+    check(nb == [15, 15, 15, 0, 12], f'{nb}')
     for s in socks:
         s.close()
 
