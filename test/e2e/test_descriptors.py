@@ -241,13 +241,13 @@ def busy(daemon, seconds=1):
 
 
 def is_refused(daemon, mute):
-    """A connection without a free descriptor is closed, while those that took the last
-    ones stay."""
+    """Without a free descriptor one connection is closed: the new one, or the oldest of user 0 that
+    is silent. The others stay."""
     while mute:
         mute.pop().close()
     mute += [dial(daemon) for _ in range(HELLO_FDS)]
     with dial(daemon) as late:
-        return read_one(late) == b'' and select.select(mute, [], [], 0)[0] != mute
+        return 0 < len(select.select([late, *mute], [], [], 1)[0]) < len(mute)
 
 
 def exhausted(work):
