@@ -113,6 +113,7 @@ apps_max_of(const struct app_port *port, enum users_place what)
 	};
 
 	static_assert(RTE_DIM(max) == USERS_PLACES, "each has a limit");
+	static_assert(USERS_PORTS == CONF_PORTS_MAX, "each port is counted");
 	return max[what];
 }
 

@@ -10,6 +10,7 @@
 #include "tcp_diag.h"
 
 static int channel = -1;
+static uint32_t last_seq;
 
 int
 san_tcp_diag_open(void)
@@ -51,14 +52,20 @@ san_tcp_diag_find(const struct sockaddr_in *local, const struct sockaddr_in *pee
 			char all[1024]; /* attributes follow */
 		};
 	} rep;
+	struct sockaddr_nl from;
+	socklen_t len;
 	ssize_t n;
 
+	req.hdr.nlmsg_seq = ++last_seq;
 	/* the kernel answers within the call */
 	if (send(channel, &req, sizeof(req), 0) < 0)
 		return -errno;
-	n = recv(channel, &rep, sizeof(rep), 0);
-	if (n < 0)
-		return -errno;
+	do { /* another process may send messages, too */
+		len = sizeof(from);
+		n = recvfrom(channel, &rep, sizeof(rep), 0, (struct sockaddr *)&from, &len);
+		if (n < 0)
+			return -errno;
+	} while (from.nl_pid != 0 || rep.hdr.nlmsg_seq != last_seq);
 	if (rep.hdr.nlmsg_type == NLMSG_ERROR && n >= (ssize_t)NLMSG_LENGTH(sizeof(rep.err)))
 		return rep.err.error;
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(rep.found)))
