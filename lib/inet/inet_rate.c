@@ -28,7 +28,7 @@ san_inet_rate_take(struct san_inet_rate *r, const struct san_ip *host, enum san_
 {
 	uint32_t key = r->seed + (uint32_t)(now_ns >> REHASH_SHIFT);
 	uint32_t half = SAN_INET_RATE_HOSTS / 2;
-	/* strangers have budgets of their own, so that they do not use up those of known hosts */
+	/* Unknown hosts have separate budgets. A flood of them leaves those of known hosts. */
 	uint32_t i = (san_inet_hash(host, key) & (half - 1)) +
 		(trust == SAN_INET_STRANGER ? half : 0);
 	uint32_t burst = RTE_MAX(r->burst / HOST_SHARE, 1u);

@@ -188,24 +188,42 @@ punch(void *unused)
 	return NULL;
 }
 
+/* Ask for a region. After a failure of its memory the user gets none for a minute. */
+static bool
+may_add_region(void)
+{
+	struct shmq_req req = {.type = SHMQ_MR_ADD,
+			       .mr = {.addr = RAW_BASE, .length = SMALL, .access = 7}};
+	int fd = raw_memfd(SMALL, F_SEAL_SHRINK), got;
+	struct shmq_rep rep;
+	bool may;
+
+	raw_attach(&a, path);
+	may = raw_ask(&a, &req, fd, &rep, &got) == 0;
+	raw_detach(&a);
+	close(fd);
+	return may;
+}
+
 /* Pages of its region come and go while the daemon writes to them. Ended, it comes again. */
 static void
 be_pages(void)
 {
 	pthread_t t;
-	int i;
+	int nb_threads = 0;
 
-	pair(1, 64, REGION);
-	for (i = 0; i < NB_PUNCHES; i++)
-		if (pthread_create(&t, NULL, punch, NULL) != 0)
-			raw_die("thread");
 	for (;;) {
+		while (!may_add_region())
+			;
+		pair(1, 64, REGION);
+		for (; nb_threads < NB_PUNCHES; nb_threads++)
+			if (pthread_create(&t, NULL, punch, NULL) != 0)
+				raw_die("thread");
 		transfer(1, 64, RTSAN_WR_PUSH, SMALL);
 		raw_drop_qp(&qa[0]);
 		raw_drop_qp(&qb[0]);
 		raw_detach(&a);
 		raw_detach(&b);
-		pair(1, 64, REGION);
 	}
 }
 
@@ -225,13 +243,17 @@ static const struct {
 int
 main(int argc, char **argv)
 {
+	uid_t uid = NOBODY;
 	size_t i;
 
 	if (argc != 4)
 		raw_die("usage: neighbour KIND SOCKET PEER");
 	path = argv[2];
 	peer = argv[3];
-	if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
+	/* of a user of its own: after pages that went, its user gets no regions for a minute */
+	if (strcmp(argv[1], "pages") == 0)
+		uid--;
+	if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
 		raw_die("another user");
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(argv[1], kinds[i].name) == 0)

@@ -126,6 +126,7 @@ raw_detach(struct raw_app *a)
 		return;
 	munmap(a->region, a->bytes);
 	close(a->region_fd);
+	a->region_fd = -1; /* a thread may still use it */
 }
 
 /* ---- queue pairs ---- */

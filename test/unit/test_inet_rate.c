@@ -98,7 +98,7 @@ rate_take__same_budget(void **state)
 	assert_int_equal(got, n);
 }
 
-/* A flood of strangers with forged addresses leaves known hosts all that they ask for. */
+/* A flood from forged, unknown addresses leaves known hosts their full rate. */
 static void
 rate_take__known_first(void **state)
 {
