@@ -306,6 +306,7 @@ class Judges:
         nb = min(len(os.sched_getaffinity(0)), len(self.queue))
         with tempfile.TemporaryDirectory(prefix='san-mutants-') as work, \
                 concurrent.futures.ThreadPoolExecutor(max(nb, 1)) as pool:
+            os.chmod(work, 0o755)       # some tests run programs as another user
             builds = [Build(os.path.join(work, str(i))) for i in range(nb)]
             try:
                 for job in [pool.submit(self.work, build) for build in builds]:
