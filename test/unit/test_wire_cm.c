@@ -47,6 +47,7 @@ static const struct cm_row cm_rows[] = {
 	{"cm_req", 64, 1, SAN_DROP_CM_MALFORMED}, /* cookie */
 	{"cm_req", 83, 1, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 36, 0xff, SAN_DROP_NONE}, /* unknown features */
+	{"cm_rep", 39, SAN_CM_FEAT_USER, SAN_DROP_CM_MALFORMED}, /* a user of more than 32 bits */
 };
 
 static void
@@ -103,6 +104,8 @@ parse_cm__user(void **state)
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		m = wire_sample_build(pool, wire_sample_get(rows[i].sample), 0);
 		*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + 39) = (uint8_t)rows[i].features;
+		if (rows[i].service == 0) /* a REP has only the lower half of the service */
+			memset(rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + 56), 0, 4);
 		for (turn = 0; turn < 2; turn++) { /* as it came, and built again */
 			san_wire_icrc_seal(m);
 			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
