@@ -36,8 +36,8 @@ with-tests:
 		grep -q '"name": "tests", "value": true' $(BUILD)/meson-info/intro-buildoptions.json || \
 		meson configure -Dtests=true $(BUILD)
 
-# Two processes on a memif link move a file tree, on a clean link and on a bad one; then TCP of the
-# kernel over a veth pair does.
+# Two processes on a memif link copy a file and exchange messages, on a clean link and on a bad one;
+# then TCP of the kernel over a veth pair.
 demo: deps-demo build
 	@bash usertools/demo.sh $(BUILD)
 

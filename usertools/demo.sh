@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Two sanbench processes on a memif link copy a real file tree with every kind of
-# transaction, on a clean link and on a bad one; each copy is compared by SHA-256. Then TCP of the
-# kernel does the same over a veth pair, on the same two CPUs.
+# Two processes on a memif link copy a file, then send messages of every kind, on a clean link and on
+# a bad one. The file is compared by SHA-256, each message by its content. Then iperf3 and sockperf
+# show what TCP of the kernel does over a veth pair, on the same two CPUs.
 #
 # usage: demo.sh [BUILD-FOLDER]
 #
@@ -19,13 +19,15 @@ build=$(cd "${1:-build}" 2>/dev/null && pwd) || {
 	exit 1
 }
 bench=$build/apps/sanbench/sanbench
-[ -x "$bench" ] || {
-	echo "demo: $bench is missing" >&2
-	exit 1
-}
+filecopy=$build/examples/filecopy
+for program in "$bench" "$filecopy"; do
+	[ -x "$program" ] || {
+		echo "demo: $program is missing" >&2
+		exit 1
+	}
+done
 export LD_LIBRARY_PATH=$build/drivers/san/dpdk:$build/lib/rtsan${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-kernel_tcp=$build/apps/kerneltcp/kerneltcp
 phase_seconds=60 # no phase may take longer
 bad_link='drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=7'
 work=$(mktemp -d /tmp/sanstack-demo.XXXXXX) || exit 1
@@ -75,26 +77,21 @@ else
 	memory_kind='no hugepages'
 fi
 
-# What to copy: the installed DPDK drivers and libraries, with their symbolic links.
-make_tree() {
+# What to copy: the installed DPDK libraries and drivers, as one file.
+make_file() {
 	local libs
 	libs=$(dirname "$(ldconfig -p | awk '/librte_eal\.so/ {print $NF; exit}')")
-	mkdir -p "$work/tree/lib" "$work/tree/empty"
-	cp -a "$libs/dpdk" "$work/tree/" 2>/dev/null
-	for file in "$libs"/librte_*; do
-		cp -a "$file" "$work/tree/lib/"
-	done
-	: >"$work/tree/empty file"
-	[ "$(find "$work/tree" -type f | wc -l)" -gt 10 ] || die 'no DPDK libraries to copy'
+	cat "$libs"/librte_*.so.?? "$libs"/dpdk/*/*.so >"$work/file" 2>/dev/null
+	[ "$(stat -c %s "$work/file")" -gt 1000000 ] || die 'no DPDK libraries to copy'
 }
 
-# One line per file: content; then kind, permissions, name and target of everything.
-fingerprint() {
-	(
-		cd "$1" || exit 1
-		find . -type f -print0 | sort -z | xargs -0 -r sha256sum
-		find . -mindepth 1 \( -type l -printf '%y %p %l\n' \) -o -printf '%y %m %p\n' | sort
-	)
+# EAL arguments of one end: its CPU, prefix and link.
+eal() {
+	local role=$1 cpu=$2 number=1
+	[ "$role" = server ] || number=2
+	printf '%s\n' --lcores="0@$cpu" --no-pci --file-prefix="$prefix${role:0:1}" "${memory[@]}" \
+		--log-level=error \
+		--vdev="net_memif0,role=$role,id=0,socket=$work/memif,socket-abstract=no,bsize=2048,rsize=10,mac=02:00:00:00:77:0$number"
 }
 
 # The end of a process, within $2 seconds; its exit status.
@@ -108,16 +105,14 @@ wait_for() {
 	wait "$pid"
 }
 
+# start_server PROGRAM ARGUMENT...: waits until it listens.
 start_server() {
 	local left=400
 	: >"$work/server.log" # not that the one before listened
-	"$bench" --lcores="0@$cpu_server" --no-pci --file-prefix="${prefix}s" "${memory[@]}" \
-		--log-level=error \
-		--vdev="net_memif0,role=server,id=0,socket=$work/memif,socket-abstract=no,bsize=2048,rsize=10,mac=02:00:00:00:77:01" \
-		-- --server --ip 10.77.0.1/24 --sessions 1 "$@" \
-		>"$work/server.log" 2>&1 &
+	rm -f "$work/memif"
+	"$@" >"$work/server.log" 2>&1 &
 	server=$!
-	until grep -q 'listening' "$work/server.log"; do
+	until grep -Eq 'listening|waiting' "$work/server.log"; do
 		kill -0 "$server" 2>/dev/null || die 'the server did not start'
 		[ $((left--)) -gt 0 ] || die 'the server does not listen'
 		sleep 0.05
@@ -125,11 +120,7 @@ start_server() {
 }
 
 run_client() {
-	"$bench" --lcores="0@$cpu_client" --no-pci --file-prefix="${prefix}c" "${memory[@]}" \
-		--log-level=error \
-		--vdev="net_memif0,role=client,id=0,socket=$work/memif,socket-abstract=no,bsize=2048,rsize=10,mac=02:00:00:00:77:02" \
-		-- --connect 10.77.0.1 --ip 10.77.0.2/24 --json "$work/result.json" "$@" \
-		>"$work/client.log" 2>&1 &
+	"$@" >"$work/client.log" 2>&1 &
 	client=$!
 	wait_for "$client" "$phase_seconds" || die "$phase: the client failed"
 	client=
@@ -152,63 +143,69 @@ print(f"{kind:18} {link:6} {r['gbps']:8.3f} {r['mps']:12.4f} {lat['p50'] / 1e3:1
 PYTHON
 }
 
-run_phase() {
-	phase="$1, $2 link"
-	local kind=$1 link=$2
-	shift 2
+# copy_phase LINK send|push
+copy_phase() {
+	phase="file by $2, $1 link"
+	local faults=
+	[ "$1" = clean ] || faults=" impair_tx=$bad_link"
+	start_server "$filecopy" server "dpdk:$(eal server "$cpu_server" | paste -sd ' ') -- ip=10.77.0.1/24$faults" \
+		"$work/copy"
+	run_client "$filecopy" client "dpdk:$(eal client "$cpu_client" | paste -sd ' ') -- ip=10.77.0.2/24$faults" \
+		10.77.0.1 "$work/file" "$2"
+	[ "$(sha256sum <"$work/copy")" = "$(sha256sum <"$work/file")" ] || die "$phase: the copy differs"
+	rm -f "$work/copy"
+	echo "$phase: $(sed -n 's/.*, //p' "$work/client.log"), SHA-256 compared"
+}
+
+# bench_phase KIND LINK NAME ARGUMENT...: the result is in NAME.json
+bench_phase() {
+	local kind=$1 link=$2 name=$3
+	shift 3
+	phase="$kind, $link link"
 	local faults=()
 	[ "$link" = clean ] || faults=(--impair "$bad_link")
-	rm -rf "$work/out" "$work/memif" "$work/result.json"
-	start_server --out "$work/out" "${faults[@]}"
-	run_client --tree "$work/tree" "${faults[@]}" "$@"
-	fingerprint "$work/out" >"$work/out.sum"
-	cmp -s "$work/tree.sum" "$work/out.sum" || {
-		diff "$work/tree.sum" "$work/out.sum" | head -n 10 >&2
-		die "$phase: the copy differs"
-	}
+	mapfile -t own < <(eal server "$cpu_server")
+	start_server "$bench" "${own[@]}" -- --server --ip 10.77.0.1/24 --sessions 1 "${faults[@]}"
+	mapfile -t own < <(eal client "$cpu_client")
+	run_client "$bench" "${own[@]}" -- --connect 10.77.0.1 --ip 10.77.0.2/24 \
+		--json "$work/result.json" "${faults[@]}" "$@"
 	print_result "$kind" "$link" || die "$phase: no good result"
-	cp "$work/result.json" "$work/$link$((nb++ % 4)).json"
+	mv "$work/result.json" "$work/$name.json"
 }
 
-# One question at a time, so that nothing but the way there and back counts.
-ask_phase() {
-	phase='64 B asked'
-	rm -f "$work/memif" "$work/result.json"
-	start_server
-	run_client --mode rpc --size 64 --depth 1 --duration 1
-	cp "$work/result.json" "$work/ask.json"
-	print_result "$phase" clean || die "$phase: no good result"
-}
-
-# What a program has today: as many bytes in the same pieces, and the same questions.
-kernel_phase() {
-	phase="$1"
-	local status row=$1 name=$2
-	shift 2
-	"$kernel_tcp" "$cpu_server" "$cpu_client" "$work/result.json" "$@" >"$work/kernel.log" 2>&1 &
-	client=$!
-	wait_for "$client" "$phase_seconds"
+# What a program has today: bytes by iperf3, questions by sockperf, between two namespaces.
+kernel_tcp() {
+	unshare -n sleep 600 &
+	server=$!
+	until [ "$(readlink /proc/$server/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+	ip link add v0 type veth peer name v1 netns $server
+	ip address add 10.78.0.2/24 dev v0 && ip link set v0 up
+	nsenter -t $server -n sh -c 'ip address add 10.78.0.1/24 dev v1 && ip link set v1 up'
+	nsenter -t $server -n taskset -c "$cpu_server" iperf3 -s -1 >/dev/null &
+	nsenter -t $server -n taskset -c "$cpu_server" sockperf server --tcp >/dev/null 2>&1 &
+	sleep 0.5
+	taskset -c "$cpu_client" iperf3 -c 10.78.0.1 -t 2 -J >"$work/iperf3.json" &&
+		taskset -c "$cpu_client" sockperf ping-pong --tcp -i 10.78.0.1 -m 64 -t 2 >"$work/sockperf.txt"
 	status=$?
-	client=
-	[ $status != 77 ] || return 77
-	[ $status = 0 ] || die "$phase: status $status"
-	cp "$work/result.json" "$work/$name.json"
-	print_result "$row" veth || die "$phase: no good result"
+	kill %2 %3 $server 2>/dev/null
+	return $status
 }
 
 kernel_phases() {
-	local files
-	mapfile -d '' files < <(find "$work/tree" -type f -print0 | sort -z)
-	kernel_phase 'kernel TCP, tree' kernel_tree "$work/tcp" "${files[@]}" || {
+	phase='kernel TCP'
+	if ! unshare -n true 2>"$work/kernel.log"; then
 		echo "kernel TCP left out: $(tail -n 1 "$work/kernel.log")"
 		return
-	}
-	[ "$(sha256sum <"$work/tcp")" = "$(cat "${files[@]}" | sha256sum)" ] ||
-		die 'kernel TCP: the copy differs'
-	rm -f "$work/tcp"
-	kernel_phase 'kernel TCP, 64 B' kernel_ask
+	fi
+	export -f kernel_tcp
+	export work cpu_server cpu_client
+	unshare -nf --kill-child bash -c kernel_tcp >"$work/kernel.log" 2>&1 &
+	client=$!
+	wait_for "$client" "$phase_seconds" || die "$phase: status $?"
+	client=
 	/usr/bin/python3 - "$work" <<'PYTHON'
 import json
+import re
 import sys
 
 
@@ -223,31 +220,38 @@ def say(what, ours, kernels):
           f'{what}: slower than kernel TCP, {1 / much:.1f} times')
 
 
+with open(f'{sys.argv[1]}/sockperf.txt', encoding='utf-8') as f:
+    text = f.read()
+p50, p99 = (2 * float(re.search(rf'percentile {p}.000 = *([0-9.]+)', text)[1]) for p in (50, 99))
+gbps = of('iperf3')['end']['sum_received']['bits_per_second'] / 1e9
+print(f"{'kernel TCP, 64 B':18} {'veth':6} {'':8} {'':12} {p50:10.1f} {p99:10.1f}")
+print(f"{'kernel TCP, bytes':18} {'veth':6} {gbps:8.3f}")
 print()
-say('64 B asked, half of them answered within p50', of('kernel_ask')['latency_ns']['p50'],
-    of('ask')['latency_ns']['p50'])
-say('the tree, by the fastest kind on the clean link', max(of(f'clean{i}')['gbps'] for i in range(4)),
-    of('kernel_tree')['gbps'])
+say('64 B asked, half of them answered within p50', p50, of('ask')['latency_ns']['p50'] / 1e3)
+say('bytes, by the fastest kind on the clean link',
+    max(of(f'clean-{kind}')['gbps'] for kind in ('send', 'push', 'pull')), gbps)
 PYTHON
 }
 
-make_tree
-fingerprint "$work/tree" >"$work/tree.sum"
-echo "$(find "$work/tree" -type f | wc -l) files," \
-	"$(du -sm --apparent-size "$work/tree" | cut -f 1) MiB, over memif, $memory_kind," \
-	"CPUs $cpu_server and $cpu_client"
+make_file
+echo "$(($(stat -c %s "$work/file") >> 20)) MiB over memif, $memory_kind, CPUs $cpu_server and $cpu_client"
 echo "bad link, both ways: 1 % drop, 1 % duplication, 5 % reordering, 0.1 % corruption"
 echo
-printf '%-18s %-6s %8s %12s %10s %10s %9s\n' kind link Gb/s 'M trans/s' 'p50 us' 'p99 us' resent
-nb=0
 for link in clean bad; do
-	run_phase 'send' $link --mode tree-send
-	run_phase 'solicited push' $link --mode tree-push --solicit always
-	run_phase 'unsolicited push' $link --mode tree-push --solicit never
-	run_phase 'pull' $link --mode tree-pull
+	copy_phase $link push
+	copy_phase $link send
 done
-ask_phase
+echo
+printf '%-18s %-6s %8s %12s %10s %10s %9s\n' kind link Gb/s 'M trans/s' 'p50 us' 'p99 us' resent
+for link in clean bad; do
+	messages=(--verify --size 65536 --depth 16 --duration 1)
+	bench_phase 'send' $link $link-send --mode send "${messages[@]}"
+	bench_phase 'solicited push' $link $link-solicited --mode push --solicit always "${messages[@]}"
+	bench_phase 'unsolicited push' $link $link-push --mode push --solicit never "${messages[@]}"
+	bench_phase 'pull' $link $link-pull --mode pull "${messages[@]}"
+done
+bench_phase '64 B asked' clean ask --mode rpc --size 64 --depth 1 --duration 1
 kernel_phases
 echo
-echo 'every copy compared by SHA-256'
+echo 'every file compared by SHA-256, every message by its content'
 echo 'demo: OK'

@@ -22,9 +22,7 @@ static const char *const pollers[] = {NULL, "caller", "lcore"};
 
 #define ADDR   "an IPv4 or IPv6 address"
 #define PREFIX "an address and /BITS; at most 8"
-#define MODES                                                                                    \
-	"send, push, pull, atomic, incast, rpc, connect, idle, stream, tree-send, tree-push or " \
-	"tree-pull"
+#define MODES  "send, push, pull, atomic, incast, rpc, connect, idle or stream"
 #define SIZES  "1 to 1G-64 bytes, or MIN-MAX"
 #define PAIR   "KEY=VALUE without blanks; at most 64"
 #define FAULTS "[rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=TIME,seed=N, or off"
@@ -224,8 +222,6 @@ static const struct san_key args[] = {
 	 SAN_KEY_MS(bench_conf, keepalive_ms, 1, 65535), SET},
 	{"sanbench", "timeout", "longest time to connect, to drain, to compare; a number is in ms",
 	 MSEC(timeout_ms, 3600000, 1), SET},
-	{"sanbench", "tree", "tree modes: folder to copy", TEXT(tree), SET},
-	{"sanbench", "out", "server: folder where trees are written", TEXT(out), SET},
 	{"sanbench", "sessions", "server: end after this number of clients",
 	 NUM(sessions, 1, UINT32_MAX)},
 	{"sanbench", "memory", "server: memory that one client may use; a number is in MiB",
@@ -409,7 +405,7 @@ from_mode(struct bench_conf *conf)
 static const char *
 batches_wrong(const struct bench_conf *conf)
 {
-	bool has_slots = conf->mode->fill != NULL && (conf->mode->flags & MODE_TREE) == 0;
+	bool has_slots = conf->mode->fill != NULL;
 
 	if (conf->batch > conf->depth)
 		return "--batch: is more than --depth";

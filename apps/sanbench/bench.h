@@ -74,7 +74,6 @@ struct bench_conf {
 	/* server */
 	uint32_t sessions; /**< exit after so many; 0: never */
 	uint32_t memory_mib;
-	char tree[256], out[256];
 	/* port */
 	const char *ips[BENCH_IPS_MAX];
 	uint32_t nb_ips;

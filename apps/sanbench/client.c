@@ -196,10 +196,7 @@ conn_open(struct client *c, uint16_t index)
 	conn->index = index;
 	conn->q.on_event = on_data_event;
 	conn->limit = UINT64_MAX;
-	if (c->tree != NULL)
-		conn->limit = (san_tree_list_bytes(c->tree) + c->hello.size_max - 1) /
-			c->hello.size_max;
-	else if (c->conf.count > 0)
+	if (c->conf.count > 0)
 		conn->limit = c->conf.count / c->nb_conns + (index < c->conf.count % c->nb_conns);
 	ret = c->mode->open != NULL ? c->mode->open(conn) : conn_open_slots(conn);
 	return ret < 0 ? ret : san_client_conn_connect(conn);
@@ -209,13 +206,12 @@ conn_open(struct client *c, uint16_t index)
 static int
 client_open_slots(struct client *c)
 {
-	uint32_t access = (c->mode->flags & MODE_SERVER_PULLS) != 0 ? RTSAN_REMOTE_PULL : 0;
 	int ret;
 
 	if (c->mode->open != NULL)
 		return 0;
-	ret = rtsan_mr_alloc(c->b->ctx, c->nb_conns * san_net_slots_bytes(&c->hello, c->stride),
-			     access, &c->mr);
+	ret = rtsan_mr_alloc(c->b->ctx, c->nb_conns * san_net_slots_bytes(&c->hello, c->stride), 0,
+			     &c->mr);
 	if (ret == 0)
 		c->lkey = rtsan_mr_lkey(c->mr);
 	return ret;
@@ -256,20 +252,12 @@ client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	struct client_conn *conn;
 
 	switch (msg->type) {
-	case CTL_READY:
-		if (c->state == CLIENT_MANIFEST) {
-			san_client_enter(c, CLIENT_TRAFFIC, 0);
-			c->begin = rte_rdtsc();
-		}
-		break;
 	case CTL_DONE:
 		if (msg->index >= c->nb_conns)
 			break;
 		conn = &c->conns[msg->index];
 		if (msg->a > conn->credit && msg->a <= conn->next)
 			conn->credit = msg->a;
-		if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
-			conn->lowest = conn->credit;
 		break;
 	case CTL_REPORT:
 		if (msg->len != sizeof(c->report) || c->state >= CLIENT_CLOSE)
@@ -285,30 +273,7 @@ client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	}
 }
 
-/* ---- trees, end ---- */
-
-static bool
-step_manifest(struct client *c)
-{
-	uint8_t buf[CTL_PAYLOAD];
-	size_t at = c->manifest_at;
-	struct ctl_msg msg = {.type = CTL_MANIFEST};
-
-	if (c->is_manifest_sent)
-		return false;
-	if (at < san_tree_list_entries(c->tree)) {
-		msg.len = (uint32_t)san_tree_list_manifest(c->tree, &at, buf, sizeof(buf));
-	} else {
-		msg.type = CTL_MANIFEST_END;
-		msg.a = san_tree_list_entries(c->tree);
-		msg.b = san_tree_list_bytes(c->tree);
-	}
-	if (san_ctl_send(&c->ctl, &msg, buf) < 0)
-		return false;
-	c->manifest_at = at;
-	c->is_manifest_sent = msg.type == CTL_MANIFEST_END;
-	return true;
-}
+/* ---- end ---- */
 
 static void
 step_end(struct client *c)
@@ -358,8 +323,6 @@ client_release(struct client *c)
 	san_ctl_close(&c->ctl);
 	free(c->conns);
 	c->conns = NULL;
-	san_tree_list_close(c->tree);
-	c->tree = NULL;
 	c->state = CLIENT_OVER;
 }
 
@@ -400,8 +363,7 @@ step_connect(struct client *c)
 		connect_data(c);
 	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
 		san_memory_read(&c->memory_up);
-		san_client_enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC,
-				 c->conf.timeout_ms);
+		san_client_enter(c, CLIENT_TRAFFIC, c->conf.timeout_ms);
 		c->begin = rte_rdtsc();
 		c->live_at = c->begin + san_bench_ticks_of_ms(c->b, SECOND_MS);
 	}
@@ -413,7 +375,6 @@ check_deadline(struct client *c)
 	static const char *const doing[] = {
 		[CLIENT_CTL] = "connecting to the server",
 		[CLIENT_DATA] = "connecting",
-		[CLIENT_MANIFEST] = "announcing the tree",
 		[CLIENT_DRAIN] = "completing what was posted",
 		[CLIENT_END] = "comparing results",
 	};
@@ -433,9 +394,6 @@ san_client_step(struct client *c)
 	case CLIENT_CTL:
 	case CLIENT_DATA:
 		step_connect(c);
-		break;
-	case CLIENT_MANIFEST:
-		has_worked = step_manifest(c);
 		break;
 	case CLIENT_TRAFFIC:
 		has_worked = san_client_traffic_step(c);
@@ -500,9 +458,10 @@ make_hello(struct client *c)
 	/* with turns all connections together have the depth of one */
 	if (conf->turns > 0 && (uint64_t)conf->conns * conf->turns > conf->depth)
 		h->depth = (uint16_t)conf->turns;
+	c->has_placed = san_mode_has_placed(c->mode, h->flags);
 	/* if the server returns slots, twice the depth hides its latency */
-	h->slots = (uint16_t)rte_align32pow2(san_client_traffic_has_credit(c) ? h->depth * 2u :
-										h->depth);
+	h->slots = (uint16_t)rte_align32pow2(c->has_placed ? h->depth * 2u :
+							     h->depth);
 }
 
 struct client *
@@ -525,18 +484,11 @@ san_client_start(struct bench *b)
 	san_hist_reset(&c->lat);
 	san_hist_reset(&c->lat_second);
 	make_hello(c);
-	c->has_placed = san_mode_has_placed(c->mode, c->hello.flags);
-	c->stride = san_net_stride(san_mode_msg_max(c->mode, c->conf.size_max));
+	c->stride = san_net_stride(c->conf.size_max);
 	c->rtx_begin = san_port_counter(b, "rtx");
 	san_memory_read(&c->memory_begin);
 	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
 	c->give_up = c->deadline;
-	if ((c->mode->flags & MODE_TREE) != 0 &&
-	    san_tree_list_open(c->conf.tree, &c->tree, c->error, sizeof(c->error)) < 0) {
-		san_bench_fail(b, "%s", c->error);
-		free(c);
-		return NULL;
-	}
 	c->conns = calloc(c->nb_conns, sizeof(*c->conns));
 	ret = c->conns == NULL ? -ENOMEM : san_ctl_open(b, &c->ctl);
 	if (ret < 0) {

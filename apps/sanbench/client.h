@@ -9,7 +9,6 @@
 
 #include "ctl.h"
 #include "memory.h"
-#include "tree.h"
 
 struct flow;
 struct rpc;
@@ -17,7 +16,6 @@ struct rpc;
 enum client_state {
 	CLIENT_CTL,      /**< the control connection is set up */
 	CLIENT_DATA,     /**< the data connections are set up */
-	CLIENT_MANIFEST, /**< trees: the list of files is sent */
 	CLIENT_TRAFFIC,  /**< new messages are posted */
 	CLIENT_DRAIN,    /**< messages in flight complete */
 	CLIENT_END,      /**< the two sides compare */
@@ -68,9 +66,7 @@ struct client {
 	uint32_t stride;
 	struct rtsan_mr *mr; /**< slots of all connections */
 	uint32_t lkey;
-	struct tree *tree;
-	size_t manifest_at;
-	bool is_manifest_sent, is_end_sent, is_stopped, is_bye_said;
+	bool is_end_sent, is_stopped, is_bye_said;
 	bool is_failed, has_report;
 	bool has_placed;                      /**< the server checks every slot */
 	uint64_t shared;                      /**< atomics: additions to the shared word */

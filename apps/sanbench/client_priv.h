@@ -11,8 +11,6 @@ void san_client_enter(struct client *c, enum client_state state, uint64_t ms);
 /** Connect a data connection, also again. Returns like rtsan_connect(). */
 int san_client_conn_connect(struct client_conn *conn);
 void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
-/** True if a slot is free only after the server has checked it. */
-bool san_client_traffic_has_credit(const struct client *c);
 /** Post messages until all are posted. False: nothing happened. */
 bool san_client_traffic_step(struct client *c);
 /** Wait until all of them have completed. False: nothing happened. */

@@ -53,12 +53,6 @@ san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 
 /* ---- messages ---- */
 
-bool
-san_client_traffic_has_credit(const struct client *c)
-{
-	return (c->mode->flags & MODE_TREE) != 0 || san_mode_has_placed(c->mode, c->hello.flags);
-}
-
 /* Messages that may be posted now. */
 static uint64_t
 traffic_room(const struct client_conn *conn)
@@ -68,7 +62,7 @@ traffic_room(const struct client_conn *conn)
 
 	left = c->hello.depth - (conn->next - conn->lowest);
 	n = left < n ? left : n;
-	if (!san_client_traffic_has_credit(c))
+	if (!c->has_placed)
 		return n;
 	left = c->hello.slots - (conn->next - conn->credit);
 	return left < n ? left : n;
@@ -119,7 +113,6 @@ traffic_pump(struct client_conn *conn, uint64_t max)
 	struct client *c = conn->client;
 	struct rtsan_send_wr wr[BENCH_BATCH_MAX];
 	struct rtsan_sge sge[BENCH_BATCH_MAX];
-	uint32_t skip = c->mode == &mode_tree_send ? 8 : 0;
 	int n, done, i;
 
 	if (conn->wrs != NULL)
@@ -132,11 +125,11 @@ traffic_pump(struct client_conn *conn, uint64_t max)
 	if (n == 0 || c->is_failed)
 		return 0;
 	c->b->now = rte_rdtsc();
-	done = (c->mode->flags & MODE_SERVER_PULLS) == 0 ? rtsan_post_send(conn->q.qp, wr, n) : n;
+	done = rtsan_post_send(conn->q.qp, wr, n);
 	if (done < 0 && done != -ENOTCONN)
 		san_client_fail(c, "posting failed: %s", rtsan_error());
 	for (i = 0; i < done; i++)
-		traffic_count_made(conn, sge[i].length - skip);
+		traffic_count_made(conn, sge[i].length);
 	return done > 0 ? (uint32_t)done : 0;
 }
 
@@ -192,8 +185,7 @@ static bool
 report_placed(struct client_conn *conn)
 {
 	struct client *c = conn->client;
-	bool by_next = (c->mode->flags & MODE_SERVER_PULLS) != 0;
-	uint64_t now = by_next ? conn->next : conn->lowest; /* the server may check those before */
+	uint64_t now = conn->lowest; /* the server may check those before */
 	bool is_due = now - conn->reported >= (c->hello.slots + 3u) / 4 || traffic_room(conn) == 0;
 	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->index, .a = now};
 
@@ -209,8 +201,8 @@ report_placed(struct client_conn *conn)
 static bool
 is_time_over(const struct client *c)
 {
-	/* a count or a tree ends by itself */
-	if (c->conf.duration_ms == 0 || c->tree != NULL || c->conf.count != 0)
+	/* a count ends by itself */
+	if (c->conf.duration_ms == 0 || c->conf.count != 0)
 		return false;
 	return rte_rdtsc() - c->begin >= san_bench_ticks_of_ms(c->b, c->conf.duration_ms);
 }
@@ -221,7 +213,7 @@ is_all_made(const struct client *c)
 {
 	uint32_t i;
 
-	if (c->tree == NULL && c->conf.count == 0)
+	if (c->conf.count == 0)
 		return false; /* the duration decides */
 	for (i = 0; i < c->nb_conns; i++)
 		if (c->conns[i].next < c->conns[i].limit)
@@ -267,9 +259,9 @@ traffic_is_drained(const struct client *c)
 	const struct client_conn *conn;
 	uint32_t i;
 
-	if (c->completed < c->msgs && (c->mode->flags & MODE_SERVER_PULLS) == 0)
+	if (c->completed < c->msgs)
 		return false;
-	for (i = 0; i < c->nb_conns && san_client_traffic_has_credit(c); i++) {
+	for (i = 0; i < c->nb_conns && c->has_placed; i++) {
 		conn = &c->conns[i];
 		if (conn->lowest < conn->next || conn->credit < conn->next)
 			return false;

@@ -8,8 +8,6 @@
  * which is always ordered.
  *
  *   client                           server
- *   MANIFEST ... MANIFEST_END  -->          (trees) list of files
- *                              <--  READY   (trees) they can be written
  *   PLACED(conn, n)            -->          messages below n are in their slots
  *                              <--  DONE(conn, n)  they were checked
  *   CONN_END(conn, ...)        -->          totals of the connection
@@ -19,14 +17,11 @@
 
 #include "net.h"
 
-#define CTL_PAYLOAD 8448 /**< an entry of a tree with the longest path and target */
+#define CTL_PAYLOAD 512 /**< a struct ctl_report */
 #define CTL_RX      64
 #define CTL_TX      32
 
 enum ctl_type {
-	CTL_MANIFEST = 1,
-	CTL_MANIFEST_END = 2, /**< a: entries, b: bytes of all files */
-	CTL_READY = 3,
 	CTL_PLACED = 4,   /**< index, a: messages */
 	CTL_DONE = 5,     /**< index, a: messages */
 	CTL_CONN_END = 6, /**< index, a: messages, b: bytes, c: checksum of the mode */
@@ -47,7 +42,7 @@ struct ctl_report {
 	uint64_t msgs, bytes;
 	uint64_t rtx;             /**< the server's retransmissions, or PORT_UNKNOWN */
 	uint64_t calls, calls_ns; /**< mode rpc: its own requests, and their duration */
-	struct hist_summary lat;  /**< of the server's requests (tree-pull, rpc) */
+	struct hist_summary lat;  /**< of the server's requests (rpc) */
 	char text[BENCH_TEXT];    /**< text of the first error */
 };
 

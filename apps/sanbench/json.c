@@ -155,8 +155,6 @@ san_json_write(const struct client *c, const char *path, uint64_t leaks)
 	if (f == NULL)
 		return -errno;
 	san_hist_summarize(&c->lat, &lat);
-	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
-		lat = c->report.lat;
 	fputs("{\n", f);
 	fprintf(f, "  \"ok\": %s,\n", c->is_failed || is_leaking(leaks) ? "false" : "true");
 	put_text(f, "error", c->error);

@@ -14,9 +14,6 @@ const struct bench_mode *const mode_all[] = {
 	&mode_connect,
 	&mode_idle,
 	&mode_stream,
-	&mode_tree_send,
-	&mode_tree_push,
-	&mode_tree_pull,
 	NULL,
 };
 

@@ -18,9 +18,6 @@ enum mode_id {
 	MODE_PULL = 3,
 	MODE_ATOMIC = 4,
 	MODE_INCAST = 5,
-	MODE_TREE_SEND = 6,
-	MODE_TREE_PUSH = 7,
-	MODE_TREE_PULL = 8,
 	MODE_RPC = 9,
 	MODE_CONNECT = 10,
 	MODE_IDLE = 11,
@@ -28,12 +25,10 @@ enum mode_id {
 };
 
 enum mode_flags {
-	MODE_RECVS = 0x1,        /**< the server posts receives for the messages */
-	MODE_SLOTS = 0x2,        /**< messages go to slots in the server's region */
-	MODE_TREE = 0x4,         /**< transfers a file tree */
-	MODE_SERVER_PULLS = 0x8, /**< the client provides slots, the server pulls */
-	MODE_SHARED = 0x10,      /**< the session has words shared by all connections */
-	MODE_SAME = 0x20,        /**< without verification messages of one size are equal */
+	MODE_RECVS = 0x1,   /**< the server posts receives for the messages */
+	MODE_SLOTS = 0x2,   /**< messages go to slots in the server's region */
+	MODE_SHARED = 0x10, /**< the session has words shared by all connections */
+	MODE_SAME = 0x20,   /**< without verification messages of one size are equal */
 };
 
 struct bench_mode {
@@ -92,7 +87,6 @@ struct bench_mode {
 
 extern const struct bench_mode mode_send, mode_push, mode_pull, mode_atomic, mode_incast;
 extern const struct bench_mode mode_rpc, mode_connect, mode_idle, mode_stream;
-extern const struct bench_mode mode_tree_send, mode_tree_push, mode_tree_pull;
 
 /** NULL-terminated, in the order of the help text. */
 extern const struct bench_mode *const mode_all[];
@@ -105,16 +99,7 @@ uint8_t san_mode_wr_flags(const struct bench_conf *conf);
 static inline bool
 san_mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
 {
-	return (m->flags & MODE_SERVER_PULLS) != 0 ||
-		((m->flags & MODE_SLOTS) != 0 &&
-		 ((m->flags & MODE_TREE) != 0 || (hello_flags & HELLO_VERIFY) != 0));
-}
-
-/** Maximum length on the wire: pieces of trees start with a number. */
-static inline uint32_t
-san_mode_msg_max(const struct bench_mode *m, uint32_t size)
-{
-	return (m->flags & MODE_TREE) != 0 ? size + 8 : size;
+	return (m->flags & MODE_SLOTS) != 0 && (hello_flags & HELLO_VERIFY) != 0;
 }
 
 /** Accept a connection of mode connect that was used before. NULL, or why not. */

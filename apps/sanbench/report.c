@@ -72,10 +72,7 @@ san_report_client(const struct client *c, FILE *f)
 	fprintf(f, "  %.3f Gb/s  %.4f M/s  %" PRIu64 " messages, %" PRIu64 " bytes in %.3f s\n",
 		s > 0 ? (double)c->bytes * 8 / s / 1e9 : 0, s > 0 ? (double)c->msgs / s / 1e6 : 0,
 		c->msgs, c->bytes, s);
-	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
-		lat = c->report.lat;
-	else
-		san_hist_summarize(&c->lat, &lat);
+	san_hist_summarize(&c->lat, &lat);
 	fprintf(f, "  latency us: p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  mean %.2f\n",
 		(double)lat.p50_ns / 1e3, (double)lat.p90_ns / 1e3, (double)lat.p99_ns / 1e3,
 		(double)lat.p999_ns / 1e3, (double)lat.max_ns / 1e3, (double)lat.mean_ns / 1e3);

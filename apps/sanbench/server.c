@@ -41,37 +41,12 @@ san_server_peer_error(struct peer *p, const char *format, ...)
 /* ---- control messages of the client ---- */
 
 static void
-on_manifest(struct session *s, const void *payload, uint32_t len)
-{
-	char error[BENCH_TEXT];
-
-	if (s->out == NULL || s->is_manifest_done)
-		san_server_session_error(s, "a manifest out of place");
-	else if (san_tree_write_manifest(s->out, payload, len, error, sizeof(error)) < 0)
-		san_server_session_error(s, "%s", error);
-}
-
-static void
-on_manifest_end(struct session *s, const struct ctl_msg *msg)
-{
-	if (s->out == NULL || s->is_manifest_done) {
-		san_server_session_error(s, "a manifest out of place");
-		return;
-	}
-	if (san_tree_write_entries(s->out) != msg->a || san_tree_write_bytes(s->out) != msg->b)
-		san_server_session_error(s, "the manifest is incomplete");
-	else
-		s->is_manifest_done = true;
-}
-
-static void
 on_placed(struct session *s, const struct ctl_msg *msg)
 {
 	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
 
 	if (p == NULL || !p->is_open || !san_mode_has_placed(s->mode, s->hello.flags) ||
-	    (s->out != NULL && !s->is_manifest_done) || msg->a < p->placed ||
-	    msg->a - p->looked > p->hello.slots)
+	    msg->a < p->placed || msg->a - p->looked > p->hello.slots)
 		san_server_session_error(s, "the client reports impossible placements");
 	else
 		p->placed = msg->a;
@@ -97,13 +72,8 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 {
 	struct session *s = owner;
 
+	(void)payload;
 	switch (msg->type) {
-	case CTL_MANIFEST:
-		on_manifest(s, payload, msg->len);
-		break;
-	case CTL_MANIFEST_END:
-		on_manifest_end(s, msg);
-		break;
 	case CTL_PLACED:
 		on_placed(s, msg);
 		break;
@@ -140,7 +110,7 @@ san_server_peer_post_recv(struct peer *p, uint64_t i)
 {
 	struct rtsan_sge sge = {
 		.addr = p->recv_mem + i * p->recv_stride,
-		.length = san_mode_msg_max(p->session->mode, p->hello.size_max),
+		.length = p->hello.size_max,
 	};
 	struct rtsan_recv_wr wr = {.wr_id = i, .sge = &sge, .nb_sge = 1};
 	int ret;
@@ -152,18 +122,6 @@ san_server_peer_post_recv(struct peer *p, uint64_t i)
 	ret = rtsan_post_recv(p->q.qp, &wr, 1);
 	return ret == 1 ? 0 : ret < 0 ? ret :
 					-ENOBUFS;
-}
-
-static void
-on_pulled(struct peer *p, uint64_t i)
-{
-	uint32_t slot = san_net_slot(&p->hello, i);
-
-	p->busy[slot] = 0;
-	san_hist_add(&p->session->lat, san_bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
-	p->session->mode->on_slot(p, i, san_server_peer_slot(p, i));
-	while (p->looked < p->next && !p->busy[san_net_slot(&p->hello, p->looked)])
-		p->looked++;
 }
 
 void
@@ -179,19 +137,11 @@ san_server_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 						 rtsan_status_text(wc->status));
 		return;
 	}
-	if (wc->opcode == RTSAN_WC_PULL) {
-		on_pulled(p, wc->wr_id);
-		return;
-	}
 	if ((s->mode->flags & MODE_RECVS) != 0) {
 		p->msgs++;
-		if ((s->mode->flags & MODE_TREE) == 0)
-			p->bytes += wc->byte_len;
+		p->bytes += wc->byte_len;
 	}
-	if (s->out != NULL && !s->is_manifest_done)
-		san_server_session_error(s, "a piece came before the manifest");
-	else
-		s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
+	s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
 	if (!q->is_over) /* data may arrive before the event that the connection is up */
 		san_server_peer_post_recv(p, wc->wr_id);
 }
@@ -208,62 +158,18 @@ san_server_peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 					 rtsan_reason_text(ev->reason));
 }
 
-/* Pull pieces that are ready in the client's slots. */
-static bool
-pull_pieces(struct peer *p)
-{
-	struct session *s = p->session;
-	uint32_t slot, len, size = p->hello.size_max;
-	uint64_t total = san_tree_write_bytes(s->out);
-	struct rtsan_sge sge;
-	struct rtsan_send_wr wr;
-	bool has_worked = false;
-
-	while (p->next < p->placed && p->next - p->looked < p->hello.depth &&
-	       p->next * size < total) {
-		slot = san_net_slot(&p->hello, p->next);
-		len = total - p->next * size < size ? (uint32_t)(total - p->next * size) : size;
-		sge = (struct rtsan_sge){
-			.addr = san_server_peer_slot(p, p->next),
-			.length = len,
-			.lkey = rtsan_mr_lkey(s->mr),
-		};
-		wr = (struct rtsan_send_wr){
-			.wr_id = p->next,
-			.opcode = RTSAN_WR_PULL,
-			.flags = RTSAN_WR_SIGNALED,
-			.nb_sge = 1,
-			.sge = &sge,
-			.remote_addr = p->hello.addr + (uint64_t)slot * san_net_stride(size + 8),
-			.rkey = p->hello.rkey,
-		};
-		if (rtsan_post_send(p->q.qp, &wr, 1) != 1)
-			break;
-		p->busy[slot] = 1;
-		p->stamp[slot] = rte_rdtsc();
-		p->next++;
-		has_worked = true;
-	}
-	return has_worked;
-}
-
 /* Check the messages in place, and return their slots. */
 static bool
 peer_step(struct peer *p)
 {
 	struct session *s = p->session;
 	struct ctl_msg msg = {.type = CTL_DONE, .index = p->index};
-	bool has_worked = false;
+	bool has_worked = p->looked < p->placed;
 
 	if (s->mode->peer_step != NULL)
 		return s->mode->peer_step(p);
-	if ((s->mode->flags & MODE_SERVER_PULLS) != 0) {
-		has_worked = pull_pieces(p);
-	} else if ((s->mode->flags & MODE_SLOTS) != 0) {
-		has_worked = p->looked < p->placed;
-		for (; p->looked < p->placed; p->looked++)
-			s->mode->on_slot(p, p->looked, san_server_peer_slot(p, p->looked));
-	}
+	for (; p->looked < p->placed; p->looked++)
+		s->mode->on_slot(p, p->looked, san_server_peer_slot(p, p->looked));
 	/* for every quarter of the slots, or when the client may wait for the last ones */
 	msg.a = p->looked;
 	if (p->looked == p->reported ||
@@ -320,32 +226,15 @@ session_compare(struct session *s)
 	}
 }
 
-/* True if parts of the tree are left for the next step: the client expects answers meanwhile. */
-static bool
-session_finish_tree(struct session *s)
-{
-	char error[BENCH_TEXT];
-	int ret = 0;
-
-	if (s->out != NULL && s->report.errors == 0)
-		ret = san_tree_write_finish(s->out, error, sizeof(error));
-	if (ret < 0)
-		san_server_session_error(s, "%s", error);
-	return ret > 0;
-}
-
 static bool
 session_step(struct session *s)
 {
-	struct ctl_msg msg = {.type = CTL_READY};
 	struct ctl_msg report = {.type = CTL_REPORT, .len = sizeof(s->report)};
 	bool has_worked = false;
 	uint32_t i;
 
-	if (s->is_manifest_done && !s->is_ready_sent && san_ctl_send(&s->ctl, &msg, NULL) == 0)
-		s->is_ready_sent = true;
 	for (i = 0; i < s->hello.nb_conns && s->has_turns; i++)
-		if (s->peers[i].is_open && (s->out == NULL || s->is_manifest_done))
+		if (s->peers[i].is_open)
 			has_worked |= peer_step(&s->peers[i]);
 	if (s->is_reported || s->is_dead)
 		return has_worked;
@@ -354,8 +243,6 @@ session_step(struct session *s)
 		session_compare(s);
 		s->is_compared = true;
 	}
-	if (s->is_compared && session_finish_tree(s))
-		return true;
 	/* report an error at once: later errors would only hide it */
 	if (s->is_compared || s->report.errors > 0) {
 		s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);

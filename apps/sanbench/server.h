@@ -10,7 +10,6 @@
  */
 
 #include "ctl.h"
-#include "tree.h"
 
 struct flow;
 struct rpc;
@@ -35,9 +34,6 @@ struct peer {
 	uint64_t placed;   /**< messages in place, as the client reports */
 	uint64_t looked;   /**< messages below were checked */
 	uint64_t reported; /**< value of the last DONE */
-	uint64_t next;     /**< pulled trees: next piece to pull */
-	uint64_t *stamp;   /**< pulled trees: time of the pull, per slot */
-	uint8_t *busy;     /**< pulled trees: per slot */
 	uint64_t msgs, bytes;
 	bool is_ended; /**< CONN_END has arrived */
 	uint64_t end_msgs, end_bytes, end_value;
@@ -56,9 +52,7 @@ struct session {
 	uint64_t memory;     /**< memory allocated for the session */
 	struct rtsan_mr *mr; /**< slots of all connections */
 	struct rtsan_mr *shared;
-	struct tree_out *out;
 	bool has_turns; /**< its connections have work of their own */
-	bool is_manifest_done, is_ready_sent;
 	bool is_ended, is_compared, is_reported, is_dead;
 	uint64_t end_value;
 	uint64_t end_deadline; /**< deadline for missing messages */

@@ -23,8 +23,6 @@ peer_close(struct peer *p)
 	if (p->recv_mr != NULL)
 		rtsan_mr_dereg(p->recv_mr);
 	free(p->seen);
-	free(p->stamp);
-	free(p->busy);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -40,7 +38,6 @@ san_server_accept_free(struct session *s)
 		rtsan_mr_dereg(s->mr);
 	if (s->shared != NULL)
 		rtsan_mr_dereg(s->shared);
-	san_tree_write_close(s->out);
 	free(s->peers);
 	free(s);
 }
@@ -60,8 +57,6 @@ hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 	    (m->id == MODE_STREAM && !san_mode_stream_fits(h)) ||
 	    h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX || h->index >= h->nb_conns)
 		return "sizes or numbers are out of range";
-	if ((m->flags & MODE_TREE) != 0 && (h->size_min != h->size_max || h->nb_conns != 1))
-		return "a tree takes one size and one connection";
 	if (m->id == MODE_ATOMIC && h->size_max != 8)
 		return "atomics have 8 bytes";
 	return NULL;
@@ -86,7 +81,7 @@ session_open_slots(struct session *s)
 
 	if (s->mode->peer_open != NULL) /* receives, and own requests */
 		return is_affordable(s, 3 * bytes) ? 0 : -1;
-	if (s->mode->rights == 0 && (s->mode->flags & MODE_SERVER_PULLS) == 0)
+	if (s->mode->rights == 0)
 		return 0;
 	if (!is_affordable(s, bytes))
 		return -1;
@@ -117,17 +112,10 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || san_ctl_open(b, &s->ctl) < 0)
 		goto fail;
-	s->has_turns = s->mode->peer_step != NULL || (s->mode->flags & MODE_TREE) != 0 ||
-		san_mode_has_placed(s->mode, h->flags);
+	s->has_turns = s->mode->peer_step != NULL || san_mode_has_placed(s->mode, h->flags);
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
 	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
 		goto fail;
-	if ((s->mode->flags & MODE_TREE) != 0) {
-		*wrong = b->conf.out[0] == '\0' ? "the server takes no trees (--out)" :
-						  "the server can't write there";
-		if (b->conf.out[0] == '\0' || san_tree_write_open(b->conf.out, &s->out) < 0)
-			goto fail;
-	}
 	*wrong = "no memory for that (--memory)";
 	if (session_open_slots(s) < 0)
 		goto fail;
@@ -183,7 +171,7 @@ peer_open_recvs(struct peer *p, uint32_t rq)
 		return -1;
 	if (!has_bytes)
 		return 0;
-	p->recv_stride = san_net_stride(san_mode_msg_max(s->mode, p->hello.size_max));
+	p->recv_stride = san_net_stride(p->hello.size_max);
 	if (!is_affordable(s, (uint64_t)rq * p->recv_stride) ||
 	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->recv_stride, 0, &p->recv_mr) < 0)
 		return -1;
@@ -192,31 +180,18 @@ peer_open_recvs(struct peer *p, uint32_t rq)
 }
 
 static int
-peer_open_slots(struct peer *p)
-{
-	struct session *s = p->session;
-
-	if (s->mr == NULL)
-		return 0;
-	p->mem = (uint8_t *)rtsan_mr_addr(s->mr) +
-		p->index * san_net_slots_bytes(&p->hello, san_net_stride(p->hello.size_max));
-	if ((s->mode->flags & MODE_SERVER_PULLS) == 0)
-		return 0;
-	p->stamp = calloc(p->hello.slots, sizeof(*p->stamp));
-	p->busy = calloc(p->hello.slots, sizeof(*p->busy));
-	return p->stamp == NULL || p->busy == NULL ? -1 : 0;
-}
-
-static int
 peer_open_default(struct peer *p)
 {
 	struct session *s = p->session;
 	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * p->hello.depth, i;
-	uint32_t sq = (s->mode->flags & MODE_SERVER_PULLS) != 0 ? p->hello.depth : 0;
 
 	p->q.on_wc = san_server_peer_on_wc;
-	if (peer_open_recvs(p, rq) < 0 || peer_open_slots(p) < 0 ||
-	    san_net_qp_open(s->b, &p->q, RTE_MAX(sq, 1u), RTE_MAX(p->rq, 1u), sq + p->rq) < 0)
+	if (s->mr != NULL)
+		p->mem = (uint8_t *)rtsan_mr_addr(s->mr) +
+			p->index *
+				san_net_slots_bytes(&p->hello, san_net_stride(p->hello.size_max));
+	if (peer_open_recvs(p, rq) < 0 ||
+	    san_net_qp_open(s->b, &p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
 		return -1;
 	for (i = 0; i < p->rq; i++)
 		if (san_server_peer_post_recv(p, i) < 0)

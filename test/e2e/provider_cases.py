@@ -197,10 +197,8 @@ class Bench:
     def serve(self):
         ends = self.ends
         if self.server is None or not self.server.is_alive():
-            ends.sh('server', f'mkdir -p {ends.path("server", "trees")}')
             self.server = ends.start('server', 'sanbench server', ends.bench('server', [
-                '--server', '--out', ends.path('server', 'trees'), '--json',
-                ends.path('server', 'server.json')]))
+                '--server', '--json', ends.path('server', 'server.json')]))
             ends.stay = [self.server]
             self.server.wait_text('listening')
 
@@ -218,19 +216,6 @@ class Bench:
         check(result['messages'] > 0, f'{result}')
         if '--count' in own:
             check(result['messages'] == int(own[own.index('--count') + 1]), f'{result}')
-
-    def tree(self, ends, way):
-        """A copied tree is identical."""
-        here, there = ends.path('client', f'tree-{way}'), ends.path('server', 'trees')
-        ends.sh('client', f'mkdir -p {here}/a/b && cd {here} && head -c 300000 /dev/urandom >a/b/c '
-                          '&& : >a/none && echo some >some && chmod 750 some && ln -s some link')
-        self.mode(ends, ['--mode', f'tree-{way}', '--tree', here])
-        show = 'find . -exec ls -ld {} \\; | awk \'{print $1,$5,$9,$10,$11}\' | grep -v ^d | sort; ' \
-               'find . -type f -exec md5sum {} \\; | sort'
-        trees = [ends.sh('client', f'cd {here} && {show}'),
-                 ends.sh('server', f'cd {there} && if [ -d tree-{way} ]; then cd tree-{way}; fi; '
-                                   f'{show}; rm -rf {there}/*')]
-        check(trees[0] == trees[1], f'{trees[0]}\nis not\n{trees[1]}')
 
     def over(self, ends):
         """The server has found no errors, and its results agree."""
@@ -298,8 +283,6 @@ def add_all(tests, ends, run, add_bench=None):
     bench = Bench(ends)
     for name, own in MODES.items():
         add(f'sanbench: {name}', bench.mode, own)
-    for way in ('send', 'push', 'pull'):
-        add(f'sanbench: tree by {way}', bench.tree, way)
     add('sanbench: the server ends', bench.over)
     errors = Errors(ends)
     for name in ERRORS:

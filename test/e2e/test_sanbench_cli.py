@@ -42,7 +42,6 @@ WRONG = [
     ['--attach', 'dpdk:'],
     ['--attach', 'verbs:'],
     ['--attach', 'unix:/x'],    # with EAL arguments
-    ['--connect', '10.0.0.1', '--mode', 'tree-push'],
     ['--connect', '10.0.0.1', '--mode', 'atomic', '--size', '16'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '7'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '65'],
@@ -75,7 +74,7 @@ def wrong_arguments():
         check(len(lines) == 1 and lines[0].startswith('sanbench: '), f'{own}: {done.stderr}')
         check(done.stdout == '', f'{own}: says {done.stdout}')
         check(own[0].split('=')[0] in lines[0] or own[-2] in lines[0] or '--connect' in lines[0]
-              or '--tree' in lines[0] or '--size' in lines[0], f'{own}: does not say what: {lines}')
+              or '--size' in lines[0], f'{own}: does not say what: {lines}')
 
 
 def wrong_attached():
@@ -300,10 +299,7 @@ def refusals(work):
     """The server rejects, with a reason."""
     link = Memif(work)
     server = Server(link, ['--memory', '1'])
-    source = work.path('empty')
-    os.mkdir(source)
-    for own, expected in ((['--mode', 'tree-push', '--tree', source], 'takes no trees'),
-                          (['--mode', 'push', '--size', '4M'], 'no memory'),
+    for own, expected in ((['--mode', 'push', '--size', '4M'], 'no memory'),
                           (['--mode', 'push', '--service', '99'], 'refused')):
         client = Run(link, own)
         check(client.status == 1, f'{own}: exit {client.status}')

@@ -46,7 +46,7 @@ static const struct cm_row cm_rows[] = {
 	{"cm_req", 163, 1, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 64, 1, SAN_DROP_CM_MALFORMED}, /* cookie */
 	{"cm_req", 83, 1, SAN_DROP_CM_MALFORMED},
-	{"cm_req", 36, 0xff, SAN_DROP_NONE}, /* unknown features */
+	{"cm_req", 36, 0xff, SAN_DROP_NONE},                     /* unknown features */
 	{"cm_rep", 39, SAN_CM_FEAT_USER, SAN_DROP_CM_MALFORMED}, /* a user of more than 32 bits */
 };
 
