@@ -155,20 +155,6 @@ san_pdl_ack_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 void
-san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint64_t now_ns)
-{
-	/* As one by one: the first packet starts the timer, unless it owes the ACK itself. */
-	if (c->ack.deadline_ns == SAN_TIME_NEVER &&
-	    c->ack.nb_unreported + 1 < pdl->conf.ack_every) {
-		c->ack.deadline_ns = now_ns + pdl->conf.ack_delay_ns;
-		san_pdl_arm_for(pdl, c, c->ack.deadline_ns);
-	}
-	c->ack.nb_unreported += n;
-	if (c->ack.nb_unreported >= pdl->conf.ack_every)
-		san_pdl_ack_owe(pdl, c, false);
-}
-
-void
 san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		 uint32_t nb_unreported, uint64_t now_ns)
 {

@@ -98,8 +98,19 @@ void san_pdl_ack_on_request(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** A packet of ours is sent: learn whether it soon follows a packet that asked for an ACK. */
 void san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** *n* packets were received or acknowledged in a window: coalesce their ACK (RT-8). */
-void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
-			  uint64_t now_ns);
+static inline void
+san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint64_t now_ns)
+{
+	/* As one by one: the first packet starts the timer, unless it owes the ACK itself. */
+	if (c->ack.deadline_ns == SAN_TIME_NEVER &&
+	    c->ack.nb_unreported + 1 < pdl->conf.ack_every) {
+		c->ack.deadline_ns = now_ns + pdl->conf.ack_delay_ns;
+		san_pdl_arm_for(pdl, c, c->ack.deadline_ns);
+	}
+	c->ack.nb_unreported += n;
+	if (c->ack.nb_unreported >= pdl->conf.ack_every)
+		san_pdl_ack_owe(pdl, c, false);
+}
 /** A reverse packet carries the bases: cancel an owed ACK that it makes needless. */
 void san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** Remember the packet for the echo of the next ACK (RT-25). *nb_unreported* packets precede it. */

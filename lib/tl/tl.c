@@ -275,17 +275,6 @@ san_tl_is_drained(const struct san_tl *tl, uint16_t slot)
 
 /* ---- helpers of every file ---- */
 
-enum san_drop
-san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-	      enum san_verdict verdict, enum san_drop drop, uint64_t now_ns)
-{
-	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, verdict, now_ns);
-	if (unlikely(tl->conns[c->slot].refused != NULL))
-		san_tl_nack_refused_pass(tl, &tl->conns[c->slot]);
-	san_tl_death_add(tl->death, m);
-	return drop;
-}
-
 void
 san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
 {

@@ -63,14 +63,18 @@ int64_t
 san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes)
 {
 	struct san_tl_path *p = san_tl_path_of(tl, ch->slot, ch->granted);
-	uint32_t before = san_tl_path_over(p), left = tl->conf.path_bytes - tl->path_used;
+	uint32_t before, left;
 
+	if (likely(p->room == 0)) {
+		p->charged = (uint32_t)(p->charged + bytes);
+		return bytes;
+	}
+	before = san_tl_path_over(p);
+	left = tl->conf.path_bytes - tl->path_used;
 	/* Other paths may have taken what this one had room for. */
-	if (unlikely(bytes > 0 && p->room > (uint64_t)p->charged + left))
+	if (bytes > 0 && p->room > (uint64_t)p->charged + left)
 		set_room(tl, p, p->charged + left);
 	p->charged = (uint32_t)(p->charged + bytes);
-	if (likely(p->room == 0))
-		return bytes;
 	/* Excess room shrinks by the bytes that return, so the budget is never exceeded. */
 	if (bytes < 0 && p->room > p->want)
 		set_room(tl, p, p->room - (uint32_t)RTE_MIN(-bytes, (int64_t)p->room - p->want));

@@ -34,19 +34,10 @@ sgl_piece_at(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32
 	return (uint8_t *)s->addr + skip;
 }
 
-/** Address of the bytes if the list has one element that contains them, as usual; or NULL. */
-static inline uint8_t *
-only_part(const struct san_ulp_sgl *l, uint32_t offset, uint32_t len)
-{
-	bool has = l->nb_sge == 1 && (uint64_t)offset + len <= l->sge->length;
-
-	return likely(has) ? (uint8_t *)l->sge->addr + offset : NULL;
-}
-
 uint32_t
 san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len)
 {
-	const uint8_t *only = only_part(l, offset, len);
+	const uint8_t *only = san_ulp_sgl_only(l, offset, len);
 	uint32_t done = 0;
 	uint32_t n;
 
@@ -64,16 +55,11 @@ san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t l
 }
 
 uint32_t
-san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src, uint32_t len)
+san_ulp_sgl_scatter_any(struct san_ulp_sgl *l, uint32_t offset, const void *src, uint32_t len)
 {
-	uint8_t *only = only_part(l, offset, len);
 	uint32_t done = 0;
 	uint32_t n;
 
-	if (likely(only != NULL)) {
-		memcpy(only, src, len);
-		return len;
-	}
 	while (done < len && sgl_seek(l, (uint64_t)offset + done)) {
 		uint8_t *dst = sgl_piece_at(l, (uint64_t)offset + done, len - done, &n);
 

@@ -10,6 +10,7 @@
  */
 
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_common.h>
 
@@ -56,11 +57,31 @@ san_ulp_sgl_len(const struct san_ulp_sgl *l)
 	return len;
 }
 
+/** Address of the bytes if the list has one element that contains them, as usual; or NULL. */
+static inline uint8_t *
+san_ulp_sgl_only(const struct san_ulp_sgl *l, uint32_t offset, uint32_t len)
+{
+	bool has = l->nb_sge == 1 && (uint64_t)offset + len <= l->sge->length;
+
+	return likely(has) ? (uint8_t *)l->sge->addr + offset : NULL;
+}
+
 /** Copy out of the list; returns the bytes copied, fewer than *len* at its end. */
 uint32_t san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len);
+/** san_ulp_sgl_scatter() into a list of any form. */
+uint32_t san_ulp_sgl_scatter_any(struct san_ulp_sgl *l, uint32_t offset, const void *src,
+				 uint32_t len);
 /** Copy into the list; returns the same. */
-uint32_t san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src,
-			     uint32_t len);
+static inline uint32_t
+san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src, uint32_t len)
+{
+	uint8_t *only = san_ulp_sgl_only(l, offset, len);
+
+	if (unlikely(only == NULL))
+		return san_ulp_sgl_scatter_any(l, offset, src, len);
+	memcpy(only, src, len);
+	return len;
+}
 /** Copy *len* bytes from *off* of a packet of any number of segments into the list; likewise. */
 uint32_t san_ulp_sgl_scatter_mbuf(struct san_ulp_sgl *l, uint32_t offset,
 				  const struct rte_mbuf *m, uint16_t off, uint16_t len);

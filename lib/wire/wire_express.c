@@ -97,14 +97,19 @@ express_numbers(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p
 {
 	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
 	const struct wire_unslctd_data *x = (const struct wire_unslctd_data *)(rt + 1);
+	uint64_t length = rte_be_to_cpu_32(x->remote.length);
 
 	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
 	p->psn = san_wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
 	p->rsn = rte_be_to_cpu_32(rt->rsn);
-	/* the data is within the length, so it begins at 0 if it has that length */
-	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE &&
-		san_wire_check_parse_unslctd_data(x, p) == SAN_DROP_NONE &&
-		p->payload_len == p->length + san_wire_check_imm_len(p);
+	p->length = (uint32_t)length;
+	p->addr = rte_be_to_cpu_64(x->remote.addr);
+	/*
+	 * The payload is the immediate and all of the data: so the immediate is there, the data
+	 * begins at 0 and ends at the length, and no packet reaches the limit of lengths.
+	 */
+	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE && x->offset == 0 &&
+		p->payload_len == length + san_wire_check_imm_len(p);
 }
 
 bool
@@ -112,11 +117,14 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 		 struct san_wire_pkt *p)
 {
 	const struct wire_bth *bth = express_front(m, path, udp_port, p);
+	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
 
 	if (bth == NULL || san_wire_check_bth(bth) != SAN_DROP_NONE)
 		return false;
 	san_wire_check_get_bth(bth, p);
-	return san_wire_check_parse_rt((const struct wire_rt *)(bth + 1), p) == SAN_DROP_NONE &&
+	p->key = rte_be_to_cpu_32(((const struct wire_unslctd_data *)(rt + 1))->remote.key);
+	p->offset = 0;
+	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE &&
 		(p->flags & SAN_F_PIECE) == 0 &&
 		express_numbers(bth, rte_pktmbuf_data_len(m), p) &&
 		san_wire_check_type(p) == SAN_DROP_NONE;
