@@ -65,15 +65,6 @@ is_glob_of(const char *glob, const char *text)
 	return glob[strspn(glob, "*")] == '\0';
 }
 
-static bool
-is_program(const struct sock_rule *rule, const struct sock_query *q)
-{
-	if (rule->program[0] == '\0')
-		return true;
-	return (q->program != NULL && is_glob_of(rule->program, q->program)) ||
-		(q->called != NULL && is_glob_of(rule->program, q->called));
-}
-
 /* ---- addresses ---- */
 
 /* One end of a socket. An IPv4-mapped IPv6 address is read as IPv4. */
@@ -180,7 +171,9 @@ range_covers(const struct sock_range *range, const struct sock_range *inner)
 const char *
 san_rules_rule_misses(const struct sock_rule *rule, const struct sock_query *q)
 {
-	if (!is_program(rule, q))
+	if (rule->program[0] != '\0' &&
+	    (q->program == NULL || !is_glob_of(rule->program, q->program)) &&
+	    (q->called == NULL || !is_glob_of(rule->program, q->called)))
 		return "program";
 	if (rule->has_user && rule->user != q->uid)
 		return "user";

@@ -93,13 +93,6 @@ open_source(struct source *s, const char *path)
 	return s->fd < 0 ? -errno : 0;
 }
 
-static void
-close_source(struct source *s)
-{
-	if (s->fd >= 0)
-		syscall(SYS_close, s->fd);
-}
-
 /* The next word of a line, terminated in place; NULL: none. */
 static char *
 next_word(char **at)
@@ -127,13 +120,6 @@ take_number(const char *text, uint32_t max, uint32_t *value)
 	}
 	*value = (uint32_t)n;
 	return text;
-}
-
-static bool
-is_number(const char *text, uint32_t max, uint32_t *value)
-{
-	text = take_number(text, max, value);
-	return text != NULL && *text == '\0';
 }
 
 /* ---- state of the parser ---- */
@@ -198,7 +184,7 @@ rules_read_find_user(const char *name, uint32_t *uid)
 			number = take_number(number + 1, UINT32_MAX, uid);
 		found = number != NULL && *number == ':';
 	}
-	close_source(&s);
+	syscall(SYS_close, s.fd);
 	return found;
 }
 
@@ -206,8 +192,9 @@ static int
 set_user(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
 {
 	uint32_t uid;
+	const char *end = take_number(value, UINT32_MAX, &uid);
 
-	if (!is_number(value, UINT32_MAX, &uid) && !rules_read_find_user(value, &uid))
+	if ((end == NULL || *end != '\0') && !rules_read_find_user(value, &uid))
 		return rules_read_refuse(rd, "%s %s: neither a number nor in " PASSWD, name, value);
 	rule->has_user = true;
 	rule->user = uid;
@@ -247,21 +234,11 @@ take_address(const char *value, struct sock_range *range, const char **rest)
 	return inet_pton(range->family, address, range->address) == 1;
 }
 
-/* Clear the bits behind the prefix. */
-static void
-range_mask(struct sock_range *range)
-{
-	uint32_t i;
-
-	for (i = range->bits; i < 8 * sizeof(range->address); i++)
-		range->address[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
-}
-
 static int
 set_range(struct reading *rd, struct sock_range *range, const char *name, const char *value)
 {
 	const char *rest = value, *last;
-	uint32_t max, n = 0, m;
+	uint32_t max, n = 0, m, i;
 
 	*range = (struct sock_range){.is_set = true, .port_max = UINT16_MAX};
 	if (!take_address(value, range, &rest))
@@ -281,7 +258,8 @@ set_range(struct reading *rd, struct sock_range *range, const char *name, const 
 								     "a length is 0 to 128");
 		range->bits = (uint8_t)n;
 	}
-	range_mask(range);
+	for (i = range->bits; i < 8 * sizeof(range->address); i++) /* bits behind the prefix */
+		range->address[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
 	if (*rest == '\0')
 		return 0;
 	last = *rest == ':' ? take_number(rest + 1, UINT16_MAX, &n) : NULL;
@@ -523,7 +501,7 @@ san_rules_read_file(struct sock_rules *rules, const char *path, char *err, size_
 		return rc;
 	}
 	rc = rules_read_source(&rd, &s);
-	close_source(&s);
+	syscall(SYS_close, s.fd);
 	return rc;
 }
 

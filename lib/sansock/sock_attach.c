@@ -101,20 +101,6 @@ attach_exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 	return rc == 0 ? rep->rc : rc;
 }
 
-/* Describe the error, unless the daemon has sent a text. The path is last: it may be cut off. */
-static void
-find_words(int rc)
-{
-	const char *what = rc == -EACCES || rc == -EPERM ? "no right to the daemon" :
-		rc == -ENOENT || rc == -ECONNREFUSED     ? "no daemon" :
-		rc == -EAGAIN                            ? "no answer of the daemon" :
-		rc == -EOPNOTSUPP                        ? "no sockets= at the daemon" :
-							   strerror(-rc);
-
-	if (us.why[0] == '\0')
-		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf()->daemon);
-}
-
 static int
 attach_dial(void)
 {
@@ -197,6 +183,7 @@ static int
 attach_locked(void)
 {
 	struct timespec now;
+	const char *what;
 	int rc;
 
 	if (us.sock >= 0)
@@ -210,10 +197,16 @@ attach_locked(void)
 		rc = attach_make_view();
 	us.failed = rc == 0 ? 0 : now.tv_sec;
 	us.rc = rc;
-	if (rc != 0) {
-		find_words(rc);
-		attach_hang_up();
-	}
+	if (rc == 0)
+		return 0;
+	what = rc == -EACCES || rc == -EPERM         ? "no right to the daemon" :
+		rc == -ENOENT || rc == -ECONNREFUSED ? "no daemon" :
+		rc == -EAGAIN                        ? "no answer of the daemon" :
+		rc == -EOPNOTSUPP                    ? "no sockets= at the daemon" :
+						       strerror(-rc);
+	if (us.why[0] == '\0') /* the daemon has sent no text; the path, last, may be cut off */
+		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf()->daemon);
+	attach_hang_up();
 	return rc;
 }
 
@@ -302,32 +295,22 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 	return rc;
 }
 
-/*
- * Notify by a message through the pair, which the daemon reads. A child needs this if the daemon
- * has no place for it.
- */
-static void
-doorbell_by_pair(const struct fd_sock *f)
-{
-	static const uint8_t mark[SAN_SOCK_NUDGE] = SAN_SOCK_MARK;
-	int fd = san_sock_fd_next(f, 0), was = errno;
-
-	if (fd >= 0)
-		REAL(send)
-	(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL);
-	errno = was;
-}
-
 void
 san_sock_attach_doorbell(const struct fd_sock *f)
 {
+	static const uint8_t mark[SAN_SOCK_NUDGE] = SAN_SOCK_MARK;
 	const struct view *v;
 	struct san_doorbells *doorbells;
 	uint32_t nb_qps;
-	int wake_fd;
+	int fd, wake_fd, was = errno;
 
 	if (san_sock_attach() != 0) {
-		doorbell_by_pair(f);
+		/* a child for which the daemon has no place: through the pair, which it reads */
+		fd = san_sock_fd_next(f, 0);
+		if (fd >= 0)
+			REAL(send)
+		(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL);
+		errno = was;
 		return;
 	}
 	v = attach_view();
@@ -430,10 +413,4 @@ san_sock_attach_why_not_reached(const uint8_t ip[16])
 				NULL :
 				"is not reached by the port, the kernel's routes say";
 	return "is in no prefix of the port";
-}
-
-bool
-san_sock_attach_is_reached(const uint8_t ip[16])
-{
-	return san_sock_attach_why_not_reached(ip) == NULL;
 }

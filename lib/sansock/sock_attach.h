@@ -42,9 +42,10 @@ bool san_sock_attach_yields(void);
 bool san_sock_attach_carries_tcp(void);
 /** Whether *ip* is an address of the port. */
 bool san_sock_attach_is_ports(const uint8_t ip[16]);
-/** Whether the port leads to *ip*, which is no own address, and the kernel's routes agree. */
-bool san_sock_attach_is_reached(const uint8_t ip[16]);
-/** NULL: it does; otherwise the reason, as the end of a sentence that begins with the address. */
+/**
+ * NULL: the port leads to *ip*, which is no own address, and the kernel's routes agree. Otherwise
+ * the reason, as the end of a sentence that begins with the address.
+ */
 const char *san_sock_attach_why_not_reached(const uint8_t ip[16]);
 
 #endif /* SOCK_ATTACH_H */

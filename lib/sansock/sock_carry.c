@@ -73,8 +73,9 @@ carry_leave_sets(struct fd_sock *f)
 			f->sets[i].epfd = -1; /* the number has been reused */
 }
 
+/* Add *f* to its sets again, as the carried socket or as the kernel's. */
 static void
-join_sets(struct fd_sock *f)
+enter_sets(struct fd_sock *f)
 {
 	struct epoll_event ev;
 	int i;
@@ -84,7 +85,11 @@ join_sets(struct fd_sock *f)
 			continue;
 		ev = (struct epoll_event){.events = f->sets[i].events,
 					  .data = {.u64 = f->sets[i].data}};
-		san_sock_eset_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
+		if (atomic_load(&f->carried))
+			san_sock_eset_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
+		else
+			REAL(epoll_ctl)
+		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
 	}
 }
 
@@ -138,40 +143,31 @@ san_sock_carry_map(struct fd_sock *f, int shadow)
 
 /* ---- replace the kernel's socket ---- */
 
-/* Send SIGIO to the owner of the kernel's socket, once for each burst. */
-static void
-signal_as(struct fd_sock *f, int shadow)
-{
-	int fd = san_sock_fd_next(f, 0);
-	struct f_owner_ex owner;
-
-	if (REAL(fcntl)(fd, F_GETOWN_EX, &owner) == 0)
-		REAL(fcntl)
-	(shadow, F_SETOWN_EX, &owner);
-	REAL(fcntl)
-	(shadow, F_SETSIG, REAL(fcntl)(fd, F_GETSIG));
-	san_sock_carry_arm(f, EPOLLET, true);
-}
-
 void
 san_sock_carry_replace(struct fd_sock *f, int shadow)
 {
-	int fd, cloexec, flags;
+	int fd = san_sock_fd_next(f, 0), cloexec, flags = REAL(fcntl)(fd, F_GETFL);
+	struct f_owner_ex owner;
 
-	flags = REAL(fcntl)(san_sock_fd_next(f, 0), F_GETFL);
 	REAL(fcntl)
 	(shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
 	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
-	if ((flags & O_ASYNC) != 0)
-		signal_as(f, shadow);
+	if ((flags & O_ASYNC) != 0) { /* SIGIO to the owner, once for each burst */
+		if (REAL(fcntl)(fd, F_GETOWN_EX, &owner) == 0)
+			REAL(fcntl)
+		(shadow, F_SETOWN_EX, &owner);
+		REAL(fcntl)
+		(shadow, F_SETSIG, REAL(fcntl)(fd, F_GETSIG));
+		san_sock_carry_arm(f, EPOLLET, true);
+	}
 	carry_leave_sets(f);
-	for (fd = san_sock_fd_next(f, 0); fd >= 0; fd = san_sock_fd_next(f, fd + 1)) {
+	for (; fd >= 0; fd = san_sock_fd_next(f, fd + 1)) {
 		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
 		REAL(dup3)
 		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
 	}
 	san_sock_fd_set_carried(f);
-	join_sets(f);
+	enter_sets(f);
 }
 
 bool
@@ -246,7 +242,7 @@ static void
 look_up_peer(const struct fd_sock *f)
 {
 	if (f->shm->peer.family != 0)
-		san_sock_attach_is_reached(f->shm->peer.ip);
+		san_sock_attach_why_not_reached(f->shm->peer.ip);
 }
 
 /* Carry *f*, which no call has pinned. 0 or -errno. */
@@ -304,21 +300,6 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 }
 
 /* ---- back to the kernel ---- */
-
-static void
-enter_sets(struct fd_sock *f)
-{
-	struct epoll_event ev;
-	int i;
-
-	for (i = 0; i < SOCK_SETS; i++) {
-		ev = (struct epoll_event){.events = f->sets[i].events,
-					  .data = {.u64 = f->sets[i].data}};
-		if (f->sets[i].epfd >= 0)
-			REAL(epoll_ctl)
-		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
-	}
-}
 
 /* Put the kernel's socket back at all descriptors of *f*, as a new file. It is not shared yet. */
 static struct fd_sock *
@@ -424,22 +405,13 @@ san_sock_carry_stay(struct fd_sock *f, const char *why)
 	san_sock_own_close(atomic_exchange(&f->lease, -1));
 }
 
-/* Wait until the daemon has finished its work on the kernel's socket, so that none follows. */
-static void
-carry_wait_for_end(void)
-{
-	int i;
-
-	for (i = 0; i < SOCK_SETTLE_STEPS && san_sock_carry_is_ending(SHMQ_SOCK_SETTLE); i++)
-		;
-}
-
 /* The file at *fd*, which the kernel serves now, with a reference; NULL: nothing has changed. */
 static struct fd_sock *
 carry_take_back(int fd, struct fd_sock *f)
 {
 	struct fd_sock *now = NULL;
 	struct sock_change change;
+	int i;
 
 	if (san_sock_carry_kernel(fd, f) < 0 || !san_sock_fd_is_us() ||
 	    !san_sock_owner_change_begin(&change, f))
@@ -450,7 +422,10 @@ carry_take_back(int fd, struct fd_sock *f)
 		atomic_store(&f->shm->orphaned, 1);
 		REAL(shutdown)
 		(fd, SHUT_RDWR);
-		carry_wait_for_end();
+		/* the daemon must have finished its work on the kernel's socket */
+		for (i = 0; i < SOCK_SETTLE_STEPS && san_sock_carry_is_ending(SHMQ_SOCK_SETTLE);
+		     i++)
+			;
 		now = replace_back(f, true);
 	}
 	san_sock_owner_change_end(&change);

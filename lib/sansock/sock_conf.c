@@ -104,21 +104,6 @@ sock_conf_addr_text(const struct sockaddr *sa, char *text, size_t len)
 	return text;
 }
 
-static void
-sock_conf_log_verdict(const struct sock_query *q, const struct sock_verdict *v)
-{
-	char text[SOCK_ERR_MAX], local[64], remote[64], place[SOCK_FILE_MAX + 32] = "no rule";
-
-	if (v->rule != NULL)
-		san_rules_place(sock_conf_rules(), v->rule, place, sizeof(place));
-	snprintf(text, sizeof(text), "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
-		 q->proto == IPPROTO_UDP ? "udp" : "tcp",
-		 sock_conf_addr_text(q->local, local, sizeof(local)),
-		 sock_conf_addr_text(q->remote, remote, sizeof(remote)),
-		 san_rules_action_name(v->action), place);
-	sock_conf_write(text);
-}
-
 enum sock_action
 san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 		     const struct sockaddr *remote, bool is_logged)
@@ -132,11 +117,20 @@ san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 		.local = local,
 		.remote = remote,
 	};
-	const struct sock_verdict verdict = san_rules_match(sock_conf_rules(), &query);
+	const struct sock_verdict v = san_rules_match(sock_conf_rules(), &query);
+	char text[SOCK_ERR_MAX], from[64], to[64], place[SOCK_FILE_MAX + 32] = "no rule";
 
-	if (is_logged && sock_conf_rules()->settings.log == SOCK_LOG_INFO)
-		sock_conf_log_verdict(&query, &verdict);
-	return verdict.action;
+	if (!is_logged || sock_conf_rules()->settings.log != SOCK_LOG_INFO)
+		return v.action;
+	if (v.rule != NULL)
+		san_rules_place(sock_conf_rules(), v.rule, place, sizeof(place));
+	snprintf(text, sizeof(text), "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
+		 proto == IPPROTO_UDP ? "udp" : "tcp",
+		 sock_conf_addr_text(local, from, sizeof(from)),
+		 sock_conf_addr_text(remote, to, sizeof(to)), san_rules_action_name(v.action),
+		 place);
+	sock_conf_write(text);
+	return v.action;
 }
 
 void

@@ -59,14 +59,6 @@ EXPORT_AS(sendfile, sendfile64);
 /* ---- splice ---- */
 
 static bool
-is_pipe(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
-}
-
-static bool
 sock_copy_fd_blocks(int fd)
 {
 	return (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) == 0;
@@ -122,21 +114,11 @@ from_pipe(int pipe, int fd, const struct fd_sock *f, size_t size, bool may_wait)
 	return n;
 }
 
-/* Bytes that surely fit into *pipe*, which is writable: one page if it is not empty. */
-static size_t
-sock_copy_room_in(int pipe)
-{
-	int used = 0;
-
-	REAL(ioctl)
-	(pipe, FIONREAD, &used);
-	return (size_t)(used == 0 ? REAL(fcntl)(pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
-}
-
 static ssize_t
 to_pipe(int fd, int pipe, size_t size, bool may_wait)
 {
 	struct sock_room room;
+	int used = 0;
 	size_t most;
 	ssize_t n;
 
@@ -146,7 +128,10 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 	if (room.mem == NULL)
 		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
-	most = sock_copy_room_in(pipe);
+	/* one page surely fits into a pipe that is writable and not empty */
+	REAL(ioctl)
+	(pipe, FIONREAD, &used);
+	most = (size_t)(used == 0 ? REAL(fcntl)(pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
 	most = most < size ? most : size;
 	n = recv(fd, room.mem, most < room.bytes ? most : room.bytes, may_wait ? 0 : MSG_DONTWAIT);
 	if (n > 0)
@@ -155,33 +140,25 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 	return n;
 }
 
-/* 0, or the errno of the errors that can be found before. */
-static int
-check_splice(const struct fd_sock *in, const struct fd_sock *out, int other, const loff_t *at,
-	     const loff_t *other_at)
-{
-	if ((in != NULL && out != NULL) || !is_pipe(other))
-		return EINVAL;
-	return at != NULL || other_at != NULL ? ESPIPE : 0;
-}
-
 EXPORT ssize_t
 splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned int flags)
 {
 	struct fd_sock *pins[2], *in = san_sock_switch_carried(from, &pins[0]),
 				 *out = san_sock_switch_carried(to, &pins[1]);
 	bool may_wait = (flags & SPLICE_F_NONBLOCK) == 0;
+	struct stat st;
 	ssize_t n;
-	int err;
 
 	if (in == NULL && out == NULL) {
 		__attribute__((cleanup(san_sock_switch_unpin_at))) struct fd_sock *also = pins[1];
 
 		return BY_KERNEL(pins[0], REAL(splice)(from, from_at, to, to_at, size, flags));
 	}
-	err = check_splice(in, out, in != NULL ? to : from, from_at, to_at);
-	if (err != 0)
-		n = san_sock_real_fail(err);
+	if ((in != NULL && out != NULL) || fstat(in != NULL ? to : from, &st) != 0 ||
+	    !S_ISFIFO(st.st_mode))
+		n = san_sock_real_fail(EINVAL);
+	else if (from_at != NULL || to_at != NULL)
+		n = san_sock_real_fail(ESPIPE);
 	else if (size == 0)
 		n = 0;
 	else if (in != NULL)

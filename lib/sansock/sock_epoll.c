@@ -41,30 +41,24 @@ epoll_item_events(const struct sock_eitem *it, bool is_notified)
 				      san_sock_tcp_poll(it->fd, f, wanted, is_notified));
 }
 
-/* The events to report to the program. */
-static uint32_t
-epoll_item_is_ready(struct sock_eitem *it)
-{
-	/* checked before: data that comes in between counts as another edge */
-	bool is_reported = (it->events & EPOLLET) == 0 || san_sock_eset_has_edge(it);
-	uint32_t is = epoll_item_events(it, false);
-
-	return is_reported ? is : 0;
-}
-
 /* Find up to *max* ready sockets. The next call begins behind the last one found. */
 static int
 epoll_scan_set(struct sock_eset *s, struct epoll_event *ev, int max)
 {
 	struct sock_eitem *it;
 	uint32_t is, left;
+	bool is_reported;
 	int n = 0;
 
 	for (left = s->nb; left != 0 && n < max; left--) {
 		it = san_sock_eset_item(s, s->first);
 		s->first = it->next;
-		is = it->is_out || it->is_off ? 0 : epoll_item_is_ready(it);
-		if (is == 0)
+		if (it->is_out || it->is_off)
+			continue;
+		/* checked before: data that comes in between counts as another edge */
+		is_reported = (it->events & EPOLLET) == 0 || san_sock_eset_has_edge(it);
+		is = epoll_item_events(it, false);
+		if (is == 0 || !is_reported)
 			continue;
 		ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
 		it->is_off = (it->events & EPOLLONESHOT) != 0;
@@ -106,13 +100,6 @@ struct wait {
 	bool is_found; /**< a carried socket ended the wait: a longer spin would have seen it */
 };
 
-static bool
-epoll_wait_is_over(const struct wait *w)
-{
-	return w->until_ns != INT64_MAX &&
-		(w->until_ns == 0 || san_sock_time_ns(CLOCK_MONOTONIC) >= w->until_ns);
-}
-
 static int
 left_ms(const struct wait *w)
 {
@@ -153,20 +140,6 @@ epoll_ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 	n = (int)REAL(syscall)(SYS_epoll_pwait, w->epfd, ev, max, 0, NULL, 0);
 	errno = was;
 	return n > 0 ? epoll_sift_events(w->set, ev, n) : 0;
-}
-
-/* Find what is ready. Every LATE calls ask the kernel first: its descriptors must not starve. */
-static int
-epoll_find_ready(const struct wait *w)
-{
-	int n = 0;
-
-	if (++w->set->late == LATE)
-		n = epoll_ask_kernel(w, w->ev, (w->max + 1) / 2);
-	n += epoll_scan_set(w->set, w->ev + n, w->max - n);
-	if (n == 0 && w->until_ns == 0)
-		n = epoll_ask_kernel(w, w->ev, w->max);
-	return n;
 }
 
 /* Poll for as long as earlier waits suggest. Yields if the lcore may need this CPU. */
@@ -225,10 +198,16 @@ sleep_in_kernel(struct wait *w)
 static int
 wait_alone(struct wait *w)
 {
-	int n = epoll_find_ready(w);
 	int64_t began_ns, took_ns;
+	int n = 0;
 
-	while (n == 0 && !epoll_wait_is_over(w) && !w->is_given) {
+	/* every LATE calls ask the kernel first: its descriptors must not starve */
+	if (++w->set->late == LATE)
+		n = epoll_ask_kernel(w, w->ev, (w->max + 1) / 2);
+	n += epoll_scan_set(w->set, w->ev + n, w->max - n);
+	if (n == 0 && w->until_ns == 0)
+		n = epoll_ask_kernel(w, w->ev, w->max);
+	while (n == 0 && left_ms(w) != 0 && !w->is_given) {
 		began_ns = san_sock_time_ns(CLOCK_MONOTONIC);
 		n = w->set->nb != 0 ? epoll_wait_spin(w, began_ns) : 0;
 		if (n == 0 && !w->is_given)

@@ -414,29 +414,6 @@ eset_item_add(struct sock_eset *s, int fd, struct fd_sock *f, struct epoll_event
 }
 
 static int
-eset_item_modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
-{
-	if ((ev->events & EPOLLEXCLUSIVE) != 0)
-		return eset_item_hand_over(s, it, ev); /* the kernel returns its error */
-	eset_item_set(it, ev);
-	if (s->is_asleep) {
-		it->known = ~ev->events; /* always differs, so the thread is woken */
-		eset_item_sync(s, it);
-	}
-	eset_item_wake(s, it);
-	return 0;
-}
-
-static int
-take_out(struct sock_eset *s, struct sock_eitem *it)
-{
-	it->is_out = true;
-	if (s->is_asleep)
-		eset_item_sync(s, it);
-	return 0;
-}
-
-static int
 eset_item_change(struct sock_eset *s, int op, int fd, struct fd_sock *f, struct epoll_event *ev)
 {
 	struct sock_eitem *it = item_of(s, f, fd);
@@ -447,7 +424,21 @@ eset_item_change(struct sock_eset *s, int op, int fd, struct fd_sock *f, struct 
 					     eset_ctl_by_kernel(s->epfd, op, fd, f, ev);
 	if (op == EPOLL_CTL_ADD ? is_in : !is_in)
 		return san_sock_real_fail(is_in ? EEXIST : ENOENT);
-	return op == EPOLL_CTL_DEL ? take_out(s, it) : eset_item_modify(s, it, ev);
+	if (op == EPOLL_CTL_DEL) {
+		it->is_out = true;
+		if (s->is_asleep)
+			eset_item_sync(s, it);
+		return 0;
+	}
+	if ((ev->events & EPOLLEXCLUSIVE) != 0)
+		return eset_item_hand_over(s, it, ev); /* the kernel returns its error */
+	eset_item_set(it, ev);
+	if (s->is_asleep) {
+		it->known = ~ev->events; /* always differs, so the thread is woken */
+		eset_item_sync(s, it);
+	}
+	eset_item_wake(s, it);
+	return 0;
 }
 
 int

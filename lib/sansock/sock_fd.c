@@ -107,31 +107,24 @@ take_free(void)
 	return NULL;
 }
 
-/* Forget the epoll sets that have this descriptor. */
-static void
-sock_fd_leave_sets(struct fd_sock *f, int fd)
-{
-	int i;
-
-	for (i = 0; i < SOCK_SETS; i++)
-		if (f->sets[i].fd == fd)
-			f->sets[i].epfd = -1;
-}
-
 static void
 put_at(int fd, uint32_t at)
 {
 	uint32_t was = atomic_exchange(&table[fd], at);
-	int high = atomic_load(&highest);
+	int i, high = atomic_load(&highest);
+	struct fd_sock *f;
 
 	while (at != 0 && fd > high && !atomic_compare_exchange_weak(&highest, &high, fd))
 		;
 	if (was == 0)
 		return;
-	sock_fd_leave_sets(&files[was - 1], fd);
+	f = &files[was - 1];
+	for (i = 0; i < SOCK_SETS; i++)
+		if (f->sets[i].fd == fd)
+			f->sets[i].epfd = -1;
 	if (sock_fd_leaves != NULL)
-		sock_fd_leaves(fd, &files[was - 1]);
-	san_sock_fd_put(&files[was - 1]);
+		sock_fd_leaves(fd, f);
+	san_sock_fd_put(f);
 }
 
 static void

@@ -66,27 +66,20 @@ san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, sockl
 
 /* ---- UDP ---- */
 
-/* Hash of an address and a socket; never 0. */
-static uint64_t
-sock_hooks_hash_peer(const struct fd_sock *f, const uint8_t ip[16], uint16_t service)
-{
-	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all lower ones */
-	uint64_t w[2];
-
-	memcpy(w, ip, sizeof(w));
-	return (((w[0] ^ (uintptr_t)f) * odd ^ w[1]) * odd ^ service) * odd | 1;
-}
-
 int
 san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 		    const struct sockaddr *to, socklen_t len)
 {
 	static _Atomic uint64_t asked[1 << ASKED_BITS];
 	const int flags = MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT;
-	uint64_t h = sock_hooks_hash_peer(f, rec->dst, rec->dport);
-	_Atomic uint64_t *place = &asked[h >> (64 - ASKED_BITS)];
+	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all lower ones */
+	_Atomic uint64_t *place;
+	uint64_t w[2], h; /* hash of the address and the socket; never 0 */
 	int fd, was = errno, err = 0;
 
+	memcpy(w, rec->dst, sizeof(w));
+	h = (((w[0] ^ (uintptr_t)f) * odd ^ w[1]) * odd ^ rec->dport) * odd | 1;
+	place = &asked[h >> (64 - ASKED_BITS)];
 	if (atomic_load_explicit(place, memory_order_relaxed) == h)
 		return 0;
 	fd = own_socket(f, SOCK_DGRAM);

@@ -50,8 +50,8 @@ enum fate {
 	UNKNOWN,
 };
 
-static uint32_t
-sock_lock_tid(void)
+uint32_t
+san_sock_lock_thread(void)
 {
 	if (our_thread == 0)
 		our_thread = (uint32_t)syscall(SYS_gettid) & OWNER;
@@ -71,16 +71,10 @@ sock_lock_pid_space(void)
 	return is;
 }
 
-uint32_t
-san_sock_lock_thread(void)
-{
-	return sock_lock_tid();
-}
-
 void
 san_sock_lock_attach(void)
 {
-	sock_lock_tid();
+	san_sock_lock_thread();
 	sock_lock_pid_space();
 }
 
@@ -128,7 +122,7 @@ sock_lock_wait_for(struct san_sock_lock *l, uint32_t word)
 static bool
 sock_lock_have(struct san_sock_lock *l, uint32_t word, bool waited, uint32_t *key)
 {
-	*key = ((word + TURN) & TURNS) | sock_lock_tid();
+	*key = ((word + TURN) & TURNS) | san_sock_lock_thread();
 	/* other threads may wait, too */
 	if (!atomic_compare_exchange_strong(&l->word, &word,
 					    *key | (word & WAITED) | (waited ? WAITED : 0)))
@@ -151,7 +145,7 @@ sock_lock_take(struct san_sock_lock *l, bool takes, uint32_t *key)
 				return 0;
 			continue;
 		}
-		if (nb_calls > 1 && (word & OWNER) == sock_lock_tid())
+		if (nb_calls > 1 && (word & OWNER) == san_sock_lock_thread())
 			return -EDEADLK;
 		waited = true;
 		if (!sock_lock_wait_for(l, word))

@@ -12,7 +12,6 @@
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_opt.h"
-#include "sock_opt_kind.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
@@ -69,26 +68,11 @@ sock_opt_max_segment(const struct fd_sock *f)
 	return f->shm->mtu - (f->shm->local.family == AF_INET ? HEADS_V4 : HEADS_V6);
 }
 
-/* The kernel's socket is not connected: replaces what it returns by the stream's state. */
-static void
-fill_info(const struct fd_sock *f, void *value, socklen_t len)
-{
-	struct tcp_info info = {
-		.tcpi_state = (uint8_t)san_sock_tcp_state(f),
-		.tcpi_snd_mss = sock_opt_max_segment(f),
-		.tcpi_rcv_mss = sock_opt_max_segment(f),
-		.tcpi_advmss = sock_opt_max_segment(f),
-		.tcpi_pmtu = f->shm->mtu,
-	};
-
-	memset(value, 0, len);
-	memcpy(value, &info, len < sizeof(info) ? len : sizeof(info));
-}
-
 int
 san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen_t *len)
 {
 	uint32_t bit = our_bit(f, level, name);
+	struct tcp_info info;
 	int kernel, rc;
 
 	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
@@ -111,9 +95,19 @@ san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, so
 	kernel = san_sock_carry_kernel(fd, f);
 	rc = kernel < 0 ? san_sock_real_fail(ENETDOWN) :
 			  REAL(getsockopt)(kernel, level, name, value, len);
-	if (rc == 0 && !f->is_udp && level == IPPROTO_TCP && name == TCP_INFO)
-		fill_info(f, value, *len);
-	return rc;
+	if (rc != 0 || f->is_udp || level != IPPROTO_TCP || name != TCP_INFO)
+		return rc;
+	/* the kernel's socket is not connected: return the stream's state instead */
+	info = (struct tcp_info){
+		.tcpi_state = (uint8_t)san_sock_tcp_state(f),
+		.tcpi_snd_mss = sock_opt_max_segment(f),
+		.tcpi_rcv_mss = sock_opt_max_segment(f),
+		.tcpi_advmss = sock_opt_max_segment(f),
+		.tcpi_pmtu = f->shm->mtu,
+	};
+	memset(value, 0, *len);
+	memcpy(value, &info, *len < sizeof(info) ? *len : sizeof(info));
+	return 0;
 }
 
 static bool
@@ -154,15 +148,6 @@ about_group(int level, int name, const void *value, socklen_t len, uint8_t group
 	return true;
 }
 
-/* The option that leaves a group that *name* has joined. */
-static int
-leave_of(int name)
-{
-	return name == MCAST_JOIN_GROUP   ? MCAST_LEAVE_GROUP :
-		name == IP_ADD_MEMBERSHIP ? IP_DROP_MEMBERSHIP :
-					    IPV6_LEAVE_GROUP;
-}
-
 /* Join or leave the group for the carried socket, as for the kernel's. */
 static int
 sock_opt_follow_group(int fd, const uint8_t group[16], bool leaves)
@@ -180,14 +165,6 @@ is_filter(int level, int name)
 {
 	return level == SOL_SOCKET &&
 		(name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF || name == SO_LOCK_FILTER);
-}
-
-/* Only valid before connect(): the kernel's socket, not connected, would accept them. */
-static bool
-is_before_connect(int name)
-{
-	return name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
-		name == TCP_FASTOPEN_NO_COOKIE;
 }
 
 /* Read as the kernel does: an IPv4 option may have one byte, or none. 0 or errno. */
@@ -233,7 +210,10 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
 		/* the filter is the daemon's */
 		return san_sock_real_fail(len < sizeof(v) ? EINVAL : ENOENT);
-	if (!f->is_udp && level == IPPROTO_TCP && is_before_connect(name))
+	/* only valid before connect(): the kernel's socket, not connected, would accept them */
+	if (!f->is_udp && level == IPPROTO_TCP &&
+	    (name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
+	     name == TCP_FASTOPEN_NO_COOKIE))
 		return san_sock_real_fail(EINVAL);
 	/* or refuse it as a kernel without the option does: programs are prepared for that */
 	if (san_sock_opt_kind_is_kernels(kernel, f, level, name, value, len, &text)) {
@@ -257,8 +237,11 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 			return 0;
 		}
 		/* the port would not receive the group: undo it, with errno for lack of room */
+		name = name == MCAST_JOIN_GROUP   ? MCAST_LEAVE_GROUP :
+			name == IP_ADD_MEMBERSHIP ? IP_DROP_MEMBERSHIP :
+						    IPV6_LEAVE_GROUP;
 		REAL(setsockopt)
-		(kernel, level, leave_of(name), value, len);
+		(kernel, level, name, value, len);
 		return san_sock_real_fail(ENOBUFS);
 	}
 	if (rc == 0 && is_time(level, name)) /* calls wait by these */
@@ -279,13 +262,17 @@ sock_opt_kernel_number(int kernel, int level, int name)
 	return REAL(getsockopt)(kernel, level, name, &v, &len) == 0 ? v : 0;
 }
 
-static void
-sock_opt_copy_timeouts(int kernel, struct fd_sock *f)
+void
+san_sock_opt_stream(int kernel, struct fd_sock *f)
 {
 	uint32_t timeout_ms = sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
 	bool probes = sock_opt_kernel_number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
 	struct san_sock_shm *shm = f->shm;
+	struct linger l = {0};
+	socklen_t len = sizeof(l);
 
+	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
+		atomic_store(&shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
 	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_timeout_changes) == 0)
 		return; /* TCP's defaults apply already */
 	atomic_store(&shm->timeout_ms, timeout_ms);
@@ -295,17 +282,6 @@ sock_opt_copy_timeouts(int kernel, struct fd_sock *f)
 	atomic_store(&shm->probes, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPCNT));
 	atomic_fetch_add(&shm->nb_timeout_changes, 1);
 	san_sock_attach_doorbell(f);
-}
-
-void
-san_sock_opt_stream(int kernel, struct fd_sock *f)
-{
-	struct linger l = {0};
-	socklen_t len = sizeof(l);
-
-	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
-		atomic_store(&f->shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
-	sock_opt_copy_timeouts(kernel, f);
 }
 
 void

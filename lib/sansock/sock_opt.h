@@ -12,6 +12,12 @@
 
 #include "sock_fd.h"
 
+/**
+ * Whether this value makes *f* the kernel's. It does not if the kernel's socket, *kernel*, has it
+ * already. *text* is set to the option's name.
+ */
+bool san_sock_opt_kind_is_kernels(int kernel, const struct fd_sock *f, int level, int name,
+				  const void *value, socklen_t len, const char **text);
 int san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen_t *len);
 int san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *value,
 		     socklen_t len);

@@ -5,11 +5,16 @@
 #include <string.h>
 
 #include "sock_opt_list.h"
-#include "sock_opt_kind.h"
+#include "sock_opt.h"
 #include "sock_real.h"
 
 #define VALUE_MAX 128 /* longer values are not compared */
 
+/*
+ * Which options only the kernel has. A socket that gets one before it is carried stays with the
+ * kernel. A carried UDP socket goes back to the kernel if that has the port's device. A stream, or
+ * a socket of a port without such a device, refuses the option (ENOPROTOOPT). (UDP-9)
+ */
 static const struct {
 	int level, name;
 	enum sock_opt_kind udp, tcp;

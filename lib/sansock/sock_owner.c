@@ -229,35 +229,24 @@ owner_put_file(void *f)
 	san_sock_fd_put(f);
 }
 
-/*
- * The socket is bound already. Either another thread is about to choose its owner, or another
- * process has bound it.
- */
-static void
-owner_choose(int fd, struct fd_sock *f)
-{
-	int i;
-
-	san_sock_owner_count_down(&f->pins);
-	for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
-		owner_sleep_step();
-	if (!atomic_load(&f->is_chosen))
-		san_sock_carry(fd, f, NULL);
-	san_sock_fd_put(f);
-}
-
 int
 san_sock_owner_gate_wait(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage ss;
 	ssize_t n;
 	char byte;
-	int err;
+	int i, err;
 
 	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0)
 		return -1;
 	if (san_sock_carry_bound_to(fd, &ss) != NULL) {
-		owner_choose(fd, f);
+		/* a thread is about to choose the owner, or another process has bound it */
+		san_sock_owner_count_down(&f->pins);
+		for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
+			owner_sleep_step();
+		if (!atomic_load(&f->is_chosen))
+			san_sock_carry(fd, f, NULL);
+		san_sock_fd_put(f);
 		return 0;
 	}
 	if (make_gate(fd, f) != 0)

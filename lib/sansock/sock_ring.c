@@ -13,7 +13,6 @@
 
 #include "sock_attach.h"
 #include "sock_conf.h"
-#include "sock_lock.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_time.h"
@@ -43,24 +42,6 @@ san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key)
 		san_sock_attach_doorbell(f);
 	}
 	return rc >= 0; /* < 0: a signal handler has interrupted this thread's own call */
-}
-
-void
-san_sock_ring_unlock_rx(struct fd_sock *f, uint32_t key)
-{
-	san_sock_lock_unlock(&f->shm->rx_lock, key);
-}
-
-bool
-san_sock_ring_lock_tx(struct fd_sock *f, uint32_t *key)
-{
-	return san_sock_lock(&f->shm->tx_lock, false, key) >= 0;
-}
-
-void
-san_sock_ring_unlock_tx(struct fd_sock *f, uint32_t key)
-{
-	san_sock_lock_unlock(&f->shm->tx_lock, key);
 }
 
 /* ---- waiting ---- */
@@ -334,7 +315,7 @@ san_sock_ring_wait_more(int fd, struct fd_sock *f, uint32_t seen)
 	if (san_sock_ring_lock_rx(f, &key)) {
 		sock_ring_take_wakeup(fd, f);
 		atomic_store(&shm->mirrored, SAN_SOCK_UNNOTIFIED);
-		san_sock_ring_unlock_rx(f, key);
+		san_sock_lock_unlock(&f->shm->rx_lock, key);
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -383,7 +364,7 @@ san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified)
 	    !san_sock_ring_has_something(f->shm))
 		sock_ring_take_wakeup(fd, f);
 	san_sock_ring_unmirror(fd, f);
-	san_sock_ring_unlock_rx(f, key);
+	san_sock_lock_unlock(&f->shm->rx_lock, key);
 }
 
 /* ---- buffers ---- */

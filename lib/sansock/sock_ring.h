@@ -12,12 +12,10 @@
 #include <sys/socket.h>
 
 #include "sock_fd.h"
+#include "sock_lock.h"
 
 /** One receiver at a time. False: a signal handler interrupted this thread's own receive. */
 bool san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key);
-void san_sock_ring_unlock_rx(struct fd_sock *f, uint32_t key);
-bool san_sock_ring_lock_tx(struct fd_sock *f, uint32_t *key);
-void san_sock_ring_unlock_tx(struct fd_sock *f, uint32_t key);
 
 /** Take the error that the next call would return; 0: none. */
 int san_sock_ring_take_error(struct fd_sock *f);

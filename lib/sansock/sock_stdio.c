@@ -3,6 +3,9 @@
 /*
  * DESIGN NOTES
  *
+ * The C library's streams read and write by calls that cannot be intercepted. Streams of carried
+ * sockets use the library's functions instead. (UDP-1)
+ *
  * A stream of a socket is made by fopencookie(), with functions of the library. It has the
  * socket's number, for fileno() and freopen(), and a buffer of the size that a socket gets, so the
  * same bytes are written together. It also has the wide-character part of a stream that the C
@@ -26,7 +29,6 @@
 
 #include "sock_real.h"
 #include "sock_room.h"
-#include "sock_stdio.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
 
@@ -141,14 +143,6 @@ san_sock_stdio_begin(void)
 	}
 }
 
-/* Whether it has data that a replacement would lose or delay. */
-static bool
-is_in_use(const FILE *file)
-{
-	return file->_IO_read_ptr != file->_IO_read_end ||
-		file->_IO_write_ptr != file->_IO_write_base || file->_mode > 0;
-}
-
 void
 san_sock_stdio_at(int fd)
 {
@@ -160,8 +154,10 @@ san_sock_stdio_at(int fd)
 	san_sock_fd_put(f);
 	ours = standard[fd].ours;
 	real = standard[fd].real;
+	/* data in *real* would be lost or delayed */
 	if (ours == NULL || standard[fd].stream.fd != fd || *place[fd] != real ||
-	    real->_fileno != fd || is_in_use(real))
+	    real->_fileno != fd || real->_IO_read_ptr != real->_IO_read_end ||
+	    real->_IO_write_ptr != real->_IO_write_base || real->_mode > 0)
 		return;
 	if (__flbf(real) != 0)
 		setvbuf(ours, NULL, _IOLBF, 0);
@@ -264,23 +260,17 @@ fclose(FILE *file)
 	return rc;
 }
 
-/* The C library opens and closes by calls that are not seen, with the number of *file*. */
-static void
-sock_stdio_leave(FILE *file)
+EXPORT FILE *
+freopen(const char *path, const char *mode, FILE *file)
 {
 	int was = errno, fd = file != NULL ? fileno(file) : -1;
 
+	/* the C library opens and closes by calls that are not seen, with the number of *file* */
 	if (fd >= 0) {
 		fflush(file);
 		san_sock_fd_forget(fd);
 	}
 	errno = was;
-}
-
-EXPORT FILE *
-freopen(const char *path, const char *mode, FILE *file)
-{
-	sock_stdio_leave(file);
 	return REAL(freopen)(path, mode, file);
 }
 

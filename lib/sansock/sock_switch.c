@@ -9,34 +9,24 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <bsd/sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
-#include "sock_fd.h"
-#include "sock_hooks.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
-#include "sock_opt_kind.h"
 #include "sock_own.h"
 #include "sock_real.h"
 #include "sock_room.h"
-#include "sock_stdio.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
-#include "sock_touch.h"
-#include "sock_udp.h"
 
 /* ---- create, name, close ---- */
 

@@ -10,6 +10,11 @@
 /** The function *name* in the same file has another name, too. */
 #define EXPORT_AS(name, other) EXPORT __typeof__(name) other __attribute__((alias(#name)))
 
+/** The process starts: prepare standard streams for carried sockets. */
+void san_sock_stdio_begin(void);
+/** *fd* has changed: if it is a carried socket now, so is its standard stream. */
+void san_sock_stdio_at(int fd);
+
 /**
  * Returns *f*, to which the caller has a reference, if the daemon serves it. NULL: the kernel does.
  * Then *f* is pinned and *pinned* is *f*; or, if it is the kernel's for good, the reference is

@@ -233,28 +233,6 @@ __read_chk(int fd, void *buf, size_t size, size_t room)
 	return read(fd, buf, size);
 }
 
-/* 0 or errno, as in the kernel. */
-static int
-check_time(const struct timespec *ts)
-{
-	if (san_sock_touch_is_bad_out(ts, sizeof(*ts)))
-		return EFAULT;
-	return ts->tv_sec < 0 || ts->tv_nsec < 0 || ts->tv_nsec >= 1000000000 ? EINVAL : 0;
-}
-
-/* Set *left* to the time until *until*. */
-static void
-sock_io_keep_left(struct timespec *left, const struct timespec *until)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (timespeccmp(&now, until, >=))
-		timespecclear(left);
-	else
-		timespecsub(until, &now, left);
-}
-
 EXPORT int
 recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
 {
@@ -262,13 +240,16 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	struct fd_sock *f, *pinned;
 	unsigned int i;
 	ssize_t n = 0;
-	int err;
+	int err = 0;
 
 	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
-	err = timeout == NULL ? 0 : check_time(timeout);
+	if (timeout != NULL && san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
+		err = EFAULT;
+	else if (timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec >= 1000000000))
+		err = EINVAL;
 	if (err != 0) {
 		san_sock_fd_put(f);
 		return san_sock_real_fail(err);
@@ -291,8 +272,13 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 			flags |= MSG_DONTWAIT;
 	}
 	san_sock_fd_put(f);
-	if (timeout != NULL && i != 0)
-		sock_io_keep_left(timeout, &until);
+	if (timeout != NULL && i != 0) { /* what is left */
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (timespeccmp(&now, &until, >=))
+			timespecclear(timeout);
+		else
+			timespecsub(&until, &now, timeout);
+	}
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 

@@ -16,15 +16,6 @@
 #include "sock_tcp.h"
 #include "sock_wait.h"
 
-static const struct timespec *
-from_ms(int ms, struct timespec *ts)
-{
-	if (ms < 0)
-		return NULL;
-	*ts = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
-	return ts;
-}
-
 /* An invalid time is left to the kernel, which returns the error. */
 static bool
 is_bad_time(const struct timespec *ts)
@@ -34,21 +25,14 @@ is_bad_time(const struct timespec *ts)
 		 ts->tv_nsec >= 1000000000);
 }
 
-static bool
-is_bad_timeval(const struct timeval *tv)
-{
-	return tv != NULL &&
-		(san_sock_touch_is_bad(tv, sizeof(*tv)) || tv->tv_sec < 0 || tv->tv_usec < 0);
-}
-
 EXPORT int
 poll(struct pollfd *fds, nfds_t n, int timeout)
 {
-	struct timespec ts;
+	struct timespec ts = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000l};
 
 	if (!san_sock_wait_concerns(fds, n))
 		return REAL(poll)(fds, n, timeout);
-	return san_sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
+	return san_sock_wait_poll(fds, n, timeout < 0 ? NULL : &ts, NULL);
 }
 
 EXPORT int
@@ -79,36 +63,29 @@ __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const 
 	return ppoll(fds, n, timeout, mask);
 }
 
-/* Reduce *ts* by the time since *began*, as Linux does. */
-static void
-sock_switch_wait_keep_left(struct timespec *ts, const struct timespec *began, struct timeval *left)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	timespecsub(&now, began, &now);
-	if (timespeccmp(&now, ts, >=))
-		timespecclear(ts);
-	else
-		timespecsub(ts, &now, ts);
-	TIMESPEC_TO_TIMEVAL(left, ts);
-}
-
 EXPORT int
 select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
-	struct timespec ts, began;
+	struct timespec ts, began, now;
 	int rc;
 
-	if (is_bad_timeval(timeout) || !san_sock_wait_concerns_sets(n, in, out, except))
+	if ((timeout != NULL && (san_sock_touch_is_bad(timeout, sizeof(*timeout)) || timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
+	    !san_sock_wait_concerns_sets(n, in, out, except))
 		return REAL(select)(n, in, out, except, timeout);
 	if (timeout == NULL)
 		return san_sock_wait_select(n, in, out, except, NULL, NULL);
 	TIMEVAL_TO_TIMESPEC(timeout, &ts);
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	rc = san_sock_wait_select(n, in, out, except, &ts, NULL);
-	if (!san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
-		sock_switch_wait_keep_left(&ts, &began, timeout);
+	if (san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
+		return rc;
+	clock_gettime(CLOCK_MONOTONIC, &now); /* what is left, as Linux does */
+	timespecsub(&now, &began, &now);
+	if (timespeccmp(&now, &ts, >=))
+		timespecclear(&ts);
+	else
+		timespecsub(&ts, &now, &ts);
+	TIMESPEC_TO_TIMEVAL(timeout, &ts);
 	return rc;
 }
 

@@ -19,15 +19,6 @@
 
 /* ---- to send ---- */
 
-/* Nothing can be sent any more: SIGPIPE, unless *flags* prevent it. */
-static int
-broken_pipe(int flags)
-{
-	if ((flags & MSG_NOSIGNAL) == 0)
-		pthread_kill(pthread_self(), SIGPIPE);
-	return san_sock_real_fail(EPIPE);
-}
-
 /* Copy *len* bytes of *msg*, from its byte *skip* on, to ring position *at*. 0 or -EFAULT. */
 static int
 sock_tcp_fill_ring(struct fd_sock *f, uint32_t at, const struct msghdr *msg, size_t skip,
@@ -51,7 +42,7 @@ sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, siz
 	struct san_sock_shm *shm = f->shm;
 	uint32_t tail, used, len = 0, key;
 
-	if (!san_sock_ring_lock_tx(f, &key))
+	if (san_sock_lock(&shm->tx_lock, false, &key) < 0)
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	/* pairs with the release of the lcore: the place is free */
@@ -59,7 +50,7 @@ sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, siz
 	if (used < f->tx_bytes) {
 		len = f->tx_bytes - used < left ? f->tx_bytes - used : (uint32_t)left;
 		if (sock_tcp_fill_ring(f, tail, msg, skip, len) != 0) {
-			san_sock_ring_unlock_tx(f, key);
+			san_sock_lock_unlock(&f->shm->tx_lock, key);
 			return -EFAULT;
 		}
 		/* pairs with the acquire of the lcore; fails if another thread took the lock */
@@ -68,7 +59,7 @@ sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, siz
 							     memory_order_relaxed))
 			len = 0;
 	}
-	san_sock_ring_unlock_tx(f, key);
+	san_sock_lock_unlock(&f->shm->tx_lock, key);
 	return len;
 }
 
@@ -146,7 +137,9 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		san_sock_ring_note_filled(fd, f);
 	if (done > 0 || err == 0)
 		return done;
-	return err == EPIPE ? broken_pipe(flags) : san_sock_real_fail(err);
+	if (err == EPIPE && (flags & MSG_NOSIGNAL) == 0)
+		pthread_kill(pthread_self(), SIGPIPE);
+	return san_sock_real_fail(err);
 }
 
 /* ---- to receive ---- */
@@ -226,7 +219,7 @@ sock_tcp_take_bytes(int fd, struct fd_sock *f, const struct msghdr *msg, size_t 
 	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0)
 		err = san_sock_ring_take_error(f);
 	san_sock_ring_unmirror(fd, f);
-	san_sock_ring_unlock_rx(f, key);
+	san_sock_lock_unlock(&f->shm->rx_lock, key);
 	if (n != 0 || left == 0)
 		return n;
 	if (err != 0)

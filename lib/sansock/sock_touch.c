@@ -74,24 +74,13 @@ sock_touch_is_known(_Atomic uint64_t *set, uint64_t page, uint64_t how)
 	return false;
 }
 
-/* Replaces the entry that was added first. Writable memory is readable, too. */
-static void
-sock_touch_remember(_Atomic uint64_t *set, uint64_t page, uint64_t how)
-{
-	uint64_t was = atomic_load_explicit(&set[0], memory_order_relaxed);
-
-	if ((was & ~(uint64_t)3) != page)
-		atomic_store_explicit(&set[1], was, memory_order_relaxed);
-	atomic_store_explicit(&set[0], page | READ_OK | how, memory_order_relaxed);
-}
-
 static bool
 is_bad(const void *p, size_t len, uint64_t how)
 {
 	uintptr_t from = (uintptr_t)p, last = from + len - 1, page, at;
 	uint64_t now = atomic_load_explicit(&turn, memory_order_acquire) & ((1u << TURN_BITS) - 1);
 	_Atomic uint64_t *set;
-	uint64_t mine;
+	uint64_t mine, was;
 
 	if (len == 0)
 		return false;
@@ -105,7 +94,11 @@ is_bad(const void *p, size_t len, uint64_t how)
 		at = page << PAGE_BITS;
 		if (!sock_touch_ask_kernel(at > from ? at : from, how))
 			return true;
-		sock_touch_remember(set, mine, how);
+		/* replace the entry that was added first; writable memory is readable, too */
+		was = atomic_load_explicit(&set[0], memory_order_relaxed);
+		if ((was & ~(uint64_t)3) != mine)
+			atomic_store_explicit(&set[1], was, memory_order_relaxed);
+		atomic_store_explicit(&set[0], mine | READ_OK | how, memory_order_relaxed);
 	}
 	return false;
 }

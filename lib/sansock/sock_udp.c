@@ -68,7 +68,7 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 	uint32_t tail, at, base, key;
 	int rc = -EAGAIN;
 
-	if (!san_sock_ring_lock_tx(f, &key))
+	if (san_sock_lock(&shm->tx_lock, false, &key) < 0)
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
@@ -79,7 +79,7 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 
 		*rec = *head;
 		if (san_sock_ring_gather(rec + 1, msg, 0, head->bytes) < head->bytes) {
-			san_sock_ring_unlock_tx(f, key);
+			san_sock_lock_unlock(&f->shm->tx_lock, key);
 			return -EFAULT;
 		}
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
@@ -89,7 +89,7 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 			    memory_order_release, memory_order_relaxed))
 			rc = 0;
 	}
-	san_sock_ring_unlock_tx(f, key);
+	san_sock_lock_unlock(&f->shm->tx_lock, key);
 	return rc;
 }
 
@@ -217,7 +217,7 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	if ((flags & MSG_MORE) != 0 && san_sock_carry_give_back(fd, f, "MSG_MORE"))
 		return sendmsg(fd, msg, flags);
 	if (!sock_udp_read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
-	    head.dport == 0 || !san_sock_attach_is_reached(head.dst))
+	    head.dport == 0 || san_sock_attach_why_not_reached(head.dst) != NULL)
 		return send_kernel(fd, f, msg, flags);
 	if (sock_udp_is_too_long(f, &head, len))
 		return san_sock_real_fail(EMSGSIZE);
@@ -427,7 +427,7 @@ sock_udp_take_rec(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 		err = san_sock_ring_take_error(f);
 	rc = err != 0 ? -err : sock_udp_take_locked(f, msg, flags);
 	san_sock_ring_unmirror(fd, f);
-	san_sock_ring_unlock_rx(f, key);
+	san_sock_lock_unlock(&f->shm->rx_lock, key);
 	return rc;
 }
 
@@ -482,19 +482,11 @@ recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	return n;
 }
 
-/* Greatest length of a name that is written. */
-static size_t
-name_room(const struct fd_sock *f, const struct msghdr *msg)
-{
-	size_t name = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
-					     sizeof(struct sockaddr_in6);
-
-	return msg->msg_namelen < name ? msg->msg_namelen : name;
-}
-
 ssize_t
 san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
+	size_t name = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
+					     sizeof(struct sockaddr_in6);
 	struct san_sock_shm *shm = f->shm;
 	ssize_t rc = san_sock_ring_length(msg);
 	int err;
@@ -503,8 +495,8 @@ san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 		return san_sock_real_fail((int)-rc);
 	if (msg->msg_name != NULL && (int)msg->msg_namelen < 0)
 		return san_sock_real_fail(EINVAL);
-	if ((msg->msg_name != NULL &&
-	     san_sock_touch_is_bad_out(msg->msg_name, name_room(f, msg))) ||
+	name = msg->msg_namelen < name ? msg->msg_namelen : name;
+	if ((msg->msg_name != NULL && san_sock_touch_is_bad_out(msg->msg_name, name)) ||
 	    (msg->msg_control != NULL &&
 	     san_sock_touch_is_bad_out(msg->msg_control, msg->msg_controllen)))
 		return san_sock_real_fail(EFAULT);
@@ -571,6 +563,6 @@ san_sock_udp_next(struct fd_sock *f)
 	rec = sock_udp_peek_rec(f, &from, &head);
 	if (rec != NULL)
 		bytes = (int)rec->bytes;
-	san_sock_ring_unlock_rx(f, key);
+	san_sock_lock_unlock(&f->shm->rx_lock, key);
 	return bytes;
 }

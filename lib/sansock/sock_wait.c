@@ -41,33 +41,6 @@ sock_wait_concerns_fd(int fd)
 	return does;
 }
 
-/* ---- time left ---- */
-
-static int64_t
-sock_wait_deadline_ns(const struct timespec *timeout)
-{
-	if (timeout == NULL)
-		return INT64_MAX;
-	if (timeout->tv_sec > INT64_MAX / NS_PER_S / 2)
-		return INT64_MAX;
-	return san_sock_time_ns(CLOCK_MONOTONIC) + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
-}
-
-/* NULL: no limit. */
-static const struct timespec *
-sock_wait_time_left(int64_t until, struct timespec *ts)
-{
-	int64_t ns;
-
-	if (until == INT64_MAX)
-		return NULL;
-	ns = until - san_sock_time_ns(CLOCK_MONOTONIC);
-	if (ns < 0)
-		ns = 0;
-	*ts = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
-	return ts;
-}
-
 /* ---- poll ---- */
 
 int
@@ -84,13 +57,6 @@ san_sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 		if (fds[i].fd >= 0)
 			found |= sock_wait_concerns_fd(fds[i].fd);
 	return found;
-}
-
-static short
-sock_wait_events_of(int fd, struct fd_sock *f, short events, bool is_notified)
-{
-	return f->is_udp ? san_sock_udp_poll(fd, f, events, is_notified) :
-			   san_sock_tcp_poll(fd, f, events, is_notified);
 }
 
 /* The carried socket, with a reference; NULL: the kernel serves it. */
@@ -115,6 +81,7 @@ static int
 sock_wait_set_revents(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_others)
 {
 	struct fd_sock *f;
+	bool is_told;
 	int ready = 0;
 	nfds_t i;
 
@@ -127,8 +94,10 @@ sock_wait_set_revents(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb
 				fds[i].revents = 0;
 			continue;
 		}
-		fds[i].revents = sock_wait_events_of(fds[i].fd, f, fds[i].events,
-						     is_notified && fds[i].revents != 0);
+		is_told = is_notified && fds[i].revents != 0;
+		fds[i].revents = f->is_udp ?
+			san_sock_udp_poll(fds[i].fd, f, fds[i].events, is_told) :
+			san_sock_tcp_poll(fds[i].fd, f, fds[i].events, is_told);
 		ready += fds[i].revents != 0;
 		san_sock_fd_put(f);
 	}
@@ -171,30 +140,6 @@ sock_wait_release_held(void *arg)
 		san_sock_room_give(&h->room);
 }
 
-/*
- * True if it is a stream that has not ended. After the end POLLRDHUP would be reported each time.
- */
-static bool
-tells_end(const struct fd_sock *f)
-{
-	return !f->is_udp && atomic_load(&f->carried) && atomic_load(&f->shm->fin) == 0 &&
-		(atomic_load(&f->shm->shut) & (SHUT_RD + 1)) == 0;
-}
-
-/*
- * An error must be reported even if the program does not ask for it. The kernel reports it like
- * data, by POLLIN. With unread data POLLIN would be reported at once, so the call checks for the
- * error periodically instead.
- */
-static void
-hear_errors(struct held *h, struct pollfd *p, const struct fd_sock *f)
-{
-	if (atomic_load(&f->shm->rx_tail) == atomic_load(&f->shm->rx_head))
-		p->events |= POLLIN;
-	else
-		h->is_short = true;
-}
-
 /* Count a wait for *f*. Returns where, or NULL if it needs no count. */
 static _Atomic uint32_t *
 sock_wait_count_of(struct fd_sock *f)
@@ -233,23 +178,41 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 			continue;
 		}
 		h->all[h->nb++] = (struct one){f, sock_wait_count_of(f), &fds[i], fds[i].events};
-		if (tells_end(f))
+		if (!atomic_load(&f->carried))
+			continue;
+		/* after the end of a stream it would be reported each time */
+		if (!f->is_udp && atomic_load(&f->shm->fin) == 0 &&
+		    (atomic_load(&f->shm->shut) & (SHUT_RD + 1)) == 0)
 			fds[i].events |= POLLRDHUP;
-		if (f->is_udp && atomic_load(&f->carried) && (fds[i].events & POLLIN) == 0)
-			hear_errors(h, &fds[i], f);
+		if (!f->is_udp || (fds[i].events & POLLIN) != 0)
+			continue;
+		/*
+		 * An error must be reported even if the program does not ask for it. The kernel
+		 * reports it like data, by POLLIN. With unread data POLLIN would be reported at
+		 * once, so the call checks for the error periodically instead.
+		 */
+		if (atomic_load(&f->shm->rx_tail) == atomic_load(&f->shm->rx_head))
+			fds[i].events |= POLLIN;
+		else
+			h->is_short = true;
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	return 0;
 }
 
-/* Time of the next check. */
-static int64_t
-sock_wait_soon_ns(const struct held *h, int64_t until)
+/* Time until *until*, or until the next check if that is earlier; NULL: no limit. */
+static const struct timespec *
+sock_wait_time_left(const struct held *h, int64_t until, struct timespec *ts)
 {
-	int64_t short_ns = h->is_short ? san_sock_time_ns(CLOCK_MONOTONIC) + SHORT_NS : INT64_MAX;
+	int64_t now = san_sock_time_ns(CLOCK_MONOTONIC), ns = until < now ? 0 : until - now;
 
-	return until < short_ns ? until : short_ns;
+	if (h->is_short && ns > SHORT_NS)
+		ns = SHORT_NS;
+	else if (until == INT64_MAX)
+		return NULL;
+	*ts = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+	return ts;
 }
 
 /* Combine the kernel's events with those of carried sockets. */
@@ -270,12 +233,15 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
 	static const struct timespec zero;
-	int64_t until = sock_wait_deadline_ns(timeout);
+	int64_t until = INT64_MAX;
 	struct timespec ts;
 	struct held held;
 	nfds_t others;
 	int rc, err;
 
+	if (timeout != NULL && timeout->tv_sec <= INT64_MAX / NS_PER_S / 2)
+		until = san_sock_time_ns(CLOCK_MONOTONIC) + timeout->tv_sec * NS_PER_S +
+			timeout->tv_nsec;
 	for (;;) {
 		rc = sock_wait_set_revents(fds, n, false, &others);
 		if (rc != 0 && others == 0)
@@ -291,9 +257,7 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		if (sock_wait_set_revents(fds, n, false, &others) != 0)
 			rc = REAL(ppoll)(fds, n, &zero, mask);
 		else
-			rc = REAL(ppoll)(fds, n,
-					 sock_wait_time_left(sock_wait_soon_ns(&held, until), &ts),
-					 mask);
+			rc = REAL(ppoll)(fds, n, sock_wait_time_left(&held, until, &ts), mask);
 		err = errno;
 		pthread_cleanup_pop(1);
 		errno = err;
@@ -375,10 +339,9 @@ mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *e
 	int rc = 0;
 	nfds_t i;
 
-	for (i = 0; i < nb; i++) {
+	for (i = 0; i < nb; i++)
 		if ((fds[i].revents & POLLNVAL) != 0)
 			return san_sock_real_fail(EBADF);
-	}
 	for (i = 0; i < nb; i++) {
 		short is = fds[i].revents;
 
