@@ -7,9 +7,13 @@
 
 #include "rtsan_priv.h"
 
+/* Check *param* (or NULL: all defaults) and fill it in. */
 static int
-conn_check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param)
+conn_take_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param,
+		struct shmq_conn *to)
 {
+	if (param == NULL)
+		return 0;
 	if (param->order > RTSAN_ENDING)
 		return rtsan_fail(-EINVAL, "connection: order %u is unknown", param->order);
 	if (param->order == RTSAN_UNORDERED && !ctx->caps.has_unordered)
@@ -20,18 +24,6 @@ conn_check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *par
 	if (param->private_len != 0 && param->private_data == NULL)
 		return rtsan_fail(-EINVAL, "connection: private_len %u, but no private_data",
 				  param->private_len);
-	return 0;
-}
-
-/* Check *param* (or NULL: all defaults) and fill it in. */
-static int
-conn_take_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param,
-		struct shmq_conn *to)
-{
-	int rc = param != NULL ? conn_check_param(ctx, param) : 0;
-
-	if (rc != 0 || param == NULL)
-		return rc;
 	to->order = param->order;
 	to->pkey = param->pkey;
 	to->window = param->window;
@@ -277,31 +269,24 @@ rtsan_event_recall(struct rtsan_ctx *ctx)
 	pthread_mutex_unlock(&ctx->events.lock);
 }
 
-/* Take a kept event, or a new one: 1, 0 or -EIO. */
-static int
-conn_event_next(struct rtsan_ctx *ctx, struct shmq_event *pe)
-{
-	struct rtsan_kept *k = STAILQ_FIRST(&ctx->kept);
-
-	if (k == NULL)
-		return ctx->ops->event_poll(ctx->priv, pe);
-	*pe = k->ev;
-	STAILQ_REMOVE_HEAD(&ctx->kept, link);
-	free(k);
-	return 1;
-}
-
 int
 rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 {
 	struct shmq_event pe;
+	struct rtsan_kept *k;
 	bool worked = false;
 	int rc;
 
 	pthread_mutex_lock(&ctx->events.lock);
 	pthread_mutex_lock(&ctx->lock);
 	for (;;) {
-		rc = conn_event_next(ctx, &pe);
+		k = STAILQ_FIRST(&ctx->kept);
+		rc = k != NULL ? 1 : ctx->ops->event_poll(ctx->priv, &pe);
+		if (k != NULL) {
+			pe = k->ev;
+			STAILQ_REMOVE_HEAD(&ctx->kept, link);
+			free(k);
+		}
 		if (rc == 0 && !worked) {
 			worked = true;
 			if (ctx->ops->progress(ctx->priv) >= 0)

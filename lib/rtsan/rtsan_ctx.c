@@ -108,19 +108,6 @@ find_provider(const char *name, const struct rtsan_provider **out)
 
 /* ---- contexts ---- */
 
-static int
-ctx_alloc_tables(struct rtsan_ctx *ctx)
-{
-	uint32_t n = ctx->caps.max_mrs < MRS_MAX ? ctx->caps.max_mrs : MRS_MAX;
-
-	ctx->caps.max_mrs = n;
-	while ((1u << ctx->lkey_bits) < n)
-		ctx->lkey_bits++;
-	ctx->mrs = calloc(n, sizeof(*ctx->mrs));
-	ctx->qps = calloc(ctx->caps.max_qps, sizeof(*ctx->qps));
-	return ctx->mrs == NULL || ctx->qps == NULL ? -ENOMEM : 0;
-}
-
 static void
 free_ctx(struct rtsan_ctx *ctx)
 {
@@ -157,7 +144,13 @@ rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct 
 	LIST_INIT(&ctx->cqs);
 	LIST_INIT(&ctx->listeners);
 	ctx->ops->query(priv, &ctx->caps);
-	if (ctx_alloc_tables(ctx) != 0) {
+	if (ctx->caps.max_mrs > MRS_MAX)
+		ctx->caps.max_mrs = MRS_MAX;
+	while ((1u << ctx->lkey_bits) < ctx->caps.max_mrs)
+		ctx->lkey_bits++;
+	ctx->mrs = calloc(ctx->caps.max_mrs, sizeof(*ctx->mrs));
+	ctx->qps = calloc(ctx->caps.max_qps, sizeof(*ctx->qps));
+	if (ctx->mrs == NULL || ctx->qps == NULL) {
 		free_ctx(ctx);
 		return rtsan_fail(-ENOMEM, "no memory for the tables of a context");
 	}

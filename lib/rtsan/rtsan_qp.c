@@ -21,19 +21,6 @@
 
 /* ---- create, destroy ---- */
 
-static int
-check_attr(const struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr)
-{
-	if (attr == NULL || attr->send_cq == NULL || attr->recv_cq == NULL)
-		return rtsan_fail(-EINVAL, "queue pair: needs a send_cq and a recv_cq");
-	if (attr->send_cq->ctx != ctx || attr->recv_cq->ctx != ctx)
-		return rtsan_fail(-EINVAL, "queue pair: completion queue of another context");
-	if (attr->sq_depth > ctx->caps.max_wr || attr->rq_depth > ctx->caps.max_wr)
-		return rtsan_fail(-EINVAL, "queue pair: depths %u, %u, at most %u", attr->sq_depth,
-				  attr->rq_depth, ctx->caps.max_wr);
-	return 0;
-}
-
 /*
  * The pointer is read first and written first. So a reader that gets the pointer of a new queue
  * pair cannot get the number of the old one.
@@ -56,10 +43,15 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	struct shmq_req req = {.type = SHMQ_QP_CREATE};
 	struct rtsan_provider_qp conf = {.req = &req};
 	struct rtsan_qp *qp;
-	int rc = check_attr(ctx, attr);
+	int rc;
 
-	if (rc != 0)
-		return rc;
+	if (attr == NULL || attr->send_cq == NULL || attr->recv_cq == NULL)
+		return rtsan_fail(-EINVAL, "queue pair: needs a send_cq and a recv_cq");
+	if (attr->send_cq->ctx != ctx || attr->recv_cq->ctx != ctx)
+		return rtsan_fail(-EINVAL, "queue pair: completion queue of another context");
+	if (attr->sq_depth > ctx->caps.max_wr || attr->rq_depth > ctx->caps.max_wr)
+		return rtsan_fail(-EINVAL, "queue pair: depths %u, %u, at most %u", attr->sq_depth,
+				  attr->rq_depth, ctx->caps.max_wr);
 	req.qp.sq_depth = san_spsc_size(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
 	req.qp.rq_depth = san_spsc_size(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
 	qp = calloc(1, sizeof(*qp));
@@ -299,25 +291,19 @@ rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t va
 }
 
 static int
-check_loan(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr)
-{
-	if (!qp->ctx->caps.has_loan)
-		return rtsan_fail(-EOPNOTSUPP, "receive: the provider has no loans");
-	if ((wr->flags & ~FLAGS_LOAN) != 0)
-		return rtsan_fail(-EINVAL, "receive: flags 0x%x do not go with a loan", wr->flags);
-	return wr->nb_sge != 0 ? rtsan_fail(-EINVAL, "receive: a loan has no parts") : 0;
-}
-
-static int
 check_recv(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, uint64_t *length)
 {
 	if (!qp->is_stream && wr->flags != 0)
 		return rtsan_fail(-EINVAL, "receive: flags 0x%x are for streams", wr->flags);
 	if ((wr->flags & ~FLAGS_RECV) != 0)
 		return rtsan_fail(-EINVAL, "receive: flags 0x%x has unknown bits", wr->flags);
-	if ((wr->flags & RTSAN_RECV_LOAN) != 0)
-		return check_loan(qp, wr);
-	return check_sges(qp, wr->sge, wr->nb_sge, length);
+	if ((wr->flags & RTSAN_RECV_LOAN) == 0)
+		return check_sges(qp, wr->sge, wr->nb_sge, length);
+	if (!qp->ctx->caps.has_loan)
+		return rtsan_fail(-EOPNOTSUPP, "receive: the provider has no loans");
+	if ((wr->flags & ~FLAGS_LOAN) != 0)
+		return rtsan_fail(-EINVAL, "receive: flags 0x%x do not go with a loan", wr->flags);
+	return wr->nb_sge != 0 ? rtsan_fail(-EINVAL, "receive: a loan has no parts") : 0;
 }
 
 int

@@ -207,26 +207,13 @@ rtsan_stream_connect(struct rtsan_ctx *ctx, const char *peer, uint64_t service,
 	return stream_setup_begun(s, end_ms, out);
 }
 
-/* Take the oldest request; there is one. */
-static uint64_t
-next_request(struct rtsan_listener *l)
-{
-	uint64_t request;
-
-	pthread_mutex_lock(&l->ctx->events.lock);
-	request = l->requests[l->first_request];
-	l->first_request = (l->first_request + 1) % RTSAN_REQUESTS;
-	l->nb_requests--;
-	pthread_mutex_unlock(&l->ctx->events.lock);
-	return request;
-}
-
 int
 rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *attr,
 		    int timeout_ms, struct rtsan_stream **out)
 {
 	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
 	struct rtsan_stream *s;
+	uint64_t request;
 	int rc;
 
 	/* From now on requests for streams belong to these calls, also those kept before. */
@@ -240,7 +227,12 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 	rc = rtsan_stream_create(l->ctx, attr, &s);
 	if (rc != 0)
 		return rc;
-	rc = rtsan_accept(l->ctx, next_request(l), s->qp, NULL);
+	pthread_mutex_lock(&l->ctx->events.lock);
+	request = l->requests[l->first_request];
+	l->first_request = (l->first_request + 1) % RTSAN_REQUESTS;
+	l->nb_requests--;
+	pthread_mutex_unlock(&l->ctx->events.lock);
+	rc = rtsan_accept(l->ctx, request, s->qp, NULL);
 	if (rc != 0) {
 		rtsan_stream_destroy(s);
 		return rc == -ENOENT ? rtsan_fail(-ECONNABORTED, "stream: the peer gave up") : rc;

@@ -131,24 +131,17 @@ stream_io_post_control(struct rtsan_stream *s, post_fn post, uint32_t arg, struc
 	return finish_ctl(s, post(s->qp, arg, (uintptr_t)&s->ctl), wc);
 }
 
-/* Timeout of *op*: revoke its memory. With the lock; on return it is done. */
-static int
-stream_io_take_back(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work)
-{
-	struct rtsan_wc wc;
-	int rc = stream_io_post_control(s, rtsan_stream_cancel, work, &wc);
-
-	return rc != 0 ? rc : wait_op(s, op, -1);
-}
-
 /* Wait for the request just posted. Returns bytes, or -errno. */
 static ssize_t
 finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int timeout_ms)
 {
 	int rc = wait_op(s, op, rtsan_turn_end_ms(timeout_ms));
+	struct rtsan_wc wc;
 
-	if (rc == -EAGAIN)
-		rc = stream_io_take_back(s, op, work);
+	if (rc == -EAGAIN) { /* revoke its memory: then it is done soon */
+		rc = stream_io_post_control(s, rtsan_stream_cancel, work, &wc);
+		rc = rc != 0 ? rc : wait_op(s, op, -1);
+	}
 	if (rc != 0)
 		return rc;
 	if (op->wc.byte_len != 0)
@@ -380,9 +373,7 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 	return n < 0 ? (int)n : 0;
 }
 
-/*
- * ---- requests besides the data ----
- */
+/* ---- requests besides the data ---- */
 
 static int
 stream_io_post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)

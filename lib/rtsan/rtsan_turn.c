@@ -64,21 +64,6 @@ rtsan_turn_fini(struct rtsan_turn *t)
 	pthread_cond_destroy(&t->seen);
 }
 
-/* Wait while another thread checks. */
-static void
-turn_follow_holder(struct rtsan_turn *t, int64_t end_ms)
-{
-	const struct timespec ts = {
-		.tv_sec = end_ms / MS_PER_S,
-		.tv_nsec = end_ms % MS_PER_S * NS_PER_MS,
-	};
-
-	if (end_ms < 0)
-		pthread_cond_wait(&t->seen, &t->lock);
-	else
-		pthread_cond_timedwait(&t->seen, &t->lock, &ts);
-}
-
 static int
 turn_look_once(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of, int64_t end_ms)
 {
@@ -101,13 +86,19 @@ int
 rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of,
 		const void *what, int64_t end_ms)
 {
+	const struct timespec ts = {
+		.tv_sec = end_ms / MS_PER_S,
+		.tv_nsec = end_ms % MS_PER_S * NS_PER_MS,
+	};
 	int rc = t->busy ? 0 : ops->take(of);
 
 	while (rc == 0 && !ops->done(what)) {
 		if (rtsan_turn_left_ms(end_ms) == 0)
 			return -EAGAIN;
-		if (t->busy)
-			turn_follow_holder(t, end_ms);
+		if (t->busy && end_ms < 0) /* wait while another thread checks */
+			pthread_cond_wait(&t->seen, &t->lock);
+		else if (t->busy)
+			pthread_cond_timedwait(&t->seen, &t->lock, &ts);
 		else
 			rc = turn_look_once(t, ops, of, end_ms);
 	}

@@ -147,13 +147,6 @@ san_sock_dgram_fail(struct san_socks *all, uint32_t id, int err)
 
 /* ---- to send ---- */
 
-static void
-dgram_tx_broken(struct san_socks *all, struct san_sock *s)
-{
-	s->is_broken = true;
-	san_sock_dgram_fail(all, (uint32_t)(s - all->socks), EIO);
-}
-
 static int
 dgram_send_rec(struct san_sock *s, struct san_inet *in, const struct san_sock_rec *rec, void *data,
 	       uint64_t now_ns)
@@ -200,17 +193,14 @@ send_next(struct san_socks *all, struct san_sock *s, struct san_inet *in, uint32
 	int rc;
 
 	memcpy(&rec, at, sizeof(rec));
-	if (rec.bytes == SAN_SOCK_PAD) {
-		if (room > left) {
-			dgram_tx_broken(all, s);
-			return 0;
-		}
+	if (rec.bytes == SAN_SOCK_PAD && room <= left) {
 		s->tx_head += room;
 		return 0;
 	}
 	if (left > s->tx_mask + 1 || rec.bytes > SAN_SOCK_DGRAM ||
 	    san_sock_shm_rec_bytes(rec.bytes) > RTE_MIN(left, room)) {
-		dgram_tx_broken(all, s);
+		s->is_broken = true;
+		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), EIO);
 		return 0;
 	}
 	rc = dgram_send_rec(s, in, &rec, at + sizeof(rec), now_ns);

@@ -131,20 +131,6 @@ wants_end(const struct san_sock *s)
 		(atomic_load_explicit(&s->shm->shut, memory_order_acquire) & (SHUT_WR + 1)) != 0;
 }
 
-static void
-sock_stream_post_end(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
-{
-	const struct san_ulp_wr wr = {
-		.wr_id = id_of(all, s),
-		.op = SAN_WR_SHUTDOWN,
-		.flags = RTSAN_WR_SIGNALED,
-	};
-
-	if (!s->stream.shut_posted)
-		s->stream.shut_posted =
-			all->work.post(all->work.arg, s->stream.qp, &wr, 1, now_ns) == 1;
-}
-
 /* Send *len* bytes: *from_ring* of them from the ring, the others from the place behind it. */
 static bool
 sock_stream_post_send(struct san_socks *all, struct san_sock *s, struct san_ulp_wr *wr,
@@ -165,15 +151,6 @@ sock_stream_post_send(struct san_socks *all, struct san_sock *s, struct san_ulp_
 	return true;
 }
 
-static bool
-post_one(struct san_socks *all, struct san_sock *s, uint32_t len, uint64_t now_ns)
-{
-	struct san_ulp_wr wr = {.wr_id = 0};
-
-	wr.nb_sge = sock_stream_ring_sges(s->tx, s->tx_mask, s->stream.tx_posted, len, wr.sge);
-	return sock_stream_post_send(all, s, &wr, len, len, now_ns);
-}
-
 static void
 sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
@@ -189,27 +166,23 @@ sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_n
 		sock_stream_broken(all, s);
 		return;
 	}
-	while (st->tx_posted != tail && st->nb_sends < SOCK_SENDS)
-		if (!post_one(all, s, RTE_MIN(tail - st->tx_posted, (s->tx_mask + 1) / 2), now_ns))
+	while (st->tx_posted != tail && st->nb_sends < SOCK_SENDS) {
+		uint32_t len = RTE_MIN(tail - st->tx_posted, (s->tx_mask + 1) / 2);
+		struct san_ulp_wr wr = {.wr_id = 0};
+
+		wr.nb_sge = sock_stream_ring_sges(s->tx, s->tx_mask, st->tx_posted, len, wr.sge);
+		if (!sock_stream_post_send(all, s, &wr, len, len, now_ns))
 			break;
-	if (ends && st->tx_posted == tail)
-		sock_stream_post_end(all, s, now_ns);
-}
+	}
+	if (ends && st->tx_posted == tail) {
+		const struct san_ulp_wr wr = {
+			.wr_id = id_of(all, s),
+			.op = SAN_WR_SHUTDOWN,
+			.flags = RTSAN_WR_SIGNALED,
+		};
 
-/* The oldest send is complete: release its bytes. */
-static void
-sock_stream_on_sent(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
-{
-	struct sock_stream *st = &s->stream;
-
-	if (st->len[st->first] == 0)
-		st->has_appended = false;
-	s->tx_head += st->len[st->first];
-	st->first = (st->first + 1) % SOCK_SENDS;
-	st->nb_sends--;
-	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	san_sock_on_room(all, s);
-	sock_stream_post_sends(all, s, now_ns);
+		st->shut_posted = all->work.post(all->work.arg, st->qp, &wr, 1, now_ns) == 1;
+	}
 }
 
 /* ---- timeouts and keep-alive ---- */
@@ -255,45 +228,24 @@ sock_stream_set_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now
 	all->work.set_timeouts(all->work.arg, s->stream.qp, &p, now_ns);
 }
 
-static void
-sock_stream_check_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
-{
-	/* pairs with the release of the program that wrote the fields */
-	uint32_t nb = atomic_load_explicit(&s->shm->nb_timeout_changes, memory_order_acquire);
-
-	if (likely(nb == s->stream.nb_timeout_changes) || !s->stream.is_up || s->stream.is_over)
-		return;
-	s->stream.nb_timeout_changes = nb;
-	sock_stream_set_timeouts(all, s, now_ns);
-}
-
 /* ---- completions and doorbells ---- */
-
-static int
-error_of(uint8_t status)
-{
-	switch (status) {
-	case RTSAN_WC_RETRY_EXC:
-		return ETIMEDOUT;
-	case RTSAN_WC_NO_BUFFERS:
-		return ENOBUFS;
-	default:
-		return ECONNRESET;
-	}
-}
 
 void
 san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,
 		     uint64_t now_ns)
 {
 	struct san_sock *s = &all->socks[id];
+	struct sock_stream *st = &s->stream;
 
 	if (wc->op == RTSAN_WC_RECV)
-		s->stream.has_recv = false;
+		st->has_recv = false;
 	if (s->is_broken)
 		return;
 	if (wc->status != 0)
-		tx_over(all, s, error_of(wc->status));
+		tx_over(all, s,
+			wc->status == RTSAN_WC_RETRY_EXC          ? ETIMEDOUT :
+				wc->status == RTSAN_WC_NO_BUFFERS ? ENOBUFS :
+								    ECONNRESET);
 	if (wc->op == RTSAN_WC_RECV && wc->byte_len != 0) {
 		s->rx_tail += wc->byte_len;
 		s->stats.nb_rx++;
@@ -302,26 +254,37 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 		sock_stream_post_recv(all, s, now_ns);
 	} else if (wc->op == RTSAN_WC_RECV) {
 		rx_over(all, s);
-	} else if (wc->status != 0 || s->stream.is_over) {
-		return; /* the whole ring is free already */
-	} else if (wc->op == RTSAN_WC_SEND) {
-		sock_stream_on_sent(all, s, now_ns);
+	} else if (wc->status != 0 || st->is_over) {
+		return;                       /* the whole ring is free already */
+	} else if (wc->op == RTSAN_WC_SEND) { /* the oldest: release its bytes */
+		if (st->len[st->first] == 0)
+			st->has_appended = false;
+		s->tx_head += st->len[st->first];
+		st->first = (st->first + 1) % SOCK_SENDS;
+		st->nb_sends--;
+		atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+		san_sock_on_room(all, s);
+		sock_stream_post_sends(all, s, now_ns);
 	} else if (wc->op == RTSAN_WC_STREAM_SHUTDOWN) {
-		s->stream.shut_done = true;
+		st->shut_done = true;
 	}
 }
 
 void
 san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
-	sock_stream_check_timeouts(all, s, now_ns);
+	/* pairs with the release of the program that wrote the fields */
+	uint32_t nb = atomic_load_explicit(&s->shm->nb_timeout_changes, memory_order_acquire);
+
+	if (unlikely(nb != s->stream.nb_timeout_changes) && s->stream.is_up && !s->stream.is_over) {
+		s->stream.nb_timeout_changes = nb;
+		sock_stream_set_timeouts(all, s, now_ns);
+	}
 	sock_stream_post_sends(all, s, now_ns);
 	sock_stream_post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
 		san_sock_on_room(all, s);
-	/*
-	 * report again: the program may have begun to wait while data was unread
-	 */
+	/* report again: the program may have begun to wait while data was unread */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    s->stream.has_fin || s->stream.is_over ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
