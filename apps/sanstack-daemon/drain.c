@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * Orderly shutdown: refuse new work, complete posted work, disconnect peers and inform
+ * applications. (SYS-2)
+ */
+
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "drain.h"
 #include "engine_clock.h"
 #include "san_log.h"
+#include "server.h"
 
 #define POLL_NS  (5 * SAN_NS_PER_MS)
 #define LEAVE_NS (50 * SAN_NS_PER_MS) /* for delivery of the last events to applications */

@@ -177,32 +177,6 @@ drop_rights(const struct conf *conf, const struct harden_user *u)
 
 /* ---- start and end ---- */
 
-static void
-make_ports(struct server *s)
-{
-	s->pidfile = open_pidfile(&s->conf);
-	s->listener = daemon_open_socket(&s->conf, s->user);
-	if (san_ports_start_eal(&s->conf, false) != 0 || san_ports_open(s) != 0)
-		daemon_die("%s", rtsan_error());
-	if (san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)
-		daemon_die("guard: %s", strerror(errno));
-}
-
-/*
- * The devices belong to the other daemon until san_takeover_commit(). It continues to serve
- * if this one fails.
- */
-static void
-take_devices(struct server *s)
-{
-	if (san_ports_start_eal(&s->conf, true) != 0 || san_ports_warm(&s->conf) != 0 ||
-	    san_takeover_receive(s) != 0)
-		daemon_die("%s", rtsan_error());
-	taking = s;
-	if (san_ports_probe(&s->conf) != 0 || san_ports_open_devices(s) != 0)
-		daemon_die("%s", rtsan_error());
-}
-
 /* Rights are dropped before, because the state could contain anything. */
 static void
 take_state(struct server *s)
@@ -218,26 +192,13 @@ take_state(struct server *s)
 			daemon_die("epoll: %s", strerror(errno));
 }
 
-/* The previous daemon holds the file until it has ended. */
-static void
-take_pidfile(struct server *s)
-{
-	const char *path = s->conf.pidfile;
-	int i;
-
-	for (i = 0; i < PIDFILE_TRIES && path[0] != '\0' && s->pidfile == NULL; i++) {
-		usleep(PIDFILE_TRY_US);
-		s->pidfile = pidfile_open(path, 0644, NULL);
-	}
-	if (path[0] != '\0' && (s->pidfile == NULL || pidfile_write(s->pidfile) != 0))
-		SAN_LOG(DRIVER, WARNING, "%s: %s", path, strerror(errno));
-}
-
 /* From here on this daemon alone owns the ports. */
 static void
 daemon_begin(struct server *s)
 {
+	const char *path = s->conf.pidfile;
 	bool takes = taking != NULL;
+	int i;
 
 	if (takes && san_takeover_commit(s) != 0)
 		daemon_die("%s", rtsan_error());
@@ -248,22 +209,13 @@ daemon_begin(struct server *s)
 		return;
 	san_apps_wake(&s->all);
 	san_takeover_log(s);
-	take_pidfile(s);
-}
-
-/*
- * Occupy descriptors 0 to 2, so that no file opened later receives text meant for stdout or stderr.
- */
-static void
-open_stdio(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
+	/* the previous daemon holds the file until it has ended */
+	for (i = 0; i < PIDFILE_TRIES && path[0] != '\0' && s->pidfile == NULL; i++) {
+		usleep(PIDFILE_TRY_US);
+		s->pidfile = pidfile_open(path, 0644, NULL);
+	}
+	if (path[0] != '\0' && (s->pidfile == NULL || pidfile_write(s->pidfile) != 0))
+		SAN_LOG(DRIVER, WARNING, "%s: %s", path, strerror(errno));
 }
 
 static void
@@ -293,10 +245,25 @@ daemon_start(struct server *s)
 	s->note = san_takeover_make_note();
 	san_apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;
-	if (s->takes_over && san_takeover_find(&s->conf))
-		take_devices(s);
-	else
-		make_ports(s);
+	if (s->takes_over && san_takeover_find(&s->conf)) {
+		/*
+		 * The devices belong to the other daemon until san_takeover_commit(). It continues
+		 * to serve if this one fails.
+		 */
+		if (san_ports_start_eal(&s->conf, true) != 0 || san_ports_warm(&s->conf) != 0 ||
+		    san_takeover_receive(s) != 0)
+			daemon_die("%s", rtsan_error());
+		taking = s;
+		if (san_ports_probe(&s->conf) != 0 || san_ports_open_devices(s) != 0)
+			daemon_die("%s", rtsan_error());
+	} else {
+		s->pidfile = open_pidfile(&s->conf);
+		s->listener = daemon_open_socket(&s->conf, s->user);
+		if (san_ports_start_eal(&s->conf, false) != 0 || san_ports_open(s) != 0)
+			daemon_die("%s", rtsan_error());
+		if (san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)
+			daemon_die("guard: %s", strerror(errno));
+	}
 	san_logging_apply(&s->conf);
 	drop_rights(&s->conf, &user);
 	if (taking != NULL)
@@ -361,9 +328,14 @@ main(int argc, char **argv)
 	static struct server s = {.conf_path = CONF_DEFAULT};
 	bool check = false;
 	char err[512];
-	int c;
+	int c, fd;
 
-	open_stdio();
+	/* occupy descriptors 0 to 2: no file opened later receives text meant for them */
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 	san_notify_init(argc, argv);
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')

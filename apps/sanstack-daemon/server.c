@@ -14,7 +14,6 @@
 
 #include "app_mem.h"
 #include "app_telemetry.h"
-#include "drain.h"
 #include "engine_clock.h"
 #include "logging.h"
 #include "san_log.h"

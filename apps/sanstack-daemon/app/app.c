@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "app.h"
-#include "app_conv.h"
 #include "app_priv.h"
 #include "engine_clock.h"
 #include "rtsan_priv.h"
@@ -124,6 +123,26 @@ san_app_count(struct app *a, enum users_place what, int sign, uint64_t bytes)
 
 /* ---- hello ---- */
 
+/* Publish the port's addresses and routes, so that a program need not ask for them. */
+static void
+publish_nets(const struct app_port *port, struct shmq_ctl *ctl)
+{
+	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_addrs; i++, ctl->nb_addrs++) {
+		memcpy(ctl->nets[i].ip, conf->addrs[i].ip.b, sizeof(ctl->nets[i].ip));
+		ctl->nets[i].prefix_len = conf->addrs[i].prefix_len;
+	}
+	ctl->nb_nets = ctl->nb_addrs;
+	for (i = 0; i < conf->nb_routes; i++) {
+		struct shmq_net *net = &ctl->nets[ctl->nb_nets++];
+
+		memcpy(net->ip, conf->routes[i].to.ip.b, sizeof(net->ip));
+		net->prefix_len = conf->routes[i].to.prefix_len;
+	}
+}
+
 static int
 make_ctl(struct app_port *port, struct app *a)
 {
@@ -142,7 +161,7 @@ make_ctl(struct app_port *port, struct app *a)
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
-	san_app_conv_nets(port, a->ctl);
+	publish_nets(port, a->ctl);
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
@@ -177,9 +196,19 @@ app_find_port(struct apps *all, struct app *a, const struct shmq_req *req)
 	return NULL;
 }
 
-static void
-fill_hello(const struct app_port *port, struct shmq_rep *rep)
+static int
+serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 {
+	struct shmq_rep *rep = &a->ans.rep;
+	struct app_port *port;
+	uint32_t nb;
+	int rc;
+
+	if (a->attached)
+		return san_app_refuse(a, -EISCONN, "a hello was accepted before");
+	port = app_find_port(all, a, req);
+	if (port == NULL)
+		return -ENODEV;
 	rep->hello.max_msg = port->caps.max_msg;
 	rep->hello.max_qps = port->caps.max_qps;
 	rep->hello.max_cqs = RTE_MIN(port->conf->app_cqs, port->caps.max_cqs);
@@ -192,21 +221,6 @@ fill_hello(const struct app_port *port, struct shmq_rep *rep)
 	rep->hello.yields = port->yields;
 	rep->hello.sleeps = port->sleeps;
 	rep->hello.no_tcp = !port->carries_tcp;
-}
-
-static int
-serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
-{
-	struct app_port *port;
-	uint32_t nb;
-	int rc;
-
-	if (a->attached)
-		return san_app_refuse(a, -EISCONN, "a hello was accepted before");
-	port = app_find_port(all, a, req);
-	if (port == NULL)
-		return -ENODEV;
-	fill_hello(port, &a->ans.rep);
 	if (req->hello.is_query)
 		return 0;
 	san_apps_own(a, san_shmq_is_root(&a->sender));
@@ -225,7 +239,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	san_apps_attached(all, a);
 	LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
 	       (int)a->pid, a->uid);
-	a->ans.rep.hello.ctl_bytes = a->ctl_mem.bytes;
+	rep->hello.ctl_bytes = a->ctl_mem.bytes;
 	return 0;
 }
 
@@ -265,31 +279,24 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 	return -EINPROGRESS;
 }
 
-/* All pages of the region are mapped: register it. */
-static int
-add_region(struct app *a)
-{
-	struct app_port *port = a->port;
-	uint32_t key;
-	int rc = san_dpdk_ops_mr_add(port->ctx, a->id, &a->grows, a->growing.mem, &key);
-
-	if (rc != 0)
-		return rc;
-	*mr_place(port, key) = (struct app_mr){.app = a, .key = key, .mem = a->growing};
-	a->growing.mem = NULL;
-	a->ans.rep.id = key;
-	return 0;
-}
-
 int
 san_app_grow(struct app *a)
 {
+	struct app_port *port = a->port;
 	int rc = san_app_mem_populate(&a->growing);
+	uint32_t key;
 
 	if (rc > 0)
 		return -EINPROGRESS;
-	rc = rc == 0 ? add_region(a) :
-		       san_app_refuse(a, rc, "region: its memory can't be mapped");
+	if (rc != 0)
+		san_app_refuse(a, rc, "region: its memory can't be mapped");
+	else
+		rc = san_dpdk_ops_mr_add(port->ctx, a->id, &a->grows, a->growing.mem, &key);
+	if (rc == 0) {
+		*mr_place(port, key) = (struct app_mr){.app = a, .key = key, .mem = a->growing};
+		a->growing.mem = NULL;
+		a->ans.rep.id = key;
+	}
 	san_app_end_growing(a);
 	return rc;
 }

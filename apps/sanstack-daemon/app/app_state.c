@@ -148,20 +148,6 @@ save_things(const struct app_port *port, struct state *st)
 }
 
 static void
-save_port(const struct app_port *port, struct state *st)
-{
-	const struct saved_port s = {
-		.at = (uintptr_t)port->mem - PORTS_STATE_FROM,
-		.bytes = san_mem_max(port->mem),
-		.fd = san_state_put_fd(st, port->mem_fd),
-		.next_listener = port->next_listener,
-		.last_id = port->last_id,
-	};
-
-	san_state_put(st, &s, sizeof(s));
-}
-
-static void
 save_app(const struct app *a, struct state *st)
 {
 	const struct app_event *late;
@@ -194,8 +180,18 @@ san_app_state_save(const struct apps *all, struct state *st)
 	const struct app *a;
 	uint32_t i, nb = 0;
 
-	for (i = 0; i < all->nb_ports; i++)
-		save_port(&all->ports[i], st);
+	for (i = 0; i < all->nb_ports; i++) {
+		const struct app_port *port = &all->ports[i];
+		const struct saved_port s = {
+			.at = (uintptr_t)port->mem - PORTS_STATE_FROM,
+			.bytes = san_mem_max(port->mem),
+			.fd = san_state_put_fd(st, port->mem_fd),
+			.next_listener = port->next_listener,
+			.last_id = port->last_id,
+		};
+
+		san_state_put(st, &s, sizeof(s));
+	}
 	LIST_FOREACH(a, &all->list, link)
 		nb += !a->over;
 	san_state_put(st, &nb, sizeof(nb));
@@ -282,25 +278,10 @@ load_port(struct apps *all, uint32_t i, struct state *st)
 }
 
 static int
-load_late(struct app *a, uint32_t nb, struct state *st)
-{
-	struct app_event *late;
-
-	for (; nb > 0 && !st->failed; nb--) {
-		late = malloc(sizeof(*late));
-		if (late == NULL)
-			return -ENOMEM;
-		san_state_get(st, &late->ev, sizeof(late->ev));
-		STAILQ_INSERT_TAIL(&a->late, late, link);
-		a->nb_late++;
-	}
-	return 0;
-}
-
-static int
 load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct state *st)
 {
 	struct app_port *port = &all->ports[s->port < all->nb_ports ? s->port : 0];
+	struct app_event *late;
 	uint32_t i;
 	int rc;
 
@@ -323,7 +304,15 @@ load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct
 	a->wake_sock = san_state_get_fd(st, s->wake_sock);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		a->wake_fds[i] = san_state_get_fd(st, s->wake_fds[i]);
-	return load_late(a, s->nb_late, st);
+	for (i = 0; i < s->nb_late && !st->failed; i++) {
+		late = malloc(sizeof(*late));
+		if (late == NULL)
+			return -ENOMEM;
+		san_state_get(st, &late->ev, sizeof(late->ev));
+		STAILQ_INSERT_TAIL(&a->late, late, link);
+		a->nb_late++;
+	}
+	return 0;
 }
 
 static int
@@ -345,17 +334,6 @@ load_app(struct apps *all, struct state *st)
 	a->hello_ns = s.hello_ns;
 	san_apps_own(a, s.is_root != 0);
 	return s.attached != 0 ? load_attached(all, a, &s, st) : 0;
-}
-
-static struct app *
-find_app(const struct apps *all, const struct app_port *port, uint32_t id)
-{
-	struct app *a;
-
-	LIST_FOREACH(a, &all->list, link)
-		if (a->port == port && a->id == id)
-			return a;
-	return NULL;
 }
 
 static int
@@ -467,7 +445,9 @@ load_things(const struct apps *all, struct app_port *port, struct state *st)
 		san_state_get(st, &s, sizeof(s));
 		if (rc != 0 || st->failed || s.kind == SAVED_END)
 			return st->failed ? -EPROTO : rc;
-		a = find_app(all, port, s.app);
+		LIST_FOREACH(a, &all->list, link)
+			if (a->port == port && a->id == s.app)
+				break;
 		rc = a != NULL ? load_thing(port, &s, a, st) :
 				 san_state_fail(st, "an object of no application");
 	}
@@ -502,32 +482,26 @@ san_app_state_load(struct apps *all, struct state *st)
 
 /* ---- attach ---- */
 
-static int
-app_state_attach_one(const struct app *a)
-{
-	struct san_doorbells *doorbells[SAN_ENGINE_LCORES];
-	const struct app_port *port = a->port;
-	uint32_t i;
-
-	for (i = 0; i < port->caps.nb_lcores; i++) {
-		doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
-		/* the new lcores are awake; each sets the flag again when it sleeps */
-		san_doorbells_awake(doorbells[i]);
-	}
-	return san_dpdk_ops_app_add(port->ctx, a->id, a->owner, doorbells, a->wake_fds);
-}
-
 int
 san_app_state_attach(struct apps *all)
 {
+	struct san_doorbells *doorbells[SAN_ENGINE_LCORES];
 	const struct app_port *port;
 	const struct app *a;
 	uint32_t i, k;
 	int rc = 0;
 
-	LIST_FOREACH(a, &all->list, link)
-		if (rc == 0 && a->ctl != NULL)
-			rc = app_state_attach_one(a);
+	LIST_FOREACH(a, &all->list, link) {
+		port = a->port;
+		if (rc != 0 || a->ctl == NULL)
+			continue;
+		for (i = 0; i < port->caps.nb_lcores; i++) {
+			doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
+			/* the new lcores are awake; each sets the flag again when it sleeps */
+			san_doorbells_awake(doorbells[i]);
+		}
+		rc = san_dpdk_ops_app_add(port->ctx, a->id, a->owner, doorbells, a->wake_fds);
+	}
 	for (i = 0; i < all->nb_ports; i++) {
 		port = &all->ports[i];
 		for (k = 0; k < port->caps.max_cqs; k++)

@@ -106,17 +106,6 @@ san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req)
 
 /* ---- helpers answer ---- */
 
-static struct app *
-find_job(const struct apps *all, uint64_t job)
-{
-	struct app *a;
-
-	LIST_FOREACH(a, &all->list, link)
-		if (job != 0 && a->job == job)
-			return a;
-	return NULL;
-}
-
 /* *a* is NULL if the application no longer waits. */
 static void
 app_turn_on_fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_msg *m,
@@ -151,11 +140,15 @@ app_turn_on_fetched(struct apps *all, struct app *a, struct helper *h, const str
 void
 san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_msg *m, int fd)
 {
-	struct app *a = find_job(all, m->job);
-	bool is_wanted = a != NULL && !a->is_notified;
 	struct answer none = {.fd = -1};
+	bool is_wanted;
+	struct app *a;
 	int rc;
 
+	LIST_FOREACH(a, &all->list, link)
+		if (m->job != 0 && a->job == m->job)
+			break;
+	is_wanted = a != NULL && !a->is_notified;
 	switch (m->op) {
 	case HELPER_FETCH:
 		app_turn_on_fetched(all, a, h, m, fd);
@@ -233,23 +226,6 @@ app_turn_is_before(const struct apps *all, const struct app *a, const struct app
 	return of_a != of_b ? of_a < of_b : a->grown_at < b->grown_at;
 }
 
-/* Map one step of one region. Returns when to call again. */
-static uint64_t
-grow_one(struct apps *all, uint64_t now_ns)
-{
-	struct app *a, *next = NULL;
-
-	LIST_FOREACH(a, &all->list, link)
-		if (a->growing.mem != NULL && !a->over &&
-		    (next == NULL || app_turn_is_before(all, a, next)))
-			next = a;
-	if (next == NULL)
-		return SAN_TIME_NEVER;
-	next->grown_at = ++all->nb_grown;
-	san_app_answer(all, next, san_app_grow(next));
-	return now_ns;
-}
-
 /* Check the timeouts of *a*. Returns when to call again. */
 static uint64_t
 app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
@@ -285,9 +261,19 @@ app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
 uint64_t
 san_app_turn_step(struct apps *all, uint64_t now_ns)
 {
-	uint64_t due_ns = grow_one(all, now_ns);
-	struct app *a;
+	uint64_t due_ns = SAN_TIME_NEVER;
+	struct app *a, *next = NULL;
 
+	/* map one step of one region */
+	LIST_FOREACH(a, &all->list, link)
+		if (a->growing.mem != NULL && !a->over &&
+		    (next == NULL || app_turn_is_before(all, a, next)))
+			next = a;
+	if (next != NULL) {
+		next->grown_at = ++all->nb_grown;
+		san_app_answer(all, next, san_app_grow(next));
+		due_ns = now_ns;
+	}
 	LIST_FOREACH(a, &all->list, link)
 		due_ns = san_time_min(due_ns, app_turn_check_timeouts(all, a, now_ns));
 	return due_ns;

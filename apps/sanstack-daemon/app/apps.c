@@ -378,17 +378,6 @@ app_event_give(struct app *a, const struct shmq_event *ev)
 	a->nb_late++;
 }
 
-static struct app_listener *
-apps_find_listener(const struct app_port *port, uint32_t id)
-{
-	struct app_listener *l;
-
-	LIST_FOREACH(l, &port->listeners, link)
-		if (l->id == id)
-			return l;
-	return NULL;
-}
-
 /* Find the application that an event is for, and word the event for it. NULL: none. */
 static struct app *
 app_event_address(struct app_port *port, struct shmq_event *ev)
@@ -399,7 +388,9 @@ app_event_address(struct app_port *port, struct shmq_event *ev)
 	if (san_socks_tcp_conn_event(port, ev))
 		return NULL;
 	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
-		l = apps_find_listener(port, ev->listener);
+		LIST_FOREACH(l, &port->listeners, link)
+			if (l->id == ev->listener)
+				break;
 		if (l == NULL)
 			return NULL;
 		ev->listener = l->cookie;
@@ -422,19 +413,6 @@ app_event_address(struct app_port *port, struct shmq_event *ev)
 	if (ev->type == RTSAN_EV_DISCONNECTED && san_dpdk_ops_qp_fault(port->ctx, q->qpn) != NULL)
 		ev->reason = RTSAN_R_MALFORMED;
 	return q->app;
-}
-
-static bool
-late_events(struct app *a)
-{
-	struct app_event *late;
-
-	while ((late = STAILQ_FIRST(&a->late)) != NULL && app_event_put(a, &late->ev)) {
-		STAILQ_REMOVE_HEAD(&a->late, link);
-		a->nb_late--;
-		free(late);
-	}
-	return late != NULL;
 }
 
 static void
@@ -505,12 +483,19 @@ port_events(struct apps *all, struct app_port *port)
 bool
 san_apps_events(struct apps *all)
 {
+	struct app_event *next;
 	bool late = false;
 	struct app *a;
 	uint32_t i;
 
-	LIST_FOREACH(a, &all->list, link)
-		late |= late_events(a);
+	LIST_FOREACH(a, &all->list, link) {
+		while ((next = STAILQ_FIRST(&a->late)) != NULL && app_event_put(a, &next->ev)) {
+			STAILQ_REMOVE_HEAD(&a->late, link);
+			a->nb_late--;
+			free(next);
+		}
+		late |= next != NULL;
+	}
 	for (i = 0; i < all->nb_ports; i++) {
 		san_engine_event_arm(all->ports[i].ctx->port);
 		late |= port_events(all, &all->ports[i]);
@@ -574,28 +559,23 @@ san_apps_expire_silent(struct apps *all, uint64_t now_ns)
 	return next_ns;
 }
 
-static void
-close_port(struct app_port *port)
-{
-	struct app_listener *l;
-	uint32_t i;
-
-	for (i = 0; i < port->caps.max_qps; i++)
-		if (port->requests[i].app != NULL)
-			apps_reject_request(port, &port->requests[i]);
-	while ((l = LIST_FIRST(&port->listeners)) != NULL)
-		san_app_conn_del_listener(port, l);
-}
-
 void
 san_apps_close(struct apps *all)
 {
+	struct app_listener *l;
+	struct app_port *port;
 	struct app *a;
-	uint32_t i;
+	uint32_t i, k;
 
 	all->closing = true;
-	for (i = 0; i < all->nb_ports; i++)
-		close_port(&all->ports[i]);
+	for (i = 0; i < all->nb_ports; i++) {
+		port = &all->ports[i];
+		for (k = 0; k < port->caps.max_qps; k++)
+			if (port->requests[k].app != NULL)
+				apps_reject_request(port, &port->requests[k]);
+		while ((l = LIST_FIRST(&port->listeners)) != NULL)
+			san_app_conn_del_listener(port, l);
+	}
 	LIST_FOREACH(a, &all->list, link)
 		if (!a->attached)
 			a->over = true;

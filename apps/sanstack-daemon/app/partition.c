@@ -24,21 +24,12 @@ partition_to_number(const char *text, uint32_t *out)
 	return true;
 }
 
-static bool
-find_group(const char *name, gid_t *out)
-{
-	const struct group *gr = getgrnam(name);
-
-	if (gr == NULL)
-		return partition_to_number(name, out);
-	*out = gr->gr_gid;
-	return true;
-}
-
 /* Parse one word of a value. Returns NULL, or what is wrong. */
 static const char *
 partition_add_member(struct partition *p, const char *word)
 {
+	const struct group *gr;
+
 	if (strcmp(word, "all") == 0) {
 		p->all = true;
 		return NULL;
@@ -51,7 +42,13 @@ partition_add_member(struct partition *p, const char *word)
 	if (strncmp(word, "group:", 6) == 0) {
 		if (p->nb_groups == PARTITION_MEMBERS)
 			return "too many groups";
-		return find_group(word + 6, &p->groups[p->nb_groups++]) ? NULL : "no such group";
+		gr = getgrnam(word + 6);
+		if (gr == NULL && !partition_to_number(word + 6, &p->groups[p->nb_groups]))
+			return "no such group";
+		if (gr != NULL)
+			p->groups[p->nb_groups] = gr->gr_gid;
+		p->nb_groups++;
+		return NULL;
 	}
 	return "neither user:NAME, group:NAME nor all";
 }

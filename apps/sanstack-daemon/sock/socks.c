@@ -24,7 +24,6 @@
 #include "engine_clock.h"
 #include "rtsan_priv.h"
 #include "san_time.h"
-#include "socks_pair.h"
 #include "socks_priv.h"
 #include "socks_telemetry.h"
 #include "socks_token.h"
@@ -257,17 +256,6 @@ san_socks_release(struct app_sock *s)
 }
 
 int
-san_socks_new_pair(struct app_sock *s, int *shadow)
-{
-	int rc = san_socks_pair_make(&s->pair, shadow);
-
-	if (rc != 0)
-		return rc;
-	s->inode = san_socks_pair_ids(*shadow, &s->shadow);
-	return 0;
-}
-
-int
 san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type)
 {
 	struct san_sock_shm *shm;
@@ -341,8 +329,8 @@ san_socks_event(const struct epoll_event *ev)
 
 /* ---- release ---- */
 
-static void
-socks_end_one(struct app_sock *s)
+void
+san_socks_discard(struct app_sock *s)
 {
 	if (s->kind == SOCKS_DGRAM)
 		san_socks_udp_end(s);
@@ -365,7 +353,7 @@ socks_step(struct app_sock *s, uint64_t now_ns)
 	if (s->kind == SOCKS_DGRAM ? !san_socks_udp_may_end(s, now_ns) :
 				     !san_socks_tcp_may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
-	socks_end_one(s);
+	san_socks_discard(s);
 	return SAN_TIME_NEVER;
 }
 
@@ -448,51 +436,35 @@ san_socks_expire(struct apps *all, uint64_t now_ns)
 
 /* ---- requests ---- */
 
-static int
-serve_find(const struct app_sock *s, struct app *a)
-{
-	struct shmq_rep *rep = &a->ans.rep;
-
-	if (s->mem.mem == NULL)
-		return san_socks_refuse(rep, -EINVAL, "it is a listener");
-	rep->sock.id = s->id;
-	rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
-	rep->sock.bytes = s->mem.bytes;
-	a->ans.fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
-	return a->ans.fd < 0 ? -errno : 0;
-}
-
-/* The helper sends the answer. */
-static int
-serve_kernel(const struct app_sock *s, struct app *a)
-{
-	struct helper_msg m = {
-		.op = HELPER_GIVE,
-		.rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI},
-	};
-
-	int rc = s->kernel >= 0 ? san_socks_ask(s, &m, a) : -EBADF;
-
-	a->is_answered = rc == -EINPROGRESS;
-	return rc;
-}
-
 /* Serve a request about a carried socket. */
 static int
 serve_carried(struct app_sock *s, struct app *a, const struct shmq_req *req)
 {
-	struct helper_msg look = {.op = HELPER_LOOK};
+	struct helper_msg look = {.op = HELPER_LOOK}, give = {
+							      .op = HELPER_GIVE,
+							      .rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI},
+						      };
+	struct shmq_rep *rep = &a->ans.rep;
+	int rc;
 
 	switch (req->type) {
 	case SHMQ_SOCK_FIND:
-		return serve_find(s, a);
-	case SHMQ_SOCK_KERNEL:
-		return serve_kernel(s, a);
+		if (s->mem.mem == NULL)
+			return san_socks_refuse(rep, -EINVAL, "it is a listener");
+		rep->sock.id = s->id;
+		rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
+		rep->sock.bytes = s->mem.bytes;
+		a->ans.fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
+		return a->ans.fd < 0 ? -errno : 0;
+	case SHMQ_SOCK_KERNEL: /* the helper sends the answer */
+		rc = s->kernel >= 0 ? san_socks_ask(s, &give, a) : -EBADF;
+		a->is_answered = rc == -EINPROGRESS;
+		return rc;
 	case SHMQ_SOCK_SYNC:
 		/* the properties of a stream do not change */
 		return s->kind == SOCKS_DGRAM ? san_socks_ask(s, &look, a) : 0;
 	default:
-		return s->kind == SOCKS_DGRAM ? san_socks_udp_group(s, req, &a->ans.rep) : 0;
+		return s->kind == SOCKS_DGRAM ? san_socks_udp_group(s, req, rep) : 0;
 	}
 }
 
@@ -520,13 +492,6 @@ socks_serve_one(struct app *a, const struct shmq_req *req)
 	return serve_carried(s, a, req);
 }
 
-/* Requests to carry a socket. */
-static bool
-is_carry_request(uint32_t type)
-{
-	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
-}
-
 /* Record why a socket is not carried. */
 static int
 socks_answer_rc(int rc, uint64_t inode, struct shmq_rep *rep)
@@ -545,7 +510,10 @@ san_socks_serve(struct app *a, const struct shmq_req *req)
 {
 	int rc = socks_serve_one(a, req);
 
-	if (!is_carry_request(req->type) || a->passed == NULL)
+	/* only those to carry a socket have a reason */
+	if ((req->type != SHMQ_SOCK_CARRY && req->type != SHMQ_SOCK_LISTEN &&
+	     req->type != SHMQ_SOCK_CONNECT) ||
+	    a->passed == NULL)
 		return rc;
 	return socks_answer_rc(rc, a->passed->facts->inode, &a->ans.rep);
 }
@@ -575,7 +543,7 @@ san_socks_on_answer(struct apps *all, const struct helper_msg *m, struct shmq_re
 		return -ECANCELED;
 	inode = s->kernel_inode;
 	if (!is_wanted && (m->op == HELPER_CARRY || m->op == HELPER_BIND)) {
-		socks_end_one(s);
+		san_socks_discard(s);
 		return -ECANCELED;
 	}
 	switch (m->op) {
@@ -621,7 +589,7 @@ san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_begun)
 			 * be read further.
 			 */
 			if (s->helper == h || (s->is_discarding && s->owner == san_helper_uid(h)))
-				socks_end_one(s);
+				san_socks_discard(s);
 		}
 	}
 }
@@ -648,5 +616,5 @@ san_socks_close(struct app_port *port)
 
 	for (i = 0; i < port->max_socks; i++)
 		if (port->socks[i].port != NULL)
-			socks_end_one(&port->socks[i]);
+			san_socks_discard(&port->socks[i]);
 }

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * The socket pair of a carried socket, whose other end the program has (UDP-7). It preserves
+ * message boundaries. The daemon sends bytes that wake readers. The program sends the messages of
+ * sock_shm.h that wait for room, and data that was written without the library.
+ */
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -11,65 +17,46 @@
 #include <unistd.h>
 
 #include "sock_shm.h"
-#include "socks_pair.h"
 #include "socks_priv.h"
 
 #define READ_MAX 32 /* messages of one pair per turn */
 
-/* Give the daemon's end an abstract address, by which a program recognizes an inherited socket. */
-static int
-name_pair(int pair)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	uint64_t random[2];
-	int n;
-
-	arc4random_buf(random, sizeof(random)); /* random, so that nothing else can bind it first */
-	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1,
-		     SAN_SOCK_PEER "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-	return bind(pair, (const struct sockaddr *)&addr,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0 ?
-		0 :
-		-errno;
-}
-
 int
-san_socks_pair_make(int *ours, int *theirs)
+san_socks_pair_make(struct app_sock *s, int *shadow)
 {
 	/*
 	 * Limits of unread messages. One wake byte suffices, except for edge-triggered polling,
 	 * which needs as many as the kernel would queue datagrams.
 	 */
 	const int wakes = 100000, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
-	int fds[2], rc;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(s->shadow);
+	uint64_t random[2];
+	struct stat st;
+	int fds[2], n, rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
 		return -errno;
-	*ours = fds[0];
-	*theirs = fds[1];
-	setsockopt(*ours, SOL_SOCKET, SO_SNDBUF, &wakes, sizeof(wakes));
-	setsockopt(*theirs, SOL_SOCKET, SO_SNDBUF, &full, sizeof(full));
-	rc = san_shmq_peek_init(*ours);
-	if (rc == 0)
-		rc = name_pair(*ours);
-	if (rc == 0)
-		return 0;
-	close(*ours);
-	close(*theirs);
-	*ours = *theirs = -1;
-	return rc;
-}
-
-uint64_t
-san_socks_pair_ids(int end, uint64_t *cookie)
-{
-	socklen_t len = sizeof(*cookie);
-	struct stat st;
-
-	if (fstat(end, &st) != 0 ||
-	    getsockopt(end, SOL_SOCKET, SO_COOKIE, cookie, &len) != 0)
-		return 0;
-	return st.st_ino;
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &wakes, sizeof(wakes));
+	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &full, sizeof(full));
+	rc = san_shmq_peek_init(fds[0]);
+	/* an abstract address of our end, by which a program recognizes an inherited socket */
+	arc4random_buf(random, sizeof(random)); /* random, so that nothing else can bind it first */
+	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1,
+		     SAN_SOCK_PEER "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+	if (rc == 0 && bind(fds[0], (const struct sockaddr *)&addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0)
+		rc = -errno;
+	if (rc != 0) {
+		close(fds[0]);
+		close(fds[1]);
+		return rc;
+	}
+	s->pair = fds[0];
+	*shadow = fds[1];
+	if (fstat(*shadow, &st) == 0 &&
+	    getsockopt(*shadow, SOL_SOCKET, SO_COOKIE, &s->shadow, &len) == 0)
+		s->inode = st.st_ino;
+	return 0;
 }
 
 /** The next message from the program's end of the pair. */

@@ -45,13 +45,28 @@ struct app_sock *san_socks_take(struct app_port *port, uid_t uid, uid_t owner, s
 struct app_sock *san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel);
 /** Release an entry and all that it owns. */
 void san_socks_release(struct app_sock *s);
+/** Do so, and end it on the lcore first. */
+void san_socks_discard(struct app_sock *s);
 /** Create the memory shared with programs; *type*: SOCK_STREAM or SOCK_DGRAM. */
 int san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type);
-/** Create the pair. *shadow* is the program's end, the caller's. */
-int san_socks_new_pair(struct app_sock *s, int *shadow);
 /** Watch for the program's end, or the listener, to close. */
 int san_socks_watch_pair(const struct app_sock *s);
 int san_socks_watch_token(const struct app_sock *s);
+
+/* ---- socks_pair.c ---- */
+
+/** Create the pair. *shadow* is the program's end, the caller's. 0 or -errno, with nothing open. */
+int san_socks_pair_make(struct app_sock *s, int *shadow);
+/** Notify the lcore of the rings of *s*. */
+void san_socks_pair_doorbell(struct app_sock *s);
+/**
+ * Read the pair, as far as the ring has room. Datagrams are sent by the kernel's socket, which has
+ * the same address. Bytes of streams are appended to those in the ring.
+ *
+ * @return
+ *   True: there may be more, try again later.
+ */
+bool san_socks_pair_read(struct app_sock *s);
 
 /* ---- socks_udp.c ---- */
 

@@ -104,33 +104,23 @@ do_refuse(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/*
- * True if the peer has received all data and the end. Data that only the stream has accepted could
- * still be lost.
- */
-static bool
-socks_tcp_is_drained(struct san_core *core, const struct app_sock *s)
-{
-	const struct san_stream *session = san_core_stream(core, s->qpn);
-	const struct san_socks *all = san_core_socks(core);
-
-	if (san_sock_stream_is_over(all, s->id) || session == NULL)
-		return true;
-	return san_sock_stream_is_drained(all, s->id) && san_stream_is_drained(session);
-}
-
 /* True if it can be released. If that loses data, the peer gets a reset, as with TCP. */
 static int
 do_shut(struct san_engine *e, void *arg)
 {
-	const struct tcp_call *c = arg;
+	const struct app_sock *s = ((const struct tcp_call *)arg)->s;
 	struct san_core *core = san_engine_lcore_core(e);
 	struct san_socks *all = san_core_socks(core);
+	const struct san_stream *session;
 
-	if (san_sock_stream_is_reset(all, c->s->id))
+	if (san_sock_stream_is_reset(all, s->id))
 		return true;
-	san_sock_stream_shut(all, c->s->id);
-	return socks_tcp_is_drained(core, c->s);
+	san_sock_stream_shut(all, s->id);
+	session = san_core_stream(core, s->qpn);
+	if (san_sock_stream_is_over(all, s->id) || session == NULL)
+		return true;
+	/* data that only the stream has accepted could still be lost */
+	return san_sock_stream_is_drained(all, s->id) && san_stream_is_drained(session);
 }
 
 static int
@@ -226,7 +216,7 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	if (rc == 0)
 		rc = san_socks_memory(s, guard, SOCK_STREAM);
 	if (rc == 0)
-		rc = san_socks_new_pair(s, shadow);
+		rc = san_socks_pair_make(s, shadow);
 	if (rc == 0)
 		rc = socks_tcp_call_engine(s, socks_tcp_do_add, 0);
 	if (rc != 0)
@@ -236,13 +226,6 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = s;
 	san_users_count(s->port->index, s->owner, USERS_QPS, 1);
 	return san_socks_watch_pair(s);
-}
-
-static void
-socks_tcp_discard(struct app_sock *s)
-{
-	san_socks_tcp_end(s);
-	san_socks_release(s);
 }
 
 void
@@ -334,7 +317,7 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
 	memcpy(s->ip, ip.b, sizeof(s->ip));
-	rc = san_socks_new_pair(s, &a->ans.fd);
+	rc = san_socks_pair_make(s, &a->ans.fd);
 	s->inode = facts->inode; /* a listener stays a socket of the kernel */
 	s->cookie = facts->cookie;
 	if (rc == 0)
@@ -384,28 +367,14 @@ socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener
 
 /* ---- connections from peers ---- */
 
-static void
-name_peer(struct app_sock *s, const struct shmq_event *ev, const struct hello *h,
-	  uint16_t tcp_port)
-{
-	struct san_sock_shm *shm = s->mem.mem;
-	struct san_inet_addr peer;
-	struct san_ip ip;
-
-	memcpy(ip.b, h->dst, sizeof(ip.b));
-	san_socks_fill_addr(&shm->local, &ip, tcp_port, san_wire_ip_is_v4(&ip) ? AF_INET : AF_INET6,
-			    0);
-	/* its address comes from the link, not from the message */
-	if (san_inet_addr_parse(ev->peer, &peer) == 0)
-		san_socks_fill_addr(&shm->peer, &peer.ip, ntohs(h->sport), shm->local.family, 0);
-}
-
 static int
 socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uint16_t tcp_port)
 {
 	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.request = ev->request}};
 	struct sockaddr_in name;
 	struct app_sock *l, *s = NULL;
+	struct san_inet_addr peer;
+	struct san_sock_shm *shm;
 	struct shmq_rep no_answer;
 	struct san_ip dst;
 	struct hello h;
@@ -432,7 +401,13 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 	s->listener = l->cookie;
 	rc = stream_make(s, 0, &s->held);
 	if (rc == 0) {
-		name_peer(s, ev, &h, tcp_port);
+		shm = s->mem.mem;
+		san_socks_fill_addr(&shm->local, &dst, tcp_port,
+				    san_wire_ip_is_v4(&dst) ? AF_INET : AF_INET6, 0);
+		/* its address comes from the link, not from the message */
+		if (san_inet_addr_parse(ev->peer, &peer) == 0)
+			san_socks_fill_addr(&shm->peer, &peer.ip, ntohs(h.sport),
+					    shm->local.family, 0);
 		memcpy(s->ip, dst.b, sizeof(s->ip));
 		s->tcp_port = tcp_port;
 		req.id = s->qpn;
@@ -440,7 +415,7 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 		rc = san_dpdk_call(port->ctx, &req);
 	}
 	if (rc != 0)
-		socks_tcp_discard(s);
+		san_socks_discard(s);
 	return rc;
 }
 
@@ -558,7 +533,7 @@ san_socks_tcp_bound(struct app_sock *s, const struct helper_msg *m, struct shmq_
 	int rc = m->rc == 0 ? begin_connect(s, &m->facts, rep) : m->rc;
 
 	if (rc != 0)
-		socks_tcp_discard(s);
+		san_socks_discard(s);
 	return rc;
 }
 
@@ -588,7 +563,7 @@ serve_connect(struct app *a, const struct shmq_req *req)
 		rc = local->sin_port == 0 ? ask_name(s, a, p->facts->local.ss_family) :
 					    begin_connect(s, p->facts, rep);
 	if (rc != 0 && rc != -EINPROGRESS)
-		socks_tcp_discard(s);
+		san_socks_discard(s);
 	return rc;
 }
 

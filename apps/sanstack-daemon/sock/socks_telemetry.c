@@ -80,19 +80,6 @@ state_of(const struct app_sock *s, const struct san_sock_shm *shm)
 	return names[RTE_MIN(state, RTE_DIM(names) - 1)];
 }
 
-/* The state of the rings. The program's positions may be wrong. */
-static void
-add_rings(struct rte_tel_data *d, const struct san_sock_shm *shm)
-{
-	rte_tel_data_add_dict_u64(d, "unread",
-				  (uint32_t)(atomic_load(&shm->rx_tail) -
-					     atomic_load(&shm->rx_head)));
-	rte_tel_data_add_dict_u64(d, "unsent",
-				  (uint32_t)(atomic_load(&shm->tx_tail) -
-					     atomic_load(&shm->tx_head)));
-	rte_tel_data_add_dict_u64(d, "drops", atomic_load(&shm->nb_drops));
-}
-
 static int
 add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 {
@@ -111,7 +98,14 @@ add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 		add_name(one, "local", shm->local.ip, shm->local.port);
 		if (shm->peer.family != 0)
 			add_name(one, "peer", shm->peer.ip, shm->peer.port);
-		add_rings(one, shm);
+		/* the state of the rings; the program's positions may be wrong */
+		rte_tel_data_add_dict_u64(one, "unread",
+					  (uint32_t)(atomic_load(&shm->rx_tail) -
+						     atomic_load(&shm->rx_head)));
+		rte_tel_data_add_dict_u64(one, "unsent",
+					  (uint32_t)(atomic_load(&shm->tx_tail) -
+						     atomic_load(&shm->tx_head)));
+		rte_tel_data_add_dict_u64(one, "drops", atomic_load(&shm->nb_drops));
 	}
 	rte_tel_data_add_dict_u64(one, "uid", s->uid);
 	rte_tel_data_add_dict_u64(one, "accepted", s->token >= 0);

@@ -192,7 +192,7 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	rc = check_names(s->port, &names, &a->ans.rep);
 	names.port = 0; /* nothing is received before a helper holds the port */
 	if (rc == 0)
-		rc = san_socks_new_pair(s, &a->ans.fd);
+		rc = san_socks_pair_make(s, &a->ans.fd);
 	if (rc == 0)
 		rc = san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_add, &call);
 	if (rc != 0)
@@ -204,33 +204,19 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	return rc;
 }
 
-/* The kernel's socket need not receive what the port receives. */
-static int
-ask_carry(const struct app_sock *s, const struct app *a, bool local_only)
-{
-	const struct san_engine_port *port = s->port->ctx->port;
-	struct helper_msg m = {
-		.op = HELPER_CARRY,
-		.filter = {
-			.if_index = san_engine_sock_if_index(port),
-			.whole_v4 = san_engine_sock_whole_v4(port),
-			.local_only = local_only,
-		},
-	};
-
-	return san_socks_ask(s, &m, a);
-}
-
-static void
-socks_udp_discard(struct app_sock *s)
-{
-	san_socks_udp_end(s);
-	san_socks_release(s);
-}
-
 int
 san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 {
+	const struct san_engine_port *port = a->port->ctx->port;
+	struct helper_msg m = {
+		.op = HELPER_CARRY,
+		/* the kernel's socket need not receive what the port receives */
+		.filter = {
+			.if_index = san_engine_sock_if_index(port),
+			.whole_v4 = san_engine_sock_whole_v4(port),
+			.local_only = req->sock.local_only != 0,
+		},
+	};
 	struct passed *p = a->passed;
 	struct shmq_rep *rep = &a->ans.rep;
 	struct app_sock *s;
@@ -250,9 +236,9 @@ san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 		return rc;
 	}
 	san_socks_keep(s, p);
-	rc = ask_carry(s, a, req->sock.local_only != 0);
+	rc = san_socks_ask(s, &m, a);
 	if (rc != -EINPROGRESS)
-		socks_udp_discard(s);
+		san_socks_discard(s);
 	return rc;
 }
 
@@ -270,7 +256,7 @@ san_socks_udp_carried(struct app_sock *s, const struct helper_msg *m, struct shm
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	if (rc != 0)
-		socks_udp_discard(s);
+		san_socks_discard(s);
 	return rc;
 }
 
@@ -304,17 +290,6 @@ socks_udp_place_of(const struct app_sock *s, const uint8_t group[16])
 	for (i = 0; i < s->nb_groups && memcmp(s->groups[i], group, 16) != 0; i++)
 		;
 	return i;
-}
-
-static void
-note_group(struct app_sock *s, const uint8_t group[16], bool leaves)
-{
-	uint32_t i = socks_udp_place_of(s, group);
-
-	if (leaves && i < s->nb_groups)
-		memcpy(s->groups[i], s->groups[--s->nb_groups], 16);
-	else if (!leaves && i == s->nb_groups && i < SAN_SOCK_GROUPS)
-		memcpy(s->groups[s->nb_groups++], group, 16);
 }
 
 /* Number of groups of *owner*, or of all (NULL), without *group*. */
@@ -357,6 +332,7 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 	bool leaves = req->sock.leaves != 0;
 	struct san_ip group;
 	struct sock_call call = {.s = s, .group = &group};
+	uint32_t i;
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
@@ -365,10 +341,14 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 	rc = san_engine_loop_call(san_socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */
-	if (rc == 0)
-		note_group(s, group.b, leaves);
-	if (rc == 0)
+	if (rc == 0) {
+		i = socks_udp_place_of(s, group.b);
+		if (leaves && i < s->nb_groups)
+			memcpy(s->groups[i], s->groups[--s->nb_groups], 16);
+		else if (!leaves && i == s->nb_groups && i < SAN_SOCK_GROUPS)
+			memcpy(s->groups[s->nb_groups++], group.b, 16);
 		rc = san_engine_sock_groups(s->port->ctx->port);
+	}
 	return rc == 0 ? 0 : san_socks_refuse(rep, rc, "the port can't be in that group");
 }
 

@@ -254,20 +254,6 @@ san_helper_ask(struct helper *h, const struct helper_msg *m, int fd)
 	return 0;
 }
 
-static void
-send_outgoing(struct helper *h)
-{
-	struct outgoing *o;
-
-	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
-	       san_shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
-		STAILQ_REMOVE_HEAD(&h->outgoing, link);
-		if (o->fd >= 0)
-			close(o->fd); /* the message holds a reference to the file */
-		free(o);
-	}
-}
-
 void
 san_helper_close(struct helper *h, int32_t handle)
 {
@@ -469,21 +455,10 @@ close_some(void)
 
 /* ---- timeouts ---- */
 
-static void
-log_late(struct helper *h, uint64_t now_ns)
-{
-	if (h->was_late || !san_helper_is_late(h, now_ns))
-		return;
-	LOG_OF(h->uid, WARNING,
-	       "uid=%u: a descriptor of its programs holds up its helper; requests with "
-	       "descriptors wait",
-	       h->uid);
-	h->was_late = true;
-}
-
 uint64_t
 san_helper_step(uint64_t now_ns)
 {
+	struct outgoing *o;
 	struct helper *h;
 	bool waits;
 
@@ -491,9 +466,21 @@ san_helper_step(uint64_t now_ns)
 		;
 	waits = !STAILQ_EMPTY(&helpers.unclosed);
 	LIST_FOREACH(h, &helpers.all, link) {
-		send_outgoing(h);
-		waits |= !STAILQ_EMPTY(&h->outgoing);
-		log_late(h, now_ns);
+		while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
+		       san_shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
+			STAILQ_REMOVE_HEAD(&h->outgoing, link);
+			if (o->fd >= 0)
+				close(o->fd); /* the message holds a reference to the file */
+			free(o);
+		}
+		waits |= o != NULL;
+		if (h->was_late || !san_helper_is_late(h, now_ns))
+			continue;
+		LOG_OF(h->uid, WARNING,
+		       "uid=%u: a descriptor of its programs holds up its helper; requests with "
+		       "descriptors wait",
+		       h->uid);
+		h->was_late = true;
 	}
 	helper_reap();
 	return waits ? now_ns + AGAIN_NS : SAN_TIME_NEVER;

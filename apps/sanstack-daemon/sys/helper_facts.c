@@ -69,18 +69,6 @@ is_closed(int fd)
 		info.tcpi_state == TCP_CLOSE;
 }
 
-static void
-helper_facts_read_names(int fd, struct helper_facts *f)
-{
-	socklen_t len = sizeof(f->local);
-
-	if (getsockname(fd, (struct sockaddr *)&f->local, &len) != 0)
-		f->local.ss_family = 0;
-	len = sizeof(f->peer);
-	if (getpeername(fd, (struct sockaddr *)&f->peer, &len) != 0)
-		f->peer.ss_family = 0;
-}
-
 /* The options that apply to sent packets. */
 static void
 helper_facts_read_sending(int fd, struct helper_facts *f)
@@ -105,6 +93,7 @@ helper_facts_read_sending(int fd, struct helper_facts *f)
 void
 san_helper_facts_read(int fd, struct helper_facts *f)
 {
+	socklen_t len = sizeof(f->local);
 	struct stat st;
 
 	memset(f, 0, sizeof(*f));
@@ -125,7 +114,11 @@ san_helper_facts_read(int fd, struct helper_facts *f)
 	f->nonblock = (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
 	f->listens = san_helper_facts_int(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1;
 	f->is_closed = f->protocol == IPPROTO_TCP && is_closed(fd);
-	helper_facts_read_names(fd, f);
+	if (getsockname(fd, (struct sockaddr *)&f->local, &len) != 0)
+		f->local.ss_family = 0;
+	len = sizeof(f->peer);
+	if (getpeername(fd, (struct sockaddr *)&f->peer, &len) != 0)
+		f->peer.ss_family = 0;
 	/*
 	 * A socket that was connected still reports its old port, but another socket may own the
 	 * port now. Bind the socket again. EINVAL: it still owns the port. IPv4 and IPv6 have the

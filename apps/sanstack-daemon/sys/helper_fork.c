@@ -47,22 +47,6 @@ helper_fork_separate(int sock)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static void __attribute__((noreturn))
-be_helper(uid_t uid, int control, int data, bool seccomp)
-{
-	char err[256];
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "san-helper");
-	setproctitle("helper of user %u", uid);
-	if (seccomp && san_sandbox_enter(SANDBOX_HELPER, err, sizeof(err)) != 0)
-		_exit(1);
-	san_helper_run_begin(control, data);
-	while (san_helper_run_turn(true))
-		;
-	_exit(0);
-}
-
 /*
  * The child's exit makes the last close() of each descriptor. The child waits on the pipe until the
  * descriptors of this process are closed.
@@ -95,6 +79,7 @@ helper_fork_main(int sock, bool seccomp)
 {
 	int fds[SHMQ_FDS];
 	struct request req;
+	char err[256];
 	uint32_t nb;
 
 	while (san_shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
@@ -104,7 +89,15 @@ helper_fork_main(int sock, bool seccomp)
 		}
 		if (nb == 2 && fork() == 0) {
 			close(sock);
-			be_helper(req.uid, fds[0], fds[1], seccomp);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			prctl(PR_SET_NAME, "san-helper");
+			setproctitle("helper of user %u", req.uid);
+			if (seccomp && san_sandbox_enter(SANDBOX_HELPER, err, sizeof(err)) != 0)
+				_exit(1);
+			san_helper_run_begin(fds[0], fds[1]);
+			while (san_helper_run_turn(true))
+				;
+			_exit(0);
 		}
 		while (nb > 0)
 			close(fds[--nb]);

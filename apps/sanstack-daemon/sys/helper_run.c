@@ -84,30 +84,24 @@ close_all(const int *fds, uint32_t nb)
 
 /* ---- questions ---- */
 
-/* Pass memory to the daemon only if its seals keep the program from harming the daemon. */
-static int
-fetch_memory(struct helper_msg *m, int fd)
-{
-	const char *why;
-
-	if (san_shmq_mem_check(fd, m->req.mr.offset, m->req.mr.length, &why) == 0)
-		return fd;
-	snprintf(m->why, sizeof(m->why), "%s", why);
-	return -1;
-}
-
 static void
 serve_fetch(struct helper_msg *m, int sock)
 {
 	int fds[SHMQ_FDS], memory = -1;
+	const char *why;
 	uint32_t nb;
 
 	memset(&m->req, 0, sizeof(m->req));
 	m->why[0] = '\0';
 	m->handle = -1;
 	m->rc = san_shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb);
-	if (m->rc == 0 && nb == 1 && m->req.type == SHMQ_MR_ADD)
-		memory = fetch_memory(m, fds[0]);
+	if (m->rc == 0 && nb == 1 && m->req.type == SHMQ_MR_ADD) {
+		/* its seals must keep the program from harming the daemon */
+		if (san_shmq_mem_check(fds[0], m->req.mr.offset, m->req.mr.length, &why) == 0)
+			memory = fds[0];
+		else
+			snprintf(m->why, sizeof(m->why), "%s", why);
+	}
 	if (m->rc == 0 && nb == 1 && m->req.type >= SHMQ_SOCK_CARRY &&
 	    m->req.type < SHMQ_TYPES) {
 		san_helper_facts_read(fds[0], &m->facts);
@@ -115,18 +109,6 @@ serve_fetch(struct helper_msg *m, int sock)
 	}
 	helper_run_answer(m, memory);
 	close_all(fds, nb);
-}
-
-static void
-serve_discard(struct helper_msg *m, int sock)
-{
-	int fds[SHMQ_FDS];
-	struct shmq_req any;
-	uint32_t nb;
-
-	san_shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
-	close_all(fds, nb); /* the answer promises that the descriptors are closed */
-	helper_run_answer(m, -1);
 }
 
 /* ---- carried sockets ---- */
@@ -150,18 +132,6 @@ helper_run_find(int fd)
 		if (c->fd == fd)
 			return c;
 	return NULL;
-}
-
-static void
-turn_options_on(struct carried *c)
-{
-	int i, v6 = c->family == AF_INET6;
-	const int on = 1;
-
-	for (i = 0; i < OPTIONS; i++) {
-		c->had[i] = san_helper_facts_int(c->fd, options[v6][i].level, options[v6][i].name);
-		setsockopt(c->fd, options[v6][i].level, options[v6][i].name, &on, sizeof(on));
-	}
 }
 
 /* Restore the options: other processes may share the socket, or the program keeps it. */
@@ -190,7 +160,8 @@ helper_run_carry(struct helper_msg *m)
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data = {.fd = m->handle}};
 	struct helper_filter filter = m->filter;
 	struct carried *c = calloc(1, sizeof(*c));
-	int rc = c != NULL ? san_helper_facts_hold_name(m->handle) : -ENOMEM;
+	int i, v6, rc = c != NULL ? san_helper_facts_hold_name(m->handle) : -ENOMEM;
+	const int on = 1;
 
 	if (rc != 0) {
 		free(c);
@@ -203,7 +174,11 @@ helper_run_carry(struct helper_msg *m)
 	c->device = m->facts.device;
 	c->local = m->facts.local;
 	c->is_ready = true;
-	turn_options_on(c);
+	v6 = c->family == AF_INET6;
+	for (i = 0; i < OPTIONS; i++) {
+		c->had[i] = san_helper_facts_int(c->fd, options[v6][i].level, options[v6][i].name);
+		setsockopt(c->fd, options[v6][i].level, options[v6][i].name, &on, sizeof(on));
+	}
 	LIST_INSERT_HEAD(&us.carried, c, link);
 	rc = san_sock_filter_port(m->handle, &filter);
 	/* edge-triggered: it stays readable after its end, and while it has an unread error */
@@ -234,29 +209,6 @@ bind_once(const struct helper_msg *m)
 	return rc;
 }
 
-static int
-bind_to(struct helper_msg *m)
-{
-	int i, rc = -EADDRINUSE;
-
-	for (i = 0; i < BIND_TRIES && rc == -EADDRINUSE; i++)
-		rc = bind_once(m);
-	san_helper_facts_read(m->handle, &m->facts);
-	return rc;
-}
-
-/* Pass a socket to the application, or an error if it can't be passed. */
-static int
-helper_run_give_socket(struct helper_msg *m, int sock)
-{
-	int rc = san_shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
-
-	if (rc != -ETOOMANYREFS)
-		return rc;
-	m->rep.rc = rc;
-	return san_shmq_send(sock, &m->rep, sizeof(m->rep), -1, false);
-}
-
 /*
  * Send one datagram that a program wrote without the library. It is lost if the kernel has no room.
  * False: none is left.
@@ -281,15 +233,25 @@ helper_run_send_dgram(void)
 static void
 helper_run_serve(struct helper_msg *m, int sock)
 {
+	int i, fds[SHMQ_FDS];
+	struct shmq_req any;
+	uint32_t nb;
+
 	switch (m->op) {
 	case HELPER_FETCH:
 		serve_fetch(m, sock);
 		break;
 	case HELPER_DISCARD:
-		serve_discard(m, sock);
+		san_shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
+		close_all(fds, nb); /* the answer promises that the descriptors are closed */
+		helper_run_answer(m, -1);
 		break;
 	case HELPER_GIVE:
-		m->rc = helper_run_give_socket(m, sock);
+		m->rc = san_shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
+		if (m->rc == -ETOOMANYREFS) { /* the application gets the error instead */
+			m->rep.rc = m->rc;
+			m->rc = san_shmq_send(sock, &m->rep, sizeof(m->rep), -1, false);
+		}
 		helper_run_answer(m, -1);
 		break;
 	case HELPER_LOOK:
@@ -301,7 +263,10 @@ helper_run_serve(struct helper_msg *m, int sock)
 		helper_run_answer(m, -1);
 		break;
 	case HELPER_BIND:
-		m->rc = bind_to(m);
+		m->rc = -EADDRINUSE;
+		for (i = 0; i < BIND_TRIES && m->rc == -EADDRINUSE; i++)
+			m->rc = bind_once(m);
+		san_helper_facts_read(m->handle, &m->facts);
 		helper_run_answer(m, -1);
 		break;
 	default: /* CLOSE: answer when it is done */
@@ -348,21 +313,6 @@ helper_run_read_control(struct msghdr *msg, struct helper_dgram *d)
 	}
 }
 
-static void
-helper_run_read_source(const struct sockaddr_storage *from, struct helper_dgram *d)
-{
-	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
-
-	if (from->ss_family == AF_INET) {
-		memcpy(d->src + 12, &in->sin_addr, 4);
-		d->sport = ntohs(in->sin_port);
-	} else {
-		memcpy(d->src, &in6->sin6_addr, 16);
-		d->sport = ntohs(in6->sin6_port);
-	}
-}
-
 /* Check for room in the data channel before receiving: a datagram without room would be lost. */
 static bool
 helper_run_has_room(void)
@@ -383,6 +333,8 @@ pump_one(const struct carried *c)
 		uint8_t bytes[HELPER_DGRAM];
 	} out;
 	struct sockaddr_storage from = {.ss_family = AF_INET};
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&from;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&from;
 	struct iovec iov = {out.bytes, sizeof(out.bytes)};
 	struct msghdr msg = {
 		.msg_name = &from,
@@ -403,10 +355,15 @@ pump_one(const struct carried *c)
 		.src = {[10] = 0xff, [11] = 0xff},
 		.dst = {[10] = 0xff, [11] = 0xff},
 	};
-	if (n >= 0) {
-		helper_run_read_source(&from, &out.d);
-		helper_run_read_control(&msg, &out.d);
+	if (n >= 0 && from.ss_family == AF_INET) {
+		memcpy(out.d.src + 12, &in->sin_addr, 4);
+		out.d.sport = ntohs(in->sin_port);
+	} else if (n >= 0) {
+		memcpy(out.d.src, &in6->sin6_addr, 16);
+		out.d.sport = ntohs(in6->sin6_port);
 	}
+	if (n >= 0)
+		helper_run_read_control(&msg, &out.d);
 	send(us.data, &out, sizeof(out.d) + (n > 0 ? (size_t)n : 0), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }
@@ -461,23 +418,16 @@ now_ms(void)
 /* ---- the loop ---- */
 
 static void
-serve_control(void)
-{
-	struct helper_msg m;
-	int sock, rc;
-
-	while ((rc = san_shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
-		helper_run_serve(&m, sock);
-	us.is_over = rc != -EAGAIN;
-}
-
-static void
 helper_run_on_event(const struct epoll_event *ev)
 {
+	struct helper_msg m;
 	struct carried *c;
+	int sock, rc;
 
 	if (ev->data.fd == us.control) {
-		serve_control();
+		while ((rc = san_shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
+			helper_run_serve(&m, sock);
+		us.is_over = rc != -EAGAIN;
 	} else if (ev->data.fd == us.data) {
 		us.is_full = us.is_full && (ev->events & EPOLLOUT) == 0;
 		helper_run_send_dgram();
