@@ -15,9 +15,7 @@
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
-#include "sock_opt.h"
 #include "sock_real.h"
-#include "sock_ring.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
 #include "sock_udp.h"
@@ -248,7 +246,8 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 		return BY_KERNEL(pinned, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
 	if (timeout != NULL && san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
 		err = EFAULT;
-	else if (timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec >= 1000000000))
+	else if (timeout != NULL &&
+		 (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec >= 1000000000))
 		err = EINVAL;
 	if (err != 0) {
 		san_sock_fd_put(f);

@@ -67,10 +67,12 @@ EXPORT int
 select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
 	struct timespec ts, began, now;
+	bool is_bad = timeout != NULL &&
+		(san_sock_touch_is_bad(timeout, sizeof(*timeout)) || timeout->tv_sec < 0 ||
+		 timeout->tv_usec < 0);
 	int rc;
 
-	if ((timeout != NULL && (san_sock_touch_is_bad(timeout, sizeof(*timeout)) || timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
-	    !san_sock_wait_concerns_sets(n, in, out, except))
+	if (is_bad || !san_sock_wait_concerns_sets(n, in, out, except))
 		return REAL(select)(n, in, out, except, timeout);
 	if (timeout == NULL)
 		return san_sock_wait_select(n, in, out, except, NULL, NULL);

@@ -11,7 +11,6 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_hooks.h"
 #include "sock_real.h"
 #include "sock_ring.h"

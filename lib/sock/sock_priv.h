@@ -74,9 +74,6 @@ struct san_sock *san_sock_find(struct san_socks *all, const struct san_inet_dgra
 struct san_sock *san_sock_find_next(struct san_socks *all, const struct san_inet_dgram *d,
 				    struct san_sock *s);
 
-/** Whether it is the unspecified address. */
-bool san_sock_find_is_any(const struct san_ip *ip);
-
 static inline bool
 san_sock_is_stream(const struct san_sock *s)
 {

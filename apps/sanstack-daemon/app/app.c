@@ -25,7 +25,6 @@
 #include "engine_clock.h"
 #include "rtsan_priv.h"
 #include "logging.h"
-#include "san_log.h"
 #include "users.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)

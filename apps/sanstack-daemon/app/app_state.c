@@ -22,7 +22,6 @@
 #include "app_priv.h"
 #include "app_state.h"
 #include "ports.h"
-#include "san_seq.h"
 
 #define NO_PORT UINT16_MAX
 

@@ -14,7 +14,6 @@
 #include "engine_clock.h"
 #include "san_assert.h"
 #include "logging.h"
-#include "san_log.h"
 #include "san_time.h"
 #include "shmq_guard.h"
 #include "users.h"

@@ -74,14 +74,6 @@ san_socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t p
 }
 
 bool
-san_socks_is_any(const struct san_ip *ip)
-{
-	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
-
-	return san_wire_ip_eq(ip, &any6) || san_wire_ip_eq(ip, &any4);
-}
-
-bool
 san_socks_is_ours(const struct app_port *port, const struct san_ip *ip)
 {
 	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
@@ -440,10 +432,7 @@ san_socks_expire(struct apps *all, uint64_t now_ns)
 static int
 serve_carried(struct app_sock *s, struct app *a, const struct shmq_req *req)
 {
-	struct helper_msg look = {.op = HELPER_LOOK}, give = {
-							      .op = HELPER_GIVE,
-							      .rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI},
-						      };
+	struct helper_msg m = {.op = HELPER_LOOK};
 	struct shmq_rep *rep = &a->ans.rep;
 	int rc;
 
@@ -457,12 +446,15 @@ serve_carried(struct app_sock *s, struct app *a, const struct shmq_req *req)
 		a->ans.fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
 		return a->ans.fd < 0 ? -errno : 0;
 	case SHMQ_SOCK_KERNEL: /* the helper sends the answer */
-		rc = s->kernel >= 0 ? san_socks_ask(s, &give, a) : -EBADF;
+		m.op = HELPER_GIVE;
+		m.rep.magic = SHMQ_MAGIC;
+		m.rep.abi = SHMQ_ABI;
+		rc = s->kernel >= 0 ? san_socks_ask(s, &m, a) : -EBADF;
 		a->is_answered = rc == -EINPROGRESS;
 		return rc;
 	case SHMQ_SOCK_SYNC:
 		/* the properties of a stream do not change */
-		return s->kind == SOCKS_DGRAM ? san_socks_ask(s, &look, a) : 0;
+		return s->kind == SOCKS_DGRAM ? san_socks_ask(s, &m, a) : 0;
 	default:
 		return s->kind == SOCKS_DGRAM ? san_socks_udp_group(s, req, rep) : 0;
 	}
@@ -510,7 +502,7 @@ san_socks_serve(struct app *a, const struct shmq_req *req)
 {
 	int rc = socks_serve_one(a, req);
 
-	/* only those to carry a socket have a reason */
+	/* other requests carry no socket */
 	if ((req->type != SHMQ_SOCK_CARRY && req->type != SHMQ_SOCK_LISTEN &&
 	     req->type != SHMQ_SOCK_CONNECT) ||
 	    a->passed == NULL)

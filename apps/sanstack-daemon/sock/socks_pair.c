@@ -30,7 +30,7 @@ san_socks_pair_make(struct app_sock *s, int *shadow)
 	 */
 	const int wakes = 100000, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(s->shadow);
+	socklen_t len;
 	uint64_t random[2];
 	struct stat st;
 	int fds[2], n, rc;
@@ -44,7 +44,8 @@ san_socks_pair_make(struct app_sock *s, int *shadow)
 	arc4random_buf(random, sizeof(random)); /* random, so that nothing else can bind it first */
 	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1,
 		     SAN_SOCK_PEER "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-	if (rc == 0 && bind(fds[0], (const struct sockaddr *)&addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0)
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	if (rc == 0 && bind(fds[0], (const struct sockaddr *)&addr, len) != 0)
 		rc = -errno;
 	if (rc != 0) {
 		close(fds[0]);
@@ -53,6 +54,7 @@ san_socks_pair_make(struct app_sock *s, int *shadow)
 	}
 	s->pair = fds[0];
 	*shadow = fds[1];
+	len = sizeof(s->shadow);
 	if (fstat(*shadow, &st) == 0 &&
 	    getsockopt(*shadow, SOL_SOCKET, SO_COOKIE, &s->shadow, &len) == 0)
 		s->inode = st.st_ino;
@@ -134,12 +136,6 @@ pair_do_doorbell(struct san_engine *e, void *arg)
 	return 0;
 }
 
-void
-san_socks_pair_doorbell(struct app_sock *s)
-{
-	san_engine_loop_call(san_socks_engine(s->port), pair_do_doorbell, s);
-}
-
 bool
 san_socks_pair_read(struct app_sock *s)
 {
@@ -152,7 +148,7 @@ san_socks_pair_read(struct app_sock *s)
 			return false;
 		s->is_waited_for |= s->kind == SOCKS_LISTENER;
 		if (next.is_full && s->kind != SOCKS_LISTENER)
-			san_socks_pair_doorbell(s);
+			san_engine_loop_call(san_socks_engine(s->port), pair_do_doorbell, s);
 		if (!may_read(s, next.is_full) ||
 		    (next.has_fds && (h = san_helper_of(s->owner, false)) == NULL))
 			return true;

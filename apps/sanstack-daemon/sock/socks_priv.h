@@ -28,7 +28,6 @@ void san_socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *i
 			     uint32_t *scope);
 void san_socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
 			 uint16_t family, uint32_t scope);
-bool san_socks_is_any(const struct san_ip *ip);
 /** True if *ip* is an address of the port. */
 bool san_socks_is_ours(const struct app_port *port, const struct san_ip *ip);
 /** Check that the kernel's socket can be carried. 0, or -errno with a text. */
@@ -57,8 +56,6 @@ int san_socks_watch_token(const struct app_sock *s);
 
 /** Create the pair. *shadow* is the program's end, the caller's. 0 or -errno, with nothing open. */
 int san_socks_pair_make(struct app_sock *s, int *shadow);
-/** Notify the lcore of the rings of *s*. */
-void san_socks_pair_doorbell(struct app_sock *s);
 /**
  * Read the pair, as far as the ring has room. Datagrams are sent by the kernel's socket, which has
  * the same address. Bytes of streams are appended to those in the ring.

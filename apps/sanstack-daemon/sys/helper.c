@@ -21,7 +21,6 @@
 #include "helper.h"
 #include "helper_fork.h"
 #include "logging.h"
-#include "san_log.h"
 #include "san_time.h"
 
 #define EVENTS      16
