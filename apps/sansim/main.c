@@ -14,7 +14,6 @@
 #include <rte_common.h>
 
 #include "sim_eal.h"
-#include "sim_report.h"
 #include "sim_swarm.h"
 #include "sim_world.h"
 
@@ -352,10 +351,7 @@ sansim_run(struct args *a)
 	if (san_sim_world_create(&a->conf, &a->watch, &w) != 0)
 		return EXIT_USAGE;
 	san_sim_world_run(w);
-	if (a->json != NULL)
-		rc = sansim_write_json(w, a->json);
-	else
-		rc = 0;
+	rc = a->json != NULL ? sansim_write_json(w, a->json) : 0;
 	if (a->json == NULL || strcmp(a->json, "-") != 0)
 		san_sim_report_text(w, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Invariants of a run, one file each. A checker gets notes of what the programs see
+ * Invariants of a run. A checker gets notes of what the programs see
  * (san_sim_check_note()), examines a host after its round, and judges the end of the run. It
  * reports with san_sim_world_fail() and changes nothing.
  */
@@ -54,10 +54,6 @@ extern const struct sim_checker sim_check_complete;
 extern const struct sim_checker sim_check_place;
 extern const struct sim_checker sim_check_grant;
 extern const struct sim_checker sim_check_pcb;
-extern const struct sim_checker sim_check_core;
-extern const struct sim_checker sim_check_leak;
-extern const struct sim_checker sim_check_progress;
-extern const struct sim_checker sim_check_fair;
 
 int san_sim_check_create(struct sim_world *w);
 void san_sim_check_destroy(struct sim_world *w);

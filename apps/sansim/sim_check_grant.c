@@ -28,36 +28,18 @@ struct seen {
 	uint64_t rtt_ns; /* the longest */
 };
 
-/* Granted bytes that may still arrive, also again: all but those placed in order. */
-static uint32_t
-check_grant_due(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
-{
-	bool in_turn = !tc->peer.ordered || r->rsn == tc->rx_base;
-
-	if (!r->solicited || r->state == SAN_RXN_REFUSED || r->state == SAN_RXN_ABORTED)
-		return 0;
-	return r->granted - (in_turn ? r->received : 0);
-}
-
-/* Smallest remainder that a grant may leave. */
-static uint32_t
-least_left(const struct sim_world *w, const struct san_tl *tl)
-{
-	uint32_t piece = RTE_MIN(tl->conf.budget_bytes / 8, tl->conf.grant_bytes / 2);
-
-	if (w->conf.load.weights[RTSAN_WR_PULL - RTSAN_WR_SEND] != 0 ||
-	    w->conf.load.streams_ppm != 0)
-		return 1;
-	return RTE_MIN(piece, PIECE_BYTES);
-}
-
 static void
 check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_conn *tc)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants); /* the others are granted after it */
+	uint32_t piece = RTE_MIN(tl->conf.budget_bytes / 8, tl->conf.grant_bytes / 2);
+	uint32_t least_left = RTE_MIN(piece, PIECE_BYTES);
 
-	if (r != NULL && r->granted != 0 && r->length - r->granted < least_left(w, tl))
+	if (w->conf.load.weights[RTSAN_WR_PULL - RTSAN_WR_SEND] != 0 ||
+	    w->conf.load.streams_ppm != 0)
+		least_left = 1;
+	if (r != NULL && r->granted != 0 && r->length - r->granted < least_left)
 		san_sim_world_fail(w, "grant", "host %u: all but %u bytes of %u granted", h->id,
 				   r->length - r->granted, r->length);
 }
@@ -113,6 +95,7 @@ check_grant_host(struct sim_world *w, const struct sim_host *h, struct seen *pee
 	struct seen *seen;
 	uint64_t expired = 0;
 	uint32_t slot, bytes;
+	bool in_turn;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		tc = &tl->conns[slot];
@@ -122,7 +105,12 @@ check_grant_host(struct sim_world *w, const struct sim_host *h, struct seen *pee
 		seen = &peers[tc->host - tl->hosts];
 		seen->rtt_ns = RTE_MAX(seen->rtt_ns, tl->pdl->conns[slot].rtt.base_ns);
 		TAILQ_FOREACH(r, &tc->rxns, all_link) {
-			bytes = check_grant_due(tc, r);
+			/* those that may still arrive, also again: all but those placed in order */
+			in_turn = !tc->peer.ordered || r->rsn == tc->rx_base;
+			bytes = r->granted - (in_turn ? r->received : 0);
+			if (!r->solicited || r->state == SAN_RXN_REFUSED ||
+			    r->state == SAN_RXN_ABORTED)
+				bytes = 0;
 			seen->due += bytes - RTE_MIN(bytes, r->charge.expired);
 			expired += r->charge.expired;
 		}

@@ -113,24 +113,14 @@ on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
 		on_old_value(w, o, s, n->op);
 }
 
-/* The initiator's sequence number of a received message. */
-static uint64_t
-received_seq(const struct sim_note *n)
-{
-	uint64_t seq;
-
-	if (n->wc->op == RTSAN_WC_RECV_PUSH_IMM)
-		return n->wc->imm;
-	memcpy(&seq, n->data, sizeof(seq));
-	return seq;
-}
-
 static void
 on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
 {
 	const struct sim_side *s = n->side;
-	uint64_t seq = received_seq(n);
+	uint64_t seq = n->wc->imm; /* of the initiator */
 
+	if (n->wc->op != RTSAN_WC_RECV_PUSH_IMM)
+		memcpy(&seq, n->data, sizeof(seq));
 	if (seq >= o->nb_seqs || (o->seqs[seq] & SEQ_RECEIVABLE) == 0) {
 		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
 				   s->id, seq);

@@ -52,18 +52,6 @@ pcb_fini(struct sim_world *w, void *state)
 	free(p);
 }
 
-/* Number of connections that stayed active: shares were at most those among them. */
-static uint32_t
-nb_still_active(const struct san_pdl *pdl, const struct before *b)
-{
-	uint32_t slot, n = 0;
-
-	for (slot = 0; slot < pdl->conf.max_conns; slot++)
-		n += pdl->conns[slot].state != SAN_CONN_FREE && pdl->conns[slot].active &&
-			b[slot].active && b[slot].cid == pdl->conns[slot].cid;
-	return n;
-}
-
 static void
 check_pcb_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_conn *c,
 	       const struct before *b, uint32_t share)
@@ -88,7 +76,7 @@ pcb_round(struct sim_world *w, void *state, struct sim_host *h)
 	struct pcb *p = state;
 	const struct san_pdl *pdl = san_core_pdl(h->core);
 	struct before *b = p->hosts[h->id];
-	uint32_t slot, share;
+	uint32_t slot, share, nb_active = 0;
 
 	if (pdl->inflight > pdl->conf.budget_pkts)
 		san_sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
@@ -102,7 +90,11 @@ pcb_round(struct sim_world *w, void *state, struct sim_host *h)
 		if (b == NULL)
 			return;
 	}
-	share = pdl->conf.budget_pkts / RTE_MAX(1u, nb_still_active(pdl, b));
+	/* connections that stayed active: shares were at most those among them */
+	for (slot = 0; slot < pdl->conf.max_conns; slot++)
+		nb_active += pdl->conns[slot].state != SAN_CONN_FREE && pdl->conns[slot].active &&
+			b[slot].active && b[slot].cid == pdl->conns[slot].cid;
+	share = pdl->conf.budget_pkts / RTE_MAX(1u, nb_active);
 	for (slot = 0; slot < pdl->conf.max_conns; slot++) {
 		const struct san_pdl_conn *c = &pdl->conns[slot];
 

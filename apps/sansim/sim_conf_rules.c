@@ -28,22 +28,6 @@ conf_rules_clash(const struct sim_conf *conf, const char *a, const char *how, co
 	return -EINVAL;
 }
 
-/* Each key separately, because a delay or a mark of 0 is valid. */
-static void
-inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
-{
-	if (core->rate_mbps == UINT32_MAX)
-		core->rate_mbps = edge->rate_mbps;
-	if (core->delay_ns == UINT64_MAX)
-		core->delay_ns = edge->delay_ns;
-	if (core->buffer_bytes == UINT32_MAX)
-		core->buffer_bytes = edge->buffer_bytes;
-	if (core->mark_bytes == UINT32_MAX)
-		core->mark_bytes = edge->mark_bytes;
-	if (core->mtu == UINT32_MAX)
-		core->mtu = edge->mtu;
-}
-
 static int
 check_window(const char *name, uint32_t pkts, char *err, size_t err_len)
 {
@@ -92,19 +76,15 @@ conf_rules_host(const struct sim_conf *conf, char *err, size_t err_len)
 	return rc;
 }
 
-static bool
-wants_rate(uint8_t kind)
-{
-	return (kind >= SIM_FAULT_LOSS && kind <= SIM_FAULT_CORRUPT) || kind == SIM_FAULT_FORGE;
-}
-
 /* Refuse a fault without effect, unless that was set explicitly. */
 static int
 check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 {
 	const char *why = NULL;
+	bool has_rate = (f->kind >= SIM_FAULT_LOSS && f->kind <= SIM_FAULT_CORRUPT) ||
+		f->kind == SIM_FAULT_FORGE;
 
-	if (f->rate_ppm == UINT32_MAX && !wants_rate(f->kind))
+	if (f->rate_ppm == UINT32_MAX && !has_rate)
 		f->rate_ppm = 0;
 	if (f->kind == SIM_FAULT_MAX)
 		why = "wants a kind";
@@ -182,10 +162,22 @@ check_load(const struct sim_conf *conf, char *err, size_t err_len)
 int
 san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len)
 {
+	const struct sim_link_conf *edge = &conf->edge;
+	struct sim_link_conf *core = &conf->core;
 	uint32_t i;
 	int rc;
 
-	inherit_core(&conf->core, &conf->edge);
+	/* each key separately, because a delay or a mark of 0 is valid */
+	if (core->rate_mbps == UINT32_MAX)
+		core->rate_mbps = edge->rate_mbps;
+	if (core->delay_ns == UINT64_MAX)
+		core->delay_ns = edge->delay_ns;
+	if (core->buffer_bytes == UINT32_MAX)
+		core->buffer_bytes = edge->buffer_bytes;
+	if (core->mark_bytes == UINT32_MAX)
+		core->mark_bytes = edge->mark_bytes;
+	if (core->mtu == UINT32_MAX)
+		core->mtu = edge->mtu;
 	rc = check_network(conf, err, err_len);
 	if (rc == 0)
 		rc = check_load(conf, err, err_len);

@@ -29,11 +29,16 @@ san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6)
 	memcpy(&ip->b[12], &n, sizeof(n));
 }
 
-static void
-set_addresses(struct san_core_conf *conf, uint32_t id, bool ipv6)
+void
+san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng)
 {
 	uint32_t i, n = rte_cpu_to_be_32(id);
 
+	conf->pdl.secret32 = conf->ulp.secret32 = sim_core_secret32;
+	conf->pdl.secret_arg = conf->ulp.secret_arg = prng;
+	conf->pdl.prng_seed = san_prng_u64(prng);
+	for (i = 0; i < SAN_CM_SECRET; i++)
+		conf->cm.secret[i] = (uint8_t)san_prng_u64(prng);
 	conf->inet.mac.addr_bytes[0] = 2;
 	memcpy(&conf->inet.mac.addr_bytes[2], &n, sizeof(n));
 	conf->inet.nb_addrs = 1;
@@ -43,17 +48,4 @@ set_addresses(struct san_core_conf *conf, uint32_t id, bool ipv6)
 	conf->cm.nb_ports = SAN_WIRE_CM_PORTS;
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		conf->cm.ports[i] = (uint16_t)(PORT_FIRST + i);
-}
-
-void
-san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng)
-{
-	uint32_t i;
-
-	conf->pdl.secret32 = conf->ulp.secret32 = sim_core_secret32;
-	conf->pdl.secret_arg = conf->ulp.secret_arg = prng;
-	conf->pdl.prng_seed = san_prng_u64(prng);
-	for (i = 0; i < SAN_CM_SECRET; i++)
-		conf->cm.secret[i] = (uint8_t)san_prng_u64(prng);
-	set_addresses(conf, id, ipv6);
 }

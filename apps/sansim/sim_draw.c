@@ -21,16 +21,10 @@
 #define LONG_RUN_NS  (4 * SAN_NS_PER_S)
 #define LINKS_MAX    4 /* between two hosts */
 
-static uint32_t
-draw_below(struct san_prng *g, uint32_t n)
-{
-	return san_prng_below(g, n);
-}
-
 static bool
 one_in(struct san_prng *g, uint32_t n)
 {
-	return draw_below(g, n) == 0;
+	return san_prng_below(g, n) == 0;
 }
 
 /* A value between *lo* and *hi*, log-uniform. */
@@ -42,14 +36,14 @@ draw_spread(struct san_prng *g, uint64_t lo, uint64_t hi)
 
 	while (lo << (octaves + 1) <= hi)
 		octaves++;
-	from = lo << draw_below(g, octaves + 1);
+	from = lo << san_prng_below(g, octaves + 1);
 	return RTE_MIN(hi, from + san_prng_u64(g) % from);
 }
 
 static uint32_t
 draw_power_of_2(struct san_prng *g, uint32_t lo, uint32_t hi)
 {
-	return 1u << (lo + draw_below(g, hi - lo + 1));
+	return 1u << (lo + san_prng_below(g, hi - lo + 1));
 }
 
 static void
@@ -67,17 +61,17 @@ draw_network(struct san_prng *g, struct sim_conf *c)
 	};
 	static const uint32_t rates[] = {100, 1000, 10000, 25000, 100000};
 
-	c->topo.type = types[draw_below(g, RTE_DIM(types))];
-	c->topo.hosts = c->topo.type == SIM_TOPO_PAIR ? 2 : 2 + draw_below(g, 9);
-	c->topo.leaves = 1 + draw_below(g, RTE_MIN(3u, c->topo.hosts));
-	c->topo.spines = 1 + draw_below(g, 4);
-	c->edge.rate_mbps = rates[draw_below(g, RTE_DIM(rates))];
+	c->topo.type = types[san_prng_below(g, RTE_DIM(types))];
+	c->topo.hosts = c->topo.type == SIM_TOPO_PAIR ? 2 : 2 + san_prng_below(g, 9);
+	c->topo.leaves = 1 + san_prng_below(g, RTE_MIN(3u, c->topo.hosts));
+	c->topo.spines = 1 + san_prng_below(g, 4);
+	c->edge.rate_mbps = rates[san_prng_below(g, RTE_DIM(rates))];
 	c->edge.delay_ns = draw_spread(g, 100, 50 * US);
 	c->edge.buffer_bytes = (uint32_t)draw_spread(g, 16 << 10, 4 << 20);
 	c->edge.mark_bytes = one_in(g, 2) ? c->edge.buffer_bytes / 4 : 0;
 	c->core = c->edge;
 	if (one_in(g, 3))
-		c->core.rate_mbps = RTE_MAX(100u, c->edge.rate_mbps / (1 + draw_below(g, 4)));
+		c->core.rate_mbps = RTE_MAX(100u, c->edge.rate_mbps / (1 + san_prng_below(g, 4)));
 }
 
 static void
@@ -85,25 +79,25 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 {
 	static const uint16_t mtus[] = {1500, 1500, 4096, 9000, 1280, 1024};
 
-	h->mtu = mtus[draw_below(g, RTE_DIM(mtus))];
+	h->mtu = mtus[san_prng_below(g, RTE_DIM(mtus))];
 	h->ipv6 = h->mtu >= 1280 && one_in(g, 4);
-	h->cc = (uint8_t)(one_in(g, 2) ? SIM_CC_SWIFT : draw_below(g, SIM_CC_MAX));
-	h->policy = (uint8_t)draw_below(g, SIM_POLICY_MAX);
+	h->cc = (uint8_t)(one_in(g, 2) ? SIM_CC_SWIFT : san_prng_below(g, SIM_CC_MAX));
+	h->policy = (uint8_t)san_prng_below(g, SIM_POLICY_MAX);
 	h->poll_ns = one_in(g, 2) ? 0 : draw_spread(g, 100, 20 * US);
-	h->clock_ppm_range = one_in(g, 3) ? 1 + draw_below(g, 200) : 0;
+	h->clock_ppm_range = one_in(g, 3) ? 1 + san_prng_below(g, 200) : 0;
 	h->rx_ring = draw_power_of_2(g, 5, 10);
 	h->req_win = (uint16_t)(one_in(g, 2) ? 64 : draw_power_of_2(g, 1, 8));
 	h->data_win = (uint16_t)(one_in(g, 2) ? 512 : draw_power_of_2(g, 1, 10));
-	h->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + draw_below(g, 1023));
-	h->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + draw_below(g, 256));
-	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + draw_below(g, 256));
+	h->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + san_prng_below(g, 1023));
+	h->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + san_prng_below(g, 256));
+	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + san_prng_below(g, 256));
 	h->nic_bytes = (uint32_t)draw_spread(g, 16 << 10, 256 << 10);
-	h->keepalive_ms = (uint16_t)(100 + draw_below(g, 2000));
+	h->keepalive_ms = (uint16_t)(100 + san_prng_below(g, 2000));
 	h->wrap = one_in(g, 5);
 	if (one_in(g, 4))
-		h->ooo_distance = 1 + draw_below(g, 64);
+		h->ooo_distance = 1 + san_prng_below(g, 64);
 	if (one_in(g, 4))
-		h->ack_every = 1 + draw_below(g, 64);
+		h->ack_every = 1 + san_prng_below(g, 64);
 	h->pack = !one_in(g, 8);
 }
 
@@ -111,12 +105,12 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 static void
 draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 {
-	uint32_t n = 1 + draw_below(g, 2);
+	uint32_t n = 1 + san_prng_below(g, 2);
 
 	for (; n > 0; n--) {
-		switch (draw_below(g, 10)) {
+		switch (san_prng_below(g, 10)) {
 		case 0:
-			h->budget_pkts = 1 + draw_below(g, 32);
+			h->budget_pkts = 1 + san_prng_below(g, 32);
 			break;
 		case 1:
 			h->incast_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
@@ -126,25 +120,25 @@ draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 			h->expired_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
 			break;
 		case 3:
-			h->max_txns = 1 + draw_below(g, 16);
+			h->max_txns = 1 + san_prng_below(g, 16);
 			break;
 		case 4:
-			h->max_rxns = 1 + draw_below(g, 16);
+			h->max_rxns = 1 + san_prng_below(g, 16);
 			break;
 		case 5:
-			h->max_held = 4 + draw_below(g, 64);
-			h->max_held_conn = 1 + draw_below(g, h->max_held);
+			h->max_held = 4 + san_prng_below(g, 64);
+			h->max_held_conn = 1 + san_prng_below(g, h->max_held);
 			break;
 		case 6:
-			h->cam = 8 + draw_below(g, 256);
+			h->cam = 8 + san_prng_below(g, 256);
 			break;
 		case 7:
-			h->mbufs = 256 + draw_below(g, 1024);
+			h->mbufs = 256 + san_prng_below(g, 1024);
 			h->max_held = RTE_MIN(64u, h->mbufs / 8);
 			h->max_held_conn = h->max_held / 2;
 			break;
 		case 8:
-			h->max_wide = 1 + draw_below(g, 4);
+			h->max_wide = 1 + san_prng_below(g, 4);
 			break;
 		default:
 			h->pull_piece = (uint32_t)draw_spread(g, 1024, 64 << 10);
@@ -170,32 +164,26 @@ is_too_much(const struct sim_conf *c, uint64_t ops)
 	return c->host.max_rxns != 0 && ops * sides * waiting / c->host.max_rxns > REFUSALS_MAX;
 }
 
-/* Each revocation rewrites the region, which takes real time: allow 8 GB in a run. */
-static uint64_t
-revoke_least_ns(const struct sim_load_conf *l)
-{
-	return (uint64_t)l->connections * (l->both_ways ? 2 : 1) * l->depth * l->size_max / 16;
-}
-
 static void
 draw_load(struct san_prng *g, struct sim_conf *c)
 {
 	struct sim_load_conf *l = &c->load;
+	uint64_t least_ns;
 	uint32_t i;
 
 	l->pattern = (uint8_t)(one_in(g, 4) ? SIM_PATTERN_INCAST : SIM_PATTERN_RANDOM);
-	l->connections = 1 + draw_below(g, one_in(g, 4) ? 32 : 6);
-	l->unordered_ppm = draw_below(g, 3) * (SIM_PPM / 2);
+	l->connections = 1 + san_prng_below(g, one_in(g, 4) ? 32 : 6);
+	l->unordered_ppm = san_prng_below(g, 3) * (SIM_PPM / 2);
 	l->relaxed = one_in(g, 8);
 	l->both_ways = one_in(g, 2);
-	l->solicit = (uint8_t)draw_below(g, SIM_SOLICIT_MAX);
+	l->solicit = (uint8_t)san_prng_below(g, SIM_SOLICIT_MAX);
 	for (i = 0; i < SIM_KINDS; i++)
-		l->weights[i] = one_in(g, 2) ? 0 : 1 + draw_below(g, 9);
-	l->weights[draw_below(g, SIM_KINDS)] += 5;
+		l->weights[i] = one_in(g, 2) ? 0 : 1 + san_prng_below(g, 9);
+	l->weights[san_prng_below(g, SIM_KINDS)] += 5;
 	l->size_min = (uint32_t)draw_spread(g, 1, 4096);
 	l->size_max = (uint32_t)draw_spread(g, l->size_min, 256 << 10);
 	if (one_in(g, 3)) { /* small enough that many share a packet */
-		l->size_min = 1 + draw_below(g, 64);
+		l->size_min = 1 + san_prng_below(g, 64);
 		l->size_max = (uint32_t)draw_spread(g, l->size_min, 512);
 	}
 	l->depth = (uint32_t)draw_spread(g, 1, 64);
@@ -205,9 +193,10 @@ draw_load(struct san_prng *g, struct sim_conf *c)
 	l->start_step_ns = one_in(g, 2) ? 0 : draw_spread(g, 100, MS);
 	l->recv_delay_ns = one_in(g, 4) ? draw_spread(g, US, 5 * MS) : 0;
 	l->bad_ppm = one_in(g, 5) ? SIM_PPM / 20 : 0;
-	l->revoke_ns = one_in(g, 6) ?
-		RTE_MAX(draw_spread(g, 100 * US, 20 * MS), revoke_least_ns(l)) :
-		0;
+	/* each revocation rewrites the region, which takes real time: allow 8 GB in a run */
+	least_ns = (uint64_t)l->connections * (l->both_ways ? 2 : 1) * l->depth * l->size_max / 16;
+	if (one_in(g, 6))
+		l->revoke_ns = RTE_MAX(draw_spread(g, 100 * US, 20 * MS), least_ns);
 	l->reconnect = true;
 }
 
@@ -215,36 +204,46 @@ static void
 draw_place(struct san_prng *g, const struct sim_conf *c, struct sim_fault_conf *f)
 {
 	static const char *const ways[] = {"", ":up", ":down"};
-	const char *way = ways[draw_below(g, RTE_DIM(ways))];
+	const char *way = ways[san_prng_below(g, RTE_DIM(ways))];
 
 	if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART ||
 	    f->kind == SIM_FAULT_MOVE)
-		snprintf(f->where, sizeof(f->where), "host:%u", draw_below(g, c->topo.hosts));
+		snprintf(f->where, sizeof(f->where), "host:%u", san_prng_below(g, c->topo.hosts));
 	else if (one_in(g, 2))
 		snprintf(f->where, sizeof(f->where), "all%s", "");
 	else if (c->topo.type == SIM_TOPO_LEAF_SPINE && one_in(g, 2))
-		snprintf(f->where, sizeof(f->where), "spine:%u%s", draw_below(g, c->topo.spines),
-			 way);
+		snprintf(f->where, sizeof(f->where), "spine:%u%s",
+			 san_prng_below(g, c->topo.spines), way);
 	else if (c->topo.type == SIM_TOPO_DUMBBELL && one_in(g, 2))
 		snprintf(f->where, sizeof(f->where), "trunk%s", way);
 	else
-		snprintf(f->where, sizeof(f->where), "host:%u%s", draw_below(g, c->topo.hosts),
+		snprintf(f->where, sizeof(f->where), "host:%u%s", san_prng_below(g, c->topo.hosts),
 			 way);
+}
+
+/* A further fault at any place, and from any time on. */
+static struct sim_fault_conf *
+draw_somewhere(struct san_prng *g, struct sim_conf *c, uint8_t kind)
+{
+	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+
+	*f = (struct sim_fault_conf){.kind = kind};
+	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+	draw_place(g, c, f);
+	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+	return f;
 }
 
 static void
 draw_fault(struct san_prng *g, struct sim_conf *c)
 {
-	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+	uint8_t kind = (uint8_t)(1 + san_prng_below(g, SIM_FAULT_RESTART));
+	struct sim_fault_conf *f = draw_somewhere(g, c, kind);
 
-	*f = (struct sim_fault_conf){.kind = (uint8_t)(1 + draw_below(g, SIM_FAULT_RESTART))};
-	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
-	draw_place(g, c, f);
-	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
 	f->for_ns = draw_spread(g, 10 * US, one_in(g, 8) ? 8 * SAN_NS_PER_S : 100 * MS);
 	f->rate_ppm = (uint32_t)draw_spread(g, 1000, SIM_PPM / 5);
 	if (f->kind == SIM_FAULT_FLOW)
-		f->rate_ppm = SIM_PPM / (2 + draw_below(g, 8));
+		f->rate_ppm = SIM_PPM / (2 + san_prng_below(g, 8));
 	f->arg_ns = draw_spread(g, US, MS);
 }
 
@@ -255,17 +254,13 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 static void
 draw_narrow(struct san_prng *g, struct sim_conf *c)
 {
-	uint32_t n = one_in(g, 3) ? 1 + draw_below(g, 3) : 0;
+	uint32_t n = one_in(g, 3) ? 1 + san_prng_below(g, 3) : 0;
 	struct sim_fault_conf *f;
 
 	for (; n > 0; n--) {
-		f = &c->faults[c->nb_faults];
-		*f = (struct sim_fault_conf){.kind = SIM_FAULT_NARROW};
-		snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
-		draw_place(g, c, f);
-		f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+		f = draw_somewhere(g, c, SIM_FAULT_NARROW);
 		f->for_ns = one_in(g, 3) ? 0 : draw_spread(g, 10 * US, 200 * MS);
-		f->mtu = (uint16_t)(one_in(g, 2) ? 1280 : 1280 + draw_below(g, 9000 - 1280));
+		f->mtu = (uint16_t)(one_in(g, 2) ? 1280 : 1280 + san_prng_below(g, 9000 - 1280));
 	}
 }
 
@@ -293,16 +288,6 @@ round_trips(const struct sim_conf *c)
 	return n;
 }
 
-/* A path of up to 20 ms, longer than any budget (RT-41), unless the load would take minutes. */
-static void
-draw_long(struct san_prng *g, struct sim_conf *c)
-{
-	uint64_t most_ns = LONG_RUN_NS / (2 * LINKS_MAX * (1 + round_trips(c)));
-
-	if (one_in(g, 12))
-		c->edge.delay_ns = c->core.delay_ns = RTE_MIN(draw_spread(g, MS, 10 * MS), most_ns);
-}
-
 /* Forged CNPs (RT-36), and hosts that change their MAC address (RT-38). */
 static void
 draw_foreign(struct san_prng *g, struct sim_conf *c)
@@ -312,11 +297,7 @@ draw_foreign(struct san_prng *g, struct sim_conf *c)
 
 	if (!one_in(g, 4))
 		return;
-	f = &c->faults[c->nb_faults];
-	*f = (struct sim_fault_conf){.kind = kind};
-	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
-	draw_place(g, c, f);
-	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
+	f = draw_somewhere(g, c, kind);
 	f->for_ns = draw_spread(g, 10 * US, 200 * MS);
 	f->rate_ppm = kind == SIM_FAULT_FORGE ? (uint32_t)draw_spread(g, 1000, SIM_PPM) : 0;
 }
@@ -331,7 +312,7 @@ draw_mute(struct san_prng *g, struct sim_conf *c)
 		return;
 	*f = (struct sim_fault_conf){.kind = SIM_FAULT_MUTE};
 	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
-	snprintf(f->where, sizeof(f->where), "host:%u:up", draw_below(g, c->topo.hosts));
+	snprintf(f->where, sizeof(f->where), "host:%u:up", san_prng_below(g, c->topo.hosts));
 	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
 	f->for_ns = draw_spread(g, 10 * US, 400 * MS);
 }
@@ -345,19 +326,19 @@ draw_liars(struct san_prng *g, struct sim_conf *c)
 
 	if (c->topo.hosts < 3 || !one_in(g, 8))
 		return;
-	host = draw_below(g, others);
-	for (n = 1 + draw_below(g, others - 1); n > 0; n--) {
+	host = san_prng_below(g, others);
+	for (n = 1 + san_prng_below(g, others - 1); n > 0; n--) {
 		f = &c->faults[c->nb_faults];
 		*f = (struct sim_fault_conf){.kind = SIM_FAULT_LIE};
 		snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
 		snprintf(f->where, sizeof(f->where), "host:%u", 1 + host++ % others);
-		f->lie = (uint8_t)(1 + draw_below(g, SIM_LIE_MAX - 1));
+		f->lie = (uint8_t)(1 + san_prng_below(g, SIM_LIE_MAX - 1));
 		f->at_ns = one_in(g, 2) ? 0 : draw_spread(g, US, 20 * MS);
 		f->for_ns = one_in(g, 4) ? draw_spread(g, 10 * US, 400 * MS) : 0;
 	}
 	if (one_in(g, 2) && c->edge.delay_ns < MS) {
-		c->host.max_wide = 1 + draw_below(g, 8);
-		c->host.max_txns = 1 + draw_below(g, 16);
+		c->host.max_wide = 1 + san_prng_below(g, 8);
+		c->host.max_txns = 1 + san_prng_below(g, 16);
 	}
 }
 
@@ -366,6 +347,7 @@ san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 {
 	static const uint16_t mtus[] = {1500, 1500, 4096, 5000};
 	struct san_prng g;
+	uint64_t long_ns;
 	uint32_t n;
 
 	san_sim_conf_default(conf);
@@ -381,15 +363,19 @@ san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf)
 	draw_load(&g, conf);
 	/* checks are slow: check each round only if there are few connections */
 	conf->run.check_every = conf->load.connections > 6 ? 8 : 1;
-	for (n = draw_below(&g, 5); n > 0; n--)
+	for (n = san_prng_below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);
 	/* last, so that seeds from before these features still give the same scenario */
 	if (one_in(&g, 3))
-		conf->edge.mtu = mtus[draw_below(&g, RTE_DIM(mtus))];
+		conf->edge.mtu = mtus[san_prng_below(&g, RTE_DIM(mtus))];
 	if (one_in(&g, 3))
 		conf->load.streams_ppm = one_in(&g, 2) ? SIM_PPM : SIM_PPM / 2;
 	draw_narrow(&g, conf);
-	draw_long(&g, conf);
+	/* a path of up to 20 ms, longer than any budget (RT-41), unless that would take minutes */
+	long_ns = LONG_RUN_NS / (2 * LINKS_MAX * (1 + round_trips(conf)));
+	if (one_in(&g, 12))
+		conf->edge.delay_ns = conf->core.delay_ns =
+			RTE_MIN(draw_spread(&g, MS, 10 * MS), long_ns);
 	draw_foreign(&g, conf);
 	draw_mute(&g, conf);
 	draw_liars(&g, conf);

@@ -90,38 +90,24 @@ san_sim_event_fini(struct sim_events *q)
 
 /* ---- heap ---- */
 
-/* Index of the least of four children. It is unpredictable, so there is no branch. */
-static inline uint32_t
-least_child(const struct sim_event *group)
-{
-	uint32_t a = event_is_before(&group[1], &group[0]);
-	uint32_t b = 2 + event_is_before(&group[3], &group[2]);
-
-	return a + (b - a) * event_is_before(&group[b], &group[a]);
-}
-
-/* Prefetch the sixteen candidates of the step after the next. */
-static inline void
-prefetch_grandchildren(const struct sim_events *q, uint32_t first)
-{
-	uint32_t i, from = FIRST_CHILD(first);
-
-	if (from + CHILDREN * CHILDREN > q->nb_slots)
-		return;
-	for (i = 0; i < CHILDREN * CHILDREN; i += CACHE_LINE / sizeof(struct sim_event))
-		__builtin_prefetch(&q->slot[from + i]);
-}
-
 /* Insert an event at the vacant root or below. */
 static inline void
 event_heap_sink(struct sim_events *q, struct sim_event moving)
 {
-	uint32_t hole = SIM_EVENTS_ROOT, first, child;
+	uint32_t hole = SIM_EVENTS_ROOT, first, child, next, i, a, b;
+	const struct sim_event *group;
 
 	for (first = FIRST_CHILD(hole); first < q->end; first = FIRST_CHILD(hole)) {
-		if (q->end > PREFETCH_SLOTS)
-			prefetch_grandchildren(q, first);
-		child = first + least_child(&q->slot[first]);
+		/* the sixteen candidates of the step after the next */
+		next = FIRST_CHILD(first);
+		if (q->end > PREFETCH_SLOTS && next + CHILDREN * CHILDREN <= q->nb_slots)
+			for (i = 0; i < CHILDREN * CHILDREN; i += CACHE_LINE / sizeof(*group))
+				__builtin_prefetch(&q->slot[next + i]);
+		/* the least of the four children is unpredictable, so there is no branch */
+		group = &q->slot[first];
+		a = event_is_before(&group[1], &group[0]);
+		b = 2 + event_is_before(&group[3], &group[2]);
+		child = first + a + (b - a) * event_is_before(&group[b], &group[a]);
 		if (!event_is_before(&q->slot[child], &moving))
 			break;
 		q->slot[hole] = q->slot[child];
@@ -129,22 +115,6 @@ event_heap_sink(struct sim_events *q, struct sim_event moving)
 	}
 	q->slot[hole] = moving;
 	q->is_root_vacant = false;
-}
-
-/* Insert an event at the end or above. */
-static inline void
-event_heap_rise(struct sim_events *q, struct sim_event moving)
-{
-	uint32_t hole;
-
-	if (q->end == q->nb_slots)
-		event_heap_grow(q, 2 * q->nb_slots);
-	hole = q->end++;
-	while (hole > SIM_EVENTS_ROOT && event_is_before(&moving, &q->slot[PARENT(hole)])) {
-		q->slot[hole] = q->slot[PARENT(hole)];
-		hole = PARENT(hole);
-	}
-	q->slot[hole] = moving;
 }
 
 /* The root is still vacant: move the last event there. */
@@ -163,10 +133,20 @@ event_lanes_settle(struct sim_events *q)
 static inline void
 heap_add(struct sim_events *q, const struct sim_event *ev)
 {
-	if (q->is_root_vacant)
+	uint32_t hole;
+
+	if (q->is_root_vacant) {
 		event_heap_sink(q, *ev);
-	else
-		event_heap_rise(q, *ev);
+		return;
+	}
+	if (q->end == q->nb_slots)
+		event_heap_grow(q, 2 * q->nb_slots);
+	hole = q->end++;
+	while (hole > SIM_EVENTS_ROOT && event_is_before(ev, &q->slot[PARENT(hole)])) {
+		q->slot[hole] = q->slot[PARENT(hole)];
+		hole = PARENT(hole);
+	}
+	q->slot[hole] = *ev;
 }
 
 /* ---- lanes ---- */

@@ -71,45 +71,40 @@ fault_host_of(struct sim_world *w, const struct sim_fault_conf *f)
 }
 
 static void
-fault_change_field(uint32_t *field, uint32_t by, bool begins)
-{
-	*field += begins ? by : -by;
-}
-
-static void
 change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 {
 	struct sim_link_fault *lf = &l->fault;
+	uint32_t one = begins ? 1 : -1u, by = one * f->rate_ppm;
 
 	switch (f->kind) {
 	case SIM_FAULT_LOSS:
-		fault_change_field(&lf->loss_ppm, f->rate_ppm, begins);
+		lf->loss_ppm += by;
 		break;
 	case SIM_FAULT_BURST:
-		fault_change_field(&lf->burst_ppm, f->rate_ppm, begins);
+		lf->burst_ppm += by;
 		break;
 	case SIM_FAULT_FLOW:
-		fault_change_field(&lf->flow_ppm, f->rate_ppm, begins);
+		lf->flow_ppm += by;
 		break;
 	case SIM_FAULT_REORDER:
-		fault_change_field(&lf->reorder_ppm, f->rate_ppm, begins);
+		lf->reorder_ppm += by;
 		lf->reorder_ns += begins ? f->arg_ns : -f->arg_ns;
 		break;
 	case SIM_FAULT_DUPLICATE:
-		fault_change_field(&lf->dup_ppm, f->rate_ppm, begins);
+		lf->dup_ppm += by;
 		lf->dup_ns += begins ? f->arg_ns : -f->arg_ns;
 		break;
 	case SIM_FAULT_CORRUPT:
-		fault_change_field(&lf->corrupt_ppm, f->rate_ppm, begins);
+		lf->corrupt_ppm += by;
 		break;
 	case SIM_FAULT_FORGE:
-		fault_change_field(&lf->forge_ppm, f->rate_ppm, begins);
+		lf->forge_ppm += by;
 		break;
 	case SIM_FAULT_DOWN:
-		fault_change_field(&lf->nb_down, 1, begins);
+		lf->nb_down += one;
 		break;
 	case SIM_FAULT_MUTE:
-		fault_change_field(&lf->nb_mute, 1, begins);
+		lf->nb_mute += one;
 		break;
 	default:
 		break;
@@ -138,41 +133,39 @@ narrow_links(struct sim_world *w)
 	}
 }
 
-/* The end of the fault changes the address once more. */
 static void
-move_host(struct sim_world *w, struct sim_host *h)
-{
-	if (h->core == NULL)
-		return;
-	h->mac.addr_bytes[1]++;
-	san_core_mac_set(h->core, &h->mac, false);
-	san_sim_host_wake(w, h);
-}
-
-static void
-pause_host(struct sim_world *w, struct sim_host *h, bool begins)
-{
-	if (begins && h->nb_paused++ == 0)
-		h->paused_at_ns = w->now_ns;
-	if (begins || --h->nb_paused != 0)
-		return;
-	h->held_ns += w->now_ns - h->paused_at_ns;
-	san_sim_host_wake(w, h);
-}
-
-static void
-restart_host(struct sim_world *w, struct sim_host *h, bool begins)
+change_host(struct sim_world *w, struct sim_host *h, const struct sim_fault_conf *f, bool begins)
 {
 	int rc;
 
-	if (begins) {
-		san_sim_host_kill(w, h);
-	} else if (h->core == NULL) {
+	switch (f->kind) {
+	case SIM_FAULT_PAUSE:
+		if (begins && h->nb_paused++ == 0)
+			h->paused_at_ns = w->now_ns;
+		if (begins || --h->nb_paused != 0)
+			return;
+		h->held_ns += w->now_ns - h->paused_at_ns;
+		break;
+	case SIM_FAULT_RESTART:
+		if (begins)
+			san_sim_host_kill(w, h);
+		if (begins || h->core != NULL)
+			return;
 		rc = san_sim_host_start(w, h);
 		if (rc != 0)
 			san_sim_world_fail(w, "sansim", "host %u: %s", h->id, strerror(-rc));
-		san_sim_host_wake(w, h);
+		break;
+	case SIM_FAULT_MOVE: /* its end changes the address once more */
+		if (h->core == NULL)
+			return;
+		h->mac.addr_bytes[1]++;
+		san_core_mac_set(h->core, &h->mac, false);
+		break;
+	default:
+		h->lie = begins ? f->lie : SIM_LIE_NONE;
+		return;
 	}
+	san_sim_host_wake(w, h);
 }
 
 static void
@@ -239,16 +232,10 @@ san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 		w->nb_silencing += begins ? 1 : -1;
 	}
 	w->net.nb_faults += begins;
-	if (f->kind == SIM_FAULT_PAUSE)
-		pause_host(w, fault_host_of(w, f), begins);
-	else if (f->kind == SIM_FAULT_RESTART)
-		restart_host(w, fault_host_of(w, f), begins);
-	else if (f->kind == SIM_FAULT_MOVE)
-		move_host(w, fault_host_of(w, f));
+	if (is_of_host(f))
+		change_host(w, fault_host_of(w, f), f, begins);
 	else if (f->kind == SIM_FAULT_NARROW)
 		narrow_links(w);
-	else if (f->kind == SIM_FAULT_LIE)
-		fault_host_of(w, f)->lie = begins ? f->lie : SIM_LIE_NONE;
 	else
 		while ((l = san_sim_topo_match(w, f->where, &i)) != NULL)
 			change_link(l, f, begins);

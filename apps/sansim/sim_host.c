@@ -17,7 +17,6 @@
 #include "sim_core.h"
 #include "sim_load.h"
 #include "sim_pool.h"
-#include "sim_report.h"
 #include "sim_world.h"
 
 #define EPOCH_NS   SAN_NS_PER_S /* not 0, because 0 often means "never" by accident */
@@ -32,17 +31,6 @@ san_sim_host_clock(const struct sim_host *h, uint64_t now_ns)
 	int64_t drift = (int64_t)now_ns / 1000 * h->drift_ppm / 1000;
 
 	return EPOCH_NS + now_ns + (uint64_t)drift;
-}
-
-/* The time at which its clock shows *clock_ns*, or slightly later. */
-static uint64_t
-sim_host_time_of(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
-{
-	uint64_t ahead = clock_ns - san_sim_host_clock(h, now_ns);
-
-	if (h->drift_ppm == 0)
-		return now_ns + ahead;
-	return now_ns + ahead + ahead / SIM_PPM * (uint64_t)labs(h->drift_ppm) + 2000;
 }
 
 /* ---- start and end of a process ---- */
@@ -311,20 +299,6 @@ san_sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	san_sim_host_wake(w, h);
 }
 
-static void
-sim_host_receive(struct sim_host *h, uint64_t now_ns)
-{
-	struct rte_mbuf *pkts[SAN_CORE_BURST];
-
-	while (h->rx_head != h->rx_tail) {
-		uint16_t n = 0;
-
-		while (n < SAN_CORE_BURST && h->rx_head != h->rx_tail)
-			pkts[n++] = h->rx[h->rx_head++ & h->rx_mask];
-		san_core_rx_burst(h->core, pkts, n, now_ns);
-	}
-}
-
 /* True: there may be more, but the port has enough for now. */
 static bool
 sim_host_transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
@@ -358,7 +332,7 @@ static void
 plan_next(struct sim_world *w, struct sim_host *h, bool port_full, uint64_t clock_ns)
 {
 	uint64_t at_ns = san_core_deadline_ns(h->core);
-	uint64_t round_ns = w->now_ns + w->conf.host.poll_ns;
+	uint64_t round_ns = w->now_ns + w->conf.host.poll_ns, ahead_ns = at_ns - clock_ns;
 
 	if (at_ns == SAN_TIME_NEVER && !port_full)
 		return;
@@ -368,8 +342,9 @@ plan_next(struct sim_world *w, struct sim_host *h, bool port_full, uint64_t cloc
 	else if (at_ns <= clock_ns) /* it can't do its work: a pool is empty, or it drains */
 		at_ns = w->now_ns +
 			(san_pdl_sched_has_work(san_core_pdl(h->core)) ? RETRY_NS : DRAIN_NS);
-	else
-		at_ns = sim_host_time_of(h, w->now_ns, at_ns);
+	else /* when its clock shows that time, or slightly later */
+		at_ns = w->now_ns + ahead_ns + ahead_ns / SIM_PPM * (uint64_t)labs(h->drift_ppm) +
+			(h->drift_ppm != 0 ? 2000 : 0);
 	sim_host_plan_round(w, h, RTE_MAX(at_ns, round_ns));
 }
 
@@ -377,7 +352,9 @@ void
 san_sim_host_round(struct sim_world *w, struct sim_host *h)
 {
 	uint64_t clock_ns = san_sim_host_clock(h, w->now_ns);
+	struct rte_mbuf *pkts[SAN_CORE_BURST];
 	bool port_full;
+	uint16_t n;
 
 	h->run_at_ns = SAN_TIME_NEVER;
 	if (h->core == NULL || h->nb_paused != 0)
@@ -385,7 +362,11 @@ san_sim_host_round(struct sim_world *w, struct sim_host *h)
 	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns, clock_ns);
 	san_core_pdl(h->core)->away_ns += h->held_ns;
 	h->held_ns = 0;
-	sim_host_receive(h, clock_ns);
+	while (h->rx_head != h->rx_tail) {
+		for (n = 0; n < SAN_CORE_BURST && h->rx_head != h->rx_tail; n++)
+			pkts[n] = h->rx[h->rx_head++ & h->rx_mask];
+		san_core_rx_burst(h->core, pkts, n, clock_ns);
+	}
 	san_core_tick(h->core, clock_ns);
 	san_sim_load_round(w, h);
 	port_full = sim_host_transmit(w, h, clock_ns);

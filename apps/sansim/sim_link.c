@@ -163,22 +163,15 @@ sim_link_carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint
 	sim_link_deliver(net, l, m, at_ns);
 }
 
-static bool
-sim_link_is_too_long(const struct sim_link *l, const struct rte_mbuf *m)
-{
-	uint32_t ip_len = m->pkt_len - (uint32_t)sizeof(struct rte_ether_hdr);
-
-	return (l->conf->mtu != 0 && ip_len > l->conf->mtu) ||
-		(l->fault.mtu != 0 && ip_len > l->fault.mtu);
-}
-
 void
 san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns)
 {
 	uint64_t queued = san_sim_link_backlog(l, now_ns);
 	uint64_t now_ps = now_ns * PS_PER_NS, at_ns;
+	uint32_t ip_len = m->pkt_len - (uint32_t)sizeof(struct rte_ether_hdr);
 
-	if (sim_link_is_too_long(l, m)) {
+	if ((l->conf->mtu != 0 && ip_len > l->conf->mtu) ||
+	    (l->fault.mtu != 0 && ip_len > l->fault.mtu)) {
 		sim_link_trace(net, l, m, now_ns, "dropped: longer than the MTU");
 		l->nb_lost++;
 		rte_pktmbuf_free(m);

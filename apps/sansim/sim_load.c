@@ -273,17 +273,6 @@ san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 	return rc;
 }
 
-static void
-lose_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
-{
-	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = s, .op = op});
-	op->state = SIM_OP_FREE;
-	s->free[s->nb_free++] = op->slot;
-	s->nb_done++;
-	s->nb_failed++;
-	w->load->nb_pending -= s->innocent;
-}
-
 void
 san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 {
@@ -292,9 +281,20 @@ san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 	uint32_t k;
 
 	for (s = ld->of_host[h->id]; s != NULL; s = s->next) {
-		for (k = 0; s->initiates && k < w->conf.load.depth; k++)
-			if (s->ops[k].state == SIM_OP_POSTED)
-				lose_op(w, s, &s->ops[k]);
+		for (k = 0; s->initiates && k < w->conf.load.depth; k++) {
+			if (s->ops[k].state != SIM_OP_POSTED)
+				continue;
+			san_sim_check_note(w, &(struct sim_note){
+						      .type = SIM_NOTE_LOST,
+						      .side = s,
+						      .op = &s->ops[k],
+					      });
+			s->ops[k].state = SIM_OP_FREE;
+			s->free[s->nb_free++] = s->ops[k].slot;
+			s->nb_done++;
+			s->nb_failed++;
+			ld->nb_pending -= s->innocent;
+		}
 		if (s->stream)
 			san_sim_load_stream_down(w, s);
 		ld->nb_up -= s->state == SIM_SIDE_UP || s->state == SIM_SIDE_END;
@@ -317,19 +317,6 @@ plan_revocation(struct sim_world *w, const struct sim_side *s)
 		return;
 	after = after / 2 + san_prng_u64(&w->load->prng) % after;
 	san_sim_world_at(w, w->now_ns + after, SIM_EV_LOAD, s->id, SIM_LOAD_REVOKE, NULL);
-}
-
-static void
-sim_load_revoke_slots(struct sim_world *w, struct sim_side *s)
-{
-	if (w->load->ending)
-		return;
-	if (w->hosts[s->host].core != NULL) {
-		sim_load_deregister(w, s);
-		san_sim_load_new_life(w, s);
-		sim_load_register(w, s);
-	}
-	plan_revocation(w, s);
 }
 
 void
@@ -390,8 +377,14 @@ san_sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
 {
 	struct sim_side *s = &w->load->sides[side];
 
-	if (what == SIM_LOAD_REVOKE)
-		sim_load_revoke_slots(w, s);
+	if (what == SIM_LOAD_REVOKE && !w->load->ending) {
+		if (w->hosts[s->host].core != NULL) {
+			sim_load_deregister(w, s);
+			san_sim_load_new_life(w, s);
+			sim_load_register(w, s);
+		}
+		plan_revocation(w, s);
+	}
 	if (s->qp == SAN_QPN_NONE)
 		return; /* its process has died */
 	if (what == SIM_LOAD_CONNECT)

@@ -114,20 +114,6 @@ load_conn_on_request(struct sim_world *w, struct sim_host *h, const struct san_c
 	}
 }
 
-static void
-load_conn_on_up(struct sim_world *w, struct sim_side *s)
-{
-	s->state = SIM_SIDE_UP;
-	s->flushed = false;
-	w->load->nb_up++;
-	w->stats.nb_conns++;
-	s->last_ns = w->now_ns;
-	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
-	if (s->stream)
-		san_sim_load_stream_up(w, s);
-	san_sim_load_op_post(w, s);
-}
-
 /* The connection was not set up, or has ended. */
 static void
 on_down(struct sim_world *w, struct sim_side *s, bool was_up)
@@ -173,10 +159,19 @@ san_sim_load_conn_events(struct sim_world *w, struct sim_host *h)
 					   h->id, ev.type, ev.qp);
 			return;
 		}
-		if (ev.type == RTSAN_EV_ESTABLISHED)
-			load_conn_on_up(w, s);
-		else
+		if (ev.type != RTSAN_EV_ESTABLISHED) {
 			on_down(w, s, ev.type == RTSAN_EV_DISCONNECTED);
+			continue;
+		}
+		s->state = SIM_SIDE_UP;
+		s->flushed = false;
+		w->load->nb_up++;
+		w->stats.nb_conns++;
+		s->last_ns = w->now_ns;
+		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
+		if (s->stream)
+			san_sim_load_stream_up(w, s);
+		san_sim_load_op_post(w, s);
 	}
 }
 

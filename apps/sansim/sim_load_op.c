@@ -93,19 +93,6 @@ fill_parts(struct sim_world *w, struct san_ulp_wr *wr, uint8_t *at, uint32_t len
 }
 
 static void
-load_op_fill_send(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
-{
-	if (s->stream) {
-		fill_parts(w, wr, w->load->block + op->slice, op->len);
-		return;
-	}
-	op->header[0] = op->seq;
-	op->header[1] = (uint64_t)op->slice << 32 | op->len;
-	wr->sge[wr->nb_sge++] = (struct rtsan_sge){.addr = op->header, .length = SIM_HEADER};
-	fill_parts(w, wr, w->load->block + op->slice, op->len - SIM_HEADER);
-}
-
-static void
 fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
 {
 	static const uint8_t solicit[] = {
@@ -126,7 +113,14 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 	};
 	switch (op->op) {
 	case RTSAN_WR_SEND:
-		load_op_fill_send(w, s, op, wr);
+		if (!s->stream) {
+			op->header[0] = op->seq;
+			op->header[1] = (uint64_t)op->slice << 32 | op->len;
+			wr->sge[wr->nb_sge++] =
+				(struct rtsan_sge){.addr = op->header, .length = SIM_HEADER};
+		}
+		fill_parts(w, wr, w->load->block + op->slice,
+			   op->len - (s->stream ? 0 : SIM_HEADER));
 		break;
 	case RTSAN_WR_PULL:
 		wr->remote_addr = op->slice;
@@ -274,19 +268,13 @@ load_op_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc
 
 /* ---- completions ---- */
 
-static bool
-is_measured(const struct sim_world *w)
-{
-	uint64_t at = w->now_ns - w->load_ns;
-
-	return w->conf.load.ops != 0 ||
-		(at >= w->conf.run.warmup_ns && at <= w->conf.run.duration_ns);
-}
-
 static void
 on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	uint32_t slot = wc->wr_id & ((1u << SLOT_BITS) - 1);
+	uint64_t at_ns = w->now_ns - w->load_ns;
+	bool is_measured = w->conf.load.ops != 0 ||
+		(at_ns >= w->conf.run.warmup_ns && at_ns <= w->conf.run.duration_ns);
 	struct sim_op *op;
 
 	if (wc->op == RTSAN_WC_STREAM_WAIT) {
@@ -308,7 +296,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 				      .op = op,
 				      .wc = wc,
 			      });
-	if (wc->status == SAN_ST_OK && is_measured(w)) {
+	if (wc->status == SAN_ST_OK && is_measured) {
 		s->bytes_done += op->len;
 		san_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
 	}

@@ -206,18 +206,6 @@ load_stream_post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_
 		s->nb_recvs++;
 }
 
-static void
-load_stream_post_wait(struct sim_world *w, struct sim_side *s)
-{
-	struct sim_host *h = &w->hosts[s->host];
-	const struct san_ulp_wr wr = {
-		.op = SAN_WR_WAIT, .imm = RTSAN_STREAM_READABLE, .flags = RTSAN_WR_SIGNALED};
-
-	if (san_core_post(h->core, s->qp, &wr, 1, san_sim_host_clock(h, w->now_ns)) != 1)
-		san_sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
-	s->flow->waiting = true;
-}
-
 static uint32_t
 draw_large(struct sim_world *w)
 {
@@ -229,6 +217,9 @@ draw_large(struct sim_world *w)
 void
 san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s)
 {
+	static const struct san_ulp_wr wait = {
+		.op = SAN_WR_WAIT, .imm = RTSAN_STREAM_READABLE, .flags = RTSAN_WR_SIGNALED};
+	struct sim_host *h = &w->hosts[s->host];
 	struct san_prng *g = &w->load->prng;
 	struct sim_flow *f = s->flow;
 
@@ -244,7 +235,9 @@ san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s)
 	if (f->manner == MANNER_SMALL) {
 		load_stream_post(w, s, 0, 1 + san_prng_below(g, SMALL_MAX));
 	} else if (f->manner == MANNER_WAITS && !f->after_wait) {
-		load_stream_post_wait(w, s);
+		if (san_core_post(h->core, s->qp, &wait, 1, san_sim_host_clock(h, w->now_ns)) != 1)
+			san_sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
+		f->waiting = true;
 	} else {
 		f->after_wait = false;
 		load_stream_post(w, s, 0, draw_large(w));

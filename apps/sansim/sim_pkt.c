@@ -51,31 +51,24 @@ san_sim_pkt_flow(const struct rte_mbuf *m)
 	return sim_pkt_mix_hash(h, (uint64_t)ip[udp] << 8 | ip[udp + 1]);
 }
 
-/* Update the checksum incrementally: a wrong one stays wrong (RFC 1624). */
-static void
-set_tos(struct rte_ipv4_hdr *ip, uint8_t tos)
-{
-	uint16_t was, is;
-	uint32_t sum;
-
-	memcpy(&was, ip, sizeof(was));
-	ip->type_of_service = tos;
-	memcpy(&is, ip, sizeof(is));
-	sum = (uint16_t)~ip->hdr_checksum + (uint16_t)~was + is;
-	sum = (sum & 0xffff) + (sum >> 16);
-	ip->hdr_checksum = (uint16_t) ~(sum + (sum >> 16));
-}
-
 bool
 san_sim_pkt_mark_ce(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
 	struct rte_ipv6_hdr *v6 = (void *)(eth + 1);
+	uint16_t was, is;
+	uint32_t sum;
 
 	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) &&
 	    is_ect(v4->type_of_service)) {
-		set_tos(v4, v4->type_of_service | RTE_IPV4_HDR_ECN_CE);
+		/* the checksum changes incrementally: a wrong one stays wrong (RFC 1624) */
+		memcpy(&was, v4, sizeof(was));
+		v4->type_of_service |= RTE_IPV4_HDR_ECN_CE;
+		memcpy(&is, v4, sizeof(is));
+		sum = (uint16_t)~v4->hdr_checksum + (uint16_t)~was + is;
+		sum = (sum & 0xffff) + (sum >> 16);
+		v4->hdr_checksum = (uint16_t) ~(sum + (sum >> 16));
 		return true;
 	}
 	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&

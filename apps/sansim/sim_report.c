@@ -5,17 +5,39 @@
 
 #include <rte_common.h>
 
-#include "sim_jain.h"
 #include "sim_load.h"
-#include "sim_report.h"
+#include "sim_world.h"
 
 #define SERIES_FLOWS 64
+#define SUM_BITS     54u /* (sum x)^2 times a million, which has 20 bits, fits into 128 bits */
 
 /** A figure: its key and value. */
 struct figure {
 	const char *key;
 	uint64_t value;
 };
+
+uint32_t
+san_sim_report_jain_ppm(const uint64_t *x, uint32_t n)
+{
+	unsigned __int128 sum = 0, squares = 0;
+	uint32_t i, bits, shift;
+	uint64_t max = 0;
+
+	for (i = 0; i < n; i++)
+		max = x[i] > max ? x[i] : max;
+	if (max == 0)
+		return 0;
+	bits = 128 - (uint32_t)(__builtin_clzll(max) + __builtin_clzll(n));
+	shift = bits > SUM_BITS ? bits - SUM_BITS : 0;
+	for (i = 0; i < n; i++) {
+		unsigned __int128 value = x[i] >> shift;
+
+		sum += value;
+		squares += value * value;
+	}
+	return (uint32_t)(sum * sum * SIM_PPM / (squares * n));
+}
 
 uint32_t
 san_sim_report_jain(const struct sim_world *w)
@@ -29,19 +51,9 @@ san_sim_report_jain(const struct sim_world *w)
 	for (i = 0; i < ld->nb_sides; i++)
 		if (ld->sides[i].initiates)
 			x[n++] = ld->sides[i].bytes_done;
-	jain = san_sim_jain_ppm(x, n);
+	jain = san_sim_report_jain_ppm(x, n);
 	free(x);
 	return jain;
-}
-
-static uint64_t
-measured_ns(const struct sim_world *w)
-{
-	const struct sim_load *ld = w->load;
-
-	if (w->conf.load.ops != 0)
-		return ld->last_done_ns > w->load_ns ? ld->last_done_ns - w->load_ns : 1;
-	return w->conf.run.duration_ns - w->conf.run.warmup_ns;
 }
 
 /* Statistics are 64-bit counters only. */
@@ -146,12 +158,15 @@ static size_t
 report_collect_figures(const struct sim_world *w, struct figure *f)
 {
 	struct hist_summary c;
-	uint64_t ns = measured_ns(w), bytes = sum_bytes(w);
+	uint64_t ns = w->conf.run.duration_ns - w->conf.run.warmup_ns, bytes = sum_bytes(w);
+	uint64_t last_ns = RTE_MAX(w->load->last_done_ns, w->load_ns) - w->load_ns;
 	const struct sim_link_sums *l = &w->on_links;
 	const struct sim_engine_sums *e;
 	struct sums s;
 	size_t n = 0;
 
+	if (w->conf.load.ops != 0)
+		ns = RTE_MAX(last_ns, 1u);
 	sum_up(w, &s);
 	e = &s.engines;
 	san_hist_summarize(&w->load->hist, &c);
@@ -176,8 +191,7 @@ report_collect_figures(const struct sim_world *w, struct figure *f)
 	PUT("completion_p99_ns", c.p99_ns);
 	PUT("completion_p999_ns", c.p999_ns);
 	PUT("completion_max_ns", c.max_ns);
-	PUT("last_completion_ns",
-	    w->load->last_done_ns > w->load_ns ? w->load->last_done_ns - w->load_ns : 0);
+	PUT("last_completion_ns", last_ns);
 	PUT("longest_silence_ns", w->longest_silence_ns);
 	PUT("packets", l->pkts);
 	PUT("wire_bytes", l->bytes);
@@ -224,51 +238,35 @@ san_sim_report_text(const struct sim_world *w, FILE *out)
 		fprintf(out, "%-24s %s\n", "failed", w->why);
 }
 
-static void
-put_why(const char *why, FILE *out)
-{
-	fputs(", \"why\": \"", out);
-	for (; *why != '\0'; why++) {
-		if (*why == '"' || *why == '\\')
-			fputc('\\', out);
-		fputc((unsigned char)*why < ' ' ? ' ' : *why, out);
-	}
-	fputc('"', out);
-}
-
 void
 san_sim_report_json(const struct sim_world *w, FILE *out)
 {
 	struct figure f[64];
+	const char *why;
 
 	fputs("{", out);
 	report_put_figures(out, f, report_collect_figures(w, f), "\"%s\": %" PRIu64, ", ");
 	fprintf(out, ", \"trace_hash\": \"%016" PRIx64 "\", \"failed\": %s", w->hash,
 		w->failed ? "true" : "false");
-	if (w->failed)
-		put_why(w->why, out);
+	if (w->failed) {
+		fputs(", \"why\": \"", out);
+		for (why = w->why; *why != '\0'; why++) {
+			if (*why == '"' || *why == '\\')
+				fputc('\\', out);
+			fputc((unsigned char)*why < ' ' ? ' ' : *why, out);
+		}
+		fputc('"', out);
+	}
 	fputs("}\n", out);
 }
 
 /* ---- time series ---- */
 
-static uint64_t
-queued_most(const struct sim_world *w)
-{
-	uint64_t most = 0;
-	uint32_t i;
-
-	for (i = 0; i < w->nb_links; i++)
-		if (w->links[i].from >= w->nb_hosts)
-			most = RTE_MAX(most, san_sim_link_backlog(&w->links[i], w->now_ns));
-	return most;
-}
-
 void
 san_sim_report_series(struct sim_world *w)
 {
 	const struct sim_load *ld = w->load;
-	uint64_t inflight = 0, cam = 0;
+	uint64_t inflight = 0, cam = 0, queued = 0; /* the longest queue of a switch */
 	uint32_t i;
 
 	if (!w->series_begun) {
@@ -284,8 +282,11 @@ san_sim_report_series(struct sim_world *w)
 		inflight += san_core_pdl(w->hosts[i].core)->inflight;
 		cam += san_core_tl(w->hosts[i].core)->cam.nb_used;
 	}
+	for (i = 0; i < w->nb_links; i++)
+		if (w->links[i].from >= w->nb_hosts)
+			queued = RTE_MAX(queued, san_sim_link_backlog(&w->links[i], w->now_ns));
 	fprintf(w->series, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-		w->now_ns - w->load_ns, queued_most(w), sum_bytes(w), inflight, cam);
+		w->now_ns - w->load_ns, queued, sum_bytes(w), inflight, cam);
 	for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
 		fprintf(w->series, ",%" PRIu64,
 			ld->sides[SIM_SIDES * i].bytes_done);

@@ -150,28 +150,14 @@ death_of(int status)
 		"the process died; see above";
 }
 
-static int
-swarm_worker_reap(pid_t pid, int fd, struct verdict *v)
-{
-	bool died = read(fd, v, sizeof(*v)) != sizeof(*v);
-	int status;
-
-	close(fd);
-	waitpid(pid, &status, 0);
-	if (died)
-		snprintf(v->why, sizeof(v->why), "%s", death_of(status));
-	if (v->unbuilt)
-		return -EINVAL;
-	return v->failed ? -EIO : 0;
-}
-
 int
 san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len)
 {
 	struct verdict v = {.failed = true};
 	struct sim_conf own = *conf;
+	int fd, rc, status;
 	pid_t pid;
-	int fd, rc;
+	bool died;
 
 	rc = san_sim_conf_rules_check(&own, why, len);
 	if (rc != 0)
@@ -187,8 +173,13 @@ san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *
 		run_one(&own, &v);
 		_exit(write(fd, &v, sizeof(v)) == sizeof(v) ? 0 : 1);
 	}
-	rc = swarm_worker_reap(pid, fd, &v);
-	snprintf(why, len, "%s", v.why);
+	died = read(fd, &v, sizeof(v)) != sizeof(v);
+	close(fd);
+	waitpid(pid, &status, 0);
+	snprintf(why, len, "%s", died ? death_of(status) : v.why);
+	rc = v.failed ? -EIO : 0;
+	if (v.unbuilt)
+		rc = -EINVAL;
 	if (sum != NULL) {
 		sum->nb_runs++;
 		sum->nb_failed += rc != 0;
@@ -203,15 +194,6 @@ san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *
 
 /* ---- shrinking ---- */
 
-/* Compare the names of checkers, or how the processes ended, without time and details. */
-static bool
-is_same_failure(const char *a, const char *b)
-{
-	size_t len = strcspn(a, ":");
-
-	return len == strcspn(b, ":") && strncmp(a, b, len) == 0;
-}
-
 static bool
 still_fails(const struct sim_conf *conf, const char *first)
 {
@@ -220,159 +202,104 @@ still_fails(const struct sim_conf *conf, const char *first)
 	bool fails;
 
 	dup2(null, STDERR_FILENO);
+	/* the names of checkers, or how the processes ended, without time and details */
 	fails = san_sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO &&
-		is_same_failure(why, first);
+		strcspn(why, ":") == strcspn(first, ":") &&
+		strncmp(why, first, strcspn(first, ":")) == 0;
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
 	return fails;
 }
 
+enum shrink_step {
+	LESS_CONNECTIONS,
+	LESS_OPS,
+	LESS_HOSTS,
+	AS_PAIR,
+	LESS_DEPTH,
+	LESS_BYTES,
+	ONE_WAY,
+	PLAIN_CLOCK,
+	NO_SIDE_SHOWS,
+	ALL_ORDERED,
+	SHRINK_STEPS
+};
+
+/* Remove something. False: there is nothing to remove. */
 static bool
-drop_fault(struct sim_conf *c, uint32_t i, const char *why)
+shrink_once(struct sim_conf *c, enum shrink_step step)
 {
-	struct sim_conf less = *c;
+	const struct sim_conf was = *c;
 
-	if (i >= less.nb_faults)
-		return false;
-	less.nb_faults--;
-	memmove(&less.faults[i], &less.faults[i + 1],
-		(less.nb_faults - i) * sizeof(less.faults[0]));
-	if (!still_fails(&less, why))
-		return false;
-	*c = less;
-	return true;
-}
-
-/* Each removes something. False: nothing to remove. */
-static bool
-less_ops(struct sim_conf *c)
-{
-	c->load.ops /= 2;
-	return c->load.ops != 0;
-}
-
-static bool
-less_connections(struct sim_conf *c)
-{
-	c->load.connections /= 2;
-	return c->load.connections != 0;
-}
-
-static bool
-less_depth(struct sim_conf *c)
-{
-	c->load.depth /= 2;
-	return c->load.depth != 0;
-}
-
-static bool
-less_bytes(struct sim_conf *c)
-{
-	c->load.size_max /= 2;
-	return c->load.size_max >= c->load.size_min;
-}
-
-static bool
-one_way(struct sim_conf *c)
-{
-	bool was = c->load.both_ways;
-
-	c->load.both_ways = false;
-	return was;
-}
-
-static bool
-as_pair(struct sim_conf *c)
-{
-	bool was = c->topo.type != SIM_TOPO_PAIR;
-
-	c->topo.type = SIM_TOPO_PAIR;
-	c->topo.hosts = 2;
-	return was;
-}
-
-static bool
-less_hosts(struct sim_conf *c)
-{
-	if (c->topo.type == SIM_TOPO_PAIR || c->topo.hosts < 3)
-		return false;
-	c->topo.hosts = RTE_MAX(2u, c->topo.hosts / 2);
-	c->topo.leaves = RTE_MIN(c->topo.leaves, c->topo.hosts);
-	return true;
-}
-
-static bool
-plain_clock(struct sim_conf *c)
-{
-	bool was = c->host.clock_ppm_range + c->host.poll_ns != 0;
-
-	c->host.clock_ppm_range = 0;
-	c->host.poll_ns = 0;
-	return was;
-}
-
-static bool
-no_side_shows(struct sim_conf *c)
-{
-	bool was = c->load.revoke_ns + c->load.recv_delay_ns + c->load.bad_ppm +
-			c->load.start_step_ns !=
-		0;
-
-	c->load.revoke_ns = c->load.recv_delay_ns = c->load.start_step_ns = 0;
-	c->load.bad_ppm = 0;
-	return was;
-}
-
-static bool
-all_ordered(struct sim_conf *c)
-{
-	bool was = c->load.unordered_ppm != 0;
-
-	c->load.unordered_ppm = 0;
-	return was;
-}
-
-static bool
-drop_kind(struct sim_conf *c, uint32_t kind, const char *why)
-{
-	struct sim_conf less = *c;
-
-	less.load.weights[kind] = 0;
-	if (c->load.weights[kind] == 0 || !still_fails(&less, why))
-		return false;
-	*c = less;
-	return true;
+	switch (step) {
+	case LESS_CONNECTIONS:
+		c->load.connections /= 2;
+		return c->load.connections != 0;
+	case LESS_OPS:
+		c->load.ops /= 2;
+		return c->load.ops != 0;
+	case LESS_HOSTS:
+		if (c->topo.type == SIM_TOPO_PAIR || c->topo.hosts < 3)
+			return false;
+		c->topo.hosts = RTE_MAX(2u, c->topo.hosts / 2);
+		c->topo.leaves = RTE_MIN(c->topo.leaves, c->topo.hosts);
+		return true;
+	case AS_PAIR:
+		c->topo.type = SIM_TOPO_PAIR;
+		c->topo.hosts = 2;
+		return was.topo.type != SIM_TOPO_PAIR;
+	case LESS_DEPTH:
+		c->load.depth /= 2;
+		return c->load.depth != 0;
+	case LESS_BYTES:
+		c->load.size_max /= 2;
+		return c->load.size_max >= c->load.size_min;
+	case ONE_WAY:
+		c->load.both_ways = false;
+		return was.load.both_ways;
+	case PLAIN_CLOCK:
+		c->host.clock_ppm_range = c->host.poll_ns = 0;
+		return was.host.clock_ppm_range + was.host.poll_ns != 0;
+	case NO_SIDE_SHOWS:
+		c->load.revoke_ns = c->load.recv_delay_ns = c->load.start_step_ns = 0;
+		c->load.bad_ppm = 0;
+		return was.load.revoke_ns + was.load.recv_delay_ns + was.load.bad_ppm +
+			was.load.start_step_ns !=
+			0;
+	default:
+		c->load.unordered_ppm = 0;
+		return was.load.unordered_ppm != 0;
+	}
 }
 
 void
 san_sim_swarm_shrink(struct sim_conf *conf, const char *why)
 {
-	static bool (*const steps[])(struct sim_conf *) = {
-		less_connections,
-		less_ops,
-		less_hosts,
-		as_pair,
-		less_depth,
-		less_bytes,
-		one_way,
-		plain_clock,
-		no_side_shows,
-		all_ordered,
-	};
+	struct sim_conf less = *conf;
 	bool changed = true;
 	uint32_t round, i;
 
 	for (round = 0; changed && round < SHRINK_ROUNDS; round++) {
 		changed = false;
-		for (i = conf->nb_faults; i-- > 0;)
-			changed |= drop_fault(conf, i, why);
-		for (i = 0; i < SIM_KINDS; i++)
-			changed |= drop_kind(conf, i, why);
-		for (i = 0; i < RTE_DIM(steps); i++) {
-			struct sim_conf less = *conf;
-
-			while (steps[i](&less) && still_fails(&less, why)) {
+		for (i = conf->nb_faults; i-- > 0; less = *conf) {
+			less.nb_faults--;
+			memmove(&less.faults[i], &less.faults[i + 1],
+				(less.nb_faults - i) * sizeof(less.faults[0]));
+			if (still_fails(&less, why)) {
+				*conf = less;
+				changed = true;
+			}
+		}
+		for (i = 0; i < SIM_KINDS; i++, less = *conf) {
+			less.load.weights[i] = 0;
+			if (conf->load.weights[i] != 0 && still_fails(&less, why)) {
+				*conf = less;
+				changed = true;
+			}
+		}
+		for (i = 0; i < SHRINK_STEPS; i++, less = *conf) {
+			while (shrink_once(&less, i) && still_fails(&less, why)) {
 				*conf = less;
 				changed = true;
 			}
@@ -442,30 +369,21 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 	}
 }
 
-/* A worker has ended: it had no more runs, or a run failed. */
-static void
-swarm_worker_died(struct campaign *c, struct worker *wk)
-{
-	uint64_t next = wk->next;
-	int status;
-
-	waitpid(wk->pid, &status, 0);
-	close(wk->fd);
-	wk->open = false;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return;
-	c->sum.nb_runs++;
-	report_failure(c, next, death_of(status));
-	start_worker(c, wk, next + c->conf->nb_workers);
-}
-
 static void
 take_verdict(struct campaign *c, struct worker *wk)
 {
 	struct verdict v;
+	int status;
 
-	if (read(wk->fd, &v, sizeof(v)) != sizeof(v)) {
-		swarm_worker_died(c, wk);
+	if (read(wk->fd, &v, sizeof(v)) != sizeof(v)) { /* no more runs, or one has failed */
+		waitpid(wk->pid, &status, 0);
+		close(wk->fd);
+		wk->open = false;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			return;
+		c->sum.nb_runs++;
+		report_failure(c, wk->next, death_of(status));
+		start_worker(c, wk, wk->next + c->conf->nb_workers);
 		return;
 	}
 	wk->next = v.index + c->conf->nb_workers;

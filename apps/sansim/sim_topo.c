@@ -43,19 +43,14 @@ add_cable(struct sim_world *w, const struct sim_link_conf *conf, uint32_t a, uin
 	add_link(w, conf, b, a);
 }
 
-static uint32_t
-hosts_per_edge(const struct sim_world *w)
-{
-	uint32_t edges = w->conf.topo.type == SIM_TOPO_DUMBBELL ? 2 : w->conf.topo.leaves;
-
-	return (w->nb_hosts + edges - 1) / edges;
-}
-
 /* Index of the switch to which a host is connected. */
 static uint32_t
 edge_of(const struct sim_world *w, uint32_t host)
 {
-	return w->conf.topo.type == SIM_TOPO_STAR ? 0 : host / hosts_per_edge(w);
+	const struct sim_topo_conf *t = &w->conf.topo;
+	uint32_t edges = t->type == SIM_TOPO_DUMBBELL ? 2 : t->leaves;
+
+	return t->type == SIM_TOPO_STAR ? 0 : host / ((w->nb_hosts + edges - 1) / edges);
 }
 
 int

@@ -83,15 +83,6 @@ sim_trace_put_le32(uint8_t *at, uint32_t value)
 	return sim_trace_put_le16(sim_trace_put_le16(at, value), value >> 16);
 }
 
-static void
-put_le32(struct sim_trace *t, uint32_t value)
-{
-	uint8_t bytes[4];
-
-	sim_trace_put_le32(bytes, value);
-	sim_trace_write(t, bytes, sizeof(bytes));
-}
-
 /* ---- options ---- */
 
 static uint32_t
@@ -121,8 +112,11 @@ put_option(struct sim_trace *t, uint32_t code, const void *value, uint32_t len)
 static void
 put_end(struct sim_trace *t, uint32_t block_bytes)
 {
+	uint8_t bytes[4];
+
 	put_option(t, OPT_END, NULL, 0);
-	put_le32(t, block_bytes);
+	sim_trace_put_le32(bytes, block_bytes);
+	sim_trace_write(t, bytes, sizeof(bytes));
 }
 
 /* ---- blocks ---- */

@@ -17,7 +17,6 @@
 #include "sim_load.h"
 #include "sim_pkt.h"
 #include "sim_pool.h"
-#include "sim_report.h"
 #include "sim_world.h"
 
 #define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
@@ -63,24 +62,10 @@ san_sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, 
 					   });
 }
 
-/* ---- one event ---- */
-
-static void
-on_sample(struct sim_world *w, uint16_t port)
-{
-	uint64_t every = port == SAMPLE_SERIES ? w->conf.run.sample_ns : w->conf.run.stall_ns / 4;
-
-	if (port == SAMPLE_SERIES)
-		san_sim_report_series(w);
-	else
-		san_sim_check_sample(w);
-	if (!w->load->ending || w->load->nb_pending != 0)
-		san_sim_world_at(w, w->now_ns + RTE_MAX(every, 1u), SIM_EV_SAMPLE, 0, port, NULL);
-}
-
 bool
 san_sim_world_step(struct sim_world *w, uint64_t end_ns)
 {
+	uint64_t every_ns;
 	struct sim_event ev;
 
 	if (w->failed || san_sim_event_next_ns(&w->net.events) > end_ns) {
@@ -106,7 +91,15 @@ san_sim_world_step(struct sim_world *w, uint64_t end_ns)
 		san_sim_load_event(w, ev.obj, ev.port, ev.arg);
 		break;
 	case SIM_EV_SAMPLE:
-		on_sample(w, ev.port);
+		if (ev.port == SAMPLE_SERIES)
+			san_sim_report_series(w);
+		else
+			san_sim_check_sample(w);
+		every_ns = ev.port == SAMPLE_SERIES ? w->conf.run.sample_ns :
+						      w->conf.run.stall_ns / 4;
+		if (!w->load->ending || w->load->nb_pending != 0)
+			san_sim_world_at(w, w->now_ns + RTE_MAX(every_ns, 1u), SIM_EV_SAMPLE, 0,
+					 ev.port, NULL);
 		break;
 	}
 	return true;
@@ -195,25 +188,17 @@ world_run_load(struct sim_world *w)
 	san_sim_check_end(w);
 }
 
-/* With deliberately small pools empty ones are no error. */
-static uint64_t
-nb_no_mbuf(const struct sim_world *w)
-{
-	uint64_t n = w->net.nb_no_mbuf;
-	uint32_t i;
-
-	for (i = 0; i < w->nb_hosts; i++)
-		n += san_sim_host_no_mbuf(w, &w->hosts[i]);
-	return n;
-}
-
 void
 san_sim_world_run(struct sim_world *w)
 {
 	uint64_t n;
+	uint32_t i;
 
 	world_run_load(w);
-	n = nb_no_mbuf(w);
+	/* those of the common pool: small pools of hosts are empty on purpose */
+	n = w->net.nb_no_mbuf;
+	for (i = 0; i < w->nb_hosts; i++)
+		n += san_sim_host_no_mbuf(w, &w->hosts[i]);
 	if (n == 0)
 		return;
 	w->failed = false; /* this may be the cause of the other failure */
@@ -222,15 +207,6 @@ san_sim_world_run(struct sim_world *w)
 }
 
 /* ---- building ---- */
-
-/* Number of shortest packets that a cable and its queue hold. */
-static uint64_t
-link_pkts(const struct sim_world *w, const struct sim_link *l)
-{
-	uint64_t queue = l->from < w->nb_hosts ? w->conf.host.nic_bytes : l->conf->buffer_bytes;
-
-	return (queue + l->conf->rate_mbps * (l->conf->delay_ns + l->more_ns) / 8000) / PKT_MIN;
-}
 
 /* Sum of rings, packets held for order, and packets in flight as far as links hold them. */
 static uint32_t
@@ -243,8 +219,14 @@ nb_mbufs(const struct sim_world *w)
 	uint64_t n, links = 0;
 	uint32_t i;
 
-	for (i = 0; i < w->nb_links; i++)
-		links += link_pkts(w, &w->links[i]);
+	for (i = 0; i < w->nb_links; i++) { /* shortest packets in a cable and its queue */
+		const struct sim_link *l = &w->links[i];
+		uint64_t queue = l->from < w->nb_hosts ? conf->host.nic_bytes :
+							 l->conf->buffer_bytes;
+
+		queue += l->conf->rate_mbps * (l->conf->delay_ns + l->more_ns) / 8000;
+		links += queue / PKT_MIN;
+	}
 	n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
 		RTE_MIN(COPIES * RTE_MIN(windows, requests), links);
 	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
@@ -258,19 +240,6 @@ san_sim_world_mb(const struct sim_conf *conf)
 
 	/* mbufs lie elsewhere (sim_pool.c), but their free lists do not */
 	return (uint32_t)(128 + (MBUFS_MAX + own) * 16 / 1000000 + cam / 4096);
-}
-
-static int
-create_pools(struct sim_world *w)
-{
-	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
-
-	w->net.pool = san_sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
-	w->cam = san_tl_reorder_create_table("cam", cam, SOCKET_ID_ANY);
-	if (w->net.pool == NULL || w->cam == NULL)
-		return -ENOMEM;
-	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
-	return w->hosts == NULL ? -ENOMEM : 0;
 }
 
 static int
@@ -320,14 +289,18 @@ open_watch(struct sim_world *w, const struct sim_watch *watch)
 static int
 world_build(struct sim_world *w, const struct sim_watch *watch)
 {
-	uint32_t i;
+	uint32_t i, cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 	int rc;
 
 	rc = san_sim_topo_create(w);
-	if (rc == 0)
-		rc = create_pools(w);
-	if (rc == 0)
-		rc = san_sim_fault_create(w);
+	if (rc != 0)
+		return rc;
+	w->net.pool = san_sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
+	w->cam = san_tl_reorder_create_table("cam", cam, SOCKET_ID_ANY);
+	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
+	if (w->net.pool == NULL || w->cam == NULL || w->hosts == NULL)
+		return -ENOMEM;
+	rc = san_sim_fault_create(w);
 	if (rc == 0)
 		rc = open_watch(w, watch);
 	if (rc == 0)
@@ -362,9 +335,10 @@ san_sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	return 0;
 }
 
-static int
-close_watch(struct sim_world *w)
+int
+san_sim_world_destroy(struct sim_world *w)
 {
+	uint32_t i;
 	int rc = 0;
 
 	if (w->net.trace != NULL)
@@ -373,15 +347,6 @@ close_watch(struct sim_world *w)
 		rc = -EIO;
 	if (w->series != NULL)
 		fclose(w->series);
-	return rc;
-}
-
-int
-san_sim_world_destroy(struct sim_world *w)
-{
-	uint32_t i;
-	int rc = close_watch(w);
-
 	for (i = 0; w->hosts != NULL && i < w->nb_hosts; i++)
 		san_sim_host_destroy(w, &w->hosts[i]);
 	san_sim_link_net_fini(&w->net);

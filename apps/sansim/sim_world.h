@@ -16,6 +16,7 @@
  *   sim_fault.c   faults: kind, time and place
  *   sim_lie.c     hosts that lie
  *   sim_check*.c  invariants
+ *   sim_report.c  results of a run
  *   sim_world.c   the event loop and the phases of a run
  *
  * One world at a time; nothing is thread-safe.
@@ -199,5 +200,30 @@ void san_sim_fault_arm(struct sim_world *w);
 void san_sim_fault_end(struct sim_world *w);
 /** True if this side's connection, which has just broken, had a valid reason. */
 bool san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
+
+/* ---- sim_report.c: figures as text and JSON, time series ---- */
+
+/**
+ * Jain's fairness index of shares of a resource: (sum x)^2 / (n * sum of x^2). Equal shares give 1;
+ * if one has everything the index is 1/n. In integers, so that it is equal on all machines: exact
+ * while the largest value and n have 54 bits together (a thousand values below 2^44); beyond that
+ * all values are scaled down.
+ *
+ * @return
+ *   Millionths, rounded down. 0: there is no value, or all are 0.
+ */
+uint32_t san_sim_report_jain_ppm(const uint64_t *x, uint32_t n);
+/** Jain's index of the initiators' bytes during the measurement, in millionths. */
+uint32_t san_sim_report_jain(const struct sim_world *w);
+/** Print one page of figures. */
+void san_sim_report_text(const struct sim_world *w, FILE *out);
+/** Print all figures as one JSON object; sansim(1) describes the keys. */
+void san_sim_report_json(const struct sim_world *w, FILE *out);
+/** Add the counters of an engine. */
+void san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
+/** Take the links' counters now, for the report. */
+void san_sim_report_links(struct sim_world *w);
+/** Print a line of the time series; the header first. */
+void san_sim_report_series(struct sim_world *w);
 
 #endif /* SIM_WORLD_H */

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 
 #include "san_prng.h"
-#include "sim_report.h"
 #include "sim_swarm.h"
 
 #define SEED_FIRST 1000

@@ -3,22 +3,22 @@
 #include <stdlib.h>
 
 #include "unit.h"
-#include "sim_jain.h"
+#include "sim_world.h"
 
 #define DIM(a) (sizeof(a) / sizeof((a)[0]))
 
 static void
-san_sim_jain_ppm__nothing(void **state)
+san_sim_report_jain_ppm__nothing(void **state)
 {
 	static const uint64_t zero[3];
 
 	(void)state;
-	assert_int_equal(san_sim_jain_ppm(NULL, 0), 0);
-	assert_int_equal(san_sim_jain_ppm(zero, DIM(zero)), 0);
+	assert_int_equal(san_sim_report_jain_ppm(NULL, 0), 0);
+	assert_int_equal(san_sim_report_jain_ppm(zero, DIM(zero)), 0);
 }
 
 static void
-san_sim_jain_ppm__by_hand(void **state)
+san_sim_report_jain_ppm__by_hand(void **state)
 {
 	static const struct {
 		uint64_t x[4];
@@ -42,11 +42,11 @@ san_sim_jain_ppm__by_hand(void **state)
 
 	(void)state;
 	for (i = 0; i < DIM(table); i++)
-		assert_int_equal(san_sim_jain_ppm(table[i].x, table[i].n), table[i].ppm);
+		assert_int_equal(san_sim_report_jain_ppm(table[i].x, table[i].n), table[i].ppm);
 }
 
 static void
-san_sim_jain_ppm__many_large_values(void **state)
+san_sim_report_jain_ppm__many_large_values(void **state)
 {
 	enum {
 		NB = 100000
@@ -58,23 +58,23 @@ san_sim_jain_ppm__many_large_values(void **state)
 	assert_non_null(x);
 	for (i = 0; i < NB; i++)
 		x[i] = 1ULL << 50;
-	assert_int_equal(san_sim_jain_ppm(x, NB), 1000000);
+	assert_int_equal(san_sim_report_jain_ppm(x, NB), 1000000);
 	for (i = 0; i < NB; i++)
 		x[i] = i % 2 == 0 ? UINT64_MAX : 0;
-	assert_int_equal(san_sim_jain_ppm(x, NB), 500000);
+	assert_int_equal(san_sim_report_jain_ppm(x, NB), 500000);
 	/* 0 .. n - 1: 3 (n - 1) / (2 (2 n - 1)) */
 	for (i = 0; i < NB; i++)
 		x[i] = (uint64_t)i << 33;
-	assert_in_range(san_sim_jain_ppm(x, NB), 749995, 749997);
+	assert_in_range(san_sim_report_jain_ppm(x, NB), 749995, 749997);
 	free(x);
 }
 
 UNIT_TEST(test_sim_jain)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_jain_ppm__nothing),
-		cmocka_unit_test(san_sim_jain_ppm__by_hand),
-		cmocka_unit_test(san_sim_jain_ppm__many_large_values),
+		cmocka_unit_test(san_sim_report_jain_ppm__nothing),
+		cmocka_unit_test(san_sim_report_jain_ppm__by_hand),
+		cmocka_unit_test(san_sim_report_jain_ppm__many_large_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,6 @@
 #include "test_sim_one.h"
 
 #include "sim_load.h"
-#include "sim_report.h"
 #include "unit.h"
 
 static void
