@@ -15,12 +15,6 @@ san_ofi_addr_len(const union ofi_addr *a)
 	return a->sa.sa_family == AF_INET6 ? sizeof(a->in6) : sizeof(a->in);
 }
 
-uint32_t
-san_ofi_addr_format(const union ofi_addr *a)
-{
-	return a->sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-}
-
 uint16_t
 san_ofi_addr_port(const union ofi_addr *a)
 {

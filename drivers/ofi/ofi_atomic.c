@@ -63,16 +63,7 @@ atomic_post(const struct atomic_call *c)
 		args.iov = &iov;
 		args.count = 1;
 	}
-	san_ofi_ctx_lock();
-	rc = san_ofi_op_post(container_of(c->ep, struct ofi_ep, fid), &args);
-	san_ofi_ctx_unlock();
-	return rc;
-}
-
-static uint64_t
-atomic_flags(struct fid_ep *fid)
-{
-	return san_ofi_msg_flags(container_of(fid, struct ofi_ep, fid));
+	return san_ofi_msg_post(c->ep, &args);
 }
 
 static struct atomic_call
@@ -92,7 +83,7 @@ atomic_of_msg(struct fid_ep *ep, uint64_t kind, const struct fi_msg_atomic *msg,
 		.datatype = msg->datatype,
 		.op = msg->op,
 		.context = msg->context,
-		.flags = san_ofi_msg_own_flags(container_of(ep, struct ofi_ep, fid), flags),
+		.flags = san_ofi_msg_own_flags(ep, flags),
 	};
 }
 
@@ -112,7 +103,7 @@ atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t c
 		.datatype = datatype,
 		.op = op,
 		.context = context,
-		.flags = atomic_flags(ep),
+		.flags = san_ofi_msg_flags(ep),
 	};
 
 	(void)desc;
@@ -176,7 +167,7 @@ atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.datatype = datatype,
 		.op = op,
 		.context = context,
-		.flags = atomic_flags(ep),
+		.flags = san_ofi_msg_flags(ep),
 	};
 
 	(void)desc, (void)result_desc;
@@ -231,7 +222,7 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.datatype = datatype,
 		.op = op,
 		.context = context,
-		.flags = atomic_flags(ep),
+		.flags = san_ofi_msg_flags(ep),
 	};
 
 	(void)desc, (void)compare_desc, (void)result_desc;

@@ -71,15 +71,6 @@ san_ofi_cm_origin(const struct rtsan_event *ev, struct ofi_origin *to)
 	return 0;
 }
 
-/* Check that the peer which has accepted is of this provider, and the one that was meant. */
-static bool
-cm_is_meant(const struct ofi_ep *ep, const struct rtsan_event *ev, struct ofi_cm_hdr *hdr)
-{
-	return san_ofi_cm_read(ev, hdr) &&
-		(ep->owner != NULL ? san_ofi_rdm_is_proved(ep, ev) :
-				     san_ofi_cm_is_user(ev, false));
-}
-
 /* ---- events ---- */
 
 static void
@@ -125,7 +116,11 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 	struct ofi_cm_hdr hdr = {0};
 	struct ofi_rx *rx;
 
-	if (!ep->is_accepted && !cm_is_meant(ep, ev, &hdr)) {
+	/* a peer that has accepted must be of this provider, and the one that was meant */
+	if (!ep->is_accepted &&
+	    (!san_ofi_cm_read(ev, &hdr) ||
+	     !(ep->owner != NULL ? san_ofi_rdm_is_proved(ep, ev) :
+				   san_ofi_cm_is_user(ev, false)))) {
 		OFI_WARN(FI_LOG_EP_CTRL,
 			 "%s: the peer is no provider of this version, of another user, or not "
 			 "the endpoint of this name\n",
@@ -149,21 +144,11 @@ cm_on_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 	san_ofi_progress_mark(ep);
 }
 
-static void
-cm_on_rejected(struct ofi_ep *ep, const struct rtsan_event *ev)
-{
-	struct ofi_cm_hdr hdr = {0};
-	bool ours = san_ofi_cm_read(ev, &hdr);
-
-	cm_report_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev),
-			ours ? hdr.length : 0);
-	san_ofi_ep_end(ep);
-}
-
 void
 san_ofi_cm_on_event(const struct rtsan_event *ev)
 {
 	struct ofi_ep *ep = rtsan_qp_context(ev->qp);
+	struct ofi_cm_hdr hdr = {0};
 
 	OFI_INFO(FI_LOG_EP_CTRL, "endpoint %p: event %u, %s\n", (void *)ep, ev->type,
 		 rtsan_reason_text(ev->reason));
@@ -173,7 +158,9 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 			cm_on_established(ep, ev);
 		break;
 	case RTSAN_EV_REJECTED:
-		cm_on_rejected(ep, ev);
+		cm_report_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev),
+				san_ofi_cm_read(ev, &hdr) ? hdr.length : 0);
+		san_ofi_ep_end(ep);
 		break;
 	case RTSAN_EV_UNREACHABLE:
 		cm_report_error(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
@@ -190,21 +177,6 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 
 /* ---- calls ---- */
 
-/* An own address of the peer's family, if the program has not chosen one. */
-static int
-cm_choose_local(struct ofi_ep *ep)
-{
-	uint16_t port = ep->local.sa.sa_family != 0 ? san_ofi_addr_port(&ep->local) : 0;
-	int rc = 0;
-
-	if (ep->local.sa.sa_family != ep->peer.sa.sa_family || san_ofi_addr_is_any(&ep->local)) {
-		rc = san_ofi_ctx_addr(ep->domain->ctx, ep->peer.sa.sa_family, &ep->local);
-		if (rc == 0)
-			san_ofi_addr_set_port(&ep->local, port);
-	}
-	return rc;
-}
-
 int
 san_ofi_cm_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen)
 {
@@ -217,7 +189,9 @@ san_ofi_cm_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_
 		return rc;
 	if (ep->state != OFI_EP_ENABLED)
 		return -FI_EISCONN;
-	rc = cm_choose_local(ep);
+	/* an own address of the peer's family, if the program has not chosen one */
+	if (ep->local.sa.sa_family != ep->peer.sa.sa_family || san_ofi_addr_is_any(&ep->local))
+		rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
 	if (rc != 0)
 		return rc;
 	conn.private_len =
@@ -277,31 +251,22 @@ san_ofi_cm_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr *
 }
 
 static int
-cm_accept_locked(struct ofi_ep *ep, const void *param, size_t paramlen)
-{
-	struct ofi_connreq *req = ep->connreq;
-	int rc;
-
-	if (req == NULL || req->is_done || paramlen > OFI_CM_DATA)
-		return -FI_EINVAL;
-	rc = san_ofi_cm_accept(ep, req->request, &req->hdr, param, paramlen);
-	if (rc != 0)
-		return rc;
-	ep->peer = req->peer;
-	ep->origin = req->origin;
-	ep->connreq = NULL;
-	san_ofi_pep_request_free(req);
-	return 0;
-}
-
-static int
 cm_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	int rc;
+	struct ofi_connreq *req;
+	int rc = -FI_EINVAL;
 
 	san_ofi_ctx_lock();
-	rc = cm_accept_locked(ep, param, paramlen);
+	req = ep->connreq;
+	if (req != NULL && !req->is_done && paramlen <= OFI_CM_DATA)
+		rc = san_ofi_cm_accept(ep, req->request, &req->hdr, param, paramlen);
+	if (rc == 0) {
+		ep->peer = req->peer;
+		ep->origin = req->origin;
+		ep->connreq = NULL;
+		san_ofi_pep_request_free(req);
+	}
 	san_ofi_ctx_unlock();
 	return rc;
 }
@@ -341,7 +306,7 @@ cm_getname(fid_t fid, void *addr, size_t *addrlen)
 
 	san_ofi_ctx_lock();
 	if (ep->local.sa.sa_family == 0)
-		rc = san_ofi_ctx_addr(ep->domain->ctx, AF_UNSPEC, &ep->local);
+		rc = san_ofi_ctx_addr(AF_UNSPEC, &ep->local);
 	if (rc == 0 && ep->rdm != NULL)
 		san_ofi_rdm_name(ep);
 	if (rc == 0)

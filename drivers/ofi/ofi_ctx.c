@@ -103,14 +103,15 @@ san_ofi_ctx_addrs(union ofi_addr addrs[OFI_ADDRS])
 }
 
 int
-san_ofi_ctx_addr(struct ofi_ctx *ctx, int family, union ofi_addr *a)
+san_ofi_ctx_addr(int family, union ofi_addr *a)
 {
+	uint16_t port = san_ofi_addr_port(a);
 	int i;
 
-	(void)ctx;
 	for (i = 0; i < ctx_nb_addrs; i++)
 		if (family == AF_UNSPEC || ctx_addrs[i].sa.sa_family == family) {
 			*a = ctx_addrs[i];
+			san_ofi_addr_set_port(a, port);
 			return 0;
 		}
 	return -FI_EADDRNOTAVAIL;

@@ -18,7 +18,6 @@
  */
 struct ofi_fetch {
 	struct ofi_ep *ep;
-	struct ofi_rxq *q;
 	struct ofi_recv *recv;
 	size_t base; /**< in the receive */
 	size_t at;   /**< bytes that were asked for */
@@ -62,8 +61,8 @@ san_ofi_deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 }
 
 static void
-deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_t base,
-		 const struct ofi_hdr *hdr, int err, int prov_errno)
+deliver_complete(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct ofi_hdr *hdr,
+		 int err, int prov_errno)
 {
 	struct fi_cq_err_entry e = {.op_context = r->context, .err = err};
 	size_t room = r->length - base;
@@ -80,7 +79,7 @@ deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_
 	e.prov_errno = prov_errno;
 	if (e.err != 0)
 		e.err_data_size = 0;
-	san_ofi_rxq_done(q, ep, r, &e);
+	san_ofi_rxq_done(ep, r, &e);
 	san_ofi_deliver_answer(ep, hdr, e.err);
 }
 
@@ -89,7 +88,7 @@ deliver_complete(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_
 static void
 deliver_fetch_complete(struct ofi_fetch *f)
 {
-	deliver_complete(f->ep, f->q, f->recv, f->base, &f->hdr, f->err, f->prov_errno);
+	deliver_complete(f->ep, f->recv, f->base, &f->hdr, f->err, f->prov_errno);
 	free(f);
 }
 
@@ -151,20 +150,19 @@ san_ofi_deliver_on_read(struct ofi_fetch *f, int err, int prov_errno)
 }
 
 static void
-deliver_fetch(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, size_t base,
-	      const struct ofi_hdr *hdr, size_t payload)
+deliver_fetch(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct ofi_hdr *hdr,
+	      size_t payload)
 {
 	struct ofi_fetch *f = malloc(sizeof(*f));
 	size_t room = r->length - base;
 
 	if (f == NULL) {
 		san_ofi_ep_break(ep, "no memory for a message");
-		deliver_complete(ep, q, r, base, hdr, FI_ENOMEM, 0);
+		deliver_complete(ep, r, base, hdr, FI_ENOMEM, 0);
 		return;
 	}
 	*f = (struct ofi_fetch){
 		.ep = ep,
-		.q = q,
 		.recv = r,
 		.base = base,
 		.end = hdr->length < room ? hdr->length : room,
@@ -221,7 +219,7 @@ san_ofi_deliver(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, const 
 		san_ofi_iov_write(r->iov, r->nb_iov, base, bytes + OFI_HDR_MSG,
 				  length < room ? length : room);
 	if (is_long || !STAILQ_EMPTY(&ep->fetches))
-		deliver_fetch(ep, q, r, base, hdr, length);
+		deliver_fetch(ep, r, base, hdr, length);
 	else
-		deliver_complete(ep, q, r, base, hdr, 0, 0);
+		deliver_complete(ep, r, base, hdr, 0, 0);
 }

@@ -29,22 +29,12 @@ struct ofi_drive {
 	uint32_t rounds; /* of the context, when it looked last */
 };
 
-static bool
-drive_has_sleeper(const struct ofi_ctx *ctx)
-{
-	const struct ofi_wait *w;
-
-	LIST_FOREACH(w, &ctx->waits, link)
-		if (w->armed)
-			return true;
-	return false;
-}
-
 /* Nanoseconds until it looks again. */
 static long
 drive_look(struct ofi_drive *d, long slept_ns)
 {
 	struct ofi_ctx *ctx = d->ctx;
+	const struct ofi_wait *w;
 	bool is_busy = false;
 	long next_ns;
 	uint32_t i;
@@ -57,7 +47,9 @@ drive_look(struct ofi_drive *d, long slept_ns)
 		san_ofi_progress_all(ctx);
 	}
 	d->rounds = ctx->nb_rounds;
-	next_ns = is_busy || drive_has_sleeper(ctx) ? DRIVE_MIN_NS : 2 * slept_ns;
+	LIST_FOREACH(w, &ctx->waits, link)
+		is_busy |= w->armed;
+	next_ns = is_busy ? DRIVE_MIN_NS : 2 * slept_ns;
 	san_ofi_ctx_unlock();
 	return next_ns < DRIVE_MAX_NS ? next_ns : DRIVE_MAX_NS;
 }
@@ -78,31 +70,24 @@ drive_run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the program's threads. */
-static int
-drive_start_thread(struct ofi_drive *d)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&d->thread, NULL, drive_run, d);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 int
 san_ofi_drive_start(struct ofi_ctx *ctx)
 {
 	struct ofi_drive *d = calloc(1, sizeof(*d));
+	sigset_t all, before;
 	int rc;
 
 	if (d == NULL)
 		return -FI_ENOMEM;
 	d->ctx = ctx;
 	d->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = d->fd < 0 ? -errno : drive_start_thread(d);
+	rc = -errno;
+	if (d->fd >= 0) {
+		sigfillset(&all); /* signals are for the program's threads */
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		rc = -pthread_create(&d->thread, NULL, drive_run, d);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
 	if (rc != 0) {
 		if (d->fd >= 0)
 			close(d->fd);

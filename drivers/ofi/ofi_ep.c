@@ -106,48 +106,33 @@ ep_create_pool(struct ofi_ep *ep)
 	return 0;
 }
 
-static int
-ep_create_qp(struct ofi_ep *ep)
+int
+san_ofi_ep_enable(struct ofi_ep *ep)
 {
-	const struct rtsan_qp_attr attr = {
-		.send_cq = ep->lane->cq,
-		.recv_cq = ep->lane->cq,
+	struct rtsan_qp_attr attr = {
 		.sq_depth = OFI_SQ_DEPTH,
 		.rq_depth = OFI_RQ_DEPTH,
 		.context = ep,
 	};
-	int rc = rtsan_qp_create(ep->domain->ctx->san, &attr, &ep->qp);
+	int rc;
 
-	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "endpoint");
-}
-
-static int
-ep_check_parts(const struct ofi_ep *ep)
-{
 	if (ep->eq == NULL && ep->rdm == NULL && ep->owner == NULL)
 		return -FI_ENOEQ;
 	/* counters do not report errors, and one queue at least makes progress */
 	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->tx_cq == NULL) ||
-	    ((ep->caps & FI_RECV) != 0 && ep->rx_cq == NULL))
+	    ((ep->caps & FI_RECV) != 0 && ep->rx_cq == NULL) ||
+	    (ep->tx_cq == NULL && ep->rx_cq == NULL))
 		return -FI_ENOCQ;
-	return ep->tx_cq == NULL && ep->rx_cq == NULL ? -FI_ENOCQ : 0;
-}
-
-int
-san_ofi_ep_enable(struct ofi_ep *ep)
-{
-	int rc = ep_check_parts(ep);
-
-	if (rc != 0 || ep->state != OFI_EP_NEW)
-		return rc;
+	if (ep->state != OFI_EP_NEW)
+		return 0;
 	if (ep->rdm != NULL)
 		return san_ofi_rdm_enable(ep);
 	rc = san_ofi_ctx_lane_get(ep->domain->ctx, &ep->lane);
 	if (rc != 0)
 		return rc;
-	rc = ep_create_qp(ep);
-	if (rc == 0)
-		rc = ep_create_pool(ep);
+	attr.send_cq = attr.recv_cq = ep->lane->cq;
+	rc = rtsan_qp_create(ep->domain->ctx->san, &attr, &ep->qp);
+	rc = rc == 0 ? ep_create_pool(ep) : san_ofi_ctx_fail(rc, "endpoint");
 	if (rc != 0) {
 		if (ep->qp != NULL)
 			rtsan_qp_destroy(ep->qp);
@@ -279,16 +264,6 @@ ep_unbind(struct ofi_ep *ep)
 
 /* ---- open, close ---- */
 
-static int
-ep_take_request(struct ofi_ep *ep, struct ofi_connreq *req)
-{
-	if (req->is_taken)
-		return -FI_EBUSY;
-	req->is_taken = true;
-	ep->connreq = req;
-	return 0;
-}
-
 /* Another round while the endpoint closes. False: time is over. */
 static bool
 ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
@@ -299,17 +274,6 @@ ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
 	sched_yield();
 	san_ofi_ctx_lock();
 	return san_ofi_wait_now_ms() < end_ms;
-}
-
-/* Disconnect, and wait for the end, with which everything completes. */
-static int
-ep_shut(struct ofi_ep *ep, int64_t end_ms)
-{
-	int rc = ep->is_shut ? 0 : san_ofi_tx_finish(ep);
-
-	while (rc == 0 && ep->conn == OFI_CONN_UP && ep_linger_on(ep, end_ms))
-		;
-	return rc;
 }
 
 /* What the program believes to be sent is sent first, and answers to the peer. */
@@ -323,8 +287,16 @@ san_ofi_ep_drain(struct ofi_ep *ep, int64_t end)
 int
 san_ofi_ep_linger(struct ofi_ep *ep, int64_t end)
 {
+	int rc;
+
 	san_ofi_ep_drain(ep, end);
-	return ep->state == OFI_EP_CONNECTED ? ep_shut(ep, end) : 0;
+	if (ep->state != OFI_EP_CONNECTED)
+		return 0;
+	/* wait for the end of the connection, with which everything completes */
+	rc = ep->is_shut ? 0 : san_ofi_tx_finish(ep);
+	while (rc == 0 && ep->conn == OFI_CONN_UP && ep_linger_on(ep, end))
+		;
+	return rc;
 }
 
 int
@@ -469,24 +441,11 @@ static struct fi_ops ep_fid_ops = {
 	.ops_open = san_ofi_none_ops_open,
 };
 
-static void
-ep_set_fid(struct ofi_ep *ep, void *context)
-{
-	ep->fid.fid.fclass = FI_CLASS_EP;
-	ep->fid.fid.context = context;
-	ep->fid.fid.ops = &ep_fid_ops;
-	ep->fid.ops = &ep_ops;
-	ep->fid.cm = &san_ofi_cm_ops;
-	ep->fid.msg = &san_ofi_msg_ops;
-	ep->fid.rma = &san_ofi_rma_ops;
-	ep->fid.tagged = &san_ofi_none_tagged;
-	ep->fid.atomic = &san_ofi_atomic_ops;
-}
-
 static int
 ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 {
 	size_t rx_size = OFI_RX_SIZE;
+	struct ofi_connreq *req;
 
 	if (info->ep_attr != NULL && info->ep_attr->type != FI_EP_MSG &&
 	    info->ep_attr->type != FI_EP_RDM)
@@ -514,12 +473,17 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 		return san_ofi_rdm_init(ep);
 	if (info->handle == NULL)
 		return 0;
-	if (info->handle->fclass == FI_CLASS_CONNREQ)
-		return ep_take_request(ep, container_of(info->handle, struct ofi_connreq, fid));
-	if (info->handle->fclass == FI_CLASS_PEP) /* it takes over the address */
+	if (info->handle->fclass == FI_CLASS_PEP) { /* it takes over the address */
 		ep->local = container_of(info->handle, struct ofi_pep, fid.fid)->local;
-	else
+		return 0;
+	}
+	if (info->handle->fclass != FI_CLASS_CONNREQ)
 		return -FI_EINVAL;
+	req = container_of(info->handle, struct ofi_connreq, fid);
+	if (req->is_taken)
+		return -FI_EBUSY;
+	req->is_taken = true;
+	ep->connreq = req;
 	return 0;
 }
 
@@ -589,7 +553,15 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 
 	if (ep == NULL)
 		return -FI_ENOMEM;
-	ep_set_fid(ep, context);
+	ep->fid.fid.fclass = FI_CLASS_EP;
+	ep->fid.fid.context = context;
+	ep->fid.fid.ops = &ep_fid_ops;
+	ep->fid.ops = &ep_ops;
+	ep->fid.cm = &san_ofi_cm_ops;
+	ep->fid.msg = &san_ofi_msg_ops;
+	ep->fid.rma = &san_ofi_rma_ops;
+	ep->fid.tagged = &san_ofi_none_tagged;
+	ep->fid.atomic = &san_ofi_atomic_ops;
 	rc = ep_set_info(ep, info);
 	if (rc != 0) {
 		free(ep);

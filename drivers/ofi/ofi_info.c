@@ -99,17 +99,6 @@ info_refuse(const char *what)
 }
 
 static bool
-info_check_caps(const struct fi_info *h, enum fi_ep_type type)
-{
-	if ((h->caps & ~(type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS)) != 0)
-		return info_refuse("caps");
-	if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != FI_SOCKADDR &&
-	    h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6)
-		return info_refuse("addr_format");
-	return true;
-}
-
-static bool
 info_check_ep(const struct fi_ep_attr *h, enum fi_ep_type type)
 {
 	if (h == NULL)
@@ -131,21 +120,11 @@ info_check_ep(const struct fi_ep_attr *h, enum fi_ep_type type)
 }
 
 static bool
-info_check_mr_mode(uint32_t version, uint64_t caps, int mode)
-{
-	uint64_t target = caps == 0 ? INFO_TARGET : caps & (FI_RMA | FI_ATOMIC | INFO_TARGET);
-
-	if (target == 0 || mode == FI_MR_BASIC)
-		return true;
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode == FI_MR_UNSPEC)
-		return true;
-	return (mode & INFO_MR_MODE) == INFO_MR_MODE || info_refuse("mr_mode");
-}
-
-static bool
 info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *h,
 		  enum fi_ep_type type)
 {
+	uint64_t target = caps == 0 ? INFO_TARGET : caps & (FI_RMA | FI_ATOMIC | INFO_TARGET);
+
 	if (h == NULL)
 		return true;
 	if (h->control_progress == FI_PROGRESS_AUTO || h->data_progress == FI_PROGRESS_AUTO)
@@ -164,7 +143,10 @@ info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *
 		return info_refuse("contexts of an endpoint");
 	if (h->auth_key_size != 0)
 		return info_refuse("auth_key");
-	return info_check_mr_mode(version, caps, h->mr_mode);
+	if (target == 0 || h->mr_mode == FI_MR_BASIC ||
+	    (FI_VERSION_LT(version, FI_VERSION(1, 5)) && h->mr_mode == FI_MR_UNSPEC))
+		return true;
+	return (h->mr_mode & INFO_MR_MODE) == INFO_MR_MODE || info_refuse("mr_mode");
 }
 
 static bool
@@ -214,8 +196,19 @@ info_domain_name(void)
 }
 
 static bool
-info_check_names(const struct fi_info *h)
+info_check(uint32_t version, const struct fi_info *h, enum fi_ep_type type)
 {
+	if (h == NULL)
+		return true;
+	if ((h->caps & ~(type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS)) != 0)
+		return info_refuse("caps");
+	if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != FI_SOCKADDR &&
+	    h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6)
+		return info_refuse("addr_format");
+	if (!info_check_ep(h->ep_attr, type) ||
+	    !info_check_domain(version, h->caps, h->domain_attr, type) ||
+	    !info_check_tx(h->tx_attr, type) || !info_check_rx(h->rx_attr, type))
+		return false;
 	if (h->fabric_attr != NULL && h->fabric_attr->name != NULL &&
 	    strcmp(h->fabric_attr->name, OFI_NAME) != 0)
 		return info_refuse("name of the fabric");
@@ -225,55 +218,33 @@ info_check_names(const struct fi_info *h)
 	return true;
 }
 
-static bool
-info_check(uint32_t version, const struct fi_info *h, enum fi_ep_type type)
-{
-	if (h == NULL)
-		return true;
-	return info_check_caps(h, type) && info_check_ep(h->ep_attr, type) &&
-		info_check_domain(version, h->caps, h->domain_attr, type) &&
-		info_check_tx(h->tx_attr, type) && info_check_rx(h->rx_attr, type) &&
-		info_check_names(h);
-}
-
 /* ---- answers ---- */
-
-/* The requested capabilities, with the directions that they imply. */
-static uint64_t
-info_caps(uint64_t asked, enum fi_ep_type type)
-{
-	uint64_t caps = asked;
-
-	if (asked == 0)
-		return type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS;
-	if ((asked & (FI_MSG | FI_TAGGED)) != 0 && (asked & (FI_SEND | FI_RECV)) == 0)
-		caps |= FI_SEND | FI_RECV;
-	if ((asked & (FI_RMA | FI_ATOMIC)) != 0 &&
-	    (asked & (FI_READ | FI_WRITE | INFO_TARGET)) == 0)
-		caps |= FI_READ | FI_WRITE | INFO_TARGET;
-	return caps | INFO_DOMAIN_CAPS;
-}
-
-static void
-info_fit_rdm(const struct fi_info *h, struct fi_info *info)
-{
-	bool has_format = h != NULL && h->ep_attr != NULL && h->ep_attr->mem_tag_format != 0;
-
-	info->ep_attr->type = FI_EP_RDM;
-	info->ep_attr->mem_tag_format = has_format ? h->ep_attr->mem_tag_format : INFO_TAG_FORMAT;
-	info->domain_attr->max_ep_srx_ctx = 0;
-	if (h != NULL && h->domain_attr != NULL)
-		info->domain_attr->av_type = h->domain_attr->av_type;
-}
 
 static void
 info_fit(uint32_t version, const struct fi_info *h, enum fi_ep_type type, struct fi_info *info)
 {
-	info->caps = info_caps(h != NULL ? h->caps : 0, type);
+	bool has_format = h != NULL && h->ep_attr != NULL && h->ep_attr->mem_tag_format != 0;
+	uint64_t asked = h != NULL ? h->caps : 0;
+
+	info->caps = asked | INFO_DOMAIN_CAPS;
+	if (asked == 0)
+		info->caps = type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS;
+	/* without a direction both are meant */
+	if ((asked & (FI_MSG | FI_TAGGED)) != 0 && (asked & (FI_SEND | FI_RECV)) == 0)
+		info->caps |= FI_SEND | FI_RECV;
+	if ((asked & (FI_RMA | FI_ATOMIC)) != 0 &&
+	    (asked & (FI_READ | FI_WRITE | INFO_TARGET)) == 0)
+		info->caps |= FI_READ | FI_WRITE | INFO_TARGET;
 	info->tx_attr->caps = info->caps & (INFO_TX_CAPS | INFO_RDM_TX_CAPS);
 	info->rx_attr->caps = info->caps & (INFO_RX_CAPS | INFO_RDM_RX_CAPS);
-	if (type == FI_EP_RDM)
-		info_fit_rdm(h, info);
+	if (type == FI_EP_RDM) {
+		info->ep_attr->type = FI_EP_RDM;
+		info->ep_attr->mem_tag_format = has_format ? h->ep_attr->mem_tag_format :
+							     INFO_TAG_FORMAT;
+		info->domain_attr->max_ep_srx_ctx = 0;
+		if (h != NULL && h->domain_attr != NULL)
+			info->domain_attr->av_type = h->domain_attr->av_type;
+	}
 	if ((info->caps & (FI_RMA | FI_ATOMIC)) == 0)
 		info->domain_attr->mr_mode = 0;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) ||
@@ -321,7 +292,8 @@ san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src, const un
 	info->dest_addrlen = dest != NULL ? san_ofi_addr_len(dest) : 0;
 	if ((src != NULL && info->src_addr == NULL) || (dest != NULL && info->dest_addr == NULL))
 		return -FI_ENOMEM;
-	info->addr_format = any != NULL ? san_ofi_addr_format(any) : FI_SOCKADDR_IN;
+	info->addr_format = any != NULL && any->sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
+									   FI_SOCKADDR_IN;
 	return 0;
 }
 

@@ -97,25 +97,11 @@ san_ofi_mr_find_for(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t lengt
 
 /* ---- the table ---- */
 
-static bool
-mr_table_grow(struct ofi_ctx *ctx)
-{
-	uint32_t nb = ctx->nb_mrs != 0 ? 2 * ctx->nb_mrs : MR_TABLE_MIN;
-	struct ofi_mr **mrs = realloc(ctx->mrs, nb * sizeof(*mrs));
-
-	if (mrs == NULL)
-		return false;
-	memset(&mrs[ctx->nb_mrs], 0, (nb - ctx->nb_mrs) * sizeof(*mrs));
-	ctx->next_mr = ctx->nb_mrs;
-	ctx->mrs = mrs;
-	ctx->nb_mrs = nb;
-	return true;
-}
-
 static int
 mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 {
-	uint32_t random, i;
+	uint32_t random, i, nb = ctx->nb_mrs != 0 ? 2 * ctx->nb_mrs : MR_TABLE_MIN;
+	struct ofi_mr **mrs;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -FI_EIO;
@@ -123,41 +109,19 @@ mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 		if (ctx->mrs[(ctx->next_mr + i) % ctx->nb_mrs] == NULL)
 			break;
 	if (i == ctx->nb_mrs) {
-		if (!mr_table_grow(ctx))
+		mrs = realloc(ctx->mrs, nb * sizeof(*mrs));
+		if (mrs == NULL)
 			return -FI_ENOMEM;
+		memset(&mrs[ctx->nb_mrs], 0, (nb - ctx->nb_mrs) * sizeof(*mrs));
+		ctx->next_mr = ctx->nb_mrs;
+		ctx->mrs = mrs;
+		ctx->nb_mrs = nb;
 		i = 0;
 	}
 	i = (ctx->next_mr + i) % ctx->nb_mrs;
 	ctx->mrs[i] = mr;
 	ctx->next_mr = i + 1;
 	mr->fid.key = (uint64_t)(random >> 1) << 32 | i;
-	return 0;
-}
-
-static uint32_t
-mr_rights(uint64_t access)
-{
-	uint32_t rights = 0;
-
-	if ((access & FI_REMOTE_WRITE) != 0)
-		rights |= RTSAN_REMOTE_PUSH | RTSAN_REMOTE_ATOMIC;
-	if ((access & FI_REMOTE_READ) != 0)
-		rights |= RTSAN_REMOTE_PULL;
-	return rights;
-}
-
-static int
-mr_register(struct ofi_ctx *ctx, struct ofi_mr *mr)
-{
-	int rc;
-
-	if (!ctx->caps.has_mr_reg || mr->length == 0)
-		return mr_table_add(ctx, mr);
-	rc = rtsan_mr_reg(ctx->san, (void *)(uintptr_t)mr->addr, mr->length,
-			  mr_rights(mr->access), &mr->mr);
-	if (rc != 0)
-		return san_ofi_ctx_fail(rc, "fi_mr_reg");
-	mr->fid.key = MR_NATIVE | rtsan_mr_rkey(mr->mr);
 	return 0;
 }
 
@@ -176,7 +140,10 @@ int
 san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
 		struct ofi_mr **out)
 {
+	uint32_t rights = ((access & FI_REMOTE_READ) != 0 ? RTSAN_REMOTE_PULL : 0) |
+		((access & FI_REMOTE_WRITE) != 0 ? RTSAN_REMOTE_PUSH | RTSAN_REMOTE_ATOMIC : 0);
 	struct ofi_mr *mr = calloc(1, sizeof(*mr));
+	struct ofi_ctx *ctx = domain->ctx;
 	int rc;
 
 	if (mr == NULL)
@@ -185,7 +152,15 @@ san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t acc
 	mr->addr = (uintptr_t)iov->iov_base;
 	mr->length = iov->iov_len;
 	mr->access = access;
-	rc = mr_register(domain->ctx, mr);
+	if (!ctx->caps.has_mr_reg || mr->length == 0) {
+		rc = mr_table_add(ctx, mr);
+	} else {
+		rc = rtsan_mr_reg(ctx->san, iov->iov_base, mr->length, rights, &mr->mr);
+		if (rc == 0)
+			mr->fid.key = MR_NATIVE | rtsan_mr_rkey(mr->mr);
+		else
+			san_ofi_ctx_fail(rc, "fi_mr_reg");
+	}
 	if (rc != 0) {
 		free(mr);
 		return rc;

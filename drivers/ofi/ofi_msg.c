@@ -6,17 +6,25 @@
 
 /* ---- sends ---- */
 
-static ssize_t
-msg_post(struct fid_ep *fid, struct ofi_op_args *args, uint64_t own_flags, bool has_own)
+uint64_t
+san_ofi_msg_own_flags(struct fid_ep *fid, uint64_t flags)
 {
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	return flags | (container_of(fid, struct ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
+}
+
+uint64_t
+san_ofi_msg_flags(struct fid_ep *fid)
+{
+	return san_ofi_msg_own_flags(fid, container_of(fid, struct ofi_ep, fid)->tx_flags);
+}
+
+ssize_t
+san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args)
+{
 	ssize_t rc;
 
-	args->kind = OFI_OP_SEND;
-	args->flags |= has_own ? san_ofi_msg_own_flags(ep, own_flags & ~FI_TAGGED) :
-				 san_ofi_msg_flags(ep);
 	san_ofi_ctx_lock();
-	rc = san_ofi_op_post(ep, args);
+	rc = san_ofi_op_post(container_of(fid, struct ofi_ep, fid), args);
 	san_ofi_ctx_unlock();
 	return rc;
 }
@@ -25,10 +33,17 @@ static ssize_t
 msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
 	  void *context)
 {
-	struct ofi_op_args args = {
-		.to = addr, .iov = iov, .desc = desc, .count = count, .context = context};
+	const struct ofi_op_args args = {
+		.kind = OFI_OP_SEND,
+		.flags = san_ofi_msg_flags(ep),
+		.to = addr,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.context = context,
+	};
 
-	return msg_post(ep, &args, 0, false);
+	return san_ofi_msg_post(ep, &args);
 }
 
 static ssize_t
@@ -42,7 +57,9 @@ msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t a
 static ssize_t
 msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct ofi_op_args args = {
+	const struct ofi_op_args args = {
+		.kind = OFI_OP_SEND,
+		.flags = san_ofi_msg_own_flags(ep, flags & ~FI_TAGGED),
 		.to = msg->addr,
 		.iov = msg->msg_iov,
 		.desc = msg->desc,
@@ -51,7 +68,7 @@ msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 		.data = msg->data,
 	};
 
-	return msg_post(ep, &args, flags, true);
+	return san_ofi_msg_post(ep, &args);
 }
 
 static ssize_t
@@ -59,8 +76,9 @@ msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_
 	     fi_addr_t addr, void *context)
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
-	struct ofi_op_args args = {
-		.flags = FI_REMOTE_CQ_DATA,
+	const struct ofi_op_args args = {
+		.kind = OFI_OP_SEND,
+		.flags = FI_REMOTE_CQ_DATA | san_ofi_msg_flags(ep),
 		.to = addr,
 		.iov = &iov,
 		.desc = &desc,
@@ -69,15 +87,14 @@ msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_
 		.data = data,
 	};
 
-	return msg_post(ep, &args, 0, false);
+	return san_ofi_msg_post(ep, &args);
 }
 
 /* An inject has no completion, whatever the endpoint's defaults are. */
 static ssize_t
-msg_inject_flags(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to, uint64_t data,
+msg_inject_flags(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t data,
 		 uint64_t flags)
 {
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 	const struct ofi_op_args args = {
 		.kind = OFI_OP_SEND,
@@ -87,12 +104,8 @@ msg_inject_flags(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to, 
 		.count = 1,
 		.data = data,
 	};
-	ssize_t rc;
 
-	san_ofi_ctx_lock();
-	rc = san_ofi_op_post(ep, &args);
-	san_ofi_ctx_unlock();
-	return rc;
+	return san_ofi_msg_post(ep, &args);
 }
 
 static ssize_t

@@ -48,14 +48,14 @@ san_ofi_none_size_left(struct fid_ep *ep)
 
 /* ---- connections ---- */
 
-int
-san_ofi_none_setname(fid_t fid, void *addr, size_t addrlen)
+static int
+none_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	return -FI_ENOSYS;
 }
 
-int
-san_ofi_none_getname(fid_t fid, void *addr, size_t *addrlen)
+static int
+none_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	return -FI_ENOSYS;
 }
@@ -98,8 +98,8 @@ san_ofi_none_shutdown(struct fid_ep *ep, uint64_t flags)
 
 struct fi_ops_cm san_ofi_none_cm = {
 	.size = sizeof(struct fi_ops_cm),
-	.setname = san_ofi_none_setname,
-	.getname = san_ofi_none_getname,
+	.setname = none_setname,
+	.getname = none_getname,
 	.getpeer = san_ofi_none_getpeer,
 	.connect = san_ofi_none_connect,
 	.listen = san_ofi_none_listen,

@@ -15,6 +15,43 @@ static const uint64_t op_flags[] = {
 	[OFI_OP_ATOMIC] = FI_ATOMIC,
 };
 
+/* Register the memory of a long message, which the peer reads. 0 or -errno. */
+static int
+op_offer_make(struct ofi_op *op)
+{
+	struct ofi_domain *domain = op->ep->domain;
+	struct ofi_offer *offer = calloc(1, sizeof(*offer));
+	struct ofi_place *place;
+	uint8_t i;
+	int rc;
+
+	if (offer == NULL)
+		return -FI_ENOMEM;
+	op->offer = offer;
+	domain->ctx->nb_offers++;
+	offer->length = op->length;
+	for (i = 0; i < op->nb_iov; i++) {
+		if (op->iov[i].iov_len == 0)
+			continue;
+		rc = san_ofi_mr_open(domain, &op->iov[i], FI_REMOTE_READ, &offer->mrs[offer->nb]);
+		/* no region or no memory is left: others end, if there are any */
+		if ((rc == -FI_ENOSPC || rc == -FI_ENOMEM) && domain->ctx->nb_offers > 1)
+			return -FI_EAGAIN;
+		if (rc != 0)
+			return rc;
+		place = &offer->places[offer->nb];
+		place->addr = (uintptr_t)op->iov[i].iov_base;
+		place->key = offer->mrs[offer->nb++]->fid.key;
+		place->length = op->iov[i].iov_len;
+	}
+	op->iov[0].iov_base = offer->places;
+	op->iov[0].iov_len = offer->nb * sizeof(*place);
+	op->nb_iov = 1;
+	op->length = op->iov[0].iov_len;
+	op->is_direct = true; /* not complete before it has been read */
+	return 0;
+}
+
 /* ---- begin ---- */
 
 static struct ofi_op *
@@ -40,9 +77,14 @@ static void
 op_free(struct ofi_op *op)
 {
 	struct ofi_ctx *ctx = op->ep->domain->ctx;
+	uint8_t i;
 
-	if (op->offer != NULL)
-		san_ofi_offer_withdraw(op);
+	if (op->offer != NULL) {
+		for (i = 0; i < op->offer->nb; i++)
+			san_ofi_mr_free(op->offer->mrs[i]);
+		ctx->nb_offers--;
+		free(op->offer);
+	}
 	if (op->buf != NULL)
 		san_ofi_ctx_buf_put(ctx, op->buf);
 	LIST_REMOVE(op, link);
@@ -140,7 +182,7 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	if ((args->flags & FI_INJECT) != 0)
 		rc = op_inject(op);
 	else if (args->kind == OFI_OP_SEND && op->length > OFI_EAGER)
-		rc = san_ofi_offer_make(op);
+		rc = op_offer_make(op);
 	if (rc != 0) {
 		op_free(op);
 		return rc;

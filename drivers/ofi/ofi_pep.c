@@ -94,22 +94,6 @@ san_ofi_pep_end_all(struct ofi_ctx *ctx)
 	}
 }
 
-static struct fi_info *
-pep_request_info(const struct ofi_pep *pep, struct ofi_connreq *req)
-{
-	struct fi_info *info = fi_dupinfo(pep->info);
-	union ofi_addr local = pep->local;
-
-	if (info == NULL)
-		return NULL;
-	info->handle = &req->fid;
-	if (san_ofi_info_set_addrs(info, &local, &req->peer) != 0) {
-		fi_freeinfo(info);
-		return NULL;
-	}
-	return info;
-}
-
 static struct ofi_connreq *
 pep_add_request(struct ofi_pep *pep, const struct rtsan_event *ev)
 {
@@ -149,12 +133,16 @@ san_ofi_pep_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev)
 		return;
 	}
 	event.fid = &pep->fid.fid;
-	event.info = pep_request_info(pep, req);
+	event.info = fi_dupinfo(pep->info);
 	event.length = req->hdr.length;
-	if (event.info == NULL)
+	if (event.info == NULL ||
+	    san_ofi_info_set_addrs(event.info, &pep->local, &req->peer) != 0) {
+		fi_freeinfo(event.info);
 		pep_reject_request(req, NULL, 0);
-	else
-		san_ofi_eq_put(pep->eq, &event, san_ofi_cm_data(ev));
+		return;
+	}
+	event.info->handle = &req->fid;
+	san_ofi_eq_put(pep->eq, &event, san_ofi_cm_data(ev));
 }
 
 /* ---- calls ---- */
@@ -183,18 +171,9 @@ pep_listen_at(struct ofi_pep *pep, uint16_t port)
 static int
 pep_choose_local(struct ofi_pep *pep)
 {
-	uint16_t port = pep->local.sa.sa_family != 0 ? san_ofi_addr_port(&pep->local) : 0;
-	union ofi_addr own;
-	int rc;
-
 	if (pep->local.sa.sa_family != 0 && !san_ofi_addr_is_any(&pep->local))
 		return 0;
-	rc = san_ofi_ctx_addr(pep->ctx, pep->local.sa.sa_family, &own);
-	if (rc != 0)
-		return rc;
-	pep->local = own;
-	san_ofi_addr_set_port(&pep->local, port);
-	return 0;
+	return san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
 }
 
 static int

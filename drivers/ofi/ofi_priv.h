@@ -424,7 +424,6 @@ int san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src,
 /* ---- ofi_addr.c ---- */
 
 size_t san_ofi_addr_len(const union ofi_addr *a);
-uint32_t san_ofi_addr_format(const union ofi_addr *a);
 uint16_t san_ofi_addr_port(const union ofi_addr *a);
 void san_ofi_addr_set_port(union ofi_addr *a, uint16_t port);
 /** Token of an endpoint's name, in fields that are zero in other addresses. 0: none. */
@@ -459,8 +458,8 @@ void san_ofi_ctx_put(struct ofi_ctx *ctx);
  *   Their number, 0: not known before an engine runs, or -errno: there will be no context.
  */
 int san_ofi_ctx_addrs(union ofi_addr addrs[OFI_ADDRS]);
-/** The first address of *family*, or of any (AF_UNSPEC). 0 or -FI_EADDRNOTAVAIL. */
-int san_ofi_ctx_addr(struct ofi_ctx *ctx, int family, union ofi_addr *a);
+/** Make *a* the first address of *family*, or of any (AF_UNSPEC), with the port that it has. */
+int san_ofi_ctx_addr(int family, union ofi_addr *a);
 /** Reserve entries for an endpoint. 0 or -errno. */
 int san_ofi_ctx_lane_get(struct ofi_ctx *ctx, struct ofi_lane **lane);
 void san_ofi_ctx_lane_put(struct ofi_lane *lane);
@@ -651,8 +650,7 @@ int san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags
 /** Begin a message in receive *r*. Returns where. */
 size_t san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length);
 /** A message is complete, or the connection has ended (*err*). */
-void san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
-		      struct fi_cq_err_entry *e);
+void san_ofi_rxq_done(struct ofi_ep *ep, struct ofi_recv *r, struct fi_cq_err_entry *e);
 int san_ofi_rxq_setopt(struct ofi_rxq *q, int level, int name, const void *value, size_t len);
 int san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, size_t *len);
 
@@ -696,12 +694,6 @@ void san_ofi_deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int er
 /** A read of a long message is complete. */
 void san_ofi_deliver_on_read(struct ofi_fetch *fetch, int err, int prov_errno);
 
-/* ---- ofi_offer.c: long messages, at the sender ---- */
-
-/** Let the peer read a message. 0 or -errno. */
-int san_ofi_offer_make(struct ofi_op *op);
-void san_ofi_offer_withdraw(struct ofi_op *op);
-
 /* ---- ofi_op.c, ofi_tx.c: sending ---- */
 
 /** What an operation of the program is made of. */
@@ -739,19 +731,12 @@ void san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc);
 
 /* ---- ofi_msg.c, ofi_rma.c, ofi_atomic.c: the calls ---- */
 
-/** Flags of an operation whose call has none. */
-static inline uint64_t
-san_ofi_msg_flags(const struct ofi_ep *ep)
-{
-	return ep->tx_flags | (ep->tx_selective ? 0 : FI_COMPLETION);
-}
-
 /** Flags of an operation whose call has *flags*. */
-static inline uint64_t
-san_ofi_msg_own_flags(const struct ofi_ep *ep, uint64_t flags)
-{
-	return flags | (ep->tx_selective ? 0 : FI_COMPLETION);
-}
+uint64_t san_ofi_msg_own_flags(struct fid_ep *fid, uint64_t flags);
+/** Flags of an operation whose call has none. */
+uint64_t san_ofi_msg_flags(struct fid_ep *fid);
+/** Call san_ofi_op_post() with the lock. */
+ssize_t san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args);
 
 extern struct fi_ops_msg san_ofi_msg_ops, san_ofi_msg_srx_ops;
 extern struct fi_ops_rma san_ofi_rma_ops;
@@ -766,8 +751,6 @@ int san_ofi_none_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, 
 int san_ofi_none_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **ep,
 			void *context);
 ssize_t san_ofi_none_size_left(struct fid_ep *ep);
-int san_ofi_none_setname(fid_t fid, void *addr, size_t addrlen);
-int san_ofi_none_getname(fid_t fid, void *addr, size_t *addrlen);
 int san_ofi_none_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen);
 int san_ofi_none_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen);
 int san_ofi_none_listen(struct fid_pep *pep);

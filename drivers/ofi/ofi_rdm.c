@@ -320,14 +320,6 @@ san_ofi_rdm_on_event(struct ofi_ep *conn, const struct rtsan_event *ev)
 		peer->conn = NULL;
 }
 
-static void
-rdm_forget(struct ofi_rdm *rdm, struct ofi_ep *conn)
-{
-	if (conn->from < rdm->nb_peers && rdm->peers[conn->from].conn == conn)
-		rdm->peers[conn->from].conn = NULL;
-	san_ofi_ep_conn_close(conn);
-}
-
 void
 san_ofi_rdm_reap(struct ofi_ctx *ctx)
 {
@@ -337,9 +329,12 @@ san_ofi_rdm_reap(struct ofi_ctx *ctx)
 	LIST_FOREACH(rdm, &ctx->rdms, link)
 		for (conn = LIST_FIRST(&rdm->conns); conn != NULL; conn = next) {
 			next = LIST_NEXT(conn, conn_link);
-			if (conn->state == OFI_EP_ENDED && conn->nb_held == 0 &&
-			    LIST_EMPTY(&conn->ops))
-				rdm_forget(rdm, conn);
+			if (conn->state != OFI_EP_ENDED || conn->nb_held != 0 ||
+			    !LIST_EMPTY(&conn->ops))
+				continue;
+			if (conn->from < rdm->nb_peers && rdm->peers[conn->from].conn == conn)
+				rdm->peers[conn->from].conn = NULL;
+			san_ofi_ep_conn_close(conn);
 		}
 }
 
@@ -397,15 +392,12 @@ rdm_listen(struct ofi_ep *ep)
 int
 san_ofi_rdm_enable(struct ofi_ep *ep)
 {
-	uint16_t port = ep->local.sa.sa_family != 0 ? san_ofi_addr_port(&ep->local) : 0;
 	int rc = 0;
 
 	if (ep->rdm->av == NULL)
 		return -FI_ENOAV;
-	if (ep->local.sa.sa_family == 0 || san_ofi_addr_is_any(&ep->local)) {
-		rc = san_ofi_ctx_addr(ep->domain->ctx, ep->local.sa.sa_family, &ep->local);
-		san_ofi_addr_set_port(&ep->local, port);
-	}
+	if (ep->local.sa.sa_family == 0 || san_ofi_addr_is_any(&ep->local))
+		rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);
 	if (rc == 0)
 		rc = san_ofi_wait_add_events(ep->domain->ctx);
 	if (rc == 0)

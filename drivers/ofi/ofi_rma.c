@@ -5,29 +5,11 @@
 #include "ofi_priv.h"
 
 static ssize_t
-rma_post(struct fid_ep *fid, const struct ofi_op_args *args)
-{
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	ssize_t rc;
-
-	san_ofi_ctx_lock();
-	rc = san_ofi_op_post(ep, args);
-	san_ofi_ctx_unlock();
-	return rc;
-}
-
-static uint64_t
-rma_flags(struct fid_ep *fid)
-{
-	return san_ofi_msg_flags(container_of(fid, struct ofi_ep, fid));
-}
-
-static ssize_t
 rma_message(struct fid_ep *fid, enum ofi_kind kind, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	const struct ofi_op_args args = {
 		.kind = kind,
-		.flags = san_ofi_msg_own_flags(container_of(fid, struct ofi_ep, fid), flags),
+		.flags = san_ofi_msg_own_flags(fid, flags),
 		.to = msg->addr,
 		.context = msg->context,
 		.iov = msg->msg_iov,
@@ -43,7 +25,7 @@ rma_message(struct fid_ep *fid, enum ofi_kind kind, const struct fi_msg_rma *msg
 		length += msg->msg_iov[i].iov_len;
 	if (msg->rma_iov_count != 1 || msg->rma_iov[0].len != length)
 		return -FI_EINVAL;
-	return rma_post(fid, &args);
+	return san_ofi_msg_post(fid, &args);
 }
 
 static ssize_t
@@ -52,7 +34,7 @@ rma_post_iov(struct fid_ep *ep, enum ofi_kind kind, const struct iovec *iov, voi
 {
 	const struct ofi_op_args args = {
 		.kind = kind,
-		.flags = rma_flags(ep),
+		.flags = san_ofi_msg_flags(ep),
 		.to = to,
 		.context = context,
 		.iov = iov,
@@ -62,7 +44,7 @@ rma_post_iov(struct fid_ep *ep, enum ofi_kind kind, const struct iovec *iov, voi
 		.key = key,
 	};
 
-	return rma_post(ep, &args);
+	return san_ofi_msg_post(ep, &args);
 }
 
 /* ---- reads ---- */
@@ -124,7 +106,7 @@ rma_write_flags(struct fid_ep *ep, const struct iovec *iov, void **desc, uint64_
 	args.data = data;
 	args.addr = addr;
 	args.key = key;
-	return rma_post(ep, &args);
+	return san_ofi_msg_post(ep, &args);
 }
 
 static ssize_t
@@ -145,7 +127,7 @@ rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64
 
 	return rma_write_flags(ep, &iov, &desc, data, addr, key,
 			       (struct ofi_op_args){
-				       .flags = rma_flags(ep) | FI_REMOTE_CQ_DATA,
+				       .flags = san_ofi_msg_flags(ep) | FI_REMOTE_CQ_DATA,
 				       .to = to,
 				       .context = context,
 			       });

@@ -89,22 +89,6 @@ san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data
 
 /* ---- messages ---- */
 
-static void
-rx_starve(struct ofi_ep *ep)
-{
-	if (ep->is_starving)
-		return;
-	ep->is_starving = true;
-	STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
-}
-
-/* Whether one more message may be incomplete. */
-static bool
-rx_may_begin(const struct ofi_ep *ep)
-{
-	return ep->nb_fetches < OFI_REQUESTS;
-}
-
 /* A long message whose sender is no longer there takes no receive that others could use. */
 static bool
 rx_is_lost(const struct ofi_ep *ep, const struct ofi_rx *rx)
@@ -113,30 +97,25 @@ rx_is_lost(const struct ofi_ep *ep, const struct ofi_rx *rx)
 		(rx_hdr(rx)->flags & OFI_PLACES) != 0;
 }
 
-/* Give a message to the next receive. False: there is none. */
-static bool
-rx_give(struct ofi_ep *ep, const struct ofi_rx *rx)
-{
-	struct ofi_recv *r = STAILQ_FIRST(&ep->rxq->posted);
-
-	if (r != NULL)
-		san_ofi_deliver(ep, ep->rxq, r, rx->data, rx->length);
-	return r != NULL;
-}
-
 void
 san_ofi_rx_feed(struct ofi_ep *ep)
 {
+	struct ofi_recv *r;
 	struct ofi_rx *rx;
 
 	if (ep->is_starving) {
 		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
 		ep->is_starving = false;
 	}
-	while ((rx = STAILQ_FIRST(&ep->held)) != NULL && rx_may_begin(ep)) {
-		if (!rx_is_lost(ep, rx) && !rx_give(ep, rx)) {
-			rx_starve(ep);
-			return;
+	while ((rx = STAILQ_FIRST(&ep->held)) != NULL && ep->nb_fetches < OFI_REQUESTS) {
+		if (!rx_is_lost(ep, rx)) {
+			r = STAILQ_FIRST(&ep->rxq->posted);
+			if (r == NULL) {
+				ep->is_starving = true;
+				STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
+				return;
+			}
+			san_ofi_deliver(ep, ep->rxq, r, rx->data, rx->length);
 		}
 		STAILQ_REMOVE_HEAD(&ep->held, link);
 		san_ofi_rx_release(ep, rx);
@@ -328,15 +307,6 @@ static const struct {
 	[OFI_CREDIT] = {rx_on_credit, OFI_HDR_SHORT, OFI_CLASS_NONE},
 };
 
-static bool
-rx_is_known(const struct ofi_rx *rx)
-{
-	uint8_t type = rx_hdr(rx)->type;
-
-	return rx->length >= OFI_HDR_SHORT && type < OFI_TYPES && rx_types[type].on != NULL &&
-		rx->length >= rx_types[type].hdr_size;
-}
-
 void
 san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 {
@@ -345,7 +315,8 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 	if (ep->state == OFI_EP_ENDED)
 		return; /* broken, and the peer does not know yet */
 	san_ofi_progress_mark(ep);
-	if (!rx_is_known(rx)) {
+	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES ||
+	    rx_types[hdr->type].on == NULL || rx->length < rx_types[hdr->type].hdr_size) {
 		san_ofi_ep_break(ep, "a message of unknown kind");
 		return;
 	}

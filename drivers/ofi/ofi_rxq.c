@@ -68,10 +68,8 @@ san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length)
 }
 
 void
-san_ofi_rxq_done(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r,
-		 struct fi_cq_err_entry *e)
+san_ofi_rxq_done(struct ofi_ep *ep, struct ofi_recv *r, struct fi_cq_err_entry *e)
 {
-	(void)q;
 	r->nb_active--;
 	if ((r->flags & FI_MULTI_RECV) != 0 && r->is_taken && r->nb_active == 0)
 		e->flags |= FI_MULTI_RECV;

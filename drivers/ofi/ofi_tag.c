@@ -121,18 +121,6 @@ tag_find(const struct ofi_umsgs *list, const struct ofi_recv *r, const void *cla
 	return u;
 }
 
-static void
-tag_take(struct ofi_rdm *rdm, struct ofi_rxq *q, struct ofi_umsgs *list, struct ofi_recv *r,
-	 struct ofi_umsg *u)
-{
-	struct ofi_ep *conn = u->conn;
-
-	san_ofi_deliver(conn, q, r, tag_bytes(u), u->length);
-	tag_drop(rdm, list, u);
-	san_ofi_rx_repost(conn);
-	san_ofi_tx_push(conn);
-}
-
 /* FI_PEEK, and FI_CLAIM with FI_DISCARD: report a message. */
 static void
 tag_report(struct ofi_rdm *rdm, const struct ofi_recv *r, struct ofi_umsg *u, uint64_t flags)
@@ -192,6 +180,7 @@ san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint
 	struct ofi_rxq *q = tag_queue(rdm, is_tagged);
 	struct ofi_recv like = {.context = msg->context, .tag = tag, .ignore = ignore}, *r;
 	struct ofi_umsg *u;
+	struct ofi_ep *conn;
 	int rc;
 
 	like.from = rdm->is_directed ? msg->addr : FI_ADDR_UNSPEC;
@@ -210,7 +199,11 @@ san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint
 	r->ignore = ignore;
 	r->from = like.from;
 	while (u != NULL) {
-		tag_take(rdm, q, list, r, u);
+		conn = u->conn;
+		san_ofi_deliver(conn, q, r, tag_bytes(u), u->length);
+		tag_drop(rdm, list, u);
+		san_ofi_rx_repost(conn);
+		san_ofi_tx_push(conn);
 		/* it is freed with its last message */
 		more = (flags & FI_MULTI_RECV) != 0 && tag_last(q) == r;
 		u = more ? tag_find(list, r, NULL) : NULL;

@@ -10,23 +10,12 @@ static ssize_t
 tagged_post(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 	    struct ofi_op_args args)
 {
-	ssize_t rc;
-
 	args.kind = OFI_OP_SEND;
 	args.flags |= FI_TAGGED;
 	args.iov = iov;
 	args.desc = desc;
 	args.count = count;
-	san_ofi_ctx_lock();
-	rc = san_ofi_op_post(container_of(fid, struct ofi_ep, fid), &args);
-	san_ofi_ctx_unlock();
-	return rc;
-}
-
-static uint64_t
-tagged_flags(struct fid_ep *fid)
-{
-	return san_ofi_msg_flags(container_of(fid, struct ofi_ep, fid));
+	return san_ofi_msg_post(fid, &args);
 }
 
 static ssize_t
@@ -34,7 +23,7 @@ tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t cou
 	     uint64_t tag, void *context)
 {
 	const struct ofi_op_args args = {
-		.flags = tagged_flags(ep), .to = to, .context = context, .addr = tag};
+		.flags = san_ofi_msg_flags(ep), .to = to, .context = context, .addr = tag};
 
 	return tagged_post(ep, iov, desc, count, args);
 }
@@ -52,7 +41,7 @@ static ssize_t
 tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	const struct ofi_op_args args = {
-		.flags = san_ofi_msg_own_flags(container_of(ep, struct ofi_ep, fid), flags),
+		.flags = san_ofi_msg_own_flags(ep, flags),
 		.to = msg->addr,
 		.context = msg->context,
 		.data = msg->data,
@@ -77,7 +66,7 @@ tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 	const struct ofi_op_args args = {
-		.flags = tagged_flags(ep) | FI_REMOTE_CQ_DATA,
+		.flags = san_ofi_msg_flags(ep) | FI_REMOTE_CQ_DATA,
 		.to = to,
 		.context = context,
 		.data = data,

@@ -47,58 +47,24 @@ tx_is_done(const struct ofi_op *op)
 	return (!op->is_native && !tx_has_payload(op)) || op->posted == op->length;
 }
 
-/* Check again: the region may have been closed since the peer requested the read. */
-static void
-tx_check_memory(struct ofi_op *op)
-{
-	if (op->status != 0)
-		return;
-	op->status = san_ofi_mr_find(op->ep->domain, op->key, op->addr, op->length,
-				     FI_REMOTE_READ);
-}
-
-static uint8_t
-tx_type(const struct ofi_op *op)
-{
-	if (op->needs_data && op->is_native)
-		return OFI_DATA;
-	return tx_types[op->kind];
-}
-
-static size_t
-tx_hdr_size(uint8_t type)
-{
-	if (type == OFI_MSG)
-		return OFI_HDR_MSG;
-	if (type == OFI_ATOMIC)
-		return sizeof(struct ofi_hdr);
-	return type == OFI_WRITE || type == OFI_READ ? OFI_HDR_MEM : OFI_HDR_SHORT;
-}
-
-static void
-tx_fill_message(const struct ofi_op *op, struct ofi_hdr *hdr)
-{
-	if ((op->flags & FI_TAGGED) != 0)
-		hdr->flags |= OFI_TAGGED;
-	if (op->offer == NULL)
-		return;
-	hdr->flags |= OFI_PLACES;
-	hdr->length = (uint32_t)op->offer->length;
-}
-
 static void
 tx_fill(struct ofi_op *op, struct tx_part *p)
 {
-	uint8_t type = tx_type(op);
+	uint8_t type = op->needs_data && op->is_native ? OFI_DATA : tx_types[op->kind];
 	size_t left;
 
-	if (op->kind == OFI_OP_READ_DATA)
-		tx_check_memory(op);
+	/* check again: the region may have been closed since the peer requested the read */
+	if (op->kind == OFI_OP_READ_DATA && op->status == 0)
+		op->status = san_ofi_mr_find(op->ep->domain, op->key, op->addr, op->length,
+					     FI_REMOTE_READ);
 	left = type != OFI_DATA && tx_has_payload(op) && op->status == 0 ?
 		op->length - op->posted :
 		0;
 	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
-	p->hdr_size = tx_hdr_size(type);
+	p->hdr_size = type == OFI_MSG                 ? OFI_HDR_MSG :
+		type == OFI_ATOMIC                    ? sizeof(struct ofi_hdr) :
+		type == OFI_WRITE || type == OFI_READ ? OFI_HDR_MEM :
+							OFI_HDR_SHORT;
 	p->class = type == OFI_MSG ? OFI_CLASS_MSG :
 		type == OFI_CREDIT ? OFI_CLASS_NONE :
 				     OFI_CLASS_RMA;
@@ -121,17 +87,12 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 		p->hdr.flags |= OFI_CQ_DATA;
 	if (op->kind == OFI_OP_SEND && op->needs_answer)
 		p->hdr.flags |= OFI_WANT_ACK;
-	if (type == OFI_MSG)
-		tx_fill_message(op, &p->hdr);
-}
-
-static void
-tx_fill_credits(const struct ofi_ep *ep, struct ofi_hdr *hdr)
-{
-	int i;
-
-	for (i = 0; i < OFI_CLASSES; i++)
-		hdr->credit[i] = (uint8_t)ep->due[i]; /* no more than the pool has */
+	if (type == OFI_MSG && (op->flags & FI_TAGGED) != 0)
+		p->hdr.flags |= OFI_TAGGED;
+	if (op->offer != NULL) {
+		p->hdr.flags |= OFI_PLACES;
+		p->hdr.length = (uint32_t)op->offer->length;
+	}
 }
 
 /* ---- posting ---- */
@@ -164,16 +125,6 @@ tx_post(struct ofi_op *op, struct rtsan_send_wr *wr, struct ofi_buf *buf)
 	return rc;
 }
 
-/* Bytes that were injected lie in the operation's buffer. */
-static void
-tx_copy(const struct ofi_op *op, uint8_t *to, size_t length)
-{
-	if (op->buf != NULL)
-		memcpy(to, op->buf->data + TX_AT + op->posted, length);
-	else
-		san_ofi_iov_read(op->iov, op->nb_iov, op->posted, to, length);
-}
-
 static int
 tx_post_inline(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part *p)
 {
@@ -181,7 +132,10 @@ tx_post_inline(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 	const struct rtsan_sge sge = {bytes, (uint32_t)(p->hdr_size + p->length), 0};
 
 	memcpy(bytes, &p->hdr, p->hdr_size);
-	tx_copy(op, bytes + p->hdr_size, p->length);
+	if (op->buf != NULL) /* injected */
+		memcpy(bytes + p->hdr_size, op->buf->data + TX_AT + op->posted, p->length);
+	else
+		san_ofi_iov_read(op->iov, op->nb_iov, op->posted, bytes + p->hdr_size, p->length);
 	wr->sge = &sge;
 	wr->nb_sge = sge.length != 0;
 	wr->flags = RTSAN_WR_INLINE;
@@ -252,13 +206,6 @@ tx_post_direct(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 	return tx_post(op, wr, buf);
 }
 
-static bool
-tx_may_name(const struct ofi_op *op, size_t length)
-{
-	return op->ep->domain->ctx->caps.has_mr_reg && op->buf == NULL && length > TX_COPY_MAX &&
-		op->kind != OFI_OP_READ_DATA;
-}
-
 /* True: a part of *length* bytes has been posted. */
 static bool
 tx_advance(struct ofi_op *op, int rc, size_t length)
@@ -291,8 +238,10 @@ tx_message(struct ofi_op *op)
 	tx_fill(op, &p);
 	if (p.class != OFI_CLASS_NONE && ep->credit[p.class] == 0)
 		return false;
-	tx_fill_credits(ep, &p.hdr);
-	if (tx_may_name(op, p.length))
+	for (i = 0; i < OFI_CLASSES; i++)
+		p.hdr.credit[i] = (uint8_t)ep->due[i]; /* no more than the pool has */
+	if (caps->has_mr_reg && op->buf == NULL && p.length > TX_COPY_MAX &&
+	    op->kind != OFI_OP_READ_DATA)
 		nb = tx_name(op, p.length, &sge[1], caps->max_sge - 1);
 	if (p.hdr_size + p.length <= caps->max_inline)
 		rc = tx_post_inline(op, &wr, &p);
@@ -377,33 +326,27 @@ tx_native_atomic(struct ofi_op *op)
 	return tx_advance(op, tx_post(op, &wr, buf), op->length);
 }
 
+/* ---- queues ---- */
+
 /*
- * CQ data follows a write once the transport has executed it, so a refused write is not reported to
- * the peer. The completion of the write marks the endpoint.
+ * Post the next part of *op*. CQ data follows a write once the transport has executed it, so a
+ * refused write is not reported to the peer. The completion of the write marks the endpoint.
  */
 static bool
-tx_native_data(struct ofi_op *op)
+tx_next(struct ofi_op *op)
 {
+	if (op->ep->nb_wr >= OFI_SQ_DEPTH)
+		return false;
+	if (!op->is_native)
+		return tx_message(op);
+	if (!op->has_begun || op->posted != op->length)
+		return op->kind == OFI_OP_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
 	if (op->nb_wr != 0)
 		return false;
 	if (op->err == 0)
 		return tx_message(op);
 	op->needs_data = false;
 	return true;
-}
-
-/* ---- queues ---- */
-
-static bool
-tx_next(struct ofi_op *op)
-{
-	if (op->ep->nb_wr >= OFI_SQ_DEPTH)
-		return false;
-	if (op->is_native && op->has_begun && op->posted == op->length)
-		return tx_native_data(op);
-	if (!op->is_native)
-		return tx_message(op);
-	return op->kind == OFI_OP_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
 }
 
 static void
@@ -448,15 +391,6 @@ san_ofi_tx_finish(struct ofi_ep *ep)
 	return rtsan_disconnect(ep->qp);
 }
 
-/* Send credits alone, if no message has carried them, before the peer has too few. */
-static void
-tx_push_credits(struct ofi_ep *ep)
-{
-	if (ep->due[OFI_CLASS_MSG] >= OFI_DUE(OFI_NB_MSG) ||
-	    ep->due[OFI_CLASS_RMA] >= OFI_DUE(OFI_NB_RMA))
-		tx_send_credits(ep);
-}
-
 void
 san_ofi_tx_push(struct ofi_ep *ep)
 {
@@ -465,8 +399,11 @@ san_ofi_tx_push(struct ofi_ep *ep)
 	tx_queue_push(ep, &ep->answers);
 	if (ep->state == OFI_EP_CONNECTED)
 		tx_queue_push(ep, &ep->sends);
-	if (ep->state == OFI_EP_CONNECTED)
-		tx_push_credits(ep);
+	/* credits alone, if no message has carried them, before the peer has too few */
+	if (ep->state == OFI_EP_CONNECTED &&
+	    (ep->due[OFI_CLASS_MSG] >= OFI_DUE(OFI_NB_MSG) ||
+	     ep->due[OFI_CLASS_RMA] >= OFI_DUE(OFI_NB_RMA)))
+		tx_send_credits(ep);
 }
 
 /* ---- completions ---- */
@@ -484,14 +421,6 @@ static const int tx_errnos[] = {
 	[RTSAN_WC_FLUSHED] = FI_ECANCELED,
 };
 
-static int
-tx_errno(uint8_t status)
-{
-	int err = status < sizeof(tx_errnos) / sizeof(tx_errnos[0]) ? tx_errnos[status] : 0;
-
-	return err != 0 ? err : FI_EIO;
-}
-
 void
 san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 {
@@ -503,7 +432,10 @@ san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 	op->nb_wr--;
 	ep->nb_wr--;
 	if (wc->status != RTSAN_WC_SUCCESS && op->err == 0) {
-		op->err = tx_errno(wc->status);
+		if (wc->status < sizeof(tx_errnos) / sizeof(tx_errnos[0]))
+			op->err = tx_errnos[wc->status];
+		if (op->err == 0)
+			op->err = FI_EIO;
 		op->prov_errno = wc->status;
 	}
 	if (buf != NULL) {

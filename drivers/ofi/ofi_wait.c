@@ -49,23 +49,6 @@ wait_has_events(const struct ofi_wait *w)
 	return w->for_events || w->ctx->has_rdm;
 }
 
-/* Watch all descriptors of the transport. */
-static int
-wait_watch_all(struct ofi_wait *w)
-{
-	struct ofi_lane *lane;
-	int rc = 0;
-
-	if (w->ctx->drive != NULL)
-		return 0; /* its thread makes the progress that writes evfd */
-	if (wait_has_events(w))
-		rc = wait_watch(w, rtsan_event_fd(w->ctx->san));
-	SLIST_FOREACH(lane, &w->ctx->lanes, link)
-		if (rc == 0 && !w->for_events)
-			rc = wait_watch_lane(w, lane);
-	return rc;
-}
-
 int
 san_ofi_wait_add_events(struct ofi_ctx *ctx)
 {
@@ -99,21 +82,17 @@ san_ofi_wait_add_lane(struct ofi_ctx *ctx, struct ofi_lane *lane)
 	return rc;
 }
 
-static bool
-wait_is_known(enum fi_wait_obj obj)
-{
-	return obj == FI_WAIT_NONE || obj == FI_WAIT_UNSPEC || obj == FI_WAIT_FD ||
-		obj == FI_WAIT_YIELD;
-}
-
 int
 san_ofi_wait_init(struct ofi_wait *w, struct ofi_ctx *ctx, enum fi_wait_obj obj, bool for_events)
 {
+	bool is_driven = ctx->drive != NULL; /* its thread makes the progress that writes evfd */
+	struct ofi_lane *lane;
 	int rc;
 
 	*w = (struct ofi_wait){
 		.ctx = ctx, .obj = obj, .epfd = -1, .evfd = -1, .for_events = for_events};
-	if (!wait_is_known(obj)) {
+	if (obj != FI_WAIT_NONE && obj != FI_WAIT_UNSPEC && obj != FI_WAIT_FD &&
+	    obj != FI_WAIT_YIELD) {
 		OFI_INFO(FI_LOG_CORE, "wait object %d is not supported\n", obj);
 		return -FI_ENOSYS;
 	}
@@ -124,8 +103,11 @@ san_ofi_wait_init(struct ofi_wait *w, struct ofi_ctx *ctx, enum fi_wait_obj obj,
 	w->epfd = epoll_create1(EPOLL_CLOEXEC);
 	w->evfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = w->epfd < 0 || w->evfd < 0 ? -errno : wait_watch(w, w->evfd);
-	if (rc == 0)
-		rc = wait_watch_all(w);
+	if (rc == 0 && !is_driven && wait_has_events(w))
+		rc = wait_watch(w, rtsan_event_fd(ctx->san));
+	SLIST_FOREACH(lane, &ctx->lanes, link)
+		if (rc == 0 && !is_driven && !for_events)
+			rc = wait_watch_lane(w, lane);
 	LIST_INSERT_HEAD(&ctx->waits, w, link);
 	if (rc != 0)
 		san_ofi_wait_fini(w);
