@@ -190,20 +190,6 @@ call_fill_param(const struct dpdk_ctx *ctx, const struct shmq_conn *p,
 	return 0;
 }
 
-static int
-call_fill_peer(const struct dpdk_ctx *ctx, const struct shmq_conn *conn, struct san_ip *out)
-{
-	struct san_inet_addr addr;
-
-	/* the daemon passes on what an application wrote: it need not have an end */
-	if (memchr(conn->peer, '\0', sizeof(conn->peer)) == NULL ||
-	    strchr(conn->peer, '/') != NULL || san_inet_addr_parse(conn->peer, &addr) != 0)
-		return ctx->host->fail(-EINVAL, "connect: \"%.*s\" is not an address",
-				       (int)sizeof(conn->peer), conn->peer);
-	*out = addr.ip;
-	return 0;
-}
-
 /* Which lcores a record is for. */
 enum call_place {
 	ON_ALL,
@@ -226,29 +212,6 @@ static const struct call_row {
 	[SHMQ_REJECT] = {do_reject, .place = AT_REQUEST},
 	[SHMQ_DISCONNECT] = {do_disconnect, .place = AT_QP},
 };
-
-/* A request is named by a CID, which contains the number of its lcore. */
-static uint32_t
-lcore_of_request(const struct dpdk_ctx *ctx, uint64_t request)
-{
-	uint32_t id = san_pdl_cid_lcore((uint32_t)request);
-
-	return id < ctx->nb_engines ? id : 0;
-}
-
-/* Accept on another lcore than the one that has the request: that of the queue pair. */
-static int
-call_move_request(struct san_engine *from, struct san_engine *to, struct dpdk_call *call)
-{
-	int rc = san_engine_loop_call(from, do_take, call);
-
-	if (rc != 0)
-		return rc;
-	rc = san_engine_loop_call(to, do_adopt, call);
-	call->adopted = rc == 0;
-	san_engine_loop_call(from, do_settle, call);
-	return rc;
-}
 
 static int
 call_explain(const struct dpdk_ctx *ctx, const struct shmq_req *req, int rc)
@@ -276,21 +239,39 @@ san_dpdk_call(void *priv, const struct shmq_req *req)
 		.req = req,
 		.pkey = req->conn.pkey != 0 ? req->conn.pkey : ctx->param.pkey,
 	};
-	uint32_t i, had = lcore_of_request(ctx, req->conn.request);
+	const char *peer = req->conn.peer;
+	/* a request is named by a CID, which contains the number of its lcore */
+	uint32_t i, cid_lcore = san_pdl_cid_lcore((uint32_t)req->conn.request);
+	uint32_t had = cid_lcore < ctx->nb_engines ? cid_lcore : 0;
 	uint32_t from = row->place == ON_ALL ? 0 :
 		row->place == AT_REQUEST     ? had :
 					       SAN_QPN_INDEX(req->id) >> ctx->qp_shift;
 	uint32_t end = row->place == ON_ALL ? ctx->nb_engines : from + 1;
-	int rc = row->has_peer ? call_fill_peer(ctx, &req->conn, &call.peer) : 0;
+	struct san_engine *holder = san_engine_at(ctx->port, had);
+	struct san_inet_addr addr = {0};
+	int rc = 0;
 
-	if (rc == 0 && row->has_param)
+	/* the daemon passes on what an application wrote: it need not have an end */
+	if (row->has_peer &&
+	    (memchr(peer, '\0', sizeof(req->conn.peer)) == NULL || strchr(peer, '/') != NULL ||
+	     san_inet_addr_parse(peer, &addr) != 0))
+		return ctx->host->fail(-EINVAL, "connect: \"%.*s\" is not an address",
+				       (int)sizeof(req->conn.peer), peer);
+	call.peer = addr.ip;
+	if (row->has_param)
 		rc = call_fill_param(ctx, &req->conn, &call.param);
 	if (rc != 0)
 		return rc;
-	if (req->type == SHMQ_ACCEPT && had != from)
-		return call_explain(ctx, req,
-				    call_move_request(san_engine_at(ctx->port, had),
-						      san_engine_at(ctx->port, from), &call));
+	/* accepted on another lcore than the one that has the request: that of the queue pair */
+	if (req->type == SHMQ_ACCEPT && had != from) {
+		rc = san_engine_loop_call(holder, do_take, &call);
+		if (rc == 0) {
+			rc = san_engine_loop_call(san_engine_at(ctx->port, from), do_adopt, &call);
+			call.adopted = rc == 0;
+			san_engine_loop_call(holder, do_settle, &call);
+		}
+		return call_explain(ctx, req, rc);
+	}
 	for (i = from; i < end && rc == 0; i++)
 		rc = san_engine_loop_call(san_engine_at(ctx->port, i), row->run, &call);
 	if (rc != 0) {

@@ -369,30 +369,6 @@ derive_sleep(struct dpdk_conf *conf)
 		pdl->tlp_min_ns += pdl->ack_hold_ns;
 }
 
-static int
-check_routes(const struct san_inet_conf *inet, const struct rtsan_host *host)
-{
-	char text[SAN_INET_TEXT];
-	uint16_t i;
-
-	for (i = 0; i < inet->nb_routes; i++)
-		if (!san_inet_route_is_on_link(inet, &inet->routes[i].gateway))
-			return host->fail(-EINVAL, "router %s: in no prefix of an address of ours",
-					  san_inet_addr_text(&inet->routes[i].gateway, text));
-	return 0;
-}
-
-static bool
-has_v6(const struct san_inet_conf *conf)
-{
-	uint32_t i;
-
-	for (i = 0; i < conf->nb_addrs; i++)
-		if (!san_wire_ip_is_v4(&conf->addrs[i].ip))
-			return true;
-	return false;
-}
-
 /* Which threads run the engines. Each engine needs its range of queue pair numbers. */
 static int
 derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
@@ -413,46 +389,43 @@ derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
 	return 0;
 }
 
-/* Memory of streams, and the share of it that one user may have. */
-static int
-derive_streams(struct san_core_conf *core, const struct rtsan_host *host)
-{
-	core->ulp.max_stream_mrs = rte_align32pow2(core->ulp.max_stream_mrs);
-	if (core->stream_mem_user == 0)
-		core->stream_mem_user = core->stream_mem / 4 * 3;
-	if (core->stream_mem_user > core->stream_mem)
-		return host->fail(-EINVAL, "stream_mem_user=%" PRIu64 ": more than stream_mem, "
-					   "%" PRIu64,
-				  core->stream_mem_user, core->stream_mem);
-	return 0;
-}
-
 /* Derive values that were not given from others, and check them all. */
 static int
 dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
 	struct san_core_conf *core = &conf->engine.core;
+	const struct san_inet_conf *inet = &core->inet;
 	const struct san_pdl_conf *pdl = &core->pdl;
-	uint32_t need;
+	char text[SAN_INET_TEXT];
+	uint32_t need, i;
 	int rc;
 
-	if (core->inet.nb_addrs == 0)
+	if (inet->nb_addrs == 0)
 		return host->fail(-EINVAL, "ip= is missing: the port needs an address");
-	conf->engine.mtu_min = has_v6(&core->inet) ? MTU_MIN_V6 : MTU_MIN;
+	conf->engine.mtu_min = MTU_MIN;
+	for (i = 0; i < inet->nb_addrs; i++)
+		if (!san_wire_ip_is_v4(&inet->addrs[i].ip))
+			conf->engine.mtu_min = MTU_MIN_V6;
 	if (core->mtu != 0 && core->mtu < conf->engine.mtu_min)
 		return host->fail(-EINVAL, "mtu=%u: at least %u with an IPv6 address", core->mtu,
 				  MTU_MIN_V6);
-	rc = check_routes(&core->inet, host);
-	if (rc != 0)
-		return rc;
+	for (i = 0; i < inet->nb_routes; i++)
+		if (!san_inet_route_is_on_link(inet, &inet->routes[i].gateway))
+			return host->fail(-EINVAL, "router %s: in no prefix of an address of ours",
+					  san_inet_addr_text(&inet->routes[i].gateway, text));
 	derive_sleep(conf);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->tl.max_wide = core->pdl.max_wide;
 	rc = derive_lcores(conf, host);
-	if (rc == 0)
-		rc = derive_streams(core, host);
 	if (rc != 0)
 		return rc;
+	core->ulp.max_stream_mrs = rte_align32pow2(core->ulp.max_stream_mrs);
+	if (core->stream_mem_user == 0) /* the share that one user may have */
+		core->stream_mem_user = core->stream_mem / 4 * 3;
+	if (core->stream_mem_user > core->stream_mem)
+		return host->fail(-EINVAL, "stream_mem_user=%" PRIu64 ": more than stream_mem, "
+					   "%" PRIu64,
+				  core->stream_mem_user, core->stream_mem);
 	/* a connection reserves three; others must be left for packets that are out of order */
 	if (!is_given(conf, "rxns"))
 		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns,

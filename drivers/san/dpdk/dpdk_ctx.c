@@ -36,31 +36,21 @@ san_dpdk_ctx_unclaim(void)
 }
 
 static int
-dpdk_ctx_find_device(const char *name, uint16_t *port_id, const struct rtsan_host *host)
-{
-	char *end;
-	unsigned long n = strtoul(name, &end, 10);
-
-	if (name[0] >= '0' && name[0] <= '9' && *end == '\0') {
-		*port_id = (uint16_t)n;
-		if (n < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(*port_id))
-			return 0;
-	} else if (rte_eth_dev_get_port_by_name(name, port_id) == 0) {
-		return 0;
-	}
-	return host->fail(-ENODEV, "port=%s: no such port; DPDK found %u, see --vdev and --allow",
-			  name, rte_eth_dev_count_avail());
-}
-
-static int
 dpdk_ctx_find_port(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
 	uint16_t *port_id = &conf->engine.port_id;
 	const struct dpdk_ctx *other;
-	int rc = dpdk_ctx_find_device(conf->port, port_id, host);
+	char *end;
+	unsigned long n = strtoul(conf->port, &end, 10);
+	bool is_number = conf->port[0] >= '0' && conf->port[0] <= '9' && *end == '\0';
 
-	if (rc != 0)
-		return rc;
+	if (is_number)
+		*port_id = (uint16_t)n;
+	if (is_number ? n >= RTE_MAX_ETHPORTS || !rte_eth_dev_is_valid_port(*port_id) :
+			rte_eth_dev_get_port_by_name(conf->port, port_id) != 0)
+		return host->fail(
+			-ENODEV, "port=%s: no such port; DPDK found %u, see --vdev and --allow",
+			conf->port, rte_eth_dev_count_avail());
 	LIST_FOREACH(other, &opened, link)
 		if (san_engine_conf_of(other->port)->port_id == *port_id)
 			return host->fail(-EBUSY, "port=%s: the device of port %s", conf->port,

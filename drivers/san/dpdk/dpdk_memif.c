@@ -46,35 +46,6 @@ san_dpdk_memif_device_value(const char *device, const char *key, char *to, size_
 	return false;
 }
 
-/* Get the path of the socket file of *device*. False: it is not a server, or has no file. */
-static bool
-has_file(const char *device, struct sockaddr_un *addr)
-{
-	char word[16];
-
-	return strncmp(device, "net_memif", strlen("net_memif")) == 0 &&
-		san_dpdk_memif_device_value(device, "role", word, sizeof(word)) &&
-		strcmp(word, "server") == 0 &&
-		san_dpdk_memif_device_value(device, "socket-abstract", word, sizeof(word)) &&
-		strcmp(word, "no") == 0 &&
-		san_dpdk_memif_device_value(device, "socket", addr->sun_path,
-					    sizeof(addr->sun_path));
-}
-
-/* 0: a process has a socket there; or a negative errno of connect(). */
-static int
-dpdk_memif_ask_server(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ? 0 : -errno;
-	close(fd);
-	return rc == -EPROTOTYPE ? 0 : rc;
-}
-
 int
 san_dpdk_memif_unlink(const char *path, uid_t owner, const struct rtsan_host *host)
 {
@@ -105,11 +76,15 @@ san_dpdk_memif_clear_path(const char *path, uid_t owner, bool is_first,
 			  const struct rtsan_host *host)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int rc;
 
+	if (fd < 0)
+		return 0;
 	strcpy(addr.sun_path, path);
-	rc = dpdk_memif_ask_server(&addr);
-	if (rc == 0 && is_first)
+	rc = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : -errno;
+	close(fd);
+	if ((rc == 0 || rc == -EPROTOTYPE) && is_first)
 		return host->fail(-EADDRINUSE, "%s: another process has this socket; end it, or "
 					       "name another file",
 				  path);
@@ -125,8 +100,15 @@ int
 san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host)
 {
 	struct sockaddr_un addr;
+	char word[16];
 
-	return has_file(device, &addr) ?
-		san_dpdk_memif_clear_path(addr.sun_path, geteuid(), is_first, host) :
-		0;
+	/* others are no servers, or have no file */
+	if (strncmp(device, "net_memif", strlen("net_memif")) != 0 ||
+	    !san_dpdk_memif_device_value(device, "role", word, sizeof(word)) ||
+	    strcmp(word, "server") != 0 ||
+	    !san_dpdk_memif_device_value(device, "socket-abstract", word, sizeof(word)) ||
+	    strcmp(word, "no") != 0 ||
+	    !san_dpdk_memif_device_value(device, "socket", addr.sun_path, sizeof(addr.sun_path)))
+		return 0;
+	return san_dpdk_memif_clear_path(addr.sun_path, geteuid(), is_first, host);
 }

@@ -499,12 +499,6 @@ do_qp_create(struct san_engine *e, void *arg)
 	return san_engine_lcore_qp_add(e, call->wq, call->app, &call->conf.qp, &call->qp);
 }
 
-static bool
-has_qps(const void *cq)
-{
-	return san_ulp_cq_nb_qps(cq) != 0;
-}
-
 /*
  * Choose the engine of a new queue pair. A completion queue has one producer, so all of its queue
  * pairs live on one lcore: that of its first one. Without such a queue pair, the engine with the
@@ -515,29 +509,15 @@ choose_engine(struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf)
 {
 	uint32_t i, best;
 
-	if (has_qps(conf->send_cq))
+	if (san_ulp_cq_nb_qps(conf->send_cq) != 0)
 		return cq_engine(ctx, conf->send_cq);
-	if (has_qps(conf->recv_cq))
+	if (san_ulp_cq_nb_qps(conf->recv_cq) != 0)
 		return cq_engine(ctx, conf->recv_cq);
 	best = ctx->next_engine++ % ctx->nb_engines;
 	for (i = 0; i < ctx->nb_engines; i++)
 		if (ctx->nb_qps[i] < ctx->nb_qps[best])
 			best = i;
 	return best;
-}
-
-static int
-place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint32_t id)
-{
-	int rc = cq_move(ctx, conf->send_cq, id);
-
-	if (rc == 0)
-		rc = cq_move(ctx, conf->recv_cq, id);
-	if (rc == -EBUSY)
-		return ctx->host->fail(-EINVAL,
-				       "queue pair: its completion queues serve different lcores; "
-				       "use them only together, or one for both");
-	return rc;
 }
 
 uint64_t
@@ -574,7 +554,13 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 		return rc;
 	call.lingers = call.is_stream && qp->stream.linger != 0;
 	id = choose_engine(ctx, conf);
-	rc = place_cqs(ctx, conf, id);
+	rc = cq_move(ctx, conf->send_cq, id);
+	if (rc == 0)
+		rc = cq_move(ctx, conf->recv_cq, id);
+	if (rc == -EBUSY)
+		return ctx->host->fail(-EINVAL,
+				       "queue pair: its completion queues serve different lcores; "
+				       "use them only together, or one for both");
 	if (rc != 0)
 		return rc;
 	rc = san_engine_loop_call(san_engine_at(ctx->port, id), do_qp_create, &call);

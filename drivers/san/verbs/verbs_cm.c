@@ -48,21 +48,6 @@ get_peer(struct rdma_cm_id *id, struct sockaddr_storage *to)
 		memcpy(to, sa, sizeof(struct sockaddr_in6));
 }
 
-/*
- * Replaces the oldest one. A peer that sends only first halves can so keep others from connecting
- * with long private data, but not with short.
- */
-static void
-keep_half(struct verbs_ctx *ctx, const struct verbs_hello *h, struct rdma_cm_id *id)
-{
-	struct verbs_half *half = &ctx->halves[ctx->next_half++ % VERBS_HALVES];
-
-	half->token = h->token;
-	half->service = h->service;
-	get_peer(id, &half->peer);
-	memcpy(half->data, h->data, VERBS_HELLO_HALF);
-}
-
 /* False: its first half is not there. */
 static bool
 add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
@@ -89,6 +74,7 @@ static enum rtsan_reason
 read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello *h)
 {
 	enum rtsan_reason reason;
+	struct verbs_half *half;
 
 	if (ctx->is_plain) {
 		san_verbs_hello_init(h, 0, e->data,
@@ -99,8 +85,17 @@ read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello
 	reason = san_verbs_hello_decode(e->data, e->len, h);
 	if (reason != RTSAN_R_NONE)
 		return reason;
-	if ((h->flags & VERBS_HELLO_FIRST) != 0)
-		keep_half(ctx, h, e->ev.id);
+	/*
+	 * Replaces the oldest one. A peer that sends only first halves can so keep others from
+	 * connecting with long private data, but not with short.
+	 */
+	if ((h->flags & VERBS_HELLO_FIRST) != 0) {
+		half = &ctx->halves[ctx->next_half++ % VERBS_HALVES];
+		half->token = h->token;
+		half->service = h->service;
+		get_peer(e->ev.id, &half->peer);
+		memcpy(half->data, h->data, VERBS_HELLO_HALF);
+	}
 	if ((h->flags & VERBS_HELLO_REST) != 0 && !add_half(ctx, h, e->ev.id))
 		return RTSAN_R_PARAMETER;
 	return RTSAN_R_NONE;
@@ -148,19 +143,6 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 	return RTSAN_R_NONE;
 }
 
-/* Refuse a first half with the reason that makes the peer send the other one. */
-static void
-want_rest(struct verbs_ctx *ctx, struct rdma_cm_id *id)
-{
-	uint8_t buf[VERBS_HELLO_MAX];
-	struct verbs_hello h;
-
-	san_verbs_hello_init(&h, 0, NULL, 0);
-	h.reason = VERBS_HELLO_MORE;
-	rdma_reject(id, buf, san_verbs_hello_encode(&h, buf));
-	san_verbs_thread_retire(ctx, id, false);
-}
-
 static void
 verbs_cm_on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 {
@@ -171,7 +153,8 @@ verbs_cm_on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 	if (e->ev.id->verbs == ctx->dev)
 		reason = read_request(ctx, e, &h);
 	if (reason == RTSAN_R_NONE && (h.flags & VERBS_HELLO_FIRST) != 0) {
-		want_rest(ctx, e->ev.id);
+		/* this reason makes the peer send the other half */
+		san_verbs_conn_refuse(ctx, e->ev.id, VERBS_HELLO_MORE, NULL, 0);
 		return;
 	}
 	if (reason == RTSAN_R_NONE) {

@@ -405,25 +405,12 @@ do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 /* ---- listen ---- */
 
 static int
-listen_at(struct verbs_ctx *ctx, struct verbs_listener *l)
-{
-	struct sockaddr_storage at;
-
-	verbs_conn_to_sockaddr(ctx->ip, verbs_conn_tcp_port_of(ctx, l->service), &at);
-	if (rdma_create_id(ctx->cm, &l->id, NULL, RDMA_PS_TCP) == 0 &&
-	    rdma_bind_addr(l->id, (struct sockaddr *)&at) == 0 &&
-	    rdma_listen(l->id, (int)l->backlog) == 0)
-		return 0;
-	return ctx->host->fail(-errno, "listen: service %llu (port %u of %s): %s",
-			       (unsigned long long)l->service,
-			       verbs_conn_tcp_port_of(ctx, l->service), ctx->ip, strerror(errno));
-}
-
-static int
 do_listen(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_listener *l;
+	uint16_t port = verbs_conn_tcp_port_of(ctx, req->conn.service);
 	int rc = check_service(ctx, req->conn.service);
+	struct sockaddr_storage at;
+	struct verbs_listener *l;
 
 	if (rc == 0)
 		rc = check_pkey(ctx, req->conn.pkey);
@@ -439,11 +426,17 @@ do_listen(struct verbs_ctx *ctx, const struct shmq_req *req)
 		.cookie = req->id,
 		.backlog = req->conn.backlog,
 	};
+	verbs_conn_to_sockaddr(ctx->ip, port, &at);
 	/* under the lock: its first request must find it */
 	pthread_mutex_lock(&ctx->lock);
-	rc = listen_at(ctx, l);
-	if (rc == 0)
+	if (rdma_create_id(ctx->cm, &l->id, NULL, RDMA_PS_TCP) == 0 &&
+	    rdma_bind_addr(l->id, (struct sockaddr *)&at) == 0 &&
+	    rdma_listen(l->id, (int)l->backlog) == 0)
 		LIST_INSERT_HEAD(&ctx->listeners, l, link);
+	else
+		rc = ctx->host->fail(-errno, "listen: service %llu (port %u of %s): %s",
+				     (unsigned long long)l->service, port, ctx->ip,
+				     strerror(errno));
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
 		return 0;

@@ -28,16 +28,6 @@
 
 /* ---- meaning of a completion, as in the table of doc/providers.md ---- */
 
-/* The peer's device has refused the request as invalid. */
-static uint8_t
-verbs_cq_refused_status(uint8_t op)
-{
-	if (op >= RTSAN_WR_FETCH_ADD)
-		return RTSAN_WC_REM_ALIGN;
-	return op == RTSAN_WR_SEND || op == RTSAN_WR_PUSH_IMM ? RTSAN_WC_REM_LENGTH :
-								RTSAN_WC_REM_REFUSED;
-}
-
 static uint8_t
 status_of(enum ibv_wc_status status, uint8_t op)
 {
@@ -48,8 +38,11 @@ status_of(enum ibv_wc_status status, uint8_t op)
 		return RTSAN_WC_RNR_RETRY_EXC;
 	case IBV_WC_REM_ACCESS_ERR:
 		return RTSAN_WC_REM_ACCESS;
-	case IBV_WC_REM_INV_REQ_ERR:
-		return verbs_cq_refused_status(op);
+	case IBV_WC_REM_INV_REQ_ERR: /* the peer's device has refused the request as invalid */
+		if (op >= RTSAN_WR_FETCH_ADD)
+			return RTSAN_WC_REM_ALIGN;
+		return op == RTSAN_WR_SEND || op == RTSAN_WR_PUSH_IMM ? RTSAN_WC_REM_LENGTH :
+									RTSAN_WC_REM_REFUSED;
 	case IBV_WC_REM_OP_ERR:
 		return RTSAN_WC_REM_RESOURCE;
 	case IBV_WC_REM_ABORT_ERR:
@@ -66,21 +59,14 @@ status_of(enum ibv_wc_status status, uint8_t op)
 	}
 }
 
-static uint8_t
-op_of(uint8_t op)
-{
-	switch (op) {
-	case RTSAN_WR_SEND:
-		return RTSAN_WC_SEND;
-	case RTSAN_WR_PUSH:
-	case RTSAN_WR_PUSH_IMM:
-		return RTSAN_WC_PUSH;
-	case RTSAN_WR_PULL:
-		return RTSAN_WC_PULL;
-	default:
-		return RTSAN_WC_ATOMIC;
-	}
-}
+static const uint8_t ops[] = {
+	[RTSAN_WR_SEND] = RTSAN_WC_SEND,
+	[RTSAN_WR_PUSH] = RTSAN_WC_PUSH,
+	[RTSAN_WR_PUSH_IMM] = RTSAN_WC_PUSH,
+	[RTSAN_WR_PULL] = RTSAN_WC_PULL,
+	[RTSAN_WR_FETCH_ADD] = RTSAN_WC_ATOMIC,
+	[RTSAN_WR_CMP_SWAP] = RTSAN_WC_ATOMIC,
+};
 
 /* The failure ends the connection. That takes time, so the context's thread does it. */
 static void
@@ -129,7 +115,7 @@ verbs_cq_fill_sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_u
 		.wr_id = e->wr_id,
 		.qp = atomic_load(&q->qpn),
 		.byte_len = status == 0 ? e->length : 0,
-		.op = op_of(e->op),
+		.op = ops[e->op],
 		.status = status,
 	};
 	free_sends(q, at + 1);
@@ -493,20 +479,13 @@ verbs_cq_watch(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* Not every device can resize a queue, so it has room for marks of some queue pairs. */
-static uint32_t
-with_marks(const struct verbs_ctx *ctx, uint32_t depth)
-{
-	uint32_t most = (uint32_t)ctx->attr.max_cqe;
-
-	return depth + MARKS < most ? depth + MARKS : most;
-}
-
 int
 san_verbs_cq_create(void *priv, uint32_t depth, void **out)
 {
 	struct verbs_ctx *ctx = priv;
-	struct verbs_cq *cq = verbs_cq_make(ctx, with_marks(ctx, depth));
+	/* not every device can resize a queue, so it has room for marks of some queue pairs */
+	uint32_t most = (uint32_t)ctx->attr.max_cqe;
+	struct verbs_cq *cq = verbs_cq_make(ctx, depth + MARKS < most ? depth + MARKS : most);
 	int err;
 
 	if (cq == NULL)

@@ -248,9 +248,14 @@ verbs_ctx_release(struct verbs_ctx *ctx)
 	free(ctx);
 }
 
-static void
-verbs_ctx_init(struct verbs_ctx *ctx, const struct rtsan_host *host)
+static int
+verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 {
+	struct verbs_ctx *ctx = calloc(1, sizeof(*ctx));
+	int rc;
+
+	if (ctx == NULL)
+		return -ENOMEM;
 	ctx->host = host;
 	ctx->event_fd = ctx->kick_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
@@ -261,17 +266,6 @@ verbs_ctx_init(struct verbs_ctx *ctx, const struct rtsan_host *host)
 	STAILQ_INIT(&ctx->events);
 	STAILQ_INIT(&ctx->retired);
 	STAILQ_INIT(&ctx->todo);
-}
-
-static int
-verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
-{
-	struct verbs_ctx *ctx = calloc(1, sizeof(*ctx));
-	int rc;
-
-	if (ctx == NULL)
-		return -ENOMEM;
-	verbs_ctx_init(ctx, host);
 	rc = read_spec(ctx, args);
 	if (rc == 0)
 		rc = check_process(ctx);
@@ -393,17 +387,6 @@ verbs_ctx_least(int64_t a, uint32_t b)
 	return a < b ? (uint32_t)a : b;
 }
 
-/* The largest power of two that *n* allows. */
-static uint32_t
-depth_from(int64_t n)
-{
-	uint32_t depth = VERBS_WR_MAX;
-
-	while (depth > 1 && depth > n)
-		depth /= 2;
-	return depth;
-}
-
 static void
 verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 {
@@ -411,12 +394,15 @@ verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 	const struct ibv_device_attr *a = &ctx->attr;
 	/* a completion queue has room for both queues of a queue pair */
 	int64_t wr = a->max_qp_wr < a->max_cqe / 2 ? a->max_qp_wr : a->max_cqe / 2;
+	uint32_t depth = VERBS_WR_MAX;
 
+	while (depth > 1 && depth > wr - VERBS_MARKS)
+		depth /= 2;
 	*caps = (struct rtsan_caps){
 		.max_qps = verbs_ctx_least(a->max_qp, VERBS_QPS),
 		.max_cqs = verbs_ctx_least(a->max_cq, VERBS_CQS),
 		.max_mrs = verbs_ctx_least(a->max_mr, VERBS_MRS),
-		.max_wr = depth_from(wr - VERBS_MARKS),
+		.max_wr = depth,
 		.max_sge = ctx->max_sge,
 		.max_inline = RTSAN_INLINE_MAX,
 		.nb_lcores = 1,

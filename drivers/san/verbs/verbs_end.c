@@ -210,22 +210,6 @@ verbs_end_free_drained(struct verbs_qp *q, uint64_t now_ns)
 
 /* ---- silence ---- */
 
-/* Bytes of the sends in flight. *needs*: one of them needs a receive of the peer. */
-static uint64_t
-under_way(const struct verbs_qp *q, bool *needs)
-{
-	uint32_t at = atomic_load(&q->wq->sq_head);
-	uint64_t bytes = 0;
-
-	for (*needs = false; at != q->sq_posted; at++) {
-		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
-
-		bytes += e->length;
-		*needs |= e->op == RTSAN_WR_SEND || e->op == RTSAN_WR_PUSH_IMM;
-	}
-	return bytes;
-}
-
 static uint64_t
 verbs_end_give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t now_ns)
 {
@@ -234,40 +218,32 @@ verbs_end_give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t n
 	return now_ns + TICK_NS;
 }
 
-/* Whether a send or a mark has completed since the last call. */
-static bool
-has_sent(struct verbs_qp *q)
-{
-	uint32_t head = atomic_load(&q->wq->sq_head), marks = atomic_load(&q->marks);
-	bool has = head != q->sq_seen || marks < q->marks_seen;
-
-	q->sq_seen = head;
-	q->marks_seen = marks;
-	return has;
-}
-
-static bool
-has_received(struct verbs_qp *q)
-{
-	uint32_t head = atomic_load(&q->wq->rq_head);
-	bool has = head != q->rq_seen;
-
-	q->rq_seen = head;
-	return has;
-}
-
 /* Returns when to look again. */
 static uint64_t
 verbs_end_watch_qp(struct verbs_qp *q, uint64_t now_ns)
 {
 	uint64_t idle_ns = q->keepalive_ms * SAN_NS_PER_MS, rnr_ns = q->rnr_ms * SAN_NS_PER_MS;
-	bool all_seen = san_verbs_cq_harvest(q->send_cq), sent = has_sent(q), needs;
-	uint64_t bytes = under_way(q, &needs), more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
-	bool has_sends = q->sq_posted != q->sq_seen;
-	bool is_busy = has_sends || q->marks_seen != 0;
+	bool all_seen = san_verbs_cq_harvest(q->send_cq), needs = false, sent, has_sends, is_busy;
+	uint32_t at, sq_head = atomic_load(&q->wq->sq_head), marks = atomic_load(&q->marks);
+	uint32_t rq_head = atomic_load(&q->wq->rq_head);
+	uint64_t more_ns, bytes = 0; /* of the sends in flight */
 
-	if (has_received(q) || sent || q->moved_ns == 0)
+	for (at = sq_head; at != q->sq_posted; at++) {
+		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
+
+		bytes += e->length;
+		needs |= e->op == RTSAN_WR_SEND || e->op == RTSAN_WR_PUSH_IMM; /* a receive */
+	}
+	more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
+	has_sends = q->sq_posted != sq_head;
+	is_busy = has_sends || marks != 0;
+	/* a send or a mark has completed since the last call */
+	sent = sq_head != q->sq_seen || marks < q->marks_seen;
+	if (rq_head != q->rq_seen || sent || q->moved_ns == 0)
 		q->moved_ns = now_ns;
+	q->sq_seen = sq_head;
+	q->rq_seen = rq_head;
+	q->marks_seen = marks;
 	/* from the first check that finds work in flight */
 	if (sent || !all_seen || !is_busy || q->out_ns == 0)
 		q->out_ns = is_busy ? now_ns : 0;
@@ -283,28 +259,21 @@ verbs_end_watch_qp(struct verbs_qp *q, uint64_t now_ns)
 
 /* ---- all states ---- */
 
-/* End the connection for a failure that was noticed elsewhere. */
-static void
-verbs_end_fail_qp(struct verbs_qp *q, uint8_t status)
-{
-	uint8_t reason = status == RTSAN_WC_RETRY_EXC ? RTSAN_R_TIMEOUT :
-		status == RTSAN_WC_NO_BUFFERS         ? RTSAN_R_RESOURCES :
-							RTSAN_R_NONE;
-
-	san_verbs_end_begin(q,
-			    atomic_load(&q->was_up) ? RTSAN_EV_DISCONNECTED : RTSAN_EV_UNREACHABLE,
-			    reason, NULL);
-}
-
 uint64_t
 san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns)
 {
-	uint8_t failed = atomic_load(&q->failed);
+	uint8_t failed = atomic_load(&q->failed); /* what was noticed elsewhere */
+	uint8_t reason = failed == RTSAN_WC_RETRY_EXC ? RTSAN_R_TIMEOUT :
+		failed == RTSAN_WC_NO_BUFFERS         ? RTSAN_R_RESOURCES :
+							RTSAN_R_NONE;
 	uint64_t next_ns = SAN_TIME_NEVER;
 
 	if ((failed != 0 || atomic_load(&q->ctx->is_lost)) && san_verbs_end_is_connected(q) &&
 	    q->state != VERBS_ENDING)
-		verbs_end_fail_qp(q, failed);
+		san_verbs_end_begin(q,
+				    atomic_load(&q->was_up) ? RTSAN_EV_DISCONNECTED :
+							      RTSAN_EV_UNREACHABLE,
+				    reason, NULL);
 	if (q->stream != NULL && q->state != VERBS_ENDING)
 		next_ns = san_verbs_stream_work(q, now_ns);
 	switch (q->state) {

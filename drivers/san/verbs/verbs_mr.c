@@ -20,22 +20,6 @@ san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 		NULL;
 }
 
-/* Returns the region's name; 0: the table is full. */
-static uint32_t
-verbs_mr_index(struct verbs_ctx *ctx, struct ibv_mr *mr)
-{
-	struct ibv_mr *none;
-	uint32_t i, at;
-
-	for (i = 0; i < VERBS_MRS; i++) {
-		none = NULL;
-		at = atomic_fetch_add(&ctx->next_mr, 1) % VERBS_MRS;
-		if (atomic_compare_exchange_strong(&ctx->mrs[at], &none, mr))
-			return at + 1;
-	}
-	return 0;
-}
-
 static struct ibv_mr *
 verbs_mr_register(const struct verbs_ctx *ctx, const struct shmq_req *req, int access)
 {
@@ -48,7 +32,8 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 	struct verbs_ctx *ctx = priv;
 	const int reads = IBV_ACCESS_REMOTE_READ, local = IBV_ACCESS_LOCAL_WRITE;
 	int access = local;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr, *none;
+	uint32_t i, at;
 
 	(void)fd;
 	if ((req->mr.access & RTSAN_REMOTE_PUSH) != 0)
@@ -66,9 +51,13 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 				       ctx->device, strerror(errno),
 				       errno == ENOMEM ? " (see ulimit -l)" : "");
 	keys->rkey = mr->rkey;
-	keys->key = verbs_mr_index(ctx, mr);
-	if (keys->key != 0)
-		return 0;
+	for (i = 0; i < VERBS_MRS; i++) {
+		none = NULL;
+		at = atomic_fetch_add(&ctx->next_mr, 1) % VERBS_MRS;
+		keys->key = at + 1;
+		if (atomic_compare_exchange_strong(&ctx->mrs[at], &none, mr))
+			return 0;
+	}
 	ibv_dereg_mr(mr);
 	return ctx->host->fail(-ENOSPC, "region: there are %u already", VERBS_MRS);
 }

@@ -25,21 +25,6 @@ san_verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
 
 /* ---- create, destroy ---- */
 
-/* Find a free one. The search begins behind the last one, so numbers are not reused at once. */
-static struct verbs_qp *
-verbs_qp_take_free(struct verbs_ctx *ctx)
-{
-	struct verbs_qp *q;
-	uint32_t i, most = ctx->attr.max_qp < VERBS_QPS ? (uint32_t)ctx->attr.max_qp : VERBS_QPS;
-
-	for (i = 0; i < most; i++) {
-		q = &ctx->qps[ctx->next_qp++ % most];
-		if (atomic_load(&q->qpn) == SAN_QPN_NONE)
-			return q;
-	}
-	return NULL;
-}
-
 int
 san_verbs_qp_make_queues(struct verbs_qp *q)
 {
@@ -103,50 +88,40 @@ verbs_qp_fill_conf(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	return rc;
 }
 
-/* A stream's requests complete in a queue of its own. */
-static int
-verbs_qp_join_cqs(const struct rtsan_provider_qp *conf)
-{
-	const struct shmq_qp *qp = &conf->req->qp;
-	uint32_t nb_sends = qp->is_stream ? 0 : qp->sq_depth + VERBS_MARKS;
-	int rc = san_verbs_cq_join(conf->send_cq, nb_sends);
-
-	if (rc != 0)
-		return rc;
-	rc = san_verbs_cq_join(conf->recv_cq, qp->is_stream ? 0 : qp->rq_depth);
-	if (rc != 0)
-		san_verbs_cq_leave(conf->send_cq, nb_sends);
-	return rc;
-}
-
-static void
-verbs_qp_leave_cqs(const struct rtsan_provider_qp *conf)
-{
-	const struct shmq_qp *qp = &conf->req->qp;
-
-	san_verbs_cq_leave(conf->send_cq, qp->is_stream ? 0 : qp->sq_depth + VERBS_MARKS);
-	san_verbs_cq_leave(conf->recv_cq, qp->is_stream ? 0 : qp->rq_depth);
-}
-
 int
 san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
+	const struct shmq_qp *qp = &conf->req->qp;
+	/* a stream's requests complete in a queue of its own */
+	uint32_t nb_sends = qp->is_stream ? 0 : qp->sq_depth + VERBS_MARKS;
+	uint32_t nb_recvs = qp->is_stream ? 0 : qp->rq_depth;
 	struct verbs_ctx *ctx = priv;
-	struct verbs_qp *q;
+	uint32_t i, most = ctx->attr.max_qp < VERBS_QPS ? (uint32_t)ctx->attr.max_qp : VERBS_QPS;
+	struct verbs_qp *q = NULL;
 	int rc;
 
 	if (atomic_load(&ctx->is_lost))
 		return ctx->host->fail(-EIO, "queue pair: %s has failed", ctx->device);
-	if (conf->req->qp.is_stream && ctx->is_plain)
+	if (qp->is_stream && ctx->is_plain)
 		return ctx->host->fail(-EOPNOTSUPP, "queue pair: with plain there are no streams");
 	pthread_mutex_lock(&ctx->lock);
-	q = verbs_qp_take_free(ctx);
+	/* the search begins behind the last one, so numbers are not reused at once */
+	for (i = 0; i < most && q == NULL; i++) {
+		q = &ctx->qps[ctx->next_qp++ % most];
+		if (atomic_load(&q->qpn) != SAN_QPN_NONE)
+			q = NULL;
+	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (q == NULL)
 		return ctx->host->fail(-ENOSPC, "queue pair: all of %s are in use", ctx->device);
-	rc = verbs_qp_join_cqs(conf);
+	rc = san_verbs_cq_join(conf->send_cq, nb_sends);
 	if (rc != 0)
 		return rc;
+	rc = san_verbs_cq_join(conf->recv_cq, nb_recvs);
+	if (rc != 0) {
+		san_verbs_cq_leave(conf->send_cq, nb_sends);
+		return rc;
+	}
 	pthread_mutex_lock(&q->lock);
 	rc = verbs_qp_fill_conf(q, conf);
 	if (rc == 0) {
@@ -159,19 +134,21 @@ san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	pthread_mutex_unlock(&q->lock);
 	if (rc == 0)
 		return 0;
-	verbs_qp_leave_cqs(conf);
+	san_verbs_cq_leave(conf->send_cq, nb_sends);
+	san_verbs_cq_leave(conf->recv_cq, nb_recvs);
 	if (rc == -EINVAL) /* the text of a wrong stream attribute is set already */
 		return rc;
 	return ctx->host->fail(rc, "queue pair: %s: %s%s", ctx->device, strerror(-rc),
 			       rc == -ENOMEM ? " (see ulimit -l)" : "");
 }
 
-static void
-forget_events(struct verbs_qp *q)
+void
+san_verbs_qp_free(struct verbs_qp *q)
 {
 	struct verbs_ctx *ctx = q->ctx;
 	int i;
 
+	san_verbs_end_drop(q);
 	pthread_mutex_lock(&ctx->lock);
 	for (i = 0; i < 2; i++)
 		if (q->events[i].is_queued) {
@@ -179,13 +156,6 @@ forget_events(struct verbs_qp *q)
 			q->events[i].is_queued = false;
 		}
 	pthread_mutex_unlock(&ctx->lock);
-}
-
-void
-san_verbs_qp_free(struct verbs_qp *q)
-{
-	san_verbs_end_drop(q);
-	forget_events(q);
 	san_verbs_cq_forget(q);
 	if (q->stream != NULL) {
 		san_verbs_stream_destroy(q); /* also leaves the program's completion queues */
@@ -383,25 +353,15 @@ verbs_qp_fail_post(struct verbs_qp *q, uint8_t status)
 	return true;
 }
 
-/* The first request that the device never had gets the status. */
-static void
-fail_send(struct verbs_qp *q, uint8_t status)
-{
-	const struct san_ulp_wr *e = &q->sqe[q->sq_posted & (q->sq_depth - 1)];
-
-	if (e->op >= RTSAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
-		status = RTSAN_WC_REM_ALIGN; /* at other devices the peer refuses it */
-	if (verbs_qp_fail_post(q, status))
-		q->blame_send = status;
-}
-
 static void
 verbs_qp_post_sends(struct verbs_qp *q)
 {
 	struct ibv_send_wr w[BURST], *bad = NULL;
 	struct ibv_sge sge[BURST][RTSAN_SGE_MAX];
 	bool is_good = true, is_posted = true;
+	const struct san_ulp_wr *e;
 	uint32_t tail, n, i;
+	uint8_t status;
 
 	while (is_good && is_posted) {
 		/* pairs with the release of the thread that posts */
@@ -421,7 +381,13 @@ verbs_qp_post_sends(struct verbs_qp *q)
 		/* some devices' libraries take all and report an error without *bad* */
 		q->sq_posted += is_posted || bad == NULL ? i : (uint32_t)(bad - w);
 	}
-	fail_send(q, is_good ? RTSAN_WC_INVALID : RTSAN_WC_NO_BUFFERS);
+	/* the first request that the device never had gets the status */
+	status = is_good ? RTSAN_WC_INVALID : RTSAN_WC_NO_BUFFERS;
+	e = &q->sqe[q->sq_posted & (q->sq_depth - 1)];
+	if (e->op >= RTSAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
+		status = RTSAN_WC_REM_ALIGN; /* at other devices the peer refuses it */
+	if (verbs_qp_fail_post(q, status))
+		q->blame_send = status;
 }
 
 static void

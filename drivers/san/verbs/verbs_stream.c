@@ -260,15 +260,6 @@ verbs_stream_new_session(struct verbs_stream *s, struct san_stream *session)
 	s->is_open = s->is_over = s->is_closing = false;
 }
 
-static struct san_wq *
-make_wq(const struct rtsan_provider_qp *conf)
-{
-	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
-	struct san_wq *wq = aligned_alloc(64, bytes);
-
-	return wq != NULL ? memset(wq, 0, bytes) : NULL;
-}
-
 /* Make the queue pair's rings those of the session. */
 static int
 make_inner(struct verbs_stream *s)
@@ -289,6 +280,7 @@ make_inner(struct verbs_stream *s)
 int
 san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 {
+	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
 	struct verbs_stream *s = calloc(1, sizeof(*s));
 	struct san_stream *session;
 	struct san_wq *wq;
@@ -303,7 +295,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	rc = san_stream_attr_conf(s->ctx->host, &conf->req->qp, &s->conf);
 	if (rc == 0)
 		rc = make_inner(s);
-	wq = rc == 0 ? make_wq(conf) : NULL;
+	wq = rc == 0 ? aligned_alloc(64, bytes) : NULL;
 	if (rc == 0 && wq == NULL)
 		rc = -ENOMEM;
 	if (rc == 0)
@@ -316,6 +308,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 		free(s);
 		return rc;
 	}
+	memset(wq, 0, bytes);
 	san_wr_wq_cons_init(&s->wq, wq, conf->req->qp.sq_depth, conf->req->qp.rq_depth);
 	s->send_cq = conf->send_cq;
 	s->recv_cq = conf->recv_cq;
@@ -450,25 +443,13 @@ verbs_stream_give_wcs(struct verbs_stream *s)
 	s->is_blocked = !verbs_stream_give_kind(s, false, s->send_cq) || !recvs;
 }
 
-/* End the connection in order once all is sent and one side has ended. */
-static void
-end_if(struct verbs_stream *s, uint64_t now_ns)
-{
-	if (s->q->state != VERBS_UP)
-		return;
-	if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
-		san_verbs_end_begin(s->q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
-	else if (san_stream_is_drained(s->session) &&
-		 (s->is_closing || san_stream_has_fin(s->session)))
-		san_verbs_end_drain(s->q);
-}
-
 uint64_t
 san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 {
 	struct verbs_stream *s = q->stream;
 	const struct san_ulp_wr end = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
 	uint32_t left;
+	bool is_up;
 
 	if (s->wq.wq != NULL) {
 		take_sends(s, now_ns);
@@ -486,8 +467,13 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 		san_stream_post_send(s->session, &end, 1, now_ns);
 	left = san_stream_pump(s->session, ROUND, now_ns);
 	san_verbs_qp_post(q);
-	if (s->is_open)
-		end_if(s, now_ns);
+	/* end the connection in order once all is sent and one side has ended */
+	is_up = s->is_open && q->state == VERBS_UP;
+	if (is_up && (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns))
+		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+	else if (is_up && san_stream_is_drained(s->session) &&
+		 (s->is_closing || san_stream_has_fin(s->session)))
+		san_verbs_end_drain(q);
 	verbs_stream_give_wcs(s);
 	if (left == 0)
 		return now_ns;

@@ -114,16 +114,6 @@ verbs_thread_serve_listed(struct verbs_ctx *ctx)
 }
 
 static void
-verbs_thread_serve_due(struct verbs_ctx *ctx)
-{
-	struct san_timer *t;
-
-	while ((t = san_wheel_poll(&ctx->wheel, san_verbs_now_ns())) != NULL)
-		verbs_thread_serve_qp(
-			(struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
-}
-
-static void
 verbs_thread_serve_all(struct verbs_ctx *ctx)
 {
 	uint32_t i;
@@ -155,31 +145,6 @@ take_completions(struct verbs_ctx *ctx)
 
 /* ---- events of the device ---- */
 
-static void
-on_device_event(const struct ibv_async_event *ev)
-{
-	uint8_t none = 0;
-	struct verbs_qp *q;
-
-	switch (ev->event_type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-		q = ev->element.qp->qp_context;
-		/* failed requests, if any, have a more precise status */
-		if (san_verbs_ctx_has_qp(q) &&
-		    atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
-			san_verbs_thread_look(q);
-		break;
-	case IBV_EVENT_CQ_ERR: /* the queue has lost completions */
-		if (san_verbs_ctx_has_cq(ev->element.cq))
-			san_verbs_ctx_fail(ev->element.cq->context);
-		break;
-	default: /* a port may come back; meanwhile connections fail by themselves */
-		break;
-	}
-}
-
 /*
  * Events of the device are shared by all users of it by the connection manager in this process:
  * other contexts, and other libraries, which lose the events that are taken here.
@@ -188,12 +153,30 @@ static void
 take_device_events(struct verbs_ctx *ctx)
 {
 	struct ibv_async_event ev;
+	struct verbs_qp *q;
+	uint8_t none;
 
 	while (ibv_get_async_event(ctx->dev, &ev) == 0) {
-		if (ev.event_type == IBV_EVENT_DEVICE_FATAL)
+		switch (ev.event_type) {
+		case IBV_EVENT_DEVICE_FATAL:
 			san_verbs_ctx_fail(ctx->dev);
-		else
-			on_device_event(&ev);
+			break;
+		case IBV_EVENT_QP_FATAL:
+		case IBV_EVENT_QP_REQ_ERR:
+		case IBV_EVENT_QP_ACCESS_ERR:
+			q = ev.element.qp->qp_context;
+			none = 0; /* failed requests, if any, have a more precise status */
+			if (san_verbs_ctx_has_qp(q) &&
+			    atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
+				san_verbs_thread_look(q);
+			break;
+		case IBV_EVENT_CQ_ERR: /* the queue has lost completions */
+			if (san_verbs_ctx_has_cq(ev.element.cq))
+				san_verbs_ctx_fail(ev.element.cq->context);
+			break;
+		default: /* a port may come back; meanwhile connections fail by themselves */
+			break;
+		}
 		ibv_ack_async_event(&ev);
 	}
 }
@@ -225,6 +208,7 @@ verbs_thread_main(void *arg)
 {
 	struct verbs_ctx *ctx = arg;
 	bool was_lost = false;
+	struct san_timer *t;
 	eventfd_t value;
 
 	prctl(PR_SET_NAME, "rtsan-verbs");
@@ -240,7 +224,9 @@ verbs_thread_main(void *arg)
 			take_completions(ctx);
 		}
 		verbs_thread_serve_listed(ctx);
-		verbs_thread_serve_due(ctx);
+		while ((t = san_wheel_poll(&ctx->wheel, san_verbs_now_ns())) != NULL)
+			verbs_thread_serve_qp(
+				(struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
 		if (atomic_exchange(&ctx->has_room, false) ||
 		    (atomic_load(&ctx->is_lost) && !was_lost))
 			verbs_thread_serve_all(ctx);
