@@ -2,6 +2,8 @@
 
 /* A port with the engines of all its lcores: create, start and end them together. */
 
+#define ALLOW_EXPERIMENTAL_API /* rte_trace is still marked so in DPDK 22.11 */
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,10 +13,12 @@
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
+#include <rte_trace.h>
 
 #include "engine_priv.h"
 #include "view.h"
 #include "view_capture.h"
+#include "view_trace.h"
 
 #define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers are sent */
 #define FAREWELL_NS    (20 * SAN_NS_PER_MS)
@@ -36,38 +40,6 @@ san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
 }
 
 /* ---- open ---- */
-
-static int
-make_engines(struct san_engine_port *p, const char **why)
-{
-	uint32_t i;
-	int rc;
-
-	atomic_store(&p->image->state, SAN_IMAGE_IN_USE);
-	for (i = 0; i < p->conf.nb_lcores; i++) {
-		rc = san_engine_lcore_create(p, i, &p->engines[i], why);
-		if (rc != 0)
-			return rc;
-		p->nb_engines++;
-	}
-	*why = "no memory for rings between lcores";
-	return san_engine_handover_create(p);
-}
-
-/* To be checked before any step that cannot be undone. */
-static bool
-has_lcores(const struct san_engine_conf *conf)
-{
-	uint32_t i, lcore;
-
-	for (i = 0; conf->own_lcore && i < conf->nb_lcores; i++) {
-		lcore = conf->lcores[i];
-		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore() ||
-		    rte_eal_get_lcore_state(lcore) != WAIT)
-			return false;
-	}
-	return true;
-}
 
 int
 san_engine_start(struct san_engine_port *p, const char **why)
@@ -104,19 +76,6 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core, const 
 		san_core_park_lies_in(e->core, mem);
 }
 
-/* Claim a parked port. One process succeeds, once. */
-static int
-engine_claim_image(struct san_engine_image *image, const char **why)
-{
-	uint32_t was = SAN_IMAGE_PARKED;
-
-	if (atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_CLAIMED))
-		return 0;
-	*why = was == SAN_IMAGE_CLAIMED ? "another process resumes it" :
-					  "the process that took it over has died";
-	return was == SAN_IMAGE_CLAIMED ? -EBUSY : -EOWNERDEAD;
-}
-
 void
 san_engine_reclaim(struct san_mem *mem)
 {
@@ -144,13 +103,12 @@ make_image(struct san_engine_port *p, const char **why)
 	return 0;
 }
 
-/* Find the image of a parked port. */
+/* Find and claim the image of a parked port. */
 static int
 find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 {
 	struct san_engine_image *image = san_mem_root(mem);
-	uint32_t i;
-	int rc;
+	uint32_t i, was = SAN_IMAGE_PARKED;
 
 	*why = "nothing is parked there";
 	if (!san_mem_has(mem, image, sizeof(*image)))
@@ -162,9 +120,12 @@ find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 	for (i = 0; i < p->conf.nb_lcores; i++)
 		if (!has_room_of(image->engines[i], &p->conf.core, mem))
 			return -EINVAL;
-	rc = engine_claim_image(image, why);
-	if (rc != 0)
-		return rc;
+	/* one process succeeds, once */
+	if (!atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_CLAIMED)) {
+		*why = was == SAN_IMAGE_CLAIMED ? "another process resumes it" :
+						  "the process that took it over has died";
+		return was == SAN_IMAGE_CLAIMED ? -EBUSY : -EOWNERDEAD;
+	}
 	p->image = image;
 	p->conf.core.mem = mem;
 	return 0;
@@ -174,10 +135,19 @@ find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 static int
 engine_begin_lcores(struct san_engine_port *p, const char **why)
 {
+	uint32_t i;
 	int rc;
 
 	atomic_store(&p->stop, false);
-	rc = make_engines(p, why);
+	atomic_store(&p->image->state, SAN_IMAGE_IN_USE);
+	for (i = 0; i < p->conf.nb_lcores; i++) {
+		rc = san_engine_lcore_create(p, i, &p->engines[i], why);
+		if (rc != 0)
+			return rc;
+		p->nb_engines++;
+	}
+	*why = "no memory for rings between lcores";
+	rc = san_engine_handover_create(p);
 	if (rc == 0 && p->conf.own_lcore && !p->conf.waits)
 		rc = san_engine_start(p, why);
 	if (rc == 0)
@@ -190,6 +160,7 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		const char **why)
 {
 	struct san_engine_port *p;
+	uint32_t i, lcore;
 	int rc;
 
 	*why = "number of lcores";
@@ -200,8 +171,13 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	if (conf->pool_size < san_engine_port_pool_min(conf))
 		return -EINVAL;
 	*why = "no such worker lcore, or it is busy";
-	if (!has_lcores(conf))
-		return -EINVAL;
+	for (i = 0; conf->own_lcore && i < conf->nb_lcores; i++) {
+		lcore = conf->lcores[i];
+		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore() ||
+		    rte_eal_get_lcore_state(lcore) != WAIT)
+			return -EINVAL;
+	}
+	/* only now the steps that must be undone */
 	*why = "no memory";
 	p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*p), RTE_CACHE_LINE_SIZE));
 	if (p == NULL)
@@ -263,30 +239,30 @@ stop_lcores(struct san_engine_port *p)
 	/* p->launched stays set: a poll of another thread must not run an engine now */
 }
 
-/* Run one round of each engine. True: the port could be used in it. Engine 0 has a queue. */
-static bool
-round_of_all(struct san_engine_port *p)
+static void
+end_recordings(struct san_engine_port *p)
 {
-	uint32_t i;
-
-	for (i = p->nb_engines; i-- > 0;)
-		san_engine_loop_once(p->engines[i]);
-	return p->nb_engines != 0 && p->engines[0]->may_burst;
+	san_view_capture(p, NULL);
+	/* EAL itself would do so only in its cleanup */
+	if (rte_trace_is_enabled())
+		rte_trace_save();
 }
 
-/* Run more rounds to send the last messages to peers. */
+/* Run more rounds of all engines, to send the last messages to peers. */
 static void
 say_farewell(struct san_engine_port *p)
 {
 	uint64_t until_ns = san_engine_clock_monotonic() + FAREWELL_NS;
-	uint32_t i;
+	uint32_t i, lcore;
 
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_lcore_end(p->engines[i]);
 	/* rounds in which bursts are not allowed do not count (engine_gate.h) */
 	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_monotonic() < until_ns &&
 	     !san_engine_is_lost(p);) {
-		if (round_of_all(p))
+		for (lcore = p->nb_engines; lcore-- > 0;)
+			san_engine_loop_once(p->engines[lcore]);
+		if (p->engines[0]->may_burst) /* it has a queue */
 			i++;
 		else
 			sched_yield();
@@ -301,8 +277,7 @@ san_engine_halt(struct san_engine_port *p)
 	/* another thread may still poll */
 	atomic_store(&p->lost, true);
 	stop_lcores(p);
-	san_view_capture(p, NULL);
-	san_view_trace_save();
+	end_recordings(p);
 	san_engine_port_shut(p);
 }
 
@@ -315,8 +290,7 @@ san_engine_close(struct san_engine_port *p)
 	stop_lcores(p);
 	if (p->nb_engines != 0)
 		say_farewell(p);
-	san_view_capture(p, NULL);
-	san_view_trace_save();
+	end_recordings(p);
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_lcore_destroy(p->engines[i]);
 	if (p->image != NULL && mem != NULL)
@@ -337,8 +311,7 @@ san_engine_park(struct san_engine_port *p)
 	uint32_t i;
 
 	stop_lcores(p);
-	san_view_capture(p, NULL);
-	san_view_trace_save();
+	end_recordings(p);
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_lcore_rest(p->engines[i]);
 	p->nb_engines = 0;
@@ -427,29 +400,24 @@ san_engine_yields(const struct san_engine_port *p)
 	return p->idle == SAN_IDLE_YIELD || p->sleeps;
 }
 
-static bool
-engine_event_of(struct san_engine *e, struct san_core_event *ev)
-{
-	struct san_spsc *q = &e->event_q;
-
-	if (san_spsc_count(&q->cons, &q->tail) == 0)
-		return false;
-	*ev = e->events[q->cons.head & q->cons.mask];
-	san_spsc_pop(&q->cons, &q->head, 1);
-	return true;
-}
-
 bool
 san_engine_event(struct san_engine_port *p, struct san_core_event *ev)
 {
+	struct san_engine *e;
+	struct san_spsc *q;
 	uint32_t i;
 
 	/* another engine is first each time, so that a busy one does not delay the others */
 	for (i = 0; i < p->nb_engines; i++) {
 		if (++p->next_event >= p->nb_engines)
 			p->next_event = 0;
-		if (engine_event_of(p->engines[p->next_event], ev))
-			return true;
+		e = p->engines[p->next_event];
+		q = &e->event_q;
+		if (san_spsc_count(&q->cons, &q->tail) == 0)
+			continue;
+		*ev = e->events[q->cons.head & q->cons.mask];
+		san_spsc_pop(&q->cons, &q->head, 1);
+		return true;
 	}
 	return false;
 }

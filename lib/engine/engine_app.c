@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "engine_priv.h"
+#include "view_trace.h"
 
 #define APP_BURST 32  /* entries that are copied at once */
 #define APP_VISIT 128 /* most entries of a visit: the application may post on meanwhile */
@@ -45,7 +46,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user,
 	e->apps[app].doorbells = doorbells;
 	e->apps[app].wake_fd = wake_fd;
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
-	san_view_trace_attach(e->id, app);
+	san_trace_attach(e->id, app);
 	return 0;
 }
 
@@ -55,7 +56,7 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 	/* closing the descriptor would not remove it from epoll: the application has it open */
 	if (e->apps[app].doorbells != NULL && e->apps[app].wake_fd >= 0)
 		epoll_ctl(e->epoll, EPOLL_CTL_DEL, e->apps[app].wake_fd, NULL);
-	san_view_trace_detach(e->id, app);
+	san_trace_detach(e->id, app);
 	e->apps[app] = (struct san_engine_app){.doorbells = NULL};
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].doorbells == NULL)
 		e->nb_apps--;
@@ -87,45 +88,30 @@ take_sges(const struct san_engine *e, uint16_t app, struct rtsan_sge *sge, uint8
 	return NULL;
 }
 
-/*
- * Operations without payload. The session checks their values. Loans are not offered to other
- * processes, neither here nor in RECV_FLAGS: message buffers lie in memory of the daemon, for which
- * an application has no address.
- */
-static const char *
-take_control(const struct san_ulp_wr *wr)
-{
-	if (wr->op < SAN_WR_WAIT || wr->op > SAN_WR_OPTION)
-		return "no operation of streams";
-	if ((wr->flags & ~RTSAN_WR_SIGNALED) != 0)
-		return "unknown flags";
-	return wr->nb_sge != 0 || wr->length != 0 ? "no parts belong to that" : NULL;
-}
-
-static const char *
-check_op(const struct san_engine_qp *q, const struct san_ulp_wr *wr)
-{
-	if (q->is_stream)
-		return (wr->flags & ~STREAM_FLAGS) != 0 ? "unknown flags" : NULL;
-	if (wr->op < RTSAN_WR_SEND || wr->op > RTSAN_WR_CMP_SWAP)
-		return "unknown operation";
-	if ((wr->flags & ~FLAGS_ALL) != 0 || (wr->flags & FORCED) == FORCED)
-		return "unknown flags";
-	return NULL;
-}
-
 static const char *
 take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_ulp_wr *wr)
 {
 	bool atomic = wr->op == RTSAN_WR_FETCH_ADD || wr->op == RTSAN_WR_CMP_SWAP;
-	const char *why;
+	const char *why = NULL;
 	uint64_t length;
 
-	if (q->is_stream && wr->op != RTSAN_WR_SEND)
-		return take_control(wr);
-	why = check_op(q, wr);
-	if (why != NULL)
-		return why;
+	/*
+	 * Operations without payload. The session checks their values. Loans are not offered to
+	 * other processes, neither here nor in RECV_FLAGS: message buffers lie in memory of the
+	 * daemon, for which an application has no address.
+	 */
+	if (q->is_stream && wr->op != RTSAN_WR_SEND) {
+		if (wr->op < SAN_WR_WAIT || wr->op > SAN_WR_OPTION)
+			return "no operation of streams";
+		if ((wr->flags & ~RTSAN_WR_SIGNALED) != 0)
+			return "unknown flags";
+		return wr->nb_sge != 0 || wr->length != 0 ? "no parts belong to that" : NULL;
+	}
+	if (!q->is_stream && (wr->op < RTSAN_WR_SEND || wr->op > RTSAN_WR_CMP_SWAP))
+		return "unknown operation";
+	if ((wr->flags & ~(q->is_stream ? STREAM_FLAGS : FLAGS_ALL)) != 0 ||
+	    (wr->flags & FORCED) == FORCED)
+		return "unknown flags";
 	if ((wr->flags & RTSAN_WR_INLINE) != 0) {
 		if (wr->op > RTSAN_WR_PUSH_IMM || wr->inline_len > RTSAN_INLINE_MAX)
 			return "no inline data of that kind";
@@ -138,17 +124,6 @@ take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_
 	if (length > SAN_WIRE_LENGTH_MAX || length != wr->length)
 		return "wrong length";
 	return atomic && length != SAN_ULP_ATOMIC_LEN ? "atomic of another length" : NULL;
-}
-
-static const char *
-engine_app_take_recv(const struct san_engine *e, const struct san_engine_qp *q,
-		     struct san_ulp_recv *r)
-{
-	uint64_t length;
-
-	if ((r->flags & ~(q->is_stream ? RECV_FLAGS : 0)) != 0)
-		return "unknown flags of a receive";
-	return take_sges(e, q->app, r->sge, r->nb_sge, &length);
 }
 
 /* ---- rings ---- */
@@ -196,6 +171,7 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_recv r[APP_BURST];
+	uint64_t length;
 	uint32_t n, i, taken, sum, max = visit_max(e, q);
 
 	for (sum = 0; (n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0; sum += n) {
@@ -203,8 +179,12 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 			return false;
 		n = RTE_MIN(engine_app_entries(&w->rq, n, why), max - sum);
 		memcpy(r, &w->rqe[w->rq.head & w->rq.mask], n * sizeof(r[0]));
-		for (i = 0; i < n && *why == NULL; i++)
-			*why = engine_app_take_recv(e, q, &r[i]);
+		for (i = 0; i < n && *why == NULL; i++) {
+			if ((r[i].flags & ~(q->is_stream ? RECV_FLAGS : 0)) != 0)
+				*why = "unknown flags of a receive";
+			else
+				*why = take_sges(e, q->app, r[i].sge, r[i].nb_sge, &length);
+		}
 		if (*why != NULL)
 			return true;
 		taken = san_core_post_recv(e->core, q->qpn, r, n, e->now_ns);
@@ -257,7 +237,7 @@ san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q)
 	q->fault = why;
 	e->stats.nb_app_faults++;
 	e->apps[q->app].nb_faults++;
-	san_view_trace_fault(e->id, q->app, q->qpn, why);
+	san_trace_fault(e->id, q->app, q->qpn, why);
 	san_core_conn_abort(e->core, q->qpn, e->now_ns);
 	return true;
 }

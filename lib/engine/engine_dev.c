@@ -51,26 +51,11 @@ engine_dev_change_state(struct san_engine_port *p, enum san_engine_dev state)
 			p->id, p->dev.name);
 }
 
-static void
-see_mtu(struct san_engine_port *p, uint32_t mtu)
-{
-	if (p->dev.mtu != 0 && mtu < p->mtu && mtu != p->dev.mtu)
-		SAN_LOG(ENGINE, WARNING,
-			"port=%u device=%s has an MTU of %u now, less than the port's %u: longer "
-			"packets are lost; ip link set %s mtu %u, or start again",
-			p->id, p->dev.name, mtu, p->mtu, p->dev.name, p->mtu);
-	else if (p->dev.mtu != 0 && mtu != p->dev.mtu)
-		SAN_LOG(ENGINE, NOTICE,
-			"port=%u device=%s has an MTU of %u now; the port keeps %u until it is "
-			"started again",
-			p->id, p->dev.name, mtu, p->mtu);
-	p->dev.mtu = mtu;
-}
-
 void
 san_engine_dev_look(struct san_engine_port *p, int fd)
 {
 	struct ifreq req = {.ifr_ifindex = (int)p->if_index};
+	uint32_t mtu;
 
 	/* by its index: the name may have changed */
 	if (ioctl(fd, SIOCGIFNAME, &req) != 0) {
@@ -86,6 +71,18 @@ san_engine_dev_look(struct san_engine_port *p, int fd)
 	if (ioctl(fd, SIOCGIFFLAGS, &req) == 0)
 		engine_dev_change_state(
 			p, (req.ifr_flags & IFF_UP) != 0 ? SAN_ENGINE_DEV_UP : SAN_ENGINE_DEV_DOWN);
-	if (ioctl(fd, SIOCGIFMTU, &req) == 0)
-		see_mtu(p, (uint32_t)req.ifr_mtu);
+	if (ioctl(fd, SIOCGIFMTU, &req) != 0)
+		return;
+	mtu = (uint32_t)req.ifr_mtu;
+	if (p->dev.mtu != 0 && mtu < p->mtu && mtu != p->dev.mtu)
+		SAN_LOG(ENGINE, WARNING,
+			"port=%u device=%s has an MTU of %u now, less than the port's %u: longer "
+			"packets are lost; ip link set %s mtu %u, or start again",
+			p->id, p->dev.name, mtu, p->mtu, p->dev.name, p->mtu);
+	else if (p->dev.mtu != 0 && mtu != p->dev.mtu)
+		SAN_LOG(ENGINE, NOTICE,
+			"port=%u device=%s has an MTU of %u now; the port keeps %u until it is "
+			"started again",
+			p->id, p->dev.name, mtu, p->mtu);
+	p->dev.mtu = mtu;
 }

@@ -54,28 +54,6 @@ gate_hold_timer(void *arg)
 		;
 }
 
-static void
-gate_ask_others(void)
-{
-	uint32_t is_free = GATE_FREE;
-
-	if (!atomic_compare_exchange_strong(&state, &is_free, GATE_ASKED))
-		return; /* another gate has asked */
-	if (rte_eal_alarm_set(FREE_US, gate_hold_timer, NULL) != 0)
-		atomic_store(&state, GATE_FREE);
-}
-
-/* Join the gates that hold the thread. *now* is the state that the caller has seen. */
-static bool
-come_in(struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
-{
-	if (!atomic_compare_exchange_strong(&state, &now, now + ONE_IN))
-		return false; /* the state has changed: try again in the next round */
-	g->held = true;
-	g->traffic_ns = g->since_ns = now_ns;
-	return true;
-}
-
 /* Make all gates leave, *nb* of them now. The last one releases the thread. */
 static void
 let_go(uint32_t nb)
@@ -126,27 +104,19 @@ san_engine_gate_fini(struct san_engine_gate *g)
 	sem_destroy(&go);
 }
 
-/* True if the gate may continue to hold the thread. */
-static bool
-may_stay(const struct san_engine_gate *g, uint32_t now, uint64_t now_ns)
-{
-	bool is_alone = (now & ~TURN_MASK) == ONE_IN;
-
-	return (now & TURN_MASK) == GATE_HELD &&
-		now_ns - g->traffic_ns < (is_alone ? IDLE_NS : SHARED_NS) &&
-		now_ns - g->since_ns < HELD_NS;
-}
-
 bool
 san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 {
+	uint64_t idle_ns;
 	uint32_t now;
 
 	if (!g->used)
 		return true;
 	now = atomic_load(&state);
 	if (g->held) {
-		if (may_stay(g, now, now_ns))
+		idle_ns = (now & ~TURN_MASK) == ONE_IN ? IDLE_NS : SHARED_NS;
+		if ((now & TURN_MASK) == GATE_HELD && now_ns - g->traffic_ns < idle_ns &&
+		    now_ns - g->since_ns < HELD_NS)
 			return true;
 		gate_leave(g);
 		return false;
@@ -155,10 +125,18 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 	 * without a link there is nothing to send, and the thread must be free for a peer to
 	 * connect
 	 */
-	if (is_up && (now & TURN_MASK) == GATE_HELD)
-		return come_in(g, now, now_ns);
-	if (is_up && now == GATE_FREE)
-		gate_ask_others();
+	if (is_up && (now & TURN_MASK) == GATE_HELD) {
+		if (!atomic_compare_exchange_strong(&state, &now, now + ONE_IN))
+			return false; /* the state has changed: try again in the next round */
+		g->held = true;
+		g->traffic_ns = g->since_ns = now_ns;
+		return true;
+	}
+	/* unless another gate asks first */
+	if (is_up && now == GATE_FREE &&
+	    atomic_compare_exchange_strong(&state, &now, GATE_ASKED) &&
+	    rte_eal_alarm_set(FREE_US, gate_hold_timer, NULL) != 0)
+		atomic_store(&state, GATE_FREE);
 	/* this port has no link, and the thread is held for other ports */
 	if (!is_up && (now & TURN_MASK) != GATE_HELD)
 		g->since_ns = now_ns;

@@ -61,28 +61,14 @@ has_socket(const char *pid, uint64_t inode)
 	return has;
 }
 
-static void
-holder_read_name(const char *pid, char name[NAME])
-{
-	char path[300];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	f = fopen(path, "re");
-	if (f == NULL || fgets(name, NAME, f) == NULL)
-		name[0] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	if (f != NULL)
-		fclose(f);
-}
-
 const char *
 san_engine_holder_kernel(uint16_t udp_port)
 {
 	static char text[TEXT];
 	uint64_t inode = inode_of("/proc/net/udp", udp_port);
 	const struct dirent *e;
-	char name[NAME];
+	char path[300], name[NAME];
+	FILE *f;
 	DIR *d;
 
 	if (inode == 0)
@@ -93,7 +79,13 @@ san_engine_holder_kernel(uint16_t udp_port)
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		if (!isdigit((unsigned char)e->d_name[0]) || !has_socket(e->d_name, inode))
 			continue;
-		holder_read_name(e->d_name, name);
+		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		f = fopen(path, "re");
+		if (f == NULL || fgets(name, sizeof(name), f) == NULL)
+			name[0] = '\0';
+		name[strcspn(name, "\n")] = '\0';
+		if (f != NULL)
+			fclose(f);
 		snprintf(text, sizeof(text), "UDP port %u is that of pid=%.20s (%s) in the kernel",
 			 udp_port, e->d_name, name);
 		break;

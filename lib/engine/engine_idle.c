@@ -16,6 +16,7 @@
 #include <rte_pause.h>
 
 #include "engine_priv.h"
+#include "view_trace.h"
 
 #define EMPTY_ROUNDS       64 /* before it yields: a reply over a fast link arrives sooner */
 #define EMPTY_ROUNDS_SLEEP 2  /* the same if lcores sleep: programs wait for this CPU */
@@ -41,28 +42,23 @@ san_engine_idle_name(uint8_t policy)
 	return policy < SAN_IDLE_MAX ? names[policy] : "unknown";
 }
 
-/* True if lcores share CPUs, or outnumber them. */
-static bool
-engine_idle_cpu_is_shared(void)
+uint8_t
+san_engine_idle_choose(uint8_t policy)
 {
+	unsigned int lcore, nb = rte_lcore_count();
 	rte_cpuset_t all, own;
-	unsigned int lcore;
 
+	if (policy != SAN_IDLE_AUTO)
+		return policy;
 	CPU_ZERO(&all);
 	RTE_LCORE_FOREACH(lcore) {
 		own = rte_lcore_cpuset(lcore);
 		CPU_OR(&all, &all, &own);
 	}
-	return (unsigned int)CPU_COUNT(&all) < rte_lcore_count() ||
-		(unsigned int)sysconf(_SC_NPROCESSORS_ONLN) < rte_lcore_count();
-}
-
-uint8_t
-san_engine_idle_choose(uint8_t policy)
-{
-	if (policy != SAN_IDLE_AUTO)
-		return policy;
-	return engine_idle_cpu_is_shared() ? SAN_IDLE_YIELD : SAN_IDLE_POLL;
+	/* lcores share CPUs, or outnumber them */
+	if ((unsigned int)CPU_COUNT(&all) < nb || (unsigned int)sysconf(_SC_NPROCESSORS_ONLN) < nb)
+		return SAN_IDLE_YIELD;
+	return SAN_IDLE_POLL;
 }
 
 /* ---- descriptors that end a sleep ---- */
@@ -75,40 +71,15 @@ san_engine_idle_add(const struct san_engine *e, int fd)
 	return epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
-static bool
-add_driver_fds(const struct san_engine *e)
-{
-	const struct san_engine_port *p = e->port;
-	uint32_t i, nb_added = 0;
-
-	/* with several queues, a packet for another lcore wakes this one, too */
-	for (i = 0; i < p->nb_driver_fds; i++)
-		nb_added += san_engine_idle_add(e, p->driver_fds[i]) == 0;
-	return nb_added != 0;
-}
-
-/* Add the port's interrupt. Some drivers need no enabling: their packets come by a descriptor. */
-static int
-add_interrupt(const struct san_engine *e)
-{
-	int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(e->port_id, e->id);
-	int rc;
-
-	if (fd < 0)
-		return -ENOTSUP;
-	rc = rte_eth_dev_rx_intr_enable(e->port_id, e->id);
-	if (rc != 0 && rc != -ENOTSUP)
-		return rc;
-	rte_eth_dev_rx_intr_disable(e->port_id, e->id);
-	return san_engine_idle_add(e, fd);
-}
-
 int
 san_engine_idle_init(struct san_engine *e, const char **why)
 {
-	int rc;
+	const struct san_engine_port *p = e->port;
+	uint32_t i;
+	int rc, fd;
 
-	if (!e->port->sleeps)
+	e->hears = false;
+	if (!p->sleeps)
 		return 0;
 	*why = "no descriptors to sleep on";
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -118,11 +89,22 @@ san_engine_idle_init(struct san_engine *e, const char **why)
 	rc = san_engine_idle_add(e, e->wake_fd);
 	if (rc != 0 || !e->has_queue)
 		return rc;
-	e->hears = add_driver_fds(e);
-	if (e->hears || e->port->idle != SAN_IDLE_INTERRUPT)
+	/* with several queues, a packet for another lcore wakes this one, too */
+	for (i = 0; i < p->nb_driver_fds; i++)
+		if (san_engine_idle_add(e, p->driver_fds[i]) == 0)
+			e->hears = true;
+	if (e->hears || p->idle != SAN_IDLE_INTERRUPT)
 		return 0;
 	*why = "idle=interrupt: the port has no receive interrupts; idle=sleep needs none";
-	rc = add_interrupt(e);
+	fd = rte_eth_dev_rx_intr_ctl_q_get_fd(e->port_id, e->id);
+	if (fd < 0)
+		return -ENOTSUP;
+	/* some drivers need no enabling: their packets come by a descriptor */
+	rc = rte_eth_dev_rx_intr_enable(e->port_id, e->id);
+	if (rc != 0 && rc != -ENOTSUP)
+		return rc;
+	rte_eth_dev_rx_intr_disable(e->port_id, e->id);
+	rc = san_engine_idle_add(e, fd);
 	e->hears = rc == 0;
 	return rc;
 }
@@ -138,45 +120,26 @@ san_engine_idle_fini(struct san_engine *e)
 
 /* ---- sleeping ---- */
 
-static void
-set_interrupt(const struct san_engine *e, bool on)
-{
-	if (e->port->idle != SAN_IDLE_INTERRUPT || !e->has_queue)
-		return;
-	if (on)
-		rte_eth_dev_rx_intr_enable(e->port_id, e->id);
-	else
-		rte_eth_dev_rx_intr_disable(e->port_id, e->id);
-}
-
 /*
- * From now on applications, and lcores with work for this one, must wake it. The lcore must run one
+ * While an lcore dozes, applications, and lcores with work for it, must wake it. It must run one
  * more round before it sleeps.
  */
 static void
-engine_idle_doze(struct san_engine *e)
+set_dozing(struct san_engine *e, bool dozes)
 {
 	uint32_t i;
 
 	for (i = 0; i < e->nb_apps; i++)
-		if (e->apps[i].doorbells != NULL)
+		if (e->apps[i].doorbells != NULL && dozes)
 			san_doorbells_doze(e->apps[i].doorbells);
-	set_interrupt(e, true);
-	e->dozes = true;
+		else if (e->apps[i].doorbells != NULL)
+			san_doorbells_awake(e->apps[i].doorbells);
+	if (e->port->idle == SAN_IDLE_INTERRUPT && e->has_queue)
+		(dozes ? rte_eth_dev_rx_intr_enable : rte_eth_dev_rx_intr_disable)(e->port_id,
+										   e->id);
+	e->dozes = dozes;
 	/* pairs with san_doorbells_ring() and san_engine_wake() */
 	atomic_thread_fence(memory_order_seq_cst);
-}
-
-static void
-engine_idle_rise(struct san_engine *e)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->nb_apps; i++)
-		if (e->apps[i].doorbells != NULL)
-			san_doorbells_awake(e->apps[i].doorbells);
-	set_interrupt(e, false);
-	e->dozes = false;
 }
 
 /*
@@ -212,27 +175,13 @@ sleep_until_due(struct san_engine *e)
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
-	san_view_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
+	san_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	/* which one it was does not matter: the next round checks everything */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
 	e->slept_ns = (uint64_t)ts.tv_nsec;
 	if (e->hears) /* a packet would have ended the sleep, so none is waiting */
 		e->rx_ns = san_engine_clock_now(&e->clock);
 	e->stats.nb_sleeps++;
-}
-
-/*
- * If programs share this CPU, a program that waits for a completion should run at once, not after
- * some rounds without work.
- */
-static void
-let_run(struct san_engine *e)
-{
-	uint64_t nb_wcs = san_ulp_stats(san_core_ulp(e->core))->nb_wcs;
-
-	if (nb_wcs != e->nb_wcs_notified)
-		sched_yield();
-	e->nb_wcs_notified = nb_wcs;
 }
 
 /*
@@ -249,14 +198,21 @@ must_stay_awake(const struct san_engine *e)
 void
 san_engine_idle_after(struct san_engine *e, uint32_t work)
 {
+	uint64_t nb_wcs;
+
 	if (work != 0) {
 		if (e->idle_loops != 0 && e->port->sleeps)
 			san_spin_learn(&e->spin, e->now_ns - e->idle_ns, SPIN_MAX_NS);
 		e->idle_loops = 0;
-		if (e->port->idle == SAN_IDLE_YIELD && e->launched)
-			let_run(e);
+		/* programs on this CPU that wait for a completion run now, not some rounds later */
+		if (e->port->idle == SAN_IDLE_YIELD && e->launched) {
+			nb_wcs = san_ulp_stats(san_core_ulp(e->core))->nb_wcs;
+			if (nb_wcs != e->nb_wcs_notified)
+				sched_yield();
+			e->nb_wcs_notified = nb_wcs;
+		}
 		if (unlikely(e->dozes))
-			engine_idle_rise(e);
+			set_dozing(e, false);
 		return;
 	}
 	e->stats.nb_idle_loops++;
@@ -272,7 +228,7 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 	else if (!e->port->sleeps)
 		return;
 	else if (!e->dozes)
-		engine_idle_doze(e);
+		set_dozing(e, true);
 	else
 		sleep_until_due(e);
 }

@@ -55,40 +55,6 @@ draw_secrets(struct san_engine *e)
 
 /* ---- create, destroy ---- */
 
-static int
-make_cam(struct san_engine *e)
-{
-	const struct san_tl_conf *tl = &e->conf.tl;
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "san_cam_%u_%u", e->port_id, e->id);
-	e->cam = san_tl_reorder_create_table(name, rte_align32pow2(tl->max_txns + tl->max_rxns),
-					     SOCKET_ID_ANY);
-	e->conf.tl.cam = e->cam;
-	e->conf.tl.engine = e->id;
-	return e->cam != NULL ? 0 : -ENOMEM;
-}
-
-static struct rte_ring *
-make_ring(const struct san_engine *e, const char *what, uint32_t entries, unsigned int flags)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "san_%s_%u_%u", what, e->port_id, e->id);
-	return rte_ring_create(name, rte_align32pow2(entries + 1), SOCKET_ID_ANY, flags);
-}
-
-static struct san_doorbells *
-lcore_make_doorbells(uint32_t nb_qps)
-{
-	size_t bytes = san_doorbells_bytes(nb_qps);
-	struct san_doorbells *doorbells = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
-
-	if (doorbells != NULL)
-		memset(doorbells, 0, bytes);
-	return doorbells;
-}
-
 /* Set what is specific to lcore *id* of *nb*, and give it its share of the limits of the host. */
 static void
 engine_share_limits(struct san_core_conf *core, uint32_t id, uint32_t nb)
@@ -139,43 +105,46 @@ make_core(struct san_engine *e)
 }
 
 static int
-make_impair(struct san_engine *e)
-{
-	const struct san_engine_conf *conf = &e->port->conf;
-	uint32_t max_held = RTE_MIN(conf->pool_size / 4, (uint32_t)IMPAIR_HELD);
-	int rc = san_engine_impair_init(&e->impair_tx, max_held);
-
-	if (rc == 0)
-		rc = san_engine_impair_init(&e->impair_rx, max_held);
-	if (rc == 0)
-		rc = san_engine_impair_set(&e->impair_tx, &conf->impair_tx);
-	if (rc == 0)
-		rc = san_engine_impair_set(&e->impair_rx, &conf->impair_rx);
-	return rc;
-}
-
-static int
 engine_build_core(struct san_engine *e, const char **why)
 {
+	size_t bytes = san_doorbells_bytes(san_engine_nb_doorbells(e));
+	const struct san_engine_conf *conf = &e->port->conf;
+	uint32_t max_held = RTE_MIN(conf->pool_size / 4, (uint32_t)IMPAIR_HELD);
+	struct san_tl_conf *tl = &e->conf.tl;
+	char name[RTE_MEMPOOL_NAMESIZE];
 	int rc;
 
 	*why = "no memory for queues";
-	e->doorbells = lcore_make_doorbells(san_engine_nb_doorbells(e));
+	e->doorbells = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
+	if (e->doorbells != NULL)
+		memset(e->doorbells, 0, bytes);
 	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->doorbells, -1);
-	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
+	snprintf(name, sizeof(name), "san_calls_%u_%u", e->port_id, e->id);
+	e->calls = rte_ring_create(name, rte_align32pow2(ENGINE_CALLS + 1), SOCKET_ID_ANY,
+				   RING_F_SC_DEQ);
 	if (e->doorbells == NULL || e->calls == NULL)
 		return -ENOMEM;
 	rc = san_engine_idle_init(e, why);
 	if (rc != 0)
 		return rc;
 	*why = "impairment: a value is out of range";
-	rc = make_impair(e);
+	rc = san_engine_impair_init(&e->impair_tx, max_held);
+	if (rc == 0)
+		rc = san_engine_impair_init(&e->impair_rx, max_held);
+	if (rc == 0)
+		rc = san_engine_impair_set(&e->impair_tx, &conf->impair_tx);
+	if (rc == 0)
+		rc = san_engine_impair_set(&e->impair_rx, &conf->impair_rx);
 	if (rc != 0)
 		return rc;
 	*why = "no memory for the reorder engine's table";
-	rc = make_cam(e);
-	if (rc != 0)
-		return rc;
+	snprintf(name, sizeof(name), "san_cam_%u_%u", e->port_id, e->id);
+	e->cam = san_tl_reorder_create_table(name, rte_align32pow2(tl->max_txns + tl->max_rxns),
+					     SOCKET_ID_ANY);
+	tl->cam = e->cam;
+	tl->engine = e->id;
+	if (e->cam == NULL)
+		return -ENOMEM;
 	*why = "a protocol value is out of range";
 	rc = make_core(e);
 	if (rc == -ENOMEM)

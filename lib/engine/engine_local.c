@@ -10,37 +10,23 @@
 
 #include "engine_priv.h"
 
-static bool
-is_local(const struct san_engine *e, const struct rte_mbuf *m)
-{
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-
-	return rte_is_same_ether_addr(&eth->dst_addr, &e->conf.inet.mac);
-}
-
-/* A packet that does not fit is dropped, as in any network, and will be retransmitted. */
-static void
-local_put_pkt(struct san_engine *e, struct rte_mbuf *m)
-{
-	if (e->nb_local == ENGINE_LOCAL) {
-		e->drops[SAN_DROP_TX_FULL]++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	e->local[e->nb_local++] = m;
-	e->stats.nb_local++;
-}
-
 uint16_t
 san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
+	const struct rte_ether_hdr *eth;
 	uint16_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		if (unlikely(is_local(e, pkts[i])))
-			local_put_pkt(e, pkts[i]);
-		else
+		eth = rte_pktmbuf_mtod(pkts[i], const struct rte_ether_hdr *);
+		if (likely(!rte_is_same_ether_addr(&eth->dst_addr, &e->conf.inet.mac))) {
 			pkts[kept++] = pkts[i];
+		} else if (e->nb_local < ENGINE_LOCAL) {
+			e->local[e->nb_local++] = pkts[i];
+			e->stats.nb_local++;
+		} else { /* lost, as in any network, and will be retransmitted */
+			e->drops[SAN_DROP_TX_FULL]++;
+			rte_pktmbuf_free(pkts[i]);
+		}
 	}
 	return kept;
 }

@@ -14,6 +14,7 @@
 
 #include "engine_priv.h"
 #include "view_capture.h"
+#include "view_trace.h"
 
 #define DOORBELL_BURST   128
 #define AGAIN_BURST      64
@@ -137,24 +138,12 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 	san_core_prefetch_qp(e->core, q->qpn);
 }
 
-/* Doorbells from max_qps on are those of sockets. */
-static void
-loop_handle_doorbell(struct san_engine *e, uint16_t app, uint32_t index)
-{
-	uint32_t max_qps = e->conf.ulp.max_qps;
-
-	if (unlikely(index >= max_qps))
-		san_engine_sock_doorbell(e, index - max_qps);
-	/* ignore a doorbell for a queue pair that the application does not own */
-	else if (likely(e->qps[index].app == app))
-		loop_visit_qp(e, index);
-}
-
 /* Returns the number of doorbells handled. */
 static uint32_t
 loop_handle_app_doorbells(struct san_engine *e, uint16_t app)
 {
 	uint32_t ids[DOORBELL_BURST], i, n, nb_doorbells = san_engine_nb_doorbells(e);
+	uint32_t max_qps = e->conf.ulp.max_qps; /* doorbells from it on are those of sockets */
 
 	/* the application has used up its turn: its doorbells wait for the next round */
 	if (unlikely(app != 0 && e->apps[app].left == 0))
@@ -164,9 +153,13 @@ loop_handle_app_doorbells(struct san_engine *e, uint16_t app)
 	n = san_doorbells_take(e->apps[app].doorbells, nb_doorbells, &e->apps[app].cursor, ids,
 			       DOORBELL_BURST);
 	for (i = 0; i < n; i++) {
-		if (i + 1 < n && ids[i + 1] < e->conf.ulp.max_qps)
+		if (i + 1 < n && ids[i + 1] < max_qps)
 			prefetch_qp(e, &e->qps[ids[i + 1]]);
-		loop_handle_doorbell(e, app, ids[i]);
+		if (unlikely(ids[i] >= max_qps))
+			san_engine_sock_doorbell(e, ids[i] - max_qps);
+		/* ignore a doorbell for a queue pair that the application does not own */
+		else if (likely(e->qps[ids[i]].app == app))
+			loop_visit_qp(e, ids[i]);
 	}
 	return n;
 }
@@ -278,17 +271,6 @@ rx_port(struct san_engine *e)
 	return nb_in; /* packets of other VLANs count: more may follow them */
 }
 
-static uint16_t
-rx_local(struct san_engine *e)
-{
-	struct rte_mbuf *in[ENGINE_BURST];
-	uint16_t n, sum = 0;
-
-	for (; (n = san_engine_local_rx(e, in, ENGINE_BURST)) != 0; sum += n)
-		loop_process_rx(e, in, n);
-	return sum;
-}
-
 /* Process packets that other lcores have received for this one. */
 static uint16_t
 rx_lanes(struct san_engine *e)
@@ -312,10 +294,13 @@ rx_lanes(struct san_engine *e)
 static uint16_t
 loop_rx_burst(struct san_engine *e)
 {
-	uint16_t n = 0;
+	struct rte_mbuf *in[ENGINE_BURST];
+	uint16_t n = 0, nb_local;
 
-	if (unlikely(e->nb_local != 0))
-		n = rx_local(e);
+	for (; unlikely(e->nb_local != 0); n += nb_local) {
+		nb_local = san_engine_local_rx(e, in, ENGINE_BURST);
+		loop_process_rx(e, in, nb_local);
+	}
 	if (unlikely(!e->may_burst))
 		return e->is_alone ? n : n + rx_lanes(e);
 	if (likely(e->has_queue))
@@ -445,11 +430,14 @@ static void
 loop_push_events(struct san_engine *e)
 {
 	struct san_spsc *q = &e->event_q;
+	const struct san_core_event *ev;
 	uint32_t before = q->prod.tail;
 
 	while (san_spsc_room(&q->prod, &q->head) != 0 &&
 	       san_core_conn_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask])) {
-		san_view_trace_conn(e->id, &e->events[q->prod.tail & q->prod.mask]);
+		ev = &e->events[q->prod.tail & q->prod.mask];
+		/* a connection request is identified by tag and CID */
+		san_trace_conn(e->id, ev->type, ev->reason, ev->qp, (uint32_t)ev->request);
 		san_spsc_push(&q->prod, &q->tail, 1);
 	}
 	if (unlikely(q->prod.tail != before))
@@ -458,39 +446,17 @@ loop_push_events(struct san_engine *e)
 
 /* ---- the loop ---- */
 
-/* The speed is unknown while the port still negotiates it. */
-static void
-loop_update_speed(struct san_engine *e)
-{
-	struct san_pdl_conf *pdl = &san_core_pdl(e->core)->conf;
-
-	if (likely(pdl->link_mbps != 0) || e->now_ns - e->speed_ns < SPEED_EVERY_NS)
-		return;
-	e->speed_ns = e->now_ns;
-	pdl->link_mbps = san_engine_port_mbps(e->port);
-}
-
 uint64_t
 san_engine_loop_count(const struct san_engine *e)
 {
 	return atomic_load_explicit(&e->stats.nb_loops, memory_order_relaxed);
 }
 
-static inline void
-trace_timeouts(struct san_engine *e)
-{
-	uint64_t nb = san_core_pdl(e->core)->stats.nb_rto;
-
-	if (likely(nb == e->traced_rto))
-		return;
-	san_view_trace_rto(e->id, nb - e->traced_rto);
-	e->traced_rto = nb;
-}
-
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
 	uint64_t due_ns = e->now_ns + e->slept_ns + AWAY_NS;
+	struct san_pdl *pdl = san_core_pdl(e->core);
 	uint32_t posted, work = 0;
 
 	/* one writer: neither a lock nor an atomic addition is needed */
@@ -498,7 +464,7 @@ san_engine_loop_once(struct san_engine *e)
 			      memory_order_relaxed);
 	e->now_ns = san_engine_clock_now(&e->clock);
 	if (unlikely(e->now_ns > due_ns))
-		san_core_pdl(e->core)->away_ns += e->now_ns - due_ns;
+		pdl->away_ns += e->now_ns - due_ns;
 	e->slept_ns = 0;
 	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
@@ -510,7 +476,11 @@ san_engine_loop_once(struct san_engine *e)
 		san_engine_busy_end(&e->busy, work);
 		return work;
 	}
-	loop_update_speed(e);
+	/* the speed is unknown while the port still negotiates it */
+	if (unlikely(pdl->conf.link_mbps == 0) && e->now_ns - e->speed_ns >= SPEED_EVERY_NS) {
+		e->speed_ns = e->now_ns;
+		pdl->conf.link_mbps = san_engine_port_mbps(e->port);
+	}
 	if (unlikely(e->mac != atomic_load_explicit(&e->port->mac, memory_order_relaxed)))
 		san_engine_mac_follow(e);
 	e->may_burst = may_burst(e);
@@ -522,7 +492,10 @@ san_engine_loop_once(struct san_engine *e)
 	}
 	work += loop_rx_burst(e);
 	san_core_tick(e->core, e->now_ns);
-	trace_timeouts(e);
+	if (unlikely(pdl->stats.nb_rto != e->traced_rto)) {
+		san_trace_rto(e->id, pdl->stats.nb_rto - e->traced_rto);
+		e->traced_rto = pdl->stats.nb_rto;
+	}
 	/*
 	 * If work was posted, the next round sends, because it follows at once. An lcore that
 	 * yields sends now: another thread may use the CPU for long before the next round.

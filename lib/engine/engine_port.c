@@ -56,18 +56,6 @@ san_engine_port_pool_min(const struct san_engine_conf *conf)
 	return socks + conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
-static int
-engine_port_make_pool(struct san_engine_port *p, int socket)
-{
-	char name[RTE_MEMPOOL_NAMESIZE];
-	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX);
-
-	snprintf(name, sizeof(name), "san_pkt_%u", p->id);
-	p->pool = rte_pktmbuf_pool_create(name, p->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
-					  data_room(p->mtu), socket);
-	return p->pool != NULL ? 0 : -ENOMEM;
-}
-
 void
 san_engine_port_warm(const struct san_engine_conf *conf)
 {
@@ -84,42 +72,11 @@ san_engine_port_warm(const struct san_engine_conf *conf)
 	rte_free(p);
 }
 
-static void
-engine_port_probe_dev(struct san_engine_port *p, const struct rte_eth_dev_info *info)
-{
-	p->driver = info->driver_name;
-	p->rx_capa = info->rx_offload_capa;
-	p->tx_capa = info->tx_offload_capa;
-	p->reta_size = info->reta_size;
-	p->rss_capa = info->flow_type_rss_offloads;
-	/* one pool and no shared mbufs, so a driver may free in bulk without checks */
-	p->tx_offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-	p->rx_offloads = info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
-}
-
-/*
- * Largest MTU that can be set on the port. For memif it is 1500, but memif carries larger frames if
- * both sides have buffers for them.
- */
-static uint16_t
-declarable_mtu(const struct rte_eth_dev_info *info, uint16_t mtu)
-{
-	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
-	uint32_t max = info->max_mtu;
-
-	if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
-		overhead = info->max_rx_pktlen - info->max_mtu;
-	if (info->max_rx_pktlen != 0)
-		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
-	if (mtu <= max)
-		return RTE_MAX(mtu, info->min_mtu);
-	return (uint16_t)RTE_MIN(max, (uint32_t)MTU_DEFAULT);
-}
-
 static int
 find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
 	struct san_core_conf *core = &p->conf.core;
+	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = info->max_mtu;
 	struct san_engine_mtu m;
 	int rc;
 
@@ -128,7 +85,16 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
 	p->whole_v4 = m.whole_v4;
-	p->declared = declarable_mtu(info, p->mtu);
+	if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
+		overhead = info->max_rx_pktlen - info->max_mtu;
+	if (info->max_rx_pktlen != 0)
+		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
+	/*
+	 * The largest that can be set on the port. For memif it is 1500, but memif carries larger
+	 * frames if both sides have buffers for them.
+	 */
+	p->declared = p->mtu <= max ? RTE_MAX(p->mtu, info->min_mtu) :
+				      (uint16_t)RTE_MIN(max, (uint32_t)MTU_DEFAULT);
 	return rc;
 }
 
@@ -294,38 +260,25 @@ raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **wh
 	return rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
 }
 
-static bool
-has_link_within(const struct san_engine_port *p, uint32_t ms)
-{
-	while (!san_engine_port_is_up(p) && ms-- > 0)
-		rte_delay_us_sleep(1000);
-	return san_engine_port_is_up(p);
-}
-
-/* The server may not yet have noticed that the previous process has ended, so wait for it. */
-static int
-start_device(struct san_engine_port *p, const struct rte_eth_dev_info *info)
-{
-	bool is_client = san_engine_memif_is_client(info);
-	int rc = san_engine_memif_start(&p->memif, p->id, is_client, p->resumes ? LINK_MS_TAKE : 0);
-
-	if (rc == 0 && is_client && !has_link_within(p, p->resumes ? LINK_MS_TAKE : LINK_MS))
-		SAN_LOG(ENGINE, NOTICE, "port=%u memif=waits for its server", p->id);
-	return rc;
-}
-
 static int
 engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *info,
 		      const char **why)
 {
+	bool is_client = san_engine_memif_is_client(info);
+	uint32_t ms = p->resumes ? LINK_MS_TAKE : LINK_MS;
 	struct rte_ether_addr mac;
 	int rc;
 
 	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
 			     "the port does not start";
-	rc = start_device(p, info);
+	/* a memif's server may not yet have noticed that the previous process has ended */
+	rc = san_engine_memif_start(&p->memif, p->id, is_client, p->resumes ? LINK_MS_TAKE : 0);
 	if (rc != 0)
 		return rc;
+	while (is_client && !san_engine_port_is_up(p) && ms-- > 0)
+		rte_delay_us_sleep(1000);
+	if (is_client && !san_engine_port_is_up(p))
+		SAN_LOG(ENGINE, NOTICE, "port=%u memif=waits for its server", p->id);
 	p->started = true;
 	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 	/* neighbour discovery is multicast; a driver without this switch receives it anyway */
@@ -347,6 +300,8 @@ engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *
 int
 san_engine_port_open(struct san_engine_port *p, const char **why)
 {
+	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX);
+	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_eth_dev_info info;
 	int rc;
 
@@ -360,7 +315,14 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	if (rc != 0)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
-	engine_port_probe_dev(p, &info);
+	p->driver = info.driver_name;
+	p->rx_capa = info.rx_offload_capa;
+	p->tx_capa = info.tx_offload_capa;
+	p->reta_size = info.reta_size;
+	p->rss_capa = info.flow_type_rss_offloads;
+	/* one pool and no shared mbufs, so a driver may free in bulk without checks */
+	p->tx_offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	p->rx_offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 	p->if_index = info.if_index;
 	p->is_shared = san_engine_kernel_shares(p);
 	rc = p->is_shared ? san_engine_kernel_guard(p, why) : 0;
@@ -370,9 +332,12 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	if (rc != 0)
 		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
-	rc = engine_port_make_pool(p, rte_eth_dev_socket_id(p->id));
-	if (rc == 0)
-		rc = choose_queues(p, &info, why);
+	snprintf(name, sizeof(name), "san_pkt_%u", p->id);
+	p->pool = rte_pktmbuf_pool_create(name, p->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
+					  data_room(p->mtu), rte_eth_dev_socket_id(p->id));
+	if (p->pool == NULL)
+		return -ENOMEM;
+	rc = choose_queues(p, &info, why);
 	if (rc == 0)
 		rc = engine_port_configure(p, &info, why);
 	if (rc == 0)

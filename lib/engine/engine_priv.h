@@ -19,7 +19,6 @@
 #include "engine_clock.h"
 #include "engine_gate.h"
 #include "engine_memif.h"
-#include "view_trace.h"
 
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< for frames longer than ENGINE_SHORT */
@@ -361,7 +360,7 @@ void san_engine_idle_wake_all(struct san_engine *e);
 static inline void
 san_engine_wake(const struct san_engine *e)
 {
-	/* pairs with the fence in doze(): it finds the work, or this finds that it sleeps */
+	/* pairs with the fence in set_dozing(): it finds the work, or this finds that it sleeps */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&e->doorbells->asleep, memory_order_relaxed) != 0)
 		eventfd_write(e->wake_fd, 1);

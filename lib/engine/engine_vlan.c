@@ -27,22 +27,16 @@ san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	return kept;
 }
 
-static bool
-engine_vlan_is_ours(const struct san_engine *e, struct rte_mbuf *m)
-{
-	/* some ports remove it themselves */
-	if ((m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 && rte_vlan_strip(m) != 0)
-		return false;
-	return (m->vlan_tci & VID_MASK) == e->port->conf.vlan;
-}
-
 uint16_t
 san_engine_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		if (likely(engine_vlan_is_ours(e, pkts[i]))) {
+		/* some ports strip the tag themselves */
+		if (likely((pkts[i]->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 ||
+			   rte_vlan_strip(pkts[i]) == 0) &&
+		    likely((pkts[i]->vlan_tci & VID_MASK) == e->port->conf.vlan)) {
 			pkts[kept++] = pkts[i];
 			continue;
 		}

@@ -9,22 +9,22 @@
 
 /* Without tracing there is no cost, however often an lcore sleeps. */
 static void
-san_view_trace_sleep__costs_no_memory(void **state)
+san_trace_sleep__costs_no_memory(void **state)
 {
 	size_t before, i;
 
 	(void)state;
-	san_view_trace_sleep(0, 1);
+	san_trace_sleep(0, 1);
 	before = mallinfo2().uordblks;
 	for (i = 0; i < TIMES; i++)
-		san_view_trace_sleep(0, i);
+		san_trace_sleep(0, i);
 	assert_int_equal(mallinfo2().uordblks, before);
 }
 
 UNIT_TEST(test_view_trace)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_view_trace_sleep__costs_no_memory),
+		cmocka_unit_test(san_trace_sleep__costs_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

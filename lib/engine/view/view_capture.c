@@ -38,18 +38,6 @@ struct san_view_capture {
 /* Serialises start and stop, which applications and telemetry call from different threads. */
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 
-static bool
-goes_to(const struct rte_mbuf *m, const struct san_ip *peer)
-{
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	const struct rte_ipv4_hdr *v4 = (const void *)(eth + 1);
-	const struct rte_ipv6_hdr *v6 = (const void *)(eth + 1);
-
-	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
-		return memcmp(&v4->dst_addr, &peer->b[12], sizeof(v4->dst_addr)) == 0;
-	return memcmp(v6->dst_addr, peer->b, sizeof(v6->dst_addr)) == 0;
-}
-
 /*
  * A CID is chosen by its receiver, so the one in a sent packet is unique only with the peer's
  * address.
@@ -57,14 +45,21 @@ goes_to(const struct rte_mbuf *m, const struct san_ip *peer)
 static bool
 capture_is_wanted(const struct san_view_capture *cap, const struct rte_mbuf *m, bool tx)
 {
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_ipv4_hdr *v4 = (const void *)(eth + 1);
+	const struct rte_ipv6_hdr *v6 = (const void *)(eth + 1);
+	const uint8_t *peer = cap->conf.peer.b;
 	struct san_wire_peek peek;
 
 	if (cap->conf.cid == 0)
 		return true;
 	if (!san_wire_peek(m, cap->udp_port, &peek))
 		return false;
-	return tx ? peek.cid == cap->conf.dcid && goes_to(m, &cap->conf.peer) :
-		    peek.cid == cap->conf.cid;
+	if (!tx || peek.cid != cap->conf.dcid)
+		return !tx && peek.cid == cap->conf.cid;
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
+		return memcmp(&v4->dst_addr, &peer[12], sizeof(v4->dst_addr)) == 0;
+	return memcmp(v6->dst_addr, peer, sizeof(v6->dst_addr)) == 0;
 }
 
 void
@@ -143,21 +138,12 @@ capture_view_of(const struct san_engine_port *p, struct san_view_capture_view *o
 	return true;
 }
 
-static struct rte_mempool *
-capture_make_pool(const struct san_engine_port *p)
-{
-	char name[RTE_MEMPOOL_NAMESIZE];
-	uint32_t frame = p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
-
-	snprintf(name, sizeof(name), "san_cap_%u", p->id);
-	return rte_pktmbuf_pool_create(name, CAPTURE_POOL * p->conf.nb_lcores, 0, 0,
-				       (uint16_t)rte_pcapng_mbuf_size(frame), SOCKET_ID_ANY);
-}
-
 static int
 capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (conf->overwrite ? O_TRUNC : O_EXCL);
+	uint32_t frame = p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	char pool[RTE_MEMPOOL_NAMESIZE];
 	struct san_view_capture *cap;
 	int fd, rc = -ENOMEM;
 
@@ -177,7 +163,9 @@ capture_start(struct san_engine_port *p, const struct san_view_capture_conf *con
 		rc = -errno;
 		goto no_file;
 	}
-	cap->pool = capture_make_pool(p);
+	snprintf(pool, sizeof(pool), "san_cap_%u", p->id);
+	cap->pool = rte_pktmbuf_pool_create(pool, CAPTURE_POOL * p->conf.nb_lcores, 0, 0,
+					    (uint16_t)rte_pcapng_mbuf_size(frame), SOCKET_ID_ANY);
 	if (cap->pool == NULL)
 		goto no_pool;
 	cap->file = rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL);

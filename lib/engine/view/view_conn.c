@@ -8,14 +8,6 @@
 
 #define SLICE 256 /* places visited in one call */
 
-static uint16_t
-app_of(const struct san_engine *e, uint32_t qpn)
-{
-	uint32_t index = san_ulp_qp_index(&e->conf.ulp, qpn);
-
-	return index < e->conf.ulp.max_qps ? e->qps[index].app : 0;
-}
-
 static void
 view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san_view_conn *out)
 {
@@ -72,7 +64,7 @@ san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner, struct san_
 	out->hold = (uint8_t)san_tl_hold(tl, c, e->now_ns);
 	out->qpn = san_ulp_qp_of(ulp, (uint16_t)slot);
 	if (san_ulp_qp_view(ulp, out->qpn, &out->qp))
-		out->app = app_of(e, out->qpn);
+		out->app = e->qps[san_ulp_qp_index(&e->conf.ulp, out->qpn)].app;
 	else
 		out->qpn = SAN_QPN_NONE;
 }
@@ -121,22 +113,6 @@ static const struct san_view_field alone[] = {
 	FIELD("packs", packs),
 };
 
-static const char *
-conn_state_name(uint8_t state)
-{
-	static const char *const names[] = {"free", "setup", "open", "closing"};
-
-	return state < RTE_DIM(names) ? names[state] : "unknown";
-}
-
-static const char *
-conn_order_name(const struct san_view_conn *c)
-{
-	if (!c->ordered)
-		return "unordered";
-	return c->relaxed ? "relaxed" : "ordered";
-}
-
 static void
 put_hex(struct san_view *v, const char *name, int digits, uint32_t value)
 {
@@ -149,10 +125,11 @@ put_hex(struct san_view *v, const char *name, int digits, uint32_t value)
 void
 san_view_conn_brief(struct san_view *v, const struct san_view_conn *c)
 {
+	static const char *const states[] = {"free", "setup", "open", "closing"};
 	char addr[SAN_INET_TEXT];
 
 	san_view_string(v, "peer", san_inet_addr_text(&c->peer, addr));
-	san_view_string(v, "state", conn_state_name(c->state));
+	san_view_string(v, "state", c->state < RTE_DIM(states) ? states[c->state] : "unknown");
 	san_view_string(v, "reason", san_hold_name(c->hold));
 	san_view_fields(v, in_list, RTE_DIM(in_list), c);
 }
@@ -164,7 +141,8 @@ san_view_conn_full(struct san_view *v, const struct san_view_conn *c)
 	put_hex(v, "peer_cid", 6, c->dcid);
 	put_hex(v, "pkey", 4, c->pkey);
 	san_view_u64(v, "qp", c->qpn);
-	san_view_string(v, "order", conn_order_name(c));
+	san_view_string(v, "order", !c->ordered ? "unordered" : c->relaxed ? "relaxed" :
+									     "ordered");
 	san_view_u64(v, "mtu", c->mtu);
 	san_view_u64(v, "source_port", c->port);
 	san_view_conn_brief(v, c);

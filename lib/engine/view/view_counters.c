@@ -136,20 +136,6 @@ RTE_INIT(view_counters_drop_names)
 			 san_drop_name((enum san_drop)i));
 }
 
-static void
-all_drops(const struct san_engine *e, uint64_t drops[SAN_DROP_MAX])
-{
-	int i;
-
-	san_core_drops(e->core, drops);
-	for (i = 0; i < SAN_DROP_MAX; i++)
-		drops[i] += e->drops[i];
-	drops[SAN_DROP_IMPAIRED] += e->impair_tx.stats.nb_dropped +
-		e->impair_rx.stats.nb_dropped +
-		e->impair_tx.stats.nb_overflow +
-		e->impair_rx.stats.nb_overflow;
-}
-
 /* The sum of high-water marks was never reached, so the highest is given. */
 static bool
 is_mark(const char *name)
@@ -223,9 +209,13 @@ do_counters(struct san_engine *e, void *arg)
 						     counters[i].offset));
 	for (i = 0; i < RTE_DIM(gauges); i++)
 		counters_add_one(all, gauges[i].name, gauges[i].value);
-	all_drops(e, drops);
+	san_core_drops(e->core, drops);
+	drops[SAN_DROP_IMPAIRED] += e->impair_tx.stats.nb_dropped +
+		e->impair_rx.stats.nb_dropped +
+		e->impair_tx.stats.nb_overflow +
+		e->impair_rx.stats.nb_overflow;
 	for (i = 1; i < SAN_DROP_MAX; i++)
-		counters_add_one(all, drop_names[i], drops[i]);
+		counters_add_one(all, drop_names[i], drops[i] + e->drops[i]);
 	return 0;
 }
 

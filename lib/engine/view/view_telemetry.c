@@ -116,32 +116,24 @@ busy_percent(struct last *l, uint64_t time_ns, uint64_t busy_ns)
 	return l->percent;
 }
 
-static struct place *
-telemetry_place_of(const struct san_engine_port *p)
-{
-	struct place *place = places;
-
-	while (place->port != p)
-		place++;
-	return place;
-}
-
 static int
 add_lcore(struct rte_tel_data *d, struct san_engine *e)
 {
-	struct last *last = &telemetry_place_of(e->port)->last[e->id];
+	struct place *place = places;
 	struct rte_tel_data *one = rte_tel_data_alloc();
 	struct san_view_busy busy;
 	char name[16];
 
 	if (one == NULL)
 		return -ENOMEM;
+	while (place->port != e->port)
+		place++;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_int(one, "lcore",
 				  e->launched ? (int)e->port->conf.lcores[e->id] : -1);
 	busy = san_view_lcore(e, &(struct san_view){.dict = one});
 	rte_tel_data_add_dict_u64(one, "busy_percent",
-				  busy_percent(last, busy.time_ns, busy.busy_ns));
+				  busy_percent(&place->last[e->id], busy.time_ns, busy.busy_ns));
 	snprintf(name, sizeof(name), "%u", e->id);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }

@@ -6,11 +6,11 @@
  * text.
  */
 
-#define ALLOW_EXPERIMENTAL_API /* rte_trace is still marked so in DPDK 22.11 */
+#define ALLOW_EXPERIMENTAL_API /* see view_trace.h */
 
 #include <rte_trace_point_register.h>
 
-#include "view_trace_points.h"
+#include "view_trace.h"
 
 RTE_TRACE_POINT_REGISTER(san_trace_conn, sanstack.conn.event)
 RTE_TRACE_POINT_REGISTER(san_trace_rto, sanstack.conn.rto)
