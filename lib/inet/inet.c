@@ -39,27 +39,20 @@ san_inet_conf_default(struct san_inet_conf *conf)
 }
 
 static bool
-are_sizes_valid(const struct san_inet_conf *conf)
-{
-	/* All fragments of a datagram must fit, or it could never be sent. */
-	return conf->max_neighbours != 0 && conf->max_neighbours <= 1u << 20 &&
-		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
-		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
-		conf->max_groups != 0 && conf->max_paths != 0 &&
-		conf->answers_per_s != 0 && conf->answers_burst != 0 &&
-		conf->mtu >= INET_MTU_MIN &&
-		/* likewise a received one, in its sender's half */
-		(conf->max_partial == 0 || conf->max_frags >= 2 * INET_NB_FRAGS);
-}
-
-static bool
 inet_is_conf_valid(const struct san_inet_conf *conf)
 {
 	uint16_t i;
 
 	if (conf->nb_addrs > RTE_DIM(conf->addrs) || conf->nb_routes > RTE_DIM(conf->routes) ||
 	    conf->reachable_ns == 0 || conf->retry_ns == 0 || conf->pool == NULL ||
-	    !are_sizes_valid(conf))
+	    conf->max_neighbours == 0 || conf->max_neighbours > 1u << 20 ||
+	    conf->max_out > OUT_MAX || !rte_is_power_of_2(conf->max_out) ||
+	    conf->max_waiting > OUT_MAX || conf->max_groups == 0 || conf->max_paths == 0 ||
+	    conf->answers_per_s == 0 || conf->answers_burst == 0 || conf->mtu < INET_MTU_MIN)
+		return false;
+	/* all fragments of a datagram must fit; of a received one, in its sender's half */
+	if (conf->max_out < INET_NB_FRAGS ||
+	    (conf->max_partial != 0 && conf->max_frags < 2 * INET_NB_FRAGS))
 		return false;
 	for (i = 0; i < conf->nb_addrs; i++) {
 		if (!san_inet_is_unicast(&conf->addrs[i].ip) || conf->addrs[i].prefix_len > 128)

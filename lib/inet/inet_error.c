@@ -128,25 +128,19 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 		san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
-/** The next plateau, if a router does not report the MTU (RFC 1191, 7.1). */
-static uint16_t
-inet_error_mtu_plateau(uint32_t len)
-{
-	static const uint16_t steps[] = {32000, 17914, 8166, 4352, 2002, 1492, 1006};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(steps); i++)
-		if (steps[i] < len)
-			return steps[i];
-	return INET_PATH_MIN_V4;
-}
-
 /** Set the reported path MTU. False: it contradicts the packet that was too long. */
 static bool
 too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 {
-	if (mtu == 0 && san_wire_ip_is_v4(&q->dst))
-		mtu = inet_error_mtu_plateau(q->len);
+	static const uint16_t plateaus[] = {32000, 17914, 8166, 4352, 2002, 1492, 1006, 0};
+	unsigned int i = 0;
+
+	/* The next plateau, if a router does not report the MTU (RFC 1191, 7.1). */
+	if (mtu == 0 && san_wire_ip_is_v4(&q->dst)) {
+		while (plateaus[i] >= q->len)
+			i++;
+		mtu = plateaus[i] != 0 ? plateaus[i] : INET_PATH_MIN_V4;
+	}
 	/* Every IPv6 link carries 1280 bytes: a lower value is invalid (RFC 8201, 4). */
 	if (mtu >= q->len || !q->df || (!san_wire_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
 		return false;

@@ -30,29 +30,6 @@ san_inet_frag_count(bool v4, uint32_t len, uint16_t mtu)
 	return len <= mtu ? 1 : (len - ip_len + step - 1) / step;
 }
 
-static void
-inet_frag_put_v4(struct rte_ipv4_hdr *ip, uint32_t at, uint32_t n, bool more)
-{
-	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + n));
-	ip->fragment_offset =
-		rte_cpu_to_be_16((uint16_t)(at / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0)));
-	ip->hdr_checksum = 0;
-	ip->hdr_checksum = rte_ipv4_cksum(ip);
-}
-
-static void
-inet_frag_put_v6(struct rte_ipv6_hdr *ip, uint32_t at, uint32_t n, bool more, uint32_t id)
-{
-	struct rte_ipv6_fragment_ext *frag = (struct rte_ipv6_fragment_ext *)(ip + 1);
-
-	frag->next_header = ip->proto;
-	frag->reserved = 0;
-	frag->frag_data = rte_cpu_to_be_16((uint16_t)(at | more));
-	frag->id = rte_cpu_to_be_32(id);
-	ip->proto = INET_PROTO_FRAG;
-	ip->payload_len = rte_cpu_to_be_16((uint16_t)(FRAG_LEN + n));
-}
-
 /**
  * Split *m*, which is longer than *mtu*, and keep it; returns the number of fragments, 0: no mbuf.
  */
@@ -64,8 +41,12 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
 	uint32_t hdr = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN), step = inet_frag_step_of(v4, mtu);
 	uint32_t len = rte_pktmbuf_pkt_len(m) - hdr, id = 0, at, n, k = 0;
+	struct rte_ipv6_fragment_ext *frag;
+	struct rte_ipv4_hdr *ip4;
+	struct rte_ipv6_hdr *ip6;
 	struct rte_mbuf *f;
 	struct san_ip dst;
+	bool more;
 
 	if (!v4) {
 		memcpy(dst.b, ((const struct rte_ipv6_hdr *)(eth + 1))->dst_addr, sizeof(dst.b));
@@ -81,12 +62,24 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 			return 0;
 		}
 		memcpy(rte_pktmbuf_mtod(f, void *), eth, hdr);
-		if (v4)
-			inet_frag_put_v4(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
-					 at + n < len);
-		else
-			inet_frag_put_v6(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
-					 at + n < len, id);
+		more = at + n < len;
+		if (v4) {
+			ip4 = rte_pktmbuf_mtod_offset(f, struct rte_ipv4_hdr *, INET_ETH_LEN);
+			ip4->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + n));
+			ip4->fragment_offset = rte_cpu_to_be_16(
+				(uint16_t)(at / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0)));
+			ip4->hdr_checksum = 0;
+			ip4->hdr_checksum = rte_ipv4_cksum(ip4);
+		} else {
+			ip6 = rte_pktmbuf_mtod_offset(f, struct rte_ipv6_hdr *, INET_ETH_LEN);
+			frag = (struct rte_ipv6_fragment_ext *)(ip6 + 1);
+			frag->next_header = ip6->proto;
+			frag->reserved = 0;
+			frag->frag_data = rte_cpu_to_be_16((uint16_t)(at | more));
+			frag->id = rte_cpu_to_be_32(id);
+			ip6->proto = INET_PROTO_FRAG;
+			ip6->payload_len = rte_cpu_to_be_16((uint16_t)(FRAG_LEN + n));
+		}
 		out[k++] = f;
 	}
 	return k;

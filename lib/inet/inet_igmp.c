@@ -102,15 +102,6 @@ san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_
 
 /* ---- in ---- */
 
-/** Long times are coded as mantissa and exponent. */
-static uint32_t
-igmp_response_ms(uint8_t code)
-{
-	if (code < 128)
-		return code * TENTH_MS;
-	return (((code & 0x0fu) | 0x10u) << ((code >> 4 & 7) + 3)) * TENTH_MS;
-}
-
 static enum san_drop
 rx_query(struct san_inet *in, const struct inet_rx *rx, const uint8_t msg[8])
 {
@@ -123,10 +114,14 @@ rx_query(struct san_inet *in, const struct inet_rx *rx, const uint8_t msg[8])
 	san_inet_from_v4(&group, msg + 4);
 	if (!san_inet_is_any_v4(&group) && !san_inet_is_group(&group))
 		return SAN_DROP_INET_MALFORMED;
-	max_ms = is_v3 ? igmp_response_ms(msg[1]) : msg[1] != 0 ? msg[1] * TENTH_MS :
-								  V1_MS;
-	if (!is_v3)
+	max_ms = msg[1] * TENTH_MS;
+	if (!is_v3) {
 		in->igmp_older_ns = rx->now_ns + OLDER_NS;
+		if (msg[1] == 0)
+			max_ms = V1_MS;
+	} else if (msg[1] >= 128) { /* long times are coded as mantissa and exponent */
+		max_ms = (((msg[1] & 0x0fu) | 0x10u) << ((msg[1] >> 4 & 7) + 3)) * TENTH_MS;
+	}
 	san_inet_group_on_query(in, &group, san_inet_is_any_v4(&group), max_ms, rx->now_ns);
 	return SAN_DROP_NONE;
 }

@@ -48,34 +48,24 @@ static_assert(sizeof(struct mld_v2) == 28, "MLDv2 report");
  * ---- sending ----
  */
 
-static struct san_ip
-link_local(const struct san_inet *in)
-{
-	static const struct san_ip none;
-	uint16_t i;
-
-	for (i = 0; i < in->conf.nb_addrs; i++) {
-		const uint8_t *b = in->conf.addrs[i].ip.b;
-
-		if (b[0] == 0xfe && (b[1] & 0xc0) == 0x80)
-			return in->conf.addrs[i].ip;
-	}
-	return none;
-}
-
 static void
 mld_send_msg(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst)
 {
 	static const uint8_t router_alert[EXT_LEN] = {INET_PROTO_V6, 0, 5, 2, 0, 0, 1, 0};
 	uint32_t off = INET_ETH_LEN + V6_LEN + EXT_LEN;
 	struct rte_mbuf *m = san_inet_out_alloc(in);
-	struct san_ip src = link_local(in);
+	const struct san_inet_addr *a = in->conf.addrs, *end = a + in->conf.nb_addrs;
+	struct san_ip src = {0}; /* unless we have a link-local address */
 	struct rte_ether_hdr *eth;
 	struct rte_ipv6_hdr *ip;
 	uint16_t sum;
 
 	if (m == NULL)
 		return; /* reports are repeated, or queried */
+	while (a < end && (a->ip.b[0] != 0xfe || (a->ip.b[1] & 0xc0) != 0x80))
+		a++;
+	if (a < end)
+		src = a->ip;
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(off + len));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);
@@ -120,20 +110,12 @@ san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_r
  * ---- receiving ----
  */
 
-/** Long times are coded as mantissa and exponent. */
-static uint32_t
-mld_response_ms(uint32_t code)
-{
-	if (code < 32768)
-		return code;
-	return ((code & 0x0fffu) | 0x1000u) << ((code >> 12 & 7) + 3);
-}
-
 enum san_drop
 san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 {
 	struct mld_v1 msg;
 	struct san_ip group;
+	uint32_t ms;
 	bool all;
 
 	if (rx->len < sizeof(msg) || !san_inet_ip_copy(rx->m, rx->off, sizeof(msg), &msg) ||
@@ -155,8 +137,9 @@ san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
 		return SAN_DROP_INET_MALFORMED;
 	if (rx->len == QUERY_V1)
 		in->mld_older_ns = rx->now_ns + OLDER_NS;
-	san_inet_group_on_query(in, &group, all,
-				mld_response_ms((uint32_t)msg.delay[0] << 8 | msg.delay[1]),
-				rx->now_ns);
+	ms = (uint32_t)msg.delay[0] << 8 | msg.delay[1];
+	if (ms >= 32768) /* long times are coded as mantissa and exponent */
+		ms = ((ms & 0x0fffu) | 0x1000u) << ((ms >> 12 & 7) + 3);
+	san_inet_group_on_query(in, &group, all, ms, rx->now_ns);
 	return SAN_DROP_NONE;
 }

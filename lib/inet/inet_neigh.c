@@ -264,26 +264,21 @@ neigh_is_known(const struct inet_neigh *e)
 	return e->state != INET_NEIGH_PENDING && e->state != INET_NEIGH_FAILED;
 }
 
-static bool
-is_neighbour(const struct san_inet *in, const struct san_ip *ip)
-{
-	bool on_link;
-
-	return san_inet_is_unicast(ip) && san_inet_route_best_source(in, ip, &on_link) != NULL &&
-		on_link && !san_inet_route_is_local(in, ip);
-}
-
 void
 san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct inet_claim *claim)
 {
 	struct inet_neigh *e;
 	struct rte_mbuf *m;
+	bool on_link;
 
 	/*
 	 * Store only addresses that a neighbour can have. Otherwise forged packets could fill the
 	 * table.
 	 */
-	if (!is_neighbour(in, &claim->ip) || !rte_is_valid_assigned_ether_addr(&claim->mac))
+	if (!san_inet_is_unicast(&claim->ip) ||
+	    san_inet_route_best_source(in, &claim->ip, &on_link) == NULL || !on_link ||
+	    san_inet_route_is_local(in, &claim->ip) ||
+	    !rte_is_valid_assigned_ether_addr(&claim->mac))
 		return;
 	e = neigh_find(in, &claim->ip);
 	if (e == NULL && !claim->create)

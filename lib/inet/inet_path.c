@@ -46,19 +46,6 @@ inet_path_find_host(const struct san_inet *in, const struct san_ip *ip)
 	return NULL;
 }
 
-/** The entry that expires first. */
-static struct inet_path *
-inet_path_take_entry(struct san_inet *in, const struct san_ip *ip)
-{
-	struct inet_path *set = set_of(in, ip), *p = set;
-	uint32_t i;
-
-	for (i = 1; i < WAYS; i++)
-		if (set[i].until_ns < p->until_ns)
-			p = &set[i];
-	return p;
-}
-
 uint16_t
 san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
 {
@@ -73,7 +60,8 @@ san_inet_path_narrow(struct san_inet *in, const struct san_inet_result *r, uint6
 	const struct san_ip *ip = &r->d.dst;
 	uint16_t floor = san_wire_ip_is_v4(ip) ? INET_PATH_MIN_V4 : INET_PATH_MIN_V6;
 	uint16_t mtu = RTE_MAX(r->mtu, floor);
-	struct inet_path *p;
+	struct inet_path *p, *set = set_of(in, ip);
+	uint32_t i;
 
 	if (r->what != SAN_INET_ERROR || r->err != EMSGSIZE)
 		return;
@@ -81,8 +69,10 @@ san_inet_path_narrow(struct san_inet *in, const struct san_inet_result *r, uint6
 	if (mtu >= san_inet_path_mtu(in, ip, now_ns))
 		return;
 	p = inet_path_find_host(in, ip);
-	if (p == NULL)
-		p = inet_path_take_entry(in, ip);
+	if (p == NULL) /* the entry that expires first */
+		for (p = set, i = 1; i < WAYS; i++)
+			if (set[i].until_ns < p->until_ns)
+				p = &set[i];
 	p->ip = *ip;
 	p->mtu = mtu;
 	p->until_ns = now_ns + in->conf.path_ns;

@@ -21,26 +21,20 @@ san_inet_route_is_local(const struct san_inet *in, const struct san_ip *ip)
 	return false;
 }
 
-/** Number of leading bits that are equal. */
-static unsigned int
-common_bits(const struct san_ip *a, const struct san_ip *b)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(a->b); i++) {
-		uint8_t x = a->b[i] ^ b->b[i];
-
-		if (x != 0)
-			return i * 8 + (unsigned int)__builtin_clz(x) - 24;
-	}
-	return 128;
-}
-
 static bool
 route_prefix_holds(const struct san_inet_addr *prefix, const struct san_ip *ip)
 {
-	return san_wire_ip_is_v4(&prefix->ip) == san_wire_ip_is_v4(ip) &&
-		common_bits(&prefix->ip, ip) >= prefix->prefix_len;
+	unsigned int i = 0;
+	uint8_t x;
+
+	if (san_wire_ip_is_v4(&prefix->ip) != san_wire_ip_is_v4(ip))
+		return false;
+	while (i < sizeof(ip->b) && ip->b[i] == prefix->ip.b[i])
+		i++;
+	if (i == sizeof(ip->b))
+		return true;
+	x = ip->b[i] ^ prefix->ip.b[i];
+	return i * 8 + (unsigned int)__builtin_clz(x) - 24 >= prefix->prefix_len;
 }
 
 bool
@@ -77,35 +71,22 @@ san_inet_route_best_source(const struct san_inet *in, const struct san_ip *peer,
 	return best;
 }
 
-static const struct san_inet_route *
-best_route(const struct san_inet *in, const struct san_ip *ip)
-{
-	const struct san_inet_route *best = NULL;
-	uint16_t i;
-
-	for (i = 0; i < in->conf.nb_routes; i++) {
-		const struct san_inet_route *r = &in->conf.routes[i];
-
-		if (route_prefix_holds(&r->to, ip) &&
-		    (best == NULL || r->to.prefix_len > best->to.prefix_len))
-			best = r;
-	}
-	return best;
-}
-
 /* Next hop on the link to *ip*, which is unicast. NULL: none. */
 static const struct san_ip *
 inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip)
 {
-	const struct san_inet_route *route;
+	const struct san_inet_route *r, *best = NULL;
 	bool on_link;
 
 	if (!san_inet_is_unicast(ip) || san_inet_route_best_source(in, ip, &on_link) == NULL)
 		return NULL;
 	if (on_link)
 		return ip;
-	route = best_route(in, ip);
-	return route != NULL ? &route->gateway : NULL;
+	for (r = in->conf.routes; r < in->conf.routes + in->conf.nb_routes; r++)
+		if (route_prefix_holds(&r->to, ip) &&
+		    (best == NULL || r->to.prefix_len > best->to.prefix_len))
+			best = r;
+	return best != NULL ? &best->gateway : NULL;
 }
 
 int

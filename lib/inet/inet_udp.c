@@ -62,33 +62,26 @@ struct udp_out {
 	uint8_t hops;
 };
 
-/** Choose the source address if the caller did not. */
-static int
-choose_source(const struct san_inet *in, const struct san_ip *dst, struct san_ip *src)
-{
-	const struct san_inet_addr *a;
-	bool on_link;
-
-	if (!san_inet_is_group(dst) && !san_inet_route_is_broadcast(in, dst))
-		return san_inet_route_source(in, dst, src);
-	a = san_inet_route_best_source(in, dst, &on_link);
-	if (a == NULL)
-		return -EADDRNOTAVAIL;
-	*src = a->ip;
-	return 0;
-}
-
 static int
 check_addrs(const struct san_inet *in, struct udp_out *x)
 {
 	const struct san_inet_dgram *d = x->d;
+	const struct san_inet_addr *a;
+	bool on_link;
 
-	if (san_inet_is_zero(&d->src) || san_inet_is_any_v4(&d->src))
-		return choose_source(in, &d->dst, &x->src);
-	if (san_wire_ip_is_v4(&d->src) != san_wire_ip_is_v4(&d->dst) ||
-	    !san_inet_route_is_local(in, &d->src))
+	if (!san_inet_is_zero(&d->src) && !san_inet_is_any_v4(&d->src)) {
+		x->src = d->src;
+		return san_wire_ip_is_v4(&d->src) == san_wire_ip_is_v4(&d->dst) &&
+				san_inet_route_is_local(in, &d->src) ?
+			0 :
+			-EADDRNOTAVAIL;
+	}
+	if (!san_inet_is_group(&d->dst) && !san_inet_route_is_broadcast(in, &d->dst))
+		return san_inet_route_source(in, &d->dst, &x->src);
+	a = san_inet_route_best_source(in, &d->dst, &on_link);
+	if (a == NULL)
 		return -EADDRNOTAVAIL;
-	x->src = d->src;
+	x->src = a->ip;
 	return 0;
 }
 

@@ -115,24 +115,6 @@ whole_take_piece(struct san_inet *in, struct inet_partial *p)
 	return m;
 }
 
-/** Insert a piece after *prev*, which may be none. */
-static void
-put_piece(struct san_inet *in, struct inet_partial *p, uint32_t prev, struct rte_mbuf *m,
-	  const struct frag *f)
-{
-	uint32_t *link = prev == INET_NONE ? &p->first : &in->pieces[prev].next;
-	struct inet_piece *x = san_pool_take(&in->free_pieces);
-	uint32_t i = (uint32_t)(x - in->pieces);
-
-	*x = (struct inet_piece){m, *link, (uint16_t)f->at, (uint16_t)(f->end - f->at)};
-	*link = i;
-	if (prev == p->last)
-		p->last = i;
-	p->nb_bytes += x->len;
-	p->nb_pieces++;
-	in->nb_pieces++;
-}
-
 /* ---- packets ---- */
 
 /** Drop the packet: it cannot be completed. Further fragments are dropped, too. */
@@ -157,18 +139,6 @@ static uint64_t
 until_ns(const struct inet_partial *p)
 {
 	return p->since_ns + (san_wire_ip_is_v4(&p->src) ? WAIT_V4_NS : WAIT_V6_NS);
-}
-
-static struct inet_partial *
-partial_find(const struct san_inet *in, const struct inet_rx *rx, uint32_t id)
-{
-	struct inet_partial *p;
-
-	for (p = in->partials; p < in->partials + in->conf.max_partial; p++)
-		if (p->id == id && p->is_used && san_wire_ip_eq(&p->src, &rx->src) &&
-		    san_wire_ip_eq(&p->dst, &rx->dst))
-			return p;
-	return NULL;
 }
 
 static struct inet_partial *
@@ -379,7 +349,8 @@ static enum san_drop
 partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p,
 		 const struct frag *f)
 {
-	uint32_t prev;
+	struct inet_piece *x;
+	uint32_t prev, *link;
 	int rc;
 
 	if (p->is_broken)
@@ -395,7 +366,15 @@ partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p
 		return SAN_DROP_NO_MBUF;
 	if (f->at == 0)
 		note_first(p, rx);
-	put_piece(in, p, prev, rx->m, f);
+	x = san_pool_take(&in->free_pieces);
+	link = prev == INET_NONE ? &p->first : &in->pieces[prev].next;
+	*x = (struct inet_piece){rx->m, *link, (uint16_t)f->at, (uint16_t)(f->end - f->at)};
+	*link = (uint32_t)(x - in->pieces);
+	if (prev == p->last)
+		p->last = *link;
+	p->nb_bytes += x->len;
+	p->nb_pieces++;
+	in->nb_pieces++;
 	rx->m = NULL;
 	if (!f->more)
 		p->len = f->end;
@@ -422,9 +401,11 @@ rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
 	f->end = f->at + rx->len;
 	if (rx->len == 0 || (f->more && rx->len % 8 != 0) || f->end > most)
 		return SAN_DROP_INET_MALFORMED;
-	p = partial_find(in, rx, f->id);
-	if (p == NULL)
-		p = partial_begin(in, rx, f->id);
+	for (p = in->partials; p < in->partials + in->conf.max_partial; p++)
+		if (p->id == f->id && p->is_used && san_wire_ip_eq(&p->src, &rx->src) &&
+		    san_wire_ip_eq(&p->dst, &rx->dst))
+			return partial_add_frag(in, rx, p, f);
+	p = partial_begin(in, rx, f->id);
 	return p != NULL ? partial_add_frag(in, rx, p, f) : SAN_DROP_INET_FRAG;
 }
 
