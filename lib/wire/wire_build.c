@@ -21,15 +21,6 @@ ipv4_sum(const struct san_wire_path *path, uint32_t src, uint32_t dst)
 	return sum + (dst & 0xffff) + (dst >> 16);
 }
 
-static inline rte_be16_t
-ipv4_cksum(uint32_t sum, rte_be16_t total_length)
-{
-	sum += total_length;
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (rte_be16_t)~sum;
-}
-
 static inline void
 put_eth(struct wire_eth *eth, const struct san_wire_path *path, uint16_t type)
 {
@@ -88,66 +79,12 @@ put_front_v6(struct san_wire_tmpl *t, const struct san_wire_path *path)
 	return &f->bth;
 }
 
-/* Fields of the BTH and the RT header that all packets of a template share. */
-static inline void
-put_common(struct wire_bth *bth, struct wire_rt *rt, const struct san_wire_pkt *p)
-{
-	bth->pkey = rte_cpu_to_be_16(p->pkey);
-	bth->resv8a = 0;
-	san_wire_bth_put24(bth->dqp, p->dcid);
-	rt->version = SAN_WIRE_VERSION << WIRE_RT_VERSION_SHIFT;
-	rt->tag = rte_cpu_to_be_32(p->tag);
-	rt->req_ebsn = rte_cpu_to_be_32(p->req_ebsn);
-	rt->data_ebsn = rte_cpu_to_be_32(p->data_ebsn);
-	rt->cmpl_rsn = rte_cpu_to_be_32(p->cmpl_rsn);
-	rt->tx_time = rte_cpu_to_be_32(p->tx_time);
-}
-
 static inline void
 put_remote(struct wire_remote *x, const struct san_wire_pkt *p)
 {
 	x->length = rte_cpu_to_be_32(p->length);
 	x->key = rte_cpu_to_be_32(p->key);
 	x->addr = rte_cpu_to_be_64(p->addr);
-}
-
-static inline void
-put_atomic_req(struct wire_atomic_req *x, const struct san_wire_pkt *p)
-{
-	*x = (struct wire_atomic_req){
-		.op = p->status,
-		.key = rte_cpu_to_be_32(p->key),
-		.addr = rte_cpu_to_be_64(p->addr),
-	};
-}
-
-static inline void
-put_grnt(struct wire_grnt *x, const struct san_wire_pkt *p)
-{
-	*x = (struct wire_grnt){
-		.ssn = rte_cpu_to_be_32(p->ssn),
-		.offset = rte_cpu_to_be_32(p->offset),
-		.status = p->status,
-	};
-}
-
-static inline void
-put_pull_data(struct wire_pull_data *x, const struct san_wire_pkt *p)
-{
-	*x = (struct wire_pull_data){
-		.offset = rte_cpu_to_be_32(p->offset),
-		.status = p->status,
-	};
-}
-
-static inline void
-put_nack(struct wire_nack *x, const struct san_wire_pkt *p)
-{
-	*x = (struct wire_nack){
-		.psn = rte_cpu_to_be_32(p->nack_psn),
-		.code = p->status,
-		.delay_us = rte_cpu_to_be_32(p->delay_us),
-	};
 }
 
 /** Write the extended header, except that of an ACK, which is not in *p*. */
@@ -163,10 +100,18 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 		put_remote(ext, p);
 		break;
 	case SAN_OP_ATOMIC_REQ:
-		put_atomic_req(ext, p);
+		*(struct wire_atomic_req *)ext = (struct wire_atomic_req){
+			.op = p->status,
+			.key = rte_cpu_to_be_32(p->key),
+			.addr = rte_cpu_to_be_64(p->addr),
+		};
 		break;
 	case SAN_OP_PUSH_GRNT:
-		put_grnt(ext, p);
+		*(struct wire_grnt *)ext = (struct wire_grnt){
+			.ssn = rte_cpu_to_be_32(p->ssn),
+			.offset = rte_cpu_to_be_32(p->offset),
+			.status = p->status,
+		};
 		break;
 	case SAN_OP_PUSH_SLCTD_DATA:
 		((struct wire_slctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
@@ -176,7 +121,10 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 		((struct wire_unslctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
 		break;
 	case SAN_OP_PULL_DATA:
-		put_pull_data(ext, p);
+		*(struct wire_pull_data *)ext = (struct wire_pull_data){
+			.offset = rte_cpu_to_be_32(p->offset),
+			.status = p->status,
+		};
 		break;
 	case SAN_OP_PUSH_PACKED:
 		*(struct wire_packed *)ext = (struct wire_packed){.count = (uint8_t)p->length};
@@ -185,7 +133,11 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 		*(struct wire_resync *)ext = (struct wire_resync){.code = p->status};
 		break;
 	case SAN_OP_NACK:
-		put_nack(ext, p);
+		*(struct wire_nack *)ext = (struct wire_nack){
+			.psn = rte_cpu_to_be_32(p->nack_psn),
+			.code = p->status,
+			.delay_us = rte_cpu_to_be_32(p->delay_us),
+		};
 		break;
 	default: /* CM and PROBE have none */
 		break;
@@ -218,37 +170,20 @@ void
 san_wire_build_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
 			 const struct san_wire_pkt *p)
 {
+	struct wire_rt *rt = (struct wire_rt *)t->rt;
+	struct wire_bth *bth;
+
 	t->v6 = !san_wire_ip_is_v4(&path->src);
-	put_common(t->v6 ? put_front_v6(t, path) : put_front_v4(t, path),
-		   (struct wire_rt *)t->rt, p);
-}
-
-/**
- * @return the BTH.
- */
-static inline char *
-copy_front_v4(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
-{
-	struct wire_front_v4 *f = (struct wire_front_v4 *)data;
-	rte_be16_t len = rte_cpu_to_be_16((uint16_t)ip_len);
-
-	memcpy(f, t->front, sizeof(*f));
-	f->ip.total_length = len;
-	f->ip.hdr_checksum = ipv4_cksum(t->ipv4_sum, len);
-	f->udp.dgram_len = rte_cpu_to_be_16((uint16_t)(ip_len - sizeof(f->ip)));
-	return data + offsetof(struct wire_front_v4, bth);
-}
-
-static inline char *
-copy_front_v6(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
-{
-	struct wire_front_v6 *f = (struct wire_front_v6 *)data;
-	rte_be16_t len = rte_cpu_to_be_16((uint16_t)(ip_len - sizeof(f->ip)));
-
-	memcpy(f, t->front, sizeof(*f));
-	f->ip.payload_len = len;
-	f->udp.dgram_len = len;
-	return data + offsetof(struct wire_front_v6, bth);
+	bth = t->v6 ? put_front_v6(t, path) : put_front_v4(t, path);
+	bth->pkey = rte_cpu_to_be_16(p->pkey);
+	bth->resv8a = 0;
+	san_wire_bth_put24(bth->dqp, p->dcid);
+	rt->version = SAN_WIRE_VERSION << WIRE_RT_VERSION_SHIFT;
+	rt->tag = rte_cpu_to_be_32(p->tag);
+	rt->req_ebsn = rte_cpu_to_be_32(p->req_ebsn);
+	rt->data_ebsn = rte_cpu_to_be_32(p->data_ebsn);
+	rt->cmpl_rsn = rte_cpu_to_be_32(p->cmpl_rsn);
+	rt->tx_time = rte_cpu_to_be_32(p->tx_time);
 }
 
 /** Write padding and all headers up to the BTH. */
@@ -257,11 +192,26 @@ put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wi
 {
 	uint32_t pad = -(uint32_t)m->data_len & 3;
 	char *data = put_around(m, san_wire_op_hdr_len(p->op, t->v6), pad);
-	uint32_t ip_len = m->data_len - sizeof(struct wire_eth);
+	uint32_t ip_len = m->data_len - sizeof(struct wire_eth), sum;
+	struct wire_front_v4 *v4 = (struct wire_front_v4 *)data;
+	struct wire_front_v6 *v6 = (struct wire_front_v6 *)data;
 	struct wire_bth *bth;
 
-	data = t->v6 ? copy_front_v6(data, t, ip_len) : copy_front_v4(data, t, ip_len);
-	bth = (struct wire_bth *)data;
+	if (t->v6) {
+		memcpy(v6, t->front, sizeof(*v6));
+		v6->udp.dgram_len = rte_cpu_to_be_16((uint16_t)(ip_len - sizeof(v6->ip)));
+		v6->ip.payload_len = v6->udp.dgram_len;
+		bth = (struct wire_bth *)(data + offsetof(struct wire_front_v6, bth));
+	} else {
+		memcpy(v4, t->front, sizeof(*v4));
+		v4->ip.total_length = rte_cpu_to_be_16((uint16_t)ip_len);
+		sum = t->ipv4_sum + v4->ip.total_length;
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		v4->ip.hdr_checksum = (rte_be16_t)~sum;
+		v4->udp.dgram_len = rte_cpu_to_be_16((uint16_t)(ip_len - sizeof(v4->ip)));
+		bth = (struct wire_bth *)(data + offsetof(struct wire_front_v4, bth));
+	}
 	bth->opcode = p->op;
 	bth->bits = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
 	bth->ackreq = p->ackreq ? WIRE_BTH_ACKREQ : 0;
@@ -322,26 +272,21 @@ san_wire_build_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, ui
 	p->flags |= SAN_F_PIECE;
 }
 
-/** As in RoCEv2: the bytes after the BTH are reserved. */
-static void
-put_cnp(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
-{
-	struct wire_bth *bth = put_front(m, t, p);
-
-	bth->resv8a = WIRE_BTH_BECN;
-	memset(bth + 1, 0, sizeof(struct wire_cnp));
-}
-
 void
 san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p)
 {
 	struct san_wire_tmpl t;
+	struct wire_bth *bth;
 
 	san_wire_build_tmpl_init(&t, path, p);
-	if (unlikely(p->op == SAN_OP_CNP))
-		put_cnp(m, &t, p);
-	else
+	if (likely(p->op != SAN_OP_CNP)) {
 		san_wire_build_next(m, &t, p);
+		return;
+	}
+	/* As in RoCEv2: the bytes after the BTH are reserved. */
+	bth = put_front(m, &t, p);
+	bth->resv8a = WIRE_BTH_BECN;
+	memset(bth + 1, 0, sizeof(struct wire_cnp));
 }
 
 static inline uint8_t *

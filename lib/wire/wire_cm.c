@@ -15,28 +15,13 @@ has_user(const struct san_wire_cm *cm)
 		(cm->msg == SAN_CM_REQ || cm->msg == SAN_CM_REP);
 }
 
-/** Unused fields are sent as zero, so that none of our memory leaks. */
-static void
-put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
-{
-	unsigned int i;
-
-	memset(x->cookie, 0, sizeof(x->cookie));
-	memset(x->ports, 0, sizeof(x->ports));
-	memset(x->private_data, 0, sizeof(x->private_data));
-	if (cm->flags & SAN_CM_F_COOKIE)
-		memcpy(x->cookie, cm->cookie, sizeof(x->cookie));
-	for (i = 0; i < cm->nb_ports; i++)
-		x->ports[i] = rte_cpu_to_be_16(cm->ports[i]);
-	memcpy(x->private_data, cm->private_data, cm->private_len);
-}
-
 void
 san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		  const struct san_wire_pkt *p, const struct san_wire_cm *cm)
 {
 	struct san_wire_pkt reset;
 	struct wire_cm *x;
+	unsigned int i;
 
 	/*
 	 * A RESET is only a common header, no longer than the shortest packet that it answers. So
@@ -79,7 +64,15 @@ san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		x->dst_tag = rte_cpu_to_be_32(cm->uid);
 	else if (has_user(cm))
 		x->service = rte_cpu_to_be_64(cm->uid);
-	put_cm_tail(x, cm);
+	/* Unused fields are sent as zero, so that none of our memory leaks. */
+	memset(x->cookie, 0, sizeof(x->cookie));
+	memset(x->ports, 0, sizeof(x->ports));
+	memset(x->private_data, 0, sizeof(x->private_data));
+	if (cm->flags & SAN_CM_F_COOKIE)
+		memcpy(x->cookie, cm->cookie, sizeof(x->cookie));
+	for (i = 0; i < cm->nb_ports; i++)
+		x->ports[i] = rte_cpu_to_be_16(cm->ports[i]);
+	memcpy(x->private_data, cm->private_data, cm->private_len);
 	san_wire_build(m, path, p);
 }
 
@@ -94,36 +87,20 @@ wire_cm_is_zero(const uint8_t *b, size_t len)
 	return any == 0;
 }
 
-/** True if the counted ports are not zero, and the others are. */
-static bool
-udp_ports_valid(const struct san_wire_cm *cm)
-{
-	unsigned int i;
-
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++) {
-		if ((i < cm->nb_ports) != (cm->ports[i] != 0))
-			return false;
-	}
-	return true;
-}
-
-/* Relaxed placement and the end on error are variants of ordered, and exclude each other. */
-static bool
-is_order(uint8_t flags)
-{
-	return flags == 0 || flags == SAN_CM_F_ORDERED ||
-		flags == (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED) ||
-		flags == (SAN_CM_F_ORDERED | SAN_CM_F_ENDS);
-}
-
 static bool
 cm_valid(const struct san_wire_cm *cm)
 {
+	uint8_t order = cm->flags & SAN_CM_F_ORDER;
+	unsigned int i;
+
 	if (cm->msg == 0 || cm->msg >= SAN_CM_MSG_MAX || cm->reason >= SAN_CM_R_MAX)
 		return false;
 	if ((cm->flags & ~SAN_CM_F_ALL) != 0)
 		return false;
-	if (!is_order(cm->flags & SAN_CM_F_ORDER))
+	/* Relaxed placement and the end on error are variants of ordered, and exclude each other. */
+	if (order != 0 && order != SAN_CM_F_ORDERED &&
+	    order != (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED) &&
+	    order != (SAN_CM_F_ORDERED | SAN_CM_F_ENDS))
 		return false;
 	if (cm->msg == SAN_CM_COOKIE && !(cm->flags & SAN_CM_F_COOKIE))
 		return false;
@@ -131,8 +108,11 @@ cm_valid(const struct san_wire_cm *cm)
 		return false;
 	if ((cm->src_cid | cm->dst_cid) >> SAN_WIRE_CID_BITS != 0)
 		return false;
-	if (cm->nb_ports > SAN_WIRE_CM_PORTS || !udp_ports_valid(cm))
+	if (cm->nb_ports > SAN_WIRE_CM_PORTS)
 		return false;
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++) /* those that count are not zero, others are */
+		if ((i < cm->nb_ports) != (cm->ports[i] != 0))
+			return false;
 	if (cm->msg == SAN_CM_REP && has_user(cm) && cm->service != 0)
 		return false;
 	if (cm->private_len > SAN_WIRE_CM_PRIVATE)

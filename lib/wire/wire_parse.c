@@ -182,13 +182,6 @@ is_rsvd_zero(const uint8_t rsvd[3])
 }
 
 static inline enum san_drop
-parse_slctd_req(const struct wire_slctd_req *x, struct san_wire_pkt *p)
-{
-	p->ssn = rte_be_to_cpu_32(x->ssn);
-	return san_wire_check_parse_remote(&x->remote, p);
-}
-
-static inline enum san_drop
 parse_atomic_req(const struct wire_atomic_req *x, struct san_wire_pkt *p)
 {
 	if (!is_rsvd_zero(x->rsvd))
@@ -274,22 +267,13 @@ get_words(const uint8_t *from, uint64_t *words, unsigned int n)
 	return from + n * sizeof(word);
 }
 
-/** Read as many words of the bitmaps as were sent. */
-static inline void
-parse_bitmaps(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_ack *ack)
-{
-	uint8_t copy[(SAN_WIRE_REQ_WORDS + 2 * SAN_WIRE_DATA_WORDS) * sizeof(uint64_t)];
-	const uint8_t *words = rte_pktmbuf_read(m, p->payload_off, p->payload_len, copy);
-
-	words = get_words(words, ack->req, ack->nb_req);
-	words = get_words(words, ack->data_acked, ack->nb_data);
-	get_words(words, ack->data_rcvd, ack->nb_data);
-}
-
 static enum san_drop
 parse_ack(const struct rte_mbuf *m, const struct wire_ack *x, const struct san_wire_pkt *p,
 	  struct san_wire_ack *ack)
 {
+	uint8_t copy[(SAN_WIRE_REQ_WORDS + 2 * SAN_WIRE_DATA_WORDS) * sizeof(uint64_t)];
+	const uint8_t *words;
+
 	if ((x->bits & WIRE_ACK_BITS_RESERVED) != 0)
 		return SAN_DROP_RESERVED;
 	ack->serial = rte_be_to_cpu_32(x->serial);
@@ -306,7 +290,11 @@ parse_ack(const struct rte_mbuf *m, const struct wire_ack *x, const struct san_w
 		return SAN_DROP_FIELD;
 	if (p->payload_len != (ack->nb_req + 2u * ack->nb_data) * sizeof(uint64_t))
 		return SAN_DROP_FIELD;
-	parse_bitmaps(m, p, ack);
+	/* Read as many words of the bitmaps as were sent. */
+	words = rte_pktmbuf_read(m, p->payload_off, p->payload_len, copy);
+	words = get_words(words, ack->req, ack->nb_req);
+	words = get_words(words, ack->data_acked, ack->nb_data);
+	get_words(words, ack->data_rcvd, ack->nb_data);
 	return SAN_DROP_NONE;
 }
 
@@ -316,7 +304,8 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 {
 	switch (p->op) {
 	case SAN_OP_PUSH_SLCTD_REQ:
-		return parse_slctd_req(ext, p);
+		p->ssn = rte_be_to_cpu_32(((const struct wire_slctd_req *)ext)->ssn);
+		return san_wire_check_parse_remote(ext, p);
 	case SAN_OP_PULL_REQ:
 		return san_wire_check_parse_remote(ext, p);
 	case SAN_OP_ATOMIC_REQ:
