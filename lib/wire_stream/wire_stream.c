@@ -271,6 +271,12 @@ get_adv(struct in *in, struct san_sm *m)
 	}
 }
 
+static uint32_t
+len_offer(const struct san_sm *m)
+{
+	return 12 + SEG_BYTES * (uint32_t)m->offer.nb_seg;
+}
+
 static uint8_t *
 put_notice(const struct san_sm *m, uint8_t *p)
 {
@@ -284,12 +290,6 @@ get_notice(struct in *in, struct san_sm *m)
 	m->send_id = sm_get32(in);
 	m->rest = sm_get32(in);
 	refuse_unless(in, m->send_id != 0);
-}
-
-static uint32_t
-len_offer(const struct san_sm *m)
-{
-	return 12 + SEG_BYTES * (uint32_t)m->offer.nb_seg;
 }
 
 static uint8_t *
@@ -397,9 +397,13 @@ san_wire_stream_len(const struct san_sm *m)
 	return bytes;
 }
 
-static uint8_t *
-put_hdr(const struct san_sm *m, uint8_t *p)
+void
+san_wire_stream_put(const struct san_sm *m, uint8_t *p)
 {
+	uint32_t todo = m->flags & SAN_SM_PARTS, number;
+	const struct part *part;
+
+	SAN_ASSERT((m->flags & ~(SAN_SM_PARTS | SAN_SM_FACTS)) == 0 && m->mode < SAN_SM_MODES);
 	p = sm_put8(p, SAN_SM_VERSION);
 	p = sm_put8(p, m->mode);
 	p = sm_put16(p, m->len);
@@ -409,55 +413,16 @@ put_hdr(const struct san_sm *m, uint8_t *p)
 	p = sm_put32(p, m->seq);
 	p = sm_put32(p, m->lrsq);
 	p = sm_put32(p, m->nb_rcvd);
-	return sm_put32(p, m->nb_freed);
-}
-
-/** Write one number that is a part of its own. */
-static uint8_t *
-sm_put_number(const struct san_sm *m, size_t at, uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, (const uint8_t *)m + at, sizeof(v));
-	return sm_put32(p, v);
-}
-
-static void
-get_number(struct in *in, size_t at, struct san_sm *m)
-{
-	uint32_t v = sm_get32(in);
-
-	memcpy((uint8_t *)m + at, &v, sizeof(v));
-}
-
-void
-san_wire_stream_put(const struct san_sm *m, uint8_t *p)
-{
-	uint32_t todo = m->flags & SAN_SM_PARTS;
-	const struct part *part;
-
-	SAN_ASSERT((m->flags & ~(SAN_SM_PARTS | SAN_SM_FACTS)) == 0 && m->mode < SAN_SM_MODES);
-	p = put_hdr(m, p);
+	p = sm_put32(p, m->nb_freed);
 	for (; todo != 0; todo &= todo - 1) {
 		part = &parts[__builtin_ctz(todo)];
-		p = part->put != NULL ? part->put(m, p) : sm_put_number(m, part->number, p);
+		if (part->put != NULL) {
+			p = part->put(m, p);
+			continue;
+		}
+		memcpy(&number, (const uint8_t *)m + part->number, sizeof(number));
+		p = sm_put32(p, number);
 	}
-}
-
-static void
-get_hdr(struct in *in, struct san_sm *m)
-{
-	refuse_unless(in, sm_get8(in) == SAN_SM_VERSION);
-	m->mode = sm_get8(in);
-	m->len = sm_get16(in);
-	m->flags = sm_get32(in);
-	m->pr = sm_get16(in);
-	get_zero(in, 2);
-	m->seq = sm_get32(in);
-	m->lrsq = sm_get32(in);
-	m->nb_rcvd = sm_get32(in);
-	m->nb_freed = sm_get32(in);
-	refuse_unless(in, m->mode < SAN_SM_MODES);
 }
 
 /** True if all flags are known and do not contradict each other. */
@@ -483,18 +448,30 @@ san_wire_stream_get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *
 {
 	struct in in = {.p = p, .left = len};
 	const struct part *part;
-	uint32_t todo;
+	uint32_t todo, number;
 
 	memset(m, 0, sizeof(*m));
-	get_hdr(&in, m);
+	refuse_unless(&in, sm_get8(&in) == SAN_SM_VERSION);
+	m->mode = sm_get8(&in);
+	m->len = sm_get16(&in);
+	m->flags = sm_get32(&in);
+	m->pr = sm_get16(&in);
+	get_zero(&in, 2);
+	m->seq = sm_get32(&in);
+	m->lrsq = sm_get32(&in);
+	m->nb_rcvd = sm_get32(&in);
+	m->nb_freed = sm_get32(&in);
+	refuse_unless(&in, m->mode < SAN_SM_MODES);
 	if (in.bad || !flags_valid(m))
 		return -EBADMSG;
 	for (todo = m->flags & SAN_SM_PARTS; todo != 0; todo &= todo - 1) {
 		part = &parts[__builtin_ctz(todo)];
-		if (part->get != NULL)
+		if (part->get != NULL) {
 			part->get(&in, m);
-		else
-			get_number(&in, part->number, m);
+			continue;
+		}
+		number = sm_get32(&in);
+		memcpy((uint8_t *)m + part->number, &number, sizeof(number));
 	}
 	if (in.bad || in.left != m->len)
 		return -EBADMSG;
