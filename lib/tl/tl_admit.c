@@ -374,28 +374,6 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 	return best;
 }
 
-/* Returns NULL if only slow hosts wait and their one grant is outstanding. */
-static struct san_tl_conn *
-admit_pick_conn(struct san_tl *tl, bool missed)
-{
-	struct san_tl_conn *tc = NULL;
-
-	if (unlikely(!missed && tl->slow_used == 0 && !TAILQ_EMPTY(&tl->admit[1])))
-		tc = pick_of(tl, &tl->admit[1], missed);
-	return tc != NULL ? tc : pick_of(tl, &tl->admit[0], missed);
-}
-
-/* Some waiting connection, whose timer serves all of them. */
-static struct san_tl_conn *
-first_waiting(const struct san_tl *tl)
-{
-	const struct san_tl_host *h = TAILQ_FIRST(&tl->admit[0]);
-
-	if (h == NULL)
-		h = TAILQ_FIRST(&tl->admit[1]);
-	return h != NULL ? TAILQ_FIRST(&h->admit) : NULL;
-}
-
 static uint32_t
 mtu_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
@@ -450,14 +428,19 @@ admit_step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 void
 san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 {
+	const struct san_tl_host *h;
 	struct san_tl_conn *tc;
 	uint32_t misses = 0;
 	uint32_t step;
 	bool granted;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
-		tc = admit_pick_conn(tl, misses != 0);
+		tc = NULL;
+		if (unlikely(misses == 0 && tl->slow_used == 0 && !TAILQ_EMPTY(&tl->admit[1])))
+			tc = pick_of(tl, &tl->admit[1], false);
 		if (tc == NULL)
+			tc = pick_of(tl, &tl->admit[0], misses != 0);
+		if (tc == NULL) /* only slow hosts wait, and their one grant is outstanding */
 			break;
 		/*
 		 * There is no room in the budget. Only a long path may have room for another
@@ -477,8 +460,14 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		/* a connection that has left the list waits for a receive: this is not a miss */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}
-	/* Waiting connections are woken when an unused grant expires, if not sooner. */
-	tc = first_waiting(tl);
+	/*
+	 * Waiting connections are woken when an unused grant expires, if not sooner. The timer of
+	 * some connection serves all of them.
+	 */
+	h = TAILQ_FIRST(&tl->admit[0]);
+	if (h == NULL)
+		h = TAILQ_FIRST(&tl->admit[1]);
+	tc = h != NULL ? TAILQ_FIRST(&h->admit) : NULL;
 	if (tc != NULL)
 		san_tl_admit_set_expiry(tl, tc, now_ns);
 }

@@ -109,19 +109,6 @@ pass_base(struct san_tl_conn *tc, uint32_t n)
 		tc->rsn_base++;
 }
 
-/* The transaction is done and no packet refers to it: report it now, or when its turn comes. */
-static inline void
-report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	msg_leave(tc, t);
-	if (tc->peer.ordered) {
-		report_ordered(tl, tc, t);
-		return;
-	}
-	finish_report_txn(tl, tc, t);
-	pass_base(tc, 0);
-}
-
 void
 san_tl_finish_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
 {
@@ -136,7 +123,14 @@ san_tl_finish_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 		san_tl_solicit_ssn_end(tl, tc, t);
 	if (t->req.type != SAN_TL_PUSH)
 		tc->nb_pulls--;
-	report_in_turn(tl, tc, t);
+	/* no packet refers to it: report it now, or when its turn comes */
+	msg_leave(tc, t);
+	if (tc->peer.ordered) {
+		report_ordered(tl, tc, t);
+	} else {
+		finish_report_txn(tl, tc, t);
+		pass_base(tc, 0);
+	}
 	if (tc->want != 0)
 		san_tl_want_wake_own(tl, tc);
 	if (san_tl_has_waiting(tl))

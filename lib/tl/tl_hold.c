@@ -7,21 +7,6 @@
 
 #include "tl_priv.h"
 
-/* True if a request waits only for packet delivery. */
-static bool
-tl_hold_has_request(const struct san_tl_conn *tc)
-{
-	const struct san_tl_txn *t;
-	uint32_t rsn;
-
-	for (rsn = tc->req_rsn; rsn != tc->adm_rsn; rsn++) {
-		t = san_tl_txn_at(tc, rsn);
-		if (t != NULL && san_tl_owes_request(t))
-			return true;
-	}
-	return false;
-}
-
 static bool
 is_unsent_push(const struct san_tl_txn *t)
 {
@@ -51,19 +36,33 @@ push_hold(const struct san_tl_conn *tc)
 	return SAN_HOLD_ANSWER;
 }
 
-/* Ordered: the peer refused the RSN that all others wait for. It is retried from time to time. */
-static bool
-tl_hold_is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
+enum san_hold
+san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_ns)
 {
-	const struct san_tl_txn *oldest = san_tl_txn_at(tc, tc->rsn_base);
+	const struct san_tl_conn *tc = &tl->conns[c->slot];
+	const struct san_tl_txn *t;
+	enum san_hold hold;
+	uint32_t rsn;
 
-	return tc->peer.ordered && oldest != NULL && san_tl_rnr_since_ns(tl, oldest) != 0;
-}
-
-/* Everything that tl accepted is sent: the reason for which it does not accept more. */
-static enum san_hold
-submit_hold(const struct san_tl_conn *tc)
-{
+	if (!tc->open || c->state != SAN_CONN_OPEN)
+		return SAN_HOLD_SETUP;
+	if (!TAILQ_EMPTY(&tc->pulls))
+		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
+	for (rsn = tc->req_rsn; rsn != tc->adm_rsn; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t != NULL && san_tl_owes_request(t)) /* it waits only for packet delivery */
+			return san_pdl_hold(tl->pdl, c, SAN_WIN_REQ, now_ns);
+	}
+	/* Refused by the peer, and all others wait for it. It is retried from time to time. */
+	t = san_tl_txn_at(tc, tc->rsn_base);
+	if (tc->peer.ordered && t != NULL && san_tl_rnr_since_ns(tl, t) != 0)
+		return SAN_HOLD_RECEIVER;
+	hold = push_hold(tc);
+	if (hold == SAN_HOLD_NONE)
+		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
+	if (hold != SAN_HOLD_ANSWER)
+		return hold;
+	/* Everything that tl accepted is sent: the reason for which it does not accept more. */
 	if (tc->adm_rsn != tc->rsn_next)
 		return SAN_HOLD_MESSAGES;
 	if ((tc->want & SAN_WANT_RECORDS) != 0)
@@ -73,24 +72,4 @@ submit_hold(const struct san_tl_conn *tc)
 	if ((tc->want & SAN_WANT_OWN) != 0)
 		return SAN_HOLD_TRANSACTIONS;
 	return tc->rsn_base != tc->rsn_next ? SAN_HOLD_ANSWER : SAN_HOLD_APPLICATION;
-}
-
-enum san_hold
-san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_ns)
-{
-	const struct san_tl_conn *tc = &tl->conns[c->slot];
-	enum san_hold hold;
-
-	if (!tc->open || c->state != SAN_CONN_OPEN)
-		return SAN_HOLD_SETUP;
-	if (!TAILQ_EMPTY(&tc->pulls))
-		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
-	if (tl_hold_has_request(tc))
-		return san_pdl_hold(tl->pdl, c, SAN_WIN_REQ, now_ns);
-	if (tl_hold_is_refused(tl, tc))
-		return SAN_HOLD_RECEIVER;
-	hold = push_hold(tc);
-	if (hold == SAN_HOLD_NONE)
-		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
-	return hold == SAN_HOLD_ANSWER ? submit_hold(tc) : hold;
 }

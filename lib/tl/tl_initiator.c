@@ -47,18 +47,6 @@ initiator_admit_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn
 	san_tl_txn_ready(tl, tc, t);
 }
 
-/* Admit a request just posted if it may be sent now: then no later scan is needed. */
-static void
-admit_new(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
-{
-	if (tc->adm_rsn != t->rsn || tc->nb_msgs >= limit)
-		return;
-	tc->adm_rsn++;
-	initiator_admit_txn(tl, tc, t);
-	if (tc->req_rsn == t->rsn && !san_tl_owes_request(t))
-		tc->req_rsn++;
-}
-
 void
 san_tl_initiator_admit(struct san_tl *tl, struct san_pdl_conn *c)
 {
@@ -104,7 +92,13 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 	} else {
 		tl->stats.nb_push_unslctd++;
 	}
-	admit_new(tl, tc, t, msg_limit(c));
+	/* Admit it now if it may be sent now: then no later scan is needed. */
+	if (tc->adm_rsn == t->rsn && tc->nb_msgs < msg_limit(c)) {
+		tc->adm_rsn++;
+		initiator_admit_txn(tl, tc, t);
+		if (tc->req_rsn == t->rsn && !san_tl_owes_request(t))
+			tc->req_rsn++;
+	}
 	/* It may have been first in line, or not have needed its reserved record: wake the next. */
 	if (san_tl_has_waiting(tl))
 		san_tl_wake(tl);
@@ -299,21 +293,16 @@ san_tl_initiator_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
 	return next_to_request(tc) == NULL && next_push(tl, tc) != NULL;
 }
 
-/* The push to send next, while no request is owed and no refusal is pending. */
-static inline struct san_tl_txn *
-initiator_txn_behind(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	if (likely(tc->peer.ordered))
-		return tc->data_rsn != tc->adm_rsn ? san_tl_txn_at(tc, tc->data_rsn) : NULL;
-	return san_tl_txn_first(tl, &tc->ready);
-}
-
 struct san_tl_txn *
 san_tl_initiator_express_next(const struct san_tl *tl, const struct san_pdl_conn *c)
 {
 	const struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t = initiator_txn_behind(tl, tc);
+	struct san_tl_txn *t;
 
+	if (likely(tc->peer.ordered))
+		t = tc->data_rsn != tc->adm_rsn ? san_tl_txn_at(tc, tc->data_rsn) : NULL;
+	else
+		t = san_tl_txn_first(tl, &tc->ready);
 	if (t == NULL || !san_tl_txn_can_send(t))
 		return NULL;
 	return tc->peer.pack && san_tl_pack_may(tc, t, c->mtu) ? NULL : t;
@@ -433,21 +422,6 @@ initiator_last_is_ahead(const struct san_tl_conn *tc, const struct san_tl_txn *t
 		t->placed + p->payload_len != length && tc->peer.ordered && !tc->peer.relaxed;
 }
 
-static enum san_drop
-hold_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, struct rte_mbuf *m,
-	  uint64_t now_ns)
-{
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-
-	if (san_tl_pull_last(tl, t) != NULL)
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	if (san_tl_rxn_is_red(tl, tc))
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
-	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, SAN_RX_RECEIVED, now_ns);
-	san_tl_rxn_pull_last_hold(tl, tc, t, m, now_ns);
-	return SAN_DROP_NONE;
-}
-
 static void
 place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, struct rte_mbuf *m,
 	   uint32_t length, uint64_t now_ns)
@@ -465,19 +439,6 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 	san_tl_admit_charge_done(tl, ch, p->payload_len);
 	if (status != SAN_ST_OK || t->placed == length)
 		san_tl_finish_txn(tl, tc, t, status);
-}
-
-/* The rest is placed: place the last packet, which is held. */
-static void
-place_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, uint32_t length,
-	   uint64_t now_ns)
-{
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct rte_mbuf *m = san_tl_rxn_pull_last_take(tl, tc, t);
-
-	san_pdl_rx_ack(tl->pdl, c, san_wire_pkt(m)->w.psn, now_ns);
-	place_pull(tl, tc, t, m, length, now_ns);
-	san_tl_death_add(tl->death, m);
 }
 
 enum san_drop
@@ -502,12 +463,24 @@ san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct 
 	if (p->offset > length || p->payload_len > length - p->offset ||
 	    p->payload_len > length - t->placed)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	if (initiator_last_is_ahead(tc, t, p, length))
-		return hold_last(tl, c, t, m, now_ns);
+	if (initiator_last_is_ahead(tc, t, p, length)) {
+		if (san_tl_pull_last(tl, t) != NULL)
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
+		if (san_tl_rxn_is_red(tl, tc))
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+		san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
+		san_tl_rxn_pull_last_hold(tl, tc, t, m, now_ns);
+		return SAN_DROP_NONE;
+	}
 	place_pull(tl, tc, t, m, length, now_ns);
 	last = san_tl_pull_last(tl, t);
-	if (last != NULL && t->placed + san_wire_pkt(last)->w.payload_len == length)
-		place_last(tl, c, t, length, now_ns);
+	/* if the rest is placed, place the last packet, which is held */
+	if (last != NULL && t->placed + san_wire_pkt(last)->w.payload_len == length) {
+		last = san_tl_rxn_pull_last_take(tl, tc, t);
+		san_pdl_rx_ack(tl->pdl, c, san_wire_pkt(last)->w.psn, now_ns);
+		place_pull(tl, tc, t, last, length, now_ns);
+		san_tl_death_add(tl->death, last);
+	}
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 

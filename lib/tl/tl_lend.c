@@ -92,28 +92,22 @@ in_use(const struct san_tl *tl)
 			     RTE_MAX(tl->budget_used, pulled + pulled / 3 + 2);
 }
 
-static uint32_t
-claim_of(struct san_tl *tl, bool waits)
-{
-	if (waits)
-		tl->calm = 0;
-	else if (tl->calm < CALM_ROUNDS)
-		tl->calm++;
-	if (tl->calm == CALM_ROUNDS)
-		return 0;
-	return tl->budget_bytes < tl->share_bytes ? CLAIM_SHORT : CLAIM_WAITS;
-}
-
 void
 san_tl_lend_tick(struct san_tl *tl, bool waits)
 {
 	struct san_tl_lend *l = tl->conf.lend;
-	uint32_t keep = UINT32_MAX, others;
+	uint32_t keep = UINT32_MAX, others, claim = 0;
 
 	others = atomic_load_explicit(&l->claims, memory_order_relaxed) - tl->claim;
 	if (waits && (others < CLAIM_SHORT || tl->budget_bytes < tl->share_bytes))
 		tl->budget_bytes += lend_take_bytes(l, l->unit_bytes);
-	set_claim(tl, claim_of(tl, waits));
+	if (waits)
+		tl->calm = 0;
+	else if (tl->calm < CALM_ROUNDS)
+		tl->calm++;
+	if (tl->calm != CALM_ROUNDS)
+		claim = tl->budget_bytes < tl->share_bytes ? CLAIM_SHORT : CLAIM_WAITS;
+	set_claim(tl, claim);
 	tl->limit_bytes = tl->budget_bytes;
 	if (likely(others == 0))
 		return;

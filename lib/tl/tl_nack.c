@@ -592,19 +592,6 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	return SAN_DROP_NONE;
 }
 
-static void
-on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
-{
-	/* The target is done with the RSN: an abort that was not sent is not needed. */
-	if (t->list == SAN_TXN_LIST_ABORT)
-		t->aborted = false;
-	t->status = status;
-	san_tl_txn_set(t, SAN_TXN_ABORTING);
-	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
-	san_pdl_rtx_cancel(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
-	san_tl_finish_settle(tl, tc, t);
-}
-
 /* No record or no space: resend the same packet later. */
 static enum san_drop
 nack_defer_push(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
@@ -654,7 +641,14 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	}
 	if (e->op == SAN_OP_PUSH_PACKED) /* its messages get a final refusal only when sent alone */
 		return SAN_DROP_NACK_STALE;
-	on_refused(tl, tc, t, p->status);
+	/* The target is done with the RSN: an abort that was not sent is not needed. */
+	if (t->list == SAN_TXN_LIST_ABORT)
+		t->aborted = false;
+	t->status = p->status;
+	san_tl_txn_set(t, SAN_TXN_ABORTING);
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+	san_pdl_rtx_cancel(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
+	san_tl_finish_settle(tl, tc, t);
 	return SAN_DROP_NONE;
 }
 

@@ -305,17 +305,6 @@ can_give_up(const struct san_tl_conn *tc)
 		(r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE);
 }
 
-/* True if the base waits for this host, not for its peer. */
-static bool
-base_waits_for_us(const struct san_tl_conn *tc)
-{
-	const struct san_tl_rxn *r = tc->cur;
-
-	return r != NULL &&
-		(r->type != SAN_TL_PUSH || r->state == SAN_RXN_REFUSED ||
-		 (r->solicited && r->granted == r->arrived));
-}
-
 /*
  * A value that changes while the peer makes progress. The record of an executed pull ends when its
  * data is acknowledged, any other record when the base reaches it and finishes.
@@ -324,10 +313,14 @@ static uint32_t
 rxn_progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
 {
 	const struct san_tl_conn *tc = &tl->conns[r->slot];
+	const struct san_tl_rxn *cur = tc->cur;
 
 	if (r->state == SAN_RXN_PULLING)
 		return tl->pdl->conns[r->slot].tx[SAN_WIN_DATA].base;
-	return base_waits_for_us(tc) ? r->holder.mark + 1 : base_at(tc) + tc->nb_waits;
+	/* the base may wait for this host, not for its peer */
+	if (cur != NULL && (cur->type != SAN_TL_PUSH || cur->state == SAN_RXN_REFUSED || (cur->solicited && cur->granted == cur->arrived)))
+		return r->holder.mark + 1;
+	return base_at(tc) + tc->nb_waits;
 }
 
 void
@@ -517,13 +510,6 @@ rxn_due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 	return r->granted - (r->solicited && san_tl_in_turn(tc, r->rsn) ? r->received : 0);
 }
 
-static bool
-is_last_alone(const struct san_tl_rxn *r)
-{
-	return r->held_head == r->held_tail &&
-		(san_wire_pkt(r->held_head)->w.flags & SAN_F_LAST) != 0;
-}
-
 static void
 check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
@@ -544,7 +530,9 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 	SAN_VERIFY(!ahead || r->rsn - tc->rx_base < tc->peer.n_rx);
 	/* Only LAST of the base is held, and nothing on an unordered connection. */
 	SAN_VERIFY(r->held_head == NULL || tc->peer.ordered);
-	SAN_VERIFY(r->held_head == NULL || ahead || is_last_alone(r));
+	SAN_VERIFY(r->held_head == NULL || ahead ||
+		   (r->held_head == r->held_tail &&
+		    (san_wire_pkt(r->held_head)->w.flags & SAN_F_LAST) != 0));
 	SAN_VERIFY(r->held_head == NULL || tl->nb_held != 0);
 	SAN_VERIFY(r->queue != SAN_RXN_QUEUE_GRANT || r->granted < r->length);
 }

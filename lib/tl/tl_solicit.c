@@ -16,26 +16,12 @@
 
 /* ---- initiator ---- */
 
-/* The unfinished transaction with SSN *ssn*; NULL: it has ended. */
-static struct san_tl_txn *
-find_ssn(const struct san_tl_conn *tc, uint32_t ssn)
-{
-	uint32_t rsn;
-
-	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
-		struct san_tl_txn *t = san_tl_txn_at(tc, rsn);
-
-		if (t != NULL && t->solicited && t->ssn == ssn && t->state != SAN_TXN_DONE)
-			return t;
-	}
-	return NULL;
-}
-
 /* True if the base SSN, which has just moved, is fully granted or finished. */
 static bool
 is_granted(struct san_tl *tl, struct san_tl_conn *tc)
 {
 	struct san_tl_txn *t = NULL;
+	uint32_t rsn;
 
 	if (tc->nb_cam_grant != 0)
 		t = san_tl_reorder_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
@@ -48,11 +34,15 @@ is_granted(struct san_tl *tl, struct san_tl_conn *tc)
 	if (tc->nb_ssn_lost == 0)
 		return false;
 	/* The CAM was full for some SSN: search the transactions. */
-	t = find_ssn(tc, tc->ssn_base);
-	if (t != NULL && !t->ssn_lost)
+	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t != NULL && t->solicited && t->ssn == tc->ssn_base && t->state != SAN_TXN_DONE)
+			break;
+	}
+	if (rsn != tc->rsn_next && !t->ssn_lost)
 		return false;
 	tc->nb_ssn_lost--;
-	if (t == NULL)
+	if (rsn == tc->rsn_next) /* it has ended */
 		return true;
 	t->ssn_lost = false;
 	return t->granted == t->req.length;
@@ -343,21 +333,6 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 		san_tl_solicit_grant_refuse(tl, tc, r, SAN_ST_RNR);
 }
 
-/* The refusal is sent. The request may finish in its turn. */
-static void
-refusal_sent(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
-{
-	uint32_t rsn = r->rsn;
-
-	if (!tc->peer.ordered) {
-		san_tl_rxn_detach(tl, tc, r);
-		san_tl_rxn_free(tl, tc, r);
-		san_tl_target_rsn_finish(tl, tc, rsn, SAN_ST_OK);
-	} else if (tc->cur == r) {
-		san_tl_target_run_base(tl, tc, now_ns);
-	}
-}
-
 bool
 san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
 			  uint64_t now_ns)
@@ -372,7 +347,15 @@ san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_
 	e->offset = r->granted;
 	e->status = r->state == SAN_RXN_REFUSED ? r->status : SAN_ST_OK;
 	san_tl_rxn_out(tl, tc, r, false);
-	if (r->state == SAN_RXN_REFUSED)
-		refusal_sent(tl, tc, r, now_ns);
+	if (r->state != SAN_RXN_REFUSED)
+		return true;
+	/* The refusal is sent. The request may finish in its turn. */
+	if (!tc->peer.ordered) {
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_rxn_free(tl, tc, r);
+		san_tl_target_rsn_finish(tl, tc, e->rsn, SAN_ST_OK);
+	} else if (tc->cur == r) {
+		san_tl_target_run_base(tl, tc, now_ns);
+	}
 	return true;
 }

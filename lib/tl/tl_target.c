@@ -196,23 +196,14 @@ target_complete_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 	return PUT_FINISHED;
 }
 
-static void
-get_imm(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
-{
-	rte_be32_t copy;
-	const void *imm = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), &copy);
-
-	if (imm != NULL)
-		memcpy(&copy, imm, sizeof(copy));
-	r->imm = rte_be_to_cpu_32(copy);
-}
-
 static enum put
 put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct rte_mbuf *m)
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	uint16_t imm_len = san_tl_imm_len(p->flags);
 	uint16_t len = p->payload_len - imm_len;
+	rte_be32_t copy;
+	const void *imm;
 	enum put out;
 	uint8_t status;
 
@@ -233,8 +224,12 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 	if (p->flags & SAN_F_LAST) {
 		r->has_last = true;
 		r->last_psn = p->psn;
-		if (imm_len != 0)
-			get_imm(r, m, p);
+		if (imm_len != 0) {
+			imm = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), &copy);
+			if (imm != NULL)
+				memcpy(&copy, imm, sizeof(copy));
+			r->imm = rte_be_to_cpu_32(copy);
+		}
 	}
 	if (r->has_last && r->received == r->length && san_tl_in_turn(tc, r->rsn))
 		return target_complete_push(tl, tc, r);
@@ -280,22 +275,6 @@ drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 		finish_push(tl, tc, r);
 }
 
-/* Report the verdict on the packet's PSN: at once, or later if it was held. */
-static void
-target_answer_verdict(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-		      enum san_verdict verdict, bool fresh, uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-
-	if (fresh)
-		san_pdl_rx_commit(tl->pdl, c, p, verdict, now_ns);
-	else if (verdict == SAN_RX_ACKED)
-		san_pdl_rx_ack(tl->pdl, c, p->psn, now_ns);
-	else if (verdict == SAN_RX_REFUSED)
-		san_pdl_rx_revoke(tl->pdl, c, p->psn);
-	san_tl_death_add(tl->death, m);
-}
-
 static enum san_drop
 target_conclude_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		     struct rte_mbuf *m, enum put out, bool fresh, uint64_t now_ns)
@@ -311,10 +290,18 @@ target_conclude_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 		[PUT_LATER] = {SAN_RX_REFUSED, SAN_DROP_NO_TXN},
 		[PUT_ERROR] = {SAN_RX_REFUSED, SAN_DROP_ABORTED},
 	};
+	enum san_verdict verdict = table[out].verdict;
 	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	uint32_t psn = san_wire_pkt(m)->w.psn;
 
-	target_answer_verdict(tl, c, m, table[out].verdict, fresh, now_ns);
+	/* answer at once, or later if the packet was held */
+	if (fresh)
+		san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, verdict, now_ns);
+	else if (verdict == SAN_RX_ACKED)
+		san_pdl_rx_ack(tl->pdl, c, psn, now_ns);
+	else if (verdict == SAN_RX_REFUSED)
+		san_pdl_rx_revoke(tl->pdl, c, psn);
+	san_tl_death_add(tl->death, m);
 	if (!fresh && table[out].drop != SAN_DROP_NONE)
 		tl->drops[table[out].drop]++;
 	switch (out) {
@@ -665,31 +652,13 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
 }
 
-/*
- * Grant as much as the budget allows. If the first packet would show that the push must be refused,
- * refuse it before the first grant. Otherwise the initiator would send the granted data in vain
- * (RT-27).
- */
-static void
-first_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
-{
-	uint8_t status = san_tl_ulp_push_check(tl->conf.ulp, r);
-
-	if (unlikely(status != SAN_ST_OK)) {
-		san_tl_solicit_grant_refuse(tl, tc, r, final_status(status));
-		return;
-	}
-	san_tl_admit_run(tl, now_ns);
-	if (r->granted == 0 && !tc->grant_wait)
-		tl->stats.nb_grants_deferred++;
-}
-
 static enum san_drop
 target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_rxn *r;
+	uint8_t status;
 
 	if (!san_tl_solicit_ssn_valid(tc, p->ssn))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
@@ -706,7 +675,19 @@ target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 		san_tl_rxn_free(tl, tc, r);
 		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
-	first_grant(tl, tc, r, now_ns);
+	/*
+	 * Grant as much as the budget allows. If the first packet would show that the push must be
+	 * refused, refuse it before the first grant. Otherwise the initiator would send the granted
+	 * data in vain (RT-27).
+	 */
+	status = san_tl_ulp_push_check(tl->conf.ulp, r);
+	if (unlikely(status != SAN_ST_OK)) {
+		san_tl_solicit_grant_refuse(tl, tc, r, final_status(status));
+	} else {
+		san_tl_admit_run(tl, now_ns);
+		if (r->granted == 0 && !tc->grant_wait)
+			tl->stats.nb_grants_deferred++;
+	}
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 

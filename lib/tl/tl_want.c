@@ -222,24 +222,12 @@ wake_line(struct san_tl *tl, struct san_tl_conns *line)
 	}
 }
 
-/* Hosts that had their share, in turn. */
-static void
-wake_hosts(struct san_tl *tl)
-{
-	struct san_tl_host *h;
-	uint32_t n;
-
-	for (n = 0; n < HOST_LOOK && (h = TAILQ_FIRST(&tl->want_hosts)) != NULL; n++) {
-		TAILQ_REMOVE(&tl->want_hosts, h, want_link);
-		TAILQ_INSERT_TAIL(&tl->want_hosts, h, want_link);
-		wake_line(tl, &h->want);
-	}
-}
-
 void
 san_tl_want_wake_waiting(struct san_tl *tl)
 {
 	struct san_tl_conn *tc;
+	struct san_tl_host *h;
+	uint32_t n;
 
 	while ((tc = TAILQ_FIRST(&tl->want_budget)) != NULL && tc->expired_pulled != 0) {
 		want_leave_line(tl, tc, 0);
@@ -253,7 +241,12 @@ san_tl_want_wake_waiting(struct san_tl *tl)
 	/* these before connections with something outstanding, which continue anyway */
 	wake_line(tl, &tl->want_first);
 	wake_line(tl, &tl->want_record);
-	wake_hosts(tl);
+	/* hosts that had their share, in turn */
+	for (n = 0; n < HOST_LOOK && (h = TAILQ_FIRST(&tl->want_hosts)) != NULL; n++) {
+		TAILQ_REMOVE(&tl->want_hosts, h, want_link);
+		TAILQ_INSERT_TAIL(&tl->want_hosts, h, want_link);
+		wake_line(tl, &h->want);
+	}
 }
 
 void
