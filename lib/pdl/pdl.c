@@ -397,21 +397,10 @@ san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot)
 	pdl->nb_kept--;
 }
 
-/* Earliest deadline that concerns what the peer has not answered. */
-static uint64_t
-answer_deadline_ns(const struct san_pdl_conn *c)
-{
-	uint64_t t = c->pmtu.size != 0 ? c->pmtu.at_ns : SAN_TIME_NEVER;
-
-	t = san_time_min(t, c->rtx_deadline_ns);
-	t = san_time_min(t, c->gap_deadline_ns);
-	t = san_time_min(t, c->tlp_deadline_ns);
-	return san_time_min(t, c->cm_deadline_ns);
-}
-
 void
 san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
+	uint64_t answer_ns = c->pmtu.size != 0 ? c->pmtu.at_ns : SAN_TIME_NEVER;
 	uint64_t t = c->ack.deadline_ns;
 
 	if (c->probe_due || c->cnp_due || c->pmtu_due)
@@ -419,7 +408,12 @@ san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 	t = san_time_min(t, c->tl_deadline_ns);
 	if (c->pace_wait)
 		t = san_time_min(t, c->pace_ns);
-	t = san_time_min(t, RTE_MAX(answer_deadline_ns(c), pdl->grace_ns));
+	/* what concerns packets that the peer has not answered */
+	answer_ns = san_time_min(answer_ns, c->rtx_deadline_ns);
+	answer_ns = san_time_min(answer_ns, c->gap_deadline_ns);
+	answer_ns = san_time_min(answer_ns, c->tlp_deadline_ns);
+	answer_ns = san_time_min(answer_ns, c->cm_deadline_ns);
+	t = san_time_min(t, RTE_MAX(answer_ns, pdl->grace_ns));
 	/* A needless expiry costs less than moving the timer with every ACK. */
 	if (t != SAN_TIME_NEVER && c->state != SAN_CONN_FREE)
 		san_pdl_arm_for(pdl, c, t);

@@ -65,19 +65,6 @@ dcqcn_on_mark(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_
 }
 
 static void
-quiet_round(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, bool limited)
-{
-	cc->ALPHA -= cc->ALPHA >> G_SHIFT;
-	dcqcn_set_level(cc, false);
-	cc->QUIET++;
-	if (cc->QUIET > RECOVER && limited)
-		cc->GOAL += cc->QUIET > HYPER ? HYPER_PKTS * SAN_CC_ONE : SAN_CC_ONE;
-	cc->GOAL = RTE_MIN(cc->GOAL, (uint64_t)conf->window_max);
-	if (cc->GOAL > cc->window)
-		cc->window += (uint32_t)((cc->GOAL - cc->window + 1) / 2);
-}
-
-static void
 dcqcn_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	     const struct san_pdl_cc_sample *s)
 {
@@ -87,7 +74,14 @@ dcqcn_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		dcqcn_on_mark(cc, conf, s->rtt_ns, s->now_ns);
 	} else if (s->now_ns >= cc->ROUND_END) {
 		cc->ROUND_END = s->now_ns + s->rtt_ns;
-		quiet_round(cc, conf, s->limited);
+		cc->ALPHA -= cc->ALPHA >> G_SHIFT;
+		dcqcn_set_level(cc, false);
+		cc->QUIET++;
+		if (cc->QUIET > RECOVER && s->limited)
+			cc->GOAL += cc->QUIET > HYPER ? HYPER_PKTS * SAN_CC_ONE : SAN_CC_ONE;
+		cc->GOAL = RTE_MIN(cc->GOAL, (uint64_t)conf->window_max);
+		if (cc->GOAL > cc->window)
+			cc->window += (uint32_t)((cc->GOAL - cc->window + 1) / 2);
 	}
 }
 

@@ -132,32 +132,12 @@ swift_set_level(struct san_pdl_cc *cc, uint64_t delay, uint64_t target)
 }
 
 static void
-swift_grow_window(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t nb_acked)
-{
-	uint64_t add = (uint64_t)nb_acked * SAN_CC_ONE;
-
-	if (cc->window >= SAN_CC_ONE && cc->limited)
-		add = add * cc->gain / cc->window;
-	cc->window = (uint32_t)RTE_MIN(cc->window + add, (uint64_t)conf->window_max);
-}
-
-static void
-swift_shrink_window(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t delay,
-		    uint64_t target, uint64_t now_ns)
-{
-	uint64_t excess = ((delay - target) << 16) / delay;
-	uint32_t cut = (uint32_t)(excess * BETA >> 16);
-	uint32_t floor = delay > SAN_CC_STALL * target ? conf->window_init : 0;
-
-	san_pdl_cc_cut(cc, conf, RTE_MAX(SAN_CC_ONE - cut, KEEP_HALF), floor, now_ns);
-}
-
-static void
 swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	     const struct san_pdl_cc_sample *s)
 {
 	uint64_t target = target_of(cc, conf);
-	uint64_t delay;
+	uint64_t delay, add;
+	uint32_t cut;
 
 	san_pdl_cc_host(cc, conf, s);
 	loss_add(cc, s);
@@ -182,10 +162,16 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 			san_pdl_cc_cut(cc, conf, KEEP_LOSS, 0, s->now_ns);
 	} else if (delay <= target) {
 		/* A window that is not used cannot be shown to be right. */
-		if (s->limited)
-			swift_grow_window(cc, conf, s->nb_acked);
+		if (!s->limited)
+			return;
+		add = (uint64_t)s->nb_acked * SAN_CC_ONE;
+		if (cc->window >= SAN_CC_ONE && cc->limited)
+			add = add * cc->gain / cc->window;
+		cc->window = (uint32_t)RTE_MIN(cc->window + add, (uint64_t)conf->window_max);
 	} else if (s->delay_ns != 0 && san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns)) {
-		swift_shrink_window(cc, conf, delay, target, s->now_ns);
+		cut = (uint32_t)((((delay - target) << 16) / delay) * BETA >> 16);
+		san_pdl_cc_cut(cc, conf, RTE_MAX(SAN_CC_ONE - cut, KEEP_HALF),
+			       delay > SAN_CC_STALL * target ? conf->window_init : 0, s->now_ns);
 	}
 }
 

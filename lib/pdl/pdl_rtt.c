@@ -121,14 +121,6 @@ san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint32
 	return true;
 }
 
-static uint64_t
-send_time_ns(const struct san_pdl_conf *conf, const struct san_pdl_conn *c)
-{
-	uint32_t bytes = HOPS * (c->mtu + OVERHEAD);
-
-	return conf->link_mbps == 0 ? 0 : bytes * 8000ULL / conf->link_mbps;
-}
-
 /* It rarely changes, so what congestion control derives from it costs no packet anything. */
 static void
 rtt_set_base(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t base_ns)
@@ -157,7 +149,9 @@ static uint64_t
 beyond_path(const struct san_pdl_conf *conf, const struct san_pdl_conn *c, uint64_t delay_ns)
 {
 	uint64_t near = NEAR(conf->cc_conf.target_ns);
-	uint64_t path = send_time_ns(conf, c) + RTE_MAX(c->rtt.base_ns, near) - near;
+	uint64_t bits = 8000ULL * HOPS * (c->mtu + OVERHEAD);
+	uint64_t send_ns = conf->link_mbps == 0 ? 0 : bits / conf->link_mbps;
+	uint64_t path = send_ns + RTE_MAX(c->rtt.base_ns, near) - near;
 
 	return delay_ns > path ? delay_ns - path : 1;
 }

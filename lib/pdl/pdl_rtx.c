@@ -500,18 +500,6 @@ is_silent(const struct san_pdl_entry *e, const struct scan *s)
 	return (uint32_t)s->now_ns - e->sent_ts < s->heard_ns;
 }
 
-/* The peer is silent: *e* is no longer in flight (PCB-2), but not marked lost either. */
-static void
-expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
-{
-	pdl_rtx_unflight(pdl, c, e->win, e->psn);
-	e->state = (uint8_t)((e->state & ~SAN_ENT_FAST_RTX) | SAN_ENT_SILENT);
-	/* sent_ts has 32 bits: limit the age so that it cannot wrap. */
-	if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
-		e->sent_ts = (uint32_t)(s->now_ns - SAN_NS_PER_S);
-	set_due(e, s->now_ns + san_pdl_rtt_timeout(pdl, c, e->retries), s);
-}
-
 static void
 rtx_expire_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, bool is_low,
 		 struct scan *s)
@@ -524,7 +512,13 @@ rtx_expire_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		if (is_silent(e, s))
 			san_pdl_odd_put(&c->odd, SAN_ODD_SILENT, true);
 		if (!is_low && is_silent(e, s)) {
-			expire_silent(pdl, c, e, s);
+			/* no longer in flight (PCB-2), but not marked lost either */
+			pdl_rtx_unflight(pdl, c, e->win, e->psn);
+			e->state = (uint8_t)((e->state & ~SAN_ENT_FAST_RTX) | SAN_ENT_SILENT);
+			/* sent_ts has 32 bits: limit the age so that it cannot wrap */
+			if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
+				e->sent_ts = (uint32_t)(s->now_ns - SAN_NS_PER_S);
+			set_due(e, s->now_ns + san_pdl_rtt_timeout(pdl, c, e->retries), s);
 			return;
 		}
 		if (!rtx_retry_entry(pdl, c, e, s->now_ns))

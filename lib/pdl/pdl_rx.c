@@ -56,31 +56,27 @@ pdl_rx_belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 	return SAN_DROP_STATE;
 }
 
-/* No words are left: end connections that hold words although their base does not move. */
-static void
-end_stale(struct san_pdl *pdl, uint64_t now_ns)
-{
-	const struct san_pdl_rxwords *words;
-	struct san_holder *h;
-	uint32_t i;
-
-	for (i = 0; i < SAN_HOLDERS_LOOKS && (h = TAILQ_FIRST(&pdl->used_rxwords)) != NULL; i++) {
-		words = container_of(h, struct san_pdl_rxwords, holder);
-		if (san_holders_is_stale(&pdl->used_rxwords, h, words->window->base, now_ns))
-			san_pdl_conn_fail(pdl, words->conn);
-	}
-}
-
 /* The narrow bitmaps do not reach the PSN of a packet: make them wide. */
 static bool
 pdl_rx_widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
 {
 	struct san_pdl_use *use = &pdl->uses[c->host];
 	struct san_pdl_rxwords *words;
+	struct san_holder *h;
+	uint32_t i;
 
 	if (!san_pdl_may_take(pdl, use->nb_words, &pdl->free_rxwords, SAN_WIN_MAX)) {
 		pdl->stats.nb_narrow++;
-		end_stale(pdl, now_ns);
+		/* end connections that hold words although their base does not move */
+		for (i = 0; i < SAN_HOLDERS_LOOKS; i++) {
+			h = TAILQ_FIRST(&pdl->used_rxwords);
+			if (h == NULL)
+				break;
+			words = container_of(h, struct san_pdl_rxwords, holder);
+			if (san_holders_is_stale(&pdl->used_rxwords, h, words->window->base,
+						 now_ns))
+				san_pdl_conn_fail(pdl, words->conn);
+		}
 		return false;
 	}
 	words = san_pool_take(&pdl->free_rxwords);
