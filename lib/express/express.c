@@ -68,26 +68,17 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 	return k;
 }
 
-/* Maximum number of packets to send in this visit. */
-static inline uint32_t
-express_room_for(const struct san_visit *v, const struct san_spare *spare,
-		 const struct san_pdl_room *room)
-{
-	uint32_t may = RTE_MIN(room->nb_data, room->nb_credit);
-
-	return RTE_MIN(may, RTE_MIN((uint32_t)v->max - v->nb, spare->n));
-}
-
 uint16_t
 san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,
 	       struct san_pdl_room *room, uint64_t now_ns)
 {
-	uint32_t bytes = 0, max = express_room_for(v, spare, room);
+	uint32_t bytes = 0, max = RTE_MIN(room->nb_data, room->nb_credit);
 	uint16_t k, longest = 0;
 	struct san_pdl_entry *e;
 	struct san_tl_txn *t;
 	struct rte_mbuf *m;
 
+	max = RTE_MIN(max, RTE_MIN((uint32_t)v->max - v->nb, spare->n));
 	if (!x->is_on || max == 0 || !san_tl_initiator_express_tx(x->tl, v->c))
 		return 0;
 	for (k = 0; k < max && (t = san_tl_initiator_express_next(x->tl, v->c)) != NULL; k++) {
