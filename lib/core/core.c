@@ -37,22 +37,6 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 }
 
 static int
-core_alloc_tables(struct san_core *core)
-{
-	struct san_mem *mem = core->conf.mem;
-	uint32_t i;
-
-	core->slot_of_qp = san_mem_calloc(mem, core->conf.ulp.max_qps, sizeof(*core->slot_of_qp));
-	core->draining = san_mem_calloc(mem, core->conf.pdl.max_conns, sizeof(*core->draining));
-	core->streams = san_mem_calloc(mem, core->conf.ulp.max_qps, sizeof(core->streams[0]));
-	if (core->slot_of_qp == NULL || core->draining == NULL || core->streams == NULL)
-		return -ENOMEM;
-	for (i = 0; i < core->conf.ulp.max_qps; i++)
-		core->slot_of_qp[i] = NO_SLOT;
-	return 0;
-}
-
-static int
 create_layers(struct san_core *core, uint64_t now_ns)
 {
 	struct san_core_conf *conf = &core->conf;
@@ -130,19 +114,27 @@ san_core_set_sock_work(struct san_core *core)
 int
 san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out)
 {
+	struct san_mem *mem = conf->mem;
 	struct san_core *core;
+	uint32_t i;
 	int rc;
 
 	if (conf->mtu < 1024 || conf->mtu > 9000 || conf->pool == NULL)
 		return -EINVAL;
-	core = san_mem_aligned(conf->mem, sizeof(*core));
+	core = san_mem_aligned(mem, sizeof(*core));
 	if (core == NULL)
 		return -ENOMEM;
 	core->conf = *conf;
 	san_wheel_init(&core->stream_wheel, now_ns);
-	rc = core_alloc_tables(core);
-	if (rc == 0)
+	core->slot_of_qp = san_mem_calloc(mem, conf->ulp.max_qps, sizeof(*core->slot_of_qp));
+	core->draining = san_mem_calloc(mem, conf->pdl.max_conns, sizeof(*core->draining));
+	core->streams = san_mem_calloc(mem, conf->ulp.max_qps, sizeof(core->streams[0]));
+	rc = -ENOMEM;
+	if (core->slot_of_qp != NULL && core->draining != NULL && core->streams != NULL) {
+		for (i = 0; i < conf->ulp.max_qps; i++)
+			core->slot_of_qp[i] = NO_SLOT;
 		rc = create_layers(core, now_ns);
+	}
 	if (rc != 0) {
 		san_core_destroy(core);
 		return rc;
@@ -284,19 +276,10 @@ prefetch_conn(const struct san_core *core, uint32_t slot)
 		rte_prefetch0(tc + at);
 }
 
-static inline void
-prefetch_cid(const struct san_core *core, uint32_t cid)
-{
-	uint32_t slot = cid & core->pdl->slot_mask;
-
-	if (likely(slot < core->conf.pdl.max_conns))
-		prefetch_conn(core, slot);
-}
-
 static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
-	uint32_t cid, next;
+	uint32_t cid, next, slot;
 	uint16_t i, k;
 
 	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
@@ -306,8 +289,9 @@ rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
 		next = i + 1 < n ? san_wire_express_cid_at(pkts[i + 1]) : cid;
-		if (next != cid)
-			prefetch_cid(core, next);
+		slot = next & core->pdl->slot_mask;
+		if (next != cid && likely(slot < core->conf.pdl.max_conns))
+			prefetch_conn(core, slot);
 		k = san_express_rx(&core->express, cid, &pkts[i], n - i, now_ns);
 		core->drops[SAN_DROP_NONE] += k;
 		if (unlikely(k == 0)) {
@@ -454,21 +438,13 @@ tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	return k;
 }
 
-static void
-core_pad_frame(struct rte_mbuf *m, uint16_t len)
-{
-	char *dst = san_wire_payload(m, len);
-
-	SAN_VERIFY(dst != NULL);
-	memset(dst, 0, len);
-}
-
 static uint16_t
 tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
 	struct san_pdl_conn *c;
 	struct san_wire_pkt p;
 	uint16_t k = 0;
+	char *pad;
 
 	san_pdl_ack_release(core->pdl, now_ns);
 	while (k < n && san_pdl_has_acks(core->pdl) && has_mbuf(core)) {
@@ -477,8 +453,11 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			break;
 		pkts[k] = san_visit_spare_take(&core->spare);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
-		if (p.payload_len != 0) /* a PROBE that tests the path MTU */
-			core_pad_frame(pkts[k], p.payload_len);
+		if (p.payload_len != 0) { /* a PROBE that tests the path MTU */
+			pad = san_wire_payload(pkts[k], p.payload_len);
+			SAN_VERIFY(pad != NULL);
+			memset(pad, 0, p.payload_len);
+		}
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
 		else
@@ -532,14 +511,6 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 	return k;
 }
 
-static inline bool
-has_packets(const struct san_core *core, uint64_t now_ns)
-{
-	return san_pdl_sched_has_work(core->pdl) || san_inet_has_tx(core->inet) ||
-		san_cm_tx_pending(core->cm) || san_tl_has_nacks(core->tl) ||
-		now_ns >= san_pdl_ack_deadline_ns(core->pdl);
-}
-
 uint16_t
 san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
@@ -555,8 +526,10 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	san_ulp_qp_pump(core->ulp, now_ns);
 	while (unlikely((qp = san_ulp_qp_next_failed(core->ulp)) != SAN_QPN_NONE))
 		san_core_conn_abort(core, qp, now_ns);
-	if (!has_packets(core, now_ns)) /* most rounds */
-		return 0;
+	if (!san_pdl_sched_has_work(core->pdl) && !san_inet_has_tx(core->inet) &&
+	    !san_cm_tx_pending(core->cm) && !san_tl_has_nacks(core->tl) &&
+	    now_ns < san_pdl_ack_deadline_ns(core->pdl))
+		return 0; /* most rounds */
 	/* If both datagrams and connections have packets, each get one half. */
 	nb_inet = san_inet_tx_burst(core->inet, pkts,
 				    san_pdl_sched_has_work(core->pdl) ? n / 2 : n);

@@ -60,28 +60,15 @@ conn_established(struct san_core *core, const struct san_cm_change *cev, uint64_
 		san_core_stream_opened(s, now_ns);
 }
 
-static bool
-is_draining(const struct san_core *core, uint16_t slot)
+static struct core_drain *
+draining_of(const struct san_core *core, uint16_t slot)
 {
 	uint32_t i;
 
 	for (i = 0; i < core->nb_draining; i++)
 		if (core->draining[i].slot == slot)
-			return true;
-	return false;
-}
-
-static void
-draining_remove(struct san_core *core, uint16_t slot)
-{
-	uint32_t i;
-
-	for (i = 0; i < core->nb_draining; i++) {
-		if (core->draining[i].slot == slot) {
-			core->draining[i] = core->draining[--core->nb_draining];
-			return;
-		}
-	}
+			return &core->draining[i];
+	return NULL;
 }
 
 /* The connection has ended: every request completes before the owner gets the event. */
@@ -92,9 +79,12 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 	bool tried = cev->reason == RTSAN_R_TIMEOUT || cev->reason == RTSAN_R_PATH_MTU;
 	uint8_t status = tried ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
 	struct core_stream *s = san_core_stream_at(core, qp);
+	struct core_drain *d;
 
 	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
-	draining_remove(core, cev->slot);
+	d = draining_of(core, cev->slot);
+	if (d != NULL)
+		*d = core->draining[--core->nb_draining];
 	san_ulp_qp_unbind(core->ulp, qp);
 	if (s != NULL)
 		san_core_stream_ended(s, status, now_ns);
@@ -312,7 +302,7 @@ san_core_conn_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint6
 		return -ENOTCONN;
 	rc = san_cm_fsm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
 	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING &&
-	    !is_draining(core, (uint16_t)slot))
+	    draining_of(core, (uint16_t)slot) == NULL)
 		core->draining[core->nb_draining++] = (struct core_drain){.slot = (uint16_t)slot};
 	san_core_conn_cm_events(core, now_ns);
 	return rc;

@@ -67,21 +67,6 @@ core_stream_unlist_work(struct san_core *core)
 	return s;
 }
 
-static void
-unlist_one(struct core_stream *s)
-{
-	struct core_stream *last = s->core->stream_tail, *at;
-
-	if (!s->is_listed)
-		return;
-	/* One turn through the list: the others keep their order. */
-	do {
-		at = core_stream_unlist_work(s->core);
-		if (at != s)
-			core_stream_list_work(at);
-	} while (at != last);
-}
-
 struct core_stream *
 san_core_stream_at(const struct san_core *core, uint32_t qp)
 {
@@ -169,17 +154,6 @@ core_stream_new_session(struct core_stream *s, struct san_stream *session)
 	core_stream_list_work(s);
 }
 
-static int
-conf_check(const struct san_core_stream_conf *conf, struct san_stream_conf *own)
-{
-	if ((conf->qp.send_cq == NULL || conf->qp.recv_cq == NULL) != conf->is_sock)
-		return -EINVAL;
-	*own = conf->stream;
-	own->sq_depth = conf->qp.sq_depth;
-	own->rq_depth = conf->qp.rq_depth;
-	return san_stream_conf_check(own) == NULL ? 0 : -EINVAL;
-}
-
 int
 san_core_stream_create(struct san_core *core, const struct san_core_stream_conf *conf,
 		       uint64_t now_ns, uint32_t *qp)
@@ -189,9 +163,12 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 	struct core_stream *s;
 	int rc;
 
-	rc = conf_check(conf, &own);
-	if (rc != 0)
-		return rc;
+	own = conf->stream;
+	own.sq_depth = conf->qp.sq_depth;
+	own.rq_depth = conf->qp.rq_depth;
+	if ((conf->qp.send_cq == NULL || conf->qp.recv_cq == NULL) != conf->is_sock ||
+	    san_stream_conf_check(&own) != NULL)
+		return -EINVAL;
 	s = san_mem_calloc(core->conf.mem, 1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
@@ -243,8 +220,15 @@ static void
 stream_free(struct core_stream *s)
 {
 	struct san_core *core = s->core;
+	struct core_stream *last = core->stream_tail, *at;
 
-	unlist_one(s);
+	/* One turn through the list: the others keep their order. */
+	if (s->is_listed)
+		do {
+			at = core_stream_unlist_work(core);
+			if (at != s)
+				core_stream_list_work(at);
+		} while (at != last);
 	san_wheel_cancel(&core->stream_wheel, &s->timer);
 	if (s->send_cq != NULL) {
 		san_ulp_cq_drop(s->send_cq);
@@ -354,20 +338,6 @@ core_stream_give_wcs(struct core_stream *s)
 	return core_stream_give_kind(s, false, s->send_cq) && recvs;
 }
 
-/* Shut down sending, unless the application has done so. */
-static void
-core_stream_post_end(struct core_stream *s, uint64_t now_ns)
-{
-	struct san_ulp_wr wr;
-
-	if (san_stream_is_shut(s->session))
-		return;
-	memset(&wr, 0, sizeof(wr));
-	wr.wr_id = (uint64_t)(uintptr_t)s;
-	wr.op = SAN_WR_SHUTDOWN;
-	san_stream_post_send(s->session, &wr, 1, now_ns);
-}
-
 /* Arm the timer for the earliest deadline. */
 static void
 core_stream_arm(struct core_stream *s, bool is_full, uint64_t now_ns)
@@ -397,8 +367,12 @@ core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 	struct san_core *core = s->core;
 	bool is_full;
 
-	if (s->is_open && s->closing)
-		core_stream_post_end(s, now_ns);
+	/* Shut down sending, unless the application has done so. */
+	if (s->is_open && s->closing && !san_stream_is_shut(s->session))
+		san_stream_post_send(s->session,
+				     &(struct san_ulp_wr){.wr_id = (uintptr_t)s,
+							  .op = SAN_WR_SHUTDOWN},
+				     1, now_ns);
 	/* Do this after the end of the connection, too: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
