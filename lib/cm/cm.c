@@ -52,12 +52,6 @@ san_cm_conf_default(struct san_cm_conf *conf)
 }
 
 static bool
-is_table_valid(uint32_t size)
-{
-	return rte_is_power_of_2(size) && size <= SAN_STEER_TABLE_MAX;
-}
-
-static bool
 cm_is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 {
 	static const uint8_t no_secret[SAN_CM_SECRET];
@@ -71,7 +65,7 @@ cm_is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 		conf->cookie_slot_ns != 0 && conf->rate_per_ms != 0 &&
 		!san_cm_has_stream(conf->features) && conf->nb_ports <= SAN_WIRE_CM_PORTS &&
 		conf->path.dst_port != 0 &&
-		(conf->steer == NULL || is_table_valid(conf->steer->table_size));
+		(conf->steer == NULL || (rte_is_power_of_2(conf->steer->table_size) && conf->steer->table_size <= SAN_STEER_TABLE_MAX));
 }
 
 static int
@@ -441,24 +435,11 @@ san_cm_change_next(struct san_cm *cm, struct san_cm_change *change)
 }
 
 static void
-cm_fill_private(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
-{
-	const struct cm_private *p;
-	const struct cm_setup *s = san_cm_setup(cm, c);
-
-	if (ev->type == SAN_CM_EV_CONNECT_REQUEST || ev->type == SAN_CM_EV_REJECTED) {
-		ev->private_len = s->private_len;
-		memcpy(ev->private_data, s->private_data, s->private_len);
-	} else if (ev->type == SAN_CM_EV_ESTABLISHED && c->private_idx != CM_NO_PRIVATE) {
-		p = &cm->privates[c->private_idx];
-		ev->private_len = p->len;
-		memcpy(ev->private_data, p->data, p->len);
-	}
-}
-
-static void
 fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
 {
+	const struct cm_setup *s = san_cm_setup(cm, c);
+	const struct cm_private *p;
+
 	memset(ev, 0, sizeof(*ev));
 	ev->slot = c->slot;
 	ev->cookie = c->cookie;
@@ -466,14 +447,22 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 	ev->type = (uint8_t)__builtin_ctz(c->events);
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST) {
 		ev->listener = cm->listeners[c->listener].cookie;
-		ev->stream = san_cm_has_stream(san_cm_setup(cm, c)->agreed.features);
+		ev->stream = san_cm_has_stream(s->agreed.features);
 		ev->uid = c->peer_uid;
 	} else if (ev->type == SAN_CM_EV_ESTABLISHED) {
 		ev->uid = c->peer_uid;
+		if (c->private_idx != CM_NO_PRIVATE) {
+			p = &cm->privates[c->private_idx];
+			ev->private_len = p->len;
+			memcpy(ev->private_data, p->data, p->len);
+		}
 	} else {
 		ev->reason = c->reason;
 	}
-	cm_fill_private(cm, c, ev);
+	if (ev->type == SAN_CM_EV_CONNECT_REQUEST || ev->type == SAN_CM_EV_REJECTED) {
+		ev->private_len = s->private_len;
+		memcpy(ev->private_data, s->private_data, s->private_len);
+	}
 }
 
 bool

@@ -200,19 +200,6 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	return SAN_DROP_NONE;
 }
 
-/** The connection that an earlier copy of this REQ created. */
-static struct san_cm_conn *
-find_attempt(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-	     uint64_t now_ns)
-{
-	struct san_cm_conn *c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag);
-
-	if (c == NULL || !c->passive || c->xid != msg->xid ||
-	    (c->is_ghost && now_ns >= c->expires_ns))
-		return NULL;
-	return c;
-}
-
 static enum san_drop
 rx_req(struct san_cm *cm, const struct cm_step *s)
 {
@@ -234,8 +221,10 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 			return SAN_DROP_CM_COOKIE;
 		}
 		cm_rx_note_known(cm, &p->src);
-		c = find_attempt(cm, p, msg, s->now_ns);
-		if (c != NULL)
+		c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag);
+		/* an earlier copy of this REQ may have created it */
+		if (c != NULL && c->passive && c->xid == msg->xid &&
+		    (!c->is_ghost || s->now_ns < c->expires_ns))
 			return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
 	}
 	l = san_cm_listen_find(cm, msg->service, p->pkey, &reason);

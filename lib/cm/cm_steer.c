@@ -47,31 +47,21 @@ steer_hash_udp_port(const uint8_t *key, uint32_t at, uint16_t udp_port)
 	return steer_toeplitz(key, at, b, sizeof(b));
 }
 
-/* Hash of all but the source port; *at*: bit offset of that port. */
-static uint32_t
-hash_rest(const struct san_cm_steer *s, const struct san_ip *src, const struct san_ip *dst,
-	  uint16_t dst_port, uint32_t *at)
-{
-	uint32_t off = san_wire_ip_is_v4(src) ? V4_OFF : 0;
-	uint32_t len = (uint32_t)sizeof(src->b) - off;
-
-	*at = 2 * 8 * len;
-	return steer_toeplitz(s->key, 0, src->b + off, len) ^
-		steer_toeplitz(s->key, 8 * len, dst->b + off, len) ^
-		steer_hash_udp_port(s->key, *at + PORT_BITS, dst_port);
-}
-
 uint8_t
 san_cm_steer_udp_ports(const struct san_cm_steer *s, uint16_t queue, const struct san_ip *src,
 		       const struct san_ip *dst, uint16_t dst_port, uint32_t first,
 		       uint16_t ports[SAN_WIRE_CM_PORTS])
 {
-	uint32_t at, rest, h, i;
+	uint32_t off = san_wire_ip_is_v4(src) ? V4_OFF : 0;
+	uint32_t len = (uint32_t)sizeof(src->b) - off;
+	uint32_t at = 2 * 8 * len, rest, h, i; /* *at*: bit offset of the source port */
 	uint8_t n = 0;
 
 	if (!(san_wire_ip_is_v4(src) ? s->v4 : s->v6))
 		return 0;
-	rest = hash_rest(s, src, dst, dst_port, &at);
+	rest = steer_toeplitz(s->key, 0, src->b + off, len) ^
+		steer_toeplitz(s->key, 8 * len, dst->b + off, len) ^
+		steer_hash_udp_port(s->key, at + PORT_BITS, dst_port);
 	for (i = 0; i < NB_PORTS && n < SAN_WIRE_CM_PORTS; i++) {
 		uint16_t udp_port = (uint16_t)(PORT_FIRST + (first + i) % NB_PORTS);
 

@@ -20,20 +20,6 @@ cm_tx_fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
 	memcpy(msg->private_data, setup->private_data, setup->private_len);
 }
 
-/** Source ports that bring the peer's packets here: always the same ones. (RULE-13) */
-static void
-fill_udp_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *msg)
-{
-	if (cm->conf.steer != NULL)
-		msg->nb_ports = san_cm_steer_udp_ports(
-			cm->conf.steer, cm->conf.queue, &pc->path.dst, &pc->path.src,
-			cm->conf.path.dst_port, pc->tag >> 1, msg->ports);
-	if (msg->nb_ports != 0)
-		return;
-	msg->nb_ports = (uint8_t)cm->conf.nb_ports;
-	memcpy(msg->ports, cm->conf.ports, sizeof(msg->ports));
-}
-
 static void
 cm_tx_fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire_cm *msg)
 {
@@ -57,7 +43,15 @@ cm_tx_fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct sa
 	msg->keepalive_ms = c->keepalive_ms;
 	msg->service = setup->service;
 	memcpy(msg->cookie, setup->cookie, sizeof(msg->cookie));
-	fill_udp_ports(cm, pc, msg);
+	/* Source ports that bring the peer's packets here: always the same ones. (RULE-13) */
+	if (cm->conf.steer != NULL)
+		msg->nb_ports = san_cm_steer_udp_ports(
+			cm->conf.steer, cm->conf.queue, &pc->path.dst, &pc->path.src,
+			cm->conf.path.dst_port, pc->tag >> 1, msg->ports);
+	if (msg->nb_ports == 0) {
+		msg->nb_ports = (uint8_t)cm->conf.nb_ports;
+		memcpy(msg->ports, cm->conf.ports, sizeof(msg->ports));
+	}
 	cm_tx_fill_private(msg, setup);
 }
 

@@ -12,7 +12,7 @@
  *   accepting()    the same for one record of the other side. cm_fsm.c: san_cm_fsm_accept_peer(),
  *                  san_cm_fsm_reject(), act_forget(), act_refuse_again()
  *   attempt()      what names an attempt and no acceptor yet. cm_rx.c: rx_req(),
- *                  find_attempt(), add_request(), answer_cookie(), answer_rej(),
+ *                  add_request(), answer_cookie(), answer_rej(),
  *                  rx_reset() at the accepting side; cm_fsm.c: act_cookie(), act_rejected()
  *   pair()         what names both. cm_rx.c: find_conn(), rx_rep(), cm_rx_conn_msg(),
  *                  rx_reset(), san_cm_rx_implicit_rtu(), san_cm_rx_answer_reset();
