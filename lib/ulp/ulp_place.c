@@ -172,27 +172,14 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-/** Copy directly to the destination: the only copy on receive. */
-static uint8_t
-ulp_place_copy_in(const struct san_ulp_mr *mr, uint64_t addr, const struct rte_mbuf *m,
-		  uint16_t off, uint16_t len)
-{
-	uint8_t *dst = san_ulp_mr_at(mr, addr);
-	const void *src = rte_pktmbuf_read(m, off, len, dst);
-
-	if (unlikely(src == NULL))
-		return SAN_ST_LENGTH;
-	if (likely(src != dst))
-		memcpy(dst, src, len);
-	return SAN_ST_OK;
-}
-
 uint8_t
 san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
 		      uint16_t off, uint16_t len)
 {
 	struct san_ulp *ulp = arg;
 	uint8_t status = SAN_ST_OK;
+	const void *src;
+	uint8_t *dst;
 
 	if (len == 0)
 		return SAN_ST_OK;
@@ -211,7 +198,13 @@ san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct r
 
 		if (unlikely(mr == NULL))
 			return SAN_ST_REVOKED;
-		status = ulp_place_copy_in(mr, r->addr + offset, m, off, len);
+		/* directly to the destination: the only copy on receive */
+		dst = san_ulp_mr_at(mr, r->addr + offset);
+		src = rte_pktmbuf_read(m, off, len, dst);
+		if (unlikely(src == NULL))
+			return SAN_ST_LENGTH;
+		if (likely(src != dst))
+			memcpy(dst, src, len);
 	}
 	if (likely(status == SAN_ST_OK))
 		ulp->stats.nb_placed_bytes += len;
@@ -261,15 +254,6 @@ san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
  * ---- express: pushes of one packet ----
  */
 
-/* The next receive. NULL: none is posted, or the CQ has no entry for it. */
-static const struct san_ulp_rqe *
-next_recv(const struct san_ulp_qp *qp)
-{
-	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_has_room(qp->recv_cq))
-		return NULL;
-	return &qp->rqes[qp->rq[qp->rq_head & (qp->rq_depth - 1)]];
-}
-
 void
 san_ulp_place_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x)
 {
@@ -304,17 +288,18 @@ bool
 san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 		      struct san_ulp_express *x)
 {
-	const struct san_ulp_rqe *e;
+	const struct san_ulp_qp *qp = x->qp;
 
-	if (unlikely(x->qp == NULL))
+	if (unlikely(qp == NULL))
 		return false;
 	x->kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
 	if (x->kind == SAN_KIND_PUSH)
 		return may_push(ulp, p, x);
-	e = next_recv(x->qp);
-	if (e == NULL)
+	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_has_room(qp->recv_cq))
 		return false;
-	return x->kind == SAN_KIND_SEND ? p->length <= e->room : may_push(ulp, p, x);
+	if (x->kind != SAN_KIND_SEND)
+		return may_push(ulp, p, x);
+	return p->length <= qp->rqes[qp->rq[qp->rq_head & (qp->rq_depth - 1)]].room;
 }
 
 /* For a push of no bytes *dst* is invalid: it needs no region. */

@@ -393,28 +393,24 @@ sgl_names_key(const struct san_ulp_sgl *l, uint32_t key)
 	return false;
 }
 
-static bool
-qp_names_key(const struct san_ulp_qp *qp, uint32_t key)
-{
-	uint32_t i;
-
-	for (i = 0; i < qp->sq_depth; i++)
-		if (qp->wqes[i].used && sgl_names_key(&qp->wqes[i].sgl, key))
-			return true;
-	for (i = 0; i < qp->rq_depth; i++)
-		if (qp->rqes[i].state != SAN_RQE_FREE && sgl_names_key(&qp->rqes[i].sgl, key))
-			return true;
-	return false;
-}
-
 bool
 san_ulp_qp_names_key(const struct san_ulp *ulp, uint32_t key)
 {
-	uint32_t i;
+	const struct san_ulp_qp *qp;
+	uint32_t at, i;
 
-	for (i = 0; i < ulp->conf.max_qps; i++)
-		if (ulp->qps[i] != NULL && qp_names_key(ulp->qps[i], key))
-			return true;
+	for (at = 0; at < ulp->conf.max_qps; at++) {
+		qp = ulp->qps[at];
+		if (qp == NULL)
+			continue;
+		for (i = 0; i < qp->sq_depth; i++)
+			if (qp->wqes[i].used && sgl_names_key(&qp->wqes[i].sgl, key))
+				return true;
+		for (i = 0; i < qp->rq_depth; i++)
+			if (qp->rqes[i].state != SAN_RQE_FREE &&
+			    sgl_names_key(&qp->rqes[i].sgl, key))
+				return true;
+	}
 	return false;
 }
 
@@ -448,32 +444,24 @@ san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_rec
 	return n;
 }
 
-/*
- * Flush ended queue pairs that wait for room in a CQ, when there is room. Each full queue is
- * checked once, a few per round, in turn (RT-36).
- */
-static void
-flush_waiting(struct san_ulp *ulp)
-{
-	struct san_ulp_cq *cq;
-	uint32_t i;
-
-	for (i = 0; i < FULL_VISITS && (cq = TAILQ_FIRST(&ulp->fulls)) != NULL; i++) {
-		TAILQ_REMOVE(&ulp->fulls, cq, full_link);
-		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
-		while (!TAILQ_EMPTY(&cq->full) && san_ulp_cq_has_room(cq))
-			ulp_qp_flush_recvs(ulp, TAILQ_FIRST(&cq->full));
-	}
-}
-
 void
 san_ulp_qp_pump(struct san_ulp *ulp, uint64_t now_ns)
 {
 	struct san_ulp_qp *last = TAILQ_LAST(&ulp->pump, san_ulp_qps);
 	struct san_ulp_qp *qp;
+	struct san_ulp_cq *cq;
+	uint32_t i;
 
-	if (unlikely(!TAILQ_EMPTY(&ulp->fulls)))
-		flush_waiting(ulp);
+	/*
+	 * Flush ended queue pairs that wait for room in a CQ, when there is room. Each full queue
+	 * is checked once, a few per round, in turn (RT-36).
+	 */
+	for (i = 0; unlikely((cq = TAILQ_FIRST(&ulp->fulls)) != NULL) && i < FULL_VISITS; i++) {
+		TAILQ_REMOVE(&ulp->fulls, cq, full_link);
+		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
+		while (!TAILQ_EMPTY(&cq->full) && san_ulp_cq_has_room(cq))
+			ulp_qp_flush_recvs(ulp, TAILQ_FIRST(&cq->full));
+	}
 	/* Queue pairs marked meanwhile are left to the next loop, or this one might never end. */
 	do {
 		qp = TAILQ_FIRST(&ulp->pump);

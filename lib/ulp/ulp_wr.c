@@ -148,30 +148,20 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 	rte_prefetch0(e->sge);
 }
 
-/*
- * Number of the *n* requests posted now that can be submitted without the send queue: it is empty,
- * and tl has room for them.
- */
-static inline uint32_t
-ulp_wr_room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
-{
-	if (qp->state != SAN_ULP_QP_BOUND || qp->blocked || qp->sq_head != qp->sq_tail)
-		return 0;
-	return san_tl_initiator_plain_room(ulp->tl, qp->slot, n);
-}
-
 uint32_t
 san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
 		uint64_t now_ns)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
-	uint32_t i, room, nb_submitted = 0;
+	uint32_t i, room = 0, nb_submitted = 0;
 	uint64_t cookie;
 
 	if (qp == NULL)
 		return 0;
 	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
-	room = ulp_wr_room_for(ulp, qp, n);
+	/* how many can be submitted without the send queue: it is empty, and tl has room for them */
+	if (qp->state == SAN_ULP_QP_BOUND && !qp->blocked && qp->sq_head == qp->sq_tail)
+		room = san_tl_initiator_plain_room(ulp->tl, qp->slot, n);
 	for (i = 0; i < n; i++) {
 		struct san_ulp_wqe *e;
 		uint16_t at;
@@ -204,19 +194,6 @@ san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, 
 	return i;
 }
 
-/* Next request to tl: all of it, or the next piece of a pull, which is stored in *piece*. */
-static inline const struct san_tl_req *
-next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_req *piece)
-{
-	if (likely(e->req.type != SAN_TL_PULL))
-		return &e->req;
-	*piece = e->req;
-	piece->length = RTE_MIN(e->req.length - e->submitted, ulp->conf.pull_piece);
-	piece->addr += e->submitted;
-	piece->cookie += e->submitted;
-	return piece;
-}
-
 void
 san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 {
@@ -226,7 +203,14 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 	while (!qp->blocked && qp->sq_head != qp->sq_tail) {
 		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]];
 
-		req = next_req(ulp, e, &piece);
+		req = &e->req;
+		if (unlikely(req->type == SAN_TL_PULL)) { /* the next piece */
+			piece = e->req;
+			piece.length = RTE_MIN(piece.length - e->submitted, ulp->conf.pull_piece);
+			piece.addr += e->submitted;
+			piece.cookie += e->submitted;
+			req = &piece;
+		}
 		/* set it before the call: tl may call room() inside, which clears it */
 		qp->blocked = true;
 		if (san_tl_initiator_submit(ulp->tl, qp->slot, req, now_ns) != 0)
