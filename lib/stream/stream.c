@@ -114,19 +114,6 @@ san_stream_bytes_max(const struct san_stream_conf *conf)
 }
 
 static void
-place_tables(struct san_stream *s, const size_t at[5])
-{
-	uint8_t *mem = (uint8_t *)s;
-
-	s->tx.sq = (struct stream_sqe *)(mem + at[0]);
-	s->rx.rq = (struct stream_rqe *)(mem + at[1]);
-	s->rpool.bufs = (struct stream_buf *)(mem + at[2]);
-	s->spool.bufs = (struct stream_buf *)(mem + at[3]);
-	s->cr.held = (uint16_t *)(mem + at[4]);
-	s->cr.held_mask = (uint32_t)((s->bytes - at[4]) / sizeof(uint16_t)) - 1;
-}
-
-static void
 set_conf(struct san_stream *s, const struct san_stream_conf *conf)
 {
 	s->conf = *conf;
@@ -155,6 +142,7 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 {
 	struct san_stream *s;
 	size_t at[5], bytes;
+	uint8_t *mem;
 	int rc;
 
 	if (san_stream_conf_check(conf) != NULL)
@@ -168,7 +156,13 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 	s->arg = arg;
 	s->stuck = STREAM_NONE;
 	s->rx.cls = SAN_SM_MODES;
-	place_tables(s, at);
+	mem = (uint8_t *)s;
+	s->tx.sq = (struct stream_sqe *)(mem + at[0]);
+	s->rx.rq = (struct stream_rqe *)(mem + at[1]);
+	s->rpool.bufs = (struct stream_buf *)(mem + at[2]);
+	s->spool.bufs = (struct stream_buf *)(mem + at[3]);
+	s->cr.held = (uint16_t *)(mem + at[4]);
+	s->cr.held_mask = (uint32_t)((s->bytes - at[4]) / sizeof(uint16_t)) - 1;
 	set_conf(s, conf);
 	rc = san_stream_pool_init(s, &s->rpool, (uint16_t)(conf->nb_recv + conf->nb_store),
 				  conf->msg_size);
@@ -279,18 +273,6 @@ san_stream_on_open(struct san_stream *s, bool accepted, uint64_t now_ns)
 	s->accepted = accepted;
 }
 
-static void
-on_receive(struct san_stream *s, uint16_t at, const struct san_ulp_wc *wc, uint64_t now_ns)
-{
-	s->cr.nb_posted--;
-	if (wc->status != 0 || s->fault != NULL) {
-		san_stream_pool_put(s, &s->rpool, at);
-		return;
-	}
-	s->cr.other--;
-	san_stream_msg_receive(s, at, wc->byte_len, now_ns);
-}
-
 void
 san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t now_ns)
 {
@@ -308,7 +290,13 @@ san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t n
 		san_stream_break(s, faults[req]);
 	switch (req) {
 	case STREAM_REQ_RECV:
-		on_receive(s, low, wc, now_ns);
+		s->cr.nb_posted--;
+		if (wc->status != 0 || s->fault != NULL) {
+			san_stream_pool_put(s, &s->rpool, low);
+			break;
+		}
+		s->cr.other--;
+		san_stream_msg_receive(s, low, wc->byte_len, now_ns);
 		break;
 	case STREAM_REQ_SEND:
 		san_stream_pool_put(s, &s->spool, low);

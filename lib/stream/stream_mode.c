@@ -69,12 +69,6 @@ san_stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns)
 	stream_mode_set(s, SAN_SM_DISCOVERY, why, now_ns);
 }
 
-static bool
-stream_mode_can_offer(const struct san_stream *s)
-{
-	return s->peer_can_read && s->conf.read != RTSAN_STREAM_READ_NEVER;
-}
-
 uint8_t
 san_stream_mode_way(struct san_stream *s, uint64_t now_ns)
 {
@@ -88,7 +82,8 @@ san_stream_mode_way(struct san_stream *s, uint64_t now_ns)
 		way = STREAM_WAY_NOTICED; /* large receive mode was set by option */
 	if (way == STREAM_WAY_NEW && s->conf.read == RTSAN_STREAM_READ_ALWAYS)
 		way = STREAM_WAY_OFFERED;
-	if (way == STREAM_WAY_OFFERED && !stream_mode_can_offer(s))
+	if (way == STREAM_WAY_OFFERED &&
+	    (!s->peer_can_read || s->conf.read == RTSAN_STREAM_READ_NEVER))
 		way = s->tx.mode == SAN_SM_LARGE_RECV ? STREAM_WAY_NEW : STREAM_WAY_NOTICED;
 	return way;
 }

@@ -70,21 +70,6 @@ has_to_say(struct san_stream *s, uint64_t now_ns)
 		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_reported != SAN_SM_LARGE_RECV);
 }
 
-static void
-put_wdones(struct san_stream *s, struct san_sm *m)
-{
-	struct stream_tx *tx = &s->tx;
-
-	while (m->nb_wdone < SAN_SM_WDONES && wdone_ready(s)) {
-		const struct stream_wdone *w = &tx->wdone[tx->wdone_head % STREAM_WDONES];
-
-		m->flags |= SAN_SM_WDONE;
-		m->wdone[m->nb_wdone].id = w->id;
-		m->wdone[m->nb_wdone++].bytes = w->bytes;
-		tx->wdone_head++;
-	}
-}
-
 /* Put *flag* into the message if *due* is set, and clear it. True if it was set. */
 static bool
 msg_take_flag(bool *due, struct san_sm *m, uint32_t flag)
@@ -99,9 +84,16 @@ msg_take_flag(bool *due, struct san_sm *m, uint32_t flag)
 static void
 put_parts(struct san_stream *s, struct san_sm *m)
 {
+	const struct stream_wdone *w;
+
 	m->flags |= s->facts;
 	s->facts = 0;
-	put_wdones(s, m);
+	while (m->nb_wdone < SAN_SM_WDONES && wdone_ready(s)) {
+		w = &s->tx.wdone[s->tx.wdone_head++ % STREAM_WDONES];
+		m->flags |= SAN_SM_WDONE;
+		m->wdone[m->nb_wdone].id = w->id;
+		m->wdone[m->nb_wdone++].bytes = w->bytes;
+	}
 	if (msg_take_flag(&s->rdone_due, m, SAN_SM_RDONE)) {
 		m->rdone.id = s->rdone.id;
 		m->rdone.bytes = s->rdone.bytes;
@@ -123,18 +115,6 @@ put_parts(struct san_stream *s, struct san_sm *m)
 	if (s->tx.wdone_head == s->tx.wdone_tail &&
 	    msg_take_flag(&s->cancelled_due, m, SAN_SM_CANCELLED))
 		m->cancelled = s->tx.cancelled;
-}
-
-static void
-build_hello(struct san_stream *s, struct san_sm *m)
-{
-	m->flags = SAN_SM_HELLO | (s->accepted ? SAN_SM_ACCEPTOR : 0);
-	m->hello.nb_store = s->conf.nb_store;
-	m->hello.nb_adv = STREAM_ADVS;
-	m->hello.msg_size = s->rpool.size;
-	m->hello.threshold = s->threshold;
-	m->hello.can_read = s->caps.can_read;
-	s->hello_sent = true;
 }
 
 static void
@@ -210,10 +190,17 @@ msg_send_one(struct san_stream *s, uint16_t at, enum stream_want want, bool upda
 
 	san_stream_spend(s, STREAM_STEP_BYTES);
 	b->state = STREAM_BUF_POSTED;
-	if (!s->hello_sent)
-		build_hello(s, &m);
-	else if (san_stream_credit_left(s) > 1)
+	if (!s->hello_sent) {
+		m.flags = SAN_SM_HELLO | (s->accepted ? SAN_SM_ACCEPTOR : 0);
+		m.hello.nb_store = s->conf.nb_store;
+		m.hello.nb_adv = STREAM_ADVS;
+		m.hello.msg_size = s->rpool.size;
+		m.hello.threshold = s->threshold;
+		m.hello.can_read = s->caps.can_read;
+		s->hello_sent = true;
+	} else if (san_stream_credit_left(s) > 1) {
 		msg_build(s, want, &m, b);
+	}
 	if (m.len > 0)
 		san_stream_msg_stall(s, STREAM_STALL_NONE);
 	if (update && m.len == 0)

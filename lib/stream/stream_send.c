@@ -217,28 +217,25 @@ copy_waiting(struct san_stream *s)
 	}
 }
 
-static void
-cancel_one(struct san_stream *s, struct stream_sqe *e)
-{
-	if (e->done || e->copied || e->copying || e->fin) /* an end is not cancelled */
-		return;
-	/* An announced urgent byte must be sent, but the application need not wait for it. */
-	if (e->oob && e->status == 0) {
-		e->let_go = e->inlined;
-		return;
-	}
-	e->cancelled = true;
-	if (e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED)
-		s->facts |= SAN_SM_WITHDRAW;
-}
-
 void
 san_stream_send_cancel(struct san_stream *s)
 {
+	struct stream_sqe *e;
 	uint32_t at;
 
-	for (at = s->tx.cur; at != s->tx.tail; at++)
-		cancel_one(s, san_stream_sqe(s, at));
+	for (at = s->tx.cur; at != s->tx.tail; at++) {
+		e = san_stream_sqe(s, at);
+		if (e->done || e->copied || e->copying || e->fin) /* an end is not cancelled */
+			continue;
+		/* An announced urgent byte must be sent, but the application need not wait for it. */
+		if (e->oob && e->status == 0) {
+			e->let_go = e->inlined;
+			continue;
+		}
+		e->cancelled = true;
+		if (e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED)
+			s->facts |= SAN_SM_WITHDRAW;
+	}
 }
 
 void
@@ -391,19 +388,6 @@ stream_send_fail_entry(struct san_stream *s, struct stream_sqe *e)
 	stream_send_finish_entry(s, e, RTSAN_WC_NO_BUFFERS);
 }
 
-/* Decide how to send a large send for which no buffer is known. */
-static void
-stream_send_decide_way(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
-{
-	e->plan = san_stream_mode_way(s, now_ns);
-	if (e->plan == STREAM_WAY_MESSAGES)
-		e->way = e->plan;
-	else if (e->plan == STREAM_WAY_NEW)
-		san_stream_msg_stall(s, STREAM_STALL_SET);
-	else if (!stream_send_prepare(s, e, e->plan))
-		stream_send_fail_entry(s, e);
-}
-
 /* Returns false if more of *cur* may be possible at once. */
 static bool
 go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
@@ -419,8 +403,15 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 	if (e->done || e->copying)
 		return true;
 	if (!san_stream_adv_any(s)) {
-		if (e->way == STREAM_WAY_NEW)
-			stream_send_decide_way(s, e, now_ns);
+		if (e->way != STREAM_WAY_NEW)
+			return true;
+		e->plan = san_stream_mode_way(s, now_ns);
+		if (e->plan == STREAM_WAY_MESSAGES)
+			e->way = e->plan;
+		else if (e->plan == STREAM_WAY_NEW)
+			san_stream_msg_stall(s, STREAM_STALL_SET);
+		else if (!stream_send_prepare(s, e, e->plan))
+			stream_send_fail_entry(s, e);
 		return true;
 	}
 	if (stream_send_prepare(s, e, STREAM_WAY_NEW))

@@ -32,23 +32,11 @@ san_stream_show_why_name(uint8_t why)
 	return why < SAN_STREAM_WHYS ? why_names[why] : "unknown";
 }
 
-static void
-view_changes(const struct san_stream *s, struct san_stream_view *out)
-{
-	uint32_t i, from = 0;
-
-	out->nb_change = s->nb_change;
-	if (out->nb_change > SAN_STREAM_EVENTS) {
-		from = out->nb_change - SAN_STREAM_EVENTS;
-		out->nb_change = SAN_STREAM_EVENTS;
-	}
-	for (i = 0; i < out->nb_change; i++)
-		out->change[i] = s->change[(from + i) % SAN_STREAM_EVENTS];
-}
-
 void
 san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 {
+	uint32_t i, nb = s->nb_change < SAN_STREAM_EVENTS ? s->nb_change : SAN_STREAM_EVENTS;
+
 	*out = (struct san_stream_view){
 		.mode = s->tx.mode,
 		.peer_mode = s->rx.mode,
@@ -64,9 +52,11 @@ san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 		.nb_sends = s->tx.tail - s->tx.notified,
 		.nb_recvs = s->rx.tail - s->rx.head,
 		.nb_advs = s->tx.adv_tail - s->tx.adv_head,
+		.nb_change = nb,
 		.stats = s->stats,
 	};
-	view_changes(s, out);
+	for (i = 0; i < nb; i++)
+		out->change[i] = s->change[(s->nb_change - nb + i) % SAN_STREAM_EVENTS];
 }
 
 static bool

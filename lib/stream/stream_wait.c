@@ -34,11 +34,13 @@ san_stream_wait_for_data(const struct san_stream *s)
 	return false;
 }
 
-static uint32_t
-events_now(const struct san_stream *s)
+void
+san_stream_wait_run(struct san_stream *s)
 {
-	uint32_t ev = 0;
+	uint32_t i = 0, ev = 0;
 
+	if (s->nb_waits == 0)
+		return;
 	if (s->rx.nb_unread > 0 || s->rx.fin || s->over)
 		ev |= RTSAN_STREAM_READABLE;
 	if (san_stream_send_is_idle(s) || s->over)
@@ -47,17 +49,6 @@ events_now(const struct san_stream *s)
 		ev |= RTSAN_STREAM_URGENT;
 	if (s->over)
 		ev |= RTSAN_STREAM_ENDED;
-	return ev;
-}
-
-void
-san_stream_wait_run(struct san_stream *s)
-{
-	uint32_t i = 0, ev;
-
-	if (s->nb_waits == 0)
-		return;
-	ev = events_now(s);
 	while (i < s->nb_waits) {
 		struct stream_wait *w = &s->wait[i];
 		uint32_t hit = ev & (w->events | RTSAN_STREAM_ENDED);
@@ -72,17 +63,6 @@ san_stream_wait_run(struct san_stream *s)
 		/* in the order of posting */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
 	}
-}
-
-static void
-stream_wait_post_wait(struct san_stream *s, const struct san_ulp_wr *wr)
-{
-	if (s->nb_waits == SAN_STREAM_WAIT_MAX) {
-		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_WAIT, RTSAN_WC_NO_BUFFERS, 0,
-				     0);
-		return;
-	}
-	s->wait[s->nb_waits++] = (struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
 }
 
 static void
@@ -101,22 +81,6 @@ post_cancel(struct san_stream *s, const struct san_ulp_wr *wr)
 		s->nb_waits = 0;
 	}
 	stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_CANCEL, 0, wr->imm, 0);
-}
-
-static void
-stream_wait_post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
-{
-	struct stream_urgent *u = &s->urg;
-	uint8_t status = 0;
-
-	if (!u->announced)
-		status = RTSAN_WC_INVALID;
-	else if (!u->there)
-		status = RTSAN_WC_AGAIN;
-	stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_URGENT, status, u->byte,
-			     status == 0);
-	if (status == 0)
-		u->announced = u->there = false;
 }
 
 static uint8_t
@@ -153,18 +117,31 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 bool
 san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 {
+	struct stream_urgent *u = &s->urg;
+	uint8_t status;
+
 	/* Each one completes once; a cancel also completes all waits. */
 	if (s->done_tail - s->done_head + s->nb_waits + 2 > STREAM_DONES)
 		return false;
 	switch (wr->op) {
 	case SAN_WR_WAIT:
-		stream_wait_post_wait(s, wr);
+		if (s->nb_waits == SAN_STREAM_WAIT_MAX)
+			stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_WAIT,
+					     RTSAN_WC_NO_BUFFERS, 0, 0);
+		else
+			s->wait[s->nb_waits++] =
+				(struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
 		break;
 	case SAN_WR_CANCEL:
 		post_cancel(s, wr);
 		break;
 	case SAN_WR_URGENT:
-		stream_wait_post_urgent(s, wr);
+		status = !u->announced ? RTSAN_WC_INVALID : !u->there ? RTSAN_WC_AGAIN :
+									0;
+		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_URGENT, status, u->byte,
+				     status == 0);
+		if (status == 0)
+			u->announced = u->there = false;
 		break;
 	case SAN_WR_GIVE_BACK:
 		stream_wait_ctl_done(
