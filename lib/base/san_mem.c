@@ -163,18 +163,6 @@ mem_take_free(struct san_mem *mem, size_t bytes)
 	return NULL;
 }
 
-/* Take zeroed memory at the end. */
-static void *
-mem_grow_area(struct san_mem *mem, size_t bytes)
-{
-	void *p = (uint8_t *)mem + mem->used;
-
-	if (bytes > mem->max - mem->used)
-		return NULL;
-	mem->used += bytes;
-	return p;
-}
-
 static void
 mem_enter(struct san_mem *mem)
 {
@@ -196,8 +184,10 @@ mem_take_block(struct san_mem *mem, size_t bytes)
 	bytes = round_up(bytes != 0 ? bytes : 1);
 	mem_enter(mem);
 	p = mem_take_free(mem, bytes);
-	if (p == NULL)
-		p = mem_grow_area(mem, bytes);
+	if (p == NULL && bytes <= mem->max - mem->used) { /* zeroed memory at the end */
+		p = (uint8_t *)mem + mem->used;
+		mem->used += bytes;
+	}
 	mem_leave(mem);
 	return p;
 }

@@ -166,20 +166,6 @@ deal_out(struct san_wheel *w, uint32_t level, uint32_t slot)
 	}
 }
 
-/** Step to *tick*, before which no slot is due or must be distributed. */
-static void
-step_to(struct san_wheel *w, uint64_t tick)
-{
-	uint64_t differ = w->tick ^ tick;
-	uint32_t level;
-
-	w->tick = tick;
-	for (level = SAN_WHEEL_LEVELS - 1; level > 0; level--) {
-		if (differ >> (DIGIT_BITS * level) != 0)
-			deal_out(w, level, wheel_digit(tick, level));
-	}
-}
-
 void
 san_wheel_init(struct san_wheel *w, uint64_t now_ns)
 {
@@ -217,7 +203,8 @@ san_wheel_take(struct san_wheel *w, uint64_t now_ns)
 
 	for (;;) {
 		struct san_timer *t = w->slot[0][wheel_digit(w->tick, 0)];
-		uint64_t next;
+		uint64_t next, differ;
+		uint32_t level;
 
 		if (t != NULL) {
 			unlink_timer(w, t);
@@ -230,7 +217,12 @@ san_wheel_take(struct san_wheel *w, uint64_t now_ns)
 				w->tick = target;
 			return NULL;
 		}
-		step_to(w, next);
+		/* before *next* no slot is due or must be distributed */
+		differ = w->tick ^ next;
+		w->tick = next;
+		for (level = SAN_WHEEL_LEVELS - 1; level > 0; level--)
+			if (differ >> (DIGIT_BITS * level) != 0)
+				deal_out(w, level, wheel_digit(next, level));
 	}
 }
 
