@@ -14,13 +14,13 @@ struct flow;
 struct rpc;
 
 enum client_state {
-	CLIENT_CTL,      /**< the control connection is set up */
-	CLIENT_DATA,     /**< the data connections are set up */
-	CLIENT_TRAFFIC,  /**< new messages are posted */
-	CLIENT_DRAIN,    /**< messages in flight complete */
-	CLIENT_END,      /**< the two sides compare */
-	CLIENT_CLOSE,    /**< connections disconnect */
-	CLIENT_OVER,     /**< everything is released, the results are valid */
+	CLIENT_CTL,     /**< the control connection is set up */
+	CLIENT_DATA,    /**< the data connections are set up */
+	CLIENT_TRAFFIC, /**< new messages are posted */
+	CLIENT_DRAIN,   /**< messages in flight complete */
+	CLIENT_END,     /**< the two sides compare */
+	CLIENT_CLOSE,   /**< connections disconnect */
+	CLIENT_OVER,    /**< everything is released, the results are valid */
 };
 
 struct client;

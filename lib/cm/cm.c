@@ -65,7 +65,9 @@ cm_is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 		conf->cookie_slot_ns != 0 && conf->rate_per_ms != 0 &&
 		!san_cm_has_stream(conf->features) && conf->nb_ports <= SAN_WIRE_CM_PORTS &&
 		conf->path.dst_port != 0 &&
-		(conf->steer == NULL || (rte_is_power_of_2(conf->steer->table_size) && conf->steer->table_size <= SAN_STEER_TABLE_MAX));
+		(conf->steer == NULL ||
+		 (rte_is_power_of_2(conf->steer->table_size) &&
+		  conf->steer->table_size <= SAN_STEER_TABLE_MAX));
 }
 
 static int

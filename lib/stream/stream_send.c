@@ -227,7 +227,7 @@ san_stream_send_cancel(struct san_stream *s)
 		e = san_stream_sqe(s, at);
 		if (e->done || e->copied || e->copying || e->fin) /* an end is not cancelled */
 			continue;
-		/* An announced urgent byte must be sent, but the application need not wait for it. */
+		/* An announced urgent byte must be sent, but its completion need not wait. */
 		if (e->oob && e->status == 0) {
 			e->let_go = e->inlined;
 			continue;

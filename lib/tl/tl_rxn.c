@@ -318,7 +318,9 @@ rxn_progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
 	if (r->state == SAN_RXN_PULLING)
 		return tl->pdl->conns[r->slot].tx[SAN_WIN_DATA].base;
 	/* the base may wait for this host, not for its peer */
-	if (cur != NULL && (cur->type != SAN_TL_PUSH || cur->state == SAN_RXN_REFUSED || (cur->solicited && cur->granted == cur->arrived)))
+	if (cur != NULL &&
+	    (cur->type != SAN_TL_PUSH || cur->state == SAN_RXN_REFUSED ||
+	     (cur->solicited && cur->granted == cur->arrived)))
 		return r->holder.mark + 1;
 	return base_at(tc) + tc->nb_waits;
 }

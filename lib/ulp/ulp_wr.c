@@ -159,7 +159,7 @@ san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, 
 	if (qp == NULL)
 		return 0;
 	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
-	/* how many can be submitted without the send queue: it is empty, and tl has room for them */
+	/* how many can be submitted past the send queue: it is empty, and tl has room for them */
 	if (qp->state == SAN_ULP_QP_BOUND && !qp->blocked && qp->sq_head == qp->sq_tail)
 		room = san_tl_initiator_plain_room(ulp->tl, qp->slot, n);
 	for (i = 0; i < n; i++) {

@@ -97,7 +97,7 @@ cm_valid(const struct san_wire_cm *cm)
 		return false;
 	if ((cm->flags & ~SAN_CM_F_ALL) != 0)
 		return false;
-	/* Relaxed placement and the end on error are variants of ordered, and exclude each other. */
+	/* Relaxed placement and the end on error are variants of ordered; not both. */
 	if (order != 0 && order != SAN_CM_F_ORDERED &&
 	    order != (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED) &&
 	    order != (SAN_CM_F_ORDERED | SAN_CM_F_ENDS))
