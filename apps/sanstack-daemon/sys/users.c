@@ -118,9 +118,11 @@ san_users_follow(uint64_t now_ns)
 	struct stat now = {.st_size = 0};
 	pthread_t thread;
 
-	if (is_reading || now_ns - checked_ns < CHECK_NS)
+	if (now_ns - checked_ns < CHECK_NS)
 		return;
 	checked_ns = now_ns;
+	if (is_reading)
+		return;
 	stat(file, &now);
 	if (now.st_size == was.st_size &&
 	    memcmp(&now.st_ctim, &was.st_ctim, sizeof(now.st_ctim)) == 0)
