@@ -638,17 +638,6 @@ bool san_tl_nack_refused_note(struct san_tl *tl, struct san_tl_conn *tc, uint32_
 void san_tl_nack_refused_set(const struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** The base of the data window may have moved: forget the statuses if the peer knows them. */
 void san_tl_nack_refused_pass(struct san_tl *tl, struct san_tl_conn *tc);
-/** Report the verdict to pdl, dispose of *m*, and return *drop*. */
-static inline enum san_drop
-san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-	      enum san_verdict verdict, enum san_drop drop, uint64_t now_ns)
-{
-	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, verdict, now_ns);
-	if (unlikely(!TAILQ_EMPTY(&tl->used_refused)) && tl->conns[c->slot].refused != NULL)
-		san_tl_nack_refused_pass(tl, &tl->conns[c->slot]);
-	san_tl_death_add(tl->death, m);
-	return drop;
-}
 /** Forget all statuses and return their memory. */
 void san_tl_nack_refused_forget(struct san_tl *tl, struct san_tl_conn *tc);
 /** Status of a finished RSN: OK, or the error with which its packets are refused. */
@@ -665,5 +654,19 @@ bool san_tl_nack_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct sa
 void san_tl_nack_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** When it is over; NEVER: there is none. */
 uint64_t san_tl_nack_rnr_due_ns(const struct san_tl_conn *tc);
+
+/* ---- of every file that takes packets ---- */
+
+/** Report the verdict to pdl, dispose of *m*, and return *drop*. */
+static inline enum san_drop
+san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+	      enum san_verdict verdict, enum san_drop drop, uint64_t now_ns)
+{
+	san_pdl_rx_commit(tl->pdl, c, &san_wire_pkt(m)->w, verdict, now_ns);
+	if (unlikely(!TAILQ_EMPTY(&tl->used_refused)) && tl->conns[c->slot].refused != NULL)
+		san_tl_nack_refused_pass(tl, &tl->conns[c->slot]);
+	san_tl_death_add(tl->death, m);
+	return drop;
+}
 
 #endif /* TL_PRIV_H */

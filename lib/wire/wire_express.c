@@ -117,11 +117,12 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 		 struct san_wire_pkt *p)
 {
 	const struct wire_bth *bth = express_front(m, path, udp_port, p);
-	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
+	const struct wire_rt *rt;
 
 	if (bth == NULL || san_wire_check_bth(bth) != SAN_DROP_NONE)
 		return false;
 	san_wire_check_get_bth(bth, p);
+	rt = (const struct wire_rt *)(bth + 1);
 	p->key = rte_be_to_cpu_32(((const struct wire_unslctd_data *)(rt + 1))->remote.key);
 	p->offset = 0;
 	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE &&
