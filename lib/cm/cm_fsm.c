@@ -707,7 +707,7 @@ san_cm_fsm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now
 		san_cm_fsm_step(cm, c, &s);
 }
 
-void
+__rte_noinline void
 san_cm_fsm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
 		    uint64_t now_ns)
 {

@@ -360,7 +360,7 @@ is_multicast(const struct san_ip *ip)
 	return ip->b[0] == 0xff;
 }
 
-void
+__rte_noinline void
 san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = RTSAN_R_STALE};
@@ -414,7 +414,7 @@ san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt
 	return cm_rx_conn_msg(cm, &s);
 }
 
-bool
+__rte_noinline bool
 san_cm_rx_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_RTU, .now_ns = now_ns};

@@ -511,25 +511,12 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 	return k;
 }
 
-uint16_t
-san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+/** Fill a burst. It is not a part of san_core_tx_burst(), which mostly has nothing to send. */
+static __rte_noinline uint16_t
+tx_fill(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
 	uint16_t nb_inet, i, k;
-	uint32_t qp;
 
-	if (unlikely(core->nb_streams != 0))
-		san_core_stream_run_all(core, now_ns);
-	if (unlikely(core->socks != NULL) && san_sock_table_has_work(core->socks)) {
-		san_sock_dgram_pump(core->socks, core->inet, now_ns);
-		core->inet_deadline_ns = 0; /* an address may have been requested */
-	}
-	san_ulp_qp_pump(core->ulp, now_ns);
-	while (unlikely((qp = san_ulp_qp_next_failed(core->ulp)) != SAN_QPN_NONE))
-		san_core_conn_abort(core, qp, now_ns);
-	if (!san_pdl_sched_has_work(core->pdl) && !san_inet_has_tx(core->inet) &&
-	    !san_cm_tx_pending(core->cm) && !san_tl_has_nacks(core->tl) &&
-	    now_ns < san_pdl_ack_deadline_ns(core->pdl))
-		return 0; /* most rounds */
 	/* If both datagrams and connections have packets, each get one half. */
 	nb_inet = san_inet_tx_burst(core->inet, pkts,
 				    san_pdl_sched_has_work(core->pdl) ? n / 2 : n);
@@ -545,9 +532,30 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	return k;
 }
 
+uint16_t
+san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	uint32_t qp;
+
+	if (unlikely(core->nb_streams != 0))
+		san_core_stream_run_all(core, now_ns);
+	if (unlikely(core->socks != NULL) && san_sock_table_has_work(core->socks)) {
+		san_sock_dgram_pump(core->socks, core->inet, now_ns);
+		core->inet_deadline_ns = 0; /* an address may have been requested */
+	}
+	san_ulp_qp_pump(core->ulp, now_ns);
+	while (unlikely((qp = san_ulp_qp_next_failed(core->ulp)) != SAN_QPN_NONE))
+		san_core_conn_abort(core, qp, now_ns);
+	if (!san_pdl_sched_has_work(core->pdl) && !san_inet_has_tx(core->inet) &&
+	    !san_cm_tx_pending(core->cm) && !san_tl_has_nacks(core->tl) &&
+	    now_ns < san_pdl_ack_deadline_ns(core->pdl))
+		return 0; /* most rounds */
+	return tx_fill(core, pkts, n, now_ns);
+}
+
 /* ---- time ---- */
 
-static void
+static __rte_noinline void
 on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	san_pdl_rtx_on_timer(core->pdl, c, now_ns);

@@ -318,7 +318,7 @@ san_core_conn_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t
 	return san_core_conn_disconnect_qp(core, qp, hard, now_ns);
 }
 
-void
+__rte_noinline void
 san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 {
 	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
@@ -371,7 +371,7 @@ core_conn_is_drained(const struct san_core *core, struct core_drain *d, uint64_t
 		now_ns >= d->idle_ns + core->conf.cm.drain_ns;
 }
 
-void
+__rte_noinline void
 san_core_conn_check_draining(struct san_core *core, uint64_t now_ns)
 {
 	uint32_t i = 0;

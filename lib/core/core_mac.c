@@ -7,7 +7,7 @@
 /* Shorter silences are caused by congestion and loss: the neighbour entry stays valid. */
 #define SILENT_NS (100 * SAN_NS_PER_MS)
 
-static void
+static __rte_noinline void
 ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	struct rte_ether_addr mac;

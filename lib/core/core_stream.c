@@ -396,7 +396,7 @@ core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 	return budget;
 }
 
-void
+__rte_noinline void
 san_core_stream_run_all(struct san_core *core, uint64_t now_ns)
 {
 	struct core_stream *s, *last;
@@ -416,7 +416,7 @@ san_core_stream_run_all(struct san_core *core, uint64_t now_ns)
 	}
 }
 
-void
+__rte_noinline void
 san_core_stream_tick_all(struct san_core *core, uint64_t now_ns)
 {
 	struct core_stream *s;

@@ -218,7 +218,7 @@ san_inet_drops(const struct san_inet *in)
 
 /* ---- time ---- */
 
-uint64_t
+__rte_noinline uint64_t
 san_inet_tick(struct san_inet *in, uint64_t now_ns)
 {
 	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);

@@ -240,7 +240,7 @@ dgram_visit_sock(struct san_socks *all, struct san_sock *s, struct san_inet *in,
 	return rc;
 }
 
-void
+__rte_noinline void
 san_sock_dgram_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 {
 	uint32_t last = all->work_tail, id;

@@ -199,7 +199,7 @@ host_list(struct san_tl *tl, struct san_tl_host *h)
 		TAILQ_INSERT_TAIL(&tl->admit[slow], h, link);
 }
 
-static void
+static __rte_noinline void
 charge_add_expired(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 {
 	struct san_tl_conn *tc = &tl->conns[ch->slot];

@@ -441,6 +441,19 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 		san_tl_finish_txn(tl, tc, t, status);
 }
 
+/** Take the last packet, which is held, if the rest is placed. */
+static struct rte_mbuf *
+take_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_conn *tc, struct san_tl_txn *t,
+	  uint32_t length, uint64_t now_ns)
+{
+	struct rte_mbuf *last = san_tl_pull_last(tl, t);
+
+	if (last == NULL || t->placed + san_wire_pkt(last)->w.payload_len != length)
+		return NULL;
+	san_pdl_rx_ack(tl->pdl, c, san_wire_pkt(last)->w.psn, now_ns);
+	return san_tl_rxn_pull_last_take(tl, tc, t);
+}
+
 enum san_drop
 san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			      uint64_t now_ns)
@@ -448,7 +461,7 @@ san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct 
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
-	struct rte_mbuf *last;
+	struct rte_mbuf *data;
 	uint32_t length;
 
 	if (t == NULL || t->state == SAN_TXN_DONE || t->state == SAN_TXN_ABORTING) {
@@ -472,14 +485,10 @@ san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct 
 		san_tl_rxn_pull_last_hold(tl, tc, t, m, now_ns);
 		return SAN_DROP_NONE;
 	}
-	place_pull(tl, tc, t, m, length, now_ns);
-	last = san_tl_pull_last(tl, t);
-	/* if the rest is placed, place the last packet, which is held */
-	if (last != NULL && t->placed + san_wire_pkt(last)->w.payload_len == length) {
-		last = san_tl_rxn_pull_last_take(tl, tc, t);
-		san_pdl_rx_ack(tl->pdl, c, san_wire_pkt(last)->w.psn, now_ns);
-		place_pull(tl, tc, t, last, length, now_ns);
-		san_tl_death_add(tl->death, last);
+	for (data = m; data != NULL; data = take_last(tl, c, tc, t, length, now_ns)) {
+		place_pull(tl, tc, t, data, length, now_ns);
+		if (data != m)
+			san_tl_death_add(tl->death, data);
 	}
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }

@@ -59,18 +59,12 @@ set_room(struct san_tl *tl, struct san_tl_path *p, uint32_t room)
 	p->room = room;
 }
 
-int64_t
-san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes)
+/** san_tl_path_add() of a path that has room beside the budget. */
+static __rte_noinline int64_t
+add_in_room(struct san_tl *tl, struct san_tl_path *p, int64_t bytes)
 {
-	struct san_tl_path *p = san_tl_path_of(tl, ch->slot, ch->granted);
-	uint32_t before, left;
+	uint32_t before = san_tl_path_over(p), left = tl->conf.path_bytes - tl->path_used;
 
-	if (likely(p->room == 0)) {
-		p->charged = (uint32_t)(p->charged + bytes);
-		return bytes;
-	}
-	before = san_tl_path_over(p);
-	left = tl->conf.path_bytes - tl->path_used;
 	/* Other paths may have taken what this one had room for. */
 	if (bytes > 0 && p->room > (uint64_t)p->charged + left)
 		set_room(tl, p, p->charged + left);
@@ -79,6 +73,17 @@ san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes
 	if (bytes < 0 && p->room > p->want)
 		set_room(tl, p, p->room - (uint32_t)RTE_MIN(-bytes, (int64_t)p->room - p->want));
 	return tl_path_move_sum(tl, p, bytes, before);
+}
+
+int64_t
+san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes)
+{
+	struct san_tl_path *p = san_tl_path_of(tl, ch->slot, ch->granted);
+
+	if (unlikely(p->room != 0))
+		return add_in_room(tl, p, bytes);
+	p->charged = (uint32_t)(p->charged + bytes);
+	return bytes;
 }
 
 /* Usable budget: connections get at most a quarter each while others wait. */

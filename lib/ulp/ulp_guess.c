@@ -96,7 +96,7 @@ each_ns(const struct san_ulp *ulp)
 	return 2 * HOUR_NS / ulp->conf.guesses_per_hour;
 }
 
-bool
+__rte_noinline bool
 san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
 	const struct san_ulp_guesser *g = guess_find(ulp, qp);
@@ -104,7 +104,7 @@ san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 	return is_of(g, qp) && g->spent_ns + each_ns(ulp) > ulp->tl->now_ns + HOUR_NS;
 }
 
-void
+__rte_noinline void
 san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	struct san_ulp_guesser *g = guess_find(ulp, qp);
