@@ -369,12 +369,14 @@ static uint16_t
 tx_core(struct san_engine *e)
 {
 	struct rte_mbuf *core[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = core;
+	bool any;
 	uint16_t n;
 
 	if (e->nb_backlog != 0)
 		return 0;
 	n = san_core_tx_burst(e->core, core, e->tx_burst, e->now_ns);
-	if (n != 0)
+	any = n != 0;
+	if (any)
 		e->tx_burst = burst_after(core, n);
 	if (unlikely(san_engine_impair_is_on(&e->impair_tx))) {
 		n = san_engine_impair_run(&e->impair_tx, core, n, out, ENGINE_OUT_MAX, e->now_ns);
@@ -382,6 +384,9 @@ tx_core(struct san_engine *e)
 	}
 	if (n != 0)
 		loop_transmit_pkts(e, pkts, n);
+	/* A burst to this host takes twice as long, because this lcore receives it as well. */
+	if (any && e->nb_local != 0)
+		e->tx_burst /= 2;
 	return n;
 }
 
