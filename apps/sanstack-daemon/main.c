@@ -264,6 +264,7 @@ daemon_start(struct server *s)
 		if (san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)
 			daemon_die("guard: %s", strerror(errno));
 	}
+	san_helper_avoid_lcores();
 	san_logging_apply(&s->conf);
 	drop_rights(&s->conf, &user);
 	if (taking != NULL)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -119,6 +120,7 @@ server_free_ended(struct server *s)
 		/* no further event refers to it */
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
 		san_apps_destroy(&s->all, a);
+		sched_yield();
 	}
 }
 
@@ -209,8 +211,7 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, san_app_turn_step(&s->all, now_ns));
 	server_free_ended(s);
 	/* also frees memory of the applications that server_free_ended() has just removed */
-	if (san_app_mem_step())
-		due_ns = now_ns;
+	due_ns = san_time_min(due_ns, san_app_mem_step(now_ns));
 	due_ns = san_time_min(due_ns, san_helper_step(now_ns));
 	if (s->phase == SERVER_SERVING && s->nb_notified != s->all.nb_attached) {
 		s->nb_notified = s->all.nb_attached;
@@ -259,6 +260,7 @@ san_server_run(struct server *s)
 			else if (ev[i].data.ptr != &s->all)
 				server_serve_app(s, ev[i].data.ptr);
 		}
+		sched_yield(); /* programs on this CPU wait for one turn at most (SYS-13) */
 		due_ns = san_apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
 						    SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));

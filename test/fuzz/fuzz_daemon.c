@@ -147,10 +147,11 @@ on_end(void *ctx, struct helper *h, bool has_begun)
 }
 
 int
-san_helper_fork_init(const struct harden_user *user, bool seccomp)
+san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid)
 {
 	(void)user;
 	(void)seccomp;
+	(void)pid;
 	return -ENOSYS; /* nobody asks for it */
 }
 
@@ -287,11 +288,12 @@ held(bool maps)
 	DIR *d = opendir("/proc/self/fd");
 	FILE *f;
 
-	while (san_app_mem_step() || san_helper_nb() != 0) {
+	while (san_app_mem_step(SAN_TIME_NEVER) != SAN_TIME_NEVER || san_helper_nb() != 0) {
 		san_helper_leave(USERS_UNPROVED);
+		san_helper_step(SAN_TIME_NEVER);
 		help();
 	}
-	san_helper_step(san_engine_clock_monotonic());
+	san_helper_step(SAN_TIME_NEVER);
 	while (readdir(d) != NULL)
 		h.fds++;
 	closedir(d);

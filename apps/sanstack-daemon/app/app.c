@@ -279,10 +279,10 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 }
 
 int
-san_app_grow(struct app *a)
+san_app_grow(struct app *a, uint64_t *due_ns)
 {
 	struct app_port *port = a->port;
-	int rc = san_app_mem_populate(&a->growing);
+	int rc = san_app_mem_populate(&a->growing, due_ns);
 	uint32_t key;
 
 	if (rc > 0)

@@ -99,6 +99,7 @@ struct apps {
 	int epoll;         /**< watches the applications' sockets */
 	uint64_t last_job; /**< last job number assigned */
 	uint64_t nb_grown; /**< steps of mapping done so far, of all regions */
+	uint64_t grow_ns;  /**< when the next step may begin */
 };
 
 /** The ports are added later. */

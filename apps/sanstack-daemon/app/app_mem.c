@@ -6,10 +6,15 @@
  * Mapping a region of 4 GiB takes a second and unmapping it half a second. To serve other
  * applications meanwhile, the daemon fills and releases page tables in steps of STEP bytes. The
  * last close(), which frees the memory, happens in another process (san_helper_close_fd()).
+ *
+ * A step gives way to other threads of this CPU. If there are some, the next step waits REST times
+ * as long as the step took: otherwise a program whose regions come and go takes half of the CPU from
+ * the programs that share it with the daemon. (SYS-13)
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <unistd.h>
@@ -17,11 +22,15 @@
 #include <rte_common.h>
 
 #include "app_mem.h"
+#include "engine_clock.h"
 #include "helper.h"
+#include "san_time.h"
 #include "shmq.h"
 #include "shmq_guard.h"
 
-#define STEP ((size_t)8 << 20)
+#define STEP     ((size_t)512 << 10)
+#define REST     11
+#define ALONE_NS 20000 /* giving way takes less if no other thread wants the CPU */
 
 /** Memory that is unmapped in steps. */
 struct going {
@@ -30,6 +39,17 @@ struct going {
 };
 
 static STAILQ_HEAD(, going) all_going = STAILQ_HEAD_INITIALIZER(all_going);
+
+/* Give way to others after a step that began at *from_ns*. Returns when the next one may begin. */
+static uint64_t
+step_end(uint64_t from_ns)
+{
+	uint64_t end_ns = san_engine_clock_monotonic(), back_ns;
+
+	sched_yield();
+	back_ns = san_engine_clock_monotonic();
+	return back_ns - end_ns < ALONE_NS ? back_ns : back_ns + REST * (end_ns - from_ns);
+}
 
 /* *m* is mapped: duplicate the descriptor and register the guard. */
 static int
@@ -65,11 +85,13 @@ san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uin
 }
 
 int
-san_app_mem_populate(struct app_mem *m)
+san_app_mem_populate(struct app_mem *m, uint64_t *due_ns)
 {
+	uint64_t from_ns = san_engine_clock_monotonic();
 	size_t n = RTE_MIN(m->bytes - m->populated, STEP);
 	int rc = san_shmq_mem_populate((uint8_t *)m->mem + m->populated, n);
 
+	*due_ns = step_end(from_ns);
 	if (rc != 0)
 		return rc;
 	m->populated += n;
@@ -108,14 +130,15 @@ san_app_mem_end(struct app_mem *m)
 	m->mem = NULL;
 }
 
-bool
-san_app_mem_step(void)
+uint64_t
+san_app_mem_step(uint64_t now_ns)
 {
+	static uint64_t due_ns;
 	struct going *g = STAILQ_FIRST(&all_going);
 	size_t n;
 
-	if (g == NULL)
-		return false;
+	if (g == NULL || now_ns < due_ns)
+		return g == NULL ? SAN_TIME_NEVER : due_ns;
 	n = RTE_MIN(g->m.bytes, STEP);
 	if (n != 0)
 		san_shmq_mem_unmap(g->m.mem, n);
@@ -126,5 +149,6 @@ san_app_mem_step(void)
 		STAILQ_REMOVE_HEAD(&all_going, link);
 		free(g);
 	}
-	return !STAILQ_EMPTY(&all_going);
+	due_ns = step_end(now_ns);
+	return STAILQ_EMPTY(&all_going) ? SAN_TIME_NEVER : due_ns;
 }

@@ -39,12 +39,14 @@ int san_app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16
  */
 int san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner);
 /**
- * Fill a part of the page tables. A call takes a few ms.
+ * Fill a part of the page tables, which takes less than a ms.
  *
+ * @param due_ns
+ *   When the next call may be made, for this memory or other.
  * @return
  *   1: call again; 0: complete; or -errno.
  */
-int san_app_mem_populate(struct app_mem *m);
+int san_app_mem_populate(struct app_mem *m, uint64_t *due_ns);
 /** Map memory of the previous daemon at the same address. Only the descriptor in *m* is new. */
 int san_app_mem_take(struct app_mem *m, uint16_t owner);
 /**
@@ -52,7 +54,7 @@ int san_app_mem_take(struct app_mem *m, uint16_t owner);
  * memory.
  */
 void san_app_mem_end(struct app_mem *m);
-/** Do one step of pending unmapping. True: call again. */
-bool san_app_mem_step(void);
+/** Do one step of pending unmapping, if it is due. Returns when to call again. */
+uint64_t san_app_mem_step(uint64_t now_ns);
 
 #endif /* DAEMON_APP_MEM_H */

@@ -269,11 +269,12 @@ san_app_turn_step(struct apps *all, uint64_t now_ns)
 		if (a->growing.mem != NULL && !a->over &&
 		    (next == NULL || app_turn_is_before(all, a, next)))
 			next = a;
-	if (next != NULL) {
+	if (next != NULL && now_ns >= all->grow_ns) {
 		next->grown_at = ++all->nb_grown;
-		san_app_answer(all, next, san_app_grow(next));
-		due_ns = now_ns;
+		san_app_answer(all, next, san_app_grow(next, &all->grow_ns));
 	}
+	if (next != NULL)
+		due_ns = all->grow_ns;
 	LIST_FOREACH(a, &all->list, link)
 		due_ns = san_time_min(due_ns, app_turn_check_timeouts(all, a, now_ns));
 	return due_ns;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include <rte_lcore.h>
 
 #include "engine_clock.h"
 #include "helper.h"
@@ -26,6 +29,8 @@
 #define EVENTS      16
 #define ANSWERS_MAX 32                   /* messages of one helper per turn */
 #define AGAIN_NS    (10 * SAN_NS_PER_MS) /* delay before a message is sent again */
+#define CLOSE_NS    (50 * SAN_NS_PER_MS) /* between processes that close descriptors */
+#define UNUSED_NS   SAN_NS_PER_S         /* a helper without a program waits for the next one */
 #define TAG_DATA    ((uintptr_t)1)       /* tags an event of the data channel */
 
 /** A question that waits for room in the channel, with a duplicate of its descriptor. */
@@ -44,9 +49,10 @@ struct helper {
 	uint64_t since_ns;   /**< time at which the oldest question became the next one */
 	bool was_late;       /**< its delay has been logged */
 	bool has_begun;      /**< the process runs, so it may have fetched messages */
-	bool is_unused;      /**< its user has no application */
-	bool is_ending;      /**< it was asked to end */
-	bool has_ended;      /**< its process has ended */
+	bool is_unused;      /**< its user has no application, since *unused_ns* */
+	uint64_t unused_ns;
+	bool is_ending; /**< it was asked to end */
+	bool has_ended; /**< its process has ended */
 	STAILQ_HEAD(, outgoing) outgoing;
 	LIST_ENTRY(helper) link;
 };
@@ -59,6 +65,7 @@ struct unclosed {
 
 static struct {
 	int forker;
+	pid_t pid; /* of the forking process */
 	int epoll;
 	const struct helper_ops *ops;
 	void *ctx;
@@ -66,13 +73,31 @@ static struct {
 	bool is_over; /* the forking process has ended */
 	LIST_HEAD(, helper) all;
 	STAILQ_HEAD(, unclosed) unclosed;
+	uint64_t close_ns; /* when they may be closed next */
 } helpers = {.unclosed = STAILQ_HEAD_INITIALIZER(helpers.unclosed)};
 
 int
 san_helper_begin(const struct harden_user *user, bool seccomp)
 {
-	helpers.forker = san_helper_fork_init(user, seccomp);
+	helpers.forker = san_helper_fork_init(user, seccomp, &helpers.pid);
 	return helpers.forker < 0 ? helpers.forker : 0;
+}
+
+void
+san_helper_avoid_lcores(void)
+{
+	unsigned int lcore;
+	cpu_set_t cpus, of;
+
+	if (sched_getaffinity(helpers.pid, sizeof(cpus), &cpus) != 0)
+		return;
+	RTE_LCORE_FOREACH_WORKER(lcore) {
+		of = rte_lcore_cpuset(lcore);
+		CPU_AND(&of, &of, &cpus);
+		CPU_XOR(&cpus, &cpus, &of);
+	}
+	if (CPU_COUNT(&cpus) != 0)
+		sched_setaffinity(helpers.pid, sizeof(cpus), &cpus);
 }
 
 int
@@ -115,14 +140,20 @@ helper_find(uid_t uid)
 	return NULL;
 }
 
-/* Ask an unused helper to end. epoll reports its end. */
-static void
-end_unused(struct helper *h)
+/*
+ * Ask a helper to end that has been unused for UNUSED_NS: a program that comes and goes must not
+ * cost a process each time (SYS-13). epoll reports its end. Returns when to call again.
+ */
+static uint64_t
+end_unused(struct helper *h, uint64_t now_ns)
 {
 	if (!h->is_unused || h->is_ending || h->nb_handles != 0 || h->nb_pending != 0)
-		return;
+		return SAN_TIME_NEVER;
+	if (now_ns < h->unused_ns + UNUSED_NS)
+		return h->unused_ns + UNUSED_NS;
 	h->is_ending = true;
 	shutdown(h->control, SHUT_WR);
+	return SAN_TIME_NEVER;
 }
 
 void
@@ -133,7 +164,7 @@ san_helper_leave(uid_t uid)
 	if (h == NULL)
 		return;
 	h->is_unused = true;
-	end_unused(h);
+	h->unused_ns = san_engine_clock_monotonic();
 }
 
 static int
@@ -178,6 +209,7 @@ helper_start(uid_t uid)
 	}
 	h->uid = uid;
 	h->is_unused = true;
+	h->unused_ns = san_engine_clock_monotonic();
 	STAILQ_INIT(&h->outgoing);
 	LIST_INSERT_HEAD(&helpers.all, h, link);
 	helpers.nb++;
@@ -199,7 +231,7 @@ san_helper_of(uid_t uid, bool has_app)
 		/* end those without work: the next question starts them again */
 		LIST_FOREACH(idle, &helpers.all, link) {
 			idle->is_unused |= idle->nb_handles == 0 && idle->nb_pending == 0;
-			end_unused(idle);
+			end_unused(idle, SAN_TIME_NEVER);
 		}
 		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
 	}
@@ -308,7 +340,6 @@ hear_control(struct helper *h)
 			helper_hear_msg(h, &m, fd);
 	}
 	h->has_ended |= rc != 0 && rc != -EAGAIN;
-	end_unused(h);
 }
 
 static void
@@ -457,12 +488,16 @@ close_some(void)
 uint64_t
 san_helper_step(uint64_t now_ns)
 {
+	uint64_t due_ns = SAN_TIME_NEVER;
 	struct outgoing *o;
 	struct helper *h;
 	bool waits;
 
-	while (close_some())
-		;
+	if (now_ns >= helpers.close_ns && !STAILQ_EMPTY(&helpers.unclosed)) {
+		helpers.close_ns = now_ns + CLOSE_NS;
+		while (close_some())
+			;
+	}
 	waits = !STAILQ_EMPTY(&helpers.unclosed);
 	LIST_FOREACH(h, &helpers.all, link) {
 		while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
@@ -473,6 +508,7 @@ san_helper_step(uint64_t now_ns)
 			free(o);
 		}
 		waits |= o != NULL;
+		due_ns = san_time_min(due_ns, end_unused(h, now_ns));
 		if (h->was_late || !san_helper_is_late(h, now_ns))
 			continue;
 		LOG_OF(h->uid, WARNING,
@@ -482,5 +518,5 @@ san_helper_step(uint64_t now_ns)
 		h->was_late = true;
 	}
 	helper_reap();
-	return waits ? now_ns + AGAIN_NS : SAN_TIME_NEVER;
+	return waits ? san_time_min(due_ns, now_ns + AGAIN_NS) : due_ns;
 }

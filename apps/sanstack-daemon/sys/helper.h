@@ -48,6 +48,8 @@ struct helper_ops {
  *   0 or -errno.
  */
 int san_helper_begin(const struct harden_user *user, bool seccomp);
+/** EAL has started: keep the helpers off the CPUs of lcores that poll, if there are others. */
+void san_helper_avoid_lcores(void);
 /** A descriptor that is readable when san_helper_serve() has work; or -errno. */
 int san_helper_open(const struct helper_ops *ops, void *ctx);
 /** Process the messages of helpers. */

@@ -106,16 +106,15 @@ helper_fork_main(int sock, bool seccomp)
 }
 
 int
-san_helper_fork_init(const struct harden_user *user, bool seccomp)
+san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid)
 {
 	int fds[2], rc;
 	char err[256];
-	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
 		return -errno;
-	pid = fork();
-	if (pid == 0) {
+	*pid = fork();
+	if (*pid == 0) {
 		if (san_harden_drop(user, err, sizeof(err)) != 0)
 			_exit(1);
 		helper_fork_separate(fds[1]);
@@ -126,7 +125,7 @@ san_helper_fork_init(const struct harden_user *user, bool seccomp)
 			_exit(1);
 		helper_fork_main(STDERR_FILENO + 1, seccomp);
 	}
-	rc = pid < 0 ? -errno : fds[0];
+	rc = *pid < 0 ? -errno : fds[0];
 	close(fds[1]);
 	if (rc < 0)
 		close(fds[0]);

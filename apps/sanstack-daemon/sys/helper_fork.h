@@ -10,8 +10,8 @@
 
 struct harden_user;
 
-/** Start it. Returns the daemon's end of its socket, or -errno. */
-int san_helper_fork_init(const struct harden_user *user, bool seccomp);
+/** Start it; *pid* is its number. Returns the daemon's end of its socket, or -errno. */
+int san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid);
 /** Have it fork a helper of *uid*. 0, with the daemon's ends of the channels, or -errno. */
 int san_helper_fork(int forker, uid_t uid, int *control, int *data);
 #define HELPER_CLOSE_MAX 128
