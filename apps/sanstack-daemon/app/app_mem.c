@@ -8,8 +8,8 @@
  * last close(), which frees the memory, happens in another process (san_helper_close_fd()).
  *
  * A step gives way to other threads of this CPU. If there are some, the next step waits REST times
- * as long as the step took: otherwise a program whose regions come and go takes half of the CPU from
- * the programs that share it with the daemon. (SYS-13)
+ * as long as the step took: otherwise a program whose regions come and go takes half of the CPU
+ * from the programs that share it with the daemon. (SYS-13)
  */
 
 #include <errno.h>

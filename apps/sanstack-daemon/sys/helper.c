@@ -446,8 +446,10 @@ void
 san_helper_hang_up(int sock)
 {
 	san_shmq_hang_up(sock);
-	if (!close_empty(sock))
-		san_helper_close_fd(sock);
+	if (close_empty(sock))
+		return;
+	san_helper_close_fd(sock);
+	helpers.close_ns = 0; /* the kernel limits the descriptors that lie in sockets */
 }
 
 /* Start a process that closes the next descriptors. False: none are left, or try later. */
