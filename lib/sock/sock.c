@@ -122,11 +122,18 @@ void
 san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names)
 {
 	struct san_sock *s = &all->socks[id];
+	const struct san_sock_names *was = &s->names;
+	/* An option keeps the place: senders stay with their socket of those that share a port. */
+	bool keeps = s->is_named && was->port == names->port &&
+		was->peer_port == names->peer_port && san_wire_ip_eq(&was->local, &names->local) &&
+		san_wire_ip_eq(&was->peer, &names->peer);
 
-	san_sock_find_unlink(all, s);
+	if (!keeps)
+		san_sock_find_unlink(all, s);
 	s->names = *names;
 	s->nb_tx_named = s->stats.nb_tx;
-	san_sock_find_link(all, s);
+	if (!keeps)
+		san_sock_find_link(all, s);
 }
 
 bool

@@ -142,8 +142,10 @@ find__reuseport_spreads(void **state)
 		struct san_inet_dgram d = dgram("10.0.0.2", (uint16_t)(1000 + i), "10.0.0.1", 5000);
 		uint32_t first = UINT32_MAX;
 
-		/* the same sender, the same socket */
+		/* the same sender, the same socket, whatever option one of them gets */
 		for (k = 0; k < 8; k++) {
+			n.tos = (uint8_t)i;
+			san_sock_name(all, p[i % 4].id, &n);
 			assert_int_equal(arrives(&d), 1);
 			if (first == UINT32_MAX)
 				while (!got(k))
