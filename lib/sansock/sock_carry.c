@@ -100,8 +100,11 @@ san_sock_carry_arm(struct fd_sock *f, uint32_t events, bool is_new)
 
 	if ((events & EPOLLET) != 0)
 		atomic_store(&shm->edges, 1);
-	if (is_new || atomic_load(&shm->armed) == 0)
+	if (is_new || atomic_load(&shm->armed) == 0) {
+		/* a byte of an earlier wait would be reported for ever */
+		san_sock_ring_settle(san_sock_fd_next(f, 0), f, true);
 		atomic_fetch_add(&shm->armed, 1);
+	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (san_sock_ring_has_something(shm))
@@ -152,13 +155,12 @@ san_sock_carry_replace(struct fd_sock *f, int shadow)
 	REAL(fcntl)
 	(shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
 	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
-	if ((flags & O_ASYNC) != 0) { /* SIGIO to the owner, once for each burst */
+	if ((flags & O_ASYNC) != 0) {
 		if (REAL(fcntl)(fd, F_GETOWN_EX, &owner) == 0)
 			REAL(fcntl)
 		(shadow, F_SETOWN_EX, &owner);
 		REAL(fcntl)
 		(shadow, F_SETSIG, REAL(fcntl)(fd, F_GETSIG));
-		san_sock_carry_arm(f, EPOLLET, true);
 	}
 	carry_leave_sets(f);
 	for (; fd >= 0; fd = san_sock_fd_next(f, fd + 1)) {
@@ -167,6 +169,10 @@ san_sock_carry_replace(struct fd_sock *f, int shadow)
 		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
 	}
 	san_sock_fd_set_carried(f);
+	/* connect() waits for a byte that the program must not see */
+	san_sock_ring_settle(san_sock_fd_next(f, 0), f, false);
+	if ((flags & O_ASYNC) != 0)
+		san_sock_carry_arm(f, EPOLLET, true); /* SIGIO to the owner, once for each burst */
 	enter_sets(f);
 }
 

@@ -91,8 +91,6 @@ comes_up(struct fd_sock *f, int shadow)
 		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);
-	/* read the byte that reports the connection: the program must not see it */
-	san_sock_ring_settle(shadow, f, false);
 	return state == SAN_SOCK_UP;
 }
 

@@ -208,6 +208,19 @@ all = [dial() for _ in range(3)]; all[0].recv(9); asleep("server"); all[0].send(
 for s in all: asleep("server"); s.send(b"b"); say(s.recv(9))
 say(all[1].recv(9)); asleep("server"); all[1].send(b"c"); all_of(all[0])
 '''),
+    'nothing came': ('''
+conns = [l.accept()[0] for _ in range(5)]; all_of(conns[0])
+''', '''
+def quiet(how):
+    s = dial(); ep, outer = select.epoll(), select.epoll()
+    ep.register(s, select.EPOLLIN | (select.EPOLLEXCLUSIVE if how == 1 else 0))
+    if how == 2: outer.register(ep, select.EPOLLIN); say(outer.poll(0.1))
+    elif how == 3: say(select.select([ep], [], [], 0.1)[0])
+    elif how == 4 and os.fork() == 0: say(ep.poll(0.1)); os._exit(0)
+    elif how == 4: os.wait()
+    say(ep.poll(0.1)); return s
+held = [quiet(how) for how in range(5)]
+'''),
     'a large set': ('''
 ep = select.epoll(); conns = {}
 for _ in range(270):
