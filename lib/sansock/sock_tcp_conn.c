@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
@@ -25,6 +27,7 @@
 #include "sock_uring.h"
 
 #define NS_PER_MS 1000000ll
+#define NS_PER_S  1000000000ll
 #define BY_KERNEL "a connection is the kernel's"
 #define LISTENER  "a listener stays with the kernel alone"
 
@@ -178,17 +181,43 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 		return;
 	}
 	rc = san_sock_attach_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
-	if (rc == 0)
+	if (rc == 0) {
 		atomic_store(&f->lease, san_sock_own(lease, &f->lease));
-	else if (!san_sock_attach_carries_tcp())
+		atomic_store(&f->retry_s, 1);
+	} else if (atomic_load(&f->retry_s) != 0 || !san_sock_attach_carries_tcp()) {
 		san_sock_conf_info(LISTENER, rep.text);
-	else
+	} else {
 		san_sock_conf_error(LISTENER, rep.text);
+	}
 	/* while the daemon has its copy open, our close() would not end the kernel's listener */
 	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && san_sock_carry_is_ending(SHMQ_SOCK_CLOSED);
 	     i++)
 		;
 	errno = was;
+}
+
+/* Once a second: if the daemon that had the listener has ended, offer it to the next one. */
+static void
+offer_again(int fd, struct fd_sock *f)
+{
+	int64_t at = atomic_load_explicit(&f->retry_s, memory_order_relaxed), s;
+	int lease = atomic_load(&f->lease);
+	char byte;
+
+	if (at == 0)
+		return; /* no daemon had it */
+	s = san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S;
+	if (s < at || !atomic_compare_exchange_strong(&f->retry_s, &at, s + 1))
+		return;
+	if (lease >= 0) {
+		if (REAL(syscall)(SYS_recvfrom, lease, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL,
+				  NULL) != 0 ||
+		    !atomic_compare_exchange_strong(&f->lease, &lease, -1))
+			return;
+		san_sock_own_close(lease);
+		atomic_store(&f->waits, false);
+	}
+	san_sock_tcp_conn_listen(fd, f);
 }
 
 void
@@ -198,6 +227,7 @@ san_sock_tcp_conn_wait(int fd, struct fd_sock *f)
 
 	if (atomic_load(&f->is_foreign) && atomic_exchange(&f->is_foreign, false))
 		san_sock_tcp_conn_listen(fd, f);
+	offer_again(fd, f);
 	lease = atomic_load(&f->lease);
 	if (lease < 0 || atomic_load(&f->waits))
 		return;

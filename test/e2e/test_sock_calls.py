@@ -327,6 +327,27 @@ s = dial(); s.send(b"hi"); hear("gone"); t = dial(); t.send(b"again")
         check(s.out() == "ready\nb'hi'\nECONNRESET\nb''\nEPIPE\nb'again'\n", s.tail())
 
 
+def daemon_restarts_under_a_listener():
+    """A listener that the kernel served meanwhile is carried by the next daemon."""
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
+        pair.server(PYTHON, '-c', HEAD + '''
+l = listen()
+while True: s, _ = l.accept(); s.send(b"there"); s.close()
+''', pair.server_ip, PORT, pair.folder, text='ready')
+
+        def answers():
+            out = pair.client(PYTHON, '-c', HEAD + 'say(all_of(dial()))', pair.server_ip, PORT, pair.folder)
+            check(out == "b'there'\n", out)
+            return True
+        answers()
+        daemon = pair.daemons['us']
+        check(daemon.ask('sockets')['streams_accepted'] == 1, 'it was not carried')
+        daemon.process.kill()
+        answers()
+        pair.daemons['us'] = daemon = daemon.again()
+        until_true('it is carried again', lambda: answers() and daemon.ask('sockets')['streams_accepted'] != 0)
+
+
 @sock.may_fail
 def small_stacks():
     def said(pair):
@@ -347,6 +368,7 @@ def main():
     tests.add('small stacks', small_stacks)
     tests.add('daemon crashes', daemon_crashes)
     tests.add('daemon crashes under a stream', daemon_crashes_under_a_stream)
+    tests.add('daemon restarts under a listener', daemon_restarts_under_a_listener)
     tests.add('daemons end', sock.stop_shared)
     return tests.run()
 
