@@ -78,6 +78,8 @@
 	X(mremap, void *, (void *, size_t, size_t, int, ...))                                    \
 	X(preadv2, ssize_t, (int, const struct iovec *, int, off_t, int))                        \
 	X(pwritev2, ssize_t, (int, const struct iovec *, int, off_t, int))                       \
+	X(clone, int, (int (*)(void *), void *, int, void *, ...))                               \
+	X(_Fork, pid_t, (void))                                                                  \
 	X(syscall, long, (long, ...))
 
 struct sock_real {

@@ -9,22 +9,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
-#include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
-#include "sock_room.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
 
@@ -467,25 +463,6 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 
 /* ---- the process ---- */
 
-static void
-begin_fork(void)
-{
-	san_sock_owner_change_hold();
-	san_sock_eset_share();
-}
-
-static void
-begin_child(void)
-{
-	san_sock_owner_change_begin_child();
-	san_sock_fd_begin();
-	san_sock_lock_detach();
-	san_sock_room_begin_child();
-	san_sock_eset_begin_child();
-	san_sock_fd_recount(san_sock_eset_hold);
-	san_sock_attach_end();
-}
-
 static __attribute__((constructor)) void
 sock_switch_begin(void)
 {
@@ -498,7 +475,7 @@ sock_switch_begin(void)
 	(void)REAL(mremap);
 	(void)REAL(syscall);
 	san_sock_fd_begin();
-	pthread_atfork(begin_fork, san_sock_owner_change_release, begin_child);
+	san_sock_fork_begin();
 	if (san_sock_conf_is_idle())
 		return;
 	san_sock_carry_adopt_all();

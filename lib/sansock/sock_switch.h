@@ -10,6 +10,12 @@
 /** The function *name* in the same file has another name, too. */
 #define EXPORT_AS(name, other) EXPORT __typeof__(name) other __attribute__((alias(#name)))
 
+/** The process starts: notice its children. */
+void san_sock_fork_begin(void);
+/** True if this call of syscall() makes a child with a memory of its own. */
+bool san_sock_fork_copies(long number, const long a[6]);
+/** Make that call. */
+long san_sock_fork_by_number(long number, const long a[6]);
 /** The process starts: prepare standard streams for carried sockets. */
 void san_sock_stdio_begin(void);
 /** *fd* has changed: if it is a carried socket now, so is its standard stream. */

@@ -156,6 +156,23 @@ recv(int fd, void *buf, size_t size, int flags)
 			   sock_io_receive(fd, f, &iov, 1, flags, NULL, NULL);
 }
 
+/*
+ * A vector without a byte does not reach the socket: the kernel's file layer returns 0, or the
+ * error of a bad vector. write() of nothing does, and sends an empty datagram.
+ */
+static bool
+is_nothing(const struct iovec *iov, int nb)
+{
+	size_t any = 0;
+	int i;
+
+	if (nb <= 0 || san_sock_touch_is_bad(iov, (size_t)nb * sizeof(*iov)))
+		return true;
+	for (i = 0; i < nb; i++)
+		any |= iov[i].iov_len;
+	return any == 0;
+}
+
 EXPORT ssize_t
 read(int fd, void *buf, size_t size)
 {
@@ -177,6 +194,8 @@ readv(int fd, const struct iovec *iov, int nb_iov)
 {
 	struct fd_sock *f, *pinned;
 
+	if (is_nothing(iov, nb_iov))
+		return REAL(readv)(fd, iov, nb_iov);
 	if (sock_io_receiver(fd, 0, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(readv)(fd, iov, nb_iov)) :
@@ -189,6 +208,8 @@ preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 {
 	struct fd_sock *f, *pinned;
 
+	if (is_nothing(iov, nb_iov))
+		return REAL(preadv2)(fd, iov, nb_iov, at, flags);
 	if (sock_io_receiver(fd, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
 		return -1;
 	if (f != NULL && at == -1 && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
@@ -394,6 +415,8 @@ writev(int fd, const struct iovec *iov, int nb_iov)
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
 	struct fd_sock *f, *pinned;
 
+	if (is_nothing(iov, nb_iov))
+		return REAL(writev)(fd, iov, nb_iov);
 	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
 	return f == NULL ? BY_KERNEL(pinned, REAL(writev)(fd, iov, nb_iov)) :
@@ -406,10 +429,10 @@ pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
 	struct fd_sock *f, *pinned;
 
-	if (at == -1 && sock_io_sender(fd, NULL, &f, &pinned) != 0)
-		return -1;
-	if (at != -1)
+	if (at != -1 || is_nothing(iov, nb_iov))
 		return REAL(pwritev2)(fd, iov, nb_iov, at, flags);
+	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
+		return -1;
 	if (f != NULL && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
 		return sock_io_give(fd, f, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
 	if (f != NULL)

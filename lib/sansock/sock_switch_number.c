@@ -31,6 +31,13 @@
 	case SYS_##name: \
 		return (long)name(__VA_ARGS__)
 
+/* A call with a time, which the C library reads; the kernel returns the error of a bad one. */
+#define TIMED(name, i, type, ...)                                                  \
+	case SYS_##name:                                                           \
+		if (PTR(i) != NULL && san_sock_touch_is_bad(PTR(i), sizeof(type))) \
+			break;                                                     \
+		return (long)name(__VA_ARGS__)
+
 /* The kernel's pselect6() takes a mask and its size by one pointer. */
 struct mask {
 	const sigset_t *set;
@@ -81,18 +88,19 @@ number_of_call(long number, const long a[6])
 #ifdef SYS_poll /* older numbers, which newer architectures do not have */
 		CALL(dup2, INT(0), INT(1));
 		CALL(poll, PTR(0), (nfds_t)a[1], INT(2));
-		CALL(select, INT(0), PTR(1), PTR(2), PTR(3), PTR(4));
+		TIMED(select, 4, struct timeval, INT(0), PTR(1), PTR(2), PTR(3), PTR(4));
 		CALL(epoll_create, INT(0));
 		CALL(epoll_wait, INT(0), PTR(1), INT(2), INT(3));
 #endif
-		CALL(ppoll, PTR(0), (nfds_t)a[1], PTR(2), PTR(3));
+		TIMED(ppoll, 2, struct timespec, PTR(0), (nfds_t)a[1], PTR(2), PTR(3));
 		CALL(epoll_create1, INT(0));
 		CALL(epoll_ctl, INT(0), INT(1), INT(2), PTR(3));
 		CALL(epoll_pwait, INT(0), PTR(1), INT(2), INT(3), PTR(4));
 		CALL(epoll_pwait2, INT(0), PTR(1), INT(2), PTR(3), PTR(4));
 	case SYS_pselect6:
 		mask = PTR(5);
-		if (mask == NULL || !san_sock_touch_is_bad(mask, sizeof(*mask)))
+		if ((mask == NULL || !san_sock_touch_is_bad(mask, sizeof(*mask))) &&
+		    (PTR(4) == NULL || !san_sock_touch_is_bad(PTR(4), sizeof(struct timespec))))
 			return pselect(INT(0), PTR(1), PTR(2), PTR(3), PTR(4),
 				       mask != NULL ? mask->set : NULL);
 		break;
@@ -116,5 +124,7 @@ syscall(long number, ...)
 	/* requests by a ring would not be seen; libuv then falls back to ordinary calls */
 	if (number == SYS_io_uring_setup && !san_sock_conf_is_idle())
 		return san_sock_real_fail(ENOSYS);
+	if (san_sock_fork_copies(number, a))
+		return san_sock_fork_by_number(number, a);
 	return number_of_call(number, a);
 }

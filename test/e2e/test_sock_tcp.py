@@ -269,6 +269,31 @@ for _ in range(3):
 for i in range(3):
     s = dial(); s.send(b"%d" % i); say(all_of(s))
 '''),
+    'children by other names': ('''
+import ctypes
+libc = ctypes.CDLL(None); stack = ctypes.create_string_buffer(1 << 20)
+def child(_=None):
+    os.dup2(s.fileno(), 0); t = socket.socket(fileno=0)
+    t.send(repr(t.getpeername()[0]).encode() + t.recv(9)); os._exit(0)
+callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(child)
+for make in (lambda: libc.syscall(56, signal.SIGCHLD, 0, 0, 0, 0), lambda: libc._Fork(), lambda: libc.clone(
+             callback, ctypes.c_void_p(ctypes.addressof(stack) + len(stack)), signal.SIGCHLD, None)):
+    s, _ = l.accept()
+    if make() == 0: child()
+    s.close(); os.wait()
+''', '''
+for i in range(3):
+    s = dial(); s.send(b"%d" % i); say(all_of(s))
+'''),
+    'vectors of nothing': ('''
+s, _ = l.accept(); say(os.writev(s.fileno(), []), os.writev(s.fileno(), [b"", b""])); say(all_of(s))
+''', '''
+import ctypes
+s = dial(); fd = s.fileno(); say(os.readv(fd, []), os.readv(fd, [bytearray(0)]), os.preadv(fd, [], -1, os.RWF_HIPRI))
+libc, bad = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p(8)
+for number in ((23, 0, None, None, None, bad), (270, 0, None, None, None, bad), (271, None, 0, bad)):
+    say(libc.syscall(*number, None), ctypes.get_errno())
+'''),
     'as standard input': ('''
 for _ in range(2):
     s, _ = l.accept(); subprocess.run(["tr", "a-z", "A-Z"], stdin=s, stdout=s); s.close()
