@@ -137,7 +137,8 @@ int rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct
 
 /**
  * Map *length* bytes of a memfd from *offset* (page aligned) on, and register
- * them. The descriptor stays the caller's.
+ * them. The descriptor stays the caller's. All of its pages must exist until the region is
+ * deregistered: a daemon ends a program that punches holes into it.
  *
  * @return
  *   0, -EINVAL, -EBADF, -ENOMEM, -ENOSPC.
