@@ -459,29 +459,30 @@ close_some(void)
 	int fds[HELPER_CLOSE_MAX];
 	struct unclosed *u;
 	uint32_t nb = 0, i;
-	int rc;
+	int last;
 
 	STAILQ_FOREACH(u, &helpers.unclosed, link)
 		if (nb < HELPER_CLOSE_MAX)
 			fds[nb++] = u->fd;
 	if (nb == 0)
 		return false;
-	rc = san_helper_fork_close(helpers.forker, fds, nb);
-	if (rc != 0 && rc != -EAGAIN && nb > 1)
-		rc = san_helper_fork_close(helpers.forker, fds, nb = 1);
-	if (rc != 0 && rc != -EAGAIN) { /* retry it after the others */
+	last = san_helper_fork_close(helpers.forker, fds, nb);
+	if (last < 0 && last != -EAGAIN && nb > 1)
+		last = san_helper_fork_close(helpers.forker, fds, nb = 1);
+	if (last < 0 && last != -EAGAIN) { /* retry it after the others */
 		u = STAILQ_FIRST(&helpers.unclosed);
 		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
 		STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
 	}
-	if (rc != 0)
+	if (last < 0)
 		return false;
 	for (i = 0; i < nb; i++) {
 		u = STAILQ_FIRST(&helpers.unclosed);
 		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
-		close(u->fd); /* the message holds a reference to the file */
+		close(u->fd); /* the other process holds a reference to the file */
 		free(u);
 	}
+	close(last);
 	return true;
 }
 

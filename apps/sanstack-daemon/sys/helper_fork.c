@@ -48,8 +48,8 @@ helper_fork_separate(int sock)
 }
 
 /*
- * The child's exit makes the last close() of each descriptor. The child waits on the pipe until the
- * descriptors of this process are closed.
+ * The child's exit makes the last close() of each descriptor. So the child waits on two pipes: until
+ * the daemon has closed its own descriptors (the first of *fds*), and this process has.
  */
 static void
 close_elsewhere(int sock, const int *fds, uint32_t nb)
@@ -64,9 +64,7 @@ close_elsewhere(int sock, const int *fds, uint32_t nb)
 	if (pid == 0) {
 		close(sock);
 		close(ends[1]);
-		if (read(ends[0], &byte, 1) != 0)
-			_exit(1);
-		_exit(0);
+		_exit(read(fds[0], &byte, 1) != 0 || read(ends[0], &byte, 1) != 0);
 	}
 	while (pid > 0 && nb > 0)
 		close(fds[--nb]);
@@ -138,8 +136,18 @@ int
 san_helper_fork_close(int forker, const int *fds, uint32_t nb)
 {
 	const struct request req = {.closes = 1};
+	int all[HELPER_CLOSE_MAX + 1], ends[2], rc;
 
-	return san_shmq_send_many(forker, &req, sizeof(req), fds, nb, false);
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -errno;
+	all[0] = ends[0];
+	memcpy(&all[1], fds, nb * sizeof(*fds));
+	rc = san_shmq_send_many(forker, &req, sizeof(req), all, nb + 1, false);
+	close(ends[0]);
+	if (rc == 0)
+		return ends[1];
+	close(ends[1]);
+	return rc;
 }
 
 int

@@ -18,7 +18,11 @@ int san_helper_fork(int forker, uid_t uid, int *control, int *data);
 
 /**
  * Have *fds*, at most HELPER_CLOSE_MAX, closed by the exit of a new process, which does not block
- * on sockets that linger. They stay the caller's. 0; -EAGAIN: try later; or -errno.
+ * on sockets that linger.
+ *
+ * @return
+ *   A descriptor that the caller closes after *fds*: the process exits only then, so that its
+ *   close() is the last one. -EAGAIN: try later; or -errno.
  */
 int san_helper_fork_close(int forker, const int *fds, uint32_t nb);
 
