@@ -48,8 +48,8 @@ helper_fork_separate(int sock)
 }
 
 /*
- * The child's exit makes the last close() of each descriptor. So the child waits on two pipes: until
- * the daemon has closed its own descriptors (the first of *fds*), and this process has.
+ * The child's exit makes the last close() of each descriptor. So the child waits on two pipes:
+ * until the daemon has closed its own descriptors (the first of *fds*), and this process has.
  */
 static void
 close_elsewhere(int sock, const int *fds, uint32_t nb)
