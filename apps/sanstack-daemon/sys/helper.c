@@ -29,7 +29,6 @@
 #define EVENTS      16
 #define ANSWERS_MAX 32                   /* messages of one helper per turn */
 #define AGAIN_NS    (10 * SAN_NS_PER_MS) /* delay before a message is sent again */
-#define CLOSE_NS    (50 * SAN_NS_PER_MS) /* between processes that close descriptors */
 #define UNUSED_NS   SAN_NS_PER_S         /* a helper without a program waits for the next one */
 #define TAG_DATA    ((uintptr_t)1)       /* tags an event of the data channel */
 
@@ -73,7 +72,6 @@ static struct {
 	bool is_over; /* the forking process has ended */
 	LIST_HEAD(, helper) all;
 	STAILQ_HEAD(, unclosed) unclosed;
-	uint64_t close_ns; /* when they may be closed next */
 } helpers = {.unclosed = STAILQ_HEAD_INITIALIZER(helpers.unclosed)};
 
 int
@@ -446,10 +444,8 @@ void
 san_helper_hang_up(int sock)
 {
 	san_shmq_hang_up(sock);
-	if (close_empty(sock))
-		return;
-	san_helper_close_fd(sock);
-	helpers.close_ns = 0; /* the kernel limits the descriptors that lie in sockets */
+	if (!close_empty(sock))
+		san_helper_close_fd(sock);
 }
 
 /* Start a process that closes the next descriptors. False: none are left, or try later. */
@@ -496,11 +492,8 @@ san_helper_step(uint64_t now_ns)
 	struct helper *h;
 	bool waits;
 
-	if (now_ns >= helpers.close_ns && !STAILQ_EMPTY(&helpers.unclosed)) {
-		helpers.close_ns = now_ns + CLOSE_NS;
-		while (close_some())
-			;
-	}
+	while (close_some())
+		;
 	waits = !STAILQ_EMPTY(&helpers.unclosed);
 	LIST_FOREACH(h, &helpers.all, link) {
 		while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
