@@ -135,6 +135,7 @@ san_app_mem_step(uint64_t now_ns)
 {
 	static uint64_t due_ns;
 	struct going *g = STAILQ_FIRST(&all_going);
+	uint64_t from_ns = san_engine_clock_monotonic();
 	size_t n;
 
 	if (g == NULL || now_ns < due_ns)
@@ -149,6 +150,6 @@ san_app_mem_step(uint64_t now_ns)
 		STAILQ_REMOVE_HEAD(&all_going, link);
 		free(g);
 	}
-	due_ns = step_end(now_ns);
+	due_ns = step_end(from_ns);
 	return STAILQ_EMPTY(&all_going) ? SAN_TIME_NEVER : due_ns;
 }

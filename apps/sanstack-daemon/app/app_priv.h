@@ -35,8 +35,10 @@ void san_app_count(struct app *a, enum users_place what, int sign, uint64_t byte
 void san_app_end_growing(struct app *a);
 /** NULL: *a* has no queue pair of that number. */
 struct app_qp *san_app_find_qp(const struct app *a, uint32_t qpn);
-/** Map one more step of the region that *a* waits for; see san_app_mem_populate(). Returns *rc* of
- * san_app_answer(). */
+/**
+ * Map one more step of the region that *a* waits for; see san_app_mem_populate(). Returns *rc* of
+ * san_app_answer().
+ */
 int san_app_grow(struct app *a, uint64_t *due_ns);
 /** Send the pending answer, now or as soon as its descriptor can be sent. */
 void san_app_turn_send(struct apps *all, struct app *a);

@@ -58,7 +58,8 @@ close_elsewhere(int sock, const int *fds, uint32_t nb)
 	pid_t pid;
 	char byte;
 
-	if (pipe2(ends, O_CLOEXEC) != 0)
+	/* without a descriptor the message has lost them, and they are closed */
+	if (nb == 0 || pipe2(ends, O_CLOEXEC) != 0)
 		return; /* they stay open until this process ends */
 	pid = fork();
 	if (pid == 0) {
