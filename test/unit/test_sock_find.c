@@ -145,7 +145,7 @@ find__reuseport_spreads(void **state)
 		/* the same sender, the same socket, whatever option one of them gets */
 		for (k = 0; k < 8; k++) {
 			n.tos = (uint8_t)i;
-			san_sock_name(all, p[i % 4].id, &n);
+			san_sock_name(all, p[k % 4].id, &n);
 			assert_int_equal(arrives(&d), 1);
 			if (first == UINT32_MAX)
 				while (!got(k))
