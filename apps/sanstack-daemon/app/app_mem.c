@@ -5,7 +5,8 @@
  *
  * Mapping a region of 4 GiB takes a second and unmapping it half a second. To serve other
  * applications meanwhile, the daemon fills and releases page tables in steps of STEP bytes. The
- * last close(), which frees the memory, happens in another process (san_helper_close_fd()).
+ * last close(), which frees the memory, happens in another process (san_helper_close_fd()), unless
+ * the file is small: adding pages takes a program longer than freeing them takes the kernel.
  *
  * A step gives way to other threads of this CPU. If there are some, the next step waits REST times
  * as long as the step took: otherwise a program whose regions come and go takes half of the CPU
@@ -17,6 +18,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -30,7 +32,8 @@
 
 #define STEP     ((size_t)512 << 10)
 #define REST     11
-#define ALONE_NS 20000 /* giving way takes less if no other thread wants the CPU */
+#define ALONE_NS 20000              /* giving way takes less if no other thread wants the CPU */
+#define SMALL    ((off_t)256 << 10) /* freed in less time than another process takes to start */
 
 /** Memory that is unmapped in steps. */
 struct going {
@@ -109,6 +112,17 @@ san_app_mem_take(struct app_mem *m, uint16_t owner)
 }
 
 void
+san_app_mem_close(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_blocks <= SMALL / 512)
+		close(fd);
+	else
+		san_helper_close_fd(fd);
+}
+
+void
 san_app_mem_end(struct app_mem *m)
 {
 	struct going *g;
@@ -146,7 +160,7 @@ san_app_mem_step(uint64_t now_ns)
 	g->m.mem = (uint8_t *)g->m.mem + n;
 	g->m.bytes -= n;
 	if (g->m.bytes == 0) {
-		san_helper_close_fd(g->m.fd);
+		san_app_mem_close(g->m.fd);
 		STAILQ_REMOVE_HEAD(&all_going, link);
 		free(g);
 	}

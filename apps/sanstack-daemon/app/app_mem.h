@@ -49,6 +49,8 @@ int san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes,
 int san_app_mem_populate(struct app_mem *m, uint64_t *due_ns);
 /** Map memory of the previous daemon at the same address. Only the descriptor in *m* is new. */
 int san_app_mem_take(struct app_mem *m, uint16_t owner);
+/** Close a descriptor of the application's memory that a helper has checked. It does not block. */
+void san_app_mem_close(int fd);
 /**
  * Release memory that is no longer accessed; see san_app_mem_step() for the application's
  * memory.

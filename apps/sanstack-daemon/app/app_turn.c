@@ -134,7 +134,7 @@ app_turn_on_fetched(struct apps *all, struct app *a, struct helper *h, const str
 	if (memory >= 0 && is_kept)
 		close(memory); /* not the last reference to the file */
 	else if (memory >= 0)
-		san_helper_close_fd(memory);
+		san_app_mem_close(memory);
 }
 
 void
