@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "sock_attach.h"
+#include "sock_box.h"
 #include "sock_conf.h"
 #include "sock_fd.h"
 #include "sock_own.h"
@@ -224,6 +225,8 @@ san_sock_attach(void)
 
 	if (attach_view() != NULL)
 		return 0;
+	if (san_sock_box_is_closed())
+		return -EPERM;
 	attach_lock(&old);
 	rc = attach_locked();
 	attach_unlock(&old);
@@ -265,6 +268,10 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 	int rc, rx_fd, was = errno;
 	struct held old;
 
+	if (san_sock_box_is_closed()) {
+		snprintf(rep->text, sizeof(rep->text), "the program confines itself");
+		return -EPERM;
+	}
 	req->type = type;
 	rep->text[0] = '\0';
 	attach_lock(&old);
@@ -308,8 +315,7 @@ san_sock_attach_doorbell(const struct fd_sock *f)
 		/* a child for which the daemon has no place: through the pair, which it reads */
 		fd = san_sock_fd_next(f, 0);
 		if (fd >= 0)
-			REAL(send)
-		(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL);
+			san_sock_box_send(fd, mark, sizeof(mark));
 		errno = was;
 		return;
 	}

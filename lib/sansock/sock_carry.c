@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "sock_attach.h"
+#include "sock_box.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
@@ -366,7 +367,8 @@ san_sock_carry_may_return(const struct fd_sock *f)
 	 * If the port has no device of the kernel, the kernel would receive no datagrams. If
 	 * several processes have the socket, only one of them continues with the kernel's socket.
 	 */
-	return f->is_udp && atomic_load(&f->shm->orphaned) != 0 && atomic_load(&f->kernel) >= 0 &&
+	return !san_sock_box_is_closed() && f->is_udp && atomic_load(&f->shm->orphaned) != 0 &&
+		atomic_load(&f->kernel) >= 0 &&
 		f->shm->if_index != 0 &&
 		atomic_load(&f->shm->is_returned) != SAN_SOCK_RETURNED && san_sock_fd_is_us();
 }
@@ -419,7 +421,7 @@ carry_take_back(int fd, struct fd_sock *f)
 	struct sock_change change;
 	int i;
 
-	if (san_sock_carry_kernel(fd, f) < 0 || !san_sock_fd_is_us() ||
+	if (san_sock_box_is_closed() || san_sock_carry_kernel(fd, f) < 0 || !san_sock_fd_is_us() ||
 	    !san_sock_owner_change_begin(&change, f))
 		return NULL;
 	if (san_sock_fd_number(fd, f) == fd &&
@@ -579,6 +581,8 @@ san_sock_carry_adopt(int fd)
 	int rc, was = errno;
 
 	san_sock_fd_forget(fd);
+	if (san_sock_box_is_closed())
+		return;
 	if (!stands_for_one(fd)) {
 		adopt_listener(fd);
 		errno = was;

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "sock_attach.h"
+#include "sock_box.h"
 #include "sock_conf.h"
 #include "sock_real.h"
 #include "sock_ring.h"
@@ -87,13 +88,12 @@ bool
 san_sock_ring_is_deserted(int fd, struct fd_sock *f)
 {
 	bool is_notified = atomic_load_explicit(&f->shm->armed, memory_order_relaxed) != 0;
-	char byte;
 	long n;
 
 	if (++f->nb_empty % (is_notified ? EMPTY_NOTIFIED : EMPTY) != 0)
 		return false;
 	fd = san_sock_fd_number(fd, f);
-	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
+	n = san_sock_box_recv(fd, true);
 	if (n == 0)
 		sock_ring_pair_closed(fd, f->shm);
 	else if (n > 0) /* the byte arrived after its data had been read */
@@ -115,6 +115,8 @@ sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over)
 static bool
 sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, int64_t began_ns)
 {
+	if (san_sock_box_is_closed())
+		return false; /* it may not be allowed to yield */
 	do {
 		if (to_send ? san_sock_shm_has_room(f->shm, f->tx_bytes) :
 			      san_sock_ring_has_something(f->shm))
@@ -139,6 +141,20 @@ leave_full(void *f)
 	san_sock_fd_put(f);
 }
 
+/* A confined program reads the mirror's byte. If others wait, too, they get another one. */
+static void
+sock_ring_byte_was_read(struct fd_sock *f)
+{
+	uint32_t key;
+
+	if (!san_sock_ring_lock_rx(f, &key))
+		return;
+	atomic_store(&f->shm->mirrored, SAN_SOCK_UNNOTIFIED);
+	san_sock_lock_unlock(&f->shm->rx_lock, key);
+	if (atomic_load(&f->shm->armed) != 0)
+		san_sock_attach_doorbell(f);
+}
+
 /*
  * Wait in a blocking read of the descriptor. The kernel then applies SO_RCVTIMEO, signals,
  * SA_RESTART and cancellation as in recv().
@@ -148,6 +164,7 @@ san_sock_ring_wait_something(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
 	int64_t began_ns = san_sock_time_ns(CLOCK_MONOTONIC);
+	bool is_confined = san_sock_box_is_closed();
 	ssize_t n = 1;
 	char byte;
 	int err;
@@ -162,13 +179,17 @@ san_sock_ring_wait_something(int fd, struct fd_sock *f)
 	fd = san_sock_fd_number(fd, f);
 	pthread_cleanup_push(leave_asleep, f);
 	if (!san_sock_ring_has_something(shm))
-		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+		n = is_confined ? REAL(read)(fd, &byte, 1) : REAL(recv)(fd, &byte, 1, MSG_PEEK);
+	else
+		is_confined = false;
 	pthread_cleanup_pop(0);
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
 	sock_ring_learn(&f->rx_spin, began_ns, n >= 0);
 	if (n == 0)
 		sock_ring_pair_closed(fd, shm);
+	else if (n > 0 && is_confined)
+		sock_ring_byte_was_read(f);
 	else if (n > 0 && !san_sock_ring_has_something(shm))
 		/* the data has been read, or the byte arrived late */
 		san_sock_ring_settle(fd, f, true);
@@ -184,10 +205,11 @@ send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 
 	fd = san_sock_fd_number(fd, f);
 	if ((flags & MSG_DONTWAIT) != 0) { /* locks may be held: no cancellation point */
-		n = REAL(syscall)(SYS_sendto, fd, full, len, flags | MSG_NOSIGNAL, NULL, 0);
+		n = san_sock_box_send(fd, full, len);
 	} else {
 		pthread_cleanup_push(leave_full, f);
-		n = REAL(send)(fd, full, len, flags | MSG_NOSIGNAL);
+		n = san_sock_box_is_closed() ? REAL(write)(fd, full, len) :
+					       REAL(send)(fd, full, len, MSG_NOSIGNAL);
 		pthread_cleanup_pop(0);
 	}
 	if (n >= 0)
@@ -266,6 +288,8 @@ san_sock_ring_wait_pair(int fd, const struct fd_sock *f)
 	const struct timespec step = {.tv_nsec = ASIDE_STEP_NS};
 	int tries, left = 0;
 
+	if (san_sock_box_is_closed())
+		return; /* it may not be allowed to ask, and uses the library alone */
 	for (tries = 0; tries < PAIR_STEPS && atomic_load(&f->shm->full) == 0; tries++) {
 		if (REAL(ioctl)(fd, SIOCOUTQ, &left) != 0 || left == 0)
 			return;
@@ -282,14 +306,13 @@ sock_ring_take_wakeup(int fd, struct fd_sock *f)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t nb = 0, tries;
-	char byte;
 	long n = -1;
 
 	fd = san_sock_fd_number(fd, f);
 	/* the first byte may be on its way */
 	for (tries = 0; tries < BYTE_TRIES && nb == 0 && n != 0; tries++)
 		do {
-			n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL);
+			n = san_sock_box_recv(fd, false);
 			nb += n > 0;
 			/* without edges there is only one */
 		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);

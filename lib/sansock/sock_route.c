@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sock_box.h"
 #include "sock_real.h"
 #include "sock_route.h"
 
@@ -177,8 +178,11 @@ san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool i
 	memcpy(key, ip, sizeof(key));
 	at = (size_t)((key[0] ^ key[1]) * 0x9e3779b97f4a7c15ull >> 52) % ANSWERS;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (sock_route_recall(at, key, &answer) && (uint32_t)now.tv_sec < answer >> 1)
+	if (sock_route_recall(at, key, &answer) &&
+	    ((uint32_t)now.tv_sec < answer >> 1 || san_sock_box_is_closed()))
 		return (answer & IS_PORTS) != 0;
+	if (san_sock_box_is_closed())
+		return false; /* the kernel sends to where nothing was sent before */
 	until_s = (uint32_t)now.tv_sec + HOLDS_S;
 	answer = until_s << 1 | (sock_route_decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
 	sock_route_remember(at, key, answer);

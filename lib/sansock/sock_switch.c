@@ -8,16 +8,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sock_attach.h"
+#include "sock_box.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
+#include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
@@ -34,7 +40,7 @@ socket(int domain, int type, int protocol)
 	if (fd < 0)
 		return fd;
 	san_sock_fd_forget(fd);
-	if (san_sock_conf_is_idle())
+	if (san_sock_conf_is_idle() || san_sock_box_is_closed())
 		return fd;
 	if ((domain == AF_INET || domain == AF_INET6) &&
 	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM &&
@@ -56,7 +62,7 @@ sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_
 	if (new < 0)
 		return new;
 	san_sock_fd_forget(new);
-	if (!san_sock_conf_is_idle())
+	if (!san_sock_conf_is_idle() && !san_sock_box_is_closed())
 		san_sock_tcp_conn_accepted(new, sa, len, room);
 	san_sock_stdio_at(new);
 	return new;
@@ -462,6 +468,76 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 }
 
 /* ---- the process ---- */
+
+/*
+ * The process is about to confine itself. Prepare what needs system calls that it may forbid: the
+ * doorbells, and sets that the kernel watches. Sockets that are not carried stay the kernel's.
+ */
+static void
+close_box(void)
+{
+	struct fd_sock *f;
+	int fd;
+
+	for (fd = 0; fd < SOCK_FDS; fd++) {
+		san_sock_eset_expose(fd);
+		f = san_sock_fd_get(fd);
+		if (f == NULL)
+			continue;
+		if (atomic_load(&f->carried)) {
+			san_sock_attach();
+		} else {
+			san_sock_carry_stay(f, "the program confines itself");
+			san_sock_owner_chosen(f);
+		}
+		san_sock_fd_put(f);
+	}
+	san_sock_lock_attach();
+	(void)REAL(poll);
+	(void)REAL(read);
+	(void)REAL(write);
+}
+
+bool
+san_sock_switch_confines(long number, const long a[6])
+{
+	/* without a filter seccomp() only asks what the kernel knows */
+	bool does = number == SYS_prctl ? a[0] == PR_SET_SECCOMP :
+					  number == SYS_seccomp &&
+			(a[0] == SECCOMP_SET_MODE_STRICT ||
+			 (a[0] == SECCOMP_SET_MODE_FILTER && a[2] != 0));
+
+	return does && san_sock_fd_is_us();
+}
+
+long
+san_sock_switch_confine(long number, const long a[6])
+{
+	bool was = san_sock_box_is_closed();
+	long rc;
+
+	if (!was && !san_sock_conf_is_idle())
+		close_box();
+	atomic_store(&sock_box_is_closed, true);
+	rc = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (rc < 0 && !was)
+		atomic_store(&sock_box_is_closed, false);
+	return rc;
+}
+
+EXPORT int
+prctl(int option, ...)
+{
+	long a[6] = {option};
+	va_list ap;
+	int i;
+
+	va_start(ap, option);
+	for (i = 1; i < 5; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	return (int)syscall(SYS_prctl, a[0], a[1], a[2], a[3], a[4]);
+}
 
 static __attribute__((constructor)) void
 sock_switch_begin(void)

@@ -16,6 +16,10 @@ void san_sock_fork_begin(void);
 bool san_sock_fork_copies(long number, const long a[6]);
 /** Make that call. */
 long san_sock_fork_by_number(long number, const long a[6]);
+/** True if this call of syscall() confines the process: see sock_box.h. */
+bool san_sock_switch_confines(long number, const long a[6]);
+/** Make that call. */
+long san_sock_switch_confine(long number, const long a[6]);
 /** The process starts: prepare standard streams for carried sockets. */
 void san_sock_stdio_begin(void);
 /** *fd* has changed: if it is a carried socket now, so is its standard stream. */

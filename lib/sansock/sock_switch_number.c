@@ -126,5 +126,7 @@ syscall(long number, ...)
 		return san_sock_real_fail(ENOSYS);
 	if (san_sock_fork_copies(number, a))
 		return san_sock_fork_by_number(number, a);
+	if (san_sock_switch_confines(number, a))
+		return san_sock_switch_confine(number, a);
 	return number_of_call(number, a);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "sock_box.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
@@ -17,9 +19,10 @@
 #include "sock_udp.h"
 #include "sock_wait.h"
 
-#define NS_PER_S 1000000000ll
-#define SHORT_NS 20000000ll
-#define FEW      32 /* descriptors of a call that need no extra memory */
+#define NS_PER_S  1000000000ll
+#define NS_PER_MS 1000000
+#define SHORT_NS  20000000ll
+#define FEW       32 /* descriptors of a call that need no extra memory */
 
 /*
  * True if *fd* is carried or may come to be. A set of ours is given to the kernel, which must
@@ -228,6 +231,19 @@ sock_wait_merge_events(struct pollfd *fds, nfds_t n)
 	return ready;
 }
 
+/* A confined program may be allowed only the older call. */
+static int
+sock_wait_kernel(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
+{
+	int64_t ms = -1;
+
+	if (!san_sock_box_is_closed() || mask != NULL)
+		return REAL(ppoll)(fds, n, ts, mask);
+	if (ts != NULL && ts->tv_sec < INT_MAX / 1000)
+		ms = ts->tv_sec * 1000 + (ts->tv_nsec + NS_PER_MS - 1) / NS_PER_MS;
+	return REAL(poll)(fds, n, (int)ms);
+}
+
 int
 san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		   const sigset_t *mask)
@@ -247,7 +263,7 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		if (rc != 0 && others == 0)
 			return rc;
 		if (rc != 0) {
-			rc = REAL(ppoll)(fds, n, &zero, mask);
+			rc = sock_wait_kernel(fds, n, &zero, mask);
 			return rc < 0 ? rc : sock_wait_merge_events(fds, n);
 		}
 		err = sock_wait_hold_files(&held, fds, n);
@@ -255,9 +271,9 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 			return san_sock_real_fail(err);
 		pthread_cleanup_push(sock_wait_release_held, &held);
 		if (sock_wait_set_revents(fds, n, false, &others) != 0)
-			rc = REAL(ppoll)(fds, n, &zero, mask);
+			rc = sock_wait_kernel(fds, n, &zero, mask);
 		else
-			rc = REAL(ppoll)(fds, n, sock_wait_time_left(&held, until, &ts), mask);
+			rc = sock_wait_kernel(fds, n, sock_wait_time_left(&held, until, &ts), mask);
 		err = errno;
 		pthread_cleanup_pop(1);
 		errno = err;

@@ -118,6 +118,19 @@ def python_udp(pair, kind, ip=None, least=0):
     return pair.client(PYTHON, PEER, 'ask', pair.server_ip, 5004, least)
 
 
+def coturn(pair):
+    """Several threads with sockets of one port, and options that are set late. What its relays send
+    to each other does not leave the host."""
+    server, client = need('turnserver', 'turnutils_uclient')
+    pair.server(server, '-n', '--log-file=stdout', '--no-cli', '--no-tls', '--no-dtls', '-L',
+                pair.server_ip, '-E', pair.server_ip, '-m', 2, '--lt-cred-mech', '-u', 'me:word',
+                '-r', 'here', '--pidfile', pair.path('pid'), '--db', pair.path('db'), port=3478)
+    pair.kernels = 250
+    out = pair.client(client, '-y', '-u', 'me', '-w', 'word', '-n', 50, '-m', 4, '-L',
+                      pair.client_ip, pair.server_ip)
+    return line_with(out, r'Total lost packets \d+')
+
+
 def echo_selectors(pair):
     return python_udp(pair, 'selectors')
 
@@ -359,11 +372,65 @@ def http_server(pair):
     return pair.client(PYTHON, PEER, 'web', f'http://{pair.server_ip}:8000/file')
 
 
+def sshd(pair):
+    """Its child confines itself in a chroot before it reads from the connection. Keys are exchanged
+    again after each MB."""
+    server, client, keygen, scp = need('sshd', 'ssh', 'ssh-keygen', 'scp')
+    want = sample(pair.path('file'), 100_000_000)
+    for name in ('host', 'user'):
+        pair.client(keygen, '-q', '-t', 'ed25519', '-N', '', '-f', pair.path(name), plain=True)
+    os.makedirs('/run/sshd', exist_ok=True)
+    pair.server(server, '-D', '-e', '-f', '/dev/null', '-p', 7309, '-h', pair.path('host'), *options(
+        ListenAddress=pair.server_ip, AuthorizedKeysFile=pair.path('user.pub'), StrictModes='no',
+        PermitRootLogin='yes', UsePAM='no', PidFile='none',
+        Subsystem='sftp internal-sftp'), port=7309)
+    how = ['-i', pair.path('user'), *options(
+        StrictHostKeyChecking='no', UserKnownHostsFile='/dev/null', LogLevel='ERROR',
+        BatchMode='yes', RekeyLimit='1M')]
+    out = pair.client(client, '-p', 7309, *how, f'root@{pair.server_ip}', 'echo in; cat',
+                      stdin='out')
+    for source, to in ((f'root@{pair.server_ip}:{pair.path("file")}', pair.path('got')),
+                       (pair.path('file'), f'root@{pair.server_ip}:{pair.path("put")}')):
+        pair.client(scp, '-q', '-P', 7309, *how, source, to)
+    check([file_digest(pair.path(name)) for name in ('got', 'put')] == [want, want], 'files differ')
+    return out, want
+
+
+def options(**values):
+    return [f'-o{name}={value}' for name, value in values.items()]
+
+
+def vsftpd(pair):
+    """Its children come from clone() by number, and confine themselves. The one that accepts data
+    connections is in an empty chroot without a daemon, so they are the kernel's."""
+    server, curl = need('vsftpd', 'curl')
+    want = [sample(pair.path(name), 3_000_000, name) for name in ('down', 'up')]
+    os.makedirs(pair.path('in'))
+    for path, mode in ((pair.folder, 0o755), (pair.path('in'), 0o777)):
+        os.chmod(path, mode)
+    os.makedirs('/run/vsftpd/empty', exist_ok=True)
+    conf = pair.write('vsftpd.conf', '\n'.join((
+        'listen=YES', 'background=NO', f'listen_address={pair.server_ip}', 'listen_port=2121',
+        'anonymous_enable=YES', 'no_anon_password=YES', f'anon_root={pair.folder}',
+        'write_enable=YES', 'anon_upload_enable=YES', 'secure_chroot_dir=/run/vsftpd/empty',
+        'anon_umask=022', '')))
+    pair.server(server, conf, port=2121)
+    url = f'ftp://{pair.server_ip}:2121'
+    pair.kernels = 100_000
+    for mode in ([], ['--ftp-port', '-']):
+        pair.client(curl, '-sS', *mode, f'{url}/down', '-o', pair.path('got'))
+        name = f'up{len(mode)}'
+        pair.client(curl, '-sS', *mode, '-T', pair.path('up'), f'{url}/in/{name}')
+        got = [file_digest(pair.path(path)) for path in ('got', f'in/{name}')]
+        check(got == want, f'{mode}: what came differs')
+    return want, pair.client(curl, '-sS', '-l', f'{url}/in/')
+
+
 # For make check: a cheap one of each kind.
 QUICK = [socat_udp, dnsmasq, echo_processes, multicast, socat_tcp, serve_asyncio]
-UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
+UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, coturn, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
-TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
+TCP = [redis, nginx, sshd, vsftpd, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
        netcat_tcp, serve_selectors, serve_asyncio, serve_threads, serve_forks, serve_processes]
 
 

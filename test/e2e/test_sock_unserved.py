@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel serves programs that the library can't serve, from the first connection or datagram
 on, and the reason is reported: no library, no right to the daemon, io_uring, system calls by own
-instructions. (UDP-11)
+instructions. What a program has when it confines itself stays carried. (UDP-11)
 """
 
 import os
@@ -14,6 +14,7 @@ from sock import PYTHON
 from sock_talk import HEAD, PORT, carried_pair
 
 UNHEARD = os.path.join(BUILD, 'test/e2e/unheard')
+CONFINED = os.path.join(BUILD, 'test/e2e/confined')
 NO_RING = 77
 
 CLIENT = f'''{HEAD}
@@ -48,6 +49,34 @@ def calls_of_its_own():
     check(carried == 0, carried)
     reasons = ' '.join(map(str, pair.daemons['us'].ask('sock_reasons').values()))
     check('without the library' in reasons, reasons)
+
+
+DATAGRAMS = f'''{HEAD}
+s = dial(); s.settimeout(None)
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.settimeout(20)
+u.connect((ip, port)); u.send(b"0")
+def ask(n):
+    u.send(b"%d" % n); return u.recv(100) == b"%d" % n
+s.sendall(b"first"); say(s.recv(9) == b"first")
+if sys.argv[4] != "read":
+    say(all(ask(i) for i in range(50)), time.sleep(0.3), ask(50))
+data = bytes(range(250)) * 12000
+t = threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR))); t.start()
+say(all_of(s) == data)
+'''
+
+
+@sock.may_fail
+def confined(others, how):
+    """The daemon carries on with both sockets while the program may only read, write and poll."""
+    pair = sock.shared(sock.SERVER, 'tcp', 2, 'kernel remote 127.0.0.0/8;carry')
+    p = pair.server(CONFINED, pair.server_ip, PORT, others, how, text='ready')
+    out = pair.client(PYTHON, '-c', DATAGRAMS, pair.server_ip, PORT, pair.folder, how)
+    want = 'True\n' + ('' if how == 'read' else 'True None True\n') + 'True\n'
+    check(out == want, f'{out}; the server: {p.tail()}')
+    check(p.wait() == 0, p.tail())
+    grown = pair.grown()
+    check(grown['streams_accepted'] == 1 and grown['Tcp.InSegs'] < 30, grown)
 
 
 @sock.may_fail
@@ -171,6 +200,9 @@ def main():
     for test in (calls_of_its_own, by_a_ring, datagram_by_a_ring, without_the_library,
                  without_a_right, accepted_by_another, by_number):
         tests.add(test.__name__.replace('_', ' '), test)
+    for others in ('kill', 'refuse'):
+        for how in ('read', 'poll', 'child'):
+            tests.add(f'confined, {others}, {how}', confined, others, how)
     tests.add('daemons end', sock.stop_shared)
     return tests.run()
 
