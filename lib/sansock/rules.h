@@ -74,6 +74,7 @@ struct sock_settings {
 	char port[SOCK_NAME_MAX];   /**< "": the daemon's first one */
 	uint32_t spin_us;           /**< longest poll before a blocking call sleeps */
 	uint32_t probe_ms;          /**< longest wait for a daemon of the peer */
+	uint32_t short_calls;       /**< connections with fewer calls are better the kernel's */
 	uint32_t answer_s;          /**< longest wait for an answer of our daemon */
 	enum sock_log log;
 };

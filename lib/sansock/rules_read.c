@@ -374,6 +374,8 @@ const struct san_key rules_settings[] = {
 	 SOCK_TIME(spin_us, 0, 1000000, SAN_NS_PER_US)},
 	{"settings", "probe", "longest wait for the peer's daemon; a number is in ms",
 	 SOCK_TIME(probe_ms, 0, 10000, SAN_NS_PER_MS)},
+	{"settings", "short", "calls on a connection that make it worth carrying; 0: any number",
+	 SAN_KEY_NUM(sock_settings, short_calls, 0, 1000000)},
 	{"settings", "answer", "longest wait for this host's daemon; a number is in seconds",
 	 SOCK_TIME(answer_s, 1, 60, SAN_NS_PER_S)},
 	{"settings", "log", "messages on standard error",
@@ -428,7 +430,7 @@ read_line(struct reading *rd, char *line)
 	return rules_read_refuse(
 		rd,
 		"%s: known are carry, kernel, both, drop, daemon, port, spin, probe, "
-		"answer, log",
+		"short, answer, log",
 		word);
 }
 
@@ -464,6 +466,7 @@ san_rules_read_init(struct sock_rules *rules)
 	strcpy(rules->settings.daemon, "/run/sanstack/sanstack.sock");
 	rules->settings.spin_us = 100;
 	rules->settings.probe_ms = 20;
+	rules->settings.short_calls = 64;
 	rules->settings.answer_s = 3;
 	rules->settings.log = SOCK_LOG_ERROR;
 }

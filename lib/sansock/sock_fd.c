@@ -149,6 +149,7 @@ sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
 	f->domain = domain;
 	f->is_udp = is_udp;
 	f->is_stdio = false;
+	f->place = f->nb_calls = 0;
 	f->shm = NULL;
 	f->bytes = 0;
 	f->kernel = f->lease = -1;

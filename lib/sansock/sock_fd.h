@@ -50,6 +50,8 @@ struct fd_sock {
 	_Atomic uint32_t item;           /**< number in an epoll set: sock_eset.c; 0: none */
 	uint32_t line;                   /**< the same for its successor: san_sock_carry_return() */
 	_Atomic int64_t retry_s;         /**< offer it to a new daemon then; 0: do not */
+	uint32_t place;                  /**< history of its peer plus 1; 0: not our connection */
+	uint32_t nb_calls;               /**< that used it, approximately */
 	uint64_t last_ns;                /**< arrival of the last datagram, by the lcore's clock */
 	struct san_spin rx_spin, tx_spin;
 	uint32_t nb_empty;     /**< reads that found nothing, approximately */

@@ -312,8 +312,11 @@ close(int fd)
 		san_sock_fd_hold(f);
 	san_sock_fd_forget(fd);
 	rc = BY_KERNEL(f, REAL(close)(fd));
-	if (f != NULL && rc == 0 && !f->is_udp && atomic_load(&f->carried))
-		san_sock_tcp_linger(f);
+	if (f != NULL && rc == 0 && !f->is_udp) {
+		san_sock_tcp_conn_closed(f);
+		if (atomic_load(&f->carried))
+			san_sock_tcp_linger(f);
+	}
 	if (f != NULL)
 		san_sock_fd_put(f);
 	return rc;

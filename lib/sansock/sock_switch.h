@@ -34,6 +34,7 @@ static inline struct fd_sock *
 san_sock_switch_pin(struct fd_sock *f, struct fd_sock **pinned)
 {
 	*pinned = NULL;
+	f->nb_calls++;
 	if (atomic_load_explicit(&f->carried, memory_order_acquire))
 		return f;
 	if (atomic_load_explicit(&f->stays, memory_order_relaxed))

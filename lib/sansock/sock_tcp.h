@@ -22,6 +22,8 @@
  *   has the same pair of addresses and ports.
  */
 int san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
+/** A descriptor of *f* was closed: learn how long connections to its peer are. */
+void san_sock_tcp_conn_closed(const struct fd_sock *f);
 /** The kernel's *fd* listens: register it at the daemon if a rule carries it. */
 void san_sock_tcp_conn_listen(int fd, struct fd_sock *f);
 /**

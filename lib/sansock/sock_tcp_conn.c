@@ -29,6 +29,8 @@
 #define NS_PER_MS 1000000ll
 #define NS_PER_S  1000000000ll
 #define BY_KERNEL "a connection is the kernel's"
+#define HISTORY   64
+#define SHORT_MAX 4
 #define LISTENER  "a listener stays with the kernel alone"
 
 static bool
@@ -47,6 +49,47 @@ sock_tcp_conn_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
 		return true;
 	san_sock_carry_stay(f, SOCK_BY_URING);
 	return false;
+}
+
+/* ---- short connections ---- */
+
+/*
+ * To set up a carried connection takes some ms, which one with few calls does not regain. So
+ * addresses to which this process made SHORT_MAX such connections in a row get further ones of the
+ * kernel, until one has more calls. (UDP-13)
+ */
+static struct {
+	_Atomic uint64_t to; /* hash of address and port */
+	_Atomic uint32_t nb_short;
+} history[HISTORY];
+
+/* True if the kernel should have the connection of *f* to there. */
+static bool
+is_short(struct fd_sock *f, const uint8_t ip[16], uint16_t service)
+{
+	const uint64_t odd = 0x9e3779b97f4a7c15;
+	uint64_t w[2], to;
+	uint32_t at;
+
+	memcpy(w, ip, sizeof(w));
+	to = ((w[0] * odd ^ w[1]) * odd ^ service) * odd;
+	at = (uint32_t)(to >> 32) % HISTORY;
+	f->place = at + 1;
+	f->nb_calls = 0;
+	if (atomic_exchange(&history[at].to, to) != to)
+		atomic_store(&history[at].nb_short, 0);
+	return atomic_load(&history[at].nb_short) >= SHORT_MAX;
+}
+
+void
+san_sock_tcp_conn_closed(const struct fd_sock *f)
+{
+	if (f->place == 0 || san_sock_fd_next(f, 0) >= 0)
+		return;
+	if (f->nb_calls >= san_sock_conf()->short_calls)
+		atomic_store(&history[f->place - 1].nb_short, 0);
+	else if (!atomic_load(&f->carried) || f->shm->if_index != 0) /* the kernel can have it */
+		atomic_fetch_add(&history[f->place - 1].nb_short, 1);
 }
 
 /* ---- connect ---- */
@@ -134,7 +177,8 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 
 	if (!read_peer(f, sa, len, &req) ||
 	    !sock_tcp_conn_is_wanted(fd, f, san_sock_carry_bound_to(fd, &local), sa) ||
-	    !may_reach(sa, req.sock.peer) || !san_sock_hooks_connect(f, sa, len)) {
+	    !may_reach(sa, req.sock.peer) ||
+	    is_short(f, req.sock.peer, req.sock.peer_port) || !san_sock_hooks_connect(f, sa, len)) {
 		errno = was;
 		return -EINPROGRESS;
 	}

@@ -192,6 +192,7 @@ PROGRAMS = {
     'TCP bulk': lambda r: r.tcp(1500, True),
     'redis': redis('-n', 50_000),
     'redis pipelines': redis('-n', 400_000, '-P', 16),
+    'redis connects': redis('-n', 2000, '-k', 0, is_left=True),
     'memcached': memcached(),
     'memcached UDP': memcached('-U'),
 }
@@ -488,6 +489,7 @@ FIGURES = [
     *program('redis', 'redis-benchmark, GET, 16 clients', 'thousand/s', 'kps'),
     *program('redis pipelines', 'redis-benchmark, GET, 16 clients, 16 in a row', 'thousand/s',
              'kps'),
+    *program('redis connects', 'the same, a connection for each GET', 'thousand/s', 'kps'),
     *program('memcached', 'memcaslap, TCP, 16 clients', 'thousand/s', 'kps'),
     *program('memcached UDP', 'memcaslap, UDP, 16 clients', 'thousand/s', 'kps'),
     Figure('sock_start', 'sock-start', 'added to the start of a program that no rule is for', 'ms',

@@ -148,8 +148,9 @@ class Pair:
                                                    f'ip = {OUR_IP6}/64' if v6 else '')
             if daemons == 2:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
-        # give daemons on a busy machine enough time
-        patience = ';answer 60' + (';probe 10000' if daemons == 2 else '')
+        # give daemons on a busy machine enough time; carry short connections
+        patience = (';answer 60' + (';probe 10000' if daemons == 2 else '') +
+                    (';short 0' if 'short' not in (rules or '') else ''))
         self.carries_all = rules is None
         self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
         self.own_names = self.names()   # sockets of the daemons themselves

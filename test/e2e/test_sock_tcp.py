@@ -579,6 +579,22 @@ def rules_of_the_own_address():
         check(streams == wanted, f'{port}: {streams} streams')
 
 
+@sock.may_fail
+def short_ones():
+    """After four short connections to an address the kernel has the next ones, until one is long."""
+    pair = sock.shared(sock.CLIENT, 'tcp', 2, 'kernel remote 127.0.0.0/8;carry;short 20')
+    pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\nwhile True:\n s, _ = l.accept(); s.send(s.recv(9))\n'
+                ' s.close()', pair.server_ip, PORT, pair.folder, text='ready')
+    out = pair.client(PYTHON, '-c', f'''{HEAD}
+def one(nb=1):
+    s = dial(); [s.send(b"1") for _ in range(nb)]; say(s.recv(1) == b"1"); s.close()
+for _ in range(10): one()
+one(20); one()
+''', pair.server_ip, PORT, pair.folder)
+    check(out == 'True\n' * 12, out)
+    check(pair.grown()['streams_connected'] == 5, pair.grown())
+
+
 @both
 def no_system_calls(pair, _ours, _peer):
     """Polling and moving bytes of a stream makes no system calls (UDP-8)."""
@@ -620,7 +636,7 @@ def main():
     for test in (killed, dead_before_its_bell, closed_on_a_bad_link, listens_late, without_library,
                  forged, shown, no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)
-    for test in (slow_to_accept, rules_of_the_own_address):
+    for test in (slow_to_accept, short_ones, rules_of_the_own_address):
         tests.add_long(test.__name__.replace('_', ' '), test)
     tests.add('daemons end', sock.stop_shared)
     return tests.run()
