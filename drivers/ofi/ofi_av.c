@@ -13,46 +13,48 @@
 const union ofi_addr *
 san_ofi_av_find(const struct ofi_av *av, fi_addr_t at)
 {
-	return at < av->nb && av->addrs[at].sa.sa_family != 0 ? &av->addrs[at] : NULL;
+	return at < av->nb && av->places[at].uses != 0 ? &av->places[at].addr : NULL;
 }
 
-/* The first free place. 0 or -FI_ENOMEM. */
+/* The place of *a*, or else the first free one. 0 or -FI_ENOMEM. */
 static int
-av_place(struct ofi_av *av, fi_addr_t *at)
+av_place(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *at)
 {
 	size_t i, nb = av->nb != 0 ? 2 * av->nb : AV_SIZE;
-	union ofi_addr *addrs;
+	struct ofi_av_place *places;
 
-	for (i = av->next; i < av->nb; i++)
-		if (av->addrs[i].sa.sa_family == 0)
-			break;
-	*at = i;
-	if (i < av->nb)
+	*at = av->nb;
+	for (i = 0; i < av->nb; i++)
+		if (av->places[i].uses == 0 && i < *at)
+			*at = i;
+		else if (av->places[i].uses != 0 &&
+			 memcmp(&av->places[i].addr, a, sizeof(*a)) == 0) {
+			*at = i;
+			return 0;
+		}
+	if (*at < av->nb)
 		return 0;
-	addrs = realloc(av->addrs, nb * sizeof(*addrs));
-	if (addrs == NULL)
+	places = realloc(av->places, nb * sizeof(*places));
+	if (places == NULL)
 		return -FI_ENOMEM;
-	memset(&addrs[av->nb], 0, (nb - av->nb) * sizeof(*addrs));
-	av->addrs = addrs;
+	memset(&places[av->nb], 0, (nb - av->nb) * sizeof(*places));
+	av->places = places;
 	av->nb = nb;
 	return 0;
 }
 
+/* A peer has one number, however often it is inserted: receives are matched by that. */
 static int
-av_add(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *out)
+av_add(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *at)
 {
 	struct ofi_rdm *rdm;
-	fi_addr_t at;
-	int rc = av_place(av, &at);
+	int rc = av_place(av, a, at);
 
-	*out = FI_ADDR_NOTAVAIL;
-	if (rc != 0)
+	if (rc != 0 || av->places[*at].uses++ != 0)
 		return rc;
-	av->addrs[at] = *a;
-	av->next = at + 1;
+	av->places[*at].addr = *a;
 	LIST_FOREACH(rdm, &av->rdms, av_link)
-		san_ofi_rdm_on_insert(rdm, at, a);
-	*out = at;
+		san_ofi_rdm_on_insert(rdm, *at, a);
 	return 0;
 }
 
@@ -74,11 +76,10 @@ av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, ui
 	for (i = 0; i < count; i++) {
 		rc = san_ofi_addr_read(&a, from, sizeof(a)); /* its length is that of its family */
 		from += san_ofi_addr_len(&a);
-		at = FI_ADDR_NOTAVAIL;
 		if (rc == 0)
 			rc = av_add(av, &a, &at);
 		if (out != NULL)
-			out[i] = at;
+			out[i] = rc == 0 ? at : FI_ADDR_NOTAVAIL;
 		if (errors != NULL)
 			errors[i] = -rc;
 		n += rc == 0;
@@ -122,9 +123,8 @@ av_remove(struct fid_av *fid, fi_addr_t *at, size_t count, uint64_t flags)
 			rc = -FI_EINVAL;
 			continue;
 		}
-		memset(&av->addrs[at[i]], 0, sizeof(av->addrs[0]));
-		if (at[i] < av->next)
-			av->next = at[i];
+		if (--av->places[at[i]].uses != 0)
+			continue;
 		LIST_FOREACH(rdm, &av->rdms, av_link)
 			san_ofi_rdm_on_remove(rdm, at[i]);
 	}
@@ -189,7 +189,7 @@ av_close(struct fid *fid)
 	}
 	av->domain->refs--;
 	san_ofi_ctx_unlock();
-	free(av->addrs);
+	free(av->places);
 	free(av);
 	return 0;
 }

@@ -54,10 +54,11 @@ rdm_proves(const uint8_t proof[OFI_PROOF], enum rdm_proof what, uint64_t token, 
 static bool
 rdm_is_named(const struct ofi_ep *conn, const union ofi_addr *a)
 {
-	uint64_t token = san_ofi_addr_token(a);
+	uint64_t token;
 
-	if (a->sa.sa_family == 0 || san_ofi_addr_port(&conn->peer) != san_ofi_addr_port(a))
+	if (a == NULL || san_ofi_addr_port(&conn->peer) != san_ofi_addr_port(a))
 		return false;
+	token = san_ofi_addr_token(a);
 	if (token == san_ofi_addr_token(&conn->peer)) /* none, if the peer has made it */
 		return san_ofi_addr_is_same_ip(&conn->peer, a);
 	/* a host may send from another address than the one that the name has */
@@ -266,7 +267,7 @@ rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
 	memcpy(conn->owns, req->owns, sizeof(conn->owns));
 	san_ofi_addr_parse(&conn->peer, ev->peer, hdr.port);
 	for (i = 0; i < rdm->av->nb && conn->from == FI_ADDR_NOTAVAIL; i++)
-		if (rdm_is_named(conn, &rdm->av->addrs[i]))
+		if (rdm_is_named(conn, san_ofi_av_find(rdm->av, i)))
 			conn->from = i;
 	rdm_prove(accepts, RDM_ACCEPTS, rdm->token, 0, req->nonce);
 	rc = san_ofi_cm_accept(conn, ev->request, &hdr, accepts, sizeof(accepts));

@@ -45,14 +45,18 @@ struct ofi_rdm {
 	LIST_ENTRY(ofi_rdm) link, av_link;
 };
 
-/** An address vector, of both types: addresses are places in its table. */
+struct ofi_av_place {
+	union ofi_addr addr;
+	uint32_t uses; /**< times that it was inserted and not removed; 0: free */
+};
+
+/** An address vector, of both types: numbers of addresses are places in its table. */
 struct ofi_av {
 	struct fid_av fid;
 	struct ofi_domain *domain;
 	uint32_t refs;
-	union ofi_addr *addrs; /**< family 0: free */
+	struct ofi_av_place *places;
 	size_t nb;
-	size_t next; /**< all places before it are taken */
 	LIST_HEAD(, ofi_rdm) rdms;
 };
 

@@ -171,6 +171,22 @@ one_sided(void)
 	show("one-sided");
 }
 
+/* Ranks in two groups: Open MPI inserts the addresses of the other group a second time. */
+static void
+intercommunicator(void)
+{
+	int low = rank < ranks / 2, all[64] = {0};
+	MPI_Comm local, inter;
+
+	MPI_Comm_split(MPI_COMM_WORLD, low, rank, &local);
+	MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, low ? ranks / 2 : 0, 1, &inter);
+	MPI_Allgather(&rank, 1, MPI_INT, all, 1, MPI_INT, inter);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&local);
+	add(all, sizeof(all));
+	show("intercommunicator");
+}
+
 static void
 loop(void)
 {
@@ -230,6 +246,7 @@ main(int argc, char **argv)
 		collectives();
 		derived_types();
 		one_sided();
+		intercommunicator();
 	}
 	MPI_Finalize();
 	return 0;

@@ -484,11 +484,38 @@ vector(void)
 	CHECK(len == sizeof(struct sockaddr_in) && memcmp(&a, &nodes[1].name, len) == 0);
 	len = sizeof(text);
 	CHECK(fi_av_straddr(n->av, &a, text, &len) == text && len == strlen(text) + 1);
+	((struct sockaddr_in *)&a)->sin_port ^= 1;
 	CHECK(fi_av_insert(n->av, &a, 1, &at, 0, NULL) == 1 && at == NODES);
 	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
 	CHECK(fi_av_lookup(n->av, at, &a, &len) == -FI_EINVAL);
 	CHECK(fi_tsend(n->ep, from, 1, NULL, at, 0, NULL) == -FI_EINVAL);
 	CHECK(fi_av_remove(n->av, &at, 1, 0) == -FI_EINVAL);
+}
+
+/* A repeated address has the number that it had, until it is removed as often. */
+static void
+repeated(void)
+{
+	struct sockaddr_in list[2];
+	struct node *n = &nodes[0];
+	fi_addr_t at[2], source;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		memcpy(&list[i], &nodes[i + 1].name, sizeof(list[i]));
+	CHECK(fi_av_insert(n->av, list, 2, at, 0, NULL) == 2);
+	CHECK(at[0] == n->at[1] && at[1] == n->at[2]);
+	POST(fi_trecv(n->ep, to, 1, NULL, at[1], 1, 0, &contexts[0]));
+	rdm_send_tag(2, 0, 1, 1);
+	rdm_done(n, &contexts[0], &source);
+	CHECK(source == at[1]);
+	CHECK(fi_av_remove(n->av, at, 2, 0) == 0);
+	POST(fi_trecv(n->ep, to, 1, NULL, n->at[2], 2, 0, &contexts[0]));
+	rdm_send_tag(2, 0, 2, 1);
+	rdm_done(n, &contexts[0], NULL);
+	rdm_send_tag(0, 2, 3, 1);
+	rdm_receive_tag(2, 3, 1);
+	rdm_drain();
 }
 
 static void
@@ -650,6 +677,7 @@ main(void)
 	fence();
 	source();
 	vector();
+	repeated();
 	vector_v6();
 	other_token();
 	keys();

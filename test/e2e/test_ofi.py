@@ -206,7 +206,7 @@ def mpi_results(ends, ranks, transport, *program):
 def mpi_same(ends, ranks, size, transport=OFI):
     ours = mpi_results(ends, ranks, transport, MPI, size)
     theirs = mpi_results(ends, ranks, SHARED_MEMORY, MPI, size)
-    check(ours.count('\n') == 5 and ours == theirs, f'{ours} is not {theirs}')
+    check(ours.count('\n') == 6 and ours == theirs, f'{ours} is not {theirs}')
 
 
 def mpi_python(ends):
