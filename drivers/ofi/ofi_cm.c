@@ -190,8 +190,7 @@ san_ofi_cm_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_
 	if (ep->state != OFI_EP_ENABLED)
 		return -FI_EISCONN;
 	/* an own address of the peer's family, if the program has not chosen one */
-	if (ep->local.sa.sa_family != ep->peer.sa.sa_family || san_ofi_addr_is_any(&ep->local))
-		rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
+	rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
 	if (rc != 0)
 		return rc;
 	conn.private_len =
@@ -302,11 +301,10 @@ static int
 cm_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc = 0;
+	int rc;
 
 	san_ofi_ctx_lock();
-	if (ep->local.sa.sa_family == 0)
-		rc = san_ofi_ctx_addr(AF_UNSPEC, &ep->local);
+	rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);
 	if (rc == 0 && ep->rdm != NULL)
 		san_ofi_rdm_name(ep);
 	if (rc == 0)

@@ -108,13 +108,15 @@ san_ofi_ctx_addr(int family, union ofi_addr *a)
 	uint16_t port = san_ofi_addr_port(a);
 	int i;
 
-	for (i = 0; i < ctx_nb_addrs; i++)
-		if (family == AF_UNSPEC || ctx_addrs[i].sa.sa_family == family) {
-			*a = ctx_addrs[i];
-			san_ofi_addr_set_port(a, port);
-			return 0;
-		}
-	return -FI_EADDRNOTAVAIL;
+	if (a->sa.sa_family == family && !san_ofi_addr_is_any(a))
+		return 0;
+	if (ctx_nb_addrs == 0)
+		return -FI_EADDRNOTAVAIL;
+	for (i = 0; i < ctx_nb_addrs && ctx_addrs[i].sa.sa_family != family; i++)
+		;
+	*a = ctx_addrs[i < ctx_nb_addrs ? i : 0];
+	san_ofi_addr_set_port(a, port);
+	return 0;
 }
 
 /* ---- open, close ---- */

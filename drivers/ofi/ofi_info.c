@@ -282,19 +282,14 @@ info_dup_addr(const union ofi_addr *a)
 int
 san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src, const union ofi_addr *dest)
 {
-	const union ofi_addr *any = src != NULL ? src : dest;
-
 	free(info->src_addr);
 	free(info->dest_addr);
-	info->src_addr = src != NULL ? info_dup_addr(src) : NULL;
+	info->src_addr = info_dup_addr(src);
 	info->dest_addr = dest != NULL ? info_dup_addr(dest) : NULL;
-	info->src_addrlen = src != NULL ? san_ofi_addr_len(src) : 0;
+	info->src_addrlen = san_ofi_addr_len(src);
 	info->dest_addrlen = dest != NULL ? san_ofi_addr_len(dest) : 0;
-	if ((src != NULL && info->src_addr == NULL) || (dest != NULL && info->dest_addr == NULL))
-		return -FI_ENOMEM;
-	info->addr_format = any != NULL && any->sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
-									   FI_SOCKADDR_IN;
-	return 0;
+	info->addr_format = src->sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+	return info->src_addr == NULL || (dest != NULL && info->dest_addr == NULL) ? -FI_ENOMEM : 0;
 }
 
 /* ---- addresses ---- */
@@ -362,37 +357,32 @@ info_is_loopback(const union ofi_addr *a)
 }
 
 /*
- * Choose the source address for *family*: an own one, with the requested port. *has_src* false: not
- * known before the engine runs. Returns false if the requested addresses cannot be used.
+ * Choose the source address for *family*: an own one, with the requested port, or the wildcard
+ * address while none is known. Returns false if the requested addresses cannot be used.
  */
 static bool
-info_choose(const struct info_where *w, int family, union ofi_addr *src, bool *has_src)
+info_choose(const struct info_where *w, int family, union ofi_addr *src)
 {
-	uint16_t port = w->has_src ? san_ofi_addr_port(&w->src) : 0;
 	int i;
 
-	*has_src = false;
 	if ((w->has_src && w->src.sa.sa_family != family) ||
 	    (w->has_dest && w->dest.sa.sa_family != family))
 		return false;
 	if (w->has_dest && info_is_loopback(&w->dest))
 		return info_refuse("an address of the kernel's");
-	if (w->has_src && !san_ofi_addr_is_any(&w->src)) {
-		*src = w->src;
-		*has_src = true;
-		return w->nb_own == 0 || info_is_own(w, src) || info_refuse("source address");
-	}
-	for (i = 0; i < w->nb_own && !*has_src; i++)
+	*src = w->src;
+	src->sa.sa_family = (sa_family_t)family;
+	if (w->nb_own == 0)
+		return true; /* the engine does not run yet */
+	if (!san_ofi_addr_is_any(src))
+		return info_is_own(w, src) || info_refuse("source address");
+	for (i = 0; i < w->nb_own; i++)
 		if (w->own[i].sa.sa_family == family) {
 			*src = w->own[i];
-			san_ofi_addr_set_port(src, port);
-			*has_src = true;
+			san_ofi_addr_set_port(src, san_ofi_addr_port(&w->src));
+			return true;
 		}
-	if (!*has_src && w->has_src) {
-		*src = w->src;
-		*has_src = true;
-	}
-	return w->nb_own == 0 || *has_src;
+	return false;
 }
 
 /* Add an answer for addresses of *family*, if that is possible. */
@@ -402,9 +392,8 @@ info_add_one(uint32_t version, const struct fi_info *hints, const struct info_wh
 {
 	struct fi_info *info;
 	union ofi_addr src;
-	bool has_src;
 
-	if (!info_choose(w, family, &src, &has_src))
+	if (!info_choose(w, family, &src))
 		return 0;
 	info = fi_dupinfo(&info_all);
 	if (info == NULL)
@@ -415,11 +404,7 @@ info_add_one(uint32_t version, const struct fi_info *hints, const struct info_wh
 	info->domain_attr->name = strdup(info_domain_name());
 	if (info->fabric_attr->name == NULL || info->domain_attr->name == NULL)
 		return -FI_ENOMEM;
-	if (san_ofi_info_set_addrs(info, has_src ? &src : NULL, w->has_dest ? &w->dest : NULL) != 0)
-		return -FI_ENOMEM;
-	if (!has_src && family == AF_INET6)
-		info->addr_format = FI_SOCKADDR_IN6;
-	return 0;
+	return san_ofi_info_set_addrs(info, &src, w->has_dest ? &w->dest : NULL);
 }
 
 /* Add the answers for endpoints of *type*. */

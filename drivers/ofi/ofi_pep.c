@@ -167,15 +167,6 @@ pep_listen_at(struct ofi_pep *pep, uint16_t port)
 	return rc;
 }
 
-/* Choose the address to report to peers: an own one, also if the program binds to any. */
-static int
-pep_choose_local(struct ofi_pep *pep)
-{
-	if (pep->local.sa.sa_family != 0 && !san_ofi_addr_is_any(&pep->local))
-		return 0;
-	return san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
-}
-
 static int
 pep_listen_locked(struct ofi_pep *pep)
 {
@@ -186,7 +177,8 @@ pep_listen_locked(struct ofi_pep *pep)
 		return -FI_ENOEQ;
 	if (pep->listener != NULL)
 		return -FI_EOPBADSTATE;
-	rc = pep_choose_local(pep);
+	/* peers get an own address, also if the program binds to any */
+	rc = san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
 	if (rc != 0)
 		return rc;
 	port = san_ofi_addr_port(&pep->local);
@@ -247,7 +239,7 @@ pep_getname(fid_t fid, void *addr, size_t *addrlen)
 	int rc;
 
 	san_ofi_ctx_lock();
-	rc = pep_choose_local(pep);
+	rc = san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
 	if (rc == 0)
 		rc = san_ofi_addr_copy(&pep->local, addr, addrlen);
 	san_ofi_ctx_unlock();

@@ -417,7 +417,7 @@ bool san_ofi_init_has_user(uint32_t uid);
 
 int san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info);
-/** Set the addresses of *info*; either may be NULL. 0 or -FI_ENOMEM. */
+/** Set the addresses of *info*; *dest* may be NULL. 0 or -FI_ENOMEM. */
 int san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src,
 			   const union ofi_addr *dest);
 
@@ -458,7 +458,10 @@ void san_ofi_ctx_put(struct ofi_ctx *ctx);
  *   Their number, 0: not known before an engine runs, or -errno: there will be no context.
  */
 int san_ofi_ctx_addrs(union ofi_addr addrs[OFI_ADDRS]);
-/** Make *a* the first address of *family*, or of any (AF_UNSPEC), with the port that it has. */
+/**
+ * Unless *a* is an address of *family*, make it an own one, if possible of that family, with the
+ * port that it has. 0 or -FI_EADDRNOTAVAIL.
+ */
 int san_ofi_ctx_addr(int family, union ofi_addr *a);
 /** Reserve entries for an endpoint. 0 or -errno. */
 int san_ofi_ctx_lane_get(struct ofi_ctx *ctx, struct ofi_lane **lane);

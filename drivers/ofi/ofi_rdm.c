@@ -393,12 +393,11 @@ rdm_listen(struct ofi_ep *ep)
 int
 san_ofi_rdm_enable(struct ofi_ep *ep)
 {
-	int rc = 0;
+	int rc;
 
 	if (ep->rdm->av == NULL)
 		return -FI_ENOAV;
-	if (ep->local.sa.sa_family == 0 || san_ofi_addr_is_any(&ep->local))
-		rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);
+	rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);
 	if (rc == 0)
 		rc = san_ofi_wait_add_events(ep->domain->ctx);
 	if (rc == 0)

@@ -81,9 +81,13 @@ def polled(work):
     return [], (spec('server'), spec('client'))
 
 
-def polled_alone(work, more=''):
-    return [], [f'dpdk:{eal(work, "server", f"0@{cpus()[0]}", vdev=NULL)} -- ip={IP["server"]}/24 '
-                f'conns=64 idle=yield {more}']
+def polled_alone(work, more='', ip=f'{IP["server"]}/24'):
+    return [], [f'dpdk:{eal(work, "server", f"0@{cpus()[0]}", vdev=NULL)} -- ip={ip} conns=64 '
+                f'idle=yield {more}']
+
+
+def polled_v6(work):
+    return polled_alone(work, ip='fd00::1/64')
 
 
 def few_regions(work):
@@ -270,6 +274,7 @@ def main():
     tests.add('too many endpoints', too_many)
     tests.add('polled: a program thinks', with_ends, polled, ofi_cases.calls, 'thinks')
     tests.add('polled: alone', with_ends, polled, ofi_cases.alone)
+    tests.add('polled, IPv6: alone', with_ends, polled_v6, ofi_cases.alone)
     tests.add('polled: pair', with_ends, polled_alone, ofi_cases.pair)
     tests.add('polled: few regions', with_ends, few_regions, ofi_cases.few_regions)
     tests.add('polled: leaves', with_ends, polled_alone, ofi_cases.leaves)
