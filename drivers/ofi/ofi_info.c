@@ -26,9 +26,10 @@
 	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS |     \
 	 FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
 	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
-#define INFO_MR_MODE (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
-#define INFO_TARGET  (FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define INFO_ENDS    1024
+#define INFO_MR_BASIC 1 /* FI_MR_BASIC, deprecated in libfabric 2.x */
+#define INFO_MR_MODE  (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+#define INFO_TARGET   (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define INFO_ENDS     1024
 
 static struct fi_tx_attr info_tx = {
 	.caps = INFO_TX_CAPS,
@@ -143,8 +144,8 @@ info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *
 		return info_refuse("contexts of an endpoint");
 	if (h->auth_key_size != 0)
 		return info_refuse("auth_key");
-	if (target == 0 || h->mr_mode == FI_MR_BASIC ||
-	    (FI_VERSION_LT(version, FI_VERSION(1, 5)) && h->mr_mode == FI_MR_UNSPEC))
+	if (target == 0 || h->mr_mode == INFO_MR_BASIC ||
+	    (FI_VERSION_LT(version, FI_VERSION(1, 5)) && h->mr_mode == 0))
 		return true;
 	return (h->mr_mode & INFO_MR_MODE) == INFO_MR_MODE || info_refuse("mr_mode");
 }
@@ -248,8 +249,8 @@ info_fit(uint32_t version, const struct fi_info *h, enum fi_ep_type type, struct
 	if ((info->caps & (FI_RMA | FI_ATOMIC)) == 0)
 		info->domain_attr->mr_mode = 0;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) ||
-	    (h != NULL && h->domain_attr != NULL && h->domain_attr->mr_mode == FI_MR_BASIC))
-		info->domain_attr->mr_mode = FI_MR_BASIC;
+	    (h != NULL && h->domain_attr != NULL && h->domain_attr->mr_mode == INFO_MR_BASIC))
+		info->domain_attr->mr_mode = INFO_MR_BASIC;
 	if (h == NULL)
 		return;
 	info->handle = h->handle;

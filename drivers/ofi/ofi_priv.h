@@ -31,6 +31,10 @@
 #include "ofi_wire.h"
 #include "rtsan.h"
 
+#ifndef container_of /* of libfabric 1.x */
+#define container_of(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
+#endif
+
 #define OFI_NAME         "sanstack"
 #define OFI_DEFAULT_SPEC "unix:/run/sanstack/sanstack.sock"
 #define OFI_PROTOCOL     0x80534f46u /* the highest bit: of a provider */

@@ -5,6 +5,7 @@ the end of a daemon, and Open MPI. (OFI-1)
 """
 
 import contextlib
+import glob
 import os
 import shutil
 import socket
@@ -13,7 +14,7 @@ import sys
 
 import ofi_cases
 from daemon import IP, Daemon, eal
-from e2e import BUILD, PATIENCE, SANITIZE, Process, Tests, Veth, Work, check, cpus, skip
+from e2e import BUILD, PATIENCE, SANITIZE, SOURCE, Process, Tests, Veth, Work, check, cpus, skip
 from ofi_cases import finish
 
 MPI = os.path.join(BUILD, 'test/e2e/ofi_mpi')
@@ -32,6 +33,18 @@ assert got['bytes'] == data['bytes'] and total == comm.size * (comm.size - 1) //
 gathered = comm.gather(comm.rank ** 2, root=0)
 if comm.rank == 0:
     print('gathered', gathered)
+"""
+
+
+# What only libfabric 1.x has. Its headers need container_of themselves.
+HEADERS = ('fabric', 'fi_atomic', 'fi_cm', 'fi_domain', 'fi_endpoint', 'fi_eq', 'fi_errno', 'fi_rma',
+           'fi_tagged', 'providers/fi_log', 'providers/fi_prov')
+ONLY_1X = """
+#undef container_of
+#undef count_of
+#undef FI_PROV_SPECIFIC
+#undef FI_XPU_TRIGGER
+#pragma GCC poison FI_MR_UNSPEC FI_MR_BASIC FI_MR_SCALABLE
 """
 
 
@@ -175,6 +188,20 @@ def no_context():
             check(process.wait() != 0 and text in process.tail(), f'{spec}: {process.tail()}')
 
 
+def later_libfabric():
+    """The sources need no name that libfabric 2.x no longer has."""
+    with Work() as work:
+        header = work.path('1x.h')
+        with open(header, 'w', encoding='ascii') as f:
+            f.write(''.join(f'#include <rdma/{name}.h>\n' for name in HEADERS) + ONLY_1X)
+        for path in glob.glob(os.path.join(SOURCE, 'drivers/ofi/*.c')):
+            includes = [f'-I{SOURCE}/{folder}' for folder in ('lib/abi', 'lib/base', 'lib/rtsan')]
+            done = subprocess.run(['cc', '-fsyntax-only', '-Wall', '-Werror', '-D_GNU_SOURCE', *includes,
+                                   '-include', header, path], stderr=subprocess.PIPE, text=True,
+                                  check=False)
+            check(done.returncode == 0, done.stderr)
+
+
 # ---- Open MPI ----
 
 def ofi(provider):
@@ -281,6 +308,7 @@ def main():
     tests.add('polled: rdm', with_ends, polled_alone, ofi_cases.rdm)
     if not SANITIZE:
         tests.add('no context', no_context)
+        tests.add('names of libfabric 2.x', later_libfabric)
         tests.add('fi_info', with_ends, one_daemon, ofi_cases.info)
     if os.path.exists(MPI) and shutil.which('mpirun') is not None and not SANITIZE:
         for name, start in (('one daemon', one_daemon), ('two daemons', two_daemons)):
