@@ -51,9 +51,9 @@ static struct fi_ep_attr info_ep = {
 	.type = FI_EP_MSG,
 	.protocol = OFI_PROTOCOL,
 	.protocol_version = OFI_CM_VERSION,
-	.max_msg_size = RTSAN_LENGTH_MAX,
-	.max_order_raw_size = RTSAN_LENGTH_MAX,
-	.max_order_waw_size = RTSAN_LENGTH_MAX,
+	.max_msg_size = OFI_LENGTH,
+	.max_order_raw_size = OFI_LENGTH,
+	.max_order_waw_size = OFI_LENGTH,
 	.tx_ctx_cnt = 1,
 	.rx_ctx_cnt = 1,
 };

@@ -148,7 +148,7 @@ op_check_args(const struct ofi_ep *ep, const struct ofi_op_args *args)
 		return -FI_EINVAL;
 	for (i = 0; i < args->count; i++)
 		length += args->iov[i].iov_len;
-	if (length > RTSAN_LENGTH_MAX)
+	if (length > OFI_LENGTH)
 		return -FI_EMSGSIZE;
 	return ep->nb_ops >= ep->tx_size ? -FI_EAGAIN : 0;
 }

@@ -275,7 +275,8 @@ tx_native_memory(struct ofi_op *op)
 		.rkey = san_ofi_mr_rkey(op->key),
 	};
 	const struct rtsan_caps *caps = &op->ep->domain->ctx->caps;
-	size_t left = op->length - op->posted;
+	size_t rest = op->length - op->posted;
+	size_t left = rest < RTSAN_LENGTH_MAX ? rest : RTSAN_LENGTH_MAX;
 	struct tx_part p = {.length = left < TX_PART_MAX ? left : TX_PART_MAX};
 	struct rtsan_sge sge[OFI_IOV];
 	struct ofi_buf *buf;

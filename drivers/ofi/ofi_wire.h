@@ -32,6 +32,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are not conver
 #define OFI_NB_RX     (OFI_NB_MSG + OFI_NB_RMA + OFI_NB_CREDIT)
 #define OFI_DUE(nb)   ((nb) / 4) /* that many return alone */
 #define OFI_REQUESTS  1024       /* operations of an endpoint, or long messages of its peer */
+#define OFI_LENGTH    UINT32_MAX /* bytes of a message, read or write: the header has 32 bits */
 
 static_assert(OFI_NB_MSG / OFI_DUE(OFI_NB_MSG) + OFI_NB_RMA / OFI_DUE(OFI_NB_RMA) <
 		      OFI_NB_CREDIT,

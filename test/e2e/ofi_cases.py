@@ -176,6 +176,11 @@ def rdm(ends):
     ends_well(ends, 'server', 'ofi_rdm')
 
 
+def rdm_huge(ends):
+    """More than 2 GiB at once."""
+    ends_well(ends, 'server', 'ofi_rdm', 'huge')
+
+
 def rdm_server(ends, *args, env=None):
     """Returns it, its address, and its name with the token."""
     server = ends.launch('server', [ends.program('ofi_rdm_pair'), *args], env)

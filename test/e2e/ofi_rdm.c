@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -22,7 +24,8 @@
 #define GUESSES 64    /* refusals that end a connection */
 #define BUDGET  512   /* more refusals than a host gets at once */
 #define KEPT    (256l << 20)
-#define GIB     (1ul << 30)
+#define PERIOD  (3ul << 20) /* whole pages, and no divisor of what the transport moves at once */
+#define HUGE    ((2ul << 30) + PERIOD / 2)
 
 static void
 open_nodes(void)
@@ -166,7 +169,7 @@ lengths(void)
 		}
 	rdm_send_tag(1, 0, 1, 0);
 	rdm_receive_tag(0, 1, 0);
-	CHECK(fi_tsend(nodes[1].ep, from, GIB + 1, NULL, nodes[1].at[0], 1, NULL) ==
+	CHECK(fi_tsend(nodes[1].ep, from, 1ul << 32, NULL, nodes[1].at[0], 1, NULL) ==
 	      -FI_EMSGSIZE);
 	rdm_drain();
 }
@@ -655,12 +658,61 @@ other_token(void)
 	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
 }
 
+/* HUGE bytes, of which PERIOD repeat. */
+static char *
+map_huge(void)
+{
+	char *all = mmap(NULL, HUGE + PERIOD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = memfd_create("huge", 0);
+	size_t i;
+
+	CHECK(all != MAP_FAILED && ftruncate(fd, PERIOD) == 0);
+	for (i = 0; i < HUGE; i += PERIOD)
+		CHECK(mmap(all + i, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			   0) != MAP_FAILED);
+	close(fd);
+	return all;
+}
+
+/* A message, a write and a read that are longer than a request of the transport may be. */
+static void
+huge(void)
+{
+	char *out = map_huge(), *in = map_huge();
+	struct fid_mr *mr = open_region(in, HUGE);
+	struct node *n = &nodes[0];
+	size_t i;
+
+	for (i = 0; i < PERIOD; i++)
+		out[i] = (char)(i * 31 + i / 4099);
+	POST(fi_trecv(n->ep, in, HUGE, NULL, n->at[1], 1, 0, &contexts[0]));
+	POST(fi_tsend(nodes[1].ep, out, HUGE, NULL, nodes[1].at[0], 1, &contexts[1]));
+	CHECK(rdm_done(n, &contexts[0], NULL).len == HUGE && memcmp(in, out, PERIOD) == 0);
+	rdm_done(&nodes[1], &contexts[1], NULL);
+	memset(in, 0, PERIOD);
+	POST(fi_write(nodes[1].ep, out, HUGE, NULL, nodes[1].at[0], (uintptr_t)in, fi_mr_key(mr),
+		      &contexts[2]));
+	rdm_done(&nodes[1], &contexts[2], NULL);
+	CHECK(memcmp(in, out, PERIOD) == 0);
+	memset(out, 0, PERIOD);
+	POST(fi_read(nodes[1].ep, out, HUGE, NULL, nodes[1].at[0], (uintptr_t)in, fi_mr_key(mr),
+		     &contexts[3]));
+	rdm_done(&nodes[1], &contexts[3], NULL);
+	CHECK(memcmp(in, out, PERIOD) == 0);
+	CHECK(fi_close(&mr->fid) == 0);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	int i;
 
 	open_nodes();
+	if (argc == 2 && strcmp(argv[1], "huge") == 0) {
+		huge();
+		printf("done\n");
+		return 0;
+	}
 	first_long();
 	both_begin();
 	match();

@@ -306,6 +306,8 @@ def main():
     tests.add('polled: few regions', with_ends, few_regions, ofi_cases.few_regions)
     tests.add('polled: leaves', with_ends, polled_alone, ofi_cases.leaves)
     tests.add('polled: rdm', with_ends, polled_alone, ofi_cases.rdm)
+    tests.add('polled: rdm, 2 GiB', with_ends, polled_alone, ofi_cases.rdm_huge)
+    tests.add('one daemon: rdm, 2 GiB', with_ends, one_daemon, ofi_cases.rdm_huge)
     if not SANITIZE:
         tests.add('no context', no_context)
         tests.add('names of libfabric 2.x', later_libfabric)
