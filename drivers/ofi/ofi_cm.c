@@ -177,6 +177,18 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 
 /* ---- calls ---- */
 
+void
+san_ofi_cm_warn_kind(const union ofi_addr *peer, const char *what)
+{
+	char text[RTSAN_ADDRESS_MAX];
+
+	san_ofi_addr_text(peer, text);
+	OFI_WARN(FI_LOG_EP_CTRL,
+		 "%s port %u: %s; ofi_rxm uses FI_EP_MSG: do all programs have the same "
+		 "FI_PROVIDER?\n",
+		 text, san_ofi_addr_port(peer), what);
+}
+
 int
 san_ofi_cm_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen)
 {
@@ -217,6 +229,10 @@ cm_connect(struct fid_ep *fid, const void *addr, const void *param, size_t param
 		rc = san_ofi_addr_read(&ep->peer, addr, sizeof(ep->peer));
 	else if (ep->peer.sa.sa_family == 0)
 		rc = -FI_EINVAL;
+	if (rc == 0 && san_ofi_addr_token(&ep->peer) != 0) {
+		san_ofi_cm_warn_kind(&ep->peer, "it is FI_EP_RDM, this endpoint is FI_EP_MSG");
+		rc = -FI_ECONNREFUSED;
+	}
 	if (rc == 0)
 		rc = san_ofi_cm_connect(ep, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), param,
 					paramlen);

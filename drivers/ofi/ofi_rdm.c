@@ -301,6 +301,8 @@ rdm_verdict(const struct ofi_peer *peer, const struct rtsan_event *ev)
 		return late ? FI_ETIMEDOUT : 0;
 	if (ev->reason == RTSAN_R_BACKLOG || ev->reason == RTSAN_R_RESOURCES)
 		return late ? FI_ECONNREFUSED : 0;
+	if (ev->reason == RTSAN_R_NO_LISTENER)
+		san_ofi_cm_warn_kind(&peer->conn->peer, "no FI_EP_RDM listens there");
 	return FI_ECONNREFUSED;
 }
 

@@ -52,11 +52,11 @@ def finish(process, *others):
 
 
 def ends_well(ends, role, name, *args):
-    """Run a program that prints "done" at its end. Returns its output."""
+    """Run a program that prints "done" at its end. Returns it."""
     process = ends.call(role, name, *args)
     process.wait()
     check(process.out().endswith('done\n'), process.tail())
-    return process.out()
+    return process
 
 
 # ---- libfabric's own programs ----
@@ -172,8 +172,10 @@ def few_regions(ends):
 # ---- FI_EP_RDM ----
 
 def rdm(ends):
-    """Endpoints of one process."""
-    ends_well(ends, 'server', 'ofi_rdm')
+    """Endpoints of one process. The log says why two kinds do not connect to each other."""
+    err = ends_well(ends, 'server', 'ofi_rdm').err()
+    for text in ('it is FI_EP_RDM, this endpoint is FI_EP_MSG', 'no FI_EP_RDM listens there'):
+        check(re.search(rf'\d port \d+: {text}.*FI_PROVIDER', err), f'no "{text}" in {err}')
 
 
 def rdm_huge(ends):

@@ -658,6 +658,39 @@ other_token(void)
 	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
 }
 
+/* Endpoints FI_EP_MSG, as ofi_rxm has them, and FI_EP_RDM do not connect to each other. */
+static void
+other_kind(void)
+{
+	struct fi_info *msg = fi_dupinfo(info);
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct node *n = &nodes[0];
+	struct sockaddr_storage name;
+	size_t len = sizeof(name);
+	struct fid_pep *pep;
+	struct fid_ep *ep;
+	fi_addr_t at;
+	ssize_t rc;
+
+	msg->ep_attr->type = FI_EP_MSG;
+	CHECK(fi_eq_open(fabric, &attr, &eq, NULL) == 0);
+	CHECK(fi_endpoint(rdm_domain, msg, &ep, NULL) == 0);
+	CHECK(fi_ep_bind(ep, &eq->fid, 0) == 0);
+	CHECK(fi_ep_bind(ep, &n->cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	CHECK(fi_connect(ep, &nodes[1].name, NULL, 0) == -FI_ECONNREFUSED);
+	CHECK(fi_close(&ep->fid) == 0);
+	CHECK(fi_passive_ep(fabric, msg, &pep, NULL) == 0);
+	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0 && fi_listen(pep) == 0);
+	CHECK(fi_getname(&pep->fid, &name, &len) == 0);
+	CHECK(fi_av_insert(n->av, &name, 1, &at, 0, NULL) == 1);
+	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 9, NULL)) == -FI_EAGAIN)
+		rdm_progress();
+	CHECK(rc == -FI_ECONNREFUSED);
+	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
+	CHECK(fi_close(&pep->fid) == 0 && fi_close(&eq->fid) == 0);
+	fi_freeinfo(msg);
+}
+
 /* HUGE bytes, of which PERIOD repeat. */
 static char *
 map_huge(void)
@@ -732,6 +765,7 @@ main(int argc, char **argv)
 	repeated();
 	vector_v6();
 	other_token();
+	other_kind();
 	keys();
 	reopen();
 	for (i = 0; i < NODES; i++)
