@@ -9,4 +9,5 @@ done
 PATH=$PWD/usertools:$PATH
 LD_LIBRARY_PATH=$san_build/lib/rtsan:$san_build/drivers/san/dpdk${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 RTSAN_PROVIDER_PATH=$san_build/drivers/san/dpdk:$san_build/drivers/san/unix:$san_build/drivers/san/verbs
-export PATH LD_LIBRARY_PATH RTSAN_PROVIDER_PATH
+FI_PROVIDER_PATH=$san_build/drivers/ofi
+export PATH LD_LIBRARY_PATH RTSAN_PROVIDER_PATH FI_PROVIDER_PATH
