@@ -152,24 +152,18 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 
 	OFI_INFO(FI_LOG_EP_CTRL, "endpoint %p: event %u, %s\n", (void *)ep, ev->type,
 		 rtsan_reason_text(ev->reason));
-	switch (ev->type) {
-	case RTSAN_EV_ESTABLISHED:
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
 		if (ep->conn == OFI_CONN_BEGUN)
 			cm_on_established(ep, ev);
-		break;
-	case RTSAN_EV_REJECTED:
-		cm_report_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev),
-				san_ofi_cm_read(ev, &hdr) ? hdr.length : 0);
+	} else {
+		if (ev->type == RTSAN_EV_REJECTED)
+			cm_report_error(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev),
+					san_ofi_cm_read(ev, &hdr) ? hdr.length : 0);
+		else if (ev->type == RTSAN_EV_UNREACHABLE)
+			cm_report_error(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
+		else
+			san_ofi_cm_report_end(ep, ev->reason);
 		san_ofi_ep_end(ep);
-		break;
-	case RTSAN_EV_UNREACHABLE:
-		cm_report_error(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
-		san_ofi_ep_end(ep);
-		break;
-	default:
-		san_ofi_cm_report_end(ep, ev->reason);
-		san_ofi_ep_end(ep);
-		break;
 	}
 	if (ep->owner != NULL)
 		san_ofi_rdm_on_event(ep, ev);

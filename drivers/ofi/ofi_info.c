@@ -339,17 +339,6 @@ info_read_addrs(struct info_where *w, const char *node, const char *service, uin
 }
 
 static bool
-info_is_own(const struct info_where *w, const union ofi_addr *a)
-{
-	int i;
-
-	for (i = 0; i < w->nb_own; i++)
-		if (san_ofi_addr_is_same_ip(&w->own[i], a))
-			return true;
-	return false;
-}
-
-static bool
 info_is_loopback(const union ofi_addr *a)
 {
 	if (a->sa.sa_family == AF_INET6)
@@ -364,6 +353,7 @@ info_is_loopback(const union ofi_addr *a)
 static bool
 info_choose(const struct info_where *w, int family, union ofi_addr *src)
 {
+	bool is_any = san_ofi_addr_is_any(&w->src);
 	int i;
 
 	if ((w->has_src && w->src.sa.sa_family != family) ||
@@ -375,15 +365,16 @@ info_choose(const struct info_where *w, int family, union ofi_addr *src)
 	src->sa.sa_family = (sa_family_t)family;
 	if (w->nb_own == 0)
 		return true; /* the engine does not run yet */
-	if (!san_ofi_addr_is_any(src))
-		return info_is_own(w, src) || info_refuse("source address");
-	for (i = 0; i < w->nb_own; i++)
-		if (w->own[i].sa.sa_family == family) {
+	for (i = 0; i < w->nb_own; i++) {
+		if (is_any && w->own[i].sa.sa_family == family) {
 			*src = w->own[i];
 			san_ofi_addr_set_port(src, san_ofi_addr_port(&w->src));
 			return true;
 		}
-	return false;
+		if (san_ofi_addr_is_same_ip(&w->own[i], src))
+			return true;
+	}
+	return !is_any && info_refuse("source address");
 }
 
 /* Add an answer for addresses of *family*, if that is possible. */
