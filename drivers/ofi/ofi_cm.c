@@ -172,15 +172,12 @@ san_ofi_cm_on_event(const struct rtsan_event *ev)
 /* ---- calls ---- */
 
 void
-san_ofi_cm_warn_kind(const union ofi_addr *peer, const char *what)
+san_ofi_cm_warn(const union ofi_addr *peer, const char *why)
 {
 	char text[RTSAN_ADDRESS_MAX];
 
 	san_ofi_addr_text(peer, text);
-	OFI_WARN(FI_LOG_EP_CTRL,
-		 "%s port %u: %s; ofi_rxm uses FI_EP_MSG: do all programs have the same "
-		 "FI_PROVIDER?\n",
-		 text, san_ofi_addr_port(peer), what);
+	OFI_WARN(FI_LOG_EP_CTRL, "%s port %u: %s\n", text, san_ofi_addr_port(peer), why);
 }
 
 int
@@ -224,7 +221,7 @@ cm_connect(struct fid_ep *fid, const void *addr, const void *param, size_t param
 	else if (ep->peer.sa.sa_family == 0)
 		rc = -FI_EINVAL;
 	if (rc == 0 && san_ofi_addr_token(&ep->peer) != 0) {
-		san_ofi_cm_warn_kind(&ep->peer, "it is FI_EP_RDM, this endpoint is FI_EP_MSG");
+		san_ofi_cm_warn(&ep->peer, "it is FI_EP_RDM, this endpoint is FI_EP_MSG" OFI_KINDS);
 		rc = -FI_ECONNREFUSED;
 	}
 	if (rc == 0)

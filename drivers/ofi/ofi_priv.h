@@ -614,8 +614,9 @@ int san_ofi_cm_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_h
 		      const void *param, size_t paramlen);
 
 void san_ofi_cm_on_event(const struct rtsan_event *ev);
-/** Log that *peer* may not be the kind of endpoint that it is to be connected to. */
-void san_ofi_cm_warn_kind(const union ofi_addr *peer, const char *what);
+/** Log why there is no connection to *peer*. */
+void san_ofi_cm_warn(const union ofi_addr *peer, const char *why);
+#define OFI_KINDS "; ofi_rxm uses FI_EP_MSG: do all programs have the same FI_PROVIDER?"
 /** Report once that the connection has ended, or that its set-up has failed. */
 void san_ofi_cm_report_end(struct ofi_ep *ep, uint8_t reason);
 /** Write private data: ours, then *data*. Returns its length. */

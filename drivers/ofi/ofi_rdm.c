@@ -296,14 +296,17 @@ static int
 rdm_verdict(const struct ofi_peer *peer, const struct rtsan_event *ev)
 {
 	bool late = san_ofi_wait_now_ms() - peer->since > RDM_GIVE_UP_MS;
+	bool is_absent = ev->type == RTSAN_EV_UNREACHABLE;
+	bool is_full = ev->reason == RTSAN_R_BACKLOG || ev->reason == RTSAN_R_RESOURCES;
+	const char *why = ev->reason == RTSAN_R_NO_LISTENER ?
+		"no FI_EP_RDM listens there" OFI_KINDS :
+		rtsan_reason_text(ev->reason);
 
-	if (ev->type == RTSAN_EV_UNREACHABLE)
-		return late ? FI_ETIMEDOUT : 0;
-	if (ev->reason == RTSAN_R_BACKLOG || ev->reason == RTSAN_R_RESOURCES)
-		return late ? FI_ECONNREFUSED : 0;
-	if (ev->reason == RTSAN_R_NO_LISTENER)
-		san_ofi_cm_warn_kind(&peer->conn->peer, "no FI_EP_RDM listens there");
-	return FI_ECONNREFUSED;
+	if (!late && (is_absent || is_full))
+		return 0;
+	if (ev->type != RTSAN_EV_ESTABLISHED) /* it has been logged */
+		san_ofi_cm_warn(&peer->conn->peer, why);
+	return is_absent ? FI_ETIMEDOUT : FI_ECONNREFUSED;
 }
 
 void

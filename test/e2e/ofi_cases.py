@@ -235,6 +235,16 @@ def rdm_forged(ends, role, *user):
     finish(server)
 
 
+def rdm_other_user(ends, user):
+    """A program of another user is refused, although it knows the token, and its log says so."""
+    server, _, name = rdm_server(ends, 'peer')
+    client = ends.launch('client', ['setpriv', '--reuid', user, '--regid', user, '--clear-groups',
+                                    ends.program('ofi_rdm_pair'), 'one', name, '1'])
+    check(client.wait() != 0, 'it is not refused')
+    check(re.search(r"\d port \d+: refused by the peer's application", client.err()), client.tail())
+    server.kill()
+
+
 def rdm_allowed(ends, user):
     """The program allows that user."""
     server, address, _ = rdm_server(ends, 'victim', env={'FI_SANSTACK_USERS': f'7,{user}'})

@@ -291,6 +291,8 @@ def main():
               'server', NOBODY)
     tests.add('two daemons: rdm, another host', with_ends, two_daemons, ofi_cases.rdm_forged,
               'client')
+    tests.add('one daemon: rdm, a user without leave', with_ends, for_all, ofi_cases.rdm_other_user,
+              NOBODY)
     tests.add('one daemon: rdm, an allowed user', with_ends, for_all, ofi_cases.rdm_allowed,
               NOBODY)
     tests.add('one daemon: another user', with_ends, for_all, ofi_cases.other_user, NOBODY)
