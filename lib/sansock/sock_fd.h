@@ -54,11 +54,12 @@ struct fd_sock {
 	uint32_t nb_calls;               /**< that used it, approximately */
 	uint64_t last_ns;                /**< arrival of the last datagram, by the lcore's clock */
 	struct san_spin rx_spin, tx_spin;
-	uint32_t nb_empty;     /**< reads that found nothing, approximately */
-	uint32_t nb_refused;   /**< writes that found no room */
-	uint32_t nb_errors;    /**< errors that calls have returned */
-	_Atomic uint32_t pins; /**< calls that the kernel serves: sock_owner.c */
-	_Atomic int gate[2];   /**< see sock_owner.h; or -1 */
+	_Atomic int64_t checked_ns; /**< when the daemon's end was last looked at */
+	uint32_t nb_empty;          /**< reads that found nothing, approximately */
+	uint32_t nb_refused;        /**< writes that found no room */
+	uint32_t nb_errors;         /**< errors that calls have returned */
+	_Atomic uint32_t pins;      /**< calls that the kernel serves: sock_owner.c */
+	_Atomic int gate[2];        /**< see sock_owner.h; or -1 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_groups;
 	uint8_t groups[SOCK_GROUPS][16];

@@ -22,9 +22,8 @@
 #define ASIDE_STEP_NS 100000
 #define BYTE_TRIES    20 /* of some 100 ns each, until a byte that is being written arrives */
 
-/* Reads without data before the descriptor is checked: in general, and while waiters are armed. */
-#define EMPTY          65536
-#define EMPTY_NOTIFIED 4
+#define CHECK_NS       1000000000 /* the descriptor is checked that often */
+#define EMPTY_NOTIFIED 4          /* and at these reads without data while waiters are armed */
 
 /* ---- locks ---- */
 
@@ -88,10 +87,13 @@ bool
 san_sock_ring_is_deserted(int fd, struct fd_sock *f)
 {
 	bool is_notified = atomic_load_explicit(&f->shm->armed, memory_order_relaxed) != 0;
+	int64_t now_ns = san_sock_time_ns(CLOCK_MONOTONIC_COARSE);
 	long n;
 
-	if (++f->nb_empty % (is_notified ? EMPTY_NOTIFIED : EMPTY) != 0)
+	if ((!is_notified || ++f->nb_empty % EMPTY_NOTIFIED != 0) &&
+	    now_ns - atomic_load_explicit(&f->checked_ns, memory_order_relaxed) < CHECK_NS)
 		return false;
+	atomic_store_explicit(&f->checked_ns, now_ns, memory_order_relaxed);
 	fd = san_sock_fd_number(fd, f);
 	n = san_sock_box_recv(fd, true);
 	if (n == 0)

@@ -21,7 +21,9 @@ bool san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key);
 int san_sock_ring_take_error(struct fd_sock *f);
 /** Whether a call that receives would return. */
 bool san_sock_ring_has_something(const struct san_sock_shm *shm);
-/** Whether the daemon has ended; checked now and then, for calls that find nothing. */
+/**
+ * Whether the daemon has ended. It is checked once a second, so calls that never wait need it, too.
+ */
 bool san_sock_ring_is_deserted(int fd, struct fd_sock *f);
 /** Wait until a call that receives would return, as a blocking read of *fd*. 0 or errno. */
 int san_sock_ring_wait_something(int fd, struct fd_sock *f);

@@ -119,6 +119,7 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		return san_sock_real_fail(err);
 	if (f->is_stdio)
 		san_sock_ring_wait_pair(fd, f);
+	san_sock_ring_is_deserted(fd, f);
 	while ((done < len || len == 0) && (err = sock_tcp_check_send(f, done)) == 0 && len != 0) {
 		n = sock_tcp_put_bytes(f, msg, (size_t)done, (size_t)(len - done));
 		if (n > 0) {
@@ -302,10 +303,12 @@ san_sock_tcp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut), state = atomic_load(&shm->state);
 	bool fin = atomic_load(&shm->fin) != 0 || (shut & (SHUT_RD + 1)) != 0;
-	bool over = state > SAN_SOCK_UP || atomic_load(&shm->orphaned) != 0;
-	bool mute = over || (shut & (SHUT_WR + 1)) != 0;
+	bool over, mute;
 	short is = 0;
 
+	san_sock_ring_is_deserted(fd, f);
+	over = state > SAN_SOCK_UP || atomic_load(&shm->orphaned) != 0;
+	mute = over || (shut & (SHUT_WR + 1)) != 0;
 	if (san_sock_ring_has_something(shm))
 		is |= POLLIN | POLLRDNORM;
 	else

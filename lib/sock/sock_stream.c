@@ -187,8 +187,8 @@ sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_n
 
 /* ---- timeouts and keep-alive ---- */
 
-#define RARE_MS     30000u /* interval of probes without SO_KEEPALIVE: they find a restart */
-#define PROBES_MAX  127u   /* this and SECONDS_MAX are Linux's limits */
+#define RARE_MS     5000u /* interval of probes without SO_KEEPALIVE: they find a restart */
+#define PROBES_MAX  127u  /* this and SECONDS_MAX are Linux's limits */
 #define SECONDS_MAX 32767u
 
 /* Apply SO_KEEPALIVE. With TCP_USER_TIMEOUT, that time ends the connection, not TCP_KEEPCNT. */

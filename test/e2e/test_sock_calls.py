@@ -256,27 +256,28 @@ say(*[named(wait) for wait in (lambda s: s.recv(9), polled, late)])
     check(grown['Udp.OutDatagrams'] == 2 and grown['tx_pkts'] > 0, f'not one of three: {grown}')
 
 
-# A thread for each way of waiting, each with its own socket, answers.
+# A thread for each way of waiting, and of not waiting, each with its own socket, answers.
 ANSWERS = f'''{HEAD}
-def polled(s):
+def polled(s, *limit):
     p = select.poll(); p.register(s, select.POLLIN)
-    return p.poll
-def in_epoll(s):
+    return lambda: (p.poll(*limit), time.sleep(0.01 * len(limit)))
+def in_epoll(s, *limit):
     ep = select.epoll(); ep.register(s, select.EPOLLIN)
-    return ep.poll
+    return lambda: (ep.poll(*limit), time.sleep(0.01 * len(limit)))
 def answer(s, wait):
     while True:
         wait()
         try: d, a = s.recvfrom(99)
         except BlockingIOError: continue
         s.sendto(d, a)
-for i, how in enumerate((lambda s: int, polled, in_epoll, lambda s: lambda: select.select([s], [], []))):
+for i, how in enumerate((lambda s: int, polled, in_epoll, lambda s: lambda: select.select([s], [], []),
+                         lambda s: lambda: time.sleep(0.01), lambda s: polled(s, 0), lambda s: in_epoll(s, 0))):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((ip, port + i)); s.setblocking(i == 0)
     threading.Thread(target=answer, args=(s, how(s))).start()
 say("ready")
 '''
 ASKS = f'''{HEAD}
-for i in range(4):
+for i in range(7):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.1); s.connect((ip, port + i))
     while True:
         try: s.send(b"%d" % i); say(s.recv(9)); break
@@ -290,11 +291,11 @@ def daemon_crashes():
     with Work() as work, sock.Pair(work, sock.SERVER, 'udp') as pair:
         def all_answer():
             out = pair.client(PYTHON, '-c', ASKS, pair.server_ip, PORT, pair.folder)
-            check(out == ''.join(f"b'{i}'\n" for i in range(4)), out)
+            check(out == ''.join(f"b'{i}'\n" for i in range(7)), out)
         pair.server(PYTHON, '-c', ANSWERS, pair.server_ip, PORT, pair.folder, text='ready')
         all_answer()
         daemon = pair.daemons['us']
-        check(daemon.counters()['tx_pkts'] >= 4, 'they were not carried')
+        check(daemon.counters()['tx_pkts'] >= 7, 'they were not carried')
         daemon.process.kill()
         all_answer()
         pair.daemons['us'] = daemon = daemon.again()
@@ -302,7 +303,7 @@ def daemon_crashes():
         check(daemon.ask('sockets')['sockets'] >= 1, daemon.ask('sockets'))
         # each socket asks again from time to time when it answers
         until_true('they are carried again',
-                   lambda: all_answer() or daemon.ask('sockets')['sockets'] == 5)
+                   lambda: all_answer() or daemon.ask('sockets')['sockets'] == 8)
 
 
 def daemon_crashes_under_a_stream():
@@ -325,6 +326,30 @@ s = dial(); s.send(b"hi"); hear("gone"); t = dial(); t.send(b"again")
         pair.write('gone', '')
         s.wait(), client.wait()
         check(s.out() == "ready\nb'hi'\nECONNRESET\nb''\nEPIPE\nb'again'\n", s.tail())
+
+
+def daemon_crashes_without_waiters():
+    """Streams whose programs only send, or only look, are reset within seconds."""
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
+        s = pair.server(PYTHON, '-c', HEAD + '''
+def sends(s):
+    try:
+        while True: s.send(b"x"); time.sleep(0.01)
+    except OSError as e: say("sends", name(e))
+def looks(s):
+    p = select.poll(); p.register(s, select.POLLIN)
+    while not (is_ := p.poll(0)): time.sleep(0.01)
+    say("looks", bool(is_[0][1] & select.POLLHUP))
+l = listen(); both = [(f, l.accept()[0]) for f in (sends, looks)]; say("both"); hear("gone")
+for f, s in both: f(s)
+''', pair.server_ip, PORT, pair.folder, text='ready')
+        pair.background('client', PYTHON, '-c', f'{HEAD}\nboth = dial(), dial(); all_of(both[0])',
+                        pair.server_ip, PORT, pair.folder)
+        s.wait_text('both')
+        pair.daemons.pop('us').process.kill()
+        pair.write('gone', '')
+        s.wait()
+        check(s.out() == 'ready\nboth\nsends ECONNRESET\nlooks True\n', s.tail())
 
 
 def daemon_restarts_under_a_listener():
@@ -368,6 +393,7 @@ def main():
     tests.add('small stacks', small_stacks)
     tests.add('daemon crashes', daemon_crashes)
     tests.add('daemon crashes under a stream', daemon_crashes_under_a_stream)
+    tests.add('daemon crashes without waiters', daemon_crashes_without_waiters)
     tests.add('daemon restarts under a listener', daemon_restarts_under_a_listener)
     tests.add('daemons end', sock.stop_shared)
     return tests.run()
