@@ -15,7 +15,7 @@ import signal
 import sys
 
 import sock
-from e2e import Tests, check, need_namespaces, until_true
+from e2e import Tests, Work, check, need_namespaces, until_true
 from sock import PEER, PYTHON, file_digest, need, sample
 
 
@@ -454,6 +454,101 @@ def all_runs(case, proto):
             sock.carried(pair, by_kernel, grown)
 
 
+# ---- through ends of daemons ----
+
+ENDS = 40
+# Three clients that connect again after an error, and check each answer. A wait of 30 s is a hang.
+SURVIVORS = '''
+import hashlib, http.client, os, socket, sys, threading, time
+ip, folder, want = sys.argv[1:]
+counts, failed = {}, []
+def count(name):
+    counts[name] = counts.get(name, 0) + 1
+    with open(f"{folder}/{name}.new", "w") as f: f.write(str(counts[name]))
+    os.rename(f"{folder}/{name}.new", f"{folder}/{name}.count")
+def run(name, port, step):
+    while not os.path.exists(f"{folder}/stop") and not failed:
+        try:
+            s = socket.create_connection((ip, port), timeout=30)
+            while not os.path.exists(f"{folder}/stop"): step(s); count(name)
+        except TimeoutError: failed.append(f"{name} hangs after {counts.get(name)}")
+        except OSError as e: count(name) if str(e) == "another one" else time.sleep(0.05)
+        except http.client.HTTPException: time.sleep(0.05)
+        except AssertionError as e: failed.append(f"{name}: {e}")
+def web(s):
+    s.sendall(b"GET /file HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    r = http.client.HTTPResponse(s); r.begin()
+    got = hashlib.sha256(r.read()).hexdigest()[:16]; assert got == want, got
+    if counts.get("web", 0) % 50 == 49: raise OSError("another one")
+def lines(s, n):
+    f = b""
+    while f.count(b"\\r\\n") < n:
+        d = s.recv(4096)
+        if not d: raise OSError("closed")
+        f += d
+    return f
+nb = 0
+def redis(s):
+    global nb
+    nb += 1; text = b"value%d" % nb
+    s.sendall(b"SET key%d %b\\r\\nGET key%d\\r\\n" % (nb, text, nb)); got = lines(s, 3)
+    assert got.startswith(b"+OK") and text in got, got
+    time.sleep(0.01)
+def idle(s):
+    """It waits for what the server sends once in a while."""
+    d = s.recv(1)
+    if not d: raise OSError("closed")
+    assert d == b"t", d
+jobs = [threading.Thread(target=run, args=a) for a in (("web", 8080, web), ("redis", 6379, redis), ("idle", 5013, idle))]
+for j in jobs: j.start()
+for j in jobs: j.join()
+print(failed)
+'''
+TICKS = '''
+import socket, sys, threading, time
+def ticks(s):
+    try:
+        while True: time.sleep(0.5); s.send(b"t")
+    except OSError: pass
+l = socket.create_server((sys.argv[1], 5013)); print("ready", flush=True)
+while True: threading.Thread(target=ticks, args=l.accept()[:1], daemon=True).start()
+'''
+
+
+def survivors():
+    """nginx, redis and a client that waits go on through takeovers and kills of either daemon."""
+    nginx_, redis_ = need('nginx', 'redis-server')
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
+        want = sample(pair.path('file'), 300_000)
+        conf = pair.write('nginx.conf', NGINX.format(pair.folder, pair.server_ip))
+        pair.server(nginx_, '-e', 'stderr', '-c', conf, '-p', pair.folder, port=8080)
+        pair.server(redis_, '--bind', pair.server_ip, '--port', 6379, '--protected-mode', 'no',
+                    '--save', '', '--dir', pair.folder, port=6379)
+        pair.server(PYTHON, '-c', TICKS, pair.server_ip, text='ready')
+        client = pair.background('clients', PYTHON, '-c', SURVIVORS, pair.server_ip, pair.folder, want)
+
+        def counts():
+            names = [pair.path(f'{name}.count') for name in ('web', 'redis', 'idle')]
+            return [int(open(n, encoding='ascii').read()) if os.path.exists(n) else 0 for n in names]
+        streams = 0
+        for i in range(ENDS):
+            before = counts()
+            until_true(lambda: f'all go on, end {i}: {before}, {counts()}, {client.tail()}',
+                       lambda: not client.is_alive() or all(a + 2 < b for a, b in zip(before, counts())))
+            check(client.is_alive(), client.tail())
+            end = 'us' if i % 4 < 2 else 'peer'
+            old = pair.daemons[end]
+            streams += pair.daemons['us'].ask('sockets')['streams_accepted'] if end == 'us' else 0
+            if i % 2 == 0:
+                old.process.kill()
+            pair.daemons[end] = old.again(*(['--takeover'] if i % 2 else []))
+            check(old.process.wait() == 0 or i % 2 == 0, f'the old one: {old.process.tail()}')
+        pair.write('stop', '')
+        check(client.wait() == 0 and client.out() == '[]\n', client.tail())
+        print(f'# {ENDS} ends of daemons, {streams} streams, answers: {counts()}')
+        check(streams > ENDS, f'not carried again: {streams}')
+
+
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests()
@@ -461,6 +556,7 @@ def main():
         for case in cases:
             add = tests.add if case in QUICK else tests.add_long
             add(f'{proto} {case.__name__}', all_runs, case, proto)
+    tests.add_long('survivors', survivors)
     tests.add('daemons end', sock.stop_shared)
     return tests.run()
 
