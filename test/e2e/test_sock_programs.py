@@ -15,7 +15,7 @@ import signal
 import sys
 
 import sock
-from e2e import Tests, Work, check, need_namespaces, until_true
+from e2e import Skipped, Tests, Work, check, need_namespaces, until_true
 from sock import PEER, PYTHON, file_digest, need, sample
 
 
@@ -426,11 +426,71 @@ def vsftpd(pair):
     return want, pair.client(curl, '-sS', '-l', f'{url}/in/')
 
 
+def mosquitto(pair):
+    server, read, publish = need('mosquitto', 'mosquitto_sub', 'mosquitto_pub')
+    conf = pair.write('mosquitto.conf', f'listener 1883 {pair.server_ip}\nallow_anonymous true\n'
+                      'user root\n')
+    pair.server(server, '-c', conf, port=1883)
+    to = ['-h', pair.server_ip, '-t', 'news', '-q', 2]
+    pair.client(publish, *to, '-r', '-m', 'kept')
+    reader = pair.background('reader', read, *to, '-C', 51)
+    until_true('the reader', lambda: 'kept' in reader.out())
+    pair.client(publish, *to, '-l', stdin=''.join(f'line {i}\n' for i in range(50)))
+    check(reader.wait() == 0, reader.tail())
+    return reader.out()
+
+
+def nuttcp(pair):
+    """A connection for control and another for data."""
+    program, = need('nuttcp')
+    pair.server(program, '-S', '--nofork', '-P', 5020, port=5020)
+    out = [pair.client(program, *way, '-P', 5020, '-p', 5021, '-n', '20m', pair.server_ip)
+           for way in (['-t'], ['-r'])]
+    return [line_with(o, r'20\.0000 MB') for o in out]
+
+
+def php(pair):
+    server, curl = need('php', 'curl')
+    pair.write('sum.php', '<?php echo strlen(file_get_contents("php://input")), " ", '
+               'md5(file_get_contents("php://input"));')
+    sample(pair.path('body'), 1_000_000)
+    pair.server(server, '-S', f'{pair.server_ip}:8001', '-t', pair.folder, port=8001)
+    return [pair.client(curl, '-sS', '--data-binary', f'@{pair.path("body")}',
+                        f'http://{pair.server_ip}:8001/sum.php') for _ in range(3)]
+
+
+def zmq(pair):
+    server = '''import sys, zmq
+s = zmq.Context().socket(zmq.REP); s.bind(f"tcp://{sys.argv[1]}:5022"); print("ready", flush=True)
+while True: s.send(s.recv()[::-1])'''
+    client = '''import sys, zmq
+s = zmq.Context().socket(zmq.REQ); s.connect(f"tcp://{sys.argv[1]}:5022")
+for n in (1, 100, 100_000, 3_000_000):
+    m = bytes(range(251)) * (n // 251 + 1); s.send(m); print(n, s.recv() == m[::-1])'''
+    if not os.path.exists('/usr/lib/python3/dist-packages/zmq'):
+        raise Skipped('python3-zmq not installed')
+    pair.server(PYTHON, '-c', server, pair.server_ip, text='ready')
+    return pair.client(PYTHON, '-c', client, pair.server_ip)
+
+
+def slapd(pair):
+    server, add, search = need('slapd', 'ldapadd', 'ldapsearch')
+    conf = pair.write('slapd.conf', 'include /etc/ldap/schema/core.schema\nmodulepath /usr/lib/ldap\n'
+                      'moduleload back_mdb\ndatabase mdb\nsuffix dc=test\nrootdn cn=me,dc=test\n'
+                      f'rootpw word\ndirectory {pair.folder}\n')
+    pair.server(server, '-d', 0, '-h', f'ldap://{pair.server_ip}:3890/', '-f', conf, port=3890)
+    how = ['-x', '-H', f'ldap://{pair.server_ip}:3890', '-D', 'cn=me,dc=test', '-w', 'word']
+    entries = ['dn: dc=test\nobjectClass: dcObject\nobjectClass: organization\no: test\ndc: test\n']
+    entries += [f'dn: cn=n{i},dc=test\nobjectClass: person\ncn: n{i}\nsn: {"s" * i}\n' for i in range(1, 300)]
+    pair.client(add, *how, stdin='\n'.join(entries))
+    return sock.digest(pair.client(search, *how, '-LLL', '-b', 'dc=test').encode())
+
+
 # For make check: a cheap one of each kind.
 QUICK = [socat_udp, dnsmasq, echo_processes, multicast, socat_tcp, serve_asyncio]
 UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, coturn, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
-TCP = [redis, nginx, sshd, vsftpd, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
+TCP = [redis, nginx, sshd, vsftpd, mosquitto, nuttcp, php, zmq, slapd, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
        netcat_tcp, serve_selectors, serve_asyncio, serve_threads, serve_forks, serve_processes]
 
 
