@@ -22,12 +22,9 @@
 #include <unistd.h>
 
 #include "sock_attach.h"
-#include "sock_box.h"
-#include "sock_conf.h"
 #include "sock_fd.h"
-#include "sock_own.h"
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_route.h"
 #include "sock_shm.h"
 
 #define AGAIN_S 5 /* before the next attempt to reach a daemon */

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <sys/syscall.h>
 
-#include "sock_box.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 
 _Atomic bool sock_box_is_closed;

@@ -23,18 +23,14 @@
 #include <unistd.h>
 
 #include "sock_attach.h"
-#include "sock_box.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
-#include "sock_own.h"
 #include "sock_owner.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_ring.h"
-#include "sock_time.h"
-#include "sock_uring.h"
 
 #define STAYS          "a socket stays with the kernel"
 #define SETTLE_STEP_NS 2000000 /* between two requests to the daemon */

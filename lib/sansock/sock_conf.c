@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sock_conf.h"
+#include "sock_priv.h"
 
 static struct sock_rules rules;
 static char program[SOCK_GLOB_MAX];

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_room.h"
 #include "sock_switch.h"
 
 /* Send a file's bytes and advance its offset by the number of bytes sent. */

@@ -9,12 +9,11 @@
 #include <time.h>
 
 #include "sock_attach.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_eset.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_tcp.h"
-#include "sock_time.h"
 #include "sock_udp.h"
 
 #define NS_PER_MS 1000000ll

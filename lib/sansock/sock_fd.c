@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "sock_fd.h"
-#include "sock_own.h"
+#include "sock_priv.h"
 
 /* Value of *refs* while the last reference is released: no new one may be taken. */
 #define GOING UINT32_MAX

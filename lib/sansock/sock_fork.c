@@ -12,8 +12,8 @@
 #include "sock_attach.h"
 #include "sock_epoll.h"
 #include "sock_lock.h"
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_room.h"
 #include "sock_switch.h"
 
 static void

@@ -18,9 +18,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sock_conf.h"
 #include "sock_fd.h"
-#include "sock_hooks.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_shm.h"
 

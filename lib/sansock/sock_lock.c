@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_box.h"
 #include "sock_lock.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 
 #define OWNER     0x003fffffu /* thread ID; they are below 2^22 */

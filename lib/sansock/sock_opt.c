@@ -10,8 +10,8 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_opt.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "sock_fd.h"
-#include "sock_own.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 
 #define HIGH_FD 700 /* programs expect low numbers */

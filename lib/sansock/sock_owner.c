@@ -12,7 +12,7 @@
 #include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_owner.h"
-#include "sock_own.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 
 #define CHANGING  (1u << 31) /* bit of *pins* and *changes*: a change is in progress */

@@ -12,11 +12,9 @@
 #include <sys/syscall.h>
 
 #include "sock_attach.h"
-#include "sock_box.h"
-#include "sock_conf.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_ring.h"
-#include "sock_time.h"
 
 #define PAIR_STEPS    10000 /* 1 s */
 #define ASIDE_STEP_NS 100000

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "sock_room.h"
+#include "sock_priv.h"
 
 #define NB 8
 

@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_box.h"
+#include "shmq.h"
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_route.h"
 
 #define ANSWERS  4096 /* entries of the cache, by address */
 #define HOLDS_S  10

@@ -27,8 +27,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_room.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
 

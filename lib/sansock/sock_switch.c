@@ -19,13 +19,11 @@
 #include <unistd.h>
 
 #include "sock_attach.h"
-#include "sock_box.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
-#include "sock_own.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"

@@ -16,7 +16,7 @@ void san_sock_fork_begin(void);
 bool san_sock_fork_copies(long number, const long a[6]);
 /** Make that call. */
 long san_sock_fork_by_number(long number, const long a[6]);
-/** True if this call of syscall() confines the process: see sock_box.h. */
+/** True if this call of syscall() confines the process: see sock_box.c. */
 bool san_sock_switch_confines(long number, const long a[6]);
 /** Make that call. */
 long san_sock_switch_confine(long number, const long a[6]);

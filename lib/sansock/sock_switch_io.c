@@ -13,8 +13,8 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"

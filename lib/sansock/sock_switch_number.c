@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "sock_conf.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_switch.h"
 

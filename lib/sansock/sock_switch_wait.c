@@ -9,12 +9,11 @@
 #include <time.h>
 
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
-#include "sock_wait.h"
 
 /* An invalid time is left to the kernel, which returns the error. */
 static bool

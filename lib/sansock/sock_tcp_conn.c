@@ -15,16 +15,12 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
-#include "sock_hooks.h"
 #include "sock_opt.h"
-#include "sock_own.h"
 #include "sock_owner.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
-#include "sock_time.h"
-#include "sock_uring.h"
 
 #define NS_PER_MS 1000000ll
 #define NS_PER_S  1000000000ll

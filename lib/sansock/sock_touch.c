@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sock_box.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_touch.h"
 

@@ -11,7 +11,7 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_hooks.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_udp.h"

@@ -14,9 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_time.h"
-#include "sock_uring.h"
 
 #define HOLDS_NS 100000000 /* validity of an answer, for programs that connect often */
 #define FDS_MAX  256       /* only the lowest descriptors are checked */

@@ -6,18 +6,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "sock_box.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_fd.h"
+#include "sock_priv.h"
 #include "sock_real.h"
-#include "sock_room.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
-#include "sock_time.h"
 #include "sock_udp.h"
-#include "sock_wait.h"
 
 #define NS_PER_S  1000000000ll
 #define NS_PER_MS 1000000
