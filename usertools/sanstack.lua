@@ -216,6 +216,8 @@ san.fields = f
 local e = {
 	short = ProtoExpert.new("san.expert.short", "Shorter than its headers say",
 		expert.group.MALFORMED, expert.severity.ERROR),
+	cut = ProtoExpert.new("san.expert.cut", "The capture has only the beginning of this frame",
+		expert.group.UNDECODED, expert.severity.NOTE),
 	reserved = ProtoExpert.new("san.expert.reserved", "A reserved field is not zero",
 		expert.group.PROTOCOL, expert.severity.WARN),
 	value = ProtoExpert.new("san.expert.value", "A value that no sender makes",
@@ -857,7 +859,7 @@ local function add_payload(tree, tvb, op, off, len, last, kind)
 end
 
 local function dissect(tvb, pinfo, root)
-	local op, len = tvb(0, 1):uint(), tvb:len()
+	local op, len, is_cut = tvb(0, 1):uint(), tvb:len(), tvb:len() < tvb:reported_len()
 	local ext_len, add_ext = exts[op][1], exts[op][2]
 	local hdr_len = BTH_LEN + RT_LEN + ext_len
 	local tree = root:add(san, tvb(0, len))
@@ -865,8 +867,8 @@ local function dissect(tvb, pinfo, root)
 	pinfo.cols.protocol = "SAN"
 	pinfo.cols.info = op_names[op]
 	tree:append_text(", " .. op_names[op])
-	if len < hdr_len + ICRC_LEN or tvb:captured_len() < len then
-		tree:add_proto_expert_info(e.short)
+	if len < hdr_len + (is_cut and 0 or ICRC_LEN) then
+		tree:add_proto_expert_info(is_cut and e.cut or e.short)
 		return len
 	end
 	local pad = add_bth(tree, tvb)
@@ -874,6 +876,11 @@ local function dissect(tvb, pinfo, root)
 	if ext_len > 0 then
 		local ext = tvb(BTH_LEN + RT_LEN, ext_len)
 		text = text .. add_ext(tree:add(ext, "Extended header"), ext)
+	end
+	if is_cut then
+		tree:add_proto_expert_info(e.cut)
+		pinfo.cols.info = op_names[op] .. text
+		return len
 	end
 	local payload_len = len - hdr_len - pad - ICRC_LEN
 	if payload_len < 0 or len % 4 ~= 0 then
@@ -894,11 +901,14 @@ local udp_table = DissectorTable.get("udp.port")
 local port, before
 
 function san.dissector(tvb, pinfo, root)
-	if tvb:len() >= BTH_LEN and exts[tvb(0, 1):uint()] ~= nil then
+	if tvb:len() > 0 and tvb:reported_len() >= BTH_LEN and exts[tvb(0, 1):uint()] ~= nil then
 		return dissect(tvb, pinfo, root)
 	end
 	if before ~= nil then
-		return before:call(tvb, pinfo, root)
+		-- Reading behind the captured bytes would leave this function by a jump, and Lua allows
+		-- 200 of these. In a buffer that ends there, it is an error like others, and displayed.
+		local done, n = pcall(before.call, before, tvb(0, tvb:len()):tvb(), pinfo, root)
+		return done and n or tvb:len()
 	end
 	return 0
 end

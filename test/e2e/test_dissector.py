@@ -446,6 +446,41 @@ def check_experts(capture, listing, folder):
     passed(f"{len(EXPERTS)} invalid packets are pointed out")
 
 
+def check_cut(capture, listing, folder):
+    """A capture of the beginnings of frames, 300 times, then all frames: those decode as ever."""
+    with open(capture, "rb") as f:
+        data = f.read()
+    starts, pos = [], PCAP_HEADER
+    while pos < len(data):
+        starts.append(pos)
+        pos += RECORD_HEADER + struct.unpack_from("<I", data, pos + 8)[0]
+    path, nb_cut = os.path.join(folder, "cut.pcap"), 0
+    with open(path, "wb") as f:
+        f.write(data[:PCAP_HEADER])
+        for i, kept in [(i, kept) for kept in (42, 43, 53, 54, 81, 82, 90, 100) for i in range(300)]:
+            # each second frame is IPv4; one of these, the CNP, is not ours
+            at = starts[i * 2 % len(listing)]
+            sec, usec, has, length = struct.unpack_from("<4I", data, at)
+            if kept < has:
+                f.write(struct.pack("<4I", sec, usec, kept, length))
+                f.write(data[at + RECORD_HEADER:at + RECORD_HEADER + kept])
+                nb_cut += 1
+        f.write(data[PCAP_HEADER:])
+    frames = tshark(path)
+    if len(frames) != nb_cut + len(listing):
+        fail(f"{len(frames)} frames of {nb_cut} cut ones and {len(listing)}")
+    for i, fields in enumerate(frames[:nb_cut]):
+        ours = "san.expert.cut" in fields
+        if any("lua" in key and "error" in key for key in fields) or ("san" in fields and not ours):
+            fail(f"cut frame {i}: {sorted(fields)}")
+    nb_ours = sum("san.expert.cut" in fields for fields in frames[:nb_cut])
+    if nb_ours < nb_cut * 3 // 4:
+        fail(f"{nb_ours} of {nb_cut} cut frames are known as ours")
+    for (name, version), fields in zip(listing, frames[nb_cut:]):
+        check_frame(name, version, fields)
+    passed(f"{nb_cut} cut frames, then all others")
+
+
 def check_port(capture, listing):
     frames = tshark(capture, "-o", "san.port:4790")
     if any("san.psn" in fields for fields in frames):
@@ -490,6 +525,7 @@ def main():
         listing = write_pcap(capture)
         check_all(capture, listing)
         check_experts(capture, listing, folder)
+        check_cut(capture, listing, folder)
         check_port(capture, listing)
         check_icrc(capture, listing, folder)
         capture = os.path.join(folder, "streams.pcap")
