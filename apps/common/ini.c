@@ -7,7 +7,8 @@
 
 #include "ini.h"
 
-#define WHY_MAX 512
+#define WHY_MAX   512
+#define INI_LINES 100000 /* of a file: a device or a pipe may have no end */
 
 struct reader {
 	const struct ini *ini;
@@ -94,22 +95,22 @@ ini_read_line(struct reader *rd, char *line)
 static int
 ini_read(struct reader *rd, FILE *f)
 {
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t len;
+	char line[INI_LINE];
+	size_t len;
 	int rc = 0;
 
-	while (rc == 0 && (len = getline(&line, &room, f)) > 0) {
-		rd->line++;
-		if (strlen(line) != (size_t)len || len >= INI_LINE) {
-			snprintf(rd->why, sizeof(rd->why),
-				 strlen(line) == (size_t)len ? "line too long" : "not a text");
-			rc = -EINVAL;
-		} else {
+	while (rc == 0 && fgets(line, sizeof(line), f) != NULL) {
+		len = strlen(line);
+		if (rd->line++ < INI_LINES && len > 0 && (line[len - 1] == '\n' || feof(f))) {
 			rc = ini_read_line(rd, line);
+			continue;
 		}
+		snprintf(rd->why, sizeof(rd->why),
+			 rd->line > INI_LINES       ? "too many lines" :
+				 len + 1 < INI_LINE ? "not a text" :
+						      "line too long");
+		rc = -EINVAL;
 	}
-	free(line);
 	return rc != 0 || ferror(f) ? rc : ini_leave(rd);
 }
 

@@ -19,6 +19,7 @@
 #include "rules.h"
 #include "san_time.h"
 
+#define FILE_BYTES (16 << 20) /* read at most: a device or a pipe may have no end */
 #define BLANKS     " \t\r"
 #define PASSWD     "/etc/passwd"
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
@@ -31,7 +32,7 @@
 struct source {
 	int fd; /* -1: a text */
 	const char *text;
-	size_t at, len;
+	size_t at, len, nb_read;
 	int rc; /* -errno of the last read */
 	char buf[1024];
 };
@@ -54,10 +55,11 @@ next_byte(struct source *s)
 		return *s->text == '\0' ? -1 : (uint8_t)*s->text++;
 	if (s->at == s->len) {
 		n = syscall(SYS_read, s->fd, s->buf, sizeof(s->buf));
-		s->rc = n < 0 ? -errno : 0;
 		s->at = 0;
 		s->len = n < 0 ? 0 : (size_t)n;
-		if (n <= 0)
+		s->nb_read += s->len;
+		s->rc = n < 0 ? -errno : -EFBIG * (s->nb_read > FILE_BYTES);
+		if (n <= 0 || s->rc != 0)
 			return -1;
 	}
 	return (uint8_t)s->buf[s->at++];

@@ -177,6 +177,9 @@ def tables(work, daemons):
     done = subprocess.run([SANCTL, '--config', '/nowhere', 'port'], capture_output=True,
                           text=True, check=False)
     check(done.returncode == 1 and '/nowhere' in done.stderr, done.stderr)
+    done = subprocess.run([SANCTL, '--config', '/dev/zero', 'port'], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 1 and '/dev/zero: is no configuration' in done.stderr, done.stderr)
 
 
 def unnamed(work, daemons):

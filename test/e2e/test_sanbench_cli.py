@@ -196,6 +196,9 @@ def prompt_errors(work):
         done = run(Null(work).program('client', ['--cmdline-file', path]))
         check(expected in done.stdout + done.stderr, f'{text}: {done.stdout}{done.stderr}')
         check(done.returncode == 1, f'{text}: exit {done.returncode}')
+    done = run(Null(work).program('client', ['--cmdline-file', '/dev/zero']))
+    check('/dev/zero:1: not a text' in done.stderr, f'/dev/zero: {done.stdout}{done.stderr}')
+    check(done.returncode == 1, f'/dev/zero: exit {done.returncode}')
 
 
 def prompt_input(work):

@@ -677,6 +677,22 @@ san_sim_conf_file_load__no_text(void **state)
 }
 
 static void
+san_sim_conf_file_load__without_end(void **state)
+{
+	static char lines[2 * 100001];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(san_sim_conf_file_load(&conf, "/dev/zero", err, sizeof(err)), -EINVAL);
+	assert_string_equal(err, "/dev/zero:1: not a text");
+	for (i = 0; i < sizeof(lines); i++)
+		lines[i] = "#\n"[i % 2];
+	assert_int_equal(load_bytes(lines, sizeof(lines) - 2), 0);
+	assert_int_equal(load_bytes(lines, sizeof(lines)), -EINVAL);
+	assert_says(":100001: too many lines");
+}
+
+static void
 san_sim_conf_file_load__no_file(void **state)
 {
 	(void)state;
@@ -776,6 +792,7 @@ UNIT_TEST(test_sim_conf)
 		cmocka_unit_test_setup(san_sim_conf_file_load__says_where, fresh),
 		cmocka_unit_test_setup(san_sim_conf_file_load__long_lines, fresh),
 		cmocka_unit_test_setup(san_sim_conf_file_load__no_text, fresh),
+		cmocka_unit_test_setup(san_sim_conf_file_load__without_end, fresh),
 		cmocka_unit_test_setup(san_sim_conf_file_load__no_file, fresh),
 		cmocka_unit_test_setup(san_sim_conf_rules_check__defaults, fresh),
 		cmocka_unit_test_setup(san_sim_conf_rules_check__core_as_edge, fresh),

@@ -347,6 +347,27 @@ add_file__not_readable(void **state)
 	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -ENAMETOOLONG);
 }
 
+static void
+add_file__without_end(void **state)
+{
+	static char lines[(16 << 20) + 4096];
+	char want[128];
+	const char *path;
+	size_t i;
+
+	(void)state;
+	san_rules_read_init(&rules);
+	assert_int_equal(san_rules_read_file(&rules, "/dev/zero", err, sizeof(err)), -EINVAL);
+	assert_string_equal(err, "/dev/zero:1: not a text");
+	for (i = 0; i < sizeof(lines); i++)
+		lines[i] = "#\n"[i % 2];
+	path = write_file(lines, sizeof(lines));
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EFBIG);
+	snprintf(want, sizeof(want), "%s: File too large", path);
+	assert_string_equal(err, want);
+	unlink(path);
+}
+
 /* A file longer than one read, with rules across the boundary. */
 static void
 add_file__long(void **state)
@@ -723,6 +744,7 @@ UNIT_TEST(test_sock_rules)
 		cmocka_unit_test(add_text__at_its_limits),
 		cmocka_unit_test(add_file__place_of_an_error),
 		cmocka_unit_test(add_file__not_readable),
+		cmocka_unit_test(add_file__without_end),
 		cmocka_unit_test(add_file__long),
 		cmocka_unit_test(load__environment_first),
 		cmocka_unit_test(match__first_of_all),
