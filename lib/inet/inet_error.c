@@ -275,6 +275,7 @@ san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint
 
 	if (r->what != SAN_INET_UDP || r->d.group ||
 	    !san_inet_ip_copy(r->m, 0, sizeof(old), &old) ||
+	    rte_is_multicast_ether_addr(&old.dst_addr) ||
 	    !san_inet_may_answer(in, INET_ANSWER_ERROR, &r->d.src, now_ns))
 		return;
 	m = san_inet_out_copy(in, r->m, INET_ETH_LEN, len, off + ICMP_LEN);

@@ -183,7 +183,9 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	drop = inet_ip_check_v4(in, rx, hdr, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
+	/* as Linux, which drops TCP; not as RFC 1122, 3.3.6 */
+	if (!rx->group && rx->proto != INET_PROTO_UDP &&
+	    rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
 	if ((ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)) != 0) {
 		drop = san_inet_whole_rx_v4(in, rx, &ip);
@@ -287,8 +289,6 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 		return SAN_DROP_INET_UNWANTED;
 	if ((rx->group && !san_inet_group_is_member(in, &rx->dst)) || is_echo(in, rx))
 		return SAN_DROP_NOT_FOR_US;
-	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
-		return SAN_DROP_INET_UNWANTED;
 	if (!san_inet_is_unicast(&rx->src) || is_forged(in, rx))
 		return SAN_DROP_INET_MALFORMED;
 	return san_inet_udp_rx(rx);

@@ -102,7 +102,7 @@ refuse__v6(void **state)
 	}
 }
 
-/* A datagram to a group is not refused by each receiver. */
+/* A datagram to a group, or in a broadcast frame, is not refused by each receiver. */
 static void
 refuse__never_to_many(void **state)
 {
@@ -124,6 +124,10 @@ refuse__never_to_many(void **state)
 	while (inet_host_tx(&h, &out))
 		;
 	inet_make_udp(&f, "fd00::2", "ff02::77", 9);
+	refuse();
+	assert_false(inet_host_tx(&h, &out));
+	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
+	memset(f.b, 0xff, 6);
 	refuse();
 	assert_false(inet_host_tx(&h, &out));
 }
