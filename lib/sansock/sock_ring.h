@@ -49,6 +49,15 @@ void san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified);
 /** Wait up to a second until bytes that the C library wrote to the descriptor are on their way. */
 void san_sock_ring_wait_pair(int fd, const struct fd_sock *f);
 
+/** Whether the kernel refuses control message *c* of *msg* for its length. */
+static inline bool
+san_sock_ring_is_cmsg_bad(const struct msghdr *msg, const struct cmsghdr *c)
+{
+	return c->cmsg_len < sizeof(*c) ||
+		c->cmsg_len > (size_t)((const uint8_t *)msg->msg_control +
+				       msg->msg_controllen - (const uint8_t *)c);
+}
+
 /** Bytes of all buffers; or -errno. */
 ssize_t san_sock_ring_length(const struct msghdr *msg);
 /**

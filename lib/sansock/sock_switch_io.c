@@ -291,6 +291,9 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 		if ((flags & MSG_WAITFORONE) != 0)
 			flags |= MSG_DONTWAIT;
 	}
+	/* the kernel keeps an error behind datagrams for the next call */
+	if (i != 0 && n < 0 && errno != EAGAIN && errno != EINTR)
+		atomic_store(&f->shm->error, (uint32_t)errno);
 	san_sock_fd_put(f);
 	if (timeout != NULL && i != 0) { /* what is left */
 		clock_gettime(CLOCK_MONOTONIC, &now);

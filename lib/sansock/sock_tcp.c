@@ -99,7 +99,7 @@ check_message(const struct msghdr *msg, int flags)
 	if (san_sock_touch_is_bad(msg->msg_control, msg->msg_controllen))
 		return EFAULT;
 	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
-		if (c->cmsg_len < sizeof(*c) ||
+		if (san_sock_ring_is_cmsg_bad(&copy, c) ||
 		    (c->cmsg_level == SOL_SOCKET && c->cmsg_type != SCM_RIGHTS &&
 		     c->cmsg_type != SCM_CREDENTIALS))
 			return EINVAL;

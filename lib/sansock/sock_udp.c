@@ -125,7 +125,7 @@ read_one(const struct fd_sock *f, const struct cmsghdr *c, struct san_sock_rec *
 	int v;
 
 	if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO &&
-	    c->cmsg_len >= CMSG_LEN(sizeof(*info))) {
+	    c->cmsg_len == CMSG_LEN(sizeof(*info))) {
 		if (info->ipi_spec_dst.s_addr != 0) {
 			memset(rec->src + 10, 0xff, 2);
 			memcpy(rec->src + 12, &info->ipi_spec_dst, 4);
@@ -137,7 +137,7 @@ read_one(const struct fd_sock *f, const struct cmsghdr *c, struct san_sock_rec *
 		memcpy(rec->src, &info6->ipi6_addr, 16);
 		return !is_elsewhere(f, info6->ipi6_ifindex) && is_ports(rec->src);
 	}
-	if (c->cmsg_len < CMSG_LEN(sizeof(v)))
+	if (c->cmsg_len != CMSG_LEN(sizeof(v)))
 		return false;
 	memcpy(&v, CMSG_DATA(c), sizeof(v));
 	if (v <= 0 || v > UINT8_MAX)
@@ -165,7 +165,7 @@ sock_udp_read_control(const struct fd_sock *f, const struct msghdr *msg, struct 
 	if (san_sock_touch_is_bad(msg->msg_control, msg->msg_controllen))
 		return false;
 	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
-		if (!read_one(f, c, rec))
+		if (san_sock_ring_is_cmsg_bad(&copy, c) || !read_one(f, c, rec))
 			return false;
 	return true;
 }

@@ -286,6 +286,22 @@ def many_at_once():
     s.sendto(b"one", (ip, port)); wait(s); left = t(100, 0)
     return bad, call("recvmmsg", f, m, 1, 0, left), left[0] in (99, 100), call("recvmmsg", f, nowhere, 1, 0x40, None), call("sendmmsg", f, nowhere, 1, 0), call("recvmmsg", f, m, 0, 0, None)
 @case
+def many_with_a_bad_one():
+    s = new(); f = s.fileno(); b = ctypes.create_string_buffer(10); iov, bad = Iov(ctypes.addressof(b), 10), Iov(nowhere, 10); got = []
+    class Mmsg(ctypes.Structure): _fields_ = [("h", Msg), ("n", ctypes.c_uint)]
+    for at in range(3):
+        for x in (b"one", b"two", b"three"): s.sendto(x, (ip, port))
+        time.sleep(0.2); m = (Mmsg * 3)(*[Mmsg(Msg(iov=ctypes.addressof(bad if i == at else iov), iovlen=1)) for i in range(3)])
+        got.append([call("recvmmsg", f, m, 3, 0x40, None), [attempt(s.recv, 9, 0x40) for _ in range(5)]])
+    return got
+@case
+def control_beyond_its_end():
+    s = new(); a = ctypes.create_string_buffer(struct.pack("<H", 2) + struct.pack(">H", port) + socket.inet_aton(ip) + bytes(8)); b = ctypes.create_string_buffer(b"x"); iov = Iov(ctypes.addressof(b), 1); got = []
+    for n in (0, 15, 16, 19, 20, 24, 25, 400, 2 ** 63, 2 ** 64 - 1):
+        c = ctypes.create_string_buffer(struct.pack("QiiiI", n, 0, 2, 9, 0), 24)
+        got.append(call("sendmsg", s.fileno(), ctypes.byref(Msg(name=ctypes.addressof(a), namelen=16, iov=ctypes.addressof(iov), iovlen=1, control=ctypes.addressof(c), controllen=24)), 0))
+    return got
+@case
 def no_memory():
     s = new(); f = s.fileno(); s.sendto(b"0123456789", (ip, port)); wait(s); got = []; b = ctypes.create_string_buffer(10); iov = Iov(ctypes.addressof(b), 10); bad = Iov(nowhere, 10)
     a = ctypes.create_string_buffer(struct.pack("<H", 2) + struct.pack(">H", port) + socket.inet_aton(ip) + bytes(8)); n = ctypes.c_uint(16)
@@ -399,6 +415,13 @@ def marks(): s = new(); s.sendall(b"abc"); peek(s, 3); return call("sockatmark",
 @case
 def said_with_bytes():
     s = new(); s.setblocking(True); return [attempt(s.sendmsg, [b"x"], [c]) for c in ((1, 1, struct.pack("i", 0)), (1, 99, b"1234"), (0, 2, struct.pack("i", 0)))], attempt(s.sendto, b"x", ("1.2.3.4", 5)), attempt(s.recv, 9, 0x2000)
+@case
+def control_beyond_its_end():
+    s = new(); s.setblocking(True); b = ctypes.create_string_buffer(b"x"); iov = Iov(ctypes.addressof(b), 1); got = []
+    for n in (0, 15, 16, 20, 24, 25, 400, 2 ** 63, 2 ** 64 - 1):
+        c = ctypes.create_string_buffer(struct.pack("QiiiI", n, 0, 2, 9, 0), 24)
+        got.append(call("sendmsg", s.fileno(), ctypes.byref(Msg(iov=ctypes.addressof(iov), iovlen=1, control=ctypes.addressof(c), controllen=24)), 0))
+    return got
 @case
 def without_a_place():
     s, b = new(), bytearray(9); s.sendall(b"abc"); peek(s, 3); iov = Iov(ctypes.cast(ctypes.c_char_p(b"hello"), ctypes.c_void_p), 5); got = os.preadv(s.fileno(), [b], -1), b[:3]
