@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <grp.h>
 #include <limits.h>
@@ -117,21 +118,35 @@ find_library(char *path, size_t len)
 	return access(path, R_OK) == 0;
 }
 
-/* Put the library in front of what is preloaded already. 0 or -errno. */
-static int
-sansock_set_preload(const char *path)
+/* The loader of musl can't load the library. Its name is on the first page of a program. */
+static bool
+is_musl(const char *path)
 {
-	const char *before = getenv("LD_PRELOAD");
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char page[4096];
+	ssize_t n = read(fd, page, sizeof(page));
+
+	close(fd);
+	return n > 4 && memcmp(page, "\177ELF", 4) == 0 &&
+		memmem(page, (size_t)n, "/ld-musl-", 9) != NULL;
+}
+
+/* Put *first* in front of what the variable has already. 0 or -errno. */
+static int
+sansock_put_first(const char *variable, const char *first)
+{
+	const char *before = getenv(variable);
 	char *both;
 	int rc;
 
 	if (before == NULL || before[0] == '\0')
-		return setenv("LD_PRELOAD", path, 1) == 0 ? 0 : -errno;
-	if (strncmp(before, path, strlen(path)) == 0 && strchr(": ", before[strlen(path)]) != NULL)
+		return setenv(variable, first, 1) == 0 ? 0 : -errno;
+	if (strncmp(before, first, strlen(first)) == 0 &&
+	    strchr(": ", before[strlen(first)]) != NULL)
 		return 0; /* by another sansock; strchr() also finds the end */
-	if (asprintf(&both, "%s:%s", path, before) < 0)
+	if (asprintf(&both, "%s:%s", first, before) < 0)
 		return -ENOMEM;
-	rc = setenv("LD_PRELOAD", both, 1) == 0 ? 0 : -errno;
+	rc = setenv(variable, both, 1) == 0 ? 0 : -errno;
 	free(both);
 	return rc;
 }
@@ -142,7 +157,8 @@ cmd_run(int argc, char **argv)
 	char library[PATH_MAX], program[PATH_MAX], err[SOCK_ERR_MAX];
 	int i = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
 	struct stat st;
-	int rc;
+	bool is_found;
+	int rc = 0;
 
 	if (i >= argc || (i == 1 && argv[i][0] == '-'))
 		return refuse_usage();
@@ -158,14 +174,22 @@ cmd_run(int argc, char **argv)
 		return sansock_exit_with(STATUS_FAILED,
 					 "%s: LD_PRELOAD takes no path with a colon or space",
 					 library);
-	if (find_program(argv[i], program, sizeof(program)) && stat(program, &st) == 0 &&
-	    (st.st_mode & (S_ISUID | S_ISGID)) != 0)
+	is_found = find_program(argv[i], program, sizeof(program)) && stat(program, &st) == 0;
+	if (is_found && (st.st_mode & (S_ISUID | S_ISGID)) != 0)
 		sansock_exit_with(STATUS_OK,
 				  "%s is set-uid or set-gid: its sockets stay with the kernel",
 				  program);
-	rc = sansock_set_preload(library);
+	if (is_found && is_musl(program))
+		sansock_exit_with(STATUS_OK,
+				  "%s is linked with musl: its sockets stay with the kernel",
+				  program);
+	else
+		rc = sansock_put_first("LD_PRELOAD", library);
+	/* ASan of gcc refuses to start behind another library, unless this option is given */
+	if (rc == 0)
+		rc = sansock_put_first("ASAN_OPTIONS", "verify_asan_link_order=0");
 	if (rc != 0)
-		return sansock_exit_with(STATUS_FAILED, "LD_PRELOAD: %s", strerror(-rc));
+		return sansock_exit_with(STATUS_FAILED, "environment: %s", strerror(-rc));
 	execvp(argv[i], &argv[i]);
 	return sansock_exit_with(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
 				 "%s: %s", argv[i], strerror(errno));

@@ -155,6 +155,50 @@ def run_program(work):
     same(run('run', *PRINT, program=program, LD_PRELOAD=library)[1], f'{library}\n')
 
 
+def run_asan(work):
+    """A program with the AddressSanitizer of gcc starts, and so do its children."""
+    program, library = with_library(work)
+    option = 'verify_asan_link_order=0'
+    shown = ['sh', '-c', 'echo $ASAN_OPTIONS']
+    same(run('run', *shown, program=program)[1], option + '\n')
+    same(run('run', program, 'run', *shown, program=program, ASAN_OPTIONS='log_path=x')[1],
+         f'{option}:log_path=x\n')
+    if SANITIZE or shutil.which('gcc') is None:
+        return
+    source, built = work.path('asan.c'), work.path('asan')
+    with open(source, 'w', encoding='utf-8') as f:
+        f.write('#include <stdlib.h>\nint main(int n, char **v) { return ((char *)malloc(1))[n - 1]; }')
+    done = subprocess.run(['gcc', '-fsanitize=address', '-w', '-o', built, source], check=False)
+    if done.returncode != 0:
+        return
+    quiet = {'ASAN_OPTIONS': 'malloc_fill_byte=0:max_malloc_fill_size=9:detect_leaks=0'}
+    same(run('run', built, program=program, **quiet), (0, '', ''))
+    status, _, err = run('run', 'sh', '-c', f'{built} 1 2; exit $?', program=program, **quiet)
+    check(status == 1 and 'heap-buffer-overflow' in err, f'{status} {err}')
+
+
+def run_musl(work):
+    """A program whose loader is musl's starts, without the library."""
+    program, library = with_library(work)
+    with open('/usr/bin/env', 'rb') as f:
+        binary = f.read()
+    loader = b'/lib64/ld-linux-x86-64.so.2'
+    if binary.count(loader) != 1:
+        print('# no loader to replace in /usr/bin/env')
+        return
+    os.symlink(loader, work.path('ld-musl-x86_64.so.1'))
+    os.chdir(work.dir)
+    env = work.path('env')
+    with open(env, 'wb') as f:
+        f.write(binary.replace(loader, b'./ld-musl-x86_64.so.1'.ljust(len(loader), b'\0')))
+    os.chmod(env, 0o755)
+    status, out, err = run('run', './env', program=program)
+    os.chdir(SOURCE)
+    check(status == 0 and 'LD_PRELOAD' not in out, f'{status} {out}')
+    same(err, 'sansock: ./env is linked with musl: its sockets stay with the kernel\n')
+    check(f'LD_PRELOAD={library}\n' in run('run', 'env', program=program)[1], 'not the library')
+
+
 def run_without(work):
     """The library is missing, or has an invalid path."""
     program, library = with_library(work)
@@ -196,6 +240,7 @@ def main():
     tests = Tests()
     for name, function in (('usage', usage), ('check', check_file), ('explain', explain),
                            ('explain a link', explain_link), ('run', run_program),
+                           ('run with ASan', run_asan), ('run with musl', run_musl),
                            ('run without the library', run_without), ('set-uid', set_uid)):
         tests.add(name, alone, function)
     return tests.run()
