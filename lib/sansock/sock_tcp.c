@@ -217,7 +217,9 @@ sock_tcp_take_bytes(int fd, struct fd_sock *f, const struct msghdr *msg, size_t 
 	ended = atomic_load_explicit(&shm->fin, memory_order_acquire) != 0 ||
 		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 	n = sock_tcp_take_locked(f, msg, skip, left, flags);
-	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0)
+	/* a reset behind the peer's end leaves EPIPE to senders and SO_ERROR */
+	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0 &&
+	    atomic_load(&shm->error) != EPIPE)
 		err = san_sock_ring_take_error(f);
 	san_sock_ring_unmirror(fd, f);
 	san_sock_lock_unlock(&f->shm->rx_lock, key);

@@ -46,9 +46,10 @@ tx_over(struct san_socks *all, struct san_sock *s, int err)
 	/* release all room, so that threads stop waiting for it */
 	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	/* after the peer's end no error is set: readers get end of file, senders check *state* */
-	if (!st->has_fin)
-		atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_relaxed);
+	/* as TCP: after the peer's end the error is that of a sender, and none after both ends */
+	if (!st->has_fin || !st->shut_posted)
+		atomic_store_explicit(&s->shm->error, st->has_fin ? EPIPE : (uint32_t)err,
+				      memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
 			      memory_order_release);
 	san_sock_mirror(all, s, true);

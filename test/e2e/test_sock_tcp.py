@@ -95,6 +95,21 @@ for _ in range(2):
     try: s.send(b"x")
     except OSError as e: say(name(e))
 '''),
+    'reset behind the end': ('''
+for i in range(2): s, _ = l.accept(); s.shutdown(socket.SHUT_WR); hear(f"ended{i}"); s.close(); tell(f"closed{i}")
+''', '''
+signal.signal(signal.SIGPIPE, lambda *_: say("pipe"))
+def failing():
+    s = dial(); say(s.recv(9)); tell(f"ended{i}"); hear(f"closed{i}"); s.send(b"x")
+    p = select.poll(); p.register(s, 0); p.poll(); say(s.recv(9)); return s
+i = 0; s = failing()
+say([errno.errorcode.get(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0) for _ in range(2)], s.recv(9))
+i = 1; s = failing()
+for _ in range(2):
+    try: s.send(b"x")
+    except OSError as e: say(name(e))
+say(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), s.recv(9))
+'''),
     'written by the C library': ('''
 with open(folder + "/part", "w") as f: f.write("part\\n" * 10)
 for _ in range(3):

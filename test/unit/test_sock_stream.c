@@ -492,7 +492,7 @@ end__reset_before_sent(void **state)
 	assert_int_equal(atomic_load(&shm->tx_head), atomic_load(&shm->tx_tail));
 }
 
-/* After an orderly end a lost connection is no error. */
+/* After the peer's end a lost connection is an error for senders only. */
 static void
 end__reset_behind_the_end(void **state)
 {
@@ -502,6 +502,22 @@ end__reset_behind_the_end(void **state)
 	done(RTSAN_WC_RECV, 0, 0);
 	program_writes(1);
 	done(RTSAN_WC_SEND, RTSAN_WC_FLUSHED, 0);
+	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
+	assert_int_equal(atomic_load(&shm->error), EPIPE);
+}
+
+/* After the ends of both directions it is none. */
+static void
+end__reset_behind_both_ends(void **state)
+{
+	(void)state;
+	san_sock_stream_up(all, id, 0);
+	qp.nb_recv = 0;
+	done(RTSAN_WC_RECV, 0, 0);
+	atomic_store(&shm->shut, SHUT_WR + 1);
+	san_sock_doorbell(all, id);
+	san_sock_dgram_pump(all, NULL, 0);
+	done(RTSAN_WC_STREAM_SHUTDOWN, RTSAN_WC_FLUSHED, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
 	assert_int_equal(atomic_load(&shm->error), 0);
 }
@@ -613,6 +629,7 @@ UNIT_TEST(test_sock_stream)
 		TEST(end__reset),
 		TEST(end__reset_before_sent),
 		TEST(end__reset_behind_the_end),
+		TEST(end__reset_behind_both_ends),
 		TEST(end__silence),
 		TEST(never_up),
 		TEST(aside__behind_the_ring),
