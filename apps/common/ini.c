@@ -96,19 +96,18 @@ static int
 ini_read(struct reader *rd, FILE *f)
 {
 	char line[INI_LINE];
-	size_t len;
 	int rc = 0;
 
 	while (rc == 0 && fgets(line, sizeof(line), f) != NULL) {
-		len = strlen(line);
-		if (rd->line++ < INI_LINES && len > 0 && (line[len - 1] == '\n' || feof(f))) {
+		if (rd->line++ < INI_LINES &&
+		    (strchr(line, '\n') != NULL || (feof(f) && line[0] != '\0'))) {
 			rc = ini_read_line(rd, line);
 			continue;
 		}
 		snprintf(rd->why, sizeof(rd->why),
-			 rd->line > INI_LINES       ? "too many lines" :
-				 len + 1 < INI_LINE ? "not a text" :
-						      "line too long");
+			 rd->line > INI_LINES                ? "too many lines" :
+				 strlen(line) + 1 < INI_LINE ? "not a text" :
+							       "line too long");
 		rc = -EINVAL;
 	}
 	return rc != 0 || ferror(f) ? rc : ini_leave(rd);

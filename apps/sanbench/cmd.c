@@ -60,7 +60,6 @@ san_cmd_run_file(struct bench *b, const char *path)
 	struct cmdline *cl = cmdline_new(cmd_all, "", STDIN_FILENO, STDOUT_FILENO);
 	char line[LINE_MAX_BYTES + 2];
 	uint32_t number = 0;
-	size_t len;
 	int status;
 
 	cmd_bench = b;
@@ -70,8 +69,7 @@ san_cmd_run_file(struct bench *b, const char *path)
 	while (f != NULL && cl != NULL && !b->is_quit && bench_nb_stops == 0 &&
 	       fgets(line, LINE_MAX_BYTES, f) != NULL) {
 		number++;
-		len = strlen(line);
-		if (len == 0 || (line[len - 1] != '\n' && !feof(f))) {
+		if (strchr(line, '\n') == NULL && !feof(f)) {
 			san_bench_fail(b, "%s:%u: not a text, or line too long", path, number);
 			break;
 		}

@@ -32,19 +32,11 @@ word_at(uint64_t base, uint64_t index)
 	return rte_cpu_to_le_64(x ^ (x >> 32));
 }
 
-/* Bytes up to the next word boundary of the stream; 0 if *off* is aligned. */
-static inline size_t
-head_len(uint64_t off, size_t len)
-{
-	size_t head = (size_t)(-off & 7);
-
-	return head < len ? head : len;
-}
-
 void
 san_content_fill(uint64_t base, uint64_t off, void *buf, size_t len)
 {
-	size_t head = head_len(off, len), i, words = (len - head) / 8;
+	/* bytes up to the next word boundary of the stream; 0 if *off* is aligned */
+	size_t head = RTE_MIN((size_t)(-off & 7), len), i, words = (len - head) / 8;
 	uint8_t *p = buf;
 	uint64_t w;
 

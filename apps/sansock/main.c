@@ -158,7 +158,7 @@ cmd_run(int argc, char **argv)
 	int i = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
 	struct stat st;
 	bool is_found;
-	int rc = 0;
+	int rc;
 
 	if (i >= argc || (i == 1 && argv[i][0] == '-'))
 		return refuse_usage();
@@ -179,15 +179,14 @@ cmd_run(int argc, char **argv)
 		sansock_exit_with(STATUS_OK,
 				  "%s is set-uid or set-gid: its sockets stay with the kernel",
 				  program);
+	/* ASan of gcc refuses to start behind another library, unless this option is given */
+	rc = sansock_put_first("ASAN_OPTIONS", "verify_asan_link_order=0");
 	if (is_found && is_musl(program))
 		sansock_exit_with(STATUS_OK,
 				  "%s is linked with musl: its sockets stay with the kernel",
 				  program);
-	else
+	else if (rc == 0)
 		rc = sansock_put_first("LD_PRELOAD", library);
-	/* ASan of gcc refuses to start behind another library, unless this option is given */
-	if (rc == 0)
-		rc = sansock_put_first("ASAN_OPTIONS", "verify_asan_link_order=0");
 	if (rc != 0)
 		return sansock_exit_with(STATUS_FAILED, "environment: %s", strerror(-rc));
 	execvp(argv[i], &argv[i]);
@@ -336,29 +335,23 @@ sansock_dial(const char *path)
 	return connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
 }
 
-static int
-sansock_become_user(uid_t uid)
-{
-	const struct passwd *pw = getpwuid(uid);
-	int rc = pw != NULL ? initgroups(pw->pw_name, pw->pw_gid) : setgroups(0, NULL);
-
-	if (rc == 0)
-		rc = setgid(pw != NULL ? pw->pw_gid : (gid_t)uid);
-	return rc == 0 ? setuid(uid) : rc;
-}
-
 /* sansock_dial() as *uid*, in a child; 0 if this user may not do that. */
 static int
 dial_as(uid_t uid, const char *path)
 {
-	int status = 0;
+	const struct passwd *pw = getpwuid(uid);
+	int status = 0, rc;
 	pid_t pid;
 
 	if (uid == getuid())
 		return sansock_dial(path);
 	pid = fork();
-	if (pid == 0)
-		_exit(sansock_become_user(uid) == 0 ? sansock_dial(path) : 0);
+	if (pid == 0) {
+		rc = pw != NULL ? initgroups(pw->pw_name, pw->pw_gid) : setgroups(0, NULL);
+		rc |= setgid(pw != NULL ? pw->pw_gid : (gid_t)uid);
+		rc |= setuid(uid);
+		_exit(rc == 0 ? sansock_dial(path) : 0);
+	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
 		return 0;
 	return WEXITSTATUS(status);
@@ -473,30 +466,17 @@ cmd_explain(int argc, char **argv)
 }
 
 static int
-cmd_help(int argc, char **argv)
+cmd_about(int argc, char **argv)
 {
 	(void)argc;
-	(void)argv;
-	fputs(usage, stdout);
-	return STATUS_OK;
-}
-
-static int
-cmd_version(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	printf("sansock %s\n", SANSOCK_VERSION);
-	return STATUS_OK;
-}
-
-static int
-cmd_keys(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	san_rules_read_init(&rules);
-	san_ini_explain(stdout, rules_settings, &rules.settings);
+	if (strcmp(argv[0], "--help") == 0) {
+		fputs(usage, stdout);
+	} else if (strcmp(argv[0], "--version") == 0) {
+		printf("sansock %s\n", SANSOCK_VERSION);
+	} else {
+		san_rules_read_init(&rules);
+		san_ini_explain(stdout, rules_settings, &rules.settings);
+	}
 	return STATUS_OK;
 }
 
@@ -507,9 +487,9 @@ static const struct command {
 	{"run", cmd_run},
 	{"explain", cmd_explain},
 	{"check", cmd_check},
-	{"--help", cmd_help},
-	{"--keys", cmd_keys},
-	{"--version", cmd_version},
+	{"--help", cmd_about},
+	{"--keys", cmd_about},
+	{"--version", cmd_about},
 };
 
 int

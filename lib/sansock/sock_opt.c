@@ -160,13 +160,6 @@ sock_opt_follow_group(int fd, const uint8_t group[16], bool leaves)
 	return san_sock_attach_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
 }
 
-static bool
-is_filter(int level, int name)
-{
-	return level == SOL_SOCKET &&
-		(name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF || name == SO_LOCK_FILTER);
-}
-
 /* Read as the kernel does: an IPv4 option may have one byte, or none. 0 or errno. */
 static int
 read_flag(int level, const void *value, socklen_t len, int *v)
@@ -222,7 +215,9 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 			return san_sock_real_fail(ENOPROTOOPT);
 		}
 		/* a refused option must change nothing; a filter would replace the daemon's */
-		if (!is_filter(level, name) &&
+		if ((level != SOL_SOCKET ||
+		     (name != SO_ATTACH_FILTER && name != SO_ATTACH_BPF &&
+		      name != SO_LOCK_FILTER)) &&
 		    REAL(setsockopt)(kernel, level, name, value, len) != 0)
 			return -1;
 		return san_sock_carry_give_back(fd, f, text) ?

@@ -67,15 +67,14 @@ static void
 sock_io_adopt_fds(struct msghdr *msg)
 {
 	struct cmsghdr *c;
-	size_t i, nb;
+	size_t at;
 	int fd;
 
 	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		nb = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-		for (i = 0; i < nb; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
+			memcpy(&fd, (const char *)c + at, sizeof(fd));
 			san_sock_carry_adopt(fd);
 		}
 	}
@@ -144,16 +143,11 @@ recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen
 			   sock_io_receive(fd, f, &iov, 1, flags, sa, len);
 }
 
+/* It is recvfrom() without a name in the C library, too. */
 EXPORT ssize_t
 recv(int fd, void *buf, size_t size, int flags)
 {
-	const struct iovec iov = {buf, size};
-	struct fd_sock *f, *pinned;
-
-	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(recv)(fd, buf, size, flags)) :
-			   sock_io_receive(fd, f, &iov, 1, flags, NULL, NULL);
+	return recvfrom(fd, buf, size, flags, NULL, NULL);
 }
 
 /*
@@ -389,14 +383,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 EXPORT ssize_t
 send(int fd, const void *buf, size_t size, int flags)
 {
-	struct iovec iov = {(void *)buf, size};
-	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct fd_sock *f, *pinned;
-
-	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(send)(fd, buf, size, flags)) :
-			   sock_io_give(fd, f, &msg, flags);
+	return sendto(fd, buf, size, flags, NULL, 0);
 }
 
 EXPORT ssize_t
