@@ -20,7 +20,33 @@
 #include <rtsan_dpdk.h>
 
 #include "hist.h"
-#include "content.h"
+
+/*
+ * ---- content.c: data that is a function of its position (SYS-3) ----
+ *
+ * The receiver can check each byte without the original, and detects lost and repeated messages.
+ */
+
+/** The stream of bytes for message *msg* of connection *conn*, in the run with *seed*. */
+uint64_t san_content_base(uint64_t seed, uint16_t conn, uint64_t msg);
+/** Write *len* bytes of stream *base* from offset *off*. */
+void san_content_fill(uint64_t base, uint64_t off, void *buf, size_t len);
+/** Offset in *buf* of the first wrong byte, or -1. */
+int64_t san_content_check(uint64_t base, uint64_t off, const void *buf, size_t len);
+/** Length of message *msg* between *min* and *max*, equal at both ends. */
+uint32_t san_content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max);
+
+#define SEEN_WINDOW 65536
+
+/** Messages that have arrived. They may be out of order by at most SEEN_WINDOW. */
+struct seen {
+	uint64_t base;  /**< all messages below have arrived */
+	uint64_t count; /**< number of messages that have arrived */
+	uint64_t bits[SEEN_WINDOW / 64];
+};
+
+/** Returns false for a repeated message, and for one beyond the window. */
+bool san_content_seen_add(struct seen *s, uint64_t msg);
 
 #define BENCH_CONNS_MAX 16384
 #define BENCH_DEPTH_MAX 16384

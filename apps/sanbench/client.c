@@ -10,7 +10,7 @@
 #include <rte_cycles.h>
 #include <rte_random.h>
 
-#include "client_priv.h"
+#include "mode.h"
 #include "port.h"
 
 #define RETRY_MS       100

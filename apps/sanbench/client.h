@@ -7,8 +7,21 @@
  * The client: one run, from the connection to the report.
  */
 
+#include <stdint.h>
+
 #include "ctl.h"
-#include "memory.h"
+
+/* ---- memory.c: memory use of this process, as the kernel and DPDK report it ---- */
+
+struct memory {
+	uint64_t rss_bytes;     /**< resident, without hugepages */
+	uint64_t hugetlb_bytes; /**< hugepages */
+	uint64_t data_bytes;    /**< private and writable, touched or not */
+	uint64_t heap_bytes;    /**< taken from DPDK's heaps */
+};
+
+/** Values that can't be read are 0. */
+void san_memory_read(struct memory *m);
 
 struct flow;
 struct rpc;

@@ -9,7 +9,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "client_priv.h"
+#include "mode.h"
 
 #define POST_BURST  32           /* default number of messages per call */
 #define END_ROUNDS  16           /* steps between checks of time and count */

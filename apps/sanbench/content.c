@@ -4,7 +4,7 @@
 
 #include <rte_byteorder.h>
 
-#include "content.h"
+#include "bench.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15ull
 

@@ -8,7 +8,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "memory.h"
+#include "client.h"
 
 static uint64_t
 heap_bytes(void)

@@ -118,4 +118,16 @@ void san_mode_push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint
 void san_mode_push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot);
 void san_mode_push_end(struct peer *p);
 
+/* ---- client.c, which runs a client from start to end, and client_traffic.c ---- */
+
+/** Enter a state, with a time limit of *ms*. */
+void san_client_enter(struct client *c, enum client_state state, uint64_t ms);
+/** Connect a data connection, also again. Returns like rtsan_connect(). */
+int san_client_conn_connect(struct client_conn *conn);
+void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+/** Post messages until all are posted. False: nothing happened. */
+bool san_client_traffic_step(struct client *c);
+/** Wait until all of them have completed. False: nothing happened. */
+bool san_client_traffic_drain(struct client *c);
+
 #endif /* MODE_H */

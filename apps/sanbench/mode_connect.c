@@ -10,7 +10,7 @@
 
 #include <rte_cycles.h>
 
-#include "client_priv.h"
+#include "mode.h"
 
 static int
 bare_open(struct client_conn *conn)

@@ -6,7 +6,7 @@
 
 #include <rte_cycles.h>
 
-#include "client_priv.h"
+#include "mode.h"
 #include "rpc.h"
 
 #define RPC_SIZE_MIN  8 /* a message has at least its number */

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-#include "client_priv.h"
+#include "mode.h"
 #include "flow.h"
 
 bool

@@ -10,7 +10,7 @@
 
 #include "mode.h"
 #include "port.h"
-#include "server_priv.h"
+#include "server.h"
 
 #define BACKLOG 1024
 

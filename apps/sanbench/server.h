@@ -84,4 +84,23 @@ san_server_peer_slot(const struct peer *p, uint64_t i)
 	return p->mem + (size_t)san_net_slot(&p->hello, i) * san_net_stride(p->hello.size_max);
 }
 
+/* ---- server.c, which runs sessions, and server_accept.c, which creates them ---- */
+
+#define SERVER_END_MS 5000 /**< time limit for missing messages after the client's end */
+
+struct server {
+	struct bench *b;
+	struct rtsan_listener *listener;
+	struct session *sessions;
+	uint32_t nb_sessions;
+	void (*on_ctl_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
+	void (*on_ctl_event)(void *owner, const struct rtsan_event *ev);
+};
+
+void san_server_accept_free(struct session *s);
+/** Post receive *i* of the data connection. */
+int san_server_peer_post_recv(struct peer *p, uint64_t i);
+void san_server_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+void san_server_peer_on_event(struct bench_qp *q, const struct rtsan_event *ev);
+
 #endif /* SERVER_H */

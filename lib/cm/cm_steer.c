@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cm_priv.h"
-#include "cm_steer.h"
+#include "cm.h"
 
 #define PORT_FIRST 49152 /* first dynamic port */
 #define NB_PORTS   16384

@@ -10,7 +10,7 @@
  * the packet is the ordinary case of that layer, and changes nothing. The other does what the
  * general path would do with it. Express calls all checks, then all actions; work that is the same
  * for packets received together is done once. It runs only if the connection's word *odd* is 0
- * (pdl_odd.h). A packet that it refuses takes the general path, which is complete by itself: with
+ * (pdl.h). A packet that it refuses takes the general path, which is complete by itself: with
  * or without express, the same packets are sent and the same completions are reported, at the same
  * time, and all counters but those of express are equal. (RT-42)
  *

@@ -16,15 +16,35 @@
  */
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "pdl.h"
-#include "tl_lend.h"
 #include "tl_reorder.h"
 #include "wire.h"
 #include "wire_pack.h"
+
+/*
+ * ---- tl_lend.c: the incast budget of a host with several lcores (RT-13) ----
+ *
+ * It is split evenly, and lent by lcores that do not use theirs. Thread rule: the lcores share the
+ * struct; each lcore calls with its own san_tl.
+ */
+
+struct san_tl;
+
+struct san_tl_lend {
+	_Alignas(64) _Atomic uint32_t free_bytes; /**< in no lcore's budget */
+	_Alignas(64) _Atomic uint32_t claims;     /**< waiting lcores; high half: short ones */
+	_Alignas(64) uint32_t total_bytes;
+	uint32_t share_bytes; /**< what an lcore gets whenever it asks */
+	uint32_t least_bytes; /**< what an lcore always keeps */
+	uint32_t unit_bytes;  /**< bytes borrowed at a time */
+};
+
+void san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores);
 
 #define SAN_TL_N_MAX 256 /**< N of RULE-6: most transactions of a connection at a time */
 

@@ -43,7 +43,7 @@ san_tl_pdl_conn(struct san_tl *tl, const struct san_tl_conn *tc)
 	return &tl->pdl->conns[tc->slot];
 }
 
-/** True if the connection is odd for this reason. See pdl_odd.h. */
+/** True if the connection is odd for this reason. See enum san_odd. */
 static inline bool
 san_tl_is_odd(const struct san_tl *tl, const struct san_tl_conn *tc, enum san_odd why)
 {

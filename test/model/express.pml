@@ -12,7 +12,7 @@
  *   general       pdl_win.c: what is new; tl_target.c: san_tl_target_rx_push()
  *   replay        tl_target.c: target_replay_held(), base_next()
  *   revoke        pdl_win.c: san_pdl_win_rx_revoke(); tl_rxn.c: san_tl_rxn_held_timer()
- *   odd           pdl_odd.h: SAN_ODD_BASE, SAN_ODD_AHEAD
+ *   odd           pdl.h: SAN_ODD_BASE, SAN_ODD_AHEAD
  *
  * What is abstracted, and why that is sound
  *

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "helper_facts.h"
+#include "helper_run.h"
 #include "sock.h"
 
 #ifndef SO_NETNS_COOKIE

@@ -21,10 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "helper_facts.h"
 #include "helper_msg.h"
 #include "helper_run.h"
-#include "sock_filter.h"
 
 #define EVENTS     32
 #define PUMP_MAX   32   /* datagrams of one socket per turn */

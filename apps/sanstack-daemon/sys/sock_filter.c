@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "sock_filter.h"
+#include "helper_run.h"
 
 #define LOOPBACK    1 /* index of the kernel's loopback device in any namespace */
 #define LOAD_DEVICE BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX))
