@@ -43,7 +43,7 @@ struct san_sock_names {
 };
 
 struct san_sock_stats {
-	uint64_t nb_rx, nb_tx, nb_tx_bytes;
+	uint64_t nb_rx, nb_rx_bytes, nb_tx, nb_tx_bytes;
 	uint64_t nb_rx_full; /**< datagrams without room in its ring */
 };
 

@@ -54,10 +54,11 @@ dgram_fill_rec(const struct san_sock *s, struct san_sock_rec *rec, const struct 
 }
 
 static void
-dgram_put_rec(struct san_socks *all, struct san_sock *s, uint32_t end)
+dgram_put_rec(struct san_socks *all, struct san_sock *s, uint32_t end, uint32_t len)
 {
 	s->rx_tail = end;
 	s->stats.nb_rx++;
+	s->stats.nb_rx_bytes += len;
 	atomic_store_explicit(&s->shm->rx_base, s->rx_base, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->rx_tail, end, memory_order_release);
 	san_sock_mirror(all, s, true);
@@ -76,7 +77,7 @@ san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgr
 		return;
 	dgram_fill_rec(s, rec, d, if_index, len, now_ns);
 	memcpy(rec + 1, data, len);
-	dgram_put_rec(all, s, end);
+	dgram_put_rec(all, s, end, len);
 }
 
 /* Copy the packet to the ring of the program. */
@@ -95,7 +96,7 @@ dgram_take_result(struct san_socks *all, struct san_sock *s, const struct san_in
 	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
 	if (data != rec + 1 && data != NULL)
 		memcpy(rec + 1, data, r->len);
-	dgram_put_rec(all, s, end);
+	dgram_put_rec(all, s, end, r->len);
 }
 
 uint32_t

@@ -250,6 +250,7 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 	if (wc->op == RTSAN_WC_RECV && wc->byte_len != 0) {
 		s->rx_tail += wc->byte_len;
 		s->stats.nb_rx++;
+		s->stats.nb_rx_bytes += wc->byte_len;
 		atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
 		san_sock_mirror(all, s, true);
 		sock_stream_post_recv(all, s, now_ns);

@@ -613,6 +613,23 @@ one(20); one()
 
 
 @both
+def counted_by_program(pair, ours, _peer):
+    """sanctl apps has what the sockets of a program have moved, those that are closed included."""
+    p = pair.server(PYTHON, '-c', f"""{HEAD}
+l = listen(); s, _ = l.accept(); all_of(s); s.send(b"y" * 3000); s.close(); say("closed")
+s, _ = l.accept(); s.recv(9); say("second"); signal.pause()
+""", pair.server_ip, PORT, pair.folder, text='ready')
+    client = pair.background('client', PYTHON, '-c', f"""{HEAD}
+s = dial(); s.send(b"x" * 50000); s.shutdown(socket.SHUT_WR); all_of(s); s.close(); s = dial(); s.send(b"12345"); signal.pause()
+""", pair.server_ip, PORT, pair.folder)
+    p.wait_text('second')
+    app, = (a for a in ours.ask('apps').values() if isinstance(a, dict) and a.get('pid') == p.pid)
+    got = [app[name] for name in ('rx_bytes', 'tx_bytes')]
+    check(got == [50005, 3000] and app['rx_messages'] > 1, app)
+    check(client.is_alive(), client.tail())
+
+
+@both
 def no_system_calls(pair, _ours, _peer):
     """Polling and moving bytes of a stream makes no system calls (UDP-8)."""
     s = pair.server(PYTHON, '-c', f'''{HEAD}
@@ -651,7 +668,7 @@ def main():
     for case, programs in CASES.items():
         (tests.add if case in QUICK else tests.add_long)(case, same, programs)
     for test in (killed, dead_before_its_bell, closed_on_a_bad_link, listens_late, without_library,
-                 forged, shown, no_system_calls):
+                 forged, shown, counted_by_program, no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)
     for test in (slow_to_accept, short_ones, rules_of_the_own_address):
         tests.add_long(test.__name__.replace('_', ' '), test)

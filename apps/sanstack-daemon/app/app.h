@@ -55,6 +55,8 @@ struct app {
 	uid_t owner;         /**< the user whose limits apply; see san_users_owner() */
 	struct ucred sender; /**< credentials of the sender of its last request */
 	struct partition_user user;
+	/** Of its carried sockets that have ended. */
+	struct san_ulp_traffic socks_traffic;
 	bool attached;            /**< its hello was accepted */
 	bool over;                /**< to be destroyed */
 	uint64_t job;             /**< number of the request that a helper handles; 0: none */

@@ -27,6 +27,7 @@ struct row {
 	char name[APP_NAME];
 	uint32_t nb_late;
 	uint64_t nb[USERS_PLACES];
+	struct san_ulp_traffic ended;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,6 +69,7 @@ copy_apps(const struct app_port *port, struct row *rows)
 		};
 		memcpy(rows[n].name, a->name, sizeof(a->name));
 		memcpy(rows[n].nb, a->nb, sizeof(a->nb));
+		rows[n].ended = a->socks_traffic;
 		n++;
 	}
 	qsort(rows, n, sizeof(rows[0]), by_id);
@@ -136,11 +138,13 @@ app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t
 	int rc;
 
 	san_view_conn_count_apps(port->ctx->port, views);
+	san_socks_count(port, views);
 	rte_tel_data_start_dict(d);
 	rc = add_limits(d, port);
 	for (i = 0; i < n && nb_listed < PAGE && rc == 0; i++) {
 		if (rows[i].id < from)
 			continue;
+		san_ulp_traffic_add(&views[rows[i].id].traffic, &rows[i].ended);
 		rc = add_app(d, &rows[i], &views[rows[i].id]);
 		nb_listed++;
 	}

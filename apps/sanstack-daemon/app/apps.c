@@ -307,7 +307,7 @@ san_apps_destroy(struct apps *all, struct app *a)
 		san_dpdk_ops_app_del(a->port->ctx, a->id);
 		san_app_mem_end(&a->ctl_mem);
 		san_shmq_guard_disown(san_app_port_guard_id(a->port, a->id));
-		san_socks_app_ended(a->port);
+		san_socks_app_ended(a);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&a->late, link);

@@ -28,6 +28,7 @@
 #include "socks_telemetry.h"
 #include "socks_token.h"
 #include "users.h"
+#include "view_conn.h"
 
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */
 #define POLL_MAX    64                  /* pairs per poll() */
@@ -225,6 +226,17 @@ san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
 	return NULL;
 }
 
+static void
+socks_add_traffic(const struct app_sock *s, struct san_ulp_traffic *sum)
+{
+	struct san_core *core = san_engine_lcore_core(san_socks_engine(s->port));
+	const struct san_sock_stats *is = san_sock_stats(san_core_socks(core), s->id);
+	const struct san_ulp_traffic t = {is->nb_tx, is->nb_tx_bytes, is->nb_rx, is->nb_rx_bytes};
+
+	if (s->mem.mem != NULL)
+		san_ulp_traffic_add(sum, &t);
+}
+
 void
 san_socks_release(struct app_sock *s)
 {
@@ -241,6 +253,8 @@ san_socks_release(struct app_sock *s)
 	if (s->mem.mem != NULL)
 		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES,
 				-(int64_t)s->mem.bytes);
+	if (s->app != NULL)
+		socks_add_traffic(s, &s->app->socks_traffic);
 	san_app_mem_end(&s->mem);
 	san_users_count(s->port->index, s->owner, USERS_SOCKS, -1);
 	s->port->nb_socks--;
@@ -595,10 +609,25 @@ socks_do_doorbell(struct san_engine *e, void *arg)
 }
 
 void
-san_socks_app_ended(struct app_port *port)
+san_socks_app_ended(struct app *a)
 {
-	if (port->nb_socks != 0)
-		san_engine_loop_call(san_socks_engine(port), socks_do_doorbell, NULL);
+	uint32_t i;
+
+	if (a->port->nb_socks != 0)
+		san_engine_loop_call(san_socks_engine(a->port), socks_do_doorbell, NULL);
+	for (i = 0; i < a->port->max_socks; i++)
+		if (a->port->socks[i].app == a)
+			a->port->socks[i].app = NULL;
+}
+
+void
+san_socks_count(const struct app_port *port, struct san_view_app *of)
+{
+	const struct app_sock *s;
+
+	for (s = port->socks; s < &port->socks[port->max_socks]; s++)
+		if (s->port != NULL && s->app != NULL)
+			socks_add_traffic(s, &of[s->app->id].traffic);
 }
 
 void

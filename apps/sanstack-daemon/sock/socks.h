@@ -22,6 +22,7 @@
 #include "sock.h"
 
 struct app;
+struct san_view_app;
 struct app_port;
 struct apps;
 struct helper;
@@ -47,6 +48,7 @@ enum socks_kind {
 
 struct app_sock {
 	struct app_port *port; /**< NULL: free entry */
+	struct app *app;       /**< has named or accepted it; NULL: none yet, or it has ended */
 	uint8_t kind;          /**< enum socks_kind */
 	uint32_t id;
 	uid_t uid;
@@ -116,7 +118,9 @@ bool san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev
  */
 uint64_t san_socks_expire(struct apps *all, uint64_t now_ns);
 /** An application has ended: send the data for which it could not ring the doorbell any more. */
-void san_socks_app_ended(struct app_port *port);
+void san_socks_app_ended(struct app *a);
+/** Add to *of*, by number of the application, what its sockets have moved. */
+void san_socks_count(const struct app_port *port, struct san_view_app *of);
 /** The port closes: release all sockets. */
 void san_socks_close(struct app_port *port);
 

@@ -555,6 +555,7 @@ serve_connect(struct app *a, const struct shmq_req *req)
 	s = san_socks_take(a->port, a->uid, a->owner, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
+	s->app = a;
 	s->tcp_port = req->sock.peer_port;
 	memcpy(s->ip, dst.b, sizeof(s->ip));
 	san_socks_keep(s, p);
@@ -577,7 +578,7 @@ san_socks_tcp_serve(struct app *a, const struct shmq_req *req)
 	if (rc != 0)
 		return rc;
 	if (req->type == SHMQ_SOCK_ACCEPT)
-		return san_socks_token_claim(port, a->passed, rep, &a->ans.fd);
+		return san_socks_token_claim(a, rep, &a->ans.fd);
 	if (!san_partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return san_socks_refuse(rep, -EACCES, "the partition is not for this user");
 	if (!port->carries_tcp)

@@ -313,8 +313,10 @@ is_other_end(const struct helper_facts *facts, int token)
 
 /* A program has accepted a socket: find its stream. */
 int
-san_socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd)
+san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd)
 {
+	const struct app_port *port = a->port;
+	struct passed *p = a->passed;
 	struct app_sock *s = NULL, *one;
 	struct san_ip ip;
 	uint16_t token_port;
@@ -332,6 +334,7 @@ san_socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *
 	}
 	if (s == NULL)
 		return san_socks_refuse(rep, -ENOENT, "nothing of ours");
+	s->app = a;
 	san_socks_keep(s, p);
 	s->is_offered = false;
 	set_asleep(s, 0, NULL);

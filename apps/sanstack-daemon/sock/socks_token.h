@@ -43,7 +43,6 @@ bool san_socks_token_has_data(const struct app_sock *s);
 /** A program has accepted the token and does not claim it: the stream ends. */
 void san_socks_token_unclaimed(struct app_sock *s);
 /** A program has accepted a socket. If it is a token, return the stream. 0 or -errno. */
-int san_socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep,
-			  int *out_fd);
+int san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd);
 
 #endif /* DAEMON_SOCKS_TOKEN_H */

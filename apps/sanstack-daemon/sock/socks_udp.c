@@ -229,6 +229,7 @@ san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 	s = san_socks_take(a->port, a->uid, a->owner, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
+	s->app = a;
 	s->cookie = p->facts->cookie;
 	rc = socks_udp_make_shm(s, a, p->facts);
 	if (rc != 0) {
