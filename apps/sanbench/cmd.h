@@ -19,10 +19,16 @@ struct cmd_result {
 
 /** Define cmd_*id*, which begins with *word* and is run by do_*id*(). Then tokens may follow. */
 #define CMD(id, word, help, ...)                                            \
+	static void                                                         \
+		run_##id(void *parsed, struct cmdline *cl, void *data)      \
+	{                                                                   \
+		(void)data;                                                 \
+		do_##id(parsed, cl);                                        \
+	}                                                                   \
 	static cmdline_parse_token_string_t token_##id =                    \
 		TOKEN_STRING_INITIALIZER(struct cmd_result, command, word); \
 	cmdline_parse_inst_t cmd_##id = {                                   \
-		.f = do_##id,                                               \
+		.f = run_##id,                                              \
 		.help_str = help,                                           \
 		.tokens = {&token_##id.hdr, ##__VA_ARGS__, NULL},           \
 	}

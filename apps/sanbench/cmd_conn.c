@@ -5,10 +5,9 @@
 #include "cmd.h"
 
 static void
-do_listen(void *parsed, struct cmdline *cl, void *data)
+do_listen(const struct cmd_result *r, struct cmdline *cl)
 {
-	(void)parsed;
-	(void)data;
+	(void)r;
 	if (cmd_bench->server != NULL)
 		san_cmd_error(cl, "already listening");
 	else
@@ -16,10 +15,9 @@ do_listen(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_unlisten(void *parsed, struct cmdline *cl, void *data)
+do_unlisten(const struct cmd_result *r, struct cmdline *cl)
 {
-	(void)parsed;
-	(void)data;
+	(void)r;
 	if (cmd_bench->server == NULL)
 		san_cmd_error(cl, "not listening");
 	else
@@ -27,12 +25,10 @@ do_unlisten(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_connect(void *parsed, struct cmdline *cl, void *data)
+do_connect(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	char error[BENCH_TEXT];
 
-	(void)data;
 	if (san_args_set(&cmd_bench->conf, "connect", r->value, error, sizeof(error)) < 0)
 		san_cmd_error(cl, error);
 }

@@ -8,12 +8,10 @@
 #include "port.h"
 
 static void
-do_capture(void *parsed, struct cmdline *cl, void *data)
+do_capture(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	bool is_off = strcmp(r->value, "off") == 0;
 
-	(void)data;
 	if (san_port_is_attached(cmd_bench))
 		san_cmd_error(cl, san_port_attached(cmd_bench));
 	else if (san_port_capture(cmd_bench, is_off ? NULL : r->value) < 0)
@@ -21,12 +19,10 @@ do_capture(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_impair(void *parsed, struct cmdline *cl, void *data)
+do_impair(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	char error[BENCH_TEXT];
 
-	(void)data;
 	if (san_port_is_attached(cmd_bench))
 		san_cmd_error(cl, san_port_attached(cmd_bench));
 	else if (san_args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)

@@ -17,12 +17,10 @@ static const char *const shown[] = {
 };
 
 static void
-do_show(void *parsed, struct cmdline *cl, void *data)
+do_show(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	size_t i;
 
-	(void)data;
 	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (strcmp(r->name, shown[i]) == 0 &&
 		    san_port_show(cmd_bench, (enum rtsan_dpdk_show)i, stdout) < 0)
@@ -39,23 +37,20 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_help(void *parsed, struct cmdline *cl, void *data)
+do_help(const struct cmd_result *r, struct cmdline *cl)
 {
 	size_t i;
 
-	(void)parsed;
-	(void)data;
+	(void)r;
 	for (i = 0; cmd_all[i] != NULL; i++)
 		cmdline_printf(cl, "%s\n", cmd_all[i]->help_str);
 }
 
 static void
-do_help_option(void *parsed, struct cmdline *cl, void *data)
+do_help_option(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	char text[BENCH_TEXT];
 
-	(void)data;
 	if (!san_args_explain(r->name, stdout)) {
 		snprintf(text, sizeof(text), "%.100s: no such option", r->name);
 		san_cmd_error(cl, text);
@@ -64,10 +59,9 @@ do_help_option(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_quit(void *parsed, struct cmdline *cl, void *data)
+do_quit(const struct cmd_result *r, struct cmdline *cl)
 {
-	(void)parsed;
-	(void)data;
+	(void)r;
 	cmd_bench->is_quit = true;
 	cmdline_quit(cl);
 }

@@ -11,12 +11,10 @@
 #include "port.h"
 
 static void
-do_set(void *parsed, struct cmdline *cl, void *data)
+do_set(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	char error[BENCH_TEXT];
 
-	(void)data;
 	if (san_args_set(&cmd_bench->conf, r->name, r->value, error, sizeof(error)) < 0)
 		san_cmd_error(cl, error);
 	else
@@ -24,12 +22,11 @@ do_set(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_start(void *parsed, struct cmdline *cl, void *data)
+do_start(const struct cmd_result *r, struct cmdline *cl)
 {
 	char error[BENCH_TEXT];
 
-	(void)parsed;
-	(void)data;
+	(void)r;
 	if (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER)
 		san_cmd_error(cl, "traffic is running: stop, or wait");
 	else if (cmd_bench->conf.peer[0] == '\0')
@@ -41,10 +38,9 @@ do_start(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_stop(void *parsed, struct cmdline *cl, void *data)
+do_stop(const struct cmd_result *r, struct cmdline *cl)
 {
-	(void)parsed;
-	(void)data;
+	(void)r;
 	if (cmd_bench->client == NULL || cmd_bench->client->state == CLIENT_OVER)
 		san_cmd_error(cl, "no traffic");
 	else
@@ -52,24 +48,21 @@ do_stop(void *parsed, struct cmdline *cl, void *data)
 }
 
 static void
-do_wait(void *parsed, struct cmdline *cl, void *data)
+do_wait(const struct cmd_result *r, struct cmdline *cl)
 {
-	(void)parsed;
+	(void)r;
 	(void)cl;
-	(void)data;
 	while (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER &&
 	       bench_nb_stops < 2)
 		san_bench_step(cmd_bench);
 }
 
 static void
-do_sleep(void *parsed, struct cmdline *cl, void *data)
+do_sleep(const struct cmd_result *r, struct cmdline *cl)
 {
-	struct cmd_result *r = parsed;
 	double s = atof(r->value);
 	uint64_t until = rte_rdtsc() + (uint64_t)(s * (double)cmd_bench->hz);
 
-	(void)data;
 	if (!(s > 0 && s < 86400)) {
 		san_cmd_error(cl, "sleep SECONDS");
 		return;
