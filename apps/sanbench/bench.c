@@ -53,35 +53,28 @@ bench_json_result(struct bench *b, int ret)
 		san_bench_fail(b, "--json %s: %s", b->conf.json, strerror(-ret));
 }
 
-/* A run has ended: report it. Leaks are counted only if nothing else is open. */
-static void
-client_ended(struct bench *b)
-{
-	uint64_t leaks = 0;
-
-	b->is_client_reported = true;
-	if (b->server == NULL || san_port_is_attached(b))
-		leaks = san_port_check_leaks(b);
-	/* only JSON goes to standard output */
-	san_report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
-	if (b->conf.json[0] != '\0')
-		bench_json_result(b, san_json_write(b->client, b->conf.json, leaks));
-}
-
 bool
 san_bench_step(struct bench *b)
 {
-	bool has_worked;
+	bool has_worked = san_net_poll(b) > 0;
+	uint64_t leaks = 0;
 
-	has_worked = san_net_poll(b) > 0;
 	if (b->server != NULL)
 		has_worked |= san_server_step(b->server);
 	if (b->client != NULL && !b->is_client_reported) {
 		if (bench_nb_stops > 0 && b->client->state < CLIENT_CLOSE)
 			san_client_stop(b->client);
 		has_worked |= san_client_step(b->client);
-		if (b->client->state == CLIENT_OVER)
-			client_ended(b);
+	}
+	if (b->client != NULL && !b->is_client_reported && b->client->state == CLIENT_OVER) {
+		b->is_client_reported = true;
+		/* leaks are counted only if nothing else is open */
+		if (b->server == NULL || san_port_is_attached(b))
+			leaks = san_port_check_leaks(b);
+		/* only JSON goes to standard output */
+		san_report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
+		if (b->conf.json[0] != '\0')
+			bench_json_result(b, san_json_write(b->client, b->conf.json, leaks));
 	}
 	if (!has_worked && b->conf.wait)
 		san_net_wait(b, WAIT_MS);
@@ -89,25 +82,10 @@ san_bench_step(struct bench *b)
 }
 
 static void
-run_client(struct bench *b)
-{
-	uint64_t stop_by = 0;
-
-	san_bench_client_start(b);
-	while (b->client != NULL && !b->is_client_reported && bench_nb_stops < 2) {
-		san_bench_step(b);
-		if (bench_nb_stops == 1 && stop_by == 0)
-			stop_by = rte_rdtsc() + san_bench_ticks_of_ms(b, STOP_GRACE_MS);
-		if (stop_by != 0 && rte_rdtsc() > stop_by)
-			bench_nb_stops = 2;
-	}
-}
-
-static void
 bench_run(struct bench *b)
 {
 	const struct bench_conf *conf = &b->conf;
-	bool is_batch = conf->server || conf->peer[0] != '\0';
+	uint64_t stop_by = 0;
 
 	if (conf->cmdline_file[0] != '\0' && !san_cmd_run_file(b, conf->cmdline_file))
 		return;
@@ -122,25 +100,18 @@ bench_run(struct bench *b)
 		while (bench_nb_stops == 0 &&
 		       (conf->sessions == 0 || b->served.sessions < conf->sessions))
 			san_bench_step(b);
-	} else if (is_batch && !conf->interactive && conf->cmdline_file[0] == '\0') {
-		run_client(b);
+	} else if (conf->peer[0] != '\0' && !conf->interactive && conf->cmdline_file[0] == '\0') {
+		san_bench_client_start(b);
+		while (b->client != NULL && !b->is_client_reported && bench_nb_stops < 2) {
+			san_bench_step(b);
+			if (bench_nb_stops == 1 && stop_by == 0)
+				stop_by = rte_rdtsc() + san_bench_ticks_of_ms(b, STOP_GRACE_MS);
+			if (stop_by != 0 && rte_rdtsc() > stop_by)
+				bench_nb_stops = 2;
+		}
 	} else if (conf->interactive || conf->cmdline_file[0] == '\0') {
 		san_cmd_prompt(b);
 	}
-}
-
-/* End the run, and report what it leaves behind. */
-static void
-bench_finish(struct bench *b)
-{
-	uint64_t leaks;
-
-	san_client_free(b->client);
-	san_server_stop(b->server);
-	leaks = san_port_check_leaks(b);
-	if (b->conf.server && b->conf.json[0] != '\0')
-		bench_json_result(b, san_json_write_server(b, b->conf.json, leaks));
-	san_port_close(b);
 }
 
 /*
@@ -171,6 +142,7 @@ main(int argc, char **argv)
 	static struct bench b;
 	struct sigaction sa = {.sa_handler = bench_on_signal};
 	char error[BENCH_TEXT * 2];
+	uint64_t leaks;
 	int split, ret, i;
 
 	for (i = 1; i < argc; i++) {
@@ -212,6 +184,11 @@ main(int argc, char **argv)
 	if (ret < 0)
 		return ret == -EINVAL ? BENCH_EXIT_USAGE : BENCH_EXIT_FAILED;
 	bench_run(&b);
-	bench_finish(&b);
+	san_client_free(b.client);
+	san_server_stop(b.server);
+	leaks = san_port_check_leaks(&b);
+	if (b.conf.server && b.conf.json[0] != '\0')
+		bench_json_result(&b, san_json_write_server(&b, b.conf.json, leaks));
+	san_port_close(&b);
 	return b.has_failed ? BENCH_EXIT_FAILED : BENCH_EXIT_OK;
 }

@@ -23,11 +23,16 @@ post_rx(struct ctl *c, uint64_t i)
 }
 
 static void
-on_rx(struct ctl *c, const struct rtsan_wc *wc)
+on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
+	struct ctl *c = (struct ctl *)q;
 	const uint8_t *at = c->rx + wc->wr_id * CTL_STRIDE;
 	struct ctl_msg msg;
 
+	if (wc->opcode != RTSAN_WC_RECV)
+		c->free_tx[c->nb_free_tx++] = (uint32_t)wc->wr_id;
+	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV)
+		return;
 	if (wc->byte_len >= sizeof(msg)) {
 		memcpy(&msg, at, sizeof(msg));
 		if (msg.len == wc->byte_len - sizeof(msg))
@@ -35,19 +40,6 @@ on_rx(struct ctl *c, const struct rtsan_wc *wc)
 	}
 	if (c->q.is_up)
 		post_rx(c, wc->wr_id);
-}
-
-static void
-on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
-{
-	struct ctl *c = (struct ctl *)q;
-
-	if (wc->opcode != RTSAN_WC_RECV)
-		c->free_tx[c->nb_free_tx++] = (uint32_t)wc->wr_id;
-	if (wc->status == RTSAN_WC_SUCCESS && wc->opcode == RTSAN_WC_RECV)
-		on_rx(c, wc);
-	else if (wc->status != RTSAN_WC_SUCCESS && c->status == RTSAN_WC_SUCCESS)
-		c->status = wc->status;
 }
 
 static void
@@ -70,7 +62,6 @@ san_ctl_open(struct bench *b, struct ctl *c)
 	c->rx = rtsan_mr_addr(c->mr);
 	c->tx = c->rx + CTL_RX * CTL_STRIDE;
 	c->q.is_over = false;
-	c->status = RTSAN_WC_SUCCESS;
 	c->nb_free_tx = 0;
 	for (i = 0; i < CTL_TX; i++)
 		c->free_tx[c->nb_free_tx++] = i;

@@ -52,7 +52,6 @@ struct ctl {
 	uint8_t *rx, *tx;
 	uint32_t free_tx[CTL_TX];
 	uint32_t nb_free_tx;
-	uint8_t status; /**< of the first completion with an error */
 	void *owner;
 	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
 	void (*on_event)(void *owner, const struct rtsan_event *ev);

@@ -44,17 +44,6 @@ put_counter(FILE *f, const char *key, uint64_t value)
 }
 
 static void
-put_lat(FILE *f, const struct hist_summary *l)
-{
-	fprintf(f,
-		"  \"latency_ns\": {\"count\": %" PRIu64 ", \"mean\": %" PRIu64
-		", \"min\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p90\": %" PRIu64
-		", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "},\n",
-		l->count, l->mean_ns, l->min_ns, l->p50_ns, l->p90_ns, l->p99_ns, l->p999_ns,
-		l->max_ns);
-}
-
-static void
 put_memory(FILE *f, const char *key, const struct memory *m)
 {
 	fprintf(f,
@@ -164,7 +153,12 @@ san_json_write(const struct client *c, const char *path, uint64_t leaks)
 	json_put_number(f, "bytes", c->bytes);
 	fprintf(f, "  \"gbps\": %.6f,\n", s > 0 ? (double)c->bytes * 8 / s / 1e9 : 0);
 	fprintf(f, "  \"mps\": %.6f,\n", s > 0 ? (double)c->msgs / s / 1e6 : 0);
-	put_lat(f, &lat);
+	fprintf(f,
+		"  \"latency_ns\": {\"count\": %" PRIu64 ", \"mean\": %" PRIu64
+		", \"min\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p90\": %" PRIu64
+		", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "},\n",
+		lat.count, lat.mean_ns, lat.min_ns, lat.p50_ns, lat.p90_ns, lat.p99_ns, lat.p999_ns,
+		lat.max_ns);
 	put_memory(f, "memory_begin", &c->memory_begin);
 	put_memory(f, "memory_up", &c->memory_up);
 	json_put_number(f, "own_per_conn", sizeof(struct client_conn));

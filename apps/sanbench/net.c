@@ -116,24 +116,11 @@ san_net_qp_close(struct bench_qp *q)
 	q->is_up = false;
 }
 
-static void
-event_to_qp(const struct rtsan_event *ev)
-{
-	struct bench_qp *q = rtsan_qp_context(ev->qp);
-
-	if (ev->type == RTSAN_EV_ESTABLISHED) {
-		q->is_up = true;
-	} else {
-		q->is_up = false;
-		q->is_over = true;
-	}
-	q->on_event(q, ev);
-}
-
 static uint32_t
 poll_events(struct bench *b)
 {
 	struct rtsan_event ev;
+	struct bench_qp *q;
 	uint32_t nb = 0;
 	int n;
 
@@ -141,12 +128,15 @@ poll_events(struct bench *b)
 		b->event_wait--;
 		return 0;
 	}
-	while ((n = rtsan_event_poll(b->ctx, &ev)) == 1) {
-		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+	for (; (n = rtsan_event_poll(b->ctx, &ev)) == 1; nb++) {
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST) {
 			san_server_accept_request(b, &ev);
-		else
-			event_to_qp(&ev);
-		nb++;
+			continue;
+		}
+		q = rtsan_qp_context(ev.qp);
+		q->is_up = ev.type == RTSAN_EV_ESTABLISHED;
+		q->is_over |= !q->is_up;
+		q->on_event(q, &ev);
 	}
 	if (n < 0 && bench_nb_stops == 0) {
 		san_bench_fail(b, "the port has failed: %s", rtsan_error());

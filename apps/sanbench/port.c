@@ -52,28 +52,22 @@ port_read_clocks(uint64_t *tsc)
 	return ns;
 }
 
-/* EAL, which knows the frequency, is not initialized here. */
-static uint64_t
-measure_hz(void)
-{
-	const struct timespec pause = {.tv_nsec = MEASURE_NS};
-	uint64_t tsc_begin, tsc_end, begin = port_read_clocks(&tsc_begin), end;
-
-	nanosleep(&pause, NULL);
-	end = port_read_clocks(&tsc_end);
-	return (uint64_t)((unsigned __int128)(tsc_end - tsc_begin) * 1000000000u / (end - begin));
-}
-
+/* Measure the frequency: EAL, which knows it, is not initialized with --attach. */
 static int
 open_attached(struct bench *b)
 {
+	const struct timespec pause = {.tv_nsec = MEASURE_NS};
+	uint64_t tsc_begin, tsc_end, begin, end;
 	int ret = rtsan_open(b->conf.attach, &b->ctx);
 
 	if (ret < 0) {
 		san_bench_fail(b, "--attach %s: %s", b->conf.attach, rtsan_error());
 		return ret;
 	}
-	b->hz = measure_hz();
+	begin = port_read_clocks(&tsc_begin);
+	nanosleep(&pause, NULL);
+	end = port_read_clocks(&tsc_end);
+	b->hz = (uint64_t)((unsigned __int128)(tsc_end - tsc_begin) * 1000000000u / (end - begin));
 	return 0;
 }
 

@@ -41,44 +41,31 @@ san_server_peer_error(struct peer *p, const char *format, ...)
 /* ---- control messages of the client ---- */
 
 static void
-on_placed(struct session *s, const struct ctl_msg *msg)
-{
-	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
-
-	if (p == NULL || !p->is_open || !san_mode_has_placed(s->mode, s->hello.flags) ||
-	    msg->a < p->placed || msg->a - p->looked > p->hello.slots)
-		san_server_session_error(s, "the client reports impossible placements");
-	else
-		p->placed = msg->a;
-}
-
-static void
-on_conn_end(struct session *s, const struct ctl_msg *msg)
-{
-	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
-
-	if (p == NULL || !p->is_open) {
-		san_server_session_error(s, "the client ends a connection that it does not have");
-		return;
-	}
-	p->is_ended = true;
-	p->end_msgs = msg->a;
-	p->end_bytes = msg->b;
-	p->end_value = msg->c;
-}
-
-static void
 session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 {
 	struct session *s = owner;
+	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
+	bool is_open = p != NULL && p->is_open;
 
 	(void)payload;
 	switch (msg->type) {
 	case CTL_PLACED:
-		on_placed(s, msg);
+		if (!is_open || !san_mode_has_placed(s->mode, s->hello.flags) ||
+		    msg->a < p->placed || msg->a - p->looked > p->hello.slots)
+			san_server_session_error(s, "the client reports impossible placements");
+		else
+			p->placed = msg->a;
 		break;
 	case CTL_CONN_END:
-		on_conn_end(s, msg);
+		if (!is_open) {
+			san_server_session_error(
+				s, "the client ends a connection that it does not have");
+			break;
+		}
+		p->is_ended = true;
+		p->end_msgs = msg->a;
+		p->end_bytes = msg->b;
+		p->end_value = msg->c;
 		break;
 	case CTL_END:
 		s->is_ended = true;
@@ -253,9 +240,12 @@ session_step(struct session *s)
 	return has_worked;
 }
 
+/* Print and count a session that is over. */
 static void
-session_summary(const struct session *s)
+session_conclude(const struct session *s)
 {
+	struct bench_served *served = &s->b->served;
+
 	printf("server: session %u from %s, %s: %" PRIu64 " messages, %" PRIu64 " bytes, ", s->id,
 	       s->from, s->mode->name, s->report.msgs, s->report.bytes);
 	if (s->report.errors > 0)
@@ -265,15 +255,6 @@ session_summary(const struct session *s)
 	else
 		printf("counts compared, no errors\n");
 	fflush(stdout);
-}
-
-/* Print and count a session that is over. */
-static void
-session_conclude(const struct session *s)
-{
-	struct bench_served *served = &s->b->served;
-
-	session_summary(s);
 	served->sessions++;
 	served->msgs += s->report.msgs;
 	served->bytes += s->report.bytes;
