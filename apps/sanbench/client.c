@@ -202,47 +202,25 @@ conn_open(struct client *c, uint16_t index)
 	return ret < 0 ? ret : san_client_conn_connect(conn);
 }
 
-/* Register one region for the slots of all connections. */
-static int
-client_open_slots(struct client *c)
-{
-	int ret;
-
-	if (c->mode->open != NULL)
-		return 0;
-	ret = rtsan_mr_alloc(c->b->ctx, c->nb_conns * san_net_slots_bytes(&c->hello, c->stride), 0,
-			     &c->mr);
-	if (ret == 0)
-		c->lkey = rtsan_mr_lkey(c->mr);
-	return ret;
-}
-
-/* The control connection is up: set up data connections, some at a time. */
-static void
-connect_data(struct client *c)
-{
-	int ret;
-
-	while (c->nb_made < c->nb_conns && c->nb_made - c->nb_up < CONNECTING_MAX &&
-	       !c->is_failed) {
-		ret = conn_open(c, (uint16_t)c->nb_made++);
-		if (ret < 0 && !c->is_failed)
-			san_client_fail(c, "connection %u can't be made: %s (%s)", c->nb_made - 1,
-					strerror(-ret), rtsan_error());
-	}
-}
-
 static void
 client_on_ctl_event(void *owner, const struct rtsan_event *ev)
 {
 	struct client *c = owner;
 
-	if (ev->type != RTSAN_EV_ESTABLISHED)
+	if (ev->type != RTSAN_EV_ESTABLISHED) {
 		on_lost(c, ev);
-	else if (client_open_slots(c) < 0)
-		san_client_fail(c, "no memory for the messages");
-	else
-		san_client_enter(c, CLIENT_DATA, c->conf.timeout_ms);
+		return;
+	}
+	if (c->mode->open == NULL) { /* one region for the slots of all connections */
+		if (rtsan_mr_alloc(c->b->ctx,
+				   c->nb_conns * san_net_slots_bytes(&c->hello, c->stride), 0,
+				   &c->mr) < 0) {
+			san_client_fail(c, "no memory for the messages");
+			return;
+		}
+		c->lkey = rtsan_mr_lkey(c->mr);
+	}
+	san_client_enter(c, CLIENT_DATA, c->conf.timeout_ms);
 }
 
 static void
@@ -349,9 +327,12 @@ step_close(struct client *c)
 		client_release(c);
 }
 
+/* Connect the control connection, again if need be, then the others, some at a time. */
 static void
 step_connect(struct client *c)
 {
+	int ret;
+
 	if (c->retry_at != 0 && rte_rdtsc() >= c->retry_at) {
 		san_ctl_close(&c->ctl);
 		if (san_ctl_open(c->b, &c->ctl) == 0)
@@ -359,8 +340,13 @@ step_connect(struct client *c)
 		else
 			san_client_fail(c, "no memory for connections");
 	}
-	if (c->state == CLIENT_DATA)
-		connect_data(c);
+	while (c->state == CLIENT_DATA && c->nb_made < c->nb_conns &&
+	       c->nb_made - c->nb_up < CONNECTING_MAX) {
+		ret = conn_open(c, (uint16_t)c->nb_made++);
+		if (ret < 0)
+			san_client_fail(c, "connection %u can't be made: %s (%s)", c->nb_made - 1,
+					strerror(-ret), rtsan_error());
+	}
 	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
 		san_memory_read(&c->memory_up);
 		san_client_enter(c, CLIENT_TRAFFIC, c->conf.timeout_ms);
@@ -403,8 +389,7 @@ san_client_step(struct client *c)
 		break;
 	case CLIENT_END:
 		/* mode rpc: the server may still send requests */
-		if (c->mode->step != NULL)
-			c->mode->step(c, false);
+		san_client_traffic_step_mode(c, false);
 		step_end(c);
 		break;
 	case CLIENT_CLOSE:

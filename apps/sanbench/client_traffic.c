@@ -233,13 +233,24 @@ report_all(struct client *c)
 }
 
 bool
+san_client_traffic_step_mode(struct client *c, bool is_active)
+{
+	bool has_worked = false;
+	uint32_t i;
+
+	for (i = 0; i < c->nb_conns && !c->is_failed && c->mode->step != NULL; i++)
+		has_worked |= c->mode->step(&c->conns[i], is_active);
+	return has_worked;
+}
+
+bool
 san_client_traffic_step(struct client *c)
 {
 	bool has_worked;
 	uint32_t i;
 
 	if (c->mode->step != NULL)
-		has_worked = c->mode->step(c, true);
+		has_worked = san_client_traffic_step_mode(c, true);
 	else
 		has_worked = c->conf.turns > 0 ? pump_turns(c) : pump_all(c);
 	if (c->has_placed)
@@ -272,7 +283,7 @@ traffic_is_drained(const struct client *c)
 bool
 san_client_traffic_drain(struct client *c)
 {
-	bool has_worked = c->mode->step != NULL ? c->mode->step(c, false) : false;
+	bool has_worked = san_client_traffic_step_mode(c, false);
 
 	if (c->has_placed)
 		has_worked |= report_all(c);

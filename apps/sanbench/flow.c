@@ -26,18 +26,17 @@
 struct flow {
 	struct bench *b;
 	struct bench_qp *q;
-	struct flow_counts counts;
+	struct flow_state state;
 	uint32_t size_min, size_max, depth;
 	uint64_t seed;
-	uint16_t index, mine, theirs; /* identify the streams of bytes */
+	uint16_t index;
 	uint8_t way, manner;
 	uint8_t now; /* the current manner of FLOW_MIXED */
 	bool verify, is_server;
-	bool shut, got_end; /* own end is posted; the peer's end has arrived */
-	bool shut_sent;     /* own end has completed */
+	bool got_end;   /* the peer's end has arrived */
+	bool shut_sent; /* own end has completed */
 	bool waiting, head_next;
 	uint32_t nb_same;
-	const char *error;
 	struct hist *lat;
 	struct rtsan_mr *mr;
 	uint8_t *tx, *rx;
@@ -58,10 +57,11 @@ is_rpc(const struct flow *f)
 	return f->way == FLOW_SEND_RECV || f->way == FLOW_RECV_SEND;
 }
 
+/* The stream of bytes that the server sends, or the client. */
 static uint64_t
-flow_base(const struct flow *f, uint16_t whose)
+flow_base(const struct flow *f, bool of_server)
 {
-	return san_content_base(f->seed + whose, f->index, 0);
+	return san_content_base(f->seed + of_server, f->index, 0);
 }
 
 static uint32_t
@@ -114,8 +114,6 @@ san_flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bo
 	f->seed = hello->seed;
 	f->index = hello->index;
 	f->is_server = is_server;
-	f->mine = is_server;
-	f->theirs = !is_server;
 	f->lat = lat;
 	f->want = is_rpc(f) && is_server ? size_of(f, 0) : 0;
 	ret = flow_alloc(f);
@@ -155,16 +153,16 @@ flow_post_send(struct flow *f, uint64_t i)
 	int n;
 
 	if (f->verify)
-		san_content_fill(flow_base(f, f->mine), f->counts.bytes, buf, len);
+		san_content_fill(flow_base(f, f->is_server), f->state.bytes, buf, len);
 	n = rtsan_post_send(f->q->qp, &wr, 1);
 	if (n != 1) {
-		if (n < 0 && n != -ENOTCONN && f->error == NULL)
-			f->error = rtsan_error();
+		if (n < 0 && n != -ENOTCONN && f->state.error == NULL)
+			f->state.error = rtsan_error();
 		return false;
 	}
 	f->stamp[slot] = rte_rdtsc();
-	f->counts.msgs++;
-	f->counts.bytes += len;
+	f->state.msgs++;
+	f->state.bytes += len;
 	return true;
 }
 
@@ -173,8 +171,8 @@ send_some(struct flow *f, uint64_t max)
 {
 	uint64_t n = 0;
 
-	while (n < max && f->counts.msgs - f->nb_sent < f->depth &&
-	       flow_post_send(f, f->counts.msgs))
+	while (n < max && f->state.msgs - f->nb_sent < f->depth &&
+	       flow_post_send(f, f->state.msgs))
 		n++;
 	return n > 0;
 }
@@ -256,7 +254,7 @@ take_rpc(struct flow *f, uint32_t bytes)
 	uint32_t slot = (uint32_t)(f->turn % f->depth);
 
 	if (bytes > f->want) {
-		f->error = "more came than was asked for";
+		f->state.error = "more came than was asked for";
 		return;
 	}
 	f->want -= bytes;
@@ -270,7 +268,7 @@ take_rpc(struct flow *f, uint32_t bytes)
 		return;
 	}
 	san_hist_add(f->lat, san_bench_ns(f->b, rte_rdtsc() - f->stamp[slot]));
-	f->counts.done++;
+	f->state.done++;
 }
 
 static void
@@ -290,11 +288,11 @@ flow_on_recv(struct flow *f, const struct rtsan_wc *wc)
 		return;
 	}
 	if (f->verify)
-		wrong = san_content_check(flow_base(f, f->theirs), f->counts.received,
+		wrong = san_content_check(flow_base(f, !f->is_server), f->state.received,
 					  flow_buffer(f, at, small), wc->byte_len);
 	if (wrong >= 0)
-		f->error = "the stream has wrong bytes";
-	f->counts.received += wc->byte_len;
+		f->state.error = "the stream has wrong bytes";
+	f->state.received += wc->byte_len;
 	if (is_rpc(f))
 		take_rpc(f, wc->byte_len);
 }
@@ -303,13 +301,13 @@ void
 san_flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
 {
 	if (wc->status != RTSAN_WC_SUCCESS && wc->status != RTSAN_WC_FLUSHED)
-		f->error = rtsan_status_text(wc->status);
+		f->state.error = rtsan_status_text(wc->status);
 	switch (ID_KIND(wc->wr_id)) {
 	case ID_SEND:
 		f->nb_sent++;
 		if (is_rpc(f))
 			break;
-		f->counts.done++;
+		f->state.done++;
 		san_hist_add(f->lat, san_bench_ns(f->b, f->b->now - f->stamp[(uint32_t)wc->wr_id]));
 		break;
 	case ID_RECV:
@@ -334,7 +332,7 @@ san_flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
 static bool
 step_asking(struct flow *f, uint64_t max)
 {
-	bool asks = max > 0 && f->counts.msgs == f->counts.done, worked = false;
+	bool asks = max > 0 && f->state.msgs == f->state.done, worked = false;
 
 	if (asks)
 		f->want = size_of(f, f->turn);
@@ -343,7 +341,7 @@ step_asking(struct flow *f, uint64_t max)
 	if (asks)
 		worked |= send_some(f, 1);
 	/* receive the rest of the answer; at last, the peer's end */
-	if (f->want > 0 || f->shut)
+	if (f->want > 0 || f->state.is_shut)
 		worked |= flow_receive(f);
 	return worked;
 }
@@ -351,62 +349,44 @@ step_asking(struct flow *f, uint64_t max)
 static bool
 step_answering(struct flow *f)
 {
-	uint64_t before = f->counts.msgs;
+	uint64_t before = f->state.msgs;
 	bool worked = f->way == FLOW_RECV_SEND && flow_receive(f);
 
 	worked |= send_some(f, f->answers);
-	f->answers -= f->counts.msgs - before;
+	f->answers -= f->state.msgs - before;
 	return flow_receive(f) || worked;
-}
-
-static bool
-step_free(struct flow *f, uint64_t max)
-{
-	bool worked = flow_receive(f);
-
-	if (!f->shut && (!f->is_server || f->way == FLOW_BOTH))
-		worked |= send_some(f, max);
-	return worked;
 }
 
 bool
 san_flow_step(struct flow *f, uint64_t max)
 {
-	bool worked;
+	bool worked, had_end = f->got_end;
 
 	if (!f->q->is_up)
 		return false;
-	if (!is_rpc(f))
-		worked = step_free(f, f->is_server && f->got_end ? 0 : max);
-	else
-		worked = f->is_server ? step_answering(f) : step_asking(f, f->shut ? 0 : max);
+	if (is_rpc(f)) {
+		worked = f->is_server ? step_answering(f) :
+					step_asking(f, f->state.is_shut ? 0 : max);
+	} else {
+		worked = flow_receive(f);
+		if (!f->state.is_shut && (!f->is_server || (f->way == FLOW_BOTH && !had_end)))
+			worked |= send_some(f, max);
+	}
 	/* the server ends its direction after the client */
-	if (!f->shut && (f->is_server ? f->got_end && f->answers == 0 : max == 0) &&
-	    (!is_rpc(f) || f->is_server || f->counts.done == f->counts.msgs))
-		f->shut = rtsan_stream_shutdown(f->q->qp, ID_SHUTDOWN) == 0;
+	if (!f->state.is_shut && (f->is_server ? f->got_end && f->answers == 0 : max == 0) &&
+	    (!is_rpc(f) || f->is_server || f->state.done == f->state.msgs))
+		f->state.is_shut = rtsan_stream_shutdown(f->q->qp, ID_SHUTDOWN) == 0;
 	return worked;
-}
-
-bool
-san_flow_is_shut(const struct flow *f)
-{
-	return f->shut;
 }
 
 bool
 san_flow_is_over(const struct flow *f)
 {
-	return f->got_end && f->shut_sent && f->nb_sent == f->counts.msgs;
+	return f->got_end && f->shut_sent && f->nb_sent == f->state.msgs;
 }
 
-const char *
-san_flow_error(const struct flow *f)
+const struct flow_state *
+san_flow_state(const struct flow *f)
 {
-	return f->error;
-}
-
-const struct flow_counts *
-san_flow_counts(const struct flow *f)
-{
-	return &f->counts;
+	return &f->state;
 }

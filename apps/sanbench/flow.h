@@ -30,10 +30,12 @@ enum flow_way {
 
 struct flow;
 
-struct flow_counts {
+struct flow_state {
 	uint64_t msgs, bytes; /**< posted */
 	uint64_t done;        /**< completed sends; answered requests */
 	uint64_t received;    /**< bytes received */
+	bool is_shut;         /**< own end is posted; the connection ends with the peer's */
+	const char *error;    /**< text of the last error, or NULL */
 };
 
 /**
@@ -56,12 +58,8 @@ void san_flow_on_wc(struct flow *f, const struct rtsan_wc *wc);
  * sent.
  */
 bool san_flow_step(struct flow *f, uint64_t max);
-/** Own end is posted. The connection ends when the peer's has arrived, too. */
-bool san_flow_is_shut(const struct flow *f);
 /** Everything is sent and received, including both ends. */
 bool san_flow_is_over(const struct flow *f);
-/** Text of the error, or NULL. */
-const char *san_flow_error(const struct flow *f);
-const struct flow_counts *san_flow_counts(const struct flow *f);
+const struct flow_state *san_flow_state(const struct flow *f);
 
 #endif /* FLOW_H */

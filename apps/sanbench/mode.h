@@ -49,7 +49,7 @@ struct bench_mode {
 	/** Create the queue pair of a connection. 0 or a negative errno. */
 	int (*open)(struct client_conn *c);
 	/** One turn; *is_active*: traffic has not ended. False: nothing happened. */
-	bool (*step)(struct client *c, bool is_active);
+	bool (*step)(struct client_conn *c, bool is_active);
 	/** Handle an event. False: it is unexpected. Optional. */
 	bool (*on_event)(struct client_conn *c, const struct rtsan_event *ev);
 	/** Release what open() created. Optional. */
@@ -125,6 +125,8 @@ void san_client_enter(struct client *c, enum client_state state, uint64_t ms);
 /** Connect a data connection, also again. Returns like rtsan_connect(). */
 int san_client_conn_connect(struct client_conn *conn);
 void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+/** A turn of every connection, if the mode has turns. False: nothing happened. */
+bool san_client_traffic_step_mode(struct client *c, bool is_active);
 /** Post messages until all are posted. False: nothing happened. */
 bool san_client_traffic_step(struct client *c);
 /** Wait until all of them have completed. False: nothing happened. */

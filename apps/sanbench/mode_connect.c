@@ -27,9 +27,9 @@ bare_peer_open(struct peer *p)
 /* ---- idle ---- */
 
 static bool
-idle_step(struct client *c, bool is_active)
+idle_step(struct client_conn *conn, bool is_active)
 {
-	(void)c;
+	(void)conn;
 	(void)is_active;
 	return false;
 }
@@ -70,47 +70,30 @@ mode_connect_begun(struct client_conn *conn)
 	conn->client->msgs++;
 }
 
+/* Disconnect a connection that is up, and connect one that has ended. */
 static bool
-mode_connect_leave(struct client_conn *conn)
+connect_step(struct client_conn *conn, bool is_active)
 {
-	if (rtsan_disconnect(conn->q.qp) < 0)
-		return false; /* the event is pending */
-	conn->is_leaving = true;
-	if (conn->msgs == 0)
-		mode_connect_begun(conn); /* the first cycle began before the traffic */
-	return true;
-}
+	struct client *c = conn->client;
 
-static bool
-come_again(struct client_conn *conn)
-{
-	int ret;
-
+	if (c->state == CLIENT_END)
+		return false;
+	if (conn->q.is_up && !conn->is_leaving) {
+		if (rtsan_disconnect(conn->q.qp) < 0)
+			return false; /* the event is pending */
+		conn->is_leaving = true;
+		if (conn->msgs == 0)
+			mode_connect_begun(conn); /* the first cycle began before the traffic */
+		return true;
+	}
+	if (!is_active || !conn->q.is_over)
+		return false;
 	conn->begin = rte_rdtsc();
-	ret = san_client_conn_connect(conn);
-	if (ret < 0)
-		san_client_fail(conn->client, "can't connect again: %s", rtsan_error());
+	if (san_client_conn_connect(conn) < 0)
+		san_client_fail(c, "can't connect again: %s", rtsan_error());
 	else
 		mode_connect_begun(conn);
 	return true;
-}
-
-/* Disconnect connections that are up, and connect those that have ended. */
-static bool
-connect_step(struct client *c, bool is_active)
-{
-	struct client_conn *conn;
-	bool has_worked = false;
-	uint32_t i;
-
-	for (i = 0; i < c->nb_conns && c->state != CLIENT_END; i++) {
-		conn = &c->conns[i];
-		if (conn->q.is_up && !conn->is_leaving)
-			has_worked |= mode_connect_leave(conn);
-		else if (is_active && conn->q.is_over && !c->is_failed)
-			has_worked |= come_again(conn);
-	}
-	return has_worked;
 }
 
 static bool

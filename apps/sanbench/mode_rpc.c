@@ -61,31 +61,20 @@ static bool
 mode_rpc_conn_step(struct client_conn *conn, bool is_active)
 {
 	struct client *c = conn->client;
-	const struct rpc_counts *counts = san_rpc_counts(conn->rpc);
+	const struct rpc_state *state = san_rpc_state(conn->rpc);
 	uint64_t before = conn->served + conn->next;
 
 	san_rpc_step(conn->rpc, is_active ? conn->limit - conn->next : 0);
-	if (san_rpc_error(conn->rpc) != NULL)
-		san_client_fail(c, "connection %u: %s", conn->index, san_rpc_error(conn->rpc));
-	c->msgs += counts->asked - conn->next;
-	c->bytes += (counts->asked - conn->next) * c->hello.size_max;
-	c->completed += counts->answered - conn->lowest;
-	conn->next = conn->msgs = counts->asked;
-	conn->lowest = counts->answered;
+	if (state->error != NULL)
+		san_client_fail(c, "connection %u: %s", conn->index, state->error);
+	c->msgs += state->asked - conn->next;
+	c->bytes += (state->asked - conn->next) * c->hello.size_max;
+	c->completed += state->answered - conn->lowest;
+	conn->next = conn->msgs = state->asked;
+	conn->lowest = state->answered;
 	conn->bytes = conn->msgs * c->hello.size_max;
-	conn->served = counts->served;
+	conn->served = state->served;
 	return conn->served + conn->next != before;
-}
-
-static bool
-rpc_step_all(struct client *c, bool is_active)
-{
-	bool has_worked = false;
-	uint32_t i;
-
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
-		has_worked |= mode_rpc_conn_step(&c->conns[i], is_active);
-	return has_worked;
 }
 
 /* ---- server ---- */
@@ -117,43 +106,43 @@ peer_close_rpc(struct peer *p)
 static bool
 peer_step_rpc(struct peer *p)
 {
-	const struct rpc_counts *counts = san_rpc_counts(p->rpc);
-	uint64_t before = counts->asked + counts->served;
-	bool asks = (p->hello.flags & HELLO_BOTH) != 0 && counts->served > 0 && !p->is_ended;
+	const struct rpc_state *state = san_rpc_state(p->rpc);
+	uint64_t before = state->asked + state->served;
+	bool asks = (p->hello.flags & HELLO_BOTH) != 0 && state->served > 0 && !p->is_ended;
 
 	if (!p->q.is_up)
 		return false;
 	if (asks && p->begin == 0)
 		p->begin = rte_rdtsc();
 	san_rpc_step(p->rpc, asks ? UINT64_MAX : 0);
-	if (san_rpc_error(p->rpc) != NULL)
-		san_server_peer_error(p, "%s", san_rpc_error(p->rpc));
-	return counts->asked + counts->served != before;
+	if (state->error != NULL)
+		san_server_peer_error(p, "%s", state->error);
+	return state->asked + state->served != before;
 }
 
 static bool
 peer_is_over_rpc(const struct peer *p)
 {
-	const struct rpc_counts *counts = san_rpc_counts(p->rpc);
+	const struct rpc_state *state = san_rpc_state(p->rpc);
 
-	return counts->answered == counts->asked;
+	return state->answered == state->asked;
 }
 
 static void
 peer_end_rpc(struct peer *p)
 {
-	const struct rpc_counts *counts = san_rpc_counts(p->rpc);
+	const struct rpc_state *state = san_rpc_state(p->rpc);
 	struct ctl_report *report = &p->session->report;
 	uint64_t ns = san_bench_ns(p->q.b, rte_rdtsc() - p->begin);
 
-	p->msgs = counts->served;
-	if (counts->served != p->end_msgs)
-		san_server_peer_error(p, "%" PRIu64 " requests of %" PRIu64, counts->served,
+	p->msgs = state->served;
+	if (state->served != p->end_msgs)
+		san_server_peer_error(p, "%" PRIu64 " requests of %" PRIu64, state->served,
 				      p->end_msgs);
-	if (counts->answered != counts->asked)
+	if (state->answered != state->asked)
 		san_server_peer_error(p, "%" PRIu64 " requests of ours were not answered",
-				      counts->asked - counts->answered);
-	report->calls += counts->answered;
+				      state->asked - state->answered);
+	report->calls += state->answered;
 	if (p->begin != 0 && ns > report->calls_ns)
 		report->calls_ns = ns;
 }
@@ -167,7 +156,7 @@ const struct bench_mode mode_rpc = {
 	.conns = 1,
 	.check = rpc_check,
 	.open = conn_open_rpc,
-	.step = rpc_step_all,
+	.step = mode_rpc_conn_step,
 	.close = conn_close_rpc,
 	.peer_open = peer_open_rpc,
 	.peer_step = peer_step_rpc,

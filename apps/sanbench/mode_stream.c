@@ -58,42 +58,25 @@ static bool
 conn_on_event(struct client_conn *conn, const struct rtsan_event *ev)
 {
 	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		san_flow_is_shut(conn->flow);
+		san_flow_state(conn->flow)->is_shut;
 }
 
 static bool
 mode_stream_conn_step(struct client_conn *conn, bool is_active)
 {
 	struct client *c = conn->client;
-	const struct flow_counts *counts = san_flow_counts(conn->flow);
+	const struct flow_state *state = san_flow_state(conn->flow);
 	uint64_t max = is_active && conn->limit > conn->next ? conn->limit - conn->next : 0;
 	bool worked = san_flow_step(conn->flow, max);
 
-	if (san_flow_error(conn->flow) != NULL)
-		san_client_fail(c, "connection %u: %s", conn->index, san_flow_error(conn->flow));
-	c->msgs += counts->msgs - conn->next;
-	c->bytes += counts->bytes - conn->bytes;
-	conn->next = conn->msgs = counts->msgs;
-	conn->bytes = counts->bytes;
-	conn->lowest = counts->done;
-	/* the last message is complete only with the server's end of data */
-	if (counts->done == counts->msgs && counts->msgs > 0 && !san_flow_is_over(conn->flow))
-		conn->lowest--;
-	return worked;
-}
-
-static bool
-stream_step_all(struct client *c, bool is_active)
-{
-	bool worked = false;
-	uint64_t completed = 0;
-	uint32_t i;
-
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
-		worked |= mode_stream_conn_step(&c->conns[i], is_active);
-		completed += san_flow_counts(c->conns[i].flow)->done;
-	}
-	c->completed = completed;
+	if (state->error != NULL)
+		san_client_fail(c, "connection %u: %s", conn->index, state->error);
+	c->msgs += state->msgs - conn->next;
+	c->bytes += state->bytes - conn->bytes;
+	conn->next = conn->msgs = state->msgs;
+	conn->bytes = state->bytes;
+	c->completed += state->done - conn->lowest;
+	conn->lowest = state->done;
 	return worked;
 }
 
@@ -128,8 +111,8 @@ peer_step_stream(struct peer *p)
 {
 	bool worked = san_flow_step(p->flow, UINT64_MAX);
 
-	if (san_flow_error(p->flow) != NULL)
-		san_server_peer_error(p, "%s", san_flow_error(p->flow));
+	if (san_flow_state(p->flow)->error != NULL)
+		san_server_peer_error(p, "%s", san_flow_state(p->flow)->error);
 	return worked;
 }
 
@@ -137,7 +120,7 @@ static bool
 mode_stream_peer_on_event(struct peer *p, const struct rtsan_event *ev)
 {
 	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		san_flow_is_shut(p->flow);
+		san_flow_state(p->flow)->is_shut;
 }
 
 static bool
@@ -149,12 +132,12 @@ peer_is_over_stream(const struct peer *p)
 static void
 peer_end_stream(struct peer *p)
 {
-	const struct flow_counts *counts = san_flow_counts(p->flow);
+	const struct flow_state *state = san_flow_state(p->flow);
 
 	p->msgs = p->end_msgs;
-	p->bytes = counts->received;
-	if (counts->received != p->end_bytes)
-		san_server_peer_error(p, "%" PRIu64 " bytes of %" PRIu64, counts->received,
+	p->bytes = state->received;
+	if (state->received != p->end_bytes)
+		san_server_peer_error(p, "%" PRIu64 " bytes of %" PRIu64, state->received,
 				      p->end_bytes);
 }
 
@@ -167,7 +150,7 @@ const struct bench_mode mode_stream = {
 	.conns = 1,
 	.check = stream_check,
 	.open = conn_open_stream,
-	.step = stream_step_all,
+	.step = mode_stream_conn_step,
 	.on_event = conn_on_event,
 	.close = conn_close_stream,
 	.peer_open = peer_open_stream,

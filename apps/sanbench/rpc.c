@@ -15,13 +15,13 @@
 struct rpc {
 	struct bench *b;
 	struct bench_qp *q;
-	struct rpc_counts counts;
+	struct rpc_state state;
 	uint32_t size, depth, batch, slots;
 	uint32_t nb_wrs, nb_recvs; /* to be posted */
 	bool verify;
 	uint64_t seed;
-	uint16_t index, mine, theirs; /* identify the streams of bytes */
-	const char *error;
+	uint16_t index;
+	bool is_server;
 	struct hist *lat;
 	struct rtsan_mr *mr;
 	uint8_t *rx, *tx;         /* 2 * depth receives, and *slots* requests */
@@ -43,7 +43,8 @@ rpc_slot_stride(const struct rpc *r)
 static int
 rpc_alloc(struct rpc *r)
 {
-	uint32_t nb_rx = 2 * r->depth;
+	uint32_t nb_rx = 2 * r->depth, i;
+	struct rtsan_sge sge;
 	uint64_t bytes = (uint64_t)rpc_slot_stride(r) * (nb_rx + r->slots);
 	int ret = rtsan_mr_alloc(r->b->ctx, bytes, 0, &r->mr);
 
@@ -56,25 +57,19 @@ rpc_alloc(struct rpc *r)
 	r->tx_sge = calloc(r->slots, sizeof(*r->tx_sge));
 	r->wrs = calloc(nb_rx + r->depth, sizeof(*r->wrs));
 	r->recvs = calloc(nb_rx, sizeof(*r->recvs));
-	return r->stamp == NULL || r->rx_sge == NULL || r->tx_sge == NULL || r->wrs == NULL ||
-			r->recvs == NULL ?
-		-ENOMEM :
-		0;
-}
-
-static void
-rpc_fill_sges(struct rpc *r)
-{
-	uint32_t lkey = rtsan_mr_lkey(r->mr), i;
-
-	for (i = 0; i < 2 * r->depth; i++)
-		r->rx_sge[i] = (struct rtsan_sge){.addr = r->rx + (size_t)i * rpc_slot_stride(r),
-						  .length = r->size,
-						  .lkey = lkey};
-	for (i = 0; i < r->slots; i++)
-		r->tx_sge[i] = (struct rtsan_sge){.addr = r->tx + (size_t)i * rpc_slot_stride(r),
-						  .length = r->size,
-						  .lkey = lkey};
+	if (r->stamp == NULL || r->rx_sge == NULL || r->tx_sge == NULL || r->wrs == NULL ||
+	    r->recvs == NULL)
+		return -ENOMEM;
+	sge = (struct rtsan_sge){.length = r->size, .lkey = rtsan_mr_lkey(r->mr)};
+	for (i = 0; i < nb_rx; i++) {
+		sge.addr = r->rx + (size_t)i * rpc_slot_stride(r);
+		r->rx_sge[i] = sge;
+	}
+	for (i = 0; i < r->slots; i++) {
+		sge.addr = r->tx + (size_t)i * rpc_slot_stride(r);
+		r->tx_sge[i] = sge;
+	}
+	return 0;
 }
 
 static void
@@ -127,14 +122,11 @@ san_rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, boo
 	r->verify = (hello->flags & HELLO_VERIFY) != 0;
 	r->seed = hello->seed;
 	r->index = hello->index;
-	r->mine = is_server;
-	r->theirs = !is_server;
+	r->is_server = is_server;
 	r->lat = lat;
 	ret = rpc_alloc(r);
-	if (ret == 0) {
-		rpc_fill_sges(r);
+	if (ret == 0)
 		ret = san_net_qp_open(b, q, SQ_FACTOR * r->depth, 2 * r->depth, 2 * r->depth);
-	}
 	for (i = 0; i < 2 * r->depth && ret == 0; i++)
 		want_recv(r, i);
 	return ret < 0 ? ret : rpc_post(r);
@@ -157,26 +149,27 @@ san_rpc_close(struct rpc *r)
 
 /* ---- traffic ---- */
 
+/* The content of a request of the server, or of the client, and of its answer. */
 static uint64_t
-rpc_base(const struct rpc *r, uint16_t whose, uint64_t i)
+rpc_base(const struct rpc *r, bool of_server, uint64_t i)
 {
-	return san_content_base(r->seed + whose, r->index, i);
+	return san_content_base(r->seed + of_server, r->index, i);
 }
 
 /* Check the content of a message after its first word. */
 static bool
-is_right(const struct rpc *r, uint16_t whose, uint64_t i, const uint8_t *buf)
+is_right(const struct rpc *r, bool of_server, uint64_t i, const uint8_t *buf)
 {
 	return !r->verify ||
-		san_content_check(rpc_base(r, whose, i), sizeof(i), buf + sizeof(i),
+		san_content_check(rpc_base(r, of_server, i), sizeof(i), buf + sizeof(i),
 				  r->size - sizeof(i)) < 0;
 }
 
 static void
 rpc_answer(struct rpc *r, uint32_t at, uint8_t *buf, uint64_t word)
 {
-	if (!is_right(r, r->theirs, word >> 1, buf))
-		r->error = "a request has wrong bytes";
+	if (!is_right(r, !r->is_server, word >> 1, buf))
+		r->state.error = "a request has wrong bytes";
 	word |= ANSWER;
 	memcpy(buf, &word, sizeof(word));
 	r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
@@ -186,7 +179,7 @@ rpc_answer(struct rpc *r, uint32_t at, uint8_t *buf, uint64_t word)
 		.nb_sge = 1,
 		.sge = &r->rx_sge[at],
 	};
-	r->counts.served++;
+	r->state.served++;
 }
 
 static void
@@ -195,15 +188,15 @@ rpc_take_answer(struct rpc *r, const uint8_t *buf, uint64_t i)
 	uint64_t *stamp = &r->stamp[i & (r->slots - 1)];
 
 	/* the slot has the last request with this number or a multiple of *slots* later */
-	if (i >= r->counts.asked || r->counts.asked - i > r->slots || *stamp == 0) {
-		r->error = "an answer to what was not asked, or a second one";
+	if (i >= r->state.asked || r->state.asked - i > r->slots || *stamp == 0) {
+		r->state.error = "an answer to what was not asked, or a second one";
 		return;
 	}
-	if (!is_right(r, r->mine, i, buf))
-		r->error = "an answer has wrong bytes";
+	if (!is_right(r, r->is_server, i, buf))
+		r->state.error = "an answer has wrong bytes";
 	san_hist_add(r->lat, san_bench_ns(r->b, r->b->now - *stamp));
 	*stamp = 0;
-	r->counts.answered++;
+	r->state.answered++;
 }
 
 void
@@ -214,11 +207,11 @@ san_rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
 
 	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV) {
 		if (wc->status != RTSAN_WC_FLUSHED)
-			r->error = rtsan_status_text(wc->status);
+			r->state.error = rtsan_status_text(wc->status);
 		return;
 	}
 	if (wc->byte_len != r->size) {
-		r->error = "a message has another length";
+		r->state.error = "a message has another length";
 		return;
 	}
 	memcpy(&word, buf, sizeof(word));
@@ -230,26 +223,26 @@ san_rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
 }
 
 /* Make requests as far as there is room, in whole batches. */
-static uint32_t
+static void
 rpc_ask_more(struct rpc *r, uint64_t max)
 {
-	uint64_t n = r->depth - (r->counts.asked - r->counts.answered), word, i;
+	uint64_t n = r->depth - (r->state.asked - r->state.answered), word, i;
 	uint32_t slot;
 	uint8_t *buf;
 
 	n = n < max ? n : max;
 	if (r->batch > 0 && n < max)
 		n = n / r->batch * r->batch;
-	for (i = 0; i < n; i++, r->counts.asked++) {
-		slot = (uint32_t)r->counts.asked & (r->slots - 1);
+	for (i = 0; i < n; i++, r->state.asked++) {
+		slot = (uint32_t)r->state.asked & (r->slots - 1);
 		if (r->stamp[slot] != 0)
 			break; /* unordered: an older request in the slot has no answer yet */
 		r->stamp[slot] = r->b->now;
 		buf = r->tx + (size_t)slot * rpc_slot_stride(r);
-		word = r->counts.asked << 1;
+		word = r->state.asked << 1;
 		memcpy(buf, &word, sizeof(word));
 		if (r->verify)
-			san_content_fill(rpc_base(r, r->mine, r->counts.asked), sizeof(word),
+			san_content_fill(rpc_base(r, r->is_server, r->state.asked), sizeof(word),
 					 buf + sizeof(word), r->size - sizeof(word));
 		r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
 			.wr_id = ASKED,
@@ -259,33 +252,24 @@ rpc_ask_more(struct rpc *r, uint64_t max)
 			.sge = &r->tx_sge[slot],
 		};
 	}
-	return (uint32_t)i;
 }
 
-uint32_t
+void
 san_rpc_step(struct rpc *r, uint64_t max)
 {
-	uint32_t n = 0;
 	int ret;
 
-	if (max > 0 && r->counts.asked - r->counts.answered < r->depth) {
+	if (max > 0 && r->state.asked - r->state.answered < r->depth) {
 		r->b->now = rte_rdtsc();
-		n = rpc_ask_more(r, max);
+		rpc_ask_more(r, max);
 	}
 	ret = rpc_post(r);
-	if (ret < 0 && ret != -ENOTCONN && r->error == NULL)
-		r->error = rtsan_error();
-	return n;
+	if (ret < 0 && ret != -ENOTCONN && r->state.error == NULL)
+		r->state.error = rtsan_error();
 }
 
-const char *
-san_rpc_error(const struct rpc *r)
+const struct rpc_state *
+san_rpc_state(const struct rpc *r)
 {
-	return r->error;
-}
-
-const struct rpc_counts *
-san_rpc_counts(const struct rpc *r)
-{
-	return &r->counts;
+	return &r->state;
 }

@@ -30,18 +30,15 @@ int san_rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello,
 /** Call after the queue pair is closed. */
 void san_rpc_close(struct rpc *r);
 void san_rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc);
-/**
- * Post answers and up to *max* new requests. Returns the number of requests; UINT32_MAX: it failed.
- */
-uint32_t san_rpc_step(struct rpc *r, uint64_t max);
-/** Text of the error, or NULL. */
-const char *san_rpc_error(const struct rpc *r);
+/** Post answers and up to *max* new requests. */
+void san_rpc_step(struct rpc *r, uint64_t max);
 
-struct rpc_counts {
+struct rpc_state {
 	uint64_t asked;    /**< own requests */
 	uint64_t answered; /**< those of them that are answered */
 	uint64_t served;   /**< requests of the peer */
+	const char *error; /**< text of the last error, or NULL */
 };
-const struct rpc_counts *san_rpc_counts(const struct rpc *r);
+const struct rpc_state *san_rpc_state(const struct rpc *r);
 
 #endif /* RPC_H */
