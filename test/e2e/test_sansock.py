@@ -52,7 +52,7 @@ def check_file(work):
     for text, status, says in (
             ('# nothing\n', 0, f'{path}: 0 rules\n'),
             ('carry\nbogus\n', 1, f'sansock: {path}:2: bogus: known are carry, kernel, both, drop, '
-                                  'daemon, port, spin, probe, answer, log\n'),
+                                  'daemon, port, spin, probe, short, answer, log\n'),
             ('\ncarry proto udp\ndrop program x proto udp\ncarry\n', 3,
              f'{path}:3: never matches: all of it is in {path}:2\n{path}: 3 rules\n')):
         with open(path, 'w', encoding='utf-8') as f:
