@@ -233,7 +233,7 @@ socks_add_traffic(const struct app_sock *s, struct san_ulp_traffic *sum)
 	const struct san_sock_stats *is = san_sock_stats(san_core_socks(core), s->id);
 	const struct san_ulp_traffic t = {is->nb_tx, is->nb_tx_bytes, is->nb_rx, is->nb_rx_bytes};
 
-	if (s->mem.mem != NULL)
+	if (s->has_id)
 		san_ulp_traffic_add(sum, &t);
 }
 

@@ -50,6 +50,7 @@ struct app_sock {
 	struct app_port *port; /**< NULL: free entry */
 	struct app *app;       /**< has named or accepted it; NULL: none yet, or it has ended */
 	uint8_t kind;          /**< enum socks_kind */
+	bool has_id;           /**< the lcore has, or had, the socket as *id* */
 	uint32_t id;
 	uid_t uid;
 	uid_t owner; /**< the user whose limits apply; see san_users_owner() */

@@ -82,6 +82,7 @@ socks_tcp_do_add(struct san_engine *e, void *arg)
 		return rc;
 	}
 	san_sock_stream(all, s->id, s->qpn);
+	s->has_id = true;
 	return 0;
 }
 

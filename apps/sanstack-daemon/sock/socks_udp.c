@@ -82,6 +82,7 @@ socks_udp_do_add(struct san_engine *e, void *arg)
 	int rc;
 
 	rc = san_sock_add(all, shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, &s->id);
+	s->has_id = rc == 0;
 	if (rc == 0)
 		san_sock_name(all, s->id, c->names);
 	return rc;
