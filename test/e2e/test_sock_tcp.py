@@ -600,13 +600,18 @@ def rules_of_the_own_address():
 def short_ones():
     """After four short connections to an address the kernel has the next ones, until one is long."""
     pair = sock.shared(sock.CLIENT, 'tcp', 2, 'kernel remote 127.0.0.0/8;carry;short 20')
-    pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\nwhile True:\n s, _ = l.accept(); s.send(s.recv(9))\n'
-                ' s.close()', pair.server_ip, PORT, pair.folder, text='ready')
+    pair.server(PYTHON, '-c', f'''{HEAD}
+l = listen()
+while True:
+    s, _ = l.accept()
+    while d := s.recv(9): s.send(d)
+    s.close()
+''', pair.server_ip, PORT, pair.folder, text='ready')
     out = pair.client(PYTHON, '-c', f'''{HEAD}
 def one(nb=1):
-    s = dial(); [s.send(b"1") for _ in range(nb)]; say(s.recv(1) == b"1"); s.close()
+    s = dial(); say(all(s.send(b"1") and s.recv(9) == b"1" for _ in range(nb))); s.close()
 for _ in range(10): one()
-one(20); one()
+one(10); one()
 ''', pair.server_ip, PORT, pair.folder)
     check(out == 'True\n' * 12, out)
     check(pair.grown()['streams_connected'] == 5, pair.grown())
