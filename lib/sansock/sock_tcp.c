@@ -119,7 +119,8 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		return san_sock_real_fail(err);
 	if (f->is_stdio)
 		san_sock_ring_wait_pair(fd, f);
-	san_sock_ring_is_deserted(fd, f);
+	if (san_sock_tcp_unsent(f) != 0)
+		san_sock_ring_is_deserted(fd, f); /* a live lcore takes what is there */
 	while ((done < len || len == 0) && (err = sock_tcp_check_send(f, done)) == 0 && len != 0) {
 		n = sock_tcp_put_bytes(f, msg, (size_t)done, (size_t)(len - done));
 		if (n > 0) {
@@ -308,13 +309,12 @@ san_sock_tcp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
 	bool over, mute;
 	short is = 0;
 
-	san_sock_ring_is_deserted(fd, f);
+	if (!san_sock_ring_has_something(shm))
+		san_sock_ring_settle(fd, f, is_notified); /* which may find the daemon's end */
 	over = state > SAN_SOCK_UP || atomic_load(&shm->orphaned) != 0;
 	mute = over || (shut & (SHUT_WR + 1)) != 0;
 	if (san_sock_ring_has_something(shm))
 		is |= POLLIN | POLLRDNORM;
-	else
-		san_sock_ring_settle(fd, f, is_notified);
 	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (mute || san_sock_ring_is_writable(fd, f)))
 		is |= POLLOUT | POLLWRNORM;
 	if (fin)

@@ -210,7 +210,8 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
 	    (err = san_sock_ring_take_error(f)) != 0)
 		return san_sock_real_fail(err);
-	san_sock_ring_is_deserted(fd, f);
+	if (atomic_load(&shm->tx_tail) != atomic_load(&shm->tx_head))
+		san_sock_ring_is_deserted(fd, f); /* a live lcore takes what is there */
 	if (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0)
 		return san_sock_real_fail(ENETDOWN);
 	/* the kernel collects parts of a datagram */
@@ -536,10 +537,8 @@ san_sock_udp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
 
 	if ((events & (POLLOUT | POLLWRNORM)) != 0 && san_sock_ring_is_writable(fd, f))
 		is = POLLOUT | POLLWRNORM;
-	if (!san_sock_ring_has_something(shm)) {
+	if (!san_sock_ring_has_something(shm))
 		san_sock_ring_settle(fd, f, is_notified);
-		san_sock_ring_is_deserted(fd, f);
-	}
 	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
 	    atomic_load(&shm->orphaned) != 0)
 		is |= POLLIN | POLLRDNORM;
