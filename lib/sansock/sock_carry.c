@@ -204,7 +204,7 @@ san_sock_carry_is_refused(int fd, const struct fd_sock *f, const struct sockaddr
 	enum sock_action action;
 
 	/* an invalid address is left to the kernel, which returns the error */
-	if (san_sock_conf_is_idle() ||
+	if (san_sock_conf_is_idle() || san_sock_box_is_closed() ||
 	    (local != NULL && san_sock_touch_is_bad(local, sizeof(*local))) ||
 	    (remote != NULL && san_sock_touch_is_bad(remote, sizeof(*remote))))
 		return false;

@@ -35,6 +35,7 @@
 #include "sock_carry.h"
 #include "sock_epoll.h"
 #include "sock_eset.h"
+#include "sock_priv.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_switch.h"
@@ -97,7 +98,7 @@ san_sock_eset_made(int epfd)
 {
 	uint32_t nb = atomic_load(&nb_set_at), need = (uint32_t)epfd + 1;
 
-	if (need > SOCK_FDS || !san_sock_fd_is_us())
+	if (need > SOCK_FDS || san_sock_box_is_closed() || !san_sock_fd_is_us())
 		return;
 	while (nb < need && !atomic_compare_exchange_weak(&nb_set_at, &nb, need))
 		;

@@ -25,13 +25,14 @@ void (*sock_fd_leaves)(int fd, struct fd_sock *f);
 void
 san_sock_fd_begin(void)
 {
-	owner = getpid();
+	owner = san_sock_box_is_closed() ? 0 : getpid();
 }
 
 bool
 san_sock_fd_is_us(void)
 {
-	return owner == 0 || owner == getpid();
+	/* a confined process may not be allowed to ask */
+	return owner == 0 || san_sock_box_is_closed() || owner == getpid();
 }
 
 static bool

@@ -182,7 +182,8 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	} else {
 		rc = REAL(connect)(fd, sa, len);
 		/* also a connect() that fails may have bound the socket */
-		if (f->is_udp && (rc == 0 || san_sock_carry_bound_to(fd, &local) != NULL))
+		if (f->is_udp && !san_sock_box_is_closed() &&
+		    (rc == 0 || san_sock_carry_bound_to(fd, &local) != NULL))
 			san_sock_carry(fd, f, NULL);
 		else if (rc == 0)
 			atomic_store(&f->stays, true);
@@ -489,6 +490,7 @@ close_box(void)
 			san_sock_attach();
 		} else {
 			san_sock_carry_stay(f, "the program confines itself");
+			atomic_store(&f->is_kernels, true);
 			san_sock_owner_chosen(f);
 		}
 		san_sock_fd_put(f);

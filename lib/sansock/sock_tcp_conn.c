@@ -171,7 +171,7 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 	int shadow, rc, was = errno;
 	bool up;
 
-	if (!read_peer(f, sa, len, &req) ||
+	if (san_sock_box_is_closed() || !read_peer(f, sa, len, &req) ||
 	    !sock_tcp_conn_is_wanted(fd, f, san_sock_carry_bound_to(fd, &local), sa) ||
 	    !may_reach(sa, req.sock.peer) ||
 	    is_short(f, req.sock.peer, req.sock.peer_port) || !san_sock_hooks_connect(f, sa, len)) {
@@ -214,7 +214,7 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 	struct shmq_rep rep;
 	int lease, rc, i, was = errno;
 
-	if (atomic_load(&f->lease) >= 0 ||
+	if (san_sock_box_is_closed() || atomic_load(&f->lease) >= 0 ||
 	    REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0 ||
 	    !sock_tcp_conn_is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
 		errno = was;
@@ -265,6 +265,8 @@ san_sock_tcp_conn_wait(int fd, struct fd_sock *f)
 {
 	int lease, was = errno;
 
+	if (san_sock_box_is_closed())
+		return;
 	if (atomic_load(&f->is_foreign) && atomic_exchange(&f->is_foreign, false))
 		san_sock_tcp_conn_listen(fd, f);
 	offer_again(fd, f);

@@ -5,8 +5,9 @@
  * the C library, for test_sock_unserved.py. Then it echoes the connection, and the datagrams of the
  * sender of the first one.
  *
- * usage: confined IP PORT kill|refuse read|poll|child
- * kill: another call ends it. refuse: another call fails. child: it is a child that waits.
+ * usage: confined IP PORT kill|refuse read|poll|child|open
+ * kill: another call ends it. refuse: another call fails. child: it is a child that waits. open: it
+ * uses other sockets, made before and after.
  */
 
 #include <arpa/inet.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,14 +44,20 @@ bound(int type, const char *ip, const char *port)
 }
 
 static void
-confine(uint32_t action)
+confine(uint32_t action, bool opens)
 {
 	scmp_filter_ctx filter = seccomp_init(action);
 	int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(poll), SCMP_SYS(exit_group),
 		       SCMP_SYS(rt_sigreturn)};
+	int more[] = {SCMP_SYS(socket), SCMP_SYS(bind), SCMP_SYS(listen),
+		      SCMP_SYS(connect), SCMP_SYS(accept), SCMP_SYS(close),
+		      SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
+		      SCMP_SYS(sendto)};
 	size_t i;
 	int rc = 0;
 
+	for (i = 0; opens && i < sizeof(more) / sizeof(more[0]); i++)
+		rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, more[i], 0);
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
 	if (rc != 0 || seccomp_load(filter) != 0)
@@ -69,6 +77,28 @@ write_all(int fd, const char *data, ssize_t n)
 		else if (done < 0)
 			_exit(2);
 	}
+}
+
+/* Use sockets that the program has not used before; *spare* is without a name. */
+static void
+open_others(const struct sockaddr_in *sa, int listener, const int spare[2], int stream)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	int set = epoll_create1(0), fd, fresh = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (connect(spare[0], (const struct sockaddr *)sa, sizeof(*sa)) != 0 ||
+	    (fd = accept(listener, NULL, NULL)) < 0 || write(fd, "x", 1) != 1 || close(fd) != 0 ||
+	    close(spare[0]) != 0)
+		_exit(4);
+	if (bind(spare[1], (const struct sockaddr *)&any, sizeof(any)) != 0 ||
+	    sendto(spare[1], "x", 1, 0, (const struct sockaddr *)sa, sizeof(*sa)) != 1)
+		_exit(5);
+	if (bind(fresh, (const struct sockaddr *)&any, sizeof(any)) != 0 || listen(fresh, 1) != 0 ||
+	    close(fresh) != 0 || close(spare[1]) != 0)
+		_exit(6);
+	if (epoll_ctl(set, EPOLL_CTL_ADD, stream, &ev) != 0 || epoll_wait(set, &ev, 1, -1) != 1)
+		_exit(7);
 }
 
 static void
@@ -98,8 +128,10 @@ serve(int stream, int dgram, bool polls)
 int
 main(int argc, char **argv)
 {
-	int listener, dgram, stream, status = 0;
+	int listener, dgram, stream, status = 0, spare[2];
 	struct sockaddr_storage sa;
+	struct sockaddr_in own;
+	bool opens;
 	socklen_t len = sizeof(sa);
 	char byte;
 
@@ -126,6 +158,14 @@ main(int argc, char **argv)
 		fprintf(stderr, "the child ended with %x\n", (unsigned int)status);
 		return status != 0;
 	}
-	confine(strcmp(argv[3], "kill") == 0 ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM));
+	opens = strcmp(argv[4], "open") == 0;
+	spare[0] = socket(AF_INET, SOCK_STREAM, 0);
+	spare[1] = socket(AF_INET, SOCK_DGRAM, 0);
+	len = sizeof(own);
+	getsockname(listener, (struct sockaddr *)&own, &len);
+	confine(strcmp(argv[3], "kill") == 0 ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM),
+		opens);
+	if (opens)
+		open_others(&own, listener, spare, stream);
 	serve(stream, dgram, strcmp(argv[4], "read") != 0);
 }

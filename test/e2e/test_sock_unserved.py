@@ -201,7 +201,7 @@ def main():
                  without_a_right, accepted_by_another, by_number):
         tests.add(test.__name__.replace('_', ' '), test)
     for others in ('kill', 'refuse'):
-        for how in ('read', 'poll', 'child'):
+        for how in ('read', 'poll', 'child', 'open'):
             tests.add(f'confined, {others}, {how}', confined, others, how)
     tests.add('daemons end', sock.stop_shared)
     return tests.run()
