@@ -114,6 +114,8 @@ class Report:
         name = f'{build}: {entry["name"].rpartition(" / ")[2]}'
         count = count_test(entry)
         self.tests.append((entry['duration'], name))
+        if name.endswith(': check-size'):
+            self.lines += (entry.get('stdout') or '').splitlines()
         if count.failed:
             self.fail(f'{name} FAILED ({entry["result"]})', last_words(entry))
         elif count.skipped:
