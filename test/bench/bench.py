@@ -31,11 +31,13 @@ import compare                                      # noqa: E402
 import fabric                                       # noqa: E402
 import profile_core                                 # noqa: E402
 from figures import FIGURES, VARIANTS, judge        # noqa: E402
-from report import chart, plot, table               # noqa: E402
+from report import FRONT, chart, numbers, plot, table   # noqa: E402
 from runner import KERNEL_IP, RunError, Runner      # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = ROOT / 'README.md'
 REPORT = ROOT / 'doc/performance.md'
+ALL = ROOT / 'doc/figures.md'
 CHART = ROOT / 'doc/performance.svg'
 BEGIN, END = '<!-- bench:begin -->', '<!-- bench:end -->'
 HUGEPAGES = pathlib.Path('/sys/kernel/mm/hugepages/hugepages-2048kB')
@@ -150,19 +152,32 @@ def head(found):
     return [f"- {m['cpus']} CPUs ({m['model']}), Linux {m['kernel']}, DPDK {m['dpdk']}, {pages}, "
             f"memif copy mode, {m['rounds']} rounds, {m['run_ms']} ms per run.",
             f"- {found['flags']['compiler']}, {' '.join(found['flags']['options'])}; "
-            f"commit {found['commit']}.",
+            f"commit {found['commit']}, {found['date']}.",
             '- Stolen from a busy loop in gaps over 10 us, per CPU, just before: '
             + ', '.join(f'{n["share"]:.1%} ({n["gaps_per_s"]:.0f}/s, longest '
                         f'{n["longest_us"]:.0f} us)' for n in m['stolen']) + '.', *busy, '']
 
 
-def write_report(lines, figures):
-    CHART.write_text(chart(figures), encoding='utf-8')
-    text = REPORT.read_text(encoding='utf-8')
-    front, rest = text.split(BEGIN, 1)
+def footer(found):
+    m = found['machine']
+    return (f"{m['cpus']} CPUs ({m['model']}), two processes, memif; {found['date']}, "
+            f"commit {found['commit']}")
+
+
+def fill(path, lines):
+    """Replace what is between the marks in *path*."""
+    front, rest = path.read_text(encoding='utf-8').split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
-    REPORT.write_text(front + BEGIN + '\n' + '\n'.join(lines) + '\n' + END + tail,
-                      encoding='utf-8')
+    path.write_text(front + BEGIN + '\n' + '\n'.join(lines) + '\n' + END + tail,
+                    encoding='utf-8')
+
+
+def write_report(found, wire):
+    figures = found['figures']
+    CHART.write_text(chart(figures, footer(found)), encoding='utf-8')
+    fill(README, [*numbers(figures), '', f'Measured on {footer(found)}.'])
+    fill(REPORT, head(found) + table([r for r in figures if r['name'] in FRONT]))
+    fill(ALL, head(found) + table(figures) + wire)
 
 
 def keep(folder, found):
@@ -180,6 +195,7 @@ def facts(args, runner):
     """Facts without which the results can't be interpreted."""
     commit = said('git', 'describe', '--always', '--dirty', '--exclude', '*')
     return {'commit': commit or 'unknown',      # not a git repository
+            'date': time.strftime('%Y-%m-%d'),
             'flags': flags(args.build),
             'cpus': dict(zip(('client', 'server'), runner.cpus)),
             'machine': machine(args, runner)}
@@ -210,17 +226,15 @@ def run_comparison(args, runner):
 def run(args, runner):
     found = facts(args, runner)
     found['figures'], errors = measure_all(args, runner)
-    lines = head(found)
     if found['figures']:
-        lines += table(found['figures'])
         keep(pathlib.Path(args.build) / 'bench', found)
-    if args.only in (None, WIRE):
-        lines += wire_table(runner)
-    print('\n'.join(lines), flush=True)
+    wire = wire_table(runner) if args.only in (None, WIRE) else []
+    rows = table(found['figures']) if found['figures'] else []
+    print('\n'.join(head(found) + rows + wire), flush=True)
     for error in errors:
         print('bench: ' + error, file=sys.stderr)
     if args.write and not errors:
-        write_report(lines, found['figures'])
+        write_report(found, wire)
     return 1 if errors else 0
 
 
@@ -349,7 +363,8 @@ def main():
     parser.add_argument('--quick', action='store_true',
                         help='some figures, one short round without hugepages: does it work?')
     parser.add_argument('--write', action='store_true',
-                        help=f'put the table into {REPORT.name}, and a chart beside it')
+                        help=f'put the tables into {REPORT.name}, {ALL.name} and {README.name}, and '
+                        'draw the chart')
     for name in ('--inner', '--huge'):
         parser.add_argument(name, action='store_true', help=argparse.SUPPRESS)
     for name in ('--tmp', '--base-build'):

@@ -363,7 +363,7 @@ FIGURES = [
            'echo', 'raw link, echo', 'p50_us', 'limit', '', lower=True),
     Figure('rpc_worked', 'rpc', '32 B requests and answers, 64 under way, both ask, unpacked: '
            'packets of a direction', 'M/s', 'rpc', BOTH_WAYS, 'direction_mpps', 'limit', '>= 0.75',
-           base_key='mpps', quick=True, elsewhere='0.40, with its mempool cache 0.65'),
+           base_key='mpps', quick=True, elsewhere='1.30; 0.79 without its mempool cache'),
     Figure('rpc_packed', 'rpc', '32 B requests, 64 under way, both ask, packed', 'M/s',
            'rpc, packed', BOTH_WAYS, 'issued_mpps', 'reference', '>= 0.75', base_key='mpps'),
     *(Figure(f'rpc_{n}{mark}', 'rpc-windows', f'32 B requests, {n} under way, both ask{packed}',
