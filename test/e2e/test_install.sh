@@ -49,6 +49,15 @@ for conf in config/*.conf; do
 	[ -n "$(find "$dir/root" -path "*/doc/sanstack/examples/$conf")" ] || fail "$conf is not installed"
 done
 
+# ---- links of the documents ----
+docs=$(dirname "$(find "$dir/root" -path '*/doc/sanstack/README.md')")
+find "$docs" -name '*.md' | while read -r doc; do
+	grep -oE '\]\([^):#]+' "$doc" | cut -c 3- | while read -r link; do
+		[ -e "$(dirname "$doc")/$link" ] || echo "$(basename "$doc"): $link"
+	done
+done >"$dir/links"
+[ ! -s "$dir/links" ] || fail "these links lead nowhere: $(tr '\n' ' ' <"$dir/links")"
+
 # ---- what makes a fault in a program harder to use; sanitizers go without ----
 protected() { # $1: a program or library, $2: symbols that it must use
 	readelf -hldW "$1" >"$dir/elf"

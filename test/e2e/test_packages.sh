@@ -85,7 +85,7 @@ for page in man1/sanctl.1 man1/sansock.1 man3/rtsan_open.3 man5/sanstack.conf.5 
 	man7/rtsan-dpdk.7 man8/sanstack-daemon.8; do
 	[ -s /usr/share/man/$page.gz ] || fail "there is no page $page"
 done
-[ -s /usr/share/sanstack/sanstack.lua ] && [ -s /usr/share/doc/sanstack/wire.md ]
+[ -s /usr/share/sanstack/sanstack.lua ] && [ -s /usr/share/doc/sanstack/doc/wire.md ]
 cat >program.c <<EOF
 #include <stdio.h>
 #include <rtsan.h>
