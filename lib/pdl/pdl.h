@@ -47,7 +47,7 @@ enum san_odd {
 	SAN_ODD_AHEAD = 0x08,  /**< tl_rxn.c: the CAM has records of later RSNs */
 	SAN_ODD_HEAD = 0x10,   /**< tl_rxn.c: the base is a request without a record */
 	SAN_ODD_RNR = 0x20,    /**< tl_nack.c: the base was refused and not accepted since */
-	SAN_ODD_FAILED = 0x40, /**< tl_target.c: nothing is executed any more (RT-40) */
+	SAN_ODD_FAILED = 0x40, /**< tl_target_order.c: nothing is executed any more (RT-40) */
 };
 
 static inline void

@@ -273,25 +273,12 @@ san_tl_is_drained(const struct san_tl *tl, uint16_t slot)
 	return !tc->open || (tc->rsn_base == tc->rsn_next && tc->nb_rxns == 0);
 }
 
-/* ---- helpers of every file ---- */
-
-void
-san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
-{
-	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
-
-	if (at_ns >= c->tl_deadline_ns)
-		return;
-	c->tl_deadline_ns = at_ns;
-	san_pdl_conn_arm(tl->pdl, c);
-}
-
 /* ---- packets in ---- */
 
 enum san_drop
 san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_conn *tc = &tl->conns[c->slot];
 	enum san_drop drop;
 
 	tl->now_ns = now_ns;
@@ -317,7 +304,7 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 		drop = san_tl_target_rx_request(tl, c, m, now_ns);
 		break;
 	case SAN_OP_PUSH_GRNT:
-		drop = san_tl_solicit_rx_grant(tl, c, m, now_ns);
+		drop = san_tl_initiator_rx_grant(tl, c, m, now_ns);
 		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	case SAN_OP_PULL_DATA:
@@ -326,6 +313,7 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 		break;
 	case SAN_OP_RESYNC:
 		drop = san_tl_nack_rx_resync(tl, c, m, now_ns);
+		san_tl_target_run_base(tl, tc, now_ns);
 		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	case SAN_OP_NACK:
@@ -354,8 +342,12 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 		return false;
 	/* These need only window room (RULE-7). */
 	if (room->nb_data != 0 &&
-	    (san_tl_nack_next_abort(tl, tc, e) || san_tl_solicit_next_grant(tl, tc, e, now_ns))) {
+	    (san_tl_nack_next_abort(tl, tc, e) || san_tl_solicit_next_grant(tl, tc, e))) {
 		room->nb_data--;
+		/* its grant is refused, so the base may move */
+		if (unlikely(e->op == SAN_OP_PUSH_GRNT && e->status != SAN_ST_OK &&
+			     tc->cur != NULL && tc->cur->rsn == e->rsn))
+			san_tl_target_run_base(tl, tc, now_ns);
 		return true;
 	}
 	if (room->nb_credit == 0)
@@ -430,7 +422,7 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	san_tl_deadline(tl, tc, san_tl_nack_rnr_due_ns(tc));
 	san_tl_solicit_grant_timer(tl, tc, now_ns);
 	san_tl_rxn_held_timer(tl, tc, now_ns);
-	san_tl_pull_retry(tl, tc, now_ns);
+	san_tl_target_retry_pulls(tl, tc, now_ns);
 	if (tc->want & SAN_WANT_BUDGET)
 		san_tl_admit_set_expiry(tl, tc, now_ns);
 	/* Expired grants make room for waiting connections in the tick that follows. */
@@ -447,7 +439,7 @@ san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 	if (tl->conf.lend != NULL)
 		san_tl_lend_tick(tl, san_tl_admit_waits_for_budget(tl));
 	san_tl_wake(tl);
-	san_tl_pull_wake(tl, now_ns);
+	san_tl_target_wake_pulls(tl, now_ns);
 	if (tl->nb_admit != 0)
 		san_tl_admit_run(tl, now_ns);
 }
@@ -459,8 +451,29 @@ san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
 
 	if (!tc->open || !tc->grant_wait)
 		return;
-	san_tl_solicit_grant_wake(tl, tc);
+	san_tl_rxn_grant_wake(tl, tc);
 	san_tl_admit_run(tl, now_ns);
+}
+
+/* ---- handover: see core_park.c ---- */
+
+void
+san_tl_park(struct san_tl *tl, uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < tl->conf.max_conns; i++)
+		if (tl->conns[i].open)
+			san_tl_rxn_held_drop_all(tl, &tl->conns[i], SAN_DROP_HANDOVER, now_ns);
+	san_tl_reorder_park(&tl->cam, tl->conf.mem);
+}
+
+int
+san_tl_park_resume(struct san_tl *tl, const struct san_tl_conf *conf)
+{
+	tl->conf.cam = conf->cam;
+	tl->conf.lend = conf->lend;
+	return san_tl_reorder_resume(&tl->cam, tl->conf.mem, conf->cam);
 }
 
 /* ---- check ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Incast control (RT-13; RULE-6): limits the bytes that may be on their way to this lcore. It
- * decides which connection gets the next grant, and how large the grant is.
+ * Incast control (RT-13; RULE-6): limits the bytes that may be on their way to this lcore. This
+ * file keeps the accounts; tl_admit_run.c chooses who gets the next grant.
  *
  *   budget_used   bytes granted or pulled and not placed: never more than budget_bytes. With
  *                 several lcores budget_bytes changes as it is lent (tl_lend.c)
@@ -30,62 +30,31 @@
  * what it uses. A silent peer that returns brings at most one grant for each connection. A
  * connection with expired pulls pulls one piece at a time.
  *
- * Hosts take turns, and within a host its connections do (RT-35): a host with a thousand
- * connections has one share. A host with more than expired_bytes of expired grants is slow. All
- * slow hosts share one grant at a time, and other hosts do not wait for them. The allowance of
- * expired_bytes keeps one silent connection from stopping the others of its host.
- *
- * The policy is round-robin or shortest remaining first. It chooses between connections. Within a
- * connection SSN order decides (RT-16).
+ * A host with more than expired_bytes of expired grants is slow (RT-35). This allowance keeps one
+ * silent connection from stopping the others of its host.
  */
 
 #include "tl_priv.h"
 
-#define EXPIRY_RTTS     4
-#define EXPIRY_MIN_NS   (100 * SAN_NS_PER_US)
-#define EXPIRY_MAX_NS   (100 * SAN_NS_PER_MS)
-#define QUEUE_EXPIRIES  64          /* longest queueing of a grant; 512 KiB at 1 Gb/s take 42 */
-#define GRANT_MIN_BYTES (32u << 10) /* least grant, unless less is requested: each costs a packet */
-#define SRPT_LOOK       64          /* connections that the search compares at most */
-/* tries in a row that grant nothing: at most four connections hold a quarter of the budget each */
-#define MISSES_MAX 8
+#define EXPIRY_RTTS    4
+#define EXPIRY_MIN_NS  (100 * SAN_NS_PER_US)
+#define EXPIRY_MAX_NS  (100 * SAN_NS_PER_MS)
+#define QUEUE_EXPIRIES 64 /* longest queueing of a grant; 512 KiB at 1 Gb/s take 42 */
 
 /* ---- accounts ---- */
 
-/* True if something is granted that is neither placed nor expired. */
-static bool
-any_granted(const struct san_tl *tl)
+uint32_t
+san_tl_admit_budget_room(const struct san_tl *tl)
 {
-	return tl->budget_used != tl->pulled_used;
-}
+	uint32_t most = san_tl_admit_any_granted(tl) ? tl->limit_bytes : tl->budget_bytes;
 
-static uint32_t
-admit_room_in(uint32_t bytes, uint32_t used)
-{
-	return bytes > used ? bytes - used : 0;
-}
-
-/*
- * While other lcores are short of budget, limit_bytes is below budget_bytes. Only a first grant,
- * with none outstanding, may exceed it.
- */
-static uint32_t
-budget_room(const struct san_tl *tl)
-{
-	return admit_room_in(any_granted(tl) ? tl->limit_bytes : tl->budget_bytes, tl->budget_used);
-}
-
-/* Bytes that may be granted to *tc*, from the budget and from its path. */
-static uint32_t
-grant_room(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	return budget_room(tl) + san_tl_path_left(tl, &tc->host->paths[true]);
+	return san_tl_admit_room_in(most, tl->budget_used);
 }
 
 uint32_t
-san_tl_admit_pull_part(uint32_t budget_bytes)
+san_tl_admit_grant_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return budget_bytes - RTE_MAX(budget_bytes / 4, 1u);
+	return san_tl_admit_budget_room(tl) + san_tl_path_left(tl, &tc->host->paths[true]);
 }
 
 uint32_t
@@ -97,8 +66,10 @@ san_tl_admit_pull_most(const struct san_tl *tl)
 uint32_t
 san_tl_admit_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return RTE_MIN(admit_room_in(san_tl_admit_pull_part(tl->limit_bytes), tl->pulled_used),
-		       admit_room_in(tl->limit_bytes, tl->budget_used)) +
+	uint32_t pulls = san_tl_admit_pull_part(tl->limit_bytes);
+
+	return RTE_MIN(san_tl_admit_room_in(pulls, tl->pulled_used),
+		       san_tl_admit_room_in(tl->limit_bytes, tl->budget_used)) +
 		san_tl_path_left(tl, &tc->host->paths[false]);
 }
 
@@ -107,7 +78,7 @@ san_tl_admit_waits_for_budget(const struct san_tl *tl)
 {
 	const struct san_tl_conn *puller = TAILQ_FIRST(&tl->want_budget);
 
-	return (tl->nb_admit != 0 && budget_room(tl) < tl->conf.grant_bytes) ||
+	return (tl->nb_admit != 0 && san_tl_admit_budget_room(tl) < tl->conf.grant_bytes) ||
 		(puller != NULL && puller->want_bytes > san_tl_admit_pull_room(tl, puller));
 }
 
@@ -144,7 +115,7 @@ san_tl_admit_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
 {
 	if (bytes == 0)
 		return;
-	SAN_ASSERT(bytes <= (ch->granted ? grant_room(tl, &tl->conns[ch->slot]) :
+	SAN_ASSERT(bytes <= (ch->granted ? san_tl_admit_grant_room(tl, &tl->conns[ch->slot]) :
 					   san_tl_admit_pull_room(tl, &tl->conns[ch->slot])));
 	add_charged(tl, ch, bytes);
 	if (unlikely(ch->granted && !ch->slow && tl->conns[ch->slot].host->slow)) {
@@ -305,12 +276,10 @@ san_tl_admit_expire(struct san_tl *tl, uint64_t now_ns)
 	charge_expire_longest(tl, true, now_ns);
 }
 
-/*
- * ---- choice of the next grant ----
- */
+/* ---- the grant list ---- */
 
-static void
-admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
+void
+san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 {
 	if (tc->in_admit == in)
 		return;
@@ -338,136 +307,5 @@ san_tl_admit_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
 void
 san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	admit_list(tl, tc, san_tl_admit_may_grant(tl, tc));
-}
-
-static uint32_t
-admit_remaining(const struct san_tl_conn *tc)
-{
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
-
-	return r->length - r->granted;
-}
-
-/* The connection of a list of hosts whose turn it is; NULL: none waits. */
-static struct san_tl_conn *
-pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
-{
-	const struct san_tl_host *h = TAILQ_FIRST(line);
-	struct san_tl_conn *tc, *best;
-	uint32_t n = 0;
-
-	if (h == NULL)
-		return NULL;
-	best = TAILQ_FIRST(&h->admit);
-	/* After a miss, hosts take turns: the shortest must not block the others. */
-	if (tl->conf.policy == SAN_GRANT_RR || missed)
-		return best;
-	for (; h != NULL; h = TAILQ_NEXT(h, link)) {
-		TAILQ_FOREACH(tc, &h->admit, admit_link) {
-			if (admit_remaining(tc) < admit_remaining(best))
-				best = tc;
-			if (++n == SRPT_LOOK)
-				return best;
-		}
-	}
-	return best;
-}
-
-static uint32_t
-mtu_of(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	return RTE_MAX(tl->pdl->conns[tc->slot].mtu_max, 1);
-}
-
-/* Longest grant: at least a packet, because less could not be used. */
-static uint32_t
-step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	return RTE_MAX(tl->conf.grant_bytes, mtu_of(tl, tc));
-}
-
-/*
- * Least room that is worth a grant. Budget returns packet by packet. If each part were granted at
- * once, there would be as many grants as data packets. For the same reason a grant leaves either
- * nothing of its request or at least this much. Otherwise the budget would hold hundreds of small
- * remainders, whose headers and probes would be as large as their data.
- */
-static uint32_t
-least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	uint32_t left = admit_remaining(tc);
-	uint32_t piece = RTE_MIN(tl->budget_bytes / 8, step_most(tl, tc) / 2);
-
-	piece = RTE_MIN(piece, GRANT_MIN_BYTES);
-	return left / 2 < piece ? left : piece;
-}
-
-/*
- * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait. They are whole
- * packets, unless they end the transaction.
- */
-static uint32_t
-admit_step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	uint32_t mtu = mtu_of(tl, tc), left = admit_remaining(tc), least = least_room(tl, tc);
-	uint32_t step = RTE_MIN(RTE_MIN(left, step_most(tl, tc)), grant_room(tl, tc));
-	uint32_t most = tl->budget_bytes / 4 + tc->host->paths[true].room;
-
-	if (any_granted(tl) && tl->nb_admit > 1)
-		step = RTE_MIN(step, admit_room_in(most, tc->charged));
-	if (any_granted(tl) && step < least)
-		return 0;
-	if (step < left && least < left)
-		step = RTE_MIN(step, left - least);
-	if (step == left || (!any_granted(tl) && step < mtu))
-		return step;
-	return step - step % mtu;
-}
-
-void
-san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
-{
-	const struct san_tl_host *h;
-	struct san_tl_conn *tc;
-	uint32_t misses = 0;
-	uint32_t step;
-	bool granted;
-
-	while (tl->nb_admit > misses && misses < MISSES_MAX) {
-		tc = NULL;
-		if (unlikely(misses == 0 && tl->slow_used == 0 && !TAILQ_EMPTY(&tl->admit[1])))
-			tc = pick_of(tl, &tl->admit[1], false);
-		if (tc == NULL)
-			tc = pick_of(tl, &tl->admit[0], misses != 0);
-		if (tc == NULL) /* only slow hosts wait, and their one grant is outstanding */
-			break;
-		/*
-		 * There is no room in the budget. Only a long path may have room for another
-		 * connection.
-		 */
-		if (tl->path_room == 0 && any_granted(tl) && budget_room(tl) < least_room(tl, tc))
-			break;
-		step = admit_step_of(tl, tc);
-		/* in both cases the connection goes to the end of the list */
-		admit_list(tl, tc, false);
-		granted = step != 0 && san_tl_solicit_grant_one(tl, tc, step, now_ns);
-		san_tl_admit_update(tl, tc);
-		if (tc->host->in_admit) { /* so does its host */
-			TAILQ_REMOVE(&tl->admit[tc->host->slow], tc->host, link);
-			TAILQ_INSERT_TAIL(&tl->admit[tc->host->slow], tc->host, link);
-		}
-		/* a connection that has left the list waits for a receive: this is not a miss */
-		misses = granted ? 0 : misses + tc->in_admit;
-	}
-	/*
-	 * Waiting connections are woken when an unused grant expires, if not sooner. The timer of
-	 * some connection serves all of them.
-	 */
-	h = TAILQ_FIRST(&tl->admit[0]);
-	if (h == NULL)
-		h = TAILQ_FIRST(&tl->admit[1]);
-	tc = h != NULL ? TAILQ_FIRST(&h->admit) : NULL;
-	if (tc != NULL)
-		san_tl_admit_set_expiry(tl, tc, now_ns);
+	san_tl_admit_list(tl, tc, san_tl_admit_may_grant(tl, tc));
 }

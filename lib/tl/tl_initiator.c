@@ -493,6 +493,40 @@ san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct 
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
+/* ---- grants ---- */
+
+enum san_drop
+san_tl_initiator_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			  uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
+
+	if (t == NULL || t->state == SAN_TXN_DONE || t->state == SAN_TXN_ABORTING) {
+		if (t == NULL && !san_tl_was_issued(tc, p->rsn))
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+		tl->stats.nb_finished_data++;
+		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
+	}
+	if (!t->solicited || t->ssn != p->ssn || !t->req_sent)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
+	if (p->offset > t->req.length)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
+	if (p->status != SAN_ST_OK) {
+		/* Grants are reliable, so this is final; nothing was granted before (RULE-5). */
+		t->status = p->status;
+		san_tl_txn_set(t, SAN_TXN_ABORTING);
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+		san_pdl_rtx_cancel(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
+		san_tl_finish_settle(tl, tc, t);
+		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+	}
+	san_tl_solicit_take_grant(tl, tc, t, p->offset);
+	san_tl_txn_ready(tl, tc, t);
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+}
+
 /* ---- check ---- */
 
 void

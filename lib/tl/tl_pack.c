@@ -115,26 +115,6 @@ san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 	}
 }
 
-void
-san_tl_pack_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	uint32_t i, n = t->nb_packed;
-
-	t->alone = true;
-	t->nb_packed = 0;
-	for (i = 1; i < n; i++) {
-		struct san_tl_txn *next = san_tl_txn_at(tc, t->rsn + i);
-
-		if (next == NULL)
-			continue;
-		next->alone = true;
-		if (tc->peer.ordered || !san_tl_nack_is_live_push(next))
-			continue;
-		san_tl_nack_push_rewind(tl, tc, next);
-		san_tl_txn_ready(tl, tc, next);
-	}
-}
-
 /* ---- target ---- */
 
 /* Fill the scratch record with message *i*, which has *rsn*. */
@@ -254,8 +234,8 @@ pack_conclude(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, enum san_
 	tl->scratch.packed = false;
 }
 
-static enum san_drop
-pack_hold_pkt(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+enum san_drop
+san_tl_pack_hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
@@ -276,21 +256,14 @@ pack_hold_pkt(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uin
 enum san_drop
 san_tl_pack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	uint32_t psn = p->psn;
+	uint32_t psn = san_wire_pkt(m)->w.psn;
 	enum san_drop drop;
 
-	if (p->rsn + p->length - 1 - tc->rx_base >= tc->peer.n_rx)
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
-	if (!san_tl_in_turn(tc, p->rsn))
-		return pack_hold_pkt(tl, c, m, now_ns);
 	drop = pack_execute_pkt(tl, tc, m);
 	san_tl_settle(tl, c, m, drop == SAN_DROP_NONE ? SAN_RX_ACKED : SAN_RX_REFUSED, drop,
 		      now_ns);
 	pack_conclude(tl, tc, psn, drop, now_ns);
-	if (tc->cur != NULL)
-		san_tl_target_run_base(tl, tc, now_ns);
 	return drop;
 }
 

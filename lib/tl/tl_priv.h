@@ -16,13 +16,13 @@
 /* ---- states: tl_state.c has the tables ---- */
 
 /** For each state, a bit for each state that may follow it. */
-extern const uint8_t san_tl_state_txn[], san_tl_state_rxn[];
+extern const uint8_t san_tl_txn_next[], san_tl_txn_next_rxn[];
 
 /** The only place where the state of an initiator's record changes, after its birth as POSTED. */
 static inline void
 san_tl_txn_set(struct san_tl_txn *t, enum san_txn_state to)
 {
-	SAN_ASSERT((san_tl_state_txn[t->state] & 1u << to) != 0);
+	SAN_ASSERT((san_tl_txn_next[t->state] & 1u << to) != 0);
 	t->state = (uint8_t)to;
 }
 
@@ -30,7 +30,7 @@ san_tl_txn_set(struct san_tl_txn *t, enum san_txn_state to)
 static inline void
 san_tl_rxn_set(struct san_tl *tl, struct san_tl_rxn *r, enum san_rxn_state to)
 {
-	SAN_ASSERT((san_tl_state_rxn[r->state] & 1u << to) != 0);
+	SAN_ASSERT((san_tl_txn_next_rxn[r->state] & 1u << to) != 0);
 	tl->stats.nb_refused += to == SAN_RXN_REFUSED;
 	r->state = (uint8_t)to;
 }
@@ -126,7 +126,16 @@ san_tl_in_turn(const struct san_tl_conn *tc, uint32_t rsn)
 /* ---- tl.c ---- */
 
 /** Make the connection's timer fire no later than *at_ns*. */
-void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
+static inline void
+san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+
+	if (at_ns >= c->tl_deadline_ns)
+		return;
+	c->tl_deadline_ns = at_ns;
+	san_pdl_conn_arm(tl->pdl, c);
+}
 
 /* ---- tl_host.c ---- */
 
@@ -369,6 +378,9 @@ void san_tl_initiator_admit(struct san_tl *tl, struct san_pdl_conn *c);
 enum san_drop san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c,
 					    struct rte_mbuf *m, uint64_t now_ns);
 
+enum san_drop san_tl_initiator_rx_grant(struct san_tl *tl, struct san_pdl_conn *c,
+					struct rte_mbuf *m, uint64_t now_ns);
+
 /* ---- tl_finish.c ---- */
 
 /**
@@ -383,12 +395,8 @@ void san_tl_finish_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_
 void san_tl_finish_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status);
 void san_tl_initiator_check(const struct san_tl *tl, const struct san_tl_conn *tc);
 
-/* ---- tl_target.c ---- */
+/* ---- tl_target_order.c ---- */
 
-enum san_drop san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				    uint64_t now_ns);
-enum san_drop san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c,
-				       struct rte_mbuf *m, uint64_t now_ns);
 /** True if *rsn* is finished for the order: below the base, or (unordered) marked. */
 bool san_tl_target_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
 /** Record of an unfinished RSN, or NULL. */
@@ -399,29 +407,42 @@ void san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_
 /** Likewise for *n* RSNs from *rsn* on that have no record, with OK. */
 void san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
 				  uint32_t n);
-/** The base has a new record, or its record a new state: process what is in order. */
-void san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** Retry bases that wait because too many pulls are in progress. */
-void san_tl_pull_wake(struct san_tl *tl, uint64_t now_ns);
-void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
 /** If *status* is an error and the connection ends with errors, execute nothing more (RT-40). */
 void san_tl_target_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status);
 /** Refuse a request for which no record is free: the peer resends it. */
 enum san_drop san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c,
 					    struct rte_mbuf *m, enum san_drop drop,
 					    uint64_t now_ns);
+/** Refuse a packet for lack of a record or of space to hold it: the peer resends it. */
+enum san_drop san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c,
+				       struct rte_mbuf *m, enum san_drop drop, uint64_t now_ns);
+/** The RSN that was answered by RNR is accepted or finished: grants are possible again. */
+void san_tl_target_rnr_over(struct san_tl *tl, struct san_tl_conn *tc);
+
+/* ---- tl_target.c ---- */
+
+enum san_drop san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				    uint64_t now_ns);
+enum san_drop san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c,
+				       struct rte_mbuf *m, uint64_t now_ns);
+/** The base has a new record, or its record a new state: process what is in order. */
+void san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** Retry pulls and atomics that wait for the ULP. */
+void san_tl_target_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** Retry bases that wait because too many pulls are in progress. */
+void san_tl_target_wake_pulls(struct san_tl *tl, uint64_t now_ns);
 
 /* ---- tl_pull.c ---- */
 
+/** The base has just become a pull that waits: withdraw also the packets held behind it. */
+void san_tl_pull_clear_behind(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** True if pushes must be refused now because the base is a pull that waits. */
 bool san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc);
+/** The base waits, or no longer, for a record of a pull. */
+void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
 /** Execute a pull or atomic in its turn: true if executed, so that the base may move. */
 bool san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			 uint64_t now_ns);
-enum san_drop san_tl_pull_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			     uint64_t now_ns);
-/** Retry pulls and atomics that wait for the ULP. */
-void san_tl_pull_retry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_pull_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
 		      struct san_wire_pkt *p);
@@ -429,13 +450,6 @@ void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct r
 void san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
 void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
 		       uint64_t now_ns);
-/** Release every record, CAM entry and held mbuf. */
-void san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc);
-void san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc);
-
-/** Refuse a packet for lack of a record or of space to hold it: the peer resends it. */
-enum san_drop san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c,
-				       struct rte_mbuf *m, enum san_drop drop, uint64_t now_ns);
 
 /* ---- tl_pack.c ---- */
 
@@ -446,12 +460,10 @@ bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_
 		 uint16_t mtu, struct san_pdl_entry *e);
 void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
-/**
- * *t* was refused: from now on it is sent alone, and so are the messages it shared a packet with.
- * On an unordered connection those, which were withdrawn with it, are sent at once.
- */
-void san_tl_pack_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
-/** Process a packed packet of the right round whose first RSN is new. */
+/** Hold a packed packet that arrived ahead of its turn. */
+enum san_drop san_tl_pack_hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			       uint64_t now_ns);
+/** Process a packed packet of the right round, in its turn, whose first RSN is new. */
 enum san_drop san_tl_pack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			     uint64_t now_ns);
 /** The base has reached the packed packet that *r* holds; true if it was accepted. */
@@ -511,11 +523,6 @@ void san_tl_rxn_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
  * (RT-35).
  */
 void san_tl_rxn_end_stale(struct san_tl *tl, uint64_t now_ns);
-/** Act if the base has not moved for too long (RT-35). */
-void san_tl_rxn_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-/** Drop everything held for the connection: the peer resends it. */
-void san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
-			      uint64_t now_ns);
 /** Count one held packet more, or less. */
 void san_tl_rxn_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 void san_tl_rxn_held_leave(struct san_tl *tl, struct san_tl_conn *tc);
@@ -533,10 +540,38 @@ struct rte_mbuf *san_tl_rxn_held_pop(struct san_tl *tl, struct san_tl_conn *tc,
 void san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
 			  enum san_drop reason, uint64_t now_ns);
 
+/** The transaction of *r* ended before the turn of its SSN, if it has one. */
+void san_tl_rxn_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** A receive was posted or returned: a grant that waits for one is reconsidered. */
+void san_tl_rxn_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
+/** The connection ends: forget the SSNs whose transactions finished before their turn. */
+void san_tl_rxn_ssn_end_all(struct san_tl *tl, struct san_tl_conn *tc);
+/** The head of the queue of grants has changed. */
+void san_tl_rxn_update_ssn(struct san_tl_conn *tc);
+void san_tl_rxn_count_ssn(struct san_tl_conn *tc, int change);
+/** Position of the base. It changes with each part of it that arrives. */
+uint32_t san_tl_rxn_base_at(const struct san_tl_conn *tc);
+/** Note where the base is, and when it must have moved. */
+void san_tl_rxn_held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** True if the base has a record that it may give up. */
+bool san_tl_rxn_can_give_up(const struct san_tl_conn *tc);
+
+/* ---- tl_rxn_held.c ---- */
+
+/** Act if the base has not moved for too long (RT-35). */
+void san_tl_rxn_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** Drop everything held for the connection: the peer resends it. */
+void san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
+			      uint64_t now_ns);
+/** Release every record, CAM entry and held mbuf. */
+void san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc);
+
 /* ---- tl_solicit.c ---- */
 
-enum san_drop san_tl_solicit_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				      uint64_t now_ns);
+/** *t* is granted up to *offset*. */
+void san_tl_solicit_take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			       uint32_t offset);
 /** The transaction of *t* ended: its SSN no longer blocks others. */
 void san_tl_solicit_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** True if SSN *ssn* may come now. */
@@ -544,27 +579,46 @@ bool san_tl_solicit_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn);
 /** A request with *ssn* arrived; *r* NULL: its transaction is finished. False: the CAM is full. */
 bool san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 			     struct san_tl_rxn *r);
-/** The connection ends: forget the SSNs whose transactions finished before their turn. */
-void san_tl_solicit_ssn_end_all(struct san_tl *tl, struct san_tl_conn *tc);
-/** The transaction ended before the turn of its SSN. */
-void san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
 bool san_tl_solicit_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step,
 			      uint64_t now_ns);
 /** Nothing was or will be granted: send a grant with *status* (RULE-5). */
 void san_tl_solicit_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 				 uint8_t status);
-/** A receive was posted or returned: a grant that waits for one is reconsidered. */
-void san_tl_solicit_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
 /** Act if the wait for a receive has lasted too long. */
 void san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-bool san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
-			       uint64_t now_ns);
+bool san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
 
 /* ---- tl_admit.c ---- */
 
+/** True if something is granted that is neither placed nor expired. */
+static inline bool
+san_tl_admit_any_granted(const struct san_tl *tl)
+{
+	return tl->budget_used != tl->pulled_used;
+}
+
+/** Part of *bytes* that is not in use. */
+static inline uint32_t
+san_tl_admit_room_in(uint32_t bytes, uint32_t used)
+{
+	return bytes > used ? bytes - used : 0;
+}
+
 /** Part of a budget that may be used by pulls. */
-uint32_t san_tl_admit_pull_part(uint32_t budget_bytes);
+static inline uint32_t
+san_tl_admit_pull_part(uint32_t budget_bytes)
+{
+	return budget_bytes - RTE_MAX(budget_bytes / 4, 1u);
+}
+
+/**
+ * Bytes of the budget that may be granted. While other lcores are short of budget, limit_bytes is
+ * below budget_bytes. Only a first grant, with none outstanding, may exceed it.
+ */
+uint32_t san_tl_admit_budget_room(const struct san_tl *tl);
+/** Bytes that may be granted to *tc*, from the budget and from its path. */
+uint32_t san_tl_admit_grant_room(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** Bytes that may be pulled: at most; and now, over *tc*. */
 uint32_t san_tl_admit_pull_most(const struct san_tl *tl);
 uint32_t san_tl_admit_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc);
@@ -586,6 +640,11 @@ void san_tl_admit_set_expiry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t
 bool san_tl_admit_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** That may have changed: the connection joins or leaves the grant list. */
 void san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc);
+/** The connection joins the grant list at its end, or leaves it. */
+void san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in);
+
+/* ---- tl_admit_run.c ---- */
+
 /** Grant while budget lasts. */
 void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
 
@@ -597,10 +656,6 @@ void san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, 
 /** Refuse a request for lack of a record. */
 void san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn,
 			 uint32_t rsn);
-enum san_drop san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			     uint64_t now_ns);
-enum san_drop san_tl_nack_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-				    uint64_t now_ns);
 /** True if it was sent before the initiator knew of our last RNR (RULE-4). */
 bool san_tl_nack_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
 /** Refuse such a packet with the same NACK again. */
@@ -642,6 +697,12 @@ void san_tl_nack_refused_pass(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_nack_refused_forget(struct san_tl *tl, struct san_tl_conn *tc);
 /** Status of a finished RSN: OK, or the error with which its packets are refused. */
 uint8_t san_tl_nack_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
+/* ---- tl_nack_rx.c ---- */
+
+enum san_drop san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			     uint64_t now_ns);
+enum san_drop san_tl_nack_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				    uint64_t now_ns);
 /** True for a push that is neither given up nor finished. */
 bool san_tl_nack_is_live_push(const struct san_tl_txn *t);
 /** Send the push again from the first byte; or give it up, if it is unwanted. */

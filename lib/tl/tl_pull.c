@@ -30,9 +30,8 @@ san_tl_pull_is_before(const struct san_tl *tl, const struct san_tl_conn *tc)
 		r->queue != SAN_RXN_QUEUE_RETRY; /* that queue waits for the ULP, with a limit */
 }
 
-/* The base has just become such a pull: withdraw also the packets held behind it. */
-static void
-clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+void
+san_tl_pull_clear_behind(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	const struct san_tl_rxn *r;
 
@@ -55,7 +54,7 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_rxn_can_pull(tl, tc))) {
 		san_tl_pull_wait(tl, tc, true);
 		if (tc->peer.ordered)
-			clear_behind_pull(tl, tc, now_ns);
+			san_tl_pull_clear_behind(tl, tc, now_ns);
 		return false;
 	}
 	if (r->since_ns == 0)
@@ -89,71 +88,6 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 	san_tl_target_rsn_finish(tl, tc, r->rsn, SAN_ST_OK);
 	san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 	return true;
-}
-
-void
-san_tl_pull_retry(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
-{
-	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
-
-	if (last == NULL)
-		return;
-	if (now_ns < tc->retry_ns) {
-		san_tl_deadline(tl, tc, tc->retry_ns);
-		return;
-	}
-	do {
-		r = TAILQ_FIRST(&tc->retry);
-		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		san_tl_pull_execute(tl, tc, r, now_ns);
-	} while (r != last);
-	san_tl_target_run_base(tl, tc, now_ns);
-}
-
-static void
-set_pull(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
-{
-	rte_be64_t copy[2] = {0, 0};
-	const void *args;
-
-	r->key = p->key;
-	r->addr = p->addr;
-	if (p->op == SAN_OP_PULL_REQ) {
-		r->type = SAN_TL_PULL;
-		r->length = p->length;
-		return;
-	}
-	r->type = SAN_TL_ATOMIC;
-	r->op = p->status;
-	args = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), copy);
-	if (args != NULL)
-		memcpy(copy, args, sizeof(copy));
-	r->operand = rte_be_to_cpu_64(copy[0]);
-	r->swap = rte_be_to_cpu_64(copy[1]);
-}
-
-enum san_drop
-san_tl_pull_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_rxn *r = NULL;
-
-	/* A peer that acknowledges nothing must not use up the records of others. */
-	if (tc->nb_rxns < 2 * tc->peer.n_rx)
-		r = san_tl_rxn_new(tl, tc, p->rsn, false);
-	if (r == NULL) {
-		if (tc->peer.ordered && p->rsn == tc->rx_base) {
-			san_tl_odd_put(tl, tc, SAN_ODD_HEAD, true);
-			clear_behind_pull(tl, tc, now_ns);
-		}
-		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
-	}
-	set_pull(r, m, p);
-	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
-		san_tl_pull_execute(tl, tc, r, now_ns);
-	san_tl_target_run_base(tl, tc, now_ns);
-	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
 /*
@@ -241,42 +175,6 @@ san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait)
 		TAILQ_INSERT_TAIL(&tl->pull_wait, tc, pull_link);
 	else
 		TAILQ_REMOVE(&tl->pull_wait, tc, pull_link);
-}
-
-/* True if a pull of any connection may be executed. */
-static bool
-tl_pull_has_room(const struct san_tl *tl)
-{
-	return tl->nb_pullers < tl->conf.max_wide || tl->free_rxns.nb > san_tl_rxn_nb_claims(tl);
-}
-
-void
-san_tl_pull_wake(struct san_tl *tl, uint64_t now_ns)
-{
-	struct san_tl_conns line = TAILQ_HEAD_INITIALIZER(line);
-	struct san_tl_conns again = TAILQ_HEAD_INITIALIZER(again);
-	struct san_tl_conn *tc, *next;
-
-	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
-		return;
-	/*
-	 * The list is emptied first, so that the connection being called is not queued behind the
-	 * others.
-	 */
-	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
-	for (tc = TAILQ_FIRST(&line); tc != NULL && tl_pull_has_room(tl); tc = next) {
-		next = TAILQ_NEXT(tc, pull_link);
-		/* A connection that waits for its own pulls does not block others. */
-		if (!san_tl_rxn_can_pull(tl, tc))
-			continue;
-		TAILQ_REMOVE(&line, tc, pull_link);
-		tc->in_pull_wait = false;
-		san_tl_target_run_base(tl, tc, now_ns);
-		/* If it must wait again, it is queued behind all others. */
-		TAILQ_CONCAT(&again, &tl->pull_wait, pull_link);
-	}
-	TAILQ_CONCAT(&tl->pull_wait, &line, pull_link);
-	TAILQ_CONCAT(&tl->pull_wait, &again, pull_link);
 }
 
 void

@@ -177,7 +177,7 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	if (r == &tl->scratch)
 		return;
 	SAN_ASSERT(r->held_head == NULL && tc->cur != r && !r->in_cam);
-	san_tl_solicit_ssn_leave(tl, tc, r);
+	san_tl_rxn_ssn_leave(tl, tc, r);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);
 	san_tl_admit_charge_release(tl, &r->charge);
@@ -201,7 +201,7 @@ san_tl_rxn_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 		san_tl_ulp_push_abort(tl->conf.ulp, r);
 	r->begun = false;
 	/* also if the push did not begin: push_req() has released the reserved receive */
-	san_tl_solicit_grant_wake(tl, tc);
+	san_tl_rxn_grant_wake(tl, tc);
 }
 
 void
@@ -211,7 +211,7 @@ san_tl_rxn_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 		return;
 	san_tl_ulp_unreserve(tl->conf.ulp, tc->slot);
 	r->reserved = false;
-	san_tl_solicit_grant_wake(tl, tc);
+	san_tl_rxn_grant_wake(tl, tc);
 }
 
 /* ---- queues ---- */
@@ -257,6 +257,66 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 	}
 }
 
+/* ---- the place of its SSN ---- */
+
+/* Lowest SSN not fully granted: the head of the queue, or the next SSN to join it. */
+void
+san_tl_rxn_update_ssn(struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+
+	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
+}
+
+void
+san_tl_rxn_count_ssn(struct san_tl_conn *tc, int change)
+{
+	tc->nb_solicit = (uint16_t)(tc->nb_solicit + change);
+	tc->host->nb_solicit += (uint32_t)change;
+}
+
+void
+san_tl_rxn_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
+	int rc;
+
+	if (r->in_cam_ssn) {
+		/*
+		 * The SSN still takes its turn. Removing the entry leaves room for the new one.
+		 */
+		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
+		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, &tl->scratch);
+		SAN_VERIFY(rc == 0);
+		r->in_cam_ssn = false;
+	} else if (r->queue == SAN_RXN_QUEUE_GRANT) {
+		if (TAILQ_FIRST(&tc->grants) == r)
+			tc->grant_wait = false;
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		san_tl_admit_update(tl, tc);
+		san_tl_rxn_update_ssn(tc);
+	}
+}
+
+void
+san_tl_rxn_ssn_end_all(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	uint32_t ssn, cid = san_tl_pdl_conn(tl, tc)->cid;
+
+	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
+		if (san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, ssn) != NULL)
+			san_tl_rxn_count_ssn(tc, -1);
+}
+
+void
+san_tl_rxn_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (!tc->grant_wait)
+		return;
+	tc->grant_wait = false;
+	san_tl_admit_update(tl, tc);
+}
+
 /* ---- held packets ---- */
 
 bool
@@ -280,24 +340,24 @@ count_held(struct san_tl *tl, struct san_tl_conn *tc, int nb)
 }
 
 /* Position of the base. It changes with each part of it that arrives. */
-static uint32_t
-base_at(const struct san_tl_conn *tc)
+uint32_t
+san_tl_rxn_base_at(const struct san_tl_conn *tc)
 {
 	return tc->rx_base + (tc->cur != NULL ? tc->cur->arrived : 0);
 }
 
-static void
-held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+void
+san_tl_rxn_held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	tc->held_at = base_at(tc);
+	tc->held_at = san_tl_rxn_base_at(tc);
 	tc->held_scarce = (uint16_t)tl->nb_scarce;
 	tc->held_ns = now_ns + HELD_NS;
 	san_tl_deadline(tl, tc, tc->held_ns);
 }
 
 /* True if the base has a record that it may give up. */
-static bool
-can_give_up(const struct san_tl_conn *tc)
+bool
+san_tl_rxn_can_give_up(const struct san_tl_conn *tc)
 {
 	const struct san_tl_rxn *r = tc->cur;
 
@@ -322,7 +382,7 @@ rxn_progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
 	    (cur->type != SAN_TL_PUSH || cur->state == SAN_RXN_REFUSED ||
 	     (cur->solicited && cur->granted == cur->arrived)))
 		return r->holder.mark + 1;
-	return base_at(tc) + tc->nb_waits;
+	return san_tl_rxn_base_at(tc) + tc->nb_waits;
 }
 
 void
@@ -343,35 +403,15 @@ san_tl_rxn_end_stale(struct san_tl *tl, uint64_t now_ns)
 void
 san_tl_rxn_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	if (now_ns >= tc->held_ns && can_give_up(tc))
-		held_watch(tl, tc, now_ns);
-}
-
-void
-san_tl_rxn_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
-{
-	bool scarce = tc->held_scarce != (uint16_t)tl->nb_scarce;
-
-	if (now_ns < tc->held_ns) {
-		san_tl_deadline(tl, tc, tc->held_ns);
-		return;
-	}
-	if (tc->held_at == base_at(tc)) {
-		san_tl_rxn_held_drop_all(tl, tc, SAN_DROP_HELD, now_ns);
-		if (scarce && can_give_up(tc))
-			san_tl_nack_base_give_up(tl, tc, now_ns);
-	} else if (tc->nb_held != 0) {
-		san_tl_piece_drop(tl, tc, false, SAN_DROP_HELD);
-		held_watch(tl, tc, now_ns);
-	}
-	san_tl_rxn_base_watch(tl, tc, now_ns);
+	if (now_ns >= tc->held_ns && san_tl_rxn_can_give_up(tc))
+		san_tl_rxn_held_watch(tl, tc, now_ns);
 }
 
 void
 san_tl_rxn_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	if (tc->nb_held == 0)
-		held_watch(tl, tc, now_ns);
+		san_tl_rxn_held_watch(tl, tc, now_ns);
 	count_held(tl, tc, 1);
 }
 
@@ -423,29 +463,6 @@ san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 	}
 }
 
-void
-san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
-			 uint64_t now_ns)
-{
-	struct san_tl_rxn *r, *next;
-	uint32_t rsn;
-
-	san_tl_piece_drop(tl, tc, true, reason);
-	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
-		next = TAILQ_NEXT(r, all_link);
-		if (r->held_head != NULL && r == tc->cur) {
-			/* drop only LAST: the rest of the base is placed and acknowledged */
-			san_tl_rxn_held_drop(tl, tc, r, false, reason, now_ns);
-			r->seen_last = false;
-			r->arrived = r->received;
-		} else if (r->held_head != NULL) {
-			san_tl_nack_push_reset(tl, tc, r, reason, now_ns);
-		}
-	}
-	for (rsn = tc->rsn_base; tc->nb_held != 0 && rsn != tc->rsn_next; rsn++)
-		san_tl_rxn_pull_last_drop(tl, tc, san_tl_txn_at(tc, rsn), reason);
-}
-
 /* ---- the last packet of a pull of ours (RT-39) ---- */
 
 void
@@ -478,105 +495,4 @@ san_tl_rxn_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_
 	san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), san_wire_pkt(m)->w.psn);
 	tl->drops[reason]++;
 	san_tl_death_add(tl->death, m);
-}
-
-/*
- * ---- close and check ----
- */
-
-void
-san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	struct san_tl_rxn *r;
-
-	san_tl_piece_drop(tl, tc, true, SAN_DROP_STATE);
-	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
-		san_tl_rxn_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
-		san_tl_rxn_push_undo(tl, tc, r);
-		if (r->state == SAN_RXN_PULLING)
-			san_tl_rxn_set_pulling(tl, tc, -1);
-		san_tl_rxn_detach(tl, tc, r);
-		san_tl_rxn_free(tl, tc, r);
-	}
-	san_tl_solicit_ssn_end_all(tl, tc);
-	san_tl_pull_wait(tl, tc, false);
-	SAN_VERIFY(!tc->in_admit);
-}
-
-/* Bytes that are granted and may still arrive, for the first time or again. */
-static uint32_t
-rxn_due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
-{
-	if (r->state != SAN_RXN_AHEAD && r->state != SAN_RXN_ACTIVE)
-		return 0;
-	return r->granted - (r->solicited && san_tl_in_turn(tc, r->rsn) ? r->received : 0);
-}
-
-static void
-check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_rxn *r)
-{
-	bool ahead = san_seq_gt(r->rsn, tc->rx_base);
-
-	SAN_VERIFY(r->state != SAN_RXN_FREE && r->slot == tc->slot);
-	SAN_VERIFY(r->received <= r->arrived && r->arrived <= r->length);
-	SAN_VERIFY(r->granted <= r->length && (!r->solicited || r->arrived <= r->granted));
-	/* RT-13: all that is granted and not placed in its turn is counted. */
-	SAN_VERIFY(r->charge.charged + r->charge.expired == rxn_due_of(tc, r));
-	if (r->state == SAN_RXN_PULLING) {
-		SAN_VERIFY(!r->in_cam && tc->cur != r);
-		SAN_VERIFY(r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL);
-		return;
-	}
-	/* Anything unfinished is found by its RSN. */
-	SAN_VERIFY(ahead ? r->in_cam : tc->cur == r);
-	SAN_VERIFY(!ahead || r->rsn - tc->rx_base < tc->peer.n_rx);
-	/* Only LAST of the base is held, and nothing on an unordered connection. */
-	SAN_VERIFY(r->held_head == NULL || tc->peer.ordered);
-	SAN_VERIFY(r->held_head == NULL || ahead ||
-		   (r->held_head == r->held_tail &&
-		    (san_wire_pkt(r->held_head)->w.flags & SAN_F_LAST) != 0));
-	SAN_VERIFY(r->held_head == NULL || tl->nb_held != 0);
-	SAN_VERIFY(r->queue != SAN_RXN_QUEUE_GRANT || r->granted < r->length);
-}
-
-void
-san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	uint32_t nb = 0, nb_ahead = 0, nb_pulling = 0, charged = 0;
-	uint32_t nb_held = san_tl_piece_nb(tc);
-	const struct san_tl_rxn *r;
-	const struct san_tl_txn *t;
-	struct rte_mbuf *m;
-	uint32_t rsn, odd;
-
-	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
-		t = san_tl_txn_at(tc, rsn);
-		nb_held += t != NULL && san_tl_pull_last(tl, t) != NULL;
-	}
-	TAILQ_FOREACH(r, &tc->rxns, all_link) {
-		check_record(tl, tc, r);
-		for (m = r->held_head; m != NULL; m = san_wire_pkt(m)->next)
-			nb_held++;
-		nb++;
-		nb_ahead += r->in_cam;
-		nb_pulling += r->state == SAN_RXN_PULLING;
-		charged += r->charge.charged;
-	}
-	SAN_VERIFY(nb == tc->nb_rxns && nb_ahead == tc->nb_ahead && nb_pulling == tc->nb_pulling);
-	SAN_VERIFY(nb_held == tc->nb_held &&
-		   nb_held <= tl->conf.max_held_conn + SAN_TL_PIECES_MAX);
-	SAN_VERIFY(charged == tc->charged);
-	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
-	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));
-	odd = tl->pdl->conns[tc->slot].odd;
-	SAN_VERIFY((odd & SAN_ODD_BASE) == (tc->cur != NULL ? SAN_ODD_BASE : 0));
-	SAN_VERIFY((odd & SAN_ODD_AHEAD) == (tc->nb_ahead != 0 ? SAN_ODD_AHEAD : 0));
-	SAN_VERIFY(!(odd & SAN_ODD_HEAD) || (tc->peer.ordered && tc->cur == NULL));
-	SAN_VERIFY(!(odd & SAN_ODD_FAILED) || tc->peer.ends);
-	SAN_VERIFY(!(odd & SAN_ODD_RNR) ||
-		   (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
-	SAN_VERIFY(tc->in_admit == san_tl_admit_may_grant(tl, tc));
-	r = TAILQ_FIRST(&tc->grants);
-	if (tc->peer.ordered)
-		SAN_VERIFY(tc->rx_ssn == (r != NULL ? r->ssn : tc->ssn_queued));
 }

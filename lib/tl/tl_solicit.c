@@ -5,7 +5,7 @@
  *
  * Target: on an ordered connection a request joins the grant queue when its SSN is next. A request
  * ahead of that waits in the CAM. On an unordered connection a request joins on arrival. The head
- * of the queue is granted in steps (tl_admit.c). rx_ssn advances when the head is fully granted.
+ * of the queue is granted in steps (tl_admit_run.c). rx_ssn advances when it is fully granted.
  *
  * Initiator: a grant names RSN and SSN. Its offset is cumulative, and the transaction keeps the
  * highest. san_tl_initiator_next_push() sends the data in RSN order. The base SSN, and the CAM for
@@ -77,8 +77,9 @@ san_tl_solicit_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_
  * data behind it would wait there, and the base may wait for this data (RT-26). If the CAM is full,
  * only the transaction records the grant.
  */
-static void
-take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t offset)
+void
+san_tl_solicit_take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			  uint32_t offset)
 {
 	t->granted = RTE_MAX(t->granted, offset);
 	if (!tc->peer.ordered || san_seq_lt(t->ssn, tc->ssn_base))
@@ -93,41 +94,6 @@ take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 		tc->nb_cam_grant += t->in_cam;
 		tc->nb_ssn_lost += t->ssn_lost;
 	}
-}
-
-enum san_drop
-san_tl_solicit_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
-
-	if (t == NULL || t->state == SAN_TXN_DONE || t->state == SAN_TXN_ABORTING) {
-		if (t == NULL && !san_tl_was_issued(tc, p->rsn))
-			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
-		tl->stats.nb_finished_data++;
-		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
-	}
-	if (!t->solicited || t->ssn != p->ssn || !t->req_sent)
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
-	if (p->offset > t->req.length)
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	if (p->status != SAN_ST_OK) {
-		/*
-		 * Grants are reliable, so this is final; nothing was granted before
-		 * (RULE-5).
-		 */
-		t->status = p->status;
-		san_tl_txn_set(t, SAN_TXN_ABORTING);
-		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
-		san_pdl_rtx_cancel(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
-		san_tl_finish_settle(tl, tc, t);
-		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
-	}
-	take_grant(tl, tc, t, p->offset);
-	san_tl_txn_ready(tl, tc, t);
-	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
 /* ---- target: order of requests ---- */
@@ -146,22 +112,6 @@ join_queue(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_GRANT);
 	san_tl_admit_update(tl, tc);
-}
-
-/* Lowest SSN not fully granted: the head of the queue, or the next SSN to join it. */
-static void
-update_rx_ssn(struct san_tl_conn *tc)
-{
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
-
-	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
-}
-
-static void
-ssn_count(struct san_tl_conn *tc, int change)
-{
-	tc->nb_solicit = (uint16_t)(tc->nb_solicit + change);
-	tc->host->nb_solicit += (uint32_t)change;
 }
 
 /*
@@ -194,7 +144,7 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 		if (!has_cam_share(tl, tc) ||
 		    san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, ssn, value) != 0)
 			return false;
-		ssn_count(tc, 1);
+		san_tl_rxn_count_ssn(tc, 1);
 		if (r != NULL)
 			r->in_cam_ssn = true;
 		return true;
@@ -210,43 +160,10 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 		if (tc->nb_solicit != 0)
 			value = san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, tc->ssn_queued);
 		if (value != NULL)
-			ssn_count(tc, -1);
+			san_tl_rxn_count_ssn(tc, -1);
 	}
-	update_rx_ssn(tc);
+	san_tl_rxn_update_ssn(tc);
 	return true;
-}
-
-void
-san_tl_solicit_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
-{
-	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
-	int rc;
-
-	if (r->in_cam_ssn) {
-		/*
-		 * The SSN still takes its turn. Removing the entry leaves room for the new one.
-		 */
-		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
-		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, &tl->scratch);
-		SAN_VERIFY(rc == 0);
-		r->in_cam_ssn = false;
-	} else if (r->queue == SAN_RXN_QUEUE_GRANT) {
-		if (TAILQ_FIRST(&tc->grants) == r)
-			tc->grant_wait = false;
-		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		san_tl_admit_update(tl, tc);
-		update_rx_ssn(tc);
-	}
-}
-
-void
-san_tl_solicit_ssn_end_all(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	uint32_t ssn, cid = san_tl_pdl_conn(tl, tc)->cid;
-
-	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
-		if (san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, ssn) != NULL)
-			ssn_count(tc, -1);
 }
 
 /* ---- target: grants ---- */
@@ -283,7 +200,7 @@ san_tl_solicit_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ste
 	san_tl_rxn_out(tl, tc, r, true);
 	if (r->granted == r->length) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		update_rx_ssn(tc);
+		san_tl_rxn_update_ssn(tc);
 	}
 	return true;
 }
@@ -294,17 +211,8 @@ san_tl_solicit_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct sa
 {
 	san_tl_rxn_set(tl, r, SAN_RXN_REFUSED);
 	r->status = status;
-	san_tl_solicit_ssn_leave(tl, tc, r);
+	san_tl_rxn_ssn_leave(tl, tc, r);
 	san_tl_rxn_out(tl, tc, r, true);
-}
-
-void
-san_tl_solicit_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	if (!tc->grant_wait)
-		return;
-	tc->grant_wait = false;
-	san_tl_admit_update(tl, tc);
 }
 
 void
@@ -334,8 +242,7 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 }
 
 bool
-san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
-			  uint64_t now_ns)
+san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
 {
 	struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
 
@@ -354,8 +261,6 @@ san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 		san_tl_target_rsn_finish(tl, tc, e->rsn, SAN_ST_OK);
-	} else if (tc->cur == r) {
-		san_tl_target_run_base(tl, tc, now_ns);
 	}
 	return true;
 }

@@ -29,107 +29,6 @@ enum put {
 	PUT_HOLD,       /**< ahead of its turn: retry when it is the base */
 };
 
-/* ---- order ---- */
-
-static inline bool
-fin_test(const struct san_tl_conn *tc, uint32_t rsn)
-{
-	return (tc->memo->fin[SAN_TL_SLOT(rsn) / 64] >> (rsn & 63)) & 1;
-}
-
-bool
-san_tl_target_is_finished(const struct san_tl_conn *tc, uint32_t rsn)
-{
-	if (san_seq_lt(rsn, tc->rx_base))
-		return true;
-	return !tc->peer.ordered && rsn - tc->rx_base < SAN_TL_N_MAX && fin_test(tc, rsn);
-}
-
-struct san_tl_rxn *
-san_tl_target_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
-{
-	if (rsn == tc->rx_base)
-		return tc->cur;
-	if (tc->nb_ahead == 0)
-		return NULL;
-	return san_tl_reorder_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
-}
-
-/* The RSN that was answered by RNR is now accepted or finished: grants are possible again. */
-static void
-rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	san_tl_odd_put(tl, tc, SAN_ODD_RNR, false);
-	san_tl_admit_update(tl, tc);
-}
-
-/* The base is finished: move to the next RSN. */
-static void
-base_next(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
-	struct san_tl_rxn *r = NULL;
-
-	SAN_ASSERT(tc->cur == NULL);
-	tc->rx_base++;
-	san_pdl_odd_put(&c->odd, SAN_ODD_HEAD, false);
-	c->cmpl_out = tc->rx_base;
-	if (tc->nb_ahead != 0)
-		r = san_tl_reorder_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
-	if (r != NULL) {
-		san_tl_rxn_set_ahead(tl, tc, r, false);
-		san_tl_rxn_set_cur(tl, tc, r);
-		/* Relaxed: these bytes were placed ahead of their turn. */
-		if (tc->peer.ordered && r->solicited)
-			san_tl_admit_charge_done(tl, &r->charge, r->received);
-	}
-	if (unlikely(c->odd & SAN_ODD_RNR))
-		rnr_over(tl, tc);
-}
-
-void
-san_tl_target_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status)
-{
-	if (status != SAN_ST_OK && tc->peer.ends)
-		san_tl_odd_put(tl, tc, SAN_ODD_FAILED, true);
-}
-
-void
-san_tl_target_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
-{
-	tl->stats.nb_served++;
-	san_tl_target_fail_if_ends(tl, tc, code);
-	if (unlikely(tc->refused != NULL)) {
-		san_tl_nack_refused_set(tc, rsn, code);
-		san_tl_nack_refused_pass(tl, tc);
-	}
-	if (tc->peer.ordered) {
-		SAN_ASSERT(rsn == tc->rx_base);
-		base_next(tl, tc);
-		return;
-	}
-	tc->memo->round[SAN_TL_SLOT(rsn)] = 0;
-	tc->memo->fin[SAN_TL_SLOT(rsn) / 64] |= 1ULL << (rsn & 63);
-	while (fin_test(tc, tc->rx_base)) {
-		tc->memo->fin[SAN_TL_SLOT(tc->rx_base) / 64] &= ~(1ULL << (tc->rx_base & 63));
-		base_next(tl, tc);
-	}
-}
-
-void
-san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
-{
-	/* RSNs that were refused have no record: the base passes them at once */
-	if (likely(tc->peer.ordered && tc->refused == NULL)) {
-		tc->rx_base += n - 1;
-		tl->stats.nb_served += n - 1;
-		rsn += n - 1;
-		n = 1;
-	}
-	for (; n > 0; n--)
-		san_tl_target_rsn_finish(tl, tc, rsn++, SAN_ST_OK);
-}
-
 /* ---- one packet of push data ---- */
 
 /*
@@ -181,7 +80,7 @@ target_begin_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *
 	r->begun = true;
 	san_tl_rxn_set(tl, r, SAN_RXN_ACTIVE);
 	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_RNR)) && san_tl_in_turn(tc, r->rsn))
-		rnr_over(tl, tc);
+		san_tl_target_rnr_over(tl, tc);
 	return PUT_PLACED;
 }
 
@@ -267,7 +166,7 @@ drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 			san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
 		r->has_last = false;
 		san_tl_rxn_held_drop(tl, tc, r, false, SAN_DROP_ABORTED, now_ns);
-		san_tl_solicit_ssn_leave(tl, tc, r);
+		san_tl_rxn_ssn_leave(tl, tc, r);
 		san_tl_rxn_out(tl, tc, r, false);
 		san_tl_admit_charge_release(tl, &r->charge);
 	}
@@ -372,17 +271,6 @@ target_rxn_matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 	if (r->solicited) /* each byte once: the budget must get back only what was charged */
 		return p->offset + len <= r->granted && len <= r->granted - r->arrived;
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
-}
-
-enum san_drop
-san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			 enum san_drop drop, uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-
-	tl->stats.nb_red++;
-	san_tl_nack_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
-	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
 /*
@@ -493,10 +381,16 @@ san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RNR, now_ns);
 	}
 	r = san_tl_target_rxn_find(tl, tc, p->rsn);
-	if (p->op == SAN_OP_PUSH_PACKED)
-		return r == NULL ?
-			san_tl_pack_rx(tl, c, m, now_ns) :
-			san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+	if (p->op == SAN_OP_PUSH_PACKED) {
+		if (r != NULL || p->rsn + p->length - 1 - tc->rx_base >= tc->peer.n_rx)
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+		if (!san_tl_in_turn(tc, p->rsn))
+			return san_tl_pack_hold(tl, c, m, now_ns);
+		drop = san_tl_pack_rx(tl, c, m, now_ns);
+		if (tc->cur != NULL)
+			san_tl_target_run_base(tl, tc, now_ns);
+		return drop;
+	}
 	if (r == NULL) {
 		r = record_for(tl, tc, p, &drop);
 		if (r == NULL)
@@ -624,17 +518,6 @@ san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_n
 
 /* ---- requests from the network ---- */
 
-enum san_drop
-san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			      enum san_drop drop, uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-
-	tl->stats.nb_red++;
-	san_tl_nack_request(tl, &tl->conns[c->slot], p->psn, p->rsn);
-	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
-}
-
 /* Accept the request of a finished transaction: its SSN must be counted. */
 static enum san_drop
 request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
@@ -691,6 +574,52 @@ target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
+static void
+set_pull(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	rte_be64_t copy[2] = {0, 0};
+	const void *args;
+
+	r->key = p->key;
+	r->addr = p->addr;
+	if (p->op == SAN_OP_PULL_REQ) {
+		r->type = SAN_TL_PULL;
+		r->length = p->length;
+		return;
+	}
+	r->type = SAN_TL_ATOMIC;
+	r->op = p->status;
+	args = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), copy);
+	if (args != NULL)
+		memcpy(copy, args, sizeof(copy));
+	r->operand = rte_be_to_cpu_64(copy[0]);
+	r->swap = rte_be_to_cpu_64(copy[1]);
+}
+
+static enum san_drop
+target_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r = NULL;
+
+	/* A peer that acknowledges nothing must not use up the records of others. */
+	if (tc->nb_rxns < 2 * tc->peer.n_rx)
+		r = san_tl_rxn_new(tl, tc, p->rsn, false);
+	if (r == NULL) {
+		if (tc->peer.ordered && p->rsn == tc->rx_base) {
+			san_tl_odd_put(tl, tc, SAN_ODD_HEAD, true);
+			san_tl_pull_clear_behind(tl, tc, now_ns);
+		}
+		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+	}
+	set_pull(r, m, p);
+	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
+		san_tl_pull_execute(tl, tc, r, now_ns);
+	san_tl_target_run_base(tl, tc, now_ns);
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+}
+
 enum san_drop
 san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			 uint64_t now_ns)
@@ -710,5 +639,62 @@ san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_m
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (p->op == SAN_OP_PUSH_SLCTD_REQ)
 		return target_rx_solicit(tl, c, m, now_ns);
-	return san_tl_pull_rx(tl, c, m, now_ns);
+	return target_rx_pull(tl, c, m, now_ns);
+}
+
+/* ---- pulls that waited ---- */
+
+void
+san_tl_target_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
+
+	if (last == NULL)
+		return;
+	if (now_ns < tc->retry_ns) {
+		san_tl_deadline(tl, tc, tc->retry_ns);
+		return;
+	}
+	do {
+		r = TAILQ_FIRST(&tc->retry);
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		san_tl_pull_execute(tl, tc, r, now_ns);
+	} while (r != last);
+	san_tl_target_run_base(tl, tc, now_ns);
+}
+
+/* True if a pull of any connection may be executed. */
+static bool
+target_has_room(const struct san_tl *tl)
+{
+	return tl->nb_pullers < tl->conf.max_wide || tl->free_rxns.nb > san_tl_rxn_nb_claims(tl);
+}
+
+void
+san_tl_target_wake_pulls(struct san_tl *tl, uint64_t now_ns)
+{
+	struct san_tl_conns line = TAILQ_HEAD_INITIALIZER(line);
+	struct san_tl_conns again = TAILQ_HEAD_INITIALIZER(again);
+	struct san_tl_conn *tc, *next;
+
+	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
+		return;
+	/*
+	 * The list is emptied first, so that the connection being called is not queued behind the
+	 * others.
+	 */
+	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
+	for (tc = TAILQ_FIRST(&line); tc != NULL && target_has_room(tl); tc = next) {
+		next = TAILQ_NEXT(tc, pull_link);
+		/* A connection that waits for its own pulls does not block others. */
+		if (!san_tl_rxn_can_pull(tl, tc))
+			continue;
+		TAILQ_REMOVE(&line, tc, pull_link);
+		tc->in_pull_wait = false;
+		san_tl_target_run_base(tl, tc, now_ns);
+		/* If it must wait again, it is queued behind all others. */
+		TAILQ_CONCAT(&again, &tl->pull_wait, pull_link);
+	}
+	TAILQ_CONCAT(&tl->pull_wait, &line, pull_link);
+	TAILQ_CONCAT(&tl->pull_wait, &again, pull_link);
 }

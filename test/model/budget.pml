@@ -8,12 +8,12 @@
  * What mirrors what
  *
  *   pull_room(), any_granted()    tl_admit.c: same names
- *   may_grant()   tl_admit.c: san_tl_admit_may_grant(), admit_step_of(), san_tl_admit_run()
+ *   may_grant()   tl_admit.c: san_tl_admit_may_grant(); tl_admit_run.c: admit_step_of(), san_tl_admit_run()
  *   issue         tl_initiator.c: san_tl_initiator_submit(); tl_want.c: want_reason_of()
  *   grant         tl_solicit.c: san_tl_solicit_grant_one(): the lowest push that wants one
  *   arrive        tl_target.c: san_tl_target_rx_push(); tl_initiator.c: data in the order of RSNs
  *   held          tl_target.c: put_or_hold(): there, but charged until it is in its turn
- *   in_turn       tl_target.c: base_next(), target_replay_held()
+ *   in_turn       tl_target_order.c: base_next(); tl_target.c: target_replay_held()
  *   pulled        tl_pull.c: san_tl_pull_execute(): in its turn; tl_initiator.c:
  *                 san_tl_initiator_rx_pull_data()
  *   lapse         tl_admit.c: charge_expire_longest()

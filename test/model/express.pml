@@ -10,8 +10,8 @@
  *   express       express.c: san_express_rx(); pdl_rx.c: san_pdl_rx_express(),
  *                 san_pdl_rx_express_take(); tl_target.c: san_tl_target_express()
  *   general       pdl_win.c: what is new; tl_target.c: san_tl_target_rx_push()
- *   replay        tl_target.c: target_replay_held(), base_next()
- *   revoke        pdl_win.c: san_pdl_win_rx_revoke(); tl_rxn.c: san_tl_rxn_held_timer()
+ *   replay        tl_target.c: target_replay_held(); tl_target_order.c: base_next()
+ *   revoke        pdl_win.c: san_pdl_win_rx_revoke(); tl_rxn_held.c: san_tl_rxn_held_timer()
  *   odd           pdl.h: SAN_ODD_BASE, SAN_ODD_AHEAD
  *
  * What is abstracted, and why that is sound

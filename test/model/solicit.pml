@@ -8,19 +8,20 @@
  * What mirrors what
  *
  *   initiator()    tl_initiator.c: san_tl_initiator_next_request(), san_tl_initiator_next_push(),
- *                  ordered_push(); tl_finish.c: san_tl_finish_acked(), san_tl_finish_settle(),
- *                  san_tl_finish_txn(); tl_solicit.c: san_tl_solicit_rx_grant(); tl_nack.c: san_tl_nack_txn_abort(),
+ *                  ordered_push(), san_tl_initiator_rx_grant(); tl_finish.c: san_tl_finish_acked(),
+ *                  san_tl_finish_settle(), san_tl_finish_txn(); tl_nack_rx.c: san_tl_nack_txn_abort(),
  *                  san_tl_nack_next_abort(); pdl_rtx.c: what is lost goes again
  *   target()       tl_target.c: target_rx_solicit(), request_over(), san_tl_target_rx_push(),
- *                  push_over(), target_rxn_matches(); tl_nack.c: san_tl_nack_rx_resync(), abort_record();
- *                  tl_solicit.c: san_tl_solicit_next_grant(), san_tl_solicit_grant_refuse(),
- *                  san_tl_solicit_grant_wake(); pdl_win.c: what is new
- *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_solicit_ssn_join(), san_tl_solicit_ssn_leave(),
- *                  join_queue(), has_receive(), san_tl_solicit_grant_one()
- *   may_grant() .. release()     tl_admit.c: san_tl_admit_may_grant(), admit_step_of(), san_tl_admit_run(),
- *                  charge_expire_longest(), san_tl_admit_charge_done(), san_tl_admit_charge_release()
+ *                  push_over(), target_rxn_matches(); tl_nack_rx.c: san_tl_nack_rx_resync(), abort_record();
+ *                  tl_solicit.c: san_tl_solicit_next_grant(), san_tl_solicit_grant_refuse();
+ *                  tl_rxn.c: san_tl_rxn_grant_wake(); pdl_win.c: what is new
+ *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_solicit_ssn_join(), join_queue(), has_receive(),
+ *                  san_tl_solicit_grant_one(); tl_rxn.c: san_tl_rxn_ssn_leave()
+ *   may_grant() .. release()     tl_admit_run.c: admit_step_of(), san_tl_admit_run(); tl_admit.c:
+ *                  san_tl_admit_may_grant(), charge_expire_longest(), san_tl_admit_charge_done(),
+ *                  san_tl_admit_charge_release()
  *   run_base(), finish_push()    tl_target.c: target_replay_held(), put_packet(), target_complete_push(),
- *                  finish_push(), base_next()
+ *                  finish_push(); tl_target_order.c: base_next()
  *   push_req() .. push_abort()   ulp_place.c, same names; tl_rxn.c: san_tl_rxn_unreserve(),
  *                  san_tl_rxn_push_undo()
  *
@@ -612,7 +613,7 @@ end:	do
 	:: atomic { P.state == ABORTING && P.got_abort && P.got == ALL(P.sent) &&
 		    req_over -> d_step {
 		txn_finish(q) } }
-	/* san_tl_solicit_rx_grant() */
+	/* san_tl_initiator_rx_grant() */
 	:: atomic { P.state == SENDING && (P.grants & 2) && P.granted < 1 -> d_step {
 		P.granted = 1 } }
 	:: atomic { P.state == SENDING && (P.grants & 4) && P.granted < 2 -> d_step {

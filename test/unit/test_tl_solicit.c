@@ -185,7 +185,7 @@ san_tl_solicit_ssn_join__unordered(void **state)
 
 /* RT-16, RT-19, figure 8B: grants out of order, data in RSN order all the same. */
 static void
-san_tl_solicit_rx_grant__data_in_rsn_order(void **state)
+san_tl_initiator_rx_grant__data_in_rsn_order(void **state)
 {
 	struct san_tl_conn *tc = pair_tc(0);
 	uint32_t i;
@@ -219,7 +219,7 @@ san_tl_solicit_rx_grant__data_in_rsn_order(void **state)
 
 /* RULE-6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
 static void
-san_tl_solicit_rx_grant__maximum_wins(void **state)
+san_tl_initiator_rx_grant__maximum_wins(void **state)
 {
 	struct san_wire_pkt *p;
 	struct san_tl_conn *tc = pair_tc(0);
@@ -245,7 +245,7 @@ san_tl_solicit_rx_grant__maximum_wins(void **state)
 
 /* RT-21, RT-32: a grant that matches nothing changes nothing; a late one is accepted. */
 static void
-san_tl_solicit_rx_grant__refused(void **state)
+san_tl_initiator_rx_grant__refused(void **state)
 {
 	struct san_wire_pkt *p, saved;
 
@@ -502,7 +502,7 @@ san_tl_solicit_ssn_join__share_of_a_host(void **state)
 	for (n = 1; san_tl_solicit_ssn_join(tl, tc, ssn + n, NULL); n++)
 		assert_true(n < 60);
 	assert_true(n > 40); /* no other host needs them */
-	san_tl_solicit_ssn_end_all(tl, tc);
+	san_tl_rxn_ssn_end_all(tl, tc);
 	tl->pdl->nb_hosts++;
 	for (n = 1; san_tl_solicit_ssn_join(tl, tc, ssn + n, NULL); n++)
 		;
@@ -522,9 +522,9 @@ UNIT_TEST(test_tl_solicit)
 		T(san_tl_solicit_grant_refuse__ahead_of_its_turn),
 		T(san_tl_solicit_ssn_join__grants_in_ssn_order),
 		U(san_tl_solicit_ssn_join__unordered, setup_unordered),
-		T(san_tl_solicit_rx_grant__data_in_rsn_order),
-		U(san_tl_solicit_rx_grant__maximum_wins, setup_steps),
-		T(san_tl_solicit_rx_grant__refused),
+		T(san_tl_initiator_rx_grant__data_in_rsn_order),
+		U(san_tl_initiator_rx_grant__maximum_wins, setup_steps),
+		T(san_tl_initiator_rx_grant__refused),
 		U(san_tl_solicit_next_grant__lost_once, setup_steps),
 		U(solicited_data__not_granted, setup_steps),
 		T(san_tl_solicit_grant_one__reserves_first),

@@ -620,7 +620,7 @@ pull_on(uint16_t slot)
 
 /* RT-26: if two may be in flight, the pulls of three connections alternate. */
 static void
-san_tl_pull_wake__in_turn(void **state)
+san_tl_target_wake_pulls__in_turn(void **state)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t second[2], third[2];
@@ -756,7 +756,7 @@ UNIT_TEST(test_tl_target)
 		U(san_tl_target_express__unordered, setup_unordered),
 		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
 		cmocka_unit_test(san_tl_rxn_end_stale__each_kind),
-		cmocka_unit_test(san_tl_pull_wake__in_turn),
+		cmocka_unit_test(san_tl_target_wake_pulls__in_turn),
 		cmocka_unit_test(san_tl_may_prepare__unordered_only),
 	};
 
