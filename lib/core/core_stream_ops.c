@@ -91,8 +91,8 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
-core_stream_ops_local_sges(const struct core_stream *s, const struct rtsan_sge *sge,
-			   uint8_t nb_sge)
+write_flags(const struct core_stream *s, const struct rtsan_sge *sge,
+	    uint8_t nb_sge)
 {
 	const struct san_core *core = s->core;
 	const struct san_tl_conf *conf = &core->conf.tl;
@@ -112,7 +112,7 @@ static int
 core_stream_ops_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
 		      uint64_t addr, uint32_t key)
 {
-	uint8_t flags = core_stream_ops_local_sges(arg, sge, nb_sge);
+	uint8_t flags = write_flags(arg, sge, nb_sge);
 
 	return post_remote(arg, RTSAN_WR_PUSH, flags, cookie, sge, nb_sge, addr, key);
 }
