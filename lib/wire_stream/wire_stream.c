@@ -1,427 +1,208 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <assert.h>
+/*
+ * The layout of a stream's messages is written down once: walk() visits the fields in their order
+ * on the wire, and counts their bytes, writes them or reads them. doc/wire.md has the figures. The
+ * length of every part is a multiple of 4 bytes.
+ */
+
 #include <endian.h>
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "san_assert.h"
 #include "wire_stream.h"
 
-/* doc/wire.md has the figures. The length of every part is a multiple of 4 bytes. */
-#define SEG_BYTES   16
-#define WDONE_BYTES 8
-#define ADV_BYTES   8 /* plus its pieces */
-#define NB_PARTS    12
+enum walk_to {
+	WALK_LEN, /**< count the bytes */
+	WALK_PUT, /**< write them; the message is not changed */
+	WALK_GET, /**< read them into the message */
+};
 
-static_assert(SAN_SM_PARTS == (1u << NB_PARTS) - 1, "a row in the table for each");
+struct walk {
+	enum walk_to to;
+	uint8_t *p;    /**< next byte; unused by LEN, never written by GET */
+	uint32_t left; /**< GET: bytes that are left; LEN: bytes so far */
+	bool bad;      /**< GET: the message is invalid or too short */
+};
 
-static uint8_t *
-sm_put8(uint8_t *p, uint8_t v)
+/** The next *n* bytes; NULL: there are none to write or read. */
+static inline uint8_t *
+step(struct walk *w, uint32_t n)
 {
-	*p = v;
-	return p + 1;
+	uint8_t *p = w->p;
+
+	if (w->to == WALK_LEN) {
+		w->left += n;
+		return NULL;
+	}
+	if (w->to == WALK_GET) {
+		w->bad |= w->left < n;
+		if (w->bad)
+			return NULL;
+		w->left -= n;
+	}
+	w->p += n;
+	return p;
 }
 
-static uint8_t *
-sm_put16(uint8_t *p, uint16_t v)
+static inline void
+refuse_unless(struct walk *w, bool good)
 {
-	v = htobe16(v);
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	w->bad |= w->to == WALK_GET && !good;
 }
 
-static uint8_t *
-sm_put32(uint8_t *p, uint32_t v)
+/** An unsigned number of *n* bytes. Past the end of the message it is not changed. */
+static inline __attribute__((always_inline)) void
+number(struct walk *w, void *v, uint32_t n)
 {
-	v = htobe32(v);
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
-}
+	uint8_t *p = step(w, n), *to = w->to == WALK_PUT ? p : v, *from = w->to == WALK_PUT ? v : p;
+	union {
+		uint16_t u16;
+		uint32_t u32;
+		uint64_t u64;
+	} x;
 
-static uint8_t *
-sm_put64(uint8_t *p, uint64_t v)
-{
-	v = htobe64(v);
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	if (p == NULL)
+		return;
+	memcpy(&x, from, n);
+	if (n == 2)
+		x.u16 = htobe16(x.u16);
+	else if (n == 4)
+		x.u32 = htobe32(x.u32);
+	else if (n == 8)
+		x.u64 = htobe64(x.u64);
+	memcpy(to, &x, n);
 }
 
 /** Reserved bytes are sent as zero; other values are refused. */
-static uint8_t *
-put_zero(uint8_t *p, uint32_t n)
+static inline void
+zero(struct walk *w, uint32_t n)
 {
-	memset(p, 0, n);
-	return p + n;
-}
+	static const uint8_t none[4];
+	uint8_t *p = step(w, n);
 
-/** A message being read. Reading past its end returns zero and sets *bad*. */
-struct in {
-	const uint8_t *p;
-	uint32_t left;
-	bool bad;
-};
-
-static const uint8_t *
-sm_take_bytes(struct in *in, uint32_t n)
-{
-	static const uint8_t zero[8];
-	const uint8_t *p = in->p;
-
-	if (in->left < n) {
-		in->bad = true;
-		return zero;
-	}
-	in->p += n;
-	in->left -= n;
-	return p;
-}
-
-static uint8_t
-sm_get8(struct in *in)
-{
-	return *sm_take_bytes(in, 1);
-}
-
-static uint16_t
-sm_get16(struct in *in)
-{
-	uint16_t v;
-
-	memcpy(&v, sm_take_bytes(in, sizeof(v)), sizeof(v));
-	return be16toh(v);
-}
-
-static uint32_t
-sm_get32(struct in *in)
-{
-	uint32_t v;
-
-	memcpy(&v, sm_take_bytes(in, sizeof(v)), sizeof(v));
-	return be32toh(v);
-}
-
-static uint64_t
-sm_get64(struct in *in)
-{
-	uint64_t v;
-
-	memcpy(&v, sm_take_bytes(in, sizeof(v)), sizeof(v));
-	return be64toh(v);
+	if (p == NULL)
+		return;
+	if (w->to == WALK_PUT)
+		memset(p, 0, n);
+	else
+		refuse_unless(w, memcmp(p, none, n) == 0);
 }
 
 static void
-refuse_unless(struct in *in, bool good)
+truth(struct walk *w, bool *v)
 {
-	in->bad |= !good;
+	uint8_t byte = *v;
+
+	number(w, &byte, sizeof(byte));
+	refuse_unless(w, byte <= 1);
+	if (w->to == WALK_GET)
+		*v = byte != 0;
+}
+
+/** The number of items of a list, 1 to *max*. If it is invalid, no item is read. */
+static void
+count(struct walk *w, uint8_t *n, uint8_t max)
+{
+	number(w, n, sizeof(*n));
+	refuse_unless(w, *n >= 1 && *n <= max);
+	SAN_ASSERT(w->to == WALK_GET || (*n >= 1 && *n <= max));
+	if (w->bad)
+		*n = 0;
 }
 
 static void
-get_zero(struct in *in, uint32_t n)
-{
-	while (n-- > 0)
-		refuse_unless(in, sm_get8(in) == 0);
-}
-
-static bool
-get_bool(struct in *in)
-{
-	uint8_t v = sm_get8(in);
-
-	refuse_unless(in, v <= 1);
-	return v != 0;
-}
-
-/** Read a count of 1 to *max*; 0 if it is invalid, so that no list is read. */
-static uint8_t
-get_count(struct in *in, uint8_t max)
-{
-	uint8_t n = sm_get8(in);
-
-	refuse_unless(in, n >= 1 && n <= max);
-	return in->bad ? 0 : n;
-}
-
-static uint8_t *
-put_segs(const struct san_sm_where *w, uint8_t *p)
+segs(struct walk *w, struct san_sm_where *where)
 {
 	uint8_t i;
 
-	SAN_ASSERT(w->nb_seg >= 1 && w->nb_seg <= SAN_SM_SEGS);
-	for (i = 0; i < w->nb_seg; i++) {
-		p = sm_put64(p, w->seg[i].addr);
-		p = sm_put32(p, w->seg[i].len);
-		p = sm_put32(p, w->seg[i].key);
+	for (i = 0; i < where->nb_seg; i++) {
+		number(w, &where->seg[i].addr, 8);
+		number(w, &where->seg[i].len, 4);
+		number(w, &where->seg[i].key, 4);
+		refuse_unless(w, where->seg[i].len > 0);
 	}
-	return p;
 }
 
 static void
-get_segs(struct in *in, struct san_sm_where *w)
+lists(struct walk *w, struct san_sm *m, uint32_t part)
 {
 	uint8_t i;
 
-	for (i = 0; i < w->nb_seg; i++) {
-		w->seg[i].addr = sm_get64(in);
-		w->seg[i].len = sm_get32(in);
-		w->seg[i].key = sm_get32(in);
-		refuse_unless(in, w->seg[i].len > 0);
-	}
-}
-
-static uint8_t *
-put_hello(const struct san_sm *m, uint8_t *p)
-{
-	p = sm_put16(p, m->hello.nb_store);
-	p = sm_put16(p, m->hello.nb_adv);
-	p = sm_put32(p, m->hello.msg_size);
-	p = sm_put32(p, m->hello.threshold);
-	p = sm_put8(p, m->hello.can_read);
-	return put_zero(p, 3);
-}
-
-static void
-get_hello(struct in *in, struct san_sm *m)
-{
-	m->hello.nb_store = sm_get16(in);
-	m->hello.nb_adv = sm_get16(in);
-	m->hello.msg_size = sm_get32(in);
-	m->hello.threshold = sm_get32(in);
-	m->hello.can_read = get_bool(in);
-	get_zero(in, 3);
-}
-
-static uint32_t
-len_wdone(const struct san_sm *m)
-{
-	return 4 + WDONE_BYTES * (uint32_t)m->nb_wdone;
-}
-
-static uint8_t *
-put_wdone(const struct san_sm *m, uint8_t *p)
-{
-	uint8_t i;
-
-	SAN_ASSERT(m->nb_wdone >= 1 && m->nb_wdone <= SAN_SM_WDONES);
-	p = sm_put8(p, m->nb_wdone);
-	p = put_zero(p, 3);
-	for (i = 0; i < m->nb_wdone; i++) {
-		p = sm_put32(p, m->wdone[i].id);
-		p = sm_put32(p, m->wdone[i].bytes);
-	}
-	return p;
-}
-
-static void
-get_wdone(struct in *in, struct san_sm *m)
-{
-	uint8_t i;
-
-	m->nb_wdone = get_count(in, SAN_SM_WDONES);
-	get_zero(in, 3);
-	for (i = 0; i < m->nb_wdone; i++) {
-		m->wdone[i].id = sm_get32(in);
-		m->wdone[i].bytes = sm_get32(in);
-	}
-}
-
-static uint32_t
-len_adv(const struct san_sm *m)
-{
-	uint32_t bytes = 4;
-	uint8_t i;
-
-	for (i = 0; i < m->nb_adv; i++)
-		bytes += ADV_BYTES + SEG_BYTES * (uint32_t)m->adv[i].where.nb_seg;
-	return bytes;
-}
-
-static uint8_t *
-put_adv(const struct san_sm *m, uint8_t *p)
-{
-	uint8_t i;
-
-	SAN_ASSERT(m->nb_adv >= 1 && m->nb_adv <= SAN_SM_ADVS);
-	p = sm_put8(p, m->nb_adv);
-	p = put_zero(p, 3);
-	for (i = 0; i < m->nb_adv; i++) {
-		p = sm_put32(p, m->adv[i].id);
-		p = sm_put8(p, m->adv[i].where.nb_seg);
-		p = sm_put8(p, m->adv[i].after);
-		p = put_zero(p, 2);
-		p = put_segs(&m->adv[i].where, p);
-	}
-	return p;
-}
-
-static void
-get_adv(struct in *in, struct san_sm *m)
-{
-	uint8_t i;
-
-	m->nb_adv = get_count(in, SAN_SM_ADVS);
-	get_zero(in, 3);
-	for (i = 0; i < m->nb_adv; i++) {
-		m->adv[i].id = sm_get32(in);
-		m->adv[i].where.nb_seg = get_count(in, SAN_SM_SEGS);
-		m->adv[i].after = get_bool(in);
-		get_zero(in, 2);
-		get_segs(in, &m->adv[i].where);
-	}
-}
-
-static uint32_t
-len_offer(const struct san_sm *m)
-{
-	return 12 + SEG_BYTES * (uint32_t)m->offer.nb_seg;
-}
-
-static uint8_t *
-put_notice(const struct san_sm *m, uint8_t *p)
-{
-	p = sm_put32(p, m->send_id);
-	return sm_put32(p, m->rest);
-}
-
-static void
-get_notice(struct in *in, struct san_sm *m)
-{
-	m->send_id = sm_get32(in);
-	m->rest = sm_get32(in);
-	refuse_unless(in, m->send_id != 0);
-}
-
-static uint8_t *
-put_offer(const struct san_sm *m, uint8_t *p)
-{
-	p = put_notice(m, p);
-	p = sm_put8(p, m->offer.nb_seg);
-	p = put_zero(p, 3);
-	return put_segs(&m->offer, p);
-}
-
-static void
-get_offer(struct in *in, struct san_sm *m)
-{
-	get_notice(in, m);
-	m->offer.nb_seg = get_count(in, SAN_SM_SEGS);
-	get_zero(in, 3);
-	get_segs(in, &m->offer);
-}
-
-static uint8_t *
-put_rdone(const struct san_sm *m, uint8_t *p)
-{
-	SAN_ASSERT(m->rdone.mode < SAN_SM_MODES);
-	p = sm_put32(p, m->rdone.id);
-	p = sm_put32(p, m->rdone.bytes);
-	p = sm_put8(p, m->rdone.mode);
-	return put_zero(p, 3);
-}
-
-static void
-get_rdone(struct in *in, struct san_sm *m)
-{
-	m->rdone.id = sm_get32(in);
-	m->rdone.bytes = sm_get32(in);
-	m->rdone.mode = sm_get8(in);
-	refuse_unless(in, m->rdone.mode < SAN_SM_MODES);
-	get_zero(in, 3);
-}
-
-static uint8_t *
-put_resized(const struct san_sm *m, uint8_t *p)
-{
-	p = sm_put32(p, m->resized.bytes);
-	return sm_put32(p, m->resized.after);
-}
-
-static void
-get_resized(struct in *in, struct san_sm *m)
-{
-	m->resized.bytes = sm_get32(in);
-	m->resized.after = sm_get32(in);
-}
-
-/** One row per part, in the order of the flags. */
-struct part {
-	uint8_t bytes; /* 0: *len* computes it */
-	uint32_t (*len)(const struct san_sm *m);
-	uint8_t *(*put)(const struct san_sm *m, uint8_t *p); /* NULL: one number, at *number* */
-	void (*get)(struct in *in, struct san_sm *m);
-	size_t number;
-};
-
-#define BIT(flag) __builtin_ctz(SAN_SM_##flag)
-#define FIXED(size, name)                                             \
-	{                                                             \
-		.bytes = (size), .put = put_##name, .get = get_##name \
-	}
-#define LIST(name)                                                      \
-	{                                                               \
-		.len = len_##name, .put = put_##name, .get = get_##name \
-	}
-#define NUMBER(field)                                                \
-	{                                                            \
-		.bytes = 4, .number = offsetof(struct san_sm, field) \
-	}
-
-static const struct part parts[] = {
-	[BIT(HELLO)] = FIXED(16, hello),
-	[BIT(WDONE)] = LIST(wdone),
-	[BIT(ADV)] = LIST(adv),
-	[BIT(NOTICE)] = FIXED(8, notice),
-	[BIT(OFFER)] = LIST(offer),
-	[BIT(RDONE)] = FIXED(12, rdone),
-	[BIT(SMALL)] = NUMBER(small_id),
-	[BIT(RESIZE)] = NUMBER(resize),
-	[BIT(RESIZED)] = FIXED(8, resized),
-	[BIT(URGENT)] = NUMBER(urgent),
-	[BIT(CANCEL)] = NUMBER(cancel),
-	[BIT(CANCELLED)] = NUMBER(cancelled),
-};
-static_assert(sizeof(parts) / sizeof(parts[0]) == NB_PARTS, "a row for each");
-
-uint32_t
-san_wire_stream_len(const struct san_sm *m)
-{
-	uint32_t todo = m->flags & SAN_SM_PARTS;
-	uint32_t bytes = SAN_SM_HDR;
-	const struct part *part;
-
-	for (; todo != 0; todo &= todo - 1) {
-		part = &parts[__builtin_ctz(todo)];
-		bytes += part->bytes != 0 ? part->bytes : part->len(m);
-	}
-	return bytes;
-}
-
-void
-san_wire_stream_put(const struct san_sm *m, uint8_t *p)
-{
-	uint32_t todo = m->flags & SAN_SM_PARTS, number;
-	const struct part *part;
-
-	SAN_ASSERT((m->flags & ~(SAN_SM_PARTS | SAN_SM_FACTS)) == 0 && m->mode < SAN_SM_MODES);
-	p = sm_put8(p, SAN_SM_VERSION);
-	p = sm_put8(p, m->mode);
-	p = sm_put16(p, m->len);
-	p = sm_put32(p, m->flags);
-	p = sm_put16(p, m->pr);
-	p = put_zero(p, 2);
-	p = sm_put32(p, m->seq);
-	p = sm_put32(p, m->lrsq);
-	p = sm_put32(p, m->nb_rcvd);
-	p = sm_put32(p, m->nb_freed);
-	for (; todo != 0; todo &= todo - 1) {
-		part = &parts[__builtin_ctz(todo)];
-		if (part->put != NULL) {
-			p = part->put(m, p);
-			continue;
+	if (part == SAN_SM_WDONE) {
+		count(w, &m->nb_wdone, SAN_SM_WDONES);
+		zero(w, 3);
+		for (i = 0; i < m->nb_wdone; i++) {
+			number(w, &m->wdone[i].id, 4);
+			number(w, &m->wdone[i].bytes, 4);
 		}
-		memcpy(&number, (const uint8_t *)m + part->number, sizeof(number));
-		p = sm_put32(p, number);
+		return;
+	}
+	count(w, &m->nb_adv, SAN_SM_ADVS);
+	zero(w, 3);
+	for (i = 0; i < m->nb_adv; i++) {
+		number(w, &m->adv[i].id, 4);
+		count(w, &m->adv[i].where.nb_seg, SAN_SM_SEGS);
+		truth(w, &m->adv[i].after);
+		zero(w, 2);
+		segs(w, &m->adv[i].where);
+	}
+}
+
+static void
+walk_part(struct walk *w, struct san_sm *m, uint32_t part)
+{
+	switch (part) {
+	case SAN_SM_HELLO:
+		number(w, &m->hello.nb_store, 2);
+		number(w, &m->hello.nb_adv, 2);
+		number(w, &m->hello.msg_size, 4);
+		number(w, &m->hello.threshold, 4);
+		truth(w, &m->hello.can_read);
+		zero(w, 3);
+		break;
+	case SAN_SM_WDONE:
+	case SAN_SM_ADV:
+		lists(w, m, part);
+		break;
+	case SAN_SM_NOTICE:
+	case SAN_SM_OFFER:
+		number(w, &m->send_id, 4);
+		number(w, &m->rest, 4);
+		refuse_unless(w, m->send_id != 0);
+		if (part == SAN_SM_NOTICE)
+			break;
+		count(w, &m->offer.nb_seg, SAN_SM_SEGS);
+		zero(w, 3);
+		segs(w, &m->offer);
+		break;
+	case SAN_SM_RDONE:
+		number(w, &m->rdone.id, 4);
+		number(w, &m->rdone.bytes, 4);
+		number(w, &m->rdone.mode, 1);
+		zero(w, 3);
+		refuse_unless(w, m->rdone.mode < SAN_SM_MODES);
+		break;
+	case SAN_SM_RESIZED:
+		number(w, &m->resized.bytes, 4);
+		number(w, &m->resized.after, 4);
+		break;
+	case SAN_SM_SMALL:
+		number(w, &m->small_id, 4);
+		break;
+	case SAN_SM_RESIZE:
+		number(w, &m->resize, 4);
+		break;
+	case SAN_SM_URGENT:
+		number(w, &m->urgent, 4);
+		break;
+	case SAN_SM_CANCEL:
+		number(w, &m->cancel, 4);
+		break;
+	default:
+		number(w, &m->cancelled, 4);
+		break;
 	}
 }
 
@@ -443,38 +224,62 @@ flags_valid(const struct san_sm *m)
 	return !(f & SAN_SM_ACCEPTOR) || (f & SAN_SM_HELLO);
 }
 
+/* The caller's *to* is a constant, so the header is compiled for each. */
+static inline __attribute__((always_inline)) void
+walk(struct walk *w, struct san_sm *m)
+{
+	uint8_t version = SAN_SM_VERSION;
+	uint32_t todo;
+
+	number(w, &version, 1);
+	number(w, &m->mode, 1);
+	number(w, &m->len, 2);
+	number(w, &m->flags, 4);
+	number(w, &m->pr, 2);
+	zero(w, 2);
+	number(w, &m->seq, 4);
+	number(w, &m->lrsq, 4);
+	number(w, &m->nb_rcvd, 4);
+	number(w, &m->nb_freed, 4);
+	refuse_unless(w, version == SAN_SM_VERSION && m->mode < SAN_SM_MODES && flags_valid(m));
+	for (todo = w->bad ? 0 : m->flags & SAN_SM_PARTS; todo != 0; todo &= todo - 1)
+		walk_part(w, m, todo & -todo);
+}
+
+/* Only WALK_GET changes the message. */
+static inline struct san_sm *
+unchanged(const struct san_sm *m)
+{
+	return (struct san_sm *)(uintptr_t)m;
+}
+
+uint32_t
+san_wire_stream_len(const struct san_sm *m)
+{
+	struct walk w = {.to = WALK_LEN};
+
+	walk(&w, unchanged(m));
+	return w.left;
+}
+
+void
+san_wire_stream_put(const struct san_sm *m, uint8_t *p)
+{
+	struct walk w = {.to = WALK_PUT, .p = p};
+
+	SAN_ASSERT((m->flags & ~(SAN_SM_PARTS | SAN_SM_FACTS)) == 0 && m->mode < SAN_SM_MODES);
+	walk(&w, unchanged(m));
+}
+
 int
 san_wire_stream_get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload)
 {
-	struct in in = {.p = p, .left = len};
-	const struct part *part;
-	uint32_t todo, number;
+	struct walk w = {.to = WALK_GET, .p = (uint8_t *)(uintptr_t)p, .left = len};
 
 	memset(m, 0, sizeof(*m));
-	refuse_unless(&in, sm_get8(&in) == SAN_SM_VERSION);
-	m->mode = sm_get8(&in);
-	m->len = sm_get16(&in);
-	m->flags = sm_get32(&in);
-	m->pr = sm_get16(&in);
-	get_zero(&in, 2);
-	m->seq = sm_get32(&in);
-	m->lrsq = sm_get32(&in);
-	m->nb_rcvd = sm_get32(&in);
-	m->nb_freed = sm_get32(&in);
-	refuse_unless(&in, m->mode < SAN_SM_MODES);
-	if (in.bad || !flags_valid(m))
+	walk(&w, m);
+	if (w.bad || w.left != m->len)
 		return -EBADMSG;
-	for (todo = m->flags & SAN_SM_PARTS; todo != 0; todo &= todo - 1) {
-		part = &parts[__builtin_ctz(todo)];
-		if (part->get != NULL) {
-			part->get(&in, m);
-			continue;
-		}
-		number = sm_get32(&in);
-		memcpy((uint8_t *)m + part->number, &number, sizeof(number));
-	}
-	if (in.bad || in.left != m->len)
-		return -EBADMSG;
-	*payload = len - in.left;
+	*payload = len - w.left;
 	return 0;
 }
